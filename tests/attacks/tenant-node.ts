@@ -37,13 +37,13 @@ export interface TenantPod {
 }
 
 /** What a tenant may say of a pod. */
-export interface TenantWish {
+export interface TenantPodSpec {
   readonly script: string;
   readonly volumes?: readonly PodVolume[];
   readonly limits?: Readonly<Record<string, string>>;
 }
 
-function podOf(name: string, { script, volumes = [], limits = {} }: TenantWish): Pod {
+function podOf(name: string, { script, volumes = [], limits = {} }: TenantPodSpec): Pod {
   return {
     apiVersion: "v1",
     kind: "Pod",
@@ -122,9 +122,9 @@ export class TenantNode {
   }
 
   /** Starts the tenant's pod; `deps`: on another disk than the node's. */
-  async run(name: string, wish: TenantWish, deps: VolumeDeps = this.deps): Promise<TenantPod> {
+  async run(name: string, spec: TenantPodSpec, deps: VolumeDeps = this.deps): Promise<TenantPod> {
     const { runtime, image: reference } = this.bench;
-    const pod = podOf(name, wish);
+    const pod = podOf(name, spec);
     const paths = await prepareVolumes(deps, pod);
     const podDirectory = join(this.facts.podsDir, pod.metadata.uid ?? "");
     await deps.files.writeAtomic(hostsFileOf(podDirectory), "");

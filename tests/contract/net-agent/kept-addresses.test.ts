@@ -90,7 +90,7 @@ test.each([
   { name: "of the network's gateway", ips: ["10.55.0.1"] },
   { name: "of another network", ips: ["192.0.2.7"] },
   { name: "of a family that it has not", ips: ["fd00::9"] },
-])("an address $name is wished for in vain", async ({ ips }) => {
+])("an address $name is preferred in vain", async ({ ips }) => {
   const { name, ips: given } = await attach("plain", ips);
   expect(given).toHaveLength(1);
   expect(given).not.toEqual(ips);

@@ -99,7 +99,7 @@ describe.each(["ptp", "host-device"])("a launcher on %s", (type) => {
 
 test("what the runtime made when the pod was created is unplugged, and its second DEL does no harm", async () => {
   const pod = { namespace: NAMESPACE, name: "cold" };
-  // A launcher's name, by which the agent knows it as its own, also when the wish goes before the agent has looked.
+  // A launcher's name, by which the agent knows it as its own, also when the request goes before the agent has looked.
   const interfaceName = "pod0000000c01d";
   const config = { cniVersion: "1.0.0", name: "cold", plugins: [machine.node.bridgePlugin()] };
   const cni = createCni({

@@ -28,7 +28,7 @@ const NAMESPACES = {
 };
 
 /** A pod to be made. */
-export interface PodWish {
+export interface PodRequest {
   readonly namespace: string;
   readonly name: string;
   /** Text of the annotation of networks. */
@@ -86,7 +86,7 @@ export class AgentMachine {
   }
 
   /** Makes a pod that runs in a sandbox of its own. */
-  async runPod({ namespace, name, networks, metadata, prepare }: PodWish): Promise<Sandbox> {
+  async runPod({ namespace, name, networks, metadata, prepare }: PodRequest): Promise<Sandbox> {
     const annotations = { [names.NETWORKS_ANNOTATION]: networks };
     const pod = await this.admin.store.create(PODS, {
       apiVersion: "v1",

@@ -8,7 +8,7 @@ export { createNearReader, type Known, type Reader } from "./watch/near-reader.t
 export { createOwnWrites, type OwnWrites } from "./watch/own-writes.ts";
 export { createPauses, type Held, type Pauses, type Step } from "./pace/pauses.ts";
 export { createTokenBuckets, type Allowance, type TokenBuckets } from "./pace/token-buckets.ts";
-export { createQueue, wishOf, type Queue } from "./work/queue.ts";
+export { createQueue, specVersionOf, type Queue } from "./work/queue.ts";
 export { LoopWatch } from "./work/loop-watch.ts";
 export {
   after,

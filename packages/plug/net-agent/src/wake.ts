@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Which pods does a change concern? Their own changes, and those of the networks that they ask for.
 import { names, parseNetworks, type NetworkAttachmentDefinition, type Pod } from "@patchbay/api";
-import { keyOf, printKey, wishOf, type Queue } from "@patchbay/kube";
+import { keyOf, printKey, specVersionOf, type Queue } from "@patchbay/kube";
 import type { Cache } from "@patchbay/core/ports";
 
 /** Index of the cache of pods: by the networks that they ask for, as NAMESPACE/NAME. */
@@ -19,7 +19,7 @@ export function networksAskedBy(pod: Pod): readonly string[] {
 
 /** What is wanted of a pod, in short: its annotation is no part of its generation. */
 export function askedOf(pod: Pod | undefined): string {
-  return `${wishOf(pod)} ${pod?.metadata.annotations?.[names.NETWORKS_ANNOTATION] ?? ""}`;
+  return `${specVersionOf(pod)} ${pod?.metadata.annotations?.[names.NETWORKS_ANNOTATION] ?? ""}`;
 }
 
 /** Wakes pods from now on; `pods` is indexed {@link BY_NETWORK}. A network that goes wakes its pods as one that comes does. */

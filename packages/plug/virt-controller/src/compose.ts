@@ -30,7 +30,7 @@ import {
   printKey,
   runReconciler,
   waitForCaches,
-  wishOf,
+  specVersionOf,
   type LostWriteTeller,
   type Next,
   type Queue,
@@ -150,7 +150,7 @@ function createDeps(context: DaemonContext, caches: Caches, flags: Flags): Deps 
 function createWorkQueue(clock: Clock, caches: Caches, { concurrency }: Flags): Queue {
   const circumstancesOf = (key: string): string => {
     const object = parseKey(key);
-    return wishOf(caches.vms.find(object)) + wishOf(caches.vmis.find(object));
+    return specVersionOf(caches.vms.find(object)) + specVersionOf(caches.vmis.find(object));
   };
   const queue = createQueue({ clock, concurrency, circumstancesOf });
   wake(caches.vms, queue, ownKeyOf);

@@ -5,7 +5,7 @@ import type { Hindrance } from "@patchbay/core";
 import {
   createPauses,
   createTokenBuckets,
-  wishOf,
+  specVersionOf,
   type Allowance,
   type Pauses,
   type TokenBuckets,
@@ -29,7 +29,7 @@ export interface Pace {
 /** What others say that is to be done with a VMI, and where. */
 export function givenTo(vmi: VirtualMachineInstance | undefined): string {
   const { attachments, activePods } = vmi?.status ?? {};
-  return JSON.stringify([wishOf(vmi), attachments, activePods]);
+  return JSON.stringify([specVersionOf(vmi), attachments, activePods]);
 }
 
 /** Time in which a VMI may have one pass more, milliseconds. */

@@ -176,7 +176,7 @@ test.each([
   expect(extension.seen).toEqual([]);
 });
 
-test("elsewhere the wish for an upgrade is passed over", async () => {
+test("elsewhere the request for an upgrade is passed over", async () => {
   const { answer } = await upgrade(api, "/api/v1/namespaces/default", { upgrade: "h2c" });
   expect([answer.statusCode, JSON.parse(await readText(answer))]).toEqual([
     200,

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import { type FakeClock, createFakeClock, settle } from "@patchbay/os/testing";
 import { describe, expect, test } from "vitest";
-import { createQueue, wishOf, type Queue } from "./queue.ts";
+import { createQueue, specVersionOf, type Queue } from "./queue.ts";
 
 const lost = { code: "LOST" };
 const never = new AbortController().signal;
@@ -226,19 +226,19 @@ describe("what is wanted of an object", () => {
   const metadata = { name: "a", uid: "uid-1", generation: 3, labels: {}, resourceVersion: "7" };
   const object = { apiVersion: "v1", kind: "Thing", metadata };
   const withMetadata = (change: object): string =>
-    wishOf({ ...object, metadata: { ...metadata, ...change } });
+    specVersionOf({ ...object, metadata: { ...metadata, ...change } });
 
   test.each([
     { name: "another object of the name", change: { uid: "uid-2" } },
     { name: "another spec", change: { generation: 4 } },
     { name: "its end", change: { deletionTimestamp: "2026-01-01T00:00:00Z" } },
   ])("is told apart by $name", ({ change }) => {
-    expect(withMetadata(change)).not.toBe(wishOf(object));
-    expect(withMetadata(change)).not.toBe(wishOf(undefined));
+    expect(withMetadata(change)).not.toBe(specVersionOf(object));
+    expect(withMetadata(change)).not.toBe(specVersionOf(undefined));
   });
 
   test("is the same whatever its labels and its version are", () => {
-    expect(withMetadata({ labels: { a: "b" }, resourceVersion: "8" })).toBe(wishOf(object));
-    expect(wishOf(undefined)).toBe(wishOf(undefined));
+    expect(withMetadata({ labels: { a: "b" }, resourceVersion: "8" })).toBe(specVersionOf(object));
+    expect(specVersionOf(undefined)).toBe(specVersionOf(undefined));
   });
 });

@@ -25,7 +25,7 @@ export interface QueueOptions {
 }
 
 /** What is wanted of an object, in short: which one it is, the generation of its spec, and whether it is to go. */
-export function wishOf(object: KubeObject | undefined): string {
+export function specVersionOf(object: KubeObject | undefined): string {
   const { uid, generation, deletionTimestamp } = object?.metadata ?? {};
   return JSON.stringify([uid, generation, deletionTimestamp]);
 }

@@ -20,7 +20,7 @@ export class NobodyImpersonated extends Error {
   override readonly name = "NobodyImpersonated";
 }
 
-interface Wish {
+interface Impersonation {
   readonly user: string;
   readonly groups: readonly string[];
   readonly uid: string;
@@ -37,7 +37,7 @@ function extraKey(header: string): string {
   }
 }
 
-function wishOf(request: IncomingMessage): Wish {
+function impersonationOf(request: IncomingMessage): Impersonation {
   const headers = request.headersDistinct;
   const one = (name: string) => headers[name]?.[0] ?? "";
   const extra = Object.entries(headers).filter(([name]) => name.startsWith(EXTRA));
@@ -49,8 +49,8 @@ function wishOf(request: IncomingMessage): Wish {
   };
 }
 
-/** One right for everything that is wished. */
-function rightsFor(wish: Wish): readonly AccessAttributes[] {
+/** One right for everything that is asked for. */
+function rightsFor(impersonation: Impersonation): readonly AccessAttributes[] {
   const impersonate = {
     verb: "impersonate",
     version: "v1",
@@ -60,40 +60,43 @@ function rightsFor(wish: Wish): readonly AccessAttributes[] {
   };
   const core = { ...impersonate, group: "" };
   const authentication = { ...impersonate, group: "authentication.k8s.io" };
-  const account = parseServiceAccount(wish.user);
-  const extra = [...wish.extra].flatMap(([subresource, values]) =>
+  const account = parseServiceAccount(impersonation.user);
+  const extra = [...impersonation.extra].flatMap(([subresource, values]) =>
     values.map((name) => ({ ...authentication, resource: "userextras", subresource, name })),
   );
   return [
     account === undefined
-      ? { ...core, resource: "users", name: wish.user }
+      ? { ...core, resource: "users", name: impersonation.user }
       : { ...core, resource: "serviceaccounts", ...account },
-    ...wish.groups.map((name) => ({ ...core, resource: "groups", name })),
+    ...impersonation.groups.map((name) => ({ ...core, resource: "groups", name })),
     ...extra,
-    ...(wish.uid === "" ? [] : [{ ...authentication, resource: "uids", name: wish.uid }]),
+    ...(impersonation.uid === ""
+      ? []
+      : [{ ...authentication, resource: "uids", name: impersonation.uid }]),
   ];
 }
 
-function groupsOf(wish: Wish): readonly string[] {
-  const account = parseServiceAccount(wish.user);
+function groupsOf(impersonation: Impersonation): readonly string[] {
+  const account = parseServiceAccount(impersonation.user);
   const groups =
-    wish.groups.length === 0 && account !== undefined
+    impersonation.groups.length === 0 && account !== undefined
       ? groupsOfServiceAccount(account.namespace)
-      : wish.groups;
+      : impersonation.groups;
   if (groups.includes(UNAUTHENTICATED)) {
     return groups;
   }
-  const known = wish.user === ANONYMOUS.name ? UNAUTHENTICATED : AUTHENTICATED;
+  const known = impersonation.user === ANONYMOUS.name ? UNAUTHENTICATED : AUTHENTICATED;
   return groups.includes(known) ? groups : [...groups, known];
 }
 
-/** What is wished, as Go prints a list of object references. */
-function printed(wish: Wish): string {
-  const extra = [...wish.extra].flatMap(([key, values]) =>
+/** What is asked for, as Go prints a list of object references. */
+function printed(impersonation: Impersonation): string {
+  const extra = [...impersonation.extra].flatMap(([key, values]) =>
     values.map((value) => `{UserExtra  ${value}  authentication.k8s.io/v1  ${key}}`),
   );
-  const groups = wish.groups.map((name) => `{Group  ${name}    }`);
-  const uid = wish.uid === "" ? [] : [`{UID  ${wish.uid}  authentication.k8s.io/v1  }`];
+  const groups = impersonation.groups.map((name) => `{Group  ${name}    }`);
+  const uid =
+    impersonation.uid === "" ? [] : [`{UID  ${impersonation.uid}  authentication.k8s.io/v1  }`];
   return `[${[...groups, ...extra, ...uid].join(" ")}]`;
 }
 
@@ -109,14 +112,20 @@ export function impersonate(request: IncomingMessage, user: User, authorize: Aut
   if (!Object.keys(request.headers).some((name) => name.startsWith(PREFIX))) {
     return user;
   }
-  const wish = wishOf(request);
-  if (wish.user === "") {
-    if (wish.groups.length === 0 && wish.uid === "" && wish.extra.size === 0) {
+  const impersonation = impersonationOf(request);
+  if (impersonation.user === "") {
+    if (
+      impersonation.groups.length === 0 &&
+      impersonation.uid === "" &&
+      impersonation.extra.size === 0
+    ) {
       return user;
     }
-    throw new NobodyImpersonated(`requested ${printed(wish)} without impersonating a user`);
+    throw new NobodyImpersonated(
+      `requested ${printed(impersonation)} without impersonating a user`,
+    );
   }
-  for (const attributes of rightsFor(wish)) {
+  for (const attributes of rightsFor(impersonation)) {
     const { allowed, reason } = authorize(user, attributes);
     if (!allowed) {
       throw forbiddenTo(user, attributes, reason);
@@ -124,9 +133,9 @@ export function impersonate(request: IncomingMessage, user: User, authorize: Aut
   }
   forget(request);
   return {
-    name: wish.user,
-    groups: groupsOf(wish),
-    ...(wish.uid === "" ? {} : { uid: wish.uid }),
-    ...(wish.extra.size === 0 ? {} : { extra: Object.fromEntries(wish.extra) }),
+    name: impersonation.user,
+    groups: groupsOf(impersonation),
+    ...(impersonation.uid === "" ? {} : { uid: impersonation.uid }),
+    ...(impersonation.extra.size === 0 ? {} : { extra: Object.fromEntries(impersonation.extra) }),
   };
 }

@@ -113,7 +113,7 @@ export function attributesOf(line: RequestLine): AccessAttributes {
   }
   const { group, version, rest } = split;
   const isPrefixed = rest[0] === "watch" && rest.length > 1;
-  const wish = { group, version, ...ofResource(line, isPrefixed ? rest.slice(1) : rest) };
+  const asked = { group, version, ...ofResource(line, isPrefixed ? rest.slice(1) : rest) };
   // What is watched is the resource itself, whatever follows in the path.
-  return isPrefixed && isRead(line.method) ? { ...wish, subresource: "", verb: "watch" } : wish;
+  return isPrefixed && isRead(line.method) ? { ...asked, subresource: "", verb: "watch" } : asked;
 }

@@ -26,17 +26,17 @@ function refuse({ kind, name }: AdmissionQuestion, why: string): never {
 function may(
   { user }: AdmissionQuestion,
   { authorizer }: OwnerRightsDeps,
-  wish: Omit<AccessAttributes, "path">,
+  asked: Omit<AccessAttributes, "path">,
 ): boolean {
-  return authorizer.authorize(user, { ...wish, path: "" }).allowed;
+  return authorizer.authorize(user, { ...asked, path: "" }).allowed;
 }
 
 /** Whoever changes the owners of what is there could let it be deleted, and so must be able to delete it. */
 function checkOwned(question: AdmissionQuestion, deps: OwnerRightsDeps): void {
   const { kind, operation, namespace, name, subresource } = question;
   const { group, version, resource } = kind;
-  const wish = { verb: "delete", group, version, resource, subresource, namespace, name };
-  if (operation !== "CREATE" && !may(question, deps, wish)) {
+  const asked = { verb: "delete", group, version, resource, subresource, namespace, name };
+  if (operation !== "CREATE" && !may(question, deps, asked)) {
     refuse(question, "cannot set an ownerRef on a resource you can't delete");
   }
 }

@@ -14,7 +14,12 @@ describe("a pod is kept away", () => {
     want: boolean;
   }>([
     { name: "by a taint that it does not name", tolerations: [], want: true },
-    { name: "not by a wish", tolerations: [], taint: { effect: "PreferNoSchedule" }, want: false },
+    {
+      name: "not by a preference",
+      tolerations: [],
+      taint: { effect: "PreferNoSchedule" },
+      want: false,
+    },
     { name: "by another value", tolerations: [{ key: "rack", value: "8" }], want: true },
     { name: "not by its value", tolerations: [{ key: "rack", value: "7" }], want: false },
     {

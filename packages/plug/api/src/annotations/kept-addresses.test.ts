@@ -35,7 +35,7 @@ test.each<{ name: string; ips: unknown; want: readonly string[] }>([
     want: ["10.0.0.5"],
   },
   { name: "not where it is no list", ips: "10.0.0.5", want: [] },
-])("an element wishes for addresses $name", ({ ips, want }) => {
+])("an element prefers addresses $name", ({ ips, want }) => {
   // As anybody may write it into a pod.
   const element = { name: "blue", "io.patchbay.kept-ips": ips as readonly string[] };
   expect(keptIpsOf(element)).toEqual(want);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Addresses that NICs had before: which a VMI is told of, and which an element of the network selection wishes for.
+// Addresses that NICs had before: which a VMI is told of, and which an element of the network selection prefers.
 import { parseIp, printAddress } from "../values/ip.ts";
 import { isJsonObject, parseJson } from "../values/json.ts";
 import type { NetworkSelection } from "./networks.ts";
@@ -45,7 +45,7 @@ export function printKeptAddresses(kept: readonly KeptAddresses[]): string {
   return JSON.stringify(kept);
 }
 
-/** The addresses that an element wishes for, which is not to fail for their sake. */
+/** The addresses that an element prefers, which is not to fail for their sake. */
 export function keptIpsOf(element: NetworkSelection | undefined): readonly string[] {
   return soundAddresses(element?.["io.patchbay.kept-ips"]);
 }

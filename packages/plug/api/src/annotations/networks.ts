@@ -16,7 +16,7 @@ export interface NetworkSelection {
   /** IPAMClaim with the addresses. Source: NPWG IPAMClaim. */
   readonly "ipam-claim-reference"?: string;
   readonly "cni-args"?: Readonly<Record<string, unknown>>;
-  /** Ours: what the NIC had before, which is wished for. Multus does not look at it. Source: NPWG 1.3 section 4.1.2.1. */
+  /** Ours: what the NIC had before, which is preferred. Multus does not look at it. Source: NPWG 1.3 section 4.1.2.1. */
   readonly "io.patchbay.kept-ips"?: readonly string[];
 }
 

@@ -12,12 +12,16 @@ function elementWith(...ips: readonly string[]): readonly NetworkSelection[] {
   return [{ name: "blue", interface: "pod1", "io.patchbay.kept-ips": ips }];
 }
 
-test.each<{ name: string; ips: readonly string[]; wish: readonly NetworkSelection[] }>([
-  { name: "all have what they had", ips: ["fd00:0::5", "10.0.0.5"], wish: elementWith("fd00::5") },
-  { name: "nothing was wished for", ips: ["10.0.0.5"], wish: elementWith() },
-  { name: "the wish is of another NIC", ips: [], wish: [{ name: "blue", interface: "pod2" }] },
-])("nothing is told where $name", ({ ips, wish }) => {
-  expect(addressesCondition([{ ...ATTACHED, ips: [...ips] }], wish)).toEqual([]);
+test.each<{ name: string; ips: readonly string[]; asked: readonly NetworkSelection[] }>([
+  { name: "all have what they had", ips: ["fd00:0::5", "10.0.0.5"], asked: elementWith("fd00::5") },
+  { name: "nothing was preferred", ips: ["10.0.0.5"], asked: elementWith() },
+  {
+    name: "the preference is of another NIC",
+    ips: [],
+    asked: [{ name: "blue", interface: "pod2" }],
+  },
+])("nothing is told where $name", ({ ips, asked }) => {
+  expect(addressesCondition([{ ...ATTACHED, ips: [...ips] }], asked)).toEqual([]);
 });
 
 test("nothing is told of a NIC that is not there yet", () => {
@@ -28,12 +32,12 @@ test("nothing is told of a NIC that is not there yet", () => {
 
 test("what is not as before is told, with what was", () => {
   const other = { ...ATTACHED, name: "red1", networkName: "ns1/red", podInterfaceName: "pod2" };
-  const wish = [
+  const asked = [
     ...elementWith("10.0.0.5", "fd00::5"),
     { name: "red", interface: "pod2", "io.patchbay.kept-ips": ["10.1.0.5"] },
   ];
   const attachments = [{ ...ATTACHED, ips: ["10.0.0.7", "fd00::5"] }, other];
-  expect(addressesCondition(attachments, wish)).toEqual([
+  expect(addressesCondition(attachments, asked)).toEqual([
     {
       ...{ type: ADDRESS_CHANGED, status: "True", reason: "AddressNotKept" },
       message:

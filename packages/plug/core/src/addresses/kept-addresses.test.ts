@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which addresses a VM's NICs keep, and which NICs of its next launcher wish for them.
+// Which addresses a VM's NICs keep, and which NICs of its next launcher prefer them.
 import {
   names,
   parseNetworks,
@@ -124,8 +124,8 @@ describe("the VM's status keeps", () => {
   });
 });
 
-/** What each NIC of a launcher's annotation wishes for. */
-function wishesOf(vmi: VirtualMachineInstance): readonly unknown[] {
+/** What each NIC of a launcher's annotation prefers. */
+function preferredOf(vmi: VirtualMachineInstance): readonly unknown[] {
   const annotations = podAnnotationsOf({ vmi, bindings: {} });
   expect(annotations).not.toHaveProperty(names.KEPT_ADDRESSES_ANNOTATION);
   const parsed = parseNetworks(annotations[names.NETWORKS_ANNOTATION]);
@@ -133,9 +133,9 @@ function wishesOf(vmi: VirtualMachineInstance): readonly unknown[] {
 }
 
 describe("the next launcher", () => {
-  test("wishes for what was kept, and asks for nothing", () => {
+  test("prefers what was kept, and asks for nothing", () => {
     const vmi = vmiOf(vmOf(NIC, BLUE, KEPT), {});
-    expect(wishesOf(vmi)).toEqual([ENTRY.ips]);
+    expect(preferredOf(vmi)).toEqual([ENTRY.ips]);
     expect(vmi.spec).toEqual(vmiOf(vmOf(), {}).spec);
     expect(vmOf(NIC, BLUE, KEPT).spec.template.metadata?.annotations).toBeUndefined();
   });
@@ -157,11 +157,11 @@ describe("the next launcher", () => {
         metadata: vmiOf(vmOf(NIC, BLUE, KEPT), {}).metadata,
       },
     },
-  ])("wishes for nothing $name", ({ vmi }) => {
-    expect(wishesOf(vmi)).toEqual([undefined]);
+  ])("prefers nothing $name", ({ vmi }) => {
+    expect(preferredOf(vmi)).toEqual([undefined]);
   });
 
-  test("keeps its wish while the NIC stays, and has none for one that is plugged again", () => {
+  test("keeps its preference while the NIC stays, and has none for one that is plugged again", () => {
     const vmi = vmiOf(vmOf(NIC, BLUE, KEPT), {});
     const annotations = podAnnotationsOf({ vmi, bindings: {} });
     const parsed = parseNetworks(annotations[names.NETWORKS_ANNOTATION]);

@@ -80,7 +80,7 @@ export function toldAddresses(vmi: VirtualMachineInstance): readonly KeptAddress
   return parseKeptAddresses(vmi.metadata.annotations?.[names.KEPT_ADDRESSES_ANNOTATION]);
 }
 
-/** What an iface is to wish for on a network, NAMESPACE/NAME. */
+/** What an iface is to prefer on a network, NAMESPACE/NAME. */
 export function keptIpsFor(
   iface: Iface,
   networkName: string,

@@ -35,7 +35,7 @@ export interface LivePlaceFacts {
 type Kept = ReadonlyMap<string, PciAddress>;
 
 /** The address that an iface asks for, or had before. */
-function wishOf({ name, iface }: IfaceFacts, kept: Kept): PciAddress | undefined {
+function preferredAddress({ name, iface }: IfaceFacts, kept: Kept): PciAddress | undefined {
   return askedAddress(iface) ?? kept.get(name);
 }
 
@@ -50,8 +50,8 @@ function promisedAddresses(facts: LivePlaceFacts, kept: Kept): Map<string, strin
   return new Map(
     // Of entries with one key the last stays.
     byRight.toReversed().flatMap((iface) => {
-      const wish = wishOf(iface, kept);
-      return wish === undefined ? [] : [[printPciAddress(wish), iface.name] as const];
+      const preferred = preferredAddress(iface, kept);
+      return preferred === undefined ? [] : [[printPciAddress(preferred), iface.name] as const];
     }),
   );
 }
@@ -67,8 +67,8 @@ function chooseAddress(
   kept: Kept,
   free: readonly PciAddress[],
 ): PciAddress | undefined {
-  const wish = wishOf(iface, kept);
-  const printed = wish === undefined ? "" : printPciAddress(wish);
+  const preferred = preferredAddress(iface, kept);
+  const printed = preferred === undefined ? "" : printPciAddress(preferred);
   const granted = free.find((address) => printPciAddress(address) === printed);
   return granted ?? (askedAddress(iface.iface) === undefined ? free[0] : undefined);
 }

@@ -16,7 +16,7 @@ import { parseNetworkDns } from "../addresses/resolver.ts";
 import { bindingOf } from "../bindings/binding-of.ts";
 import { DEFAULT_POD_INTERFACE, extraInterfaceNameOf } from "../iface/names.ts";
 import { isOn, networkNameIn, nicsOfElements, podNicOf } from "../iface/pod-nic.ts";
-import type { NetworksWish } from "../plan/pod/pod-networks.ts";
+import type { NetworksOwner } from "../plan/pod/pod-networks.ts";
 import { networkNameInvalid } from "../reasons/words.ts";
 import { findByName, ifacesOf, networkNameOf, networksOf, qualifiedName } from "../spec/nics.ts";
 
@@ -86,7 +86,7 @@ function isInPod(pod: PodNetworkFacts, podInterfaceName: string): boolean {
 
 /** The network that the binding of a declared iface brings along, as an attachment beside that one. */
 function extraOf(
-  { vmi, bindings }: NetworksWish,
+  { vmi, bindings }: NetworksOwner,
   { name, podInterfaceName: own }: Attachment,
 ): Identity | undefined {
   const iface = findByName(ifacesOf(vmi.spec), name);
@@ -235,10 +235,10 @@ function attachmentsOf(network: Network, told: Told): readonly Attachment[] {
  * another network keeps the old one until the node agent uses the new one.
  */
 export function attachmentStatuses(
-  wish: NetworksWish,
+  owner: NetworksOwner,
   pod: PodNetworkFacts,
 ): readonly Attachment[] {
-  const { vmi } = wish;
+  const { vmi } = owner;
   const previous = vmi.status?.attachments ?? [];
   const ofSpec = ifacesOf(vmi.spec).flatMap((iface): readonly Attachment[] => {
     const network = findByName(networksOf(vmi.spec), iface.name);
@@ -250,6 +250,6 @@ export function attachmentStatuses(
     .filter(({ name }) => findByName(ifacesOf(vmi.spec), name) === undefined)
     .flatMap((entry) => nextOf(entry, vmi, pod) ?? []);
   return [...ofSpec, ...left]
-    .map((each) => withExtra(each, extraOf(wish, each), pod))
+    .map((each) => withExtra(each, extraOf(owner, each), pod))
     .filter((attachment) => isNews(attachment, previous));
 }

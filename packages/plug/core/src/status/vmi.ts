@@ -137,9 +137,9 @@ export function ownVmiStatus(facts: VmiSituation, now: string): OwnVmiStatus {
   const pod = findLauncher(facts);
   const node = pod?.spec.nodeName;
   const uid = pod?.metadata.uid;
-  const wish = { vmi, bindings: facts.network.bindings };
+  const owner = { vmi, bindings: facts.network.bindings };
   const attachments =
-    pod === undefined ? undefined : attachmentStatuses(wish, podNetworkFacts(pod));
+    pod === undefined ? undefined : attachmentStatuses(owner, podNetworkFacts(pod));
   const phase = phaseOfVmi(vmi, pod);
   return {
     phase,

@@ -19,7 +19,7 @@ import {
 } from "./places.ts";
 
 /** What a device was promised. */
-interface Wishes {
+interface Preferences {
   /** Where it was before, which it keeps. */
   readonly kept?: PciAddress;
   /** Where its owner wants it; goes before `kept`. */
@@ -27,12 +27,12 @@ interface Wishes {
 }
 
 /** A NIC that needs a place in the domain's layout. */
-export interface NicToPlace extends InterruptUser, Wishes {
+export interface NicToPlace extends InterruptUser, Preferences {
   readonly name: string;
 }
 
 /** A device that is no NIC and needs a place. */
-export interface DeviceToPlace extends Wishes {
+export interface DeviceToPlace extends Preferences {
   readonly name: FixedDevice;
 }
 
@@ -73,7 +73,7 @@ export type PlannedTopology =
   | { readonly ok: false; readonly problems: readonly TopologyProblem[] };
 
 /** What is placed, whatever it is. */
-interface Guest extends Wishes {
+interface Guest extends Preferences {
   readonly says: string;
   readonly of: Omit<TopologyProblem, "message">;
   readonly places: readonly PciAddress[];

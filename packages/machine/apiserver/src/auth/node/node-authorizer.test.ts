@@ -67,8 +67,8 @@ const store = {
 const { authorize } = withNodes(NOBODY, store);
 
 /** `verb resource[/subresource] [name]`, in `ns`. */
-function may(wish: string, user: User = NODE, namespace = "ns"): boolean {
-  const [verb = "", whole = "", name = ""] = wish.split(" ");
+function may(asked: string, user: User = NODE, namespace = "ns"): boolean {
+  const [verb = "", whole = "", name = ""] = asked.split(" ");
   const [resource = "", subresource = ""] = whole.split("/");
   const kind = { group: "", version: "v1", path: "" };
   const attributes: AccessAttributes = { ...kind, verb, resource, subresource, namespace, name };
@@ -88,8 +88,8 @@ describe("a node may, for its pods,", () => {
     "get secrets pull",
     "create serviceaccounts/token runner",
     "get persistentvolumeclaims data",
-  ])("%s", (wish) => {
-    expect(may(wish)).toBe(true);
+  ])("%s", (asked) => {
+    expect(may(asked)).toBe(true);
   });
 
   test("read the volume of their claim", () => {
@@ -111,8 +111,8 @@ describe("a node may not", () => {
     "list persistentvolumeclaims data",
     "get persistentvolumeclaims foreign",
     "patch persistentvolumeclaims data",
-  ])("%s", (wish) => {
-    expect(may(wish)).toBe(false);
+  ])("%s", (asked) => {
+    expect(may(asked)).toBe(false);
   });
 
   test.each([
@@ -122,8 +122,8 @@ describe("a node may not", () => {
     "get persistentvolumes none",
     "delete persistentvolumes pv-data",
     "patch persistentvolumes/status pv-data",
-  ])("%s, which has no namespace", (wish) => {
-    expect(may(wish, NODE, "")).toBe(false);
+  ])("%s, which has no namespace", (asked) => {
+    expect(may(asked, NODE, "")).toBe(false);
   });
 
   test("read in other namespaces, and nobody else may what it may", () => {
@@ -136,10 +136,10 @@ describe("a node may not", () => {
 
 test("what roles grant stays granted, and the reason of a refusal stays that of the roles", () => {
   const attributes = { group: "", version: "v1", path: "", subresource: "", namespace: "ns" };
-  const wish = { ...attributes, verb: "get", resource: "secrets", name: "x" };
-  expect(authorize(NODE, wish)).toEqual({ allowed: false, reason: "RBAC says no" });
+  const asked = { ...attributes, verb: "get", resource: "secrets", name: "x" };
+  expect(authorize(NODE, asked)).toEqual({ allowed: false, reason: "RBAC says no" });
   const everything = { ...NOBODY, authorize: () => ({ allowed: true, reason: "RBAC" }) };
-  expect(withNodes(everything, store).authorize(NODE, wish)).toEqual({
+  expect(withNodes(everything, store).authorize(NODE, asked)).toEqual({
     allowed: true,
     reason: "RBAC",
   });

@@ -28,7 +28,7 @@ const FULL: readonly PolicyRule[] = parseRules([
   { verbs: ["*"], nonResourceURLs: ["*"] },
 ]);
 
-function may(grant: Grant, authorizer: Authorizer, wish: Partial<AccessAttributes>): boolean {
+function may(grant: Grant, authorizer: Authorizer, wanted: Partial<AccessAttributes>): boolean {
   const { kind, namespace, user } = grant;
   const { group, version, resource } = kind;
   const asked = {
@@ -41,7 +41,7 @@ function may(grant: Grant, authorizer: Authorizer, wish: Partial<AccessAttribute
     name: "",
     path: "",
   };
-  return authorizer.authorize(user, { ...asked, ...wish }).allowed;
+  return authorizer.authorize(user, { ...asked, ...wanted }).allowed;
 }
 
 function refuse(grant: Grant, why: string): never {
@@ -86,8 +86,8 @@ function checkBinding(grant: Grant, authorizer: Authorizer): void {
     name: textAt(object, "roleRef", "name"),
   };
   const resource = roleRef.kind === "Role" ? "roles" : "clusterroles";
-  const wish = { verb: "bind", resource, group: roleRef.apiGroup, name: roleRef.name };
-  if (may(grant, authorizer, wish)) {
+  const wanted = { verb: "bind", resource, group: roleRef.apiGroup, name: roleRef.name };
+  if (may(grant, authorizer, wanted)) {
     return;
   }
   const rules = authorizer.rulesOf(roleRef, namespace);

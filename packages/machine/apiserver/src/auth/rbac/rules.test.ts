@@ -8,7 +8,7 @@ function rule(fields: Readonly<Record<string, readonly string[]>>) {
   return parseRules([{ apiGroups: [""], verbs: ["get"], ...fields }]);
 }
 
-function wish(change: Partial<AccessAttributes>): AccessAttributes {
+function attributesWith(change: Partial<AccessAttributes>): AccessAttributes {
   const nothing = { subresource: "", namespace: "", name: "", path: "" };
   return { verb: "get", group: "", version: "v1", resource: "pods", ...nothing, ...change };
 }
@@ -90,7 +90,7 @@ describe("what a rule allows", () => {
     },
   ];
   test.each(rows)("$name", ({ given, ask, want }) => {
-    expect(given.some((one) => ruleAllows(one, wish(ask)))).toBe(want);
+    expect(given.some((one) => ruleAllows(one, attributesWith(ask)))).toBe(want);
   });
 });
 

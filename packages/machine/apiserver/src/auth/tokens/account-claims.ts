@@ -27,7 +27,7 @@ export interface BoundObject {
 }
 
 /** What a token is to say. */
-export interface TokenWish {
+export interface TokenSpec {
   readonly account: KubeObject;
   readonly audiences: readonly string[];
   readonly expiresInSeconds: number;
@@ -40,8 +40,8 @@ function subjectOf(account: KubeObject): string {
 }
 
 /** Claims of a token that ends. */
-export function claimsFor(wish: TokenWish, nowSeconds: number): Fields {
-  const { account, audiences, expiresInSeconds, bound } = wish;
+export function claimsFor(spec: TokenSpec, nowSeconds: number): Fields {
+  const { account, audiences, expiresInSeconds, bound } = spec;
   const { namespace, name, uid } = account.metadata;
   const reference =
     bound === undefined ? {} : { [bound.kind.toLowerCase()]: { name: bound.name, uid: bound.uid } };

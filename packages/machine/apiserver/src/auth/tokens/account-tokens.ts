@@ -5,7 +5,7 @@ import type { JWK } from "jose";
 import type { KubeObject } from "../../objects/object.ts";
 import type { Store } from "../../storage/store.ts";
 import {
-  type TokenWish,
+  type TokenSpec,
   audiencesOf,
   claimsFor,
   secretClaimsFor,
@@ -41,8 +41,8 @@ export class AccountTokens {
   }
 
   /** A token that ends. */
-  issue(wish: TokenWish): Promise<string> {
-    return this.#signer.sign(claimsFor(wish, this.#nowSeconds()));
+  issue(spec: TokenSpec): Promise<string> {
+    return this.#signer.sign(claimsFor(spec, this.#nowSeconds()));
   }
 
   /** A token for a secret. */

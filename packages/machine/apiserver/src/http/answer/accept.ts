@@ -25,14 +25,14 @@ const FORMATS: Readonly<Record<string, Representation["format"]>> = {
 };
 
 /** One entry of an Accept header. */
-interface Wish {
+interface MediaRange {
   readonly type: string;
   readonly parameters: ReadonlyMap<string, string>;
   /** 0 to 1; 0 is not wanted at all. */
   readonly quality: number;
 }
 
-function parseWish(entry: string): Wish {
+function parseMediaRange(entry: string): MediaRange {
   const [type = "", ...rest] = entry.split(";").map((part) => part.trim());
   const parameters = new Map(
     rest.map((part) => {
@@ -44,7 +44,7 @@ function parseWish(entry: string): Wish {
   return { type: type.toLowerCase(), parameters, quality: Number.isNaN(quality) ? 0 : quality };
 }
 
-function formOf({ type, parameters }: Wish): Omit<Representation, "pretty"> | undefined {
+function formOf({ type, parameters }: MediaRange): Omit<Representation, "pretty"> | undefined {
   const asked = parameters.get("as");
   const format = FORMATS[type];
   const as = asked === undefined ? "object" : SHOWN[asked];
@@ -59,7 +59,7 @@ function notAcceptable(types: string): StatusError {
 function choose(accept: string, formats: readonly string[]) {
   return accept
     .split(",")
-    .map(parseWish)
+    .map(parseMediaRange)
     .filter(({ quality }) => quality > 0)
     .sort((left, right) => right.quality - left.quality)
     .map(formOf)

@@ -47,7 +47,7 @@ function problem(message: string): Finding {
   return { kind: "problem", message };
 }
 
-/** A claim that names its volume: between the two writes that bind it, or by its author's wish. */
+/** A claim that names its volume: between the two writes that bind it, or as its author says. */
 function namedOf(claim: PersistentVolumeClaim, lookup: ClaimLookup): Finding {
   const { volumeName = "" } = claim.spec;
   const said = `persistentvolumeclaim "${claim.metadata.name}" names volume "${volumeName}"`;

@@ -9,7 +9,7 @@ export interface Stops {
   begin(uid: string, id: string, graceSeconds: number): void;
 }
 
-/** A wish to end sooner than before is passed on when it is sooner by this much, milliseconds. */
+/** A request to end sooner than before is passed on when it is sooner by this much, milliseconds. */
 const SOONER_MS = 1000;
 /** Pause after a call that failed, milliseconds. */
 const RETRY_MS = 1000;

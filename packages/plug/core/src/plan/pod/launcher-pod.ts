@@ -22,7 +22,7 @@ import { kernelImageOf } from "./kernel-boot.ts";
 import { launcherResourcesOf } from "./launcher-resources.ts";
 import { inMi, joinParts, type PodParts } from "./parts.ts";
 import { statePartsOf } from "./state-parts.ts";
-import type { NetworksWish } from "./pod-networks.ts";
+import type { NetworksOwner } from "./pod-networks.ts";
 import { podAnnotationsOf, podLabelsOf, podSettingsOf } from "./pod-settings.ts";
 import { sha256Hex } from "../../iface/sha256.ts";
 
@@ -113,13 +113,13 @@ function containerOf(
   };
 }
 
-function metadataOf(wish: NetworksWish): Pod["metadata"] {
-  const { vmi } = wish;
+function metadataOf(owner: NetworksOwner): Pod["metadata"] {
+  const { vmi } = owner;
   return {
     name: launcherPodName(vmi),
     namespace: vmi.metadata.namespace ?? "",
     labels: podLabelsOf(vmi),
-    annotations: podAnnotationsOf(wish),
+    annotations: podAnnotationsOf(owner),
     ownerReferences: [
       {
         apiVersion: vmi.apiVersion,

@@ -35,8 +35,8 @@ function elementOf(
   };
 }
 
-/** The element, wishing for what the NIC had on that network. */
-function withWish(
+/** The element, preferring what the NIC had on that network. */
+function withPreferredAddresses(
   element: NetworkSelection,
   iface: Iface,
   kept: readonly KeptAddresses[] = [],
@@ -73,11 +73,11 @@ function extraElementOf(
 }
 
 /** Whose networks the pod is to have. */
-export interface NetworksWish {
+export interface NetworksOwner {
   readonly vmi: VirtualMachineInstance;
   /** What the cluster has registered. */
   readonly bindings: BindingRegistry;
-  /** What the NICs had before, while the pod is made; a NIC that comes later wishes for nothing. */
+  /** What the NICs had before, while the pod is made; a NIC that comes later prefers nothing. */
   readonly kept?: readonly KeptAddresses[];
 }
 
@@ -86,7 +86,7 @@ export interface NetworksWish {
  * that slipped past admission: it would make the whole annotation unreadable.
  */
 function wantedElements(
-  { vmi, bindings, kept }: NetworksWish,
+  { vmi, bindings, kept }: NetworksOwner,
   current: readonly NetworkSelection[],
 ): readonly NetworkSelection[] {
   const namespace = vmi.metadata.namespace ?? "";
@@ -103,7 +103,7 @@ function wantedElements(
     return [
       ...(isDefaultNetwork(network)
         ? []
-        : [withWish(elementOf(iface, network, names), iface, kept)]),
+        : [withPreferredAddresses(elementOf(iface, network, names), iface, kept)]),
       ...(extraNetwork === undefined ? [] : [extraElementOf(network, extraNetwork, names)]),
     ].filter(isReadableSelection);
   });
@@ -131,12 +131,12 @@ function claimOf(
  * changes its network has two.
  */
 export function planPodNetworks(
-  wish: NetworksWish,
+  owner: NetworksOwner,
   current: readonly NetworkSelection[],
 ): readonly NetworkSelection[] {
-  const wanted = wantedElements(wish, current);
+  const wanted = wantedElements(owner, current);
   const stays = (name: string): boolean => {
-    const claim = claimOf(wish.vmi, wanted, name);
+    const claim = claimOf(owner.vmi, wanted, name);
     return claim === "wanted" || claim === "in-use";
   };
   const kept = current.filter(

@@ -4,7 +4,7 @@ import { names, printNetworks, type Pod, type VirtualMachineInstance } from "@pa
 import { toldAddresses } from "../../addresses/kept-addresses.ts";
 import { hostnameOf } from "../../spec/hostname.ts";
 import { labelValueOf } from "../../spec/label-value.ts";
-import { planPodNetworks, type NetworksWish } from "./pod-networks.ts";
+import { planPodNetworks, type NetworksOwner } from "./pod-networks.ts";
 
 /** Written by programs for themselves on the VMI, which would say something else, or something wrong, on its pod. */
 const NOT_THE_PODS = [
@@ -71,10 +71,10 @@ export function podLabelsOf({
 }
 
 /** The VMI's, and ours. */
-export function podAnnotationsOf(wish: NetworksWish): Readonly<Record<string, string>> {
-  const { vmi } = wish;
+export function podAnnotationsOf(owner: NetworksOwner): Readonly<Record<string, string>> {
+  const { vmi } = owner;
   const kept = toldAddresses(vmi);
-  const elements = planPodNetworks({ ...wish, kept }, []);
+  const elements = planPodNetworks({ ...owner, kept }, []);
   const others = Object.entries(vmi.metadata.annotations ?? {}).filter(
     ([key]) => !NOT_THE_PODS.includes(key),
   );

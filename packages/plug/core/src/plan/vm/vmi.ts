@@ -19,7 +19,7 @@ import { nicsOf, type Nics } from "../../spec/nics.ts";
 import { hasImageVolume, hasLostImage } from "../pod/image-files.ts";
 import { launcherPodOf, type LauncherSettings } from "../pod/launcher-pod.ts";
 import { stateClaimOf } from "../pod/state-parts.ts";
-import { planPodNetworks, type NetworksWish } from "../pod/pod-networks.ts";
+import { planPodNetworks, type NetworksOwner } from "../pod/pod-networks.ts";
 import { planOwnNics } from "./nics.ts";
 import { vmiStartProblems } from "./start-problems.ts";
 import { storageHindrance, type StorageFacts } from "./storage.ts";
@@ -69,10 +69,10 @@ export function podNetworkElements(pod: Pod): readonly NetworkSelection[] {
   return annotation.ok ? annotation.elements : [];
 }
 
-function planNetworks(wish: NetworksWish, pod: Pod): readonly VmiAction[] {
+function planNetworks(owner: NetworksOwner, pod: Pod): readonly VmiAction[] {
   if (isPodFinished(pod) || pod.metadata.deletionTimestamp !== undefined) return [];
   const current = podNetworkElements(pod);
-  const elements = planPodNetworks(wish, current);
+  const elements = planPodNetworks(owner, current);
   if (isEqual(current, elements)) return [];
   return [{ kind: "patchPodNetworks", to: printNetworks(elements) }];
 }
@@ -135,6 +135,6 @@ export function planVmi(facts: VmiFacts): readonly VmiAction[] {
   if (isVmiFinal(vmi)) return [];
   if (pod === undefined) return planPod(facts);
   if (hasLostImage(pod) && !isPodFinished(pod)) return planWithoutKernel(facts, pod);
-  const wish = { vmi, bindings: facts.network.bindings };
-  return [...planLabel(vmi, pod), ...planNetworks(wish, pod), ...planNics(vmi)];
+  const owner = { vmi, bindings: facts.network.bindings };
+  return [...planLabel(vmi, pod), ...planNetworks(owner, pod), ...planNics(vmi)];
 }

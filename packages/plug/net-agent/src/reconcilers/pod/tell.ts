@@ -6,7 +6,7 @@ import { isAppError, isFaultOfDefinition, messageOf, type WantedAttachment } fro
 import { parseKey, type FailedStep } from "@patchbay/kube";
 import type { CniResult } from "@patchbay/core/ports";
 import type { Deps } from "../../deps.ts";
-import type { AddressWish } from "./attachment/address-wish.ts";
+import type { PreferredAddresses } from "./attachment/preferred-addresses.ts";
 import type { PodFacts } from "./observe.ts";
 import { interfaceOf, type Action } from "./step.ts";
 
@@ -25,8 +25,14 @@ export function tellAttached(
 }
 
 /** Why a NIC has not what it had before: the network's words, or what is known of it. */
-function sayWhy({ wish, refusal }: { wish: AddressWish; refusal: string | undefined }): string {
-  if (wish.request === undefined) return "this network cannot be asked for addresses";
+function sayWhy({
+  preferred,
+  refusal,
+}: {
+  preferred: PreferredAddresses;
+  refusal: string | undefined;
+}): string {
+  if (preferred.request === undefined) return "this network cannot be asked for addresses";
   return refusal ?? "the network gave others without a word";
 }
 
@@ -36,14 +42,14 @@ export function tellAddresses(
   what: {
     facts: PodFacts;
     result: CniResult;
-    wish: AddressWish;
+    preferred: PreferredAddresses;
     refusal: string | undefined;
   },
   deps: Deps,
 ): void {
-  const { facts, result, wish } = what;
+  const { facts, result, preferred } = what;
   const has = soundAddresses(networkStatusOf(result, network, link).ips);
-  const lost = wish.ips.filter((ip) => !has.includes(ip)).join(", ");
+  const lost = preferred.ips.filter((ip) => !has.includes(ip)).join(", ");
   if (lost === "" || facts.pod === undefined) return;
   const message = `${link} of ${network} did not get ${lost} again: ${sayWhy(what)}`;
   deps.log.info("addresses were not kept", { pod: facts.key, network, link, reason: message });

@@ -5,7 +5,11 @@ import { networkStatusOf, type JournalRow } from "@patchbay/cni";
 import { AppError, messageOf, type WantedAttachment } from "@patchbay/core";
 import type { AttachmentRequest, CniResult, Link, Sandbox } from "@patchbay/core/ports";
 import type { Deps } from "../../../deps.ts";
-import { addressWishOf, mayBeRefusal, type AddressWish } from "./address-wish.ts";
+import {
+  preferredAddressesOf,
+  mayBeRefusal,
+  type PreferredAddresses,
+} from "./preferred-addresses.ts";
 import { adopt } from "./adopt.ts";
 import { detach } from "./detach.ts";
 import { assertMayUse, findVmiOf } from "../launcher.ts";
@@ -30,16 +34,16 @@ export async function attach(wanted: WantedAttachment, facts: PodFacts, deps: De
     return;
   }
   const startMs = deps.clock.monotonicMs();
-  const wish = addressWishOf(wanted.selection, request);
+  const preferred = preferredAddressesOf(wanted.selection, request);
   const { row, result, refusal } = await addAsBefore(
     wanted,
-    { facts, sandbox, request, wish },
+    { facts, sandbox, request, preferred },
     deps,
   );
   await deps.journal.write({ ...row, state: "attached", result });
   const durationMs = Math.round(deps.clock.monotonicMs() - startMs);
   tellAttached(wanted, { facts, result, durationMs }, deps);
-  if (wish !== undefined) tellAddresses(wanted, { facts, result, wish, refusal }, deps);
+  if (preferred !== undefined) tellAddresses(wanted, { facts, result, preferred, refusal }, deps);
 }
 
 /** What an ADD rests on. */
@@ -65,12 +69,12 @@ async function addNew(wanted: WantedAttachment, intent: Intent, deps: Deps): Pro
 /** With the addresses of before where the network can be asked for them and gives them, else with those that it gives. */
 async function addAsBefore(
   wanted: WantedAttachment,
-  { wish, ...intent }: Intent & { readonly wish: AddressWish | undefined },
+  { preferred, ...intent }: Intent & { readonly preferred: PreferredAddresses | undefined },
   deps: Deps,
 ): Promise<Added> {
-  if (wish?.request === undefined) return addNew(wanted, intent, deps);
+  if (preferred?.request === undefined) return addNew(wanted, intent, deps);
   try {
-    return await addNew(wanted, { ...intent, request: wish.request }, deps);
+    return await addNew(wanted, { ...intent, request: preferred.request }, deps);
   } catch (error) {
     const rows = await deps.journal.list(intent.facts.uid);
     const isLeft = rows.some(

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// How is a network asked for the addresses that a NIC had before? A wish, which no attachment fails for: only IPAM that
+// How is a network asked for the addresses that a NIC had before? A preference, which no attachment fails for: only IPAM that
 // keeps account of what it has given is asked, and it decides.
 import { isJsonObject, keptIpsOf, type NetworkSelection } from "@patchbay/api";
 import { hasCapability, withCniArgs } from "@patchbay/cni";
@@ -7,7 +7,7 @@ import { isAppError } from "@patchbay/core";
 import type { AttachmentRequest, NetworkConfigList } from "@patchbay/core/ports";
 
 /** What a NIC had before. */
-export interface AddressWish {
+export interface PreferredAddresses {
   readonly ips: readonly string[];
   /** The request that asks for it; absent: this network cannot be asked. */
   readonly request?: AttachmentRequest;
@@ -40,11 +40,11 @@ function asksFor(
     : undefined;
 }
 
-/** What the selection wishes for beside what it asks for; addresses that it asks for go first. */
-export function addressWishOf(
+/** What the selection prefers beside what it asks for; addresses that it asks for go first. */
+export function preferredAddressesOf(
   selection: NetworkSelection,
   request: AttachmentRequest,
-): AddressWish | undefined {
+): PreferredAddresses | undefined {
   const asked = selection.ips?.length ?? 0;
   const ips = keptIpsOf(selection);
   const hasOwn = asked > 0 || selection["cni-args"]?.["ips"] !== undefined;
@@ -56,7 +56,7 @@ export function addressWishOf(
 /** Error code of a plugin that is to be asked the same again. Source: CNI SPEC 1.1, "Error". */
 const TRY_AGAIN_LATER = 11;
 
-/** Whether a failure may be one of the wish: a plugin has said no, and will not say otherwise in a moment. */
+/** Whether a failure may be one of the preference: a plugin has said no, and will not say otherwise in a moment. */
 export function mayBeRefusal(error: unknown): boolean {
   return isAppError(error, "CNI_PLUGIN_FAILED") && error.details["cniCode"] !== TRY_AGAIN_LATER;
 }

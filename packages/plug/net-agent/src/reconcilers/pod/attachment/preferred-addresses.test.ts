@@ -144,7 +144,7 @@ describe("nothing is given up", () => {
       error: new AppError("CNI_PLUGIN_FAILED", { ...REFUSED.details, cniCode: 11 }),
     },
     {
-      name: "for a failure that no wish can cause",
+      name: "for a failure that no preference can cause",
       error: new AppError("CNI_PLUGIN_MISSING", { plugin: "bridge", path: "/" }),
     },
   ])("$name", async ({ error }) => {
@@ -153,7 +153,7 @@ describe("nothing is given up", () => {
     expect(asked()).toEqual([BY_ARGS, BY_ARGS]);
   });
 
-  test("while what was begun with the wish cannot be undone", async () => {
+  test("while what was begun with the preference cannot be undone", async () => {
     world.cni.failNext("add", REFUSED);
     world.cni.failNext("del", REFUSED);
     expect(await attach(HOST_LOCAL)).toMatchObject({ code: "CNI_PLUGIN_FAILED" });
