@@ -31,17 +31,17 @@ const KINDS: readonly ResourceType<KubeObject>[] = [
   PODS,
 ];
 /** Members that tell when something was, and how often it was tried. */
-const PASSING =
+const TRANSIENT =
   /^(?:resourceVersion|uid|generation|observedGeneration|lastTransitionTime|.*Timestamps?|lastProbeTime|since|attempts)$/;
 
 /** The VM of all stories. */
 const VM = { namespace: "default", name: "vm1" };
 
-function withoutPassing(value: unknown): unknown {
-  if (Array.isArray(value)) return value.map(withoutPassing);
+function withoutTransient(value: unknown): unknown {
+  if (Array.isArray(value)) return value.map(withoutTransient);
   if (typeof value !== "object" || value === null) return value;
-  const members = Object.entries(value).filter(([name]) => !PASSING.test(name));
-  return Object.fromEntries(members.map(([name, member]) => [name, withoutPassing(member)]));
+  const members = Object.entries(value).filter(([name]) => !TRANSIENT.test(name));
+  return Object.fromEntries(members.map(([name, member]) => [name, withoutTransient(member)]));
 }
 
 /** The cluster; made by {@link createCluster}. */
@@ -113,7 +113,7 @@ export class Cluster {
     // Uids differ from run to run, wherever they are named, and so do addresses out of a range.
     const text = uids.reduce(
       (words, uid, index) => words.replaceAll(uid, `UID-${String(index)}`),
-      JSON.stringify(withoutPassing(all)),
+      JSON.stringify(withoutTransient(all)),
     );
     return JSON.parse(text.replaceAll(/\b10(?:\.\d+){3}\b/g, "ADDRESS"));
   }

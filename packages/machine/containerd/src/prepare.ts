@@ -11,7 +11,7 @@ import { findSnapshotter } from "./snapshotter.ts";
 
 const PRIVATE = 0o700;
 /** Users of pods pass through to their root file systems. */
-const PASSABLE = 0o711;
+const TRAVERSABLE = 0o711;
 const TIMEOUT_MS = 20_000;
 
 /** Files, programs and places of one containerd. */
@@ -32,7 +32,7 @@ export interface PrepareOptions {
 async function makeDirectories({ files, layout }: PrepareDeps): Promise<void> {
   await files.ensureDirectory(dirname(layout.directory));
   for (const path of [layout.directory, layout.root, layout.state]) {
-    await files.ensureDirectory(path, PASSABLE);
+    await files.ensureDirectory(path, TRAVERSABLE);
   }
   for (const path of [layout.runDirectory, layout.opt, layout.registryHosts]) {
     await files.ensureDirectory(path, PRIVATE);
@@ -43,7 +43,7 @@ async function makeDirectories({ files, layout }: PrepareDeps): Promise<void> {
 async function forgetOldState({ files, layout }: PrepareDeps, bootId: string): Promise<void> {
   if ((await files.readText(layout.stateBoot)) === bootId) return;
   await files.remove(layout.state);
-  await files.ensureDirectory(layout.state, PASSABLE);
+  await files.ensureDirectory(layout.state, TRAVERSABLE);
   await files.writeAtomic(layout.stateBoot, bootId);
 }
 

@@ -140,7 +140,7 @@ export {
 } from "./status/node-vm.ts";
 export { newAddressChange } from "./addresses/changed-addresses.ts";
 export { findSyncError, newSyncError } from "./status/sync-error.ts";
-export { isPassingNews } from "./status/passing.ts";
+export { isTransientChange } from "./status/transient.ts";
 export { sayError, type StepFailure, type StepKind } from "./status/step-failure.ts";
 export { unreachableIfaces } from "./status/unreachable.ts";
 export { vmStatus, type NewVmStatus } from "./status/vm.ts";

@@ -33,7 +33,7 @@ export function forgetVmi(uid: string, memory: Memory): void {
   memory.passes.forget(uid);
   memory.writes.forget(uid);
   memory.wirings.forget(uid);
-  memory.passingNews.delete(uid);
+  memory.transientSince.delete(uid);
   memory.failures.delete(uid);
   memory.unplugRequests.retain(uid, []);
   memory.guests.forget(uid);

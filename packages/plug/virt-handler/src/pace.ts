@@ -21,7 +21,7 @@ export interface Pace {
   readonly writes: Budget;
   readonly wirings: Wirings;
   /** Since when there is news that may be over in a moment, by VMI uid; monotonic milliseconds. */
-  readonly passingNews: Map<string, number>;
+  readonly transientSince: Map<string, number>;
   /** How many passes in a row failed, by VMI uid; the queue leaves the key alone meanwhile. */
   readonly failures: Map<string, number>;
 }
@@ -42,7 +42,7 @@ export const WRITE_REFILL_MS = 10_000;
 const WRITES = { burst: 20, refillMs: WRITE_REFILL_MS };
 
 /** For so long it is not told that a plug waits for its pod or that a guest is asked, milliseconds; most have ended by then. */
-export const PASSING_NEWS_MS = 1_000;
+export const TRANSIENT_MS = 1_000;
 
 /** What each VMI may have so many of, by its uid. */
 export interface Budget {
@@ -105,7 +105,7 @@ export function createPace(clock: Clock): Pace {
     passes: createBudget(clock, PASSES),
     writes: createBudget(clock, WRITES),
     wirings: createWirings(clock),
-    passingNews: new Map(),
+    transientSince: new Map(),
     failures: new Map(),
   };
 }

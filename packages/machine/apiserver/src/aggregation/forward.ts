@@ -3,7 +3,7 @@
 import type { ClientRequest, IncomingMessage, ServerResponse } from "node:http";
 import { messageOf } from "@patchbay/core/errors";
 import { describeFailure } from "../backend/failure.ts";
-import { type Forwarding, openRequest, passBack } from "../backend/pass-on.ts";
+import { type Forwarding, openRequest, forwardAnswer } from "../backend/forward-request.ts";
 import { StatusError } from "../meta/status.ts";
 
 /** Source: kube-apiserver --request-timeout. */
@@ -86,7 +86,7 @@ export async function forward(forwarding: Forwarding): Promise<void> {
     }
   });
   outgoing.on("response", (answer) => {
-    passBack(answer, response);
+    forwardAnswer(answer, response);
   });
   request.pipe(outgoing);
   return promise;

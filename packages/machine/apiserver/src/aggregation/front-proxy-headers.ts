@@ -2,7 +2,7 @@
 // How an aggregated server is told who asks, and what it is not told. Source: Kubernetes "Aggregation layer".
 import type { IncomingMessage, OutgoingHttpHeaders } from "node:http";
 import type { User } from "../auth/user.ts";
-import { passedOn } from "../backend/passed-headers.ts";
+import { forwardedHeaders } from "../backend/forwarded-headers.ts";
 
 /** Where extra information about users goes. */
 export const EXTRA_PREFIX = "X-Remote-Extra-";
@@ -46,7 +46,7 @@ export function requestHeaders(
   const before = headers["x-forwarded-for"];
   const from = [before ?? [], socket.remoteAddress ?? []].flat().join(", ");
   return {
-    ...passedOn(request, host),
+    ...forwardedHeaders(request, host),
     "x-forwarded-for": from,
     "x-forwarded-uri": (request.url ?? "").split("?")[0],
     ...userHeaders(user),

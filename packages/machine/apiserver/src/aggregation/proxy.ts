@@ -2,7 +2,7 @@
 // Whose request is it: this server's, or that of an aggregated one?
 import { messageOf } from "@patchbay/core/errors";
 import type { Connections } from "../backend/connections.ts";
-import type { Forwarding } from "../backend/pass-on.ts";
+import type { Forwarding } from "../backend/forward-request.ts";
 import { isUpgrade, tunnel } from "../backend/tunnel.ts";
 import type { Aggregator } from "../http/app.ts";
 import { textAt } from "../objects/json.ts";

@@ -4,7 +4,7 @@ import { type IncomingMessage, type RequestListener, ServerResponse } from "node
 import type { Server } from "node:https";
 import type { Duplex } from "node:stream";
 import { Socket } from "node:net";
-import { type Forwarding, openRequest, passBack } from "./pass-on.ts";
+import { type Forwarding, openRequest, forwardAnswer } from "./forward-request.ts";
 
 /** What is left of a request whose connection is to become something else. */
 interface Upgrade {
@@ -83,7 +83,7 @@ export async function tunnel(forwarding: Forwarding, stop: AbortSignal): Promise
   const { promise, resolve, reject } = Promise.withResolvers<undefined>();
   outgoing.on("error", reject);
   outgoing.on("response", (answer) => {
-    passBack(answer, response);
+    forwardAnswer(answer, response);
     response.once("close", () => {
       resolve(undefined);
     });

@@ -6,8 +6,8 @@ import type { Socket } from "node:net";
 import { messageOf } from "@patchbay/core/errors";
 import type { Connections } from "../backend/connections.ts";
 import { describeFailure, printHostPort } from "../backend/failure.ts";
-import { passedOn } from "../backend/passed-headers.ts";
-import { type Forwarding, openRequest, passBack } from "../backend/pass-on.ts";
+import { forwardedHeaders } from "../backend/forwarded-headers.ts";
+import { type Forwarding, openRequest, forwardAnswer } from "../backend/forward-request.ts";
 import { isUpgrade, tunnel } from "../backend/tunnel.ts";
 import { parseTarget } from "../http/target.ts";
 import { StatusError, badRequest, internalError, notFound } from "../meta/status.ts";
@@ -92,7 +92,7 @@ function forwardingOf(
     ...{ request, response, connections: kubelets.connections },
     peer: kubeletOf(store, textAt(pod, "spec", "nodeName"), kubelets.caPem),
     path: `/${verb}/${segments.map(encodeURIComponent).join("/")}${query}`,
-    headersFor: (host) => passedOn(request, host),
+    headersFor: (host) => forwardedHeaders(request, host),
   };
 }
 
@@ -169,7 +169,7 @@ async function answerOf(outgoing: ClientRequest, { peer }: Forwarding): Promise<
 }
 
 /** Sends a container's log as its kubelet sends it. Throws StatusErrors where the kubelet refuses or is not reached. */
-async function passLog(forwarding: Forwarding, pod: string): Promise<void> {
+async function forwardLog(forwarding: Forwarding, pod: string): Promise<void> {
   const { response } = forwarding;
   const outgoing = await open(forwarding);
   outgoing.on("error", () => response.destroy());
@@ -179,7 +179,7 @@ async function passLog(forwarding: Forwarding, pod: string): Promise<void> {
   if (code < 200 || code > 206) {
     throw refusalOf(code, await textOf(answer), pod);
   }
-  passBack(answer, response);
+  forwardAnswer(answer, response);
   await once(response, "close");
 }
 
@@ -194,7 +194,7 @@ export async function serveLog(call: Call, deps: KubeletDeps, exchange: Exchange
   }
   const question = { verb: "containerLogs", pod, container, parameters } as const;
   const forwarding = forwardingOf(question, exchange, deps);
-  await whileCounted(call, deps, () => passLog(forwarding, call.name));
+  await whileCounted(call, deps, () => forwardLog(forwarding, call.name));
 }
 
 async function untilClosed(socket: Socket): Promise<void> {

@@ -49,7 +49,7 @@ test.each<Row>([
   { name: "what an earlier process believed stays", answers: "ff", isKnown: true, want: true },
   { name: "until it was said otherwise", answers: "fff", isKnown: true, want: false },
 ])("$name", ({ want, ...given }) => {
-  expect(after(given).isPassing).toBe(want);
+  expect(after(given).isSuccess).toBe(want);
 });
 
 test("settings have Kubernetes' defaults, and nothing is asked without a pause", () => {
@@ -65,9 +65,9 @@ test("settings have Kubernetes' defaults, and nothing is asked without a pause",
 describe("a container", () => {
   const states = (given: Partial<Record<ProbeKind, boolean | undefined>>) =>
     new Map(
-      Object.entries(given).map(([kind, isPassing]) => [
+      Object.entries(given).map(([kind, isSuccess]) => [
         kind as ProbeKind, // its own keys
-        { isPassing, last: undefined, streak: 0 },
+        { isSuccess, last: undefined, streak: 0 },
       ]),
     );
 

@@ -21,7 +21,7 @@ export interface ProbeSettings {
 /** One probe so far. */
 export interface ProbeState {
   /** What is believed; undefined: nothing yet. */
-  readonly isPassing: boolean | undefined;
+  readonly isSuccess: boolean | undefined;
   readonly last: "success" | "failure" | undefined;
   /** How often `last` was said in a row. */
   readonly streak: number;
@@ -52,7 +52,7 @@ export function probeSettingsOf(probe: Probe): ProbeSettings {
 
 /** A probe that was never asked. `isKnown`: an earlier process of this node believed it to pass. */
 export function firstProbeState(isKnown: boolean): ProbeState {
-  return { isPassing: isKnown ? true : undefined, last: undefined, streak: 0 };
+  return { isSuccess: isKnown ? true : undefined, last: undefined, streak: 0 };
 }
 
 /** The state after one more answer: what is believed changes when it was said often enough in a row. */
@@ -64,8 +64,8 @@ export function nextProbeState(
   if (outcome === "unknown") return state;
   const streak = state.last === outcome ? state.streak + 1 : 1;
   const isBelieved = streak >= (outcome === "success" ? successThreshold : failureThreshold);
-  const isPassing = isBelieved ? outcome === "success" : state.isPassing;
-  return { isPassing, last: outcome, streak };
+  const isSuccess = isBelieved ? outcome === "success" : state.isSuccess;
+  return { isSuccess, last: outcome, streak };
 }
 
 /** Whether a probe is asked now: before the start only its own, afterwards all but that; none when it is to be ended. */
@@ -76,13 +76,13 @@ export function isProbeDue(kind: ProbeKind, states: ProbeStates): boolean {
 
 /** What the container is. A probe that it has not passes; readiness that was not asked does not. */
 export function healthFrom(states: ProbeStates): ContainerHealth {
-  const passing = (kind: ProbeKind): boolean | undefined =>
-    states.has(kind) ? states.get(kind)?.isPassing : true;
-  const isStarted = passing("startup") === true;
+  const succeeds = (kind: ProbeKind): boolean | undefined =>
+    states.has(kind) ? states.get(kind)?.isSuccess : true;
+  const isStarted = succeeds("startup") === true;
   return {
     isStarted,
-    isReady: isStarted && passing("readiness") === true,
-    isUnhealthy: passing("startup") === false || passing("liveness") === false,
+    isReady: isStarted && succeeds("readiness") === true,
+    isUnhealthy: succeeds("startup") === false || succeeds("liveness") === false,
   };
 }
 

@@ -14,7 +14,7 @@ import { DiskSchema } from "./guest/disk.ts";
 import { FeaturesSchema } from "./guest/features.ts";
 import { FirmwareSchema } from "./guest/firmware.ts";
 import { IfaceSchema, NetworkSchema } from "./network.ts";
-import { PASSED_ON } from "./guest/passed-on.ts";
+import { AROUND_GUEST } from "./guest/around-guest.ts";
 import { VolumeSchema } from "./guest/volume.ts";
 
 /** Ports for hot-plug that a VM may ask for; each costs boot time. Source: docs/design/pci-topology.md */
@@ -128,7 +128,7 @@ export const VmiSpecSchema = Type.Object(
         map("Labels of the nodes on which the VM may run.", text("Value of the label.")),
       ),
     ),
-    ...PASSED_ON,
+    ...AROUND_GUEST,
     ...POD_FIELDS,
     volumes: Type.Optional(
       Type.Array(VolumeSchema, {

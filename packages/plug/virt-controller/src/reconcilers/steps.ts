@@ -41,7 +41,7 @@ export interface PerformedSteps extends Pick<
 }
 
 /** These say nothing about the step: it is tried again soon. */
-const PASSING: readonly ErrorCode[] = [
+const TRANSIENT: readonly ErrorCode[] = [
   "KUBE_CONFLICT",
   "KUBE_NOT_FOUND",
   "KUBE_EXPIRED",
@@ -54,7 +54,7 @@ function explain(
   error: unknown,
 ): { code: string; shown: StepFailure } | undefined {
   const first = firstErrorOf(error);
-  if (!isAppError(first) || PASSING.includes(first.code)) return undefined;
+  if (!isAppError(first) || TRANSIENT.includes(first.code)) return undefined;
   const { code } = first;
   return { code, shown: { step: kind, code, message: sayError(error) } };
 }

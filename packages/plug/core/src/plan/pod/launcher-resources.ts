@@ -22,12 +22,12 @@ export interface ResourceFacts extends MemoryFacts {
 type Amounts = Readonly<Record<string, string>>;
 
 /** What is computed here; `hugepages-` would come with a guest that has them. */
-function isPassedOn(resource: string): boolean {
+function isForPod(resource: string): boolean {
   return !["memory", "ephemeral-storage"].includes(resource) && !resource.startsWith("hugepages-");
 }
 
-function passedOn(amounts: Readonly<Record<string, string | number>> | undefined): Amounts {
-  const entries = Object.entries(amounts ?? {}).filter(([resource]) => isPassedOn(resource));
+function forPod(amounts: Readonly<Record<string, string | number>> | undefined): Amounts {
+  const entries = Object.entries(amounts ?? {}).filter(([resource]) => isForPod(resource));
   return Object.fromEntries(entries.map(([resource, amount]) => [resource, String(amount)]));
 }
 
@@ -87,13 +87,13 @@ export function launcherResourcesOf(
   return {
     requests: {
       ...cpuRequest(spec, facts),
-      ...passedOn(requests),
+      ...forPod(requests),
       memory: memory.request,
       "ephemeral-storage": inMi(leastDiskMiB),
       ...devices,
     },
     limits: {
-      ...passedOn(limits),
+      ...forPod(limits),
       memory: memory.limit,
       "ephemeral-storage": inMi(Math.max(leastDiskMiB, mostDiskMiB)),
       ...devices,

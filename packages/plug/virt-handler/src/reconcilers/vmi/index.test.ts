@@ -2,7 +2,7 @@
 import type { VirtualMachineInstance } from "@patchbay/api";
 import { AppError } from "@patchbay/core";
 import { describe, expect, test } from "vitest";
-import { PASSING_NEWS_MS } from "../../pace.ts";
+import { TRANSIENT_MS } from "../../pace.ts";
 import { createBench, type Bench } from "../../testing/bench.ts";
 import {
   aScheduledVmi,
@@ -171,7 +171,7 @@ describe("an unplug", () => {
     bench.daemon.unplugPolicy = "lose";
     await bench.edit((vmi) => without(vmi, "one"));
     await bench.goOn();
-    bench.nowMs += PASSING_NEWS_MS;
+    bench.nowMs += TRANSIENT_MS;
     await bench.goOn();
     expect(await phases(bench)).toEqual(["Detaching", "Ready"]);
     expect(linksOf(bench, "one")).toEqual([true, true]);

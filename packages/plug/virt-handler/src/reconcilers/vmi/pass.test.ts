@@ -9,7 +9,7 @@ import {
 import { AppError } from "@patchbay/core";
 import type { Next } from "@patchbay/kube";
 import { describe, expect, test } from "vitest";
-import { PASSING_NEWS_MS } from "../../pace.ts";
+import { TRANSIENT_MS } from "../../pace.ts";
 import { createBench, type Bench } from "../../testing/bench.ts";
 import {
   aScheduledVmi,
@@ -93,9 +93,9 @@ describe("the next look", () => {
     const bench = createBench(aScheduledVmi(["one"], { attachments: [] }));
     await bench.goOn();
     // That it waits is told in a moment, if it still does.
-    expect(bench.next).toEqual({ kind: "after", ms: PASSING_NEWS_MS });
+    expect(bench.next).toEqual({ kind: "after", ms: TRANSIENT_MS });
     expect((await bench.vmi()).status?.interfaces).toBeUndefined();
-    bench.nowMs += PASSING_NEWS_MS;
+    bench.nowMs += TRANSIENT_MS;
     await bench.goOn();
     expect((await bench.vmi()).status?.interfaces?.[0]?.hotplug?.phase).toBe("Pending");
     expect(bench.next).toEqual({ kind: "done" });
@@ -318,7 +318,7 @@ describe("what a step asks of libvirt that is so already", () => {
     await bench.edit((vmi) => without(vmi, "one"));
     bench.daemon.failAlways("detachDevice", new AppError("LIBVIRT_DEVICE_MISSING", {}));
     await bench.goOn();
-    bench.nowMs += PASSING_NEWS_MS;
+    bench.nowMs += TRANSIENT_MS;
     await bench.goOn();
     const { interfaces } = (await bench.vmi()).status ?? {};
     expect(interfaces?.[0]?.hotplug).toMatchObject({ reason: "WaitingForGuest", attempts: 1 });

@@ -11,7 +11,7 @@ import {
   guestHindranceField,
   guestHindranceOf,
   isEqual,
-  isPassingNews,
+  isTransientChange,
   nodeVmStatus,
   unreachableIfaces,
   type Hindrance,
@@ -20,7 +20,7 @@ import {
 } from "@patchbay/core";
 import { keyOf, printTime } from "@patchbay/kube";
 import type { Deps } from "../../deps.ts";
-import { PASSING_NEWS_MS, WRITE_REFILL_MS } from "../../pace.ts";
+import { TRANSIENT_MS, WRITE_REFILL_MS } from "../../pace.ts";
 import { announce } from "./announce.ts";
 
 /** The report rests on what virt-controller said of the pod, and `phase` has a second writer: both are tested. */
@@ -39,7 +39,7 @@ function preconditions(current: VmiStatus, next: NodeVmStatus): readonly JsonPat
 const INTERFACES = "/status/interfaces";
 
 /** Fields that are there while there is something to say. */
-const PASSING = ["hindrance", "unlistedGuestInterfaces"] as const;
+const TRANSIENT = ["hindrance", "unlistedGuestInterfaces"] as const;
 
 /** virt-controller writes conditions too: nothing of what it wrote meanwhile may be lost. */
 function conditionChanges(current: VmiStatus, next: NodeVmStatus): readonly JsonPatchOperation[] {
@@ -55,13 +55,13 @@ function conditionChanges(current: VmiStatus, next: NodeVmStatus): readonly Json
 
 function changes(current: VmiStatus, next: NodeVmStatus): readonly JsonPatchOperation[] {
   const changed = (
-    ["phase", "pciePorts", "interfaces", "guestOSInfo", ...PASSING] as const
+    ["phase", "pciePorts", "interfaces", "guestOSInfo", ...TRANSIENT] as const
   ).flatMap((field) =>
     next[field] === undefined || isEqual(current[field] ?? [], next[field])
       ? []
       : [{ op: "add" as const, path: `/status/${field}`, value: next[field] }],
   );
-  const over = PASSING.filter(
+  const over = TRANSIENT.filter(
     (field) => current[field] !== undefined && next[field] === undefined,
   ).map((field) => ({ op: "remove" as const, path: `/status/${field}` }));
   return [...changed, ...over, ...conditionChanges(current, next)];
@@ -76,27 +76,27 @@ function isHeld(vmi: VirtualMachineInstance, next: NodeVmStatus, { writes }: Dep
 }
 
 /** Until news that is over in a moment, most of the time, is told nevertheless. */
-function passingMs(
+function transientMs(
   vmi: VirtualMachineInstance,
   next: NodeVmStatus,
-  { passingNews, clock }: Deps,
+  { transientSince, clock }: Deps,
 ): HeldMs {
   const { interfaces: before = [] } = vmi.status ?? {};
-  if (!isPassingNews(before, next.interfaces ?? before)) return 0;
+  if (!isTransientChange(before, next.interfaces ?? before)) return 0;
   const { uid = "" } = vmi.metadata;
   const nowMs = clock.monotonicMs();
-  const sinceMs = passingNews.get(uid) ?? nowMs;
-  passingNews.set(uid, sinceMs);
-  return Math.max(0, PASSING_NEWS_MS - (nowMs - sinceMs));
+  const sinceMs = transientSince.get(uid) ?? nowMs;
+  transientSince.set(uid, sinceMs);
+  return Math.max(0, TRANSIENT_MS - (nowMs - sinceMs));
 }
 
 async function write(vmi: VirtualMachineInstance, next: NodeVmStatus, deps: Deps): Promise<HeldMs> {
   const current = vmi.status ?? {};
   const operations = changes(current, next);
   const isOfIfaces = operations.length > 0 && operations.every(({ path }) => path === INTERFACES);
-  const heldMs = isOfIfaces ? passingMs(vmi, next, deps) : 0;
+  const heldMs = isOfIfaces ? transientMs(vmi, next, deps) : 0;
   if (heldMs > 0) return heldMs;
-  deps.passingNews.delete(vmi.metadata.uid ?? "");
+  deps.transientSince.delete(vmi.metadata.uid ?? "");
   if (operations.length === 0) return 0;
   if (isHeld(vmi, next, deps)) return WRITE_REFILL_MS;
   const patch = {

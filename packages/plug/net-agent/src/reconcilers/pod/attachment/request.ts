@@ -15,7 +15,7 @@ import { parseAddress } from "./addresses.ts";
 import type { PodFacts } from "../observe.ts";
 
 /** What goes to plugins as it is, and the capability that one must declare for it. Source: CNI CONVENTIONS; NPWG 1.3 section 4.1.2.1. */
-const PASSED = [
+const CAPABILITIES = [
   ["portMappings", "portMappings"],
   ["bandwidth", "bandwidth"],
   ["infiniband-guid", "infinibandGUID"],
@@ -80,12 +80,12 @@ function argsOf({ mac, ips = [] }: NetworkSelection): readonly (readonly [string
 }
 
 /** @throws AppError with CNI_REQUEST_NOT_MET: a plugin is not told of what it does not declare, and would not do it. */
-function passedArgsOf(
+function declaredArgsOf(
   selection: NetworkSelection,
   config: NetworkConfigList,
 ): Readonly<Record<string, unknown>> {
   const values = valuesOf(selection);
-  const asked = PASSED.filter(([key]) => values.get(key) !== undefined);
+  const asked = CAPABILITIES.filter(([key]) => values.get(key) !== undefined);
   const unmet = asked.find(([, capability]) => !hasCapability(config, capability));
   if (unmet !== undefined) {
     const what = `${unmet[0]}, which no plugin of the network takes`;
@@ -102,7 +102,7 @@ function capabilityArgsOf(
   return {
     ...(mac !== undefined && hasCapability(config, "mac") ? { mac: normalizeMac(mac) } : {}),
     ...(ips.length > 0 && hasCapability(config, "ips") ? { ips } : {}),
-    ...passedArgsOf(selection, config),
+    ...declaredArgsOf(selection, config),
   };
 }
 

@@ -12,7 +12,7 @@ import { once } from "node:events";
 import type { Connections, Peer } from "./connections.ts";
 import { atAnyAddress } from "./exchange.ts";
 import { describeFailure, printHostPort } from "./failure.ts";
-import { responseHeaders } from "./passed-headers.ts";
+import { responseHeaders } from "./forwarded-headers.ts";
 import type { HostPort } from "./service-address.ts";
 
 /** One request, and as what it goes where. */
@@ -74,7 +74,7 @@ function isRedirect({ statusCode = 0, headers }: IncomingMessage): boolean {
 }
 
 /** Passes an answer back: body and trailers as they come. A redirection is not passed on. */
-export function passBack(answer: IncomingMessage, response: ServerResponse): void {
+export function forwardAnswer(answer: IncomingMessage, response: ServerResponse): void {
   if (isRedirect(answer)) {
     answer.destroy();
     response.writeHead(502).end(REDIRECTED);

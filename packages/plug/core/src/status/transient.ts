@@ -20,7 +20,7 @@ function isAsked({ hotplug }: IfaceStatus): boolean {
   );
 }
 
-function isPassing(before: IfaceStatus | undefined, after: IfaceStatus): boolean {
+function isTransient(before: IfaceStatus | undefined, after: IfaceStatus): boolean {
   if (before === undefined) return isWaiting(after);
   if (isEqual(before, after)) return true;
   const { hotplug } = after;
@@ -31,7 +31,7 @@ function isPassing(before: IfaceStatus | undefined, after: IfaceStatus): boolean
 }
 
 /** Whether nothing else is new than that a plug waits for its pod, or that the guest was asked to let go. */
-export function isPassingNews(
+export function isTransientChange(
   before: readonly IfaceStatus[],
   after: readonly IfaceStatus[],
 ): boolean {
@@ -41,6 +41,6 @@ export function isPassingNews(
   return (
     isEqual(own(before), own(after)) &&
     before.every(({ name }) => name === undefined || findByName(named, name) !== undefined) &&
-    named.every((status) => isPassing(findByName(before, status.name ?? ""), status))
+    named.every((status) => isTransient(findByName(before, status.name ?? ""), status))
   );
 }

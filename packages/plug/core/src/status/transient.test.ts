@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import type { IfaceStatus } from "@patchbay/api";
 import { describe, expect, test } from "vitest";
-import { isPassingNews } from "./passing.ts";
+import { isTransientChange } from "./transient.ts";
 
 type Hotplug = NonNullable<IfaceStatus["hotplug"]>;
 
@@ -63,6 +63,6 @@ describe("news of an iface", () => {
       ...others,
       ...(status === undefined ? [] : [status]),
     ];
-    expect(isPassingNews(list(before), list(after))).toBe(want);
+    expect(isTransientChange(list(before), list(after))).toBe(want);
   });
 });

@@ -32,7 +32,7 @@ const DNS_CONFIG = object("DNS settings of the pod.", {
 });
 
 /** Of `spec` of a VMI. */
-export const PASSED_ON = {
+export const AROUND_GUEST = {
   affinity: Type.Optional(Type.Unsafe<Whole>(anything("Which nodes and neighbours the VM wants."))),
   dnsConfig: Type.Optional(Type.Unsafe<DnsConfig>(DNS_CONFIG)),
   dnsPolicy: Type.Optional(Type.Unsafe<string>(text("DNS policy of the pod."))),

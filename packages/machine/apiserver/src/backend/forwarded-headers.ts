@@ -19,7 +19,7 @@ function endToEnd(headers: IncomingHttpHeaders): [string, string | string[] | un
 }
 
 /** The headers of a request that is passed on to `host`, without what the client says of users. */
-export function passedOn({ headers }: IncomingMessage, host: string): OutgoingHttpHeaders {
+export function forwardedHeaders({ headers }: IncomingMessage, host: string): OutgoingHttpHeaders {
   const kept = endToEnd(headers).filter(([name]) => !OWN.test(name));
   return {
     ...Object.fromEntries(kept),
