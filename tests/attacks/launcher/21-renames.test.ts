@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A launcher renames files in its directory as fast as it can, where the node agent waits for its socket.
+// A launcher renames files in its directory as fast as it can, where virt-handler waits for its socket.
 import { spawn, type ChildProcess } from "node:child_process";
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A launcher lets its links flap as fast as it can, where the node agent watches them.
+// A launcher lets its links flap as fast as it can, where virt-handler watches them.
 import { execFileSync, spawn, type ChildProcess } from "node:child_process";
 import { once } from "node:events";
 import { closeSync, fstatSync, openSync, rmSync } from "node:fs";

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Somebody gets the uid of a foreign pod into a VMI's status: the node agent asks the runtime whose pod that is.
+// Somebody gets the uid of a foreign pod into a VMI's status: virt-handler asks the runtime whose pod that is.
 import { mkdirSync, mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // A guest behind its pod's address: it reaches what is outside, and is reached on the port that is passed on; again after it
-// has rebooted and after the node agent was killed.
+// has rebooted and after virt-handler was killed.
 import { once } from "node:events";
 import { createServer, type Server } from "node:http";
 import { eventually, vmManifest } from "@patchbay/support";
@@ -83,7 +83,7 @@ test("again after it has rebooted", async () => {
   await expectBehindPod();
 });
 
-test("again after the node agent was killed", async () => {
+test("again after virt-handler was killed", async () => {
   const pid = machine.pidOf("virt-handler");
   process.kill(pid, "SIGKILL");
   await eventually(() => machine.pidOf("virt-handler") !== pid, { withinMs: CHANGE_MS });

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // A guest that asks by DHCP gets what the network gave its pod: on the pod network and on one that is plugged, of both
-// families, after a network swap too, and again after it has rebooted and after the node agent was killed.
+// families, after a network swap too, and again after it has rebooted and after virt-handler was killed.
 import { eventually, vmManifest } from "@patchbay/support";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { ALL_MS } from "../guest.ts";
@@ -145,7 +145,7 @@ test("again after the guest has rebooted", async () => {
   await expectLeases();
 });
 
-test("again after the node agent was killed", async () => {
+test("again after virt-handler was killed", async () => {
   const pid = machine.pidOf("virt-handler");
   process.kill(pid, "SIGKILL");
   await eventually(() => machine.pidOf("virt-handler") !== pid, { withinMs: CHANGE_MS });

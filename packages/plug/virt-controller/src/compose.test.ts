@@ -34,7 +34,7 @@ describe("a VM that is to run", () => {
     expect(made.metadata.annotations?.[names.NETWORKS_ANNOTATION]).toContain(mac);
   });
 
-  test("tells the node agent where its pod runs and what the pod has", async () => {
+  test("tells virt-handler where its pod runs and what the pod has", async () => {
     await stage.scene.createVm([{ name: "one", mac: MAC }]);
     await stage.scene.runPod();
     await stage.scene.attachAll();
@@ -78,7 +78,7 @@ describe("a NIC that is removed from a running VM", () => {
     );
   });
 
-  test("stays in the pod until the node agent has let go of it, then goes everywhere", async () => {
+  test("stays in the pod until virt-handler has let go of it, then goes everywhere", async () => {
     await stage.scene.reportVmi({
       interfaces: [{ name: "one", hotplug: { type: "Unplug", phase: "Detaching" } }],
     });

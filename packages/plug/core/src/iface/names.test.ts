@@ -30,7 +30,7 @@ function aVmiOn(networks: readonly Network[] | undefined, ifaces?: readonly stri
   return { ...vmi, spec: withNics(vmi.spec, networks, nics) };
 }
 
-/** What the node agent calls the NICs of a VMI in a pod with these statuses, by name of the iface. */
+/** What virt-handler calls the NICs of a VMI in a pod with these statuses, by name of the iface. */
 function schemeOf(
   vmi: VirtualMachineInstance,
   networkStatus: readonly NetworkStatus[] = [],

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// How the node agent reaches a launcher that it does not trust.
+// How virt-handler reaches a launcher that it does not trust.
 import type { NetnsHandle } from "./namespaces.ts";
 
 /** A launcher that was found and checked. Descriptors stay open until `close`. */

@@ -119,12 +119,12 @@ function withExtra(
   };
 }
 
-/** The node agent has neither device nor links of the iface any more. Source: design, "one lifecycle for an iface". */
+/** virt-handler has neither device nor links of the iface any more. Source: design, "one lifecycle for an iface". */
 function isLetGo(vmi: VirtualMachineInstance, name: string): boolean {
   return findByName(vmi.status?.interfaces, name)?.hotplug?.phase === "PodDetaching";
 }
 
-/** The node agent has nothing of that NIC of the pod in use, and is not about to: it has said so of another. */
+/** virt-handler has nothing of that NIC of the pod in use, and is not about to: it has said so of another. */
 function isUnused(vmi: VirtualMachineInstance, { name, podInterfaceName }: Attachment): boolean {
   const told = findByName(vmi.status?.interfaces, name);
   const used = [
@@ -195,7 +195,7 @@ interface Told {
   readonly pod: PodNetworkFacts;
 }
 
-/** A request that nobody was told of yet says nothing: the node agent waits for an outcome. */
+/** A request that nobody was told of yet says nothing: virt-handler waits for an outcome. */
 function isNews(attachment: Attachment, previous: readonly Attachment[]): boolean {
   const { name, podInterfaceName } = attachment;
   return (
@@ -231,8 +231,8 @@ function attachmentsOf(network: Network, told: Told): readonly Attachment[] {
 
 /**
  * `status.attachments`: ifaces of the spec first, in their order, then what is left of deleted ones. An attachment goes
- * only when the node agent has let go of it and the pod has neither asked for nor got it. An iface that is to be on
- * another network keeps the old one until the node agent uses the new one.
+ * only when virt-handler has let go of it and the pod has neither asked for nor got it. An iface that is to be on
+ * another network keeps the old one until virt-handler uses the new one.
  */
 export function attachmentStatuses(
   owner: NetworksOwner,

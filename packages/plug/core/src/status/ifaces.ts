@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the node agent reports of the ifaces: `status.interfaces`.
+// What virt-handler reports of the ifaces: `status.interfaces`.
 import {
   isDefaultNetwork,
   type Attachment,

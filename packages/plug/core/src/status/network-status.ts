@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// What does a pod's annotation `network-status` say after a pass of the node agent? Its own entries by NIC, everybody
+// What does a pod's annotation `network-status` say after a pass of net-agent? Its own entries by NIC, everybody
 // else's untouched.
 import type { NetworkStatus } from "@patchbay/api";
 import type { OwnedAttachment } from "../plan/pod/attachment-actions.ts";
 
-/** An attachment of the node agent, and what is known of its NICs. */
+/** An attachment of net-agent, and what is known of its NICs. */
 export interface ToldAttachment extends Pick<
   OwnedAttachment,
   "interfaceName" | "state" | "isStale" | "isAdopted"

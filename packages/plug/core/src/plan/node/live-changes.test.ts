@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which steps does the node agent take for the ifaces of a VM that runs, and which does it not take yet?
+// Which steps does virt-handler take for the ifaces of a VM that runs, and which does it not take yet?
 import { names, printPcieTopology } from "@patchbay/api";
 import { parsePciAddress, printNic } from "@patchbay/domain";
 import { describe, expect, test } from "vitest";

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the node agent does next for one VMI: start its domain, plug and unplug its ifaces.
+// What virt-handler does next for one VMI: start its domain, plug and unplug its ifaces.
 import {
   names,
   type GuestOsInfo,

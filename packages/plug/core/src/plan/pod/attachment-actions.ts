@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which CNI operations bring a pod from what the node agent has begun to what the pod asks for. Source: NPWG 1.3 section 4.
+// Which CNI operations bring a pod from what net-agent has begun to what the pod asks for. Source: NPWG 1.3 section 4.
 import { normalizeMac, type NetworksAnnotation, type NetworkSelection } from "@patchbay/api";
 import { isOwnPodInterfaceName } from "../../iface/names.ts";
 import {
@@ -20,7 +20,7 @@ export interface WantedAttachment {
   readonly selection: NetworkSelection;
 }
 
-/** One attachment that the node agent has begun, as its journal has it. */
+/** One attachment that net-agent has begun, as its journal has it. */
 export interface OwnedAttachment {
   readonly network: string;
   readonly interfaceName: string;

@@ -111,7 +111,7 @@ function wantedElements(
 
 type Claim = "wanted" | "in-use" | "released" | "unknown";
 
-/** What the VMI says of a pod NIC of ours; without an attachment the node agent was never told of it. */
+/** What the VMI says of a pod NIC of ours; without an attachment virt-handler was never told of it. */
 function claimOf(
   vmi: VirtualMachineInstance,
   wanted: readonly NetworkSelection[],
@@ -126,7 +126,7 @@ function claimOf(
 }
 
 /**
- * The elements of the annotation: what is there stays in place until the node agent has let go of it, what is new is
+ * The elements of the annotation: what is there stays in place until virt-handler has let go of it, what is new is
  * appended in the order of the ifaces, as far as the annotation can hold it; foreign elements are kept. An iface that
  * changes its network has two.
  */

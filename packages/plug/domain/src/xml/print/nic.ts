@@ -10,7 +10,7 @@ function driverElement(nic: NicDefinition): Element {
   return several ? { driver: { "@name": "qemu", "@queues": String(nic.queues) } } : {};
 }
 
-/** `managed='no'`: an unprivileged libvirt cannot make a tap, it opens the one that the node agent made. */
+/** `managed='no'`: an unprivileged libvirt cannot make a tap, it opens the one that virt-handler made. */
 export function nicElement(nic: NicDefinition): Element {
   return {
     "@type": "ethernet",
