@@ -25,7 +25,7 @@ function fieldsOf(next: OwnVmiStatus): object {
   return { ...next, attachments: next.attachments };
 }
 
-/** One write at most, and an event for each syncError that is new and not virt-handler's, and for addresses that others are. */
+/** One write at most, and an event for each sync error that is new and not virt-handler's, and for addresses that others are. */
 export async function reportVmi(
   facts: VmiFacts,
   { failures }: PerformedSteps,
