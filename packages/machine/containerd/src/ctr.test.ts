@@ -12,7 +12,7 @@ const REFUSED = {
 test("a call speaks to that socket in the namespace of CRI, and fails in ctr's words", async () => {
   const runner = createFakeProcessRunner({ ctr: () => REFUSED });
   await expect(ctr({ runner, layout }, ["images", "ls"])).rejects.toThrow(
-    'containerd: images ls failed: failed to dial "/s": connect: connection refused',
+    'containerd failed at images ls: failed to dial "/s": connect: connection refused',
   );
   expect(runner.commands[0]?.argv).toEqual([
     ...["ctr", "--address", "/s", "--namespace", "k8s.io"],
@@ -42,5 +42,5 @@ test("one that is never listened at is given up in time, with the reason", async
   const runner = createFakeProcessRunner({ ctr: () => REFUSED });
   const waiting = waitUntilServing({ runner, layout, clock }, 1000).catch(String);
   await clock.advance(1100);
-  expect(await waiting).toContain("start failed: failed to dial");
+  expect(await waiting).toContain("failed at start: failed to dial");
 });

@@ -91,7 +91,7 @@ describe("a reference", () => {
     "guest@sha256:12",
     "a b",
   ])("%j is refused", (reference) => {
-    expect(() => fullReference(reference)).toThrow("no name of an image");
+    expect(() => fullReference(reference)).toThrow("not an image name");
   });
 
   test.each([
