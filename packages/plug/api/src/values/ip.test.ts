@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+import { SocketAddress } from "node:net";
+import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { isWithin, networkOf, parseIp, printAddress } from "./ip.ts";
 
@@ -21,6 +23,12 @@ describe("an address", () => {
     ["1:0:2:3:4:5:6:7", "1:0:2:3:4:5:6:7/128"],
     ["1::2:3:4:5:6:7", "1:0:2:3:4:5:6:7/128"],
     ["64:ff9b::10.0.2.1", "64:ff9b::a00:201/128"],
+    ["::10.0.2.1", "::a00:201/128"],
+    ["::ffff:10.0.2.1/96", "::ffff:a00:201/96"],
+    ["1:2:3:4:5:6:10.0.2.1", "1:2:3:4:5:6:a00:201/128"],
+    ["::2:3:4:5:6:7:8", "0:2:3:4:5:6:7:8/128"],
+    ["0:0:1:2:3:0:0:4", "::1:2:3:0:0:4/128"],
+    ["1:2:3:4:5:6:0:0", "1:2:3:4:5:6::/128"],
   ])("%s is read and printed as %s", (text, want) => {
     expect(printed(text)).toBe(want);
   });
@@ -35,6 +43,14 @@ describe("an address", () => {
     "10.0.2.1/",
     "10.0.2.1/24/24",
     "10.0.2.x",
+    "10.0.2.1/024",
+    "10.0.2.1/a",
+    "/10.0.2.1",
+    "1.2",
+    "4294967295",
+    "0x10.1.2.3",
+    "010.1.2.3",
+    " 10.0.2.1",
     ":",
     "1:2:3:4:5:6:7",
     "1:2:3:4:5:6:7:8:9",
@@ -43,10 +59,36 @@ describe("an address", () => {
     "12345::",
     "::/129",
     "::10.0.2.256",
+    "::10.0.2.01",
+    "::0x1.1.1.1",
+    "::1.2",
+    "10.0.2.1::",
+    "1:2:3:4:5:6:7.10.0.2.1",
+    "::10.0.2.1:1",
+    "[::1]",
     "fe80::1%eth0",
   ])("%j is none", (text) => {
     expect(parseIp(text)).toBeUndefined();
   });
+});
+
+/** As libc prints it, which writes the end of some addresses as IPv4. */
+function printedElsewhere(text: string): string {
+  const { address } = new SocketAddress({ address: text, family: "ipv6" });
+  return address.includes(".") ? printAddress(ip(address)) : address;
+}
+
+test("any IPv6 address is printed as libc prints it, and read back", () => {
+  const group = fc.oneof(fc.constant(0), fc.integer({ min: 0, max: 0xffff }));
+  const groups = fc.array(group, { minLength: 8, maxLength: 8 });
+  fc.assert(
+    fc.property(groups, (each) => {
+      const text = each.map((one) => one.toString(16)).join(":");
+      const address = printAddress(ip(text));
+      expect(address).toBe(printedElsewhere(text));
+      expect(ip(address)).toEqual(ip(text));
+    }),
+  );
 });
 
 function ip(text: string): NonNullable<ReturnType<typeof parseIp>> {

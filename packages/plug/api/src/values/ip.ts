@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // IP addresses, and prefixes of them, as people write them.
+import ipaddr from "ipaddr.js";
+
+const { IPv4, IPv6, fromByteArray } = ipaddr;
 
 /** An address with a length of prefix; the whole address where none is written. */
 export interface IpPrefix {
@@ -12,37 +15,30 @@ export interface IpPrefix {
 
 /** Bits of an address. */
 export const IP_BITS = { 4: 32, 6: 128 } as const;
-/** Of an IPv6 address as text. */
-const GROUPS = 8;
-const GROUP_BITS = 16;
 
+function valueOf(bytes: readonly number[]): bigint {
+  return bytes.reduce((sum, byte) => (sum << 8n) | BigInt(byte), 0n);
+}
+
+/** Four decimal numbers; the library reads `1.2`, `0x1.2.3.4` and `010.0.0.1` too, each as somebody else would not. */
 function parseIpv4(text: string): bigint | undefined {
-  const bytes = text.split(".");
-  const areBytes = bytes.every((byte) => /^(0|[1-9]\d{0,2})$/.test(byte) && Number(byte) < 256);
-  if (bytes.length !== 4 || !areBytes) return undefined;
-  return bytes.reduce((sum, byte) => sum * 256n + BigInt(byte), 0n);
+  return IPv4.isValidFourPartDecimal(text) ? valueOf(IPv4.parse(text).toByteArray()) : undefined;
 }
 
-/** Groups of one side of `::`; its last may be an IPv4 address. */
-function groupsOf(side: string): readonly string[] | undefined {
-  if (side === "") return [];
-  const groups = side.split(":");
-  const last = groups.at(-1) ?? "";
-  const embedded = last.includes(".") ? parseIpv4(last) : undefined;
-  if (embedded !== undefined) {
-    groups.splice(-1, 1, (embedded >> 16n).toString(16), (embedded & 0xffffn).toString(16));
-  }
-  return groups.every((group) => /^[0-9a-f]{1,4}$/i.test(group)) ? groups : undefined;
+/** An IPv4 address at the end as two groups: the library takes `::192.0.2.1` for `::ffff:192.0.2.1`, and `010` for 8. */
+function withoutIpv4(text: string): string | undefined {
+  if (!text.includes(".")) return text;
+  const at = text.lastIndexOf(":") + 1;
+  const embedded = parseIpv4(text.slice(at));
+  if (embedded === undefined) return undefined;
+  return `${text.slice(0, at)}${(embedded >> 16n).toString(16)}:${(embedded & 0xffffn).toString(16)}`;
 }
 
+/** A zone names a link of one machine: with one it is no address for anybody else. */
 function parseIpv6(text: string): bigint | undefined {
-  const [left = "", right, ...more] = text.split("::");
-  const [head, tail] = [groupsOf(left), groupsOf(right ?? "")];
-  if (head === undefined || tail === undefined || more.length > 0) return undefined;
-  const missing = GROUPS - head.length - tail.length;
-  if (right === undefined ? missing !== 0 : missing < 1) return undefined;
-  const groups = [...head, ...Array.from({ length: missing }, () => "0"), ...tail];
-  return groups.reduce((sum, group) => (sum << 16n) | BigInt(`0x${group}`), 0n);
+  const plain = text.includes("%") ? undefined : withoutIpv4(text);
+  const isAddress = plain !== undefined && IPv6.isValid(plain);
+  return isAddress ? valueOf(IPv6.parse(plain).toByteArray()) : undefined;
 }
 
 /** Reads ADDRESS or ADDRESS/LENGTH; undefined when it is malformed. */
@@ -57,31 +53,13 @@ export function parseIp(text: string): IpPrefix | undefined {
   return isLength ? { version, value, length: Number(length) } : undefined;
 }
 
-/** The longest run of at least two groups of zeros, the first of equals. Source: RFC 5952, 4.2 */
-function zerosIn(groups: readonly string[]): { readonly at: number; readonly count: number } {
-  let longest = { at: 0, count: 1 };
-  for (let at = 0; at < groups.length; at += 1) {
-    const rest = groups.slice(at);
-    const end = rest.findIndex((group) => group !== "0");
-    const count = end < 0 ? rest.length : end;
-    if (count > longest.count) longest = { at, count };
-  }
-  return longest;
-}
-
-function printIpv6(value: bigint): string {
-  const groups = Array.from({ length: GROUPS }, (_none, at) =>
-    ((value >> BigInt(GROUP_BITS * (GROUPS - 1 - at))) & 0xffffn).toString(16),
-  );
-  const { at, count } = zerosIn(groups);
-  if (count < 2) return groups.join(":");
-  return `${groups.slice(0, at).join(":")}::${groups.slice(at + count).join(":")}`;
-}
-
-/** The address alone, as the kernel prints it. */
+/** The address alone: IPv6 by RFC 5952, in hexadecimal groups throughout. */
 export function printAddress({ version, value }: Omit<IpPrefix, "length">): string {
-  if (version === 6) return printIpv6(value);
-  return [24n, 16n, 8n, 0n].map((shift) => ((value >> shift) & 0xffn).toString()).join(".");
+  const bits = IP_BITS[version];
+  const bytes = Array.from({ length: bits / 8 }, (_none, at) =>
+    Number((value >> BigInt(bits - 8 * (at + 1))) & 0xffn),
+  );
+  return fromByteArray(bytes).toString();
 }
 
 /** The first address of the prefix: the rest of its bits are zero. */

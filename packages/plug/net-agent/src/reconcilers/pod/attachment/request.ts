@@ -1,6 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // What a wanted attachment means to CNI: configuration, arguments, capabilities. Source: NPWG 1.3 section 4.1.2; CNI CONVENTIONS.
-import { MAC_BYTES, normalizeMac, parseMac, type NetworkSelection } from "@patchbay/api";
+import {
+  MAC_BYTES,
+  normalizeMac,
+  parseIp,
+  parseMac,
+  printAddress,
+  type NetworkSelection,
+} from "@patchbay/api";
 import { hasCapability, networkStatusOf, parseNetworkConfig, withCniArgs } from "@patchbay/cni";
 import { AppError, type WantedAttachment } from "@patchbay/core";
 import { parseKey } from "@patchbay/kube";
@@ -11,7 +18,6 @@ import type {
   Sandbox,
 } from "@patchbay/core/ports";
 import type { Deps } from "../../../deps.ts";
-import { parseAddress } from "./addresses.ts";
 import type { PodFacts } from "../observe.ts";
 
 /** What goes to plugins as it is, and the capability that one must declare for it. Source: CNI CONVENTIONS; NPWG 1.3 section 4.1.2.1. */
@@ -35,7 +41,7 @@ function requestProblem(selection: NetworkSelection): string | undefined {
   if (mac !== undefined && parseMac(mac)?.length !== MAC_BYTES) {
     return `mac "${mac}" is no address of six bytes`;
   }
-  const bad = ips.find((ip) => parseAddress(ip) === undefined);
+  const bad = ips.find((ip) => parseIp(ip) === undefined);
   return bad === undefined ? undefined : `"${bad}" is no IP address`;
 }
 
@@ -127,6 +133,12 @@ export function requestOf(
   };
 }
 
+/** The address in its one spelling, without its prefix; undefined when it is none. */
+function addressOf(text: string): string | undefined {
+  const ip = parseIp(text);
+  return ip && printAddress(ip);
+}
+
 /**
  * What was asked for and is not in the result: a network may ignore a request without an error. Compared by value, since
  * MACs and IPv6 addresses have many spellings. `seenMac` is the MAC of the NIC in the pod, for results that do not tell
@@ -140,8 +152,8 @@ export function missingOf(
   const { mac, ips = [] } = wanted.selection;
   const given = networkStatusOf(result, wanted.network, wanted.interfaceName);
   const givenMac = given.mac ?? seenMac;
-  const has = new Set((given.ips ?? []).map((ip) => parseAddress(ip)?.address));
-  const missing = ips.filter((ip) => !has.has(parseAddress(ip)?.address));
+  const has = new Set((given.ips ?? []).map(addressOf));
+  const missing = ips.filter((ip) => !has.has(addressOf(ip)));
   return {
     ...(mac === undefined || normalizeMac(mac) === normalizeMac(givenMac ?? "")
       ? {}
