@@ -40,6 +40,34 @@ export class Fate {
   }
 }
 
+/** Counts calls that are under way. */
+export class Pending {
+  #count = 0;
+  #waiting: (() => void)[] = [];
+
+  get isNone(): boolean {
+    return this.#count === 0;
+  }
+
+  add(): void {
+    this.#count += 1;
+  }
+
+  take(): void {
+    this.#count -= 1;
+    if (this.#count > 0) return;
+    const waiting = this.#waiting;
+    this.#waiting = [];
+    for (const resolve of waiting) resolve();
+  }
+
+  /** Resolves when there is none: nobody has to look again and again, which takes a core. */
+  async none(): Promise<void> {
+    if (this.isNone) return;
+    await new Promise<void>((resolve) => this.#waiting.push(resolve));
+  }
+}
+
 /** What stays open until it is closed, or its process ends. */
 interface Descriptor {
   readonly fd: number;
@@ -59,8 +87,7 @@ export class Life {
   readonly #name: string;
   readonly #fate: Fate;
   readonly #onDeath: () => void;
-  /** Calls that have left the process and have not come back. */
-  #pending = 0;
+  readonly #pending = new Pending();
   #isOver = false;
   readonly #descriptors = new Set<Descriptor>();
 
@@ -70,8 +97,9 @@ export class Life {
     this.#onDeath = onDeath;
   }
 
-  get isIdle(): boolean {
-    return this.#pending === 0;
+  /** Calls that have left the process and have not come back. */
+  get pending(): Pending {
+    return this.#pending;
   }
 
   /** The same port for a process that may die. */
@@ -123,11 +151,11 @@ export class Life {
   }
 
   async #await(result: Promise<unknown>, isDeadly: boolean): Promise<unknown> {
-    this.#pending += 1;
+    this.#pending.add();
     try {
       return await result;
     } finally {
-      this.#pending -= 1;
+      this.#pending.take();
       if (isDeadly) this.#die();
       if (this.#isOver) await never();
     }

@@ -154,7 +154,9 @@ export class Cluster {
     for (let quiet = 0; quiet < 3; quiet += 1) {
       await new Promise(setImmediate);
       const lives = [...this.#lives.values()].map(({ life }) => life);
-      if (![...lives, this.#kubelet].every(({ isIdle }) => isIdle)) quiet = -1;
+      const busy = [...lives, this.#kubelet].filter(({ pending }) => !pending.isNone);
+      await Promise.all(busy.map(({ pending }) => pending.none()));
+      if (busy.length > 0) quiet = -1;
     }
   }
 }

@@ -2,6 +2,7 @@
 // Scheduler, kubelet and container runtime of the one node: pods get a sandbox and a launcher, and end.
 import { PODS, type Pod } from "@patchbay/api";
 import type { KubeClient } from "@patchbay/kube";
+import { Pending } from "../life.ts";
 import { NODE, type PodHands } from "./node.ts";
 
 /** Milliseconds that the containers of a pod take to end, and its sandbox to go. */
@@ -14,7 +15,7 @@ export class Kubelet {
   readonly #sleep: (ms: number) => Promise<void>;
   readonly #known = new Set<string>();
   readonly #ending = new Set<string>();
-  #pending = 0;
+  readonly #pending = new Pending();
 
   constructor(client: KubeClient, hands: PodHands, sleep: (ms: number) => Promise<void>) {
     this.#client = client;
@@ -22,8 +23,9 @@ export class Kubelet {
     this.#sleep = sleep;
   }
 
-  get isIdle(): boolean {
-    return this.#pending === 0;
+  /** What it does on the node at this moment. */
+  get pending(): Pending {
+    return this.#pending;
   }
 
   start(): void {
@@ -68,8 +70,8 @@ export class Kubelet {
   }
 
   async #busy(work: () => Promise<void>): Promise<void> {
-    this.#pending += 1;
+    this.#pending.add();
     await work();
-    this.#pending -= 1;
+    this.#pending.take();
   }
 }
