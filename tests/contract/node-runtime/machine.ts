@@ -142,12 +142,15 @@ export class RuntimeMachine {
   }
 
   #leases = "";
+  #hasGuestImage = false;
 
   path(...parts: readonly string[]): string {
     return join(this.directory, ...parts);
   }
 
+  /** The image is large and stays until it is removed, or the machine ends. */
   async addGuestImage(): Promise<void> {
+    if (this.#hasGuestImage) return;
     const { layout } = this.containerd;
     const workDirectory = this.path("guest-image");
     const architecture = process.arch === "arm64" ? "arm64" : "amd64";
@@ -158,10 +161,12 @@ export class RuntimeMachine {
     );
     await importImage({ files, runner, layout }, { archive, id: GUEST }, fullReference(GUEST));
     rmSync(workDirectory, { recursive: true });
+    this.#hasGuestImage = true;
   }
 
   async removeGuestImage(): Promise<void> {
     await removeImage({ runner, layout: this.containerd.layout }, fullReference(GUEST));
+    this.#hasGuestImage = false;
   }
 
   async startRuntime(): Promise<void> {
@@ -271,7 +276,7 @@ export class RuntimeMachine {
     ];
   }
 
-  /** Ends every pod by removing its object; the runtime runs afterwards, and there is no image of a guest. */
+  /** Ends every pod by removing its object; the runtime runs afterwards. */
   async clear(): Promise<void> {
     await this.containerd.start();
     const list = await this.api.get(PODS);
@@ -280,7 +285,6 @@ export class RuntimeMachine {
     }
     if (this.#program === undefined) await this.startRuntime();
     await this.nothingRemains(30_000);
-    await this.removeGuestImage();
   }
 
   /** Resolves when nothing is left of pods. */

@@ -98,6 +98,7 @@ describe("node-runtime", () => {
   });
 
   test("waits for an image that is not there, says which, and goes on when it comes", async () => {
+    await machine.removeGuestImage();
     await machine.create(launcherPod("a"));
     const waiting = await eventually(
       async () => (await machine.pod("a"))?.status?.containerStatuses?.[0]?.state.waiting,
