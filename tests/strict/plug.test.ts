@@ -137,5 +137,5 @@ test("a NIC goes in while the server restarts, and the next one promptly", async
 });
 
 test("nothing that was sent was dropped; the volume by which was asked was never to be made", () => {
-  expect(logged("the API server warns")).toEqual([]);
+  expect(logged("the API server sent a warning")).toEqual([]);
 });

@@ -14,7 +14,7 @@ describe("a duration", () => {
   });
 
   test.each(["", "5", "s", "5 s", "-5s", "5sx", "1d"])("%j is none", (text) => {
-    expect(() => parseDuration(text)).toThrow("It is a duration");
+    expect(() => parseDuration(text)).toThrow("It must be a duration");
   });
 });
 
@@ -25,7 +25,7 @@ describe("a port", () => {
   });
 
   test.each(["65536", "-1", "http", "", "1.5"])("%j is none", (text) => {
-    expect(() => parsePort(text)).toThrow("It is a number");
+    expect(() => parsePort(text)).toThrow("It must be a number");
   });
 });
 
@@ -35,7 +35,7 @@ describe("a count", () => {
   });
 
   test.each(["0", "-1", "1.5", "two", ""])("%j is none", (text) => {
-    expect(() => parseCount(text)).toThrow("It is a number from 1");
+    expect(() => parseCount(text)).toThrow("It must be a number of at least 1");
   });
 });
 
@@ -45,6 +45,6 @@ describe("an amount", () => {
   });
 
   test.each(["0", "10GB", "10 Gi", "Gi", "-1Gi", ""])("%j is none", (text) => {
-    expect(() => parseAmount(text)).toThrow("It is an amount");
+    expect(() => parseAmount(text)).toThrow("It must be an amount");
   });
 });

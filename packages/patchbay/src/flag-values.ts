@@ -10,7 +10,7 @@ export function parseDuration(text: string): number {
   const parts = [...text.matchAll(/(?<!\d)(\d+)(ms|s|m|h)/g)];
   const length = parts.reduce((sum, [part]) => sum + part.length, 0);
   if (parts.length === 0 || length !== text.length) {
-    throw new InvalidArgumentError("It is a duration such as 90s or 2m.");
+    throw new InvalidArgumentError("It must be a duration such as 90s or 2m.");
   }
   return parts.reduce(
     (sum, [, count, unit]) => sum + Number(count) * (UNIT_MS[unit ?? ""] ?? 0),
@@ -22,21 +22,22 @@ export function parseDuration(text: string): number {
 export function parsePort(text: string): number {
   const port = Number(text);
   if (!/^\d+$/.test(text) || port > PORT_MAX) {
-    throw new InvalidArgumentError(`It is a number from 0 to ${String(PORT_MAX)}.`);
+    throw new InvalidArgumentError(`It must be a number from 0 to ${String(PORT_MAX)}.`);
   }
   return port;
 }
 
 /** How many of something, at least one. */
 export function parseCount(text: string): number {
-  if (!/^[1-9]\d{0,3}$/.test(text)) throw new InvalidArgumentError("It is a number from 1.");
+  if (!/^[1-9]\d{0,3}$/.test(text))
+    throw new InvalidArgumentError("It must be a number of at least 1.");
   return Number(text);
 }
 
 /** Bytes as Kubernetes writes them, as they are. Source: Kubernetes resource.Quantity. */
 export function parseAmount(text: string): string {
   if (!/^[1-9]\d*(\.\d+)?([KMGT]i|[kMGT])?$/.test(text)) {
-    throw new InvalidArgumentError("It is an amount such as 512Mi or 10Gi.");
+    throw new InvalidArgumentError("It must be an amount such as 512Mi or 10Gi.");
   }
   return text;
 }

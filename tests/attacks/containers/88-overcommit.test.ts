@@ -97,7 +97,9 @@ test("attack 89: variables that double are refused before they are made, and the
     return container?.state.waiting?.message === undefined ? undefined : container.state.waiting;
   }, SOON);
   expect(waiting).toMatchObject({ reason: "CreateContainerConfigError" });
-  expect(waiting.message).toContain("with variable V14 it has more than a program can be given");
+  expect(waiting.message).toContain(
+    "with variable V14 its environment is larger than a program can be given",
+  );
 });
 
 /** What the kernel has for the group of all pods, under the name of either version of control groups. */

@@ -59,7 +59,7 @@ test.each([
   const agent = await machine.agentOf("a");
   expect(await write(agent, "on-b", status)).toMatchObject({
     code: 403,
-    body: { message: expect.stringContaining("what is of another node") as string },
+    body: { message: expect.stringContaining("may not write objects of another node") as string },
   });
 });
 

@@ -38,7 +38,7 @@ test("attack 6: the launcher of another VMI is not worked with, and the VMI says
   try {
     await eventually(() => loop.vmi?.status?.hindrance !== undefined, { withinMs: 20_000 });
     expect(loop.vmi?.status?.hindrance?.message).toMatch(
-      /it is pod tenant\/victim, not the launcher/,
+      /it belongs to pod tenant\/victim, not to the launcher/,
     );
     expect(loop.vmi?.status?.phase).toBe("Scheduled");
   } finally {

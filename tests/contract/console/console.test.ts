@@ -34,7 +34,7 @@ test("a second one is told who has it, and the first one's end makes room", asyn
   await eventually(() => guest.visitors.length > 0, SOON);
   await eventually(async () => {
     const { code, err } = await machine.open().ended;
-    return code === 4 && err.includes(`open already: process ${String(first.child.pid)}`);
+    return code === 4 && err.includes(`already open in process ${String(first.child.pid)}`);
   }, SOON);
   first.child.kill("SIGKILL");
   await first.ended;

@@ -146,7 +146,7 @@ describe("install", () => {
     expect(exitCode).toBe(0);
     expect(lines.filter((line) => !line.includes("would be created"))).toEqual([]);
     expect(lines).toContain(
-      "Deployment patchbay/virt-api: would be created (not judged: its namespace is not there yet)",
+      "Deployment patchbay/virt-api: would be created (not checked: its namespace does not exist yet)",
     );
     expect(await kinds()).toEqual([]);
     expect(await names("/api/v1/namespaces")).not.toContain("patchbay");
@@ -293,7 +293,7 @@ describe("uninstall", () => {
     });
     const said = await patchbay("uninstall");
     expect(said.lines).toContain(
-      `CustomResourceDefinition ${MULTUS.metadata.name}: kept, there are objects of it: NetworkAttachmentDefinition default/blue; --with-objects deletes them too`,
+      `CustomResourceDefinition ${MULTUS.metadata.name}: kept, objects of it still exist: NetworkAttachmentDefinition default/blue; --with-objects deletes them too`,
     );
     expect(await names(NADS)).toEqual(["blue"]);
     await patchbay("uninstall", "--with-objects");

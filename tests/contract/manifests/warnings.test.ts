@@ -28,7 +28,7 @@ test.each([
   {
     name: "broken",
     config: '{"cniVersion":"1.0.0",\n"type":"bridge"',
-    want: /NetworkAttachmentDefinition default\/broken is kept.*spec\.config: is no JSON object: .*line 2 column 16/,
+    want: /NetworkAttachmentDefinition default\/broken is stored.*spec\.config: is not a JSON object: .*line 2 column 16/,
   },
   { name: "typeless", config: '{"cniVersion":"1.0.0"}', want: /neither type nor plugins/ },
   { name: "empty", config: "", want: /spec\.config: is empty.*apply it again/ },

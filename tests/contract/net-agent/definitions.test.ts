@@ -38,7 +38,7 @@ test.each([
   {
     name: "broken",
     config: '{"cniVersion":"1.0.0","type":"bridge"',
-    want: /^Warning NetworkInvalid .*is no JSON object: .*; correct spec\.config of NetworkAttachmentDefinition default\/broken/,
+    want: /^Warning NetworkInvalid .*is not a JSON object: .*; correct spec\.config of NetworkAttachmentDefinition default\/broken/,
   },
   {
     name: "unknown",

@@ -41,7 +41,7 @@ export class Service {
 
   /** What a probe gets; 0: nobody answers. */
   async probe(path: "/healthz" | "/readyz"): Promise<number> {
-    const { at } = await this.until("health is answered");
+    const { at } = await this.until("serving health checks");
     return fetch(`http://127.0.0.1:${String(at)}${path}`).then(
       ({ status }) => status,
       () => 0,

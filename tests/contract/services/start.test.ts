@@ -59,7 +59,7 @@ test.each(["virt-api", "virt-controller", "virt-handler", "net-agent", "node-run
   async (name) => {
     const { port } = taken.address() as AddressInfo; // it listens at a port
     const failing = start(name, "--metrics-port", String(port));
-    await failing.until("health is answered");
+    await failing.until("serving health checks");
     expect((await failing.until("failed")).reason).toContain("EADDRINUSE");
     await eventually(() => failing.exitCode !== undefined, SOON);
     expect(failing.exitCode).toBe(1);
@@ -84,7 +84,7 @@ test("net-agent is ready while the container runtime answers, and lives without 
   runtime.isAway = true;
   expect(await agent.probe("/readyz")).toBe(503);
   expect(await agent.probe("/healthz")).toBe(200);
-  expect((await agent.until("the service cannot do its work")).reason).toContain(
+  expect((await agent.until("the service is not ready for its work")).reason).toContain(
     "no container runtime answers",
   );
   runtime.isAway = false;

@@ -144,7 +144,7 @@ test(
     lines.length = 0;
     await up({ dataDir, print });
     expect(await ownProcess("containerd")).toEqual(before);
-    expect(lines.join("\n")).toContain("containerd runs already");
+    expect(lines.join("\n")).toContain("containerd is already running");
     expect(lines.join("\n")).not.toContain("importing");
     expect(await ourCtr("tasks", "ls")).toMatch(/one +\d+ +RUNNING/);
   },

@@ -79,7 +79,7 @@ test.each([
     name: "disk",
     digest: expect.stringMatching(/^sha256:/) as string,
   });
-  expect(lines.join("\n")).toContain(`a guest sees ${virtual}`);
+  expect(lines.join("\n")).toContain(`the guest sees ${virtual}`);
   const content = await readFile(join(work, source));
   expect(await filesOfImage()).toEqual([{ path, uid: 107, gid: 107, mode: 0o444, content }]);
   expect((await add(source)).added.digest).toBe(added.digest);
@@ -119,7 +119,7 @@ const HOSTILE: readonly Hostile[] = [
   },
   {
     name: "data-file.qcow2",
-    want: "its data are in another file",
+    want: "its data is in another file",
     make: (name) => {
       qemuImg(
         "create",
@@ -150,7 +150,7 @@ const HOSTILE: readonly Hostile[] = [
   { name: "huge.qcow2", want: "too big", make: makeHuge },
   {
     name: "page.img",
-    want: "22 bytes are no whole number of sectors",
+    want: "22 bytes are not a whole number of 512-byte sectors",
     make: (name) => writeFile(join(work, name), "<html>not found</html>"),
   },
   {

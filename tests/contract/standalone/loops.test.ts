@@ -48,5 +48,5 @@ test("a device that was left goes, another machine's stays", async () => {
     paths: pathsOf(join(directory, "machine")),
   });
   expect(devicesHere()).toEqual([other]);
-  expect(log.lines).toMatchObject([{ message: "loop device was left and is removed" }]);
+  expect(log.lines).toMatchObject([{ message: "removed a leftover loop device" }]);
 });

@@ -78,7 +78,7 @@ test(
   "a second up says that it is up already",
   async () => {
     await up({ dataDir, print, apiPort: apiPort + 1, bridge });
-    expect(lines.at(-1)).toBe(`patchbay is up already in ${dataDir}`);
+    expect(lines.at(-1)).toBe(`patchbay is already up in ${dataDir}`);
     expect(lines.at(-2)).toContain(`--api-port ${String(apiPort + 1)} is ignored`);
     expect(lines.at(-3)).not.toContain("ignored");
   },

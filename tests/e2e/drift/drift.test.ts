@@ -181,7 +181,7 @@ describe("the guest gets its NIC anew, at the same place, when", () => {
 test.each([
   "its tap was gone",
   "its bridge was gone",
-  "not as they were made",
+  "were changed by something else",
   "its device was gone",
 ])("it was told that %s", async (words) => {
   const told = await eventually(() => driftsTold().find((message) => message.includes(words)), {

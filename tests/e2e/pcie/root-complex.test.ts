@@ -41,7 +41,7 @@ test("refuses to plug, and says why", () => {
   const { code, stderr } = machine.put(path, body);
   expect(code).not.toBe(0);
   expect(stderr).toContain("(Conflict)");
-  expect(stderr).toContain(`its devices are on the root complex (annotation ${ANNOTATION})`);
+  expect(stderr).toContain(`the VM's devices are on the root complex (annotation ${ANNOTATION})`);
 });
 
 test("has ports after a restart without the annotation, and plugs", async () => {

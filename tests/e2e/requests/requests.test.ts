@@ -49,7 +49,7 @@ test("stop waits until the VM says that it has stopped, and a plug then waits fo
   expect(machine.kubectl("get", "vm", NAME, "--no-headers")).toMatch(/ Stopped /);
   const nic = ["--name", "later", "--network-attachment-definition-name", "red"];
   const said = machine.patchbay("addinterface", NAME, ...nic, "--wait");
-  expect(said).toContain("the VM is not running: it comes with its next start");
+  expect(said).toContain("the VM is not running: the interface is plugged at its next start");
 });
 
 test.each([

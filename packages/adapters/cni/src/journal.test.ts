@@ -73,7 +73,7 @@ const { request } = row("a");
 
 test.each([
   { name: "is empty", text: "" },
-  { name: "is no object", text: "[]" },
+  { name: "is not an object", text: "[]" },
   ...[
     "podUid",
     "podNamespace",

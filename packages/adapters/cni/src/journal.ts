@@ -60,13 +60,13 @@ function isRow(value: unknown): value is JournalRow {
 
 function directoryOf(dir: string, podUid: string): string {
   if (FILE_NAME.test(podUid)) return `${dir}/${podUid}`;
-  throw new AppError("OS_PATH_REFUSED", { path: podUid, reason: "it is no uid" });
+  throw new AppError("OS_PATH_REFUSED", { path: podUid, reason: "it is not a UID" });
 }
 
 function pathOf(dir: string, { podUid, request }: JournalRow): string {
   const { containerId, interfaceName } = request;
   if (!FILE_NAME.test(containerId) || interfaceName.includes("/")) {
-    throw new AppError("OS_PATH_REFUSED", { path: containerId, reason: "it is no name" });
+    throw new AppError("OS_PATH_REFUSED", { path: containerId, reason: "it is not a valid name" });
   }
   return `${directoryOf(dir, podUid)}/${containerId}.${interfaceName}${SUFFIX}`;
 }

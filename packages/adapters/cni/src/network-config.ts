@@ -32,12 +32,12 @@ export function isFileName(text: string): boolean {
 
 /** Why the text is no configuration at all, in one line for whoever wrote it. */
 function textProblem(text: string): string {
-  if (text.trim() === "") return "is empty: it is to have a CNI configuration";
+  if (text.trim() === "") return "is empty; it must hold a CNI configuration";
   try {
     JSON.parse(text);
-    return "is no JSON object";
+    return "is not a JSON object";
   } catch (error) {
-    return `is no JSON object: ${messageOf(error).replace(/\p{Cc}+/gu, " ")}`;
+    return `is not a JSON object: ${messageOf(error).replace(/\p{Cc}+/gu, " ")}`;
   }
 }
 
@@ -100,9 +100,9 @@ export function parseNetworkConfig(text: string, defaultName: string): ParsedNet
     ok: false,
     causes: [
       ...(cniVersion === undefined
-        ? [invalid(`${FIELD}.cniVersion`, "is no version of CNI that is known here")]
+        ? [invalid(`${FIELD}.cniVersion`, "is not a CNI version that is supported here")]
         : []),
-      ...(NETWORK_NAME.test(name) ? [] : [invalid(`${FIELD}.name`, "is no valid network name")]),
+      ...(NETWORK_NAME.test(name) ? [] : [invalid(`${FIELD}.name`, "is not a valid network name")]),
       ...(isCauses(plugins) ? plugins : []),
     ],
   };

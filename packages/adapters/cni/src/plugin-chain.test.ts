@@ -190,7 +190,7 @@ describe("ADD", () => {
     {
       name: "a success that says nothing",
       answer: { out: "" },
-      want: { code: "CNI_PLUGIN_FAILED", details: { message: "the answer is no CNI result" } },
+      want: { code: "CNI_PLUGIN_FAILED", details: { message: "the answer is not a CNI result" } },
     },
     {
       name: "a plugin that hangs",

@@ -118,7 +118,7 @@ function readResult(plugin: Plugin, text: string, cniVersion: string): CniResult
   throw new AppError("CNI_PLUGIN_FAILED", {
     plugin: plugin.type,
     command: "ADD",
-    message: "the answer is no CNI result",
+    message: "the answer is not a CNI result",
     cniCode: 0,
   });
 }

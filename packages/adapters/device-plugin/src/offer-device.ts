@@ -124,7 +124,7 @@ class OfferKeeper {
     this.#server.setThere(await files.exists(this.#path));
     const hasKubelet = await files.exists(this.#kubeletSocket);
     if (!hasKubelet) {
-      this.#tell("waiting for a kubelet", `${this.#kubeletSocket} is not there`);
+      this.#tell("waiting for a kubelet", `${this.#kubeletSocket} does not exist`);
       return AGAIN_MS;
     }
     try {

@@ -62,7 +62,7 @@ export class LibvirtConnection implements HypervisorConnection {
   async open(request: Request, timeoutMs: number): Promise<void> {
     const answer = await this.#ask(OPEN_CALL, request, timeoutMs);
     if (answer.kind === "value") return;
-    this.lose("it was never open");
+    this.lose("it was never opened");
     if (answer.kind === "late") throw timedOut("virConnectOpen", timeoutMs);
     const message = answer.kind === "error" ? answer.error.message : "the connection was lost";
     throw new AppError("LIBVIRT_UNREACHABLE", { message });

@@ -40,7 +40,7 @@ export function watchHeart(options: HeartOptions): Heart {
   return {
     accept({ eventLoopAgeMs }): void {
       missed = 0;
-      if (eventLoopAgeMs > beatMs) silence = "its libvirt no longer turns";
+      if (eventLoopAgeMs > beatMs) silence = "its libvirt event loop stands still";
     },
   };
 }

@@ -13,5 +13,9 @@ const BOOT_ID = "/proc/sys/kernel/random/boot_id";
 export async function readBootId(files: Files): Promise<string> {
   const text = await files.readText(BOOT_ID);
   if (text !== undefined) return text.trim();
-  throw new AppError("OS_FILE_FAILED", { call: "read", path: BOOT_ID, reason: "it is not there" });
+  throw new AppError("OS_FILE_FAILED", {
+    call: "read",
+    path: BOOT_ID,
+    reason: "it does not exist",
+  });
 }

@@ -27,7 +27,7 @@ export function readNetnsInode(pid?: number): string {
   const netns = createNamespaces().open(path);
   netns?.close();
   if (netns !== undefined) return netns.inode;
-  throw toFileError(new Error("it is no namespace"), "open", path);
+  throw toFileError(new Error("it is not a network namespace"), "open", path);
 }
 
 /** Network namespaces of this machine. */

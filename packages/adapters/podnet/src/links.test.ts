@@ -11,5 +11,5 @@ test("what is no object is left out", () => {
 });
 
 test("output that is no list is an error", () => {
-  expect(() => parseList("Usage: ip ...")).toThrow("no JSON list");
+  expect(() => parseList("Usage: ip ...")).toThrow("not a JSON list");
 });

@@ -28,7 +28,7 @@ export function parseList(text: string): readonly JsonObject[] {
   } catch {
     // Falls through to the error below: both mean that the program is not the one we know.
   }
-  throw new AppError("PODNET_FAILED", { message: "the output is no JSON list" });
+  throw new AppError("PODNET_FAILED", { message: "the output is not a JSON list" });
 }
 
 /** One entry of a bridge's forwarding database. */

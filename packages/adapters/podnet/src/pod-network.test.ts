@@ -155,8 +155,8 @@ describe("wiring a tap", () => {
     "of the name %j, which is no word of a batch, is refused before anything is run",
     async (tapName) => {
       const { network, ran } = networkOf([]);
-      const message = `${JSON.stringify(tapName)} is no name of a link`;
-      const refused = { code: "PODNET_FAILED", details: { message } };
+      const message = `${JSON.stringify(tapName)} is not a valid link name`;
+      const refused = { code: "PODNET_ARGUMENT_INVALID", details: { reason: message } };
       await expect(network.wireTap(NETNS, { ...WIRING, tapName })).rejects.toMatchObject(refused);
       await expect(network.unwireTap(NETNS, { ...WIRING, tapName })).rejects.toMatchObject(refused);
       expect(ran()).toEqual([]);

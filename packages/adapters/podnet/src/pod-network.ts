@@ -20,7 +20,9 @@ const WORD = /^[A-Za-z0-9][A-Za-z0-9_.:@-]*$/;
 function assertWords(words: readonly string[]): void {
   const bad = words.find((word) => !WORD.test(word));
   if (bad !== undefined) {
-    throw new AppError("PODNET_FAILED", { message: `${JSON.stringify(bad)} is no name of a link` });
+    throw new AppError("PODNET_ARGUMENT_INVALID", {
+      reason: `${JSON.stringify(bad)} is not a valid link name`,
+    });
   }
 }
 

@@ -33,6 +33,6 @@ export async function runIn(
   });
   if (exitCode === 0) return stdout;
   throw new AppError("PODNET_FAILED", {
-    message: `${program} ended with ${String(exitCode)}: ${stderr.trim()}`,
+    message: `${program} exited with ${String(exitCode)}: ${stderr.trim()}`,
   });
 }

@@ -38,7 +38,7 @@ export function addCommonFlags(command: Command): Command {
       "kubeconfig of the API server (default: in-cluster configuration)",
     )
     .addOption(
-      new Option("--log-level <level>", "least level that is logged")
+      new Option("--log-level <level>", "lowest level that is logged")
         .choices(LOG_LEVELS)
         .default("info"),
     )
@@ -56,7 +56,10 @@ export function addCommonFlags(command: Command): Command {
       "TCP port of /metrics, over plain HTTP (default: none)",
       toPort,
     )
-    .option("--metrics-address <ip>", "address of that port (default: all of the machine)");
+    .option(
+      "--metrics-address <ip>",
+      "address of that port (default: every address of the machine)",
+    );
 }
 
 /** A flag of the agents, which run in a pod of their own on a cluster. */
@@ -75,7 +78,7 @@ function toPid(text: string): number {
 export function addHostFlags(command: Command): Command {
   return command.option(
     "--host-process <pid>",
-    "process that is in the host's namespaces: 1 in a pod with the host's processes (default: this one is)",
+    "a process in the host's namespaces: 1 in a pod that shares the host's processes (default: this process)",
     toPid,
   );
 }
@@ -95,7 +98,7 @@ function collectEndpoint(text: string, previous: readonly string[] = []): readon
 export function addCriFlags(command: Command): Command {
   return command.option(
     "--cri-endpoint <url>",
-    "unix:///… of the container runtime; may be repeated, the first that answers is taken (default: the sockets of containerd, CRI-O and k3s, of the host where --host-process names one)",
+    "unix:///… of the container runtime; may be repeated, the first that answers is used (default: the sockets of containerd, CRI-O and k3s; the host's where --host-process is given)",
     collectEndpoint,
   );
 }

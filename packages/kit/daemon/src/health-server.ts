@@ -62,7 +62,7 @@ export async function serveHealth(
     isReady: async () => !signal.aborted && (await answers.isReady()),
   });
   const port = await listen(server, at);
-  log.info("health is answered", { at: port ?? at });
+  log.info("serving health checks", { at: port ?? at });
   signal.addEventListener("abort", () => void server.close(), { once: true });
   return port;
 }

@@ -44,7 +44,11 @@ test("what it rests on is asked each time, and told once", async () => {
   problem = undefined;
   expect(await health.isReady()).toBe(true);
   expect(log.lines).toMatchObject([
-    { level: "error", message: "the service cannot do its work", fields: { reason: "no runtime" } },
+    {
+      level: "error",
+      message: "the service is not ready for its work",
+      fields: { reason: "no runtime" },
+    },
   ]);
 });
 

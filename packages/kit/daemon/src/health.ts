@@ -60,7 +60,7 @@ export class DaemonHealth implements Health {
     if (!this.#hasStarted || !this.#loops.every((loop) => loop.isUnderWay())) return false;
     const problems = await Promise.all(this.#checks.map((check) => check().catch(messageOf)));
     const problem = problems.find((found) => found !== undefined);
-    this.#tell("the service cannot do its work", problem);
+    this.#tell("the service is not ready for its work", problem);
     return problem === undefined;
   }
 

@@ -62,7 +62,7 @@ export async function serveMetrics(
   await promise;
   const address = server.address();
   const port = typeof address === "object" && address !== null ? address.port : metricsPort;
-  log.info("metrics are answered", { port });
+  log.info("serving metrics", { port });
   signal.addEventListener("abort", () => void server.close(), { once: true });
   return port;
 }

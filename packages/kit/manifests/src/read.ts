@@ -21,7 +21,7 @@ export interface Manifest {
 async function readFile(files: Files, path: string): Promise<string> {
   const text = await files.readText(path);
   if (text !== undefined) return text;
-  throw new AppError("OS_FILE_FAILED", { call: "read", path, reason: "it is not there" });
+  throw new AppError("OS_FILE_FAILED", { call: "read", path, reason: "it does not exist" });
 }
 
 /** The manifests that a folder's kustomization.yaml lists, in its order: those of its bases first. */

@@ -72,6 +72,6 @@ export const TYPES: readonly ResourceType<KubeObject>[] = [
 export function typeOf({ apiVersion, kind }: KubeObject): ResourceType<KubeObject> {
   const found = TYPES.find((type) => type.kind === kind && apiVersionOf(type) === apiVersion);
   if (found !== undefined) return found;
-  const reason = `nobody knows how to keep a ${kind}`;
+  const reason = `there is no rule for applying a ${kind}`;
   throw new AppError("API_MALFORMED", { what: "a manifest", reason });
 }

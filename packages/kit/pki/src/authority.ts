@@ -37,10 +37,10 @@ export async function renewAuthority({ certPem, keyPem, clock }: Authority): Pro
 /** Why certificate and key are no authority; undefined when they are one. */
 function problemOf({ certPem, keyPem }: IssuedCertificate): string | undefined {
   const certificate = new X509Certificate(certPem);
-  if (!certificate.ca) return "the certificate is not that of an authority";
+  if (!certificate.ca) return "it is not the certificate of an authority";
   return certificate.checkPrivateKey(createPrivateKey(keyPem))
     ? undefined
-    : "the key is not that of the certificate";
+    : "the key does not belong to the certificate";
 }
 
 /**

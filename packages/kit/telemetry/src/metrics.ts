@@ -73,7 +73,7 @@ function createCallMetrics(
   });
   const served = new Counter({
     name: "patchbay_served_total",
-    help: "Calls that were taken.",
+    help: "Calls that were answered.",
     labelNames: ["call"],
     registers,
   });
@@ -99,7 +99,7 @@ function createPlugMetrics(
   });
   const failures = new Counter({
     name: "patchbay_iface_failures_total",
-    help: "Reasons told of ifaces, each time they are told or tried again.",
+    help: "Reasons for which ifaces wait, counted each time one is reported or a step is tried again.",
     labelNames: ["reason"],
     registers,
   });

@@ -206,7 +206,7 @@ function followRuntime(deps: PodDeps, queue: Queue, signal: AbortSignal): void {
   deps.runtime.watch((id) => {
     wake(id).catch((error: unknown) => {
       // It will tell when it is back.
-      deps.log.warn("the container runtime is away", { reason: messageOf(error) });
+      deps.log.warn("the container runtime is not running", { reason: messageOf(error) });
     });
   }, signal);
 }

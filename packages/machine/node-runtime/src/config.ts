@@ -43,11 +43,11 @@ function addApiFlags(command: Command): Command {
   return command
     .option(
       "--listen-address <ip>",
-      "where the API server reaches the node (default: the first address of the machine)",
+      "address at which the API server reaches the node (default: the machine's first address)",
     )
-    .option("--port <number>", "port of it; 0 takes a free one", "0")
-    .option("--tls-cert-file <file>", "certificate of the node (default: nobody is served)")
-    .option("--tls-private-key-file <file>", "its key")
+    .option("--port <number>", "port at that address; 0 takes a free one", "0")
+    .option("--tls-cert-file <file>", "certificate of the node (default: it serves nobody)")
+    .option("--tls-private-key-file <file>", "key of that certificate")
     .option("--client-ca-file <file>", "authority of the API server's client certificate")
     .option(
       "--client-name <name>",
@@ -60,29 +60,29 @@ function addApiFlags(command: Command): Command {
 /** Reads the arguments; prints help and exits where asked for, exits with 2 on unknown ones. */
 export function parseFlags(argv: readonly string[]): Flags {
   const command = addApiFlags(addCriFlags(addCommonFlags(new Command("node-runtime"))))
-    .description("Realises the pods of one node with a container runtime that speaks CRI.")
-    .option("--node-name <name>", "node that is registered and whose pods are run", hostname())
+    .description("Runs the pods of one node on a container runtime that speaks CRI.")
+    .option("--node-name <name>", "name of the node to register, whose pods are run", hostname())
     .option("--pods-dir <dir>", "directory of the pods", "/var/lib/kubelet/pods")
     .option("--log-dir <dir>", "directory of the containers' logs", "/var/log/pods")
     .option(
       "--state-dir <dir>",
-      "directory of what outlives the program",
+      "directory of state that outlives the program",
       "/var/lib/patchbay/node-runtime",
     )
     .option("--cni-conf-dir <dir>", "configuration of the default network", "/etc/cni/net.d")
     .option("--cgroup-parent <name>", "control group above those of containers", "/patchbay")
     .option(
       "--containerd-dir <dir>",
-      "directory of the containerd whose images pods may mount (default: pods mount none)",
+      "directory of the containerd whose images pods may mount (default: pods may mount none)",
     )
-    .option("--claims-dir <dir>", "directory of the storage of claims (default: pods use none)")
+    .option("--claims-dir <dir>", "directory of the storage of claims (default: pods may use none)")
     .option(
       "--pod-api-server <host:port>",
-      "where pods reach the API server (default: they are not told)",
+      "address at which pods reach the API server (default: pods are not given one)",
     )
     .option(
       "--binder-kubeconfig <file>",
-      "kubeconfig of the account that binds pods to this node (default: another program binds them)",
+      "kubeconfig of the account that binds pods to this node (default: this program binds none)",
     )
     .exitOverride((error) => process.exit(error.exitCode === 0 ? 0 : 2));
   return command.parse([...argv]).opts<Flags>();

@@ -40,7 +40,7 @@ async function makeDirectories(paths: Paths): Promise<void> {
 function portOf(run: ApiServerRun, kept: JsonObject | undefined): number {
   const port = run.port ?? numberOf(kept, "apiPort");
   if (port !== undefined) return port;
-  throw new AppError("STANDALONE_SETTING_INVALID", { causes: "--port: none was given" });
+  throw new AppError("STANDALONE_SETTING_INVALID", { causes: "--port is missing" });
 }
 
 /** The address that was chosen for pods, beside the loopback address. */

@@ -58,7 +58,9 @@ async function askSupervisor(supervisor: SupervisorState, deps: Deps): Promise<v
     timeoutMs: DOWN_TIMEOUT_MS,
   });
   if (state?.phase === "stopped") return;
-  throw new AppError("STANDALONE_STOP_FAILED", { reason: reasonOf(state, "it died meanwhile") });
+  throw new AppError("STANDALONE_STOP_FAILED", {
+    reason: reasonOf(state, "it died in the meantime"),
+  });
 }
 
 /** Whether a supervisor that died, or a reboot, has left anything to end or to clean. */
@@ -127,7 +129,7 @@ async function purge({ files, paths, print }: Deps): Promise<void> {
 /** A directory is taken for a machine's when a machine has said so. */
 async function refuseForeign({ files, paths }: Deps): Promise<void> {
   if (isOurs(await readFields(files, paths.settings))) return;
-  const reason = "it has no standalone.json of ours";
+  const reason = "it has no standalone.json of Patchbay";
   throw new AppError("STANDALONE_NOT_OURS", { dataDir: paths.dataDir, reason });
 }
 

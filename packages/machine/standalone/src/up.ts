@@ -199,7 +199,7 @@ export async function up(asked: UpOptions): Promise<void> {
   const running = await findSupervisor(files, paths);
   if (running?.phase === "ready" || running?.phase === "starting") await leaveAlone(options, deps);
   if (running?.phase === "ready") {
-    options.print(`patchbay is up already in ${options.dataDir}`);
+    options.print(`patchbay is already up in ${options.dataDir}`);
     return;
   }
   const starting = await findStarting(running, options, deps);

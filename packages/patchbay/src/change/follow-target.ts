@@ -88,7 +88,7 @@ export class TargetFollower {
     try {
       await Promise.race([reached.promise, late, interrupted(signal)]);
     } finally {
-      ended.abort(new Error("the waiting has ended"));
+      ended.abort(new Error("the wait has ended"));
       await late.catch(() => undefined); // lost the race
     }
   }

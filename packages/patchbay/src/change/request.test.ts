@@ -136,7 +136,9 @@ describe("addinterface", () => {
   test("waits for nothing when the VM does not run", async () => {
     machine.objects = { [`${VMS}/one`]: vm };
     const { out } = await patchbay(...ADD_RED, "--wait");
-    expect(out).toContain("requested; the VM is not running: it comes with its next start");
+    expect(out).toContain(
+      "requested; the VM is not running: the interface is plugged at its next start",
+    );
   });
 
   test.each([
@@ -155,7 +157,7 @@ describe("addinterface", () => {
     machine.after = [version];
     const { out, error } = await patchbay(...ADD_RED, "--wait");
     expect(error).toBeUndefined();
-    expect(out).toContain(`requested; ${note}: it comes with its next start`);
+    expect(out).toContain(`requested; ${note}: the interface is plugged at its next start`);
   });
 
   test("ends when a VMI without a VM goes: it comes never", async () => {
@@ -203,7 +205,7 @@ describe("addinterface", () => {
     const failing = plugged("1", { phase: "PodAttaching", reason: "CniFailed" });
     machine.objects = { ...machine.objects, [`${VMIS}/one`]: failing };
     const { error } = await patchbay(...ADD_RED, "--wait");
-    expect(String(error)).toContain("it has been failing before: PodAttaching (CniFailed)");
+    expect(String(error)).toContain("the interface was already failing: PodAttaching (CniFailed)");
   });
 
   test("that is interrupted says that the request goes on", async () => {
@@ -332,7 +334,7 @@ describe("get interfaces and explain", () => {
     expect((await patchbay("get", "interfaces", "one")).out).toMatch(/red +- +Wiring +X/);
     expect((await patchbay("get", "ifaces", "one", "-o", "name")).out).toBe("interface/red\n");
     const { out } = await patchbay("explain", "one", "red");
-    expect(out).toContain("next:   virt-handler makes bridge and tap");
+    expect(out).toContain("next:   virt-handler creates the bridge and the tap");
   });
 
   test("an interface that is not there is named", async () => {
@@ -350,7 +352,7 @@ describe("console", () => {
     {
       name: "runs elsewhere",
       vmi: vmiOf("1", { status: { phase: "Running", nodeName: "n2", activePods: { p1: "n2" } } }),
-      reason: "it runs on node n2, and there is no console of it below",
+      reason: "it runs on node n2, and its console is not below",
     },
   ])("of a VM that $name says so", async ({ vmi, reason }) => {
     machine.objects = { [`${VMS}/one`]: vm, ...(vmi !== undefined && { [`${VMIS}/one`]: vmi }) };

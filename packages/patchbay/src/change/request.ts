@@ -115,7 +115,7 @@ async function follow(
     throw new AppError("KUBE_WAIT_INTERRUPTED", { what, state: recorder.state }, { cause: error });
   }
   const [verdict] = ended;
-  if (verdict === undefined) throw new RangeError("the waiting ended without a verdict");
+  if (verdict === undefined) throw new RangeError("the wait ended without a verdict");
   return verdict;
 }
 

@@ -82,7 +82,7 @@ function goneVerdict({ vm, vmi }: Seen): Verdict | undefined {
   const what = isOver ? "has stopped" : "is stopping";
   return vm === undefined
     ? { kind: "failing", reason: `the VMI ${what}` }
-    : { kind: "later", note: `the VM ${what}: it comes with its next start` };
+    : { kind: "later", note: `the VM ${what}: the interface is plugged at its next start` };
 }
 
 /** What keeps a plug from going on, in words. */
@@ -92,7 +92,7 @@ function plugTrouble(iface: string, now: Seen, first: Seen): string | undefined 
   const stage = ifaceStage(now.vmi, iface);
   if (stage?.reason === undefined) return undefined;
   const hasFailed = ifaceStage(first.vmi, iface)?.reason === stage.reason;
-  return hasFailed ? `it has been failing before: ${printStage(stage)}` : undefined;
+  return hasFailed ? `the interface was already failing: ${printStage(stage)}` : undefined;
 }
 
 /** On a plug of `iface`; `first` is how it stood before the request. */

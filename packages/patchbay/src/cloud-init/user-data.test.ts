@@ -71,10 +71,10 @@ describe("keys in a user's own user data", () => {
   });
 
   test.each([
-    { text: "#!/bin/sh\n", want: "do not begin with #cloud-config" },
-    { text: "#cloud-config\na: [", want: "not as cloud-init reads them" },
-    { text: "#cloud-config\nssh_authorized_keys: me\n", want: "ssh_authorized_keys is no list" },
-    { text: "#cloud-config\n- a\n", want: "not as cloud-init reads them" },
+    { text: "#!/bin/sh\n", want: "does not begin with #cloud-config" },
+    { text: "#cloud-config\na: [", want: "cloud-init cannot read the user data" },
+    { text: "#cloud-config\nssh_authorized_keys: me\n", want: "ssh_authorized_keys is not a list" },
+    { text: "#cloud-config\n- a\n", want: "cloud-init cannot read the user data" },
   ])("$text: $want", ({ text, want }) => {
     expect(() => addKeys(text, [KEY])).toThrow(want);
   });

@@ -40,8 +40,8 @@ export function readPublicKeys(text: string, file: string): readonly string[] {
   const keys = lines.filter((line) => line !== "" && !line.startsWith("#"));
   if (keys.length > 0 && keys.every((key) => PUBLIC_KEY.test(key))) return keys;
   const reason = text.includes("PRIVATE KEY")
-    ? `${file} is a private key, which leaves nobody's machine; name the public one, which ends in .pub`
-    : `${file} holds no public keys, one a line`;
+    ? `${file} is a private key, which must not leave its owner's machine; name the public key, which ends in .pub`
+    : `${file} holds no public keys; each line must hold one`;
   throw new AppError("FLAG_INVALID", { flag: "--ssh-key", reason });
 }
 
@@ -71,14 +71,16 @@ export function addKeys(userData: string, keys: readonly string[]): string {
   const refuse = (reason: string): AppError =>
     new AppError("FLAG_INVALID", { flag: "--ssh-key", reason });
   if (!isCloudConfig(userData)) {
-    throw refuse(`the user data do not begin with ${HEADER}: put the keys into them`);
+    throw refuse(
+      `the user data does not begin with ${HEADER}, so keys cannot be added; put the keys into the user data`,
+    );
   }
   const document: Document = parseDocument(userData.slice(userData.indexOf("\n") + 1));
   document.contents ??= new YAMLMap();
   const map = findMap(document);
   const listed = map?.get(KEYS) ?? new YAMLSeq();
   if (map === undefined || !isSeq(listed)) {
-    throw refuse(`the user data are not as cloud-init reads them: ${reasonOf(document)}`);
+    throw refuse(`cloud-init cannot read the user data: ${reasonOf(document)}`);
   }
   for (const key of keys) listed.add(document.createNode(key));
   map.set(KEYS, listed);
@@ -91,7 +93,7 @@ function findMap({ errors, contents }: Document): YAMLMap | undefined {
 }
 
 function reasonOf({ errors }: { readonly errors: readonly Error[] }): string {
-  return errors[0]?.message.split("\n")[0] ?? `they are no settings, or ${KEYS} is no list`;
+  return errors[0]?.message.split("\n")[0] ?? `they are not a mapping, or ${KEYS} is not a list`;
 }
 
 function textAt(map: YAMLMap, key: string): string | undefined {

@@ -6,12 +6,13 @@ import type { FlagSpec } from "../command.ts";
 export const GLOBAL_FLAGS: readonly FlagSpec[] = [
   {
     flags: "--kubeconfig <file>",
-    description: "the API server to use; else $KUBECONFIG, the data directory's, ~/.kube/config",
+    description:
+      "kubeconfig of the API server (default: $KUBECONFIG, else the data directory's, else ~/.kube/config)",
     values: "files",
   },
   {
     flags: "-n, --namespace <name>",
-    description: "namespace; else the kubeconfig's, or default",
+    description: "namespace (default: the kubeconfig's, else default)",
     values: "namespaces",
   },
   {
@@ -23,7 +24,10 @@ export const GLOBAL_FLAGS: readonly FlagSpec[] = [
 
 /** Of commands that ask for a change. */
 export const WAIT: readonly FlagSpec[] = [
-  { flags: "--wait", description: "wait until it is done and show each phase with its time" },
+  {
+    flags: "--wait",
+    description: "wait until the change is done, and show each phase with its time",
+  },
   {
     flags: "--timeout <duration>",
     description: "how long to wait",
@@ -35,7 +39,7 @@ export const WAIT: readonly FlagSpec[] = [
 /** Of commands that know VMIs without a VM too. */
 export const VMI: FlagSpec = {
   flags: "--vmi",
-  description: "the name is a VirtualMachineInstance's, also when there is a VM of that name",
+  description: "take the name as a VirtualMachineInstance's, even when a VM has the same name",
 };
 
 /** Of commands about one interface, which is there or not. */

@@ -9,14 +9,15 @@ import { printPairs } from "./table.ts";
 const NEXT: Readonly<Record<IfacePhase, string>> = {
   Pending: "virt-controller names the network in the pod's annotation, then net-agent runs CNI ADD",
   PodAttaching: "net-agent runs CNI ADD in the pod",
-  Wiring: "virt-handler makes bridge and tap",
+  Wiring: "virt-handler creates the bridge and the tap",
   Attaching: "virt-handler attaches the device",
   Ready: "nothing",
   PodSwapping: "net-agent runs CNI ADD for the other network in the pod",
   Switching: "virt-handler moves the tap to the other network",
   Detaching: "the guest lets go of the device",
-  Unwiring: "virt-handler removes tap and bridge",
-  PodDetaching: "virt-controller takes the network from the annotation, net-agent runs CNI DEL",
+  Unwiring: "virt-handler removes the tap and the bridge",
+  PodDetaching:
+    "virt-controller removes the network from the annotation, then net-agent runs CNI DEL",
 };
 
 /** A running VM, and on which node. */
@@ -61,7 +62,7 @@ function statusPairs(status: IfaceStatus | undefined): Pairs {
 
 function nextOf(row: IfaceRow, { isRunning, hindrance }: ExplainedVm): string {
   const phase = phaseOfRow(row, isRunning);
-  if (phase === "Stopped") return "it comes with the VM's next start";
+  if (phase === "Stopped") return "the interface is plugged at the VM's next start";
   if (phase === "Ready") return NEXT[phase];
   return nextOn(reasonOf(row)) ?? nextOn(hindrance) ?? NEXT[phase];
 }

@@ -47,7 +47,7 @@ export function parseFlags(argv: readonly string[]): Flags {
     .option("--node-name <name>", "node that this agent runs on", hostname())
     .option(
       "--state-dir <dir>",
-      "directory for what must outlive a restart: the journal",
+      "directory for state that must outlive a restart: the journal",
       "/var/lib/net-agent",
     )
     .option(
@@ -58,15 +58,15 @@ export function parseFlags(argv: readonly string[]): Flags {
     )
     .option(
       "--cni-cache-dir <dir>",
-      "directory in which a runtime remembers what it attached; may be repeated",
+      "directory in which a container runtime records what it attached; may be repeated",
       collectDirectory,
       CACHE_DIRS,
     )
     .option(
       "--no-namespace-isolation",
-      "let pods use the networks of every namespace, not of their own and default only",
+      "let pods use networks of every namespace, not only of their own and of default",
     )
-    .option("--concurrency <count>", "pods worked on at once", parseCount, 16)
+    .option("--concurrency <count>", "number of pods worked on at once", parseCount, 16)
     .exitOverride((error) => process.exit(error.exitCode === 0 ? 0 : 2));
   return command.parse([...argv]).opts<Flags>();
 }

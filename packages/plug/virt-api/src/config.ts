@@ -22,38 +22,38 @@ function toNames(text: string): readonly string[] {
 /** Reads the arguments; prints help and exits where asked for, exits with 2 on unknown ones. */
 export function parseFlags(argv: readonly string[]): Flags {
   const command = addCommonFlags(new Command("virt-api"))
-    .description("Serves the subresources of VMs and VMIs, and judges them at admission.")
+    .description("Serves the subresources of VMs and VMIs, and validates them at admission.")
     .option("--listen-address <address>", "address to listen on", "0.0.0.0")
     .option("--port <port>", "TCP port to listen on; 0 takes a free one", toPort, 8443)
     .option(
       "--tls-cert-file <file>",
-      "certificate to serve with, PEM (default: makes its own, and keeps it in a Secret)",
+      "certificate to serve with, PEM (default: creates its own and keeps it in a Secret)",
     )
     .option("--tls-private-key-file <file>", "private key of --tls-cert-file, PEM")
     .option(
       "--requestheader-client-ca-file <file>",
-      "authority of the API server's front proxy (default: that and the names of its ConfigMap extension-apiserver-authentication)",
+      "authority of the API server's front proxy (default: the authority and the names in the ConfigMap extension-apiserver-authentication)",
     )
     .option(
       "--requestheader-allowed-names <names>",
-      "common names of the front proxy's certificate, with commas between; without them every client of its authority is believed",
+      "common names of the front proxy's certificate, separated by commas (default: every client of its authority is trusted)",
       toNames,
       [],
     )
     .option(
       "--webhook-client-ca-file <file>",
-      "authority of the certificate with which the API server calls webhooks; without it everybody is answered",
+      "authority of the certificate with which the API server calls webhooks (default: every caller is answered)",
     )
     .option(
       "--webhook-allowed-names <names>",
-      "common names of that certificate, with commas between; without them every client of its authority is answered",
+      "common names of that certificate, separated by commas (default: every client of its authority is answered)",
       toNames,
       [],
     )
     .exitOverride((error) => process.exit(error.exitCode === 0 ? 0 : 2));
   const flags = command.parse([...argv]).opts<Flags>();
   if ((flags.tlsCertFile === undefined) !== (flags.tlsPrivateKeyFile === undefined)) {
-    command.error("error: --tls-cert-file and --tls-private-key-file need one another");
+    command.error("error: --tls-cert-file and --tls-private-key-file must be given together");
   }
   return flags;
 }

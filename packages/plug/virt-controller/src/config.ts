@@ -14,9 +14,11 @@ export interface Flags extends CommonFlags {
 /** Reads the arguments; prints help and exits where asked for, exits with 2 on unknown ones. */
 export function parseFlags(argv: readonly string[]): Flags {
   const command = addCommonFlags(new Command("virt-controller"))
-    .description("Makes VMIs of VMs and launcher pods of VMIs, and keeps the pods' networks.")
+    .description(
+      "Creates VMIs for VMs and launcher pods for VMIs, and maintains the pods' networks.",
+    )
     .option("--launcher-image <image>", "image of the launcher", names.LAUNCHER_IMAGE)
-    .option("--concurrency <count>", "VMs worked on at once", Number, 8)
+    .option("--concurrency <count>", "number of VMs worked on at once", Number, 8)
     .exitOverride((error) => process.exit(error.exitCode === 0 ? 0 : 2));
   return command.parse([...argv]).opts<Flags>();
 }

@@ -82,7 +82,7 @@ test("a VMI with fields that are not built gets no pod", async () => {
     ({ status: now }) => findSyncError(now?.conditions) !== undefined,
   );
   const message = findSyncError(status?.conditions)?.message ?? "";
-  expect(message).toContain("spec.domain.memory.guest: 12Gx is no quantity");
+  expect(message).toContain("spec.domain.memory.guest: 12Gx is not a quantity");
   expect(message).toContain("spec.domain.launchSecurity: is not supported yet");
   expect(await warning("VirtualMachineInstance", "UnsupportedSpec")).toBe(message);
   expect(await stage.scene.findPod()).toBeUndefined();

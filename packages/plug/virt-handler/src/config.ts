@@ -27,19 +27,19 @@ export const WORKERS = 512;
 /** Reads the arguments; prints help and exits where asked for, exits with 2 on unknown ones. */
 export function parseFlags(argv: readonly string[]): Flags {
   const command = addCriFlags(addHostFlags(addCommonFlags(new Command("virt-handler"))))
-    .description("Makes the links and devices of the VMs of one node.")
+    .description("Creates the links and devices of the VMs of one node.")
     .option("--node-name <name>", "node that this agent runs on", hostname())
     .option("--pods-dir <dir>", "directory of the pods' volumes", "/var/lib/kubelet/pods")
     .option(
       "--kubelet-dir <dir>",
-      "directory of the node's kubelet, which is offered kvm, tun and vhost-net for pods (default: nobody is)",
+      "directory of the node's kubelet, to which kvm, tun and vhost-net are offered for pods (default: they are offered to none)",
     )
     .option(
       "--state-dir <dir>",
-      "directory of what the kernel cannot be asked for: addresses that have moved from pods to guests",
+      "directory for state that the kernel does not keep: addresses that have moved from pods to guests",
       "/var/lib/patchbay/virt-handler",
     )
-    .option("--concurrency <count>", "VMs worked on at once", Number, WORKERS)
+    .option("--concurrency <count>", "number of VMs worked on at once", Number, WORKERS)
     .exitOverride((error) => process.exit(error.exitCode === 0 ? 0 : 2));
   return command.parse([...argv]).opts<Flags>();
 }

@@ -24,7 +24,7 @@ export async function offerNodeDevices(parts: DeviceParts, signal: AbortSignal):
   const stopOffer = (resource: string, { stop, over }: Offered): void => {
     offered.delete(resource);
     ending.set(resource, over);
-    stop.abort(new Error("it is not wanted any more"));
+    stop.abort(new Error("it is no longer wanted"));
   };
   const bring = (): void => {
     const wanted = signal.aborted ? [] : planNodeDevices(usesEmulation(kubevirts.list()[0]));

@@ -66,7 +66,7 @@ function forgetPod(pod: LauncherPod, { sessions, guestServers, addressStore, log
   sessions.close(pod);
   const ending = Promise.all([guestServers.stop(pod.uid), addressStore.forgetPod(pod.uid)]);
   ending.catch((err: unknown) => {
-    log.warn("what a pod has left is not removed", { uid: pod.uid, err });
+    log.warn("leftovers of a pod cannot be removed", { uid: pod.uid, err });
   });
 }
 

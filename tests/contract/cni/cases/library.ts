@@ -58,7 +58,7 @@ const addFails: Judge = async ({ input, expected }) => {
     // The plugin's message is the end of ours.
     return { error: { code, msg: /banana$/.exec(message)?.[0] } };
   }
-  const words = ["exit code 1", "the answer is no CNI result"].filter((word) =>
+  const words = ["exit code 1", "the answer is not a CNI result"].filter((word) =>
     message.includes(word),
   );
   return { errorContains: words, ...("code" in expected ? { code } : {}) };

@@ -48,7 +48,7 @@ export const VERDICTS: Readonly<Record<string, Verdict>> = {
   "invalid JSON in spec.config": {
     ours: {
       error:
-        "is no JSON object: Expected property name or '}' in JSON at position 1 (line 1 column 2)",
+        "is not a JSON object: Expected property name or '}' in JSON at position 1 (line 1 column 2)",
     },
     why: OWN_WORDS,
   },
@@ -134,7 +134,7 @@ export const VERDICTS: Readonly<Record<string, Verdict>> = {
   },
   "non-zero exit, silent": { ours: { errorContains: ["exit code 1"], code: 0 }, why: OWN_WORDS },
   "zero exit, garbage stdout on ADD": {
-    ours: { errorContains: ["the answer is no CNI result"] },
+    ours: { errorContains: ["the answer is not a CNI result"] },
     why: OWN_WORDS,
   },
   "text file busy is retried": {

@@ -132,7 +132,7 @@ test(
     await makeClaim("named", { volumeName: "old" });
     const volumes = [{ name: "v", persistentVolumeClaim: { claimName: "named" } }];
     await machine.create(claimed("second", "true", { volumes }));
-    const want = 'second: persistentvolumeclaim "named" names volume "old", which is not there';
+    const want = 'second: persistentvolumeclaim "named" names volume "old", which does not exist';
     await eventually(() => unscheduled().includes(want), SOON);
   },
   STORY_MS,

@@ -143,7 +143,7 @@ test.each([
     given: [READY, NO_NETWORK],
     want: "NetworkPluginNotReady: cni plugin not initialized",
   },
-  { name: "what is not told", given: [READY], want: "NetworkReady is not told" },
+  { name: "what is not told", given: [READY], want: "NetworkReady is missing" },
 ])("what is wrong with a runtime: $name", ({ given, want }) => {
   expect(toProblem(given)).toBe(want);
 });

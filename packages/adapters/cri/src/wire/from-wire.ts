@@ -118,7 +118,7 @@ const REQUIRED: readonly string[] = ["RuntimeReady", "NetworkReady"];
 export function toProblem(conditions: readonly WireCondition[]): string | undefined {
   for (const type of REQUIRED) {
     const condition = conditions.find((it) => it.type === type);
-    if (condition === undefined) return `${type} is not told`;
+    if (condition === undefined) return `${type} is missing`;
     if (!condition.status) return `${condition.reason}: ${condition.message}`;
   }
   return undefined;

@@ -195,7 +195,10 @@ async function loadFile(path: string): Promise<KubeConfig> {
 async function loadInCluster(directory: string): Promise<KubeConfig> {
   const server = findClusterServer();
   if (server === undefined) {
-    throw invalid("(in-cluster)", "this process runs in no cluster; name a file with --kubeconfig");
+    throw invalid(
+      "(in-cluster)",
+      "this process does not run in a cluster; name a file with --kubeconfig",
+    );
   }
   const namespace = (await readText(resolve(directory, "namespace"))).trim();
   return {

@@ -35,7 +35,7 @@ export function createWarningLog(logger: Logger, clock: Clock): WarningLog {
   return (header, { method, path }) => {
     for (const reason of parseWarnings(header)) {
       if (!buckets.take(reason)) continue;
-      logger.warn("the API server warns", { reason, method, path });
+      logger.warn("the API server sent a warning", { reason, method, path });
     }
   };
 }

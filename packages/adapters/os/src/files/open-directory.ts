@@ -34,7 +34,7 @@ export function openDirectory(path: string): OpenDirectory {
   } catch (error) {
     const errno = errnoOf(error) ?? "";
     if (!REFUSED.includes(errno)) throw toFileError(error, "openat2", path);
-    const reason = `a symbolic link or a file is on the way (${errno})`;
+    const reason = `the path has a symbolic link or a file where a directory must be (${errno})`;
     throw new AppError("OS_PATH_REFUSED", { path, reason }, { cause: error });
   } finally {
     closeSync(root);

@@ -169,7 +169,7 @@ function askPeer(podUid: string, launcher: { socketFd: number; uid: number }): n
     );
   }
   if (peer.pid <= 0)
-    throw refused(podUid, "the process behind its socket is in no pid namespace of this node");
+    throw refused(podUid, "the process behind its socket has no PID in this node's namespace");
   return peer.pid;
 }
 
@@ -205,7 +205,7 @@ function checkPod({ pod: owner }: Sandbox, { uid, namespace, name }: LauncherPod
   if (owner.namespace === namespace && owner.name === name) return;
   throw refused(
     uid,
-    `it is pod ${owner.namespace}/${owner.name}, not the launcher ${namespace}/${name}`,
+    `it belongs to pod ${owner.namespace}/${owner.name}, not to the launcher ${namespace}/${name}`,
   );
 }
 

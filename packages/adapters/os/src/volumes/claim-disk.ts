@@ -136,7 +136,7 @@ async function isThere(path: string): Promise<boolean> {
 
 async function mustBeThere(path: string, call: string): Promise<void> {
   if (await isThere(path)) return;
-  const reason = "it is not there: bring it back from a backup, or delete the claim";
+  const reason = "it does not exist: restore it from a backup, or delete the claim";
   throw new AppError("OS_FILE_FAILED", { call, path, reason });
 }
 

@@ -41,7 +41,7 @@ interface Cidr {
 function cidrOf(text: string): Cidr {
   const ip = parseIp(text);
   if (ip === undefined) {
-    const reason = `${JSON.stringify(text)} is no address`;
+    const reason = `${JSON.stringify(text)} is not an IP address`;
     throw new AppError("PODNET_ADDRESS_SERVER_FAILED", { reason });
   }
   return { address: printAddress(ip), length: ip.length };
@@ -149,7 +149,7 @@ const WORD = /^[A-Za-z0-9]([A-Za-z0-9_.:-]*[A-Za-z0-9])?$/;
 function assertWords({ bridgeName, mac, hostname }: ServedNic): void {
   const bad = [bridgeName, mac, hostname].find((word) => !WORD.test(word));
   if (bad === undefined) return;
-  const reason = `${JSON.stringify(bad)} is no name`;
+  const reason = `${JSON.stringify(bad)} is not a valid word of a DHCP option`;
   throw new AppError("PODNET_ADDRESS_SERVER_FAILED", { reason });
 }
 

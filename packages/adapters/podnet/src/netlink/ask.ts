@@ -23,7 +23,7 @@ const FORWARDING = dumpOf(RTM.getNeighbour, HEAD.neighbour, AF_BRIDGE);
 function messagesOf(answers: readonly NetlinkAnswer[]): readonly Message[] {
   const refused = answers.find(({ errno }) => errno !== 0);
   if (refused === undefined) return answers.flatMap(({ data }) => messagesIn(data));
-  const message = `the kernel does not tell of links: ${sayErrno(refused.errno)}`;
+  const message = `the kernel refused to list the links: ${sayErrno(refused.errno)}`;
   throw new AppError("PODNET_FAILED", { message });
 }
 

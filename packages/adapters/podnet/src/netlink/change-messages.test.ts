@@ -76,6 +76,6 @@ describe("a change", () => {
 
   test("to an address that is none is a fault", () => {
     const change = { op: "addAddress", link: "tap1", address: "x", flags: [] } as const;
-    expect(() => hexOf(change)).toThrow('"x" is no address');
+    expect(() => hexOf(change)).toThrow('"x" is not an IP address');
   });
 });

@@ -124,7 +124,9 @@ function addressMessage(
   const { address, index, bits } = at;
   const ip = parseIp(address);
   if (ip === undefined) {
-    throw new AppError("PODNET_FAILED", { message: `${JSON.stringify(address)} is no address` });
+    throw new AppError("PODNET_ARGUMENT_INVALID", {
+      reason: `${JSON.stringify(address)} is not an IP address`,
+    });
   }
   const head = Buffer.alloc(HEAD.address);
   head.set([ip.version === 4 ? AF_INET : AF_INET6, ip.length]);

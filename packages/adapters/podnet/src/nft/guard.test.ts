@@ -156,7 +156,7 @@ describe("what a guest may send", () => {
 
   test.each(["", "10.9.0.1; drop", "::/0", "10.9.0"])("%j is no address of a guest", (address) => {
     expect(() => guardTable("tap1", { ...GUARD, addresses: [address] })).toThrow(
-      "is no IP address",
+      "is not an IP address",
     );
   });
 });

@@ -50,7 +50,9 @@ function prefixesOf(addresses: readonly string[]): readonly IpPrefix[] {
   return addresses.map((text) => {
     const prefix = parseIp(text);
     if (prefix !== undefined && prefix.length > 0) return networkOf(prefix);
-    throw new AppError("PODNET_FAILED", { message: `${JSON.stringify(text)} is no IP address` });
+    throw new AppError("PODNET_ARGUMENT_INVALID", {
+      reason: `${JSON.stringify(text)} is not an IP address`,
+    });
   });
 }
 

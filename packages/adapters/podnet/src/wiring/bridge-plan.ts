@@ -37,7 +37,9 @@ export function bridgeMacOf(guestMac: string): string {
 function printed(text: string): string {
   const ip = parseIp(text);
   if (ip !== undefined) return `${printAddress(ip)}/${String(ip.length)}`;
-  throw new AppError("PODNET_FAILED", { message: `${JSON.stringify(text)} is no address` });
+  throw new AppError("PODNET_ARGUMENT_INVALID", {
+    reason: `${JSON.stringify(text)} is not an IP address`,
+  });
 }
 
 /** What the bridge answers from: with IPv6 it needs a link-local address too. */

@@ -81,7 +81,7 @@ async function reasonToKeep(store: Store, definition: Definition): Promise<strin
   const objects = (await listAll(store, typeDefinedBy(definition))).filter(
     ({ metadata }) => metadata.namespace !== names.SERVICES_NAMESPACE,
   );
-  return objects.length === 0 ? undefined : `there are objects of it: ${named(objects)}`;
+  return objects.length === 0 ? undefined : `objects of it still exist: ${named(objects)}`;
 }
 
 async function removeDefinition(

@@ -22,7 +22,10 @@ function objectAt(object: JsonObject, name: string): JsonObject {
 export function baseSpecText(printed: string, pidsMax: number = PIDS_MAX): string {
   const spec = parseJson(printed);
   if (!isJsonObject(spec) || !isJsonObject(spec["process"])) {
-    throw new AppError("CONTAINERD_FAILED", { call: "oci spec", reason: "it is no specification" });
+    throw new AppError("CONTAINERD_FAILED", {
+      call: "oci spec",
+      reason: "the output is not an OCI specification",
+    });
   }
   const process = Object.fromEntries(
     Object.entries(spec["process"]).filter(([name]) => name !== "rlimits"),

@@ -68,6 +68,6 @@ describe("the base specification", () => {
   });
 
   test.each(["", "[]", "{}"])("is refused when it is %j", (text) => {
-    expect(() => baseSpecText(text)).toThrow("no specification");
+    expect(() => baseSpecText(text)).toThrow("not an OCI specification");
   });
 });

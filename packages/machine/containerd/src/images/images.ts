@@ -80,7 +80,7 @@ async function importRecords(deps: ImageDeps, base: string, archive: string): Pr
   const reason =
     first === undefined
       ? "it holds no image for this machine"
-      : `it holds ${String(imported.length)} images, and one is wanted`;
+      : `it holds ${String(imported.length)} images; it must hold exactly one`;
   throw new AppError("IMAGE_SOURCE_INVALID", { source: archive, reason });
 }
 

@@ -24,7 +24,7 @@ test.each([
   {
     name: "a file that is written to",
     stderr: "tar: ./disk.img: file changed as we read it\n",
-    want: /^tar: \.\/disk\.img: file changed as we read it; something writes to it/,
+    want: /^tar: \.\/disk\.img: file changed as we read it; it changed while it was read/,
   },
   { name: "another fault", stderr: "qemu-img: bad magic\n", want: /^qemu-img: bad magic$/ },
   { name: "nothing", stderr: "\n", want: /^no reason was given$/ },

@@ -16,7 +16,7 @@ const STEPS: readonly (readonly [RegExp, string])[] = [
   ],
   [
     /changed as we read it|File shrank|File removed before we read it/,
-    "something writes to it: end that, and add the image again",
+    "it changed while it was read: stop whatever writes to it, and add the image again",
   ],
 ];
 

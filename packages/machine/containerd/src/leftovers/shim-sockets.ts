@@ -73,7 +73,7 @@ export function keepShimSockets(
     sweeping = sweeping
       .then(() => sweepShimSockets(deps))
       .catch((error: unknown) => {
-        log.warn("sockets of shims cannot be swept", { reason: messageOf(error), err: error });
+        log.warn("sockets of shims cannot be removed", { reason: messageOf(error), err: error });
       });
   };
   files.watchDirectory(bundlesOf(layout), sweep, signal);

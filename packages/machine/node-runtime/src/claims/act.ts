@@ -26,7 +26,7 @@ const PRIVATE = 0o700;
 
 function placesFor({ claimsDir }: ClaimDeps, handle: string): ClaimPlaces {
   if (isHandle(handle)) return placesOf(claimsDir, handle);
-  const reason = `${handle} is no name of a volume of this machine`;
+  const reason = `${handle} is not the name of a volume of this machine`;
   throw new AppError("RUNTIME_VOLUME_FAILED", { volume: handle, reason });
 }
 
@@ -126,7 +126,7 @@ async function removeStorage(deps: ClaimDeps, volume: PersistentVolume): Promise
   const { disk, files, log } = deps;
   const { name } = volume.metadata;
   if (!(await mayBeRemoved(deps, volume))) {
-    const reason = "its claim is there again, or its policy is another one now";
+    const reason = "its claim exists again, or its reclaim policy was changed";
     throw new AppError("RUNTIME_VOLUME_FAILED", { volume: name, reason });
   }
   const { directory, file, mount, users } = placesFor(deps, volume.spec.csi?.volumeHandle ?? "");

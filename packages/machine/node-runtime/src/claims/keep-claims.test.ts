@@ -221,9 +221,7 @@ describe("storage", () => {
     stop.abort();
     await loop;
     expect(await world.files.exists(`/claims/${HANDLE}`)).toBe(true);
-    expect(world.log.lines).toMatchObject([
-      { message: "storage of a volume that is not there is kept" },
-    ]);
+    expect(world.log.lines).toMatchObject([{ message: "storage without a volume object is kept" }]);
   });
 });
 
@@ -233,7 +231,7 @@ test("a name that is no handle leads nowhere", async () => {
   world.store.put(PERSISTENT_VOLUMES, aVolume("Released", { csi }));
   await world.watch();
   await expect(reconcileVolume(world.deps, HANDLE)).rejects.toMatchObject({
-    details: { reason: "../../etc is no name of a volume of this machine" },
+    details: { reason: "../../etc is not the name of a volume of this machine" },
   });
 });
 

@@ -153,7 +153,7 @@ function follow(deps: ClaimDeps, claimQueue: Queue, volumeQueue: Queue): () => v
 async function tellOrphans({ claimsDir, files, log, volumes }: ClaimDeps): Promise<void> {
   const left = (await files.list(claimsDir)).filter(isHandle);
   for (const handle of left.filter((name) => volumes.find({ name }) === undefined)) {
-    log.warn("storage of a volume that is not there is kept", { path: join(claimsDir, handle) });
+    log.warn("storage without a volume object is kept", { path: join(claimsDir, handle) });
   }
 }
 

@@ -21,7 +21,7 @@ export function sweepOf(
     const { cgroupParent } = facts;
     const deps = { files, runner, layout: containerd, kill: killAndWait, cgroupParent };
     for (const id of await removeOrphans(deps)) {
-      log.warn("shim of a sandbox that is gone was left and is ended", { object: id });
+      log.warn("ended the shim of a sandbox that is gone", { object: id });
     }
   };
 }
@@ -38,7 +38,7 @@ export function createSweeper(
       await sweep();
     } catch (error) {
       // The next cut is the next chance.
-      if (!signal.aborted) log.warn("orphans cannot be looked for", { reason: messageOf(error) });
+      if (!signal.aborted) log.warn("cannot look for orphaned shims", { reason: messageOf(error) });
     }
   };
   const afterCut = (): void => {

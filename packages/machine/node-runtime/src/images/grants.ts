@@ -141,7 +141,7 @@ class GrantFiles implements Grants {
       const text = JSON.stringify(Object.fromEntries(record));
       await files.writeAtomic(this.#pathOf(id), text, FILE_MODE);
     } catch (error) {
-      log.warn("who may have an image is not kept", { object: id, reason: messageOf(error) });
+      log.warn("who may use an image cannot be saved", { object: id, reason: messageOf(error) });
     }
   }
 

@@ -56,7 +56,7 @@ export async function keepImages(deps: ImageKeeping, signal: AbortSignal): Promi
       await removeGarbage(deps);
       await forgetGone(deps);
     } catch (error) {
-      deps.log.warn("images not looked at", { reason: messageOf(error) });
+      deps.log.warn("images cannot be looked at", { reason: messageOf(error) });
     }
     await deps.clock.sleep(LOOK_MS, signal).catch(() => undefined); // aborted: the loop sees it
   }

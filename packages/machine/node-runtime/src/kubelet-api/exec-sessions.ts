@@ -66,7 +66,7 @@ export class ExecSessions {
       const running = containers.filter(({ state }) => state === "RUNNING");
       await Promise.all(running.map(({ id }) => this.#endLeftIn(id)));
     } catch (error) {
-      this.#deps.log.warn("programs of exec are not looked for", { reason: messageOf(error) });
+      this.#deps.log.warn("cannot look for programs of exec", { reason: messageOf(error) });
     }
   }
 
@@ -139,7 +139,7 @@ export class ExecSessions {
         await this.#deps.programs.kill(containerId, id);
       } catch (error) {
         const reason = messageOf(error);
-        this.#deps.log.debug("program of exec not ended", { object: containerId, reason });
+        this.#deps.log.debug("program of exec cannot be ended", { object: containerId, reason });
       }
     }
   }
@@ -150,7 +150,7 @@ export class ExecSessions {
       return await this.#deps.programs.list(containerId);
     } catch (error) {
       const reason = messageOf(error);
-      this.#deps.log.debug("programs of exec not told", { object: containerId, reason });
+      this.#deps.log.debug("programs of exec cannot be listed", { object: containerId, reason });
       return undefined;
     }
   }

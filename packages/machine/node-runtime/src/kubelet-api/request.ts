@@ -85,10 +85,7 @@ function logsOf(
   const limitBytes = count(query, "limitBytes", 1);
   const sinceMs = sinceOf(query, nowMs);
   if ([tailLines, limitBytes, sinceMs].some((value) => Number.isNaN(value))) {
-    return refused(
-      422,
-      "tailLines, limitBytes, sinceSeconds or sinceTime has a value that it cannot have",
-    );
+    return refused(422, "tailLines, limitBytes, sinceSeconds or sinceTime has an invalid value");
   }
   return {
     ...{ kind: "logs", of, previous: flag(query, "previous") },

@@ -68,7 +68,7 @@ const UPGRADE_REQUIRED: Refusal = {
 
 const FULL: Refusal = {
   ...{ kind: "refused", code: 429 },
-  message: `the container has ${String(SESSIONS_MAX)} sessions of exec: end one of them first`,
+  message: `the container already has ${String(SESSIONS_MAX)} exec sessions: end one of them first`,
 };
 
 function understand(

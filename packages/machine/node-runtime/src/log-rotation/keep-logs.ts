@@ -86,7 +86,7 @@ class LogKeeper {
       } catch (error) {
         // A runtime that is away tells when it is back.
         if (!isAppError(error, "CRI_UNAVAILABLE")) {
-          this.#deps.log.warn("logs of containers cannot be kept short", { err: error });
+          this.#deps.log.warn("logs of containers cannot be rotated", { err: error });
         }
       }
     }

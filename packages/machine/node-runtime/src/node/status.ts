@@ -105,7 +105,7 @@ function findingsOf(machine: MachineFacts): readonly Finding[] {
       reason: hasDefaultNetwork ? "DefaultNetworkConfigured" : "NoDefaultNetwork",
       message: hasDefaultNetwork
         ? "the default network of the pods is configured"
-        : "there is no configuration of the default network of the pods",
+        : "the default network of the pods has no configuration",
     },
     pressure("MemoryPressure", "Memory", machine.memoryAvailableKiB < MEMORY_LEAST_KIB),
     pressure("DiskPressure", "Disk", diskFreeKiB < diskKiB * LEAST_PART),

@@ -11,6 +11,7 @@ const UID = /^[a-zA-Z0-9][a-zA-Z0-9-]{0,127}$/;
  * @throws AppError with OS_PATH_REFUSED when the uid cannot be a directory's name
  */
 export function podDirectoryOf(uid: string, podsDir: string): string {
-  if (!UID.test(uid)) throw new AppError("OS_PATH_REFUSED", { path: uid, reason: "it is no uid" });
+  if (!UID.test(uid))
+    throw new AppError("OS_PATH_REFUSED", { path: uid, reason: "it is not a UID" });
   return join(podsDir, uid);
 }

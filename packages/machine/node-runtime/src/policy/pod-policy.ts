@@ -24,7 +24,7 @@ const SAFE_SYSCTLS: readonly string[] = [
 const PRODUCT_ONLY = "is for Patchbay's own pods only";
 
 function nameProblems({ metadata, spec }: Pod): readonly PodProblem[] {
-  const message = "is no name";
+  const message = "is not a valid name";
   const { name, namespace = "" } = metadata;
   const seen = new Set<string>();
   const names = [
@@ -37,7 +37,7 @@ function nameProblems({ metadata, spec }: Pod): readonly PodProblem[] {
     ...names.flatMap(([field, container]) => {
       const isTwice = seen.has(container);
       seen.add(container);
-      const said = isTwice ? "is there twice" : message;
+      const said = isTwice ? "is listed twice" : message;
       return problem(isTwice || !LABEL.test(container), `${field}[${container}].name`, said);
     }),
     ...(spec.volumes ?? []).flatMap((volume) =>
@@ -60,7 +60,7 @@ function groupProblems(
   if (group === undefined || (group === user && group > 0)) return [];
   const isBad = !Number.isInteger(group) || group < FIRST_FREE_GROUP || group > ID_MAX;
   const free = `${String(FIRST_FREE_GROUP)} to ${String(ID_MAX)}`;
-  return problem(isBad, field, `must be the user's own number, or from ${free}`);
+  return problem(isBad, field, `must be the user's own number, or one of ${free}`);
 }
 
 function seccompProblems(

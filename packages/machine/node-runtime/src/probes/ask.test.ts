@@ -38,7 +38,7 @@ describe("a program", () => {
     { name: "ends with another code", runtime: ended(2, "no\n"), want: ["failure", "no"] },
     { name: "says nothing", runtime: ended(2), want: ["failure", "it ended with 2"] },
     {
-      ...{ name: "takes too long", want: ["failure", "it did not end within 1 s"] },
+      ...{ name: "takes too long", want: ["failure", "it did not finish within 1 s"] },
       runtime: failed(new AppError("CRI_TIMED_OUT", { call: "ExecSync", timeoutMs: 1000 })),
     },
     {

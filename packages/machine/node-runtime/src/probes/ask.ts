@@ -46,7 +46,7 @@ async function askProgram(
       : failure(`${stdout}${stderr}` || `it ended with ${String(exitCode)}`);
   } catch (error) {
     if (isAppError(error, "CRI_TIMED_OUT")) {
-      return failure(`it did not end within ${String(timeoutSeconds)} s`);
+      return failure(`it did not finish within ${String(timeoutSeconds)} s`);
     }
     // A runtime that is away says nothing of the container; a program that cannot be started does.
     if (isAppError(error, "CRI_UNAVAILABLE"))

@@ -71,7 +71,7 @@ test.each<{ name: string; probe: Probe; place?: typeof POD; want: object }>([
   {
     name: "gRPC",
     probe: { grpc: { port: 1 } },
-    want: { reason: "probes by gRPC are not asked here" },
+    want: { reason: "gRPC probes are not supported" },
   },
 ])("$name", ({ probe, place = POD, want }) => {
   expect(questionOf(probe, CONTAINER, place)).toMatchObject(want);

@@ -76,7 +76,7 @@ function httpOf(
   );
   if (wrong !== undefined) return none(`${JSON.stringify(wrong[0])} cannot be a header`);
   const path = asked.path ?? "/";
-  if (/[^\x21-\x7e]/.test(path)) return none("its path cannot be in a request");
+  if (/[^\x21-\x7e]/.test(path)) return none("its path is not valid in a request");
   const isTls = asked.scheme === "HTTPS";
   return {
     kind: "http",
@@ -98,5 +98,5 @@ export function questionOf(probe: Probe, container: Container, place: PodPlace):
     return typeof address === "string" ? none(address) : { kind: "tcp", ...address };
   }
   if (probe.httpGet !== undefined) return httpOf(probe.httpGet, container, place);
-  return none("probes by gRPC are not asked here");
+  return none("gRPC probes are not supported");
 }

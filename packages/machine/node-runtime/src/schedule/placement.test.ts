@@ -53,5 +53,5 @@ test.each([
 
 test("a node that has not told what it has gets no pod", () => {
   const { apiVersion, kind, metadata } = node;
-  expect(whyNotPlaced(aPod(), { apiVersion, kind, metadata }, [])).toMatch(/have not told/);
+  expect(whyNotPlaced(aPod(), { apiVersion, kind, metadata }, [])).toMatch(/have not reported/);
 });

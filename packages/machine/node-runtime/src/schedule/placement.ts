@@ -31,7 +31,7 @@ function sayNone(reasons: readonly string[]): string | undefined {
 /** What stands in the way; undefined: nothing. `others` are the pods that the node has. */
 export function whyNotPlaced(pod: Pod, node: KubeNode, others: readonly Pod[]): string | undefined {
   const allocatable = allocatableOf(node);
-  if (allocatable === undefined) return sayNone(["node(s) have not told what they have"]);
+  if (allocatable === undefined) return sayNone(["node(s) have not reported their resources"]);
   const taint = taintProblem(pod, node);
   if (taint !== undefined) return sayNone([taint]);
   const shortages = shortagesOf(pod, others, allocatable);

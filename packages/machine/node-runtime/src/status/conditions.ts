@@ -30,7 +30,7 @@ function readiness(type: string, facts: ConditionFacts): Finding {
 
 function initialized({ isInitialized, isOver, hasFailed }: ConditionFacts): Finding {
   if (isInitialized || (isOver && !hasFailed)) return { type: "Initialized", status: "True" };
-  const message = "init containers have not all ended well";
+  const message = "not all init containers have succeeded";
   return { type: "Initialized", status: "False", reason: "ContainersNotInitialized", message };
 }
 

@@ -76,7 +76,7 @@ function lostState(facts: LivePodFacts, name: string): ContainerStateDetails {
     terminated: {
       exitCode: EXIT_CODE_UNKNOWN,
       reason: "ContainerStatusUnknown",
-      message: "the container was gone before anybody saw how it ended",
+      message: "the container was gone before its exit code was read",
     },
   };
 }

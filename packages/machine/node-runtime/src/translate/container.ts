@@ -51,7 +51,7 @@ function isReadOnly(pod: Pod, { name, readOnly }: VolumeMount): boolean {
 function mountOf(make: ContainerToMake, mount: VolumeMount): ContainerMount {
   const hostPath = make.volumes.get(mount.name);
   if (hostPath === undefined) {
-    const reason = `volumeMounts: volume ${mount.name} is not there`;
+    const reason = `volumeMounts: volume ${mount.name} does not exist`;
     throw new AppError("RUNTIME_CONTAINER_REFUSED", { container: make.container.name, reason });
   }
   return {
@@ -81,7 +81,7 @@ function volumeDevicesOf({ pod, container, volumes }: ContainerToMake): readonly
     const claim = pod.spec.volumes?.find((one) => one.name === name)?.persistentVolumeClaim;
     const hostPath = volumes.get(name);
     if (claim === undefined || hostPath === undefined) {
-      const reason = `volumeDevices: volume ${name} is no claim`;
+      const reason = `volumeDevices: volume ${name} is not a claim`;
       throw new AppError("RUNTIME_CONTAINER_REFUSED", { container: container.name, reason });
     }
     const permissions = claim.readOnly === true ? "r" : "rw";

@@ -68,7 +68,7 @@ function set(
   if (value === undefined || !variables.room.take(`${name}=${value}`)) {
     throw refuse(
       container,
-      `with variable ${name} it has more than a program can be given: ${ROOM}`,
+      `with variable ${name} its environment is larger than a program can be given: ${ROOM}`,
     );
   }
   variables.values.set(name, value);
@@ -98,7 +98,7 @@ function referredValue(
   const value = data !== undefined && Object.hasOwn(data, key) ? data[key] : undefined;
   if (value !== undefined || optional === true) return value;
   const what =
-    data === undefined ? `${kind} ${name} is not there` : `${kind} ${name} has no ${key}`;
+    data === undefined ? `${kind} ${name} does not exist` : `${kind} ${name} has no ${key}`;
   throw refuse(container, what);
 }
 
@@ -145,7 +145,7 @@ function addAll(
   const { kind, name = "", optional } = reference;
   const data = dataOf(sources, reference);
   if (data === undefined && optional !== true) {
-    throw refuse(container, `${kind} ${name} is not there`);
+    throw refuse(container, `${kind} ${name} does not exist`);
   }
   for (const [key, value] of Object.entries(data ?? {})) {
     const variable = `${from.prefix ?? ""}${key}`;
@@ -159,7 +159,8 @@ function addOne(
   at: readonly [EnvVar, EnvContext],
 ): void {
   const [{ name, value, valueFrom: from }, context] = at;
-  if (!NAME.test(name)) throw refuse(container, `${JSON.stringify(name)} is no variable's name`);
+  if (!NAME.test(name))
+    throw refuse(container, `${JSON.stringify(name)} is not a valid variable name`);
   if (from === undefined) {
     set(variables, container, [name, expand(value ?? "", variables.values)]);
     return;
@@ -201,6 +202,6 @@ export function argumentsOf(
   return texts.map((text) => {
     const expanded = expand(text, given.variables);
     if (expanded !== undefined && given.room.take(expanded)) return expanded;
-    throw refuse(container, `its command has more than a program can be given: ${ROOM}`);
+    throw refuse(container, `its command is larger than a program can be given: ${ROOM}`);
   });
 }

@@ -89,11 +89,11 @@ function imageUserOf(
     throw refusal(container, reason);
   }
   if (uid !== undefined && uid !== 0) {
-    const reason = `its image runs as ${String(uid)}, which is no user's number (1 to ${String(ID_MAX)}): set securityContext.runAsUser`;
+    const reason = `its image runs as ${String(uid)}, which is not a valid user number (1 to ${String(ID_MAX)}): set securityContext.runAsUser`;
     throw refusal(container, reason);
   }
   if (mayBeRoot) return { runAsUser: 0 };
-  const reason = "its image runs as root, which no container may: set securityContext.runAsUser";
+  const reason = "its image runs as root, which no container may do: set securityContext.runAsUser";
   throw refusal(container, reason);
 }
 

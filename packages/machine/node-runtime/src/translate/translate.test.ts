@@ -153,7 +153,7 @@ describe("a container", () => {
     const pod = aPod({ containers: [container], volumes });
     const paths = new Map([["v", "/p/v"]]);
     expect(() => containerConfigOf(make(container, { pod, volumes: paths }))).toThrow(
-      "volumeDevices: volume v is no claim",
+      "volumeDevices: volume v is not a claim",
     );
   });
 
@@ -295,7 +295,7 @@ describe("its variables", () => {
         name: `V${String(index)}`,
         value: index === 0 ? "aaaaaaaa" : `$(V${String(index - 1)})`.repeat(2),
       })),
-      says: "with variable V14 it has more",
+      says: "with variable V14 its environment is larger",
     },
     {
       name: "many that are long",
@@ -303,13 +303,13 @@ describe("its variables", () => {
         name: `V${String(index)}`,
         value: "a".repeat(100_000),
       })),
-      says: "with variable V20 it has more",
+      says: "with variable V20 its environment is larger",
     },
     {
       name: "a command",
       env: [{ name: "V", value: "a".repeat(100_000) }],
       command: ["$(V)$(V)"],
-      says: "its command has more",
+      says: "its command is larger",
     },
   ])("that are too long are refused: $name", ({ env, command, says }) => {
     const container = aContainer({ env, ...(command === undefined ? {} : { command }) });

@@ -34,7 +34,7 @@ function sizeLimitOf({ name, emptyDir }: EmptyDirToMake): number | undefined {
   const { sizeLimit } = emptyDir;
   if (sizeLimit === undefined) return undefined;
   const bytes = parseQuantity(sizeLimit);
-  if (bytes === undefined) throw volumeFailed(name, `sizeLimit ${sizeLimit} is no quantity`);
+  if (bytes === undefined) throw volumeFailed(name, `sizeLimit ${sizeLimit} is not a quantity`);
   return bytes > 0 ? Math.ceil(bytes) : undefined; // 0 means none. Source: Kubernetes eviction manager
 }
 
@@ -58,7 +58,10 @@ async function makeOnDisk(deps: VolumeDeps, make: EmptyDirToMake): Promise<void>
   try {
     await disk.mountImage(path, { access, image, sizeBytes });
   } catch (error) {
-    log.warn("volume has no wall, its use is measured", { volume: name, reason: messageOf(error) });
+    log.warn("volume has no file system of its own; its use is measured", {
+      volume: name,
+      reason: messageOf(error),
+    });
     await files.remove(image);
     await disk.makeDirectory(path, access);
   }

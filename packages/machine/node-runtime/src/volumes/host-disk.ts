@@ -17,7 +17,7 @@ function refusalOf(path: string, directories: readonly string[] | undefined): st
   }
   if (directories.includes(path)) return undefined;
   const allowed = directories.length === 0 ? "none" : directories.join(", ");
-  return `hostPath ${path} is none of configuration.hostDiskDirectories of the KubeVirt object (${allowed})`;
+  return `hostPath ${path} is not one of configuration.hostDiskDirectories of the KubeVirt object (${allowed})`;
 }
 
 /**

@@ -40,7 +40,7 @@ export async function findHostPath(
   if (!Object.hasOwn(WANTED, type)) throw volumeFailed(name, `hostPath has no type ${type}`);
   await makeMissing(deps, hostPath);
   const [kind, wanted] = [await deps.disk.kindOf(path), WANTED[type]];
-  if (kind === undefined) throw volumeFailed(name, `hostPath ${path} is not there`);
+  if (kind === undefined) throw volumeFailed(name, `hostPath ${path} does not exist`);
   if (wanted !== undefined && kind !== wanted) {
     throw volumeFailed(name, `hostPath ${path} is a ${kind}, not a ${wanted}`);
   }

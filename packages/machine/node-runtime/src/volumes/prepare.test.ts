@@ -53,7 +53,7 @@ describe("an emptyDir", () => {
     expect(disk.directories.has(DISK)).toBe(true);
     expect(disk.mounts.size).toBe(0);
     expect(log.lines.map(({ message }) => message)).toEqual([
-      "volume has no wall, its use is measured",
+      "volume has no file system of its own; its use is measured",
     ]);
   });
 
@@ -70,7 +70,7 @@ describe("an emptyDir", () => {
   });
 
   test.each([
-    { emptyDir: { sizeLimit: "much" }, want: "sizeLimit much is no quantity" },
+    { emptyDir: { sizeLimit: "much" }, want: "sizeLimit much is not a quantity" },
     { emptyDir: { medium: "HugePages" }, want: "medium HugePages is not supported" },
   ])("is refused: $want", async ({ emptyDir, want }) => {
     const { deps } = createVolumeBench();
@@ -166,7 +166,7 @@ describe("a path of the node", () => {
       type: "Directory",
       want: "hostPath /run/x.sock is a Socket, not a Directory",
     },
-    { path: "/none", type: "", want: "hostPath /none is not there" },
+    { path: "/none", type: "", want: "hostPath /none does not exist" },
     { path: "/run/../etc", type: "", want: "hostPath /run/../etc must be absolute and without .." },
     { path: "etc", type: "", want: "hostPath etc must be absolute and without .." },
     { path: "/none", type: "Pipe", want: "hostPath has no type Pipe" },
@@ -202,11 +202,11 @@ describe("a directory of the node", () => {
     },
     {
       directories: [],
-      want: "hostPath /srv/disks is none of configuration.hostDiskDirectories of the KubeVirt object (none)",
+      want: "hostPath /srv/disks is not one of configuration.hostDiskDirectories of the KubeVirt object (none)",
     },
     {
       directories: ["/srv", "/srv/disks/more", "/srv/disks/"],
-      want: "hostPath /srv/disks is none of configuration.hostDiskDirectories of the KubeVirt object (/srv, /srv/disks/more, /srv/disks/)",
+      want: "hostPath /srv/disks is not one of configuration.hostDiskDirectories of the KubeVirt object (/srv, /srv/disks/more, /srv/disks/)",
     },
   ])("is refused where $directories are named", async ({ directories, want }) => {
     const { deps, disk, setHostDisks } = hostDiskBench();

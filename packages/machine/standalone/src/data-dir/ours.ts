@@ -35,7 +35,7 @@ export async function refuseOthers(files: Files, paths: Paths): Promise<void> {
   const other = (await files.list(dataDir)).find((name) => !isOwn(name));
   // Looked at last: where others have come since, the mark was there before them.
   if (other === undefined || isOurs(await readFields(files, settings))) return;
-  const reason = `it has no standalone.json of ours, and holds ${other}`;
+  const reason = `it has no standalone.json of Patchbay, and holds ${other}`;
   throw new AppError("STANDALONE_NOT_OURS", { dataDir, reason });
 }
 

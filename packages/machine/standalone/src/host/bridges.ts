@@ -85,7 +85,7 @@ export class OwnBridges {
       if (reflection.kind === "removed") return;
       const nads = reflection.kind === "listed" ? reflection.objects : [reflection.object];
       void this.#remember(nads).catch((error: unknown) => {
-        this.#deps.log.warn("bridges cannot be remembered", { reason: messageOf(error) });
+        this.#deps.log.warn("the list of bridges cannot be saved", { reason: messageOf(error) });
       });
     });
     return () => {

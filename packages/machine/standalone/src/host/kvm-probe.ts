@@ -43,7 +43,7 @@ function findKnown(
 
 function judge(problem: string | undefined): KvmFinding {
   return problem === undefined
-    ? { useEmulation: false, why: "a guest boots under KVM: guests use it" }
+    ? { useEmulation: false, why: "a guest boots under KVM: guests use KVM" }
     : {
         useEmulation: true,
         why: `KVM does not work (${problem}): guests are emulated in software`,

@@ -9,7 +9,7 @@ import { removeBridges, type CleaningDeps } from "./bridges.ts";
 
 async function removeMounts(deps: CleaningDeps): Promise<void> {
   for (const path of await unmountBelow(deps, deps.paths.dataDir)) {
-    deps.log.warn("mount was left and is removed", { path });
+    deps.log.warn("removed a leftover mount", { path });
   }
 }
 

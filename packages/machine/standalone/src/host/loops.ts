@@ -34,7 +34,7 @@ export async function removeLoops({ runner, paths, log }: CleaningDeps): Promise
   ] as const;
   const { stdout } = await runner.run({ argv: list, timeoutMs: TIMEOUT_MS });
   for (const device of loopsBelow(stdout, paths.dataDir)) {
-    log.warn("loop device was left and is removed", { path: device });
+    log.warn("removed a leftover loop device", { path: device });
     await runner.run({ argv: ["losetup", "--detach", device], timeoutMs: TIMEOUT_MS });
   }
 }

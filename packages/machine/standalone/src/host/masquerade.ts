@@ -63,8 +63,7 @@ export async function removeMasquerade(deps: {
       stdin: restoreText(rules),
       timeoutMs: TIMEOUT_MS,
     });
-    if (exitCode === 0)
-      log.info("masquerade rules were left and are removed", { count: rules.length });
+    if (exitCode === 0) log.info("removed leftover masquerade rules", { count: rules.length });
     else log.warn("masquerade rules cannot be removed", { reason: stderr });
   } catch (error) {
     log.warn("masquerade rules cannot be removed", { reason: messageOf(error), err: error });

@@ -130,7 +130,9 @@ async function addDisk(
     const root = join(workDirectory, "root");
     print(`copying ${path}`);
     const { format, bytes, virtualBytes } = await copyDisk(deps, { source, path, root });
-    print(`${format}, ${inMib(bytes)}; a guest sees ${inMib(virtualBytes)}: making an image of it`);
+    print(
+      `${format}, ${inMib(bytes)}; the guest sees ${inMib(virtualBytes)}: making an image of it`,
+    );
     const image = { source: root, workDirectory, architecture: goArchitecture() };
     const owner = names.LAUNCHER_UID;
     const archive = await archiveDirectory(deps, { ...image, owner });

@@ -46,8 +46,8 @@ const NO_PLACE = /^(0\.0\.0\.0|127\.\d+\.\d+\.\d+|::|::1)$/;
 
 function addressProblem({ apiAddress }: AskedSettings): string | undefined {
   if (apiAddress === undefined) return undefined;
-  if (isIP(apiAddress) === 0) return "it is no IP address";
-  return NO_PLACE.test(apiAddress) ? "pods cannot reach the API server there" : undefined;
+  if (isIP(apiAddress) === 0) return "it is not an IP address";
+  return NO_PLACE.test(apiAddress) ? "pods cannot reach the API server at that address" : undefined;
 }
 
 function nodeNameProblem({ nodeName }: AskedSettings): string | undefined {
@@ -59,8 +59,8 @@ function bridgeProblem({ bridge }: AskedSettings, { links }: HostFacts): string 
   if (new TextEncoder().encode(bridge).length > LINK_NAME_MAX_BYTES)
     return `it is longer than ${String(LINK_NAME_MAX_BYTES)} characters`;
   if (!LINK_NAME.test(bridge) || bridge === "." || bridge === "..")
-    return "no link can be so named";
-  return links.includes(bridge) ? "the host has a link of that name" : undefined;
+    return "it is not a valid link name";
+  return links.includes(bridge) ? "the host already has a link of that name" : undefined;
 }
 
 function subnetProblem({ podSubnet }: AskedSettings, { routes }: HostFacts): string | undefined {
@@ -107,7 +107,7 @@ export function ignoredFlags(
     const wanted = asked[setting];
     if (wanted === undefined || wanted === kept[setting]) return [];
     return [
-      `${flag} ${String(wanted)} is ignored: the machine is up with ${String(kept[setting])}; take it down first with: patchbay down`,
+      `${flag} ${String(wanted)} is ignored: the machine is already up with ${String(kept[setting])}; stop it first with: patchbay down`,
     ];
   });
 }

@@ -93,7 +93,7 @@ test("a port at which somebody listens is refused", async () => {
 test("all causes are told at once", async () => {
   const wanted = { apiPort: 0, bridge: "eth0", podSubnet: "10.0.7.0/24" };
   await expect(keep(wanted)).rejects.toThrow(
-    "the settings are invalid: --api-port 0: it must be from 1 to 65535; --pod-subnet 10.0.7.0/24: the host has a route to 10.0.0.0/16; --bridge eth0: the host has a link of that name",
+    "the settings are invalid: --api-port 0: it must be from 1 to 65535; --pod-subnet 10.0.7.0/24: the host has a route to 10.0.0.0/16; --bridge eth0: the host already has a link of that name",
   );
 });
 
@@ -108,7 +108,7 @@ test("a machine that is up says what it does not follow", () => {
   const kept = { apiPort: 6443, bridge: "patchbay0" };
   expect(ignoredFlags({ apiPort: 6443 }, kept)).toEqual([]);
   expect(ignoredFlags({ apiPort: 7443 }, kept)).toEqual([
-    "--api-port 7443 is ignored: the machine is up with 6443; take it down first with: patchbay down",
+    "--api-port 7443 is ignored: the machine is already up with 6443; stop it first with: patchbay down",
   ]);
 });
 

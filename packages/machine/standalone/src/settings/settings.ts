@@ -43,7 +43,7 @@ async function findFreePort(from: number, machine: MachineFacts): Promise<number
   for (let port = from; port < from + PORT_TRIES; port += 1) {
     if (await machine.isPortFree(port)) return port;
   }
-  const causes = `the port of virt-api: no port from ${String(from)} on is free`;
+  const causes = `virt-api needs a port, and none from ${String(from)} on is free`;
   throw new AppError("STANDALONE_SETTING_INVALID", { causes });
 }
 

@@ -132,7 +132,7 @@ export class Component {
     ]);
     late.abort(new Error("ended"));
     if (outcome === "late") {
-      this.#deps.log.warn("component does not stop and is killed", this.#fields(running));
+      this.#deps.log.warn("component did not stop and is killed", this.#fields(running));
       await signalProcess(running, "SIGKILL");
       await stopped;
     }
@@ -166,7 +166,7 @@ export class Component {
       log.info("component adopted", this.#fields(running));
       return running;
     }
-    log.info("component has other arguments and is started anew", this.#fields(running));
+    log.info("component has other arguments and is restarted", this.#fields(running));
     await signalProcess(name, "SIGTERM");
     await Promise.race([ended, this.#killLater(name)]);
     return undefined;
@@ -240,7 +240,7 @@ export class Component {
     });
     const signal = AbortSignal.any([this.#stopping.signal, over.signal]);
     await waitForStandstill({ clock, signal, ask: (until) => askHealth(healthSocket, until) });
-    log.warn("component stands still and is killed", this.#fields(running));
+    log.warn("component does not respond and is killed", this.#fields(running));
     await signalProcess(running, "SIGKILL");
   }
 
@@ -271,7 +271,7 @@ export class Component {
       if (reason === undefined) return;
       const lived = running === undefined ? 0 : clock.monotonicMs() - running.sinceMs;
       if (lived >= RECOVERED_MS) pauseMs = BACKOFF_FIRST_MS;
-      log.warn("component ended and is started again", {
+      log.warn("component ended and is restarted", {
         object: this.name,
         reason,
         waitMs: pauseMs,

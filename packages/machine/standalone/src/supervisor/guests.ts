@@ -77,7 +77,7 @@ export async function shutDownGuests(deps: GuestDeps): Promise<number> {
     await deleteAll(deps, first, false);
     if (!(await waitUntilEmpty(pods, clock, graceMs(first)))) {
       const left = pods.list();
-      log.warn("pods do not end and are forced", { count: left.length });
+      log.warn("pods did not end and are killed", { count: left.length });
       await deleteAll(deps, left, true);
       await waitUntilEmpty(pods, clock, SWEEP_MS);
     }

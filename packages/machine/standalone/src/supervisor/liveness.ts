@@ -34,7 +34,7 @@ export async function waitForStandstill({ clock, ask, signal }: Questions): Prom
     failures += 1; // until the answer comes
     ask(AbortSignal.any([signal, late.signal])).then(onAnswer, () => undefined);
     await clock.sleep(PERIOD_MS, signal);
-    late.abort(new Error("the answer is late"));
+    late.abort(new Error("it did not answer in time"));
   }
 }
 

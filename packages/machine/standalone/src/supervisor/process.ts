@@ -30,8 +30,8 @@ export async function supervise(
   const { lock, bootId, state } = await holdMachine({ files, clock, paths });
   await state.enter("starting");
   if (!(await setOomScore(OOM_SCORE)))
-    log.warn("the services are ended like any process when memory is short", {
-      reason: "this machine lets nobody lower oom_score_adj",
+    log.warn("services are not protected from the kernel's OOM killer", {
+      reason: "this machine does not allow lowering oom_score_adj",
     });
   const runner = createProcessRunner();
   const supervisor = new Supervisor({ files, clock, runner, log, paths, bootId, state });

@@ -67,7 +67,7 @@ export class Renewal {
   async #restart(service: Outdated, sinceMs: number): Promise<void> {
     const startedAtMs = await service.startedAtMs();
     if (startedAtMs === undefined || startedAtMs >= sinceMs) return;
-    this.#deps.log.info("certificates are newer than a service, which is started again", {
+    this.#deps.log.info("restarting a service whose certificates were renewed", {
       object: service.name,
     });
     this.#isOwed = true;
@@ -82,7 +82,7 @@ export async function renewDaily(deps: RenewalDeps, signal: AbortSignal): Promis
     try {
       await renewal.look(signal);
     } catch (error) {
-      deps.log.error("certificates are not all renewed; it is tried again tomorrow", {
+      deps.log.error("not all certificates could be renewed; the next try is tomorrow", {
         reason: messageOf(error),
         err: error,
       });

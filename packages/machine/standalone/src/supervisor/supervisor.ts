@@ -134,14 +134,14 @@ export class Supervisor {
     const { state } = this.#deps;
     const prepared = await prepare(this.#deps, wanted);
     await rememberHostLinks(this.#deps);
-    await state.step("certificates, kubeconfigs and settings are there");
+    await state.step("certificates, kubeconfigs and settings are ready");
     const { settings } = prepared;
     const programs = programsOf(this.#deps, settings);
     await settleAll([this.#startContainerd(programs), this.#run(programs.apiServer)]);
     const client = await this.#connect();
     await state.step(`API server listens at ${serverUrlOf(settings.apiPort)}`);
     await keepRights(client.store, this.#deps.files, settings.nodeName);
-    await state.step("accounts and roles are there");
+    await state.step("accounts and roles are ready");
     return { prepared, programs, client };
   }
 
@@ -177,7 +177,7 @@ export class Supervisor {
     const finding = await this.#probe();
     await keepKinds(client.store);
     await keepKubeVirt(client.store, finding.useEmulation);
-    await this.#deps.state.step("custom resources are known");
+    await this.#deps.state.step("custom resources are registered");
     return finding;
   }
 
@@ -209,7 +209,7 @@ export class Supervisor {
     const component = new Component(program, this.#deps);
     this.#components.push(component);
     await component.start();
-    const how = component.isAdopted ? "runs already" : "is ready";
+    const how = component.isAdopted ? "is already running" : "is ready";
     await this.#deps.state.step(`${program.name} ${how}`);
   }
 

@@ -18,7 +18,7 @@ function settingsOf(input: Input) {
 
 function printObject({ name, change, isChecked }: ObjectResult, dryRun: boolean): string {
   const said = dryRun && change !== "left alone" ? `would be ${change}` : change;
-  const unchecked = isChecked ? "" : " (not judged: its namespace is not there yet)";
+  const unchecked = isChecked ? "" : " (not checked: its namespace does not exist yet)";
   return `${name}: ${said}${unchecked}\n`;
 }
 
@@ -55,10 +55,10 @@ export const install: Command = {
     { flags: "--launcher-image <reference>", description: "image of the launchers of VMs" },
     {
       flags: "--kubelet-root-dir <dir>",
-      description: "--root-dir of the kubelets (default: /var/lib/kubelet)",
+      description: "root directory of the kubelets, their --root-dir (default: /var/lib/kubelet)",
       values: "directories",
     },
-    { flags: "--dry-run", description: "only show what would be made" },
+    { flags: "--dry-run", description: "only show what would be changed" },
   ],
   run,
 };

@@ -65,11 +65,11 @@ async function run(context: Context, input: Input): Promise<void> {
 export const uninstall: Command = {
   name: "uninstall",
   args: [],
-  summary: "Take Patchbay off a cluster; refused while there are virtual machines",
+  summary: "Remove Patchbay from a cluster; refused while virtual machines exist",
   flags: [
     {
       flags: "--with-objects",
-      description: "delete kinds although there are objects of them, and so those too",
+      description: "delete kinds of which objects still exist, and those objects too",
     },
   ],
   run,

@@ -51,7 +51,7 @@ test.each([
   {
     name: "a script",
     volume: { cloudInitNoCloud: { userData: "#!/bin/sh\n" } },
-    want: "in its user data: its volume of cloud-init",
+    want: "its user data says who may log in: its volume of cloud-init",
   },
   {
     name: "a secret",
@@ -66,7 +66,7 @@ test.each([
   {
     name: "a secret that is gone",
     volume: { cloudInitNoCloud: { secretRef: { name: "gone" } } },
-    want: "in a secret that is gone: gone",
+    want: "the secret that says who may log in is gone: gone",
   },
 ])("with $name: $want", async ({ volume, want }) => {
   expect(await loginHint(STORE, vmiWith(volume))).toContain(want);
@@ -77,6 +77,6 @@ test("who may not read secrets is told which it is", async () => {
   const find = (): Promise<never> => Promise.reject(new AppError("KUBE_FORBIDDEN"));
   const volume = { cloudInitNoCloud: { secretRef: { name: "lower" } } };
   expect(await loginHint({ ...store, find }, vmiWith(volume))).toBe(
-    "who may log in is in secret lower in namespace blue",
+    "secret lower in namespace blue says who may log in",
   );
 });

@@ -29,7 +29,7 @@ function inSecret({ data = {} }: Secret): string {
 
 function say(userData: string, where: string): string {
   const login = findLogin(userData);
-  if (login === undefined) return `who may log in is in its user data: ${where}`;
+  if (login === undefined) return `its user data says who may log in: ${where}`;
   // What a guest's owner wrote is shown to a terminal.
   const who = login.user === undefined ? "the image's own user" : JSON.stringify(login.user);
   return `log in as ${who} with password ${JSON.stringify(login.password)}`;
@@ -45,10 +45,10 @@ async function readSecret(
   try {
     const secret = await store.find(SECRETS, { namespace, name }, { timeoutMs: TIMEOUT_MS });
     return secret === undefined
-      ? `who may log in was in a secret that is gone: ${name}`
+      ? `the secret that says who may log in is gone: ${name}`
       : say(inSecret(secret), where);
   } catch (error) {
-    if (isAppError(error, "KUBE_FORBIDDEN")) return `who may log in is in ${where}`;
+    if (isAppError(error, "KUBE_FORBIDDEN")) return `${where} says who may log in`;
     throw error;
   }
 }
@@ -56,7 +56,7 @@ async function readSecret(
 /** One line: as whom to log in, and with which password, or where that is written. */
 export async function loginHint(store: Store, vmi: VirtualMachineInstance): Promise<string> {
   const cloudInit = findCloudInit(vmi);
-  if (cloudInit === undefined) return "it has no cloud-init data: its image says who may log in";
+  if (cloudInit === undefined) return "it has no cloud-init data; its image decides who may log in";
   const { userData, userDataBase64, secretRef } = cloudInit;
   const secret = secretRef?.name ?? "";
   if (secret !== "") return readSecret(store, vmi, secret);

@@ -35,7 +35,7 @@ function unreachable(vmi: string, reason: string): AppError {
 }
 
 function notStarted(title: string): AppError {
-  return unreachable(title, "its guest is not started yet");
+  return unreachable(title, "its guest has not started yet");
 }
 
 /** The socket of that pod's console, or undefined when the pod is not on this machine. */
@@ -81,7 +81,7 @@ async function openGuest(guest: Guest): Promise<PodConsole> {
   }
   if (vmi.status?.phase !== "Running") throw notStarted(title);
   const node = vmi.status.nodeName ?? "unknown";
-  const reason = `it runs on node ${node}, and there is no console of it below ${dataDir}; run this command there, or name the directory with --data-dir`;
+  const reason = `it runs on node ${node}, and its console is not below ${dataDir}; run this command on that node, or name its directory with --data-dir`;
   throw unreachable(title, reason);
 }
 

@@ -21,10 +21,10 @@ function nextSteps({ claims, vm }: VmObjects): string {
   const isStopped = vm.spec.runStrategy === "Halted";
   return [
     `${isStopped ? "start it with: patchbay start" : "see how it comes up with: kubectl get vm"} ${name}`,
-    `log in on its console, which says as whom: patchbay console ${name}`,
+    `log in on its console, which shows the user and password: patchbay console ${name}`,
     claims.length === 0
-      ? "its disk is made anew at each start; --disk gives it one that stays"
-      : `its first disk is made anew at each start; what stays is on the others`,
+      ? "its disk is created anew at each start; --disk adds one that is kept"
+      : `its first disk is created anew at each start; the other disks are kept`,
     "",
   ].join("\n");
 }
@@ -62,7 +62,7 @@ export const createVm: Command = {
   flags: [
     {
       flags: "--image <image>",
-      description: "image with the disk: one of patchbay image list, or a registry's",
+      description: "image with the disk: one that patchbay image list shows, or one in a registry",
       required: true,
       values: "images",
     },
@@ -70,30 +70,31 @@ export const createVm: Command = {
     { flags: "--cpus <number>", description: "virtual CPUs", kind: "count", fallback: "1" },
     {
       flags: "--disk <size>",
-      description: "a disk more, empty, that stays when the VM restarts or goes; may be repeated",
+      description:
+        "size of an additional, empty disk, kept when the VM restarts or is deleted; may be repeated",
       kind: "quantity",
       isRepeatable: true,
     },
     {
       flags: "--network <name>",
-      description: "a network to join beside the pod's, NAME or NAMESPACE/NAME; may be repeated",
+      description: "an additional network to join, NAME or NAMESPACE/NAME; may be repeated",
       values: "networks",
       isRepeatable: true,
     },
     {
       flags: "--user <name>",
-      description: "who can log in where there is no --user-data; a password is made",
+      description: "user who can log in, with a generated password, where there is no --user-data",
       fallback: "admin",
     },
     {
       flags: "--ssh-key <file>",
-      description: "public keys that may log in over the network; may be repeated",
+      description: "file with SSH public keys that may log in; may be repeated",
       values: "files",
       isRepeatable: true,
     },
     { flags: "--user-data <file>", description: "cloud-init user data", values: "files" },
     { flags: "--network-data <file>", description: "cloud-init network data", values: "files" },
-    { flags: "--stopped", description: "do not start it yet" },
+    { flags: "--stopped", description: "do not start the VM yet" },
   ],
   run,
 };

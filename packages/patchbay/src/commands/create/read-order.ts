@@ -21,7 +21,7 @@ const PASSWORD_BYTES = 16;
 async function readFile(files: Files, flag: string, path: string): Promise<string> {
   const text = await files.readText(resolve(path));
   if (text !== undefined) return text;
-  throw new AppError("FLAG_INVALID", { flag, reason: `there is no file ${path}` });
+  throw new AppError("FLAG_INVALID", { flag, reason: `the file ${path} does not exist` });
 }
 
 async function readKeys(files: Files, paths: readonly string[]): Promise<readonly string[]> {

@@ -115,7 +115,7 @@ describe("networks", () => {
   test.each([{ networks: ["blue", "other/blue"] }, { networks: ["default"] }])(
     "$networks would have one name twice: refused",
     ({ networks }) => {
-      expect(() => vmObjectsOf(orderWith({ networks }))).toThrow(/two interfaces would be called/);
+      expect(() => vmObjectsOf(orderWith({ networks }))).toThrow(/two interfaces would be named/);
     },
   );
 });

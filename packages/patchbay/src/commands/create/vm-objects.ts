@@ -108,7 +108,7 @@ function ifaceNames({ networks }: VmOrder): readonly string[] {
   const names = [POD_NETWORK, ...networks.map(ifaceName)];
   const twice = names.find((name, index) => names.indexOf(name) !== index);
   if (twice === undefined) return names;
-  const reason = `two interfaces would be called ${twice}; add one of them with: patchbay addinterface`;
+  const reason = `two interfaces would be named ${twice}; add one of them later with: patchbay addinterface`;
   throw new AppError("FLAG_INVALID", { flag: "--network", reason });
 }
 

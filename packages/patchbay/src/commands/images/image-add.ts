@@ -29,7 +29,8 @@ export const imageAdd: Command = {
   name: "image add",
   args: ["<name>", "<source>"],
   values: ["images", "files"],
-  summary: "Make an image of a disk, a directory, an OCI or docker archive, or a registry's image",
+  summary:
+    "Make an image from a disk, a directory, an OCI or Docker archive, or an image in a registry",
   flags: [],
   run,
 };

@@ -27,7 +27,7 @@ export const imageRemove: Command = {
   name: "image remove",
   args: ["<name>"],
   values: ["images"],
-  summary: "Remove an image that no VM and no pod names",
+  summary: "Remove an image that no VM and no pod uses",
   flags: [],
   run,
 };

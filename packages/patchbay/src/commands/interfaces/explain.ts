@@ -56,7 +56,7 @@ export const explain: Command = {
   name: "explain",
   args: ["<vm>", "<interface>"],
   values: ["vms", "interfaces"],
-  summary: "Show what is known of one interface, and what happens next",
+  summary: "Show what is known about one interface, and what happens next",
   flags: [VMI],
   run,
 };

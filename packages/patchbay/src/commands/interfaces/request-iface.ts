@@ -22,7 +22,7 @@ function waitsForNothing(
   { vmi }: Target,
 ): { readonly waitsForNothing?: string } {
   return subresource === "addinterface" && vmi === undefined
-    ? { waitsForNothing: "the VM is not running: it comes with its next start" }
+    ? { waitsForNothing: "the VM is not running: the interface is plugged at its next start" }
     : {};
 }
 

@@ -20,8 +20,7 @@ async function run(context: Context, input: Input): Promise<void> {
 export const apiserver: Command = {
   name: "apiserver",
   args: [],
-  summary:
-    "Run the API server alone, in the foreground: for this machine only, https on the loopback address",
+  summary: "Run only the API server, in the foreground, over HTTPS on the loopback address",
   flags: [
     {
       flags: "--port <port>",

@@ -22,7 +22,7 @@ async function run(context: Context, input: Input): Promise<void> {
 export const down: Command = {
   name: "down",
   args: [],
-  summary: "Shut guests down and stop everything on this machine; data is kept",
+  summary: "Shut down the guests and stop everything on this machine; data is kept",
   flags: [{ flags: "--purge", description: "delete the data directory too" }],
   run,
 };

@@ -22,7 +22,7 @@ export const restore: Command = {
   name: "restore",
   args: ["<file>"],
   values: ["files"],
-  summary: "Replace all objects of a machine that is down by those of a backup",
+  summary: "Replace all objects of a stopped machine with those of a backup",
   flags: [],
   run,
 };

@@ -43,7 +43,7 @@ export const up: Command = {
     },
     {
       flags: "--api-address <ip>",
-      description: "address of this machine for pods to find the API server (default: none)",
+      description: "address of this machine at which pods reach the API server (default: none)",
     },
     {
       flags: "--node-name <name>",
@@ -57,7 +57,7 @@ export const up: Command = {
       flags: "--bridge <name>",
       description: "bridge of the pods on this machine (default: patchbay0)",
     },
-    { flags: "--install-service", description: "also start it at boot, by systemd" },
+    { flags: "--install-service", description: "also start the machine at boot, by systemd" },
   ],
   run,
 };

@@ -8,7 +8,7 @@ export const stop: Command = {
   name: "stop",
   args: ["<vm>"],
   values: ["vms"],
-  summary: "Stop a VM; with --wait until it says Stopped",
+  summary: "Stop a VM; with --wait, return when it has stopped",
   flags: WAIT,
   run: async (context, input) => {
     const { requestPower } = await import("./request-power.ts");

@@ -10,7 +10,7 @@ function run({ out, err, commandLine }: Context, input: Input): Promise<void> {
   if (shell === "bash") out.write(printBashCompletion(commandLine));
   else if (shell === "zsh") out.write(printZshCompletion(commandLine));
   else {
-    err.write(`error: there is no completion for ${shell}; there is for bash and zsh\n`);
+    err.write(`error: there is no completion for ${shell}; use bash or zsh\n`);
     return Promise.reject(new InvalidArgumentError("unknown shell"));
   }
   return Promise.resolve();

@@ -47,42 +47,57 @@ test.each([
 });
 
 test.each([
-  { text: "a,,b", reason: '"" is no [namespace/]name[@interface]' },
-  { text: " a/b/c ", reason: '"a/b/c" is no [namespace/]name[@interface]' },
-  { text: " @net1 ", reason: '"@net1" is no [namespace/]name[@interface]' },
-  { text: "{}", reason: "the value is no JSON list" },
-  { text: "[", reason: "the value is no valid JSON" },
-  { text: '["a"]', reason: "element 0 is no object" },
-  { text: '[{"name":"a"},[]]', reason: "element 1 is no object" },
-  { text: '[{"name":1}]', reason: "element 0: name is no string" },
-  { text: '[{"name":"a","namespace":1}]', reason: "element 0: namespace is no string" },
-  { text: '[{"name":"a","mac":{}}]', reason: "element 0: mac is no string" },
-  { text: '[{"name":"a","interface":null}]', reason: "element 0: interface is no string" },
+  { text: "a,,b", reason: '"" is not of the form [namespace/]name[@interface]' },
+  { text: " a/b/c ", reason: '"a/b/c" is not of the form [namespace/]name[@interface]' },
+  { text: " @net1 ", reason: '"@net1" is not of the form [namespace/]name[@interface]' },
+  { text: "{}", reason: "the value is not a JSON list" },
+  { text: "[", reason: "the value is not valid JSON" },
+  { text: '["a"]', reason: "element 0 is not an object" },
+  { text: '[{"name":"a"},[]]', reason: "element 1 is not an object" },
+  { text: '[{"name":1}]', reason: "element 0: name is not a string" },
+  { text: '[{"name":"a","namespace":1}]', reason: "element 0: namespace is not a string" },
+  { text: '[{"name":"a","mac":{}}]', reason: "element 0: mac is not a string" },
+  { text: '[{"name":"a","interface":null}]', reason: "element 0: interface is not a string" },
   {
     text: '[{"name":"a","interfaceRequest":0}]',
-    reason: "element 0: interfaceRequest is no string",
+    reason: "element 0: interfaceRequest is not a string",
   },
-  { text: '[{"name":"a","ips":"10.0.0.1"}]', reason: "element 0: ips is no list of strings" },
-  { text: '[{"name":"a","ips":["10.0.0.1",2]}]', reason: "element 0: ips is no list of strings" },
-  { text: '[{"name":"a","cni-args":[]}]', reason: "element 0: cni-args is no object" },
+  { text: '[{"name":"a","ips":"10.0.0.1"}]', reason: "element 0: ips is not a list of strings" },
+  {
+    text: '[{"name":"a","ips":["10.0.0.1",2]}]',
+    reason: "element 0: ips is not a list of strings",
+  },
+  { text: '[{"name":"a","cni-args":[]}]', reason: "element 0: cni-args is not an object" },
   {
     text: "A".repeat(63),
-    reason: `network "${"A".repeat(63)}" is no name of an object`,
+    reason: `network "${"A".repeat(63)}" is not a valid object name`,
   },
   {
     text: "A".repeat(64),
-    reason: `network "${"A".repeat(63)}…" is no name of an object`,
+    reason: `network "${"A".repeat(63)}…" is not a valid object name`,
   },
 ])("$text is refused: $reason", ({ text, reason }) => {
   expect(parseNetworks(text)).toEqual({ ok: false, reason });
 });
 
 test.each([
-  { name: "a namespace with dots", text: "a.b/c", want: 'namespace "a.b" is no name' },
-  { name: "a name that ends with a dot", text: "blue.", want: 'network "blue." is no name' },
-  { name: "no name at all", text: '[{"interface":"net1"}]', want: "element 0: name is no string" },
-  { name: "an empty namespace", text: "/blue", want: '"/blue" is no [namespace/]name' },
-  { name: "an empty interface", text: "blue@", want: '"blue@" is no [namespace/]name' },
+  { name: "a namespace with dots", text: "a.b/c", want: 'namespace "a.b" is not a valid' },
+  { name: "a name that ends with a dot", text: "blue.", want: 'network "blue." is not a valid' },
+  {
+    name: "no name at all",
+    text: '[{"interface":"net1"}]',
+    want: "element 0: name is not a string",
+  },
+  {
+    name: "an empty namespace",
+    text: "/blue",
+    want: '"/blue" is not of the form [namespace/]name',
+  },
+  {
+    name: "an empty interface",
+    text: "blue@",
+    want: '"blue@" is not of the form [namespace/]name',
+  },
   {
     name: "an interface of 15 characters that are 16 bytes",
     text: '[{"name":"a","interface":"é12345678901234"}]',
@@ -91,12 +106,12 @@ test.each([
   {
     name: "an interface with a control character",
     text: '[{"name":"a","interface":"net\\u00071"}]',
-    want: "is no name of a link",
+    want: "is not a valid link name",
   },
   {
     name: "a deprecated key with a bad name",
     text: '[{"name":"a","interfaceRequest":"a/b"}]',
-    want: "is no name of a link",
+    want: "is not a valid link name",
   },
 ])("$name is refused", ({ text, want }) => {
   const parsed = parseNetworks(text);

@@ -43,7 +43,7 @@ function parseShortItem(item: string): NetworkSelection | string {
   const parts: readonly (string | undefined)[] = SHORT_ITEM.exec(item) ?? [];
   const [, namespace, name = "", link] = parts.map((part) => part?.trim());
   if (name === "" || namespace === "" || link === "")
-    return `${quote(item.trim())} is no [namespace/]name[@interface]`;
+    return `${quote(item.trim())} is not of the form [namespace/]name[@interface]`;
   return {
     name,
     ...(namespace === undefined ? {} : { namespace }),
@@ -54,24 +54,24 @@ function parseShortItem(item: string): NetworkSelection | string {
 const STRING_KEYS = ["namespace", "mac", "interface", "interfaceRequest"] as const;
 
 function shapeProblem(value: JsonObject): string | undefined {
-  if (typeof value["name"] !== "string") return "name is no string";
+  if (typeof value["name"] !== "string") return "name is not a string";
   const notText = STRING_KEYS.find(
     (key) => value[key] !== undefined && typeof value[key] !== "string",
   );
-  if (notText !== undefined) return `${notText} is no string`;
+  if (notText !== undefined) return `${notText} is not a string`;
   const ips = value["ips"];
   if (ips !== undefined && !(Array.isArray(ips) && ips.every((ip) => typeof ip === "string"))) {
-    return "ips is no list of strings";
+    return "ips is not a list of strings";
   }
   const args = value["cni-args"];
   return args === undefined || args === null || isJsonObject(args)
     ? undefined
-    : "cni-args is no object";
+    : "cni-args is not an object";
 }
 
 function parseJsonItem(value: unknown, index: number): NetworkSelection | string {
   const at = `element ${String(index)}`;
-  if (!isJsonObject(value)) return `${at} is no object`;
+  if (!isJsonObject(value)) return `${at} is not an object`;
   const problem = shapeProblem(value);
   // The keys that are read further on were checked above; others are kept as they are.
   return problem === undefined ? (value as unknown as NetworkSelection) : `${at}: ${problem}`;
@@ -79,15 +79,15 @@ function parseJsonItem(value: unknown, index: number): NetworkSelection | string
 
 function linkProblem(link: string | undefined): string | undefined {
   if (link === undefined || link === "" || isLinkName(link)) return undefined;
-  return `interface ${quote(link)} is no name of a link, which has 1 to ${String(LINK_NAME_MAX)} bytes`;
+  return `interface ${quote(link)} is not a valid link name, which has 1 to ${String(LINK_NAME_MAX)} bytes`;
 }
 
 /** Why an element says nothing that could be attached; one that has none may be printed. */
 function elementProblem(element: NetworkSelection): string | undefined {
   const { name, namespace = "" } = element;
-  if (!isObjectName(name)) return `network ${quote(name)} is no name of an object`;
+  if (!isObjectName(name)) return `network ${quote(name)} is not a valid object name`;
   if (namespace !== "" && !isNamespaceName(namespace)) {
-    return `namespace ${quote(namespace)} is no name of a namespace`;
+    return `namespace ${quote(namespace)} is not a valid namespace name`;
   }
   return linkProblem(element.interface) ?? linkProblem(element.interfaceRequest);
 }
@@ -96,10 +96,10 @@ function parseItems(text: string): readonly (NetworkSelection | string)[] | stri
   if (!/[[{"]/.test(text)) return text.split(",", NETWORKS_MAX + 1).map(parseShortItem);
   try {
     const value: unknown = JSON.parse(text);
-    if (!Array.isArray(value)) return "the value is no JSON list";
+    if (!Array.isArray(value)) return "the value is not a JSON list";
     return value.slice(0, NETWORKS_MAX + 1).map(parseJsonItem);
   } catch {
-    return "the value is no valid JSON";
+    return "the value is not valid JSON";
   }
 }
 

@@ -114,7 +114,7 @@ const ALONE_ROWS: readonly RuleRow[] = [
     interfaces: ["a", "b"].map((name) => ({ name, bridge: {}, acpiIndex: 7 })),
     networks: [multus("a"), multus("b")],
     want: [
-      ["FieldValueDuplicate", `${IFACE}[1].acpiIndex`, "acpiIndex 7 is that of interface 'a' too"],
+      ["FieldValueDuplicate", `${IFACE}[1].acpiIndex`, "acpiIndex 7 is also that of interface 'a'"],
     ],
   },
   ...[1, 16_383].map((acpiIndex) => ({
@@ -143,7 +143,7 @@ describe.each([
 describe("ports and queues", () => {
   const outOfBounds = "must be between 0 and 128, inclusive";
   const noPorts = (type: string): string =>
-    `machine type ${type} has no PCIe ports; its bus takes 30 devices, each of which can be plugged while the VM runs`;
+    `machine type ${type} has no PCIe ports; any of the 30 devices of its bus can be plugged while the VM runs`;
   type PortRow = {
     readonly ports?: number;
     readonly type?: string;
@@ -198,7 +198,7 @@ describe("ports and queues", () => {
       {
         reason: "FieldValueNotSupported",
         field: `${IFACE}[0].model`,
-        message: `model ${want} has one pair of queues only; use virtio, or leave networkInterfaceMultiqueue out`,
+        message: `model ${want} has only one pair of queues; use virtio, or remove networkInterfaceMultiqueue`,
       },
     ];
     expect(causes).toEqual(want === "" ? [] : refused);
@@ -225,7 +225,7 @@ test.each([
       {
         reason: "FieldValueInvalid",
         field: "fake.domain.memory.guest",
-        message: "128Mx is no quantity, write for example 128Mi",
+        message: "128Mx is not a quantity; write, for example, 128Mi",
       },
     ],
   },

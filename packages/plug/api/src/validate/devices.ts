@@ -24,7 +24,7 @@ const portsNeedQ35: Rule = ({ devices, machine, base }) =>
     {
       reason: "FieldValueForbidden",
       field: `${base}.domain.devices.pcieRootPorts`,
-      message: `machine type ${machine} has no PCIe ports; its bus takes 30 devices, each of which can be plugged while the VM runs`,
+      message: `machine type ${machine} has no PCIe ports; any of the 30 devices of its bus can be plugged while the VM runs`,
     },
   );
 
@@ -34,7 +34,7 @@ const queuesNeedModel = forEachIface((iface, path, { devices }) => {
   return causeIf(several && !MULTI_QUEUE_MODELS.includes(model), {
     reason: "FieldValueNotSupported",
     field: `${path}.model`,
-    message: `model ${model} has one pair of queues only; use virtio, or leave networkInterfaceMultiqueue out`,
+    message: `model ${model} has only one pair of queues; use virtio, or remove networkInterfaceMultiqueue`,
   });
 });
 
@@ -44,7 +44,7 @@ const acpiIndexIsUnique = forEachIface((iface, path, { ifaces }) => {
   return causeIf(acpiIndex !== undefined && first !== iface, {
     reason: "FieldValueDuplicate",
     field: `${path}.acpiIndex`,
-    message: `acpiIndex ${String(acpiIndex)} is that of interface '${first?.name ?? ""}' too`,
+    message: `acpiIndex ${String(acpiIndex)} is also that of interface '${first?.name ?? ""}'`,
   });
 });
 

@@ -24,14 +24,14 @@ const natSubnetsFit = forEachNetwork(({ pod = {} }, path) => [
     natPrefixOf(pod.vmNetworkCIDR, 4) === undefined,
     invalid(
       `${path}.pod.vmNetworkCIDR`,
-      `${pod.vmNetworkCIDR ?? ""} is no subnet of IPv4 with room for two hosts, for example 10.0.2.0/24`,
+      `${pod.vmNetworkCIDR ?? ""} is not an IPv4 subnet with room for two hosts; an example is 10.0.2.0/24`,
     ),
   ),
   ...causeIf(
     natPrefixOf(pod.vmIPv6NetworkCIDR, 6) === undefined,
     invalid(
       `${path}.pod.vmIPv6NetworkCIDR`,
-      `${pod.vmIPv6NetworkCIDR ?? ""} is no subnet of IPv6 with room for two hosts, for example fd10:0:2::/120`,
+      `${pod.vmIPv6NetworkCIDR ?? ""} is not an IPv6 subnet with room for two hosts; an example is fd10:0:2::/120`,
     ),
   ),
 ]);
@@ -139,7 +139,7 @@ const securityIsKnown = forEachIface(({ portSecurity = {} }, path): readonly Cau
     ...causeIf(mode !== "" && !isSecurityMode(mode), invalid(`${field}.mode`, words)),
     ...listCauses(allowedMACs, `${field}.allowedMACs`, {
       isFit: isNicMac,
-      message: "is no MAC address that a NIC can have",
+      message: "is not a MAC address that a NIC can have",
     }),
     ...listCauses(allowedAddresses, `${field}.allowedAddresses`, {
       isFit: (text) => (parseIp(text)?.length ?? 0) > 0,
@@ -161,7 +161,7 @@ const podNetworkIsGuarded = forEachIface((iface, path, spec) => {
     network !== undefined && isDefaultNetwork(network) && asksForLess(iface),
     invalid(
       `${path}.portSecurity`,
-      "on the pod network a guest sends from its own MAC and addresses only",
+      "on the pod network a guest may send only from its own MAC and addresses",
     ),
   );
 });

@@ -89,7 +89,7 @@ const networkIsUsed = forEachNetwork((network, path, { ifaces, base }) =>
   causeIf(!ifaces.some((iface) => iface.name === network.name), {
     reason: "FieldValueRequired",
     field: `${path}.name`,
-    message: `${path}.name '${network.name}' not found. No interface is named "${network.name}": add one to ${base}.domain.devices.interfaces, or take the network out`,
+    message: `${path}.name '${network.name}' not found. No interface is named "${network.name}": add one to ${base}.domain.devices.interfaces, or remove the network`,
   }),
 );
 

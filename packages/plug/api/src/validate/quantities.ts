@@ -20,7 +20,7 @@ export const unreadableQuantities: (spec: VmiSpec, base: string) => readonly Fie
         const text = String(value);
         const message = isNegative(text)
           ? `${path} '${text}': must be greater than or equal to 0.`
-          : `${text} is no quantity, write for example 128Mi`;
+          : `${text} is not a quantity; write, for example, 128Mi`;
         return { field: path, message };
       }),
   );

@@ -99,7 +99,7 @@ const SOURCE_ROWS: readonly RuleRow[] = [
       [
         "FieldValueRequired",
         "fake.networks[1].name",
-        "fake.networks[1].name 'blue' not found. No interface is named \"blue\": add one to fake.domain.devices.interfaces, or take the network out",
+        "fake.networks[1].name 'blue' not found. No interface is named \"blue\": add one to fake.domain.devices.interfaces, or remove the network",
       ],
     ],
   },

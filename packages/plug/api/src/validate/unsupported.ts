@@ -53,7 +53,7 @@ function ofPresent(fields: readonly UnactedField[], spec: VmiSpec, base: string)
 /** Annotations for which the guest would be another one, with what to do instead. */
 const UNBUILT_ANNOTATIONS: Readonly<Record<string, string>> = {
   [names.HOOK_SIDECARS_ANNOTATION]:
-    "is not supported: no sidecar runs or changes the guest's domain; take it out, and ask for what it does by fields of the specification",
+    "is not supported: no sidecar can change the guest's domain; remove it, and use fields of the specification instead",
 };
 
 /** What is not acted on of the annotations in the metadata at `base`, and would make the guest another one. */

@@ -41,7 +41,7 @@ test("what is not as before is told, with what was", () => {
     {
       ...{ type: ADDRESS_CHANGED, status: "True", reason: "AddressNotKept" },
       message:
-        "interface blue1 has 10.0.0.7, fd00::5 on ns1/blue, and had 10.0.0.5 before; interface red1 has no address on ns1/red, and had 10.1.0.5 before; events of the launcher pod say why",
+        "interface blue1 now has 10.0.0.7, fd00::5 on ns1/blue; it had 10.0.0.5 before; interface red1 now has no address on ns1/red; it had 10.1.0.5 before; events of the launcher pod say why",
     },
   ]);
 });

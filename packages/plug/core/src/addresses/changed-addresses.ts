@@ -18,7 +18,7 @@ function sayOf(
   const lost = keptIpsOf(element).filter((ip) => !has.includes(ip));
   if (lost.length === 0) return [];
   const now = has.length === 0 ? "no address" : has.join(", ");
-  return [`interface ${name} has ${now} on ${networkName}, and had ${lost.join(", ")} before`];
+  return [`interface ${name} now has ${now} on ${networkName}; it had ${lost.join(", ")} before`];
 }
 
 /** What is told where a network did not give again what a NIC had. */

@@ -28,7 +28,7 @@ function builtBindingOf(
 ): Binding | BindingRefusal {
   const [first, second] = bindingsOf(iface);
   if (first !== undefined && second !== undefined) {
-    return refuse(second, `cannot be beside ${first}: an interface has one binding`);
+    return refuse(second, `cannot be combined with ${first}: an interface has one binding`);
   }
   if (first === "masquerade") {
     return network !== undefined && network.pod === undefined

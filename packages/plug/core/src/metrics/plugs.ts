@@ -92,7 +92,7 @@ export function ifacePhaseFamily(vmis: readonly VirtualMachineInstance[]): Metri
 export function oldestPendingFamily(seconds: number): MetricFamily {
   return {
     name: "patchbay_oldest_pending_iface_seconds",
-    help: "Age of the oldest iface that is not yet as it is asked for.",
+    help: "Age of the oldest iface that is not yet as requested.",
     type: "gauge",
     samples: [{ labels: {}, value: seconds }],
   };

@@ -101,7 +101,7 @@ describe("a VMI is laid out", () => {
       devices: { interfaces: [{ name: "a", bridge: {}, pciAddress: "0000:02:1f.0" }] },
     });
     expect(sayProblems(vmiStartProblems(vmi, CONFIG))).toBe(
-      "spec.domain.devices.interfaces[0].pciAddress: 0000:02:1f.0: behind a PCIe port there is slot 0, function 0 only",
+      "spec.domain.devices.interfaces[0].pciAddress: 0000:02:1f.0: a PCIe port has only slot 0, function 0",
     );
   });
 });

@@ -141,7 +141,7 @@ describe.each(ROWS)("$shown", ({ field, binding }) => {
     expect(planNodeVm({ ...facts, vmi: scheduled, domain: undefined })).toEqual([]);
   });
 
-  test("does not keep the VM from being started once it is not wanted any more", () => {
+  test("does not keep the VM from being started once it is no longer wanted", () => {
     const absent = { ...binding, state: "absent" };
     const vmi = { ...aVmi({}), spec: specWith(absent) };
     expect(vmiStartProblems(vmi, NETWORK)).toEqual([]);

@@ -313,7 +313,7 @@ describe("a VM is held up", () => {
   };
   const nameTaken = {
     reason: "NameTaken",
-    message: `a VirtualMachineInstance ${vm.metadata.name} is there that is not of this VM; delete it or rename the VM`,
+    message: `a VirtualMachineInstance ${vm.metadata.name} exists that does not belong to this VM; delete it or rename the VM`,
   };
 
   test.each<{ name: string; given: Partial<VmSituation>; want: object | undefined }>([

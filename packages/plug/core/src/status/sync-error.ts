@@ -111,7 +111,7 @@ export function podFailure(pod: Pod | undefined): SyncError | undefined {
 function dropped(pod: Pod | undefined): SyncError | undefined {
   if (pod === undefined || !hasLostImage(pod)) return undefined;
   const message =
-    "the API server or the node's runtime knows no volumes that are images, as the launcher pod has one; the pod is made anew, and copies the image's files";
+    "the API server or the node's runtime does not support image volumes, which the launcher pod uses; the pod is replaced by one that copies the image's files";
   return { reason: "PodFieldDropped", message };
 }
 
@@ -207,7 +207,7 @@ export interface VmSituation {
 
 function nameTaken({ vm, isNameTaken }: VmSituation): SyncError | undefined {
   if (!isNameTaken) return undefined;
-  const message = `a VirtualMachineInstance ${vm.metadata.name} is there that is not of this VM; delete it or rename the VM`;
+  const message = `a VirtualMachineInstance ${vm.metadata.name} exists that does not belong to this VM; delete it or rename the VM`;
   return { reason: "NameTaken", message };
 }
 

@@ -71,14 +71,14 @@ function portProblem(address: PciAddress, onRootComplex: boolean): string | unde
   if (address.bus > PORTS_MAX) return `the last bus is ${String(PORTS_MAX)}`;
   return address.slot === 0 && address.function === 0
     ? undefined
-    : "behind a PCIe port there is slot 0, function 0 only";
+    : "a PCIe port has only slot 0, function 0";
 }
 
 function slotProblem(address: PciAddress, last: number): string | undefined {
   const inRange = address.slot >= FIRST_SLOT && address.slot <= last;
   return inRange && address.function === 0
     ? undefined
-    : `free are slots ${String(FIRST_SLOT)} to ${String(last)}, function 0`;
+    : `only slots ${String(FIRST_SLOT)} to ${String(last)}, function 0, can be used`;
 }
 
 /** Why no device can be at an address that its owner asks for; undefined: it can. */
@@ -87,5 +87,5 @@ export function placeProblem(address: PciAddress, machine: Machine): string | un
   if (address.bus === 0) {
     return slotProblem(address, family === "pc" ? LAST_SLOT : LAST_ROOT_COMPLEX_SLOT);
   }
-  return family === "pc" ? "there is bus 0 only" : portProblem(address, onRootComplex);
+  return family === "pc" ? "only bus 0 exists" : portProblem(address, onRootComplex);
 }

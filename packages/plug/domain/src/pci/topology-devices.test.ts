@@ -84,9 +84,9 @@ describe("a layout of version 3", () => {
   });
 
   test.each([
-    { asked: "0000:01:00.0", why: "is the address of the channel of the guest's agent too" },
-    { asked: "0000:02:01.0", why: "behind a PCIe port there is slot 0, function 0 only" },
-    { asked: "0000:06:00.0", why: "is the address of disk first too" },
+    { asked: "0000:01:00.0", why: "is also the address of the channel of the guest's agent" },
+    { asked: "0000:02:01.0", why: "a PCIe port has only slot 0, function 0" },
+    { asked: "0000:06:00.0", why: "is also the address of disk first" },
   ])("refuses a disk at $asked", ({ asked, why }) => {
     const first = { name: "disk:first", asked: at("0000:06:00.0") } as const;
     const devices = [first, { name: "disk:a", asked: at(asked) } as const];

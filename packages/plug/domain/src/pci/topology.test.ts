@@ -146,11 +146,11 @@ describe("a layout of version 1", () => {
   });
 
   test.each([
-    { asked: "0000:00:01.0", says: "free are slots 2 to 30, function 0" },
-    { asked: "0000:00:1f.0", says: "free are slots 2 to 30, function 0" },
-    { asked: "0000:00:05.1", says: "free are slots 2 to 30, function 0" },
-    { asked: "0000:05:01.0", says: "behind a PCIe port there is slot 0, function 0 only" },
-    { asked: "0000:05:00.1", says: "behind a PCIe port there is slot 0, function 0 only" },
+    { asked: "0000:00:01.0", says: "only slots 2 to 30, function 0, can be used" },
+    { asked: "0000:00:1f.0", says: "only slots 2 to 30, function 0, can be used" },
+    { asked: "0000:00:05.1", says: "only slots 2 to 30, function 0, can be used" },
+    { asked: "0000:05:01.0", says: "a PCIe port has only slot 0, function 0" },
+    { asked: "0000:05:00.1", says: "a PCIe port has only slot 0, function 0" },
     { asked: "0000:ff:00.0", says: "the last bus is 232" },
   ])("refuses the address $asked", ({ asked, says }) => {
     const plan = planTopology(aRequest({ nics: [aNic("a", { asked: at(asked) })] }));
@@ -161,12 +161,12 @@ describe("a layout of version 1", () => {
     {
       given: { family: "pc" },
       asked: "0000:01:00.0",
-      says: "there is bus 0 only",
+      says: "only bus 0 exists",
     },
     {
       given: { family: "pc" },
       asked: "0000:00:01.0",
-      says: "free are slots 2 to 31, function 0",
+      says: "only slots 2 to 31, function 0, can be used",
     },
     {
       given: { onRootComplex: true },
@@ -204,7 +204,7 @@ describe("a layout of version 1", () => {
   test("refuses two NICs at one address, and names both", () => {
     const asked = at("0000:03:00.0");
     const plan = planTopology(aRequest({ nics: [aNic("a", { asked }), aNic("b", { asked })] }));
-    const message = "0000:03:00.0: is the address of interface a too";
+    const message = "0000:03:00.0: is also the address of interface a";
     expect(plan).toEqual({ ok: false, problems: [{ nic: "b", message }] });
   });
 
@@ -256,7 +256,7 @@ describe("a layout of version 2", () => {
 
   test("refuses a NIC in the agent's place", () => {
     const nics = [aNic("a", { asked: at("0000:01:00.0") })];
-    const message = "0000:01:00.0: is the address of the channel of the guest's agent too";
+    const message = "0000:01:00.0: is also the address of the channel of the guest's agent";
     expect(planTopology(aRequest({ version: 2, nics }))).toEqual({
       ok: false,
       problems: [{ nic: "a", message }],

@@ -153,7 +153,7 @@ class Placement {
     const holder = this.#taken.get(printPciAddress(asked));
     const problem = placeProblem(asked, this.#machine);
     if (problem !== undefined || holder !== undefined) {
-      const message = problem ?? `is the address of ${holder ?? ""} too`;
+      const message = problem ?? `is also the address of ${holder ?? ""}`;
       this.problems.push({ ...guest.of, message: `${printPciAddress(asked)}: ${message}` });
       return;
     }

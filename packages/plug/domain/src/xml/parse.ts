@@ -244,7 +244,7 @@ export function parseDomain(xml: string): ParsedDomain {
     return { ok: true, domain: readDomain(xml) };
   } catch (error) {
     // Whatever the libraries throw, the stack that they use up included, is the document's fault.
-    const reason = error instanceof Error ? error.message : "it is not well formed";
+    const reason = error instanceof Error ? error.message : "it is not well-formed";
     return { ok: false, reason: reason.slice(0, REASON_MAX) };
   }
 }

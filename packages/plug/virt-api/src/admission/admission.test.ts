@@ -235,7 +235,7 @@ describe("validation of a VMI", () => {
       },
     };
     expect(verdict).toMatchObject({
-      message: `networks and interfaces of this VMI are those of its VM vm; change the VM instead: kubectl patch vm vm -n ns --type merge -p '${JSON.stringify({ spec: { template } }).replaceAll("\\\\", "\\")}'`,
+      message: `the VM vm decides the networks and interfaces of this VMI; change the VM instead: kubectl patch vm vm -n ns --type merge -p '${JSON.stringify({ spec: { template } }).replaceAll("\\\\", "\\")}'`,
     });
   });
 

@@ -16,5 +16,5 @@ export async function dataVolumeWarnings(
   if (dataVolumeTemplates.length === 0 || !isNew || (await deps.servesDataVolumes())) return [];
   const object = dataVolumeTemplates.map(({ metadata }) => metadata?.name ?? "").join(", ");
   const error = new AppError("CONTROLLER_NO_DATA_VOLUMES", { object });
-  return [`the VM is kept and cannot be started: ${messageOf(error)}`];
+  return [`the VM is stored but cannot be started: ${messageOf(error)}`];
 }

@@ -19,6 +19,6 @@ export function warnOfDefinition({ namespace, object, oldObject }: AdmissionRequ
   if (parsed.ok) return ALLOWED;
   const title = `NetworkAttachmentDefinition ${namespace}/${name}`;
   const causes = parsed.causes.map(({ field, message }) => `${field}: ${message}`).join("; ");
-  const warning = `${title} is kept, and no interface can be attached to it: ${causes}; correct it and apply it again`;
+  const warning = `${title} is stored, but no interface can be attached to it: ${causes}; correct it and apply it again`;
   return { allowed: true, warnings: [warning] };
 }

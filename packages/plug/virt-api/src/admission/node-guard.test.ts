@@ -112,7 +112,7 @@ test.each([
   expect(await judge(agent("a"), OLD, { ...OLD, [field]: value })).toMatchObject({
     allowed: false,
     code: 403,
-    message: `User "${AGENT}" may not write status.${field}: that is not virt-handler's`,
+    message: `User "${AGENT}" may not write status.${field}: virt-handler does not own it`,
   });
 });
 
@@ -169,7 +169,7 @@ test.each([
 
 test.each([
   { user: { name: AGENT, groups: [] }, message: /does not say which node it serves/ },
-  { user: agent("b"), message: /of node "b" may not write what is of another node/ },
+  { user: agent("b"), message: /of node "b" may not write objects of another node/ },
 ])("a refusal says why: $message", async ({ user, message }) => {
   expect(await judge(user, OLD)).toMatchObject({
     allowed: false,

@@ -106,13 +106,15 @@ function judge({ user, oldObject, object }: AdmissionRequest, node: string | und
     );
   }
   if (!nodesOf(oldObject).includes(node)) {
-    return refuse(`User "${user.name}" of node "${node}" may not write what is of another node`);
+    return refuse(`User "${user.name}" of node "${node}" may not write objects of another node`);
   }
   const [before, after] = [statusOf(oldObject), statusOf(object)];
   const wrong = changesOf(before, after).find((change) => !isOwn(change));
   return wrong === undefined
     ? ALLOWED
-    : refuse(`User "${user.name}" may not write ${printChange(wrong)}: that is not virt-handler's`);
+    : refuse(
+        `User "${user.name}" may not write ${printChange(wrong)}: virt-handler does not own it`,
+      );
 }
 
 /**

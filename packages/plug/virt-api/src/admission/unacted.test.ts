@@ -37,8 +37,8 @@ describe("fields that are not acted on", () => {
     expect(await validate(deps(), asked(vm))).toEqual({
       allowed: true,
       warnings: [
-        `the VM is kept and cannot be started: not supported yet: ${base}.hugepages, spec.instancetype`,
-        `kept without effect: ${base}.reservedOverhead`,
+        `the VM is stored but cannot be started: not supported yet: ${base}.hugepages, spec.instancetype`,
+        `stored without effect: ${base}.reservedOverhead`,
       ],
     });
     const halted = { ...vm, spec: { ...vm.spec, runStrategy: "Halted" as const } };
@@ -93,7 +93,7 @@ describe("fields that are not acted on", () => {
     expect(await validate(deps(), asked(after, before))).toEqual({
       allowed: true,
       warnings: [
-        `the VM is kept and cannot be started: not supported yet: ${base}.memory.hugepages, ${base}.devices.sound`,
+        `the VM is stored but cannot be started: not supported yet: ${base}.memory.hugepages, ${base}.devices.sound`,
       ],
     });
   });
@@ -111,9 +111,9 @@ describe("fields that are not acted on", () => {
       const verdict = await validate(deps(), asked(object));
       return verdict.allowed ? verdict.warnings?.filter((text) => text.includes("hook")) : verdict;
     };
-    const kept = "is kept and cannot be started: not supported yet:";
+    const kept = "is stored but cannot be started: not supported yet:";
     expect(await warningsOf(hooked)).toEqual([`the VM ${kept} spec.template.metadata.${name}`]);
-    expect(await warningsOf(misplaced)).toEqual([`kept without effect: metadata.${name}`]);
+    expect(await warningsOf(misplaced)).toEqual([`stored without effect: metadata.${name}`]);
     expect(await warningsOf(alone)).toEqual([`the VMI ${kept} metadata.${name}`]);
   });
 
@@ -125,7 +125,7 @@ describe("fields that are not acted on", () => {
     const vm = aVm({ template, dataVolumeTemplates: [source] });
     const without = { ...deps(), servesDataVolumes: () => Promise.resolve(false) };
     expect(JSON.stringify(await validate(without, asked(vm)))).toMatch(
-      /the VM is kept and cannot be started: the DataVolume root cannot be created: .*PersistentVolumeClaim/,
+      /the VM is stored but cannot be started: the DataVolume root cannot be created: .*PersistentVolumeClaim/,
     );
     const halted = { ...vm, spec: { ...vm.spec, runStrategy: "Halted" as const } };
     expect(JSON.stringify(await validate(without, asked(halted, vm)))).not.toContain("root");

@@ -60,10 +60,10 @@ export function unactedWarnings(
   const unbound = now.unbound.filter(
     (problem) => !before.unbound.some((it) => isSame(it, problem)),
   );
-  const kept = `the ${subject.kind === "vm" ? "VM" : "VMI"} is kept and cannot be started`;
+  const kept = `the ${subject.kind === "vm" ? "VM" : "VMI"} is stored but cannot be started`;
   return [
     ...(unbuilt.length === 0 ? [] : [`${kept}: not supported yet: ${sayFields(unbuilt)}`]),
     ...unbound.slice(0, NAMED_MAX).map(({ field, message }) => `${kept}: ${field}: ${message}`),
-    ...(harmless.length === 0 ? [] : [`kept without effect: ${sayFields(harmless)}`]),
+    ...(harmless.length === 0 ? [] : [`stored without effect: ${sayFields(harmless)}`]),
   ];
 }

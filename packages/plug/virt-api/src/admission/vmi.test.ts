@@ -104,7 +104,7 @@ describe("a new VMI", () => {
     expect(lone).toEqual({
       allowed: true,
       warnings: [
-        "the VMI is kept and cannot be started: not supported yet: spec.domain.launchSecurity",
+        "the VMI is stored but cannot be started: not supported yet: spec.domain.launchSecurity",
       ],
     });
     const owned = await judge(vmi("vm", UNACTED), undefined);

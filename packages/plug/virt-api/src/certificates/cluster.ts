@@ -88,9 +88,12 @@ export async function followFrontProxy(context: DaemonContext): Promise<Source<T
   await waitForCaches([configMaps], context.signal);
   if (!context.signal.aborted && configMaps.find(AUTHENTICATION_KEY) === undefined) {
     const { namespace, name } = AUTHENTICATION_KEY;
-    context.log.warn("subresources are refused until the API server says who its front proxy is", {
-      configMap: `${namespace}/${name}`,
-    });
+    context.log.warn(
+      "subresources are refused until the API server publishes its front proxy's authority",
+      {
+        configMap: `${namespace}/${name}`,
+      },
+    );
   }
   return trustInConfigMap(configMaps);
 }

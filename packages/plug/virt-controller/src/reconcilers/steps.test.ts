@@ -84,7 +84,7 @@ describe("a step that the server refuses", () => {
     expect(await bench.passVm()).toEqual({ kind: "after", ms: FIRST_MS });
   });
 
-  test("is forgotten when it is not wanted any more", async () => {
+  test("is forgotten when it is no longer wanted", async () => {
     await bench.passVm();
     const halted: VirtualMachine = aVm({ runStrategy: "Halted" });
     await bench.put(VIRTUAL_MACHINES, halted);

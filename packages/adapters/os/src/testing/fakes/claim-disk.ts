@@ -56,7 +56,7 @@ class MemoryClaims implements FakeClaimDisk {
 
   #find(file: string, call: string): Promise<void> {
     if (this.files.has(file)) return Promise.resolve();
-    const reason = "it is not there";
+    const reason = "it does not exist";
     return Promise.reject(new AppError("OS_FILE_FAILED", { call, path: file, reason }));
   }
 }

@@ -104,13 +104,15 @@ describe("a claim without a volume", () => {
       name: "of somebody else's class is told that nobody comes",
       given: { storageClass: aClass({ provisioner: "example.com/nfs" }) },
       want: [
-        "ExternalProvisioning: nobody here makes volumes for provisioner example.com/nfs: name another storage class",
+        "ExternalProvisioning: nothing on this machine creates volumes for provisioner example.com/nfs: name another storage class",
       ],
     },
     {
       name: "that chooses among volumes is refused",
       given: { claim: aClaim({ selector: {} }) },
-      want: ["ProvisioningFailed: spec.selector chooses among volumes that are there: not here"],
+      want: [
+        "ProvisioningFailed: spec.selector is not supported: it chooses among existing volumes, and here each claim gets a new one",
+      ],
     },
     {
       name: "that is to be filled is not given an empty volume",
@@ -125,14 +127,14 @@ describe("a claim without a volume", () => {
     {
       name: "of no size is refused",
       given: { claim: aClaim({ resources: { requests: { storage: "much" } } }) },
-      want: ["ProvisioningFailed: storage much is no size"],
+      want: ["ProvisioningFailed: storage much is not a size"],
     },
     {
       name: "larger than what claims may have is refused",
       given: { room: { diskBytes: GIBIBYTE, promisedBytes: 0 } },
       want: [
         'ProvisioningFailed: failed to provision volume with StorageClass "local": node(s) did not have enough free storage: ' +
-          "1Gi are asked for, and claims may have 870.4Mi of the disk's 1Gi: make a smaller claim",
+          "1Gi are requested, and claims may use 870.4Mi of the disk's 1Gi: create a smaller claim",
       ],
     },
     {
@@ -140,8 +142,8 @@ describe("a claim without a volume", () => {
       given: { room: { diskBytes: 2 * GIBIBYTE, promisedBytes: GIBIBYTE } },
       want: [
         'ProvisioningFailed: failed to provision volume with StorageClass "local": node(s) did not have enough free storage: ' +
-          "1Gi are asked for, claims may have 1.7Gi of the disk's 2Gi, and 1Gi of them are promised to others: " +
-          "delete claims that nobody needs, and this one goes on by itself, or make a smaller one",
+          "1Gi are requested, claims may use 1.7Gi of the disk's 2Gi, and 1Gi of them are promised to other claims: " +
+          "delete claims that nobody needs, after which this one is bound by itself, or create a smaller one",
       ],
     },
     {

@@ -59,18 +59,18 @@ function lackOf({ claim, room }: ClaimFacts, bytes: number): string | undefined 
   if (bytes <= leftBytesOf(room)) return undefined;
   const asked = claim.spec.resources?.requests?.["storage"] ?? "";
   const [all, disk] = [claimRoomOf(room.diskBytes), room.diskBytes].map(printBytes);
-  const had = `claims may have ${all ?? ""} of the disk's ${disk ?? ""}`;
+  const had = `claims may use ${all ?? ""} of the disk's ${disk ?? ""}`;
   if (bytes > claimRoomOf(room.diskBytes)) {
-    return `${NO_SPACE}: ${asked} are asked for, and ${had}: make a smaller claim`;
+    return `${NO_SPACE}: ${asked} are requested, and ${had}: create a smaller claim`;
   }
-  const given = `${printBytes(room.promisedBytes)} of them are promised to others`;
-  return `${NO_SPACE}: ${asked} are asked for, ${had}, and ${given}: delete claims that nobody needs, and this one goes on by itself, or make a smaller one`;
+  const given = `${printBytes(room.promisedBytes)} of them are promised to other claims`;
+  return `${NO_SPACE}: ${asked} are requested, ${had}, and ${given}: delete claims that nobody needs, after which this one is bound by itself, or create a smaller one`;
 }
 
 /** What of the claim nobody here can make. */
 function unsupportedIn({ spec }: PersistentVolumeClaim): string | undefined {
   if (spec.selector !== undefined) {
-    return "spec.selector chooses among volumes that are there: not here";
+    return "spec.selector is not supported: it chooses among existing volumes, and here each claim gets a new one";
   }
   if (spec.dataSource !== undefined || spec.dataSourceRef !== undefined) {
     return "spec.dataSource is not supported: the volume would be empty";
@@ -85,7 +85,7 @@ function refusalOf(facts: ClaimFacts): string | undefined {
   if (unsupported !== undefined) return unsupported;
   const asked = resources?.requests?.["storage"] ?? "";
   const bytes = parseQuantity(asked);
-  if (bytes === undefined || bytes < 1) return `storage ${asked} is no size`;
+  if (bytes === undefined || bytes < 1) return `storage ${asked} is not a size`;
   const lack = lackOf(facts, bytes);
   if (lack === undefined) return undefined;
   return `failed to provision volume with StorageClass "${storageClassName}": ${lack}`; // Kubernetes' words
@@ -122,7 +122,7 @@ function planMaking(facts: ClaimFacts): readonly ClaimAction[] {
     return warn("ProvisioningFailed", message);
   }
   if (storageClass.provisioner !== PROVISIONER) {
-    const message = `nobody here makes volumes for provisioner ${storageClass.provisioner}: name another storage class`;
+    const message = `nothing on this machine creates volumes for provisioner ${storageClass.provisioner}: name another storage class`;
     return warn("ExternalProvisioning", message);
   }
   const why = whyNotNow(facts, storageClass);

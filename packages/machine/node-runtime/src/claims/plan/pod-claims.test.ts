@@ -68,7 +68,7 @@ test.each<Row>([
   {
     name: "waits for a class",
     claim: NEW,
-    want: waits('persistentvolumeclaim "data" names storage class "local", which is not there'),
+    want: waits('persistentvolumeclaim "data" names storage class "local", which does not exist'),
   },
   {
     name: "waits quietly for a claim that needs no pod to be begun",
@@ -100,14 +100,16 @@ test.each<Row>([
     claim: aClaim({ volumeName: "old" }),
     storageClass: aClass(),
     volume: aVolume(),
-    want: waits('persistentvolumeclaim "data" names volume "old", which is not there'),
+    want: waits('persistentvolumeclaim "data" names volume "old", which does not exist'),
   },
   {
     name: "waits for a volume that another claim has",
     claim: aClaim({ volumeName: HANDLE }),
     storageClass: aClass(),
     volume: aVolume("Bound", { claimRef: { namespace: "ns", name: "data", uid: "before" } }),
-    want: waits(`persistentvolumeclaim "data" names volume "${HANDLE}", which another claim has`),
+    want: waits(
+      `persistentvolumeclaim "data" names volume "${HANDLE}", which is bound to another claim`,
+    ),
   },
 ])("a pod $name", ({ claim, storageClass, volume, want }) => {
   const lookup = {

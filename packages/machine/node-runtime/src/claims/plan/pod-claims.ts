@@ -52,10 +52,10 @@ function namedOf(claim: PersistentVolumeClaim, lookup: ClaimLookup): Finding {
   const { volumeName = "" } = claim.spec;
   const said = `persistentvolumeclaim "${claim.metadata.name}" names volume "${volumeName}"`;
   const volume = lookup.findVolume(volumeName);
-  if (volume === undefined) return problem(`${said}, which is not there`);
+  if (volume === undefined) return problem(`${said}, which does not exist`);
   const owner = volume.spec.claimRef?.uid;
   if (owner !== undefined && owner !== claim.metadata.uid) {
-    return problem(`${said}, which another claim has`);
+    return problem(`${said}, which is bound to another claim`);
   }
   return { kind: "begun", claim };
 }
@@ -70,7 +70,7 @@ function unboundOf(claim: PersistentVolumeClaim, lookup: ClaimLookup): Finding {
   }
   if (storageClass === undefined) {
     return problem(
-      `persistentvolumeclaim "${name}" names storage class "${storageClassName}", which is not there`,
+      `persistentvolumeclaim "${name}" names storage class "${storageClassName}", which does not exist`,
     );
   }
   if (storageClass.provisioner !== PROVISIONER) {

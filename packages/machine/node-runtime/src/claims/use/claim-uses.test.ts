@@ -132,12 +132,12 @@ describe("a pod does not get", () => {
     {
       name: "a volume of another driver",
       volume: aVolume("Bound", { csi: { driver: "nfs", volumeHandle: HANDLE } }),
-      want: `volume ${HANDLE} is none of this machine's`,
+      want: `volume ${HANDLE} is not a volume of this machine`,
     },
     {
       name: "what is beside the claims",
       volume: aVolume("Bound", { csi: { driver: "patchbay.io/local", volumeHandle: "../pki" } }),
-      want: `volume ${HANDLE} is none of this machine's`,
+      want: `volume ${HANDLE} is not a volume of this machine`,
     },
   ])("$name", async ({ claim, volume, want }) => {
     const { disk, uses } = await node(claim, volume);
@@ -148,7 +148,7 @@ describe("a pod does not get", () => {
   test("a claim that is not there", async () => {
     const { uses } = await node();
     await expect(uses.begin(pod("one"), { name: "v", claimName: "x" })).rejects.toMatchObject(
-      reason("claim x is not there"),
+      reason("claim x does not exist"),
     );
   });
 

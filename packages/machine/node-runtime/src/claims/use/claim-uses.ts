@@ -80,7 +80,7 @@ class NodeClaims implements ClaimUses {
     const found = await this.#findVolume(claim, volume);
     const handle = found.spec.csi?.volumeHandle ?? "";
     if (found.spec.csi?.driver !== PROVISIONER || !isHandle(handle)) {
-      throw failed(volume.name, `volume ${found.metadata.name} is none of this machine's`);
+      throw failed(volume.name, `volume ${found.metadata.name} is not a volume of this machine`);
     }
     const isDevice = found.spec.volumeMode === "Block";
     checkMode(pod, volume, isDevice);
@@ -109,7 +109,7 @@ class NodeClaims implements ClaimUses {
     const { namespace = "" } = pod.metadata;
     const key = { namespace, name: claimName };
     const claim = await this.#deps.store.find(PERSISTENT_VOLUME_CLAIMS, key);
-    if (claim === undefined) throw failed(name, `claim ${claimName} is not there`);
+    if (claim === undefined) throw failed(name, `claim ${claimName} does not exist`);
     if (claim.status?.phase !== "Bound") throw failed(name, `claim ${claimName} is not bound`);
     return claim;
   }

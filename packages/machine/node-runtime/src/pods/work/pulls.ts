@@ -208,8 +208,8 @@ function absent(reference: string): ImageFacts {
 /** Source: KEP-2535: policy Never gives no pod what it has not shown to be its own. */
 function foreign(reference: string): ImageFacts {
   return refused(
-    `image ${reference} is there for others: they have fetched it by their pull secret; with imagePullPolicy ` +
-      "IfNotPresent the registry is asked by this pod's own",
+    `image ${reference} was pulled with the pull secret of other pods; with imagePullPolicy ` +
+      "IfNotPresent the registry is asked with this pod's own",
   );
 }
 

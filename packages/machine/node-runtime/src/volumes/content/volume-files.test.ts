@@ -169,7 +169,7 @@ const REFUSED: readonly { name: string; volume: Omit<PodVolume, "name">; want: s
   {
     name: "a token that is not there",
     volume: { projected: { sources: [{ serviceAccountToken: { path: "none" } }] } },
-    want: "its token has not been given out",
+    want: "its token has not been issued yet",
   },
   {
     name: "a field of the status",

@@ -79,7 +79,7 @@ class Collector {
   #addToken(source: TokenSource): void {
     const { volume, fsGroup, onlyUser } = this.#reader;
     const token = this.#shown.tokenOf(source);
-    if (token === undefined) throw volumeFailed(volume, "its token has not been given out");
+    if (token === undefined) throw volumeFailed(volume, "its token has not been issued yet");
     const isPrivate = fsGroup !== undefined || onlyUser !== undefined;
     const mode = isPrivate ? PRIVATE_MODE : this.#mode;
     // The group reads it by fsGroup; without one it must be the user's own.

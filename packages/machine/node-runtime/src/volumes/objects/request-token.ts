@@ -31,7 +31,7 @@ export function tokenRequester(client: Pick<KubeClient, "requestRaw">): RequestT
     // eslint-disable-next-line no-restricted-globals -- converts a given time, reads no clock
     const expiresMs = Date.parse(status?.expirationTimestamp ?? "");
     if (status?.token === undefined || Number.isNaN(expiresMs)) {
-      const reason = "it has no token or no time of its end";
+      const reason = "it has no token or no expiration time";
       throw new AppError("API_MALFORMED", { what: "the answer to a TokenRequest", reason });
     }
     return { text: status.token, expiresMs };

@@ -38,7 +38,7 @@ async function insistOnSpace({ files }: Deps, copy: DiskCopy, bytes: number): Pr
   const { freeBytes } = await files.space(copy.root);
   const needed = bytes * COPIES;
   if (needed <= freeBytes) return;
-  const reason = `it needs ${inMib(needed)} on the file system of ${copy.root}, where ${inMib(freeBytes)} are free`;
+  const reason = `it needs ${inMib(needed)} on the file system of ${copy.root}, which has ${inMib(freeBytes)} free`;
   throw new AppError("IMAGE_SOURCE_INVALID", { source: copy.source, reason });
 }
 

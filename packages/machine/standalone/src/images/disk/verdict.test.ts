@@ -37,9 +37,13 @@ test.each([
   {
     name: "that is called raw and is not",
     file: fileOf("a.raw", qcow2()),
-    want: "it is called raw and holds a disk of format qcow2",
+    want: "it is named raw and holds a disk of format qcow2",
   },
-  { name: "that is called qcow2 and is not", file: fileOf("a.qcow2", RAW), want: "fetched whole" },
+  {
+    name: "that is called qcow2 and is not",
+    file: fileOf("a.qcow2", RAW),
+    want: "the download is complete",
+  },
   {
     name: "with a backing file",
     file: fileOf("a.img", qcow2({ "backing-filename": "/etc/shadow" })),
@@ -53,7 +57,7 @@ test.each([
   {
     name: "with its data elsewhere",
     file: fileOf("a.img", qcow2({}, { "data-file": "/etc/shadow" })),
-    want: 'its data are in another file, "/etc/shadow"',
+    want: 'its data is in another file, "/etc/shadow"',
   },
   {
     name: "whose words a terminal would obey",
@@ -69,19 +73,23 @@ test.each([
   {
     name: "of a part of a sector",
     file: fileOf("a.img", RAW, 1001),
-    want: "no whole number of sectors",
+    want: "not a whole number of 512-byte sectors",
   },
   {
     name: "that is too large for any guest",
     file: fileOf("a.img", qcow2({ "virtual-size": 10 * 2 ** 60 })),
-    want: "more than 64 TiB",
+    want: "larger than 64 TiB",
   },
   {
     name: "that is empty",
     file: fileOf("a.img", { ...RAW, "virtual-size": 0 }, 0),
-    want: "nothing",
+    want: "it is empty",
   },
-  { name: "of which nothing is said", file: fileOf("a.img", "no json"), want: "says nothing" },
+  {
+    name: "of which nothing is said",
+    file: fileOf("a.img", "no json"),
+    want: "does not report its format",
+  },
 ])("a file $name is refused", ({ file, want }) => {
   expect(() => judgeDisk(file)).toThrow(want);
 });

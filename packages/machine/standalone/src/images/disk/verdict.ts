@@ -39,13 +39,13 @@ const RULES: readonly ((info: JsonObject, file: LookedAt) => string | undefined)
 ];
 
 function unreadable({ format }: JsonObject): string | undefined {
-  return typeof format === "string" ? undefined : "qemu-img says nothing of its format";
+  return typeof format === "string" ? undefined : "qemu-img does not report its format";
 }
 
 function otherFormat({ format }: JsonObject, { source }: LookedAt): string | undefined {
   if (format === "qcow2" || format === "raw") return undefined;
   const target = `${source.replace(/\.\w+$/, "")}.qcow2`;
-  return `it is ${String(format)}, and only raw and qcow2 are taken; convert it with: qemu-img convert -O qcow2 ${source} ${target}`;
+  return `its format is ${String(format)}, and only raw and qcow2 are supported; convert it with: qemu-img convert -O qcow2 ${source} ${target}`;
 }
 
 /** What a guest has written to a raw disk may look like a qcow2 file. */
@@ -54,8 +54,8 @@ function misnamed({ format }: JsonObject, { source }: LookedAt): string | undefi
   const wanted = named === "" || named.toLowerCase() === "qcow2" ? "qcow2" : "raw";
   if (named === "" || format === wanted) return undefined;
   return wanted === "raw"
-    ? `it is called ${named} and holds a disk of format ${String(format)}; if that is meant, rename it`
-    : "it is called qcow2 and is none: was it fetched whole?";
+    ? `it is named ${named} and holds a disk of format ${String(format)}; rename it if that is intended`
+    : "it is named qcow2 but is not a qcow2 disk; check that the download is complete";
 }
 
 function specificOf(info: JsonObject): JsonObject {
@@ -73,28 +73,28 @@ function namesAnotherFile(info: JsonObject): string | undefined {
   const backing = info["backing-filename"] ?? info["full-backing-filename"];
   const data = specificOf(info)["data-file"];
   if (backing !== undefined) {
-    return `it is an overlay of the file ${quote(backing)}, and holds only a part of the disk; make it whole with: qemu-img convert -O qcow2`;
+    return `it is an overlay of the file ${quote(backing)} and holds only a part of the disk; make a complete disk with: qemu-img convert -O qcow2`;
   }
-  return data === undefined ? undefined : `its data are in another file, ${quote(data)}`;
+  return data === undefined ? undefined : `its data is in another file, ${quote(data)}`;
 }
 
 function cannotBeRead(info: JsonObject): string | undefined {
-  if (info["encrypted"] === true) return "it is encrypted, and there is nobody to give the key";
+  if (info["encrypted"] === true) return "it is encrypted, and nothing here can supply the key";
   return specificOf(info)["corrupt"] === true
-    ? "it says of itself that it is corrupt; mend it with: qemu-img check -r all"
+    ? "it is marked as corrupt; repair it with: qemu-img check -r all"
     : undefined;
 }
 
 function noWholeSectors({ format }: JsonObject, { bytes }: LookedAt): string | undefined {
   return format === "qcow2" || bytes % SECTOR === 0
     ? undefined
-    : `its ${String(bytes)} bytes are no whole number of sectors of ${String(SECTOR)}: it is no disk, or was not fetched whole`;
+    : `its ${String(bytes)} bytes are not a whole number of ${String(SECTOR)}-byte sectors: it is not a disk, or the download is incomplete`;
 }
 
 function wrongSize(info: JsonObject): string | undefined {
   const size = info["virtual-size"];
-  if (typeof size !== "number" || size <= 0) return "it holds nothing";
-  return size <= VIRTUAL_MAX ? undefined : "a guest would see a disk of more than 64 TiB";
+  if (typeof size !== "number" || size <= 0) return "it is empty";
+  return size <= VIRTUAL_MAX ? undefined : "its disk would be larger than 64 TiB";
 }
 
 /**

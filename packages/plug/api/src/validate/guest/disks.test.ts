@@ -259,7 +259,7 @@ const SHARING_ROWS: readonly GuestRow[] = [
     { emptyDisk: { capacity: "1Gi" } },
   ].flatMap((volume) => {
     const [kind = ""] = Object.keys(volume);
-    const message = `${SHARED} is not possible: what is written to a volume of kind ${kind} is in a qcow2 file of this VM alone; use a persistentVolumeClaim, a dataVolume or a hostDisk`;
+    const message = `${SHARED} is not possible: data written to a volume of kind ${kind} goes to a qcow2 file of this VM alone; use a persistentVolumeClaim, a dataVolume or a hostDisk`;
     const want = [invalid(SHARED, message)];
     return [
       ...[{}, { disk: { bus: "scsi" } }, { cdrom: { readonly: false } }].map((target) => ({

@@ -86,7 +86,7 @@ const AMOUNT_ROWS: readonly GuestRow[] = [
       [`${RESOURCES}.limits.example.com/device`, "one"],
       ["spec.volumes[0].emptyDisk.capacity", "much"],
     ].map(([field = "", text = ""]) =>
-      invalid(field, `${text} is no quantity, write for example 128Mi`),
+      invalid(field, `${text} is not a quantity; write, for example, 128Mi`),
     ),
   },
 ];

@@ -42,7 +42,7 @@ export function vmNameCauses(name: string): readonly Cause[] {
   return causeIf(name.length > VM_NAME_MAX, {
     reason: "FieldValueInvalid",
     field: "metadata.name",
-    message: `metadata.name must be no more than ${String(VM_NAME_MAX)} bytes: directories of its pod are named after it`,
+    message: `metadata.name must be no more than ${String(VM_NAME_MAX)} bytes: directories of its pod get its name`,
   });
 }
 

@@ -23,7 +23,7 @@ function twoUses(
 
 function usedTwice(field: string, what: string): GuestRow["want"] {
   const path = `${SECOND}.${field}`;
-  const message = `${path} names ${what}, which ${FIRST} has already: a disk that is written to has it alone; take one of the two out, or make both read-only or both shareable`;
+  const message = `${path} names ${what}, which ${FIRST} already uses; a writable disk needs it for itself: remove one of the two, or make both read-only or both shareable`;
   return [["FieldValueDuplicate", path, message]];
 }
 

@@ -27,7 +27,7 @@ const fileCanBeShared = forEachDisk((disk, path, { volumes }) => {
   return causeIf(isShared && kind !== undefined, {
     reason: "FieldValueInvalid",
     field: `${path}.shareable`,
-    message: `${path}.shareable is not possible: what is written to a volume of kind ${kind ?? ""} is in a qcow2 file of this VM alone; use a persistentVolumeClaim, a dataVolume or a hostDisk`,
+    message: `${path}.shareable is not possible: data written to a volume of kind ${kind ?? ""} goes to a qcow2 file of this VM alone; use a persistentVolumeClaim, a dataVolume or a hostDisk`,
   });
 });
 
@@ -87,7 +87,7 @@ const isUsedOnce: Rule = ({ volumes, disks, base }) => {
       .findIndex((other) => other !== undefined && excludes(other, use));
     if (first < 0) return [];
     const field = `${volumePath(base, index)}.${use.field}`;
-    const message = `${field} names ${use.what}, which ${volumePath(base, first)} has already: a disk that is written to has it alone; take one of the two out, or make both read-only or both shareable`;
+    const message = `${field} names ${use.what}, which ${volumePath(base, first)} already uses; a writable disk needs it for itself: remove one of the two, or make both read-only or both shareable`;
     return [{ reason: "FieldValueDuplicate", field, message }];
   });
 };

@@ -29,8 +29,8 @@ test.each<{ name: string; action: NodeAction; links?: Partial<typeof LINKS>; say
     links: { tap: false, bridge: false },
     says: "its tap and its bridge were gone",
   },
-  { name: "something else", action: WIRE, says: "not as they were made" },
-  { name: "the tap of its device", action: DETACH, says: "not the one that its device has open" },
+  { name: "something else", action: WIRE, says: "were changed by something else" },
+  { name: "the tap of its device", action: DETACH, says: "not the one that its device uses" },
   { name: "the device", action: ATTACH, says: "its device was gone" },
 ])("of a NIC that was ready and lost $name it is told", ({ action, links = {}, says }) => {
   const facts = { ...READY, links: { ...LINKS, ...links } };

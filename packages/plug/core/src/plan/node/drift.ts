@@ -13,17 +13,17 @@ export interface Drift {
 }
 
 function sayLinks({ links: { tap, bridge } }: IfaceFacts): string {
-  if (!tap && !bridge) return "its tap and its bridge were gone and are made again";
-  if (!tap) return "its tap was gone and is made again";
-  if (!bridge) return "its bridge was gone and is made again";
-  return "its links in the pod were not as they were made, and are mended";
+  if (!tap && !bridge) return "its tap and its bridge were gone and are created again";
+  if (!tap) return "its tap was gone and is created again";
+  if (!bridge) return "its bridge was gone and is created again";
+  return "its links in the pod were changed by something else and are repaired";
 }
 
 /** By the steps that mend. */
 const WRONGS: Partial<Record<NodeAction["kind"], (facts: IfaceFacts) => string>> = {
   attachDevice: () => "its device was gone from the VM and is plugged again",
   detachDevice: () =>
-    "its tap is not the one that its device has open; the device is taken out and plugged again",
+    "its tap is not the one that its device uses; the device is unplugged and plugged again",
   wireTap: sayLinks,
 };
 

@@ -280,13 +280,13 @@ describe("adding", () => {
       name: "fields are different",
       target: { kind: "vm", vm: aVm(WITH_BLUE) },
       request: { fields: { macAddress: "02:00:00:00:00:09", model: "e1000", state: "down" } },
-      says: "interface 'blue' is there with another macAddress, model, state",
+      says: "interface 'blue' already exists with another macAddress, model, state",
     },
     {
       name: "fields of one that leaves are different, its state apart",
       target: { kind: "vm", vm: aVm(WITH_ABSENT), vmi: aVmi() },
       request: { fields: { model: "e1000", state: "down" } },
-      says: "interface 'blue' is there with another model",
+      says: "interface 'blue' already exists with another model",
     },
   ])("says why it is a conflict: $name", ({ target, request, says }) => {
     expect(add(target, request)).toMatchObject({ refusal: { code: 409, message: says } });
@@ -315,7 +315,7 @@ describe("adding", () => {
     expect(add({ kind: "vm", vm: aVm(), vmi })).toEqual({
       kind: "patch",
       effect: "start",
-      message: "interface 'blue' will be there when the VM is started",
+      message: "interface 'blue' will be plugged when the VM starts",
       operations: expect.anything() as unknown,
     });
   });

@@ -113,10 +113,10 @@ function planKnown(facts: AddIfaceFacts, iface: Iface): NicPlan {
   const differing = differingFields(iface, facts);
   if (differing.length > 0) {
     const fields = differing.join(", ");
-    return nameTaken(facts, `interface '${iface.name}' is there with another ${fields}`);
+    return nameTaken(facts, `interface '${iface.name}' already exists with another ${fields}`);
   }
   if (!isAbsent(iface)) {
-    return { kind: "unchanged", message: `interface '${iface.name}' is there already` };
+    return { kind: "unchanged", message: `interface '${iface.name}' already exists` };
   }
   const ifaces = ifacesOf(spec).map((each) =>
     each === iface ? takenBack(iface, request.fields.state) : each,
@@ -136,7 +136,7 @@ function toPlan(
     effect: live ? "live" : "start",
     message: live
       ? `interface '${request.name}' will be plugged into the running guest`
-      : `interface '${request.name}' will be there when the VM is started`,
+      : `interface '${request.name}' will be plugged when the VM starts`,
   };
 }
 

@@ -24,7 +24,7 @@ export function fixedNetworkCauses(
     if (old === undefined || isDefaultNetwork(old) || !stays([actual, desired], name)) return [];
     const isSame = multus?.networkName === old.multus?.networkName && !isDefaultNetwork(network);
     if (isSame || networkSwapOf({ desired, actual, bindings }, name) !== undefined) return [];
-    const message = `network '${name}' cannot be another while the VMI runs: its interface can move to other secondary networks by binding bridge only; remove it and add it again`;
+    const message = `network '${name}' cannot be changed while the VMI runs: only an interface with binding bridge can move to another secondary network; remove the interface and add it again`;
     return [
       { reason: "FieldValueForbidden", field: `${base}.networks[${String(index)}]`, message },
     ];

@@ -13,9 +13,9 @@ test.each<{ name: string; body: unknown; message: string; fields: readonly strin
     fields: [],
   },
   {
-    name: "a body that is no object",
+    name: "a body that is not an object",
     body: [],
-    message: "cannot unmarshal Request body to struct, error: the body is no JSON object",
+    message: "cannot unmarshal Request body to struct, error: the body is not a JSON object",
     fields: [],
   },
   {

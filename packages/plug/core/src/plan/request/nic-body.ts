@@ -99,7 +99,7 @@ function checkBody(
 ): Parsed<JsonObject> {
   if (body === undefined) return refused([], "no request body, unable to decode options");
   if (!isJsonObject(body)) {
-    const message = "cannot unmarshal Request body to struct, error: the body is no JSON object";
+    const message = "cannot unmarshal Request body to struct, error: the body is not a JSON object";
     return refused([], message);
   }
   const required = requiredCauses(options, body, fields.required);

@@ -45,7 +45,7 @@ describe("removing", () => {
   ])("of $name changes nothing", ({ target }) => {
     expect(remove(target)).toEqual({
       kind: "unchanged",
-      message: "interface 'blue' is being unplugged already",
+      message: "interface 'blue' is already being unplugged",
     });
   });
 

@@ -20,7 +20,7 @@ function isLeaving({ target, request }: RemoveIfaceFacts): boolean {
 function planUnknown(facts: RemoveIfaceFacts): NicPlan {
   const { name } = facts.request;
   if (isLeaving(facts)) {
-    return { kind: "unchanged", message: `interface '${name}' is being unplugged already` };
+    return { kind: "unchanged", message: `interface '${name}' is already being unplugged` };
   }
   const message = `interface '${name}' not found`;
   return refuse(422, [{ reason: "FieldValueNotFound", field: "name", message }]);
@@ -53,7 +53,7 @@ function planDrop({ target, request }: RemoveIfaceFacts): NicPlan {
     kind: "patch",
     operations: patchTarget(target, { networks, ifaces }),
     effect: "start",
-    message: `interface '${request.name}' will not be there when the VM is started`,
+    message: `interface '${request.name}' will be gone when the VM starts`,
   };
 }
 
@@ -72,6 +72,6 @@ export function planRemoveIface(facts: RemoveIfaceFacts): NicPlan {
   }
   if (findLiveVmi(target) === undefined) return planDrop(facts);
   return isAbsent(iface)
-    ? { kind: "unchanged", message: `interface '${request.name}' is being unplugged already` }
+    ? { kind: "unchanged", message: `interface '${request.name}' is already being unplugged` }
     : planUnplug(facts, iface);
 }

@@ -62,7 +62,7 @@ test("who may not change NICs is told the command that changes those of the VM",
   const quoted = JSON.stringify(patch).replaceAll("'", `'\\''`);
   expect(refuseVmiChange(change)).toEqual({
     code: 403,
-    message: `networks and interfaces of this VMI are those of its VM vm1; change the VM instead: kubectl patch vm vm1 -n default --type merge -p '${quoted}'`,
+    message: `the VM vm1 decides the networks and interfaces of this VMI; change the VM instead: kubectl patch vm vm1 -n default --type merge -p '${quoted}'`,
     causes: [],
   });
 });

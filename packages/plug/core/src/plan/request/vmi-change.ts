@@ -37,7 +37,7 @@ function equivalentCommand(vmName: string, { metadata, spec }: VirtualMachineIns
 
 function refuseOwned(vmName: string, vmi: VirtualMachineInstance): VmiChangeRefusal {
   const command = equivalentCommand(vmName, vmi);
-  const message = `networks and interfaces of this VMI are those of its VM ${vmName}; change the VM instead: ${command}`;
+  const message = `the VM ${vmName} decides the networks and interfaces of this VMI; change the VM instead: ${command}`;
   return { code: 403, message, causes: [] };
 }
 

@@ -30,14 +30,14 @@ describe("a VMI", () => {
       name: "without a kernel",
       domain: { memory: { guest: "128Mi" } },
       want: [
-        "spec.domain.devices.disks: is empty, and there is neither firmware.kernelBoot.container nor an interface with a bootOrder: the guest would find nothing to boot",
+        "spec.domain.devices.disks: is empty, and neither firmware.kernelBoot.container nor an interface with a bootOrder is set: the guest would find nothing to boot",
       ],
     },
     {
       name: "with a kernel of nowhere",
       domain: { ...FINE, firmware: { kernelBoot: {} } },
       want: [
-        "spec.domain.devices.disks: is empty, and there is neither firmware.kernelBoot.container nor an interface with a bootOrder: the guest would find nothing to boot",
+        "spec.domain.devices.disks: is empty, and neither firmware.kernelBoot.container nor an interface with a bootOrder is set: the guest would find nothing to boot",
       ],
     },
     {
@@ -53,7 +53,7 @@ describe("a VMI", () => {
     {
       name: "with a watchdog of no model",
       domain: { ...FINE, devices: { watchdog: { name: "w" } } },
-      want: ["spec.domain.devices.watchdog.i6300esb: is required: no other model is there"],
+      want: ["spec.domain.devices.watchdog.i6300esb: is required: there is no other model"],
     },
     {
       name: "with less than the least memory",
@@ -103,7 +103,7 @@ test("sidecars that would change the domain are refused, on a VM's template and 
   const template = { ...vm.spec.template, metadata: { annotations } };
   const name = "annotations[hooks.kubevirt.io/hookSidecars]";
   const ofVm = vmStartProblems({ ...vm, spec: { ...vm.spec, template } }, vmi, NETWORK);
-  expect(sayProblems(ofVm)).toMatch(/^spec\.template\.metadata\.annotations\[hooks.*take it out/);
+  expect(sayProblems(ofVm)).toMatch(/^spec\.template\.metadata\.annotations\[hooks.*remove it/);
   const hooked = { ...vmi, metadata: { ...vmi.metadata, annotations } };
   const ofVmi = vmiStartProblems(hooked, NETWORK);
   expect(ofVmi.map(({ field }) => field)).toEqual([`metadata.${name}`]);

@@ -33,7 +33,7 @@ function bootProblems(spec: VmiSpec, base: string): readonly FieldProblem[] {
   const bootsByNetwork = ifacesOf(spec).some(({ bootOrder }) => bootOrder !== undefined);
   if (hasKernel || bootsByNetwork || disksOf(spec).length > 0) return [];
   const message =
-    "is empty, and there is neither firmware.kernelBoot.container nor an interface with a bootOrder: the guest would find nothing to boot";
+    "is empty, and neither firmware.kernelBoot.container nor an interface with a bootOrder is set: the guest would find nothing to boot";
   return [{ field: `${base}.domain.devices.disks`, message }];
 }
 
@@ -41,7 +41,7 @@ function bootProblems(spec: VmiSpec, base: string): readonly FieldProblem[] {
 function watchdogProblems({ domain }: VmiSpec, base: string): readonly FieldProblem[] {
   const { watchdog } = domain.devices ?? {};
   if (watchdog === undefined || watchdog.i6300esb !== undefined) return [];
-  const message = "is required: no other model is there";
+  const message = "is required: there is no other model";
   return [{ field: `${base}.domain.devices.watchdog.i6300esb`, message }];
 }
 

@@ -106,7 +106,7 @@ test.each([
   {
     configuration: { ...GATE, hostDiskDirectories: ["/data"] },
     path: "/data/../a.img",
-    says: /is in none/,
+    says: /is not directly below one of/,
   },
   {
     configuration: { ...GATE, hostDiskDirectories: ["/data"] },

@@ -34,7 +34,7 @@ function missing(disk: GuestDisk, name: string): StorageHindrance {
     disk.source.kind === "dataVolume"
       ? ["the claim of the DataVolume", "FailedDataVolumeNotFound"]
       : ["the PersistentVolumeClaim", "FailedPvcNotFound"];
-  const message = `${fieldOf(disk)}: ${what} ${name} does not exist in the VM's namespace; the VM starts when it is there`;
+  const message = `${fieldOf(disk)}: ${what} ${name} does not exist in the VM's namespace; the VM starts when it is created`;
   return { reason, message };
 }
 
@@ -48,7 +48,7 @@ function claimHindrance(
     return { reason: "ClaimTerminating", message: `${where} is being deleted` };
   }
   if (status?.phase === "Lost") {
-    const message = `${where} has lost its volume ${spec.volumeName ?? ""}; restore the volume, or delete the claim and make it anew`;
+    const message = `${where} has lost its volume ${spec.volumeName ?? ""}; restore the volume, or delete the claim and create it again`;
     return { reason: "ClaimLost", message };
   }
   const phase = metadata.annotations?.[CDI_PHASE];
@@ -76,7 +76,7 @@ function hostDiskHindrance(disk: GuestDisk, { hostDisks }: StorageConfig) {
   const directory = findHostPath(disk.source.path)?.directory;
   if (directory !== undefined && hostDisks.includes(directory)) return undefined;
   const allowed = hostDisks.length === 0 ? "none" : hostDisks.join(", ");
-  const message = `${fieldOf(disk)}.path: ${disk.source.path} is in none of configuration.hostDiskDirectories of the KubeVirt object (${allowed}), right below which such a file has to be`;
+  const message = `${fieldOf(disk)}.path: ${disk.source.path} is not directly below one of configuration.hostDiskDirectories of the KubeVirt object (${allowed})`;
   return { reason, message };
 }
 

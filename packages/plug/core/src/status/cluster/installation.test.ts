@@ -50,7 +50,7 @@ describe("the installation", () => {
       kubevirt: kubevirt(),
       apiService: undefined,
       want: ["Deploying", "Available False", "Progressing True", "Degraded False"],
-      says: "there is no APIService",
+      says: "virt-api has no APIService",
     },
   ])("$name", ({ want, says, ...known }) => {
     const { phase, conditions = [] } = installationStatus({ ...known, version: "0.1.0" }, NOW);

@@ -16,14 +16,14 @@ export interface InstallationFacts {
 const DEPLOYED = "Deployed";
 const ALL_READY = {
   reason: "AllComponentsReady",
-  message: "virt-api answers and virt-controller runs; the agents of nodes are not counted",
+  message: "virt-api answers and virt-controller runs; the agents of the nodes are not checked",
 };
 
 /** Why virt-api does not answer, in the API server's words; undefined: it does. */
 function troubleOf(apiService: ApiService | undefined): string | undefined {
-  if (apiService === undefined) return "there is no APIService of virt-api";
+  if (apiService === undefined) return "virt-api has no APIService";
   const told = apiService.status?.conditions?.find(({ type }) => type === "Available");
-  return told?.status === "True" ? undefined : (told?.message ?? "it was not asked yet");
+  return told?.status === "True" ? undefined : (told?.message ?? "it has not been asked yet");
 }
 
 function conditionsOf(trouble: string | undefined, wasDeployed: boolean): readonly NewCondition[] {

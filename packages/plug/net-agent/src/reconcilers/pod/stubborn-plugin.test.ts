@@ -42,7 +42,7 @@ describe("a plugin that fails at every DEL", () => {
     expect(await world.journal.listPods()).toEqual([]);
     expect(world.notes.at(-2)).toMatchObject({
       reason: "RemovedInterfaceByForce",
-      message: expect.stringContaining("its addresses were given back") as string,
+      message: expect.stringContaining("its addresses were released") as string,
     });
   });
 

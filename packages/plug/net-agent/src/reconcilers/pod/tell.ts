@@ -32,8 +32,8 @@ function sayWhy({
   preferred: PreferredAddresses;
   refusal: string | undefined;
 }): string {
-  if (preferred.request === undefined) return "this network cannot be asked for addresses";
-  return refusal ?? "the network gave others without a word";
+  if (preferred.request === undefined) return "this network does not take requests for addresses";
+  return refusal ?? "the network gave other addresses and reported no error";
 }
 
 /** Tells where an attachment has not all addresses that it had before; it works nevertheless. */
@@ -76,7 +76,7 @@ export function tellTakenApart(
 ): void {
   const { network, request } = row;
   const link = request.interfaceName;
-  const message = `${link} of ${network} was removed without its plugin: ${why}; ${released}; rules and links that the plugin made on the node may be left`;
+  const message = `${link} of ${network} was removed without its plugin: ${why}; ${released}; rules and links that the plugin created on the node may remain`;
   deps.log.warn("network detached without its plugin", {
     pod: facts.key,
     network,

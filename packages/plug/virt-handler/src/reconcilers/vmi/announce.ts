@@ -67,7 +67,7 @@ const PHASE_NOTES: Partial<Record<VmiPhase, Note>> = {
     type: "Warning",
     reason: "Stopped",
     message:
-      "the guest has crashed: its QEMU failed or was killed, for memory perhaps; see the log of the launcher pod and of the node's kernel",
+      "the guest has crashed: its QEMU failed or was killed, perhaps for lack of memory; see the logs of the launcher pod and of the node's kernel",
   },
 };
 

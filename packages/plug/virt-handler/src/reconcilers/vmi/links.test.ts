@@ -146,7 +146,7 @@ describe("a tap that is deleted under QEMU", () => {
     await bench.goOn();
     const drifts = (): readonly string[] =>
       bench.events.filter((event) => event.startsWith("InterfaceDrifted"));
-    expect(drifts()[0]).toContain("interface one: its tap was gone and is made again");
+    expect(drifts()[0]).toContain("interface one: its tap was gone and is created again");
     const { length } = drifts();
     await bench.goOn();
     expect(drifts()).toHaveLength(length);

@@ -29,7 +29,7 @@ export const OS_ERRORS = {
   },
   OS_MESSAGE_TOO_LONG: {
     summary: "a message of {bytes} bytes cannot be sent; the limit is {bytesMax} bytes",
-    who: "environment",
+    who: "bug",
     retry: "backoff",
     http: 500,
   },

@@ -15,6 +15,12 @@ export const PODNET_ERRORS = {
     retry: "backoff",
     http: 500,
   },
+  PODNET_ARGUMENT_INVALID: {
+    summary: "the links of the pod were asked for something impossible: {reason}",
+    who: "bug",
+    retry: "on-change",
+    http: 500,
+  },
   PODNET_ADDRESSES_UNREADABLE: {
     summary:
       "{path} cannot be read; it holds the addresses taken from a NIC of the pod, and without them the VM gets no address until its pod is replaced",

@@ -214,7 +214,7 @@ describe("what was asked for", () => {
     world.cni.ignoreMacs();
     await world.putPod({ networks: `[{"name":"a","mac":"${MAC}"},{"name":"b","mac":"${MAC}"}]` });
     expect(await world.pass()).toMatchObject({ code: "CNI_REQUEST_NOT_MET" });
-    expect(world.notes.at(-1)?.message).toContain(`MAC ${MAC}, the interface has 02:fa:ce:`);
+    expect(world.notes.at(-1)?.message).toContain(`MAC ${MAC}; the interface has 02:fa:ce:`);
   });
 
   test("cannot be found where neither result nor pod has a NIC of that name", async () => {
@@ -224,14 +224,14 @@ describe("what was asked for", () => {
     };
     await world.putPod({ networks: `[{"name":"a","mac":"${MAC}"}]` });
     expect(await world.pass()).toMatchObject({ code: "CNI_REQUEST_NOT_MET" });
-    expect(world.notes[0]?.message).toContain(`MAC ${MAC}, the interface has none`);
+    expect(world.notes[0]?.message).toContain(`MAC ${MAC}; the interface has none`);
   });
 
   test.each([
     {
       name: "by its address",
       element: { ips: ["foo"] },
-      want: ['"foo" is no IP address', "ns1/a"],
+      want: ['"foo" is not an IP address', "ns1/a"],
     },
     {
       name: "by what nobody gives",
@@ -241,7 +241,7 @@ describe("what was asked for", () => {
     {
       name: "by what no plugin takes",
       element: { bandwidth: { ingressRate: 1 } },
-      want: ["bandwidth, which no plugin of the network takes"],
+      want: ["bandwidth, which no plugin of the network supports"],
     },
   ])("is refused in words that say what is wrong: $name", async ({ element, want }) => {
     await world.putPod({ networks: JSON.stringify([{ name: "a", ...element }]) });

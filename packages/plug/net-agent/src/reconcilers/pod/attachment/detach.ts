@@ -37,7 +37,7 @@ async function removeNic(row: JournalRow, deps: Deps): Promise<void> {
 async function releaseAddresses(row: JournalRow, deps: Deps): Promise<string> {
   try {
     await deps.cni.releaseAddresses(row.request);
-    return "its addresses were given back";
+    return "its addresses were released";
   } catch (error) {
     const addresses = row.result?.ips?.map(({ address }) => address).join(", ") ?? "";
     const what = addresses === "" ? "its addresses" : addresses;
@@ -58,7 +58,7 @@ async function takeApart(
 
 /** Why the plugin is not asked again; undefined: it has done its work. */
 async function del(row: JournalRow, facts: PodFacts, deps: Deps): Promise<string | undefined> {
-  if (row.request.config.plugins.length === 0) return "nobody knows which one it is";
+  if (row.request.config.plugins.length === 0) return "its container ID is unknown";
   try {
     await deps.cni.del(removalOf(row, deps), row.result);
     return undefined;

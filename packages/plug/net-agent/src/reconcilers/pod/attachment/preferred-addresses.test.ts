@@ -79,7 +79,7 @@ describe("a network is asked", () => {
     expect(await attach({ type: "bridge", ...plugin })).toBeUndefined();
     expect(asked()).toEqual([undefined]);
     expect(notKept()).toEqual([
-      "net1 of ns1/a did not get 10.0.0.5, fd00::5 again: this network cannot be asked for addresses",
+      "net1 of ns1/a did not get 10.0.0.5, fd00::5 again: this network does not take requests for addresses",
     ]);
   });
 
@@ -119,7 +119,7 @@ describe("what a network does not give again", () => {
     give("10.0.0.5", "fd00::6");
     expect(await attach(HOST_LOCAL)).toBeUndefined();
     expect(notKept()).toEqual([
-      "net1 of ns1/a did not get fd00::5 again: the network gave others without a word",
+      "net1 of ns1/a did not get fd00::5 again: the network gave other addresses and reported no error",
     ]);
   });
 

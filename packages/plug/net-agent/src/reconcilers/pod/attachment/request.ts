@@ -39,10 +39,10 @@ function requestProblem(selection: NetworkSelection): string | undefined {
   const unbuilt = NOT_BUILT.find((key) => valuesOf(selection).get(key) !== undefined);
   if (unbuilt !== undefined) return `${unbuilt} is not supported`;
   if (mac !== undefined && parseMac(mac)?.length !== MAC_BYTES) {
-    return `mac "${mac}" is no address of six bytes`;
+    return `mac "${mac}" is not a MAC address of six bytes`;
   }
   const bad = ips.find((ip) => parseIp(ip) === undefined);
-  return bad === undefined ? undefined : `"${bad}" is no IP address`;
+  return bad === undefined ? undefined : `"${bad}" is not an IP address`;
 }
 
 function configOf(wanted: WantedAttachment, deps: Deps): NetworkConfigList {
@@ -94,7 +94,7 @@ function declaredArgsOf(
   const asked = CAPABILITIES.filter(([key]) => values.get(key) !== undefined);
   const unmet = asked.find(([, capability]) => !hasCapability(config, capability));
   if (unmet !== undefined) {
-    const what = `${unmet[0]}, which no plugin of the network takes`;
+    const what = `${unmet[0]}, which no plugin of the network supports`;
     throw new AppError("CNI_REQUEST_NOT_MET", { what });
   }
   return Object.fromEntries(asked.map(([key, capability]) => [capability, values.get(key)]));
@@ -157,7 +157,7 @@ export function missingOf(
   return {
     ...(mac === undefined || normalizeMac(mac) === normalizeMac(givenMac ?? "")
       ? {}
-      : { mac: `MAC ${mac}, the interface has ${givenMac ?? "none"}` }),
+      : { mac: `MAC ${mac}; the interface has ${givenMac ?? "none"}` }),
     ...(missing.length === 0 ? {} : { ips: `addresses ${missing.join(", ")}` }),
   };
 }

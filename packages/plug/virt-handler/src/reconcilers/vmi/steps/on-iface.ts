@@ -93,7 +93,7 @@ async function remember(
 ): Promise<void> {
   const row = await deps.podNetwork.readAddresses(session.launcher.netns, podInterfaceName);
   if (ipv6GatewayOf(row) !== undefined && row.gatewayMac === undefined) {
-    deps.log.warn("nobody answers for the gateway of IPv6", { link: podInterfaceName });
+    deps.log.warn("the IPv6 gateway cannot be answered for", { link: podInterfaceName });
   }
   await deps.addressStore.write(pod.uid, row);
 }
