@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Is there anything in the repository that belongs to one machine or one registry only?
+// Is there anything in the repository that belongs to one machine or one registry only, or that nobody put there on purpose?
 import { existsSync, statSync } from "node:fs";
 import { join } from "node:path";
 import { expect, test } from "vitest";
@@ -35,4 +35,52 @@ test("the lock file holds no download address", () => {
   const lock = files.filter(({ path }) => path === "package-lock.json");
   expect(lock).toHaveLength(1);
   expect(findMentions(lock, /"resolved": "([a-z+]+:.*)"/g).map(printMention)).toEqual([]);
+});
+
+/** Where which kinds of files belong; a new kind is a new line here. Folders and names of files do not begin with a dash. */
+const NAME = String.raw`[\w.@][\w.@-]*`;
+const FOLDERS = `(${NAME}/)*`;
+const KINDS: readonly RegExp[] = [
+  // At the root, by name: what tools and people look for there.
+  /^(README|ARCHITECTURE|CONTRIBUTING)\.md$|^LICENSE$/,
+  /^\.(dependency-cruiser\.cjs|gitignore|jscpd\.json|npmrc|prettierignore|prettierrc\.json)$/,
+  /^(eslint\.config\.js|vitest\.config\.ts|package(-lock)?\.json|knip(\.production)?\.json)$/,
+  /^tsconfig(\.(base|pure|tests))?\.json$/,
+  /^\.ci\/run$/,
+  new RegExp(`^(crds|packages/kit/manifests)/${FOLDERS}${NAME}\\.yaml$`),
+  new RegExp(`^docs/${FOLDERS}${NAME}\\.md$`),
+  // In a package; what is generated or measured stands beside what reads it.
+  /^packages\/([\w-]+\/)?[\w-]+\/(package|tsconfig)\.json$|^packages\/([\w-]+\/){1,2}README\.md$/,
+  new RegExp(`^packages/${FOLDERS}(src/${FOLDERS}${NAME}\\.(ts|json|tsv|proto)|bin/[\\w-]+)$`),
+  new RegExp(
+    `^packages/adapters/${FOLDERS}(native/${FOLDERS}${NAME}\\.(cc|h)|proto/${NAME}\\.proto)$`,
+  ),
+  new RegExp(`^packages/${FOLDERS}__golden__/${NAME}\\.xml$`),
+  new RegExp(
+    `^tests/${FOLDERS}${NAME}\\.(ts|md|yaml|c|sh)$|^tests/${FOLDERS}__golden__/${NAME}\\.json$`,
+  ),
+  /^tests\/support\/(package|tsconfig)\.json$/,
+  // Programs without an ending, their C sources, and what goes into images.
+  new RegExp(`^hack/${FOLDERS}([\\w-]+|${NAME}\\.(ts|c))$`),
+  new RegExp(`^hack/guest/debian/(dpkg\\.cfg|files/${FOLDERS}${NAME})$`),
+];
+
+test("each file is of a kind that belongs where it is", () => {
+  const isKnown = (path: string): boolean => KINDS.some((kind) => kind.test(path));
+  expect(listFiles().filter((path) => !isKnown(path))).toEqual([]);
+});
+
+test.each([
+  "--cache-location/_logs/2026-01-01T00_00_00_000Z-debug-0.log",
+  "--cache-location/main.ts",
+  "packages/plug/core/--cache/index.ts",
+  "hack/-v/index.ts",
+  "hack/notes.log",
+  "npm-debug.log",
+  "packages/plug/core/src/names.ts.orig",
+  "packages/plug/core/dist/index.js",
+  "tests/e2e/core",
+  "docs/picture.png",
+])("%s would be noticed", (path) => {
+  expect(KINDS.some((kind) => kind.test(path))).toBe(false);
 });
