@@ -2,14 +2,14 @@
 // The system calls that Node.js lacks. No policy here: TypeScript decides, this only calls.
 #include <napi.h>
 
-#include "counters.h"
-#include "files.h"
-#include "links.h"
-#include "netlink.h"
-#include "privileges.h"
-#include "processes.h"
+#include "files/files.h"
+#include "files/trees.h"
+#include "links/counters.h"
+#include "links/links.h"
+#include "links/netlink.h"
+#include "processes/privileges.h"
+#include "processes/processes.h"
 #include "sockets.h"
-#include "trees.h"
 
 namespace {
 

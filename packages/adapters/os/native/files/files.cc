@@ -13,7 +13,7 @@
 #include <cstdlib>
 #include <string>
 
-#include "error.h"
+#include "../error.h"
 
 namespace {
 

@@ -17,7 +17,7 @@
 #include <cstdio>
 #include <string>
 
-#include "error.h"
+#include "../error.h"
 
 namespace {
 

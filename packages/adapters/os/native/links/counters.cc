@@ -11,7 +11,7 @@
 #include <string>
 #include <thread>
 
-#include "error.h"
+#include "../error.h"
 
 namespace {
 

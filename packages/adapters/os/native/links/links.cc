@@ -18,8 +18,8 @@
 #include <string>
 #include <thread>
 
-#include "error.h"
-#include "readiness.h"
+#include "../error.h"
+#include "../readiness.h"
 
 namespace {
 

@@ -21,7 +21,7 @@
 #include <thread>
 #include <vector>
 
-#include "error.h"
+#include "../error.h"
 
 namespace {
 

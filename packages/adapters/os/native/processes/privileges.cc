@@ -23,7 +23,7 @@
 #include <string>
 #include <vector>
 
-#include "error.h"
+#include "../error.h"
 
 namespace {
 

@@ -9,8 +9,8 @@
 
 #include <cerrno>
 
-#include "error.h"
-#include "readiness.h"
+#include "../error.h"
+#include "../readiness.h"
 
 namespace {
 
