@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// One flat configuration; the size rules hold for the whole tree (docs/adr/0001).
+// One flat configuration; the size rules hold for the whole tree (ADR 0001).
 import comments from "@eslint-community/eslint-plugin-eslint-comments/configs";
 import vitest from "@vitest/eslint-plugin";
 import regexp from "eslint-plugin-regexp";

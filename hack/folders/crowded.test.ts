@@ -31,7 +31,19 @@ const ROWS = [
     given: [...filesIn("hack/a", full), ...filesIn("hack/a/b", full), ...filesIn("hack", full)],
     want: [],
   },
-  { name: "what nobody browses", given: filesIn("docs/adr", 40), want: [] },
+  {
+    name: "pages, and sources of an addon",
+    given: [...filesIn("docs/adr", over, ".md"), ...filesIn("packages/a/b/native", over, ".cc")],
+    want: [
+      { folder: "docs/adr", files: over },
+      { folder: "packages/a/b/native", files: over },
+    ],
+  },
+  {
+    name: "settings at the root",
+    given: Array.from({ length: over }, (_, index) => `file-${String(index)}.json`),
+    want: [],
+  },
   {
     name: "several, the fullest first",
     given: [...filesIn("tests/a", over), ...filesIn("hack", over + 1)],

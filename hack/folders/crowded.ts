@@ -10,10 +10,10 @@ export interface CrowdedFolder {
   readonly files: number;
 }
 
-/** In a package a test stands beside its code and does not count; in tests/ and hack/ every file does. */
+/** Everywhere, but for two: in a package a test stands beside its code, and tools look for their settings at the root. */
 function isCounted(path: string): boolean {
-  const isSource = /^packages\/([^/]+\/)?[^/]+\/src\//.test(path);
-  return isSource ? !path.endsWith(".test.ts") : /^(hack|tests)\//.test(path);
+  const isTestOfPackage = /^packages\/.*\/src\/.*\.test\.ts$/.test(path);
+  return path.includes("/") && !isTestOfPackage;
 }
 
 function folderOf(path: string): string {

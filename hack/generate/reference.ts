@@ -59,7 +59,7 @@ function renderErrors(): string {
     "- **HTTP** is the status with which virt-api answers when the error ends a request.\n\n",
     table(["retry", "helps", "a step that failed", "a pass that failed as a whole"], RETRIES),
     '\n"At once" has a ration: a step that fails otherwise each time waits as if nothing were new',
-    " ([ADR 0018](../adr/0018-pause-what-failed.md)).\n\n",
+    " ([ADR 0018](../adr/services/0018-pause-what-failed.md)).\n\n",
     table(["code", "message", "who", "retry", "HTTP"], rows),
   ].join("");
 }

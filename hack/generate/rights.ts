@@ -82,7 +82,7 @@ export async function renderRights(note: string): Promise<string> {
     "`packages/kit/manifests/rights`; a cluster adds those of `packages/kit/manifests/base`, where virt-api keeps its own\n",
     "certificates, the machine those of `packages/kit/manifests/standalone`. Rights are listed verb by verb, nothing\n",
     "is `*`, and the end-to-end tests fail when a component uses what it has not, or has what it does not use. Why it\n",
-    "is done this way, and what roles do not stop: [ADR 0015](../adr/0015-run-components-under-the-manifests-roles.md).\n",
+    "is done this way, and what roles do not stop: [ADR 0015](../adr/services/0015-run-components-under-the-manifests-roles.md).\n",
     "A component that is refused: [forbidden.md](../runbooks/forbidden.md).\n\n",
     "Roles whose names begin with `kubevirt.io:` are for people. They are added to Kubernetes' roles `admin`, `edit` and\n",
     "`view`: a binding of `edit` in a namespace lets somebody plug interfaces into the VMs of that namespace.\n\n",

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // One connection to libvirt. Its thread makes one call after the other, so there is never more than one in flight:
-// with several, libvirt 9.0 leaves some waiting for ever when the daemon stops answering (docs/adr/0006).
+// with several, libvirt 9.0 leaves some waiting for ever when the daemon stops answering (ADR 0006).
 #include "connection.h"
 
 #include <libvirt/libvirt.h>

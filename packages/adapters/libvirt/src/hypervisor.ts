@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The port, over one supervised child for the node (docs/adr/0006): starts it, replaces it, and keeps connections apart.
+// The port, over one supervised child for the node (ADR 0006): starts it, replaces it, and keeps connections apart.
 import { AppError, messageOf } from "@patchbay/core";
 import type {
   ChildProcessHandle,

@@ -4,7 +4,7 @@ import { printGoJson } from "@patchbay/api";
 import { AppError, messageOf } from "@patchbay/core";
 import type { Clock, Logger } from "@patchbay/core/ports";
 import type { Dispatcher } from "undici";
-// Part by part: the index of undici loads fetch, WebSocket, caches and mocks with it. Source: docs/adr/0004
+// Part by part: the index of undici loads fetch, WebSocket, caches and mocks with it. Source: ADR 0004
 import send from "undici/lib/api/api-request.js";
 import type { KubeConfig } from "./kubeconfig.ts";
 import { Pool } from "./pool.ts";

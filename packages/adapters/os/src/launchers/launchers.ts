@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// How does virt-handler reach a launcher without trusting anything in it? docs/adr/0006 says what is checked and why.
+// How does virt-handler reach a launcher without trusting anything in it? ADR 0006 says what is checked and why.
 import {
   EMPTY_DIR_VOLUMES,
   LAUNCHER_RESOLVER,

@@ -5,7 +5,7 @@ import type { Cause } from "../../kinds/meta.ts";
 import type { Volume } from "../../kinds/guest/volume.ts";
 import { forEachDisk, causeIf, volumePath, type Rule } from "../rule.ts";
 
-/** Volumes over which each VM gets a qcow2 file of its own, which its QEMU locks. Source: docs/adr/0033. */
+/** Volumes over which each VM gets a qcow2 file of its own, which its QEMU locks. Source: ADR 0033. */
 const OWN_FILES = [
   "containerDisk",
   "ephemeral",
