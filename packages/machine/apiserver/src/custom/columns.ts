@@ -39,7 +39,8 @@ function toCell(type: Column["type"], value: unknown, nowMs: number): unknown {
   return value === undefined || value === null ? null : CELLS[type](value, nowMs);
 }
 
-function toColumn(definition: Fields): Column {
+/** A column of a definition. */
+export function toColumn(definition: Fields): Column {
   const find = parsePath(textAt(definition, "jsonPath"));
   const type = toColumnType(textAt(definition, "type"));
   return {

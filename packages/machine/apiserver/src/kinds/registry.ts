@@ -5,31 +5,25 @@ import { kindsOf } from "../custom/custom-kind.ts";
 import { equalJson, textAt, valueAt } from "../objects/json.ts";
 import type { Change, Store, StoredObject } from "../storage/store.ts";
 import { API_SERVICE } from "./extension/api-service.ts";
-import { BATCH_KINDS } from "./workload/batch.ts";
 import { CONFIG_MAP } from "./config/config-map.ts";
 import { POD_DISRUPTION_BUDGET } from "./workload/disruption-budget.ts";
 import { ENDPOINTS } from "./network/endpoints.ts";
 import { EVENT, NEW_EVENT } from "./cluster/event.ts";
+import { KEPT_KINDS } from "./kept/table.ts";
 import { type Kind, bucketOf } from "./kind.ts";
 import { LEASE } from "./cluster/lease.ts";
 import { NAMESPACE } from "./cluster/namespace.ts";
-import { NETWORK_KINDS } from "./network/ingress-and-policy.ts";
 import { NODE } from "./cluster/node.ts";
 import { PERSISTENT_VOLUME } from "./storage/volume.ts";
 import { PERSISTENT_VOLUME_CLAIM } from "./storage/claim.ts";
 import { POD } from "./workload/pod.ts";
-import { PRIORITY_CLASS } from "./workload/priority-class.ts";
 import { RBAC_KINDS } from "./access/rbac.ts";
-import { REPLICATION_CONTROLLER } from "./workload/replication-controller.ts";
-import { RESOURCE_LIMIT_KINDS } from "./cluster/resource-limits.ts";
 import { REVIEW_KINDS } from "./access/reviews.ts";
 import { SECRET } from "./config/secret.ts";
 import { SERVICE_ACCOUNT } from "./access/service-account.ts";
 import { SERVICE } from "./network/service.ts";
 import { STORAGE_CLASS } from "./storage/storage-class.ts";
 import { WEBHOOK_CONFIGURATION_KINDS } from "./extension/webhook-configuration.ts";
-import { tellUnserved } from "./unserved.ts";
-import { WORKLOAD_KINDS } from "./workload/apps.ts";
 
 const BUILT_IN: readonly Kind[] = [
   API_SERVICE,
@@ -43,21 +37,16 @@ const BUILT_IN: readonly Kind[] = [
   PERSISTENT_VOLUME_CLAIM,
   POD,
   POD_DISRUPTION_BUDGET,
-  PRIORITY_CLASS,
   SECRET,
   SERVICE,
   SERVICE_ACCOUNT,
   STORAGE_CLASS,
   LEASE,
-  REPLICATION_CONTROLLER,
-  ...BATCH_KINDS,
-  ...NETWORK_KINDS,
+  ...KEPT_KINDS,
   ...RBAC_KINDS,
-  ...RESOURCE_LIMIT_KINDS,
   ...WEBHOOK_CONFIGURATION_KINDS,
   ...REVIEW_KINDS,
-  ...WORKLOAD_KINDS,
-].map(tellUnserved);
+];
 
 /** Kinds by group, version and resource. */
 export class Registry {

@@ -84,8 +84,3 @@ export function selectorCauses(value: unknown, path: string): Cause[] {
     expressionCauses(expression, `${path}.matchExpressions[${String(index)}]`),
   );
 }
-
-/** Whether a selector says nothing. */
-export function isEmptySelector(value: unknown): boolean {
-  return selectorText(value) === "";
-}

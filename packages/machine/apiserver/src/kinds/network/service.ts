@@ -14,6 +14,7 @@ import {
 } from "../../objects/json.ts";
 import type { KubeObject } from "../../objects/object.ts";
 import { AGE } from "../../table/age.ts";
+import { keptWarning } from "../kept/kept-kind.ts";
 import { type Kind, defineKind } from "../kind.ts";
 import { selectorText } from "../selector.ts";
 
@@ -114,6 +115,20 @@ function portsCell(service: KubeObject): string {
   return ports.length === 0 ? "<none>" : ports.join(",");
 }
 
+/** The server itself finds webhooks and aggregated servers by Services whose endpoints are given. */
+function isForServer(service: KubeObject): boolean {
+  const selector = fieldsOf(valueAt(service, "spec", "selector"));
+  const type = textAt(service, "spec", "type") || "ClusterIP"; // defaults come later
+  return type === "ClusterIP" && Object.keys(selector).length === 0;
+}
+
+const INSTEAD =
+  "from this machine a VM is reached at its pod's address, from elsewhere on a NIC in a network of this machine's own";
+
+function warnings(service: KubeObject): readonly string[] {
+  return isForServer(service) ? [] : [keptWarning("Service", INSTEAD)];
+}
+
 /** Addresses of the cluster are given and kept; nothing here forwards to them. */
 export const SERVICE: Kind = defineKind({
   group: "",
@@ -131,6 +146,7 @@ export const SERVICE: Kind = defineKind({
     prepareUpdate,
     validate,
     validateUpdate,
+    warnings,
     selectableFields: {
       "spec.clusterIP": (service) => textAt(service, "spec", "clusterIP"),
       "spec.type": (service) => textAt(service, "spec", "type"),

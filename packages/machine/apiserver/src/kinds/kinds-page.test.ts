@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: Apache-2.0
+// Does docs/reference/machine/kinds.md say of each kind who acts on it, and of no other?
+import { readFileSync } from "node:fs";
+import { join } from "node:path";
+import { expect, test } from "vitest";
+import { openStore } from "../storage/sqlite-store.ts";
+import { KEPT_KINDS } from "./kept/table.ts";
+import { Registry } from "./registry.ts";
+
+const PAGE = join(import.meta.dirname, "../../../../../docs/reference/machine/kinds.md");
+
+/** Rows of the table of kinds: names in backquotes, and who acts. */
+const rows = readFileSync(PAGE, "utf8")
+  .split("\n")
+  .filter((line) => /^\| `[A-Z]/.test(line))
+  .flatMap((line) => {
+    const [, kinds = "", who = ""] = line.split("|").map((cell) => cell.trim());
+    return [...kinds.matchAll(/`(\w+)`/g)].map(([, kind = ""]) => ({ kind, who }));
+  });
+
+async function servedKinds(): Promise<readonly string[]> {
+  const store = openStore(":memory:", (error) => {
+    throw error;
+  });
+  const kinds = new Registry(store).list().map(({ kind }) => kind);
+  await store.close();
+  return [...new Set(kinds)].toSorted();
+}
+
+test("each kind that is served has one row, and no other has", async () => {
+  expect(rows.map(({ kind }) => kind).toSorted()).toEqual(await servedKinds());
+});
+
+test("nobody acts on those that are only kept, and on no others", () => {
+  const nobodys = rows.filter(({ who }) => who.startsWith("nobody")).map(({ kind }) => kind);
+  expect(nobodys.toSorted()).toEqual(KEPT_KINDS.map(({ kind }) => kind).toSorted());
+});
