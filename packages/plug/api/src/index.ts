@@ -30,7 +30,7 @@ export {
 export { parsePcieTopology, printPcieTopology } from "./annotations/pcie-topology.ts";
 export { customResourceDefinitions } from "./crds/definitions.ts";
 export { bindingsOf, isBinding } from "./kinds/binding.ts";
-export type { ConfigMap, Secret } from "./kinds/config.ts";
+export type { ConfigMap, Secret } from "./kinds/kubernetes/config.ts";
 export type {
   ApiService,
   KubeEvent,
@@ -39,7 +39,7 @@ export type {
   NodeCondition,
   Taint,
   WebhookConfiguration,
-} from "./kinds/core-kinds.ts";
+} from "./kinds/kubernetes/core-kinds.ts";
 export type { DataVolume } from "./kinds/guest/data-volume.ts";
 export type { Disk } from "./kinds/guest/disk.ts";
 export {
@@ -63,7 +63,7 @@ export {
   type KubeObject,
   type ObjectMeta,
   type StatusBody,
-} from "./kinds/meta.ts";
+} from "./kinds/kubernetes/meta.ts";
 export type { NetworkAttachmentDefinition } from "./kinds/nad.ts";
 export * as names from "./names.ts";
 export { isAbsent, isDefaultNetwork, type Iface, type Network } from "./kinds/network.ts";
@@ -76,15 +76,15 @@ export type {
   Probe,
   SecurityContext,
   VolumeMount,
-} from "./kinds/container.ts";
-export { isPodFinished, type Pod, type Toleration } from "./kinds/pod.ts";
+} from "./kinds/kubernetes/container.ts";
+export { isPodFinished, type Pod, type Toleration } from "./kinds/kubernetes/pod.ts";
 export type {
   DownwardFile,
   KeyToPath,
   PodVolume,
   ResourceFieldSelector,
   VolumeProjection,
-} from "./kinds/pod-volume.ts";
+} from "./kinds/kubernetes/pod-volume.ts";
 export {
   apiVersionOf,
   API_SERVICES,
@@ -113,7 +113,7 @@ export type {
   PersistentVolumeClaim,
   StorageClass,
   VolumeMode,
-} from "./kinds/storage.ts";
+} from "./kinds/kubernetes/storage.ts";
 export {
   runStrategyOf,
   type PcieTopology,

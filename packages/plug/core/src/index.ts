@@ -64,16 +64,16 @@ export {
   type MacTwin,
   type RandomBytes,
 } from "./iface/mac.ts";
-export { deviceTapsOf, type DeviceTaps } from "./iface/device-taps.ts";
-export { linkFilterOf } from "./iface/link-filter.ts";
-export { orphanedWirings } from "./iface/orphaned-wirings.ts";
+export { deviceTapsOf, type DeviceTaps } from "./iface/links/device-taps.ts";
+export { linkFilterOf } from "./iface/links/link-filter.ts";
+export { orphanedWirings } from "./iface/links/orphaned-wirings.ts";
 export { driftIn, type Drift } from "./plan/node/drift.ts";
 export { LINKS_RESTLESS } from "./reasons/words.ts";
 export { aliasOf, isOwnPodInterfaceName, nameOfAlias } from "./iface/names.ts";
 export type { UnplugRequest } from "./plan/node/unplug-request.ts";
 export { letsGo } from "./iface/phase.ts";
-export { expectedWirings, withWired } from "./iface/wired.ts";
-export { wiringOf } from "./iface/wiring.ts";
+export { expectedWirings, withWired } from "./iface/links/wired.ts";
+export { wiringOf } from "./iface/links/wiring.ts";
 export { ifacesWithoutPort } from "./pcie/ports.ts";
 export { planNodeDevices, type NodeDevice } from "./plan/node/node-devices.ts";
 export { domainNameOf, machineUuidOf } from "./plan/node/domain-name.ts";
@@ -130,7 +130,11 @@ export {
   requestsReported,
   type Hindrance,
 } from "./status/hindrance.ts";
-export { interfacesOf, mergeNetworkStatus, type ToldAttachment } from "./status/network-status.ts";
+export {
+  interfacesOf,
+  mergeNetworkStatus,
+  type ToldAttachment,
+} from "./status/ifaces/network-status.ts";
 export {
   isNodesPhase,
   NODE_VM_CONDITIONS,
@@ -140,9 +144,9 @@ export {
 } from "./status/node-vm.ts";
 export { newAddressChange } from "./addresses/changed-addresses.ts";
 export { findSyncError, newSyncError } from "./status/sync-error.ts";
-export { isTransientChange } from "./status/transient.ts";
+export { isTransientChange } from "./status/ifaces/transient.ts";
 export { sayError, type StepFailure, type StepKind } from "./status/step-failure.ts";
-export { unreachableIfaces } from "./status/unreachable.ts";
+export { unreachableIfaces } from "./status/ifaces/unreachable.ts";
 export { vmStatus, type NewVmStatus } from "./status/vm.ts";
 export { canVmStatusWait } from "./status/vm-status-wait.ts";
 export { ownVmiStatus, type OwnVmiStatus } from "./status/vmi.ts";

@@ -19,7 +19,7 @@ import {
   type SandboxFacts,
 } from "./facts.ts";
 import { imageUsesOf } from "./image-uses.ts";
-import { withLastWords } from "./last-words.ts";
+import { withLastWords } from "./containers/last-words.ts";
 import { podDirectoryOf } from "./paths.ts";
 import { finalPhaseOf } from "./progress.ts";
 

@@ -3,7 +3,7 @@ import { describe, expect, test } from "vitest";
 import { aContainer, aPod, aRun, aSandbox, podFacts } from "../testing/pods.ts";
 import type { PodFacts } from "./facts.ts";
 import { planPod } from "./plan.ts";
-import { restartDelayOf } from "./restart.ts";
+import { restartDelayOf } from "./containers/restart.ts";
 
 const NOW_MS = 1_000_000;
 const SHOWN = { reason: "CreateContainerError", message: "no" };

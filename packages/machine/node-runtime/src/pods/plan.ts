@@ -14,7 +14,12 @@ import {
   type PodFacts,
 } from "./facts.ts";
 import { finalPhaseOf, nextInit } from "./progress.ts";
-import { isToRestart, millisecondsOf, restartDelayOf, restartWaitMs } from "./restart.ts";
+import {
+  isToRestart,
+  millisecondsOf,
+  restartDelayOf,
+  restartWaitMs,
+} from "./containers/restart.ts";
 
 /** A container that is made, or goes on where it was left. */
 export interface StartContainer {

@@ -9,7 +9,7 @@ import {
   wasMade,
   type LivePodFacts,
 } from "./facts.ts";
-import { isToRestart, type End } from "./restart.ts";
+import { isToRestart, type End } from "./containers/restart.ts";
 
 /** What is reported of a container whose end nobody saw. Source: Kubernetes kubelet, "ContainerStatusUnknown". */
 export const EXIT_CODE_UNKNOWN = 137;

@@ -8,7 +8,7 @@ import { hostsFileOf, printHosts } from "../translate/hosts.ts";
 import { hostnameOf, sandboxConfigOf } from "../translate/sandbox.ts";
 import type { PodDeps } from "./deps.ts";
 import { containersOf, readySandbox, type LivePodFacts, type PodFacts } from "./facts.ts";
-import { makeContainer, type Home } from "./make-container.ts";
+import { makeContainer, type Home } from "./containers/make-container.ts";
 import { imageUsesOf } from "./image-uses.ts";
 import { podDirectoryOf } from "./paths.ts";
 import type { PodAction, StartContainer } from "./plan.ts";

@@ -14,7 +14,7 @@ import {
   type Reason,
 } from "../pods/facts.ts";
 import { EXIT_CODE_UNKNOWN, nextInit } from "../pods/progress.ts";
-import { isToRestart, millisecondsOf, restartDelayOf } from "../pods/restart.ts";
+import { isToRestart, millisecondsOf, restartDelayOf } from "../pods/containers/restart.ts";
 
 /** How times are written, RFC 3339 of milliseconds since 1970; and the runtime's name in ids. */
 export interface Words {

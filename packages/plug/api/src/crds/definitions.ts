@@ -2,7 +2,7 @@
 // Which CustomResourceDefinitions Patchbay brings; made from the same schemas as the types.
 import { Type } from "../fields/schema.ts";
 import { KubeVirtSpecSchema, KubeVirtStatusSchema } from "../kinds/kubevirt-config.ts";
-import type { KubeObject } from "../kinds/meta.ts";
+import type { KubeObject } from "../kinds/kubernetes/meta.ts";
 import { KUBEVIRT_GROUP, NAD_GROUP, PART_OF_LABEL, PRODUCT } from "../names.ts";
 import { OPEN } from "../kinds/network.ts";
 import { structuralSchemaOf, withoutDescriptions, type StructuralSchema } from "./structural-schema.ts";

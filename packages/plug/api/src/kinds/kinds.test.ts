@@ -2,9 +2,9 @@
 // The small questions that are asked of objects.
 import { describe, expect, test } from "vitest";
 import { networkConfigOf, usesEmulation, type KubeVirt } from "./kubevirt-config.ts";
-import { controllerOf } from "./meta.ts";
+import { controllerOf } from "./kubernetes/meta.ts";
 import { isAbsent, isDefaultNetwork } from "./network.ts";
-import { isPodFinished } from "./pod.ts";
+import { isPodFinished } from "./kubernetes/pod.ts";
 import {
   apiVersionOf,
   EVENTS,

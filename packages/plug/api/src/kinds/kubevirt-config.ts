@@ -2,7 +2,7 @@
 // The KubeVirt kind: the configuration of the cluster. Source: KubeVirt api/core/v1 types.go KubeVirtConfiguration.
 import type { Static } from "typebox";
 import { Type } from "../fields/schema.ts";
-import type { KubeObject } from "./meta.ts";
+import type { KubeObject } from "./kubernetes/meta.ts";
 import { OPEN } from "./network.ts";
 import {
   CLUSTER_PORT_SECURITY,

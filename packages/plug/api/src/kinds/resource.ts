@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Which kinds exist and how they are addressed.
-import type { ConfigMap, Secret } from "./config.ts";
+import type { ConfigMap, Secret } from "./kubernetes/config.ts";
 import type {
   ApiService,
   KubeEvent,
@@ -8,14 +8,18 @@ import type {
   Lease,
   Namespace,
   WebhookConfiguration,
-} from "./core-kinds.ts";
+} from "./kubernetes/core-kinds.ts";
 import type { KubeVirt } from "./kubevirt-config.ts";
 import type { DataVolume } from "./guest/data-volume.ts";
-import type { KubeObject } from "./meta.ts";
+import type { KubeObject } from "./kubernetes/meta.ts";
 import type { NetworkAttachmentDefinition } from "./nad.ts";
 import { KUBEVIRT_GROUP, NAD_GROUP } from "../names.ts";
-import type { Pod } from "./pod.ts";
-import type { PersistentVolume, PersistentVolumeClaim, StorageClass } from "./storage.ts";
+import type { Pod } from "./kubernetes/pod.ts";
+import type {
+  PersistentVolume,
+  PersistentVolumeClaim,
+  StorageClass,
+} from "./kubernetes/storage.ts";
 import type { VirtualMachine } from "./vm.ts";
 import type { VirtualMachineInstance } from "./vmi.ts";
 

@@ -5,7 +5,7 @@ import { Type } from "../fields/schema.ts";
 import { map, text } from "../fields/notation.ts";
 import { TEMPLATE_METADATA_FIELDS, VM_FIELDS } from "../fields/pod-fields.ts";
 import { DataVolumeTemplateSchema } from "./guest/data-volume.ts";
-import type { KubeObject } from "./meta.ts";
+import type { KubeObject } from "./kubernetes/meta.ts";
 import { OPEN } from "./network.ts";
 import { VmiSpecSchema } from "./vmi-spec.ts";
 import { CONDITIONS_SCHEMA } from "./vmi.ts";

@@ -2,7 +2,7 @@
 // VirtualMachineInstance: its status, and the whole. Source: KubeVirt api/core/v1 types.go; `attachments`, `hotplug` and `pciePorts` are ours.
 import type { Static } from "typebox";
 import { Type } from "../fields/schema.ts";
-import type { KubeObject } from "./meta.ts";
+import type { KubeObject } from "./kubernetes/meta.ts";
 import { OPEN } from "./network.ts";
 import type { VmiSpec } from "./vmi-spec.ts";
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Whether a VM or VMI may be stored as it is now, given what was stored before: rules judge what changes.
-import type { Cause } from "../kinds/meta.ts";
+import type { Cause } from "../kinds/kubernetes/meta.ts";
 import type { VmSpec } from "../kinds/vm.ts";
 import type { VmiSpec } from "../kinds/vmi-spec.ts";
 import { validateVmiSpec, validateVmSpec } from "./spec.ts";

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Which DataVolumes a VM may bring along. Source: KubeVirt pkg/storage/admitters/data-volume-template.go.
-import type { Cause } from "../kinds/meta.ts";
+import type { Cause } from "../kinds/kubernetes/meta.ts";
 import type { VmSpec } from "../kinds/vm.ts";
 
 /** Whether a volume of the VM is of that DataVolume, or of the claim that it makes. */

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Which names and addresses an iface may have. Source: KubeVirt pkg/network/admitter/netiface.go.
 import { isMulticastMac, MAC_BYTES, normalizeMac, parseMac } from "../values/mac.ts";
-import type { Cause } from "../kinds/meta.ts";
+import type { Cause } from "../kinds/kubernetes/meta.ts";
 import type { Iface } from "../kinds/network.ts";
 import { PCI_ADDRESS } from "../values/pci-address.ts";
 import { causeIf, findNetworkOf, forEachIface, type JudgedSpec, type Rule } from "./rule.ts";

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Which subnets and ports masquerade may have, and what a guest may be allowed to send. Source of the limits of ports:
 // KubeVirt pkg/network/admitter/netiface.go.
-import type { Cause } from "../kinds/meta.ts";
+import type { Cause } from "../kinds/kubernetes/meta.ts";
 import { isDefaultNetwork, type Iface } from "../kinds/network.ts";
 import { isSecurityMode, SECURITY_MODES } from "../kinds/guest/port-security.ts";
 import { parseIp } from "../values/ip.ts";

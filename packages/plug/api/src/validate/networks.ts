@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Which networks a VM may name. Source: KubeVirt pkg/network/admitter/netsource.go, netiface.go.
-import type { Cause } from "../kinds/meta.ts";
+import type { Cause } from "../kinds/kubernetes/meta.ts";
 import { NETWORKS_MAX } from "../annotations/networks.ts";
 import { parseNadName } from "../values/nad-name.ts";
 import { causeIf, forEachNetwork, networkPath, type Rule } from "./rule.ts";

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // What a rule of admission is; the order of the rules is the order of the causes.
-import type { Cause } from "../kinds/meta.ts";
+import type { Cause } from "../kinds/kubernetes/meta.ts";
 import type { Disk } from "../kinds/guest/disk.ts";
 import type { Iface, Network } from "../kinds/network.ts";
 import type { VmiSpec } from "../kinds/vmi-spec.ts";

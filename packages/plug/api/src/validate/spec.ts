@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Whether a VM or a VMI may be stored: all causes at once, in KubeVirt's order.
-import type { Cause } from "../kinds/meta.ts";
+import type { Cause } from "../kinds/kubernetes/meta.ts";
 import type { VmSpec } from "../kinds/vm.ts";
 import type { VmiSpec } from "../kinds/vmi-spec.ts";
 import { dataVolumeCauses } from "./data-volumes.ts";

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Which fields of a VM, a VMI or an iface keep it from being started or plugged, and which are only kept.
-import type { ObjectMeta } from "../kinds/meta.ts";
+import type { ObjectMeta } from "../kinds/kubernetes/meta.ts";
 import { IfaceSchema, isAbsent, type Iface } from "../kinds/network.ts";
 import { VmSpecSchema, type VmSpec } from "../kinds/vm.ts";
 import { VmiSpecSchema, type VmiSpec } from "../kinds/vmi-spec.ts";

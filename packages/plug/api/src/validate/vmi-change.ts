@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Which changes of networks and ifaces are possible while the guest runs.
-import type { Cause } from "../kinds/meta.ts";
+import type { Cause } from "../kinds/kubernetes/meta.ts";
 import { isDefaultNetwork, type Network } from "../kinds/network.ts";
 import type { VmiSpec } from "../kinds/vmi-spec.ts";
 

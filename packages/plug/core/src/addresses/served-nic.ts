@@ -4,7 +4,7 @@ import { isDefaultNetwork, type DhcpOptions, type VirtualMachineInstance } from 
 import type { IfaceFacts } from "../iface/facts.ts";
 import { macOf } from "../iface/mac.ts";
 import { namesOf } from "../iface/names.ts";
-import { leaseOf } from "../iface/wiring.ts";
+import { leaseOf } from "../iface/links/wiring.ts";
 import { hostnameOf } from "../spec/hostname.ts";
 import { waysOutOf, withoutWaysOut, type GuestLease } from "./lease.ts";
 import type { DnsSettings } from "./resolver.ts";

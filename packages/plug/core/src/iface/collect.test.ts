@@ -6,7 +6,7 @@ import { aVmi } from "@patchbay/support";
 import { describe, expect, test } from "vitest";
 import { NO_VIEW } from "../guest/view.ts";
 import { collectIfaceFacts, type IfaceSources } from "./collect.ts";
-import type { KernelLink } from "./link-facts.ts";
+import type { KernelLink } from "./links/link-facts.ts";
 import { NO_LINKS, type IfaceFacts } from "./facts.ts";
 
 const POD_NIC = "pod7692c3ad354";

@@ -6,11 +6,11 @@ import type { RememberedAddresses } from "../addresses/nic-addresses.ts";
 import { findByName, ifacesOf, networksOf } from "../spec/nics.ts";
 import type { GuestView } from "../guest/view.ts";
 import { carrierOf, type Carrier } from "./carrier.ts";
-import type { DeviceTaps } from "./device-taps.ts";
+import type { DeviceTaps } from "./links/device-taps.ts";
 import type { DeviceFacts, GuestNicFacts, IfaceFacts, LinkFacts } from "./facts.ts";
-import { bindingFactsOf, linkFactsOf, type KernelLink } from "./link-facts.ts";
+import { bindingFactsOf, linkFactsOf, type KernelLink } from "./links/link-facts.ts";
 import { madeTapOf, nameOfAlias, namesOf } from "./names.ts";
-import { moduleOf, onSwap, type WiredIface } from "./wiring.ts";
+import { moduleOf, onSwap, type WiredIface } from "./links/wiring.ts";
 
 /** Where the facts come from. */
 export interface IfaceSources {

@@ -3,7 +3,7 @@
 import type { Iface, Network, NetworkStatus, VirtualMachineInstance } from "@patchbay/api";
 import { aVmi } from "@patchbay/support";
 import { describe, expect, test } from "vitest";
-import { attachmentStatuses } from "../status/attachments.ts";
+import { attachmentStatuses } from "../status/ifaces/attachments.ts";
 import { planPodNetworks } from "../plan/pod/pod-networks.ts";
 import { collectIfaceFacts } from "./collect.ts";
 import { NO_VIEW } from "../guest/view.ts";

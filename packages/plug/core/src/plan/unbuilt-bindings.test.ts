@@ -13,7 +13,7 @@ import { describe, expect, test } from "vitest";
 import { bindingOf } from "../bindings/binding-of.ts";
 import { NO_LINKS, type IfaceFacts } from "../iface/facts.ts";
 import { withNics } from "../spec/nics.ts";
-import { ifaceStatuses } from "../status/ifaces.ts";
+import { ifaceStatuses } from "../status/ifaces/ifaces.ts";
 import { nicsAfter } from "../testing/vmi-nics.ts";
 import { planNodeVm, type NodeVmFacts } from "./node/node-vm.ts";
 import { planPodNetworks } from "./pod/pod-networks.ts";

@@ -7,7 +7,7 @@ import { AppError } from "../errors/app-error.ts";
 import { NO_LINKS } from "../iface/facts.ts";
 import type { DomainSnapshot, NodeVmFacts } from "../plan/node/node-vm.ts";
 import { nodeVmStatus } from "./node-vm.ts";
-import { unreachableIfaces } from "./unreachable.ts";
+import { unreachableIfaces } from "./ifaces/unreachable.ts";
 
 const NOW = "2026-01-01T01:00:00.000Z";
 const PORT = { model: "pcie-root-port", hotplug: true };

@@ -13,7 +13,7 @@ import {
 } from "./conditions.ts";
 import { guestLinkStatuses, unlistedGuestLinks } from "./guest/guest-links.ts";
 import { guestHindranceField, type Hindrance } from "./hindrance.ts";
-import { ifaceStatuses, type IfaceReport } from "./ifaces.ts";
+import { ifaceStatuses, type IfaceReport } from "./ifaces/ifaces.ts";
 
 /** The fields of a VMI's status that virt-handler writes, beside its conditions. */
 export const NODE_VM_FIELDS = [

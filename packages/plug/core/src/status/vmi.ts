@@ -13,7 +13,7 @@ import {
   type VmiStatus,
 } from "@patchbay/api";
 import { ADDRESS_CHANGED, addressesCondition } from "../addresses/changed-addresses.ts";
-import { attachmentStatuses, type PodNetworkFacts } from "./attachments.ts";
+import { attachmentStatuses, type PodNetworkFacts } from "./ifaces/attachments.ts";
 import { hasLostImage } from "../plan/pod/image-files.ts";
 import { podNetworkElements } from "../plan/vm/vmi.ts";
 import {

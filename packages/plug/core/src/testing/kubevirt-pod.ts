@@ -9,9 +9,9 @@ import {
 } from "@patchbay/api";
 import { collectIfaceFacts, type IfaceSources } from "../iface/collect.ts";
 import { aliasOf } from "../iface/names.ts";
-import { attachmentStatuses } from "../status/attachments.ts";
+import { attachmentStatuses } from "../status/ifaces/attachments.ts";
 import { planPodNetworks } from "../plan/pod/pod-networks.ts";
-import { ifaceStatuses } from "../status/ifaces.ts";
+import { ifaceStatuses } from "../status/ifaces/ifaces.ts";
 import { notBuilt, ours, same, vmiOf, type Cases, type RowNics } from "./kubevirt-case.ts";
 
 const KEY = "k8s.v1.cni.cncf.io/networks";

@@ -2,10 +2,10 @@
 // POST /validate: whether an object may be stored.
 import { NETWORK_ATTACHMENT_DEFINITIONS, PODS } from "@patchbay/api";
 import type { Deps } from "../deps.ts";
-import { guardLauncher } from "./launcher-guard.ts";
-import { warnOfDefinition } from "./network-definition.ts";
+import { guardLauncher } from "./guards/launcher-guard.ts";
+import { warnOfDefinition } from "./warnings/network-definition.ts";
 import { refuseForeignNetworks } from "./new-networks.ts";
-import { guardStatus } from "./node-guard.ts";
+import { guardStatus } from "./guards/node-guard.ts";
 import { ALLOWED, type AdmissionRequest, type Verdict } from "./review.ts";
 import { findSubject, isUnchanged, vmiSpecOf, type Subject } from "./subject.ts";
 import { validateVm } from "./vm.ts";

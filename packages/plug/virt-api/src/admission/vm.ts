@@ -19,12 +19,12 @@ import {
   pluggedBindingCauses,
 } from "@patchbay/core";
 import type { Deps } from "../deps.ts";
-import { capacityWarnings } from "./capacity.ts";
-import { dataVolumeWarnings } from "./data-volumes.ts";
+import { capacityWarnings } from "./warnings/capacity.ts";
+import { dataVolumeWarnings } from "./warnings/data-volumes.ts";
 import { ALLOWED, toVerdict, type AdmissionRequest, type Verdict } from "./review.ts";
 import { twinCauses } from "./twins.ts";
-import { unactedWarnings } from "./unacted.ts";
-import { missingNetworkWarnings } from "./missing-networks.ts";
+import { unactedWarnings } from "./warnings/unacted.ts";
+import { missingNetworkWarnings } from "./warnings/missing-networks.ts";
 import type { Specs } from "./new-networks.ts";
 
 const BASE = "spec.template.spec";

@@ -13,11 +13,11 @@ import {
   refuseVmiChange,
 } from "@patchbay/core";
 import type { Deps } from "../deps.ts";
-import { capacityWarnings } from "./capacity.ts";
+import { capacityWarnings } from "./warnings/capacity.ts";
 import { ALLOWED, toVerdict, type AdmissionRequest, type Verdict } from "./review.ts";
 import { twinCauses } from "./twins.ts";
-import { unactedWarnings } from "./unacted.ts";
-import { missingNetworkWarnings } from "./missing-networks.ts";
+import { unactedWarnings } from "./warnings/unacted.ts";
+import { missingNetworkWarnings } from "./warnings/missing-networks.ts";
 
 /** A VMI and what was stored before. */
 interface Vmis {

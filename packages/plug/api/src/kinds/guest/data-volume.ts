@@ -2,7 +2,7 @@
 // DataVolumes of CDI: claims with what fills them. Source: CDI cdi.kubevirt.io/v1beta1; of its specification nothing is read here.
 import { Type } from "../../fields/schema.ts";
 import { anything, harmless, text } from "../../fields/notation.ts";
-import type { KubeObject } from "../meta.ts";
+import type { KubeObject } from "../kubernetes/meta.ts";
 
 /** Made for a VM, and for its users; CDI makes the claim of its name. */
 export interface DataVolume extends KubeObject {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // In which order disks and NICs are tried at boot: one order over both. Source: KubeVirt validateBootOrder.
-import type { Cause } from "../../kinds/meta.ts";
+import type { Cause } from "../../kinds/kubernetes/meta.ts";
 import { isAbsent } from "../../kinds/network.ts";
 import { diskPath, ifacePath, type JudgedSpec, type Rule } from "../rule.ts";
 

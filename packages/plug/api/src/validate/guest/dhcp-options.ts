@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Which options may a guest be told by DHCP? Source: KubeVirt pkg/network/admitter/netiface.go.
 import type { DhcpOptions } from "../../kinds/guest/dhcp-options.ts";
-import type { Cause } from "../../kinds/meta.ts";
+import type { Cause } from "../../kinds/kubernetes/meta.ts";
 import { parseIp } from "../../values/ip.ts";
 import { causeIf, forEachIface, type Rule } from "../rule.ts";
 

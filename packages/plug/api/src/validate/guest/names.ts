@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Which names Kubernetes takes, and what it says of others. Source: Kubernetes apimachinery util/validation.
-import type { Cause } from "../../kinds/meta.ts";
+import type { Cause } from "../../kinds/kubernetes/meta.ts";
 import { causeIf, type JudgedSpec, type Rule } from "../rule.ts";
 
 /** Source: Kubernetes DNS1123LabelMaxLength. */

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // What a VM may say of the pod around it. Source: KubeVirt vmi-create-admitter, Kubernetes pkg/apis/core/validation.
-import type { Cause } from "../../kinds/meta.ts";
+import type { Cause } from "../../kinds/kubernetes/meta.ts";
 import { isJsonObject } from "../../values/json.ts";
 import { causeIf, type Rule } from "../rule.ts";
 import { labelFaults, subdomainFaults } from "./names.ts";

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // How much of the node a VM may ask for. Source: KubeVirt vmi-create-admitter, rules on requests and limits.
-import type { Cause } from "../../kinds/meta.ts";
+import type { Cause } from "../../kinds/kubernetes/meta.ts";
 import { parseQuantity } from "../../values/quantity.ts";
 import { causeIf, type JudgedSpec, type Rule } from "../rule.ts";
 

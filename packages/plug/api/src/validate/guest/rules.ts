@@ -2,16 +2,16 @@
 // What a guest may be, apart from its networks: the rules in the order in which causes are told.
 import type { Rule } from "../rule.ts";
 import { unreadableQuantities } from "../quantities.ts";
-import { BLOCK_SIZE_RULES } from "./block-size.ts";
+import { BLOCK_SIZE_RULES } from "./disks/block-size.ts";
 import { BOOT_ORDER_RULES } from "./boot-order.ts";
-import { CLOUD_INIT_RULES } from "./cloud-init.ts";
+import { CLOUD_INIT_RULES } from "./disks/cloud-init.ts";
 import { CPU_RULES } from "./cpu.ts";
-import { DISK_RULES } from "./disks.ts";
+import { DISK_RULES } from "./disks/disks.ts";
 import { FIRMWARE_RULES } from "./firmware.ts";
 import { POD_RULES } from "./pod.ts";
 import { RESOURCE_RULES } from "./resources.ts";
-import { SHARING_RULES } from "./sharing.ts";
-import { VOLUME_RULES } from "./volumes.ts";
+import { SHARING_RULES } from "./disks/sharing.ts";
+import { VOLUME_RULES } from "./disks/volumes.ts";
 import { wordsAreKnown } from "./words.ts";
 
 const quantitiesAreReadable: Rule = ({ spec, base }) =>

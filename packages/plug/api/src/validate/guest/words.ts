@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Which words the fields of a guest may have that know a few only.
-import type { Cause } from "../../kinds/meta.ts";
+import type { Cause } from "../../kinds/kubernetes/meta.ts";
 import { isJsonObject } from "../../values/json.ts";
 import type { Rule } from "../rule.ts";
 

@@ -4,7 +4,7 @@ import { printNic } from "@patchbay/domain";
 import type { BridgeWiring, PodWiring } from "../../bindings/pod-wiring.ts";
 import type { IfaceFacts } from "../../iface/facts.ts";
 import { namesOf } from "../../iface/names.ts";
-import { onSwap } from "../../iface/wiring.ts";
+import { onSwap } from "../../iface/links/wiring.ts";
 import { liveNicOf } from "./nic.ts";
 
 /**

@@ -17,7 +17,7 @@ import type { LinkView } from "../../guest/view.ts";
 import type { IfaceFacts } from "../../iface/facts.ts";
 import { aliasOf } from "../../iface/names.ts";
 import { isWanted, letsGo, phaseOf } from "../../iface/phase.ts";
-import { leaseOf, moduleOf, onSwap, wiringOf } from "../../iface/wiring.ts";
+import { leaseOf, moduleOf, onSwap, wiringOf } from "../../iface/links/wiring.ts";
 import { type NicPlace, planLivePlaces, type NoPlace } from "../../pcie/live-places.ts";
 import { queuesOf } from "../../pcie/topology.ts";
 import { planDomain } from "./domain.ts";

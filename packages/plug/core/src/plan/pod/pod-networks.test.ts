@@ -15,7 +15,7 @@ import {
 import { aVmi, type NicSketch } from "@patchbay/support";
 import { describe, expect, test } from "vitest";
 import { podInterfaceNameOf } from "../../iface/names.ts";
-import { attachmentStatuses } from "../../status/attachments.ts";
+import { attachmentStatuses } from "../../status/ifaces/attachments.ts";
 import { planPodNetworks } from "./pod-networks.ts";
 
 function elementsOf(nics: readonly NicSketch[]): readonly string[] {

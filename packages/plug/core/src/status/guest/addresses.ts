@@ -9,7 +9,7 @@ import {
 } from "@patchbay/api";
 import { isEqual } from "../../equal.ts";
 import type { IfaceFacts } from "../../iface/facts.ts";
-import { moduleOf } from "../../iface/wiring.ts";
+import { moduleOf } from "../../iface/links/wiring.ts";
 
 /** When it is told. */
 export interface AddressMoment {

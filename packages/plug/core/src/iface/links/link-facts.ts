@@ -1,0 +1,140 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the links in a pod say of one iface.
+import type { BindingRegistry, Iface, Network } from "@patchbay/api";
+import { isIpv6LinkLocal } from "../../addresses/nic-addresses.ts";
+import type { Binding, BindingKind, BindingRefusal } from "../../bindings/binding.ts";
+import { bindingOf } from "../../bindings/binding-of.ts";
+import { findByName } from "../../spec/nics.ts";
+import type { DeviceTaps } from "./device-taps.ts";
+import { NO_LINKS, type LinkFacts } from "../facts.ts";
+import { madeTapOf, namesOf } from "../names.ts";
+import { moduleOf, type WiredIface } from "./wiring.ts";
+
+/** A link as the kernel has it. */
+export interface KernelLink {
+  readonly name: string;
+  readonly index?: number;
+  /** Bytes. */
+  readonly mtu: number;
+  /** Of a tap: somebody has it open. */
+  readonly carrier: boolean;
+  /** ADDRESS/LENGTH. */
+  readonly addresses?: readonly string[];
+  readonly mac?: string;
+  /** Name of the bridge that it is a port of. */
+  readonly master?: string;
+  /** Of a tap: whether it takes one pair of queues, or several. */
+  readonly takesQueues?: "one" | "many";
+}
+
+/** The links, and what else is needed to know them. */
+export interface LinkSources {
+  readonly links: readonly KernelLink[];
+  /** With which tap each device was seen last; absent where nobody remembers. */
+  readonly deviceTaps?: DeviceTaps;
+}
+
+/** Whether the tap is the one that the device has open, as far as anybody remembers. */
+function isDeviceTap({ name }: WiredIface, tap: KernelLink, { deviceTaps }: LinkSources): boolean {
+  const known = deviceTaps?.get(name);
+  return known === undefined || known === tap.index;
+}
+
+/** What is seen of what the device opens. */
+function openFacts(
+  iface: WiredIface,
+  tap: KernelLink | undefined,
+  sources: LinkSources,
+): Pick<LinkFacts, "tapOpen" | "tapIndex"> {
+  return {
+    tapOpen: tap?.carrier === true && isDeviceTap(iface, tap, sources),
+    ...(tap?.index === undefined ? {} : { tapIndex: tap.index }),
+  };
+}
+
+/** What the pod NIC says of itself, where there is one. */
+function nicFactsOf(
+  nic: KernelLink | undefined,
+): Pick<LinkFacts, "mac" | "index" | "hasAddresses" | "addresses"> {
+  const { mac, index, master, addresses = [] } = nic ?? {};
+  const isFree = master === undefined && addresses.some((address) => !isIpv6LinkLocal(address));
+  return {
+    ...(mac === undefined ? {} : { mac }),
+    ...(index === undefined ? {} : { index }),
+    ...(isFree ? { hasAddresses: true, addresses } : {}),
+  };
+}
+
+/** What the device opens, where it is ours to make. */
+function madeLinksOf(iface: WiredIface, sources: LinkSources): LinkFacts {
+  const { links } = sources;
+  const { podInterfaceName, bridgeName, ...names } = namesOf(iface.name, iface.podInterfaceName);
+  const tapName = madeTapOf(iface.name, podInterfaceName);
+  const nic = findByName(links, podInterfaceName);
+  const tap = findByName(links, tapName);
+  const own = {
+    mtu: nic?.mtu ?? 0,
+    ...nicFactsOf(nic),
+    ...(tapName === names.tapName ? {} : { tapName }),
+  };
+  return {
+    podInterface: nic !== undefined,
+    bridge: findByName(links, bridgeName) !== undefined,
+    tap: tap !== undefined,
+    wired: false,
+    ...openFacts(iface, tap, sources),
+    ...own,
+  };
+}
+
+/** What the device opens, where the network's plugin made it: nothing of it is ours. */
+function foundLinksOf(iface: WiredIface, sources: LinkSources): LinkFacts {
+  const { links } = sources;
+  const names = namesOf(iface.name, iface.podInterfaceName);
+  const nic = findByName(links, names.podInterfaceName);
+  const tapName = moduleOf(iface).tapOf(names, new Set(links.map(({ name }) => name)));
+  const tap = findByName(links, tapName);
+  const own = {
+    mtu: tap?.mtu ?? 0,
+    ...nicFactsOf(nic),
+    tapName,
+    ...(tap?.takesQueues === undefined ? {} : { takesQueues: tap.takesQueues }),
+  };
+  return {
+    podInterface: tap !== undefined,
+    bridge: false,
+    tap: false,
+    wired: false,
+    ...openFacts(iface, tap, sources),
+    ...own,
+  };
+}
+
+/** The links of an iface. */
+export function linkFactsOf(iface: WiredIface, sources: LinkSources): LinkFacts {
+  if (iface.podInterfaceName === "") return NO_LINKS;
+  const isFound = moduleOf(iface).kind === "tap";
+  return isFound ? foundLinksOf(iface, sources) : madeLinksOf(iface, sources);
+}
+
+/** What nobody says any more the links tell: a tap without our bridge is the plugin's. */
+function kindLeft(
+  { name, podInterfaceName }: Pick<WiredIface, "name" | "podInterfaceName">,
+  links: readonly KernelLink[],
+): BindingKind {
+  const { bridgeName, tapName } = namesOf(name, podInterfaceName);
+  const [bridge, tap] = [bridgeName, tapName].map((each) => findByName(links, each));
+  return tap !== undefined && bridge === undefined ? "tap" : "bridge";
+}
+
+/** How an iface is bound, or why it cannot be, and how it was then. */
+export function bindingFactsOf(
+  named: Pick<WiredIface, "name" | "podInterfaceName">,
+  declared: { readonly iface?: Iface; readonly network?: Network },
+  { links, bindings }: Pick<LinkSources, "links"> & { readonly bindings: BindingRegistry },
+): Binding | BindingRefusal {
+  const { iface, network } = declared;
+  if (iface === undefined) return { kind: kindLeft(named, links) };
+  const binding = bindingOf(iface, network, bindings);
+  return binding.kind === "refused" ? { ...binding, left: kindLeft(named, links) } : binding;
+}

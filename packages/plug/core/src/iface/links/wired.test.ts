@@ -1,0 +1,79 @@
+// SPDX-License-Identifier: Apache-2.0
+// Which wirings the pod network is asked for, and what its answer says of the ifaces.
+import { aVmi } from "@patchbay/support";
+import { describe, expect, test } from "vitest";
+import { NO_VIEW } from "../../guest/view.ts";
+import { collectIfaceFacts, type IfaceSources } from "../collect.ts";
+import type { IfaceFacts } from "../facts.ts";
+import type { KernelLink } from "./link-facts.ts";
+import { expectedWirings, withWired } from "./wired.ts";
+
+const POD_NIC = "pod7692c3ad354";
+const TAP = "tap7692c3ad354";
+const MAC = "02:00:00:00:00:01";
+const OTHER_MAC = "02:00:00:00:00:02";
+const LINKS = [POD_NIC, "k6t-7692c3ad354", TAP].map((name) => link(name));
+const WIRING = {
+  ...{ kind: "bridge", podInterfaceName: POD_NIC, bridgeName: "k6t-7692c3ad354", tapName: TAP },
+  ...{ mac: MAC, mtu: 1400 },
+};
+
+function link(name: string, more: Partial<KernelLink> = {}): KernelLink {
+  return { name, mtu: 1400, carrier: false, ...more };
+}
+
+function collect(sources: Partial<IfaceSources>): readonly IfaceFacts[] {
+  const vmi = aVmi({ nics: [{ name: "one", mac: MAC }] });
+  const nothing = { links: LINKS, nics: [], guest: NO_VIEW, bindings: {} };
+  return collectIfaceFacts({ vmi, ...nothing, ...sources });
+}
+
+/** The iface on its old network, while the pod has the NIC of the other network too. */
+function onTheMove(): readonly IfaceFacts[] {
+  const [facts] = collect({});
+  if (facts === undefined) throw new Error("no iface");
+  const links = { ...facts.links, mtu: 9000 };
+  return [{ ...facts, swap: { podInterfaceName: "podfedcba98765", links } }];
+}
+
+describe("the wirings that should be there", () => {
+  test("are one around each NIC of the pod, with its MTU", () => {
+    expect(expectedWirings(collect({}))).toEqual([WIRING]);
+  });
+
+  test("are none around a NIC that the pod does not have", () => {
+    expect(expectedWirings(collect({ links: LINKS.slice(1) }))).toEqual([]);
+  });
+
+  test("are for the MAC of the device where there is one", () => {
+    const nic = { alias: "ua-one", mac: OTHER_MAC, model: "virtio", tapName: TAP };
+    const wirings = expectedWirings(collect({ nics: [{ ...nic, linkUp: true, queues: 1 }] }));
+    expect(wirings).toMatchObject([{ tapName: TAP, mac: OTHER_MAC }]);
+  });
+
+  test("are two during a network swap", () => {
+    expect(expectedWirings(onTheMove())).toMatchObject([
+      { podInterfaceName: POD_NIC, mtu: 1400 },
+      { podInterfaceName: "podfedcba98765", tapName: "tapfedcba98765", mtu: 9000 },
+    ]);
+  });
+});
+
+describe("wired", () => {
+  test.each([
+    { name: "is what is whole", links: LINKS, taps: [TAP], want: true },
+    { name: "is not what is not whole", links: LINKS, taps: ["tapother"], want: false },
+    { name: "is nothing without the pod's NIC", links: LINKS.slice(1), taps: [TAP], want: false },
+  ])("$name", ({ links, taps, want }) => {
+    const [facts] = withWired(collect({ links }), new Set(taps));
+    expect(facts?.links.wired).toBe(want);
+  });
+
+  test.each([
+    { name: "the old network's", taps: [TAP], want: [true, false] },
+    { name: "the other network's", taps: ["tapfedcba98765"], want: [false, true] },
+  ])("is told of each network: $name", ({ taps, want }) => {
+    const [facts] = withWired(onTheMove(), new Set(taps));
+    expect([facts?.links.wired, facts?.swap?.links.wired]).toEqual(want);
+  });
+});

@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: Apache-2.0
+// Which wirings should be in the pod, and what it means for the ifaces that the pod network finds them whole.
+import type { SeenWiring } from "../../bindings/pod-wiring.ts";
+import type { IfaceFacts, LinkFacts } from "../facts.ts";
+import { namesOf } from "../names.ts";
+import { onSwap, wiringOf, type WiredIface } from "./wiring.ts";
+
+/** An iface on one network. */
+type OnNetwork = WiredIface & { readonly links: LinkFacts };
+
+function wiringsOn(iface: OnNetwork): readonly SeenWiring[] {
+  return iface.links.podInterface ? [wiringOf(iface)] : [];
+}
+
+/** The wirings that should be there: one around each NIC of the pod, also around the one to which a device moves. */
+export function expectedWirings(ifaces: readonly IfaceFacts[]): readonly SeenWiring[] {
+  return ifaces.flatMap((iface) => {
+    const { swap } = iface;
+    const there = swap === undefined ? [] : wiringsOn(onSwap({ ...iface, swap }));
+    return [...wiringsOn(iface), ...there];
+  });
+}
+
+function judged(
+  { name, podInterfaceName, links }: Pick<OnNetwork, "name" | "podInterfaceName" | "links">,
+  wiredTaps: ReadonlySet<string>,
+): LinkFacts {
+  const tapName = links.tapName ?? namesOf(name, podInterfaceName).tapName;
+  return { ...links, wired: links.podInterface && wiredTaps.has(tapName) };
+}
+
+/** The facts of the ifaces, with what the pod network says: names of the taps of those wirings that are whole. */
+export function withWired(
+  ifaces: readonly IfaceFacts[],
+  wiredTaps: ReadonlySet<string>,
+): readonly IfaceFacts[] {
+  return ifaces.map((iface) => {
+    const links = judged(iface, wiredTaps);
+    const { name, swap } = iface;
+    if (swap === undefined) return { ...iface, links };
+    return { ...iface, links, swap: { ...swap, links: judged({ name, ...swap }, wiredTaps) } };
+  });
+}

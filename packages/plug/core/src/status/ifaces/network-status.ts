@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: Apache-2.0
+// What does a pod's annotation `network-status` say after a pass of net-agent? Its own entries by NIC, everybody
+// else's untouched.
+import type { NetworkStatus } from "@patchbay/api";
+import type { OwnedAttachment } from "../../plan/pod/attachment-actions.ts";
+
+/** An attachment of net-agent, and what is known of its NICs. */
+export interface ToldAttachment extends Pick<
+  OwnedAttachment,
+  "interfaceName" | "state" | "isStale" | "isAdopted"
+> {
+  /** What its CNI result says, one for each NIC in the pod; empty until ADD has succeeded. */
+  readonly entries: readonly NetworkStatus[];
+}
+
+/** The NICs that an attachment has, or had, in the pod: the one that was asked for, and what its result names. */
+export function interfacesOf({
+  interfaceName,
+  entries,
+}: Pick<ToldAttachment, "interfaceName" | "entries">): readonly string[] {
+  return [...new Set([interfaceName, ...entries.flatMap((entry) => entry.interface ?? [])])];
+}
+
+/**
+ * The entries of `network-status`: a foreign one stays where it is, ours is replaced in its place or appended in the
+ * order of `attachments`, that in which they were begun. One of a sandbox that is gone says nothing.
+ */
+export function mergeNetworkStatus(
+  current: readonly NetworkStatus[],
+  attachments: readonly ToldAttachment[],
+): readonly NetworkStatus[] {
+  // What the runtime has made it has told as well; it becomes ours when it goes.
+  const ours = attachments.filter(({ isAdopted, state }) => !isAdopted || state === "removed");
+  const own = new Set(ours.flatMap(interfacesOf));
+  const entries = ours.flatMap((attachment) =>
+    attachment.state === "attached" && !attachment.isStale ? attachment.entries : [],
+  );
+  const kept = current.flatMap((entry) =>
+    entry.interface === undefined || !own.has(entry.interface)
+      ? [entry]
+      : entries.filter(({ interface: name }) => name === entry.interface),
+  );
+  const placed = new Set(kept.map((entry) => entry.interface));
+  return [...kept, ...entries.filter((entry) => !placed.has(entry.interface))];
+}

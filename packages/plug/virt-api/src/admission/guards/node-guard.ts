@@ -1,0 +1,128 @@
+// SPDX-License-Identifier: Apache-2.0
+// Whether an agent may write the status of a VMI: only that of its own node, and only its own fields. Roles know no nodes.
+import { names, VIRTUAL_MACHINE_INSTANCES } from "@patchbay/api";
+import { isEqual, isNodesPhase, NODE_VM_CONDITIONS, NODE_VM_FIELDS } from "@patchbay/core";
+import type { Deps } from "../../deps.ts";
+import type { TokenPod } from "../../callers/token-pod.ts";
+import type { User } from "../../callers/user.ts";
+import { ALLOWED, fieldsOf, type AdmissionRequest, type Verdict } from "../review.ts";
+
+/** The account of all agents that write the status of VMIs. */
+const AGENT = `${names.SERVICE_ACCOUNT_PREFIX}virt-handler`;
+/** Pod that a token is bound to. Source: Kubernetes serviceaccount claims, since 1.21. */
+const POD_CLAIMS = {
+  name: "authentication.kubernetes.io/pod-name",
+  uid: "authentication.kubernetes.io/pod-uid",
+} as const;
+/** Node of that pod. Source: Kubernetes ServiceAccountTokenPodNodeInfo, since 1.30: older servers name the pod only. */
+const NODE_CLAIM = "authentication.kubernetes.io/node-name";
+/** As docs/reference/ownership.md gives them to virt-handler. */
+const OWN_FIELDS: readonly string[] = NODE_VM_FIELDS;
+
+/** Where the pods of tokens are looked up. */
+type Pods = Pick<Deps, "nodeOfPod">;
+
+/** Nodes that a token or groups of a certificate name. */
+function namedNodes({ groups, extra }: User): readonly string[] {
+  const prefix = names.NODE_GROUP_PREFIX;
+  const certified = groups.filter((group) => group.startsWith(prefix));
+  return [...(extra?.[NODE_CLAIM] ?? []), ...certified.map((group) => group.slice(prefix.length))];
+}
+
+/** The pod that a token names; undefined where it names none, or more than one. */
+function tokenPodOf({ extra }: User): TokenPod | undefined {
+  const [name, ...otherNames] = extra?.[POD_CLAIMS.name] ?? [];
+  const [uid, ...otherUids] = extra?.[POD_CLAIMS.uid] ?? [];
+  const isOne = otherNames.length === 0 && otherUids.length === 0;
+  return name === undefined || uid === undefined || !isOne
+    ? undefined
+    : { namespace: names.SERVICES_NAMESPACE, name, uid };
+}
+
+/** The node that an agent serves. Undefined where none or several are named, and where the pod of a token that names none has none. */
+async function nodeOf(user: User, { nodeOfPod }: Pods): Promise<string | undefined> {
+  const nodes = namedNodes(user);
+  if (nodes.length > 0) return nodes.length === 1 ? nodes[0] : undefined;
+  const pod = tokenPodOf(user);
+  return pod === undefined ? undefined : nodeOfPod(pod);
+}
+
+function statusOf(object: unknown): Readonly<Record<string, unknown>> {
+  return fieldsOf(fieldsOf(object)["status"]);
+}
+
+/** The nodes on which the VMI was before this write. */
+function nodesOf(oldObject: unknown): readonly unknown[] {
+  const { nodeName, activePods } = statusOf(oldObject);
+  return [...Object.values(fieldsOf(activePods)), ...(nodeName === undefined ? [] : [nodeName])];
+}
+
+function refuse(message: string): Verdict {
+  return { allowed: false, code: 403, message, causes: [] };
+}
+
+/** A field of the status that is another after a write. */
+interface Change {
+  readonly field: string;
+  readonly from: unknown;
+  readonly to: unknown;
+}
+
+function changesOf(
+  before: Readonly<Record<string, unknown>>,
+  after: Readonly<Record<string, unknown>>,
+): readonly Change[] {
+  const fields = new Set([...Object.keys(before), ...Object.keys(after)]);
+  return [...fields]
+    .map((field) => ({ field, from: before[field], to: after[field] }))
+    .filter(({ from, to }) => !isEqual(from, to));
+}
+
+/** The conditions that are others', as they stand. */
+function foreignConditions(conditions: unknown): readonly unknown[] {
+  const all: readonly unknown[] = Array.isArray(conditions) ? conditions : [];
+  return all.filter((condition) => {
+    const { type } = fieldsOf(condition);
+    return typeof type !== "string" || !NODE_VM_CONDITIONS.includes(type);
+  });
+}
+
+function isOwn({ field, from, to }: Change): boolean {
+  if (field === "conditions") return isEqual(foreignConditions(from), foreignConditions(to));
+  return field === "phase" ? isNodesPhase(from, to) : OWN_FIELDS.includes(field);
+}
+
+function printChange({ field, from, to }: Change): string {
+  if (field !== "phase") return `status.${field}`;
+  const [old, next] = [from, to].map((phase) => (typeof phase === "string" ? phase : "none"));
+  return `status.phase: ${next ?? ""} after ${old ?? ""}`;
+}
+
+/** Judges a write by the agent of a node, if of one. */
+function judge({ user, oldObject, object }: AdmissionRequest, node: string | undefined): Verdict {
+  if (node === undefined) {
+    return refuse(
+      `User "${user.name}" does not say which node it serves: neither by a bound token nor by a group ${names.NODE_GROUP_PREFIX}NODE`,
+    );
+  }
+  if (!nodesOf(oldObject).includes(node)) {
+    return refuse(`User "${user.name}" of node "${node}" may not write objects of another node`);
+  }
+  const [before, after] = [statusOf(oldObject), statusOf(object)];
+  const wrong = changesOf(before, after).find((change) => !isOwn(change));
+  return wrong === undefined
+    ? ALLOWED
+    : refuse(
+        `User "${user.name}" may not write ${printChange(wrong)}: virt-handler does not own it`,
+      );
+}
+
+/**
+ * Judges a write of the status of a VMI; what else is written with a status is not asked about.
+ * @throws AppError with what the API server's answer is, when an agent's pod cannot be read
+ */
+export async function guardStatus(pods: Pods, request: AdmissionRequest): Promise<Verdict> {
+  const { kind, user } = request;
+  if (kind !== VIRTUAL_MACHINE_INSTANCES.kind || user.name !== AGENT) return ALLOWED;
+  return judge(request, await nodeOf(user, pods));
+}
