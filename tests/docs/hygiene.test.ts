@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Is there anything in the repository that belongs to one machine or one registry only, or that nobody put there on purpose?
+// Is there anything in the repository that belongs to one machine or one registry only? Does each file say what it is?
 import { existsSync, statSync } from "node:fs";
 import { join } from "node:path";
 import { expect, test } from "vitest";
@@ -83,4 +83,16 @@ test.each([
   "docs/picture.png",
 ])("%s would be noticed", (path) => {
   expect(KINDS.some((kind) => kind.test(path))).toBe(false);
+});
+
+test("every file of code begins with its licence, and all but tests with what they are for", () => {
+  const code = files.filter(({ path }) =>
+    /^(packages|tests|hack)\/.*\.(ts|js|cjs|cc|h)$/.test(path),
+  );
+  const wrong = code.filter(({ path, text }) => {
+    const [first = "", second = ""] = text.replace(/^#!.*\n/, "").split("\n");
+    const says = path.endsWith(".test.ts") || /^(\/\/|\/\*) \S/.test(second);
+    return first !== "// SPDX-License-Identifier: Apache-2.0" || !says;
+  });
+  expect(wrong.map(({ path }) => path)).toEqual([]);
 });

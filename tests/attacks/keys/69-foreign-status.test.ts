@@ -83,7 +83,7 @@ test("attack 69: a token that names a pod only is bound to the pod's node", asyn
   expect(await phase("on-a", "Running")).toMatchObject({ code: 200 });
   expect(await phase("on-b", "Failed")).toMatchObject({
     code: 403,
-    body: { message: expect.stringContaining('of node "a" may not write what is of') as string },
+    body: { message: expect.stringContaining('of node "a" may not write objects of') as string },
   });
 });
 

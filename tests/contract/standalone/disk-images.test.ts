@@ -142,7 +142,7 @@ const HOSTILE: readonly Hostile[] = [
   },
   {
     name: "disk.vmdk",
-    want: "it is vmdk",
+    want: "its format is vmdk",
     make: (name) => {
       qemuImg("create", "-q", "-f", "vmdk", name, "1M");
     },

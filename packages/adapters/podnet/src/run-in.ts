@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Runs iproute2 inside a network namespace. The namespace is entered by an inherited descriptor, never by a name or a pid.
+// Runs a program inside a network namespace. The namespace is entered by an inherited descriptor, never by a name or a pid.
 import { AppError } from "@patchbay/core";
 import type { NetnsHandle, ProcessRunner } from "@patchbay/core/ports";
 
