@@ -45,7 +45,8 @@ function spell(name: string): string {
 const NO_CODE = /\/\*[\s\S]*?\*\/|\/\/[^\n]*|"(?:[^"\\\n]|\\.)*"/g;
 
 function namesOf(path: string, text: string): ReadonlySet<string> {
-  const identifiers = text.replaceAll(NO_CODE, " ").match(IDENTIFIER) ?? [];
+  const code = path.endsWith(".ts") ? text.replaceAll(NO_CODE, " ") : "";
+  const identifiers = code.match(IDENTIFIER) ?? [];
   return new Set([...identifiers, path.split("/").at(-1) ?? ""]);
 }
 
@@ -71,7 +72,7 @@ class WordFinder {
   }
 
   find(path: string, text: string): readonly string[] {
-    const names = path.endsWith(".ts") ? [...namesOf(path, text)] : [];
+    const names = [...namesOf(path, text)];
     const found = [
       ...names.filter((name) => this.#judge(name)),
       ...(text.match(this.#prose) ?? []).map((words) => JSON.stringify(words)),

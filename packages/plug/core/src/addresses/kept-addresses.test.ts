@@ -89,7 +89,7 @@ describe("the VM's status keeps", () => {
       want: undefined,
     },
     {
-      name: "that of the network that it has moved to",
+      name: "that of the network that it was swapped to",
       vm: vmOf(NIC, RED, KEPT),
       vmi: has({ networkName: "others/red", ips: ["10.0.0.6"] }),
       want: [{ ...ENTRY, networkName: "others/red", ips: ["10.0.0.6"] }],

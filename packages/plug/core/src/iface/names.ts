@@ -90,7 +90,7 @@ export function namesOf(ifaceName: string, podInterfaceName: string): IfaceNames
   };
 }
 
-/** The tap that is made for an iface: one for each, also while it moves from one NIC in the pod to another. */
+/** The tap that is made for an iface: one for each, also during a network swap. */
 export function madeTapOf(ifaceName: string, podInterfaceName: string): string {
   return isOwnPodInterfaceName(podInterfaceName)
     ? TAP_PREFIX + sha256Hex(ifaceName).slice(0, HASH_LENGTH)

@@ -107,7 +107,7 @@ export const REASONS_ON_NODE = {
     ...WARNED,
     phases: "`Ready`",
     meaning:
-      "the network's MTU differs from the one the guest's NIC was created with: the MTU was changed, or the NIC moved to another network",
+      "the network's MTU differs from the one the guest's NIC was created with: the MTU was changed, or there was a network swap",
     who: "user",
   },
   WaitingForGuest: {

@@ -100,7 +100,7 @@ export const POD_INTERFACE_MISSING: Told<"PodInterfaceMissing"> = {
     "the NIC that CNI made is no longer in the pod; remove the interface and add it again, which creates a new one",
 };
 
-/** A NIC that cannot move to another network goes on working. */
+/** A NIC whose network cannot be swapped goes on working. */
 export function staysOn(networkName: string | undefined): string {
   return `the NIC stays on ${networkName === undefined ? "its old network" : `network ${networkName}`}`;
 }

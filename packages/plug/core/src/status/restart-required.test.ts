@@ -109,13 +109,13 @@ const ROWS: readonly Row[] = [
     fields: [`${IFACES}[0].macAddress`],
   },
   {
-    name: "not a network that the NIC moves to, nor what it asks of it",
+    name: "not a network that the NIC is swapped to, nor what it asks of it",
     running: specOf([nic("one", { ips: ["10.0.0.1/24"] })]),
     wanted: specOf([nic("one", { ips: ["10.0.1.1/24"], cniArgs: { a: "b" } }, "red")]),
     fields: [],
   },
   {
-    name: "what else changes of a NIC that moves",
+    name: "what else changes of a NIC that is swapped",
     running: specOf([nic("one", { macAddress: "02:00:00:00:00:01" })]),
     wanted: specOf([nic("one", { macAddress: "02:00:00:00:00:02" }, "red")]),
     fields: [`${IFACES}[0].macAddress`],
@@ -127,7 +127,7 @@ const ROWS: readonly Row[] = [
     fields: [`${IFACES}[0].ips`],
   },
   {
-    name: "a network that the NIC cannot move to",
+    name: "a network that the NIC cannot be swapped to",
     running: specOf([nic("one")]),
     wanted: specOf([nic("one", { sriov: {} }, "red")]),
     fields: [`${IFACES}[0].sriov`, `${NETWORKS}[0].multus.networkName`],

@@ -68,7 +68,7 @@ function sayElsewhere(iface: Iface, network: Network | undefined): string {
   const [name, on] = [iface.name, sayNetwork(network)];
   if (isAbsent(iface)) return `interface '${name}' is being unplugged from network ${on}`;
   const isSecondary = network !== undefined && !isDefaultNetwork(network);
-  const advice = isSecondary ? "; to move it, change its network in the specification" : "";
+  const advice = isSecondary ? "; to swap its network, change it in the specification" : "";
   return `interface '${name}' is on network ${on}${advice}`;
 }
 

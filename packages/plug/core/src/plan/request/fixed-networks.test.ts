@@ -14,7 +14,7 @@ function spec(network: Network, iface: Iface): VmiSpec {
 
 test.each<{ name: string; from: VmiSpec; to: VmiSpec; want: number }>([
   {
-    name: "of a bridge moves",
+    name: "of a bridge is swapped",
     from: spec(on("blue"), BRIDGE),
     to: spec(on("red"), BRIDGE),
     want: 0,

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Whether the NICs of a running guest whose network an edit changes can move there.
+// Whether the NICs of a running guest whose network an edit changes can be swapped there.
 import { isAbsent, isDefaultNetwork, type BindingRegistry, type Cause } from "@patchbay/api";
 import { findByName, nicsOf, type Nics } from "../../spec/nics.ts";
 import { networkSwapOf } from "../vm/network-swaps.ts";
@@ -11,7 +11,7 @@ function stays(nics: readonly Nics[], name: string): boolean {
   return ifaces.every((iface) => iface !== undefined && !isAbsent(iface));
 }
 
-/** NICs that an edit of a VMI puts on a network to which they cannot move while the guest runs; a VM's wait for a restart. */
+/** NICs that an edit of a VMI puts on a network to which they cannot be swapped while the guest runs; a VM's wait for a restart. */
 export function fixedNetworkCauses(
   { before, after, base }: SpecEdit,
   bindings: BindingRegistry,
@@ -24,7 +24,7 @@ export function fixedNetworkCauses(
     if (old === undefined || isDefaultNetwork(old) || !stays([actual, desired], name)) return [];
     const isSame = multus?.networkName === old.multus?.networkName && !isDefaultNetwork(network);
     if (isSame || networkSwapOf({ desired, actual, bindings }, name) !== undefined) return [];
-    const message = `network '${name}' cannot be changed while the VMI runs: only an interface with binding bridge can move to another secondary network; remove the interface and add it again`;
+    const message = `network '${name}' cannot be changed while the VMI runs: only an interface with binding bridge can be swapped to another secondary network; remove the interface and add it again`;
     return [
       { reason: "FieldValueForbidden", field: `${base}.networks[${String(index)}]`, message },
     ];

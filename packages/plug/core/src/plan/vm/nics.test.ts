@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A NIC that takes over what another one has comes after it, and one that changes its network moves; the property is in converge.test.ts.
+// A NIC that takes over what another one has comes after it, and one that changes its network keeps its device; the property is in converge.test.ts.
 import {
   validateVmiSpec,
   type Iface,
@@ -93,7 +93,7 @@ describe("a NIC whose network is another", () => {
   test.each<{ name: string; from: readonly NicSketch[]; to: readonly NicSketch[]; want: string[] }>(
     [
       {
-        name: "moves to it",
+        name: "is swapped to it",
         from: before,
         to: [{ name: "a", mac: MAC, network: "green" }, before[1] ?? { name: "b" }],
         want: ["a green", "b red"],
@@ -171,7 +171,7 @@ describe("a NIC whose network is another", () => {
       network: { name: "a", multus: { networkName: "red" } },
       iface: { name: "a", sriov: {} },
     },
-  ])("does not move $name while the guest runs", ({ network, iface }) => {
+  ])("does not swap $name while the guest runs", ({ network, iface }) => {
     const vmi = running([{ name: "a" }], ["a"]);
     expect(nicsAfter(withNics(vmi.spec, [network], [iface]), vmi)).toEqual(nicsOf(vmi.spec));
   });

@@ -44,7 +44,7 @@ function bridgeOfTap(bench: Bench): string | undefined {
 }
 
 describe("a NIC whose network is another", () => {
-  test("moves with its device, and leaves no bridge", async () => {
+  test("is swapped with its device, and leaves no bridge", async () => {
     const bench = await running(["one"]);
     const before = await status(bench);
     await ask(bench, OLD, NEW);
