@@ -100,7 +100,7 @@ const REFUSED: readonly Refused[] = [
 
 describe("a request is refused", () => {
   test.each(REFUSED)("$name: $status", async ({ path, body, status, says }) => {
-    const before = machine.findVm("alpha")?.metadata.resourceVersion;
+    const before = machine.findVm("alpha")?.metadata.generation;
     const refusal = await client
       .requestRaw({ method: "PUT", path, body })
       .then(() => undefined)
@@ -111,7 +111,7 @@ describe("a request is refused", () => {
     expect(details["status"]).toBe(status);
     const text = `${String(details["message"])}\n${String(details["causes"])}`;
     for (const pattern of says) expect(text).toMatch(pattern);
-    expect(machine.findVm("alpha")?.metadata.resourceVersion).toBe(before);
+    expect(machine.findVm("alpha")?.metadata.generation).toBe(before);
   });
 
   test("a user's own edit of a VMI that a VM owns, with the command to use instead", () => {
