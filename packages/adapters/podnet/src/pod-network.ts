@@ -10,7 +10,7 @@ import { runIn } from "./run-in.ts";
 import { placesOfSettings, settingsText, WRITE_SETTINGS } from "./settings.ts";
 import { BRIDGE, removeBridge, wireWithoutTap } from "./wiring/bridge.ts";
 import { MASQUERADE } from "./wiring/masquerade.ts";
-import { TAP } from "./wiring/tap.ts";
+import { TAP } from "./wiring/plugin-tap.ts";
 import { isGuarded, putGuard, removeGuard, removeRules } from "./wiring/rules.ts";
 import type { Pod, NetnsState } from "./wiring/wirer.ts";
 

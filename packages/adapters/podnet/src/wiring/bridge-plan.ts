@@ -3,18 +3,13 @@
 import { linkLocalOf, parseIp, printAddress } from "@patchbay/api";
 import { AppError, type BridgeWiring, type PodAnswers } from "@patchbay/core";
 import type { Link } from "@patchbay/core/ports";
-import type { AddressFlag, LinkChange, LinkSettings } from "../link-change.ts";
+import type { AddressFlag, LinkChange } from "../link-change.ts";
 import type { ForwardingEntry, WiredLink } from "../links.ts";
+import { changesOf, portSteps, setting, silenceSteps, type Step } from "./link-steps.ts";
+import { ANY_TAP, tapSteps, type Tap } from "./tap-plan.ts";
 
-/** How the tap is made; it stays so. */
-type Tap = Pick<BridgeWiring, "owner" | "queues">;
 /** What can be seen to be there. */
 type Wiring = Omit<BridgeWiring, keyof Tap>;
-/** What a tap on a bridge depends on, whatever else is on the bridge. */
-type TapOnBridge = Pick<Wiring, "bridgeName" | "tapName" | "mtu">;
-
-/** A tap that is there is taken as it was made. */
-export const ANY_TAP: Tap = { owner: 0, queues: 1 };
 
 /** Kinds that share the MAC of their parent, so that a guest's own frames never arrive. Source: Linux ipvlan.rst */
 const CANNOT_CARRY = ["ipvlan", "ipvtap"];
@@ -48,21 +43,6 @@ function bridgeAddressesOf({ addresses }: PodAnswers, mac: string): readonly str
   return own.some((address) => address.includes(":"))
     ? [...own, `${linkLocalOf(bridgeMacOf(mac))}/64`]
     : own;
-}
-
-/** A change, and whether what it makes is there. */
-export interface Step {
-  readonly isDone: boolean;
-  readonly change: LinkChange;
-}
-
-/** What is left to do. */
-export function changesOf(steps: readonly Step[]): readonly LinkChange[] {
-  return steps.flatMap(({ isDone, change }) => (isDone ? [] : [change]));
-}
-
-function setting(isDone: boolean, link: string, settings: LinkSettings): Step {
-  return { isDone, change: { op: "setLink", link, settings } };
 }
 
 /**
@@ -108,29 +88,6 @@ export function bridgeSteps(
   ];
 }
 
-/** Steps that make a link a port of the bridge, its own ones before. What cannot be seen counts as done when the next can be. */
-function portSteps(
-  port: WiredLink | undefined,
-  name: string,
-  wiring: Pick<Wiring, "bridgeName">,
-): readonly Step[] {
-  const isPort = port?.master === wiring.bridgeName;
-  return [
-    setting(isPort, name, { master: wiring.bridgeName }),
-    setting(isPort && !port.learning, name, { learning: false }),
-    setting(port?.up === true, name, { up: true }),
-  ];
-}
-
-/** The guest owns the addresses; the pod must have none on this network. */
-function silenceSteps(port: WiredLink, wiring: Pick<Wiring, "bridgeName">): readonly Step[] {
-  const isDone = port.master === wiring.bridgeName && port.addresses.length === 0;
-  return [
-    setting(isDone, port.name, { addressGeneration: "none" }),
-    { isDone, change: { op: "flushAddresses", link: port.name } },
-  ];
-}
-
 function nicSteps(nic: WiredLink, wiring: Wiring): readonly Step[] {
   const { podInterfaceName: name, mac } = wiring;
   const hasMac = nic.mac.toLowerCase() === mac.toLowerCase();
@@ -140,25 +97,6 @@ function nicSteps(nic: WiredLink, wiring: Wiring): readonly Step[] {
     setting(hasMac, name, { up: false }),
     setting(hasMac, name, { mac }),
     ...portSteps(hasMac ? nic : { ...nic, up: false }, name, wiring),
-  ];
-}
-
-/** A tap that is a port of the bridge. */
-export function tapSteps(
-  tap: WiredLink | undefined,
-  { owner, queues }: Tap,
-  wiring: TapOnBridge,
-): readonly Step[] {
-  const { tapName: name, mtu } = wiring;
-  // QEMU opens a tap of several queues once for each; one of a single queue refuses that, and the reverse.
-  const takesMany = queues > 1;
-  return [
-    { isDone: tap !== undefined, change: { op: "addTap", link: name, owner, takesMany } },
-    ...(tap === undefined
-      ? [setting(false, name, { addressGeneration: "none" })]
-      : silenceSteps(tap, wiring)),
-    setting(tap?.mtu === mtu, name, { mtu }),
-    ...portSteps(tap, name, wiring),
   ];
 }
 

@@ -4,7 +4,9 @@ import type { MasqueradeWiring } from "@patchbay/core";
 import type { AddressFlag, LinkChange } from "../link-change.ts";
 import type { WiredLink } from "../links.ts";
 import type { Setting, SeenSettings } from "../settings.ts";
-import { ANY_TAP, bridgeSteps, changesOf, planForwarding, tapSteps } from "./bridge-plan.ts";
+import { bridgeSteps, planForwarding } from "./bridge-plan.ts";
+import { changesOf } from "./link-steps.ts";
+import { ANY_TAP, tapSteps } from "./tap-plan.ts";
 import type { NetnsState } from "./wirer.ts";
 
 /** The gateway's, the same in every pod, so that a guest that is moved finds it. Source: KubeVirt pkg/network/link */
