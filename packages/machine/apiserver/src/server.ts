@@ -32,7 +32,7 @@ import { makeAccess } from "./auth/access.ts";
 import type { TokenEntry } from "./auth/authentication.ts";
 import { Registry } from "./kinds/registry.ts";
 import { LIMITS, type Limits } from "./limits/limits.ts";
-import { Shares } from "./limits/shares.ts";
+import { Shares } from "./limits/per-user.ts";
 import { FairQueue } from "./limits/fair-queue.ts";
 import { openStore } from "./storage/sqlite-store.ts";
 import type { Store } from "./storage/store.ts";

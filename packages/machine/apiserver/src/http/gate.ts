@@ -9,7 +9,7 @@ import { forbiddenTo } from "../auth/refusal.ts";
 import { type RequestLine, attributesOf } from "../auth/request-attributes.ts";
 import type { Authorizer } from "../auth/authorizer.ts";
 import { ANONYMOUS, type User } from "../auth/user.ts";
-import type { Shares } from "../limits/shares.ts";
+import type { Shares } from "../limits/per-user.ts";
 import { unauthorized, unknownPath } from "../meta/status.ts";
 
 /** Who says who asks, who says whether they may, and where that is counted and written down. */

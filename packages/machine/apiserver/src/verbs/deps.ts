@@ -6,7 +6,7 @@ import type { Admission } from "../admission/admission.ts";
 import type { Authorizer } from "../auth/authorizer.ts";
 import type { Registry } from "../kinds/registry.ts";
 import type { Limits } from "../limits/limits.ts";
-import type { Shares } from "../limits/shares.ts";
+import type { Shares } from "../limits/per-user.ts";
 import type { FairQueue } from "../limits/fair-queue.ts";
 import type { Store } from "../storage/store.ts";
 import type { WatchManners } from "../strict/watch-manners.ts";
