@@ -22,13 +22,17 @@ describe("metrics", () => {
     expect(text).toContain('patchbay_served_total{call="mutate"} 1');
   });
 
-  test("measure plugs and count failures by reason", async () => {
+  test("are those that a program adds for its own work", async () => {
     const metrics = createMetrics();
-    metrics.observePlug("Plug", 0.3);
-    metrics.countIfaceFailure("CniFailed");
+    const settings = { name: "own_total", help: "Own.", labelNames: ["reason"] };
+    const count = metrics.addCounter(settings);
+    const measure = metrics.addHistogram({ ...settings, name: "own_seconds", buckets: [0.2, 0.5] });
+    count({ reason: "one" });
+    measure({ reason: "one" }, 0.3);
     const text = await metrics.print();
-    expect(text).toContain('patchbay_plug_seconds_bucket{le="0.5",type="Plug"} 1');
-    expect(text).toContain('patchbay_iface_failures_total{reason="CniFailed"} 1');
+    expect(text).toContain('own_total{reason="one"} 1');
+    expect(text).toContain('own_seconds_bucket{le="0.2",reason="one"} 0');
+    expect(text).toContain('own_seconds_bucket{le="0.5",reason="one"} 1');
   });
 
   test("are those of sources too, read anew each time", async () => {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Which numbers does a program count, and how are they read?
-import type { MetricFamily, PendingIface } from "@patchbay/core";
+import type { MetricFamily } from "@patchbay/core";
 import { Counter, Gauge, Histogram, Registry } from "prom-client";
 
 /** One pass of a loop. */
@@ -16,6 +16,21 @@ export interface ApiRequest {
   readonly resource: string;
 }
 
+/** Labels of one sample, by name. */
+type MetricLabels = Readonly<Record<string, string>>;
+
+/** What a counter is called, what it counts, and which labels its samples have. */
+interface CounterSettings {
+  readonly name: string;
+  readonly help: string;
+  readonly labelNames: string[];
+}
+
+/** The same of a histogram, with the upper bounds of its buckets, ascending. */
+interface HistogramSettings extends CounterSettings {
+  readonly buckets: number[];
+}
+
 /** The metrics of one program. */
 export interface Metrics {
   /** `patchbay_api_requests_total{verb,resource}`: requests that were sent to the API server. */
@@ -24,10 +39,10 @@ export interface Metrics {
   countServed(call: string): void;
   /** `patchbay_reconcile_total{reconciler,result}`, `patchbay_reconcile_seconds{reconciler}`. */
   observeReconcile(pass: ReconcilePass): void;
-  /** `patchbay_plug_seconds{type}`: from the request for an iface to its end, as this program sees it. */
-  observePlug(type: PendingIface["type"], seconds: number): void;
-  /** `patchbay_iface_failures_total{reason}`: a reason was told of an iface, or told again after another attempt. */
-  countIfaceFailure(reason: string): void;
+  /** A counter of the program's own work; what it gives counts one. A name is added once. */
+  addCounter(settings: CounterSettings): (labels: MetricLabels) => void;
+  /** A histogram of the program's own work; what it gives takes a value. A name is added once. */
+  addHistogram(settings: HistogramSettings): (labels: MetricLabels, value: number) => void;
   /** Adds numbers that are read each time they are asked for. */
   addSource(read: () => Promise<readonly MetricFamily[]>): void;
   /** All metrics in the text format of Prometheus. */
@@ -36,9 +51,8 @@ export interface Metrics {
   readonly contentType: string;
 }
 
-/** Bounds of histograms, seconds. */
+/** Bounds of a pass's duration, seconds. */
 const RECONCILE_SECONDS = [0.001, 0.005, 0.01, 0.05, 0.1, 0.5, 1, 5, 10, 60];
-const PLUG_SECONDS = [0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10, 30, 60, 300];
 
 function createReconcileMetrics(registers: Registry[]): Pick<Metrics, "observeReconcile"> {
   const total = new Counter({
@@ -87,28 +101,19 @@ function createCallMetrics(
   };
 }
 
-function createPlugMetrics(
-  registers: Registry[],
-): Pick<Metrics, "observePlug" | "countIfaceFailure"> {
-  const duration = new Histogram({
-    name: "patchbay_plug_seconds",
-    help: "Duration of a plug, swap or unplug while the guest runs.",
-    labelNames: ["type"],
-    buckets: PLUG_SECONDS,
-    registers,
-  });
-  const failures = new Counter({
-    name: "patchbay_iface_failures_total",
-    help: "Reasons for which ifaces wait, counted each time one is reported or a step is tried again.",
-    labelNames: ["reason"],
-    registers,
-  });
+function createOwnMetrics(registers: Registry[]): Pick<Metrics, "addCounter" | "addHistogram"> {
   return {
-    observePlug: (type, seconds) => {
-      duration.observe({ type }, seconds);
+    addCounter: (settings) => {
+      const counter = new Counter({ ...settings, registers });
+      return (labels) => {
+        counter.inc(labels);
+      };
     },
-    countIfaceFailure: (reason) => {
-      failures.inc({ reason });
+    addHistogram: (settings) => {
+      const histogram = new Histogram({ ...settings, registers });
+      return (labels, value) => {
+        histogram.observe(labels, value);
+      };
     },
   };
 }
@@ -137,7 +142,7 @@ export function createMetrics(): Metrics {
   return {
     ...createReconcileMetrics(registers),
     ...createCallMetrics(registers),
-    ...createPlugMetrics(registers),
+    ...createOwnMetrics(registers),
     addSource: (read) => {
       sources.push(read);
     },

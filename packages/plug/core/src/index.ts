@@ -157,7 +157,7 @@ export {
   pendingIfaces,
   reasonsTold,
   type PendingIface,
-} from "./metrics/plugs.ts";
+} from "./metrics/pending-ifaces.ts";
 export {
   trafficFamilies,
   type DirectionCounts,

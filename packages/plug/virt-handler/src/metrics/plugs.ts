@@ -12,11 +12,36 @@ import {
 import { parseTime } from "@patchbay/kube";
 import type { Cache, Change, Clock } from "@patchbay/core/ports";
 
+interface CounterSettings {
+  readonly name: string;
+  readonly help: string;
+  readonly labelNames: string[];
+}
+
+type Labels = Readonly<Record<string, string>>;
+
 /** Where is counted. */
 export interface PlugMetrics {
-  observePlug(type: HotplugType, seconds: number): void;
-  countIfaceFailure(reason: string): void;
+  addCounter(settings: CounterSettings): (labels: Labels) => void;
+  addHistogram(
+    settings: CounterSettings & { readonly buckets: number[] },
+  ): (labels: Labels, value: number) => void;
 }
+
+/** From the request for an iface to its end, as this program sees it. Bounds in seconds. */
+const PLUG_SECONDS = {
+  name: "patchbay_plug_seconds",
+  help: "Duration of a plug, swap or unplug while the guest runs.",
+  labelNames: ["type"],
+  buckets: [0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10, 30, 60, 300],
+};
+
+/** A reason was told of an iface, or told again after another attempt. */
+const IFACE_FAILURES = {
+  name: "patchbay_iface_failures_total",
+  help: "Reasons for which ifaces wait, counted each time one is reported or a step is tried again.",
+  labelNames: ["reason"],
+};
 
 /** One iface on its way. */
 interface Begun {
@@ -64,16 +89,18 @@ export function measurePlugs(
   clock: Clock,
 ): { readonly families: () => readonly MetricFamily[]; readonly stop: () => void } {
   const pending: Pending = new Map();
+  const observePlug = metrics.addHistogram(PLUG_SECONDS);
+  const countFailure = metrics.addCounter(IFACE_FAILURES);
   const note = (vmi: VirtualMachineInstance, previous?: VirtualMachineInstance): void => {
     const { uid = "" } = vmi.metadata;
     const before = pending.get(uid);
     const after = pendingAfter(vmi, before, clock);
     pending.set(uid, after);
-    for (const reason of reasonsTold(previous, vmi)) metrics.countIfaceFailure(reason);
+    for (const reason of reasonsTold(previous, vmi)) countFailure({ reason });
     if (!isRunning(vmi)) return;
     const nowMs = clock.monotonicMs();
     for (const [name, { type, atMs, isLive }] of before ?? []) {
-      if (isLive && !after.has(name)) metrics.observePlug(type, (nowMs - atMs) / MS_PER_SECOND);
+      if (isLive && !after.has(name)) observePlug({ type }, (nowMs - atMs) / MS_PER_SECOND);
     }
   };
   for (const vmi of vmis.list()) note(vmi, vmi);

@@ -3,7 +3,7 @@ import type { Attachment, IfacePhase, IfaceStatus, VmiStatus } from "@patchbay/a
 import { aVmi } from "@patchbay/support";
 import { expect, test } from "vitest";
 import { kindOfPhase } from "../iface/phase.ts";
-import { ifacePhaseFamily, pendingIfaces, reasonsTold } from "./plugs.ts";
+import { ifacePhaseFamily, pendingIfaces, reasonsTold } from "./pending-ifaces.ts";
 
 const SINCE = "2026-01-01T00:00:00Z";
 
