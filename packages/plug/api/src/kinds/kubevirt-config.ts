@@ -9,13 +9,11 @@ import {
   clusterSecurityOf,
   type ClusterSecurity,
 } from "./guest/port-security.ts";
-import { PCIE_ROOT_PORTS_MAX } from "./vmi-spec.ts";
+import { PCIE_ROOT_PORTS_DEFAULT, PCIE_ROOT_PORTS_MAX } from "../values/pcie-root-ports.ts";
 import { CONDITIONS_SCHEMA } from "./vmi.ts";
 
 /** Most pairs of queues that a NIC can be given. Source: linux/drivers/net/tun.c MAX_TAP_QUEUES */
 const QUEUES_MAX = 256;
-/** Costs 9 MiB, and little of a boot. Source: docs/design/pci-topology.md */
-const DEFAULT_PORTS = 32;
 /** Source: KubeVirt limits queues to 256, the kernel's tap; more than 8 cost interrupts and bring little. */
 const DEFAULT_MAX_QUEUES = 8;
 
@@ -59,7 +57,7 @@ export const KubeVirtSpecSchema = Type.Object(
                   Type.Integer({
                     minimum: 0,
                     maximum: PCIE_ROOT_PORTS_MAX,
-                    description: `Ports for hot-plug of VMs that do not say how many; ${String(DEFAULT_PORTS)} when absent.`,
+                    description: `Ports for hot-plug of VMs that do not say how many; ${String(PCIE_ROOT_PORTS_DEFAULT)} when absent.`,
                   }),
                 ),
                 maxQueues: Type.Optional(
@@ -225,7 +223,7 @@ export interface NetworkConfig {
 export function networkConfigOf(kubevirt: KubeVirt | undefined): NetworkConfig {
   const given = kubevirt?.spec?.configuration?.network ?? {};
   return {
-    pcieRootPorts: given.pcieRootPorts ?? DEFAULT_PORTS,
+    pcieRootPorts: given.pcieRootPorts ?? PCIE_ROOT_PORTS_DEFAULT,
     maxQueues: given.maxQueues ?? DEFAULT_MAX_QUEUES,
     sharedMemory: given.sharedMemory ?? true,
     security: clusterSecurityOf(given.portSecurity),

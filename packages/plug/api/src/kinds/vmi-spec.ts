@@ -16,9 +16,7 @@ import { FirmwareSchema } from "./guest/firmware.ts";
 import { IfaceSchema, NetworkSchema } from "./network.ts";
 import { AROUND_GUEST } from "./guest/around-guest.ts";
 import { VolumeSchema } from "./guest/volume.ts";
-
-/** Ports for hot-plug that a VM may ask for; each costs boot time. Source: docs/design/pci-topology.md */
-export const PCIE_ROOT_PORTS_MAX = 128;
+import { PCIE_ROOT_PORTS_MAX } from "../values/pcie-root-ports.ts";
 
 /** An amount, for example 128Mi, or a number of bytes. Source: Kubernetes resource.Quantity. */
 const QuantitySchema = (description: string) => Type.Unsafe<string | number>(quantity(description));

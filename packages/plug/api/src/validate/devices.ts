@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Which places, ports and queues the NICs of a VM may have.
-import { PCIE_ROOT_PORTS_MAX } from "../kinds/vmi-spec.ts";
+import { PCIE_ROOT_PORTS_MAX } from "../values/pcie-root-ports.ts";
 import { causeIf, forEachIface, ifacePath, type Rule } from "./rule.ts";
 
 /** Models with more than one pair of queues. Source: libvirt formatdomain, "Setting NIC driver-specific options". */
