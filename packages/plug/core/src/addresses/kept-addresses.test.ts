@@ -13,7 +13,7 @@ import {
 } from "@patchbay/api";
 import { aVm, aVmi } from "@patchbay/support";
 import { describe, expect, test } from "vitest";
-import { podAnnotationsOf } from "../plan/pod/pod-settings.ts";
+import { podAnnotationsOf } from "../plan/pod/pod-metadata.ts";
 import { planPodNetworks } from "../plan/pod/pod-networks.ts";
 import { vmiOf } from "../plan/vm/vm.ts";
 import { withNics } from "../spec/nics.ts";

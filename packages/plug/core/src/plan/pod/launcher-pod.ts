@@ -23,7 +23,8 @@ import { launcherResourcesOf } from "./launcher-resources.ts";
 import { inMi, joinParts, type PodParts } from "./parts.ts";
 import { statePartsOf } from "./state-parts.ts";
 import type { NetworksOwner } from "./pod-networks.ts";
-import { podAnnotationsOf, podLabelsOf, podSettingsOf } from "./pod-settings.ts";
+import { podAnnotationsOf, podLabelsOf } from "./pod-metadata.ts";
+import { podSettingsOf } from "./pod-settings.ts";
 import { sha256Hex } from "../../iface/sha256.ts";
 
 /** What the cluster decides about launchers. */

@@ -1,20 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// What of a VMI reaches its pod?
+// What of a VMI's spec reaches its pod?
 import type { VirtualMachineInstance } from "@patchbay/api";
 import { aVmi } from "@patchbay/support";
 import { expect, test } from "vitest";
-import { podAnnotationsOf, podLabelsOf, podSettingsOf } from "./pod-settings.ts";
+import { podSettingsOf } from "./pod-settings.ts";
 
-function vmiWith(
-  metadata: Partial<VirtualMachineInstance["metadata"]>,
-  spec: Partial<VirtualMachineInstance["spec"]> = {},
-): VirtualMachineInstance {
+function vmiWith(spec: Partial<VirtualMachineInstance["spec"]>): VirtualMachineInstance {
   const vmi = aVmi();
-  return {
-    ...vmi,
-    metadata: { ...vmi.metadata, ...metadata },
-    spec: { domain: vmi.spec.domain, ...spec },
-  };
+  return { ...vmi, spec: { domain: vmi.spec.domain, ...spec } };
 }
 
 test("Kubernetes is told what the VMI says, and nothing of what it does not say", () => {
@@ -29,36 +22,9 @@ test("Kubernetes is told what the VMI says, and nothing of what it does not say"
     tolerations: [{ key: "example.com/edge", operator: "Exists" }],
     topologySpreadConstraints: [{ maxSkew: 1 }],
   };
-  expect(podSettingsOf(vmiWith({}, { ...given, hostname: "web-1" }))).toEqual({
+  expect(podSettingsOf(vmiWith({ ...given, hostname: "web-1" }))).toEqual({
     ...given,
     hostname: "web-1",
   });
-  expect(podSettingsOf(vmiWith({}, { dnsPolicy: "" }))).toEqual({ hostname: "vm1" });
-});
-
-test("labels and annotations of the VMI are the pod's, but not those that say what is ours to say", () => {
-  const annotations = {
-    "example.com/team": "a",
-    "k8s.v1.cni.cncf.io/networks": "stolen",
-    "patchbay.io/pcie-topology": "{}",
-    "kubectl.kubernetes.io/last-applied-configuration": "{}",
-    "kubevirt.io/domain": "other",
-  };
-  const labels = { app: "web", "kubevirt.io": "other", "kubevirt.io/created-by": "other" };
-  const vmi = vmiWith({ annotations, labels });
-  expect(podAnnotationsOf({ vmi, bindings: {} })).toEqual({
-    "example.com/team": "a",
-    "kubevirt.io/domain": "vm1",
-  });
-  expect(podLabelsOf(vmi)).toEqual({
-    app: "web",
-    "kubevirt.io": "virt-launcher",
-    "kubevirt.io/created-by": "vmi-uid",
-    "vm.kubevirt.io/name": "vm1",
-  });
-});
-
-test("a label holds no name of more than 63 characters", () => {
-  const label = podLabelsOf(vmiWith({ name: "v".repeat(200) }))["vm.kubevirt.io/name"];
-  expect(label).toHaveLength(63);
+  expect(podSettingsOf(vmiWith({ dnsPolicy: "" }))).toEqual({ hostname: "vm1" });
 });

@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: Apache-2.0
+// Which labels and annotations of a VMI reach its pod?
+import type { VirtualMachineInstance } from "@patchbay/api";
+import { aVmi } from "@patchbay/support";
+import { expect, test } from "vitest";
+import { podAnnotationsOf, podLabelsOf } from "./pod-metadata.ts";
+
+function vmiWith(metadata: Partial<VirtualMachineInstance["metadata"]>): VirtualMachineInstance {
+  const vmi = aVmi();
+  return { ...vmi, metadata: { ...vmi.metadata, ...metadata } };
+}
+
+test("labels and annotations of the VMI are the pod's, but not those that say what is ours to say", () => {
+  const annotations = {
+    "example.com/team": "a",
+    "k8s.v1.cni.cncf.io/networks": "stolen",
+    "patchbay.io/pcie-topology": "{}",
+    "kubectl.kubernetes.io/last-applied-configuration": "{}",
+    "kubevirt.io/domain": "other",
+  };
+  const labels = { app: "web", "kubevirt.io": "other", "kubevirt.io/created-by": "other" };
+  const vmi = vmiWith({ annotations, labels });
+  expect(podAnnotationsOf({ vmi, bindings: {} })).toEqual({
+    "example.com/team": "a",
+    "kubevirt.io/domain": "vm1",
+  });
+  expect(podLabelsOf(vmi)).toEqual({
+    app: "web",
+    "kubevirt.io": "virt-launcher",
+    "kubevirt.io/created-by": "vmi-uid",
+    "vm.kubevirt.io/name": "vm1",
+  });
+});
+
+test("a label holds no name of more than 63 characters", () => {
+  const label = podLabelsOf(vmiWith({ name: "v".repeat(200) }))["vm.kubevirt.io/name"];
+  expect(label).toHaveLength(63);
+});
