@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 import { spawn, type ChildProcess } from "node:child_process";
-import { readdirSync } from "node:fs";
+import { readdirSync, readFileSync } from "node:fs";
 import { afterEach, describe, expect, test } from "vitest";
 import { waitForProcessEnd } from "./process-end.ts";
 import { readProcessStartTime } from "./process-name.ts";
@@ -53,19 +53,32 @@ describe("process end", () => {
     const waitOnce = async (): Promise<void> => {
       const controller = new AbortController();
       const wait = waitForProcessEnd(pid, startTime, controller.signal);
+      expect(pidfdsOf(pid)).toHaveLength(1);
       controller.abort(new Error("enough"));
       await expect(wait).rejects.toThrow("enough");
     };
     await waitOnce();
-    const before = countOpen();
-    for (let turn = 0; turn < 300; turn += 1) await waitOnce();
-    expect(countOpen()).toEqual(before);
+    const before = countThreads();
+    for (let turn = 0; turn < WAITS; turn += 1) await waitOnce();
+    expect(pidfdsOf(pid)).toEqual([]);
+    // Other tests of this process may begin or end some of their own meanwhile.
+    expect(countThreads() - before).toBeLessThan(WAITS / 2);
   });
 });
 
-function countOpen(): Record<string, number> {
-  return {
-    descriptors: readdirSync("/proc/self/fd").length,
-    threads: readdirSync("/proc/self/task").length,
-  };
+const WAITS = 300;
+
+/** Descriptors of this process that name that one. Source: proc_pid_fdinfo(5), pidfd_open(2) */
+function pidfdsOf(pid: number): readonly string[] {
+  return readdirSync("/proc/self/fdinfo").filter((fd) => {
+    try {
+      return readFileSync(`/proc/self/fdinfo/${fd}`, "utf8").includes(`\nPid:\t${String(pid)}\n`);
+    } catch {
+      return false; // closed meanwhile
+    }
+  });
+}
+
+function countThreads(): number {
+  return readdirSync("/proc/self/task").length;
 }
