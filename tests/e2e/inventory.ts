@@ -3,9 +3,10 @@
 import { execFileSync } from "node:child_process";
 import { readdirSync, readFileSync, readlinkSync } from "node:fs";
 import { join } from "node:path";
-import { netnsOfPod } from "@patchbay/support";
+import type { KubeObject } from "@patchbay/api";
+import { eventually, netnsOfPod } from "@patchbay/support";
 import { inventoryOfNetns } from "../faults/netns-inventory.ts";
-import { machine } from "./machine.ts";
+import { CHANGE_MS, machine } from "./machine.ts";
 
 function tryRead<T>(read: () => T): T | undefined {
   try {
@@ -121,4 +122,29 @@ export function inventoryOf(podUid: string): Readonly<Record<string, unknown>> {
       .sort(),
     state: STATE_DIRS.flatMap((name) => filesBelow(join(machine.dataDir, name))),
   };
+}
+
+/** Objects that are to stay. */
+function staying(objects: readonly KubeObject[]): readonly KubeObject[] {
+  return objects.filter(({ metadata }) => metadata.deletionTimestamp === undefined);
+}
+
+function listAll(path: string): readonly KubeObject[] {
+  // A list of objects, as the server has them.
+  const { items } = machine.read(path) as { readonly items: readonly KubeObject[] };
+  return items;
+}
+
+/** Waits until every launcher is one of a VMI that stays: those of earlier stories leave a moment after their VMs. */
+export async function othersHaveLeft(): Promise<void> {
+  const haveLeft = (): boolean => {
+    const pods = listAll("/api/v1/namespaces/default/pods");
+    const vmis = staying(
+      listAll("/apis/kubevirt.io/v1/namespaces/default/virtualmachineinstances"),
+    );
+    const uids = vmis.map(({ metadata }) => metadata.uid);
+    const owners = pods.flatMap(({ metadata }) => metadata.ownerReferences ?? []);
+    return staying(pods).length === pods.length && owners.every(({ uid }) => uids.includes(uid));
+  };
+  await eventually(haveLeft, { withinMs: 2 * CHANGE_MS });
 }

@@ -3,7 +3,7 @@
 // NICs on 4 VMs by `npm run soak`, else 20 of 2 on 2.
 import { Plugger, vmManifest } from "@patchbay/support";
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { inventoryOf } from "../inventory.ts";
+import { inventoryOf, othersHaveLeft } from "../inventory.ts";
 import { machine, setAddress } from "../machine.ts";
 import { heldByServices, Pings, type Held } from "./soak.ts";
 
@@ -56,6 +56,7 @@ function countsOf(held: ReadonlyMap<string, Held>): unknown {
 }
 
 beforeAll(async () => {
+  await othersHaveLeft();
   for (const name of OWN) machine.apply(vmManifest({ name }));
   for (const vm of OWN) await machine.booted(vm);
   plugger = await Plugger.open(machine);

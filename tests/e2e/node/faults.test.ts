@@ -6,7 +6,7 @@ import { eventually } from "@patchbay/support";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { strikeAt } from "../../faults/strike.ts";
 import { guestNics } from "../guest.ts";
-import { inventoryOf } from "../inventory.ts";
+import { inventoryOf, othersHaveLeft } from "../inventory.ts";
 import { appendOperations, CHANGE_MS, expectGone, expectReady, machine } from "../machine.ts";
 import { virsh } from "../virsh.ts";
 
@@ -90,6 +90,7 @@ let withNic: NodeState;
 let points = 0;
 
 beforeAll(async () => {
+  await othersHaveLeft();
   podUid = machine.findPod(VM)?.metadata.uid ?? "";
   without = await look();
   await plug();
