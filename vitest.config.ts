@@ -29,8 +29,8 @@ export default defineConfig({
             "tests/faults/*.test.ts",
             "hack/**/*.test.ts",
           ],
-          // A thread begins sooner than a process, and loads what many files import once: two thirds of all the time.
-          pool: "threads",
+          // What many files import is loaded once in each of two processes: two thirds of all the time. Threads of one
+          // process would share its children: a socket that one closes stays open in what the other has just forked.
           isolate: false,
           maxWorkers: 2,
           // The longest takes 1.5 s on an idle machine; a busy one is no failure.
