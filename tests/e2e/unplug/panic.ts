@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The story of a guest that panics while it has a NIC, which is to go.
 import { eventually } from "@patchbay/support";
-import { CHANGE_MS, expectGone, machine, removeInterface } from "../machine.ts";
+import { CHANGE_MS, expectGone, machine } from "../machine.ts";
 import { virsh } from "../virsh.ts";
 import { AGAIN_MS, GuestWithNic, NIC, type Hotplug } from "./guest-with-nic.ts";
 
@@ -60,7 +60,7 @@ export async function panic(): Promise<PanicStory> {
   const since = guest.position();
   await guest.run("panic");
   await guest.waitForLine(/Kernel panic/, { timeoutMs: CHANGE_MS, since });
-  removeInterface(PANICKED, NIC);
+  subject.unplug();
   const refused = await subject.expectWait(({ reason }) => reason === "GuestRefused", 3 * AGAIN_MS);
   const faults = subject.faults();
   const belongings = subject.belongings();

@@ -2,14 +2,7 @@
 // A NIC goes out of a guest that is paused, boots, has panicked or has no driver: soon, or as soon as the guest can.
 import { eventually } from "@patchbay/support";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import {
-  addInterface,
-  CHANGE_MS,
-  expectGone,
-  ifaceStatus,
-  machine,
-  removeInterface,
-} from "../machine.ts";
+import { addInterface, CHANGE_MS, expectGone, ifaceStatus, machine } from "../machine.ts";
 import { told, type Seen } from "../story.ts";
 import { hasDevice, virsh } from "../virsh.ts";
 import { AGAIN_MS, GuestWithNic, NIC } from "./guest-with-nic.ts";
@@ -45,7 +38,7 @@ describe("a guest that is paused", () => {
   test("keeps a NIC with all that belongs to it until it is resumed", async () => {
     const before = subject.belongings();
     virsh(VM, "suspend");
-    removeInterface(VM, NIC);
+    subject.unplug();
     await subject.expectWait(({ attempts = 0 }) => attempts > 1, 2 * AGAIN_MS);
     expect(subject.faults()).toEqual([]);
     expect(subject.hotplug()).toMatchObject({
@@ -63,7 +56,7 @@ describe("a guest that is paused", () => {
   test("lets go of a NIC that it has never seen", async () => {
     virsh(VM, "suspend");
     await subject.plug();
-    removeInterface(VM, NIC);
+    subject.unplug();
     await subject.expectWait(({ reason }) => reason === "WaitingForGuest", CHANGE_MS);
     virsh(VM, "resume");
     await expectGone(VM, NIC);
@@ -75,7 +68,7 @@ describe("a guest that runs", () => {
   test("lets go of a NIC that has just come", async () => {
     addInterface(VM, { name: NIC, network: "blue" });
     await eventually(() => hasDevice(VM, NIC), { withinMs: CHANGE_MS });
-    removeInterface(VM, NIC);
+    subject.unplug();
     await expectGone(VM, NIC);
     expect(subject.links()).toEqual(subject.linksAtRest);
   });
@@ -84,7 +77,7 @@ describe("a guest that runs", () => {
     expect(await subject.guest.run("driver off")).toMatchObject({ code: 0 });
     const since = subject.guest.position();
     await subject.plug();
-    removeInterface(VM, NIC);
+    subject.unplug();
     await expectGone(VM, NIC);
     expect(subject.guest.lines().slice(since).join("\n")).not.toContain("nic added");
     expect(await subject.guest.run("driver on")).toMatchObject({ code: 0 });
@@ -96,7 +89,7 @@ describe("a guest that boots", () => {
     await subject.plug();
     const since = subject.guest.position();
     virsh(VM, "reset");
-    removeInterface(VM, NIC);
+    subject.unplug();
     const told = await subject.expectWait(() => true, CHANGE_MS);
     expect(told).toMatchObject({ reason: "WaitingForGuest", attempts: 1 });
     const seen = new Set<string>();
