@@ -61,8 +61,8 @@ describe("process end", () => {
     const before = countThreads();
     for (let turn = 0; turn < WAITS; turn += 1) await waitOnce();
     expect(pidfdsOf(pid)).toEqual([]);
-    // Other tests of this process may begin or end some of their own meanwhile.
-    expect(countThreads() - before).toBeLessThan(WAITS / 2);
+    // Fewer where one of an earlier file has ended meanwhile.
+    expect(countThreads()).toBeLessThanOrEqual(before);
   });
 });
 
