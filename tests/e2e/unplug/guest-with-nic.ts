@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // A guest with a NIC that comes and goes, and what is seen of the NIC from outside.
+import { readFileSync } from "node:fs";
+import { join } from "node:path";
 import type { IfaceStatus } from "@patchbay/api";
 import { eventually, vmManifest, type GuestConsole } from "@patchbay/support";
 import { leaseFiles, linksOf } from "../inventory.ts";
@@ -65,6 +67,13 @@ export class GuestWithNic {
 
   hotplug(): Hotplug | undefined {
     return ifaceStatus(this.#vm, NIC)?.hotplug;
+  }
+
+  /** How often virt-handler has asked the guest for a NIC since it booted, by its log. */
+  requestsLogged(): number {
+    const log = readFileSync(join(machine.dataDir, "logs", "virt-handler.log"), "utf8");
+    const lines = log.split("\n").filter((line) => line.includes('"action":"detachDevice"'));
+    return lines.filter((line) => line.includes(`/${this.#vm}"`)).length;
   }
 
   /** Everything that the NIC has outside the guest. */
