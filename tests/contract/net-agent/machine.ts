@@ -152,6 +152,7 @@ export class AgentMachine {
         nodeName: NODE,
         criEndpoint: [this.#runtime.endpoint],
         stateDir: join(this.node.directory, "state"),
+        mode: "multus",
       },
       ...{ cniBinDir: [this.node.binDir, "/usr/lib/cni"], namespaceIsolation: true },
       ...{ cniCacheDir: [this.cacheDir], concurrency: 4, logLevel: "error" },

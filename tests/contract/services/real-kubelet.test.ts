@@ -111,7 +111,9 @@ async function startAgents(): Promise<void> {
   const own = { cniBinDir: [node.binDir], cniCacheDir: [], namespaceIsolation: true };
   const at = (name: string): string => join(node.directory, name);
   agents = Promise.all([
-    runAgent(await contextFor("net-agent"), { ...flags, ...own, stateDir: at("net-agent") }),
+    runAgent(await contextFor("net-agent"), {
+      ...{ ...flags, ...own, stateDir: at("net-agent"), mode: "multus" },
+    }),
     runHandler(await contextFor("virt-handler"), {
       ...{ ...flags, podsDir: at("pods"), stateDir: at("virt-handler") },
     }),

@@ -59,7 +59,13 @@ async function agent(surroundings: Surroundings): Promise<void> {
       journal: createJournal(files, `${stateDir}/journal`),
       resultCache: createResultCache(files, [`${stateDir}/cache`]),
       events: eventsOf(surroundings, "net-agent"),
-      ...{ bootId: "boot-1", hostNetnsInode: "host", isIsolated: true, concurrency: 16 },
+      ...{
+        bootId: "boot-1",
+        hostNetnsInode: "host",
+        isIsolated: true,
+        mode: "alone",
+        concurrency: 16,
+      },
     },
     signal,
   );

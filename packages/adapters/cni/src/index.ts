@@ -3,5 +3,5 @@
 export { createCni } from "./plugin-chain.ts";
 export { hasCapability, parseNetworkConfig, withCniArgs } from "./network-config.ts";
 export { createJournal, type Journal, type JournalRow } from "./journal.ts";
-export { createResultCache, type ResultCache } from "./result-cache.ts";
+export { createResultCache, type RememberedAttachment, type ResultCache } from "./result-cache.ts";
 export { networkStatusesOf, networkStatusOf } from "./network-status.ts";

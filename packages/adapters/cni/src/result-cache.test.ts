@@ -37,6 +37,20 @@ test("an attachment of a runtime is found with all that its DEL needs", async ()
   });
 });
 
+test("all that can be read are listed, with whose they are, until they are forgotten", async () => {
+  const files = createFakeFiles();
+  const path = "/a/results/blue-box-net1";
+  await files.writeAtomic(path, JSON.stringify(ENTRY));
+  await files.writeAtomic("/b/results/broken-box-net1", "{");
+  const cache = createResultCache(files, ["/a", "/b", "/missing"]);
+  const all = await cache.list();
+  expect(all).toMatchObject([
+    { containerId: "box", interfaceName: "net1", path, attachment: { config: CONFIG } },
+  ]);
+  for (const one of all) await cache.forget(one);
+  expect(await cache.list()).toEqual([]);
+});
+
 test("a runtime that keeps no arguments and no result is believed too", async () => {
   const { kind, containerId, ifName, networkName, config } = ENTRY;
   expect(await findIn({ kind, containerId, ifName, networkName, config })).toStrictEqual({

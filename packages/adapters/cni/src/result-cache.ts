@@ -13,8 +13,21 @@ export interface CachedAttachment extends Pick<
   readonly result?: CniResult;
 }
 
+/** An attachment as it is remembered, with whose it is. */
+export interface RememberedAttachment {
+  readonly attachment: CachedAttachment;
+  readonly containerId: string;
+  readonly interfaceName: string;
+  /** File that remembers it, absolute. */
+  readonly path: string;
+}
+
 /** What the runtimes of this machine (Multus, the kubelet's CRI) remember of their attachments. */
 export interface ResultCache {
+  /** All that can be read. */
+  list(): Promise<readonly RememberedAttachment[]>;
+  /** Forgets one; not there is success. */
+  forget(attachment: RememberedAttachment): Promise<void>;
   /** The attachment of that sandbox and NIC; undefined when nothing that can be read is remembered. */
   find(containerId: string, interfaceName: string): Promise<CachedAttachment | undefined>;
 }
@@ -47,35 +60,52 @@ function parseEntry(value: JsonObject): CachedAttachment | undefined {
   };
 }
 
-function isEntryOf(
-  entry: unknown,
-  containerId: string,
-  interfaceName: string,
-): entry is JsonObject {
-  return (
-    isJsonObject(entry) &&
-    entry["kind"] === KIND &&
-    entry["containerId"] === containerId &&
-    entry["ifName"] === interfaceName
+type CacheFiles = Pick<Files, "list" | "readText" | "remove">;
+
+/** Its owner is in the file, since names of networks and of NICs may have hyphens as the file's own name has. */
+async function readEntry(
+  files: CacheFiles,
+  path: string,
+): Promise<RememberedAttachment | undefined> {
+  const entry = parseJson(await files.readText(path));
+  if (!isJsonObject(entry) || entry["kind"] !== KIND) return undefined;
+  const { containerId, ifName: interfaceName } = entry;
+  const attachment = parseEntry(entry);
+  if (attachment === undefined) return undefined;
+  if (typeof containerId !== "string" || typeof interfaceName !== "string") return undefined;
+  return { attachment, containerId, interfaceName, path };
+}
+
+/** Files of `DIR/results` of each directory, in order. */
+async function listPaths(files: CacheFiles, dirs: readonly string[]): Promise<readonly string[]> {
+  const paths = await Promise.all(
+    dirs.map(async (dir) =>
+      (await files.list(`${dir}/results`)).map((name) => `${dir}/results/${name}`),
+    ),
   );
+  return paths.flat();
 }
 
 /** Looks into `DIR/results` of each directory, in order. */
-export function createResultCache(
-  files: Pick<Files, "list" | "readText">,
-  dirs: readonly string[],
-): ResultCache {
+export function createResultCache(files: CacheFiles, dirs: readonly string[]): ResultCache {
   return {
     find: async (containerId, interfaceName) => {
-      for (const dir of dirs) {
-        const names = await files.list(`${dir}/results`);
-        for (const name of names) {
-          if (!name.endsWith(`-${containerId}-${interfaceName}`)) continue;
-          const entry = parseJson(await files.readText(`${dir}/results/${name}`));
-          if (isEntryOf(entry, containerId, interfaceName)) return parseEntry(entry);
-        }
+      for (const path of await listPaths(files, dirs)) {
+        if (!path.endsWith(`-${containerId}-${interfaceName}`)) continue;
+        const entry = await readEntry(files, path);
+        const isIt = entry?.containerId === containerId && entry.interfaceName === interfaceName;
+        if (isIt) return entry.attachment;
       }
       return undefined;
     },
+    list: async () => {
+      const entries: RememberedAttachment[] = [];
+      for (const path of await listPaths(files, dirs)) {
+        const entry = await readEntry(files, path);
+        if (entry !== undefined) entries.push(entry);
+      }
+      return entries;
+    },
+    forget: ({ path }) => files.remove(path),
   };
 }

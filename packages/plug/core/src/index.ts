@@ -85,12 +85,13 @@ export {
 } from "./plan/node/node-vm.ts";
 export {
   planAttachmentActions,
+  type AgentMode,
   type AttachmentAction,
   type AttachmentFacts,
   type ForeignAttachment,
   type OwnedAttachment,
-  type WantedAttachment,
 } from "./plan/pod/attachment-actions.ts";
+export { type WantedAttachment } from "./plan/pod/wanted-attachments.ts";
 export { hasImageVolume, hasLostImage } from "./plan/pod/image-files.ts";
 export { isLauncherOf, launcherPodName } from "./plan/pod/launcher-pod.ts";
 export { seenLauncher } from "./plan/pod/seen-launcher.ts";

@@ -21,6 +21,7 @@ import {
 import { createPodNetwork } from "@patchbay/podnet";
 import type { Cache } from "@patchbay/core/ports";
 import type { Flags } from "./config.ts";
+import { holdState } from "./hold-state.ts";
 import { runLoop, type LoopParts } from "./loop.ts";
 import { BY_NETWORK, networksAskedBy } from "./wake.ts";
 
@@ -43,6 +44,8 @@ export async function runAgent(context: DaemonContext, flags: Flags): Promise<vo
   const { store } = client;
   const files = createFiles();
   const runner = createProcessRunner();
+  const held = await holdState(flags.stateDir, { files, clock, log }, signal);
+  if (held === undefined) return;
   const family = `net-agent:${flags.stateDir}`;
   // What plugins of a process that died have started would go on beside ours, and take addresses that we have freed.
   await runner.endFamily(family);
@@ -70,6 +73,7 @@ export async function runAgent(context: DaemonContext, flags: Flags): Promise<vo
     bootId: await readBootId(files),
     hostNetnsInode: readNetnsInode(flags.hostProcess),
     isIsolated: flags.namespaceIsolation,
+    mode: flags.mode,
     metrics: context.metrics,
     watch: health.watchLoop("pod"),
     concurrency: flags.concurrency,
@@ -81,4 +85,5 @@ export async function runAgent(context: DaemonContext, flags: Flags): Promise<vo
   await runLoop(parts, signal);
   await events.flush();
   node.close();
+  held.release();
 }

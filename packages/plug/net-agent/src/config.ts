@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The flags of net-agent.
 import { hostname } from "node:os";
+import type { AgentMode } from "@patchbay/core";
 import {
   addCommonFlags,
   addCriFlags,
@@ -9,11 +10,12 @@ import {
   type CriFlags,
   type HostFlags,
 } from "@patchbay/daemon";
-import { Command, InvalidArgumentError } from "commander";
+import { Command, InvalidArgumentError, Option } from "commander";
 
 /** The flags with their defaults; directories are absolute or below the working directory. */
 export interface Flags extends CommonFlags, HostFlags, CriFlags {
   readonly nodeName: string;
+  readonly mode: AgentMode;
   readonly stateDir: string;
   readonly cniBinDir: readonly string[];
   /** Where runtimes remember their attachments, in `results`. */
@@ -24,6 +26,7 @@ export interface Flags extends CommonFlags, HostFlags, CriFlags {
   readonly concurrency: number;
 }
 
+const MODES: readonly AgentMode[] = ["alone", "multus", "multus-dynamic"];
 /** Source: containerd and CRI-O; Debian's package containernetworking-plugins. */
 const BIN_DIRS: readonly string[] = ["/opt/cni/bin", "/usr/lib/cni"];
 /** Source: Multus cniDir; CNI libcni CacheDir. */
@@ -45,6 +48,14 @@ export function parseFlags(argv: readonly string[]): Flags {
   const command = addCriFlags(addHostFlags(addCommonFlags(new Command("net-agent"))))
     .description("Attaches networks to the running pods of one node and detaches them.")
     .option("--node-name <name>", "node that this agent runs on", hostname())
+    .addOption(
+      new Option(
+        "--mode <mode>",
+        "who attaches networks beside this agent: nobody (alone), Multus when a pod is made (multus), or Multus and its dynamic networks controller (multus-dynamic); multus is also right where there is no Multus",
+      )
+        .choices(MODES)
+        .default("multus" satisfies AgentMode),
+    )
     .option(
       "--state-dir <dir>",
       "directory for state that must outlive a restart: the journal",

@@ -2,6 +2,7 @@
 // What does the loop over pods work with?
 import type { NetworkAttachmentDefinition, Pod } from "@patchbay/api";
 import type { Journal, ResultCache } from "@patchbay/cni";
+import type { AgentMode } from "@patchbay/core";
 import type { EventRecorder } from "@patchbay/kube";
 import type {
   Cache,
@@ -42,6 +43,8 @@ export interface Deps {
   readonly bootId: string;
   /** Inode of the host's own network namespace; nothing is ever attached to it. */
   readonly hostNetnsInode: string;
+  /** Who attaches networks beside this agent. */
+  readonly mode: AgentMode;
   /** Whether pods may use networks of their own namespace, of `default` and of their VMI only. */
   readonly isIsolated: boolean;
 }

@@ -13,6 +13,7 @@ import {
 } from "@patchbay/kube";
 import type { Deps } from "./deps.ts";
 import { createFailures } from "./failures.ts";
+import { runLeftoverLoop } from "./reconcilers/leftovers/loop.ts";
 import { reconcilePod } from "./reconcilers/pod/index.ts";
 import { loadTrackedPods } from "./tracked-pods.ts";
 import { askedOf, wakePods } from "./wake.ts";
@@ -40,5 +41,8 @@ export async function runLoop(parts: LoopParts, signal: AbortSignal): Promise<vo
     events: parts.events,
     find: (_resource, key) => pods.find(key),
   };
-  await runReconciler({ ...parts, name: "pod", queue, reconcile, lostWrites }, signal);
+  await Promise.all([
+    runReconciler({ ...parts, name: "pod", queue, reconcile, lostWrites }, signal),
+    ...(parts.mode === "alone" ? [] : [runLeftoverLoop(deps, signal)]),
+  ]);
 }

@@ -42,7 +42,8 @@ function plan(
   foreign: readonly NetworkStatus[],
 ): ReturnType<typeof planAttachmentActions<Owned>> {
   return planAttachmentActions({
-    ...{ namespace: "ns1", networks, isHostNetwork: false, owned, pod: "alive" },
+    ...{ namespace: "ns1", networks, isHostNetwork: false, owned },
+    ...{ mode: "multus", pod: "alive" },
     foreign: foreign.flatMap(({ name: network, interface: interfaceName }) =>
       interfaceName === undefined ? [] : [{ network, interfaceName }],
     ),

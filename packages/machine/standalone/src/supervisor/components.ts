@@ -105,7 +105,12 @@ export function programsOf(deps: ProgramDeps, settings: Settings): Programs {
       "--webhook-allowed-names",
       WEBHOOK_CLIENT,
     ]),
-    netAgent: serviceOf(paths, "plug/net-agent", [...agent, "--state-dir", paths.netAgent]),
+    netAgent: serviceOf(paths, "plug/net-agent", [
+      ...agent,
+      ...["--state-dir", paths.netAgent],
+      // What other runtimes of this host attach is none of its business.
+      ...["--mode", "alone"],
+    ]),
     virtHandler: serviceOf(paths, "plug/virt-handler", [
       ...agent,
       ...["--pods-dir", paths.pods, "--state-dir", paths.virtHandler],

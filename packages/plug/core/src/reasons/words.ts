@@ -145,6 +145,12 @@ export function interfaceHeld(name: string, holder: string): Told<"InterfaceName
   return { reason: "InterfaceNameTaken", message };
 }
 
+/** What is asked for is there, and another one looks after it. */
+export function interfaceOfOthers(name: string, network: string): Told<"InterfaceNameTaken"> {
+  const message = `interface ${name} of ${network} was attached by somebody else according to the pod's network-status, and net-agent, which runs in mode alone, leaves it as it is; run net-agent with --mode=multus where Multus attaches networks too`;
+  return { reason: "InterfaceNameTaken", message };
+}
+
 /** The MAC of an attachment that stands is asked to be another. */
 export function attributesFixed(mac: string): Told<"AttributesFixed"> {
   const message = `the MAC address of an existing attachment cannot be changed to ${mac}; remove the attachment and add it again`;

@@ -13,7 +13,7 @@ import {
 } from "@patchbay/api";
 import { createJournal, createResultCache, type Journal } from "@patchbay/cni";
 import type { Note } from "@patchbay/kube";
-import { AppError } from "@patchbay/core";
+import { AppError, type AgentMode } from "@patchbay/core";
 import type {
   AttachmentRequest,
   Clock,
@@ -33,6 +33,7 @@ import type { Deps } from "../deps.ts";
 import { createFailures } from "../failures.ts";
 import { reconcilePod } from "../reconcilers/pod/index.ts";
 import { loadTrackedPods, type TrackedPods } from "../tracked-pods.ts";
+import { sweepLeftovers } from "../reconcilers/leftovers/sweep.ts";
 import { Life } from "./life.ts";
 
 /** What the tests say of a pod. */
@@ -98,6 +99,7 @@ export class World {
     },
   });
   isIsolated = true;
+  mode: AgentMode = "multus";
   /** What plugins make of the result of an ADD. */
   resultOf: (result: CniResult) => CniResult = (result) => result;
   /** Requests of ADD and DEL as they were made, in order. */
@@ -309,6 +311,11 @@ export class World {
     return runtimeError === undefined ? this.sandboxes.find(uid) : Promise.reject(runtimeError);
   }
 
+  /** Gives back what runtimes forgot. */
+  async sweep(uid?: string): Promise<void> {
+    await sweepLeftovers(await this.#deps(new Life(Number.POSITIVE_INFINITY)), uid);
+  }
+
   async #deps(life: Life): Promise<Deps> {
     const journal = this.journal;
     return {
@@ -342,6 +349,7 @@ export class World {
       bootId: this.bootId,
       hostNetnsInode: "inode-host",
       isIsolated: this.isIsolated,
+      mode: this.mode,
     };
   }
 

@@ -1,15 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-import { parseNetworks, type NetworkSelection } from "@patchbay/api";
-import * as fc from "fast-check";
-import { describe, expect, test } from "vitest";
+import { parseNetworks } from "@patchbay/api";
+import { expect, test } from "vitest";
 import {
   planAttachmentActions,
   type AttachmentAction,
-  type AttachmentFacts,
   type OwnedAttachment,
 } from "./attachment-actions.ts";
-
-type Facts = AttachmentFacts<OwnedAttachment>;
+import { facts, owned, type Facts } from "../../testing/attachment-facts.ts";
 
 function print(action: AttachmentAction<OwnedAttachment>): string {
   switch (action.kind) {
@@ -24,22 +21,6 @@ function print(action: AttachmentAction<OwnedAttachment>): string {
     case "reportError":
       return `error ${action.reason}@${action.interfaceName}`;
   }
-}
-
-function facts(elements: readonly NetworkSelection[], more: Partial<Facts> = {}): Facts {
-  const networks = { ok: true, elements } as const;
-  return {
-    ...{ namespace: "ns1", networks, isHostNetwork: false, owned: [], foreign: [] },
-    ...{ pod: "alive", ...more },
-  };
-}
-
-function owned(
-  network: string,
-  interfaceName: string,
-  more: Partial<OwnedAttachment> = {},
-): OwnedAttachment {
-  return { network, interfaceName, state: "attached", isStale: false, isAdopted: false, ...more };
 }
 
 const A = { name: "a", interface: "net1" };
@@ -152,14 +133,33 @@ const ROWS: readonly Row[] = [
     want: ["error InterfaceNameTaken@net1", "add ns1/b@net2"],
   },
   {
-    name: "what names no NIC is not missed where the runtime counted otherwise",
+    name: "what names no NIC is adopted under the name that the runtime gave it, where it counted otherwise",
     given: facts([{ name: "a" }], {
       foreign: [
         { network: "kube-system/side", interfaceName: "net1" },
         { network: "ns1/a", interfaceName: "net2" },
       ],
     }),
+    want: ["adopt ns1/a@net2"],
+  },
+  {
+    name: "what was adopted under another name than usual stays",
+    given: facts([{ name: "a" }], {
+      foreign: [{ network: "kube-system/side", interfaceName: "net1" }],
+      owned: [owned("ns1/a", "net2", { isAdopted: true })],
+    }),
     want: [],
+  },
+  {
+    name: "one network twice, with no names, where the runtime counted otherwise",
+    given: facts([{ name: "a" }, { name: "a" }], {
+      foreign: [
+        { network: "kube-system/side", interfaceName: "net1" },
+        { network: "ns1/a", interfaceName: "net2" },
+        { network: "ns1/a", interfaceName: "net3" },
+      ],
+    }),
+    want: ["adopt ns1/a@net2", "adopt ns1/a@net3"],
   },
   {
     name: "what names no NIC is refused the name that another network holds",
@@ -239,6 +239,34 @@ const ROWS: readonly Row[] = [
       owned: [owned("ns1/a", "net1", { isAdopted: true })],
     }),
     want: [],
+  },
+  {
+    name: "alone, nothing of others is adopted, which is told",
+    given: facts([A, B], {
+      mode: "alone",
+      foreign: [
+        { network: "ns1/a", interfaceName: "net1" },
+        { network: "ns1/b", interfaceName: "pod0123456789a" },
+      ],
+    }),
+    want: ["error InterfaceNameTaken@net1", "add ns1/b@net2"],
+  },
+  {
+    name: "beside Multus' dynamic networks controller nothing is done for a pod that lives",
+    given: facts([A, B], {
+      mode: "multus-dynamic",
+      foreign: [{ network: "ns1/a", interfaceName: "net1" }],
+      owned: [owned("ns1/c", "net3")],
+    }),
+    want: [],
+  },
+  {
+    name: "beside Multus' dynamic networks controller what was begun before goes with the pod",
+    given: facts([A], {
+      ...{ mode: "multus-dynamic", pod: "over" },
+      owned: [owned("ns1/a", "net1", { isAdopted: true }), owned("ns1/b", "net2")],
+    }),
+    want: ["del ns1/b@net2", "forget ns1/a@net1"],
   },
   {
     name: "a pod in the network of its node gets nothing, and is told",
@@ -326,46 +354,4 @@ const ANNOTATIONS: readonly { name: string; text: string; want: readonly string[
 test.each(ANNOTATIONS)("the annotation as text: $name", ({ text, want }) => {
   const given = { ...facts([]), networks: parseNetworks(text) };
   expect(planAttachmentActions(given).map(print)).toEqual(want);
-});
-
-describe("any facts", () => {
-  const link = fc.constantFrom("net1", "net2", "net3");
-  const name = fc.constantFrom("a", "b");
-  const element = fc.record({ name, interface: link });
-  const row = fc
-    .record({
-      name,
-      interfaceName: link,
-      state: fc.constantFrom("begun", "attached", "removed"),
-      isStale: fc.boolean(),
-      isAdopted: fc.boolean(),
-    })
-    .map(({ name: network, ...rest }) => ({ ...rest, network: `ns1/${network}` }));
-  const rows = fc.uniqueArray(row, { selector: (entry) => entry.interfaceName });
-
-  /** What the journal says after the plan was carried out. */
-  function carryOut(given: Facts): readonly OwnedAttachment[] {
-    let journal = given.owned.filter((entry) => entry.state !== "removed");
-    for (const action of planAttachmentActions(given)) {
-      if (action.kind === "del" || action.kind === "forget")
-        journal = journal.filter((entry) => entry !== action.owned);
-      if (action.kind === "add") {
-        expect(journal.map((entry) => entry.interfaceName)).not.toContain(
-          action.wanted.interfaceName,
-        );
-        journal = [...journal, owned(action.wanted.network, action.wanted.interfaceName)];
-      }
-    }
-    return journal;
-  }
-
-  test("converge: the plan after the plan does nothing, and no name is used twice", () => {
-    fc.assert(
-      fc.property(fc.array(element), rows, (elements, journal) => {
-        const given = facts(elements, { owned: journal });
-        const after = planAttachmentActions({ ...given, owned: carryOut(given) });
-        expect(after.filter((action) => action.kind !== "reportError")).toEqual([]);
-      }),
-    );
-  });
 });

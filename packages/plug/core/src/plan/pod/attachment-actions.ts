@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Which CNI operations bring a pod from what net-agent has begun to what the pod asks for. Source: NPWG 1.3 section 4.
-import { normalizeMac, type NetworksAnnotation, type NetworkSelection } from "@patchbay/api";
+import { normalizeMac, type NetworksAnnotation } from "@patchbay/api";
 import { isOwnPodInterfaceName } from "../../iface/names.ts";
 import {
   annotationInvalid,
@@ -8,17 +8,15 @@ import {
   duplicateInterface,
   HOST_NETWORK,
   interfaceHeld,
+  interfaceOfOthers,
   type Told,
 } from "../../reasons/words.ts";
-
-/** One attachment that a pod asks for, with its defaults filled in. */
-export interface WantedAttachment {
-  /** NAMESPACE/NAME of the network definition. */
-  readonly network: string;
-  /** NIC in the pod. */
-  readonly interfaceName: string;
-  readonly selection: NetworkSelection;
-}
+import {
+  listWanted,
+  splitDuplicates,
+  type PresentAttachment,
+  type WantedAttachment,
+} from "./wanted-attachments.ts";
 
 /** One attachment that net-agent has begun, as its journal has it. */
 export interface OwnedAttachment {
@@ -35,11 +33,14 @@ export interface OwnedAttachment {
 }
 
 /** A NIC that somebody else attached, as the pod's status tells it. */
-export interface ForeignAttachment {
-  /** NAMESPACE/NAME of the network definition, or another name for a network that has none. */
-  readonly network: string;
-  readonly interfaceName: string;
-}
+export type ForeignAttachment = PresentAttachment;
+
+/**
+ * Who attaches networks beside net-agent. `alone`: nobody. `multus`: Multus, when a pod is made; what it made is adopted, so
+ * that it can be removed. `multus-dynamic`: Multus and its dynamic networks controller, which leave nothing to be done for
+ * a pod that lives.
+ */
+export type AgentMode = "alone" | "multus" | "multus-dynamic";
 
 /** What a pod's attachments are decided from; `Owned` carries what the caller needs for DEL. */
 export interface AttachmentFacts<Owned extends OwnedAttachment> {
@@ -51,6 +52,7 @@ export interface AttachmentFacts<Owned extends OwnedAttachment> {
   readonly owned: readonly Owned[];
   /** What somebody else attached and reported. */
   readonly foreign: readonly ForeignAttachment[];
+  readonly mode: AgentMode;
   /** `ending`: nothing new. `over`: no process of the pod runs any more, or it is gone. */
   readonly pod: "alive" | "ending" | "over";
 }
@@ -76,25 +78,6 @@ export type AttachmentAction<Owned extends OwnedAttachment> =
       /** NIC in the pod; empty for the annotation as a whole. */
       readonly interfaceName: string;
     } & Told<Finding>);
-
-/** The NIC that an element names; empty where it names none. */
-function namedInterfaceOf({
-  interface: asked = "",
-  interfaceRequest = "",
-}: NetworkSelection): string {
-  return asked === "" ? interfaceRequest : asked;
-}
-
-/** Fills in the pod's namespace, and `net<index>` where no interface is named; the default network has index 0. Source: Multus getIfname. */
-function toWanted(selection: NetworkSelection, index: number, namespace: string): WantedAttachment {
-  const { name, namespace: own = "" } = selection;
-  const link = namedInterfaceOf(selection);
-  return {
-    network: `${own === "" ? namespace : own}/${name}`,
-    interfaceName: link === "" ? `net${String(index + 1)}` : link,
-    selection,
-  };
-}
 
 function isSame(owned: OwnedAttachment, wanted: WantedAttachment): boolean {
   return owned.network === wanted.network && owned.interfaceName === wanted.interfaceName;
@@ -126,16 +109,15 @@ function leave<Owned extends OwnedAttachment>(
 
 /** What an attachment needs whose name somebody else's has: that is it, or the name is not to be had. */
 function planHeld(
-  { network, interfaceName, selection }: WantedAttachment,
+  { network, interfaceName }: WantedAttachment,
   holder: ForeignAttachment,
-  foreign: readonly ForeignAttachment[],
-): readonly AttachmentAction<never>[] {
-  if (holder.network === network) return [{ kind: "adopt", foreign: holder }];
-  // Multus counts the networks that it gives to every pod too: what names no NIC may be there under another name.
-  const isThere = foreign.some((entry) => entry.network === network);
-  if (isThere && namedInterfaceOf(selection) === "") return [];
-  const told = interfaceHeld(interfaceName, holder.network);
-  return [{ kind: "reportError", interfaceName, ...told }];
+  mode: AgentMode,
+): AttachmentAction<never> {
+  if (holder.network !== network) {
+    return { kind: "reportError", interfaceName, ...interfaceHeld(interfaceName, holder.network) };
+  }
+  if (mode === "multus") return { kind: "adopt", foreign: holder };
+  return { kind: "reportError", interfaceName, ...interfaceOfOthers(interfaceName, network) };
 }
 
 /** What one wanted attachment needs; a name that is held by another attachment of ours is freed first. */
@@ -151,7 +133,7 @@ function planOne<Owned extends OwnedAttachment>(
   if (current !== undefined) return attributesError(wanted, current);
   if (facts.pod !== "alive") return [];
   const holder = facts.foreign.find((entry) => entry.interfaceName === interfaceName);
-  if (rows.length === 0 && holder !== undefined) return planHeld(wanted, holder, facts.foreign);
+  if (rows.length === 0 && holder !== undefined) return [planHeld(wanted, holder, facts.mode)];
   return [...rows.map((owned) => leave(owned, facts.pod)), { kind: "add", wanted }];
 }
 
@@ -176,25 +158,10 @@ function planOrphans<Owned extends OwnedAttachment>(
 ): readonly AttachmentAction<Owned>[] {
   const isAsked = (name: string): boolean =>
     accepted.some((wanted) => wanted.interfaceName === name);
-  if (facts.pod !== "alive") return [];
+  if (facts.pod !== "alive" || facts.mode === "alone") return [];
   return facts.foreign
     .filter(({ interfaceName: name }) => isOwnPodInterfaceName(name) && !isAsked(name))
     .map((foreign) => ({ kind: "adopt", foreign }));
-}
-
-interface Split {
-  readonly accepted: readonly WantedAttachment[];
-  readonly duplicates: readonly WantedAttachment[];
-}
-
-/** Of several attachments with one interface name only the first counts. */
-function splitDuplicates(wanted: readonly WantedAttachment[]): Split {
-  const isFirst = (entry: WantedAttachment, index: number): boolean =>
-    wanted.findIndex((other) => other.interfaceName === entry.interfaceName) === index;
-  return {
-    accepted: wanted.filter(isFirst),
-    duplicates: wanted.filter((entry, index) => !isFirst(entry, index)),
-  };
 }
 
 /**
@@ -206,6 +173,7 @@ export function planAttachmentActions<Owned extends OwnedAttachment>(
 ): readonly AttachmentAction<Owned>[] {
   const { networks, namespace, owned } = facts;
   if (facts.pod === "over") return leaveAll(owned, facts.pod);
+  if (facts.mode === "multus-dynamic") return [];
   if (!networks.ok) {
     return [{ kind: "reportError", interfaceName: "", ...annotationInvalid(networks.reason) }];
   }
@@ -213,7 +181,8 @@ export function planAttachmentActions<Owned extends OwnedAttachment>(
     const isAsked = networks.elements.length > 0;
     return isAsked ? [{ kind: "reportError", interfaceName: "", ...HOST_NETWORK }] : [];
   }
-  const all = networks.elements.map((element, index) => toWanted(element, index, namespace));
+  const adopted = owned.filter((entry) => entry.isAdopted && isInPlace(entry));
+  const all = listWanted(networks.elements, namespace, [...facts.foreign, ...adopted]);
   const { accepted, duplicates } = splitDuplicates(all);
   const steps = accepted.flatMap((wanted) => planOne(wanted, facts));
   const freed = steps.flatMap((step) => ("owned" in step ? [step.owned] : []));

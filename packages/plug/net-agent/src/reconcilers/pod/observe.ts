@@ -134,6 +134,7 @@ export async function observe(key: string, uid: string, deps: Deps): Promise<Pod
       isHostNetwork: pod?.spec.hostNetwork === true,
       owned: rows.map((row) => toOwned(row, { ...place, bootId: deps.bootId })),
       foreign: foreignOf(pod, rows),
+      mode: deps.mode,
       pod: stageOf(pod),
     },
   };

@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: Apache-2.0
+// Does a plan, carried out, leave nothing to be done, whatever there was before?
+import * as fc from "fast-check";
+import { describe, expect, test } from "vitest";
+import { facts, owned, type Facts } from "../../testing/attachment-facts.ts";
+import { planAttachmentActions, type OwnedAttachment } from "./attachment-actions.ts";
+
+describe("any facts", () => {
+  const link = fc.constantFrom("net1", "net2", "net3");
+  const name = fc.constantFrom("a", "b");
+  const element = fc.record({ name, interface: link });
+  const row = fc
+    .record({
+      name,
+      interfaceName: link,
+      state: fc.constantFrom("begun", "attached", "removed"),
+      isStale: fc.boolean(),
+      isAdopted: fc.boolean(),
+    })
+    .map(({ name: network, ...rest }) => ({ ...rest, network: `ns1/${network}` }));
+  const unnamed = fc.record({ name });
+  const rows = fc.uniqueArray(row, { selector: (entry) => entry.interfaceName });
+
+  /** What the journal says after the plan was carried out. */
+  function carryOut(given: Facts): readonly OwnedAttachment[] {
+    let journal = given.owned.filter((entry) => entry.state !== "removed");
+    for (const action of planAttachmentActions(given)) {
+      if (action.kind === "adopt") {
+        const { network, interfaceName } = action.foreign;
+        journal = [...journal, owned(network, interfaceName, { isAdopted: true })];
+      }
+      if (action.kind === "del" || action.kind === "forget")
+        journal = journal.filter((entry) => entry !== action.owned);
+      if (action.kind === "add") {
+        expect(journal.map((entry) => entry.interfaceName)).not.toContain(
+          action.wanted.interfaceName,
+        );
+        journal = [...journal, owned(action.wanted.network, action.wanted.interfaceName)];
+      }
+    }
+    return journal;
+  }
+
+  test("of others are adopted under the names that they have, and then stay", () => {
+    const foreign = fc.uniqueArray(fc.record({ network: fc.constantFrom("ns1/a", "ns1/b", "x") }));
+    fc.assert(
+      fc.property(fc.array(unnamed), foreign, (elements, others) => {
+        const entries = others.map((entry, index) => ({
+          ...entry,
+          interfaceName: `net${String(index + 1)}`,
+        }));
+        const given = facts(elements, { foreign: entries });
+        const journal = carryOut(given);
+        const names = new Set(journal.map(({ interfaceName }) => interfaceName));
+        const left = entries.filter(({ interfaceName }) => !names.has(interfaceName));
+        const after = planAttachmentActions({ ...given, owned: journal, foreign: left });
+        expect(after.filter((action) => action.kind !== "reportError")).toEqual([]);
+      }),
+    );
+  });
+
+  test("converge: the plan after the plan does nothing, and no name is used twice", () => {
+    fc.assert(
+      fc.property(fc.array(fc.oneof(element, unnamed)), rows, (elements, journal) => {
+        const given = facts(elements, { owned: journal });
+        const after = planAttachmentActions({ ...given, owned: carryOut(given) });
+        expect(after.filter((action) => action.kind !== "reportError")).toEqual([]);
+      }),
+    );
+  });
+});

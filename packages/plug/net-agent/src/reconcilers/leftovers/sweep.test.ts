@@ -1,0 +1,101 @@
+// SPDX-License-Identifier: Apache-2.0
+// What Multus and its dynamic networks controller remember of pods, and nobody takes away.
+import { AppError } from "@patchbay/core";
+import { beforeEach, expect, test } from "vitest";
+import { World } from "../../testing/world.ts";
+
+const CONFIG = { cniVersion: "1.0.0", name: "blue", plugins: [{ type: "bridge" }] };
+const PATH = "/cache/results/blue-box-uid-1-net1";
+
+let world: World;
+
+/** As libcni writes it. */
+function remember(path: string, more: Readonly<Record<string, unknown>> = {}): Promise<void> {
+  const entry = {
+    ...{ kind: "cniCacheV1", containerId: "box-uid-1", ifName: "net1", networkName: "blue" },
+    config: Buffer.from(JSON.stringify(CONFIG)).toString("base64"),
+    cniArgs: ["NAMESPACE=ns1", "NAME=pod", "UID=uid-1"].map((pair) => `K8S_POD_${pair}`.split("=")),
+    ...more,
+  };
+  return world.files.writeAtomic(path, JSON.stringify(entry));
+}
+
+beforeEach(async () => {
+  world = new World();
+  world.mode = "multus-dynamic";
+  await world.putPod({ networks: "" });
+  await remember(PATH);
+});
+
+test("nothing is done while the pod is there", async () => {
+  await world.sweep();
+  expect(world.cni.calls).toEqual([]);
+});
+
+test("nothing is done while its sandbox is there, although the API server has lost the pod", async () => {
+  await world.deletePod();
+  await world.sweep();
+  expect(world.cni.calls).toEqual([]);
+});
+
+test("of a pod that is gone it is released and forgotten, once", async () => {
+  await world.deletePod();
+  world.sandboxes.take("uid-1");
+  await world.sweep();
+  await world.sweep();
+  expect(world.cni.calls).toEqual(["DEL box-uid-1/net1"]);
+  expect(world.requests.map(({ request }) => request)).toMatchObject([
+    { config: CONFIG, containerId: "box-uid-1", interfaceName: "net1" },
+  ]);
+  expect(world.requests[0]?.request.netnsPath).toBeUndefined();
+  expect(await world.files.exists(PATH)).toBe(false);
+});
+
+test("a pod of the same name is another one", async () => {
+  await world.putPod({ networks: "", uid: "uid-2" });
+  world.sandboxes.take("uid-1");
+  await world.sweep();
+  expect(world.cni.calls).toEqual(["DEL box-uid-1/net1"]);
+});
+
+test("what fails stays for the next time, and holds up nothing else", async () => {
+  await remember("/cache/results/blue-box-uid-1-net2", { ifName: "net2" });
+  await world.deletePod();
+  world.sandboxes.take("uid-1");
+  const failure = { plugin: "bridge", command: "DEL", message: "no", cniCode: 999 };
+  world.cni.failNext("del", new AppError("CNI_PLUGIN_FAILED", failure));
+  await world.sweep();
+  expect(await world.files.exists(PATH)).toBe(true);
+  await world.sweep();
+  expect(await world.files.list("/cache/results")).toEqual([]);
+  expect(world.cni.calls).toEqual(["net1", "net2", "net1"].map((nic) => `DEL box-uid-1/${nic}`));
+});
+
+test.each([
+  { name: "is none of a kubelet's", more: { cniArgs: [["K8S_POD_NAME", "pod"]] } },
+  {
+    name: "stands for others, as Multus itself",
+    more: {
+      config: Buffer.from(
+        JSON.stringify({ cniVersion: "1.0.0", name: "m", type: "multus-shim" }),
+      ).toString("base64"),
+    },
+  },
+  { name: "cannot be read", more: { config: "" } },
+])("what $name is left as it is", async ({ more }) => {
+  await remember(PATH, more);
+  await world.deletePod();
+  world.sandboxes.take("uid-1");
+  await world.sweep();
+  expect(world.cni.calls).toEqual([]);
+  expect(await world.files.exists(PATH)).toBe(true);
+});
+
+test("one pod's are released alone where that is asked", async () => {
+  await world.deletePod();
+  world.sandboxes.take("uid-1");
+  await world.sweep("uid-7");
+  expect(world.cni.calls).toEqual([]);
+  await world.sweep("uid-1");
+  expect(world.cni.calls).toHaveLength(1);
+});
