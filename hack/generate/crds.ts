@@ -1,23 +1,43 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the files in crds/ must say.
-import { customResourceDefinitions } from "@patchbay/api";
+// What the files in crds/ and crds/networks must say.
+import { customResourceDefinitions, names } from "@patchbay/api";
 import { stringify } from "yaml";
 
 const HEADER =
   "# SPDX-License-Identifier: Apache-2.0\n# Generated from packages/plug/api; do not edit. Run: npm run gen\n";
 
-/** What kustomize takes of the folder. */
-function renderKustomization(resources: readonly string[]): string {
+/** Definitions of networks are everybody's, so that they can be applied without the others. */
+const SHARED = "networks";
+
+/** What kustomize takes of a folder; `bases`, because kubectl 1.20 knows no folders among resources. */
+function renderKustomization(
+  resources: readonly string[],
+  bases?: readonly string[],
+): readonly [string, string] {
   const apiVersion = "kustomize.config.k8s.io/v1beta1";
-  return HEADER + stringify({ apiVersion, kind: "Kustomization", resources });
+  const text = stringify({ apiVersion, kind: "Kustomization", ...(bases && { bases }), resources });
+  return ["kustomization.yaml", HEADER + text];
 }
 
-/** File names and their text. */
+function renderDefinitions(isWanted: (group: string) => boolean): ReadonlyMap<string, string> {
+  return new Map(
+    customResourceDefinitions()
+      .filter(({ spec }) => isWanted(spec.group))
+      .map((crd): [string, string] => [
+        `${crd.spec.group}_${crd.spec.names.plural}.yaml`,
+        HEADER + stringify(crd, { lineWidth: 100, aliasDuplicateObjects: false }),
+      ]),
+  );
+}
+
+/** File names of crds/networks and their text. */
+export function renderNetworks(): ReadonlyMap<string, string> {
+  const definitions = renderDefinitions((group) => group === names.NAD_GROUP);
+  return new Map([...definitions, renderKustomization([...definitions.keys()])]);
+}
+
+/** File names of crds/ and their text. */
 export function renderCrds(): ReadonlyMap<string, string> {
-  const definitions = customResourceDefinitions().map((crd): [string, string] => [
-    `${crd.spec.group}_${crd.spec.names.plural}.yaml`,
-    HEADER + stringify(crd, { lineWidth: 100, aliasDuplicateObjects: false }),
-  ]);
-  const files = definitions.map(([name]) => name);
-  return new Map([...definitions, ["kustomization.yaml", renderKustomization(files)]]);
+  const definitions = renderDefinitions((group) => group !== names.NAD_GROUP);
+  return new Map([...definitions, renderKustomization([...definitions.keys()], [SHARED])]);
 }

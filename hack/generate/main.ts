@@ -2,7 +2,7 @@
 // Writes what is generated anew (`write`), or names the files that are not what they must be (`verify`).
 import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { renderCrds } from "./crds.ts";
+import { renderCrds, renderNetworks } from "./crds.ts";
 import { renderReadme } from "./not-built.ts";
 import { renderReference } from "./reference.ts";
 import { renderShapes } from "./shapes.ts";
@@ -15,12 +15,13 @@ interface Output {
   readonly folder: string;
   /** Names of files and their text. */
   readonly render: () => Promise<ReadonlyMap<string, string>>;
-  /** Whether nothing else may be in it. */
+  /** Whether no other file may be in it. */
   readonly isOursAlone: boolean;
 }
 
 const OUTPUTS: readonly Output[] = [
   { folder: "crds", render: () => Promise.resolve(renderCrds()), isOursAlone: true },
+  { folder: "crds/networks", render: () => Promise.resolve(renderNetworks()), isOursAlone: true },
   {
     folder: "packages/machine/apiserver/src/shapes",
     render: async () => new Map([["shapes.json", await renderShapes()]]),
@@ -32,8 +33,10 @@ const OUTPUTS: readonly Output[] = [
 
 /** Files of the folder that nothing renders any more. */
 function listLeftOver({ folder, isOursAlone }: Output, wanted: ReadonlyMap<string, string>) {
-  const present = existsSync(join(ROOT, folder)) ? readdirSync(join(ROOT, folder)) : [];
-  return isOursAlone ? present.filter((name) => !wanted.has(name)) : [];
+  if (!isOursAlone || !existsSync(join(ROOT, folder))) return [];
+  const entries = readdirSync(join(ROOT, folder), { withFileTypes: true });
+  const files = entries.filter((entry) => entry.isFile()).map(({ name }) => name);
+  return files.filter((name) => !wanted.has(name));
 }
 
 function write(output: Output, wanted: ReadonlyMap<string, string>): void {

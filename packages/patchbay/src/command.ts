@@ -22,6 +22,10 @@ export interface FlagSpec {
   readonly required?: boolean;
   /** What the value is; text when absent. */
   readonly kind?: "duration" | "port" | "count" | "quantity";
+  /** The only values that it takes. */
+  readonly choices?: readonly string[];
+  /** Flags, by their names in camel case, that mean nothing beside it. */
+  readonly conflicts?: readonly string[];
   /** Each of its values counts. */
   readonly isRepeatable?: boolean;
   /** Printed in the help; text as the user would type it. */

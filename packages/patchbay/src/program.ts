@@ -30,6 +30,8 @@ function parserOf({ kind }: FlagSpec): (text: string) => unknown {
 function toOption(flag: FlagSpec): Option {
   const option = new Option(flag.flags, flag.description);
   if (flag.required === true) option.makeOptionMandatory();
+  if (flag.choices !== undefined) option.choices(flag.choices);
+  option.conflicts([...(flag.conflicts ?? [])]);
   const parse = parserOf(flag);
   if (flag.isRepeatable === true) {
     return option.argParser((text, known: readonly unknown[] | undefined) => [

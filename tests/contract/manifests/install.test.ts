@@ -12,7 +12,7 @@ import { parseAllDocuments } from "yaml";
 import { type Harness, QUIET, startHarness } from "../apiserver/harness.ts";
 
 const ROOT = join(import.meta.dirname, "../../..");
-const BASE = join(ROOT, "packages/kit/manifests/base");
+const MANIFESTS = join(ROOT, "packages/kit/manifests");
 const WEBHOOKS = "/apis/admissionregistration.k8s.io/v1/mutatingwebhookconfigurations";
 const DEFINITIONS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
 const API_SERVICES = "/apis/apiregistration.k8s.io/v1/apiservices";
@@ -34,6 +34,68 @@ const MULTUS = {
     ],
   },
 };
+
+/** What KubeVirt has in a cluster, in the places that Patchbay's own would have. */
+const KUBEVIRT = [
+  {
+    what: "CustomResourceDefinition kubevirts.kubevirt.io",
+    path: DEFINITIONS,
+    object: {
+      ...MULTUS,
+      metadata: {
+        name: "kubevirts.kubevirt.io",
+        labels: { "app.kubernetes.io/managed-by": "virt-operator" },
+      },
+      spec: {
+        ...MULTUS.spec,
+        group: "kubevirt.io",
+        names: { plural: "kubevirts", kind: "KubeVirt" },
+      },
+    },
+  },
+  {
+    what: "APIService v1alpha3.subresources.kubevirt.io",
+    path: API_SERVICES,
+    object: {
+      apiVersion: "apiregistration.k8s.io/v1",
+      kind: "APIService",
+      metadata: { name: "v1alpha3.subresources.kubevirt.io" },
+      spec: {
+        group: "subresources.kubevirt.io",
+        version: "v1alpha3",
+        groupPriorityMinimum: 1000,
+        versionPriority: 15,
+        service: { name: "virt-api", namespace: "kubevirt" },
+      },
+    },
+  },
+  {
+    what: "MutatingWebhookConfiguration virt-api-mutator",
+    path: WEBHOOKS,
+    object: {
+      apiVersion: "admissionregistration.k8s.io/v1",
+      kind: "MutatingWebhookConfiguration",
+      metadata: { name: "virt-api-mutator" },
+      webhooks: [
+        {
+          name: "vms.kubevirt.io",
+          clientConfig: { service: { name: "virt-api", namespace: "kubevirt" } },
+          rules: [
+            {
+              apiGroups: ["kubevirt.io"],
+              apiVersions: ["*"],
+              operations: ["CREATE"],
+              resources: ["virtualmachines"],
+            },
+          ],
+          failurePolicy: "Ignore",
+          sideEffects: "None",
+          admissionReviewVersions: ["v1"],
+        },
+      ],
+    },
+  },
+];
 
 let api: Harness;
 let client: KubeClient;
@@ -93,13 +155,16 @@ function byName(objects: readonly KubeObject[]): ReadonlyMap<string, KubeObject>
   return new Map(entries.sort(([one], [other]) => (one < other ? -1 : 1)));
 }
 
-test("kustomize makes of the base what is installed", async () => {
-  const argv = ["kubectl", "kustomize", BASE] as const;
-  const { stdout } = await createProcessRunner().run({ argv, timeoutMs: 30_000 });
-  const built = parseAllDocuments(stdout).map((document) => document.toJS() as KubeObject);
-  const read = parseManifests(await readManifests(createFiles(), "base"));
-  expect(byName(built)).toEqual(byName(read));
-});
+test.each(["base", "net-agent-only"] as const)(
+  "kustomize makes of %s what is read",
+  async (folder) => {
+    const argv = ["kubectl", "kustomize", join(MANIFESTS, folder)] as const;
+    const { stdout } = await createProcessRunner().run({ argv, timeoutMs: 30_000 });
+    const built = parseAllDocuments(stdout).map((document) => document.toJS() as KubeObject);
+    const read = parseManifests(await readManifests(createFiles(), folder));
+    expect(byName(built)).toEqual(byName(read));
+  },
+);
 
 describe("install", () => {
   test("makes everything, in strict mode, and a second time changes nothing", async () => {
@@ -132,7 +197,7 @@ describe("install", () => {
     };
     expect(objects.filter(({ change }) => change !== "unchanged")).toEqual(
       ["Deployment patchbay/virt-api", "Deployment patchbay/virt-controller"]
-        .concat(["DaemonSet patchbay/virt-handler", "DaemonSet patchbay/net-agent"])
+        .concat(["DaemonSet patchbay/net-agent", "DaemonSet patchbay/virt-handler"])
         .map((name) => ({ name, change: "changed", isChecked: true })),
     );
     expect((await api.get(secret)).body.data).toEqual({ "tls.key": "eA==" });
@@ -159,63 +224,8 @@ describe("install", () => {
     expect(await names(DEFINITIONS)).toEqual([MULTUS.metadata.name]);
   });
 
-  const owner = { "app.kubernetes.io/managed-by": "virt-operator" };
   test.each([
-    {
-      what: "CustomResourceDefinition kubevirts.kubevirt.io",
-      path: DEFINITIONS,
-      object: {
-        ...MULTUS,
-        metadata: { name: "kubevirts.kubevirt.io", labels: owner },
-        spec: {
-          ...MULTUS.spec,
-          group: "kubevirt.io",
-          names: { plural: "kubevirts", kind: "KubeVirt" },
-        },
-      },
-    },
-    {
-      what: "APIService v1alpha3.subresources.kubevirt.io",
-      path: API_SERVICES,
-      object: {
-        apiVersion: "apiregistration.k8s.io/v1",
-        kind: "APIService",
-        metadata: { name: "v1alpha3.subresources.kubevirt.io" },
-        spec: {
-          group: "subresources.kubevirt.io",
-          version: "v1alpha3",
-          groupPriorityMinimum: 1000,
-          versionPriority: 15,
-          service: { name: "virt-api", namespace: "kubevirt" },
-        },
-      },
-    },
-    {
-      what: "MutatingWebhookConfiguration virt-api-mutator",
-      path: WEBHOOKS,
-      object: {
-        apiVersion: "admissionregistration.k8s.io/v1",
-        kind: "MutatingWebhookConfiguration",
-        metadata: { name: "virt-api-mutator" },
-        webhooks: [
-          {
-            name: "vms.kubevirt.io",
-            clientConfig: { service: { name: "virt-api", namespace: "kubevirt" } },
-            rules: [
-              {
-                apiGroups: ["kubevirt.io"],
-                apiVersions: ["*"],
-                operations: ["CREATE"],
-                resources: ["virtualmachines"],
-              },
-            ],
-            failurePolicy: "Ignore",
-            sideEffects: "None",
-            admissionReviewVersions: ["v1"],
-          },
-        ],
-      },
-    },
+    ...KUBEVIRT,
     {
       what: "Namespace patchbay",
       path: "/api/v1/namespaces",
@@ -233,6 +243,83 @@ describe("install", () => {
     expect(await names("/apis/scheduling.k8s.io/v1/priorityclasses")).not.toContain(
       "patchbay-critical",
     );
+  });
+});
+
+describe("install --only net-agent, beside KubeVirt", () => {
+  const vm = {
+    apiVersion: "kubevirt.io/v1",
+    kind: "VirtualMachine",
+    metadata: { name: "theirs" },
+    spec: {},
+  };
+
+  beforeEach(async () => {
+    for (const { path, object } of KUBEVIRT) await api.post(path, object);
+    const metadata = { name: "virtualmachines.kubevirt.io" };
+    const kind = { plural: "virtualmachines", kind: "VirtualMachine" };
+    const spec = { ...MULTUS.spec, group: "kubevirt.io", names: kind };
+    await api.post(DEFINITIONS, { ...MULTUS, metadata, spec });
+    await api.post(VMS, vm);
+  });
+
+  /** Everything of KubeVirt's, as it is stored. */
+  async function theirs(): Promise<readonly unknown[]> {
+    const paths = KUBEVIRT.map(({ path, object }) => `${path}/${object.metadata.name}`);
+    const answers = await Promise.all([...paths, `${VMS}/theirs`].map((path) => api.get(path)));
+    return answers.map(({ body }) => body);
+  }
+
+  test("makes one DaemonSet, what it needs and the kind of networks; KubeVirt's stays as it was", async () => {
+    const before = await theirs();
+    const said = await patchbay("install", "--only", "net-agent", "--mode", "multus-dynamic");
+    expect(said.exitCode).toBe(0);
+    expect(said.lines).toEqual([
+      "Namespace patchbay: created",
+      "CustomResourceDefinition network-attachment-definitions.k8s.cni.cncf.io: created",
+      "PriorityClass patchbay-critical: created",
+      "ServiceAccount patchbay/net-agent: created",
+      "ClusterRole patchbay:net-agent: created",
+      "ClusterRoleBinding patchbay:net-agent: created",
+      "NetworkPolicy patchbay/deny-ingress: created",
+      "NetworkPolicy patchbay/metrics: created",
+      "DaemonSet patchbay/net-agent: created",
+    ]);
+    const path = "/apis/apps/v1/namespaces/patchbay/daemonsets/net-agent";
+    expect(JSON.stringify((await api.get(path)).body)).toContain('"--mode=multus-dynamic"');
+    expect(await theirs()).toEqual(before);
+  });
+
+  test("goes again while there are VMs of KubeVirt, and leaves all of it", async () => {
+    const before = await theirs();
+    await patchbay("install", "--only", "net-agent");
+    const said = await patchbay("uninstall");
+    expect(said.exitCode).toBe(0);
+    expect(changesIn(said)).toEqual(new Set(["deleted"]));
+    expect(await names("/api/v1/namespaces")).not.toContain("patchbay");
+    expect(await theirs()).toEqual(before);
+  });
+
+  test("leaves the networks of Multus alone, with theirs", async () => {
+    await api.post(DEFINITIONS, MULTUS);
+    const said = await patchbay("install", "--only", "net-agent");
+    expect(said.lines).toContain(
+      "CustomResourceDefinition network-attachment-definitions.k8s.cni.cncf.io: left alone",
+    );
+    await patchbay("uninstall");
+    expect(await names(DEFINITIONS)).toContain(MULTUS.metadata.name);
+  });
+
+  test("is refused with what it has no use for", async () => {
+    for (const flags of [
+      ["--only", "virt-api"],
+      ["--only", "net-agent", "--launcher-image", "r/l:1"],
+      ["--mode", "solo"],
+    ]) {
+      const said = await patchbay("install", ...flags);
+      expect(said.exitCode).toBe(2);
+      expect(await names("/api/v1/namespaces")).not.toContain("patchbay");
+    }
   });
 });
 

@@ -4,7 +4,7 @@ import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { parse } from "yaml";
 
-const CRDS = join(import.meta.dirname, "../../../crds");
+const CRDS = join(import.meta.dirname, "../../../crds/networks");
 
 /** The definition of NetworkAttachmentDefinition that is installed. */
 export const NAD_DEFINITION = parse(

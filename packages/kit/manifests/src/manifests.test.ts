@@ -33,7 +33,7 @@ function named(objects: readonly KubeObject[], kind: string): readonly string[] 
 }
 
 describe("the components", () => {
-  const accounts = ["virt-api", "virt-controller", "virt-handler", "net-agent"];
+  const accounts = ["net-agent", "virt-api", "virt-controller", "virt-handler"];
 
   test("have an account, a role and a binding each", () => {
     expect(named(base, "ServiceAccount")).toEqual(accounts);
@@ -89,6 +89,18 @@ test("a cluster adds nothing but virt-api's own certificates, and whom to tell o
       "validatingwebhookconfigurations.admissionregistration.k8s.io ",
     ]),
   );
+});
+
+test("beside KubeVirt there is net-agent alone, with the rights that it has everywhere", async () => {
+  const only = parseManifests(await readManifests(files, "net-agent-only"));
+  const user = "system:serviceaccount:patchbay:net-agent";
+  expect(rightsOf(only)).toEqual(rightsOf(base).filter((right) => right.user === user));
+  expect(named(only, "DaemonSet")).toEqual(["net-agent"]);
+  expect(named(only, "Deployment")).toEqual([]);
+  expect(named(only, "CustomResourceDefinition")).toEqual([
+    "network-attachment-definitions.k8s.cni.cncf.io",
+  ]);
+  expect(JSON.stringify(only)).not.toMatch(/virtualmachines"/);
 });
 
 describe("the standalone machine", () => {

@@ -86,10 +86,10 @@ function hostPathsOf(name: string): readonly string[] {
 
 test("there are the four services, once each", () => {
   expect(workloads.map(({ kind, metadata }) => `${kind} ${metadata.name}`)).toEqual([
+    "DaemonSet net-agent",
     "Deployment virt-api",
     "Deployment virt-controller",
     "DaemonSet virt-handler",
-    "DaemonSet net-agent",
   ]);
   const deployments = workloads.filter(({ kind }) => kind === "Deployment");
   expect(deployments.map(({ spec }) => [spec.replicas, spec.strategy?.type])).toEqual([
@@ -175,7 +175,7 @@ test.each([
       ...["NET_ADMIN", "NET_RAW", "SYS_ADMIN", "SYS_CHROOT"],
       ...["SYS_PTRACE", "DAC_OVERRIDE", "KILL"],
     ],
-    hostPaths: ["/var/lib/net-agent rw", "/var/lib/cni ro", "/run/netns ro HostToContainer"],
+    hostPaths: ["/var/lib/net-agent rw", "/var/lib/cni rw", "/run/netns ro HostToContainer"],
   },
 ])("$name runs as $user", ({ name, user, add, hostPID, hostPaths }) => {
   const { spec, container } = podOf(name);

@@ -28,9 +28,9 @@ async function readFile(files: Files, path: string): Promise<string> {
 async function readFolder(files: Files, folder: string): Promise<readonly Manifest[]> {
   const text = await readFile(files, join(folder, "kustomization.yaml"));
   // Our own file.
-  const { bases = [], resources } = parse(text) as {
+  const { bases = [], resources = [] } = parse(text) as {
     readonly bases?: readonly string[];
-    readonly resources: readonly string[];
+    readonly resources?: readonly string[];
   };
   const inherited = await Promise.all(bases.map((base) => readFolder(files, join(folder, base))));
   const read = async (name: string): Promise<Manifest> => {
@@ -40,8 +40,11 @@ async function readFolder(files: Files, folder: string): Promise<readonly Manife
   return [...inherited.flat(), ...(await Promise.all(resources.map(read)))];
 }
 
-/** Accounts and roles (`rights`), with what a cluster has beside them (`base`) or a standalone machine (`standalone`). */
-export type ManifestFolder = "rights" | "base" | "standalone";
+/**
+ * Accounts and roles (`rights`), with what a cluster has beside them (`base`) or a standalone machine (`standalone`); what
+ * a cluster has whose VMs are KubeVirt's (`net-agent-only`).
+ */
+export type ManifestFolder = "rights" | "base" | "net-agent-only" | "standalone";
 
 /**
  * The manifests of a folder and of those that it lists.

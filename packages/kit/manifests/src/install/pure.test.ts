@@ -32,6 +32,11 @@ describe("settings", () => {
       given: { kubeletRootDir: "/data/kubelet/" },
       want: ['"path": "/data/kubelet/pods"'],
     },
+    {
+      name: "somebody else who attaches networks",
+      given: { mode: "multus-dynamic" },
+      want: ['"--mode=multus-dynamic"'],
+    },
   ])("$name: nothing else becomes another", ({ given, want }) => {
     expect(changes(given)).toEqual(want);
   });

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What differs from cluster to cluster: names of images, and where the kubelet keeps pods. Pure.
+// What differs from cluster to cluster: names of images, where the kubelet keeps pods, who else attaches networks. Pure.
 import { isJsonObject, names, type KubeObject } from "@patchbay/api";
 
 /** What may be asked for; what is absent stays as the manifests have it. */
@@ -9,9 +9,12 @@ export interface InstallSettings {
   readonly launcherImage?: string;
   /** The kubelets' `--root-dir`, absolute. */
   readonly kubeletRootDir?: string;
+  /** Who attaches networks beside net-agent, as its flag `--mode` has it. */
+  readonly mode?: string;
 }
 
 const LAUNCHER_FLAG = "--launcher-image=";
+const MODE_FLAG = "--mode=";
 const PODS_DIR = "/var/lib/kubelet/pods";
 
 /** Each text of a value, replaced by what `change` makes of it and of the member that it is. */
@@ -30,19 +33,21 @@ export function withSettings(
   objects: readonly KubeObject[],
   settings: InstallSettings,
 ): readonly KubeObject[] {
-  const { image, launcherImage, kubeletRootDir } = settings;
+  const { image, launcherImage, kubeletRootDir = "/var/lib/kubelet", mode } = settings;
+  const flags: readonly (readonly [string, string | undefined])[] = [
+    [LAUNCHER_FLAG, launcherImage],
+    [MODE_FLAG, mode],
+  ];
+  const changeArgument = (text: string): string => {
+    const [flag, value] = flags.find(([name]) => text.startsWith(name)) ?? [];
+    return flag === undefined || value === undefined ? text : `${flag}${value}`;
+  };
   const change = (text: string, member: string): string => {
     if (member === "image" && text === names.PATCHBAY_IMAGE) return image ?? text;
-    if (member === "args" && text.startsWith(LAUNCHER_FLAG)) {
-      return launcherImage === undefined ? text : `${LAUNCHER_FLAG}${launcherImage}`;
-    }
+    if (member === "args") return changeArgument(text);
     // Only where it is on the host: in the agents' pods it stays where it is.
-    if (member === "path" && text === PODS_DIR) {
-      return kubeletRootDir === undefined
-        ? text
-        : `${kubeletRootDir.replace(/(?<!\/)\/+$/, "")}/pods`;
-    }
-    return text;
+    const isPods = member === "path" && text === PODS_DIR;
+    return isPods ? `${kubeletRootDir.replace(/(?<!\/)\/+$/, "")}/pods` : text;
   };
   return objects.map((object) => {
     const isWorkload = object.kind === "Deployment" || object.kind === "DaemonSet";

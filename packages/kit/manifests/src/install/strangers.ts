@@ -30,7 +30,8 @@ export function isShared(object: KubeObject): boolean {
   return object.kind === DEFINITIONS.kind && object.metadata.name.endsWith(`.${names.NAD_GROUP}`);
 }
 
-function definesOurs(object: KubeObject): boolean {
+/** Whether the definition is of a kind that only one installation of a cluster can serve. */
+export function definesOurs(object: KubeObject): boolean {
   const group = object.metadata.name.split(".").slice(1).join(".");
   return GROUPS.includes(group);
 }
@@ -82,6 +83,11 @@ export async function findStrangers(
   store: Store,
   objects: readonly KubeObject[],
 ): Promise<readonly string[]> {
-  const all = [...(await listRivals(store)), ...(await listNamesakes(store, objects))];
+  // Where only networks are served, the VMs may well be another's.
+  const isServingVms = objects.some(
+    (object) => object.kind === DEFINITIONS.kind && definesOurs(object),
+  );
+  const rivals = isServingVms ? await listRivals(store) : [];
+  const all = [...rivals, ...(await listNamesakes(store, objects))];
   return [...new Set(all.map(nameOf))].sort();
 }

@@ -11,7 +11,7 @@ import {
 import { AppError, isAppError } from "@patchbay/core";
 import type { ObjectKey, Store } from "@patchbay/core/ports";
 import { DEFINITIONS, TYPES } from "../types.ts";
-import { nameOf } from "./strangers.ts";
+import { definesOurs, nameOf } from "./strangers.ts";
 
 const OURS = `${names.PART_OF_LABEL}=${names.PRODUCT}`;
 /** As many are named; the rest is counted. */
@@ -52,7 +52,10 @@ function named(objects: readonly KubeObject[]): string {
   return more > 0 ? `${first} and ${String(more)} more` : first;
 }
 
+/** VMs of another are no reason to stay: where net-agent is installed alone, they are KubeVirt's. */
 async function refuseWhileInUse(store: Store): Promise<void> {
+  const ours = await store.list(DEFINITIONS, { labelSelector: OURS });
+  if (!ours.items.some(definesOurs)) return;
   const machines = [
     ...(await listAll(store, VIRTUAL_MACHINES)),
     ...(await listAll(store, VIRTUAL_MACHINE_INSTANCES)),

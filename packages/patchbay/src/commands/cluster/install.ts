@@ -5,14 +5,19 @@ import type { Command, Context } from "../../command.ts";
 import { hasFlag, textOption, type Input } from "../../input.ts";
 import { printResult } from "../../print/output.ts";
 
+/** Source: the flag `--mode` of net-agent. */
+const NET_AGENT_MODES = ["alone", "multus", "multus-dynamic"];
+
 function settingsOf(input: Input) {
   const image = textOption(input, "image");
   const launcherImage = textOption(input, "launcherImage");
   const kubeletRootDir = textOption(input, "kubeletRootDir");
+  const mode = textOption(input, "mode");
   return {
     ...(image !== undefined && { image }),
     ...(launcherImage !== undefined && { launcherImage }),
     ...(kubeletRootDir !== undefined && { kubeletRootDir }),
+    ...(mode !== undefined && { mode }),
   };
 }
 
@@ -32,7 +37,8 @@ async function run(context: Context, input: Input): Promise<void> {
   const { createFiles } = await import("@patchbay/os");
   const { withSession } = await import("../../session.ts");
   const dryRun = hasFlag(input, "dryRun");
-  const manifests = parseManifests(await readManifests(createFiles(), "base"));
+  const folder = textOption(input, "only") === undefined ? "base" : "net-agent-only";
+  const manifests = parseManifests(await readManifests(createFiles(), folder));
   const objects = withSettings(manifests, settingsOf(input));
   const outcomes: ObjectResult[] = [];
   await withSession(context, ({ client }) =>
@@ -51,6 +57,17 @@ export const install: Command = {
   args: [],
   summary: "Install Patchbay on a cluster, or bring an installation up to date",
   flags: [
+    {
+      flags: "--only <component>",
+      description: "install this component alone; the virtual machines may then be KubeVirt's",
+      choices: ["net-agent"],
+      conflicts: ["launcherImage", "kubeletRootDir"],
+    },
+    {
+      flags: "--mode <mode>",
+      description: "who attaches networks beside net-agent (default: multus)",
+      choices: NET_AGENT_MODES,
+    },
     { flags: "--image <reference>", description: "image of the services and agents" },
     { flags: "--launcher-image <reference>", description: "image of the launchers of VMs" },
     {

@@ -43,7 +43,8 @@ function spellings({ name, aliases = [] }: CommandSpec): readonly string[] {
 }
 
 /** How the values of a flag are found; for those that only the user knows nothing is offered. */
-function valuesOf({ values }: FlagSpec): string {
+function valuesOf({ values, choices }: FlagSpec): string {
+  if (choices !== undefined) return `values="${choices.join(" ")}"`;
   return values === undefined ? "return" : `values="$(${SOURCES[values]})"`;
 }
 
