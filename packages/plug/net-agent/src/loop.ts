@@ -31,7 +31,9 @@ export async function runLoop(parts: LoopParts, signal: AbortSignal): Promise<vo
   const tracked = await loadTrackedPods(journal, log);
   const deps = { ...parts, tracked, failures: createFailures(clock) };
   const circumstancesOf = (key: string): string => askedOf(pods.find(parseKey(key)));
-  const queue = createQueue({ clock, concurrency, circumstancesOf });
+  // After a start of the node everybody's pods come at once.
+  const groupOf = (key: string): string => parseKey(key).namespace ?? "";
+  const queue = createQueue({ clock, concurrency, circumstancesOf, groupOf });
   wakePods(queue, { pods, nads });
   for (const pod of pods.list()) queue.add(printKey(keyOf(pod)));
   for (const key of tracked.keys()) queue.add(key);

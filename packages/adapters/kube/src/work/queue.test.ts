@@ -29,6 +29,13 @@ describe("a queue", () => {
     expect(await drain(queue)).toEqual(["b", "a", "c"]);
   });
 
+  test("gives keys of several groups by turns", async () => {
+    const queue = createQueue({ clock: createFakeClock(), groupOf: (key) => key.slice(0, 1) });
+    for (const key of ["a1", "a2", "a3", "b1"]) queue.add(key);
+    expect(queue.waiting()).toEqual(["a1", "a2", "a3", "b1"]);
+    expect(await drain(queue)).toEqual(["a1", "b1", "a2", "a3"]);
+  });
+
   test("gives a key to who waits for it", async () => {
     const { queue } = setUp();
     const taken = queue.take(never);

@@ -8,6 +8,7 @@ import type { Clock } from "@patchbay/core/ports";
 import type { BackoffRange, Random } from "../pace/backoff.ts";
 import { createPauses, type Pauses, type Step } from "../pace/pauses.ts";
 import { createTokenBuckets, type TokenBuckets } from "../pace/token-buckets.ts";
+import { FairLine } from "./fair-line.ts";
 
 /** How much is worked on at once, and how long what failed is left alone. */
 export interface QueueOptions {
@@ -22,6 +23,8 @@ export interface QueueOptions {
    * it changes, a key that failed is not left alone any longer. Default: nothing is known to matter.
    */
   readonly circumstancesOf?: (key: string) => string;
+  /** Whose a key is; groups take turns, so that the many keys of one keep nobody else waiting. Default: all are of one. */
+  readonly groupOf?: (key: string) => string;
 }
 
 /** What is wanted of an object, in short: which one it is, the generation of its spec, and whether it is to go. */
@@ -51,7 +54,7 @@ interface Delay {
   readonly abort: AbortController;
 }
 
-/** Keys to work on, first in, first out. */
+/** Keys to work on, first in, first out within a group. */
 export class Queue {
   /** How many keys may be worked on at once. */
   readonly concurrency: number;
@@ -59,7 +62,7 @@ export class Queue {
   readonly #circumstancesOf: (key: string) => string;
   readonly #pauses: Pauses<undefined>;
   readonly #earlyWakes: TokenBuckets;
-  readonly #waiting = new Set<string>();
+  readonly #waiting: FairLine;
   readonly #working = new Set<string>();
   /** Added while being worked on. */
   readonly #dirty = new Set<string>();
@@ -71,6 +74,7 @@ export class Queue {
   constructor(options: QueueOptions) {
     this.concurrency = options.concurrency ?? 1;
     this.#clock = options.clock;
+    this.#waiting = new FairLine(options.groupOf ?? (() => ""));
     this.#circumstancesOf = options.circumstancesOf ?? (() => "");
     const { clock, random, backoff: range = BACKOFF } = options;
     this.#pauses = createPauses({ clock, range, ...(random !== undefined && { random }) });
@@ -84,7 +88,7 @@ export class Queue {
 
   /** The keys that wait to be taken, in order. */
   waiting(): readonly string[] {
-    return [...this.#waiting];
+    return this.#waiting.list();
   }
 
   /**
@@ -133,9 +137,8 @@ export class Queue {
   /** The next key, which is then being worked on until `done`; rejects with the signal's reason. */
   take(signal: AbortSignal): Promise<string> {
     if (signal.aborted) return Promise.reject(new Error(messageOf(signal.reason)));
-    const [first] = this.#waiting;
+    const first = this.#waiting.take();
     if (first !== undefined) {
-      this.#waiting.delete(first);
       this.#working.add(first);
       return Promise.resolve(first);
     }
