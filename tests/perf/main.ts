@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // Benchmarks: prints tables, judges nothing. `npm run perf [ROUNDS [ROUNDS_AFTER_A_REST]]`, `npm run perf ports [ROUNDS]`,
 // `npm run perf boot [ROUNDS]`, `npm run perf parallel [COUNT...]`, `npm run perf throughput [ROUNDS]`,
-// `npm run perf control-plane [VMS...]` or `npm run perf apiserver [SECTION...]`.
+// `npm run perf control-plane [VMS...]`, `npm run perf cni [PODS]` or `npm run perf apiserver [SECTION...]`.
 import { measureApiServer } from "./apiserver/apiserver.ts";
 import { measureBoots } from "./boot/boot.ts";
+import { measureCni } from "./cni/cni.ts";
 import { measureControlPlane } from "./control-plane/control-plane.ts";
 import { measureMachine } from "./one-machine.ts";
 import { measureParallel } from "./parallel.ts";
@@ -20,6 +21,8 @@ const DEFAULT_STARTS = 3;
 const DEFAULT_COUNTS = [1, 8, 32];
 /** VMs that the control plane has. */
 const DEFAULT_VMS = [100, 1000, 10_000];
+/** Pods of a node that starts; a kubelet takes 110 by default, and many are told to take more. */
+const DEFAULT_PODS = 150;
 const [first = "", ...rest] = process.argv.slice(2);
 
 if (first === "apiserver") {
@@ -32,6 +35,8 @@ if (first === "apiserver") {
   await measureBoots(Number(rest[0] ?? DEFAULT_STARTS));
 } else if (first === "parallel") {
   await measureParallel(rest.length === 0 ? DEFAULT_COUNTS : rest.map(Number));
+} else if (first === "cni") {
+  await measureCni(Number(rest[0] ?? DEFAULT_PODS));
 } else if (first === "control-plane") {
   await measureControlPlane(rest.length === 0 ? DEFAULT_VMS : rest.map(Number));
 } else if (first === "throughput") {
@@ -43,7 +48,7 @@ if (first === "apiserver") {
   });
 } else {
   console.error(
-    `unknown benchmark "${first}": a number of rounds, apiserver, boot, control-plane, parallel, ports, throughput, or nothing`,
+    `unknown benchmark "${first}": a number of rounds, apiserver, boot, cni, control-plane, parallel, ports, throughput, or nothing`,
   );
   process.exitCode = 2;
 }

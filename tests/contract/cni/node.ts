@@ -63,6 +63,13 @@ export class CniNode {
     return `${this.#prefix}b`;
   }
 
+  /** A name for a link of the host that a plugin will make; it goes with the rest. */
+  nameLink(suffix: string): string {
+    const name = `${this.#prefix}${suffix}`;
+    this.#links.push(name);
+    return name;
+  }
+
   get leaseDir(): string {
     return join(this.directory, "leases");
   }
@@ -88,10 +95,9 @@ export class CniNode {
 
   /** A NIC of the host that macvlans can stand on. */
   addParent(): string {
-    const name = `${this.#prefix}p${String(this.#links.length)}`;
+    const name = this.nameLink(`p${String(this.#links.length)}`);
     run("ip", "link", "add", name, "type", "veth", "peer", "name", `${name}x`);
     run("ip", "link", "set", name, "up");
-    this.#links.push(name);
     return name;
   }
 

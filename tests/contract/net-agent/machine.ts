@@ -155,7 +155,7 @@ export class AgentMachine {
         mode: "multus",
       },
       ...{ cniBinDir: [this.node.binDir, "/usr/lib/cni"], namespaceIsolation: true },
-      ...{ cniCacheDir: [this.cacheDir], concurrency: 4, logLevel: "error" },
+      ...{ cniCacheDir: [this.cacheDir], concurrency: 16, logLevel: "error" },
     });
     await Promise.race([isReady, this.#running]);
   }

@@ -3,6 +3,7 @@
 import { isJsonObject, parseJson } from "@patchbay/api";
 import { AppError, isAppError } from "@patchbay/core";
 import type { CommandResult, ProcessRunner } from "@patchbay/core/ports";
+import type { LimitFunction } from "p-limit";
 
 /** What plugins and their own programs (iptables, ip) are looked up in. */
 const PROGRAM_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
@@ -12,6 +13,8 @@ export interface PluginHost {
   readonly runner: ProcessRunner;
   /** Searched in order. Source: CNI SPEC 1.1 section 2, CNI_PATH. */
   readonly binDirs: readonly string[];
+  /** How many plugins run at once. */
+  readonly limit: LimitFunction;
   /** Whose plugins they are, the same for each process that follows another one: see {@link ProcessRunner.endFamily}. */
   readonly family: string;
   /** A process in whose mount and network namespaces plugins run; absent: in the caller's. */
@@ -55,19 +58,21 @@ async function runIn(
   call: Invocation,
 ): Promise<CommandResult | undefined> {
   try {
-    const outcome = await host.runner.run({
-      argv: argvOf(`${directory}/${call.plugin}`, host),
-      stdin: call.stdin,
-      env: {
-        PATH: PROGRAM_PATH,
-        ...call.env,
-        CNI_COMMAND: call.command,
-        CNI_PATH: host.binDirs.join(":"),
-      },
-      timeoutMs: call.timeoutMs,
-      // One that outlived us would work on the sandbox beside the plugins of our successor, and so would its IPAM plugin.
-      family: host.family,
-    });
+    const outcome = await host.limit(() =>
+      host.runner.run({
+        argv: argvOf(`${directory}/${call.plugin}`, host),
+        stdin: call.stdin,
+        env: {
+          PATH: PROGRAM_PATH,
+          ...call.env,
+          CNI_COMMAND: call.command,
+          CNI_PATH: host.binDirs.join(":"),
+        },
+        timeoutMs: call.timeoutMs,
+        // One that outlived us would work on the sandbox beside the plugins of our successor, and so would its IPAM plugin.
+        family: host.family,
+      }),
+    );
     return isMissing(host, outcome) ? undefined : outcome;
   } catch (error) {
     if (isAppError(error, "OS_PROGRAM_MISSING")) return undefined;

@@ -114,10 +114,10 @@ describe("ADD", () => {
     expect(calls.map((call) => call.timeoutMs)).toEqual([60_000, 60_000]);
   });
 
-  test("asks each plugin once which versions it speaks", async () => {
+  test("asks each plugin once which versions it speaks, also when many come at once", async () => {
     const { runner, asked } = machine(() => ({ out: RESULT }));
     const cni = cniOf(runner);
-    await cni.add(REQUEST);
+    await Promise.all([cni.add(REQUEST), cni.add(REQUEST)]);
     await cni.add(REQUEST);
     expect(asked.map((call) => call.path)).toEqual(["/b/first", "/b/second"]);
     expect(asked[0]).toMatchObject({ config: { cniVersion: "1.0.0" }, timeoutMs: 5_000 });

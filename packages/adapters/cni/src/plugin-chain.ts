@@ -3,18 +3,24 @@
 import { isJsonObject, parseJson } from "@patchbay/api";
 import { AppError, isAppError } from "@patchbay/core";
 import type { AttachmentRequest, Cni, CniResult } from "@patchbay/core/ports";
+import pLimit from "p-limit";
 import { isFileName, printPluginConfig } from "./network-config.ts";
 import { invokePlugin, type Invocation, type PluginHost } from "./invoke-plugin.ts";
 import { restoreNic } from "./restore.ts";
 import { parseResult } from "./result.ts";
 import { isAtLeast, negotiateVersion, parseVersions } from "./version.ts";
 
-/** The machine that runs plugins, and how long one may take. */
-export interface CniDeps extends PluginHost {
+/** The machine that runs plugins, how many at once, and how long one may take. */
+export interface CniDeps extends Omit<PluginHost, "limit"> {
   /** Deadline of one plugin's ADD, milliseconds. Default: a minute, in which a DHCP server can answer. */
   readonly addTimeoutMs?: number;
 }
 
+/**
+ * Plugins at once. Each starts programs of its own, and more of them end no sooner: after a start of the node the pods of
+ * everybody come together, and what runs for them must not grow with their number.
+ */
+const PLUGINS_MAX = 8;
 const ADD_TIMEOUT_MS = 60_000;
 const DEL_TIMEOUT_MS = 30_000;
 /** A plugin answers VERSION without doing anything. */
@@ -25,7 +31,8 @@ const UNKNOWN_CONTAINER = 3;
 type Plugin = AttachmentRequest["config"]["plugins"][number];
 
 /** Runs CNI plugins, each in a process group of its own with a deadline. */
-export function createCni(deps: CniDeps): Cni {
+export function createCni(host: CniDeps): Cni {
+  const deps: Host = { ...host, limit: pLimit(PLUGINS_MAX) };
   const supported: KnownVersions = new Map();
   return {
     add: (request) => addAll(deps, supported, request),
@@ -33,6 +40,8 @@ export function createCni(deps: CniDeps): Cni {
     releaseAddresses: (request) => releaseAddresses(deps, supported, request),
   };
 }
+
+interface Host extends CniDeps, PluginHost {}
 
 function envOf(request: AttachmentRequest): Readonly<Record<string, string>> {
   return {
@@ -44,7 +53,7 @@ function envOf(request: AttachmentRequest): Readonly<Record<string, string>> {
 }
 
 /** What plugins have said of the versions that they speak; undefined: nothing that is understood. */
-type KnownVersions = Map<string, readonly string[] | undefined>;
+type KnownVersions = Map<string, Promise<readonly string[] | undefined>>;
 
 /**
  * Asks a plugin which versions it speaks, once. Also finds out early that it is missing. One that does not know the
@@ -57,9 +66,16 @@ async function findSupported(
 ): Promise<readonly string[] | undefined> {
   const before = known.get(plugin);
   if (before !== undefined) return before;
-  const versions = parseVersions(await askVersions(host, plugin));
-  known.set(plugin, versions);
-  return versions;
+  // Whoever comes while it is asked waits for the same answer; an answer that is none is asked for again.
+  const asked = askVersions(host, plugin).then(parseVersions);
+  known.set(plugin, asked);
+  let versions: readonly string[] | undefined;
+  try {
+    versions = await asked;
+    return versions;
+  } finally {
+    if (versions === undefined) known.delete(plugin);
+  }
 }
 
 async function askVersions(host: PluginHost, plugin: string): Promise<unknown> {
@@ -82,7 +98,7 @@ async function askVersions(host: PluginHost, plugin: string): Promise<unknown> {
 }
 
 async function addAll(
-  deps: CniDeps,
+  deps: Host,
   known: KnownVersions,
   request: AttachmentRequest,
 ): Promise<CniResult> {
@@ -125,7 +141,7 @@ function readResult(plugin: Plugin, text: string, cniVersion: string): CniResult
 
 /** Equivalent to what a plugin does with its IPAM plugin: same configuration, same environment. Source: CNI SPEC 1.1 section 4. */
 async function releaseAddresses(
-  deps: CniDeps,
+  deps: Host,
   known: KnownVersions,
   request: AttachmentRequest,
 ): Promise<void> {
@@ -147,7 +163,7 @@ interface Removal {
   readonly prevResult: CniResult | undefined;
 }
 
-async function delAll(deps: CniDeps, known: KnownVersions, removal: Removal): Promise<void> {
+async function delAll(deps: Host, known: KnownVersions, removal: Removal): Promise<void> {
   const { request, prevResult } = removal;
   if (prevResult !== undefined) await restoreNic(deps.runner, request, prevResult);
   const failures: unknown[] = [];

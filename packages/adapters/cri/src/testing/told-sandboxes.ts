@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // A runtime that tells of sandboxes, and can do nothing else: for tests that make namespaces themselves.
+import { isJsonObject } from "@patchbay/api";
 import type { Sandbox } from "@patchbay/core/ports";
 import { grpcError, ScriptedRuntime } from "./scripted-runtime.ts";
 
@@ -15,7 +16,9 @@ export class ToldSandboxes {
   private constructor() {
     const { answers } = this.#server;
     answers["Version"] = () => ({ runtimeName: "told", runtimeVersion: "1" });
-    answers["ListPodSandbox"] = () => ({ items: [...this.#sandboxes.values()].map(toWire) });
+    answers["ListPodSandbox"] = ({ filter }) => ({
+      items: this.#list(uidOf(filter)).map(toWire),
+    });
     answers["PodSandboxStatus"] = ({ podSandboxId }) => {
       const found = [...this.#sandboxes.values()].find(({ id }) => id === podSandboxId);
       return found === undefined ? {} : { status: toWire(found), info: infoOf(found) };
@@ -48,6 +51,19 @@ export class ToldSandboxes {
   close(): void {
     this.#server.close();
   }
+
+  #list(uid: string | undefined): readonly Sandbox[] {
+    if (uid === undefined) return [...this.#sandboxes.values()];
+    const found = this.#sandboxes.get(uid);
+    return found === undefined ? [] : [found];
+  }
+}
+
+/** The pod that a filter asks for. */
+function uidOf(filter: unknown): string | undefined {
+  const labels = isJsonObject(filter) ? filter["labelSelector"] : undefined;
+  const uid = isJsonObject(labels) ? labels[UID_LABEL] : undefined;
+  return typeof uid === "string" ? uid : undefined;
 }
 
 function toWire({ id, podUid: uid, pod }: Sandbox): object {
