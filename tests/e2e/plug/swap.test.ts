@@ -23,6 +23,8 @@ const NIC = "mover";
 const ADDRESS = "10.9.8.1";
 /** From link down to the first answered ping. */
 const OUTAGE_MS = 300;
+/** So many pings tell how late answers come on this machine, and that nobody answers. */
+const SOME = 25;
 const INTERVAL_S = "0.02";
 const PEERS = {
   blue: { netns: "pbt-peer-blue", bridge: "pbt-blue", address: "10.9.8.2" },
@@ -85,9 +87,15 @@ class Pinger {
   }
 }
 
-async function isAnswered(pinger: Pinger): Promise<void> {
+/** Waits for so many more answers. */
+async function isAnswered(pinger: Pinger, count = 3): Promise<void> {
   const { length } = pinger.answers;
-  await eventually(() => pinger.answers.length > length + 2, { withinMs: CHANGE_MS });
+  await eventually(() => pinger.answers.length >= length + count, { withinMs: CHANGE_MS });
+}
+
+/** The longest time from one answer to the next, milliseconds: on a busy machine they come late, and so does the first. */
+function longestGapMs({ answers }: Pinger): number {
+  return Math.max(...answers.slice(1).map((at, index) => at - (answers[index] ?? at)));
 }
 
 /** The VM's entry of the NIC becomes another. */
@@ -164,8 +172,9 @@ describe("a NIC on another network", () => {
   test("reaches the new peer and not the old one, with its MAC and its PCI address", async () => {
     const pingers = { blue: new Pinger("blue"), red: new Pinger("red") };
     try {
-      await isAnswered(pingers.blue);
+      await isAnswered(pingers.blue, SOME);
       expect(pingers.red.answers).toEqual([]);
+      const gapMs = longestGapMs(pingers.blue);
       const { mac, pciAddress } = await expectReady(VM, NIC);
       const before = swaps().length;
       edit("networks", "red");
@@ -176,8 +185,12 @@ describe("a NIC on another network", () => {
       process.stdout.write(
         `swap: link down for ${String(swap.linkDownMs)} ms, ${String(outageMs)} ms to the first answered ping\n`,
       );
-      expect(outageMs).toBeLessThanOrEqual(OUTAGE_MS);
-      expect(pingers.blue.answers.filter((at) => at > swap.endMs)).toEqual([]);
+      expect(outageMs).toBeLessThanOrEqual(OUTAGE_MS + gapMs);
+      expect(pingers.blue.answers.filter((at) => at > swap.endMs + gapMs)).toEqual([]);
+      // What came before the swap has been read by now.
+      const { length } = pingers.blue.answers;
+      await isAnswered(pingers.red, SOME);
+      expect(pingers.blue.answers).toHaveLength(length);
       expect(await expectReady(VM, NIC)).toMatchObject({ mac, pciAddress });
       expect(restartRequired()).toBeUndefined();
     } finally {

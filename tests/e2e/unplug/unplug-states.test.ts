@@ -10,6 +10,8 @@ import { panic, PANICKED, type PanicStory } from "./panic.ts";
 
 const VM = "moody";
 const BOOT_MS = 60_000;
+/** On a busy machine a guest boots so long that several requests are lost; in the end one comes each minute. */
+const BOOT_AND_ASK_MS = BOOT_MS + 120_000;
 
 let subject: GuestWithNic;
 /** Most of it is waiting: it is told beside the others. */
@@ -85,37 +87,41 @@ describe("a guest that runs", () => {
 });
 
 describe("a guest that boots", () => {
-  test("lets go of a NIC though firmware may have lost the request", async () => {
-    await subject.plug();
-    const since = subject.guest.position();
-    const before = subject.requestsLogged();
-    virsh(VM, "reset");
-    subject.unplug();
-    const told = await eventually(
-      () => {
-        const status = ifaceStatus(VM, NIC);
-        const requests = subject.requestsLogged() - before;
-        // It may be gone before its unplug was looked at: virt-handler's log has what was done.
-        if (status === undefined) return { reason: "WaitingForGuest", attempts: requests };
-        if (status.hotplug?.phase === "Detaching") return status.hotplug;
-        throw new Error(JSON.stringify(status.hotplug));
-      },
-      { withinMs: CHANGE_MS },
-    );
-    expect(told).toMatchObject({ reason: "WaitingForGuest", attempts: 1 });
-    const seen = new Set<string>();
-    await eventually(
-      () => {
-        for (const fault of subject.faults()) seen.add(fault);
-        return ifaceStatus(VM, NIC) === undefined;
-      },
-      { withinMs: BOOT_MS },
-    );
-    expect([...seen]).toEqual([]);
-    expect(subject.requestsLogged()).toBeGreaterThan(before);
-    await subject.guest.waitForLine(/guest ready/, { timeoutMs: BOOT_MS, since });
-    expect(subject.links()).toEqual(subject.linksAtRest);
-  });
+  test(
+    "lets go of a NIC though firmware may have lost the request",
+    { timeout: 2 * BOOT_AND_ASK_MS },
+    async () => {
+      await subject.plug();
+      const since = subject.guest.position();
+      const before = subject.requestsLogged();
+      virsh(VM, "reset");
+      subject.unplug();
+      const told = await eventually(
+        () => {
+          const status = ifaceStatus(VM, NIC);
+          const requests = subject.requestsLogged() - before;
+          // It may be gone before its unplug was looked at: virt-handler's log has what was done.
+          if (status === undefined) return { reason: "WaitingForGuest", attempts: requests };
+          if (status.hotplug?.phase === "Detaching") return status.hotplug;
+          throw new Error(JSON.stringify(status.hotplug));
+        },
+        { withinMs: CHANGE_MS },
+      );
+      expect(told).toMatchObject({ reason: "WaitingForGuest", attempts: 1 });
+      const seen = new Set<string>();
+      await eventually(
+        () => {
+          for (const fault of subject.faults()) seen.add(fault);
+          return ifaceStatus(VM, NIC) === undefined;
+        },
+        { withinMs: BOOT_AND_ASK_MS },
+      );
+      expect([...seen]).toEqual([]);
+      expect(subject.requestsLogged()).toBeGreaterThan(before);
+      await subject.guest.waitForLine(/guest ready/, { timeoutMs: BOOT_MS, since });
+      expect(subject.links()).toEqual(subject.linksAtRest);
+    },
+  );
 });
 
 describe("a guest that has panicked", () => {
