@@ -18,6 +18,7 @@ import type { NetworkConfigList, Sandbox } from "@patchbay/core/ports";
 import { startTestServer, type TestServer } from "@patchbay/support/api-server";
 import { createMetrics } from "@patchbay/telemetry";
 import { runAgent } from "../../../packages/plug/net-agent/src/compose.ts";
+import { parseFlags } from "../../../packages/plug/net-agent/src/config.ts";
 import { CniNode } from "../cni/node.ts";
 
 const NODE = "node-1";
@@ -148,14 +149,9 @@ export class AgentMachine {
       },
     };
     this.#running = runAgent(context, {
-      ...{
-        nodeName: NODE,
-        criEndpoint: [this.#runtime.endpoint],
-        stateDir: join(this.node.directory, "state"),
-        mode: "multus",
-      },
-      ...{ cniBinDir: [this.node.binDir, "/usr/lib/cni"], namespaceIsolation: true },
-      ...{ cniCacheDir: [this.cacheDir], concurrency: 16, logLevel: "error" },
+      ...parseFlags(["node", "net-agent", "--node-name", NODE, "--log-level", "error"]),
+      ...{ criEndpoint: [this.#runtime.endpoint], stateDir: join(this.node.directory, "state") },
+      ...{ cniBinDir: [this.node.binDir, "/usr/lib/cni"], cniCacheDir: [this.cacheDir] },
     });
     await Promise.race([isReady, this.#running]);
   }

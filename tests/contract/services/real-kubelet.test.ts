@@ -25,6 +25,7 @@ import { eventually, vmiManifest } from "@patchbay/support";
 import { startTestServer, type TestServer } from "@patchbay/support/api-server";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { runAgent } from "../../../packages/plug/net-agent/src/compose.ts";
+import { parseFlags as agentFlags } from "../../../packages/plug/net-agent/src/config.ts";
 import {
   startController,
   type Controller,
@@ -108,11 +109,11 @@ async function startAgents(): Promise<void> {
     ...{ nodeName: NODE, hostProcess: host.pid ?? 0, concurrency: 4 },
     logLevel: "error",
   } as const;
-  const own = { cniBinDir: [node.binDir], cniCacheDir: [], namespaceIsolation: true };
+  const own = { cniBinDir: [node.binDir], cniCacheDir: [] };
   const at = (name: string): string => join(node.directory, name);
   agents = Promise.all([
     runAgent(await contextFor("net-agent"), {
-      ...{ ...flags, ...own, stateDir: at("net-agent"), mode: "multus" },
+      ...{ ...agentFlags(["node", "net-agent"]), ...flags, ...own, stateDir: at("net-agent") },
     }),
     runHandler(await contextFor("virt-handler"), {
       ...{ ...flags, podsDir: at("pods"), stateDir: at("virt-handler") },

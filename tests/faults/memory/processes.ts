@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The three processes that a plug goes through, each with its own loops, queues and caches, on ports that it is given.
+import { DEFAULT_POLICY } from "@patchbay/core";
 import {
   KUBEVIRTS,
   names,
@@ -64,6 +65,8 @@ async function agent(surroundings: Surroundings): Promise<void> {
         hostNetnsInode: "host",
         isIsolated: true,
         mode: "alone",
+        policy: DEFAULT_POLICY,
+        listOwnBridges: () => Promise.resolve(new Set<string>()),
         concurrency: 16,
       },
     },

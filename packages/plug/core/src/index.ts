@@ -91,6 +91,12 @@ export {
   type ForeignAttachment,
   type OwnedAttachment,
 } from "./plan/pod/attachment-actions.ts";
+export {
+  DEFAULT_POLICY,
+  policyProblems,
+  type Patterns,
+  type TenantPolicy,
+} from "./plan/pod/tenant-policy.ts";
 export { type WantedAttachment } from "./plan/pod/wanted-attachments.ts";
 export { hasImageVolume, hasLostImage } from "./plan/pod/image-files.ts";
 export { isLauncherOf, launcherPodName } from "./plan/pod/launcher-pod.ts";

@@ -20,8 +20,9 @@ import {
 } from "@patchbay/os";
 import { createPodNetwork } from "@patchbay/podnet";
 import type { Cache } from "@patchbay/core/ports";
-import type { Flags } from "./config.ts";
+import { policyOf, type Flags } from "./config.ts";
 import { holdState } from "./hold-state.ts";
+import { listOwnBridges } from "./own-bridges.ts";
 import { runLoop, type LoopParts } from "./loop.ts";
 import { BY_NETWORK, networksAskedBy } from "./wake.ts";
 
@@ -61,10 +62,13 @@ export async function runAgent(context: DaemonContext, flags: Flags): Promise<vo
     signal,
   );
   health.addCheck(() => node.findProblem());
+  const podNetwork = createPodNetwork({ runner, netlink: createNetlink() });
   const parts: LoopParts = {
     ...{ store, ...caches, namespaces, journal, events, clock, log },
     sandboxes: node.sandboxes,
-    podNetwork: createPodNetwork({ runner, netlink: createNetlink() }),
+    podNetwork,
+    policy: policyOf(flags),
+    listOwnBridges: () => listOwnBridges(flags.hostProcess ?? "self", { namespaces, podNetwork }),
     cni: createCni({
       ...{ runner, binDirs: flags.cniBinDir, family },
       ...(flags.hostProcess !== undefined && { hostProcess: flags.hostProcess }),

@@ -2,7 +2,7 @@
 // What does the loop over pods work with?
 import type { NetworkAttachmentDefinition, Pod } from "@patchbay/api";
 import type { Journal, ResultCache } from "@patchbay/cni";
-import type { AgentMode } from "@patchbay/core";
+import type { AgentMode, TenantPolicy } from "@patchbay/core";
 import type { EventRecorder } from "@patchbay/kube";
 import type {
   Cache,
@@ -43,6 +43,10 @@ export interface Deps {
   readonly bootId: string;
   /** Inode of the host's own network namespace; nothing is ever attached to it. */
   readonly hostNetnsInode: string;
+  /** What definitions of tenants may name. */
+  readonly policy: TenantPolicy;
+  /** Bridges of the host that are not only for pods and guests. */
+  readonly listOwnBridges: () => Promise<ReadonlySet<string>>;
   /** Who attaches networks beside this agent. */
   readonly mode: AgentMode;
   /** Whether pods may use networks of their own namespace, of `default` and of their VMI only. */

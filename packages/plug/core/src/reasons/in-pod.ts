@@ -29,6 +29,14 @@ export const REASONS_IN_POD = {
     who: "user, administrator",
     advice: "use a network of the pod's own namespace or of namespace default",
   },
+  DefinitionForbidden: {
+    ...ATTACHING,
+    meaning:
+      "the network's definition names a plugin, a link, a bridge or a path of the node that definitions of its namespace may not name",
+    who: "user, administrator",
+    advice:
+      "change spec.config of NetworkAttachmentDefinition {network}, or have an administrator define the network in namespace default, or allow it by the flag of net-agent that is named",
+  },
   NetworkInvalid: {
     ...ATTACHING,
     meaning: "the CNI configuration or its name is invalid",

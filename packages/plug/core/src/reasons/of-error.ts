@@ -51,6 +51,7 @@ const OF_CODE: Readonly<Partial<Record<ErrorCode, Reason | Advised>>> = {
   PODNET_LINK_MISSING: "PodInterfaceMissing",
   CNI_NETWORK_NOT_FOUND: "NetworkNotFound",
   CNI_NETWORK_FORBIDDEN: "NetworkForbidden",
+  CNI_DEFINITION_FORBIDDEN: "DefinitionForbidden",
   CNI_CONFIG_INVALID: "NetworkInvalid",
   CNI_PLUGIN_MISSING: PLUGIN_MISSING,
   CNI_PLUGIN_FAILED: {
@@ -85,6 +86,7 @@ function knownOf(error: unknown): Reason | Advised | undefined {
 /** What only a change of the network's definition, or of what it names on the node, can mend, whoever asks for it. */
 const OF_DEFINITION: readonly (Reason | Advised | undefined)[] = [
   "NetworkInvalid",
+  "DefinitionForbidden",
   "AddressesExhausted",
   PLUGIN_MISSING,
 ];

@@ -13,7 +13,7 @@ import {
 } from "@patchbay/api";
 import { createJournal, createResultCache, type Journal } from "@patchbay/cni";
 import type { Note } from "@patchbay/kube";
-import { AppError, type AgentMode } from "@patchbay/core";
+import { AppError, DEFAULT_POLICY, type AgentMode, type TenantPolicy } from "@patchbay/core";
 import type {
   AttachmentRequest,
   Clock,
@@ -100,6 +100,10 @@ export class World {
   });
   isIsolated = true;
   mode: AgentMode = "multus";
+  /** The definitions are an administrator's, unless a test says otherwise. */
+  policy: TenantPolicy = { ...DEFAULT_POLICY, trustedNamespaces: ["ns1", "default", "other"] };
+  /** Bridges of the host that have hardware as a port. */
+  ownBridges: readonly string[] = [];
   /** What plugins make of the result of an ADD. */
   resultOf: (result: CniResult) => CniResult = (result) => result;
   /** Requests of ADD and DEL as they were made, in order. */
@@ -350,6 +354,8 @@ export class World {
       hostNetnsInode: "inode-host",
       isIsolated: this.isIsolated,
       mode: this.mode,
+      policy: this.policy,
+      listOwnBridges: () => Promise.resolve(new Set(this.ownBridges)),
     };
   }
 

@@ -39,6 +39,13 @@ export const CNI_ERRORS = {
     retry: "on-change",
     http: 403,
   },
+  CNI_DEFINITION_FORBIDDEN: {
+    summary:
+      "net-agent's policy does not let definitions of namespace {namespace} name this: {named}",
+    who: "user",
+    retry: "on-change",
+    http: 403,
+  },
   CNI_REQUEST_INVALID: {
     summary: "the request for network {network} is invalid: {reason}",
     who: "user",

@@ -13,6 +13,7 @@ import {
 import { adopt } from "./adopt.ts";
 import { detach } from "./detach.ts";
 import { assertMayUse, findVmiOf } from "../launcher.ts";
+import { assertAllowed } from "./policy.ts";
 import type { PodFacts } from "../observe.ts";
 import { tellAddresses, tellAttached } from "../tell.ts";
 import { listLinks, sandboxOf } from "./netns.ts";
@@ -27,6 +28,7 @@ export async function attach(wanted: WantedAttachment, facts: PodFacts, deps: De
   const sandbox = sandboxOf(facts);
   await assertMayUse(wanted.network, facts, deps);
   const request = requestOf(wanted, { facts, sandbox }, deps);
+  await assertAllowed(wanted.network, request.config, deps);
   const links = await listLinks(facts, deps);
   const there = links.find((link) => link.name === wanted.interfaceName);
   if (there !== undefined) {

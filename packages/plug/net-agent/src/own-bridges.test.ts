@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: Apache-2.0
+import type { Link } from "@patchbay/core/ports";
+import { createFakeNamespaces } from "@patchbay/os/testing";
+import { createFakePodNetwork } from "@patchbay/podnet/testing";
+import { expect, test } from "vitest";
+import { listOwnBridges, ownBridgesOf } from "./own-bridges.ts";
+
+function port(kind: string, master?: string): Link {
+  return {
+    ...{ name: "x", index: 1, kind, mac: "", mtu: 1500, up: true, carrier: true, addresses: [] },
+    ...(master === undefined ? {} : { master }),
+  };
+}
+
+test.each([
+  { name: "no bridge at all", links: [port("")], want: [] },
+  { name: "one of pods and guests", links: [port("veth", "br1"), port("tun", "br1")], want: [] },
+  { name: "one with hardware", links: [port("veth", "br0"), port("", "br0")], want: ["br0"] },
+  {
+    name: "one with a VLAN and one with a bond",
+    links: [port("vlan", "a"), port("bond", "b")],
+    want: ["a", "b"],
+  },
+])("the node's own bridges: $name", ({ links, want }) => {
+  expect([...ownBridgesOf(links)]).toEqual(want);
+});
+
+test("the host's links are those of the namespace of that process, which is closed again", async () => {
+  const namespaces = createFakeNamespaces();
+  const podNetwork = createFakePodNetwork();
+  namespaces.put("/proc/1/ns/net", "inode-host");
+  podNetwork.putLink("inode-host", { name: "br0", kind: "bridge", mac: "", mtu: 1500, up: true });
+  expect([...(await listOwnBridges(1, { namespaces, podNetwork }))]).toEqual([]);
+  expect(namespaces.openCount).toBe(0);
+  await expect(listOwnBridges("self", { namespaces, podNetwork })).rejects.toMatchObject({
+    code: "OS_PATH_REFUSED",
+  });
+});

@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: Apache-2.0
+// A definition of a tenant that names what it may not: nothing is run, and both who asked and who looks at it are told.
+import { DEFAULT_POLICY } from "@patchbay/core";
+import { beforeEach, expect, test } from "vitest";
+import { World } from "../../../testing/world.ts";
+
+let world: World;
+
+beforeEach(async () => {
+  world = new World();
+  world.policy = DEFAULT_POLICY;
+  world.ownBridges = ["br0"];
+  await world.putPod({ networks: "mine@net1,default/shared@net2" });
+  world.putNad({ namespace: "default", name: "shared" }, { type: "bridge", bridge: "br0" });
+});
+
+test("it is refused with all that it names and the flags that would allow it; an administrator's is attached", async () => {
+  const ipam = { type: "host-local", dataDir: "/etc" };
+  world.putNad({ namespace: "ns1", name: "mine" }, { type: "bridge", bridge: "br0", ipam });
+  await world.pass();
+  expect(world.cni.calls).toEqual(["ADD box-uid-1/net2"]);
+  expect(await world.errorReasons()).toEqual({ net1: "DefinitionForbidden" });
+  const told = world.notes.filter(({ type }) => type === "Warning");
+  expect(told.map(({ reason }) => reason).toSorted()).toEqual([
+    "DefinitionForbidden",
+    "FailedAddingInterface",
+  ]);
+  for (const { message } of told) {
+    expect(message).toContain(
+      'bridge "br0", which is the node\'s own (--tenant-bridges), ipam.dataDir "/etc" (--tenant-paths)',
+    );
+    expect(message).toContain("NetworkAttachmentDefinition ns1/mine");
+  }
+});
+
+test("once it names nothing of that it is attached", async () => {
+  world.putNad({ namespace: "ns1", name: "mine" }, { type: "host-device", device: "eth0" });
+  await world.pass();
+  expect(await world.errorReasons()).toEqual({ net1: "DefinitionForbidden" });
+  world.putNad({ namespace: "ns1", name: "mine" }, { type: "bridge", bridge: "blue" });
+  await world.pass();
+  expect(await world.errorReasons()).toEqual({});
+});
+
+test("what was attached before goes when it is asked for no longer, whatever it names", async () => {
+  world.policy = { ...DEFAULT_POLICY, trustedNamespaces: ["ns1", "default"] };
+  world.putNad({ namespace: "ns1", name: "mine" }, { type: "host-device", device: "eth0" });
+  await world.pass();
+  world.policy = DEFAULT_POLICY;
+  await world.putPod({ networks: "" });
+  await world.pass();
+  expect(world.cni.attachments).toEqual([]);
+});
