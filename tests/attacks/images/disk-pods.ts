@@ -97,12 +97,13 @@ export function claimPod(name: string, fill: string): object {
   return podOf(name, containers, "true");
 }
 
-/** What the container has said that ended badly; nothing ran after it. */
+/** What the container has said that ended badly, or why the pod was evicted meanwhile; nothing ran after it. */
 export async function whyFailed(machine: RuntimeMachine, name: string): Promise<string> {
   const { status } = await machine.inPhase(name, "Failed");
   const ended = status?.initContainerStatuses?.map(({ state }) => state.terminated);
   const failed = ended?.filter((each) => each !== undefined && each.exitCode !== 0) ?? [];
   const ran = status?.containerStatuses?.filter(({ state }) => state.waiting === undefined) ?? [];
+  if (status?.reason === "Evicted" && ran.length === 0) return status.message ?? "";
   if (failed.length !== 1 || ran.length > 0) throw new Error(JSON.stringify(status));
   return failed[0]?.message ?? "";
 }

@@ -152,6 +152,8 @@ export class AgentMachine {
       ...parseFlags(["node", "net-agent", "--node-name", NODE, "--log-level", "error"]),
       ...{ criEndpoint: [this.#runtime.endpoint], stateDir: join(this.node.directory, "state") },
       ...{ cniBinDir: [this.node.binDir, "/usr/lib/cni"], cniCacheDir: [this.cacheDir] },
+      // Where these tests have addresses kept.
+      tenantPaths: [this.node.leaseDir],
     });
     await Promise.race([isReady, this.#running]);
   }
