@@ -17,6 +17,7 @@ function pathsOf({ dataDir }: Place): Readonly<Record<string, string>> {
     "/var/lib/kubelet/pods": join(dataDir, "pods"),
     "/var/lib/kubelet/device-plugins": join(dataDir, "none/device-plugins"),
     "/var/lib/net-agent": join(dataDir, "net-agent"),
+    "/var/lib/cni": join(dataDir, "none/cni"),
     "/var/lib/patchbay/virt-handler": join(dataDir, "virt-handler"),
   };
 }

@@ -154,6 +154,8 @@ export class AgentMachine {
       ...{ cniBinDir: [this.node.binDir, "/usr/lib/cni"], cniCacheDir: [this.cacheDir] },
       // Where these tests have addresses kept.
       tenantPaths: [this.node.leaseDir],
+      // What the host's own Multus has left is none of their business.
+      multusDir: join(this.node.directory, "multus"),
     });
     await Promise.race([isReady, this.#running]);
   }

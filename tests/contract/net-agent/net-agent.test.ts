@@ -36,6 +36,7 @@ async function startAgent(): Promise<void> {
       ...["--kubeconfig", join(directory, "kubeconfig"), "--cri-endpoint", runtime.endpoint],
       ...["--state-dir", join(directory, "state"), "--cni-bin-dir", node.binDir],
       ...["--cni-bin-dir", "/usr/lib/cni", "--log-level", "error"],
+      ...["--multus-dir", join(directory, "multus")],
     ],
     { stdio: ["ignore", "pipe", "inherit"] },
   );

@@ -109,7 +109,7 @@ async function startAgents(): Promise<void> {
     ...{ nodeName: NODE, hostProcess: host.pid ?? 0, concurrency: 4 },
     logLevel: "error",
   } as const;
-  const own = { cniBinDir: [node.binDir], cniCacheDir: [] };
+  const own = { cniBinDir: [node.binDir], cniCacheDir: [], mode: "alone" } as const;
   const at = (name: string): string => join(node.directory, name);
   agents = Promise.all([
     runAgent(await contextFor("net-agent"), {

@@ -29,7 +29,8 @@ function start(name: string, ...flags: readonly string[]): Service {
 
 /** An agent of a node, which has what it needs. */
 function startAgent(...flags: readonly string[]): Service {
-  const own = ["--node-name", "node-1", "--state-dir", join(directory, "state")];
+  const state = ["--state-dir", join(directory, "state"), "--mode", "alone"];
+  const own = ["--node-name", "node-1", ...state];
   return start("net-agent", ...own, "--cri-endpoint", runtime.endpoint, ...flags);
 }
 

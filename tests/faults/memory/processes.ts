@@ -59,6 +59,7 @@ async function agent(surroundings: Surroundings): Promise<void> {
       cni: ground.cni,
       journal: createJournal(files, `${stateDir}/journal`),
       resultCache: createResultCache(files, [`${stateDir}/cache`]),
+      multusCache: createResultCache(files, [`${stateDir}/multus`]),
       events: eventsOf(surroundings, "net-agent"),
       ...{
         bootId: "boot-1",

@@ -19,7 +19,7 @@ import {
   readNetnsInode,
 } from "@patchbay/os";
 import { createPodNetwork } from "@patchbay/podnet";
-import type { Cache } from "@patchbay/core/ports";
+import type { Cache, Files } from "@patchbay/core/ports";
 import { policyOf, type Flags } from "./config.ts";
 import { holdState } from "./hold-state.ts";
 import { listOwnBridges } from "./own-bridges.ts";
@@ -37,6 +37,14 @@ function startCaches(
   pods.start(signal);
   nads.start(signal);
   return { pods, nads };
+}
+
+/** What others on this node remember of what they attached. */
+function rememberedBy(files: Files, { cniCacheDir, multusDir }: Flags) {
+  return {
+    resultCache: createResultCache(files, cniCacheDir),
+    multusCache: createResultCache(files, [multusDir]),
+  };
 }
 
 /** Runs the loop until the signal is aborted; an operation that has begun is ended first. */
@@ -73,7 +81,7 @@ export async function runAgent(context: DaemonContext, flags: Flags): Promise<vo
       ...{ runner, binDirs: flags.cniBinDir, family },
       ...(flags.hostProcess !== undefined && { hostProcess: flags.hostProcess }),
     }),
-    resultCache: createResultCache(files, flags.cniCacheDir),
+    ...rememberedBy(files, flags),
     bootId: await readBootId(files),
     hostNetnsInode: readNetnsInode(flags.hostProcess),
     isIsolated: flags.namespaceIsolation,

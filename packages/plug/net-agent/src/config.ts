@@ -20,6 +20,8 @@ export interface Flags extends CommonFlags, HostFlags, CriFlags {
   readonly cniBinDir: readonly string[];
   /** Where runtimes remember their attachments, in `results`. */
   readonly cniCacheDir: readonly string[];
+  /** Where Multus remembers its attachments, in `results`. */
+  readonly multusDir: string;
   /** Whether pods may use networks of their own namespace, of `default` and of their VMI only. */
   readonly namespaceIsolation: boolean;
   /** Whose definitions are an administrator's, and what those of others may name: see {@link policyOf}. */
@@ -36,8 +38,10 @@ export interface Flags extends CommonFlags, HostFlags, CriFlags {
 const MODES: readonly AgentMode[] = ["alone", "multus", "multus-dynamic"];
 /** Source: containerd and CRI-O; Debian's package containernetworking-plugins. */
 const BIN_DIRS: readonly string[] = ["/opt/cni/bin", "/usr/lib/cni"];
-/** Source: Multus cniDir; CNI libcni CacheDir. */
-const CACHE_DIRS: readonly string[] = ["/var/lib/cni/multus", "/var/lib/cni"];
+/** Source: Multus cniDir. */
+const MULTUS_DIR = "/var/lib/cni/multus";
+/** Source: the same; CNI libcni CacheDir. */
+const CACHE_DIRS: readonly string[] = [MULTUS_DIR, "/var/lib/cni"];
 
 function parseCount(text: string): number {
   const count = Number(text);
@@ -133,6 +137,11 @@ export function parseFlags(argv: readonly string[]): Flags {
       "directory in which a container runtime records what it attached; may be repeated",
       collectDirectory,
       CACHE_DIRS,
+    )
+    .option(
+      "--multus-dir <dir>",
+      "directory in which Multus records what it attached; what it forgot of pods that are gone is released, unless the mode is alone",
+      MULTUS_DIR,
     )
     .option(
       "--no-namespace-isolation",

@@ -30,6 +30,8 @@ export interface Deps {
   readonly journal: Journal;
   /** What runtimes remember of their attachments. */
   readonly resultCache: ResultCache;
+  /** What Multus remembers of its attachments. */
+  readonly multusCache: ResultCache;
   /** Whose rows the journal holds. */
   readonly tracked: TrackedPods;
   /** What failed and is left alone for now. */

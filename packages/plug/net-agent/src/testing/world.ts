@@ -341,6 +341,7 @@ export class World {
         flush: () => Promise.resolve(),
       },
       resultCache: createResultCache(this.files, ["/cache"]),
+      multusCache: createResultCache(this.files, ["/multus"]),
       failures: this.#failures,
       clock: this.#clock,
       log: {

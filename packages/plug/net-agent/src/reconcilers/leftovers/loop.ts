@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// When is looked for what runtimes left behind? At the start, each hour, and when a pod has gone.
+// When is looked for what Multus left behind? At the start, each hour, and when a pod has gone.
 import { after, createQueue, done, runReconciler, type Next } from "@patchbay/kube";
 import type { Deps } from "../../deps.ts";
 import { sweepLeftovers } from "./sweep.ts";
@@ -7,7 +7,7 @@ import { sweepLeftovers } from "./sweep.ts";
 /** The key of everything; others are uids of pods. */
 const ALL = "*";
 const HOUR_MS = 3_600_000;
-/** After a pod has gone its runtime may still be about to take away what it remembers, milliseconds. */
+/** After a pod has gone Multus may still be about to take away what it remembers, milliseconds. */
 const SETTLE_MS = 10_000;
 
 /** Looks until the signal is aborted. */

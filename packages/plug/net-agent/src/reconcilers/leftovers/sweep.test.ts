@@ -5,7 +5,7 @@ import { beforeEach, expect, test } from "vitest";
 import { World } from "../../testing/world.ts";
 
 const CONFIG = { cniVersion: "1.0.0", name: "blue", plugins: [{ type: "bridge" }] };
-const PATH = "/cache/results/blue-box-uid-1-net1";
+const PATH = "/multus/results/blue-box-uid-1-net1";
 
 let world: World;
 
@@ -59,7 +59,7 @@ test("a pod of the same name is another one", async () => {
 });
 
 test("what fails stays for the next time, and holds up nothing else", async () => {
-  await remember("/cache/results/blue-box-uid-1-net2", { ifName: "net2" });
+  await remember("/multus/results/blue-box-uid-1-net2", { ifName: "net2" });
   await world.deletePod();
   world.sandboxes.take("uid-1");
   const failure = { plugin: "bridge", command: "DEL", message: "no", cniCode: 999 };
@@ -67,20 +67,12 @@ test("what fails stays for the next time, and holds up nothing else", async () =
   await world.sweep();
   expect(await world.files.exists(PATH)).toBe(true);
   await world.sweep();
-  expect(await world.files.list("/cache/results")).toEqual([]);
+  expect(await world.files.list("/multus/results")).toEqual([]);
   expect(world.cni.calls).toEqual(["net1", "net2", "net1"].map((nic) => `DEL box-uid-1/${nic}`));
 });
 
 test.each([
   { name: "is none of a kubelet's", more: { cniArgs: [["K8S_POD_NAME", "pod"]] } },
-  {
-    name: "stands for others, as Multus itself",
-    more: {
-      config: Buffer.from(
-        JSON.stringify({ cniVersion: "1.0.0", name: "m", type: "multus-shim" }),
-      ).toString("base64"),
-    },
-  },
   { name: "cannot be read", more: { config: "" } },
 ])("what $name is left as it is", async ({ more }) => {
   await remember(PATH, more);
@@ -89,6 +81,16 @@ test.each([
   await world.sweep();
   expect(world.cni.calls).toEqual([]);
   expect(await world.files.exists(PATH)).toBe(true);
+});
+
+test("what another runtime remembers is left to it", async () => {
+  const theirs = "/cache/results/blue-box-uid-1-eth0";
+  await remember(theirs, { ifName: "eth0" });
+  await world.deletePod();
+  world.sandboxes.take("uid-1");
+  await world.sweep();
+  expect(world.cni.calls).toEqual(["DEL box-uid-1/net1"]);
+  expect(await world.files.exists(theirs)).toBe(true);
 });
 
 test("one pod's are released alone where that is asked", async () => {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Gives back what a pod's runtime attached and never took away: Multus removes what it attached when the pod was made, but
+// Gives back what Multus attached and never took away: it removes what it attached when the pod was made, but
 // not what its dynamic networks controller asked for later, and nothing at all while its daemon is down.
 import { PODS } from "@patchbay/api";
 import type { RememberedAttachment } from "@patchbay/cni";
@@ -12,9 +12,6 @@ import type { Deps } from "../../deps.ts";
 interface Owner extends ObjectKey {
   readonly uid: string;
 }
-
-/** Plugins that stand for others, which remember each of their own attachments. Source: Multus. */
-const META_PLUGINS: readonly string[] = ["multus", "multus-shim"];
 
 /** As a kubelet's runtime tells every plugin; undefined for what is none of a kubelet's. Source: Kubernetes, CNI_ARGS. */
 function ownerOf({ attachment: { args } }: RememberedAttachment): Owner | undefined {
@@ -41,23 +38,22 @@ async function release(leftover: RememberedAttachment, owner: Owner, deps: Deps)
   try {
     // Without a namespace: it went with the pod, and its path may be another one's by now.
     await deps.cni.del(request, result);
-    await deps.resultCache.forget(leftover);
-    deps.log.info("released what the runtime left", { ...what, link: interfaceName });
+    await deps.multusCache.forget(leftover);
+    deps.log.info("released what Multus left", { ...what, link: interfaceName });
   } catch (error) {
     const reason = messageOf(error);
-    deps.log.warn("releasing what the runtime left failed", { ...what, reason });
+    deps.log.warn("releasing what Multus left failed", { ...what, reason });
   }
 }
 
 /**
- * Runs DEL for what runtimes remember of pods that are gone, and forgets it; `uid`: of that pod only. What fails stays,
+ * Runs DEL for what Multus remembers of pods that are gone, and forgets it; `uid`: of that pod only. What fails stays,
  * for the next time.
  */
 export async function sweepLeftovers(deps: Deps, uid?: string): Promise<void> {
-  for (const entry of await deps.resultCache.list()) {
+  for (const entry of await deps.multusCache.list()) {
     const owner = ownerOf(entry);
     if (owner === undefined || (uid !== undefined && owner.uid !== uid)) continue;
-    if (entry.attachment.config.plugins.some(({ type }) => META_PLUGINS.includes(type))) continue;
     if (await isGone(owner, deps)) await release(entry, owner, deps);
   }
 }
