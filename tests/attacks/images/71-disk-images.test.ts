@@ -156,12 +156,14 @@ test("attack 77: a sparse bomb takes no room when it is copied", async () => {
 test("attack 77: a bomb of data ends at its volume's size, and this is told", async () => {
   const bomb = Buffer.alloc(2 * COPY_MIB * 2 ** 20, "boom");
   await addDiskImage(machine, { name: "bomb", path: "disk/disk.img" }, bomb);
-  await machine.create(imagePod("a", "bomb", "true"));
-  const said = await whyFailed(machine, "a");
-  // Whoever is first: the copy finds its volume full, or the node that it is fuller than it may be.
-  expect(said).toMatch(
-    /^copy-files: \/disk\/disk\.img: No space left on device|^Usage of EmptyDir volume "root" .* exceeds the limit "16Mi"/m,
-  );
+  let said = "";
+  // The node may look just when the volume is full, and be quicker than the copy: then it is the copy's turn again.
+  for (const name of ["a", "b", "c"]) {
+    await machine.create(imagePod(name, "bomb", "true"));
+    said = await whyFailed(machine, name);
+    if (!said.startsWith('Usage of EmptyDir volume "root" ')) break;
+  }
+  expect(said).toContain("copy-files: /disk/disk.img: No space left on device");
 });
 
 test.each(["/run/launcher/libvirt/libvirt-sock", "/proc/1/environ", "/etc/shadow", "../secret"])(
