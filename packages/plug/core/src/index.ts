@@ -90,14 +90,14 @@ export {
   type AttachmentFacts,
   type ForeignAttachment,
   type OwnedAttachment,
-} from "./plan/pod/attachment-actions.ts";
+} from "./plan/attachments/attachment-actions.ts";
 export {
   DEFAULT_POLICY,
   policyProblems,
   type Patterns,
   type TenantPolicy,
-} from "./plan/pod/tenant-policy.ts";
-export { type WantedAttachment } from "./plan/pod/wanted-attachments.ts";
+} from "./plan/attachments/tenant-policy.ts";
+export { type WantedAttachment } from "./plan/attachments/wanted-attachments.ts";
 export { hasImageVolume, hasLostImage } from "./plan/pod/image-files.ts";
 export { isLauncherOf, launcherPodName } from "./plan/pod/launcher-pod.ts";
 export { seenLauncher } from "./plan/pod/seen-launcher.ts";

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // What a pod's attachments are decided from, in few words.
 import type { NetworkSelection } from "@patchbay/api";
-import type { AttachmentFacts, OwnedAttachment } from "../plan/pod/attachment-actions.ts";
+import type { AttachmentFacts, OwnedAttachment } from "../plan/attachments/attachment-actions.ts";
 
 export type Facts = AttachmentFacts<OwnedAttachment>;
 

@@ -2,7 +2,7 @@
 // What does a pod's annotation `network-status` say after a pass of net-agent? Its own entries by NIC, everybody
 // else's untouched.
 import type { NetworkStatus } from "@patchbay/api";
-import type { OwnedAttachment } from "../../plan/pod/attachment-actions.ts";
+import type { OwnedAttachment } from "../../plan/attachments/attachment-actions.ts";
 
 /** An attachment of net-agent, and what is known of its NICs. */
 export interface ToldAttachment extends Pick<
