@@ -11,6 +11,7 @@ import {
   type Next,
   type ReconcileMetrics,
 } from "@patchbay/kube";
+import { createBusySpell } from "./busy-spell.ts";
 import type { Deps } from "./deps.ts";
 import { createFailures } from "./failures.ts";
 import { runLeftoverLoop } from "./reconcilers/leftovers/loop.ts";
@@ -29,16 +30,17 @@ export interface LoopParts extends Omit<Deps, "failures" | "tracked" | "progress
 export async function runLoop(parts: LoopParts, signal: AbortSignal): Promise<void> {
   const { pods, nads, journal, clock, log, concurrency } = parts;
   const tracked = await loadTrackedPods(journal, log);
-  const deps = { ...parts, tracked, failures: createFailures(clock) };
   const circumstancesOf = (key: string): string => askedOf(pods.find(parseKey(key)));
   // After a start of the node everybody's pods come at once.
   const groupOf = (key: string): string => parseKey(key).namespace ?? "";
   const queue = createQueue({ clock, concurrency, circumstancesOf, groupOf });
+  const spell = createBusySpell(parts, () => queue.length === 0);
+  const deps = { ...parts, cni: spell.cni, tracked, failures: createFailures(clock) };
   wakePods(queue, { pods, nads });
   for (const pod of pods.list()) queue.add(printKey(keyOf(pod)));
   for (const key of tracked.keys()) queue.add(key);
   const reconcile = (key: string, _: AbortSignal, progressed: () => void): Promise<Next> =>
-    reconcilePod(key, { ...deps, progressed });
+    spell.pass(key, () => reconcilePod(key, { ...deps, progressed }));
   const lostWrites: LostWriteTeller = {
     events: parts.events,
     find: (_resource, key) => pods.find(key),
