@@ -30,6 +30,11 @@ export interface Selection {
 export interface Wanted<T extends KubeObject> extends Selection {
   /** Drops what nobody reads, as soon as an object has come: before the whole list is there. Absent: nothing. */
   readonly trim?: (object: T) => T;
+  /**
+   * Such objects may not be there at all: where the kind is missing, or may not be read, there are none until the server
+   * says otherwise, which it is asked every five minutes. Default: who needs them waits for them.
+   */
+  readonly isOptional?: boolean;
 }
 
 /** One server: lists come from `store`, events from `watches`; `random` keeps clients that broke together apart. */
@@ -48,6 +53,8 @@ const PAGE_SIZE = 500;
  * who waits for a server that is back is deaf.
  */
 const BACKOFF: BackoffRange = { firstMs: 800, maxMs: 10_000, jitter: 1 };
+/** The same, where what is asked for may be missing for ever. */
+const BACKOFF_OPTIONAL: BackoffRange = { ...BACKOFF, maxMs: 300_000 };
 /** A watch that ends sooner than this without having told anything was of no use; milliseconds. */
 const SHORT_WATCH_MS = 1000;
 /** Failures in a row of which a warning is logged; then after twice as many each time. */
@@ -63,6 +70,7 @@ class Reflecting<T extends KubeObject> {
   readonly #type: ResourceType<T>;
   readonly #selection: Selection;
   readonly #trim: (object: T) => T;
+  readonly #isOptional: boolean;
   readonly #deps: ReflectorDeps;
   readonly #tell: (reflection: Reflection<T>) => void;
   /** Requests in a row that failed. */
@@ -73,6 +81,8 @@ class Reflecting<T extends KubeObject> {
   #resourceVersion: string | undefined;
   /** The server lost its place within the last list; the next list is unpaged. */
   #isUnpaged = false;
+  /** What the server has said of objects that may be missing: nothing yet, that it has none to show, or which they are. */
+  #answer: "none" | "missing" | "listed" = "none";
 
   constructor(
     source: { readonly type: ResourceType<T>; readonly wanted: Wanted<T> },
@@ -80,7 +90,8 @@ class Reflecting<T extends KubeObject> {
     tell: (reflection: Reflection<T>) => void,
   ) {
     this.#type = source.type;
-    const { trim, ...selection } = source.wanted;
+    const { trim, isOptional = false, ...selection } = source.wanted;
+    this.#isOptional = isOptional;
     this.#selection = selection;
     this.#trim = trim ?? ((object) => object);
     this.#deps = deps;
@@ -103,6 +114,7 @@ class Reflecting<T extends KubeObject> {
       if (signal.aborted) return;
       this.#failures = 0;
       this.#resourceVersion = resourceVersion;
+      this.#answer = "listed";
       this.#tell({ kind: "listed", objects });
     }
     await this.#watch(this.#resourceVersion, signal);
@@ -182,6 +194,8 @@ class Reflecting<T extends KubeObject> {
     this.#isUnpaged = isExpired && this.#resourceVersion === undefined;
     if (isExpired || isAppError(error, "API_MALFORMED")) this.#resourceVersion = undefined;
     this.#failures = isFailure ? this.#failures + 1 : 0;
+    const isMissing = this.#isMissing(error);
+    if (isMissing) this.#onMissing();
     const { logger } = this.#deps;
     const fields = {
       resource: this.#type.resource,
@@ -189,8 +203,22 @@ class Reflecting<T extends KubeObject> {
       reason: messageOf(error),
     };
     const isTold = Number.isInteger(Math.log2(this.#failures / WARN_FROM_FAILURES));
-    if (isTold && this.#failures >= WARN_FROM_FAILURES) logger.warn("watch broken", fields);
+    const isWarned = isTold && this.#failures >= WARN_FROM_FAILURES && !isMissing;
+    if (isWarned) logger.warn("watch broken", fields);
     else logger.debug("watch broken", fields);
+  }
+
+  /** What was seen once is not taken for missing because a later request is refused. */
+  #isMissing(error: unknown): boolean {
+    if (!this.#isOptional || this.#answer === "listed") return false;
+    return isAppError(error, "KUBE_NOT_FOUND") || isAppError(error, "KUBE_FORBIDDEN");
+  }
+
+  /** A server that has just started may say so by mistake: it counts from the third time. */
+  #onMissing(): void {
+    if (this.#answer === "missing" || this.#failures < WARN_FROM_FAILURES) return;
+    this.#answer = "missing";
+    this.#tell({ kind: "listed", objects: [] });
   }
 
   /** Waits after a failure, and where the server takes every watch on and ends it at once; else goes on at once. */
@@ -198,7 +226,8 @@ class Reflecting<T extends KubeObject> {
     const faults = Math.max(this.#failures, this.#fruitless - 1);
     if (faults === 0) return;
     const { clock, random } = this.#deps;
-    await clock.sleep(backoffMs(faults, BACKOFF, random), signal).catch(() => undefined); // aborted: the loop sees it
+    const range = this.#answer === "missing" ? BACKOFF_OPTIONAL : BACKOFF;
+    await clock.sleep(backoffMs(faults, range, random), signal).catch(() => undefined); // aborted: the loop sees it
   }
 }
 

@@ -1,0 +1,99 @@
+// SPDX-License-Identifier: Apache-2.0
+// A kind that may be missing, or that may not be read: then there are no such objects, and nobody is warned.
+import { KUBEVIRTS } from "@patchbay/api";
+import { createFakeLogger } from "@patchbay/telemetry/testing";
+import { expect, test } from "vitest";
+import { createKubeClient } from "../client.ts";
+import {
+  clock,
+  eventually,
+  failure,
+  json,
+  lines,
+  startScriptedServer,
+  type Answer,
+} from "../testing/scripted-server.ts";
+
+const NO_KIND = failure(404, "NotFound");
+const NO_RIGHT = failure(403, "Forbidden");
+const KUBEVIRT = {
+  metadata: { namespace: "ns", name: "kubevirt", uid: "u", resourceVersion: "3" },
+};
+const LIST = json(200, { metadata: { resourceVersion: "5" }, items: [KUBEVIRT] });
+
+interface Seen {
+  readonly told: readonly string[];
+  readonly warnings: number;
+  /** Requests that were answered. */
+  readonly requests: number;
+}
+
+/** What is told until the answers are used up and `isEnough`. */
+async function reflect(
+  answers: readonly Answer[],
+  { isOptional, isEnough }: { isOptional: boolean; isEnough: (seen: Seen) => boolean },
+): Promise<Seen> {
+  const left = [...answers];
+  await using server = await startScriptedServer((response, seen) => {
+    (left.shift() ?? lines())(response, seen);
+  });
+  const logger = createFakeLogger();
+  const random = () => 0.99; // nearly no wait between attempts
+  const client = createKubeClient(server.config, { logger, clock, random });
+  const told: string[] = [];
+  const subscription = client.reflect(KUBEVIRTS, { isOptional }).subscribe((reflection) => {
+    const objects = reflection.kind === "listed" ? reflection.objects : [reflection.object];
+    told.push([reflection.kind, ...objects.map(({ metadata }) => metadata.name)].join(" "));
+  });
+  const look = (): Seen => ({
+    told,
+    warnings: logger.lines.filter(({ level }) => level === "warn").length,
+    requests: server.seen.length,
+  });
+  await eventually(() => isEnough(look()));
+  subscription.unsubscribe();
+  await client.close();
+  return look();
+}
+
+test.each([
+  { name: "is missing", answer: NO_KIND },
+  { name: "may not be read", answer: NO_RIGHT },
+])("a kind that $name has no objects, until it has", async ({ answer }) => {
+  const answers = [answer, answer, answer, answer, LIST];
+  const isEnough = ({ told }: Seen): boolean => told.length === 2;
+  const seen = await reflect(answers, { isOptional: true, isEnough });
+  expect(seen.told).toEqual(["listed", "listed kubevirt"]);
+  expect(seen.warnings).toBe(0);
+});
+
+test("twice may be a mistake of a server that starts", async () => {
+  const isEnough = ({ told }: Seen): boolean => told.length === 1;
+  const seen = await reflect([NO_RIGHT, NO_RIGHT, LIST], { isOptional: true, isEnough });
+  expect(seen.told).toEqual(["listed kubevirt"]);
+});
+
+test("what was seen is not gone because a later request is refused, which is warned of", async () => {
+  const refusals = Array.from({ length: 4 }, () => NO_RIGHT);
+  const isEnough = ({ requests }: Seen): boolean => requests > 5;
+  const seen = await reflect([LIST, ...refusals], { isOptional: true, isEnough });
+  expect(seen.told).toEqual(["listed kubevirt"]);
+  expect(seen.warnings).toBe(1);
+});
+
+test("a kind that must be there is waited for, and warned of", async () => {
+  const isEnough = ({ told }: Seen): boolean => told.length === 1;
+  const answers = [NO_KIND, NO_KIND, NO_KIND, LIST];
+  const seen = await reflect(answers, { isOptional: false, isEnough });
+  expect(seen.told).toEqual(["listed kubevirt"]);
+  expect(seen.warnings).toBe(1);
+});
+
+test("a server that does not answer has said nothing", async () => {
+  const broken = failure(500, "InternalError");
+  const isEnough = ({ told }: Seen): boolean => told.length === 1;
+  const answers = [broken, broken, broken, broken, LIST];
+  const seen = await reflect(answers, { isOptional: true, isEnough });
+  expect(seen.told).toEqual(["listed kubevirt"]);
+  expect(seen.warnings).toBe(1);
+});
