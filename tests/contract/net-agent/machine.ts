@@ -41,7 +41,7 @@ export interface PodRequest {
 }
 
 /** The machine; close it in the end. */
-export class AgentMachine {
+export class AgentMachine implements AsyncDisposable {
   readonly node = new CniNode();
   readonly #server: TestServer;
   readonly #runtime: ToldSandboxes;
@@ -55,10 +55,13 @@ export class AgentMachine {
     this.admin = admin;
   }
 
-  /** Starts everything; resolves when the agent is at work. */
-  static async start(): Promise<AgentMachine> {
+  /** Starts everything; resolves when the agent is at work. `prepare` is done before there is an agent. */
+  static async start(
+    prepare: (admin: KubeClient) => Promise<void> = () => Promise.resolve(),
+  ): Promise<AgentMachine> {
     const server = await startTestServer();
     const admin = await server.client("kubernetes-admin", ["system:masters"]);
+    await prepare(admin);
     const machine = new AgentMachine(server, await ToldSandboxes.start(), admin);
     await machine.#startAgent();
     return machine;
@@ -124,6 +127,10 @@ export class AgentMachine {
     return parseAttachmentErrors(pod?.metadata.annotations?.[names.ATTACHMENT_ERRORS_ANNOTATION]);
   }
 
+  [Symbol.asyncDispose](): Promise<void> {
+    return this.close();
+  }
+
   async close(): Promise<void> {
     this.#stop.abort(new Error("the test is over"));
     await this.#running;
@@ -153,7 +160,7 @@ export class AgentMachine {
       ...{ criEndpoint: [this.#runtime.endpoint], stateDir: join(this.node.directory, "state") },
       ...{ cniBinDir: [this.node.binDir, "/usr/lib/cni"], cniCacheDir: [this.cacheDir] },
       // Where these tests have addresses kept.
-      tenantPaths: [this.node.leaseDir],
+      tenantPolicy: { paths: [this.node.leaseDir] },
       // What the host's own Multus has left is none of their business.
       multusDir: join(this.node.directory, "multus"),
     });

@@ -66,7 +66,7 @@ async function agent(surroundings: Surroundings): Promise<void> {
         hostNetnsInode: "host",
         isIsolated: true,
         mode: "alone",
-        policy: DEFAULT_POLICY,
+        policy: { current: () => DEFAULT_POLICY, onChange: () => undefined },
         listOwnBridges: () => Promise.resolve(new Set<string>()),
         concurrency: 16,
       },

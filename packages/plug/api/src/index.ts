@@ -156,6 +156,12 @@ export {
   type ClusterSecurity,
   type SecurityMode,
 } from "./kinds/guest/port-security.ts";
+export {
+  POLICY_FIELD_NAMES,
+  POLICY_FIELDS,
+  type ClusterTenantPolicy,
+  type PolicyFieldName,
+} from "./kinds/tenant-policy.ts";
 export { natPrefixOf } from "./values/nat-prefix.ts";
 export { IP_BITS, isWithin, networkOf, parseIp, printAddress, type IpPrefix } from "./values/ip.ts";
 export { isLinkLocal, linkLocalOf } from "./values/link-local.ts";
@@ -167,6 +173,7 @@ export type { JsonPatchOperation } from "./values/json-patch.ts";
 export { parseQuantity } from "./values/quantity.ts";
 export { validateVmChange, validateVmiChange } from "./validate/change.ts";
 export { vmNameCauses } from "./validate/guest/names.ts";
+export { policyCauses } from "./validate/tenant-policy.ts";
 export { ifacePath } from "./validate/rule.ts";
 export { unreadableQuantities } from "./validate/quantities.ts";
 export { guestProblems, validateVmiSpec } from "./validate/spec.ts";

@@ -91,12 +91,8 @@ export {
   type ForeignAttachment,
   type OwnedAttachment,
 } from "./plan/attachments/attachment-actions.ts";
-export {
-  DEFAULT_POLICY,
-  policyProblems,
-  type Patterns,
-  type TenantPolicy,
-} from "./plan/attachments/tenant-policy.ts";
+export { DEFAULT_POLICY, policyInForce } from "./plan/attachments/policy-in-force.ts";
+export { policyProblems, type TenantPolicy } from "./plan/attachments/tenant-policy.ts";
 export { type WantedAttachment } from "./plan/attachments/wanted-attachments.ts";
 export { hasImageVolume, hasLostImage } from "./plan/pod/image-files.ts";
 export { isLauncherOf, launcherPodName } from "./plan/pod/launcher-pod.ts";

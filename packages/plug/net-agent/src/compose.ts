@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 // Brings the adapters together and starts the loop. No decisions.
-import {
-  NETWORK_ATTACHMENT_DEFINITIONS,
-  PODS,
-  type NetworkAttachmentDefinition,
-  type Pod,
-} from "@patchbay/api";
+import { KUBEVIRTS, NETWORK_ATTACHMENT_DEFINITIONS, PODS } from "@patchbay/api";
 import { createCni, createJournal, createResultCache } from "@patchbay/cni";
 import { openSandboxes } from "@patchbay/cri";
 import type { DaemonContext } from "@patchbay/daemon";
-import { createCache, createEventRecorder, waitForCaches } from "@patchbay/kube";
+import {
+  createCache,
+  createEventRecorder,
+  waitForCaches,
+  type EventRecorder,
+} from "@patchbay/kube";
 import {
   createFiles,
   createNamespaces,
@@ -19,24 +19,29 @@ import {
   readNetnsInode,
 } from "@patchbay/os";
 import { createPodNetwork } from "@patchbay/podnet";
-import type { Cache, Files } from "@patchbay/core/ports";
-import { policyOf, type Flags } from "./config.ts";
+import type { Files } from "@patchbay/core/ports";
+import type { Flags } from "./config.ts";
 import { holdState } from "./hold-state.ts";
 import { listOwnBridges } from "./own-bridges.ts";
 import { runLoop, type LoopParts } from "./loop.ts";
+import { followPolicy } from "./policy.ts";
 import { BY_NETWORK, networksAskedBy } from "./wake.ts";
 
-function startCaches(
-  { client, log: logger, signal }: DaemonContext,
+/** What is known of the API server's objects; the listeners of the caches see every object. */
+function watchObjects(
+  { client, log, signal }: DaemonContext,
   flags: Flags,
-): { readonly pods: Cache<Pod>; readonly nads: Cache<NetworkAttachmentDefinition> } {
+  events: EventRecorder,
+): Pick<LoopParts, "pods" | "nads" | "policy"> & { readonly synced: Promise<void> } {
   const fieldSelector = `spec.nodeName=${flags.nodeName}`;
   const indexes = { [BY_NETWORK]: networksAskedBy };
-  const pods = createCache(client.reflect(PODS, { fieldSelector }), { indexes, logger });
-  const nads = createCache(client.reflect(NETWORK_ATTACHMENT_DEFINITIONS), { logger });
-  pods.start(signal);
-  nads.start(signal);
-  return { pods, nads };
+  const pods = createCache(client.reflect(PODS, { fieldSelector }), { indexes, logger: log });
+  const nads = createCache(client.reflect(NETWORK_ATTACHMENT_DEFINITIONS), { logger: log });
+  // Beside KubeVirt, or alone, there may be no such kind.
+  const kubevirts = createCache(client.reflect(KUBEVIRTS, { isOptional: true }), { logger: log });
+  const policy = followPolicy({ flags: flags.tenantPolicy, kubevirts, events, log });
+  for (const cache of [pods, nads, kubevirts]) cache.start(signal);
+  return { pods, nads, policy, synced: waitForCaches([pods, nads, kubevirts], signal) };
 }
 
 /** What others on this node remember of what they attached. */
@@ -64,7 +69,7 @@ export async function runAgent(context: DaemonContext, flags: Flags): Promise<vo
     ...{ store, clock, logger: log },
     ...{ component: "net-agent", host: flags.nodeName },
   });
-  const caches = startCaches(context, flags);
+  const { synced, ...objects } = watchObjects(context, flags, events);
   const node = openSandboxes(
     { endpoints: flags.criEndpoint, hostProcess: flags.hostProcess, namespaces, clock, log },
     signal,
@@ -72,11 +77,10 @@ export async function runAgent(context: DaemonContext, flags: Flags): Promise<vo
   health.addCheck(() => node.findProblem());
   const podNetwork = createPodNetwork({ runner, netlink: createNetlink() });
   const parts: LoopParts = {
-    ...{ store, ...caches, namespaces, journal, events, clock, log },
+    ...{ store, ...objects, namespaces, journal, events, clock, log },
     sandboxes: node.sandboxes,
     podNetwork,
-    policy: policyOf(flags),
-    listOwnBridges: () => listOwnBridges(flags.hostProcess ?? "self", { namespaces, podNetwork }),
+    listOwnBridges: () => listOwnBridges(flags, { namespaces, podNetwork }),
     cni: createCni({
       ...{ runner, binDirs: flags.cniBinDir, family },
       ...(flags.hostProcess !== undefined && { hostProcess: flags.hostProcess }),
@@ -90,7 +94,7 @@ export async function runAgent(context: DaemonContext, flags: Flags): Promise<vo
     watch: health.watchLoop("pod"),
     concurrency: flags.concurrency,
   };
-  await waitForCaches([caches.pods, caches.nads], signal);
+  await synced;
   void node.answered.then(() => {
     if (!signal.aborted) context.ready();
   });

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // The flags of net-agent.
 import { hostname } from "node:os";
-import { DEFAULT_POLICY, type AgentMode, type Patterns, type TenantPolicy } from "@patchbay/core";
+import type { ClusterTenantPolicy } from "@patchbay/api";
+import type { AgentMode } from "@patchbay/core";
 import {
   addCommonFlags,
   addCriFlags,
@@ -11,6 +12,7 @@ import {
   type HostFlags,
 } from "@patchbay/daemon";
 import { Command, InvalidArgumentError, Option } from "commander";
+import { addPolicyFlags, namedLists } from "./policy-flags.ts";
 
 /** The flags with their defaults; directories are absolute or below the working directory. */
 export interface Flags extends CommonFlags, HostFlags, CriFlags {
@@ -24,13 +26,10 @@ export interface Flags extends CommonFlags, HostFlags, CriFlags {
   readonly multusDir: string;
   /** Whether pods may use networks of their own namespace, of `default` and of their VMI only. */
   readonly namespaceIsolation: boolean;
-  /** Whose definitions are an administrator's, and what those of others may name: see {@link policyOf}. */
-  readonly trustedNamespaces: readonly string[];
-  readonly tenantPlugins: Patterns;
-  readonly tenantMasters: Patterns;
-  readonly tenantBridges: Patterns;
-  readonly tenantIpams: Patterns;
-  readonly tenantPaths: readonly string[];
+  /** Bridges that are the node's own whatever their ports are. */
+  readonly ownBridge: readonly string[];
+  /** What definitions of tenants may name, as far as flags say it. */
+  readonly tenantPolicy: ClusterTenantPolicy;
   /** How many pods are worked on at once; each has one operation at a time. */
   readonly concurrency: number;
 }
@@ -52,60 +51,6 @@ function parseCount(text: string): number {
 /** Directories that are named take the place of the default. */
 function collectDirectory(value: string, previous: readonly string[]): readonly string[] {
   return previous === BIN_DIRS || previous === CACHE_DIRS ? [value] : [...previous, value];
-}
-
-function parseList(text: string): readonly string[] {
-  return text
-    .split(",")
-    .map((part) => part.trim())
-    .filter((part) => part !== "");
-}
-
-/** What definitions of tenants may name; each flag takes the place of its default. */
-function addPolicyFlags(command: Command): Command {
-  const list = (flags: string, about: string, fallback: readonly string[]): Option =>
-    new Option(flags, about).argParser(parseList).default(fallback, fallback.join(","));
-  const { trustedNamespaces, plugins, masters, bridges, ipams, paths } = DEFAULT_POLICY;
-  const names = "the first that matches counts, ! refuses, * at the end matches the rest";
-  return command
-    .addOption(
-      list(
-        "--trusted-namespaces <names>",
-        "namespaces whose network definitions are an administrator's, and may name everything",
-        trustedNamespaces,
-      ),
-    )
-    .addOption(
-      list(
-        "--tenant-plugins <patterns>",
-        `plugins that definitions of other namespaces may name; ${names}`,
-        plugins,
-      ),
-    )
-    .addOption(list("--tenant-masters <patterns>", "masters that they may name", masters))
-    .addOption(
-      list(
-        "--tenant-bridges <patterns>",
-        "bridges that they may name; the node's own (one with a port that is no pod's and no guest's) must be named itself",
-        bridges,
-      ),
-    )
-    .addOption(list("--tenant-ipams <patterns>", "IPAM plugins that they may name", ipams))
-    .addOption(
-      list("--tenant-paths <directories>", "directories that their plugins may use", paths),
-    );
-}
-
-/** What definitions of tenants may name. */
-export function policyOf(flags: Flags): TenantPolicy {
-  return {
-    trustedNamespaces: flags.trustedNamespaces,
-    plugins: flags.tenantPlugins,
-    masters: flags.tenantMasters,
-    bridges: flags.tenantBridges,
-    ipams: flags.tenantIpams,
-    paths: flags.tenantPaths,
-  };
 }
 
 /** Reads the arguments; prints help and exits where asked for, exits with 2 on unknown ones. */
@@ -147,9 +92,14 @@ export function parseFlags(argv: readonly string[]): Flags {
       "--no-namespace-isolation",
       "let pods use networks of every namespace, not only of their own and of default",
     )
+    .option(
+      "--own-bridge <name>",
+      "bridge that is the node's own, though all its ports may be pods'; may be repeated",
+      (name: string, previous: readonly string[]) => [...previous, name],
+      [],
+    )
     .option("--concurrency <count>", "number of pods worked on at once", parseCount, 16)
     .exitOverride((error) => process.exit(error.exitCode === 0 ? 0 : 2));
-  return addPolicyFlags(command)
-    .parse([...argv])
-    .opts<Flags>();
+  addPolicyFlags(command).parse([...argv]);
+  return { ...command.opts<Omit<Flags, "tenantPolicy">>(), tenantPolicy: namedLists(command) };
 }

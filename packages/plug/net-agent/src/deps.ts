@@ -2,7 +2,7 @@
 // What does the loop over pods work with?
 import type { NetworkAttachmentDefinition, Pod } from "@patchbay/api";
 import type { Journal, ResultCache } from "@patchbay/cni";
-import type { AgentMode, TenantPolicy } from "@patchbay/core";
+import type { AgentMode } from "@patchbay/core";
 import type { EventRecorder } from "@patchbay/kube";
 import type {
   Cache,
@@ -15,6 +15,7 @@ import type {
   Store,
 } from "@patchbay/core/ports";
 import type { Failures } from "./failures.ts";
+import type { PolicyNow } from "./policy.ts";
 import type { TrackedPods } from "./tracked-pods.ts";
 
 /** A node as one pass sees it: API server, kernel, CNI, what is on disk, and what the agent remembers. Lives as long as the process. */
@@ -46,7 +47,7 @@ export interface Deps {
   /** Inode of the host's own network namespace; nothing is ever attached to it. */
   readonly hostNetnsInode: string;
   /** What definitions of tenants may name. */
-  readonly policy: TenantPolicy;
+  readonly policy: PolicyNow;
   /** Bridges of the host that are not only for pods and guests. */
   readonly listOwnBridges: () => Promise<ReadonlySet<string>>;
   /** Who attaches networks beside this agent. */

@@ -28,7 +28,7 @@ export interface LoopParts extends Omit<Deps, "failures" | "tracked" | "progress
 
 /** Works on each pod that changes, and on what the journal holds; resolves once the signal is aborted. */
 export async function runLoop(parts: LoopParts, signal: AbortSignal): Promise<void> {
-  const { pods, nads, journal, clock, log, concurrency } = parts;
+  const { pods, journal, clock, log, concurrency } = parts;
   const tracked = await loadTrackedPods(journal, log);
   const circumstancesOf = (key: string): string => askedOf(pods.find(parseKey(key)));
   // After a start of the node everybody's pods come at once.
@@ -36,7 +36,7 @@ export async function runLoop(parts: LoopParts, signal: AbortSignal): Promise<vo
   const queue = createQueue({ clock, concurrency, circumstancesOf, groupOf });
   const spell = createBusySpell(parts, () => queue.length === 0);
   const deps = { ...parts, cni: spell.cni, tracked, failures: createFailures(clock) };
-  wakePods(queue, { pods, nads });
+  wakePods(queue, parts);
   for (const pod of pods.list()) queue.add(printKey(keyOf(pod)));
   for (const key of tracked.keys()) queue.add(key);
   const reconcile = (key: string, _: AbortSignal, progressed: () => void): Promise<Next> =>

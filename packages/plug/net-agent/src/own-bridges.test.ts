@@ -30,9 +30,12 @@ test("the host's links are those of the namespace of that process, which is clos
   const podNetwork = createFakePodNetwork();
   namespaces.put("/proc/1/ns/net", "inode-host");
   podNetwork.putLink("inode-host", { name: "br0", kind: "bridge", mac: "", mtu: 1500, up: true });
-  expect([...(await listOwnBridges(1, { namespaces, podNetwork }))]).toEqual([]);
+  const node = { hostProcess: 1, ownBridge: ["cni9"] };
+  expect([...(await listOwnBridges(node, { namespaces, podNetwork }))]).toEqual(["cni9"]);
   expect(namespaces.openCount).toBe(0);
-  await expect(listOwnBridges("self", { namespaces, podNetwork })).rejects.toMatchObject({
-    code: "OS_PATH_REFUSED",
-  });
+  await expect(listOwnBridges({ ownBridge: [] }, { namespaces, podNetwork })).rejects.toMatchObject(
+    {
+      code: "OS_PATH_REFUSED",
+    },
+  );
 });

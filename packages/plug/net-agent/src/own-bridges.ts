@@ -15,12 +15,19 @@ export function ownBridgesOf(links: readonly Link[]): ReadonlySet<string> {
   );
 }
 
+/** What tells of them beside the links. */
+interface OwnBridgeFlags {
+  /** Default: this process. */
+  readonly hostProcess?: number | "self";
+  readonly ownBridge: readonly string[];
+}
+
 /**
- * Looks at the host's links, as the network namespace of that process has them.
+ * Those that are named, and those that the host's links tell, as the network namespace of that process has them.
  * @throws AppError with OS_PATH_REFUSED where it cannot be opened
  */
 export async function listOwnBridges(
-  hostProcess: number | "self",
+  { hostProcess = "self", ownBridge }: OwnBridgeFlags,
   deps: {
     readonly namespaces: Namespaces;
     readonly podNetwork: Pick<PodNetwork, "listLinks">;
@@ -32,7 +39,8 @@ export async function listOwnBridges(
     throw new AppError("OS_PATH_REFUSED", { path, reason: "it is not a network namespace" });
   }
   try {
-    return ownBridgesOf(await deps.podNetwork.listLinks(netns));
+    const found = ownBridgesOf(await deps.podNetwork.listLinks(netns));
+    return new Set([...ownBridge, ...found]);
   } finally {
     netns.close();
   }

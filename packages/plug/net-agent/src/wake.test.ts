@@ -28,7 +28,10 @@ describe("a change wakes", () => {
   ]) {
     pods.put(pod);
   }
-  wakePods({ add: (key) => woken.push(key) }, { pods, nads });
+  const changed: (() => void)[] = [];
+  const policy = { onChange: (listener: () => void) => changed.push(listener) };
+  pods.put(aPod("asks-nothing"));
+  wakePods({ add: (key) => woken.push(key) }, { pods, nads, policy });
 
   test.each([
     {
@@ -58,6 +61,13 @@ describe("a change wakes", () => {
         nads.take(aNad("blue").metadata);
       },
       want: ["ns1/asks", "ns1/asks-too"],
+    },
+    {
+      name: "all pods that ask for networks, by another policy",
+      change: () => {
+        for (const listener of changed) listener();
+      },
+      want: ["ns1/asks", "ns1/asks-too", "ns1/other"],
     },
     {
       name: "nobody by a network that nobody asks for",

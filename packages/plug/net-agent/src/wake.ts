@@ -3,6 +3,7 @@
 import { names, parseNetworks, type NetworkAttachmentDefinition, type Pod } from "@patchbay/api";
 import { keyOf, printKey, specVersionOf, type Queue } from "@patchbay/kube";
 import type { Cache } from "@patchbay/core/ports";
+import type { PolicyNow } from "./policy.ts";
 
 /** Index of the cache of pods: by the networks that they ask for, as NAMESPACE/NAME. */
 export const BY_NETWORK = "network";
@@ -22,10 +23,21 @@ export function askedOf(pod: Pod | undefined): string {
   return `${specVersionOf(pod)} ${pod?.metadata.annotations?.[names.NETWORKS_ANNOTATION] ?? ""}`;
 }
 
-/** Wakes pods from now on; `pods` is indexed {@link BY_NETWORK}. A network that goes wakes its pods as one that comes does. */
+/**
+ * Wakes pods from now on; `pods` is indexed {@link BY_NETWORK}. A network that goes wakes its pods as one that comes does,
+ * and another policy all pods that ask for networks.
+ */
 export function wakePods(
   queue: Pick<Queue, "add">,
-  { pods, nads }: { readonly pods: Cache<Pod>; readonly nads: Cache<NetworkAttachmentDefinition> },
+  {
+    pods,
+    nads,
+    policy,
+  }: {
+    readonly pods: Cache<Pod>;
+    readonly nads: Cache<NetworkAttachmentDefinition>;
+    readonly policy: Pick<PolicyNow, "onChange">;
+  },
 ): void {
   pods.onChange((change) => {
     queue.add(printKey(keyOf(change.kind === "deleted" ? change.previous : change.current)));
@@ -34,6 +46,11 @@ export function wakePods(
     const nad = change.kind === "deleted" ? change.previous : change.current;
     for (const pod of pods.listBy(BY_NETWORK, printKey(keyOf(nad)))) {
       queue.add(printKey(keyOf(pod)));
+    }
+  });
+  policy.onChange(() => {
+    for (const pod of pods.list()) {
+      if (networksAskedBy(pod).length > 0) queue.add(printKey(keyOf(pod)));
     }
   });
 }

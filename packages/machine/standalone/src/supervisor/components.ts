@@ -9,7 +9,6 @@ import {
   NODE_SERVER,
   WEBHOOK_CLIENT,
 } from "../data-dir/certificates.ts";
-import { DEFAULT_POLICY } from "@patchbay/core";
 import type { Clock, Files, ProcessRunner } from "@patchbay/core/ports";
 import { commandFor } from "../config.ts";
 import { cgroupRootOf, containerdProgram, criEndpointOf } from "../runtime/own-containerd.ts";
@@ -112,7 +111,7 @@ export function programsOf(deps: ProgramDeps, settings: Settings): Programs {
       // What other runtimes of this host attach is none of its business.
       ...["--mode", "alone"],
       // Nor is the bridge of its pods anything for a tenant's definition.
-      ...["--tenant-bridges", [`!${settings.bridge}`, ...DEFAULT_POLICY.bridges].join(",")],
+      ...["--own-bridge", settings.bridge],
     ]),
     virtHandler: serviceOf(paths, "plug/virt-handler", [
       ...agent,

@@ -10,6 +10,7 @@ import {
   type ClusterSecurity,
 } from "./guest/port-security.ts";
 import { PCIE_ROOT_PORTS_DEFAULT, PCIE_ROOT_PORTS_MAX } from "../values/pcie-root-ports.ts";
+import { TENANT_POLICY } from "./tenant-policy.ts";
 import { CONDITIONS_SCHEMA } from "./vmi.ts";
 
 /** Most pairs of queues that a NIC can be given. Source: linux/drivers/net/tun.c MAX_TAP_QUEUES */
@@ -73,6 +74,7 @@ export const KubeVirtSpecSchema = Type.Object(
                   }),
                 ),
                 portSecurity: Type.Optional(CLUSTER_PORT_SECURITY),
+                tenantPolicy: Type.Optional(TENANT_POLICY),
                 sharedMemory: Type.Optional(
                   Type.Boolean({
                     description:

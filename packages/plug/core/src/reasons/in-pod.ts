@@ -35,7 +35,7 @@ export const REASONS_IN_POD = {
       "the network's definition names a plugin, a link, a bridge or a path of the node that definitions of its namespace may not name",
     who: "user, administrator",
     advice:
-      "change spec.config of NetworkAttachmentDefinition {network}, or have an administrator define the network in namespace default, or allow it by the flag of net-agent that is named",
+      "change spec.config of NetworkAttachmentDefinition {network}, or have an administrator define the network in namespace default, or allow it by the flag of net-agent that is named, or in spec.configuration.network.tenantPolicy of the KubeVirt object",
   },
   NetworkInvalid: {
     ...ATTACHING,

@@ -355,7 +355,7 @@ export class World {
       hostNetnsInode: "inode-host",
       isIsolated: this.isIsolated,
       mode: this.mode,
-      policy: this.policy,
+      policy: { current: () => this.policy, onChange: () => undefined },
       listOwnBridges: () => Promise.resolve(new Set(this.ownBridges)),
     };
   }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import { describe, expect, test } from "vitest";
-import { DEFAULT_POLICY, policyProblems, type TenantPolicy } from "./tenant-policy.ts";
+import { DEFAULT_POLICY } from "./policy-in-force.ts";
+import { policyProblems, type TenantPolicy } from "./tenant-policy.ts";
 
 interface Row {
   readonly name: string;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // What may a network definition name that a tenant has written? Its plugins run as root on the node.
-import { isJsonObject, type JsonObject } from "@patchbay/api";
+import { isJsonObject, POLICY_FIELDS, type JsonObject, type PolicyFieldName } from "@patchbay/api";
 import type { NetworkConfigList } from "../../ports/cni.ts";
 
 /**
@@ -9,37 +9,8 @@ import type { NetworkConfigList } from "../../ports/cni.ts";
  */
 export type Patterns = readonly string[];
 
-/** What definitions of tenants may name; an administrator's are not limited. */
-export interface TenantPolicy {
-  /** Whose definitions are an administrator's. */
-  readonly trustedNamespaces: readonly string[];
-  readonly plugins: Patterns;
-  /** Links of the node that a NIC is made on: `master`. */
-  readonly masters: Patterns;
-  /** A bridge with a port that is the node's own must be named itself. */
-  readonly bridges: Patterns;
-  readonly ipams: Patterns;
-  /** Directories, and files, that plugins may read and write. */
-  readonly paths: readonly string[];
-}
-
-/** As net-agent has it unless told otherwise. Sources: plugins host-local, dhcp, tuning; names that runtimes give to bridges. */
-export const DEFAULT_POLICY: TenantPolicy = {
-  trustedNamespaces: ["default", "kube-system", "patchbay"],
-  // It takes a NIC away from the node.
-  plugins: ["!host-device", "*"],
-  masters: ["*"],
-  // Those of the pods' own network, and of other programs' guests.
-  bridges: ["!cni0", "!docker0", "!podman*", "!virbr*", "*"],
-  ipams: ["*"],
-  paths: [
-    "/var/lib/cni/networks",
-    "/run/cni",
-    "/var/run/cni",
-    "/run/openvswitch",
-    "/var/run/openvswitch",
-  ],
-};
+/** What definitions of tenants may name, all of it; an administrator's are not limited. */
+export type TenantPolicy = Readonly<Record<PolicyFieldName, Patterns>>;
 
 function matches(name: string, pattern: string): boolean {
   return pattern.endsWith("*") ? name.startsWith(pattern.slice(0, -1)) : name === pattern;
@@ -115,13 +86,19 @@ function textOf(object: JsonObject, name: string): string | undefined {
   return typeof value === "string" && value !== "" ? value : undefined;
 }
 
+/** The words for what a field names, and the flag that would allow it. */
+function refusal({ field, text }: Named, list: PolicyFieldName, why = ""): string {
+  return `${field} "${text}"${why} (${POLICY_FIELDS[list].flag})`;
+}
+
 /** `text` is what the field names; undefined: nothing. */
 function refuse(
-  { field, text }: { readonly field: string; readonly text: string | undefined },
-  patterns: Patterns,
-  flag: string,
+  field: string,
+  text: string | undefined,
+  by: { readonly policy: TenantPolicy; readonly list: PolicyFieldName },
 ): readonly string[] {
-  return text === undefined || isAllowed(text, patterns) ? [] : [`${field} "${text}" (${flag})`];
+  if (text === undefined || isAllowed(text, by.policy[by.list])) return [];
+  return [refusal({ field, text }, by.list)];
 }
 
 function bridgeProblem(
@@ -134,9 +111,9 @@ function bridgeProblem(
   const name = textOf(plugin, "bridge") ?? (isBridge ? "cni0" : undefined);
   if (name === undefined) return [];
   if (ownBridges.has(name) && !policy.bridges.includes(name)) {
-    return [`bridge "${name}", which is the node's own (--tenant-bridges)`];
+    return [refusal({ field: "bridge", text: name }, "bridges", ", which is the node's own")];
   }
-  return refuse({ field: "bridge", text: name }, policy.bridges, "--tenant-bridges");
+  return refuse("bridge", name, { policy, list: "bridges" });
 }
 
 type Plugin = NetworkConfigList["plugins"][number];
@@ -150,13 +127,13 @@ function pluginProblems(
   const ipam = isJsonObject(plugin["ipam"]) ? textOf(plugin["ipam"], "type") : undefined;
   const { type, ...rest } = plugin;
   return [
-    ...refuse({ field: "type", text: type }, policy.plugins, "--tenant-plugins"),
-    ...refuse({ field: "master", text: master }, policy.masters, "--tenant-masters"),
+    ...refuse("type", type, { policy, list: "plugins" }),
+    ...refuse("master", master, { policy, list: "masters" }),
     ...bridgeProblem(plugin, policy, ownBridges),
-    ...refuse({ field: "ipam.type", text: ipam }, policy.ipams, "--tenant-ipams"),
+    ...refuse("ipam.type", ipam, { policy, list: "ipams" }),
     ...pathsIn(rest)
       .filter(({ text }) => !isBelow(text, policy.paths))
-      .map(({ field, text }) => `${field} "${text}" (--tenant-paths)`),
+      .map((named) => refusal(named, "paths")),
   ];
 }
 

@@ -45,7 +45,7 @@ function circumstancesOf(action: Action, facts: PodFacts, deps: Deps): unknown {
     case "add": {
       const { network, selection } = action.wanted;
       const config = deps.nads.find(parseKey(network))?.spec?.config;
-      return [network, selection, config, facts.sandbox];
+      return [network, selection, config, facts.sandbox, deps.policy.current()];
     }
     case "del":
     case "forget":

@@ -14,11 +14,12 @@ function namesBridge({ plugins }: NetworkConfigList): boolean {
 export async function assertAllowed(
   network: string,
   config: NetworkConfigList,
-  { policy, listOwnBridges }: Deps,
+  deps: Deps,
 ): Promise<void> {
   const { namespace = "" } = parseKey(network);
+  const policy = deps.policy.current();
   if (policy.trustedNamespaces.includes(namespace)) return;
-  const ownBridges = namesBridge(config) ? await listOwnBridges() : new Set<string>();
+  const ownBridges = namesBridge(config) ? await deps.listOwnBridges() : new Set<string>();
   const problems = policyProblems({ namespace, config }, policy, ownBridges);
   if (problems.length === 0) return;
   const named = problems.join(", ");

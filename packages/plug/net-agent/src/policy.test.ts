@@ -1,0 +1,86 @@
+// SPDX-License-Identifier: Apache-2.0
+import type { ClusterTenantPolicy, KubeVirt } from "@patchbay/api";
+import { DEFAULT_POLICY } from "@patchbay/core";
+import type { Note } from "@patchbay/kube";
+import { createFakeCache } from "@patchbay/kube/testing";
+import { createFakeLogger } from "@patchbay/telemetry/testing";
+import { expect, test } from "vitest";
+import { followPolicy } from "./policy.ts";
+
+const KEY = { namespace: "patchbay", name: "kubevirt" };
+
+function kubevirtWith(tenantPolicy?: ClusterTenantPolicy, phase = "Deployed"): KubeVirt {
+  return {
+    ...{ apiVersion: "kubevirt.io/v1", kind: "KubeVirt", metadata: KEY, status: { phase } },
+    spec: { configuration: { network: tenantPolicy === undefined ? {} : { tenantPolicy } } },
+  };
+}
+
+/** A policy that is followed, and what it tells. */
+function follow(flags: ClusterTenantPolicy = {}) {
+  const kubevirts = createFakeCache<KubeVirt>();
+  const notes: Note[] = [];
+  const log = createFakeLogger();
+  const events = {
+    record: (_object: unknown, note: Note) => notes.push(note),
+    flush: () => Promise.resolve(),
+  };
+  const policy = followPolicy({ flags, kubevirts, events, log });
+  let changes = 0;
+  policy.onChange(() => {
+    changes += 1;
+  });
+  const levels = (): readonly string[] => log.lines.map(({ level }) => level);
+  return { kubevirts, notes, policy, levels, changes: () => changes };
+}
+
+test("without an object the flags count, and the default beside them", () => {
+  const { policy, changes } = follow({ masters: ["eth9"] });
+  expect(policy.current()).toEqual({ ...DEFAULT_POLICY, masters: ["eth9"] });
+  expect(changes()).toBe(0);
+});
+
+test("a change counts at once, and is told once", () => {
+  const { policy, kubevirts, changes, levels, notes } = follow();
+  kubevirts.put(kubevirtWith());
+  expect(changes()).toBe(0);
+  kubevirts.put(kubevirtWith({ masters: ["eth1"] }));
+  expect(policy.current().masters).toEqual(["eth1"]);
+  kubevirts.put(kubevirtWith({ masters: ["eth1"] }, "Deploying"));
+  expect(changes()).toBe(1);
+  expect(levels()).toEqual(["info"]);
+  kubevirts.take(KEY);
+  expect(policy.current()).toEqual(DEFAULT_POLICY);
+  expect(changes()).toBe(2);
+  expect(notes).toEqual([]);
+});
+
+test("what cannot be understood is told on the object, and the policy of before stays", () => {
+  const { policy, kubevirts, notes, levels, changes } = follow();
+  kubevirts.put(kubevirtWith({ masters: ["eth1"] }));
+  kubevirts.put(kubevirtWith({ masters: ["e*1"], plugins: [] }));
+  expect(policy.current()).toEqual({ ...DEFAULT_POLICY, masters: ["eth1"] });
+  expect(changes()).toBe(1);
+  expect(levels()).toEqual(["info", "warn"]);
+  expect(notes).toEqual([
+    {
+      type: "Warning",
+      reason: "TenantPolicyInvalid",
+      message: expect.stringMatching(
+        /^spec\.configuration\.network\.tenantPolicy\.masters\[0\]: "e\*1" must be .*; the policy of before stays/,
+      ) as string,
+    },
+  ]);
+  // Its status says nothing new of it.
+  kubevirts.put(kubevirtWith({ masters: ["e*1"], plugins: [] }, "Deploying"));
+  expect(notes).toHaveLength(1);
+  kubevirts.put(kubevirtWith({ masters: ["eth2"] }));
+  expect(policy.current().masters).toEqual(["eth2"]);
+});
+
+test("an agent that starts with one that it does not understand allows nothing of that list", () => {
+  const { policy, kubevirts, notes } = follow();
+  kubevirts.put(kubevirtWith({ masters: ["e*1"] }));
+  expect(policy.current()).toEqual({ ...DEFAULT_POLICY, masters: [] });
+  expect(notes[0]?.message).toContain("such a list allows nothing until it is corrected");
+});

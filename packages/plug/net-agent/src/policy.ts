@@ -1,0 +1,76 @@
+// SPDX-License-Identifier: Apache-2.0
+// What may definitions of tenants name now? The cluster's configuration may change it while the agent runs.
+import type { ClusterTenantPolicy, KubeVirt } from "@patchbay/api";
+import { DEFAULT_POLICY, isEqual, policyInForce, type TenantPolicy } from "@patchbay/core";
+import type { EventRecorder } from "@patchbay/kube";
+import type { Cache, Logger } from "@patchbay/core/ports";
+
+/** The policy that counts. */
+export interface PolicyNow {
+  current(): TenantPolicy;
+  /** Calls `listener` after each change from now on. */
+  onChange(listener: () => void): void;
+}
+
+/** Where it comes from, and who is told of what cannot be understood. */
+interface PolicyDeps {
+  /** Lists that the node's flags name. */
+  readonly flags: ClusterTenantPolicy;
+  readonly kubevirts: Cache<KubeVirt>;
+  readonly events: EventRecorder;
+  readonly log: Logger;
+}
+
+class FollowedPolicy implements PolicyNow {
+  readonly #deps: PolicyDeps;
+  readonly #listeners: (() => void)[] = [];
+  #policy: TenantPolicy | undefined;
+
+  constructor(deps: PolicyDeps) {
+    this.#deps = deps;
+    deps.kubevirts.onChange((change) => {
+      const isOfStatus =
+        change.kind === "updated" && isEqual(change.previous.spec, change.current.spec);
+      if (!isOfStatus) this.#look();
+    });
+  }
+
+  current(): TenantPolicy {
+    return this.#policy ?? { ...DEFAULT_POLICY, ...this.#deps.flags };
+  }
+
+  onChange(listener: () => void): void {
+    this.#listeners.push(listener);
+  }
+
+  #look(): void {
+    const { flags, kubevirts, log } = this.#deps;
+    // The cluster's configuration is the first of them, as for the others.
+    const [kubevirt] = kubevirts.list();
+    const { policy, causes } = policyInForce({ flags, kubevirt, before: this.#policy });
+    if (kubevirt !== undefined && causes.length > 0) {
+      this.#tell(kubevirt, causes.map(({ field, message }) => `${field}: ${message}`).join("; "));
+    }
+    const isNews = !isEqual(policy, this.current());
+    this.#policy = policy;
+    if (!isNews) return;
+    log.info("tenant policy changed", { policy: JSON.stringify(policy) });
+    for (const listener of this.#listeners) listener();
+  }
+
+  #tell(kubevirt: KubeVirt, causes: string): void {
+    const { events, log } = this.#deps;
+    const stays =
+      this.#policy === undefined
+        ? "such a list allows nothing until it is corrected"
+        : "the policy of before stays until it is corrected";
+    log.warn("tenant policy not understood", { reason: `${causes}; ${stays}` });
+    const message = `${causes}; ${stays}`;
+    events.record(kubevirt, { type: "Warning", reason: "TenantPolicyInvalid", message });
+  }
+}
+
+/** Follows the cluster's configuration from now on. */
+export function followPolicy(deps: PolicyDeps): PolicyNow {
+  return new FollowedPolicy(deps);
+}

@@ -1,0 +1,112 @@
+// SPDX-License-Identifier: Apache-2.0
+// What definitions of tenants may name is changed in the KubeVirt object, while net-agent runs.
+import {
+  EVENTS,
+  KUBEVIRTS,
+  type ClusterTenantPolicy,
+  type KubeObject,
+  type ResourceType,
+} from "@patchbay/api";
+import { eventually } from "@patchbay/support";
+import { afterAll, beforeAll, expect, test } from "vitest";
+import { AgentMachine } from "./machine.ts";
+
+const WITHIN = { withinMs: 15_000 };
+const TENANT = "tenant";
+const KEY = { namespace: "default", name: "kubevirt" };
+const DEFINITIONS: ResourceType<KubeObject> = {
+  group: "apiextensions.k8s.io",
+  version: "v1",
+  resource: "customresourcedefinitions",
+  kind: "CustomResourceDefinition",
+  namespaced: false,
+};
+const KUBEVIRT_KIND = { name: "kubevirts.kubevirt.io" };
+
+let machine: AgentMachine;
+
+beforeAll(async () => {
+  machine = await AgentMachine.start();
+  await machine.addNamespace(TENANT);
+  await machine.admin.store.create(KUBEVIRTS, {
+    ...{ apiVersion: "kubevirt.io/v1", kind: "KubeVirt", metadata: KEY },
+    spec: { configuration: { network: { tenantPolicy: { plugins: ["!bridge", "*"] } } } },
+  });
+});
+afterAll(async () => {
+  await machine.close();
+});
+
+async function setPolicy(tenantPolicy: ClusterTenantPolicy): Promise<void> {
+  const fields = { spec: { configuration: { network: { tenantPolicy } } } };
+  await machine.admin.store.patch(KUBEVIRTS, KEY, { type: "merge", fields });
+}
+
+/** What the pod's attachment waits for. */
+async function errorOf(pod: string): Promise<string> {
+  const [error] = await eventually(async () => {
+    const errors = Object.values(await machine.errors(TENANT, pod));
+    return errors.length > 0 ? errors : undefined;
+  }, WITHIN);
+  return `${error?.reason ?? ""} ${error?.message ?? ""}`;
+}
+
+async function waitUntilAttached(pod: string): Promise<void> {
+  await eventually(
+    async () => (await machine.networkStatus(TENANT, pod)).length > 0 || undefined,
+    WITHIN,
+  );
+}
+
+test("what is refused is attached as soon as the configuration allows it", async () => {
+  await machine.putNad(TENANT, "blue", [machine.node.bridgePlugin()]);
+  await machine.runPod({ namespace: TENANT, name: "waits", networks: "blue" });
+  expect(await errorOf("waits")).toMatch(
+    /^DefinitionForbidden .*type "bridge" \(--tenant-plugins\).* or in spec\.configuration\.network\.tenantPolicy of the KubeVirt object$/,
+  );
+  await setPolicy({ plugins: ["*"] });
+  await waitUntilAttached("waits");
+  expect(await machine.errors(TENANT, "waits")).toEqual({});
+});
+
+test("what cannot be understood is refused where it is written", async () => {
+  await expect(setPolicy({ masters: ["eth1", "e*0"], paths: ["/run/../etc"] })).rejects.toThrow(
+    /spec\.configuration\.network\.tenantPolicy\.masters\[1\]/,
+  );
+});
+
+test("where the kind lets it pass it is told in its events, and the policy of before stays", async () => {
+  const { store } = machine.admin;
+  const kind = await store.find(DEFINITIONS, KUBEVIRT_KIND);
+  const text = JSON.stringify(kind);
+  // As KubeVirt's own kind would be, were it to keep what it does not know.
+  const open = text.replaceAll(/"pattern":"(?:[^"\\]|\\.)*",?/g, "").replaceAll(",}", "}");
+  await store.update(DEFINITIONS, JSON.parse(open) as KubeObject);
+  await eventually(async () => {
+    await setPolicy({ plugins: ["b*e"] });
+    return true;
+  }, WITHIN);
+  const event = await eventually(async () => {
+    const { items } = await store.list(EVENTS, { namespace: KEY.namespace });
+    return items.find(({ reason }) => reason === "TenantPolicyInvalid");
+  }, WITHIN);
+  expect(event.involvedObject).toMatchObject({ kind: "KubeVirt", name: KEY.name });
+  expect(event.message).toMatch(/tenantPolicy\.plugins\[0\]: "b\*e" must be .*policy of before/);
+  await machine.putNad(TENANT, "red", [machine.node.bridgePlugin()]);
+  await machine.runPod({ namespace: TENANT, name: "second", networks: "red" });
+  await waitUntilAttached("second");
+});
+
+test("without KubeVirt's kinds the flags alone count", async () => {
+  await using other = await AgentMachine.start(async ({ store }) => {
+    await store.delete(DEFINITIONS, KUBEVIRT_KIND);
+  });
+  await other.addNamespace(TENANT);
+  await other.putNad(TENANT, "blue", [{ type: "host-device", device: "eth0" }]);
+  await other.runPod({ namespace: TENANT, name: "pod", networks: "blue" });
+  const [error] = await eventually(async () => {
+    const errors = Object.values(await other.errors(TENANT, "pod"));
+    return errors.length > 0 ? errors : undefined;
+  }, WITHIN);
+  expect(error?.reason).toBe("DefinitionForbidden");
+});
