@@ -35,47 +35,15 @@ import { reconcilePod } from "../reconcilers/pod/index.ts";
 import { loadTrackedPods, type TrackedPods } from "../tracked-pods.ts";
 import { sweepLeftovers } from "../reconcilers/leftovers/sweep.ts";
 import { Life } from "./life.ts";
-
-/** What the tests say of a pod. */
-export interface PodSketch {
-  /** Annotation `k8s.v1.cni.cncf.io/networks`. */
-  readonly networks?: string;
-  readonly uid?: string;
-  readonly phase?: "Pending" | "Running" | "Succeeded";
-  readonly isDeleting?: boolean;
-  readonly hostNetwork?: boolean;
-  readonly annotations?: Readonly<Record<string, string>>;
-  /** uid of the VMI `vm1` that the pod says it is the launcher of. */
-  readonly launcherOf?: string;
-  /** Changes of that owner reference. */
-  readonly owner?: Readonly<Record<string, unknown>>;
-  /** Whether each of its containers has ended. */
-  readonly ended?: readonly boolean[];
-}
+import { NAMES, OWNER, toPod, type PodSketch } from "./pod-sketch.ts";
 
 /** The key of the one pod. */
 export const POD_KEY = "ns1/pod";
-const NAMES = { namespace: "ns1", name: "pod" };
-const OWNER = { apiVersion: "kubevirt.io/v1", kind: "VirtualMachineInstance", name: "vm1" };
 
 /** The inode of a sandbox's namespace. */
 export function inodeOf(uid: string): string {
   return `inode-${uid}`;
 }
-
-function containerOf(isOver: boolean, index: number): ContainerStatus {
-  const state = isOver ? { terminated: { exitCode: 0 } } : { waiting: { reason: "Busy" } };
-  return {
-    name: `c${String(index)}`,
-    ready: false,
-    restartCount: 0,
-    image: "",
-    imageID: "",
-    state,
-  };
-}
-
-type ContainerStatus = NonNullable<NonNullable<Pod["status"]>["containerStatuses"]>[number];
 
 export class World {
   readonly files: FakeFiles = createFakeFiles();
@@ -147,35 +115,10 @@ export class World {
 
   /** Puts the pod there, and its sandbox unless it is still pending. */
   async putPod(sketch: PodSketch): Promise<void> {
-    const { networks, uid = "uid-1", phase = "Running", isDeleting = false } = sketch;
-    const asked = networks === undefined ? {} : { [names.NETWORKS_ANNOTATION]: networks };
+    const { uid = "uid-1", phase = "Running" } = sketch;
     const kept = this.#pods.find(NAMES);
     const before = kept?.metadata.uid === uid ? kept.metadata.annotations : undefined;
-    const annotations = { ...before, ...sketch.annotations, ...asked };
-    this.store.put(PODS, {
-      apiVersion: "v1",
-      kind: "Pod",
-      metadata: {
-        ...NAMES,
-        uid,
-        ...(Object.keys(annotations).length === 0 ? {} : { annotations }),
-        ...(isDeleting ? { deletionTimestamp: "2026-01-01T00:00:00Z" } : {}),
-        ...(sketch.launcherOf === undefined
-          ? {}
-          : {
-              ownerReferences: [
-                { ...OWNER, uid: sketch.launcherOf, controller: true, ...sketch.owner },
-              ],
-            }),
-      },
-      spec: { nodeName: "node", containers: [], hostNetwork: sketch.hostNetwork ?? false },
-      status: {
-        phase,
-        ...(sketch.ended === undefined
-          ? {}
-          : { containerStatuses: sketch.ended.map((isOver, index) => containerOf(isOver, index)) }),
-      },
-    });
+    this.store.put(PODS, toPod(sketch, before));
     if (phase !== "Pending") this.putSandbox(uid, `box-${uid}`);
     await this.sync();
   }

@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: Apache-2.0
+// The one pod of the tests of the loop, from what a test says of it.
+import { names, type Pod } from "@patchbay/api";
+
+/** What the tests say of a pod. */
+export interface PodSketch {
+  /** Annotation `k8s.v1.cni.cncf.io/networks`. */
+  readonly networks?: string;
+  readonly uid?: string;
+  readonly phase?: "Pending" | "Running" | "Succeeded";
+  readonly isDeleting?: boolean;
+  readonly hostNetwork?: boolean;
+  readonly annotations?: Readonly<Record<string, string>>;
+  /** uid of the VMI `vm1` that the pod says it is the launcher of. */
+  readonly launcherOf?: string;
+  /** Changes of that owner reference. */
+  readonly owner?: Readonly<Record<string, unknown>>;
+  /** Whether each of its containers has ended. */
+  readonly ended?: readonly boolean[];
+}
+
+/** Of the pod. */
+export const NAMES = { namespace: "ns1", name: "pod" };
+/** Its VMI, where it is a launcher. */
+export const OWNER = { apiVersion: "kubevirt.io/v1", kind: "VirtualMachineInstance", name: "vm1" };
+
+function containerOf(isOver: boolean, index: number): ContainerStatus {
+  const state = isOver ? { terminated: { exitCode: 0 } } : { waiting: { reason: "Busy" } };
+  return {
+    name: `c${String(index)}`,
+    ready: false,
+    restartCount: 0,
+    image: "",
+    imageID: "",
+    state,
+  };
+}
+
+type ContainerStatus = NonNullable<NonNullable<Pod["status"]>["containerStatuses"]>[number];
+
+/** The pod as the API server has it; `before`: annotations that it has already. */
+export function toPod(sketch: PodSketch, before: Pod["metadata"]["annotations"]): Pod {
+  const { networks, uid = "uid-1", phase = "Running", isDeleting = false } = sketch;
+  const asked = networks === undefined ? {} : { [names.NETWORKS_ANNOTATION]: networks };
+  const annotations = { ...before, ...sketch.annotations, ...asked };
+  return {
+    apiVersion: "v1",
+    kind: "Pod",
+    metadata: {
+      ...NAMES,
+      uid,
+      ...(Object.keys(annotations).length === 0 ? {} : { annotations }),
+      ...(isDeleting ? { deletionTimestamp: "2026-01-01T00:00:00Z" } : {}),
+      ...(sketch.launcherOf === undefined
+        ? {}
+        : {
+            ownerReferences: [
+              { ...OWNER, uid: sketch.launcherOf, controller: true, ...sketch.owner },
+            ],
+          }),
+    },
+    spec: { nodeName: "node", containers: [], hostNetwork: sketch.hostNetwork ?? false },
+    status: {
+      phase,
+      ...(sketch.ended === undefined
+        ? {}
+        : { containerStatuses: sketch.ended.map((isOver, index) => containerOf(isOver, index)) }),
+    },
+  };
+}
