@@ -59,6 +59,25 @@ test.each([
   expect(`Warning ${error?.reason ?? ""} ${error?.message ?? ""}`).toBe(event);
 });
 
+test("a network without a configuration is the one of a file, and without a file it tells what is there", async () => {
+  const list = { cniVersion: "1.0.0", name: "filed", plugins: [machine.node.layer2Plugin()] };
+  machine.putDefinitionFile("05-broken.conf", "{");
+  machine.putDefinitionFile("10-filed.conflist", JSON.stringify(list));
+  for (const name of ["filed", "unfiled"]) await machine.putNad(NAMESPACE, name, "");
+  const networks = "filed@net1,unfiled@net2";
+  const sandbox = await machine.runPod({ namespace: NAMESPACE, name: "by-file", networks });
+  const [event] = await firstEventsOf("unfiled");
+  expect(event).toMatch(
+    /^Warning DefinitionFileMissing .*defines a network named unfiled; files there define filed; 05-broken\.conf is not a JSON object/,
+  );
+  const status = await eventually(async () => {
+    const entries = await machine.networkStatus(NAMESPACE, "by-file");
+    return entries.length > 0 ? entries : undefined;
+  }, WITHIN);
+  expect(status).toMatchObject([{ name: "default/filed", interface: "net1" }]);
+  expect(machine.node.nics(sandbox)).toEqual(["net1"]);
+});
+
 test("a network whose range is exhausted tells it, and whoever waits learns what to do", async () => {
   const range = { from: "10.55.0.5", to: "10.55.0.5" };
   await machine.putNad(NAMESPACE, "small", [machine.node.bridgePlugin(range)]);

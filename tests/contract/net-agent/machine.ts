@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // A net-agent with the rights of its role, an API server, sandboxes and the real plugins, all in this process.
+import { mkdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import {
   names,
@@ -72,6 +73,12 @@ export class AgentMachine implements AsyncDisposable {
     await this.admin.store.create(NAMESPACES, namespace);
   }
 
+  /** A file of the node in the directory of definitions. */
+  putDefinitionFile(name: string, text: string): void {
+    mkdirSync(this.#definitionDir, { recursive: true });
+    writeFileSync(join(this.#definitionDir, name), text);
+  }
+
   /** A network of one list of plugins, or of a text that is its configuration. */
   async putNad(
     namespace: string,
@@ -139,6 +146,10 @@ export class AgentMachine implements AsyncDisposable {
     this.node.close();
   }
 
+  get #definitionDir(): string {
+    return join(this.node.directory, "definitions");
+  }
+
   /** Where the pod's runtime remembers what it attached. */
   get cacheDir(): string {
     return join(this.node.directory, "cache");
@@ -159,6 +170,7 @@ export class AgentMachine implements AsyncDisposable {
       ...parseFlags(["node", "net-agent", "--node-name", NODE, "--log-level", "error"]),
       ...{ criEndpoint: [this.#runtime.endpoint], stateDir: join(this.node.directory, "state") },
       ...{ cniBinDir: [this.node.binDir, "/usr/lib/cni"], cniCacheDir: [this.cacheDir] },
+      cniConfigDir: this.#definitionDir,
       // Where these tests have addresses kept.
       tenantPolicy: { paths: [this.node.leaseDir] },
       // What the host's own Multus has left is none of their business.

@@ -8,7 +8,7 @@ import {
   PODS,
   VIRTUAL_MACHINE_INSTANCES,
 } from "@patchbay/api";
-import { createJournal, createResultCache } from "@patchbay/cni";
+import { createDefinitionFiles, createJournal, createResultCache } from "@patchbay/cni";
 import { DaemonHealth } from "@patchbay/daemon/testing";
 import { createCache, createEventRecorder, type KubeClient } from "@patchbay/kube";
 import { BY_NETWORK, networksAskedBy, runLoop as runAgent } from "@patchbay/net-agent/testing";
@@ -56,6 +56,7 @@ async function agent(surroundings: Surroundings): Promise<void> {
       ...{ store: client.store, pods, nads, clock, log },
       ...{ namespaces: ground.namespaces, sandboxes: ground.sandboxes },
       podNetwork: ground.podNetwork,
+      definitionFiles: createDefinitionFiles({ files, log }, `${stateDir}/definitions`),
       cni: ground.cni,
       journal: createJournal(files, `${stateDir}/journal`),
       resultCache: createResultCache(files, [`${stateDir}/cache`]),

@@ -10,7 +10,7 @@ export type ParsedNetworkConfig =
   | { readonly ok: true; readonly config: NetworkConfigList }
   | { readonly ok: false; readonly causes: readonly Cause[] };
 
-/** Where the text is; the prefix of every cause's field. */
+/** Where the text of a NetworkAttachmentDefinition is; the prefix of every cause's field. */
 const FIELD = "spec.config";
 /** Name of a network. Source: CNI pkg/utils ValidateNetworkName. */
 const NETWORK_NAME = /^[a-zA-Z0-9][a-zA-Z0-9_.-]*$/;
@@ -31,7 +31,7 @@ export function isFileName(text: string): boolean {
 }
 
 /** Why the text is no configuration at all, in one line for whoever wrote it. */
-function textProblem(text: string): string {
+export function textProblem(text: string): string {
   if (text.trim() === "") return "is empty; it must hold a CNI configuration";
   try {
     JSON.parse(text);
@@ -51,18 +51,18 @@ function versionOf(config: JsonObject): string | undefined {
   return offered.length === 0 ? VERSION_WHEN_ABSENT : findNewestVersion(offered);
 }
 
-function parsePlugins(config: JsonObject): readonly Plugin[] | readonly Cause[] {
+function parsePlugins(config: JsonObject, at: string): readonly Plugin[] | readonly Cause[] {
   if (config["type"] !== undefined) {
     return isPlugin(config)
       ? [config]
-      : [invalid(`${FIELD}.type`, "must be the file name of a plugin")];
+      : [invalid(`${at}.type`, "must be the file name of a plugin")];
   }
   const plugins = config["plugins"];
   if (!Array.isArray(plugins) || plugins.length === 0) {
     return [
       {
         reason: "FieldValueRequired",
-        field: `${FIELD}.plugins`,
+        field: `${at}.plugins`,
         message: "neither type nor plugins names a plugin",
       },
     ];
@@ -72,7 +72,7 @@ function parsePlugins(config: JsonObject): readonly Plugin[] | readonly Cause[] 
   return list.flatMap((plugin, index) =>
     isPlugin(plugin)
       ? []
-      : [invalid(`${FIELD}.plugins[${String(index)}].type`, "must be the file name of a plugin")],
+      : [invalid(`${at}.plugins[${String(index)}].type`, "must be the file name of a plugin")],
   );
 }
 
@@ -81,16 +81,23 @@ function isCauses(list: readonly Plugin[] | readonly Cause[]): list is readonly 
 }
 
 /**
- * Reads CNI configuration, a single plugin or a list; a missing name becomes `defaultName`.
+ * Reads CNI configuration, a single plugin or a list; a missing name becomes `defaultName`. `at`: where the text is.
  * Every key of a plugin is kept. Source: CNI SPEC 1.1 section 1; NPWG 1.3 section 3.4.
  */
-export function parseNetworkConfig(text: string, defaultName: string): ParsedNetworkConfig {
+export function parseNetworkConfig(
+  text: string,
+  defaultName: string,
+  at = FIELD,
+): ParsedNetworkConfig {
   const config = parseJson(text);
   if (!isJsonObject(config)) {
-    return { ok: false, causes: [invalid(FIELD, textProblem(text))] };
+    return { ok: false, causes: [invalid(at, textProblem(text))] };
   }
-  const plugins = parsePlugins(config);
-  const name = nameOf(config) ?? defaultName;
+  return parseObject(config, nameOf(config) ?? defaultName, at);
+}
+
+function parseObject(config: JsonObject, name: string, at: string): ParsedNetworkConfig {
+  const plugins = parsePlugins(config, at);
   const cniVersion = versionOf(config);
   if (cniVersion !== undefined && !isCauses(plugins) && NETWORK_NAME.test(name)) {
     const disableCheck = config["disableCheck"] === true ? { disableCheck: true } : {};
@@ -100,9 +107,9 @@ export function parseNetworkConfig(text: string, defaultName: string): ParsedNet
     ok: false,
     causes: [
       ...(cniVersion === undefined
-        ? [invalid(`${FIELD}.cniVersion`, "is not a CNI version that is supported here")]
+        ? [invalid(`${at}.cniVersion`, "is not a CNI version that is supported here")]
         : []),
-      ...(NETWORK_NAME.test(name) ? [] : [invalid(`${FIELD}.name`, "is not a valid network name")]),
+      ...(NETWORK_NAME.test(name) ? [] : [invalid(`${at}.name`, "is not a valid network name")]),
       ...(isCauses(plugins) ? plugins : []),
     ],
   };

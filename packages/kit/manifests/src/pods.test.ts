@@ -175,7 +175,12 @@ test.each([
       ...["NET_ADMIN", "NET_RAW", "SYS_ADMIN", "SYS_CHROOT"],
       ...["SYS_PTRACE", "DAC_OVERRIDE", "KILL"],
     ],
-    hostPaths: ["/var/lib/net-agent rw", "/var/lib/cni rw", "/run/netns ro HostToContainer"],
+    hostPaths: [
+      "/var/lib/net-agent rw",
+      "/var/lib/cni rw",
+      "/etc/cni/multus/net.d ro",
+      "/run/netns ro HostToContainer",
+    ],
   },
 ])("$name runs as $user", ({ name, user, add, hostPID, hostPaths }) => {
   const { spec, container } = podOf(name);

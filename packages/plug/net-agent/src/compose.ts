@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Brings the adapters together and starts the loop. No decisions.
 import { KUBEVIRTS, NETWORK_ATTACHMENT_DEFINITIONS, PODS } from "@patchbay/api";
-import { createCni, createJournal, createResultCache } from "@patchbay/cni";
+import { createCni, createDefinitionFiles, createJournal, createResultCache } from "@patchbay/cni";
 import { openSandboxes } from "@patchbay/cri";
 import type { DaemonContext } from "@patchbay/daemon";
 import {
@@ -19,7 +19,7 @@ import {
   readNetnsInode,
 } from "@patchbay/os";
 import { createPodNetwork } from "@patchbay/podnet";
-import type { Files } from "@patchbay/core/ports";
+import type { Files, Logger } from "@patchbay/core/ports";
 import type { Flags } from "./config.ts";
 import { holdState } from "./hold-state.ts";
 import { listOwnBridges } from "./own-bridges.ts";
@@ -44,11 +44,15 @@ function watchObjects(
   return { pods, nads, policy, synced: waitForCaches([pods, nads, kubevirts], signal) };
 }
 
-/** What others on this node remember of what they attached. */
-function rememberedBy(files: Files, { cniCacheDir, multusDir }: Flags) {
+/** What is in files of this node: what others remember of what they attached, and definitions. */
+function filesOf(
+  deps: { readonly files: Files; readonly log: Logger },
+  { cniCacheDir, multusDir, cniConfigDir }: Flags,
+) {
   return {
-    resultCache: createResultCache(files, cniCacheDir),
-    multusCache: createResultCache(files, [multusDir]),
+    resultCache: createResultCache(deps.files, cniCacheDir),
+    multusCache: createResultCache(deps.files, [multusDir]),
+    definitionFiles: createDefinitionFiles(deps, cniConfigDir),
   };
 }
 
@@ -85,7 +89,7 @@ export async function runAgent(context: DaemonContext, flags: Flags): Promise<vo
       ...{ runner, binDirs: flags.cniBinDir, family },
       ...(flags.hostProcess !== undefined && { hostProcess: flags.hostProcess }),
     }),
-    ...rememberedBy(files, flags),
+    ...filesOf({ files, log }, flags),
     bootId: await readBootId(files),
     hostNetnsInode: readNetnsInode(flags.hostProcess),
     isIsolated: flags.namespaceIsolation,

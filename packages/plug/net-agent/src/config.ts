@@ -20,6 +20,8 @@ export interface Flags extends CommonFlags, HostFlags, CriFlags {
   readonly mode: AgentMode;
   readonly stateDir: string;
   readonly cniBinDir: readonly string[];
+  /** Where definitions without a configuration of their own are looked for. */
+  readonly cniConfigDir: string;
   /** Where runtimes remember their attachments, in `results`. */
   readonly cniCacheDir: readonly string[];
   /** Where Multus remembers its attachments, in `results`. */
@@ -37,6 +39,8 @@ export interface Flags extends CommonFlags, HostFlags, CriFlags {
 const MODES: readonly AgentMode[] = ["alone", "multus", "multus-dynamic"];
 /** Source: containerd and CRI-O; Debian's package containernetworking-plugins. */
 const BIN_DIRS: readonly string[] = ["/opt/cni/bin", "/usr/lib/cni"];
+/** Source: Multus confDir. */
+const CONFIG_DIR = "/etc/cni/multus/net.d";
 /** Source: Multus cniDir. */
 const MULTUS_DIR = "/var/lib/cni/multus";
 /** Source: the same; CNI libcni CacheDir. */
@@ -51,6 +55,33 @@ function parseCount(text: string): number {
 /** Directories that are named take the place of the default. */
 function collectDirectory(value: string, previous: readonly string[]): readonly string[] {
   return previous === BIN_DIRS || previous === CACHE_DIRS ? [value] : [...previous, value];
+}
+
+/** Where things of CNI are on the node. */
+function addDirectoryFlags(command: Command): Command {
+  return command
+    .option(
+      "--cni-bin-dir <dir>",
+      "directory of CNI plugins; may be repeated",
+      collectDirectory,
+      BIN_DIRS,
+    )
+    .option(
+      "--cni-config-dir <dir>",
+      "directory in which the configuration of a definition without spec.config is looked for: the first .conf, .json or .conflist file whose name it is",
+      CONFIG_DIR,
+    )
+    .option(
+      "--cni-cache-dir <dir>",
+      "directory in which a container runtime records what it attached; may be repeated",
+      collectDirectory,
+      CACHE_DIRS,
+    )
+    .option(
+      "--multus-dir <dir>",
+      "directory in which Multus records what it attached; what it forgot of pods that are gone is released, unless the mode is alone",
+      MULTUS_DIR,
+    );
 }
 
 /** Reads the arguments; prints help and exits where asked for, exits with 2 on unknown ones. */
@@ -72,23 +103,6 @@ export function parseFlags(argv: readonly string[]): Flags {
       "/var/lib/net-agent",
     )
     .option(
-      "--cni-bin-dir <dir>",
-      "directory of CNI plugins; may be repeated",
-      collectDirectory,
-      BIN_DIRS,
-    )
-    .option(
-      "--cni-cache-dir <dir>",
-      "directory in which a container runtime records what it attached; may be repeated",
-      collectDirectory,
-      CACHE_DIRS,
-    )
-    .option(
-      "--multus-dir <dir>",
-      "directory in which Multus records what it attached; what it forgot of pods that are gone is released, unless the mode is alone",
-      MULTUS_DIR,
-    )
-    .option(
       "--no-namespace-isolation",
       "let pods use networks of every namespace, not only of their own and of default",
     )
@@ -100,6 +114,6 @@ export function parseFlags(argv: readonly string[]): Flags {
     )
     .option("--concurrency <count>", "number of pods worked on at once", parseCount, 16)
     .exitOverride((error) => process.exit(error.exitCode === 0 ? 0 : 2));
-  addPolicyFlags(command).parse([...argv]);
+  addPolicyFlags(addDirectoryFlags(command)).parse([...argv]);
   return { ...command.opts<Omit<Flags, "tenantPolicy">>(), tenantPolicy: namedLists(command) };
 }

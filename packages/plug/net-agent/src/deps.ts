@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // What does the loop over pods work with?
 import type { NetworkAttachmentDefinition, Pod } from "@patchbay/api";
-import type { Journal, ResultCache } from "@patchbay/cni";
+import type { DefinitionFiles, Journal, ResultCache } from "@patchbay/cni";
 import type { AgentMode } from "@patchbay/core";
 import type { EventRecorder } from "@patchbay/kube";
 import type {
@@ -24,6 +24,8 @@ export interface Deps {
   /** The pods of this node. */
   readonly pods: Cache<Pod>;
   readonly nads: Cache<NetworkAttachmentDefinition>;
+  /** What definitions mean that have no configuration of their own. */
+  readonly definitionFiles: DefinitionFiles;
   readonly sandboxes: Sandboxes;
   readonly namespaces: Namespaces;
   readonly podNetwork: Pick<PodNetwork, "listLinks" | "removeLink">;

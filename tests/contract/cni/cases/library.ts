@@ -10,7 +10,7 @@ import type { AttachmentRequest, Command, NetworkConfigList } from "@patchbay/co
 import { createFakeFiles } from "@patchbay/os/testing";
 import { printPluginConfig } from "../../../../packages/adapters/cni/src/network-config.ts";
 import { parseVersions } from "../../../../packages/adapters/cni/src/version.ts";
-import { World } from "../../../../packages/plug/net-agent/src/testing/world.ts";
+import { DEFINITIONS, World } from "../../../../packages/plug/net-agent/src/testing/world.ts";
 import { CniNode } from "../node.ts";
 import type { Fields, Judge } from "./rows.ts";
 
@@ -184,10 +184,24 @@ const define: Judge = ({ input, expected }) => {
   return { config: Object.fromEntries(told) };
 };
 
+const defineByFile: Judge = async ({ input }) => {
+  const world = new World();
+  const name = input["nadName"] as string;
+  for (const [file, config] of Object.entries(input["confDir"] as Fields)) {
+    await world.files.writeAtomic(`${DEFINITIONS}/${file}`, JSON.stringify(config));
+  }
+  world.putEmptyNad(name);
+  await world.putPod({ networks: name });
+  await world.pass();
+  const [said = ""] = world.notes.map(({ message }) => message);
+  return { error: /NetworkAttachmentDefinition.*(?=; write the configuration)/.exec(said)?.[0] };
+};
+
 /** By name of the row. */
 export const LIBRARY_ROWS: Readonly<Record<string, Judge>> = {
   "name injected when absent": define,
   "existing name kept even if it differs from the object name": define,
+  "no file matches": defineByFile,
   "invalid JSON in spec.config": define,
   "isolation on, foreign namespace": isolation,
   "isolation on, default namespace implied": isolation,

@@ -44,7 +44,13 @@ export const VERDICTS: Readonly<Record<string, Verdict>> = {
     ours: accept({ name: "n", namespace: "ns1", "ipam-claim-reference": "vm1.n" }),
     why: "keys of others are kept: who writes the annotation anew must not lose them",
   },
-  "no file matches": { notBuilt: "definitions in files of the node" },
+  "no file matches": {
+    ours: {
+      error:
+        "NetworkAttachmentDefinition ns1/net9 has no spec.config, and no file in /definitions of the node defines a network named net9; files there define net2",
+    },
+    why: OWN_WORDS,
+  },
   "invalid JSON in spec.config": {
     ours: {
       error:

@@ -23,6 +23,14 @@ export const REASONS_IN_POD = {
     advice:
       "create it, or name another one; the interface is attached as soon as the definition exists",
   },
+  DefinitionFileMissing: {
+    ...ATTACHING,
+    meaning:
+      "the NetworkAttachmentDefinition has no configuration, and no file of the node defines a network of its name",
+    who: "user, administrator",
+    advice:
+      "write the configuration into spec.config of NetworkAttachmentDefinition {network}, or have an administrator put a .conf, .json or .conflist file with that name into the directory on every node; the attachment is tried again",
+  },
   NetworkForbidden: {
     ...ATTACHING,
     meaning: "the network is in another namespace, and the node isolates namespaces",

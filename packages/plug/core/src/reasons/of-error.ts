@@ -50,6 +50,7 @@ const OF_CODE: Readonly<Partial<Record<ErrorCode, Reason | Advised>>> = {
   PODNET_NETWORK_CANNOT_CARRY_VM: "NetworkCannotCarryVm",
   PODNET_LINK_MISSING: "PodInterfaceMissing",
   CNI_NETWORK_NOT_FOUND: "NetworkNotFound",
+  CNI_DEFINITION_FILE_MISSING: "DefinitionFileMissing",
   CNI_NETWORK_FORBIDDEN: "NetworkForbidden",
   CNI_DEFINITION_FORBIDDEN: "DefinitionForbidden",
   CNI_CONFIG_INVALID: "NetworkInvalid",
@@ -86,6 +87,7 @@ function knownOf(error: unknown): Reason | Advised | undefined {
 /** What only a change of the network's definition, or of what it names on the node, can mend, whoever asks for it. */
 const OF_DEFINITION: readonly (Reason | Advised | undefined)[] = [
   "NetworkInvalid",
+  "DefinitionFileMissing",
   "DefinitionForbidden",
   "AddressesExhausted",
   PLUGIN_MISSING,

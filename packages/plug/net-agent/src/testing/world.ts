@@ -11,7 +11,12 @@ import {
   type NetworkStatus,
   type Pod,
 } from "@patchbay/api";
-import { createJournal, createResultCache, type Journal } from "@patchbay/cni";
+import {
+  createDefinitionFiles,
+  createJournal,
+  createResultCache,
+  type Journal,
+} from "@patchbay/cni";
 import type { Note } from "@patchbay/kube";
 import { AppError, DEFAULT_POLICY, type AgentMode, type TenantPolicy } from "@patchbay/core";
 import type {
@@ -37,6 +42,8 @@ import { sweepLeftovers } from "../reconcilers/leftovers/sweep.ts";
 import { Life } from "./life.ts";
 import { NAMES, OWNER, toPod, type PodSketch } from "./pod-sketch.ts";
 
+/** The node's directory of definitions. */
+export const DEFINITIONS = "/definitions";
 /** The key of the one pod. */
 export const POD_KEY = "ns1/pod";
 
@@ -269,6 +276,10 @@ export class World {
       store: this.#mortalStore(life),
       pods: this.#pods,
       nads: this.#nads,
+      definitionFiles: createDefinitionFiles(
+        { files: this.files, log: createSilentLogger() },
+        DEFINITIONS,
+      ),
       sandboxes: { find: (uid) => this.#findSandbox(uid) },
       namespaces: this.#namespaces,
       podNetwork: this.podNetwork,

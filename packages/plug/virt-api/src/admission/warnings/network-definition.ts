@@ -14,10 +14,15 @@ export function warnOfDefinition({ namespace, object, oldObject }: AdmissionRequ
   const spec = fieldsOf(fieldsOf(object)["spec"]);
   if (isEqual(spec, fieldsOf(oldObject)["spec"])) return ALLOWED;
   const name = textIn(fieldsOf(fieldsOf(object)["metadata"]), "name");
-  // One whose name is made by the server is not named yet.
-  const parsed = parseNetworkConfig(textIn(spec, "config"), name === "" ? "unnamed" : name);
-  if (parsed.ok) return ALLOWED;
   const title = `NetworkAttachmentDefinition ${namespace}/${name}`;
+  const text = textIn(spec, "config");
+  if (text === "") {
+    const warning = `${title} has no spec.config: interfaces are attached to it only on nodes with a file that defines a network of that name, in the directory of net-agent's flag --cni-config-dir`;
+    return { allowed: true, warnings: [warning] };
+  }
+  // One whose name is made by the server is not named yet.
+  const parsed = parseNetworkConfig(text, name === "" ? "unnamed" : name);
+  if (parsed.ok) return ALLOWED;
   const causes = parsed.causes.map(({ field, message }) => `${field}: ${message}`).join("; ");
   const warning = `${title} is stored, but no interface can be attached to it: ${causes}; correct it and apply it again`;
   return { allowed: true, warnings: [warning] };

@@ -33,6 +33,13 @@ export const CNI_ERRORS = {
     retry: "on-change",
     http: 404,
   },
+  CNI_DEFINITION_FILE_MISSING: {
+    summary:
+      "NetworkAttachmentDefinition {network} has no spec.config, and no file in {directory} of the node defines a network named {name}; {seen}",
+    who: "user",
+    retry: "backoff",
+    http: 404,
+  },
   CNI_NETWORK_FORBIDDEN: {
     summary: "pods of namespace {namespace} may not use network {network}",
     who: "user",

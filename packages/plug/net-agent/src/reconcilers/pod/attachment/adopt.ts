@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 // Takes note of an attachment that the pod's runtime made (Multus, when the pod was created), so that an unplug has a
 // recipe: what libcni remembers of it, else the network's definition. Its NIC and its status stay as they are.
-import { parseNetworkConfig, type JournalRow } from "@patchbay/cni";
+import type { JournalRow } from "@patchbay/cni";
 import type { ForeignAttachment } from "@patchbay/core";
 import { parseKey } from "@patchbay/kube";
 import type { AttachmentRequest, CniResult, Sandbox } from "@patchbay/core/ports";
 import type { Deps } from "../../../deps.ts";
 import { mayUse } from "../launcher.ts";
 import type { PodFacts } from "../observe.ts";
+import { definitionOf, isNoDefinition } from "./definition.ts";
 import { sandboxOf } from "./netns.ts";
 import { podArgsOf } from "./request.ts";
 import { newRow, writeRow } from "./row.ts";
@@ -26,17 +27,24 @@ async function recipeByDefinition(
   where: { readonly sandbox: Sandbox; readonly deps: Deps },
 ): Promise<Recipe> {
   const { sandbox, deps } = where;
-  const { namespace = "", name } = parseKey(network);
-  const nad = (await mayUse(network, facts, deps))
-    ? deps.nads.find({ namespace, name })
-    : undefined;
-  const parsed = parseNetworkConfig(nad?.spec?.config ?? "", name);
-  const unknown = { cniVersion: "1.0.0", name, plugins: [] };
   return {
-    config: parsed.ok ? parsed.config : unknown,
+    config: await configOf(network, facts, deps),
     args: podArgsOf(facts, sandbox),
     capabilityArgs: {},
   };
+}
+
+async function configOf(
+  network: string,
+  facts: PodFacts,
+  deps: Deps,
+): Promise<AttachmentRequest["config"]> {
+  try {
+    if (await mayUse(network, facts, deps)) return await definitionOf(network, deps);
+  } catch (error) {
+    if (!isNoDefinition(error)) throw error;
+  }
+  return { cniVersion: "1.0.0", name: parseKey(network).name, plugins: [] };
 }
 
 /**

@@ -27,7 +27,7 @@ import { newRow, writeRow } from "./row.ts";
 export async function attach(wanted: WantedAttachment, facts: PodFacts, deps: Deps): Promise<void> {
   const sandbox = sandboxOf(facts);
   await assertMayUse(wanted.network, facts, deps);
-  const request = requestOf(wanted, { facts, sandbox }, deps);
+  const request = await requestOf(wanted, { facts, sandbox }, deps);
   await assertAllowed(wanted.network, request.config, deps);
   const links = await listLinks(facts, deps);
   const there = links.find((link) => link.name === wanted.interfaceName);

@@ -251,7 +251,11 @@ describe("what was asked for", () => {
 
   test.each([
     { name: "is not there", networks: "none", want: "ns1/none" },
-    { name: "has no spec", networks: "empty", want: "spec.config: is empty" },
+    {
+      name: "has no spec, and no file",
+      networks: "empty",
+      want: "ns1/empty has no spec.config, and no file in /definitions of the node defines a network named empty; no file there defines any; write the configuration",
+    },
     { name: "is of others", networks: "other/secret", want: "other/secret" },
   ])("is a network that $name", async ({ networks, want }) => {
     world.putNads("other/secret");

@@ -8,7 +8,7 @@ import {
   printAddress,
   type NetworkSelection,
 } from "@patchbay/api";
-import { hasCapability, networkStatusOf, parseNetworkConfig, withCniArgs } from "@patchbay/cni";
+import { hasCapability, networkStatusOf, withCniArgs } from "@patchbay/cni";
 import { AppError, type WantedAttachment } from "@patchbay/core";
 import { parseKey } from "@patchbay/kube";
 import type {
@@ -19,6 +19,7 @@ import type {
 } from "@patchbay/core/ports";
 import type { Deps } from "../../../deps.ts";
 import type { PodFacts } from "../observe.ts";
+import { definitionOf } from "./definition.ts";
 
 /** What goes to plugins as it is, and the capability that one must declare for it. Source: CNI CONVENTIONS; NPWG 1.3 section 4.1.2.1. */
 const CAPABILITIES = [
@@ -45,22 +46,15 @@ function requestProblem(selection: NetworkSelection): string | undefined {
   return bad === undefined ? undefined : `"${bad}" is not an IP address`;
 }
 
-function configOf(wanted: WantedAttachment, deps: Deps): NetworkConfigList {
+async function configOf(wanted: WantedAttachment, deps: Deps): Promise<NetworkConfigList> {
   const { network, selection } = wanted;
   const problem = requestProblem(selection);
   if (problem !== undefined) {
     throw new AppError("CNI_REQUEST_INVALID", { network, reason: problem });
   }
-  const { namespace = "", name } = parseKey(network);
-  const nad = deps.nads.find({ namespace, name });
-  if (nad === undefined) throw new AppError("CNI_NETWORK_NOT_FOUND", { network });
-  const parsed = parseNetworkConfig(nad.spec?.config ?? "", name);
-  if (!parsed.ok) {
-    const reason = parsed.causes.map((cause) => `${cause.field}: ${cause.message}`).join("; ");
-    throw new AppError("CNI_CONFIG_INVALID", { network, reason });
-  }
+  const config = await definitionOf(network, deps);
   const cniArgs = selection["cni-args"];
-  return cniArgs == null ? parsed.config : withCniArgs(parsed.config, cniArgs);
+  return cniArgs == null ? config : withCniArgs(config, cniArgs);
 }
 
 /** What every plugin is told of the pod. Source: CNI CONVENTIONS, "CNI_ARGS"; Kubernetes dockershim. */
@@ -114,15 +108,15 @@ function capabilityArgsOf(
 
 /**
  * The request of ADD.
- * @throws AppError with CNI_NETWORK_NOT_FOUND, CNI_CONFIG_INVALID, CNI_REQUEST_INVALID, CNI_REQUEST_NOT_MET
+ * @throws AppError with what {@link definitionOf} throws, CNI_REQUEST_INVALID, CNI_REQUEST_NOT_MET
  */
-export function requestOf(
+export async function requestOf(
   wanted: WantedAttachment,
   where: { readonly facts: PodFacts; readonly sandbox: Sandbox },
   deps: Deps,
-): AttachmentRequest {
+): Promise<AttachmentRequest> {
   const { facts, sandbox } = where;
-  const config = configOf(wanted, deps);
+  const config = await configOf(wanted, deps);
   return {
     containerId: sandbox.id,
     netnsPath: sandbox.netnsPath,

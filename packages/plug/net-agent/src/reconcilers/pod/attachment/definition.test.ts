@@ -1,0 +1,87 @@
+// SPDX-License-Identifier: Apache-2.0
+// A definition without a configuration of its own means the one that a file of the node has.
+import { DEFAULT_POLICY } from "@patchbay/core";
+import { beforeEach, expect, test } from "vitest";
+import { DEFINITIONS, World } from "../../../testing/world.ts";
+
+let world: World;
+
+beforeEach(async () => {
+  world = new World();
+  world.putEmptyNad("blue");
+  await world.putPod({ networks: "blue" });
+});
+
+async function putFile(name: string, config: unknown): Promise<void> {
+  const text = typeof config === "string" ? config : JSON.stringify(config);
+  await world.files.writeAtomic(`${DEFINITIONS}/${name}`, text);
+}
+
+test("it is attached as the file says, whatever is broken beside it", async () => {
+  await putFile("00-broken.conf", "{");
+  await putFile("10-blue.conflist", {
+    ...{ cniVersion: "1.0.0", name: "blue" },
+    plugins: [{ type: "bridge", bridge: "br7" }, { type: "tuning" }],
+  });
+  await world.pass();
+  expect(world.requests[0]?.request.config).toEqual({
+    ...{ cniVersion: "1.0.0", name: "blue" },
+    plugins: [{ type: "bridge", bridge: "br7" }, { type: "tuning" }],
+  });
+  expect(await world.errorReasons()).toEqual({});
+});
+
+test("its own configuration goes before the file", async () => {
+  await putFile("blue.conf", { name: "blue", type: "macvlan" });
+  world.putNad({ namespace: "ns1", name: "blue" }, { cniVersion: "1.0.0", type: "bridge" });
+  await world.pass();
+  expect(world.requests[0]?.request.config.plugins).toMatchObject([{ type: "bridge" }]);
+});
+
+test("where no file defines it, who looks at it is told what there is and what to do", async () => {
+  await putFile("a.conf", { name: "green", type: "bridge" });
+  await putFile("b.conf", "no JSON");
+  await world.pass();
+  expect(await world.errorReasons()).toEqual({ net1: "DefinitionFileMissing" });
+  const [note] = world.notes.filter(({ reason }) => reason === "DefinitionFileMissing");
+  expect(note?.message).toMatch(
+    /^NetworkAttachmentDefinition ns1\/blue has no spec\.config, and no file in \/definitions of the node defines a network named blue; files there define green; b\.conf is not a JSON object: .*; write the configuration into spec\.config of NetworkAttachmentDefinition ns1\/blue, or have an administrator/,
+  );
+});
+
+test("a message repeats no more than sixteen of many names", async () => {
+  for (let index = 10; index < 30; index += 1) {
+    await putFile(`${String(index)}.conf`, { name: `n${String(index)}`, type: "bridge" });
+  }
+  await world.pass();
+  expect(world.notes[0]?.message).toContain("define n10, n11,");
+  expect(world.notes[0]?.message).toContain("n25 and 4 more");
+});
+
+test("it is attached once a file defines it", async () => {
+  await world.pass();
+  await putFile("blue.conf", { name: "blue", cniVersion: "1.0.0", type: "bridge" });
+  world.nowMs += 60_000;
+  await world.again();
+  expect(world.cni.attachments).toEqual(["box-uid-1/net1"]);
+});
+
+test("a file that names no plugin is told with its path", async () => {
+  await putFile("blue.conf", { name: "blue", plugins: [{}] });
+  await world.pass();
+  expect(await world.errorReasons()).toEqual({ net1: "NetworkInvalid" });
+  expect(world.notes[0]?.message).toContain(
+    "/definitions/blue.conf.plugins[0].type: must be the file name of a plugin",
+  );
+});
+
+test("what a tenant's definition means by a file is limited as if the tenant had written it", async () => {
+  world.policy = DEFAULT_POLICY;
+  await putFile("blue.conf", { name: "blue", type: "host-device", device: "eth0" });
+  await world.pass();
+  expect(world.cni.calls).toEqual([]);
+  expect(await world.errorReasons()).toEqual({ net1: "DefinitionForbidden" });
+  world.policy = { ...DEFAULT_POLICY, trustedNamespaces: ["ns1"] };
+  await world.pass();
+  expect(world.cni.attachments).toEqual(["box-uid-1/net1"]);
+});

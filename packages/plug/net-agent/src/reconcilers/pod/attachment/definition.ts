@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: Apache-2.0
+// What does a network's definition say? Its own configuration, or that of a file of the node. Source: NPWG 1.3 section 3.4.1.
+import { parseNetworkConfig, type DefinitionSearch } from "@patchbay/cni";
+import { AppError, isAppError } from "@patchbay/core";
+import { parseKey } from "@patchbay/kube";
+import type { NetworkConfigList } from "@patchbay/core/ports";
+import type { Deps } from "../../../deps.ts";
+
+/** Most names that a message repeats. */
+const NAMES_MAX = 16;
+
+function saySeen({ names, unreadable }: DefinitionSearch): string {
+  const told = names.slice(0, NAMES_MAX).join(", ");
+  const more = names.length > NAMES_MAX ? ` and ${String(names.length - NAMES_MAX)} more` : "";
+  const there =
+    names.length === 0 ? "no file there defines any" : `files there define ${told}${more}`;
+  return [there, ...unreadable.slice(0, NAMES_MAX)].join("; ");
+}
+
+interface ConfigText {
+  readonly text: string;
+  /** Where it is. */
+  readonly at: string;
+}
+
+async function findText(network: string, deps: Deps): Promise<ConfigText> {
+  const { namespace = "", name } = parseKey(network);
+  const nad = deps.nads.find({ namespace, name });
+  if (nad === undefined) throw new AppError("CNI_NETWORK_NOT_FOUND", { network });
+  const own = nad.spec?.config ?? "";
+  if (own !== "") return { text: own, at: "spec.config" };
+  const { directory } = deps.definitionFiles;
+  const search = await deps.definitionFiles.find(name);
+  if (search.file !== undefined) return { text: search.file.text, at: search.file.path };
+  const seen = saySeen(search);
+  throw new AppError("CNI_DEFINITION_FILE_MISSING", { network, directory, name, seen });
+}
+
+/**
+ * The configuration of a network, NAMESPACE/NAME.
+ * @throws AppError with CNI_NETWORK_NOT_FOUND, CNI_DEFINITION_FILE_MISSING, CNI_CONFIG_INVALID
+ */
+export async function definitionOf(network: string, deps: Deps): Promise<NetworkConfigList> {
+  const { text, at } = await findText(network, deps);
+  const parsed = parseNetworkConfig(text, parseKey(network).name, at);
+  if (parsed.ok) return parsed.config;
+  const reason = parsed.causes.map((cause) => `${cause.field}: ${cause.message}`).join("; ");
+  throw new AppError("CNI_CONFIG_INVALID", { network, reason });
+}
+
+/** Whether a failure of {@link definitionOf} says that there is no definition that could be run. */
+export function isNoDefinition(error: unknown): boolean {
+  return (
+    isAppError(error, "CNI_NETWORK_NOT_FOUND") ||
+    isAppError(error, "CNI_DEFINITION_FILE_MISSING") ||
+    isAppError(error, "CNI_CONFIG_INVALID")
+  );
+}
