@@ -9,6 +9,7 @@
 #include "links/netlink.h"
 #include "processes/privileges.h"
 #include "processes/processes.h"
+#include "processes/programs.h"
 #include "sockets.h"
 
 namespace {
@@ -21,6 +22,7 @@ Napi::Object init(Napi::Env env, Napi::Object exports) {
   registerSockets(env, exports);
   registerProcesses(env, exports);
   registerPrivileges(env, exports);
+  registerPrograms(env, exports);
   registerTrees(env, exports);
   return exports;
 }

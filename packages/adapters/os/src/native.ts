@@ -41,6 +41,25 @@ export interface OsNative {
   watchEnd(pidfd: number, ended: () => void): number;
   cancelEnd(watch: number): void;
   /**
+   * Starts a program in a session of its own, on another thread; `env` is KEY=VALUE, `fds` are what it gets as 3, 4, ...,
+   * whose descriptors may be closed at once. The caller closes the ends of pipes and the pidfd. Source: vfork(2).
+   */
+  startProgram(
+    argv: readonly string[],
+    env: readonly string[],
+    fds: readonly number[],
+    hasInput: boolean,
+    diesWithParent: boolean,
+  ): {
+    /** -1: it has none. */
+    readonly input: number;
+    readonly output: number;
+    readonly errors: number;
+    readonly started: Promise<{ readonly pid: number; readonly pidfd: number }>;
+  };
+  /** How such a program, whose end was seen, has ended: its code, or -1 and the signal's number. Once. */
+  reapProgram(pid: number): { readonly code: number; readonly signal: number };
+  /**
    * Watches the links of that network namespace, whose descriptor may be closed at once: calls once when there is
    * something to read, and once more for each `armLinks`. Answers the number for the other three. Source: rtnetlink(7).
    */

@@ -1,11 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 // Does everything end that a program has started, also what has left its group and its session?
+import { spawn } from "node:child_process";
+import { once } from "node:events";
 import { existsSync, mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, expect, test } from "vitest";
 import { createProcessRunner } from "./process-runner.ts";
 
+const RUNNER = new URL("./process-runner.ts", import.meta.url).href;
 const runner = createProcessRunner();
 let directory: string;
 
@@ -57,4 +60,21 @@ test("what a program leaves running on purpose stays, until its family is ended"
   await runner.endFamily(`${directory}/a`);
   expect(isRunning(mine.pid())).toBe(false);
   expect(isRunning(other.pid())).toBe(true);
+});
+
+test("a program ends with the process that runs it", async () => {
+  const file = join(directory, "pid");
+  const command = { argv: ["sh", "-c", `echo $$ > ${file}; exec sleep 600`], family: directory };
+  const code = `const { createProcessRunner } = await import(${JSON.stringify(RUNNER)});
+    const { existsSync } = await import("node:fs");
+    createProcessRunner().run({ ...${JSON.stringify(command)}, timeoutMs: 600_000 });
+    setInterval(() => existsSync(${JSON.stringify(file)}) && console.log("runs"), 10);`;
+  const argv = ["--conditions=@patchbay/source", "--input-type=module", "-e", code];
+  const parent = spawn(process.execPath, argv, { stdio: ["ignore", "pipe", "inherit"] });
+  await once(parent.stdout, "data");
+  const pid = readFileSync(file, "utf8").trim();
+  expect(isRunning(pid)).toBe(true);
+  parent.kill("SIGKILL");
+  await once(parent, "exit");
+  await expect.poll(() => isRunning(pid)).toBe(false);
 });

@@ -2,7 +2,7 @@
 // Is a process that was noted down still there, or has its pid become another's?
 import { readFile } from "node:fs/promises";
 import { errnoOf, isMissing, toFileError } from "../files/file-errors.ts";
-import { signalGroup } from "./process-runner.ts";
+import { signalGroup } from "./signal-group.ts";
 
 /** Position of `starttime` among the fields that follow the command name. Source: proc(5), field 22. */
 const START_TIME_INDEX = 22 - 3;

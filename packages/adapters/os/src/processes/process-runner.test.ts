@@ -124,6 +124,21 @@ describe("a program's result", () => {
     expect(existsSync(started)).toBe(false);
   });
 
+  test("no signal is blocked or ignored, and the session is its own", async () => {
+    const script = 'grep -E "^Sig(Blk|Ign)" /proc/self/status; [ "$(ps -o sid= $$)" -eq $$ ]';
+    const result = await runner.run({ argv: ["sh", "-c", script], timeoutMs });
+    expect(result.stdout).toBe("SigBlk:\t0000000000000000\nSigIgn:\t0000000000000000\n");
+    expect(result.exitCode).toBe(0);
+  });
+
+  test("it is looked up in the PATH that it is given", async () => {
+    writeFileSync(join(directory, "mine"), "#!/bin/sh\necho mine\n", { mode: 0o755 });
+    const env = { PATH: `/nowhere:${directory}` };
+    expect(await runner.run({ argv: ["mine"], env, timeoutMs })).toMatchObject({
+      stdout: "mine\n",
+    });
+  });
+
   test("a child left behind that holds the pipes does not hold the result", async () => {
     const result = await runner.run({ argv: ["sh", "-c", "sleep 4 & echo $!"], timeoutMs: 20_000 });
     process.kill(Number(result.stdout), "SIGKILL");

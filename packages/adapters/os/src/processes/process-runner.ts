@@ -1,16 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 // How does a program run to its end, within its deadline, with everything that it started?
-import { spawn, type ChildProcess } from "node:child_process";
-import { accessSync, constants as fsConstants } from "node:fs";
 import { constants } from "node:os";
-import { isAbsolute } from "node:path";
 import { StringDecoder } from "node:string_decoder";
 import { AppError, isAppError, messageOf } from "@patchbay/core/errors";
 import type { Command, CommandResult, ProcessRunner } from "@patchbay/core/ports";
 import { checkedFd } from "../checked-descriptor.ts";
-import { sealDescriptors } from "./descriptors.ts";
 import { errnoOf } from "../files/file-errors.ts";
 import { endMarked, newMark, withMark } from "./process-family.ts";
+import { signalGroup } from "./signal-group.ts";
+import { startProgram, type Program, type ProgramEnd } from "./program.ts";
 
 /** From SIGTERM to SIGKILL, milliseconds. */
 const KILL_AFTER_MS = 1000;
@@ -20,37 +18,15 @@ const DRAIN_MS = 1000;
 const OUTPUT_MAX_BYTES = 16 * 1024 * 1024;
 const DEFAULT_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
 
-/** Sends a signal to a whole process group; a group that is gone is success. */
-export function signalGroup(groupId: number, signal: NodeJS.Signals): void {
-  try {
-    process.kill(-groupId, signal);
-  } catch (error) {
-    if (errnoOf(error) !== "ESRCH") throw error;
-  }
-}
-
-/** The kernel's parent-death signal, set by a program that then becomes the one that is asked for. */
-const DIES_WITH_PARENT = ["setpriv", "--pdeathsig", "KILL"] as const;
-
-function argvOf({ argv, family }: Command): readonly [string, ...string[]] {
-  if (family === undefined) return argv;
-  if (isAbsolute(argv[0])) accessSync(argv[0], fsConstants.X_OK); // else setpriv would be the one that fails
-  return [...DIES_WITH_PARENT, ...argv];
-}
-
-function start(command: Command, mark: string | undefined): ChildProcess {
-  const [program, ...args] = argvOf(command);
+function start(command: Command, mark: string | undefined): Program {
+  const { argv, stdin, family, inheritFds = [] } = command;
   const env = command.env ?? { PATH: process.env["PATH"] ?? DEFAULT_PATH };
-  sealDescriptors();
-  return spawn(program, args, {
-    detached: true, // a process group of its own, so that all of it can be killed
+  return startProgram({
+    argv,
     env: mark === undefined ? env : withMark(env, mark),
-    stdio: [
-      command.stdin === undefined ? "ignore" : "pipe",
-      "pipe",
-      "pipe",
-      ...(command.inheritFds ?? []).map(checkedFd),
-    ],
+    fds: inheritFds.map(checkedFd),
+    hasInput: stdin !== undefined,
+    diesWithParent: family !== undefined,
   });
 }
 
@@ -65,19 +41,17 @@ function spawnError(error: unknown, program: string): AppError {
   );
 }
 
-function exitCodeOf(code: number | null, signal: NodeJS.Signals | null): number {
-  if (code !== null) return code;
-  return 128 + (signal === null ? 0 : constants.signals[signal]);
-}
+/** What a program writes. */
+type Stream = "output" | "errors";
 
 /** One running program. */
 class Run {
   readonly #command: Command;
   /** What tells its processes from all others. */
   readonly #mark: string | undefined;
-  readonly #child: ChildProcess;
+  readonly #program: Program;
   readonly #result = Promise.withResolvers<CommandResult>();
-  readonly #output: Record<"stdout" | "stderr", Buffer[]> = { stdout: [], stderr: [] };
+  readonly #output: Record<Stream, Buffer[]> = { output: [], errors: [] };
   /** Why it is being killed. */
   #reason: unknown;
   #isKilled = false;
@@ -85,26 +59,35 @@ class Run {
   #isCut = false;
   #isSettled = false;
   #exitCode = 0;
+  /** Absent until it is started. */
+  #pid: number | undefined;
+  /** What has not ended yet: the program, and the two pipes that it writes to. */
+  #open = 3;
   #timers: NodeJS.Timeout[] = [];
 
   constructor(command: Command) {
     this.#command = command;
     this.#mark = command.family === undefined ? undefined : newMark(command.family);
-    this.#child = start(command, this.#mark);
-    this.#child.once("error", (error) => {
-      this.#settle(spawnError(error, command.argv[0]));
-    });
-    this.#child.once("exit", (code, signal) => {
-      this.#isCut = signal !== null;
-      this.#onExit(exitCodeOf(code, signal));
-    });
-    this.#child.once("close", () => {
-      this.#settle();
-    });
-    this.#collect("stdout");
-    this.#collect("stderr");
-    this.#child.stdin?.on("error", () => undefined); // a program need not read its input
-    this.#child.stdin?.end(command.stdin);
+    this.#program = start(command, this.#mark);
+    this.#program.started.then(
+      (pid) => {
+        this.#pid = pid;
+        if (this.#isKilled) this.#signal("SIGTERM"); // it was to end before it was there
+      },
+      (error: unknown) => {
+        this.#settle(spawnError(error, command.argv[0]));
+      },
+    );
+    this.#program.ended.then(
+      (end) => {
+        this.#onEnd(end);
+      },
+      () => undefined, // as above
+    );
+    this.#collect("output");
+    this.#collect("errors");
+    this.#program.input?.on("error", () => undefined); // a program need not read its input
+    this.#program.input?.end(command.stdin ?? "");
     this.#after(command.timeoutMs, () => {
       const { argv, timeoutMs } = command;
       this.#kill(new AppError("OS_TIMED_OUT", { program: argv[0], timeoutMs }));
@@ -125,28 +108,33 @@ class Run {
     this.#timers.push(setTimeout(action, ms));
   }
 
-  #collect(stream: "stdout" | "stderr"): void {
+  #collect(stream: Stream): void {
     const { onOutput } = this.#command;
-    if (stream === "stdout" && onOutput !== undefined) {
+    const pipe = this.#program[stream];
+    pipe.on("close", () => {
+      this.#onClosed();
+    });
+    pipe.on("error", () => undefined); // then it is closed
+    if (stream === "output" && onOutput !== undefined) {
       const decoder = new StringDecoder("utf8");
-      this.#child.stdout?.on("data", (chunk: Buffer) => {
+      pipe.on("data", (chunk: Buffer) => {
         onOutput(decoder.write(chunk));
       });
       return;
     }
     let bytes = 0;
-    this.#child[stream]?.on("data", (chunk: Buffer) => {
+    pipe.on("data", (chunk: Buffer) => {
       bytes += chunk.length;
       if (bytes <= OUTPUT_MAX_BYTES) this.#output[stream].push(chunk);
       else this.#kill(this.#tooMuch(stream));
     });
   }
 
-  #tooMuch(stream: string): AppError {
+  #tooMuch(stream: Stream): AppError {
     return new AppError("OS_PROGRAM_FAILED", {
       program: this.#command.argv[0],
       exitCode: 128 + constants.signals.SIGTERM,
-      stderr: `it wrote more than ${String(OUTPUT_MAX_BYTES)} bytes to ${stream}`,
+      stderr: `it wrote more than ${String(OUTPUT_MAX_BYTES)} bytes of ${stream}`,
     });
   }
 
@@ -161,16 +149,23 @@ class Run {
   }
 
   #signal(signal: NodeJS.Signals): void {
-    if (this.#child.pid !== undefined) signalGroup(this.#child.pid, signal);
+    if (this.#pid !== undefined) signalGroup(this.#pid, signal);
   }
 
-  #onExit(exitCode: number): void {
+  #onEnd({ exitCode, isCut }: ProgramEnd): void {
     this.#exitCode = exitCode;
+    this.#isCut = isCut;
     // What is left of the group had its chance to end with its leader.
     if (this.#isKilled) this.#signal("SIGKILL");
     this.#after(DRAIN_MS, () => {
       this.#settle();
     });
+    this.#onClosed();
+  }
+
+  #onClosed(): void {
+    this.#open -= 1;
+    if (this.#open === 0) this.#settle();
   }
 
   #settle(error?: AppError): void {
@@ -178,8 +173,8 @@ class Run {
     this.#isSettled = true;
     for (const timer of this.#timers) clearTimeout(timer);
     this.#command.signal?.removeEventListener("abort", this.#onAbort);
-    this.#child.stdout?.destroy();
-    this.#child.stderr?.destroy();
+    const { input, output, errors } = this.#program;
+    for (const pipe of [input, output, errors]) pipe?.destroy();
     this.#endFamily().then(() => {
       if (error !== undefined) this.#result.reject(error);
       else if (this.#isKilled)
@@ -195,7 +190,7 @@ class Run {
 
   #texts(): Pick<CommandResult, "stdout" | "stderr"> {
     const textOf = (chunks: readonly Buffer[]): string => Buffer.concat(chunks).toString("utf8");
-    return { stdout: textOf(this.#output.stdout), stderr: textOf(this.#output.stderr) };
+    return { stdout: textOf(this.#output.output), stderr: textOf(this.#output.errors) };
   }
 }
 
