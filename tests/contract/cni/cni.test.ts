@@ -68,21 +68,6 @@ describe("the real plugins", () => {
     node.close();
   });
 
-  test("DEL removes masquerading rules although the guest took the NIC's addresses", async () => {
-    const masquerading = { ...node.bridgePlugin(), ipMasq: true, isGateway: true };
-    const asked = request(sandbox, [masquerading]);
-    const rules = (): readonly string[] =>
-      run("iptables-save", "-t", "nat")
-        .split("\n")
-        .filter((line) => line.includes(sandbox.id));
-    const cni = makeCni(node);
-    const result = await cni.add(asked);
-    expect(rules()).not.toEqual([]);
-    run("ip", "-n", sandbox.id, "address", "flush", "dev", "net1");
-    await cni.del(asked, result);
-    expect(rules()).toEqual([]);
-  });
-
   test("bridge with host-local: the result says address and gateway, DEL frees the lease", async () => {
     const wanted = request(sandbox, [node.bridgePlugin()]);
     const result = await cni.add(wanted);

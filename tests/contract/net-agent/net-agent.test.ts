@@ -10,7 +10,7 @@ import type { NetworkConfigList, Sandbox } from "@patchbay/core/ports";
 import { eventually } from "@patchbay/support";
 import { afterAll, afterEach, beforeAll, beforeEach, expect, test } from "vitest";
 import { startHarness, type Harness } from "../apiserver/harness.ts";
-import { CniNode } from "../cni/node.ts";
+import { CniNode, run } from "../cni/node.ts";
 import { NAD_DEFINITION } from "./nad-definition.ts";
 
 const PODS = "/api/v1/namespaces/default/pods";
@@ -167,6 +167,21 @@ test("networks come and go with the annotation, and a SIGTERM ends the agent wel
   expect(node.leases("blue")).toEqual([]);
   await expectEvents("AddedInterface", "RemovedInterface");
   expect(await killAgent("SIGTERM")).toBe(0);
+});
+
+test("masquerading rules go with a NIC whose addresses the guest has taken", async () => {
+  const rules = (): readonly string[] =>
+    run("iptables-save", "-t", "nat")
+      .split("\n")
+      .filter((line) => line.includes(sandbox.id));
+  await putNad("masked", [{ ...node.bridgePlugin(), ipMasq: true, isGateway: true }]);
+  await ask([{ name: "masked", interface: "net1" }]);
+  await expectStatus("net1");
+  expect(rules()).not.toEqual([]);
+  run("ip", "-n", sandbox.id, "address", "flush", "dev", "net1");
+  await ask([]);
+  await expectStatus();
+  expect(rules()).toEqual([]);
 });
 
 test("a network that comes later is attached when it comes", async () => {

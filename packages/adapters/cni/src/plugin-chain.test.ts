@@ -328,20 +328,6 @@ describe("DEL", () => {
     expect(calls[0]?.config).not.toHaveProperty("prevResult");
   });
 
-  test("gives the NIC its addresses back before the first plugin runs", async () => {
-    const { runner, calls } = machine(() => ({ out: "" }));
-    const programs: string[] = [];
-    const run: ProcessRunner["run"] = (command) => {
-      const [program] = command.argv;
-      programs.push(program);
-      return program === "nsenter" ? Promise.resolve(toResult({ out: "" })) : runner.run(command);
-    };
-    const result = { ...RESULT, ips: [{ address: "10.0.0.2/24" }] };
-    await cniOf({ ...runner, run }).del(REQUEST, result);
-    expect(programs[0]).toBe("nsenter");
-    expect(calls).toHaveLength(2);
-  });
-
   test("goes on after a plugin that fails and then tells it", async () => {
     const { runner, calls } = machine(({ path }) =>
       path === "/b/second" ? { exitCode: 1, out: { code: 11, msg: "later" } } : { out: "" },

@@ -6,7 +6,6 @@ import type { AttachmentRequest, Cni, CniResult } from "@patchbay/core/ports";
 import pLimit from "p-limit";
 import { isFileName, printPluginConfig } from "./network-config.ts";
 import { invokePlugin, type Invocation, type PluginHost } from "./invoke-plugin.ts";
-import { restoreNic } from "./restore.ts";
 import { parseResult } from "./result.ts";
 import { isAtLeast, negotiateVersion, parseVersions } from "./version.ts";
 
@@ -165,7 +164,6 @@ interface Removal {
 
 async function delAll(deps: Host, known: KnownVersions, removal: Removal): Promise<void> {
   const { request, prevResult } = removal;
-  if (prevResult !== undefined) await restoreNic(deps.runner, request, prevResult);
   const failures: unknown[] = [];
   for (const plugin of request.config.plugins.toReversed()) {
     try {

@@ -5,6 +5,7 @@ import type { NetnsHandle, PodNetwork, PodView } from "@patchbay/core/ports";
 import { readAddresses } from "./addresses.ts";
 import { askLinks } from "./netlink/ask.ts";
 import { perform } from "./netlink/perform.ts";
+import { giveBack } from "./give-back.ts";
 import { createStateReader, type StateSources } from "./netlink/netns-state.ts";
 import { runIn } from "./run-in.ts";
 import { placesOfSettings, settingsText, WRITE_SETTINGS } from "./settings.ts";
@@ -77,6 +78,7 @@ export function createPodNetwork(options: PodNetworkOptions): PodNetwork {
       assertWords([name]);
       return readAddresses(access, netns, name);
     },
+    giveBack: (netns, lent) => giveBack(podOf(access, netns), lent),
     removeLink: (netns, name) => removeLink(access, netns, name),
   };
 }

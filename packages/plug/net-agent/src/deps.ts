@@ -28,7 +28,7 @@ export interface Deps {
   readonly definitionFiles: DefinitionFiles;
   readonly sandboxes: Sandboxes;
   readonly namespaces: Namespaces;
-  readonly podNetwork: Pick<PodNetwork, "listLinks" | "removeLink">;
+  readonly podNetwork: Pick<PodNetwork, "listLinks" | "giveBack" | "removeLink">;
   readonly cni: Cni;
   readonly journal: Journal;
   /** What runtimes remember of their attachments. */

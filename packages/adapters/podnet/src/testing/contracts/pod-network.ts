@@ -253,6 +253,23 @@ export function describePodNetworkContract(
       });
     });
 
+    test("gives a NIC its MAC and addresses back, and nothing where it has them", async () => {
+      await addNic();
+      const { podInterfaceName: name } = WIRING;
+      const lent = { name, mac: "02:00:00:00:5E:07", addresses: ["10.55.0.2/24", "fd00:55::2/64"] };
+      await bench.network.giveBack(bench.netns, lent);
+      await bench.network.giveBack(bench.netns, lent);
+      const nic = await find(name);
+      expect(nic).toMatchObject({ mac: "02:00:00:00:5e:07" });
+      expect(nic?.addresses).toEqual(expect.arrayContaining(lent.addresses));
+    });
+
+    test("gives nothing to a NIC that is not there", async () => {
+      const lent = { name: "none", mac: MAC, addresses: ["10.55.0.2/24"] };
+      await bench.network.giveBack(bench.netns, lent);
+      expect(await find("none")).toBeUndefined();
+    });
+
     test("removes a NIC, also twice", async () => {
       await addNic();
       await bench.network.removeLink(bench.netns, WIRING.podInterfaceName);

@@ -12,8 +12,9 @@ import {
   type RememberedAddresses,
   type SeenWiring,
 } from "@patchbay/core";
+import { normalizeMac } from "@patchbay/api";
 import type { NetnsHandle } from "@patchbay/core/ports";
-import type { Link, PodNetwork, PodView } from "@patchbay/core/ports";
+import type { LentNic, Link, PodNetwork, PodView } from "@patchbay/core/ports";
 
 /** A link as a test puts it; it has a carrier, and no addresses, unless told otherwise. */
 export type SketchedLink = Omit<Link, "index" | "carrier" | "addresses"> &
@@ -57,6 +58,7 @@ type FakePodNetworkCall =
   | "removeBridge"
   | "unwireTap"
   | "readAddresses"
+  | "giveBack"
   | "removeLink";
 
 /** Makes an empty world; each namespace, by its inode, begins with `lo` only. */
@@ -193,6 +195,17 @@ class MemoryPodNetwork implements FakePodNetwork {
         routes: [],
         ...this.#routes.get(`${inode} ${name}`),
       };
+    });
+  }
+
+  giveBack({ inode }: NetnsHandle, { name, mac, addresses }: LentNic): Promise<void> {
+    return this.#call("giveBack", () => {
+      const nic = this.findLink(inode, name);
+      if (nic === undefined) return;
+      const isOther = mac !== undefined && normalizeMac(mac) !== nic.mac;
+      const taken = isOther ? { mac: normalizeMac(mac), up: false } : {};
+      const all = [...new Set([...nic.addresses, ...addresses])];
+      this.putLink(inode, { ...nic, ...taken, addresses: all });
     });
   }
 

@@ -32,6 +32,15 @@ export interface PodView {
   readonly isWired: (wiring: SeenWiring) => boolean;
 }
 
+/** What a NIC had before somebody else used it. */
+export interface LentNic {
+  readonly name: string;
+  /** Absent: it is left as it is. */
+  readonly mac?: string;
+  /** ADDRESS/LENGTH. */
+  readonly addresses: readonly string[];
+}
+
 /** Makes and removes links in a pod. Everything may be repeated. */
 export interface PodNetwork {
   look(netns: NetnsHandle): Promise<PodView>;
@@ -57,6 +66,11 @@ export interface PodNetwork {
    * @throws AppError with PODNET_LINK_MISSING, PODNET_FAILED
    */
   readAddresses(netns: NetnsHandle, name: string): Promise<RememberedAddresses>;
+  /**
+   * Gives a NIC back what it lacks of what it had; for its MAC it is taken down. Not there is success.
+   * @throws AppError with PODNET_FAILED
+   */
+  giveBack(netns: NetnsHandle, lent: LentNic): Promise<void>;
   /**
    * Removes a NIC past the plugin that made it; a card of the machine, which cannot be removed, goes back to the
    * machine's own namespace. Not there is success.

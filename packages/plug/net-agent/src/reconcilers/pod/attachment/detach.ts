@@ -6,6 +6,7 @@ import type { AttachmentRequest } from "@patchbay/core/ports";
 import type { Deps } from "../../../deps.ts";
 import type { PodFacts } from "../observe.ts";
 import { tellDetached, tellTakenApart } from "../tell.ts";
+import { lentNicOf } from "./lent-nic.ts";
 import { openNetnsOf } from "./netns.ts";
 
 /**
@@ -14,11 +15,25 @@ import { openNetnsOf } from "./netns.ts";
  */
 const FAILED_REMOVALS_MAX = { alive: 5, ending: 5, over: 3 } as const;
 
-/** The request of DEL; it names the namespace only while that of ADD is there. */
-function removalOf(row: JournalRow, deps: Deps): AttachmentRequest {
+/** The request of DEL; it names the namespace only while that of ADD is there, and then the NIC has what it had. */
+async function prepareRemoval(
+  row: JournalRow,
+  facts: PodFacts,
+  deps: Deps,
+): Promise<AttachmentRequest> {
   const netns = openNetnsOf(row, deps);
-  netns?.close();
-  if (netns !== undefined) return row.request;
+  if (netns !== undefined) {
+    try {
+      await deps.podNetwork.giveBack(netns, lentNicOf(row.request, row.result));
+    } catch (error) {
+      // DEL comes nevertheless: it may do without, and it is what takes the NIC away.
+      const reason = messageOf(error);
+      deps.log.warn("giving back to a NIC failed", { pod: facts.key, reason });
+    } finally {
+      netns.close();
+    }
+    return row.request;
+  }
   const { containerId, interfaceName, config, args, capabilityArgs } = row.request;
   return { containerId, interfaceName, config, args, capabilityArgs };
 }
@@ -60,7 +75,7 @@ async function takeApart(
 async function del(row: JournalRow, facts: PodFacts, deps: Deps): Promise<string | undefined> {
   if (row.request.config.plugins.length === 0) return "its container ID is unknown";
   try {
-    await deps.cni.del(removalOf(row, deps), row.result);
+    await deps.cni.del(await prepareRemoval(row, facts, deps), row.result);
     return undefined;
   } catch (error) {
     const failedRemovals = (row.failedRemovals ?? 0) + 1;
