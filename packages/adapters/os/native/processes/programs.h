@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// Programs that are started here.
 #pragma once
 #include <napi.h>
 
