@@ -53,7 +53,7 @@ const KINDS: readonly RegExp[] = [
   /^packages\/([\w-]+\/)?[\w-]+\/(package|tsconfig)\.json$|^packages\/([\w-]+\/){1,2}README\.md$/,
   new RegExp(`^packages/${FOLDERS}(src/${FOLDERS}${NAME}\\.(ts|json|tsv|proto)|bin/[\\w-]+)$`),
   new RegExp(
-    `^packages/adapters/${FOLDERS}(native/${FOLDERS}${NAME}\\.(cc|h)|proto/${NAME}\\.proto)$`,
+    `^packages/adapters/${FOLDERS}(native/${FOLDERS}${NAME}\\.(c|cc|h)|proto/${NAME}\\.proto)$`,
   ),
   new RegExp(`^packages/${FOLDERS}__golden__/${NAME}\\.xml$`),
   new RegExp(

@@ -23,6 +23,8 @@ export interface JournalRow {
   readonly state: "begun" | "attached" | "removed";
   /** Absent until ADD has succeeded. */
   readonly result?: CniResult;
+  /** Its pod's default network: it comes and goes by calls of the container runtime, not by the pod's annotation. */
+  readonly isDefault?: true;
   /** The pod's runtime has made it: it takes it away with the sandbox, and tells it in the pod's status. */
   readonly isAdopted?: true;
   /** How often DEL has failed. */

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import { expect, test } from "vitest";
 import { parseResult } from "./result.ts";
-import { networkStatusesOf, networkStatusOf } from "./network-status.ts";
+import { defaultNetworkStatusesOf, networkStatusesOf, networkStatusOf } from "./network-status.ts";
 
 const MAC = "92:79:27:01:7c:cf";
 const NIC = { name: "net1", mac: MAC, sandbox: "/var/run/netns/x" };
@@ -180,4 +180,30 @@ test("each of several interfaces gets its own addresses, the one that was asked 
       ips: ["192.0.2.3"],
     },
   ]);
+});
+
+const SANDBOX = { sandbox: "/n" };
+test.each([
+  { name: "the only NIC", result: { interfaces: [{ name: "eth0", ...SANDBOX }] }, want: ["eth0"] },
+  { name: "a result without NICs", result: { ips: [{ address: "10.0.0.5/24" }] }, want: ["eth0"] },
+  {
+    name: "the NIC with the gateway",
+    result: {
+      interfaces: [
+        { name: "eth0", ...SANDBOX },
+        { name: "eth1", ...SANDBOX },
+      ],
+      ips: [{ interface: 1, address: "10.0.0.5/24", gateway: "10.0.0.1" }],
+    },
+    want: ["eth1"],
+  },
+  {
+    name: "the first NIC, where none has a gateway and none the name",
+    result: { interfaces: ["a", "b"].map((nic) => ({ name: nic, ...SANDBOX })) },
+    want: ["eth0"],
+  },
+])("the default network is that of $name", ({ result, want }) => {
+  const entries = defaultNetworkStatusesOf({ cniVersion: "1.0.0", ...result }, "all", "eth0");
+  const marked = entries.filter((entry) => entry.default === true);
+  expect(marked.map((entry) => entry.interface)).toEqual(want);
 });

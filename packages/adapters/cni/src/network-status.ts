@@ -101,3 +101,27 @@ export function networkStatusOf(
   const own = askedPlaceOf(placesOf(result), interfaceName);
   return entryOf(result, own, { name, asked: interfaceName });
 }
+
+/** The NIC whose address has a gateway, else the first. Source: NPWG 1.3 section 5.3.5; its client, CreateNetworkStatuses. */
+function defaultNicOf(result: CniResult, interfaceName: string): string | undefined {
+  const gated = result.ips?.find(
+    ({ gateway, interface: owner }) => gateway !== undefined && owner !== undefined,
+  );
+  const place = placesOf(result).find(({ index }) => index === gated?.interface);
+  return place === undefined ? interfaceName : place.nic.name;
+}
+
+/** The entries for a pod's default network, whose name is that of its configuration; one of them says that it is that. */
+export function defaultNetworkStatusesOf(
+  result: CniResult,
+  name: string,
+  interfaceName: string,
+): readonly NetworkStatus[] {
+  const entries = networkStatusesOf(result, name, interfaceName);
+  const nic = defaultNicOf(result, interfaceName);
+  const at = Math.max(
+    0,
+    entries.findIndex((entry) => entry.interface === nic),
+  );
+  return entries.map((entry, index) => (index === at ? { ...entry, default: true } : entry));
+}

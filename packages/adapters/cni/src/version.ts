@@ -16,6 +16,11 @@ const KNOWN_VERSIONS: readonly string[] = [
 /** What a configuration without `cniVersion` means. Source: CNI pkg/version ConfigDecoder. */
 export const VERSION_WHEN_ABSENT = "0.1.0";
 
+/** Whether this runtime speaks the version. */
+export function isKnownVersion(version: string): boolean {
+  return KNOWN_VERSIONS.includes(version);
+}
+
 /** Whether `version` is `minimum` or later; both must be known. */
 export function isAtLeast(version: string, minimum: string): boolean {
   return KNOWN_VERSIONS.indexOf(version) >= KNOWN_VERSIONS.indexOf(minimum);

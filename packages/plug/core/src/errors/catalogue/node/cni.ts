@@ -72,6 +72,39 @@ export const CNI_ERRORS = {
     retry: "backoff",
     http: 500,
   },
+  CNI_CALL_INVALID: {
+    summary: "the container runtime's call of the CNI plugin is not valid: {reason}",
+    who: "environment",
+    retry: "never",
+    http: 400,
+  },
+  CNI_POD_UNKNOWN: {
+    summary:
+      "the API server knows no pod {pod} with UID {uid} on this node; the container runtime asks again",
+    who: "environment",
+    retry: "backoff",
+    http: 404,
+  },
+  CNI_DEFAULT_NETWORK_MISSING: {
+    summary:
+      "the pods' default network cannot be read: {reason}; see net-agent's --default-network",
+    who: "environment",
+    retry: "backoff",
+    http: 503,
+  },
+  CNI_PLUGIN_CALLS_ITSELF: {
+    summary:
+      "network {network} names plugin {plugin}, which is the door to net-agent itself; name the plugin that makes the network",
+    who: "user",
+    retry: "on-change",
+    http: 422,
+  },
+  CNI_POD_NOT_ATTACHED: {
+    summary: "not all networks of pod {pod} could be attached: {reasons}",
+    who: "environment",
+    retry: "backoff",
+    http: 500,
+  },
   CNI_NAME_TAKEN: {
     summary: "the pod already has an interface {interface} that Patchbay did not create",
     who: "environment",

@@ -1,0 +1,330 @@
+// SPDX-License-Identifier: Apache-2.0
+// The CNI plugin that a container runtime calls: hands the call on to net-agent, and its answer back. Knows nothing of
+// networks. One static program, so that it runs on any host, whatever that has installed.
+// Source: CNI SPEC 1.1 sections 2 to 5; Multus pkg/server/api (path and body).
+#define _GNU_SOURCE // struct ucred
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <time.h>
+#include <unistd.h>
+
+/** Where net-agent listens, unless the configuration's `socket` says otherwise. */
+#define SOCKET_PATH "/run/net-agent/cni.sock"
+/** Bytes of a configuration, and of an answer; both are a few kilobytes. */
+#define CONFIG_MAX (1024 * 1024)
+#define ANSWER_MAX (4 * 1024 * 1024)
+/** Bytes of one CNI_ variable; the longest is CNI_ARGS. */
+#define VARIABLE_MAX (64 * 1024)
+/** Milliseconds for the runtime to write the configuration, and for net-agent to take the call. */
+#define TALK_MS 10000
+/** Milliseconds for the work: a kubelet gives a pod's sandbox as long. Source: kubelet, --runtime-request-timeout, twice. */
+#define WORK_MS 240000
+/** Seconds of silence after which net-agent is taken to be gone for longer than a restart. */
+#define GONE_S 600
+
+/** Error codes. Source: CNI SPEC 1.1 section 5, "Error". */
+enum { BAD_ENVIRONMENT = 4, IO_FAILURE = 5, BAD_CONFIG = 7, TRY_AGAIN = 11, NOT_AVAILABLE = 50, INTERNAL = 999 };
+
+static const char *const COMMANDS[] = {"ADD", "DEL", "CHECK", "GC", "STATUS", "VERSION"};
+static const char *const VARIABLES[] = {"CNI_COMMAND", "CNI_CONTAINERID", "CNI_NETNS",
+                                        "CNI_IFNAME",  "CNI_ARGS",        "CNI_PATH"};
+#define COUNT(list) (sizeof(list) / sizeof((list)[0]))
+
+/** Bytes that grow; `data` is owned, and lives as long as the process. */
+struct text {
+  char *data;
+  size_t length, room;
+};
+
+static const char *command;
+
+/** Writes all of it to standard output; a runtime that reads no more needs no answer. */
+static void print(const char *data, size_t length) {
+  while (length > 0) {
+    ssize_t written = write(STDOUT_FILENO, data, length);
+    if (written < 0 && errno == EINTR) continue;
+    if (written <= 0) return;
+    data += written;
+    length -= (size_t)written;
+  }
+}
+
+static void append(struct text *text, const char *data, size_t length) {
+  if (text->room - text->length <= length) {
+    text->room = (text->length + length + 1) * 2;
+    text->data = realloc(text->data, text->room);
+    if (text->data == NULL) _exit(1); // nothing can be said without memory either
+  }
+  memcpy(text->data + text->length, data, length);
+  text->length += length;
+  text->data[text->length] = '\0';
+}
+
+static void append_text(struct text *text, const char *more) { append(text, more, strlen(more)); }
+
+/** As a JSON string. What is no UTF-8 is for the reader to refuse. */
+static void append_string(struct text *text, const char *value) {
+  append_text(text, "\"");
+  for (; *value != '\0'; value++) {
+    unsigned char byte = (unsigned char)*value;
+    if (byte < 0x20 || byte == '"' || byte == '\\') {
+      char escaped[7];
+      snprintf(escaped, sizeof(escaped), "\\u%04x", byte);
+      append_text(text, escaped);
+    } else {
+      append(text, value, 1);
+    }
+  }
+  append_text(text, "\"");
+}
+
+/** Source: RFC 4648 section 4. */
+static void append_base64(struct text *text, const struct text *bytes) {
+  static const char digits[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+  for (size_t i = 0; i < bytes->length; i += 3) {
+    size_t left = bytes->length - i;
+    const unsigned char *in = (const unsigned char *)bytes->data + i;
+    uint32_t group = (uint32_t)in[0] << 16;
+    if (left > 1) group |= (uint32_t)in[1] << 8;
+    if (left > 2) group |= in[2];
+    char out[4] = {digits[group >> 18], digits[group >> 12 & 63], left > 1 ? digits[group >> 6 & 63] : '=',
+                   left > 2 ? digits[group & 63] : '='};
+    append(text, out, sizeof(out));
+  }
+}
+
+/** Answers the runtime with an error, and ends. */
+__attribute__((noreturn, format(printf, 2, 3))) static void fail(int code, const char *format, ...) {
+  char message[1024];
+  va_list arguments;
+  va_start(arguments, format);
+  vsnprintf(message, sizeof(message), format, arguments);
+  va_end(arguments);
+  struct text answer = {0};
+  char head[32];
+  snprintf(head, sizeof(head), "{\"code\":%d,\"msg\":", code);
+  append_text(&answer, head);
+  append_string(&answer, message);
+  append_text(&answer, "}\n");
+  print(answer.data, answer.length);
+  exit(1);
+}
+
+static int64_t now_ms(void) {
+  struct timespec now;
+  clock_gettime(CLOCK_MONOTONIC, &now);
+  return (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
+}
+
+/** Waits until the descriptor can be read or written; false: the time is over. */
+static bool wait_for(int descriptor, short events, int64_t until_ms) {
+  for (;;) {
+    int64_t left = until_ms - now_ms();
+    struct pollfd poll_for = {.fd = descriptor, .events = events};
+    int ready = poll(&poll_for, 1, left > 0 ? (int)left : 0);
+    if (ready > 0) return true;
+    if (ready == 0) return false;
+    if (errno != EINTR) return false;
+  }
+}
+
+/** Reads to the end; `what` is named in errors, which `code` is of. */
+static struct text read_all(int descriptor, size_t max, int64_t until_ms, int code, const char *what) {
+  struct text text = {0};
+  append_text(&text, "");
+  for (;;) {
+    char part[65536];
+    if (!wait_for(descriptor, POLLIN, until_ms)) fail(code, "%s did not come in time", what);
+    ssize_t length = read(descriptor, part, sizeof(part));
+    if (length < 0 && (errno == EINTR || errno == EAGAIN)) continue;
+    if (length < 0) fail(code, "%s cannot be read: %s", what, strerror(errno));
+    if (length == 0) return text;
+    append(&text, part, (size_t)length);
+    if (text.length > max) fail(code, "%s is longer than %zu bytes", what, max);
+  }
+}
+
+/** The character behind a JSON string that begins at `at`; NULL: it does not end. */
+static const char *after_string(const char *at) {
+  for (at++; *at != '\0'; at++) {
+    if (*at == '"') return at + 1;
+    if (*at == '\\' && *++at == '\0') return NULL;
+  }
+  return NULL;
+}
+
+static const char *after_blanks(const char *at) { return at + strspn(at, " \t\r\n"); }
+
+/** Writes the configuration's own `socket` to `path`, or the usual one. net-agent judges all the rest of it. */
+static void find_socket(const char *config, char *path, size_t room) {
+  static const char key[] = "\"socket\"";
+  int depth = 0;
+  snprintf(path, room, "%s", SOCKET_PATH);
+  for (const char *at = config; *at != '\0';) {
+    if (*at != '"') {
+      depth += *at == '{' || *at == '[' ? 1 : *at == '}' || *at == ']' ? -1 : 0;
+      at++;
+      continue;
+    }
+    const char *end = after_string(at);
+    if (end == NULL) return;
+    const char *colon = after_blanks(end);
+    size_t key_length = sizeof(key) - 1;
+    bool is_key = depth == 1 && *colon == ':' && (size_t)(end - at) == key_length && memcmp(at, key, key_length) == 0;
+    at = end;
+    if (!is_key) continue;
+    const char *value = after_blanks(colon + 1);
+    const char *value_end = *value == '"' ? after_string(value) : NULL;
+    size_t length = value_end == NULL ? 0 : (size_t)(value_end - value) - 2;
+    if (length == 0 || length >= room || value[1] != '/' || memchr(value, '\\', length + 1) != NULL)
+      fail(BAD_CONFIG, "socket must be the absolute path of net-agent's socket, of less than %zu bytes", room);
+    memcpy(path, value + 1, length);
+    path[length] = '\0';
+    return;
+  }
+}
+
+/** Seconds since net-agent last said that it lives, which it does by the socket's time; negative: there is no socket. */
+static int64_t silent_s(const char *path) {
+  struct stat stat_of;
+  if (lstat(path, &stat_of) != 0) return -1;
+  return (int64_t)time(NULL) - (int64_t)stat_of.st_mtime;
+}
+
+/**
+ * What the runtime is told while nobody answers at the socket. A DEL is to come again, so that all goes in order. Where
+ * net-agent is gone for longer, pods must go nevertheless: its journal has what is to be given back, and it does so as soon
+ * as it starts, since the sandbox is gone by then.
+ */
+__attribute__((noreturn)) static void fail_unreachable(const char *path, const char *why) {
+  if (strcmp(command, "STATUS") == 0)
+    fail(NOT_AVAILABLE, "net-agent does not answer at %s (%s): no pod gets networks; see the pod of net-agent on this node", path,
+         why);
+  int64_t silent = silent_s(path);
+  if (strcmp(command, "DEL") == 0 && (silent < 0 || silent > GONE_S)) {
+    fprintf(stderr, "patchbay-cni: net-agent does not answer at %s (%s); when it starts it releases what the pod had\n", path, why);
+    exit(0);
+  }
+  fail(TRY_AGAIN, "net-agent does not answer at %s (%s): try again later; see the pod of net-agent on this node", path, why);
+}
+
+/** Connects to net-agent, which is root's. */
+static int connect_to(const char *path) {
+  struct sockaddr_un address = {.sun_family = AF_UNIX};
+  snprintf(address.sun_path, sizeof(address.sun_path), "%s", path);
+  int64_t until_ms = now_ms() + TALK_MS;
+  for (;;) {
+    int descriptor = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    if (descriptor < 0) fail(IO_FAILURE, "no socket can be made: %s", strerror(errno));
+    if (connect(descriptor, (const struct sockaddr *)&address, sizeof(address)) == 0) {
+      struct ucred peer;
+      socklen_t length = sizeof(peer);
+      if (getsockopt(descriptor, SOL_SOCKET, SO_PEERCRED, &peer, &length) != 0 || peer.uid != 0)
+        fail(BAD_CONFIG, "who listens at %s is not root", path);
+      return descriptor;
+    }
+    int failure = errno;
+    close(descriptor);
+    // Its queue is full: after a start of the node all pods come at once.
+    if (failure != EAGAIN || now_ms() > until_ms) fail_unreachable(path, strerror(failure));
+    poll(NULL, 0, 20);
+  }
+}
+
+static void send_all(int descriptor, const struct text *text, const char *path) {
+  int64_t until_ms = now_ms() + TALK_MS;
+  for (size_t sent = 0; sent < text->length;) {
+    if (!wait_for(descriptor, POLLOUT, until_ms)) fail_unreachable(path, "it does not take the call");
+    ssize_t length = send(descriptor, text->data + sent, text->length - sent, MSG_NOSIGNAL);
+    if (length < 0 && (errno == EINTR || errno == EAGAIN)) continue;
+    if (length < 0) fail_unreachable(path, strerror(errno));
+    sent += (size_t)length;
+  }
+}
+
+/** The call, as Multus' shim words it, for an answer as a plugin prints it. HTTP 1.0: the answer comes in one piece. */
+static struct text request_of(const struct text *config) {
+  struct text body = {0}, request = {0};
+  append_text(&body, "{\"env\":{");
+  for (size_t i = 0; i < COUNT(VARIABLES); i++) {
+    const char *value = getenv(VARIABLES[i]);
+    if (value != NULL && strlen(value) > VARIABLE_MAX)
+      fail(BAD_ENVIRONMENT, "%s is longer than %d bytes", VARIABLES[i], VARIABLE_MAX);
+    if (i > 0) append_text(&body, ",");
+    append_string(&body, VARIABLES[i]);
+    append_text(&body, ":");
+    append_string(&body, value == NULL ? "" : value);
+  }
+  append_text(&body, "},\"config\":\"");
+  append_base64(&body, config);
+  append_text(&body, "\"}");
+  char head[160];
+  snprintf(head, sizeof(head),
+           "POST /cni?answer=plugin HTTP/1.0\r\nHost: net-agent\r\nContent-Type: application/json\r\n"
+           "Content-Length: %zu\r\n\r\n",
+           body.length);
+  append_text(&request, head);
+  append(&request, body.data, body.length);
+  return request;
+}
+
+/** How long the body is to be; negative: that is not said. */
+static long long told_length(const char *headers, const char *end) {
+  static const char name[] = "\r\ncontent-length:";
+  for (const char *at = headers; at + sizeof(name) < end; at++)
+    if (strncasecmp(at, name, sizeof(name) - 1) == 0) return strtoll(at + sizeof(name) - 1, NULL, 10);
+  return -1;
+}
+
+/** Prints the body of the answer; the exit code is a plugin's. */
+static int answer_with(const struct text *answer, const char *path) {
+  const char *end = strstr(answer->data, "\r\n\r\n");
+  if (end == NULL) fail_unreachable(path, "it ended while it worked");
+  const char *body = end + 4;
+  size_t length = answer->length - (size_t)(body - answer->data);
+  if (told_length(answer->data, end) != (long long)length) fail_unreachable(path, "its answer is cut off");
+  int status = 0;
+  if (sscanf(answer->data, "HTTP/%*d.%*d %d", &status) != 1) fail(INTERNAL, "what answers at %s is not net-agent", path);
+  if (status != 200 && (length == 0 || body[0] != '{')) fail(INTERNAL, "net-agent answered with HTTP status %d", status);
+  print(body, length);
+  return status == 200 ? 0 : 1;
+}
+
+int main(void) {
+  signal(SIGPIPE, SIG_IGN);
+  command = getenv("CNI_COMMAND");
+  bool is_known = false;
+  for (size_t i = 0; command != NULL && i < COUNT(COMMANDS); i++)
+    is_known = is_known || strcmp(command, COMMANDS[i]) == 0;
+  if (!is_known)
+    fail(BAD_ENVIRONMENT, "CNI_COMMAND must be ADD, DEL, CHECK, GC, STATUS or VERSION: container runtimes call this program");
+  if (strcmp(command, "VERSION") == 0) {
+    static const char versions[] =
+        "{\"cniVersion\":\"1.1.0\",\"supportedVersions\":[\"0.1.0\",\"0.2.0\",\"0.3.0\",\"0.3.1\",\"0.4.0\",\"1.0.0\",\"1.1.0\"]}\n";
+    print(versions, sizeof(versions) - 1);
+    return 0;
+  }
+  struct text config = read_all(STDIN_FILENO, CONFIG_MAX, now_ms() + TALK_MS, IO_FAILURE, "the network configuration");
+  char path[sizeof(((struct sockaddr_un *)0)->sun_path)];
+  find_socket(config.data, path, sizeof(path));
+  struct text request = request_of(&config);
+  int descriptor = connect_to(path);
+  send_all(descriptor, &request, path);
+  bool is_status = strcmp(command, "STATUS") == 0;
+  int64_t until_ms = now_ms() + (is_status ? TALK_MS : WORK_MS);
+  int code = is_status ? NOT_AVAILABLE : TRY_AGAIN;
+  struct text answer = read_all(descriptor, ANSWER_MAX, until_ms, code, "net-agent's answer");
+  return answer_with(&answer, path);
+}
