@@ -43,6 +43,8 @@ export interface BenchOptions {
   readonly sandboxImage?: string;
   /** CNI configuration, text of a `.conflist`; absent: a loopback plugin alone, so that pods need no bridge. */
   readonly network?: string;
+  /** Directory of CNI plugins; absent: Debian's. */
+  readonly cniPlugins?: string;
 }
 
 /** A containerd of a test. */
@@ -122,6 +124,13 @@ export async function startContainerdBench(options: BenchOptions = {}): Promise<
     { files, runner, layout },
     { sandboxImage, bootId: await readBootId(files) },
   );
+  if (options.cniPlugins !== undefined) {
+    const text = (await files.readText(layout.config)) ?? "";
+    await files.writeAtomic(
+      layout.config,
+      text.replace(/bin_dir = ".*"/, `bin_dir = ${JSON.stringify(options.cniPlugins)}`),
+    );
+  }
   const cgroupParent = `/patchbay-${id}`;
   const closing = new AbortController();
   const log = createFakeLogger();

@@ -8,7 +8,11 @@ import { join } from "node:path";
 import { createContainerRuntime } from "@patchbay/cri";
 import { createClock } from "@patchbay/os";
 import type { ContainerRuntimeBench } from "@patchbay/cri/testing";
-import { startContainerdBench, type ContainerdBench } from "../containerd/bench.ts";
+import {
+  startContainerdBench,
+  type BenchOptions,
+  type ContainerdBench,
+} from "../containerd/bench.ts";
 
 /** What the suites' image is called. */
 export const SUITE_IMAGE = "localhost/suite/busybox:1";
@@ -125,13 +129,16 @@ export interface ContainerdRuntimeBench extends ContainerRuntimeBench {
   readonly containerd: ContainerdBench;
 }
 
-/** Starts a containerd with the suites' image. */
-export async function startContainerdRuntime(): Promise<ContainerdRuntimeBench> {
+/** Starts a containerd with the suites' image; pods are on a bridge of its own, unless something else is said. */
+export async function startContainerdRuntime(
+  cni: Pick<BenchOptions, "network" | "cniPlugins"> = {},
+): Promise<ContainerdRuntimeBench> {
   const work = mkdtempSync(join(tmpdir(), "cri-suite-"));
   const bridge = `suite-${randomUUID().slice(0, 8)}`;
   const containerd = await startContainerdBench({
     sandboxImage: SUITE_IMAGE,
     network: networkOf(bridge, work),
+    ...cni,
   });
   const clock = createClock();
   const runtime = createContainerRuntime({ endpoints: [containerd.endpoint], clock });

@@ -20,6 +20,7 @@ export { createLinkWatch } from "./links/link-watch.ts";
 export { createNetlink } from "./links/netlink.ts";
 export { createLaunchers } from "./launchers/launchers.ts";
 export { createNamespaces, readNetnsInode } from "./namespaces.ts";
+export { answersAt, publishSocket, showAlive } from "./sockets/socket-file.ts";
 export { connectUnixSocket } from "./sockets/unix-socket.ts";
 export { startRelay } from "./sockets/relay.ts";
 export { takeFileLock, type FileLock } from "./files/file-lock.ts";

@@ -9,6 +9,7 @@ export {
   type CriFlags,
   type HostFlags,
 } from "./flags.ts";
+export { createServer as createHttpServer } from "./http-server.ts";
 export { runDaemon, type DaemonContext } from "./run-daemon.ts";
 export { ClientAuthority } from "./https/client-authority.ts";
 export { startServer, type RunningServer } from "./https/server.ts";

@@ -25,6 +25,9 @@ import { holdState } from "./hold-state.ts";
 import { listOwnBridges } from "./own-bridges.ts";
 import { runLoop, type LoopParts } from "./loop.ts";
 import { followPolicy } from "./policy.ts";
+import type { RuntimeParts } from "./runtime/deps.ts";
+import { readDefaultNetwork } from "./runtime/default-network.ts";
+import { serveRuntime } from "./runtime/serve.ts";
 import { BY_NETWORK, networksAskedBy } from "./wake.ts";
 
 /** What is known of the API server's objects; the listeners of the caches see every object. */
@@ -56,6 +59,35 @@ function filesOf(
   };
 }
 
+/** How the container runtime is answered, where it is, and when that has begun. */
+function answersTo(
+  flags: Flags,
+  files: Files,
+): { readonly begun: Promise<void>; readonly parts: Pick<LoopParts, "serveRuntime"> } {
+  const { cniSocket: socketPath, defaultNetwork: where, runtimeConfigDir: confDir } = flags;
+  if (socketPath === undefined) return { begun: Promise.resolve(), parts: {} };
+  const { promise: begun, resolve: served } = Promise.withResolvers<undefined>();
+  const parts: RuntimeParts = {
+    ...{ socketPath, nodeName: flags.nodeName },
+    ...(flags.hostProcess !== undefined && { hostProcess: flags.hostProcess }),
+    readDefaultNetwork: () => readDefaultNetwork(files, { where, confDir }),
+    served: () => {
+      served(undefined);
+      return Promise.resolve();
+    },
+  };
+  const serveWith: LoopParts["serveRuntime"] = (deps, signal) =>
+    serveRuntime({ ...deps, ...parts }, files, signal);
+  return { begun: begun.then(() => undefined), parts: { serveRuntime: serveWith } };
+}
+
+/** Has whoever started the agent know of it, once all of that has come. */
+function tellReady(context: DaemonContext, ...all: readonly Promise<unknown>[]): void {
+  void Promise.all(all).then(() => {
+    if (!context.signal.aborted) context.ready();
+  });
+}
+
 /** Runs the loop until the signal is aborted; an operation that has begun is ended first. */
 export async function runAgent(context: DaemonContext, flags: Flags): Promise<void> {
   const { client, clock, log, health, signal } = context;
@@ -79,6 +111,7 @@ export async function runAgent(context: DaemonContext, flags: Flags): Promise<vo
     signal,
   );
   health.addCheck(() => node.findProblem());
+  const runtime = answersTo(flags, files);
   const podNetwork = createPodNetwork({ runner, netlink: createNetlink() });
   const parts: LoopParts = {
     ...{ store, ...objects, namespaces, journal, events, clock, log },
@@ -96,12 +129,11 @@ export async function runAgent(context: DaemonContext, flags: Flags): Promise<vo
     mode: flags.mode,
     metrics: context.metrics,
     watch: health.watchLoop("pod"),
+    ...runtime.parts,
     concurrency: flags.concurrency,
   };
   await synced;
-  void node.answered.then(() => {
-    if (!signal.aborted) context.ready();
-  });
+  tellReady(context, node.answered, runtime.begun);
   await runLoop(parts, signal);
   await events.flush();
   node.close();

@@ -32,6 +32,12 @@ export interface Flags extends CommonFlags, HostFlags, CriFlags {
   readonly ownBridge: readonly string[];
   /** What definitions of tenants may name, as far as flags say it. */
   readonly tenantPolicy: ClusterTenantPolicy;
+  /** Where the container runtime's CNI plugin asks; absent: nobody is answered. */
+  readonly cniSocket?: string;
+  /** The network that every pod gets, where the runtime is answered: see `readDefaultNetwork`. */
+  readonly defaultNetwork: string;
+  /** The container runtime's directory of network configurations. */
+  readonly runtimeConfigDir: string;
   /** How many pods are worked on at once; each has one operation at a time. */
   readonly concurrency: number;
 }
@@ -52,9 +58,35 @@ function parseCount(text: string): number {
   throw new InvalidArgumentError("It must be a whole number from 1.");
 }
 
+function parsePath(text: string): string {
+  if (text.startsWith("/")) return text;
+  throw new InvalidArgumentError("It must be an absolute path.");
+}
+
 /** Directories that are named take the place of the default. */
 function collectDirectory(value: string, previous: readonly string[]): readonly string[] {
   return previous === BIN_DIRS || previous === CACHE_DIRS ? [value] : [...previous, value];
+}
+
+/** What the container runtime is answered with. */
+function addRuntimeFlags(command: Command): Command {
+  return command
+    .option(
+      "--cni-socket <path>",
+      "serve the container runtime's CNI plugin, patchbay-cni, at this unix socket: net-agent then attaches the default network and those of the annotation when a pod is created, in place of Multus",
+      parsePath,
+    )
+    .option(
+      "--default-network <file-or-name>",
+      "network of every pod, with --cni-socket: a file (.conf, .conflist, .json), a directory whose first configuration counts, or the name of a network in --runtime-config-dir; read anew for each pod",
+      "/etc/cni/net.d",
+    )
+    .option(
+      "--runtime-config-dir <dir>",
+      "the container runtime's directory of network configurations",
+      parsePath,
+      "/etc/cni/net.d",
+    );
 }
 
 /** Where things of CNI are on the node. */
@@ -114,6 +146,6 @@ export function parseFlags(argv: readonly string[]): Flags {
     )
     .option("--concurrency <count>", "number of pods worked on at once", parseCount, 16)
     .exitOverride((error) => process.exit(error.exitCode === 0 ? 0 : 2));
-  addPolicyFlags(addDirectoryFlags(command)).parse([...argv]);
+  addPolicyFlags(addRuntimeFlags(addDirectoryFlags(command))).parse([...argv]);
   return { ...command.opts<Omit<Flags, "tenantPolicy">>(), tenantPolicy: namedLists(command) };
 }

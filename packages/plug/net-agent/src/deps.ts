@@ -3,6 +3,7 @@
 import type { NetworkAttachmentDefinition, Pod } from "@patchbay/api";
 import type { DefinitionFiles, Journal, ResultCache } from "@patchbay/cni";
 import type { AgentMode } from "@patchbay/core";
+import type { KeyedMutex } from "@patchbay/core/keyed-mutex";
 import type { EventRecorder } from "@patchbay/kube";
 import type {
   Cache,
@@ -37,6 +38,8 @@ export interface Deps {
   readonly multusCache: ResultCache;
   /** Whose rows the journal holds. */
   readonly tracked: TrackedPods;
+  /** One piece of work at a time on a pod, by uid: calls of the container runtime come between passes. */
+  readonly podMutex: KeyedMutex;
   /** What failed and is left alone for now. */
   readonly failures: Failures;
   readonly events: EventRecorder;

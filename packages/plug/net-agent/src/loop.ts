@@ -11,6 +11,7 @@ import {
   type Next,
   type ReconcileMetrics,
 } from "@patchbay/kube";
+import { KeyedMutex } from "@patchbay/core/keyed-mutex";
 import { createBusySpell } from "./busy-spell.ts";
 import type { Deps } from "./deps.ts";
 import { createFailures } from "./failures.ts";
@@ -20,10 +21,15 @@ import { loadTrackedPods } from "./tracked-pods.ts";
 import { askedOf, wakePods } from "./wake.ts";
 
 /** A node, the caches that others fill, and how many of its pods are worked on at once. */
-export interface LoopParts extends Omit<Deps, "failures" | "tracked" | "progressed"> {
+export interface LoopParts extends Omit<Deps, "failures" | "tracked" | "podMutex" | "progressed"> {
   readonly metrics?: ReconcileMetrics;
   readonly watch?: LoopWatch;
   readonly concurrency: number;
+  /** Answers the container runtime, until the signal is aborted; absent: nobody does. */
+  readonly serveRuntime?: (
+    deps: Deps & { readonly wake: (key: string) => void },
+    signal: AbortSignal,
+  ) => Promise<void>;
 }
 
 /** Works on each pod that changes, and on what the journal holds; resolves once the signal is aborted. */
@@ -35,12 +41,16 @@ export async function runLoop(parts: LoopParts, signal: AbortSignal): Promise<vo
   const groupOf = (key: string): string => parseKey(key).namespace ?? "";
   const queue = createQueue({ clock, concurrency, circumstancesOf, groupOf });
   const spell = createBusySpell(parts, () => queue.length === 0);
-  const deps = { ...parts, cni: spell.cni, tracked, failures: createFailures(clock) };
+  const own = { tracked, podMutex: new KeyedMutex(), failures: createFailures(clock) };
+  const deps = { ...parts, ...own, cni: spell.cni };
   wakePods(queue, parts);
   for (const pod of pods.list()) queue.add(printKey(keyOf(pod)));
   for (const key of tracked.keys()) queue.add(key);
   const reconcile = (key: string, _: AbortSignal, progressed: () => void): Promise<Next> =>
     spell.pass(key, () => reconcilePod(key, { ...deps, progressed }));
+  const wake = (key: string): void => {
+    queue.add(key);
+  };
   const lostWrites: LostWriteTeller = {
     events: parts.events,
     find: (_resource, key) => pods.find(key),
@@ -48,5 +58,6 @@ export async function runLoop(parts: LoopParts, signal: AbortSignal): Promise<vo
   await Promise.all([
     runReconciler({ ...parts, name: "pod", queue, reconcile, lostWrites }, signal),
     ...(parts.mode === "alone" ? [] : [runLeftoverLoop(deps, signal)]),
+    parts.serveRuntime?.({ ...deps, wake }, signal),
   ]);
 }

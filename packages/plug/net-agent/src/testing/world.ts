@@ -19,6 +19,7 @@ import {
 } from "@patchbay/cni";
 import type { Note } from "@patchbay/kube";
 import { AppError, DEFAULT_POLICY, type AgentMode, type TenantPolicy } from "@patchbay/core";
+import { KeyedMutex } from "@patchbay/core/keyed-mutex";
 import type {
   AttachmentRequest,
   Clock,
@@ -100,6 +101,7 @@ export class World {
     sleep: () => Promise.resolve(),
   };
   #failures = createFailures(this.#clock);
+  readonly #podMutex = new KeyedMutex();
   /** Of the agent's process; absent before it has started. */
   #tracked: TrackedPods | undefined;
   /** Codes of the attachments that failed in the last pass. */
@@ -185,8 +187,11 @@ export class World {
   /** A definition in namespace ns1 that says nothing. */
   putEmptyNad(name: string): void {
     const { kind } = NETWORK_ATTACHMENT_DEFINITIONS;
-    const metadata = { namespace: "ns1", name };
-    this.#nads.put({ apiVersion: "k8s.cni.cncf.io/v1", kind, metadata });
+    this.#nads.put({
+      apiVersion: "k8s.cni.cncf.io/v1",
+      kind,
+      metadata: { namespace: "ns1", name },
+    });
   }
 
   dropNad(key: string): void {
@@ -214,7 +219,7 @@ export class World {
     const life = new Life(dieAt);
     this.#failed = [];
     try {
-      await reconcilePod(POD_KEY, await this.#deps(life));
+      await reconcilePod(POD_KEY, await this.deps(life));
       const [code] = this.#failed;
       return code === undefined ? undefined : { code };
     } catch (error) {
@@ -226,7 +231,7 @@ export class World {
 
   /** When the agent comes back by itself, milliseconds; undefined: when something changes. */
   async nextMs(): Promise<number | undefined> {
-    const next = await reconcilePod(POD_KEY, await this.#deps(new Life(Number.POSITIVE_INFINITY)));
+    const next = await reconcilePod(POD_KEY, await this.deps(new Life(Number.POSITIVE_INFINITY)));
     return next.kind === "after" ? next.ms : undefined;
   }
 
@@ -234,7 +239,7 @@ export class World {
   async dies(dieAt: number): Promise<boolean> {
     const life = new Life(dieAt);
     this.#tracked = undefined;
-    await reconcilePod(POD_KEY, await this.#deps(life)).catch(() => undefined); // dead or failed: seen below
+    await reconcilePod(POD_KEY, await this.deps(life)).catch(() => undefined); // dead or failed: seen below
     await this.sync();
     return life.isOver;
   }
@@ -267,10 +272,11 @@ export class World {
 
   /** Gives back what runtimes forgot. */
   async sweep(uid?: string): Promise<void> {
-    await sweepLeftovers(await this.#deps(new Life(Number.POSITIVE_INFINITY)), uid);
+    await sweepLeftovers(await this.deps(new Life(Number.POSITIVE_INFINITY)), uid);
   }
 
-  async #deps(life: Life): Promise<Deps> {
+  /** What an agent works with, which dies with that life. */
+  async deps(life: Life): Promise<Deps> {
     const journal = this.journal;
     return {
       store: this.#mortalStore(life),
@@ -297,6 +303,7 @@ export class World {
       resultCache: createResultCache(this.files, ["/cache"]),
       multusCache: createResultCache(this.files, ["/multus"]),
       failures: this.#failures,
+      podMutex: this.#podMutex,
       clock: this.#clock,
       log: {
         ...createSilentLogger(),

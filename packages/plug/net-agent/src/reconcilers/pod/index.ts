@@ -50,8 +50,13 @@ async function recordingLast<T>(
 
 /** When to look again although nothing changes, milliseconds. */
 function reconcileOne(key: string, uid: string, all: Deps): Promise<number | undefined> {
-  return recordingLast(all, (deps) => passOver(key, uid, deps));
+  return all.podMutex.runExclusive(uid, () =>
+    recordingLast(all, (deps) => passOver(key, uid, deps)),
+  );
 }
+
+/** How long the runtime may take to call for the end of a pod that the API server has lost, milliseconds. */
+const LEFT_TO_RUNTIME_MS = 60_000;
 
 async function passOver(key: string, uid: string, deps: Deps): Promise<number | undefined> {
   const facts = await observe(key, uid, deps);
@@ -66,5 +71,6 @@ async function passOver(key: string, uid: string, deps: Deps): Promise<number | 
   }
   const outcome = await act(plan, facts, deps);
   await report(facts, outcome, deps);
-  return outcome.againMs;
+  if (facts.isLeftToRuntime !== true) return outcome.againMs;
+  return Math.min(LEFT_TO_RUNTIME_MS, outcome.againMs ?? LEFT_TO_RUNTIME_MS);
 }

@@ -21,7 +21,8 @@ import { parseKey } from "@patchbay/kube";
 import type { Sandbox } from "@patchbay/core/ports";
 import type { Deps } from "../../deps.ts";
 import { findSandbox, findSilence, type Silence } from "./sandbox.ts";
-import { entriesOf, toOwned, type OwnedRow } from "./attachment/owned-row.ts";
+import { entriesOf, rowsOfPass, toOwned, type OwnedRow } from "./attachment/owned-row.ts";
+import { isPodOf } from "./static-pod.ts";
 
 /** One pod, or what is left of one. */
 export interface PodFacts {
@@ -34,6 +35,10 @@ export interface PodFacts {
   /** The container runtime does not answer: nothing can be done, and what is there is taken to be as it was. */
   readonly silence?: Silence;
   readonly attachments: AttachmentFacts<OwnedRow>;
+  /** The pod is gone, and its default network waits for the runtime's call. */
+  readonly isLeftToRuntime?: boolean;
+  /** The runtime is just making the sandbox: what the pod's status says is of another, or of nothing. */
+  readonly isNewSandbox?: true;
 }
 
 const NOTHING: NetworksAnnotation = { ok: true, elements: [] };
@@ -84,17 +89,19 @@ function concernsUs(pod: Pod, rows: readonly JournalRow[]): boolean {
 }
 
 /** The pod that has the uid; a cache may be behind, so absence is asked for once more before anything is torn down. */
-async function findByUid(key: string, uid: string, deps: Deps): Promise<Pod | undefined> {
+export async function findByUid(key: string, uid: string, deps: Deps): Promise<Pod | undefined> {
   const cached = deps.pods.find(parseKey(key));
-  if (cached?.metadata.uid === uid) return cached;
+  if (isPodOf(cached, uid)) return cached;
   const live = await deps.store.find(PODS, parseKey(key));
-  return live?.metadata.uid === uid ? live : undefined;
+  return isPodOf(live, uid) ? live : undefined;
 }
 
 /** The uids to look at: the pod that is there, then those of which only the journal knows. */
 export function listUids(key: string, deps: Deps): readonly string[] {
-  const current = deps.pods.find(parseKey(key))?.metadata.uid;
-  const past = deps.tracked.uidsOf(key).filter((uid) => uid !== current);
+  const pod = deps.pods.find(parseKey(key));
+  const tracked = deps.tracked.uidsOf(key);
+  const current = tracked.find((uid) => isPodOf(pod, uid)) ?? pod?.metadata.uid;
+  const past = tracked.filter((uid) => uid !== current);
   return current === undefined ? past : [current, ...past];
 }
 
@@ -120,19 +127,23 @@ async function findPlace(
 export async function observe(key: string, uid: string, deps: Deps): Promise<PodFacts | undefined> {
   const pod = await findByUid(key, uid, deps);
   const rows = await deps.journal.list(uid);
-  if (pod !== undefined && !concernsUs(pod, rows)) return undefined;
+  if (pod !== undefined && !concernsUs(pod, rowsOfPass(rows, false))) return undefined;
   const place = await findPlace(key, uid, { pod, isOver: stageOf(pod) === "over", deps });
   if (place === "none") return undefined;
+  const isGone = pod === undefined;
+  const isNothingLeft = isGone && place.sandbox === undefined && place.silence === undefined;
+  const passed = rowsOfPass(rows, isNothingLeft);
   return {
     key,
     uid,
     ...(pod === undefined ? {} : { pod }),
     ...place,
+    isLeftToRuntime: isGone && passed.length < rows.length,
     attachments: {
       namespace: parseKey(key).namespace ?? "",
       networks: networksOf(pod),
       isHostNetwork: pod?.spec.hostNetwork === true,
-      owned: rows.map((row) => toOwned(row, { ...place, bootId: deps.bootId })),
+      owned: passed.map((row) => toOwned(row, { ...place, bootId: deps.bootId })),
       foreign: foreignOf(pod, rows),
       mode: deps.mode,
       pod: stageOf(pod),

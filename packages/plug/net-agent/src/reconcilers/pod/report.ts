@@ -8,6 +8,7 @@ import type { Deps } from "../../deps.ts";
 import type { ActResult } from "./act.ts";
 import { toOwned } from "./attachment/owned-row.ts";
 import type { PodFacts } from "./observe.ts";
+import { isPodOf } from "./static-pod.ts";
 import { annotationPatch, changedAnnotations } from "./annotations.ts";
 
 /** Tries against other writers of the pod; afterwards the pass fails and comes again. */
@@ -16,7 +17,7 @@ const ATTEMPTS = 5;
 /** The pod as it is now; undefined when it is gone or another one has its name. */
 async function findAgain(facts: PodFacts, deps: Deps): Promise<Pod | undefined> {
   const pod = await deps.store.find(PODS, parseKey(facts.key));
-  return pod?.metadata.uid === facts.uid ? pod : undefined;
+  return isPodOf(pod, facts.uid) ? pod : undefined;
 }
 
 /** One attempt; true when the pod says what it should, or is gone. */
@@ -30,13 +31,14 @@ async function writeOnce(
   deps: Deps,
 ): Promise<boolean> {
   const { annotations, resourceVersion = "" } = pod.metadata;
-  const current = parseNetworkStatus(annotations?.[names.NETWORK_STATUS_ANNOTATION]);
+  const said = annotations?.[names.NETWORK_STATUS_ANNOTATION];
+  const current = what.facts.isNewSandbox === true ? [] : parseNetworkStatus(said);
   const now = { ...what.facts, bootId: deps.bootId };
   const owned = what.rows.map((row) => toOwned(row, now));
   const entries = mergeNetworkStatus(current, owned);
   const changed = changedAnnotations(annotations ?? {}, entries, what.outcome.errors);
   if (Object.keys(changed).length === 0) return true;
-  const { uid } = what.facts;
+  const { uid = "" } = pod.metadata;
   const operations = annotationPatch({ uid, resourceVersion, annotations }, changed);
   try {
     const patch = { type: "json", operations } as const;

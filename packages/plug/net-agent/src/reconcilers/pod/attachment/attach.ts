@@ -3,22 +3,21 @@
 import { names, normalizeMac, parseNetworkStatus } from "@patchbay/api";
 import { networkStatusOf, type JournalRow } from "@patchbay/cni";
 import { AppError, messageOf, type WantedAttachment } from "@patchbay/core";
-import type { AttachmentRequest, CniResult, Link, Sandbox } from "@patchbay/core/ports";
+import type { CniResult, Link } from "@patchbay/core/ports";
 import type { Deps } from "../../../deps.ts";
 import {
   preferredAddressesOf,
   mayBeRefusal,
   type PreferredAddresses,
 } from "./preferred-addresses.ts";
+import { addOrUndo, begin } from "./add.ts";
 import { adopt } from "./adopt.ts";
-import { detach } from "./detach.ts";
 import { assertMayUse, findVmiOf } from "../launcher.ts";
 import { assertAllowed } from "./policy.ts";
 import type { PodFacts } from "../observe.ts";
 import { tellAddresses, tellAttached } from "../tell.ts";
 import { listLinks, sandboxOf } from "./netns.ts";
 import { missingOf, requestOf } from "./request.ts";
-import { newRow, writeRow } from "./row.ts";
 
 /**
  * Attaches what is wanted.
@@ -48,12 +47,8 @@ export async function attach(wanted: WantedAttachment, facts: PodFacts, deps: De
   if (preferred !== undefined) tellAddresses(wanted, { facts, result, preferred, refusal }, deps);
 }
 
-/** What an ADD rests on. */
-interface Intent {
-  readonly facts: PodFacts;
-  readonly sandbox: Sandbox;
-  readonly request: AttachmentRequest;
-}
+/** What an ADD rests on, and what it asks for. */
+type Intent = Parameters<typeof begin>[1];
 
 /** An ADD that has succeeded. */
 interface Added {
@@ -64,8 +59,11 @@ interface Added {
 }
 
 async function addNew(wanted: WantedAttachment, intent: Intent, deps: Deps): Promise<Added> {
+  const { facts } = intent;
   const row = await begin(wanted, intent, deps);
-  return { row, result: await addOrUndo(wanted, { facts: intent.facts, row }, deps) };
+  const check = (result: CniResult): Promise<void> =>
+    assertAskedIsGiven(wanted, { facts, result }, deps);
+  return { row, result: await addOrUndo(row, { facts, check }, deps) };
 }
 
 /** With the addresses of before where the network can be asked for them and gives them, else with those that it gives. */
@@ -93,6 +91,10 @@ async function adoptOrThrow(
   { facts, there }: { readonly facts: PodFacts; readonly there: Link },
   deps: Deps,
 ): Promise<void> {
+  const rows = await deps.journal.list(facts.uid);
+  if (rows.some((row) => row.isDefault === true && row.request.interfaceName === interfaceName)) {
+    throw new AppError("CNI_NAME_TAKEN", { interface: interfaceName });
+  }
   const text = facts.pod?.metadata.annotations?.[names.NETWORK_STATUS_ANNOTATION];
   const isTold = parseNetworkStatus(text).some(
     (entry) =>
@@ -103,35 +105,6 @@ async function adoptOrThrow(
   // No DEL: it would destroy what somebody else has made.
   if (!isTold) throw new AppError("CNI_NAME_TAKEN", { interface: interfaceName });
   await adopt({ network, interfaceName }, facts, deps);
-}
-
-/** Writes the intent before anything is made, since afterwards nothing tells what was made. */
-async function begin(wanted: WantedAttachment, what: Intent, deps: Deps): Promise<JournalRow> {
-  const row: JournalRow = { ...(await newRow(wanted, what, deps)), state: "begun" };
-  await writeRow(row, what.facts, deps);
-  return row;
-}
-
-/** A failed ADD may leave a NIC and a lease: DEL always follows. Source: CNI SPEC 1.1, "Lifecycle & Ordering". */
-async function addOrUndo(
-  wanted: WantedAttachment,
-  { facts, row }: { readonly facts: PodFacts; readonly row: JournalRow },
-  deps: Deps,
-): Promise<CniResult> {
-  let result: CniResult | undefined;
-  try {
-    result = await deps.cni.add(row.request);
-    await assertAskedIsGiven(wanted, { facts, result }, deps);
-    return result;
-  } catch (error) {
-    // The row stays "begun" when this fails too, so that the next pass tries again; the first error is told.
-    const failed = result === undefined ? row : { ...row, result };
-    await detach(failed, facts, deps).catch((undoError: unknown) => {
-      const reason = messageOf(undoError);
-      deps.log.warn("undoing an attachment failed", { pod: facts.key, reason });
-    });
-    throw error;
-  }
 }
 
 /**

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // A row of the journal as decisions see it: which attachment it is, of which sandbox, and what its result says.
 import type { NetworkStatus } from "@patchbay/api";
-import { networkStatusesOf, type JournalRow } from "@patchbay/cni";
+import { defaultNetworkStatusesOf, networkStatusesOf, type JournalRow } from "@patchbay/cni";
 import type { OwnedAttachment, ToldAttachment } from "@patchbay/core";
 import type { Sandbox } from "@patchbay/core/ports";
 
@@ -16,8 +16,22 @@ function askedMacOf(row: JournalRow): string | undefined {
 }
 
 /** What its result says of its NICs; nothing until ADD has succeeded. */
-export function entriesOf({ result, network, request }: JournalRow): readonly NetworkStatus[] {
-  return result === undefined ? [] : networkStatusesOf(result, network, request.interfaceName);
+export function entriesOf(row: JournalRow): readonly NetworkStatus[] {
+  const { result, network, request } = row;
+  if (result === undefined) return [];
+  const entries = row.isDefault === true ? defaultNetworkStatusesOf : networkStatusesOf;
+  return entries(result, network, request.interfaceName);
+}
+
+/**
+ * The rows that a pass decides on. A default network goes by the runtime's call, before its sandbox does; the call never
+ * comes where the runtime has forgotten the sandbox, so that the agent takes it away where nothing of the pod is left.
+ */
+export function rowsOfPass(
+  rows: readonly JournalRow[],
+  isNothingLeft: boolean,
+): readonly JournalRow[] {
+  return isNothingLeft ? rows : rows.filter(({ isDefault }) => isDefault !== true);
 }
 
 /** Where the pod lives now; while the runtime is silent it is taken to live where it did. */

@@ -10,12 +10,25 @@ function namesBridge({ plugins }: NetworkConfigList): boolean {
   return plugins.some((plugin) => plugin["bridge"] !== undefined || plugin.type === "bridge");
 }
 
-/** @throws AppError with CNI_DEFINITION_FORBIDDEN, which names all of it */
+/** The program that runtimes call, which calls us. Source: packages/adapters/cni/native. */
+export const OWN_PLUGIN = "patchbay-cni";
+
+/**
+ * It would wait for itself.
+ * @throws AppError with CNI_PLUGIN_CALLS_ITSELF
+ */
+export function assertNotOwn(network: string, { plugins }: NetworkConfigList): void {
+  if (!plugins.some(({ type }) => type === OWN_PLUGIN)) return;
+  throw new AppError("CNI_PLUGIN_CALLS_ITSELF", { network, plugin: OWN_PLUGIN });
+}
+
+/** @throws AppError with CNI_PLUGIN_CALLS_ITSELF, or CNI_DEFINITION_FORBIDDEN, which names all of it */
 export async function assertAllowed(
   network: string,
   config: NetworkConfigList,
   deps: Deps,
 ): Promise<void> {
+  assertNotOwn(network, config);
   const { namespace = "" } = parseKey(network);
   const policy = deps.policy.current();
   if (policy.trustedNamespaces.includes(namespace)) return;

@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: Apache-2.0
+// Runs one ADD so that whatever happens is known afterwards: intent on disk before, DEL behind a failure.
+import type { JournalRow } from "@patchbay/cni";
+import { messageOf } from "@patchbay/core";
+import type { AttachmentRequest, CniResult, Sandbox } from "@patchbay/core/ports";
+import type { Deps } from "../../../deps.ts";
+import type { PodFacts } from "../observe.ts";
+import { detach } from "./detach.ts";
+import { newRow, writeRow } from "./row.ts";
+
+/** Writes the intent before anything is made, since afterwards nothing tells what was made. */
+export async function begin(
+  network: Parameters<typeof newRow>[0],
+  what: {
+    readonly facts: PodFacts;
+    readonly sandbox: Sandbox;
+    readonly request: AttachmentRequest;
+    readonly isDefault?: true;
+  },
+  deps: Deps,
+): Promise<JournalRow> {
+  const row: JournalRow = {
+    ...(await newRow(network, what, deps)),
+    ...(what.isDefault === true && { isDefault: true }),
+    state: "begun",
+  };
+  await writeRow(row, what.facts, deps);
+  return row;
+}
+
+/**
+ * A failed ADD may leave a NIC and a lease: DEL always follows, also where `check` says that the result is none.
+ * Source: CNI SPEC 1.1, "Lifecycle & Ordering".
+ */
+export async function addOrUndo(
+  row: JournalRow,
+  what: { readonly facts: PodFacts; readonly check?: (result: CniResult) => Promise<void> },
+  deps: Deps,
+): Promise<CniResult> {
+  const { facts, check } = what;
+  let result: CniResult | undefined;
+  try {
+    result = await deps.cni.add(row.request);
+    await check?.(result);
+    return result;
+  } catch (error) {
+    // The row stays "begun" when this fails too, so that the next pass tries again; the first error is told.
+    const failed = result === undefined ? row : { ...row, result };
+    await detach(failed, facts, deps).catch((undoError: unknown) => {
+      const reason = messageOf(undoError);
+      deps.log.warn("undoing an attachment failed", { pod: facts.key, reason });
+    });
+    throw error;
+  }
+}

@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: Apache-2.0
+// Which file is the pods' default network?
+import { createFakeFiles, type FakeFiles } from "@patchbay/os/testing";
+import { beforeEach, expect, test } from "vitest";
+import { readDefaultNetwork } from "./default-network.ts";
+
+const OURS = { cniVersion: "1.0.0", name: "patchbay", plugins: [{ type: "patchbay-cni" }] };
+let files: FakeFiles;
+
+function list(name: string): object {
+  return { cniVersion: "1.0.0", name, plugins: [{ type: "bridge" }] };
+}
+
+beforeEach(async () => {
+  files = createFakeFiles();
+  await files.writeAtomic("/net.d/00-patchbay.conflist", JSON.stringify(OURS));
+  await files.writeAtomic("/net.d/05-broken.conflist", "{");
+  await files.writeAtomic("/net.d/07-notes.txt", JSON.stringify(list("notes")));
+  await files.writeAtomic("/net.d/10-flannel.conflist", JSON.stringify(list("cbr0")));
+  await files.writeAtomic("/net.d/20-one.conf", '{"name":"one","type":"ptp"}');
+});
+
+test.each([
+  { name: "a directory means its first", where: "/net.d", want: "cbr0" },
+  { name: "a file", where: "/net.d/20-one.conf", want: "one" },
+  { name: "a name", where: "one", want: "one" },
+])("$name", async ({ where, want }) => {
+  expect(await readDefaultNetwork(files, { where, confDir: "/net.d" })).toMatchObject({
+    name: want,
+  });
+});
+
+test.each([
+  { name: "no such file", where: "/net.d/x.conf", why: /x\.conf does not exist/ },
+  {
+    name: "a broken file",
+    where: "/net.d/05-broken.conflist",
+    why: /05-broken\.conflist: spec\.config/,
+  },
+  { name: "an empty directory", where: "/empty", why: /none was found in \/empty/ },
+  { name: "our own name", where: "patchbay", why: /none was found .*; \/net\.d\/05-broken/ },
+])("$name is told", async ({ where, why }) => {
+  await expect(readDefaultNetwork(files, { where, confDir: "/net.d" })).rejects.toMatchObject({
+    code: "CNI_DEFAULT_NETWORK_MISSING",
+    message: expect.stringMatching(why) as string,
+  });
+});
+
+test("it is read anew each time", async () => {
+  const where = { where: "/net.d", confDir: "/net.d" };
+  await files.writeAtomic("/net.d/01-new.conflist", JSON.stringify(list("new")));
+  expect(await readDefaultNetwork(files, where)).toMatchObject({ name: "new" });
+  await files.remove("/net.d/01-new.conflist");
+  expect(await readDefaultNetwork(files, where)).toMatchObject({ name: "cbr0" });
+});

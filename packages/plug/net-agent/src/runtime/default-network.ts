@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: Apache-2.0
+// Which network does every pod get? A file of the node, read anew for each pod, so that it may come and change at any time.
+import { parseNetworkConfig } from "@patchbay/cni";
+import { AppError } from "@patchbay/core";
+import type { Files, NetworkConfigList } from "@patchbay/core/ports";
+import { OWN_PLUGIN } from "../reconcilers/pod/attachment/policy.ts";
+
+/** Endings of files that hold a configuration. Source: CNI libcni ConfFiles. */
+const ENDINGS: readonly string[] = [".conf", ".conflist", ".json"];
+
+function isConfigFile(path: string): boolean {
+  return ENDINGS.some((ending) => path.endsWith(ending));
+}
+
+function missing(reason: string): AppError {
+  return new AppError("CNI_DEFAULT_NETWORK_MISSING", { reason });
+}
+
+async function readConfig(files: Files, path: string): Promise<NetworkConfigList> {
+  const text = await files.readText(path);
+  if (text === undefined) throw missing(`${path} does not exist`);
+  const parsed = parseNetworkConfig(text, "");
+  if (parsed.ok) return parsed.config;
+  const causes = parsed.causes.map(({ field, message }) => `${field} ${message}`).join(", ");
+  throw missing(`${path}: ${causes}`);
+}
+
+/** In the order in which a runtime reads them; our own entry is none. A broken file hides no other one. */
+async function findIn(
+  files: Files,
+  directory: string,
+  isWanted: (config: NetworkConfigList) => boolean,
+): Promise<NetworkConfigList> {
+  const problems: string[] = [];
+  for (const name of await files.list(directory)) {
+    if (!isConfigFile(name)) continue;
+    try {
+      const config = await readConfig(files, `${directory}/${name}`);
+      const isOwn = config.plugins.some(({ type }) => type === OWN_PLUGIN);
+      if (!isOwn && isWanted(config)) return config;
+    } catch (error) {
+      if (!(error instanceof AppError)) throw error;
+      problems.push(String(error.details["reason"]));
+    }
+  }
+  throw missing([`none was found in ${directory}`, ...problems].join("; "));
+}
+
+/**
+ * Reads the default network: `where` is the absolute path of a file, or of a directory whose first configuration counts, or
+ * the name of a network whose configuration is in `confDir`.
+ * @throws AppError with CNI_DEFAULT_NETWORK_MISSING
+ */
+export function readDefaultNetwork(
+  files: Files,
+  { where, confDir }: { readonly where: string; readonly confDir: string },
+): Promise<NetworkConfigList> {
+  if (!where.startsWith("/")) return findIn(files, confDir, ({ name }) => name === where);
+  return isConfigFile(where) ? readConfig(files, where) : findIn(files, where, () => true);
+}

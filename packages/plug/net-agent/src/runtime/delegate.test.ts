@@ -1,0 +1,76 @@
+// SPDX-License-Identifier: Apache-2.0
+// What Multus' dynamic networks controller gets from us, and what becomes of it at the pod's end.
+import { beforeEach, expect, test } from "vitest";
+import { FakeRuntime } from "../testing/runtime.ts";
+import { World } from "../testing/world.ts";
+
+const URL = "/delegate";
+const env = { CNI_IFNAME: "net2" };
+const config = { name: "b", type: "bridge" };
+let world: World;
+let runtime: FakeRuntime;
+
+beforeEach(async () => {
+  world = new World();
+  world.mode = "multus-dynamic";
+  runtime = new FakeRuntime(world);
+  world.putNads("a", "b");
+  await world.putPod({ networks: "a", phase: "Pending" });
+  world.putSandbox("uid-1", "box-uid-1");
+  await runtime.call("ADD");
+  await world.putPod({ networks: "a@net1,b@net2" });
+});
+
+test("a network that the annotation asks for is made, and goes with the pod", async () => {
+  const { status, said } = await runtime.call("ADD", { url: URL, env, config });
+  expect(status).toBe(200);
+  expect(said).toMatchObject({ Result: { interfaces: [{ name: "net2" }] } });
+  expect(world.cni.attachments).toContain("box-uid-1/net2");
+  expect(await runtime.call("CHECK", { url: URL, env, config })).toMatchObject({ status: 200 });
+  expect(await runtime.call("DEL")).toMatchObject({ status: 200 });
+  expect(world.cni.attachments).toEqual([]);
+});
+
+test("it is removed by what the journal has of it", async () => {
+  await runtime.call("ADD", { url: URL, env, config });
+  const removal = { url: URL, env, config: { name: "other", type: "macvlan" } };
+  expect(await runtime.call("DEL", removal)).toMatchObject({ status: 200, body: "" });
+  expect(world.requests.at(-1)?.request.config.plugins).toEqual([
+    expect.objectContaining({ type: "bridge" }),
+  ]);
+  expect(world.cni.attachments).toEqual(["box-uid-1/eth0", "box-uid-1/net1"]);
+  expect(await runtime.call("CHECK", { url: URL, env, config })).toMatchObject({ status: 400 });
+});
+
+test("what another has made is removed by the configuration that comes along", async () => {
+  const removal = { url: URL, env: { CNI_IFNAME: "net9" }, config };
+  expect(await runtime.call("DEL", removal)).toMatchObject({ status: 200 });
+  expect(world.requests.at(-1)?.request).toMatchObject({
+    interfaceName: "net9",
+    config: { name: "b", plugins: [{ type: "bridge" }] },
+  });
+  expect(await runtime.call("DEL", { ...removal, config: {} })).toMatchObject({ status: 400 });
+});
+
+test.each([
+  { name: "of a NIC that the annotation does not ask for", command: "ADD", nic: "net7" },
+  { name: "of a NIC that is there", command: "ADD", nic: "net1" },
+  { name: "of everything", command: "STATUS", nic: "net2" },
+])("$command $name is refused", async ({ command, nic }) => {
+  const before = world.cni.calls.length;
+  const call = { url: URL, env: { CNI_IFNAME: nic }, config };
+  expect(await runtime.call(command, call)).toMatchObject({ status: 400 });
+  expect(world.cni.calls).toHaveLength(before);
+});
+
+test("what a pod may not use is made for no controller", async () => {
+  world.policy = { ...world.policy, trustedNamespaces: [], plugins: ["!bridge"] };
+  const { said } = await runtime.call("ADD", { url: URL, env, config });
+  expect(said).toMatchObject({ msg: expect.stringContaining("policy") as string });
+});
+
+test("where the agent attaches by itself there is nothing to ask for", async () => {
+  world.mode = "multus";
+  const { said } = await runtime.call("ADD", { url: URL, env, config });
+  expect(said).toMatchObject({ msg: expect.stringContaining("--mode=multus-dynamic") as string });
+});

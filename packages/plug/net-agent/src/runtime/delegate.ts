@@ -1,0 +1,110 @@
+// SPDX-License-Identifier: Apache-2.0
+// Makes and removes one network of a running pod for the controller that asks Multus for it. What the controller cannot
+// keep is kept here: the network is in the journal, and goes with the pod. Source: Multus pkg/server, "delegate".
+import { CNI_CODES, parseNetworkConfig, type JournalRow, type PluginCall } from "@patchbay/cni";
+import { AppError, planAttachmentActions } from "@patchbay/core";
+import type { AttachmentRequest, CniResult } from "@patchbay/core/ports";
+import { createFailures } from "../failures.ts";
+import { act } from "../reconcilers/pod/act.ts";
+import { interfaceOf } from "../reconcilers/pod/step.ts";
+import type { RuntimeDeps } from "./deps.ts";
+import { factsOf, rowsOf } from "./facts.ts";
+import { releaseRows, settle } from "./release.ts";
+
+function refuse(reason: string): never {
+  throw new AppError("CNI_CALL_INVALID", { reason, cniCode: CNI_CODES.badConfig });
+}
+
+/** Two that attach what an annotation asks for would do so twice. */
+function assertAsked(deps: RuntimeDeps): void {
+  if (deps.mode === "multus-dynamic") return;
+  refuse(
+    "net-agent attaches what annotations ask for itself; remove the dynamic networks controller, or start net-agent with --mode=multus-dynamic",
+  );
+}
+
+async function findRow(
+  { containerId, interfaceName, pod }: PluginCall,
+  deps: RuntimeDeps,
+): Promise<JournalRow | undefined> {
+  const rows = await rowsOf({ uid: pod?.uid ?? "", containerId }, deps);
+  return rows.find(
+    ({ request, state }) => request.interfaceName === interfaceName && state !== "removed",
+  );
+}
+
+/**
+ * Attaches the element of the pod's annotation that has the name of the NIC. Configuration and attributes that are sent
+ * along are a copy of what its definition says, made by somebody who does not ask what the pod may use: not taken.
+ */
+async function add(call: PluginCall, deps: RuntimeDeps): Promise<CniResult> {
+  const { interfaceName } = call;
+  const facts = await factsOf(call, deps, "live");
+  const plan = planAttachmentActions(facts.attachments); // pure
+  const steps = plan.filter((step) => interfaceOf(step) === interfaceName);
+  const isAsked = steps.some(({ kind }) => kind === "add");
+  if (!isAsked) {
+    refuse(`the annotation of pod ${facts.key} does not ask for a new ${interfaceName}`);
+  }
+  const failures = createFailures(deps.clock);
+  const { errors } = await act(steps, facts, { ...deps, failures });
+  const row = await findRow(call, deps);
+  if (row?.result !== undefined && errors.size === 0) return row.result;
+  const reasons = [...errors.values()].map(({ message }) => message).join("; ");
+  throw new AppError("CNI_POD_NOT_ATTACHED", { pod: facts.key, reasons });
+}
+
+/** What another has made is removed by the configuration that is sent along. */
+function removalOf(call: PluginCall): AttachmentRequest {
+  const parsed = parseNetworkConfig(JSON.stringify(call.config), "");
+  if (!parsed.ok) {
+    refuse(parsed.causes.map(({ field, message }) => `${field} ${message}`).join(", "));
+  }
+  const { containerId, interfaceName, netnsPath, args } = call;
+  return {
+    ...{ containerId, interfaceName, args, config: parsed.config, capabilityArgs: {} },
+    ...(netnsPath === undefined ? {} : { netnsPath }),
+  };
+}
+
+async function remove(call: PluginCall, deps: RuntimeDeps): Promise<void> {
+  const row = await findRow(call, deps);
+  if (row === undefined) {
+    await deps.cni.del(removalOf(call));
+    return;
+  }
+  await releaseRows([row], deps);
+  await settle(row, deps);
+}
+
+async function check(call: PluginCall, deps: RuntimeDeps): Promise<void> {
+  if ((await findRow(call, deps))?.state === "attached") return;
+  refuse(`${call.interfaceName} is not attached`);
+}
+
+/**
+ * Answers ADD, DEL and CHECK of one network; ADD with its result.
+ * @throws AppError with CNI_CALL_INVALID, CNI_POD_UNKNOWN, CNI_POD_NOT_ATTACHED, and with what plugins give cause to
+ */
+export async function delegate(
+  call: PluginCall,
+  deps: RuntimeDeps,
+): Promise<CniResult | undefined> {
+  assertAsked(deps);
+  if (call.pod === undefined) refuse("CNI_ARGS name no pod");
+  return deps.podMutex.runExclusive(call.pod.uid, async () => {
+    switch (call.command) {
+      case "ADD":
+        return add(call, deps);
+      case "DEL":
+        await remove(call, deps);
+        return undefined;
+      case "CHECK":
+        await check(call, deps);
+        return undefined;
+      case "GC":
+      case "STATUS":
+        return refuse(`${call.command} is not for one network`);
+    }
+  });
+}

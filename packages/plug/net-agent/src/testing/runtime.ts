@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: Apache-2.0
+// A container runtime in memory that calls the agent of a World as its CNI plugin.
+import { parseJson } from "@patchbay/api";
+import { AppError } from "@patchbay/core";
+import type { NetworkConfigList } from "@patchbay/core/ports";
+import { answer, type RuntimeAnswer } from "../runtime/answer.ts";
+import { Life } from "./life.ts";
+import type { World } from "./world.ts";
+
+/** What a test says of a call; the rest is that of an ADD for the one pod. */
+export interface CallSketch {
+  readonly env?: Readonly<Record<string, string>>;
+  readonly config?: object;
+  /** Default: that of our own plugin. */
+  readonly url?: string;
+  readonly method?: string;
+}
+
+/** How calls are answered on that world; the agent dies at the call whose number is given. */
+export class FakeRuntime {
+  readonly #world: World;
+  /** The default network; undefined: there is none. */
+  network: NetworkConfigList | undefined = {
+    cniVersion: "1.0.0",
+    name: "everyone",
+    plugins: [{ type: "bridge" }],
+  };
+  readonly woken: string[] = [];
+
+  constructor(world: World) {
+    this.#world = world;
+  }
+
+  /** Has the runtime call its plugin for the sandbox `box-uid-1`. */
+  async call(
+    command: string,
+    { env = {}, config = {}, url = "/cni?answer=plugin", method = "POST" }: CallSketch = {},
+    dieAt = Number.POSITIVE_INFINITY,
+  ): Promise<RuntimeAnswer & { readonly said: unknown }> {
+    const text = JSON.stringify({ cniVersion: "1.0.0", name: "patchbay", ...config });
+    const body = JSON.stringify({
+      env: {
+        ...{ CNI_COMMAND: command, CNI_CONTAINERID: "box-uid-1", CNI_IFNAME: "eth0" },
+        CNI_NETNS: "/run/netns/box-uid-1",
+        CNI_ARGS: "K8S_POD_NAMESPACE=ns1;K8S_POD_NAME=pod;K8S_POD_UID=uid-1",
+        ...env,
+      },
+      config: Buffer.from(text).toString("base64"),
+    });
+    const deps = await this.#world.deps(new Life(dieAt));
+    const given = await answer(
+      { method, url, body },
+      {
+        ...deps,
+        ...{ socketPath: "/run/cni.sock", nodeName: "node" },
+        readDefaultNetwork: () => this.#read(),
+        served: () => Promise.resolve(),
+        wake: (key) => this.woken.push(key),
+      },
+    );
+    await this.#world.sync();
+    return { ...given, said: parseJson(given.body) };
+  }
+
+  #read(): Promise<NetworkConfigList> {
+    if (this.network !== undefined) return Promise.resolve(this.network);
+    return Promise.reject(new AppError("CNI_DEFAULT_NETWORK_MISSING", { reason: "gone" }));
+  }
+}

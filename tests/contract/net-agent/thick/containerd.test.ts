@@ -1,0 +1,155 @@
+// SPDX-License-Identifier: Apache-2.0
+// Pods by CRI on a containerd whose only CNI plugin is ours, while whoever takes part dies. Needs root, containerd, runc and
+// the plugins of Debian.
+import { eventually } from "@patchbay/support";
+import { afterAll, beforeAll, beforeEach, expect, test } from "vitest";
+import { ThickNode, type Inventory } from "./node.ts";
+
+const WITHIN = { withinMs: 20_000 };
+let node: ThickNode;
+let before: Inventory;
+
+beforeAll(async () => {
+  node = await ThickNode.start();
+  await node.putNad("blue", [node.cni.bridgePlugin()]);
+  await node.putNad("green", [node.cni.layer2Plugin()]);
+  await node.putNad("red", [node.cni.bridgePlugin()]);
+});
+afterAll(() => node.close());
+beforeEach(() => {
+  before = node.inventory();
+});
+
+async function expectTold(name: string, ...networks: readonly string[]): Promise<void> {
+  let told: readonly string[] = [];
+  await eventually(async () => {
+    told = await node.told(name);
+    return JSON.stringify(told) === JSON.stringify(networks);
+  }, WITHIN).catch(() => undefined); // shown by the comparison below
+  expect(told).toEqual(networks);
+}
+
+/** Nothing is left but what was there. */
+async function expectAsBefore(): Promise<void> {
+  await eventually(() => JSON.stringify(node.inventory()) === JSON.stringify(before), WITHIN).catch(
+    () => undefined,
+  ); // shown by the comparison below
+  expect(node.inventory()).toEqual(before);
+}
+
+test("a pod's networks come with it, come and go while it lives, and go with it, whenever the agent dies", async () => {
+  const uid = await node.makePod("one", "blue,green");
+  await node.restartAgent();
+  const id = await node.runSandbox("one", uid);
+  // Told before the runtime knows of it.
+  expect(await node.told("one")).toEqual(["everyone eth0", "ns1/blue net1", "ns1/green net2"]);
+  expect((await node.networkStatus("one"))[0]).toMatchObject({ default: true });
+  expect(await node.nics(id)).toEqual(["eth0", "net1", "net2"]);
+  await node.restartAgent();
+  await node.sayRunning("one");
+  await node.ask("one", "blue,green,red@net3");
+  await expectTold("one", "everyone eth0", "ns1/blue net1", "ns1/green net2", "ns1/red net3");
+  await node.restartAgent();
+  await node.ask("one", '[{"name":"green","interface":"net2"},{"name":"red","interface":"net3"}]');
+  await expectTold("one", "everyone eth0", "ns1/green net2", "ns1/red net3");
+  expect(await node.nics(id)).toEqual(["eth0", "net2", "net3"]);
+  await node.restartAgent();
+  await node.removeSandbox(id);
+  await node.restartAgent();
+  await node.deletePod("one");
+  await expectAsBefore();
+});
+
+test("while the agent is away no pod starts, and a pod that ends waits for it", async () => {
+  const uid = await node.makePod("two", "blue");
+  const other = await node.makePod("three", "blue");
+  const id = await node.runSandbox("two", uid);
+  await node.killAgent();
+  await expect(node.runSandbox("three", other)).rejects.toThrow(
+    /net-agent does not answer .* try again later/,
+  );
+  await expect(node.runtime.runtime.stopSandbox(id)).rejects.toThrow(/net-agent does not answer/);
+  await node.startAgent();
+  await node.removeSandbox(id);
+  await node.deletePod("two");
+  await node.deletePod("three");
+  await expectAsBefore();
+});
+
+test("a network that cannot be made keeps the pod from its sandbox, and leaves nothing", async () => {
+  const uid = await node.makePod("four", "blue,missing");
+  await expect(node.runSandbox("four", uid)).rejects.toThrow(
+    /NetworkAttachmentDefinition ns1\/missing/,
+  );
+  await expectAsBefore();
+  await node.ask("four", "blue");
+  const id = await node.runSandbox("four", uid, 1);
+  expect(await node.told("four")).toEqual(["everyone eth0", "ns1/blue net1"]);
+  await node.removeSandbox(id);
+  await node.deletePod("four");
+  await expectAsBefore();
+});
+
+test("a sandbox is replaced under its attachments", async () => {
+  const uid = await node.makePod("five", "blue");
+  const first = await node.runSandbox("five", uid);
+  await node.sayRunning("five");
+  await node.ask("five", "blue,green@net2");
+  await expectTold("five", "everyone eth0", "ns1/blue net1", "ns1/green net2");
+  await node.runtime.killSandbox(first);
+  const second = await node.runSandbox("five", uid, 1);
+  const all = ["everyone eth0", "ns1/blue net1", "ns1/green net2"];
+  expect(await node.told("five")).toEqual(all);
+  expect(await node.nics(second)).toEqual(["eth0", "net1", "net2"]);
+  // Its DEL comes late, and is none of the new one's business.
+  await node.removeSandbox(first);
+  expect(await node.told("five")).toEqual(all);
+  expect(await node.nics(second)).toEqual(["eth0", "net1", "net2"]);
+  await node.removeSandbox(second);
+  await node.deletePod("five");
+  await expectAsBefore();
+});
+
+test("containerd dies in the midst of an ADD, and forgets the sandbox", async () => {
+  node.cni.addPlugin("slow", 'sleep 2; exec /usr/lib/cni/bridge "$@"');
+  await node.putNad("late", [{ ...node.cni.bridgePlugin(), type: "slow" }]);
+  const uid = await node.makePod("six", "blue,late");
+  const cut = node.runSandbox("six", uid).catch((error: unknown) => error);
+  await eventually(() => node.inventory().links.length >= before.links.length + 2, WITHIN);
+  await node.runtime.stop();
+  expect(await cut).toBeInstanceOf(Error);
+  await node.runtime.start();
+  const id = await node.runSandbox("six", uid, 1);
+  expect(await node.nics(id)).toEqual(["eth0", "net1", "net2"]);
+  expect(node.inventory().links).toHaveLength(before.links.length + 3);
+  await node.removeSandbox(id);
+  await node.deletePod("six");
+  await expectAsBefore();
+});
+
+test("what the runtime has forgotten goes once the API server knows the pod no more", async () => {
+  const uid = await node.makePod("seven", "blue");
+  const id = await node.runSandbox("seven", uid);
+  await node.killAgent();
+  await node.runtime.killSandbox(id);
+  await node.deletePod("seven");
+  await node.startAgent();
+  await expectAsBefore();
+  await node.removeSandbox(id);
+});
+
+test("the default network changes without a restart, and goes as it came", async () => {
+  const uid = await node.makePod("eight", "");
+  const id = await node.runSandbox("eight", uid);
+  node.writeDefaultNetwork("others");
+  const other = await node.makePod("nine", "");
+  const newer = await node.runSandbox("nine", other);
+  expect(await node.told("nine")).toEqual(["others eth0"]);
+  expect(await node.told("eight")).toEqual(["everyone eth0"]);
+  await node.removeSandbox(id);
+  await node.removeSandbox(newer);
+  node.writeDefaultNetwork();
+  await node.deletePod("eight");
+  await node.deletePod("nine");
+  await expectAsBefore();
+});

@@ -1,0 +1,222 @@
+// SPDX-License-Identifier: Apache-2.0
+// A node whose container runtime has net-agent's plugin and no other: an API server, a containerd, and the program
+// net-agent, which can be killed and started again.
+import { spawn, type ChildProcess } from "node:child_process";
+import { once } from "node:events";
+import {
+  copyFileSync,
+  existsSync,
+  mkdirSync,
+  readdirSync,
+  symlinkSync,
+  writeFileSync,
+} from "node:fs";
+import { join } from "node:path";
+import { names, parseNetworkStatus, type NetworkStatus } from "@patchbay/api";
+import { sandboxConfigFor } from "@patchbay/cri/testing";
+import type { NetworkConfigList } from "@patchbay/core/ports";
+import { eventually } from "@patchbay/support";
+import { startHarness, type Harness } from "../../apiserver/harness.ts";
+import { CniNode, run } from "../../cni/node.ts";
+import {
+  startContainerdRuntime,
+  type ContainerdRuntimeBench,
+} from "../../cri/containerd-runtime.ts";
+import { NAD_DEFINITION } from "../nad-definition.ts";
+
+/** The plugin, as it is built. */
+export const PLUGIN = join(
+  import.meta.dirname,
+  "../../../../packages/adapters/cni/build/patchbay-cni",
+);
+const AGENT = join(import.meta.dirname, "../../../../packages/plug/net-agent/src/main.ts");
+const NAMESPACE = "ns1";
+const PODS = `/api/v1/namespaces/${NAMESPACE}/pods`;
+const NADS = `/apis/k8s.cni.cncf.io/v1/namespaces/${NAMESPACE}/network-attachment-definitions`;
+const WITHIN = { withinMs: 20_000 };
+
+/** What is on the node of pods' networks. */
+export interface Inventory {
+  readonly links: readonly string[];
+  readonly leases: readonly string[];
+  readonly journal: readonly string[];
+}
+
+function filesBelow(directory: string): readonly string[] {
+  if (!existsSync(directory)) return [];
+  return readdirSync(directory, { recursive: true, encoding: "utf8" }).toSorted();
+}
+
+/** The node; close it in the end. */
+export class ThickNode {
+  readonly cni = new CniNode();
+  readonly #api: Harness;
+  runtime!: ContainerdRuntimeBench;
+  #agent: ChildProcess | undefined;
+
+  private constructor(api: Harness) {
+    this.#api = api;
+  }
+
+  static async start(): Promise<ThickNode> {
+    const node = new ThickNode(await startHarness());
+    try {
+      await node.#prepare();
+      await node.startAgent();
+    } catch (error) {
+      await node.close();
+      throw error;
+    }
+    return node;
+  }
+
+  get socketPath(): string {
+    return join(this.cni.directory, "run", "cni.sock");
+  }
+
+  get #plugins(): string {
+    return join(this.cni.directory, "runtime-bin");
+  }
+
+  /** The runtime's own plugin, and the one that it runs for the loopback. */
+  async #prepare(): Promise<void> {
+    mkdirSync(this.#plugins, { recursive: true });
+    copyFileSync(PLUGIN, join(this.#plugins, "patchbay-cni"));
+    symlinkSync("/usr/lib/cni/loopback", join(this.#plugins, "loopback"));
+    this.writeDefaultNetwork();
+    const plugin = { type: "patchbay-cni", socket: this.socketPath };
+    this.runtime = await startContainerdRuntime({
+      network: JSON.stringify({ cniVersion: "1.0.0", name: "patchbay", plugins: [plugin] }),
+      cniPlugins: this.#plugins,
+    });
+    const namespace = { apiVersion: "v1", kind: "Namespace", metadata: { name: NAMESPACE } };
+    await this.#api.post("/api/v1/namespaces", namespace);
+    await this.#api.post("/apis/apiextensions.k8s.io/v1/customresourcedefinitions", NAD_DEFINITION);
+    await eventually(async () => (await this.#api.get(NADS)).code === 200, WITHIN);
+  }
+
+  /** The network of every pod; another name is another network. */
+  writeDefaultNetwork(name = "everyone"): void {
+    const network = { cniVersion: "1.0.0", name, plugins: [this.cni.bridgePlugin()] };
+    writeFileSync(join(this.cni.directory, "default.conflist"), JSON.stringify(network));
+  }
+
+  async startAgent(): Promise<void> {
+    const { directory, binDir, leaseDir } = this.cni;
+    writeFileSync(join(directory, "kubeconfig"), this.#api.kubeconfig);
+    const child = spawn(
+      process.execPath,
+      [
+        ...["--conditions=@patchbay/source", AGENT, "--node-name", "node-1", "--mode", "alone"],
+        ...["--kubeconfig", join(directory, "kubeconfig")],
+        ...["--cri-endpoint", this.runtime.containerd.endpoint],
+        ...["--state-dir", join(directory, "state"), "--cni-bin-dir", binDir],
+        ...["--cni-bin-dir", "/usr/lib/cni", "--log-level", "error", "--tenant-paths", leaseDir],
+        ...["--cni-cache-dir", join(directory, "cache")],
+        ...["--cni-socket", this.socketPath],
+        ...["--default-network", join(directory, "default.conflist")],
+      ],
+      { stdio: ["ignore", "pipe", "inherit"] },
+    );
+    this.#agent = child;
+    await once(child.stdout, "data");
+  }
+
+  async killAgent(): Promise<void> {
+    const child = this.#agent;
+    this.#agent = undefined;
+    if (child?.exitCode !== null) return;
+    const exit = once(child, "exit");
+    child.kill("SIGKILL");
+    await exit;
+  }
+
+  /** Dies, and is there again. */
+  async restartAgent(): Promise<void> {
+    await this.killAgent();
+    await this.startAgent();
+  }
+
+  async putNad(name: string, plugins: NetworkConfigList["plugins"]): Promise<void> {
+    await this.#api.post(NADS, {
+      ...{ apiVersion: "k8s.cni.cncf.io/v1", kind: "NetworkAttachmentDefinition" },
+      metadata: { name },
+      spec: { config: JSON.stringify({ cniVersion: "1.0.0", plugins }) },
+    });
+  }
+
+  /** Makes the pod, without a sandbox; returns its uid. */
+  async makePod(name: string, networks: string): Promise<string> {
+    const { body } = await this.#api.post(PODS, {
+      ...{ apiVersion: "v1", kind: "Pod" },
+      metadata: { name, annotations: { [names.NETWORKS_ANNOTATION]: networks } },
+      spec: {
+        nodeName: "node-1",
+        containers: [{ name: "c", image: "i:1" }],
+        terminationGracePeriodSeconds: 0,
+      },
+    });
+    return body.metadata.uid;
+  }
+
+  /** As a kubelet has a sandbox made. */
+  runSandbox(name: string, uid: string, attempt = 0): Promise<string> {
+    const config = sandboxConfigFor(this.runtime, name);
+    const labels = { ...config.labels, "io.kubernetes.pod.uid": uid };
+    const metadata = { name, namespace: NAMESPACE, uid, attempt };
+    return this.runtime.runtime.runSandbox({ ...config, labels, metadata });
+  }
+
+  async removeSandbox(id: string): Promise<void> {
+    await this.runtime.runtime.stopSandbox(id);
+    await this.runtime.runtime.removeSandbox(id);
+  }
+
+  /** What a kubelet says of a pod whose containers run. */
+  async sayRunning(name: string): Promise<void> {
+    await this.#api.patch(`${PODS}/${name}/status`, { status: { phase: "Running" } });
+  }
+
+  async ask(name: string, networks: string): Promise<void> {
+    const annotations = { [names.NETWORKS_ANNOTATION]: networks };
+    await this.#api.patch(`${PODS}/${name}`, { metadata: { annotations } });
+  }
+
+  async deletePod(name: string): Promise<void> {
+    await this.#api.delete(`${PODS}/${name}?gracePeriodSeconds=0`);
+  }
+
+  async networkStatus(name: string): Promise<readonly NetworkStatus[]> {
+    const { body } = await this.#api.get(`${PODS}/${name}`);
+    return parseNetworkStatus(body.metadata.annotations?.[names.NETWORK_STATUS_ANNOTATION]);
+  }
+
+  /** The pod's networks as its status tells them: `NETWORK NIC`, in order. */
+  async told(name: string): Promise<readonly string[]> {
+    const status = await this.networkStatus(name);
+    return status.map((entry) => `${entry.name} ${entry.interface ?? ""}`);
+  }
+
+  /** NICs in a sandbox, sorted. */
+  async nics(id: string): Promise<readonly string[]> {
+    const { netnsPath = "" } = (await this.runtime.runtime.findSandbox(id)) ?? {};
+    // The output of iproute2.
+    const links = JSON.parse(run("nsenter", `--net=${netnsPath}`, "ip", "-j", "link")) as readonly {
+      readonly ifname: string;
+    }[];
+    return links.flatMap(({ ifname }) => (ifname === "lo" ? [] : [ifname])).toSorted();
+  }
+
+  inventory(): Inventory {
+    const journal = filesBelow(join(this.cni.directory, "state", "journal"));
+    const leases = filesBelow(this.cni.leaseDir).filter((path) => /\/\d[^/]*$/.test(path));
+    return { links: this.cni.bridgePorts(), leases, journal };
+  }
+
+  async close(): Promise<void> {
+    await this.killAgent();
+    await (this.runtime as ContainerdRuntimeBench | undefined)?.close();
+    await this.#api.close();
+    this.cni.close();
+  }
+}
