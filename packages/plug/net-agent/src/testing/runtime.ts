@@ -4,6 +4,7 @@ import { parseJson } from "@patchbay/api";
 import { AppError } from "@patchbay/core";
 import type { NetworkConfigList } from "@patchbay/core/ports";
 import { answer, type RuntimeAnswer } from "../runtime/answer.ts";
+import type { RuntimeDeps } from "../runtime/deps.ts";
 import { Life } from "./life.ts";
 import type { World } from "./world.ts";
 
@@ -47,19 +48,20 @@ export class FakeRuntime {
       },
       config: Buffer.from(text).toString("base64"),
     });
-    const deps = await this.#world.deps(new Life(dieAt));
-    const given = await answer(
-      { method, url, body },
-      {
-        ...deps,
-        ...{ socketPath: "/run/cni.sock", nodeName: "node" },
-        readDefaultNetwork: () => this.#read(),
-        served: () => Promise.resolve(),
-        wake: (key) => this.woken.push(key),
-      },
-    );
+    const given = await answer({ method, url, body }, await this.deps(new Life(dieAt)));
     await this.#world.sync();
     return { ...given, said: parseJson(given.body) };
+  }
+
+  /** What the agent answers with, which dies with that life. */
+  async deps(life: Life): Promise<RuntimeDeps> {
+    return {
+      ...(await this.#world.deps(life)),
+      ...{ socketPath: "/run/cni.sock", nodeName: "node" },
+      readDefaultNetwork: () => this.#read(),
+      served: () => Promise.resolve(),
+      wake: (key) => this.woken.push(key),
+    };
   }
 
   #read(): Promise<NetworkConfigList> {
