@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Does a plan, carried out, leave nothing to be done, whatever there was before?
+import type { NetworkSelection } from "@patchbay/api";
 import * as fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { facts, owned, type Facts } from "../../testing/attachment-facts.ts";
@@ -55,6 +56,27 @@ describe("any facts", () => {
         const left = entries.filter(({ interfaceName }) => !names.has(interfaceName));
         const after = planAttachmentActions({ ...given, owned: journal, foreign: left });
         expect(after.filter((action) => action.kind !== "reportError")).toEqual([]);
+      }),
+    );
+  });
+
+  test("that have no names stay when others come and go, wherever these stand in the list", () => {
+    const names = fc.uniqueArray(fc.constantFrom("a", "b", "c", "d"), { minLength: 1 });
+    fc.assert(
+      fc.property(names, fc.nat(3), fc.boolean(), (networks, at, isPlug) => {
+        const elements: readonly NetworkSelection[] = networks.map((network) => ({
+          name: network,
+        }));
+        const journal = carryOut(facts(elements));
+        const place = at % networks.length;
+        const edited = elements.toSpliced(
+          place,
+          isPlug ? 0 : 1,
+          ...(isPlug ? [{ name: "e" }] : []),
+        );
+        const actions = planAttachmentActions(facts(edited, { owned: journal }));
+        expect(actions.map(({ kind }) => kind)).toEqual([isPlug ? "add" : "del"]);
+        expect(carryOut(facts(edited, { owned: journal }))).toHaveLength(edited.length);
       }),
     );
   });

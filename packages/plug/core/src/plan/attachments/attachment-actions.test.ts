@@ -58,14 +58,42 @@ const ROWS: readonly Row[] = [
     want: ["add ns1/a@net1", "add ns1/b@net2"],
   },
   {
+    name: "what names no NIC keeps the one that it has when what is before it goes",
+    given: facts([{ name: "b" }, { name: "c" }], {
+      owned: [owned("ns1/a", "net1"), owned("ns1/b", "net2"), owned("ns1/c", "net3")],
+    }),
+    want: ["del ns1/a@net1"],
+  },
+  {
+    name: "what names no NIC keeps the one that it has when something comes before it, which gets a name that is free",
+    given: facts([{ name: "c" }, { name: "a" }, { name: "b" }], {
+      owned: [owned("ns1/a", "net1"), owned("ns1/b", "net2")],
+    }),
+    want: ["add ns1/c@net3"],
+  },
+  {
+    name: "of one network twice the one at its place is kept, and a name that stays is not another's",
+    given: facts([{ name: "b" }, { name: "a" }, { name: "a", interface: "net1" }], {
+      owned: [owned("ns1/a", "net1"), owned("ns1/a", "net2"), owned("ns1/a", "net3")],
+    }),
+    want: ["add ns1/b@net4", "del ns1/a@net3"],
+  },
+  {
+    name: "an ADD whose end nobody saw is done again under the same free name",
+    given: facts([{ name: "c" }, { name: "a" }], {
+      owned: [owned("ns1/a", "net1"), owned("ns1/c", "net2", { state: "begun" })],
+    }),
+    want: ["del ns1/c@net2", "add ns1/c@net2"],
+  },
+  {
     name: "a named interface takes up an index too",
     given: facts([{ name: "a", interface: "blue" }, { name: "b" }]),
     want: ["add ns1/a@blue", "add ns1/b@net2"],
   },
   {
-    name: "a generated name that collides with a later one: the later one alone is refused",
+    name: "a name that is asked for is not given to another",
     given: facts([{ name: "a" }, { name: "b", interface: "net1" }, B]),
-    want: ["add ns1/a@net1", "add ns1/b@net2", "error DuplicateInterface@net1"],
+    want: ["add ns1/a@net3", "add ns1/b@net1", "add ns1/b@net2"],
   },
   {
     name: "the same network twice is two attachments",
@@ -162,11 +190,11 @@ const ROWS: readonly Row[] = [
     want: ["adopt ns1/a@net2", "adopt ns1/a@net3"],
   },
   {
-    name: "what names no NIC is refused the name that another network holds",
+    name: "what names no NIC gets a name that is free where another network holds the usual one",
     given: facts([{ name: "a" }], {
       foreign: [{ network: "kube-system/side", interfaceName: "net1" }],
     }),
-    want: ["error InterfaceNameTaken@net1"],
+    want: ["add ns1/a@net2"],
   },
   {
     name: "the name of the pod's own NIC is refused",

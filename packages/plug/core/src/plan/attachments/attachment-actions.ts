@@ -181,8 +181,9 @@ export function planAttachmentActions<Owned extends OwnedAttachment>(
     const isAsked = networks.elements.length > 0;
     return isAsked ? [{ kind: "reportError", interfaceName: "", ...HOST_NETWORK }] : [];
   }
-  const adopted = owned.filter((entry) => entry.isAdopted && isInPlace(entry));
-  const all = listWanted(networks.elements, namespace, [...facts.foreign, ...adopted]);
+  const own = owned.filter(isInPlace);
+  const others = [...facts.foreign, ...own.filter(({ isAdopted }) => isAdopted)];
+  const all = listWanted(networks.elements, namespace, { others, own });
   const { accepted, duplicates } = splitDuplicates(all);
   const steps = accepted.flatMap((wanted) => planOne(wanted, facts));
   const freed = steps.flatMap((step) => ("owned" in step ? [step.owned] : []));

@@ -30,12 +30,20 @@ function networkOf({ name, namespace: own = "" }: NetworkSelection, namespace: s
   return `${own === "" ? namespace : own}/${name}`;
 }
 
-/** What others have attached to the pod, in order, and the names that elements have by now. */
-interface Names {
+/** What a pod has, from which elements without a name get theirs. */
+export interface Present {
+  /** What others have attached, also what was adopted of it. */
   readonly others: readonly PresentAttachment[];
+  /** What is in place of what the annotation has asked for. */
+  readonly own: readonly PresentAttachment[];
+}
+
+/** What is known while names are given. */
+interface Names extends Present {
+  /** Names that elements ask for, have or have been given. */
   readonly taken: Set<string>;
-  /** Whether an element got another name than its place gives it. */
-  isShifted: boolean;
+  /** Names that places will give. */
+  readonly placed: ReadonlySet<string>;
 }
 
 /** As they were counted: `net2` comes before `net10`. */
@@ -48,43 +56,96 @@ function usualName(index: number): string {
   return `net${String(index + 1)}`;
 }
 
+/** A name of that form that nothing has and nothing will get. */
+function freeName({ taken, placed, others, own }: Names): string {
+  const present = new Set([...others, ...own].map(({ interfaceName }) => interfaceName));
+  const isFree = (name: string): boolean =>
+    !taken.has(name) && !placed.has(name) && !present.has(name);
+  for (let index = 0; ; index += 1) if (isFree(usualName(index))) return usualName(index);
+}
+
+function findUntaken(
+  present: readonly PresentAttachment[],
+  network: string,
+  taken: ReadonlySet<string>,
+): PresentAttachment | undefined {
+  return present.find((entry) => entry.network === network && !taken.has(entry.interfaceName));
+}
+
 /**
- * The name of an element that names none. Multus counts the networks that a cluster gives to every pod too, so that its
- * NIC may be there under another name, which no other element asks for.
+ * The name of an element that names none and has no NIC yet. Multus counts the networks that a cluster gives to every pod
+ * too, so that its NIC may be there under another name, which no other element asks for.
  */
 function generatedName(network: string, index: number, names: Names): string {
   const usual = usualName(index);
   const isHeld = names.others.some(
     (entry) => entry.interfaceName === usual && entry.network !== network,
   );
-  if (!isHeld && !(names.isShifted && names.taken.has(usual))) return usual;
-  const other = names.others.find(
-    (entry) => entry.network === network && !names.taken.has(entry.interfaceName),
-  );
-  if (other === undefined) return usual;
-  names.isShifted = true;
-  return other.interfaceName;
+  if (!isHeld && !names.taken.has(usual)) return usual;
+  return findUntaken(names.others, network, names.taken)?.interfaceName ?? freeName(names);
+}
+
+/** An element, and the name that it asks for or has. */
+interface Known {
+  readonly network: string;
+  readonly selection: NetworkSelection;
+  readonly name?: string;
+}
+
+/** The elements in order; those that name a NIC have their names. */
+function readElements(elements: readonly NetworkSelection[], namespace: string): readonly Known[] {
+  return elements.map((selection) => {
+    const network = networkOf(selection, namespace);
+    const name = namedInterfaceOf(selection);
+    return { network, selection, ...(name === "" ? {} : { name }) };
+  });
 }
 
 /**
- * The attachments in the order of the annotation, with the pod's namespace and a name filled in; `others`: what was
- * attached by others, also what was adopted of it.
+ * With the names that elements have which name none: places change when elements before them come and go, and what is
+ * attached stays. What is at its place keeps it before others look for theirs.
  */
+function withKeptNames(
+  elements: readonly Known[],
+  own: readonly PresentAttachment[],
+): readonly Known[] {
+  const taken = new Set(elements.flatMap(({ name }) => name ?? []));
+  const placed = elements.map((element, index) => {
+    const name = usualName(index);
+    const isThere = own.some((entry) => isAt(entry, { ...element, name }));
+    if (element.name !== undefined || !isThere || taken.has(name)) return element;
+    taken.add(name);
+    return { ...element, name };
+  });
+  return placed.map((element) => {
+    if (element.name !== undefined) return element;
+    const name = findUntaken(own, element.network, taken)?.interfaceName;
+    if (name === undefined) return element;
+    taken.add(name);
+    return { ...element, name };
+  });
+}
+
+function isAt(entry: PresentAttachment, { network, name }: Known): boolean {
+  return entry.network === network && entry.interfaceName === name;
+}
+
+/** The attachments in the order of the annotation, with the pod's namespace and a name filled in. */
 export function listWanted(
   elements: readonly NetworkSelection[],
   namespace: string,
-  others: readonly PresentAttachment[],
+  { others, own }: Present,
 ): readonly WantedAttachment[] {
-  const inOrder = others.toSorted(byNumber);
+  const known = withKeptNames(readElements(elements, namespace), own);
   const names: Names = {
-    others: inOrder,
-    taken: new Set(elements.map(namedInterfaceOf)),
-    isShifted: false,
+    ...{ own, others: others.toSorted(byNumber) },
+    taken: new Set(known.flatMap(({ name }) => name ?? [])),
+    placed: new Set(
+      known.flatMap(({ name }, index) => (name === undefined ? [usualName(index)] : [])),
+    ),
   };
-  return elements.map((selection, index) => {
-    const network = networkOf(selection, namespace);
-    const named = namedInterfaceOf(selection);
-    const interfaceName = named === "" ? generatedName(network, index, names) : named;
+  return known.map(({ network, selection, name }, index) => {
+    const interfaceName = name ?? generatedName(network, index, names);
     names.taken.add(interfaceName);
     return { network, interfaceName, selection };
   });
