@@ -7,6 +7,7 @@ import { askLinks } from "./netlink/ask.ts";
 import { perform } from "./netlink/perform.ts";
 import { giveBack } from "./give-back.ts";
 import { createStateReader, type StateSources } from "./netlink/netns-state.ts";
+import { removeLink, restoreName } from "./pod-nic.ts";
 import { runIn } from "./run-in.ts";
 import { placesOfSettings, settingsText, WRITE_SETTINGS } from "./settings.ts";
 import { BRIDGE, removeBridge, wireWithoutTap } from "./wiring/bridge.ts";
@@ -80,6 +81,10 @@ export function createPodNetwork(options: PodNetworkOptions): PodNetwork {
     },
     giveBack: (netns, lent) => giveBack(podOf(access, netns), lent),
     removeLink: (netns, name) => removeLink(access, netns, name),
+    restoreName: async (netns, nic) => {
+      assertWords([nic.name, nic.before, ...(nic.mac === undefined ? [] : [nic.mac])]);
+      await restoreName(access, netns, nic);
+    },
   };
 }
 
@@ -135,25 +140,4 @@ async function unwireTap(pod: Pod, wiring: LeftWiring, before: NetnsState): Prom
   return wiring.kind === "bridge"
     ? BRIDGE.unwire(pod, wiring, before)
     : MASQUERADE.unwire(pod, wiring, before);
-}
-
-/** The process whose namespace is the machine's own: in a container that shares it, the container's first. */
-const INIT_PID = "1";
-
-async function removeLink(
-  { runner, netlink }: NetnsAccess,
-  netns: NetnsHandle,
-  name: string,
-): Promise<void> {
-  const isThere = async (): Promise<boolean> =>
-    (await askLinks(netlink, netns)).some((link) => link.name === name);
-  if (!(await isThere())) return;
-  const ip = (...args: readonly string[]): Promise<string> =>
-    runIn(runner, netns, { program: "ip", args: ["link", ...args] });
-  try {
-    await ip("delete", "dev", name);
-  } catch {
-    // It has gone meanwhile, or it is hardware, which can only be moved.
-    if (await isThere()) await ip("set", "dev", name, "netns", INIT_PID);
-  }
 }

@@ -69,6 +69,7 @@ export { linkFilterOf } from "./iface/links/link-filter.ts";
 export { orphanedWirings } from "./iface/links/orphaned-wirings.ts";
 export { driftIn, type Drift } from "./plan/node/drift.ts";
 export { LINKS_RESTLESS } from "./reasons/words.ts";
+export { findMovedNic } from "./iface/moved-nic.ts";
 export { aliasOf, isOwnPodInterfaceName, nameOfAlias } from "./iface/names.ts";
 export type { UnplugRequest } from "./plan/node/unplug-request.ts";
 export { letsGo } from "./iface/phase.ts";

@@ -29,7 +29,7 @@ export interface Deps {
   readonly definitionFiles: DefinitionFiles;
   readonly sandboxes: Sandboxes;
   readonly namespaces: Namespaces;
-  readonly podNetwork: Pick<PodNetwork, "listLinks" | "giveBack" | "removeLink">;
+  readonly podNetwork: Pick<PodNetwork, "listLinks" | "giveBack" | "removeLink" | "restoreName">;
   readonly cni: Cni;
   readonly journal: Journal;
   /** What runtimes remember of their attachments. */

@@ -70,6 +70,11 @@ export function isOwnLinkName(name: string): boolean {
 /** How aliases of ours begin. Source: KubeVirt; libvirt keeps no others. */
 const ALIAS_PREFIX = "ua-";
 
+/** What KubeVirt's virt-handler calls a pod's NIC once it is a port of the guest's bridge. */
+export function movedNameOf(podInterfaceName: string): string {
+  return `${withoutPodPrefix(podInterfaceName)}-nic`;
+}
+
 /** libvirt alias of the device. */
 export function aliasOf(ifaceName: string): string {
   return `${ALIAS_PREFIX}${ifaceName}`;

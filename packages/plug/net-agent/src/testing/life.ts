@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// When does a process die, counted in its calls to the outside?
+// When does a process die, counted in its calls that change something outside? What only looks is not counted.
+import { names } from "@patchbay/api";
+import type { Journal } from "@patchbay/cni";
+import type { PodNetwork, Store } from "@patchbay/core/ports";
 
 /** The agent's process: it dies before the call whose number is given, and does nothing afterwards. */
 export class Life {
@@ -7,6 +10,10 @@ export class Life {
   readonly #dieAt: number;
   constructor(dieAt: number) {
     this.#dieAt = dieAt;
+  }
+  /** How many there were. */
+  get calls(): number {
+    return this.#calls;
   }
   get isOver(): boolean {
     return this.#calls >= this.#dieAt;
@@ -17,4 +24,55 @@ export class Life {
     if (this.#calls >= this.#dieAt) throw new Error("the process dies here");
     return perform();
   }
+}
+
+/** The journal of a process that can die. */
+export function mortalJournal(journal: Journal, life: Life): Journal {
+  return {
+    ...journal,
+    write: (row) => life.call(() => journal.write(row)),
+    remove: (row) => life.call(() => journal.remove(row)),
+  };
+}
+
+/** What the agent does to links itself. */
+export function mortalPodNetwork(
+  network: PodNetwork,
+  life: Life,
+): Pick<PodNetwork, "listLinks" | "giveBack" | "removeLink" | "restoreName"> {
+  return {
+    listLinks: (netns) => network.listLinks(netns),
+    giveBack: (netns, lent) => life.call(() => network.giveBack(netns, lent)),
+    removeLink: (netns, name) => life.call(() => network.removeLink(netns, name)),
+    restoreName: (netns, nic) => life.call(() => network.restoreName(netns, nic)),
+  };
+}
+
+/** The API server of a process that can die; VMIs are found where it has KubeVirt. */
+export function mortalStore(
+  store: Store,
+  life: Life,
+  server: {
+    readonly hasKubeVirt: boolean;
+    readonly storeError: Error;
+    readonly beforeEachWrite: () => void;
+  },
+): Store {
+  return {
+    find: (type, key) => {
+      if (type.group === names.KUBEVIRT_GROUP && !server.hasKubeVirt) {
+        return Promise.reject(server.storeError);
+      }
+      return store.find(type, key);
+    },
+    list: (type) => store.list(type),
+    create: (type, object) => store.create(type, object),
+    update: (type, object) => store.update(type, object),
+    // eslint-disable-next-line max-params -- the port's
+    patch: (type, key, patch, options) => {
+      server.beforeEachWrite();
+      return life.call(() => store.patch(type, key, patch, options));
+    },
+    delete: (type, key) => store.delete(type, key),
+  };
 }

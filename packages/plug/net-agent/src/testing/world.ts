@@ -27,7 +27,6 @@ import type {
   CniResult,
   LogFields,
   Sandbox,
-  Store,
 } from "@patchbay/core/ports";
 import { createFakeCni, type FakeCni } from "@patchbay/cni/testing";
 import { createFakeSandboxes, type FakeSandboxes } from "@patchbay/cri/testing";
@@ -40,7 +39,7 @@ import { createFailures } from "../failures.ts";
 import { reconcilePod } from "../reconcilers/pod/index.ts";
 import { loadTrackedPods, type TrackedPods } from "../tracked-pods.ts";
 import { sweepLeftovers } from "../reconcilers/leftovers/sweep.ts";
-import { Life } from "./life.ts";
+import { Life, mortalJournal, mortalPodNetwork, mortalStore } from "./life.ts";
 import { NAMES, OWNER, toPod, type PodSketch } from "./pod-sketch.ts";
 
 /** The node's directory of definitions. */
@@ -104,6 +103,8 @@ export class World {
   readonly #podMutex = new KeyedMutex();
   /** Of the agent's process; absent before it has started. */
   #tracked: TrackedPods | undefined;
+  /** Calls of all agents that changed something outside. */
+  effects = 0;
   /** Codes of the attachments that failed in the last pass. */
   #failed: string[] = [];
 
@@ -225,6 +226,7 @@ export class World {
     } catch (error) {
       return error;
     } finally {
+      this.effects += life.calls;
       await this.sync();
     }
   }
@@ -279,7 +281,7 @@ export class World {
   async deps(life: Life): Promise<Deps> {
     const journal = this.journal;
     return {
-      store: this.#mortalStore(life),
+      store: mortalStore(this.store, life, this),
       pods: this.#pods,
       nads: this.#nads,
       definitionFiles: createDefinitionFiles(
@@ -288,13 +290,9 @@ export class World {
       ),
       sandboxes: { find: (uid) => this.#findSandbox(uid) },
       namespaces: this.#namespaces,
-      podNetwork: this.podNetwork,
+      podNetwork: mortalPodNetwork(this.podNetwork, life),
       cni: this.#mortalCni(life),
-      journal: {
-        ...journal,
-        write: (row) => life.call(() => journal.write(row)),
-        remove: (row) => life.call(() => journal.remove(row)),
-      },
+      journal: mortalJournal(journal, life),
       tracked: (this.#tracked ??= await loadTrackedPods(journal, createSilentLogger())),
       events: {
         record: (_object, note) => this.notes.push(note),
@@ -332,27 +330,6 @@ export class World {
         return life.call(() => this.cni.del(request, prevResult));
       },
       releaseAddresses: (request) => life.call(() => this.cni.releaseAddresses(request)),
-    };
-  }
-
-  #mortalStore(life: Life): Store {
-    const { store } = this;
-    return {
-      find: (type, key) => {
-        if (type.group === names.KUBEVIRT_GROUP && !this.hasKubeVirt) {
-          return Promise.reject(this.storeError);
-        }
-        return store.find(type, key);
-      },
-      list: (type) => store.list(type),
-      create: (type, object) => store.create(type, object),
-      update: (type, object) => store.update(type, object),
-      // eslint-disable-next-line max-params -- the port's
-      patch: (type, key, patch, options) => {
-        this.beforeEachWrite();
-        return life.call(() => store.patch(type, key, patch, options));
-      },
-      delete: (type, key) => store.delete(type, key),
     };
   }
 }

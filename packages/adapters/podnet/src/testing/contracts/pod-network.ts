@@ -276,5 +276,20 @@ export function describePodNetworkContract(
       await bench.network.removeLink(bench.netns, WIRING.podInterfaceName);
       expect(await find(WIRING.podInterfaceName)).toBeUndefined();
     });
+
+    test("gives a NIC its name and its MAC back, also twice, and removes what has the name", async () => {
+      const renamed = { name: "c0ffee-nic", before: WIRING.podInterfaceName, mac: MAC };
+      await bench.addNic({ name: renamed.name, kind, mac: TAP_MAC });
+      await bench.addNic({ name: renamed.before, kind: "veth", mac: "02:00:00:00:5e:04" });
+      await bench.network.makeBridge(bench.netns, {
+        ...WIRING,
+        podInterfaceName: renamed.name,
+      });
+      await bench.network.restoreName(bench.netns, renamed);
+      await bench.network.restoreName(bench.netns, renamed);
+      expect(await find(renamed.name)).toBeUndefined();
+      expect(await find(renamed.before)).toMatchObject({ kind, mac: MAC });
+      expect((await find(renamed.before))?.master).toBeUndefined();
+    });
   });
 }

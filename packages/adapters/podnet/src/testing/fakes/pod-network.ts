@@ -14,7 +14,7 @@ import {
 } from "@patchbay/core";
 import { normalizeMac } from "@patchbay/api";
 import type { NetnsHandle } from "@patchbay/core/ports";
-import type { LentNic, Link, PodNetwork, PodView } from "@patchbay/core/ports";
+import type { LentNic, Link, PodNetwork, PodView, RenamedNic } from "@patchbay/core/ports";
 
 /** A link as a test puts it; it has a carrier, and no addresses, unless told otherwise. */
 export type SketchedLink = Omit<Link, "index" | "carrier" | "addresses"> &
@@ -59,7 +59,8 @@ type FakePodNetworkCall =
   | "unwireTap"
   | "readAddresses"
   | "giveBack"
-  | "removeLink";
+  | "removeLink"
+  | "restoreName";
 
 /** Makes an empty world; each namespace, by its inode, begins with `lo` only. */
 export function createFakePodNetwork(): FakePodNetwork {
@@ -212,6 +213,17 @@ class MemoryPodNetwork implements FakePodNetwork {
   removeLink(netns: NetnsHandle, name: string): Promise<void> {
     return this.#call("removeLink", () => {
       this.takeLink(netns.inode, name);
+    });
+  }
+
+  restoreName(netns: NetnsHandle, { name, before, mac }: RenamedNic): Promise<void> {
+    return this.#call("restoreName", () => {
+      const nic = this.findLink(netns.inode, name);
+      if (nic === undefined) return;
+      this.takeLink(netns.inode, before);
+      this.takeLink(netns.inode, name);
+      const restored = { ...withoutMaster(nic), name: before, up: false };
+      this.putLink(netns.inode, { ...restored, ...(mac === undefined ? {} : { mac }) });
     });
   }
 

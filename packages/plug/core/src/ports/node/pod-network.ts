@@ -41,6 +41,16 @@ export interface LentNic {
   readonly addresses: readonly string[];
 }
 
+/** A NIC that somebody else has given another name. */
+export interface RenamedNic {
+  /** What it is called now. */
+  readonly name: string;
+  /** What it is to be called again. */
+  readonly before: string;
+  /** The MAC that it is to have again. */
+  readonly mac?: string;
+}
+
 /** Makes and removes links in a pod. Everything may be repeated. */
 export interface PodNetwork {
   look(netns: NetnsHandle): Promise<PodView>;
@@ -76,4 +86,10 @@ export interface PodNetwork {
    * machine's own namespace. Not there is success.
    */
   removeLink(netns: NetnsHandle, name: string): Promise<void>;
+  /**
+   * Gives a NIC its name back, and takes it off its bridge; a link that has the name meanwhile is removed. Not there is
+   * success.
+   * @throws AppError with PODNET_FAILED
+   */
+  restoreName(netns: NetnsHandle, nic: RenamedNic): Promise<void>;
 }

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Takes one attachment away by what the journal knows of it, also when its plugin can no longer do so.
-import type { JournalRow } from "@patchbay/cni";
-import { messageOf } from "@patchbay/core";
-import type { AttachmentRequest } from "@patchbay/core/ports";
+import { networkStatusOf, type JournalRow } from "@patchbay/cni";
+import { findMovedNic, messageOf } from "@patchbay/core";
+import type { AttachmentRequest, OpenNetns } from "@patchbay/core/ports";
 import type { Deps } from "../../../deps.ts";
 import type { PodFacts } from "../observe.ts";
 import { tellDetached, tellTakenApart } from "../tell.ts";
@@ -15,6 +15,29 @@ import { openNetnsOf } from "./netns.ts";
  */
 const FAILED_REMOVALS_MAX = { alive: 5, ending: 5, over: 3 } as const;
 
+/** A plugin looks for the NIC by its name, which KubeVirt has given to another link: what ADD made must go, not that. */
+async function restoreName(row: JournalRow, netns: OpenNetns, deps: Deps): Promise<void> {
+  const { interfaceName: before } = row.request;
+  const name = findMovedNic(await deps.podNetwork.listLinks(netns), before);
+  if (name === undefined) return;
+  const mac = row.result && networkStatusOf(row.result, row.network, before).mac;
+  await deps.podNetwork.restoreName(netns, { name, before, ...(mac !== undefined && { mac }) });
+}
+
+async function giveBack(
+  row: JournalRow,
+  where: { readonly netns: OpenNetns; readonly facts: PodFacts },
+  deps: Deps,
+): Promise<void> {
+  try {
+    await deps.podNetwork.giveBack(where.netns, lentNicOf(row.request, row.result));
+  } catch (error) {
+    // DEL comes nevertheless: it may do without, and it is what takes the NIC away.
+    const reason = messageOf(error);
+    deps.log.warn("giving back to a NIC failed", { pod: where.facts.key, reason });
+  }
+}
+
 /** The request of DEL; it names the namespace only while that of ADD is there, and then the NIC has what it had. */
 async function prepareRemoval(
   row: JournalRow,
@@ -24,11 +47,8 @@ async function prepareRemoval(
   const netns = openNetnsOf(row, deps);
   if (netns !== undefined) {
     try {
-      await deps.podNetwork.giveBack(netns, lentNicOf(row.request, row.result));
-    } catch (error) {
-      // DEL comes nevertheless: it may do without, and it is what takes the NIC away.
-      const reason = messageOf(error);
-      deps.log.warn("giving back to a NIC failed", { pod: facts.key, reason });
+      await restoreName(row, netns, deps);
+      await giveBack(row, { netns, facts }, deps);
     } finally {
       netns.close();
     }
@@ -41,10 +61,14 @@ async function prepareRemoval(
 /** Takes the NIC out of the pod past its plugin, so that its name is free and its addresses are not used. */
 async function removeNic(row: JournalRow, deps: Deps): Promise<void> {
   const netns = openNetnsOf(row, deps);
+  if (netns === undefined) return;
+  const { interfaceName } = row.request;
   try {
-    if (netns !== undefined) await deps.podNetwork.removeLink(netns, row.request.interfaceName);
+    const moved = findMovedNic(await deps.podNetwork.listLinks(netns), interfaceName);
+    if (moved !== undefined) await deps.podNetwork.removeLink(netns, moved);
+    await deps.podNetwork.removeLink(netns, interfaceName);
   } finally {
-    netns?.close();
+    netns.close();
   }
 }
 
@@ -73,9 +97,10 @@ async function takeApart(
 
 /** Why the plugin is not asked again; undefined: it has done its work. */
 async function del(row: JournalRow, facts: PodFacts, deps: Deps): Promise<string | undefined> {
-  if (row.request.config.plugins.length === 0) return "its container ID is unknown";
   try {
-    await deps.cni.del(await prepareRemoval(row, facts, deps), row.result);
+    const request = await prepareRemoval(row, facts, deps);
+    if (request.config.plugins.length === 0) return "its container ID is unknown";
+    await deps.cni.del(request, row.result);
     return undefined;
   } catch (error) {
     const failedRemovals = (row.failedRemovals ?? 0) + 1;

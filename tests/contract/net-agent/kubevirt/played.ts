@@ -1,0 +1,318 @@
+// SPDX-License-Identifier: Apache-2.0
+// KubeVirt beside net-agent, played: what virt-controller and virt-handler do to one VM, each step when a test says so.
+import {
+  names,
+  parseNetworkStatus,
+  PODS,
+  VIRTUAL_MACHINE_INSTANCES,
+  type Pod,
+} from "@patchbay/api";
+import type { Sandbox } from "@patchbay/core/ports";
+import { eventually } from "@patchbay/support";
+import type { AgentMachine } from "../machine.ts";
+import {
+  annotationOfLive,
+  annotationOfNew,
+  annotationOfTarget,
+  type SeenPod,
+  type Version,
+} from "./annotation.ts";
+import {
+  cleared,
+  isAbsent,
+  isInDomain,
+  isInPod,
+  isOrdinal,
+  reportedStatus,
+  schemeOf,
+  toPlug,
+  toUnplug,
+  withDomain,
+  type Bindings,
+  type PlayedIface,
+  type PlayedNetwork,
+  type PlayedStatus,
+  type PlayedVmi,
+} from "./vmi.ts";
+import { unwire, wire } from "./wiring.ts";
+
+export const NAMESPACE = "default";
+/** After so long KubeVirt gives up waiting for the agent and migrates. Source: v1.9 migration/evaluator.go. */
+export const WITHIN = { withinMs: 15_000 };
+/** What the cluster's own network left in the status, as Multus writes it. */
+export const POD_NETWORK = {
+  ...{ name: "kindnet", interface: "eth0", ips: ["10.244.0.7"], mac: "0a:58:0a:f4:00:07" },
+  ...{ default: true, dns: {} },
+};
+
+/** A virt-launcher pod that runs. */
+export interface Launcher {
+  readonly name: string;
+  readonly uid: string;
+  readonly sandbox: Sandbox;
+}
+
+/** How a VM begins. */
+interface VmSketch {
+  readonly name: string;
+  readonly version: Version;
+  readonly interfaces: readonly PlayedIface[];
+  readonly networks: readonly PlayedNetwork[];
+  readonly bindings?: Bindings;
+}
+
+/** A NIC of a VM: its iface and its network. */
+export interface Nic {
+  readonly name: string;
+  /** Network definition. */
+  readonly nad: string;
+  readonly mac?: string;
+}
+
+/** The VM's spec of these NICs, beside the pod's own network. */
+export function specOf(...nics: readonly Nic[]): Pick<PlayedVmi, "interfaces" | "networks"> {
+  return {
+    interfaces: [
+      { name: "default", masquerade: {} },
+      ...nics.map(({ name, mac }) => ({
+        ...{ name, bridge: {} },
+        ...(mac === undefined ? {} : { macAddress: mac }),
+      })),
+    ],
+    networks: [
+      { name: "default", pod: {} },
+      ...nics.map(({ name, nad }) => ({ name, multus: { networkName: nad } })),
+    ],
+  };
+}
+
+/** One VM, its VMI and its launchers. */
+export class PlayedVm {
+  readonly #machine: AgentMachine;
+  readonly #version: Version;
+  readonly #name: string;
+  #owner: object = {};
+  #vmi: PlayedVmi;
+  #launchers = 0;
+  readonly #running = new Set<Launcher>();
+  /** Whose guest runs. */
+  #active: Launcher | undefined;
+  #critical: Error | undefined;
+  /** Whether the guest lets a device go at once, or only after its NIC has gone from the pod. */
+  isGuestSlow = false;
+  /** Whether virt-handler is at work. */
+  isHandled = true;
+
+  private constructor(machine: AgentMachine, { name, version, bindings = {}, ...spec }: VmSketch) {
+    this.#machine = machine;
+    this.#version = version;
+    this.#name = name;
+    this.#vmi = { namespace: NAMESPACE, ...spec, status: [], bindings };
+  }
+
+  /** The VM's VMI; no pod yet. */
+  static async create(machine: AgentMachine, sketch: VmSketch): Promise<PlayedVm> {
+    const vm = new PlayedVm(machine, sketch);
+    const { kind } = VIRTUAL_MACHINE_INSTANCES;
+    const { name } = sketch;
+    const vmi = await machine.admin.store.create(VIRTUAL_MACHINE_INSTANCES, {
+      ...{ apiVersion: "kubevirt.io/v1", kind, metadata: { namespace: NAMESPACE, name } },
+      spec: { domain: {} },
+    });
+    vm.#owner = {
+      ...{ apiVersion: "kubevirt.io/v1", kind, name, controller: true },
+      uid: vmi.metadata.uid,
+    };
+    return vm;
+  }
+
+  get launcher(): Launcher {
+    if (this.#active === undefined) throw new Error("no launcher runs");
+    return this.#active;
+  }
+
+  /**
+   * Starts a launcher whose annotation is that of a new pod, or the given text, which another version wrote; resolves when
+   * the guest has its NICs.
+   */
+  async start(annotation = annotationOfNew(this.#vmi, this.#version)): Promise<Launcher> {
+    this.#vmi = { ...this.#vmi, status: [] };
+    const launcher = await this.#runLauncher(annotation ?? "");
+    this.#active = launcher;
+    if (this.isHandled) await this.#wireAll(launcher);
+    return launcher;
+  }
+
+  /** What a user adds to the running VM. */
+  plug(...nics: readonly Nic[]): void {
+    const { interfaces, networks } = specOf(...nics);
+    const before = cleared(this.#vmi);
+    this.#vmi = {
+      ...before,
+      interfaces: [...before.interfaces, ...interfaces.slice(1)],
+      networks: [...before.networks, ...networks.slice(1)],
+    };
+  }
+
+  /** What a user marks absent in the running VM; KubeVirt does nothing with ordinal names. */
+  async unplug(...ifaces: readonly string[]): Promise<void> {
+    const { seen } = await this.#seen(this.launcher);
+    if (isOrdinal(seen)) return;
+    const interfaces = this.#vmi.interfaces.map((iface) =>
+      ifaces.includes(iface.name) ? { ...iface, state: "absent" } : iface,
+    );
+    this.#vmi = { ...this.#vmi, interfaces };
+  }
+
+  /** What a user writes over `multus.networkName`. */
+  changeNad(iface: string, nad: string): void {
+    const networks = this.#vmi.networks.map((network) =>
+      network.name === iface ? { name: iface, multus: { networkName: nad } } : network,
+    );
+    this.#vmi = { ...this.#vmi, networks };
+  }
+
+  /** KubeVirt's controllers at work until the VM has exactly these NICs, in pod and domain. */
+  async settle(...ifaces: readonly string[]): Promise<void> {
+    await eventually(async () => {
+      await this.pass();
+      const known = this.#vmi.status.filter(({ name }) => name !== "default");
+      const done = known.filter((entry) => isInPod(entry) && isInDomain(entry));
+      const namesOf = (all: readonly PlayedStatus[]): string =>
+        all
+          .map(({ name }) => name)
+          .toSorted()
+          .join();
+      const isDone = namesOf(known) === namesOf(done);
+      if (isDone && namesOf(done) === ifaces.toSorted().join()) return true;
+      throw new Error(`status.interfaces: ${JSON.stringify(known)}`);
+    }, WITHIN);
+  }
+
+  /** A second launcher, to which the guest goes; the first ends. `whileBoth` is done while both have NICs. */
+  async migrate(
+    whileBoth: (source: Launcher, target: Launcher) => Promise<void>,
+  ): Promise<Launcher> {
+    const source = this.launcher;
+    const seen = await this.#seen(source);
+    const annotation = annotationOfTarget(this.#vmi, seen, this.#version);
+    const target = await this.#runLauncher(annotation ?? "");
+    await this.#nicsIn(target);
+    await whileBoth(source, target);
+    // What is to go is not there.
+    const absent = this.#vmi.interfaces.filter(isAbsent).map(({ name }) => name);
+    const status = this.#vmi.status.filter(({ name }) => !absent.includes(name));
+    this.#vmi = cleared({ ...this.#vmi, status });
+    this.#active = target;
+    await this.#wireAll(target);
+    await this.#endOne(source);
+    return target;
+  }
+
+  /** Its pods go, and their sandboxes. */
+  async end(): Promise<void> {
+    for (const launcher of this.#running) await this.#endOne(launcher);
+  }
+
+  async #endOne(launcher: Launcher): Promise<void> {
+    const key = { namespace: NAMESPACE, name: launcher.name };
+    await this.#machine.admin.store.delete(PODS, key, { gracePeriodSeconds: 0 });
+    this.#machine.node.dropSandbox(launcher.sandbox);
+    this.#running.delete(launcher);
+  }
+
+  /** NICs by network, once all that the pod was made with are told: a pod with Multus is ready no sooner. */
+  async #nicsIn(launcher: Launcher): Promise<ReadonlyMap<string, string>> {
+    const expected = this.#vmi.interfaces
+      .filter((iface) => !isAbsent(iface))
+      .map(({ name }) => name);
+    return eventually(async () => {
+      const { seen } = await this.#seen(launcher);
+      const told = seen.map((entry) => entry.interface);
+      const nics = schemeOf(this.#vmi.networks, seen);
+      return expected.every((name) => told.includes(nics.get(name))) ? nics : undefined;
+    }, WITHIN);
+  }
+
+  /** Phase 1 of a new launcher: all NICs of bridges, whatever was told of them. */
+  async #wireAll(launcher: Launcher): Promise<void> {
+    const nics = await this.#nicsIn(launcher);
+    const bridged = this.#vmi.interfaces.filter(
+      (iface) => iface.bridge !== undefined && !isAbsent(iface),
+    );
+    for (const { name } of bridged) {
+      this.#wire(launcher.sandbox, nics.get(name) ?? "");
+      const isKnown = this.#vmi.status.some((entry) => entry.name === name);
+      if (!isKnown) this.#vmi = { ...this.#vmi, status: [...this.#vmi.status, { name }] };
+      this.#tell(name, (status) => withDomain(status, true));
+    }
+  }
+
+  /** One look of each controller. */
+  async pass(): Promise<void> {
+    const launcher = this.launcher;
+    const pod = await this.#seen(launcher);
+    this.#vmi = cleared(this.#vmi);
+    this.#vmi = { ...this.#vmi, status: reportedStatus(this.#vmi, pod.seen) };
+    const text = annotationOfLive(this.#vmi, pod, this.#version);
+    if (text !== undefined) await this.#machine.ask(NAMESPACE, launcher.name, text);
+    if (this.isHandled) this.#handle(launcher, schemeOf(this.#vmi.networks, pod.seen));
+  }
+
+  /** virt-handler, and the guest behind it. */
+  #handle({ sandbox }: Launcher, nics: ReadonlyMap<string, string>): void {
+    const nicOf = (name: string): string => nics.get(name) ?? "";
+    for (const name of toPlug(this.#vmi)) {
+      this.#wire(sandbox, nicOf(name));
+      this.#tell(name, (status) => withDomain(status, true));
+    }
+    for (const { name } of this.#vmi.interfaces.filter(isAbsent)) {
+      this.#tell(name, (status) =>
+        this.isGuestSlow && isInPod(status) ? status : withDomain(status, false),
+      );
+    }
+    for (const name of toUnplug(this.#vmi)) unwire(sandbox.id, nicOf(name));
+    const isKnown = (status: PlayedStatus): boolean =>
+      status.name === "default" || isInDomain(status) || isInPod(status);
+    this.#vmi = { ...this.#vmi, status: this.#vmi.status.filter(isKnown) };
+  }
+
+  /** What was begun and has failed is not begun again. Source: v1.9 pkg/network/setup/netpod/state.go. */
+  #wire({ id }: Sandbox, nic: string): void {
+    if (this.#critical !== undefined) throw this.#critical;
+    try {
+      wire(id, nic);
+    } catch (error) {
+      this.#critical = new Error(`virt-handler cannot prepare ${nic}`, { cause: error });
+      throw this.#critical;
+    }
+  }
+
+  #tell(name: string, change: (status: PlayedStatus) => PlayedStatus): void {
+    const status = this.#vmi.status.map((entry) => (entry.name === name ? change(entry) : entry));
+    this.#vmi = { ...this.#vmi, status };
+  }
+
+  async #runLauncher(networks: string): Promise<Launcher> {
+    this.#launchers += 1;
+    const name = `virt-launcher-${this.#name}-${String(this.#launchers)}`;
+    const metadata = { ownerReferences: [this.#owner] } as Partial<Pod["metadata"]>; // made by `create`
+    const sandbox = await this.#machine.runPod({
+      ...{ namespace: NAMESPACE, name, networks, metadata },
+      prepare: () =>
+        Promise.resolve({ [names.NETWORK_STATUS_ANNOTATION]: JSON.stringify([POD_NETWORK]) }),
+    });
+    const launcher = { name, uid: sandbox.podUid, sandbox };
+    this.#running.add(launcher);
+    return launcher;
+  }
+
+  async #seen({ name }: Launcher): Promise<SeenPod> {
+    const pod = await this.#machine.admin.store.find(PODS, { namespace: NAMESPACE, name });
+    const annotations = pod?.metadata.annotations ?? {};
+    return {
+      annotation: annotations[names.NETWORKS_ANNOTATION] ?? "",
+      seen: parseNetworkStatus(annotations[names.NETWORK_STATUS_ANNOTATION]),
+    };
+  }
+}

@@ -1,0 +1,112 @@
+// SPDX-License-Identifier: Apache-2.0
+// Is the KubeVirt that the stories play KubeVirt? Its own tables say so.
+import { readFileSync } from "node:fs";
+import { join } from "node:path";
+import type { NetworkStatus } from "@patchbay/api";
+import { expect, test } from "vitest";
+import {
+  annotationOfLive,
+  annotationOfNew,
+  annotationOfTarget,
+  VERSIONS,
+  type Version,
+} from "./annotation.ts";
+import {
+  hashedScheme,
+  isOrdinal,
+  ordinalScheme,
+  reportedStatus,
+  schemeOf,
+  toPlug,
+  toUnplug,
+  type NameScheme,
+  type PlayedNetwork,
+  type PlayedVmi,
+} from "./vmi.ts";
+
+/** Fields of the rows that are played. */
+interface Input {
+  readonly fn?: string;
+  readonly namespace?: string;
+  readonly interfaces?: PlayedVmi["interfaces"];
+  readonly networks?: readonly PlayedNetwork[] | null;
+  readonly status?: PlayedVmi["status"];
+  readonly statuses?: readonly (NetworkStatus | string)[];
+  readonly networkStatus?: readonly NetworkStatus[] | null;
+  readonly plugins?: PlayedVmi["bindings"];
+  readonly currentAnnotation?: readonly object[];
+  readonly sourceStatuses?: readonly string[];
+  readonly namingUpgradeGate?: boolean;
+}
+
+interface Row {
+  readonly area: string;
+  readonly name: string;
+  readonly input: Input;
+  readonly expected: unknown;
+}
+
+const PATH = "../../../../packages/plug/core/src/testing/kubevirt-rows.json";
+const ROWS = JSON.parse(readFileSync(join(import.meta.dirname, PATH), "utf8")) as readonly Row[]; // ours
+const KEY = "k8s.v1.cni.cncf.io/networks";
+
+/** All rows are of v1.9, whose gate may be off. */
+function versionOf({ namingUpgradeGate: renames = true }: Input): Version {
+  const version = VERSIONS.find(({ name }) => name === "v1.9");
+  if (version === undefined) throw new Error("v1.9 is not played");
+  return { ...version, renames };
+}
+
+function vmiOf({ namespace = "default", interfaces = [], ...input }: Input): PlayedVmi {
+  const { networks, status = [], plugins: bindings = {} } = input;
+  return { namespace, interfaces, networks: networks ?? [], status, bindings };
+}
+
+/** As rows write it: the list, an empty text, or that there is none. */
+function written(text: string | undefined): unknown {
+  if (text === undefined) return { [KEY]: "(key not set)" };
+  return { [KEY]: text === "" ? "" : (JSON.parse(text) as unknown) };
+}
+
+function entriesOf(all: readonly (NetworkStatus | string)[] = []): readonly NetworkStatus[] {
+  return all.map((one) => (typeof one === "string" ? { name: "", interface: one } : one));
+}
+
+const named = (scheme: NameScheme): unknown => Object.fromEntries(scheme);
+
+/** By what the row calls. */
+const PLAYED: Readonly<Record<string, (input: Input) => unknown>> = {
+  generate: (input) => written(annotationOfNew(vmiOf(input), versionOf(input))),
+  fromActivePod: (input) => {
+    const { currentAnnotation: before, networkStatus } = input;
+    const annotation = before === undefined ? "" : JSON.stringify(before);
+    const pod = { annotation, seen: networkStatus ?? [] };
+    return written(annotationOfLive(vmiOf(input), pod, versionOf(input)));
+  },
+  fromSource: (input) => {
+    const source = { annotation: "", seen: entriesOf(input.sourceStatuses) };
+    const target = annotationOfTarget(vmiOf(input), source, versionOf(input));
+    // It gives nothing of its own where the target is as any new pod.
+    return target === annotationOfNew(vmiOf(input), versionOf(input)) ? null : written(target);
+  },
+  hashedScheme: ({ networks }) => named(hashedScheme(networks ?? [])),
+  ordinalScheme: ({ networks }) => named(ordinalScheme(networks ?? [])),
+  schemeFromStatuses: ({ networks, statuses }) =>
+    named(schemeOf(networks ?? [], entriesOf(statuses))),
+  hasOrdinal: ({ statuses }) => isOrdinal(entriesOf(statuses)),
+  live: (input) => [...toPlug(vmiOf(input)), ...toUnplug(vmiOf(input))],
+  status: (input) => reportedStatus(vmiOf(input), input.networkStatus ?? []),
+};
+
+function playOf({ area, input }: Row): ((input: Input) => unknown) | undefined {
+  return area === "status" ? PLAYED["status"] : PLAYED[input.fn ?? ""];
+}
+
+test.each(ROWS.filter((row) => playOf(row) !== undefined))("$area: $name", (row) => {
+  expect(playOf(row)?.(row.input)).toEqual(row.expected);
+});
+
+test("each is told by a row at least", () => {
+  const told = new Set(ROWS.map(playOf));
+  expect(Object.entries(PLAYED).filter(([, play]) => !told.has(play))).toEqual([]);
+});
