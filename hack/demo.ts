@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The main job, step by step, each with its command and its time; ends with a table and leaves nothing behind.
 import { join } from "node:path";
+import { names } from "@patchbay/api";
 import {
   bridgeNetworkManifest,
   endTrial,
@@ -161,9 +162,40 @@ function refused(...args: readonly string[]): string {
   return outcome.stderr;
 }
 
+const PLAIN = "plain";
+const NETWORKS = "k8s.v1.cni.cncf.io/networks";
+
+/** A pod that is no VM's. */
+async function runPlainPod(): Promise<string> {
+  machine.apply({
+    ...{ apiVersion: "v1", kind: "Pod", metadata: { name: PLAIN } },
+    spec: {
+      ...{ terminationGracePeriodSeconds: 1, securityContext: { runAsUser: 107 } },
+      containers: [{ name: "main", image: names.LAUNCHER_IMAGE, command: ["sleep", "600"] }],
+    },
+  });
+  const phase = (): string =>
+    machine.kubectl("get", "pod", PLAIN, "-o", "jsonpath={.status.phase}");
+  return eventually(() => phase() === "Running" && `pod ${PLAIN} runs`, { withinMs: CHANGE_MS });
+}
+
+/** Asks for networks by the pod's annotation; resolves with what the pod sees, once net1 is there or is not. */
+async function annotate(networks: string): Promise<string> {
+  show(run("kubectl", "annotate", "--overwrite", "pod", PLAIN, `${NETWORKS}=${networks}`));
+  const isWanted = networks !== "";
+  return eventually(
+    () => {
+      const nics = machine.kubectl("exec", PLAIN, "--", "ls", "/sys/class/net").split(/\s+/);
+      return nics.includes("net1") === isWanted && `the pod has ${nics.join(" ").trim()}`;
+    },
+    { withinMs: CHANGE_MS },
+  );
+}
+
 async function deleteAll(): Promise<string> {
   run("kubectl", "delete", "vm", "alpha", "beta", "--wait=true");
   run("kubectl", "delete", "vmi", "gamma", "--wait=true");
+  run("kubectl", "delete", "pod", PLAIN, "--wait=true");
   await eventually(() => machine.kubectl("get", "vmi,pods", "-o", "name") === "", {
     withinMs: CHANGE_MS,
   });
@@ -237,6 +269,9 @@ async function changeMore(): Promise<void> {
       "nowhere",
     ),
   );
+  await step("a pod that is no VM's runs", runPlainPod);
+  await step("… gains a NIC by its annotation", () => annotate("blue@net1"));
+  await step("… and loses it", () => annotate(""));
   await step("everything is deleted, with its hot-plugged NICs", deleteAll);
 }
 
