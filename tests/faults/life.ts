@@ -146,7 +146,11 @@ export class Life {
 
   #look(perform: () => unknown): unknown {
     const result = perform();
-    if (isDescriptor(result)) this.#descriptors.add(result);
+    if (isDescriptor(result)) {
+      this.#descriptors.add(result);
+      // What it reaches before it would wait for something, as when an event of it has just killed it.
+      if (this.#isOver) result.close();
+    }
     return result instanceof Promise ? this.#await(result, false) : result;
   }
 
