@@ -37,6 +37,8 @@ interface Resolving {
   readonly ways: readonly string[];
   /** What CNI gave to the plugged NIC. */
   readonly given: readonly string[];
+  /** The plugged NIC. */
+  readonly nic: { readonly mac: string | undefined; readonly pciAddress: string | undefined };
 }
 
 export interface ClaimStory {
@@ -73,7 +75,7 @@ async function leases(): Promise<ReadonlyMap<string, string>> {
 }
 
 async function look(): Promise<Resolving> {
-  await expectReady(NAME, "out1");
+  const { mac, pciAddress } = await expectReady(NAME, "out1");
   const attachments = machine.findVmi(NAME)?.status?.attachments ?? [];
   const found = await leases();
   const ways = [...found].filter(([, lease]) => /^(?:DNS|ROUTER)=\S/m.test(lease));
@@ -81,6 +83,7 @@ async function look(): Promise<Resolving> {
     addresses: [...found.keys()].toSorted(),
     ways: ways.map(([address]) => address),
     given: attachments.find(({ name }) => name === "out1")?.ips ?? [],
+    nic: { mac, pciAddress },
   };
 }
 

@@ -2,7 +2,7 @@
 // The story of Debian from a containerDisk, by BIOS: what it was told, a NIC that it takes, what lasts.
 import { diskVmManifest, eventually, obedientUserData } from "@patchbay/support";
 import { addInterface, CHANGE_MS, expectReady, machine } from "../machine.ts";
-import { DEBIAN_IMAGE, debianBooted, debianRestarted, inDebian, rebootDebian } from "./debian.ts";
+import { DEBIAN_IMAGE, debianBooted, inDebian, rebootDebian } from "./debian.ts";
 
 const NAME = "debian";
 const MAC = "02:00:00:00:12:01";
@@ -30,7 +30,6 @@ interface Look {
 export interface ImageStory {
   readonly plugged: Look;
   readonly rebooted: Look;
-  readonly restarted: Look;
 }
 
 function apply(): void {
@@ -66,7 +65,7 @@ async function look(): Promise<Look> {
   };
 }
 
-/** Boots, plugs, reboots, restarts. */
+/** Boots, plugs, reboots. */
 export async function bootFromImage(): Promise<ImageStory> {
   apply();
   await debianBooted(NAME);
@@ -76,11 +75,7 @@ export async function bootFromImage(): Promise<ImageStory> {
   await inDebian(NAME, `echo kept >${MARK} && sync`);
   const plugged = await look();
   await rebootDebian(NAME);
-  const rebooted = await look();
-  const uid = machine.findVmi(NAME)?.metadata.uid;
-  machine.patchbay("restart", NAME);
-  await debianRestarted(NAME, uid);
-  return { plugged, rebooted, restarted: await look() };
+  return { plugged, rebooted: await look() };
 }
 
 export function deleteImageVm(): void {
