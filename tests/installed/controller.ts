@@ -12,6 +12,8 @@ const APPS = { group: "apps", version: "v1", namespaced: true } as const;
 
 interface Workload extends KubeObject {
   readonly spec: {
+    /** Of a Deployment. */
+    readonly replicas?: number;
     readonly template: {
       readonly metadata: {
         readonly labels: Readonly<Record<string, string>>;
@@ -73,7 +75,7 @@ export interface ControllerDeps {
   readonly nodeName: string;
 }
 
-/** Keeps one pod for each workload of the namespace, and the addresses of virt-api's, until the signal is aborted. */
+/** Keeps the pods of each workload of the namespace, and the addresses of virt-api's, until the signal is aborted. */
 export async function runController(deps: ControllerDeps, signal: AbortSignal): Promise<void> {
   const { client, clock, log, nodeName } = deps;
   const selection = { namespace: NAMESPACE };
@@ -90,9 +92,11 @@ export async function runController(deps: ControllerDeps, signal: AbortSignal): 
       if (pod.metadata.deletionTimestamp === undefined)
         await client.store.delete(PODS, pod.metadata);
     }
-    if (own.some((pod) => !isEnded(pod))) return;
-    made += 1;
-    await client.store.create(PODS, podOf(workload, nodeName, made));
+    const missing = (workload.spec.replicas ?? 1) - own.filter((pod) => !isEnded(pod)).length;
+    for (let count = 0; count < missing; count += 1) {
+      made += 1;
+      await client.store.create(PODS, podOf(workload, nodeName, made));
+    }
   };
   const keepEndpoints = async (): Promise<void> => {
     const addresses = pods

@@ -92,6 +92,11 @@ async function serve(
   });
 }
 
+/** Whether the object is about who may do what. */
+function grants({ apiVersion, kind }: KubeObject): boolean {
+  return apiVersion.startsWith("rbac.") || kind === "Namespace" || kind === "ServiceAccount";
+}
+
 /** Starts a server on a free port of loopback, with the CRDs, the namespace `patchbay` and the roles of a cluster. */
 export async function startTestServer(): Promise<TestServer> {
   const clock = createClock();
@@ -110,7 +115,8 @@ export async function startTestServer(): Promise<TestServer> {
   for (const definition of customResourceDefinitions()) {
     await store.create(CUSTOM_RESOURCE_DEFINITIONS, definition);
   }
-  await keepManifests(store, parseManifests(await readManifests(createFiles(), "rights")));
+  const manifests = parseManifests(await readManifests(createFiles(), "base"));
+  await keepManifests(store, manifests.filter(grants));
   return {
     clock,
     log,

@@ -4,6 +4,8 @@ export { createCache, type StartableCache } from "./watch/cache.ts";
 export { createKubeClient, type KubeClient } from "./client.ts";
 export { createEventRecorder, type EventRecorder, type Note } from "./event-recorder.ts";
 export { loadKubeConfig, type KubeConfig } from "./connection/kubeconfig.ts";
+export { createElector } from "./leader/elector.ts";
+export { fencedStore } from "./leader/fenced-store.ts";
 export { createNearReader, type Known, type Reader } from "./watch/near-reader.ts";
 export { createOwnWrites, type OwnWrites } from "./watch/own-writes.ts";
 export { createPauses, type Held, type Pauses, type Step } from "./pace/pauses.ts";

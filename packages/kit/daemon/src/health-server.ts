@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Where do probes ask? Whoever asks may be anybody: nothing but yes or no is told.
+// Where do probes ask? Whoever asks may be anybody: nothing but yes or no is told, and who leads.
 import type { Server } from "node:http";
 import type { Logger } from "@patchbay/core/ports";
 import type { DaemonHealth } from "./health.ts";
@@ -11,14 +11,17 @@ const REQUEST_TIMEOUT_MS = 5000;
 const CONNECTIONS_MAX = 16;
 
 /** Whether the service lives, and whether it does its work. */
-export type Answers = Pick<DaemonHealth, "isLive" | "isReady">;
+export type Answers = Pick<DaemonHealth, "isLive" | "isReady"> &
+  Partial<Pick<DaemonHealth, "notes">>;
 
 async function answerTo(path: string, answers: Answers): Promise<readonly [number, string]> {
   switch (path) {
     case "/healthz":
       return answers.isLive() ? [200, "ok"] : [503, "stands still"];
     case "/readyz":
-      return (await answers.isReady()) ? [200, "ok"] : [503, "not ready"];
+      return (await answers.isReady())
+        ? [200, ["ok", ...(answers.notes?.() ?? [])].join("\n")]
+        : [503, "not ready"];
     default:
       return [404, "not found"];
   }
@@ -60,6 +63,7 @@ export async function serveHealth(
   const server = makeServer({
     isLive: () => answers.isLive(),
     isReady: async () => !signal.aborted && (await answers.isReady()),
+    notes: () => answers.notes?.() ?? [],
   });
   const port = await listen(server, at);
   log.info("serving health checks", { at: port ?? at });

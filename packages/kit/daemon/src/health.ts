@@ -13,6 +13,8 @@ export interface Health {
   watchLoop(name: string, limitMs?: number): LoopWatch;
   /** While it finds a problem, the service is not ready. It has a deadline of its own. */
   addCheck(check: Check): void;
+  /** A line for whoever asks `/readyz`, who may be anybody. */
+  addNote(note: () => string): void;
 }
 
 /** What those who ask are told; why, the log says. */
@@ -21,6 +23,7 @@ export class DaemonHealth implements Health {
   readonly #log: Logger;
   readonly #loops: LoopWatch[] = [];
   readonly #checks: Check[] = [];
+  readonly #notes: (() => string)[] = [];
   #hasStarted = false;
   /** What was logged last, which is not logged again. */
   readonly #told = new Map<string, string>();
@@ -38,6 +41,15 @@ export class DaemonHealth implements Health {
 
   addCheck(check: Check): void {
     this.#checks.push(check);
+  }
+
+  addNote(note: () => string): void {
+    this.#notes.push(note);
+  }
+
+  /** What its parts say of themselves, a line each. */
+  notes(): readonly string[] {
+    return this.#notes.map((note) => note());
   }
 
   /** The service has started. */

@@ -72,21 +72,26 @@ describe("the components", () => {
   });
 });
 
-test("a cluster adds nothing but virt-api's own certificates, and whom to tell of them", async () => {
+test("a cluster adds virt-api's own certificates, whom to tell of them, and who leads", async () => {
   const known = rightsOf(base).map((right) => JSON.stringify(right));
   const added = rightsOf(parseManifests(await readManifests(files, "base"))).filter(
     (right) => !known.includes(JSON.stringify(right)),
   );
-  expect(new Set(added.map(({ user }) => user))).toEqual(
-    new Set(["system:serviceaccount:patchbay:virt-api"]),
+  const lines = added.map(({ user, verb, resource, namespace = "" }) =>
+    [user.split(":").at(-1), verb, resource, namespace].join(" ").trim(),
   );
-  expect(new Set(added.map(({ verb }) => verb))).toEqual(new Set(["list", "watch", "patch"]));
-  expect(new Set(added.map(({ resource, namespace = "" }) => `${resource} ${namespace}`))).toEqual(
+  const written = ["list", "watch", "patch"];
+  const configurations = ["mutatingwebhookconfigurations", "validatingwebhookconfigurations"].map(
+    (resource) => `${resource}.admissionregistration.k8s.io`,
+  );
+  const ofApi = ["secrets patchbay", "apiservices.apiregistration.k8s.io", ...configurations];
+  const leases = "leases.coordination.k8s.io patchbay";
+  expect(new Set(lines)).toEqual(
     new Set([
-      "secrets patchbay",
-      "apiservices.apiregistration.k8s.io ",
-      "mutatingwebhookconfigurations.admissionregistration.k8s.io ",
-      "validatingwebhookconfigurations.admissionregistration.k8s.io ",
+      ...ofApi.flatMap((resource) => written.map((verb) => `virt-api ${verb} ${resource}`)),
+      ...["create", "get", "list", "watch", "update"].map(
+        (verb) => `virt-controller ${verb} ${leases}`,
+      ),
     ]),
   );
 });

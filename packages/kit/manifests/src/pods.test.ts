@@ -84,7 +84,7 @@ function hostPathsOf(name: string): readonly string[] {
   });
 }
 
-test("there are the four services, once each", () => {
+test("there are the four services, and a second virt-controller", () => {
   expect(workloads.map(({ kind, metadata }) => `${kind} ${metadata.name}`)).toEqual([
     "DaemonSet net-agent",
     "Deployment virt-api",
@@ -94,7 +94,7 @@ test("there are the four services, once each", () => {
   const deployments = workloads.filter(({ kind }) => kind === "Deployment");
   expect(deployments.map(({ spec }) => [spec.replicas, spec.strategy?.type])).toEqual([
     [1, "RollingUpdate"],
-    [1, "Recreate"],
+    [2, "RollingUpdate"],
   ]);
 });
 

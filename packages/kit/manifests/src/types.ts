@@ -33,6 +33,13 @@ const POLICIES: ResourceType<KubeObject> = {
   kind: "NetworkPolicy",
   namespaced: true,
 };
+const BUDGETS: ResourceType<KubeObject> = {
+  group: "policy",
+  version: "v1",
+  resource: "poddisruptionbudgets",
+  kind: "PodDisruptionBudget",
+  namespaced: true,
+};
 const PRIORITIES: ResourceType<KubeObject> = {
   group: "scheduling.k8s.io",
   version: "v1",
@@ -58,6 +65,7 @@ export const TYPES: readonly ResourceType<KubeObject>[] = [
   STORAGE_CLASSES,
   { ...CORE, resource: "services", kind: "Service" },
   POLICIES,
+  BUDGETS,
   { ...APPS, resource: "deployments", kind: "Deployment" },
   { ...APPS, resource: "daemonsets", kind: "DaemonSet" },
   API_SERVICES,

@@ -36,10 +36,11 @@ import {
   type Queue,
   type StartableCache,
 } from "@patchbay/kube";
-import type { Cache, Change, Clock } from "@patchbay/core/ports";
+import type { Cache, Change, Clock, Store } from "@patchbay/core/ports";
 import { readVersion, type Flags } from "./config.ts";
 import type { Deps } from "./deps.ts";
 import { createImageVolumes } from "./image-volumes.ts";
+import { createLeadership, leadingFamily, type Leadership } from "./leadership.ts";
 import { reconcile } from "./reconcilers/index.ts";
 import { reconcileInstallation } from "./reconcilers/installation.ts";
 import { createDeferrals } from "./reconcilers/vm/deferrals.ts";
@@ -128,21 +129,24 @@ async function startCaches(caches: Caches, signal: AbortSignal): Promise<void> {
   await Promise.all(all.map((cache) => cache.synced()));
 }
 
-function createDeps(context: DaemonContext, caches: Caches, flags: Flags): Deps {
-  const { client, clock, log } = context;
+function createDeps(
+  { clock, log, store }: Pick<DaemonContext, "clock" | "log"> & { readonly store: Store },
+  caches: Caches,
+  flags: Flags,
+): Deps {
   const component = "virt-controller";
   return {
     ...caches,
-    store: client.store,
+    store,
     ownWrites: createOwnWrites(caches.vms, caches.vmis, caches.pods),
     pauses: createPauses({ clock }),
     deferrals: createDeferrals(clock, STATUS_WAIT_MS),
-    events: createEventRecorder({ store: client.store, clock, logger: log, component }),
+    events: createEventRecorder({ store, clock, logger: log, component }),
     clock,
     log,
     randomBytes,
     launcherImage: flags.launcherImage,
-    imageVolumes: createImageVolumes({ store: client.store, log }),
+    imageVolumes: createImageVolumes({ store, log }),
   };
 }
 
@@ -174,7 +178,7 @@ function lostWritesOf({ vms, vmis, pods }: Caches, { events }: Deps): LostWriteT
 /** Tells how the installation is until the signal is aborted; where virt-api is not known, that too. */
 async function tellInstallation(
   { client, clock, log, health, signal }: DaemonContext,
-  { kubevirts }: Caches,
+  { kubevirts, store }: Pick<Deps, "store" | "kubevirts">,
 ): Promise<void> {
   const fieldSelector = `metadata.name=v1.${names.SUBRESOURCES_GROUP}`;
   const apiServices = createCache(client.reflect(API_SERVICES, { fieldSelector }), { logger: log });
@@ -185,7 +189,7 @@ async function tellInstallation(
   apiServices.start(signal);
   await waitForCaches([apiServices], signal);
   queue.add(KUBEVIRTS.kind);
-  const deps = { kubevirts, apiServices, store: client.store, clock, version: readVersion() };
+  const deps = { kubevirts, apiServices, store, clock, version: readVersion() };
   const reconcileOne = (): Promise<Next> => reconcileInstallation(deps);
   await runReconciler(
     { name: "installation", queue, reconcile: reconcileOne, log, clock, watch },
@@ -193,22 +197,36 @@ async function tellInstallation(
   );
 }
 
-/** Runs the loops until the signal is aborted. */
+/** Says who leads wherever somebody asks. */
+function tellLeader({ metrics, health }: DaemonContext, leadership: Leadership): void {
+  metrics.addSource(() => Promise.resolve([leadingFamily(leadership)]));
+  health.addNote(() => leadership.describe());
+}
+
+/** Runs the loops until the signal is aborted, while this process leads. */
 export async function runController(context: DaemonContext, flags: Flags): Promise<void> {
   const { clock, log, metrics, health, signal } = context;
-  const watch = health.watchLoop("vm");
   const caches = createCaches(context);
-  const deps = createDeps(context, caches, flags);
+  const leadership = await createLeadership(context, flags);
+  const deps = createDeps({ clock, log, store: leadership.store }, caches, flags);
   const queue = createWorkQueue(clock, caches, flags);
   forgetDeleted(caches.vms, deps);
   forgetDeleted(caches.vmis, deps);
   await startCaches(caches, signal);
-  context.ready();
+  tellLeader(context, leadership);
   metrics.addSource(() => Promise.resolve([vmVnicFamily(caches.vms.list())]));
+  context.ready();
+  await leadership.campaign(signal).catch(() => undefined); // only the signal ends it so
+  if (signal.aborted) return;
   const reconcileOne = (key: string): Promise<Next> => reconcile(key, deps);
   const lostWrites = lostWritesOf(caches, deps);
   const reconciling = { name: "vm", queue, reconcile: reconcileOne, log, clock, metrics };
-  const loop = { ...reconciling, watch, lostWrites };
-  await Promise.all([runReconciler(loop, signal), tellInstallation(context, caches)]);
+  const loop = { ...reconciling, watch: health.watchLoop("vm"), lostWrites };
+  await Promise.all([
+    runReconciler(loop, signal),
+    tellInstallation(context, deps),
+    leadership.hold(signal),
+  ]);
   await deps.events.flush();
+  await leadership.release();
 }

@@ -9,6 +9,10 @@ import { Command } from "commander";
 export interface Flags extends CommonFlags {
   readonly launcherImage: string;
   readonly concurrency: number;
+  /** Whether there are several of this program, of which one at a time does the work. */
+  readonly leaderElect: boolean;
+  /** Where the Lease of the one that leads is. */
+  readonly leaseNamespace: string;
 }
 
 /** Reads the arguments; prints help and exits where asked for, exits with 2 on unknown ones. */
@@ -19,6 +23,12 @@ export function parseFlags(argv: readonly string[]): Flags {
     )
     .option("--launcher-image <image>", "image of the launcher", names.LAUNCHER_IMAGE)
     .option("--concurrency <count>", "number of VMs worked on at once", Number, 8)
+    .option("--leader-elect", "be one of several, of which one at a time does the work", false)
+    .option(
+      "--lease-namespace <namespace>",
+      "namespace of the Lease that says which one does",
+      names.SERVICES_NAMESPACE,
+    )
     .exitOverride((error) => process.exit(error.exitCode === 0 ? 0 : 2));
   return command.parse([...argv]).opts<Flags>();
 }

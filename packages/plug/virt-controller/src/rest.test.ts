@@ -26,7 +26,7 @@ test("a controller that has nothing to do asks nothing, however long", async () 
   );
   await stage.controller.stop();
   const clock = createFakeClock();
-  stage.controller = await startController(stage.server, clock);
+  stage.controller = await startController(stage.server, { clock });
   await eventually(async () => (await passes(stage.controller)) > 0, SOON);
   const before = stage.controller.calls.length;
   for (let minute = 0; minute < MINUTES; minute += 1) await clock.advance(MINUTE_MS);

@@ -2,6 +2,7 @@
 // What this process itself wrote and a cache has not heard of yet, so that no decision rests on an older fact.
 import type { KubeObject } from "@patchbay/api";
 import type { Cache } from "@patchbay/core/ports";
+import { versionOf } from "../objects/resource-version.ts";
 
 /** Remembers each object as this process wrote it last, until the cache is as new. */
 export interface OwnWrites {
@@ -11,12 +12,6 @@ export interface OwnWrites {
   isBehind(cached: KubeObject): boolean;
   /** The object as it was written last, where `cached` is older; else `cached` itself. */
   newest<T extends KubeObject>(cached: T): T;
-}
-
-/** Resource versions of one server are ordered. Source: Kubernetes KEP-5504 "Comparable Resource Version". */
-function versionOf(object: KubeObject): bigint {
-  const text = object.metadata.resourceVersion ?? "0";
-  return /^\d+$/.test(text) ? BigInt(text) : 0n;
 }
 
 function uidOf({ metadata }: KubeObject): string {

@@ -28,12 +28,19 @@ export interface Controller {
   refuse(resource: string, message: string | undefined): void;
   /** How often the server has refused something. */
   refusals(): number;
+  /** What `/readyz` tells besides. */
+  notes(): readonly string[];
+  /** From now on the server does not answer it any more. */
+  cutOff(): void;
+  /** Its end; rejects when it fails. */
+  readonly ended: Promise<void>;
   stop(): Promise<void>;
 }
 
 /** What a policy of the cluster keeps virt-controller from making. */
 class Policy {
   readonly #refused = new Map<string, string>();
+  #isCutOff = false;
   #count = 0;
 
   get count(): number {
@@ -45,20 +52,28 @@ class Policy {
     else this.#refused.set(resource, message);
   }
 
+  cutOff(): void {
+    this.#isCutOff = true;
+  }
+
   wrap(client: KubeClient): KubeClient {
     const { store } = client;
+    const reached = <T>(call: () => Promise<T>): Promise<T> =>
+      this.#isCutOff
+        ? Promise.reject(new AppError("KUBE_UNREACHABLE", { server: "test", message: "cut off" }))
+        : call();
     const create: typeof store.create = (type, object, options) => {
       const message = this.#refused.get(type.resource);
-      if (message === undefined) return store.create(type, object, options);
+      if (message === undefined) return reached(() => store.create(type, object, options));
       this.#count += 1;
       return Promise.reject(new AppError("KUBE_FORBIDDEN", { message }));
     };
     const bound: typeof store = {
-      find: (...call) => store.find(...call),
-      list: (...call) => store.list(...call),
-      update: (...call) => store.update(...call),
-      patch: (...call) => store.patch(...call),
-      delete: (...call) => store.delete(...call),
+      find: (...call) => reached(() => store.find(...call)),
+      list: (...call) => reached(() => store.list(...call)),
+      update: (...call) => reached(() => store.update(...call)),
+      patch: (...call) => reached(() => store.patch(...call)),
+      delete: (...call) => reached(() => store.delete(...call)),
       create,
     };
     return { ...client, store: bound };
@@ -106,16 +121,25 @@ class Lag {
   }
 }
 
-/** Starts one; resolves when its caches are filled. `clock` is its own, the server's if absent. */
+/** How one differs from the only one of a server. */
+export interface ControllerSettings {
+  /** Its own; absent: the server's. */
+  readonly clock?: Clock;
+  /** Whether it is one of several, of which one leads. */
+  readonly isElected?: boolean;
+}
+
+/** Starts one; resolves when its caches are filled. */
 export async function startController(
   server: TestServer,
-  clock: Clock = server.clock,
+  { clock = server.clock, isElected: leaderElect = false }: ControllerSettings = {},
 ): Promise<Controller> {
   const lag = new Lag();
   const policy = new Policy();
   const stop = new AbortController();
   const ready = Promise.withResolvers<undefined>();
   const metrics = createMetrics();
+  const health = new DaemonHealth({ clock, log: server.log });
   const bare = await server.client(ACCOUNT, [], (request) => {
     metrics.countApiRequest(request);
   });
@@ -126,17 +150,22 @@ export async function startController(
     clock,
     log: server.log,
     metrics,
-    health: new DaemonHealth({ clock, log: server.log }),
+    health,
     signal: stop.signal,
     ready: () => {
       ready.resolve(undefined);
     },
   };
-  const flags = { logLevel: "info" as const, launcherImage: "virt-launcher", concurrency: 2 };
-  const running = runController(context, flags);
+  const flags = {
+    ...{ logLevel: "info" as const, launcherImage: "virt-launcher", concurrency: 2 },
+    ...{ leaderElect, leaseNamespace: "patchbay" },
+  };
+  const ended = runController(context, flags);
+  ended.catch(() => undefined); // who waits for it is told
   await ready.promise;
   return {
     calls,
+    ended,
     metrics: () => metrics.print(),
     freeze: (resource) => {
       lag.freeze(resource);
@@ -151,9 +180,13 @@ export async function startController(
       policy.refuse(resource, message);
     },
     refusals: () => policy.count,
+    notes: () => health.notes(),
+    cutOff: () => {
+      policy.cutOff();
+    },
     stop: async () => {
       stop.abort(new Error("the test ends it"));
-      await running;
+      await ended;
     },
   };
 }

@@ -77,6 +77,9 @@ export interface Lease extends KubeObject {
     readonly holderIdentity?: string;
     readonly leaseDurationSeconds?: number;
     readonly renewTime?: string;
+    readonly acquireTime?: string;
+    /** How often the holder was another one than before. */
+    readonly leaseTransitions?: number;
   };
 }
 

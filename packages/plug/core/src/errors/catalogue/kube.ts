@@ -22,6 +22,18 @@ export const KUBE_ERRORS = {
     retry: "backoff",
     http: 409,
   },
+  KUBE_NOT_LEADING: {
+    summary: "nothing is written now: this process does not lead, or cannot renew its lease",
+    who: "environment",
+    retry: "backoff",
+    http: 503,
+  },
+  KUBE_LEASE_LOST: {
+    summary: "{leader} leads now",
+    who: "environment",
+    retry: "never",
+    http: 503,
+  },
   KUBE_ALREADY_EXISTS: {
     summary: "{resource} {object} already exists",
     who: "environment",

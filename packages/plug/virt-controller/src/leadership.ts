@@ -1,0 +1,76 @@
+// SPDX-License-Identifier: Apache-2.0
+// Does this process do the work, or does it stand by with warm caches until the one that does is gone?
+import { randomUUID } from "node:crypto";
+import { hostname } from "node:os";
+import { LEASES } from "@patchbay/api";
+import type { MetricFamily } from "@patchbay/core";
+import type { DaemonContext } from "@patchbay/daemon";
+import { createCache, createElector, fencedStore, waitForCaches } from "@patchbay/kube";
+import type { Store } from "@patchbay/core/ports";
+import type { Flags } from "./config.ts";
+
+/** Name of the Lease. Source: KubeVirt pkg/virt-controller/leaderelectionconfig. */
+const LEASE_NAME = "virt-controller";
+
+/** What this process may do, and who leads. */
+export interface Leadership {
+  /** Refuses writes while this process does not lead. */
+  readonly store: Store;
+  isLeading(): boolean;
+  /** For whoever asks `/readyz`. */
+  describe(): string;
+  /** Resolves when this process leads; rejects with the signal's reason. */
+  campaign(signal: AbortSignal): Promise<void>;
+  /**
+   * Goes on leading until the signal is aborted.
+   * @throws AppError with KUBE_LEASE_LOST when another one leads: nothing that is remembered here counts any more
+   */
+  hold(signal: AbortSignal): Promise<void>;
+  /** Lets another one lead, once nothing is under way any more. */
+  release(): Promise<void>;
+}
+
+function aloneWith(store: Store): Leadership {
+  const nothing = (): Promise<void> => Promise.resolve();
+  return {
+    store,
+    isLeading: () => true,
+    describe: () => "alone",
+    ...{ campaign: nothing, hold: nothing, release: nothing },
+  };
+}
+
+/** Takes part in the election where the flags say so, else leads alone. */
+export async function createLeadership(
+  { client, clock, log, signal }: DaemonContext,
+  { leaderElect, leaseNamespace: namespace }: Flags,
+): Promise<Leadership> {
+  const { store } = client;
+  if (!leaderElect) return aloneWith(store);
+  const fieldSelector = `metadata.name=${LEASE_NAME}`;
+  const leases = createCache(client.reflect(LEASES, { namespace, fieldSelector }), { logger: log });
+  leases.start(signal);
+  await waitForCaches([leases], signal);
+  const identity = `${hostname()}_${randomUUID()}`;
+  const key = { namespace, name: LEASE_NAME };
+  const elector = createElector({ ...{ key, identity, store, leases }, clock, log });
+  return {
+    store: fencedStore(store, () => elector.writesLeftMs()),
+    isLeading: () => elector.isLeading(),
+    describe: () =>
+      elector.isLeading() ? `leading as ${identity}` : `${elector.holder() ?? "nobody"} leads`,
+    campaign: (until) => elector.campaign(until),
+    hold: (until) => elector.hold(until),
+    release: () => elector.release(),
+  };
+}
+
+/** Whether this process leads. Source: KubeVirt docs/observability/metrics. */
+export function leadingFamily(leadership: Pick<Leadership, "isLeading">): MetricFamily {
+  return {
+    name: "kubevirt_virt_controller_leading_status",
+    help: "Whether this virt-controller does the work (1) or stands by (0).",
+    type: "gauge",
+    samples: [{ labels: {}, value: leadership.isLeading() ? 1 : 0 }],
+  };
+}
