@@ -170,7 +170,9 @@ afterAll(async () => {
 
 test("the four services run as pods, and the machine's own do not", async () => {
   await expectReadyPods();
-  await eventually(() => podsOf("virt-controller").filter(isReady).length === 2, WITHIN);
+  for (const service of ["virt-api", "virt-controller"]) {
+    await eventually(() => podsOf(service).filter(isReady).length === 2, WITHIN);
+  }
   for (const service of SERVICES) {
     expect(existsSync(`/proc/${String(machine.pidOf(service))}`)).toBe(false);
   }

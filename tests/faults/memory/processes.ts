@@ -37,11 +37,14 @@ function eventsOf({ client, clock, log }: Surroundings, component: string) {
 
 function controller(surroundings: Surroundings): Promise<void> {
   const flags = {
-    ...{ logLevel: "info", launcherImage: "virt-launcher", concurrency: 4 } as const,
+    ...({ logLevel: "info", launcherImage: "virt-launcher", concurrency: 4 } as const),
     ...{ leaderElect: false, leaseNamespace: "patchbay" },
   };
   const health = new DaemonHealth(surroundings);
-  const context = { ...surroundings, health, metrics: createMetrics(), ready: () => undefined };
+  const context = {
+    ...{ ...surroundings, health, metrics: createMetrics(), ready: () => undefined },
+    leaving: surroundings.signal,
+  };
   return runController(context, { ...flags, healthPort: 0 });
 }
 

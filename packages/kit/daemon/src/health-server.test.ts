@@ -88,3 +88,14 @@ test("a port that is taken is told, and without one nobody listens", async () =>
   await expect(serveHealth(port, answers, until)).rejects.toMatchObject({ code: "EADDRINUSE" });
   expect(await serveHealth(undefined, answers, until)).toBeUndefined();
 });
+
+test("a service that is leaving lives, and is not ready", async () => {
+  isReady = true;
+  const leave = new AbortController();
+  const until = { log, leaving: leave.signal, signal: stop.signal };
+  port = await serveHealth(0, answers, until);
+  expect(await ask("/readyz")).toBe("200 ok");
+  leave.abort();
+  expect(await ask("/readyz")).toBe("503 not ready");
+  expect(await ask("/healthz")).toBe("200 ok");
+});

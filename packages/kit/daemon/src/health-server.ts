@@ -49,6 +49,13 @@ function listen(server: Server, at: number | string): Promise<number | undefined
   return promise;
 }
 
+/** Where is told what happens, and until when is answered; who is leaving is not ready. */
+export interface HealthServerDeps {
+  readonly log: Logger;
+  readonly leaving?: AbortSignal;
+  readonly signal: AbortSignal;
+}
+
 /**
  * Answers `/healthz` and `/readyz` until the signal is aborted: on all addresses at a TCP port, or at the path of a Unix
  * socket; nowhere without either. Resolves with the port.
@@ -57,12 +64,12 @@ function listen(server: Server, at: number | string): Promise<number | undefined
 export async function serveHealth(
   at: number | string | undefined,
   answers: Answers,
-  { log, signal }: { readonly log: Logger; readonly signal: AbortSignal },
+  { log, leaving, signal }: HealthServerDeps,
 ): Promise<number | undefined> {
   if (at === undefined) return undefined;
   const server = makeServer({
     isLive: () => answers.isLive(),
-    isReady: async () => !signal.aborted && (await answers.isReady()),
+    isReady: async () => leaving?.aborted !== true && !signal.aborted && (await answers.isReady()),
     notes: () => answers.notes?.() ?? [],
   });
   const port = await listen(server, at);

@@ -19,6 +19,8 @@ export interface DaemonSettings {
   readonly flags: CommonFlags;
   /** Name of the node, for services that run on each one. */
   readonly node?: string;
+  /** For how long the service goes on after it was told to stop, so that nobody is sent to it who finds nobody; default 0. */
+  readonly drainMs?: number;
 }
 
 /** A service's connection to the cluster, its time and its log; all end with `signal`. */
@@ -29,21 +31,34 @@ export interface DaemonContext {
   readonly metrics: Metrics;
   /** What probes are told: each loop and what the work rests on is entered here before `ready`. */
   readonly health: Health;
+  /** Aborted when the service was told to stop: it is not ready any more, and goes on for a while. */
+  readonly leaving: AbortSignal;
   /** Aborted when the service is to stop. */
   readonly signal: AbortSignal;
   /** Tells whoever started the service that it has started: one line on standard output. */
   ready(): void;
 }
 
-function stopSignal(log: Logger): AbortSignal {
+/** Told to leave, and to stop after a while; who tells it twice does not want to wait. */
+function stopSignals(
+  { drainMs = 0 }: DaemonSettings,
+  { clock, log }: { readonly clock: Clock; readonly log: Logger },
+): Pick<DaemonContext, "leaving" | "signal"> {
+  const leave = new AbortController();
   const stop = new AbortController();
   for (const name of ["SIGTERM", "SIGINT"] as const) {
     process.once(name, () => {
-      log.info("stopping", { signal: name });
-      stop.abort(new Error(`stopped by ${name}`));
+      log.info("stopping", { signal: name, ...(drainMs > 0 && { drainMs }) });
+      const reason = new Error(`stopped by ${name}`);
+      leave.abort(reason);
+      if (drainMs === 0) stop.abort(reason);
+      else
+        void clock.sleep(drainMs, stop.signal).then(() => {
+          stop.abort(reason);
+        });
     });
   }
-  return stop.signal;
+  return { leaving: leave.signal, signal: stop.signal };
 }
 
 /** Waits for the service's end, after a stop not for ever: a server that never answered must not hold it up. */
@@ -65,10 +80,11 @@ async function ended(service: Promise<void>, signal: AbortSignal, clock: Clock):
 
 /** As in `runDaemon`, but for what becomes of a failure. */
 async function live(
-  { component, flags }: DaemonSettings,
+  settings: DaemonSettings,
   start: (context: DaemonContext) => Promise<void>,
   log: Logger,
 ): Promise<void> {
+  const { component, flags } = settings;
   const clock = createClock();
   const { kubeconfig } = flags;
   const config = await loadKubeConfig(kubeconfig === undefined ? {} : { kubeconfig });
@@ -81,16 +97,17 @@ async function live(
       metrics.countApiRequest(request);
     },
   });
-  const signal = stopSignal(log);
+  const { leaving, signal } = stopSignals(settings, { clock, log });
   const health = new DaemonHealth({ clock, log });
-  await serveHealth(flags.healthSocket ?? flags.healthPort, health, { log, signal });
+  const until = { log, leaving, signal };
+  await serveHealth(flags.healthSocket ?? flags.healthPort, health, until);
   await serveMetrics(flags, metrics, { log, signal });
   const ready = (): void => {
     health.ready();
     log.info("ready", { server: client.server });
     process.stdout.write(`ready ${component}\n`);
   };
-  const context = { client, clock, log, metrics, health, signal, ready };
+  const context = { client, clock, log, metrics, health, leaving, signal, ready };
   await ended(start(context), signal, clock);
   await client.close();
 }

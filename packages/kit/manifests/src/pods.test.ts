@@ -84,7 +84,7 @@ function hostPathsOf(name: string): readonly string[] {
   });
 }
 
-test("there are the four services, and a second virt-controller", () => {
+test("there are the four services, and a second one of those that no node has for itself", () => {
   expect(workloads.map(({ kind, metadata }) => `${kind} ${metadata.name}`)).toEqual([
     "DaemonSet net-agent",
     "Deployment virt-api",
@@ -93,7 +93,7 @@ test("there are the four services, and a second virt-controller", () => {
   ]);
   const deployments = workloads.filter(({ kind }) => kind === "Deployment");
   expect(deployments.map(({ spec }) => [spec.replicas, spec.strategy?.type])).toEqual([
-    [1, "RollingUpdate"],
+    [2, "RollingUpdate"],
     [2, "RollingUpdate"],
   ]);
 });

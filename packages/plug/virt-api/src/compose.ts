@@ -67,7 +67,7 @@ function createDeps({ client, log }: DaemonContext, caches: Caches): Deps {
 
 /** Serves until the signal is aborted. */
 export async function runApi(context: DaemonContext, flags: Flags): Promise<void> {
-  const { log, signal } = context;
+  const { log, leaving, signal } = context;
   const caches = createCaches(context);
   const { vms, vmis, kubevirts, nads } = caches;
   for (const cache of [vms, vmis, kubevirts, nads]) cache.start(signal);
@@ -84,7 +84,7 @@ export async function runApi(context: DaemonContext, flags: Flags): Promise<void
   const server = await startServer(
     counted(app, context.metrics),
     { listenAddress, port, certificate, clientAuthorities },
-    { log, signal },
+    { log, leaving, signal },
   );
   // A stop that comes before the API server has answered ends the waiting too.
   // Whether the cluster has networks at all is no condition.

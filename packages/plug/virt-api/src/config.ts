@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // The flags of virt-api.
 import { addCommonFlags, toPort, type CommonFlags } from "@patchbay/daemon";
-import { Command } from "commander";
+import { Command, InvalidArgumentError } from "commander";
+
+/** A pod's own time to end is 30 s. Source: Kubernetes core/v1 terminationGracePeriodSeconds. */
+const DRAIN_SECONDS_MAX = 25;
 
 /** Files of certificates are PEM; what is not named is kept in the cluster. */
 export interface Flags extends CommonFlags {
@@ -13,6 +16,14 @@ export interface Flags extends CommonFlags {
   readonly requestheaderAllowedNames: readonly string[];
   readonly webhookClientCaFile?: string;
   readonly webhookAllowedNames: readonly string[];
+  /** For how long requests are answered after a stop. */
+  readonly drainSeconds: number;
+}
+
+function toSeconds(text: string): number {
+  const seconds = Number(text);
+  if (text.trim() !== "" && seconds >= 0 && seconds <= DRAIN_SECONDS_MAX) return seconds;
+  throw new InvalidArgumentError(`It must be a number from 0 to ${String(DRAIN_SECONDS_MAX)}.`);
 }
 
 function toNames(text: string): readonly string[] {
@@ -49,6 +60,12 @@ export function parseFlags(argv: readonly string[]): Flags {
       "common names of that certificate, separated by commas (default: every client of its authority is answered)",
       toNames,
       [],
+    )
+    .option(
+      "--drain-seconds <seconds>",
+      "how long requests are still answered after a stop, while the cluster learns to send them elsewhere",
+      toSeconds,
+      0,
     )
     .exitOverride((error) => process.exit(error.exitCode === 0 ? 0 : 2));
   const flags = command.parse([...argv]).opts<Flags>();

@@ -5,4 +5,5 @@ import { parseFlags } from "./config.ts";
 import { runApi } from "./compose.ts";
 
 const flags = parseFlags(process.argv);
-await runDaemon({ component: "virt-api", flags }, (context) => runApi(context, flags));
+const settings = { component: "virt-api", flags, drainMs: flags.drainSeconds * 1000 };
+await runDaemon(settings, (context) => runApi(context, flags));

@@ -2,6 +2,7 @@
 // How serving begins, goes on with new certificates, and ends.
 import { X509Certificate } from "node:crypto";
 import { once } from "node:events";
+import type { IncomingMessage } from "node:http";
 import { request } from "node:https";
 import { connect } from "node:tls";
 import { createClock } from "@patchbay/os";
@@ -22,6 +23,7 @@ const WITHIN = { withinMs: 5000 };
 let authority: Authority;
 let files: FakeFiles;
 let stop: AbortController;
+let leave: AbortController;
 let lines: string[];
 /** Requests that came and are not answered yet. */
 let answers: (() => void)[];
@@ -33,6 +35,7 @@ beforeAll(async () => {
 beforeEach(async () => {
   files = createFakeFiles();
   stop = new AbortController();
+  leave = new AbortController();
   lines = [];
   answers = [];
   await renew();
@@ -72,7 +75,7 @@ function serve(
       certificate: certificateInFiles(files, FILES),
       clientAuthorities,
     },
-    { log: logger, signal: stop.signal },
+    { log: logger, leaving: leave.signal, signal: stop.signal },
   );
 }
 
@@ -121,6 +124,18 @@ describe("certificates that change", () => {
     await renew();
     expect(lines).toEqual([]);
   });
+});
+
+test("who is leaving answers, and ends the connection with the answer", async () => {
+  const { port } = await serve();
+  leave.abort();
+  const asked = request({ host: "127.0.0.1", port, rejectUnauthorized: false });
+  asked.end();
+  await eventually(() => answers.length === 1, WITHIN);
+  answers.pop()?.();
+  const [answer] = (await once(asked, "response")) as [IncomingMessage];
+  answer.resume();
+  expect([answer.statusCode, answer.headers.connection]).toEqual([200, "close"]);
 });
 
 describe("the end", () => {

@@ -38,6 +38,8 @@ export type UpgradeListener = (request: IncomingMessage, socket: Duplex, head: B
 export interface ServerDeps {
   readonly log: Logger;
   readonly signal: AbortSignal;
+  /** Once it is aborted, each answer is the last of its connection: the next one goes to another server. */
+  readonly leaving?: AbortSignal;
   /** Absent: requests for an upgrade are requests like all others. */
   readonly onUpgrade?: UpgradeListener;
 }
@@ -133,7 +135,10 @@ export async function startServer(
       requestTimeout: REQUEST_TIMEOUT_MS,
       keepAliveTimeout: KEEP_ALIVE_MS,
     },
-    app,
+    (request, response) => {
+      if (deps.leaving?.aborted === true) response.setHeader("connection", "close");
+      app(request, response);
+    },
   );
   if (deps.onUpgrade !== undefined) server.on("upgrade", deps.onUpgrade);
   server.on("tlsClientError", (error) => {

@@ -151,6 +151,7 @@ export async function startController(
     log: server.log,
     metrics,
     health,
+    leaving: stop.signal,
     signal: stop.signal,
     ready: () => {
       ready.resolve(undefined);
