@@ -44,6 +44,10 @@ export const VERDICTS: Readonly<Record<string, Verdict>> = {
     ours: accept({ name: "n", namespace: "ns1", "ipam-claim-reference": "vm1.n" }),
     why: "keys of others are kept: who writes the annotation anew must not lose them",
   },
+  "generated name can collide with an explicit one": {
+    ours: { podInterfaces: ["eth0", "net2", "net1"] },
+    why: "a name that is asked for is not given to another, and both are attached",
+  },
   "no file matches": {
     ours: {
       error:
