@@ -11,5 +11,6 @@ export { createJournal, type Journal, type JournalRow } from "./journal.ts";
 export { createResultCache, type RememberedAttachment, type ResultCache } from "./result-cache.ts";
 export { defaultNetworkStatusesOf, networkStatusesOf, networkStatusOf } from "./network-status.ts";
 export { CNI_CODES, parsePluginCall, type CalledPod, type PluginCall } from "./as-plugin/call.ts";
+export { PLUGIN_PROGRAM } from "./as-plugin/program.ts";
 export { pluginFailureOf } from "./as-plugin/failure.ts";
 export { printResult } from "./as-plugin/print-result.ts";

@@ -17,6 +17,9 @@ export const HOOK_SIDECARS_ANNOTATION = "hooks.kubevirt.io/hookSidecars";
 /** Why attachments fail; writer: net-agent. */
 export const ATTACHMENT_ERRORS_ANNOTATION = "patchbay.io/attachment-errors";
 
+/** On a pod of net-agent: when it ends, its node's container runtime is to call it no more; writer: who uninstalls it. */
+export const LEAVE_RUNTIME_ANNOTATION = "patchbay.io/leave-runtime";
+
 /** Where the PCI devices of the last start were, for the next one; writer: virt-controller. */
 export const PCIE_TOPOLOGY_ANNOTATION = "patchbay.io/pcie-topology";
 /** Which addresses the NICs of the last start had, for the next one; writer: virt-controller. */

@@ -25,9 +25,7 @@ import { holdState } from "./hold-state.ts";
 import { listOwnBridges } from "./own-bridges.ts";
 import { runLoop, type LoopParts } from "./loop.ts";
 import { followPolicy } from "./policy.ts";
-import type { RuntimeParts } from "./runtime/deps.ts";
-import { readDefaultNetwork } from "./runtime/default-network.ts";
-import { serveRuntime } from "./runtime/serve.ts";
+import { answersTo } from "./compose-runtime.ts";
 import { BY_NETWORK, networksAskedBy } from "./wake.ts";
 
 /** What is known of the API server's objects; the listeners of the caches see every object. */
@@ -57,28 +55,6 @@ function filesOf(
     multusCache: createResultCache(deps.files, [multusDir]),
     definitionFiles: createDefinitionFiles(deps, cniConfigDir),
   };
-}
-
-/** How the container runtime is answered, where it is, and when that has begun. */
-function answersTo(
-  flags: Flags,
-  files: Files,
-): { readonly begun: Promise<void>; readonly parts: Pick<LoopParts, "serveRuntime"> } {
-  const { cniSocket: socketPath, defaultNetwork: where, runtimeConfigDir: confDir } = flags;
-  if (socketPath === undefined) return { begun: Promise.resolve(), parts: {} };
-  const { promise: begun, resolve: served } = Promise.withResolvers<undefined>();
-  const parts: RuntimeParts = {
-    ...{ socketPath, nodeName: flags.nodeName },
-    ...(flags.hostProcess !== undefined && { hostProcess: flags.hostProcess }),
-    readDefaultNetwork: () => readDefaultNetwork(files, { where, confDir }),
-    served: () => {
-      served(undefined);
-      return Promise.resolve();
-    },
-  };
-  const serveWith: LoopParts["serveRuntime"] = (deps, signal) =>
-    serveRuntime({ ...deps, ...parts }, files, signal);
-  return { begun: begun.then(() => undefined), parts: { serveRuntime: serveWith } };
 }
 
 /** Has whoever started the agent know of it, once all of that has come. */
@@ -111,7 +87,7 @@ export async function runAgent(context: DaemonContext, flags: Flags): Promise<vo
     signal,
   );
   health.addCheck(() => node.findProblem());
-  const runtime = answersTo(flags, files);
+  const runtime = answersTo(flags, { files, log, pods: objects.pods });
   const podNetwork = createPodNetwork({ runner, netlink: createNetlink() });
   const parts: LoopParts = {
     ...{ store, ...objects, namespaces, journal, events, clock, log },

@@ -38,6 +38,10 @@ export interface Flags extends CommonFlags, HostFlags, CriFlags {
   readonly defaultNetwork: string;
   /** The container runtime's directory of network configurations. */
   readonly runtimeConfigDir: string;
+  /** The container runtime's directory of plugins, to which ours is copied; absent: somebody else does. */
+  readonly installPlugin?: string;
+  /** NAMESPACE/NAME of the pod that this agent is; absent: it is none. */
+  readonly ownPod?: string;
   /** How many pods are worked on at once; each has one operation at a time. */
   readonly concurrency: number;
 }
@@ -86,6 +90,15 @@ function addRuntimeFlags(command: Command): Command {
       "the container runtime's directory of network configurations",
       parsePath,
       "/etc/cni/net.d",
+    )
+    .option(
+      "--install-plugin <dir>",
+      "copy patchbay-cni to this directory, the container runtime's plugins, and have the runtime call it by 00-patchbay.conflist in --runtime-config-dir",
+      parsePath,
+    )
+    .option(
+      "--own-pod <namespace/name>",
+      "pod that this agent runs in; what --install-plugin made goes when it ends with the annotation patchbay.io/leave-runtime",
     );
 }
 

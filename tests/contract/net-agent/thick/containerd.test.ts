@@ -153,3 +153,10 @@ test("the default network changes without a restart, and goes as it came", async
   await node.deletePod("nine");
   await expectAsBefore();
 });
+
+test("an agent that ends leaves the runtime as it is, unless it ends for good", async () => {
+  await node.killAgent("SIGTERM");
+  expect(node.installed()).toEqual(["patchbay-cni", "00-patchbay.conflist"]);
+  await node.retireAgent();
+  expect(node.installed()).toEqual([]);
+});

@@ -3,14 +3,7 @@
 // net-agent, which can be killed and started again.
 import { spawn, type ChildProcess } from "node:child_process";
 import { once } from "node:events";
-import {
-  copyFileSync,
-  existsSync,
-  mkdirSync,
-  readdirSync,
-  symlinkSync,
-  writeFileSync,
-} from "node:fs";
+import { existsSync, mkdirSync, readdirSync, symlinkSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { names, parseNetworkStatus, type NetworkStatus } from "@patchbay/api";
 import { sandboxConfigFor } from "@patchbay/cri/testing";
@@ -78,17 +71,16 @@ export class ThickNode {
     return join(this.cni.directory, "runtime-bin");
   }
 
-  /** The runtime's own plugin, and the one that it runs for the loopback. */
+  get #configs(): string {
+    return this.runtime.containerd.layout.cniConfDirectory;
+  }
+
+  /** A runtime without our plugin, which the agent brings; the one for the loopback it runs by itself. */
   async #prepare(): Promise<void> {
     mkdirSync(this.#plugins, { recursive: true });
-    copyFileSync(PLUGIN, join(this.#plugins, "patchbay-cni"));
     symlinkSync("/usr/lib/cni/loopback", join(this.#plugins, "loopback"));
     this.writeDefaultNetwork();
-    const plugin = { type: "patchbay-cni", socket: this.socketPath };
-    this.runtime = await startContainerdRuntime({
-      network: JSON.stringify({ cniVersion: "1.0.0", name: "patchbay", plugins: [plugin] }),
-      cniPlugins: this.#plugins,
-    });
+    this.runtime = await startContainerdRuntime({ cniPlugins: this.#plugins });
     const namespace = { apiVersion: "v1", kind: "Namespace", metadata: { name: NAMESPACE } };
     await this.#api.post("/api/v1/namespaces", namespace);
     await this.#api.post("/apis/apiextensions.k8s.io/v1/customresourcedefinitions", NAD_DEFINITION);
@@ -113,7 +105,8 @@ export class ThickNode {
         ...["--state-dir", join(directory, "state"), "--cni-bin-dir", binDir],
         ...["--cni-bin-dir", "/usr/lib/cni", "--log-level", "error", "--tenant-paths", leaseDir],
         ...["--cni-cache-dir", join(directory, "cache")],
-        ...["--cni-socket", this.socketPath],
+        ...["--cni-socket", this.socketPath, "--install-plugin", this.#plugins],
+        ...["--runtime-config-dir", this.#configs, "--own-pod", `${NAMESPACE}/agent`],
         ...["--default-network", join(directory, "default.conflist")],
       ],
       { stdio: ["ignore", "pipe", "inherit"] },
@@ -122,13 +115,28 @@ export class ThickNode {
     await once(child.stdout, "data");
   }
 
-  async killAgent(): Promise<void> {
+  async killAgent(signal: NodeJS.Signals = "SIGKILL"): Promise<void> {
     const child = this.#agent;
     this.#agent = undefined;
     if (child?.exitCode !== null) return;
     const exit = once(child, "exit");
-    child.kill("SIGKILL");
+    child.kill(signal);
     await exit;
+  }
+
+  /** Starts as a pod that has been told that it is uninstalled, and ends. */
+  async retireAgent(): Promise<void> {
+    await this.makePod("agent", "");
+    const annotations = { [names.LEAVE_RUNTIME_ANNOTATION]: "true" };
+    await this.#api.patch(`${PODS}/agent`, { metadata: { annotations } });
+    await this.startAgent();
+    await this.killAgent("SIGTERM");
+  }
+
+  /** What of ours the runtime finds in its directories. */
+  installed(): readonly string[] {
+    const names = [this.#plugins, this.#configs].flatMap((directory) => readdirSync(directory));
+    return names.filter((name) => name.includes("patchbay"));
   }
 
   /** Dies, and is there again. */

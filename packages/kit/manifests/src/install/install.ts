@@ -7,6 +7,7 @@ import type { Store, WriteOptions } from "@patchbay/core/ports";
 import { conditionsOf } from "../conditions.ts";
 import { TYPES, typeOf } from "../types.ts";
 import { carryOver, essenceOf } from "./carry-over.ts";
+import { leaveUnlessKept } from "./leave-runtimes.ts";
 import { findStrangers, isOurs, isShared, nameOf } from "./strangers.ts";
 
 /** What became of an object, or would become. */
@@ -112,6 +113,7 @@ export async function install(store: Store, installation: Installation): Promise
   if (strangers.length > 0) {
     throw new AppError("INSTALL_NOT_OURS", { objects: strangers.join(", ") });
   }
+  if (!dryRun) await leaveUnlessKept(store, installation.objects);
   const isConditioned = await knowsConditions(store, installation.objects);
   const objects = isConditioned ? installation.objects.map(withConditions) : installation.objects;
   for (const object of inOrder(objects)) {

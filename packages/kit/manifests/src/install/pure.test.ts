@@ -5,6 +5,7 @@ import { createFiles } from "@patchbay/os";
 import { describe, expect, test } from "vitest";
 import { parseManifests, readManifests } from "../read.ts";
 import { carryOver, essenceOf } from "./carry-over.ts";
+import { isPodCreation } from "./pod-creation.ts";
 import { withSettings, type InstallSettings } from "./settings.ts";
 
 const objects = parseManifests(await readManifests(createFiles(), "base"));
@@ -39,6 +40,32 @@ describe("settings", () => {
     },
   ])("$name: nothing else becomes another", ({ given, want }) => {
     expect(changes(given)).toEqual(want);
+  });
+
+  test("net-agent makes the networks of new pods where that is asked, from the host's network", () => {
+    const agentOf = (all: readonly KubeObject[]): KubeObject | undefined =>
+      all.find(({ kind, metadata }) => kind === "DaemonSet" && metadata.name === "net-agent");
+    const agent = agentOf(withSettings(objects, { podCreation: true, mode: "alone" }));
+    expect(agent).toMatchObject({ spec: { template: { spec: { hostNetwork: true } } } });
+    const text = JSON.stringify(agent);
+    for (const part of [
+      "--mode=alone",
+      "--cni-socket=/run/net-agent/cni.sock",
+      "--own-pod=patchbay/$(K8S_POD_NAME)",
+      '"mountPath":"/run/net-agent"',
+      '"path":"/opt/cni/bin"',
+      '"containerPort":8481',
+    ]) {
+      expect(text).toContain(part);
+    }
+    expect(text.match(/--health-port/g)).toHaveLength(1);
+    expect(text).not.toContain("8081");
+    const others = (all: readonly KubeObject[]): readonly KubeObject[] =>
+      all.filter((object) => object !== agentOf(all));
+    expect(others(withSettings(objects, { podCreation: true }))).toEqual(others(objects));
+    expect([agent, agentOf(objects)].map((one) => one !== undefined && isPodCreation(one))).toEqual(
+      [true, false],
+    );
   });
 
   test("reach all four services", () => {

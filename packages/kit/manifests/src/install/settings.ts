@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // What differs from cluster to cluster: names of images, where the kubelet keeps pods, who else attaches networks. Pure.
 import { isJsonObject, names, type KubeObject } from "@patchbay/api";
+import { withPodCreation } from "./pod-creation.ts";
 
 /** What may be asked for; what is absent stays as the manifests have it. */
 export interface InstallSettings {
@@ -11,6 +12,8 @@ export interface InstallSettings {
   readonly kubeletRootDir?: string;
   /** Who attaches networks beside net-agent, as its flag `--mode` has it. */
   readonly mode?: string;
+  /** Whether net-agent makes all networks of a pod when it is created, as the plugin of the nodes' runtimes. */
+  readonly podCreation?: boolean;
 }
 
 const LAUNCHER_FLAG = "--launcher-image=";
@@ -49,7 +52,8 @@ export function withSettings(
     const isPods = member === "path" && text === PODS_DIR;
     return isPods ? `${kubeletRootDir.replace(/(?<!\/)\/+$/, "")}/pods` : text;
   };
-  return objects.map((object) => {
+  const all = settings.podCreation === true ? withPodCreation(objects) : objects;
+  return all.map((object) => {
     const isWorkload = object.kind === "Deployment" || object.kind === "DaemonSet";
     // Texts take the place of texts.
     return isWorkload ? (mapTexts(object, change) as KubeObject) : object;

@@ -11,6 +11,7 @@ import {
 import { AppError, isAppError } from "@patchbay/core";
 import type { ObjectKey, Store } from "@patchbay/core/ports";
 import { DEFINITIONS, TYPES } from "../types.ts";
+import { leaveRuntimes } from "./leave-runtimes.ts";
 import { definesOurs, nameOf } from "./strangers.ts";
 
 const OURS = `${names.PART_OF_LABEL}=${names.PRODUCT}`;
@@ -115,6 +116,7 @@ function inOrder(): readonly ResourceType<KubeObject>[] {
  */
 export async function uninstall(store: Store, how: Uninstallation): Promise<void> {
   await refuseWhileInUse(store);
+  await leaveRuntimes(store);
   for (const type of inOrder()) {
     const { items } = await store.list(type, { labelSelector: OURS });
     for (const item of items) {

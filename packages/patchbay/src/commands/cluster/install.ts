@@ -18,6 +18,7 @@ function settingsOf(input: Input) {
     ...(launcherImage !== undefined && { launcherImage }),
     ...(kubeletRootDir !== undefined && { kubeletRootDir }),
     ...(mode !== undefined && { mode }),
+    podCreation: hasFlag(input, "podCreation"),
   };
 }
 
@@ -67,6 +68,11 @@ export const install: Command = {
       flags: "--mode <mode>",
       description: "who attaches networks beside net-agent (default: multus)",
       choices: NET_AGENT_MODES,
+    },
+    {
+      flags: "--pod-creation",
+      description:
+        "have net-agent make all networks of pods when they are created, as the CNI plugin of the nodes' container runtimes, in place of Multus",
     },
     { flags: "--image <reference>", description: "image of the services and agents" },
     { flags: "--launcher-image <reference>", description: "image of the launchers of VMs" },

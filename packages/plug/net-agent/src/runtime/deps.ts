@@ -14,6 +14,8 @@ export interface RuntimeParts {
   readDefaultNetwork(): Promise<NetworkConfigList>;
   /** Is called once calls are answered. */
   readonly served: () => Promise<void>;
+  /** Is called when that is to end. */
+  readonly leaving: () => Promise<void>;
 }
 
 /** All of it. */

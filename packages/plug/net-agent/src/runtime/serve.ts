@@ -98,6 +98,7 @@ export async function serveRuntime(
   log.info("serving the container runtime", { at: socketPath });
   await deps.served();
   await keepAlive(deps, signal);
+  await deps.leaving();
   const { promise: closed, resolve } = Promise.withResolvers<undefined>();
   server.close(() => {
     resolve(undefined);

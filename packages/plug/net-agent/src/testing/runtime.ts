@@ -60,6 +60,7 @@ export class FakeRuntime {
       ...{ socketPath: "/run/cni.sock", nodeName: "node" },
       readDefaultNetwork: () => this.#read(),
       served: () => Promise.resolve(),
+      leaving: () => Promise.resolve(),
       wake: (key) => this.woken.push(key),
     };
   }

@@ -105,6 +105,13 @@ export const CNI_ERRORS = {
     retry: "backoff",
     http: 500,
   },
+  CNI_RUNTIME_TAKEN: {
+    summary:
+      "{path} has the container runtime call {plugin}, which also attaches what annotations ask for: remove it, or start net-agent without --cni-socket",
+    who: "environment",
+    retry: "on-change",
+    http: 409,
+  },
   CNI_NAME_TAKEN: {
     summary: "the pod already has an interface {interface} that Patchbay did not create",
     who: "environment",

@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: Apache-2.0
+// Which pods of net-agent are told that their end is for good?
+import { names, PODS, type KubeObject } from "@patchbay/api";
+import { createFakeStore, type FakeStore } from "@patchbay/kube/testing";
+import { createFiles } from "@patchbay/os";
+import { beforeEach, expect, test } from "vitest";
+import { parseManifests, readManifests } from "../read.ts";
+import { typeOf } from "../types.ts";
+import { leaveRuntimes, leaveUnlessKept } from "./leave-runtimes.ts";
+import { withSettings } from "./settings.ts";
+
+const plain = parseManifests(await readManifests(createFiles(), "net-agent-only"));
+const inPlace = withSettings(plain, { podCreation: true });
+const labels = { "app.kubernetes.io/name": "net-agent" };
+let store: FakeStore;
+
+function agentOf(objects: readonly KubeObject[]): KubeObject {
+  const found = objects.find(({ kind }) => kind === "DaemonSet");
+  if (found === undefined) throw new Error("there is no DaemonSet");
+  return found;
+}
+
+async function isTold(name: string, namespace = "patchbay"): Promise<boolean> {
+  const pod = await store.find(PODS, { namespace, name });
+  return pod?.metadata.annotations?.[names.LEAVE_RUNTIME_ANNOTATION] === "true";
+}
+
+beforeEach(() => {
+  store = createFakeStore();
+  const spec = { containers: [] };
+  for (const metadata of [
+    { namespace: "patchbay", name: "agent-1", labels },
+    { namespace: "other", name: "agent-1", labels },
+  ]) {
+    store.put(PODS, { apiVersion: "v1", kind: "Pod", metadata, spec });
+  }
+});
+
+test("those of our own namespace, and of no other", async () => {
+  await leaveRuntimes(store);
+  expect(await isTold("agent-1")).toBe(true);
+  expect(await isTold("agent-1", "other")).toBe(false);
+});
+
+test.each([
+  {
+    name: "it made networks of pods, and is to do so no more",
+    found: inPlace,
+    next: plain,
+    want: true,
+  },
+  { name: "it is to go on", found: inPlace, next: inPlace, want: false },
+  { name: "it never did", found: plain, next: plain, want: false },
+  { name: "it is to begin", found: plain, next: inPlace, want: false },
+  { name: "it is not there", found: undefined, next: plain, want: false },
+])("an installation tells them where $name: $want", async ({ found, next, want }) => {
+  if (found !== undefined) store.put(typeOf(agentOf(found)), agentOf(found));
+  await leaveUnlessKept(store, next);
+  expect(await isTold("agent-1")).toBe(want);
+});

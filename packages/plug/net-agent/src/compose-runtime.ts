@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: Apache-2.0
+// Brings together what answers the container runtime, where that is asked for. No decisions.
+import { names, type Pod } from "@patchbay/api";
+import { PLUGIN_PROGRAM } from "@patchbay/cni";
+import { parseKey } from "@patchbay/kube";
+import { installProgram } from "@patchbay/os";
+import type { Cache, Files, Logger } from "@patchbay/core/ports";
+import type { Flags } from "./config.ts";
+import type { LoopParts } from "./loop.ts";
+import { readDefaultNetwork } from "./runtime/default-network.ts";
+import type { RuntimeParts } from "./runtime/deps.ts";
+import { installPlugin, removePlugin, type PluginPlaces } from "./runtime/installation.ts";
+import { serveRuntime } from "./runtime/serve.ts";
+
+interface RuntimeWorld {
+  readonly files: Files;
+  readonly log: Logger;
+  readonly pods: Cache<Pod>;
+}
+
+/** Whether whoever takes this agent away has said that it is for good. */
+function isToLeave({ ownPod }: Flags, { pods }: RuntimeWorld): boolean {
+  const pod = ownPod === undefined ? undefined : pods.find(parseKey(ownPod));
+  return pod?.metadata.annotations?.[names.LEAVE_RUNTIME_ANNOTATION] === "true";
+}
+
+/** What is done with the runtime's directories when answering begins and ends. */
+function keepInstalled(
+  places: PluginPlaces | undefined,
+  flags: Flags,
+  world: RuntimeWorld,
+): Pick<RuntimeParts, "served" | "leaving"> {
+  if (places === undefined) {
+    return { served: () => Promise.resolve(), leaving: () => Promise.resolve() };
+  }
+  const deps = { ...world, putProgram: (path: string) => installProgram(PLUGIN_PROGRAM, path) };
+  return {
+    served: () => installPlugin(places, deps),
+    leaving: async () => {
+      if (isToLeave(flags, world)) await removePlugin(places, deps);
+    },
+  };
+}
+
+/** How the container runtime is answered, where it is, and when that has begun. */
+export function answersTo(
+  flags: Flags,
+  world: RuntimeWorld,
+): { readonly begun: Promise<void>; readonly parts: Pick<LoopParts, "serveRuntime"> } {
+  const { cniSocket: socketPath, defaultNetwork: where, runtimeConfigDir: configDir } = flags;
+  if (socketPath === undefined) return { begun: Promise.resolve(), parts: {} };
+  const { files } = world;
+  const { installPlugin: binDir } = flags;
+  const places = binDir === undefined ? undefined : { binDir, configDir, socketPath };
+  const { served, leaving } = keepInstalled(places, flags, world);
+  const { promise: begun, resolve } = Promise.withResolvers<undefined>();
+  const parts: RuntimeParts = {
+    ...{ socketPath, nodeName: flags.nodeName, leaving },
+    ...(flags.hostProcess !== undefined && { hostProcess: flags.hostProcess }),
+    readDefaultNetwork: () => readDefaultNetwork(files, { where, confDir: configDir }),
+    served: async () => {
+      await served();
+      resolve(undefined);
+    },
+  };
+  const serveWith: LoopParts["serveRuntime"] = (deps, signal) =>
+    serveRuntime({ ...deps, ...parts }, files, signal);
+  return { begun: begun.then(() => undefined), parts: { serveRuntime: serveWith } };
+}

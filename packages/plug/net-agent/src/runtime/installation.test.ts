@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: Apache-2.0
+// What is in the runtime's directories, and in which order does it come there?
+import { parseJson } from "@patchbay/api";
+import { createFakeFiles, type FakeFiles } from "@patchbay/os/testing";
+import { createFakeLogger, type FakeLogger } from "@patchbay/telemetry/testing";
+import { beforeEach, expect, test } from "vitest";
+import { installPlugin, removePlugin, type InstallDeps } from "./installation.ts";
+
+const places = { binDir: "/bin", configDir: "/net.d", socketPath: "/run/net-agent/cni.sock" };
+const OURS = "/net.d/00-patchbay.conflist";
+let files: FakeFiles;
+let log: FakeLogger;
+let deps: InstallDeps;
+
+beforeEach(async () => {
+  files = createFakeFiles();
+  log = createFakeLogger();
+  const putProgram = async (path: string): Promise<void> => {
+    // Nobody is called before it is there.
+    expect(await files.exists(OURS)).toBe(false);
+    await files.writeAtomic(path, "program");
+  };
+  deps = { files, log, putProgram };
+  const flannel = { name: "cbr0", plugins: [{ type: "flannel" }] };
+  await files.writeAtomic("/net.d/10-flannel.conflist", JSON.stringify(flannel));
+});
+
+test("the runtime finds the program by a configuration that names the socket", async () => {
+  await installPlugin(places, deps);
+  expect(await files.readText("/bin/patchbay-cni")).toBe("program");
+  expect(parseJson(await files.readText(OURS))).toMatchObject({
+    cniVersions: ["1.0.0", "1.1.0"],
+    plugins: [
+      { type: "patchbay-cni", socket: places.socketPath, capabilities: { portMappings: true } },
+    ],
+  });
+  expect(log.lines.filter(({ level }) => level === "warn")).toEqual([]);
+});
+
+test("both go, and again without complaint; the cluster's own stays", async () => {
+  await installPlugin(places, deps);
+  await removePlugin(places, deps);
+  await removePlugin(places, deps);
+  expect(await files.list("/net.d")).toEqual(["10-flannel.conflist"]);
+  expect(await files.list("/bin")).toEqual([]);
+});
+
+test.each([
+  { name: "a list", file: "70-multus.conflist", config: { plugins: [{ type: "multus-shim" }] } },
+  { name: "one plugin", file: "00-multus.conf", config: { type: "multus" } },
+])(
+  "where Multus is ($name) nothing is installed, and its file is named",
+  async ({ file, config }) => {
+    await files.writeAtomic(`/net.d/${file}`, JSON.stringify(config));
+    await expect(installPlugin(places, deps)).rejects.toMatchObject({
+      code: "CNI_RUNTIME_TAKEN",
+      message: expect.stringContaining(`/net.d/${file}`) as string,
+    });
+    expect(await files.exists(OURS)).toBe(false);
+    expect(await files.list("/bin")).toEqual([]);
+  },
+);
+
+test("a configuration that comes before ours is told", async () => {
+  await files.writeAtomic("/net.d/00-a.conf", '{"type":"ptp"}');
+  await files.writeAtomic("/net.d/00-broken.conf", "{");
+  await files.writeAtomic("/net.d/00-notes.txt", '{"type":"multus"}');
+  await installPlugin(places, deps);
+  const told = log.lines.filter(({ level }) => level === "warn").map(({ fields }) => fields);
+  expect(told).toEqual([{ path: "/net.d/00-a.conf" }, { path: "/net.d/00-broken.conf" }]);
+});
