@@ -33,7 +33,10 @@ export interface OwnedAttachment {
 }
 
 /** A NIC that somebody else attached, as the pod's status tells it. */
-export type ForeignAttachment = PresentAttachment;
+export interface ForeignAttachment extends PresentAttachment {
+  /** It is of the pod's default network, whatever its name: it came with the sandbox and goes with it. */
+  readonly isDefault?: true;
+}
 
 /**
  * Who attaches networks beside net-agent. `alone`: nobody. `multus`: Multus, when a pod is made; what it made is adopted, so
@@ -113,7 +116,7 @@ function planHeld(
   holder: ForeignAttachment,
   mode: AgentMode,
 ): AttachmentAction<never> {
-  if (holder.network !== network) {
+  if (holder.network !== network || holder.isDefault === true) {
     return { kind: "reportError", interfaceName, ...interfaceHeld(interfaceName, holder.network) };
   }
   if (mode === "multus") return { kind: "adopt", foreign: holder };
@@ -160,7 +163,10 @@ function planOrphans<Owned extends OwnedAttachment>(
     accepted.some((wanted) => wanted.interfaceName === name);
   if (facts.pod !== "alive" || facts.mode === "alone") return [];
   return facts.foreign
-    .filter(({ interfaceName: name }) => isOwnPodInterfaceName(name) && !isAsked(name))
+    .filter(
+      ({ interfaceName: name, isDefault }) =>
+        isDefault !== true && isOwnPodInterfaceName(name) && !isAsked(name),
+    )
     .map((foreign) => ({ kind: "adopt", foreign }));
 }
 
@@ -182,7 +188,8 @@ export function planAttachmentActions<Owned extends OwnedAttachment>(
     return isAsked ? [{ kind: "reportError", interfaceName: "", ...HOST_NETWORK }] : [];
   }
   const own = owned.filter(isInPlace);
-  const others = [...facts.foreign, ...own.filter(({ isAdopted }) => isAdopted)];
+  const secondary = facts.foreign.filter(({ isDefault }) => isDefault !== true);
+  const others = [...secondary, ...own.filter(({ isAdopted }) => isAdopted)];
   const all = listWanted(networks.elements, namespace, { others, own });
   const { accepted, duplicates } = splitDuplicates(all);
   const steps = accepted.flatMap((wanted) => planOne(wanted, facts));

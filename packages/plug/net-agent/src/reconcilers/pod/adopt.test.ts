@@ -34,6 +34,20 @@ test("it is left as it is while it is wanted", async () => {
   expect(await world.networkStatus()).toEqual([DEFAULT, MADE, SIDE]);
 });
 
+test("the pod's default network is not ours to take, though it has the name of one that is asked for", async () => {
+  const main = { name: "ns1/a", interface: "eth0", mac: MAC, default: true, dns: {} };
+  const link = { name: "eth0", kind: "veth", mac: MAC, mtu: 1500, up: true };
+  world.podNetwork.putLink(inodeOf("uid-1"), link);
+  const annotations = { [names.NETWORK_STATUS_ANNOTATION]: JSON.stringify([main]) };
+  await world.putPod({ networks: "a@eth0", annotations });
+  await world.pass();
+  expect(await world.errorReasons()).toEqual({ eth0: "InterfaceNameTaken" });
+  await world.putPod({ networks: "" });
+  await world.pass();
+  expect(world.cni.calls).toEqual([]);
+  expect(await world.networkStatus()).toEqual([main]);
+});
+
 test("it goes by what libcni remembers of it", async () => {
   const config = { cniVersion: "1.0.0", name: "other", plugins: [{ type: "macvlan" }] };
   const entry = {

@@ -72,9 +72,10 @@ function foreignOf(
   );
   const entries = parseNetworkStatus(pod?.metadata.annotations?.[names.NETWORK_STATUS_ANNOTATION]);
   if (entries.length > STATUS_ENTRIES_MAX) return [];
-  return entries.flatMap(({ name: network, interface: interfaceName }) =>
-    interfaceName === undefined || own.has(interfaceName) ? [] : [{ network, interfaceName }],
-  );
+  return entries.flatMap(({ name: network, interface: interfaceName, default: isDefault }) => {
+    if (interfaceName === undefined || own.has(interfaceName)) return [];
+    return [{ network, interfaceName, ...(isDefault === true && { isDefault }) }];
+  });
 }
 
 /** Whether there is anything to decide. */
