@@ -6,7 +6,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { createCni } from "@patchbay/cni";
 import { createFiles, createNamespaces, createNetlink, createProcessRunner } from "@patchbay/os";
-import { createAddressServers, createPodNetwork } from "@patchbay/podnet";
+import { createAddressServers, createDefaultRoutes, createPodNetwork } from "@patchbay/podnet";
 import type {
   AddressServers,
   Hypervisor,
@@ -95,9 +95,11 @@ export class NodeOnKernel implements TestNode {
 
   groundFor(life: Life): Ground {
     const runner = countedRunner(life);
+    const netlink = countedNetlink(life);
     return {
       files: life.bind(createFiles()),
-      podNetwork: createPodNetwork({ runner, netlink: countedNetlink(life) }),
+      podNetwork: createPodNetwork({ runner, netlink }),
+      defaultRoutes: createDefaultRoutes(netlink),
       cni: createCni({ runner, binDirs: CNI_BIN_DIRS, family: `faults-${this.#prefix}` }),
       namespaces: createNamespaces(),
       sandboxes: this.#sandboxes,

@@ -6,6 +6,7 @@ import { createFakeHypervisor } from "@patchbay/libvirt/testing";
 import { createFakeFiles, createFakeLaunchers, createFakeNamespaces } from "@patchbay/os/testing";
 import {
   createFakeAddressServers,
+  createFakeDefaultRoutes,
   createFakeLinkWatch,
   createFakePodNetwork,
 } from "@patchbay/podnet/testing";
@@ -24,6 +25,7 @@ const DOMAIN = "default_vm1";
 /** Makes a node without pods. */
 export class NodeInMemory implements TestNode {
   readonly #podNetwork = createFakePodNetwork();
+  readonly #defaultRoutes = createFakeDefaultRoutes();
   readonly #namespaces = createFakeNamespaces();
   readonly #sandboxes = createFakeSandboxes();
   readonly #launchers = createFakeLaunchers();
@@ -50,6 +52,7 @@ export class NodeInMemory implements TestNode {
     return {
       files: life.bind(this.#files),
       podNetwork: life.bind(this.#podNetwork),
+      defaultRoutes: life.bind(this.#defaultRoutes),
       cni: life.bind(this.#cni),
       namespaces: life.bindLooks(this.#namespaces),
       sandboxes: this.#sandboxes,

@@ -3,6 +3,7 @@
 import type {
   AddressServers,
   Cni,
+  DefaultRoutes,
   Files,
   Hypervisor,
   LauncherPod,
@@ -31,6 +32,7 @@ export interface PodHands {
 export interface Ground {
   readonly files: Files;
   readonly podNetwork: PodNetwork;
+  readonly defaultRoutes: DefaultRoutes;
   readonly cni: Cni;
   readonly namespaces: Namespaces;
   readonly sandboxes: Sandboxes;

@@ -62,6 +62,7 @@ async function agent(surroundings: Surroundings): Promise<void> {
       ...{ store: client.store, pods, nads, clock, log },
       ...{ namespaces: ground.namespaces, sandboxes: ground.sandboxes },
       podNetwork: ground.podNetwork,
+      defaultRoutes: ground.defaultRoutes,
       definitionFiles: createDefinitionFiles({ files, log }, `${stateDir}/definitions`),
       cni: ground.cni,
       journal: createJournal(files, `${stateDir}/journal`),

@@ -2,7 +2,7 @@
 // What the agent has begun, on disk: written before a plugin runs, since afterwards the world cannot be asked.
 import { isJsonObject, parseJson } from "@patchbay/api";
 import { AppError } from "@patchbay/core";
-import type { AttachmentRequest, CniResult, Files } from "@patchbay/core/ports";
+import type { AttachmentRequest, CniResult, DefaultRoute, Files } from "@patchbay/core/ports";
 
 /** One attachment that was begun: everything that its DEL needs. */
 export interface JournalRow {
@@ -27,6 +27,11 @@ export interface JournalRow {
   readonly isDefault?: true;
   /** The pod's runtime has made it: it takes it away with the sandbox, and tells it in the pod's status. */
   readonly isAdopted?: true;
+  /** Default routes that it asked for: by which gateways, and what gave way to them. */
+  readonly defaultRoute?: {
+    readonly gateways: readonly string[];
+    readonly replaced: readonly DefaultRoute[];
+  };
   /** How often DEL has failed. */
   readonly failedRemovals?: number;
 }

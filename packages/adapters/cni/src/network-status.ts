@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // What a CNI result says in the annotation `network-status`. Source: NPWG 1.3 section 5.
-import type { NetworkStatus } from "@patchbay/api";
+import { parseIp, type NetworkStatus } from "@patchbay/api";
 import type { CniResult } from "@patchbay/core/ports";
 
 const DEFAULT_DESTINATIONS = ["0.0.0.0/0", "::/0", ""];
@@ -57,14 +57,31 @@ function hardwareOf({ mac = "", mtu = 0 }: Partial<Nic>): Pick<NetworkStatus, "m
   return { ...(mac === "" ? {} : { mac }), ...(mtu === 0 ? {} : { mtu }) };
 }
 
+/** What is known of an attachment beside its result, told of the NIC that was asked for. */
+export interface BesideResult {
+  /** Of default routes that were set instead of the network's own, of each family. */
+  readonly gateways?: readonly string[];
+}
+
+/** Those that were set, and the result's of other families. */
+function allGateways(result: CniResult, set: readonly string[]): readonly string[] {
+  const versions = new Set(set.map((gateway) => parseIp(gateway)?.version));
+  const others = gatewaysOf(result).filter((each) => !versions.has(parseIp(each)?.version));
+  return [...set, ...others];
+}
+
 function entryOf(
   result: CniResult,
   { nic, index }: Place,
-  { name, asked }: { readonly name: string; readonly asked: string | undefined },
+  {
+    name,
+    asked,
+    beside: { gateways = [] },
+  }: { readonly name: string; readonly asked: string | undefined; readonly beside: BesideResult },
 ): NetworkStatus {
   const isAsked = asked !== undefined;
   const ips = addressesOf(result, index, isAsked);
-  const gateway = isAsked ? gatewaysOf(result) : [];
+  const gateway = isAsked ? allGateways(result, gateways) : [];
   return {
     name,
     interface: asked ?? nic.name ?? "",
@@ -80,15 +97,17 @@ function entryOf(
  * `interfaceName` what was asked as CNI_IFNAME. Addresses carry no prefix length and go to the entry of their NIC;
  * those of host interfaces are left out. Source: NPWG 1.3 section 5.3.
  */
+// eslint-disable-next-line max-params -- whose result it is, and what is known beside it
 export function networkStatusesOf(
   result: CniResult,
   name: string,
   interfaceName: string,
+  beside: BesideResult = {},
 ): readonly NetworkStatus[] {
   const places = placesOf(result);
   const own = askedPlaceOf(places, interfaceName);
   return (places.length === 0 ? [own] : places).map((place) =>
-    entryOf(result, place, { name, asked: place === own ? interfaceName : undefined }),
+    entryOf(result, place, { name, asked: place === own ? interfaceName : undefined, beside }),
   );
 }
 
@@ -99,7 +118,7 @@ export function networkStatusOf(
   interfaceName: string,
 ): NetworkStatus {
   const own = askedPlaceOf(placesOf(result), interfaceName);
-  return entryOf(result, own, { name, asked: interfaceName });
+  return entryOf(result, own, { name, asked: interfaceName, beside: {} });
 }
 
 /** The NIC whose address has a gateway, else the first. Source: NPWG 1.3 section 5.3.5; its client, CreateNetworkStatuses. */

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 // The public door of podnet.
 export { createPodNetwork } from "./pod-network.ts";
+export { createDefaultRoutes } from "./netlink/default-routes.ts";
 export { createAddressServers } from "./dhcp/address-servers.ts";

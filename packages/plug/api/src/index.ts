@@ -13,6 +13,7 @@ export {
   soundAddresses,
   type KeptAddresses,
 } from "./annotations/kept-addresses.ts";
+export { gatewaysOf, requestCausesOf } from "./annotations/network-request.ts";
 export {
   isReadableSelection,
   NETWORKS_MAX,

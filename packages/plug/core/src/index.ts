@@ -94,6 +94,13 @@ export {
 } from "./plan/attachments/attachment-actions.ts";
 export { DEFAULT_POLICY, policyInForce } from "./plan/attachments/policy-in-force.ts";
 export { policyProblems, type TenantPolicy } from "./plan/attachments/tenant-policy.ts";
+export {
+  findRouteRival,
+  routesInTheWay,
+  routesToRemember,
+  routesToRestore,
+  type RouteClaim,
+} from "./plan/attachments/default-routes.ts";
 export { type WantedAttachment } from "./plan/attachments/wanted-attachments.ts";
 export { hasImageVolume, hasLostImage } from "./plan/pod/image-files.ts";
 export { isLauncherOf, launcherPodName } from "./plan/pod/launcher-pod.ts";

@@ -18,8 +18,8 @@ import {
   readBootId,
   readNetnsInode,
 } from "@patchbay/os";
-import { createPodNetwork } from "@patchbay/podnet";
-import type { Files, Logger } from "@patchbay/core/ports";
+import { createDefaultRoutes, createPodNetwork } from "@patchbay/podnet";
+import type { Files, Logger, ProcessRunner } from "@patchbay/core/ports";
 import type { Flags } from "./config.ts";
 import { holdState } from "./hold-state.ts";
 import { listOwnBridges } from "./own-bridges.ts";
@@ -43,6 +43,15 @@ function watchObjects(
   const policy = followPolicy({ flags: flags.tenantPolicy, kubevirts, events, log });
   for (const cache of [pods, nads, kubevirts]) cache.start(signal);
   return { pods, nads, policy, synced: waitForCaches([pods, nads, kubevirts], signal) };
+}
+
+/** What reaches into the namespaces of pods. */
+function linksOf(runner: ProcessRunner) {
+  const netlink = createNetlink();
+  return {
+    podNetwork: createPodNetwork({ runner, netlink }),
+    defaultRoutes: createDefaultRoutes(netlink),
+  };
 }
 
 /** What is in files of this node: what others remember of what they attached, and definitions. */
@@ -88,12 +97,12 @@ export async function runAgent(context: DaemonContext, flags: Flags): Promise<vo
   );
   health.addCheck(() => node.findProblem());
   const runtime = answersTo(flags, { files, log, pods: objects.pods });
-  const podNetwork = createPodNetwork({ runner, netlink: createNetlink() });
+  const links = linksOf(runner);
   const parts: LoopParts = {
     ...{ store, ...objects, namespaces, journal, events, clock, log },
     sandboxes: node.sandboxes,
-    podNetwork,
-    listOwnBridges: () => listOwnBridges(flags, { namespaces, podNetwork }),
+    ...links,
+    listOwnBridges: () => listOwnBridges(flags, { namespaces, ...links }),
     cni: createCni({
       ...{ runner, binDirs: flags.cniBinDir, family },
       ...(flags.hostProcess !== undefined && { hostProcess: flags.hostProcess }),

@@ -9,6 +9,7 @@ import type {
   Cache,
   Clock,
   Cni,
+  DefaultRoutes,
   Logger,
   Namespaces,
   PodNetwork,
@@ -30,6 +31,7 @@ export interface Deps {
   readonly sandboxes: Sandboxes;
   readonly namespaces: Namespaces;
   readonly podNetwork: Pick<PodNetwork, "listLinks" | "giveBack" | "removeLink" | "restoreName">;
+  readonly defaultRoutes: DefaultRoutes;
   readonly cni: Cni;
   readonly journal: Journal;
   /** What runtimes remember of their attachments. */

@@ -23,7 +23,7 @@ const FORWARDING = dumpOf(RTM.getNeighbour, HEAD.neighbour, AF_BRIDGE);
 function messagesOf(answers: readonly NetlinkAnswer[]): readonly Message[] {
   const refused = answers.find(({ errno }) => errno !== 0);
   if (refused === undefined) return answers.flatMap(({ data }) => messagesIn(data));
-  const message = `the kernel refused to list the links: ${sayErrno(refused.errno)}`;
+  const message = `the kernel refused to list links and routes: ${sayErrno(refused.errno)}`;
   throw new AppError("PODNET_FAILED", { message });
 }
 
@@ -56,6 +56,11 @@ export async function askIndexes(
 }
 
 const ROUTES = [AF_INET, AF_INET6].map((family) => dumpOf(RTM.getRoute, HEAD.route, family));
+
+/** All routes. */
+export function askRoutes(netlink: Netlink, netns: NetnsHandle): Promise<readonly Message[]> {
+  return askWhole(netlink, netns, ROUTES);
+}
 
 /** The NIC of that name, and what it was given; undefined: it is not there. */
 export async function askNic(

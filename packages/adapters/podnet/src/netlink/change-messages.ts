@@ -28,7 +28,8 @@ export type IndexOf = (name: string) => number;
 export type OneMessage = Exclude<LinkChange, { readonly op: "addTap" | "flushAddresses" }>;
 
 /** Source: linux/netlink.h: NLM_F_CREATE, NLM_F_EXCL, NLM_F_REPLACE */
-const [CREATE, EXCLUSIVE, REPLACE] = [0x400, 0x200, 0x100];
+export const [CREATE, EXCLUSIVE] = [0x400, 0x200];
+const REPLACE = 0x100;
 /** Source: linux/neighbour.h */
 const [NTF_MASTER, NUD_REACHABLE] = [0x04, 0x02];
 /** Attributes of the address family that say whether the kernel makes a link-local address. Source: linux/if_link.h */
@@ -113,7 +114,7 @@ function settingsParts(settings: LinkSettings, indexOf: IndexOf): LinkParts {
 }
 
 /** Bytes of an address, which is as long as its family says. */
-function addressBytes({ version, value }: IpPrefix): Uint8Array {
+export function addressBytes({ version, value }: IpPrefix): Uint8Array {
   return Buffer.from(value.toString(16).padStart(IP_BITS[version] / 4, "0"), "hex");
 }
 

@@ -14,7 +14,7 @@ export const MAIN_TABLE = 254;
 /** RTPROT_KERNEL, RTPROT_RA: routes that the kernel makes of addresses and of router advertisements. */
 const MADE_BY_KERNEL = [2, 9];
 /** RTM_F_CLONED: a copy that the kernel keeps for itself. */
-const CLONED = 0x200;
+export const CLONED = 0x200;
 
 /** The others the kernel makes itself, or takes back after a time. */
 function isGiven(message: Message): boolean {

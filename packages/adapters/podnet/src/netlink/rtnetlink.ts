@@ -14,6 +14,7 @@ export const RTM = {
   newAddress: 20,
   getAddress: 22,
   newRoute: 24,
+  deleteRoute: 25,
   getRoute: 26,
   newNeighbour: 28,
   getNeighbour: 30,

@@ -5,11 +5,16 @@ export {
   SERVED_NIC,
   type AddressServersBench,
 } from "./contracts/address-servers.ts";
+export {
+  describeDefaultRoutesContract,
+  type DefaultRoutesScene,
+} from "./contracts/default-routes.ts";
 export { describeLinkCountersContract } from "./contracts/link-counters.ts";
 export { describeLinkWatchContract } from "./contracts/link-watch.ts";
 export { describeNetlinkContract } from "./contracts/netlink.ts";
 export { describePodNetworkContract } from "./contracts/pod-network.ts";
 export { createFakeAddressServers, type FakeAddressServers } from "./fakes/address-servers.ts";
+export { createFakeDefaultRoutes, type FakeDefaultRoutes } from "./fakes/default-routes.ts";
 export { createFakeLinkCounters, type FakeLinkCounters } from "./fakes/link-counters.ts";
 export { createFakeLinkWatch, type FakeLinkWatch } from "./fakes/link-watch.ts";
 export { createFakeNetlink, type FakeNetlink } from "./fakes/netlink.ts";

@@ -16,6 +16,12 @@ export interface NetworkSelection {
   /** IPAMClaim with the addresses. Source: NPWG IPAMClaim. */
   readonly "ipam-claim-reference"?: string;
   readonly "cni-args"?: Readonly<Record<string, unknown>>;
+  /** These are as they were written: `requestCausesOf` says what is wrong with them, of that element alone. */
+  readonly portMappings?: unknown;
+  readonly bandwidth?: unknown;
+  readonly "infiniband-guid"?: unknown;
+  readonly "default-route"?: unknown;
+  readonly deviceID?: unknown;
   /** Ours: what the NIC had before, which is preferred. Multus does not look at it. Source: NPWG 1.3 section 4.1.2.1. */
   readonly "io.patchbay.kept-ips"?: readonly string[];
 }

@@ -71,6 +71,7 @@ export type {
 export type { ClaimDisk, ClaimSize } from "./node/claim-disk.ts";
 export type { DirectoryAccess, PathKind, VolumeDisk, VolumeFile } from "./node/volume-disk.ts";
 export type { CopyResult, DeviceCopy, DeviceNodes } from "./node/device-nodes.ts";
+export type { DefaultRoute, DefaultRoutes, NewDefaultRoute } from "./node/default-routes.ts";
 export type { LinkCounters } from "./node/link-counters.ts";
 export type { Netlink, NetlinkAnswer, NetlinkProtocol, NewTap } from "./node/netlink.ts";
 export type { ChangedLink, LinkChanges, LinkWatch, WatchedLinks } from "./node/link-watch.ts";

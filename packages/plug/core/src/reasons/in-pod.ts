@@ -61,14 +61,16 @@ export const REASONS_IN_POD = {
   },
   RequestInvalid: {
     ...ATTACHING,
-    meaning: "the requested MAC or IP address is malformed",
+    meaning:
+      "a value that is requested (MAC, addresses, ports, bandwidth, gateways, device) is malformed, or cannot be had by this pod; the message has the fields",
     who: "user",
-    advice: "remove the interface and add it again with another address, or with none",
+    advice:
+      "correct the fields that are named in the element of the pod's annotation; of a VM, remove the interface and add it again with other values, or with none",
   },
   RequestNotMet: {
     ...ATTACHING,
     meaning:
-      "the plugin succeeded but gave another MAC or address than requested; the attachment was undone",
+      "the network did not give the MAC, the address or the default route that was requested, or no plugin of it takes the request; the attachment was undone",
     who: "administrator",
   },
   InterfaceNameTaken: {

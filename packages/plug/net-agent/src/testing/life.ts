@@ -2,7 +2,7 @@
 // When does a process die, counted in its calls that change something outside? What only looks is not counted.
 import { names } from "@patchbay/api";
 import type { Journal } from "@patchbay/cni";
-import type { PodNetwork, Store } from "@patchbay/core/ports";
+import type { DefaultRoutes, PodNetwork, Store } from "@patchbay/core/ports";
 
 /** The agent's process: it dies before the call whose number is given, and does nothing afterwards. */
 export class Life {
@@ -74,5 +74,15 @@ export function mortalStore(
       return life.call(() => store.patch(type, key, patch, options));
     },
     delete: (type, key) => store.delete(type, key),
+  };
+}
+
+/** Changes of default routes are calls. */
+export function mortalRoutes(routes: DefaultRoutes, life: Life): DefaultRoutes {
+  return {
+    list: (netns) => routes.list(netns),
+    add: (netns, route) => life.call(() => routes.add(netns, route)),
+    remove: (netns, route) => life.call(() => routes.remove(netns, route)),
+    restore: (netns, route) => life.call(() => routes.restore(netns, route)),
   };
 }

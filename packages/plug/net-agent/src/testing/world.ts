@@ -32,14 +32,19 @@ import { createFakeCni, type FakeCni } from "@patchbay/cni/testing";
 import { createFakeSandboxes, type FakeSandboxes } from "@patchbay/cri/testing";
 import { createFakeCache, createFakeStore, type FakeStore } from "@patchbay/kube/testing";
 import { createFakeFiles, createFakeNamespaces, type FakeFiles } from "@patchbay/os/testing";
-import { createFakePodNetwork, type FakePodNetwork } from "@patchbay/podnet/testing";
+import {
+  createFakeDefaultRoutes,
+  createFakePodNetwork,
+  type FakeDefaultRoutes,
+  type FakePodNetwork,
+} from "@patchbay/podnet/testing";
 import { createSilentLogger } from "@patchbay/telemetry";
 import type { Deps } from "../deps.ts";
 import { createFailures } from "../failures.ts";
 import { reconcilePod } from "../reconcilers/pod/index.ts";
 import { loadTrackedPods, type TrackedPods } from "../tracked-pods.ts";
 import { sweepLeftovers } from "../reconcilers/leftovers/sweep.ts";
-import { Life, mortalJournal, mortalPodNetwork, mortalStore } from "./life.ts";
+import { Life, mortalJournal, mortalPodNetwork, mortalRoutes, mortalStore } from "./life.ts";
 import { NAMES, OWNER, toPod, type PodSketch } from "./pod-sketch.ts";
 
 /** The node's directory of definitions. */
@@ -55,6 +60,9 @@ export function inodeOf(uid: string): string {
 export class World {
   readonly files: FakeFiles = createFakeFiles();
   readonly podNetwork: FakePodNetwork = createFakePodNetwork();
+  readonly defaultRoutes: FakeDefaultRoutes = createFakeDefaultRoutes(
+    (inode, link) => this.podNetwork.findLink(inode, link) !== undefined,
+  );
   readonly store: FakeStore = createFakeStore();
   readonly notes: Note[] = [];
   readonly #namespaces = createFakeNamespaces();
@@ -70,7 +78,9 @@ export class World {
       this.podNetwork.putLink(this.#inodeAt(request.netnsPath), link);
     },
     detached: (request) => {
-      this.podNetwork.takeLink(this.#inodeAt(request.netnsPath), request.interfaceName);
+      const inode = this.#inodeAt(request.netnsPath);
+      this.podNetwork.takeLink(inode, request.interfaceName);
+      this.defaultRoutes.takeLink(inode, request.interfaceName);
     },
   });
   isIsolated = true;
@@ -291,6 +301,7 @@ export class World {
       sandboxes: { find: (uid) => this.#findSandbox(uid) },
       namespaces: this.#namespaces,
       podNetwork: mortalPodNetwork(this.podNetwork, life),
+      defaultRoutes: mortalRoutes(this.defaultRoutes, life),
       cni: this.#mortalCni(life),
       journal: mortalJournal(journal, life),
       tracked: (this.#tracked ??= await loadTrackedPods(journal, createSilentLogger())),

@@ -133,7 +133,11 @@ test.each([
 });
 
 test.each([
-  { name: "default-route", element: { "default-route": ["10.0.0.1"] }, want: "RequestInvalid" },
+  {
+    name: "a default route by no gateway",
+    element: { "default-route": [] },
+    want: "RequestInvalid",
+  },
   { name: "deviceID", element: { deviceID: "0000:00:00.1" }, want: "RequestInvalid" },
   {
     name: "portMappings that no plugin takes",

@@ -4,7 +4,7 @@ import { soundAddresses, type AttachmentError } from "@patchbay/api";
 import { networkStatusOf, type JournalRow } from "@patchbay/cni";
 import { isAppError, isFaultOfDefinition, messageOf, type WantedAttachment } from "@patchbay/core";
 import { parseKey, type FailedStep } from "@patchbay/kube";
-import type { CniResult } from "@patchbay/core/ports";
+import type { CniResult, DefaultRoute } from "@patchbay/core/ports";
 import type { Deps } from "../../deps.ts";
 import type { PreferredAddresses } from "./attachment/preferred-addresses.ts";
 import type { PodFacts } from "./observe.ts";
@@ -88,6 +88,26 @@ export function tellTakenApart(
   const pod = facts.pod ?? { apiVersion: "v1", kind: "Pod", metadata };
   const reason = "RemovedInterfaceByForce";
   deps.events.record(pod, { type: "Warning", reason, message, about: link });
+}
+
+/** A default route that gave way to an attachment could not be brought back. */
+export function tellRouteLost(
+  row: JournalRow,
+  what: { facts: PodFacts; route: DefaultRoute; reason: string },
+  deps: Deps,
+): void {
+  const { facts, route, reason } = what;
+  const link = row.request.interfaceName;
+  deps.log.warn("default route not brought back", { pod: facts.key, link, reason });
+  if (facts.pod === undefined) return;
+  const by = route.gateway === undefined ? route.link : `${route.gateway} at ${route.link}`;
+  const message = `${link} is gone, but the default route by ${by} that the pod had before could not be set again: ${reason}; restart the pod if it needs one`;
+  deps.events.record(facts.pod, {
+    type: "Warning",
+    reason: "DefaultRouteLost",
+    message,
+    about: link,
+  });
 }
 
 /** An action has failed: the log gets this failure's words, the event those that are kept while it stays the same. */

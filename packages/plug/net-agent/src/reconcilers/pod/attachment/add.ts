@@ -5,6 +5,7 @@ import { messageOf } from "@patchbay/core";
 import type { AttachmentRequest, CniResult, Sandbox } from "@patchbay/core/ports";
 import type { Deps } from "../../../deps.ts";
 import type { PodFacts } from "../observe.ts";
+import { takeDefaultRoutes } from "./default-route.ts";
 import { detach } from "./detach.ts";
 import { newRow, writeRow } from "./row.ts";
 
@@ -16,37 +17,50 @@ export async function begin(
     readonly sandbox: Sandbox;
     readonly request: AttachmentRequest;
     readonly isDefault?: true;
+    readonly defaultRoute?: JournalRow["defaultRoute"];
   },
   deps: Deps,
 ): Promise<JournalRow> {
   const row: JournalRow = {
     ...(await newRow(network, what, deps)),
     ...(what.isDefault === true && { isDefault: true }),
+    ...(what.defaultRoute !== undefined && { defaultRoute: what.defaultRoute }),
     state: "begun",
   };
   await writeRow(row, what.facts, deps);
   return row;
 }
 
+/** An ADD that has succeeded, and what its row says by now. */
+interface Made {
+  readonly row: JournalRow;
+  readonly result: CniResult;
+}
+
 /**
- * A failed ADD may leave a NIC and a lease: DEL always follows, also where `check` says that the result is none.
- * Source: CNI SPEC 1.1, "Lifecycle & Ordering".
+ * A failed ADD may leave a NIC and a lease: DEL always follows, also where `check` says that the result is none, or the pod's
+ * routes cannot go by it. Source: CNI SPEC 1.1, "Lifecycle & Ordering".
  */
 export async function addOrUndo(
-  row: JournalRow,
+  begun: JournalRow,
   what: { readonly facts: PodFacts; readonly check?: (result: CniResult) => Promise<void> },
   deps: Deps,
-): Promise<CniResult> {
+): Promise<Made> {
   const { facts, check } = what;
-  let result: CniResult | undefined;
+  let row = begun;
   try {
-    result = await deps.cni.add(row.request);
+    const result = await deps.cni.add(row.request);
+    row = { ...row, result };
     await check?.(result);
-    return result;
+    const remember = async (changed: JournalRow): Promise<void> => {
+      row = changed;
+      await deps.journal.write(changed);
+    };
+    await takeDefaultRoutes(row, remember, deps);
+    return { row, result };
   } catch (error) {
     // The row stays "begun" when this fails too, so that the next pass tries again; the first error is told.
-    const failed = result === undefined ? row : { ...row, result };
-    await detach(failed, facts, deps).catch((undoError: unknown) => {
+    await detach(row, facts, deps).catch((undoError: unknown) => {
       const reason = messageOf(undoError);
       deps.log.warn("undoing an attachment failed", { pod: facts.key, reason });
     });

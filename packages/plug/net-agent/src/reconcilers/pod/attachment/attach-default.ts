@@ -43,7 +43,7 @@ export async function attachDefault(
     ...{ args: argsOf(call), capabilityArgs: call.runtimeConfig },
   };
   const row = await begin({ network }, { facts, sandbox, request, isDefault: true }, deps);
-  const result = await addOrUndo(row, { facts }, deps);
+  const { result } = await addOrUndo(row, { facts }, deps);
   await deps.journal.write({ ...row, state: "attached", result });
   const durationMs = Math.round(deps.clock.monotonicMs() - startMs);
   deps.log.info("attached default network", {

@@ -12,6 +12,7 @@ import {
 } from "./preferred-addresses.ts";
 import { addOrUndo, begin } from "./add.ts";
 import { adopt } from "./adopt.ts";
+import { assertMayRoute, claimOf } from "./default-route.ts";
 import { assertMayUse, findVmiOf } from "../launcher.ts";
 import { assertAllowed } from "./policy.ts";
 import type { PodFacts } from "../observe.ts";
@@ -26,6 +27,7 @@ import { missingOf, requestOf } from "./request.ts";
 export async function attach(wanted: WantedAttachment, facts: PodFacts, deps: Deps): Promise<void> {
   const sandbox = sandboxOf(facts);
   await assertMayUse(wanted.network, facts, deps);
+  await assertMayRoute(wanted, facts, deps);
   const request = await requestOf(wanted, { facts, sandbox }, deps);
   await assertAllowed(wanted.network, request.config, deps);
   const links = await listLinks(facts, deps);
@@ -60,10 +62,10 @@ interface Added {
 
 async function addNew(wanted: WantedAttachment, intent: Intent, deps: Deps): Promise<Added> {
   const { facts } = intent;
-  const row = await begin(wanted, intent, deps);
+  const row = await begin(wanted, { ...intent, ...claimOf(wanted) }, deps);
   const check = (result: CniResult): Promise<void> =>
     assertAskedIsGiven(wanted, { facts, result }, deps);
-  return { row, result: await addOrUndo(row, { facts, check }, deps) };
+  return addOrUndo(row, { facts, check }, deps);
 }
 
 /** With the addresses of before where the network can be asked for them and gives them, else with those that it gives. */
@@ -99,6 +101,7 @@ async function adoptOrThrow(
   const isTold = parseNetworkStatus(text).some(
     (entry) =>
       entry.name === network &&
+      entry.default !== true &&
       entry.interface === interfaceName &&
       normalizeMac(entry.mac ?? "") === normalizeMac(there.mac),
   );

@@ -236,7 +236,7 @@ describe("what was asked for", () => {
     {
       name: "by what nobody gives",
       element: { deviceID: "x" },
-      want: ["deviceID is not supported"],
+      want: ["deviceID: is not supported"],
     },
     {
       name: "by what no plugin takes",

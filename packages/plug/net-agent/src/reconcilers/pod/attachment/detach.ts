@@ -6,6 +6,7 @@ import type { AttachmentRequest, OpenNetns } from "@patchbay/core/ports";
 import type { Deps } from "../../../deps.ts";
 import type { PodFacts } from "../observe.ts";
 import { tellDetached, tellTakenApart } from "../tell.ts";
+import { bringBackRoutes } from "./default-route.ts";
 import { lentNicOf } from "./lent-nic.ts";
 import { openNetnsOf } from "./netns.ts";
 
@@ -116,6 +117,7 @@ async function del(row: JournalRow, facts: PodFacts, deps: Deps): Promise<string
 export async function detach(row: JournalRow, facts: PodFacts, deps: Deps): Promise<void> {
   const why = await del(row, facts, deps);
   if (why !== undefined) await takeApart(row, { facts, why }, deps);
+  await bringBackRoutes(row, facts, deps);
   await deps.journal.write({ ...row, state: "removed" });
   tellDetached(row, facts, deps);
 }

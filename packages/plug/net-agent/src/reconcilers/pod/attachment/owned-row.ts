@@ -17,10 +17,12 @@ function askedMacOf(row: JournalRow): string | undefined {
 
 /** What its result says of its NICs; nothing until ADD has succeeded. */
 export function entriesOf(row: JournalRow): readonly NetworkStatus[] {
-  const { result, network, request } = row;
+  const { result, network, request, defaultRoute } = row;
   if (result === undefined) return [];
-  const entries = row.isDefault === true ? defaultNetworkStatusesOf : networkStatusesOf;
-  return entries(result, network, request.interfaceName);
+  const { interfaceName } = request;
+  if (row.isDefault === true) return defaultNetworkStatusesOf(result, network, interfaceName);
+  const { gateways = [] } = defaultRoute ?? {};
+  return networkStatusesOf(result, network, interfaceName, { gateways });
 }
 
 /**

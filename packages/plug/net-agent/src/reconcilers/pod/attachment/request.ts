@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // What a wanted attachment means to CNI: configuration, arguments, capabilities. Source: NPWG 1.3 section 4.1.2; CNI CONVENTIONS.
 import {
-  MAC_BYTES,
   normalizeMac,
   parseIp,
-  parseMac,
   printAddress,
+  requestCausesOf,
   type NetworkSelection,
 } from "@patchbay/api";
 import { hasCapability, networkStatusOf, withCniArgs } from "@patchbay/cni";
@@ -27,31 +26,24 @@ const CAPABILITIES = [
   ["bandwidth", "bandwidth"],
   ["infiniband-guid", "infinibandGUID"],
 ] as const;
-/** What a pod may ask for and nobody here can give: dropping it would be a NIC that was not asked for. */
-const NOT_BUILT: readonly string[] = ["default-route", "deviceID"];
 
 /** What is asked for beside MAC and addresses. */
 function valuesOf(selection: NetworkSelection): ReadonlyMap<string, unknown> {
   return new Map<string, unknown>(Object.entries(selection));
 }
 
-function requestProblem(selection: NetworkSelection): string | undefined {
-  const { mac, ips = [] } = selection;
-  const unbuilt = NOT_BUILT.find((key) => valuesOf(selection).get(key) !== undefined);
-  if (unbuilt !== undefined) return `${unbuilt} is not supported`;
-  if (mac !== undefined && parseMac(mac)?.length !== MAC_BYTES) {
-    return `mac "${mac}" is not a MAC address of six bytes`;
-  }
-  const bad = ips.find((ip) => parseIp(ip) === undefined);
-  return bad === undefined ? undefined : `"${bad}" is not an IP address`;
+/** @throws AppError with CNI_REQUEST_INVALID, which names all that is wrong */
+function assertCanBeAsked({ network, selection }: WantedAttachment): void {
+  const causes = requestCausesOf(selection).map(({ field, message }) => `${field}: ${message}`);
+  // Dropping it would be a NIC that was not asked for.
+  if (selection.deviceID !== undefined) causes.push("deviceID: is not supported");
+  if (causes.length === 0) return;
+  throw new AppError("CNI_REQUEST_INVALID", { network, reason: causes.join("; ") });
 }
 
 async function configOf(wanted: WantedAttachment, deps: Deps): Promise<NetworkConfigList> {
   const { network, selection } = wanted;
-  const problem = requestProblem(selection);
-  if (problem !== undefined) {
-    throw new AppError("CNI_REQUEST_INVALID", { network, reason: problem });
-  }
+  assertCanBeAsked(wanted);
   const config = await definitionOf(network, deps);
   const cniArgs = selection["cni-args"];
   return cniArgs == null ? config : withCniArgs(config, cniArgs);

@@ -1,0 +1,81 @@
+// SPDX-License-Identifier: Apache-2.0
+// What everybody does who changes default routes.
+import { afterEach, beforeEach, describe, expect, test } from "vitest";
+import type { DefaultRoute, DefaultRoutes, NetnsHandle } from "@patchbay/core/ports";
+
+/**
+ * A namespace with the NICs `one` and `two`, which are up and have 10.9.1.2/24 and fd09:1::2/64, 10.9.2.2/24 and
+ * fd09:2::2/64; the default routes go by `one`, to 10.9.1.1 and fd09:1::1.
+ */
+export interface DefaultRoutesScene {
+  readonly routes: DefaultRoutes;
+  readonly netns: NetnsHandle;
+  /** Takes a NIC away. */
+  take(link: string): void;
+  close(): Promise<void>;
+}
+
+/** Everything may be repeated. */
+async function twice(act: () => Promise<void>): Promise<void> {
+  await act();
+  await act();
+}
+
+/** Runs the suite; each test has a scene of its own. */
+export function describeDefaultRoutesContract(
+  kind: string,
+  make: () => Promise<DefaultRoutesScene>,
+): void {
+  describe(`default routes ${kind}`, () => {
+    let scene: DefaultRoutesScene;
+    beforeEach(async () => {
+      scene = await make();
+    });
+    afterEach(() => scene.close());
+
+    const list = (): Promise<readonly DefaultRoute[]> => scene.routes.list(scene.netns);
+    async function seen(): Promise<readonly string[]> {
+      return (await list()).map(({ gateway = "", link }) => `${gateway} ${link}`);
+    }
+    async function first(version: 4 | 6): Promise<DefaultRoute> {
+      const route = (await list()).find((each) => each.version === version);
+      if (route === undefined) throw new Error("there is no default route");
+      return route;
+    }
+
+    test("are those of both families", async () => {
+      expect(await seen()).toEqual(["10.9.1.1 one", "fd09:1::1 one"]);
+    });
+
+    test.each([
+      { version: 4, gateway: "10.9.2.1", want: ["10.9.2.1 two", "fd09:1::1 one"] },
+      { version: 6, gateway: "fd09:2::1", want: ["10.9.1.1 one", "fd09:2::1 two"] },
+    ] as const)("of family $version move to another NIC and come back", async (row) => {
+      const before = await first(row.version);
+      const there = { link: "two", gateway: row.gateway };
+      await twice(() => scene.routes.remove(scene.netns, before));
+      await twice(() => scene.routes.add(scene.netns, there));
+      expect((await seen()).toSorted()).toEqual(row.want);
+      await scene.routes.remove(scene.netns, await first(row.version));
+      await twice(() => scene.routes.restore(scene.netns, before));
+      expect((await seen()).toSorted()).toEqual(["10.9.1.1 one", "fd09:1::1 one"]);
+      expect(await first(row.version)).toEqual(before);
+    });
+
+    test("go with their NIC, and do not come back without it", async () => {
+      const before = await first(4);
+      scene.take("one");
+      expect(await seen()).toEqual([]);
+      await expect(scene.routes.restore(scene.netns, before)).rejects.toMatchObject({
+        code: "PODNET_FAILED",
+      });
+    });
+
+    test("go by no NIC that is not there", async () => {
+      const route = { link: "three", gateway: "10.9.2.1" };
+      await expect(scene.routes.add(scene.netns, route)).rejects.toMatchObject({
+        code: "PODNET_LINK_MISSING",
+      });
+    });
+  });
+}

@@ -1,0 +1,108 @@
+// SPDX-License-Identifier: Apache-2.0
+// Do the kernel's default routes move to another NIC, and come back as they were?
+import { createNetlink } from "@patchbay/os";
+import { createDefaultRoutes } from "@patchbay/podnet";
+import type { NetnsHandle } from "@patchbay/core/ports";
+import { describeDefaultRoutesContract } from "@patchbay/podnet/testing";
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { Namespaces, run } from "./links.ts";
+
+const routes = createDefaultRoutes(createNetlink());
+
+type Ip = (...words: readonly string[]) => string;
+
+/** The NICs `one` and `two`, whose other ends are in the same namespace and up. */
+function addNics(name: string): Ip {
+  const ip: Ip = (...words) => run("ip", "-n", name, ...words);
+  for (const [link, number] of [
+    ["one", "1"],
+    ["two", "2"],
+  ] as const) {
+    ip("link", "add", link, "type", "veth", "peer", "name", `${link}x`);
+    for (const end of [link, `${link}x`]) ip("link", "set", end, "addrgenmode", "none", "up");
+    ip("addr", "add", `10.9.${number}.2/24`, "dev", link);
+    ip("addr", "add", `fd09:${number}::2/64`, "dev", link, "nodad");
+  }
+  return ip;
+}
+
+describeDefaultRoutesContract("of the kernel", () => {
+  const namespaces = new Namespaces();
+  const name = namespaces.add("routed");
+  const ip = addNics(name);
+  ip("route", "add", "default", "via", "10.9.1.1");
+  ip("-6", "route", "add", "default", "via", "fd09:1::1");
+  return Promise.resolve({
+    routes,
+    netns: namespaces.open(name),
+    take: (link) => {
+      ip("link", "delete", link);
+    },
+    close: () => {
+      namespaces.close();
+      return Promise.resolve();
+    },
+  });
+});
+
+describe("a route comes back with all that it had", () => {
+  const namespaces = new Namespaces();
+  let netns: NetnsHandle;
+  let ip: Ip;
+  beforeAll(() => {
+    const name = namespaces.add("odd");
+    ip = addNics(name);
+    netns = namespaces.open(name);
+  });
+  afterAll(() => {
+    namespaces.close();
+  });
+
+  test.each([
+    {
+      name: "a metric, an MTU, a source",
+      family: "-4",
+      words: "via 10.9.1.1 dev one metric 7 mtu 1400 src 10.9.1.2",
+    },
+    {
+      name: "a gateway that only its NIC knows",
+      family: "-4",
+      words: "via 169.254.1.1 dev one onlink",
+    },
+    { name: "no gateway", family: "-4", words: "dev one scope link" },
+    {
+      name: "two NICs",
+      family: "-4",
+      words: "nexthop via 10.9.1.1 dev one nexthop via 10.9.2.1 dev two",
+    },
+    {
+      name: "a preference",
+      family: "-6",
+      words: "via fd09:1::1 dev one metric 9 pref high mtu 1400",
+    },
+  ])("$name", async ({ family, words }) => {
+    ip(family, "route", "add", "default", ...words.split(" "));
+    const before = ip(family, "route", "show", "default");
+    const [route, ...others] = await routes.list(netns);
+    expect(others).toEqual([]);
+    if (route === undefined) throw new Error("there is no default route");
+    await routes.remove(netns, route);
+    expect(ip(family, "route", "show", "default")).toBe("");
+    await routes.restore(netns, route);
+    expect(ip(family, "route", "show", "default")).toBe(before);
+    await routes.remove(netns, route);
+  });
+
+  test("what refuses, and other tables, are no default routes", async () => {
+    ip("route", "add", "unreachable", "default", "metric", "99");
+    ip("route", "add", "default", "via", "10.9.1.1", "table", "100");
+    expect(await routes.list(netns)).toEqual([]);
+    ip("route", "flush", "table", "100");
+  });
+
+  test("a gateway that nobody reaches is refused in the kernel's words", async () => {
+    await expect(routes.add(netns, { link: "two", gateway: "192.0.2.1" })).rejects.toThrow(
+      /route add default via 192\.0\.2\.1 dev two.*ENETUNREACH|EHOSTUNREACH/,
+    );
+  });
+});
