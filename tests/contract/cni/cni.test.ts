@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // Does cni work with the real plugins, also when they fail, hang or are killed?
-import { existsSync, readFileSync } from "node:fs";
+import { existsSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { createCni, createJournal, networkStatusOf, type JournalRow } from "@patchbay/cni";
 import { createFiles, createProcessRunner } from "@patchbay/os";
 import type { AttachmentRequest, Cni, NetworkConfigList, Sandbox } from "@patchbay/core/ports";
-import { describeCniContract } from "@patchbay/cni/testing";
+import { describeCniContract, describeNewCniContract } from "@patchbay/cni/testing";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { CniNode, run } from "./node.ts";
 
@@ -52,6 +52,33 @@ describe.each(["bridge", "macvlan"])("with %s", (type) => {
         return Promise.resolve();
       },
     });
+  });
+});
+
+describeNewCniContract("a plugin that speaks it", () => {
+  const node = new CniNode();
+  const sandbox = node.addSandbox();
+  node.addKeeper();
+  return Promise.resolve({
+    cni: makeCni(node),
+    requestFor: (interfaceName) => {
+      const plugins = [{ type: "keeper", dir: node.directory }];
+      const config = { cniVersion: "1.1.0", name: "blue", plugins };
+      return request(sandbox, plugins, { interfaceName, config });
+    },
+    listHeld: () =>
+      Promise.resolve(
+        readdirSync(node.directory)
+          .flatMap((name) => /\.([a-z0-9]+)\.held$/.exec(name)?.[1] ?? [])
+          .toSorted(),
+      ),
+    breakDown: () => {
+      writeFileSync(join(node.directory, "down"), "");
+    },
+    close: () => {
+      node.close();
+      return Promise.resolve();
+    },
   });
 });
 

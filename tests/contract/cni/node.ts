@@ -109,6 +109,12 @@ export class CniNode {
     chmodSync(path, 0o755);
   }
 
+  /** The plugin `keeper`, of version 1.1.0: see keeper.ts. */
+  addKeeper(): void {
+    const script = join(import.meta.dirname, "keeper.ts");
+    this.addPlugin("keeper", `exec ${process.execPath} ${script}`);
+  }
+
   /** Bridge with addresses from `range`, for example `10.55.0.10-10.55.0.20`. */
   bridgePlugin(range?: {
     readonly from: string;

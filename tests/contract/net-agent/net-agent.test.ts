@@ -2,7 +2,7 @@
 // The program net-agent against a real API server, real plugins and real namespaces; also killed and started again.
 import { spawn, type ChildProcess } from "node:child_process";
 import { once } from "node:events";
-import { existsSync, readFileSync, writeFileSync } from "node:fs";
+import { existsSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { names, parseNetworkStatus, type NetworkStatus } from "@patchbay/api";
 import { ToldSandboxes } from "@patchbay/cri/testing";
@@ -55,13 +55,17 @@ async function killAgent(signal: NodeJS.Signals = "SIGKILL"): Promise<number | n
   return child.exitCode;
 }
 
-async function putNad(name: string, plugins: NetworkConfigList["plugins"]): Promise<void> {
-  await api.post(NADS, {
+function nadOf(name: string, config: string): object {
+  return {
     apiVersion: "k8s.cni.cncf.io/v1",
     kind: "NetworkAttachmentDefinition",
     metadata: { name },
-    spec: { config: JSON.stringify({ cniVersion: "1.0.0", plugins }) },
-  });
+    spec: { config },
+  };
+}
+
+async function putNad(name: string, plugins: NetworkConfigList["plugins"]): Promise<void> {
+  await api.post(NADS, nadOf(name, JSON.stringify({ cniVersion: "1.0.0", plugins })));
 }
 
 async function ask(networks: readonly unknown[]): Promise<void> {
@@ -182,6 +186,25 @@ test("masquerading rules go with a NIC whose addresses the guest has taken", asy
   await ask([]);
   await expectStatus();
   expect(rules()).toEqual([]);
+});
+
+test("what a plugin holds for nobody is freed when the agent starts, and not what a pod has", async () => {
+  node.addKeeper();
+  const plugins = [{ type: "keeper", dir: node.binDir }];
+  const config = JSON.stringify({ cniVersion: "1.1.0", plugins });
+  await api.post(NADS, nadOf("kept", config));
+  mkdirSync(join(node.directory, "multus/results"), { recursive: true });
+  const other = { kind: "cniCacheV1", networkName: "kept", containerId: "theirs", ifName: "net1" };
+  writeFileSync(join(node.directory, "multus/results/kept-theirs-net1"), JSON.stringify(other));
+  await ask([{ name: "kept", interface: "net1" }]);
+  await expectStatus("net1");
+  await killAgent();
+  const [theirs, nobodys] = ["theirs", "nobodys"].map((id) => join(node.binDir, `${id}.net1.held`));
+  for (const file of [theirs, nobodys]) writeFileSync(String(file), "");
+  await startAgent();
+  await eventually(() => !existsSync(String(nobodys)), WITHIN);
+  expect(existsSync(String(theirs))).toBe(true);
+  expect(existsSync(join(node.binDir, `${sandbox.id}.net1.held`))).toBe(true);
 });
 
 test("a network that comes later is attached when it comes", async () => {

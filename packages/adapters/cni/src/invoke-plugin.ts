@@ -2,7 +2,7 @@
 // Runs one CNI plugin once. Source: CNI SPEC 1.1 section 2, "Execution Protocol".
 import { isJsonObject, parseJson } from "@patchbay/api";
 import { AppError, isAppError } from "@patchbay/core";
-import type { CommandResult, ProcessRunner } from "@patchbay/core/ports";
+import type { AttachmentRequest, CommandResult, ProcessRunner } from "@patchbay/core/ports";
 import type { LimitFunction } from "p-limit";
 
 /** What plugins and their own programs (iptables, ip) are looked up in. */
@@ -26,11 +26,21 @@ export interface Invocation {
   readonly plugin: string;
   /** Name of the network, for errors. */
   readonly network: string;
-  readonly command: "ADD" | "DEL" | "VERSION";
+  readonly command: "ADD" | "DEL" | "CHECK" | "STATUS" | "GC" | "VERSION";
   readonly stdin: string;
   /** CNI_ variables beside CNI_COMMAND and CNI_PATH. */
   readonly env: Readonly<Record<string, string>>;
   readonly timeoutMs: number;
+}
+
+/** What a plugin is told of an attachment. */
+export function envOf(request: AttachmentRequest): Readonly<Record<string, string>> {
+  return {
+    CNI_CONTAINERID: request.containerId,
+    CNI_NETNS: request.netnsPath ?? "",
+    CNI_IFNAME: request.interfaceName,
+    CNI_ARGS: request.args.map(([key, value]) => `${key}=${value}`).join(";"),
+  };
 }
 
 /** Codes after which only another configuration helps. Source: CNI SPEC 1.1 section 5, "Error". */

@@ -100,8 +100,9 @@ function parseObject(config: JsonObject, name: string, at: string): ParsedNetwor
   const plugins = parsePlugins(config, at);
   const cniVersion = versionOf(config);
   if (cniVersion !== undefined && !isCauses(plugins) && NETWORK_NAME.test(name)) {
-    const disableCheck = config["disableCheck"] === true ? { disableCheck: true } : {};
-    return { ok: true, config: { cniVersion, name, ...disableCheck, plugins } };
+    const disableCheck = isTrue(config["disableCheck"]) && { disableCheck: true };
+    const disableGC = isTrue(config["disableGC"]) && { disableGC: true };
+    return { ok: true, config: { cniVersion, name, ...disableCheck, ...disableGC, plugins } };
   }
   return {
     ok: false,
@@ -113,6 +114,11 @@ function parseObject(config: JsonObject, name: string, at: string): ParsedNetwor
       ...(isCauses(plugins) ? plugins : []),
     ],
   };
+}
+
+/** Source: CNI SPEC 1.1 section 1, where it is a text, and libcni, which takes both. */
+function isTrue(value: unknown): boolean {
+  return value === true || (typeof value === "string" && value.toLowerCase() === "true");
 }
 
 function nameOf(config: JsonObject): string | undefined {
@@ -144,16 +150,24 @@ function declares(plugin: Plugin, capability: string): boolean {
 export function printPluginConfig(
   plugin: Plugin,
   list: Pick<NetworkConfigList, "name" | "cniVersion">,
-  extra: { readonly capabilityArgs: JsonObject; readonly prevResult?: CniResult | undefined },
+  extra: {
+    readonly capabilityArgs?: JsonObject;
+    readonly prevResult?: CniResult | undefined;
+    /** More members, by name. */
+    readonly more?: JsonObject;
+  },
 ): string {
   const runtimeConfig = Object.fromEntries(
-    Object.entries(extra.capabilityArgs).filter(([capability]) => declares(plugin, capability)),
+    Object.entries(extra.capabilityArgs ?? {}).filter(([capability]) =>
+      declares(plugin, capability),
+    ),
   );
   return JSON.stringify({
     ...plugin,
     name: list.name,
     cniVersion: list.cniVersion,
     ...(Object.keys(runtimeConfig).length === 0 ? {} : { runtimeConfig }),
+    ...extra.more,
     // JSON leaves out what is undefined.
     prevResult: extra.prevResult,
   });

@@ -1,13 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 // Runs the plugins of a network configuration list. Source: CNI SPEC 1.1 sections 2 and 3.
-import { isJsonObject, parseJson } from "@patchbay/api";
+import { isJsonObject } from "@patchbay/api";
 import { AppError, isAppError } from "@patchbay/core";
 import type { AttachmentRequest, Cni, CniResult } from "@patchbay/core/ports";
 import pLimit from "p-limit";
+import { Gates } from "./gates.ts";
+import { envOf, invokePlugin, type Invocation, type PluginHost } from "./invoke-plugin.ts";
 import { isFileName, printPluginConfig } from "./network-config.ts";
-import { invokePlugin, type Invocation, type PluginHost } from "./invoke-plugin.ts";
 import { parseResult } from "./result.ts";
-import { isAtLeast, negotiateVersion, parseVersions } from "./version.ts";
+import { findSupported, type KnownVersions } from "./spoken-versions.ts";
+import { askStatus, checkAll, collectGarbage } from "./upkeep.ts";
+import { isAtLeast, negotiateVersion } from "./version.ts";
 
 /** The machine that runs plugins, how many at once, and how long one may take. */
 export interface CniDeps extends Omit<PluginHost, "limit"> {
@@ -22,8 +25,6 @@ export interface CniDeps extends Omit<PluginHost, "limit"> {
 const PLUGINS_MAX = 8;
 const ADD_TIMEOUT_MS = 60_000;
 const DEL_TIMEOUT_MS = 30_000;
-/** A plugin answers VERSION without doing anything. */
-const VERSION_TIMEOUT_MS = 5_000;
 /** "Container unknown": nothing to clean up. Source: CNI SPEC 1.1 section 5, "Error". */
 const UNKNOWN_CONTAINER = 3;
 
@@ -33,68 +34,25 @@ type Plugin = AttachmentRequest["config"]["plugins"][number];
 export function createCni(host: CniDeps): Cni {
   const deps: Host = { ...host, limit: pLimit(PLUGINS_MAX) };
   const supported: KnownVersions = new Map();
+  const gates = new Gates();
+  /** One operation at a time on a container, and none beside GC of its network. Source: CNI SPEC 1.1, "Lifecycle & Ordering". */
+  const on = <T>({ config, containerId }: AttachmentRequest, work: () => Promise<T>): Promise<T> =>
+    gates.together(`network ${config.name}`, () => gates.alone(`container ${containerId}`, work));
   return {
-    add: (request) => addAll(deps, supported, request),
-    del: (request, prevResult) => delAll(deps, supported, { request, prevResult }),
-    releaseAddresses: (request) => releaseAddresses(deps, supported, request),
+    add: (request) => on(request, () => addAll(deps, supported, request)),
+    del: (request, prevResult) =>
+      on(request, () => delAll(deps, supported, { request, prevResult })),
+    check: (request, prevResult) => on(request, () => checkAll(deps, { request, prevResult })),
+    status: (config) => askStatus(deps, supported, config),
+    gc: (config, listValid) =>
+      gates.alone(`network ${config.name}`, () =>
+        collectGarbage(deps, supported, { config, listValid }),
+      ),
+    releaseAddresses: (request) => on(request, () => releaseAddresses(deps, supported, request)),
   };
 }
 
 interface Host extends CniDeps, PluginHost {}
-
-function envOf(request: AttachmentRequest): Readonly<Record<string, string>> {
-  return {
-    CNI_CONTAINERID: request.containerId,
-    CNI_NETNS: request.netnsPath ?? "",
-    CNI_IFNAME: request.interfaceName,
-    CNI_ARGS: request.args.map(([key, value]) => `${key}=${value}`).join(";"),
-  };
-}
-
-/** What plugins have said of the versions that they speak; undefined: nothing that is understood. */
-type KnownVersions = Map<string, Promise<readonly string[] | undefined>>;
-
-/**
- * Asks a plugin which versions it speaks, once. Also finds out early that it is missing. One that does not know the
- * question is none the worse for it: the version of the configuration is spoken, as a runtime does that never asks.
- */
-async function findSupported(
-  host: PluginHost,
-  known: KnownVersions,
-  plugin: string,
-): Promise<readonly string[] | undefined> {
-  const before = known.get(plugin);
-  if (before !== undefined) return before;
-  // Whoever comes while it is asked waits for the same answer; an answer that is none is asked for again.
-  const asked = askVersions(host, plugin).then(parseVersions);
-  known.set(plugin, asked);
-  let versions: readonly string[] | undefined;
-  try {
-    versions = await asked;
-    return versions;
-  } finally {
-    if (versions === undefined) known.delete(plugin);
-  }
-}
-
-async function askVersions(host: PluginHost, plugin: string): Promise<unknown> {
-  try {
-    const answer = await invokePlugin(host, {
-      plugin,
-      network: plugin,
-      command: "VERSION",
-      stdin: JSON.stringify({ cniVersion: "1.0.0" }),
-      env: {},
-      timeoutMs: VERSION_TIMEOUT_MS,
-    });
-    return parseJson(answer);
-  } catch (error) {
-    if (isAppError(error, "CNI_PLUGIN_FAILED") || isAppError(error, "CNI_CONFIG_INVALID")) {
-      return undefined;
-    }
-    throw error;
-  }
-}
 
 async function addAll(
   deps: Host,

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // How was an attachment made that the pod's runtime made? libcni remembers it on disk. Source: CNI libcni/api.go, "cache".
 import { isJsonObject, parseJson, type JsonObject } from "@patchbay/api";
-import type { AttachmentRequest, CniResult, Files } from "@patchbay/core/ports";
+import type { AttachmentName, AttachmentRequest, CniResult, Files } from "@patchbay/core/ports";
+import { AppError } from "@patchbay/core";
 import { parseNetworkConfig } from "./network-config.ts";
 import { parseResult } from "./result.ts";
 
@@ -26,6 +27,13 @@ export interface RememberedAttachment {
 export interface ResultCache {
   /** All that can be read. */
   list(): Promise<readonly RememberedAttachment[]>;
+  /** Whether anybody has ever remembered anything here, as far as can be seen. */
+  isKept(): Promise<boolean>;
+  /**
+   * The attachments of one network, by its name in configurations.
+   * @throws AppError with CNI_GC_HELD when one that may be of it cannot be read
+   */
+  namesOf(network: string): Promise<readonly AttachmentName[]>;
   /** Forgets one; not there is success. */
   forget(attachment: RememberedAttachment): Promise<void>;
   /** The attachment of that sandbox and NIC; undefined when nothing that can be read is remembered. */
@@ -60,7 +68,7 @@ function parseEntry(value: JsonObject): CachedAttachment | undefined {
   };
 }
 
-type CacheFiles = Pick<Files, "list" | "readText" | "remove">;
+type CacheFiles = Pick<Files, "list" | "readText" | "remove" | "exists">;
 
 /** Its owner is in the file, since names of networks and of NICs may have hyphens as the file's own name has. */
 async function readEntry(
@@ -86,6 +94,23 @@ async function listPaths(files: CacheFiles, dirs: readonly string[]): Promise<re
   return paths.flat();
 }
 
+/** Of a file that begins with the network's name, which others may begin with too; undefined: it is another's. */
+async function nameIn(
+  files: CacheFiles,
+  path: string,
+  network: string,
+): Promise<AttachmentName | undefined> {
+  const text = await files.readText(path);
+  if (text === undefined) return undefined; // forgotten meanwhile
+  const entry = parseJson(text);
+  const { kind, networkName, containerId, ifName } = isJsonObject(entry) ? entry : {};
+  const isKnown = kind === KIND && typeof containerId === "string" && typeof ifName === "string";
+  if (isKnown && typeof networkName === "string") {
+    return networkName === network ? { containerId, interfaceName: ifName } : undefined;
+  }
+  throw new AppError("CNI_GC_HELD", { network, reason: `${path} cannot be read` });
+}
+
 /** Looks into `DIR/results` of each directory, in order. */
 export function createResultCache(files: CacheFiles, dirs: readonly string[]): ResultCache {
   return {
@@ -105,6 +130,19 @@ export function createResultCache(files: CacheFiles, dirs: readonly string[]): R
         if (entry !== undefined) entries.push(entry);
       }
       return entries;
+    },
+    isKept: async () => {
+      const all = await Promise.all(dirs.map((dir) => files.exists(`${dir}/results`)));
+      return all.includes(true);
+    },
+    namesOf: async (network) => {
+      const found: AttachmentName[] = [];
+      for (const path of await listPaths(files, dirs)) {
+        if (!path.includes(`/results/${network}-`)) continue;
+        const name = await nameIn(files, path, network);
+        if (name !== undefined) found.push(name);
+      }
+      return found;
     },
     forget: ({ path }) => files.remove(path),
   };

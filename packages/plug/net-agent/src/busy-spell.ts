@@ -23,6 +23,20 @@ interface Spell {
 
 type Counted = "attached" | "detached";
 
+/** Counts what ends well by its kind, and what fails. */
+type Count = <T>(operation: Promise<T>, as: Counted) => Promise<T>;
+
+function countedCni(cni: Cni, count: Count): Cni {
+  return {
+    add: (request) => count(cni.add(request), "attached"),
+    del: (request, prevResult) => count(cni.del(request, prevResult), "detached"),
+    check: (request, prevResult) => cni.check(request, prevResult),
+    status: (config) => cni.status(config),
+    gc: (config, listValid) => cni.gc(config, listValid),
+    releaseAddresses: (request) => cni.releaseAddresses(request),
+  };
+}
+
 /** Tells of each spell of many operations in the log, at its end. `isQuiet`: whether nothing waits. */
 export function createBusySpell(
   { cni, clock, log }: { readonly cni: Cni; readonly clock: Clock; readonly log: Logger },
@@ -71,10 +85,6 @@ export function createBusySpell(
         end();
       }
     },
-    cni: {
-      add: (request) => count(cni.add(request), "attached"),
-      del: (request, prevResult) => count(cni.del(request, prevResult), "detached"),
-      releaseAddresses: (request) => cni.releaseAddresses(request),
-    },
+    cni: countedCni(cni, count),
   };
 }

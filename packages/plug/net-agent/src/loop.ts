@@ -16,6 +16,7 @@ import { createBusySpell } from "./busy-spell.ts";
 import type { Deps } from "./deps.ts";
 import { createFailures } from "./failures.ts";
 import { runLeftoverLoop } from "./reconcilers/leftovers/loop.ts";
+import { runUpkeepLoop } from "./reconcilers/upkeep/loop.ts";
 import { reconcilePod } from "./reconcilers/pod/index.ts";
 import { loadTrackedPods } from "./tracked-pods.ts";
 import { askedOf, wakePods } from "./wake.ts";
@@ -57,6 +58,7 @@ export async function runLoop(parts: LoopParts, signal: AbortSignal): Promise<vo
   };
   await Promise.all([
     runReconciler({ ...parts, name: "pod", queue, reconcile, lostWrites }, signal),
+    runUpkeepLoop(deps, signal),
     ...(parts.mode === "alone" ? [] : [runLeftoverLoop(deps, signal)]),
     parts.serveRuntime?.({ ...deps, wake }, signal),
   ]);

@@ -12,6 +12,8 @@ export interface TrackedPods {
   uidsOf(key: string): readonly string[];
   /** All keys, sorted. */
   keys(): readonly string[];
+  /** Uids of pods whose rows could not be read at the start. */
+  readonly unreadable: readonly string[];
 }
 
 /** Reads the journal once; afterwards it is told. One pod whose rows cannot be read keeps no other from its end. */
@@ -20,10 +22,12 @@ export async function loadTrackedPods(journal: Journal, log: Logger): Promise<Tr
   const add = (key: string, uid: string): void => {
     tracked.set(key, (tracked.get(key) ?? new Set()).add(uid));
   };
+  const unreadable: string[] = [];
   for (const uid of await journal.listPods()) {
     try {
       for (const row of await journal.list(uid)) add(`${row.podNamespace}/${row.podName}`, uid);
     } catch (error) {
+      unreadable.push(uid);
       // A person must look at it; while the pod is there, each of its passes says so too.
       log.error("journal of a pod cannot be read", { uid, reason: messageOf(error) });
     }
@@ -36,6 +40,7 @@ export async function loadTrackedPods(journal: Journal, log: Logger): Promise<Tr
       if (uids?.size === 0) tracked.delete(key);
     },
     uidsOf: (key) => [...(tracked.get(key) ?? [])].toSorted(),
+    unreadable,
     keys: () => [...tracked.keys()].toSorted(),
   };
 }

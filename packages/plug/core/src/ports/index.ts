@@ -11,7 +11,13 @@ export type {
   TakenDescriptor,
 } from "./child-process.ts";
 export type { Clock } from "./clock.ts";
-export type { AttachmentRequest, Cni, CniResult, NetworkConfigList } from "./cni.ts";
+export type {
+  AttachmentName,
+  AttachmentRequest,
+  Cni,
+  CniResult,
+  NetworkConfigList,
+} from "./cni.ts";
 export type {
   AttachRequest,
   ContainerConfig,

@@ -41,6 +41,7 @@ import {
 import { createSilentLogger } from "@patchbay/telemetry";
 import type { Deps } from "../deps.ts";
 import { createFailures } from "../failures.ts";
+import { createUpkeep } from "../reconcilers/upkeep/index.ts";
 import { reconcilePod } from "../reconcilers/pod/index.ts";
 import { loadTrackedPods, type TrackedPods } from "../tracked-pods.ts";
 import { sweepLeftovers } from "../reconcilers/leftovers/sweep.ts";
@@ -115,6 +116,7 @@ export class World {
   #tracked: TrackedPods | undefined;
   /** Calls of all agents that changed something outside. */
   effects = 0;
+  #upkeep: (() => Promise<void>) | undefined;
   /** Codes of the attachments that failed in the last pass. */
   #failed: string[] = [];
 
@@ -222,6 +224,7 @@ export class World {
   async pass(dieAt = Number.POSITIVE_INFINITY): Promise<unknown> {
     this.#failures = createFailures(this.#clock);
     this.#tracked = undefined;
+    this.#upkeep = undefined;
     return this.again(dieAt);
   }
 
@@ -287,6 +290,12 @@ export class World {
     await sweepLeftovers(await this.deps(new Life(Number.POSITIVE_INFINITY)), uid);
   }
 
+  /** Looks after networks and attachments; a new process has told nothing yet. */
+  async upkeep(): Promise<void> {
+    this.#upkeep ??= createUpkeep(await this.deps(new Life(Number.POSITIVE_INFINITY)));
+    await this.#upkeep();
+  }
+
   /** What an agent works with, which dies with that life. */
   async deps(life: Life): Promise<Deps> {
     const journal = this.journal;
@@ -340,6 +349,9 @@ export class World {
         this.requests.push({ request, ...(prevResult === undefined ? {} : { prevResult }) });
         return life.call(() => this.cni.del(request, prevResult));
       },
+      check: (request, prevResult) => this.cni.check(request, prevResult),
+      status: (config) => this.cni.status(config),
+      gc: (config, listValid) => this.cni.gc(config, listValid),
       releaseAddresses: (request) => life.call(() => this.cni.releaseAddresses(request)),
     };
   }

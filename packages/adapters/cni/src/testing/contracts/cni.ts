@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // What every Cni must do; run on the fake and on real plugins.
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
-import type { AttachmentRequest, Cni } from "@patchbay/core/ports";
+import type { AttachmentName, AttachmentRequest, Cni } from "@patchbay/core/ports";
 
 /** A sandbox to attach things to. */
 export interface CniBench {
@@ -54,11 +54,98 @@ export function describeCniContract(name: string, make: () => Promise<CniBench>)
       expect(await bench.listNics()).toEqual([]);
     });
 
+    test("finds that what was made is there, and that what was taken away is not", async () => {
+      const request = bench.requestFor("net1");
+      const result = await bench.cni.add(request);
+      expect(await bench.cni.check(request, result)).toBe(true);
+      const config = { ...request.config, disableCheck: true };
+      await bench.cni.del(request, result);
+      expect(await bench.cni.check({ ...request, config }, result)).toBe(false);
+      await expect(bench.cni.check(request, result)).rejects.toMatchObject({
+        code: "CNI_PLUGIN_FAILED",
+        details: { command: "CHECK" },
+      });
+    });
+
+    test("asks an older network neither for its status nor to free anything", async () => {
+      const { config } = bench.requestFor("net1");
+      expect(await bench.cni.status(config)).toBe(false);
+      expect(await bench.cni.gc(config, () => Promise.reject(new Error("listed")))).toBe(false);
+    });
+
     test("refuses a name that is taken and harms nothing", async () => {
       const request = bench.requestFor("net1");
       await bench.cni.add(request);
       await expect(bench.cni.add(request)).rejects.toMatchObject({ code: "CNI_PLUGIN_FAILED" });
       expect(await bench.listNics()).toEqual(["net1"]);
+    });
+  });
+}
+
+/** A network of version 1.1.0, whose plugins speak it. */
+export interface NewCniBench extends Omit<CniBench, "listNics"> {
+  /** Names of the attachments that the plugins hold something for, sorted. */
+  listHeld(): Promise<readonly string[]>;
+  /** From now on no attachment can be made: code 50. */
+  breakDown(): void;
+}
+
+/** Tests of the name `Cni 1.1: NAME`; each makes a bench of its own. */
+export function describeNewCniContract(name: string, make: () => Promise<NewCniBench>): void {
+  describe(`Cni 1.1: ${name}`, () => {
+    let bench: NewCniBench;
+    beforeEach(async () => {
+      bench = await make();
+    });
+    afterEach(async () => {
+      await bench.close();
+    });
+    const nameOf = (interfaceName: string): AttachmentName => {
+      const { containerId } = bench.requestFor(interfaceName);
+      return { containerId, interfaceName };
+    };
+
+    test("frees what is held for attachments that are not there", async () => {
+      const { config } = bench.requestFor("net1");
+      for (const nic of ["net1", "net2", "net3"]) await bench.cni.add(bench.requestFor(nic));
+      const valid = [nameOf("net2"), nameOf("net9")];
+      expect(await bench.cni.gc(config, () => Promise.resolve(valid))).toBe(true);
+      expect(await bench.listHeld()).toEqual(["net2"]);
+      expect(await bench.cni.gc(config, () => Promise.resolve([]))).toBe(true);
+      expect(await bench.listHeld()).toEqual([]);
+    });
+
+    test("lists what is there when nothing is being attached, and attaches nothing meanwhile", async () => {
+      const request = bench.requestFor("net1");
+      let seen: readonly string[] = [];
+      const adding = bench.cni.add(request);
+      const collecting = bench.cni.gc(request.config, async () => {
+        seen = await bench.listHeld();
+        return [nameOf("net1")];
+      });
+      await Promise.all([adding, collecting]);
+      expect(seen).toEqual(["net1"]);
+      expect(await bench.listHeld()).toEqual(["net1"]);
+    });
+
+    test("frees nothing of a network that says no, nor where the list fails", async () => {
+      const request = bench.requestFor("net1");
+      await bench.cni.add(request);
+      const config = { ...request.config, disableGC: true };
+      expect(await bench.cni.gc(config, () => Promise.resolve([]))).toBe(false);
+      const failing = bench.cni.gc(request.config, () => Promise.reject(new Error("unread")));
+      await expect(failing).rejects.toThrow("unread");
+      expect(await bench.listHeld()).toEqual(["net1"]);
+    });
+
+    test("says whether attachments can be made", async () => {
+      const { config } = bench.requestFor("net1");
+      expect(await bench.cni.status(config)).toBe(true);
+      bench.breakDown();
+      await expect(bench.cni.status(config)).rejects.toMatchObject({
+        code: "CNI_PLUGIN_FAILED",
+        details: { command: "STATUS", cniCode: 50 },
+      });
     });
   });
 }

@@ -1,7 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // CNI in memory: attachments by sandbox and interface name.
 import { AppError } from "@patchbay/core";
-import type { AttachmentRequest, Cni, CniResult } from "@patchbay/core/ports";
+import type {
+  AttachmentName,
+  AttachmentRequest,
+  Cni,
+  CniResult,
+  NetworkConfigList,
+} from "@patchbay/core/ports";
 
 /** What happens in the world when an attachment is made or taken away, for example in a fake of the kernel. */
 export interface FakeCniEffects {
@@ -13,7 +19,7 @@ export interface FakeCniEffects {
 export interface FakeCni extends Cni {
   /** The attachments that exist, as `containerId/interfaceName`, in the order in which they were made. */
   readonly attachments: readonly string[];
-  /** All calls in order, as `ADD containerId/interfaceName`; also DEL and RELEASE. */
+  /** All calls in order, as `ADD containerId/interfaceName`; also DEL, CHECK and RELEASE; `STATUS network`, `GC network` and what is valid. */
   readonly calls: readonly string[];
   /** The next call of this command throws the error; with `half` ADD leaves its attachment behind. */
   failNext(command: Command, error: unknown, half?: "half"): void;
@@ -23,7 +29,11 @@ export interface FakeCni extends Cni {
   ignoreMacs(): void;
 }
 
-type Command = "add" | "del" | "release";
+/** Versions without CHECK, and the one with STATUS and GC. */
+const OLD: readonly string[] = ["0.1.0", "0.2.0", "0.3.0", "0.3.1"];
+const NEWEST = "1.1.0";
+
+type Command = "add" | "del" | "check" | "status" | "gc" | "release";
 
 interface Failure {
   readonly error: unknown;
@@ -93,6 +103,46 @@ class MemoryCni implements FakeCni {
     this.#effects.detached?.(request);
   }
 
+  async check(request: AttachmentRequest, prevResult: CniResult): Promise<boolean> {
+    await Promise.resolve();
+    const { config } = request;
+    if (config.disableCheck === true || OLD.includes(prevResult.cniVersion)) return false;
+    this.#calls.push(`CHECK ${keyOf(request)}`);
+    const failure = this.#takeFailure("check");
+    if (failure !== undefined) throw failure.error;
+    if (this.#attached.has(keyOf(request))) return true;
+    const plugin = config.plugins[0]?.type ?? "fake";
+    const message = `interface ${request.interfaceName} does not exist`;
+    throw new AppError("CNI_PLUGIN_FAILED", { plugin, command: "CHECK", message, cniCode: 999 });
+  }
+
+  async status(config: NetworkConfigList): Promise<boolean> {
+    await Promise.resolve();
+    if (config.cniVersion !== NEWEST) return false;
+    this.#calls.push(`STATUS ${config.name}`);
+    const failure = this.#takeFailure("status");
+    if (failure !== undefined) throw failure.error;
+    return true;
+  }
+
+  async gc(
+    config: NetworkConfigList,
+    listValid: () => Promise<readonly AttachmentName[]>,
+  ): Promise<boolean> {
+    await Promise.resolve();
+    if (config.disableGC === true || config.cniVersion !== NEWEST) return false;
+    const valid = new Set((await listValid()).map(keyOf));
+    this.#calls.push(`GC ${[config.name, ...valid].join(" ")}`);
+    const failure = this.#takeFailure("gc");
+    if (failure !== undefined) throw failure.error;
+    for (const [key, request] of this.#attached) {
+      if (request.config.name !== config.name || valid.has(key)) continue;
+      this.#attached.delete(key);
+      this.#effects.detached?.(request);
+    }
+    return true;
+  }
+
   async releaseAddresses(request: AttachmentRequest): Promise<void> {
     await Promise.resolve();
     this.#calls.push(`RELEASE ${keyOf(request)}`);
@@ -108,7 +158,7 @@ class MemoryCni implements FakeCni {
   }
 }
 
-function keyOf(request: AttachmentRequest): string {
+function keyOf(request: AttachmentName): string {
   return `${request.containerId}/${request.interfaceName}`;
 }
 

@@ -53,6 +53,37 @@ export const CNI_ERRORS = {
     retry: "on-change",
     http: 403,
   },
+  CNI_LINK_MISSING: {
+    summary: "network {network} needs link {link} ({field}), which the node does not have",
+    who: "environment",
+    retry: "backoff",
+    http: 500,
+  },
+  CNI_LINK_UNFIT: {
+    summary: "network {network} needs {link} ({field}) to be a bridge, and on the node it is none",
+    who: "environment",
+    retry: "backoff",
+    http: 500,
+  },
+  CNI_VLAN_UNSUPPORTED: {
+    summary:
+      "network {network} needs bridges that filter VLANs ({field}), which the kernel of the node cannot",
+    who: "environment",
+    retry: "backoff",
+    http: 500,
+  },
+  CNI_ADDRESSES_EXHAUSTED: {
+    summary: "all {size} addresses of {field} of network {network} are in use on the node",
+    who: "user",
+    retry: "backoff",
+    http: 409,
+  },
+  CNI_CANNOT_CARRY_VM: {
+    summary: "plugin {plugin} of network {network} makes NICs that cannot carry a VM's traffic",
+    who: "user",
+    retry: "on-change",
+    http: 422,
+  },
   CNI_REQUEST_INVALID: {
     summary: "the request for network {network} is invalid: {reason}",
     who: "user",
@@ -101,6 +132,12 @@ export const CNI_ERRORS = {
   },
   CNI_POD_NOT_ATTACHED: {
     summary: "not all networks of pod {pod} could be attached: {reasons}",
+    who: "environment",
+    retry: "backoff",
+    http: 500,
+  },
+  CNI_GC_HELD: {
+    summary: "what nobody uses any more of network {network} is not freed now: {reason}",
     who: "environment",
     retry: "backoff",
     http: 500,

@@ -1,0 +1,171 @@
+// SPDX-License-Identifier: Apache-2.0
+// What plugins are told for CHECK, STATUS and GC, and which of them are asked.
+import { AppError } from "@patchbay/core";
+import type {
+  AttachmentRequest,
+  Command,
+  CommandResult,
+  NetworkConfigList,
+  ProcessRunner,
+} from "@patchbay/core/ports";
+import { describe, expect, test } from "vitest";
+import { createCni } from "./plugin-chain.ts";
+
+interface Call {
+  readonly plugin: string;
+  readonly command: string | undefined;
+  readonly env: Readonly<Record<string, string>>;
+  readonly config: Readonly<Record<string, unknown>>;
+}
+
+const SPOKEN: Readonly<Record<string, readonly string[]>> = {
+  old: ["0.4.0", "1.0.0"],
+  new: ["1.0.0", "1.1.0"],
+  newer: ["1.0.0", "1.1.0"],
+  bridge: ["1.0.0"],
+};
+
+/** Plugins that do as they are asked, but for those that fail with a code. */
+function machine(codes: Readonly<Record<string, number>> = {}) {
+  const calls: Call[] = [];
+  const run = ({ argv, env = {}, stdin = "" }: Command): Promise<CommandResult> => {
+    const plugin = argv[0].replace("/b/", "");
+    const supportedVersions = SPOKEN[plugin];
+    const toResult = (out: unknown, exitCode = 0): Promise<CommandResult> =>
+      Promise.resolve({ exitCode, stdout: JSON.stringify(out), stderr: "" });
+    if (supportedVersions === undefined) {
+      return Promise.reject(new AppError("OS_PROGRAM_MISSING", { program: plugin }));
+    }
+    const { CNI_COMMAND: command } = env;
+    if (command === "VERSION") return toResult({ cniVersion: "1.0.0", supportedVersions });
+    // The test's own configurations are objects.
+    calls.push({ plugin, command, env, config: JSON.parse(stdin) as Call["config"] });
+    const code = codes[plugin];
+    return code === undefined ? toResult("") : toResult({ code, msg: "no" }, 1);
+  };
+  const runner: ProcessRunner = { run, endFamily: () => Promise.resolve() };
+  return { calls, cni: createCni({ runner, binDirs: ["/b"], family: "test" }) };
+}
+
+function configOf(
+  more: Partial<NetworkConfigList>,
+  ...types: readonly string[]
+): NetworkConfigList {
+  return { cniVersion: "1.1.0", name: "blue", ...more, plugins: types.map((type) => ({ type })) };
+}
+
+function requestOf(config: NetworkConfigList): AttachmentRequest {
+  return {
+    ...{ containerId: "box", netnsPath: "/run/netns/box", interfaceName: "net1", config },
+    ...{ args: [["IgnoreUnknown", "1"]], capabilityArgs: {} },
+  };
+}
+
+const RESULT = { cniVersion: "1.0.0", interfaces: [{ name: "net1" }] };
+
+describe("CHECK", () => {
+  test("asks all in order, with the result of ADD and its version", async () => {
+    const { calls, cni } = machine();
+    expect(await cni.check(requestOf(configOf({}, "new", "old")), RESULT)).toBe(true);
+    const common = { name: "blue", cniVersion: "1.0.0", prevResult: RESULT };
+    expect(calls.map(({ config }) => config)).toEqual([
+      { ...common, type: "new" },
+      { ...common, type: "old" },
+    ]);
+    expect(calls[0]?.env).toMatchObject({
+      ...{ CNI_COMMAND: "CHECK", CNI_CONTAINERID: "box", CNI_NETNS: "/run/netns/box" },
+      ...{ CNI_IFNAME: "net1", CNI_PATH: "/b", CNI_ARGS: "IgnoreUnknown=1" },
+    });
+  });
+
+  test("stops at the first that finds fault", async () => {
+    const { calls, cni } = machine({ new: 999 });
+    await expect(cni.check(requestOf(configOf({}, "new", "old")), RESULT)).rejects.toMatchObject({
+      code: "CNI_PLUGIN_FAILED",
+      details: { plugin: "new", command: "CHECK", cniCode: 999 },
+    });
+    expect(calls).toHaveLength(1);
+  });
+
+  test.each([
+    { name: "whose configuration says no", config: { disableCheck: true }, result: RESULT },
+    { name: "of a version without CHECK", config: {}, result: { cniVersion: "0.3.1" } },
+  ])("is not asked of an attachment $name", async ({ config, result }) => {
+    const { calls, cni } = machine();
+    expect(await cni.check(requestOf(configOf(config, "new")), result)).toBe(false);
+    expect(calls).toEqual([]);
+  });
+
+  test("is not asked of a bridge without IPAM, which always finds fault", async () => {
+    const { calls, cni } = machine({ bridge: 999 });
+    expect(await cni.check(requestOf(configOf({}, "bridge")), RESULT)).toBe(false);
+    expect(await cni.check(requestOf(configOf({}, "bridge", "old")), RESULT)).toBe(true);
+    expect(calls.map(({ plugin }) => plugin)).toEqual(["old"]);
+    const plugins = [{ type: "bridge", ipam: { type: "host-local" } }];
+    const asked = requestOf({ ...configOf({}), plugins });
+    await expect(cni.check(asked, RESULT)).rejects.toMatchObject({ code: "CNI_PLUGIN_FAILED" });
+  });
+});
+
+describe("STATUS", () => {
+  test("asks those that know the question, in their version, until one cannot", async () => {
+    const { calls, cni } = machine({ new: 50 });
+    await expect(cni.status(configOf({}, "old", "new", "newer"))).rejects.toMatchObject({
+      code: "CNI_PLUGIN_FAILED",
+      details: { plugin: "new", command: "STATUS", cniCode: 50 },
+    });
+    expect(calls.map(({ config }) => config)).toEqual([
+      { name: "blue", cniVersion: "1.1.0", type: "new" },
+    ]);
+    expect(calls[0]?.env).toEqual({
+      ...{ CNI_COMMAND: "STATUS", CNI_PATH: "/b" },
+      PATH: expect.any(String) as string,
+    });
+  });
+
+  test.each([
+    { name: "an older configuration", config: configOf({ cniVersion: "1.0.0" }, "new") },
+    { name: "older plugins", config: configOf({}, "old") },
+  ])("is not asked of $name", async ({ config }) => {
+    const { calls, cni } = machine();
+    expect(await cni.status(config)).toBe(false);
+    expect(calls).toEqual([]);
+  });
+});
+
+describe("GC", () => {
+  const valid = [{ containerId: "box", interfaceName: "net1" }];
+
+  test("tells all that know it which attachments there are, also when one fails", async () => {
+    const { calls, cni } = machine({ new: 100 });
+    const config = configOf({}, "new", "old", "newer");
+    await expect(cni.gc(config, () => Promise.resolve(valid))).rejects.toMatchObject({
+      details: { plugin: "new", command: "GC", cniCode: 100 },
+    });
+    const list = [{ containerID: "box", ifname: "net1" }];
+    const common = { name: "blue", cniVersion: "1.1.0" };
+    const told = { "cni.dev/valid-attachments": list, "cni.dev/attachments": list };
+    expect(calls.map((call) => call.config)).toEqual([
+      { ...common, type: "new", ...told },
+      { ...common, type: "newer", ...told },
+    ]);
+  });
+
+  test("is not asked where it is not known what is there", async () => {
+    const { calls, cni } = machine();
+    const unknown = (): Promise<never> => Promise.reject(new Error("unreadable"));
+    await expect(cni.gc(configOf({}, "new"), unknown)).rejects.toThrow("unreadable");
+    expect(calls).toEqual([]);
+  });
+
+  test.each([
+    { name: "a configuration that says no", config: configOf({ disableGC: true }, "new") },
+    { name: "an older configuration", config: configOf({ cniVersion: "1.0.0" }, "new") },
+    { name: "older plugins", config: configOf({}, "old") },
+  ])("is not asked of $name, and nothing is listed", async ({ config }) => {
+    const { calls, cni } = machine();
+    const listed = cni.gc(config, () => Promise.reject(new Error("listed")));
+    expect(await listed).toBe(false);
+    expect(calls).toEqual([]);
+  });
+});

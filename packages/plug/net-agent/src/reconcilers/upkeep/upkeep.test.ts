@@ -1,0 +1,236 @@
+// SPDX-License-Identifier: Apache-2.0
+// Rounds over networks and attachments: what is asked, what is freed, and what is told.
+import type { Pod } from "@patchbay/api";
+import { AppError, DEFAULT_POLICY } from "@patchbay/core";
+import { beforeEach, describe, expect, test } from "vitest";
+import { World } from "../../testing/world.ts";
+import { isStarting } from "./collect.ts";
+
+const NEWEST = { cniVersion: "1.1.0", type: "bridge", bridge: "blue0" };
+const FAILURE = { plugin: "bridge", command: "STATUS", message: "no daemon", cniCode: 50 };
+const RESULTS = "/multus/results";
+
+let world: World;
+
+/** As libcni writes it. */
+function remember(name: string, more: Readonly<Record<string, unknown>> = {}): Promise<void> {
+  const entry = { kind: "cniCacheV1", networkName: "blue", ifName: "net7", ...more };
+  return world.files.writeAtomic(`${RESULTS}/${name}`, JSON.stringify(entry));
+}
+
+/** What was told, as `reason: message`. */
+function told(): readonly string[] {
+  const notes = world.notes.filter(({ reason }) => !reason.endsWith("edInterface"));
+  world.notes.length = 0;
+  return notes.map(({ reason, message }) => `${reason}: ${message}`);
+}
+
+/** Calls of a round. */
+async function round(): Promise<readonly string[]> {
+  const before = world.cni.calls.length;
+  await world.upkeep();
+  return world.cni.calls.slice(before);
+}
+
+beforeEach(async () => {
+  world = new World();
+  await remember("other-box-9-net7", { networkName: "other", containerId: "box-9" });
+  world.putNad({ namespace: "ns1", name: "blue" }, NEWEST);
+  await world.putPod({ networks: "blue@net1" });
+  await world.pass();
+  told();
+});
+
+describe("what nobody uses is freed", () => {
+  test("of all that is not the agent's own nor remembered by others", async () => {
+    await remember("blue-box-2-net7", { containerId: "box-2" });
+    await remember("blue-box-3-net7", { containerId: "box-3", networkName: "blue-box" });
+    expect(await round()).toContain("GC blue box-uid-1/net1 box-2/net7");
+    expect(told()).toEqual([]);
+  });
+
+  test("but not what is about to be removed, nor what was", async () => {
+    await world.putPod({ networks: "" });
+    await world.again();
+    expect(await round()).toContain("GC blue");
+  });
+
+  test("of no network that is older, or says no", async () => {
+    world.putNad({ namespace: "ns1", name: "blue" }, { ...NEWEST, cniVersion: "1.0.0" });
+    world.putNad({ namespace: "ns1", name: "green" }, { ...NEWEST, disableGC: true });
+    expect((await round()).filter((call) => call.startsWith("GC"))).toEqual([]);
+  });
+
+  test.each([
+    {
+      name: "what others remember cannot be read",
+      prepare: () => world.files.writeAtomic(`${RESULTS}/blue-box-2-net7`, "{"),
+      why: `${RESULTS}/blue-box-2-net7 cannot be read`,
+    },
+    {
+      name: "others remember it in a form that is not known",
+      prepare: () => remember("blue-box-2-net7", { kind: "cniCacheV2", containerId: "box-2" }),
+      why: `${RESULTS}/blue-box-2-net7 cannot be read`,
+    },
+    {
+      name: "a pod is being started",
+      prepare: () => world.putPod({ networks: "blue@net1", phase: "Pending" }),
+      why: "pod ns1/pod is being started",
+    },
+    {
+      name: "nothing that others remember can be seen",
+      prepare: () => world.files.remove(RESULTS),
+      why: "what others have attached cannot be seen: no --cni-cache-dir has results",
+    },
+    {
+      name: "a tenant's configuration has the name of what others have attached",
+      prepare: () => {
+        world.policy = DEFAULT_POLICY;
+        return remember("blue-box-2-eth0", { containerId: "box-2", ifName: "eth0" });
+      },
+      why: "its configuration has the name blue, which another runtime uses",
+    },
+  ])("unless $name", async ({ prepare, why }) => {
+    await prepare();
+    expect((await round()).filter((call) => call.startsWith("GC"))).toEqual([]);
+    const about = "what nobody uses any more of network blue is not freed now";
+    expect(told()).toEqual([`UnusedNotFreed: on this node: ${about}: ${why}`]);
+    await round();
+    expect(told()).toEqual([]);
+  });
+
+  test("unless a row of the journal cannot be read", async () => {
+    await world.files.writeAtomic("/state/journal/uid-9/box-9.net1.json", "{");
+    await world.pass();
+    expect((await round()).filter((call) => call.startsWith("GC"))).toEqual([]);
+    expect(told().join()).toContain("the journal of pod uid-9 cannot be read");
+  });
+
+  test("where nobody else attaches anything, whatever can be seen", async () => {
+    world.mode = "alone";
+    await world.files.remove(RESULTS);
+    await world.pass();
+    expect(await round()).toContain("GC blue box-uid-1/net1");
+  });
+
+  test("of a network that fails later than of others, and its end is told too", async () => {
+    world.putNad({ namespace: "ns1", name: "green" }, NEWEST);
+    world.cni.failNext("gc", new AppError("CNI_PLUGIN_FAILED", { ...FAILURE, command: "GC" }));
+    expect((await round()).filter((call) => call.startsWith("GC"))).toEqual([
+      "GC blue box-uid-1/net1",
+      "GC green",
+    ]);
+    expect(told()).toEqual([
+      "UnusedNotFreed: on this node: CNI plugin bridge failed on GC: no daemon",
+    ]);
+    await round();
+    expect(told()).toEqual(["UnusedFreed: what nobody uses is freed again on this node"]);
+  });
+});
+
+describe("networks that pods ask for are asked whether they work", () => {
+  test("and others are not", async () => {
+    world.putNad({ namespace: "ns1", name: "green" }, NEWEST);
+    expect((await round()).filter((call) => call.startsWith("STATUS"))).toEqual(["STATUS blue"]);
+  });
+
+  test("what keeps one from it is told once, and its end", async () => {
+    const refuse = (message: string): void => {
+      world.cni.failNext("status", new AppError("CNI_PLUGIN_FAILED", { ...FAILURE, message }));
+    };
+    const why =
+      "NetworkNotReady: this node cannot attach it now: CNI plugin bridge failed on STATUS";
+    refuse("no daemon");
+    await round();
+    expect(told()).toEqual([`${why}: no daemon`]);
+    refuse("no daemon");
+    await round();
+    expect(told()).toEqual([]);
+    refuse("no disk");
+    await round();
+    expect(told()).toEqual([`${why}: no disk`]);
+    await round();
+    expect(told()).toEqual(["NetworkReady: this node can attach it again"]);
+  });
+
+  test("a tenant's definition that may not be used is not run", async () => {
+    world.policy = { ...DEFAULT_POLICY, plugins: ["!*"] };
+    expect(await round()).toEqual(["CHECK box-uid-1/net1"]);
+  });
+});
+
+describe("attachments are checked", () => {
+  const failCheck = (): void => {
+    const failure = { ...FAILURE, command: "CHECK", message: "no address", cniCode: 999 };
+    world.cni.failNext("check", new AppError("CNI_PLUGIN_FAILED", failure));
+  };
+
+  test("and what is found is told once, and nothing is attached anew", async () => {
+    failCheck();
+    await round();
+    expect(told()).toEqual([
+      "InterfaceChanged: net1 of ns1/blue is not as it was attached: CNI plugin bridge failed on CHECK: no address",
+    ]);
+    failCheck();
+    await round();
+    expect(told()).toEqual([]);
+    await round();
+    expect(told()).toEqual(["InterfaceAsAttached: net1 is as it was attached again"]);
+    expect(world.cni.calls.filter((call) => /^(ADD|DEL)/.test(call))).toEqual([
+      "ADD box-uid-1/net1",
+    ]);
+  });
+
+  test.each([
+    { name: "has ended", change: () => world.putPod({ phase: "Succeeded" }) },
+    { name: "is being deleted", change: () => world.putPod({ isDeleting: true }) },
+    { name: "is gone", change: () => world.deletePod() },
+    {
+      name: "is a launcher, whose guest has its addresses",
+      change: () => {
+        world.putVmi("vmi-1", "blue");
+        return world.putPod({ networks: "blue@net1", launcherOf: "vmi-1" });
+      },
+    },
+    {
+      name: "has lost its namespace",
+      change: () => {
+        world.dropNamespace("box-uid-1");
+        return Promise.resolve();
+      },
+    },
+  ])("but not of a pod that $name", async ({ change }) => {
+    await change();
+    expect((await round()).filter((call) => call.startsWith("CHECK"))).toEqual([]);
+  });
+});
+
+test.each([
+  { name: "runs", pod: { phase: "Running" }, want: false },
+  { name: "is pending", pod: { phase: "Pending" }, want: true },
+  {
+    name: "is pending and has its networks",
+    pod: { phase: "Pending", attached: "True" },
+    want: false,
+  },
+  { name: "gets another sandbox", pod: { phase: "Running", attached: "False" }, want: true },
+  { name: "uses the host's network", pod: { phase: "Pending", hostNetwork: true }, want: false },
+])("a pod that $name is being started: $want", ({ pod, want }) => {
+  const {
+    phase,
+    attached,
+    hostNetwork = false,
+  } = pod as {
+    phase: "Running" | "Pending";
+    attached?: "True" | "False";
+    hostNetwork?: boolean;
+  };
+  const conditions =
+    attached === undefined ? [] : [{ type: "PodReadyToStartContainers", status: attached }];
+  const made: Pod = {
+    ...{ apiVersion: "v1", kind: "Pod", metadata: { name: "pod" } },
+    spec: { containers: [], hostNetwork },
+    status: { phase, conditions },
+  };
+  expect(isStarting(made)).toBe(want);
+});
