@@ -126,6 +126,7 @@ export async function measureCni(count: number): Promise<void> {
   const server = await openServer(directory);
   const runtime = await ToldSandboxes.start();
   const stop = new AbortController();
+  let agent: Service | undefined;
   const logger = createSilentLogger();
   const config = await loadKubeConfig({ kubeconfig: server.kubeconfig });
   const client = createKubeClient(config, { logger, clock: createClock() });
@@ -143,7 +144,7 @@ export async function measureCni(count: number): Promise<void> {
     const alone = byHand(node, sandboxes, 1);
     const hand = byHand(node, sandboxes, AT_ONCE);
     const sinceMs = performance.now();
-    const agent = await Service.start("net-agent", [
+    agent = await Service.start("net-agent", [
       ...["--kubeconfig", server.kubeconfig, "--node-name", NODE],
       ...["--cri-endpoint", runtime.endpoint, "--state-dir", join(directory, "state")],
       ...["--cni-bin-dir", PLUGINS, "--mode", "alone"],
@@ -155,9 +156,9 @@ export async function measureCni(count: number): Promise<void> {
     await untilAll(pods, 0);
     const down = seconds(downMs);
     const memory = mostMb(agent.pid);
-    await agent.stop();
     print(count, { alone, hand, agent: { up, down }, readyMs: agent.readyMs, memory });
   } finally {
+    await agent?.stop();
     stop.abort(new Error("measured"));
     await client.close();
     await server.close();
@@ -181,13 +182,16 @@ function print(
   const row = (label: string, { up, down }: Times): string =>
     `${label.padEnd(52)}${up.toFixed(2).padStart(9)} s${down.toFixed(2).padStart(9)} s`;
   const ratio = (one: number, other: number): string => `${(one / other).toFixed(2).padStart(9)}  `;
+  const ratios = (label: string, { up, down }: Times): string =>
+    `${label.padEnd(52)}${ratio(agent.up, up)}${ratio(agent.down, down)}`;
   const lines = [
     `${String(count)} pods with ${String(NETWORKS.length)} networks at once`.padEnd(52) +
       "      ADD        DEL",
     row("shell, one plugin after the other", alone),
     row(`shell, ${String(AT_ONCE)} plugins at once`, hand),
     row("net-agent, from its start to the last status", agent),
-    `${"net-agent by the shell's plugins at once".padEnd(52)}${ratio(agent.up, hand.up)}${ratio(agent.down, hand.down)}`,
+    ratios("net-agent by the shell's loop", alone),
+    ratios("net-agent by the shell's plugins at once", hand),
     `net-agent: ready ${(readyMs / 1000).toFixed(2)} s after its start, at most ${memory.toFixed(0)} MB`,
   ];
   process.stdout.write(`${lines.join("\n")}\n`);
