@@ -33,6 +33,8 @@ const BY_CHANCE: Readonly<Record<string, string>> = {
   "system:serviceaccount:patchbay:virt-controller create datavolumes.cdi.kubevirt.io": CDI,
   "system:serviceaccount:patchbay:virt-controller create persistentvolumeclaims":
     "only a VM whose firmware or TPM keeps its state has such a claim",
+  "system:serviceaccount:patchbay:net-agent patch network-attachment-definitions.k8s.cni.cncf.io/status":
+    "only what keeps a network from working is told there",
   "system:serviceaccount:patchbay:net-agent get pods":
     "before it tears anything down it asks for a pod that its cache does not have; mostly the pod's end has come first",
 };

@@ -61,7 +61,7 @@ const TYPES = ["../canary", "/bin/sh", "bridge\n../canary", "$(../canary)", ".."
 
 test.each(TYPES)("attack 41: plugin type %j", async (type) => {
   const [reason, ...nics] = await tryConfig(JSON.stringify({ cniVersion: "1.0.0", type }));
-  expect(["NetworkInvalid", "CniFailed"]).toContain(reason);
+  expect(["NetworkInvalid", "PluginMissing", "CniFailed"]).toContain(reason);
   expect(nics).toEqual([]);
   expect(existsSync(evidence())).toBe(false);
 });
@@ -69,7 +69,7 @@ test.each(TYPES)("attack 41: plugin type %j", async (type) => {
 test.each(TYPES.slice(0, -1))("attack 41: IPAM type %j", async (type) => {
   const plugin = { ...machine.node.bridgePlugin(), ipam: { type } };
   const [reason] = await tryConfig(JSON.stringify({ cniVersion: "1.0.0", ...plugin }));
-  expect(["NetworkInvalid", "CniFailed"]).toContain(reason);
+  expect(["NetworkInvalid", "PluginMissing", "CniFailed"]).toContain(reason);
   expect(existsSync(evidence())).toBe(false);
 });
 
@@ -86,7 +86,7 @@ test.each([
   },
 ])("attack 42: a definition of $name", async ({ config }) => {
   const [reason, ...nics] = await tryConfig(config);
-  expect(["NetworkInvalid", "CniFailed"]).toContain(reason);
+  expect(["NetworkInvalid", "PluginMissing", "CniFailed"]).toContain(reason);
   expect(nics).toEqual([]);
   expect(Object.prototype).not.toHaveProperty("type");
   await expectServing();

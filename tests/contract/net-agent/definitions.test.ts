@@ -43,19 +43,23 @@ test.each([
   {
     name: "unknown",
     config: '{"cniVersion":"1.0.0","type":"no-such-plugin"}',
-    want: /^Warning CniFailed CNI plugin no-such-plugin was not found in .*correct the name in spec\.config of NetworkAttachmentDefinition default\/unknown/,
+    want: /^Warning PluginMissing CNI plugin no-such-plugin was not found in .*correct the name in spec\.config of NetworkAttachmentDefinition default\/unknown/,
   },
   {
     name: "ipamless",
     config: '{"cniVersion":"1.0.0","type":"bridge","ipam":{"type":"no-such-ipam"}}',
-    want: /^Warning CniFailed .*no-such-ipam.*correct the name in spec\.config/,
+    want: /^Warning PluginMissing .*no-such-ipam.*correct the name in spec\.config/,
   },
 ])("a network that is $name tells it", async ({ name, config, want }) => {
   await machine.putNad(NAMESPACE, name, config);
   await machine.runPod({ namespace: NAMESPACE, name, networks: name });
   const [event] = await firstEventsOf(name);
   expect(event).toMatch(want);
-  const [error] = Object.values(await machine.errors(NAMESPACE, name));
+  // The definition may have been judged before the pod came.
+  const [error] = await eventually(async () => {
+    const errors = Object.values(await machine.errors(NAMESPACE, name));
+    return errors.length > 0 ? errors : undefined;
+  }, WITHIN);
   expect(`Warning ${error?.reason ?? ""} ${error?.message ?? ""}`).toBe(event);
 });
 

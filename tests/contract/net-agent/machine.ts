@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // A net-agent with the rights of its role, an API server, sandboxes and the real plugins, all in this process.
 import { mkdirSync, writeFileSync } from "node:fs";
+import { execFile } from "node:child_process";
 import { join } from "node:path";
+import { promisify } from "node:util";
 import {
   names,
   NETWORK_ATTACHMENT_DEFINITIONS,
@@ -121,6 +123,14 @@ export class AgentMachine implements AsyncDisposable {
   async ask(namespace: string, name: string, networks: string): Promise<void> {
     const fields = { metadata: { annotations: { [names.NETWORKS_ANNOTATION]: networks } } };
     await this.admin.store.patch(PODS, { namespace, name }, { type: "merge", fields });
+  }
+
+  /** What kubectl prints for an administrator. */
+  async kubectl(...args: readonly string[]): Promise<string> {
+    const path = join(this.node.directory, "kubeconfig");
+    writeFileSync(path, await this.#server.kubeconfig("kubernetes-admin", ["system:masters"]));
+    const { stdout } = await promisify(execFile)("kubectl", ["--kubeconfig", path, ...args]);
+    return stdout;
   }
 
   async networkStatus(namespace: string, name: string): Promise<readonly NetworkStatus[]> {

@@ -74,6 +74,7 @@ async function agent(surroundings: Surroundings): Promise<void> {
         hostNetnsInode: "host",
         isIsolated: true,
         mode: "alone",
+        findProblems: () => Promise.resolve([]),
         policy: { current: () => DEFAULT_POLICY, onChange: () => undefined },
         listOwnBridges: () => Promise.resolve(new Set<string>()),
         concurrency: 16,

@@ -65,7 +65,7 @@ export {
   type ObjectMeta,
   type StatusBody,
 } from "./kinds/kubernetes/meta.ts";
-export type { NetworkAttachmentDefinition } from "./kinds/nad.ts";
+export type { NetworkAttachmentDefinition, NodeProblem } from "./kinds/nad.ts";
 export * as names from "./names.ts";
 export { isAbsent, isDefaultNetwork, type Iface, type Network } from "./kinds/network.ts";
 export type {

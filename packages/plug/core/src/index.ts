@@ -92,6 +92,14 @@ export {
   type ForeignAttachment,
   type OwnedAttachment,
 } from "./plan/attachments/attachment-actions.ts";
+export { needsOf, type DefinitionNeeds } from "./definition/needs.ts";
+export { problemsOf, type DefinitionFacts } from "./definition/suitability.ts";
+export {
+  hasStaleProblems,
+  problemsPatch,
+  tellProblems,
+  type NodeFinding,
+} from "./definition/told-problems.ts";
 export { DEFAULT_POLICY, policyInForce } from "./plan/attachments/policy-in-force.ts";
 export { policyProblems, type TenantPolicy } from "./plan/attachments/tenant-policy.ts";
 export {

@@ -22,7 +22,9 @@ import { createDefaultRoutes, createPodNetwork } from "@patchbay/podnet";
 import type { Files, Logger, ProcessRunner } from "@patchbay/core/ports";
 import type { Flags } from "./config.ts";
 import { holdState } from "./hold-state.ts";
-import { listOwnBridges } from "./own-bridges.ts";
+import { hostOf } from "./host.ts";
+import { runDefinitionLoop, type DefinitionLoopParts } from "./reconcilers/definition/loop.ts";
+import { judge } from "./reconcilers/definition/observe.ts";
 import { runLoop, type LoopParts } from "./loop.ts";
 import { followPolicy } from "./policy.ts";
 import { answersTo } from "./compose-runtime.ts";
@@ -73,7 +75,16 @@ function tellReady(context: DaemonContext, ...all: readonly Promise<unknown>[]):
   });
 }
 
-/** Runs the loop until the signal is aborted; an operation that has begun is ended first. */
+/** How plugins are run. */
+function cniOf(
+  { runner, family }: { readonly runner: ProcessRunner; readonly family: string },
+  { cniBinDir: binDirs, hostProcess }: Flags,
+) {
+  const host = hostProcess === undefined ? {} : { hostProcess };
+  return createCni({ runner, binDirs, family, ...host });
+}
+
+/** Runs the loops until the signal is aborted; an operation that has begun is ended first. */
 export async function runAgent(context: DaemonContext, flags: Flags): Promise<void> {
   const { client, clock, log, health, signal } = context;
   const { store } = client;
@@ -98,16 +109,18 @@ export async function runAgent(context: DaemonContext, flags: Flags): Promise<vo
   health.addCheck(() => node.findProblem());
   const runtime = answersTo(flags, { files, log, pods: objects.pods });
   const links = linksOf(runner);
+  const { definitionFiles, ...remembered } = filesOf({ files, log }, flags);
+  const definitions: DefinitionLoopParts = {
+    ...{ store, ...objects, definitionFiles, events, clock, log },
+    ...hostOf({ files, namespaces, ...links }, flags),
+    nodeName: flags.nodeName,
+  };
   const parts: LoopParts = {
-    ...{ store, ...objects, namespaces, journal, events, clock, log },
+    ...{ ...definitions, ...remembered, namespaces, journal },
     sandboxes: node.sandboxes,
     ...links,
-    listOwnBridges: () => listOwnBridges(flags, { namespaces, ...links }),
-    cni: createCni({
-      ...{ runner, binDirs: flags.cniBinDir, family },
-      ...(flags.hostProcess !== undefined && { hostProcess: flags.hostProcess }),
-    }),
-    ...filesOf({ files, log }, flags),
+    findProblems: async (network) => (await judge(network, definitions)).problems,
+    cni: cniOf({ runner, family }, flags),
     bootId: await readBootId(files),
     hostNetnsInode: readNetnsInode(flags.hostProcess),
     isIsolated: flags.namespaceIsolation,
@@ -119,7 +132,7 @@ export async function runAgent(context: DaemonContext, flags: Flags): Promise<vo
   };
   await synced;
   tellReady(context, node.answered, runtime.begun);
-  await runLoop(parts, signal);
+  await Promise.all([runLoop(parts, signal), runDefinitionLoop(definitions, signal)]);
   await events.flush();
   node.close();
   held.release();

@@ -2,7 +2,7 @@
 // What does the loop over pods work with?
 import type { NetworkAttachmentDefinition, Pod } from "@patchbay/api";
 import type { DefinitionFiles, Journal, ResultCache } from "@patchbay/cni";
-import type { AgentMode } from "@patchbay/core";
+import type { AgentMode, AppError } from "@patchbay/core";
 import type { KeyedMutex } from "@patchbay/core/keyed-mutex";
 import type { EventRecorder } from "@patchbay/kube";
 import type {
@@ -57,6 +57,8 @@ export interface Deps {
   readonly policy: PolicyNow;
   /** Bridges of the host that are not only for pods and guests. */
   readonly listOwnBridges: () => Promise<ReadonlySet<string>>;
+  /** What keeps NICs of a network, NAMESPACE/NAME, from being made on this node: asked when a plugin has failed. */
+  readonly findProblems: (network: string) => Promise<readonly AppError[]>;
   /** Who attaches networks beside this agent. */
   readonly mode: AgentMode;
   /** Whether pods may use networks of their own namespace, of `default` and of their VMI only. */

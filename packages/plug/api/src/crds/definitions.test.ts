@@ -55,8 +55,8 @@ describe("custom resource definitions", () => {
     {
       name: "network-attachment-definitions.k8s.cni.cncf.io",
       short: "net-attach-def",
-      status: false,
-      columns: ["Age"],
+      status: true,
+      columns: ["Problem", "Node", "Message", "Age"],
     },
   ])("$name is there with short name, status and columns", ({ name, short, status, columns }) => {
     const crd = customResourceDefinitions().find((each) => each.metadata.name === name);
@@ -111,10 +111,12 @@ describe("custom resource definitions", () => {
     });
     const nad = others.at(-1)?.spec;
     expect(Object.keys(nad?.names ?? {})).not.toContain("categories");
-    expect(Object.keys(nad?.versions[0] ?? {})).not.toContain("subresources");
+    expect(nad?.names.shortNames).toEqual(["net-attach-def", "nad"]);
     const schema = nad?.versions[0]?.schema.openAPIV3Schema;
     expect(Object.keys(schema ?? {})).not.toContain("required");
-    expect(Object.keys(schema?.["properties"] ?? {})).toEqual(["apiVersion", "kind", "metadata", "spec"]);
+    expect(Object.keys(schema?.["properties"] ?? {})).toEqual([
+      ...["apiVersion", "kind", "metadata", "spec", "status"],
+    ]);
   });
 
   test("say the same in each version, with words in the newest alone", () => {

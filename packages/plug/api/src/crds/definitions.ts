@@ -6,6 +6,7 @@ import type { KubeObject } from "../kinds/kubernetes/meta.ts";
 import { KUBEVIRT_GROUP, NAD_GROUP, PART_OF_LABEL, PRODUCT } from "../names.ts";
 import { OPEN } from "../kinds/network.ts";
 import { structuralSchemaOf, withoutDescriptions, type StructuralSchema } from "./structural-schema.ts";
+import { NadSpecSchema, NadStatusSchema } from "../kinds/nad.ts";
 import { VmSpecSchema, VmStatusSchema } from "../kinds/vm.ts";
 import { VmiSpecSchema } from "../kinds/vmi-spec.ts";
 import { VmiStatusSchema } from "../kinds/vmi.ts";
@@ -75,15 +76,19 @@ const READY: PrinterColumn = {
 };
 const PHASE: PrinterColumn = { name: "Phase", type: "string", jsonPath: ".status.phase" };
 
+/** The first node's word; where and what it is with `-o wide`. */
+const PROBLEM: readonly PrinterColumn[] = [
+  { name: "Problem", type: "string", jsonPath: ".status.problems[0].reason" },
+  { name: "Node", type: "string", jsonPath: ".status.problems[0].node", priority: 1 },
+  { name: "Message", type: "string", jsonPath: ".status.problems[0].message", priority: 1 },
+];
+
 /** Versions in which manifests of before v1 were written. Source: KubeVirt v0.8 to v0.58 api, ApiSupportedVersions. */
 const KUBEVIRT_OLDER = ["v1alpha3", "v1alpha2"] as const;
 
 // Thin for now: enough for clients that ask for a migration to be understood. Source: KubeVirt api/core/v1 types.go.
 const MigrationSpecSchema = Type.Object({ vmiName: Type.Optional(Type.String()) }, OPEN);
 const MigrationStatusSchema = Type.Object({ phase: Type.Optional(Type.String()) }, OPEN);
-const NadSpecSchema = Type.Object({
-  config: Type.Optional(Type.String({ description: "CNI configuration as JSON text." })),
-});
 
 /** Names, columns and their order are KubeVirt's. Source: KubeVirt pkg/virt-operator/resource/generate/components/crds.go. */
 const DEFINITIONS: readonly Definition[] = [
@@ -148,9 +153,10 @@ const DEFINITIONS: readonly Definition[] = [
     kind: "NetworkAttachmentDefinition",
     plural: "network-attachment-definitions",
     singular: "network-attachment-definition",
-    shortNames: ["net-attach-def"],
-    columns: [AGE],
+    shortNames: ["net-attach-def", "nad"],
+    columns: [...PROBLEM, AGE],
     spec: { schema: NadSpecSchema, required: false },
+    status: NadStatusSchema,
   },
 ];
 

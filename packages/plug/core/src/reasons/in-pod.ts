@@ -59,6 +59,28 @@ export const REASONS_IN_POD = {
     advice:
       "every address of network {network} is in use: unplug an interface from it, or enlarge the range in spec.config of its NetworkAttachmentDefinition; the attachment is tried again",
   },
+  PluginMissing: {
+    ...ATTACHING,
+    meaning: "a plugin that the network's definition names, or its IPAM plugin, is not on the node",
+    who: "user, administrator",
+    advice:
+      "correct the name in spec.config of NetworkAttachmentDefinition {network}, or have an administrator install the plugin on the node; the attachment is tried again",
+  },
+  NodeLinkUnfit: {
+    ...ATTACHING,
+    meaning:
+      "a link that the network's definition names is not on the node, or is no bridge where one is needed",
+    who: "user, administrator",
+    advice:
+      "name another link in spec.config of NetworkAttachmentDefinition {network}, or have an administrator create it on the node; the attachment is tried again",
+  },
+  VlanUnsupported: {
+    ...ATTACHING,
+    meaning: "the network needs bridges that filter VLANs, and the node's kernel has none",
+    who: "user, administrator",
+    advice:
+      "use plugin vlan, or a bridge on a VLAN of the node, in spec.config of NetworkAttachmentDefinition {network}, or have an administrator install a kernel with CONFIG_BRIDGE_VLAN_FILTERING",
+  },
   RequestInvalid: {
     ...ATTACHING,
     meaning:
@@ -81,7 +103,7 @@ export const REASONS_IN_POD = {
   },
   CniFailed: {
     ...ATTACHING,
-    meaning: "the CNI plugin failed, is missing or did not finish; the message is the plugin's own",
+    meaning: "the CNI plugin failed or did not finish; the message is the plugin's own",
     who: "administrator",
   },
   AnnotationInvalid: {

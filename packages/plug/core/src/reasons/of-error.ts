@@ -37,11 +37,6 @@ const OF_LIBVIRT: Readonly<Record<LibvirtErrorCode, Reason | Advised>> = {
   LIBVIRT_REFUSED: IN_ITS_LOG,
 };
 
-const PLUGIN_MISSING: Advised = {
-  advice:
-    "correct the name in spec.config of NetworkAttachmentDefinition {network}, or have an administrator install the plugin on the node; the attachment is tried again",
-};
-
 const OF_CODE: Readonly<Partial<Record<ErrorCode, Reason | Advised>>> = {
   ...OF_LIBVIRT,
   CRI_UNAVAILABLE: "RuntimeUnavailable",
@@ -54,7 +49,12 @@ const OF_CODE: Readonly<Partial<Record<ErrorCode, Reason | Advised>>> = {
   CNI_NETWORK_FORBIDDEN: "NetworkForbidden",
   CNI_DEFINITION_FORBIDDEN: "DefinitionForbidden",
   CNI_CONFIG_INVALID: "NetworkInvalid",
-  CNI_PLUGIN_MISSING: PLUGIN_MISSING,
+  CNI_PLUGIN_MISSING: "PluginMissing",
+  CNI_LINK_MISSING: "NodeLinkUnfit",
+  CNI_LINK_UNFIT: "NodeLinkUnfit",
+  CNI_VLAN_UNSUPPORTED: "VlanUnsupported",
+  CNI_ADDRESSES_EXHAUSTED: "AddressesExhausted",
+  CNI_CANNOT_CARRY_VM: "NetworkCannotCarryVm",
   CNI_PLUGIN_FAILED: {
     advice:
       "the message is from the plugin, which acts on spec.config of NetworkAttachmentDefinition {network}; the attachment is tried again",
@@ -71,7 +71,7 @@ const OF_CODE: Readonly<Partial<Record<ErrorCode, Reason | Advised>>> = {
 /** What plugins say in words only. Source: plugins host-local, whereabouts; CNI libcni "failed to find plugin". */
 const OF_WORDS: readonly (readonly [RegExp, Reason | Advised])[] = [
   [/no IP addresses available in|could not allocate IP in range/i, "AddressesExhausted"],
-  [/failed to find plugin/, PLUGIN_MISSING],
+  [/failed to find plugin/, "PluginMissing"],
 ];
 
 function knownOfPlugin({ code, details }: AppError): Reason | Advised | undefined {
@@ -90,7 +90,9 @@ const OF_DEFINITION: readonly (Reason | Advised | undefined)[] = [
   "DefinitionFileMissing",
   "DefinitionForbidden",
   "AddressesExhausted",
-  PLUGIN_MISSING,
+  "PluginMissing",
+  "NodeLinkUnfit",
+  "VlanUnsupported",
 ];
 
 /** Whether an attachment failed for what its network's definition says. */

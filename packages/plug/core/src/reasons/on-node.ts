@@ -14,9 +14,12 @@ const ON_DEVICE = "`Attaching`, `Detaching`";
 /** In the order of the reference. */
 export const REASONS_ON_NODE = {
   NetworkCannotCarryVm: {
-    ...WIRING,
+    ...WARNED,
+    phases: "`PodAttaching`, `Wiring`",
+    from: "net-agent, virt-handler",
     meaning: "the pod's NIC is of a kind that cannot carry the guest's MAC address (ipvlan)",
     who: "user",
+    advice: "use a network of plugin bridge, macvlan or ptp for VMs",
   },
   PodInterfaceMissing: {
     ...WIRING,

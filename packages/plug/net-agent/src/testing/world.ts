@@ -88,6 +88,8 @@ export class World {
   mode: AgentMode = "multus";
   /** The definitions are an administrator's, unless a test says otherwise. */
   policy: TenantPolicy = { ...DEFAULT_POLICY, trustedNamespaces: ["ns1", "default", "other"] };
+  /** What is known to be wrong with every network. */
+  problems: readonly AppError[] = [];
   /** Bridges of the host that have hardware as a port. */
   ownBridges: readonly string[] = [];
   /** What plugins make of the result of an ADD. */
@@ -334,6 +336,7 @@ export class World {
       hostNetnsInode: "inode-host",
       isIsolated: this.isIsolated,
       mode: this.mode,
+      findProblems: () => Promise.resolve(this.problems),
       policy: { current: () => this.policy, onChange: () => undefined },
       listOwnBridges: () => Promise.resolve(new Set(this.ownBridges)),
     };

@@ -22,7 +22,7 @@ const SHARED_NAMESPACE = "default";
  */
 export async function findVmiOf(
   pod: Pod | undefined,
-  deps: Deps,
+  deps: Pick<Deps, "store">,
 ): Promise<VirtualMachineInstance | undefined> {
   const owner = pod?.metadata.ownerReferences?.find(({ controller }) => controller === true);
   const isVmi =
@@ -34,7 +34,10 @@ export async function findVmiOf(
   return vmi?.metadata.uid === owner.uid ? vmi : undefined;
 }
 
-async function findVmi(key: ObjectKey, deps: Deps): Promise<VirtualMachineInstance | undefined> {
+async function findVmi(
+  key: ObjectKey,
+  deps: Pick<Deps, "store">,
+): Promise<VirtualMachineInstance | undefined> {
   try {
     return await deps.store.find(VIRTUAL_MACHINE_INSTANCES, key);
   } catch (error) {

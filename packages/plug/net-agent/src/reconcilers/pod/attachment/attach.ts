@@ -2,7 +2,7 @@
 // Makes one attachment in a pod's sandbox: intent on disk, CNI ADD, and a look at what it gave.
 import { names, normalizeMac, parseNetworkStatus } from "@patchbay/api";
 import { networkStatusOf, type JournalRow } from "@patchbay/cni";
-import { AppError, messageOf, type WantedAttachment } from "@patchbay/core";
+import { AppError, isAppError, messageOf, type WantedAttachment } from "@patchbay/core";
 import type { CniResult, Link } from "@patchbay/core/ports";
 import type { Deps } from "../../../deps.ts";
 import {
@@ -38,15 +38,23 @@ export async function attach(wanted: WantedAttachment, facts: PodFacts, deps: De
   }
   const startMs = deps.clock.monotonicMs();
   const preferred = preferredAddressesOf(wanted.selection, request);
-  const { row, result, refusal } = await addAsBefore(
-    wanted,
-    { facts, sandbox, request, preferred },
-    deps,
+  const intent = { facts, sandbox, request, preferred };
+  const { row, result, refusal } = await addAsBefore(wanted, intent, deps).catch(
+    async (error: unknown) => {
+      throw await explained(error, wanted.network, deps);
+    },
   );
   await deps.journal.write({ ...row, state: "attached", result });
   const durationMs = Math.round(deps.clock.monotonicMs() - startMs);
   tellAttached(wanted, { facts, result, durationMs }, deps);
   if (preferred !== undefined) tellAddresses(wanted, { facts, result, preferred, refusal }, deps);
+}
+
+/** What the definition explains is told so: of a link or a module that is missing plugins say little. */
+async function explained(error: unknown, network: string, deps: Deps): Promise<unknown> {
+  if (!isAppError(error, "CNI_PLUGIN_FAILED")) return error;
+  const [problem] = await deps.findProblems(network).catch(() => []); // the plugin's words are all there is
+  return problem ?? error;
 }
 
 /** What an ADD rests on, and what it asks for. */

@@ -23,7 +23,10 @@ interface ConfigText {
   readonly at: string;
 }
 
-async function findText(network: string, deps: Deps): Promise<ConfigText> {
+/** Where definitions are. */
+type Definitions = Pick<Deps, "nads" | "definitionFiles">;
+
+async function findText(network: string, deps: Definitions): Promise<ConfigText> {
   const { namespace = "", name } = parseKey(network);
   const nad = deps.nads.find({ namespace, name });
   if (nad === undefined) throw new AppError("CNI_NETWORK_NOT_FOUND", { network });
@@ -40,7 +43,7 @@ async function findText(network: string, deps: Deps): Promise<ConfigText> {
  * The configuration of a network, NAMESPACE/NAME.
  * @throws AppError with CNI_NETWORK_NOT_FOUND, CNI_DEFINITION_FILE_MISSING, CNI_CONFIG_INVALID
  */
-export async function definitionOf(network: string, deps: Deps): Promise<NetworkConfigList> {
+export async function definitionOf(network: string, deps: Definitions): Promise<NetworkConfigList> {
   const { text, at } = await findText(network, deps);
   const parsed = parseNetworkConfig(text, parseKey(network).name, at);
   if (parsed.ok) return parsed.config;

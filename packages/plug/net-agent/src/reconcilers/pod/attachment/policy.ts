@@ -13,28 +13,43 @@ function namesBridge({ plugins }: NetworkConfigList): boolean {
 /** The program that runtimes call, which calls us. Source: packages/adapters/cni/native. */
 export const OWN_PLUGIN = "patchbay-cni";
 
+function findOwn(network: string, { plugins }: NetworkConfigList): AppError | undefined {
+  if (!plugins.some(({ type }) => type === OWN_PLUGIN)) return undefined;
+  return new AppError("CNI_PLUGIN_CALLS_ITSELF", { network, plugin: OWN_PLUGIN });
+}
+
 /**
  * It would wait for itself.
  * @throws AppError with CNI_PLUGIN_CALLS_ITSELF
  */
-export function assertNotOwn(network: string, { plugins }: NetworkConfigList): void {
-  if (!plugins.some(({ type }) => type === OWN_PLUGIN)) return;
-  throw new AppError("CNI_PLUGIN_CALLS_ITSELF", { network, plugin: OWN_PLUGIN });
+export function assertNotOwn(network: string, config: NetworkConfigList): void {
+  const own = findOwn(network, config);
+  if (own !== undefined) throw own;
 }
 
-/** @throws AppError with CNI_PLUGIN_CALLS_ITSELF, or CNI_DEFINITION_FORBIDDEN, which names all of it */
+/** CNI_PLUGIN_CALLS_ITSELF, or CNI_DEFINITION_FORBIDDEN, which names all of it; undefined: the definition may be run. */
+export async function findForbidden(
+  network: string,
+  config: NetworkConfigList,
+  deps: Pick<Deps, "policy" | "listOwnBridges">,
+): Promise<AppError | undefined> {
+  const own = findOwn(network, config);
+  const { namespace = "" } = parseKey(network);
+  const policy = deps.policy.current();
+  if (own !== undefined || policy.trustedNamespaces.includes(namespace)) return own;
+  const ownBridges = namesBridge(config) ? await deps.listOwnBridges() : new Set<string>();
+  const problems = policyProblems({ namespace, config }, policy, ownBridges);
+  if (problems.length === 0) return undefined;
+  const named = problems.join(", ");
+  return new AppError("CNI_DEFINITION_FORBIDDEN", { network, namespace, named });
+}
+
+/** @throws AppError with what {@link findForbidden} finds */
 export async function assertAllowed(
   network: string,
   config: NetworkConfigList,
   deps: Deps,
 ): Promise<void> {
-  assertNotOwn(network, config);
-  const { namespace = "" } = parseKey(network);
-  const policy = deps.policy.current();
-  if (policy.trustedNamespaces.includes(namespace)) return;
-  const ownBridges = namesBridge(config) ? await deps.listOwnBridges() : new Set<string>();
-  const problems = policyProblems({ namespace, config }, policy, ownBridges);
-  if (problems.length === 0) return;
-  const named = problems.join(", ");
-  throw new AppError("CNI_DEFINITION_FORBIDDEN", { network, namespace, named });
+  const forbidden = await findForbidden(network, config, deps);
+  if (forbidden !== undefined) throw forbidden;
 }

@@ -1,0 +1,79 @@
+// SPDX-License-Identifier: Apache-2.0
+// What does a definition's status say of a node? Each node writes its own entry, and takes away what is of no text any more.
+import type { JsonPatchOperation, NetworkAttachmentDefinition, NodeProblem } from "@patchbay/api";
+import type { AppError } from "../errors/app-error.ts";
+import { isEqual } from "../equal.ts";
+import { reasonOf, sayWithAdvice } from "../reasons/of-error.ts";
+
+/** Most nodes that tell a problem: what is wrong on all of a thousand nodes is told by these. */
+const NODES_MAX = 10;
+/** Most characters of a message. Source: Kubernetes, messages of events. */
+const MESSAGE_MAX = 1024;
+
+/** What people are told of problems; undefined where there is none. */
+export function tellProblems(
+  network: string,
+  problems: readonly AppError[],
+): { readonly reason: string; readonly message: string } | undefined {
+  const [gravest] = problems;
+  if (gravest === undefined) return undefined;
+  const message = problems.map((problem) => sayWithAdvice(problem, { network })).join(". ");
+  return { reason: reasonOf(gravest) ?? "CniFailed", message: message.slice(0, MESSAGE_MAX) };
+}
+
+function generationOf(nad: NetworkAttachmentDefinition): number {
+  return nad.metadata.generation ?? 0;
+}
+
+/** Whether another node's entry is of a text that is no more: its node will tell anew, if it is there. */
+export function hasStaleProblems(nad: NetworkAttachmentDefinition, node: string): boolean {
+  const generation = generationOf(nad);
+  const problems = nad.status?.problems ?? [];
+  return problems.some((entry) => entry.node !== node && entry.generation < generation);
+}
+
+/** The list as it is to be; sorted, so that nodes agree. */
+function withOwn(
+  nad: NetworkAttachmentDefinition,
+  node: string,
+  own: NodeProblem | undefined,
+): readonly NodeProblem[] {
+  const generation = generationOf(nad);
+  const others = (nad.status?.problems ?? []).filter(
+    (entry) => entry.node !== node && entry.generation >= generation,
+  );
+  const hasRoom = own !== undefined && others.length < NODES_MAX;
+  return [...others, ...(hasRoom ? [own] : [])].toSorted((one, other) =>
+    one.node < other.node ? -1 : 1,
+  );
+}
+
+/** What a node has found. */
+export interface NodeFinding {
+  readonly node: string;
+  readonly told: ReturnType<typeof tellProblems>;
+  /** Entries of others that are of no text any more go too; else they wait for their own nodes. */
+  readonly isTidying: boolean;
+}
+
+/** The patch that says what the node has found, of the status of the definition as it was read; none where it says that already. */
+export function problemsPatch(
+  nad: NetworkAttachmentDefinition,
+  { node, told, isTidying }: NodeFinding,
+): readonly JsonPatchOperation[] {
+  const now = nad.status?.problems ?? [];
+  const before = now.find((entry) => entry.node === node);
+  const own = told && { node, ...told, generation: generationOf(nad) };
+  const problems = withOwn(nad, node, own);
+  const after = problems.find((entry) => entry.node === node);
+  const isNews = !isEqual(before, after) || (isTidying && hasStaleProblems(nad, node));
+  if (!isNews) return [];
+  const { uid, resourceVersion } = nad.metadata;
+  return [
+    { op: "test", path: "/metadata/uid", value: uid },
+    { op: "test", path: "/metadata/resourceVersion", value: resourceVersion },
+    problems.length === 0
+      ? { op: "remove", path: "/status/problems" }
+      : { op: "add", path: "/status", value: { ...nad.status, problems } },
+  ];
+}

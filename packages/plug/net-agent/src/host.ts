@@ -1,0 +1,32 @@
+// SPDX-License-Identifier: Apache-2.0
+// The host as definitions are judged by it: its files, its links, and what tells that these have changed.
+import { createLinkWatch } from "@patchbay/os";
+import type { Files } from "@patchbay/core/ports";
+import type { Flags } from "./config.ts";
+import { listHostLinks, openHostNetns, ownBridgesOf, type HostLinksDeps } from "./host-links.ts";
+import type { DefinitionLoopParts } from "./reconcilers/definition/loop.ts";
+import { createNodeView } from "./reconcilers/definition/node-view.ts";
+
+type Host = Pick<
+  DefinitionLoopParts,
+  "files" | "node" | "listOwnBridges" | "linkWatch" | "openHostNetns" | "directories"
+>;
+
+/** The host of this agent. */
+export function hostOf(
+  deps: HostLinksDeps & { readonly files: Files },
+  { hostProcess, cniBinDir, cniConfigDir, ownBridge }: Flags,
+): Host {
+  const { files } = deps;
+  // Plugins are the host's, also where this process has other files.
+  const hostRoot = hostProcess === undefined ? "" : `/proc/${String(hostProcess)}/root`;
+  const list = (): ReturnType<typeof listHostLinks> => listHostLinks(hostProcess, deps);
+  return {
+    files,
+    node: createNodeView({ files, hostRoot, binDirs: cniBinDir, listHostLinks: list }),
+    listOwnBridges: async () => new Set([...ownBridge, ...ownBridgesOf(await list())]),
+    linkWatch: createLinkWatch(),
+    openHostNetns: () => openHostNetns(hostProcess, deps),
+    directories: [...cniBinDir.map((directory) => `${hostRoot}${directory}`), cniConfigDir],
+  };
+}

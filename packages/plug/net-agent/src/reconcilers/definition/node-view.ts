@@ -1,0 +1,87 @@
+// SPDX-License-Identifier: Apache-2.0
+// What has the node of what definitions name? Looked at where plugins run: in the host's files and among the host's links.
+import type { Files, Link } from "@patchbay/core/ports";
+
+/** The node as definitions are judged by it. */
+export interface NodeView {
+  /** Directories of plugins, for people. */
+  readonly pluginPath: string;
+  hasPlugin(name: string): Promise<boolean>;
+  /** Kinds of the host's links by name. */
+  linkKinds(): Promise<ReadonlyMap<string, string>>;
+  /** Whether bridges can filter VLANs; undefined where neither a bridge nor the kernel's configuration tells it. */
+  filtersVlans(): Promise<boolean | undefined>;
+  /** Where plugin host-local keeps account of what it gave for a network. */
+  leaseDirectory(directory: string, networkName: string): string;
+}
+
+/** Of which machine. */
+export interface NodeViewDeps {
+  readonly files: Pick<Files, "exists" | "list" | "readText">;
+  /** What the host's `/` is from here, without its slash: empty, or for example `/proc/1/root`. */
+  readonly hostRoot: string;
+  readonly binDirs: readonly string[];
+  readonly listHostLinks: () => Promise<readonly Link[]>;
+}
+
+const RELEASE = "/proc/sys/kernel/osrelease";
+const VLAN_OPTION = "CONFIG_BRIDGE_VLAN_FILTERING=y";
+
+class HostView implements NodeView {
+  readonly #deps: NodeViewDeps;
+  readonly pluginPath: string;
+  /** A kernel does not change while it runs. */
+  #filtersVlans: boolean | undefined;
+
+  constructor(deps: NodeViewDeps) {
+    this.#deps = deps;
+    this.pluginPath = deps.binDirs.join(":");
+  }
+
+  async hasPlugin(name: string): Promise<boolean> {
+    // Whoever writes a definition must not learn which other files there are.
+    if (name === "." || name === ".." || /[/\0]/.test(name)) return false;
+    const { files, hostRoot, binDirs } = this.#deps;
+    for (const directory of binDirs) {
+      if (await files.exists(`${hostRoot}${directory}/${name}`)) return true;
+    }
+    return false;
+  }
+
+  async linkKinds(): Promise<ReadonlyMap<string, string>> {
+    const links = await this.#deps.listHostLinks();
+    return new Map(links.map(({ name, kind }) => [name, kind]));
+  }
+
+  async filtersVlans(): Promise<boolean | undefined> {
+    this.#filtersVlans ??= (await this.#askBridge()) ?? (await this.#askConfiguration());
+    return this.#filtersVlans;
+  }
+
+  leaseDirectory(directory: string, networkName: string): string {
+    return `${this.#deps.hostRoot}${directory}/${networkName}`;
+  }
+
+  /** Source: linux/net/bridge/br_sysfs_br.c: the file is there where bridges can. */
+  async #askBridge(): Promise<boolean | undefined> {
+    const { files, hostRoot } = this.#deps;
+    for (const [name, kind] of await this.linkKinds()) {
+      const settings = `${hostRoot}/sys/class/net/${name}/bridge`;
+      if (kind !== "bridge" || !(await files.exists(settings))) continue;
+      return files.exists(`${settings}/vlan_filtering`);
+    }
+    return undefined;
+  }
+
+  async #askConfiguration(): Promise<boolean | undefined> {
+    const { files, hostRoot } = this.#deps;
+    const release = ((await files.readText(RELEASE)) ?? "").trim();
+    const text = await files.readText(`${hostRoot}/boot/config-${release}`);
+    return text?.split("\n").includes(VLAN_OPTION);
+  }
+}
+
+/** A view of the machine. */
+export function createNodeView(deps: NodeViewDeps): NodeView {
+  return new HostView(deps);
+}

@@ -1,0 +1,96 @@
+// SPDX-License-Identifier: Apache-2.0
+// What is known of a definition: what it says, what it may say, and what the node has of what it names.
+import {
+  isAppError,
+  needsOf,
+  problemsOf,
+  type AppError,
+  type DefinitionFacts,
+  type DefinitionNeeds,
+} from "@patchbay/core";
+import type { NetworkConfigList } from "@patchbay/core/ports";
+import { BY_NETWORK } from "../../wake.ts";
+import { definitionOf, isNoDefinition } from "../pod/attachment/definition.ts";
+import { findForbidden } from "../pod/attachment/policy.ts";
+import { findVmiOf } from "../pod/launcher.ts";
+import type { JudgeDeps } from "./deps.ts";
+
+/** What was found of one definition. */
+export interface Finding {
+  readonly problems: readonly AppError[];
+  /** Absent where it cannot be read, or may not be what it is. */
+  readonly facts?: DefinitionFacts;
+  /** Directories in which something must go before a NIC can be made. */
+  readonly exhausted: readonly string[];
+}
+
+async function isAskedForGuests(network: string, deps: JudgeDeps): Promise<boolean> {
+  for (const pod of deps.pods.listBy(BY_NETWORK, network)) {
+    if ((await findVmiOf(pod, deps)) !== undefined) return true;
+  }
+  return false;
+}
+
+async function findPlugins(
+  { plugins }: DefinitionNeeds,
+  { node }: JudgeDeps,
+): Promise<ReadonlySet<string>> {
+  const found = new Set<string>();
+  for (const plugin of plugins) if (await node.hasPlugin(plugin)) found.add(plugin);
+  return found;
+}
+
+function leaseDirectories(
+  { pools }: DefinitionNeeds,
+  config: NetworkConfigList,
+  { node }: JudgeDeps,
+): readonly string[] {
+  return pools.map(({ directory }) => node.leaseDirectory(directory, config.name));
+}
+
+async function factsOf(
+  network: string,
+  config: NetworkConfigList,
+  deps: JudgeDeps,
+): Promise<DefinitionFacts> {
+  const needs = needsOf(config);
+  const { node, files } = deps;
+  const namesLinks = needs.links.length + needs.bridges.length > 0;
+  return {
+    network,
+    needs,
+    plugins: await findPlugins(needs, deps),
+    pluginPath: node.pluginPath,
+    links: namesLinks ? await node.linkKinds() : undefined,
+    filtersVlans: needs.vlan === undefined ? undefined : await node.filtersVlans(),
+    leases: await Promise.all(
+      leaseDirectories(needs, config, deps).map((directory) => files.list(directory)),
+    ),
+    isAskedForGuests: needs.unfitForGuests !== undefined && (await isAskedForGuests(network, deps)),
+  };
+}
+
+async function readOrProblem(
+  network: string,
+  deps: JudgeDeps,
+): Promise<NetworkConfigList | AppError> {
+  try {
+    return await definitionOf(network, deps);
+  } catch (error) {
+    if (isAppError(error) && isNoDefinition(error)) return error;
+    throw error;
+  }
+}
+
+/** All that keeps NICs from being made of the network, NAMESPACE/NAME, on this node. */
+export async function judge(network: string, deps: JudgeDeps): Promise<Finding> {
+  const config = await readOrProblem(network, deps);
+  if (isAppError(config)) return { problems: [config], exhausted: [] };
+  const forbidden = await findForbidden(network, config, deps);
+  if (forbidden !== undefined) return { problems: [forbidden], exhausted: [] };
+  const facts = await factsOf(network, config, deps);
+  const problems = problemsOf(facts); // pure
+  const isExhausted = problems.some(({ code }) => code === "CNI_ADDRESSES_EXHAUSTED");
+  const exhausted = isExhausted ? leaseDirectories(facts.needs, config, deps) : [];
+  return { problems, facts, exhausted };
+}

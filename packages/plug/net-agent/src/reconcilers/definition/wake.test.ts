@@ -1,0 +1,140 @@
+// SPDX-License-Identifier: Apache-2.0
+import { names, type NetworkAttachmentDefinition, type Pod } from "@patchbay/api";
+import { createFakeCache } from "@patchbay/kube/testing";
+import { createFakeFiles } from "@patchbay/os/testing";
+import { beforeEach, describe, expect, test } from "vitest";
+import type { Judged } from "./deps.ts";
+import { watchLeases } from "./lease-watches.ts";
+import { wakeByDirectories, wakeByLinks, wakeByObjects } from "./wake.ts";
+
+const NOTHING: Judged = {
+  ...{ uid: "u", links: new Map(), isUnfitForGuests: false, exhausted: [] },
+  ...{ told: undefined, isWithoutStatus: false, staleSinceMs: undefined },
+};
+
+function aPod(networks: string, errors?: string): Pod {
+  const annotations = {
+    [names.NETWORKS_ANNOTATION]: networks,
+    ...(errors === undefined ? {} : { [names.ATTACHMENT_ERRORS_ANNOTATION]: errors }),
+  };
+  return {
+    ...{ apiVersion: "v1", kind: "Pod", spec: { containers: [] } },
+    metadata: { namespace: "ns", name: "p", uid: "u", annotations },
+  };
+}
+
+function aNad(name: string): NetworkAttachmentDefinition {
+  const kind = "NetworkAttachmentDefinition";
+  return { apiVersion: "k8s.cni.cncf.io/v1", kind, metadata: { namespace: "ns", name } };
+}
+
+const woken: string[] = [];
+const queue = {
+  add: (key: string) => woken.push(key),
+  addAfter: (key: string, ms: number) => woken.push(`${key} after ${String(ms)}`),
+};
+
+beforeEach(() => {
+  woken.length = 0;
+});
+
+describe("what the API server tells wakes", () => {
+  const nads = createFakeCache<NetworkAttachmentDefinition>();
+  const pods = createFakeCache<Pod>();
+  const judged = new Map<string, Judged>();
+  const policies: (() => void)[] = [];
+  const policy = {
+    onChange: (listener: () => void) => policies.push(listener),
+    current: () => {
+      throw new Error("nobody asks");
+    },
+  };
+  nads.put(aNad("blue"));
+  nads.put(aNad("red"));
+  wakeByObjects(queue, { nads, pods, policy, judged });
+
+  beforeEach(() => {
+    judged.clear();
+    pods.take({ namespace: "ns", name: "p" });
+    woken.length = 0;
+  });
+
+  test("its definition", () => {
+    nads.put({ ...aNad("blue"), spec: { config: "x" } });
+    expect(woken).toEqual(["ns/blue"]);
+  });
+
+  test("all, by another policy", () => {
+    for (const listener of policies) listener();
+    expect(woken).toEqual(["ns/blue", "ns/red"]);
+  });
+
+  test("nobody, by a pod whose networks are fine", () => {
+    pods.put(aPod("blue"));
+    expect(woken).toEqual([]);
+  });
+
+  test("the networks of a pod of which an attachment has failed, once", () => {
+    pods.put(aPod("blue"));
+    pods.put(aPod("blue", "{}"));
+    pods.put(aPod("blue", "{}"));
+    expect(woken).toEqual(["ns/blue"]);
+  });
+
+  test.each([
+    { name: "of which a problem was told", more: { told: "no" } },
+    { name: "that guests cannot use", more: { isUnfitForGuests: true } },
+  ])("a network $name, when a pod asks for it, and no longer", ({ more }) => {
+    judged.set("ns/blue", { ...NOTHING, ...more });
+    pods.put(aPod("blue,red"));
+    expect(woken).toEqual(["ns/blue"]);
+    pods.take({ namespace: "ns", name: "p" });
+    expect(woken).toEqual(["ns/blue", "ns/blue"]);
+  });
+});
+
+test("what is installed wakes all, after a moment", async () => {
+  const nads = createFakeCache<NetworkAttachmentDefinition>();
+  nads.put(aNad("blue"));
+  const files = createFakeFiles();
+  const { signal } = new AbortController();
+  wakeByDirectories(queue, { directories: ["/opt/cni/bin"], files, signal }, { nads });
+  await files.writeAtomic("/opt/cni/bin/macvlan", "");
+  expect(woken).toContain("ns/blue after 1000");
+});
+
+test.each([
+  { name: "stays", was: "", is: "", want: [] },
+  { name: "comes", was: undefined, is: "", want: ["ns/blue"] },
+  { name: "goes", was: "", is: undefined, want: ["ns/blue"] },
+  { name: "becomes a bridge", was: "dummy", is: "bridge", want: ["ns/blue"] },
+])("a link that $name", ({ was, is, want }) => {
+  const judged = new Map([
+    ["ns/blue", { ...NOTHING, links: new Map([["eth1", was]]) }],
+    ["ns/red", NOTHING],
+  ]);
+  wakeByLinks(queue, new Map(is === undefined ? [] : [["eth1", is]]), judged);
+  expect(woken).toEqual(want);
+});
+
+test("addresses are waited for where none is left, and nowhere else", async () => {
+  const files = createFakeFiles();
+  const stop = new AbortController();
+  const leases = watchLeases(files, queue.add, stop.signal);
+  const touch = async (): Promise<readonly string[]> => {
+    woken.length = 0;
+    await files.writeAtomic("/leases/blue/10.0.0.1", "");
+    await files.remove("/leases/blue/10.0.0.1");
+    return [...new Set(woken)];
+  };
+  leases.set("ns/blue", []);
+  expect(await touch()).toEqual([]);
+  leases.set("ns/blue", ["/leases/blue"]);
+  leases.set("ns/blue", ["/leases/blue"]);
+  expect(await touch()).toEqual(["ns/blue"]);
+  leases.set("ns/blue", []);
+  expect(await touch()).toEqual([]);
+  leases.set("ns/blue", ["/leases/blue"]);
+  stop.abort();
+  expect(await touch()).toEqual([]);
+});

@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: Apache-2.0
+// A plugin has failed: what is known of the definition is told in place of the plugin's few words.
+import { AppError } from "@patchbay/core";
+import { beforeEach, expect, test } from "vitest";
+import { World } from "../../../testing/world.ts";
+
+const WORDS = { plugin: "macvlan", command: "ADD", message: "Link not found", cniCode: 999 };
+const FAILED = new AppError("CNI_PLUGIN_FAILED", WORDS);
+const TIMED_OUT = new AppError("CNI_TIMED_OUT", { ...WORDS, timeoutMs: 1 });
+const MISSING = new AppError("CNI_LINK_MISSING", {
+  network: "ns1/a",
+  link: "eth9",
+  field: "master",
+});
+
+let world: World;
+
+beforeEach(async () => {
+  world = new World();
+  world.putNads("a");
+  await world.putPod({ networks: "a" });
+});
+
+test.each([
+  {
+    name: "explains it",
+    error: FAILED,
+    problems: [MISSING],
+    reason: "NodeLinkUnfit",
+    says: "eth9",
+  },
+  {
+    name: "knows nothing",
+    error: FAILED,
+    problems: [],
+    reason: "CniFailed",
+    says: "Link not found",
+  },
+  {
+    name: "is not asked of a plugin that does not end",
+    ...{ error: TIMED_OUT, problems: [MISSING], reason: "CniFailed", says: "did not finish" },
+  },
+])("the judgement $name", async ({ error, problems, reason, says }) => {
+  world.problems = problems;
+  world.cni.failNext("add", error);
+  await world.pass();
+  expect(await world.errorReasons()).toEqual({ net1: reason });
+  expect(world.notes.map(({ message }) => message).join()).toContain(says);
+});
+
+test("a plugin that works is not doubted", async () => {
+  world.problems = [MISSING];
+  await world.pass();
+  expect(await world.errorReasons()).toEqual({});
+});

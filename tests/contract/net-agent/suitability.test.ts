@@ -1,0 +1,250 @@
+// SPDX-License-Identifier: Apache-2.0
+// A network that cannot work on a node says so before anybody asks for it, in its status and its events, until it can.
+import { execFileSync } from "node:child_process";
+import { rmSync } from "node:fs";
+import { join } from "node:path";
+import {
+  EVENTS,
+  NETWORK_ATTACHMENT_DEFINITIONS,
+  VIRTUAL_MACHINE_INSTANCES,
+  type KubeObject,
+  type NodeProblem,
+  type ResourceType,
+} from "@patchbay/api";
+import { eventually } from "@patchbay/support";
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { run } from "../cni/node.ts";
+import { AgentMachine } from "./machine.ts";
+
+const WITHIN = { withinMs: 15_000 };
+const NAMESPACE = "default";
+const NODE = "node-1";
+const DEFINITIONS: ResourceType<KubeObject> = {
+  group: "apiextensions.k8s.io",
+  version: "v1",
+  resource: "customresourcedefinitions",
+  kind: "CustomResourceDefinition",
+  namespaced: false,
+};
+const NAD_KIND = { name: "network-attachment-definitions.k8s.cni.cncf.io" };
+
+/** Whether this kernel has bridges that filter VLANs. */
+function canFilterVlans(): boolean {
+  const netns = `pbv${String(process.pid)}`;
+  run("ip", "netns", "add", netns);
+  try {
+    const add = ["link", "add", "br", "type", "bridge", "vlan_filtering", "1"];
+    execFileSync("ip", ["-n", netns, ...add], { stdio: "ignore" });
+    return true;
+  } catch {
+    return false;
+  } finally {
+    run("ip", "netns", "del", netns);
+  }
+}
+
+let machine: AgentMachine;
+
+beforeAll(async () => {
+  machine = await AgentMachine.start();
+});
+afterAll(async () => {
+  await machine.close();
+});
+
+async function problemsOf(name: string): Promise<readonly NodeProblem[]> {
+  const key = { namespace: NAMESPACE, name };
+  const nad = await machine.admin.store.find(NETWORK_ATTACHMENT_DEFINITIONS, key);
+  return nad?.status?.problems ?? [];
+}
+
+/** What its node says of the network, as soon as it says this. */
+async function waitFor(name: string, reason: string | undefined): Promise<string> {
+  const told = await eventually(async () => {
+    const problem = (await problemsOf(name)).find(({ node }) => node === NODE);
+    return problem?.reason === reason ? { message: problem?.message ?? "" } : undefined;
+  }, WITHIN);
+  return told.message;
+}
+
+async function eventsOf({ admin }: AgentMachine, name: string): Promise<readonly string[]> {
+  const { items } = await admin.store.list(EVENTS, { namespace: NAMESPACE });
+  return items
+    .filter(({ involvedObject: about }) => about.kind === "NetworkAttachmentDefinition")
+    .filter(({ involvedObject: about }) => about.name === name)
+    .map(({ type, reason, message }) => `${type} ${reason} ${message}`);
+}
+
+/** Why the pod's attachment waits. */
+async function errorOf(pod: string): Promise<string> {
+  const [error] = await eventually(async () => {
+    const errors = Object.values(await machine.errors(NAMESPACE, pod));
+    return errors.length > 0 ? errors : undefined;
+  }, WITHIN);
+  return `${error?.reason ?? ""} ${error?.message ?? ""}`;
+}
+
+describe("nobody asks, and yet it is told of", () => {
+  test.each([
+    { name: "no-json", config: "{", reason: "NetworkInvalid", says: /is not a JSON object/ },
+    {
+      ...{ name: "no-plugin", config: '{"cniVersion":"1.0.0","type":"no-such-plugin"}' },
+      ...{ reason: "PluginMissing", says: /no-such-plugin was not found in .*; correct the name/ },
+    },
+    {
+      ...{ name: "no-ipam", config: '{"cniVersion":"1.0.0","type":"ptp","ipam":{"type":"nope"}}' },
+      ...{ reason: "PluginMissing", says: /plugin nope was not found in/ },
+    },
+    {
+      ...{ name: "empty-range", reason: "NetworkInvalid", says: /ipam: holds no address/ },
+      config:
+        '{"cniVersion":"1.0.0","type":"ptp","ipam":{"type":"host-local","subnet":"10.1.0.0/24","rangeStart":"10.1.0.9","rangeEnd":"10.1.0.8"}}',
+    },
+  ])("$name", async ({ name, config, reason, says }) => {
+    await machine.putNad(NAMESPACE, name, config);
+    const message = await waitFor(name, reason);
+    expect(message).toMatch(says);
+    const [event, ...others] = await eventually(async () => {
+      const events = await eventsOf(machine, name);
+      return events.length > 0 ? events : undefined;
+    }, WITHIN);
+    expect([event, ...others]).toEqual([`Warning ${reason} ${message}`]);
+  });
+
+  test("kubectl shows it in a column, and beside it one that can be used", async () => {
+    await machine.putNad(NAMESPACE, "good", [machine.node.layer2Plugin()]);
+    await waitFor("no-json", "NetworkInvalid");
+    const table = await machine.kubectl("get", "nad");
+    expect(table).toMatch(/^NAME +PROBLEM +AGE$/m);
+    expect(table).toMatch(/^no-json +NetworkInvalid +\d/m);
+    expect(table).toMatch(/^good +\d+s$/m);
+    const wide = await machine.kubectl("get", "nad", "no-json", "-o", "wide");
+    expect(wide).toMatch(
+      /NetworkInvalid +node-1 +the configuration of network default\/no-json is/,
+    );
+  });
+});
+
+/** A link of the host. */
+function addLink(name: string): void {
+  run("ip", "link", "add", name, "type", "veth", "peer", "name", `${name}x`);
+}
+
+test("a link that comes and goes: the definition is not touched, nor written at rest", async () => {
+  const master = machine.node.nameLink("m");
+  await machine.putNad(NAMESPACE, "on-link", [{ type: "macvlan", master }]);
+  await waitFor("on-link", "NodeLinkUnfit");
+  await machine.runPod({ namespace: NAMESPACE, name: "asks", networks: "on-link" });
+  // The plugin itself says "Link not found".
+  const words = `network default/on-link needs link ${master} (master), which the node does not`;
+  expect(await errorOf("asks")).toContain(`NodeLinkUnfit ${words}`);
+  await machine.ask(NAMESPACE, "asks", "");
+  addLink(master);
+  await waitFor("on-link", undefined);
+  run("ip", "link", "del", master);
+  await waitFor("on-link", "NodeLinkUnfit");
+  const version = async (): Promise<string | undefined> => {
+    const key = { namespace: NAMESPACE, name: "on-link" };
+    const nad = await machine.admin.store.find(NETWORK_ATTACHMENT_DEFINITIONS, key);
+    return nad?.metadata.resourceVersion;
+  };
+  const before = await version();
+  machine.node.addParent(); // a link that nobody names
+  await machine.putNad(NAMESPACE, "later", "{");
+  await waitFor("later", "NetworkInvalid");
+  expect(await version()).toBe(before);
+});
+
+test("a plugin that is installed later", async () => {
+  await machine.putNad(NAMESPACE, "late", '{"cniVersion":"1.0.0","type":"late-plugin"}');
+  await waitFor("late", "PluginMissing");
+  machine.node.addPlugin("late-plugin", "exit 1");
+  await waitFor("late", undefined);
+  rmSync(join(machine.node.binDir, "late-plugin"));
+  expect(await waitFor("late", "PluginMissing")).toContain("late-plugin");
+});
+
+test("addresses that are used up, until one is given back", async () => {
+  const range = { from: "10.55.0.5", to: "10.55.0.5" };
+  await machine.putNad(NAMESPACE, "small", [machine.node.bridgePlugin(range)]);
+  await machine.runPod({ namespace: NAMESPACE, name: "first", networks: "small" });
+  await eventually(() => machine.node.leases("small").length > 0, WITHIN);
+  await machine.runPod({ namespace: NAMESPACE, name: "second", networks: "small" });
+  const told = await waitFor("small", "AddressesExhausted");
+  expect(told).toMatch(
+    /^all 1 addresses of ipam\.ranges\[0\] of network default\/small are in use/,
+  );
+  expect(await errorOf("second")).toBe(`AddressesExhausted ${told}`);
+  await machine.ask(NAMESPACE, "second", "");
+  await machine.ask(NAMESPACE, "first", "");
+  await waitFor("small", undefined);
+});
+
+test("a VLAN on a bridge is told of where the kernel cannot filter them", async () => {
+  await machine.runPod({ namespace: NAMESPACE, name: "makes-bridge", networks: "good" });
+  await eventually(() => machine.node.bridgePorts().length > 0, WITHIN);
+  const bridge = machine.node.nameLink("v");
+  await machine.putNad(NAMESPACE, "tagged", [{ type: "bridge", bridge, vlan: 100 }]);
+  await machine.runPod({ namespace: NAMESPACE, name: "tagged", networks: "tagged" });
+  const want = canFilterVlans() ? "attached" : "VlanUnsupported";
+  const outcome = await eventually(async () => {
+    const [problem] = await problemsOf("tagged");
+    const errors = Object.values(await machine.errors(NAMESPACE, "tagged"));
+    const isAttached = (await machine.networkStatus(NAMESPACE, "tagged")).length > 0;
+    if (isAttached) return "attached";
+    return errors[0]?.reason === problem?.reason ? problem?.reason : undefined;
+  }, WITHIN);
+  expect(outcome).toBe(want);
+});
+
+test("ipvlan is told of as soon as the launcher of a VM asks for it", async () => {
+  const master = machine.node.addParent();
+  await machine.putNad(NAMESPACE, "shared-mac", [{ type: "ipvlan", master }]);
+  const { kind } = VIRTUAL_MACHINE_INSTANCES;
+  const vmi = await machine.admin.store.create(VIRTUAL_MACHINE_INSTANCES, {
+    ...{ apiVersion: "kubevirt.io/v1", kind, metadata: { namespace: NAMESPACE, name: "vm" } },
+    spec: { domain: {} },
+  });
+  const { uid = "" } = vmi.metadata;
+  const owner = { apiVersion: "kubevirt.io/v1", kind, name: "vm", uid, controller: true };
+  expect(await problemsOf("shared-mac")).toEqual([]);
+  await machine.runPod({
+    ...{ namespace: NAMESPACE, name: "launcher", networks: "shared-mac" },
+    metadata: { ownerReferences: [owner] },
+  });
+  expect(await waitFor("shared-mac", "NetworkCannotCarryVm")).toMatch(
+    /^plugin ipvlan of network default\/shared-mac makes NICs that cannot carry .*; use a network of/,
+  );
+});
+
+test("what another node says stays beside it", async () => {
+  await machine.putNad(NAMESPACE, "two", '{"cniVersion":"1.0.0","type":"no-such-plugin"}');
+  await waitFor("two", "PluginMissing");
+  const [own] = await problemsOf("two");
+  const other = { ...own, node: "node-0", reason: "NodeLinkUnfit" };
+  await machine.admin.store.patch(
+    NETWORK_ATTACHMENT_DEFINITIONS,
+    { namespace: NAMESPACE, name: "two" },
+    { type: "merge", fields: { status: { problems: [other, own] } } },
+    { subresource: "status" },
+  );
+  machine.node.addPlugin("no-such-plugin", "exit 1");
+  await waitFor("two", undefined);
+  expect(await problemsOf("two")).toEqual([other]);
+  rmSync(join(machine.node.binDir, "no-such-plugin"));
+});
+
+test("where the kind is Multus' own, which has no status, events tell it", async () => {
+  await using other = await AgentMachine.start(async ({ store }) => {
+    const kind = await store.find(DEFINITIONS, NAD_KIND);
+    // As Multus brings it.
+    const text = JSON.stringify(kind).replace('"subresources":{"status":{}},', "");
+    await store.update(DEFINITIONS, JSON.parse(text) as KubeObject);
+  });
+  await other.putNad(NAMESPACE, "broken", "{");
+  const [event] = await eventually(async () => {
+    const events = await eventsOf(other, "broken");
+    return events.length > 0 ? events : undefined;
+  }, WITHIN);
+  expect(event).toMatch(/^Warning NetworkInvalid .*is not a JSON object/);
+});
