@@ -1,0 +1,198 @@
+// SPDX-License-Identifier: Apache-2.0
+// Debian's plugins, one row each: what ADD makes and tells, and that nothing of it is left after DEL.
+import { spawn, type ChildProcess } from "node:child_process";
+import { existsSync, readFileSync } from "node:fs";
+import { join } from "node:path";
+import { createCni, networkStatusOf } from "@patchbay/cni";
+import type { AttachmentRequest, Cni, NetworkConfigList, Sandbox } from "@patchbay/core/ports";
+import { createProcessRunner } from "@patchbay/os";
+import { eventually } from "@patchbay/support";
+import { afterAll, beforeAll, expect, test } from "vitest";
+import { CniNode, run } from "./node.ts";
+
+type Plugins = NetworkConfigList["plugins"];
+
+/** Starts within a second on an idle machine. */
+const WITHIN = { withinMs: 15_000 };
+const ADDRESS = "10.57.0.9";
+const DHCP_RANGE = { from: "10.58.0.10", to: "10.58.0.20" };
+
+let node: CniNode;
+let sandbox: Sandbox;
+let cni: Cni;
+const helpers: ChildProcess[] = [];
+
+beforeAll(() => {
+  node = new CniNode();
+  sandbox = node.addSandbox();
+  cni = createCni({
+    ...{ runner: createProcessRunner(), binDirs: ["/usr/lib/cni"], family: node.directory },
+  });
+});
+
+afterAll(() => {
+  for (const helper of helpers) helper.kill("SIGKILL");
+  node.close();
+});
+
+/** Where a plugin keeps something outside of the pod. */
+function rules(): readonly string[] {
+  return run("iptables-save")
+    .split("\n")
+    .filter((line) => line.includes(sandbox.id));
+}
+
+/** What shapes the traffic of the bridge's ports, but for what each has by itself. */
+function shapers(): readonly string[] {
+  return run("tc", "qdisc", "show")
+    .split("\n")
+    .filter((line) => line.includes(" tbf "));
+}
+
+interface Row {
+  readonly name: string;
+  readonly plugins: () => Plugins;
+  readonly capabilityArgs?: AttachmentRequest["capabilityArgs"];
+  /** What the NIC is, by `ip -d link`. */
+  readonly kind: string;
+  /** Addresses that are told; absent: none. */
+  readonly ips?: () => readonly string[];
+  /** More that is so while it is attached. */
+  readonly look?: () => void;
+}
+
+const leased = (): readonly string[] => node.leases("row");
+const STATIC = { type: "static", addresses: [{ address: `${ADDRESS}/24` }] };
+
+const ROWS: readonly Row[] = [
+  { name: "bridge", kind: "veth", plugins: () => [node.layer2Plugin()] },
+  {
+    name: "bridge with host-local",
+    kind: "veth",
+    plugins: () => [node.bridgePlugin()],
+    ips: leased,
+  },
+  {
+    name: "bridge with static",
+    kind: "veth",
+    plugins: () => [{ ...node.layer2Plugin(), ipam: STATIC }],
+    ips: () => [ADDRESS],
+  },
+  {
+    name: "macvlan with host-local",
+    kind: "macvlan",
+    plugins: () => {
+      const { ipam } = node.bridgePlugin();
+      return [{ type: "macvlan", master: node.addParent(), ipam }];
+    },
+    ips: leased,
+  },
+  {
+    name: "ptp",
+    kind: "veth",
+    plugins: () => [{ type: "ptp", ipam: node.bridgePlugin()["ipam"] }],
+    ips: leased,
+  },
+  {
+    name: "host-device",
+    kind: "veth",
+    plugins: () => [{ type: "host-device", device: node.addParent() }],
+  },
+  {
+    name: "a chain of three: bridge, tuning, portmap",
+    kind: "veth",
+    plugins: () => [
+      { ...node.bridgePlugin(), isGateway: true },
+      { type: "tuning", mtu: 1380 },
+      { type: "portmap", capabilities: { portMappings: true }, snat: true },
+    ],
+    capabilityArgs: {
+      portMappings: [{ hostPort: 18_657, containerPort: 80, protocol: "tcp" }],
+    },
+    ips: leased,
+    look: () => {
+      expect(node.links(sandbox)).toMatchObject([{ mtu: 1380 }]);
+      expect(rules().join("\n")).toContain("18657");
+    },
+  },
+  {
+    name: "bandwidth behind bridge",
+    kind: "veth",
+    plugins: () => [
+      node.bridgePlugin(),
+      { type: "bandwidth", ingressRate: 1_000_000, ingressBurst: 1_000_000 },
+    ],
+    ips: leased,
+    look: () => {
+      expect(shapers()).toHaveLength(1);
+    },
+  },
+  {
+    name: "firewall behind bridge",
+    kind: "veth",
+    plugins: () => [node.bridgePlugin(), { type: "firewall", backend: "iptables" }],
+    ips: leased,
+    look: () => {
+      expect(run("iptables-save", "-t", "filter")).toContain(leased()[0]);
+    },
+  },
+];
+
+function requestOf(plugins: Plugins, capabilityArgs: Row["capabilityArgs"]): AttachmentRequest {
+  return {
+    ...{ containerId: sandbox.id, netnsPath: sandbox.netnsPath, interfaceName: "net1" },
+    ...{ config: { cniVersion: "1.0.0", name: "row", plugins }, args: [["IgnoreUnknown", "1"]] },
+    capabilityArgs: capabilityArgs ?? {},
+  };
+}
+
+test.each(ROWS)("$name", async ({ plugins, capabilityArgs, kind, ips, look }) => {
+  const request = requestOf(plugins(), capabilityArgs);
+  const result = await cni.add(request);
+  const told = networkStatusOf(result, "ns1/row", "net1");
+  expect(node.links(sandbox)).toMatchObject([{ ifname: "net1", linkinfo: { info_kind: kind } }]);
+  expect(told.ips ?? []).toEqual(ips?.() ?? []);
+  look?.();
+  await cni.del(request, result);
+  expect(node.nics(sandbox)).toEqual([]);
+  expect([...leased(), ...node.bridgePorts(), ...rules(), ...shapers()]).toEqual([]);
+  // Repeated, it has nothing to do; host-device cannot do so where its NIC is not there.
+  if (request.config.plugins[0]?.type !== "host-device") await cni.del(request, result);
+});
+
+/** A DHCP server behind the node's bridge, and the plugin's own daemon. */
+async function startDhcp(): Promise<{ readonly socket: string; readonly leases: string }> {
+  const server = node.addSandbox({ uid: "dhcp", namespace: "default", name: "dhcp" });
+  const address = { ...STATIC, addresses: [{ address: "10.58.0.1/24" }] };
+  await cni.add({
+    ...requestOf([{ ...node.layer2Plugin(), ipam: address }], {}),
+    ...{ containerId: server.id, netnsPath: server.netnsPath },
+  });
+  const leases = join(node.directory, "dnsmasq.leases");
+  const { from, to } = DHCP_RANGE;
+  const socket = join(node.directory, "dhcp.sock");
+  helpers.push(
+    spawn("ip", [
+      ...["netns", "exec", server.id, "dnsmasq", "--keep-in-foreground", "--conf-file=/dev/null"],
+      ...["--interface=net1", "--bind-interfaces", "--port=0", "--no-ping", "--user=root"],
+      ...[`--dhcp-range=${from},${to},2m`, `--dhcp-leasefile=${leases}`, "--pid-file="],
+      "--dhcp-authoritative",
+    ]),
+    spawn("/usr/lib/cni/dhcp", ["daemon", "-socketpath", socket]),
+  );
+  await eventually(() => existsSync(socket) && existsSync(leases), WITHIN);
+  return { socket, leases };
+}
+
+test("dhcp, with its daemon and a server in a namespace: a lease is taken and given back", async () => {
+  const { socket, leases } = await startDhcp();
+  const ipam = { type: "dhcp", daemonSocketPath: socket };
+  const request = requestOf([{ ...node.layer2Plugin(), ipam }], {});
+  const result = await cni.add(request);
+  const { ips = [] } = networkStatusOf(result, "ns1/row", "net1");
+  expect(ips).toEqual([expect.stringMatching(/^10\.58\.0\.1\d$|^10\.58\.0\.20$/)]);
+  expect(readFileSync(leases, "utf8")).toContain(ips[0]);
+  await cni.del(request, result);
+  expect(node.nics(sandbox)).toEqual([]);
+  await eventually(() => !readFileSync(leases, "utf8").includes(ips[0] ?? ""), WITHIN);
+});

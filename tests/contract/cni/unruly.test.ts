@@ -1,0 +1,103 @@
+// SPDX-License-Identifier: Apache-2.0
+// Plugins that die, print what is no result, print without end, or leave children: what is told, and that DEL still works.
+import { existsSync, readFileSync } from "node:fs";
+import { join } from "node:path";
+import { createCni } from "@patchbay/cni";
+import type { AttachmentRequest, Cni, Sandbox } from "@patchbay/core/ports";
+import { createProcessRunner } from "@patchbay/os";
+import { eventually } from "@patchbay/support";
+import { afterEach, beforeEach, expect, test } from "vitest";
+import { CniNode } from "./node.ts";
+
+const WITHIN = { withinMs: 10_000 };
+/** Longest message that goes into an event or an annotation unharmed, in characters. */
+const MESSAGE_MAX = 2_000;
+
+let node: CniNode;
+let sandbox: Sandbox;
+let cni: Cni;
+
+beforeEach(() => {
+  node = new CniNode();
+  sandbox = node.addSandbox();
+  cni = createCni({
+    ...{ runner: createProcessRunner(), binDirs: [node.binDir, "/usr/lib/cni"] },
+    family: node.directory,
+  });
+});
+
+afterEach(() => {
+  node.close();
+});
+
+/** A plugin that makes the NIC, and then does that instead of telling so. */
+function unruly(name: string, then: string): AttachmentRequest {
+  node.addPlugin(
+    name,
+    `[ "$CNI_COMMAND" = ADD ] || exec /usr/lib/cni/bridge
+     /usr/lib/cni/bridge >/dev/null
+     ${then}`,
+  );
+  const plugins = [{ ...node.bridgePlugin(), type: name }];
+  return {
+    ...{ containerId: sandbox.id, netnsPath: sandbox.netnsPath, interfaceName: "net1" },
+    config: { cniVersion: "1.0.0", name: "blue", plugins },
+    ...{ args: [["IgnoreUnknown", "1"]], capabilityArgs: {} },
+  };
+}
+
+test.each([
+  { name: "dies", then: "kill -9 $$", want: /^exit code/ },
+  {
+    name: "dies with a word",
+    then: "echo out of luck >&2; exit 3",
+    want: /exit code 3: out of luck/,
+  },
+  { name: "says nothing", then: "exit 0", want: /not a CNI result/ },
+  { name: "prints garbage", then: "head -c 4096 /dev/urandom", want: /not a CNI result/ },
+  {
+    name: "prints garbage and fails",
+    then: "head -c 4096 /dev/urandom; exit 1",
+    want: /exit code 1/,
+  },
+  { name: "prints another JSON", then: `echo '["net1"]'`, want: /not a CNI result/ },
+  {
+    name: "prints 100 MB",
+    then: "head -c 100000000 /dev/zero | tr '\\0' x",
+    want: /more than \d+ bytes/,
+  },
+  {
+    name: "prints 100 MB of errors",
+    then: "head -c 100000000 /dev/zero | tr '\\0' x >&2; exit 1",
+    want: /more than \d+ bytes/,
+  },
+  {
+    name: "fails with 1 MB of words",
+    then: "head -c 1000000 /dev/zero | tr '\\0' x >&2; exit 1",
+    want: /exit code 1: x/,
+  },
+])("one that $name is told in a few words, and what it made goes", async ({ then, want }) => {
+  const request = unruly("unruly", then);
+  const error: unknown = await cni.add(request).catch((thrown: unknown) => thrown);
+  expect(error).toMatchObject({ code: "CNI_PLUGIN_FAILED", details: { plugin: "unruly" } });
+  const { message } = (error as { details: { message: string } }).details; // seen just now
+  expect(message).toMatch(want);
+  expect(message.length).toBeLessThan(MESSAGE_MAX);
+  expect(node.nics(sandbox)).toEqual(["net1"]);
+  await cni.del(request);
+  expect(node.nics(sandbox)).toEqual([]);
+  expect(node.leases("blue")).toEqual([]);
+});
+
+test("what one leaves running ends with it", async () => {
+  const pidFile = join(node.directory, "pid");
+  const request = unruly(
+    "leaves",
+    `setsid sh -c 'echo $$ >${pidFile}; exec sleep 600' >/dev/null 2>&1 </dev/null &
+     while ! [ -s ${pidFile} ]; do :; done
+     echo '{"cniVersion":"1.0.0"}'`,
+  );
+  await cni.add(request);
+  const pid = readFileSync(pidFile, "utf8").trim();
+  await eventually(() => !existsSync(`/proc/${pid}/exe`), WITHIN);
+});
