@@ -7,7 +7,7 @@ import { createCni, networkStatusOf } from "@patchbay/cni";
 import type { AttachmentRequest, Cni, NetworkConfigList, Sandbox } from "@patchbay/core/ports";
 import { createProcessRunner } from "@patchbay/os";
 import { eventually } from "@patchbay/support";
-import { afterAll, beforeAll, expect, test } from "vitest";
+import { afterEach, beforeEach, expect, test } from "vitest";
 import { CniNode, run } from "./node.ts";
 
 type Plugins = NetworkConfigList["plugins"];
@@ -22,7 +22,7 @@ let sandbox: Sandbox;
 let cni: Cni;
 const helpers: ChildProcess[] = [];
 
-beforeAll(() => {
+beforeEach(() => {
   node = new CniNode();
   sandbox = node.addSandbox();
   cni = createCni({
@@ -30,8 +30,8 @@ beforeAll(() => {
   });
 });
 
-afterAll(() => {
-  for (const helper of helpers) helper.kill("SIGKILL");
+afterEach(() => {
+  for (const helper of helpers.splice(0)) helper.kill("SIGKILL");
   node.close();
 });
 

@@ -46,6 +46,9 @@ export function envOf(request: AttachmentRequest): Readonly<Record<string, strin
 /** Codes after which only another configuration helps. Source: CNI SPEC 1.1 section 5, "Error". */
 const CONFIG_CODES = [1, 2, 6, 7];
 
+/** Most of a plugin's own words that is repeated, in characters: they go into events and an annotation of the pod. */
+const WORDS_MAX = 1_000;
+
 /** What a shell, and nsenter, exits with where there is no such program. Source: POSIX sh, 2.8.2. */
 const NO_SUCH_PROGRAM = 127;
 
@@ -86,6 +89,7 @@ async function runIn(
     return isMissing(host, outcome) ? undefined : outcome;
   } catch (error) {
     if (isAppError(error, "OS_PROGRAM_MISSING")) return undefined;
+    if (isAppError(error, "OS_PROGRAM_FAILED")) throw cutOff(call, error);
     if (!isAppError(error, "OS_TIMED_OUT")) throw error;
     throw new AppError(
       "CNI_TIMED_OUT",
@@ -95,18 +99,35 @@ async function runIn(
   }
 }
 
+/** A plugin that was killed since it wrote too much. */
+function cutOff({ plugin, command }: Invocation, error: AppError): AppError {
+  const message = String(error.details["stderr"]);
+  return new AppError(
+    "CNI_PLUGIN_FAILED",
+    { plugin, command, message, cniCode: 0 },
+    { cause: error },
+  );
+}
+
+/** A plugin's words in one line of bounded length, whatever bytes it wrote. */
+function wordsOf(text: string): string {
+  const head = text.trimStart().slice(0, WORDS_MAX + 1);
+  const words = head.replaceAll(/[\p{C}\s\uFFFD]+/gu, " ").trim();
+  return head.length > WORDS_MAX ? `${words}…` : words;
+}
+
 function failureOf(call: Invocation, outcome: CommandResult): AppError {
   const { plugin, command } = call;
   const answer = parseJson(outcome.stdout);
   if (!isJsonObject(answer) || typeof answer["code"] !== "number") {
-    const said = [outcome.stderr, outcome.stdout].map((text) => text.trim());
+    const said = [outcome.stderr, outcome.stdout].map(wordsOf);
     const words = said.filter((text) => text !== "").slice(0, 1);
     const message = [`exit code ${String(outcome.exitCode)}`, ...words].join(": ");
     return new AppError("CNI_PLUGIN_FAILED", { plugin, command, message, cniCode: 0 });
   }
   const { code: cniCode, msg, details } = answer;
   const message = [msg, details].filter((part) => typeof part === "string" && part !== "");
-  const text = message.join("; ");
+  const text = wordsOf(message.join("; "));
   return CONFIG_CODES.includes(cniCode)
     ? new AppError("CNI_CONFIG_INVALID", {
         network: call.network,

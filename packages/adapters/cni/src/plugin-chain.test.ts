@@ -202,9 +202,23 @@ describe("ADD", () => {
       },
     },
     {
-      name: "a program that the machine does not start",
-      answer: new AppError("OS_PROGRAM_FAILED", { program: "first", exitCode: 126, stderr: "" }),
-      want: { code: "OS_PROGRAM_FAILED" },
+      name: "one that was killed since it wrote too much",
+      answer: new AppError("OS_PROGRAM_FAILED", {
+        ...{ program: "first", exitCode: 143, stderr: "it wrote more than 1 bytes of output" },
+      }),
+      want: {
+        code: "CNI_PLUGIN_FAILED",
+        details: { plugin: "first", message: "it wrote more than 1 bytes of output" },
+      },
+    },
+    {
+      name: "one that says much, and not in letters",
+      answer: { exitCode: 1, out: "", err: `out of\u0007 luck\n\u0000${"x".repeat(5000)}` },
+      want: {
+        details: {
+          message: expect.stringMatching(/^exit code 1: out of luck x{980,990}…$/) as string,
+        },
+      },
     },
   ])("names what went wrong: $name", async ({ answer, want }) => {
     const { runner } = machine(() => answer);
