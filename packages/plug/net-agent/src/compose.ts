@@ -22,7 +22,7 @@ import { createDefaultRoutes, createPodNetwork } from "@patchbay/podnet";
 import type { Files, Logger, ProcessRunner } from "@patchbay/core/ports";
 import type { Flags } from "./config.ts";
 import { holdState } from "./hold-state.ts";
-import { hostOf } from "./host.ts";
+import { hostOf } from "./host/host.ts";
 import { runDefinitionLoop, type DefinitionLoopParts } from "./reconcilers/definition/loop.ts";
 import { judge } from "./reconcilers/definition/observe.ts";
 import { runLoop, type LoopParts } from "./loop.ts";
@@ -97,10 +97,8 @@ export async function runAgent(context: DaemonContext, flags: Flags): Promise<vo
   await runner.endFamily(family);
   const namespaces = createNamespaces();
   const journal = createJournal(files, `${flags.stateDir}/journal`);
-  const events = createEventRecorder({
-    ...{ store, clock, logger: log },
-    ...{ component: "net-agent", host: flags.nodeName },
-  });
+  const recorder = { store, clock, logger: log, component: "net-agent", host: flags.nodeName };
+  const events = createEventRecorder(recorder);
   const { synced, ...objects } = watchObjects(context, flags, events);
   const node = openSandboxes(
     { endpoints: flags.criEndpoint, hostProcess: flags.hostProcess, namespaces, clock, log },

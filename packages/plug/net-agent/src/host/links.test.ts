@@ -3,7 +3,7 @@ import type { Link } from "@patchbay/core/ports";
 import { createFakeNamespaces } from "@patchbay/os/testing";
 import { createFakePodNetwork } from "@patchbay/podnet/testing";
 import { expect, test } from "vitest";
-import { listHostLinks, ownBridgesOf } from "./host-links.ts";
+import { listHostLinks, ownBridgesOf } from "./links.ts";
 
 function port(kind: string, master?: string): Link {
   return {

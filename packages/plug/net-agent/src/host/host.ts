@@ -2,10 +2,10 @@
 // The host as definitions are judged by it: its files, its links, and what tells that these have changed.
 import { createLinkWatch } from "@patchbay/os";
 import type { Files } from "@patchbay/core/ports";
-import type { Flags } from "./config.ts";
-import { listHostLinks, openHostNetns, ownBridgesOf, type HostLinksDeps } from "./host-links.ts";
-import type { DefinitionLoopParts } from "./reconcilers/definition/loop.ts";
-import { createNodeView } from "./reconcilers/definition/node-view.ts";
+import type { Flags } from "../config.ts";
+import { listHostLinks, openHostNetns, ownBridgesOf, type HostLinksDeps } from "./links.ts";
+import type { DefinitionLoopParts } from "../reconcilers/definition/loop.ts";
+import { createNodeView } from "../reconcilers/definition/node-view.ts";
 
 type Host = Pick<
   DefinitionLoopParts,
