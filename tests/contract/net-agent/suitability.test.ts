@@ -9,9 +9,9 @@ import {
   VIRTUAL_MACHINE_INSTANCES,
   type KubeObject,
   type NodeProblem,
-  type ResourceType,
 } from "@patchbay/api";
 import { eventually } from "@patchbay/support";
+import { CUSTOM_RESOURCE_DEFINITIONS } from "@patchbay/support/api-server";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { run } from "../cni/node.ts";
 import { AgentMachine } from "./machine.ts";
@@ -19,13 +19,6 @@ import { AgentMachine } from "./machine.ts";
 const WITHIN = { withinMs: 15_000 };
 const NAMESPACE = "default";
 const NODE = "node-1";
-const DEFINITIONS: ResourceType<KubeObject> = {
-  group: "apiextensions.k8s.io",
-  version: "v1",
-  resource: "customresourcedefinitions",
-  kind: "CustomResourceDefinition",
-  namespaced: false,
-};
 const NAD_KIND = { name: "network-attachment-definitions.k8s.cni.cncf.io" };
 
 /** Whether this kernel has bridges that filter VLANs. */
@@ -236,10 +229,10 @@ test("what another node says stays beside it", async () => {
 
 test("where the kind is Multus' own, which has no status, events tell it", async () => {
   await using other = await AgentMachine.start(async ({ store }) => {
-    const kind = await store.find(DEFINITIONS, NAD_KIND);
+    const kind = await store.find(CUSTOM_RESOURCE_DEFINITIONS, NAD_KIND);
     // As Multus brings it.
     const text = JSON.stringify(kind).replace('"subresources":{"status":{}},', "");
-    await store.update(DEFINITIONS, JSON.parse(text) as KubeObject);
+    await store.update(CUSTOM_RESOURCE_DEFINITIONS, JSON.parse(text) as KubeObject);
   });
   await other.putNad(NAMESPACE, "broken", "{");
   const [event] = await eventually(async () => {

@@ -1,26 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 // What definitions of tenants may name is changed in the KubeVirt object, while net-agent runs.
-import {
-  EVENTS,
-  KUBEVIRTS,
-  type ClusterTenantPolicy,
-  type KubeObject,
-  type ResourceType,
-} from "@patchbay/api";
+import { EVENTS, KUBEVIRTS, type ClusterTenantPolicy, type KubeObject } from "@patchbay/api";
 import { eventually } from "@patchbay/support";
+import { CUSTOM_RESOURCE_DEFINITIONS } from "@patchbay/support/api-server";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { AgentMachine } from "./machine.ts";
 
 const WITHIN = { withinMs: 15_000 };
 const TENANT = "tenant";
 const KEY = { namespace: "default", name: "kubevirt" };
-const DEFINITIONS: ResourceType<KubeObject> = {
-  group: "apiextensions.k8s.io",
-  version: "v1",
-  resource: "customresourcedefinitions",
-  kind: "CustomResourceDefinition",
-  namespaced: false,
-};
 const KUBEVIRT_KIND = { name: "kubevirts.kubevirt.io" };
 
 let machine: AgentMachine;
@@ -77,11 +65,11 @@ test("what cannot be understood is refused where it is written", async () => {
 
 test("where the kind lets it pass it is told in its events, and the policy of before stays", async () => {
   const { store } = machine.admin;
-  const kind = await store.find(DEFINITIONS, KUBEVIRT_KIND);
+  const kind = await store.find(CUSTOM_RESOURCE_DEFINITIONS, KUBEVIRT_KIND);
   const text = JSON.stringify(kind);
   // As KubeVirt's own kind would be, were it to keep what it does not know.
   const open = text.replaceAll(/"pattern":"(?:[^"\\]|\\.)*",?/g, "").replaceAll(",}", "}");
-  await store.update(DEFINITIONS, JSON.parse(open) as KubeObject);
+  await store.update(CUSTOM_RESOURCE_DEFINITIONS, JSON.parse(open) as KubeObject);
   await eventually(async () => {
     await setPolicy({ plugins: ["b*e"] });
     return true;
@@ -99,7 +87,7 @@ test("where the kind lets it pass it is told in its events, and the policy of be
 
 test("without KubeVirt's kinds the flags alone count", async () => {
   await using other = await AgentMachine.start(async ({ store }) => {
-    await store.delete(DEFINITIONS, KUBEVIRT_KIND);
+    await store.delete(CUSTOM_RESOURCE_DEFINITIONS, KUBEVIRT_KIND);
   });
   await other.addNamespace(TENANT);
   await other.putNad(TENANT, "blue", [{ type: "host-device", device: "eth0" }]);

@@ -15,7 +15,8 @@ import {
 import type { Clock, Logger } from "@patchbay/core/ports";
 import { createSilentLogger, type ApiRequest } from "@patchbay/telemetry";
 
-const CUSTOM_RESOURCE_DEFINITIONS: ResourceType<KubeObject> = {
+/** Definitions of kinds. */
+export const CUSTOM_RESOURCE_DEFINITIONS: ResourceType<KubeObject> = {
   group: "apiextensions.k8s.io",
   version: "v1",
   resource: "customresourcedefinitions",
