@@ -147,7 +147,8 @@ beforeAll(async () => {
   process.kill((JSON.parse(state) as { pid: number }).pid, "SIGKILL");
   for (const service of SERVICES) await end(service);
   // What the machine has told the API server of its own virt-api.
-  machine.kubectl("delete", "apiservice", "v1.subresources.kubevirt.io");
+  const versions = ["v1", "v1alpha3"].map((version) => `${version}.subresources.kubevirt.io`);
+  machine.kubectl("delete", "apiservice", ...versions);
   machine.kubectl(
     "delete",
     "mutatingwebhookconfiguration,validatingwebhookconfiguration",

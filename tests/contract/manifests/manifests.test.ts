@@ -72,7 +72,8 @@ test("each right is granted, also in a namespace, and its neighbours are not", a
       namespace,
       name,
     };
-    const spec = { user, groups: [], resourceAttributes: { verb, ...target } };
+    // A right may be a group's.
+    const spec = { user, groups: [user], resourceAttributes: { verb, ...target } };
     const review = { apiVersion: "authorization.k8s.io/v1", kind: "SubjectAccessReview", spec };
     return (await api.post(REVIEWS, review)).body.status?.["allowed"];
   };

@@ -125,7 +125,9 @@ export async function install(client: KubeClient, at: VirtApiAddress): Promise<v
 export async function uninstall({ store }: KubeClient): Promise<void> {
   await store.delete(MUTATING_WEBHOOKS, { name: "patchbay" });
   await store.delete(VALIDATING_WEBHOOKS, { name: "patchbay" });
-  await store.delete(API_SERVICES, { name: "v1.subresources.kubevirt.io" });
+  for (const version of ["v1", "v1alpha3"]) {
+    await store.delete(API_SERVICES, { name: `${version}.subresources.kubevirt.io` });
+  }
   await store.delete(NAMESPACES, { name: NAMESPACE });
   await store.delete(NODES, { name: NODE });
 }

@@ -37,13 +37,19 @@ describe("the components", () => {
 
   test("have an account, a role and a binding each", () => {
     expect(named(base, "ServiceAccount")).toEqual(accounts);
-    expect(named(base, "ClusterRoleBinding")).toEqual(accounts.map((name) => `patchbay:${name}`));
+    expect(named(base, "ClusterRoleBinding")).toEqual([
+      ...accounts.map((name) => `patchbay:${name}`),
+      "kubevirt.io:default",
+    ]);
     for (const name of accounts) expect(roleOf(`patchbay:${name}`).rules).not.toEqual([]);
   });
 
   test("are known by the names that their certificates carry", () => {
     const users = [...new Set(rightsOf(base).map(({ user }) => user))];
-    expect(users).toEqual(accounts.map((name) => `system:serviceaccount:patchbay:${name}`));
+    expect(users).toEqual([
+      ...accounts.map((name) => `system:serviceaccount:patchbay:${name}`),
+      "system:authenticated",
+    ]);
   });
 
   test("of a node may not change what users want, nor make or delete anything but events", () => {
@@ -157,6 +163,15 @@ describe("the roles of people", () => {
     const view = rightsIn("kubevirt.io:view");
     expect(view).toEqual(expect.arrayContaining(kinds.map((kind) => `watch ${kind}`)));
     expect(view.filter((right) => !/^(get|list|watch) /.test(right))).toEqual([]);
+  });
+
+  test("who is known at all asks for the version, and for nothing of a VM", () => {
+    const rights = rightsOf(base).filter(({ user }) => user === "system:authenticated");
+    expect(rights.map(({ verb, resource }) => `${verb} ${resource}`)).toEqual(
+      ["guestfs", "healthz", "version"].flatMap((name) =>
+        ["get", "list"].map((verb) => `${verb} ${name}.subresources.kubevirt.io`),
+      ),
+    );
   });
 
   test("nobody but the cluster's administrator writes networks or the configuration", () => {

@@ -14,7 +14,7 @@ interface Binding extends KubeObject {
 
 /** One verb on one resource. */
 export interface Right {
-  /** As the API server names the user, for example `system:serviceaccount:patchbay:virt-api`. */
+  /** As the API server names the user or the group, for example `system:serviceaccount:patchbay:virt-api`. */
   readonly user: string;
   readonly verb: string;
   /** As kubectl writes it, for example `virtualmachines.kubevirt.io/status`. */

@@ -153,6 +153,9 @@ function printWebhook(webhook: Webhook, address: VirtApiAddress): object {
   };
 }
 
+/** As the manifests of a cluster have them. */
+const SUBRESOURCE_VERSIONS = ["v1", "v1alpha3"] as const;
+
 /** The way from the API server to virt-api: aggregation by a service, admission by URL. */
 export async function keepVirtApi(store: Store, address: VirtApiAddress): Promise<void> {
   const { port, caPem } = address;
@@ -165,16 +168,19 @@ export async function keepVirtApi(store: Store, address: VirtApiAddress): Promis
     },
   ];
   await keepObject(store, ENDPOINTS, newObject(ENDPOINTS, SERVICE, { subsets }));
-  const spec = {
-    group: names.SUBRESOURCES_GROUP,
-    version: "v1",
-    service: { name: SERVICE, namespace: names.SERVICES_NAMESPACE, port: 443 },
-    caBundle: Buffer.from(caPem).toString("base64"),
-    groupPriorityMinimum: 1000,
-    versionPriority: 15,
-  };
-  const apiService = newObject(API_SERVICES, `v1.${names.SUBRESOURCES_GROUP}`, { spec });
-  await keepObject(store, API_SERVICES, apiService);
+  const caBundle = Buffer.from(caPem).toString("base64");
+  for (const version of SUBRESOURCE_VERSIONS) {
+    const spec = {
+      group: names.SUBRESOURCES_GROUP,
+      version,
+      service: { name: SERVICE, namespace: names.SERVICES_NAMESPACE, port: 443 },
+      caBundle,
+      groupPriorityMinimum: 1000,
+      versionPriority: 15,
+    };
+    const apiService = newObject(API_SERVICES, `${version}.${names.SUBRESOURCES_GROUP}`, { spec });
+    await keepObject(store, API_SERVICES, apiService);
+  }
   for (const [type, asked] of [
     [MUTATING, [MUTATE]],
     [VALIDATING, [VALIDATE, GUARD, NETWORKS, LAUNCHER]],

@@ -18,7 +18,7 @@ import { followFrontProxy, keepOwnCertificate } from "./certificates/cluster.ts"
 import { createApp, type Callers } from "./http/app.ts";
 import { counted } from "./http/call-name.ts";
 import { createCaches, knownKinds, listMacOwners, type Caches } from "./caches.ts";
-import type { Flags } from "./config.ts";
+import { readVersion, type Flags } from "./config.ts";
 import type { Deps } from "./deps.ts";
 import { askApiServer } from "./networks/access-review.ts";
 import { askForPods } from "./callers/token-pod.ts";
@@ -51,6 +51,7 @@ function createDeps({ client, log }: DaemonContext, caches: Caches): Deps {
   const { store } = client;
   const ownWrites = createOwnWrites(caches.vms, caches.vmis);
   return {
+    release: `v${readVersion()}`,
     store,
     known: createNearReader(store, ownWrites, knownKinds(caches)),
     ownWrites,

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The flags of virt-api.
+import { createRequire } from "node:module";
 import { addCommonFlags, toPort, type CommonFlags } from "@patchbay/daemon";
 import { Command, InvalidArgumentError } from "commander";
 
@@ -73,4 +74,12 @@ export function parseFlags(argv: readonly string[]): Flags {
     command.error("error: --tls-cert-file and --tls-private-key-file must be given together");
   }
   return flags;
+}
+
+// The package's own file, beside sources and compiled files alike.
+const load = createRequire(import.meta.url) as (path: string) => { readonly version: string };
+
+/** The version of this package. */
+export function readVersion(): string {
+  return load("../package.json").version;
 }

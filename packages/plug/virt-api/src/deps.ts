@@ -10,6 +10,8 @@ import type { MayReadNetwork } from "./networks/access-review.ts";
 
 /** One set for the whole process; nothing in it belongs to one request. */
 export interface Deps {
+  /** Of this program, for example v0.1.0. */
+  readonly release: string;
   readonly store: Store;
   /** VMs, VMIs and definitions of networks as far as caches tell; what they do not have is asked of the store. */
   readonly known: Reader;

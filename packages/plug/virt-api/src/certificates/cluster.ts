@@ -23,7 +23,8 @@ import {
   type StartableCache,
 } from "@patchbay/kube";
 import type { Cache, ObjectKey } from "@patchbay/core/ports";
-import { keepCertificates } from "./keeper.ts";
+import type { Version } from "../routes/table.ts";
+import { apiServiceKey, keepCertificates } from "./keeper.ts";
 import { contentsOf, SECRET_KEY } from "./kept.ts";
 
 /** Where the API server says how its front proxy is known. Source: Kubernetes "Configure the Aggregation Layer". */
@@ -128,23 +129,26 @@ export async function keepOwnCertificate(context: DaemonContext): Promise<Source
   const { client, clock, log, health, signal } = context;
   const watch = health.watchLoop("certificates");
   const webhooks = { name: names.WEBHOOKS_NAME };
+  const apiServiceOf = (version: Version) =>
+    watchOne(context, API_SERVICES, apiServiceKey(version));
+  const apiServices = { v1: apiServiceOf("v1"), v1alpha3: apiServiceOf("v1alpha3") };
   const caches = {
     secrets: watchOne(context, SECRETS, SECRET_KEY),
-    apiServices: watchOne(context, API_SERVICES, { name: `v1.${names.SUBRESOURCES_GROUP}` }),
     mutating: watchOne(context, MUTATING_WEBHOOKS, webhooks),
     validating: watchOne(context, VALIDATING_WEBHOOKS, webhooks),
   };
-  await waitForCaches(Object.values(caches), signal);
+  const watched = [...Object.values(apiServices), ...Object.values(caches)];
+  await waitForCaches(watched, signal);
   const queue = createQueue({ clock });
   const key = SECRET_KEY.name;
-  for (const cache of Object.values(caches)) {
+  for (const cache of watched) {
     cache.onChange(() => {
       queue.add(key);
     });
   }
   queue.add(key);
   const reconcile = (): ReturnType<typeof keepCertificates> =>
-    keepCertificates({ ...caches, store: client.store, clock, log });
+    keepCertificates({ ...caches, apiServices, store: client.store, clock, log });
   void runReconciler({ name: "certificates", queue, reconcile, log, clock, watch }, signal);
   const source = certificateInSecret(caches.secrets);
   await untilReadable(source, signal);

@@ -7,6 +7,7 @@ import {
   MUTATING_WEBHOOKS,
   SECRETS,
   VALIDATING_WEBHOOKS,
+  type ApiService,
   type ConfigMap,
   type KubeObject,
   type ResourceType,
@@ -16,8 +17,9 @@ import { createFakeCache, createFakeStore, type FakeCache } from "@patchbay/kube
 import { createFakeClock } from "@patchbay/os/testing";
 import { createSilentLogger } from "@patchbay/telemetry";
 import { beforeEach, describe, expect, test } from "vitest";
+import { VERSIONS } from "../routes/table.ts";
 import { AUTHENTICATION_KEY, certificateInSecret, trustInConfigMap } from "./cluster.ts";
-import { keepCertificates, type KeeperCaches } from "./keeper.ts";
+import { keepCertificates } from "./keeper.ts";
 import { readKept, SECRET_KEY, SERVER_NAME } from "./kept.ts";
 
 const DAY = 24 * 3_600_000;
@@ -33,13 +35,14 @@ beforeEach(() => {
   store = createFakeStore();
   clock = createFakeClock();
   store.put(SECRETS, { apiVersion: "v1", kind: "Secret", metadata: { ...SECRET_KEY } });
-  const spec = { group: "subresources.kubevirt.io", version: "v1" };
-  store.put(API_SERVICES, {
-    apiVersion: "apiregistration.k8s.io/v1",
-    kind: "APIService",
-    metadata: { name: "v1.subresources.kubevirt.io" },
-    spec,
-  });
+  for (const version of VERSIONS) {
+    store.put(API_SERVICES, {
+      apiVersion: "apiregistration.k8s.io/v1",
+      kind: "APIService",
+      metadata: { name: `${version}.subresources.kubevirt.io` },
+      spec: { group: "subresources.kubevirt.io", version },
+    });
+  }
   const webhooks = ["a.patchbay.io", "b.patchbay.io"].map((name) => ({ name, clientConfig: {} }));
   store.put(MUTATING_WEBHOOKS, {
     ...WEBHOOKS,
@@ -55,19 +58,27 @@ beforeEach(() => {
 
 /** A virt-api: what its watches have told is what `look` has seen. */
 function starter() {
+  // One cache for both: each is asked for its own by name.
+  const apiServices = createFakeCache<ApiService>();
   const caches = {
     secrets: createFakeCache(),
-    apiServices: createFakeCache(),
     mutating: createFakeCache(),
     validating: createFakeCache(),
-  } as { [K in keyof KeeperCaches]: FakeCache<never> }; // one method for all kinds
-  const fill = async <T extends KubeObject>(cache: FakeCache<never>, type: ResourceType<T>) => {
+  }; // one method for all kinds
+  const fill = async <T extends KubeObject>(
+    cache: FakeCache<T> | FakeCache<never>,
+    type: ResourceType<T>,
+  ) => {
     for (const object of (await store.list(type)).items) cache.put(object as never);
   };
-  const deps = { ...caches, store, clock, log: createSilentLogger() } as const;
+  const deps = {
+    ...caches,
+    apiServices: { v1: apiServices, v1alpha3: apiServices },
+    ...{ store, clock, log: createSilentLogger() },
+  } as const;
   const look = async (): Promise<void> => {
     await fill(caches.secrets, SECRETS);
-    await fill(caches.apiServices, API_SERVICES);
+    await fill(apiServices, API_SERVICES);
     await fill(caches.mutating, MUTATING_WEBHOOKS);
     await fill(caches.validating, VALIDATING_WEBHOOKS);
   };
@@ -89,11 +100,14 @@ async function kept() {
 }
 
 async function bundles(): Promise<readonly unknown[]> {
-  const api = await store.find(API_SERVICES, { name: "v1.subresources.kubevirt.io" });
+  const services = (await store.list(API_SERVICES)).items;
   const mutating = await store.find(MUTATING_WEBHOOKS, { name: "patchbay" });
   const validating = await store.find(VALIDATING_WEBHOOKS, { name: "patchbay" });
   const webhooks = [...(mutating?.webhooks ?? []), ...(validating?.webhooks ?? [])];
-  return [api?.spec.caBundle, ...webhooks.map(({ clientConfig }) => clientConfig.caBundle)];
+  return [
+    ...services.map(({ spec }) => spec.caBundle),
+    ...webhooks.map(({ clientConfig }) => clientConfig.caBundle),
+  ];
 }
 
 describe("an empty Secret", () => {
@@ -101,7 +115,7 @@ describe("an empty Secret", () => {
     await starter().settle();
     const { contents, serving } = await kept();
     const encoded = Buffer.from(contents.bundlePem).toString("base64");
-    expect(await bundles()).toEqual([encoded, encoded, encoded, encoded]);
+    expect(await bundles()).toEqual([encoded, encoded, encoded, encoded, encoded]);
     const certificate = new X509Certificate(serving?.certPem ?? "");
     expect(certificate.checkHost(SERVER_NAME)).toBe(SERVER_NAME);
     expect(certificate.verify(new X509Certificate(contents.bundlePem).publicKey)).toBe(true);

@@ -16,6 +16,7 @@ import { AppError } from "@patchbay/core";
 import { after, type Next } from "@patchbay/kube";
 import { createAuthority, issueCertificate, loadAuthority } from "@patchbay/pki";
 import type { Cache, Clock, Logger, Store } from "@patchbay/core/ports";
+import { VERSIONS, type Version } from "../routes/table.ts";
 import {
   livingAuthorities,
   printContents,
@@ -35,13 +36,21 @@ import {
 
 /** Common name of an authority; which one it is, its key says. */
 const AUTHORITY_NAME = "patchbay-virt-api";
-const API_SERVICE = { name: `v1.${names.SUBRESOURCES_GROUP}` } as const;
 const WEBHOOKS = { name: names.WEBHOOKS_NAME } as const;
+
+/** The APIService of a version. */
+export function apiServiceKey(version: Version): { readonly name: string } {
+  return { name: `${version}.${names.SUBRESOURCES_GROUP}` };
+}
+
+function isVersion(target: Target): target is Version {
+  return VERSIONS.some((version) => version === target);
+}
 
 /** The objects that certificates are about, as watches tell of them. */
 export interface KeeperCaches {
   readonly secrets: Cache<Secret>;
-  readonly apiServices: Cache<ApiService>;
+  readonly apiServices: Readonly<Record<Version, Cache<ApiService>>>;
   readonly mutating: Cache<WebhookConfiguration>;
   readonly validating: Cache<WebhookConfiguration>;
 }
@@ -62,8 +71,8 @@ interface Seen {
 }
 
 function bundlesIn(target: Target, caches: KeeperCaches): readonly unknown[] | undefined {
-  if (target === "apiService") {
-    const found = caches.apiServices.find(API_SERVICE);
+  if (isVersion(target)) {
+    const found = caches.apiServices[target].find(apiServiceKey(target));
     return found === undefined ? undefined : [found.spec.caBundle];
   }
   const webhooks = caches[target].find(WEBHOOKS)?.webhooks;
@@ -82,7 +91,7 @@ function observe(deps: KeeperDeps): Seen {
 
 function factsOf({ kept, caBundle }: Seen, deps: KeeperDeps): CertificateFacts {
   const { authority, serving } = kept;
-  const targets = (["apiService", "mutating", "validating"] as const).flatMap((target) => {
+  const targets = ([...VERSIONS, "mutating", "validating"] as const).flatMap((target) => {
     const bundles = bundlesIn(target, deps);
     if (bundles === undefined) return [];
     return [{ target, isCurrent: bundles.every((bundle) => bundle === caBundle) }];
@@ -141,8 +150,9 @@ function webhookOperations(
 
 async function writeBundle(target: Target, { caBundle }: Seen, deps: KeeperDeps): Promise<void> {
   const { store } = deps;
-  if (target === "apiService") {
-    await store.patch(API_SERVICES, API_SERVICE, { type: "merge", fields: { spec: { caBundle } } });
+  if (isVersion(target)) {
+    const fields = { spec: { caBundle } };
+    await store.patch(API_SERVICES, apiServiceKey(target), { type: "merge", fields });
     return;
   }
   const type = target === "mutating" ? MUTATING_WEBHOOKS : VALIDATING_WEBHOOKS;

@@ -4,7 +4,7 @@ import { expect, test } from "vitest";
 import { planCertificates, type CertificateFacts } from "./plan.ts";
 
 const DAY = 24 * 3_600_000;
-const KNOWN = { target: "apiService", isCurrent: true } as const;
+const KNOWN = { target: "v1", isCurrent: true } as const;
 const UNKNOWN = { target: "mutating", isCurrent: false } as const;
 
 function planOf(facts: Partial<CertificateFacts>) {

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // What is to be done about virt-api's certificates, and when is to be looked again? No I/O, no clock.
 
+import type { Version } from "../routes/table.ts";
+
 const MS_PER_DAY = 24 * 3_600_000;
 /** Days for which a serving certificate is good: short, because nobody has to renew it by hand. */
 export const SERVING_VALID_DAYS = 90;
@@ -9,8 +11,8 @@ const SERVING_RENEW_BEFORE_MS = (SERVING_VALID_DAYS / 3) * MS_PER_DAY;
 /** An authority is followed by another one a year before its end: longer than anything lives that it has signed. */
 const AUTHORITY_RENEW_BEFORE_MS = 365 * MS_PER_DAY;
 
-/** Who must know the authorities: the API server, by these objects. */
-export type Target = "apiService" | "mutating" | "validating";
+/** Who must know the authorities: the API server, by the APIService of each version and by the webhooks. */
+export type Target = Version | "mutating" | "validating";
 
 /** What is known. */
 export interface CertificateFacts {

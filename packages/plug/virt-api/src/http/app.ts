@@ -21,12 +21,10 @@ import type { CallHandler } from "../routes/call.ts";
 import type { Deps } from "../deps.ts";
 import type { ClientAuthority } from "@patchbay/daemon";
 import { findRemoteUser } from "../callers/front-proxy.ts";
-import { addIface } from "../routes/add-iface.ts";
-import { API_GROUP, GROUP_LIST, RESOURCE_LIST, type SUBRESOURCES } from "../routes/discovery.ts";
-import { removeIface } from "../routes/remove-iface.ts";
-import { restart } from "../routes/restart.ts";
-import { start } from "../routes/start.ts";
-import { stop } from "../routes/stop.ts";
+import { boundRoutes } from "../routes/bound-routes.ts";
+import { aggregatedFor, API_GROUP, GROUP_LIST, resourceListOf } from "../routes/discovery.ts";
+import { openApi3Of, openApiIndexOf, swaggerOf } from "../routes/openapi.ts";
+import { VERSIONS } from "../routes/table.ts";
 import { parseBody, toCall } from "./request.ts";
 import { toErrorAnswer, toFailureAnswer, type Answer } from "./answers.ts";
 
@@ -35,7 +33,6 @@ const BODY_MAX_BYTES = 8 * 1024 * 1024;
 /** Reads a body only from whoever may ask. */
 const TEXT_BODY = express.text({ type: () => true, limit: BODY_MAX_BYTES });
 const GROUP_PATH = `/apis/${names.SUBRESOURCES_GROUP}`;
-const VERSION_PATH = `${GROUP_PATH}/v1`;
 
 function send(response: Response, answer: Answer): void {
   response.status(answer.code).json(answer.body);
@@ -69,40 +66,40 @@ function serveReview(judge: (request: AdmissionRequest) => Promise<Verdict>): Re
   };
 }
 
-type Handlers = {
-  readonly [R in keyof typeof SUBRESOURCES]: Readonly<
-    Record<(typeof SUBRESOURCES)[R][number], CallHandler>
-  >;
-};
-
-function handlersOf(deps: Deps): Handlers {
-  return {
-    virtualmachines: {
-      addinterface: addIface(deps, "vm"),
-      removeinterface: removeIface(deps, "vm"),
-      restart: restart(deps),
-      start: start(deps),
-      stop: stop(deps),
-    },
-    virtualmachineinstances: {
-      addinterface: addIface(deps, "vmi"),
-      removeinterface: removeIface(deps, "vmi"),
-    },
-  };
+function serveRoutes(app: Express, deps: Deps, callers: Callers): void {
+  for (const { path, method, handle } of boundRoutes(deps)) {
+    const pattern = path.replaceAll("{", ":").replaceAll("}", "");
+    const served = VERSIONS.map((version) => `${GROUP_PATH}/${version}/${pattern}`);
+    app[method](served, serve(handle, callers));
+    app.all(served, (_request, response) => {
+      const message = "the server does not allow this method on the requested resource";
+      send(response, toFailureAnswer({ code: 405, message }));
+    });
+  }
 }
 
-function serveSubresources(app: Express, deps: Deps, callers: Callers): void {
-  for (const [resource, handlers] of Object.entries(handlersOf(deps))) {
-    for (const [subresource, handler] of Object.entries(handlers)) {
-      const path = `${VERSION_PATH}/namespaces/:namespace/${resource}/:name/${subresource}`;
-      app
-        .route(path)
-        .put(serve(handler, callers))
-        .all((_request, response) => {
-          const message = "the server does not allow this method on the requested resource";
-          send(response, toFailureAnswer({ code: 405, message }));
-        });
-    }
+function serveDiscovery(app: Express): void {
+  app.get("/apis", (request, response) => {
+    const aggregated = aggregatedFor(request.headers.accept ?? "");
+    if (aggregated === undefined) response.json(GROUP_LIST);
+    else response.type(aggregated.contentType).send(JSON.stringify(aggregated.body));
+  });
+  app.get(GROUP_PATH, (_request, response) => void response.json(API_GROUP));
+  for (const version of VERSIONS) {
+    const list = resourceListOf(version);
+    app.get(`${GROUP_PATH}/${version}`, (_request, response) => void response.json(list));
+  }
+}
+
+function serveOpenApi(app: Express, { release }: Deps): void {
+  const index = openApiIndexOf(release);
+  const swagger = swaggerOf(release);
+  app.get("/openapi/v2", (_request, response) => void response.json(swagger));
+  app.get("/openapi/v3", (_request, response) => void response.json(index));
+  for (const version of VERSIONS) {
+    const document = openApi3Of(version, release);
+    const path = `/openapi/v3${GROUP_PATH}/${version}`;
+    app.get(path, (_request, response) => void response.json(document));
   }
 }
 
@@ -146,14 +143,13 @@ function serveAdmission(app: Express, deps: Deps, { webhooks }: Callers): void {
 function serveGroup(app: Express, deps: Deps, callers: Callers): void {
   const { frontProxy } = callers;
   app.use(
-    "/apis",
+    ["/apis", "/openapi"],
     refuseUnless((request) => findRemoteUser(frontProxy, request) !== undefined),
     TEXT_BODY,
   );
-  app.get("/apis", (_request, response) => void response.json(GROUP_LIST));
-  app.get(GROUP_PATH, (_request, response) => void response.json(API_GROUP));
-  app.get(VERSION_PATH, (_request, response) => void response.json(RESOURCE_LIST));
-  serveSubresources(app, deps, callers);
+  serveDiscovery(app);
+  serveOpenApi(app, deps);
+  serveRoutes(app, deps, callers);
 }
 
 /** Makes the application; it holds no state of its own. */

@@ -13,7 +13,10 @@ test.each([
   ["/validate", "validate"],
   [`${VM}/addinterface`, "addinterface"],
   [`${VM}/removeinterface?dryRun=All`, "removeinterface"],
-  [`${VM}/console`, "other"],
+  [`${VM}/portforward/22/tcp`, "portforward"],
+  ["/apis/subresources.kubevirt.io/v1/version", "version"],
+  ["/apis/subresources.kubevirt.io/v1/namespaces/a/expand-vm-spec", "expand-vm-spec"],
+  [`${VM}/sing`, "other"],
   ["/apis", "other"],
   ["", "other"],
 ])("%j is %s", (url, want) => {

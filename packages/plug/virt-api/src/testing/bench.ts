@@ -26,6 +26,7 @@ export type Caller = "apiserver" | "webhooks" | "server" | "stranger" | "nobody"
 export interface Answer {
   readonly code: number;
   readonly body: unknown;
+  readonly contentType: string;
 }
 
 /** A running virt-api. */
@@ -38,7 +39,7 @@ export interface Bench {
   send(
     method: string,
     path: string,
-    options?: { readonly text?: string; readonly as?: Caller },
+    options?: { readonly text?: string; readonly as?: Caller; readonly accept?: string },
   ): Promise<Answer>;
   stop(): Promise<void>;
 }
@@ -80,10 +81,11 @@ interface Exchange {
   readonly method: string;
   readonly path: string;
   readonly text: string | undefined;
+  readonly accept?: string;
   readonly client: IssuedCertificate | undefined;
 }
 
-function exchange({ port, method, path, text, client }: Exchange): Promise<Answer> {
+function exchange({ port, method, path, text, accept, client }: Exchange): Promise<Answer> {
   const { promise, resolve, reject } = Promise.withResolvers<Answer>();
   const request = httpsRequest(
     {
@@ -92,7 +94,11 @@ function exchange({ port, method, path, text, client }: Exchange): Promise<Answe
       path,
       method,
       rejectUnauthorized: false,
-      headers: { "x-remote-user": "alice", "x-remote-group": ["people", "shared"] },
+      headers: {
+        "x-remote-user": "alice",
+        "x-remote-group": ["people", "shared"],
+        ...(accept !== undefined && { accept }),
+      },
       agent: false,
       ...(client === undefined ? {} : { cert: client.certPem, key: client.keyPem }),
     },
@@ -101,7 +107,8 @@ function exchange({ port, method, path, text, client }: Exchange): Promise<Answe
       response.setEncoding("utf8").on("data", (chunk: string) => (said += chunk));
       response.on("end", () => {
         const body: unknown = said.startsWith("{") ? JSON.parse(said) : said;
-        resolve({ code: response.statusCode ?? 0, body });
+        const contentType = response.headers["content-type"] ?? "";
+        resolve({ code: response.statusCode ?? 0, body, contentType });
       });
     },
   );
@@ -167,8 +174,11 @@ export async function startBench(findStore: () => Store): Promise<Bench> {
       await writeCertificate(directory, renewed);
       return renewed.certPem;
     },
-    send: (method, path, { text, as = "apiserver" } = {}) =>
-      exchange({ port, method, path, text, client: clients[as] }),
+    send: (method, path, { text, as = "apiserver", accept } = {}) =>
+      exchange({
+        ...{ port, method, path, text, client: clients[as] },
+        ...(accept !== undefined && { accept }),
+      }),
     stop: async () => {
       stop.abort();
       await closed;

@@ -10,6 +10,7 @@ import type { Deps } from "../deps.ts";
 /** On that store: whoever is in the group of a namespace may read its networks, and no other VM has a MAC. */
 export function depsOn(store: Store, others: Partial<Deps> = {}): Deps {
   return {
+    release: "v1.2.3",
     store,
     known: store,
     ownWrites: createOwnWrites(),

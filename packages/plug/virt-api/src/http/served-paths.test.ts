@@ -1,0 +1,258 @@
+// SPDX-License-Identifier: Apache-2.0
+// What virt-api tells of itself, and what it answers on each path that it tells of.
+import { VIRTUAL_MACHINES } from "@patchbay/api";
+import { createFakeStore, type FakeStore } from "@patchbay/kube/testing";
+import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest";
+import { ROUTES, VERSIONS, type Method } from "../routes/table.ts";
+import { startBench, type Bench } from "../testing/bench.ts";
+import { aVm } from "../testing/objects.ts";
+
+const GROUP = "subresources.kubevirt.io";
+const GROUP_PATH = `/apis/${GROUP}`;
+const WHERE: Readonly<Record<string, string>> = { namespace: "ns", name: "vm" };
+
+/** An OpenAPI document, as far as it is looked at. */
+interface Document {
+  readonly paths: Readonly<Record<string, Readonly<Record<string, Operation>>>>;
+}
+
+interface Operation {
+  readonly operationId: string;
+  readonly parameters: readonly { readonly name: string }[];
+}
+
+let store: FakeStore;
+let bench: Bench;
+
+beforeAll(async () => {
+  bench = await startBench(() => store);
+});
+
+afterAll(async () => {
+  await bench.stop();
+});
+
+beforeEach(() => {
+  store = createFakeStore();
+  store.put(VIRTUAL_MACHINES, aVm());
+});
+
+async function get(path: string, accept?: string) {
+  return bench.send("GET", path, accept === undefined ? {} : { accept });
+}
+
+/** A GET has no body. */
+function ask(method: Method, path: string) {
+  const options = { get: {}, put: { text: "{}" } };
+  return bench.send(method.toUpperCase(), path, options[method]);
+}
+
+/** A path with something in the place of each parameter. */
+function filled(path: string): string {
+  return path.replaceAll(/\{(\w+)\}/g, (_whole, name: string) => WHERE[name] ?? "1");
+}
+
+describe("discovery", () => {
+  test("names the group and both versions, the newer one first", async () => {
+    const versions = VERSIONS.map((version) => ({ groupVersion: `${GROUP}/${version}`, version }));
+    const group = { name: GROUP, versions, preferredVersion: versions[0] };
+    expect(await get("/apis")).toMatchObject({ code: 200, body: { groups: [group] } });
+    expect(await get(GROUP_PATH)).toMatchObject({ body: { kind: "APIGroup", ...group } });
+  });
+
+  test.each(VERSIONS)("of %s lists what is done, and nothing that is refused", async (version) => {
+    const { body } = await get(`${GROUP_PATH}/${version}`);
+    expect(body).toMatchObject({ kind: "APIResourceList", groupVersion: `${GROUP}/${version}` });
+    const { resources } = body as { resources: readonly { name: string; verbs: string[] }[] };
+    expect(resources.map(({ name, verbs }) => `${verbs.join()} ${name}`)).toEqual([
+      "update virtualmachines/addinterface",
+      "get virtualmachines/expand-spec",
+      "update virtualmachines/removeinterface",
+      "update virtualmachines/restart",
+      "update virtualmachines/start",
+      "update virtualmachines/stop",
+      "update virtualmachineinstances/addinterface",
+      "update virtualmachineinstances/removeinterface",
+      "update expand-vm-spec",
+    ]);
+  });
+
+  test.each([
+    {
+      version: "v2",
+      accept: "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList",
+    },
+    {
+      version: "v2beta1",
+      accept:
+        "application/json;v=v2beta1; g=apidiscovery.k8s.io;as=APIGroupDiscoveryList,application/json",
+    },
+  ])("of all at once is in $version, as it is asked for", async ({ version, accept }) => {
+    const { body, contentType } = await get("/apis", accept);
+    const type = `application/json;g=apidiscovery.k8s.io;v=${version};as=APIGroupDiscoveryList`;
+    expect(contentType.replaceAll(" ", "").replace(";charset=utf-8", "")).toBe(type);
+    expect(body).toMatchObject({
+      kind: "APIGroupDiscoveryList",
+      apiVersion: `apidiscovery.k8s.io/${version}`,
+      items: [
+        {
+          metadata: { name: GROUP },
+          versions: VERSIONS.map((each) => ({
+            version: each,
+            freshness: "Current",
+            resources: [
+              { resource: "virtualmachines", verbs: [] },
+              {
+                resource: "virtualmachineinstances",
+                subresources: [
+                  { subresource: "addinterface", verbs: ["update"] },
+                  { subresource: "removeinterface" },
+                ],
+              },
+              { resource: "expand-vm-spec", responseKind: { version: each } },
+            ],
+          })),
+        },
+      ],
+    });
+  });
+
+  test.each([
+    "application/json",
+    "application/json;g=apidiscovery.k8s.io;v=v3;as=APIGroupDiscoveryList",
+    "application/json;g=apidiscovery.k8s.io;v=v2;as=Table",
+    "application/json;v=v2;as=APIGroupDiscoveryList",
+  ])("is as ever for who accepts %s", async (accept) => {
+    expect(await get("/apis", accept)).toMatchObject({ body: { kind: "APIGroupList" } });
+  });
+});
+
+describe("OpenAPI", () => {
+  test("in v2 has each path of both versions, each operation of its own name", async () => {
+    const { body } = await get("/openapi/v2");
+    expect(body).toMatchObject({ swagger: "2.0", info: { version: "v1.2.3" } });
+    const { paths } = body as Document; // as it was asked
+    const want = VERSIONS.flatMap((version) =>
+      ROUTES.map(({ path, method }) => `${method} ${GROUP_PATH}/${version}/${path}`),
+    );
+    const have = Object.entries(paths).flatMap(([path, operations]) =>
+      Object.keys(operations).map((method) => `${method} ${path}`),
+    );
+    expect(have).toEqual(want);
+    const operations = Object.values(paths).flatMap((each) => Object.values(each));
+    expect(new Set(operations.map(({ operationId }) => operationId)).size).toBe(want.length);
+  });
+
+  test("in v3 is one document for each version, at the address that the list gives", async () => {
+    const { body } = await get("/openapi/v3");
+    const { paths } = body as { paths: Record<string, { serverRelativeURL: string }> };
+    expect(Object.keys(paths)).toEqual(VERSIONS.map((version) => `apis/${GROUP}/${version}`));
+    const path = paths[`apis/${GROUP}/v1alpha3`]?.serverRelativeURL ?? "";
+    expect(path).toMatch(
+      /^\/openapi\/v3\/apis\/subresources\.kubevirt\.io\/v1alpha3\?hash=\w{32}$/,
+    );
+    const document = (await get(path)).body as Document; // as it was asked
+    expect(document).toMatchObject({ openapi: "3.0.0" });
+    expect(Object.keys(document.paths)).toEqual(
+      ROUTES.map((route) => `${GROUP_PATH}/v1alpha3/${route.path}`),
+    );
+  });
+
+  test("names the parameters of a path", async () => {
+    const { body } = await get(`/openapi/v3${GROUP_PATH}/v1`);
+    const path = `${GROUP_PATH}/v1/namespaces/{namespace}/virtualmachines/{name}/start`;
+    const { paths } = body as Document; // as it was asked
+    expect(paths[path]?.["put"]).toMatchObject({
+      operationId: "v1PutNamespaceVirtualmachinesNameStart",
+      parameters: [{ name: "namespace" }, { name: "name" }],
+      "x-kubernetes-group-version-kind": { group: GROUP, version: "v1", kind: "VirtualMachine" },
+    });
+  });
+});
+
+describe("each path that is told of", () => {
+  const rows = VERSIONS.flatMap((version) => ROUTES.map((route) => ({ ...route, version })));
+
+  test.each(rows)("$version $method $path is there", async ({ version, method, path }) => {
+    const at = `${GROUP_PATH}/${version}/${filled(path)}`;
+    const { code } = await ask(method, at);
+    expect([200, 202, 400, 404, 409, 422]).toContain(code);
+    expect(await bench.send("PATCH", at)).toMatchObject({
+      code: 405,
+      body: { kind: "Status", reason: "MethodNotAllowed" },
+    });
+  });
+
+  test.each(ROUTES.filter(({ isRefused }) => isRefused))(
+    "$path is refused by the name of $about, and nothing is read or written",
+    async ({ method, path, about }) => {
+      const at = `${GROUP_PATH}/v1/${filled(path)}`;
+      expect(await ask(method, at)).toMatchObject({
+        code: 400,
+        body: {
+          ...{ kind: "Status", status: "Failure", reason: "BadRequest" },
+          message: `Patchbay does not have ${about}; nothing was changed`,
+        },
+      });
+      expect(store.calls).toEqual([]);
+    },
+  );
+
+  test("another one is 404, with a Status", async () => {
+    const path = `${GROUP_PATH}/v1/namespaces/ns/virtualmachines/vm/sing`;
+    expect(await get(path)).toMatchObject({ code: 404, body: { kind: "Status" } });
+  });
+});
+
+describe("the installation", () => {
+  test("tells its version", async () => {
+    expect(await get(`${GROUP_PATH}/v1/version`)).toMatchObject({
+      code: 200,
+      body: { gitVersion: "v1.2.3" },
+    });
+  });
+
+  test("is well while the API server answers", async () => {
+    const path = `${GROUP_PATH}/v1alpha3/healthz`;
+    expect(await get(path)).toMatchObject({
+      code: 200,
+      body: { apiserver: { connectivity: "ok", version: "v1.2.3" } },
+    });
+    store = { ...store, list: () => Promise.reject(new Error("no answer")) };
+    expect(await get(path)).toMatchObject({
+      code: 500,
+      body: { apiserver: { connectivity: "failed", error: "no answer" } },
+    });
+  });
+
+  test("has no image of libguestfs, and says how to name one", async () => {
+    expect(await get(`${GROUP_PATH}/v1/guestfs`)).toMatchObject({
+      code: 400,
+      body: { message: expect.stringContaining("--image") as string },
+    });
+  });
+});
+
+describe("a VM with what it takes from elsewhere", () => {
+  const path = `${GROUP_PATH}/v1/namespaces/ns`;
+  const SIZED = { ...aVm(), spec: { ...aVm().spec, instancetype: { name: "small" } } };
+
+  test("is what is stored", async () => {
+    const answer = await get(`${path}/virtualmachines/vm/expand-spec`);
+    expect(answer).toMatchObject({ code: 200, body: { spec: aVm().spec } });
+    expect(await get(`${path}/virtualmachines/none/expand-spec`)).toMatchObject({ code: 404 });
+  });
+
+  test.each([
+    { name: "a VM of its own", body: aVm(), code: 200 },
+    { name: "a VM of an instance type", body: SIZED, code: 400 },
+    { name: "no VM", body: { kind: "Pod" }, code: 400 },
+    { name: "nothing", body: undefined, code: 400 },
+  ])("that is sent: $name is $code", async ({ body, code }) => {
+    const text = body === undefined ? "" : JSON.stringify(body);
+    const answer = await bench.send("PUT", `${path}/expand-vm-spec`, { text });
+    expect(answer).toMatchObject(
+      code === 200 ? { code, body } : { code, body: { kind: "Status" } },
+    );
+  });
+});

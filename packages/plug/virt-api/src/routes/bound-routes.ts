@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: Apache-2.0
+// Who answers which path of the table.
+import type { Deps } from "../deps.ts";
+import { addIface } from "./add-iface.ts";
+import type { CallHandler } from "./call.ts";
+import { expandSpec, expandVmSpec } from "./expand-spec.ts";
+import { guestfs, healthz, version } from "./general.ts";
+import { refused } from "./refused.ts";
+import { removeIface } from "./remove-iface.ts";
+import { restart } from "./restart.ts";
+import { start } from "./start.ts";
+import { stop } from "./stop.ts";
+import {
+  namespacePath,
+  ROUTES,
+  subresourcePath,
+  type GENERAL,
+  type IN_NAMESPACE,
+  type Resource,
+  type Route,
+  type SERVED,
+} from "./table.ts";
+
+type Handlers<T> = { readonly [Name in keyof T]: CallHandler };
+
+function subresourcesOf(deps: Deps): { readonly [R in Resource]: Handlers<(typeof SERVED)[R]> } {
+  return {
+    virtualmachines: {
+      addinterface: addIface(deps, "vm"),
+      "expand-spec": expandSpec(deps),
+      removeinterface: removeIface(deps, "vm"),
+      restart: restart(deps),
+      start: start(deps),
+      stop: stop(deps),
+    },
+    virtualmachineinstances: {
+      addinterface: addIface(deps, "vmi"),
+      removeinterface: removeIface(deps, "vmi"),
+    },
+  };
+}
+
+function generalOf(deps: Deps): Handlers<typeof GENERAL> {
+  return { guestfs, healthz: healthz(deps), version: version(deps) };
+}
+
+const IN_NAMESPACES: Handlers<typeof IN_NAMESPACE> = { "expand-vm-spec": expandVmSpec };
+
+/** A path and what answers it. */
+export interface BoundRoute extends Route {
+  readonly handle: CallHandler;
+}
+
+/** The whole table; what nothing answers is refused. */
+export function boundRoutes(deps: Deps): readonly BoundRoute[] {
+  const handlers = new Map<string, CallHandler>([
+    ...Object.entries(subresourcesOf(deps)).flatMap(([resource, own]) =>
+      Object.entries(own).map(
+        ([name, handle]) => [subresourcePath(resource, name), handle] as const,
+      ),
+    ),
+    ...Object.entries(IN_NAMESPACES).map(
+      ([name, handle]) => [namespacePath(name), handle] as const,
+    ),
+    ...Object.entries(generalOf(deps)),
+  ]);
+  return ROUTES.map((route) => ({
+    ...route,
+    handle: handlers.get(route.path) ?? refused(route.about),
+  }));
+}

@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: Apache-2.0
+// What is asked of the installation and of no VM: its version, whether it is well, and its image of libguestfs.
+import { KUBEVIRTS } from "@patchbay/api";
+import { messageOf } from "@patchbay/core";
+import { toFailureAnswer } from "../http/answers.ts";
+import type { Deps } from "../deps.ts";
+import type { CallHandler } from "./call.ts";
+
+/** Answers as KubeVirt's version.Info, with Patchbay's own version. virtctl asks after each failure. */
+export function version({ release }: Deps): CallHandler {
+  const body = { gitVersion: release };
+  return () => Promise.resolve({ code: 200, body });
+}
+
+/** Answers 200 where the API server answers, 500 where it does not. Source: KubeVirt pkg/healthz. */
+export function healthz(deps: Deps): CallHandler {
+  return async () => {
+    try {
+      const { metadata } = await deps.store.list(KUBEVIRTS);
+      const body = {
+        apiserver: { connectivity: "ok", version: deps.release },
+        "config-resource-version": metadata.resourceVersion ?? "",
+      };
+      return { code: 200, body };
+    } catch (error) {
+      const body = { apiserver: { connectivity: "failed", error: messageOf(error) } };
+      return { code: 500, body };
+    }
+  };
+}
+
+/** Answers 400: clients that name an image themselves need not ask. Source: KubeVirt GetGsInfo. */
+export const guestfs: CallHandler = () => {
+  const message =
+    "Patchbay does not have an image of libguestfs; name one with --image, for example virtctl guestfs --image IMAGE CLAIM";
+  return Promise.resolve(toFailureAnswer({ code: 400, message }));
+};

@@ -1,0 +1,166 @@
+// SPDX-License-Identifier: Apache-2.0
+// Every path below `/apis/subresources.kubevirt.io/VERSION`: routes, discovery and OpenAPI are made from it. Source:
+// KubeVirt pkg/virt-api/api.go, whose paths all are here.
+
+/** Versions of the group, served alike; the preferred one first. Source: KubeVirt SubresourceGroupVersions. */
+export const VERSIONS = ["v1", "v1alpha3"] as const;
+
+/** One of them. */
+export type Version = (typeof VERSIONS)[number];
+
+/** How a path is asked for, as OpenAPI spells it. */
+export type Method = "get" | "put";
+
+/** One path: below a VM, a VMI, a namespace or the version itself. */
+interface Entry {
+  readonly method: Method;
+  /** What it does, or the feature that Patchbay does not have. */
+  readonly about: string;
+}
+
+/** Kinds with subresources. */
+export const KINDS = {
+  virtualmachines: "VirtualMachine",
+  virtualmachineinstances: "VirtualMachineInstance",
+} as const;
+
+/** Plural name of such a kind. */
+export type Resource = keyof typeof KINDS;
+
+const PLUGS = { method: "put", about: "Plugs a NIC" } as const;
+const UNPLUGS = { method: "put", about: "Unplugs a NIC" } as const;
+
+/** What is done, by kind and subresource. */
+export const SERVED = {
+  virtualmachines: {
+    addinterface: PLUGS,
+    "expand-spec": { method: "get", about: "Tells the VM with what it takes from elsewhere" },
+    removeinterface: UNPLUGS,
+    restart: { method: "put", about: "Ends the guest and starts it anew" },
+    start: { method: "put", about: "Starts the VM" },
+    stop: { method: "put", about: "Stops the VM" },
+  },
+  virtualmachineinstances: {
+    addinterface: PLUGS,
+    removeinterface: UNPLUGS,
+  },
+} as const satisfies Readonly<Record<Resource, Readonly<Record<string, Entry>>>>;
+
+/** What is answered about the installation; anybody may ask who is known to the API server. */
+export const GENERAL = {
+  guestfs: { method: "get", about: "Refused: there is no image of libguestfs" },
+  healthz: { method: "get", about: "Tells whether virt-api reaches the API server" },
+  version: { method: "get", about: "Tells the version of virt-api" },
+} as const satisfies Readonly<Record<string, Entry>>;
+
+/** What is asked of a namespace. */
+export const IN_NAMESPACE = {
+  "expand-vm-spec": {
+    method: "put",
+    about: "Tells a VM that is sent with what it takes from elsewhere",
+  },
+} as const satisfies Readonly<Record<string, Entry>>;
+
+/** The feature that is asked for by the paths that stand behind it. */
+function missing(about: string, method: Method, ...paths: readonly string[]): [string, Entry][] {
+  return paths.map((path) => [path, { method, about }]);
+}
+
+const DISKS = missing("plugging disks (HotplugVolumes)", "put", "addvolume", "removevolume");
+const GRAPH = missing("the object graph (ObjectGraph)", "get", "objectgraph");
+const EVACUATION = missing("evacuation", "put", "evacuate/cancel");
+const FORWARDING = missing(
+  "port forwarding",
+  "get",
+  "portforward/{port}",
+  "portforward/{port}/{protocol}",
+);
+
+/** What KubeVirt does and Patchbay does not: refused by name, and nothing is changed. */
+export const REFUSED: Readonly<Record<Resource, Readonly<Record<string, Entry>>>> = {
+  virtualmachines: Object.fromEntries([
+    ...DISKS,
+    ...EVACUATION,
+    ...missing("memory dumps", "put", "memorydump", "removememorydump"),
+    ...missing("live migration", "put", "migrate"),
+    ...GRAPH,
+    ...FORWARDING,
+  ]),
+  virtualmachineinstances: Object.fromEntries([
+    ...DISKS,
+    ...missing("backup", "put", "backup", "redefine-checkpoint"),
+    ...missing("the serial console", "get", "console"),
+    ...EVACUATION,
+    ...missing("the guest's agent (file systems)", "get", "filesystemlist"),
+    ...missing("freezing file systems", "put", "freeze", "unfreeze"),
+    ...missing("the guest's agent (system)", "get", "guestosinfo"),
+    ...GRAPH,
+    ...missing("pausing", "put", "pause", "unpause"),
+    ...FORWARDING,
+    ...missing("resetting", "put", "reset"),
+    ...missing(
+      "AMD SEV (launchSecurity)",
+      "get",
+      "sev/fetchcertchain",
+      "sev/querylaunchmeasurement",
+    ),
+    ...missing("AMD SEV (launchSecurity)", "put", "sev/setupsession", "sev/injectlaunchsecret"),
+    ...missing("rebooting by the guest's agent", "put", "softreboot"),
+    ...missing("USB redirection (clientPassthrough)", "get", "usbredir"),
+    ...missing("the guest's agent (users)", "get", "userlist"),
+    ...missing("VNC", "get", "vnc", "vnc/screenshot"),
+    ...missing("VSOCK (autoattachVSOCK)", "get", "vsock"),
+  ]),
+};
+
+/** A path as clients are told of it. */
+export interface Route extends Entry {
+  /** Below the version, with parameters as OpenAPI writes them. */
+  readonly path: string;
+  /** By which it is counted, for example `start`. */
+  readonly call: string;
+  readonly kind?: (typeof KINDS)[Resource];
+  readonly isRefused: boolean;
+}
+
+/** Path of a subresource below the version. */
+export function subresourcePath(resource: string, subresource: string): string {
+  return `namespaces/{namespace}/${resource}/{name}/${subresource}`;
+}
+
+/** Path of what is asked of a namespace, below the version. */
+export function namespacePath(name: string): string {
+  return `namespaces/{namespace}/${name}`;
+}
+
+function routesOf(resource: Resource, isRefused: boolean): readonly Route[] {
+  const entries: Readonly<Record<string, Entry>> = (isRefused ? REFUSED : SERVED)[resource];
+  return Object.entries(entries).map(([subresource, entry]) => ({
+    ...entry,
+    path: subresourcePath(resource, subresource),
+    call: subresource.split("/")[0] ?? "",
+    kind: KINDS[resource],
+    isRefused,
+  }));
+}
+
+const RESOURCES: readonly Resource[] = ["virtualmachines", "virtualmachineinstances"];
+
+/** All of them. */
+export const ROUTES: readonly Route[] = [
+  ...RESOURCES.flatMap((resource) => routesOf(resource, false)),
+  ...Object.entries(IN_NAMESPACE).map(([name, entry]) => ({
+    ...entry,
+    path: namespacePath(name),
+    call: name,
+    kind: KINDS.virtualmachines,
+    isRefused: false,
+  })),
+  ...Object.entries(GENERAL).map(([name, entry]) => ({
+    ...entry,
+    path: name,
+    call: name,
+    isRefused: false,
+  })),
+  ...RESOURCES.flatMap((resource) => routesOf(resource, true)),
+];

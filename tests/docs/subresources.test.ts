@@ -1,0 +1,32 @@
+// SPDX-License-Identifier: Apache-2.0
+// May those who change VMs ask for every subresource, also for one that is refused by name? Else they are told that they
+// may not, as if others could.
+import { names } from "@patchbay/api";
+import { isRole, parseManifests, readManifests } from "@patchbay/manifests";
+import { createFiles } from "@patchbay/os";
+import { expect, test } from "vitest";
+import { ROUTES } from "../../packages/plug/virt-api/src/routes/table.ts";
+
+const roles = parseManifests(await readManifests(createFiles(), "rights")).filter(isRole);
+const VERBS = { get: "get", put: "update" } as const;
+const PARENT = "namespaces/{namespace}/";
+
+/** For example `update virtualmachines/start`; of a longer path the first part counts. */
+const wanted = ROUTES.filter(({ path }) => path.startsWith(PARENT)).map(({ path, method }) => {
+  const [resource = "", , subresource] = path.slice(PARENT.length).split("/");
+  const named = subresource === undefined ? resource : `${resource}/${subresource}`;
+  return `${VERBS[method]} ${named}`;
+});
+
+function rightsOf(role: string): readonly string[] {
+  const rules = roles.find(({ metadata }) => metadata.name === role)?.rules ?? [];
+  return rules
+    .filter(({ apiGroups }) => apiGroups.includes(names.SUBRESOURCES_GROUP))
+    .flatMap(({ verbs, resources }) =>
+      verbs.flatMap((verb) => resources.map((resource) => `${verb} ${resource}`)),
+    );
+}
+
+test.each(["kubevirt.io:admin", "kubevirt.io:edit"])("%s has all of them and no other", (role) => {
+  expect([...rightsOf(role)].sort()).toEqual([...new Set(wanted)].sort());
+});
