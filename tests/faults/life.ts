@@ -9,6 +9,7 @@ const LOOKS = new Set([
     "findDomain",
     "readDomainXml",
     "readGuestInterfaces",
+    "readGuestFacts",
     "readGuestSystem",
     "listPods",
     "listBy",

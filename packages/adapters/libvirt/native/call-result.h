@@ -31,10 +31,10 @@ struct GuestInterface {
   std::vector<std::string> addresses;  // as the guest wrote them, without a prefix
 };
 
-// The guest's system as its agent tells it: names of libvirt, such as os.id, and texts.
-using GuestSystem = std::vector<std::pair<std::string, std::string>>;
+// What the guest's agent tells of one topic: names of libvirt, such as os.id or user.0.name, and texts.
+using GuestFacts = std::vector<std::pair<std::string, std::string>>;
 
-using Value = std::variant<std::monostate, std::string, DomainFacts, std::vector<GuestInterface>, GuestSystem>;
+using Value = std::variant<std::monostate, std::string, DomainFacts, std::vector<GuestInterface>, GuestFacts>;
 
 struct CallResult {
   std::optional<LibvirtError> error;

@@ -50,9 +50,9 @@ Napi::Value toJs(Napi::Env env, const Value &value) {
     }
     return list;
   }
-  if (const auto *system = std::get_if<GuestSystem>(&value)) {
+  if (const auto *guest = std::get_if<GuestFacts>(&value)) {
     Napi::Object object = Napi::Object::New(env);
-    for (const auto &[name, text] : *system) object.Set(name, text);
+    for (const auto &[name, text] : *guest) object.Set(name, text);
     return object;
   }
   return env.Undefined();

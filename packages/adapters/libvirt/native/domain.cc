@@ -16,8 +16,8 @@ namespace {
 constexpr int kAgentSeconds = 2;
 // Interfaces of a guest that are passed on; it may claim to have any number.
 constexpr int kGuestInterfacesMax = 256;
-// Facts of a guest's system that are passed on; libvirt knows ten.
-constexpr int kGuestInfoMax = 32;
+// Facts of a guest that are passed on: of its system libvirt knows ten, of each file system and user some.
+constexpr int kGuestInfoMax = 1024;
 // Bytes of their names and MACs that are passed on. Linux has at most 15, Windows up to 256 in a name.
 constexpr size_t kGuestNameBytesMax = 256;
 constexpr size_t kMacBytesMax = 32;
@@ -107,8 +107,10 @@ CallResult changeTo(bool active, virDomainPtr domain, int result) {
   return {error, {}};
 }
 
-CallResult startDomain(virDomainPtr domain, const Arguments &) {
-  return changeTo(true, domain, virDomainCreate(domain));
+// "paused" or "running".
+CallResult startDomain(virDomainPtr domain, const Arguments &arguments) {
+  const unsigned int flags = arguments[1] == "paused" ? VIR_DOMAIN_START_PAUSED : 0;
+  return changeTo(true, domain, virDomainCreateWithFlags(domain, flags));
 }
 
 CallResult shutdownDomain(virDomainPtr domain, const Arguments &) {
@@ -118,6 +120,28 @@ CallResult shutdownDomain(virDomainPtr domain, const Arguments &) {
 CallResult destroyDomain(virDomainPtr domain, const Arguments &) {
   return changeTo(false, domain, virDomainDestroy(domain));
 }
+
+// The same of the vCPUs of a domain that is active: they stand still, or go on.
+CallResult changeToState(virDomainState wanted, virDomainPtr domain, int result) {
+  if (result >= 0) return {};
+  const LibvirtError error = lastError();
+  int state = 0;
+  if (virDomainGetState(domain, &state, nullptr, 0) == 0 && state == wanted) return {};
+  return {error, {}};
+}
+
+CallResult suspendDomain(virDomainPtr domain, const Arguments &) {
+  return changeToState(VIR_DOMAIN_PAUSED, domain, virDomainSuspend(domain));
+}
+
+CallResult resumeDomain(virDomainPtr domain, const Arguments &) {
+  return changeToState(VIR_DOMAIN_RUNNING, domain, virDomainResume(domain));
+}
+
+// By the guest's agent where one listens, else by the power button.
+CallResult rebootDomain(virDomainPtr domain, const Arguments &) { return outcomeOf(virDomainReboot(domain, 0)); }
+
+CallResult resetDomain(virDomainPtr domain, const Arguments &) { return outcomeOf(virDomainReset(domain, 0)); }
 
 CallResult attachDevice(virDomainPtr domain, const Arguments &arguments) {
   return outcomeOf(virDomainAttachDeviceFlags(domain, arguments[1].c_str(), affect(arguments[2])));
@@ -180,18 +204,46 @@ struct GuestInfo {
   ~GuestInfo() { virTypedParamsFree(items, count); }
 };
 
+std::string valueOf(const virTypedParameter &item) {
+  switch (item.type) {
+    case VIR_TYPED_PARAM_STRING:
+      return textOf(item.value.s, kGuestNameBytesMax);
+    case VIR_TYPED_PARAM_INT:
+      return std::to_string(item.value.i);
+    case VIR_TYPED_PARAM_UINT:
+      return std::to_string(item.value.ui);
+    case VIR_TYPED_PARAM_LLONG:
+      return std::to_string(item.value.l);
+    case VIR_TYPED_PARAM_ULLONG:
+      return std::to_string(item.value.ul);
+    default:
+      return {};
+  }
+}
+
+const std::map<std::string, unsigned int> kGuestTopics = {
+    {"system", VIR_DOMAIN_GUEST_INFO_OS},
+    {"hostname", VIR_DOMAIN_GUEST_INFO_HOSTNAME},
+    {"timezone", VIR_DOMAIN_GUEST_INFO_TIMEZONE},
+    {"users", VIR_DOMAIN_GUEST_INFO_USERS},
+    {"filesystems", VIR_DOMAIN_GUEST_INFO_FILESYSTEM},
+};
+
 // Bounded as the names of interfaces are.
-CallResult readGuestSystem(virDomainPtr domain, const Arguments &) {
+CallResult readGuestInfo(virDomainPtr domain, const Arguments &arguments) {
+  const auto topic = kGuestTopics.find(arguments[1]);
+  if (topic == kGuestTopics.end()) {
+    return {LibvirtError{VIR_ERR_INVALID_ARG, VIR_FROM_NONE, VIR_ERR_ERROR, "no such topic"}, {}};
+  }
   if (virDomainAgentSetResponseTimeout(domain, kAgentSeconds, 0) < 0) return outcomeOf(-1);
   GuestInfo found;
-  if (virDomainGetGuestInfo(domain, VIR_DOMAIN_GUEST_INFO_OS, &found.items, &found.count, 0) < 0) return outcomeOf(-1);
-  GuestSystem system;
+  if (virDomainGetGuestInfo(domain, topic->second, &found.items, &found.count, 0) < 0) return outcomeOf(-1);
+  GuestFacts facts;
   for (int index = 0; index < std::min(found.count, kGuestInfoMax); index++) {
     const virTypedParameter &item = found.items[index];
-    if (item.type != VIR_TYPED_PARAM_STRING) continue;
-    system.emplace_back(textOf(item.field, VIR_TYPED_PARAM_FIELD_LENGTH), textOf(item.value.s, kGuestNameBytesMax));
+    facts.emplace_back(textOf(item.field, VIR_TYPED_PARAM_FIELD_LENGTH), valueOf(item));
   }
-  return {{}, std::move(system)};
+  return {{}, std::move(facts)};
 }
 
 struct DomainOperation {
@@ -201,11 +253,13 @@ struct DomainOperation {
 
 // Operations on one domain, whose name is the first argument.
 const std::map<std::string, DomainOperation> kDomainOperations = {
-    {"readDomainXml", {2, readXml}},         {"startDomain", {1, startDomain}},
+    {"readDomainXml", {2, readXml}},         {"startDomain", {2, startDomain}},
     {"shutdownDomain", {1, shutdownDomain}}, {"destroyDomain", {1, destroyDomain}},
+    {"suspendDomain", {1, suspendDomain}},   {"resumeDomain", {1, resumeDomain}},
+    {"rebootDomain", {1, rebootDomain}},     {"resetDomain", {1, resetDomain}},
     {"attachDevice", {3, attachDevice}},     {"detachDevice", {3, detachDevice}},
     {"updateDevice", {3, updateDevice}},     {"readGuestInterfaces", {1, readGuestInterfaces}},
-    {"readGuestSystem", {1, readGuestSystem}},
+    {"readGuestInfo", {2, readGuestInfo}},
 };
 
 }  // namespace

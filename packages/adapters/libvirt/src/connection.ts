@@ -7,8 +7,10 @@ import type {
   ConnectionEnd,
   DeviceTarget,
   DomainInfo,
+  GuestFacts,
   GuestInterface,
   GuestSystem,
+  GuestTopic,
   HypervisorConnection,
   HypervisorEvent,
 } from "@patchbay/core/ports";
@@ -17,6 +19,7 @@ import type { NativeError } from "./native.ts";
 import {
   OPEN_CALL,
   parseDomain,
+  parseGuestFacts,
   parseGuestInterfaces,
   parseGuestSystem,
   type Reply,
@@ -115,8 +118,9 @@ export class LibvirtConnection implements HypervisorConnection {
     await this.#run("defineDomain", [xml], { call: "virDomainDefineXMLFlags" });
   }
 
-  async startDomain(name: string): Promise<void> {
-    await this.#run("startDomain", [name], { call: "virDomainCreate", domain: name });
+  async startDomain(name: string, how: "running" | "paused" = "running"): Promise<void> {
+    const call = { call: "virDomainCreateWithFlags", domain: name };
+    await this.#run("startDomain", [name, how], call);
   }
 
   async shutdownDomain(name: string): Promise<void> {
@@ -125,6 +129,22 @@ export class LibvirtConnection implements HypervisorConnection {
 
   async destroyDomain(name: string): Promise<void> {
     await this.#run("destroyDomain", [name], { call: "virDomainDestroy", domain: name });
+  }
+
+  async suspendDomain(name: string): Promise<void> {
+    await this.#run("suspendDomain", [name], { call: "virDomainSuspend", domain: name });
+  }
+
+  async resumeDomain(name: string): Promise<void> {
+    await this.#run("resumeDomain", [name], { call: "virDomainResume", domain: name });
+  }
+
+  async rebootDomain(name: string): Promise<void> {
+    await this.#run("rebootDomain", [name], { call: "virDomainReboot", domain: name });
+  }
+
+  async resetDomain(name: string): Promise<void> {
+    await this.#run("resetDomain", [name], { call: "virDomainReset", domain: name });
   }
 
   async attachDevice(name: string, xml: string, target: AttachTarget): Promise<void> {
@@ -149,7 +169,12 @@ export class LibvirtConnection implements HypervisorConnection {
 
   async readGuestSystem(name: string): Promise<GuestSystem> {
     const call = { call: "virDomainGetGuestInfo", domain: name };
-    return parseGuestSystem(await this.#run("readGuestSystem", [name], call));
+    return parseGuestSystem(await this.#run("readGuestInfo", [name, "system"], call));
+  }
+
+  async readGuestFacts(name: string, topic: GuestTopic): Promise<GuestFacts> {
+    const call = { call: "virDomainGetGuestInfo", domain: name };
+    return parseGuestFacts(await this.#run("readGuestInfo", [name, topic], call));
   }
 
   onEvent(listener: (event: HypervisorEvent) => void): () => void {

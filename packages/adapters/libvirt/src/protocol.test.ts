@@ -3,6 +3,7 @@ import { describe, expect, test } from "vitest";
 import {
   parseBeat,
   parseDomain,
+  parseGuestFacts,
   parseGuestInterfaces,
   parseGuestSystem,
   parseReply,
@@ -115,5 +116,16 @@ describe("what the child says", () => {
     { name: "no object", value: ["os.id"], want: {} },
   ])("$name as the guest's system", ({ value, want }) => {
     expect(parseGuestSystem(value)).toEqual(want);
+  });
+
+  test.each([
+    {
+      name: "names and texts",
+      value: { "user.count": "1", "user.0.name": "root", "user.0.domain": "", other: 7 },
+      want: { "user.count": "1", "user.0.name": "root" },
+    },
+    { name: "no object", value: null, want: {} },
+  ])("$name as facts of the guest", ({ value, want }) => {
+    expect(parseGuestFacts(value)).toEqual(want);
   });
 });

@@ -5,6 +5,7 @@ import type {
   DomainInfo,
   DomainLifecycle,
   DomainState,
+  GuestFacts,
   GuestInterface,
   GuestSystem,
   HypervisorEvent,
@@ -181,6 +182,13 @@ export function parseGuestSystem(value: unknown): GuestSystem {
   if (!isJsonObject(value)) return {};
   const facts = Object.entries(SYSTEM_FACTS).map(([fact, name]) => [fact, parseText(value[name])]);
   return Object.fromEntries(facts.filter(([, text]) => text !== "")) as GuestSystem; // of its keys
+}
+
+/** The answer to `readGuestFacts`; what is no text is left out. */
+export function parseGuestFacts(value: unknown): GuestFacts {
+  if (!isJsonObject(value)) return {};
+  const facts = Object.entries(value).map(([name, text]) => [name, parseText(text)] as const);
+  return Object.fromEntries(facts.filter(([, text]) => text !== ""));
 }
 
 function listOf(value: unknown): readonly unknown[] {

@@ -62,6 +62,12 @@ export interface GuestSystem {
   readonly machine?: string;
 }
 
+/** What a guest's agent can be asked about, beside its NICs and its system. Source: libvirt virDomainGuestInfoTypes. */
+export type GuestTopic = "hostname" | "timezone" | "users" | "filesystems";
+
+/** What it tells: libvirt's names, such as `user.0.name`, and the guest's words, of any content. */
+export type GuestFacts = Readonly<Record<string, string>>;
+
 /** The running guest, or the definition with which it starts next. Source: libvirt virDomainDeviceModifyFlags. */
 export type DeviceTarget = "live" | "config";
 /** One of them, or both in one call, which changes neither when it fails. */
@@ -109,12 +115,23 @@ export interface HypervisorConnection {
   readDomainXml(name: string, target: DeviceTarget): Promise<string>;
   /** Source: libvirt virDomainDefineXMLFlags. */
   defineDomain(xml: string): Promise<void>;
-  /** Starts a defined domain; one that runs is success. Source: libvirt virDomainCreate. */
-  startDomain(name: string): Promise<void>;
+  /**
+   * Starts a defined domain; one that runs is success, whether it was to be paused or not.
+   * Source: libvirt virDomainCreateWithFlags.
+   */
+  startDomain(name: string, how?: "running" | "paused"): Promise<void>;
   /** Asks the guest to shut down; one that is off is success. Source: libvirt virDomainShutdown. */
   shutdownDomain(name: string): Promise<void>;
   /** Ends it at once; one that is off is success. Source: libvirt virDomainDestroy. */
   destroyDomain(name: string): Promise<void>;
+  /** Its vCPUs stand still; one that is paused is success. Source: libvirt virDomainSuspend. */
+  suspendDomain(name: string): Promise<void>;
+  /** Its vCPUs go on; one that runs is success. Source: libvirt virDomainResume. */
+  resumeDomain(name: string): Promise<void>;
+  /** Asks the guest to start anew: its agent, or by the power button where none listens. Source: libvirt virDomainReboot. */
+  rebootDomain(name: string): Promise<void>;
+  /** Starts it anew at once, as a reset button does. Source: libvirt virDomainReset. */
+  resetDomain(name: string): Promise<void>;
   /** Source: libvirt virDomainAttachDeviceFlags. */
   attachDevice(name: string, xml: string, target: AttachTarget): Promise<void>;
   /** Asks only; the removed event decides. Source: libvirt virDomainDetachDeviceAlias. */
@@ -133,6 +150,12 @@ export interface HypervisorConnection {
    * @throws AppError with LIBVIRT_AGENT_UNAVAILABLE too
    */
   readGuestSystem(name: string): Promise<GuestSystem>;
+  /**
+   * What the guest's agent tells of one topic, at most 1024 facts; waits at most 2 s for its answer.
+   * Source: libvirt virDomainGetGuestInfo.
+   * @throws AppError with LIBVIRT_AGENT_UNAVAILABLE too
+   */
+  readGuestFacts(name: string, topic: GuestTopic): Promise<GuestFacts>;
   /** Calls `listener` for each event, registered before any other call, until the returned function is called. */
   onEvent(listener: (event: HypervisorEvent) => void): () => void;
   /** Resolves when the connection is gone; it does not come back. */

@@ -34,6 +34,21 @@ export function describeHotplugContract(name: string, make: () => Promise<Hotplu
       await bench.close();
     });
 
+    test("a guest that is started paused waits to be resumed", async () => {
+      await vm.destroyDomain("vm1");
+      await vm.startDomain("vm1", "paused");
+      await vm.startDomain("vm1");
+      expect((await vm.findDomain("vm1"))?.state).toBe("paused");
+      await vm.resumeDomain("vm1");
+      expect((await vm.findDomain("vm1"))?.state).toBe("running");
+    });
+
+    test("a guest is reset, and asked to start anew, and runs all the while", async () => {
+      await vm.resetDomain("vm1");
+      await vm.rebootDomain("vm1");
+      expect((await vm.findDomain("vm1"))?.state).toBe("running");
+    });
+
     test("a NIC goes into the running guest only, with an address of its own", async () => {
       await vm.attachDevice("vm1", bench.nicXml("ua-a", 1), "live");
       await events.next("deviceAdded ua-a");

@@ -80,14 +80,35 @@ export function describeHypervisorContract(
       expect((await connection.findDomain("vm1"))?.state).toBe("shutoff");
     });
 
-    test.each(["startDomain", "shutdownDomain", "destroyDomain"] as const)(
-      "%s of a domain that is not there says so",
+    test("a domain stands still and goes on, each once for several requests", async () => {
+      await connection.defineDomain(bench.domainXml("vm1"));
+      await connection.startDomain("vm1");
+      await connection.suspendDomain("vm1");
+      await connection.suspendDomain("vm1");
+      await events.next("suspended");
+      expect((await connection.findDomain("vm1"))?.state).toBe("paused");
+      await connection.resumeDomain("vm1");
+      await connection.resumeDomain("vm1");
+      await events.next("resumed");
+      expect((await connection.findDomain("vm1"))?.state).toBe("running");
+    });
+
+    test.each(["suspendDomain", "resumeDomain", "rebootDomain", "resetDomain"] as const)(
+      "%s of a domain that does not run is refused",
       async (call) => {
-        await expect(connection[call]("nobody")).rejects.toMatchObject({
-          code: "LIBVIRT_NO_DOMAIN",
-        });
+        await connection.defineDomain(bench.domainXml("vm1"));
+        await expect(connection[call]("vm1")).rejects.toBeInstanceOf(AppError);
       },
     );
+
+    test.each([
+      ...["startDomain", "shutdownDomain", "destroyDomain"],
+      ...["suspendDomain", "resumeDomain", "rebootDomain", "resetDomain"],
+    ] as const)("%s of a domain that is not there says so", async (call) => {
+      await expect(connection[call]("nobody")).rejects.toMatchObject({
+        code: "LIBVIRT_NO_DOMAIN",
+      });
+    });
 
     test("XML of a domain that is not there says so", async () => {
       await expect(connection.readDomainXml("nobody", "live")).rejects.toMatchObject({
@@ -131,6 +152,7 @@ export function describeHypervisorContract(
       await connection.defineDomain(bench.domainXml("vm1"));
       await expect(connection.readGuestInterfaces("vm1")).rejects.toBeInstanceOf(AppError);
       await expect(connection.readGuestSystem("vm1")).rejects.toBeInstanceOf(AppError);
+      await expect(connection.readGuestFacts("vm1", "users")).rejects.toBeInstanceOf(AppError);
       await expect(connection.readGuestInterfaces("nobody")).rejects.toMatchObject({
         code: "LIBVIRT_NO_DOMAIN",
       });

@@ -7,8 +7,10 @@ import type {
   AttachTarget,
   DeviceTarget,
   DomainInfo,
+  GuestFacts,
   GuestInterface,
   GuestSystem,
+  GuestTopic,
 } from "@patchbay/core/ports";
 
 const INTERFACE = /<interface\b[\s\S]*?<\/interface>\s*/g;
@@ -37,6 +39,8 @@ export class FakeDomain {
   #agent: readonly GuestInterface[] | undefined;
   /** What the agent tells of the guest beside its NICs. */
   system: GuestSystem = {};
+  readonly facts = new Map<GuestTopic, GuestFacts>();
+  #isPaused = false;
 
   /** `newUuid` is for XML that has none. */
   constructor(xml: string, newUuid: string) {
@@ -55,7 +59,8 @@ export class FakeDomain {
 
   info(name: string): DomainInfo {
     const off = this.#hasCrashed ? "crashed" : "shutoff";
-    const state = this.#live === undefined ? off : "running";
+    const on = this.#isPaused ? "paused" : "running";
+    const state = this.#live === undefined ? off : on;
     return { name, uuid: this.#uuid, state, persistent: true };
   }
 
@@ -78,10 +83,24 @@ export class FakeDomain {
   }
 
   /** False when it runs already. */
-  start(): boolean {
+  start(how: "running" | "paused"): boolean {
     if (this.#live !== undefined) return false;
+    this.#isPaused = how === "paused";
     this.#live = this.#config;
     return true;
+  }
+
+  /** False when it is so already. */
+  setPaused(isPaused: boolean): boolean {
+    this.expectRunning();
+    if (this.#isPaused === isPaused) return false;
+    this.#isPaused = isPaused;
+    return true;
+  }
+
+  expectRunning(): void {
+    if (this.#live !== undefined) return;
+    throw new AppError("LIBVIRT_NOT_RUNNING", { message: "domain is not running" });
   }
 
   /** False when it does not run. */

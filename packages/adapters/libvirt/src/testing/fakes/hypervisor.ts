@@ -6,8 +6,10 @@ import type {
   AttachTarget,
   DeviceTarget,
   DomainInfo,
+  GuestFacts,
   GuestInterface,
   GuestSystem,
+  GuestTopic,
   Hypervisor,
   HypervisorAddress,
   HypervisorConnection,
@@ -43,6 +45,8 @@ export interface FakeDaemon {
   setAgent(name: string, interfaces: readonly GuestInterface[] | undefined): void;
   /** What the agent tells of the guest's system; nothing at first. */
   setGuestSystem(name: string, system: GuestSystem): void;
+  /** What it tells of another topic; nothing at first. */
+  setGuestFacts(name: string, topic: GuestTopic, facts: GuestFacts): void;
   /** The guest ends by itself, or its process dies. */
   endDomain(name: string, how: "stopped" | "crashed"): void;
   /** XML as `readDomainXml` gives it; undefined when there is no such domain. */
@@ -141,6 +145,10 @@ class MemoryDaemon implements FakeDaemon {
 
   setGuestSystem(name: string, system: GuestSystem): void {
     this.get(name).system = system;
+  }
+
+  setGuestFacts(name: string, topic: GuestTopic, facts: GuestFacts): void {
+    this.get(name).facts.set(topic, facts);
   }
 
   endDomain(name: string, how: "stopped" | "crashed"): void {
@@ -247,10 +255,37 @@ class MemoryConnection implements HypervisorConnection {
     });
   }
 
-  startDomain(name: string): Promise<void> {
-    return this.#call("startDomain", [name], (daemon) => {
-      if (!daemon.get(name).start()) return;
+  startDomain(name: string, how: "running" | "paused" = "running"): Promise<void> {
+    const words = how === "paused" ? [name, how] : [name];
+    return this.#call("startDomain", words, (daemon) => {
+      if (!daemon.get(name).start(how)) return;
       daemon.emit({ kind: "lifecycle", domain: name, event: "started", detail: 0 });
+    });
+  }
+
+  suspendDomain(name: string): Promise<void> {
+    return this.#call("suspendDomain", [name], (daemon) => {
+      if (!daemon.get(name).setPaused(true)) return;
+      daemon.emit({ kind: "lifecycle", domain: name, event: "suspended", detail: 0 });
+    });
+  }
+
+  resumeDomain(name: string): Promise<void> {
+    return this.#call("resumeDomain", [name], (daemon) => {
+      if (!daemon.get(name).setPaused(false)) return;
+      daemon.emit({ kind: "lifecycle", domain: name, event: "resumed", detail: 0 });
+    });
+  }
+
+  rebootDomain(name: string): Promise<void> {
+    return this.#call("rebootDomain", [name], (daemon) => {
+      daemon.get(name).expectRunning();
+    });
+  }
+
+  resetDomain(name: string): Promise<void> {
+    return this.#call("resetDomain", [name], (daemon) => {
+      daemon.get(name).expectRunning();
     });
   }
 
@@ -299,6 +334,14 @@ class MemoryConnection implements HypervisorConnection {
       const domain = daemon.get(name);
       domain.askAgent(); // which refuses where there is none
       return domain.system;
+    });
+  }
+
+  readGuestFacts(name: string, topic: GuestTopic): Promise<GuestFacts> {
+    return this.#call("readGuestFacts", [name, topic], (daemon) => {
+      const domain = daemon.get(name);
+      domain.askAgent(); // which refuses where there is none
+      return domain.facts.get(topic) ?? {};
     });
   }
 
