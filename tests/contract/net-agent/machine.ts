@@ -58,15 +58,19 @@ export class AgentMachine implements AsyncDisposable {
     this.admin = admin;
   }
 
-  /** Starts everything; resolves when the agent is at work. `prepare` is done before there is an agent. */
+  /**
+   * Starts everything; resolves when the agent is at work. `prepare` is done before there is an agent. `hostProcess`: has
+   * the namespace whose links are the host's; absent: ours.
+   */
   static async start(
     prepare: (admin: KubeClient) => Promise<void> = () => Promise.resolve(),
+    hostProcess?: number,
   ): Promise<AgentMachine> {
     const server = await startTestServer();
     const admin = await server.client("kubernetes-admin", ["system:masters"]);
     await prepare(admin);
     const machine = new AgentMachine(server, await ToldSandboxes.start(), admin);
-    await machine.#startAgent();
+    await machine.#startAgent(hostProcess);
     return machine;
   }
 
@@ -165,7 +169,17 @@ export class AgentMachine implements AsyncDisposable {
     return join(this.node.directory, "cache");
   }
 
-  async #startAgent(): Promise<void> {
+  /** The pod goes, and its sandbox with it, as a runtime removes it. */
+  async removePod(
+    { namespace, name }: Pick<PodRequest, "namespace" | "name">,
+    sandbox: Sandbox,
+  ): Promise<void> {
+    this.node.dropSandbox(sandbox);
+    this.#runtime.take(sandbox.podUid);
+    await this.admin.store.delete(PODS, { namespace, name }, { gracePeriodSeconds: 0 });
+  }
+
+  async #startAgent(hostProcess: number | undefined): Promise<void> {
     const { promise: isReady, resolve } = Promise.withResolvers<undefined>();
     const { clock, log } = this.#server;
     const context = {
@@ -178,6 +192,7 @@ export class AgentMachine implements AsyncDisposable {
     };
     this.#running = runAgent(context, {
       ...parseFlags(["node", "net-agent", "--node-name", NODE, "--log-level", "error"]),
+      ...(hostProcess !== undefined && { hostProcess }),
       ...{ criEndpoint: [this.#runtime.endpoint], stateDir: join(this.node.directory, "state") },
       ...{ cniBinDir: [this.node.binDir, "/usr/lib/cni"], cniCacheDir: [this.cacheDir] },
       cniConfigDir: this.#definitionDir,

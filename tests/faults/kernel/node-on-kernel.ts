@@ -6,7 +6,12 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { createCni } from "@patchbay/cni";
 import { createFiles, createNamespaces, createNetlink, createProcessRunner } from "@patchbay/os";
-import { createAddressServers, createDefaultRoutes, createPodNetwork } from "@patchbay/podnet";
+import {
+  createAddressServers,
+  createDefaultRoutes,
+  createNodeNics,
+  createPodNetwork,
+} from "@patchbay/podnet";
 import type {
   AddressServers,
   Hypervisor,
@@ -96,10 +101,12 @@ export class NodeOnKernel implements TestNode {
   groundFor(life: Life): Ground {
     const runner = countedRunner(life);
     const netlink = countedNetlink(life);
+    const files = life.bind(createFiles());
     return {
-      files: life.bind(createFiles()),
+      files,
       podNetwork: createPodNetwork({ runner, netlink }),
       defaultRoutes: createDefaultRoutes(netlink),
+      nodeNics: createNodeNics({ netlink, files, root: "" }),
       cni: createCni({ runner, binDirs: CNI_BIN_DIRS, family: `faults-${this.#prefix}` }),
       namespaces: createNamespaces(),
       sandboxes: this.#sandboxes,

@@ -8,6 +8,7 @@ import {
   createFakeAddressServers,
   createFakeDefaultRoutes,
   createFakeLinkWatch,
+  createFakeNodeNics,
   createFakePodNetwork,
 } from "@patchbay/podnet/testing";
 import type {
@@ -53,6 +54,7 @@ export class NodeInMemory implements TestNode {
       files: life.bind(this.#files),
       podNetwork: life.bind(this.#podNetwork),
       defaultRoutes: life.bind(this.#defaultRoutes),
+      nodeNics: life.bind(createFakeNodeNics()),
       cni: life.bind(this.#cni),
       namespaces: life.bindLooks(this.#namespaces),
       sandboxes: this.#sandboxes,

@@ -10,6 +10,7 @@ import type {
   Launchers,
   LinkWatch,
   Namespaces,
+  NodeNics,
   PodNetwork,
   Sandboxes,
 } from "@patchbay/core/ports";
@@ -33,6 +34,7 @@ export interface Ground {
   readonly files: Files;
   readonly podNetwork: PodNetwork;
   readonly defaultRoutes: DefaultRoutes;
+  readonly nodeNics: NodeNics;
   readonly cni: Cni;
   readonly namespaces: Namespaces;
   readonly sandboxes: Sandboxes;

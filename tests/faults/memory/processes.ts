@@ -63,6 +63,8 @@ async function agent(surroundings: Surroundings): Promise<void> {
       ...{ namespaces: ground.namespaces, sandboxes: ground.sandboxes },
       podNetwork: ground.podNetwork,
       defaultRoutes: ground.defaultRoutes,
+      nodeNics: ground.nodeNics,
+      openHostNetns: () => ({ fd: -1, inode: "host", close: () => undefined }),
       definitionFiles: createDefinitionFiles({ files, log }, `${stateDir}/definitions`),
       cni: ground.cni,
       journal: createJournal(files, `${stateDir}/journal`),

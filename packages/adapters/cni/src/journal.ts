@@ -2,7 +2,13 @@
 // What the agent has begun, on disk: written before a plugin runs, since afterwards the world cannot be asked.
 import { isJsonObject, parseJson } from "@patchbay/api";
 import { AppError } from "@patchbay/core";
-import type { AttachmentRequest, CniResult, DefaultRoute, Files } from "@patchbay/core/ports";
+import type {
+  AttachmentRequest,
+  CniResult,
+  DefaultRoute,
+  Files,
+  NodeNic,
+} from "@patchbay/core/ports";
 
 /** One attachment that was begun: everything that its DEL needs. */
 export interface JournalRow {
@@ -32,7 +38,11 @@ export interface JournalRow {
     readonly gateways: readonly string[];
     readonly replaced: readonly DefaultRoute[];
   };
-  /** How often DEL has failed. */
+  /** NICs of the node that it takes, as they were before ADD: so they are again after DEL. */
+  readonly nodeNics?: readonly NodeNic[];
+  /** DEL has succeeded, or is given up; its state is `begun` until the NICs of the node are as they were. */
+  readonly isUnmade?: true;
+  /** How often DEL has failed, or what comes behind it. */
   readonly failedRemovals?: number;
 }
 

@@ -3,3 +3,4 @@
 export { createPodNetwork } from "./pod-network.ts";
 export { createDefaultRoutes } from "./netlink/default-routes.ts";
 export { createAddressServers } from "./dhcp/address-servers.ts";
+export { createNodeNics } from "./node-nics/node-nics.ts";

@@ -101,6 +101,12 @@ export {
   type NodeFinding,
 } from "./definition/told-problems.ts";
 export { DEFAULT_POLICY, policyInForce } from "./plan/attachments/policy-in-force.ts";
+export {
+  isFromNicMover,
+  isSameNodeNic,
+  nodeNicNamesOf,
+  takesNodeNic,
+} from "./plan/attachments/node-nics.ts";
 export { policyProblems, type TenantPolicy } from "./plan/attachments/tenant-policy.ts";
 export {
   findRouteRival,

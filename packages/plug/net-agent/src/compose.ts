@@ -18,11 +18,11 @@ import {
   readBootId,
   readNetnsInode,
 } from "@patchbay/os";
-import { createDefaultRoutes, createPodNetwork } from "@patchbay/podnet";
+import { createDefaultRoutes, createNodeNics, createPodNetwork } from "@patchbay/podnet";
 import type { Files, Logger, ProcessRunner } from "@patchbay/core/ports";
 import type { Flags } from "./config.ts";
 import { holdState } from "./hold-state.ts";
-import { hostOf } from "./host/host.ts";
+import { hostOf, hostRootOf } from "./host/host.ts";
 import { runDefinitionLoop, type DefinitionLoopParts } from "./reconcilers/definition/loop.ts";
 import { judge } from "./reconcilers/definition/observe.ts";
 import { runLoop, type LoopParts } from "./loop.ts";
@@ -47,10 +47,14 @@ function watchObjects(
   return { pods, nads, policy, synced: waitForCaches([pods, nads, kubevirts], signal) };
 }
 
-/** What reaches into the namespaces of pods. */
-function linksOf(runner: ProcessRunner) {
+/** What reaches into the namespaces of pods, and into that of the host. */
+function linksOf(
+  { runner, files }: { readonly runner: ProcessRunner; readonly files: Files },
+  { hostProcess }: Flags,
+) {
   const netlink = createNetlink();
   return {
+    nodeNics: createNodeNics({ netlink, files, root: hostRootOf(hostProcess) }),
     podNetwork: createPodNetwork({ runner, netlink }),
     defaultRoutes: createDefaultRoutes(netlink),
   };
@@ -106,7 +110,7 @@ export async function runAgent(context: DaemonContext, flags: Flags): Promise<vo
   );
   health.addCheck(() => node.findProblem());
   const runtime = answersTo(flags, { files, log, pods: objects.pods });
-  const links = linksOf(runner);
+  const links = linksOf({ runner, files }, flags);
   const { definitionFiles, ...remembered } = filesOf({ files, log }, flags);
   const definitions: DefinitionLoopParts = {
     ...{ store, ...objects, definitionFiles, events, clock, log },

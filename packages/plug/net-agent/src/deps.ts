@@ -12,6 +12,8 @@ import type {
   DefaultRoutes,
   Logger,
   Namespaces,
+  NodeNics,
+  OpenNetns,
   PodNetwork,
   Sandboxes,
   Store,
@@ -32,6 +34,10 @@ export interface Deps {
   readonly namespaces: Namespaces;
   readonly podNetwork: Pick<PodNetwork, "listLinks" | "giveBack" | "removeLink" | "restoreName">;
   readonly defaultRoutes: DefaultRoutes;
+  /** The node's own NICs, which plugins may move into pods. */
+  readonly nodeNics: NodeNics;
+  /** The namespace that has them; whoever opens it closes it. @throws AppError with OS_PATH_REFUSED */
+  readonly openHostNetns: () => OpenNetns;
   readonly cni: Cni;
   readonly journal: Journal;
   /** What runtimes remember of their attachments. */

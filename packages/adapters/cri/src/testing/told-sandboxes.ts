@@ -43,6 +43,11 @@ export class ToldSandboxes {
     return this.#server.address;
   }
 
+  /** That of a pod is gone. */
+  take(podUid: string): void {
+    this.#sandboxes.delete(podUid);
+  }
+
   /** In place of the pod's one before. */
   put(sandbox: Sandbox): void {
     this.#sandboxes.set(sandbox.podUid, sandbox);

@@ -62,13 +62,18 @@ export function askRoutes(netlink: Netlink, netns: NetnsHandle): Promise<readonl
   return askWhole(netlink, netns, ROUTES);
 }
 
+/** All links, addresses and routes, as they are told. */
+export function askEverything(netlink: Netlink, netns: NetnsHandle): Promise<readonly Message[]> {
+  return askWhole(netlink, netns, [...LINKS, ...ROUTES]);
+}
+
 /** The NIC of that name, and what it was given; undefined: it is not there. */
 export async function askNic(
   netlink: Netlink,
   netns: NetnsHandle,
   name: string,
 ): Promise<(NicAddresses & { readonly index: number }) | undefined> {
-  const messages = await askWhole(netlink, netns, [...LINKS, ...ROUTES]);
+  const messages = await askEverything(netlink, netns);
   const nic = linksIn(messages).find((link) => link.name === name);
   return nic === undefined ? undefined : { index: nic.index, ...givenIn(messages, nic.index) };
 }

@@ -32,7 +32,10 @@ export function versionIn(view: DataView): 4 | 6 {
 }
 
 /** Attributes of a link. Source: linux/if_link.h */
-export const IFLA = { address: 1, name: 3, mtu: 4, master: 10, info: 18, mask: 29 };
+export const IFLA = {
+  ...{ address: 1, name: 3, mtu: 4, master: 10, info: 18, alias: 20 },
+  ...{ netnsFd: 28, mask: 29, permanentAddress: 54 },
+};
 /** Those of its kind. */
 export const INFO = { kind: 1, data: 2, portData: 5 };
 /** Those of a bridge that forwards at once, all of which are zero. */
@@ -49,7 +52,8 @@ export const IFA = { address: 1, local: 2 };
 export const NDA = { mac: 2, master: 9 };
 export const NUD = { stale: 0x04, static: 0x40, permanent: 0x80 };
 
-function macOf(bytes: Uint8Array | undefined): string {
+/** A MAC as text; empty where there is none. */
+export function macOf(bytes: Uint8Array | undefined): string {
   return [...(bytes ?? [])].map((byte) => byte.toString(16).padStart(2, "0")).join(":");
 }
 

@@ -12,10 +12,19 @@ export {
 export { describeLinkCountersContract } from "./contracts/link-counters.ts";
 export { describeLinkWatchContract } from "./contracts/link-watch.ts";
 export { describeNetlinkContract } from "./contracts/netlink.ts";
+export {
+  describeNodeNicsContract,
+  LENT_HAS,
+  LENT_MAC,
+  LENT_PATH,
+  LENT_PCI,
+  type NodeNicsScene,
+} from "./contracts/node-nics.ts";
 export { describePodNetworkContract } from "./contracts/pod-network.ts";
 export { createFakeAddressServers, type FakeAddressServers } from "./fakes/address-servers.ts";
 export { createFakeDefaultRoutes, type FakeDefaultRoutes } from "./fakes/default-routes.ts";
 export { createFakeLinkCounters, type FakeLinkCounters } from "./fakes/link-counters.ts";
 export { createFakeLinkWatch, type FakeLinkWatch } from "./fakes/link-watch.ts";
 export { createFakeNetlink, type FakeNetlink } from "./fakes/netlink.ts";
+export { createFakeNodeNics, type FakeNodeNics } from "./fakes/node-nics.ts";
 export { createFakePodNetwork, WIRING_PARTS, type FakePodNetwork } from "./fakes/pod-network.ts";

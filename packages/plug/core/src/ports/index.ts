@@ -81,6 +81,7 @@ export type { DirectoryAccess, PathKind, VolumeDisk, VolumeFile } from "./node/v
 export type { CopyResult, DeviceCopy, DeviceNodes } from "./node/device-nodes.ts";
 export type { DefaultRoute, DefaultRoutes, NewDefaultRoute } from "./node/default-routes.ts";
 export type { LinkCounters } from "./node/link-counters.ts";
+export type { NodeNic, NodeNicName, NodeNics, RestoredNic } from "./node/node-nics.ts";
 export type { Netlink, NetlinkAnswer, NetlinkProtocol, NewTap } from "./node/netlink.ts";
 export type { ChangedLink, LinkChanges, LinkWatch, WatchedLinks } from "./node/link-watch.ts";
 export type { AddressServer, AddressServers } from "./node/address-servers.ts";

@@ -12,14 +12,18 @@ type Host = Pick<
   "files" | "node" | "listOwnBridges" | "linkWatch" | "openHostNetns" | "directories"
 >;
 
+/** Where the host's files are; plugins are the host's, also where this process has other files. */
+export function hostRootOf(hostProcess: number | undefined): string {
+  return hostProcess === undefined ? "" : `/proc/${String(hostProcess)}/root`;
+}
+
 /** The host of this agent. */
 export function hostOf(
   deps: HostLinksDeps & { readonly files: Files },
   { hostProcess, cniBinDir, cniConfigDir, ownBridge }: Flags,
 ): Host {
   const { files } = deps;
-  // Plugins are the host's, also where this process has other files.
-  const hostRoot = hostProcess === undefined ? "" : `/proc/${String(hostProcess)}/root`;
+  const hostRoot = hostRootOf(hostProcess);
   const list = (): ReturnType<typeof listHostLinks> => listHostLinks(hostProcess, deps);
   return {
     files,

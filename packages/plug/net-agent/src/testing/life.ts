@@ -2,7 +2,7 @@
 // When does a process die, counted in its calls that change something outside? What only looks is not counted.
 import { names } from "@patchbay/api";
 import type { Journal } from "@patchbay/cni";
-import type { DefaultRoutes, PodNetwork, Store } from "@patchbay/core/ports";
+import type { DefaultRoutes, NodeNics, PodNetwork, Store } from "@patchbay/core/ports";
 
 /** The agent's process: it dies before the call whose number is given, and does nothing afterwards. */
 export class Life {
@@ -84,5 +84,14 @@ export function mortalRoutes(routes: DefaultRoutes, life: Life): DefaultRoutes {
     add: (netns, route) => life.call(() => routes.add(netns, route)),
     remove: (netns, route) => life.call(() => routes.remove(netns, route)),
     restore: (netns, route) => life.call(() => routes.restore(netns, route)),
+  };
+}
+
+/** Changes of the node's NICs are calls. */
+export function mortalNics(nics: NodeNics, life: Life): NodeNics {
+  return {
+    find: (host, name) => nics.find(host, name),
+    bringBack: (pod, name, host) => life.call(() => nics.bringBack(pod, name, host)),
+    restore: (host, nic) => life.call(() => nics.restore(host, nic)),
   };
 }

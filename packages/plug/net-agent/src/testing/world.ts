@@ -26,6 +26,7 @@ import type {
   Cni,
   CniResult,
   LogFields,
+  OpenNetns,
   Sandbox,
 } from "@patchbay/core/ports";
 import { createFakeCni, type FakeCni } from "@patchbay/cni/testing";
@@ -34,8 +35,10 @@ import { createFakeCache, createFakeStore, type FakeStore } from "@patchbay/kube
 import { createFakeFiles, createFakeNamespaces, type FakeFiles } from "@patchbay/os/testing";
 import {
   createFakeDefaultRoutes,
+  createFakeNodeNics,
   createFakePodNetwork,
   type FakeDefaultRoutes,
+  type FakeNodeNics,
   type FakePodNetwork,
 } from "@patchbay/podnet/testing";
 import { createSilentLogger } from "@patchbay/telemetry";
@@ -45,11 +48,21 @@ import { createUpkeep } from "../reconcilers/upkeep/index.ts";
 import { reconcilePod } from "../reconcilers/pod/index.ts";
 import { loadTrackedPods, type TrackedPods } from "../tracked-pods.ts";
 import { sweepLeftovers } from "../reconcilers/leftovers/sweep.ts";
-import { Life, mortalJournal, mortalPodNetwork, mortalRoutes, mortalStore } from "./life.ts";
+import {
+  Life,
+  mortalJournal,
+  mortalNics,
+  mortalPodNetwork,
+  mortalRoutes,
+  mortalStore,
+} from "./life.ts";
 import { NAMES, OWNER, toPod, type PodSketch } from "./pod-sketch.ts";
 
 /** The node's directory of definitions. */
 export const DEFINITIONS = "/definitions";
+/** The host's own network namespace. */
+export const HOST_INODE = "inode-host";
+const HOST_NETNS = "/proc/self/ns/net";
 /** The key of the one pod. */
 export const POD_KEY = "ns1/pod";
 
@@ -64,6 +77,8 @@ export class World {
   readonly defaultRoutes: FakeDefaultRoutes = createFakeDefaultRoutes(
     (inode, link) => this.podNetwork.findLink(inode, link) !== undefined,
   );
+  /** NICs of the node that plugin host-device may take; the host's namespace is {@link HOST_INODE}. */
+  readonly nodeNics: FakeNodeNics = createFakeNodeNics();
   readonly store: FakeStore = createFakeStore();
   readonly notes: Note[] = [];
   readonly #namespaces = createFakeNamespaces();
@@ -77,9 +92,11 @@ export class World {
       const mac = result.interfaces?.[0]?.mac ?? "";
       const link = { name: request.interfaceName, kind: "veth", mac, mtu: 1500, up: true };
       this.podNetwork.putLink(this.#inodeAt(request.netnsPath), link);
+      this.#moveNodeNic(request, "in");
     },
     detached: (request) => {
       const inode = this.#inodeAt(request.netnsPath);
+      this.#moveNodeNic(request, "out");
       this.podNetwork.takeLink(inode, request.interfaceName);
       this.defaultRoutes.takeLink(inode, request.interfaceName);
     },
@@ -276,6 +293,18 @@ export class World {
     return (await this.store.find(PODS, NAMES))?.metadata.annotations?.[name];
   }
 
+  /** As plugin host-device does: the name comes back, nothing else. */
+  #moveNodeNic({ config, interfaceName, netnsPath }: AttachmentRequest, way: "in" | "out"): void {
+    const device = config.plugins.find(({ type }) => type === "host-device")?.["device"];
+    if (typeof device !== "string") return;
+    const pod = { inode: this.#inodeAt(netnsPath), name: interfaceName };
+    if (way === "out") this.nodeNics.move(pod, HOST_INODE, { name: device });
+    else {
+      const changes = { name: interfaceName, alias: device };
+      this.nodeNics.move({ inode: HOST_INODE, name: device }, pod.inode, changes);
+    }
+  }
+
   #inodeAt(netnsPath = ""): string {
     const netns = this.#namespaces.open(netnsPath);
     netns?.close();
@@ -298,6 +327,13 @@ export class World {
     await this.#upkeep();
   }
 
+  #openHost(): OpenNetns {
+    this.#namespaces.put(HOST_NETNS, HOST_INODE);
+    const netns = this.#namespaces.open(HOST_NETNS);
+    if (netns === undefined) throw new Error("there is no host");
+    return netns;
+  }
+
   /** What an agent works with, which dies with that life. */
   async deps(life: Life): Promise<Deps> {
     const journal = this.journal;
@@ -313,6 +349,8 @@ export class World {
       namespaces: this.#namespaces,
       podNetwork: mortalPodNetwork(this.podNetwork, life),
       defaultRoutes: mortalRoutes(this.defaultRoutes, life),
+      nodeNics: mortalNics(this.nodeNics, life),
+      openHostNetns: () => this.#openHost(),
       cni: this.#mortalCni(life),
       journal: mortalJournal(journal, life),
       tracked: (this.#tracked ??= await loadTrackedPods(journal, createSilentLogger())),
@@ -333,7 +371,7 @@ export class World {
         },
       },
       bootId: this.bootId,
-      hostNetnsInode: "inode-host",
+      hostNetnsInode: HOST_INODE,
       isIsolated: this.isIsolated,
       mode: this.mode,
       findProblems: () => Promise.resolve(this.problems),

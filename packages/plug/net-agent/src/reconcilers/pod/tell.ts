@@ -68,6 +68,12 @@ export function tellDetached(row: JournalRow, facts: PodFacts, deps: Deps): void
   deps.events.record(facts.pod, { type: "Normal", reason, message, about: link });
 }
 
+/** A pod that is gone can still be told about. */
+function podOf(row: JournalRow, { pod }: PodFacts) {
+  const metadata = { namespace: row.podNamespace, name: row.podName, uid: row.podUid };
+  return pod ?? { apiVersion: "v1", kind: "Pod", metadata };
+}
+
 /** An attachment was taken apart past its plugin: `why`, and what became of its addresses, in words. */
 export function tellTakenApart(
   row: JournalRow,
@@ -83,11 +89,21 @@ export function tellTakenApart(
     link,
     reason: message,
   });
-  const metadata = { namespace: row.podNamespace, name: row.podName, uid: row.podUid };
-  // A pod that is gone can still be told about.
-  const pod = facts.pod ?? { apiVersion: "v1", kind: "Pod", metadata };
   const reason = "RemovedInterfaceByForce";
-  deps.events.record(pod, { type: "Warning", reason, message, about: link });
+  deps.events.record(podOf(row, facts), { type: "Warning", reason, message, about: link });
+}
+
+/** NICs of the node came back from an attachment, but not as they were, or did not come back; `lacks`: in words. */
+export function tellNicNotRestored(
+  row: JournalRow,
+  { facts, lacks }: { facts: PodFacts; lacks: string },
+  deps: Deps,
+): void {
+  const link = row.request.interfaceName;
+  deps.log.warn("node's NIC not restored", { pod: facts.key, link, reason: lacks });
+  const message = `${link} of ${row.network} is gone, but not all of the node is as it was before: ${lacks}; an administrator must configure the NIC on the node`;
+  const reason = "NodeNicNotRestored";
+  deps.events.record(podOf(row, facts), { type: "Warning", reason, message, about: link });
 }
 
 /** A default route that gave way to an attachment could not be brought back. */

@@ -7,6 +7,7 @@ import type { Deps } from "../../../deps.ts";
 import type { PodFacts } from "../observe.ts";
 import { takeDefaultRoutes } from "./default-route.ts";
 import { detach } from "./detach.ts";
+import { noteNodeNics } from "./node-nics.ts";
 import { newRow, writeRow } from "./row.ts";
 
 /** Writes the intent before anything is made, since afterwards nothing tells what was made. */
@@ -25,6 +26,7 @@ export async function begin(
     ...(await newRow(network, what, deps)),
     ...(what.isDefault === true && { isDefault: true }),
     ...(what.defaultRoute !== undefined && { defaultRoute: what.defaultRoute }),
+    ...(await noteNodeNics(what.request, deps)),
     state: "begun",
   };
   await writeRow(row, what.facts, deps);

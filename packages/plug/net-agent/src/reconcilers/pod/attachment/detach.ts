@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Takes one attachment away by what the journal knows of it, also when its plugin can no longer do so.
 import { networkStatusOf, type JournalRow } from "@patchbay/cni";
-import { findMovedNic, messageOf } from "@patchbay/core";
+import { findMovedNic, messageOf, takesNodeNic } from "@patchbay/core";
 import type { AttachmentRequest, OpenNetns } from "@patchbay/core/ports";
 import type { Deps } from "../../../deps.ts";
 import type { PodFacts } from "../observe.ts";
@@ -9,6 +9,7 @@ import { tellDetached, tellTakenApart } from "../tell.ts";
 import { bringBackRoutes } from "./default-route.ts";
 import { lentNicOf } from "./lent-nic.ts";
 import { openNetnsOf } from "./netns.ts";
+import { bringBackNic, isBackAlready, restoreNodeNics } from "./node-nics.ts";
 
 /**
  * After so many failed DELs an attachment is taken apart without its plugin; fewer once nothing of the pod can use it.
@@ -63,10 +64,12 @@ async function prepareRemoval(
 async function removeNic(row: JournalRow, deps: Deps): Promise<void> {
   const netns = openNetnsOf(row, deps);
   if (netns === undefined) return;
-  const { interfaceName } = row.request;
+  const { interfaceName, config } = row.request;
   try {
     const moved = findMovedNic(await deps.podNetwork.listLinks(netns), interfaceName);
-    if (moved !== undefined) await deps.podNetwork.removeLink(netns, moved);
+    // One of the node is not removed, of whatever kind it is.
+    if (takesNodeNic(config)) await bringBackNic(netns, moved ?? interfaceName, deps);
+    else if (moved !== undefined) await deps.podNetwork.removeLink(netns, moved);
     await deps.podNetwork.removeLink(netns, interfaceName);
   } finally {
     netns.close();
@@ -104,6 +107,7 @@ async function del(row: JournalRow, facts: PodFacts, deps: Deps): Promise<string
     await deps.cni.del(request, row.result);
     return undefined;
   } catch (error) {
+    if (await isBackAlready(row, error, deps)) return undefined;
     const failedRemovals = (row.failedRemovals ?? 0) + 1;
     if (failedRemovals >= FAILED_REMOVALS_MAX[facts.attachments.pod]) {
       return `it keeps failing: ${messageOf(error)}`;
@@ -113,10 +117,21 @@ async function del(row: JournalRow, facts: PodFacts, deps: Deps): Promise<string
   }
 }
 
-/** Removes the attachment; its row stays, marked, until the pod's status says so. */
-export async function detach(row: JournalRow, facts: PodFacts, deps: Deps): Promise<void> {
+/** Has the plugins take away what they have made; the row afterwards. */
+async function unmake(row: JournalRow, facts: PodFacts, deps: Deps): Promise<JournalRow> {
   const why = await del(row, facts, deps);
   if (why !== undefined) await takeApart(row, { facts, why }, deps);
+  if (row.nodeNics === undefined) return row;
+  // A plugin that is asked once more finds no NIC, and fails.
+  const unmade: JournalRow = { ...row, state: "begun", isUnmade: true, failedRemovals: 0 };
+  await deps.journal.write(unmade);
+  return unmade;
+}
+
+/** Removes the attachment; its row stays, marked, until the pod's status says so. */
+export async function detach(row: JournalRow, facts: PodFacts, deps: Deps): Promise<void> {
+  const unmade = row.isUnmade === true ? row : await unmake(row, facts, deps);
+  await restoreNodeNics(unmade, facts, deps);
   await bringBackRoutes(row, facts, deps);
   await deps.journal.write({ ...row, state: "removed" });
   tellDetached(row, facts, deps);

@@ -1,0 +1,124 @@
+// SPDX-License-Identifier: Apache-2.0
+// What everybody does who lends NICs of the node.
+import { afterEach, beforeEach, describe, expect, test } from "vitest";
+import type { NetnsHandle, NodeNic, NodeNics } from "@patchbay/core/ports";
+
+/** MAC of the NIC that is lent. */
+export const LENT_MAC = "02:00:00:00:9c:01";
+/** What it has, for people: addresses and routes, each list sorted. */
+export const LENT_HAS = {
+  mac: LENT_MAC,
+  mtu: 1400,
+  up: true,
+  addresses: ["10.9.1.2/24", "10.9.1.3/24", "fd09:1::2/64"],
+  routes: [
+    "192.0.2.0/24 dev card0 metric 7",
+    "default via 10.9.1.1 dev card0",
+    "default via fd09:1::1 dev card0",
+  ],
+};
+/** PCI address, and path, of its device. */
+export const [LENT_PCI, LENT_PATH] = ["0000:00:03.0", "/sys/devices/pci0000:00/0000:00:03.0"];
+
+/**
+ * A host with the NICs `card0`, which has {@link LENT_HAS}, and `card1`, which has another MAC; and a pod. Their kind is of
+ * those that the kernel makes and that have no MAC of their maker's.
+ */
+export interface NodeNicsScene {
+  readonly nics: NodeNics;
+  readonly host: NetnsHandle;
+  readonly pod: NetnsHandle;
+  /** As plugin host-device does, and a guest: `card0` becomes the pod's `net1`, with another MAC and MTU, and keeps its name as alias. */
+  lend(): void;
+  /** As the kernel does with hardware of a namespace that goes: `net1` goes to the host, by that name. */
+  giveBack(name: string): void;
+  /** What the host's NIC of that name has; undefined: there is none. */
+  see(name: string): typeof LENT_HAS | undefined;
+  /** Names of the pod's NICs. */
+  inPod(): readonly string[];
+  close(): Promise<void>;
+}
+
+/** Runs the suite; each test has a scene of its own. */
+export function describeNodeNicsContract(kind: string, make: () => Promise<NodeNicsScene>): void {
+  describe(`NICs of the node ${kind}`, () => {
+    let scene: NodeNicsScene;
+    beforeEach(async () => {
+      scene = await make();
+    });
+    afterEach(() => scene.close());
+
+    async function note(): Promise<NodeNic> {
+      const nic = await scene.nics.find(scene.host, { by: "name", name: "card0" });
+      if (nic === undefined) throw new Error("there is no card0");
+      return nic;
+    }
+    const restore = (nic: NodeNic): ReturnType<NodeNics["restore"]> =>
+      scene.nics.restore(scene.host, nic);
+
+    test.each([
+      { by: "name", name: "card0" },
+      { by: "mac", mac: LENT_MAC.toUpperCase() },
+      { by: "kernelPath", path: LENT_PATH },
+      { by: "device", id: LENT_PCI },
+    ] as const)("are found by $by", async (by) => {
+      const found = await scene.nics.find(scene.host, by);
+      expect(found).toMatchObject({ name: "card0", mac: LENT_MAC, mtu: 1400, up: true });
+      expect(found).toEqual(await note());
+    });
+
+    test.each([
+      { by: "name", name: "card7" },
+      { by: "mac", mac: "02:00:00:00:9c:77" },
+      { by: "kernelPath", path: "/sys/devices/none" },
+      { by: "device", id: "0000:00:07.0" },
+    ] as const)("that are not there are not found by $by", async (by) => {
+      expect(await scene.nics.find(scene.host, by)).toBeUndefined();
+    });
+
+    test.each(["card0", "net1", "dev7"])("are as they were, come back as %s", async (name) => {
+      const nic = await note();
+      scene.lend();
+      scene.giveBack(name);
+      expect(await restore(nic)).toEqual({ kind: "there", lacks: [] });
+      expect(scene.see("card0")).toEqual(LENT_HAS);
+      if (name !== "card0") expect(scene.see(name)).toBeUndefined();
+      // Once more, it has nothing to do.
+      expect(await restore(nic)).toEqual({ kind: "there", lacks: [] });
+      expect(scene.see("card0")).toEqual(LENT_HAS);
+      expect((await note()).alias).toBe("");
+    });
+
+    test("that were never lent stay as they are", async () => {
+      expect(await restore(await note())).toEqual({ kind: "there", lacks: [] });
+      expect(scene.see("card0")).toEqual(LENT_HAS);
+    });
+
+    test("are absent while the pod has them, and are told from others", async () => {
+      const nic = await note();
+      scene.lend();
+      const other = scene.see("card1");
+      expect(await restore(nic)).toEqual({ kind: "absent" });
+      expect(scene.see("card1")).toEqual(other);
+    });
+
+    test("are taken out of a pod past their plugin", async () => {
+      const nic = await note();
+      scene.lend();
+      expect(scene.inPod()).toEqual(["net1"]);
+      await scene.nics.bringBack(scene.pod, "net1", scene.host);
+      await scene.nics.bringBack(scene.pod, "net1", scene.host);
+      expect(scene.inPod()).toEqual([]);
+      expect(await restore(nic)).toEqual({ kind: "there", lacks: [] });
+      expect(scene.see("card0")).toEqual(LENT_HAS);
+    });
+
+    test("that were down and had nothing come back so", async () => {
+      const nic = { ...(await note()), up: false, addresses: [], routes: [] };
+      scene.lend();
+      scene.giveBack("dev7");
+      expect(await restore(nic)).toEqual({ kind: "there", lacks: [] });
+      expect(scene.see("card0")).toMatchObject({ up: false, addresses: [], routes: [] });
+    });
+  });
+}
