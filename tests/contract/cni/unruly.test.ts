@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Plugins that die, print what is no result, or print without end: what is told, and that DEL still works.
+// Plugins that die, print what is no result, print without end or leave children: what is told, and that DEL still works.
+import { existsSync, readFileSync } from "node:fs";
+import { join } from "node:path";
 import { createCni } from "@patchbay/cni";
 import type { AttachmentRequest, Cni, Sandbox } from "@patchbay/core/ports";
 import { createProcessRunner } from "@patchbay/os";
@@ -28,12 +30,12 @@ afterEach(() => {
 
 /** A plugin that makes the NIC, and then does that instead of telling so. */
 function unruly(name: string, then: string): AttachmentRequest {
-  node.addPlugin(
-    name,
-    `[ "$CNI_COMMAND" = ADD ] || exec /usr/lib/cni/bridge
-     /usr/lib/cni/bridge >/dev/null
-     ${then}`,
-  );
+  return pluginOf(name, `/usr/lib/cni/bridge >/dev/null\n${then}`);
+}
+
+/** Plugin bridge, but for what it does at ADD. */
+function pluginOf(name: string, add: string): AttachmentRequest {
+  node.addPlugin(name, `[ "$CNI_COMMAND" = ADD ] || exec /usr/lib/cni/bridge\n${add}`);
   const plugins = [{ ...node.bridgePlugin(), type: name }];
   return {
     ...{ containerId: sandbox.id, netnsPath: sandbox.netnsPath, interfaceName: "net1" },
@@ -83,4 +85,27 @@ test.each([
   await cni.del(request);
   expect(node.nics(sandbox)).toEqual([]);
   expect(node.leases("blue")).toEqual([]);
+});
+
+/** Whether the process whose pid is in that file is there, and no zombie. */
+function isRunning(file: string): boolean {
+  const path = `/proc/${readFileSync(file, "utf8").trim()}/stat`;
+  return existsSync(path) && !/\) Z /.test(readFileSync(path, "utf8"));
+}
+
+test.each([
+  { name: "a child in its group", start: "sleep 600" },
+  { name: "one in a session of its own", start: "setsid sleep 600" },
+  {
+    name: "one in a session of its own that has closed all that it had",
+    start: "setsid sleep 600 0</dev/null 1>/dev/null 2>/dev/null",
+  },
+])("one that works and leaves $name is a success, and the child ends", async ({ start }) => {
+  const file = join(node.directory, "pid");
+  const request = pluginOf("unruly", `${start} & echo $! > ${file}; exec /usr/lib/cni/bridge`);
+  const result = await cni.add(request);
+  expect(node.nics(sandbox)).toEqual(["net1"]);
+  await expect.poll(() => isRunning(file), { timeout: 20_000 }).toBe(false);
+  await cni.del(request, result);
+  expect(node.nics(sandbox)).toEqual([]);
 });

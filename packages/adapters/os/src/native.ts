@@ -57,8 +57,15 @@ export interface OsNative {
     readonly errors: number;
     readonly started: Promise<{ readonly pid: number; readonly pidfd: number }>;
   };
-  /** How such a program, whose end was seen, has ended: its code, or -1 and the signal's number. Once. */
-  reapProgram(pid: number): { readonly code: number; readonly signal: number };
+  /**
+   * How such a program, whose end was seen, has ended: its code, or -1 and the signal's number; whether others are left in its
+   * group. Once.
+   */
+  reapProgram(pid: number): {
+    readonly code: number;
+    readonly signal: number;
+    readonly hasLeft: boolean;
+  };
   /**
    * Watches the links of that network namespace, whose descriptor may be closed at once: calls once when there is
    * something to read, and once more for each `armLinks`. Answers the number for the other three. Source: rtnetlink(7).

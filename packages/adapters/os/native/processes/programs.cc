@@ -259,7 +259,7 @@ Napi::Value startProgram(const Napi::CallbackInfo &info) {
   return program;
 }
 
-// reapProgram(pid): how a program that was started here, and has ended, has ended.
+// reapProgram(pid): how a program that was started here, and has ended, has ended, and whether its group has others left.
 Napi::Value reapProgram(const Napi::CallbackInfo &info) {
   int status = 0;
   const pid_t pid = waitpid(intArgument(info, 0), &status, WNOHANG);
@@ -269,6 +269,7 @@ Napi::Value reapProgram(const Napi::CallbackInfo &info) {
   Napi::Object end = Napi::Object::New(info.Env());
   end.Set("code", Napi::Number::New(info.Env(), code));
   end.Set("signal", Napi::Number::New(info.Env(), signal));
+  end.Set("hasLeft", Napi::Boolean::New(info.Env(), kill(-pid, 0) == 0));
   return end;
 }
 

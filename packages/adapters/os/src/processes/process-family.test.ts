@@ -26,11 +26,14 @@ function isRunning(pid: string): boolean {
   return !/\) Z /.test(readFileSync(`/proc/${pid}/stat`, "utf8"));
 }
 
-/** A shell script that starts a process in a session of its own, whose pid it leaves in a file. */
-function startsAnother(name: string): { readonly script: string; readonly pid: () => string } {
+/** A shell script that starts a process, in a session of its own unless that is said otherwise, whose pid it leaves in a file. */
+function startsAnother(
+  name: string,
+  { by = "setsid", to = "> /dev/null 2>&1" } = {},
+): { readonly script: string; readonly pid: () => string } {
   const file = join(directory, name);
   return {
-    script: `setsid sh -c 'echo $$ > ${file}; exec sleep 600' > /dev/null 2>&1 & while [ ! -s ${file} ]; do sleep 0.01; done`,
+    script: `${by} sh -c 'echo $$ > ${file}; exec sleep 600' ${to} & while [ ! -s ${file} ]; do sleep 0.01; done`,
     pid: () => readFileSync(file, "utf8").trim(),
   };
 }
@@ -47,19 +50,61 @@ test.each([
   expect(isRunning(pid())).toBe(false);
 });
 
-test("what a program leaves running on purpose stays, until its family is ended", async () => {
-  const mine = startsAnother("mine");
-  const other = startsAnother("other");
-  await runner.run({ argv: ["sh", "-c", mine.script], family: `${directory}/a`, timeoutMs: 5_000 });
-  await runner.run({
-    argv: ["sh", "-c", other.script],
-    family: `${directory}/ab`,
-    timeoutMs: 5_000,
-  });
-  expect(isRunning(mine.pid())).toBe(true);
+test.each([
+  { name: "in its group", how: { by: "" } },
+  { name: "at its pipes, in another session", how: { to: "" } },
+])("what a program leaves $name has ended when its result is there", async ({ how }) => {
+  const { script, pid } = startsAnother("pid", how);
+  const argv = ["sh", "-c", `${script}; echo done`] as const;
+  const result = await runner.run({ argv, family: directory, timeoutMs: 10_000 });
+  expect(result).toMatchObject({ exitCode: 0, stdout: "done\n" });
+  expect(isRunning(pid())).toBe(false);
+});
+
+test("what has left group and pipes of a program that ends well ends soon, and no other's", async () => {
+  const [mine, next, other] = [startsAnother("a"), startsAnother("b"), startsAnother("c")];
+  const command = { family: directory, timeoutMs: 60_000 };
+  const stop = new AbortController();
+  const { signal } = stop;
+  const script = `${other.script}; exec sleep 600`;
+  const running = runner.run({ ...command, argv: ["sh", "-c", script], signal });
+  running.catch(() => undefined); // looked at below
+  await expect.poll(() => existsSync(join(directory, "c"))).toBe(true);
+  await runner.run({ ...command, argv: ["sh", "-c", mine.script] });
+  await expect.poll(() => isRunning(mine.pid())).toBe(false);
+  // While it pauses, what comes is not forgotten.
+  await runner.run({ ...command, argv: ["sh", "-c", next.script] });
+  await expect.poll(() => isRunning(next.pid()), { timeout: 10_000 }).toBe(false);
+  expect(isRunning(other.pid())).toBe(true);
+  stop.abort(new Error("over"));
+  await expect(running).rejects.toThrow("over");
+  expect(isRunning(other.pid())).toBe(false);
+});
+
+test("what a program that nobody's family has leaves running stays", async () => {
+  const { script, pid } = startsAnother("pid");
+  await runner.run({ argv: ["sh", "-c", script], timeoutMs: 5_000 });
+  expect(isRunning(pid())).toBe(true);
+  process.kill(Number(pid()), "SIGKILL");
+});
+
+test("a family is ended, and none whose name begins with its own", async () => {
+  const [mine, other] = [startsAnother("mine"), startsAnother("other")];
+  const runs = [
+    { family: `${directory}/a`, ...mine },
+    { family: `${directory}/ab`, ...other },
+  ].map(({ family, script }) =>
+    runner.run({ argv: ["sh", "-c", `${script}; exec sleep 600`], family, timeoutMs: 60_000 }),
+  );
+  for (const name of ["mine", "other"]) {
+    await expect.poll(() => existsSync(join(directory, name))).toBe(true);
+  }
   await runner.endFamily(`${directory}/a`);
+  expect((await runs[0])?.exitCode).toBe(137);
   expect(isRunning(mine.pid())).toBe(false);
   expect(isRunning(other.pid())).toBe(true);
+  await runner.endFamily(`${directory}/ab`);
+  expect((await runs[1])?.exitCode).toBe(137);
 });
 
 test("a program ends with the process that runs it", async () => {

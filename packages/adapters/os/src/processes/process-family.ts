@@ -26,20 +26,27 @@ export function withMark(
   return { ...env, [MARK]: mark };
 }
 
-async function isMarked(pid: string, mark: string): Promise<boolean> {
+async function readMark(pid: string): Promise<string | undefined> {
   try {
-    const environment = `\0${await readFile(`/proc/${pid}/environ`, "latin1")}\0`;
-    const own = `\0${MARK}=${Buffer.from(mark).toString("latin1")}`;
-    return environment.includes(`${own}\0`) || environment.includes(`${own}/`);
+    const environment = `\0${await readFile(`/proc/${pid}/environ`, "latin1")}`;
+    const from = environment.indexOf(`\0${MARK}=`);
+    if (from < 0) return undefined;
+    const value = environment.slice(from + MARK.length + 2).split("\0", 1);
+    return Buffer.from(value[0] ?? "", "latin1").toString();
   } catch {
-    return false; // It has ended, or is a thread of the kernel.
+    return undefined; // It has ended, or is a thread of the kernel.
   }
 }
 
-async function listMarked(mark: string): Promise<readonly number[]> {
+async function listMarked(isWanted: (mark: string) => boolean): Promise<readonly number[]> {
   const pids = (await readdir("/proc")).filter((name) => /^\d+$/.test(name));
-  const marked = await Promise.all(pids.map((pid) => isMarked(pid, mark)));
-  return pids.filter((_pid, index) => marked[index] === true).map(Number);
+  const marks = await Promise.all(pids.map(readMark));
+  return pids
+    .filter((_pid, index) => {
+      const mark = marks[index];
+      return mark !== undefined && isWanted(mark);
+    })
+    .map(Number);
 }
 
 function kill(pid: number): void {
@@ -50,12 +57,46 @@ function kill(pid: number): void {
   }
 }
 
-/** Kills the processes that carry the mark, or a run's mark of that family, until none is left. */
-export async function endMarked(mark: string): Promise<void> {
+async function endAll(isWanted: (mark: string) => boolean): Promise<void> {
   for (let round = 0; round < ROUNDS_MAX; round += 1) {
-    const marked = await listMarked(mark);
+    const marked = await listMarked(isWanted);
     if (marked.length === 0) return;
     for (const pid of marked) kill(pid);
     await sleep(ROUND_MS);
   }
+}
+
+/** Kills the processes that carry the mark, or a run's mark of that family, until none is left. */
+export async function endMarked(mark: string): Promise<void> {
+  await endAll((found) => found === mark || found.startsWith(`${mark}/`));
+}
+
+/** From one look to the next, milliseconds: each reads of all processes of the machine. */
+const LOOK_EVERY_MS = 1000;
+
+/** Marks of runs that have ended since the last look began. */
+let ended = new Set<string>();
+/** The look that is under way, or the pause behind it. */
+let looking: Promise<void> | undefined;
+
+async function look(): Promise<void> {
+  while (ended.size > 0) {
+    const marks = ended;
+    ended = new Set();
+    await endAll((mark) => marks.has(mark));
+    await sleep(LOOK_EVERY_MS, undefined, { ref: false });
+  }
+}
+
+/**
+ * Kills what carries the mark of a run that has ended well, within some seconds: one look is for all runs that have ended, since
+ * most leave nothing. What it leaves to a successor of this process {@link endMarked} ends.
+ */
+export function endSoon(mark: string): void {
+  ended.add(mark);
+  looking ??= look()
+    .catch(() => undefined) // there is no /proc: nothing can be found either
+    .finally(() => {
+      looking = undefined;
+    });
 }

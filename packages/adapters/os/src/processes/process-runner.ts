@@ -6,7 +6,7 @@ import { AppError, isAppError, messageOf } from "@patchbay/core/errors";
 import type { Command, CommandResult, ProcessRunner } from "@patchbay/core/ports";
 import { checkedFd } from "../checked-descriptor.ts";
 import { errnoOf } from "../files/file-errors.ts";
-import { endMarked, newMark, withMark } from "./process-family.ts";
+import { endMarked, endSoon, newMark, withMark } from "./process-family.ts";
 import { signalGroup } from "./signal-group.ts";
 import { startProgram, type Program, type ProgramEnd } from "./program.ts";
 
@@ -57,6 +57,8 @@ class Run {
   #isKilled = false;
   /** Whether a signal ended it, whoever sent it. */
   #isCut = false;
+  /** Whether something of it was seen after its end: in its group, or at its pipes. */
+  #hasLeft = false;
   #isSettled = false;
   #exitCode = 0;
   /** Absent until it is started. */
@@ -152,12 +154,14 @@ class Run {
     if (this.#pid !== undefined) signalGroup(this.#pid, signal);
   }
 
-  #onEnd({ exitCode, isCut }: ProgramEnd): void {
+  #onEnd({ exitCode, isCut, hasLeft }: ProgramEnd): void {
     this.#exitCode = exitCode;
     this.#isCut = isCut;
+    this.#hasLeft = hasLeft;
     // What is left of the group had its chance to end with its leader.
-    if (this.#isKilled) this.#signal("SIGKILL");
+    if (hasLeft && (this.#isKilled || this.#mark !== undefined)) this.#signal("SIGKILL");
     this.#after(DRAIN_MS, () => {
+      this.#hasLeft = true;
       this.#settle();
     });
     this.#onClosed();
@@ -183,9 +187,11 @@ class Run {
     }, this.#result.reject);
   }
 
-  /** What a program that was cut short has started would go on behind its back. */
+  /** What a program has started would go on behind its back. */
   async #endFamily(): Promise<void> {
-    if (this.#mark !== undefined && (this.#isKilled || this.#isCut)) await endMarked(this.#mark);
+    if (this.#mark === undefined || this.#pid === undefined) return;
+    if (this.#isKilled || this.#isCut || this.#hasLeft) await endMarked(this.#mark);
+    else endSoon(this.#mark);
   }
 
   #texts(): Pick<CommandResult, "stdout" | "stderr"> {

@@ -12,6 +12,8 @@ export interface ProgramEnd {
   readonly exitCode: number;
   /** Whether a signal ended it, whoever sent it. */
   readonly isCut: boolean;
+  /** Whether it has left others in its group. */
+  readonly hasLeft: boolean;
 }
 
 /** A program that is being started. */
@@ -44,10 +46,10 @@ async function endOf(pid: number, pidfd: number): Promise<ProgramEnd> {
   const { ended } = watchProcessEnd(pidfd);
   closeSync(pidfd);
   await ended;
-  const { code, signal } = osNative().reapProgram(pid);
+  const { code, signal, hasLeft } = osNative().reapProgram(pid);
   return signal === 0
-    ? { exitCode: code, isCut: false }
-    : { exitCode: SIGNAL_BASE + signal, isCut: true };
+    ? { exitCode: code, isCut: false, hasLeft }
+    : { exitCode: SIGNAL_BASE + signal, isCut: true, hasLeft };
 }
 
 /**

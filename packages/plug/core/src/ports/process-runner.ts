@@ -19,9 +19,10 @@ export interface Command {
   /** What the program inherits as 3, 4, ... in this order; looked at in the same tick as the program is started. */
   readonly inheritFds?: readonly InheritedFd[];
   /**
-   * Who runs it, in words that a successor of this process says too. The program is killed when this process dies;
-   * everything that it started, in whatever group or session, is killed with it at the deadline, when it is killed by a
-   * signal, and by {@link ProcessRunner.endFamily}.
+   * Who runs it, in words that a successor of this process says too. The program is killed when this process dies, and
+   * everything that it started, in whatever group or session, is killed when it ends: before its result is there, but for
+   * what has left its group and its pipes and was started by a program that ended well, which lives some seconds longer at
+   * most; and by {@link ProcessRunner.endFamily}.
    */
   readonly family?: string;
   /** After this the whole process group gets SIGTERM, one second later SIGKILL. */
