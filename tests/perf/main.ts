@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // Benchmarks: prints tables, judges nothing. `npm run perf [ROUNDS [ROUNDS_AFTER_A_REST]]`, `npm run perf ports [ROUNDS]`,
 // `npm run perf boot [ROUNDS]`, `npm run perf parallel [COUNT...]`, `npm run perf throughput [ROUNDS]`,
-// `npm run perf control-plane [VMS...]`, `npm run perf cni [PODS]` or `npm run perf apiserver [SECTION...]`.
+// `npm run perf control-plane [VMS...]`, `npm run perf takeover [VMS]`, `npm run perf cni [PODS]` or `npm run perf apiserver [SECTION...]`.
 import { measureApiServer } from "./apiserver/apiserver.ts";
 import { measureBoots } from "./boot/boot.ts";
 import { measureCni } from "./cni/cni.ts";
 import { measureControlPlane } from "./control-plane/control-plane.ts";
+import { measureTakeover } from "./control-plane/takeover.ts";
 import { measureMachine } from "./one-machine.ts";
 import { measureParallel } from "./parallel.ts";
 import { measurePorts } from "./ports.ts";
@@ -39,6 +40,8 @@ if (first === "apiserver") {
   await measureCni(Number(rest[0] ?? DEFAULT_PODS));
 } else if (first === "control-plane") {
   await measureControlPlane(rest.length === 0 ? DEFAULT_VMS : rest.map(Number));
+} else if (first === "takeover") {
+  await measureTakeover(Number(rest[0] ?? DEFAULT_VMS.at(-1)));
 } else if (first === "throughput") {
   await measureThroughput(Number(rest[0] ?? DEFAULT_ROUNDS));
 } else if (/^[1-9]\d*$/.test(first) || first === "") {
@@ -48,7 +51,7 @@ if (first === "apiserver") {
   });
 } else {
   console.error(
-    `unknown benchmark "${first}": a number of rounds, apiserver, boot, cni, control-plane, parallel, ports, throughput, or nothing`,
+    `unknown benchmark "${first}": a number of rounds, apiserver, boot, cni, control-plane, parallel, ports, takeover, throughput, or nothing`,
   );
   process.exitCode = 2;
 }

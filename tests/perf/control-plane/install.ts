@@ -36,18 +36,15 @@ const ENDPOINTS = { ...CORE, resource: "endpoints", kind: "Endpoints", namespace
 const RIGHTS = /^(Namespace|ServiceAccount|(Cluster)?Role(Binding)?)$/;
 const WEBHOOKS: readonly string[] = [MUTATING_WEBHOOKS.kind, VALIDATING_WEBHOOKS.kind];
 
-/** Where virt-api will listen, and who signed its certificate. */
+/** Where replicas of virt-api listen, one at each port, and who signed their certificate. */
 export interface VirtApiAddress {
   readonly address: string;
-  readonly port: number;
+  readonly ports: readonly number[];
   readonly caPem: string;
 }
 
 interface WebhookConfiguration extends KubeObject {
-  readonly webhooks: readonly {
-    readonly name: string;
-    readonly clientConfig: { readonly service: { readonly path: string } };
-  }[];
+  readonly webhooks: readonly { readonly name: string; readonly clientConfig: object }[];
 }
 
 function object(
@@ -59,16 +56,15 @@ function object(
   return { apiVersion, kind: type.kind, metadata, ...fields };
 }
 
-/** The manifests' own webhooks, as `patchbay install` writes them, at an address of this machine. */
-function webhookAt(manifest: KubeObject, at: VirtApiAddress): KubeObject {
+/** The manifests' own webhooks, as `patchbay install` writes them. */
+function webhookOf(manifest: KubeObject, caPem: string): KubeObject {
   // As the manifests have it.
   const configuration = manifest as WebhookConfiguration;
-  const caBundle = Buffer.from(at.caPem).toString("base64");
+  const caBundle = Buffer.from(caPem).toString("base64");
   const webhooks = configuration.webhooks.map(({ clientConfig, ...webhook }) => {
-    const url = `https://${at.address}:${String(at.port)}${clientConfig.service.path}`;
     // An API server before 1.28 drops them.
     const matchConditions = conditionsOf(webhook.name);
-    return { ...webhook, clientConfig: { url, caBundle }, matchConditions };
+    return { ...webhook, clientConfig: { ...clientConfig, caBundle }, matchConditions };
   });
   return object(
     configuration.kind === MUTATING_WEBHOOKS.kind ? MUTATING_WEBHOOKS : VALIDATING_WEBHOOKS,
@@ -81,19 +77,27 @@ async function clusterManifests(): Promise<readonly KubeObject[]> {
   return parseManifests(await readManifests(createFiles(), "base"));
 }
 
-async function keepWayToVirtApi({ store }: KubeClient, at: VirtApiAddress): Promise<void> {
-  const ports = [{ name: "https", port: 443, targetPort: at.port, protocol: "TCP" }];
+/** Says at which of its ports virt-api listens, as a cluster does of pods that are ready. */
+export async function keepEndpoints(
+  { store }: KubeClient,
+  { address, ports }: Pick<VirtApiAddress, "address" | "ports">,
+): Promise<void> {
+  const subsets = ports.map((port) => ({
+    addresses: [{ ip: address }],
+    ports: [{ name: "https", port, protocol: "TCP" }],
+  }));
+  await keepObject(store, ENDPOINTS, object(ENDPOINTS, SERVICE, { subsets }));
+}
+
+async function keepWayToVirtApi(client: KubeClient, { caPem }: VirtApiAddress): Promise<void> {
+  const { store } = client;
+  const ports = [{ name: "https", port: 443, targetPort: "https", protocol: "TCP" }];
   await keepObject(store, SERVICES, object(SERVICES, SERVICE, { spec: { ports } }));
-  const subset = {
-    addresses: [{ ip: at.address }],
-    ports: [{ name: "https", port: at.port, protocol: "TCP" }],
-  };
-  await keepObject(store, ENDPOINTS, object(ENDPOINTS, SERVICE, { subsets: [subset] }));
   for (const manifest of await clusterManifests()) {
-    if (WEBHOOKS.includes(manifest.kind)) await keepManifests(store, [webhookAt(manifest, at)]);
+    if (WEBHOOKS.includes(manifest.kind)) await keepManifests(store, [webhookOf(manifest, caPem)]);
     if (manifest.kind !== API_SERVICES.kind) continue;
     const { spec } = manifest as KubeObject & { readonly spec: object };
-    const caBundle = Buffer.from(at.caPem).toString("base64");
+    const caBundle = Buffer.from(caPem).toString("base64");
     await keepManifests(store, [
       object(API_SERVICES, manifest.metadata, { spec: { ...spec, caBundle } }),
     ]);
@@ -118,6 +122,7 @@ export async function install(client: KubeClient, at: VirtApiAddress): Promise<v
     const metadata = { name, namespace: NAMESPACE };
     await keepObject(store, NETWORK_ATTACHMENT_DEFINITIONS, { ...nad, metadata });
   }
+  await keepEndpoints(client, { ...at, ports: [] });
   await keepWayToVirtApi(client, at);
 }
 

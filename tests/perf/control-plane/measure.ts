@@ -157,14 +157,14 @@ async function measureRest(stage: Stage): Promise<readonly Row[]> {
 
 /** The NIC is asked for while the controller is away; and virt-api answers a first request. */
 async function measureStarts(stage: Stage): Promise<readonly Row[]> {
-  await stage.virtController.stop();
+  await stage.end(stage.virtController, "asked");
   await stage.vms.ask(0);
   const annotated = stage.vms.annotated(0);
   const controllerBegin = performance.now();
   const controller = await stage.startVirtController();
   const worked = (await annotated) - controllerBegin;
   await stage.vms.settle();
-  await stage.virtApi.stop();
+  await stage.end(stage.virtApi, "asked");
   const apiBegin = performance.now();
   const api = await stage.startVirtApi();
   await stage.vms.ask(0);

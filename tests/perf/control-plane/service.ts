@@ -98,14 +98,28 @@ export class Service {
     return samplesOf(await this.#print(), "patchbay_served_total");
   }
 
+  /** Of virt-controllers that elect a leader. */
+  async isLeading(): Promise<boolean> {
+    return /^kubevirt_virt_controller_leading_status 1$/m.test(await this.#print());
+  }
+
   async #print(): Promise<string> {
     return (await fetch(this.#metrics)).text();
   }
 
-  async stop(): Promise<void> {
-    if (this.#child.exitCode !== null) return;
+  /** Ends in its own way. */
+  stop(): Promise<void> {
+    return this.#end("SIGTERM");
+  }
+
+  kill(): Promise<void> {
+    return this.#end("SIGKILL");
+  }
+
+  async #end(signal: "SIGTERM" | "SIGKILL"): Promise<void> {
+    if (this.#child.exitCode !== null || this.#child.signalCode !== null) return;
     const exited = once(this.#child, "exit");
-    this.#child.kill("SIGTERM");
+    this.#child.kill(signal);
     await exited;
   }
 }

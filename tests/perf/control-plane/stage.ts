@@ -8,7 +8,7 @@ import { createClock } from "@patchbay/os";
 import { createAuthority, issueCertificate } from "@patchbay/pki";
 import { createLogger } from "@patchbay/telemetry";
 import { freePort } from "./free-port.ts";
-import { install, uninstall, type VirtApiAddress } from "./install.ts";
+import { install, keepEndpoints, uninstall, type VirtApiAddress } from "./install.ts";
 import { NodeSide } from "./node-side.ts";
 import { openServer, writeImpersonating, type Server } from "./server.ts";
 import { Service } from "./service.ts";
@@ -22,6 +22,11 @@ export interface Tally {
 const clock = createClock();
 const log = createLogger({ component: "perf", level: "warn" });
 
+/** How many of virt-api can listen. */
+const VIRT_APIS = 2;
+/** That virt-controllers stand by for one another; the manifests' Role for it is of this namespace. */
+const ELECTING = ["--leader-elect", "--lease-namespace", "patchbay"];
+
 /** The services, which can be stopped and started. */
 export class Stage {
   readonly server: Server;
@@ -31,8 +36,9 @@ export class Stage {
   readonly #directory: string;
   readonly #at: VirtApiAddress;
   readonly #people: KubeClient;
-  #virtApi: Service | undefined;
-  #virtController: Service | undefined;
+  /** By port. */
+  readonly #virtApis = new Map<number, Service>();
+  readonly #virtControllers: Service[] = [];
 
   constructor(
     server: Server,
@@ -52,30 +58,63 @@ export class Stage {
     this.nodeSent = own.nodeSent;
   }
 
+  /** The one that was started first, of those that run. */
   get virtApi(): Service {
-    if (this.#virtApi === undefined) throw new Error("virt-api does not run");
-    return this.#virtApi;
+    const [first] = this.#virtApis.values();
+    if (first === undefined) throw new Error("virt-api does not run");
+    return first;
   }
 
+  /** As above. */
   get virtController(): Service {
-    if (this.#virtController === undefined) throw new Error("virt-controller does not run");
-    return this.#virtController;
+    const [first] = this.#virtControllers;
+    if (first === undefined) throw new Error("virt-controller does not run");
+    return first;
   }
 
+  /** One of those that elect a leader among them: the one that leads. */
+  async leader(): Promise<Service | undefined> {
+    for (const one of this.#virtControllers) if (await one.isLeading()) return one;
+    return undefined;
+  }
+
+  /** Starts one more; the server knows of it when it is ready. */
   async startVirtApi(): Promise<Service> {
     const file = (name: string): string => join(this.#directory, name);
-    this.#virtApi = await Service.start("virt-api", [
-      ...["--kubeconfig", file("virt-api.kubeconfig")],
-      ...["--listen-address", this.#at.address, "--port", String(this.#at.port)],
+    const port = this.#at.ports.find((one) => !this.#virtApis.has(one));
+    if (port === undefined) throw new Error(`${String(VIRT_APIS)} virt-apis run already`);
+    const service = await Service.start("virt-api", [
+      ...["--kubeconfig", file("virt-api.kubeconfig"), "--drain-seconds", "2"],
+      ...["--listen-address", this.#at.address, "--port", String(port)],
       ...["--tls-cert-file", file("virt-api.crt"), "--tls-private-key-file", file("virt-api.key")],
     ]);
-    return this.#virtApi;
+    this.#virtApis.set(port, service);
+    await this.#tellEndpoints();
+    return service;
   }
 
-  async startVirtController(): Promise<Service> {
+  /** Starts one more. */
+  async startVirtController({ elects = false } = {}): Promise<Service> {
     const kubeconfig = join(this.#directory, "virt-controller.kubeconfig");
-    this.#virtController = await Service.start("virt-controller", ["--kubeconfig", kubeconfig]);
-    return this.#virtController;
+    const flags = ["--kubeconfig", kubeconfig, ...(elects ? ELECTING : [])];
+    const service = await Service.start("virt-controller", flags);
+    this.#virtControllers.push(service);
+    return service;
+  }
+
+  /** Ends a service as a pod that is deleted, of which the server knows at once, or as one that dies, of which it does not. */
+  async end(service: Service, how: "asked" | "killed"): Promise<void> {
+    const ended = how === "asked" ? service.stop() : service.kill();
+    for (const [port, one] of this.#virtApis) if (one === service) this.#virtApis.delete(port);
+    const index = this.#virtControllers.indexOf(service);
+    if (index >= 0) this.#virtControllers.splice(index, 1);
+    else if (how === "asked") await this.#tellEndpoints();
+    await ended;
+  }
+
+  #tellEndpoints(): Promise<void> {
+    const { address } = this.#at;
+    return keepEndpoints(this.#people, { address, ports: [...this.#virtApis.keys()] });
   }
 
   /** Resolves when requests for the subresources get through. */
@@ -93,11 +132,13 @@ export class Stage {
   }
 
   async stopServices(): Promise<void> {
-    await Promise.all([this.#virtApi?.stop(), this.#virtController?.stop()]);
+    const all = [...this.#virtApis.values(), ...this.#virtControllers];
+    await Promise.all(all.map((service) => service.stop()));
   }
 }
 
-async function makeCertificate(directory: string, address: string, port: number) {
+async function makeCertificate(directory: string, address: string): Promise<VirtApiAddress> {
+  const ports = await Promise.all(Array.from({ length: VIRT_APIS }, freePort));
   const authority = await createAuthority("perf-virt-api", clock);
   const { certPem, keyPem } = await issueCertificate(authority, {
     commonName: "virt-api",
@@ -109,7 +150,7 @@ async function makeCertificate(directory: string, address: string, port: number)
   });
   writeFileSync(join(directory, "virt-api.crt"), certPem);
   writeFileSync(join(directory, "virt-api.key"), keyPem, { mode: 0o600 });
-  return { address, port, caPem: authority.certPem };
+  return { address, ports, caPem: authority.certPem };
 }
 
 async function openClient(
@@ -148,7 +189,7 @@ async function playOn(
   directory: string,
   use: (stage: Stage) => Promise<void>,
 ): Promise<void> {
-  const at = await makeCertificate(directory, server.address, await freePort());
+  const at = await makeCertificate(directory, server.address);
   for (const name of ["virt-api", "virt-controller"]) {
     const file = join(directory, `${name}.kubeconfig`);
     writeImpersonating(server, `system:serviceaccount:patchbay:${name}`, file);

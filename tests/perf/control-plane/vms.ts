@@ -153,8 +153,47 @@ export class Vms {
   async plugAll(count: number): Promise<BurstTimes> {
     const begin = performance.now();
     const put = await this.#putAll(count, "addinterface");
-    await this.#until(() => this.#having.size === count);
+    await this.allPlugged(count);
     return { put, totalMs: performance.now() - begin };
+  }
+
+  /** Resolves when so many have their NIC. */
+  allPlugged(count: number): Promise<void> {
+    return this.#until(() => this.#having.size === count);
+  }
+
+  /** Calls back when a VM has got its NIC; the answer stops that. */
+  onPlugged(tell: () => void): () => void {
+    return this.#node.vmis.onChange((change) => {
+      if (change.kind !== "updated" || hasHot(change.previous)) return;
+      if (hasHot(change.current)) tell();
+    });
+  }
+
+  /** Whether a VM names its NIC, as far as is known here. */
+  isAskedFor(index: number): boolean {
+    return this.#asking.has(`vm-${String(index)}`);
+  }
+
+  /** Names of those of the first VMs of which a specification, a status or a pod does not name the NIC exactly once. */
+  plugMistakes(count: number): readonly string[] {
+    const { vmis, pods } = this.#node;
+    const annotations = new Map(
+      pods
+        .list()
+        .map((pod) => [vmOf(pod), pod.metadata.annotations?.[names.NETWORKS_ANNOTATION] ?? ""]),
+    );
+    return Array.from({ length: count }, (_, index) => `vm-${String(index)}`).filter((name) => {
+      const key = { namespace: NAMESPACE, name };
+      const { spec, status } = vmis.find(key) ?? {};
+      const lists = [
+        this.#vms.find(key)?.spec.template.spec.networks,
+        ...[spec?.networks, spec?.domain.devices?.interfaces, status?.interfaces],
+      ];
+      const counts = lists.map((list) => list?.filter((entry) => entry.name === HOT).length);
+      const named = annotations.get(name)?.split(`"${HOT}"`).length ?? 0;
+      return [...counts, named - 1].some((times) => times !== 1);
+    });
   }
 
   /** Takes it out of all of them. */
