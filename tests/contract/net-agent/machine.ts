@@ -164,6 +164,16 @@ export class AgentMachine implements AsyncDisposable {
     return join(this.node.directory, "definitions");
   }
 
+  /** Where a kubelet would tell which devices pods have. */
+  get podResourcesSocket(): string {
+    return join(this.node.directory, "kubelet.sock");
+  }
+
+  /** Where is told of devices. */
+  get deviceInfoDir(): string {
+    return join(this.node.directory, "devinfo");
+  }
+
   /** Where the pod's runtime remembers what it attached. */
   get cacheDir(): string {
     return join(this.node.directory, "cache");
@@ -195,7 +205,8 @@ export class AgentMachine implements AsyncDisposable {
       ...(hostProcess !== undefined && { hostProcess }),
       ...{ criEndpoint: [this.#runtime.endpoint], stateDir: join(this.node.directory, "state") },
       ...{ cniBinDir: [this.node.binDir, "/usr/lib/cni"], cniCacheDir: [this.cacheDir] },
-      cniConfigDir: this.#definitionDir,
+      ...{ cniConfigDir: this.#definitionDir, podResourcesSocket: this.podResourcesSocket },
+      deviceInfoDir: this.deviceInfoDir,
       // Where these tests have addresses kept.
       tenantPolicy: { paths: [this.node.leaseDir] },
       // What the host's own Multus has left is none of their business.

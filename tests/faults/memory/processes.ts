@@ -8,8 +8,14 @@ import {
   PODS,
   VIRTUAL_MACHINE_INSTANCES,
 } from "@patchbay/api";
-import { createDefinitionFiles, createJournal, createResultCache } from "@patchbay/cni";
+import {
+  createDefinitionFiles,
+  createDeviceInfoFiles,
+  createJournal,
+  createResultCache,
+} from "@patchbay/cni";
 import { DaemonHealth } from "@patchbay/daemon/testing";
+import { createFakePodDevices } from "@patchbay/device-plugin/testing";
 import { createCache, createEventRecorder, type KubeClient } from "@patchbay/kube";
 import { BY_NETWORK, networksAskedBy, runLoop as runAgent } from "@patchbay/net-agent/testing";
 import type { Clock, Logger } from "@patchbay/core/ports";
@@ -66,6 +72,8 @@ async function agent(surroundings: Surroundings): Promise<void> {
       nodeNics: ground.nodeNics,
       openHostNetns: () => ({ fd: -1, inode: "host", close: () => undefined }),
       definitionFiles: createDefinitionFiles({ files, log }, `${stateDir}/definitions`),
+      deviceInfo: createDeviceInfoFiles({ files, log }, `${stateDir}/devinfo`),
+      podDevices: createFakePodDevices(),
       cni: ground.cni,
       journal: createJournal(files, `${stateDir}/journal`),
       resultCache: createResultCache(files, [`${stateDir}/cache`]),

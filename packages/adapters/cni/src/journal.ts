@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // What the agent has begun, on disk: written before a plugin runs, since afterwards the world cannot be asked.
-import { isJsonObject, parseJson } from "@patchbay/api";
+import { isJsonObject, parseJson, type JsonObject } from "@patchbay/api";
 import { AppError } from "@patchbay/core";
 import type {
   AttachmentRequest,
@@ -9,6 +9,15 @@ import type {
   Files,
   NodeNic,
 } from "@patchbay/core/ports";
+
+/** A device of the node that an attachment has. */
+export interface JournalDevice {
+  readonly id: string;
+  /** Absent: the device was named, and its network is of no resource. */
+  readonly resource?: string;
+  /** What is told of it, from the device plugin to CNI plugins and from those to the pod: an absolute path. */
+  readonly infoPath: string;
+}
 
 /** One attachment that was begun: everything that its DEL needs. */
 export interface JournalRow {
@@ -42,6 +51,10 @@ export interface JournalRow {
   readonly nodeNics?: readonly NodeNic[];
   /** DEL has succeeded, or is given up; its state is `begun` until the NICs of the node are as they were. */
   readonly isUnmade?: true;
+  /** The device that it was given; no other attachment of its pod gets it. */
+  readonly device?: JournalDevice;
+  /** What was known of the device after ADD. Source: NPWG device information 1.1. */
+  readonly deviceInfo?: JsonObject;
   /** How often DEL has failed, or what comes behind it. */
   readonly failedRemovals?: number;
 }

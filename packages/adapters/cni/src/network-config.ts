@@ -136,6 +136,18 @@ export function withCniArgs(config: NetworkConfigList, cniArgs: JsonObject): Net
   return { ...config, plugins };
 }
 
+/** The configuration that gives every plugin a device, under both names that plugins know. Source: Multus delegateAddDeviceID. */
+export function withDevice(config: NetworkConfigList, deviceID: string): NetworkConfigList {
+  const plugins = config.plugins.map((plugin) => ({ ...plugin, deviceID, pciBusID: deviceID }));
+  return { ...config, plugins };
+}
+
+/** The device that a configuration gives to its plugins; undefined: none. */
+export function deviceIn({ plugins }: NetworkConfigList): string | undefined {
+  const device = plugins[0]?.["deviceID"];
+  return typeof device === "string" && device !== "" ? device : undefined;
+}
+
 /** Whether a plugin of the list declares the capability. Source: CNI SPEC 1.1 section 1, "capabilities". */
 export function hasCapability(config: NetworkConfigList, capability: string): boolean {
   return config.plugins.some((plugin) => declares(plugin, capability));

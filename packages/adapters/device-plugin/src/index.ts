@@ -1,3 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
 // The public door of device-plugin.
 export { offerDevice } from "./offer-device.ts";
+export { createPodDevices } from "./pod-devices.ts";

@@ -179,6 +179,8 @@ test.each([
       "/var/lib/net-agent rw",
       "/var/lib/cni rw",
       "/etc/cni/multus/net.d ro",
+      "/var/lib/kubelet/pod-resources ro",
+      "/var/run/k8s.cni.cncf.io/devinfo rw",
       "/run/netns ro HostToContainer",
     ],
   },

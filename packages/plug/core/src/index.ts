@@ -115,6 +115,7 @@ export {
   routesToRestore,
   type RouteClaim,
 } from "./plan/attachments/default-routes.ts";
+export { chooseDevice, type DeviceRequest, type HeldDevice } from "./plan/attachments/devices.ts";
 export { type WantedAttachment } from "./plan/attachments/wanted-attachments.ts";
 export { hasImageVolume, hasLostImage } from "./plan/pod/image-files.ts";
 export { isLauncherOf, launcherPodName } from "./plan/pod/launcher-pod.ts";

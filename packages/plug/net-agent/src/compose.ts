@@ -1,9 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 // Brings the adapters together and starts the loop. No decisions.
 import { KUBEVIRTS, NETWORK_ATTACHMENT_DEFINITIONS, PODS } from "@patchbay/api";
-import { createCni, createDefinitionFiles, createJournal, createResultCache } from "@patchbay/cni";
+import {
+  createCni,
+  createDefinitionFiles,
+  createDeviceInfoFiles,
+  createJournal,
+  createResultCache,
+} from "@patchbay/cni";
 import { openSandboxes } from "@patchbay/cri";
 import type { DaemonContext } from "@patchbay/daemon";
+import { createPodDevices } from "@patchbay/device-plugin";
 import {
   createCache,
   createEventRecorder,
@@ -60,15 +67,16 @@ function linksOf(
   };
 }
 
-/** What is in files of this node: what others remember of what they attached, and definitions. */
+/** What is in files of this node: what others remember of what they attached, definitions, and what is told of devices. */
 function filesOf(
   deps: { readonly files: Files; readonly log: Logger },
-  { cniCacheDir, multusDir, cniConfigDir }: Flags,
+  { cniCacheDir, multusDir, cniConfigDir, deviceInfoDir }: Flags,
 ) {
   return {
     resultCache: createResultCache(deps.files, cniCacheDir),
     multusCache: createResultCache(deps.files, [multusDir]),
     definitionFiles: createDefinitionFiles(deps, cniConfigDir),
+    deviceInfo: createDeviceInfoFiles(deps, deviceInfoDir),
   };
 }
 
@@ -120,6 +128,7 @@ export async function runAgent(context: DaemonContext, flags: Flags): Promise<vo
   const parts: LoopParts = {
     ...{ ...definitions, ...remembered, namespaces, journal },
     sandboxes: node.sandboxes,
+    podDevices: createPodDevices(flags.podResourcesSocket, clock),
     ...links,
     findProblems: async (network) => (await judge(network, definitions)).problems,
     cni: cniOf({ runner, family }, flags),

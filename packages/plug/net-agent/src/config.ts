@@ -26,6 +26,10 @@ export interface Flags extends CommonFlags, HostFlags, CriFlags {
   readonly cniCacheDir: readonly string[];
   /** Where Multus remembers its attachments, in `results`. */
   readonly multusDir: string;
+  /** Absolute path of the kubelet's socket for resources of pods; it need not be there. */
+  readonly podResourcesSocket: string;
+  /** Where device plugins and CNI plugins tell of devices, in `dp` and `cni`. */
+  readonly deviceInfoDir: string;
   /** Whether pods may use networks of their own namespace, of `default` and of their VMI only. */
   readonly namespaceIsolation: boolean;
   /** Bridges that are the node's own whatever their ports are. */
@@ -55,6 +59,11 @@ const CONFIG_DIR = "/etc/cni/multus/net.d";
 const MULTUS_DIR = "/var/lib/cni/multus";
 /** Source: the same; CNI libcni CacheDir. */
 const CACHE_DIRS: readonly string[] = [MULTUS_DIR, "/var/lib/cni"];
+
+/** Source: kubelet podresources, DefaultSocketPath. */
+const POD_RESOURCES_SOCKET = "/var/lib/kubelet/pod-resources/kubelet.sock";
+/** Source: NPWG device information 1.1.0 section 4. */
+const DEVICE_INFO_DIR = "/var/run/k8s.cni.cncf.io/devinfo";
 
 function parseCount(text: string): number {
   const count = Number(text);
@@ -99,6 +108,23 @@ function addRuntimeFlags(command: Command): Command {
     .option(
       "--own-pod <namespace/name>",
       "pod that this agent runs in; what --install-plugin made goes when it ends with the annotation patchbay.io/leave-runtime",
+    );
+}
+
+/** Where devices of pods are told of. */
+function addDeviceFlags(command: Command): Command {
+  return command
+    .option(
+      "--pod-resources-socket <path>",
+      "the kubelet's socket of pod resources, which is asked for the device of an attachment where its definition has the annotation k8s.v1.cni.cncf.io/resourceName, or its element a deviceID",
+      parsePath,
+      POD_RESOURCES_SOCKET,
+    )
+    .option(
+      "--device-info-dir <dir>",
+      "directory in which device plugins (dp) and CNI plugins (cni) tell of devices",
+      parsePath,
+      DEVICE_INFO_DIR,
     );
 }
 
@@ -159,6 +185,7 @@ export function parseFlags(argv: readonly string[]): Flags {
     )
     .option("--concurrency <count>", "number of pods worked on at once", parseCount, 16)
     .exitOverride((error) => process.exit(error.exitCode === 0 ? 0 : 2));
-  addPolicyFlags(addRuntimeFlags(addDirectoryFlags(command))).parse([...argv]);
+  const flags = addDeviceFlags(addRuntimeFlags(addDirectoryFlags(command)));
+  addPolicyFlags(flags).parse([...argv]);
   return { ...command.opts<Omit<Flags, "tenantPolicy">>(), tenantPolicy: namedLists(command) };
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // What does the loop over pods work with?
 import type { NetworkAttachmentDefinition, Pod } from "@patchbay/api";
-import type { DefinitionFiles, Journal, ResultCache } from "@patchbay/cni";
+import type { DefinitionFiles, DeviceInfoFiles, Journal, ResultCache } from "@patchbay/cni";
 import type { AgentMode, AppError } from "@patchbay/core";
 import type { KeyedMutex } from "@patchbay/core/keyed-mutex";
 import type { EventRecorder } from "@patchbay/kube";
@@ -14,6 +14,7 @@ import type {
   Namespaces,
   NodeNics,
   OpenNetns,
+  PodDevices,
   PodNetwork,
   Sandboxes,
   Store,
@@ -31,6 +32,10 @@ export interface Deps {
   /** What definitions mean that have no configuration of their own. */
   readonly definitionFiles: DefinitionFiles;
   readonly sandboxes: Sandboxes;
+  /** Which devices the kubelet has given to pods. */
+  readonly podDevices: PodDevices;
+  /** What is told of the devices that attachments have. */
+  readonly deviceInfo: DeviceInfoFiles;
   readonly namespaces: Namespaces;
   readonly podNetwork: Pick<PodNetwork, "listLinks" | "giveBack" | "removeLink" | "restoreName">;
   readonly defaultRoutes: DefaultRoutes;

@@ -10,7 +10,8 @@ import type { AttachmentRequest, Command, NetworkConfigList } from "@patchbay/co
 import { createFakeFiles } from "@patchbay/os/testing";
 import { printPluginConfig } from "../../../../packages/adapters/cni/src/network-config.ts";
 import { parseVersions } from "../../../../packages/adapters/cni/src/version.ts";
-import { DEFINITIONS, World } from "../../../../packages/plug/net-agent/src/testing/world.ts";
+import { DEFINITIONS } from "../../../../packages/plug/net-agent/src/testing/node-files.ts";
+import { World } from "../../../../packages/plug/net-agent/src/testing/world.ts";
 import { CniNode } from "../node.ts";
 import type { Fields, Judge } from "./rows.ts";
 

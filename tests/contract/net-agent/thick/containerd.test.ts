@@ -1,8 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // Pods by CRI on a containerd whose only CNI plugin is ours, while whoever takes part dies. Needs root, containerd, runc and
 // the plugins of Debian.
+import { names } from "@patchbay/api";
+import { TestPodResources } from "@patchbay/device-plugin/testing";
 import { eventually } from "@patchbay/support";
 import { afterAll, beforeAll, beforeEach, expect, test } from "vitest";
+import { NicDevices, PLUGIN, RESOURCE } from "../nic-devices.ts";
 import { ThickNode, type Inventory } from "./node.ts";
 
 const WITHIN = { withinMs: 20_000 };
@@ -151,6 +154,38 @@ test("the default network changes without a restart, and goes as it came", async
   node.writeDefaultNetwork();
   await node.deletePod("eight");
   await node.deletePod("nine");
+  await expectAsBefore();
+});
+
+test("a pod that is created has a device for each network of a resource, or no sandbox", async () => {
+  const nics = new NicDevices(node.cni);
+  const devices = nics.make(2);
+  const kubelet = new TestPodResources(node.podResourcesSocket);
+  for (const [name, given] of [
+    ["both", devices],
+    ["short", devices.slice(1)],
+  ] as const) {
+    kubelet.pods.push({ namespace: "ns1", name, containers: [{ [RESOURCE]: given }] });
+  }
+  await kubelet.start();
+  try {
+    await node.putNad("fast", [{ type: PLUGIN }], { [names.RESOURCE_NAME_ANNOTATION]: RESOURCE });
+    const short = await node.makePod("short", "fast,fast");
+    await expect(node.runSandbox("short", short)).rejects.toThrow(
+      `the pod has no more devices of ${RESOURCE}: ${String(devices[1])} is of net1`,
+    );
+    expect(nics.onHost(devices)).toEqual(devices);
+    const both = await node.makePod("both", "fast,fast");
+    const id = await node.runSandbox("both", both);
+    expect(["net1", "net2"].map((nic) => nics.given("ADD", nic).deviceID)).toEqual(devices);
+    expect(await node.nics(id)).toEqual(["eth0", "net1", "net2"]);
+    await node.restartAgent();
+    await node.removeSandbox(id);
+    expect(nics.onHost(devices)).toEqual(devices);
+  } finally {
+    kubelet.close();
+  }
+  for (const name of ["short", "both"]) await node.deletePod(name);
   await expectAsBefore();
 });
 

@@ -67,6 +67,11 @@ export class ThickNode {
     return join(this.cni.directory, "run", "cni.sock");
   }
 
+  /** Where a kubelet would tell which devices pods have. */
+  get podResourcesSocket(): string {
+    return join(this.cni.directory, "kubelet.sock");
+  }
+
   get #plugins(): string {
     return join(this.cni.directory, "runtime-bin");
   }
@@ -108,6 +113,8 @@ export class ThickNode {
         ...["--cni-socket", this.socketPath, "--install-plugin", this.#plugins],
         ...["--runtime-config-dir", this.#configs, "--own-pod", `${NAMESPACE}/agent`],
         ...["--default-network", join(directory, "default.conflist")],
+        ...["--pod-resources-socket", this.podResourcesSocket],
+        ...["--device-info-dir", join(directory, "devinfo")],
       ],
       { stdio: ["ignore", "pipe", "inherit"] },
     );
@@ -145,10 +152,14 @@ export class ThickNode {
     await this.startAgent();
   }
 
-  async putNad(name: string, plugins: NetworkConfigList["plugins"]): Promise<void> {
+  async putNad(
+    name: string,
+    plugins: NetworkConfigList["plugins"],
+    annotations: Readonly<Record<string, string>> = {},
+  ): Promise<void> {
     await this.#api.post(NADS, {
       ...{ apiVersion: "k8s.cni.cncf.io/v1", kind: "NetworkAttachmentDefinition" },
-      metadata: { name },
+      metadata: { name, annotations },
       spec: { config: JSON.stringify({ cniVersion: "1.0.0", plugins }) },
     });
   }

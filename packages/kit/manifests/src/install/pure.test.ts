@@ -31,7 +31,7 @@ describe("settings", () => {
     {
       name: "another root directory of the kubelet",
       given: { kubeletRootDir: "/data/kubelet/" },
-      want: ['"path": "/data/kubelet/pods"'],
+      want: ['"path": "/data/kubelet/pod-resources"', '"path": "/data/kubelet/pods"'],
     },
     {
       name: "somebody else who attaches networks",

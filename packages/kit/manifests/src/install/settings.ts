@@ -18,7 +18,9 @@ export interface InstallSettings {
 
 const LAUNCHER_FLAG = "--launcher-image=";
 const MODE_FLAG = "--mode=";
-const PODS_DIR = "/var/lib/kubelet/pods";
+const KUBELET_DIR = "/var/lib/kubelet";
+/** What kubelets keep below their root directory; device plugins have one place for all. Source: kubelet getPodsDir, getPodResourcesDir. */
+const KUBELETS_OWN: readonly string[] = [`${KUBELET_DIR}/pods`, `${KUBELET_DIR}/pod-resources`];
 
 /** Each text of a value, replaced by what `change` makes of it and of the member that it is. */
 function mapTexts(value: unknown, change: (text: string, member: string) => string): unknown {
@@ -36,7 +38,7 @@ export function withSettings(
   objects: readonly KubeObject[],
   settings: InstallSettings,
 ): readonly KubeObject[] {
-  const { image, launcherImage, kubeletRootDir = "/var/lib/kubelet", mode } = settings;
+  const { image, launcherImage, kubeletRootDir = KUBELET_DIR, mode } = settings;
   const flags: readonly (readonly [string, string | undefined])[] = [
     [LAUNCHER_FLAG, launcherImage],
     [MODE_FLAG, mode],
@@ -49,8 +51,10 @@ export function withSettings(
     if (member === "image" && text === names.PATCHBAY_IMAGE) return image ?? text;
     if (member === "args") return changeArgument(text);
     // Only where it is on the host: in the agents' pods it stays where it is.
-    const isPods = member === "path" && text === PODS_DIR;
-    return isPods ? `${kubeletRootDir.replace(/(?<!\/)\/+$/, "")}/pods` : text;
+    const isOwn = member === "path" && KUBELETS_OWN.includes(text);
+    return isOwn
+      ? `${kubeletRootDir.replace(/(?<!\/)\/+$/, "")}${text.slice(KUBELET_DIR.length)}`
+      : text;
   };
   const all = settings.podCreation === true ? withPodCreation(objects) : objects;
   return all.map((object) => {

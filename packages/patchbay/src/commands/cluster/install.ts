@@ -62,7 +62,7 @@ export const install: Command = {
       flags: "--only <component>",
       description: "install this component alone; the virtual machines may then be KubeVirt's",
       choices: ["net-agent"],
-      conflicts: ["launcherImage", "kubeletRootDir"],
+      conflicts: ["launcherImage"],
     },
     {
       flags: "--mode <mode>",

@@ -95,6 +95,14 @@ export const REASONS_IN_POD = {
       "the network did not give the MAC, the address or the default route that was requested, or no plugin of it takes the request; the attachment was undone",
     who: "administrator",
   },
+  NoDevice: {
+    ...ATTACHING,
+    meaning:
+      "the network's definition names a resource (`k8s.v1.cni.cncf.io/resourceName`), or the request a device, and the pod has no device of it that is free; or the node's kubelet does not say which devices the pod has",
+    who: "user, administrator",
+    advice:
+      "a container must ask for one device of the resource for each attachment, in resources.limits when the pod is created; the attachment is tried again when another one of the pod is removed, and while the kubelet does not answer",
+  },
   InterfaceNameTaken: {
     ...ATTACHING,
     meaning:

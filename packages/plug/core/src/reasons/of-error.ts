@@ -65,6 +65,8 @@ const OF_CODE: Readonly<Partial<Record<ErrorCode, Reason | Advised>>> = {
   },
   CNI_REQUEST_INVALID: "RequestInvalid",
   CNI_REQUEST_NOT_MET: "RequestNotMet",
+  CNI_NO_DEVICE: "NoDevice",
+  DEVICES_UNKNOWN: "NoDevice",
   CNI_NAME_TAKEN: "InterfaceNameTaken",
 };
 

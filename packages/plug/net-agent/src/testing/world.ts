@@ -11,12 +11,7 @@ import {
   type NetworkStatus,
   type Pod,
 } from "@patchbay/api";
-import {
-  createDefinitionFiles,
-  createJournal,
-  createResultCache,
-  type Journal,
-} from "@patchbay/cni";
+import { createJournal, type Journal } from "@patchbay/cni";
 import type { Note } from "@patchbay/kube";
 import { AppError, DEFAULT_POLICY, type AgentMode, type TenantPolicy } from "@patchbay/core";
 import { KeyedMutex } from "@patchbay/core/keyed-mutex";
@@ -31,6 +26,7 @@ import type {
 } from "@patchbay/core/ports";
 import { createFakeCni, type FakeCni } from "@patchbay/cni/testing";
 import { createFakeSandboxes, type FakeSandboxes } from "@patchbay/cri/testing";
+import { createFakePodDevices, type FakePodDevices } from "@patchbay/device-plugin/testing";
 import { createFakeCache, createFakeStore, type FakeStore } from "@patchbay/kube/testing";
 import { createFakeFiles, createFakeNamespaces, type FakeFiles } from "@patchbay/os/testing";
 import {
@@ -56,10 +52,9 @@ import {
   mortalRoutes,
   mortalStore,
 } from "./life.ts";
+import { nodeFiles } from "./node-files.ts";
 import { NAMES, OWNER, toPod, type PodSketch } from "./pod-sketch.ts";
 
-/** The node's directory of definitions. */
-export const DEFINITIONS = "/definitions";
 /** The host's own network namespace. */
 export const HOST_INODE = "inode-host";
 const HOST_NETNS = "/proc/self/ns/net";
@@ -83,6 +78,7 @@ export class World {
   readonly notes: Note[] = [];
   readonly #namespaces = createFakeNamespaces();
   readonly sandboxes: FakeSandboxes = createFakeSandboxes();
+  readonly podDevices: FakePodDevices = createFakePodDevices();
   /** What the container runtime fails with. */
   runtimeError: Error | undefined;
   readonly #pods = createFakeCache<Pod>();
@@ -109,6 +105,8 @@ export class World {
   problems: readonly AppError[] = [];
   /** Bridges of the host that have hardware as a port. */
   ownBridges: readonly string[] = [];
+  /** What plugins do first at an ADD. */
+  beforeAdd: () => Promise<void> = () => Promise.resolve();
   /** What plugins make of the result of an ADD. */
   resultOf: (result: CniResult) => CniResult = (result) => result;
   /** Requests of ADD and DEL as they were made, in order. */
@@ -207,11 +205,15 @@ export class World {
     }
   }
 
-  putNad(key: { readonly namespace: string; readonly name: string }, config: unknown): void {
+  putNad(
+    key: { readonly namespace: string; readonly name: string },
+    config: unknown,
+    annotations: Readonly<Record<string, string>> = {},
+  ): void {
     this.#nads.put({
       apiVersion: "k8s.cni.cncf.io/v1",
       kind: NETWORK_ATTACHMENT_DEFINITIONS.kind,
-      metadata: key,
+      metadata: { ...key, annotations },
       spec: { config: JSON.stringify(config) },
     });
   }
@@ -341,11 +343,9 @@ export class World {
       store: mortalStore(this.store, life, this),
       pods: this.#pods,
       nads: this.#nads,
-      definitionFiles: createDefinitionFiles(
-        { files: this.files, log: createSilentLogger() },
-        DEFINITIONS,
-      ),
       sandboxes: { find: (uid) => this.#findSandbox(uid) },
+      podDevices: this.podDevices,
+      ...nodeFiles(this.files),
       namespaces: this.#namespaces,
       podNetwork: mortalPodNetwork(this.podNetwork, life),
       defaultRoutes: mortalRoutes(this.defaultRoutes, life),
@@ -358,8 +358,6 @@ export class World {
         record: (_object, note) => this.notes.push(note),
         flush: () => Promise.resolve(),
       },
-      resultCache: createResultCache(this.files, ["/cache"]),
-      multusCache: createResultCache(this.files, ["/multus"]),
       failures: this.#failures,
       podMutex: this.#podMutex,
       clock: this.#clock,
@@ -384,7 +382,10 @@ export class World {
     return {
       add: (request) => {
         this.requests.push({ request });
-        return life.call(async () => this.resultOf(await this.cni.add(request)));
+        return life.call(async () => {
+          await this.beforeAdd();
+          return this.resultOf(await this.cni.add(request));
+        });
       },
       del: (request, prevResult) => {
         this.requests.push({ request, ...(prevResult === undefined ? {} : { prevResult }) });

@@ -48,6 +48,13 @@ const ROWS: readonly Row[] = [
     want: ["add ns1/mv@net7", "add ns1/vlan@net2"],
   },
   {
+    name: "what has a device goes before anything comes, which may need the device",
+    given: facts([B], {
+      owned: [owned("ns1/c", "net3"), owned("ns1/a", "net1", { hasDevice: true })],
+    }),
+    want: ["del ns1/a@net1", "add ns1/b@net2", "del ns1/c@net3"],
+  },
+  {
     name: "an element may name a namespace",
     given: facts([{ name: "a", namespace: "other", interface: "net1" }]),
     want: ["add other/a@net1"],

@@ -30,6 +30,8 @@ export interface OwnedAttachment {
   readonly isStale: boolean;
   /** The pod's runtime has made it, and will take it away with the sandbox; only an unplug is ours. */
   readonly isAdopted: boolean;
+  /** It has a device that the kubelet has given to the pod, which may be needed for another attachment. */
+  readonly hasDevice?: boolean;
 }
 
 /** A NIC that somebody else attached, as the pod's status tells it. */
@@ -171,8 +173,8 @@ function planOrphans<Owned extends OwnedAttachment>(
 }
 
 /**
- * The operations in order: what is wanted first, in the order of the annotation, then what is no longer wanted. An
- * annotation that cannot be read changes nothing. Attachments that the annotation has never asked for are not touched.
+ * The operations in order: what is wanted first, in the order of the annotation, then what is no longer wanted, but for what
+ * has a device, which goes before. An annotation that cannot be read changes nothing. Attachments that the annotation has never asked for are not touched.
  */
 export function planAttachmentActions<Owned extends OwnedAttachment>(
   facts: AttachmentFacts<Owned>,
@@ -197,9 +199,14 @@ export function planAttachmentActions<Owned extends OwnedAttachment>(
   const stays = (entry: Owned): boolean =>
     isInPlace(entry) && accepted.some((wanted) => isSame(entry, wanted));
   const unwanted = owned.filter((entry) => !freed.includes(entry) && !stays(entry));
+  const hasDevice = (entry: Owned): boolean => entry.hasDevice === true;
   return [
+    ...leaveAll(unwanted.filter(hasDevice), facts.pod),
     ...steps,
-    ...leaveAll(unwanted, facts.pod),
+    ...leaveAll(
+      unwanted.filter((entry) => !hasDevice(entry)),
+      facts.pod,
+    ),
     ...planOrphans(facts, accepted),
     ...duplicates.map(({ interfaceName, network }): AttachmentAction<Owned> => ({
       kind: "reportError",

@@ -138,7 +138,7 @@ test.each([
     element: { "default-route": [] },
     want: "RequestInvalid",
   },
-  { name: "deviceID", element: { deviceID: "0000:00:00.1" }, want: "RequestInvalid" },
+  { name: "deviceID", element: { deviceID: "0000:00:00.1" }, want: "NoDevice" },
   {
     name: "portMappings that no plugin takes",
     element: { portMappings: [{ hostPort: 80, containerPort: 80 }] },

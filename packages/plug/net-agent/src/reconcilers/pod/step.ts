@@ -3,6 +3,7 @@
 import type { AttachmentAction } from "@patchbay/core";
 import { parseKey, type Step } from "@patchbay/kube";
 import type { Deps } from "../../deps.ts";
+import { deviceCircumstances } from "./attachment/of-node/device.ts";
 import type { OwnedRow } from "./attachment/owned-row.ts";
 import type { PodFacts } from "./observe.ts";
 
@@ -45,7 +46,8 @@ function circumstancesOf(action: Action, facts: PodFacts, deps: Deps): unknown {
     case "add": {
       const { network, selection } = action.wanted;
       const config = deps.nads.find(parseKey(network))?.spec?.config;
-      return [network, selection, config, facts.sandbox, deps.policy.current()];
+      const device = deviceCircumstances(action.wanted, facts, deps);
+      return [network, selection, config, facts.sandbox, deps.policy.current(), device];
     }
     case "del":
     case "forget":

@@ -96,6 +96,12 @@ export const CNI_ERRORS = {
     retry: "backoff",
     http: 500,
   },
+  CNI_NO_DEVICE: {
+    summary: "network {network} needs a device of the pod's own: {reason}",
+    who: "user",
+    retry: "on-change",
+    http: 409,
+  },
   CNI_JOURNAL_BROKEN: {
     summary:
       "the journal file {path} cannot be read; remove the file once its attachment is gone from the pod",

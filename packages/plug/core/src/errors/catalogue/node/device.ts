@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Errors of devices that are offered to a kubelet.
+// Errors of devices that are offered to a kubelet, and of those that it has given to pods.
 import type { ErrorEntry } from "../../entry.ts";
 
 export const DEVICE_ERRORS = {
@@ -19,6 +19,13 @@ export const DEVICE_ERRORS = {
     summary: "{resource} cannot be allocated: this node has no {path}",
     who: "environment",
     retry: "on-change",
+    http: 503,
+  },
+  DEVICES_UNKNOWN: {
+    summary:
+      "the kubelet at {socket} does not say which devices pod {pod} has: {reason}; see net-agent's --pod-resources-socket",
+    who: "environment",
+    retry: "backoff",
     http: 503,
   },
 } as const satisfies Record<string, ErrorEntry>;

@@ -2,21 +2,21 @@
 // Runs one ADD so that whatever happens is known afterwards: intent on disk before, DEL behind a failure.
 import type { JournalRow } from "@patchbay/cni";
 import { messageOf } from "@patchbay/core";
-import type { AttachmentRequest, CniResult, Sandbox } from "@patchbay/core/ports";
+import type { CniResult, Sandbox } from "@patchbay/core/ports";
 import type { Deps } from "../../../deps.ts";
 import type { PodFacts } from "../observe.ts";
 import { takeDefaultRoutes } from "./default-route.ts";
 import { detach } from "./detach.ts";
-import { noteNodeNics } from "./node-nics.ts";
+import { noteNodeNics } from "./of-node/node-nics.ts";
+import { offerDeviceInfo, withDeviceInfo, type DeviceOfRequest } from "./of-node/device.ts";
 import { newRow, writeRow } from "./row.ts";
 
 /** Writes the intent before anything is made, since afterwards nothing tells what was made. */
 export async function begin(
   network: Parameters<typeof newRow>[0],
-  what: {
+  what: DeviceOfRequest & {
     readonly facts: PodFacts;
     readonly sandbox: Sandbox;
-    readonly request: AttachmentRequest;
     readonly isDefault?: true;
     readonly defaultRoute?: JournalRow["defaultRoute"];
   },
@@ -27,6 +27,7 @@ export async function begin(
     ...(what.isDefault === true && { isDefault: true }),
     ...(what.defaultRoute !== undefined && { defaultRoute: what.defaultRoute }),
     ...(await noteNodeNics(what.request, deps)),
+    ...(what.device !== undefined && { device: what.device }),
     state: "begun",
   };
   await writeRow(row, what.facts, deps);
@@ -51,8 +52,9 @@ export async function addOrUndo(
   const { facts, check } = what;
   let row = begun;
   try {
+    await offerDeviceInfo(row, deps);
     const result = await deps.cni.add(row.request);
-    row = { ...row, result };
+    row = await withDeviceInfo({ ...row, result }, deps);
     await check?.(result);
     const remember = async (changed: JournalRow): Promise<void> => {
       row = changed;

@@ -42,8 +42,8 @@ export async function attachDefault(
     ...{ containerId: sandbox.id, netnsPath: sandbox.netnsPath, interfaceName, config },
     ...{ args: argsOf(call), capabilityArgs: call.runtimeConfig },
   };
-  const row = await begin({ network }, { facts, sandbox, request, isDefault: true }, deps);
-  const { result } = await addOrUndo(row, { facts }, deps);
+  const begun = await begin({ network }, { facts, sandbox, request, isDefault: true }, deps);
+  const { row, result } = await addOrUndo(begun, { facts }, deps);
   await deps.journal.write({ ...row, state: "attached", result });
   const durationMs = Math.round(deps.clock.monotonicMs() - startMs);
   deps.log.info("attached default network", {

@@ -13,6 +13,7 @@ import {
 import { addOrUndo, begin } from "./add.ts";
 import { adopt } from "./adopt.ts";
 import { assertMayRoute, claimOf } from "./default-route.ts";
+import { withDeviceOf } from "./of-node/device.ts";
 import { assertMayUse, findVmiOf } from "../launcher.ts";
 import { assertAllowed } from "./policy.ts";
 import type { PodFacts } from "../observe.ts";
@@ -28,8 +29,8 @@ export async function attach(wanted: WantedAttachment, facts: PodFacts, deps: De
   const sandbox = sandboxOf(facts);
   await assertMayUse(wanted.network, facts, deps);
   await assertMayRoute(wanted, facts, deps);
-  const request = await requestOf(wanted, { facts, sandbox }, deps);
-  await assertAllowed(wanted.network, request.config, deps);
+  const asked = await requestOf(wanted, { facts, sandbox }, deps);
+  await assertAllowed(wanted.network, asked.config, deps);
   const links = await listLinks(facts, deps);
   const there = links.find((link) => link.name === wanted.interfaceName);
   if (there !== undefined) {
@@ -37,8 +38,9 @@ export async function attach(wanted: WantedAttachment, facts: PodFacts, deps: De
     return;
   }
   const startMs = deps.clock.monotonicMs();
-  const preferred = preferredAddressesOf(wanted.selection, request);
-  const intent = { facts, sandbox, request, preferred };
+  const given = await withDeviceOf(wanted, { facts, sandbox, request: asked }, deps);
+  const preferred = preferredAddressesOf(wanted.selection, given.request);
+  const intent = { facts, sandbox, ...given, preferred };
   const { row, result, refusal } = await addAsBefore(wanted, intent, deps).catch(
     async (error: unknown) => {
       throw await explained(error, wanted.network, deps);

@@ -235,8 +235,8 @@ describe("what was asked for", () => {
     },
     {
       name: "by what nobody gives",
-      element: { deviceID: "x" },
-      want: ["deviceID: is not supported"],
+      element: { deviceID: "0000:00:1f.6" },
+      want: ["the kubelet gave the pod no device 0000:00:1f.6", "ns1/a"],
     },
     {
       name: "by what no plugin takes",

@@ -2,7 +2,8 @@
 // A definition without a configuration of its own means the one that a file of the node has.
 import { DEFAULT_POLICY } from "@patchbay/core";
 import { beforeEach, expect, test } from "vitest";
-import { DEFINITIONS, World } from "../../../testing/world.ts";
+import { DEFINITIONS } from "../../../testing/node-files.ts";
+import { World } from "../../../testing/world.ts";
 
 let world: World;
 

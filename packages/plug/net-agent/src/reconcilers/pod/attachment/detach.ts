@@ -7,9 +7,10 @@ import type { Deps } from "../../../deps.ts";
 import type { PodFacts } from "../observe.ts";
 import { tellDetached, tellTakenApart } from "../tell.ts";
 import { bringBackRoutes } from "./default-route.ts";
+import { dropDeviceInfo } from "./of-node/device.ts";
 import { lentNicOf } from "./lent-nic.ts";
 import { openNetnsOf } from "./netns.ts";
-import { bringBackNic, isBackAlready, restoreNodeNics } from "./node-nics.ts";
+import { bringBackNic, isBackAlready, restoreNodeNics } from "./of-node/node-nics.ts";
 
 /**
  * After so many failed DELs an attachment is taken apart without its plugin; fewer once nothing of the pod can use it.
@@ -133,6 +134,7 @@ export async function detach(row: JournalRow, facts: PodFacts, deps: Deps): Prom
   const unmade = row.isUnmade === true ? row : await unmake(row, facts, deps);
   await restoreNodeNics(unmade, facts, deps);
   await bringBackRoutes(row, facts, deps);
+  await dropDeviceInfo(row, deps);
   await deps.journal.write({ ...row, state: "removed" });
   tellDetached(row, facts, deps);
 }

@@ -1,13 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
 // A row of the journal as decisions see it: which attachment it is, of which sandbox, and what its result says.
 import type { NetworkStatus } from "@patchbay/api";
-import { defaultNetworkStatusesOf, networkStatusesOf, type JournalRow } from "@patchbay/cni";
-import type { OwnedAttachment, ToldAttachment } from "@patchbay/core";
+import {
+  defaultNetworkStatusesOf,
+  deviceIn,
+  networkStatusesOf,
+  type JournalRow,
+} from "@patchbay/cni";
+import type { HeldDevice, OwnedAttachment, ToldAttachment } from "@patchbay/core";
 import type { Sandbox } from "@patchbay/core/ports";
 
 /** An attachment of ours, with the row that is the recipe of its removal. */
 export interface OwnedRow extends OwnedAttachment, ToldAttachment {
   readonly row: JournalRow;
+  readonly hasDevice: boolean;
 }
 
 /** The MAC that was asked for at ADD. */
@@ -17,12 +23,29 @@ function askedMacOf(row: JournalRow): string | undefined {
 
 /** What its result says of its NICs; nothing until ADD has succeeded. */
 export function entriesOf(row: JournalRow): readonly NetworkStatus[] {
-  const { result, network, request, defaultRoute } = row;
+  const { result, network, request, defaultRoute, deviceInfo } = row;
   if (result === undefined) return [];
   const { interfaceName } = request;
-  if (row.isDefault === true) return defaultNetworkStatusesOf(result, network, interfaceName);
   const { gateways = [] } = defaultRoute ?? {};
-  return networkStatusesOf(result, network, interfaceName, { gateways });
+  const entries =
+    row.isDefault === true
+      ? defaultNetworkStatusesOf(result, network, interfaceName)
+      : networkStatusesOf(result, network, interfaceName, { gateways });
+  if (deviceInfo === undefined) return entries;
+  return entries.map((entry) =>
+    entry.interface === interfaceName ? { ...entry, "device-info": deviceInfo } : entry,
+  );
+}
+
+/** The device of a row; of what the pod's runtime has made its configuration tells. */
+export function deviceOfRow({ device, request }: JournalRow): HeldDevice | undefined {
+  const holder = request.interfaceName;
+  if (device !== undefined) {
+    const { id, resource } = device;
+    return { id, holder, ...(resource !== undefined && { resource }) };
+  }
+  const id = deviceIn(request.config);
+  return id === undefined ? undefined : { id, holder };
 }
 
 /**
@@ -64,6 +87,7 @@ export function toOwned(row: JournalRow, now: Now): OwnedRow {
     state: row.state,
     isStale: isStale(row, now),
     isAdopted: row.isAdopted === true,
+    hasDevice: deviceOfRow(row) !== undefined,
     entries: entriesOf(row),
     ...(mac === undefined ? {} : { mac }),
   };

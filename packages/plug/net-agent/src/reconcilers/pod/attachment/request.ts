@@ -35,8 +35,6 @@ function valuesOf(selection: NetworkSelection): ReadonlyMap<string, unknown> {
 /** @throws AppError with CNI_REQUEST_INVALID, which names all that is wrong */
 function assertCanBeAsked({ network, selection }: WantedAttachment): void {
   const causes = requestCausesOf(selection).map(({ field, message }) => `${field}: ${message}`);
-  // Dropping it would be a NIC that was not asked for.
-  if (selection.deviceID !== undefined) causes.push("deviceID: is not supported");
   if (causes.length === 0) return;
   throw new AppError("CNI_REQUEST_INVALID", { network, reason: causes.join("; ") });
 }

@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: Apache-2.0
+// Which devices does a pod have? Asks the kubelet's pod resources API. Source: kubelet podresources v1.
+import { fileURLToPath } from "node:url";
+import { status, type ServiceDefinition } from "@grpc/grpc-js";
+import { loadSync } from "@grpc/proto-loader";
+import { AppError, messageOf } from "@patchbay/core/errors";
+import type { Clock, PodDevices } from "@patchbay/core/ports";
+import { askKubelet } from "./ask-kubelet.ts";
+
+/** Source: kubelet podresources v1 PodResources. */
+interface PodResources {
+  readonly name: string;
+  readonly namespace: string;
+  readonly containers: readonly {
+    readonly devices: readonly {
+      readonly resourceName: string;
+      readonly deviceIds: readonly string[];
+    }[];
+  }[];
+}
+
+type PodName = Parameters<PodDevices["find"]>[0];
+
+function loadService(): ServiceDefinition {
+  const path = fileURLToPath(new URL("../proto/pod-resources.proto", import.meta.url));
+  return loadSync(path, { defaults: true })["v1.PodResourcesLister"] as ServiceDefinition; // by its name a service
+}
+
+/** The other methods would get no other answer. */
+function isAway(error: unknown): boolean {
+  const code = error instanceof Error && "code" in error ? error.code : undefined;
+  return code === status.UNAVAILABLE || code === status.DEADLINE_EXCEEDED;
+}
+
+/** A kubelet that has no such method, or not switched on, says so in its own words: then all pods are listed. */
+async function ask(
+  socket: string,
+  { namespace, name }: PodName,
+  clock: Pick<Clock, "now">,
+): Promise<PodResources | undefined> {
+  const service = loadService();
+  const request = { podName: name, podNamespace: namespace };
+  try {
+    const question = { service, method: "Get", request };
+    type Answer = { readonly podResources: PodResources | null };
+    return (await askKubelet<Answer>(socket, question, clock)).podResources ?? undefined;
+  } catch (error) {
+    if (isAway(error)) throw error;
+  }
+  type Answer = { readonly podResources: readonly PodResources[] };
+  const question = { service, method: "List", request: {} };
+  const { podResources } = await askKubelet<Answer>(socket, question, clock);
+  return podResources.find((pod) => pod.namespace === namespace && pod.name === name);
+}
+
+function devicesOf(pod: PodResources | undefined): ReadonlyMap<string, readonly string[]> {
+  const found = new Map<string, Set<string>>();
+  const devices = pod?.containers.flatMap((container) => container.devices) ?? [];
+  for (const { resourceName, deviceIds } of devices) {
+    found.set(resourceName, new Set([...(found.get(resourceName) ?? []), ...deviceIds]));
+  }
+  return new Map([...found].map(([resource, ids]) => [resource, [...ids].toSorted()]));
+}
+
+/** Asks the kubelet whose socket has that absolute path, each time anew; it need not be there. */
+export function createPodDevices(socket: string, clock: Pick<Clock, "now">): PodDevices {
+  return {
+    find: async (pod) => {
+      try {
+        return devicesOf(await ask(socket, pod, clock));
+      } catch (cause) {
+        const reason = messageOf(cause);
+        const key = `${pod.namespace}/${pod.name}`;
+        throw new AppError("DEVICES_UNKNOWN", { socket, pod: key, reason }, { cause });
+      }
+    },
+  };
+}

@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: Apache-2.0
+// What every PodDevices must do; run on the fake and on a kubelet's socket.
+import { isAppError } from "@patchbay/core/errors";
+import type { PodDevices } from "@patchbay/core/ports";
+import { afterEach, beforeEach, describe, expect, test } from "vitest";
+
+/** A node with a kubelet. */
+export interface PodDevicesBench {
+  readonly devices: PodDevices;
+  /** The kubelet gives devices of a resource to the pod NAMESPACE/NAME, which gets no others of it. */
+  put(pod: string, resource: string, ids: readonly string[]): void;
+  /** The kubelet ends. */
+  stop(): Promise<void> | void;
+}
+
+const POD = { namespace: "ns1", name: "pod" };
+
+/** Tests of the name `PodDevices: NAME`; each makes a bench of its own. */
+export function describePodDevicesContract(
+  name: string,
+  make: () => Promise<PodDevicesBench> | PodDevicesBench,
+): void {
+  describe(`PodDevices: ${name}`, () => {
+    let bench: PodDevicesBench;
+    beforeEach(async () => {
+      bench = await make();
+    });
+    afterEach(async () => {
+      await bench.stop();
+    });
+
+    test("a pod that has none, or is not known, has none", async () => {
+      bench.put("ns1/other", "vendor.io/nic", ["a"]);
+      bench.put("ns2/pod", "vendor.io/nic", ["b"]);
+      expect(await bench.devices.find(POD)).toEqual(new Map());
+    });
+
+    test("each resource has its devices, sorted, none of them twice", async () => {
+      bench.put("ns1/pod", "vendor.io/nic", ["0000:03:02.1", "0000:03:02.0", "0000:03:02.1"]);
+      bench.put("ns1/pod", "vendor.io/disk", ["1"]);
+      expect(await bench.devices.find(POD)).toEqual(
+        new Map([
+          ["vendor.io/nic", ["0000:03:02.0", "0000:03:02.1"]],
+          ["vendor.io/disk", ["1"]],
+        ]),
+      );
+    });
+
+    test("a kubelet that is gone is an error that names its socket", async () => {
+      await bench.stop();
+      const error: unknown = await bench.devices.find(POD).catch((thrown: unknown) => thrown);
+      expect(isAppError(error, "DEVICES_UNKNOWN") && error.details).toMatchObject({
+        pod: "ns1/pod",
+        socket: expect.stringMatching(/^\/.*\.sock$/) as string,
+      });
+    });
+  });
+}

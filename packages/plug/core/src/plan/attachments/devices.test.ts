@@ -1,0 +1,105 @@
+// SPDX-License-Identifier: Apache-2.0
+import { expect, test } from "vitest";
+import { chooseDevice, type DeviceFacts, type DeviceRequest } from "./devices.ts";
+
+const NIC = "vendor.io/nic";
+const GIVEN = new Map([
+  [NIC, ["a", "b", "c"]],
+  ["vendor.io/fast", ["a", "z"]],
+]);
+
+interface Row {
+  readonly name: string;
+  readonly request: DeviceRequest;
+  readonly facts?: Partial<DeviceFacts>;
+  readonly want: { readonly id: string; readonly resource: string } | string;
+}
+
+const ROWS: readonly Row[] = [
+  { name: "the first", request: { resource: NIC }, want: { id: "a", resource: NIC } },
+  {
+    name: "the next that nobody has",
+    request: { resource: NIC },
+    facts: { held: [{ id: "a", resource: NIC, holder: "net1" }] },
+    want: { id: "b", resource: NIC },
+  },
+  {
+    name: "a gap that an attachment has left",
+    request: { resource: NIC },
+    facts: { held: [{ id: "b", resource: NIC, holder: "net2" }] },
+    want: { id: "a", resource: NIC },
+  },
+  {
+    name: "not the one that another element names",
+    request: { resource: NIC },
+    facts: { named: ["a"] },
+    want: { id: "b", resource: NIC },
+  },
+  {
+    name: "one whose ID another resource's device in use has too",
+    request: { resource: NIC },
+    facts: { held: [{ id: "a", resource: "vendor.io/fast", holder: "net1" }] },
+    want: { id: "a", resource: NIC },
+  },
+  {
+    name: "not one that is in use by somebody whose resource is not known",
+    request: { resource: NIC },
+    facts: { held: [{ id: "a", holder: "net1" }] },
+    want: { id: "b", resource: NIC },
+  },
+  {
+    name: "none where all are in use or named",
+    request: { resource: NIC },
+    facts: {
+      held: [
+        { id: "a", resource: NIC, holder: "net1" },
+        { id: "b", holder: "net2" },
+      ],
+      named: ["c"],
+    },
+    want: `the pod has no more devices of ${NIC}: a is of net1, b is of net2, c is named by another element`,
+  },
+  {
+    name: "none of a resource that the pod does not have",
+    request: { resource: "vendor.io/other" },
+    want: "the kubelet gave the pod no device of vendor.io/other",
+  },
+  {
+    name: "the one that is named",
+    request: { resource: NIC, id: "c" },
+    want: { id: "c", resource: NIC },
+  },
+  {
+    name: "the one that is named, of the resource that has it",
+    request: { id: "z" },
+    want: { id: "z", resource: "vendor.io/fast" },
+  },
+  {
+    name: "none that is named and not the pod's",
+    request: { id: "0000:00:1f.6" },
+    want: "the kubelet gave the pod no device 0000:00:1f.6",
+  },
+  {
+    name: "none that is named and of another resource",
+    request: { resource: NIC, id: "z" },
+    want: `the kubelet gave the pod no device z of ${NIC}`,
+  },
+  {
+    name: "none that is named and in use",
+    request: { resource: NIC, id: "a" },
+    facts: { held: [{ id: "a", resource: NIC, holder: "net1" }] },
+    want: "net1 has device a",
+  },
+  {
+    name: "none where nothing is asked for",
+    request: {},
+    want: "its definition names no resource",
+  },
+];
+
+test.each(ROWS)("$name", ({ request, facts, want }) => {
+  const choice = chooseDevice(request, { given: GIVEN, held: [], named: [], ...facts });
+  expect(choice).toEqual(
+    typeof want === "string" ? { ok: false, reason: want } : { ok: true, ...want },
+  );
+});

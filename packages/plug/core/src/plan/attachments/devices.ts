@@ -1,0 +1,77 @@
+// SPDX-License-Identifier: Apache-2.0
+// Which of its devices does an attachment of a pod get? Source: Multus, k8sclient getKubernetesDelegate.
+
+/** A device that an attachment has. */
+export interface HeldDevice {
+  readonly id: string;
+  /** Absent: it is not known of which it is, so that the device of every resource that has its ID is in use. */
+  readonly resource?: string;
+  /** NIC in the pod that has it. */
+  readonly holder: string;
+}
+
+/** What the choice rests on. */
+export interface DeviceFacts {
+  /** The devices that the kubelet has given to the pod, by resource, each list sorted. */
+  readonly given: ReadonlyMap<string, readonly string[]>;
+  readonly held: readonly HeldDevice[];
+  /** Devices that other elements of the annotation name. */
+  readonly named: readonly string[];
+}
+
+/** What an attachment asks for; at least one of the two. */
+export interface DeviceRequest {
+  /** Of the network's definition. */
+  readonly resource?: string;
+  /** Of the element: it gets this device, or none. */
+  readonly id?: string;
+}
+
+/** The device, or why there is none. */
+export type DeviceChoice =
+  | { readonly ok: true; readonly id: string; readonly resource?: string }
+  | { readonly ok: false; readonly reason: string };
+
+function findHolder(
+  { id, resource }: { readonly id: string; readonly resource: string },
+  held: readonly HeldDevice[],
+): string | undefined {
+  return held.find(
+    (other) => other.id === id && (other.resource === undefined || other.resource === resource),
+  )?.holder;
+}
+
+/** Whoever may write a pod's annotation may name any device: only one that the pod has is its to use. */
+function chooseNamed(id: string, resource: string | undefined, facts: DeviceFacts): DeviceChoice {
+  const found = [...facts.given].find(
+    ([name, ids]) => (resource === undefined || name === resource) && ids.includes(id),
+  );
+  if (found === undefined) {
+    const of = resource === undefined ? "" : ` of ${resource}`;
+    return { ok: false, reason: `the kubelet gave the pod no device ${id}${of}` };
+  }
+  const [own] = found;
+  const holder = findHolder({ id, resource: own }, facts.held);
+  if (holder !== undefined) return { ok: false, reason: `${holder} has device ${id}` };
+  return { ok: true, id, resource: own };
+}
+
+/** The device that is named, or the first one of the resource that no other attachment has and no other element names. */
+export function chooseDevice({ resource, id }: DeviceRequest, facts: DeviceFacts): DeviceChoice {
+  if (id !== undefined) return chooseNamed(id, resource, facts);
+  if (resource === undefined) return { ok: false, reason: "its definition names no resource" };
+  const ids = facts.given.get(resource) ?? [];
+  if (ids.length === 0) {
+    return { ok: false, reason: `the kubelet gave the pod no device of ${resource}` };
+  }
+  const free = ids.find(
+    (one) =>
+      findHolder({ id: one, resource }, facts.held) === undefined && !facts.named.includes(one),
+  );
+  if (free !== undefined) return { ok: true, id: free, resource };
+  const uses = ids.map((one) => {
+    const holder = findHolder({ id: one, resource }, facts.held);
+    return `${one} is ${holder === undefined ? "named by another element" : `of ${holder}`}`;
+  });
+  return { ok: false, reason: `the pod has no more devices of ${resource}: ${uses.join(", ")}` };
+}

@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: Apache-2.0
+// The devices of pods, asked from a kubelet's socket, where the method of one pod is served and where it is not.
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { createPodDevices } from "@patchbay/device-plugin";
+import { describePodDevicesContract, TestPodResources } from "@patchbay/device-plugin/testing";
+import { createClock } from "@patchbay/os";
+import { afterEach, beforeEach, describe, expect, test } from "vitest";
+
+let directory: string;
+let kubelet: TestPodResources;
+beforeEach(() => {
+  directory = mkdtempSync(join(tmpdir(), "pod-devices-"));
+});
+afterEach(() => {
+  kubelet.close();
+  rmSync(directory, { recursive: true, force: true });
+});
+
+async function startKubelet(hasGet: boolean): Promise<void> {
+  kubelet = new TestPodResources(join(directory, "kubelet.sock"), hasGet);
+  await kubelet.start();
+}
+
+describe.each([
+  ["one pod asked for", true],
+  ["all pods listed", false],
+] as const)("%s", (name, hasGet) => {
+  describePodDevicesContract(name, async () => {
+    await startKubelet(hasGet);
+    return {
+      devices: createPodDevices(join(directory, "kubelet.sock"), createClock()),
+      put: (pod, resource, ids) => {
+        const [namespace = "", podName = ""] = pod.split("/");
+        const at = kubelet.pods.findIndex(
+          (one) => one.namespace === namespace && one.name === podName,
+        );
+        const before = kubelet.pods[at]?.containers ?? [];
+        // In a container of its own.
+        const made = { namespace, name: podName, containers: [...before, { [resource]: ids }] };
+        if (at === -1) kubelet.pods.push(made);
+        else kubelet.pods[at] = made;
+      },
+      stop: () => {
+        kubelet.close();
+      },
+    };
+  });
+});
+
+test("a device that two containers have is one device", async () => {
+  await startKubelet(true);
+  const containers = [{ "vendor.io/nic": ["b", "a"] }, { "vendor.io/nic": ["c", "a"] }];
+  kubelet.pods.push({ namespace: "ns1", name: "pod", containers });
+  const devices = createPodDevices(join(directory, "kubelet.sock"), createClock());
+  const found = await devices.find({ namespace: "ns1", name: "pod" });
+  expect(found.get("vendor.io/nic")).toEqual(["a", "b", "c"]);
+  expect(kubelet.calls).toEqual(["Get"]);
+});

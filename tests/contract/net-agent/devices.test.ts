@@ -1,0 +1,118 @@
+// SPDX-License-Identifier: Apache-2.0
+// Networks of a resource: a kubelet's real socket tells which devices a pod has, and real NICs of the host go into the pod.
+// Needs root and the plugin host-device.
+import { mkdirSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { names, NETWORK_ATTACHMENT_DEFINITIONS } from "@patchbay/api";
+import { TestPodResources } from "@patchbay/device-plugin/testing";
+import { afterAll, beforeAll, expect, test } from "vitest";
+import { AgentMachine } from "./machine.ts";
+import { NicDevices, PLUGIN, RESOURCE } from "./nic-devices.ts";
+
+const WITHIN_MS = 20_000;
+const anyText = expect.any(String) as string;
+const NAMESPACE = "default";
+const CAPABILITIES = { deviceID: true, CNIDeviceInfoFile: true };
+
+let machine: AgentMachine;
+let nics: NicDevices;
+let kubelet: TestPodResources;
+let devices: readonly string[];
+
+beforeAll(async () => {
+  machine = await AgentMachine.start();
+  nics = new NicDevices(machine.node);
+  devices = nics.make(2);
+  await machine.putNad(NAMESPACE, "fast", [{ type: PLUGIN, capabilities: CAPABILITIES }]);
+  const fields = { metadata: { annotations: { [names.RESOURCE_NAME_ANNOTATION]: RESOURCE } } };
+  const key = { namespace: NAMESPACE, name: "fast" };
+  await machine.admin.store.patch(NETWORK_ATTACHMENT_DEFINITIONS, key, { type: "merge", fields });
+  kubelet = new TestPodResources(machine.podResourcesSocket);
+  kubelet.pods.push({
+    ...{ namespace: NAMESPACE, name: "two" },
+    containers: [{ [RESOURCE]: devices }, { "vendor.io/other": ["x"] }],
+  });
+});
+afterAll(async () => {
+  kubelet.close();
+  await machine.close();
+});
+
+async function expectErrors(name: string, errors: object): Promise<void> {
+  await expect
+    .poll(() => machine.errors(NAMESPACE, name), { timeout: WITHIN_MS })
+    .toMatchObject(errors);
+}
+
+/** The pod has these NICs, and others fail for these reasons. */
+async function expectNics(
+  name: string,
+  wanted: readonly string[],
+  reasons: Readonly<Record<string, string>> = {},
+): Promise<void> {
+  const look = async () => ({
+    nics: (await machine.networkStatus(NAMESPACE, name)).map((entry) => entry.interface),
+    errors: await machine.errors(NAMESPACE, name),
+  });
+  const errors = Object.fromEntries(
+    Object.entries(reasons).map(([nic, reason]) => [nic, { reason, message: anyText }]),
+  );
+  await expect.poll(look, { timeout: WITHIN_MS }).toEqual({ nics: wanted, errors });
+}
+
+test("without a kubelet the attachment waits, and says what for; as soon as there is one it has its device", async () => {
+  const [device = ""] = devices;
+  const info = { type: "pci", version: "1.1.0", pci: { "pci-address": device } };
+  const told = join(machine.deviceInfoDir, "dp");
+  mkdirSync(told, { recursive: true });
+  writeFileSync(join(told, `vendor.io-nic-${device}-device.json`), JSON.stringify(info));
+  await machine.runPod({ namespace: NAMESPACE, name: "two", networks: "fast" });
+  await expectErrors("two", {
+    net1: {
+      reason: "NoDevice",
+      message: expect.stringContaining(machine.podResourcesSocket) as string,
+    },
+  });
+  await kubelet.start();
+  await expectNics("two", ["net1"]);
+  expect(await machine.networkStatus(NAMESPACE, "two")).toMatchObject([{ "device-info": info }]);
+  const [file = ""] = nics.infoFiles(machine.deviceInfoDir);
+  expect(nics.given("ADD", "net1")).toMatchObject({
+    ...{ deviceID: device, pciBusID: device },
+    runtimeConfig: {
+      deviceID: device,
+      CNIDeviceInfoFile: join(machine.deviceInfoDir, "cni", file),
+    },
+  });
+  expect(nics.onHost(devices)).toEqual(devices.slice(1));
+});
+
+test("the next one has the other device, and the third none, until one has gone", async () => {
+  await machine.ask(NAMESPACE, "two", "fast@net1,fast@net2,fast@net3");
+  await expectNics("two", ["net1", "net2"], { net3: "NoDevice" });
+  expect(nics.given("ADD", "net2").deviceID).toBe(devices[1]);
+  expect(nics.onHost(devices)).toEqual([]);
+  await machine.ask(NAMESPACE, "two", "fast@net2,fast@net3");
+  await expectNics("two", ["net2", "net3"]);
+  expect(nics.given("DEL", "net1").deviceID).toBe(devices[0]);
+  expect(nics.given("ADD", "net3").deviceID).toBe(devices[0]);
+  expect(await machine.errors(NAMESPACE, "two")).toEqual({});
+});
+
+test("a device of somebody else is not to be had, whoever names it", async () => {
+  const [stranger = ""] = nics.make(1);
+  const element = { name: "fast", interface: "net4", deviceID: stranger };
+  await machine.ask(NAMESPACE, "two", JSON.stringify([element]));
+  await expectErrors("two", { net4: { reason: "NoDevice" } });
+  expect(nics.onHost([stranger])).toEqual([stranger]);
+  await machine.ask(NAMESPACE, "two", JSON.stringify([{ ...element, deviceID: devices[1] }]));
+  await expectNics("two", ["net4"]);
+  expect(nics.given("ADD", "net4").deviceID).toBe(devices[1]);
+});
+
+test("the devices are the host's again, and nothing is told of them any more", async () => {
+  await machine.ask(NAMESPACE, "two", "");
+  await expectNics("two", []);
+  expect(nics.onHost(devices)).toEqual(devices);
+  expect(nics.infoFiles(machine.deviceInfoDir)).toEqual([]);
+});
