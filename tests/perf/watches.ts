@@ -148,7 +148,7 @@ class Node {
       events: { record: () => undefined, flush: () => Promise.resolve() },
       clock: createClock(),
       log: createFakeLogger(),
-      metrics: createMetrics(),
+      metrics: createMetrics("virt-handler"),
     };
     this.#ended = runLoop(parts, this.#stop.signal);
   }

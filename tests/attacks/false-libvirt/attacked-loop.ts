@@ -105,7 +105,7 @@ export class AttackedLoop {
       events: this.#recorder(),
       clock: createClock(),
       log: this.#logger(),
-      metrics: createMetrics(),
+      metrics: createMetrics("virt-handler"),
       concurrency: 4,
     };
     this.#ended = runLoop(parts, this.#stop.signal);

@@ -194,7 +194,7 @@ export class AgentMachine implements AsyncDisposable {
     const { clock, log } = this.#server;
     const context = {
       ...{ client: await this.#server.client(ACCOUNT), clock, log },
-      ...{ metrics: createMetrics(), leaving: this.#stop.signal, signal: this.#stop.signal },
+      ...{ metrics: createMetrics("net-agent"), leaving: this.#stop.signal, signal: this.#stop.signal },
       health: new DaemonHealth({ clock, log }),
       ready: () => {
         resolve(undefined);

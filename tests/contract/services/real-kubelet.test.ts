@@ -97,7 +97,7 @@ async function startAgents(): Promise<void> {
   const { promise: ready, resolve } = Promise.withResolvers<undefined>();
   let starting = 2;
   const contextFor = async (account: string) => ({
-    ...{ clock, log, metrics: createMetrics(), leaving: stop.signal, signal: stop.signal },
+    ...{ clock, log, metrics: createMetrics(account), leaving: stop.signal, signal: stop.signal },
     client: await server.client(`system:serviceaccount:patchbay:${account}`),
     health: new DaemonHealth({ clock, log }),
     ready: () => {

@@ -48,7 +48,7 @@ function controller(surroundings: Surroundings): Promise<void> {
   };
   const health = new DaemonHealth(surroundings);
   const context = {
-    ...{ ...surroundings, health, metrics: createMetrics(), ready: () => undefined },
+    ...{ ...surroundings, health, metrics: createMetrics("virt-controller"), ready: () => undefined },
     leaving: surroundings.signal,
   };
   return runController(context, { ...flags, healthPort: 0 });
@@ -115,7 +115,7 @@ async function handler(surroundings: Surroundings): Promise<void> {
       addressStore: createAddressStore(ground.files, `${ground.stateDir}/addresses`),
       linkCounters: createFakeLinkCounters(),
       events: eventsOf(surroundings, "virt-handler"),
-      metrics: createMetrics(),
+      metrics: createMetrics("virt-handler"),
       concurrency: 16,
     },
     signal,

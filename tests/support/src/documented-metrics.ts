@@ -19,10 +19,13 @@ function documentedMetrics(): readonly DocumentedMetric[] {
   return [...rows].map(([, name = "", by = ""]) => ({ name, by: by.trim() }));
 }
 
-/** Names of those that the program has, those of each service among them. */
+/** What a queue looks like now: that it is told is a matter of telemetry, and that it moves of kube's queue. */
+const OF_QUEUES = /^kubevirt_workqueue_(depth|retries|unfinished|longest)/;
+
+/** Names of those that the program has, those of each service's loops among them. */
 export function metricNamesOf(program: string): readonly string[] {
   return documentedMetrics().flatMap(({ name, by }) =>
-    by === program || by === EACH ? [name] : [],
+    (by === program || by === EACH) && !OF_QUEUES.test(name) ? [name] : [],
   );
 }
 

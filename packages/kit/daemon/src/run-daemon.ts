@@ -88,7 +88,7 @@ async function live(
   const clock = createClock();
   const { kubeconfig } = flags;
   const config = await loadKubeConfig(kubeconfig === undefined ? {} : { kubeconfig });
-  const metrics = createMetrics();
+  const metrics = createMetrics(component);
   const client = createKubeClient(config, {
     logger: log,
     clock,

@@ -4,17 +4,35 @@ import { createMetrics } from "./metrics.ts";
 
 describe("metrics", () => {
   test("count passes by result and measure them", async () => {
-    const metrics = createMetrics();
-    metrics.observeReconcile({ name: "vmi", result: "done", seconds: 0.002 });
-    metrics.observeReconcile({ name: "vmi", result: "failed", seconds: 2 });
+    const metrics = createMetrics("virt-handler");
+    metrics.observeReconcile({ name: "vmi", result: "done", seconds: 0.002, waitedSeconds: 3 });
+    metrics.observeReconcile({ name: "vmi", result: "failed", seconds: 2, waitedSeconds: 0 });
     const text = await metrics.print();
     expect(text).toContain('patchbay_reconcile_total{reconciler="vmi",result="done"} 1');
     expect(text).toContain('patchbay_reconcile_total{reconciler="vmi",result="failed"} 1');
-    expect(text).toContain('patchbay_reconcile_seconds_bucket{le="0.005",reconciler="vmi"} 1');
+    expect(text).toContain(
+      'kubevirt_workqueue_work_duration_seconds_bucket{le="0.005",name="virt-handler-vmi"} 1',
+    );
+    expect(text).toContain(
+      'kubevirt_workqueue_queue_duration_seconds_bucket{le="1",name="virt-handler-vmi"} 1',
+    );
+  });
+
+  test("tell what queues look like when they are asked", async () => {
+    const metrics = createMetrics("virt-handler");
+    let depth = 0;
+    metrics.addQueue("vmi", () => {
+      depth += 1;
+      return { depth, adds: 7, retries: 0, unfinishedSeconds: 0, longestRunningSeconds: 0 };
+    });
+    await metrics.print();
+    const text = await metrics.print();
+    expect(text).toContain('kubevirt_workqueue_depth{name="virt-handler-vmi"} 2');
+    expect(text).toContain('kubevirt_workqueue_adds_total{name="virt-handler-vmi"} 7');
   });
 
   test("count requests that are sent and calls that come", async () => {
-    const metrics = createMetrics();
+    const metrics = createMetrics("virt-handler");
     metrics.countApiRequest({ verb: "patch", resource: "pods/status" });
     metrics.countServed("mutate");
     const text = await metrics.print();
@@ -23,7 +41,7 @@ describe("metrics", () => {
   });
 
   test("are those that a program adds for its own work", async () => {
-    const metrics = createMetrics();
+    const metrics = createMetrics("virt-handler");
     const settings = { name: "own_total", help: "Own.", labelNames: ["reason"] };
     const count = metrics.addCounter(settings);
     const measure = metrics.addHistogram({ ...settings, name: "own_seconds", buckets: [0.2, 0.5] });
@@ -36,7 +54,7 @@ describe("metrics", () => {
   });
 
   test("are those of sources too, read anew each time", async () => {
-    const metrics = createMetrics();
+    const metrics = createMetrics("virt-handler");
     let value = 1;
     metrics.addSource(() => {
       value += 1;
@@ -57,7 +75,7 @@ describe("metrics", () => {
   });
 
   test("of two programs in one process are apart", async () => {
-    createMetrics().countServed("mutate");
-    expect(await createMetrics().print()).not.toContain("mutate");
+    createMetrics("virt-handler").countServed("mutate");
+    expect(await createMetrics("virt-handler").print()).not.toContain("mutate");
   });
 });

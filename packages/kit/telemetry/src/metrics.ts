@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Which numbers does a program count, and how are they read?
-import type { MetricFamily } from "@patchbay/core";
+import { queueFamilies, type MetricFamily, type QueueFigures } from "@patchbay/core";
 import { Counter, Gauge, Histogram, Registry } from "prom-client";
 
 /** One pass of a loop. */
@@ -8,6 +8,8 @@ export interface ReconcilePass {
   readonly name: string;
   readonly result: "done" | "after" | "failed";
   readonly seconds: number;
+  /** For how long nobody was free for its key. */
+  readonly waitedSeconds: number;
 }
 
 /** A request to the API server, or another thing that is counted by what it does to which resource. */
@@ -37,8 +39,13 @@ export interface Metrics {
   countApiRequest(request: ApiRequest): void;
   /** `patchbay_served_total{call}`: calls that were taken. */
   countServed(call: string): void;
-  /** `patchbay_reconcile_total{reconciler,result}`, `patchbay_reconcile_seconds{reconciler}`. */
+  /**
+   * `patchbay_reconcile_total{reconciler,result}`, `kubevirt_workqueue_work_duration_seconds{name}`,
+   * `kubevirt_workqueue_queue_duration_seconds{name}`; the name is the program's and the loop's, as in KubeVirt.
+   */
   observeReconcile(pass: ReconcilePass): void;
+  /** The other `kubevirt_workqueue_…{name}` of a loop, read each time they are asked for. */
+  addQueue(name: string, read: () => QueueFigures): void;
   /** A counter of the program's own work; what it gives counts one. A name is added once. */
   addCounter(settings: CounterSettings): (labels: MetricLabels) => void;
   /** A histogram of the program's own work; what it gives takes a value. A name is added once. */
@@ -51,27 +58,34 @@ export interface Metrics {
   readonly contentType: string;
 }
 
-/** Bounds of a pass's duration, seconds. */
+/** Bounds of a pass's duration, and of the wait for it, seconds. */
 const RECONCILE_SECONDS = [0.001, 0.005, 0.01, 0.05, 0.1, 0.5, 1, 5, 10, 60];
 
-function createReconcileMetrics(registers: Registry[]): Pick<Metrics, "observeReconcile"> {
+function createReconcileMetrics(
+  component: string,
+  registers: Registry[],
+): Pick<Metrics, "observeReconcile"> {
   const total = new Counter({
     name: "patchbay_reconcile_total",
     help: "Passes of a loop over one key.",
     labelNames: ["reconciler", "result"],
     registers,
   });
+  const shared = { labelNames: ["name"], buckets: RECONCILE_SECONDS, registers };
   const duration = new Histogram({
-    name: "patchbay_reconcile_seconds",
+    ...{ name: "kubevirt_workqueue_work_duration_seconds", ...shared },
     help: "Duration of one pass.",
-    labelNames: ["reconciler"],
-    buckets: RECONCILE_SECONDS,
-    registers,
+  });
+  const wait = new Histogram({
+    ...{ name: "kubevirt_workqueue_queue_duration_seconds", ...shared },
+    help: "How long a key waited for the pass.",
   });
   return {
-    observeReconcile: ({ name, result, seconds }) => {
-      total.inc({ reconciler: name, result });
-      duration.observe({ reconciler: name }, seconds);
+    observeReconcile: ({ name: reconciler, result, seconds, waitedSeconds }) => {
+      const name = `${component}-${reconciler}`;
+      total.inc({ reconciler, result });
+      duration.observe({ name }, seconds);
+      wait.observe({ name }, waitedSeconds);
     },
   };
 }
@@ -134,13 +148,19 @@ async function printFamilies(families: readonly MetricFamily[]): Promise<string>
   return registry.metrics();
 }
 
-/** New metrics, all at zero. */
-export function createMetrics(): Metrics {
+/** New metrics of a program, all at zero. */
+export function createMetrics(component: string): Metrics {
   const registry = new Registry();
   const registers = [registry];
-  const sources: (() => Promise<readonly MetricFamily[]>)[] = [];
+  const queues = new Map<string, () => QueueFigures>();
+  const readQueues = (): readonly MetricFamily[] =>
+    queueFamilies(new Map([...queues].map(([name, read]) => [name, read()])));
+  const sources: (() => Promise<readonly MetricFamily[]>)[] = [() => Promise.resolve(readQueues())];
   return {
-    ...createReconcileMetrics(registers),
+    ...createReconcileMetrics(component, registers),
+    addQueue: (name, read) => {
+      queues.set(`${component}-${name}`, read);
+    },
     ...createCallMetrics(registers),
     ...createOwnMetrics(registers),
     addSource: (read) => {

@@ -181,6 +181,7 @@ export {
   ifacePhaseFamily,
   oldestPendingFamily,
   pendingIfaces,
+  phasesEnded,
   reasonsTold,
   type PendingIface,
 } from "./metrics/pending-ifaces.ts";
@@ -190,4 +191,5 @@ export {
   type LinkCounts,
   type VmTraffic,
 } from "./metrics/traffic.ts";
+export { queueFamilies, type QueueFigures } from "./metrics/queues.ts";
 export { vmiVnicFamily, vmVnicFamily } from "./metrics/vnics.ts";

@@ -14,6 +14,7 @@ import {
 } from "@patchbay/daemon";
 import { createNearReader, createOwnWrites, waitForCaches } from "@patchbay/kube";
 import { createFiles } from "@patchbay/os";
+import { createDecisionCounter } from "./admission/decisions.ts";
 import { followFrontProxy, keepOwnCertificate } from "./certificates/cluster.ts";
 import { createApp, type Callers } from "./http/app.ts";
 import { counted } from "./http/call-name.ts";
@@ -47,7 +48,7 @@ function certificateOf(context: DaemonContext, flags: Flags): Promise<Source<Key
     : Promise.resolve(certificateInFiles(createFiles(), { certFile, keyFile }));
 }
 
-function createDeps({ client, log }: DaemonContext, caches: Caches): Deps {
+function createDeps({ client, log, metrics }: DaemonContext, caches: Caches): Deps {
   const { store } = client;
   const ownWrites = createOwnWrites(caches.vms, caches.vmis);
   return {
@@ -62,6 +63,7 @@ function createDeps({ client, log }: DaemonContext, caches: Caches): Deps {
     nodeOfPod: askForPods(store),
     servesDataVolumes: askDiscovery(client, log, DATA_VOLUMES),
     listMacOwners: (macs) => listMacOwners(caches, macs),
+    countDecision: createDecisionCounter(metrics),
     networkConfig: () => networkConfigOf(caches.kubevirts.list()[0]),
   };
 }

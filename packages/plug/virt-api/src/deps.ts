@@ -5,6 +5,7 @@ import type { MacOwner, RandomBytes } from "@patchbay/core";
 import type { OwnWrites, Reader } from "@patchbay/kube";
 import type { Logger, Store } from "@patchbay/core/ports";
 import type { KeyedMutex } from "@patchbay/core/keyed-mutex";
+import type { Decision } from "./admission/decisions.ts";
 import type { NodeOfPod } from "./callers/token-pod.ts";
 import type { MayReadNetwork } from "./networks/access-review.ts";
 
@@ -27,6 +28,7 @@ export interface Deps {
   readonly servesDataVolumes: () => Promise<boolean>;
   /** VMs, and VMIs without a VM, that have one of the MACs (lower case, with colons), as far as they are known. */
   readonly listMacOwners: (macs: readonly string[]) => readonly MacOwner[];
+  readonly countDecision: (decision: Decision) => void;
   /** What the cluster has set for NICs, as far as it is known. */
   readonly networkConfig: () => NetworkConfig;
 }

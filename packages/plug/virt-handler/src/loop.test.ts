@@ -79,7 +79,7 @@ describe("whoever asks for metrics is told", () => {
   async function samples(): Promise<readonly string[]> {
     const lines = (await node.metrics.print()).split("\n");
     return lines
-      .filter((line) => line.startsWith("kubevirt_"))
+      .filter((line) => line.startsWith("kubevirt_vmi_"))
       .map((line) => {
         const [, name = "", labels = "", value = ""] = /^(\w+)\{(.*)\} (\d+)$/.exec(line) ?? [];
         return `${name} ${/interface="(\w+)"/.exec(labels)?.[1] ?? ""} ${value}`;

@@ -44,6 +44,27 @@ describe("a queue", () => {
     expect(queue.length).toBe(0);
   });
 
+  test("tells how long a key waited, and what it looks like", async () => {
+    const { clock, queue } = setUp();
+    queue.add("a");
+    queue.add("b");
+    await clock.advance(500);
+    const first = await queue.take(never);
+    await clock.advance(1_500);
+    await queue.take(never);
+    expect([queue.waitedMs(first), queue.waitedMs("b"), queue.waitedMs("c")]).toEqual([
+      500, 2_000, 0,
+    ]);
+    queue.retry("b", lost);
+    queue.done("b");
+    queue.add("c");
+    await clock.advance(10);
+    expect(queue.figures()).toEqual({
+      ...{ depth: 1, adds: 3, retries: 1 },
+      ...{ unfinishedSeconds: 1.51, longestRunningSeconds: 1.51 },
+    });
+  });
+
   test("does not give a key while it is worked on, and gives it again after", async () => {
     const { queue } = setUp();
     queue.add("a");

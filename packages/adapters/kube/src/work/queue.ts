@@ -3,7 +3,7 @@
 // at most once at a time, and is queued again when it was added while it was worked on. Unlike there, a key that
 // failed is not run by whatever wakes it: what fails tends to make the events that wake it.
 import type { KubeObject } from "@patchbay/api";
-import { messageOf } from "@patchbay/core";
+import { messageOf, type QueueFigures } from "@patchbay/core";
 import type { Clock } from "@patchbay/core/ports";
 import type { BackoffRange, Random } from "../pace/backoff.ts";
 import { createPauses, type Pauses, type Step } from "../pace/pauses.ts";
@@ -48,6 +48,15 @@ const BACKOFF: BackoffRange = { firstMs: 100, maxMs: 60_000, jitter: 0.5 };
  */
 const EARLY_WAKES = { burst: 5, refillMs: 60_000 };
 
+/** A key that is worked on. */
+interface Work {
+  readonly sinceMs: number;
+  /** For how long it had waited. */
+  readonly waitedMs: number;
+}
+
+const MS_PER_SECOND = 1000;
+
 /** A timer of one key. */
 interface Delay {
   readonly dueMs: number;
@@ -63,12 +72,16 @@ export class Queue {
   readonly #pauses: Pauses<undefined>;
   readonly #earlyWakes: TokenBuckets;
   readonly #waiting: FairLine;
-  readonly #working = new Set<string>();
+  /** Since when each key waits, milliseconds. */
+  readonly #waitingSince = new Map<string, number>();
+  readonly #working = new Map<string, Work>();
   /** Added while being worked on. */
   readonly #dirty = new Set<string>();
   readonly #delayed = new Map<string, Delay>();
   readonly #retries = new Map<string, Delay>();
   readonly #takers: ((key: string) => void)[] = [];
+  #adds = 0;
+  #retried = 0;
   #isClosed = false;
 
   constructor(options: QueueOptions) {
@@ -84,6 +97,26 @@ export class Queue {
   /** Number of keys that wait to be taken. */
   get length(): number {
     return this.#waiting.size;
+  }
+
+  /** What it looks like now; nothing is counted for it that is not counted anyway. */
+  figures(): QueueFigures {
+    const nowMs = this.#clock.monotonicMs();
+    const seconds = [...this.#working.values()].map(
+      ({ sinceMs }) => (nowMs - sinceMs) / MS_PER_SECOND,
+    );
+    return {
+      depth: this.length,
+      adds: this.#adds,
+      retries: this.#retried,
+      unfinishedSeconds: seconds.reduce((sum, one) => sum + one, 0),
+      longestRunningSeconds: Math.max(0, ...seconds),
+    };
+  }
+
+  /** For how long a key that is worked on had waited, milliseconds. */
+  waitedMs(key: string): number {
+    return this.#working.get(key)?.waitedMs ?? 0;
   }
 
   /** The keys that wait to be taken, in order. */
@@ -118,6 +151,7 @@ export class Queue {
   retry(key: string, { code, retryAtLeastMs = 0 }: KeyFailure): number {
     const pauseMs = this.#pauses.fail(this.#stepOf(key), { code, shown: undefined });
     const waitMs = Math.max(pauseMs, retryAtLeastMs);
+    this.#retried += 1;
     this.#cancel(this.#retries, key);
     this.#delay(this.#retries, key, waitMs);
     return waitMs;
@@ -139,7 +173,7 @@ export class Queue {
     if (signal.aborted) return Promise.reject(new Error(messageOf(signal.reason)));
     const first = this.#waiting.take();
     if (first !== undefined) {
-      this.#working.add(first);
+      this.#begin(first);
       return Promise.resolve(first);
     }
     return this.#waitForKey(signal);
@@ -166,14 +200,23 @@ export class Queue {
   }
 
   #enqueue(key: string): void {
-    const taker = this.#waiting.has(key) ? undefined : this.#takers.shift();
-    if (taker === undefined) this.#waiting.add(key);
-    else this.#handTo(taker, key);
+    if (this.#waiting.has(key)) return;
+    this.#adds += 1;
+    const taker = this.#takers.shift();
+    if (taker === undefined) {
+      this.#waiting.add(key);
+      this.#waitingSince.set(key, this.#clock.monotonicMs());
+      return;
+    }
+    this.#begin(key);
+    taker(key);
   }
 
-  #handTo(taker: (key: string) => void, key: string): void {
-    this.#working.add(key);
-    taker(key);
+  #begin(key: string): void {
+    const nowMs = this.#clock.monotonicMs();
+    const waitedMs = nowMs - (this.#waitingSince.get(key) ?? nowMs);
+    this.#waitingSince.delete(key);
+    this.#working.set(key, { sinceMs: nowMs, waitedMs });
   }
 
   #waitForKey(signal: AbortSignal): Promise<string> {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-import { AppError } from "@patchbay/core";
+import { AppError, type QueueFigures } from "@patchbay/core";
 import { type FakeClock, createFakeClock, settle } from "@patchbay/os/testing";
 import { type FakeLogger, createFakeLogger } from "@patchbay/telemetry/testing";
 import { describe, expect, test } from "vitest";
@@ -14,6 +14,8 @@ interface Loop {
   readonly results: readonly string[];
   /** Duration of each pass, seconds. */
   readonly seconds: readonly number[];
+  /** What tells of the queue, by the loop's name. */
+  readonly queues: ReadonlyMap<string, () => QueueFigures>;
   readonly stop: () => Promise<void>;
 }
 
@@ -28,6 +30,7 @@ function start(
   const passes: string[] = [];
   const results: string[] = [];
   const seconds: number[] = [];
+  const queues = new Map<string, () => QueueFigures>();
   const abort = new AbortController();
   const running = runReconciler(
     {
@@ -40,6 +43,9 @@ function start(
         observeReconcile: (pass) => {
           results.push(pass.result);
           seconds.push(pass.seconds);
+        },
+        addQueue: (name, read) => {
+          queues.set(name, read);
         },
       },
       reconcile: (key) => {
@@ -54,10 +60,23 @@ function start(
     return running;
   };
   const add = queue.add.bind(queue);
-  return { clock, add, passes, lines: log.lines, results, seconds, stop };
+  return { clock, add, passes, lines: log.lines, results, seconds, queues, stop };
 }
 
 describe("a reconciler", () => {
+  test("lets its queue be looked at while a pass runs", async () => {
+    const work = Promise.withResolvers<Next>();
+    const { clock, add, queues, stop } = start(() => work.promise);
+    for (const key of ["a", "b", "c"]) add(key);
+    await clock.advance(3_000);
+    expect(queues.get("test")?.()).toEqual({
+      ...{ depth: 2, adds: 3, retries: 0 },
+      ...{ unfinishedSeconds: 3, longestRunningSeconds: 3 },
+    });
+    work.resolve(done());
+    await stop();
+  });
+
   test("works on each key once and then rests", async () => {
     const loop = start(() => Promise.resolve(done()));
     loop.add("a");

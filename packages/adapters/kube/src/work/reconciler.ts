@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Who works on the keys of a queue, and what happens when that fails?
 import type { KubeObject } from "@patchbay/api";
-import { isAppError, leastPauseMs, messageOf } from "@patchbay/core";
+import { isAppError, leastPauseMs, messageOf, type QueueFigures } from "@patchbay/core";
 import type { Clock, Logger, ObjectKey } from "@patchbay/core/ports";
 import type { EventRecorder } from "../event-recorder.ts";
 import { parseKey } from "../objects/resource-path.ts";
@@ -23,12 +23,15 @@ export function after(ms: number): Next {
 
 /** What is counted. Telemetry's metrics have this form. */
 export interface ReconcileMetrics {
-  /** One pass has ended. */
+  /** One pass has ended, for whose key nobody was free for `waitedSeconds`. */
   observeReconcile(pass: {
     readonly name: string;
     readonly result: "done" | "after" | "failed";
     readonly seconds: number;
+    readonly waitedSeconds: number;
   }): void;
+  /** Takes what a loop's queue looks like, to be read when somebody asks. */
+  addQueue(name: string, read: () => QueueFigures): void;
 }
 
 /** Tells people of writes that lose again and again. */
@@ -102,8 +105,10 @@ async function pass(reconciler: Reconciler, key: string, signal: AbortSignal): P
   const watched = reconciler.watch?.begin(key);
   let hasWorked = false;
   const start = clock.monotonicMs();
+  const waitedSeconds = queue.waitedMs(key) / 1000;
   const observe = (result: "done" | "after" | "failed"): void => {
-    metrics?.observeReconcile({ name, result, seconds: (clock.monotonicMs() - start) / 1000 });
+    const seconds = (clock.monotonicMs() - start) / 1000;
+    metrics?.observeReconcile({ name, result, seconds, waitedSeconds });
   };
   try {
     const next = await reconciler.reconcile(key, signal, () => watched?.progressed());
@@ -136,10 +141,10 @@ async function work(reconciler: Reconciler, signal: AbortSignal): Promise<void> 
  * again, as its error's retry rule says; one key's failure holds up no other.
  */
 export async function runReconciler(reconciler: Reconciler, signal: AbortSignal): Promise<void> {
-  reconciler.watch?.start(reconciler.queue.waiting());
-  const workers = Array.from({ length: reconciler.queue.concurrency }, () =>
-    work(reconciler, signal),
-  );
+  const { name, queue, metrics } = reconciler;
+  metrics?.addQueue(name, () => queue.figures());
+  reconciler.watch?.start(queue.waiting());
+  const workers = Array.from({ length: queue.concurrency }, () => work(reconciler, signal));
   await Promise.all(workers);
-  reconciler.queue.close();
+  queue.close();
 }

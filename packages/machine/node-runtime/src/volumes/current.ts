@@ -4,7 +4,6 @@ import { isPodFinished, type Pod } from "@patchbay/api";
 import { isAppError } from "@patchbay/core";
 import { after, createQueue, done, runReconciler, type LoopWatch, type Next } from "@patchbay/kube";
 import type { Cache } from "@patchbay/core/ports";
-import { createMetrics } from "@patchbay/telemetry";
 import { isShown } from "./content/references.ts";
 import type { VolumeDeps } from "./deps.ts";
 import { podDirectory } from "./layout.ts";
@@ -78,9 +77,8 @@ export async function keepVolumesCurrent(
   for (const pod of from.pods.list()) queue.add(uidOf(pod));
   const reconcile = (uid: string): Promise<Next> =>
     deps.mutex.runExclusive(uid, () => keepOne(deps, from, uid));
-  const metrics = createMetrics();
   try {
-    const loop = { name: "volumes", queue, reconcile, log, clock, metrics };
+    const loop = { name: "volumes", queue, reconcile, log, clock };
     await runReconciler({ ...loop, ...(from.watch && { watch: from.watch }) }, signal);
   } finally {
     stopObjects();

@@ -3,7 +3,7 @@ import type { Attachment, IfacePhase, IfaceStatus, VmiStatus } from "@patchbay/a
 import { aVmi } from "@patchbay/support";
 import { expect, test } from "vitest";
 import { kindOfPhase } from "../iface/phase.ts";
-import { ifacePhaseFamily, pendingIfaces, reasonsTold } from "./pending-ifaces.ts";
+import { ifacePhaseFamily, pendingIfaces, phasesEnded, reasonsTold } from "./pending-ifaces.ts";
 
 const SINCE = "2026-01-01T00:00:00Z";
 
@@ -95,9 +95,41 @@ test("every phase has its number, also 0", () => {
   const { samples } = ifacePhaseFamily([
     vmiOf(WANTED, { interfaces: [told("Ready")] }),
     vmiOf(WANTED, { interfaces: [told("Ready")] }),
+    vmiOf(WANTED, { interfaces: [told("Wiring", { reason: "MacInUse" })] }),
     vmiOf(WANTED, {}),
   ]);
-  expect(samples).toHaveLength(10);
-  expect(samples).toContainEqual({ labels: { phase: "Ready" }, value: 2 });
-  expect(samples).toContainEqual({ labels: { phase: "Detaching" }, value: 0 });
+  expect(samples).toHaveLength(11);
+  expect(samples).toContainEqual({ labels: { phase: "Ready", reason: "" }, value: 2 });
+  expect(samples).toContainEqual({ labels: { phase: "Wiring", reason: "" }, value: 0 });
+  expect(samples).toContainEqual({ labels: { phase: "Wiring", reason: "MacInUse" }, value: 1 });
+  expect(samples).toContainEqual({ labels: { phase: "Detaching", reason: "" }, value: 0 });
+});
+
+const LATER = "2026-01-01T00:00:00.250Z";
+
+test.each<{ what: string; before: IfaceStatus[]; after: IfaceStatus[]; want: object[] }>([
+  {
+    what: "gets on",
+    before: [told("Wiring")],
+    after: [told("Attaching", { since: LATER })],
+    want: [{ type: "Plug", phase: "Wiring", since: SINCE, until: LATER }],
+  },
+  {
+    what: "is gone",
+    before: [told("Detaching")],
+    after: [],
+    want: [{ type: "Unplug", phase: "Detaching", since: SINCE }],
+  },
+  { what: "was ready", before: [told("Ready")], after: [told("Detaching")], want: [] },
+  {
+    what: "is told why it waits",
+    before: [told("Wiring")],
+    after: [told("Wiring", { reason: "Busy" })],
+    want: [],
+  },
+  { what: "is new", before: [], after: [told("Wiring")], want: [] },
+  { what: "is foreign", before: [{ name: "one" }], after: [told("Wiring")], want: [] },
+])("a phase of an iface that $what has ended: $want", ({ before, after, want }) => {
+  const [left, right] = [before, after].map((interfaces) => vmiOf(WANTED, { interfaces }));
+  expect(phasesEnded(left ?? vmiOf(WANTED, {}), right ?? vmiOf(WANTED, {}))).toEqual(want);
 });

@@ -5,6 +5,7 @@ import {
   isAbsent,
   type Attachment,
   type HotplugType,
+  type IfacePhase,
   type IfaceStatus,
   type VirtualMachineInstance,
 } from "@patchbay/api";
@@ -72,19 +73,46 @@ export function reasonsTold(
   );
 }
 
-/** How many ifaces are in each phase, of every phase. */
+/** A phase that an iface has left. */
+export interface EndedPhase {
+  readonly type: HotplugType;
+  readonly phase: IfacePhase;
+  /** When it began, RFC 3339. */
+  readonly since: string;
+  /** When the next one began, RFC 3339; undefined: nothing is told of the iface any more. */
+  readonly until: string | undefined;
+}
+
+/** The phases of ifaces on their way that `before` tells of, and `after` does not any more. */
+export function phasesEnded(
+  before: VirtualMachineInstance,
+  after: VirtualMachineInstance,
+): readonly EndedPhase[] {
+  const { interfaces: told = [] } = after.status ?? {};
+  return (before.status?.interfaces ?? []).flatMap(({ name = "", hotplug: was }) => {
+    if (was?.since === undefined || was.phase === "Ready") return [];
+    const is = findByName(told, name)?.hotplug;
+    if (is?.phase === was.phase) return [];
+    return [{ type: was.type, phase: was.phase, since: was.since, until: is?.since }];
+  });
+}
+
+/** How many ifaces are in each phase: of every phase those of which no reason is told, and those of each reason. */
 export function ifacePhaseFamily(vmis: readonly VirtualMachineInstance[]): MetricFamily {
-  const phases = vmis.flatMap(({ status }) =>
-    (status?.interfaces ?? []).map(({ hotplug }) => hotplug?.phase),
+  const told = vmis.flatMap(({ status }) =>
+    (status?.interfaces ?? []).flatMap(({ hotplug }) => (hotplug === undefined ? [] : [hotplug])),
   );
   return {
     name: "patchbay_iface_phase",
-    help: "Ifaces in each phase.",
+    help: "Ifaces in each phase, by the reason that is told of them; none: they go on.",
     type: "gauge",
-    samples: IFACE_PHASES.map((phase) => ({
-      labels: { phase },
-      value: phases.filter((one) => one === phase).length,
-    })),
+    samples: IFACE_PHASES.flatMap((phase) => {
+      const reasons = told.flatMap((one) => (one.phase === phase ? [one.reason ?? ""] : []));
+      return [...new Set(["", ...reasons])].map((reason) => ({
+        labels: { phase, reason },
+        value: reasons.filter((one) => one === reason).length,
+      }));
+    }),
   };
 }
 

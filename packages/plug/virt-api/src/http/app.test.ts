@@ -317,7 +317,7 @@ describe("a dry run", () => {
   });
 });
 
-test("an admission review is answered over HTTP", async () => {
+test("an admission review is answered over HTTP, and counted", async () => {
   const request = {
     uid: "7",
     operation: "CREATE",
@@ -334,6 +334,8 @@ test("an admission review is answered over HTTP", async () => {
     code: 200,
     body: { kind: "AdmissionReview", response: { uid: "7", allowed: false } },
   });
+  const denied = { webhook: "validate", operation: "CREATE", decision: "denied" };
+  expect(bench.decisions.at(-1)).toEqual(denied);
   expect(await bench.send("POST", "/mutate", { text: "{}", as: "webhooks" })).toMatchObject({
     code: 400,
   });

@@ -59,10 +59,22 @@ function serve(handle: CallHandler, callers: Callers): RequestHandler {
   };
 }
 
-function serveReview(judge: (request: AdmissionRequest) => Promise<Verdict>): RequestHandler {
+const JUDGES = { mutate, validate } satisfies Record<string, Judge>;
+
+type Judge = (deps: Deps, request: AdmissionRequest) => Promise<Verdict>;
+
+function serveReview(deps: Deps, webhook: keyof typeof JUDGES): RequestHandler {
   return async (request, response) => {
     const review = parseReview(parseBody(request));
-    response.json(printReview(review, await judge(review)));
+    const counted = { webhook, operation: review.operation };
+    try {
+      const verdict = await JUDGES[webhook](deps, review);
+      deps.countDecision({ ...counted, decision: verdict.allowed ? "allowed" : "denied" });
+      response.json(printReview(review, verdict));
+    } catch (error) {
+      deps.countDecision({ ...counted, decision: "failed" });
+      throw error;
+    }
   };
 }
 
@@ -129,14 +141,8 @@ function answerErrors(deps: Deps): ErrorRequestHandler {
 
 function serveAdmission(app: Express, deps: Deps, { webhooks }: Callers): void {
   const isKnown = (request: Request): boolean => webhooks?.vouchesFor(request) ?? true;
-  const verdicts = { mutate, validate };
-  for (const [name, judge] of Object.entries(verdicts)) {
-    app.post(
-      `/${name}`,
-      refuseUnless(isKnown),
-      TEXT_BODY,
-      serveReview((request) => judge(deps, request)),
-    );
+  for (const webhook of ["mutate", "validate"] as const) {
+    app.post(`/${webhook}`, refuseUnless(isKnown), TEXT_BODY, serveReview(deps, webhook));
   }
 }
 

@@ -4,6 +4,7 @@ import { Socket } from "node:net";
 import { metricNamesOf, samplesIn } from "@patchbay/support";
 import { createMetrics } from "@patchbay/telemetry";
 import { expect, test } from "vitest";
+import { createDecisionCounter } from "../admission/decisions.ts";
 import { callNameOf, counted } from "./call-name.ts";
 
 const VM = "/apis/subresources.kubevirt.io/v1/namespaces/a/virtualmachines/b";
@@ -24,15 +25,18 @@ test.each([
 });
 
 /** Counted where loops and clients are made, as in each service. */
-const OF_EACH = /^patchbay_(reconcile|api)_/;
+const OF_EACH = /^(patchbay_(reconcile|api)|kubevirt_workqueue)_/;
 
 test("each number that the docs say virt-api alone tells moves with a request", async () => {
-  const metrics = createMetrics();
+  const metrics = createMetrics("virt-api");
   const request = Object.assign(new IncomingMessage(new Socket()), { url: "/validate" });
   const names = metricNamesOf("virt-api").filter((name) => !OF_EACH.test(name));
   counted(() => undefined, metrics)(request, new ServerResponse(request));
+  const question = { webhook: "validate", operation: "CREATE" } as const;
+  createDecisionCounter(metrics)({ ...question, decision: "denied" });
   const text = await metrics.print();
   expect(names.flatMap((name) => samplesIn(text, name))).toEqual([
     'patchbay_served_total{call="validate"} 1',
+    'patchbay_admission_decisions_total{webhook="validate",operation="CREATE",decision="denied"} 1',
   ]);
 });

@@ -15,6 +15,7 @@ import {
 import type { Store } from "@patchbay/core/ports";
 import { createFakeStore } from "@patchbay/kube/testing";
 import { createSilentLogger } from "@patchbay/telemetry";
+import type { Decision } from "../admission/decisions.ts";
 import { createApp } from "../http/app.ts";
 import { certificateInFiles, ClientAuthority, startServer, trustInFile } from "@patchbay/daemon";
 import { depsOn } from "./deps.ts";
@@ -34,6 +35,8 @@ export interface Bench {
   readonly port: number;
   /** Where its certificates are. */
   readonly directory: string;
+  /** What admission has decided so far. */
+  readonly decisions: readonly Decision[];
   /** Gives it a new certificate, PEM, which it takes up by itself. */
   renew(): Promise<string>;
   send(
@@ -147,8 +150,14 @@ export async function startBench(findStore: () => Store): Promise<Bench> {
     frontProxy: authorityOf(PROXY_NAME),
     webhooks: authorityOf(WEBHOOKS_NAME),
   };
+  const decisions: Decision[] = [];
   const deps = {
-    ...depsOn(createFakeStore(), { log }),
+    ...depsOn(createFakeStore(), {
+      log,
+      countDecision: (decision) => {
+        decisions.push(decision);
+      },
+    }),
     get store() {
       return findStore();
     },
@@ -167,8 +176,7 @@ export async function startBench(findStore: () => Store): Promise<Bench> {
     { log, signal: stop.signal },
   );
   return {
-    port,
-    directory,
+    ...{ port, directory, decisions },
     renew: async () => {
       const renewed = await issue(proxy, "virt-api", "server");
       await writeCertificate(directory, renewed);

@@ -21,6 +21,7 @@ export function depsOn(store: Store, others: Partial<Deps> = {}): Deps {
     nodeOfPod: () => Promise.resolve(undefined),
     servesDataVolumes: () => Promise.resolve(true),
     listMacOwners: () => [],
+    countDecision: () => undefined,
     networkConfig: () => networkConfigOf(undefined),
     ...others,
   };

@@ -138,7 +138,7 @@ export async function startController(
   const policy = new Policy();
   const stop = new AbortController();
   const ready = Promise.withResolvers<undefined>();
-  const metrics = createMetrics();
+  const metrics = createMetrics("virt-controller");
   const health = new DaemonHealth({ clock, log: server.log });
   const bare = await server.client(ACCOUNT, [], (request) => {
     metrics.countApiRequest(request);

@@ -5,6 +5,7 @@ import {
   ifacePhaseFamily,
   oldestPendingFamily,
   pendingIfaces,
+  phasesEnded,
   reasonsTold,
   type MetricFamily,
   type PendingIface,
@@ -34,6 +35,14 @@ const PLUG_SECONDS = {
   help: "Duration of a plug, swap or unplug while the guest runs.",
   labelNames: ["type"],
   buckets: [0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10, 30, 60, 300],
+};
+
+/** Bounds in seconds, as above: most phases take some milliseconds. */
+const PHASE_SECONDS = {
+  name: "patchbay_plug_duration_seconds",
+  help: "Duration of each phase of a plug, swap or unplug while the guest runs.",
+  labelNames: ["type", "phase"],
+  buckets: [0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10, 30, 60, 300],
 };
 
 /** A reason was told of an iface, or told again after another attempt. */
@@ -91,12 +100,21 @@ export function measurePlugs(
   const pending: Pending = new Map();
   const observePlug = metrics.addHistogram(PLUG_SECONDS);
   const countFailure = metrics.addCounter(IFACE_FAILURES);
+  const observePhase = metrics.addHistogram(PHASE_SECONDS);
+  const measurePhases = (before: VirtualMachineInstance, after: VirtualMachineInstance): void => {
+    if (!isRunning(before) || !isRunning(after)) return;
+    for (const { type, phase, since, until } of phasesEnded(before, after)) {
+      const untilMs = until === undefined ? clock.now() : parseTime(until);
+      observePhase({ type, phase }, Math.max(0, untilMs - parseTime(since)) / MS_PER_SECOND);
+    }
+  };
   const note = (vmi: VirtualMachineInstance, previous?: VirtualMachineInstance): void => {
     const { uid = "" } = vmi.metadata;
     const before = pending.get(uid);
     const after = pendingAfter(vmi, before, clock);
     pending.set(uid, after);
     for (const reason of reasonsTold(previous, vmi)) countFailure({ reason });
+    if (previous !== undefined) measurePhases(previous, vmi);
     if (!isRunning(vmi)) return;
     const nowMs = clock.monotonicMs();
     for (const [name, { type, atMs, isLive }] of before ?? []) {

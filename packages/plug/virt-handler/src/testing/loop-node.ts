@@ -38,7 +38,7 @@ export class LoopNode {
   readonly linkCounters = createFakeLinkCounters();
   readonly launchers = createFakeLaunchers();
   readonly clock = createFakeClock();
-  readonly metrics = createMetrics();
+  readonly metrics = createMetrics("virt-handler");
   readonly results: string[] = [];
   readonly #stop = new AbortController();
   #loop = Promise.resolve();
