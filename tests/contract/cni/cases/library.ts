@@ -2,16 +2,24 @@
 // Rows about definitions, and about how plugins are called and understood.
 import { chmodSync, closeSync, openSync } from "node:fs";
 import { join } from "node:path";
-import { parseNetworks } from "@patchbay/api";
+import { names, parseNetworks } from "@patchbay/api";
 import { createCni, createJournal, parseNetworkConfig, type JournalRow } from "@patchbay/cni";
 import { AppError, isAppError } from "@patchbay/core";
 import { createProcessRunner } from "@patchbay/os";
-import type { AttachmentRequest, Command, NetworkConfigList } from "@patchbay/core/ports";
+import type {
+  AttachmentRequest,
+  CniResult,
+  Command,
+  NetworkConfigList,
+} from "@patchbay/core/ports";
 import { createFakeFiles } from "@patchbay/os/testing";
 import { printPluginConfig } from "../../../../packages/adapters/cni/src/network-config.ts";
 import { parseVersions } from "../../../../packages/adapters/cni/src/version.ts";
-import { DEFINITIONS } from "../../../../packages/plug/net-agent/src/testing/node-files.ts";
-import { World } from "../../../../packages/plug/net-agent/src/testing/world.ts";
+import {
+  DEFINITIONS,
+  DEVICE_INFO,
+} from "../../../../packages/plug/net-agent/src/testing/node-files.ts";
+import { POD_KEY, World } from "../../../../packages/plug/net-agent/src/testing/world.ts";
 import { CniNode } from "../node.ts";
 import type { Fields, Judge } from "./rows.ts";
 
@@ -198,11 +206,43 @@ const defineByFile: Judge = async ({ input }) => {
   return { error: /NetworkAttachmentDefinition.*(?=; write the configuration)/.exec(said)?.[0] };
 };
 
+/** A world in which an attachment has that device. */
+async function worldWithDevice(plugins: readonly Fields[], id: string, info?: unknown) {
+  const world = new World();
+  const resource = "vendor.io/nic";
+  const annotations = { [names.RESOURCE_NAME_ANNOTATION]: resource };
+  world.putNad({ namespace: "ns1", name: "n" }, { name: "s", plugins }, annotations);
+  world.podDevices.put(POD_KEY, resource, [id]);
+  if (info !== undefined) {
+    const path = `${DEVICE_INFO}/dp/vendor.io-nic-${id}-device.json`;
+    await world.files.writeAtomic(path, JSON.stringify(info));
+  }
+  await world.putPod({ networks: "n" });
+  return world;
+}
+
+const giveDevice: Judge = async ({ input }) => {
+  const { plugins } = input["config"] as { readonly plugins: readonly Fields[] };
+  const world = await worldWithDevice(plugins, input["deviceID"] as string);
+  await world.pass();
+  const config = world.requests[0]?.request.config;
+  return { config: { name: config?.name, plugins: config?.plugins } };
+};
+
+const tellDevice: Judge = async ({ input }) => {
+  const world = await worldWithDevice([{ type: "sriov" }], "x", input["deviceInfo"]);
+  world.resultOf = () => input["result"] as CniResult; // as a plugin would print it
+  await world.pass();
+  return { entries: await world.networkStatus() };
+};
+
 /** By name of the row. */
 export const LIBRARY_ROWS: Readonly<Record<string, Judge>> = {
   "name injected when absent": define,
   "existing name kept even if it differs from the object name": define,
   "no file matches": defineByFile,
+  "deviceID and pciBusID put into every plugin of a list": giveDevice,
+  "PCI device-info": tellDevice,
   "invalid JSON in spec.config": define,
   "isolation on, foreign namespace": isolation,
   "isolation on, default namespace implied": isolation,

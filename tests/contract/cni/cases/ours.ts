@@ -62,9 +62,6 @@ export const VERDICTS: Readonly<Record<string, Verdict>> = {
     },
     why: OWN_WORDS,
   },
-  "deviceID and pciBusID put into every plugin of a list": {
-    notBuilt: "devices of device plugins (SR-IOV)",
-  },
   "default route without gw prints the Go nil text (peer bug)": {
     ours: {
       entries: [
@@ -76,7 +73,6 @@ export const VERDICTS: Readonly<Record<string, Verdict>> = {
     },
     why: "no gateway is told when none is known",
   },
-  "PCI device-info": { notBuilt: "device information of plugins (SR-IOV)" },
   "same result through the dynamic controller: one entry, last interface, all addresses": {
     ours: {
       entries: [
