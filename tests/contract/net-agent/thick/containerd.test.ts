@@ -157,6 +157,23 @@ test("the default network changes without a restart, and goes as it came", async
   await expectAsBefore();
 });
 
+test("a pod's own default network takes the place of every pod's, and goes as it came", async () => {
+  const own = { [names.DEFAULT_NETWORK_ANNOTATION]: "ns1/blue@eth0" };
+  const uid = await node.makePod("own", "green", own);
+  const id = await node.runSandbox("own", uid);
+  expect(await node.told("own")).toEqual(["ns1/blue eth0", "ns1/green net1"]);
+  expect((await node.networkStatus("own"))[0]).toMatchObject({ default: true });
+  expect(await node.nics(id)).toEqual(["eth0", "net1"]);
+  await node.restartAgent();
+  await node.removeSandbox(id);
+  await node.deletePod("own");
+  const bad = { [names.DEFAULT_NETWORK_ANNOTATION]: "ns1/blue@net7" };
+  const refused = await node.makePod("bad", "", bad);
+  await expect(node.runSandbox("bad", refused)).rejects.toThrow("interface net7 is not eth0");
+  await node.deletePod("bad");
+  await expectAsBefore();
+});
+
 test("a pod that is created has a device for each network of a resource, or no sandbox", async () => {
   const nics = new NicDevices(node.cni);
   const devices = nics.make(2);

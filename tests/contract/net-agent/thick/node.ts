@@ -165,10 +165,14 @@ export class ThickNode {
   }
 
   /** Makes the pod, without a sandbox; returns its uid. */
-  async makePod(name: string, networks: string): Promise<string> {
+  async makePod(
+    name: string,
+    networks: string,
+    annotations: Readonly<Record<string, string>> = {},
+  ): Promise<string> {
     const { body } = await this.#api.post(PODS, {
       ...{ apiVersion: "v1", kind: "Pod" },
-      metadata: { name, annotations: { [names.NETWORKS_ANNOTATION]: networks } },
+      metadata: { name, annotations: { [names.NETWORKS_ANNOTATION]: networks, ...annotations } },
       spec: {
         nodeName: "node-1",
         containers: [{ name: "c", image: "i:1" }],

@@ -3,14 +3,18 @@
 // them, or none and an error, with which the kubelet makes the pod another sandbox.
 import type { PluginCall } from "@patchbay/cni";
 import { AppError, messageOf, planAttachmentActions } from "@patchbay/core";
-import type { CniResult, NetworkConfigList } from "@patchbay/core/ports";
+import type { CniResult } from "@patchbay/core/ports";
 import { createFailures } from "../failures.ts";
 import { act, type ActResult } from "../reconcilers/pod/act.ts";
-import { attachDefault } from "../reconcilers/pod/attachment/attach-default.ts";
+import {
+  attachDefault,
+  type DefaultNetwork,
+} from "../reconcilers/pod/attachment/attach-default.ts";
 import type { PodFacts } from "../reconcilers/pod/observe.ts";
 import { report } from "../reconcilers/pod/report.ts";
 import type { RuntimeDeps } from "./deps.ts";
 import { factsOf } from "./facts.ts";
+import { defaultNetworkOf } from "./pod-default.ts";
 import { releaseRows, releaseSandbox, settle } from "./release.ts";
 
 /** What was made for former sandboxes of the pod, whose DEL never came: the runtime died before it knew of them. */
@@ -59,14 +63,14 @@ async function undo(
 
 /** What failed has been undone; no more than its own row is forgotten, since the name may be another attachment's. */
 async function addDefault(
-  config: NetworkConfigList,
-  what: { readonly call: PluginCall; readonly facts: PodFacts },
+  network: DefaultNetwork,
+  facts: PodFacts,
   deps: RuntimeDeps,
 ): Promise<CniResult> {
   try {
-    return await attachDefault(config, what, deps);
+    return await attachDefault(network, facts, deps);
   } catch (error) {
-    const [row] = await deps.journal.list(what.facts.uid);
+    const [row] = await deps.journal.list(facts.uid);
     if (row !== undefined) await settle(row, deps);
     throw error;
   }
@@ -74,9 +78,9 @@ async function addDefault(
 
 async function addTo(call: PluginCall, facts: PodFacts, deps: RuntimeDeps): Promise<CniResult> {
   // Before anything is made: without it nothing is.
-  const config = await deps.readDefaultNetwork();
+  const network = await defaultNetworkOf(call, facts, deps);
   await releaseFormer(facts, deps);
-  const result = await addDefault(config, { call, facts }, deps);
+  const result = await addDefault(network, facts, deps);
   let outcome: ActResult | undefined;
   try {
     outcome = await attachAsked(facts, deps);
@@ -101,7 +105,7 @@ function inItsWords(result: CniResult, call: PluginCall, facts: PodFacts): CniRe
 
 /**
  * Answers ADD with the result of the default network; the pod's status tells all of them by then.
- * @throws AppError with CNI_CALL_INVALID, CNI_POD_UNKNOWN, CNI_DEFAULT_NETWORK_MISSING, CNI_POD_NOT_ATTACHED, and with
+ * @throws AppError with CNI_CALL_INVALID, CNI_POD_UNKNOWN, CNI_DEFAULT_NETWORK_MISSING, CNI_OWN_DEFAULT_INVALID, CNI_POD_NOT_ATTACHED, and with
  * what the default network's plugins give cause to
  */
 export function addPod(call: PluginCall, deps: RuntimeDeps): Promise<CniResult> {

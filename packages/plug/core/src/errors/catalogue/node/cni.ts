@@ -129,6 +129,12 @@ export const CNI_ERRORS = {
     retry: "backoff",
     http: 503,
   },
+  CNI_OWN_DEFAULT_INVALID: {
+    summary: "annotation {annotation} of pod {pod} cannot be used: {reason}",
+    who: "user",
+    retry: "on-change",
+    http: 422,
+  },
   CNI_PLUGIN_CALLS_ITSELF: {
     summary:
       "network {network} names plugin {plugin}, which is the door to net-agent itself; name the plugin that makes the network",

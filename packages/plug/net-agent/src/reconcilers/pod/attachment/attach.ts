@@ -125,7 +125,7 @@ async function adoptOrThrow(
  * host-device), the wiring around the NIC does.
  * @throws AppError with CNI_REQUEST_NOT_MET
  */
-async function assertAskedIsGiven(
+export async function assertAskedIsGiven(
   wanted: WantedAttachment,
   { facts, result }: { readonly facts: PodFacts; readonly result: CniResult },
   deps: Deps,
