@@ -45,6 +45,16 @@ export class FairLine {
     return undefined;
   }
 
+  /** Takes out a key that does not wait any more; whether it waited. */
+  remove(key: string): boolean {
+    const group = this.#groupOf(key);
+    const keys = this.#groups.get(group);
+    if (keys?.delete(key) !== true) return false;
+    this.#size -= 1;
+    if (keys.size === 0) this.#groups.delete(group);
+    return true;
+  }
+
   /** The keys, group after group. */
   list(): readonly string[] {
     return [...this.#groups.values()].flatMap((keys) => [...keys]);

@@ -44,6 +44,19 @@ describe("a queue", () => {
     expect(queue.length).toBe(0);
   });
 
+  test("lets what changes take turns with what there was at the start", async () => {
+    const { queue } = setUp();
+    for (const key of ["a", "b", "c", "d", "e"]) queue.add(key);
+    expect(await queue.take(never)).toBe("a");
+    queue.add("d");
+    queue.add("new");
+    queue.add("d");
+    expect(queue.waiting()).toEqual(["d", "new", "b", "c", "e"]);
+    expect(queue.length).toBe(5);
+    expect(await drain(queue)).toEqual(["b", "d", "c", "new", "e"]);
+    expect(queue.figures().adds).toBe(6);
+  });
+
   test("tells how long a key waited, and what it looks like", async () => {
     const { clock, queue } = setUp();
     queue.add("a");

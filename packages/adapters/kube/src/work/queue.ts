@@ -63,7 +63,11 @@ interface Delay {
   readonly abort: AbortController;
 }
 
-/** Keys to work on, first in, first out within a group. */
+/**
+ * Keys to work on, first in, first out within a group. What was queued before anybody took a key is a backlog: all
+ * objects that there are, at a start. It takes turns with what changes since, which waits for one pass at most, not for
+ * thousands.
+ */
 export class Queue {
   /** How many keys may be worked on at once. */
   readonly concurrency: number;
@@ -72,6 +76,7 @@ export class Queue {
   readonly #pauses: Pauses<undefined>;
   readonly #earlyWakes: TokenBuckets;
   readonly #waiting: FairLine;
+  readonly #backlog: FairLine;
   /** Since when each key waits, milliseconds. */
   readonly #waitingSince = new Map<string, number>();
   readonly #working = new Map<string, Work>();
@@ -80,6 +85,8 @@ export class Queue {
   readonly #delayed = new Map<string, Delay>();
   readonly #retries = new Map<string, Delay>();
   readonly #takers: ((key: string) => void)[] = [];
+  #isStarted = false;
+  #isTurnOfBacklog = false;
   #adds = 0;
   #retried = 0;
   #isClosed = false;
@@ -87,7 +94,9 @@ export class Queue {
   constructor(options: QueueOptions) {
     this.concurrency = options.concurrency ?? 1;
     this.#clock = options.clock;
-    this.#waiting = new FairLine(options.groupOf ?? (() => ""));
+    const groupOf = options.groupOf ?? ((): string => "");
+    this.#waiting = new FairLine(groupOf);
+    this.#backlog = new FairLine(groupOf);
     this.#circumstancesOf = options.circumstancesOf ?? (() => "");
     const { clock, random, backoff: range = BACKOFF } = options;
     this.#pauses = createPauses({ clock, range, ...(random !== undefined && { random }) });
@@ -96,7 +105,7 @@ export class Queue {
 
   /** Number of keys that wait to be taken. */
   get length(): number {
-    return this.#waiting.size;
+    return this.#waiting.size + this.#backlog.size;
   }
 
   /** What it looks like now; nothing is counted for it that is not counted anyway. */
@@ -121,7 +130,7 @@ export class Queue {
 
   /** The keys that wait to be taken, in order. */
   waiting(): readonly string[] {
-    return this.#waiting.list();
+    return [...this.#waiting.list(), ...this.#backlog.list()];
   }
 
   /**
@@ -134,7 +143,7 @@ export class Queue {
       this.#dirty.add(key);
       return;
     }
-    const held = this.#waiting.has(key) ? undefined : this.#pauses.findHeld(this.#stepOf(key));
+    const held = this.#isWaiting(key) ? undefined : this.#pauses.findHeld(this.#stepOf(key));
     if (held === undefined || this.#earlyWakes.take(key)) this.#enqueue(key);
     else this.#delay(this.#retries, key, held.pauseMs);
   }
@@ -171,7 +180,8 @@ export class Queue {
   /** The next key, which is then being worked on until `done`; rejects with the signal's reason. */
   take(signal: AbortSignal): Promise<string> {
     if (signal.aborted) return Promise.reject(new Error(messageOf(signal.reason)));
-    const first = this.#waiting.take();
+    this.#isStarted = true;
+    const first = this.#takeFirst();
     if (first !== undefined) {
       this.#begin(first);
       return Promise.resolve(first);
@@ -199,17 +209,30 @@ export class Queue {
     return { scope: key, name: "pass", circumstances: this.#circumstancesOf(key) };
   }
 
+  #isWaiting(key: string): boolean {
+    return this.#waiting.has(key) || this.#backlog.has(key);
+  }
+
+  #takeFirst(): string | undefined {
+    const [first, second] = this.#isTurnOfBacklog
+      ? [this.#backlog, this.#waiting]
+      : [this.#waiting, this.#backlog];
+    this.#isTurnOfBacklog = !this.#isTurnOfBacklog;
+    return first.take() ?? second.take();
+  }
+
   #enqueue(key: string): void {
-    if (this.#waiting.has(key)) return;
-    this.#adds += 1;
-    const taker = this.#takers.shift();
-    if (taker === undefined) {
-      this.#waiting.add(key);
-      this.#waitingSince.set(key, this.#clock.monotonicMs());
+    const isNew = !this.#isWaiting(key);
+    const taker = isNew ? this.#takers.shift() : undefined;
+    if (isNew) this.#adds += 1;
+    if (taker !== undefined) {
+      this.#begin(key);
+      taker(key);
       return;
     }
-    this.#begin(key);
-    taker(key);
+    if (isNew) this.#waitingSince.set(key, this.#clock.monotonicMs());
+    if (!this.#isStarted) this.#backlog.add(key);
+    else if (isNew || this.#backlog.remove(key)) this.#waiting.add(key);
   }
 
   #begin(key: string): void {
