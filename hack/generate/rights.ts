@@ -54,8 +54,9 @@ function listed(names: readonly string[]): string {
 function renderRole({ role, reasons, file }: ReasonedRole): string {
   const rows = role.rules.map((rule, index) => {
     const names = rule.resourceNames === undefined ? "" : `, named ${listed(rule.resourceNames)}`;
-    const group = rule.apiGroups.join(", ");
-    const what = `${listed(rule.resources)}${names}`;
+    const { apiGroups, resources = [], nonResourceURLs = [] } = rule;
+    const [group = "none"] = apiGroups === undefined ? [] : [apiGroups.join(", ")];
+    const what = `${listed([...resources, ...nonResourceURLs])}${names}`;
     return `| ${group === "" ? "core" : group} | ${what} | ${rule.verbs.join(", ")} | ${reasons[index] ?? ""} |\n`;
   });
   const { name, namespace } = role.metadata;

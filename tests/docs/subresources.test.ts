@@ -21,8 +21,8 @@ const wanted = ROUTES.filter(({ path }) => path.startsWith(PARENT)).map(({ path,
 function rightsOf(role: string): readonly string[] {
   const rules = roles.find(({ metadata }) => metadata.name === role)?.rules ?? [];
   return rules
-    .filter(({ apiGroups }) => apiGroups.includes(names.SUBRESOURCES_GROUP))
-    .flatMap(({ verbs, resources }) =>
+    .filter(({ apiGroups = [] }) => apiGroups.includes(names.SUBRESOURCES_GROUP))
+    .flatMap(({ verbs, resources = [] }) =>
       verbs.flatMap((verb) => resources.map((resource) => `${verb} ${resource}`)),
     );
 }

@@ -3,6 +3,7 @@
 // is killed once in the middle. API server, containerd and the small kubelet stay.
 import { execFileSync } from "node:child_process";
 import { existsSync, readdirSync, readFileSync } from "node:fs";
+import { request } from "node:https";
 import { join } from "node:path";
 import type { IfaceStatus, Lease, Pod } from "@patchbay/api";
 import { createKubeClient, loadKubeConfig, type KubeClient } from "@patchbay/kube";
@@ -193,6 +194,43 @@ test("the four services run as pods, and the machine's own do not", async () => 
   const available = (): boolean =>
     machine.kubectl("get", "apiservice", "v1.subresources.kubevirt.io").includes("True");
   await eventually(available, WITHIN);
+});
+
+/** Status of a request for metrics of a pod. */
+function metricsOf({ status }: Pod, token?: string): Promise<number> {
+  const { promise, resolve, reject } = Promise.withResolvers<number>();
+  const headers = token === undefined ? {} : { authorization: `Bearer ${token}` };
+  const asked = request(
+    { host: status?.podIP, port: 8082, path: "/metrics", headers, rejectUnauthorized: false },
+    (response) => {
+      response.resume();
+      resolve(response.statusCode ?? 0);
+    },
+  );
+  asked.on("error", reject).end();
+  return promise;
+}
+
+test("metrics are read by who is bound to the role for it, of every service, and by nobody else", async () => {
+  const token = async (): Promise<string> => {
+    const path = "/api/v1/namespaces/patchbay/serviceaccounts/virt-handler/token";
+    const { text } = await client.requestRaw({ method: "POST", path, body: { spec: {} } });
+    // As the API server answers it.
+    return (JSON.parse(text) as { readonly status: { readonly token: string } }).status.token;
+  };
+  const refused = await token();
+  const pods = SERVICES.flatMap((service) => podsOf(service));
+  for (const pod of pods) {
+    expect([await metricsOf(pod), await metricsOf(pod, "a.b.c")]).toEqual([401, 401]);
+    expect(await metricsOf(pod, refused)).toBe(403);
+  }
+  machine.kubectl(
+    ...["create", "clusterrolebinding", "pbi-reader", "--clusterrole=patchbay:metrics-reader"],
+    "--serviceaccount=patchbay:virt-handler",
+  );
+  // That the first one was refused counts for a minute.
+  const granted = await token();
+  for (const pod of pods) expect(await metricsOf(pod, granted)).toBe(200);
 });
 
 test("a VM starts", async () => {

@@ -16,6 +16,8 @@ export interface CommonFlags {
   readonly metricsPort?: number;
   /** Absent: on all addresses. */
   readonly metricsAddress?: string;
+  /** Over TLS, and only to whom the API server lets read them; else over plain HTTP, to everybody. */
+  readonly metricsSecure?: boolean;
 }
 
 const PORT_MAX = 65_535;
@@ -30,7 +32,7 @@ export function toPort(text: string): number {
   throw new InvalidArgumentError("It must be a number from 0 to 65535.");
 }
 
-/** Adds `--kubeconfig`, `--log-level`, `--health-port`, `--health-socket`, `--metrics-port` and `--metrics-address`. */
+/** Adds `--kubeconfig`, `--log-level`, `--health-port`, `--health-socket`, `--metrics-port`, `--metrics-address` and `--metrics-secure`. */
 export function addCommonFlags(command: Command): Command {
   return command
     .option(
@@ -51,14 +53,14 @@ export function addCommonFlags(command: Command): Command {
       "--health-socket <path>",
       "Unix socket of /healthz and /readyz, instead of that port (default: none)",
     )
-    .option(
-      "--metrics-port <port>",
-      "TCP port of /metrics, over plain HTTP (default: none)",
-      toPort,
-    )
+    .option("--metrics-port <port>", "TCP port of /metrics (default: none)", toPort)
     .option(
       "--metrics-address <ip>",
       "address of that port (default: every address of the machine)",
+    )
+    .option(
+      "--metrics-secure",
+      "serve /metrics over TLS, with a certificate of its own, to who brings a token whose bearer may get /metrics (default: over plain HTTP, to everybody)",
     );
 }
 

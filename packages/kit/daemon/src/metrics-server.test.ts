@@ -1,10 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
+import { request } from "node:https";
+import { createClock } from "@patchbay/os";
 import { createSilentLogger } from "@patchbay/telemetry";
-import { afterEach, expect, test } from "vitest";
+import { afterEach, describe, expect, test } from "vitest";
+import type { AskForAccess } from "./metrics-access.ts";
 import { serveMetrics } from "./metrics-server.ts";
 
 const log = createSilentLogger();
 const CONTENT = "text/plain; version=0.0.4; charset=utf-8";
+const WHERE = { metricsPort: 0, metricsAddress: "127.0.0.1" };
 let stop = new AbortController();
 
 afterEach(() => {
@@ -12,19 +16,21 @@ afterEach(() => {
   stop = new AbortController();
 });
 
-async function serve(print: () => Promise<string>): Promise<string> {
-  const where = { metricsPort: 0, metricsAddress: "127.0.0.1" };
-  const port = await serveMetrics(
-    where,
-    { print, contentType: CONTENT },
-    { log, signal: stop.signal },
-  );
-  return `http://127.0.0.1:${String(port)}`;
+async function serve(
+  print: () => Promise<string>,
+  askForAccess?: AskForAccess,
+): Promise<{ readonly port: number; readonly server: string }> {
+  const metrics = { print, contentType: CONTENT };
+  const served = { metrics, ...(askForAccess !== undefined && { askForAccess }) };
+  const port = await serveMetrics(WHERE, served, {
+    ...{ clock: createClock(), log, signal: stop.signal },
+  });
+  return { port: port ?? 0, server: `http://127.0.0.1:${String(port)}` };
 }
 
 test("the metrics are answered as Prometheus takes them, read anew each time", async () => {
   let readings = 0;
-  const server = await serve(() => {
+  const { server } = await serve(() => {
     readings += 1;
     return Promise.resolve(`some_total ${String(readings)}\n`);
   });
@@ -39,25 +45,69 @@ test.each([
   { method: "GET", path: "/healthz" },
   { method: "POST", path: "/metrics" },
 ])("nothing else is: $method $path", async ({ method, path }) => {
-  const server = await serve(() => Promise.resolve("secret"));
+  const { server } = await serve(() => Promise.resolve("secret"));
   const response = await fetch(server + path, { method });
   expect([response.status, await response.text()]).toEqual([404, "not found"]);
 });
 
 test("metrics that cannot be read are an error of the server, without a reason", async () => {
-  const server = await serve(() => Promise.reject(new Error("secret")));
+  const { server } = await serve(() => Promise.reject(new Error("secret")));
   const response = await fetch(`${server}/metrics`);
   expect(response.status).toBe(500);
   expect(await response.text()).not.toContain("secret");
 });
 
 test("without a port nobody is answered", async () => {
-  const nothing = { print: () => Promise.resolve(""), contentType: CONTENT };
-  expect(await serveMetrics({}, nothing, { log, signal: stop.signal })).toBeUndefined();
+  const metrics = { print: () => Promise.resolve(""), contentType: CONTENT };
+  const deps = { clock: createClock(), log, signal: stop.signal };
+  expect(await serveMetrics({}, { metrics }, deps)).toBeUndefined();
 });
 
 test("nobody is answered after the end", async () => {
-  const server = await serve(() => Promise.resolve(""));
+  const { server } = await serve(() => Promise.resolve(""));
   stop.abort();
   await expect(fetch(`${server}/metrics`)).rejects.toThrow();
+});
+
+describe("metrics that not everybody may read", () => {
+  const secret = (): Promise<string> => Promise.resolve("secret");
+
+  /** Status and text of the answer; 0: the connection was not over TLS. */
+  function ask(port: number, authorization?: string): Promise<readonly [number, string]> {
+    const { promise, resolve, reject } = Promise.withResolvers<readonly [number, string]>();
+    const headers = authorization === undefined ? {} : { authorization };
+    const options = { port, path: "/metrics", headers, rejectUnauthorized: false, agent: false };
+    const asked = request({ host: "127.0.0.1", ...options }, (response) => {
+      let text = "";
+      response.setEncoding("utf8").on("data", (chunk: string) => (text += chunk));
+      response.on("end", () => {
+        resolve([response.statusCode ?? 0, text]);
+      });
+    });
+    asked.on("error", reject).end();
+    return promise;
+  }
+
+  test.each([
+    { who: "nobody", authorization: undefined, code: 401 },
+    { who: "a user by name", authorization: "Basic YTpi", code: 401 },
+    { who: "a token that nobody knows", authorization: "Bearer unknown", code: 401 },
+    { who: "whoever may not", authorization: "Bearer forbidden", code: 403 },
+    { who: "whoever may", authorization: "Bearer granted", code: 200 },
+    { who: "anybody while the API server is away", authorization: "Bearer away", code: 500 },
+  ])("are answered with $code to $who", async ({ authorization, code }) => {
+    const { port } = await serve(secret, (token) =>
+      token === "granted" || token === "forbidden" || token === "unknown"
+        ? Promise.resolve(token)
+        : Promise.reject(new Error("away")),
+    );
+    const [status, text] = await ask(port, authorization);
+    expect([status, text === "secret"]).toEqual([code, code === 200]);
+  });
+
+  test("are not answered over plain HTTP", async () => {
+    const { server } = await serve(secret, () => Promise.resolve("granted"));
+    const headers = { authorization: "Bearer granted" };
+    await expect(fetch(`${server}/metrics`, { headers })).rejects.toThrow();
+  });
 });

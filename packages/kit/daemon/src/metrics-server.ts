@@ -1,15 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
 // Where are a service's metrics read? They name every VM and what it sends: whoever may reach the port may know that.
-import type { Server, ServerResponse } from "node:http";
+import type { IncomingMessage, RequestListener, Server, ServerResponse } from "node:http";
 import { messageOf } from "@patchbay/core";
-import type { Logger } from "@patchbay/core/ports";
+import type { Clock, Logger } from "@patchbay/core/ports";
 import type { Metrics } from "@patchbay/telemetry";
 import { createServer } from "./http-server.ts";
+import type { AskForAccess } from "./metrics-access.ts";
 
 /** Milliseconds for a request to come whole. */
 const REQUEST_TIMEOUT_MS = 5000;
 /** Connections at once; those who collect metrics come one by one. */
 const CONNECTIONS_MAX = 16;
+
+/** Of a certificate that nobody verifies, and that is made anew at each start. */
+const CERTIFICATE_DAYS = 3650;
 
 /** Where is listened; without a port nowhere, without an address on all. */
 export interface MetricsAddress {
@@ -17,43 +21,82 @@ export interface MetricsAddress {
   readonly metricsAddress?: string;
 }
 
-async function answer(
-  response: ServerResponse,
-  metrics: Pick<Metrics, "print" | "contentType">,
-  log: Logger,
-): Promise<void> {
-  try {
-    const text = await metrics.print();
-    response.writeHead(200, { "content-type": metrics.contentType }).end(text);
-  } catch (error) {
-    log.warn("the metrics cannot be read", { reason: messageOf(error) });
-    response.writeHead(500, { "content-type": "text/plain" }).end("the metrics cannot be read");
-  }
+/** What is told, and to whom. */
+export interface ServedMetrics {
+  readonly metrics: Pick<Metrics, "print" | "contentType">;
+  /** Absent: over plain HTTP, to everybody; else over TLS, to bearers of tokens that it grants access. */
+  readonly askForAccess?: AskForAccess;
 }
 
-function makeServer(metrics: Pick<Metrics, "print" | "contentType">, log: Logger): Server {
-  const server = createServer({ requestTimeout: REQUEST_TIMEOUT_MS }, (request, response) => {
+function refuse(response: ServerResponse, code: number, why: string): void {
+  const challenge = code === 401 ? { "www-authenticate": "Bearer" } : {};
+  response.writeHead(code, { "content-type": "text/plain", ...challenge }).end(why);
+}
+
+/** Answers who may not read; whether the others get on. */
+async function mayRead(
+  request: IncomingMessage,
+  response: ServerResponse,
+  askForAccess: AskForAccess | undefined,
+): Promise<boolean> {
+  if (askForAccess === undefined) return true;
+  const [, token] = /^Bearer (\S+)$/i.exec(request.headers.authorization ?? "") ?? [];
+  const access = token === undefined ? "unknown" : await askForAccess(token);
+  if (access === "unknown") refuse(response, 401, "a token of the cluster is needed");
+  if (access === "forbidden") refuse(response, 403, "the role patchbay:metrics-reader is needed");
+  return access === "granted";
+}
+
+function listenerOf({ metrics, askForAccess }: ServedMetrics, log: Logger): RequestListener {
+  const answer = async (request: IncomingMessage, response: ServerResponse): Promise<void> => {
+    try {
+      if (!(await mayRead(request, response, askForAccess))) return;
+      const text = await metrics.print();
+      response.writeHead(200, { "content-type": metrics.contentType }).end(text);
+    } catch (error) {
+      log.warn("the metrics cannot be read", { reason: messageOf(error) });
+      refuse(response, 500, "the metrics cannot be read");
+    }
+  };
+  return (request, response) => {
     request.resume();
     response.setHeader("connection", "close");
     const [path] = (request.url ?? "").split("?");
-    if (path === "/metrics" && request.method === "GET") void answer(response, metrics, log);
-    else response.writeHead(404, { "content-type": "text/plain" }).end("not found");
+    if (path === "/metrics" && request.method === "GET") void answer(request, response);
+    else refuse(response, 404, "not found");
+  };
+}
+
+/** TLS is loaded only where it is needed: it takes some MB. */
+async function makeSecureServer(listener: RequestListener, clock: Clock): Promise<Server> {
+  const [{ createServer: createSecure }, { createAuthority, issueCertificate }] = await Promise.all(
+    [import("node:https"), import("@patchbay/pki")],
+  );
+  const authority = await createAuthority("metrics", clock);
+  const { certPem: cert, keyPem: key } = await issueCertificate(authority, {
+    ...{ commonName: "metrics", organizations: [], dnsNames: ["metrics"], ipAddresses: [] },
+    ...{ usages: ["server"], validDays: CERTIFICATE_DAYS },
   });
-  server.maxConnections = CONNECTIONS_MAX;
-  return server;
+  return createSecure({ cert, key, requestTimeout: REQUEST_TIMEOUT_MS }, listener);
 }
 
 /**
- * Answers `/metrics` over plain HTTP until the signal is aborted; the port on which it does, undefined: on none.
+ * Answers `/metrics` until the signal is aborted; the port on which it does, undefined: on none.
  * @throws Error when the port is taken
  */
 export async function serveMetrics(
   { metricsPort, metricsAddress }: MetricsAddress,
-  metrics: Pick<Metrics, "print" | "contentType">,
-  { log, signal }: { readonly log: Logger; readonly signal: AbortSignal },
+  served: ServedMetrics,
+  deps: { readonly clock: Clock; readonly log: Logger; readonly signal: AbortSignal },
 ): Promise<number | undefined> {
   if (metricsPort === undefined) return undefined;
-  const server = makeServer(metrics, log);
+  const { clock, log, signal } = deps;
+  const listener = listenerOf(served, log);
+  const server =
+    served.askForAccess === undefined
+      ? createServer({ requestTimeout: REQUEST_TIMEOUT_MS }, listener)
+      : await makeSecureServer(listener, clock);
+  server.maxConnections = CONNECTIONS_MAX;
   const { promise, resolve, reject } = Promise.withResolvers<undefined>();
   server.once("error", reject);
   server.listen(metricsPort, metricsAddress, () => {

@@ -8,6 +8,7 @@ import { createLogger, createMetrics, type Metrics } from "@patchbay/telemetry";
 import type { CommonFlags } from "./flags.ts";
 import { serveHealth } from "./health-server.ts";
 import { DaemonHealth, type Health } from "./health.ts";
+import { askApiServerForAccess } from "./metrics-access.ts";
 import { serveMetrics } from "./metrics-server.ts";
 
 /** How long a service may take to stop. */
@@ -101,7 +102,9 @@ async function live(
   const health = new DaemonHealth({ clock, log });
   const until = { log, leaving, signal };
   await serveHealth(flags.healthSocket ?? flags.healthPort, health, until);
-  await serveMetrics(flags, metrics, { log, signal });
+  const askForAccess = askApiServerForAccess(client.store, clock);
+  const served = { metrics, ...(flags.metricsSecure === true && { askForAccess }) };
+  await serveMetrics(flags, served, { clock, log, signal });
   const ready = (): void => {
     health.ready();
     log.info("ready", { server: client.server });

@@ -78,7 +78,9 @@ describe("the components", () => {
   });
 });
 
-test("a cluster adds virt-api's own certificates, whom to tell of them, and who leads", async () => {
+const reviews = ["tokenreviews.authentication.k8s.io", "subjectaccessreviews.authorization.k8s.io"];
+
+test("a cluster adds virt-api's own certificates, whom to tell of them, who leads and who reads metrics", async () => {
   const known = rightsOf(base).map((right) => JSON.stringify(right));
   const added = rightsOf(parseManifests(await readManifests(files, "base"))).filter(
     (right) => !known.includes(JSON.stringify(right)),
@@ -98,6 +100,12 @@ test("a cluster adds virt-api's own certificates, whom to tell of them, and who 
       ...["create", "get", "list", "watch", "update"].map(
         (verb) => `virt-controller ${verb} ${leases}`,
       ),
+      // virt-api asks for other reasons too.
+      ...["net-agent", "virt-api", "virt-controller", "virt-handler"].flatMap((service) =>
+        reviews
+          .filter((review) => service !== "virt-api" || review.startsWith("token"))
+          .map((review) => `${service} create ${review}`),
+      ),
     ]),
   );
 });
@@ -105,7 +113,9 @@ test("a cluster adds virt-api's own certificates, whom to tell of them, and who 
 test("beside KubeVirt there is net-agent alone, with the rights that it has everywhere", async () => {
   const only = parseManifests(await readManifests(files, "net-agent-only"));
   const user = "system:serviceaccount:patchbay:net-agent";
-  expect(rightsOf(only)).toEqual(rightsOf(base).filter((right) => right.user === user));
+  const everywhere = rightsOf(base).filter((right) => right.user === user);
+  const ofMetrics = reviews.map((resource) => ({ user, verb: "create", resource }));
+  expect(rightsOf(only)).toEqual([...everywhere, ...ofMetrics]);
   expect(named(only, "DaemonSet")).toEqual(["net-agent"]);
   expect(named(only, "Deployment")).toEqual([]);
   expect(named(only, "CustomResourceDefinition")).toEqual([
@@ -135,7 +145,9 @@ describe("the standalone machine", () => {
 
   test("lets node-runtime change its own node only", () => {
     const { rules } = roleOf("patchbay:node-runtime");
-    const nodes = rules.filter(({ resources }) => resources.some((name) => /^nodes/.test(name)));
+    const nodes = rules.filter(({ resources = [] }) =>
+      resources.some((name) => /^nodes/.test(name)),
+    );
     const anyNode = nodes.filter(({ resourceNames }) => resourceNames?.join() !== "node1");
     expect(anyNode.map(({ verbs }) => verbs)).toEqual([["create"]]);
   });

@@ -130,10 +130,10 @@ describe.each(workloads.map(({ metadata }) => metadata.name))("%s", (name) => {
     expect(container.readinessProbe.httpGet).toEqual({ path: "/readyz", port: "health" });
   });
 
-  test("answers metrics where it says so, and not where it is probed", () => {
+  test("answers metrics where it says so, to whom it may, and not where it is probed", () => {
     const port = container.ports.find((one) => one.name === "metrics")?.containerPort;
     const flags = container.args.filter((flag) => flag.startsWith("--metrics"));
-    expect(flags).toEqual([`--metrics-port=${String(port)}`]);
+    expect(flags).toEqual([`--metrics-port=${String(port)}`, "--metrics-secure"]);
   });
 
   test("says what it needs, and may not take all of the node's memory", () => {

@@ -4,8 +4,11 @@ import type { KubeObject } from "@patchbay/api";
 
 /** A rule of a role. Source: Kubernetes rbac.authorization.k8s.io/v1 PolicyRule. */
 export interface Rule {
-  readonly apiGroups: readonly string[];
-  readonly resources: readonly string[];
+  /** With `resources`; absent where paths are named. */
+  readonly apiGroups?: readonly string[];
+  readonly resources?: readonly string[];
+  /** Paths that are no objects'. */
+  readonly nonResourceURLs?: readonly string[];
   readonly resourceNames?: readonly string[];
   readonly verbs: readonly string[];
 }

@@ -41,7 +41,7 @@ function resourceText(group: string, resource: string): string {
 }
 
 function rightsOfRule(user: string, rule: Rule): readonly Right[] {
-  const { apiGroups, resources, verbs, resourceNames } = rule;
+  const { apiGroups = [], resources = [], verbs, resourceNames } = rule;
   const targets = resourceNames?.map((name) => ({ name })) ?? [{}];
   return apiGroups.flatMap((group) =>
     resources.flatMap((resource) =>

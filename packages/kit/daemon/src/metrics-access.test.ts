@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: Apache-2.0
+import type { KubeObject } from "@patchbay/api";
+import type { Store } from "@patchbay/core/ports";
+import { createFakeStore } from "@patchbay/kube/testing";
+import { createFakeClock } from "@patchbay/os/testing";
+import { expect, test } from "vitest";
+import { askApiServerForAccess } from "./metrics-access.ts";
+
+const BEARER = { username: "prometheus", groups: ["monitoring"], uid: "7" };
+
+/** An API server that answers reviews so, and what it was asked. */
+function answering(tokenStatus: object, accessStatus: object) {
+  const asked: KubeObject[] = [];
+  const create: Store["create"] = (type, object) => {
+    asked.push(object);
+    const status = type.resource === "tokenreviews" ? tokenStatus : accessStatus;
+    return Promise.resolve({ ...object, status });
+  };
+  return { store: { ...createFakeStore(), create }, asked };
+}
+
+test.each([
+  { token: { authenticated: true, user: BEARER }, access: { allowed: true }, want: "granted" },
+  { token: { authenticated: true, user: BEARER }, access: { allowed: false }, want: "forbidden" },
+  { token: { authenticated: true, user: BEARER }, access: {}, want: "forbidden" },
+  { token: { authenticated: true }, access: { allowed: true }, want: "unknown" },
+  { token: { error: "expired" }, access: { allowed: true }, want: "unknown" },
+])("a token of which is said $token and $access is $want", async ({ token, access, want }) => {
+  const { store } = answering(token, access);
+  expect(await askApiServerForAccess(store, createFakeClock())("t")).toBe(want);
+});
+
+test("the bearer is asked for as the API server names it", async () => {
+  const { store, asked } = answering({ authenticated: true, user: BEARER }, { allowed: true });
+  await askApiServerForAccess(store, createFakeClock())("t");
+  expect(asked).toMatchObject([
+    { kind: "TokenReview", spec: { token: "t" } },
+    {
+      kind: "SubjectAccessReview",
+      spec: {
+        ...{ user: "prometheus", groups: ["monitoring"], uid: "7" },
+        nonResourceAttributes: { path: "/metrics", verb: "get" },
+      },
+    },
+  ]);
+});
+
+test("an answer counts for a minute, and for its token alone", async () => {
+  const { store, asked } = answering({ authenticated: true, user: BEARER }, { allowed: true });
+  const clock = createFakeClock();
+  const ask = askApiServerForAccess(store, clock);
+  await ask("t");
+  await clock.advance(59_000);
+  await ask("t");
+  expect(asked).toHaveLength(2);
+  await ask("u");
+  expect(asked).toHaveLength(4);
+  await clock.advance(2_000);
+  await ask("t");
+  expect(asked).toHaveLength(6);
+});
+
+test("no more answers are kept than who collects metrics needs", async () => {
+  const { store, asked } = answering({ error: "unknown" }, {});
+  const ask = askApiServerForAccess(store, createFakeClock());
+  for (let index = 0; index < 65; index += 1) await ask(String(index));
+  await ask("64");
+  expect(asked).toHaveLength(65);
+  await ask("0");
+  expect(asked).toHaveLength(66);
+});
