@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // What the agent has begun, on disk: written before a plugin runs, since afterwards the world cannot be asked.
-import { isJsonObject, parseJson, type JsonObject } from "@patchbay/api";
+import { isJsonObject, parseJson, type JsonObject, type NetworkSelection } from "@patchbay/api";
 import { AppError } from "@patchbay/core";
 import type {
   AttachmentRequest,
@@ -28,6 +28,8 @@ export interface JournalRow {
   readonly network: string;
   /** The arguments of ADD; DEL gets the same. */
   readonly request: AttachmentRequest;
+  /** The element that asked for it; absent: no annotation did, or an older agent wrote the row. */
+  readonly selection?: NetworkSelection;
   /** Inode of the network namespace, decimal text. */
   readonly netnsInode: string;
   /** Boot in which it was begun. Source: /proc/sys/kernel/random/boot_id */

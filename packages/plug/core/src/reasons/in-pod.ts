@@ -130,6 +130,6 @@ export const REASONS_IN_POD = {
   AttributesFixed: {
     ...OF_ANNOTATION,
     meaning:
-      "the MAC address of an existing attachment cannot be changed; remove the attachment and add it again",
+      "the element of an attached interface asks for another MAC, other addresses, another default route, bandwidth or the like than it was attached with; the interface stays as it is until it is unplugged and plugged again",
   },
 } as const satisfies Readonly<Record<string, ReasonEntry>>;

@@ -151,8 +151,8 @@ export function interfaceOfOthers(name: string, network: string): Told<"Interfac
   return { reason: "InterfaceNameTaken", message };
 }
 
-/** The MAC of an attachment that stands is asked to be another. */
-export function attributesFixed(mac: string): Told<"AttributesFixed"> {
-  const message = `the MAC address of an existing attachment cannot be changed to ${mac}; remove the attachment and add it again`;
+/** Attributes of the element of an attachment that stands are others than those that it was attached with. */
+export function attributesFixed(name: string, changed: readonly string[]): Told<"AttributesFixed"> {
+  const message = `interface ${name} was attached with another ${changed.join(", ")}, and stays as it is; for the change to take effect, unplug it and plug it again`;
   return { reason: "AttributesFixed", message };
 }

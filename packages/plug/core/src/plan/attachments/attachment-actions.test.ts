@@ -324,15 +324,28 @@ const ROWS: readonly Row[] = [
   {
     name: "another MAC for a live attachment is reported, not done",
     given: facts([{ ...A, mac: "02:00:00:00:00:01" }], {
-      owned: [owned("ns1/a", "net1", { mac: "02:00:00:00:00:99" })],
+      owned: [owned("ns1/a", "net1", { asked: { name: "a", mac: "02:00:00:00:00:99" } })],
     }),
     want: ["error AttributesFixed@net1"],
   },
   {
-    name: "the same MAC in capitals is the same",
-    given: facts([{ ...A, mac: "02:00:00:00:00:AB" }], {
-      owned: [owned("ns1/a", "net1", { mac: "02:00:00:00:00:ab" })],
+    name: "another default route for a live attachment is reported, not done",
+    given: facts([{ ...A, "default-route": ["10.0.0.1"] }], {
+      owned: [owned("ns1/a", "net1", { asked: A })],
     }),
+    want: ["error AttributesFixed@net1"],
+  },
+  {
+    name: "of what nobody has noted, and of what the runtime has made, nothing is said",
+    given: facts(
+      [
+        { ...A, ips: ["10.0.0.1/24"] },
+        { ...B, ips: ["10.0.0.1/24"] },
+      ],
+      {
+        owned: [owned("ns1/a", "net1"), owned("ns1/b", "net2", { asked: B, isAdopted: true })],
+      },
+    ),
     want: [],
   },
   {

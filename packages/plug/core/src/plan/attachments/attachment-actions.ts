@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Which CNI operations bring a pod from what net-agent has begun to what the pod asks for. Source: NPWG 1.3 section 4.
-import { normalizeMac, type NetworksAnnotation } from "@patchbay/api";
+import type { NetworkSelection, NetworksAnnotation } from "@patchbay/api";
 import { isOwnPodInterfaceName } from "../../iface/names.ts";
 import {
   annotationInvalid,
@@ -11,6 +11,7 @@ import {
   interfaceOfOthers,
   type Told,
 } from "../../reasons/words.ts";
+import { changedAttributes } from "./fixed-attributes.ts";
 import {
   listWanted,
   splitDuplicates,
@@ -22,8 +23,8 @@ import {
 export interface OwnedAttachment {
   readonly network: string;
   readonly interfaceName: string;
-  /** The MAC that was asked for. */
-  readonly mac?: string;
+  /** What it was asked for with; absent: nobody has noted it. */
+  readonly asked?: NetworkSelection;
   /** `begun`: ADD was not seen to succeed. `removed`: DEL has succeeded and is still to be reported. */
   readonly state: "begun" | "attached" | "removed";
   /** Its sandbox is not the pod's, or was made before the node was started. */
@@ -97,10 +98,11 @@ function attributesError(
   wanted: WantedAttachment,
   owned: OwnedAttachment,
 ): readonly AttachmentAction<never>[] {
-  const asked = normalizeMac(wanted.selection.mac ?? "");
-  if (owned.isAdopted || asked === "" || asked === normalizeMac(owned.mac ?? "")) return [];
+  if (owned.isAdopted || owned.asked === undefined) return [];
+  const changed = changedAttributes(owned.asked, wanted.selection);
+  if (changed.length === 0) return [];
   const { interfaceName } = wanted;
-  return [{ kind: "reportError", interfaceName, ...attributesFixed(asked) }];
+  return [{ kind: "reportError", interfaceName, ...attributesFixed(interfaceName, changed) }];
 }
 
 /** How an attachment goes: what the runtime has made goes with its sandbox, by the runtime. */

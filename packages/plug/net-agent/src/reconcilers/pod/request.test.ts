@@ -163,3 +163,25 @@ test("what a plugin declares to take is passed to it", async () => {
   const [row] = await world.journal.list("uid-1");
   expect(row?.request.capabilityArgs).toEqual(asked);
 });
+
+test("an attached element that asks for something else is told, stays, and is well again as it was", async () => {
+  const world = new World();
+  world.putNads("a");
+  const ask = async (more: object): Promise<void> => {
+    await world.putPod({ networks: JSON.stringify([{ name: "a", interface: "net1", ...more }]) });
+    await world.pass();
+  };
+  const before = { "default-route": ["10.1.0.1"], "cni-args": { tag: "x" } };
+  await ask(before);
+  expect(await world.errorReasons()).toEqual({});
+  await ask({ ...before, "default-route": ["10.1.0.9"], ips: ["10.1.0.7/24"] });
+  expect(await world.errorReasons()).toEqual({ net1: "AttributesFixed" });
+  expect(world.notes.at(-1)).toMatchObject({
+    reason: "AttributesFixed",
+    message:
+      "interface net1 was attached with another ips, default-route, and stays as it is; for the change to take effect, unplug it and plug it again",
+  });
+  expect(world.cni.calls).toEqual(["ADD box-uid-1/net1"]);
+  await ask(before);
+  expect(await world.errorReasons()).toEqual({});
+});

@@ -18,6 +18,7 @@ export async function begin(
     readonly facts: PodFacts;
     readonly sandbox: Sandbox;
     readonly isDefault?: true;
+    readonly selection?: JournalRow["selection"];
     readonly defaultRoute?: JournalRow["defaultRoute"];
   },
   deps: Deps,
@@ -25,6 +26,7 @@ export async function begin(
   const row: JournalRow = {
     ...(await newRow(network, what, deps)),
     ...(what.isDefault === true && { isDefault: true }),
+    ...(what.selection !== undefined && { selection: what.selection }),
     ...(what.defaultRoute !== undefined && { defaultRoute: what.defaultRoute }),
     ...(await noteNodeNics(what.request, deps)),
     ...(what.device !== undefined && { device: what.device }),

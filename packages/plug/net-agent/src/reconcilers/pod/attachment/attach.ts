@@ -72,7 +72,8 @@ interface Added {
 
 async function addNew(wanted: WantedAttachment, intent: Intent, deps: Deps): Promise<Added> {
   const { facts } = intent;
-  const row = await begin(wanted, { ...intent, ...claimOf(wanted) }, deps);
+  const { selection } = wanted;
+  const row = await begin(wanted, { ...intent, selection, ...claimOf(wanted) }, deps);
   const check = (result: CniResult): Promise<void> =>
     assertAskedIsGiven(wanted, { facts, result }, deps);
   return addOrUndo(row, { facts, check }, deps);

@@ -16,11 +16,6 @@ export interface OwnedRow extends OwnedAttachment, ToldAttachment {
   readonly hasDevice: boolean;
 }
 
-/** The MAC that was asked for at ADD. */
-function askedMacOf(row: JournalRow): string | undefined {
-  return row.request.args.find(([name]) => name === "MAC")?.[1];
-}
-
 /** What its result says of its NICs; nothing until ADD has succeeded. */
 export function entriesOf(row: JournalRow): readonly NetworkStatus[] {
   const { result, network, request, defaultRoute, deviceInfo } = row;
@@ -79,7 +74,6 @@ function isStale(row: JournalRow, { sandbox, silence, bootId }: Now): boolean {
 
 /** As decisions see it: what is stale can only be undone. */
 export function toOwned(row: JournalRow, now: Now): OwnedRow {
-  const mac = askedMacOf(row);
   return {
     row,
     network: row.network,
@@ -89,6 +83,6 @@ export function toOwned(row: JournalRow, now: Now): OwnedRow {
     isAdopted: row.isAdopted === true,
     hasDevice: deviceOfRow(row) !== undefined,
     entries: entriesOf(row),
-    ...(mac === undefined ? {} : { mac }),
+    ...(row.selection !== undefined && { asked: row.selection }),
   };
 }
