@@ -6,6 +6,7 @@ import { join } from "node:path";
 import {
   EVENTS,
   NETWORK_ATTACHMENT_DEFINITIONS,
+  NODES,
   VIRTUAL_MACHINE_INSTANCES,
   type KubeObject,
   type NodeProblem,
@@ -210,17 +211,22 @@ test("ipvlan is told of as soon as the launcher of a VM asks for it", async () =
   );
 });
 
-test("what another node says stays beside it", async () => {
+test("what another node says stays beside it, unless there is no such node", async () => {
+  const metadata = { name: "node-0" };
+  await machine.admin.store.create(NODES, { apiVersion: "v1", kind: NODES.kind, metadata });
   await machine.putNad(NAMESPACE, "two", '{"cniVersion":"1.0.0","type":"no-such-plugin"}');
   await waitFor("two", "PluginMissing");
   const [own] = await problemsOf("two");
   const other = { ...own, node: "node-0", reason: "NodeLinkUnfit" };
+  const gone = { ...other, node: "node-9" };
   await machine.admin.store.patch(
     NETWORK_ATTACHMENT_DEFINITIONS,
     { namespace: NAMESPACE, name: "two" },
-    { type: "merge", fields: { status: { problems: [other, own] } } },
+    { type: "merge", fields: { status: { problems: [other, own, gone] } } },
     { subresource: "status" },
   );
+  await eventually(async () => (await problemsOf("two")).length === 2 || undefined, WITHIN);
+  expect(await problemsOf("two")).toEqual([other, own]);
   machine.node.addPlugin("no-such-plugin", "exit 1");
   await waitFor("two", undefined);
   expect(await problemsOf("two")).toEqual([other]);

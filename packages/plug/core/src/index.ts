@@ -96,6 +96,7 @@ export { needsOf, type DefinitionNeeds } from "./definition/needs.ts";
 export { problemsOf, type DefinitionFacts } from "./definition/suitability.ts";
 export {
   hasStaleProblems,
+  otherNodesIn,
   problemsPatch,
   tellProblems,
   type NodeFinding,

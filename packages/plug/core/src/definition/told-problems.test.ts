@@ -2,7 +2,7 @@
 import type { JsonPatchOperation, NetworkAttachmentDefinition, NodeProblem } from "@patchbay/api";
 import { describe, expect, test } from "vitest";
 import { AppError } from "../errors/app-error.ts";
-import { hasStaleProblems, problemsPatch, tellProblems } from "./told-problems.ts";
+import { hasStaleProblems, otherNodesIn, problemsPatch, tellProblems } from "./told-problems.ts";
 
 function nadWith(problems?: readonly NodeProblem[], generation = 2): NetworkAttachmentDefinition {
   return {
@@ -24,6 +24,7 @@ interface Row {
   readonly now?: readonly NodeProblem[];
   readonly told?: typeof TOLD;
   readonly isTidying?: boolean;
+  readonly gone?: readonly string[];
   /** What the status has afterwards; undefined: nothing is written. */
   readonly want?: readonly NodeProblem[];
 }
@@ -67,6 +68,21 @@ const ROWS: readonly Row[] = [
     want: [],
   },
   {
+    name: "what a node said that is no more",
+    now: [entry("a"), entry("b"), entry("node")],
+    gone: ["a"],
+    told: TOLD,
+    want: [entry("b"), entry("node")],
+  },
+  { name: "that nodes are no more which have said nothing", now: [entry("b")], gone: ["a"] },
+  {
+    name: "room for its own entry where a node is no more",
+    now: TEN,
+    gone: ["m3"],
+    told: TOLD,
+    want: [...TEN.filter(({ node }) => node !== "m3"), entry("node")],
+  },
+  {
     name: "what another node said of an older text goes with a write of one's own",
     now: [entry("a", "X", 1)],
     told: TOLD,
@@ -88,8 +104,8 @@ const TESTS: readonly JsonPatchOperation[] = [
 ];
 
 describe("a node finds", () => {
-  test.each(ROWS)("$name", ({ now, told, isTidying = false, want }) => {
-    const operations = problemsPatch(nadWith(now), { node: "node", told, isTidying });
+  test.each(ROWS)("$name", ({ now, told, isTidying = false, gone = [], want }) => {
+    const operations = problemsPatch(nadWith(now), { node: "node", told, isTidying, gone });
     expect(operations).toEqual(want === undefined ? [] : [...TESTS, writeOf(want)]);
   });
 });
@@ -99,6 +115,14 @@ test("entries of others are stale once the text is another one, one's own is not
   expect(hasStaleProblems(nadWith([entry("a")], 3), "node")).toBe(true);
   expect(hasStaleProblems(nadWith([entry("node")], 3), "node")).toBe(false);
   expect(hasStaleProblems(nadWith(), "node")).toBe(false);
+});
+
+test("other nodes that tell something", () => {
+  expect(otherNodesIn(nadWith([entry("z"), entry("node"), entry("a")]), "node")).toEqual([
+    "a",
+    "z",
+  ]);
+  expect(otherNodesIn(nadWith(), "node")).toEqual([]);
 });
 
 describe("what is told of problems", () => {

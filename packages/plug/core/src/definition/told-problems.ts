@@ -32,15 +32,21 @@ export function hasStaleProblems(nad: NetworkAttachmentDefinition, node: string)
   return problems.some((entry) => entry.node !== node && entry.generation < generation);
 }
 
+/** Other nodes that tell a problem, sorted. */
+export function otherNodesIn(nad: NetworkAttachmentDefinition, node: string): readonly string[] {
+  const nodes = (nad.status?.problems ?? []).map((entry) => entry.node);
+  return nodes.filter((each) => each !== node).toSorted();
+}
+
 /** The list as it is to be; sorted, so that nodes agree. */
 function withOwn(
   nad: NetworkAttachmentDefinition,
-  node: string,
+  { node, gone }: Pick<NodeFinding, "node" | "gone">,
   own: NodeProblem | undefined,
 ): readonly NodeProblem[] {
   const generation = generationOf(nad);
   const others = (nad.status?.problems ?? []).filter(
-    (entry) => entry.node !== node && entry.generation >= generation,
+    (entry) => entry.node !== node && entry.generation >= generation && !gone.includes(entry.node),
   );
   const hasRoom = own !== undefined && others.length < NODES_MAX;
   return [...others, ...(hasRoom ? [own] : [])].toSorted((one, other) =>
@@ -54,19 +60,24 @@ export interface NodeFinding {
   readonly told: ReturnType<typeof tellProblems>;
   /** Entries of others that are of no text any more go too; else they wait for their own nodes. */
   readonly isTidying: boolean;
+  /** Nodes that are no more: what they said goes. */
+  readonly gone: readonly string[];
 }
 
 /** The patch that says what the node has found, of the status of the definition as it was read; none where it says that already. */
 export function problemsPatch(
   nad: NetworkAttachmentDefinition,
-  { node, told, isTidying }: NodeFinding,
+  { node, told, isTidying, gone }: NodeFinding,
 ): readonly JsonPatchOperation[] {
   const now = nad.status?.problems ?? [];
   const before = now.find((entry) => entry.node === node);
   const own = told && { node, ...told, generation: generationOf(nad) };
-  const problems = withOwn(nad, node, own);
+  const problems = withOwn(nad, { node, gone }, own);
   const after = problems.find((entry) => entry.node === node);
-  const isNews = !isEqual(before, after) || (isTidying && hasStaleProblems(nad, node));
+  const isNews =
+    !isEqual(before, after) ||
+    (isTidying && hasStaleProblems(nad, node)) ||
+    now.some((entry) => gone.includes(entry.node));
   if (!isNews) return [];
   const { uid, resourceVersion } = nad.metadata;
   return [

@@ -3,6 +3,7 @@
 import {
   names,
   NETWORK_ATTACHMENT_DEFINITIONS,
+  NODES,
   type NetworkAttachmentDefinition,
   type Pod,
   VIRTUAL_MACHINE_INSTANCES,
@@ -39,6 +40,8 @@ class Bench {
   nowMs = 0;
   writes = 0;
   writeError: AppError | undefined;
+  /** What asking for an object fails with. */
+  findError: AppError | undefined;
 
   async put(config: unknown, generation = 1): Promise<void> {
     const { kind } = NETWORK_ATTACHMENT_DEFINITIONS;
@@ -51,6 +54,10 @@ class Bench {
       ...(before?.status === undefined ? {} : { status: before.status }),
     });
     await this.sync();
+  }
+
+  putNode(name: string): void {
+    this.store.put(NODES, { apiVersion: "v1", kind: "Node", metadata: { name } });
   }
 
   /** Another node writes its entry. */
@@ -83,7 +90,9 @@ class Bench {
     return {
       ...{ files, pods: this.pods, nads: this.nads, judged: this.judged, log, nodeName: "node" },
       store: {
-        ...{ find: store.find.bind(store), list: store.list.bind(store) },
+        list: store.list.bind(store),
+        find: (type, key) =>
+          this.findError === undefined ? store.find(type, key) : Promise.reject(this.findError),
         ...{ create: store.create.bind(store), update: store.update.bind(store) },
         delete: store.delete.bind(store),
         // eslint-disable-next-line max-params -- the port's
@@ -251,10 +260,11 @@ test("who loses against another node comes again, and has told nothing", async (
   expect(await bench.pass()).toEqual({ said: "PluginMissing" });
 });
 
-test("what a node said that is gone is taken away after a while", async () => {
+test("what a node said of an older text that does not come back is taken away after a while", async () => {
   await bench.put(MACVLAN, 1);
-  await bench.putEntry("gone", 1);
-  expect(await bench.pass()).toEqual({ said: undefined });
+  bench.putNode("silent");
+  await bench.putEntry("silent", 1);
+  expect(await bench.pass()).toEqual({ said: undefined, againMs: 3_600_000 });
   await bench.put(MACVLAN, 2);
   expect(await bench.pass()).toEqual({ said: undefined, againMs: 30_000 });
   bench.nowMs += 29_999;
@@ -264,6 +274,30 @@ test("what a node said that is gone is taken away after a while", async () => {
   expect(await bench.pass()).toEqual({ said: undefined });
   expect(bench.nads.find(KEY)?.status?.problems).toBeUndefined();
   expect(bench.notes).toEqual([]);
+});
+
+test("what a node said that is no more is taken away, for which is asked once an hour", async () => {
+  await bench.put(MACVLAN);
+  bench.putNode("other");
+  await bench.putEntry("other", 1);
+  expect(await bench.pass()).toEqual({ said: undefined, againMs: 3_600_000 });
+  await bench.store.delete(NODES, { name: "other" });
+  bench.nowMs += 3_599_999;
+  expect(await bench.pass()).toEqual({ said: undefined, againMs: 1 });
+  expect(bench.nads.find(KEY)?.status?.problems).toHaveLength(1);
+  bench.nowMs += 1;
+  await bench.pass();
+  expect(bench.nads.find(KEY)?.status?.problems).toBeUndefined();
+  expect(await bench.pass()).toEqual({ said: undefined });
+  expect(bench.notes).toEqual([]);
+});
+
+test("who may not ask for nodes takes nothing away", async () => {
+  await bench.put(MACVLAN);
+  await bench.putEntry("other", 1);
+  bench.findError = new AppError("KUBE_FORBIDDEN", { resource: "nodes", object: "other" });
+  expect(await bench.pass()).toEqual({ said: undefined, againMs: 3_600_000 });
+  expect(bench.writes).toBe(0);
 });
 
 test("of one that is gone nothing is remembered", async () => {

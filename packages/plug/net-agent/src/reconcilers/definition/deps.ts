@@ -35,4 +35,6 @@ export interface Judged {
   readonly isWithoutStatus: boolean;
   /** Since when others' entries have been of an older text, by the monotonic clock. */
   readonly staleSinceMs: number | undefined;
+  /** When it was last asked whether the nodes are there that others' entries name, by the monotonic clock; undefined: never. */
+  readonly nodesAskedMs: number | undefined;
 }

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // One pass over one definition: what it needs of the node, what the node has, and what people are told of the difference.
 import type { NetworkAttachmentDefinition } from "@patchbay/api";
-import { hasStaleProblems, tellProblems } from "@patchbay/core";
+import { hasStaleProblems, tellProblems, type NodeFinding } from "@patchbay/core";
 import { after, done, parseKey, type Next } from "@patchbay/kube";
 import type { DefinitionDeps, Judged } from "./deps.ts";
+import { findGone } from "./gone-nodes.ts";
 import { judge, type Finding } from "./observe.ts";
 import { report } from "./report.ts";
 
@@ -34,20 +35,18 @@ function staleOf(
   return { sinceMs, isTidying: nowMs - sinceMs >= TIDY_MS };
 }
 
-interface Said {
-  readonly told: ReturnType<typeof tellProblems>;
-  readonly isTidying: boolean;
-}
+/** What is written of others and of this node. */
+type Said = Omit<NodeFinding, "node">;
 
 /** A kind without status cannot be asked what it says already. */
 async function say(
   nad: NetworkAttachmentDefinition,
-  { told, isTidying }: Said,
+  finding: Said,
   { before, deps }: { readonly before: Judged | undefined; readonly deps: DefinitionDeps },
 ): Promise<Pick<Judged, "told" | "isWithoutStatus">> {
-  const words = told && JSON.stringify(told);
+  const words = finding.told && JSON.stringify(finding.told);
   if (before?.isWithoutStatus === true && before.told === words) return before;
-  const reported = await report(nad, { told, isTidying }, deps);
+  const reported = await report(nad, finding, deps);
   return { told: words, isWithoutStatus: reported === "without status" };
 }
 
@@ -63,12 +62,16 @@ export async function reconcileDefinition(key: string, deps: DefinitionDeps): Pr
   const finding = await judge(key, deps);
   const told = tellProblems(key, finding.problems); // pure
   const { sinceMs, isTidying } = staleOf(nad, before, deps);
-  const said = await say(nad, { told, isTidying }, { before, deps });
+  const { gone, askedMs, againMs } = await findGone(nad, before, deps);
+  const said = await say(nad, { told, isTidying, gone }, { before, deps });
   deps.judged.set(key, {
     ...{ uid: nad.metadata.uid, told: said.told, isWithoutStatus: said.isWithoutStatus },
     ...{ links: linksSeen(finding), exhausted: finding.exhausted },
     isUnfitForGuests: finding.facts?.needs.unfitForGuests !== undefined,
     staleSinceMs: isTidying ? undefined : sinceMs,
+    nodesAskedMs: askedMs,
   });
-  return sinceMs === undefined || isTidying ? done() : after(TIDY_MS);
+  // What was tidied up wakes it once more.
+  if (sinceMs !== undefined) return isTidying ? done() : after(TIDY_MS);
+  return againMs === undefined ? done() : after(againMs);
 }

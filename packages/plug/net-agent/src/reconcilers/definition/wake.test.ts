@@ -9,7 +9,7 @@ import { wakeByDirectories, wakeByLinks, wakeByObjects } from "./wake.ts";
 
 const NOTHING: Judged = {
   ...{ uid: "u", links: new Map(), isUnfitForGuests: false, exhausted: [] },
-  ...{ told: undefined, isWithoutStatus: false, staleSinceMs: undefined },
+  ...{ told: undefined, isWithoutStatus: false, staleSinceMs: undefined, nodesAskedMs: undefined },
 };
 
 function aPod(networks: string, errors?: string): Pod {
