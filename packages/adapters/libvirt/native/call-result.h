@@ -22,6 +22,7 @@ struct DomainFacts {
   std::string uuid;
   std::string state;
   bool persistent;
+  bool hasDiskError;  // it is paused for that
 };
 
 // A NIC as the guest's agent tells it.

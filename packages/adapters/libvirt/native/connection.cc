@@ -37,6 +37,7 @@ Napi::Value toJs(Napi::Env env, const Value &value) {
     object.Set("uuid", facts->uuid);
     object.Set("state", facts->state);
     object.Set("persistent", facts->persistent);
+    object.Set("hasDiskError", facts->hasDiskError);
     return object;
   }
   if (const auto *interfaces = std::get_if<std::vector<GuestInterface>>(&value)) {

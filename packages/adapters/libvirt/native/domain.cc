@@ -79,7 +79,8 @@ CallResult findDomain(virConnectPtr connection, const Arguments &arguments) {
   // So is one that libvirt, when it came back, could not make sense of and ended.
   const bool died =
       state == VIR_DOMAIN_SHUTOFF && (reason == VIR_DOMAIN_SHUTOFF_CRASHED || reason == VIR_DOMAIN_SHUTOFF_DAEMON);
-  return {{}, DomainFacts{arguments[0], uuid, died ? "crashed" : stateName(state), persistent == 1}};
+  const bool hasDiskError = state == VIR_DOMAIN_PAUSED && reason == VIR_DOMAIN_PAUSED_IOERROR;
+  return {{}, DomainFacts{arguments[0], uuid, died ? "crashed" : stateName(state), persistent == 1, hasDiskError}};
 }
 
 CallResult defineDomain(virConnectPtr connection, const Arguments &arguments) {

@@ -152,7 +152,11 @@ export function parseDomain(value: unknown): DomainInfo | undefined {
   if (!isJsonObject(value)) return undefined;
   const { name, uuid, state, persistent } = value;
   if (typeof name !== "string" || typeof uuid !== "string" || !STATES.has(state)) return undefined;
-  return { name, uuid, state: state as DomainState, persistent: persistent === true }; // one of the set
+  return {
+    ...{ name, uuid, persistent: persistent === true },
+    state: state as DomainState, // one of the set
+    ...(value["hasDiskError"] === true && { hasDiskError: true }),
+  };
 }
 
 /** The answer to `readGuestInterfaces`; entries that are none are left out. */

@@ -136,7 +136,7 @@ export {
 export { hasVm, planImageQuestion, planVmi, type VmiAction, type VmiFacts } from "./plan/vm/vmi.ts";
 export { planAddIface } from "./plan/request/add-iface.ts";
 export { parseAddIface, parseRemoveIface } from "./plan/request/nic-body.ts";
-export type { NicPlan, Refusal } from "./plan/request/nic-plan.ts";
+export type { Parsed, NicPlan, Refusal } from "./plan/request/nic-plan.ts";
 export { planRemoveIface } from "./plan/request/remove-iface.ts";
 export {
   planRestart,
@@ -145,6 +145,12 @@ export {
   type RunStateFacts,
   type RunStatePlan,
 } from "./plan/request/run-state.ts";
+export {
+  parseRestartBody,
+  parseStartBody,
+  parseStopBody,
+  type RunStateOptions,
+} from "./plan/request/run-state-body.ts";
 export { isOver, targetProblem, type NicTarget } from "./plan/request/target.ts";
 export { fixedNetworkCauses } from "./plan/request/fixed-networks.ts";
 export { pluggedBindingCauses } from "./plan/request/plugged-bindings.ts";

@@ -121,7 +121,6 @@ describe("fields without which the guest would be another", () => {
       specWith({ features: { hyperv: { relaxed: {} } } }),
       "domain.features.hyperv",
     ],
-    ["a paused start", specWith({}, { startStrategy: "Paused" }), "startStrategy"],
     ["GPUs", specWith({ devices: { gpus: [{ name: "g" }] } }), "domain.devices.gpus"],
     ["devices", specWith({ devices: { hostDevices: [{}] } }), "domain.devices.hostDevices"],
     ["probes", specWith({}, { livenessProbe: {} }), "livenessProbe"],

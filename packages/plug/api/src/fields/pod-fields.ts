@@ -104,7 +104,6 @@ export const POD_FIELDS = {
     ),
   ),
   serviceAccountName: harmless(text("Account of the pod; the launcher has none.")),
-  startStrategy: unbuilt(text("Paused: the guest is started and waits."), { unless: oneOf("") }),
 };
 
 /** Of a network, beside the ways to join one that are built. */

@@ -108,6 +108,11 @@ const StateChangeRequestSchema = Type.Object(
   {
     action: Type.Unsafe<"Start" | "Stop">({ type: "string", enum: ["Start", "Stop"] }),
     uid: Type.Optional(Type.String({ description: "The VMI that is to be stopped." })),
+    data: Type.Optional(
+      Type.Record(Type.String(), Type.String(), {
+        description: 'Of a start, paused: "true": the guest waits to be resumed.',
+      }),
+    ),
   },
   OPEN,
 );

@@ -121,6 +121,9 @@ export const VmiSpecSchema = Type.Object(
         description: "Seconds for the guest to shut down; 30 if absent.",
       }),
     ),
+    startStrategy: Type.Optional(
+      Type.String({ description: "Paused: the guest is started and waits to be resumed." }),
+    ),
     nodeSelector: Type.Optional(
       Type.Unsafe<Readonly<Record<string, string>>>(
         map("Labels of the nodes on which the VM may run.", text("Value of the label.")),

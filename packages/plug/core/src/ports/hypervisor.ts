@@ -12,6 +12,8 @@ export interface DomainInfo {
   readonly state: DomainState;
   /** Whether it has a definition that outlives it. */
   readonly persistent: boolean;
+  /** It is paused because a disk failed. Source: libvirt VIR_DOMAIN_PAUSED_IOERROR. */
+  readonly hasDiskError?: true;
 }
 
 /** What libvirt tells unasked. Source: libvirt virConnectDomainEventID. */

@@ -17,6 +17,9 @@ export const SYNCHRONIZED = "Synchronized";
 /** The guest's agent listens; there is none otherwise. Source: KubeVirt VirtualMachineInstanceAgentConnected. */
 export const AGENT_CONNECTED = "AgentConnected";
 
+/** The guest's vCPUs stand still; there is none otherwise. Source: KubeVirt VirtualMachineInstancePaused. */
+export const PAUSED = "Paused";
+
 /** The condition of that type. */
 export function findCondition(
   conditions: Conditions | undefined,

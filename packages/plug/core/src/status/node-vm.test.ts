@@ -97,6 +97,40 @@ describe("the phase of a VMI, as its node says it", () => {
   });
 });
 
+describe("a guest that stands still", () => {
+  const paused = { type: "Paused", status: "True", lastTransitionTime: NOW } as const;
+
+  test.each([
+    {
+      name: "was paused by somebody",
+      domain: aDomain({ isPaused: true }),
+      want: [{ ...paused, reason: "PausedByUser", message: "VMI was paused by user" }],
+    },
+    {
+      name: "has a disk that fails",
+      domain: aDomain({ isPaused: true, hasDiskError: true }),
+      want: [
+        {
+          ...paused,
+          reason: "PausedIOError",
+          message: "VMI was paused, low-level IO error detected",
+        },
+      ],
+    },
+    { name: "does not, when it runs", domain: aDomain(), want: [] },
+    {
+      name: "does not, when it has ended",
+      domain: aDomain({ isPaused: true, running: false }),
+      want: [],
+    },
+  ])("$name", ({ domain, want }) => {
+    const stored = [{ type: "Paused", status: "False" }] as const;
+    const vmi = aVmi({ status: { conditions: [...stored] } });
+    const status = nodeVmStatus(facts({ vmi, domain }), { hindrances: {}, now: NOW });
+    expect(status.conditions).toEqual(want);
+  });
+});
+
 describe("the guest's agent", () => {
   const READY = { type: "Ready", status: "True", lastTransitionTime: "then" } as const;
   const TOLD = { type: "AgentConnected", status: "True", lastTransitionTime: "then" } as const;

@@ -7,6 +7,7 @@ import { ifacesWithoutPort } from "../pcie/ports.ts";
 import {
   AGENT_CONNECTED,
   findCondition,
+  PAUSED,
   withTimes,
   type Conditions,
   type NewCondition,
@@ -26,7 +27,7 @@ export const NODE_VM_FIELDS = [
 ] as const satisfies readonly (keyof VmiStatus)[];
 
 /** The conditions of a VMI that are virt-handler's; the others are left as they are. */
-export const NODE_VM_CONDITIONS: readonly string[] = [AGENT_CONNECTED];
+export const NODE_VM_CONDITIONS: readonly string[] = [AGENT_CONNECTED, PAUSED];
 
 /** What virt-handler reports; phase only when it is its to say. */
 export type NodeVmStatus = Pick<VmiStatus, (typeof NODE_VM_FIELDS)[number] | "conditions">;
@@ -38,12 +39,25 @@ function isAgentTold({ vmi, domain, silentSince }: NodeVmFacts): boolean {
   return domain.facts.agentConnected || (isTold && silentSince === undefined);
 }
 
-/** With the condition of the agent while one listens. */
+/** Source: KubeVirt pkg/virt-handler vm.go updatePausedConditions. */
+const PAUSES = {
+  byUser: { reason: "PausedByUser", message: "VMI was paused by user" },
+  byDisk: { reason: "PausedIOError", message: "VMI was paused, low-level IO error detected" },
+} as const;
+
+function pauseOf({ domain }: NodeVmFacts): readonly NewCondition[] {
+  if (domain?.running !== true || !domain.isPaused) return [];
+  const why = domain.hasDiskError === true ? PAUSES.byDisk : PAUSES.byUser;
+  return [{ type: PAUSED, status: "True", ...why }];
+}
+
+/** With the condition of the agent while one listens, and of the pause while there is one. */
 function conditionsOf(facts: NodeVmFacts, now: string): Conditions {
   const stored = facts.vmi.status?.conditions ?? [];
-  const own: readonly NewCondition[] = isAgentTold(facts)
-    ? [{ type: AGENT_CONNECTED, status: "True" }]
-    : [];
+  const own: readonly NewCondition[] = [
+    ...(isAgentTold(facts) ? [{ type: AGENT_CONNECTED, status: "True" } as const] : []),
+    ...pauseOf(facts),
+  ];
   const others = stored.filter(({ type }) => !NODE_VM_CONDITIONS.includes(type));
   return [...others, ...withTimes(own, stored, now)];
 }

@@ -188,3 +188,21 @@ test("disks and volumes are named one by one", () => {
     `${base}.volumes`,
   ]);
 });
+
+test("what a request asked of one guest is no change of its VM", () => {
+  const vm = aVm();
+  const fieldsOf = (wanted: Partial<VmiSpec>, running: Partial<VmiSpec>): readonly string[] => {
+    const spec = { ...specOf([]), ...wanted };
+    const vmi = { ...aVmi(), spec: { ...specOf([]), ...running } };
+    const template = { ...vm.spec.template, spec };
+    return restartRequiredFields({ ...vm, spec: { ...vm.spec, template } }, vmi, {});
+  };
+  expect(fieldsOf({}, { startStrategy: "Paused" })).toEqual([]);
+  expect(fieldsOf({}, { terminationGracePeriodSeconds: 0 })).toEqual([]);
+  const [short, long] = [
+    { terminationGracePeriodSeconds: 5 },
+    { terminationGracePeriodSeconds: 9 },
+  ];
+  expect(fieldsOf(long, short)).toEqual([]);
+  expect(fieldsOf(short, long)).toEqual(["spec.template.spec.terminationGracePeriodSeconds"]);
+});

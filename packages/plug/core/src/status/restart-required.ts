@@ -9,6 +9,7 @@ import {
   type VirtualMachine,
   type VirtualMachineInstance,
   type JsonObject,
+  type VmiSpec,
 } from "@patchbay/api";
 import { isEqual } from "../equal.ts";
 import { networkSwapOf, OF_NETWORK, type Sides } from "../plan/vm/network-swaps.ts";
@@ -105,6 +106,21 @@ function removedDefault(wanted: Nics, actual: Nics): readonly string[] {
   ]);
 }
 
+/** What requests set for one guest is left out: how it starts, and that it is to end in less time than its VM says. */
+function withoutRequests(spec: VmiSpec, isHurried: boolean): JsonObject {
+  const grace = isHurried ? undefined : spec.terminationGracePeriodSeconds;
+  return { ...spec, startStrategy: undefined, terminationGracePeriodSeconds: grace };
+}
+
+function changedRest(wanted: VmiSpec, actual: VmiSpec): readonly string[] {
+  const seconds = actual.terminationGracePeriodSeconds ?? Infinity;
+  const isHurried = seconds < (wanted.terminationGracePeriodSeconds ?? Infinity);
+  const [mine, its] = [wanted, actual].map((spec) =>
+    withoutRequests(withNics(spec, [], []), isHurried),
+  );
+  return differingLeaves(mine, its, BASE);
+}
+
 /** Paths of the template that differ from the running VMI in something that cannot be changed live. */
 export function restartRequiredFields(
   vm: VirtualMachine,
@@ -114,7 +130,7 @@ export function restartRequiredFields(
   const { spec } = vm.spec.template;
   const [wanted, actual] = [nicsOf(spec), nicsOf(vmi.spec)];
   const fields = [
-    ...differingLeaves(withNics(spec, [], []), withNics(vmi.spec, [], []), BASE),
+    ...changedRest(spec, vmi.spec),
     ...changedNetworks({ desired: wanted, actual, bindings }),
     ...changedIfaces({ desired: wanted, actual, bindings }),
     ...removedDefault(wanted, actual),

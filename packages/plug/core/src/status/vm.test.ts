@@ -43,6 +43,8 @@ const FAILED_ONCE = {
 const REFUSED: StepFailure = { step: "createVmi", message: "no" };
 
 describe("printableStatus", () => {
+  const PAUSED = { type: "Paused", status: "True" } as const;
+
   test.each([
     { want: "Stopped", vm: vmOf("Halted"), vmi: undefined },
     { want: "Stopped", vm: vmOf("Manual"), vmi: undefined },
@@ -64,6 +66,12 @@ describe("printableStatus", () => {
     { want: "Stopped", vm: vmOf("Once"), vmi: vmiOf({ phase: "Succeeded" }) },
     { want: "Starting", vm: vmOf("Always"), vmi: vmiOf({ phase: "Scheduled" }) },
     { want: "Running", vm: vmOf("Always"), vmi: vmiOf({ phase: "Running" }) },
+    { want: "Paused", vm: vmOf("Always"), vmi: vmiOf({ phase: "Running", conditions: [PAUSED] }) },
+    {
+      want: "Stopping",
+      vm: vmOf("Halted"),
+      vmi: vmiOf({ phase: "Running", conditions: [PAUSED] }, NOW),
+    },
     { want: "Stopping", vm: vmOf("Halted"), vmi: vmiOf({ phase: "Running" }, NOW) },
     { want: "ErrorCreateRefused", vm: vmOf("Always"), vmi: undefined, failures: [REFUSED] },
     {

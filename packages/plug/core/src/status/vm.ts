@@ -17,6 +17,7 @@ import { decideRun, notedStrategy, runFactsOf } from "../plan/vm/run-strategy.ts
 import { startFailureOf } from "../plan/vm/start-failure.ts";
 import {
   findCondition,
+  PAUSED,
   READY,
   SYNCHRONIZED,
   withTimes,
@@ -68,13 +69,19 @@ function statusWithoutVmi(vm: VirtualMachine, { syncError, startFailure }: Print
   return pauses ? "CrashLoopBackOff" : statusOfStart(syncError);
 }
 
+/** Undefined: it does not run yet. */
+function statusOfLife({ status }: VirtualMachineInstance): string | undefined {
+  if (findCondition(status?.conditions, PAUSED)?.status === "True") return "Paused";
+  return status?.phase === "Running" ? "Running" : undefined;
+}
+
 /** For people; KubeVirt's words where it has one. Source: KubeVirt VirtualMachinePrintableStatus. */
 function printableStatus({ vm, vmi }: VmSituation, printed: Printed): string {
   if (vm.metadata.deletionTimestamp !== undefined) return "Terminating";
   if (vmi === undefined) return statusWithoutVmi(vm, printed);
   if (isVmiFinal(vmi)) return printed.startFailure === undefined ? "Stopped" : "CrashLoopBackOff";
   if (vmi.metadata.deletionTimestamp !== undefined) return "Stopping";
-  return vmi.status?.phase === "Running" ? "Running" : statusOfStart(printed.syncError);
+  return statusOfLife(vmi) ?? statusOfStart(printed.syncError);
 }
 
 /** Source: KubeVirt syncReadyConditionFromVMI. */

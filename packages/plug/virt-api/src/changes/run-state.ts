@@ -1,7 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // How a plan about running is carried out: one write, tried again when somebody else was faster.
-import { VIRTUAL_MACHINE_INSTANCES, VIRTUAL_MACHINES } from "@patchbay/api";
-import type { RunStateFacts, RunStatePlan } from "@patchbay/core";
+import {
+  VIRTUAL_MACHINE_INSTANCES,
+  VIRTUAL_MACHINES,
+  type StateChangeRequest,
+} from "@patchbay/api";
+import type { Parsed, RunStateFacts, RunStateOptions, RunStatePlan } from "@patchbay/core";
 import type { Call } from "../routes/call.ts";
 import type { Deps } from "../deps.ts";
 import { insist } from "./races.ts";
@@ -13,34 +17,52 @@ import {
 } from "../http/answers.ts";
 import { findVmWithVmi } from "./targets.ts";
 
-/** Source of the second: KubeVirt VirtualMachineStateChangeRequest. */
-async function write(
+type Accepted = Exclude<RunStatePlan, { kind: "refused" }>;
+
+/** Source: KubeVirt VirtualMachineStateChangeRequest. */
+async function writeRequests(
   deps: Deps,
-  plan: Exclude<RunStatePlan, { kind: "refused" }>,
+  requests: readonly StateChangeRequest[],
   call: Call,
 ): Promise<void> {
+  const fields = { status: { stateChangeRequests: requests } };
+  const options = { subresource: "status", dryRun: call.dryRun } as const;
+  await deps.store.patch(VIRTUAL_MACHINES, call, { type: "merge", fields }, options);
+}
+
+async function write(deps: Deps, plan: Accepted, call: Call): Promise<void> {
   const { dryRun } = call;
+  if (plan.vmiOperations !== undefined) {
+    const patch = { type: "json", operations: plan.vmiOperations } as const;
+    await deps.store.patch(VIRTUAL_MACHINE_INSTANCES, call, patch, { dryRun });
+  }
   switch (plan.kind) {
     case "patchVm": {
+      if (plan.requests !== undefined) await writeRequests(deps, plan.requests, call);
       const patch = { type: "json", operations: plan.operations } as const;
       await deps.store.patch(VIRTUAL_MACHINES, call, patch, { dryRun });
       return;
     }
-    case "askController": {
-      const fields = { status: { stateChangeRequests: plan.requests } };
-      const options = { subresource: "status", dryRun } as const;
-      await deps.store.patch(VIRTUAL_MACHINES, call, { type: "merge", fields }, options);
+    case "askController":
+      await writeRequests(deps, plan.requests, call);
       return;
-    }
     case "deleteVmi":
       if (!dryRun) await deps.store.delete(VIRTUAL_MACHINE_INSTANCES, call, { uid: plan.uid });
+      return;
+    case "hurryVmi":
   }
+}
+
+/** What the body of the request says, and what follows from it. */
+export interface RunStateChange {
+  readonly parse: (body: unknown) => Parsed<RunStateOptions>;
+  readonly plan: (facts: RunStateFacts) => RunStatePlan;
 }
 
 async function tryOnce(
   deps: Deps,
   call: Call,
-  plan: (facts: RunStateFacts) => RunStatePlan,
+  plan: (facts: Omit<RunStateFacts, "options">) => RunStatePlan,
 ): Promise<Answer> {
   const about = { type: VIRTUAL_MACHINES, name: call.name };
   const facts = await findVmWithVmi(deps.store, call);
@@ -53,13 +75,16 @@ async function tryOnce(
   return toAcceptedAnswer(planned.message);
 }
 
-/** Reads the VM, plans and writes, again where somebody else was faster; the plan's message is the log line too. */
-export function changeRunState(
-  deps: Deps,
-  call: Call,
-  plan: (facts: RunStateFacts) => RunStatePlan,
-): Promise<Answer> {
+/**
+ * Reads the VM, plans and writes, again where somebody else was faster; the plan's message is the log line too. A body
+ * that cannot be read is 400, whether or not there is such a VM.
+ */
+export function changeRunState(deps: Deps, call: Call, change: RunStateChange): Promise<Answer> {
   const about = { type: VIRTUAL_MACHINES, name: call.name };
+  const parsed = change.parse(call.body);
+  if (!parsed.ok) return Promise.resolve(toRefusalAnswer(parsed.refusal, about));
+  const plan = (facts: RunStateFacts): RunStatePlan =>
+    change.plan({ ...facts, options: parsed.value });
   return deps.mutex.runExclusive(`${call.namespace}/${call.name}`, () =>
     insist(() => tryOnce(deps, call, plan), deps, about),
   );

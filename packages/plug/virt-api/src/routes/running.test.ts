@@ -41,20 +41,21 @@ interface Asked {
   readonly vm: VirtualMachine;
   readonly guest: Guest;
   readonly dryRun: boolean;
+  readonly body?: unknown;
 }
 
 /** The answer and what was written: the run strategy, requests to the controller, and whether the VMI is there. */
-async function perform({ verb, vm, guest, dryRun }: Asked) {
+async function perform({ verb, vm, guest, dryRun, body: given }: Asked) {
   store.put(VIRTUAL_MACHINES, vm);
   if (guest !== "none") store.put(VIRTUAL_MACHINE_INSTANCES, vmiIn(guest));
   const logged: string[] = [];
   const log = { ...createSilentLogger(), info: (message: string) => void logged.push(message) };
-  const { code, body } = await VERBS[verb](depsOn(store, { log }))(aCall({ dryRun }));
+  const { code, body } = await VERBS[verb](depsOn(store, { log }))(aCall({ dryRun, body: given }));
   const after = await store.find(VIRTUAL_MACHINES, KEY);
   const writes = store.calls.filter((call) => !call.startsWith("get"));
   // Every answer is a Status.
-  const { message } = body as StatusBody;
-  return { code, message, writes, after, logged };
+  const { message, details } = body as StatusBody;
+  return { code, message, details, writes, after, logged };
 }
 
 function ask(verb: Verb, vm: VirtualMachine, guest: Guest) {
@@ -64,6 +65,8 @@ function ask(verb: Verb, vm: VirtualMachine, guest: Guest) {
 const PATCHED = ["patch virtualmachines ns/vm"];
 const STOP = { action: "Stop", uid: "vmi-uid" } as const;
 const START = { action: "Start" } as const;
+const PAUSED = { ...START, data: { paused: "true" } };
+const NOW_ASKED = { guest: "none", dryRun: false } as const;
 
 describe("start", () => {
   test.each<{ strategy: RunStrategy; guest: Guest; requests?: readonly object[] }>([
@@ -130,7 +133,7 @@ describe("stop", () => {
     {
       strategy: "Halted",
       guest: "Running",
-      message: "Halted does not support manual stop requests",
+      message: "Halted only supports manual stop requests with a shorter graceperiod",
     },
     { strategy: "Manual", guest: "none", message: "VM is not running" },
     { strategy: "Manual", guest: "Succeeded", message: "VM is not running" },
@@ -213,6 +216,90 @@ describe("with a dry run", () => {
     expect(told.after?.status).toBeUndefined();
     const vmi = await store.find(VIRTUAL_MACHINE_INSTANCES, KEY);
     expect(vmi === undefined).toBe(guest === "none");
+  });
+});
+
+describe("what a body asks for beside", () => {
+  async function graceOfVmi(): Promise<number | undefined> {
+    const vmi = await store.find(VIRTUAL_MACHINE_INSTANCES, KEY);
+    return vmi?.spec.terminationGracePeriodSeconds;
+  }
+
+  test("a paused start of a halted VM is asked for before the VM is to run", async () => {
+    const vm = aVm({ runStrategy: "Halted" });
+    const told = await perform({ ...NOW_ASKED, verb: "start", vm, body: { paused: true } });
+    expect(told).toMatchObject({ code: 202, writes: [...PATCHED, ...PATCHED] });
+    expect(told.after?.spec.runStrategy).toBe("Always");
+    expect(told.after?.status?.stateChangeRequests).toEqual([PAUSED]);
+  });
+
+  test("a plain start takes back that an earlier one was to be paused", async () => {
+    const status = { stateChangeRequests: [PAUSED] };
+    const vm = { ...aVm({ runStrategy: "Halted" }), status };
+    const told = await perform({ ...NOW_ASKED, verb: "start", vm, body: { paused: false } });
+    expect(told.after?.status?.stateChangeRequests).toEqual([]);
+  });
+
+  test("a paused start of a VM that is started by requests is such a request", async () => {
+    const vm = aVm({ runStrategy: "Manual" });
+    const told = await perform({ ...NOW_ASKED, verb: "start", vm, body: { paused: true } });
+    expect(told.after?.status?.stateChangeRequests).toEqual([PAUSED]);
+  });
+
+  test.each<{ verb: Verb; strategy: RunStrategy; body: object; seconds: number }>([
+    { verb: "stop", strategy: "Manual", body: { gracePeriod: 3 }, seconds: 3 },
+    { verb: "stop", strategy: "Always", body: { gracePeriod: 0 }, seconds: 0 },
+    { verb: "restart", strategy: "Manual", body: { gracePeriodSeconds: 0 }, seconds: 0 },
+  ])("$verb of $strategy by $body leaves the guest its time", async (row) => {
+    const { verb, strategy, body, seconds } = row;
+    const vm = aVm({ runStrategy: strategy });
+    const told = await perform({ verb, vm, guest: "Running", dryRun: false, body });
+    expect(told).toMatchObject({ code: 202 });
+    expect(told.writes[0]).toBe("patch virtualmachineinstances ns/vm");
+    expect(await graceOfVmi()).toBe(seconds);
+  });
+
+  test("a guest that goes already is hurried, by less time only", async () => {
+    const vm = aVm({ runStrategy: "Halted" });
+    const ask = (gracePeriod: number) =>
+      perform({ verb: "stop", vm, guest: "Running", dryRun: false, body: { gracePeriod } });
+    expect(await ask(0)).toMatchObject({
+      code: 202,
+      writes: ["patch virtualmachineinstances ns/vm"],
+    });
+    const spec = { ...vmiIn("Running").spec, terminationGracePeriodSeconds: 5 };
+    store.put(VIRTUAL_MACHINE_INSTANCES, { ...vmiIn("Running"), spec });
+    const call = aCall({ body: { gracePeriod: 5 } });
+    expect(await stop(depsOn(store))(call)).toMatchObject({
+      code: 409,
+      body: { message: expect.stringContaining("shorter graceperiod") as string },
+    });
+  });
+
+  test.each<{ verb: Verb; body: unknown; field?: string; message: RegExp }>([
+    { verb: "start", body: { paused: "yes" }, field: "paused", message: /true or false/ },
+    { verb: "start", body: [], message: /^cannot unmarshal/ },
+    { verb: "stop", body: { gracePeriod: -1 }, field: "gracePeriod", message: /greater or equal/ },
+    { verb: "stop", body: { gracePeriod: 1.5 }, field: "gracePeriod", message: /integer/ },
+    {
+      verb: "restart",
+      body: { gracePeriodSeconds: 1 },
+      field: "gracePeriodSeconds",
+      message: /^For force restart, only gracePeriod=0 is supported for now$/,
+    },
+    {
+      verb: "restart",
+      body: { gracePeriodSeconds: -1 },
+      field: "gracePeriodSeconds",
+      message: /greater or equal/,
+    },
+  ])("$verb with $body is 400 and changes nothing", async ({ verb, body, field, message }) => {
+    const vm = aVm({ runStrategy: "Manual" });
+    const told = await perform({ verb, vm, guest: "Running", dryRun: false, body });
+    expect(told).toMatchObject({ code: 400, writes: [] });
+    expect(told.message).toMatch(message);
+    const causes = field === undefined ? [] : [field];
+    expect((told.details?.causes ?? []).map((cause) => cause.field)).toEqual(causes);
   });
 });
 

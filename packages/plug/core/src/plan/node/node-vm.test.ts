@@ -63,6 +63,13 @@ describe("a VM is started", () => {
     expect(nicsOf(actions)).toEqual(want);
   });
 
+  test("and waits to be resumed where its specification says so", () => {
+    const vmi = aVmi();
+    const paused = { ...vmi, spec: { ...vmi.spec, startStrategy: "Paused" } };
+    expect(plan([], { vmi: paused }).at(-1)).toEqual({ kind: "startDomain", paused: true });
+    expect(plan([]).at(-1)).toEqual({ kind: "startDomain" });
+  });
+
   test("again where libvirt has its domain and it does not run", () => {
     expect(stepsOf(plan([], { domain: { ...running(), running: false } }))).toEqual(START);
   });

@@ -43,7 +43,8 @@ export type NodeAction =
   /** One DHCP server gives these NICs their addresses; none: there is no server. */
   | { readonly kind: "serveAddresses"; readonly nics: readonly ServedNic[] }
   | { readonly kind: "defineDomain"; readonly xml: string }
-  | { readonly kind: "startDomain" }
+  /** Paused: its vCPUs stand still until they are resumed. */
+  | { readonly kind: "startDomain"; readonly paused?: true }
   | { readonly kind: "attachDevice"; readonly iface: string; readonly xml: string }
   | { readonly kind: "detachDevice"; readonly iface: string; readonly alias: string }
   | SwapAction
@@ -74,6 +75,8 @@ export interface DomainSnapshot {
   readonly running: boolean;
   /** Its vCPUs stand still; it is running all the same. */
   readonly isPaused: boolean;
+  /** They do because a disk could not be written or read; absent: because somebody asked for it. */
+  readonly hasDiskError?: true;
   readonly crashed: boolean;
   readonly facts: DomainFacts;
 }
@@ -158,7 +161,11 @@ function planStart(facts: NodeVmFacts): readonly NodeAction[] {
   const unwired = wirable.filter(({ links }) => !links.wired);
   if (unwired.length > 0) return unwired.map((iface) => planWire(facts, iface));
   const definition = planDomain(facts.vmi, wirable, facts);
-  return [{ kind: "defineDomain", xml: printDomain(definition) }, { kind: "startDomain" }];
+  const isPaused = facts.vmi.spec.startStrategy === "Paused";
+  return [
+    { kind: "defineDomain", xml: printDomain(definition) },
+    { kind: "startDomain", ...(isPaused && { paused: true }) },
+  ];
 }
 
 function planDetach(facts: IfaceFacts, asked: UnplugRequest | undefined): NodeAction {

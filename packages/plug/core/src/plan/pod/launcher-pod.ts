@@ -69,6 +69,18 @@ const EXTRA_GRACE_SECONDS = 5;
 /** DNS-1123 subdomain limit of a pod's name, minus prefix and suffix. Source: Kubernetes names. */
 const NAME_MAX = 253 - "virt-launcher-".length - 6;
 
+function podGraceSeconds(vmi: VirtualMachineInstance): number {
+  return (vmi.spec.terminationGracePeriodSeconds ?? DEFAULT_GRACE_SECONDS) + EXTRA_GRACE_SECONDS;
+}
+
+/**
+ * Seconds in which the pod is to end, which may be fewer than those with which it was made. A guest that gets no time at
+ * all is not waited for: 0 would say that the node need not answer. Source: KubeVirt RestartVMRequestHandler.
+ */
+export function endGraceSeconds(vmi: VirtualMachineInstance): number {
+  return vmi.spec.terminationGracePeriodSeconds === 0 ? 1 : podGraceSeconds(vmi);
+}
+
 /** The pod's name is a function of the VMI's uid, so that making it twice is an "already exists". */
 export function launcherPodName(vmi: VirtualMachineInstance): string {
   const suffix = sha256Hex(vmi.metadata.uid ?? "").slice(0, 5);
@@ -148,7 +160,6 @@ function partsOf(vmi: VirtualMachineInstance, given: LauncherRequest): PodParts 
 
 /** The pod for a VMI. Its annotation names the secondary networks from the start. */
 export function launcherPodOf(vmi: VirtualMachineInstance, request: LauncherRequest): Pod {
-  const grace = vmi.spec.terminationGracePeriodSeconds ?? DEFAULT_GRACE_SECONDS;
   const user = names.LAUNCHER_UID;
   const parts = partsOf(vmi, request);
   const { initContainers, secrets } = parts;
@@ -158,7 +169,7 @@ export function launcherPodOf(vmi: VirtualMachineInstance, request: LauncherRequ
     metadata: metadataOf({ vmi, bindings: request.bindings }),
     spec: {
       restartPolicy: "Never",
-      terminationGracePeriodSeconds: grace + EXTRA_GRACE_SECONDS,
+      terminationGracePeriodSeconds: podGraceSeconds(vmi),
       automountServiceAccountToken: false,
       enableServiceLinks: false,
       ...podSettingsOf(vmi),

@@ -9,7 +9,8 @@ const ANNOTATIONS: readonly string[] = [
 ];
 
 function seenMetadata(metadata: ObjectMeta): ObjectMeta {
-  const { name, namespace, uid, resourceVersion, deletionTimestamp, ownerReferences } = metadata;
+  const { name, namespace, uid, resourceVersion, ownerReferences } = metadata;
+  const { deletionTimestamp, deletionGracePeriodSeconds } = metadata;
   const annotations = Object.entries(metadata.annotations ?? {}).filter(([key]) =>
     ANNOTATIONS.includes(key),
   );
@@ -19,6 +20,7 @@ function seenMetadata(metadata: ObjectMeta): ObjectMeta {
     ...(uid !== undefined && { uid }),
     ...(resourceVersion !== undefined && { resourceVersion }),
     ...(deletionTimestamp !== undefined && { deletionTimestamp }),
+    ...(deletionGracePeriodSeconds !== undefined && { deletionGracePeriodSeconds }),
     ...(ownerReferences !== undefined && { ownerReferences }),
     annotations: Object.fromEntries(annotations),
   };

@@ -42,6 +42,8 @@ function shown(planned: RunStatePlan): unknown {
       return planned.requests;
     case "deleteVmi":
       return `delete ${planned.uid}`;
+    case "hurryVmi":
+      return planned.vmiOperations.at(-1);
     case "refused":
       return `${String(planned.refusal.code)} ${planned.refusal.message}`;
   }
@@ -50,6 +52,7 @@ function shown(planned: RunStatePlan): unknown {
 const ALWAYS = { op: "add", path: "/spec/runStrategy", value: "Always" };
 const HALTED = { op: "add", path: "/spec/runStrategy", value: "Halted" };
 const RUNNING = "409 VM is already running";
+const ONLY_SHORTER = "409 Halted only supports manual stop requests with a shorter graceperiod";
 const NOT_RUNNING = "409 VM is not running";
 
 function noManual(strategy: RunStrategy, verb: Verb): string {
@@ -63,7 +66,7 @@ const ROWS: readonly (readonly [RunStrategy, Verb, unknown, unknown, unknown])[]
   ["RerunOnFailure", "start", [START], RUNNING, [STOP, START]],
   ["Always", "start", noManual("Always", "start"), RUNNING, noManual("Always", "start")],
   ["Once", "start", noManual("Once", "start"), RUNNING, noManual("Once", "start")],
-  ["Halted", "stop", NOT_RUNNING, noManual("Halted", "stop"), NOT_RUNNING],
+  ["Halted", "stop", NOT_RUNNING, ONLY_SHORTER, NOT_RUNNING],
   ["Manual", "stop", NOT_RUNNING, [STOP], NOT_RUNNING],
   ["RerunOnFailure", "stop", NOT_RUNNING, [STOP], NOT_RUNNING],
   ["Always", "stop", HALTED, HALTED, HALTED],

@@ -13,6 +13,7 @@ import { versionTest } from "../../patch.ts";
 import { sayProblems, vmStartProblems } from "../vm/start-problems.ts";
 import { vmiOf } from "../vm/vm.ts";
 import { toRefusal, type Refusal } from "./nic-plan.ts";
+import type { RunStateOptions } from "./run-state-body.ts";
 
 /** What a request about running is decided from. */
 export interface RunStateFacts {
@@ -20,24 +21,34 @@ export interface RunStateFacts {
   /** The VM's own. */
   readonly vmi?: VirtualMachineInstance;
   readonly config: NetworkConfig;
+  /** Absent: nothing more is asked for. */
+  readonly options?: RunStateOptions;
+}
+
+/** What is written before: the time that the VMI's guest has to shut down. */
+interface WithGrace {
+  readonly vmiOperations?: readonly JsonPatchOperation[];
 }
 
 /** What is written for such a request, or why nothing is; the message is said to who asked, and logged. */
 export type RunStatePlan =
-  /** The specification says whether it runs. */
-  | {
+  /** The specification says whether it runs; requests, where there are any, are written before. */
+  | (WithGrace & {
       readonly kind: "patchVm";
       readonly operations: readonly JsonPatchOperation[];
+      readonly requests?: readonly StateChangeRequest[];
       readonly message: string;
-    }
+    })
   /** The specification leaves it to requests: `status.stateChangeRequests`. */
-  | {
+  | (WithGrace & {
       readonly kind: "askController";
       readonly requests: readonly StateChangeRequest[];
       readonly message: string;
-    }
+    })
   /** The VMI goes; the VM makes another one, since it is to run. */
-  | { readonly kind: "deleteVmi"; readonly uid: string; readonly message: string }
+  | (WithGrace & { readonly kind: "deleteVmi"; readonly uid: string; readonly message: string })
+  /** The VMI goes already; it gets less time for it. */
+  | (Required<WithGrace> & { readonly kind: "hurryVmi"; readonly message: string })
   | { readonly kind: "refused"; readonly refusal: Refusal };
 
 /** Whether a guest runs or is on its way. */
@@ -50,10 +61,7 @@ function conflict(message: string): RunStatePlan {
 }
 
 /** The conflict that KubeVirt answers. */
-function noManualRequests(
-  { vm }: RunStateFacts,
-  request: "start" | "stop" | "restart",
-): RunStatePlan {
+function noManualRequests({ vm }: RunStateFacts, request: "start" | "restart"): RunStatePlan {
   return conflict(`${runStrategyOf(vm)} does not support manual ${request} requests`);
 }
 
@@ -87,10 +95,38 @@ function ifStartable({ vm, config }: RunStateFacts, plan: RunStatePlan): RunStat
   return { kind: "refused", refusal: toRefusal(422, causes, message) };
 }
 
+/** Source: KubeVirt StartRequestDataPausedKey. */
+function startRequest({ options }: RunStateFacts): StateChangeRequest {
+  return options?.paused === true
+    ? { action: "Start", data: { paused: "true" } }
+    : { action: "Start" };
+}
+
 /** A VMI whose guest has ended goes first. */
-function startRequests({ vmi }: RunStateFacts): readonly StateChangeRequest[] {
-  const uid = vmi?.metadata.uid;
-  return uid === undefined ? [{ action: "Start" }] : [{ action: "Stop", uid }, { action: "Start" }];
+function startRequests(facts: RunStateFacts): readonly StateChangeRequest[] {
+  const uid = facts.vmi?.metadata.uid;
+  const start = startRequest(facts);
+  return uid === undefined ? [start] : [{ action: "Stop", uid }, start];
+}
+
+/** How the first guest after Halted starts; what was asked for earlier, and did not come to be, is taken back. */
+function requestsOfHalted(facts: RunStateFacts): Pick<WithRequests, "requests"> {
+  if (facts.options?.paused === true) return { requests: [startRequest(facts)] };
+  return (facts.vm.status?.stateChangeRequests ?? []).length === 0 ? {} : { requests: [] };
+}
+
+type WithRequests = Extract<RunStatePlan, { kind: "patchVm" }>;
+
+/** The VMI's guest gets that time, whatever its template says. */
+function graceOperations({ vmi, options }: RunStateFacts): WithGrace {
+  const value = options?.graceSeconds;
+  if (value === undefined || vmi === undefined || isVmiFinal(vmi)) return {};
+  return {
+    vmiOperations: [
+      { op: "test", path: "/metadata/uid", value: vmi.metadata.uid },
+      { op: "add", path: "/spec/terminationGracePeriodSeconds", value },
+    ],
+  };
 }
 
 /** Starts: a conflict where a guest runs already or the run strategy starts it; refused where it cannot be started. */
@@ -102,6 +138,7 @@ export function planStart(facts: RunStateFacts): RunStatePlan {
       return ifStartable(facts, {
         kind: "patchVm",
         operations: runningPatch(facts.vm, true),
+        ...requestsOfHalted(facts),
         message,
       });
     case "Manual":
@@ -131,20 +168,36 @@ function planStopRequest(facts: RunStateFacts): RunStatePlan {
   const isAlive = hasGuest(facts) && uid !== undefined;
   if (!isAlive && !isStartPending(facts)) return NOT_RUNNING;
   const requests = isAlive ? [{ action: "Stop", uid } as const] : [];
-  return { kind: "askController", requests, message: TO_STOP };
+  return { kind: "askController", requests, message: TO_STOP, ...graceOperations(facts) };
 }
 
-/** Stops: also a start that is still waited for; a conflict where nothing runs. */
+/** The guest goes already; KubeVirt takes another stop that leaves it less time, and no other. */
+function planHurry(facts: RunStateFacts): RunStatePlan {
+  if (!hasGuest(facts)) return NOT_RUNNING;
+  const { vmiOperations } = graceOperations(facts);
+  const now = facts.vmi?.spec.terminationGracePeriodSeconds ?? Infinity;
+  const isShorter = (facts.options?.graceSeconds ?? Infinity) < now;
+  return vmiOperations === undefined || !isShorter
+    ? conflict("Halted only supports manual stop requests with a shorter graceperiod")
+    : { kind: "hurryVmi", vmiOperations, message: TO_STOP };
+}
+
+/** Stops: also a start that is still waited for; a conflict where nothing runs, or the guest goes already. */
 export function planStop(facts: RunStateFacts): RunStatePlan {
   switch (runStrategyOf(facts.vm)) {
     case "Halted":
-      return hasGuest(facts) ? noManualRequests(facts, "stop") : NOT_RUNNING;
+      return planHurry(facts);
     case "Manual":
     case "RerunOnFailure":
       return planStopRequest(facts);
     case "Always":
     case "Once":
-      return { kind: "patchVm", operations: runningPatch(facts.vm, false), message: TO_STOP };
+      return {
+        kind: "patchVm",
+        operations: runningPatch(facts.vm, false),
+        message: TO_STOP,
+        ...graceOperations(facts),
+      };
   }
 }
 
@@ -157,13 +210,14 @@ export function planRestart(facts: RunStateFacts): RunStatePlan {
   if (!hasGuest(facts) || uid === undefined) return NOT_RUNNING;
   switch (strategy) {
     case "Always":
-      return ifStartable(facts, { kind: "deleteVmi", uid, message });
+      return ifStartable(facts, { kind: "deleteVmi", uid, message, ...graceOperations(facts) });
     case "Manual":
     case "RerunOnFailure":
       return ifStartable(facts, {
         kind: "askController",
         requests: [{ action: "Stop", uid }, { action: "Start" }],
         message,
+        ...graceOperations(facts),
       });
     case "Once":
       return noManualRequests(facts, "restart");

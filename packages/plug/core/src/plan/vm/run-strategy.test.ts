@@ -309,3 +309,20 @@ describe("one after another", () => {
     expect(play(strategy, steps)).toBe(runs);
   });
 });
+
+test("how a halted VM is to start is kept until it is to run, and is over when it does", () => {
+  const asked = { action: "Start", data: { paused: "true" } } as const;
+  const halted = {
+    strategy: "Halted",
+    lastStrategy: "Halted",
+    guest: "none",
+    uid: undefined,
+  } as const;
+  expect(decideRun({ ...halted, requests: [asked] })).toEqual({ step: "keep", requests: [asked] });
+  const always = { ...halted, strategy: "Always", requests: [asked] } as const;
+  expect(decideRun(always)).toEqual({ step: "start", requests: [asked] });
+  expect(decideRun({ ...always, guest: "alive", uid: "1" })).toEqual({
+    step: "keep",
+    requests: [],
+  });
+});

@@ -30,9 +30,13 @@ export interface RunFacts {
   readonly uid: string | undefined;
 }
 
-/** Halted and Once have no requests: they are said in the spec. */
-function hasMeaning({ strategy }: RunFacts, { action }: StateChangeRequest): boolean {
-  return strategy !== "Halted" && (strategy !== "Once" || action === "Start");
+/**
+ * Halted and Once have no requests: they are said in the spec. How the guest is to start is asked for before the spec
+ * says that it is to.
+ */
+function hasMeaning({ strategy }: RunFacts, { action, data }: StateChangeRequest): boolean {
+  if (strategy === "Halted") return action === "Start" && data !== undefined;
+  return strategy !== "Once" || action === "Start";
 }
 
 /** A stop is for one VMI; a start is over as soon as there is a VMI that stays. */

@@ -44,6 +44,15 @@ describe("without a VMI", () => {
     expect(plan({ vm })).toEqual([{ kind: "createVmi", vmi: vmiOf(vm, {}) }]);
   });
 
+  test("one that waits to be resumed is made where that was asked for", () => {
+    const vm = aVm({ runStrategy: "Always" });
+    const asked = { action: "Start", data: { paused: "true" } } as const;
+    const [step] = plan({ vm: { ...vm, status: { stateChangeRequests: [asked] } } });
+    expect(step?.kind === "createVmi" && step.vmi.spec.startStrategy).toBe("Paused");
+    const [other] = plan({ vm: { ...vm, status: { stateChangeRequests: [{ action: "Start" }] } } });
+    expect(other?.kind === "createVmi" && other.vmi.spec.startStrategy).toBeUndefined();
+  });
+
   test.each<{ name: string; change: Partial<VmFacts> }>([
     { name: "of a VM that is to be off", change: { vm: aVm({ runStrategy: "Halted" }) } },
     { name: "of one that cannot be started", change: { startProblems: [PROBLEM] } },

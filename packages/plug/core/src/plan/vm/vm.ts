@@ -14,6 +14,7 @@ import {
   type DataVolume,
   type FieldProblem,
   type PcieTopology,
+  type StateChangeRequest,
   type VirtualMachine,
   type VirtualMachineInstance,
 } from "@patchbay/api";
@@ -144,9 +145,19 @@ function planRunning({ vm, bindings }: VmFacts, vmi: VirtualMachineInstance): re
   ];
 }
 
+/** Source: KubeVirt StartRequestDataPausedKey. */
+function asAsked(
+  vmi: VirtualMachineInstance,
+  [request]: readonly StateChangeRequest[],
+): VirtualMachineInstance {
+  return request?.action === "Start" && request.data?.["paused"] === "true"
+    ? { ...vmi, spec: { ...vmi.spec, startStrategy: "Paused" } }
+    : vmi;
+}
+
 function planStopped(facts: VmFacts): readonly VmAction[] {
   const { vm, now, startProblems, isNameTaken, missingDataVolumes, bindings } = facts;
-  const { step } = decideRun(runFactsOf(vm, undefined));
+  const { step, requests } = decideRun(runFactsOf(vm, undefined));
   const mayStart =
     startProblems.length === 0 && !isNameTaken && startPauseMs(vm.status?.startFailure, now) === 0;
   // Another claim of that name would be taken for the DataVolume's.
@@ -154,7 +165,9 @@ function planStopped(facts: VmFacts): readonly VmAction[] {
   return [
     ...planTemplate(vm, undefined),
     ...missingDataVolumes.map((dataVolume) => ({ kind: "createDataVolume", dataVolume }) as const),
-    ...(starts ? [{ kind: "createVmi", vmi: vmiOf(vm, bindings) } as const] : []),
+    ...(starts
+      ? [{ kind: "createVmi", vmi: asAsked(vmiOf(vm, bindings), requests) } as const]
+      : []),
   ];
 }
 

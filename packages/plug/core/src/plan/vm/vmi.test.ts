@@ -73,10 +73,25 @@ describe("the end of a VMI", () => {
   test("the pod goes first, once, and then the finalizer", () => {
     const vmi = deleted(aVmi());
     expect(plan(vmi, aPod())).toEqual([
-      { kind: "deletePod", name: "virt-launcher-vm1-abcde", uid: "pod-uid" },
+      { kind: "deletePod", name: "virt-launcher-vm1-abcde", uid: "pod-uid", graceSeconds: 35 },
     ]);
     expect(plan(vmi, deleted(aPod()))).toEqual([]);
     expect(plan(vmi)).toEqual([{ kind: "removeFinalizer" }]);
+  });
+
+  test.each([
+    { asked: 10, going: undefined, want: [15] },
+    { asked: 10, going: 35, want: [15] },
+    { asked: 10, going: 15, want: [] },
+    { asked: 0, going: 35, want: [1] },
+    { asked: 0, going: 1, want: [] },
+  ])("a guest that has $asked s, its pod $going: ends in $want s", ({ asked, going, want }) => {
+    const given = deleted(aVmi());
+    const vmi = { ...given, spec: { ...given.spec, terminationGracePeriodSeconds: asked } };
+    const pod = going === undefined ? aPod() : deleted(aPod());
+    const grace = going === undefined ? {} : { deletionGracePeriodSeconds: going };
+    const steps = plan(vmi, { ...pod, metadata: { ...pod.metadata, ...grace } });
+    expect(steps.map((step) => "graceSeconds" in step && step.graceSeconds)).toEqual(want);
   });
 
   test("is over when the finalizer has gone", () => {

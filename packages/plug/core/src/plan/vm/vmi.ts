@@ -17,7 +17,7 @@ import { isEqual } from "../../equal.ts";
 import { planVmiTopology } from "../../pcie/topology.ts";
 import { nicsOf, type Nics } from "../../spec/nics.ts";
 import { hasImageVolume, hasLostImage } from "../pod/image-files.ts";
-import { launcherPodOf, type LauncherSettings } from "../pod/launcher-pod.ts";
+import { endGraceSeconds, launcherPodOf, type LauncherSettings } from "../pod/launcher-pod.ts";
 import { stateClaimOf } from "../pod/state-parts.ts";
 import { planPodNetworks, type NetworksOwner } from "../pod/pod-networks.ts";
 import { planOwnNics } from "./nics.ts";
@@ -30,7 +30,12 @@ export type VmiAction =
   | { readonly kind: "removeFinalizer" }
   | { readonly kind: "createClaim"; readonly claim: PersistentVolumeClaim }
   | { readonly kind: "createPod"; readonly pod: Pod }
-  | { readonly kind: "deletePod"; readonly name: string; readonly uid: string }
+  | {
+      readonly kind: "deletePod";
+      readonly name: string;
+      readonly uid: string;
+      readonly graceSeconds: number;
+    }
   | { readonly kind: "labelNode"; readonly node: string }
   | { readonly kind: "patchPodNetworks"; readonly to: string }
   | { readonly kind: "patchVmiNics"; readonly to: Nics };
@@ -50,8 +55,15 @@ export function hasVm(vmi: VirtualMachineInstance): boolean {
   return controllerOf(vmi) !== undefined;
 }
 
-function deletionOf({ metadata }: Pod): VmiAction {
-  return { kind: "deletePod", name: metadata.name, uid: metadata.uid ?? "" };
+function deletionOf(vmi: VirtualMachineInstance, { metadata }: Pod): VmiAction {
+  const graceSeconds = endGraceSeconds(vmi);
+  return { kind: "deletePod", name: metadata.name, uid: metadata.uid ?? "", graceSeconds };
+}
+
+/** Whether the pod goes, and in no more time than its guest has; a stop may have left it less meanwhile. */
+function isGoingInTime(vmi: VirtualMachineInstance, { metadata }: Pod): boolean {
+  const { deletionTimestamp, deletionGracePeriodSeconds = 0 } = metadata;
+  return deletionTimestamp !== undefined && deletionGracePeriodSeconds <= endGraceSeconds(vmi);
 }
 
 function planEnd({ vmi, pod }: VmiFacts): readonly VmiAction[] {
@@ -60,7 +72,7 @@ function planEnd({ vmi, pod }: VmiFacts): readonly VmiAction[] {
       ? [{ kind: "removeFinalizer" }]
       : [];
   }
-  return pod.metadata.deletionTimestamp === undefined ? [deletionOf(pod)] : [];
+  return isGoingInTime(vmi, pod) ? [] : [deletionOf(vmi, pod)];
 }
 
 /** The elements of the pod's annotation; what cannot be read is treated as empty and written anew. */
@@ -122,7 +134,7 @@ export function planImageQuestion(facts: VmiFacts): Pod | undefined {
 /** A launcher that was stored without its guest's kernel makes room for one that brings it otherwise. */
 function planWithoutKernel({ vmi }: VmiFacts, pod: Pod): readonly VmiAction[] {
   const isGoing = pod.metadata.deletionTimestamp !== undefined || vmi.status?.phase === "Running";
-  return isGoing ? [] : [deletionOf(pod)];
+  return isGoing ? [] : [deletionOf(vmi, pod)];
 }
 
 /** The next steps for a VMI, in order; none where it is as wanted, or its guest has ended. */

@@ -100,7 +100,11 @@ async function performOne(action: VmiAction, facts: VmiFacts, deps: Deps): Promi
       await createPod(action.pod, facts, deps);
       return;
     case "deletePod":
-      await deps.store.delete(PODS, { namespace, name: action.name }, { uid: action.uid });
+      await deps.store.delete(
+        PODS,
+        { namespace, name: action.name },
+        { uid: action.uid, gracePeriodSeconds: action.graceSeconds },
+      );
       return;
     case "labelNode": {
       const labels = { [names.NODE_NAME_LABEL]: action.node };

@@ -36,6 +36,7 @@ async function observeDomain(
   return {
     running: !ENDED.includes(info.state),
     isPaused: info.state === "paused",
+    ...(info.hasDiskError === true && { hasDiskError: true }),
     crashed: info.state === "crashed",
     facts,
   };

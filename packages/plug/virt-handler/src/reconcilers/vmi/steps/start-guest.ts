@@ -22,7 +22,10 @@ async function perform(action: DomainAction, { facts, session }: StepContext): P
       await session.connection.defineDomain(action.xml);
       return;
     case "startDomain":
-      await session.connection.startDomain(domainNameOf(facts.vmi));
+      await session.connection.startDomain(
+        domainNameOf(facts.vmi),
+        action.paused === true ? "paused" : "running",
+      );
   }
 }
 
