@@ -117,6 +117,9 @@ async function startAgents(): Promise<void> {
     }),
     runHandler(await contextFor("virt-handler"), {
       ...{ ...flags, podsDir: at("pods"), stateDir: at("virt-handler") },
+      // Nobody asks for its guests.
+      ...{ listenAddress: "127.0.0.1", clientName: "virt-api" },
+      ...{ tlsCertFile: "", tlsPrivateKeyFile: "", clientCaFile: "" },
     }),
   ]);
   await Promise.race([ready, agents]);

@@ -67,7 +67,9 @@ describe("the components", () => {
   test("of the API reads no pods but those of the agents", () => {
     const user = "system:serviceaccount:patchbay:virt-api";
     const pods = rightsOf(base).filter((right) => right.user === user && right.resource === "pods");
-    expect(pods).toEqual([{ user, verb: "get", resource: "pods", namespace: "patchbay" }]);
+    expect(pods).toEqual(
+      ["get", "list"].map((verb) => ({ user, verb, resource: "pods", namespace: "patchbay" })),
+    );
   });
 
   test("read no secrets, and grant nothing", () => {

@@ -54,6 +54,20 @@ export { nextAskInMs } from "./guest/asks.ts";
 export { readGuestLinks } from "./guest/links.ts";
 export { AGENT_CONNECTED } from "./status/conditions.ts";
 export { installationStatus } from "./status/cluster/installation.ts";
+export {
+  guestAgentInfoOf,
+  guestFilesystemsOf,
+  guestUsersOf,
+  type HeardOfGuest,
+} from "./guest/details.ts";
+export {
+  GUEST_REQUESTS,
+  guestRequestPath,
+  HANDLER_CLIENT_NAME,
+  HANDLER_SERVER_NAME,
+  parseGuestRequest,
+  type GuestRequest,
+} from "./guest/requests.ts";
 export { readGuestSystem } from "./guest/system.ts";
 export { guestViewOf, nextGuestView, NO_VIEW, type GuestView } from "./guest/view.ts";
 export {
@@ -136,6 +150,7 @@ export {
 export { hasVm, planImageQuestion, planVmi, type VmiAction, type VmiFacts } from "./plan/vm/vmi.ts";
 export { planAddIface } from "./plan/request/add-iface.ts";
 export { parseAddIface, parseRemoveIface } from "./plan/request/nic-body.ts";
+export { guestRequestProblem } from "./status/guest/guest-request.ts";
 export type { Parsed, NicPlan, Refusal } from "./plan/request/nic-plan.ts";
 export { planRemoveIface } from "./plan/request/remove-iface.ts";
 export {

@@ -9,13 +9,18 @@ import {
   startServer,
   trustInFile,
   type DaemonContext,
-  type KeyPair,
-  type Source,
 } from "@patchbay/daemon";
 import { createNearReader, createOwnWrites, waitForCaches } from "@patchbay/kube";
 import { createFiles } from "@patchbay/os";
 import { createDecisionCounter } from "./admission/decisions.ts";
-import { followFrontProxy, keepOwnCertificate } from "./certificates/cluster.ts";
+import {
+  followFrontProxy,
+  keepOwnCertificates,
+  type OwnCertificates,
+} from "./certificates/cluster.ts";
+import { findByPods, type FindHandler } from "./handlers/address.ts";
+import { createAskHandler, type AskHandler } from "./handlers/ask-handler.ts";
+import { credentialsInFiles } from "./handlers/credentials.ts";
 import { createApp, type Callers } from "./http/app.ts";
 import { counted } from "./http/call-name.ts";
 import { createCaches, knownKinds, listMacOwners, type Caches } from "./caches.ts";
@@ -41,14 +46,29 @@ async function callersOf(context: DaemonContext, flags: Flags): Promise<Callers>
   };
 }
 
-function certificateOf(context: DaemonContext, flags: Flags): Promise<Source<KeyPair>> {
+function identityInFiles(flags: Flags): OwnCertificates | undefined {
   const { tlsCertFile: certFile, tlsPrivateKeyFile: keyFile } = flags;
-  return certFile === undefined || keyFile === undefined
-    ? keepOwnCertificate(context)
-    : Promise.resolve(certificateInFiles(createFiles(), { certFile, keyFile }));
+  if (certFile === undefined || keyFile === undefined) return undefined;
+  const files = createFiles();
+  return {
+    serving: certificateInFiles(files, { certFile, keyFile }),
+    toHandlers: credentialsInFiles(files, {
+      certFile: flags.virtHandlerClientCertFile ?? certFile,
+      keyFile: flags.virtHandlerClientKeyFile ?? keyFile,
+      caFile: flags.virtHandlerCaFile ?? "",
+    }),
+  };
 }
 
-function createDeps({ client, log, metrics }: DaemonContext, caches: Caches): Deps {
+function findHandlers(context: DaemonContext, { virtHandlerAddress: only }: Flags): FindHandler {
+  return only === undefined ? findByPods(context.client.store) : () => Promise.resolve(only);
+}
+
+function createDeps(
+  { client, log, metrics }: DaemonContext,
+  caches: Caches,
+  askHandler: AskHandler,
+): Deps {
   const { store } = client;
   const ownWrites = createOwnWrites(caches.vms, caches.vmis);
   return {
@@ -61,6 +81,7 @@ function createDeps({ client, log, metrics }: DaemonContext, caches: Caches): De
     mutex: new KeyedMutex(),
     mayReadNetwork: askApiServer(store),
     nodeOfPod: askForPods(store),
+    askHandler,
     servesDataVolumes: askDiscovery(client, log, DATA_VOLUMES),
     listMacOwners: (macs) => listMacOwners(caches, macs),
     countDecision: createDecisionCounter(metrics),
@@ -74,13 +95,16 @@ export async function runApi(context: DaemonContext, flags: Flags): Promise<void
   const caches = createCaches(context);
   const { vms, vmis, kubevirts, nads } = caches;
   for (const cache of [vms, vmis, kubevirts, nads]) cache.start(signal);
-  const [callers, certificate] = await Promise.all([
+  const [callers, identity] = await Promise.all([
     callersOf(context, flags),
-    certificateOf(context, flags),
+    identityInFiles(flags) ?? keepOwnCertificates(context),
   ]);
   const isOver = (): boolean => signal.aborted;
   if (isOver()) return;
-  const deps = createDeps(context, caches);
+  const find = findHandlers(context, flags);
+  const askHandler = createAskHandler({ find, credentials: identity.toHandlers });
+  const deps = createDeps(context, caches, askHandler);
+  const certificate = identity.serving;
   const { listenAddress, port } = flags;
   const clientAuthorities = Object.values(callers);
   const app = createApp(deps, callers);

@@ -2,6 +2,7 @@
 // The flags of virt-api.
 import { createRequire } from "node:module";
 import { addCommonFlags, toPort, type CommonFlags } from "@patchbay/daemon";
+import type { HandlerAddress } from "./handlers/address.ts";
 import { Command, InvalidArgumentError } from "commander";
 
 /** A pod's own time to end is 30 s. Source: Kubernetes core/v1 terminationGracePeriodSeconds. */
@@ -17,6 +18,11 @@ export interface Flags extends CommonFlags {
   readonly requestheaderAllowedNames: readonly string[];
   readonly webhookClientCaFile?: string;
   readonly webhookAllowedNames: readonly string[];
+  /** The one virt-handler that there is; absent: each node has one in a pod. */
+  readonly virtHandlerAddress?: HandlerAddress;
+  readonly virtHandlerCaFile?: string;
+  readonly virtHandlerClientCertFile?: string;
+  readonly virtHandlerClientKeyFile?: string;
   /** For how long requests are answered after a stop. */
   readonly drainSeconds: number;
 }
@@ -27,13 +33,34 @@ function toSeconds(text: string): number {
   throw new InvalidArgumentError(`It must be a number from 0 to ${String(DRAIN_SECONDS_MAX)}.`);
 }
 
+function toAddress(text: string): HandlerAddress {
+  const [, host = "", port = ""] = /^([^:\s]+|\[[^\]\s]+\]):(\d{1,5})$/.exec(text) ?? [];
+  if (host === "") throw new InvalidArgumentError("It must be HOST:PORT.");
+  return { host: host.replace(/^\[|\]$/g, ""), port: toPort(port) };
+}
+
 function toNames(text: string): readonly string[] {
   return text.split(",").filter((name) => name !== "");
 }
 
+function addHandlerFlags(command: Command): Command {
+  return command
+    .option(
+      "--virt-handler-address <host:port>",
+      "where the virt-handler of this machine answers (default: the pod of each node)",
+      toAddress,
+    )
+    .option(
+      "--virt-handler-ca-file <file>",
+      "authority of its certificate, PEM (default: virt-api's own)",
+    )
+    .option("--virt-handler-client-cert-file <file>", "certificate that is shown to it, PEM")
+    .option("--virt-handler-client-key-file <file>", "private key of that certificate, PEM");
+}
+
 /** Reads the arguments; prints help and exits where asked for, exits with 2 on unknown ones. */
 export function parseFlags(argv: readonly string[]): Flags {
-  const command = addCommonFlags(new Command("virt-api"))
+  const command = addHandlerFlags(addCommonFlags(new Command("virt-api")))
     .description("Serves the subresources of VMs and VMIs, and validates them at admission.")
     .option("--listen-address <address>", "address to listen on", "0.0.0.0")
     .option("--port <port>", "TCP port to listen on; 0 takes a free one", toPort, 8443)

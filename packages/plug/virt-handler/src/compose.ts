@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Brings caches, adapters, queue and loop together.
 import { KUBEVIRTS, names, VIRTUAL_MACHINE_INSTANCES, type KubeVirt } from "@patchbay/api";
-import type { NodeDevice } from "@patchbay/core";
+import { messageOf, type NodeDevice } from "@patchbay/core";
 import { openSandboxes, type OpenSandboxes } from "@patchbay/cri";
 import type { DaemonContext } from "@patchbay/daemon";
 import { createCache, createEventRecorder } from "@patchbay/kube";
@@ -24,6 +24,8 @@ import { createAddressServers, createPodNetwork } from "@patchbay/podnet";
 import type { Cache, Hypervisor, Launchers, Sandboxes } from "@patchbay/core/ports";
 import { createAddressStore } from "./addresses/address-store.ts";
 import type { Flags } from "./config.ts";
+import type { AskGuest } from "./door/guest-requests.ts";
+import { serveRequests } from "./door/serve-requests.ts";
 import { offerNodeDevices } from "./devices.ts";
 import { runLoop } from "./loop.ts";
 
@@ -76,6 +78,35 @@ function openNode(
   return openSandboxes({ endpoints: criEndpoint, hostProcess, namespaces, clock, log }, signal);
 }
 
+/** How long is waited for certificates that virt-api has not made yet, milliseconds. */
+const CERTIFICATES_WAIT_MS = 5000;
+
+/** Answers virt-api as soon as there are certificates for it, where a port is named. */
+async function openDoor(
+  { clock, log, signal }: DaemonContext,
+  flags: Flags,
+  ask: AskGuest,
+): Promise<void> {
+  const { listenAddress, port, tlsCertFile, tlsPrivateKeyFile, clientCaFile, clientName } = flags;
+  if (port === undefined) return;
+  const files = { certFile: tlsCertFile, keyFile: tlsPrivateKeyFile, clientCaFile };
+  let told = "";
+  while (!signal.aborted) {
+    try {
+      const settings = { listenAddress, port, clientName, ...files };
+      const server = await serveRequests(settings, { ask, log, signal });
+      log.info("listening for virt-api", { port: server.port });
+      await server.closed;
+      return;
+    } catch (error) {
+      const reason = messageOf(error);
+      if (reason !== told) log.warn("virt-api cannot be answered yet", { reason });
+      told = reason;
+      await clock.sleep(CERTIFICATES_WAIT_MS, signal).catch(() => undefined); // aborted: the loop ends
+    }
+  }
+}
+
 /** Is ready when the caches are read and the container runtime has answered; resolves after an abort, when libvirt's child has ended and all events are written. */
 export async function runHandler(context: DaemonContext, flags: Flags): Promise<void> {
   const { client, clock, log, metrics, health, signal } = context;
@@ -117,6 +148,9 @@ export async function runHandler(context: DaemonContext, flags: Flags): Promise<
     addressStore: createAddressStore(createFiles(), `${flags.stateDir}/addresses`),
     addressServers,
     linkCounters: createLinkCounters(),
+    offerRequests: (ask: AskGuest) => {
+      void openDoor(context, flags, ask);
+    },
   };
   await Promise.all([offerDevices(context, flags, kubevirts), runLoop(parts, signal)]);
   await hypervisor.close();

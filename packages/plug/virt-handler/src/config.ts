@@ -5,10 +5,12 @@ import {
   addCommonFlags,
   addCriFlags,
   addHostFlags,
+  toPort,
   type CommonFlags,
   type CriFlags,
   type HostFlags,
 } from "@patchbay/daemon";
+import { HANDLER_CLIENT_NAME } from "@patchbay/core";
 import { Command } from "commander";
 
 /** What the command line says; the flags are listed in docs/reference/config.md. */
@@ -19,7 +21,17 @@ export interface Flags extends CommonFlags, HostFlags, CriFlags {
   readonly kubeletDir?: string;
   readonly stateDir: string;
   readonly concurrency: number;
+  readonly listenAddress: string;
+  /** Where virt-api asks for guests; absent: nobody may. */
+  readonly port?: number;
+  readonly tlsCertFile: string;
+  readonly tlsPrivateKeyFile: string;
+  readonly clientCaFile: string;
+  readonly clientName: string;
 }
+
+/** Where the manifests mount what virt-api makes for virt-handler. */
+const CERTIFICATES = "/etc/patchbay/virt-handler";
 
 /** More than a node has VMs: each waits for its own launcher, and none may wait for another's. */
 export const WORKERS = 512;
@@ -40,6 +52,20 @@ export function parseFlags(argv: readonly string[]): Flags {
       "/var/lib/patchbay/virt-handler",
     )
     .option("--concurrency <count>", "number of VMs worked on at once", Number, WORKERS)
+    .option("--listen-address <address>", "address to listen on for virt-api", "0.0.0.0")
+    .option(
+      "--port <port>",
+      "TCP port where virt-api asks for guests of this node; 0 takes a free one (default: nobody is answered)",
+      toPort,
+    )
+    .option("--tls-cert-file <file>", "certificate to serve with, PEM", `${CERTIFICATES}/tls.crt`)
+    .option("--tls-private-key-file <file>", "its key, PEM", `${CERTIFICATES}/tls.key`)
+    .option(
+      "--client-ca-file <file>",
+      "authority of virt-api's client certificate",
+      `${CERTIFICATES}/ca.crt`,
+    )
+    .option("--client-name <name>", "common name of that certificate", HANDLER_CLIENT_NAME)
     .exitOverride((error) => process.exit(error.exitCode === 0 ? 0 : 2));
   return command.parse([...argv]).opts<Flags>();
 }

@@ -23,6 +23,7 @@ import type {
   LinkWatch,
 } from "@patchbay/core/ports";
 import type { Deps, NodeParts } from "./deps.ts";
+import { createAskGuest, type AskGuest } from "./door/guest-requests.ts";
 import { createGuestServers } from "./addresses/guest-servers.ts";
 import { createMemory, forgetVmi } from "./memory.ts";
 import { givenTo } from "./pace.ts";
@@ -48,6 +49,8 @@ interface LoopParts extends NodeParts {
   readonly metrics: LoopMetrics;
   readonly watch?: LoopWatch;
   readonly concurrency: number;
+  /** Is given what asks guests, as soon as the loop runs. */
+  readonly offerRequests?: (ask: AskGuest) => void;
 }
 
 function depsOf(parts: LoopParts): Deps {
@@ -105,6 +108,7 @@ export async function runLoop(parts: LoopParts, signal: AbortSignal): Promise<vo
   });
   const reconcile = (key: string): ReturnType<typeof reconcileNodeVm> =>
     reconcileNodeVm(key, deps, wake);
+  parts.offerRequests?.(createAskGuest(deps, wake));
   const lostWrites: LostWriteTeller = {
     events: parts.events,
     find: (_resource, key) => vmis.find(key),

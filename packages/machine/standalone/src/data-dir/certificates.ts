@@ -17,6 +17,7 @@ import {
   type CertificateRequest,
   type IssuedCertificate,
 } from "@patchbay/pki";
+import { HANDLER_CLIENT_NAME, HANDLER_SERVER_NAME } from "@patchbay/core";
 import type { Clock, Files } from "@patchbay/core/ports";
 import { readFields, textOf } from "./json.ts";
 import type { Paths } from "./paths.ts";
@@ -39,6 +40,10 @@ export const KUBELET_CLIENT = "kube-apiserver-kubelet-client";
 
 /** Name of the files of what the node shows to the API server. */
 export const NODE_SERVER = "node-runtime";
+
+/** Names of the files of what virt-handler shows to virt-api, and of what it is shown. */
+export const HANDLER_SERVER = "virt-handler";
+export const HANDLER_CLIENT = "virt-api-client";
 
 /** Programs that have an account of their own. */
 const SERVICES = ["virt-api", "virt-controller", "virt-handler", "net-agent", "binder"] as const;
@@ -263,5 +268,22 @@ export async function keepComponentCertificates(
       ],
       usages: ["server"],
     },
+  });
+  await keepHandlerCertificates(deps, ca);
+}
+
+/** The two sides of the way from virt-api to guests. */
+async function keepHandlerCertificates(deps: CertificateDeps, ca: Authority): Promise<void> {
+  await keepCertificate(deps, ca, {
+    name: HANDLER_SERVER,
+    request: {
+      commonName: HANDLER_SERVER_NAME,
+      dnsNames: [HANDLER_SERVER_NAME],
+      usages: ["server"],
+    },
+  });
+  await keepCertificate(deps, ca, {
+    name: HANDLER_CLIENT,
+    request: { commonName: HANDLER_CLIENT_NAME, usages: ["client"] },
   });
 }

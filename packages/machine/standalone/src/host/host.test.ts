@@ -29,6 +29,7 @@ test("the default network has a bridge, a gateway and a way out", () => {
   const settings = {
     apiPort: 1,
     virtApiPort: 2,
+    virtHandlerPort: 3,
     nodeName: "n",
     podSubnet: "10.88.111.0/24",
     bridge: "patchbay0",

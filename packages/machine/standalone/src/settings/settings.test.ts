@@ -46,6 +46,7 @@ test("what nobody asked for gets a default, and stays", async () => {
     bridge: "patchbay0",
   });
   expect(first.virtApiPort).toBeGreaterThan(6443);
+  expect(first.virtHandlerPort).toBeGreaterThan(first.virtApiPort);
   expect(isOurs(await readFields(files, pathsOf(dataDir).settings))).toBe(true);
   expect(await keep({})).toEqual(first);
 });

@@ -17,6 +17,8 @@ export interface Settings {
   readonly apiAddress?: string;
   /** TCP port of virt-api on the loopback address. */
   readonly virtApiPort: number;
+  /** TCP port of virt-handler there. */
+  readonly virtHandlerPort: number;
   readonly nodeName: string;
   /** Network of the pods' default network, a /24 in CIDR form. */
   readonly podSubnet: string;
@@ -27,11 +29,11 @@ export interface Settings {
 }
 
 /** What may be asked for; what is absent stays as it was, or gets a default. */
-export type WantedSettings = Partial<Omit<Settings, "virtApiPort" | "strict">>;
+export type WantedSettings = Partial<Omit<Settings, "virtApiPort" | "virtHandlerPort" | "strict">>;
 
 const DEFAULT_API_PORT = 6443;
 const DEFAULT_BRIDGE = "patchbay0";
-/** How many ports above the API server's are tried for virt-api. */
+/** How many ports above the API server's are tried for virt-api and virt-handler. */
 const PORT_TRIES = 100;
 
 /** Whether the kept settings ask for a server that is as strict as a cluster's. */
@@ -43,7 +45,7 @@ async function findFreePort(from: number, machine: MachineFacts): Promise<number
   for (let port = from; port < from + PORT_TRIES; port += 1) {
     if (await machine.isPortFree(port)) return port;
   }
-  const causes = `virt-api needs a port, and none from ${String(from)} on is free`;
+  const causes = `virt-api and virt-handler need a port each, and none from ${String(from)} on is free`;
   throw new AppError("STANDALONE_SETTING_INVALID", { causes });
 }
 
@@ -67,7 +69,7 @@ interface SettingsDeps {
 export async function readSettings({ files, paths }: SettingsDeps): Promise<Partial<Settings>> {
   const fields = await readFields(files, paths.settings);
   const names = [
-    ...["apiPort", "apiAddress", "virtApiPort", "nodeName"],
+    ...["apiPort", "apiAddress", "virtApiPort", "virtHandlerPort", "nodeName"],
     ...["podSubnet", "bridge"],
   ] as const;
   const kept = names.flatMap((name): [string, string | number][] => {
@@ -128,11 +130,15 @@ export async function keepSettings(
   const kept = await readSettings(deps);
   const asked = mergeSettings(wanted, kept, machine.hostname);
   const { apiPort, apiAddress, nodeName, bridge, podSubnet } = asked;
-  const virtApiPort = kept.virtApiPort === apiPort ? undefined : kept.virtApiPort;
+  const keptPort = kept.virtApiPort === apiPort ? undefined : kept.virtApiPort;
+  const virtApiPort = keptPort ?? (await findFreePort(apiPort + 1, machine));
+  const { virtHandlerPort: old } = kept;
+  const isOldGood = old !== undefined && ![apiPort, virtApiPort].includes(old);
   const settings: Settings = {
     apiPort,
     ...(apiAddress !== undefined && { apiAddress }),
-    virtApiPort: virtApiPort ?? (await findFreePort(apiPort + 1, machine)),
+    virtApiPort,
+    virtHandlerPort: isOldGood ? old : await findFreePort(virtApiPort + 1, machine),
     nodeName,
     podSubnet: podSubnet ?? chooseSubnetBeside(await machine.listRoutes()),
     bridge,

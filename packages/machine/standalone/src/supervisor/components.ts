@@ -4,6 +4,8 @@ import { basename, join } from "node:path";
 import { fileURLToPath } from "node:url";
 import {
   FRONT_PROXY_CLIENT,
+  HANDLER_CLIENT,
+  HANDLER_SERVER,
   kubeconfigOf,
   KUBELET_CLIENT,
   NODE_SERVER,
@@ -74,6 +76,33 @@ function nodeRuntimeFlags(paths: Paths, settings: Settings): readonly string[] {
   ];
 }
 
+/** What it serves with, whom it believes, and how it reaches guests. */
+function virtApiFlags(paths: Paths, settings: Settings): readonly string[] {
+  const pki = (file: string): string => join(paths.pki, file);
+  return [
+    "--listen-address",
+    "127.0.0.1",
+    "--port",
+    String(settings.virtApiPort),
+    "--tls-cert-file",
+    pki("virt-api.crt"),
+    "--tls-private-key-file",
+    pki("virt-api.key"),
+    "--requestheader-client-ca-file",
+    pki("front-proxy-ca.crt"),
+    "--requestheader-allowed-names",
+    FRONT_PROXY_CLIENT,
+    "--webhook-client-ca-file",
+    pki("front-proxy-ca.crt"),
+    "--webhook-allowed-names",
+    WEBHOOK_CLIENT,
+    ...["--virt-handler-address", `127.0.0.1:${String(settings.virtHandlerPort)}`],
+    ...["--virt-handler-ca-file", pki("ca.crt")],
+    ...["--virt-handler-client-cert-file", pki(`${HANDLER_CLIENT}.crt`)],
+    ...["--virt-handler-client-key-file", pki(`${HANDLER_CLIENT}.key`)],
+  ];
+}
+
 /** Composes the command lines. */
 export function programsOf(deps: ProgramDeps, settings: Settings): Programs {
   const { paths } = deps;
@@ -87,24 +116,7 @@ export function programsOf(deps: ProgramDeps, settings: Settings): Programs {
     },
     containerd: containerdProgram(deps),
     nodeRuntime: serviceOf(paths, "machine/node-runtime", nodeRuntimeFlags(paths, settings)),
-    virtApi: serviceOf(paths, "plug/virt-api", [
-      "--listen-address",
-      "127.0.0.1",
-      "--port",
-      String(settings.virtApiPort),
-      "--tls-cert-file",
-      pki("virt-api.crt"),
-      "--tls-private-key-file",
-      pki("virt-api.key"),
-      "--requestheader-client-ca-file",
-      pki("front-proxy-ca.crt"),
-      "--requestheader-allowed-names",
-      FRONT_PROXY_CLIENT,
-      "--webhook-client-ca-file",
-      pki("front-proxy-ca.crt"),
-      "--webhook-allowed-names",
-      WEBHOOK_CLIENT,
-    ]),
+    virtApi: serviceOf(paths, "plug/virt-api", virtApiFlags(paths, settings)),
     netAgent: serviceOf(paths, "plug/net-agent", [
       ...agent,
       ...["--state-dir", paths.netAgent],
@@ -116,6 +128,10 @@ export function programsOf(deps: ProgramDeps, settings: Settings): Programs {
     virtHandler: serviceOf(paths, "plug/virt-handler", [
       ...agent,
       ...["--pods-dir", paths.pods, "--state-dir", paths.virtHandler],
+      ...["--listen-address", "127.0.0.1", "--port", String(settings.virtHandlerPort)],
+      ...["--tls-cert-file", pki(`${HANDLER_SERVER}.crt`)],
+      ...["--tls-private-key-file", pki(`${HANDLER_SERVER}.key`)],
+      ...["--client-ca-file", pki("ca.crt")],
     ]),
     virtController: serviceOf(paths, "plug/virt-controller", []),
   };

@@ -5,7 +5,8 @@ import type { GuestOsInfo } from "@patchbay/api";
 /** Longest text that is shown, characters. */
 const TEXT_MAX = 255;
 
-function isShowable(text: string): boolean {
+/** Whether a guest's word can be shown to people as it is. */
+export function isShowable(text: string): boolean {
   return text !== "" && text.length <= TEXT_MAX && !/\p{Cc}|\p{Cf}/u.test(text);
 }
 

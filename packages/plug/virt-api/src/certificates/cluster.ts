@@ -23,6 +23,7 @@ import {
   type StartableCache,
 } from "@patchbay/kube";
 import type { Cache, ObjectKey } from "@patchbay/core/ports";
+import { credentialsOfOwnAuthority, type ReadCredentials } from "../handlers/credentials.ts";
 import type { Version } from "../routes/table.ts";
 import { apiServiceKey, keepCertificates } from "./keeper.ts";
 import { contentsOf, SECRET_KEY } from "./kept.ts";
@@ -124,8 +125,14 @@ async function untilReadable(source: Source<KeyPair>, signal: AbortSignal): Prom
   over.abort();
 }
 
-/** Makes and renews virt-api's own certificate until the signal is aborted; resolves when there is one. */
-export async function keepOwnCertificate(context: DaemonContext): Promise<Source<KeyPair>> {
+/** What virt-api serves with, and what it shows to virt-handlers. */
+export interface OwnCertificates {
+  readonly serving: Source<KeyPair>;
+  readonly toHandlers: ReadCredentials;
+}
+
+/** Makes and renews virt-api's own certificates until the signal is aborted; resolves when there is one to serve with. */
+export async function keepOwnCertificates(context: DaemonContext): Promise<OwnCertificates> {
   const { client, clock, log, health, signal } = context;
   const watch = health.watchLoop("certificates");
   const webhooks = { name: names.WEBHOOKS_NAME };
@@ -150,7 +157,7 @@ export async function keepOwnCertificate(context: DaemonContext): Promise<Source
   const reconcile = (): ReturnType<typeof keepCertificates> =>
     keepCertificates({ ...caches, apiServices, store: client.store, clock, log });
   void runReconciler({ name: "certificates", queue, reconcile, log, clock, watch }, signal);
-  const source = certificateInSecret(caches.secrets);
-  await untilReadable(source, signal);
-  return source;
+  const serving = certificateInSecret(caches.secrets);
+  await untilReadable(serving, signal);
+  return { serving, toHandlers: credentialsOfOwnAuthority(caches.secrets, clock) };
 }

@@ -88,17 +88,26 @@ export function toLostAnswer(about: About, words: string): Answer {
   return toFailureAnswer({ code: 409, message, about });
 }
 
-/** 202: what will happen, or would happen. */
-export function toAcceptedAnswer(message: string): Answer {
+function toSuccessAnswer(code: number, message: string): Answer {
   const body: StatusBody = {
     kind: "Status",
     apiVersion: "v1",
     metadata: {},
     status: "Success",
     message,
-    code: 202,
+    code,
   };
-  return { code: 202, body };
+  return { code, body };
+}
+
+/** 202: what will happen, or would happen. */
+export function toAcceptedAnswer(message: string): Answer {
+  return toSuccessAnswer(202, message);
+}
+
+/** 200: what has happened. */
+export function toDoneAnswer(message: string): Answer {
+  return toSuccessAnswer(200, message);
 }
 
 /** One line for each cause, `FIELD: MESSAGE`, as kube's client gives them. */

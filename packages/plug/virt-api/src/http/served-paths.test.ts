@@ -72,7 +72,14 @@ describe("discovery", () => {
       "update virtualmachines/start",
       "update virtualmachines/stop",
       "update virtualmachineinstances/addinterface",
+      "get virtualmachineinstances/filesystemlist",
+      "get virtualmachineinstances/guestosinfo",
+      "update virtualmachineinstances/pause",
       "update virtualmachineinstances/removeinterface",
+      "update virtualmachineinstances/reset",
+      "update virtualmachineinstances/softreboot",
+      "update virtualmachineinstances/unpause",
+      "get virtualmachineinstances/userlist",
       "update expand-vm-spec",
     ]);
   });
@@ -104,10 +111,10 @@ describe("discovery", () => {
               { resource: "virtualmachines", verbs: [] },
               {
                 resource: "virtualmachineinstances",
-                subresources: [
-                  { subresource: "addinterface", verbs: ["update"] },
-                  { subresource: "removeinterface" },
-                ],
+                subresources: expect.arrayContaining([
+                  expect.objectContaining({ subresource: "addinterface", verbs: ["update"] }),
+                  expect.objectContaining({ subresource: "userlist", verbs: ["get"] }),
+                ]) as unknown,
               },
               { resource: "expand-vm-spec", responseKind: { version: each } },
             ],

@@ -2,6 +2,7 @@
 // Who answers which path of the table.
 import type { Deps } from "../deps.ts";
 import { addIface } from "./add-iface.ts";
+import { askGuest } from "./ask-guest.ts";
 import type { CallHandler } from "./call.ts";
 import { expandSpec, expandVmSpec } from "./expand-spec.ts";
 import { guestfs, healthz, version } from "./general.ts";
@@ -35,7 +36,14 @@ function subresourcesOf(deps: Deps): { readonly [R in Resource]: Handlers<(typeo
     },
     virtualmachineinstances: {
       addinterface: addIface(deps, "vmi"),
+      filesystemlist: askGuest(deps, "filesystemlist"),
+      guestosinfo: askGuest(deps, "guestosinfo"),
+      pause: askGuest(deps, "pause"),
       removeinterface: removeIface(deps, "vmi"),
+      reset: askGuest(deps, "reset"),
+      softreboot: askGuest(deps, "softreboot"),
+      unpause: askGuest(deps, "unpause"),
+      userlist: askGuest(deps, "userlist"),
     },
   };
 }

@@ -1,7 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 // What this API offers, as clients ask for it. Source: Kubernetes API concepts, "API discovery".
 import { names } from "@patchbay/api";
-import { IN_NAMESPACE, KINDS, SERVED, VERSIONS, type Method, type Resource } from "./table.ts";
+import {
+  IN_NAMESPACE,
+  KINDS,
+  SERVED,
+  VERSIONS,
+  type Entry,
+  type Method,
+  type Resource,
+} from "./table.ts";
 
 const AGGREGATED_GROUP = "apidiscovery.k8s.io";
 
@@ -25,7 +33,7 @@ interface Offer {
 }
 
 const OFFERS: readonly Offer[] = (Object.keys(KINDS) as readonly Resource[]).flatMap((resource) =>
-  Object.entries(SERVED[resource]).map(([subresource, { method }]) => ({
+  Object.entries<Entry>(SERVED[resource]).map(([subresource, { method }]) => ({
     resource,
     subresource,
     verb: VERBS[method],

@@ -12,7 +12,7 @@ export type Version = (typeof VERSIONS)[number];
 export type Method = "get" | "put";
 
 /** One path: below a VM, a VMI, a namespace or the version itself. */
-interface Entry {
+export interface Entry {
   readonly method: Method;
   /** What it does, or the feature that Patchbay does not have. */
   readonly about: string;
@@ -42,7 +42,14 @@ export const SERVED = {
   },
   virtualmachineinstances: {
     addinterface: PLUGS,
+    filesystemlist: { method: "get", about: "Tells the guest's file systems" },
+    guestosinfo: { method: "get", about: "Tells what the guest's agent knows" },
+    pause: { method: "put", about: "Lets the guest stand still" },
     removeinterface: UNPLUGS,
+    reset: { method: "put", about: "Starts the guest anew at once" },
+    softreboot: { method: "put", about: "Asks the guest to start anew" },
+    unpause: { method: "put", about: "Lets the guest go on" },
+    userlist: { method: "get", about: "Tells who is logged in to the guest" },
   },
 } as const satisfies Readonly<Record<Resource, Readonly<Record<string, Entry>>>>;
 
@@ -91,13 +98,9 @@ export const REFUSED: Readonly<Record<Resource, Readonly<Record<string, Entry>>>
     ...missing("backup", "put", "backup", "redefine-checkpoint"),
     ...missing("the serial console", "get", "console"),
     ...EVACUATION,
-    ...missing("the guest's agent (file systems)", "get", "filesystemlist"),
     ...missing("freezing file systems", "put", "freeze", "unfreeze"),
-    ...missing("the guest's agent (system)", "get", "guestosinfo"),
     ...GRAPH,
-    ...missing("pausing", "put", "pause", "unpause"),
     ...FORWARDING,
-    ...missing("resetting", "put", "reset"),
     ...missing(
       "AMD SEV (launchSecurity)",
       "get",
@@ -105,9 +108,7 @@ export const REFUSED: Readonly<Record<Resource, Readonly<Record<string, Entry>>>
       "sev/querylaunchmeasurement",
     ),
     ...missing("AMD SEV (launchSecurity)", "put", "sev/setupsession", "sev/injectlaunchsecret"),
-    ...missing("rebooting by the guest's agent", "put", "softreboot"),
     ...missing("USB redirection (clientPassthrough)", "get", "usbredir"),
-    ...missing("the guest's agent (users)", "get", "userlist"),
     ...missing("VNC", "get", "vnc", "vnc/screenshot"),
     ...missing("VSOCK (autoattachVSOCK)", "get", "vsock"),
   ]),

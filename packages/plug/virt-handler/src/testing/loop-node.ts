@@ -18,6 +18,7 @@ import {
 import { createMetrics, type ReconcilePass } from "@patchbay/telemetry";
 import { createFakeLogger } from "@patchbay/telemetry/testing";
 import { createAddressStore } from "../addresses/address-store.ts";
+import type { AskGuest } from "../door/guest-requests.ts";
 import { runLoop } from "../loop.ts";
 import { launcherOf } from "../reconcilers/vmi/index.ts";
 import { NETNS } from "./bench.ts";
@@ -40,6 +41,8 @@ export class LoopNode {
   readonly clock = createFakeClock();
   readonly metrics = createMetrics("virt-handler");
   readonly results: string[] = [];
+  /** What asks its guests, once the loop runs. */
+  ask: AskGuest = () => Promise.reject(new Error("the loop does not run"));
   readonly #stop = new AbortController();
   #loop = Promise.resolve();
 
@@ -114,6 +117,9 @@ export class LoopNode {
       addressStore: createAddressStore(createFakeFiles(), "/addresses"),
       events: { record: () => undefined, flush: () => Promise.resolve() },
       log: createFakeLogger(),
+      offerRequests: (ask: AskGuest): void => {
+        this.ask = ask;
+      },
       metrics: {
         ...this.metrics,
         observeReconcile: (pass: ReconcilePass): void => {

@@ -15,4 +15,10 @@ export const API_ERRORS = {
     retry: "never",
     http: 400,
   },
+  API_NODE_UNREACHABLE: {
+    summary: "virt-handler of node {node} does not answer: {reason}",
+    who: "environment",
+    retry: "backoff",
+    http: 503,
+  },
 } as const satisfies Record<string, ErrorEntry>;

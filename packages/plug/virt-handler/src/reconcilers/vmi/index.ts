@@ -15,6 +15,7 @@ import type { Deps } from "../../deps.ts";
 import { noteTaps } from "../../metrics/taps.ts";
 import { actNodeVm, callsLibvirt, type NodePlanResult } from "./act.ts";
 import { announceDrift } from "./announce.ts";
+import type { Listener } from "../../sessions/sessions.ts";
 import { askGuest } from "./ask-guest.ts";
 import { observeNodeVm, type Known } from "./observe.ts";
 import { giveWay, heldBack, noteSuccess } from "./give-way.ts";
@@ -107,6 +108,16 @@ function noteRefusal(
   if (iface !== undefined) unplugRequests.noteRefusal(metadata.uid ?? "", iface);
 }
 
+/** Whoever works with the VMI's launcher: the first one is told of what happens there. */
+export function listenerOf(vmi: VirtualMachineInstance, deps: Deps, wake: () => void): Listener {
+  return {
+    wake,
+    hear: (event) => {
+      noteRefusal(vmi, event, deps);
+    },
+  };
+}
+
 /** One pass over one VMI of this node. Safe to repeat. */
 export async function reconcileNodeVm(
   key: string,
@@ -125,14 +136,9 @@ export async function reconcileNodeVm(
   }
   const heldMs = heldBack(vmi, pod, deps);
   if (heldMs !== undefined) return after(heldMs);
-  const listener = {
-    wake: () => {
-      wake(key);
-    },
-    hear: (event: HypervisorEvent) => {
-      noteRefusal(vmi, event, deps);
-    },
-  };
+  const listener = listenerOf(vmi, deps, () => {
+    wake(key);
+  });
   try {
     const next = await deps.sessions.use(pod, listener, (session) =>
       workOn(vmi, { pod, session, wake: listener.wake }, deps),

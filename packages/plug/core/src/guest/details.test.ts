@@ -1,0 +1,94 @@
+// SPDX-License-Identifier: Apache-2.0
+// What of a guest's words about its users, disks and system is told, and in which form.
+import { expect, test } from "vitest";
+import { guestAgentInfoOf, guestFilesystemsOf, guestUsersOf } from "./details.ts";
+
+test.each([
+  {
+    name: "a user with all there is",
+    facts: {
+      "user.count": "1",
+      "user.0.name": "admin",
+      "user.0.domain": "CORP",
+      "user.0.login-time": "1700000000500",
+    },
+    want: [{ userName: "admin", domain: "CORP", loginTime: 1_700_000_000.5 }],
+  },
+  {
+    name: "a user with a name alone",
+    facts: { "user.count": "1", "user.0.name": "root" },
+    want: [{ userName: "root" }],
+  },
+  {
+    name: "names that would change a terminal are left out",
+    facts: { "user.count": "2", "user.0.name": "\u001b[2J", "user.1.name": "b" },
+    want: [{ userName: "b" }],
+  },
+  { name: "fewer than are claimed", facts: { "user.count": "99999" }, want: [] },
+  { name: "a count that is none", facts: { "user.count": "-1", "user.0.name": "a" }, want: [] },
+  { name: "nothing", facts: {}, want: [] },
+])("users: $name", ({ facts, want }) => {
+  expect(guestUsersOf(facts)).toEqual(want);
+});
+
+test("no more than 256 entries are told", () => {
+  const users = Array.from({ length: 300 }, (_each, at) => [`user.${String(at)}.name`, "a"]);
+  const facts = { "user.count": "300", ...Object.fromEntries(users) } as Record<string, string>;
+  expect(guestUsersOf(facts)).toHaveLength(256);
+});
+
+const ROOT = {
+  "fs.count": "1",
+  "fs.0.name": "vda1",
+  "fs.0.mountpoint": "/",
+  "fs.0.fstype": "ext4",
+  "fs.0.used-bytes": "1024",
+  "fs.0.total-bytes": "4096",
+};
+
+test.each([
+  {
+    name: "with its disk",
+    facts: { ...ROOT, "fs.0.disk.count": "2", "fs.0.disk.1.serial": "abc" },
+    want: [
+      {
+        ...{ diskName: "vda1", mountPoint: "/", fileSystemType: "ext4" },
+        ...{ usedBytes: 1024, totalBytes: 4096, disk: [{ serial: "abc" }] },
+      },
+    ],
+  },
+  {
+    name: "with numbers that are none",
+    facts: { ...ROOT, "fs.0.used-bytes": "many", "fs.0.total-bytes": "99999999999999999999" },
+    want: [
+      {
+        ...{ diskName: "vda1", mountPoint: "/", fileSystemType: "ext4" },
+        ...{ usedBytes: 0, totalBytes: 0 },
+      },
+    ],
+  },
+  { name: "that is mounted nowhere", facts: { "fs.count": "1", "fs.0.name": "x" }, want: [] },
+])("a file system $name", ({ facts, want }) => {
+  expect(guestFilesystemsOf(facts)).toEqual(want);
+});
+
+test("the whole of a guest has what its agent knows", () => {
+  expect(
+    guestAgentInfoOf({
+      system: { id: "debian", name: "\u0007" },
+      hostname: { hostname: "web" },
+      timezone: { "timezone.name": "CET", "timezone.offset": "3600" },
+      users: {},
+      filesystems: ROOT,
+    }),
+  ).toMatchObject({
+    hostname: "web",
+    os: { id: "debian" },
+    timezone: "CET, 3600",
+    userList: [],
+    fsInfo: { disks: [{ diskName: "vda1" }] },
+  });
+  expect(guestAgentInfoOf({})).toEqual({});
+  const odd = { "timezone.name": "CET", "timezone.offset": "soon" };
+  expect(guestAgentInfoOf({ timezone: odd })).toEqual({});
+});

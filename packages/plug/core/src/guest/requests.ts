@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: Apache-2.0
+// What virt-api asks of the virt-handler of a guest's node, and by which names the two know each other. Source: KubeVirt
+// kubecli VirtHandlerConn.
+import type { ObjectKey } from "../ports/store.ts";
+
+/** What can be asked; `put` changes something. */
+export const GUEST_REQUESTS = {
+  pause: "put",
+  unpause: "put",
+  reset: "put",
+  softreboot: "put",
+  guestosinfo: "get",
+  userlist: "get",
+  filesystemlist: "get",
+} as const;
+
+/** One of them. */
+export type GuestRequest = keyof typeof GUEST_REQUESTS;
+
+/** The name for which virt-handler's certificate is made, on whichever node it is. */
+export const HANDLER_SERVER_NAME = "virt-handler";
+/** Common name of the one client that it answers. */
+export const HANDLER_CLIENT_NAME = "virt-api";
+
+/** Whether there is such a request. */
+export function isGuestRequest(name: string): name is GuestRequest {
+  return Object.hasOwn(GUEST_REQUESTS, name);
+}
+
+/** The path at virt-handler. */
+export function guestRequestPath(
+  { namespace = "", name }: ObjectKey,
+  request: GuestRequest,
+): string {
+  const parts = ["v1", "namespaces", namespace, "virtualmachineinstances", name, request];
+  return `/${parts.map(encodeURIComponent).join("/")}`;
+}
+
+/** What a path asks; undefined where it is none of these. */
+export function parseGuestRequest(
+  path: string,
+): { readonly key: Required<ObjectKey>; readonly request: GuestRequest } | undefined {
+  const parts = path.split("/");
+  const [, version, plural, namespace = "", resource, name = "", request = ""] = parts;
+  const isPath =
+    parts.length === 7 &&
+    [version, plural, resource].join() === "v1,namespaces,virtualmachineinstances";
+  return isPath && isGuestRequest(request) ? { key: { namespace, name }, request } : undefined;
+}

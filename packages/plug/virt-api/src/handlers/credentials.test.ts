@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: Apache-2.0
+// What virt-api shows to virt-handlers: made of the authority that all have, anew before it ends, and with each new one.
+import { X509Certificate } from "node:crypto";
+import { SECRETS, type Secret } from "@patchbay/api";
+import { createFakeCache } from "@patchbay/kube/testing";
+import { createFakeClock, createFakeFiles } from "@patchbay/os/testing";
+import { createAuthority, type Authority } from "@patchbay/pki";
+import { beforeEach, expect, test } from "vitest";
+import { printContents, SECRET_KEY } from "../certificates/kept.ts";
+import { credentialsInFiles, credentialsOfOwnAuthority } from "./credentials.ts";
+
+const DAY = 24 * 3_600_000;
+
+let clock: ReturnType<typeof createFakeClock>;
+let authority: Authority;
+
+beforeEach(async () => {
+  clock = createFakeClock();
+  authority = await createAuthority("own", clock);
+});
+
+function secretOf({ certPem, keyPem }: Authority): Secret {
+  const contents = { bundlePem: certPem, caKeyPem: keyPem, certPem: "", keyPem: "" };
+  return {
+    apiVersion: "v1",
+    kind: SECRETS.kind,
+    metadata: { ...SECRET_KEY },
+    data: printContents(contents),
+  };
+}
+
+test("they are a client's, signed by the authority, and stay while they are good", async () => {
+  const secrets = createFakeCache<Secret>();
+  secrets.put(secretOf(authority));
+  const read = credentialsOfOwnAuthority(secrets, clock);
+  const first = await read();
+  const certificate = new X509Certificate(first.certPem);
+  expect(certificate.subject).toContain("CN=virt-api");
+  expect(certificate.verify(new X509Certificate(authority.certPem).publicKey)).toBe(true);
+  expect(await read()).toBe(first);
+  await clock.advance(1.5 * DAY);
+  const second = await read();
+  expect(second.certPem).not.toBe(first.certPem);
+  const other = await createAuthority("own", clock);
+  secrets.put(secretOf(other));
+  expect((await read()).caPem).toBe(other.certPem);
+});
+
+test("without an authority there are none", async () => {
+  const read = credentialsOfOwnAuthority(createFakeCache<Secret>(), clock);
+  await expect(read()).rejects.toMatchObject({ code: "KUBE_NOT_FOUND" });
+});
+
+test("files are read each time, and one that is not there is named", async () => {
+  const files = createFakeFiles();
+  const paths = { certFile: "/c", keyFile: "/k", caFile: "/ca" };
+  const read = credentialsInFiles(files, paths);
+  await files.writeAtomic("/c", "cert");
+  await files.writeAtomic("/k", "key");
+  await expect(read()).rejects.toMatchObject({ details: { path: "/ca" } });
+  await files.writeAtomic("/ca", "authority");
+  expect(await read()).toEqual({ certPem: "cert", keyPem: "key", caPem: "authority" });
+});

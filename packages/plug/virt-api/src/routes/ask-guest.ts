@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: Apache-2.0
+// pause, unpause, reset, softreboot, guestosinfo, userlist and filesystemlist of a VMI: its node does or tells it at once.
+import { VIRTUAL_MACHINE_INSTANCES } from "@patchbay/api";
+import { GUEST_REQUESTS, guestRequestProblem, type GuestRequest } from "@patchbay/core";
+import type { Deps } from "../deps.ts";
+import type { HandlerAnswer } from "../handlers/ask-handler.ts";
+import {
+  toDoneAnswer,
+  toFailureAnswer,
+  toNotFoundAnswer,
+  toRefusalAnswer,
+  type About,
+  type Answer,
+} from "../http/answers.ts";
+import type { CallHandler } from "./call.ts";
+
+const DONE: Readonly<Partial<Record<GuestRequest, string>>> = {
+  pause: "the virtual machine instance is paused",
+  unpause: "the virtual machine instance goes on",
+  reset: "the virtual machine instance was reset",
+  softreboot: "the guest was asked to start anew",
+};
+
+function toAnswer({ code, body }: HandlerAnswer, request: GuestRequest, about: About): Answer {
+  if (code >= 400) {
+    const { message } = body;
+    const words = typeof message === "string" ? message : "the node gave no reason";
+    return toFailureAnswer({ code, message: words, about });
+  }
+  return GUEST_REQUESTS[request] === "get"
+    ? { code: 200, body }
+    : toDoneAnswer(DONE[request] ?? "");
+}
+
+/** Answers 200; 409 or 400 where the guest is not so that it could, in KubeVirt's words; 503 where its node does not answer. */
+export function askGuest(deps: Deps, request: GuestRequest): CallHandler {
+  return async (call) => {
+    const about = { type: VIRTUAL_MACHINE_INSTANCES, name: call.name };
+    const vmi = await deps.store.find(VIRTUAL_MACHINE_INSTANCES, call);
+    if (vmi === undefined) return toNotFoundAnswer(about);
+    const problem = guestRequestProblem(vmi, request);
+    if (problem !== undefined) return toRefusalAnswer(problem, about);
+    if (call.dryRun && GUEST_REQUESTS[request] === "put") return toDoneAnswer(DONE[request] ?? "");
+    const key = { namespace: call.namespace, name: call.name };
+    const answer = await deps.askHandler(vmi.status?.nodeName ?? "", key, request);
+    const fields = { vmi: `${call.namespace}/${call.name}`, request, user: call.user.name };
+    if (answer.code < 400 && GUEST_REQUESTS[request] === "put")
+      deps.log.info("asked a guest", fields);
+    return toAnswer(answer, request, about);
+  };
+}

@@ -1,0 +1,87 @@
+// SPDX-License-Identifier: Apache-2.0
+// Who may ask something of a guest of this node: virt-api, by its certificate, and nobody else.
+import type { IncomingMessage, RequestListener, ServerResponse } from "node:http";
+import { CATALOGUE, GUEST_REQUESTS, isAppError, parseGuestRequest } from "@patchbay/core";
+import {
+  certificateInFiles,
+  ClientAuthority,
+  startServer,
+  trustInFile,
+  type RunningServer,
+} from "@patchbay/daemon";
+import { createFiles } from "@patchbay/os";
+import type { Logger } from "@patchbay/core/ports";
+import type { AskGuest } from "./guest-requests.ts";
+
+/** Where is listened, and who is known. Files are PEM. */
+export interface DoorSettings {
+  readonly listenAddress: string;
+  /** 0 takes a free one. */
+  readonly port: number;
+  readonly certFile: string;
+  readonly keyFile: string;
+  readonly clientCaFile: string;
+  readonly clientName: string;
+}
+
+interface DoorDeps {
+  readonly ask: AskGuest;
+  readonly log: Logger;
+  readonly signal: AbortSignal;
+}
+
+function send(response: ServerResponse, code: number, body: object): void {
+  response.writeHead(code, { "content-type": "application/json" }).end(JSON.stringify(body));
+}
+
+/** What of a failure virt-api may read: our own words, never a stack's. */
+function failureOf(error: unknown): { readonly code: number; readonly message: string } {
+  return isAppError(error)
+    ? { code: CATALOGUE[error.code].http, message: error.message }
+    : { code: 500, message: "internal error" };
+}
+
+async function answer(
+  { method = "", url = "" }: IncomingMessage,
+  response: ServerResponse,
+  { ask, log }: DoorDeps,
+): Promise<void> {
+  const asked = parseGuestRequest(url);
+  if (asked === undefined || GUEST_REQUESTS[asked.request] !== method.toLowerCase()) {
+    send(response, 404, { message: "there is no such request" });
+    return;
+  }
+  const { key, request } = asked;
+  const fields = { vmi: `${key.namespace}/${key.name}`, request };
+  try {
+    const body = await ask(key, request);
+    if (GUEST_REQUESTS[request] === "put") log.info("did what virt-api asked of a guest", fields);
+    send(response, 200, body);
+  } catch (error) {
+    const { code, message } = failureOf(error);
+    if (code >= 500) log.warn("a request of virt-api failed", { ...fields, err: error });
+    send(response, code, { message });
+  }
+}
+
+/**
+ * Serves until the signal is aborted. A client without the right certificate does not get through the handshake, or is
+ * told 401.
+ * @throws AppError with OS_FILE_FAILED while there is no certificate
+ */
+export function serveRequests(settings: DoorSettings, deps: DoorDeps): Promise<RunningServer> {
+  const { listenAddress, port, certFile, keyFile, clientCaFile: caFile, clientName } = settings;
+  const files = createFiles();
+  const clients = new ClientAuthority(trustInFile(files, { caFile, names: [clientName] }));
+  const listen: RequestListener = (request, response) => {
+    request.resume(); // no request has a body that matters
+    if (clients.vouchesFor(request)) void answer(request, response, deps);
+    else send(response, 401, { message: "Unauthorized" });
+  };
+  const certificate = certificateInFiles(files, { certFile, keyFile });
+  return startServer(
+    listen,
+    { listenAddress, port, certificate, clientAuthorities: [clients], demandsCertificate: true },
+    deps,
+  );
+}

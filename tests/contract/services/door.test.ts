@@ -1,0 +1,161 @@
+// SPDX-License-Identifier: Apache-2.0
+// Does virt-handler answer virt-api and nobody else, and does virt-api ask virt-handler and nobody else?
+import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { AppError, type GuestRequest } from "@patchbay/core";
+import { createClock } from "@patchbay/os";
+import {
+  createAuthority,
+  issueCertificate,
+  type Authority,
+  type CertificateUsage,
+  type IssuedCertificate,
+} from "@patchbay/pki";
+import { createSilentLogger } from "@patchbay/telemetry";
+import { afterAll, beforeAll, expect, test } from "vitest";
+import { createAskHandler } from "../../../packages/plug/virt-api/src/handlers/ask-handler.ts";
+import { serveRequests } from "../../../packages/plug/virt-handler/src/door/serve-requests.ts";
+
+const KEY = { namespace: "ns", name: "vm" };
+
+let directory: string;
+let own: Authority;
+let others: Authority;
+let port: number;
+let asked: string[];
+const stop = new AbortController();
+let closed: Promise<void>;
+
+function issue(
+  authority: Authority,
+  commonName: string,
+  usage: CertificateUsage,
+): Promise<IssuedCertificate> {
+  return issueCertificate(authority, {
+    commonName,
+    organizations: [],
+    usages: [usage],
+    dnsNames: usage === "server" ? [commonName] : [],
+    ipAddresses: [],
+    validDays: 1,
+  });
+}
+
+async function answerTo(
+  { namespace, name }: { namespace?: string; name: string },
+  request: GuestRequest,
+): Promise<object> {
+  await Promise.resolve();
+  asked.push(`${String(namespace)}/${name} ${request}`);
+  if (request === "userlist")
+    throw new AppError("LIBVIRT_AGENT_UNAVAILABLE", { message: "silent" });
+  if (request === "reset") throw new TypeError("a secret");
+  return request === "guestosinfo" ? { hostname: "web" } : {};
+}
+
+async function serve(server: IssuedCertificate): Promise<{ port: number; closed: Promise<void> }> {
+  const file = (name: string, text: string): string => {
+    const path = join(directory, name);
+    writeFileSync(path, text, { mode: 0o600 });
+    return path;
+  };
+  return serveRequests(
+    {
+      ...{ listenAddress: "127.0.0.1", port: 0, clientName: "virt-api" },
+      certFile: file("tls.crt", server.certPem),
+      keyFile: file("tls.key", server.keyPem),
+      clientCaFile: file("ca.crt", own.certPem),
+    },
+    { ask: answerTo, log: createSilentLogger(), signal: stop.signal },
+  );
+}
+
+beforeAll(async () => {
+  directory = mkdtempSync(join(tmpdir(), "door-"));
+  own = await createAuthority("own", createClock());
+  others = await createAuthority("others", createClock());
+  ({ port, closed } = await serve(await issue(own, "virt-handler", "server")));
+});
+
+afterAll(async () => {
+  stop.abort();
+  await closed;
+  rmSync(directory, { recursive: true });
+});
+
+function askAs(client: IssuedCertificate, caPem: string, request: GuestRequest = "pause") {
+  asked = [];
+  const ask = createAskHandler({
+    find: () => Promise.resolve({ host: "127.0.0.1", port }),
+    credentials: () => Promise.resolve({ ...client, caPem }),
+  });
+  return ask("node1", KEY, request);
+}
+
+test("virt-api asks, and is told what came of it", async () => {
+  const client = await issue(own, "virt-api", "client");
+  expect(await askAs(client, own.certPem)).toEqual({ code: 200, body: {} });
+  expect(asked).toEqual(["ns/vm pause"]);
+  expect(await askAs(client, own.certPem, "guestosinfo")).toEqual({
+    code: 200,
+    body: { hostname: "web" },
+  });
+  expect(await askAs(client, own.certPem, "userlist")).toEqual({
+    code: 503,
+    body: { message: "the guest agent does not answer: silent" },
+  });
+  expect(await askAs(client, own.certPem, "reset")).toEqual({
+    code: 500,
+    body: { message: "internal error" },
+  });
+});
+
+test("a client of the same authority by another name is told 401", async () => {
+  const client = await issue(own, "alice", "client");
+  expect(await askAs(client, own.certPem)).toMatchObject({ code: 401 });
+  expect(asked).toEqual([]);
+});
+
+test.each([
+  { name: "of another authority", of: () => issue(others, "virt-api", "client") },
+  { name: "that is a server's", of: () => issue(own, "virt-api", "server") },
+])("a certificate $name does not get through", async ({ of }) => {
+  await expect(askAs(await of(), own.certPem)).rejects.toMatchObject({
+    code: "API_NODE_UNREACHABLE",
+  });
+  expect(asked).toEqual([]);
+});
+
+test.each([
+  { name: "another authority's", caOf: () => others.certPem },
+  { name: "nobody's", caOf: () => "" },
+])("virt-api asks nobody whose certificate is not $name", async ({ caOf }) => {
+  const client = await issue(own, "virt-api", "client");
+  await expect(askAs(client, caOf())).rejects.toMatchObject({ code: "API_NODE_UNREACHABLE" });
+  expect(asked).toEqual([]);
+});
+
+test("a server of the authority that is no virt-handler is not asked", async () => {
+  const other = await serve(await issue(own, "somebody", "server"));
+  const ask = createAskHandler({
+    find: () => Promise.resolve({ host: "127.0.0.1", port: other.port }),
+    credentials: async () => ({ ...(await issue(own, "virt-api", "client")), caPem: own.certPem }),
+  });
+  asked = [];
+  await expect(ask("node1", KEY, "pause")).rejects.toMatchObject({
+    code: "API_NODE_UNREACHABLE",
+    message: expect.stringContaining("node1") as string,
+  });
+  expect(asked).toEqual([]);
+});
+
+test("a node without virt-handler is told", async () => {
+  const ask = createAskHandler({
+    find: () => Promise.resolve(undefined),
+    credentials: () => Promise.reject(new Error("not asked")),
+  });
+  await expect(ask("node1", KEY, "pause")).rejects.toMatchObject({
+    message: expect.stringContaining("no virt-handler runs there") as string,
+  });
+});
