@@ -78,6 +78,20 @@ describe("CHECK", () => {
     });
   });
 
+  test("does not hold plugin bridge to the bridge's address, which is that of a port", async () => {
+    const { calls, cni } = machine();
+    const host = { name: "br0", mac: "02:00:00:00:00:01" };
+    const nic = { name: "net1", mac: "02:00:00:00:00:02", sandbox: "/run/netns/box" };
+    const ipam = { type: "host-local" };
+    const plugins = [{ type: "bridge", ipam }, { type: "new" }];
+    const prevResult = { ...RESULT, interfaces: [host, nic] };
+    await cni.check(requestOf({ ...configOf({}), plugins }), prevResult);
+    expect(calls.map(({ config }) => config["prevResult"])).toEqual([
+      { ...RESULT, interfaces: [{ name: "br0", mac: "" }, nic] },
+      prevResult,
+    ]);
+  });
+
   test("stops at the first that finds fault", async () => {
     const { calls, cni } = machine({ new: 999 });
     await expect(cni.check(requestOf(configOf({}, "new", "old")), RESULT)).rejects.toMatchObject({

@@ -27,6 +27,18 @@ function isFaulty({ type, ipam }: Plugin): boolean {
   return type === "bridge" && !(isJsonObject(ipam) && typeof ipam["type"] === "string");
 }
 
+/**
+ * The result of ADD as the plugin can hold the node to it. A bridge without an address of its own has that of a port, which
+ * changes as others' ports come and go, and the plugin bridge takes that for a fault. Source: plugins 1.1.1, bridge
+ * validateCniBrInterface.
+ */
+function resultFor({ type }: Plugin, result: CniResult): CniResult {
+  if (type !== "bridge" || result.interfaces === undefined) return result;
+  const [bridge, ...others] = result.interfaces;
+  if (bridge === undefined || (bridge.sandbox ?? "") !== "") return result;
+  return { ...result, interfaces: [{ ...bridge, mac: "" }, ...others] };
+}
+
 /** See {@link Cni.check}. */
 export async function checkAll(
   host: PluginHost,
@@ -40,7 +52,10 @@ export async function checkAll(
     const list = { name: config.name, cniVersion };
     await invokePlugin(host, {
       ...{ plugin: plugin.type, network: config.name, command: "CHECK" },
-      stdin: printPluginConfig(plugin, list, { capabilityArgs, prevResult }),
+      stdin: printPluginConfig(plugin, list, {
+        capabilityArgs,
+        prevResult: resultFor(plugin, prevResult),
+      }),
       ...{ env: envOf(request), timeoutMs: LOOK_TIMEOUT_MS },
     });
   }

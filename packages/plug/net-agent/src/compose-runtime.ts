@@ -8,7 +8,7 @@ import type { Cache, Files, Logger } from "@patchbay/core/ports";
 import type { Flags } from "./config.ts";
 import type { LoopParts } from "./loop.ts";
 import { readDefaultNetwork } from "./runtime/default-network.ts";
-import type { RuntimeParts } from "./runtime/deps.ts";
+import type { RuntimeDeps, RuntimeParts } from "./runtime/deps.ts";
 import { installPlugin, removePlugin, type PluginPlaces } from "./runtime/installation.ts";
 import { serveRuntime } from "./runtime/serve.ts";
 
@@ -46,7 +46,10 @@ function keepInstalled(
 export function answersTo(
   flags: Flags,
   world: RuntimeWorld,
-): { readonly begun: Promise<void>; readonly parts: Pick<LoopParts, "serveRuntime"> } {
+): {
+  readonly begun: Promise<void>;
+  readonly parts: Pick<LoopParts, "serveRuntime" | "readDefaultNetwork">;
+} {
   const { cniSocket: socketPath, defaultNetwork: where, runtimeConfigDir: configDir } = flags;
   if (socketPath === undefined) return { begun: Promise.resolve(), parts: {} };
   const { files } = world;
@@ -57,13 +60,15 @@ export function answersTo(
   const parts: RuntimeParts = {
     ...{ socketPath, nodeName: flags.nodeName, leaving },
     ...(flags.hostProcess !== undefined && { hostProcess: flags.hostProcess }),
-    readDefaultNetwork: () => readDefaultNetwork(files, { where, confDir: configDir }),
     served: async () => {
       await served();
       resolve(undefined);
     },
   };
+  const network: Pick<RuntimeDeps, "readDefaultNetwork"> = {
+    readDefaultNetwork: () => readDefaultNetwork(files, { where, confDir: configDir }),
+  };
   const serveWith: LoopParts["serveRuntime"] = (deps, signal) =>
-    serveRuntime({ ...deps, ...parts }, files, signal);
-  return { begun: begun.then(() => undefined), parts: { serveRuntime: serveWith } };
+    serveRuntime({ ...deps, ...parts, ...network }, files, signal);
+  return { begun: begun.then(() => undefined), parts: { ...network, serveRuntime: serveWith } };
 }

@@ -12,6 +12,7 @@ import type {
   DefaultRoutes,
   Logger,
   Namespaces,
+  NetworkConfigList,
   NodeNics,
   OpenNetns,
   PodDevices,
@@ -31,6 +32,10 @@ export interface Deps {
   readonly nads: Cache<NetworkAttachmentDefinition>;
   /** What definitions mean that have no configuration of their own. */
   readonly definitionFiles: DefinitionFiles;
+  /**
+   * The pods' default network, as it is now, where the agent makes it. @throws AppError with CNI_DEFAULT_NETWORK_MISSING
+   */
+  readonly readDefaultNetwork?: () => Promise<NetworkConfigList>;
   readonly sandboxes: Sandboxes;
   /** Which devices the kubelet has given to pods. */
   readonly podDevices: PodDevices;

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Pods by CRI on a containerd whose only CNI plugin is ours, while whoever takes part dies. Needs root, containerd, runc and
 // the plugins of Debian.
+import { mkdirSync, readdirSync, rmSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
 import { names } from "@patchbay/api";
 import { TestPodResources } from "@patchbay/device-plugin/testing";
 import { eventually } from "@patchbay/support";
@@ -22,6 +24,8 @@ afterAll(() => node.close());
 beforeEach(() => {
   before = node.inventory();
 });
+
+const anyTextWith = (words: string): string => expect.stringContaining(words) as string;
 
 async function expectTold(name: string, ...networks: readonly string[]): Promise<void> {
   let told: readonly string[] = [];
@@ -154,6 +158,41 @@ test("the default network changes without a restart, and goes as it came", async
   node.writeDefaultNetwork();
   await node.deletePod("eight");
   await node.deletePod("nine");
+  await expectAsBefore();
+});
+
+test("CHECK, STATUS and GC of the runtime reach the plugins of the networks", async () => {
+  node.cni.addKeeper();
+  const held = join(node.cni.directory, "held");
+  mkdirSync(held);
+  const keeper = { type: "keeper", dir: held };
+  const plugins = [keeper, node.cni.bridgePlugin()];
+  node.writeDefaultNetwork("kept", { cniVersion: "1.1.0", plugins });
+  const uid = await node.makePod("checked", "green");
+  const id = await node.runSandbox("checked", uid);
+  await node.sayRunning("checked");
+  const call = (command: string, config = {}) =>
+    node.callPlugin(command, { name: "checked", uid, id }, config);
+  const file = join(held, `${id}.eth0.held`);
+  expect(await call("STATUS")).toBeUndefined();
+  expect(await call("CHECK")).toBeUndefined();
+  writeFileSync(join(held, "down"), "");
+  expect(await call("STATUS")).toMatchObject({ code: 50, msg: anyTextWith("it is down") });
+  rmSync(join(held, "down"));
+  rmSync(file);
+  expect(await call("CHECK")).toMatchObject({ code: 100, msg: anyTextWith("eth0 is not held") });
+  writeFileSync(file, "");
+  writeFileSync(join(held, "nobody.eth0.held"), "");
+  mkdirSync(join(node.cni.directory, "cache", "results"), { recursive: true });
+  const valid = { "cni.dev/valid-attachments": [{ containerID: id, ifname: "eth0" }] };
+  await eventually(async () => {
+    expect(await call("GC", valid)).toBeUndefined();
+    return readdirSync(held).join() === `${id}.eth0.held`;
+  }, WITHIN);
+  node.writeDefaultNetwork();
+  await node.removeSandbox(id);
+  await node.deletePod("checked");
+  expect(readdirSync(held)).toEqual([]);
   await expectAsBefore();
 });
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // A node whose container runtime has net-agent's plugin and no other: an API server, a containerd, and the program
 // net-agent, which can be killed and started again.
-import { spawn, type ChildProcess } from "node:child_process";
+import { spawn, spawnSync, type ChildProcess } from "node:child_process";
 import { once } from "node:events";
 import { existsSync, mkdirSync, readdirSync, symlinkSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
@@ -93,8 +93,8 @@ export class ThickNode {
   }
 
   /** The network of every pod; another name is another network. */
-  writeDefaultNetwork(name = "everyone"): void {
-    const network = { cniVersion: "1.0.0", name, plugins: [this.cni.bridgePlugin()] };
+  writeDefaultNetwork(name = "everyone", more: Partial<NetworkConfigList> = {}): void {
+    const network = { cniVersion: "1.0.0", name, plugins: [this.cni.bridgePlugin()], ...more };
     writeFileSync(join(this.cni.directory, "default.conflist"), JSON.stringify(network));
   }
 
@@ -188,6 +188,27 @@ export class ThickNode {
     const labels = { ...config.labels, "io.kubernetes.pod.uid": uid };
     const metadata = { name, namespace: NAMESPACE, uid, attempt };
     return this.runtime.runtime.runSandbox({ ...config, labels, metadata });
+  }
+
+  /** As a runtime calls our plugin for a pod's sandbox; what it answers: nothing, or an error. */
+  async callPlugin(
+    command: string,
+    { name, uid, id }: { readonly name: string; readonly uid: string; readonly id: string },
+    config: object = {},
+  ): Promise<unknown> {
+    const { netnsPath = "" } = (await this.runtime.runtime.findSandbox(id)) ?? {};
+    const text = { cniVersion: "1.1.0", name: "patchbay", type: "patchbay-cni", ...config };
+    const { stdout } = spawnSync(PLUGIN, {
+      input: JSON.stringify({ ...text, socket: this.socketPath }),
+      encoding: "utf8",
+      timeout: 20_000,
+      env: {
+        ...{ CNI_COMMAND: command, CNI_CONTAINERID: id, CNI_IFNAME: "eth0", CNI_PATH: "/x" },
+        CNI_NETNS: netnsPath,
+        CNI_ARGS: `K8S_POD_NAMESPACE=${NAMESPACE};K8S_POD_NAME=${name};K8S_POD_UID=${uid}`,
+      },
+    });
+    return stdout === "" ? undefined : (JSON.parse(stdout) as unknown);
   }
 
   async removeSandbox(id: string): Promise<void> {

@@ -50,6 +50,7 @@ export const CNI_CODES = {
   badConfig: 7,
   tryAgain: 11,
   notAvailable: 50,
+  limitedConnectivity: 51,
   internal: 999,
 } as const;
 

@@ -3,10 +3,13 @@
 // keep is kept here: the network is in the journal, and goes with the pod. Source: Multus pkg/server, "delegate".
 import { CNI_CODES, parseNetworkConfig, type JournalRow, type PluginCall } from "@patchbay/cni";
 import { AppError, planAttachmentActions } from "@patchbay/core";
+import { parseKey } from "@patchbay/kube";
 import type { AttachmentRequest, CniResult } from "@patchbay/core/ports";
 import { createFailures } from "../failures.ts";
 import { act } from "../reconcilers/pod/act.ts";
+import { findVmiOf } from "../reconcilers/pod/launcher.ts";
 import { interfaceOf } from "../reconcilers/pod/step.ts";
+import { checkAttachment } from "../reconcilers/upkeep/attachments.ts";
 import type { RuntimeDeps } from "./deps.ts";
 import { factsOf, rowsOf } from "./facts.ts";
 import { releaseRows, settle } from "./release.ts";
@@ -78,8 +81,10 @@ async function remove(call: PluginCall, deps: RuntimeDeps): Promise<void> {
 }
 
 async function check(call: PluginCall, deps: RuntimeDeps): Promise<void> {
-  if ((await findRow(call, deps))?.state === "attached") return;
-  refuse(`${call.interfaceName} is not attached`);
+  const row = await findRow(call, deps);
+  if (row?.state !== "attached") return refuse(`${call.interfaceName} is not attached`);
+  const pod = deps.pods.find(parseKey(`${row.podNamespace}/${row.podName}`));
+  if ((await findVmiOf(pod, deps)) === undefined) await checkAttachment(row, deps);
 }
 
 /**

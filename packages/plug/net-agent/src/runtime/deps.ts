@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 // What are calls of the container runtime answered with? With what the loop over pods has, and a few things more.
-import type { NetworkConfigList } from "@patchbay/core/ports";
 import type { Deps } from "../deps.ts";
 
 /** What only this side needs. */
@@ -10,8 +9,6 @@ export interface RuntimeParts {
   readonly nodeName: string;
   /** In whose mounts the runtime's paths are; absent: in ours. */
   readonly hostProcess?: number;
-  /** The pods' default network, as it is now. @throws AppError with CNI_DEFAULT_NETWORK_MISSING */
-  readDefaultNetwork(): Promise<NetworkConfigList>;
   /** Is called once calls are answered. */
   readonly served: () => Promise<void>;
   /** Is called when that is to end. */
@@ -20,6 +17,7 @@ export interface RuntimeParts {
 
 /** All of it. */
 export interface RuntimeDeps extends Deps, RuntimeParts {
+  readonly readDefaultNetwork: NonNullable<Deps["readDefaultNetwork"]>;
   /** Has the pod of that key looked at. */
   wake(key: string): void;
 }

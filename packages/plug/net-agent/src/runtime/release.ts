@@ -3,12 +3,14 @@
 // are by now.
 import { isPodFinished, type Pod } from "@patchbay/api";
 import type { JournalRow, PluginCall } from "@patchbay/cni";
-import { messageOf } from "@patchbay/core";
+import { isAppError, messageOf } from "@patchbay/core";
 import { parseKey } from "@patchbay/kube";
 import { detach } from "../reconcilers/pod/attachment/detach.ts";
 import type { PodFacts } from "../reconcilers/pod/observe.ts";
 import { report } from "../reconcilers/pod/report.ts";
 import { isPodOf } from "../reconcilers/pod/static-pod.ts";
+import { freeUnused } from "../reconcilers/upkeep/collect.ts";
+import { listNetworks, type UsableNetwork } from "../reconcilers/upkeep/networks.ts";
 import type { RuntimeDeps } from "./deps.ts";
 import { rowsOf } from "./facts.ts";
 
@@ -104,11 +106,8 @@ export async function removePod(call: PluginCall, deps: RuntimeDeps): Promise<vo
   }
 }
 
-/**
- * Answers GC: releases what is of sandboxes that the runtime does not name. What is ready for another runtime of this node
- * is not touched.
- */
-export async function collectGarbage(call: PluginCall, deps: RuntimeDeps): Promise<void> {
+/** Releases what is of sandboxes that the runtime does not name; what failed. */
+async function releaseUnnamed(call: PluginCall, deps: RuntimeDeps): Promise<readonly unknown[]> {
   const valid = new Set(call.valid.map(({ containerId }) => containerId));
   const failures: unknown[] = [];
   for (const uid of uidsOf(call, deps)) {
@@ -124,6 +123,32 @@ export async function collectGarbage(call: PluginCall, deps: RuntimeDeps): Promi
         })
         .catch((error: unknown) => failures.push(error));
     }
+  }
+  return failures;
+}
+
+/** What is not certain is freed another time. */
+async function freeOf(network: UsableNetwork, deps: RuntimeDeps): Promise<void> {
+  try {
+    await freeUnused(network, deps);
+  } catch (error) {
+    if (!isAppError(error, "CNI_GC_HELD")) throw error;
+    deps.log.debug("unused of network not freed now", {
+      ...{ network: network.name, reason: error.message },
+    });
+  }
+}
+
+/**
+ * Answers GC: releases what is of sandboxes that the runtime does not name, but not what is ready for another runtime of
+ * this node, and then has the plugins of all networks free what they hold for attachments that are not there. One that
+ * fails keeps no other from it.
+ * @throws what the first of those that failed threw
+ */
+export async function collectGarbage(call: PluginCall, deps: RuntimeDeps): Promise<void> {
+  const failures = [...(await releaseUnnamed(call, deps))];
+  for (const network of await listNetworks(deps)) {
+    await freeOf(network, deps).catch((error: unknown) => failures.push(error));
   }
   if (failures.length > 0) throw failures[0];
 }

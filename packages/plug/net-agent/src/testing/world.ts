@@ -105,10 +105,9 @@ export class World {
   problems: readonly AppError[] = [];
   /** Bridges of the host that have hardware as a port. */
   ownBridges: readonly string[] = [];
-  /** What plugins do first at an ADD. */
-  beforeAdd: () => Promise<void> = () => Promise.resolve();
+  readDefaultNetwork: Deps["readDefaultNetwork"];
   /** What plugins make of the result of an ADD. */
-  resultOf: (result: CniResult) => CniResult = (result) => result;
+  resultOf: (result: CniResult) => CniResult | Promise<CniResult> = (result) => result;
   /** Requests of ADD and DEL as they were made, in order. */
   readonly requests: { readonly request: AttachmentRequest; readonly prevResult?: CniResult }[] =
     [];
@@ -346,6 +345,7 @@ export class World {
       sandboxes: { find: (uid) => this.#findSandbox(uid) },
       podDevices: this.podDevices,
       ...nodeFiles(this.files),
+      ...(this.readDefaultNetwork && { readDefaultNetwork: this.readDefaultNetwork }),
       namespaces: this.#namespaces,
       podNetwork: mortalPodNetwork(this.podNetwork, life),
       defaultRoutes: mortalRoutes(this.defaultRoutes, life),
@@ -382,10 +382,7 @@ export class World {
     return {
       add: (request) => {
         this.requests.push({ request });
-        return life.call(async () => {
-          await this.beforeAdd();
-          return this.resultOf(await this.cni.add(request));
-        });
+        return life.call(async () => this.resultOf(await this.cni.add(request)));
       },
       del: (request, prevResult) => {
         this.requests.push({ request, ...(prevResult === undefined ? {} : { prevResult }) });

@@ -24,7 +24,7 @@ async function findUser(key: string, uid: string, deps: Deps): Promise<Pod | und
   }
 }
 
-/** The result of a row whose attachment can be checked. */
+/** The result of a row whose attachment can be checked; of what another has made its plugins are not asked. */
 function resultOf(row: JournalRow, deps: Deps): CniResult | undefined {
   if (row.state !== "attached" || row.isAdopted === true) return undefined;
   const netns = openNetnsOf(row, deps);
@@ -38,12 +38,19 @@ async function isStill({ podUid, sequence }: JournalRow, deps: Deps): Promise<bo
   return rows.some((row) => row.sequence === sequence && row.state === "attached");
 }
 
-async function checkOne(row: JournalRow, pod: Pod, deps: Deps): Promise<readonly Finding[]> {
+/**
+ * Asks the plugins of an attachment whether it is still what its ADD gave, where it was made here and is there.
+ * @throws AppError with what the plugins give cause to
+ */
+export async function checkAttachment(row: JournalRow, deps: Deps): Promise<void> {
   const result = resultOf(row, deps);
-  if (result === undefined) return [];
+  if (result !== undefined) await deps.cni.check(row.request, result);
+}
+
+async function checkOne(row: JournalRow, pod: Pod, deps: Deps): Promise<readonly Finding[]> {
   const { interfaceName: link } = row.request;
   try {
-    await deps.cni.check(row.request, result);
+    await checkAttachment(row, deps);
     return [];
   } catch (error) {
     if (!isAppError(error)) throw error;

@@ -67,8 +67,10 @@ async function listValid(network: UsableNetwork, deps: Deps): Promise<readonly A
   const others = await listOthers(network, deps);
   const known = new Set(own.map(printName));
   const foreign = others.filter((other) => !known.has(printName(other)));
-  const { namespace = "" } = network.definition.metadata;
-  if (foreign.length > 0 && !deps.policy.current().trustedNamespaces.includes(namespace)) {
+  const { namespace = "" } = network.definition?.metadata ?? {};
+  const isTrusted =
+    network.definition === undefined || deps.policy.current().trustedNamespaces.includes(namespace);
+  if (foreign.length > 0 && !isTrusted) {
     const reason = `its configuration has the name ${config.name}, which another runtime uses`;
     throw held(config.name, reason);
   }
@@ -79,7 +81,11 @@ function printName({ containerId, interfaceName }: AttachmentName): string {
   return `${containerId} ${interfaceName}`;
 }
 
-async function collect(network: UsableNetwork, deps: Deps): Promise<void> {
+/**
+ * Has the plugins of one network free what they hold for attachments that are gone.
+ * @throws AppError with CNI_GC_HELD where it is not certain which are, and with what plugins give cause to
+ */
+export async function freeUnused(network: UsableNetwork, deps: Deps): Promise<void> {
   const isDone = await deps.cni.gc(network.config, () => listValid(network, deps));
   deps.log.debug("unused of network freed", { network: network.name, isDone });
 }
@@ -92,11 +98,12 @@ export async function collectUnused(
   const found: Finding[] = [];
   for (const network of networks) {
     try {
-      await collect(network, deps);
+      await freeUnused(network, deps);
     } catch (error) {
       if (!isAppError(error)) throw error;
       found.push({
-        ...{ key: `gc ${network.name}`, object: network.definition, about: "gc", error },
+        ...{ key: `gc ${network.name}`, about: "gc", error },
+        ...(network.definition && { object: network.definition }),
         ...{ reason: "UnusedNotFreed", subject: "on this node" },
         over: { reason: "UnusedFreed", message: "what nobody uses is freed again on this node" },
       });

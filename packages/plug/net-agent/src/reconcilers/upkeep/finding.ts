@@ -9,8 +9,8 @@ import type { Deps } from "../../deps.ts";
 export interface Finding {
   /** Names it in every round. */
   readonly key: string;
-  /** Who is told. */
-  readonly object: KubeObject;
+  /** Who is told; absent: only the log is. */
+  readonly object?: KubeObject;
   /** Which part of the object. */
   readonly about: string;
   readonly reason: string;
@@ -21,8 +21,8 @@ export interface Finding {
   readonly over: { readonly reason: string; readonly message: string };
 }
 
-function nameOf(object: KubeObject): string {
-  return printKey(keyOf(object));
+function nameOf({ object, key }: Finding): string {
+  return object === undefined ? key : printKey(keyOf(object));
 }
 
 function sayOf({ subject, error }: Finding): string {
@@ -41,19 +41,20 @@ export function tellChanges(
     const known = before.get(key);
     if (known !== undefined && sayOf(known) === message) continue;
     log.warn("upkeep has found something", {
-      object: nameOf(object),
+      object: nameOf(finding),
       step: reason,
       reason: message,
     });
-    events.record(object, { type: "Warning", reason, message, about });
+    if (object !== undefined) events.record(object, { type: "Warning", reason, message, about });
   }
-  for (const [key, { object, about, over }] of before) {
+  for (const [key, finding] of before) {
+    const { object, about, over } = finding;
     if (now.has(key)) continue;
     log.info("what upkeep found is over", {
-      object: nameOf(object),
+      object: nameOf(finding),
       step: over.reason,
       reason: over.message,
     });
-    events.record(object, { type: "Normal", ...over, about });
+    if (object !== undefined) events.record(object, { type: "Normal", ...over, about });
   }
 }

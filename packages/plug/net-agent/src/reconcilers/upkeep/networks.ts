@@ -13,11 +13,25 @@ import { assertAllowed } from "../pod/attachment/policy.ts";
 export interface UsableNetwork {
   /** NAMESPACE/NAME of its definition. */
   readonly name: string;
-  readonly definition: NetworkAttachmentDefinition;
+  /** Absent: it is the pods' default network, which is in a file of the node. */
+  readonly definition?: NetworkAttachmentDefinition;
   readonly config: NetworkConfigList;
 }
 
-/** All networks that can be used, sorted by name. */
+/** The pods' default network, where this agent makes it and it can be read; its name is that of its configuration. */
+async function findDefault({
+  readDefaultNetwork,
+}: Pick<Deps, "readDefaultNetwork">): Promise<readonly UsableNetwork[]> {
+  try {
+    const config = await readDefaultNetwork?.();
+    return config === undefined ? [] : [{ name: config.name, config }];
+  } catch (error) {
+    if (!isAppError(error)) throw error;
+    return []; // pods that are made say so, and so does STATUS
+  }
+}
+
+/** All networks that can be used: the default one, and the others sorted by name. */
 export async function listNetworks(deps: Deps): Promise<readonly UsableNetwork[]> {
   const usable: UsableNetwork[] = [];
   for (const definition of deps.nads.list()) {
@@ -30,5 +44,6 @@ export async function listNetworks(deps: Deps): Promise<readonly UsableNetwork[]
       if (!isAppError(error)) throw error;
     }
   }
-  return usable.toSorted((a, b) => (a.name < b.name ? -1 : 1));
+  const sorted = usable.toSorted((a, b) => (a.name < b.name ? -1 : 1));
+  return [...(await findDefault(deps)), ...sorted];
 }

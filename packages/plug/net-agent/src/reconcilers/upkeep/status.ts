@@ -7,7 +7,7 @@ import { networksAskedBy } from "../../wake.ts";
 import type { Finding } from "./finding.ts";
 import type { UsableNetwork } from "./networks.ts";
 
-/** Asks each network that is used here; what keeps those from working that answer so. */
+/** Asks the default network, and each that is used here; what keeps those from working that answer so. */
 export async function askNetworks(
   networks: readonly UsableNetwork[],
   deps: Deps,
@@ -15,13 +15,14 @@ export async function askNetworks(
   const asked = new Set(deps.pods.list().flatMap(networksAskedBy));
   const found: Finding[] = [];
   for (const { name, definition, config } of networks) {
-    if (!asked.has(name)) continue;
+    if (definition !== undefined && !asked.has(name)) continue;
     try {
       await deps.cni.status(config);
     } catch (error) {
       if (!isAppError(error)) throw error;
       found.push({
-        ...{ key: `status ${name}`, object: definition, about: "status", error },
+        ...{ key: `status ${name}`, about: "status", error },
+        ...(definition && { object: definition }),
         ...{ reason: "NetworkNotReady", subject: "this node cannot attach it now" },
         over: { reason: "NetworkReady", message: "this node can attach it again" },
       });

@@ -234,3 +234,42 @@ test.each([
   };
   expect(isStarting(made)).toBe(want);
 });
+
+describe("the default network, where the agent makes it,", () => {
+  const config = { cniVersion: "1.1.0", name: "everyone", plugins: [{ type: "bridge" }] };
+
+  beforeEach(() => {
+    world.readDefaultNetwork = () => Promise.resolve(config);
+  });
+
+  test("is looked after as the others are, though no pod names it", async () => {
+    await remember("everyone-box-4-eth0", {
+      ...{ networkName: "everyone", containerId: "box-4", ifName: "eth0" },
+    });
+    const calls = await round();
+    expect(calls).toContain("STATUS everyone");
+    expect(calls).toContain("GC everyone box-4/eth0");
+    expect(told()).toEqual([]);
+  });
+
+  test("has no definition whose events could tell: the log does", async () => {
+    world.cni.failNext("status", new AppError("CNI_PLUGIN_FAILED", FAILURE));
+    await round();
+    expect(told()).toEqual([]);
+    await round();
+    expect(world.lines).toContainEqual({
+      message: "what upkeep found is over",
+      fields: {
+        object: "status everyone",
+        step: "NetworkReady",
+        reason: expect.any(String) as string,
+      },
+    });
+  });
+
+  test("is nobody's to look after while it cannot be read", async () => {
+    const missing = new AppError("CNI_DEFAULT_NETWORK_MISSING", { reason: "gone" });
+    world.readDefaultNetwork = () => Promise.reject(missing);
+    expect(await round()).toContain("GC blue box-uid-1/net1");
+  });
+});

@@ -182,9 +182,10 @@ describe("what is told of a device", () => {
     const told = { type: "vhost-user", version: "1.1.0", "vhost-user": { mode: "server" } };
     let copied: string | undefined;
     await tell();
-    world.beforeAdd = async () => {
+    world.resultOf = async (result) => {
       copied = await world.files.readText(OWN_FILE);
       await world.files.writeAtomic(OWN_FILE, JSON.stringify(told));
+      return result;
     };
     await ask({});
     await world.pass();

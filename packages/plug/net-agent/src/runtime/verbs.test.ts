@@ -1,0 +1,137 @@
+// SPDX-License-Identifier: Apache-2.0
+// CHECK, STATUS and GC of the container runtime go on to the plugins of the networks.
+import { AppError } from "@patchbay/core";
+import { beforeEach, describe, expect, test } from "vitest";
+import { FakeRuntime } from "../testing/runtime.ts";
+import { World } from "../testing/world.ts";
+
+const NEWEST = { cniVersion: "1.1.0", type: "bridge" };
+let world: World;
+let runtime: FakeRuntime;
+
+function failure(cniCode: number): AppError {
+  const message = "no daemon";
+  return new AppError("CNI_PLUGIN_FAILED", { plugin: "bridge", command: "X", message, cniCode });
+}
+
+/** What the plugins were called for by one call of the runtime. */
+async function callsOf(...call: Parameters<FakeRuntime["call"]>) {
+  const before = world.cni.calls.length;
+  const { status, said } = await runtime.call(...call);
+  return { status, said, calls: world.cni.calls.slice(before) };
+}
+
+beforeEach(async () => {
+  world = new World();
+  runtime = new FakeRuntime(world);
+  runtime.network = { cniVersion: "1.1.0", name: "everyone", plugins: [{ type: "bridge" }] };
+  for (const name of ["a", "b"]) {
+    world.putNad({ namespace: "ns1", name }, { ...NEWEST, disableCheck: name === "b" });
+  }
+  await world.putPod({ networks: "a,b" });
+  await runtime.call("ADD");
+});
+
+describe("CHECK", () => {
+  test("asks the plugins of each network that lets itself be checked", async () => {
+    expect(await callsOf("CHECK")).toEqual({
+      ...{ status: 200, said: undefined },
+      calls: ["CHECK box-uid-1/eth0", "CHECK box-uid-1/net1"],
+    });
+  });
+
+  test("says what a plugin finds, with its code", async () => {
+    world.cni.failNext("check", failure(107));
+    const { status, said } = await callsOf("CHECK");
+    expect([status, said]).toMatchObject([
+      400,
+      { code: 107, msg: expect.stringContaining("no daemon") as string },
+    ]);
+  });
+
+  test("asks none where a NIC is missing", async () => {
+    world.podNetwork.takeLink("inode-uid-1", "net2");
+    expect(await callsOf("CHECK")).toMatchObject({ status: 400, calls: [] });
+  });
+
+  test("asks none of a launcher, whose addresses its guest has", async () => {
+    world.putVmi("vmi-1");
+    await world.putPod({ networks: "a,b", launcherOf: "vmi-1" });
+    expect(await callsOf("CHECK")).toMatchObject({ status: 200, calls: [] });
+  });
+
+  test("of one network, for the controller that delegates, asks its plugins", async () => {
+    world.mode = "multus-dynamic";
+    const call = { url: "/delegate", env: { CNI_IFNAME: "net1" } };
+    expect(await callsOf("CHECK", call)).toMatchObject({
+      ...{ status: 200, calls: ["CHECK box-uid-1/net1"] },
+    });
+    world.cni.failNext("check", failure(107));
+    expect(await callsOf("CHECK", call)).toMatchObject({ status: 400, said: { code: 107 } });
+  });
+});
+
+describe("STATUS", () => {
+  test("asks the plugins of the default network, and of no other", async () => {
+    expect(await callsOf("STATUS")).toEqual({
+      ...{ status: 200, said: undefined, calls: ["STATUS everyone"] },
+    });
+  });
+
+  test.each([
+    { name: "not available", code: 50, want: 50 },
+    { name: "limited", code: 51, want: 51 },
+    { name: "anything else", code: 999, want: 50 },
+  ])("a plugin that says $name", async ({ code, want }) => {
+    world.cni.failNext("status", failure(code));
+    expect((await callsOf("STATUS")).said).toMatchObject({
+      ...{ code: want, msg: expect.stringContaining("no daemon") as string },
+    });
+  });
+});
+
+describe("GC", () => {
+  const naming = (...ids: readonly string[]) => ({
+    config: {
+      "cni.dev/valid-attachments": ids.map((containerID) => ({ containerID, ifname: "eth0" })),
+    },
+  });
+
+  beforeEach(async () => {
+    await world.files.writeAtomic("/cache/results/x-y-z", "{}");
+  });
+
+  test("has the plugins of all networks free what is not there", async () => {
+    expect(await callsOf("GC", naming("box-uid-1"))).toMatchObject({
+      ...{ status: 200 },
+      calls: ["GC everyone box-uid-1/eth0", "GC a box-uid-1/net1", "GC b box-uid-1/net2"],
+    });
+  });
+
+  test("first releases what the runtime does not name", async () => {
+    world.sandboxes.take("uid-1");
+    const { calls } = await callsOf("GC", naming());
+    expect(calls.filter((call) => call.startsWith("GC"))).toEqual(["GC everyone", "GC a", "GC b"]);
+    expect(calls.findIndex((call) => call.startsWith("GC"))).toBe(3);
+  });
+
+  test("what is not certain waits, and is no failure", async () => {
+    await world.files.writeAtomic("/cache/results/a-box-7-net1", "{");
+    const { status, calls } = await callsOf("GC", naming("box-uid-1"));
+    expect(status).toBe(200);
+    expect(calls).toEqual(["GC everyone box-uid-1/eth0", "GC b box-uid-1/net2"]);
+  });
+
+  test("a plugin that fails keeps no other from it, and is told", async () => {
+    world.cni.failNext("gc", failure(107));
+    const { said, calls } = await callsOf("GC", naming("box-uid-1"));
+    expect(said).toMatchObject({ code: 107 });
+    expect(calls).toHaveLength(3);
+  });
+
+  test("without a default network the others are collected for", async () => {
+    runtime.network = undefined;
+    const { status, calls } = await callsOf("GC", naming("box-uid-1"));
+    expect([status, calls]).toEqual([200, ["GC a box-uid-1/net1", "GC b box-uid-1/net2"]]);
+  });
+});
