@@ -10,6 +10,7 @@ const NOT_TEST = "(\\.test\\.ts$|/src/testing/)";
 /** Folders of core, the lowest first; each imports those before it only. */
 const CORE_FLOORS = [
   "errors",
+  "node",
   "spec",
   "reasons",
   "bindings",

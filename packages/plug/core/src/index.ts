@@ -68,6 +68,7 @@ export {
   parseGuestRequest,
   type GuestRequest,
 } from "./guest/requests.ts";
+export { isNodeLost, nodeLossOf, seenNode, type NodeLoss } from "./node/node-loss.ts";
 export { readGuestSystem } from "./guest/system.ts";
 export { guestViewOf, nextGuestView, NO_VIEW, type GuestView } from "./guest/view.ts";
 export {

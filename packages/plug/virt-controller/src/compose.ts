@@ -6,10 +6,12 @@ import {
   controllerOf,
   KUBEVIRTS,
   names,
+  NODES,
   PERSISTENT_VOLUME_CLAIMS,
   PODS,
   VIRTUAL_MACHINE_INSTANCES,
   VIRTUAL_MACHINES,
+  type KubeNode,
   type KubeObject,
   type KubeVirt,
   type PersistentVolumeClaim,
@@ -17,7 +19,14 @@ import {
   type VirtualMachine,
   type VirtualMachineInstance,
 } from "@patchbay/api";
-import { claimNamesOf, isEqual, vmVnicFamily, seenLauncher } from "@patchbay/core";
+import {
+  claimNamesOf,
+  isEqual,
+  isNodeLost,
+  seenLauncher,
+  seenNode,
+  vmVnicFamily,
+} from "@patchbay/core";
 import type { DaemonContext } from "@patchbay/daemon";
 import {
   createCache,
@@ -48,6 +57,9 @@ import { createDeferrals } from "./reconcilers/vm/deferrals.ts";
 /** How long a VM's status is put off at most while NICs go in and out of its guest, milliseconds. */
 const STATUS_WAIT_MS = 30_000;
 
+/** Index of the cache of VMIs: by the node that they are on. */
+const BY_NODE = "node";
+
 /** The caches of this program. */
 interface Caches {
   readonly vms: StartableCache<VirtualMachine>;
@@ -55,6 +67,7 @@ interface Caches {
   readonly kubevirts: StartableCache<KubeVirt>;
   readonly pods: StartableCache<Pod>;
   readonly claims: StartableCache<PersistentVolumeClaim>;
+  readonly nodes: StartableCache<KubeNode>;
 }
 
 /** A launcher pod wakes the VMI that it says it was made for; the pass judges whether that is so. */
@@ -92,6 +105,19 @@ function wakeUsers({ claims, vmis }: Caches, queue: Queue): void {
   });
 }
 
+/** A node that is lost, or is back, concerns the VMIs on it; its heartbeats concern nobody. */
+function wakeGuestsOf({ nodes, vmis }: Caches, queue: Queue): void {
+  nodes.onChange((change) => {
+    const previous = change.kind === "added" ? undefined : change.previous;
+    const current = change.kind === "deleted" ? undefined : change.current;
+    if (isNodeLost(previous) === isNodeLost(current)) return;
+    const { name } = (current ?? previous)?.metadata ?? {};
+    for (const vmi of name === undefined ? [] : vmis.listBy(BY_NODE, name)) {
+      queue.add(ownKeyOf(vmi));
+    }
+  });
+}
+
 /** Of an object that is gone nothing is remembered. */
 function forgetDeleted<T extends KubeObject>(cache: Cache<T>, { pauses, deferrals }: Deps): void {
   cache.onChange((change: Change<T>) => {
@@ -116,15 +142,22 @@ function createCaches({ client, log }: DaemonContext): Caches {
   const logger = log;
   return {
     vms: createCache(client.reflect(VIRTUAL_MACHINES), { logger }),
-    vmis: createCache(client.reflect(VIRTUAL_MACHINE_INSTANCES), { logger }),
+    vmis: createCache(client.reflect(VIRTUAL_MACHINE_INSTANCES), {
+      indexes: {
+        [BY_NODE]: ({ status }) => (status?.nodeName === undefined ? [] : [status.nodeName]),
+      },
+      logger,
+    }),
     kubevirts: createCache(client.reflect(KUBEVIRTS), { logger }),
     pods: createCache(client.reflect(PODS, { labelSelector, trim: seenLauncher }), { logger }),
     claims: createCache(client.reflect(PERSISTENT_VOLUME_CLAIMS), { logger }),
+    nodes: createCache(client.reflect(NODES, { trim: seenNode }), { logger }),
   };
 }
 
 async function startCaches(caches: Caches, signal: AbortSignal): Promise<void> {
-  const all = [caches.vms, caches.vmis, caches.kubevirts, caches.pods, caches.claims];
+  const { vms, vmis, kubevirts, pods, claims, nodes } = caches;
+  const all = [vms, vmis, kubevirts, pods, claims, nodes];
   for (const cache of all) cache.start(signal);
   await Promise.all(all.map((cache) => cache.synced()));
 }
@@ -161,6 +194,7 @@ function createWorkQueue(clock: Clock, caches: Caches, { concurrency }: Flags): 
   wake(caches.vmis, queue, ownKeyOf);
   wake(caches.pods, queue, vmiKeyOf);
   wakeUsers(caches, queue);
+  wakeGuestsOf(caches, queue);
   wakeAll(caches, queue);
   return queue;
 }

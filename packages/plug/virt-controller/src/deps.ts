@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // What the loop is given.
 import type {
+  KubeNode,
   KubeVirt,
   PersistentVolumeClaim,
   Pod,
@@ -19,6 +20,7 @@ export interface Deps {
   readonly vms: Cache<VirtualMachine>;
   readonly vmis: Cache<VirtualMachineInstance>;
   readonly pods: Cache<Pod>;
+  readonly nodes: Cache<KubeNode>;
   readonly kubevirts: Cache<KubeVirt>;
   readonly claims: Cache<PersistentVolumeClaim>;
   readonly ownWrites: OwnWrites;

@@ -15,6 +15,15 @@ const OF_ANNOTATION = {
 
 /** In the order of the reference. */
 export const REASONS_IN_POD = {
+  NodeUnresponsive: {
+    phases: "`Pending`; the VM as a whole",
+    from: "virt-controller",
+    event: "none",
+    meaning:
+      "the node of the VM does not answer, so that nothing can be attached, nor is it known whether the guest runs; the phase of the VMI is `Unknown`",
+    who: "administrator",
+    next: "the node answers, or is deleted",
+  },
   NetworkNotFound: {
     ...ATTACHING,
     meaning:

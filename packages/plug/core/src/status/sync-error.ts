@@ -15,6 +15,7 @@ import { PREPARE_CONTAINER } from "../plan/pod/disks/prepare.ts";
 import { hasLostImage, KERNEL_FILES, volumeIndexOf } from "../plan/pod/image-files.ts";
 import { sayProblems, vmiStartProblems } from "../plan/vm/start-problems.ts";
 import { storageHindrance, type StorageFacts } from "../plan/vm/storage.ts";
+import type { NodeLoss } from "../node/node-loss.ts";
 import { SYNCHRONIZED } from "./conditions.ts";
 import { sayFailures, type StepFailure } from "./step-failure.ts";
 
@@ -166,6 +167,8 @@ export interface VmiSituation {
   readonly storage: StorageFacts;
   /** Steps that the API server does not allow. */
   readonly failures: readonly StepFailure[];
+  /** The pod's node does not answer. */
+  readonly nodeLoss?: NodeLoss;
 }
 
 /** What virt-handler tells of the VM as a whole. */
@@ -176,9 +179,10 @@ function toldByNode({ status }: VirtualMachineInstance): SyncError | undefined {
 
 /** Of a VMI. */
 export function vmiSyncError(situation: VmiSituation): SyncError | undefined {
-  const { vmi, pod, network, failures } = situation;
+  const { vmi, pod, network, failures, nodeLoss } = situation;
   return (
     unsupported(vmiStartProblems(vmi, network)) ??
+    nodeLoss ??
     storageSyncError(situation) ??
     sayFailures(failures) ??
     dropped(pod) ??

@@ -72,6 +72,7 @@ describe("printableStatus", () => {
       vm: vmOf("Halted"),
       vmi: vmiOf({ phase: "Running", conditions: [PAUSED] }, NOW),
     },
+    { want: "Unknown", vm: vmOf("Always"), vmi: vmiOf({ phase: "Unknown" }) },
     { want: "Stopping", vm: vmOf("Halted"), vmi: vmiOf({ phase: "Running" }, NOW) },
     { want: "ErrorCreateRefused", vm: vmOf("Always"), vmi: undefined, failures: [REFUSED] },
     {

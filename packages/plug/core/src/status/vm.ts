@@ -71,6 +71,7 @@ function statusWithoutVmi(vm: VirtualMachine, { syncError, startFailure }: Print
 
 /** Undefined: it does not run yet. */
 function statusOfLife({ status }: VirtualMachineInstance): string | undefined {
+  if (status?.phase === "Unknown") return status.phase;
   if (findCondition(status?.conditions, PAUSED)?.status === "True") return "Paused";
   return status?.phase === "Running" ? "Running" : undefined;
 }

@@ -66,6 +66,78 @@ describe("the phase of a VMI", () => {
   });
 });
 
+describe("a VMI whose node does not answer", () => {
+  const nodeLoss = { reason: "NodeUnresponsive", message: "node node1 does not answer" } as const;
+  const RAN = [{ phase: "Running", phaseTransitionTimestamp: EARLIER } as const];
+  const lost = (status: VmiStatus, pod?: Pod): OwnVmiStatus =>
+    ownVmiStatus({ vmi: aVmi({ status }), pod, ...CLUSTER, failures: [], nodeLoss }, NOW);
+
+  test.each<{ before: VmiPhase; pod: Pod; want: VmiPhase }>([
+    { before: "Scheduling", pod: podThatIs("Pending"), want: "Unknown" },
+    { before: "Running", pod: podThatIs("Running"), want: "Unknown" },
+    { before: "Unknown", pod: podThatIs("Running"), want: "Unknown" },
+    { before: "Unknown", pod: podThatIs("Failed"), want: "Failed" },
+    { before: "Succeeded", pod: podThatIs("Running"), want: "Succeeded" },
+  ])("$before with a pod $pod.status.phase: $want", ({ before, pod, want }) => {
+    expect(lost({ phase: before }, pod).phase).toBe(want);
+  });
+
+  test.each<{ name: string; status: VmiStatus; want: VmiPhase }>([
+    {
+      name: "that ran, runs by virt-handler's word",
+      status: { phaseTransitionTimestamps: RAN },
+      want: "Running",
+    },
+    { name: "that had not run, waits for virt-handler", status: {}, want: "Scheduled" },
+  ])("when it is back one $name", ({ status, want }) => {
+    const before = { phase: "Unknown", ...status } as const;
+    expect(report(before, podThatIs("Running")).phase).toBe(want);
+  });
+
+  test("has failed for that reason once its pod is gone", () => {
+    const before = { phase: "Unknown", activePods: { "uid-1": "node1" } } as const;
+    expect(lost(before)).toMatchObject({ phase: "Failed", reason: "NodeUnresponsive" });
+    expect(report(before, undefined)).toMatchObject({
+      ...{ phase: "Failed", reason: "NodeUnresponsive" },
+    });
+  });
+
+  test("says so in its conditions, before whatever else there is", () => {
+    const hindrance = { reason: "LauncherUnreachable", message: "x", attempts: 1, since: EARLIER };
+    const told = { status: "False", ...nodeLoss };
+    expect(lost({ phase: "Running", hindrance }, podThatIs("Running")).conditions).toMatchObject([
+      { type: "Ready", ...told },
+      { type: "Synchronized", ...told },
+    ]);
+  });
+
+  test("tells an iface that is asked for, and leaves what it has", () => {
+    const nics = [{ name: "one" }, { name: "two" }];
+    const has = { name: "one", networkName: "default/one", podInterfaceName: "pod1" } as const;
+    const vmi = aVmi({
+      nics,
+      status: { phase: "Running", attachments: [{ ...has, state: "Attached" }] },
+    });
+    const [network] = vmi.spec.networks ?? [];
+    const networkName = `default/${network?.multus?.networkName ?? ""}`;
+    const status = {
+      [names.NETWORK_STATUS_ANNOTATION]: JSON.stringify([{ name: networkName, interface: "pod1" }]),
+    };
+    const attachments = [{ ...has, networkName, state: "Attached" as const }];
+    const known = { ...vmi, status: { ...vmi.status, attachments } };
+    const pod = podThatIs("Running");
+    const facts = {
+      vmi: known,
+      pod: { ...pod, metadata: { ...pod.metadata, annotations: status } },
+    };
+    const told = ownVmiStatus({ ...facts, ...CLUSTER, failures: [], nodeLoss }, NOW);
+    expect(told.attachments).toMatchObject([
+      { name: "one", state: "Attached" },
+      { name: "two", state: "Failed", ...nodeLoss },
+    ]);
+  });
+});
+
 test("each phase is dated when it is seen first", () => {
   const seen = { phase: "Pending", phaseTransitionTimestamp: EARLIER } as const;
   const times = (status: VmiStatus, pod?: Pod): unknown =>

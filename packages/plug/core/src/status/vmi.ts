@@ -14,6 +14,8 @@ import {
 } from "@patchbay/api";
 import { ADDRESS_CHANGED, addressesCondition } from "../addresses/changed-addresses.ts";
 import { attachmentStatuses, type PodNetworkFacts } from "./ifaces/attachments.ts";
+import type { NodeLoss } from "../node/node-loss.ts";
+import { hasRun } from "../node/has-run.ts";
 import { hasLostImage } from "../plan/pod/image-files.ts";
 import { podNetworkElements } from "../plan/vm/vmi.ts";
 import {
@@ -57,19 +59,28 @@ function podNetworkFacts(pod: Pod): PodNetworkFacts {
   };
 }
 
-function phaseWithPod(current: VmiPhase, pod: Pod): VmiPhase {
+function phaseWithPod({ vmi, nodeLoss }: VmiSituation, pod: Pod): VmiPhase {
   if (isPodFinished(pod)) return pod.status?.phase === "Succeeded" ? "Succeeded" : "Failed";
-  if (current === "Running") return current;
+  if (nodeLoss !== undefined) return "Unknown";
+  // What has run goes on to run by virt-handler's word, which was withdrawn while nobody heard it.
+  if (hasRun(vmi)) return "Running";
   return pod.status?.phase === "Running" ? "Scheduled" : "Scheduling";
 }
 
-/** Up to Scheduled, and the end of the pod; Running belongs to virt-handler. A pod that is gone is a failure. */
-function phaseOfVmi(vmi: VirtualMachineInstance, pod: Pod | undefined): VmiPhase {
+/**
+ * Up to Scheduled, the end of the pod, and Unknown while its node does not answer; Running belongs to virt-handler. A pod
+ * that is gone is a failure.
+ */
+function phaseOfVmi(situation: VmiSituation, pod: Pod | undefined): VmiPhase {
+  const { vmi } = situation;
   const current = vmi.status?.phase ?? "";
   if (isVmiFinal(vmi)) return current;
-  if (pod !== undefined) return phaseWithPod(current, pod);
+  if (pod !== undefined) return phaseWithPod(situation, pod);
   return vmi.status?.activePods === undefined ? "Pending" : "Failed";
 }
+
+/** Its reason, once its pod is gone. */
+const LOST_REASON: NodeLoss["reason"] = "NodeUnresponsive";
 
 /** When each phase was seen first. Source: KubeVirt VirtualMachineInstancePhaseTransitionTimestamp. */
 function transitionsOf(
@@ -85,9 +96,9 @@ function transitionsOf(
 /** Types that virt-controller writes; others' are left alone. */
 const OWN: readonly string[] = [READY, SYNCHRONIZED, ADDRESS_CHANGED];
 
-function readyCondition({ vmi, pod }: VmiSituation, phase: VmiPhase): NewCondition {
+function readyCondition({ vmi, pod, nodeLoss }: VmiSituation, phase: VmiPhase): NewCondition {
   if (phase === "Running") return { type: READY, status: "True" };
-  const told = vmi.status?.hindrance ?? podFailure(pod) ?? findWaiting(pod);
+  const told = nodeLoss ?? vmi.status?.hindrance ?? podFailure(pod) ?? findWaiting(pod);
   return {
     type: READY,
     status: "False",
@@ -119,9 +130,10 @@ function volumeFields({ vmi, storage }: VmiSituation): Pick<VmiStatus, "volumeSt
   return statuses.length === 0 ? {} : { volumeStatus: [...statuses] };
 }
 
-/** Why a VMI has failed, as far as its node says so; the pod may be gone before the VMI. */
+/** Why a VMI has failed, as far as its node says so, or does not; the pod may be gone before the VMI. */
 function reasonOf({ vmi, pod }: VmiSituation, phase: VmiPhase): Pick<VmiStatus, "reason"> {
-  const reason = podFailure(pod)?.reason ?? vmi.status?.reason;
+  const lost = vmi.status?.phase === "Unknown" ? LOST_REASON : undefined;
+  const reason = podFailure(pod)?.reason ?? lost ?? vmi.status?.reason;
   return phase === "Failed" && reason !== undefined ? { reason } : {};
 }
 
@@ -139,8 +151,8 @@ export function ownVmiStatus(facts: VmiSituation, now: string): OwnVmiStatus {
   const uid = pod?.metadata.uid;
   const owner = { vmi, bindings: facts.network.bindings };
   const attachments =
-    pod === undefined ? undefined : attachmentStatuses(owner, podNetworkFacts(pod));
-  const phase = phaseOfVmi(vmi, pod);
+    pod === undefined ? undefined : attachmentStatuses(owner, podNetworkFacts(pod), facts.nodeLoss);
+  const phase = phaseOfVmi(facts, pod);
   return {
     phase,
     ...reasonOf(facts, phase),

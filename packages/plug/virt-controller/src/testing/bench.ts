@@ -2,10 +2,12 @@
 // One pass of a loop at a time: no server, no queues; a test says what the caches tell and what the server refuses.
 import {
   KUBEVIRTS,
+  NODES,
   PERSISTENT_VOLUME_CLAIMS,
   PODS,
   VIRTUAL_MACHINE_INSTANCES,
   VIRTUAL_MACHINES,
+  type KubeNode,
   type KubeObject,
   type KubeVirt,
   type PersistentVolumeClaim,
@@ -68,6 +70,7 @@ export class Bench {
   readonly pods = new ToldCache<Pod>();
   readonly kubevirts = new ToldCache<KubeVirt>();
   readonly claims = new ToldCache<PersistentVolumeClaim>();
+  readonly nodes = new ToldCache<KubeNode>();
   /** Wall clock and monotonic clock, milliseconds. */
   nowMs = Date.UTC(2026, 0, 1);
   /** What the loops asked of the server since the caches learned from it, for example `patch pods default/a`. */
@@ -92,7 +95,7 @@ export class Bench {
     const store = this.#refusingStore();
     this.#deps = {
       ...{ vms: this.vms, vmis: this.vmis, pods: this.pods, kubevirts: this.kubevirts },
-      claims: this.claims,
+      ...{ claims: this.claims, nodes: this.nodes },
       store,
       ownWrites: createOwnWrites(),
       events: {
@@ -128,6 +131,7 @@ export class Bench {
     await this.#learn(PODS, this.pods, seenLauncher);
     await this.#learn(KUBEVIRTS, this.kubevirts);
     await this.#learn(PERSISTENT_VOLUME_CLAIMS, this.claims);
+    await this.#learn(NODES, this.nodes);
     this.calls = [];
   }
 

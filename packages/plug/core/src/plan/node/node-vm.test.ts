@@ -123,6 +123,18 @@ describe("a VM is not started", () => {
       ifaces: [],
       change: { vmi: aVmi({ status: { phase: "Running" } }) },
     },
+    {
+      name: "again after it has run, while others hear nothing of this node",
+      ifaces: [],
+      change: {
+        vmi: aVmi({
+          status: {
+            phase: "Unknown",
+            phaseTransitionTimestamps: [{ phase: "Running", phaseTransitionTimestamp: "x" }],
+          },
+        }),
+      },
+    },
   ])("$name", ({ ifaces, change }) => {
     expect(plan(ifaces, change)).toEqual([]);
   });

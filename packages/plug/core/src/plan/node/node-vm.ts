@@ -21,6 +21,7 @@ import { leaseOf, moduleOf, onSwap, wiringOf } from "../../iface/links/wiring.ts
 import { type NicPlace, planLivePlaces, type NoPlace } from "../../pcie/live-places.ts";
 import { queuesOf } from "../../pcie/topology.ts";
 import { planDomain } from "./domain.ts";
+import { hasRun } from "../../node/has-run.ts";
 import { findByName } from "../../spec/nics.ts";
 import { pauseAfterRequest, type UnplugRequest } from "./unplug-request.ts";
 import { liveNicOf, nicDefinitionOf } from "./nic.ts";
@@ -281,7 +282,7 @@ export function planNodeVm(facts: NodeVmFacts): readonly NodeAction[] {
 function planGuest(facts: NodeVmFacts): readonly NodeAction[] {
   const swept = planSweep(facts);
   if (facts.domain?.running === true) return [...planLive(facts, facts.domain), ...swept];
-  const ended = facts.vmi.status?.phase === "Running";
+  const ended = hasRun(facts.vmi);
   return [...planLeftovers(facts), ...swept, ...(ended ? [] : planStart(facts))];
 }
 

@@ -7,6 +7,7 @@ import {
   type VmiSpec,
   type JsonPatchOperation,
 } from "@patchbay/api";
+import type { NodeLoss } from "../../node/node-loss.ts";
 import type { Nics } from "../../spec/nics.ts";
 import { nicsPatch } from "../../spec/nics-patch.ts";
 import { toRefusal, type Refusal } from "./nic-plan.ts";
@@ -37,6 +38,15 @@ export function findLiveVmi(target: NicTarget): VirtualMachineInstance | undefin
   return vmi === undefined || isOver(vmi) ? undefined : vmi;
 }
 
+/** Of the condition that says so. */
+const LOST: NodeLoss["reason"] = "NodeUnresponsive";
+
+/** What is known of a guest of which nothing is heard. */
+function sayLoss({ status }: VirtualMachineInstance): string {
+  const told = status?.conditions?.find(({ reason }) => reason === LOST)?.message;
+  return status?.phase === "Unknown" && told !== undefined ? `: ${told}` : "";
+}
+
 /** Why the target takes no request now, or undefined. Source: KubeVirt v1.0.0-rc.0 virt-api/rest ("VMI is not running"). */
 export function targetProblem(target: NicTarget): Refusal | undefined {
   if (target.kind === "vm") {
@@ -44,9 +54,9 @@ export function targetProblem(target: NicTarget): Refusal | undefined {
       ? undefined
       : toRefusal(409, [], "VM is being deleted");
   }
-  const running =
-    target.vmi.status?.phase === "Running" && target.vmi.metadata.deletionTimestamp === undefined;
-  return running ? undefined : toRefusal(409, [], "VMI is not running");
+  const { status, metadata } = target.vmi;
+  if (metadata.deletionTimestamp === undefined && status?.phase === "Running") return undefined;
+  return toRefusal(409, [], `VMI is not running${sayLoss(target.vmi)}`);
 }
 
 /** The patch that puts both lists in place of what was read; it fails when somebody else was faster. */

@@ -14,6 +14,7 @@ import {
   type VirtualMachineInstance,
 } from "@patchbay/api";
 import { isEqual } from "../../equal.ts";
+import type { NodeLoss } from "../../node/node-loss.ts";
 import { planVmiTopology } from "../../pcie/topology.ts";
 import { nicsOf, type Nics } from "../../spec/nics.ts";
 import { hasImageVolume, hasLostImage } from "../pod/image-files.ts";
@@ -48,6 +49,8 @@ export interface VmiFacts {
   readonly settings: LauncherSettings;
   readonly network: NetworkConfig;
   readonly storage: StorageFacts;
+  /** The pod's node does not answer. */
+  readonly nodeLoss?: NodeLoss;
 }
 
 /** Whether the VMI has a VM, which is then the source of truth. */

@@ -18,6 +18,7 @@ import { DEFAULT_POD_INTERFACE, extraInterfaceNameOf } from "../../iface/names.t
 import { isOn, networkNameIn, nicsOfElements, podNicOf } from "../../iface/pod-nic.ts";
 import type { NetworksOwner } from "../../plan/pod/pod-networks.ts";
 import { networkNameInvalid } from "../../reasons/words.ts";
+import type { NodeLoss } from "../../node/node-loss.ts";
 import { findByName, ifacesOf, networkNameOf, networksOf, qualifiedName } from "../../spec/nics.ts";
 
 /** What the launcher pod says of its networks. */
@@ -229,6 +230,12 @@ function attachmentsOf(network: Network, told: Told): readonly Attachment[] {
   return inOrder([...kept, ...fresh], vmi, name);
 }
 
+/** Nobody is there who could attach it: that is its outcome until the node answers. */
+function heldUpBy(nodeLoss: NodeLoss | undefined, attachment: Attachment): Attachment {
+  if (nodeLoss === undefined || attachment.state !== "Requested") return attachment;
+  return { ...attachment, state: "Failed", ...nodeLoss };
+}
+
 /**
  * `status.attachments`: ifaces of the spec first, in their order, then what is left of deleted ones. An attachment goes
  * only when virt-handler has let go of it and the pod has neither asked for nor got it. An iface that is to be on
@@ -237,6 +244,7 @@ function attachmentsOf(network: Network, told: Told): readonly Attachment[] {
 export function attachmentStatuses(
   owner: NetworksOwner,
   pod: PodNetworkFacts,
+  nodeLoss?: NodeLoss,
 ): readonly Attachment[] {
   const { vmi } = owner;
   const previous = vmi.status?.attachments ?? [];
@@ -251,5 +259,6 @@ export function attachmentStatuses(
     .flatMap((entry) => nextOf(entry, vmi, pod) ?? []);
   return [...ofSpec, ...left]
     .map((each) => withExtra(each, extraOf(owner, each), pod))
+    .map((each) => heldUpBy(nodeLoss, each))
     .filter((attachment) => isNews(attachment, previous));
 }

@@ -16,7 +16,9 @@ import {
   hasLostImage,
   isLauncherOf,
   launcherPodName,
+  nodeLossOf,
   planImageQuestion,
+  type NodeLoss,
   type VmiFacts,
 } from "@patchbay/core";
 import { parseKey } from "@patchbay/kube";
@@ -69,6 +71,12 @@ async function withImageVolumes(facts: VmiFacts, deps: Deps): Promise<VmiFacts> 
   return { ...facts, settings: { ...facts.settings, keepsImageVolumes } };
 }
 
+/** What is told of the pod's node where it does not answer. */
+function findLoss(pod: Pod | undefined, { nodes }: Deps): NodeLoss | undefined {
+  const name = pod?.spec.nodeName;
+  return name === undefined ? undefined : nodeLossOf(nodes.find({ name }));
+}
+
 /** The facts of a VMI, as new as this process's own writes; undefined when it is gone. */
 export async function observeVmi(key: string, deps: Deps): Promise<VmiFacts | undefined> {
   const cached = deps.vmis.find(parseKey(key));
@@ -84,5 +92,7 @@ export async function observeVmi(key: string, deps: Deps): Promise<VmiFacts | un
   };
   const storage = { claims: claimsOf(vmi, deps), config: storageConfigOf(kubevirt) };
   const network = networkConfigOf(kubevirt);
-  return withImageVolumes({ vmi, pod, settings, network, storage }, deps);
+  const nodeLoss = findLoss(pod, deps);
+  const lost = nodeLoss === undefined ? {} : { nodeLoss };
+  return withImageVolumes({ vmi, pod, settings, network, storage, ...lost }, deps);
 }

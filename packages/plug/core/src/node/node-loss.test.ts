@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: Apache-2.0
+import type { KubeNode } from "@patchbay/api";
+import { expect, test } from "vitest";
+import { isNodeLost, nodeLossOf, seenNode } from "./node-loss.ts";
+
+type Ready = "True" | "False" | "Unknown";
+
+function aNode(ready: Ready | undefined, taint?: string): KubeNode {
+  return {
+    ...{ apiVersion: "v1", kind: "Node" },
+    metadata: { name: "node1", uid: "u", resourceVersion: "7", labels: { many: "more" } },
+    spec: { taints: taint === undefined ? [] : [{ key: taint, effect: "NoExecute" }] },
+    status: {
+      conditions: [
+        { type: "DiskPressure", status: "Unknown" },
+        ...(ready === undefined ? [] : [{ type: "Ready", status: ready, reason: "x" }]),
+      ],
+      allocatable: { cpu: "4" },
+    },
+  };
+}
+
+test.each([
+  { name: "one that is ready", node: aNode("True"), want: false },
+  { name: "one that says that it is not", node: aNode("False"), want: false },
+  { name: "one of which nothing is heard", node: aNode("Unknown"), want: true },
+  { name: "one that has never said anything", node: aNode(undefined), want: false },
+  {
+    name: "one that is marked as unreachable",
+    node: aNode("True", "node.kubernetes.io/unreachable"),
+    want: true,
+  },
+  {
+    name: "one that is marked as not ready",
+    node: aNode("False", "node.kubernetes.io/not-ready"),
+    want: false,
+  },
+  { name: "none", node: undefined, want: false },
+])("whether a node is lost: $name", ({ node, want }) => {
+  expect(isNodeLost(node)).toBe(want);
+  expect(isNodeLost(node && seenNode(node))).toBe(want);
+  expect(nodeLossOf(node)?.reason).toBe(want ? "NodeUnresponsive" : undefined);
+});
+
+test("of a node no more is kept than is looked at", () => {
+  expect(seenNode(aNode("True", "other"))).toEqual({
+    ...{ apiVersion: "v1", kind: "Node" },
+    metadata: { name: "node1", uid: "u", resourceVersion: "7" },
+    spec: { taints: [] },
+    status: { conditions: [{ type: "Ready", status: "True" }] },
+  });
+});
+
+test("what is told names the node, and the way out", () => {
+  expect(nodeLossOf(aNode("Unknown"))?.message).toMatch(
+    /^node node1 does not answer: .*delete node node1/,
+  );
+});
