@@ -194,7 +194,11 @@ export class AgentMachine implements AsyncDisposable {
     const { clock, log } = this.#server;
     const context = {
       ...{ client: await this.#server.client(ACCOUNT), clock, log },
-      ...{ metrics: createMetrics("net-agent"), leaving: this.#stop.signal, signal: this.#stop.signal },
+      ...{
+        metrics: createMetrics("net-agent"),
+        leaving: this.#stop.signal,
+        signal: this.#stop.signal,
+      },
       health: new DaemonHealth({ clock, log }),
       ready: () => {
         resolve(undefined);
@@ -205,7 +209,7 @@ export class AgentMachine implements AsyncDisposable {
       ...(hostProcess !== undefined && { hostProcess }),
       ...{ criEndpoint: [this.#runtime.endpoint], stateDir: join(this.node.directory, "state") },
       ...{ cniBinDir: [this.node.binDir, "/usr/lib/cni"], cniCacheDir: [this.cacheDir] },
-      ...{ cniConfigDir: this.#definitionDir, podResourcesSocket: this.podResourcesSocket },
+      ...{ definitionDir: this.#definitionDir, podResourcesSocket: this.podResourcesSocket },
       deviceInfoDir: this.deviceInfoDir,
       // Where these tests have addresses kept.
       tenantPolicy: { paths: [this.node.leaseDir] },

@@ -70,12 +70,12 @@ function linksOf(
 /** What is in files of this node: what others remember of what they attached, definitions, and what is told of devices. */
 function filesOf(
   deps: { readonly files: Files; readonly log: Logger },
-  { cniCacheDir, multusDir, cniConfigDir, deviceInfoDir }: Flags,
+  { cniCacheDir, multusDir, definitionDir, deviceInfoDir }: Flags,
 ) {
   return {
     resultCache: createResultCache(deps.files, cniCacheDir),
     multusCache: createResultCache(deps.files, [multusDir]),
-    definitionFiles: createDefinitionFiles(deps, cniConfigDir),
+    definitionFiles: createDefinitionFiles(deps, definitionDir),
     deviceInfo: createDeviceInfoFiles(deps, deviceInfoDir),
   };
 }

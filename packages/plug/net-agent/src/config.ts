@@ -21,7 +21,7 @@ export interface Flags extends CommonFlags, HostFlags, CriFlags {
   readonly stateDir: string;
   readonly cniBinDir: readonly string[];
   /** Where definitions without a configuration of their own are looked for. */
-  readonly cniConfigDir: string;
+  readonly definitionDir: string;
   /** Where runtimes remember their attachments, in `results`. */
   readonly cniCacheDir: readonly string[];
   /** Where Multus remembers its attachments, in `results`. */
@@ -40,7 +40,7 @@ export interface Flags extends CommonFlags, HostFlags, CriFlags {
   readonly cniSocket?: string;
   /** The network that every pod gets, where the runtime is answered: see `readDefaultNetwork`. */
   readonly defaultNetwork: string;
-  /** The container runtime's directory of network configurations. */
+  /** Where the container runtime takes its configuration from. */
   readonly runtimeConfigDir: string;
   /** The container runtime's directory of plugins, to which ours is copied; absent: somebody else does. */
   readonly installPlugin?: string;
@@ -54,7 +54,7 @@ const MODES: readonly AgentMode[] = ["alone", "multus", "multus-dynamic"];
 /** Source: containerd and CRI-O; Debian's package containernetworking-plugins. */
 const BIN_DIRS: readonly string[] = ["/opt/cni/bin", "/usr/lib/cni"];
 /** Source: Multus confDir. */
-const CONFIG_DIR = "/etc/cni/multus/net.d";
+const DEFINITION_DIR = "/etc/cni/multus/net.d";
 /** Source: Multus cniDir. */
 const MULTUS_DIR = "/var/lib/cni/multus";
 /** Source: the same; CNI libcni CacheDir. */
@@ -96,7 +96,7 @@ function addRuntimeFlags(command: Command): Command {
     )
     .option(
       "--runtime-config-dir <dir>",
-      "the container runtime's directory of network configurations",
+      "directory from which the container runtime takes the configuration of every pod's network; read for --default-network, written for --install-plugin; files for definitions are in --definition-dir",
       parsePath,
       "/etc/cni/net.d",
     )
@@ -138,9 +138,9 @@ function addDirectoryFlags(command: Command): Command {
       BIN_DIRS,
     )
     .option(
-      "--cni-config-dir <dir>",
-      "directory in which the configuration of a definition without spec.config is looked for: the first .conf, .json or .conflist file whose name it is",
-      CONFIG_DIR,
+      "--definition-dir <dir>",
+      "directory with the configurations of definitions without spec.config: of each the first .conf, .json or .conflist file that says its name; what the container runtime reads is --runtime-config-dir",
+      DEFINITION_DIR,
     )
     .option(
       "--cni-cache-dir <dir>",

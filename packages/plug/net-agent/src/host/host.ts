@@ -20,7 +20,7 @@ export function hostRootOf(hostProcess: number | undefined): string {
 /** The host of this agent. */
 export function hostOf(
   deps: HostLinksDeps & { readonly files: Files },
-  { hostProcess, cniBinDir, cniConfigDir, ownBridge }: Flags,
+  { hostProcess, cniBinDir, definitionDir, ownBridge }: Flags,
 ): Host {
   const { files } = deps;
   const hostRoot = hostRootOf(hostProcess);
@@ -31,6 +31,6 @@ export function hostOf(
     listOwnBridges: async () => new Set([...ownBridge, ...ownBridgesOf(await list())]),
     linkWatch: createLinkWatch(),
     openHostNetns: () => openHostNetns(hostProcess, deps),
-    directories: [...cniBinDir.map((directory) => `${hostRoot}${directory}`), cniConfigDir],
+    directories: [...cniBinDir.map((directory) => `${hostRoot}${directory}`), definitionDir],
   };
 }

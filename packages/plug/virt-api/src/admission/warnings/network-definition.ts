@@ -17,7 +17,7 @@ export function warnOfDefinition({ namespace, object, oldObject }: AdmissionRequ
   const title = `NetworkAttachmentDefinition ${namespace}/${name}`;
   const text = textIn(spec, "config");
   if (text === "") {
-    const warning = `${title} has no spec.config: interfaces are attached to it only on nodes with a file that defines a network of that name, in the directory of net-agent's flag --cni-config-dir`;
+    const warning = `${title} has no spec.config: interfaces are attached to it only on nodes with a file that defines a network of that name, in the directory of net-agent's flag --definition-dir`;
     return { allowed: true, warnings: [warning] };
   }
   // One whose name is made by the server is not named yet.
