@@ -48,6 +48,7 @@ const KINDS: readonly RegExp[] = [
   /^tsconfig(\.(base|pure|tests))?\.json$/,
   /^\.ci\/run$/,
   new RegExp(`^(crds|packages/kit/manifests)/${FOLDERS}${NAME}\\.yaml$`),
+  /^packages\/kit\/manifests\/monitoring\/dashboard\.json$/,
   new RegExp(`^docs/${FOLDERS}${NAME}\\.md$`),
   // In a package; what is generated or measured stands beside what reads it.
   /^packages\/([\w-]+\/)?[\w-]+\/(package|tsconfig)\.json$|^packages\/([\w-]+\/){1,2}README\.md$/,
