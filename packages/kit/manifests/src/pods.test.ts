@@ -73,14 +73,15 @@ function podOf(name: string) {
 /** `path>mountPath flags` of each directory of the host. */
 function hostPathsOf(name: string): readonly string[] {
   const { spec, container } = podOf(name);
-  return (container.volumeMounts ?? []).map((mount) => {
-    const path = spec.volumes?.find((volume) => volume.name === mount.name)?.hostPath?.path ?? "";
+  return (container.volumeMounts ?? []).flatMap((mount) => {
+    const path = spec.volumes?.find((volume) => volume.name === mount.name)?.hostPath?.path;
+    if (path === undefined) return [];
     const flags = [
       path === mount.mountPath ? path : `${path}>${mount.mountPath}`,
       mount.readOnly === true ? "ro" : "rw",
       ...(mount.mountPropagation === undefined ? [] : [mount.mountPropagation]),
     ];
-    return flags.join(" ");
+    return [flags.join(" ")];
   });
 }
 

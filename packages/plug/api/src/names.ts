@@ -54,6 +54,8 @@ export const PRODUCT = "patchbay";
 export const SERVICES_NAMESPACE = "patchbay";
 /** Secret in {@link SERVICES_NAMESPACE} with the authority and the certificate of virt-api, which makes and renews both. */
 export const CERTIFICATES_SECRET = "virt-api-certificates";
+/** The Secret with what virt-handlers serve with, which virt-api fills and each virt-handler has as files. */
+export const HANDLER_CERTIFICATES_SECRET = "virt-handler-certificates";
 /** Service of virt-api in {@link SERVICES_NAMESPACE}. */
 export const VIRT_API_SERVICE = "virt-api";
 /** Name of both configurations of virt-api's webhooks. */

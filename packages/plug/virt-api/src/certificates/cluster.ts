@@ -26,7 +26,7 @@ import type { Cache, ObjectKey } from "@patchbay/core/ports";
 import { credentialsOfOwnAuthority, type ReadCredentials } from "../handlers/credentials.ts";
 import type { Version } from "../routes/table.ts";
 import { apiServiceKey, keepCertificates } from "./keeper.ts";
-import { contentsOf, SECRET_KEY } from "./kept.ts";
+import { contentsOf, HANDLERS_KEY, SECRET_KEY } from "./kept.ts";
 
 /** Where the API server says how its front proxy is known. Source: Kubernetes "Configure the Aggregation Layer". */
 export const AUTHENTICATION_KEY = {
@@ -141,6 +141,7 @@ export async function keepOwnCertificates(context: DaemonContext): Promise<OwnCe
   const apiServices = { v1: apiServiceOf("v1"), v1alpha3: apiServiceOf("v1alpha3") };
   const caches = {
     secrets: watchOne(context, SECRETS, SECRET_KEY),
+    handlers: watchOne(context, SECRETS, HANDLERS_KEY),
     mutating: watchOne(context, MUTATING_WEBHOOKS, webhooks),
     validating: watchOne(context, VALIDATING_WEBHOOKS, webhooks),
   };

@@ -20,7 +20,7 @@ import { beforeEach, describe, expect, test } from "vitest";
 import { VERSIONS } from "../routes/table.ts";
 import { AUTHENTICATION_KEY, certificateInSecret, trustInConfigMap } from "./cluster.ts";
 import { keepCertificates } from "./keeper.ts";
-import { readKept, SECRET_KEY, SERVER_NAME } from "./kept.ts";
+import { contentsOf, HANDLERS_KEY, readKept, SECRET_KEY, SERVER_NAME } from "./kept.ts";
 
 const DAY = 24 * 3_600_000;
 const WEBHOOKS = {
@@ -35,6 +35,7 @@ beforeEach(() => {
   store = createFakeStore();
   clock = createFakeClock();
   store.put(SECRETS, { apiVersion: "v1", kind: "Secret", metadata: { ...SECRET_KEY } });
+  store.put(SECRETS, { apiVersion: "v1", kind: "Secret", metadata: { ...HANDLERS_KEY } });
   for (const version of VERSIONS) {
     store.put(API_SERVICES, {
       apiVersion: "apiregistration.k8s.io/v1",
@@ -62,6 +63,7 @@ function starter() {
   const apiServices = createFakeCache<ApiService>();
   const caches = {
     secrets: createFakeCache(),
+    handlers: createFakeCache(),
     mutating: createFakeCache(),
     validating: createFakeCache(),
   }; // one method for all kinds
@@ -78,6 +80,7 @@ function starter() {
   } as const;
   const look = async (): Promise<void> => {
     await fill(caches.secrets, SECRETS);
+    await fill(caches.handlers, SECRETS);
     await fill(apiServices, API_SERVICES);
     await fill(caches.mutating, MUTATING_WEBHOOKS);
     await fill(caches.validating, VALIDATING_WEBHOOKS);
@@ -120,6 +123,19 @@ describe("an empty Secret", () => {
     expect(certificate.checkHost(SERVER_NAME)).toBe(SERVER_NAME);
     expect(certificate.verify(new X509Certificate(contents.bundlePem).publicKey)).toBe(true);
     expect(certificate.checkHost("kubernetes.default.svc")).toBeUndefined();
+  });
+
+  test("gives virt-handlers a certificate of that authority, and no key of it", async () => {
+    await starter().settle();
+    const { contents } = await kept();
+    const secret = await store.find(SECRETS, HANDLERS_KEY);
+    const given = contentsOf(secret ?? {});
+    expect(Object.keys(secret?.data ?? {})).toEqual(["ca.crt", "tls.crt", "tls.key"]);
+    expect(given.bundlePem).toBe(contents.bundlePem);
+    const certificate = new X509Certificate(given.certPem);
+    expect(certificate.checkHost("virt-handler")).toBe("virt-handler");
+    expect(certificate.verify(new X509Certificate(contents.bundlePem).publicKey)).toBe(true);
+    expect(given.keyPem).not.toBe(contents.keyPem);
   });
 
   test("is filled once when two start at the same time", async () => {

@@ -12,12 +12,19 @@ import {
   type Secret,
   type WebhookConfiguration,
 } from "@patchbay/api";
-import { AppError } from "@patchbay/core";
+import { AppError, HANDLER_SERVER_NAME } from "@patchbay/core";
 import { after, type Next } from "@patchbay/kube";
-import { createAuthority, issueCertificate, loadAuthority } from "@patchbay/pki";
+import {
+  createAuthority,
+  issueCertificate,
+  loadAuthority,
+  type IssuedCertificate,
+} from "@patchbay/pki";
 import type { Cache, Clock, Logger, Store } from "@patchbay/core/ports";
 import { VERSIONS, type Version } from "../routes/table.ts";
 import {
+  endOfHandlers,
+  HANDLERS_KEY,
   livingAuthorities,
   printContents,
   readKept,
@@ -36,6 +43,10 @@ import {
 
 /** Common name of an authority; which one it is, its key says. */
 const AUTHORITY_NAME = "patchbay-virt-api";
+/** Names beside the common one. */
+const SERVER_NAMES: Readonly<Record<string, readonly string[]>> = {
+  [SERVER_NAME]: [SERVER_NAME, `${SERVER_NAME}.cluster.local`, "localhost"],
+};
 const WEBHOOKS = { name: names.WEBHOOKS_NAME } as const;
 
 /** The APIService of a version. */
@@ -50,6 +61,8 @@ function isVersion(target: Target): target is Version {
 /** The objects that certificates are about, as watches tell of them. */
 export interface KeeperCaches {
   readonly secrets: Cache<Secret>;
+  /** Of virt-handlers: an installation that is older has none. */
+  readonly handlers: Cache<Secret>;
   readonly apiServices: Readonly<Record<Version, Cache<ApiService>>>;
   readonly mutating: Cache<WebhookConfiguration>;
   readonly validating: Cache<WebhookConfiguration>;
@@ -65,6 +78,7 @@ export interface KeeperDeps extends KeeperCaches {
 /** What a pass has seen. */
 interface Seen {
   readonly secret: Secret;
+  readonly handlers: Secret | undefined;
   readonly kept: Kept;
   /** As objects carry it: base64. */
   readonly caBundle: string;
@@ -86,10 +100,23 @@ function observe(deps: KeeperDeps): Seen {
     throw new AppError("KUBE_NOT_FOUND", { resource: "secret", object });
   }
   const kept = readKept(secret);
-  return { secret, kept, caBundle: Buffer.from(kept.contents.bundlePem).toString("base64") };
+  const handlers = deps.handlers.find(HANDLERS_KEY);
+  return {
+    secret,
+    handlers,
+    kept,
+    caBundle: Buffer.from(kept.contents.bundlePem).toString("base64"),
+  };
 }
 
-function factsOf({ kept, caBundle }: Seen, deps: KeeperDeps): CertificateFacts {
+function handlerFacts({ handlers, kept }: Seen): Pick<CertificateFacts, "handlers"> {
+  if (handlers === undefined) return {};
+  const endMs = endOfHandlers(handlers, kept);
+  return { handlers: endMs === undefined ? {} : { endMs } };
+}
+
+function factsOf(seen: Seen, deps: KeeperDeps): CertificateFacts {
+  const { kept, caBundle } = seen;
   const { authority, serving } = kept;
   const targets = ([...VERSIONS, "mutating", "validating"] as const).flatMap((target) => {
     const bundles = bundlesIn(target, deps);
@@ -100,18 +127,26 @@ function factsOf({ kept, caBundle }: Seen, deps: KeeperDeps): CertificateFacts {
     nowMs: deps.clock.now(),
     ...(authority !== undefined && { authorityEndMs: authority.endMs }),
     ...(serving !== undefined && { servingEndMs: serving.endMs }),
+    ...handlerFacts(seen),
     targets,
   };
 }
 
-/** Writes the Secret, if it is still the one that was read. */
-async function writeSecret(seen: Seen, contents: Contents, { store }: KeeperDeps): Promise<void> {
-  const { resourceVersion } = seen.secret.metadata;
+/** Writes a Secret, if it is still the one that was read. */
+async function writeData(
+  { metadata }: Secret,
+  data: Readonly<Record<string, string>>,
+  { store }: KeeperDeps,
+): Promise<void> {
   const operations: readonly JsonPatchOperation[] = [
-    { op: "test", path: "/metadata/resourceVersion", value: resourceVersion },
-    { op: "add", path: "/data", value: printContents(contents) },
+    { op: "test", path: "/metadata/resourceVersion", value: metadata.resourceVersion },
+    { op: "add", path: "/data", value: data },
   ];
-  await store.patch(SECRETS, SECRET_KEY, { type: "json", operations });
+  await store.patch(SECRETS, metadata, { type: "json", operations });
+}
+
+function writeSecret(seen: Seen, contents: Contents, deps: KeeperDeps): Promise<void> {
+  return writeData(seen.secret, printContents(contents), deps);
 }
 
 async function makeAuthority(seen: Seen, deps: KeeperDeps): Promise<void> {
@@ -123,18 +158,35 @@ async function makeAuthority(seen: Seen, deps: KeeperDeps): Promise<void> {
   await writeSecret(seen, { ...contents, bundlePem, caKeyPem: made.keyPem }, deps);
 }
 
-async function issueServing(seen: Seen, deps: KeeperDeps): Promise<void> {
-  const { contents, authority } = seen.kept;
-  if (authority === undefined) return;
-  const { certPem, keyPem } = await issueCertificate(loadAuthority(authority, deps.clock), {
-    commonName: SERVER_NAME,
+function issueFor(
+  authority: IssuedCertificate,
+  commonName: string,
+  deps: KeeperDeps,
+): Promise<IssuedCertificate> {
+  return issueCertificate(loadAuthority(authority, deps.clock), {
+    commonName,
     organizations: [],
-    dnsNames: [SERVER_NAME, `${SERVER_NAME}.cluster.local`, "localhost"],
+    dnsNames: SERVER_NAMES[commonName] ?? [commonName],
     ipAddresses: [],
     usages: ["server"],
     validDays: SERVING_VALID_DAYS,
   });
+}
+
+async function issueServing(seen: Seen, deps: KeeperDeps): Promise<void> {
+  const { contents, authority } = seen.kept;
+  if (authority === undefined) return;
+  const { certPem, keyPem } = await issueFor(authority, SERVER_NAME, deps);
   await writeSecret(seen, { ...contents, certPem, keyPem }, deps);
+}
+
+/** One for all nodes; with the authorities by which virt-api is known, and without a key of theirs. */
+async function issueHandlers({ kept, handlers }: Seen, deps: KeeperDeps): Promise<void> {
+  const { contents, authority } = kept;
+  if (authority === undefined || handlers === undefined) return;
+  const { certPem, keyPem } = await issueFor(authority, HANDLER_SERVER_NAME, deps);
+  const { bundlePem } = contents;
+  await writeData(handlers, printContents({ bundlePem, certPem, keyPem }), deps);
 }
 
 /** Tells all webhooks of a configuration; what was inserted before them meanwhile makes the patch fail. */
@@ -166,6 +218,8 @@ async function act(action: CertificateAction, seen: Seen, deps: KeeperDeps): Pro
       return makeAuthority(seen, deps);
     case "writeBundle":
       return writeBundle(action.target, seen, deps);
+    case "issueHandlers":
+      return issueHandlers(seen, deps);
     case "issueServing":
       return issueServing(seen, deps);
   }

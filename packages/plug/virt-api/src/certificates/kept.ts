@@ -8,13 +8,19 @@ import {
   splitBundle,
   type IssuedCertificate,
 } from "@patchbay/pki";
-import { isAppError } from "@patchbay/core";
+import { HANDLER_SERVER_NAME, isAppError } from "@patchbay/core";
 import type { KeyPair } from "@patchbay/daemon";
 
 /** Where the Secret is. */
 export const SECRET_KEY = {
   namespace: names.SERVICES_NAMESPACE,
   name: names.CERTIFICATES_SECRET,
+} as const;
+
+/** Where what virt-handlers serve with is. */
+export const HANDLERS_KEY = {
+  namespace: names.SERVICES_NAMESPACE,
+  name: names.HANDLER_CERTIFICATES_SECRET,
 } as const;
 
 /** The name by which the API server calls virt-api. Source: Kubernetes, a webhook's or APIService's service. */
@@ -52,15 +58,13 @@ export function contentsOf({ data }: Pick<Secret, "data">): Contents {
   };
 }
 
-/** The Secret's data. */
-export function printContents(contents: Contents): Readonly<Record<string, string>> {
-  const encode = (text: string): string => Buffer.from(text).toString("base64");
-  return {
-    [MEMBERS.bundlePem]: encode(contents.bundlePem),
-    [MEMBERS.caKeyPem]: encode(contents.caKeyPem),
-    [MEMBERS.certPem]: encode(contents.certPem),
-    [MEMBERS.keyPem]: encode(contents.keyPem),
-  };
+/** The Secret's data; of what is not given there is no member. */
+export function printContents(contents: Partial<Contents>): Readonly<Record<string, string>> {
+  const members = (Object.keys(MEMBERS) as readonly (keyof Contents)[]).flatMap((name) => {
+    const text = contents[name];
+    return text === undefined ? [] : [[MEMBERS[name], Buffer.from(text).toString("base64")]];
+  });
+  return Object.fromEntries(members) as Readonly<Record<string, string>>;
 }
 
 /** What a person or another program has put there may be anything: it then counts as nothing. */
@@ -79,8 +83,12 @@ function authorityIn({ bundlePem, caKeyPem: keyPem }: Contents): Kept["authority
   return { certPem, keyPem, endMs: endOfCertificate(certPem) };
 }
 
-function servingIn({ certPem, keyPem }: Contents, authorityPem: string): Kept["serving"] {
-  const isGood = isIssuedFor(certPem, authorityPem, SERVER_NAME) && isKeyOf(certPem, keyPem);
+function servingIn(
+  { certPem, keyPem }: Contents,
+  authorityPem: string,
+  host: string,
+): Kept["serving"] {
+  const isGood = isIssuedFor(certPem, authorityPem, host) && isKeyOf(certPem, keyPem);
   return isGood ? { certPem, keyPem, endMs: endOfCertificate(certPem) } : undefined;
 }
 
@@ -89,8 +97,18 @@ export function readKept(secret: Pick<Secret, "data">): Kept {
   const contents = contentsOf(secret);
   const authority = unlessUnreadable(() => authorityIn(contents));
   if (authority === undefined) return { contents };
-  const serving = unlessUnreadable(() => servingIn(contents, authority.certPem));
+  const serving = unlessUnreadable(() => servingIn(contents, authority.certPem, SERVER_NAME));
   return { contents, authority, ...(serving !== undefined && { serving }) };
+}
+
+/** When what virt-handlers serve with ends; undefined: it is not of that authority, or its clients are not known by all. */
+export function endOfHandlers(
+  secret: Pick<Secret, "data">,
+  { authority, contents }: Kept,
+): number | undefined {
+  const given = contentsOf(secret);
+  if (authority === undefined || given.bundlePem !== contents.bundlePem) return undefined;
+  return unlessUnreadable(() => servingIn(given, authority.certPem, HANDLER_SERVER_NAME))?.endMs;
 }
 
 /** The authorities of a bundle that are good for something, the newest first. */

@@ -56,6 +56,20 @@ test.each<{ name: string; given: Partial<CertificateFacts>; steps: string[]; day
     steps: [],
     days: 2,
   },
+  {
+    name: "virt-handlers have a place for theirs and nothing good in it",
+    given: { authorityEndMs: 4650 * DAY, servingEndMs: 1090 * DAY, handlers: {} },
+    steps: ["issueHandlers"],
+  },
+  {
+    name: "theirs ends first: looked at again in time",
+    given: {
+      ...{ authorityEndMs: 4650 * DAY, servingEndMs: 1090 * DAY },
+      handlers: { endMs: 1035 * DAY },
+    },
+    steps: [],
+    days: 5,
+  },
 ])("$name", ({ given, steps, days = 60_000 / DAY }) => {
   expect(planOf(given)).toEqual({ steps, days });
 });

@@ -21,6 +21,8 @@ export interface CertificateFacts {
   readonly authorityEndMs?: number;
   /** The end of what is served with; absent: there is none of that authority and that name. */
   readonly servingEndMs?: number;
+  /** Of what virt-handlers serve with; absent: they have no place for it. Without an end: what is there is no good. */
+  readonly handlers?: { readonly endMs?: number };
   /** Those that are there, and whether all authorities of the bundle, and no others, stand in them. */
   readonly targets: readonly { readonly target: Target; readonly isCurrent: boolean }[];
 }
@@ -29,6 +31,7 @@ export interface CertificateFacts {
 export type CertificateAction =
   | { readonly kind: "makeAuthority" }
   | { readonly kind: "writeBundle"; readonly target: Target }
+  | { readonly kind: "issueHandlers" }
   | { readonly kind: "issueServing" };
 
 /** The steps, in order, and after how many milliseconds is to be looked again when nothing changes. */
@@ -58,7 +61,16 @@ export function planCertificates(facts: CertificateFacts): CertificatePlan {
   const stale = targets.filter(({ isCurrent }) => !isCurrent);
   const told = stale.map(({ target }) => ({ kind: "writeBundle", target }) as const);
   const servingLeftMs = timeLeft(facts.servingEndMs, SERVING_RENEW_BEFORE_MS, nowMs);
-  return servingLeftMs === 0
-    ? { actions: [...told, { kind: "issueServing" }], lookAgainMs: AFTER_WRITE_MS }
-    : { actions: told, lookAgainMs: Math.min(authorityLeftMs, servingLeftMs) };
+  const { handlers } = facts;
+  const handlersLeftMs =
+    handlers === undefined ? Infinity : timeLeft(handlers.endMs, SERVING_RENEW_BEFORE_MS, nowMs);
+  const issued = [
+    ...(handlersLeftMs === 0 ? [{ kind: "issueHandlers" } as const] : []),
+    ...(servingLeftMs === 0 ? [{ kind: "issueServing" } as const] : []),
+  ];
+  const leftMs = Math.min(authorityLeftMs, servingLeftMs, handlersLeftMs);
+  return {
+    actions: [...told, ...issued],
+    lookAgainMs: issued.length > 0 ? AFTER_WRITE_MS : leftMs,
+  };
 }

@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: Apache-2.0
+// A guest stands still, goes on, starts anew by its button and by its agent, and tells of itself, by KubeVirt's requests.
+import { eventually, vmManifest } from "@patchbay/support";
+import { afterAll, beforeAll, expect, test } from "vitest";
+import { CHANGE_MS, machine, SUBRESOURCES } from "../machine.ts";
+
+const VM = "pressed";
+const WITHIN = { withinMs: CHANGE_MS };
+const VMI = `${SUBRESOURCES}/virtualmachineinstances/${VM}`;
+/** A guest under emulation, on a busy machine. */
+const BOOT_MS = 120_000;
+
+function ask(request: string, body: unknown = {}): void {
+  const { code, stderr } = machine.put(`${VMI}/${request}`, body);
+  if (code !== 0) throw new Error(stderr);
+}
+
+function conditions(): readonly string[] {
+  return (machine.findVmi(VM)?.status?.conditions ?? []).map(({ type }) => type);
+}
+
+function printed(): string {
+  return machine.kubectl("get", "vm", VM, "--no-headers");
+}
+
+beforeAll(async () => {
+  machine.apply(vmManifest({ name: VM, image: "agent" }));
+  await machine.booted(VM);
+  await eventually(() => conditions().includes("AgentConnected"), { withinMs: BOOT_MS });
+});
+
+afterAll(() => {
+  machine.kubectl("delete", "vm", VM, "--ignore-not-found", "--wait=true");
+});
+
+test("a guest that is paused stands still until it is resumed", async () => {
+  ask("pause");
+  await eventually(() => conditions().includes("Paused"), WITHIN);
+  await eventually(() => printed().includes(" Paused "), WITHIN);
+  expect(machine.put(`${VMI}/pause`, {}).stderr).toContain("VMI is already paused");
+  expect(machine.put(`${VMI}/softreboot`, {}).stderr).toContain("VMI is paused");
+  ask("unpause");
+  await eventually(() => !conditions().includes("Paused"), WITHIN);
+  expect(await machine.console(VM).run("report")).toMatchObject({ code: 0 });
+  await eventually(() => printed().includes(" Running "), WITHIN);
+});
+
+test("a guest tells of itself by its agent", () => {
+  expect(machine.read(`${VMI}/guestosinfo`)).toMatchObject({ fsInfo: { disks: [] } });
+  expect(machine.read(`${VMI}/userlist`)).toMatchObject({ metadata: {}, items: [] });
+  expect(machine.read(`${VMI}/filesystemlist`)).toMatchObject({ metadata: {}, items: [] });
+});
+
+test("a guest that is reset starts anew, and is the same VMI", async () => {
+  const uid = machine.findVmi(VM)?.metadata.uid;
+  const guest = machine.console(VM);
+  const since = guest.position();
+  ask("reset");
+  await guest.waitForLine(/guest ready/, { timeoutMs: BOOT_MS, since });
+  expect(machine.findVmi(VM)?.metadata.uid).toBe(uid);
+});
+
+test("a VM that is started paused waits, and goes when it is stopped by force", async () => {
+  machine.patchbay("stop", VM, "--wait");
+  const path = `${SUBRESOURCES}/virtualmachines/${VM}`;
+  expect(machine.put(`${path}/start`, { paused: true })).toMatchObject({ code: 0 });
+  await eventually(() => printed().includes(" Paused "), { withinMs: BOOT_MS });
+  expect(machine.put(`${path}/stop`, { gracePeriod: 0 })).toMatchObject({ code: 0 });
+  await eventually(() => machine.findVmi(VM) === undefined, WITHIN);
+});
