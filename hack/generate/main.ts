@@ -4,7 +4,7 @@ import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync
 import { join } from "node:path";
 import { renderCrds, renderNetworks } from "./crds.ts";
 import { renderReadme } from "./not-built.ts";
-import { renderReference } from "./reference.ts";
+import { renderApiReference, renderReference } from "./reference.ts";
 import { renderShapes } from "./shapes.ts";
 
 const ROOT = join(import.meta.dirname, "../..");
@@ -28,6 +28,7 @@ const OUTPUTS: readonly Output[] = [
     isOursAlone: false,
   },
   { folder: "docs/reference", render: renderReference, isOursAlone: false },
+  { folder: "docs/reference/api", render: renderApiReference, isOursAlone: true },
   { folder: ".", render: () => Promise.resolve(renderReadme(ROOT)), isOursAlone: false },
 ];
 

@@ -64,6 +64,41 @@ function renderErrors(): string {
   ].join("");
 }
 
+/** A request of virtctl's, as tests/contract/virtctl sends it. */
+interface VirtctlRow {
+  readonly command: string;
+  readonly until?: string;
+  readonly method: string;
+  readonly path: string;
+  readonly body?: unknown;
+  readonly state: string;
+  readonly code: number;
+  readonly message: string;
+}
+
+function renderVirtctl(): string {
+  const text = readFileSync(join(ROOT, "packages/plug/virt-api/src/testing/virtctl.json"), "utf8");
+  const entries = JSON.parse(text) as readonly VirtctlRow[]; // written by hand, beside its test
+  const rows = entries.map(({ command, until, method, path, body, state, code, message }) => [
+    `\`virtctl ${cell(command)}\`${until === undefined ? "" : ` (${until})`}`,
+    `${method} \`${path}\``,
+    body === undefined ? "" : `\`${cell(JSON.stringify(body))}\``,
+    state,
+    String(code),
+    cell(message),
+    code < 400 ? "0" : "1",
+  ]);
+  return [
+    `# What virtctl is answered\n\n${NOTE}`,
+    "Each request of KubeVirt's virtctl, v1.0 and today's, with what it is answered and virtctl's exit code. Paths are below\n",
+    "`/apis/subresources.kubevirt.io/v1`, and `v1alpha3` alike. A test sends each of them by the API server to virt-api\n",
+    "(`tests/contract/virtctl`). Commands that only read and write objects (`create`, `expose`, `credentials`) ask virt-api nothing.\n\n",
+    "The VM is: **none**, not there; **off**, `Halted`; **manual**, `Manual`, and **always**, `Always`, both without a VMI;\n",
+    "**starting**, its VMI Scheduled; **running**, with an agent; **paused**; **stopping**, `Halted` with a VMI.\n\n",
+    table(["command", "request", "body", "VM", "code", "message", "exit"], rows),
+  ].join("");
+}
+
 function renderReasons(): string {
   const entries: readonly (readonly [string, ReasonEntry])[] = Object.entries(REASONS);
   const rows = entries.map(([reason, { phases, meaning, who, from, event }]) => {
@@ -205,4 +240,10 @@ export async function renderReference(): Promise<ReadonlyMap<string, string>> {
     ["vm-fields.md", await format(renderFields(NOTE), options)],
     ["rights.md", await format(await renderRights(NOTE), options)],
   ]);
+}
+
+/** What the pages of docs/reference/api/ must say. */
+export async function renderApiReference(): Promise<ReadonlyMap<string, string>> {
+  const options = { ...(await resolveConfig(join(ROOT, "package.json"))), parser: "markdown" };
+  return new Map([["virtctl.md", await format(renderVirtctl(), options)]]);
 }

@@ -1,0 +1,139 @@
+// SPDX-License-Identifier: Apache-2.0
+// Each request of virtctl's, sent as virtctl sends it: by the API server, over TLS, to the program virt-api, and from there
+// to a virt-handler whose guests are on fakes. The table is docs/reference/api/virtctl.md too.
+import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import type { StatusBody } from "@patchbay/api";
+import { createClock } from "@patchbay/os";
+import { createAuthority, issueCertificate, type CertificateUsage } from "@patchbay/pki";
+import { eventually } from "@patchbay/support";
+import { createSilentLogger } from "@patchbay/telemetry";
+import { afterAll, beforeAll, expect, test } from "vitest";
+import { serveRequests } from "../../../packages/plug/virt-handler/src/door/serve-requests.ts";
+import { LoopNode } from "../../../packages/plug/virt-handler/src/testing/loop-node.ts";
+import { aScheduledVmi } from "../../../packages/plug/virt-handler/src/testing/scene.ts";
+import { type Person, VirtApiMachine } from "../../attacks/virt-api-machine.ts";
+import { bringAbout, makeNetwork, type State } from "./scene.ts";
+import commands from "../../../packages/plug/virt-api/src/testing/virtctl.json" with { type: "json" };
+
+/** A row of the table. */
+interface Row {
+  readonly command: string;
+  readonly method: string;
+  /** Below the version. */
+  readonly path: string;
+  readonly body?: unknown;
+  readonly state: State;
+  readonly code: number;
+  /** Of the Status; empty where the answer is none. */
+  readonly message: string;
+}
+
+// As the file has them.
+const ROWS = commands as unknown as readonly Row[];
+const DOMAIN = "default_vm1";
+const WITHIN = { withinMs: 20_000 };
+
+let directory: string;
+let node: LoopNode;
+let machine: VirtApiMachine;
+let admin: Person;
+let closed: Promise<void>;
+const stop = new AbortController();
+
+function write(name: string, text: string): string {
+  const path = join(directory, name);
+  writeFileSync(path, text, { mode: 0o600 });
+  return path;
+}
+
+/** A guest that runs and whose agent listens, and the port at which virt-handler answers for it. */
+async function startNode(): Promise<readonly string[]> {
+  await node.put(aScheduledVmi(["one"]));
+  node.start();
+  await eventually(() => node.isRunning, WITHIN);
+  node.daemon.setAgent(DOMAIN, []);
+  const authority = await createAuthority("guests", createClock());
+  const issue = (commonName: string, usage: CertificateUsage) =>
+    issueCertificate(authority, {
+      ...{ commonName, organizations: [], usages: [usage], ipAddresses: [], validDays: 1 },
+      dnsNames: [commonName],
+    });
+  const [server, client] = [
+    await issue("virt-handler", "server"),
+    await issue("virt-api", "client"),
+  ];
+  const caFile = write("ca.crt", authority.certPem);
+  const door = await serveRequests(
+    {
+      ...{ listenAddress: "127.0.0.1", port: 0, clientName: "virt-api", clientCaFile: caFile },
+      certFile: write("handler.crt", server.certPem),
+      keyFile: write("handler.key", server.keyPem),
+    },
+    { ask: node.ask, log: createSilentLogger(), signal: stop.signal },
+  );
+  closed = door.closed;
+  return [
+    ...["--virt-handler-address", `127.0.0.1:${String(door.port)}`],
+    ...["--virt-handler-ca-file", caFile],
+    ...["--virt-handler-client-cert-file", write("client.crt", client.certPem)],
+    ...["--virt-handler-client-key-file", write("client.key", client.keyPem)],
+  ];
+}
+
+beforeAll(async () => {
+  directory = mkdtempSync(join(tmpdir(), "virtctl-"));
+  node = new LoopNode();
+  const flags = await startNode();
+  machine = await VirtApiMachine.start(() => flags);
+  admin = await machine.person("kubernetes-admin", ["system:masters"]);
+  await makeNetwork(machine.api);
+  const path = "/apis/subresources.kubevirt.io/v1alpha3/version";
+  await eventually(async () => (await admin.ask("GET", path)).code === 200, WITHIN);
+}, 60_000);
+
+afterAll(async () => {
+  await machine[Symbol.asyncDispose]();
+  stop.abort();
+  await closed;
+  await node.stop();
+  rmSync(directory, { recursive: true });
+});
+
+test.each(ROWS)("virtctl $command, of a VM that is $state: $code", async (row) => {
+  for (const version of ["v1", "v1alpha3"] as const) {
+    await bringAbout(machine.api, row.state);
+    const path = `/apis/subresources.kubevirt.io/${version}/${row.path}`;
+    const { code, body } = await admin.ask(row.method, path, row.body);
+    // An answer that is none of the usual objects has no message.
+    const { message = "", kind }: Partial<Pick<StatusBody, "message" | "kind">> = body as object;
+    expect([code, message]).toEqual([row.code, row.message]);
+    expect(kind === "Status" || code === 200).toBe(true);
+  }
+});
+
+test("no answer is the bare 404 of a path that is not there", () => {
+  expect(ROWS.filter(({ message }) => message.includes("could not find the requested"))).toEqual(
+    [],
+  );
+});
+
+test("what is asked of a guest is done to it", () => {
+  const asked = new Set(node.daemon.calls);
+  for (const call of ["suspendDomain", "resumeDomain", "rebootDomain", "resetDomain"]) {
+    expect(asked).toContain(`${call} ${DOMAIN}`);
+  }
+});
+
+test("the API server tells of both versions, and of their documents", async () => {
+  const { body } = await admin.ask("GET", "/openapi/v3");
+  expect(body).toMatchObject({
+    paths: {
+      "apis/subresources.kubevirt.io/v1": { serverRelativeURL: expect.any(String) as string },
+      "apis/subresources.kubevirt.io/v1alpha3": { serverRelativeURL: expect.any(String) as string },
+    },
+  });
+  const groups = await admin.ask("GET", "/apis/subresources.kubevirt.io");
+  expect(groups.body).toMatchObject({ preferredVersion: { version: "v1" } });
+});
