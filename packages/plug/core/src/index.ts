@@ -68,6 +68,12 @@ export {
   parseGuestRequest,
   type GuestRequest,
 } from "./guest/requests.ts";
+export {
+  networksNotOn,
+  seenDefinition,
+  type Definitions,
+  type NetworkAbsences,
+} from "./node/definitions.ts";
 export { isNodeLost, nodeLossOf, seenNode, type NodeLoss } from "./node/node-loss.ts";
 export { readGuestSystem } from "./guest/system.ts";
 export { guestViewOf, nextGuestView, NO_VIEW, type GuestView } from "./guest/view.ts";
@@ -135,6 +141,7 @@ export { chooseDevice, type DeviceRequest, type HeldDevice } from "./plan/attach
 export { type WantedAttachment } from "./plan/attachments/wanted-attachments.ts";
 export { hasImageVolume, hasLostImage } from "./plan/pod/image-files.ts";
 export { isLauncherOf, launcherPodName } from "./plan/pod/launcher-pod.ts";
+export { networkNamesOf } from "./plan/pod/pod-networks.ts";
 export { seenLauncher } from "./plan/pod/seen-launcher.ts";
 export { dataVolumesOf } from "./plan/vm/data-volumes.ts";
 export { withPlug, type NicsChange } from "./plan/vm/nics.ts";

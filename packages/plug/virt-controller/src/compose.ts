@@ -6,6 +6,7 @@ import {
   controllerOf,
   KUBEVIRTS,
   names,
+  NETWORK_ATTACHMENT_DEFINITIONS,
   NODES,
   PERSISTENT_VOLUME_CLAIMS,
   PODS,
@@ -14,6 +15,7 @@ import {
   type KubeNode,
   type KubeObject,
   type KubeVirt,
+  type NetworkAttachmentDefinition,
   type PersistentVolumeClaim,
   type Pod,
   type VirtualMachine,
@@ -23,6 +25,8 @@ import {
   claimNamesOf,
   isEqual,
   isNodeLost,
+  networkNamesOf,
+  seenDefinition,
   seenLauncher,
   seenNode,
   vmVnicFamily,
@@ -57,8 +61,8 @@ import { createDeferrals } from "./reconcilers/vm/deferrals.ts";
 /** How long a VM's status is put off at most while NICs go in and out of its guest, milliseconds. */
 const STATUS_WAIT_MS = 30_000;
 
-/** Index of the cache of VMIs: by the node that they are on. */
-const BY_NODE = "node";
+/** Indexes of the cache of VMIs: by the node that they are on, and by the networks that their specification names. */
+const [BY_NODE, BY_NETWORK] = ["node", "network"];
 
 /** The caches of this program. */
 interface Caches {
@@ -68,6 +72,7 @@ interface Caches {
   readonly pods: StartableCache<Pod>;
   readonly claims: StartableCache<PersistentVolumeClaim>;
   readonly nodes: StartableCache<KubeNode>;
+  readonly nads: StartableCache<NetworkAttachmentDefinition>;
 }
 
 /** A launcher pod wakes the VMI that it says it was made for; the pass judges whether that is so. */
@@ -118,6 +123,14 @@ function wakeGuestsOf({ nodes, vmis }: Caches, queue: Queue): void {
   });
 }
 
+/** A definition concerns the VMIs that are to be on its network. */
+function wakeNetworks({ nads, vmis }: Caches, queue: Queue): void {
+  nads.onChange((change) => {
+    const nad = change.kind === "deleted" ? change.previous : change.current;
+    for (const vmi of vmis.listBy(BY_NETWORK, ownKeyOf(nad))) queue.add(ownKeyOf(vmi));
+  });
+}
+
 /** Of an object that is gone nothing is remembered. */
 function forgetDeleted<T extends KubeObject>(cache: Cache<T>, { pauses, deferrals }: Deps): void {
   cache.onChange((change: Change<T>) => {
@@ -145,6 +158,7 @@ function createCaches({ client, log }: DaemonContext): Caches {
     vmis: createCache(client.reflect(VIRTUAL_MACHINE_INSTANCES), {
       indexes: {
         [BY_NODE]: ({ status }) => (status?.nodeName === undefined ? [] : [status.nodeName]),
+        [BY_NETWORK]: (vmi) => networkNamesOf(vmi, {}),
       },
       logger,
     }),
@@ -152,12 +166,17 @@ function createCaches({ client, log }: DaemonContext): Caches {
     pods: createCache(client.reflect(PODS, { labelSelector, trim: seenLauncher }), { logger }),
     claims: createCache(client.reflect(PERSISTENT_VOLUME_CLAIMS), { logger }),
     nodes: createCache(client.reflect(NODES, { trim: seenNode }), { logger }),
+    // A cluster without Multus need not have the kind.
+    nads: createCache(
+      client.reflect(NETWORK_ATTACHMENT_DEFINITIONS, { trim: seenDefinition, isOptional: true }),
+      { logger },
+    ),
   };
 }
 
 async function startCaches(caches: Caches, signal: AbortSignal): Promise<void> {
-  const { vms, vmis, kubevirts, pods, claims, nodes } = caches;
-  const all = [vms, vmis, kubevirts, pods, claims, nodes];
+  const { vms, vmis, kubevirts, pods, claims, nodes, nads } = caches;
+  const all = [vms, vmis, kubevirts, pods, claims, nodes, nads];
   for (const cache of all) cache.start(signal);
   await Promise.all(all.map((cache) => cache.synced()));
 }
@@ -195,6 +214,7 @@ function createWorkQueue(clock: Clock, caches: Caches, { concurrency }: Flags): 
   wake(caches.pods, queue, vmiKeyOf);
   wakeUsers(caches, queue);
   wakeGuestsOf(caches, queue);
+  wakeNetworks(caches, queue);
   wakeAll(caches, queue);
   return queue;
 }

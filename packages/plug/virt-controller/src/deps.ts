@@ -3,6 +3,7 @@
 import type {
   KubeNode,
   KubeVirt,
+  NetworkAttachmentDefinition,
   PersistentVolumeClaim,
   Pod,
   VirtualMachine,
@@ -21,6 +22,7 @@ export interface Deps {
   readonly vmis: Cache<VirtualMachineInstance>;
   readonly pods: Cache<Pod>;
   readonly nodes: Cache<KubeNode>;
+  readonly nads: Cache<NetworkAttachmentDefinition>;
   readonly kubevirts: Cache<KubeVirt>;
   readonly claims: Cache<PersistentVolumeClaim>;
   readonly ownWrites: OwnWrites;

@@ -108,7 +108,9 @@ class World {
 
   vmiLoop(): boolean {
     if (this.vmi === undefined) return false;
-    const facts = { vmi: this.vmi, pod: this.pod, network: NETWORK, storage: NO_STORAGE };
+    const cluster = { network: NETWORK, storage: NO_STORAGE };
+    const nothing = { definitions: new Map(), absences: new Map() };
+    const facts = { vmi: this.vmi, pod: this.pod, ...cluster, ...nothing };
     const plan = planVmi({ ...facts, settings: SETTINGS });
     for (const action of plan) {
       if (action.kind === "createPod") this.pod = this.#started(action.pod);

@@ -90,6 +90,14 @@ export const REASONS_IN_POD = {
     advice:
       "use plugin vlan, or a bridge on a VLAN of the node, in spec.config of NetworkAttachmentDefinition {network}, or have an administrator install a kernel with CONFIG_BRIDGE_VLAN_FILTERING",
   },
+  NetworkNotOnNode: {
+    ...ATTACHING,
+    from: "virt-controller",
+    meaning:
+      "the node has said in the status of the NetworkAttachmentDefinition that it cannot make interfaces of it, so that nothing is asked for; the message names the nodes that have it",
+    who: "user, administrator",
+    next: "the node has what the network needs, or the VM is started on one that has",
+  },
   RequestInvalid: {
     ...ATTACHING,
     meaning:

@@ -15,6 +15,7 @@ import { PREPARE_CONTAINER } from "../plan/pod/disks/prepare.ts";
 import { hasLostImage, KERNEL_FILES, volumeIndexOf } from "../plan/pod/image-files.ts";
 import { sayProblems, vmiStartProblems } from "../plan/vm/start-problems.ts";
 import { storageHindrance, type StorageFacts } from "../plan/vm/storage.ts";
+import type { NetworkAbsences } from "../node/definitions.ts";
 import type { NodeLoss } from "../node/node-loss.ts";
 import { SYNCHRONIZED } from "./conditions.ts";
 import { sayFailures, type StepFailure } from "./step-failure.ts";
@@ -167,6 +168,8 @@ export interface VmiSituation {
   readonly storage: StorageFacts;
   /** Steps that the API server does not allow. */
   readonly failures: readonly StepFailure[];
+  /** Networks that the pod's node cannot make NICs of. */
+  readonly absences: NetworkAbsences;
   /** The pod's node does not answer. */
   readonly nodeLoss?: NodeLoss;
 }

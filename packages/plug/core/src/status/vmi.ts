@@ -149,7 +149,7 @@ export function ownVmiStatus(facts: VmiSituation, now: string): OwnVmiStatus {
   const pod = findLauncher(facts);
   const node = pod?.spec.nodeName;
   const uid = pod?.metadata.uid;
-  const owner = { vmi, bindings: facts.network.bindings };
+  const owner = { vmi, bindings: facts.network.bindings, absences: facts.absences };
   const attachments =
     pod === undefined ? undefined : attachmentStatuses(owner, podNetworkFacts(pod), facts.nodeLoss);
   const phase = phaseOfVmi(facts, pod);

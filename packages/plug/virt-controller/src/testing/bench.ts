@@ -2,6 +2,7 @@
 // One pass of a loop at a time: no server, no queues; a test says what the caches tell and what the server refuses.
 import {
   KUBEVIRTS,
+  NETWORK_ATTACHMENT_DEFINITIONS,
   NODES,
   PERSISTENT_VOLUME_CLAIMS,
   PODS,
@@ -10,6 +11,7 @@ import {
   type KubeNode,
   type KubeObject,
   type KubeVirt,
+  type NetworkAttachmentDefinition,
   type PersistentVolumeClaim,
   type Pod,
   type ResourceType,
@@ -71,6 +73,7 @@ export class Bench {
   readonly kubevirts = new ToldCache<KubeVirt>();
   readonly claims = new ToldCache<PersistentVolumeClaim>();
   readonly nodes = new ToldCache<KubeNode>();
+  readonly nads = new ToldCache<NetworkAttachmentDefinition>();
   /** Wall clock and monotonic clock, milliseconds. */
   nowMs = Date.UTC(2026, 0, 1);
   /** What the loops asked of the server since the caches learned from it, for example `patch pods default/a`. */
@@ -95,7 +98,7 @@ export class Bench {
     const store = this.#refusingStore();
     this.#deps = {
       ...{ vms: this.vms, vmis: this.vmis, pods: this.pods, kubevirts: this.kubevirts },
-      ...{ claims: this.claims, nodes: this.nodes },
+      ...{ claims: this.claims, nodes: this.nodes, nads: this.nads },
       store,
       ownWrites: createOwnWrites(),
       events: {
@@ -132,6 +135,7 @@ export class Bench {
     await this.#learn(KUBEVIRTS, this.kubevirts);
     await this.#learn(PERSISTENT_VOLUME_CLAIMS, this.claims);
     await this.#learn(NODES, this.nodes);
+    await this.#learn(NETWORK_ATTACHMENT_DEFINITIONS, this.nads);
     this.calls = [];
   }
 

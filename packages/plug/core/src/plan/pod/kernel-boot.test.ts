@@ -27,7 +27,14 @@ function partsOf(container: Boot, keepsImageVolumes: boolean) {
 }
 
 function podOf(container: Boot, keepsImageVolumes: boolean): Pod {
-  const request = { ...SETTINGS, keepsImageVolumes, ports: 0, claims: new Map(), bindings: {} };
+  const request = {
+    ...SETTINGS,
+    keepsImageVolumes,
+    ports: 0,
+    claims: new Map(),
+    definitions: new Map(),
+    bindings: {},
+  };
   return launcherPodOf(vmiWith(container), request);
 }
 

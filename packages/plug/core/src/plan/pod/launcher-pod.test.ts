@@ -14,7 +14,14 @@ import { isLauncherOf, launcherPodName, launcherPodOf } from "./launcher-pod.ts"
 import { CLUSTER, SETTINGS } from "../../testing/launcher-facts.ts";
 
 function podOf(vmi: VirtualMachineInstance, useEmulation = true): Pod {
-  const request = { ...SETTINGS, useEmulation, ports: 8, claims: new Map(), bindings: {} };
+  const request = {
+    ...SETTINGS,
+    useEmulation,
+    ports: 8,
+    claims: new Map(),
+    definitions: new Map(),
+    bindings: {},
+  };
   return launcherPodOf(vmi, request);
 }
 

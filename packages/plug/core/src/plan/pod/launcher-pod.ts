@@ -13,6 +13,7 @@ import {
   type VolumeMount,
 } from "@patchbay/api";
 import { layoutOf } from "@patchbay/domain";
+import { networkResources, type Definitions } from "../../node/definitions.ts";
 import { topologyVersionOf } from "../../pcie/kept.ts";
 import { hasDisplay } from "../../spec/guest-devices.ts";
 import type { DiskFacts } from "./disks/disk-part.ts";
@@ -22,7 +23,7 @@ import { kernelImageOf } from "./kernel-boot.ts";
 import { launcherResourcesOf } from "./launcher-resources.ts";
 import { inMi, joinParts, type PodParts } from "./parts.ts";
 import { statePartsOf } from "./state-parts.ts";
-import type { NetworksOwner } from "./pod-networks.ts";
+import { planPodNetworks, type NetworksOwner } from "./pod-networks.ts";
 import { podAnnotationsOf, podLabelsOf } from "./pod-metadata.ts";
 import { podSettingsOf } from "./pod-settings.ts";
 import { sha256Hex } from "../../iface/sha256.ts";
@@ -44,6 +45,8 @@ export interface LauncherRequest extends LauncherSettings, DiskFacts {
   readonly ports: number;
   /** What the cluster has registered. */
   readonly bindings: BindingRegistry;
+  /** Of its networks, as far as they are there. */
+  readonly definitions: Definitions;
 }
 
 /** What is written beside the guest's disks: one directory for sockets and the console's log, one for libvirt's files. */
@@ -112,7 +115,12 @@ function containerOf(
 ): Container {
   const grace = vmi.spec.terminationGracePeriodSeconds ?? DEFAULT_GRACE_SECONDS;
   const { hasKubeVirtDefaults } = layoutOf(topologyVersionOf(vmi));
-  const facts = { ...request, hasDisplay: hasDisplay(vmi.spec, hasKubeVirtDefaults) };
+  const elements = planPodNetworks({ vmi, bindings: request.bindings }, []);
+  const facts = {
+    ...request,
+    hasDisplay: hasDisplay(vmi.spec, hasKubeVirtDefaults),
+    networkResources: networkResources(elements, request.definitions),
+  };
   const ownMiB = VOLUMES.reduce((sum, volume) => sum + volume.mib, LOGS_MIB);
   return {
     name: names.LAUNCHER_CONTAINER,

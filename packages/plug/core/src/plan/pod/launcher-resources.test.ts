@@ -10,6 +10,7 @@ const FACTS: ResourceFacts = {
   ports: 0,
   hasDisplay: false,
   overcommit: overcommitConfigOf(undefined),
+  networkResources: new Map(),
 };
 const DISK = { ownMiB: 100, guestMiB: 50 };
 
@@ -134,4 +135,36 @@ test("other resources are passed on, but large pages, which no guest has", () =>
     ...devices,
   });
   expect(requests).toMatchObject({ "example.com/nic": "1", "ephemeral-storage": "1040Mi" });
+});
+
+describe("devices that networks need", () => {
+  const of = (counts: Readonly<Record<string, number>>, domain: VmiSpec["domain"] = {}) => {
+    const facts = { ...FACTS, networkResources: new Map(Object.entries(counts)) };
+    return launcherResourcesOf(specOf(domain), facts, DISK);
+  };
+
+  test("are asked for and limited, as many as there are", () => {
+    const { requests, limits } = of({ "nics.io/one": 2, "nics.io/two": 1 });
+    for (const amounts of [requests, limits]) {
+      expect(amounts).toMatchObject({ "nics.io/one": "2", "nics.io/two": "1" });
+    }
+  });
+
+  test.each([
+    { said: "1", want: "2" },
+    { said: "5", want: "5" },
+    { said: 5, want: "5" },
+    { said: "many", want: "2" },
+  ])("are as many as the VM says itself where that is more: $said", ({ said, want }) => {
+    const { requests, limits } = of(
+      { "nics.io/one": 2 },
+      { resources: { limits: { "nics.io/one": said } } },
+    );
+    expect([requests?.["nics.io/one"], limits?.["nics.io/one"]]).toEqual([want, want]);
+  });
+
+  test("are not what the launcher needs itself", () => {
+    const { limits } = of({ "devices.kubevirt.io/tun": 3 });
+    expect(limits?.["devices.kubevirt.io/tun"]).toBe("1");
+  });
 });

@@ -17,6 +17,8 @@ const COMMON_DISK_MIB = 16;
 /** What resources are computed from, beside the specification. */
 export interface ResourceFacts extends MemoryFacts {
   readonly overcommit: OvercommitConfig;
+  /** How many devices of which extended resource its networks need. */
+  readonly networkResources: ReadonlyMap<string, number>;
 }
 
 type Amounts = Readonly<Record<string, string>>;
@@ -31,10 +33,22 @@ function forPod(amounts: Readonly<Record<string, string | number>> | undefined):
   return Object.fromEntries(entries.map(([resource, amount]) => [resource, String(amount)]));
 }
 
-function devicesOf({ useEmulation }: MemoryFacts): Amounts {
-  return useEmulation
-    ? { [names.TUN_RESOURCE]: "1" }
-    : { [names.TUN_RESOURCE]: "1", [names.KVM_RESOURCE]: "1" };
+/** Of each as many as its networks need, or as the VM says itself where that is more: extended resources are not overcommitted. */
+function ofNetworks({ domain }: VmiSpec, { networkResources }: ResourceFacts): Amounts {
+  const { requests = {}, limits = {} } = domain.resources ?? {};
+  const amounts = [...networkResources].map(([resource, count]) => {
+    const said = [requests[resource], limits[resource]].map((amount) => Number(amount ?? 0));
+    return [resource, String(Math.max(count, ...said.filter(Number.isInteger)))];
+  });
+  return Object.fromEntries(amounts) as Amounts; // pairs of texts
+}
+
+function devicesOf(spec: VmiSpec, facts: ResourceFacts): Amounts {
+  return {
+    ...ofNetworks(spec, facts),
+    [names.TUN_RESOURCE]: "1",
+    ...(facts.useEmulation ? {} : { [names.KVM_RESOURCE]: "1" }),
+  };
 }
 
 function given(amount: string | number | undefined): number | undefined {
@@ -81,7 +95,7 @@ export function launcherResourcesOf(
 ): NonNullable<Container["resources"]> {
   const memory = memoryOf(spec, overheadMiBOf(spec, facts), facts);
   const { requests, limits } = spec.domain.resources ?? {};
-  const devices = devicesOf(facts);
+  const devices = devicesOf(spec, facts);
   const leastDiskMiB = COMMON_DISK_MIB + (given(requests?.["ephemeral-storage"]) ?? 0);
   const mostDiskMiB = disk.ownMiB + (given(limits?.["ephemeral-storage"]) ?? disk.guestMiB);
   return {

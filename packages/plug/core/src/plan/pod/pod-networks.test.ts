@@ -16,7 +16,7 @@ import { aVmi, type NicSketch } from "@patchbay/support";
 import { describe, expect, test } from "vitest";
 import { podInterfaceNameOf } from "../../iface/names.ts";
 import { attachmentStatuses } from "../../status/ifaces/attachments.ts";
-import { planPodNetworks } from "./pod-networks.ts";
+import { networkNamesOf, planPodNetworks } from "./pod-networks.ts";
 
 function elementsOf(nics: readonly NicSketch[]): readonly string[] {
   const text = printNetworks(planPodNetworks({ vmi: aVmi({ nics }), bindings: {} }, []));
@@ -201,4 +201,46 @@ describe("a binding that brings a network along", () => {
     expect(leaving("Attached")).toEqual([OWN, EXTRA]);
     expect(leaving("Removing")).toEqual([]);
   });
+});
+
+describe("a network that the pod's node does not have", () => {
+  const absence = { reason: "NetworkNotOnNode", message: "node n1 cannot" } as const;
+  const absences = new Map([["default/blue", absence]]);
+  const vmi = vmiWith([
+    { name: "one", network: "blue" },
+    { name: "two", network: "green" },
+  ]);
+  const blue = { name: "blue", namespace: "default", interface: hashed("one") };
+  const attachmentsOf = (elements: readonly NetworkSelection[]): readonly Attachment[] => {
+    const pod = { elements, networkStatus: [], errors: {}, podIps: [] };
+    return attachmentStatuses({ vmi, bindings: {}, absences }, pod);
+  };
+
+  test("is not asked for, which is told", () => {
+    const elements = planPodNetworks({ vmi, bindings: {}, absences }, []);
+    expect(elements.map(({ name }) => name)).toEqual(["green"]);
+    expect(attachmentsOf(elements)[0]).toMatchObject({ name: "one", state: "Failed", ...absence });
+  });
+
+  test("stays asked for where it was before: the node says why it does not come", () => {
+    expect(planPodNetworks({ vmi, bindings: {}, absences }, [blue])).toMatchObject([
+      blue,
+      { name: "green" },
+    ]);
+    expect(attachmentsOf([blue])).not.toMatchObject([absence]);
+  });
+
+  test("is asked for as soon as the node has it", () => {
+    const elements = planPodNetworks({ vmi, bindings: {}, absences: new Map() }, []);
+    expect(elements.map(({ name }) => name)).toEqual(["blue", "green"]);
+  });
+});
+
+test("the networks of a VMI are those that it names, each once, and those of its bindings", () => {
+  const vmi = vmiWith([
+    { name: "one", network: "blue" },
+    { name: "two", network: "other/green" },
+    { name: "three", network: "blue" },
+  ]);
+  expect(networkNamesOf(vmi, {})).toEqual(["default/blue", "other/green"]);
 });

@@ -16,8 +16,9 @@ import { keptIpsFor } from "../../addresses/kept-addresses.ts";
 import { bindingOf } from "../../bindings/binding-of.ts";
 import { extraInterfaceNameOf, isOwnPodInterfaceName } from "../../iface/names.ts";
 import { nicsOfElements, podNicOf } from "../../iface/pod-nic.ts";
+import type { NetworkAbsences } from "../../node/definitions.ts";
 import { ifacesWithoutPort } from "../../pcie/ports.ts";
-import { findByName, ifacesOf, networksOf } from "../../spec/nics.ts";
+import { findByName, ifacesOf, networkNameOf, networksOf, qualifiedName } from "../../spec/nics.ts";
 
 /** The element of one iface; keys in KubeVirt's order. Source: KubeVirt network/multus/annotation.go. */
 function elementOf(
@@ -77,6 +78,8 @@ export interface NetworksOwner {
   readonly vmi: VirtualMachineInstance;
   /** What the cluster has registered. */
   readonly bindings: BindingRegistry;
+  /** Networks that the pod's node cannot make NICs of: they are not asked for anew. */
+  readonly absences?: NetworkAbsences;
   /** What the NICs had before, while the pod is made; a NIC that comes later prefers nothing. */
   readonly kept?: readonly KeptAddresses[];
 }
@@ -107,6 +110,23 @@ function wantedElements(
       ...(extraNetwork === undefined ? [] : [extraElementOf(network, extraNetwork, names)]),
     ].filter(isReadableSelection);
   });
+}
+
+/** The networks that the VMI names, and those that its bindings bring along, as NAMESPACE/NAME, each once. */
+export function networkNamesOf(
+  vmi: VirtualMachineInstance,
+  bindings: BindingRegistry,
+): readonly string[] {
+  const namespace = vmi.metadata.namespace ?? "";
+  const networks = networksOf(vmi.spec);
+  const named = networks.flatMap((network) => networkNameOf(network, namespace) ?? []);
+  const brought = ifacesOf(vmi.spec).flatMap((iface) => {
+    const network = findByName(networks, iface.name);
+    const binding = network && bindingOf(iface, network, bindings);
+    if (binding === undefined || binding.kind === "refused") return [];
+    return binding.extraNetwork === undefined ? [] : qualifiedName(binding.extraNetwork, namespace);
+  });
+  return [...new Set([...named, ...brought])];
 }
 
 type Claim = "wanted" | "in-use" | "released" | "unknown";
@@ -144,6 +164,7 @@ export function planPodNetworks(
   );
   const added = wanted.filter(
     (element) =>
+      owner.absences?.has(`${element.namespace ?? ""}/${element.name}`) !== true &&
       !current.some(({ interface: name }) => name === element.interface) &&
       stays(element.interface ?? ""),
   );

@@ -14,6 +14,7 @@ import {
   type VirtualMachineInstance,
 } from "@patchbay/api";
 import { isEqual } from "../../equal.ts";
+import type { Definitions, NetworkAbsences } from "../../node/definitions.ts";
 import type { NodeLoss } from "../../node/node-loss.ts";
 import { planVmiTopology } from "../../pcie/topology.ts";
 import { nicsOf, type Nics } from "../../spec/nics.ts";
@@ -49,6 +50,10 @@ export interface VmiFacts {
   readonly settings: LauncherSettings;
   readonly network: NetworkConfig;
   readonly storage: StorageFacts;
+  /** Of its networks, as far as they are there. */
+  readonly definitions: Definitions;
+  /** Of these, what the pod's node cannot make NICs of. */
+  readonly absences: NetworkAbsences;
   /** The pod's node does not answer. */
   readonly nodeLoss?: NodeLoss;
 }
@@ -118,7 +123,8 @@ function planPod(facts: VmiFacts): readonly VmiAction[] {
   const plan = planVmiTopology(vmi, network);
   const { claims } = storage;
   const ports = plan.ok ? plan.topology.ports.length : 0;
-  const request = { ...settings, claims, ports, bindings: network.bindings };
+  const { definitions } = facts;
+  const request = { ...settings, claims, ports, bindings: network.bindings, definitions };
   return [{ kind: "createPod", pod: launcherPodOf(vmi, request) }];
 }
 
@@ -150,6 +156,6 @@ export function planVmi(facts: VmiFacts): readonly VmiAction[] {
   if (isVmiFinal(vmi)) return [];
   if (pod === undefined) return planPod(facts);
   if (hasLostImage(pod) && !isPodFinished(pod)) return planWithoutKernel(facts, pod);
-  const owner = { vmi, bindings: facts.network.bindings };
+  const owner = { vmi, bindings: facts.network.bindings, absences: facts.absences };
   return [...planLabel(vmi, pod), ...planNetworks(owner, pod), ...planNics(vmi)];
 }

@@ -230,6 +230,20 @@ function attachmentsOf(network: Network, told: Told): readonly Attachment[] {
   return inOrder([...kept, ...fresh], vmi, name);
 }
 
+/** The pod is not asked for it, since its node does not have the network. */
+function notOnNode(
+  { absences }: NetworksOwner,
+  pod: PodNetworkFacts,
+  attachment: Attachment,
+): Attachment {
+  const { state, networkName = "", podInterfaceName } = attachment;
+  const absence = absences?.get(networkName);
+  if (absence === undefined || state !== "Requested" || isInPod(pod, podInterfaceName)) {
+    return attachment;
+  }
+  return { ...attachment, state: "Failed", ...absence };
+}
+
 /** Nobody is there who could attach it: that is its outcome until the node answers. */
 function heldUpBy(nodeLoss: NodeLoss | undefined, attachment: Attachment): Attachment {
   if (nodeLoss === undefined || attachment.state !== "Requested") return attachment;
@@ -259,6 +273,7 @@ export function attachmentStatuses(
     .flatMap((entry) => nextOf(entry, vmi, pod) ?? []);
   return [...ofSpec, ...left]
     .map((each) => withExtra(each, extraOf(owner, each), pod))
+    .map((each) => notOnNode(owner, pod, each))
     .map((each) => heldUpBy(nodeLoss, each))
     .filter((attachment) => isNews(attachment, previous));
 }

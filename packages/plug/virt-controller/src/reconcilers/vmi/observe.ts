@@ -8,6 +8,7 @@ import {
   PODS,
   storageConfigOf,
   usesEmulation,
+  type NetworkConfig,
   type Pod,
   type VirtualMachineInstance,
 } from "@patchbay/api";
@@ -16,8 +17,13 @@ import {
   hasLostImage,
   isLauncherOf,
   launcherPodName,
+  isNodeLost,
+  networkNamesOf,
+  networksNotOn,
   nodeLossOf,
   planImageQuestion,
+  type Definitions,
+  type NetworkAbsences,
   type NodeLoss,
   type VmiFacts,
 } from "@patchbay/core";
@@ -77,6 +83,36 @@ function findLoss(pod: Pod | undefined, { nodes }: Deps): NodeLoss | undefined {
   return name === undefined ? undefined : nodeLossOf(nodes.find({ name }));
 }
 
+/** The definitions of the VMI's networks, and of those that bindings bring along, as far as they are there. */
+function definitionsOf(
+  vmi: VirtualMachineInstance,
+  { bindings }: NetworkConfig,
+  { nads }: Deps,
+): Definitions {
+  const found = networkNamesOf(vmi, bindings).flatMap((network) => {
+    const nad = nads.find(parseKey(network));
+    return nad === undefined ? [] : [[network, nad] as const];
+  });
+  return new Map(found);
+}
+
+/**
+ * What the pod's node cannot make NICs of, of the networks that the VMI names itself: of one that a binding brings along only
+ * the node has words. The other nodes are listed only where it matters.
+ */
+function findAbsences(
+  { vmi, pod }: Pick<VmiFacts, "vmi" | "pod">,
+  definitions: Definitions,
+  { nodes }: Deps,
+): NetworkAbsences {
+  const node = pod?.spec.nodeName;
+  const named = networkNamesOf(vmi, {});
+  const own = new Map([...definitions].filter(([network]) => named.includes(network)));
+  if (node === undefined || networksNotOn(node, own, []).size === 0) return new Map();
+  const others = nodes.list().filter((each) => !isNodeLost(each));
+  return networksNotOn(node, own, others.map(({ metadata }) => metadata.name).toSorted());
+}
+
 /** The facts of a VMI, as new as this process's own writes; undefined when it is gone. */
 export async function observeVmi(key: string, deps: Deps): Promise<VmiFacts | undefined> {
   const cached = deps.vmis.find(parseKey(key));
@@ -94,5 +130,8 @@ export async function observeVmi(key: string, deps: Deps): Promise<VmiFacts | un
   const network = networkConfigOf(kubevirt);
   const nodeLoss = findLoss(pod, deps);
   const lost = nodeLoss === undefined ? {} : { nodeLoss };
-  return withImageVolumes({ vmi, pod, settings, network, storage, ...lost }, deps);
+  const definitions = definitionsOf(vmi, network, deps);
+  const absences = findAbsences({ vmi, pod }, definitions, deps);
+  const known = { network, storage, definitions, absences };
+  return withImageVolumes({ vmi, pod, settings, ...known, ...lost }, deps);
 }

@@ -7,7 +7,13 @@ import { aClaim, SETTINGS } from "../../../testing/launcher-facts.ts";
 import { hasImageVolume, hasLostImage } from "../image-files.ts";
 import { launcherPodOf, type LauncherRequest } from "../launcher-pod.ts";
 
-const REQUEST: LauncherRequest = { ...SETTINGS, ports: 0, claims: new Map(), bindings: {} };
+const REQUEST: LauncherRequest = {
+  ...SETTINGS,
+  ports: 0,
+  claims: new Map(),
+  definitions: new Map(),
+  bindings: {},
+};
 
 function podOf(volumes: Volume[], more: Partial<LauncherRequest> & Partial<VmiSpec> = {}): Pod {
   const { claims = REQUEST.claims, keepsImageVolumes = true, ...spec } = more;

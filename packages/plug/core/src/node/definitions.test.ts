@@ -1,0 +1,122 @@
+// SPDX-License-Identifier: Apache-2.0
+import { names, type NetworkAttachmentDefinition, type NodeProblem } from "@patchbay/api";
+import { describe, expect, test } from "vitest";
+import { networkResources, networksNotOn, seenDefinition } from "./definitions.ts";
+
+function aDefinition(
+  { resource, problems }: { readonly resource?: string; readonly problems?: NodeProblem[] },
+  generation = 2,
+): NetworkAttachmentDefinition {
+  return {
+    ...{ apiVersion: "k8s.cni.cncf.io/v1", kind: "NetworkAttachmentDefinition" },
+    metadata: {
+      ...{ namespace: "ns", name: "blue", uid: "u", resourceVersion: "7", generation },
+      annotations: {
+        other: "x",
+        ...(resource === undefined ? {} : { [names.RESOURCE_NAME_ANNOTATION]: resource }),
+      },
+    },
+    spec: { config: "{}" },
+    ...(problems === undefined ? {} : { status: { problems } }),
+  };
+}
+
+function problem(node: string, reason = "NodeLinkUnfit", generation = 2): NodeProblem {
+  return { node, reason, message: "it has no eth7", generation };
+}
+
+describe("the devices that a pod must ask for", () => {
+  const of = (resource: string) => [`ns/${resource}`, aDefinition({ resource })] as const;
+  const definitions = new Map([
+    ["ns/a", aDefinition({ resource: "nics.io/one" })],
+    ["ns/b", aDefinition({ resource: "nics.io/two" })],
+    ["other/a", aDefinition({ resource: "nics.io/one" })],
+    ["ns/plain", aDefinition({})],
+    ["ns/memory", aDefinition({ resource: "memory" })],
+    of("kubernetes.io/x"),
+    of("node.kubernetes.io/x"),
+    of(""),
+  ]);
+  test.each<{ name: string; elements: [string, string][]; want: object }>([
+    { name: "none", elements: [], want: {} },
+    { name: "one", elements: [["ns", "a"]], want: { "nics.io/one": 1 } },
+    {
+      name: "each once for each element, of whatever network",
+      elements: [
+        ["ns", "a"],
+        ["ns", "a"],
+        ["other", "a"],
+        ["ns", "b"],
+      ],
+      want: { "nics.io/one": 3, "nics.io/two": 1 },
+    },
+    {
+      name: "nothing that is no extended resource, nor of a network that is not there",
+      elements: ["plain", "memory", "kubernetes.io/x", "node.kubernetes.io/x", "", "none"].map(
+        (name) => ["ns", name],
+      ),
+      want: {},
+    },
+  ])("$name", ({ elements, want }) => {
+    const selections = elements.map(([namespace, name]) => ({ namespace, name }));
+    expect(Object.fromEntries(networkResources(selections, definitions))).toEqual(want);
+  });
+});
+
+describe("networks that a node does not have", () => {
+  const NODES = ["n1", "n2", "n3"];
+  test.each<{ name: string; problems: NodeProblem[]; want: string | undefined }>([
+    { name: "none is told", problems: [], want: undefined },
+    { name: "another node has a problem", problems: [problem("n2")], want: undefined },
+    {
+      name: "the definition itself is wrong",
+      problems: [problem("n1", "NetworkInvalid")],
+      want: undefined,
+    },
+    {
+      name: "what it said is of an older text",
+      problems: [problem("n1", "NodeLinkUnfit", 1)],
+      want: undefined,
+    },
+    {
+      name: "others have it",
+      problems: [problem("n1")],
+      want: "n2, n3 have it: a VM that is stopped and started there gets it",
+    },
+    {
+      name: "one other has it",
+      problems: [problem("n1", "PluginMissing"), problem("n2")],
+      want: "n3 has it: a VM that is stopped and started there gets it",
+    },
+    {
+      name: "nobody has it",
+      problems: [problem("n1", "VlanUnsupported"), problem("n2"), problem("n3")],
+      want: "no other node is known to have it",
+    },
+  ])("$name", ({ problems, want }) => {
+    const absences = networksNotOn("n1", new Map([["ns/blue", aDefinition({ problems })]]), NODES);
+    const message = `node n1 cannot make interfaces of network ns/blue: it has no eth7; ${want ?? ""}`;
+    expect([...absences.values()]).toEqual(
+      want === undefined ? [] : [{ reason: "NetworkNotOnNode", message }],
+    );
+  });
+
+  test("of many nodes that have it some are named", () => {
+    const nodes = Array.from({ length: 8 }, (_, at) => `n${String(at + 1)}`);
+    const definitions = new Map([["ns/blue", aDefinition({ problems: [problem("n1")] })]]);
+    expect(networksNotOn("n1", definitions, nodes).get("ns/blue")?.message).toContain(
+      "n2, n3, n4, n5, n6 and 2 more have it",
+    );
+  });
+});
+
+test("of a definition no more is kept than is looked at", () => {
+  const problems = [problem("n1")];
+  const seen = seenDefinition(aDefinition({ resource: "nics.io/one", problems }));
+  expect(seen.spec).toBeUndefined();
+  expect(seen.metadata.annotations).toEqual({ [names.RESOURCE_NAME_ANNOTATION]: "nics.io/one" });
+  expect(networksNotOn("n1", new Map([["ns/blue", seen]]), [])).toEqual(
+    networksNotOn("n1", new Map([["ns/blue", aDefinition({ problems })]]), []),
+  );
+  expect(seenDefinition(aDefinition({})).metadata.annotations).toBeUndefined();
+});
