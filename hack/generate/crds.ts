@@ -19,13 +19,16 @@ function renderKustomization(
   return ["kustomization.yaml", HEADER + text];
 }
 
+/** kubectl 1.20 takes `Off` for a boolean, as YAML 1.1 does, unless it is quoted. */
+const STYLE = { lineWidth: 100, aliasDuplicateObjects: false, version: "1.1" } as const;
+
 function renderDefinitions(isWanted: (group: string) => boolean): ReadonlyMap<string, string> {
   return new Map(
     customResourceDefinitions()
       .filter(({ spec }) => isWanted(spec.group))
       .map((crd): [string, string] => [
         `${crd.spec.group}_${crd.spec.names.plural}.yaml`,
-        HEADER + stringify(crd, { lineWidth: 100, aliasDuplicateObjects: false }),
+        HEADER + stringify(crd, STYLE),
       ]),
   );
 }

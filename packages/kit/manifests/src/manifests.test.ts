@@ -3,6 +3,7 @@
 import { customResourceDefinitions, names, type KubeObject } from "@patchbay/api";
 import { createFiles } from "@patchbay/os";
 import { describe, expect, test } from "vitest";
+import { parseAllDocuments } from "yaml";
 import { parseManifests, readManifests } from "./read.ts";
 import { isRole, type Role } from "./role.ts";
 import { rightsOf } from "./testing.ts";
@@ -201,3 +202,15 @@ describe("the roles of people", () => {
     });
   });
 });
+
+test.each(["base", "net-agent-only", "standalone"] as const)(
+  "%s means the same in YAML 1.1, as kubectl reads it",
+  async (folder) => {
+    const manifests = await readManifests(files, folder);
+    const read = (version: "1.1" | "1.2"): readonly unknown[] =>
+      manifests.flatMap(({ text }) =>
+        parseAllDocuments(text, { version }).map((document) => document.toJS() as unknown),
+      );
+    expect(read("1.1")).toEqual(read("1.2"));
+  },
+);
