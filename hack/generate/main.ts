@@ -4,6 +4,7 @@ import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync
 import { join } from "node:path";
 import { renderCrds, renderNetworks } from "./crds.ts";
 import { renderReadme } from "./not-built.ts";
+import { INSTALLATIONS, renderPodCreation } from "./pod-creation.ts";
 import { renderApiReference, renderReference } from "./reference.ts";
 import { renderShapes } from "./shapes.ts";
 
@@ -27,6 +28,11 @@ const OUTPUTS: readonly Output[] = [
     render: async () => new Map([["shapes.json", await renderShapes()]]),
     isOursAlone: false,
   },
+  ...INSTALLATIONS.map((installation) => ({
+    folder: `packages/kit/manifests/pod-creation/${installation}`,
+    render: () => renderPodCreation(installation),
+    isOursAlone: true,
+  })),
   { folder: "docs/reference", render: renderReference, isOursAlone: false },
   { folder: "docs/reference/api", render: renderApiReference, isOursAlone: true },
   { folder: ".", render: () => Promise.resolve(renderReadme(ROOT)), isOursAlone: false },

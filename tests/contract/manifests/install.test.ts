@@ -3,16 +3,13 @@
 import { mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import type { KubeObject } from "@patchbay/api";
 import { createKubeClient, loadKubeConfig, type KubeClient } from "@patchbay/kube";
 import { parseManifests, readManifests } from "@patchbay/manifests";
 import { createClock, createFiles, createProcessRunner } from "@patchbay/os";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
-import { parseAllDocuments } from "yaml";
 import { type Harness, QUIET, startHarness } from "../apiserver/harness.ts";
 
 const ROOT = join(import.meta.dirname, "../../..");
-const MANIFESTS = join(ROOT, "packages/kit/manifests");
 const WEBHOOKS = "/apis/admissionregistration.k8s.io/v1/mutatingwebhookconfigurations";
 const DEFINITIONS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
 const API_SERVICES = "/apis/apiregistration.k8s.io/v1/apiservices";
@@ -146,25 +143,6 @@ async function kinds(): Promise<readonly string[]> {
   const all = await names(DEFINITIONS);
   return all.filter((name) => name.endsWith("kubevirt.io"));
 }
-
-function byName(objects: readonly KubeObject[]): ReadonlyMap<string, KubeObject> {
-  const entries = objects.map((object): [string, KubeObject] => {
-    const { namespace = "", name } = object.metadata;
-    return [`${object.kind} ${namespace}/${name}`, object];
-  });
-  return new Map(entries.sort(([one], [other]) => (one < other ? -1 : 1)));
-}
-
-test.each(["base", "net-agent-only"] as const)(
-  "kustomize makes of %s what is read",
-  async (folder) => {
-    const argv = ["kubectl", "kustomize", join(MANIFESTS, folder)] as const;
-    const { stdout } = await createProcessRunner().run({ argv, timeoutMs: 30_000 });
-    const built = parseAllDocuments(stdout).map((document) => document.toJS() as KubeObject);
-    const read = parseManifests(await readManifests(createFiles(), folder));
-    expect(byName(built)).toEqual(byName(read));
-  },
-);
 
 describe("install", () => {
   test("makes everything, in strict mode, and a second time changes nothing", async () => {

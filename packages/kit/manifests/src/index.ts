@@ -5,5 +5,5 @@ export { install, type ObjectResult } from "./install/install.ts";
 export { withSettings } from "./install/settings.ts";
 export { uninstall, type Removal } from "./install/uninstall.ts";
 export { keepManifests, keepObject } from "./keep.ts";
-export { parseManifests, readManifests, type Manifest } from "./read.ts";
+export { parseManifests, readManifests, type Manifest, type ManifestFolder } from "./read.ts";
 export { isRole, type Role } from "./role.ts";

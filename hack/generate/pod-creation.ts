@@ -1,0 +1,101 @@
+// SPDX-License-Identifier: Apache-2.0
+// The overlays of kustomize that make net-agent the plugin of the nodes' container runtimes, from what
+// `patchbay install --pod-creation` makes.
+import type { KubeObject } from "@patchbay/api";
+import {
+  parseManifests,
+  readManifests,
+  withSettings,
+  type ManifestFolder,
+} from "@patchbay/manifests";
+import { createFiles } from "@patchbay/os";
+import { stringify } from "yaml";
+
+/** Installations that there are: folders of manifests. */
+export const INSTALLATIONS = [
+  "base",
+  "net-agent-only",
+] as const satisfies readonly ManifestFolder[];
+
+const HEADER =
+  "# SPDX-License-Identifier: Apache-2.0\n# Generated from packages/kit/manifests/src/install/pod-creation.ts; do not edit. Run: npm run gen\n";
+const PATCH = "net-agent.yaml";
+const POD = "/spec/template/spec";
+
+type Fields = Readonly<Record<string, unknown>>;
+
+/** A DaemonSet's pod of one container. */
+interface Workload extends KubeObject {
+  readonly spec: {
+    readonly template: { readonly spec: Fields & { readonly containers: readonly Fields[] } };
+  };
+}
+
+function isWorkload(object: KubeObject): object is Workload {
+  return object.kind === "DaemonSet" && object.metadata.name === "net-agent";
+}
+
+function podOf(objects: readonly KubeObject[]): Workload["spec"]["template"]["spec"] {
+  const found = objects.find(isWorkload);
+  if (found === undefined) throw new Error("there is no net-agent");
+  return found.spec.template.spec;
+}
+
+function isSame(one: unknown, other: unknown): boolean {
+  return JSON.stringify(one) === JSON.stringify(other);
+}
+
+/** What stands behind a list that stays as it is; undefined: it is no such list. */
+function findAppended(before: unknown, after: unknown): readonly unknown[] | undefined {
+  if (!Array.isArray(before) || !Array.isArray(after)) return undefined;
+  return isSame(after.slice(0, before.length), before) ? after.slice(before.length) : undefined;
+}
+
+/** Operations for the fields that are others afterwards; containers are looked at one by one. Source: RFC 6902. */
+function changes(path: string, before: Fields, after: Fields): readonly object[] {
+  return Object.entries(after).flatMap(([name, value]): readonly object[] => {
+    if (name === "containers" || isSame(before[name], value)) return [];
+    const at = `${path}/${name}`;
+    const appended = findAppended(before[name], value);
+    if (appended !== undefined) {
+      return appended.map((one) => ({ op: "add", path: `${at}/-`, value: one }));
+    }
+    return [{ op: name in before ? "replace" : "add", path: at, value }];
+  });
+}
+
+function renderPatch(objects: readonly KubeObject[]): string {
+  const before = podOf(objects);
+  const after = podOf(withSettings(objects, { podCreation: true }));
+  const operations = [
+    ...changes(POD, before, after),
+    ...after.containers.flatMap((container, index) =>
+      changes(`${POD}/containers/${String(index)}`, before.containers[index] ?? {}, container),
+    ),
+  ];
+  return (
+    HEADER + stringify(operations, { lineWidth: 100, aliasDuplicateObjects: false, version: "1.1" })
+  );
+}
+
+/** What kubectl 1.20 takes as well as today's. */
+function renderKustomization(folder: ManifestFolder): string {
+  const target = { group: "apps", version: "v1", kind: "DaemonSet", name: "net-agent" };
+  const text = stringify({
+    ...{ apiVersion: "kustomize.config.k8s.io/v1beta1", kind: "Kustomization" },
+    bases: [`../../${folder}`],
+    patchesJson6902: [{ target: { ...target, namespace: "patchbay" }, path: PATCH }],
+  });
+  return `${HEADER}# kubectl apply -k packages/kit/manifests/pod-creation/${folder}\n${text}`;
+}
+
+/** File names of one overlay and their text. */
+export async function renderPodCreation(
+  folder: (typeof INSTALLATIONS)[number],
+): Promise<ReadonlyMap<string, string>> {
+  const objects = parseManifests(await readManifests(createFiles(), folder));
+  return new Map([
+    ["kustomization.yaml", renderKustomization(folder)],
+    [PATCH, renderPatch(objects)],
+  ]);
+}

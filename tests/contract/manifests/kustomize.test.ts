@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: Apache-2.0
+// Does kubectl make of the folders what the command line takes?
+import { join } from "node:path";
+import type { KubeObject } from "@patchbay/api";
+import { parseManifests, readManifests, withSettings } from "@patchbay/manifests";
+import { createFiles, createProcessRunner } from "@patchbay/os";
+import { expect, test } from "vitest";
+import { parseAllDocuments } from "yaml";
+
+const MANIFESTS = join(import.meta.dirname, "../../../packages/kit/manifests");
+
+function byName(objects: readonly KubeObject[]): ReadonlyMap<string, KubeObject> {
+  const entries = objects.map((object): [string, KubeObject] => {
+    const { namespace = "", name } = object.metadata;
+    return [`${object.kind} ${namespace}/${name}`, object];
+  });
+  return new Map(entries.sort(([one], [other]) => (one < other ? -1 : 1)));
+}
+
+async function kustomize(folder: string): Promise<readonly KubeObject[]> {
+  const argv = ["kubectl", "kustomize", join(MANIFESTS, folder)] as const;
+  const { stdout } = await createProcessRunner().run({ argv, timeoutMs: 30_000 });
+  return parseAllDocuments(stdout).map((document) => document.toJS() as KubeObject);
+}
+
+test.each(["base", "net-agent-only"] as const)(
+  "kustomize makes of %s what is read",
+  async (folder) => {
+    const read = parseManifests(await readManifests(createFiles(), folder));
+    expect(byName(await kustomize(folder))).toEqual(byName(read));
+  },
+);
+
+test.each(["base", "net-agent-only"] as const)(
+  "kustomize makes of pod-creation/%s what install --pod-creation takes",
+  async (folder) => {
+    const read = parseManifests(await readManifests(createFiles(), folder));
+    const taken = withSettings(read, { podCreation: true });
+    expect(taken).not.toEqual(read);
+    expect(byName(await kustomize(`pod-creation/${folder}`))).toEqual(byName(taken));
+  },
+);
