@@ -4,6 +4,7 @@ import { validateVmiSpec, type Iface, type IfaceStatus, type Network } from "@pa
 import { NO_LINKS, type IfaceFacts } from "../iface/facts.ts";
 import { phaseOf } from "../iface/phase.ts";
 import { parseAddIface, parseRemoveIface } from "../plan/request/nic-body.ts";
+import { nicsAfterRequests } from "./kubevirt-queue.ts";
 import { notBuilt, ours, same, vmiOf, type Cases } from "./kubevirt-case.ts";
 
 const MIGRATION = "live migration";
@@ -85,9 +86,21 @@ export const SUBRESOURCE_CASES: Cases = {
   "valid add request": same(({ body }: BodyRow) => httpStatusOf(parseAddIface(body))),
   "add without interface name": same(({ body }: BodyRow) => httpStatusOf(parseAddIface(body))),
   "remove request": same(({ body }: BodyRow) => httpStatusOf(parseRemoveIface(body))),
-  "patch appends to an existing request": notBuilt(NO_QUEUE),
-  "add while remove of the same name is queued": notBuilt(NO_QUEUE),
-  "remove of another name is appended": notBuilt(NO_QUEUE),
+  "patch appends to an existing request": ours(
+    NO_QUEUE,
+    ["default", "iface1", "pluggediface1"],
+    nicsAfterRequests,
+  ),
+  "add while remove of the same name is queued": ours(
+    `${NO_QUEUE}; an unplug of the same network is taken back`,
+    ["default", "red"],
+    nicsAfterRequests,
+  ),
+  "remove of another name is appended": ours(
+    NO_QUEUE,
+    ["default", "-blue", "-green", "red"],
+    nicsAfterRequests,
+  ),
 };
 
 interface NodeRow {
