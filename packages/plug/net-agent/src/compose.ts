@@ -28,6 +28,7 @@ import {
 import { createDefaultRoutes, createNodeNics, createPodNetwork } from "@patchbay/podnet";
 import type { Files, Logger, ProcessRunner } from "@patchbay/core/ports";
 import type { Flags } from "./config.ts";
+import { countedCni } from "./counted-cni.ts";
 import { holdState } from "./hold-state.ts";
 import { hostOf, hostRootOf } from "./host/host.ts";
 import { runDefinitionLoop, type DefinitionLoopParts } from "./reconcilers/definition/loop.ts";
@@ -131,7 +132,7 @@ export async function runAgent(context: DaemonContext, flags: Flags): Promise<vo
     podDevices: createPodDevices(flags.podResourcesSocket, clock),
     ...links,
     findProblems: async (network) => (await judge(network, definitions)).problems,
-    cni: cniOf({ runner, family }, flags),
+    cni: countedCni(cniOf({ runner, family }, flags), context.metrics),
     bootId: await readBootId(files),
     hostNetnsInode: readNetnsInode(flags.hostProcess),
     isIsolated: flags.namespaceIsolation,
