@@ -195,6 +195,11 @@ test.each([
   expect(hostPathsOf(name)).toEqual(hostPaths);
 });
 
+test("nobody but root reads virt-handler's key", () => {
+  const volume = podOf("virt-handler").spec.volumes?.find(({ name }) => name === "certificates");
+  expect(volume).toMatchObject({ secret: { defaultMode: 0o400 } });
+});
+
 test("every object is marked as the product's", () => {
   const unmarked = objects.filter(
     ({ metadata }) => metadata.labels?.[names.PART_OF_LABEL] !== names.PRODUCT,
