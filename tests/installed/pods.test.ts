@@ -242,6 +242,17 @@ test("a VM starts", async () => {
   expect(machine.findVmi("alpha")?.status?.phase).toBe("Running");
 });
 
+test("its guest stands still and goes on, by the virt-handler of its node", async () => {
+  const path = SUBRESOURCES.replace("virtualmachines", "virtualmachineinstances");
+  const isPaused = (): boolean =>
+    (machine.findVmi("alpha")?.status?.conditions ?? []).some(({ type }) => type === "Paused");
+  // Files of a Secret come to a pod a while after they are written.
+  await eventually(() => machine.put(`${path}/pause`, {}).code === 0, { withinMs: 120_000 });
+  await eventually(isPaused, WITHIN);
+  expect(machine.put(`${path}/unpause`, {})).toMatchObject({ code: 0 });
+  await eventually(() => !isPaused(), WITHIN);
+});
+
 test.each(SERVICES)(
   "a NIC goes in and out, and %s is killed in the middle of both",
   async (service) => {

@@ -51,14 +51,18 @@ test("a guest tells of itself by its agent", () => {
   expect(machine.read(`${VMI}/filesystemlist`)).toMatchObject({ metadata: {}, items: [] });
 });
 
-test("a guest that is reset starts anew, and is the same VMI", async () => {
-  const uid = machine.findVmi(VM)?.metadata.uid;
-  const guest = machine.console(VM);
-  const since = guest.position();
-  ask("reset");
-  await guest.waitForLine(/guest ready/, { timeoutMs: BOOT_MS, since });
-  expect(machine.findVmi(VM)?.metadata.uid).toBe(uid);
-});
+test.each(["reset", "softreboot"])(
+  "%s starts the guest anew, and it is the same VMI",
+  async (how) => {
+    const { uid } = machine.findVmi(VM)?.metadata ?? {};
+    const guest = machine.console(VM);
+    const since = guest.position();
+    ask(how);
+    await guest.waitForLine(/guest ready/, { timeoutMs: BOOT_MS, since });
+    const after = machine.findVmi(VM);
+    expect([after?.metadata.uid, after?.status?.phase]).toEqual([uid, "Running"]);
+  },
+);
 
 test("a VM that is started paused waits, and goes when it is stopped by force", async () => {
   machine.patchbay("stop", VM, "--wait");
