@@ -12,6 +12,8 @@ export const NAD_GROUP = "k8s.cni.cncf.io";
 export const NETWORKS_ANNOTATION = "k8s.v1.cni.cncf.io/networks";
 /** What the pod has; writers: the runtime at creation, then net-agent. Source: NPWG 1.3 section 5. */
 export const NETWORK_STATUS_ANNOTATION = "k8s.v1.cni.cncf.io/network-status";
+/** What a launcher tells of its NICs by the downward API; writer: virt-controller. Source: KubeVirt NetworkInfoAnnot. */
+export const NETWORK_INFO_ANNOTATION = "kubevirt.io/network-info";
 /** Which network a pod has in place of every pod's; read when it is created. Source: Multus defaultNetAnnot. */
 export const DEFAULT_NETWORK_ANNOTATION = "v1.multus-cni.io/default-network";
 /** On a NetworkAttachmentDefinition: of which resource each of its attachments has a device. Source: Multus resourceNameAnnot. */

@@ -1,16 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
-// What definitions say of nodes: devices that a launcher asks for, and networks that its node does not have, against an API
+// What definitions and pods say of nodes: devices that a launcher asks for, and networks that its node does not have, against an API
 // server.
 import {
+  KUBEVIRTS,
   names,
   NETWORK_ATTACHMENT_DEFINITIONS,
   NODES,
   type NetworkAttachmentDefinition,
   type NodeProblem,
 } from "@patchbay/api";
+import { pointerToken } from "@patchbay/core";
+import { eventually } from "@patchbay/support";
 import { afterEach, expect, test } from "vitest";
 import { useStage } from "./testing/stage.ts";
 
+const SOON = { withinMs: 5000 };
 const stage = useStage();
 const made: { readonly namespace: string; readonly name: string }[] = [];
 
@@ -82,4 +86,44 @@ test("a plug to a network that the node does not have asks for nothing until it 
   await stage.scene.vmiWhen(({ status }) => status?.attachments?.[1]?.state === "Requested");
   expect(await stage.scene.elements()).toHaveLength(2);
   await stage.admin.store.delete(NODES, node.metadata);
+});
+
+test("a launcher tells of NICs what its binding asks for, and keeps it current", async () => {
+  const { kind } = KUBEVIRTS;
+  const network = { binding: { own: { domainAttachmentType: "tap", downwardAPI: "device-info" } } };
+  const key = { namespace: "patchbay", name: "kubevirt" };
+  await stage.admin.store.create(KUBEVIRTS, {
+    ...{ apiVersion: "kubevirt.io/v1", kind, metadata: key },
+    spec: { configuration: { network } },
+  });
+  await stage.scene.createVm([]);
+  await stage.scene.boot();
+  const base = "/spec/template/spec";
+  const value = { name: "one", binding: { name: "own" } };
+  await stage.scene.patchVm([
+    {
+      op: "add",
+      path: `${base}/networks`,
+      value: [{ name: "one", multus: { networkName: "blue" } }],
+    },
+    { op: "add", path: `${base}/domain/devices/interfaces`, value: [value] },
+  ]);
+  const [nic] = await eventually(async () => {
+    const elements = await stage.scene.elements();
+    return elements.length > 0 ? elements : undefined;
+  }, SOON);
+  const path = `/metadata/annotations/${pointerToken(names.NETWORK_STATUS_ANNOTATION)}`;
+  const seen = async (mtu: number): Promise<void> => {
+    const entry = { name: "default/blue", interface: nic?.interface, mac: nic?.mac, mtu };
+    await stage.scene.patchPodStatus([{ op: "add", path, value: JSON.stringify([entry]) }]);
+    await eventually(async () => {
+      const { annotations = {} } = (await stage.scene.pod()).metadata;
+      const want = { interfaces: [{ network: "one", mac: nic?.mac, mtu }] };
+      return annotations[names.NETWORK_INFO_ANNOTATION] === JSON.stringify(want) || undefined;
+    }, SOON);
+  };
+  await seen(1500);
+  await seen(1400);
+  expect(nic?.mac).toMatch(/^[\da-f:]{17}$/);
+  await stage.admin.store.delete(KUBEVIRTS, key);
 });

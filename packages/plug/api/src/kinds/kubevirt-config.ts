@@ -33,6 +33,12 @@ const BINDING_PLUGIN = Type.Object(
           "NetworkAttachmentDefinition that the pod joins for each such interface, as NAME or NAMESPACE/NAME.",
       }),
     ),
+    downwardAPI: Type.Optional(
+      Type.String({
+        description:
+          "device-info: the launcher has device, MAC and MTU of each such interface in /etc/podinfo/network-info.",
+      }),
+    ),
     sidecarImage: Type.Optional(
       Type.String({ description: "Image of a container beside the guest's; not supported yet." }),
     ),

@@ -36,6 +36,7 @@ const REASONS: Readonly<Record<StepKind, string>> = {
   deletePod: "FailedDelete",
   patchVmiNics: "HotPlugNetworkInterfaceError",
   patchPodNetworks: "FailedPodPatch",
+  patchPodNetworkInfo: "FailedPodPatch",
   patchTemplateNics: "FailedUpdate",
   setMacAddresses: "FailedUpdate",
   labelNode: "FailedUpdate",

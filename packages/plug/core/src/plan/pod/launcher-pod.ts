@@ -23,6 +23,7 @@ import { kernelImageOf } from "./kernel-boot.ts";
 import { launcherResourcesOf } from "./launcher-resources.ts";
 import { inMi, joinParts, type PodParts } from "./parts.ts";
 import { statePartsOf } from "./state-parts.ts";
+import { networkInfoVolume } from "./network-info.ts";
 import { planPodNetworks, type NetworksOwner } from "./pod-networks.ts";
 import { podAnnotationsOf, podLabelsOf } from "./pod-metadata.ts";
 import { podSettingsOf } from "./pod-settings.ts";
@@ -121,6 +122,7 @@ function containerOf(
     hasDisplay: hasDisplay(vmi.spec, hasKubeVirtDefaults),
     networkResources: networkResources(elements, request.definitions),
   };
+  const info = networkInfoVolume({ vmi, bindings: request.bindings });
   const ownMiB = VOLUMES.reduce((sum, volume) => sum + volume.mib, LOGS_MIB);
   return {
     name: names.LAUNCHER_CONTAINER,
@@ -129,7 +131,11 @@ function containerOf(
     env: [{ name: "SHUTDOWN_SECONDS", value: String(grace) }],
     resources: launcherResourcesOf(vmi.spec, facts, { ownMiB, guestMiB: parts.diskMiB }),
     securityContext: SECURITY,
-    volumeMounts: [...VOLUMES.map(({ name, mountPath }) => ({ name, mountPath })), ...parts.mounts],
+    volumeMounts: [
+      ...VOLUMES.map(({ name, mountPath }) => ({ name, mountPath })),
+      ...parts.mounts,
+      ...(info === undefined ? [] : [info.mount]),
+    ],
     ...(parts.devices.length === 0 ? {} : { volumeDevices: parts.devices }),
   };
 }
@@ -171,6 +177,7 @@ export function launcherPodOf(vmi: VirtualMachineInstance, request: LauncherRequ
   const user = names.LAUNCHER_UID;
   const parts = partsOf(vmi, request);
   const { initContainers, secrets } = parts;
+  const info = networkInfoVolume({ vmi, bindings: request.bindings });
   return {
     apiVersion: "v1",
     kind: "Pod",
@@ -191,7 +198,7 @@ export function launcherPodOf(vmi: VirtualMachineInstance, request: LauncherRequ
       },
       ...(initContainers.length === 0 ? {} : { initContainers }),
       containers: [containerOf(vmi, request, parts)],
-      volumes: [...ownVolumes(), ...parts.volumes],
+      volumes: [...ownVolumes(), ...parts.volumes, ...(info === undefined ? [] : [info.volume])],
     },
   };
 }

@@ -13,6 +13,7 @@ const NOT_THE_PODS = [
   names.NETWORKS_ANNOTATION,
   names.NETWORK_STATUS_ANNOTATION,
   names.ATTACHMENT_ERRORS_ANNOTATION,
+  names.NETWORK_INFO_ANNOTATION,
 ];
 
 /** The VMI's, by which Services find the pod, and ours, which nobody's replace. */

@@ -6,6 +6,7 @@ const ANNOTATIONS: readonly string[] = [
   names.NETWORKS_ANNOTATION,
   names.NETWORK_STATUS_ANNOTATION,
   names.ATTACHMENT_ERRORS_ANNOTATION,
+  names.NETWORK_INFO_ANNOTATION,
 ];
 
 function seenMetadata(metadata: ObjectMeta): ObjectMeta {

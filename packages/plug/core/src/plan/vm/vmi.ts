@@ -20,6 +20,7 @@ import { planVmiTopology } from "../../pcie/topology.ts";
 import { nicsOf, type Nics } from "../../spec/nics.ts";
 import { hasImageVolume, hasLostImage } from "../pod/image-files.ts";
 import { endGraceSeconds, launcherPodOf, type LauncherSettings } from "../pod/launcher-pod.ts";
+import { networkInfoOf } from "../pod/network-info.ts";
 import { stateClaimOf } from "../pod/state-parts.ts";
 import { planPodNetworks, type NetworksOwner } from "../pod/pod-networks.ts";
 import { planOwnNics } from "./nics.ts";
@@ -40,6 +41,8 @@ export type VmiAction =
     }
   | { readonly kind: "labelNode"; readonly node: string }
   | { readonly kind: "patchPodNetworks"; readonly to: string }
+  /** What the pod tells by the downward API. */
+  | { readonly kind: "patchPodNetworkInfo"; readonly to: string }
   | { readonly kind: "patchVmiNics"; readonly to: Nics };
 
 /** A VMI, its launcher pod, and what the cluster has set. */
@@ -95,6 +98,13 @@ function planNetworks(owner: NetworksOwner, pod: Pod): readonly VmiAction[] {
   const elements = planPodNetworks(owner, current);
   if (isEqual(current, elements)) return [];
   return [{ kind: "patchPodNetworks", to: printNetworks(elements) }];
+}
+
+function planNetworkInfo(owner: NetworksOwner, pod: Pod): readonly VmiAction[] {
+  if (isPodFinished(pod) || pod.metadata.deletionTimestamp !== undefined) return [];
+  const to = networkInfoOf(owner, pod);
+  const isSo = pod.metadata.annotations?.[names.NETWORK_INFO_ANNOTATION] === to;
+  return to === undefined || isSo ? [] : [{ kind: "patchPodNetworkInfo", to }];
 }
 
 function planNics(vmi: VirtualMachineInstance): readonly VmiAction[] {
@@ -157,5 +167,10 @@ export function planVmi(facts: VmiFacts): readonly VmiAction[] {
   if (pod === undefined) return planPod(facts);
   if (hasLostImage(pod) && !isPodFinished(pod)) return planWithoutKernel(facts, pod);
   const owner = { vmi, bindings: facts.network.bindings, absences: facts.absences };
-  return [...planLabel(vmi, pod), ...planNetworks(owner, pod), ...planNics(vmi)];
+  return [
+    ...planLabel(vmi, pod),
+    ...planNetworks(owner, pod),
+    ...planNetworkInfo(owner, pod),
+    ...planNics(vmi),
+  ];
 }

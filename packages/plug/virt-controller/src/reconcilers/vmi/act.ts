@@ -71,21 +71,36 @@ async function createClaim(claim: PersistentVolumeClaim, deps: Deps): Promise<vo
   }
 }
 
-async function patchPodNetworks({ pod }: VmiFacts, to: string, deps: Deps): Promise<void> {
-  if (pod === undefined) return;
-  const path = `/metadata/annotations/${pointerToken(names.NETWORKS_ANNOTATION)}`;
-  const from = pod.metadata.annotations?.[names.NETWORKS_ANNOTATION];
+/** Writes one of the pod's annotations, by what it said. */
+async function patchPod(
+  pod: Pod,
+  { annotation, to }: { readonly annotation: string; readonly to: string },
+  deps: Deps,
+): Promise<void> {
+  const path = `/metadata/annotations/${pointerToken(annotation)}`;
+  const from = pod.metadata.annotations?.[annotation];
   const operations: readonly JsonPatchOperation[] = [
     from === undefined ? versionTest(pod) : { op: "test", path, value: from },
     { op: "add", path, value: to },
   ];
   deps.ownWrites.note(await deps.store.patch(PODS, keyOf(pod), { type: "json", operations }));
+}
+
+async function patchPodNetworks({ pod }: VmiFacts, to: string, deps: Deps): Promise<void> {
+  if (pod === undefined) return;
+  await patchPod(pod, { annotation: names.NETWORKS_ANNOTATION, to }, deps);
   deps.log.info("changed the pod's networks", { pod: printKey(keyOf(pod)), networks: to });
+}
+
+/** The pod's annotations may have been changed a step before. */
+async function patchPodNetworkInfo({ pod }: VmiFacts, to: string, deps: Deps): Promise<void> {
+  if (pod === undefined) return;
+  const newest = deps.ownWrites.newest(pod);
+  await patchPod(newest, { annotation: names.NETWORK_INFO_ANNOTATION, to }, deps);
 }
 
 async function performOne(action: VmiAction, facts: VmiFacts, deps: Deps): Promise<void> {
   const { vmi } = facts;
-  const namespace = vmi.metadata.namespace ?? "";
   switch (action.kind) {
     case "addFinalizer":
       await patchVmi(vmi, finalizersPatch(vmi, true), deps);
@@ -102,7 +117,7 @@ async function performOne(action: VmiAction, facts: VmiFacts, deps: Deps): Promi
     case "deletePod":
       await deps.store.delete(
         PODS,
-        { namespace, name: action.name },
+        { ...keyOf(vmi), name: action.name },
         { uid: action.uid, gracePeriodSeconds: action.graceSeconds },
       );
       return;
@@ -113,6 +128,9 @@ async function performOne(action: VmiAction, facts: VmiFacts, deps: Deps): Promi
     }
     case "patchPodNetworks":
       await patchPodNetworks(facts, action.to, deps);
+      return;
+    case "patchPodNetworkInfo":
+      await patchPodNetworkInfo(facts, action.to, deps);
       return;
     case "patchVmiNics": {
       const place = { object: vmi, base: "/spec", spec: vmi.spec };

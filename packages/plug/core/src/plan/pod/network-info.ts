@@ -1,0 +1,106 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the launcher pod tells of its NICs by the downward API, for bindings that are registered so. Source: KubeVirt
+// pkg/network/downwardapi.
+import {
+  isDefaultNetwork,
+  names,
+  parseMac,
+  parseNetworkStatus,
+  parseNetworks,
+  type BindingPlugin,
+  type Iface,
+  type JsonObject,
+  type Network,
+  type NetworkStatus,
+  type Pod,
+  type PodVolume,
+  type VirtualMachineInstance,
+  type VolumeMount,
+} from "@patchbay/api";
+import { bindingOf } from "../../bindings/binding-of.ts";
+import { nicsOfElements, podNicOf, type PodNicSources } from "../../iface/pod-nic.ts";
+import { findByName, ifacesOf, networksOf } from "../../spec/nics.ts";
+import type { NetworksOwner } from "./pod-networks.ts";
+
+/** How a binding asks for it. Source: KubeVirt api/core/v1 types.go DeviceInfo. */
+const ASKED: BindingPlugin["downwardAPI"] = "device-info";
+const VOLUME = "podinfo";
+/** Where KubeVirt has it. Source: KubeVirt pkg/network/downwardapi, MountPath and NetworkInfoVolumePath. */
+const [DIRECTORY, FILE] = ["/etc/podinfo", "network-info"];
+
+/** One NIC; keys in KubeVirt's order. */
+interface InterfaceInfo {
+  readonly network: string;
+  readonly deviceInfo?: JsonObject;
+  readonly mac?: string;
+  readonly mtu?: number;
+}
+
+function isTold(iface: Iface, network: Network, { bindings }: NetworksOwner): boolean {
+  const name = iface.binding?.name ?? "";
+  if (isDefaultNetwork(network) || bindingOf(iface, network, bindings).kind === "refused") {
+    return false;
+  }
+  return Object.hasOwn(bindings, name) && bindings[name]?.downwardAPI === ASKED;
+}
+
+/** The networks of which something is told, sorted by name. */
+function toldNetworks(owner: NetworksOwner): readonly Network[] {
+  const networks = networksOf(owner.vmi.spec);
+  return ifacesOf(owner.vmi.spec)
+    .flatMap((iface) => {
+      const network = findByName(networks, iface.name);
+      return network !== undefined && isTold(iface, network, owner) ? [network] : [];
+    })
+    .toSorted((a, b) => (a.name < b.name ? -1 : 1));
+}
+
+function infoOf({ name: network }: Network, entry: NetworkStatus): InterfaceInfo {
+  const { mac = "", mtu } = entry;
+  const deviceInfo = entry["device-info"];
+  return {
+    network,
+    ...(typeof deviceInfo === "object" && deviceInfo !== null && { deviceInfo: { ...deviceInfo } }),
+    ...(parseMac(mac) !== undefined && { mac }),
+    ...(Number.isInteger(mtu) && { mtu }),
+  };
+}
+
+function sourcesOf({ metadata, status }: VirtualMachineInstance, pod: Pod): PodNicSources {
+  const namespace = metadata.namespace ?? "";
+  const asked = parseNetworks(pod.metadata.annotations?.[names.NETWORKS_ANNOTATION]);
+  return {
+    namespace,
+    attachments: status?.attachments ?? [],
+    nics: nicsOfElements(asked.ok ? asked.elements : [], namespace),
+  };
+}
+
+/** The annotation's text as it is to be; undefined: the VMI has no NIC of which anything is told. */
+export function networkInfoOf(owner: NetworksOwner, pod: Pod): string | undefined {
+  const told = toldNetworks(owner);
+  if (told.length === 0) return undefined;
+  const sources = sourcesOf(owner.vmi, pod);
+  const entries = parseNetworkStatus(pod.metadata.annotations?.[names.NETWORK_STATUS_ANNOTATION]);
+  const interfaces = told.flatMap((network) => {
+    const nic = podNicOf(network, sources);
+    const entry = entries.find((each) => each.interface === nic);
+    return entry === undefined ? [] : [infoOf(network, entry)];
+  });
+  return JSON.stringify(interfaces.length === 0 ? {} : { interfaces });
+}
+
+/** The volume with the annotation, where the launcher is to read it. */
+export function networkInfoVolume(
+  owner: NetworksOwner,
+): { readonly volume: PodVolume; readonly mount: VolumeMount } | undefined {
+  if (toldNetworks(owner).length === 0) return undefined;
+  const fieldPath = `metadata.annotations['${names.NETWORK_INFO_ANNOTATION}']`;
+  return {
+    volume: {
+      name: VOLUME,
+      downwardAPI: { items: [{ path: FILE, fieldRef: { fieldPath } }] },
+    },
+    mount: { name: VOLUME, mountPath: DIRECTORY },
+  };
+}
