@@ -70,6 +70,8 @@ interface VirtctlRow {
   readonly until?: string;
   readonly method: string;
   readonly path: string;
+  /** The connection is to become a WebSocket. */
+  readonly upgrade?: boolean;
   readonly body?: unknown;
   readonly state: string;
   readonly code: number;
@@ -79,15 +81,17 @@ interface VirtctlRow {
 function renderVirtctl(): string {
   const text = readFileSync(join(ROOT, "packages/plug/virt-api/src/testing/virtctl.json"), "utf8");
   const entries = JSON.parse(text) as readonly VirtctlRow[]; // written by hand, beside its test
-  const rows = entries.map(({ command, until, method, path, body, state, code, message }) => [
-    `\`virtctl ${cell(command)}\`${until === undefined ? "" : ` (${until})`}`,
-    `${method} \`${path}\``,
-    body === undefined ? "" : `\`${cell(JSON.stringify(body))}\``,
-    state,
-    String(code),
-    cell(message),
-    code < 400 ? "0" : "1",
-  ]);
+  const rows = entries.map(
+    ({ command, until, method, path, upgrade, body, state, code, message }) => [
+      `\`virtctl ${cell(command)}\`${until === undefined ? "" : ` (${until})`}`,
+      `${upgrade === true ? "WebSocket" : method} \`${path}\``,
+      body === undefined ? "" : `\`${cell(JSON.stringify(body))}\``,
+      state,
+      String(code),
+      cell(message),
+      code < 400 ? "0" : "1",
+    ],
+  );
   return [
     `# What virtctl is answered\n\n${NOTE}`,
     "Each request of KubeVirt's virtctl, v1.0 and today's, with what it is answered and virtctl's exit code. Paths are below\n",

@@ -7,10 +7,12 @@ import { type Agent } from "node:https";
 import { createServer } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { STREAM_PROTOCOL } from "@patchbay/core";
 import { createKubeClient, loadKubeConfig } from "@patchbay/kube";
 import { createClock, createFiles } from "@patchbay/os";
 import { issueCertificate, kubeconfigText, type IssuedCertificate } from "@patchbay/pki";
 import { keepKinds, keepRights, keepVirtApi } from "@patchbay/standalone/objects";
+import { WebSocket } from "ws";
 import { makeAgent, readText, send } from "../contract/apiserver/client.ts";
 import {
   type Body,
@@ -31,10 +33,42 @@ export interface Answer {
   readonly warning: string;
 }
 
+/** What became of a request for a stream: what was heard, or why there is none. */
+export interface StreamAnswer {
+  readonly code: number;
+  readonly words: string;
+}
+
 /** Somebody with a certificate, or without one. */
 export interface Person {
   /** Asks the API server with a path, or whoever a URL names. */
   ask(method: string, at: string, body?: unknown): Promise<Answer>;
+  /** Asks the API server for a stream with a path, says a word on it, and hears until as much has come. */
+  openStream(path: string, word: string): Promise<StreamAnswer>;
+}
+
+function sayOnStream(socket: WebSocket, word: string): Promise<StreamAnswer> {
+  const { promise, resolve, reject } = Promise.withResolvers<StreamAnswer>();
+  let words = "";
+  socket.on("open", () => {
+    socket.send(word);
+  });
+  socket.on("message", (chunk: Buffer) => {
+    words += String(chunk);
+    if (words.length >= word.length) socket.close();
+  });
+  socket.on("close", () => {
+    resolve({ code: 101, words });
+  });
+  socket.on("unexpected-response", (_request, response) => {
+    readText(response).then((text) => {
+      const { message = "" } = JSON.parse(text) as { readonly message?: string };
+      resolve({ code: response.statusCode ?? 0, words: message });
+      socket.terminate();
+    }, reject);
+  });
+  socket.on("error", reject);
+  return promise;
 }
 
 async function freePort(): Promise<number> {
@@ -101,6 +135,13 @@ export class VirtApiMachine implements AsyncDisposable {
         const parsed = JSON.parse(await readText(answer)) as Body;
         const { warning = "" } = answer.headers;
         return { code: answer.statusCode ?? 0, body: parsed, warning };
+      },
+      openStream: (path, word) => {
+        const url = `${server.url}${path}`.replace(/^http/, "ws");
+        return sayOnStream(
+          new WebSocket(url, STREAM_PROTOCOL, { ca: authority.certPem, ...shown }),
+          word,
+        );
       },
     };
   }

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Does virt-handler answer virt-api and nobody else, and does virt-api ask virt-handler and nobody else?
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { once } from "node:events";
+import { connect, createServer, type AddressInfo, type Server, type Socket } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { AppError, type GuestRequest } from "@patchbay/core";
@@ -13,7 +15,8 @@ import {
   type IssuedCertificate,
 } from "@patchbay/pki";
 import { createSilentLogger } from "@patchbay/telemetry";
-import { afterAll, beforeAll, expect, test } from "vitest";
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { createOpenHandlerStream } from "../../../packages/plug/virt-api/src/handlers/open-stream.ts";
 import { createAskHandler } from "../../../packages/plug/virt-api/src/handlers/ask-handler.ts";
 import { serveRequests } from "../../../packages/plug/virt-handler/src/door/serve-requests.ts";
 
@@ -23,6 +26,8 @@ let directory: string;
 let own: Authority;
 let others: Authority;
 let port: number;
+let echo: Server;
+let echoAt: number;
 let asked: string[];
 const stop = new AbortController();
 let closed: Promise<void>;
@@ -54,6 +59,14 @@ async function answerTo(
   return request === "guestosinfo" ? { hostname: "web" } : {};
 }
 
+/** A console that says what it is told; of another VM it is in use. */
+function openEcho({ name }: { name: string }): Promise<Socket> {
+  if (name !== KEY.name)
+    return Promise.reject(new AppError("GUEST_STREAM_IN_USE", { vmi: name, stream: "console" }));
+  const socket = connect(echoAt);
+  return once(socket, "connect").then(() => socket);
+}
+
 async function serve(server: IssuedCertificate): Promise<{ port: number; closed: Promise<void> }> {
   const file = (name: string, text: string): string => {
     const path = join(directory, name);
@@ -67,11 +80,14 @@ async function serve(server: IssuedCertificate): Promise<{ port: number; closed:
       keyFile: file("tls.key", server.keyPem),
       clientCaFile: file("ca.crt", own.certPem),
     },
-    { ask: answerTo, log: createSilentLogger(), signal: stop.signal },
+    { ask: answerTo, open: openEcho, log: createSilentLogger(), signal: stop.signal },
   );
 }
 
 beforeAll(async () => {
+  echo = createServer((socket) => socket.pipe(socket)).listen(0, "127.0.0.1");
+  await once(echo, "listening");
+  echoAt = (echo.address() as AddressInfo).port; // it listens on TCP
   directory = mkdtempSync(join(tmpdir(), "door-"));
   own = await createAuthority("own", createClock());
   others = await createAuthority("others", createClock());
@@ -81,6 +97,7 @@ beforeAll(async () => {
 afterAll(async () => {
   stop.abort();
   await closed;
+  echo.close();
   rmSync(directory, { recursive: true });
 });
 
@@ -157,5 +174,48 @@ test("a node without virt-handler is told", async () => {
   });
   await expect(ask("node1", KEY, "pause")).rejects.toMatchObject({
     message: expect.stringContaining("no virt-handler runs there") as string,
+  });
+});
+
+describe("a console", () => {
+  const request = { stream: "console", preservesSession: false } as const;
+
+  function openAs(client: IssuedCertificate, caPem: string, name = KEY.name) {
+    const open = createOpenHandlerStream({
+      find: () => Promise.resolve({ host: "127.0.0.1", port }),
+      credentials: () => Promise.resolve({ ...client, caPem }),
+    });
+    return open("node1", { ...KEY, name }, request);
+  }
+
+  test("is bytes both ways, until one side ends", async () => {
+    const opened = await openAs(await issue(own, "virt-api", "client"), own.certPem);
+    if (!("stream" in opened)) throw new Error("it was refused");
+    opened.stream.write("root\n");
+    const [heard] = (await once(opened.stream, "data")) as [Buffer];
+    expect(String(heard)).toBe("root\n");
+    opened.stream.end();
+    await once(opened.stream, "close");
+  });
+
+  test("that cannot be had is told, as what it is", async () => {
+    const client = await issue(own, "virt-api", "client");
+    expect(await openAs(client, own.certPem, "other")).toEqual({
+      refused: { code: 409, body: { message: "the console of other is in use" } },
+    });
+  });
+
+  test("is not for a client of the same authority by another name", async () => {
+    const client = await issue(own, "alice", "client");
+    expect(await openAs(client, own.certPem)).toMatchObject({ refused: { code: 401 } });
+  });
+
+  test.each([
+    { name: "of another authority", of: () => issue(others, "virt-api", "client") },
+    { name: "that is a server's", of: () => issue(own, "virt-api", "server") },
+  ])("is not for a certificate $name", async ({ of }) => {
+    await expect(openAs(await of(), own.certPem)).rejects.toMatchObject({
+      code: "API_NODE_UNREACHABLE",
+    });
   });
 });

@@ -11,7 +11,16 @@ const MERGE = "application/merge-patch+json";
 const NODE = { nodeName: "node1", activePods: { "pod-uid": "node1" } };
 const AGENT = { type: "AgentConnected", status: "True" } as const;
 const PAUSED = { type: "Paused", status: "True" } as const;
-const RUNNING = { phase: "Running", ...NODE, pciePorts: { total: 8, free: 8 } } as const;
+/** Where the guest's ports are: an address of the loopback that nothing else has. */
+export const GUEST = { address: "127.0.7.7", port: 30_022 };
+const RUNNING = {
+  phase: "Running",
+  ...NODE,
+  pciePorts: { total: 8, free: 8 },
+  attachments: [
+    { name: "default", podInterfaceName: "eth0", state: "Attached", ips: [GUEST.address] },
+  ],
+} as const satisfies VmiStatus;
 
 /** What there is of the VM: its run strategy, and its VMI's status. */
 export type State =

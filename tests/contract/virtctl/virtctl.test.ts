@@ -3,6 +3,8 @@
 // to a virt-handler whose guests are on fakes. The table is docs/reference/api/virtctl.md too.
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
+import { once } from "node:events";
+import { connect, createServer, type Server } from "node:net";
 import { join } from "node:path";
 import type { StatusBody } from "@patchbay/api";
 import { createClock } from "@patchbay/os";
@@ -11,10 +13,11 @@ import { eventually } from "@patchbay/support";
 import { createSilentLogger } from "@patchbay/telemetry";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { serveRequests } from "../../../packages/plug/virt-handler/src/door/serve-requests.ts";
+import type { OpenGuestStream } from "../../../packages/plug/virt-handler/src/door/guest-streams.ts";
 import { LoopNode } from "../../../packages/plug/virt-handler/src/testing/loop-node.ts";
 import { aScheduledVmi } from "../../../packages/plug/virt-handler/src/testing/scene.ts";
 import { type Person, VirtApiMachine } from "../../attacks/virt-api-machine.ts";
-import { bringAbout, makeNetwork, type State } from "./scene.ts";
+import { bringAbout, GUEST, makeNetwork, type State } from "./scene.ts";
 import commands from "../../../packages/plug/virt-api/src/testing/virtctl.json" with { type: "json" };
 
 /** A row of the table. */
@@ -23,6 +26,8 @@ interface Row {
   readonly method: string;
   /** Below the version. */
   readonly path: string;
+  /** The connection is to become a WebSocket. */
+  readonly upgrade?: boolean;
   readonly body?: unknown;
   readonly state: State;
   readonly code: number;
@@ -33,9 +38,12 @@ interface Row {
 // As the file has them.
 const ROWS = commands as unknown as readonly Row[];
 const DOMAIN = "default_vm1";
+const ECHO = "hello";
 const WITHIN = { withinMs: 20_000 };
 
 let directory: string;
+/** Says what it is told. */
+let guest: Server;
 let node: LoopNode;
 let machine: VirtApiMachine;
 let admin: Person;
@@ -46,6 +54,15 @@ function write(name: string, text: string): string {
   const path = join(directory, name);
   writeFileSync(path, text, { mode: 0o600 });
   return path;
+}
+
+/** What QEMU would have behind its sockets. */
+function openGuest(): OpenGuestStream {
+  return node.openBy(async () => {
+    const socket = connect({ host: GUEST.address, port: GUEST.port });
+    await once(socket, "connect");
+    return socket;
+  });
 }
 
 /** A guest that runs and whose agent listens, and the port at which virt-handler answers for it. */
@@ -71,7 +88,7 @@ async function startNode(): Promise<readonly string[]> {
       certFile: write("handler.crt", server.certPem),
       keyFile: write("handler.key", server.keyPem),
     },
-    { ask: node.ask, log: createSilentLogger(), signal: stop.signal },
+    { ask: node.ask, open: openGuest(), log: createSilentLogger(), signal: stop.signal },
   );
   closed = door.closed;
   return [
@@ -84,6 +101,11 @@ async function startNode(): Promise<readonly string[]> {
 
 beforeAll(async () => {
   directory = mkdtempSync(join(tmpdir(), "virtctl-"));
+  guest = createServer((socket) => {
+    socket.on("error", () => socket.destroy());
+    socket.pipe(socket);
+  });
+  guest.listen(GUEST.port, GUEST.address);
   node = new LoopNode();
   const flags = await startNode();
   machine = await VirtApiMachine.start(() => flags);
@@ -98,18 +120,27 @@ afterAll(async () => {
   stop.abort();
   await closed;
   await node.stop();
+  guest.close();
   rmSync(directory, { recursive: true });
 });
+
+/** Sends the row's request; code and words of the answer: of a stream what came back of a word that was sent. */
+async function send(row: Row, version: string): Promise<readonly [number, string]> {
+  const path = `/apis/subresources.kubevirt.io/${version}/${row.path}`;
+  if (row.upgrade === true) {
+    const { code, words } = await admin.openStream(path, ECHO);
+    return [code, code === 101 && words === ECHO ? "" : words];
+  }
+  const { code, body } = await admin.ask(row.method, path, row.body);
+  // An answer that is none of the usual objects has no message.
+  const { message = "", kind }: Partial<Pick<StatusBody, "message" | "kind">> = body as object;
+  return [code, kind === "Status" || code === 200 ? message : "no Status"];
+}
 
 test.each(ROWS)("virtctl $command, of a VM that is $state: $code", async (row) => {
   for (const version of ["v1", "v1alpha3"] as const) {
     await bringAbout(machine.api, row.state);
-    const path = `/apis/subresources.kubevirt.io/${version}/${row.path}`;
-    const { code, body } = await admin.ask(row.method, path, row.body);
-    // An answer that is none of the usual objects has no message.
-    const { message = "", kind }: Partial<Pick<StatusBody, "message" | "kind">> = body as object;
-    expect([code, message]).toEqual([row.code, row.message]);
-    expect(kind === "Status" || code === 200).toBe(true);
+    expect(await send(row, version)).toEqual([row.code, row.message]);
   }
 });
 

@@ -12,7 +12,7 @@ export {
 export { createServer as createHttpServer } from "./http-server.ts";
 export { runDaemon, type DaemonContext } from "./run-daemon.ts";
 export { ClientAuthority } from "./https/client-authority.ts";
-export { startServer, type RunningServer } from "./https/server.ts";
+export { startServer, type RunningServer, type UpgradeListener } from "./https/server.ts";
 export {
   certificateInFiles,
   trustInFile,

@@ -62,7 +62,7 @@ export {
 } from "./guest/details.ts";
 export {
   GUEST_REQUESTS,
-  guestRequestPath,
+  guestPath,
   HANDLER_CLIENT_NAME,
   HANDLER_SERVER_NAME,
   parseGuestRequest,
@@ -74,6 +74,16 @@ export {
   type Definitions,
   type NetworkAbsences,
 } from "./node/definitions.ts";
+export {
+  guestStreamPath,
+  isGuestStream,
+  parseGuestStream,
+  PRESERVE_SESSION,
+  STREAM_PROTOCOL,
+  type GuestStream,
+  type StreamRequest,
+} from "./guest/streams.ts";
+export { findForwardAddress, guestStreamProblem } from "./status/guest/guest-stream.ts";
 export { isNodeLost, nodeLossOf, seenNode, type NodeLoss } from "./node/node-loss.ts";
 export { readGuestSystem } from "./guest/system.ts";
 export { guestViewOf, nextGuestView, NO_VIEW, type GuestView } from "./guest/view.ts";

@@ -9,6 +9,7 @@ import {
   startServer,
   trustInFile,
   type DaemonContext,
+  type UpgradeListener,
 } from "@patchbay/daemon";
 import { createNearReader, createOwnWrites, waitForCaches } from "@patchbay/kube";
 import { createFiles } from "@patchbay/os";
@@ -19,7 +20,8 @@ import {
   type OwnCertificates,
 } from "./certificates/cluster.ts";
 import { findByPods, type FindHandler } from "./handlers/address.ts";
-import { createAskHandler, type AskHandler } from "./handlers/ask-handler.ts";
+import { createAskHandler, type HandlerWays } from "./handlers/ask-handler.ts";
+import { createOpenHandlerStream } from "./handlers/open-stream.ts";
 import { credentialsInFiles } from "./handlers/credentials.ts";
 import { createApp, type Callers } from "./http/app.ts";
 import { counted } from "./http/call-name.ts";
@@ -27,6 +29,8 @@ import { createCaches, knownKinds, listMacOwners, type Caches } from "./caches.t
 import { readVersion, type Flags } from "./config.ts";
 import type { Deps } from "./deps.ts";
 import { askApiServer } from "./networks/access-review.ts";
+import { ActiveStreams } from "./streams/active.ts";
+import { serveStreams } from "./streams/serve-streams.ts";
 import { askForPods } from "./callers/token-pod.ts";
 import { askDiscovery } from "./served-kinds.ts";
 
@@ -67,7 +71,7 @@ function findHandlers(context: DaemonContext, { virtHandlerAddress: only }: Flag
 function createDeps(
   { client, log, metrics }: DaemonContext,
   caches: Caches,
-  askHandler: AskHandler,
+  ways: HandlerWays,
 ): Deps {
   const { store } = client;
   const ownWrites = createOwnWrites(caches.vms, caches.vmis);
@@ -81,12 +85,23 @@ function createDeps(
     mutex: new KeyedMutex(),
     mayReadNetwork: askApiServer(store),
     nodeOfPod: askForPods(store),
-    askHandler,
+    askHandler: createAskHandler(ways),
+    openHandlerStream: createOpenHandlerStream(ways),
     servesDataVolumes: askDiscovery(client, log, DATA_VOLUMES),
     listMacOwners: (macs) => listMacOwners(caches, macs),
     countDecision: createDecisionCounter(metrics),
     networkConfig: () => networkConfigOf(caches.kubevirts.list()[0]),
   };
+}
+
+function streamsOf(
+  { clock, metrics, signal }: DaemonContext,
+  deps: Deps,
+  { frontProxy }: Callers,
+): UpgradeListener {
+  const active = new ActiveStreams();
+  metrics.addSource(() => Promise.resolve(active.families()));
+  return serveStreams({ deps, active, frontProxy, clock, signal });
 }
 
 /** Serves until the signal is aborted. */
@@ -102,8 +117,7 @@ export async function runApi(context: DaemonContext, flags: Flags): Promise<void
   const isOver = (): boolean => signal.aborted;
   if (isOver()) return;
   const find = findHandlers(context, flags);
-  const askHandler = createAskHandler({ find, credentials: identity.toHandlers });
-  const deps = createDeps(context, caches, askHandler);
+  const deps = createDeps(context, caches, { find, credentials: identity.toHandlers });
   const certificate = identity.serving;
   const { listenAddress, port } = flags;
   const clientAuthorities = Object.values(callers);
@@ -111,7 +125,7 @@ export async function runApi(context: DaemonContext, flags: Flags): Promise<void
   const server = await startServer(
     counted(app, context.metrics),
     { listenAddress, port, certificate, clientAuthorities },
-    { log, leaving, signal },
+    { log, leaving, signal, onUpgrade: streamsOf(context, deps, callers) },
   );
   // A stop that comes before the API server has answered ends the waiting too.
   // Whether the cluster has networks at all is no condition.

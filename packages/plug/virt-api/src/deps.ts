@@ -5,6 +5,7 @@ import type { MacOwner, RandomBytes } from "@patchbay/core";
 import type { OwnWrites, Reader } from "@patchbay/kube";
 import type { Logger, Store } from "@patchbay/core/ports";
 import type { KeyedMutex } from "@patchbay/core/keyed-mutex";
+import type { OpenHandlerStream } from "./handlers/open-stream.ts";
 import type { Decision } from "./admission/decisions.ts";
 import type { AskHandler } from "./handlers/ask-handler.ts";
 import type { NodeOfPod } from "./callers/token-pod.ts";
@@ -26,6 +27,7 @@ export interface Deps {
   readonly mayReadNetwork: MayReadNetwork;
   readonly nodeOfPod: NodeOfPod;
   readonly askHandler: AskHandler;
+  readonly openHandlerStream: OpenHandlerStream;
   /** Whether the cluster knows DataVolumes; yes where it cannot be found out. */
   readonly servesDataVolumes: () => Promise<boolean>;
   /** VMs, and VMIs without a VM, that have one of the MACs (lower case, with colons), as far as they are known. */

@@ -24,10 +24,10 @@ import { createAddressServers, createPodNetwork } from "@patchbay/podnet";
 import type { Cache, Hypervisor, Launchers, Sandboxes } from "@patchbay/core/ports";
 import { createAddressStore } from "./addresses/address-store.ts";
 import type { Flags } from "./config.ts";
-import type { AskGuest } from "./door/guest-requests.ts";
+import { connectBelow } from "./door/guest-streams.ts";
 import { serveRequests } from "./door/serve-requests.ts";
 import { offerNodeDevices } from "./devices.ts";
-import { runLoop } from "./loop.ts";
+import { runLoop, type GuestWays } from "./loop.ts";
 
 /** Programs that change or read links, at once. More of them only take the processor from each other. */
 const PROCESSES = 8;
@@ -85,8 +85,9 @@ const CERTIFICATES_WAIT_MS = 5000;
 async function openDoor(
   { clock, log, signal }: DaemonContext,
   flags: Flags,
-  ask: AskGuest,
+  { ask, openBy }: GuestWays,
 ): Promise<void> {
+  const open = openBy(connectBelow(flags.podsDir));
   const { listenAddress, port, tlsCertFile, tlsPrivateKeyFile, clientCaFile, clientName } = flags;
   if (port === undefined) return;
   const files = { certFile: tlsCertFile, keyFile: tlsPrivateKeyFile, clientCaFile };
@@ -94,7 +95,7 @@ async function openDoor(
   while (!signal.aborted) {
     try {
       const settings = { listenAddress, port, clientName, ...files };
-      const server = await serveRequests(settings, { ask, log, signal });
+      const server = await serveRequests(settings, { ask, open, log, signal });
       log.info("listening for virt-api", { port: server.port });
       await server.closed;
       return;
@@ -148,8 +149,8 @@ export async function runHandler(context: DaemonContext, flags: Flags): Promise<
     addressStore: createAddressStore(createFiles(), `${flags.stateDir}/addresses`),
     addressServers,
     linkCounters: createLinkCounters(),
-    offerRequests: (ask: AskGuest) => {
-      void openDoor(context, flags, ask);
+    offerGuests: (ways: GuestWays) => {
+      void openDoor(context, flags, ways);
     },
   };
   await Promise.all([offerDevices(context, flags, kubevirts), runLoop(parts, signal)]);

@@ -24,6 +24,11 @@ import type {
 } from "@patchbay/core/ports";
 import type { Deps, NodeParts } from "./deps.ts";
 import { createAskGuest, type AskGuest } from "./door/guest-requests.ts";
+import {
+  createOpenGuestStream,
+  type ConnectToPod,
+  type OpenGuestStream,
+} from "./door/guest-streams.ts";
 import { createGuestServers } from "./addresses/guest-servers.ts";
 import { createMemory, forgetVmi } from "./memory.ts";
 import { givenTo } from "./pace.ts";
@@ -38,6 +43,13 @@ interface LoopMetrics extends ReconcileMetrics, PlugMetrics {
   addSource(read: () => Promise<readonly MetricFamily[]>): void;
 }
 
+/** What others than the loop do with guests. */
+export interface GuestWays {
+  readonly ask: AskGuest;
+  /** What opens their streams, by a way to the sockets of their pods. */
+  readonly openBy: (connect: ConnectToPod) => OpenGuestStream;
+}
+
 /** A node, the ways to its launchers, and how many of its VMs are worked on at once. */
 interface LoopParts extends NodeParts {
   readonly launchers: Launchers;
@@ -49,8 +61,8 @@ interface LoopParts extends NodeParts {
   readonly metrics: LoopMetrics;
   readonly watch?: LoopWatch;
   readonly concurrency: number;
-  /** Is given what asks guests, as soon as the loop runs. */
-  readonly offerRequests?: (ask: AskGuest) => void;
+  /** Is given the ways to guests, as soon as the loop runs. */
+  readonly offerGuests?: (ways: GuestWays) => void;
 }
 
 function depsOf(parts: LoopParts): Deps {
@@ -108,7 +120,10 @@ export async function runLoop(parts: LoopParts, signal: AbortSignal): Promise<vo
   });
   const reconcile = (key: string): ReturnType<typeof reconcileNodeVm> =>
     reconcileNodeVm(key, deps, wake);
-  parts.offerRequests?.(createAskGuest(deps, wake));
+  parts.offerGuests?.({
+    ask: createAskGuest(deps, wake),
+    openBy: (connect) => createOpenGuestStream(deps, connect, wake),
+  });
   const lostWrites: LostWriteTeller = {
     events: parts.events,
     find: (_resource, key) => vmis.find(key),

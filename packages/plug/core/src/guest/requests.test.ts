@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 import { expect, test } from "vitest";
-import { guestRequestPath, parseGuestRequest } from "./requests.ts";
+import { guestPath, parseGuestRequest } from "./requests.ts";
 
 test("a path says what was asked", () => {
   const key = { namespace: "ns", name: "vm-1" };
-  const path = guestRequestPath(key, "pause");
+  const path = guestPath(key, "pause");
   expect(path).toBe("/v1/namespaces/ns/virtualmachineinstances/vm-1/pause");
   expect(parseGuestRequest(path)).toEqual({ key, request: "pause" });
 });

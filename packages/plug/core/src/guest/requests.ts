@@ -27,23 +27,28 @@ export function isGuestRequest(name: string): name is GuestRequest {
   return Object.hasOwn(GUEST_REQUESTS, name);
 }
 
-/** The path at virt-handler. */
-export function guestRequestPath(
-  { namespace = "", name }: ObjectKey,
-  request: GuestRequest,
-): string {
-  const parts = ["v1", "namespaces", namespace, "virtualmachineinstances", name, request];
+/** The path at virt-handler of what is asked of a guest. */
+export function guestPath({ namespace = "", name }: ObjectKey, what: string): string {
+  const parts = ["v1", "namespaces", namespace, "virtualmachineinstances", name, what];
   return `/${parts.map(encodeURIComponent).join("/")}`;
+}
+
+/** Of which guest a path asks what; undefined where it is none of ours. */
+export function parseGuestPath(
+  path: string,
+): { readonly key: Required<ObjectKey>; readonly what: string } | undefined {
+  const parts = path.split("/");
+  const [, version, plural, namespace = "", resource, name = "", what = ""] = parts;
+  const isPath =
+    parts.length === 7 &&
+    [version, plural, resource].join() === "v1,namespaces,virtualmachineinstances";
+  return isPath ? { key: { namespace, name }, what } : undefined;
 }
 
 /** What a path asks; undefined where it is none of these. */
 export function parseGuestRequest(
   path: string,
 ): { readonly key: Required<ObjectKey>; readonly request: GuestRequest } | undefined {
-  const parts = path.split("/");
-  const [, version, plural, namespace = "", resource, name = "", request = ""] = parts;
-  const isPath =
-    parts.length === 7 &&
-    [version, plural, resource].join() === "v1,namespaces,virtualmachineinstances";
-  return isPath && isGuestRequest(request) ? { key: { namespace, name }, request } : undefined;
+  const { key, what = "" } = parseGuestPath(path) ?? {};
+  return key !== undefined && isGuestRequest(what) ? { key, request: what } : undefined;
 }

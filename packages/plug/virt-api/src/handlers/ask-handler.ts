@@ -4,7 +4,7 @@ import { request as httpsRequest } from "node:https";
 import {
   AppError,
   GUEST_REQUESTS,
-  guestRequestPath,
+  guestPath,
   HANDLER_SERVER_NAME,
   messageOf,
   type GuestRequest,
@@ -73,30 +73,41 @@ function exchange({ host, port, path, method, credentials }: Question): Promise<
   return promise;
 }
 
-function parseAnswer(text: string): HandlerAnswer["body"] {
+/** What a virt-handler has written; empty where it is no object. */
+export function parseAnswer(text: string): HandlerAnswer["body"] {
   const parsed = parseJson(text);
   return typeof parsed === "object" && parsed !== null && !Array.isArray(parsed)
     ? (parsed as HandlerAnswer["body"]) // an object, of whatever members
     : {};
 }
 
+/**
+ * Does something with the virt-handler of a node.
+ * @throws AppError with API_NODE_UNREACHABLE where none is there, and for whatever `use` throws
+ */
+export async function reachHandler<T>(
+  { find, credentials }: HandlerWays,
+  node: string,
+  use: (address: HandlerAddress, credentials: HandlerCredentials) => Promise<T>,
+): Promise<T> {
+  const unreachable = (reason: string, cause?: unknown): AppError =>
+    new AppError("API_NODE_UNREACHABLE", { node, reason }, { cause });
+  const address = await find(node);
+  if (address === undefined) throw unreachable("no virt-handler runs there");
+  try {
+    return await use(address, await credentials());
+  } catch (error) {
+    throw unreachable(messageOf(error), error);
+  }
+}
+
 /** Makes it. */
-export function createAskHandler({ find, credentials }: HandlerWays): AskHandler {
-  return async (node, key, request) => {
-    const unreachable = (reason: string, cause?: unknown): AppError =>
-      new AppError("API_NODE_UNREACHABLE", { node, reason }, { cause });
-    const address = await find(node);
-    if (address === undefined) throw unreachable("no virt-handler runs there");
-    try {
-      const [code, text] = await exchange({
-        ...address,
-        path: guestRequestPath(key, request),
-        method: GUEST_REQUESTS[request].toUpperCase(),
-        credentials: await credentials(),
-      });
+export function createAskHandler(ways: HandlerWays): AskHandler {
+  return (node, key, request) =>
+    reachHandler(ways, node, async (address, credentials) => {
+      const method = GUEST_REQUESTS[request].toUpperCase();
+      const question = { ...address, path: guestPath(key, request), method, credentials };
+      const [code, text] = await exchange(question);
       return { code, body: parseAnswer(text) };
-    } catch (error) {
-      throw unreachable(messageOf(error), error);
-    }
-  };
+    });
 }

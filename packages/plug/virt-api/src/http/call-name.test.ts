@@ -5,6 +5,8 @@ import { metricNamesOf, samplesIn } from "@patchbay/support";
 import { createMetrics } from "@patchbay/telemetry";
 import { expect, test } from "vitest";
 import { createDecisionCounter } from "../admission/decisions.ts";
+import { ActiveStreams } from "../streams/active.ts";
+import { parseStreamUrl } from "../streams/paths.ts";
 import { callNameOf, counted } from "./call-name.ts";
 
 const VM = "/apis/subresources.kubevirt.io/v1/namespaces/a/virtualmachines/b";
@@ -34,9 +36,20 @@ test("each number that the docs say virt-api alone tells moves with a request", 
   counted(() => undefined, metrics)(request, new ServerResponse(request));
   const question = { webhook: "validate", operation: "CREATE" } as const;
   createDecisionCounter(metrics)({ ...question, decision: "denied" });
+  const active = new ActiveStreams();
+  metrics.addSource(() => Promise.resolve(active.families()));
+  for (const path of ["console", "vnc", "portforward/22"]) {
+    const target = parseStreamUrl(
+      `${VM.replace("virtualmachines", "virtualmachineinstances")}/${path}`,
+    );
+    if (target !== undefined) active.enter(target);
+  }
   const text = await metrics.print();
   expect(names.flatMap((name) => samplesIn(text, name))).toEqual([
     'patchbay_served_total{call="validate"} 1',
     'patchbay_admission_decisions_total{webhook="validate",operation="CREATE",decision="denied"} 1',
+    'kubevirt_console_active_connections{namespace="a",vmi="b"} 1',
+    'kubevirt_vnc_active_connections{namespace="a",vmi="b"} 1',
+    'kubevirt_portforward_active_tunnels{namespace="a",vmi="b"} 1',
   ]);
 });

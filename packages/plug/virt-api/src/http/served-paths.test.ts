@@ -67,19 +67,23 @@ describe("discovery", () => {
     expect(resources.map(({ name, verbs }) => `${verbs.join()} ${name}`)).toEqual([
       "update virtualmachines/addinterface",
       "get virtualmachines/expand-spec",
+      "get virtualmachines/portforward",
       "update virtualmachines/removeinterface",
       "update virtualmachines/restart",
       "update virtualmachines/start",
       "update virtualmachines/stop",
       "update virtualmachineinstances/addinterface",
+      "get virtualmachineinstances/console",
       "get virtualmachineinstances/filesystemlist",
       "get virtualmachineinstances/guestosinfo",
       "update virtualmachineinstances/pause",
+      "get virtualmachineinstances/portforward",
       "update virtualmachineinstances/removeinterface",
       "update virtualmachineinstances/reset",
       "update virtualmachineinstances/softreboot",
       "update virtualmachineinstances/unpause",
       "get virtualmachineinstances/userlist",
+      "get virtualmachineinstances/vnc",
       "update expand-vm-spec",
     ]);
   });

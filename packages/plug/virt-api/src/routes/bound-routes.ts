@@ -11,6 +11,7 @@ import { removeIface } from "./remove-iface.ts";
 import { restart } from "./restart.ts";
 import { start } from "./start.ts";
 import { stop } from "./stop.ts";
+import { streamOnly } from "./stream-only.ts";
 import {
   namespacePath,
   ROUTES,
@@ -24,11 +25,18 @@ import {
 
 type Handlers<T> = { readonly [Name in keyof T]: CallHandler };
 
+/** What becomes a WebSocket is answered in streams/. */
+const FORWARDING = {
+  "portforward/{port}": streamOnly,
+  "portforward/{port}/{protocol}": streamOnly,
+};
+
 function subresourcesOf(deps: Deps): { readonly [R in Resource]: Handlers<(typeof SERVED)[R]> } {
   return {
     virtualmachines: {
       addinterface: addIface(deps, "vm"),
       "expand-spec": expandSpec(deps),
+      ...FORWARDING,
       removeinterface: removeIface(deps, "vm"),
       restart: restart(deps),
       start: start(deps),
@@ -36,14 +44,17 @@ function subresourcesOf(deps: Deps): { readonly [R in Resource]: Handlers<(typeo
     },
     virtualmachineinstances: {
       addinterface: addIface(deps, "vmi"),
+      console: streamOnly,
       filesystemlist: askGuest(deps, "filesystemlist"),
       guestosinfo: askGuest(deps, "guestosinfo"),
       pause: askGuest(deps, "pause"),
+      ...FORWARDING,
       removeinterface: removeIface(deps, "vmi"),
       reset: askGuest(deps, "reset"),
       softreboot: askGuest(deps, "softreboot"),
       unpause: askGuest(deps, "unpause"),
       userlist: askGuest(deps, "userlist"),
+      vnc: streamOnly,
     },
   };
 }

@@ -32,13 +32,18 @@ interface Offer {
   readonly verb: string;
 }
 
-const OFFERS: readonly Offer[] = (Object.keys(KINDS) as readonly Resource[]).flatMap((resource) =>
-  Object.entries<Entry>(SERVED[resource]).map(([subresource, { method }]) => ({
-    resource,
-    subresource,
-    verb: VERBS[method],
-  })),
-);
+/** A subresource is one, with whatever parameters its paths go on. */
+function offersOf(resource: Resource): readonly Offer[] {
+  const verbs = new Map(
+    Object.entries<Entry>(SERVED[resource]).map(([path, { method }]) => [
+      path.replace(/\/\{.*$/, ""),
+      VERBS[method],
+    ]),
+  );
+  return [...verbs].map(([subresource, verb]) => ({ resource, subresource, verb }));
+}
+
+const OFFERS: readonly Offer[] = (Object.keys(KINDS) as readonly Resource[]).flatMap(offersOf);
 
 const NAMESPACED = Object.entries(IN_NAMESPACE).map(([name, { method }]) => ({
   name,

@@ -27,6 +27,11 @@ export const KINDS = {
 /** Plural name of such a kind. */
 export type Resource = keyof typeof KINDS;
 
+const FORWARDS = { method: "get", about: "Connects to a port of the guest, by WebSocket" } as const;
+const FORWARDING = {
+  "portforward/{port}": FORWARDS,
+  "portforward/{port}/{protocol}": FORWARDS,
+} as const;
 const PLUGS = { method: "put", about: "Plugs a NIC" } as const;
 const UNPLUGS = { method: "put", about: "Unplugs a NIC" } as const;
 
@@ -35,6 +40,7 @@ export const SERVED = {
   virtualmachines: {
     addinterface: PLUGS,
     "expand-spec": { method: "get", about: "Tells the VM with what it takes from elsewhere" },
+    ...FORWARDING,
     removeinterface: UNPLUGS,
     restart: { method: "put", about: "Ends the guest and starts it anew" },
     start: { method: "put", about: "Starts the VM" },
@@ -42,14 +48,17 @@ export const SERVED = {
   },
   virtualmachineinstances: {
     addinterface: PLUGS,
+    console: { method: "get", about: "Connects to the serial console, by WebSocket" },
     filesystemlist: { method: "get", about: "Tells the guest's file systems" },
     guestosinfo: { method: "get", about: "Tells what the guest's agent knows" },
     pause: { method: "put", about: "Lets the guest stand still" },
+    ...FORWARDING,
     removeinterface: UNPLUGS,
     reset: { method: "put", about: "Starts the guest anew at once" },
     softreboot: { method: "put", about: "Asks the guest to start anew" },
     unpause: { method: "put", about: "Lets the guest go on" },
     userlist: { method: "get", about: "Tells who is logged in to the guest" },
+    vnc: { method: "get", about: "Connects to the screen, by WebSocket" },
   },
 } as const satisfies Readonly<Record<Resource, Readonly<Record<string, Entry>>>>;
 
@@ -76,13 +85,6 @@ function missing(about: string, method: Method, ...paths: readonly string[]): [s
 const DISKS = missing("plugging disks (HotplugVolumes)", "put", "addvolume", "removevolume");
 const GRAPH = missing("the object graph (ObjectGraph)", "get", "objectgraph");
 const EVACUATION = missing("evacuation", "put", "evacuate/cancel");
-const FORWARDING = missing(
-  "port forwarding",
-  "get",
-  "portforward/{port}",
-  "portforward/{port}/{protocol}",
-);
-
 /** What KubeVirt does and Patchbay does not: refused by name, and nothing is changed. */
 export const REFUSED: Readonly<Record<Resource, Readonly<Record<string, Entry>>>> = {
   virtualmachines: Object.fromEntries([
@@ -91,16 +93,13 @@ export const REFUSED: Readonly<Record<Resource, Readonly<Record<string, Entry>>>
     ...missing("memory dumps", "put", "memorydump", "removememorydump"),
     ...missing("live migration", "put", "migrate"),
     ...GRAPH,
-    ...FORWARDING,
   ]),
   virtualmachineinstances: Object.fromEntries([
     ...DISKS,
     ...missing("backup", "put", "backup", "redefine-checkpoint"),
-    ...missing("the serial console", "get", "console"),
     ...EVACUATION,
     ...missing("freezing file systems", "put", "freeze", "unfreeze"),
     ...GRAPH,
-    ...FORWARDING,
     ...missing(
       "AMD SEV (launchSecurity)",
       "get",
@@ -109,7 +108,7 @@ export const REFUSED: Readonly<Record<Resource, Readonly<Record<string, Entry>>>
     ),
     ...missing("AMD SEV (launchSecurity)", "put", "sev/setupsession", "sev/injectlaunchsecret"),
     ...missing("USB redirection (clientPassthrough)", "get", "usbredir"),
-    ...missing("VNC", "get", "vnc", "vnc/screenshot"),
+    ...missing("pictures of the screen", "get", "vnc/screenshot"),
     ...missing("VSOCK (autoattachVSOCK)", "get", "vsock"),
   ]),
 };

@@ -20,6 +20,7 @@ export function depsOn(store: Store, others: Partial<Deps> = {}): Deps {
     mayReadNetwork: ({ groups }, { namespace }) => Promise.resolve(groups.includes(namespace)),
     nodeOfPod: () => Promise.resolve(undefined),
     askHandler: (node, _key, request) => Promise.resolve({ code: 200, body: { node, request } }),
+    openHandlerStream: () => Promise.reject(new Error("there is no node")),
     servesDataVolumes: () => Promise.resolve(true),
     listMacOwners: () => [],
     countDecision: () => undefined,

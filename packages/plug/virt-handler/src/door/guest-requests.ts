@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // What virt-api asks of a guest of this node is done at once, beside the loop, which sees what has come of it.
 import {
-  AppError,
   domainNameOf,
   guestAgentInfoOf,
   guestFilesystemsOf,
@@ -10,10 +9,9 @@ import {
   type GuestRequest,
   type HeardOfGuest,
 } from "@patchbay/core";
-import { printKey } from "@patchbay/kube";
 import type { GuestFacts, GuestTopic, HypervisorConnection, ObjectKey } from "@patchbay/core/ports";
 import type { Deps } from "../deps.ts";
-import { launcherOf, listenerOf } from "../reconcilers/vmi/index.ts";
+import { findGuest } from "./find-guest.ts";
 
 /** Asks a guest of this node, and gives what is to be answered; `{}` where only something was done. */
 export type AskGuest = (key: ObjectKey, request: GuestRequest) => Promise<object>;
@@ -72,15 +70,7 @@ const REQUESTS: Readonly<Record<GuestRequest, Asked>> = {
  */
 export function createAskGuest(deps: Deps, wake: (key: string) => void): AskGuest {
   return async (key, request) => {
-    const vmi = deps.vmis.find(key);
-    const pod = vmi === undefined ? undefined : launcherOf(vmi, deps);
-    if (vmi === undefined || pod === undefined) {
-      const resource = `virtualmachineinstance on node ${deps.nodeName}`;
-      throw new AppError("KUBE_NOT_FOUND", { resource, object: printKey(key) });
-    }
-    const listener = listenerOf(vmi, deps, () => {
-      wake(printKey(key));
-    });
+    const { vmi, pod, listener } = findGuest(key, deps, wake);
     return deps.sessions.use(pod, listener, ({ connection }) =>
       REQUESTS[request](connection, domainNameOf(vmi)),
     );

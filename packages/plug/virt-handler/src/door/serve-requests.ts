@@ -1,7 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
 // Who may ask something of a guest of this node: virt-api, by its certificate, and nobody else.
-import type { IncomingMessage, RequestListener, ServerResponse } from "node:http";
-import { CATALOGUE, GUEST_REQUESTS, isAppError, parseGuestRequest } from "@patchbay/core";
+import {
+  STATUS_CODES,
+  type IncomingMessage,
+  type RequestListener,
+  type ServerResponse,
+} from "node:http";
+import type { Duplex } from "node:stream";
+import {
+  CATALOGUE,
+  GUEST_REQUESTS,
+  isAppError,
+  parseGuestRequest,
+  parseGuestStream,
+  STREAM_PROTOCOL,
+} from "@patchbay/core";
 import {
   certificateInFiles,
   ClientAuthority,
@@ -12,6 +25,8 @@ import {
 import { createFiles } from "@patchbay/os";
 import type { Logger } from "@patchbay/core/ports";
 import type { AskGuest } from "./guest-requests.ts";
+import type { OpenGuestStream } from "./guest-streams.ts";
+import { joinStreams } from "./join-streams.ts";
 
 /** Where is listened, and who is known. Files are PEM. */
 export interface DoorSettings {
@@ -26,6 +41,7 @@ export interface DoorSettings {
 
 interface DoorDeps {
   readonly ask: AskGuest;
+  readonly open: OpenGuestStream;
   readonly log: Logger;
   readonly signal: AbortSignal;
 }
@@ -64,6 +80,47 @@ async function answer(
   }
 }
 
+/** An answer on a connection that does not become a stream. */
+function refuseUpgrade(socket: Duplex, code: number, message: string): void {
+  const body = JSON.stringify({ message });
+  const head = [
+    `HTTP/1.1 ${String(code)} ${STATUS_CODES[code] ?? ""}`,
+    "content-type: application/json",
+    `content-length: ${String(Buffer.byteLength(body))}`,
+    "connection: close",
+  ];
+  socket.end(`${head.join("\r\n")}\r\n\r\n${body}`);
+}
+
+const SWITCHING = [
+  "HTTP/1.1 101 Switching Protocols",
+  "connection: Upgrade",
+  `upgrade: ${STREAM_PROTOCOL}`,
+];
+
+async function answerUpgrade(url: string, socket: Duplex, { open, log }: DoorDeps): Promise<void> {
+  const asked = parseGuestStream(url);
+  if (asked === undefined) {
+    refuseUpgrade(socket, 404, "there is no such stream");
+    return;
+  }
+  const { key, stream } = asked;
+  const fields = { vmi: `${key.namespace}/${key.name}`, stream };
+  try {
+    const guest = await open(key, asked);
+    log.info("opened a stream of a guest", fields);
+    guest.once("close", () => {
+      log.info("closed a stream of a guest", fields);
+    });
+    socket.write(`${SWITCHING.join("\r\n")}\r\n\r\n`);
+    joinStreams(stream, guest, socket);
+  } catch (error) {
+    const { code, message } = failureOf(error);
+    log.warn("a stream of a guest cannot be opened", { ...fields, err: error });
+    refuseUpgrade(socket, code, message);
+  }
+}
+
 /**
  * Serves until the signal is aborted. A client without the right certificate does not get through the handshake, or is
  * told 401.
@@ -78,10 +135,15 @@ export function serveRequests(settings: DoorSettings, deps: DoorDeps): Promise<R
     if (clients.vouchesFor(request)) void answer(request, response, deps);
     else send(response, 401, { message: "Unauthorized" });
   };
+  const onUpgrade = (request: IncomingMessage, socket: Duplex): void => {
+    socket.on("error", () => socket.destroy());
+    if (clients.vouchesFor(request)) void answerUpgrade(request.url ?? "", socket, deps);
+    else refuseUpgrade(socket, 401, "Unauthorized");
+  };
   const certificate = certificateInFiles(files, { certFile, keyFile });
   return startServer(
     listen,
     { listenAddress, port, certificate, clientAuthorities: [clients], demandsCertificate: true },
-    deps,
+    { log: deps.log, signal: deps.signal, onUpgrade },
   );
 }

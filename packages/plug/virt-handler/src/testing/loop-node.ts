@@ -19,7 +19,7 @@ import { createMetrics, type ReconcilePass } from "@patchbay/telemetry";
 import { createFakeLogger } from "@patchbay/telemetry/testing";
 import { createAddressStore } from "../addresses/address-store.ts";
 import type { AskGuest } from "../door/guest-requests.ts";
-import { runLoop } from "../loop.ts";
+import { runLoop, type GuestWays } from "../loop.ts";
 import { launcherOf } from "../reconcilers/vmi/index.ts";
 import { NETNS } from "./bench.ts";
 import { openingTaps } from "./opening-taps.ts";
@@ -43,6 +43,8 @@ export class LoopNode {
   readonly results: string[] = [];
   /** What asks its guests, once the loop runs. */
   ask: AskGuest = () => Promise.reject(new Error("the loop does not run"));
+  /** What opens streams of its guests, as above. */
+  openBy: GuestWays["openBy"] = () => () => Promise.reject(new Error("the loop does not run"));
   readonly #stop = new AbortController();
   #loop = Promise.resolve();
 
@@ -117,8 +119,9 @@ export class LoopNode {
       addressStore: createAddressStore(createFakeFiles(), "/addresses"),
       events: { record: () => undefined, flush: () => Promise.resolve() },
       log: createFakeLogger(),
-      offerRequests: (ask: AskGuest): void => {
+      offerGuests: ({ ask, openBy }: GuestWays): void => {
         this.ask = ask;
+        this.openBy = openBy;
       },
       metrics: {
         ...this.metrics,

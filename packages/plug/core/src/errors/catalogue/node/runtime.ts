@@ -88,6 +88,12 @@ export const RUNTIME_ERRORS = {
     retry: "never",
     http: 409,
   },
+  GUEST_STREAM_IN_USE: {
+    summary: "the {stream} of {vmi} is in use",
+    who: "user",
+    retry: "never",
+    http: 409,
+  },
   LAUNCHER_UNREACHABLE: {
     summary: "the launcher of {vmi} cannot be reached: {reason}",
     who: "environment",

@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: Apache-2.0
+// Which streams are open, how many may be, and how many were: names of what is told are KubeVirt's.
+import type { MetricFamily } from "@patchbay/core";
+import type { StreamTarget } from "./paths.ts";
+
+/** So many of one VMI at a time; a browser opens some for a page. */
+const MAX_OF_VMI = 32;
+/** So many of all, each with a connection of its own to a node. */
+const MAX_OF_ALL = 1024;
+
+const FAMILIES = {
+  console: {
+    name: "kubevirt_console_active_connections",
+    help: "Serial consoles that are open, of each VMI.",
+  },
+  vnc: { name: "kubevirt_vnc_active_connections", help: "Screens that are open, of each VMI." },
+  portforward: {
+    name: "kubevirt_portforward_active_tunnels",
+    help: "Forwarded ports that are open, of each VMI.",
+  },
+} as const;
+
+/** What is counted apart. */
+export type StreamKind = keyof typeof FAMILIES;
+
+/** The kind of what is asked for. */
+export function kindOf(target: StreamTarget): StreamKind {
+  return target.kind === "guest" ? target.stream : "portforward";
+}
+
+/** Streams of this process. */
+export class ActiveStreams {
+  readonly #open = new Set<StreamTarget>();
+
+  /** Enters a stream, and gives what takes it out again; undefined: there are too many. */
+  enter(target: StreamTarget): (() => void) | undefined {
+    const ofVmi = [...this.#open].filter(
+      ({ namespace, name }) => namespace === target.namespace && name === target.name,
+    );
+    if (this.#open.size >= MAX_OF_ALL || ofVmi.length >= MAX_OF_VMI) return undefined;
+    const entry = { ...target };
+    this.#open.add(entry);
+    return () => {
+      this.#open.delete(entry);
+    };
+  }
+
+  /** How many are open now, of each kind and VMI. */
+  families(): readonly MetricFamily[] {
+    return Object.entries(FAMILIES).map(([kind, { name, help }]) => {
+      const counts = new Map<string, number>();
+      for (const target of this.#open) {
+        if (kindOf(target) !== kind) continue;
+        const key = `${target.namespace}/${target.name}`;
+        counts.set(key, (counts.get(key) ?? 0) + 1);
+      }
+      const samples = [...counts].map(([key, value]) => {
+        const [namespace = "", vmi = ""] = key.split("/");
+        return { labels: { namespace, vmi }, value };
+      });
+      return { name, help, type: "gauge", samples };
+    });
+  }
+}

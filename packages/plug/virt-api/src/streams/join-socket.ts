@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: Apache-2.0
+// A WebSocket and a stream become one: bytes both ways, each side only as fast as the other takes them.
+import type { Duplex } from "node:stream";
+import type { Clock } from "@patchbay/core/ports";
+import { createWebSocketStream, type WebSocket } from "ws";
+
+/** Between a peer's signs of life, milliseconds: proxies end connections that are silent for a minute. */
+const PING_MS = 30_000;
+/** For which nobody says anything before it is ended, milliseconds. */
+const IDLE_MS = 4 * 3_600_000;
+/** Going away: the other side says no more. Source: RFC 6455, 7.4.1 */
+export const GOING_AWAY = 1001;
+const NORMAL = 1000;
+
+/** How many bytes went each way. */
+export interface Traffic {
+  readonly toGuest: number;
+  readonly fromGuest: number;
+}
+
+/** Pings until it has ended, and ends what answers no more, or says nothing for hours. */
+async function keepAlive(socket: WebSocket, clock: Clock, lastMs: () => number): Promise<void> {
+  const ended = new AbortController();
+  let isAlive = true;
+  socket.on("pong", () => {
+    isAlive = true;
+  });
+  socket.on("close", () => {
+    ended.abort();
+  });
+  while (!ended.signal.aborted) {
+    await clock.sleep(PING_MS, ended.signal).catch(() => undefined); // aborted: it has ended
+    if (!isAlive) socket.terminate();
+    if (clock.monotonicMs() - lastMs() > IDLE_MS) socket.close(GOING_AWAY, "idle for too long");
+    isAlive = false;
+    if (socket.readyState === socket.OPEN) socket.ping();
+  }
+}
+
+/** Joins them until one side ends; what went over. */
+export function joinSocket(socket: WebSocket, guest: Duplex, clock: Clock): Promise<Traffic> {
+  const { promise, resolve } = Promise.withResolvers<Traffic>();
+  const client = createWebSocketStream(socket, { writableObjectMode: true });
+  const traffic = { toGuest: 0, fromGuest: 0 };
+  let lastMs = clock.monotonicMs();
+  const count = (direction: keyof Traffic) => (chunk: Buffer) => {
+    traffic[direction] += chunk.length;
+    lastMs = clock.monotonicMs();
+  };
+  void keepAlive(socket, clock, () => lastMs);
+  client.on("data", count("toGuest"));
+  guest.on("data", count("fromGuest"));
+  client.pipe(guest, { end: false });
+  guest.pipe(client, { end: false });
+  for (const side of [client, guest]) side.on("error", () => side.destroy());
+  client.on("end", () => guest.end());
+  client.on("close", () => guest.destroy());
+  // What the guest has said last goes out before the end.
+  guest.on("end", () => {
+    client.end();
+  });
+  guest.on("close", () => {
+    socket.close(NORMAL);
+  });
+  socket.on("close", () => {
+    guest.destroy();
+    resolve(traffic);
+  });
+  return promise;
+}

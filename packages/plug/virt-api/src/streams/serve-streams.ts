@@ -1,0 +1,214 @@
+// SPDX-License-Identifier: Apache-2.0
+// console, vnc and portforward: a request that becomes a WebSocket, joined to what its guest has.
+import { STATUS_CODES, type IncomingMessage } from "node:http";
+import type { Duplex } from "node:stream";
+import {
+  VIRTUAL_MACHINE_INSTANCES,
+  VIRTUAL_MACHINES,
+  type VirtualMachineInstance,
+} from "@patchbay/api";
+import {
+  findForwardAddress,
+  guestStreamProblem,
+  messageOf,
+  STREAM_PROTOCOL,
+  type StreamRequest,
+} from "@patchbay/core";
+import type { Clock } from "@patchbay/core/ports";
+import type { ClientAuthority, UpgradeListener } from "@patchbay/daemon";
+import { WebSocketServer } from "ws";
+import { findRemoteUser } from "../callers/front-proxy.ts";
+import type { User } from "../callers/user.ts";
+import type { Deps } from "../deps.ts";
+import {
+  toErrorAnswer,
+  toFailureAnswer,
+  toNotFoundAnswer,
+  toRefusalAnswer,
+  type About,
+  type Answer,
+} from "../http/answers.ts";
+import { kindOf, type ActiveStreams } from "./active.ts";
+import { openForward } from "./forward.ts";
+import { GOING_AWAY, joinSocket, type Traffic } from "./join-socket.ts";
+import { parseStreamUrl, type ForwardRequest, type StreamTarget } from "./paths.ts";
+
+/** A frame that is longer is an error; what comes is written on at once. Bytes. */
+const FRAME_MAX = 1024 * 1024;
+
+/** What it serves with. */
+export interface StreamDeps {
+  readonly deps: Deps;
+  readonly active: ActiveStreams;
+  /** Brings users; absent: nobody does. */
+  readonly frontProxy: ClientAuthority | undefined;
+  readonly clock: Clock;
+  /** Aborted: all streams end. */
+  readonly signal: AbortSignal;
+}
+
+/** A connection that is to become a stream. */
+interface Asked {
+  readonly request: IncomingMessage;
+  readonly socket: Duplex;
+  /** What came behind the request. */
+  readonly head: Buffer;
+}
+
+function answer(socket: Duplex, { code, body }: Answer): void {
+  const text = JSON.stringify(body);
+  const head = [
+    `HTTP/1.1 ${String(code)} ${STATUS_CODES[code] ?? ""}`,
+    "content-type: application/json",
+    `content-length: ${String(Buffer.byteLength(text))}`,
+    "connection: close",
+  ];
+  socket.end(`${head.join("\r\n")}\r\n\r\n${text}`);
+}
+
+type Opened = { readonly guest: Duplex } | { readonly answer: Answer };
+
+/** Opens what a request for a port of a guest names. */
+async function openPort(address: string, forward: ForwardRequest, about: About): Promise<Opened> {
+  try {
+    return { guest: await openForward(address, forward) };
+  } catch (error) {
+    const { port, protocol } = forward;
+    const message = `dialing VM: port ${String(port)}/${protocol} of the guest cannot be reached: ${messageOf(error)}`;
+    return { answer: toFailureAnswer({ code: 500, message, about }) };
+  }
+}
+
+/** Opens the console or the screen of a guest, by its node. */
+async function openGuest(
+  vmi: VirtualMachineInstance,
+  {
+    deps,
+    target,
+    about,
+  }: { readonly deps: Deps; readonly target: StreamTarget & StreamRequest; readonly about: About },
+): Promise<Opened> {
+  const problem = guestStreamProblem(vmi, target.stream);
+  if (problem !== undefined) return { answer: toRefusalAnswer(problem, about) };
+  const { namespace, name } = target;
+  const opened = await deps.openHandlerStream(
+    vmi.status?.nodeName ?? "",
+    { namespace, name },
+    target,
+  );
+  if ("stream" in opened) return { guest: opened.stream };
+  const { code, body } = opened.refused;
+  const message = typeof body["message"] === "string" ? body["message"] : "the node gave no reason";
+  return { answer: toFailureAnswer({ code, message, about }) };
+}
+
+async function openTarget(target: StreamTarget, deps: Deps): Promise<Opened> {
+  const { namespace, name } = target;
+  const type = target.isVm ? VIRTUAL_MACHINES : VIRTUAL_MACHINE_INSTANCES;
+  const about = { type, name };
+  const vmi = await deps.store.find(VIRTUAL_MACHINE_INSTANCES, { namespace, name });
+  if (vmi === undefined) return { answer: toNotFoundAnswer(about) };
+  if (target.kind === "guest") return openGuest(vmi, { deps, target, about });
+  const found = findForwardAddress(vmi);
+  return "refusal" in found
+    ? { answer: toRefusalAnswer(found.refusal, about) }
+    : openPort(found.address, target, about);
+}
+
+function fieldsOf(target: StreamTarget, user: User): Readonly<Record<string, unknown>> {
+  const port = target.kind === "forward" ? { port: target.port, protocol: target.protocol } : {};
+  const vmi = `${target.namespace}/${target.name}`;
+  return { vmi, stream: kindOf(target), ...port, user: user.name };
+}
+
+const WEB_SOCKETS = new WebSocketServer({
+  noServer: true,
+  clientTracking: false,
+  maxPayload: FRAME_MAX,
+  handleProtocols: (offered) => (offered.has(STREAM_PROTOCOL) ? STREAM_PROTOCOL : false),
+});
+
+/** Makes a WebSocket of the connection, and joins it to the guest until either ends; what went over, where anything could. */
+function join(
+  { request, socket, head }: Asked,
+  guest: Duplex,
+  { clock, signal }: StreamDeps,
+): Promise<Partial<Traffic>> {
+  const { promise, resolve } = Promise.withResolvers<Partial<Traffic>>();
+  // A client that is no WebSocket is told so, and its connection ends.
+  socket.once("close", () => {
+    guest.destroy();
+    resolve({});
+  });
+  WEB_SOCKETS.handleUpgrade(request, socket, head, (webSocket) => {
+    const end = (): void => {
+      webSocket.close(GOING_AWAY, "virt-api stops");
+    };
+    signal.addEventListener("abort", end, { once: true });
+    void joinSocket(webSocket, guest, clock).then((traffic) => {
+      signal.removeEventListener("abort", end);
+      resolve(traffic);
+    });
+  });
+  return promise;
+}
+
+/** Opens what is asked for, and stays until it has ended. */
+async function carry(
+  asked: Asked,
+  { target, user }: { readonly target: StreamTarget; readonly user: User },
+  streams: StreamDeps,
+): Promise<void> {
+  const { deps, clock } = streams;
+  const opened = await openTarget(target, deps);
+  if ("answer" in opened) {
+    answer(asked.socket, opened.answer);
+    return;
+  }
+  const fields = fieldsOf(target, user);
+  const begunMs = clock.monotonicMs();
+  deps.log.info("opened a stream to a guest", fields);
+  const traffic = await join(asked, opened.guest, streams);
+  const seconds = Math.round((clock.monotonicMs() - begunMs) / 1000);
+  deps.log.info("closed a stream to a guest", { ...fields, seconds, ...traffic });
+}
+
+function refusalOf(code: 401 | 404 | 429): Answer {
+  const message = {
+    401: "Unauthorized",
+    404: "the server could not find the requested resource",
+    429: "too many streams are open; close one, or try again later",
+  }[code];
+  return toFailureAnswer({ code, message });
+}
+
+async function serve(asked: Asked, streams: StreamDeps): Promise<void> {
+  const { request, socket } = asked;
+  const user = findRemoteUser(streams.frontProxy, request);
+  const target = parseStreamUrl(request.url ?? "");
+  if (user === undefined || target === undefined) {
+    answer(socket, refusalOf(user === undefined ? 401 : 404));
+    return;
+  }
+  const leave = streams.active.enter(target);
+  if (leave === undefined) {
+    answer(socket, refusalOf(429));
+    return;
+  }
+  try {
+    await carry(asked, { target, user }, streams);
+  } finally {
+    leave();
+  }
+}
+
+/** Takes over connections that are to become WebSockets. */
+export function serveStreams(streams: StreamDeps): UpgradeListener {
+  return (request, socket, head) => {
+    socket.on("error", () => socket.destroy());
+    serve({ request, socket, head }, streams).catch((error: unknown) => {
+      streams.deps.log.warn("a stream failed", { path: request.url, err: error });
+      answer(socket, toErrorAnswer(error));
+    });
+  };
+}

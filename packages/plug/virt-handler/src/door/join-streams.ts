@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: Apache-2.0
+// Bytes both ways between a guest and whoever has its console or screen.
+import type { Duplex } from "node:stream";
+import type { GuestStream } from "@patchbay/core";
+
+/** So much of a console waits for a reader who does not read, bytes; what comes then is dropped, and told. */
+const WAITING_MAX = 1024 * 1024;
+
+/** The guest stops at a console that is not read: it is always read, whatever becomes of the words. */
+function drain(from: Duplex, to: Duplex): void {
+  let dropped = 0;
+  from.on("data", (chunk: Buffer) => {
+    if (to.writableLength > WAITING_MAX) {
+      dropped += chunk.length;
+      return;
+    }
+    if (dropped > 0) to.write(`\r\n[${String(dropped)} bytes of the console were not read]\r\n`);
+    dropped = 0;
+    to.write(chunk);
+  });
+}
+
+/** Joins them until one side ends; what is on its way then still arrives. */
+export function joinStreams(stream: GuestStream, guest: Duplex, client: Duplex): void {
+  if (stream === "console") drain(guest, client);
+  else guest.pipe(client, { end: false });
+  client.pipe(guest, { end: false });
+  for (const [from, to] of [
+    [guest, client],
+    [client, guest],
+  ] as const) {
+    from.on("error", () => from.destroy());
+    from.on("end", () => to.end());
+    from.on("close", () => {
+      to.end();
+      // What waits for a reader who is gone is not kept.
+      if (to === guest) guest.destroy();
+    });
+  }
+}
