@@ -27,9 +27,9 @@ const RESOURCES = {
 } as const;
 
 /** Path of a subresource of the target. Source: KubeVirt v1.0 virt-api/api.go. */
-export function subresourcePath(target: Target, subresource: string): string {
+export function subresourcePath(target: Target, ...subresource: readonly string[]): string {
   const { kind, namespace, name } = target;
-  const parts = ["namespaces", namespace, RESOURCES[kind], name, subresource];
+  const parts = ["namespaces", namespace, RESOURCES[kind], name, ...subresource];
   return `/apis/subresources.kubevirt.io/v1/${parts.map(encodeURIComponent).join("/")}`;
 }
 

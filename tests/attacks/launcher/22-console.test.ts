@@ -1,41 +1,58 @@
 // SPDX-License-Identifier: Apache-2.0
-// The launchers' user owns the directory of the console; an administrator, root, opens the console.
-import { mkdirSync, rmSync, symlinkSync } from "node:fs";
+// The launchers' user owns the directory of the console; virt-handler, root, opens it for whoever may have it.
+import { once } from "node:events";
+import { mkdirSync, mkdtempSync, rmSync, symlinkSync } from "node:fs";
+import { createServer, type Server, type Socket } from "node:net";
+import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, expect, test } from "vitest";
-import { ConsoleMachine } from "../../contract/console/machine.ts";
+import { connectBelow } from "../../../packages/plug/virt-handler/src/door/guest-streams.ts";
 
-let machine: ConsoleMachine;
+const POD = { uid: "0f1e2d3c-0000-4000-8000-000000000001", namespace: "default", name: "vm" };
+
+let directory: string;
+let launcherDir: string;
+let target: string;
+let server: Server;
+let visitors: Socket[];
+
 beforeEach(async () => {
-  machine = await ConsoleMachine.start();
+  directory = mkdtempSync(join(tmpdir(), "attack-"));
+  launcherDir = join(directory, "pods", POD.uid, "volumes/kubernetes.io~empty-dir/launcher");
+  mkdirSync(launcherDir, { recursive: true });
+  target = join(directory, "root");
+  mkdirSync(target, { mode: 0o700 });
+  visitors = [];
+  server = createServer((socket) => visitors.push(socket));
+  server.listen(join(target, "serial0.sock"));
+  await once(server, "listening");
 });
-afterEach(async () => {
-  await machine[Symbol.asyncDispose]();
+
+afterEach(() => {
+  server.close();
+  rmSync(directory, { recursive: true });
 });
 
 test.each([
   {
     name: "the socket is a link to a socket of root's",
-    make: (target: string) => {
-      symlinkSync(join(target, "serial0.sock"), join(machine.launcherDir, "serial0.sock"));
+    make: () => {
+      symlinkSync(join(target, "serial0.sock"), join(launcherDir, "serial0.sock"));
     },
   },
   {
     name: "the volume is a link to a directory of root's",
-    make: (target: string) => {
-      rmSync(machine.launcherDir, { recursive: true });
-      symlinkSync(target, machine.launcherDir);
+    make: () => {
+      rmSync(launcherDir, { recursive: true });
+      symlinkSync(target, launcherDir);
     },
   },
 ])("attack 22: $name, and nobody is sent there", async ({ make }) => {
-  const target = join(machine.dataDir, "root");
-  mkdirSync(target, { mode: 0o700 });
-  const { visitors } = await machine.listen(join(target, "serial0.sock"));
-  make(target);
-  const console = machine.open();
-  console.child.stdin.end("shutdown now\n");
-  const { code, err } = await console.ended;
-  expect(err).toContain("serial0.sock is refused: ");
-  expect(code).toBe(1);
+  make();
+  const connect = connectBelow(join(directory, "pods"));
+  await expect(connect(POD, "serial0.sock")).rejects.toMatchObject({
+    code: "OS_PATH_REFUSED",
+    message: expect.stringContaining("serial0.sock is refused: ") as string,
+  });
   expect(visitors).toEqual([]);
 });

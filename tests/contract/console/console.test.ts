@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// The program `patchbay console`: one reader, and a guest that never waits for it.
+// The programs `patchbay console`, `vnc` and `port-forward`, at an API server over a real connection.
 import { once } from "node:events";
+import { connect } from "node:net";
+import { createInterface } from "node:readline";
 import { eventually } from "@patchbay/support";
 import { afterEach, beforeEach, expect, test } from "vitest";
-import { ConsoleMachine } from "./machine.ts";
+import { ConsoleMachine, type CommandProcess, type Visit } from "./machine.ts";
 
 let machine: ConsoleMachine;
 beforeEach(async () => {
@@ -13,49 +15,95 @@ afterEach(async () => {
   await machine[Symbol.asyncDispose]();
 });
 
-const SOON = { withinMs: 10_000 };
+const SOON = { withinMs: 20_000 };
 
-test("brings what is typed to the guest and what it says back", async () => {
-  const guest = await machine.listenAsGuest();
-  const console = machine.open();
-  const [visitor] = await eventually(() => guest.visitors.length > 0 && guest.visitors, SOON);
-  visitor?.write("login: ");
+function firstVisit(): Promise<Visit> {
+  return eventually(() => machine.visits[0], SOON);
+}
+
+async function heardBy({ socket }: Visit): Promise<string> {
+  const [words] = (await once(socket, "message")) as [Buffer];
+  return String(words);
+}
+
+/** The first line that a command prints. */
+async function firstLine({ child }: CommandProcess): Promise<string> {
+  const [line] = (await once(createInterface(child.stdout), "line")) as [string];
+  return line;
+}
+
+test("a console brings what is typed to the guest and what it says back", async () => {
+  const console = machine.run("console", "vm");
+  const visit = await firstVisit();
+  expect(visit.what).toBe("console?preserveSession=true");
+  visit.socket.send("login: ");
   const [prompt] = (await once(console.child.stdout, "data")) as [Buffer];
-  expect(prompt.toString()).toBe("login: ");
+  expect(String(prompt)).toBe("login: ");
+  const typed = heardBy(visit);
   console.child.stdin.end("root\n");
-  const [typed] = (await once(visitor ?? console.child, "data")) as [Buffer];
-  expect(typed.toString()).toBe("root\n");
+  expect(await typed).toBe("root\n");
   expect(await console.ended).toEqual({ code: 0, err: "" });
 });
 
-test("a second one is told who has it, and the first one's end makes room", async () => {
-  const guest = await machine.listenAsGuest();
-  const first = machine.open();
-  await eventually(() => guest.visitors.length > 0, SOON);
-  await eventually(async () => {
-    const { code, err } = await machine.open().ended;
-    return code === 4 && err.includes(`already open in process ${String(first.child.pid)}`);
-  }, SOON);
-  first.child.kill("SIGKILL");
-  await first.ended;
-  const third = machine.open();
-  third.child.stdin.end();
-  expect((await third.ended).code).toBe(0);
+test("who finds a console in use is told, and may take it over", async () => {
+  machine.isInUse = true;
+  const { code, err } = await machine.run("console", "vm").ended;
+  expect(code).toBe(4);
+  expect(err).toContain("the console of default/vm is in use");
+  const console = machine.run("console", "vm", "--take-over");
+  expect((await firstVisit()).what).toBe("console");
+  console.child.stdin.end();
+  expect((await console.ended).code).toBe(0);
 });
 
-test.each([
-  { name: "whose output nobody reads", stop: () => undefined },
-  { name: "that is stopped", stop: (pid: number) => process.kill(pid, "SIGSTOP") },
-])("a console $name never stops the guest", async ({ stop }) => {
-  const guest = await machine.listenAsGuest();
-  const console = machine.open();
-  const [visitor] = await eventually(() => guest.visitors.length > 0 && guest.visitors, SOON);
-  if (visitor === undefined) throw new Error("nobody came");
-  visitor.write("hello");
-  await once(console.child.stdout, "readable");
-  stop(console.child.pid ?? 0);
-  for (let kib = 0; kib < 8 * 1024; kib += 1) {
-    if (!visitor.write(Buffer.alloc(1024, "x"))) await once(visitor, "drain");
+test("a console ends with the guest's side", async () => {
+  const console = machine.run("console", "vm");
+  (await firstVisit()).socket.close();
+  expect(await console.ended).toEqual({ code: 0, err: "" });
+});
+
+test("a screen is at a local port, until Ctrl-C", async () => {
+  const viewer = machine.run("vnc", "vm");
+  const { port } = new URL(await firstLine(viewer));
+  const socket = connect({ host: "127.0.0.1", port: Number(port) });
+  const visit = await firstVisit();
+  expect(visit.what).toBe("vnc?preserveSession=true");
+  visit.socket.send("RFB 003.008\n");
+  expect(String((await once(socket, "data"))[0])).toBe("RFB 003.008\n");
+  socket.destroy();
+  await once(visit.socket, "close");
+  viewer.child.kill("SIGINT");
+  expect((await viewer.ended).code).toBe(0);
+});
+
+test("a port is forwarded, for each connection anew", async () => {
+  const forward = machine.run("port-forward", "vm", "0:22");
+  const [, port] = /127\.0\.0\.1:(\d+) -> 22$/.exec(await firstLine(forward)) ?? [];
+  for (const index of [0, 1]) {
+    const socket = connect({ host: "127.0.0.1", port: Number(port) });
+    const visit = await eventually(() => machine.visits[index], SOON);
+    expect(visit.what).toBe("portforward/22/tcp");
+    const heard = heardBy(visit);
+    socket.write("SSH-2.0-x\n");
+    expect(await heard).toBe("SSH-2.0-x\n");
+    visit.socket.close();
+    await once(socket, "close");
   }
-  expect(visitor.writableLength).toBeLessThan(1024 * 1024);
+});
+
+test("standard input and output are a port, as ssh's ProxyCommand wants it", async () => {
+  const piped = machine.run("port-forward", "--stdio", "vm", "22");
+  const visit = await firstVisit();
+  visit.socket.send("SSH-2.0-y\n");
+  expect(String((await once(piped.child.stdout, "data"))[0])).toBe("SSH-2.0-y\n");
+  const heard = heardBy(visit);
+  piped.child.stdin.write("SSH-2.0-x\n");
+  expect(await heard).toBe("SSH-2.0-x\n");
+  visit.socket.close();
+  expect((await piped.ended).code).toBe(0);
+});
+
+test("a port that is none is named before anybody is asked", async () => {
+  const { code, err } = await machine.run("port-forward", "vm", "22", "udp/53", "0").ended;
+  expect([code, err.includes("udp/53, 0: a port is")]).toEqual([2, true]);
 });

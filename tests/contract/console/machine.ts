@@ -1,106 +1,123 @@
 // SPDX-License-Identifier: Apache-2.0
-// A data directory with one VMI's console in it, an API server that knows this VMI and nothing else, and `patchbay console`.
+// An API server that knows one VMI and its streams, and nothing else, and `patchbay` beside it.
 import { spawn, type ChildProcessByStdio } from "node:child_process";
 import { once } from "node:events";
-import { mkdirSync, mkdtempSync, renameSync, rmSync, writeFileSync } from "node:fs";
-import { createServer as createHttpServer, type Server as HttpServer } from "node:http";
-import { createServer, type AddressInfo, type Server, type Socket } from "node:net";
+import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { createServer, type Server } from "node:http";
+import type { AddressInfo } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import type { Readable, Writable } from "node:stream";
+import { STREAM_PROTOCOL } from "@patchbay/core";
+import { WebSocketServer, type WebSocket } from "ws";
 
 const MAIN = join(import.meta.dirname, "../../../packages/patchbay/src/main.ts");
-const UID = "0f1e2d3c-0000-4000-8000-000000000001";
 const VMI_PATH = "/apis/kubevirt.io/v1/namespaces/default/virtualmachineinstances/vm";
 const VMI = {
   apiVersion: "kubevirt.io/v1",
   kind: "VirtualMachineInstance",
   metadata: { name: "vm", namespace: "default" },
   spec: { domain: {} },
-  status: { phase: "Running", nodeName: "n", activePods: { [UID]: "n" } },
+  status: { phase: "Running", nodeName: "n" },
 };
 
-/** How a console ended. */
-export interface ConsoleEnd {
+/** How a command ended. */
+export interface CommandEnd {
   readonly code: number | null;
   readonly err: string;
 }
 
-/** A running `patchbay console vm`. */
-export interface ConsoleProcess {
+/** A running command. */
+export interface CommandProcess {
   readonly child: ChildProcessByStdio<Writable, Readable, Readable>;
-  readonly ended: Promise<ConsoleEnd>;
+  readonly ended: Promise<CommandEnd>;
 }
 
-/** A unix socket and who has come to it. */
-export interface Listener {
-  readonly server: Server;
-  readonly visitors: readonly Socket[];
+/** A stream that was opened. */
+export interface Visit {
+  /** Below the VMI, with its query. */
+  readonly what: string;
+  readonly socket: WebSocket;
+}
+
+function statusText(code: number, reason: string, message: string): string {
+  const details = { name: "vm" };
+  return JSON.stringify({
+    kind: "Status",
+    apiVersion: "v1",
+    status: "Failure",
+    code,
+    reason,
+    message,
+    details,
+  });
 }
 
 export class ConsoleMachine implements AsyncDisposable {
-  readonly dataDir = mkdtempSync(join(tmpdir(), "patchbay-console-"));
-  readonly #api: HttpServer;
-  readonly #listeners: Listener[] = [];
-  readonly #children: ConsoleProcess["child"][] = [];
+  readonly visits: Visit[] = [];
+  /** Somebody has each stream, and keeps it where a request says so. */
+  isInUse = false;
+  readonly #directory = mkdtempSync(join(tmpdir(), "patchbay-console-"));
+  readonly #api: Server;
+  readonly #children: CommandProcess["child"][] = [];
 
-  private constructor(api: HttpServer) {
+  private constructor(api: Server) {
     this.#api = api;
   }
 
   static async start(): Promise<ConsoleMachine> {
-    const api = createHttpServer((request, response) => {
+    const api = createServer((request, response) => {
       const isThere = request.url?.startsWith(VMI_PATH) === true;
-      const missing = { kind: "Status", apiVersion: "v1", status: "Failure", code: 404 };
       response.writeHead(isThere ? 200 : 404, { "content-type": "application/json" });
-      response.end(
-        JSON.stringify(isThere ? VMI : { ...missing, reason: "NotFound", details: { name: "vm" } }),
-      );
+      response.end(isThere ? JSON.stringify(VMI) : statusText(404, "NotFound", "not found"));
     });
+    const machine = new ConsoleMachine(api);
+    machine.#serveStreams();
     api.listen(0, "127.0.0.1");
     await once(api, "listening");
-    const machine = new ConsoleMachine(api);
-    mkdirSync(machine.launcherDir, { recursive: true });
-    mkdirSync(join(machine.dataDir, "run"), { mode: 0o700 });
     // A server that listens on an address has one.
     const { port } = api.address() as AddressInfo;
     writeFileSync(
-      join(machine.dataDir, "kubeconfig"),
+      join(machine.#directory, "kubeconfig"),
       `current-context: a
 contexts: [{ name: a, context: { cluster: a, user: a } }]
 clusters: [{ name: a, cluster: { server: "http://127.0.0.1:${String(port)}" } }]
-users: [{ name: a, user: {} }]
+users: [{ name: a, user: { token: secret } }]
 `,
     );
     return machine;
   }
 
-  /** What the launcher's user may write. */
-  get launcherDir(): string {
-    return join(this.dataDir, "pods", UID, "volumes/kubernetes.io~empty-dir/launcher");
+  /** As virt-api answers. */
+  #serveStreams(): void {
+    const sockets = new WebSocketServer({
+      noServer: true,
+      handleProtocols: (offered) => (offered.has(STREAM_PROTOCOL) ? STREAM_PROTOCOL : false),
+    });
+    this.#api.on("upgrade", (request, socket, head) => {
+      const { url = "", headers } = request;
+      const [, what = ""] = url.split("/virtualmachineinstances/vm/");
+      if (headers.authorization !== "Bearer secret") {
+        socket.end("HTTP/1.1 401 Unauthorized\r\nconnection: close\r\n\r\n");
+      } else if (this.isInUse && what.includes("preserveSession=true")) {
+        const text = statusText(409, "Conflict", "the console of default/vm is in use");
+        const length = String(Buffer.byteLength(text));
+        socket.end(
+          `HTTP/1.1 409 Conflict\r\ncontent-length: ${length}\r\nconnection: close\r\n\r\n${text}`,
+        );
+      } else {
+        sockets.handleUpgrade(request, socket, head, (made) => {
+          this.visits.push({ what, socket: made });
+        });
+      }
+    });
   }
 
-  async listen(path: string): Promise<Listener> {
-    const visitors: Socket[] = [];
-    const server = createServer((socket) => visitors.push(socket.on("error", () => undefined)));
-    server.listen(path);
-    await once(server, "listening");
-    const listener = { server, visitors };
-    this.#listeners.push(listener);
-    return listener;
-  }
-
-  /** The guest's console; the path is too long to listen at, so it is moved there. */
-  async listenAsGuest(): Promise<Listener> {
-    const listener = await this.listen(join(this.dataDir, "guest.sock"));
-    renameSync(join(this.dataDir, "guest.sock"), join(this.launcherDir, "serial0.sock"));
-    return listener;
-  }
-
-  open(): ConsoleProcess {
-    const argv = ["--conditions=@patchbay/source", MAIN, "console", "vm"];
-    const child = spawn(process.execPath, [...argv, "--data-dir", this.dataDir], {
-      env: { PATH: process.env["PATH"] ?? "", HOME: this.dataDir },
+  run(...args: readonly string[]): CommandProcess {
+    const argv = ["--conditions=@patchbay/source", MAIN, ...args];
+    const kubeconfig = ["--kubeconfig", join(this.#directory, "kubeconfig")];
+    const child = spawn(process.execPath, [...argv, ...kubeconfig], {
+      env: { PATH: process.env["PATH"] ?? "", HOME: this.#directory },
       stdio: ["pipe", "pipe", "pipe"],
     });
     this.#children.push(child);
@@ -114,13 +131,10 @@ users: [{ name: a, user: {} }]
 
   async [Symbol.asyncDispose](): Promise<void> {
     for (const child of this.#children) child.kill("SIGKILL");
-    for (const { server, visitors } of this.#listeners) {
-      for (const visitor of visitors) visitor.destroy();
-      server.close();
-    }
+    for (const { socket } of this.visits) socket.terminate();
     this.#api.closeAllConnections();
     this.#api.close();
     await once(this.#api, "close");
-    rmSync(this.dataDir, { recursive: true, force: true });
+    rmSync(this.#directory, { recursive: true, force: true });
   }
 }

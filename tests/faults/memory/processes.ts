@@ -48,7 +48,12 @@ function controller(surroundings: Surroundings): Promise<void> {
   };
   const health = new DaemonHealth(surroundings);
   const context = {
-    ...{ ...surroundings, health, metrics: createMetrics("virt-controller"), ready: () => undefined },
+    ...{
+      ...surroundings,
+      health,
+      metrics: createMetrics("virt-controller"),
+      ready: () => undefined,
+    },
     leaving: surroundings.signal,
   };
   return runController(context, { ...flags, healthPort: 0 });

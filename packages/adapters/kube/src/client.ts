@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // Everything that one process does with one API server, over one pool of connections.
+import type { Duplex } from "node:stream";
 import type { KubeObject, ResourceType } from "@patchbay/api";
 import type { Store } from "@patchbay/core/ports";
 import type { Observable } from "rxjs";
 import { systemRandom, type Random } from "./pace/backoff.ts";
 import { HttpClient, type HttpDeps, type HttpMethod } from "./connection/http.ts";
 import type { KubeConfig } from "./connection/kubeconfig.ts";
+import { openStream, type StreamCall } from "./connection/stream.ts";
 import { CALL_TIMEOUT_MS, HttpStore } from "./objects/object-store.ts";
 import { createReflector, type Reflection, type Wanted } from "./watch/reflector.ts";
 import { toStatusError } from "./connection/status-error.ts";
@@ -52,6 +54,11 @@ export interface KubeClient {
    * @throws AppError with the `KUBE_` codes of Store
    */
   requestRaw(request: RawRequest): Promise<RawResponse>;
+  /**
+   * Opens a stream of bytes.
+   * @throws AppError with KUBE_UNREACHABLE, KUBE_CONFIG_INVALID, and what the server's answer means
+   */
+  openStream(call: StreamCall): Promise<Duplex>;
   /** Ends all connections. */
   close(): Promise<void>;
 }
@@ -78,6 +85,7 @@ export function createKubeClient(config: KubeConfig, deps: ClientDeps): KubeClie
     reflect: (type, wanted = {}) =>
       createReflector(type, wanted, { store, watches, clock, logger, random }),
     requestRaw: (request) => requestRaw(http, request),
+    openStream: (call) => openStream(config, call),
     close: () => http.close(),
   };
 }

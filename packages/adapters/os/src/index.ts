@@ -22,7 +22,6 @@ export { createLaunchers } from "./launchers/launchers.ts";
 export { createNamespaces, readNetnsInode } from "./namespaces.ts";
 export { answersAt, publishSocket, showAlive } from "./sockets/socket-file.ts";
 export { connectUnixSocket } from "./sockets/unix-socket.ts";
-export { startRelay } from "./sockets/relay.ts";
 export { installProgram } from "./files/install-program.ts";
 export { takeFileLock, type FileLock } from "./files/file-lock.ts";
 export { startDetached } from "./processes/detached.ts";

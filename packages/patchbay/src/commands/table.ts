@@ -3,7 +3,9 @@
 import type { Command, CommandLine } from "../command.ts";
 import { install } from "./cluster/install.ts";
 import { uninstall } from "./cluster/uninstall.ts";
-import { guestConsole } from "./console/console.ts";
+import { guestConsole } from "./streams/console.ts";
+import { portForward } from "./streams/port-forward.ts";
+import { vnc } from "./streams/vnc.ts";
 import { createVm } from "./create/create-vm.ts";
 import { GLOBAL_FLAGS } from "./flags.ts";
 import { imageAdd } from "./images/image-add.ts";
@@ -36,7 +38,8 @@ export const COMMANDS: readonly Command[] = [
   ...[install, uninstall],
   createVm,
   ...[addInterface, removeInterface, getInterfaces, explain],
-  ...[start, stop, restart, guestConsole],
+  ...[start, stop, restart],
+  ...[guestConsole, vnc, portForward],
   ...[completion, complete, version],
 ];
 

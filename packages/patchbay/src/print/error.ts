@@ -21,7 +21,6 @@ const EXIT_CODES: Readonly<Partial<Record<ErrorCode, number>>> = {
   RUNTIME_IMAGE_MISSING: NOT_FOUND,
   KUBE_CONFLICT: CONFLICT,
   KUBE_ALREADY_EXISTS: CONFLICT,
-  CONSOLE_IN_USE: CONFLICT,
   IMAGE_IN_USE: CONFLICT,
   STANDALONE_RUNS_ALREADY: CONFLICT,
   INSTALL_NOT_OURS: CONFLICT,
@@ -51,7 +50,6 @@ const HINTS: Readonly<Partial<Record<ErrorCode, string>>> = {
   KUBE_WAIT_TIMED_OUT: "the request continues in the background; see why it waits with: {look}",
   KUBE_WAIT_FAILED: "see what prevents it with: {look}",
   KUBE_WAIT_INTERRUPTED: "see its current state with: {look}",
-  CONSOLE_IN_USE: "leave the console there with Ctrl-], or end that process",
   STANDALONE_NOT_FOUND: "name the machine's directory with --data-dir",
   INSTALL_NOT_OURS:
     "another installation, KubeVirt for example, serves these kinds; objects of Patchbay are labelled app.kubernetes.io/part-of=patchbay",

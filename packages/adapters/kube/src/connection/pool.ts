@@ -53,7 +53,8 @@ function createDispatcher(config: KubeConfig, credentials: Credentials): Dispatc
     : new ProxyAgent({ ...pool, uri: config.proxyUrl, requestTls: tls });
 }
 
-function headersFor(config: KubeConfig, credentials: Credentials): Record<string, string> {
+/** What says who asks, beside a certificate. */
+export function headersFor(config: KubeConfig, credentials: Credentials): Record<string, string> {
   const { token, username, password } = credentials;
   const headers: Record<string, string> = {};
   if (token !== undefined) headers["authorization"] = `Bearer ${token}`;

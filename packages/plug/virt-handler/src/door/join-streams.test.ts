@@ -30,6 +30,7 @@ const MIB = 1024 * 1024;
 
 function pair(stream: "console" | "vnc"): { readonly guest: End; readonly client: End } {
   const [guest, client] = [new End(), new End()];
+  guest.pause(); // as a socket of a pod is opened
   joinStreams(stream, guest, client);
   return { guest, client };
 }

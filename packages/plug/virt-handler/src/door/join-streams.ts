@@ -18,6 +18,8 @@ function drain(from: Duplex, to: Duplex): void {
     dropped = 0;
     to.write(chunk);
   });
+  // It was paused until somebody wanted it.
+  from.resume();
 }
 
 /** Joins them until one side ends; what is on its way then still arrives. */

@@ -82,12 +82,6 @@ export const RUNTIME_ERRORS = {
     retry: "backoff",
     http: 503,
   },
-  CONSOLE_IN_USE: {
-    summary: "the console of {vmi} is already open in process {pid}",
-    who: "user",
-    retry: "never",
-    http: 409,
-  },
   GUEST_STREAM_IN_USE: {
     summary: "the {stream} of {vmi} is in use",
     who: "user",

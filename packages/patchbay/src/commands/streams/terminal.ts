@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // How does a terminal become a guest's console, until the user leaves it?
-import type { Socket } from "node:net";
-import type { Readable, Writable } from "node:stream";
+import type { Duplex, Readable, Writable } from "node:stream";
+import { createClock } from "@patchbay/os";
 
 /** Ctrl-]. Source: telnet's and virsh's escape character. */
 const LEAVE = 0x1d;
@@ -12,31 +12,45 @@ const SILENCE_MS = 1000;
 export interface Ends {
   readonly input: Readable & { readonly isTTY?: boolean; setRawMode?: (on: boolean) => unknown };
   readonly output: Writable;
-  readonly socket: Socket;
+  /** The console. */
+  readonly stream: Duplex;
 }
 
 function setRaw(input: Ends["input"], on: boolean): void {
   if (input.isTTY === true) input.setRawMode?.(on);
 }
 
+/** Resolves when nothing has come for long enough. */
+async function silence(stream: Duplex): Promise<void> {
+  const clock = createClock();
+  const never = new AbortController().signal;
+  let lastMs = clock.monotonicMs();
+  stream.on("data", () => {
+    lastMs = clock.monotonicMs();
+  });
+  for (let restMs = SILENCE_MS; restMs > 0; restMs = lastMs + SILENCE_MS - clock.monotonicMs()) {
+    await clock.sleep(restMs, never);
+  }
+}
+
 /** Joins both until the user leaves, the guest's side ends, or `signal` is aborted; the terminal is restored. */
 export async function joinTerminal(ends: Ends, signal: AbortSignal): Promise<void> {
-  const { input, output, socket } = ends;
+  const { input, output, stream } = ends;
   const ended = Promise.withResolvers<undefined>();
   const leave = (): void => {
     ended.resolve(undefined);
   };
   const onInput = (chunk: Buffer): void => {
     const end = input.isTTY === true ? chunk.indexOf(LEAVE) : -1;
-    socket.write(end === -1 ? chunk : chunk.subarray(0, end));
+    stream.write(end === -1 ? chunk : chunk.subarray(0, end));
     if (end !== -1) leave();
   };
   const onInputEnd = (): void => {
-    socket.setTimeout(SILENCE_MS, leave);
+    void silence(stream).then(leave);
   };
-  socket.on("data", (chunk: Buffer) => output.write(chunk));
-  socket.once("close", leave);
-  socket.on("error", ended.reject);
+  stream.on("data", (chunk: Buffer) => output.write(chunk));
+  for (const end of ["end", "close"]) stream.once(end, leave);
+  stream.on("error", ended.reject);
   signal.addEventListener("abort", leave, { once: true });
   setRaw(input, true);
   input.on("data", onInput);
@@ -49,6 +63,6 @@ export async function joinTerminal(ends: Ends, signal: AbortSignal): Promise<voi
     input.off("end", onInputEnd);
     input.pause();
     signal.removeEventListener("abort", leave);
-    socket.destroySoon(); // what was typed before the end still goes out
+    stream.end(); // what was typed before the end still goes out
   }
 }

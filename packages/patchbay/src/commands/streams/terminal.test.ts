@@ -6,7 +6,7 @@ import { joinTerminal } from "./terminal.ts";
 
 let server: Server;
 let guest: Socket;
-let socket: Socket;
+let stream: Socket;
 let heard = "";
 
 beforeEach(async () => {
@@ -14,7 +14,7 @@ beforeEach(async () => {
   const joined = Promise.withResolvers<Socket>();
   server = createServer(joined.resolve);
   await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
-  socket = connect((server.address() as AddressInfo).port); // it listens on TCP
+  stream = connect((server.address() as AddressInfo).port); // it listens on TCP
   guest = await joined.promise;
   guest.on("data", (chunk: Buffer) => (heard += chunk.toString()));
 });
@@ -43,7 +43,7 @@ const never = new AbortController().signal;
 describe("a terminal on a console", () => {
   test("is raw until Ctrl-], which does not reach the guest", async () => {
     const { input, output, modes } = terminalOf(true);
-    const joined = joinTerminal({ input, output, socket }, never);
+    const joined = joinTerminal({ input, output, stream }, never);
     input.write("root\r\u001drest");
     await joined;
     await new Promise((resolve) => guest.once("close", resolve));
@@ -53,7 +53,7 @@ describe("a terminal on a console", () => {
 
   test("shows what the guest says, until the guest's side ends", async () => {
     const { input, output, modes } = terminalOf(true);
-    const joined = joinTerminal({ input, output, socket }, never);
+    const joined = joinTerminal({ input, output, stream }, never);
     guest.end("bye\r\n");
     await joined;
     expect(String(output.read())).toBe("bye\r\n");
@@ -63,7 +63,7 @@ describe("a terminal on a console", () => {
   test("is restored when the program is interrupted", async () => {
     const { input, output, modes } = terminalOf(true);
     const abort = new AbortController();
-    const joined = joinTerminal({ input, output, socket }, abort.signal);
+    const joined = joinTerminal({ input, output, stream }, abort.signal);
     abort.abort();
     await joined;
     expect(modes).toEqual([true, false]);
@@ -73,7 +73,7 @@ describe("a terminal on a console", () => {
 describe("a pipe on a console", () => {
   test("sends everything, and ends when the guest has been silent for a second", async () => {
     const { input, output, modes } = terminalOf(false);
-    const joined = joinTerminal({ input, output, socket }, never);
+    const joined = joinTerminal({ input, output, stream }, never);
     input.end("report\u001d\n");
     guest.write("report ok\n");
     await joined;

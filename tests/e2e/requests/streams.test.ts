@@ -1,0 +1,83 @@
+// SPDX-License-Identifier: Apache-2.0
+// The console, the screen and a port of a guest that runs, by the API server, virt-api and virt-handler.
+import { spawn, type ChildProcess } from "node:child_process";
+import { once } from "node:events";
+import { writeFileSync } from "node:fs";
+import { connect } from "node:net";
+import { join } from "node:path";
+import { createInterface } from "node:readline";
+import { eventually } from "@patchbay/support";
+import { afterEach, expect, test } from "vitest";
+import { CHANGE_MS, guestNic, ifaceStatus, machine } from "../machine.ts";
+import { takePicture, toPng } from "../rfb.ts";
+import { ROOT } from "../standalone.ts";
+
+const VM = "alpha";
+const WITHIN = { withinMs: CHANGE_MS };
+const PORT = "8080";
+/** Where a person looks at it. */
+const PICTURE = join(ROOT, ".cache/screen-of-a-guest.png");
+
+let command: ChildProcess | undefined;
+
+afterEach(async () => {
+  if (command === undefined || command.exitCode !== null) return;
+  const ended = once(command, "exit");
+  command.kill("SIGINT");
+  await ended;
+});
+
+/** The local port that a command has opened, as its first line says. */
+async function portOf(...args: readonly string[]): Promise<number> {
+  const all = ["--data-dir", machine.dataDir, ...args];
+  const child = spawn(join(ROOT, "node_modules/.bin/patchbay"), all, {
+    env: { ...process.env, KUBECONFIG: join(machine.dataDir, "kubeconfig") },
+    stdio: ["ignore", "pipe", "inherit"],
+  });
+  command = child;
+  const [line] = (await once(createInterface(child.stdout), "line")) as [string];
+  return Number(/127\.0\.0\.1:(\d+)/.exec(line)?.[1]);
+}
+
+test("what is typed on a console reaches the guest, and its answer comes back", async () => {
+  let tries = 0;
+  await eventually(() => {
+    tries += 1;
+    const argv = ["patchbay", "--data-dir", machine.dataDir, "console", VM] as const;
+    const { code, stdout, stderr } = machine.try([...argv], `\n@stream${String(tries)} disks\n`);
+    if (code !== 0) throw new Error(stderr);
+    if (!stdout.includes(`@stream${String(tries)} done 0`))
+      throw new Error(`it said ${stdout}${stderr}`);
+    return true;
+  }, WITHIN);
+});
+
+test("a viewer sees the guest's screen", async () => {
+  const port = await portOf("vnc", VM);
+  const socket = connect({ host: "127.0.0.1", port });
+  const picture = await takePicture(socket);
+  socket.destroy();
+  writeFileSync(PICTURE, toPng(picture));
+  const { width, height, pixels } = picture;
+  process.stdout.write(`a screen of ${String(width)} by ${String(height)}: ${PICTURE}\n`);
+  expect(Math.min(width, height)).toBeGreaterThanOrEqual(200);
+  // Firmware or kernel has written on it.
+  const colours = new Set(
+    Array.from({ length: width * height }, (_, at) => pixels.readUInt32LE(at * 4)),
+  );
+  expect(colours.size).toBeGreaterThan(1);
+});
+
+test("a port of the guest is at a local one", async () => {
+  const nic = await guestNic(VM, ifaceStatus(VM, "default")?.mac ?? "");
+  for (const order of [`lease ${nic}`, `serve ${PORT}`]) {
+    const { code, lines } = await machine.console(VM).run(order, { timeoutMs: CHANGE_MS });
+    expect([code, lines]).toEqual([0, lines]);
+  }
+  const port = await portOf("port-forward", VM, `0:${PORT}`);
+  const text = await eventually(async () => {
+    const answer = await fetch(`http://127.0.0.1:${String(port)}/`);
+    return answer.ok && (await answer.text());
+  }, WITHIN);
+  expect(text).toContain(ifaceStatus(VM, "default")?.mac);
+});
