@@ -97,7 +97,7 @@ const BEHAVIOURS: Readonly<Record<string, Answers>> = {
     // Off, as it was defined; each attempt is told of and fails in other words.
     getState: () => printInts(5, 1),
     define: () => printDomain(DOMAIN),
-    create: () => ({ error: `no kernel, try ${String((tries += 1))}`, events: EVENT }),
+    createWithFlags: () => ({ error: `no kernel, try ${String((tries += 1))}`, events: EVENT }),
   },
   "refuses every unplug": { detach: () => ({ reply: printInts(0), events: REMOVAL_FAILED }) },
   "an agent that rages": {

@@ -6,12 +6,12 @@
 export const PROCEDURE = {
   open: 1,
   close: 2,
-  create: 9,
   readXml: 14,
   lookUp: 23,
   supportsFeature: 60,
   authList: 66,
   isPersistent: 151,
+  createWithFlags: 196,
   getState: 212,
   register: 316,
   lifecycleEvent: 318,
