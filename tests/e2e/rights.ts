@@ -19,6 +19,8 @@ const UNTOLD: Readonly<Record<string, string>> = {
     OWNERS,
   "system:serviceaccount:patchbay:virt-controller update virtualmachineinstances.kubevirt.io/finalizers":
     OWNERS,
+  "system:serviceaccount:patchbay:net-agent get nodes":
+    "tells whether a node that said something of a network is gone; a machine has one node",
   "system:serviceaccount:patchbay:binder delete pods":
     "only a taint of the node with NoExecute ends pods: tests/contract/node-runtime shows it",
   "system:serviceaccount:patchbay:virt-api get pods":

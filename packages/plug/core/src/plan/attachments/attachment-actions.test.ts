@@ -1,27 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-import { parseNetworks } from "@patchbay/api";
 import { expect, test } from "vitest";
-import {
-  planAttachmentActions,
-  type AttachmentAction,
-  type OwnedAttachment,
-} from "./attachment-actions.ts";
-import { facts, owned, type Facts } from "../../testing/attachment-facts.ts";
-
-function print(action: AttachmentAction<OwnedAttachment>): string {
-  switch (action.kind) {
-    case "add":
-      return `add ${action.wanted.network}@${action.wanted.interfaceName}`;
-    case "del":
-      return `del ${action.owned.network}@${action.owned.interfaceName}`;
-    case "adopt":
-      return `adopt ${action.foreign.network}@${action.foreign.interfaceName}`;
-    case "forget":
-      return `forget ${action.owned.network}@${action.owned.interfaceName}`;
-    case "reportError":
-      return `error ${action.reason}@${action.interfaceName}`;
-  }
-}
+import { planAttachmentActions } from "./attachment-actions.ts";
+import { facts, owned, printAction, type Facts } from "../../testing/attachment-facts.ts";
 
 const A = { name: "a", interface: "net1" };
 const B = { name: "b", interface: "net2" };
@@ -377,29 +357,7 @@ const ROWS: readonly Row[] = [
 ];
 
 test.each(ROWS)("$name", ({ given, want }) => {
-  expect(planAttachmentActions(given).map(print)).toEqual(want);
+  expect(planAttachmentActions(given).map(printAction)).toEqual(want);
 });
 
 /** What the annotation's texts mean to the plan. */
-const ANNOTATIONS: readonly { name: string; text: string; want: readonly string[] }[] = [
-  { name: "one short name", text: "net1", want: ["add ns1/net1@net1"] },
-  {
-    name: "short names with interfaces",
-    text: "net1@eth1,net321@eth2",
-    want: ["add ns1/net1@eth1", "add ns1/net321@eth2"],
-  },
-  { name: "a namespace", text: "kube-system/net1", want: ["add kube-system/net1@net1"] },
-  { name: "a dotted interface", text: "net1@eth0.100", want: ["add ns1/net1@eth0.100"] },
-  { name: "two slashes", text: "a/b/c", want: ["error AnnotationInvalid@"] },
-  { name: "capitals", text: "Net1", want: ["error AnnotationInvalid@"] },
-  { name: "a comma at the end", text: "net1,", want: ["error AnnotationInvalid@"] },
-  { name: "one object", text: '{"name":"net1"}', want: ["error AnnotationInvalid@"] },
-  { name: "broken JSON", text: "[adsfasdf]", want: ["error AnnotationInvalid@"] },
-  { name: "a null element", text: "[null]", want: ["error AnnotationInvalid@"] },
-  { name: "an empty text", text: "", want: [] },
-];
-
-test.each(ANNOTATIONS)("the annotation as text: $name", ({ text, want }) => {
-  const given = { ...facts([]), networks: parseNetworks(text) };
-  expect(planAttachmentActions(given).map(print)).toEqual(want);
-});
