@@ -19,6 +19,15 @@ const HOOKS = `(deadly) => {
   const children = load("node:child_process");
   const { spawn } = children;
   children.spawn = (...words) => spawn(...words).once("exit", note);
+  // Programs that the addon of os has started; it is loaded once.
+  const loaded = Object.values(load("node:module")._cache).map((each) => each.exports);
+  const addon = loaded.find((each) => typeof each?.reapProgram === "function");
+  const reapProgram = addon?.reapProgram;
+  if (addon !== undefined) addon.reapProgram = (pid) => {
+    const end = reapProgram(pid);
+    note();
+    return end;
+  };
   const files = load("node:fs/promises");
   const { rename } = files;
   files.rename = async (...paths) => { await rename(...paths); note(); };
