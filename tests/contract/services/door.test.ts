@@ -3,9 +3,11 @@
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { once } from "node:events";
 import { connect, createServer, type AddressInfo, type Server, type Socket } from "node:net";
+import { request as httpsRequest } from "node:https";
+import { setTimeout as pass } from "node:timers/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { AppError, type GuestRequest } from "@patchbay/core";
+import { AppError, STREAM_PROTOCOL, type GuestRequest } from "@patchbay/core";
 import { createClock } from "@patchbay/os";
 import {
   createAuthority,
@@ -14,6 +16,7 @@ import {
   type CertificateUsage,
   type IssuedCertificate,
 } from "@patchbay/pki";
+import { eventually } from "@patchbay/support";
 import { createSilentLogger } from "@patchbay/telemetry";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { createOpenHandlerStream } from "../../../packages/plug/virt-api/src/handlers/open-stream.ts";
@@ -28,6 +31,9 @@ let others: Authority;
 let port: number;
 let echo: Server;
 let echoAt: number;
+/** Consoles that were asked for, and what the last one waits for. */
+const guests: Socket[] = [];
+let hold: Promise<unknown> = Promise.resolve();
 let asked: string[];
 const stop = new AbortController();
 let closed: Promise<void>;
@@ -64,10 +70,14 @@ function openEcho({ name }: { name: string }): Promise<Socket> {
   if (name !== KEY.name)
     return Promise.reject(new AppError("GUEST_STREAM_IN_USE", { vmi: name, stream: "console" }));
   const socket = connect(echoAt);
-  return once(socket, "connect").then(() => socket);
+  guests.push(socket);
+  return Promise.all([once(socket, "connect"), hold]).then(() => socket);
 }
 
-async function serve(server: IssuedCertificate): Promise<{ port: number; closed: Promise<void> }> {
+async function serve(
+  server: IssuedCertificate,
+  { signal } = stop,
+): Promise<{ port: number; closed: Promise<void> }> {
   const file = (name: string, text: string): string => {
     const path = join(directory, name);
     writeFileSync(path, text, { mode: 0o600 });
@@ -80,7 +90,7 @@ async function serve(server: IssuedCertificate): Promise<{ port: number; closed:
       keyFile: file("tls.key", server.keyPem),
       clientCaFile: file("ca.crt", own.certPem),
     },
-    { ask: answerTo, open: openEcho, log: createSilentLogger(), signal: stop.signal },
+    { ask: answerTo, open: openEcho, log: createSilentLogger(), signal },
   );
 }
 
@@ -196,6 +206,43 @@ describe("a console", () => {
     expect(String(heard)).toBe("root\n");
     opened.stream.end();
     await once(opened.stream, "close");
+  });
+
+  test("is let go of when whoever asked for it has gone meanwhile", async () => {
+    const { certPem: cert, keyPem: key } = await issue(own, "virt-api", "client");
+    const answered = Promise.withResolvers<undefined>();
+    hold = answered.promise;
+    const asking = httpsRequest({
+      ...{ host: "127.0.0.1", port, cert, key, ca: own.certPem, servername: "virt-handler" },
+      path: "/v1/namespaces/ns/virtualmachineinstances/vm/console",
+      headers: { connection: "Upgrade", upgrade: STREAM_PROTOCOL },
+      agent: false,
+    });
+    const before = guests.length;
+    asking.on("error", () => undefined).end();
+    await eventually(() => guests.length > before, { withinMs: 10_000 });
+    asking.destroy();
+    await pass(200); // for the server to see it
+    answered.resolve(undefined);
+    hold = Promise.resolve();
+    await eventually(() => guests.at(-1)?.destroyed === true, { withinMs: 10_000 });
+  });
+
+  test("ends with virt-handler, whose process it would keep", async () => {
+    const ending = new AbortController();
+    const other = await serve(await issue(own, "virt-handler", "server"), ending);
+    const client = await issue(own, "virt-api", "client");
+    const open = createOpenHandlerStream({
+      find: () => Promise.resolve({ host: "127.0.0.1", port: other.port }),
+      credentials: () => Promise.resolve({ ...client, caPem: own.certPem }),
+    });
+    const opened = await open("node1", KEY, request);
+    if (!("stream" in opened)) throw new Error("it was refused");
+    const closed = once(opened.stream, "close");
+    ending.abort();
+    await closed;
+    await eventually(() => guests.at(-1)?.destroyed === true, { withinMs: 10_000 });
+    await other.closed;
   });
 
   test("that cannot be had is told, as what it is", async () => {

@@ -1,11 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 // Two replicas of each service, and what plugs see of it when the leader and one virt-api go in the middle.
+import { eventually } from "@patchbay/support";
 import { load } from "../apiserver/load.ts";
 import type { Service } from "./service.ts";
 import type { Stage } from "./stage.ts";
 
 /** Requests that are under way at once. */
 export const PARALLEL = 4;
+
+/** Within which one leads, also with many VMs on a busy machine, milliseconds. */
+const LEADER_MS = 120_000;
 
 /** What became of many plugs. */
 export interface Failover {
@@ -20,11 +24,8 @@ export interface Failover {
 }
 
 /** The virt-controller that leads, as soon as one does. */
-export async function leaderOf(stage: Stage): Promise<Service> {
-  for (;;) {
-    const leader = await stage.leader();
-    if (leader !== undefined) return leader;
-  }
+export function leaderOf(stage: Stage): Promise<Service> {
+  return eventually(() => stage.leader(), { withinMs: LEADER_MS });
 }
 
 /** Asks for a NIC until it is promised; the number of refusals. */

@@ -4,6 +4,7 @@
 import {
   controllerOf,
   names,
+  NODES,
   parseNetworks,
   PODS,
   VIRTUAL_MACHINE_INSTANCES,
@@ -30,6 +31,8 @@ import { NAMESPACE, NODE } from "./install.ts";
 
 /** Keys of one kind that are worked on at once. */
 const CONCURRENCY = 16;
+/** Source: kubelet, nodeStatusUpdateFrequency. */
+const BEAT_MS = 10_000;
 const POD_IP = "10.88.0.2";
 
 /** What the node is made of; `client` is its agents'. */
@@ -131,8 +134,33 @@ export class NodeSide {
     const tendPod = (key: string): Promise<Next> => this.#tendPod(pods.find(parseKey(key)));
     const tendVmi = (key: string): Promise<Next> => this.#tendVmi(vmis.find(parseKey(key)));
     const shared = { log, clock };
+    await this.#beat();
+    void this.#keepBeating(signal);
     void runReconciler({ name: "pods", queue: podQueue, reconcile: tendPod, ...shared }, signal);
     void runReconciler({ name: "vmis", queue: vmiQueue, reconcile: tendVmi, ...shared }, signal);
+  }
+
+  /** Says that the node lives: one that is silent for 40 s is told lost, with all its VMs. */
+  async #beat(): Promise<void> {
+    const { client, clock } = this.#deps;
+    const lastHeartbeatTime = new Date(clock.now()).toISOString();
+    const conditions = [{ type: "Ready", status: "True", lastHeartbeatTime }];
+    const patch = { type: "merge", fields: { status: { conditions } } } as const;
+    await client.store.patch(NODES, { name: NODE }, patch, { subresource: "status" });
+  }
+
+  async #keepBeating(signal: AbortSignal): Promise<void> {
+    const { clock, log } = this.#deps;
+    const isOver = (): boolean => signal.aborted;
+    while (!isOver()) {
+      try {
+        await clock.sleep(BEAT_MS, signal);
+        await this.#beat();
+      } catch (err) {
+        // The next one may get through.
+        if (!isOver()) log.warn("a heartbeat was lost", { err });
+      }
+    }
   }
 
   async #tendPod(pod: Pod | undefined): Promise<Next> {

@@ -134,6 +134,11 @@ function join(
   guest: Duplex,
   { clock, signal }: StreamDeps,
 ): Promise<Partial<Traffic>> {
+  // Whoever has gone while the guest was asked tells of it no more.
+  if (socket.destroyed) {
+    guest.destroy();
+    return Promise.resolve({});
+  }
   const { promise, resolve } = Promise.withResolvers<Partial<Traffic>>();
   // A client that is no WebSocket is told so, and its connection ends.
   socket.once("close", () => {

@@ -14,6 +14,7 @@ import {
   parseGuestRequest,
   parseGuestStream,
   STREAM_PROTOCOL,
+  type GuestStream,
 } from "@patchbay/core";
 import {
   certificateInFiles,
@@ -92,13 +93,43 @@ function refuseUpgrade(socket: Duplex, code: number, message: string): void {
   socket.end(`${head.join("\r\n")}\r\n\r\n${body}`);
 }
 
+/** A stream of a guest, and who has it. */
+interface Joined {
+  readonly stream: GuestStream;
+  readonly guest: Duplex;
+  readonly client: Duplex;
+}
+
 const SWITCHING = [
   "HTTP/1.1 101 Switching Protocols",
   "connection: Upgrade",
   `upgrade: ${STREAM_PROTOCOL}`,
 ];
 
-async function answerUpgrade(url: string, socket: Duplex, { open, log }: DoorDeps): Promise<void> {
+/** Joins them until one side ends, or the service does: an open stream would keep its process. */
+function carry({ stream, guest, client }: Joined, signal: AbortSignal): void {
+  const end = (): void => {
+    guest.destroy();
+    client.destroy();
+  };
+  // Whoever has gone while the guest was asked tells of it no more.
+  if (client.destroyed || signal.aborted) {
+    end();
+    return;
+  }
+  signal.addEventListener("abort", end, { once: true });
+  guest.once("close", () => {
+    signal.removeEventListener("abort", end);
+  });
+  client.write(`${SWITCHING.join("\r\n")}\r\n\r\n`);
+  joinStreams(stream, guest, client);
+}
+
+async function answerUpgrade(
+  url: string,
+  socket: Duplex,
+  { open, log, signal }: DoorDeps,
+): Promise<void> {
   const asked = parseGuestStream(url);
   if (asked === undefined) {
     refuseUpgrade(socket, 404, "there is no such stream");
@@ -112,8 +143,7 @@ async function answerUpgrade(url: string, socket: Duplex, { open, log }: DoorDep
     guest.once("close", () => {
       log.info("closed a stream of a guest", fields);
     });
-    socket.write(`${SWITCHING.join("\r\n")}\r\n\r\n`);
-    joinStreams(stream, guest, socket);
+    carry({ stream, guest, client: socket }, signal);
   } catch (error) {
     const { code, message } = failureOf(error);
     log.warn("a stream of a guest cannot be opened", { ...fields, err: error });
