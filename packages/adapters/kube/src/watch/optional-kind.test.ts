@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // A kind that may be missing, or that may not be read: then there are no such objects, and nobody is warned.
 import { KUBEVIRTS } from "@patchbay/api";
+import type { Clock } from "@patchbay/core/ports";
 import { createFakeLogger } from "@patchbay/telemetry/testing";
 import { expect, test } from "vitest";
 import { createKubeClient } from "../client.ts";
@@ -19,10 +20,13 @@ const NO_RIGHT = failure(403, "Forbidden");
 const KUBEVIRT = {
   metadata: { namespace: "ns", name: "kubevirt", uid: "u", resourceVersion: "3" },
 };
+const LONGEST_PAUSE_MS = 300_000;
 const LIST = json(200, { metadata: { resourceVersion: "5" }, items: [KUBEVIRT] });
 
 interface Seen {
   readonly told: readonly string[];
+  /** What was waited between requests, milliseconds. */
+  readonly pausesMs: readonly number[];
   readonly warnings: number;
   /** Requests that were answered. */
   readonly requests: number;
@@ -38,15 +42,24 @@ async function reflect(
     (left.shift() ?? lines())(response, seen);
   });
   const logger = createFakeLogger();
-  const random = () => 0.99; // nearly no wait between attempts
-  const client = createKubeClient(server.config, { logger, clock, random });
+  const random = () => 0; // the longest pauses, which are not waited for
+  const pausesMs: number[] = [];
+  const hasty: Clock = {
+    ...clock,
+    sleep: (ms, signal) => {
+      if (ms > LONGEST_PAUSE_MS) return clock.sleep(ms, signal); // a watch's deadline
+      pausesMs.push(ms);
+      return clock.sleep(0, signal);
+    },
+  };
+  const client = createKubeClient(server.config, { logger, clock: hasty, random });
   const told: string[] = [];
   const subscription = client.reflect(KUBEVIRTS, { isOptional }).subscribe((reflection) => {
     const objects = reflection.kind === "listed" ? reflection.objects : [reflection.object];
     told.push([reflection.kind, ...objects.map(({ metadata }) => metadata.name)].join(" "));
   });
   const look = (): Seen => ({
-    told,
+    ...{ told, pausesMs },
     warnings: logger.lines.filter(({ level }) => level === "warn").length,
     requests: server.seen.length,
   });
@@ -65,6 +78,8 @@ test.each([
   const seen = await reflect(answers, { isOptional: true, isEnough });
   expect(seen.told).toEqual(["listed", "listed kubevirt"]);
   expect(seen.warnings).toBe(0);
+  // Who starts waits for the third answer; nobody waits for what comes later.
+  expect(seen.pausesMs.slice(0, 4)).toEqual([50, 100, 3200, 6400]);
 });
 
 test("twice may be a mistake of a server that starts", async () => {

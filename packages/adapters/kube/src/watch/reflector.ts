@@ -55,6 +55,8 @@ const PAGE_SIZE = 500;
 const BACKOFF: BackoffRange = { firstMs: 800, maxMs: 10_000, jitter: 1 };
 /** The same, where what is asked for may be missing for ever. */
 const BACKOFF_OPTIONAL: BackoffRange = { ...BACKOFF, maxMs: 300_000 };
+/** The same, while it is not known yet whether it is there: who starts waits for the answer. */
+const BACKOFF_UNKNOWN: BackoffRange = { ...BACKOFF, firstMs: 50 };
 /** A watch that ends sooner than this without having told anything was of no use; milliseconds. */
 const SHORT_WATCH_MS = 1000;
 /** Failures in a row of which a warning is logged; then after twice as many each time. */
@@ -81,6 +83,8 @@ class Reflecting<T extends KubeObject> {
   #resourceVersion: string | undefined;
   /** The server lost its place within the last list; the next list is unpaged. */
   #isUnpaged = false;
+  /** Whether the last request was told that there is no such kind, or that it may not be read. */
+  #isRefused = false;
   /** What the server has said of objects that may be missing: nothing yet, that it has none to show, or which they are. */
   #answer: "none" | "missing" | "listed" = "none";
 
@@ -195,6 +199,7 @@ class Reflecting<T extends KubeObject> {
     if (isExpired || isAppError(error, "API_MALFORMED")) this.#resourceVersion = undefined;
     this.#failures = isFailure ? this.#failures + 1 : 0;
     const isMissing = this.#isMissing(error);
+    this.#isRefused = isMissing;
     if (isMissing) this.#onMissing();
     const { logger } = this.#deps;
     const fields = {
@@ -221,13 +226,17 @@ class Reflecting<T extends KubeObject> {
     this.#tell({ kind: "listed", objects: [] });
   }
 
+  #pauses(): BackoffRange {
+    if (this.#answer === "missing") return BACKOFF_OPTIONAL;
+    return this.#isRefused ? BACKOFF_UNKNOWN : BACKOFF;
+  }
+
   /** Waits after a failure, and where the server takes every watch on and ends it at once; else goes on at once. */
   async #wait(signal: AbortSignal): Promise<void> {
     const faults = Math.max(this.#failures, this.#fruitless - 1);
     if (faults === 0) return;
     const { clock, random } = this.#deps;
-    const range = this.#answer === "missing" ? BACKOFF_OPTIONAL : BACKOFF;
-    await clock.sleep(backoffMs(faults, range, random), signal).catch(() => undefined); // aborted: the loop sees it
+    await clock.sleep(backoffMs(faults, this.#pauses(), random), signal).catch(() => undefined); // aborted: the loop sees it
   }
 }
 

@@ -1,9 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
 // How are files of this machine read and written, so that a crash leaves the old file or the new one?
-import { lstat, mkdir, open, readdir, readFile, rename, rm, statfs } from "node:fs/promises";
+import {
+  lstat,
+  mkdir,
+  open,
+  readdir,
+  readFile,
+  rename,
+  rm,
+  statfs,
+  type FileHandle,
+} from "node:fs/promises";
 import { dirname } from "node:path";
 import type { Files } from "@patchbay/core/ports";
-import { isMissing, toFileError } from "./file-errors.ts";
+import { errnoOf, isMissing, toFileError } from "./file-errors.ts";
 import { osNative } from "../native.ts";
 import { watchDirectory } from "./watch-directory.ts";
 
@@ -37,8 +47,18 @@ async function syncDirectory(directory: string): Promise<void> {
   }
 }
 
+async function openNew(path: string, mode: number): Promise<FileHandle> {
+  try {
+    return await open(path, "wx", mode);
+  } catch (error) {
+    if (errnoOf(error) !== "EEXIST") throw error;
+    await rm(path); // of an earlier process with this pid
+    return open(path, "wx", mode);
+  }
+}
+
 async function writeSynced(path: string, text: string, mode: number): Promise<void> {
-  const handle = await open(path, "wx", mode);
+  const handle = await openNew(path, mode);
   try {
     await handle.chmod(mode); // whatever the umask is
     await handle.writeFile(text, "utf8");
@@ -52,7 +72,6 @@ async function replaceFile(path: string, text: string, mode: number): Promise<vo
   temporaryFiles += 1;
   const temporary = `${path}.${String(process.pid)}-${String(temporaryFiles)}.tmp`;
   try {
-    await rm(temporary, { force: true }); // of an earlier process with this pid
     await writeSynced(temporary, text, mode);
     await rename(temporary, path);
   } catch (error) {
