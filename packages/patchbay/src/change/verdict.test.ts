@@ -2,7 +2,7 @@
 import type { VirtualMachine, VirtualMachineInstance, VmiStatus, VmStatus } from "@patchbay/api";
 import { aVm, aVmi } from "@patchbay/support";
 import { describe, expect, test } from "vitest";
-import { startVerdict } from "./verdict.ts";
+import { plugVerdict, startVerdict, unplugVerdict } from "./verdict.ts";
 
 const MESSAGE = "spec.template.spec.domain.devices.tpm: is not supported yet";
 const TOLD = {
@@ -65,5 +65,67 @@ describe("somebody who waits for a start", () => {
   test("does not take the guest of before for the new one", () => {
     const running = { vm: vm({}), vmi: vmi({ phase: "Running" }, "old") };
     expect(startVerdict(running, running)).toEqual({ kind: "waiting" });
+  });
+});
+
+describe("somebody who waits for a NIC of a VM whose changes are staged", () => {
+  const running = aVmi({ nics: [{ name: "blue" }], status: { phase: "Running" } });
+  const IFACES = "spec.template.spec.domain.devices.interfaces";
+  const when = "at the VM's next start, as the cluster's vmRolloutStrategy says";
+
+  /** The VM has these NICs, and says of these fields that they wait. */
+  function staged(nics: readonly string[], fields: string, observedGeneration = 1): VirtualMachine {
+    const message = `changed fields take effect at the next start: ${fields}`;
+    const conditions = [{ type: "RestartRequired", status: "True" as const, message }];
+    const made = aVm({ nics: nics.map((name) => ({ name })) });
+    return { ...made, status: { observedGeneration, conditions } };
+  }
+
+  test.each([
+    {
+      name: "a plug comes later",
+      verdict: plugVerdict,
+      iface: "red",
+      vm: staged(["blue", "red"], `${IFACES}[1], spec.template.spec.networks[1]`),
+      want: { kind: "later", note: `the interface is plugged ${when}` },
+    },
+    {
+      name: "of a plug nothing is known yet",
+      verdict: plugVerdict,
+      iface: "red",
+      vm: staged(["blue", "red"], `${IFACES}[1]`, 0),
+      want: { kind: "waiting" },
+    },
+    {
+      name: "another field that waits keeps no plug",
+      verdict: plugVerdict,
+      iface: "red",
+      vm: staged(["blue", "red"], "spec.template.spec.domain.memory"),
+      want: { kind: "waiting" },
+    },
+    {
+      name: "an unplug comes later",
+      verdict: unplugVerdict,
+      iface: "blue",
+      vm: staged([], `${IFACES}, spec.template.spec.networks`),
+      want: { kind: "later", note: `the interface is unplugged ${when}` },
+    },
+    {
+      name: "an unplug that is done is done",
+      verdict: unplugVerdict,
+      iface: "gone",
+      vm: staged([], IFACES),
+      want: { kind: "done" },
+    },
+    {
+      name: "an unplug of what the VM still has goes on",
+      verdict: unplugVerdict,
+      iface: "blue",
+      vm: staged(["blue"], IFACES),
+      want: { kind: "waiting" },
+    },
+  ])("$name", ({ verdict, iface, vm: now, want }) => {
+    const seen = { vm: now, vmi: running };
+    expect(verdict(iface, seen, seen)).toEqual(want);
   });
 });

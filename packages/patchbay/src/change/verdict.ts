@@ -1,7 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // Is it done, or will it never be while somebody waits? Pure.
-import { isVmiFinal, type VirtualMachine, type VirtualMachineInstance } from "@patchbay/api";
-import { findSyncError } from "@patchbay/core";
+import {
+  isVmiFinal,
+  type Iface,
+  type VirtualMachine,
+  type VirtualMachineInstance,
+} from "@patchbay/api";
+import { findSyncError, ifacesOf } from "@patchbay/core";
 import type { Observation } from "./follow-target.ts";
 import { ifaceStage, isIfaceGone, printStage } from "./steps.ts";
 
@@ -16,6 +21,10 @@ export type Verdict =
 
 type Vmi = VirtualMachineInstance | undefined;
 type Seen = Pick<Observation, "vm" | "vmi">;
+
+function ifacesOfVm(vm: VirtualMachine | undefined): readonly Iface[] {
+  return vm === undefined ? [] : ifacesOf(vm.spec.template.spec);
+}
 
 /** Reasons of the condition Ready that a VMI has on its way up. */
 const ON_ITS_WAY: readonly (string | undefined)[] = ["GuestNotRunning", "ContainerCreating"];
@@ -95,10 +104,29 @@ function plugTrouble(iface: string, now: Seen, first: Seen): string | undefined 
   return hasFailed ? `the interface was already failing: ${printStage(stage)}` : undefined;
 }
 
+const IFACES = "spec.template.spec.domain.devices.interfaces";
+
+/** Fields of the VM that take effect at its next start only, as its status says once it knows of the last edit. */
+function staged(vm: VirtualMachine | undefined): readonly string[] {
+  const { observedGeneration, conditions = [] } = vm?.status ?? {};
+  const told = conditions.find(({ type }) => type === "RestartRequired");
+  if (observedGeneration !== vm?.metadata.generation || told?.status !== "True") return [];
+  const [, fields = ""] = (told.message ?? "").split(": ");
+  return fields.split(", ");
+}
+
+/** A change of NICs that waits, by the cluster's rollout strategy. */
+function stagedVerdict(what: string, field: string, { vm }: Seen): Verdict | undefined {
+  if (!staged(vm).includes(field)) return undefined;
+  const note = `the interface is ${what} at the VM's next start, as the cluster's vmRolloutStrategy says`;
+  return { kind: "later", note };
+}
+
 /** On a plug of `iface`; `first` is how it stood before the request. */
 export function plugVerdict(iface: string, now: Seen, first: Seen): Verdict {
-  const gone = goneVerdict(now);
-  if (gone !== undefined) return gone;
+  const index = ifacesOfVm(now.vm).findIndex(({ name }) => name === iface);
+  const later = goneVerdict(now) ?? stagedVerdict("plugged", `${IFACES}[${String(index)}]`, now);
+  if (later !== undefined) return later;
   const reason = plugTrouble(iface, now, first);
   if (reason !== undefined) return { kind: "failing", reason };
   return doneWhen(ifaceStage(now.vmi, iface)?.phase === "Ready");
@@ -106,7 +134,9 @@ export function plugVerdict(iface: string, now: Seen, first: Seen): Verdict {
 
 /** On an unplug of `iface`. */
 export function unplugVerdict(iface: string, now: Seen): Verdict {
-  return doneWhen(isIfaceGone(now.vmi, iface));
+  if (isIfaceGone(now.vmi, iface)) return { kind: "done" };
+  const isKept = ifacesOfVm(now.vm).some(({ name }) => name === iface);
+  return (isKept ? undefined : stagedVerdict("unplugged", IFACES, now)) ?? { kind: "waiting" };
 }
 
 /** On a stop: the VM says that it has stopped, and nothing of its guest is being taken down any more. */

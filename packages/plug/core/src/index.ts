@@ -165,6 +165,7 @@ export {
   type VmAction,
   type VmFacts,
 } from "./plan/vm/vm.ts";
+export { waitsForBinding } from "./plan/vm/storage.ts";
 export { hasVm, planImageQuestion, planVmi, type VmiAction, type VmiFacts } from "./plan/vm/vmi.ts";
 export { planAddIface } from "./plan/request/add-iface.ts";
 export { parseAddIface, parseRemoveIface } from "./plan/request/nic-body.ts";

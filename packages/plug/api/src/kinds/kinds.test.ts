@@ -27,7 +27,7 @@ describe("the cluster's configuration", () => {
     ...META,
     spec: configuration === undefined ? {} : { configuration },
   });
-  const NO_MORE = { security: { mode: "Off", enforced: false }, bindings: {} };
+  const NO_MORE = { security: { mode: "Off", enforced: false }, bindings: {}, isStaged: false };
   const DEFAULTS = { pcieRootPorts: 32, maxQueues: 8, sharedMemory: true, ...NO_MORE };
 
   test.each([
@@ -39,6 +39,16 @@ describe("the cluster's configuration", () => {
       name: "values that are false or zero",
       kubevirt: aKubeVirt({ network: { pcieRootPorts: 0, maxQueues: 1, sharedMemory: false } }),
       want: { pcieRootPorts: 0, maxQueues: 1, sharedMemory: false, ...NO_MORE },
+    },
+    {
+      name: "changes that are staged",
+      kubevirt: aKubeVirt({ vmRolloutStrategy: "Stage" }),
+      want: { ...DEFAULTS, isStaged: true },
+    },
+    {
+      name: "changes that are live",
+      kubevirt: aKubeVirt({ vmRolloutStrategy: "LiveUpdate" }),
+      want: DEFAULTS,
     },
     {
       name: "bindings that are registered",

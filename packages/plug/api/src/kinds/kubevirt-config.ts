@@ -51,6 +51,10 @@ export type BindingPlugin = Static<typeof BINDING_PLUGIN>;
 /** All of them, by name. */
 export type BindingRegistry = Readonly<Record<string, BindingPlugin>>;
 
+/** Source: KubeVirt api/core/v1 types.go VMRolloutStrategy. */
+const ROLLOUT_STRATEGIES = ["LiveUpdate", "Stage"] as const;
+type RolloutStrategy = (typeof ROLLOUT_STRATEGIES)[number];
+
 /** The part of KubeVirt's configuration that is acted on; the rest is kept. */
 export const KubeVirtSpecSchema = Type.Object(
   {
@@ -90,6 +94,14 @@ export const KubeVirtSpecSchema = Type.Object(
               },
               OPEN,
             ),
+          ),
+          vmRolloutStrategy: Type.Optional(
+            Type.Unsafe<RolloutStrategy>({
+              type: "string",
+              enum: [...ROLLOUT_STRATEGIES],
+              description:
+                "When a change of a VM reaches its guest: LiveUpdate, where the field can be changed live, also when absent; Stage, at the next start.",
+            }),
           ),
           vmStateStorageClass: Type.Optional(
             Type.String({
@@ -225,16 +237,20 @@ export interface NetworkConfig {
   readonly security: ClusterSecurity;
   /** Ways of binding beside those that are always there. */
   readonly bindings: BindingRegistry;
+  /** Changes of a VM's NICs wait for its next start. */
+  readonly isStaged: boolean;
 }
 
 /** The cluster's settings, with defaults for what it does not say. */
 export function networkConfigOf(kubevirt: KubeVirt | undefined): NetworkConfig {
-  const given = kubevirt?.spec?.configuration?.network ?? {};
+  const configuration = kubevirt?.spec?.configuration;
+  const given = configuration?.network ?? {};
   return {
     pcieRootPorts: given.pcieRootPorts ?? PCIE_ROOT_PORTS_DEFAULT,
     maxQueues: given.maxQueues ?? DEFAULT_MAX_QUEUES,
     sharedMemory: given.sharedMemory ?? true,
     security: clusterSecurityOf(given.portSecurity),
     bindings: given.binding ?? {},
+    isStaged: configuration?.vmRolloutStrategy === "Stage",
   };
 }

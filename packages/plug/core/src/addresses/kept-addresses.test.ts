@@ -43,7 +43,16 @@ function has(fields: Partial<Attachment>, phase: "Ready" | "Wiring" = "Ready"): 
 
 function keptAfter(vm: VirtualMachine, status?: VmiStatus): VmStatus["ipAddresses"] {
   const vmi = status === undefined ? undefined : aVmi({ ownedByVm: true, status });
-  const situation = { vm, vmi, startProblems: [], isNameTaken: false, failures: [], bindings: {} };
+  const situation = {
+    vm,
+    vmi,
+    startProblems: [],
+    isNameTaken: false,
+    failures: [],
+    bindings: {},
+    isStaged: false,
+    waitsForBinding: false,
+  };
   return vmStatus(situation, "2026-01-01T00:00:00Z").ipAddresses;
 }
 

@@ -37,7 +37,15 @@ function reported(mac: string): VmiStatus {
 
 function keptAfter(vm: VirtualMachine, status?: VmiStatus): VmStatus["macAddresses"] {
   const vmi = status === undefined ? undefined : aVmi({ ownedByVm: true, status });
-  const situation = { vm, vmi, startProblems: [], isNameTaken: false, failures: [] };
+  const situation = {
+    vm,
+    vmi,
+    startProblems: [],
+    isNameTaken: false,
+    isStaged: false,
+    waitsForBinding: false,
+    failures: [],
+  };
   return vmStatus({ ...situation, bindings: BINDINGS }, "2026-01-01T00:00:00Z").macAddresses;
 }
 
@@ -148,5 +156,7 @@ test.each<{ name: string; iface: Iface; want: readonly string[] }>([
   },
 ])("$name", ({ iface, want }) => {
   const vmi = vmiOf(vmOf(BRIDGE, KEPT), BINDINGS);
-  expect(restartRequiredFields(vmOf(iface, KEPT), vmi, BINDINGS)).toEqual(want);
+  expect(
+    restartRequiredFields(vmOf(iface, KEPT), vmi, { bindings: BINDINGS, isStaged: false }),
+  ).toEqual(want);
 });

@@ -41,7 +41,16 @@ function layoutOf(vmi: VirtualMachineInstance): unknown {
 
 function statusOf(vm: VirtualMachine, vmi: VirtualMachineInstance | undefined) {
   return vmStatus(
-    { vm, vmi, startProblems: [], isNameTaken: false, failures: [], bindings: {} },
+    {
+      vm,
+      vmi,
+      startProblems: [],
+      isNameTaken: false,
+      failures: [],
+      bindings: {},
+      isStaged: false,
+      waitsForBinding: false,
+    },
     "2026-01-01T00:00:00Z",
   );
 }

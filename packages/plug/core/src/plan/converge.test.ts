@@ -73,6 +73,8 @@ class World {
       startProblems: [],
       missingDataVolumes: [],
       bindings: NETWORK.bindings,
+      isStaged: false,
+      waitsForBinding: false,
     });
     for (const action of plan) {
       if (action.kind === "createVmi")

@@ -31,6 +31,7 @@ function specOf(nics: readonly Nic[], domain: Partial<VmiSpec["domain"]> = {}): 
 
 const IFACES = "spec.template.spec.domain.devices.interfaces";
 const NETWORKS = "spec.template.spec.networks";
+const LIVE = { bindings: {}, isStaged: false };
 const SWAPPED = { network: { name: "default", multus: { networkName: "nad" } }, iface: POD.iface };
 const PLUGIN = { name: "plug", binding: { name: "plugin" } } as Iface;
 
@@ -151,7 +152,7 @@ test.each(ROWS)("$name: $fields", ({ running, wanted, fields, kubevirt, why }) =
   const found = restartRequiredFields(
     { ...vm, spec: { ...vm.spec, template: { spec: wanted } } },
     { ...aVmi(), spec: running },
-    {},
+    LIVE,
   );
   expect(found).toEqual(fields);
   const same = kubevirt === undefined || found.length > 0 === kubevirt;
@@ -172,7 +173,7 @@ test("disks and volumes are named one by one", () => {
     const vm = aVm();
     const template = { ...vm.spec.template, spec: wanted };
     const vmi = { ...aVmi(), spec: running };
-    return restartRequiredFields({ ...vm, spec: { ...vm.spec, template } }, vmi, {});
+    return restartRequiredFields({ ...vm, spec: { ...vm.spec, template } }, vmi, LIVE);
   };
   const base = "spec.template.spec";
   const image = { name: "a", containerDisk: { image: "new" } };
@@ -195,7 +196,7 @@ test("what a request asked of one guest is no change of its VM", () => {
     const spec = { ...specOf([]), ...wanted };
     const vmi = { ...aVmi(), spec: { ...specOf([]), ...running } };
     const template = { ...vm.spec.template, spec };
-    return restartRequiredFields({ ...vm, spec: { ...vm.spec, template } }, vmi, {});
+    return restartRequiredFields({ ...vm, spec: { ...vm.spec, template } }, vmi, LIVE);
   };
   expect(fieldsOf({}, { startStrategy: "Paused" })).toEqual([]);
   expect(fieldsOf({}, { terminationGracePeriodSeconds: 0 })).toEqual([]);

@@ -121,19 +121,58 @@ function changedRest(wanted: VmiSpec, actual: VmiSpec): readonly string[] {
   return differingLeaves(mine, its, BASE);
 }
 
+/**
+ * Where nothing of NICs is changed live: all that differs, but for what is leaving already, which is no longer the guest's.
+ */
+function stagedNics({ desired, actual }: Sides): readonly string[] {
+  const [wanted, there] = [desired, actual].map((nics) =>
+    nics.ifaces.filter((each) => !isAbsent(each)),
+  );
+  const names = (ifaces: readonly Iface[] = []): readonly string[] =>
+    ifaces.map(({ name }) => name);
+  const removed = names(there).filter((name) => !names(wanted).includes(name));
+  const isMarked = (name: string): boolean => findByName(desired.ifaces, name) !== undefined;
+  return [
+    ...desired.ifaces.flatMap((iface, index) => {
+      const path = `${IFACES}[${String(index)}]`;
+      if (isAbsent(iface)) return removed.includes(iface.name) ? [`${path}.state`] : [];
+      const running = findByName(there, iface.name);
+      if (running === undefined) return [path];
+      const open = liveFields(iface, false).filter((field) => field !== "state");
+      return differingLeaves(fixedPart(iface, open), fixedPart(running, open), path);
+    }),
+    ...desired.networks.flatMap((network, index) => {
+      if (!names(wanted).includes(network.name)) return [];
+      const path = `${NETWORKS}[${String(index)}]`;
+      const running = findByName(there, network.name) && findByName(actual.networks, network.name);
+      return running === undefined ? [path] : differingLeaves(network, running, path);
+    }),
+    ...removed.flatMap((name) => (isMarked(name) ? [] : [IFACES, NETWORKS])),
+  ];
+}
+
+/** What of the NICs differs and waits. */
+function waitingNics(sides: Sides, isStaged: boolean): readonly string[] {
+  if (isStaged) return stagedNics(sides);
+  const { desired, actual } = sides;
+  return [...changedNetworks(sides), ...changedIfaces(sides), ...removedDefault(desired, actual)];
+}
+
+/** What is changed live, and how. */
+export interface Rollout {
+  readonly bindings: BindingRegistry;
+  /** Nothing of NICs is. */
+  readonly isStaged: boolean;
+}
+
 /** Paths of the template that differ from the running VMI in something that cannot be changed live. */
 export function restartRequiredFields(
   vm: VirtualMachine,
   vmi: VirtualMachineInstance,
-  bindings: BindingRegistry,
+  { bindings, isStaged }: Rollout,
 ): readonly string[] {
   const { spec } = vm.spec.template;
-  const [wanted, actual] = [nicsOf(spec), nicsOf(vmi.spec)];
-  const fields = [
-    ...changedRest(spec, vmi.spec),
-    ...changedNetworks({ desired: wanted, actual, bindings }),
-    ...changedIfaces({ desired: wanted, actual, bindings }),
-    ...removedDefault(wanted, actual),
-  ];
+  const sides = { desired: nicsOf(spec), actual: nicsOf(vmi.spec), bindings };
+  const fields = [...changedRest(spec, vmi.spec), ...waitingNics(sides, isStaged)];
   return [...new Set(fields)].sort();
 }

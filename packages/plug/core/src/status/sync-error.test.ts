@@ -310,6 +310,8 @@ describe("a VM is held up", () => {
     isNameTaken: false,
     failures: [],
     bindings: {},
+    isStaged: false,
+    waitsForBinding: false,
   };
   const nameTaken = {
     reason: "NameTaken",

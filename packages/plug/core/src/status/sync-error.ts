@@ -208,6 +208,10 @@ export interface VmSituation {
   readonly isNameTaken: boolean;
   /** What the cluster has registered. */
   readonly bindings: BindingRegistry;
+  /** Changes of NICs wait for the next start. */
+  readonly isStaged: boolean;
+  /** A claim of the VMI has no volume yet. */
+  readonly waitsForBinding: boolean;
   /** Steps that the API server does not allow. */
   readonly failures: readonly StepFailure[];
 }

@@ -24,6 +24,11 @@ function vmiOf(status: VmiStatus, deletionTimestamp?: string) {
   return { ...vmi, metadata };
 }
 
+function goingVm(runStrategy: RunStrategy): VirtualMachine {
+  const vm = vmOf(runStrategy);
+  return { ...vm, metadata: { ...vm.metadata, deletionTimestamp: NOW } };
+}
+
 function hindered(type: string, reason: string) {
   return vmiOf({
     phase: "Scheduling",
@@ -32,7 +37,17 @@ function hindered(type: string, reason: string) {
 }
 
 function statusOf(situation: Pick<VmSituation, "vm" | "vmi" | "failures">) {
-  return vmStatus({ ...situation, startProblems: [], isNameTaken: false, bindings: {} }, NOW);
+  return vmStatus(
+    {
+      ...situation,
+      startProblems: [],
+      isNameTaken: false,
+      bindings: {},
+      isStaged: false,
+      waitsForBinding: false,
+    },
+    NOW,
+  );
 }
 
 const FAILED_ONCE = {
@@ -97,12 +112,48 @@ describe("printableStatus", () => {
       vmi: hindered("Synchronized", "CreateContainerConfigError"),
     },
     {
+      want: "DataVolumeError",
+      vm: vmOf("Always"),
+      vmi: hindered("Synchronized", "DataVolumeError"),
+    },
+    {
+      want: "Provisioning",
+      vm: vmOf("Always"),
+      vmi: hindered("Synchronized", "DataVolumeNotReady"),
+    },
+    {
+      want: "ErrorPvcNotFound",
+      vm: vmOf("Always"),
+      vmi: hindered("Synchronized", "FailedPvcNotFound"),
+    },
+    {
+      want: "ErrorDataVolumeNotFound",
+      vm: vmOf("Always"),
+      vmi: hindered("Synchronized", "FailedDataVolumeNotFound"),
+    },
+    { want: "Terminating", vm: goingVm("Always"), vmi: vmiOf({ phase: "Running" }, NOW) },
+    { want: "Terminating", vm: goingVm("Halted"), vmi: undefined },
+    {
       want: "ErrorUnschedulable",
       vm: vmOf("Always"),
       vmi: hindered("Synchronized", "Unschedulable"),
     },
   ])("$want", ({ want, vm, vmi, failures = [] }) => {
     expect(statusOf({ vm, vmi, failures }).printableStatus).toBe(want);
+  });
+});
+
+describe("a claim without a volume", () => {
+  test.each([
+    { want: "WaitingForVolumeBinding", vmi: vmiOf({ phase: "Scheduling" }) },
+    { want: "WaitingForVolumeBinding", vmi: vmiOf({}) },
+    { want: "ErrorUnschedulable", vmi: hindered("Synchronized", "Unschedulable") },
+    { want: "Running", vmi: vmiOf({ phase: "Running" }) },
+    { want: "Stopping", vmi: vmiOf({ phase: "Scheduling" }, NOW) },
+  ])("is told while the guest starts: $want", ({ want, vmi }) => {
+    const rest = { startProblems: [], isNameTaken: false, bindings: {}, isStaged: false };
+    const situation = { ...rest, vm: vmOf("Always"), vmi, waitsForBinding: true, failures: [] };
+    expect(vmStatus(situation, NOW).printableStatus).toBe(want);
   });
 });
 

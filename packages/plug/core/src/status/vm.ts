@@ -56,10 +56,18 @@ const PRINTED: Readonly<Record<string, string>> = {
 interface Printed {
   readonly syncError: SyncError | undefined;
   readonly startFailure: StartFailure | undefined;
+  readonly waitsForBinding: boolean;
 }
 
 function statusOfStart(syncError: SyncError | undefined): string {
   return syncError === undefined ? "Starting" : (PRINTED[syncError.reason] ?? syncError.reason);
+}
+
+/** What stands in the way goes before what is waited for. */
+function statusOfVmiStart({ syncError, waitsForBinding }: Printed): string {
+  return syncError === undefined && waitsForBinding
+    ? "WaitingForVolumeBinding"
+    : statusOfStart(syncError);
 }
 
 function statusWithoutVmi(vm: VirtualMachine, { syncError, startFailure }: Printed): string {
@@ -81,8 +89,9 @@ function printableStatus({ vm, vmi }: VmSituation, printed: Printed): string {
   if (vm.metadata.deletionTimestamp !== undefined) return "Terminating";
   if (vmi === undefined) return statusWithoutVmi(vm, printed);
   if (isVmiFinal(vmi)) return printed.startFailure === undefined ? "Stopped" : "CrashLoopBackOff";
-  if (vmi.metadata.deletionTimestamp !== undefined) return "Stopping";
-  return statusOfLife(vmi) ?? statusOfStart(printed.syncError);
+  const isStopped = decideRun(runFactsOf(vm, vmi)).step === "stop";
+  if (isStopped || vmi.metadata.deletionTimestamp !== undefined) return "Stopping";
+  return statusOfLife(vmi) ?? statusOfVmiStart(printed);
 }
 
 /** Source: KubeVirt syncReadyConditionFromVMI. */
@@ -97,8 +106,9 @@ function readyCondition(vmi: VirtualMachineInstance | undefined): NewCondition {
   return { type: READY, status: "False", reason: "VMIConditionMissing", message };
 }
 
-function restartRequired({ vm, vmi, bindings }: VmSituation): readonly NewCondition[] {
-  const fields = vmi === undefined ? [] : restartRequiredFields(vm, vmi, bindings);
+function restartRequired(situation: VmSituation): readonly NewCondition[] {
+  const { vm, vmi } = situation;
+  const fields = vmi === undefined ? [] : restartRequiredFields(vm, vmi, situation);
   if (fields.length === 0) return [];
   const message = `changed fields take effect at the next start: ${fields.join(", ")}`;
   return [{ type: RESTART_REQUIRED, status: "True", reason: "NonLiveFieldsChanged", message }];
@@ -167,16 +177,17 @@ export type NewVmStatus = { readonly [K in keyof VmStatus]: VmStatus[K] | undefi
 
 /** The VM's status; `now` is RFC 3339. */
 export function vmStatus(situation: VmSituation, now: string): NewVmStatus {
-  const { vm, vmi, bindings } = situation;
+  const { vm, vmi, bindings, waitsForBinding } = situation;
   const macs = keptMacsOf(vm, vmi, bindings);
   const addresses = keptAddressesOf(vm, vmi);
   const syncError = vmSyncError(situation);
   const conditions = conditionsOf(situation, syncError, now);
   const run = runFields(vm, vmi, now);
+  const { startFailure } = run;
   return {
     created: vmi !== undefined,
     ready: findCondition(conditions, READY)?.status === "True",
-    printableStatus: printableStatus(situation, { syncError, startFailure: run.startFailure }),
+    printableStatus: printableStatus(situation, { syncError, startFailure, waitsForBinding }),
     conditions,
     ipAddresses: addresses.length === 0 ? undefined : [...addresses],
     macAddresses: macs.length === 0 ? undefined : [...macs],

@@ -108,6 +108,7 @@ describe("a VMI whose node does not answer", () => {
     expect(lost({ phase: "Running", hindrance }, podThatIs("Running")).conditions).toMatchObject([
       { type: "Ready", ...told },
       { type: "Synchronized", ...told },
+      { type: "LiveMigratable", status: "False" },
     ]);
   });
 
@@ -218,7 +219,10 @@ describe("the conditions of a VMI", () => {
     const stale = { type: "Synchronized", status: "False", reason: "Old" } as const;
     const ready = { type: "Ready", status: "True", lastTransitionTime: EARLIER } as const;
     const status: VmiStatus = { phase: "Running", conditions: [others, stale, ready] };
-    expect(report(status, podThatIs("Running")).conditions).toEqual([ready, others]);
+    const own = ["Ready", "LiveMigratable"];
+    const { conditions = [] } = report(status, podThatIs("Running"));
+    expect(conditions.map(({ type }) => type)).toEqual([...own, "AgentConnected"]);
+    expect(conditions).toEqual(expect.arrayContaining([ready, others]));
   });
 
   test("say why the guest does not run, as its pod tells it", () => {

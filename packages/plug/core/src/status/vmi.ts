@@ -25,6 +25,7 @@ import {
   type Conditions,
   type NewCondition,
 } from "./conditions.ts";
+import { LIVE_MIGRATABLE, liveMigratableCondition } from "./live-migratable.ts";
 import { volumeStatuses } from "./volumes.ts";
 import {
   findWaiting,
@@ -94,7 +95,14 @@ function transitionsOf(
 }
 
 /** Types that virt-controller writes; others' are left alone. */
-const OWN: readonly string[] = [READY, SYNCHRONIZED, ADDRESS_CHANGED];
+const OWN: readonly string[] = [READY, SYNCHRONIZED, ADDRESS_CHANGED, LIVE_MIGRATABLE];
+
+/** Of a guest that runs, or ran when it was last heard of. */
+function migrationCondition({ vmi, storage, network }: VmiSituation, phase: VmiPhase) {
+  if (phase !== "Running" && phase !== "Unknown") return [];
+  const { bindings } = network;
+  return [liveMigratableCondition({ vmi, claims: storage.claims, bindings })];
+}
 
 function readyCondition({ vmi, pod, nodeLoss }: VmiSituation, phase: VmiPhase): NewCondition {
   if (phase === "Running") return { type: READY, status: "True" };
@@ -119,6 +127,7 @@ function conditionsOf(
     readyCondition(facts, phase ?? ""),
     ...synchronizedCondition(vmiSyncError(facts)),
     ...addressesCondition(attachments, elements),
+    ...migrationCondition(facts, phase ?? ""),
   ];
   const others = (stored ?? []).filter(({ type }) => !OWN.includes(type));
   return [...withTimes(own, stored, now), ...others];

@@ -182,8 +182,10 @@ function needsRestart(vmi: Nicked, vm: Nicked): boolean {
   const { spec } = vmiOf(vm);
   const plain = aVm();
   return (
-    restartRequiredFields({ ...plain, spec: { ...plain.spec, template: { spec } } }, vmiOf(vmi), {})
-      .length > 0
+    restartRequiredFields({ ...plain, spec: { ...plain.spec, template: { spec } } }, vmiOf(vmi), {
+      bindings: {},
+      isStaged: false,
+    }).length > 0
   );
 }
 

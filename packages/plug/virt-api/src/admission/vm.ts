@@ -50,7 +50,7 @@ async function findVmiToPlug(
   vm: VirtualMachine,
   specs: Specs,
 ): Promise<VirtualMachineInstance | undefined> {
-  if (!addsIface(specs)) return undefined;
+  if (deps.networkConfig().isStaged || !addsIface(specs)) return undefined;
   const { name, namespace = "" } = vm.metadata;
   try {
     const vmi = await deps.known.find(VIRTUAL_MACHINE_INSTANCES, { namespace, name });

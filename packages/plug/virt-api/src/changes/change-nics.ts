@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // How a plan for one iface is carried out: one write, tried again when somebody else was faster. It is planned on what is
 // known already, and on what the server says where that is not enough.
+import type { NetworkConfig } from "@patchbay/api";
 import { ownerVmOf, targetProblem, type NicPlan, type NicTarget } from "@patchbay/core";
 import type { Reader } from "@patchbay/kube";
 import type { Call } from "../routes/call.ts";
@@ -41,6 +42,11 @@ async function toWritable(reader: Reader, target: NicTarget): Promise<NicTarget>
   return vm === undefined ? target : { kind: "vm", vm, vmi: target.vmi };
 }
 
+/** Where changes of VMs wait for the next start, none has a guest that the change would reach. */
+function asRolledOut(target: NicTarget, { isStaged }: NetworkConfig): NicTarget {
+  return isStaged && target.kind === "vm" ? { kind: "vm", vm: target.vm } : target;
+}
+
 async function write(
   deps: Deps,
   written: { readonly target: NicTarget; readonly plan: PatchPlan },
@@ -54,13 +60,17 @@ async function write(
   if (!call.dryRun) deps.ownWrites.note(made);
 }
 
-async function planOn(reader: Reader, { change, call }: Asked): Promise<Planned> {
+async function planOn(
+  reader: Reader,
+  { change, call }: Asked,
+  config: NetworkConfig,
+): Promise<Planned> {
   const about = aboutTarget(change.asked, call);
   const asked = await observeTarget(reader, change.asked, call);
   if (asked === undefined) return { kind: "answer", answer: toNotFoundAnswer(about) };
   const problem = targetProblem(asked);
   if (problem !== undefined) return { kind: "answer", answer: toRefusalAnswer(problem, about) };
-  const target = await toWritable(reader, asked);
+  const target = asRolledOut(await toWritable(reader, asked), config);
   const plan = await change.plan(target);
   switch (plan.kind) {
     case "refused":
@@ -90,12 +100,12 @@ function holds(planned: Planned): boolean {
 }
 
 async function tryOnWhatIsKnown(deps: Deps, asked: Asked): Promise<Answer | "again"> {
-  const planned = await planOn(deps.known, asked);
+  const planned = await planOn(deps.known, asked, deps.networkConfig());
   return holds(planned) ? carryOut(deps, asked, planned) : "again";
 }
 
 async function tryOnce(deps: Deps, asked: Asked): Promise<Answer> {
-  return carryOut(deps, asked, await planOn(deps.store, asked));
+  return carryOut(deps, asked, await planOn(deps.store, asked, deps.networkConfig()));
 }
 
 /** Reads, plans, writes with tests, and reads again when the tests fail. Throws what the store throws. */

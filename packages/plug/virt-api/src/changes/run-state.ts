@@ -19,13 +19,20 @@ import { findVmWithVmi } from "./targets.ts";
 
 type Accepted = Exclude<RunStatePlan, { kind: "refused" }>;
 
+/** What of the VM's status a request changes. */
+interface Asked {
+  readonly requests?: readonly StateChangeRequest[];
+  readonly endsPause?: true;
+}
+
 /** Source: KubeVirt VirtualMachineStateChangeRequest. */
-async function writeRequests(
-  deps: Deps,
-  requests: readonly StateChangeRequest[],
-  call: Call,
-): Promise<void> {
-  const fields = { status: { stateChangeRequests: requests } };
+async function writeStatus(deps: Deps, { requests, endsPause }: Asked, call: Call): Promise<void> {
+  const status = {
+    ...(requests !== undefined && { stateChangeRequests: requests }),
+    ...(endsPause === true && { startFailure: null }),
+  };
+  if (Object.keys(status).length === 0) return;
+  const fields = { status };
   const options = { subresource: "status", dryRun: call.dryRun } as const;
   await deps.store.patch(VIRTUAL_MACHINES, call, { type: "merge", fields }, options);
 }
@@ -38,15 +45,16 @@ async function write(deps: Deps, plan: Accepted, call: Call): Promise<void> {
   }
   switch (plan.kind) {
     case "patchVm": {
-      if (plan.requests !== undefined) await writeRequests(deps, plan.requests, call);
+      await writeStatus(deps, plan, call);
       const patch = { type: "json", operations: plan.operations } as const;
       await deps.store.patch(VIRTUAL_MACHINES, call, patch, { dryRun });
       return;
     }
     case "askController":
-      await writeRequests(deps, plan.requests, call);
+      await writeStatus(deps, plan, call);
       return;
     case "deleteVmi":
+      await writeStatus(deps, plan, call);
       if (!dryRun) await deps.store.delete(VIRTUAL_MACHINE_INSTANCES, call, { uid: plan.uid });
       return;
     case "hurryVmi":

@@ -4,6 +4,7 @@ import {
   NETWORK_ATTACHMENT_DEFINITIONS,
   VIRTUAL_MACHINE_INSTANCES,
   VIRTUAL_MACHINES,
+  networkConfigOf,
   type StatusBody,
   type VirtualMachineInstance,
 } from "@patchbay/api";
@@ -12,6 +13,7 @@ import type { LogFields, Store } from "@patchbay/core/ports";
 import { createFakeStore, type FakeStore } from "@patchbay/kube/testing";
 import { createSilentLogger } from "@patchbay/telemetry";
 import { beforeEach, describe, expect, test } from "vitest";
+import type { Deps } from "../deps.ts";
 import { aCall } from "../testing/call.ts";
 import { depsOn } from "../testing/deps.ts";
 import { aVm, aVmi } from "../testing/objects.ts";
@@ -39,11 +41,16 @@ beforeEach(() => {
 async function ask(
   route: typeof addIface,
   kind: NicTarget["kind"],
-  { on = store, ...call }: Partial<Call> & { readonly on?: Store },
+  {
+    on = store,
+    networkConfig = () => networkConfigOf(undefined),
+    ...call
+  }: Partial<Call> & { readonly on?: Store } & Partial<Pick<Deps, "networkConfig">>,
 ) {
   const logged: unknown[] = [];
   const info = (message: string, fields?: LogFields): void => void logged.push([message, fields]);
-  const deps = depsOn(on, { log: { ...createSilentLogger(), info, warn: info } });
+  const log = { ...createSilentLogger(), info, warn: info };
+  const deps = depsOn(on, { log, networkConfig });
   const { code, body } = await route(deps, kind)(aCall(call));
   const writes = store.calls.filter((each) => !each.startsWith("get"));
   // Every answer is a Status.
@@ -94,6 +101,26 @@ test("a guest of somebody else's VMI gets nothing: the VM's next start does", as
   const { code, status } = await ask(addIface, "vm", { body: BLUE });
   expect(code).toBe(202);
   expect(status.message).not.toContain("running guest");
+});
+
+describe("where changes of VMs are staged", () => {
+  const networkConfig = () => ({ ...networkConfigOf(undefined), isStaged: true });
+  const owner = { apiVersion: "kubevirt.io/v1", kind: "VirtualMachine", name: "vm", uid: "vm-uid" };
+
+  test.each(["vm", "vmi"] as const)("a request on a %s waits for the next start", async (kind) => {
+    owned({ ownerReferences: [{ ...owner, controller: true }] });
+    const added = await ask(addIface, kind, { body: BLUE, networkConfig });
+    expect(added).toMatchObject({ code: 202, writes: [VM] });
+    expect(added.status.message).toBe("interface 'nic1' will be plugged when the VM starts");
+    const removed = await ask(removeIface, kind, { body: { name: "nic1" }, networkConfig });
+    expect(removed.status.message).toBe("interface 'nic1' will be gone when the VM starts");
+  });
+
+  test("a VMI without a VM has nothing that could be staged", async () => {
+    owned({ ownerReferences: [] });
+    const { status } = await ask(addIface, "vmi", { body: BLUE, networkConfig });
+    expect(status.message).toContain("running guest");
+  });
 });
 
 describe("a change", () => {

@@ -23,7 +23,7 @@ const VERBS = { start, stop, restart };
 type Verb = keyof typeof VERBS;
 
 /** No VMI; one whose guest runs, is on its way, or has ended. */
-type Guest = "none" | "Running" | "Scheduled" | "Succeeded" | "Failed";
+type Guest = "none" | "Running" | "Scheduled" | "Succeeded" | "Failed" | "Unknown";
 
 let store: FakeStore;
 
@@ -74,7 +74,9 @@ describe("start", () => {
     { strategy: "Halted", guest: "Succeeded" },
     { strategy: "Manual", guest: "none", requests: [START] },
     { strategy: "Manual", guest: "Succeeded", requests: [STOP, START] },
-    { strategy: "RerunOnFailure", guest: "Failed", requests: [STOP, START] },
+    { strategy: "RerunOnFailure", guest: "Succeeded", requests: [STOP, START] },
+    { strategy: "Manual", guest: "Failed", requests: [STOP, START] },
+    { strategy: "Manual", guest: "Unknown", requests: [START] },
   ])("of $strategy with a guest $guest", async ({ strategy, guest, requests }) => {
     const told = await ask("start", aVm({ runStrategy: strategy }), guest);
     expect(told).toMatchObject({ code: 202, message: "virtual machine is to be started" });
@@ -89,6 +91,11 @@ describe("start", () => {
     { strategy: "Manual", guest: "Scheduled", message: "VM is already running" },
     { strategy: "Always", guest: "none", message: "Always does not support manual start requests" },
     { strategy: "Once", guest: "none", message: "Once does not support manual start requests" },
+    {
+      strategy: "RerunOnFailure",
+      guest: "Failed",
+      message: "RerunOnFailure does not support starting VM from failed state",
+    },
   ])("of $strategy with a guest $guest is 409: $message", async ({ strategy, guest, message }) => {
     const told = await ask("start", aVm({ runStrategy: strategy }), guest);
     expect(told).toMatchObject({ code: 409, message, writes: [], logged: [] });
@@ -113,14 +120,11 @@ describe("stop", () => {
     expect(told.after?.status?.stateChangeRequests).toEqual(requests);
   });
 
-  test.each<Guest>(["none", "Succeeded"])(
-    "takes a start back that is waited for: guest %s",
-    async (guest) => {
-      const told = await ask("stop", WAITING, guest);
-      expect(told).toMatchObject({ code: 202, writes: PATCHED });
-      expect(told.after?.status?.stateChangeRequests).toEqual([]);
-    },
-  );
+  test.each<Guest>(["none", "Succeeded"])("takes a pending start back: %s", async (guest) => {
+    const told = await ask("stop", WAITING, guest);
+    expect(told).toMatchObject({ code: 202, writes: PATCHED });
+    expect(told.after?.status?.stateChangeRequests).toEqual([]);
+  });
 
   test("ends a guest that runs, whatever is waited for", async () => {
     const told = await ask("stop", WAITING, "Running");
@@ -167,36 +171,49 @@ describe("restart", () => {
     expect(told.writes).toHaveLength(2);
   });
 
-  test.each<RunStrategy>(["Manual", "RerunOnFailure"])(
-    "of %s is two requests",
-    async (strategy) => {
-      const told = await ask("restart", aVm({ runStrategy: strategy }), "Running");
-      expect(told).toMatchObject({ code: 202, writes: PATCHED });
-      expect(told.after?.status?.stateChangeRequests).toEqual([STOP, START]);
-    },
-  );
+  test.each<{ strategy: RunStrategy; guest: Guest }>([
+    { strategy: "Manual", guest: "Running" },
+    { strategy: "Manual", guest: "Succeeded" },
+    { strategy: "RerunOnFailure", guest: "Failed" },
+  ])("of $strategy with a guest $guest is two requests", async ({ strategy, guest }) => {
+    const told = await ask("restart", aVm({ runStrategy: strategy }), guest);
+    expect(told).toMatchObject({ code: 202, writes: PATCHED });
+    expect(told.after?.status?.stateChangeRequests).toEqual([STOP, START]);
+  });
 
   test.each<{ strategy: RunStrategy; guest: Guest; message: string }>([
     { strategy: "Always", guest: "none", message: "VM is not running" },
-    { strategy: "Always", guest: "Succeeded", message: "VM is not running" },
     {
       strategy: "Halted",
       guest: "none",
-      message: "Halted does not support manual restart requests",
-    },
-    {
-      strategy: "Halted",
-      guest: "Running",
-      message: "Halted does not support manual restart requests",
-    },
-    {
-      strategy: "Once",
-      guest: "Running",
-      message: "Once does not support manual restart requests",
+      message: "RunStategy Halted does not support manual restart requests",
     },
   ])("of $strategy with a guest $guest is 409: $message", async ({ strategy, guest, message }) => {
     const told = await ask("restart", aVm({ runStrategy: strategy }), guest);
     expect(told).toMatchObject({ code: 409, message, writes: [] });
+  });
+});
+
+describe("a request after starts that failed", () => {
+  const startFailure = {
+    consecutiveFailCount: 3,
+    lastFailedVMIUID: "earlier",
+    retryAfterTimestamp: "2026-01-01T00:00:00Z",
+  };
+
+  test.each<{ verb: Verb; strategy: RunStrategy; guest: Guest }>([
+    { verb: "start", strategy: "RerunOnFailure", guest: "none" },
+    { verb: "restart", strategy: "Always", guest: "Failed" },
+    { verb: "restart", strategy: "RerunOnFailure", guest: "Failed" },
+    { verb: "stop", strategy: "RerunOnFailure", guest: "Running" },
+  ])("$verb of $strategy ends the pause", async ({ verb, strategy, guest }) => {
+    const told = await ask(
+      verb,
+      { ...aVm({ runStrategy: strategy }), status: { startFailure } },
+      guest,
+    );
+    expect(told.code).toBe(202);
+    expect(told.after?.status).not.toHaveProperty("startFailure");
   });
 });
 

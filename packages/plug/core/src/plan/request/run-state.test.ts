@@ -56,10 +56,12 @@ const ONLY_SHORTER = "409 Halted only supports manual stop requests with a short
 const NOT_RUNNING = "409 VM is not running";
 
 function noManual(strategy: RunStrategy, verb: Verb): string {
-  return `409 ${strategy} does not support manual ${verb} requests`;
+  // KubeVirt's spelling.
+  const who = verb === "restart" ? `RunStategy ${strategy}` : strategy;
+  return `409 ${who} does not support manual ${verb} requests`;
 }
 
-/** What start, stop and restart do without a guest, with one that runs, and with one that has ended. */
+/** What start, stop and restart do without a guest, with one that runs, and with one that has shut down. */
 const ROWS: readonly (readonly [RunStrategy, Verb, unknown, unknown, unknown])[] = [
   ["Halted", "start", ALWAYS, RUNNING, ALWAYS],
   ["Manual", "start", [START], RUNNING, [STOP, START]],
@@ -78,10 +80,16 @@ const ROWS: readonly (readonly [RunStrategy, Verb, unknown, unknown, unknown])[]
     noManual("Halted", "restart"),
     noManual("Halted", "restart"),
   ],
-  ["Manual", "restart", NOT_RUNNING, [STOP, START], NOT_RUNNING],
-  ["RerunOnFailure", "restart", NOT_RUNNING, [STOP, START], NOT_RUNNING],
-  ["Always", "restart", NOT_RUNNING, `delete ${UID}`, NOT_RUNNING],
-  ["Once", "restart", NOT_RUNNING, noManual("Once", "restart"), NOT_RUNNING],
+  ["Manual", "restart", NOT_RUNNING, [STOP, START], [STOP, START]],
+  ["RerunOnFailure", "restart", NOT_RUNNING, [STOP, START], [STOP, START]],
+  ["Always", "restart", NOT_RUNNING, `delete ${UID}`, `delete ${UID}`],
+  [
+    "Once",
+    "restart",
+    noManual("Once", "restart"),
+    noManual("Once", "restart"),
+    noManual("Once", "restart"),
+  ],
 ];
 
 describe("a VM that is", () => {

@@ -43,10 +43,16 @@ export type RunStatePlan =
   | (WithGrace & {
       readonly kind: "askController";
       readonly requests: readonly StateChangeRequest[];
+      readonly endsPause?: true;
       readonly message: string;
     })
   /** The VMI goes; the VM makes another one, since it is to run. */
-  | (WithGrace & { readonly kind: "deleteVmi"; readonly uid: string; readonly message: string })
+  | (WithGrace & {
+      readonly kind: "deleteVmi";
+      readonly uid: string;
+      readonly endsPause?: true;
+      readonly message: string;
+    })
   /** The VMI goes already; it gets less time for it. */
   | (Required<WithGrace> & { readonly kind: "hurryVmi"; readonly message: string })
   | { readonly kind: "refused"; readonly refusal: Refusal };
@@ -60,9 +66,33 @@ function conflict(message: string): RunStatePlan {
   return { kind: "refused", refusal: toRefusal(409, [], message) };
 }
 
+/** Whether a start comes too late: a guest of which nothing is known is not known to run. Source: KubeVirt. */
+function isStarted(facts: RunStateFacts): boolean {
+  const phase = facts.vmi?.status?.phase ?? "";
+  return hasGuest(facts) && phase !== "" && phase !== "Unknown";
+}
+
 /** The conflict that KubeVirt answers. */
-function noManualRequests({ vm }: RunStateFacts, request: "start" | "restart"): RunStatePlan {
-  return conflict(`${runStrategyOf(vm)} does not support manual ${request} requests`);
+function noManualStart({ vm }: RunStateFacts): RunStatePlan {
+  return conflict(`${runStrategyOf(vm)} does not support manual start requests`);
+}
+
+/** The conflict that KubeVirt answers, in its spelling, by which clients know it. */
+function noManualRestart({ vm }: RunStateFacts): RunStatePlan {
+  return conflict(`RunStategy ${runStrategyOf(vm)} does not support manual restart requests`);
+}
+
+/** Whoever asks does not wait for the pause after failed starts: `status.startFailure` goes. Source: KubeVirt. */
+function pauseOf({ vm }: RunStateFacts): { readonly endsPause?: true } {
+  return vm.status?.startFailure === undefined ? {} : { endsPause: true };
+}
+
+function askController(
+  facts: RunStateFacts,
+  requests: readonly StateChangeRequest[],
+  message: string,
+): Extract<RunStatePlan, { kind: "askController" }> {
+  return { kind: "askController", requests, ...pauseOf(facts), message };
 }
 
 /** Sets whether a VM runs, in the form in which it is said already; it fails when somebody else was faster. */
@@ -106,7 +136,12 @@ function startRequest({ options }: RunStateFacts): StateChangeRequest {
 function startRequests(facts: RunStateFacts): readonly StateChangeRequest[] {
   const uid = facts.vmi?.metadata.uid;
   const start = startRequest(facts);
-  return uid === undefined ? [start] : [{ action: "Stop", uid }, start];
+  return uid === undefined || hasGuest(facts) ? [start] : [{ action: "Stop", uid }, start];
+}
+
+/** The guest failed, and is run again by itself. */
+function isRerun({ vm, vmi }: RunStateFacts): boolean {
+  return runStrategyOf(vm) === "RerunOnFailure" && vmi?.status?.phase === "Failed";
 }
 
 /** How the first guest after Halted starts; what was asked for earlier, and did not come to be, is taken back. */
@@ -132,7 +167,9 @@ function graceOperations({ vmi, options }: RunStateFacts): WithGrace {
 /** Starts: a conflict where a guest runs already or the run strategy starts it; refused where it cannot be started. */
 export function planStart(facts: RunStateFacts): RunStatePlan {
   const message = "virtual machine is to be started";
-  if (hasGuest(facts)) return conflict("VM is already running");
+  if (isStarted(facts)) return conflict("VM is already running");
+  if (isRerun(facts))
+    return conflict("RerunOnFailure does not support starting VM from failed state");
   switch (runStrategyOf(facts.vm)) {
     case "Halted":
       return ifStartable(facts, {
@@ -143,14 +180,10 @@ export function planStart(facts: RunStateFacts): RunStatePlan {
       });
     case "Manual":
     case "RerunOnFailure":
-      return ifStartable(facts, {
-        kind: "askController",
-        requests: startRequests(facts),
-        message,
-      });
+      return ifStartable(facts, askController(facts, startRequests(facts), message));
     case "Always":
     case "Once":
-      return noManualRequests(facts, "start");
+      return noManualStart(facts);
   }
 }
 
@@ -168,7 +201,7 @@ function planStopRequest(facts: RunStateFacts): RunStatePlan {
   const isAlive = hasGuest(facts) && uid !== undefined;
   if (!isAlive && !isStartPending(facts)) return NOT_RUNNING;
   const requests = isAlive ? [{ action: "Stop", uid } as const] : [];
-  return { kind: "askController", requests, message: TO_STOP, ...graceOperations(facts) };
+  return { ...askController(facts, requests, TO_STOP), ...graceOperations(facts) };
 }
 
 /** The guest goes already; KubeVirt takes another stop that leaves it less time, and no other. */
@@ -201,25 +234,17 @@ export function planStop(facts: RunStateFacts): RunStatePlan {
   }
 }
 
-/** Ends the guest and lets it come anew: a conflict where nothing runs; refused where it would not come back. */
+/** Ends the guest, or what is left of it, and lets it come anew: a conflict where there is none; refused where it would not come back. */
 export function planRestart(facts: RunStateFacts): RunStatePlan {
   const message = "virtual machine is to be restarted";
   const strategy = runStrategyOf(facts.vm);
   const uid = facts.vmi?.metadata.uid;
-  if (strategy === "Halted") return noManualRequests(facts, "restart");
-  if (!hasGuest(facts) || uid === undefined) return NOT_RUNNING;
-  switch (strategy) {
-    case "Always":
-      return ifStartable(facts, { kind: "deleteVmi", uid, message, ...graceOperations(facts) });
-    case "Manual":
-    case "RerunOnFailure":
-      return ifStartable(facts, {
-        kind: "askController",
-        requests: [{ action: "Stop", uid }, { action: "Start" }],
-        message,
-        ...graceOperations(facts),
-      });
-    case "Once":
-      return noManualRequests(facts, "restart");
+  if (strategy === "Halted" || strategy === "Once") return noManualRestart(facts);
+  if (uid === undefined) return NOT_RUNNING;
+  const grace = graceOperations(facts);
+  if (strategy === "Always") {
+    return ifStartable(facts, { kind: "deleteVmi", uid, message, ...pauseOf(facts), ...grace });
   }
+  const requests = [{ action: "Stop", uid }, { action: "Start" }] as const;
+  return ifStartable(facts, { ...askController(facts, requests, message), ...grace });
 }

@@ -163,7 +163,7 @@ export function planNicsChange(
   return { kept, plugs };
 }
 
-/** Networks and ifaces of a VMI without a VM: only what has been unplugged goes. */
+/** Networks and ifaces of a VMI that no VM changes now: only what has been unplugged goes. */
 export function planOwnNics(vmi: VirtualMachineInstance): Nics {
   return withoutComplete(vmi, nicsOf(vmi.spec));
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // How long is a VM left alone whose guest ended soon after its start? Source: KubeVirt pkg/virt-controller/watch/vm,
-// startFailure; there a guest that was seen running has not failed, here only one that ran well.
+// startFailure; there no guest that was seen running has failed, here one that crashed soon afterwards has.
 import {
   isVmiFinal,
   runStrategyOf,
@@ -68,6 +68,13 @@ function endedByItself(vmi: VirtualMachineInstance): boolean {
   return isVmiFinal(vmi) && vmi.metadata.deletionTimestamp === undefined;
 }
 
+/** Whether the guest has started, all the same how long ago: it ran well, or was seen running and shut down by itself. */
+function hasStarted(vmi: VirtualMachineInstance, nowMs: number): boolean {
+  if (ranMs(vmi, nowMs) >= RAN_WELL_MS) return true;
+  const wasSeen = sinceOf(vmi, (phase) => phase === "Running") !== undefined;
+  return wasSeen && endedByItself(vmi) && vmi.status?.phase === "Succeeded";
+}
+
 /**
  * `status.startFailure` as it is to be; undefined: nothing fails. Who has a guest restarted soon after its start, or deletes
  * it, has ended it: that is no failure.
@@ -81,7 +88,7 @@ export function startFailureOf(
   if (!isRestarted(vm, vmi)) return undefined;
   if (vmi === undefined) return before;
   const nowMs = toMs(now) ?? 0;
-  if (ranMs(vmi, nowMs) >= RAN_WELL_MS) return undefined;
+  if (hasStarted(vmi, nowMs)) return undefined;
   const uid = vmi.metadata.uid ?? "";
   if (!endedByItself(vmi) || before?.lastFailedVMIUID === uid) return before;
   return oneMore(before, uid, nowMs);

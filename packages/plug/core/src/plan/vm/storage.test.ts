@@ -13,7 +13,7 @@ import { describe, expect, test } from "vitest";
 import { volumeStatuses } from "../../status/volumes.ts";
 import { vmiSyncError } from "../../status/sync-error.ts";
 import { aClaim, CLUSTER, SETTINGS } from "../../testing/launcher-facts.ts";
-import { storageHindrance, type StorageFacts } from "./storage.ts";
+import { storageHindrance, waitsForBinding, type StorageFacts } from "./storage.ts";
 import { planVmi } from "./vmi.ts";
 
 const ON_CLAIM: Volume = { name: "a", persistentVolumeClaim: { claimName: "c" } };
@@ -30,6 +30,12 @@ function storageOf(
 }
 
 const FILLING = { "cdi.kubevirt.io/storage.pod.phase": "Running" };
+const FAILED = { "cdi.kubevirt.io/storage.pod.phase": "Failed" };
+const FAILING = {
+  ...FILLING,
+  "cdi.kubevirt.io/storage.condition.running.reason": "Error",
+  "cdi.kubevirt.io/storage.condition.running.message": "no such host",
+};
 const FILLED = { "cdi.kubevirt.io/storage.pod.phase": "Succeeded" };
 
 interface Case {
@@ -69,6 +75,16 @@ describe("a launcher is not made", () => {
       claims: [aClaim("c", { metadata: { annotations: FILLING } })],
       want: "DataVolumeNotReady",
     },
+    {
+      title: "with a claim whose filling fails, again and again",
+      claims: [aClaim("c", { metadata: { annotations: FAILING } })],
+      want: "DataVolumeError",
+    },
+    {
+      title: "with a claim whose filling has failed",
+      claims: [aClaim("c", { metadata: { annotations: FAILED } })],
+      want: "DataVolumeError",
+    },
   ])("$title", ({ volume = ON_CLAIM, claims, want }) => {
     const vmi = vmiWith([volume]);
     const storage = storageOf(claims);
@@ -90,6 +106,22 @@ test.each([
   { title: "filled", claim: aClaim("c", { metadata: { annotations: FILLED } }) },
 ])("a launcher is made with a claim that is $title", ({ claim }) => {
   expect(storageHindrance(vmiWith([ON_CLAIM]), storageOf([claim]))).toBeUndefined();
+});
+
+test("CDI's own words are told", () => {
+  const told = (annotations: Record<string, string>) =>
+    storageHindrance(vmiWith([ON_CLAIM]), storageOf([aClaim("c", { metadata: { annotations } })]));
+  expect(told(FAILING)?.message).toMatch(/ cannot be filled by CDI: no such host$/);
+  expect(told(FAILED)?.message).toMatch(/ cannot be filled by CDI: Failed$/);
+});
+
+test.each([
+  { title: "its claim is bound", claims: [aClaim("c")], want: false },
+  { title: "its claim is not bound", claims: [aClaim("c", { status: {} })], want: true },
+  { title: "its claim is not there", claims: [], want: false },
+  { title: "another claim is not bound", claims: [aClaim("d", { status: {} })], want: false },
+])("a VMI waits for a volume where $title: $want", ({ claims, want }) => {
+  expect(waitsForBinding(vmiWith([ON_CLAIM]), storageOf(claims).claims)).toBe(want);
 });
 
 const GATE = { developerConfiguration: { featureGates: ["HostDisk"] } };

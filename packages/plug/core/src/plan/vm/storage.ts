@@ -1,7 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // Whether what the disks of a VMI are on is there, so that its launcher can be made.
-import type { PersistentVolumeClaim, StorageConfig, VirtualMachineInstance } from "@patchbay/api";
-import { claimModeOf } from "../../spec/claims.ts";
+import type {
+  ObjectMeta,
+  PersistentVolumeClaim,
+  StorageConfig,
+  VirtualMachineInstance,
+} from "@patchbay/api";
+import { claimModeOf, claimNamesOf } from "../../spec/claims.ts";
 import { claimNameOf } from "../../spec/disk-source.ts";
 import { disksOf, type GuestDisk } from "../../spec/disks.ts";
 import { findHostPath } from "../../spec/host-path.ts";
@@ -20,9 +25,14 @@ export interface StorageHindrance {
   readonly message: string;
 }
 
-/** How far CDI is with a claim that it fills. Source: CDI annotation on claims. */
+/** How far CDI is with a claim that it fills. Source: CDI annotations on claims. */
 const CDI_PHASE = "cdi.kubevirt.io/storage.pod.phase";
 const CDI_DONE = "Succeeded";
+const CDI_FAILED = "Failed";
+/** How CDI's pod fares, which it runs again when it fails, and what it says. Source: CDI annotations on claims. */
+const CDI_STATE = "cdi.kubevirt.io/storage.condition.running.reason";
+const CDI_ERROR = "Error";
+const CDI_MESSAGE = "cdi.kubevirt.io/storage.condition.running.message";
 
 /** The place of a disk's volume in the VMI. */
 function fieldOf({ volumeIndex, source }: GuestDisk): string {
@@ -38,6 +48,18 @@ function missing(disk: GuestDisk, name: string): StorageHindrance {
   return { reason, message };
 }
 
+/** What CDI does, or cannot do, with a claim that it is to fill. */
+function fillHindrance(where: string, { annotations = {} }: ObjectMeta) {
+  const { [CDI_PHASE]: phase, [CDI_STATE]: state, [CDI_MESSAGE]: said } = annotations;
+  if (phase === undefined || phase === CDI_DONE) return undefined;
+  if (phase === CDI_FAILED || state === CDI_ERROR) {
+    const words = said === undefined || said === "" ? phase : said;
+    return { reason: "DataVolumeError", message: `${where} cannot be filled by CDI: ${words}` };
+  }
+  const message = `${where} is being filled by CDI (${phase}); the VM starts afterwards`;
+  return { reason: "DataVolumeNotReady", message };
+}
+
 /** Of a claim that is there; one that is not bound yet is the scheduler's to wait for. */
 function claimHindrance(
   disk: GuestDisk,
@@ -51,12 +73,18 @@ function claimHindrance(
     const message = `${where} has lost its volume ${spec.volumeName ?? ""}; restore the volume, or delete the claim and create it again`;
     return { reason: "ClaimLost", message };
   }
-  const phase = metadata.annotations?.[CDI_PHASE];
-  if (phase !== undefined && phase !== CDI_DONE) {
-    const message = `${where} is being filled by CDI (${phase}); the VM starts afterwards`;
-    return { reason: "DataVolumeNotReady", message };
-  }
-  return undefined;
+  return fillHindrance(where, metadata);
+}
+
+/** Whether a claim of the VMI waits for its volume, which the scheduler or a provisioner brings. */
+export function waitsForBinding(
+  vmi: VirtualMachineInstance,
+  claims: StorageFacts["claims"],
+): boolean {
+  return claimNamesOf(vmi).some((name) => {
+    const claim = claims.get(name);
+    return claim !== undefined && claim.status?.phase !== "Bound";
+  });
 }
 
 /** Only devices of the node understand SCSI commands. */

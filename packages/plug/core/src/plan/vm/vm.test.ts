@@ -29,6 +29,8 @@ function plan(facts: Partial<VmFacts> & Pick<VmFacts, "vm">): ReturnType<typeof 
     isNameTaken: false,
     missingDataVolumes: [],
     bindings: {},
+    isStaged: false,
+    waitsForBinding: false,
     ...facts,
   });
 }
@@ -246,6 +248,8 @@ describe("it is looked at again by itself", () => {
     isNameTaken: false,
     missingDataVolumes: [],
     bindings: {},
+    isStaged: false,
+    waitsForBinding: false,
   };
 
   test("when the pause before the next start is over", () => {

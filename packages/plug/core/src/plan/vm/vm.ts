@@ -25,7 +25,7 @@ import { withKeptMacs } from "../../iface/kept-macs.ts";
 import { printedDevicesOf } from "../../pcie/printed.ts";
 import { labelValueOf } from "../../spec/label-value.ts";
 import { ifacesOf, networksOf, withNics, nicsOf, type Nics } from "../../spec/nics.ts";
-import { planNicsChange, planTemplateNics, type NicsChange } from "./nics.ts";
+import { planNicsChange, planOwnNics, planTemplateNics, type NicsChange } from "./nics.ts";
 import { decideRun, runFactsOf } from "./run-strategy.ts";
 import { startPauseMs, wellInMs } from "./start-failure.ts";
 
@@ -54,6 +54,10 @@ export interface VmFacts {
   readonly missingDataVolumes: readonly DataVolume[];
   /** What the cluster has registered. */
   readonly bindings: BindingRegistry;
+  /** Changes of NICs wait for the next start. */
+  readonly isStaged: boolean;
+  /** A claim of the VMI has no volume yet. */
+  readonly waitsForBinding: boolean;
 }
 
 /** The VMI, told where its devices are. */
@@ -136,8 +140,13 @@ function planTemplate(
   return isEqual(from, to) ? [] : [{ kind: "patchTemplateNics", to }];
 }
 
-function planRunning({ vm, bindings }: VmFacts, vmi: VirtualMachineInstance): readonly VmAction[] {
-  const change = planNicsChange(vm.spec.template.spec, vmi, bindings);
+function planRunning(
+  { vm, bindings, isStaged }: VmFacts,
+  vmi: VirtualMachineInstance,
+): readonly VmAction[] {
+  const change = isStaged
+    ? { kept: planOwnNics(vmi), plugs: [] }
+    : planNicsChange(vm.spec.template.spec, vmi, bindings);
   const changes = change.plugs.length > 0 || !isEqual(nicsOf(vmi.spec), change.kept);
   return [
     ...(changes ? [{ kind: "patchVmiNics", change } as const] : []),

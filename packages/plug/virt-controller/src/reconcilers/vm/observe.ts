@@ -14,11 +14,13 @@ import {
   isOwnedBy,
   vmiOf,
   vmStartProblems,
+  waitsForBinding,
   type VmFacts,
 } from "@patchbay/core";
 import { keyOf, parseKey, printTime } from "@patchbay/kube";
 import type { ObjectKey } from "@patchbay/core/ports";
 import type { Deps } from "../../deps.ts";
+import { claimsOf } from "../claims.ts";
 
 /** The VMI of the VM's name. A cache may be behind: before one that was made counts as gone, the server is asked. */
 async function findVmi(
@@ -63,9 +65,10 @@ export async function observeVm(key: string, deps: Deps): Promise<VmFacts | unde
   const network = networkConfigOf(deps.kubevirts.list()[0]);
   const startProblems = vmStartProblems(vm, vmiOf(vm, network.bindings), network);
   const missingDataVolumes = await findMissing(vm, vmi, deps);
-  const { bindings } = network;
-  const facts = { vm, now, startProblems, missingDataVolumes, bindings };
-  return vmi === undefined || isOwnedBy(vmi, vm)
-    ? { ...facts, vmi, isNameTaken: false }
-    : { ...facts, vmi: undefined, isNameTaken: true };
+  const { bindings, isStaged } = network;
+  const facts = { vm, now, startProblems, missingDataVolumes, bindings, isStaged };
+  const own = vmi !== undefined && isOwnedBy(vmi, vm) ? vmi : undefined;
+  const isWaiting = own !== undefined && waitsForBinding(own, claimsOf(own, deps.claims));
+  const isNameTaken = own === undefined && vmi !== undefined;
+  return { ...facts, vmi: own, isNameTaken, waitsForBinding: isWaiting };
 }

@@ -13,7 +13,6 @@ import {
   type VirtualMachineInstance,
 } from "@patchbay/api";
 import {
-  claimNamesOf,
   hasLostImage,
   isLauncherOf,
   launcherPodName,
@@ -30,6 +29,7 @@ import {
 import { parseKey } from "@patchbay/kube";
 import type { ObjectKey } from "@patchbay/core/ports";
 import type { Deps } from "../../deps.ts";
+import { claimsOf } from "../claims.ts";
 
 /** Where the VMI's pod is, if there is one: its name is a function of the VMI's uid. */
 function launcherKeyOf(vmi: VirtualMachineInstance): ObjectKey {
@@ -55,16 +55,6 @@ async function findLauncher(vmi: VirtualMachineInstance, deps: Deps): Promise<Po
   if (isOwn(cached)) return deps.ownWrites.newest(cached);
   const live = endsWithoutPod(vmi) ? await deps.store.find(PODS, key) : undefined;
   return isOwn(live) ? live : undefined;
-}
-
-/** The claims that the VMI uses, as far as they are there. */
-function claimsOf(vmi: VirtualMachineInstance, deps: Deps): VmiFacts["storage"]["claims"] {
-  const { namespace = "" } = vmi.metadata;
-  const found = claimNamesOf(vmi).flatMap((name) => {
-    const claim = deps.claims.find({ namespace, name });
-    return claim === undefined ? [] : [[name, claim] as const];
-  });
-  return new Map(found);
 }
 
 /** Settings under which the pod that is to be made keeps its images. */
@@ -126,7 +116,7 @@ export async function observeVmi(key: string, deps: Deps): Promise<VmiFacts | un
     keepsImageVolumes: false,
     overcommit: overcommitConfigOf(kubevirt),
   };
-  const storage = { claims: claimsOf(vmi, deps), config: storageConfigOf(kubevirt) };
+  const storage = { claims: claimsOf(vmi, deps.claims), config: storageConfigOf(kubevirt) };
   const network = networkConfigOf(kubevirt);
   const nodeLoss = findLoss(pod, deps);
   const lost = nodeLoss === undefined ? {} : { nodeLoss };
