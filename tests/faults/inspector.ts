@@ -76,8 +76,16 @@ async function isClosed(): Promise<boolean> {
 
 /** What a text of JavaScript comes to in the process, whose garbage was collected before. */
 export async function evaluateIn(pid: number, text: string): Promise<unknown> {
-  const [, value] = await eventually(() => tryToEvaluate(pid, text).catch(() => undefined), {
-    withinMs: CONNECT_MS,
+  let problem: unknown;
+  const attempt = (): Promise<readonly unknown[] | undefined> =>
+    tryToEvaluate(pid, text).catch((error: unknown) => {
+      problem = error;
+      return undefined;
+    });
+  const [, value] = await eventually(attempt, { withinMs: CONNECT_MS }).catch((cause: unknown) => {
+    throw new Error(`process ${String(pid)} does not open its inspector: ${String(problem)}`, {
+      cause,
+    });
   });
   await eventually(isClosed, { withinMs: CONNECT_MS });
   return value;
