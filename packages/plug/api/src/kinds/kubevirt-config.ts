@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The KubeVirt kind: the configuration of the cluster. Source: KubeVirt api/core/v1 types.go KubeVirtConfiguration.
 import type { Static } from "typebox";
+import { quantity } from "../fields/notation.ts";
 import { Type } from "../fields/schema.ts";
 import type { KubeObject } from "./kubernetes/meta.ts";
 import { OPEN } from "./network.ts";
@@ -38,6 +39,25 @@ const BINDING_PLUGIN = Type.Object(
         description:
           "device-info: the launcher has device, MAC and MTU of each such interface in /etc/podinfo/network-info.",
       }),
+    ),
+    computeResourceOverhead: Type.Optional(
+      Type.Object(
+        {
+          requests: Type.Optional(
+            Type.Object(
+              {
+                memory: Type.Optional(
+                  Type.Unsafe<string | number>(
+                    quantity("Memory that the launcher has more, once for all such interfaces."),
+                  ),
+                ),
+              },
+              OPEN,
+            ),
+          ),
+        },
+        OPEN,
+      ),
     ),
     sidecarImage: Type.Optional(
       Type.String({ description: "Image of a container beside the guest's; not supported yet." }),

@@ -38,6 +38,8 @@ export interface MemoryFacts {
   readonly ports: number;
   /** Whether the guest has a screen: older layouts have none where nothing is said. */
   readonly hasDisplay: boolean;
+  /** What its registered bindings take. */
+  readonly bindingsMiB: number;
 }
 
 function devicesMiB(spec: VmiSpec, { hasDisplay }: MemoryFacts): number {
@@ -57,7 +59,8 @@ export function overheadMiBOf(spec: VmiSpec, facts: MemoryFacts): number {
     (facts.useEmulation ? TRANSLATED_MIB : 0) +
     Math.ceil(memoryMiBOf(spec.domain) / GUEST_PER_PAGE_TABLES) +
     vcpusOf(spec.domain) * VCPU_MIB +
-    devicesMiB(spec, facts)
+    devicesMiB(spec, facts) +
+    facts.bindingsMiB
   );
 }
 

@@ -13,6 +13,7 @@ import {
   type VolumeMount,
 } from "@patchbay/api";
 import { layoutOf } from "@patchbay/domain";
+import { bindingsMiBOf } from "../../bindings/overhead.ts";
 import { networkResources, type Definitions } from "../../node/definitions.ts";
 import { topologyVersionOf } from "../../pcie/kept.ts";
 import { hasDisplay } from "../../spec/guest-devices.ts";
@@ -121,6 +122,7 @@ function containerOf(
     ...request,
     hasDisplay: hasDisplay(vmi.spec, hasKubeVirtDefaults),
     networkResources: networkResources(elements, request.definitions),
+    bindingsMiB: bindingsMiBOf(vmi.spec, request.bindings),
   };
   const info = networkInfoVolume({ vmi, bindings: request.bindings });
   const ownMiB = VOLUMES.reduce((sum, volume) => sum + volume.mib, LOGS_MIB);

@@ -9,6 +9,7 @@ const FACTS: ResourceFacts = {
   useEmulation: false,
   ports: 0,
   hasDisplay: false,
+  bindingsMiB: 0,
   overcommit: overcommitConfigOf(undefined),
   networkResources: new Map(),
 };
@@ -53,6 +54,12 @@ describe("a launcher has more memory than its guest", () => {
       spec: BARE,
       facts: { hasDisplay: true },
       more: 32,
+    },
+    {
+      title: "for its registered bindings",
+      spec: BARE,
+      facts: { bindingsMiB: 250 },
+      more: 250,
     },
     {
       title: "for each disk",
