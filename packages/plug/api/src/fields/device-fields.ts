@@ -74,7 +74,9 @@ const USE_BRIDGE = { hint: "use bridge" };
 /** Every binding but bridge and those that the cluster registers. Source: KubeVirt InterfaceBindingMethod and PluginBinding. */
 export const BINDING_FIELDS = {
   sriov: unbuilt(object("A virtual function of the node's NIC."), USE_BRIDGE),
-  passtBinding: unbuilt(object("The pod's address is shared by passt."), USE_BRIDGE),
+  passtBinding: unbuilt(object("The pod's address is shared by passt."), {
+    hint: "passt cannot run in a launcher, which may make no user namespace; use masquerade",
+  }),
   slirp: unbuilt(object("Taken out of KubeVirt."), USE_BRIDGE),
   passt: unbuilt(object("Taken out of KubeVirt; see passtBinding."), USE_BRIDGE),
   macvtap: unbuilt(object("Taken out of KubeVirt."), USE_BRIDGE),
