@@ -115,7 +115,7 @@ function renderReasons(): string {
     "what to do. No reason means that the next step is on its way; when a failed one is tried again, [phases.md](phases.md)\n",
     "says. The table is `packages/plug/core/src/reasons/table.ts`.\n\n",
     "- **who** can help, or acts next.\n",
-    "- **event**: of which type the VMI's event of that reason is, told once.\n\n",
+    "- **event**: of which type the event of that reason is, told once on the VM, else on the VMI.\n\n",
     table(["phase", "reason", "meaning", "who", "from", "event"], rows),
   ].join("");
 }

@@ -1,9 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // Several NICs in one VM: on the same network, at once, and beside the pod network, which stays.
+import { ifacesOf } from "@patchbay/core";
+import { eventually } from "@patchbay/support";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import {
   addInterface,
   appendOperations,
+  CHANGE_MS,
   expectGone,
   expectReady,
   machine,
@@ -21,8 +24,10 @@ describe("several NICs", () => {
   });
 
   afterAll(async () => {
-    for (const name of NAMES) removeInterface("alpha", name);
-    for (const name of NAMES) await expectGone("alpha", name);
+    const there = ifacesOf(machine.findVm("alpha")?.spec.template.spec ?? { domain: {} });
+    const names = NAMES.filter((name) => there.some((iface) => iface.name === name));
+    for (const name of names) removeInterface("alpha", name);
+    for (const name of names) await expectGone("alpha", name);
   });
 
   test("a third NIC on a network that the VM is on already", async () => {
@@ -45,6 +50,36 @@ describe("several NICs", () => {
     expect(new Set(all.map(({ pciAddress }) => pciAddress)).size).toBe(all.length);
     expect(new Set(all.map(({ mac }) => mac)).size).toBe(all.length);
     expect(statuses).toHaveLength(2);
+  });
+
+  test("kubectl describe vm tells what became of each, once, in order, and how long it took", async () => {
+    removeInterface("alpha", "red2");
+    await expectGone("alpha", "red2");
+    const lines = (): readonly string[] =>
+      machine
+        .kubectl("describe", "vm", "alpha")
+        .split("\n")
+        .filter((line) => /^ +(Normal|Warning) +Interface/.test(line));
+    const isOut =
+      /InterfaceUnplugged .*virt-handler +interface red2 is out .*, after [\d.]+ s \(guest /;
+    await eventually(() => lines().some((line) => isOut.test(line)), { withinMs: CHANGE_MS });
+    const told = lines();
+    const at = (pattern: RegExp): readonly number[] =>
+      told.flatMap((line, index) => (pattern.test(line) ? [index] : []));
+    const plugged = ["blue2 .* network blue", "red1 .* network red", "red2 .* network red"].map(
+      (words) =>
+        at(
+          new RegExp(
+            `InterfacePlugged .* interface ${words} with MAC \\S+, after [\\d.]+ s \\(pod `,
+          ),
+        ),
+    );
+    const outs = at(isOut);
+    const counts = [...plugged, outs].map((found) => found.length);
+    expect({ counts, told }).toMatchObject({ counts: [1, 1, 1, 1] });
+    const [blue2 = 0, ...reds] = plugged.flat();
+    for (const red of reds) expect(red).toBeGreaterThan(blue2);
+    expect(outs[0]).toBeGreaterThan(Math.max(...reds));
   });
 
   test("the NIC on the default pod network cannot be removed, and the refusal says so", () => {

@@ -142,6 +142,15 @@ describe("an event", () => {
     expect(counts.length).toBeLessThan(20);
   });
 
+  test("that is no warning is dropped when its object has had more than a VM has NICs", async () => {
+    const { recorder, created } = setUp();
+    for (let i = 0; i < 200; i += 1) {
+      recorder.record(vmi, { ...note, type: "Normal", about: `net${String(i)}` });
+    }
+    await rest();
+    expect(created).toHaveLength(128);
+  });
+
   test("is dropped when its object has had too many, and no other object's", async () => {
     const { recorder, clock, created } = setUp();
     for (let i = 0; i < 1000; i += 1) recorder.record(vmi, { ...note, about: `net${String(i)}` });

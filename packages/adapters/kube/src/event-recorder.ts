@@ -44,8 +44,10 @@ const COALESCE_MS = 5000;
 const COALESCE_MAX_MS = 300_000;
 /** A repeat after this long is an event of its own, milliseconds. Source: client-go record/events_cache.go. */
 const AGGREGATE_MS = 600_000;
-/** New events of one object; what is above is dropped. Source: client-go record/events_cache.go (spam filter). */
-const NEW_EVENTS = { burst: 25, refillMs: 300_000 };
+/** New warnings of one object; what is above is dropped. Source: client-go record/events_cache.go (spam filter). */
+const NEW_WARNINGS = { burst: 25, refillMs: 300_000 };
+/** Other new events: each tells of something that was done, as of one of the NICs of a VM, of which there may be a hundred. */
+const NEW_NORMAL = { burst: 128, refillMs: 30_000 };
 /** Most notes that are remembered. Source: client-go record/events_cache.go (4096). */
 const REMEMBERED_MAX = 1000;
 /** Most characters of a message. Source: Kubernetes core/validation NoteLengthLimit. */
@@ -82,7 +84,7 @@ function begin(object: KubeObject, note: Note, nowMs: number): Remembered {
 
 class CoalescingRecorder implements EventRecorder {
   readonly #deps: RecorderDeps;
-  readonly #newEvents: TokenBuckets;
+  readonly #newEvents: Readonly<Record<Note["type"], TokenBuckets>>;
   readonly #remembered = new Map<string, Remembered>();
   readonly #writes = new Set<Promise<void>>();
   #flushing = new AbortController();
@@ -90,7 +92,10 @@ class CoalescingRecorder implements EventRecorder {
 
   constructor(deps: RecorderDeps) {
     this.#deps = deps;
-    this.#newEvents = createTokenBuckets(deps.clock, NEW_EVENTS);
+    this.#newEvents = {
+      Warning: createTokenBuckets(deps.clock, NEW_WARNINGS),
+      Normal: createTokenBuckets(deps.clock, NEW_NORMAL),
+    };
   }
 
   record(object: KubeObject, note: Note): void {
@@ -101,7 +106,7 @@ class CoalescingRecorder implements EventRecorder {
     entry.count += 1;
     entry.lastMs = nowMs;
     if (entry.isWriting) return; // it will be counted by the write that follows
-    if (entry.key === undefined && !this.#newEvents.take(idOf(object))) return;
+    if (entry.key === undefined && !this.#newEvents[note.type].take(idOf(object))) return;
     entry.isWriting = true;
     const write = this.#writeAll(entry).finally(() => {
       entry.isWriting = false;
@@ -205,7 +210,7 @@ function toTimestamp(ms: number): string {
 
 /**
  * A recorder that counts repeats up in one event: notes on the same object and part with the same type and reason.
- * However much goes wrong, an object has 25 new events at once and then one in five minutes, and a note that repeats
+ * However much goes wrong, an object has 25 new warnings at once and then one in five minutes, and a note that repeats
  * without end is written ever less often.
  */
 export function createEventRecorder(deps: RecorderDeps): EventRecorder {

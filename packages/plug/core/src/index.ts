@@ -211,6 +211,13 @@ export {
 } from "./status/node-vm.ts";
 export { newAddressChange } from "./addresses/changed-addresses.ts";
 export { findSyncError, newSyncError } from "./status/sync-error.ts";
+export {
+  sayStory,
+  stagesOf,
+  storyAfter,
+  type IfaceStage,
+  type IfaceStory,
+} from "./status/ifaces/story.ts";
 export { isTransientChange } from "./status/ifaces/transient.ts";
 export { sayError, type StepFailure, type StepKind } from "./status/step-failure.ts";
 export { unreachableIfaces } from "./status/ifaces/unreachable.ts";

@@ -5,6 +5,7 @@ import type { Clock } from "@patchbay/core/ports";
 import { createGuests, type Guests } from "./guests.ts";
 import { createPace, type Pace } from "./pace.ts";
 import type { Taps } from "./metrics/taps.ts";
+import { createStories, type Stories } from "./stories.ts";
 import { createUnplugRequests, type UnplugRequests } from "./unplug-requests.ts";
 
 /** All of it is kept by the uid of the VMI, and forgotten with that. */
@@ -14,6 +15,7 @@ export interface Memory extends Pace {
   /** Taps with which devices were seen, by VMI uid. */
   readonly deviceTaps: Map<string, DeviceTaps>;
   readonly taps: Taps;
+  readonly stories: Stories;
 }
 
 /** The memory of a process that was just started. */
@@ -24,6 +26,7 @@ export function createMemory(clock: Clock): Memory {
     guests: createGuests(clock),
     deviceTaps: new Map(),
     taps: new Map(),
+    stories: createStories(clock),
   };
 }
 
@@ -39,4 +42,5 @@ export function forgetVmi(uid: string, memory: Memory): void {
   memory.guests.forget(uid);
   memory.deviceTaps.delete(uid);
   memory.taps.delete(uid);
+  memory.stories.forget(uid);
 }

@@ -9,7 +9,7 @@ export interface ReasonEntry {
   /** Who can help, or acts next. */
   readonly who: string;
   readonly from: "net-agent" | "virt-controller" | "virt-handler" | "net-agent, virt-handler";
-  /** The event on the VMI that tells of it once: a warning, a normal one for what ends by itself, or none. */
+  /** The event on the VM, else the VMI, that tells of it once: a warning, a normal one for what ends by itself, or none. */
   readonly event: "Warning" | "Normal" | "none";
   /** What has to happen before the phase's own step can be taken, where that is another's turn. */
   readonly next?: string;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-import type { IfaceStatus, VmiStatus } from "@patchbay/api";
+import type { IfaceStatus, KubeObject, VirtualMachineInstance, VmiStatus } from "@patchbay/api";
 import type { NodeVmStatus } from "@patchbay/core";
 import type { Note } from "@patchbay/kube";
 import { expect, test } from "vitest";
@@ -8,13 +8,18 @@ import { announce } from "./announce.ts";
 
 const since = "2026-01-01T00:00:00Z";
 
-function notesOf(before: VmiStatus, next: NodeVmStatus): readonly Note[] {
-  const notes: Note[] = [];
-  const record = (_vmi: unknown, note: Note): void => {
-    notes.push(note);
-  };
-  announce(aScheduledVmi([], before), next, { events: { record, flush: () => Promise.resolve() } });
-  return notes;
+/** What is told of the VMI, and on which object. */
+function toldOf(vmi: VirtualMachineInstance, next: NodeVmStatus, took?: string) {
+  const told: { readonly on: KubeObject; readonly note: Note }[] = [];
+  const record = (on: KubeObject, note: Note): void => void told.push({ on, note });
+  const nothing = { see: () => undefined, forget: () => undefined };
+  const stories = { ...nothing, say: () => took };
+  announce(vmi, next, { events: { record, flush: () => Promise.resolve() }, stories });
+  return told;
+}
+
+function notesOf(before: VmiStatus, next: NodeVmStatus, took?: string): readonly Note[] {
+  return toldOf(aScheduledVmi([], before), next, took).map(({ note }) => note);
 }
 
 type Hotplug = NonNullable<IfaceStatus["hotplug"]>;
@@ -35,7 +40,7 @@ test.each<{ name: string; before: IfaceStatus[]; after?: IfaceStatus[]; notes: N
       {
         type: "Normal",
         reason: "InterfacePlugged",
-        message: "interface one is in the VM at 0000:09:00.0",
+        message: "interface one is in the VM at 0000:09:00.0, on the pod's network",
         about: "one",
       },
     ],
@@ -115,13 +120,48 @@ test.each(["DomainBusy", "DomainMissing", "DomainNotRunning", "WaitingForMigrati
 );
 
 test("it tells of a VMI of which nothing was told before", () => {
-  const notes: Note[] = [];
-  const record = (_vmi: unknown, note: Note): void => void notes.push(note);
   const vmi = aScheduledVmi([]);
   Reflect.deleteProperty(vmi, "status");
-  const next = { hindrance: refused, interfaces: [READY] };
-  announce(vmi, next, { events: { record, flush: () => Promise.resolve() } });
-  expect(notes.map(({ reason }) => reason)).toEqual(["SyncFailed", "InterfacePlugged"]);
+  const told = toldOf(vmi, { hindrance: refused, interfaces: [READY] });
+  expect(told.map(({ note }) => note.reason)).toEqual(["SyncFailed", "InterfacePlugged"]);
+});
+
+test("how long a NIC took is said, and where it is", () => {
+  const took = "after 0.84 s (pod 0.51 s, device 0.33 s)";
+  const vmi = aScheduledVmi(["one"]);
+  const swapped = { ...READY, podInterfaceName: "pod2" };
+  const messages = (before: IfaceStatus[], after: IfaceStatus[]): readonly string[] =>
+    toldOf({ ...vmi, status: { interfaces: before } }, { interfaces: after }, took).map(
+      ({ note }) => note.message,
+    );
+  const ready = { ...READY, mac: "02:00:00:00:00:01" };
+  expect(messages([], [ready])).toEqual([
+    `interface one is in the VM at 0000:09:00.0, on network blue with MAC 02:00:00:00:00:01, ${took}`,
+  ]);
+  expect(messages([READY], [swapped])).toEqual([
+    `interface one is on network blue now, with the MAC and the PCI address that it had, ${took}`,
+  ]);
+  expect(messages([READY], [])).toEqual([`interface one is out of the VM and of its pod, ${took}`]);
+});
+
+test("NICs are told of on the VM that declares them, the guest on its VMI", () => {
+  const vmi = aScheduledVmi([]);
+  const owner = { apiVersion: "kubevirt.io/v1", kind: "VirtualMachine", name: "vm1", uid: "u" };
+  const ownerReferences = [{ ...owner, controller: true, blockOwnerDeletion: true }];
+  const owned = { ...vmi, metadata: { ...vmi.metadata, ownerReferences } };
+  const next = { phase: "Running", interfaces: [READY] } as const;
+  const kinds = (told: ReturnType<typeof toldOf>): readonly string[] =>
+    told.map(({ on, note }) => `${note.reason} ${on.kind} ${on.metadata.uid ?? ""}`);
+  // A list of one, as the status has it.
+  const report = { ...next, interfaces: [...next.interfaces] };
+  expect(kinds(toldOf(owned, report))).toEqual([
+    `Started VirtualMachineInstance ${vmi.metadata.uid ?? ""}`,
+    "InterfacePlugged VirtualMachine u",
+  ]);
+  expect(kinds(toldOf(vmi, report)).map((each) => each.split(" ")[1])).toEqual([
+    "VirtualMachineInstance",
+    "VirtualMachineInstance",
+  ]);
 });
 
 const refused = { reason: "GuestNotStarted", message: "no kernel", attempts: 1, since };

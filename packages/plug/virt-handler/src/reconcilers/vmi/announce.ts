@@ -1,9 +1,27 @@
 // SPDX-License-Identifier: Apache-2.0
 // Events for the steps that a person would ask about.
-import type { IfaceStatus, VirtualMachineInstance, VmiPhase } from "@patchbay/api";
-import { eventTypeOf, findByName, type Drift, type NodeVmStatus } from "@patchbay/core";
+import type { IfaceStatus, KubeObject, VirtualMachineInstance, VmiPhase } from "@patchbay/api";
+import {
+  eventTypeOf,
+  findByName,
+  networksOf,
+  ownerVmOf,
+  type Drift,
+  type NodeVmStatus,
+} from "@patchbay/core";
 import type { Note } from "@patchbay/kube";
 import type { Deps } from "../../deps.ts";
+
+/** Whose NICs are told of, and how long each took. */
+interface NicFacts extends Pick<Deps, "stories"> {
+  readonly vmi: VirtualMachineInstance;
+}
+
+/** The network that an iface is to be on. */
+function sayNetwork({ spec }: VirtualMachineInstance, name: string): string {
+  const network = findByName(networksOf(spec), name)?.multus?.networkName;
+  return network === undefined ? "the pod's network" : `network ${network}`;
+}
 
 function isReady(status: IfaceStatus | undefined): boolean {
   return status?.hotplug?.phase === "Ready";
@@ -28,22 +46,40 @@ function isSwapped(before: IfaceStatus | undefined, after: IfaceStatus): boolean
   );
 }
 
-function readyNote(before: IfaceStatus | undefined, after: IfaceStatus): Note | undefined {
+/** What a NIC that is in order has come to. */
+function readyNote(
+  before: IfaceStatus | undefined,
+  after: IfaceStatus,
+  facts: NicFacts,
+): Note | undefined {
   const { name: about = "", pciAddress = "an unknown address" } = after;
+  const network = sayNetwork(facts.vmi, about);
   if (isSwapped(before, after)) {
-    const message = `interface ${about} is on its new network, with the MAC and the PCI address that it had`;
+    const message = `interface ${about} is on ${network} now, with the MAC and the PCI address that it had`;
     return { type: "Normal", reason: "InterfaceMoved", message, about };
   }
   // A network swap that was called off is none.
   if (isReady(before) || before?.hotplug?.type === "Swap") return undefined;
-  const message = `interface ${about} is in the VM at ${pciAddress}`;
+  const mac = after.mac === undefined ? "" : ` with MAC ${after.mac}`;
+  const message = `interface ${about} is in the VM at ${pciAddress}, on ${network}${mac}`;
   return { type: "Normal", reason: "InterfacePlugged", message, about };
 }
 
+/** With how long it took, where that is known. */
+function withStory(note: Note, { vmi, stories }: NicFacts): Note {
+  const told = stories.say(vmi, note.about ?? "");
+  return told === undefined ? note : { ...note, message: `${note.message}, ${told}` };
+}
+
 /** What is new of one iface: that it is ready, or why it is not; a NIC that is ready may have something to tell too. */
-function noteOf(before: IfaceStatus | undefined, after: IfaceStatus): readonly Note[] {
-  const ready = isReady(after) ? readyNote(before, after) : undefined;
-  return [ready ?? [], hindranceNote(before, after) ?? []].flat();
+function noteOf(
+  before: IfaceStatus | undefined,
+  after: IfaceStatus,
+  facts: NicFacts,
+): readonly Note[] {
+  const ready = isReady(after) ? readyNote(before, after, facts) : undefined;
+  const hindrance = hindranceNote(before, after);
+  return [ready === undefined ? [] : withStory(ready, facts), hindrance ?? []].flat();
 }
 
 type Notes = readonly Note[];
@@ -71,20 +107,36 @@ const PHASE_NOTES: Partial<Record<VmiPhase, Note>> = {
   },
 };
 
-function pluggedNotes(before: readonly IfaceStatus[], after: readonly IfaceStatus[]): Notes {
-  return after.flatMap((status) => noteOf(findByName(before, status.name ?? ""), status));
+/** What was told last and what is told now. */
+interface Reports {
+  readonly before: readonly IfaceStatus[];
+  readonly after: readonly IfaceStatus[];
 }
 
-function unpluggedNotes(before: readonly IfaceStatus[], after: readonly IfaceStatus[]): Notes {
+function pluggedNotes({ before, after }: Reports, facts: NicFacts): Notes {
+  return after.flatMap((status) => noteOf(findByName(before, status.name ?? ""), status, facts));
+}
+
+function unpluggedNotes({ before, after }: Reports, facts: NicFacts): Notes {
   return before
     .map(({ name = "" }) => name)
     .filter((name) => findByName(after, name) === undefined)
-    .map((name) => ({
-      type: "Normal",
-      reason: "InterfaceUnplugged",
-      message: `interface ${name} is out of the VM and of its pod`,
-      about: name,
-    }));
+    .map((name) => {
+      const message = `interface ${name} is out of the VM and of its pod`;
+      return withStory(
+        { type: "Normal", reason: "InterfaceUnplugged", message, about: name },
+        facts,
+      );
+    });
+}
+
+/** Who is told of NICs: the VM that declares them, where there is one, else the VMI. */
+function declarerOf(vmi: VirtualMachineInstance): KubeObject {
+  const owner = ownerVmOf(vmi);
+  if (owner === undefined) return vmi;
+  const { apiVersion, kind, name, uid } = owner;
+  const { namespace = "" } = vmi.metadata;
+  return { apiVersion, kind, metadata: { namespace, name, uid } };
 }
 
 /** Tells that a NIC was not as it was made, which is mended: an event for each thing that can be wrong with it. */
@@ -93,24 +145,26 @@ export function announceDrift(
   { message }: Drift,
   { events }: Pick<Deps, "events">,
 ): void {
-  events.record(vmi, { type: "Warning", reason: "InterfaceDrifted", message, about: message });
+  const note = { type: "Warning", reason: "InterfaceDrifted", message, about: message } as const;
+  events.record(declarerOf(vmi), note);
 }
 
 /** Tells what the new report says beyond the last one. */
 export function announce(
   vmi: VirtualMachineInstance,
   next: NodeVmStatus,
-  { events }: Pick<Deps, "events">,
+  { events, stories }: Pick<Deps, "events" | "stories">,
 ): void {
   // Links of the guest's own have no names, and are nobody's plug.
   const ofSpec = ({ name }: IfaceStatus): boolean => name !== undefined;
   const before = (vmi.status?.interfaces ?? []).filter(ofSpec);
-  const after = (next.interfaces ?? before).filter(ofSpec);
-  const notes = [
+  const reports = { before, after: (next.interfaces ?? before).filter(ofSpec) };
+  const facts = { vmi, stories };
+  const ofGuest = [
     next.phase === undefined ? [] : (PHASE_NOTES[next.phase] ?? []),
     guestNotes(vmi, next),
-    pluggedNotes(before, after),
-    unpluggedNotes(before, after),
   ].flat();
-  for (const note of notes) events.record(vmi, note);
+  for (const note of ofGuest) events.record(vmi, note);
+  const ofNics = [...pluggedNotes(reports, facts), ...unpluggedNotes(reports, facts)];
+  for (const note of ofNics) events.record(declarerOf(vmi), note);
 }

@@ -7,6 +7,7 @@ import {
   letsGo,
   nameOfAlias,
   planNodeVm,
+  stagesOf,
   type NodeVmFacts,
 } from "@patchbay/core";
 import { after, done, parseKey, type Next } from "@patchbay/kube";
@@ -54,6 +55,7 @@ async function converge(
   for (let pass = 1; ; pass += 1) {
     const facts = await observeNodeVm(vmi, { ...place, ...known }, deps);
     const plan = planNodeVm(facts);
+    deps.stories.see(vmi, stagesOf(facts.ifaces));
     for (const drift of driftIn(plan, facts)) announceDrift(vmi, drift, deps);
     const result = await actNodeVm(plan, { ...place, facts, deps });
     if (!result.changed || result.lost !== undefined || pass === PASSES_MAX) {
