@@ -29,6 +29,11 @@ function ranSince(secondsAgo: number, phase: VmiStatus["phase"] = "Running") {
   return aVmi({ status: { ...(phase && { phase }), phaseTransitionTimestamps: [running] } });
 }
 
+function evicted(secondsAgo: number) {
+  const vmi = ranSince(secondsAgo, "Failed");
+  return { ...vmi, status: { ...vmi.status, reason: "Evicted" } };
+}
+
 describe("an early end", () => {
   test.each([
     { count: 0, pauseS: 10 },
@@ -81,6 +86,7 @@ describe("forgotten", () => {
   test.each([
     { name: "when a guest runs well", vmi: () => ranSince(60) },
     { name: "when it ran well and failed then", vmi: () => ranSince(61, "Failed") },
+    { name: "when it ran and its node has ended it", vmi: () => evicted(1) },
     { name: "when it ran and has shut down by itself", vmi: () => ranSince(1, "Succeeded") },
     { name: "when nothing starts it again", strategy: "Halted", vmi: () => undefined },
     {

@@ -68,11 +68,15 @@ function endedByItself(vmi: VirtualMachineInstance): boolean {
   return isVmiFinal(vmi) && vmi.metadata.deletionTimestamp === undefined;
 }
 
-/** Whether the guest has started, all the same how long ago: it ran well, or was seen running and shut down by itself. */
+/**
+ * Whether the guest has started, all the same how long ago: it ran well, or was seen running and shut down by itself, or was
+ * ended by its node, which says why.
+ */
 function hasStarted(vmi: VirtualMachineInstance, nowMs: number): boolean {
   if (ranMs(vmi, nowMs) >= RAN_WELL_MS) return true;
   const wasSeen = sinceOf(vmi, (phase) => phase === "Running") !== undefined;
-  return wasSeen && endedByItself(vmi) && vmi.status?.phase === "Succeeded";
+  const { phase, reason } = vmi.status ?? {};
+  return wasSeen && endedByItself(vmi) && (phase === "Succeeded" || reason !== undefined);
 }
 
 /**

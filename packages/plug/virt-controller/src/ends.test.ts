@@ -1,0 +1,148 @@
+// SPDX-License-Identifier: Apache-2.0
+// What becomes of a VM whose guest ends, by its run strategy and by the end, and what it shows on the way. Source: KubeVirt
+// pkg/virt-controller/watch/vm.
+import { PODS, VIRTUAL_MACHINE_INSTANCES, VIRTUAL_MACHINES, type RunStrategy } from "@patchbay/api";
+import { aVm } from "@patchbay/support";
+import { expect, test } from "vitest";
+import { AnyWorld } from "./testing/any-world.ts";
+
+const HOUR_MS = 3_600_000;
+
+/** How a guest ends. */
+const ENDS = {
+  "shuts down": (world: AnyWorld) => world.endGuest("Succeeded"),
+  crashes: (world: AnyWorld) => world.endGuest("Failed"),
+  "crashes after an hour": async (world: AnyWorld) => {
+    world.bench.nowMs += HOUR_MS;
+    await world.settle();
+    await world.endGuest("Failed");
+  },
+  "is killed with its pod": (world: AnyWorld) =>
+    world.endPod({ phase: "Failed", reason: "Evicted" }),
+  "loses its pod": (world: AnyWorld) => world.delete(PODS),
+  "loses its VMI": (world: AnyWorld) => world.delete(VIRTUAL_MACHINE_INSTANCES),
+  // Its pod goes when the node does, and the next one finds another node.
+  "loses its node": async (world: AnyWorld) => {
+    await world.hearNode(false);
+    expect(await world.words()).toEqual(["Running", "Unknown"]);
+    await world.delete(PODS);
+    await world.actNode();
+    await world.bench.pass();
+    await world.hearNode(true);
+  },
+} as const;
+
+type End = keyof typeof ENDS;
+const STRATEGIES = ["Always", "RerunOnFailure", "Manual", "Once"] as const;
+
+async function play(strategy: RunStrategy, end: End) {
+  const world = new AnyWorld();
+  const { bench } = world;
+  await world.hearNode(true);
+  const vm = aVm();
+  await bench.put(VIRTUAL_MACHINES, { ...vm, spec: { ...vm.spec, runStrategy: strategy } });
+  await world.words();
+  if (strategy === "Manual") await world.request(["Start"]);
+  await world.words();
+  const first = await bench.vmi();
+  expect(first?.status?.phase).toBe("Running");
+  await ENDS[end](world);
+  const words = await world.words();
+  const failures = (await bench.vm())?.status?.startFailure?.consecutiveFailCount ?? 0;
+  await world.settle();
+  const last = await bench.vmi();
+  const isNew = last !== undefined && last.metadata.uid !== first?.metadata.uid;
+  const after = last === undefined ? "no VMI" : isNew ? "another guest" : "the ended VMI";
+  const printed = (await bench.vm())?.status?.printableStatus ?? "";
+  return { words: words.join(" "), failures, after, printed };
+}
+
+/** What is shown until nothing happens without time passing, and what there is in the end. */
+type Row = readonly [End, words: string, after: string];
+
+const ANOTHER = "another guest";
+const GONE = "no VMI";
+const LEFT = "the ended VMI";
+
+/** Of Always, and of RerunOnFailure but for the first and the last two. */
+const AGAIN: readonly Row[] = [
+  ["crashes", "CrashLoopBackOff", ANOTHER],
+  ["crashes after an hour", "Stopped Starting Running", ANOTHER],
+  ["is killed with its pod", "Running Stopped Starting Running", ANOTHER],
+  ["loses its pod", "Running CrashLoopBackOff", ANOTHER],
+  ["loses its node", "Unknown Stopped Starting Running", ANOTHER],
+];
+
+/** Of Manual and Once: nothing is done by itself. */
+const STAYS: readonly Row[] = [
+  ["shuts down", "Stopped", LEFT],
+  ["crashes", "Stopped", LEFT],
+  ["crashes after an hour", "Stopped", LEFT],
+  ["is killed with its pod", "Running Stopped", LEFT],
+  ["loses its pod", "Running Stopped", LEFT],
+  ["loses its VMI", "Stopping Stopped", GONE],
+  ["loses its node", "Unknown Stopped", LEFT],
+];
+
+const TABLE: Readonly<Record<(typeof STRATEGIES)[number], readonly Row[]>> = {
+  Always: [
+    ["shuts down", "Stopped Starting Running", ANOTHER],
+    ...AGAIN,
+    ["loses its VMI", "Stopping Starting Running", ANOTHER],
+  ],
+  RerunOnFailure: [
+    ["shuts down", "Stopped", GONE],
+    ...AGAIN,
+    ["loses its VMI", "Stopping Stopped", GONE],
+  ],
+  Manual: STAYS,
+  Once: STAYS,
+};
+
+const ROWS = STRATEGIES.flatMap((strategy) =>
+  TABLE[strategy].map(([end, words, after]) => ({ strategy, end, words, after })),
+);
+
+test("each strategy has a row for each end", () => {
+  for (const strategy of STRATEGIES) {
+    const ends = TABLE[strategy].map(([end]) => end);
+    expect(ends.toSorted()).toEqual(Object.keys(ENDS).toSorted());
+  }
+});
+
+test.each(ROWS)("$strategy, a guest that $end: $words, then $after", async (row) => {
+  const { strategy, end, words, after } = row;
+  expect(await play(strategy, end)).toEqual({
+    ...{ words, after },
+    printed: after === ANOTHER ? "Running" : "Stopped",
+    failures: words.includes("CrashLoopBackOff") ? 1 : 0,
+  });
+});
+
+test.each(["Always", "RerunOnFailure"] as const)(
+  "%s: starts that fail are made with growing pauses, until one runs",
+  async (strategy) => {
+    const world = new AnyWorld();
+    const { bench } = world;
+    const vm = aVm();
+    await bench.put(VIRTUAL_MACHINES, { ...vm, spec: { ...vm.spec, runStrategy: strategy } });
+    for (const pauseS of [10, 40, 90, 160]) {
+      for (let pass = 0; pass < 3; pass += 1) {
+        await bench.pass();
+        await bench.catchUp();
+      }
+      const begunMs = bench.nowMs;
+      await world.endPod({ phase: "Failed" });
+      expect((await world.words()).at(-1)).toBe("CrashLoopBackOff");
+      const { startFailure } = (await bench.vm())?.status ?? {};
+      const untilMs = Date.parse(startFailure?.retryAfterTimestamp ?? "");
+      expect(untilMs - begunMs).toBe(pauseS * 1000);
+      expect(await bench.vmi()).toBeUndefined();
+      bench.nowMs = untilMs;
+    }
+    await world.settle();
+    const { status } = (await bench.vm()) ?? {};
+    expect(status?.printableStatus).toBe("Running");
+    expect(status?.startFailure).toBeUndefined();
+  },
+);

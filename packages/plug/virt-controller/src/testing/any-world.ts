@@ -1,0 +1,222 @@
+// SPDX-License-Identifier: Apache-2.0
+// The loops with everybody else around them, whoever comes late or fails: a server that keeps what has finalizers, a
+// scheduler and a kubelet, a net-agent and a virt-handler that do their part when they are asked to.
+import {
+  isAbsent,
+  names,
+  parseNetworks,
+  NODES,
+  PODS,
+  VIRTUAL_MACHINE_INSTANCES,
+  VIRTUAL_MACHINES,
+  type IfaceStatus,
+  type KubeObject,
+  type Pod,
+  type ResourceType,
+  type StateChangeRequest,
+  type VirtualMachine,
+  type VirtualMachineInstance,
+} from "@patchbay/api";
+import { isEqual, launcherPodName, ifacesOf, networksOf } from "@patchbay/core";
+import { Bench, KEY } from "./bench.ts";
+
+const NOW = "2026-01-01T00:00:00Z";
+/** Longer than any pause, milliseconds. */
+const LONG_MS = 400_000;
+/** After so many rounds without new trouble everything has come to its end. */
+const ROUNDS = 60;
+
+/**
+ * How the server's deletions are: what has finalizers, and every pod, stays until somebody is done with it. The answer takes
+ * away at once.
+ */
+function keepFinalized({ server }: Bench): Bench["server"]["delete"] {
+  const [patch, remove] = [server.patch.bind(server), server.delete.bind(server)];
+  server.delete = async (type, key, options) => {
+    const current = await server.find(type, key);
+    const isKept = type.kind === PODS.kind || (current?.metadata.finalizers ?? []).length > 0;
+    if (current === undefined || !isKept) return remove(type, key, options);
+    if (options?.uid !== undefined && options.uid !== current.metadata.uid) {
+      return remove(type, key, options);
+    }
+    server.put(type, { ...current, metadata: { ...current.metadata, deletionTimestamp: NOW } });
+  };
+  // eslint-disable-next-line max-params -- the port's
+  server.patch = async (type, key, change, options) => {
+    const next = await patch(type, key, change, options);
+    const { deletionTimestamp, finalizers = [] } = next.metadata;
+    const isGone = deletionTimestamp !== undefined && finalizers.length === 0;
+    if (isGone && type.kind !== PODS.kind && options?.dryRun !== true) await remove(type, key);
+    return next;
+  };
+  return remove;
+}
+
+/** One VM and all that works on it. */
+export class AnyWorld {
+  readonly bench = new Bench();
+  readonly #remove = keepFinalized(this.bench);
+
+  /** A person edits the VM; the caches know, or do not yet. */
+  async edit(
+    change: (vm: VirtualMachine) => VirtualMachine["spec"],
+    isSeen: boolean,
+  ): Promise<void> {
+    const vm = await this.bench.vm();
+    if (vm === undefined) return;
+    const metadata = { ...vm.metadata, generation: (vm.metadata.generation ?? 0) + 1 };
+    const next = { ...vm, metadata, spec: change(vm) };
+    await this.bench.put(VIRTUAL_MACHINES, next, isSeen ? "known" : "meanwhile");
+  }
+
+  /** What virt-api notes of a request. */
+  async request(words: readonly StateChangeRequest["action"][]): Promise<void> {
+    const [vm, vmi] = [await this.bench.vm(), await this.bench.vmi()];
+    if (vm === undefined) return;
+    const uid = vmi?.metadata.uid;
+    const stateChangeRequests = words.flatMap((action): StateChangeRequest[] => {
+      if (action === "Start") return [{ action }];
+      return uid === undefined ? [] : [{ action, uid }];
+    });
+    this.bench.server.put(VIRTUAL_MACHINES, {
+      ...vm,
+      status: { ...vm.status, stateChangeRequests },
+    });
+  }
+
+  /** The guest ends by itself, and its pod with it. */
+  async endGuest(phase: "Succeeded" | "Failed"): Promise<void> {
+    const vmi = await this.bench.vmi();
+    if (vmi?.status?.phase !== "Running") return;
+    this.#put(VIRTUAL_MACHINE_INSTANCES, vmi, { ...vmi, status: { ...vmi.status, phase } });
+    await this.endPod({ phase });
+  }
+
+  /** The pod ends, whatever the guest does. */
+  async endPod(status: NonNullable<Pod["status"]>): Promise<void> {
+    const pod = await this.#pod();
+    if (pod !== undefined) this.#put(PODS, pod, { ...pod, status: { ...pod.status, ...status } });
+  }
+
+  /** The pod's node is heard of, or is not. */
+  async hearNode(isHeard: boolean): Promise<void> {
+    const ready = { type: "Ready", status: isHeard ? "True" : "Unknown" } as const;
+    const node = { apiVersion: "v1", kind: "Node", metadata: { name: "node1" } };
+    await this.bench.put(NODES, { ...node, status: { conditions: [ready] } });
+  }
+
+  /** The word for people after each pass, until nothing happens without time passing. */
+  async words(): Promise<readonly string[]> {
+    const words: string[] = [];
+    for (let round = 0; round < ROUNDS; round += 1) {
+      await this.bench.catchUp();
+      await this.tryPass();
+      const { printableStatus = "" } = (await this.bench.vm())?.status ?? {};
+      if (words.at(-1) !== printableStatus) words.push(printableStatus);
+      const wrote = this.bench.calls.some((call) => !call.startsWith("get"));
+      if (!(await this.actNode()) && !wrote) return words;
+    }
+    throw new Error(`it is not at rest: ${words.join(", ")}`);
+  }
+
+  async delete(type: ResourceType<KubeObject>): Promise<void> {
+    const pod = await this.#pod();
+    const key = type.kind === PODS.kind ? pod?.metadata : KEY;
+    if (key !== undefined) await this.bench.server.delete(type, key);
+  }
+
+  /** A pass that may fail. */
+  async tryPass(): Promise<void> {
+    await this.bench.pass().catch(() => undefined);
+  }
+
+  /** The node's and the scheduler's part; whether there was any. */
+  async actNode(): Promise<boolean> {
+    const pod = await this.#actPod();
+    const vmi = await this.#actGuest();
+    return pod || vmi;
+  }
+
+  /** Until nobody finds anything to do, also after a while. */
+  async settle(): Promise<void> {
+    let quiet = 0;
+    for (let round = 0; round < ROUNDS; round += 1) {
+      await this.bench.catchUp();
+      // One that lost a race is made again, as by the queue.
+      const hasFailed = await this.bench.pass().then(
+        () => false,
+        () => true,
+      );
+      const wrote = hasFailed || this.bench.calls.some((call) => !call.startsWith("get"));
+      quiet = (await this.actNode()) || wrote ? 0 : quiet + 1;
+      if (quiet > 1) return;
+      if (!wrote) this.bench.nowMs += LONG_MS;
+    }
+    throw new Error(`it is not at rest: ${this.bench.calls.join(", ")}`);
+  }
+
+  async #pod(): Promise<Pod | undefined> {
+    const vmi = await this.bench.vmi();
+    if (vmi === undefined) return undefined;
+    return this.bench.server.find(PODS, { ...KEY, name: launcherPodName(vmi) });
+  }
+
+  #put<T extends KubeObject>(type: ResourceType<T>, before: T, after: T): boolean {
+    if (isEqual(before, after)) return false;
+    this.bench.server.put(type, after);
+    return true;
+  }
+
+  async #actPod(): Promise<boolean> {
+    const pod = await this.#pod();
+    if (pod === undefined) return false;
+    const { metadata, spec, status } = pod;
+    if (metadata.deletionTimestamp !== undefined) {
+      await this.#remove(PODS, metadata);
+      return true;
+    }
+    const asked = parseNetworks(metadata.annotations?.[names.NETWORKS_ANNOTATION]);
+    const told = (asked.ok ? asked.elements : []).map((element) => ({
+      name: `${element.namespace ?? ""}/${element.name}`,
+      interface: element.interface,
+      mac: element.mac,
+    }));
+    const annotations = {
+      ...metadata.annotations,
+      [names.NETWORK_STATUS_ANNOTATION]: JSON.stringify(told),
+    };
+    return this.#put(PODS, pod, {
+      ...pod,
+      metadata: { ...metadata, annotations },
+      spec: { ...spec, nodeName: "node1" },
+      status: { ...status, phase: status?.phase ?? "Running" },
+    });
+  }
+
+  async #actGuest(): Promise<boolean> {
+    const vmi = await this.bench.vmi();
+    const phase = vmi?.status?.phase;
+    if (vmi === undefined || (phase !== "Scheduled" && phase !== "Running")) return false;
+    const interfaces = devicesOf(vmi);
+    const status = { ...vmi.status, phase: "Running" as const, interfaces };
+    return this.#put(VIRTUAL_MACHINE_INSTANCES, vmi, { ...vmi, status });
+  }
+}
+
+/** What virt-handler tells: each NIC is on the network that is wanted, as soon as its pod is. */
+function devicesOf({ spec, status }: VirtualMachineInstance): IfaceStatus[] {
+  return ifacesOf(spec).flatMap((iface): IfaceStatus[] => {
+    const { name } = iface;
+    const before = status?.interfaces?.find((each) => each.name === name);
+    const wanted = networksOf(spec).find((each) => each.name === name)?.multus?.networkName;
+    const attached = (status?.attachments ?? []).filter(
+      (each) => each.name === name && each.state === "Attached",
+    );
+    const found = attached.find(({ networkName }) => networkName === `default/${wanted ?? ""}`);
+    const kept = attached.find((each) => each.podInterfaceName === before?.podInterfaceName);
+    const nic = found ?? kept;
+    if (isAbsent(iface) || nic === undefined) return [];
+    const { podInterfaceName } = nic;
+    return [{ name, podInterfaceName, hotplug: { type: "Plug", phase: "Ready" } }];
+  });
+}
