@@ -4,7 +4,7 @@ import { eventually } from "@patchbay/support";
 
 /** Where a process listens that got SIGUSR1. Source: Node.js, `--inspect-port`. */
 const INSPECTOR = "http://127.0.0.1:9229/json/list";
-const CONNECT_MS = 20_000;
+const CONNECT_MS = 60_000;
 /**
  * The inspector is closed so that the next process can have its port, and well after its client has gone: a Node.js 24
  * whose inspector is closed under a client now and then ends with SIGSEGV.
@@ -58,13 +58,14 @@ function call(url: string, calls: readonly (readonly [string, object])[]): Promi
 async function tryToEvaluate(pid: number, text: string): Promise<readonly unknown[] | undefined> {
   process.kill(pid, "SIGUSR1");
   const url = await debuggerUrl();
-  const expression = `(() => { ${CLOSE}; return [process.pid, ${text}]; })()`;
+  // The port may be another process's: nothing is done in that one.
+  const expression = `process.pid === ${String(pid)} ? (() => { ${CLOSE}; return [${text}]; })() : undefined`;
   const { result } = await call(url, [
     ["HeapProfiler.collectGarbage", {}],
     ["Runtime.evaluate", { expression, returnByValue: true }],
   ]);
   const value: unknown = result?.result?.value;
-  return Array.isArray(value) && value[0] === pid ? value : undefined;
+  return Array.isArray(value) ? (value as readonly unknown[]) : undefined;
 }
 
 async function isClosed(): Promise<boolean> {
@@ -82,7 +83,7 @@ export async function evaluateIn(pid: number, text: string): Promise<unknown> {
       problem = error;
       return undefined;
     });
-  const [, value] = await eventually(attempt, { withinMs: CONNECT_MS }).catch((cause: unknown) => {
+  const [value] = await eventually(attempt, { withinMs: CONNECT_MS }).catch((cause: unknown) => {
     throw new Error(`process ${String(pid)} does not open its inspector: ${String(problem)}`, {
       cause,
     });
