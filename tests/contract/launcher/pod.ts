@@ -26,6 +26,7 @@ import { startContainerdBench, type ContainerdBench } from "../containerd/bench.
 const run = promisify(execFile);
 const ROOT = resolve(import.meta.dirname, "../../..");
 const UID = names.LAUNCHER_UID;
+const EXEC_SECONDS = 30;
 const VOLUMES = [
   { name: "launcher", mountPath: names.LAUNCHER_DIR },
   { name: "tmp", mountPath: "/tmp" },
@@ -40,12 +41,18 @@ const DOMAIN = `<domain type='qemu'><name>vm</name><uuid>7d5b0c0e-3a53-4f0e-9d0a
   <devices><serial type='unix'><source mode='bind' path='/run/launcher/serial0.sock'/>
     <log file='/run/launcher/serial0.log' append='off'/></serial><memballoon model='none'/></devices></domain>`;
 
+const AGENT = `<controller type='virtio-serial'/><channel type='unix'>
+  <source mode='bind' path='/run/launcher/agent.sock'/>
+  <target type='virtio' name='org.qemu.guest_agent.0'/></channel>`;
+
 /** How a launcher differs from others. */
 export interface LauncherChoice {
   /** What its guest has to shut down. */
   readonly graceSeconds?: number;
   /** More devices of the domain, as XML. */
   readonly devices?: string;
+  /** The guest has QEMU's agent, and a channel for it. */
+  readonly hasAgent?: boolean;
   /** Another launcher, which has ended: this one has its volume of the guest's state. */
   readonly after?: LauncherPod;
 }
@@ -62,6 +69,10 @@ export interface LauncherPod {
   start(kernel?: string): Promise<void>;
   /** Starts the guest and waits until it is ready. */
   boot(): Promise<GuestConsole>;
+  /** Runs a program in its container, as a kubelet does for a probe. */
+  exec(
+    ...command: readonly string[]
+  ): Promise<{ readonly exitCode: number; readonly stdout: string }>;
   /** Host pids of the processes of that name in it. */
   pids(name: string): readonly number[];
   /** SIGTERM, as a kubelet sends it. */
@@ -124,8 +135,12 @@ export class LauncherBench {
     const config = containerOf(directory, this.#paths.guestImage, choice.graceSeconds ?? 20);
     const id = await runtime.createContainer(sandboxId, config, sandbox);
     await runtime.startContainer(id);
-    const devices = choice.devices ?? "";
-    return openPod({ runtime, sandboxId, id, directory, devices, containerd: this.#containerd });
+    const { devices = "", hasAgent = false } = choice;
+    const containerd = this.#containerd;
+    const domain = hasAgent ? DOMAIN.replace("/initrd<", "/initrd-agent<") : DOMAIN;
+    const all = `${devices}${hasAgent ? AGENT : ""}</devices>`;
+    const parts = { runtime, sandboxId, id, directory, containerd };
+    return openPod({ ...parts, domain: domain.replace("</devices>", all) });
   }
 }
 
@@ -222,7 +237,8 @@ interface Parts {
   readonly sandboxId: string;
   readonly id: string;
   readonly directory: string;
-  readonly devices: string;
+  /** The guest, as libvirt is told. */
+  readonly domain: string;
 }
 
 /** Processes of a container, wherever its control group is. */
@@ -255,8 +271,7 @@ async function openPod(parts: Parts): Promise<LauncherPod> {
   };
   const start = async (kernel = "vmlinuz"): Promise<void> => {
     const xml = join(directory, "domain.xml");
-    const more = `${parts.devices}</devices>`;
-    writeFileSync(xml, DOMAIN.replace("vmlinuz", kernel).replace("</devices>", more));
+    writeFileSync(xml, parts.domain.replace("vmlinuz", kernel));
     await virsh("define", xml);
     await virsh("start", "vm");
   };
@@ -275,6 +290,7 @@ async function openPod(parts: Parts): Promise<LauncherPod> {
       await guest.waitForLine(/^guest ready$/, { timeoutMs: 30_000, fromStart: true });
       return guest;
     },
+    exec: (...command) => runtime.execSync(id, command, EXEC_SECONDS),
     pids: (program) => pidsOf(parts).filter((pid) => isNamed(pid, program)),
     terminate: async () => {
       const [first] = pidsOf(parts);

@@ -34,6 +34,8 @@ export interface GuestOptions {
   readonly annotations?: Readonly<Record<string, string>>;
   /** Which variant of the guest image: with the guest agent, or with drivers of all models of NICs; absent: the small one. */
   readonly image?: "agent" | "full";
+  /** `readinessProbe` and `livenessProbe`. */
+  readonly probes?: Readonly<Record<string, unknown>>;
 }
 
 /**
@@ -66,6 +68,7 @@ function guestSpec(options: GuestOptions): Readonly<Record<string, unknown>> {
   const nics = options.nics ?? [DEFAULT_NIC];
   return {
     terminationGracePeriodSeconds: 10,
+    ...options.probes,
     domain: {
       machine: { type: options.machine ?? "q35" },
       ...(options.cores === undefined ? {} : { cpu: { cores: options.cores } }),

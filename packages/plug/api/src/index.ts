@@ -78,6 +78,7 @@ export type {
   SecurityContext,
   VolumeMount,
 } from "./kinds/kubernetes/container.ts";
+export type { GuestProbe } from "./kinds/guest/probe.ts";
 export { isPodFinished, type Pod, type Toleration } from "./kinds/kubernetes/pod.ts";
 export type {
   DownwardFile,

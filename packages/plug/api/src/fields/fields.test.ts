@@ -123,7 +123,7 @@ describe("fields without which the guest would be another", () => {
     ],
     ["GPUs", specWith({ devices: { gpus: [{ name: "g" }] } }), "domain.devices.gpus"],
     ["devices", specWith({ devices: { hostDevices: [{}] } }), "domain.devices.hostDevices"],
-    ["probes", specWith({}, { livenessProbe: {} }), "livenessProbe"],
+    ["resource claims", specWith({}, { resourceClaims: [{ name: "c" }] }), "resourceClaims"],
     ["large pages", specWith({ memory: { hugepages: {} } }), "domain.memory.hugepages"],
     ["sealed memory", specWith({ launchSecurity: {} }), "domain.launchSecurity"],
   ])("%s are named", (_what, spec, field) => {

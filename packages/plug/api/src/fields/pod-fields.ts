@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Where a VM runs, how it is watched, and who gets in: not acted on. Source: KubeVirt api/core/v1 types.go.
+// Where a VM runs, and who gets in: not acted on. Source: KubeVirt api/core/v1 types.go.
 import {
   anything,
   harmless,
@@ -11,37 +11,6 @@ import {
   unbuilt,
   type JsonSchema,
 } from "./notation.ts";
-
-const port: JsonSchema = {
-  description: "Number or name of the port.",
-  "x-kubernetes-int-or-string": true,
-};
-const host = text("Host; the guest's address when absent.");
-
-function probe(what: string): JsonSchema {
-  return object(what, {
-    exec: object("A command in the guest.", {
-      command: list("Command and arguments.", text("One argument.")),
-    }),
-    guestAgentPing: object("The guest's agent answers."),
-    httpGet: object("An HTTP request.", {
-      host,
-      path: text("Path."),
-      port,
-      scheme: text("HTTP or HTTPS."),
-      httpHeaders: list(
-        "Headers of the request.",
-        object("One header.", { name: text("Name."), value: text("Value.") }),
-      ),
-    }),
-    tcpSocket: object("A TCP connection.", { host, port }),
-    failureThreshold: integer("Failures in a row before it counts as failed."),
-    initialDelaySeconds: integer("Seconds after the start before the first try."),
-    periodSeconds: integer("Seconds between tries."),
-    successThreshold: integer("Successes in a row before it counts as well."),
-    timeoutSeconds: integer("Seconds in which an answer must come."),
-  });
-}
 
 const agentUsers = object(
   "Set by the guest's agent.",
@@ -87,8 +56,6 @@ export const POD_FIELDS = {
     unless: oneOf("", "amd64"),
   }),
   evictionStrategy: harmless(text("What happens when the node is drained; the VM is shut down.")),
-  livenessProbe: unbuilt(probe("When the guest counts as dead and is restarted.")),
-  readinessProbe: unbuilt(probe("When the guest counts as ready for a Service.")),
   resourceClaims: unbuilt(
     list(
       "Claims for devices.",

@@ -15,6 +15,7 @@ import { FeaturesSchema } from "./guest/features.ts";
 import { FirmwareSchema } from "./guest/firmware.ts";
 import { IfaceSchema, NetworkSchema } from "./network.ts";
 import { AROUND_GUEST } from "./guest/around-guest.ts";
+import { GUEST_PROBES } from "./guest/probe.ts";
 import { VolumeSchema } from "./guest/volume.ts";
 import { PCIE_ROOT_PORTS_MAX } from "../values/pcie-root-ports.ts";
 
@@ -130,6 +131,7 @@ export const VmiSpecSchema = Type.Object(
       ),
     ),
     ...AROUND_GUEST,
+    ...GUEST_PROBES,
     ...POD_FIELDS,
     volumes: Type.Optional(
       Type.Array(VolumeSchema, {

@@ -21,6 +21,37 @@ test("what virt-handler is held up by is told as conditions, and no longer when 
   expect(conditionsOf({})).toMatchObject([{ type: "Ready", reason: "GuestNotRunning" }]);
 });
 
+test.each([
+  { name: "says nothing yet", ready: undefined, want: { status: "True" } },
+  { name: "is ready", ready: { status: "True" }, want: { status: "True" } },
+  {
+    name: "is not ready",
+    ready: { status: "False", reason: "ContainersNotReady", message: "unready: [compute]" },
+    want: { status: "False", reason: "ContainersNotReady", message: "unready: [compute]" },
+  },
+  {
+    name: "is not ready, and does not say why",
+    ready: { status: "False" },
+    want: {
+      status: "False",
+      reason: "ContainersNotReady",
+      message: "the launcher pod is not ready",
+    },
+  },
+] as const)("of a guest that runs, and whose pod $name: $want.status", ({ ready, want }) => {
+  const pod = aPod();
+  const conditions = ready === undefined ? [] : [{ type: "Ready", ...ready }];
+  const report = {
+    vmi: aVmi({ status: { phase: "Running" } }),
+    pod: { ...pod, status: { ...pod.status, conditions } },
+    ...CLUSTER,
+    failures: [],
+  };
+  expect(ownVmiStatus(report, NOW).conditions?.[0]).toEqual({
+    ...{ type: "Ready", lastTransitionTime: NOW, ...want },
+  });
+});
+
 test("a launcher that its node has refused tells why, in reason and in conditions", () => {
   const reason = "UnexpectedAdmissionError";
   const message = "Allocate failed due to no devices available for devices.kubevirt.io/tun";

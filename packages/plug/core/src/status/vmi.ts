@@ -104,8 +104,16 @@ function migrationCondition({ vmi, storage, network }: VmiSituation, phase: VmiP
   return [liveMigratableCondition({ vmi, claims: storage.claims, bindings })];
 }
 
+/** What the launcher's probes say of a guest that runs. Source: KubeVirt syncReadyConditionFromPod. */
+function readyByPod(pod: Pod | undefined): NewCondition {
+  const told = pod?.status?.conditions?.find(({ type }) => type === READY);
+  if (told?.status !== "False") return { type: READY, status: "True" };
+  const { reason = "ContainersNotReady", message = "the launcher pod is not ready" } = told;
+  return { type: READY, status: "False", reason, message };
+}
+
 function readyCondition({ vmi, pod, nodeLoss }: VmiSituation, phase: VmiPhase): NewCondition {
-  if (phase === "Running") return { type: READY, status: "True" };
+  if (phase === "Running") return readyByPod(pod);
   const told = nodeLoss ?? vmi.status?.hindrance ?? podFailure(pod) ?? findWaiting(pod);
   return {
     type: READY,

@@ -9,6 +9,7 @@ import { CPU_RULES } from "./cpu.ts";
 import { DISK_RULES } from "./disks/disks.ts";
 import { FIRMWARE_RULES } from "./firmware.ts";
 import { POD_RULES } from "./pod.ts";
+import { PROBE_RULES } from "./probes.ts";
 import { RESOURCE_RULES } from "./resources.ts";
 import { SHARING_RULES } from "./disks/sharing.ts";
 import { VOLUME_RULES } from "./disks/volumes.ts";
@@ -20,6 +21,7 @@ const quantitiesAreReadable: Rule = ({ spec, base }) =>
 /** Source: KubeVirt pkg/virt-api/webhooks/validating-webhook/admitters, pkg/storage/admitters. */
 export const GUEST_RULES: readonly Rule[] = [
   ...POD_RULES,
+  ...PROBE_RULES,
   quantitiesAreReadable,
   ...RESOURCE_RULES,
   ...CPU_RULES,

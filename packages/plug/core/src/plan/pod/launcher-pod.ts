@@ -25,6 +25,7 @@ import { launcherResourcesOf } from "./launcher-resources.ts";
 import { inMi, joinParts, type PodParts } from "./parts.ts";
 import { statePartsOf } from "./state-parts.ts";
 import { networkInfoVolume } from "./network-info.ts";
+import { containerProbesOf } from "./container-probes.ts";
 import { planPodNetworks, type NetworksOwner } from "./pod-networks.ts";
 import { podAnnotationsOf, podLabelsOf } from "./pod-metadata.ts";
 import { podSettingsOf } from "./pod-settings.ts";
@@ -133,6 +134,7 @@ function containerOf(
     env: [{ name: "SHUTDOWN_SECONDS", value: String(grace) }],
     resources: launcherResourcesOf(vmi.spec, facts, { ownMiB, guestMiB: parts.diskMiB }),
     securityContext: SECURITY,
+    ...containerProbesOf(vmi),
     volumeMounts: [
       ...VOLUMES.map(({ name, mountPath }) => ({ name, mountPath })),
       ...parts.mounts,

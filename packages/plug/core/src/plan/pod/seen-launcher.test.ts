@@ -36,6 +36,10 @@ function aLauncher(change: Partial<Pod["spec"]>, status: NonNullable<Pod["status
 
 const pods: readonly { readonly name: string; readonly pod: Pod }[] = [
   { name: "runs", pod: aLauncher({}, { phase: "Running", podIPs: [{ ip: "10.0.0.1" }] }) },
+  {
+    name: "is not ready",
+    pod: aLauncher({}, { phase: "Running", conditions: [{ type: "Ready", status: "False" }] }),
+  },
   { name: "finds no node", pod: aLauncher({}, { conditions: [UNSCHEDULABLE] }) },
   {
     name: "cannot have an image",

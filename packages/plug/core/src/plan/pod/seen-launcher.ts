@@ -9,6 +9,9 @@ const ANNOTATIONS: readonly string[] = [
   names.NETWORK_INFO_ANNOTATION,
 ];
 
+/** Whether it has a node, and whether its probes pass. */
+const CONDITIONS: readonly string[] = ["PodScheduled", "Ready"];
+
 function seenMetadata(metadata: ObjectMeta): ObjectMeta {
   const { name, namespace, uid, resourceVersion, ownerReferences } = metadata;
   const { deletionTimestamp, deletionGracePeriodSeconds } = metadata;
@@ -55,7 +58,7 @@ function seenStatus(status: NonNullable<Pod["status"]>): NonNullable<Pod["status
     ...(message !== undefined && { message }),
     ...(podIPs !== undefined && { podIPs }),
     ...(conditions !== undefined && {
-      conditions: conditions.filter(({ type }) => type === "PodScheduled"),
+      conditions: conditions.filter(({ type }) => CONDITIONS.includes(type)),
     }),
     ...(initContainerStatuses !== undefined && {
       initContainerStatuses: initContainerStatuses.map(seenContainer),

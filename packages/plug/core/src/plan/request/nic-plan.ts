@@ -4,8 +4,8 @@ import type { Cause, JsonPatchOperation } from "@patchbay/api";
 
 /** Why a request is refused; becomes a `metav1.Status`. */
 export interface Refusal {
-  readonly code: 400 | 404 | 409 | 422;
-  readonly reason: "BadRequest" | "NotFound" | "Conflict" | "Invalid";
+  readonly code: 400 | 403 | 404 | 409 | 422;
+  readonly reason: "BadRequest" | "Forbidden" | "NotFound" | "Conflict" | "Invalid";
   readonly message: string;
   readonly causes: readonly Cause[];
 }
@@ -28,7 +28,13 @@ export type NicPlan =
 export type Parsed<T> =
   { readonly ok: true; readonly value: T } | { readonly ok: false; readonly refusal: Refusal };
 
-const REASONS = { 400: "BadRequest", 404: "NotFound", 409: "Conflict", 422: "Invalid" } as const;
+const REASONS = {
+  400: "BadRequest",
+  403: "Forbidden",
+  404: "NotFound",
+  409: "Conflict",
+  422: "Invalid",
+} as const;
 
 /** Makes a refusal; the message of the first cause stands for all when none is given. */
 export function toRefusal(

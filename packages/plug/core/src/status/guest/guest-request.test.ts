@@ -38,6 +38,15 @@ test.each(Object.keys(GUEST_REQUESTS) as GuestRequest[])("%s", (request) => {
   expect(said).toEqual(ROWS[request]);
 });
 
+test("a guest with a liveness probe is not paused, and may be unpaused", () => {
+  const vmi = aVmi({ status: STATES.paused });
+  const probed = { ...vmi, spec: { ...vmi.spec, livenessProbe: { guestAgentPing: {} } } };
+  expect(guestRequestProblem(probed, "pause")).toMatchObject({
+    ...{ code: 403, message: "Pausing VMIs with LivenessProbe is currently not supported" },
+  });
+  expect(guestRequestProblem(probed, "unpause")).toBeUndefined();
+});
+
 test("a VMI that says nothing of itself does not run", () => {
   const vmi = { ...aVmi(), status: undefined };
   expect(guestRequestProblem(vmi as never, "pause")?.message).toBe("VM is not running");

@@ -42,6 +42,10 @@ export function guestRequestProblem(
 ): Refusal | undefined {
   const phase = vmi.status?.phase ?? "Pending";
   if (phase !== "Running") return notRunning(request, phase);
+  // It would be ended for want of an answer.
+  if (request === "pause" && vmi.spec.livenessProbe !== undefined) {
+    return toRefusal(403, [], "Pausing VMIs with LivenessProbe is currently not supported");
+  }
   const problem = PROBLEMS[request](vmi);
   return problem === undefined ? undefined : toRefusal(409, [], problem);
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // What the guest calls a NIC, and which addresses it has, are in the status as soon as the guest's agent says it, for NICs
-// that were there and for those that are plugged.
-import { eventually, vmManifest } from "@patchbay/support";
+// that were there and for those that are plugged; and whether a guest is well, as probes find it.
+import { eventually, vmiManifest, vmManifest } from "@patchbay/support";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import {
   addInterface,
@@ -14,6 +14,9 @@ import {
 } from "../machine.ts";
 
 const VM = "named";
+/** A guest without an agent, which is to answer as one. */
+const DEAF = "deaf";
+const PORT = 8080;
 /** The agent is asked for the fourth time a minute after a change, and then every two minutes. */
 const ASKED_AGAIN_MS = 150_000;
 
@@ -22,12 +25,20 @@ async function reportedName(iface: string): Promise<string> {
 }
 
 beforeAll(async () => {
-  machine.apply(vmManifest({ name: VM, image: "agent" }));
+  const readinessProbe = { httpGet: { port: PORT }, periodSeconds: 1, timeoutSeconds: 5 };
+  const livenessProbe = {
+    ...{ exec: { command: ["sh", "-c", "exit 0"] }, timeoutSeconds: 60, failureThreshold: 60 },
+  };
+  const deafProbe = { guestAgentPing: {}, periodSeconds: 1, failureThreshold: 1 };
+  machine.apply(
+    vmManifest({ name: VM, image: "agent", probes: { readinessProbe, livenessProbe } }),
+    vmiManifest({ name: DEAF, probes: { livenessProbe: deafProbe } }),
+  );
   await machine.booted(VM);
 });
 
 afterAll(() => {
-  machine.kubectl("delete", "vm", VM, "--ignore-not-found", "--wait=true");
+  machine.kubectl("delete", `vm/${VM}`, `vmi/${DEAF}`, "--ignore-not-found", "--wait=true");
 });
 
 test.each([
@@ -87,4 +98,29 @@ test("the list shows the names", async () => {
     .split("\n")
     .find((row) => row.startsWith("red1 "));
   expect(line?.trimEnd().endsWith(name)).toBe(true);
+});
+
+function readyOf(): unknown {
+  return machine.findVmi(VM)?.status?.conditions?.find(({ type }) => type === "Ready");
+}
+
+test("a guest is ready as soon as what its probe asks for answers, and its VM too", async () => {
+  expect(readyOf()).toMatchObject({ status: "False", reason: "ContainersNotReady" });
+  const nic = await guestNic(VM, ifaceStatus(VM, "default")?.mac ?? "");
+  for (const order of [`lease ${nic}`, `serve ${String(PORT)}`]) {
+    const { code, lines } = await machine.console(VM).run(order, { timeoutMs: CHANGE_MS });
+    if (code !== 0) throw new Error(lines.join("\n"));
+  }
+  machine.kubectl("wait", `vmi/${VM}`, "--for=condition=Ready", "--timeout=60s");
+  machine.kubectl("wait", `vm/${VM}`, "--for=condition=Ready", "--timeout=60s");
+  const pods = machine.kubectl("get", "pods", "-l", `vm.kubevirt.io/name=${VM}`);
+  expect(pods).toMatch(/ (\d)\/\1 +Running +0 /);
+});
+
+test("a guest that its probe finds dead is ended", async () => {
+  const isOver = (): boolean =>
+    ["Succeeded", "Failed"].includes(machine.findVmi(DEAF)?.status?.phase ?? "");
+  await eventually(isOver, { withinMs: CHANGE_MS });
+  const events = machine.kubectl("get", "events", "-o", "jsonpath={.items[*].message}");
+  expect(events).toContain("Liveness probe failed");
 });
