@@ -80,3 +80,14 @@ test.each(["console", "vnc"] as const)("a %s ends with either side", async (stre
   await turn();
   expect(other.guest.destroyed).toBe(true);
 });
+
+test("a client that was told the end is heard until it ends itself, and then it is gone", async () => {
+  const { guest, client } = pair("vnc");
+  guest.push(null);
+  guest.destroy();
+  await turn();
+  client.push("too late");
+  client.push(null);
+  for (let turns = 0; turns < 5; turns += 1) await turn();
+  expect(client.destroyed).toBe(true);
+});

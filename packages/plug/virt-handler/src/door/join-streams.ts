@@ -35,8 +35,9 @@ export function joinStreams(stream: GuestStream, guest: Duplex, client: Duplex):
     from.on("end", () => to.end());
     from.on("close", () => {
       to.end();
-      // What waits for a reader who is gone is not kept.
+      // What waits for a reader who is gone is not kept; whoever was told the end is heard until it has ended itself.
       if (to === guest) guest.destroy();
+      else client.resume();
     });
   }
 }
