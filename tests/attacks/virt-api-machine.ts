@@ -131,8 +131,10 @@ export class VirtApiMachine implements AsyncDisposable {
           headers,
           ...text,
         });
-        // Everything that answers here answers in JSON.
-        const parsed = JSON.parse(await readText(answer)) as Body;
+        const isPicture = answer.headers["content-type"] === "image/png";
+        const said = await readText(answer);
+        // Everything else that answers here answers in JSON.
+        const parsed = JSON.parse(isPicture ? "{}" : said) as Body;
         const { warning = "" } = answer.headers;
         return { code: answer.statusCode ?? 0, body: parsed, warning };
       },

@@ -15,6 +15,7 @@ import { afterAll, beforeAll, expect, test } from "vitest";
 import { serveRequests } from "../../../packages/plug/virt-handler/src/door/serve-requests.ts";
 import type { OpenGuestStream } from "../../../packages/plug/virt-handler/src/door/guest-streams.ts";
 import { LoopNode } from "../../../packages/plug/virt-handler/src/testing/loop-node.ts";
+import { SCREEN } from "../../../packages/plug/virt-api/src/testing/screen.ts";
 import { aScheduledVmi } from "../../../packages/plug/virt-handler/src/testing/scene.ts";
 import { type Person, VirtApiMachine } from "../../attacks/virt-api-machine.ts";
 import { bringAbout, GUEST, makeNetwork, type State } from "./scene.ts";
@@ -44,6 +45,8 @@ const WITHIN = { withinMs: 20_000 };
 let directory: string;
 /** Says what it is told. */
 let guest: Server;
+/** Shows two pixels. */
+let screen: Server;
 let node: LoopNode;
 let machine: VirtApiMachine;
 let admin: Person;
@@ -56,13 +59,20 @@ function write(name: string, text: string): string {
   return path;
 }
 
-/** What QEMU would have behind its sockets. */
+/** What QEMU would have behind its sockets: a screen for a picture, else what says what it is told. */
 function openGuest(): OpenGuestStream {
-  return node.openBy(async () => {
-    const socket = connect({ host: GUEST.address, port: GUEST.port });
-    await once(socket, "connect");
-    return socket;
-  });
+  return async (key, request) => {
+    const place =
+      request.isBeside === true
+        ? { path: join(directory, "screen.sock") }
+        : { host: GUEST.address, port: GUEST.port };
+    const open = node.openBy(async () => {
+      const socket = connect(place);
+      await once(socket, "connect");
+      return socket;
+    });
+    return open(key, request);
+  };
 }
 
 /** A guest that runs and whose agent listens, and the port at which virt-handler answers for it. */
@@ -106,6 +116,11 @@ beforeAll(async () => {
     socket.pipe(socket);
   });
   guest.listen(GUEST.port, GUEST.address);
+  screen = createServer((socket) => {
+    socket.on("error", () => socket.destroy());
+    socket.end(Buffer.concat(Object.values(SCREEN)));
+  });
+  screen.listen(join(directory, "screen.sock"));
   node = new LoopNode();
   const flags = await startNode();
   machine = await VirtApiMachine.start(() => flags);
@@ -121,6 +136,7 @@ afterAll(async () => {
   await closed;
   await node.stop();
   guest.close();
+  screen.close();
   rmSync(directory, { recursive: true });
 });
 

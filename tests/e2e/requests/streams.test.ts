@@ -7,9 +7,10 @@ import { connect } from "node:net";
 import { join } from "node:path";
 import { createInterface } from "node:readline";
 import { eventually } from "@patchbay/support";
+import { toPng } from "../../../packages/plug/virt-api/src/screen/png.ts";
+import { takePicture } from "../../../packages/plug/virt-api/src/screen/rfb.ts";
 import { afterEach, expect, test } from "vitest";
 import { CHANGE_MS, guestNic, ifaceStatus, machine } from "../machine.ts";
-import { takePicture, toPng } from "../rfb.ts";
 import { ROOT } from "../standalone.ts";
 
 const VM = "alpha";
@@ -57,7 +58,7 @@ test("a viewer sees the guest's screen", async () => {
   const socket = connect({ host: "127.0.0.1", port });
   const picture = await takePicture(socket);
   socket.destroy();
-  writeFileSync(PICTURE, toPng(picture));
+  writeFileSync(PICTURE, await toPng(picture));
   const { width, height, pixels } = picture;
   process.stdout.write(`a screen of ${String(width)} by ${String(height)}: ${PICTURE}\n`);
   expect(Math.min(width, height)).toBeGreaterThanOrEqual(200);

@@ -14,11 +14,16 @@ export const STREAM_PROTOCOL = "plain.kubevirt.io";
 /** Asked with the value `true`: whoever has the stream keeps it. Source: KubeVirt PreserveSessionParamName. */
 export const PRESERVE_SESSION = "preserveSession";
 
+/** Asked with the value `true`, of virt-handler alone: nobody loses the screen. */
+const BESIDE = "beside";
+
 /** A stream that is asked for. */
 export interface StreamRequest {
   readonly stream: GuestStream;
   /** It is refused while somebody has it; else it is taken from them. */
   readonly preservesSession: boolean;
+  /** A screen is looked at beside whoever has it, for a moment. */
+  readonly isBeside?: true;
 }
 
 /** Whether there is such a stream. */
@@ -29,9 +34,14 @@ export function isGuestStream(name: string): name is GuestStream {
 /** The path at virt-handler. */
 export function guestStreamPath(
   key: ObjectKey,
-  { stream, preservesSession }: StreamRequest,
+  { stream, preservesSession, isBeside }: StreamRequest,
 ): string {
-  return `${guestPath(key, stream)}${preservesSession ? `?${PRESERVE_SESSION}=true` : ""}`;
+  const asked = [
+    ...(preservesSession ? [PRESERVE_SESSION] : []),
+    ...(isBeside === true ? [BESIDE] : []),
+  ];
+  const query = asked.map((name) => `${name}=true`).join("&");
+  return `${guestPath(key, stream)}${query === "" ? "" : `?${query}`}`;
 }
 
 /** What a path asks; undefined where it is none of these. */
@@ -41,6 +51,8 @@ export function parseGuestStream(
   const [path = "", query = ""] = url.split("?");
   const { key, what = "" } = parseGuestPath(path) ?? {};
   if (key === undefined || !isGuestStream(what)) return undefined;
-  const preservesSession = query.split("&").includes(`${PRESERVE_SESSION}=true`);
-  return { key, stream: what, preservesSession };
+  const asked = query.split("&");
+  const preservesSession = asked.includes(`${PRESERVE_SESSION}=true`);
+  const isBeside = what === "vnc" && asked.includes(`${BESIDE}=true`);
+  return { key, stream: what, preservesSession, ...(isBeside && { isBeside }) };
 }

@@ -1,12 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 // How answers are said: Kubernetes `metav1.Status` bodies.
 import type { Cause, KubeObject, ResourceType, StatusBody } from "@patchbay/api";
+import type { HandlerAnswer } from "../handlers/ask-handler.ts";
 import { CATALOGUE, isAppError, type AppError, type Refusal } from "@patchbay/core";
 
 /** An HTTP answer. */
 export interface Answer {
   readonly code: number;
   readonly body: unknown;
+  /** Media type of a body of bytes; absent: it is JSON. */
+  readonly type?: string;
 }
 
 /** The object that an answer is about. */
@@ -79,6 +82,13 @@ export function toNotFoundAnswer(about: About): Answer {
     message: `${resource}${group === "" ? "" : `.${group}`} "${about.name}" not found`,
     about,
   });
+}
+
+/** What a virt-handler said instead of what was asked for. */
+export function toNodeAnswer({ code, body }: HandlerAnswer, about: About): Answer {
+  const { message } = body;
+  const words = typeof message === "string" ? message : "the node gave no reason";
+  return toFailureAnswer({ code, message: words, about });
 }
 
 /** 409: others were faster each time. */

@@ -35,7 +35,9 @@ const TEXT_BODY = express.text({ type: () => true, limit: BODY_MAX_BYTES });
 const GROUP_PATH = `/apis/${names.SUBRESOURCES_GROUP}`;
 
 function send(response: Response, answer: Answer): void {
-  response.status(answer.code).json(answer.body);
+  response.status(answer.code);
+  if (answer.type === undefined) response.json(answer.body);
+  else response.type(answer.type).send(answer.body);
 }
 
 /** Whose requests are believed. */

@@ -42,6 +42,7 @@ export function toCall(request: Request, frontProxy: ClientAuthority | undefined
     name: parameterOf(request, "name"),
     user: findRemoteUser(frontProxy, request) ?? NOBODY,
     dryRun: isDryRun(request, body),
+    query: new URL(request.url, "http://virt-api").searchParams,
     body,
   };
 }

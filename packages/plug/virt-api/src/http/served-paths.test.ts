@@ -84,6 +84,7 @@ describe("discovery", () => {
       "update virtualmachineinstances/unpause",
       "get virtualmachineinstances/userlist",
       "get virtualmachineinstances/vnc",
+      "get virtualmachineinstances/vnc/screenshot",
       "update expand-vm-spec",
     ]);
   });

@@ -6,7 +6,7 @@ import type { Deps } from "../deps.ts";
 import type { HandlerAnswer } from "../handlers/ask-handler.ts";
 import {
   toDoneAnswer,
-  toFailureAnswer,
+  toNodeAnswer,
   toNotFoundAnswer,
   toRefusalAnswer,
   type About,
@@ -22,11 +22,7 @@ const DONE: Readonly<Partial<Record<GuestRequest, string>>> = {
 };
 
 function toAnswer({ code, body }: HandlerAnswer, request: GuestRequest, about: About): Answer {
-  if (code >= 400) {
-    const { message } = body;
-    const words = typeof message === "string" ? message : "the node gave no reason";
-    return toFailureAnswer({ code, message: words, about });
-  }
+  if (code >= 400) return toNodeAnswer({ code, body }, about);
   return GUEST_REQUESTS[request] === "get"
     ? { code: 200, body }
     : toDoneAnswer(DONE[request] ?? "");

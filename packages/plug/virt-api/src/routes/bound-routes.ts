@@ -9,6 +9,7 @@ import { guestfs, healthz, version } from "./general.ts";
 import { refused } from "./refused.ts";
 import { removeIface } from "./remove-iface.ts";
 import { restart } from "./restart.ts";
+import { screenshot } from "../screen/screenshot.ts";
 import { start } from "./start.ts";
 import { stop } from "./stop.ts";
 import { streamOnly } from "./stream-only.ts";
@@ -55,6 +56,7 @@ function subresourcesOf(deps: Deps): { readonly [R in Resource]: Handlers<(typeo
       unpause: askGuest(deps, "unpause"),
       userlist: askGuest(deps, "userlist"),
       vnc: streamOnly,
+      "vnc/screenshot": screenshot(deps),
     },
   };
 }

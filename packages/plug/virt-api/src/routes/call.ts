@@ -10,6 +10,7 @@ export interface Call {
   readonly user: User;
   /** Nothing may be changed: `?dryRun=All`, or `dryRun: ["All"]` in the body. */
   readonly dryRun: boolean;
+  readonly query: URLSearchParams;
   /** The parsed body; undefined when there is none. */
   readonly body: unknown;
 }

@@ -59,6 +59,7 @@ export const SERVED = {
     unpause: { method: "put", about: "Lets the guest go on" },
     userlist: { method: "get", about: "Tells who is logged in to the guest" },
     vnc: { method: "get", about: "Connects to the screen, by WebSocket" },
+    "vnc/screenshot": { method: "get", about: "Gives a picture of the screen, as PNG" },
   },
 } as const satisfies Readonly<Record<Resource, Readonly<Record<string, Entry>>>>;
 
@@ -108,7 +109,6 @@ export const REFUSED: Readonly<Record<Resource, Readonly<Record<string, Entry>>>
     ),
     ...missing("AMD SEV (launchSecurity)", "put", "sev/setupsession", "sev/injectlaunchsecret"),
     ...missing("USB redirection (clientPassthrough)", "get", "usbredir"),
-    ...missing("pictures of the screen", "get", "vnc/screenshot"),
     ...missing("VSOCK (autoattachVSOCK)", "get", "vsock"),
   ]),
 };

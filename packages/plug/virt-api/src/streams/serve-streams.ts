@@ -23,6 +23,7 @@ import type { Deps } from "../deps.ts";
 import {
   toErrorAnswer,
   toFailureAnswer,
+  toNodeAnswer,
   toNotFoundAnswer,
   toRefusalAnswer,
   type About,
@@ -97,9 +98,7 @@ async function openGuest(
     target,
   );
   if ("stream" in opened) return { guest: opened.stream };
-  const { code, body } = opened.refused;
-  const message = typeof body["message"] === "string" ? body["message"] : "the node gave no reason";
-  return { answer: toFailureAnswer({ code, message, about }) };
+  return { answer: toNodeAnswer(opened.refused, about) };
 }
 
 async function openTarget(target: StreamTarget, deps: Deps): Promise<Opened> {

@@ -6,5 +6,5 @@ import { KEY } from "./objects.ts";
 /** Of alice, on the VM `ns/vm`, unless told otherwise. */
 export function aCall(part: Partial<Call> = {}): Call {
   const user = { name: "alice", groups: ["shared"] };
-  return { ...KEY, user, dryRun: false, body: undefined, ...part };
+  return { ...KEY, user, dryRun: false, query: new URLSearchParams(), body: undefined, ...part };
 }

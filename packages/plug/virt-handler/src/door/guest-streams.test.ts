@@ -72,6 +72,14 @@ test("the next one takes it, and the screen is another matter", async () => {
   for (const socket of [screen, second]) socket.destroy();
 });
 
+test("a screen is looked at beside whoever has it", async () => {
+  const first = await open(KEY, { ...KEEPS, stream: "vnc" });
+  const beside = await open(KEY, { ...KEEPS, stream: "vnc", isBeside: true });
+  await once(beside, "data");
+  expect([first.destroyed, asked]).toEqual([false, ["vnc.sock", "vnc.sock"]]);
+  for (const socket of [first, beside]) socket.destroy();
+});
+
 test("of two that come at once one has it", async () => {
   const both = await Promise.all([open(KEY, TAKES), open(KEY, TAKES)]);
   await eventually(() => both.filter(({ destroyed }) => destroyed).length === 1, SOON);

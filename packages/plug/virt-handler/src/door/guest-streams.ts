@@ -36,6 +36,20 @@ function unreachable(key: ObjectKey, stream: GuestStream, cause: unknown): unkno
   return new AppError("LAUNCHER_UNREACHABLE", { vmi: printKey(key), reason }, { cause });
 }
 
+/** QEMU shows a screen to several at once. */
+async function connectScreen(
+  connect: ConnectToPod,
+  { key, pod }: { readonly key: ObjectKey; readonly pod: LauncherPod },
+): Promise<Socket> {
+  try {
+    const socket = await connect(pod, SOCKETS.vnc);
+    socket.on("error", () => socket.destroy());
+    return socket;
+  } catch (error) {
+    throw unreachable(key, "vnc", error);
+  }
+}
+
 /**
  * Makes it. QEMU serves one client of a socket and lets the next one wait without a word: who has the stream loses it to
  * the next, or keeps it where that one says so.
@@ -48,11 +62,12 @@ export function createOpenGuestStream(
   wake: (key: string) => void,
 ): OpenGuestStream {
   const taken = new Map<string, Socket>();
-  return async (key, { stream, preservesSession }) => {
+  return async (key, { stream, preservesSession, isBeside = false }) => {
     const { pod, listener } = findGuest(key, deps, wake);
     const place = `${pod.uid} ${stream}`;
     // That the pod is the one which it says, its session has made sure of.
     await deps.sessions.use(pod, listener, () => Promise.resolve());
+    if (isBeside) return connectScreen(connect, { key, pod });
     const before = taken.get(place);
     if (before !== undefined && preservesSession) {
       throw new AppError("GUEST_STREAM_IN_USE", { vmi: printKey(key), stream });

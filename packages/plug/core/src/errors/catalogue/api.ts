@@ -21,4 +21,10 @@ export const API_ERRORS = {
     retry: "backoff",
     http: 503,
   },
+  API_SCREEN_UNREADABLE: {
+    summary: "the guest's screen gives no picture: {reason}",
+    who: "environment",
+    retry: "backoff",
+    http: 503,
+  },
 } as const satisfies Record<string, ErrorEntry>;

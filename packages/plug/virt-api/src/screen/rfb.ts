@@ -1,0 +1,159 @@
+// SPDX-License-Identifier: Apache-2.0
+// One picture of a screen by VNC, beside whoever looks at it. What speaks is a guest's QEMU, which may have been taken over:
+// nothing is taken that is longer than it can be. Source: RFC 6143
+import type { Duplex } from "node:stream";
+import { AppError, messageOf } from "@patchbay/core";
+
+/** A picture, 4 bytes a pixel: red, green, blue, and one that counts for nothing. */
+export interface Picture {
+  readonly width: number;
+  readonly height: number;
+  readonly pixels: Buffer;
+}
+
+/** How it is taken. */
+export interface PictureOptions {
+  /** The pointer is moved first, by which a guest wakes its screen. */
+  readonly movesCursor?: boolean;
+}
+
+const VERSION = "RFB 003.008\n";
+/** Security type None, and that the screen is shared. */
+const [NO_SECURITY, SHARED] = [Buffer.from([1]), Buffer.from([1])];
+/** 32 bits, 24 of them true colours of 8 bits each, red first. RFC 6143, 7.4 */
+const PIXEL_FORMAT = Buffer.from([32, 24, 0, 1, 0, 255, 0, 255, 0, 255, 0, 8, 16, 0, 0, 0]);
+const BYTES_PER_PIXEL = 4;
+/** Most of either side; QEMU's own limit. Source: QEMU ui/vnc.h VNC_MAX_WIDTH */
+const SIDE_MAX = 5120;
+/** Most characters of a name or of what was cut out. */
+const TEXT_MAX = 1024 * 1024;
+
+function refuse(reason: string): never {
+  throw new AppError("API_SCREEN_UNREADABLE", { reason });
+}
+
+/** Gives so many bytes as are asked for, as they come. */
+class Bytes {
+  readonly #chunks: AsyncIterator<Buffer>;
+  #rest: Buffer = Buffer.alloc(0);
+
+  constructor(stream: Duplex) {
+    // A stream without an encoding gives buffers.
+    this.#chunks = (stream as AsyncIterable<Buffer>)[Symbol.asyncIterator]();
+  }
+
+  async take(count: number): Promise<Buffer> {
+    const chunks = [this.#rest];
+    for (let length = this.#rest.length; length < count;) {
+      const next = await this.#chunks.next();
+      if (next.done === true) refuse("it has ended; somebody may have it for themselves alone");
+      chunks.push(next.value);
+      length += next.value.length;
+    }
+    const all = Buffer.concat(chunks);
+    this.#rest = all.subarray(count);
+    return all.subarray(0, count);
+  }
+
+  /** A text behind its length. */
+  async skipText(length: number): Promise<void> {
+    if (length > TEXT_MAX) refuse("it says too much");
+    await this.take(length);
+  }
+}
+
+interface Size {
+  readonly width: number;
+  readonly height: number;
+}
+
+async function greet(stream: Duplex, bytes: Bytes): Promise<Size> {
+  const version = (await bytes.take(VERSION.length)).toString("latin1");
+  if (version !== VERSION) refuse("it does not speak RFB 3.8");
+  stream.write(VERSION);
+  const [count = 0] = await bytes.take(1);
+  if (!(await bytes.take(count)).includes(1)) refuse("it wants a password");
+  stream.write(NO_SECURITY);
+  if ((await bytes.take(4)).readUInt32BE() !== 0) refuse("it lets nobody in");
+  stream.write(SHARED);
+  const start = await bytes.take(24);
+  await bytes.skipText(start.readUInt32BE(20)); // its name
+  const [width, height] = [start.readUInt16BE(0), start.readUInt16BE(2)];
+  if (Math.min(width, height) === 0 || Math.max(width, height) > SIDE_MAX)
+    refuse("its size is none");
+  return { width, height };
+}
+
+/** Without a button, at a place. RFC 6143, 7.5.5 */
+function pointerAt(x: number, y: number): Buffer {
+  const event = Buffer.alloc(6);
+  event.writeUInt8(5);
+  event.writeUInt16BE(x, 2);
+  event.writeUInt16BE(y, 4);
+  return event;
+}
+
+/** The whole screen, as it is. RFC 6143, 7.5.3 */
+function requestFor({ width, height }: Size): Buffer {
+  const request = Buffer.alloc(10);
+  request.writeUInt8(3);
+  request.writeUInt16BE(width, 6);
+  request.writeUInt16BE(height, 8);
+  return request;
+}
+
+/** Goes on to the first part of a picture; how many parts it has. RFC 6143, 7.6 */
+async function nextUpdate(bytes: Bytes): Promise<number> {
+  for (;;) {
+    const [type] = await bytes.take(1);
+    switch (type) {
+      case 0:
+        return (await bytes.take(3)).readUInt16BE(1);
+      case 2: // a bell
+        break;
+      case 3:
+        await bytes.skipText((await bytes.take(7)).readUInt32BE(3));
+        break;
+      case undefined:
+      default:
+        refuse("it says what nobody asked for");
+    }
+  }
+}
+
+async function readPart(bytes: Bytes, { width, height, pixels }: Picture): Promise<void> {
+  const head = await bytes.take(12);
+  const [x, y] = [head.readUInt16BE(0), head.readUInt16BE(2)];
+  const [columns, rows] = [head.readUInt16BE(4), head.readUInt16BE(6)];
+  if (head.readInt32BE(8) !== 0 || x + columns > width || y + rows > height) {
+    refuse("it shows what is not on it");
+  }
+  for (let row = 0; row < rows; row += 1) {
+    const line = await bytes.take(columns * BYTES_PER_PIXEL);
+    line.copy(pixels, ((y + row) * width + x) * BYTES_PER_PIXEL);
+  }
+}
+
+/**
+ * Takes one picture of the whole screen. The stream is the caller's, who ends it.
+ * @throws AppError with API_SCREEN_UNREADABLE
+ */
+export async function takePicture(
+  stream: Duplex,
+  { movesCursor = false }: PictureOptions = {},
+): Promise<Picture> {
+  try {
+    const bytes = new Bytes(stream);
+    const size = await greet(stream, bytes);
+    const setFormat = Buffer.concat([Buffer.from([0, 0, 0, 0]), PIXEL_FORMAT]);
+    const setEncodings = Buffer.from([2, 0, 0, 1, 0, 0, 0, 0]); // raw alone
+    const moves = movesCursor ? [pointerAt(0, 0), pointerAt(1, 1)] : [];
+    stream.write(Buffer.concat([setFormat, setEncodings, ...moves, requestFor(size)]));
+    const picture = { ...size, pixels: Buffer.alloc(size.width * size.height * BYTES_PER_PIXEL) };
+    for (let left = await nextUpdate(bytes); left > 0; left -= 1) await readPart(bytes, picture);
+    return picture;
+  } catch (cause) {
+    if (cause instanceof AppError) throw cause;
+    throw new AppError("API_SCREEN_UNREADABLE", { reason: messageOf(cause) }, { cause });
+  }
+}

@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a picture of a screen is answered with.
+import type { Duplex } from "node:stream";
+import { VIRTUAL_MACHINE_INSTANCES, type VmiStatus } from "@patchbay/api";
+import type { StreamRequest } from "@patchbay/core";
+import { createFakeStore, type FakeStore } from "@patchbay/kube/testing";
+import { beforeEach, expect, test } from "vitest";
+import type { OpenedStream } from "../handlers/open-stream.ts";
+import type { Answer } from "../http/answers.ts";
+import { aCall } from "../testing/call.ts";
+import { depsOn } from "../testing/deps.ts";
+import { aVmi } from "../testing/objects.ts";
+import { aScreen } from "../testing/screen.ts";
+import { screenshot } from "./screenshot.ts";
+
+const RUNNING: VmiStatus = { phase: "Running", nodeName: "node1" };
+
+let store: FakeStore;
+let asked: (StreamRequest & { readonly node: string })[];
+
+beforeEach(() => {
+  store = createFakeStore();
+  asked = [];
+});
+
+function ask(opened: OpenedStream, query = ""): Promise<Answer> {
+  const deps = depsOn(store, {
+    openHandlerStream: (node, _key, request) => {
+      asked.push({ node, ...request });
+      return Promise.resolve(opened);
+    },
+  });
+  return screenshot(deps)(aCall({ query: new URLSearchParams(query) }));
+}
+
+function opened(): { readonly stream: Duplex; readonly said: () => Promise<Buffer> } {
+  store.put(VIRTUAL_MACHINE_INSTANCES, { ...aVmi(), status: RUNNING });
+  return aScreen();
+}
+
+test("a picture is a PNG, and nobody loses the screen for it", async () => {
+  const screen = opened();
+  const { code, body, type } = await ask(screen);
+  expect([code, type, (body as Buffer).subarray(1, 4).toString()]).toEqual([
+    200,
+    "image/png",
+    "PNG",
+  ]);
+  expect(asked).toEqual([{ node: "node1", stream: "vnc", preservesSession: true, isBeside: true }]);
+  expect(screen.stream.destroyed).toBe(true);
+});
+
+test("the pointer is moved where that is asked for", async () => {
+  const screen = opened();
+  await ask(screen, "moveCursor=true");
+  expect((await screen.said()).includes(Buffer.from([5, 0, 0, 1, 0, 1]))).toBe(true);
+});
+
+test("a refusal of the node is passed on", async () => {
+  opened();
+  const refused = { code: 503, body: { message: "its guest has no vnc" } };
+  expect(await ask({ refused })).toMatchObject({ code: 503, body: refused.body });
+});
+
+test("a VMI that does not run, that has no screen, or that is not there is refused", async () => {
+  const none = { refused: { code: 500, body: {} } };
+  expect(await ask(none)).toMatchObject({ code: 404 });
+  store.put(VIRTUAL_MACHINE_INSTANCES, { ...aVmi(), status: { phase: "Scheduled" } });
+  expect(await ask(none)).toMatchObject({ code: 400, body: { message: "VMI is not running" } });
+  const vmi = aVmi();
+  const devices = { ...vmi.spec.domain.devices, autoattachGraphicsDevice: false };
+  const spec = { ...vmi.spec, domain: { ...vmi.spec.domain, devices } };
+  store.put(VIRTUAL_MACHINE_INSTANCES, { ...vmi, spec, status: RUNNING });
+  expect(await ask(none)).toMatchObject({
+    ...{ code: 400, body: { message: "No graphics devices are present." } },
+  });
+  expect(asked).toEqual([]);
+});

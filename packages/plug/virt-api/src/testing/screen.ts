@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: Apache-2.0
+// A screen of two by one pixels, red and blue, as QEMU would serve it. Source: RFC 6143
+import { buffer } from "node:stream/consumers";
+import { duplexPair, type Duplex } from "node:stream";
+
+const u16 = (...numbers: readonly number[]): Buffer => {
+  const bytes = Buffer.alloc(numbers.length * 2);
+  for (const [index, number] of numbers.entries()) bytes.writeUInt16BE(number, index * 2);
+  return bytes;
+};
+
+/** What is sent; each may be replaced by what only somebody hostile sends. */
+export const SCREEN = {
+  version: Buffer.from("RFB 003.008\n"),
+  security: Buffer.from([2, 2, 1]),
+  result: Buffer.alloc(4),
+  start: Buffer.concat([u16(2, 1), Buffer.alloc(16), Buffer.from([0, 0, 0, 1, 0x61])]),
+  before: Buffer.from([2, 3, 0, 0, 0, 0, 0, 0, 1, 0x62]),
+  update: Buffer.concat([
+    ...[Buffer.from([0, 0]), u16(2)],
+    ...[u16(0, 0, 1, 1), Buffer.alloc(4), Buffer.from([255, 0, 0, 0])],
+    ...[u16(1, 0, 1, 1), Buffer.alloc(4), Buffer.from([0, 0, 255, 0])],
+  ]),
+};
+
+/** The client's end; everything is sent at once, and what the client has said is kept. */
+export function aScreen(
+  change: { readonly [Part in keyof typeof SCREEN]?: Buffer | undefined } = {},
+): {
+  readonly stream: Duplex;
+  /** Once the client has ended. */
+  readonly said: () => Promise<Buffer>;
+} {
+  const [stream, server] = duplexPair();
+  const said = buffer(server);
+  // Whoever ends it for good says no more.
+  said.catch(() => undefined);
+  // In the order of the protocol.
+  server.end(
+    Buffer.concat(Object.values({ ...SCREEN, ...change }).filter((part) => part !== undefined)),
+  );
+  return { stream, said: () => said };
+}
