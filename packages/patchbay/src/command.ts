@@ -74,12 +74,14 @@ export interface Output {
   write(text: string): void;
 }
 
-/** Variables of the environment. */
+/** What the process knows from outside. */
 export interface Environment {
   /** KUBECONFIG. */
   readonly kubeconfig?: string;
   /** HOME. */
   readonly home?: string;
+  /** The words that start this program; absent: its name. */
+  readonly program?: readonly string[];
 }
 
 /** Values of the flags of all commands. */

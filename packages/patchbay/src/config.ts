@@ -10,9 +10,11 @@ export const DEFAULT_DATA_DIR = "/var/lib/patchbay";
 export function readEnvironment(): Environment {
   const kubeconfig = process.env["KUBECONFIG"];
   const home = process.env["HOME"];
+  const [, script] = process.argv;
   return {
     ...(kubeconfig !== undefined && kubeconfig !== "" && { kubeconfig }),
     ...(home !== undefined && home !== "" && { home }),
+    ...(script !== undefined && { program: [process.execPath, script] }),
   };
 }
 

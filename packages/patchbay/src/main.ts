@@ -3,6 +3,7 @@
 import { CommanderError } from "commander";
 import { readEnvironment, readVersion } from "./config.ts";
 import { safeOutput } from "./print/safe.ts";
+import { ProgramEnded } from "./program-ended.ts";
 import { createProgram, type Surroundings } from "./program.ts";
 
 /** Exit code of a call that was wrong. */
@@ -33,6 +34,7 @@ async function run(): Promise<number> {
     return 0;
   } catch (error) {
     if (error instanceof CommanderError) return error.exitCode === 0 ? 0 : USAGE;
+    if (error instanceof ProgramEnded) return error.exitCode;
     const { exitCodeOf, printError } = await import("./print/error.ts");
     around.err.write(printError(error));
     return around.signal.aborted ? INTERRUPTED : exitCodeOf(error);

@@ -71,14 +71,24 @@ export async function findTarget(
   });
 }
 
+/** Runs `use` with a target, and with a connection, which is closed at the end. */
+export async function withNamedTarget(
+  context: Context,
+  { namespace, ...query }: TargetQuery & { readonly namespace?: string },
+  use: (target: Target, session: Session) => Promise<void>,
+): Promise<void> {
+  await withSession(context, async (given) => {
+    const session = namespace === undefined ? given : { ...given, namespace };
+    await use(await findTarget(session, query, context), session);
+  });
+}
+
 /** Runs `use` with the target that the first argument names, and with a connection, which is closed at the end. */
 export async function withTarget(
   context: Context,
   input: Input,
   use: (target: Target, session: Session) => Promise<void>,
 ): Promise<void> {
-  await withSession(context, async (session) => {
-    const query = { name: argumentAt(input, 0), isVmi: hasFlag(input, "vmi") };
-    await use(await findTarget(session, query, context), session);
-  });
+  const query = { name: argumentAt(input, 0), isVmi: hasFlag(input, "vmi") };
+  await withNamedTarget(context, query, use);
 }

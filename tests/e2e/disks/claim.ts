@@ -4,6 +4,7 @@
 import { diskVmManifest, eventually, fillClaim, obedientUserData } from "@patchbay/support";
 import { addInterface, CHANGE_MS, expectReady, machine } from "../machine.ts";
 import { DEBIAN_IMAGE, debianBooted, debianRestarted, inDebian } from "./debian.ts";
+import { SecureShell, type ShellStory } from "./secure-shell.ts";
 
 const NAME = "kept";
 const CLAIM = "kept-root";
@@ -44,6 +45,8 @@ interface Resolving {
 export interface ClaimStory {
   /** Value of the EFI variable SecureBoot. */
   readonly secureBoot: string;
+  /** By `patchbay ssh` and `scp`. */
+  readonly shell: ShellStory;
   /** What it wrote before it was restarted. */
   readonly kept: string;
   /** With the plugged NIC, before the restart and after it. */
@@ -87,20 +90,35 @@ async function look(): Promise<Resolving> {
   };
 }
 
-/** Boots, restarts, deletes. */
-export async function bootFromClaim(): Promise<ClaimStory> {
-  await fillClaim(machine, { claim: CLAIM, image: DEBIAN_IMAGE });
+function apply(publicKey: string): void {
+  const userData = obedientUserData({ ssh_authorized_keys: [publicKey] });
   machine.apply(
     diskVmManifest({
       name: NAME,
       disks: [
         { name: "root", volume: { persistentVolumeClaim: { claimName: CLAIM } } },
-        { name: "seed", volume: { cloudInitConfigDrive: { userData: obedientUserData() } } },
+        { name: "seed", volume: { cloudInitConfigDrive: { userData } } },
       ],
       firmware: { bootloader: { efi: { secureBoot: true } } },
       features: { smm: { enabled: true } },
     }),
   );
+}
+
+/** What a person sees who has the guest's key. */
+async function visit(shell: SecureShell): Promise<ShellStory> {
+  try {
+    return await shell.visit(NAME);
+  } finally {
+    shell.close();
+  }
+}
+
+/** Boots, restarts, deletes. */
+export async function bootFromClaim(): Promise<ClaimStory> {
+  await fillClaim(machine, { claim: CLAIM, image: DEBIAN_IMAGE });
+  const person = new SecureShell();
+  apply(person.publicKey);
   await debianBooted(NAME);
   // Four bytes of attributes, then the value. Source: UEFI specification, SecureBoot.
   const secureBoot = await inDebian(NAME, "od -An -tu1 -j4 /sys/firmware/efi/efivars/SecureBoot-*");
@@ -110,6 +128,7 @@ export async function bootFromClaim(): Promise<ClaimStory> {
   await expectReady(NAME, "out1");
   await askEverywhere();
   const before = await look();
+  const shell = await visit(person);
   const uid = machine.findVmi(NAME)?.metadata.uid;
   machine.patchbay("restart", NAME);
   await debianRestarted(NAME, uid);
@@ -117,7 +136,7 @@ export async function bootFromClaim(): Promise<ClaimStory> {
   const resolving = [before, await look()] as const;
   machine.kubectl("delete", "vm", NAME, "--wait");
   const phase = machine.kubectl("get", "pvc", CLAIM, "-o", "jsonpath={.status.phase}");
-  return { secureBoot: secureBoot.trim(), kept, resolving, phase };
+  return { secureBoot: secureBoot.trim(), shell, kept, resolving, phase };
 }
 
 export function deleteClaim(): void {

@@ -49,6 +49,10 @@ describe("Debian from a claim", () => {
     expect(claim().secureBoot).toBe("1");
   });
 
+  test("is reached by ssh and scp, by the API server alone, with a key of its user data", () => {
+    expect(claim().shell).toEqual({ said: "kept", code: 7, copied: "there and back" });
+  });
+
   test("keeps what it wrote over a restart of the VM", () => {
     expect(claim().kept).toBe("kept");
   });

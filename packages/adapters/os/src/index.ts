@@ -24,6 +24,7 @@ export { answersAt, publishSocket, showAlive } from "./sockets/socket-file.ts";
 export { connectUnixSocket } from "./sockets/unix-socket.ts";
 export { installProgram } from "./files/install-program.ts";
 export { takeFileLock, type FileLock } from "./files/file-lock.ts";
+export { runInForeground } from "./processes/foreground.ts";
 export { startDetached } from "./processes/detached.ts";
 export {
   isRunning,

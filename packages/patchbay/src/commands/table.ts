@@ -5,6 +5,8 @@ import { install } from "./cluster/install.ts";
 import { uninstall } from "./cluster/uninstall.ts";
 import { guestConsole } from "./streams/console.ts";
 import { portForward } from "./streams/port-forward.ts";
+import { scp } from "./streams/ssh/scp.ts";
+import { ssh } from "./streams/ssh/ssh.ts";
 import { vnc } from "./streams/vnc.ts";
 import { createVm } from "./create/create-vm.ts";
 import { GLOBAL_FLAGS } from "./flags.ts";
@@ -39,7 +41,7 @@ export const COMMANDS: readonly Command[] = [
   createVm,
   ...[addInterface, removeInterface, getInterfaces, explain],
   ...[start, stop, restart],
-  ...[guestConsole, vnc, portForward],
+  ...[guestConsole, vnc, portForward, ssh, scp],
   ...[completion, complete, version],
 ];
 

@@ -3,18 +3,20 @@
 import { stdin, stdout } from "node:process";
 import { finished } from "node:stream/promises";
 import type { Command, Context } from "../../command.ts";
-import { hasFlag, textOption, type Input } from "../../input.ts";
+import { argumentAt, hasFlag, textOption, type Input } from "../../input.ts";
 
 const HERE = "127.0.0.1";
 
 async function run(context: Context, input: Input): Promise<void> {
-  const { withTarget } = await import("../../target.ts");
+  const { withNamedTarget } = await import("../../target.ts");
+  const { parseGuestName } = await import("./guest-name.ts");
   const { openStream } = await import("./open-stream.ts");
   const { parsePorts } = await import("./ports.ts");
   const { servePorts } = await import("./serve-ports.ts");
   const ports = parsePorts(input.args.slice(1), hasFlag(input, "stdio"));
   const address = textOption(input, "address") ?? HERE;
-  await withTarget(context, input, async (target, session) => {
+  const guest = parseGuestName(argumentAt(input, 0));
+  await withNamedTarget(context, guest, async (target, session) => {
     const open = (remote: number) =>
       openStream(session, target, { what: ["portforward", String(remote), "tcp"] });
     const [only] = ports;
@@ -44,7 +46,8 @@ export const portForward: Command = {
   name: "port-forward",
   args: ["<vm>", "<port...>"],
   values: ["vms"],
-  summary: "Forward local TCP ports to ports of a VM: LOCAL:REMOTE, or one number for both",
+  summary:
+    "Forward local TCP ports to ports of vm/NAME[/NAMESPACE]: LOCAL:REMOTE, or one number for both",
   flags: [
     { flags: "--address <ip>", description: "local address (default: 127.0.0.1)" },
     { flags: "--stdio", description: "take one port, and forward standard input and output to it" },

@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: Apache-2.0
+// Which guest is meant, and as whom? Source: KubeVirt virtctl ssh and port-forward, [user@]type/name[/namespace], and
+// type/name.namespace as before v1.2.
+import { AppError } from "@patchbay/core/errors";
+import type { TargetQuery } from "../../target.ts";
+
+/** A guest as it is named, and the user that is named with it. */
+export interface GuestName extends TargetQuery {
+  readonly namespace?: string;
+  readonly user?: string;
+}
+
+const VM = ["vm", "vms", "virtualmachine", "virtualmachines"];
+const VMI = ["vmi", "vmis", "virtualmachineinstance", "virtualmachineinstances"];
+/** No name begins with a sign that a program takes for a flag, and none has one that a shell obeys. Source: RFC 1123. */
+const NAME = /^[a-z0-9]([-a-z0-9.]{0,251}[a-z0-9])?$/;
+const NAMESPACE = /^[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?$/;
+/** Source: useradd(8), and what directories of companies add. */
+const USER = /^[A-Za-z0-9_][-A-Za-z0-9_.+\\]{0,254}$/;
+
+const FORM = "it is [user@]vm/NAME[/NAMESPACE], or vmi/ for an instance without a VM";
+
+function refuse(text: string, what: string): never {
+  throw new AppError("FLAG_INVALID", { flag: "<vm>", reason: `${JSON.stringify(text)}: ${what}` });
+}
+
+/** What is before the last `@`, and the rest. */
+function splitUser(text: string): readonly [user: string | undefined, rest: string] {
+  const at = text.lastIndexOf("@");
+  return at === -1 ? [undefined, text] : [text.slice(0, at), text.slice(at + 1)];
+}
+
+function splitKind(text: string, rest: string): readonly [kind: string, place: readonly string[]] {
+  const parts = rest.split("/");
+  const [first = ""] = parts;
+  if (parts.length === 1) return ["vm", parts];
+  if (parts.length > 3 || ![...VM, ...VMI].includes(first)) refuse(text, FORM);
+  return [first, parts.slice(1)];
+}
+
+/** `name.namespace` is one, too, where nothing says otherwise: a name with a dot needs its namespace behind a `/`. */
+function placeOf([name = "", namespace]: readonly string[]): readonly [string, string | undefined] {
+  if (namespace !== undefined) return [name, namespace];
+  const [first = "", second, ...more] = name.split(".");
+  return more.length > 0 ? [name, undefined] : [first, second];
+}
+
+/** @throws AppError with FLAG_INVALID */
+export function parseGuestName(text: string): GuestName {
+  const [user, rest] = splitUser(text);
+  const [kind, parts] = splitKind(text, rest);
+  const [name, namespace] = placeOf(parts);
+  if (!NAME.test(name)) refuse(text, `there can be no such name; ${FORM}`);
+  if (namespace !== undefined && !NAMESPACE.test(namespace))
+    refuse(text, `there can be no such namespace; ${FORM}`);
+  return {
+    name,
+    isVmi: VMI.includes(kind),
+    ...(namespace !== undefined && { namespace }),
+    ...(user !== undefined && { user: checkUser(user) }),
+  };
+}
+
+/** A user's name, which programs are given. @throws AppError with FLAG_INVALID */
+export function checkUser(user: string): string {
+  return USER.test(user) ? user : refuse(user, "it is no name of a user");
+}

@@ -1,0 +1,85 @@
+// SPDX-License-Identifier: Apache-2.0
+// The words of OpenSSH's programs, and what the shell and the client make of them.
+import { execFileSync } from "node:child_process";
+import { expect, test } from "vitest";
+import { parseCopy } from "./copy-ends.ts";
+import { parseGuestName } from "../guest-name.ts";
+import { clientFlags, hostOf, type Here } from "./ssh-client.ts";
+
+const HERE: Here = {
+  program: ["/opt/no de", "/opt/it's/main.js"],
+  global: { dataDir: "/d%h", kubeconfig: '/k"$(reboot)' },
+  namespace: "blue",
+};
+const PROXY = [
+  ...HERE.program,
+  ...["--data-dir", "/d%h", "--kubeconfig", '/k"$(reboot)'],
+  ...["port-forward", "--stdio"],
+];
+
+function flagsOf(name: string, options: Readonly<Record<string, unknown>>): readonly string[] {
+  return clientFlags(parseGuestName(name), HERE, { args: [], options });
+}
+
+test("the client starts this program, whatever is in the names of its files", () => {
+  const [, proxy = ""] = flagsOf("vmi/web/red", { port: 2222 });
+  // As the client does: its own signs, then a shell.
+  const command = proxy.replace("ProxyCommand=", "").replaceAll("%%", "%");
+  const words = execFileSync("sh", ["-c", `printf '%s\\n' ${command}`], { encoding: "utf8" });
+  expect(words.split("\n").slice(0, -1)).toEqual([...PROXY, "vmi/web/red", "2222"]);
+});
+
+test("what the user says is passed on, each as one word", () => {
+  const options = {
+    identityFile: "-key",
+    knownHosts: '/a "b"%',
+    localSshOpts: ["-o StrictHostKeyChecking=no", "-v"],
+  };
+  expect(flagsOf("web", options).slice(2)).toEqual([
+    ...["-o", 'UserKnownHostsFile="/a \\"b\\"%%"'],
+    ...["-o StrictHostKeyChecking=no", "-v", "-i", "-key"],
+  ]);
+});
+
+test.each([
+  { name: "vm/web", options: {}, want: "vm.web.blue" },
+  { name: "vmi/web/red", options: { username: "root" }, want: "root@vmi.web.red" },
+  { name: "joe@web", options: { username: "root" }, want: "joe@vm.web.blue" },
+])("$name with $options is the host $want", ({ name, options, want }) => {
+  expect(hostOf(parseGuestName(name), HERE, { args: [], options })).toBe(want);
+});
+
+test("a user who is a flag is refused", () => {
+  const input = { args: [], options: { username: "-oProxyCommand=x" } };
+  expect(() => hostOf(parseGuestName("web"), HERE, input)).toThrow("no name of a user");
+});
+
+test.each([
+  {
+    words: ["a.txt", "root@vm/web:/tmp/"],
+    want: { isToGuest: true, local: "./a.txt", path: "/tmp/", name: "web", user: "root" },
+  },
+  {
+    words: ["vmi/web/blue:a:b", "/tmp/c"],
+    want: {
+      isToGuest: false,
+      local: "/tmp/c",
+      path: "a:b",
+      name: "web",
+      namespace: "blue",
+      isVmi: true,
+    },
+  },
+  { words: ["-r", "web:"], want: { isToGuest: true, local: "./-r", path: "", name: "web" } },
+  { words: ["./a:b", "web:c"], want: { isToGuest: true, local: "./a:b", path: "c", name: "web" } },
+])("$words are $want", ({ words: [source = "", target = ""], want }) => {
+  const { guest, isToGuest, local, path } = parseCopy(source, target);
+  expect({ ...guest, isToGuest, local, path }).toEqual({ isVmi: false, ...want });
+});
+
+test.each([
+  ["a", "b"],
+  ["vm/a:b", "vm/c:d"],
+])("%s and %s are no copy", (source, target) => {
+  expect(() => parseCopy(source, target)).toThrow("one of");
+});

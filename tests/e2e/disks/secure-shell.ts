@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: Apache-2.0
+// A person with a key of their own, at the SSH server of a guest, by the API server alone.
+import { execFileSync } from "node:child_process";
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { eventually } from "@patchbay/support";
+import { machine } from "../machine.ts";
+import { DEBIAN_BOOT_MS } from "./debian.ts";
+
+/** What came of it. */
+export interface ShellStory {
+  /** What a command in the guest has said, and its exit code here. */
+  readonly said: string;
+  readonly code: number | null;
+  /** A file, after it went there and back. */
+  readonly copied: string;
+}
+
+/** A key, and what it opens. */
+export class SecureShell {
+  readonly #directory = mkdtempSync(join(tmpdir(), "patchbay-ssh-"));
+  readonly #key = join(this.#directory, "key");
+
+  constructor() {
+    const args = ["-q", "-N", "", "-t", "ed25519", "-f", this.#key];
+    execFileSync("ssh-keygen", args, { stdio: "inherit" });
+  }
+
+  /** As user data take it. */
+  get publicKey(): string {
+    return readFileSync(`${this.#key}.pub`, "utf8").trim();
+  }
+
+  #run(command: string, ...args: readonly string[]): ReturnType<typeof machine.try> {
+    const known = join(this.#directory, "known");
+    const flags = ["-i", this.#key, "--known-hosts", known, "-t", "-o StrictHostKeyChecking=no"];
+    return machine.try(["patchbay", "--data-dir", machine.dataDir, command, ...flags, ...args]);
+  }
+
+  /** Runs a command there, and copies a file there and back. */
+  async visit(vm: string): Promise<ShellStory> {
+    const guest = `root@vm/${vm}/default`;
+    const { code, stdout } = await eventually(
+      () => {
+        const run = this.#run("ssh", guest, "-c", "hostname; exit 7");
+        if (run.code !== 7) throw new Error(run.stderr);
+        return run;
+      },
+      { withinMs: DEBIAN_BOOT_MS },
+    );
+    const file = join(this.#directory, "a file");
+    writeFileSync(file, "there and back");
+    for (const ends of [
+      [file, `${guest}:/root/copied`],
+      [`${guest}:/root/copied`, `${file}.back`],
+    ]) {
+      const run = this.#run("scp", ...ends);
+      if (run.code !== 0) throw new Error(run.stderr);
+    }
+    return { said: stdout.trim(), code, copied: readFileSync(`${file}.back`, "utf8") };
+  }
+
+  /** Leaves nothing here. */
+  close(): void {
+    rmSync(this.#directory, { recursive: true });
+  }
+}
