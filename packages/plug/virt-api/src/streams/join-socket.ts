@@ -30,7 +30,8 @@ async function keepAlive(socket: WebSocket, clock: Clock, lastMs: () => number):
   });
   while (!ended.signal.aborted) {
     await clock.sleep(PING_MS, ended.signal).catch(() => undefined); // aborted: it has ended
-    if (!isAlive) socket.terminate();
+    // What a guest does not take waits, and a client's answers wait behind it: it is not dead for that.
+    if (!isAlive && !socket.isPaused) socket.terminate();
     if (clock.monotonicMs() - lastMs() > IDLE_MS) socket.close(GOING_AWAY, "idle for too long");
     isAlive = false;
     if (socket.readyState === socket.OPEN) socket.ping();

@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: Apache-2.0
+// Which client counts as dead?
+import { once } from "node:events";
+import type { AddressInfo } from "node:net";
+import { Duplex } from "node:stream";
+import { createFakeClock, settle, type FakeClock } from "@patchbay/os/testing";
+import { afterEach, beforeEach, expect, test } from "vitest";
+import { WebSocket, WebSocketServer } from "ws";
+import { eventually } from "@patchbay/support";
+import { joinSocket } from "./join-socket.ts";
+
+/** Longer than between two pings. */
+const PAUSE_MS = 31_000;
+
+const MIB = 1024 * 1024;
+
+/** Takes nothing of what it is told, and says nothing. */
+class Deaf extends Duplex {
+  override _read(): void {
+    // It is silent.
+  }
+
+  override _write(): void {
+    // It never takes it.
+  }
+}
+
+let clock: FakeClock;
+let server: WebSocketServer;
+let client: WebSocket;
+let here: WebSocket;
+
+beforeEach(async () => {
+  clock = createFakeClock();
+  server = new WebSocketServer({ port: 0, host: "127.0.0.1" });
+  await once(server, "listening");
+  const { port } = server.address() as AddressInfo; // it listens on TCP
+  client = new WebSocket(`ws://127.0.0.1:${String(port)}`, { autoPong: false });
+  [here] = (await once(server, "connection")) as [WebSocket];
+  if (client.readyState !== client.OPEN) await once(client, "open");
+});
+
+afterEach(() => {
+  client.terminate();
+  server.close();
+});
+
+async function passTwoPings(): Promise<void> {
+  for (let round = 0; round < 3; round += 1) {
+    await settle();
+    await clock.advance(PAUSE_MS);
+  }
+  await settle();
+}
+
+test("one that answers no ping is ended", async () => {
+  void joinSocket(here, new Deaf(), clock);
+  await passTwoPings();
+  await eventually(() => here.readyState === here.CLOSED, { withinMs: 5_000 });
+});
+
+test("one whose words wait for the guest is not, since its answers wait behind them", async () => {
+  void joinSocket(here, new Deaf(), clock);
+  for (let index = 0; index < 4; index += 1) client.send(Buffer.alloc(MIB));
+  await eventually(() => here.isPaused, { withinMs: 5_000 });
+  await passTwoPings();
+  expect(here.readyState).toBe(here.OPEN);
+});

@@ -1,0 +1,145 @@
+// SPDX-License-Identifier: Apache-2.0
+// The port at which virt-handler answers for its guests: who gets in, what of, and can it be used up?
+import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { request } from "node:https";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { text } from "node:stream/consumers";
+import { connect, type TLSSocket } from "node:tls";
+import type { RunningServer } from "@patchbay/daemon";
+import { createClock } from "@patchbay/os";
+import { createAuthority, issueCertificate } from "@patchbay/pki";
+import { eventually } from "@patchbay/support";
+import { createSilentLogger } from "@patchbay/telemetry";
+import { afterAll, beforeAll, expect, test } from "vitest";
+import { serveRequests } from "../../../packages/plug/virt-handler/src/door/serve-requests.ts";
+import { LoopNode } from "../../../packages/plug/virt-handler/src/testing/loop-node.ts";
+import { aScheduledVmi } from "../../../packages/plug/virt-handler/src/testing/scene.ts";
+
+type Issued = Awaited<ReturnType<typeof issueCertificate>>;
+type Authority = Awaited<ReturnType<typeof createAuthority>>;
+
+const WITHIN = { withinMs: 20_000 };
+const RESET = "/v1/namespaces/default/virtualmachineinstances/vm1/reset";
+const ELSEWHERE = RESET.replace("vm1", "of-another-node");
+const SLOW = 200;
+const HUGE = 64 * 1024 * 1024;
+
+const stop = new AbortController();
+const node = new LoopNode();
+const sockets: TLSSocket[] = [];
+let directory: string;
+let door: RunningServer;
+let own: Authority;
+let caPem: string;
+let api: Issued;
+
+function issue(authority: Authority, commonName: string): Promise<Issued> {
+  return issueCertificate(authority, {
+    ...{
+      commonName,
+      organizations: [],
+      usages: ["server", "client"],
+      ipAddresses: [],
+      validDays: 1,
+    },
+    dnsNames: [commonName],
+  });
+}
+
+function write(name: string, content: string): string {
+  const path = join(directory, name);
+  writeFileSync(path, content, { mode: 0o600 });
+  return path;
+}
+
+beforeAll(async () => {
+  directory = mkdtempSync(join(tmpdir(), "door-"));
+  await node.put(aScheduledVmi(["one"]));
+  node.start();
+  await eventually(() => node.isRunning, WITHIN);
+  own = await createAuthority("guests", createClock());
+  caPem = own.certPem;
+  const server = await issue(own, "virt-handler");
+  api = await issue(own, "virt-api");
+  door = await serveRequests(
+    {
+      ...{ listenAddress: "127.0.0.1", port: 0, clientName: "virt-api" },
+      clientCaFile: write("ca.crt", caPem),
+      certFile: write("tls.crt", server.certPem),
+      keyFile: write("tls.key", server.keyPem),
+    },
+    {
+      ask: node.ask,
+      open: () => Promise.reject(new Error("no stream is asked for")),
+      ...{ log: createSilentLogger(), signal: stop.signal },
+    },
+  );
+});
+
+afterAll(async () => {
+  for (const socket of sockets) socket.destroy();
+  stop.abort();
+  await door.closed;
+  await node.stop();
+  rmSync(directory, { recursive: true });
+});
+
+/** How it is answered, or how the connection ended. */
+async function ask(shown: Partial<Issued>, path: string, body?: Buffer): Promise<unknown> {
+  const { promise, resolve } = Promise.withResolvers<unknown>();
+  const call = request({
+    ...{ host: "127.0.0.1", port: door.port, path, method: "PUT", agent: false },
+    ...{ ca: caPem, servername: "virt-handler", cert: shown.certPem, key: shown.keyPem },
+  });
+  call.on("error", (error: NodeJS.ErrnoException) => {
+    resolve(error.code);
+  });
+  call.on("response", (answer) => {
+    void text(answer).then((said) => {
+      resolve([answer.statusCode, said]);
+    });
+  });
+  call.end(body);
+  return promise;
+}
+
+test("attack 100: without a certificate, or with another authority's, nobody gets through the handshake", async () => {
+  const other = await createAuthority("guests", createClock());
+  const stranger = await issue(other, "virt-api");
+  for (const shown of [{}, stranger]) {
+    expect(await ask(shown, RESET)).toMatch(/^(ERR_SSL|ECONNRESET|EPIPE)/);
+  }
+  expect(node.daemon.calls.filter((call) => call.startsWith("resetDomain"))).toEqual([]);
+});
+
+test.each(["virt-handler", "jane", "virt-api.patchbay.svc"])(
+  "attack 100: %s with a certificate of the authority is told nothing",
+  async (name) => {
+    const answer = await ask(await issue(own, name), RESET);
+    expect(answer).toEqual([401, '{"message":"Unauthorized"}']);
+  },
+);
+
+test.each([
+  { what: "a guest of another node", path: ELSEWHERE },
+  { what: "a path out of the guests", path: RESET.replace("vm1", "..%2f..%2fvm1") },
+  { what: "a request that there is not", path: RESET.replace("reset", "destroy") },
+])("attack 100: virt-api itself is refused $what", async ({ path }) => {
+  expect(await ask(api, path)).toEqual([404, expect.any(String)]);
+});
+
+test("attack 100: heads without an end and a body that is huge keep nobody waiting", async () => {
+  const { certPem: cert, keyPem: key } = api;
+  for (let index = 0; index < SLOW; index += 1) {
+    const place = { host: "127.0.0.1", port: door.port, servername: "virt-handler" };
+    const socket = connect({ ...place, ca: caPem, cert, key });
+    socket.on("error", () => undefined);
+    socket.write(`PUT ${RESET} HTTP/1.1\r\nhost: a\r\nx-slow:`);
+    sockets.push(socket);
+  }
+  const before = process.memoryUsage().rss;
+  expect(await ask(api, RESET, Buffer.alloc(HUGE))).toEqual([200, "{}"]);
+  expect(process.memoryUsage().rss - before).toBeLessThan(4 * HUGE);
+  expect(await ask(api, RESET)).toEqual([200, "{}"]);
+});
