@@ -105,9 +105,13 @@ export function notFound(about: About, name: string): StatusError {
   return new StatusError({ code: 404, reason: "NotFound", message, ...of(about, name) });
 }
 
-/** 404 for a path that nothing serves. */
-export function unknownPath(): StatusError {
-  const message = "the server could not find the requested resource";
+/** 404 for a path that nothing serves; `feature`: what would stand behind it, where that is known. */
+export function unknownPath(feature?: string): StatusError {
+  const head = "the server could not find the requested resource";
+  const message =
+    feature === undefined
+      ? head
+      : `${head}: Patchbay does not have ${feature}; nothing was changed`;
   return new StatusError({ code: 404, reason: "NotFound", message, details: {} });
 }
 

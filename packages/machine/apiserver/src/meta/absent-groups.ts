@@ -1,0 +1,19 @@
+// SPDX-License-Identifier: Apache-2.0
+// Groups that KubeVirt's clients ask for and that nothing here serves: which feature stands behind each, so that who asks is
+// told more than that there is no such path. Source: KubeVirt virtctl vmexport and image-upload; CDI.
+
+const CDI =
+  "the Containerized Data Importer, which uploads and imports disks; wrap one as an image (patchbay image add), or write it into a claim";
+
+const FEATURES: Readonly<Record<string, string>> = {
+  "cdi.kubevirt.io": CDI,
+  "upload.cdi.kubevirt.io": CDI,
+  "clone.kubevirt.io": "clones of VMs",
+  "export.kubevirt.io": "exports of VMs",
+  "snapshot.kubevirt.io": "snapshots of VMs",
+};
+
+/** What is missing with the group, in words; undefined: nothing that is known. A definition of the group is served first. */
+export function absentFeature(group: string): string | undefined {
+  return Object.hasOwn(FEATURES, group) ? FEATURES[group] : undefined;
+}
