@@ -108,7 +108,10 @@ users: [{ name: a, user: {} }]
 
 test("Ctrl-C while waiting says that the request goes on, and ends with 130", async () => {
   const machine = new FakeMachine();
-  const vm = { metadata: { namespace: "blue", name: "one" }, spec: { template: { spec: {} } } };
+  const vm = {
+    metadata: { namespace: "blue", name: "one" },
+    spec: { template: { spec: { domain: {} } } },
+  };
   machine.objects = { [`${VMS}/one`]: vm, [`${VMIS}/one`]: vmiOf("1") };
   machine.after = [plugged("2", { phase: "Wiring" })];
   const kubeconfig = await machine.start(directory);

@@ -8,6 +8,9 @@ import { eventually } from "@patchbay/support";
 import { machine } from "../machine.ts";
 import { DEBIAN_BOOT_MS } from "./debian.ts";
 
+/** The guest's own key is taken without a question. */
+const UNASKED = ["--local-ssh-opts=-o StrictHostKeyChecking=no"];
+
 /** What came of it. */
 export interface ShellStory {
   /** What a command in the guest has said, and its exit code here. */
@@ -34,7 +37,7 @@ export class SecureShell {
 
   #run(command: string, ...args: readonly string[]): ReturnType<typeof machine.try> {
     const known = join(this.#directory, "known");
-    const flags = ["-i", this.#key, "--known-hosts", known, "-t", "-o StrictHostKeyChecking=no"];
+    const flags = ["-i", this.#key, "--known-hosts", known, ...UNASKED];
     return machine.try(["patchbay", "--data-dir", machine.dataDir, command, ...flags, ...args]);
   }
 

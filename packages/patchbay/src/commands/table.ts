@@ -10,6 +10,7 @@ import { ssh } from "./streams/ssh/ssh.ts";
 import { vnc } from "./streams/vnc.ts";
 import { createVm } from "./create/create-vm.ts";
 import { GLOBAL_FLAGS } from "./flags.ts";
+import { GUEST_COMMANDS } from "./guest/requests.ts";
 import { imageAdd } from "./images/image-add.ts";
 import { imageList } from "./images/image-list.ts";
 import { imageRemove } from "./images/image-remove.ts";
@@ -41,6 +42,7 @@ export const COMMANDS: readonly Command[] = [
   createVm,
   ...[addInterface, removeInterface, getInterfaces, explain],
   ...[start, stop, restart],
+  ...GUEST_COMMANDS,
   ...[guestConsole, vnc, portForward, ssh, scp],
   ...[completion, complete, version],
 ];

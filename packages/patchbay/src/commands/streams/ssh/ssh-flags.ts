@@ -23,7 +23,7 @@ export const SSH_FLAGS: readonly FlagSpec[] = [
   {
     flags: "-t, --local-ssh-opts <option>",
     description:
-      'more for the local client, for example "-o StrictHostKeyChecking=no"; may be repeated',
+      'more for the local client, as in --local-ssh-opts="-o StrictHostKeyChecking=no"; may be repeated',
     isRepeatable: true,
   },
 ];

@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: Apache-2.0
+// Asks something of a VM's guest, and prints what its node has answered.
+import { VIRTUAL_MACHINE_INSTANCES } from "@patchbay/api";
+import { AppError } from "@patchbay/core";
+import type { Context } from "../../command.ts";
+import type { Input } from "../../input.ts";
+import { printResult } from "../../print/output.ts";
+import { withSession } from "../../session.ts";
+import { subresourcePath } from "../../target.ts";
+import { parseGuestName } from "../streams/guest-name.ts";
+
+/** Of virt-api, which waits for the node. */
+const TIMEOUT_MS = 30_000;
+
+/** What is asked. */
+export interface GuestQuestion {
+  readonly subresource: string;
+  readonly method: "GET" | "PUT";
+}
+
+/**
+ * The words name one guest, as in `vm web` and `vmi/web`.
+ * @throws AppError with FLAG_INVALID, and what kube's client throws
+ */
+export async function askGuest(
+  context: Context,
+  { args }: Input,
+  { subresource, method }: GuestQuestion,
+): Promise<void> {
+  if (args.length > 2) {
+    const reason = `${args.join(" ")}: it is one VM, as vm NAME or vmi NAME`;
+    throw new AppError("FLAG_INVALID", { flag: "<vm...>", reason });
+  }
+  const { name, namespace: named } = parseGuestName(args.join("/"));
+  await withSession(context, async (session) => {
+    const target = { name, namespace: named ?? session.namespace };
+    const path = subresourcePath({ ...target, kind: "virtualmachineinstance" }, subresource);
+    const body = method === "PUT" ? { body: {} } : {};
+    const { signal } = context;
+    const answer = await session.client.requestRaw({
+      ...{ method, path, timeoutMs: TIMEOUT_MS, signal },
+      ...body,
+    });
+    const told: unknown = method === "GET" ? JSON.parse(answer.text) : { result: "done" };
+    await printResult(context, {
+      // The guest's words are JSON to people too: nothing of them is obeyed by a terminal.
+      table: () =>
+        method === "GET"
+          ? `${JSON.stringify(told, undefined, 2)}\n`
+          : `VMI ${name}: ${subresource}: done\n`,
+      data: told,
+      names: [`${VIRTUAL_MACHINE_INSTANCES.resource}/${name}`],
+    });
+  });
+}

@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: Apache-2.0
+// patchbay pause, unpause, reset, soft-reboot, guestosinfo, userlist and fslist: what the guest's node does or tells at once,
+// in virtctl's forms.
+import type { Command, Context } from "../../command.ts";
+import type { Input } from "../../input.ts";
+
+/** One of them. */
+interface Asked {
+  readonly name: string;
+  /** As the path has it. */
+  readonly subresource: string;
+  readonly method: "GET" | "PUT";
+  readonly summary: string;
+}
+
+const ASKED: readonly Asked[] = [
+  { name: "pause", subresource: "pause", method: "PUT", summary: "Let a VM's guest stand still" },
+  { name: "unpause", subresource: "unpause", method: "PUT", summary: "Let a VM's guest go on" },
+  {
+    name: "reset",
+    subresource: "reset",
+    method: "PUT",
+    summary: "Start a VM's guest anew at once",
+  },
+  {
+    ...{ name: "soft-reboot", subresource: "softreboot", method: "PUT" },
+    summary: "Ask a VM's guest to start anew",
+  },
+  {
+    ...{ name: "guestosinfo", subresource: "guestosinfo", method: "GET" },
+    summary: "Show what the guest's agent tells of its system",
+  },
+  {
+    ...{ name: "userlist", subresource: "userlist", method: "GET" },
+    summary: "Show who is logged in to a VM's guest",
+  },
+  {
+    ...{ name: "fslist", subresource: "filesystemlist", method: "GET" },
+    summary: "Show the file systems of a VM's guest",
+  },
+];
+
+async function ask(context: Context, input: Input, { subresource, method }: Asked): Promise<void> {
+  const { askGuest } = await import("./ask-guest.ts");
+  await askGuest(context, input, { subresource, method });
+}
+
+/** In the order of the help. */
+export const GUEST_COMMANDS: readonly Command[] = ASKED.map((asked) => ({
+  name: asked.name,
+  args: ["<vm...>"],
+  values: ["vms"],
+  summary: `${asked.summary}: vm NAME, vmi NAME, or NAME`,
+  flags: [],
+  run: (context, input) => ask(context, input, asked),
+}));
