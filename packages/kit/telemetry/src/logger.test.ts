@@ -54,6 +54,21 @@ describeLoggerContract("JSON lines", () => {
 });
 
 describe("a log line", () => {
+  test("below the level costs nothing: its fields are not looked at", () => {
+    const looks: string[] = [];
+    const field = {
+      get costly(): string {
+        looks.push("looked");
+        return "value";
+      },
+    };
+    const { logger } = capture({ level: "info" });
+    logger.debug("saw", { field });
+    expect(looks).toEqual([]);
+    logger.info("saw", { field });
+    expect(looks).toContain("looked");
+  });
+
   test("is one JSON object with component, node, level, time and fields", () => {
     const captured = capture({ node: "one" });
     captured.logger.info("attached device", { iface: "blue", durationMs: 12 });

@@ -82,7 +82,8 @@ export function createLogger(options: LoggerOptions): Logger {
   const { component, node } = options;
   const bound = { component, ...(node !== undefined && { node }) };
   return wrap((level, message, fields) => {
-    winston.log({ ...fields, ...bound, level, message });
+    // winston shapes each line, and drops it afterwards.
+    if (winston.isLevelEnabled(level)) winston.log({ ...fields, ...bound, level, message });
   });
 }
 
