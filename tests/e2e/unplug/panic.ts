@@ -26,7 +26,7 @@ export interface PanicStory {
   };
 }
 
-/** Events on the VMI that a guest refused, with their message, as often as each came. */
+/** Events that a guest refused, with their message, as often as each came. */
 function refusals(): readonly { readonly message: string; readonly count: number }[] {
   const text = machine.kubectl("get", "events", "-o", "json");
   // Events of the embedded server have these fields.

@@ -43,7 +43,10 @@ describe("custom resource definitions", () => {
       name: "virtualmachineinstances.kubevirt.io",
       short: "vmi",
       status: true,
-      columns: ["Age", "Phase", "IP", "NodeName", "Ready", "Ports", "FreePorts"],
+      columns: [
+        ...["Age", "Phase", "IP", "NodeName", "Ready", "Live-Migratable", "Paused"],
+        ...["Ports", "FreePorts"],
+      ],
     },
     {
       name: "virtualmachineinstancemigrations.kubevirt.io",

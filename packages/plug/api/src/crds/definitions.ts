@@ -69,11 +69,11 @@ const AGE: PrinterColumn = {
   type: "date",
   jsonPath: ".metadata.creationTimestamp",
 };
-const READY: PrinterColumn = {
-  name: "Ready",
-  type: "string",
-  jsonPath: ".status.conditions[?(@.type=='Ready')].status",
-};
+function conditionColumn(name: string, type: string): PrinterColumn {
+  return { name, type: "string", jsonPath: `.status.conditions[?(@.type=='${type}')].status` };
+}
+
+const READY = conditionColumn("Ready", "Ready");
 const PHASE: PrinterColumn = { name: "Phase", type: "string", jsonPath: ".status.phase" };
 
 /** The first node's word; where and what it is with `-o wide`. */
@@ -118,6 +118,8 @@ const DEFINITIONS: readonly Definition[] = [
       { name: "IP", type: "string", jsonPath: ".status.interfaces[0].ipAddress" },
       { name: "NodeName", type: "string", jsonPath: ".status.nodeName" },
       READY,
+      { ...conditionColumn("Live-Migratable", "LiveMigratable"), priority: 1 },
+      { ...conditionColumn("Paused", "Paused"), priority: 1 },
       { name: "Ports", type: "integer", jsonPath: ".status.pciePorts.total", priority: 1 },
       { name: "FreePorts", type: "integer", jsonPath: ".status.pciePorts.free", priority: 1 },
     ],

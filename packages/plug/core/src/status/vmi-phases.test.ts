@@ -212,6 +212,16 @@ describe("the pod of a VMI", () => {
   });
 });
 
+test.each([
+  { paused: "True", want: { status: "False", reason: "ReadinessGatesNotReady" } },
+  { paused: "False", want: { status: "True" } },
+] as const)("a guest that runs, paused $paused: Ready $want.status", ({ paused, want }) => {
+  const conditions = [{ type: "Paused", status: paused }];
+  const status: VmiStatus = { phase: "Running", conditions };
+  const told = report(status, podThatIs("Running")).conditions ?? [];
+  expect(told).toContainEqual(expect.objectContaining({ type: "Ready", ...want }));
+});
+
 describe("the conditions of a VMI", () => {
   const others = { type: "AgentConnected", status: "True", lastTransitionTime: EARLIER } as const;
 

@@ -19,6 +19,8 @@ import { hasRun } from "../node/has-run.ts";
 import { hasLostImage } from "../plan/pod/image-files.ts";
 import { podNetworkElements } from "../plan/vm/vmi.ts";
 import {
+  findCondition,
+  PAUSED,
   READY,
   SYNCHRONIZED,
   withTimes,
@@ -112,8 +114,17 @@ function readyByPod(pod: Pod | undefined): NewCondition {
   return { type: READY, status: "False", reason, message };
 }
 
-function readyCondition({ vmi, pod, nodeLoss }: VmiSituation, phase: VmiPhase): NewCondition {
-  if (phase === "Running") return readyByPod(pod);
+/** Nobody is answered by a guest that stands still. Source: KubeVirt readiness gate kubevirt.io/virtual-machine-unpaused. */
+function readyOfRunning({ vmi, pod }: VmiSituation): NewCondition {
+  const isPaused = findCondition(vmi.status?.conditions, PAUSED)?.status === "True";
+  if (!isPaused) return readyByPod(pod);
+  const message = "the guest is paused: its processors stand still";
+  return { type: READY, status: "False", reason: "ReadinessGatesNotReady", message };
+}
+
+function readyCondition(situation: VmiSituation, phase: VmiPhase): NewCondition {
+  if (phase === "Running") return readyOfRunning(situation);
+  const { vmi, pod, nodeLoss } = situation;
   const told = nodeLoss ?? vmi.status?.hindrance ?? podFailure(pod) ?? findWaiting(pod);
   return {
     type: READY,

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // One pass over a VM and its VMI: what goes through at once, what waits, and what keeps nothing else back.
-import { PODS, VIRTUAL_MACHINE_INSTANCES, VIRTUAL_MACHINES, names } from "@patchbay/api";
+import { KUBEVIRTS, PODS, VIRTUAL_MACHINE_INSTANCES, VIRTUAL_MACHINES, names } from "@patchbay/api";
 import { aVm, aVmi, type NicSketch } from "@patchbay/support";
 import { beforeEach, expect, test } from "vitest";
 import { Bench } from "../testing/bench.ts";
@@ -36,6 +36,26 @@ beforeEach(async () => {
 test("a new NIC of the VM goes into the VMI and into the pod at once", async () => {
   await bench.pass();
   expect(bench.calls).toEqual(PATCHES.map((patch) => `patch ${patch}`));
+});
+
+test("a NIC that is staged waits, is told, and goes in once changes are live", async () => {
+  const rollOut = async (vmRolloutStrategy: "Stage" | "LiveUpdate"): Promise<void> => {
+    const metadata = { name: "kubevirt", namespace: "patchbay" };
+    const spec = { configuration: { vmRolloutStrategy } };
+    await bench.put(KUBEVIRTS, { apiVersion: "kubevirt.io/v1", kind: "KubeVirt", metadata, spec });
+  };
+  await rollOut("Stage");
+  expect(await bench.pass()).toEqual({ kind: "done" });
+  expect(bench.calls).toEqual([VM_STATUS]);
+  const told = (await bench.vm())?.status?.conditions ?? [];
+  expect(told.find(({ type }) => type === "RestartRequired")?.message).toContain("interfaces[0]");
+  await bench.catchUp();
+  await bench.pass();
+  expect(bench.calls).toEqual([]);
+  await rollOut("LiveUpdate");
+  await bench.pass();
+  const patches = PATCHES.map((patch) => `patch ${patch}`);
+  expect(bench.calls).toEqual(expect.arrayContaining([...patches, VM_STATUS]));
 });
 
 test("that the VM was looked at is told with the outcome, or after half a minute", async () => {
