@@ -96,6 +96,17 @@ describe("a launcher", () => {
     expect(await pod.exitCode(10_000)).toBe(0);
   });
 
+  test("takes along what prints the guest's console, however it ends", async () => {
+    pod = await bench.launch();
+    await pod.start();
+    const tail = await pod.startTail();
+    await eventually(() => pod.pids("qemu").length > 0, { withinMs: 10_000 });
+    // As a node out of memory ends it: PID 1, and all with it.
+    const [launcher = 0] = pod.pids("virt-launcher");
+    process.kill(launcher, "SIGKILL");
+    expect(await tail.exitCode(20_000)).toBe(0);
+  });
+
   test("goes on when a guest cannot be started", async () => {
     pod = await bench.launch();
     await expect(pod.start("no-such-kernel")).rejects.toThrow("no-such-kernel");

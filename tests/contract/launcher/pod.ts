@@ -73,6 +73,8 @@ export interface LauncherPod {
   exec(
     ...command: readonly string[]
   ): Promise<{ readonly exitCode: number; readonly stdout: string }>;
+  /** Starts the container that prints the guest's console; how it ended, once it has. */
+  startTail(): Promise<{ exitCode(withinMs: number): Promise<number> }>;
   /** Host pids of the processes of that name in it. */
   pids(name: string): readonly number[];
   /** SIGTERM, as a kubelet sends it. */
@@ -139,7 +141,13 @@ export class LauncherBench {
     const containerd = this.#containerd;
     const domain = hasAgent ? DOMAIN.replace("/initrd<", "/initrd-agent<") : DOMAIN;
     const all = `${devices}${hasAgent ? AGENT : ""}</devices>`;
-    const parts = { runtime, sandboxId, id, directory, containerd };
+    const tail = tailOf(config);
+    const startTail = async (): Promise<string> => {
+      const tailId = await runtime.createContainer(sandboxId, tail, sandbox);
+      await runtime.startContainer(tailId);
+      return tailId;
+    };
+    const parts = { runtime, sandboxId, id, directory, containerd, startTail };
     return openPod({ ...parts, domain: domain.replace("</devices>", all) });
   }
 }
@@ -237,6 +245,8 @@ interface Parts {
   readonly sandboxId: string;
   readonly id: string;
   readonly directory: string;
+  /** Its id. */
+  readonly startTail: () => Promise<string>;
   /** The guest, as libvirt is told. */
   readonly domain: string;
 }
@@ -258,6 +268,30 @@ function isNamed(pid: number, program: string): boolean {
   } catch {
     return false; // it has just ended
   }
+}
+
+/** The container beside it, which may only read the launcher's volume. */
+function tailOf(config: ContainerConfig): ContainerConfig {
+  const volume = config.mounts.filter(({ containerPath }) => containerPath === names.LAUNCHER_DIR);
+  return {
+    ...config,
+    metadata: { name: names.CONSOLE_LOG_CONTAINER, attempt: 0 },
+    command: ["/usr/bin/virt-tail"],
+    mounts: volume.map((mount) => ({ ...mount, readonly: true })),
+    devices: [],
+  };
+}
+
+async function exitCodeOf(
+  runtime: ContainerRuntime,
+  id: string,
+  withinMs: number,
+): Promise<number> {
+  const find = async () => {
+    const status = await runtime.findContainer(id);
+    return status?.state === "EXITED" && status;
+  };
+  return (await eventually(find, { withinMs })).exitCode;
 }
 
 async function openPod(parts: Parts): Promise<LauncherPod> {
@@ -297,15 +331,10 @@ async function openPod(parts: Parts): Promise<LauncherPod> {
       if (first !== undefined) process.kill(first, "SIGTERM");
       return Promise.resolve();
     },
-    exitCode: async (withinMs) => {
-      const ended = await eventually(
-        async () => {
-          const status = await runtime.findContainer(id);
-          return status?.state === "EXITED" && status;
-        },
-        { withinMs },
-      );
-      return ended.exitCode;
+    exitCode: (withinMs) => exitCodeOf(runtime, id, withinMs),
+    startTail: async () => {
+      const tailId = await parts.startTail();
+      return { exitCode: (withinMs) => exitCodeOf(runtime, tailId, withinMs) };
     },
     remove: async () => {
       for (const guest of consoles) guest.close();

@@ -2,7 +2,7 @@
 // The console, the screen and a port of a guest that runs, by the API server, virt-api and virt-handler.
 import { spawn, type ChildProcess } from "node:child_process";
 import { once } from "node:events";
-import { writeFileSync } from "node:fs";
+import { readFileSync, writeFileSync } from "node:fs";
 import { connect } from "node:net";
 import { join } from "node:path";
 import { createInterface } from "node:readline";
@@ -53,6 +53,18 @@ test("what is typed on a console reaches the guest, and its answer comes back", 
   }, WITHIN);
 });
 
+test("what the guest prints is the log of a container beside it, and kubectl means the guest's", async () => {
+  const pods = ["pods", "-l", `vm.kubevirt.io/name=${VM}`] as const;
+  const name = machine.kubectl("get", ...pods, "-o", "jsonpath={.items[0].metadata.name}");
+  const logOf = (...args: readonly string[]): string => machine.kubectl("logs", name, ...args);
+  const log = await eventually(() => {
+    const said = logOf("-c", "guest-console-log");
+    return said.includes("guest ready") ? said : undefined;
+  }, WITHIN);
+  expect(log).toMatch(/^nic added /m);
+  expect(logOf()).not.toContain("guest ready");
+});
+
 test("a viewer sees the guest's screen", async () => {
   const port = await portOf("vnc", VM);
   const socket = connect({ host: "127.0.0.1", port });
@@ -67,6 +79,20 @@ test("a viewer sees the guest's screen", async () => {
     Array.from({ length: width * height }, (_, at) => pixels.readUInt32LE(at * 4)),
   );
   expect(colours.size).toBeGreaterThan(1);
+});
+
+test("a picture of the screen comes by the API alone, while somebody looks at it", async () => {
+  const port = await portOf("vnc", VM);
+  const viewer = connect({ host: "127.0.0.1", port });
+  await takePicture(viewer);
+  const picture = join(machine.dataDir, "screen.png");
+  const path = `/apis/subresources.kubevirt.io/v1/namespaces/default/virtualmachineinstances/${VM}/vnc/screenshot`;
+  machine.try(["sh", "-c", `kubectl get --raw "${path}?moveCursor=true" >"${picture}"`]);
+  const file = readFileSync(picture);
+  expect(file.subarray(1, 4).toString()).toBe("PNG");
+  expect(Math.min(file.readUInt32BE(16), file.readUInt32BE(20))).toBeGreaterThanOrEqual(200);
+  expect(viewer.destroyed).toBe(false);
+  viewer.destroy();
 });
 
 test("a port of the guest is at a local one", async () => {

@@ -47,6 +47,7 @@ export {
   networkConfigOf,
   overcommitConfigOf,
   storageConfigOf,
+  logsConsoles,
   usesEmulation,
   type BindingPlugin,
   type BindingRegistry,

@@ -87,6 +87,10 @@ export const LAUNCHER_IMAGE = "localhost/patchbay/virt-launcher:dev";
 export const PAUSE_IMAGE = "localhost/patchbay/pause:dev";
 /** Container of a launcher pod that runs libvirt and the guest. Source: KubeVirt. */
 export const LAUNCHER_CONTAINER = "compute";
+/** Container of a launcher pod whose log is the guest's console. Source: KubeVirt. */
+export const CONSOLE_LOG_CONTAINER = "guest-console-log";
+/** Of a pod: the container that kubectl means where none is named. Source: kubectl podutils.DefaultContainerAnnotationName. */
+export const DEFAULT_CONTAINER_ANNOTATION = "kubectl.kubernetes.io/default-container";
 /** User and group of every launcher. Source: KubeVirt `util.NonRootUID`. */
 export const LAUNCHER_UID = 107;
 /** Where the launcher volume is mounted in the launcher; also its XDG_RUNTIME_DIR. */

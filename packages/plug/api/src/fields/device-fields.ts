@@ -58,7 +58,6 @@ export const DEVICE_FIELDS = {
     unless: oneOf(false),
     hint: "pcieRootPorts: 0 leaves no port",
   }),
-  logSerialConsole: harmless(flag("The console's output is kept; it always is.")),
   useVirtioTransitional: unbuilt(flag("Devices for drivers of virtio before 1.0."), {
     unless: oneOf(false),
   }),

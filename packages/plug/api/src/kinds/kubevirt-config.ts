@@ -135,6 +135,23 @@ export const KubeVirtSpecSchema = Type.Object(
                 "Directories of the nodes with files that VMs may have as hostDisk, where the feature gate HostDisk is on.",
             }),
           ),
+          virtualMachineOptions: Type.Optional(
+            Type.Object(
+              {
+                disableSerialConsoleLog: Type.Optional(
+                  Type.Object(
+                    {},
+                    {
+                      ...OPEN,
+                      description:
+                        "What guests print on their serial consoles is no container's log, unless a VM says logSerialConsole.",
+                    },
+                  ),
+                ),
+              },
+              OPEN,
+            ),
+          ),
           developerConfiguration: Type.Optional(
             Type.Object(
               {
@@ -202,6 +219,12 @@ export interface KubeVirt extends KubeObject {
 /** Whether guests run without KVM. Source: KubeVirt DeveloperConfiguration.useEmulation. */
 export function usesEmulation(kubevirt: KubeVirt | undefined): boolean {
   return kubevirt?.spec?.configuration?.developerConfiguration?.useEmulation === true;
+}
+
+/** Whether what guests print is a container's log, where a VM does not say. Source: KubeVirt DisableSerialConsoleLog. */
+export function logsConsoles(kubevirt: KubeVirt | undefined): boolean {
+  const options = kubevirt?.spec?.configuration?.virtualMachineOptions;
+  return options?.disableSerialConsoleLog === undefined;
 }
 
 /** Source: KubeVirt feature gate HostDisk. */

@@ -19,6 +19,18 @@ function podThatIs(phase: "Pending" | "Running" | "Succeeded" | "Failed", more: 
   return { ...aPod(), status: { phase, ...more } };
 }
 
+/** What prints the guest's console has not ended yet. */
+function podWhoseGuestEnded(exitCode: number): Pod {
+  const ofAll = { image: "launcher", imageID: "", ready: false, restartCount: 0 };
+  const terminated = { exitCode, reason: "Completed" };
+  return podThatIs("Running", {
+    containerStatuses: [
+      { name: names.LAUNCHER_CONTAINER, ...ofAll, state: { terminated } },
+      { name: names.CONSOLE_LOG_CONTAINER, ...ofAll, state: { running: {} } },
+    ],
+  });
+}
+
 function report(status: VmiStatus, pod: Pod | undefined): OwnVmiStatus {
   const facts = { vmi: aVmi({ status }), pod, ...CLUSTER, failures: [] };
   return ownVmiStatus(facts, NOW);
@@ -59,6 +71,8 @@ describe("the phase of a VMI", () => {
     { before: "Running", pod: podThatIs("Succeeded"), want: "Succeeded" },
     { before: "Running", pod: podThatIs("Failed"), want: "Failed" },
     { before: "Scheduling", pod: podThatIs("Failed"), want: "Failed" },
+    { before: "Running", pod: podWhoseGuestEnded(0), want: "Succeeded" },
+    { before: "Running", pod: podWhoseGuestEnded(1), want: "Failed" },
     { before: "Failed", pod: podThatIs("Running"), want: "Failed" },
     { before: "Succeeded", pod: podThatIs("Failed"), want: "Succeeded" },
   ])("$before with a pod $pod.status.phase: $want", ({ before, pod, hadPod = false, want }) => {

@@ -62,8 +62,19 @@ function podNetworkFacts(pod: Pod): PodNetworkFacts {
   };
 }
 
-function phaseWithPod({ vmi, nodeLoss }: VmiSituation, pod: Pod): VmiPhase {
+/** How the guest has ended with its container, which may be over before the others of the pod. */
+function endOf(pod: Pod): VmiPhase | undefined {
   if (isPodFinished(pod)) return pod.status?.phase === "Succeeded" ? "Succeeded" : "Failed";
+  const { containerStatuses = [] } = pod.status ?? {};
+  const compute = containerStatuses.find(({ name }) => name === names.LAUNCHER_CONTAINER);
+  const terminated = compute?.state.terminated;
+  if (terminated === undefined) return undefined;
+  return terminated.exitCode === 0 ? "Succeeded" : "Failed";
+}
+
+function phaseWithPod({ vmi, nodeLoss }: VmiSituation, pod: Pod): VmiPhase {
+  const end = endOf(pod);
+  if (end !== undefined) return end;
   if (nodeLoss !== undefined) return "Unknown";
   // What has run goes on to run by virt-handler's word, which was withdrawn while nobody heard it.
   if (hasRun(vmi)) return "Running";

@@ -13,6 +13,7 @@ import type { StorageFacts } from "../plan/vm/storage.ts";
 export const SETTINGS: LauncherSettings = {
   image: "launcher",
   useEmulation: true,
+  logsConsoles: true,
   keepsImageVolumes: true,
   overcommit: overcommitConfigOf(undefined),
 };

@@ -68,6 +68,9 @@ export const GUEST_DEVICES = {
   ),
   autoattachInputDevice: flag("A tablet where no input device is declared; false when absent."),
   autoattachSerialConsole: flag("A serial console; true when absent."),
+  logSerialConsole: flag(
+    "What the guest prints on its serial console is the log of the launcher's container guest-console-log; as the cluster says when absent.",
+  ),
 };
 
 /** `spec.domain.chassis`. */

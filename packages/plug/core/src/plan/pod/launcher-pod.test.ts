@@ -91,6 +91,7 @@ test("a launcher has no rights, the guest's kernel, and 5 s more than the guest"
       },
       annotations: {
         "kubevirt.io/domain": "vm1",
+        "kubectl.kubernetes.io/default-container": "compute",
         "k8s.v1.cni.cncf.io/networks":
           '[{"name":"blue","namespace":"default","interface":"pod7692c3ad354"}]',
       },
@@ -142,6 +143,7 @@ test("a launcher has no rights, the guest's kernel, and 5 s more than the guest"
             { name: "kernel-boot", mountPath: "/run/kernel-boot", readOnly: true },
           ],
         },
+        expect.objectContaining({ name: "guest-console-log" }),
       ],
       volumes: [
         { name: "launcher", emptyDir: { sizeLimit: "64Mi" } },
@@ -173,7 +175,10 @@ describe("a launcher", () => {
 
   test("asks for no networks where the VMI has none, and has no volume for no kernel", () => {
     const pod = podOf(withSpec({ domain: {} }));
-    expect(pod.metadata.annotations).toEqual({ "kubevirt.io/domain": "vm1" });
+    expect(pod.metadata.annotations).toEqual({
+      "kubevirt.io/domain": "vm1",
+      "kubectl.kubernetes.io/default-container": "compute",
+    });
     expect(pod.spec.volumes?.map(({ name }) => name)).toEqual(["launcher", "tmp"]);
   });
 

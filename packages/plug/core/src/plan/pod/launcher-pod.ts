@@ -25,6 +25,7 @@ import { launcherResourcesOf } from "./launcher-resources.ts";
 import { inMi, joinParts, type PodParts } from "./parts.ts";
 import { statePartsOf } from "./state-parts.ts";
 import { networkInfoVolume } from "./network-info.ts";
+import { consoleLogOf } from "./console-log.ts";
 import { containerProbesOf } from "./container-probes.ts";
 import { planPodNetworks, type NetworksOwner } from "./pod-networks.ts";
 import { podAnnotationsOf, podLabelsOf } from "./pod-metadata.ts";
@@ -37,6 +38,8 @@ export interface LauncherSettings {
   readonly image: string;
   /** Whether guests run under software emulation. Source: KubeVirt developerConfiguration.useEmulation. */
   readonly useEmulation: boolean;
+  /** Whether what guests print is a container's log, where a VM does not say. */
+  readonly logsConsoles: boolean;
   /** Whether the API server keeps volumes that are images; else files are copied out of theirs. */
   readonly keepsImageVolumes: boolean;
   readonly overcommit: OvercommitConfig;
@@ -201,7 +204,10 @@ export function launcherPodOf(vmi: VirtualMachineInstance, request: LauncherRequ
         seccompProfile: { type: "RuntimeDefault" },
       },
       ...(initContainers.length === 0 ? {} : { initContainers }),
-      containers: [containerOf(vmi, request, parts)],
+      containers: [
+        containerOf(vmi, request, parts),
+        ...consoleLogOf(vmi.spec, { ...request, securityContext: SECURITY }),
+      ],
       volumes: [...ownVolumes(), ...parts.volumes, ...(info === undefined ? [] : [info.volume])],
     },
   };

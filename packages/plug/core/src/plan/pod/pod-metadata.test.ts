@@ -23,6 +23,7 @@ test("labels and annotations of the VMI are the pod's, but not those that say wh
   expect(podAnnotationsOf({ vmi, bindings: {} })).toEqual({
     "example.com/team": "a",
     "kubevirt.io/domain": "vm1",
+    "kubectl.kubernetes.io/default-container": "compute",
   });
   expect(podLabelsOf(vmi)).toEqual({
     app: "web",

@@ -39,6 +39,7 @@ export function podAnnotationsOf(owner: NetworksOwner): Readonly<Record<string, 
   return {
     ...Object.fromEntries(others),
     [names.DOMAIN_ANNOTATION]: vmi.metadata.name,
+    [names.DEFAULT_CONTAINER_ANNOTATION]: names.LAUNCHER_CONTAINER,
     ...(elements.length === 0 ? {} : { [names.NETWORKS_ANNOTATION]: printNetworks(elements) }),
   };
 }

@@ -7,6 +7,7 @@ import {
   overcommitConfigOf,
   PODS,
   storageConfigOf,
+  logsConsoles,
   usesEmulation,
   type NetworkConfig,
   type Pod,
@@ -113,6 +114,7 @@ export async function observeVmi(key: string, deps: Deps): Promise<VmiFacts | un
   const settings = {
     image: deps.launcherImage,
     useEmulation: usesEmulation(kubevirt),
+    logsConsoles: logsConsoles(kubevirt),
     keepsImageVolumes: false,
     overcommit: overcommitConfigOf(kubevirt),
   };
