@@ -5,7 +5,8 @@ const PURE = "^packages/plug/(api|core|domain)/";
 const ADAPTERS =
   "(adapters/[^/]+|kit/(?:manifests|pki|telemetry)|machine/(?:apiserver|containerd))";
 /** Each is a program. */
-const APPS = "(plug/(?:net-agent|virt-[a-z]+)|machine/(?:node-runtime|standalone)|patchbay)";
+const APPS =
+  "(plug/(?:net-agent|virt-[a-z]+)|machine/(?:node-runtime|service-net|standalone)|patchbay)";
 const NOT_TEST = "(\\.test\\.ts$|/src/testing/)";
 /** Folders of core, the lowest first; each imports those before it only. */
 const CORE_FLOORS = [
@@ -108,7 +109,7 @@ module.exports = {
         "The command line talks to the API server; only up, down and apiserver start standalone.",
       from: { path: "^packages/patchbay/" },
       to: {
-        path: "^packages/(plug/(net-agent|virt-[a-z]+)|machine/node-runtime)/",
+        path: "^packages/(plug/(net-agent|virt-[a-z]+)|machine/(node-runtime|service-net))/",
       },
     },
     {

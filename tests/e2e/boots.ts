@@ -6,7 +6,8 @@ import { judgeRightsOf } from "./setup.ts";
 import { bringUp, ROOT } from "./standalone.ts";
 
 export async function setup(project: TestProject): Promise<() => Promise<void>> {
-  const wanted = { apiPort: 16743, bridge: "pbb0", podSubnet: "10.88.250.0/24" };
+  const networks = { podSubnet: "10.88.250.0/24", serviceSubnet: "10.111.0.0/16" };
+  const wanted = { apiPort: 16743, bridge: "pbb0", ...networks };
   const machine = await bringUp(wanted, async (made) => {
     made.apply(
       bridgeNetworkManifest("blue", "pbb-blue", "10.77.5.0/24"),

@@ -14,6 +14,8 @@ export interface Wanted {
   readonly bridge: string;
   /** Of its pods; absent: a free one, which another machine that comes up in the same moment would choose as well. */
   readonly podSubnet?: string;
+  /** Of its Services, as above. */
+  readonly serviceSubnet?: string;
   /** Whether its API server is as strict as a cluster's. */
   readonly strict?: boolean;
   /** Where its pods find the API server; absent: nowhere. */
@@ -27,9 +29,18 @@ function shareMounts(directory: string): void {
   execFileSync("mount", ["--make-shared", directory]);
 }
 
+function optionsOf({ apiPort, bridge, podSubnet, serviceSubnet, apiAddress }: Wanted) {
+  return [
+    ...["--api-port", String(apiPort), "--bridge", bridge],
+    ...(podSubnet === undefined ? [] : ["--pod-subnet", podSubnet]),
+    ...(serviceSubnet === undefined ? [] : ["--service-subnet", serviceSubnet]),
+    ...(apiAddress === undefined ? [] : ["--api-address", apiAddress]),
+  ];
+}
+
 /** A machine that is up, and in which `fill` has made what the stories are about. */
 export async function bringUp(
-  { apiPort, bridge, podSubnet, apiAddress, strict = false, sharesMounts = false }: Wanted,
+  { strict = false, sharesMounts = false, ...wanted }: Wanted,
   fill: (machine: Machine) => Promise<void>,
 ): Promise<Machine> {
   const machine = await openTrial(ROOT, "e2e");
@@ -42,10 +53,7 @@ export async function bringUp(
   }
   try {
     machine.patchbay("image", "add", "guest", join(ROOT, ".cache/guest"));
-    const address = apiAddress === undefined ? [] : ["--api-address", apiAddress];
-    const subnet = podSubnet === undefined ? [] : ["--pod-subnet", podSubnet];
-    const options = ["--api-port", String(apiPort), "--bridge", bridge, ...subnet, ...address];
-    machine.patchbay("up", ...options);
+    machine.patchbay("up", ...optionsOf(wanted));
     await fill(machine);
   } catch (error) {
     tellAndEnd(machine, error);

@@ -153,9 +153,7 @@ describe("install", () => {
       .trim()
       .split("\n")
       .map((line) => told.exec(line)?.[1] ?? line);
-    expect(new Set(kinds)).toEqual(
-      new Set(["Service", "NetworkPolicy", "Deployment", "DaemonSet"]),
-    );
+    expect(new Set(kinds)).toEqual(new Set(["NetworkPolicy", "Deployment", "DaemonSet"]));
     expect(changesIn(first)).toEqual(new Set(["created"]));
     expect(first.lines).toHaveLength(
       parseManifests(await readManifests(createFiles(), "base")).length,

@@ -70,6 +70,8 @@ export interface ApiServerOptions {
   readonly tokenKeyPem?: string;
   readonly logger: Logger;
   readonly clock: Clock;
+  /** Network of which Services have their addresses, in CIDR form; absent: 10.96.0.0/16. */
+  readonly serviceNetwork?: string;
   /**
    * For tests: behaves as a cluster's server does where this one is kinder. Objects are filled in with nulls, defaults
    * and field managers, volumes that are images are unknown, `blockOwnerDeletion` needs a right on the owner, quiet
@@ -98,6 +100,8 @@ export interface RunningApiServer {
  */
 const HEADERS_MAX_BYTES = 32 * 1024;
 
+const SERVICE_NETWORK = "10.96.0.0/16";
+
 /** How often connections are looked at that are late, milliseconds. */
 const CHECKING_MS = 2000;
 
@@ -114,9 +118,9 @@ function randomSuffix(): string {
 /** What the controllers need beside what requests need. */
 type ServerDeps = AppDeps & { readonly connections: Connections; readonly rootCaPem: string };
 
-/** Source of the random part of how long watches last. */
+/** From 0, and below 1. */
 function randomPart(): number {
-  return randomBytes(1).readUInt8() / 256;
+  return randomBytes(4).readUInt32BE() / 2 ** 32;
 }
 
 function makeDeps(options: ApiServerOptions, store: Store, stop: AbortSignal): ServerDeps {
@@ -157,7 +161,8 @@ function makeDeps(options: ApiServerOptions, store: Store, stop: AbortSignal): S
     fairQueue: new FairQueue(),
     shares: new Shares(limits),
     limits,
-    random: { uid: randomUUID, suffix: randomSuffix },
+    serviceNetwork: options.serviceNetwork ?? SERVICE_NETWORK,
+    random: { uid: randomUUID, suffix: randomSuffix, part: randomPart },
     stop,
     remote: new RemoteDiscovery(store),
     aggregator: makeAggregator({ store, connections: aggregated, stop }),

@@ -119,6 +119,11 @@ async function readMemory(files: Files): Promise<number> {
   return Number(/^MemTotal:\s*(\d+) kB$/m.exec(text)?.[1] ?? "0") * 1024;
 }
 
+/** Who answers pods for names. */
+function dnsFactsOf({ clusterDns: server, clusterDomain: domain }: Flags): Pick<NodeFacts, "dns"> {
+  return server === undefined ? {} : { dns: { server, domain } };
+}
+
 async function findMachine(context: DaemonContext, flags: Flags): Promise<Machine> {
   const files = createFiles();
   const runner = createProcessRunner();
@@ -139,6 +144,7 @@ async function findMachine(context: DaemonContext, flags: Flags): Promise<Machin
     logDir: resolve(flags.logDir),
     cgroupParent: flags.cgroupParent,
     memoryBytes: await readMemory(files),
+    ...dnsFactsOf(flags),
     ...parseAddress(flags.podApiServer),
   };
   const claims = claimMachineOf({ files, runner }, flags);

@@ -16,6 +16,9 @@ export interface Flags extends CommonFlags, CriFlags {
   readonly containerdDir?: string;
   /** Absent: pods have no claims. */
   readonly claimsDir?: string;
+  /** Absent: pods ask whom the node asks. */
+  readonly clusterDns?: string;
+  readonly clusterDomain: string;
   /** HOST:PORT; absent: pods are not told. */
   readonly podApiServer?: string;
   /** Absent: somebody else binds pods to nodes. */
@@ -80,6 +83,8 @@ export function parseFlags(argv: readonly string[]): Flags {
       "--pod-api-server <host:port>",
       "address at which pods reach the API server (default: pods are not given one)",
     )
+    .option("--cluster-dns <ip>", "name server of the pods (default: they ask whom the node asks)")
+    .option("--cluster-domain <domain>", "what the names of Services end with", "cluster.local")
     .option(
       "--binder-kubeconfig <file>",
       "kubeconfig of the account that binds pods to this node (default: this program binds none)",

@@ -49,6 +49,12 @@ function secondHostOf(kept: JsonObject | undefined): { readonly secondHost?: str
   return secondHost === "" ? {} : { secondHost };
 }
 
+/** The network that was chosen for Services; a machine that was made before there was one has the default. */
+function serviceNetworkOf(kept: JsonObject | undefined): { readonly serviceNetwork?: string } {
+  const serviceNetwork = textOf(kept, "serviceSubnet");
+  return serviceNetwork === "" ? {} : { serviceNetwork };
+}
+
 function aborted(signal: AbortSignal): Promise<void> {
   const { promise, resolve } = Promise.withResolvers<undefined>();
   if (signal.aborted) resolve(undefined);
@@ -83,6 +89,7 @@ export async function runApiServer(run: ApiServerRun): Promise<void> {
     storePath: paths.store,
     host: "127.0.0.1",
     ...secondHostOf(kept),
+    ...serviceNetworkOf(kept),
     port: portOf(run, kept),
     strict: isStrict(kept),
     tls: apiServer,

@@ -37,12 +37,13 @@ interface Deps {
 }
 
 function wantedOf(options: UpOptions): WantedSettings {
-  const { apiPort, apiAddress, nodeName, podSubnet, bridge } = options;
+  const { apiPort, apiAddress, nodeName, podSubnet, serviceSubnet, bridge } = options;
   return {
     ...(apiPort === undefined ? {} : { apiPort }),
     ...(apiAddress === undefined ? {} : { apiAddress }),
     ...(nodeName === undefined ? {} : { nodeName }),
     ...(podSubnet === undefined ? {} : { podSubnet }),
+    ...(serviceSubnet === undefined ? {} : { serviceSubnet }),
     ...(bridge === undefined ? {} : { bridge }),
   };
 }

@@ -18,6 +18,7 @@ import { addInterface } from "./interfaces/add-interface.ts";
 import { explain } from "./interfaces/explain.ts";
 import { getInterfaces } from "./interfaces/get-interfaces.ts";
 import { removeInterface } from "./interfaces/remove-interface.ts";
+import { expose } from "./services/expose.ts";
 import { apiserver } from "./machine/apiserver.ts";
 import { down } from "./machine/down.ts";
 import { restore } from "./machine/restore.ts";
@@ -44,6 +45,7 @@ export const COMMANDS: readonly Command[] = [
   ...[start, stop, restart],
   ...GUEST_COMMANDS,
   ...[guestConsole, vnc, portForward, ssh, scp],
+  expose,
   ...[completion, complete, version],
 ];
 

@@ -103,13 +103,25 @@ export {
   PERSISTENT_VOLUME_CLAIMS,
   PERSISTENT_VOLUMES,
   PODS,
+  ENDPOINT_SLICES,
   SECRETS,
+  SERVICES,
   STORAGE_CLASSES,
   VALIDATING_WEBHOOKS,
   VIRTUAL_MACHINE_INSTANCES,
   VIRTUAL_MACHINES,
   type ResourceType,
 } from "./kinds/resource.ts";
+export {
+  SERVICE_NAME_LABEL,
+  SLICE_ENDPOINTS_MAX,
+  SLICE_WRITER_LABEL,
+  type Endpoint,
+  type EndpointPort,
+  type EndpointSlice,
+  type Service,
+  type ServicePort,
+} from "./kinds/kubernetes/service.ts";
 export type {
   ClaimReference,
   PersistentVolume,

@@ -3,7 +3,6 @@
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { type Harness, startHarness } from "../harness.ts";
 
-const SERVICES = "/api/v1/namespaces/default/services";
 const POLICIES = "/apis/networking.k8s.io/v1/namespaces/default/networkpolicies";
 const APPS = "/apis/apps/v1/namespaces/default";
 const TABLE = "application/json;as=Table;v=v1;g=meta.k8s.io";
@@ -258,37 +257,13 @@ test.each([
   expect((await columnsOf(path)).map((name) => name.replaceAll(" ", "_")).join(" ")).toBe(want);
 });
 
-const SELECTED = { ports: [{ port: 1 }], selector: { app: "a" } };
-
-test.each([
-  {
-    what: "a Service with a selector",
-    path: SERVICES,
-    spec: SELECTED,
-    says: /a Service, it is only kept: from this machine a VM is reached/,
-  },
-  {
-    what: "a Service of node ports",
-    path: SERVICES,
-    spec: { ports: [{ port: 1 }], type: "NodePort" },
-    says: /a Service/,
-  },
-  {
-    what: "a NetworkPolicy",
-    path: POLICIES,
+test("a NetworkPolicy is kept, and its author told that nobody acts on it", async () => {
+  const { code, headers } = await api.post(POLICIES, {
+    metadata: { generateName: "unserved-" },
     spec: { podSelector: {} },
-    says: /a NetworkPolicy, it is only kept: nothing is filtered/,
-  },
-])("$what is kept, and its author told that nobody acts on it", async ({ path, spec, says }) => {
-  const { code, headers } = await api.post(path, { metadata: { generateName: "unserved-" }, spec });
-  expect(code).toBe(201);
-  expect(String(headers["warning"])).toMatch(says);
-});
-
-test("a Service whose endpoints are given serves the server itself, and warns of nothing", async () => {
-  const { headers } = await api.post(SERVICES, {
-    metadata: { name: "endpoints-given" },
-    spec: { ports: [{ port: 1 }] },
   });
-  expect(headers["warning"]).toBeUndefined();
+  expect(code).toBe(201);
+  expect(String(headers["warning"])).toMatch(
+    /a NetworkPolicy, it is only kept: nothing is filtered/,
+  );
 });

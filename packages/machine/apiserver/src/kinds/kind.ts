@@ -43,6 +43,16 @@ export interface Column {
   readonly cell: (object: KubeObject, nowMs: number) => unknown;
 }
 
+/** What objects of a kind share, at the moment of a write. */
+export interface Claims {
+  /** All others of the kind, in whatever namespace; asked for only where something is to be given. */
+  readonly others: () => readonly KubeObject[];
+  /** Network of Services, in CIDR form. */
+  readonly network: string;
+  /** From 0, and below 1. */
+  readonly random: () => number;
+}
+
 /** What a kind does differently. Absent members: the usual. */
 export interface Strategy {
   /** Clients' main writes leave status alone; `/status` changes nothing else. */
@@ -77,6 +87,12 @@ export interface Strategy {
   readonly validate?: (object: KubeObject) => readonly Cause[];
   /** Every cause for which the change is refused, beside `validate`. */
   readonly validateUpdate?: (object: KubeObject, current: KubeObject) => readonly Cause[];
+  /** Takes what only one object can have, in the mutation that writes it: every cause for which that cannot be. Changes `object`. */
+  readonly claim?: (
+    object: KubeObject,
+    current: KubeObject | undefined,
+    claims: Claims,
+  ) => readonly Cause[];
   /** Causes for which a name is refused; default: DNS subdomain. */
   readonly validateName?: (name: string) => string | undefined;
   /** Fields beside metadata.name and metadata.namespace that field selectors may name. */

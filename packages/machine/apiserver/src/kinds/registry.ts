@@ -8,6 +8,7 @@ import { API_SERVICE } from "./extension/api-service.ts";
 import { CONFIG_MAP } from "./config/config-map.ts";
 import { POD_DISRUPTION_BUDGET } from "./workload/disruption-budget.ts";
 import { ENDPOINTS } from "./network/endpoints.ts";
+import { ENDPOINT_SLICE } from "./network/endpoint-slice.ts";
 import { EVENT, NEW_EVENT } from "./cluster/event.ts";
 import { KEPT_KINDS } from "./kept/table.ts";
 import { type Kind, bucketOf } from "./kind.ts";
@@ -29,6 +30,7 @@ const BUILT_IN: readonly Kind[] = [
   API_SERVICE,
   CONFIG_MAP,
   ENDPOINTS,
+  ENDPOINT_SLICE,
   EVENT,
   NEW_EVENT,
   NAMESPACE,

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // What the mutations of one commit wrote; later ones see what earlier ones did, and none disturbs another.
 import { printJson } from "../objects/json.ts";
-import { type Address, type KubeObject, printAddress } from "../objects/object.ts";
+import { type Address, type KubeObject, parseAddress, printAddress } from "../objects/object.ts";
 import type { ObjectIndex } from "./index-of-objects.ts";
 import {
   type Change,
@@ -65,6 +65,20 @@ export class Batch implements Transaction {
       return own.type === "DELETED" ? undefined : own.current;
     }
     return this.#states.has(key) ? this.#states.get(key) : this.#index.find(address);
+  }
+
+  list(bucket: string): readonly TextObject[] {
+    const found = new Map<string, TextObject | undefined>(
+      this.#index.list({ bucket }).map((object) => [printAddress(object.address), object]),
+    );
+    for (const [key, state] of this.#states) {
+      if (parseAddress(key).bucket === bucket) found.set(key, state);
+    }
+    for (const { type, current } of this.#own) {
+      if (current.address.bucket !== bucket) continue;
+      found.set(printAddress(current.address), type === "DELETED" ? undefined : current);
+    }
+    return [...found.values()].filter((object) => object !== undefined);
   }
 
   put(address: Address, object: KubeObject): KubeObject {

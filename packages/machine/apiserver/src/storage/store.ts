@@ -42,6 +42,8 @@ export interface Change {
 /** What a mutation may do. It runs without interruption and sees all mutations before it. */
 export interface Transaction {
   find(address: Address): StoredObject | undefined;
+  /** All objects of a bucket, in no order. */
+  list(bucket: string): readonly StoredObject[];
   /** Writes the object and sets its resourceVersion. */
   put(address: Address, object: KubeObject): KubeObject;
   /** Removes the object; `object` is its last state, whose resourceVersion becomes the deletion's. */

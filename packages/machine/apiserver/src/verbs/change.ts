@@ -9,6 +9,7 @@ import { type Fields, equalJson, listOf, valueAt, without } from "../objects/jso
 import { printAddress, type KubeObject } from "../objects/object.ts";
 import type { StoredObject } from "../storage/store.ts";
 import { type Call, aboutOf, addressOf, isDryRun, queueIfHeavy } from "./call.ts";
+import { takeClaims } from "./claim.ts";
 import type { VerbDeps } from "./deps.ts";
 import { toObject } from "./decode.ts";
 import { readObject, toStorage } from "./readable.ts";
@@ -220,6 +221,8 @@ function commit(
       return undefined;
     }
     const { next } = step;
+    const current = step.stored.view();
+    takeClaims({ kind: call.kind, address, object: next, current }, transaction, deps);
     if (isDryRun(call.query)) {
       return next;
     }

@@ -18,6 +18,7 @@ import type { KubeObject } from "../objects/object.ts";
 import { rfc3339 } from "../objects/time.ts";
 import type { Store } from "../storage/store.ts";
 import { type Call, type Reply, aboutOf, addressOf, isDryRun, queueIfHeavy } from "./call.ts";
+import { takeClaims } from "./claim.ts";
 import type { VerbDeps } from "./deps.ts";
 import { toObject } from "./decode.ts";
 import { readObjectOf } from "./options/field-validation.ts";
@@ -152,6 +153,7 @@ async function createDecoded(call: Call, deps: VerbDeps, object: KubeObject): Pr
       throw alreadyExists(aboutOf(kind), address.name);
     }
     checkNamespace(kind, admitted, transaction);
+    takeClaims({ kind, address, object: admitted }, transaction, deps);
     if (dryRun) {
       return admitted;
     }

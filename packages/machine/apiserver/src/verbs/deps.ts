@@ -27,6 +27,12 @@ export interface VerbDeps {
   /** What each user takes of memory and connections, and how much that may be. */
   readonly shares: Shares;
   readonly limits: Limits;
-  /** Random names: a uid, and five characters behind generateName. */
-  readonly random: { readonly uid: () => string; readonly suffix: () => string };
+  /** Network of which Services have their addresses, in CIDR form. */
+  readonly serviceNetwork: string;
+  /** Random names: a uid, and five characters behind generateName; and a number from 0, and below 1. */
+  readonly random: {
+    readonly uid: () => string;
+    readonly suffix: () => string;
+    readonly part: () => number;
+  };
 }

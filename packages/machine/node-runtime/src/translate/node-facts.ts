@@ -14,6 +14,8 @@ export interface NodeFacts {
   readonly cgroupParent: string;
   /** Memory of the machine. */
   readonly memoryBytes: number;
+  /** Who answers for the names of Services, and what they end with; absent: nobody does. */
+  readonly dns?: { readonly server: string; readonly domain: string };
   /** Where pods reach the API server; absent: they are not told. */
   readonly apiServer?: { readonly host: string; readonly port: string };
 }

@@ -15,24 +15,56 @@ export function hostnameOf({ metadata, spec }: Pod, nodeName: string): string {
   return (spec.hostname ?? metadata.name).slice(0, HOSTNAME_MAX).replace(/(?<![-.])[-.]+$/, "");
 }
 
-/** What the pod says of name servers; undefined: those of the node. */
-function dnsOf({ spec }: Pod): SandboxConfig["dns"] {
-  const { nameservers = [], searches = [], options = [] } = spec.dnsConfig ?? {};
-  if (nameservers.length === 0) return undefined;
+/** Source: kubelet, for pods whose names are the cluster's: what has fewer dots is looked for there first. */
+const CLUSTER_OPTIONS = ["ndots:5"];
+
+/** What the cluster gives a pod, unless it has the node's network, or wants the node's name servers, or none. */
+function clusterDnsOf({ metadata, spec }: Pod, { dns }: NodeFacts): SandboxConfig["dns"] {
+  const { dnsPolicy = "ClusterFirst", hostNetwork = false } = spec;
+  const isOfCluster =
+    dnsPolicy === "ClusterFirstWithHostNet" || (dnsPolicy === "ClusterFirst" && !hostNetwork);
+  if (dns === undefined || !isOfCluster) return undefined;
+  const services = `svc.${dns.domain}`;
   return {
-    servers: nameservers,
-    searches,
-    options: options.flatMap(({ name = "", value }) => {
-      if (name === "") return [];
-      return [value === undefined ? name : `${name}:${value}`];
-    }),
+    servers: [dns.server],
+    searches: [`${metadata.namespace ?? ""}.${services}`, services, dns.domain],
+    options: CLUSTER_OPTIONS,
+  };
+}
+
+/** An option without its value: the pod's own takes the place of the one of that name. */
+function optionName(option: string): string {
+  return option.split(":")[0] ?? "";
+}
+
+function ownOptions({ spec }: Pod): readonly string[] {
+  return (spec.dnsConfig?.options ?? []).flatMap(({ name = "", value }) => {
+    if (name === "") return [];
+    return [value === undefined ? name : `${name}:${value}`];
+  });
+}
+
+const NO_DNS = { servers: [], searches: [], options: [] };
+
+/** The pod's name servers: the cluster's, and what it names itself; undefined: those of the node. */
+function dnsOf(pod: Pod, node: NodeFacts): SandboxConfig["dns"] {
+  const { nameservers = [], searches = [] } = pod.spec.dnsConfig ?? {};
+  const given = clusterDnsOf(pod, node) ?? NO_DNS;
+  const servers = [...new Set([...given.servers, ...nameservers])];
+  if (servers.length === 0) return undefined;
+  const own = ownOptions(pod);
+  const named = own.map(optionName);
+  return {
+    servers,
+    searches: [...new Set([...given.searches, ...searches])],
+    options: [...given.options.filter((option) => !named.includes(optionName(option))), ...own],
   };
 }
 
 /** The sandbox's configuration; `attempt` counts the pod's sandboxes from 0. */
 export function sandboxConfigOf(pod: Pod, attempt: number, node: NodeFacts): SandboxConfig {
   const { name, namespace = "", uid = "" } = pod.metadata;
-  const dns = dnsOf(pod);
+  const dns = dnsOf(pod, node);
   const sysctls = pod.spec.securityContext?.sysctls ?? [];
   return {
     metadata: { name, namespace, uid, attempt },

@@ -46,7 +46,10 @@ export const HANDLER_SERVER = "virt-handler";
 export const HANDLER_CLIENT = "virt-api-client";
 
 /** Programs that have an account of their own. */
-const SERVICES = ["virt-api", "virt-controller", "virt-handler", "net-agent", "binder"] as const;
+const SERVICES = [
+  ...["virt-api", "virt-controller", "virt-handler", "net-agent"],
+  ...["binder", "service-net"],
+] as const;
 
 /** The one whose writes are bound to its node: a group of its account names it. */
 const NODE_SERVICE = "virt-handler";

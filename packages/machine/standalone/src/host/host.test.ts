@@ -32,6 +32,7 @@ test("the default network has a bridge, a gateway and a way out", () => {
     virtHandlerPort: 3,
     nodeName: "n",
     podSubnet: "10.88.111.0/24",
+    serviceSubnet: "10.96.0.0/16",
     bridge: "patchbay0",
   };
   expect(defaultNetworkOf(settings, "/leases")).toMatchObject({

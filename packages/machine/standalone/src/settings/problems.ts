@@ -9,6 +9,7 @@ export interface AskedSettings {
   readonly nodeName: string;
   readonly bridge: string;
   readonly podSubnet?: string;
+  readonly serviceSubnet?: string;
   readonly apiAddress?: string;
 }
 
@@ -27,6 +28,7 @@ const PORT_MAX = 65_535;
 const LINK_NAME_MAX_BYTES = 15;
 const LINK_NAME = /^[^/\s:]+$/;
 const SUBNET = /^(\d{1,3})\.(\d{1,3})\.(\d{1,3})\.0\/24$/;
+const SERVICE_SUBNET = /^(\d{1,3})\.(\d{1,3})\.0\.0\/16$/;
 /** Source: Kubernetes, DNS-1123 subdomain. */
 const NODE_NAME = /^[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*$/;
 const NODE_NAME_MAX = 253;
@@ -73,6 +75,21 @@ function subnetProblem({ podSubnet }: AskedSettings, { routes }: HostFacts): str
   return taken === undefined ? undefined : `the host has a route to ${taken}`;
 }
 
+function serviceSubnetProblem(
+  { serviceSubnet, podSubnet }: AskedSettings,
+  { routes }: HostFacts,
+): string | undefined {
+  if (serviceSubnet === undefined) return undefined;
+  const bytes = SERVICE_SUBNET.exec(serviceSubnet)?.slice(1).map(Number);
+  if (bytes === undefined || bytes.some((byte) => byte > 255))
+    return "it must be like 10.97.0.0/16";
+  const range = rangeOf(serviceSubnet);
+  if (podSubnet !== undefined && overlaps(range, rangeOf(podSubnet)))
+    return `the pods have ${podSubnet}`;
+  const taken = routes.find((route) => overlaps(range, rangeOf(route)));
+  return taken === undefined ? undefined : `the host has a route to ${taken}`;
+}
+
 const RULES: readonly (readonly [
   flag: string,
   setting: keyof AskedSettings,
@@ -82,6 +99,7 @@ const RULES: readonly (readonly [
   ["--api-address", "apiAddress", addressProblem],
   ["--node-name", "nodeName", nodeNameProblem],
   ["--pod-subnet", "podSubnet", subnetProblem],
+  ["--service-subnet", "serviceSubnet", serviceSubnetProblem],
   ["--bridge", "bridge", bridgeProblem],
 ];
 

@@ -7,7 +7,7 @@ import { numberOf, readFields, textOf } from "../data-dir/json.ts";
 import { KIND } from "../data-dir/ours.ts";
 import type { Paths } from "../data-dir/paths.ts";
 import { isPort, settingProblems, type AskedSettings } from "./problems.ts";
-import { chooseSubnetBeside } from "./subnet.ts";
+import { chooseServiceSubnetBeside, chooseSubnetBeside } from "./subnet.ts";
 
 /** Settings of a machine. */
 export interface Settings {
@@ -22,6 +22,8 @@ export interface Settings {
   readonly nodeName: string;
   /** Network of the pods' default network, a /24 in CIDR form. */
   readonly podSubnet: string;
+  /** Network of which Services have their addresses, a /16 in CIDR form. */
+  readonly serviceSubnet: string;
   /** Bridge of the pods' default network on the host. */
   readonly bridge: string;
   /** Set in the file only, by tests: the API server behaves as a cluster's where ours is kinder. */
@@ -70,7 +72,7 @@ export async function readSettings({ files, paths }: SettingsDeps): Promise<Part
   const fields = await readFields(files, paths.settings);
   const names = [
     ...["apiPort", "apiAddress", "virtApiPort", "virtHandlerPort", "nodeName"],
-    ...["podSubnet", "bridge"],
+    ...["podSubnet", "serviceSubnet", "bridge"],
   ] as const;
   const kept = names.flatMap((name): [string, string | number][] => {
     const value = numberOf(fields, name) ?? textOf(fields, name);
@@ -129,7 +131,7 @@ export async function keepSettings(
   const { files, paths } = deps;
   const kept = await readSettings(deps);
   const asked = mergeSettings(wanted, kept, machine.hostname);
-  const { apiPort, apiAddress, nodeName, bridge, podSubnet } = asked;
+  const { apiPort, apiAddress, nodeName, bridge, podSubnet, serviceSubnet } = asked;
   const keptPort = kept.virtApiPort === apiPort ? undefined : kept.virtApiPort;
   const virtApiPort = keptPort ?? (await findFreePort(apiPort + 1, machine));
   const { virtHandlerPort: old } = kept;
@@ -141,6 +143,7 @@ export async function keepSettings(
     virtHandlerPort: isOldGood ? old : await findFreePort(virtApiPort + 1, machine),
     nodeName,
     podSubnet: podSubnet ?? chooseSubnetBeside(await machine.listRoutes()),
+    serviceSubnet: serviceSubnet ?? chooseServiceSubnetBeside(await machine.listRoutes()),
     bridge,
     ...(kept.strict === true && { strict: true }),
   };

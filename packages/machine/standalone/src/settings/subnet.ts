@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which network the pods get: one that nothing on the host leads to already.
+// Which networks pods and Services get: such that nothing on the host leads to already.
 import { isJsonObject } from "@patchbay/api/json";
 import type { ProcessRunner } from "@patchbay/core/ports";
 import { textOf } from "../data-dir/json.ts";
@@ -8,6 +8,8 @@ const TIMEOUT_MS = 5000;
 /** Podman's own networks begin at 10.88.0.0; this is out of their way. */
 const FIRST = 111;
 const COUNT = 128;
+const SERVICE_FIRST = 96;
+const SERVICE_COUNT = 16;
 
 /** Addresses as numbers, both included. */
 export interface Range {
@@ -32,16 +34,31 @@ export function overlaps(one: Range | undefined, other: Range | undefined): bool
   return one.first <= other.last && other.first <= one.last;
 }
 
-/** The first of our networks that overlaps none of the routes. */
-export function chooseSubnetBeside(routes: readonly string[]): string {
-  const candidates = Array.from(
-    { length: COUNT },
-    (_none, at) => `10.88.${String(FIRST + at)}.0/24`,
-  );
+/** The first of `count` networks that overlaps none of the routes; none is free: the first. */
+function firstBeside(
+  routes: readonly string[],
+  count: number,
+  at: (index: number) => string,
+): string {
+  const candidates = Array.from({ length: count }, (_none, index) => at(index));
   const free = candidates.find(
     (candidate) => !routes.some((route) => overlaps(rangeOf(route), rangeOf(candidate))),
   );
-  return free ?? candidates[0] ?? "";
+  return free ?? at(0);
+}
+
+/** The first of our networks for pods that overlaps none of the routes. */
+export function chooseSubnetBeside(routes: readonly string[]): string {
+  return firstBeside(routes, COUNT, (index) => `10.88.${String(FIRST + index)}.0/24`);
+}
+
+/** The first of our networks for Services that overlaps none of the routes: 10.96.0.0/12 in parts, as clusters have it. */
+export function chooseServiceSubnetBeside(routes: readonly string[]): string {
+  return firstBeside(
+    routes,
+    SERVICE_COUNT,
+    (index) => `10.${String(SERVICE_FIRST + index)}.0.0/16`,
+  );
 }
 
 /** The networks that the host has routes to. Equivalent to: `ip -4 -j route show table main`. */

@@ -14,6 +14,7 @@ import {
 import type { Clock, Files, ProcessRunner } from "@patchbay/core/ports";
 import { commandFor } from "../config.ts";
 import { cgroupRootOf, containerdProgram, criEndpointOf } from "../runtime/own-containerd.ts";
+import { dnsAddressOf } from "@patchbay/service-net/host";
 import type { ComponentProgram } from "./component.ts";
 import { healthSocketOf, type Paths } from "../data-dir/paths.ts";
 import type { Settings } from "../settings/settings.ts";
@@ -32,6 +33,7 @@ export interface Programs {
   readonly containerd: ComponentProgram;
   readonly apiServer: ComponentProgram;
   readonly nodeRuntime: ComponentProgram;
+  readonly serviceNet: ComponentProgram;
   readonly virtApi: ComponentProgram;
   readonly netAgent: ComponentProgram;
   readonly virtHandler: ComponentProgram;
@@ -72,6 +74,7 @@ function nodeRuntimeFlags(paths: Paths, settings: Settings): readonly string[] {
     ...["--tls-cert-file", pki(`${NODE_SERVER}.crt`)],
     ...["--tls-private-key-file", pki(`${NODE_SERVER}.key`)],
     ...["--client-ca-file", pki("ca.crt"), "--client-name", KUBELET_CLIENT],
+    ...["--cluster-dns", dnsAddressOf(settings.serviceSubnet)],
     ...podApiServerFlags(settings),
   ];
 }
@@ -116,6 +119,10 @@ export function programsOf(deps: ProgramDeps, settings: Settings): Programs {
     },
     containerd: containerdProgram(deps),
     nodeRuntime: serviceOf(paths, "machine/node-runtime", nodeRuntimeFlags(paths, settings)),
+    serviceNet: serviceOf(paths, "machine/service-net", [
+      ...["--service-subnet", settings.serviceSubnet, "--pod-subnet", settings.podSubnet],
+      ...["--bridge", settings.bridge],
+    ]),
     virtApi: serviceOf(paths, "plug/virt-api", virtApiFlags(paths, settings)),
     netAgent: serviceOf(paths, "plug/net-agent", [
       ...agent,

@@ -13,6 +13,7 @@ import { probeKvm, type KvmFinding } from "../host/kvm-probe.ts";
 import { removeLeftovers } from "../host/leftovers.ts";
 import { keepKinds, keepKubeVirt, keepRights, keepVirtApi } from "../objects.ts";
 import { removeMasquerade } from "../host/masquerade.ts";
+import { removeServiceRules } from "../host/service-rules.ts";
 import type { Paths } from "../data-dir/paths.ts";
 import { containerdLayoutOf, prepareOwnContainerd } from "../runtime/own-containerd.ts";
 import { keepOwnImages } from "../runtime/own-images.ts";
@@ -105,6 +106,7 @@ export class Supervisor {
     this.#ending.abort(new Error("the machine goes down"));
     await removeLeftovers(this.#deps, bridges);
     await removeMasquerade(this.#deps);
+    await removeServiceRules(this.#deps);
     await state.step("host cleaned");
     await this.#client?.close();
   }
@@ -195,8 +197,9 @@ export class Supervisor {
   }
 
   async #startServices(programs: Programs, client: KubeClient, prepared: Prepared): Promise<void> {
-    const { virtApi, netAgent, virtHandler, virtController } = programs;
+    const { virtApi, netAgent, virtHandler, virtController, serviceNet } = programs;
     await settleAll([
+      this.#run(serviceNet),
       this.#startNodeRuntime(programs),
       this.#run(netAgent),
       this.#run(virtHandler),

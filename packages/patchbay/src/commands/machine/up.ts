@@ -5,22 +5,22 @@ import type { Command, Context } from "../../command.ts";
 import { hasFlag, textOption, type Input } from "../../input.ts";
 import { printResult } from "../../print/output.ts";
 
+/** Settings that are text, by their options. */
+const TEXTS = ["apiAddress", "nodeName", "podSubnet", "serviceSubnet", "bridge"] as const;
+
 async function run(context: Context, input: Input): Promise<void> {
   const dataDir = resolve(context.global.dataDir);
   const { up: bringUp } = await import("@patchbay/standalone");
   const apiPort = input.options["apiPort"];
-  const apiAddress = textOption(input, "apiAddress");
-  const nodeName = textOption(input, "nodeName");
-  const podSubnet = textOption(input, "podSubnet");
-  const bridge = textOption(input, "bridge");
+  const asked = TEXTS.flatMap((name) => {
+    const text = textOption(input, name);
+    return text === undefined ? [] : [[name, text] as const];
+  });
   await bringUp({
     dataDir,
     installService: hasFlag(input, "installService"),
     ...(typeof apiPort === "number" && { apiPort }),
-    ...(apiAddress !== undefined && { apiAddress }),
-    ...(nodeName !== undefined && { nodeName }),
-    ...(podSubnet !== undefined && { podSubnet }),
-    ...(bridge !== undefined && { bridge }),
+    ...Object.fromEntries(asked),
   });
   const kubeconfig = resolve(dataDir, "kubeconfig");
   await printResult(context, {
@@ -52,6 +52,10 @@ export const up: Command = {
     {
       flags: "--pod-subnet <cidr>",
       description: "network of the pods, a /24 (default: a free one)",
+    },
+    {
+      flags: "--service-subnet <cidr>",
+      description: "network of the addresses of Services, a /16 (default: a free one)",
     },
     {
       flags: "--bridge <name>",

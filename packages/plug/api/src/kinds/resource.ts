@@ -14,6 +14,7 @@ import type { DataVolume } from "./guest/data-volume.ts";
 import type { KubeObject } from "./kubernetes/meta.ts";
 import type { NetworkAttachmentDefinition } from "./nad.ts";
 import { KUBEVIRT_GROUP, NAD_GROUP } from "../names.ts";
+import type { EndpointSlice, Service } from "./kubernetes/service.ts";
 import type { Pod } from "./kubernetes/pod.ts";
 import type {
   PersistentVolume,
@@ -42,6 +43,22 @@ export const PODS: ResourceType<Pod> = {
   version: "v1",
   resource: "pods",
   kind: "Pod",
+  namespaced: true,
+};
+/** Names and addresses for what stands behind them. */
+export const SERVICES: ResourceType<Service> = {
+  group: "",
+  version: "v1",
+  resource: "services",
+  kind: "Service",
+  namespaced: true,
+};
+/** What stands behind Services. */
+export const ENDPOINT_SLICES: ResourceType<EndpointSlice> = {
+  group: "discovery.k8s.io",
+  version: "v1",
+  resource: "endpointslices",
+  kind: "EndpointSlice",
   namespaced: true,
 };
 /** Where pods run; standalone has one. */

@@ -16,6 +16,7 @@ import { PATCHBAY_ERRORS } from "./catalogue/patchbay.ts";
 import { PKI_ERRORS } from "./catalogue/pki.ts";
 import { PODNET_ERRORS } from "./catalogue/node/podnet.ts";
 import { RUNTIME_ERRORS } from "./catalogue/node/runtime.ts";
+import { SERVICES_ERRORS } from "./catalogue/node/services.ts";
 import { STANDALONE_ERRORS } from "./catalogue/standalone.ts";
 
 /** The catalogue; `docs/reference/errors.md` is checked against it. */
@@ -36,6 +37,7 @@ export const CATALOGUE = {
   ...PKI_ERRORS,
   ...PODNET_ERRORS,
   ...RUNTIME_ERRORS,
+  ...SERVICES_ERRORS,
   ...STANDALONE_ERRORS,
 } as const;
 

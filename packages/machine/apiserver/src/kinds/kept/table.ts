@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Which kinds are only kept? Clients ask for them, and manifests that people have hold them. Sources: Kubernetes apps/v1,
-// batch/v1, core/v1, discovery.k8s.io/v1, networking.k8s.io/v1, scheduling.k8s.io/v1.
+// batch/v1, core/v1, networking.k8s.io/v1, scheduling.k8s.io/v1.
 import { AGE } from "../../table/age.ts";
 import type { Kind } from "../kind.ts";
 import { column, countColumn, ratioColumn, selectorColumn, TEMPLATE_COLUMNS } from "./columns.ts";
@@ -105,16 +105,6 @@ const KEPT: readonly KeptKind[] = [
     hasStatus: true,
     instead: "nothing is limited by it",
     columns: [AGE],
-  },
-  {
-    ...{ group: "discovery.k8s.io", version: "v1" },
-    ...{ resource: "endpointslices", kind: "EndpointSlice" },
-    columns: [
-      column("AddressType", ".addressType"),
-      column("Ports", ".ports[*].port"),
-      column("Endpoints", ".endpoints[*].addresses[0]"),
-      AGE,
-    ],
   },
   {
     ...{ ...NETWORKING, resource: "ingresses", kind: "Ingress", shortNames: ["ing"] },

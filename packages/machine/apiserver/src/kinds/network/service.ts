@@ -1,22 +1,25 @@
 // SPDX-License-Identifier: Apache-2.0
 // What is particular to services: defaults, the cluster address, ports.
-import type { Cause } from "../../meta/status.ts";
-import { duplicateValue, invalidValue, requiredValue } from "../../meta/causes.ts";
 import { dns1035Fault } from "../../meta/names.ts";
-import {
-  type Fields,
-  equalJson,
-  fieldsOf,
-  isFields,
-  listOf,
-  textAt,
-  valueAt,
-} from "../../objects/json.ts";
+import { type Fields, fieldsOf, isFields, listOf, textAt, valueAt } from "../../objects/json.ts";
 import type { KubeObject } from "../../objects/object.ts";
 import { AGE } from "../../table/age.ts";
-import { keptWarning } from "../kept/kept-kind.ts";
 import { type Kind, defineKind } from "../kind.ts";
 import { selectorText } from "../selector.ts";
+import { addressChangeCauses, serviceCauses } from "./service-causes.ts";
+import { claimForService } from "./service-claims.ts";
+import { hasNodePorts, nodePortOf } from "./service-spec.ts";
+
+/** Source: Kubernetes core/v1 ClientIPConfig. */
+const AFFINITY_SECONDS = 10_800;
+/** Fields that a Service without an address does not have. */
+const OF_ADDRESS = [
+  "clusterIP",
+  "clusterIPs",
+  "ipFamilies",
+  "ipFamilyPolicy",
+  "internalTrafficPolicy",
+];
 
 function defaultPort(port: Fields): void {
   port["protocol"] ??= "TCP";
@@ -28,108 +31,76 @@ function applyDefaults(service: KubeObject): void {
   service["spec"] = spec;
   spec["type"] ??= "ClusterIP";
   spec["sessionAffinity"] ??= "None";
+  if (spec["sessionAffinity"] === "ClientIP")
+    spec["sessionAffinityConfig"] ??= { clientIP: { timeoutSeconds: AFFINITY_SECONDS } };
+  if (spec["type"] === "LoadBalancer") spec["allocateLoadBalancerNodePorts"] ??= true;
+  if (hasNodePorts(spec)) spec["externalTrafficPolicy"] ??= "Cluster";
   listOf(spec["ports"]).filter(isFields).forEach(defaultPort);
 }
 
-/** Gives every service an address of its own in 10.96.0.0/12, from its uid. */
-function prepareCreate(service: KubeObject): void {
-  service["status"] = { loadBalancer: {} };
-  const spec = fieldsOf(service["spec"]);
+/** What goes with the address; an ExternalName has neither. */
+function defaultAddress(spec: Fields): void {
   if (textAt(spec, "type") === "ExternalName") {
+    for (const key of OF_ADDRESS) Reflect.deleteProperty(spec, key);
     return;
   }
-  if (textAt(spec, "clusterIP") === "") {
-    const seed = Number.parseInt((service.metadata.uid ?? "0").slice(0, 8), 16);
-    const host = (seed % 0xf_fffe) + 1;
-    spec["clusterIP"] =
-      `10.${String(96 + (host >> 16))}.${String((host >> 8) & 0xff)}.${String(host & 0xff)}`;
-  }
-  spec["clusterIPs"] = [spec["clusterIP"]];
+  if (textAt(spec, "clusterIP") !== "") spec["clusterIPs"] = [spec["clusterIP"]];
   spec["ipFamilies"] ??= ["IPv4"];
   spec["ipFamilyPolicy"] ??= "SingleStack";
   spec["internalTrafficPolicy"] ??= "Cluster";
 }
 
-function portCauses(spec: Fields): Cause[] {
-  const ports = listOf(spec["ports"]);
-  const seen = new Set<string>();
-  return ports.flatMap((port, index) => {
-    const field = `spec.ports[${String(index)}]`;
-    const number = Number(valueAt(port, "port"));
-    const causes: Cause[] = [];
-    if (!(number >= 1 && number <= 65_535)) {
-      causes.push(
-        invalidValue(
-          `${field}.port`,
-          valueAt(port, "port") ?? 0,
-          "must be between 1 and 65535, inclusive",
-        ),
-      );
-    }
-    if (ports.length > 1 && textAt(port, "name") === "") {
-      causes.push(requiredValue(`${field}.name`));
-    }
-    const key = `${textAt(port, "protocol")}/${String(number)}`;
-    if (seen.has(key)) {
-      causes.push(duplicateValue(field, port));
-    }
-    seen.add(key);
-    return causes;
-  });
+function prepareCreate(service: KubeObject): void {
+  service["status"] = { loadBalancer: {} };
+  defaultAddress(fieldsOf(service["spec"]));
 }
 
-function validate(service: KubeObject): Cause[] {
-  const spec = fieldsOf(service["spec"]);
-  const needsPorts =
-    textAt(spec, "clusterIP") !== "None" && textAt(spec, "type") !== "ExternalName";
-  const none =
-    needsPorts && listOf(spec["ports"]).length === 0 ? [requiredValue("spec.ports")] : [];
-  return [...none, ...portCauses(spec)];
-}
-
-/** Source: Kubernetes core/v1 Service: the address is given once. */
-function validateUpdate(service: KubeObject, current: KubeObject): Cause[] {
-  return ["clusterIP", "clusterIPs"].flatMap((key) => {
-    const was = valueAt(current, "spec", key);
-    const is = valueAt(service, "spec", key);
-    const field = key === "clusterIPs" ? "spec.clusterIPs[0]" : "spec.clusterIP";
-    return was === undefined || equalJson(was, is)
-      ? []
-      : [invalidValue(field, is, "may not change once set")];
-  });
+/** Whoever makes a Service of another type does not speak of the ports that the old one had. */
+function dropNodePorts(spec: Fields, current: KubeObject): void {
+  if (hasNodePorts(spec)) return;
+  const old = listOf(valueAt(current, "spec", "ports")).map(nodePortOf);
+  for (const port of listOf(spec["ports"]).filter(isFields)) {
+    if (old.includes(nodePortOf(port))) Reflect.deleteProperty(port, "nodePort");
+  }
+  if (valueAt(current, "spec", "externalTrafficPolicy") === spec["externalTrafficPolicy"])
+    Reflect.deleteProperty(spec, "externalTrafficPolicy");
 }
 
 /** What the client leaves out stays as it was given. */
 function prepareUpdate(service: KubeObject, current: KubeObject): void {
   const spec = fieldsOf(service["spec"]);
-  const keys = ["clusterIP", "clusterIPs", "ipFamilies", "ipFamilyPolicy", "internalTrafficPolicy"];
-  for (const key of keys) {
-    spec[key] ??= valueAt(current, "spec", key);
+  for (const key of OF_ADDRESS) {
+    const was = valueAt(current, "spec", key);
+    if (was !== undefined && (spec[key] ?? "") === "") spec[key] = was;
   }
+  dropNodePorts(spec, current);
+  // Given addresses are compared before they are completed.
+  if (textAt(spec, "type") === "ExternalName" || spec["clusterIPs"] === undefined)
+    defaultAddress(spec);
 }
 
 function portsCell(service: KubeObject): string {
-  const ports = listOf(valueAt(service, "spec", "ports")).map(
-    (port) => `${String(valueAt(port, "port"))}/${textAt(port, "protocol")}`,
-  );
+  const ports = listOf(valueAt(service, "spec", "ports")).map((port) => {
+    const nodePort = nodePortOf(port) === 0 ? "" : `:${String(nodePortOf(port))}`;
+    return `${String(valueAt(port, "port"))}${nodePort}/${textAt(port, "protocol")}`;
+  });
   return ports.length === 0 ? "<none>" : ports.join(",");
 }
 
-/** The server itself finds webhooks and aggregated servers by Services whose endpoints are given. */
-function isForServer(service: KubeObject): boolean {
-  const selector = fieldsOf(valueAt(service, "spec", "selector"));
-  const type = textAt(service, "spec", "type") || "ClusterIP"; // defaults come later
-  return type === "ClusterIP" && Object.keys(selector).length === 0;
+function externalCell(service: KubeObject): string {
+  const type = textAt(service, "spec", "type");
+  if (type === "ExternalName") return textAt(service, "spec", "externalName");
+  return type === "LoadBalancer" ? "<pending>" : "<none>";
 }
 
-const INSTEAD =
-  "from this machine a VM is reached at its pod's address, from elsewhere on a NIC in a network of this machine's own";
+const NO_BALANCER =
+  "nothing on this machine gives addresses to Services of type LoadBalancer: it is reached at its cluster address, and at a port of this machine as one of type NodePort is";
 
 function warnings(service: KubeObject): readonly string[] {
-  return isForServer(service) ? [] : [keptWarning("Service", INSTEAD)];
+  return textAt(service, "spec", "type") === "LoadBalancer" ? [NO_BALANCER] : [];
 }
 
-/** Addresses of the cluster are given and kept; nothing here forwards to them. */
+/** Addresses and ports are given here; service-net forwards what is sent to them. */
 export const SERVICE: Kind = defineKind({
   group: "",
   version: "v1",
@@ -144,8 +115,9 @@ export const SERVICE: Kind = defineKind({
     applyDefaults,
     prepareCreate,
     prepareUpdate,
-    validate,
-    validateUpdate,
+    validate: serviceCauses,
+    validateUpdate: addressChangeCauses,
+    claim: claimForService,
     warnings,
     selectableFields: {
       "spec.clusterIP": (service) => textAt(service, "spec", "clusterIP"),
@@ -158,7 +130,7 @@ export const SERVICE: Kind = defineKind({
         type: "string",
         cell: (service) => textAt(service, "spec", "clusterIP") || "<none>",
       },
-      { name: "External-IP", type: "string", cell: () => "<none>" },
+      { name: "External-IP", type: "string", cell: externalCell },
       { name: "Port(s)", type: "string", cell: portsCell },
       AGE,
       {

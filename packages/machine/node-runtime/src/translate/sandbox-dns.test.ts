@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: Apache-2.0
+import { expect, test } from "vitest";
+import { aPod, NODE } from "../testing/pods.ts";
+import { sandboxConfigOf } from "./sandbox.ts";
+
+const DNS = { server: "10.96.0.10", domain: "cluster.local" };
+const SEARCHES = ["ns.svc.cluster.local", "svc.cluster.local", "cluster.local"];
+const OF_CLUSTER = { servers: ["10.96.0.10"], searches: SEARCHES, options: ["ndots:5"] };
+
+test.each([
+  { name: "usually", spec: {}, want: OF_CLUSTER },
+  { name: "by ClusterFirst", spec: { dnsPolicy: "ClusterFirst" }, want: OF_CLUSTER },
+  {
+    name: "in the node's network, where it says so",
+    spec: { hostNetwork: true, dnsPolicy: "ClusterFirstWithHostNet" },
+    want: OF_CLUSTER,
+  },
+  { name: "in the node's network", spec: { hostNetwork: true }, want: undefined },
+  { name: "by Default", spec: { dnsPolicy: "Default" }, want: undefined },
+  {
+    name: "by None",
+    spec: { dnsPolicy: "None", dnsConfig: { nameservers: ["192.0.2.53"], searches: ["a"] } },
+    want: { servers: ["192.0.2.53"], searches: ["a"], options: [] },
+  },
+  {
+    name: "with more of its own",
+    spec: {
+      dnsConfig: {
+        nameservers: ["192.0.2.53"],
+        searches: ["a", "cluster.local"],
+        options: [{ name: "ndots", value: "2" }, { name: "edns0" }],
+      },
+    },
+    want: {
+      servers: ["10.96.0.10", "192.0.2.53"],
+      searches: [...SEARCHES, "a"],
+      options: ["ndots:2", "edns0"],
+    },
+  },
+])("a pod asks for names $name", ({ spec, want }) => {
+  expect(sandboxConfigOf(aPod(spec), 0, { ...NODE, dns: DNS }).dns).toEqual(want);
+});
+
+test("where nobody answers for Services, a pod asks whom the node asks", () => {
+  expect(sandboxConfigOf(aPod({}), 0, NODE).dns).toBeUndefined();
+});

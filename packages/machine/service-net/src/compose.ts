@@ -1,0 +1,109 @@
+// SPDX-License-Identifier: Apache-2.0
+// Brings caches, loops, the kernel's table and the name server together. No decisions.
+import { randomInt } from "node:crypto";
+import type { Service } from "@patchbay/api";
+import type { DaemonContext } from "@patchbay/daemon";
+import { createQueue, done, keyOf, printKey, runReconciler, waitForCaches } from "@patchbay/kube";
+import { createFiles, createProcessRunner } from "@patchbay/os";
+import type { Flags } from "./config.ts";
+import { answerTo, type AnswerDeps } from "./dns/answer.ts";
+import { createOthers } from "./dns/others.ts";
+import { serveNames } from "./dns/serve.ts";
+import type { Zone } from "./dns/zone.ts";
+import { distinct, forwardsOf, type Forward, type Ranges } from "./forward/forwards.ts";
+import { ForwardKeeper } from "./forward/keep.ts";
+import { dnsAddressOf, prepareHost, tableOf } from "./host/host.ts";
+import { slicesOf, wakeServices, watchObjects, type Objects } from "./objects.ts";
+import { reconcileSlices } from "./slices/reconcile.ts";
+
+/** The key of the whole table. */
+const TABLE = "table";
+const DNS_PORT = 53;
+const ID_COUNT = 65_536;
+
+function keyText(service: Service): string {
+  return printKey(keyOf(service));
+}
+
+function allForwards({ services, slices }: Objects, ranges: Ranges): readonly Forward[] {
+  return distinct(
+    services
+      .list()
+      .flatMap((service) => forwardsOf(service, slicesOf(slices, keyText(service)), ranges)),
+  );
+}
+
+function zoneOf({ services, slices, pods }: Objects, ranges: Ranges, domain: string): Zone {
+  return {
+    ...{ domain, ranges },
+    findService: (namespace, name) => services.find({ namespace, name }),
+    slicesOf: (service) => slicesOf(slices, keyText(service)),
+    hasNamespace: (namespace) =>
+      pods.listBy("namespace", namespace).length > 0 ||
+      services.list().some(({ metadata }) => metadata.namespace === namespace),
+  };
+}
+
+/** Answers for names until the signal is aborted. */
+async function answerNames({ clock, log, signal }: DaemonContext, zone: Zone): Promise<void> {
+  const own = zone.ranges.dns;
+  const randomId = (): number => randomInt(ID_COUNT);
+  const askOthers = createOthers({ files: createFiles(), clock, randomId, own });
+  let turns = 0;
+  const deps: AnswerDeps = { zone, askOthers, turn: () => (turns += 1) };
+  await serveNames(
+    {
+      ...{ address: own, port: DNS_PORT, log },
+      answer: (bytes, asker) => answerTo(bytes, asker, deps),
+    },
+    signal,
+  );
+}
+
+/** Runs the loops until the signal is aborted. What the host has been given stays. */
+export async function runServices(context: DaemonContext, flags: Flags): Promise<void> {
+  const { client, clock, log, metrics, health, signal } = context;
+  const { text: serviceNetwork } = flags.serviceSubnet;
+  const dns = dnsAddressOf(serviceNetwork);
+  const ranges: Ranges = { services: flags.serviceSubnet, dns };
+  const runner = createProcessRunner();
+  const objects = watchObjects(client, log);
+  const slicesQueue = createQueue({ clock });
+  const tableQueue = createQueue({ clock });
+  wakeServices(objects, (key) => {
+    slicesQueue.add(key);
+    tableQueue.add(TABLE);
+  });
+  const caches = [objects.services, objects.pods, objects.slices];
+  for (const cache of caches) cache.start(signal);
+  await prepareHost(runner, serviceNetwork);
+  await waitForCaches(caches, signal);
+  const settings = {
+    ...{ table: tableOf(serviceNetwork), serviceNetwork, dns },
+    ...{ podNetwork: flags.podSubnet.text, bridge: flags.bridge },
+  };
+  const keeper = new ForwardKeeper({ runner, log, settings });
+  await keeper.keep(allForwards(objects, ranges));
+  await answerNames(context, zoneOf(objects, ranges, flags.clusterDomain));
+  context.ready();
+  const loop = { log, clock, metrics };
+  await Promise.all([
+    runReconciler(
+      {
+        ...{ ...loop, name: "slices", queue: slicesQueue, watch: health.watchLoop("slices") },
+        reconcile: (key) => reconcileSlices(key, objects, client.store),
+      },
+      signal,
+    ),
+    runReconciler(
+      {
+        ...{ ...loop, name: "forwards", queue: tableQueue, watch: health.watchLoop("forwards") },
+        reconcile: async () => {
+          await keeper.keep(allForwards(objects, ranges));
+          return done();
+        },
+      },
+      signal,
+    ),
+  ]);
+}

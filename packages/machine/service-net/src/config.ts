@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: Apache-2.0
+// The flags of service-net.
+import { addCommonFlags, type CommonFlags } from "@patchbay/daemon";
+import { Command, InvalidArgumentError } from "commander";
+import { parseNetwork, type Network } from "./forward/network.ts";
+
+/** The flags with their defaults. */
+export interface Flags extends CommonFlags {
+  readonly serviceSubnet: Network;
+  readonly podSubnet: Network;
+  readonly bridge: string;
+  readonly clusterDomain: string;
+}
+
+function toNetwork(text: string): Network {
+  const network = parseNetwork(text);
+  if (network !== undefined) return network;
+  throw new InvalidArgumentError("It must be a network like 10.96.0.0/16.");
+}
+
+/** Source: linux/if.h IFNAMSIZ; what nft takes in quotes. */
+const LINK_NAME = /^[^\s"/:]{1,15}$/;
+
+function toLinkName(text: string): string {
+  if (LINK_NAME.test(text)) return text;
+  throw new InvalidArgumentError("It must be the name of a link.");
+}
+
+/** Reads the arguments; prints help and exits where asked for, exits with 2 on unknown ones. */
+export function parseFlags(argv: readonly string[]): Flags {
+  const command = addCommonFlags(new Command("service-net"))
+    .description(
+      "Finds the pods behind Services, forwards what is sent to Services, and answers for their names, on one machine.",
+    )
+    .requiredOption("--service-subnet <cidr>", "network of the addresses of Services", toNetwork)
+    .requiredOption("--pod-subnet <cidr>", "network of the pods", toNetwork)
+    .requiredOption("--bridge <name>", "bridge of the pods on this machine", toLinkName)
+    .option("--cluster-domain <domain>", "what the names of Services end with", "cluster.local")
+    .exitOverride((error) => process.exit(error.exitCode === 0 ? 0 : 2));
+  return command.parse([...argv]).opts<Flags>();
+}

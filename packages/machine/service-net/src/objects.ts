@@ -1,0 +1,121 @@
+// SPDX-License-Identifier: Apache-2.0
+// What is known of the API server's objects, and whom a change concerns.
+import {
+  ENDPOINT_SLICES,
+  PODS,
+  SERVICE_NAME_LABEL,
+  SERVICES,
+  type EndpointSlice,
+  type KubeObject,
+  type Pod,
+  type Service,
+} from "@patchbay/api";
+import { createCache, keyOf, printKey, type KubeClient, type StartableCache } from "@patchbay/kube";
+import type { Cache, Change, Logger } from "@patchbay/core/ports";
+import { isSelecting, selects } from "./slices/plan.ts";
+
+/** The caches of this program. */
+export interface Objects {
+  readonly services: Cache<Service>;
+  /** Index `namespace`. */
+  readonly pods: Cache<Pod>;
+  /** Index `service`: by the key of the Service that they name. */
+  readonly slices: Cache<EndpointSlice>;
+}
+
+/** The caches before they are started. */
+export interface StartableObjects extends Objects {
+  readonly services: StartableCache<Service>;
+  readonly pods: StartableCache<Pod>;
+  readonly slices: StartableCache<EndpointSlice>;
+}
+
+/** The Service that a slice is of. */
+export function serviceKeyOf({ metadata }: EndpointSlice): string | undefined {
+  const name = metadata.labels?.[SERVICE_NAME_LABEL];
+  return name === undefined ? undefined : printKey({ namespace: metadata.namespace ?? "", name });
+}
+
+/** The slices of a Service. */
+export function slicesOf(slices: Cache<EndpointSlice>, key: string): readonly EndpointSlice[] {
+  return slices.listBy("service", key);
+}
+
+/** What of a pod is looked at. */
+function seenPod({ apiVersion, kind, metadata, spec, status }: Pod): Pod {
+  const { name, namespace, uid, resourceVersion, labels, deletionTimestamp } = metadata;
+  const { hostname, subdomain, nodeName, hostNetwork } = spec;
+  const seen = { name, namespace, uid, resourceVersion, labels, deletionTimestamp };
+  const containers = spec.containers.map(({ ports = [], ...container }) => ({
+    ...{ name: container.name, image: "", ports },
+  }));
+  return {
+    ...{ apiVersion, kind },
+    metadata: dropAbsent(seen),
+    spec: { ...dropAbsent({ hostname, subdomain, nodeName, hostNetwork }), containers },
+    status: dropAbsent({
+      phase: status?.phase,
+      podIP: status?.podIP,
+      conditions: status?.conditions?.filter(({ type }) => type === "Ready"),
+    }),
+  };
+}
+
+type Present<T> = { [K in keyof T]: Exclude<T[K], undefined> };
+
+function dropAbsent<T extends object>(fields: T): Present<T> {
+  const present = Object.entries(fields).filter(([, value]) => value !== undefined);
+  // What is left of T is what is not undefined.
+  return Object.fromEntries(present) as Present<T>;
+}
+
+/** Makes the caches; starts nothing. */
+export function watchObjects(client: KubeClient, logger: Logger): StartableObjects {
+  return {
+    services: createCache(client.reflect(SERVICES), { logger }),
+    pods: createCache(client.reflect(PODS, { trim: seenPod }), {
+      indexes: { namespace: ({ metadata }) => [metadata.namespace ?? ""] },
+      logger,
+    }),
+    slices: createCache(client.reflect(ENDPOINT_SLICES), {
+      indexes: {
+        service: (slice) => {
+          const key = serviceKeyOf(slice);
+          return key === undefined ? [] : [key];
+        },
+      },
+      logger,
+    }),
+  };
+}
+
+/** The states of an object that a change is about. */
+function statesOf<T extends KubeObject>(change: Change<T>): readonly T[] {
+  return [
+    ...(change.kind === "added" ? [] : [change.previous]),
+    ...(change.kind === "deleted" ? [] : [change.current]),
+  ];
+}
+
+/** Calls `add` with the key of each Service whose slices a change may concern. */
+export function wakeServices(
+  { services, pods, slices }: Objects,
+  add: (key: string) => void,
+): void {
+  services.onChange((change) => {
+    for (const service of statesOf(change)) add(printKey(keyOf(service)));
+  });
+  slices.onChange((change) => {
+    for (const slice of statesOf(change)) {
+      const key = serviceKeyOf(slice);
+      if (key !== undefined) add(key);
+    }
+  });
+  pods.onChange((change) => {
+    const states = statesOf(change);
+    for (const service of services.list()) {
+      const concerns = isSelecting(service) && states.some((pod) => selects(service, pod));
+      if (concerns) add(printKey(keyOf(service)));
+    }
+  });
+}

@@ -1,0 +1,157 @@
+// SPDX-License-Identifier: Apache-2.0
+import { SLICE_ENDPOINTS_MAX, type Service } from "@patchbay/api";
+import { planSlices } from "@patchbay/core";
+import { describe, expect, test } from "vitest";
+import { aPod, aService, aSlice } from "../testing/objects.ts";
+import { SLICE_WRITER, wantedSlices } from "./plan.ts";
+
+const NOT_READY = { conditions: [{ type: "Ready", status: "False" }] } as const;
+const GOING = { deletionTimestamp: "2026-01-01T00:00:00Z" };
+
+function addressesOf(service: Service, ...pods: readonly ReturnType<typeof aPod>[]) {
+  return wantedSlices(service, pods).map(({ ports = [], endpoints = [] }) => [
+    ports.map(({ port }) => port),
+    endpoints.map(({ addresses, conditions }) => [addresses[0], conditions?.ready]),
+  ]);
+}
+
+describe("slices", () => {
+  test("say what a cluster's say", () => {
+    const pod = aPod("p", "10.88.0.5", { spec: { hostname: "vm1", subdomain: "web" } });
+    expect(wantedSlices(aService(), [pod])).toEqual([
+      {
+        apiVersion: "discovery.k8s.io/v1",
+        kind: "EndpointSlice",
+        metadata: {
+          name: "web-0",
+          namespace: "blue",
+          labels: {
+            "kubernetes.io/service-name": "web",
+            "endpointslice.kubernetes.io/managed-by": "service-net.patchbay.io",
+          },
+          ownerReferences: [
+            {
+              apiVersion: "v1",
+              kind: "Service",
+              name: "web",
+              uid: "service-uid",
+              controller: true,
+            },
+          ],
+        },
+        addressType: "IPv4",
+        ports: [{ name: "", port: 8080, protocol: "TCP" }],
+        endpoints: [
+          {
+            addresses: ["10.88.0.5"],
+            conditions: { ready: true, serving: true, terminating: false },
+            hostname: "vm1",
+            nodeName: "node1",
+            targetRef: { kind: "Pod", namespace: "blue", name: "p", uid: "p-uid" },
+          },
+        ],
+      },
+    ]);
+  });
+
+  test.each([
+    {
+      name: "one that is not ready",
+      pod: aPod("p", "10.88.0.5", { status: NOT_READY }),
+      ready: false,
+    },
+    { name: "one that goes", pod: aPod("p", "10.88.0.5", { metadata: GOING }), ready: false },
+    { name: "one that is ready", pod: aPod("p", "10.88.0.5"), ready: true },
+  ])("of $name", ({ pod, ready }) => {
+    expect(addressesOf(aService(), pod)).toEqual([[[8080], [["10.88.0.5", ready]]]]);
+  });
+
+  test.each([
+    { name: "another's", pod: aPod("p", "10.88.0.5", { metadata: { labels: { app: "db" } } }) },
+    {
+      name: "another namespace's",
+      pod: aPod("p", "10.88.0.5", { metadata: { namespace: "red" } }),
+    },
+    { name: "one without address", pod: aPod("p", "") },
+    { name: "one that has ended", pod: aPod("p", "10.88.0.5", { status: { phase: "Failed" } }) },
+    {
+      name: "one of the node's network",
+      pod: aPod("p", "10.0.0.1", { spec: { hostNetwork: true } }),
+    },
+  ])("have no pod that is $name", ({ pod }) => {
+    expect(addressesOf(aService(), pod)).toEqual([]);
+  });
+
+  test.each([
+    { name: "without selector", spec: { selector: {} } },
+    { name: "that stands for a name outside", spec: { type: "ExternalName" } },
+  ])("are not made for a Service $name", ({ spec }) => {
+    expect(addressesOf(aService(spec), aPod("p", "10.88.0.5"))).toEqual([]);
+  });
+
+  test("have pods that are not ready where a Service wants them", () => {
+    const pod = aPod("p", "10.88.0.5", { status: NOT_READY });
+    const service = aService({ publishNotReadyAddresses: true });
+    expect(addressesOf(service, pod)).toEqual([[[8080], [["10.88.0.5", true]]]]);
+  });
+
+  test("keep pods apart whose named ports differ, and leave out those that have none", () => {
+    const withPort = (containerPort: number) => ({
+      containers: [{ name: "c", image: "i", ports: [{ name: "http", containerPort }] }],
+    });
+    const service = aService({ ports: [{ port: 80, targetPort: "http" }] });
+    const pods = [
+      aPod("a", "10.88.0.5", { spec: withPort(8080) }),
+      aPod("b", "10.88.0.6", { spec: withPort(9090) }),
+      aPod("c", "10.88.0.7"),
+    ];
+    expect(addressesOf(service, ...pods)).toEqual([
+      [[8080], [["10.88.0.5", true]]],
+      [[9090], [["10.88.0.6", true]]],
+    ]);
+  });
+
+  test("hold as many as one may", () => {
+    const pods = Array.from({ length: SLICE_ENDPOINTS_MAX + 1 }, (_none, index) =>
+      aPod(`p${String(index)}`, `10.88.${String(index >> 8)}.${String(index & 255)}`),
+    );
+    const slices = wantedSlices(aService(), pods);
+    expect(slices.map(({ metadata, endpoints = [] }) => [metadata.name, endpoints.length])).toEqual(
+      [
+        ["web-0", SLICE_ENDPOINTS_MAX],
+        ["web-1", 1],
+      ],
+    );
+  });
+});
+
+describe("a plan", () => {
+  const service = aService();
+  const one = wantedSlices(service, [aPod("p", "10.88.0.5")]);
+  const other = wantedSlices(service, [aPod("p", "10.88.0.6")]);
+  const stored = one.map((slice) => ({
+    ...slice,
+    metadata: { ...slice.metadata, uid: "u", resourceVersion: "7" },
+  }));
+  const foreign = aSlice([{ addresses: ["10.88.0.9"] }]);
+
+  test("is empty where all is as wanted", () => {
+    expect(planSlices(one, stored, SLICE_WRITER)).toEqual([]);
+  });
+
+  test("makes what is missing", () => {
+    expect(planSlices(one, [], SLICE_WRITER)).toEqual([{ kind: "create", slice: one[0] }]);
+  });
+
+  test("changes what has changed, and only as it was seen", () => {
+    expect(planSlices(other, stored, SLICE_WRITER)).toMatchObject([
+      { kind: "update", slice: { metadata: { resourceVersion: "7" } } },
+    ]);
+  });
+
+  test("removes what is not wanted, and leaves what others have written", () => {
+    expect(planSlices([], [...stored, foreign], SLICE_WRITER)).toEqual([
+      { kind: "delete", slice: stored[0] },
+    ]);
+  });
+});

@@ -1,0 +1,22 @@
+// SPDX-License-Identifier: Apache-2.0
+// One Service: what stands behind it is written as it is.
+import { planSlices } from "@patchbay/core";
+import { done, parseKey, performSliceAction, type Next } from "@patchbay/kube";
+import type { Store } from "@patchbay/core/ports";
+import { slicesOf, type Objects } from "../objects.ts";
+import { SLICE_WRITER, wantedSlices } from "./plan.ts";
+
+/** One pass over one Service; of one that is gone the server removes the slices. */
+export async function reconcileSlices(
+  key: string,
+  { services, pods, slices }: Objects,
+  store: Store,
+): Promise<Next> {
+  const service = services.find(parseKey(key));
+  if (service === undefined || service.metadata.deletionTimestamp !== undefined) return done();
+  const inNamespace = pods.listBy("namespace", service.metadata.namespace ?? "");
+  const wanted = wantedSlices(service, inNamespace);
+  for (const action of planSlices(wanted, slicesOf(slices, key), SLICE_WRITER))
+    await performSliceAction(store, action);
+  return done();
+}

@@ -1,0 +1,75 @@
+// SPDX-License-Identifier: Apache-2.0
+// Services, pods and slices of tests: each row shows what matters.
+import type { Endpoint, EndpointSlice, Pod, Service } from "@patchbay/api";
+import type { Ranges } from "../forward/forwards.ts";
+import { parseNetwork } from "../forward/network.ts";
+
+/** Where the Services of tests have their addresses. */
+export const RANGES: Ranges = {
+  services: parseNetwork("10.96.0.0/16") ?? { first: 0, last: 0, text: "" },
+  dns: "10.96.0.10",
+};
+
+/** Service `web` of namespace `blue`, at port 80. */
+export function aService(
+  spec: Partial<Service["spec"]> = {},
+  metadata: Partial<Service["metadata"]> = {},
+): Service {
+  return {
+    apiVersion: "v1",
+    kind: "Service",
+    metadata: { name: "web", namespace: "blue", uid: "service-uid", ...metadata },
+    spec: {
+      type: "ClusterIP",
+      clusterIP: "10.96.0.5",
+      selector: { app: "web" },
+      ports: [{ port: 80, protocol: "TCP", targetPort: 8080 }],
+      ...spec,
+    },
+  };
+}
+
+/** A pod that is ready, and that `web` selects. */
+export function aPod(
+  name: string,
+  podIP: string,
+  change: {
+    readonly metadata?: Partial<Pod["metadata"]>;
+    readonly spec?: Partial<Pod["spec"]>;
+    readonly status?: Partial<Pod["status"]>;
+  } = {},
+): Pod {
+  const labels = { app: "web" };
+  return {
+    apiVersion: "v1",
+    kind: "Pod",
+    metadata: { name, namespace: "blue", uid: `${name}-uid`, labels, ...change.metadata },
+    spec: { nodeName: "node1", containers: [{ name: "c", image: "i" }], ...change.spec },
+    status: {
+      phase: "Running",
+      podIP,
+      conditions: [{ type: "Ready", status: "True" }],
+      ...change.status,
+    },
+  };
+}
+
+/** A slice of `web`. */
+export function aSlice(
+  endpoints: readonly Endpoint[],
+  change: Partial<EndpointSlice> = {},
+): EndpointSlice {
+  return {
+    apiVersion: "discovery.k8s.io/v1",
+    kind: "EndpointSlice",
+    metadata: {
+      name: "web-0",
+      namespace: "blue",
+      labels: { "kubernetes.io/service-name": "web" },
+    },
+    addressType: "IPv4",
+    endpoints,
+    ports: [{ name: "", port: 8080, protocol: "TCP" }],
+    ...change,
+  };
+}

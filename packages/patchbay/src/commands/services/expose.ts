@@ -1,0 +1,108 @@
+// SPDX-License-Identifier: Apache-2.0
+// patchbay expose: a Service in front of a VM, in virtctl's form.
+import type { Command, Context } from "../../command.ts";
+import { argumentAt, textOption, type Input } from "../../input.ts";
+
+/** What virtctl calls a VM or a VMI. Source: KubeVirt v1.9 pkg/virtctl/expose. */
+const VM_WORDS = ["vm", "vms", "virtualmachine", "virtualmachines"];
+const VMI_WORDS = ["vmi", "vmis", "virtualmachineinstance", "virtualmachineinstances"];
+
+async function isVmiOf(input: Input): Promise<boolean> {
+  const word = argumentAt(input, 0).toLowerCase();
+  if ([...VM_WORDS, ...VMI_WORDS].includes(word)) return VMI_WORDS.includes(word);
+  const { AppError } = await import("@patchbay/core/errors");
+  const reason = `${word} is not a kind that can be exposed: vm or vmi`;
+  throw new AppError("FLAG_INVALID", { flag: "<type>", reason });
+}
+
+/** A flag's number; undefined when it was not given. */
+function portOption(input: Input, name: string): number | undefined {
+  const value = input.options[name];
+  return typeof value === "number" ? value : undefined;
+}
+
+/** What of the flags is a part of the Service. */
+function orderOf(input: Input) {
+  const [port, nodePort] = [portOption(input, "port"), portOption(input, "nodePort")];
+  const targetPort = textOption(input, "targetPort");
+  const [portName, clusterIP] = [textOption(input, "portName"), textOption(input, "clusterIp")];
+  return {
+    name: textOption(input, "name") ?? "",
+    protocol: textOption(input, "protocol") ?? "TCP",
+    type: textOption(input, "type") ?? "ClusterIP",
+    ...(port !== undefined && { port }),
+    ...(nodePort !== undefined && { nodePort }),
+    ...(targetPort !== undefined && { targetPort }),
+    ...(portName !== undefined && { portName }),
+    ...(clusterIP !== undefined && { clusterIP }),
+  };
+}
+
+async function run(context: Context, input: Input): Promise<void> {
+  const isVmi = await isVmiOf(input);
+  const { SERVICES } = await import("@patchbay/api");
+  const { withSession } = await import("../../session.ts");
+  const { findTarget } = await import("../../target.ts");
+  const { printResult } = await import("../../print/output.ts");
+  const { serviceOf } = await import("./service-object.ts");
+  await withSession(context, async (session) => {
+    const target = argumentAt(input, 1);
+    const { namespace } = session;
+    const query = { name: target, isVmi };
+    const { vm, vmi } = await findTarget(session, query, context);
+    const spec = vm === undefined || isVmi ? vmi?.spec : vm.spec.template.spec;
+    const service = serviceOf({ ...orderOf(input), target, namespace, spec });
+    const { signal } = context;
+    const made = await session.client.store.create(SERVICES, service, { signal });
+    const { name } = service.metadata;
+    const kind = argumentAt(input, 0);
+    await printResult(context, {
+      table: () => `Service ${name} successfully exposed for ${kind} ${target}\n`,
+      data: made,
+      names: [`service/${name}`],
+    });
+  });
+}
+
+/** Nothing of the VM is changed; it may be stopped. */
+export const expose: Command = {
+  name: "expose",
+  args: ["<type>", "<name>"],
+  summary: "Make a Service that leads to a VM: TYPE is vm or vmi",
+  flags: [
+    { flags: "--name <name>", description: "name of the Service", required: true },
+    {
+      flags: "--port <port>",
+      description: "port of the Service (default: the ports that the VM's interface names)",
+      kind: "port",
+    },
+    {
+      flags: "--target-port <port>",
+      description: "port of the VM, a number or a name (default: the Service's)",
+    },
+    {
+      flags: "--type <type>",
+      description: "type of the Service",
+      choices: ["ClusterIP", "NodePort", "LoadBalancer"],
+      fallback: "ClusterIP",
+    },
+    {
+      flags: "--protocol <protocol>",
+      description: "protocol of the port",
+      choices: ["TCP", "UDP"],
+      fallback: "TCP",
+    },
+    {
+      flags: "--node-port <port>",
+      description: "port of the nodes, of 30000 to 32767 (default: a free one)",
+      kind: "port",
+    },
+    {
+      flags: "--cluster-ip <ip>",
+      description:
+        "address of the Service; None: its name stands for the VM's (default: a free one)",
+    },
+    { flags: "--port-name <name>", description: "name of the port" },
+  ],
+  run,
+};

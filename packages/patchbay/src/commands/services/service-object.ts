@@ -1,0 +1,86 @@
+// SPDX-License-Identifier: Apache-2.0
+// Which Service does virtctl's `expose` mean? Pure. Source: KubeVirt v1.9 pkg/virtctl/expose.
+import {
+  names,
+  type Iface,
+  type Service,
+  type ServicePort,
+  type VirtualMachineInstance,
+} from "@patchbay/api";
+import { AppError, labelValueOf } from "@patchbay/core";
+
+/** What is asked for; texts as they were typed. */
+export interface ExposeOrder {
+  /** Of the VM or VMI. */
+  readonly target: string;
+  readonly namespace: string;
+  readonly spec: VirtualMachineInstance["spec"] | undefined;
+  readonly name: string;
+  /** Absent: the ports that the pod's network passes on. */
+  readonly port?: number;
+  readonly targetPort?: string;
+  readonly nodePort?: number;
+  readonly portName?: string;
+  readonly protocol: string;
+  readonly type: string;
+  readonly clusterIP?: string;
+}
+
+const NUMBER = /^\d+$/;
+
+/** A number, or the name of a port. */
+function targetPortOf(text: string | undefined): Pick<ServicePort, "targetPort"> {
+  if (text === undefined) return {};
+  return { targetPort: NUMBER.test(text) ? Number(text) : text };
+}
+
+function isOnPodNetwork({ name }: Iface, spec: VirtualMachineInstance["spec"]): boolean {
+  return (spec.networks ?? []).some(
+    (network) => network.name === name && network.pod !== undefined,
+  );
+}
+
+/** The ports that the VM says are passed on to it. */
+function portsOfGuest(spec: ExposeOrder["spec"]): readonly ServicePort[] {
+  if (spec === undefined) return [];
+  const ports = (spec.domain.devices?.interfaces ?? [])
+    .filter((iface) => isOnPodNetwork(iface, spec))
+    .flatMap((iface) => iface.ports ?? []);
+  const isOne = ports.length === 1;
+  return ports.map(({ name, port, protocol = "TCP" }, index) => {
+    const given = isOne ? {} : { name: `port-${String(index + 1)}` };
+    return { ...(name === undefined ? given : { name }), protocol, port };
+  });
+}
+
+function portsOf(order: ExposeOrder): readonly ServicePort[] {
+  const { port, portName, protocol, nodePort, targetPort, spec } = order;
+  if (port === undefined) return portsOfGuest(spec);
+  const named = portName === undefined ? {} : { name: portName };
+  const ofNode = nodePort === undefined ? {} : { nodePort };
+  return [{ ...named, protocol, port, ...targetPortOf(targetPort), ...ofNode }];
+}
+
+/**
+ * The Service: its pods are found by a label that each launcher has, whatever labels the VM has.
+ * @throws AppError with FLAG_INVALID
+ */
+export function serviceOf(order: ExposeOrder): Service {
+  const { name, namespace, target, type, clusterIP } = order;
+  const ports = portsOf(order);
+  if (ports.length === 0) {
+    const reason = `it is missing, and ${target} names no ports of its pod's network`;
+    throw new AppError("FLAG_INVALID", { flag: "--port", reason });
+  }
+  return {
+    apiVersion: "v1",
+    kind: "Service",
+    metadata: { name, namespace },
+    spec: {
+      ports,
+      selector: { [names.VM_NAME_LABEL]: labelValueOf(target) },
+      type,
+      ...(clusterIP !== undefined && { clusterIP }),
+    },
+  };
+}

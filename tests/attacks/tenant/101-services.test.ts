@@ -1,0 +1,84 @@
+// SPDX-License-Identifier: Apache-2.0
+// Can who writes Services, or what stands behind them, take what others send, or reach what only the host reaches?
+import { afterAll, beforeAll, expect, test } from "vitest";
+import {
+  forwardsOf,
+  type Ranges,
+} from "../../../packages/machine/service-net/src/forward/forwards.ts";
+import { parseNetwork } from "../../../packages/machine/service-net/src/forward/network.ts";
+import { tableText } from "../../../packages/machine/service-net/src/forward/ruleset.ts";
+import { aService, aSlice } from "../../../packages/machine/service-net/src/testing/objects.ts";
+import { type Harness, startHarness } from "../../contract/apiserver/harness.ts";
+
+const SERVICES = "/api/v1/namespaces/default/services";
+const RANGES: Ranges = {
+  services: parseNetwork("10.96.0.0/16") ?? { first: 0, last: -1, text: "" },
+  dns: "10.96.0.10",
+};
+const GUEST = { addresses: ["10.88.0.5"] };
+
+let api: Harness;
+
+beforeAll(async () => {
+  api = await startHarness();
+});
+
+afterAll(async () => {
+  await api.close();
+});
+
+test.each([
+  { what: "externalIPs", spec: { externalIPs: ["192.0.2.53"] } },
+  { what: "an address of somebody else", spec: { clusterIP: "192.0.2.53" } },
+  { what: "the name server's address", spec: { clusterIP: "10.96.0.10" } },
+  { what: "a port of the host", spec: { type: "NodePort", ports: [{ port: 1, nodePort: 22 }] } },
+])("attack 101: a Service with $what is refused", async ({ spec }) => {
+  const metadata = { generateName: "taken-" };
+  const { code } = await api.post(SERVICES, { metadata, spec: { ports: [{ port: 53 }], ...spec } });
+  expect(code).toBe(422);
+});
+
+test("attack 101: what a Service's status says is forwarded to nobody", async () => {
+  const made = await api.post(SERVICES, {
+    metadata: { name: "balanced" },
+    spec: { type: "LoadBalancer", ports: [{ port: 80 }], selector: { a: "b" } },
+  });
+  const status = { loadBalancer: { ingress: [{ ip: "192.0.2.53" }] } };
+  const { code, body } = await api.patch(`${SERVICES}/balanced/status`, { status });
+  expect([made.code, code]).toEqual([201, 200]);
+  const told = { status: body.status };
+  const forwards = forwardsOf(
+    { ...aService({ type: "LoadBalancer" }), ...told },
+    [aSlice([GUEST])],
+    RANGES,
+  );
+  expect(forwards.map(({ address }) => address)).toEqual(["10.96.0.5"]);
+});
+
+test.each([
+  "127.0.0.1",
+  "169.254.169.254",
+  "10.96.0.10",
+  "224.0.0.1",
+  "10.88.0.5 . 22 }; delete table ip nat; #",
+])("attack 102: a slice leads to %s", (address) => {
+  const service = aService({ selector: {} });
+  expect(forwardsOf(service, [aSlice([{ addresses: [address] }])], RANGES)).toEqual([]);
+});
+
+test("attack 102: a slice of another protocol leads nowhere", () => {
+  const ports = [{ name: "", port: 8080 }].map((port) => ({ ...port, protocol: "SCTP" }));
+  expect(forwardsOf(aService(), [aSlice([GUEST], { ports })], RANGES)).toEqual([]);
+});
+
+test("attack 102: no text of an object reaches nft but addresses and numbers, and names of objects", () => {
+  const service = aService({ sessionAffinity: "ClientIP" });
+  const forwards = forwardsOf(service, [aSlice([GUEST])], RANGES);
+  const networks = { serviceNetwork: "10.96.0.0/16", podNetwork: "10.88.0.0/24" };
+  const text = tableText({ table: "t", dns: RANGES.dns, bridge: "br0", ...networks }, forwards);
+  expect([...text.matchAll(/"([^"]*)"/g)].map(([, quoted]) => quoted)).toEqual([
+    "blue/web:80/tcp",
+    "lo",
+    "br0",
+  ]);
+});

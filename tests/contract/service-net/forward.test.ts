@@ -1,0 +1,143 @@
+// SPDX-License-Identifier: Apache-2.0
+// Does the kernel forward what the table says: from the host, from pods, and from elsewhere?
+import { createSilentLogger } from "@patchbay/telemetry";
+import { afterAll, beforeAll, beforeEach, expect, test } from "vitest";
+import type { Forward } from "../../../packages/machine/service-net/src/forward/forwards.ts";
+import { ForwardKeeper } from "../../../packages/machine/service-net/src/forward/keep.ts";
+import {
+  prepareHost,
+  removeServices,
+} from "../../../packages/machine/service-net/src/host/host.ts";
+import { ADDRESSES, ask, askByUdp, BRIDGE, Networks, POD_NETWORK, runAt } from "./networks.ts";
+
+const SERVICES = "10.86.0.0/16";
+const SETTINGS = {
+  table: "patchbay-services-10.86.0.0",
+  serviceNetwork: SERVICES,
+  dns: "10.86.0.10",
+  podNetwork: POD_NETWORK,
+  bridge: BRIDGE,
+};
+const WEB: Forward = {
+  name: "blue/web:80/tcp",
+  protocol: "tcp",
+  address: "10.86.0.5",
+  port: 80,
+  nodePort: 30_080,
+  endpoints: [`${ADDRESSES.a} . 8080`],
+  isSticky: false,
+};
+const UDP: Forward = { ...WEB, name: "blue/web:80/udp", protocol: "udp" };
+const BOTH = [`${ADDRESSES.a} . 8080`, `${ADDRESSES.b} . 8080`];
+
+let networks: Networks;
+let keeper: ForwardKeeper;
+
+beforeAll(async () => {
+  networks = new Networks();
+  await networks.serve("a", "a", 8080);
+  await networks.serve("b", "b", 8080);
+});
+
+beforeEach(async () => {
+  const log = createSilentLogger();
+  keeper = new ForwardKeeper({ runner: networks.runner, log, settings: SETTINGS });
+  await prepareHost(networks.runner, SERVICES);
+  await keeper.keep([WEB, UDP]);
+});
+
+afterAll(() => {
+  networks.remove();
+});
+
+/** Names of those who answered, of so many requests. */
+function answerers(count: number, from: "out" | "host"): ReadonlySet<string> {
+  const answers = Array.from({ length: count }, () => ask(from, WEB.address, WEB.port));
+  return new Set(answers.map((answer) => answer.split(" ")[0] ?? ""));
+}
+
+test.each([
+  { from: "host", sees: ADDRESSES.host },
+  { from: "b", sees: ADDRESSES.host },
+  { from: "out", sees: ADDRESSES.host },
+] as const)("an address leads to its pod from $from", ({ from, sees }) => {
+  expect(ask(from, WEB.address, 80)).toBe(`a ${sees}`);
+  expect(askByUdp(from, WEB.address, 80)).toBe(`a ${sees}`);
+});
+
+test.each([
+  { from: "host", to: ADDRESSES.outside, sees: ADDRESSES.host },
+  { from: "b", to: ADDRESSES.outside, sees: ADDRESSES.host },
+  { from: "b", to: ADDRESSES.host, sees: ADDRESSES.host },
+  // A pod sees who asks from elsewhere.
+  { from: "out", to: ADDRESSES.outside, sees: ADDRESSES.out },
+] as const)("a port of the node at $to leads to its pod from $from", ({ from, to, sees }) => {
+  expect(ask(from, to, 30_080)).toBe(`a ${sees}`);
+  expect(askByUdp(from, to, 30_080)).toBe(`a ${sees}`);
+});
+
+test("several endpoints are asked by chance, and one by one client where that is wanted", async () => {
+  const several = { ...WEB, endpoints: BOTH };
+  await keeper.keep([several, UDP]);
+  // That 20 times the same one is chosen happens once in 500,000 runs.
+  expect(answerers(20, "host")).toEqual(new Set(["a", "b"]));
+  await keeper.keep([{ ...several, isSticky: true }, UDP]);
+  expect(answerers(10, "out").size).toBe(1);
+});
+
+test.each(["host", "b", "out"] as const)("nobody, and another port, refuse %s at once", (from) => {
+  expect(ask(from, WEB.address, 81)).toBe("refused ECONNREFUSED");
+  expect(ask(from, "10.86.3.3", 80)).toBe("refused ECONNREFUSED");
+});
+
+test.each(["b", "out"] as const)("nobody refuses datagrams of %s", (from) => {
+  expect(askByUdp(from, "10.86.3.3", 80)).toBe("refused ECONNREFUSED");
+});
+
+test("what has no endpoint is refused at once", async () => {
+  await keeper.keep([]);
+  expect(ask("b", WEB.address, 80)).toBe("refused ECONNREFUSED");
+  expect(ask("out", ADDRESSES.outside, 30_080)).toBe("refused ECONNREFUSED");
+});
+
+test("a change keeps what others have, and what somebody has flushed is made anew", async () => {
+  await keeper.keep([{ ...WEB, endpoints: [`${ADDRESSES.b} . 8080`] }, UDP]);
+  expect(ask("host", WEB.address, 80)).toBe(`b ${ADDRESSES.host}`);
+  expect(askByUdp("host", WEB.address, 80)).toBe(`a ${ADDRESSES.host}`);
+  runAt("host", "nft", "flush", "ruleset");
+  await keeper.keep([WEB, UDP]);
+  expect(ask("host", WEB.address, 80)).toBe(`a ${ADDRESSES.host}`);
+});
+
+test("a process that follows another takes over what is there", async () => {
+  const log = createSilentLogger();
+  const next = new ForwardKeeper({ runner: networks.runner, log, settings: SETTINGS });
+  await next.keep([UDP]);
+  expect(ask("host", WEB.address, 80)).toBe("refused ECONNREFUSED");
+  expect(askByUdp("host", WEB.address, 80)).toBe(`a ${ADDRESSES.host}`);
+});
+
+test("many can be written, and changed one by one", async () => {
+  const many = Array.from({ length: 500 }, (_none, index): Forward => {
+    const port = 1000 + index;
+    return { ...WEB, name: `blue/s:${String(port)}/tcp`, port, nodePort: 30_100 + index };
+  });
+  await keeper.keep([WEB, UDP, ...many]);
+  expect(ask("host", WEB.address, 1499)).toBe(`a ${ADDRESSES.host}`);
+  await keeper.keep([WEB, UDP, ...many.slice(0, -1)]);
+  expect(ask("host", WEB.address, 1499)).toBe("refused ECONNREFUSED");
+  expect(ask("host", WEB.address, 1498)).toBe(`a ${ADDRESSES.host}`);
+});
+
+test("the host is left as it was", async () => {
+  const seen = (): readonly string[] => [
+    runAt("host", "nft", "list", "ruleset"),
+    runAt("host", "ip", "-4", "route"),
+    runAt("host", "ip", "-4", "addr", "show", "lo"),
+  ];
+  await removeServices(networks.runner, SERVICES);
+  const [rules = "", routes = "", loopback = ""] = seen();
+  expect([rules, routes.includes("10.86"), loopback.includes("10.86")]).toEqual(["", false, false]);
+  // Again: nothing is there.
+  await removeServices(networks.runner, SERVICES);
+});

@@ -1,0 +1,147 @@
+// SPDX-License-Identifier: Apache-2.0
+// Services lead to guests: from the host and from another guest, by address, by a port of the node, and by name; also while
+// what keeps them is dead.
+import { execFileSync } from "node:child_process";
+import { Resolver } from "node:dns/promises";
+import { readFileSync } from "node:fs";
+import { join } from "node:path";
+import { eventually } from "@patchbay/support";
+import { afterAll, beforeAll, expect, test } from "vitest";
+import { CHANGE_MS, guestNic, ifaceStatus, machine } from "../machine.ts";
+
+const [VM, CLIENT] = ["alpha", "beta"];
+const WITHIN = { withinMs: CHANGE_MS };
+const PORT = 8090;
+const SERVICES = ["web", "web-node", "web-names"];
+
+interface Service {
+  readonly spec: {
+    readonly clusterIP: string;
+    readonly ports: readonly { readonly nodePort?: number }[];
+  };
+}
+
+/** Network of the machine's Services, in CIDR form. */
+function serviceSubnet(): string {
+  const text = readFileSync(join(machine.dataDir, "standalone.json"), "utf8");
+  // Written by standalone.
+  return (JSON.parse(text) as { readonly serviceSubnet: string }).serviceSubnet;
+}
+
+function service(name: string): Service {
+  // What the server made of an order of ours.
+  return machine.read(`/api/v1/namespaces/default/services/${name}`) as Service;
+}
+
+function host(...argv: readonly [string, ...string[]]): string {
+  const [program, ...args] = argv;
+  return execFileSync(program, args, { encoding: "utf8" });
+}
+
+/** What the host gets; undefined: nobody answers. */
+async function fetched(address: string, port: number): Promise<string | undefined> {
+  const url = `http://${address}:${String(port)}/`;
+  return fetch(url, { signal: AbortSignal.timeout(CHANGE_MS) }).then(
+    (answer) => answer.text(),
+    () => undefined,
+  );
+}
+
+async function inGuest(vm: string, command: string): Promise<string> {
+  return eventually(async () => {
+    const { code, lines } = await machine.console(vm).run(command, { timeoutMs: CHANGE_MS });
+    return code === 0 ? lines.join("\n") : undefined;
+  }, WITHIN);
+}
+
+/** What of Services is on the host. */
+function traces(): readonly string[] {
+  const address = serviceSubnet().replace(/\.0\.0\/16$/, "");
+  const tables = host("nft", "list", "tables").split("\n");
+  const routes = host("ip", "-4", "route").split("\n");
+  const addresses = host("ip", "-4", "addr", "show", "lo").split("\n");
+  return [...tables, ...routes, ...addresses].filter((line) => line.includes(`${address}.`));
+}
+
+/** A guest serves the MACs of its NICs; another guest tells the first line of that. */
+const LOOPBACK = "fetched 00:00:00:00:00:00";
+let mac = "";
+
+beforeAll(async () => {
+  for (const vm of [VM, CLIENT]) {
+    const own = ifaceStatus(vm, "default")?.mac ?? "";
+    await inGuest(vm, `lease ${await guestNic(vm, own)}`);
+  }
+  mac = ifaceStatus(VM, "default")?.mac ?? "";
+  await inGuest(VM, `serve ${String(PORT)}`);
+});
+
+afterAll(() => {
+  machine.kubectl("delete", "service", "--ignore-not-found", ...SERVICES);
+});
+
+test("the address of a Service leads to the guest, from the host and from a guest", async () => {
+  const options = ["--port", "80", "--target-port", String(PORT)];
+  machine.patchbay("expose", "vm", VM, "--name", "web", ...options);
+  const { clusterIP } = service("web").spec;
+  expect(await eventually(() => fetched(clusterIP, 80), WITHIN)).toContain(mac);
+  expect(await inGuest(CLIENT, `fetch ${clusterIP} 80`)).toContain(LOOPBACK);
+  expect(await fetched(clusterIP, 81)).toBeUndefined();
+});
+
+test("a port of the node leads to the guest", async () => {
+  const options = ["--port", "80", "--target-port", String(PORT), "--type", "NodePort"];
+  machine.patchbay("expose", "vmi", VM, "--name", "web-node", ...options);
+  const nodePort = service("web-node").spec.ports[0]?.nodePort ?? 0;
+  const node = machine.findPod(VM)?.status?.hostIP ?? "";
+  expect(await eventually(() => fetched(node, nodePort), WITHIN)).toContain(mac);
+  expect(await inGuest(CLIENT, `fetch ${node} ${String(nodePort)}`)).toContain(LOOPBACK);
+});
+
+test("the name of a headless Service is the guest's address; the name server goes on after it was killed", async () => {
+  const options = ["--port", String(PORT), "--cluster-ip", "None"];
+  machine.patchbay("expose", "vm", VM, "--name", "web-names", ...options);
+  const resolver = new Resolver();
+  resolver.setServers([serviceSubnet().replace(/0\/16$/, "10")]);
+  const name = "web-names.default.svc.cluster.local";
+  const pod = machine.findPod(VM)?.status?.podIP ?? "";
+  const asked = (): Promise<readonly string[]> => resolver.resolve4(name).catch(() => []);
+  await eventually(async () => (await asked()).includes(pod), WITHIN);
+  expect(await resolver.resolve4("web.default.svc.cluster.local")).toEqual([
+    service("web").spec.clusterIP,
+  ]);
+  const pid = machine.pidOf("service-net");
+  process.kill(pid, "SIGKILL");
+  // Nobody is needed for what is there.
+  expect(await fetched(service("web").spec.clusterIP, 80)).toContain(mac);
+  await eventually(() => machine.pidOf("service-net") !== pid, WITHIN);
+  await eventually(async () => (await asked()).includes(pod), WITHIN);
+});
+
+test("a Service that changes leads elsewhere, and to nobody", async () => {
+  const { clusterIP } = service("web").spec;
+  const change = (spec: object): void => {
+    machine.kubectl("patch", "service", "web", "-p", JSON.stringify({ spec }));
+  };
+  const isAnswered = async (): Promise<boolean> => (await fetched(clusterIP, 80)) !== undefined;
+  const ports = (targetPort: number) => ({ ports: [{ port: 80, targetPort }] });
+  change(ports(PORT + 1));
+  await eventually(async () => !(await isAnswered()), WITHIN);
+  change(ports(PORT));
+  await eventually(isAnswered, WITHIN);
+  change({ selector: { nobody: "has it" } });
+  await eventually(async () => !(await isAnswered()), WITHIN);
+});
+
+test("what leads nowhere is refused, and nothing is left", async () => {
+  const { clusterIP } = service("web").spec;
+  const before = traces();
+  machine.kubectl("delete", "service", ...SERVICES);
+  await eventually(async () => (await fetched(clusterIP, 80)) === undefined, WITHIN);
+  await expect
+    .poll(() => machine.read("/apis/discovery.k8s.io/v1/namespaces/default/endpointslices"), {
+      timeout: CHANGE_MS,
+    })
+    .toMatchObject({ items: [] });
+  expect(traces()).toEqual(before);
+});
