@@ -42,6 +42,10 @@ describe("an object", () => {
     { domain: { devices: [] } },
     { domain: { devices: { interfaces: {} } } },
     { domain: { devices: { interfaces: [{}] } } },
+    { domain: { devices: { interfaces: [{ name: "one", macAddress: {} }] } } },
+    { domain: { devices: { interfaces: [{ name: "one", state: 1 }] } } },
+    { domain: {}, networks: [{ name: "one", multus: "blue" }] },
+    { domain: {}, networks: [{ name: "one", multus: { networkName: [] } }] },
   ])("with the specification %j is none", (spec) => {
     expect(findSubject(VM, vmOf(spec))).toBeUndefined();
     expect(findSubject(VMI, { ...aVmi(), spec })).toBeUndefined();

@@ -4,6 +4,7 @@ import {
   VIRTUAL_MACHINE_INSTANCES,
   VIRTUAL_MACHINES,
   isJsonObject,
+  type JsonObject,
   type ObjectMeta,
   type VirtualMachine,
   type VirtualMachineInstance,
@@ -17,13 +18,32 @@ export type Subject =
   | { readonly kind: "vmi"; readonly vmi: VirtualMachineInstance };
 
 function isOptional(value: unknown, is: (value: unknown) => boolean): boolean {
-  return value === undefined || is(value);
+  return value === undefined || value === null || is(value);
 }
 
-function isNamedList(value: unknown): boolean {
+function isText(value: unknown): boolean {
+  return typeof value === "string";
+}
+
+function isListOf(value: unknown, is: (entry: JsonObject) => boolean): boolean {
   return (
     Array.isArray(value) &&
-    value.every((entry: unknown) => isJsonObject(entry) && typeof entry["name"] === "string")
+    value.every((entry: unknown) => isJsonObject(entry) && isText(entry["name"]) && is(entry))
+  );
+}
+
+/** Of an iface name, MAC and state are read. */
+function isIfaceList(value: unknown): boolean {
+  return isListOf(
+    value,
+    ({ macAddress, state }) => isOptional(macAddress, isText) && isOptional(state, isText),
+  );
+}
+
+/** Of a network its name, and that of its definition. */
+function isNetworkList(value: unknown): boolean {
+  return isListOf(value, ({ multus }) =>
+    isOptional(multus, (of) => isJsonObject(of) && isOptional(of["networkName"], isText)),
   );
 }
 
@@ -31,9 +51,9 @@ function isVmiSpec(value: unknown): value is VmiSpec {
   if (!isJsonObject(value) || !isJsonObject(value["domain"])) return false;
   const devices = value["domain"]["devices"];
   return (
-    isOptional(value["networks"], isNamedList) &&
+    isOptional(value["networks"], isNetworkList) &&
     isOptional(devices, isJsonObject) &&
-    isOptional(isJsonObject(devices) ? devices["interfaces"] : undefined, isNamedList)
+    isOptional(isJsonObject(devices) ? devices["interfaces"] : undefined, isIfaceList)
   );
 }
 
