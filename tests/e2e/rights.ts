@@ -29,8 +29,29 @@ const UNTOLD: Readonly<Record<string, string>> = {
     "tells where the virt-handler of a node answers; a machine has one, whose address it is told",
 };
 
+/** What VMs may be made of. */
+const PARTS = [
+  "virtualmachineinstancetypes",
+  "virtualmachineclusterinstancetypes",
+  "virtualmachinepreferences",
+  "virtualmachineclusterpreferences",
+];
+
+/** Of these a machine's VMs need not name each, and who watches them asks only for what it has not heard of yet. */
+function gettersOfParts(): Readonly<Record<string, string>> {
+  const why =
+    "only a VM that names one makes it ask, and virt-controller only before its watch tells of it";
+  const rights = ["virt-api", "virt-controller"].flatMap((account) =>
+    [...PARTS.map((name) => `${name}.instancetype.kubevirt.io`), "controllerrevisions.apps"].map(
+      (resource) => `system:serviceaccount:patchbay:${account} get ${resource}`,
+    ),
+  );
+  return Object.fromEntries(rights.map((right) => [right, why]));
+}
+
 /** Rights that a run may need or not. */
 const BY_CHANCE: Readonly<Record<string, string>> = {
+  ...gettersOfParts(),
   "system:serviceaccount:patchbay:binder patch events":
     "why a claim waits is counted only where it is told again, seconds later",
   "system:serviceaccount:patchbay:virt-controller get datavolumes.cdi.kubevirt.io": CDI,

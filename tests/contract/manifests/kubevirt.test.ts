@@ -70,7 +70,7 @@ describe("a manifest for KubeVirt is stored as it is, and not started with other
         NO_BOOT,
         `${SPEC}.domain.memory.hugepages`,
         `${SPEC}.domain.devices.gpus`,
-        "spec.instancetype",
+        `${SPEC}.accessCredentials`,
       ],
     },
   ])("$file: $printed, and every field is named", async ({ file, printed, fields }) => {

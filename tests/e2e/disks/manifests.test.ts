@@ -70,7 +70,7 @@ describe("a manifest", () => {
   test("with hardware that is not there is stored and not started, and all of it is named", async () => {
     apply("refused-vm");
     const message = await syncErrorOf("refused");
-    const fields = ["instancetype", "gpus", "hugepages"];
+    const fields = ["accessCredentials", "gpus", "hugepages"];
     expect(fields.filter((field) => !message.includes(field))).toEqual([]);
     expect(printableStatus("refused")).toBe("ErrorUnsupportedSpec");
     const events = machine.kubectl("get", "events", "-o", "jsonpath={.items[*].message}");

@@ -41,6 +41,7 @@ describe("the components", () => {
     expect(named(base, "ClusterRoleBinding")).toEqual([
       ...accounts.map((name) => `patchbay:${name}`),
       "kubevirt.io:default",
+      "instancetype.kubevirt.io:view",
     ]);
     for (const name of accounts) expect(roleOf(`patchbay:${name}`).rules).not.toEqual([]);
   });
@@ -163,7 +164,7 @@ describe("the standalone machine", () => {
 describe("the roles of people", () => {
   const kinds = customResourceDefinitions()
     .map(({ spec }) => spec)
-    .filter(({ group, names: { kind } }) => group === names.KUBEVIRT_GROUP && kind !== "KubeVirt")
+    .filter(({ group, names: { kind } }) => group !== names.NAD_GROUP && kind !== "KubeVirt")
     .map(({ group, names: { plural } }) => `${plural}.${group}`);
 
   test("admin includes edit, and edit includes view", () => {
@@ -180,12 +181,18 @@ describe("the roles of people", () => {
     expect(view.filter((right) => !/^(get|list|watch) /.test(right))).toEqual([]);
   });
 
-  test("who is known at all asks for the version, and for nothing of a VM", () => {
+  test("who is known at all asks for the version, sees what the cluster offers, and nothing of a VM", () => {
     const rights = rightsOf(base).filter(({ user }) => user === "system:authenticated");
-    expect(rights.map(({ verb, resource }) => `${verb} ${resource}`)).toEqual(
-      ["guestfs", "healthz", "version"].flatMap((name) =>
-        ["get", "list"].map((verb) => `${verb} ${name}.subresources.kubevirt.io`),
-      ),
+    const offered = ["virtualmachineclusterinstancetypes", "virtualmachineclusterpreferences"];
+    expect(new Set(rights.map(({ verb, resource }) => `${verb} ${resource}`))).toEqual(
+      new Set([
+        ...["guestfs", "healthz", "version"].flatMap((name) =>
+          ["get", "list"].map((verb) => `${verb} ${name}.subresources.kubevirt.io`),
+        ),
+        ...offered.flatMap((name) =>
+          ["get", "list", "watch"].map((verb) => `${verb} ${name}.instancetype.kubevirt.io`),
+        ),
+      ]),
     );
   });
 

@@ -2,11 +2,15 @@
 // What Patchbay keeps in the API server of a standalone machine.
 import {
   apiVersionOf,
+  CLUSTER_INSTANCETYPES,
+  CLUSTER_PREFERENCES,
   customResourceDefinitions,
+  INSTANCETYPES,
   KUBEVIRTS,
   names,
   NETWORK_ATTACHMENT_DEFINITIONS,
   PODS,
+  PREFERENCES,
   type KubeObject,
   type ResourceType,
 } from "@patchbay/api";
@@ -89,8 +93,12 @@ interface Webhook {
   /** Of virt-api. */
   readonly path: string;
   readonly group: string;
+  /** Absent: v1. */
+  readonly versions?: readonly string[];
   readonly operations: readonly string[];
   readonly resources: readonly string[];
+  /** Whether objects of the cluster are among them. */
+  readonly isOfCluster?: boolean;
   /** Whether a write waits for its word, or only gets it where virt-api is there. */
   readonly isNeeded: boolean;
   /** Labels of the objects; absent: all. */
@@ -132,8 +140,46 @@ const LAUNCHER: Webhook = {
   labels: { [names.KUBEVIRT_LABEL]: names.LAUNCHER_LABEL_VALUE },
 };
 
+const JUDGED = { path: "validate", operations: ["CREATE", "UPDATE"], isNeeded: true };
+
+/** Instancetypes and preferences that contradict themselves. */
+const SIZES: Webhook = {
+  ...JUDGED,
+  name: "instancetypes",
+  group: names.INSTANCETYPE_GROUP,
+  versions: [INSTANCETYPES.version],
+  resources: [INSTANCETYPES, CLUSTER_INSTANCETYPES, PREFERENCES, CLUSTER_PREFERENCES].map(
+    ({ resource }) => resource,
+  ),
+  isOfCluster: true,
+};
+
+/** Kinds of KubeVirt that nothing acts on: who makes one is told what to do instead. */
+const REFUSED: readonly Webhook[] = [
+  {
+    ...JUDGED,
+    name: "refused",
+    group: names.KUBEVIRT_GROUP,
+    versions: ["*"],
+    resources: ["virtualmachineinstancereplicasets"],
+  },
+  {
+    ...JUDGED,
+    name: "refused-pools",
+    group: names.POOL_GROUP,
+    versions: ["*"],
+    resources: ["virtualmachinepools"],
+  },
+];
+
+function ruleOf(webhook: Webhook): object {
+  const { group, versions = ["v1"], operations, resources, isOfCluster = false } = webhook;
+  const scope = isOfCluster ? "*" : "Namespaced";
+  return { apiGroups: [group], apiVersions: versions, operations, resources, scope };
+}
+
 function printWebhook(webhook: Webhook, address: VirtApiAddress): object {
-  const { name, path, group, operations, resources, isNeeded, labels } = webhook;
+  const { name, path, isNeeded, labels } = webhook;
   const conditions = conditionsOf(name);
   return {
     name: `${name}.virt-api.patchbay.io`,
@@ -141,9 +187,7 @@ function printWebhook(webhook: Webhook, address: VirtApiAddress): object {
       url: `https://127.0.0.1:${String(address.port)}/${path}`,
       caBundle: Buffer.from(address.caPem).toString("base64"),
     },
-    rules: [
-      { apiGroups: [group], apiVersions: ["v1"], operations, resources, scope: "Namespaced" },
-    ],
+    rules: [ruleOf(webhook)],
     ...(labels === undefined ? {} : { objectSelector: { matchLabels: labels } }),
     failurePolicy: isNeeded ? "Fail" : "Ignore",
     sideEffects: "None",
@@ -183,7 +227,7 @@ export async function keepVirtApi(store: Store, address: VirtApiAddress): Promis
   }
   for (const [type, asked] of [
     [MUTATING, [MUTATE]],
-    [VALIDATING, [VALIDATE, GUARD, NETWORKS, LAUNCHER]],
+    [VALIDATING, [VALIDATE, GUARD, NETWORKS, LAUNCHER, SIZES, ...REFUSED]],
   ] as const) {
     const webhooks = asked.map((webhook) => printWebhook(webhook, address));
     await keepObject(store, type, newObject(type, names.SERVICES_NAMESPACE, { webhooks }));

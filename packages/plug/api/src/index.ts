@@ -41,10 +41,19 @@ export type {
   Taint,
   WebhookConfiguration,
 } from "./kinds/kubernetes/core-kinds.ts";
+export type { ControllerRevision } from "./kinds/kubernetes/controller-revision.ts";
+export type { Instancetype, InstancetypeSpec } from "./kinds/instancetype/instancetype.ts";
+export {
+  CPU_TOPOLOGIES,
+  type Preference,
+  type PreferenceSpec,
+} from "./kinds/instancetype/preference.ts";
+export { refusalOf } from "./kinds/refused-kinds.ts";
 export type { DataVolume } from "./kinds/guest/data-volume.ts";
 export type { Disk } from "./kinds/guest/disk.ts";
 export {
   networkConfigOf,
+  type AutoBinding,
   overcommitConfigOf,
   storageConfigOf,
   logsConsoles,
@@ -91,9 +100,13 @@ export type {
 export {
   apiVersionOf,
   API_SERVICES,
+  CLUSTER_INSTANCETYPES,
+  CLUSTER_PREFERENCES,
   CONFIG_MAPS,
+  CONTROLLER_REVISIONS,
   DATA_VOLUMES,
   EVENTS,
+  INSTANCETYPES,
   KUBEVIRTS,
   LEASES,
   MUTATING_WEBHOOKS,
@@ -104,6 +117,7 @@ export {
   PERSISTENT_VOLUMES,
   PODS,
   ENDPOINT_SLICES,
+  PREFERENCES,
   SECRETS,
   SERVICES,
   STORAGE_CLASSES,
@@ -131,11 +145,14 @@ export type {
 } from "./kinds/kubernetes/storage.ts";
 export {
   runStrategyOf,
+  type Matcher,
+  type MatcherRef,
   type PcieTopology,
   type RunStrategy,
   type StartFailure,
   type StateChangeRequest,
   type VirtualMachine,
+  type VmSpec,
   type VmStatus,
 } from "./kinds/vm.ts";
 export {
@@ -182,14 +199,26 @@ export { IP_BITS, isWithin, networkOf, parseIp, printAddress, type IpPrefix } fr
 export { isLinkLocal, linkLocalOf } from "./values/link-local.ts";
 export { isNicMac, MAC_BYTES, normalizeMac, parseMac } from "./values/mac.ts";
 export { parseNadName, type NadName } from "./values/nad-name.ts";
-export { isSecondary, withDefaultBinding } from "./validate/defaults.ts";
+export {
+  autoNicOf,
+  declaresNoNics,
+  findAutoNic,
+  isSecondary,
+  withDefaultBinding,
+} from "./validate/defaults.ts";
 export { isJsonObject, parseJson, printGoJson, type JsonObject } from "./values/json.ts";
 export type { JsonPatchOperation } from "./values/json-patch.ts";
 export { parseQuantity } from "./values/quantity.ts";
 export { validateVmChange, validateVmiChange } from "./validate/change.ts";
 export { vmNameCauses } from "./validate/guest/names.ts";
+export {
+  instancetypeCauses,
+  preferenceCauses,
+  preferenceWarnings,
+} from "./validate/instancetypes.ts";
 export { policyCauses } from "./validate/tenant-policy.ts";
 export { ifacePath } from "./validate/rule.ts";
+export { misshapenFields } from "./fields/shape.ts";
 export { unreadableQuantities } from "./validate/quantities.ts";
 export { guestProblems, validateVmiSpec } from "./validate/spec.ts";
 export { validateVmiNetworkChange } from "./validate/vmi-change.ts";

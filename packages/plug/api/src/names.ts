@@ -5,6 +5,10 @@
 export const KUBEVIRT_GROUP = "kubevirt.io";
 /** Aggregated API group of the subresources. Source: KubeVirt `subresources.kubevirt.io/v1`. */
 export const SUBRESOURCES_GROUP = "subresources.kubevirt.io";
+/** API group of instancetypes and preferences. Source: KubeVirt `instancetype.kubevirt.io/v1beta1`. */
+export const INSTANCETYPE_GROUP = "instancetype.kubevirt.io";
+/** API group of VirtualMachinePool, which is refused. Source: KubeVirt `pool.kubevirt.io`. */
+export const POOL_GROUP = "pool.kubevirt.io";
 /** API group of NetworkAttachmentDefinition. Source: NPWG de-facto standard 1.3 section 3. */
 export const NAD_GROUP = "k8s.cni.cncf.io";
 
@@ -41,6 +45,16 @@ export const LAUNCHER_LABEL_VALUE = "virt-launcher";
 export const CREATED_BY_LABEL = "kubevirt.io/created-by";
 /** Name of the VM or VMI. Source: KubeVirt. */
 export const VM_NAME_LABEL = "vm.kubevirt.io/name";
+/** On a VMI: the instancetype of that namespace of which it was made. Source: KubeVirt InstancetypeAnnotation. */
+export const INSTANCETYPE_ANNOTATION = "kubevirt.io/instancetype-name";
+/** On a VMI: the same of the cluster. Source: KubeVirt ClusterInstancetypeAnnotation. */
+export const CLUSTER_INSTANCETYPE_ANNOTATION = "kubevirt.io/cluster-instancetype-name";
+/** On a VMI: the preference of that namespace by which it was made. Source: KubeVirt PreferenceAnnotation. */
+export const PREFERENCE_ANNOTATION = "kubevirt.io/preference-name";
+/** On a VMI: the same of the cluster. Source: KubeVirt ClusterPreferenceAnnotation. */
+export const CLUSTER_PREFERENCE_ANNOTATION = "kubevirt.io/cluster-preference-name";
+/** Before the labels of a ControllerRevision that tell of what it is one. Source: KubeVirt api/instancetype register.go. */
+export const REVISION_LABEL_PREFIX = "instancetype.kubevirt.io/object-";
 /** Name of the VMI as an annotation of its launcher pod. Source: KubeVirt. */
 export const DOMAIN_ANNOTATION = "kubevirt.io/domain";
 /** Name of the node of a VMI: each virt-handler watches its own only. Source: KubeVirt. */

@@ -161,6 +161,20 @@ export { hasImageVolume, hasLostImage } from "./plan/pod/image-files.ts";
 export { isLauncherOf, launcherPodName } from "./plan/pod/launcher-pod.ts";
 export { networkNamesOf } from "./plan/pod/pod-networks.ts";
 export { seenLauncher } from "./plan/pod/seen-launcher.ts";
+export type { Expansion } from "./instancetype/expand.ts";
+export { concernsParts, partsFactsOf } from "./instancetype/facts.ts";
+export { isLeftOut, matcherCauses } from "./instancetype/matchers.ts";
+export {
+  defaultKindOf,
+  hasParts,
+  matcherOf,
+  PARTS,
+  partTypeOf,
+  usedRevisionOf,
+  type Part,
+} from "./instancetype/parts.ts";
+export type { RefsPlan } from "./instancetype/plan-refs.ts";
+export { expandedBy, readParts } from "./instancetype/read-parts.ts";
 export { dataVolumesOf } from "./plan/vm/data-volumes.ts";
 export { withPlug, type NicsChange } from "./plan/vm/nics.ts";
 export { vmStartProblems } from "./plan/vm/start-problems.ts";

@@ -35,6 +35,7 @@ import type { DaemonContext } from "@patchbay/daemon";
 import {
   createCache,
   createEventRecorder,
+  createNearReader,
   createOwnWrites,
   createPauses,
   createQueue,
@@ -53,6 +54,14 @@ import type { Cache, Change, Clock, Store } from "@patchbay/core/ports";
 import { readVersion, type Flags } from "./config.ts";
 import type { Deps } from "./deps.ts";
 import { createImageVolumes } from "./image-volumes.ts";
+import {
+  createPartCaches,
+  knownParts,
+  listPartCaches,
+  onPartChange,
+  openPartsOf,
+  type PartCaches,
+} from "./part-caches.ts";
 import { createLeadership, leadingFamily, type Leadership } from "./leadership.ts";
 import { reconcile } from "./reconcilers/index.ts";
 import { reconcileInstallation } from "./reconcilers/installation.ts";
@@ -63,6 +72,8 @@ const STATUS_WAIT_MS = 30_000;
 
 /** Indexes of the cache of VMIs: by the node that they are on, and by the networks that their specification names. */
 const [BY_NODE, BY_NETWORK] = ["node", "network"];
+/** Index of the cache of VMs: by the instancetype and the preference that they name and have no revision of yet. */
+const BY_PART = "part";
 
 /** The caches of this program. */
 interface Caches {
@@ -73,6 +84,7 @@ interface Caches {
   readonly claims: StartableCache<PersistentVolumeClaim>;
   readonly nodes: StartableCache<KubeNode>;
   readonly nads: StartableCache<NetworkAttachmentDefinition>;
+  readonly parts: PartCaches;
 }
 
 /** A launcher pod wakes the VMI that it says it was made for; the pass judges whether that is so. */
@@ -149,12 +161,23 @@ function wakeAll({ kubevirts, vms, vmis }: Caches, queue: Queue): void {
   });
 }
 
+/** An instancetype or a preference concerns the VMs that wait for it. */
+function wakeWaiting({ parts, vms }: Caches, queue: Queue): void {
+  onPartChange(parts, (key) => {
+    for (const vm of vms.listBy(BY_PART, key)) queue.add(ownKeyOf(vm));
+  });
+}
+
 function createCaches({ client, log }: DaemonContext): Caches {
   // Only spares memory: whose launcher a pod is, its owner says.
   const labelSelector = `${names.KUBEVIRT_LABEL}=${names.LAUNCHER_LABEL_VALUE}`;
   const logger = log;
   return {
-    vms: createCache(client.reflect(VIRTUAL_MACHINES), { logger }),
+    vms: createCache(client.reflect(VIRTUAL_MACHINES), {
+      indexes: { [BY_PART]: openPartsOf },
+      logger,
+    }),
+    parts: createPartCaches(client, logger),
     vmis: createCache(client.reflect(VIRTUAL_MACHINE_INSTANCES), {
       indexes: {
         [BY_NODE]: ({ status }) => (status?.nodeName === undefined ? [] : [status.nodeName]),
@@ -175,8 +198,8 @@ function createCaches({ client, log }: DaemonContext): Caches {
 }
 
 async function startCaches(caches: Caches, signal: AbortSignal): Promise<void> {
-  const { vms, vmis, kubevirts, pods, claims, nodes, nads } = caches;
-  const all = [vms, vmis, kubevirts, pods, claims, nodes, nads];
+  const { vms, vmis, kubevirts, pods, claims, nodes, nads, parts } = caches;
+  const all = [vms, vmis, kubevirts, pods, claims, nodes, nads, ...listPartCaches(parts)];
   for (const cache of all) cache.start(signal);
   await Promise.all(all.map((cache) => cache.synced()));
 }
@@ -187,10 +210,12 @@ function createDeps(
   flags: Flags,
 ): Deps {
   const component = "virt-controller";
+  const ownWrites = createOwnWrites(caches.vms, caches.vmis, caches.pods);
   return {
     ...caches,
     store,
-    ownWrites: createOwnWrites(caches.vms, caches.vmis, caches.pods),
+    parts: createNearReader(store, ownWrites, knownParts(caches.parts)),
+    ownWrites,
     pauses: createPauses({ clock }),
     deferrals: createDeferrals(clock, STATUS_WAIT_MS),
     events: createEventRecorder({ store, clock, logger: log, component }),
@@ -215,6 +240,7 @@ function createWorkQueue(clock: Clock, caches: Caches, { concurrency }: Flags): 
   wakeUsers(caches, queue);
   wakeGuestsOf(caches, queue);
   wakeNetworks(caches, queue);
+  wakeWaiting(caches, queue);
   wakeAll(caches, queue);
   return queue;
 }

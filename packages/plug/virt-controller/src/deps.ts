@@ -10,7 +10,7 @@ import type {
   VirtualMachineInstance,
 } from "@patchbay/api";
 import type { StepFailure } from "@patchbay/core";
-import type { EventRecorder, OwnWrites, Pauses } from "@patchbay/kube";
+import type { EventRecorder, OwnWrites, Pauses, Reader } from "@patchbay/kube";
 import type { Cache, Clock, Logger, Store } from "@patchbay/core/ports";
 import type { ImageVolumes } from "./image-volumes.ts";
 import type { Deferrals } from "./reconcilers/vm/deferrals.ts";
@@ -25,6 +25,8 @@ export interface Deps {
   readonly nads: Cache<NetworkAttachmentDefinition>;
   readonly kubevirts: Cache<KubeVirt>;
   readonly claims: Cache<PersistentVolumeClaim>;
+  /** Instancetypes, preferences and their revisions: from caches, and what those do not have from the server. */
+  readonly parts: Reader;
   readonly ownWrites: OwnWrites;
   readonly events: EventRecorder;
   /** Steps that failed, and their words; scopes are uids. */

@@ -37,7 +37,7 @@ describe("a VM with fields that are not built", () => {
   const unbuilt = [
     { op: "add", path: "/spec/template/spec/domain/devices/sound", value: { name: "s" } },
     { op: "add", path: "/spec/template/spec/domain/memory", value: { hugepages: {} } },
-    { op: "add", path: "/spec/instancetype", value: { name: "u1.medium" } },
+    { op: "add", path: "/spec/template/spec/domain/launchSecurity", value: {} },
   ] as const;
 
   test("names all of them, is not started, and starts when they are gone", async () => {
@@ -50,7 +50,7 @@ describe("a VM with fields that are not built", () => {
     for (const field of [
       `${TEMPLATE}.devices.sound`,
       `${TEMPLATE}.memory.hugepages`,
-      "spec.instancetype",
+      `${TEMPLATE}.launchSecurity`,
     ]) {
       expect(told).toContain(`${field}: `);
     }

@@ -3,7 +3,16 @@
 import { Type } from "../fields/schema.ts";
 import { KubeVirtSpecSchema, KubeVirtStatusSchema } from "../kinds/kubevirt-config.ts";
 import type { KubeObject } from "../kinds/kubernetes/meta.ts";
-import { KUBEVIRT_GROUP, NAD_GROUP, PART_OF_LABEL, PRODUCT } from "../names.ts";
+import { InstancetypeSpecSchema } from "../kinds/instancetype/instancetype.ts";
+import { PreferenceSpecSchema } from "../kinds/instancetype/preference.ts";
+import {
+  INSTANCETYPE_GROUP,
+  KUBEVIRT_GROUP,
+  NAD_GROUP,
+  PART_OF_LABEL,
+  POOL_GROUP,
+  PRODUCT,
+} from "../names.ts";
 import { OPEN } from "../kinds/network.ts";
 import { structuralSchemaOf, withoutDescriptions, type StructuralSchema } from "./structural-schema.ts";
 import { NadSpecSchema, NadStatusSchema } from "../kinds/nad.ts";
@@ -52,7 +61,11 @@ interface CustomResourceDefinition extends KubeObject {
 
 interface Definition {
   readonly group: string;
-  /** Older versions that are served beside v1, newest first; the same fields in the same places. */
+  /** The one that is stored, and that clients prefer. */
+  readonly version: string;
+  /** Whether its objects are the cluster's; a namespace's else. */
+  readonly isOfCluster?: boolean;
+  /** Older versions that are served beside it, newest first; the same fields in the same places. */
   readonly olderVersions?: readonly string[];
   readonly kind: string;
   readonly plural: string;
@@ -90,10 +103,58 @@ const KUBEVIRT_OLDER = ["v1alpha3", "v1alpha2"] as const;
 const MigrationSpecSchema = Type.Object({ vmiName: Type.Optional(Type.String()) }, OPEN);
 const MigrationStatusSchema = Type.Object({ phase: Type.Optional(Type.String()) }, OPEN);
 
+type Names = Pick<Definition, "kind" | "plural" | "singular" | "shortNames">;
+
+function namesOf(kind: string, shortNames: readonly string[]): Names {
+  const singular = kind.toLowerCase();
+  return { kind, plural: `${singular}s`, singular, shortNames };
+}
+
+function ofInstancetypeGroup(
+  name: string,
+  shortNames: readonly string[],
+  schema: object,
+): Definition {
+  return {
+    group: INSTANCETYPE_GROUP,
+    version: "v1beta1",
+    ...namesOf(`VirtualMachine${name}`, shortNames),
+    isOfCluster: name.startsWith("Cluster"),
+    categories: ["all"],
+    columns: [AGE],
+    spec: { schema, required: true },
+  };
+}
+
+function instancetype(name: string, shortNames: readonly string[]): Definition {
+  return ofInstancetypeGroup(name, shortNames, InstancetypeSpecSchema);
+}
+
+function preference(name: string, shortNames: readonly string[]): Definition {
+  return ofInstancetypeGroup(name, shortNames, PreferenceSpecSchema);
+}
+
+/** A kind that clients may ask for, and of which virt-api lets nobody make an object. */
+function refused(
+  group: string,
+  kind: string,
+  more: Pick<Definition, "version" | "shortNames" | "olderVersions">,
+): Definition {
+  const schema = Type.Object({}, OPEN);
+  return {
+    group,
+    ...more,
+    ...namesOf(kind, more.shortNames),
+    columns: [AGE],
+    spec: { schema, required: false },
+  };
+}
+
 /** Names, columns and their order are KubeVirt's. Source: KubeVirt pkg/virt-operator/resource/generate/components/crds.go. */
 const DEFINITIONS: readonly Definition[] = [
   {
     group: KUBEVIRT_GROUP,
+    version: "v1",
     olderVersions: KUBEVIRT_OLDER,
     kind: "VirtualMachine",
     plural: "virtualmachines",
@@ -106,6 +167,7 @@ const DEFINITIONS: readonly Definition[] = [
   },
   {
     group: KUBEVIRT_GROUP,
+    version: "v1",
     olderVersions: KUBEVIRT_OLDER,
     kind: "VirtualMachineInstance",
     plural: "virtualmachineinstances",
@@ -128,6 +190,7 @@ const DEFINITIONS: readonly Definition[] = [
   },
   {
     group: KUBEVIRT_GROUP,
+    version: "v1",
     olderVersions: KUBEVIRT_OLDER,
     kind: "VirtualMachineInstanceMigration",
     plural: "virtualmachineinstancemigrations",
@@ -140,6 +203,7 @@ const DEFINITIONS: readonly Definition[] = [
   },
   {
     group: KUBEVIRT_GROUP,
+    version: "v1",
     olderVersions: KUBEVIRT_OLDER,
     kind: "KubeVirt",
     plural: "kubevirts",
@@ -150,8 +214,28 @@ const DEFINITIONS: readonly Definition[] = [
     spec: { schema: KubeVirtSpecSchema, required: true },
     status: KubeVirtStatusSchema,
   },
+  instancetype("Instancetype", ["vminstancetype", "vminstancetypes", "vmf", "vmfs"]),
+  instancetype("ClusterInstancetype", [
+    "vmclusterinstancetype",
+    "vmclusterinstancetypes",
+    "vmcf",
+    "vmcfs",
+  ]),
+  preference("Preference", ["vmpref", "vmprefs", "vmp", "vmps"]),
+  preference("ClusterPreference", ["vmcp", "vmcps"]),
+  refused(KUBEVIRT_GROUP, "VirtualMachineInstanceReplicaSet", {
+    version: "v1",
+    olderVersions: ["v1alpha3"],
+    shortNames: ["vmirs", "vmirss"],
+  }),
+  refused(POOL_GROUP, "VirtualMachinePool", {
+    version: "v1beta1",
+    olderVersions: ["v1alpha1"],
+    shortNames: ["vmpool", "vmpools"],
+  }),
   {
     group: NAD_GROUP,
+    version: "v1",
     kind: "NetworkAttachmentDefinition",
     plural: "network-attachment-definitions",
     singular: "network-attachment-definition",
@@ -179,7 +263,7 @@ function objectSchemaOf(definition: Definition): StructuralSchema {
 /** The one that is stored, which clients prefer. */
 function storedVersionOf(definition: Definition): DefinitionVersion {
   return {
-    name: "v1",
+    name: definition.version,
     served: true,
     storage: true,
     schema: { openAPIV3Schema: objectSchemaOf(definition) },
@@ -204,14 +288,14 @@ function versionsOf(definition: Definition): readonly DefinitionVersion[] {
 }
 
 function toCrd(definition: Definition): CustomResourceDefinition {
-  const { group, kind, plural, singular, shortNames, categories } = definition;
+  const { group, isOfCluster = false, kind, plural, singular, shortNames, categories } = definition;
   return {
     apiVersion: "apiextensions.k8s.io/v1",
     kind: "CustomResourceDefinition",
     metadata: { name: `${plural}.${group}`, labels: { [PART_OF_LABEL]: PRODUCT } },
     spec: {
       group,
-      scope: "Namespaced",
+      scope: isOfCluster ? "Cluster" : "Namespaced",
       names: {
         plural,
         singular,

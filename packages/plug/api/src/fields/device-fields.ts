@@ -48,10 +48,6 @@ export const DEVICE_FIELDS = {
   downwardMetrics: unbuilt(object("Metrics of the node for the guest.")),
   clientPassthrough: unbuilt(object("USB devices of a person's own machine.")),
   autoattachMemBalloon: harmless(flag("A memory balloon; the guest has none.")),
-  autoattachPodInterface: unbuilt(
-    flag("An interface on the pod network where none is declared; there is none."),
-    { unless: oneOf(false) },
-  ),
   autoattachVSOCK: unbuilt(flag("A VSOCK device."), { unless: oneOf(false) }),
   blockMultiQueue: harmless(flag("Disks get a queue for each vCPU.")),
   disableHotplug: unbuilt(flag("Nothing can be plugged while the guest runs."), {

@@ -83,18 +83,8 @@ export const NETWORK_FIELDS = {
   ),
 };
 
-const INFERRED = {
-  inferFromVolume: text("Volume whose labels name it."),
-  inferFromVolumeFailurePolicy: text("Reject or Ignore."),
-  kind: text("Kind; the cluster's own when absent."),
-  name: text("Name."),
-  revisionName: text("ControllerRevision that is used."),
-};
-
 /** Of `spec` of a VM, beside the template and when it runs. */
 export const VM_FIELDS = {
-  instancetype: unbuilt(object("Size of the machine, by name.", INFERRED)),
-  preference: unbuilt(object("What the guest likes, by name.", INFERRED)),
   updateVolumesStrategy: harmless(text("How changed volumes are taken over.")),
 };
 

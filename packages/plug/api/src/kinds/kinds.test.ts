@@ -27,7 +27,12 @@ describe("the cluster's configuration", () => {
     ...META,
     spec: configuration === undefined ? {} : { configuration },
   });
-  const NO_MORE = { security: { mode: "Off", enforced: false }, bindings: {}, isStaged: false };
+  const NO_MORE = {
+    security: { mode: "Off", enforced: false },
+    bindings: {},
+    isStaged: false,
+    autoBinding: "bridge",
+  };
   const DEFAULTS = { pcieRootPorts: 32, maxQueues: 8, sharedMemory: true, ...NO_MORE };
 
   test.each([
@@ -54,6 +59,11 @@ describe("the cluster's configuration", () => {
       name: "bindings that are registered",
       kubevirt: aKubeVirt({ network: { binding: { own: { domainAttachmentType: "tap" } } } }),
       want: { ...DEFAULTS, bindings: { own: { domainAttachmentType: "tap" } } },
+    },
+    {
+      name: "the binding of the NIC that nobody declares",
+      kubevirt: aKubeVirt({ network: { defaultNetworkInterface: "masquerade" } }),
+      want: { ...DEFAULTS, autoBinding: "masquerade" },
     },
   ])("of networks: $name", ({ kubevirt, want }) => {
     expect(networkConfigOf(kubevirt)).toEqual(want);

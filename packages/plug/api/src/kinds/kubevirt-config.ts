@@ -75,6 +75,9 @@ export type BindingRegistry = Readonly<Record<string, BindingPlugin>>;
 const ROLLOUT_STRATEGIES = ["LiveUpdate", "Stage"] as const;
 type RolloutStrategy = (typeof ROLLOUT_STRATEGIES)[number];
 
+/** How an interface is bound that nobody has declared. Source: KubeVirt NetworkConfiguration.NetworkInterface. */
+export type AutoBinding = "bridge" | "masquerade";
+
 /** The part of KubeVirt's configuration that is acted on; the rest is kept. */
 export const KubeVirtSpecSchema = Type.Object(
   {
@@ -89,6 +92,14 @@ export const KubeVirtSpecSchema = Type.Object(
                     minimum: 0,
                     maximum: PCIE_ROOT_PORTS_MAX,
                     description: `Ports for hot-plug of VMs that do not say how many; ${String(PCIE_ROOT_PORTS_DEFAULT)} when absent.`,
+                  }),
+                ),
+                defaultNetworkInterface: Type.Optional(
+                  Type.Unsafe<AutoBinding>({
+                    type: "string",
+                    enum: ["bridge", "masquerade"],
+                    description:
+                      "Binding of the interface that a VM without any gets; bridge when absent.",
                   }),
                 ),
                 maxQueues: Type.Optional(
@@ -282,6 +293,12 @@ export interface NetworkConfig {
   readonly bindings: BindingRegistry;
   /** Changes of a VM's NICs wait for its next start. */
   readonly isStaged: boolean;
+  /** Of the NIC of a VM that declares none. */
+  readonly autoBinding: AutoBinding;
+}
+
+function autoBindingOf(given: { readonly defaultNetworkInterface?: AutoBinding }): AutoBinding {
+  return given.defaultNetworkInterface ?? "bridge";
 }
 
 /** The cluster's settings, with defaults for what it does not say. */
@@ -295,5 +312,6 @@ export function networkConfigOf(kubevirt: KubeVirt | undefined): NetworkConfig {
     security: clusterSecurityOf(given.portSecurity),
     bindings: given.binding ?? {},
     isStaged: configuration?.vmRolloutStrategy === "Stage",
+    autoBinding: autoBindingOf(given),
   };
 }

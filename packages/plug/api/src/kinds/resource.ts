@@ -9,12 +9,15 @@ import type {
   Namespace,
   WebhookConfiguration,
 } from "./kubernetes/core-kinds.ts";
+import type { ControllerRevision } from "./kubernetes/controller-revision.ts";
+import type { Instancetype } from "./instancetype/instancetype.ts";
+import type { Preference } from "./instancetype/preference.ts";
 import type { KubeVirt } from "./kubevirt-config.ts";
 import type { DataVolume } from "./guest/data-volume.ts";
 import type { KubeObject } from "./kubernetes/meta.ts";
 import type { NetworkAttachmentDefinition } from "./nad.ts";
-import { KUBEVIRT_GROUP, NAD_GROUP } from "../names.ts";
 import type { EndpointSlice, Service } from "./kubernetes/service.ts";
+import { INSTANCETYPE_GROUP, KUBEVIRT_GROUP, NAD_GROUP } from "../names.ts";
 import type { Pod } from "./kubernetes/pod.ts";
 import type {
   PersistentVolume,
@@ -179,6 +182,44 @@ export const VIRTUAL_MACHINE_INSTANCES: ResourceType<VirtualMachineInstance> = {
   version: "v1",
   resource: "virtualmachineinstances",
   kind: "VirtualMachineInstance",
+  namespaced: true,
+};
+/** How large a VM is, by name. */
+export const INSTANCETYPES: ResourceType<Instancetype> = {
+  group: INSTANCETYPE_GROUP,
+  version: "v1beta1",
+  resource: "virtualmachineinstancetypes",
+  kind: "VirtualMachineInstancetype",
+  namespaced: true,
+};
+/** The same for VMs of all namespaces. */
+export const CLUSTER_INSTANCETYPES: ResourceType<Instancetype> = {
+  ...INSTANCETYPES,
+  resource: "virtualmachineclusterinstancetypes",
+  kind: "VirtualMachineClusterInstancetype",
+  namespaced: false,
+};
+/** What suits a guest, by name. */
+export const PREFERENCES: ResourceType<Preference> = {
+  group: INSTANCETYPE_GROUP,
+  version: "v1beta1",
+  resource: "virtualmachinepreferences",
+  kind: "VirtualMachinePreference",
+  namespaced: true,
+};
+/** The same for VMs of all namespaces. */
+export const CLUSTER_PREFERENCES: ResourceType<Preference> = {
+  ...PREFERENCES,
+  resource: "virtualmachineclusterpreferences",
+  kind: "VirtualMachineClusterPreference",
+  namespaced: false,
+};
+/** What an instancetype or a preference was when a VM first used it. */
+export const CONTROLLER_REVISIONS: ResourceType<ControllerRevision> = {
+  group: "apps",
+  version: "v1",
+  resource: "controllerrevisions",
+  kind: "ControllerRevision",
   namespaced: true,
 };
 /** The cluster's configuration. */

@@ -27,6 +27,36 @@ const TemplateMetadataSchema = Type.Object(
   { nullable: true, description: "Metadata of the VMI." },
 );
 
+const MATCHER_FIELDS = {
+  name: Type.Optional(Type.String({ description: "Name." })),
+  kind: Type.Optional(Type.String({ description: "Kind; the cluster's own when absent." })),
+  inferFromVolume: Type.Optional(
+    Type.String({ description: "Volume whose labels name it; refused: name it here." }),
+  ),
+  inferFromVolumeFailurePolicy: Type.Optional(
+    Type.String({ description: "Reject; or Ignore: inferFromVolume counts as not said." }),
+  ),
+};
+
+const matcher = (description: string) =>
+  Type.Optional(
+    Type.Object(
+      {
+        ...MATCHER_FIELDS,
+        revisionName: Type.Optional(
+          Type.String({
+            description:
+              "ControllerRevision that is used; when absent, one is made at the first use.",
+          }),
+        ),
+      },
+      { description },
+    ),
+  );
+
+/** Which instancetype or preference a VM has. Source: KubeVirt InstancetypeMatcher, PreferenceMatcher. */
+export type Matcher = NonNullable<VmSpec["instancetype"]>;
+
 /** The specification of a VM: when it runs, and the VMI that is made then. */
 export const VmSpecSchema = Type.Object(
   {
@@ -52,6 +82,8 @@ export const VmSpecSchema = Type.Object(
         description: "DataVolumes that are made with the VM, where CDI serves that kind.",
       }),
     ),
+    instancetype: matcher("How large the machine is, by name."),
+    preference: matcher("What suits the guest where the template does not say, by name."),
     ...VM_FIELDS,
   },
   { description: "When the VM runs, and as what." },
@@ -132,6 +164,22 @@ const StartFailureSchema = Type.Object(
 /** How often the guest ended early in a row. Source: KubeVirt VirtualMachineStartFailure. */
 export type StartFailure = Static<typeof StartFailureSchema>;
 
+const matcherRef = (description: string) =>
+  Type.Optional(
+    Type.Object(
+      {
+        ...MATCHER_FIELDS,
+        controllerRevisionRef: Type.Optional(
+          Type.Object({ name: Type.Optional(Type.String()) }, { description: "What is used." }),
+        ),
+      },
+      { description },
+    ),
+  );
+
+/** Which revision of an instancetype or a preference a VM uses. Source: KubeVirt InstancetypeStatusRef. */
+export type MatcherRef = NonNullable<VmStatus["instancetypeRef"]>;
+
 /** The status of a VM, each member of which has one writer. */
 export const VmStatusSchema = Type.Object(
   {
@@ -139,10 +187,12 @@ export const VmStatusSchema = Type.Object(
     ready: Type.Optional(Type.Boolean()),
     printableStatus: Type.Optional(Type.String()),
     conditions: Type.Optional(CONDITIONS_SCHEMA),
+    instancetypeRef: matcherRef("The instancetype that is used."),
     ipAddresses: Type.Optional(IpAddressesSchema),
     macAddresses: Type.Optional(MacAddressesSchema),
     observedGeneration: Type.Optional(Type.Integer()),
     pcieTopology: Type.Optional(PcieTopologySchema),
+    preferenceRef: matcherRef("The preference that is used."),
     runStrategy: Type.Optional(
       Type.Unsafe<RunStrategy>({
         type: "string",

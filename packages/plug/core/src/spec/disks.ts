@@ -153,7 +153,10 @@ function guestDiskOf(disk: Disk, index: number, volumes: readonly Volume[]): rea
 }
 
 /** The list of disks with one for each volume that no disk names. Source: KubeVirt SetDefaultVolumeDisk. */
-function withDisksOfVolumes(disks: readonly Disk[], volumes: readonly Volume[]): readonly Disk[] {
+export function withDisksOfVolumes(
+  disks: readonly Disk[],
+  volumes: readonly Volume[],
+): readonly Disk[] {
   const named = new Set(disks.map(({ name }) => name));
   return [
     ...disks,

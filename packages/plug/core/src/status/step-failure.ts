@@ -28,6 +28,7 @@ function reasonOf({ step, code }: StepFailure): string {
 
 /** Of a step that the server refused. Source: KubeVirt, whose words these are. */
 const REASONS: Readonly<Record<StepKind, string>> = {
+  keepParts: "FailedCreate",
   createDataVolume: "FailedCreate",
   createVmi: "FailedCreate",
   createClaim: "FailedCreate",

@@ -18,6 +18,7 @@ import { storageHindrance, type StorageFacts } from "../plan/vm/storage.ts";
 import type { NetworkAbsences } from "../node/definitions.ts";
 import type { NodeLoss } from "../node/node-loss.ts";
 import { SYNCHRONIZED } from "./conditions.ts";
+import type { PartsFacts } from "../instancetype/facts.ts";
 import { sayFailures, type StepFailure } from "./step-failure.ts";
 
 /** What stands in the way, as the condition Synchronized says it. Source: KubeVirt's SyncError. */
@@ -212,6 +213,8 @@ export interface VmSituation {
   readonly isStaged: boolean;
   /** A claim of the VMI has no volume yet. */
   readonly waitsForBinding: boolean;
+  /** Absent: the VM is what it says itself. */
+  readonly parts?: PartsFacts;
   /** Steps that the API server does not allow. */
   readonly failures: readonly StepFailure[];
 }
@@ -220,6 +223,17 @@ function nameTaken({ vm, isNameTaken }: VmSituation): SyncError | undefined {
   if (!isNameTaken) return undefined;
   const message = `a VirtualMachineInstance ${vm.metadata.name} exists that does not belong to this VM; delete it or rename the VM`;
   return { reason: "NameTaken", message };
+}
+
+/** Source: KubeVirt pkg/instancetype/controller/vm, whose words these are. */
+const MISSING = {
+  instancetype: "FailedFindInstancetype",
+  preference: "FailedFindPreference",
+} as const;
+
+function missingPart({ parts }: VmSituation): SyncError | undefined {
+  const [first] = parts?.missing ?? [];
+  return first && { reason: MISSING[first.part], message: first.message };
 }
 
 /** What its VMI tells; between two starts, which an image may make fail one after the other, what the last one told. */
@@ -233,6 +247,7 @@ function toldByVmi({ vm, vmi }: VmSituation): SyncError | undefined {
 export function vmSyncError(situation: VmSituation): SyncError | undefined {
   const { startProblems, failures } = situation;
   return (
+    missingPart(situation) ??
     unsupported(startProblems) ??
     nameTaken(situation) ??
     sayFailures(failures) ??

@@ -44,6 +44,8 @@ const PRINTED: Readonly<Record<string, string>> = {
   Unschedulable: "ErrorUnschedulable",
   FailedPvcNotFound: "ErrorPvcNotFound",
   FailedDataVolumeNotFound: "ErrorDataVolumeNotFound",
+  FailedFindInstancetype: "ErrorInstancetypeNotFound",
+  FailedFindPreference: "ErrorPreferenceNotFound",
   DataVolumeNotReady: "Provisioning",
   DiskNotPrepared: "ErrorDiskNotPrepared",
   FailedUpdate: "Starting",
@@ -106,9 +108,15 @@ function readyCondition(vmi: VirtualMachineInstance | undefined): NewCondition {
   return { type: READY, status: "False", reason: "VMIConditionMissing", message };
 }
 
+/** Of what is not there nobody knows what the next start makes of it. */
+function changedFields(situation: VmSituation): readonly string[] {
+  const { vm, vmi, parts } = situation;
+  if (vmi === undefined || (parts?.missing ?? []).length > 0) return [];
+  return restartRequiredFields(parts?.expanded ?? vm, vmi, situation);
+}
+
 function restartRequired(situation: VmSituation): readonly NewCondition[] {
-  const { vm, vmi } = situation;
-  const fields = vmi === undefined ? [] : restartRequiredFields(vm, vmi, situation);
+  const fields = changedFields(situation);
   if (fields.length === 0) return [];
   const message = `changed fields take effect at the next start: ${fields.join(", ")}`;
   return [{ type: RESTART_REQUIRED, status: "True", reason: "NonLiveFieldsChanged", message }];

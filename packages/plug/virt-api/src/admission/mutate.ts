@@ -9,6 +9,7 @@ import {
 } from "@patchbay/api";
 import { ifacesOf, isOwnedBy, messageOf, networksOf, withMacs, withNics } from "@patchbay/core";
 import type { Deps } from "../deps.ts";
+import { basePathOf, fillAutoNic, matcherPatch } from "./defaults.ts";
 import type { AdmissionRequest, Verdict } from "./review.ts";
 import { ALLOWED } from "./review.ts";
 import { findSubject, isUnchanged, metadataOf, vmiSpecOf, type Subject } from "./subject.ts";
@@ -61,10 +62,11 @@ function addedFields(before: Iface, after: Iface, path: string): readonly JsonPa
 }
 
 /** Gives each iface on a secondary network a binding and a MAC. */
-export async function mutate(deps: Deps, request: AdmissionRequest): Promise<Verdict> {
-  const subject = findSubject(request.kind, request.object);
-  if (subject === undefined || metadataOf(subject).deletionTimestamp !== undefined) return ALLOWED;
-  if (isUnchanged(subject, findSubject(request.kind, request.oldObject))) return ALLOWED;
+async function nicsPatchOf(
+  deps: Deps,
+  request: AdmissionRequest,
+  subject: Subject,
+): Promise<readonly JsonPatchOperation[]> {
   const spec = vmiSpecOf(subject);
   const before = ifacesOf(spec);
   const networks = networksOf(spec);
@@ -75,9 +77,26 @@ export async function mutate(deps: Deps, request: AdmissionRequest): Promise<Ver
     earlier,
     randomBytes: deps.randomBytes,
   });
-  const base = subject.kind === "vm" ? "/spec/template/spec" : "/spec";
-  const patch = before.flatMap((iface, index) =>
+  const base = basePathOf(subject);
+  return before.flatMap((iface, index) =>
     addedFields(iface, after[index] ?? iface, `${base}/domain/devices/interfaces/${String(index)}`),
   );
-  return { allowed: true, patch };
+}
+
+/** Fills in what was not said. */
+export async function mutate(deps: Deps, request: AdmissionRequest): Promise<Verdict> {
+  const subject = findSubject(request.kind, request.object);
+  if (subject === undefined || metadataOf(subject).deletionTimestamp !== undefined) return ALLOWED;
+  const old = findSubject(request.kind, request.oldObject);
+  if (isUnchanged(subject, old)) return ALLOWED;
+  const auto = await fillAutoNic(deps, request, { subject, old });
+  return {
+    allowed: true,
+    ...(auto.warnings.length === 0 ? {} : { warnings: auto.warnings }),
+    patch: [
+      ...matcherPatch(subject),
+      ...auto.patch,
+      ...(await nicsPatchOf(deps, request, subject)),
+    ],
+  };
 }

@@ -10,7 +10,7 @@ import {
   type VirtualMachineInstance,
   type VmiSpec,
 } from "@patchbay/api";
-import { isEqual } from "@patchbay/core";
+import { isEqual, PARTS } from "@patchbay/core";
 
 /** The object of a request; only parts that were checked may be read before the schema has spoken. */
 export type Subject =
@@ -57,6 +57,20 @@ function isVmiSpec(value: unknown): value is VmiSpec {
   );
 }
 
+/** Source: KubeVirt InstancetypeMatcher. */
+const MATCHER_FIELDS = ["name", "kind", "inferFromVolume", "inferFromVolumeFailurePolicy"];
+
+function isMatcher(value: unknown): boolean {
+  if (!isJsonObject(value)) return false;
+  const texts = [...MATCHER_FIELDS, "revisionName"].map((field) => value[field]);
+  return texts.every((text) => text === undefined || isText(text));
+}
+
+function isVmSpec(spec: unknown): boolean {
+  if (!isJsonObject(spec) || !isVmiSpec(templateSpecOf(spec))) return false;
+  return PARTS.every((part) => spec[part] === undefined || isMatcher(spec[part]));
+}
+
 function templateSpecOf(spec: unknown): unknown {
   const template = isJsonObject(spec) ? spec["template"] : undefined;
   return isJsonObject(template) ? template["spec"] : undefined;
@@ -70,7 +84,7 @@ export function findSubject(kind: string, object: unknown): Subject | undefined 
   if (!isJsonObject(object) || !isJsonObject(object["metadata"])) return undefined;
   const spec = object["spec"];
   // Metadata is Kubernetes' own; the parts of the specification that are read were checked.
-  if (kind === VIRTUAL_MACHINES.kind && isVmiSpec(templateSpecOf(spec))) {
+  if (kind === VIRTUAL_MACHINES.kind && isVmSpec(spec)) {
     return { kind: "vm", vm: object as unknown as VirtualMachine };
   }
   if (kind === VIRTUAL_MACHINE_INSTANCES.kind && isVmiSpec(spec)) {

@@ -15,10 +15,12 @@ import {
   ifacesOf,
   isOver,
   isOwnedBy,
+  matcherCauses,
   messageOf,
   pluggedBindingCauses,
 } from "@patchbay/core";
 import type { Deps } from "../deps.ts";
+import { expansionOf } from "../expansion.ts";
 import { capacityWarnings } from "./warnings/capacity.ts";
 import { dataVolumeWarnings } from "./warnings/data-volumes.ts";
 import { ALLOWED, toVerdict, type AdmissionRequest, type Verdict } from "./review.ts";
@@ -35,6 +37,23 @@ const OWN_ACCOUNT = `${names.SERVICE_ACCOUNT_PREFIX}virt-api`;
 interface Vms {
   readonly vm: VirtualMachine;
   readonly old: VirtualMachine | undefined;
+}
+
+/** Both with what they take from elsewhere, and what of the newer one does not go together and did before. */
+interface ExpandedVms extends Vms {
+  readonly causes: readonly Cause[];
+}
+
+/** What one of our own services writes it has judged, or has taken over from what was. */
+async function expandBoth(deps: Deps, vms: Vms, isService: boolean): Promise<ExpandedVms> {
+  if (isService) return { ...vms, causes: [] };
+  const [now, before] = await Promise.all([
+    expansionOf(deps.store, vms.vm),
+    vms.old && expansionOf(deps.store, vms.old),
+  ]);
+  const known = new Set(before?.causes.map(({ message }) => message));
+  const causes = now.causes.filter(({ message }) => !known.has(message));
+  return { vm: now.vm, old: before?.vm, causes };
 }
 
 function addsIface({ spec, old = spec }: Specs): boolean {
@@ -82,6 +101,25 @@ function causesOf(
   ];
 }
 
+function specsOf({ vm, old }: Vms): Specs {
+  return { spec: vm.spec.template.spec, old: old?.spec.template.spec };
+}
+
+async function warningsOf(
+  deps: Deps,
+  { namespace }: AdmissionRequest,
+  { vm, old, vmi }: Vms & { readonly vmi: VirtualMachineInstance | undefined },
+): Promise<readonly string[]> {
+  const { bindings } = deps.networkConfig();
+  const specs = specsOf({ vm, old });
+  return [
+    ...unactedWarnings({ kind: "vm", vm }, old && { kind: "vm", vm: old }, bindings),
+    ...(await dataVolumeWarnings(deps, { spec: vm.spec, old: old?.spec })),
+    ...(await missingNetworkWarnings(deps, specs, namespace)),
+    ...capacityWarnings(vmi, specs.spec, bindings),
+  ];
+}
+
 /** Judges a VM; what was stored before and is not changed is not judged again. */
 export async function validateVm(
   deps: Deps,
@@ -90,22 +128,14 @@ export async function validateVm(
 ): Promise<Verdict> {
   const { vm, old } = vms;
   if (vm.metadata.deletionTimestamp !== undefined) return ALLOWED;
-  const { namespace } = request;
-  const { spec } = vm.spec.template;
-  const specs = { spec, old: old?.spec.template.spec };
+  const matchers = matcherCauses(vm, old);
+  if (matchers.length > 0) return toVerdict(matchers);
+  const { name } = request.user;
+  const expanded = await expandBoth(deps, vms, name.startsWith(names.SERVICE_ACCOUNT_PREFIX));
   // What was asked of virt-api was judged there.
-  const isOwn = request.user.name === OWN_ACCOUNT;
-  const vmi = isOwn ? undefined : await findVmiToPlug(deps, vm, specs);
-  const causes = causesOf(deps, request, { ...vms, vmi });
+  const isOwn = name === OWN_ACCOUNT;
+  const vmi = isOwn ? undefined : await findVmiToPlug(deps, vm, specsOf(expanded));
+  const causes = [...expanded.causes, ...causesOf(deps, request, { ...expanded, vmi })];
   if (causes.length > 0 || isOwn) return toVerdict(causes, []);
-  const { bindings } = deps.networkConfig();
-  return toVerdict(
-    [],
-    [
-      ...unactedWarnings({ kind: "vm", vm }, old && { kind: "vm", vm: old }, bindings),
-      ...(await dataVolumeWarnings(deps, { spec: vm.spec, old: old?.spec })),
-      ...(await missingNetworkWarnings(deps, specs, namespace)),
-      ...capacityWarnings(vmi, spec, bindings),
-    ],
-  );
+  return toVerdict([], await warningsOf(deps, request, { ...expanded, vmi }));
 }

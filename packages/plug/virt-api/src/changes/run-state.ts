@@ -15,6 +15,7 @@ import {
   toRefusalAnswer,
   type Answer,
 } from "../http/answers.ts";
+import { expansionOf } from "../expansion.ts";
 import { findVmWithVmi } from "./targets.ts";
 
 type Accepted = Exclude<RunStatePlan, { kind: "refused" }>;
@@ -75,7 +76,8 @@ async function tryOnce(
   const about = { type: VIRTUAL_MACHINES, name: call.name };
   const facts = await findVmWithVmi(deps.store, call);
   if (facts === undefined) return toNotFoundAnswer(about);
-  const planned = plan({ ...facts, config: deps.networkConfig() });
+  const expansion = await expansionOf(deps.store, facts.vm);
+  const planned = plan({ ...facts, expansion, config: deps.networkConfig() });
   if (planned.kind === "refused") return toRefusalAnswer(planned.refusal, about);
   await write(deps, planned, call);
   const vm = `${call.namespace}/${call.name}`;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // What virt-api tells of itself, and what it answers on each path that it tells of.
-import { VIRTUAL_MACHINES } from "@patchbay/api";
+import { CLUSTER_INSTANCETYPES, VIRTUAL_MACHINES } from "@patchbay/api";
 import { createFakeStore, type FakeStore } from "@patchbay/kube/testing";
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest";
 import { ROUTES, VERSIONS, type Method } from "../routes/table.ts";
@@ -255,9 +255,52 @@ describe("a VM with what it takes from elsewhere", () => {
     expect(await get(`${path}/virtualmachines/none/expand-spec`)).toMatchObject({ code: 404 });
   });
 
+  test("is what its instancetype makes of it, stored or sent", async () => {
+    const small = {
+      apiVersion: "instancetype.kubevirt.io/v1beta1",
+      kind: CLUSTER_INSTANCETYPES.kind,
+      metadata: { name: "small" },
+      spec: { cpu: { guest: 2 }, memory: { guest: "1Gi" } },
+    };
+    store.put(CLUSTER_INSTANCETYPES, small);
+    store.put(VIRTUAL_MACHINES, SIZED);
+    const domain = { cpu: { sockets: 2, cores: 1, threads: 1 }, memory: { guest: "1Gi" } };
+    const stored = await get(`${path}/virtualmachines/vm/expand-spec`);
+    expect(stored).toMatchObject({ code: 200, body: { spec: { template: { spec: { domain } } } } });
+    expect(stored.body).not.toHaveProperty("spec.instancetype");
+    const nicless = { ...SIZED, spec: { ...SIZED.spec, template: { spec: { domain: {} } } } };
+    const sent = await bench.send("PUT", `${path}/expand-vm-spec`, {
+      text: JSON.stringify(nicless),
+    });
+    const devices = { interfaces: [{ name: "default", bridge: {} }] };
+    expect(sent).toMatchObject({
+      code: 200,
+      body: { spec: { template: { spec: { domain: { ...domain, devices } } } } },
+    });
+    const clash = { template: { spec: { domain: { cpu: { cores: 1 } } } } };
+    const refused = { ...SIZED, spec: { ...SIZED.spec, ...clash } };
+    const field = "spec.template.spec.domain.cpu.cores";
+    expect(
+      await bench.send("PUT", `${path}/expand-vm-spec`, { text: JSON.stringify(refused) }),
+    ).toMatchObject({
+      code: 400,
+      body: { message: `VM field(s) ${field} conflicts with selected instance type` },
+    });
+  });
+
   test.each([
     { name: "a VM of its own", body: aVm(), code: 200 },
-    { name: "a VM of an instance type", body: SIZED, code: 400 },
+    { name: "a VM of an instancetype that is not there", body: SIZED, code: 400 },
+    {
+      name: "a VM of another namespace",
+      body: { ...aVm(), metadata: { name: "vm", namespace: "other" } },
+      code: 400,
+    },
+    {
+      name: "a VM that is no valid one",
+      body: { ...SIZED, spec: { ...SIZED.spec, runStrategy: 1 } },
+      code: 400,
+    },
     { name: "no VM", body: { kind: "Pod" }, code: 400 },
     { name: "nothing", body: undefined, code: 400 },
   ])("that is sent: $name is $code", async ({ body, code }) => {

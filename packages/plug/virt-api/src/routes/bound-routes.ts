@@ -65,7 +65,9 @@ function generalOf(deps: Deps): Handlers<typeof GENERAL> {
   return { guestfs, healthz: healthz(deps), version: version(deps) };
 }
 
-const IN_NAMESPACES: Handlers<typeof IN_NAMESPACE> = { "expand-vm-spec": expandVmSpec };
+function inNamespacesOf(deps: Deps): Handlers<typeof IN_NAMESPACE> {
+  return { "expand-vm-spec": expandVmSpec(deps) };
+}
 
 /** A path and what answers it. */
 export interface BoundRoute extends Route {
@@ -80,7 +82,7 @@ export function boundRoutes(deps: Deps): readonly BoundRoute[] {
         ([name, handle]) => [subresourcePath(resource, name), handle] as const,
       ),
     ),
-    ...Object.entries(IN_NAMESPACES).map(
+    ...Object.entries(inNamespacesOf(deps)).map(
       ([name, handle]) => [namespacePath(name), handle] as const,
     ),
     ...Object.entries(generalOf(deps)),

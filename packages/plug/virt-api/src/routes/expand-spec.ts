@@ -1,41 +1,92 @@
 // SPDX-License-Identifier: Apache-2.0
-// GET .../expand-spec and PUT .../expand-vm-spec: a VM with what it takes from instance types and preferences.
-import { VIRTUAL_MACHINES } from "@patchbay/api";
+// GET .../expand-spec and PUT .../expand-vm-spec: a VM with what it takes from instancetypes and preferences. Source:
+// KubeVirt pkg/virt-api/rest/expand.go.
+import {
+  autoNicOf,
+  declaresNoNics,
+  misshapenFields,
+  VIRTUAL_MACHINES,
+  type AutoBinding,
+  type VirtualMachine,
+} from "@patchbay/api";
+import { matcherCauses, PARTS, withNics } from "@patchbay/core";
+import { fieldsOf } from "../admission/review.ts";
+import { findSubject } from "../admission/subject.ts";
+import { expansionOf } from "../expansion.ts";
 import { toFailureAnswer, toNotFoundAnswer, type Answer } from "../http/answers.ts";
 import type { Deps } from "../deps.ts";
 import type { CallHandler } from "./call.ts";
 
-/** What a VM may take from elsewhere. Source: KubeVirt VirtualMachineSpec. */
-const MATCHERS = ["instancetype", "preference"] as const;
-
-function fieldOf(value: unknown, name: string): unknown {
-  return typeof value === "object" && value !== null
-    ? (value as Readonly<Record<string, unknown>>)[name]
-    : undefined;
-}
-
 /** A VM that takes nothing from elsewhere is what it says itself. */
-function expanded(vm: unknown): Answer {
-  const spec = fieldOf(vm, "spec");
-  const found = MATCHERS.find((name) => fieldOf(spec, name) !== undefined);
-  if (found === undefined) return { code: 200, body: vm };
-  const message = `Patchbay does not have instance types and preferences: spec.${found} cannot be expanded`;
+async function expanded(deps: Deps, vm: VirtualMachine): Promise<Answer> {
+  const matchers = matcherCauses(vm, undefined);
+  const { vm: body, causes } =
+    matchers.length > 0 ? { vm, causes: matchers } : await expansionOf(deps.store, vm);
+  if (causes.length === 0) return { code: 200, body };
+  const message = causes.map((cause) => cause.message).join(", ");
   return toFailureAnswer({ code: 400, message });
 }
 
-/** Answers with the VM of that name; 404 where there is none, 400 where it names what cannot be looked up. */
+/** Answers with the VM of that name; 404 where there is none, 400 where its parts are not there or do not go together. */
 export function expandSpec(deps: Deps): CallHandler {
   return async (call) => {
     const vm = await deps.store.find(VIRTUAL_MACHINES, call);
     return vm === undefined
       ? toNotFoundAnswer({ type: VIRTUAL_MACHINES, name: call.name })
-      : expanded(vm);
+      : expanded(deps, vm);
   };
 }
 
-/** Answers with the VM that was sent, which need not be there. */
-export const expandVmSpec: CallHandler = ({ body }) => {
-  if (fieldOf(body, "kind") === VIRTUAL_MACHINES.kind) return Promise.resolve(expanded(body));
-  const message = "the request body is no VirtualMachine";
-  return Promise.resolve(toFailureAnswer({ code: 400, message }));
-};
+/** With the NIC that it would get when it is created. */
+function asCreated(vm: VirtualMachine, binding: AutoBinding): VirtualMachine {
+  const { template } = vm.spec;
+  const auto = declaresNoNics(template.spec) ? autoNicOf(template.spec, binding) : undefined;
+  if (auto === undefined) return vm;
+  const spec = withNics(template.spec, [auto.network], [auto.iface]);
+  return { ...vm, spec: { ...vm.spec, template: { ...template, spec } } };
+}
+
+function withNic(answer: Answer, binding: AutoBinding): Answer {
+  // Only a VM is answered with that code.
+  return answer.code === 200
+    ? { ...answer, body: asCreated(answer.body as VirtualMachine, binding) }
+    : answer;
+}
+
+/** Source: KubeVirt, whose words these are. */
+function notValid(fields: readonly string[]): Answer {
+  const message = "Object is not a valid VirtualMachine";
+  const causes = fields.map((field) => ({
+    reason: "FieldValueInvalid" as const,
+    field,
+    message: `${field} is missing, or is not what it must be`,
+  }));
+  return toFailureAnswer({ code: 400, message, causes });
+}
+
+/** The VM that was sent, as one of that namespace; or why it cannot be. */
+function sentVm(body: unknown, namespace: string): VirtualMachine | Answer {
+  const { spec } = fieldsOf(body);
+  const misshapen = misshapenFields(spec);
+  const subject = findSubject(VIRTUAL_MACHINES.kind, body);
+  if (subject?.kind !== "vm" || misshapen.length > 0) {
+    const takesNothing = PARTS.every((part) => fieldsOf(spec)[part] === undefined);
+    return takesNothing ? { code: 200, body } : notValid(misshapen);
+  }
+  const { vm } = subject;
+  const own = vm.metadata.namespace ?? namespace;
+  if (own === namespace) return { ...vm, metadata: { ...vm.metadata, namespace } };
+  const message = `the VirtualMachine is of namespace ${own}, the request of ${namespace}`;
+  return toFailureAnswer({ code: 400, message });
+}
+
+/** Answers with the VM that was sent, which need not be there; what it names is looked for in the namespace of the request. */
+export function expandVmSpec(deps: Deps): CallHandler {
+  return async ({ body, namespace }) => {
+    if (fieldsOf(body)["kind"] !== VIRTUAL_MACHINES.kind)
+      return toFailureAnswer({ code: 400, message: "the request body is no VirtualMachine" });
+    const sent = sentVm(body, namespace);
+    if ("code" in sent) return sent;
+    return withNic(await expanded(deps, sent), deps.networkConfig().autoBinding);
+  };
+}

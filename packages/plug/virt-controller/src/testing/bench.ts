@@ -100,6 +100,7 @@ export class Bench {
       ...{ vms: this.vms, vmis: this.vmis, pods: this.pods, kubevirts: this.kubevirts },
       ...{ claims: this.claims, nodes: this.nodes, nads: this.nads },
       store,
+      parts: this.server,
       ownWrites: createOwnWrites(),
       events: {
         record: ({ kind }, { type, reason, message }) => {

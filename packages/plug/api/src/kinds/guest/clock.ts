@@ -15,7 +15,8 @@ const tickPolicy = text(
 const timer = <T extends TProperties>(description: string, more: T) =>
   Type.Optional(Type.Object({ present, ...more }, { description }));
 
-const TimerSchema = Type.Object(
+/** Timers that a guest has or lacks. */
+export const TimerSchema = Type.Object(
   {
     hpet: timer("High Precision Event Timer.", { tickPolicy }),
     hyperv: timer("Hyper-V reference clock.", {}),
@@ -26,22 +27,27 @@ const TimerSchema = Type.Object(
   { description: "Timers that the guest has or lacks." },
 );
 
+/** What a clock shows. Source: KubeVirt ClockOffset. */
+export const OFFSET_FIELDS = {
+  utc: Type.Optional(
+    Type.Object(
+      {
+        offsetSeconds: Type.Optional(
+          Type.Integer({
+            description: "Seconds by which the guest's clock differs from UTC; 0 when absent.",
+          }),
+        ),
+      },
+      { description: "The clock shows UTC." },
+    ),
+  ),
+  timezone: text("Zone that the clock shows, for example Europe/Berlin."),
+};
+
 /** `spec.domain.clock`. */
 export const ClockSchema = Type.Object(
   {
-    utc: Type.Optional(
-      Type.Object(
-        {
-          offsetSeconds: Type.Optional(
-            Type.Integer({
-              description: "Seconds by which the guest's clock differs from UTC; 0 when absent.",
-            }),
-          ),
-        },
-        { description: "The clock shows UTC." },
-      ),
-    ),
-    timezone: text("Zone that the clock shows, for example Europe/Berlin."),
+    ...OFFSET_FIELDS,
     timer: Type.Optional(TimerSchema),
   },
   { description: "The guest's clock; UTC when absent." },

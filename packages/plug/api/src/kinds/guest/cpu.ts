@@ -3,7 +3,8 @@
 import { Type } from "../../fields/schema.ts";
 import { CPU_FIELDS } from "../../fields/guest-fields.ts";
 
-const CpuFeatureSchema = Type.Object(
+/** A feature of a processor, by name. */
+export const CpuFeatureSchema = Type.Object(
   {
     name: Type.String({ description: "Name of the feature, for example apic." }),
     policy: Type.Optional(

@@ -67,6 +67,9 @@ export const GUEST_DEVICES = {
     "A graphics device, whose screen is seen by VNC; true when absent.",
   ),
   autoattachInputDevice: flag("A tablet where no input device is declared; false when absent."),
+  autoattachPodInterface: flag(
+    "An interface on the pod's network, where none is declared when the VM is created; true when absent.",
+  ),
   autoattachSerialConsole: flag("A serial console; true when absent."),
   logSerialConsole: flag(
     "What the guest prints on its serial console is the log of the launcher's container guest-console-log; as the cluster says when absent.",

@@ -22,7 +22,8 @@ const bus = Type.Optional(
 );
 const readonly = Type.Optional(Type.Boolean({ description: "The guest cannot write to it." }));
 
-const BlockSizeSchema = Type.Object(
+/** Sizes of a disk's blocks. */
+export const BlockSizeSchema = Type.Object(
   {
     custom: Type.Optional(
       Type.Object(

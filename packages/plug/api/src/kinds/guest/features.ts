@@ -18,23 +18,28 @@ const feature = <T extends TProperties>(description: string, more: T) =>
     ),
   );
 
+/** Those that are acted on. */
+export const FEATURE_FIELDS = {
+  acpi: feature("ACPI; the guest has it when this is absent.", {}),
+  apic: feature("APIC; the guest has it when this is absent.", {
+    endOfInterrupt: Type.Optional(
+      Type.Boolean({ description: "End of interrupts is told without an exit." }),
+    ),
+  }),
+  kvm: Type.Optional(
+    Type.Object(
+      { hidden: Type.Optional(Type.Boolean({ description: "The guest does not see it." })) },
+      { description: "How KVM shows itself." },
+    ),
+  ),
+  pvspinlock: feature("Spinlocks that give way.", {}),
+  smm: feature("System Management Mode, which secure boot needs.", {}),
+};
+
 /** `spec.domain.features`. */
 export const FeaturesSchema = Type.Object(
   {
-    acpi: feature("ACPI; the guest has it when this is absent.", {}),
-    apic: feature("APIC; the guest has it when this is absent.", {
-      endOfInterrupt: Type.Optional(
-        Type.Boolean({ description: "End of interrupts is told without an exit." }),
-      ),
-    }),
-    kvm: Type.Optional(
-      Type.Object(
-        { hidden: Type.Optional(Type.Boolean({ description: "The guest does not see it." })) },
-        { description: "How KVM shows itself." },
-      ),
-    ),
-    pvspinlock: feature("Spinlocks that give way.", {}),
-    smm: feature("System Management Mode, which secure boot needs.", {}),
+    ...FEATURE_FIELDS,
     ...FEATURES,
   },
   { description: "Features of the machine." },

@@ -27,6 +27,17 @@ const KernelBootSchema = Type.Object(
   { description: "The guest is booted from a kernel and an initrd." },
 );
 
+/** EFI and how it boots. */
+export const EfiSchema = Type.Object(
+  {
+    persistent: Type.Optional(
+      Type.Boolean({ description: "Variables are kept over restarts, on a claim of the VM." }),
+    ),
+    secureBoot: flag("Only signed code is booted; true when absent. It needs features.smm."),
+  },
+  { description: "EFI firmware." },
+);
+
 const BootloaderSchema = Type.Object(
   {
     bios: Type.Optional(
@@ -35,19 +46,7 @@ const BootloaderSchema = Type.Object(
         { description: "BIOS firmware." },
       ),
     ),
-    efi: Type.Optional(
-      Type.Object(
-        {
-          persistent: Type.Optional(
-            Type.Boolean({
-              description: "Variables are kept over restarts, on a claim of the VM.",
-            }),
-          ),
-          secureBoot: flag("Only signed code is booted; true when absent. It needs features.smm."),
-        },
-        { description: "EFI firmware." },
-      ),
-    ),
+    efi: Type.Optional(EfiSchema),
   },
   { description: "Firmware of the guest; BIOS when absent." },
 );

@@ -9,6 +9,7 @@ import {
   type VirtualMachine,
   type VirtualMachineInstance,
 } from "@patchbay/api";
+import type { Expansion } from "../../instancetype/expand.ts";
 import { versionTest } from "../../patch.ts";
 import { sayProblems, vmStartProblems } from "../vm/start-problems.ts";
 import { vmiOf } from "../vm/vm.ts";
@@ -21,6 +22,8 @@ export interface RunStateFacts {
   /** The VM's own. */
   readonly vmi?: VirtualMachineInstance;
   readonly config: NetworkConfig;
+  /** The VM with what it takes from elsewhere; absent: it is what it says itself. */
+  readonly expansion?: Expansion;
   /** Absent: nothing more is asked for. */
   readonly options?: RunStateOptions;
 }
@@ -114,8 +117,12 @@ function runningPatch(vm: VirtualMachine, running: boolean): readonly JsonPatchO
 }
 
 /** The plan, or the refusal of a start that could not come true: a restart would only end the guest. */
-function ifStartable({ vm, config }: RunStateFacts, plan: RunStatePlan): RunStatePlan {
-  const problems = vmStartProblems(vm, vmiOf(vm, config.bindings), config);
+function ifStartable({ vm, expansion, config }: RunStateFacts, plan: RunStatePlan): RunStatePlan {
+  const wanted = expansion?.vm ?? vm;
+  const problems = [
+    ...(expansion?.causes ?? []).map(({ field, message }) => ({ field, message })),
+    ...vmStartProblems(wanted, vmiOf(wanted, config.bindings), config),
+  ];
   if (plan.kind === "refused" || problems.length === 0) return plan;
   const causes = problems.map((problem) => ({
     reason: "FieldValueNotSupported" as const,

@@ -24,6 +24,8 @@ import { isEqual } from "../../equal.ts";
 import { withKeptMacs } from "../../iface/kept-macs.ts";
 import { printedDevicesOf } from "../../pcie/printed.ts";
 import { labelValueOf } from "../../spec/label-value.ts";
+import type { PartsFacts } from "../../instancetype/facts.ts";
+import type { RefsPlan } from "../../instancetype/plan-refs.ts";
 import { ifacesOf, networksOf, withNics, nicsOf, type Nics } from "../../spec/nics.ts";
 import { planNicsChange, planOwnNics, planTemplateNics, type NicsChange } from "./nics.ts";
 import { decideRun, runFactsOf } from "./run-strategy.ts";
@@ -33,6 +35,8 @@ import { startPauseMs, wellInMs } from "./start-failure.ts";
 export type VmAction =
   /** Secondary ifaces of the template need a MAC before they are used. */
   | { readonly kind: "setMacAddresses" }
+  /** What its instancetype and preference say now is kept for it. */
+  | { readonly kind: "keepParts"; readonly plan: RefsPlan }
   | { readonly kind: "createDataVolume"; readonly dataVolume: DataVolume }
   | { readonly kind: "createVmi"; readonly vmi: VirtualMachineInstance }
   | { readonly kind: "deleteVmi"; readonly uid: string }
@@ -58,6 +62,18 @@ export interface VmFacts {
   readonly isStaged: boolean;
   /** A claim of the VMI has no volume yet. */
   readonly waitsForBinding: boolean;
+  /** Absent: the VM is what it says itself. */
+  readonly parts?: PartsFacts;
+}
+
+/** The VM with what it takes from elsewhere: what its VMI is to be. */
+function wantedOf({ vm, parts }: VmFacts): VirtualMachine {
+  return parts?.expanded ?? vm;
+}
+
+/** Whether it is known what the VM takes from elsewhere. */
+function isWhole({ parts }: VmFacts): boolean {
+  return (parts?.missing ?? []).length === 0;
 }
 
 /** The VMI, told where its devices are. */
@@ -140,13 +156,16 @@ function planTemplate(
   return isEqual(from, to) ? [] : [{ kind: "patchTemplateNics", to }];
 }
 
-function planRunning(
-  { vm, bindings, isStaged }: VmFacts,
-  vmi: VirtualMachineInstance,
-): readonly VmAction[] {
-  const change = isStaged
-    ? { kept: planOwnNics(vmi), plugs: [] }
-    : planNicsChange(vm.spec.template.spec, vmi, bindings);
+/** A NIC that comes before its preference is known would be another one. */
+function nicsChangeOf(facts: VmFacts, vmi: VirtualMachineInstance): NicsChange {
+  if (facts.isStaged) return { kept: planOwnNics(vmi), plugs: [] };
+  const change = planNicsChange(wantedOf(facts).spec.template.spec, vmi, facts.bindings);
+  return isWhole(facts) ? change : { ...change, plugs: [] };
+}
+
+function planRunning(facts: VmFacts, vmi: VirtualMachineInstance): readonly VmAction[] {
+  const { vm } = facts;
+  const change = nicsChangeOf(facts, vmi);
   const changes = change.plugs.length > 0 || !isEqual(nicsOf(vmi.spec), change.kept);
   return [
     ...(changes ? [{ kind: "patchVmiNics", change } as const] : []),
@@ -167,15 +186,15 @@ function asAsked(
 function planStopped(facts: VmFacts): readonly VmAction[] {
   const { vm, now, startProblems, isNameTaken, missingDataVolumes, bindings } = facts;
   const { step, requests } = decideRun(runFactsOf(vm, undefined));
-  const mayStart =
-    startProblems.length === 0 && !isNameTaken && startPauseMs(vm.status?.startFailure, now) === 0;
+  const isPossible = startProblems.length === 0 && isWhole(facts) && !isNameTaken;
+  const mayStart = isPossible && startPauseMs(vm.status?.startFailure, now) === 0;
   // Another claim of that name would be taken for the DataVolume's.
   const starts = step === "start" && mayStart && missingDataVolumes.length === 0;
   return [
     ...planTemplate(vm, undefined),
     ...missingDataVolumes.map((dataVolume) => ({ kind: "createDataVolume", dataVolume }) as const),
     ...(starts
-      ? [{ kind: "createVmi", vmi: asAsked(vmiOf(vm, bindings), requests) } as const]
+      ? [{ kind: "createVmi", vmi: asAsked(vmiOf(wantedOf(facts), bindings), requests) } as const]
       : []),
   ];
 }
@@ -192,8 +211,12 @@ function planStarted(facts: VmFacts, vmi: VirtualMachineInstance): readonly VmAc
 export function planVm(facts: VmFacts): readonly VmAction[] {
   const { vm, vmi } = facts;
   if (vm.metadata.deletionTimestamp !== undefined) return [];
-  if (lacksMac(vm)) return [{ kind: "setMacAddresses" }];
-  return vmi === undefined ? planStopped(facts) : planStarted(facts, vmi);
+  const refs = facts.parts?.refs;
+  const keep = refs === undefined ? [] : [{ kind: "keepParts", plan: refs } as const];
+  if (lacksMac(vm)) return [...keep, { kind: "setMacAddresses" }];
+  if (vmi !== undefined) return [...keep, ...planStarted(facts, vmi)];
+  // What it is made of is remembered before it is made.
+  return refs === undefined ? planStopped(facts) : keep;
 }
 
 /** When to look again although nothing changes, milliseconds; undefined: not at all. */

@@ -30,15 +30,16 @@ describe("fields that are not acted on", () => {
   test("warns of fields that are not acted on, when they come", async () => {
     const plain = vmWith(undefined);
     const { template } = plain.spec;
-    const domain = { ...template.spec.domain, memory: { hugepages: {}, reservedOverhead: {} } };
+    const memory = { hugepages: {}, reservedOverhead: {} };
+    const domain = { ...template.spec.domain, memory, launchSecurity: {} };
     const spec = { ...template.spec, domain };
-    const vm = { ...plain, spec: { ...plain.spec, instancetype: {}, template: { spec } } };
-    const base = "spec.template.spec.domain.memory";
+    const vm = { ...plain, spec: { ...plain.spec, template: { spec } } };
+    const base = "spec.template.spec.domain";
     expect(await validate(deps(), asked(vm))).toEqual({
       allowed: true,
       warnings: [
-        `the VM is stored but cannot be started: not supported yet: ${base}.hugepages, spec.instancetype`,
-        `stored without effect: ${base}.reservedOverhead`,
+        `the VM is stored but cannot be started: not supported yet: ${base}.memory.hugepages, ${base}.launchSecurity`,
+        `stored without effect: ${base}.memory.reservedOverhead`,
       ],
     });
     const halted = { ...vm, spec: { ...vm.spec, runStrategy: "Halted" as const } };

@@ -24,6 +24,7 @@ import { keyOf, printKey } from "@patchbay/kube";
 import type { Deps } from "../../deps.ts";
 import { performSteps, type PerformedSteps } from "../steps.ts";
 import { changeNics } from "./nics.ts";
+import { keepParts } from "./parts.ts";
 
 async function patchVm(
   vm: VirtualMachine,
@@ -90,6 +91,9 @@ async function deleteVmi(vm: VirtualMachine, uid: string, deps: Deps): Promise<v
 async function performOne(action: VmAction, facts: VmFacts, deps: Deps): Promise<void> {
   const { vm, vmi } = facts;
   switch (action.kind) {
+    case "keepParts":
+      await keepParts(vm, action.plan, deps);
+      return;
     case "setMacAddresses":
       await setMacAddresses(facts, deps);
       return;

@@ -5,13 +5,17 @@ import {
   networkConfigOf,
   VIRTUAL_MACHINE_INSTANCES,
   type DataVolume,
+  type NetworkConfig,
   type VirtualMachine,
   type VirtualMachineInstance,
 } from "@patchbay/api";
 import {
+  concernsParts,
   dataVolumesOf,
   isAppError,
   isOwnedBy,
+  partsFactsOf,
+  readParts,
   vmiOf,
   vmStartProblems,
   waitsForBinding,
@@ -54,6 +58,24 @@ async function findMissing(
   return all.filter((_, index) => found[index] === undefined);
 }
 
+/** What the VM takes from elsewhere; nothing is read for one that takes nothing. */
+async function observeParts(vm: VirtualMachine, { parts }: Deps): Promise<Pick<VmFacts, "parts">> {
+  if (!concernsParts(vm)) return {};
+  const read = await readParts(vm, parts.find.bind(parts));
+  return { parts: partsFactsOf(vm, read) };
+}
+
+/** Why it cannot be started. */
+function startProblemsOf(
+  vm: VirtualMachine,
+  { parts }: Pick<VmFacts, "parts">,
+  network: NetworkConfig,
+): VmFacts["startProblems"] {
+  const wanted = parts?.expanded ?? vm;
+  const problems = vmStartProblems(wanted, vmiOf(wanted, network.bindings), network);
+  return [...(parts?.problems ?? []), ...problems];
+}
+
 /** The facts of a VM, as new as this process's own writes; undefined when it is gone. */
 export async function observeVm(key: string, deps: Deps): Promise<VmFacts | undefined> {
   const object = parseKey(key);
@@ -63,10 +85,11 @@ export async function observeVm(key: string, deps: Deps): Promise<VmFacts | unde
   const vmi = await findVmi(vm, object, deps);
   const now = printTime(deps.clock.now());
   const network = networkConfigOf(deps.kubevirts.list()[0]);
-  const startProblems = vmStartProblems(vm, vmiOf(vm, network.bindings), network);
-  const missingDataVolumes = await findMissing(vm, vmi, deps);
+  const parts = await observeParts(vm, deps);
+  const startProblems = startProblemsOf(vm, parts, network);
+  const missingDataVolumes = await findMissing(parts.parts?.expanded ?? vm, vmi, deps);
   const { bindings, isStaged } = network;
-  const facts = { vm, now, startProblems, missingDataVolumes, bindings, isStaged };
+  const facts = { vm, ...parts, now, startProblems, missingDataVolumes, bindings, isStaged };
   const own = vmi !== undefined && isOwnedBy(vmi, vm) ? vmi : undefined;
   const isWaiting = own !== undefined && waitsForBinding(own, claimsOf(own, deps.claims));
   const isNameTaken = own === undefined && vmi !== undefined;

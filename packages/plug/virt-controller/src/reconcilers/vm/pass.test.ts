@@ -300,10 +300,12 @@ describe("the status", () => {
 
   test("tells of an syncError, and one event does", async () => {
     const vm = aVm();
-    await putVm({ ...vm, spec: { ...vm.spec, instancetype: { name: "u1" } } });
+    const { spec } = vm.spec.template;
+    const template = { spec: { ...spec, domain: { ...spec.domain, launchSecurity: {} } } };
+    await putVm({ ...vm, spec: { ...vm.spec, template } });
     await bench.settleVm();
     const { message = "" } = findSyncError((await status()).conditions) ?? {};
-    expect(message).toContain("spec.instancetype");
+    expect(message).toContain("launchSecurity");
     expect(bench.events).toEqual([`VirtualMachine Warning UnsupportedSpec: ${message}`]);
   });
 });

@@ -1,0 +1,98 @@
+// SPDX-License-Identifier: Apache-2.0
+import type { Matcher, VirtualMachine, VmStatus } from "@patchbay/api";
+import { aVm } from "@patchbay/support";
+import { describe, expect, test } from "vitest";
+import { concernsParts } from "./facts.ts";
+import { defaultKindOf, hasParts, partPlaceOf, partTypeOf } from "./parts.ts";
+
+function vmOf(instancetype: Matcher, status: VmStatus = {}): VirtualMachine {
+  const vm = aVm();
+  return { ...vm, spec: { ...vm.spec, instancetype }, status };
+}
+
+describe("the kind of a part", () => {
+  test.each([
+    { part: "instancetype", kind: undefined, want: "virtualmachineclusterinstancetypes" },
+    { part: "instancetype", kind: "", want: "virtualmachineclusterinstancetypes" },
+    {
+      part: "instancetype",
+      kind: "VirtualMachineInstancetype",
+      want: "virtualmachineinstancetypes",
+    },
+    {
+      part: "instancetype",
+      kind: "virtualmachineinstancetypes",
+      want: "virtualmachineinstancetypes",
+    },
+    {
+      part: "instancetype",
+      kind: "virtualmachineclusterinstancetype",
+      want: "virtualmachineclusterinstancetypes",
+    },
+    { part: "instancetype", kind: "VirtualMachinePreference", want: undefined },
+    { part: "preference", kind: undefined, want: "virtualmachineclusterpreferences" },
+    { part: "preference", kind: "VirtualMachinePreference", want: "virtualmachinepreferences" },
+    { part: "preference", kind: "Pod", want: undefined },
+  ] as const)("$kind of a $part is $want", ({ part, kind, want }) => {
+    expect(partTypeOf(part, kind)?.resource).toBe(want);
+  });
+
+  test("is written as KubeVirt writes it where it was not said", () => {
+    expect(defaultKindOf("instancetype")).toBe("virtualmachineclusterinstancetype");
+    expect(defaultKindOf("preference")).toBe("virtualmachineclusterpreference");
+  });
+});
+
+describe("what a part says is read", () => {
+  const KIND = "VirtualMachineInstancetype";
+  const used = (name: string, kind = KIND): VmStatus => ({
+    instancetypeRef: { name, kind, controllerRevisionRef: { name: "kept" } },
+  });
+
+  test.each<{ name: string; vm: VirtualMachine; want: object }>([
+    {
+      name: "in the object of that name",
+      vm: vmOf({ name: "small", kind: KIND }),
+      want: {
+        kind: "object",
+        type: expect.objectContaining({ kind: KIND }) as object,
+        name: "small",
+      },
+    },
+    {
+      name: "in the revision that is used",
+      vm: vmOf({ name: "small", kind: KIND.toLowerCase() }, used("small")),
+      want: { kind: "revision", name: "kept" },
+    },
+    {
+      name: "in the revision that the VM says, before the one that is used",
+      vm: vmOf({ name: "small", kind: KIND, revisionName: "own" }, used("small")),
+      want: { kind: "revision", name: "own" },
+    },
+    {
+      name: "in the object where the name is another one",
+      vm: vmOf({ name: "large", kind: KIND }, used("small")),
+      want: { kind: "object", name: "large" },
+    },
+    {
+      name: "in the object where the kind is another one",
+      vm: vmOf({ name: "small" }, used("small")),
+      want: { kind: "object", name: "small" },
+    },
+    {
+      name: "nowhere, of a kind that is none",
+      vm: vmOf({ name: "small", kind: "Pod" }),
+      want: { kind: "nowhere", message: "got unexpected kind in InstancetypeMatcher: Pod" },
+    },
+  ])("$name", ({ vm, want }) => {
+    expect(partPlaceOf(vm, "instancetype")).toMatchObject(want);
+    expect(partPlaceOf(vm, "preference")).toBeUndefined();
+  });
+
+  test("of no VM without parts; one that had some is looked at still", () => {
+    const had = { ...aVm(), status: used("small") };
+    expect([hasParts(aVm()), concernsParts(aVm())]).toEqual([false, false]);
+    expect([hasParts(had), concernsParts(had)]).toEqual([false, true]);
+    expect(hasParts(vmOf({ name: "small" }))).toBe(true);
+  });
+});

@@ -1,0 +1,121 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the parts of a VM say now: in the revisions that it uses, else in the objects that it names.
+import {
+  CONTROLLER_REVISIONS,
+  type Cause,
+  type InstancetypeSpec,
+  type KubeObject,
+  type PreferenceSpec,
+  type ResourceType,
+  type VirtualMachine,
+} from "@patchbay/api";
+import type { Store } from "../ports/store.ts";
+import { expandVm, type Expansion } from "./expand.ts";
+import {
+  notFoundCause,
+  partPlaceOf,
+  PARTS,
+  type Part,
+  type PartObject,
+  type PartPlace,
+  type Parts,
+  type PartType,
+} from "./parts.ts";
+import { specOfRevision } from "./revision.ts";
+
+/** An object of which the VM uses no revision yet. */
+export interface LivePart {
+  readonly part: Part;
+  readonly type: PartType;
+  readonly object: PartObject;
+}
+
+/** A part that is not there. */
+export interface MissingPart {
+  readonly part: Part;
+  readonly message: string;
+}
+
+/** The parts of a VM. */
+export interface ReadParts {
+  readonly parts: Parts;
+  readonly live: readonly LivePart[];
+  readonly missing: readonly MissingPart[];
+}
+
+type Find = Store["find"];
+
+interface Found {
+  readonly spec: InstancetypeSpec | PreferenceSpec;
+  readonly live?: LivePart;
+}
+
+/** As an API server says it. */
+function sayMissing({ resource, group }: ResourceType<KubeObject>, name: string): string {
+  return `${resource}.${group} "${name}" not found`;
+}
+
+async function readRevision(
+  { namespace = "" }: VirtualMachine["metadata"],
+  { part, name }: { readonly part: Part; readonly name: string },
+  find: Find,
+): Promise<Found | string> {
+  const revision = await find(CONTROLLER_REVISIONS, { namespace, name });
+  if (revision === undefined) return sayMissing(CONTROLLER_REVISIONS, name);
+  const spec = specOfRevision(revision, part);
+  return spec === undefined ? `ControllerRevision ${name} is of no ${part}` : { spec };
+}
+
+async function readObject(
+  { namespace = "" }: VirtualMachine["metadata"],
+  { part, type, name }: { readonly part: Part; readonly type: PartType; readonly name: string },
+  find: Find,
+): Promise<Found | string> {
+  const key = type.namespaced ? { namespace, name } : { name };
+  const object = await find<PartObject>(type, key);
+  if (object === undefined) return sayMissing(type, name);
+  return { spec: object.spec, live: { part, type, object } };
+}
+
+function readPlace(
+  { metadata }: VirtualMachine,
+  { part, place }: { readonly part: Part; readonly place: PartPlace },
+  find: Find,
+): Promise<Found | string> {
+  switch (place.kind) {
+    case "nowhere":
+      return Promise.resolve(place.message);
+    case "revision":
+      return readRevision(metadata, { part, name: place.name }, find);
+    case "object":
+      return readObject(metadata, { part, type: place.type, name: place.name }, find);
+  }
+}
+
+/** Reads them; a VM without any costs nothing. */
+export async function readParts(vm: VirtualMachine, find: Find): Promise<ReadParts> {
+  const read = await Promise.all(
+    PARTS.map(async (part) => {
+      const place = partPlaceOf(vm, part);
+      const found = place && (await readPlace(vm, { part, place }, find));
+      return { part, found };
+    }),
+  );
+  const there = read.flatMap(({ part, found }) =>
+    typeof found === "object" ? [{ part, ...found }] : [],
+  );
+  return {
+    parts: Object.fromEntries(there.map(({ part, spec }) => [part, spec])),
+    live: there.flatMap(({ live }) => live ?? []),
+    missing: read.flatMap(({ part, found }) =>
+      typeof found === "string" ? [{ part, message: found }] : [],
+    ),
+  };
+}
+
+/** The VM as its parts make it; as it is, where one of them is not there, which is a cause against it. */
+export function expandedBy(vm: VirtualMachine, { parts, missing }: ReadParts): Expansion {
+  if (missing.length === 0) return expandVm(vm, parts);
+  const causes: readonly Cause[] = missing.map(({ part, message }) => notFoundCause(part, message));
+  return { vm, causes };
+}
