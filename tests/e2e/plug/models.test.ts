@@ -3,6 +3,7 @@
 import { eventually, vmManifest, type ManifestNic } from "@patchbay/support";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { guestNics, type GuestNic } from "../guest.ts";
+import { virsh } from "../virsh.ts";
 import {
   appendOperations,
   CHANGE_MS,
@@ -28,14 +29,31 @@ const MODELS: readonly ManifestNic[] = [
 /** Models whose drivers need I/O ports, which a port for hot-plug does not have. */
 const BESIDE_PORTS = ["novell", "amd"];
 
+const PARTS = "instancetype.kubevirt.io/v1beta1";
+const TINY = {
+  apiVersion: PARTS,
+  kind: "VirtualMachineClusterInstancetype",
+  metadata: { name: "tiny" },
+  spec: { cpu: { guest: 1 }, memory: { guest: "128Mi" } },
+};
+const OLD = {
+  apiVersion: PARTS,
+  kind: "VirtualMachinePreference",
+  metadata: { name: "old", namespace: "default" },
+  spec: { devices: { preferredInterfaceModel: "e1000e", preferredRng: {} } },
+};
+
 beforeAll(async () => {
   const nics = [{ name: "default", bootOrder: 1 }, ...MODELS];
-  machine.apply(vmManifest({ name: VM, image: "full", nics }));
+  for (const object of [TINY, OLD]) machine.apply(object);
+  const parts = { instancetype: { name: "tiny" }, preference: { name: "old", kind: OLD.kind } };
+  machine.apply(vmManifest({ name: VM, image: "full", nics, parts }));
   await machine.booted(VM);
 });
 
 afterAll(() => {
   machine.kubectl("delete", "vm", VM, "--ignore-not-found", "--wait=true");
+  machine.kubectl("delete", "vmclusterinstancetype,vmpref", "tiny", "old", "--ignore-not-found");
 });
 
 /** Declares a NIC of each model; gives their names. */
@@ -78,6 +96,37 @@ test("what needs I/O ports sits on the root complex, all others in ports", () =>
     (name) => ifaceStatus(VM, name)?.pciAddress?.startsWith("0000:00:") === true,
   );
   expect(onRoot).toEqual(BESIDE_PORTS);
+});
+
+/** The model that the running domain has of an iface. */
+function modelOf(name: string): string | undefined {
+  const devices = virsh(VM, "dumpxml").split("<interface ");
+  const device = devices.find((xml) => xml.includes(`<alias name='ua-${name}'/>`));
+  return /<model type='([^']+)'/.exec(device ?? "")?.[1];
+}
+
+test("a VM of an instancetype and a preference is what they say, and is stored as it was written", () => {
+  const { cpu, memory, devices } = machine.findVmi(VM)?.spec.domain ?? {};
+  expect({ cpu, memory, rng: devices?.rng }).toEqual({
+    cpu: { sockets: 1, cores: 1, threads: 1 },
+    memory: { guest: "128Mi" },
+    rng: {},
+  });
+  expect(modelOf("default")).toBe("e1000e");
+  const path = "{.spec.template.spec.domain['cpu','memory']}{.status.instancetypeRef.name}";
+  expect(machine.kubectl("get", "vm", VM, "-o", `jsonpath=${path}`)).toBe("tiny");
+});
+
+test("a NIC that is plugged later, and names no model, has the preferred one; a changed preference changes nothing", async () => {
+  const changed = { ...OLD, spec: { devices: { preferredInterfaceModel: "rtl8139" } } };
+  machine.apply(changed);
+  const body = { name: "later", networkAttachmentDefinitionName: "red" };
+  const path = `${SUBRESOURCES}/virtualmachines/${VM}/addinterface`;
+  expect(machine.put(path, body)).toMatchObject({ code: 0 });
+  await guestSees(await reported("later"));
+  expect(modelOf("later")).toBe("e1000e");
+  removeInterface(VM, "later");
+  await expectGone(VM, "later");
 });
 
 test("a guest sees the index that an iface asks for", async () => {

@@ -36,6 +36,8 @@ export interface GuestOptions {
   readonly image?: "agent" | "full";
   /** `readinessProbe` and `livenessProbe`. */
   readonly probes?: Readonly<Record<string, unknown>>;
+  /** By which the VM is sized, and what suits its guest; the first says how much memory it has. */
+  readonly parts?: { readonly instancetype: object; readonly preference: object };
 }
 
 /**
@@ -72,7 +74,7 @@ function guestSpec(options: GuestOptions): Readonly<Record<string, unknown>> {
     domain: {
       machine: { type: options.machine ?? "q35" },
       ...(options.cores === undefined ? {} : { cpu: { cores: options.cores } }),
-      memory: { guest: "128Mi" },
+      ...(options.parts === undefined ? { memory: { guest: "128Mi" } } : {}),
       firmware: {
         kernelBoot: {
           kernelArgs: options.kernelArgs ?? KERNEL_ARGS,
@@ -98,6 +100,7 @@ export function vmManifest(options: GuestOptions): unknown {
     metadata: { name: options.name, namespace: "default" },
     spec: {
       runStrategy: options.running === false ? "Halted" : "Always",
+      ...options.parts,
       template: {
         ...(annotations === undefined ? {} : { metadata: { annotations } }),
         spec: guestSpec(options),
