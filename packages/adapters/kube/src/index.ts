@@ -29,7 +29,6 @@ export {
   type StepRules,
   type StepsResult,
 } from "./work/run-steps.ts";
-export { performSliceAction } from "./objects/slice-writes.ts";
 export { isLostRace } from "./objects/lost-writes.ts";
 export { parseTime, printMicroTime, printTime } from "./objects/time.ts";
 export type { Reflection } from "./watch/reflector.ts";

@@ -50,13 +50,6 @@ export {
 export { parseResolver } from "./addresses/resolver.ts";
 export type { ServedNic } from "./addresses/served-nic.ts";
 export { labelValueOf } from "./spec/label-value.ts";
-export {
-  planSlices,
-  slicesOfParts,
-  type ServicePart,
-  type SliceAction,
-  type SliceWriter,
-} from "./services/slices.ts";
 export { collectIfaceFacts } from "./iface/collect.ts";
 export { nextAskInMs } from "./guest/asks.ts";
 export { readGuestLinks } from "./guest/links.ts";

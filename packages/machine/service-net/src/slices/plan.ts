@@ -9,10 +9,7 @@ import {
   type Service,
   type ServicePort,
 } from "@patchbay/api";
-import { slicesOfParts, type ServicePart, type SliceWriter } from "@patchbay/core";
-
-/** Who writes these slices. */
-export const SLICE_WRITER: SliceWriter = { label: "service-net.patchbay.io", infix: "" };
+import { slicesOfParts, type ServicePart } from "./slices.ts";
 
 /** Whether its pods are to be found: somebody else writes the slices of one without selector. */
 export function isSelecting({ spec }: Service): boolean {
@@ -73,12 +70,12 @@ function partOf(service: Service, pod: Pod): ServicePart | undefined {
   if (isOut || !selects(service, pod)) return undefined;
   const ports = portsOf(service, pod);
   if (ports.length === 0 && (service.spec.ports ?? []).length > 0) return undefined;
-  return { addressType: "IPv4", ports, endpoint: endpointOf(service, pod, address) };
+  return { ports, endpoint: endpointOf(service, pod, address) };
 }
 
 /** The slices of a Service; none where somebody else writes them. */
 export function wantedSlices(service: Service, pods: readonly Pod[]): readonly EndpointSlice[] {
   if (!isSelecting(service)) return [];
   const parts = pods.flatMap((pod) => partOf(service, pod) ?? []);
-  return slicesOfParts(service, parts, SLICE_WRITER);
+  return slicesOfParts(service, parts);
 }

@@ -9,7 +9,7 @@ import {
   type EndpointSlice,
   type Service,
 } from "@patchbay/api";
-import { isEqual } from "../equal.ts";
+import { isEqual } from "@patchbay/core";
 
 /** What is done with a slice. */
 export interface SliceAction {
@@ -19,33 +19,30 @@ export interface SliceAction {
 
 /** One address behind a Service, and the ports that it has there. */
 export interface ServicePart {
-  readonly addressType: "IPv4" | "IPv6";
   readonly ports: readonly EndpointPort[];
   readonly endpoint: Endpoint;
 }
 
-/** Who writes slices: the value of their label, and what their names begin with behind the Service's. */
-export interface SliceWriter {
-  readonly label: string;
-  readonly infix: string;
-}
+/** Who writes these slices, in their label. */
+const WRITER = "service-net.patchbay.io";
 
-type Content = Pick<EndpointSlice, "addressType" | "endpoints" | "ports">;
+type Content = Pick<EndpointSlice, "endpoints" | "ports">;
 
-function newSlice({ metadata }: Service, writer: SliceWriter, index: number) {
+function newSlice({ metadata }: Service, index: number, content: Content): EndpointSlice {
   const { name, namespace = "", uid = "" } = metadata;
   const owner = { apiVersion: "v1", kind: "Service", name, uid, controller: true };
-  return (content: Content): EndpointSlice => ({
+  return {
     apiVersion: "discovery.k8s.io/v1",
     kind: "EndpointSlice",
     metadata: {
-      name: `${name}-${writer.infix}${String(index)}`,
+      name: `${name}-${String(index)}`,
       namespace,
-      labels: { [SERVICE_NAME_LABEL]: name, [SLICE_WRITER_LABEL]: writer.label },
+      labels: { [SERVICE_NAME_LABEL]: name, [SLICE_WRITER_LABEL]: WRITER },
       ownerReferences: [owner],
     },
+    addressType: "IPv4",
     ...content,
-  });
+  };
 }
 
 /** As many as one slice may have. */
@@ -56,26 +53,26 @@ function chunks(endpoints: readonly Endpoint[]): readonly (readonly Endpoint[])[
   );
 }
 
-/** Addresses of one family with the same ports share slices; all in an order of their own. */
+/** Addresses with the same ports share slices; all in an order of their own. */
 export function slicesOfParts(
   service: Service,
   parts: readonly ServicePart[],
-  writer: SliceWriter,
 ): readonly EndpointSlice[] {
   const groups = new Map<string, ServicePart[]>();
   for (const part of parts) {
-    const key = JSON.stringify([part.addressType, part.ports]);
+    const key = JSON.stringify(part.ports);
     groups.set(key, [...(groups.get(key) ?? []), part]);
   }
   return [...groups]
     .sort(([one], [other]) => (one < other ? -1 : 1))
     .flatMap(([, group]): readonly Content[] => {
-      const { addressType = "IPv4", ports = [] } = group[0] ?? {};
+      const ports = group[0]?.ports ?? [];
       return chunks(group.map(({ endpoint }) => endpoint)).map((endpoints) => ({
-        ...{ addressType, ports, endpoints },
+        ports,
+        endpoints,
       }));
     })
-    .map((content, index) => newSlice(service, writer, index)(content));
+    .map((content, index) => newSlice(service, index, content));
 }
 
 function isAsWanted(slice: EndpointSlice, wanted: EndpointSlice): boolean {
@@ -91,11 +88,8 @@ function isAsWanted(slice: EndpointSlice, wanted: EndpointSlice): boolean {
 export function planSlices(
   wanted: readonly EndpointSlice[],
   slices: readonly EndpointSlice[],
-  writer: SliceWriter,
 ): readonly SliceAction[] {
-  const ours = slices.filter(
-    ({ metadata }) => metadata.labels?.[SLICE_WRITER_LABEL] === writer.label,
-  );
+  const ours = slices.filter(({ metadata }) => metadata.labels?.[SLICE_WRITER_LABEL] === WRITER);
   const find = (all: readonly EndpointSlice[], name: string): EndpointSlice | undefined =>
     all.find(({ metadata }) => metadata.name === name);
   return [
