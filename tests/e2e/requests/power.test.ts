@@ -46,7 +46,11 @@ test("a guest that is paused stands still until it is resumed", async () => {
 });
 
 test("a guest tells of itself by its agent", () => {
-  expect(machine.read(`${VMI}/guestosinfo`)).toMatchObject({ fsInfo: { disks: [] } });
+  expect(machine.read(`${VMI}/guestosinfo`)).toMatchObject({
+    fsInfo: { disks: [] },
+    guestAgentVersion: expect.stringMatching(/^\d+\.\d+/) as string,
+    supportedCommands: expect.arrayContaining([{ name: "guest-ping", enabled: true }]) as object[],
+  });
   expect(machine.read(`${VMI}/userlist`)).toMatchObject({ metadata: {}, items: [] });
   expect(machine.read(`${VMI}/filesystemlist`)).toMatchObject({ metadata: {}, items: [] });
 });

@@ -19,6 +19,7 @@ import type { NativeError } from "./native.ts";
 import {
   OPEN_CALL,
   parseDomain,
+  parseGuestAgent,
   parseGuestFacts,
   parseGuestInterfaces,
   parseGuestSystem,
@@ -173,6 +174,10 @@ export class LibvirtConnection implements HypervisorConnection {
   }
 
   async readGuestFacts(name: string, topic: GuestTopic): Promise<GuestFacts> {
+    if (topic === "agent") {
+      const asked = { call: "virDomainQemuAgentCommand", domain: name };
+      return parseGuestAgent(await this.#run("readGuestAgent", [name], asked));
+    }
     const call = { call: "virDomainGetGuestInfo", domain: name };
     return parseGuestFacts(await this.#run("readGuestInfo", [name, topic], call));
   }

@@ -3,6 +3,7 @@ import { describe, expect, test } from "vitest";
 import {
   parseBeat,
   parseDomain,
+  parseGuestAgent,
   parseGuestFacts,
   parseGuestInterfaces,
   parseGuestSystem,
@@ -127,5 +128,44 @@ describe("what the child says", () => {
     { name: "no object", value: null, want: {} },
   ])("$name as facts of the guest", ({ value, want }) => {
     expect(parseGuestFacts(value)).toEqual(want);
+  });
+});
+
+describe("what an agent says of itself", () => {
+  const told = (info: unknown): string => JSON.stringify({ return: info });
+  const PING = { name: "guest-ping", enabled: true, "success-response": true };
+  test.each<{ name: string; value: unknown; want: object }>([
+    {
+      name: "is its version and its commands",
+      value: told({
+        version: "7.2.0",
+        supported_commands: [PING, { name: "guest-exec", enabled: 1 }],
+      }),
+      want: {
+        "agent.version": "7.2.0",
+        "agent.command.count": "2",
+        ...{ "agent.command.0.name": "guest-ping", "agent.command.0.enabled": "true" },
+        ...{ "agent.command.1.name": "guest-exec", "agent.command.1.enabled": "false" },
+      },
+    },
+    {
+      name: "without commands is its version",
+      value: told({ version: "1", supported_commands: "all" }),
+      want: { "agent.version": "1", "agent.command.count": "0" },
+    },
+    { name: "as something else is nothing", value: told([1]), want: {} },
+    {
+      name: "as a text that was cut is nothing",
+      value: told({ version: "1" }).slice(0, 20),
+      want: {},
+    },
+    { name: "as no text is nothing", value: 7, want: {} },
+  ])("$name", ({ value, want }) => {
+    expect(parseGuestAgent(value)).toEqual(want);
+  });
+
+  test("has at most 256 commands", () => {
+    const value = told({ supported_commands: Array.from({ length: 300 }, () => PING) });
+    expect(parseGuestAgent(value)["agent.command.count"]).toBe("256");
   });
 });

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // What parent and child say to one another. The parent does not trust the child: it parses what comes.
-import { isJsonObject, type JsonObject } from "@patchbay/api/json";
+import { isJsonObject, parseJson, type JsonObject } from "@patchbay/api/json";
 import type {
   DomainInfo,
   DomainLifecycle,
@@ -193,6 +193,27 @@ export function parseGuestFacts(value: unknown): GuestFacts {
   if (!isJsonObject(value)) return {};
   const facts = Object.entries(value).map(([name, text]) => [name, parseText(text)] as const);
   return Object.fromEntries(facts.filter(([, text]) => text !== ""));
+}
+
+/** Most commands of an agent that are passed on: it may claim to know any number. */
+const COMMANDS_MAX = 256;
+
+/** The answer to `readGuestAgent`, which is the agent's JSON, as facts; what is no text is left out. */
+export function parseGuestAgent(value: unknown): GuestFacts {
+  const answer = parseJson(typeof value === "string" ? value : undefined);
+  const said = isJsonObject(answer) ? answer["return"] : undefined;
+  if (!isJsonObject(said)) return {};
+  const commands = listOf(said["supported_commands"]).filter(isJsonObject).slice(0, COMMANDS_MAX);
+  return parseGuestFacts({
+    "agent.version": said["version"],
+    "agent.command.count": String(commands.length),
+    ...Object.fromEntries(
+      commands.flatMap(({ name, enabled }, index) => [
+        [`agent.command.${String(index)}.name`, name],
+        [`agent.command.${String(index)}.enabled`, String(enabled === true)],
+      ]),
+    ),
+  });
 }
 
 function listOf(value: unknown): readonly unknown[] {

@@ -77,6 +77,13 @@ test("the whole of a guest has what its agent knows", () => {
     guestAgentInfoOf({
       system: { id: "debian", name: "\u0007" },
       hostname: { hostname: "web" },
+      agent: {
+        "agent.version": "7.2.0",
+        "agent.command.count": "3",
+        ...{ "agent.command.0.name": "guest-ping", "agent.command.0.enabled": "true" },
+        ...{ "agent.command.1.name": "guest-exec", "agent.command.1.enabled": "false" },
+        "agent.command.2.name": "\u001b[2J",
+      },
       timezone: { "timezone.name": "CET", "timezone.offset": "3600" },
       users: {},
       filesystems: ROOT,
@@ -84,6 +91,8 @@ test("the whole of a guest has what its agent knows", () => {
   ).toMatchObject({
     hostname: "web",
     os: { id: "debian" },
+    guestAgentVersion: "7.2.0",
+    supportedCommands: [{ name: "guest-ping", enabled: true }, { name: "guest-exec" }],
     timezone: "CET, 3600",
     userList: [],
     fsInfo: { disks: [{ diskName: "vda1" }] },

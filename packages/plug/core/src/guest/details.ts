@@ -27,6 +27,9 @@ export interface GuestFilesystem {
 export interface GuestAgentInfo {
   readonly hostname?: string;
   readonly os?: GuestOsInfo;
+  readonly guestAgentVersion?: string;
+  /** What the agent can be asked for; a command that is not enabled is known and refused. */
+  readonly supportedCommands?: readonly { readonly name: string; readonly enabled?: true }[];
   /** Name and offset in seconds east of UTC, as `CET, 3600`. */
   readonly timezone?: string;
   readonly userList?: readonly GuestUser[];
@@ -88,9 +91,27 @@ export function guestFilesystemsOf(facts: GuestFacts): readonly GuestFilesystem[
   });
 }
 
+/** Of the topic `agent`. */
+function agentOf(
+  facts: GuestFacts,
+): Pick<GuestAgentInfo, "guestAgentVersion" | "supportedCommands"> {
+  const guestAgentVersion = textAt(facts, "agent.version");
+  const supportedCommands = indexesOf(facts, "agent.command.count").flatMap((index) => {
+    const at = `agent.command.${String(index)}`;
+    const name = textAt(facts, `${at}.name`);
+    if (name === "") return [];
+    return [{ name, ...(facts[`${at}.enabled`] === "true" && { enabled: true as const }) }];
+  });
+  return {
+    ...(guestAgentVersion !== "" && { guestAgentVersion }),
+    ...(supportedCommands.length > 0 && { supportedCommands }),
+  };
+}
+
 /** What was heard of each topic; a topic that the agent does not know is absent. */
 export interface HeardOfGuest {
   readonly system?: GuestOsInfo | undefined;
+  readonly agent?: GuestFacts | undefined;
   readonly hostname?: GuestFacts | undefined;
   readonly timezone?: GuestFacts | undefined;
   readonly users?: GuestFacts | undefined;
@@ -110,6 +131,7 @@ export function guestAgentInfoOf(heard: HeardOfGuest): GuestAgentInfo {
   return {
     ...(hostname !== "" && { hostname }),
     ...(heard.system !== undefined && { os: readGuestSystem(heard.system) }),
+    ...agentOf(heard.agent ?? {}),
     ...(timezone !== "" && { timezone }),
     ...(heard.users !== undefined && { userList: guestUsersOf(heard.users) }),
     ...(heard.filesystems !== undefined && {

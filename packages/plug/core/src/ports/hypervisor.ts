@@ -64,10 +64,16 @@ export interface GuestSystem {
   readonly machine?: string;
 }
 
-/** What a guest's agent can be asked about, beside its NICs and its system. Source: libvirt virDomainGuestInfoTypes. */
-export type GuestTopic = "hostname" | "timezone" | "users" | "filesystems";
+/**
+ * What a guest's agent can be asked about, beside its NICs and its system; `agent` is itself.
+ * Source: libvirt virDomainGuestInfoTypes; QEMU guest agent protocol, guest-info.
+ */
+export type GuestTopic = "agent" | "hostname" | "timezone" | "users" | "filesystems";
 
-/** What it tells: libvirt's names, such as `user.0.name`, and the guest's words, of any content. */
+/**
+ * What it tells: libvirt's names, such as `user.0.name`, and of the agent `agent.version` and `agent.command.0.name` in the
+ * same way; and the guest's words, of any content.
+ */
 export type GuestFacts = Readonly<Record<string, string>>;
 
 /** The running guest, or the definition with which it starts next. Source: libvirt virDomainDeviceModifyFlags. */
@@ -154,7 +160,7 @@ export interface HypervisorConnection {
   readGuestSystem(name: string): Promise<GuestSystem>;
   /**
    * What the guest's agent tells of one topic, at most 1024 facts; waits at most 2 s for its answer.
-   * Source: libvirt virDomainGetGuestInfo.
+   * Source: libvirt virDomainGetGuestInfo, and of the agent virDomainQemuAgentCommand.
    * @throws AppError with LIBVIRT_AGENT_UNAVAILABLE too
    */
   readGuestFacts(name: string, topic: GuestTopic): Promise<GuestFacts>;

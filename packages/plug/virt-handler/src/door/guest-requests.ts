@@ -36,6 +36,7 @@ async function hearAll(connection: HypervisorConnection, domain: string): Promis
     unlessUnknown(connection.readGuestFacts(domain, topic));
   return {
     system: await unlessUnknown(connection.readGuestSystem(domain)),
+    agent: await hear("agent"),
     hostname: await hear("hostname"),
     timezone: await hear("timezone"),
     users: await hear("users"),
