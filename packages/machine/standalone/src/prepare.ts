@@ -20,7 +20,7 @@ import {
   type Settings,
   type WantedSettings,
 } from "./settings/settings.ts";
-import { listRoutes } from "./settings/subnet.ts";
+import { claimServiceSubnet, listRoutes } from "./settings/subnet.ts";
 
 /** The data directory of one machine, and the host to ask for its networks. */
 export interface PrepareDeps {
@@ -56,6 +56,7 @@ export function machineFacts(runner: ProcessRunner): MachineFacts {
     isPortFree,
     listLinks: async () => (await listLinks(runner)).map((link) => textOf(link, "ifname")),
     listRoutes: () => listRoutes(runner),
+    claimServiceSubnet: (network) => claimServiceSubnet(runner, network),
   };
 }
 

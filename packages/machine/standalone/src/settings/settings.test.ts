@@ -19,6 +19,7 @@ const machine = {
   isPortFree: (port: number) => Promise.resolve(port !== 8080),
   listLinks: () => Promise.resolve(["lo", "eth0", "br-lan"]),
   listRoutes: () => Promise.resolve(["10.0.0.0/16"]),
+  claimServiceSubnet: () => Promise.resolve(true),
 };
 let dataDir: string;
 let paths: ReturnType<typeof pathsOf>;
@@ -49,6 +50,23 @@ test("what nobody asked for gets a default, and stays", async () => {
   expect(first.virtHandlerPort).toBeGreaterThan(first.virtApiPort);
   expect(isOurs(await readFields(files, pathsOf(dataDir).settings))).toBe(true);
   expect(await keep({})).toEqual(first);
+});
+
+test("Services have a network that no other machine was faster with", async () => {
+  const listRoutes = () => Promise.resolve(["10.96.0.0/16"]);
+  const claims: string[] = [];
+  const claimServiceSubnet = (network: string) => Promise.resolve(claims.push(network) > 1);
+  const deps = { files, paths };
+  const host = { ...machine, listRoutes, claimServiceSubnet };
+  expect(await keepSettings(deps, {}, host)).toMatchObject({ serviceSubnet: "10.98.0.0/16" });
+  expect(claims).toEqual(["10.97.0.0/16", "10.98.0.0/16"]);
+  await keepSettings(deps, {}, host);
+  expect(claims).toHaveLength(2);
+});
+
+test("where no network is left for Services, the flag is named", async () => {
+  const host = { ...machine, claimServiceSubnet: () => Promise.resolve(false) };
+  await expect(keepSettings({ files, paths }, {}, host)).rejects.toThrow(/--service-subnet/);
 });
 
 test("what is asked for later takes the place of what was kept", async () => {

@@ -7,7 +7,7 @@ import { numberOf, readFields, textOf } from "../data-dir/json.ts";
 import { KIND } from "../data-dir/ours.ts";
 import type { Paths } from "../data-dir/paths.ts";
 import { isPort, settingProblems, type AskedSettings } from "./problems.ts";
-import { chooseServiceSubnetBeside, chooseSubnetBeside } from "./subnet.ts";
+import { chooseSubnetBeside, serviceSubnetsBeside } from "./subnet.ts";
 
 /** Settings of a machine. */
 export interface Settings {
@@ -60,6 +60,17 @@ export interface MachineFacts {
   readonly isPortFree: (port: number) => Promise<boolean>;
   /** Networks that the host has routes to. */
   readonly listRoutes: () => Promise<readonly string[]>;
+  /** Takes a network of Services for this machine; false: another one was faster. */
+  readonly claimServiceSubnet: (network: string) => Promise<boolean>;
+}
+
+async function chooseServiceSubnet(machine: MachineFacts): Promise<string> {
+  for (const network of serviceSubnetsBeside(await machine.listRoutes())) {
+    if (await machine.claimServiceSubnet(network)) return network;
+  }
+  const causes =
+    "Services need a network, and none of 10.96.0.0/16 to 10.111.0.0/16 is free; name another one with --service-subnet";
+  throw new AppError("STANDALONE_SETTING_INVALID", { causes });
 }
 
 interface SettingsDeps {
@@ -143,7 +154,7 @@ export async function keepSettings(
     virtHandlerPort: isOldGood ? old : await findFreePort(virtApiPort + 1, machine),
     nodeName,
     podSubnet: podSubnet ?? chooseSubnetBeside(await machine.listRoutes()),
-    serviceSubnet: serviceSubnet ?? chooseServiceSubnetBeside(await machine.listRoutes()),
+    serviceSubnet: serviceSubnet ?? (await chooseServiceSubnet(machine)),
     bridge,
     ...(kept.strict === true && { strict: true }),
   };

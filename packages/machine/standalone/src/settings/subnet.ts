@@ -34,31 +34,36 @@ export function overlaps(one: Range | undefined, other: Range | undefined): bool
   return one.first <= other.last && other.first <= one.last;
 }
 
-/** The first of `count` networks that overlaps none of the routes; none is free: the first. */
-function firstBeside(
+/** Those of `count` networks that overlap none of the routes. */
+function allBeside(
   routes: readonly string[],
   count: number,
   at: (index: number) => string,
-): string {
-  const candidates = Array.from({ length: count }, (_none, index) => at(index));
-  const free = candidates.find(
+): readonly string[] {
+  return Array.from({ length: count }, (_none, index) => at(index)).filter(
     (candidate) => !routes.some((route) => overlaps(rangeOf(route), rangeOf(candidate))),
   );
-  return free ?? at(0);
 }
 
-/** The first of our networks for pods that overlaps none of the routes. */
+/** The first of our networks for pods that overlaps none of the routes; none is free: the first. */
 export function chooseSubnetBeside(routes: readonly string[]): string {
-  return firstBeside(routes, COUNT, (index) => `10.88.${String(FIRST + index)}.0/24`);
+  const at = (index: number): string => `10.88.${String(FIRST + index)}.0/24`;
+  return allBeside(routes, COUNT, at)[0] ?? at(0);
 }
 
-/** The first of our networks for Services that overlaps none of the routes: 10.96.0.0/12 in parts, as clusters have it. */
-export function chooseServiceSubnetBeside(routes: readonly string[]): string {
-  return firstBeside(
-    routes,
-    SERVICE_COUNT,
-    (index) => `10.${String(SERVICE_FIRST + index)}.0.0/16`,
-  );
+/** Our networks for Services that overlap none of the routes, in order: 10.96.0.0/12 in parts, as clusters have it. */
+export function serviceSubnetsBeside(routes: readonly string[]): readonly string[] {
+  return allBeside(routes, SERVICE_COUNT, (index) => `10.${String(SERVICE_FIRST + index)}.0.0/16`);
+}
+
+/**
+ * Makes the route to a network of Services, with which it is this machine's; false: another one has it. Another machine of
+ * this host may choose in the same moment: the kernel takes a route once.
+ * Equivalent to: `ip -4 route add NETWORK dev lo`.
+ */
+export async function claimServiceSubnet(runner: ProcessRunner, network: string): Promise<boolean> {
+  const argv = ["ip", "-4", "route", "add", network, "dev", "lo"] as const;
+  return (await runner.run({ argv, timeoutMs: TIMEOUT_MS })).exitCode === 0;
 }
 
 /** The networks that the host has routes to. Equivalent to: `ip -4 -j route show table main`. */
