@@ -99,17 +99,6 @@ test("the next one has the other device, and the third none, until one has gone"
   expect(await machine.errors(NAMESPACE, "two")).toEqual({});
 });
 
-test("a device of somebody else is not to be had, whoever names it", async () => {
-  const [stranger = ""] = nics.make(1);
-  const element = { name: "fast", interface: "net4", deviceID: stranger };
-  await machine.ask(NAMESPACE, "two", JSON.stringify([element]));
-  await expectErrors("two", { net4: { reason: "NoDevice" } });
-  expect(nics.onHost([stranger])).toEqual([stranger]);
-  await machine.ask(NAMESPACE, "two", JSON.stringify([{ ...element, deviceID: devices[1] }]));
-  await expectNics("two", ["net4"]);
-  expect(nics.given("ADD", "net4").deviceID).toBe(devices[1]);
-});
-
 test("the devices are the host's again, and nothing is told of them any more", async () => {
   await machine.ask(NAMESPACE, "two", "");
   await expectNics("two", []);
