@@ -86,9 +86,10 @@ function hooks(settings: TableSettings): readonly string[] {
     "}",
     ...baseChain("forward", "filter hook forward priority filter", ["jump unanswered"]),
     ...baseChain("leave", "filter hook output priority filter", ["jump unanswered"]),
-    // What is not of this machine gets no answers from its name server.
+    // What is not of this machine gets no answers from its name server. Answers to this host, which asks Services from that
+    // address, come from wherever their endpoints are.
     ...baseChain("enter", "filter hook input priority filter", [
-      `ip daddr ${dns} iifname != { "lo", "${bridge}" } drop`,
+      `ip daddr ${dns} iifname != { "lo", "${bridge}" } ct direction original drop`,
     ]),
   ];
 }
