@@ -7,12 +7,25 @@ import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { eventually } from "@patchbay/support";
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { CHANGE_MS, guestNic, ifaceStatus, machine } from "../machine.ts";
+import {
+  addInterface,
+  CHANGE_MS,
+  expectGone,
+  expectReady,
+  guestNic,
+  ifaceStatus,
+  machine,
+  removeInterface,
+  setAddress,
+} from "../machine.ts";
 
 const [VM, CLIENT] = ["alpha", "beta"];
 const WITHIN = { withinMs: CHANGE_MS };
 const PORT = 8090;
-const SERVICES = ["web", "web-node", "web-names"];
+const SERVICES = ["web", "web-node", "web-names", "web-blue"];
+/** Iface on network blue, whose bridge the host has an address on for as long as it asks there. */
+const NIC = "served";
+const [HOST_ADDRESS, BRIDGE] = ["10.77.1.254/24", "pbt-blue"];
 
 interface Service {
   readonly spec: {
@@ -131,6 +144,42 @@ test("a Service that changes leads elsewhere, and to nobody", async () => {
   await eventually(isAnswered, WITHIN);
   change({ selector: { nobody: "has it" } });
   await eventually(async () => !(await isAnswered()), WITHIN);
+});
+
+/** Network blue has no gateway: for a while the host is on it. */
+async function withHostOnBlue(act: () => Promise<void>): Promise<void> {
+  host("ip", "addr", "add", HOST_ADDRESS, "dev", BRIDGE);
+  try {
+    await act();
+  } finally {
+    host("ip", "addr", "del", HOST_ADDRESS, "dev", BRIDGE);
+  }
+}
+
+test("the address of a Service leads to what a guest has on the network that the Service names", async () => {
+  addInterface(VM, { name: NIC, network: "blue" });
+  await expectReady(VM, NIC);
+  const attachments = machine.findVmi(VM)?.status?.attachments ?? [];
+  const [ip = ""] = attachments.find(({ name }) => name === NIC)?.ips ?? [];
+  await setAddress(VM, NIC, `${ip}/24`);
+  await withHostOnBlue(async () => {
+    const annotations = {
+      "k8s.v1.cni.cncf.io/service-network": "blue",
+      "patchbay.io/service-selector": `vm.kubevirt.io/name=${VM}`,
+    };
+    machine.apply({
+      ...{ apiVersion: "v1", kind: "Service", metadata: { name: "web-blue", annotations } },
+      spec: { ports: [{ port: 80, targetPort: PORT }] },
+    });
+    const { clusterIP } = service("web-blue").spec;
+    expect(await eventually(() => fetched(clusterIP, 80), WITHIN)).toContain(mac);
+    const change = { spec: { ports: [{ port: 80, targetPort: PORT + 1 }] } };
+    machine.kubectl("patch", "service", "web-blue", "-p", JSON.stringify(change));
+    await eventually(async () => (await fetched(clusterIP, 80)) === undefined, WITHIN);
+  });
+  machine.kubectl("annotate", "service", "web-blue", "patchbay.io/service-selector-");
+  removeInterface(VM, NIC);
+  await expectGone(VM, NIC);
 });
 
 test("what leads nowhere is refused, and nothing is left", async () => {

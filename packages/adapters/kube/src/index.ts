@@ -30,7 +30,9 @@ export {
   type StepsResult,
 } from "./work/run-steps.ts";
 export { isLostRace } from "./objects/lost-writes.ts";
+export { performWrite } from "./objects/perform-write.ts";
 export { parseTime, printMicroTime, printTime } from "./objects/time.ts";
 export type { Reflection } from "./watch/reflector.ts";
+export { statesOf } from "./watch/states-of.ts";
 export { keyOf, parseKey, printKey } from "./objects/resource-path.ts";
 export { waitForCaches } from "./watch/wait-for-caches.ts";

@@ -3,15 +3,21 @@
 import {
   ENDPOINT_SLICES,
   PODS,
-  SERVICE_NAME_LABEL,
   SERVICES,
   type EndpointSlice,
-  type KubeObject,
   type Pod,
   type Service,
 } from "@patchbay/api";
-import { createCache, keyOf, printKey, type KubeClient, type StartableCache } from "@patchbay/kube";
-import type { Cache, Change, Logger } from "@patchbay/core/ports";
+import { dropAbsent, serviceKeyOf } from "@patchbay/core";
+import {
+  createCache,
+  keyOf,
+  printKey,
+  statesOf,
+  type KubeClient,
+  type StartableCache,
+} from "@patchbay/kube";
+import type { Cache, Logger } from "@patchbay/core/ports";
 import { isSelecting, selects } from "./slices/plan.ts";
 
 /** The caches of this program. */
@@ -28,12 +34,6 @@ export interface StartableObjects extends Objects {
   readonly services: StartableCache<Service>;
   readonly pods: StartableCache<Pod>;
   readonly slices: StartableCache<EndpointSlice>;
-}
-
-/** The Service that a slice is of. */
-export function serviceKeyOf({ metadata }: EndpointSlice): string | undefined {
-  const name = metadata.labels?.[SERVICE_NAME_LABEL];
-  return name === undefined ? undefined : printKey({ namespace: metadata.namespace ?? "", name });
 }
 
 /** The slices of a Service. */
@@ -61,14 +61,6 @@ function seenPod({ apiVersion, kind, metadata, spec, status }: Pod): Pod {
   };
 }
 
-type Present<T> = { [K in keyof T]: Exclude<T[K], undefined> };
-
-function dropAbsent<T extends object>(fields: T): Present<T> {
-  const present = Object.entries(fields).filter(([, value]) => value !== undefined);
-  // What is left of T is what is not undefined.
-  return Object.fromEntries(present) as Present<T>;
-}
-
 /** Makes the caches; starts nothing. */
 export function watchObjects(client: KubeClient, logger: Logger): StartableObjects {
   return {
@@ -87,14 +79,6 @@ export function watchObjects(client: KubeClient, logger: Logger): StartableObjec
       logger,
     }),
   };
-}
-
-/** The states of an object that a change is about. */
-function statesOf<T extends KubeObject>(change: Change<T>): readonly T[] {
-  return [
-    ...(change.kind === "added" ? [] : [change.previous]),
-    ...(change.kind === "deleted" ? [] : [change.current]),
-  ];
 }
 
 /** Calls `add` with the key of each Service whose slices a change may concern. */

@@ -22,6 +22,10 @@ export const NETWORK_INFO_ANNOTATION = "kubevirt.io/network-info";
 export const DEFAULT_NETWORK_ANNOTATION = "v1.multus-cni.io/default-network";
 /** On a NetworkAttachmentDefinition: of which resource each of its attachments has a device. Source: Multus resourceNameAnnot. */
 export const RESOURCE_NAME_ANNOTATION = "k8s.v1.cni.cncf.io/resourceName";
+/** On a Service: the network on which VMs have the addresses that it leads to. Source: NPWG multus-service. */
+export const SERVICE_NETWORK_ANNOTATION = "k8s.v1.cni.cncf.io/service-network";
+/** On a Service that has {@link SERVICE_NETWORK_ANNOTATION} and no selector: labels of the VMIs that it leads to. */
+export const SERVICE_SELECTOR_ANNOTATION = "patchbay.io/service-selector";
 /** Sidecars that change the domain. Source: KubeVirt pkg/hooks HookSidecarListAnnotationName. */
 export const HOOK_SIDECARS_ANNOTATION = "hooks.kubevirt.io/hookSidecars";
 /** Why attachments fail; writer: net-agent. */

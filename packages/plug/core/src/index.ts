@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The public door of core: what other packages use, from the lowest folder to the highest.
+export { dropAbsent } from "./drop-absent.ts";
 export { covers, isEqual } from "./equal.ts";
 export { pointerToken, statusPatch, versionTest } from "./patch.ts";
 export {
@@ -69,6 +70,15 @@ export {
   parseGuestRequest,
   type GuestRequest,
 } from "./guest/requests.ts";
+export { askedNetworksOf, seenService, serviceAskOf } from "./services/asked.ts";
+export { trustedNamespacesOf } from "./services/network.ts";
+export {
+  NETWORK_SLICE_WRITER,
+  networkServicePlan,
+  seenByServices,
+  selectsVmi,
+} from "./services/plan.ts";
+export { planSlices, serviceKeyOf, slicesOfParts, type ServicePart } from "./services/slices.ts";
 export {
   networksNotOn,
   seenDefinition,

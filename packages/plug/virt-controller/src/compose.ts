@@ -66,12 +66,14 @@ import { createLeadership, leadingFamily, type Leadership } from "./leadership.t
 import { reconcile } from "./reconcilers/index.ts";
 import { reconcileInstallation } from "./reconcilers/installation.ts";
 import { createDeferrals } from "./reconcilers/vm/deferrals.ts";
+import { BY_NETWORK } from "./services/caches.ts";
+import { createServicesLoop } from "./services/loop.ts";
 
 /** How long a VM's status is put off at most while NICs go in and out of its guest, milliseconds. */
 const STATUS_WAIT_MS = 30_000;
 
-/** Indexes of the cache of VMIs: by the node that they are on, and by the networks that their specification names. */
-const [BY_NODE, BY_NETWORK] = ["node", "network"];
+/** Index of the cache of VMIs by the node that they are on; another is by the networks that their specification names. */
+const BY_NODE = "node";
 /** Index of the cache of VMs: by the instancetype and the preference that they name and have no revision of yet. */
 const BY_PART = "part";
 
@@ -290,9 +292,10 @@ export async function runController(context: DaemonContext, flags: Flags): Promi
   const leadership = await createLeadership(context, flags);
   const deps = createDeps({ clock, log, store: leadership.store }, caches, flags);
   const queue = createWorkQueue(clock, caches, flags);
+  const services = createServicesLoop(context, caches);
   forgetDeleted(caches.vms, deps);
   forgetDeleted(caches.vmis, deps);
-  await startCaches(caches, signal);
+  await Promise.all([startCaches(caches, signal), services.start(signal)]);
   tellLeader(context, leadership);
   metrics.addSource(() => Promise.resolve([vmVnicFamily(caches.vms.list())]));
   context.ready();
@@ -304,6 +307,7 @@ export async function runController(context: DaemonContext, flags: Flags): Promi
   const loop = { ...reconciling, watch: health.watchLoop("vm"), lostWrites };
   await Promise.all([
     runReconciler(loop, signal),
+    services.run(deps, signal),
     tellInstallation(context, deps),
     leadership.hold(signal),
   ]);

@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 import { SLICE_ENDPOINTS_MAX, type Service } from "@patchbay/api";
 import { describe, expect, test } from "vitest";
-import { aPod, aService, aSlice } from "../testing/objects.ts";
+import { aPod, aService } from "../testing/objects.ts";
 import { wantedSlices } from "./plan.ts";
-import { planSlices } from "./slices.ts";
 
 const NOT_READY = { conditions: [{ type: "Ready", status: "False" }] } as const;
 const GOING = { deletionTimestamp: "2026-01-01T00:00:00Z" };
@@ -122,34 +121,5 @@ describe("slices", () => {
         ["web-1", 1],
       ],
     );
-  });
-});
-
-describe("a plan", () => {
-  const service = aService();
-  const one = wantedSlices(service, [aPod("p", "10.88.0.5")]);
-  const other = wantedSlices(service, [aPod("p", "10.88.0.6")]);
-  const stored = one.map((slice) => ({
-    ...slice,
-    metadata: { ...slice.metadata, uid: "u", resourceVersion: "7" },
-  }));
-  const foreign = aSlice([{ addresses: ["10.88.0.9"] }]);
-
-  test("is empty where all is as wanted", () => {
-    expect(planSlices(one, stored)).toEqual([]);
-  });
-
-  test("makes what is missing", () => {
-    expect(planSlices(one, [])).toEqual([{ kind: "create", slice: one[0] }]);
-  });
-
-  test("changes what has changed, and only as it was seen", () => {
-    expect(planSlices(other, stored)).toMatchObject([
-      { kind: "update", slice: { metadata: { resourceVersion: "7" } } },
-    ]);
-  });
-
-  test("removes what is not wanted, and leaves what others have written", () => {
-    expect(planSlices([], [...stored, foreign])).toEqual([{ kind: "delete", slice: stored[0] }]);
   });
 });

@@ -9,7 +9,10 @@ import {
   type Service,
   type ServicePort,
 } from "@patchbay/api";
-import { slicesOfParts, type ServicePart } from "./slices.ts";
+import { slicesOfParts, type ServicePart } from "@patchbay/core";
+
+/** Who writes these slices, in their label. */
+export const SLICE_WRITER = "service-net.patchbay.io";
 
 /** Whether its pods are to be found: somebody else writes the slices of one without selector. */
 export function isSelecting({ spec }: Service): boolean {
@@ -70,12 +73,13 @@ function partOf(service: Service, pod: Pod): ServicePart | undefined {
   if (isOut || !selects(service, pod)) return undefined;
   const ports = portsOf(service, pod);
   if (ports.length === 0 && (service.spec.ports ?? []).length > 0) return undefined;
-  return { ports, endpoint: endpointOf(service, pod, address) };
+  return { addressType: "IPv4", ports, endpoint: endpointOf(service, pod, address) };
 }
 
 /** The slices of a Service; none where somebody else writes them. */
 export function wantedSlices(service: Service, pods: readonly Pod[]): readonly EndpointSlice[] {
   if (!isSelecting(service)) return [];
   const parts = pods.flatMap((pod) => partOf(service, pod) ?? []);
-  return slicesOfParts(service, parts);
+  const { name: stem } = service.metadata;
+  return slicesOfParts({ service, writer: SLICE_WRITER, stem }, parts);
 }

@@ -38,6 +38,7 @@ export function seenDefinition(nad: NetworkAttachmentDefinition): NetworkAttachm
         annotations: { [names.RESOURCE_NAME_ANNOTATION]: resource },
       }),
     },
+    ...(nad.spec !== undefined && { spec: nad.spec }),
     ...(nad.status !== undefined && { status: nad.status }),
   };
 }

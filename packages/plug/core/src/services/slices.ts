@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which EndpointSlices have these addresses, and what is to be done about those that are there? Pure.
+// Which EndpointSlices have these addresses, and what is to be done about those that are there?
 import {
   SERVICE_NAME_LABEL,
   SLICE_ENDPOINTS_MAX,
@@ -9,7 +9,7 @@ import {
   type EndpointSlice,
   type Service,
 } from "@patchbay/api";
-import { isEqual } from "@patchbay/core";
+import { isEqual } from "../equal.ts";
 
 /** What is done with a slice. */
 export interface SliceAction {
@@ -19,28 +19,44 @@ export interface SliceAction {
 
 /** One address behind a Service, and the ports that it has there. */
 export interface ServicePart {
+  readonly addressType: "IPv4" | "IPv6";
   readonly ports: readonly EndpointPort[];
   readonly endpoint: Endpoint;
 }
 
-/** Who writes these slices, in their label. */
-const WRITER = "service-net.patchbay.io";
+/** Whose slices these are. */
+export interface SliceOwner {
+  readonly service: Service;
+  /** Who writes them: the value of their label. */
+  readonly writer: string;
+  /** What their names begin with; family and number follow. */
+  readonly stem: string;
+}
 
 type Content = Pick<EndpointSlice, "endpoints" | "ports">;
 
-function newSlice({ metadata }: Service, index: number, content: Content): EndpointSlice {
-  const { name, namespace = "", uid = "" } = metadata;
+/** The Service that a slice is of, as NAMESPACE/NAME. */
+export function serviceKeyOf({ metadata }: EndpointSlice): string | undefined {
+  const name = metadata.labels?.[SERVICE_NAME_LABEL];
+  return name === undefined ? undefined : `${metadata.namespace ?? ""}/${name}`;
+}
+
+function newSlice(
+  { service, writer }: SliceOwner,
+  sliceName: string,
+  content: Content & Pick<EndpointSlice, "addressType">,
+): EndpointSlice {
+  const { name, namespace = "", uid = "" } = service.metadata;
   const owner = { apiVersion: "v1", kind: "Service", name, uid, controller: true };
   return {
     apiVersion: "discovery.k8s.io/v1",
     kind: "EndpointSlice",
     metadata: {
-      name: `${name}-${String(index)}`,
+      name: sliceName,
       namespace,
-      labels: { [SERVICE_NAME_LABEL]: name, [SLICE_WRITER_LABEL]: WRITER },
+      labels: { [SERVICE_NAME_LABEL]: name, [SLICE_WRITER_LABEL]: writer },
       ownerReferences: [owner],
     },
-    addressType: "IPv4",
     ...content,
   };
 }
@@ -53,26 +69,36 @@ function chunks(endpoints: readonly Endpoint[]): readonly (readonly Endpoint[])[
   );
 }
 
-/** Addresses with the same ports share slices; all in an order of their own. */
-export function slicesOfParts(
-  service: Service,
-  parts: readonly ServicePart[],
-): readonly EndpointSlice[] {
-  const groups = new Map<string, ServicePart[]>();
-  for (const part of parts) {
-    const key = JSON.stringify(part.ports);
-    groups.set(key, [...(groups.get(key) ?? []), part]);
-  }
+/** Those of one family; addresses with the same ports share slices. */
+function contentsOf(parts: readonly ServicePart[]): readonly Content[] {
+  const groups = Map.groupBy(parts, ({ ports }) => JSON.stringify(ports));
   return [...groups]
     .sort(([one], [other]) => (one < other ? -1 : 1))
-    .flatMap(([, group]): readonly Content[] => {
+    .flatMap(([, group]) => {
       const ports = group[0]?.ports ?? [];
       return chunks(group.map(({ endpoint }) => endpoint)).map((endpoints) => ({
         ports,
         endpoints,
       }));
-    })
-    .map((content, index) => newSlice(service, index, content));
+    });
+}
+
+/** What each family's names begin with: a slice stays of its family. Source: Kubernetes validation of EndpointSlice. */
+const FAMILIES = [
+  { addressType: "IPv4", infix: "" },
+  { addressType: "IPv6", infix: "-ipv6" },
+] as const;
+
+/** The slices that have these addresses, in an order of their own. */
+export function slicesOfParts(
+  owner: SliceOwner,
+  parts: readonly ServicePart[],
+): readonly EndpointSlice[] {
+  return FAMILIES.flatMap(({ addressType, infix }) =>
+    contentsOf(parts.filter((part) => part.addressType === addressType)).map((content, index) =>
+      newSlice(owner, `${owner.stem}${infix}-${String(index)}`, { addressType, ...content }),
+    ),
+  );
 }
 
 function isAsWanted(slice: EndpointSlice, wanted: EndpointSlice): boolean {
@@ -84,12 +110,13 @@ function isAsWanted(slice: EndpointSlice, wanted: EndpointSlice): boolean {
   return isEqual(shown(slice), shown(wanted));
 }
 
-/** What makes the slices of a Service as they are to be; what others have written is left alone. */
+/** What makes the slices of a Service as they are to be; what others than `writer` have written is left alone. */
 export function planSlices(
   wanted: readonly EndpointSlice[],
   slices: readonly EndpointSlice[],
+  writer: string,
 ): readonly SliceAction[] {
-  const ours = slices.filter(({ metadata }) => metadata.labels?.[SLICE_WRITER_LABEL] === WRITER);
+  const ours = slices.filter(({ metadata }) => metadata.labels?.[SLICE_WRITER_LABEL] === writer);
   const find = (all: readonly EndpointSlice[], name: string): EndpointSlice | undefined =>
     all.find(({ metadata }) => metadata.name === name);
   return [

@@ -1,0 +1,140 @@
+// SPDX-License-Identifier: Apache-2.0
+// What is known of Services and of our slices, and whom a change concerns.
+import {
+  ENDPOINT_SLICES,
+  SERVICES,
+  SLICE_WRITER_LABEL,
+  type EndpointSlice,
+  type KubeVirt,
+  type NetworkAttachmentDefinition,
+  type Service,
+  type VirtualMachineInstance,
+} from "@patchbay/api";
+import {
+  askedNetworksOf,
+  isEqual,
+  NETWORK_SLICE_WRITER,
+  networkNamesOf,
+  seenByServices,
+  seenService,
+  selectsVmi,
+  serviceAskOf,
+  serviceKeyOf,
+  trustedNamespacesOf,
+} from "@patchbay/core";
+import type { Cache, Logger } from "@patchbay/core/ports";
+import {
+  createCache,
+  keyOf,
+  printKey,
+  statesOf,
+  type KubeClient,
+  type StartableCache,
+} from "@patchbay/kube";
+
+/** Index of Services by the network that they name, and of VMIs by those of their specification. */
+export const BY_NETWORK = "network";
+/** Index of slices by the Service that they are of. */
+export const BY_SERVICE = "service";
+
+/** What is looked at. */
+export interface ServiceCaches {
+  /** Index {@link BY_NETWORK}. */
+  readonly services: Cache<Service>;
+  /** Ours alone. Index {@link BY_SERVICE}. */
+  readonly slices: Cache<EndpointSlice>;
+  /** Index {@link BY_NETWORK}. */
+  readonly vmis: Cache<VirtualMachineInstance>;
+  readonly nads: Cache<NetworkAttachmentDefinition>;
+  readonly kubevirts: Cache<KubeVirt>;
+}
+
+/** The caches that only Services need, before they are started. */
+export interface StartableServiceCaches {
+  readonly services: StartableCache<Service>;
+  readonly slices: StartableCache<EndpointSlice>;
+}
+
+/** How both are found, beside their names. */
+export const SERVICE_INDEXES = {
+  services: { [BY_NETWORK]: askedNetworksOf },
+  slices: {
+    [BY_SERVICE]: (slice: EndpointSlice): readonly string[] => {
+      const key = serviceKeyOf(slice);
+      return key === undefined ? [] : [key];
+    },
+  },
+} as const;
+
+/** Makes the caches; they are empty until they are started. */
+export function createServiceCaches(client: KubeClient, logger: Logger): StartableServiceCaches {
+  const labelSelector = `${SLICE_WRITER_LABEL}=${NETWORK_SLICE_WRITER}`;
+  return {
+    services: createCache(client.reflect(SERVICES, { trim: seenService }), {
+      indexes: SERVICE_INDEXES.services,
+      logger,
+    }),
+    slices: createCache(client.reflect(ENDPOINT_SLICES, { labelSelector }), {
+      indexes: SERVICE_INDEXES.slices,
+      logger,
+    }),
+  };
+}
+
+type Add = (key: string) => void;
+
+function keyText(service: Service): string {
+  return printKey(keyOf(service));
+}
+
+/** A VMI concerns the Services that name a network of it and select it; what slices do not tell concerns none. */
+function wakeOfVmis({ services, vmis }: ServiceCaches, add: Add): void {
+  const isFor = (service: Service, vmi: VirtualMachineInstance): boolean => {
+    const ask = serviceAskOf(service);
+    return ask.kind === "asked" && selectsVmi(service, ask.asked, vmi);
+  };
+  vmis.onChange((change) => {
+    const states = statesOf(change);
+    const concerned = states.flatMap((vmi) =>
+      networkNamesOf(vmi, {})
+        .flatMap((network) => services.listBy(BY_NETWORK, network))
+        .filter((service) => isFor(service, vmi)),
+    );
+    if (concerned.length === 0) return;
+    const [before, now] = states.map(seenByServices);
+    if (change.kind === "updated" && isEqual(before, now)) return;
+    for (const service of concerned) add(keyText(service));
+  });
+}
+
+/** A change of which namespaces are an administrator's concerns all Services that ask for something. */
+function wakeOfTrust({ services, kubevirts }: ServiceCaches, add: Add): void {
+  kubevirts.onChange((change) => {
+    const [before, now] = statesOf(change).map(trustedNamespacesOf);
+    if (change.kind === "updated" && isEqual(before, now)) return;
+    for (const service of services.list()) {
+      if (serviceAskOf(service).kind !== "none") add(keyText(service));
+    }
+  });
+}
+
+/** Calls `add` with the key of each Service whose slices a change may concern. */
+export function wakeNetworkServices(caches: ServiceCaches, add: Add): void {
+  const { services, slices, nads } = caches;
+  services.onChange((change) => {
+    const states = statesOf(change);
+    const isAsking = states.some((service) => serviceAskOf(service).kind !== "none");
+    if (isAsking) for (const service of states) add(keyText(service));
+  });
+  slices.onChange((change) => {
+    for (const key of statesOf(change).flatMap(SERVICE_INDEXES.slices[BY_SERVICE])) add(key);
+  });
+  nads.onChange((change) => {
+    for (const { metadata } of statesOf(change)) {
+      const network = `${metadata.namespace ?? ""}/${metadata.name}`;
+      for (const service of services.listBy(BY_NETWORK, network)) add(keyText(service));
+    }
+  });
+  wakeOfVmis(caches, add);
+  wakeOfTrust(caches, add);
+}

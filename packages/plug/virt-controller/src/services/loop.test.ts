@@ -1,0 +1,275 @@
+// SPDX-License-Identifier: Apache-2.0
+// The loop of Services on caches that a test feeds, and a store in memory: what wakes it, and what it writes.
+import {
+  ENDPOINT_SLICES,
+  names,
+  type EndpointSlice,
+  type KubeVirt,
+  type NetworkAttachmentDefinition,
+  type Service,
+  type VirtualMachineInstance,
+} from "@patchbay/api";
+import { AppError, networkNamesOf } from "@patchbay/core";
+import { createFakeCache, createFakeStore } from "@patchbay/kube/testing";
+import { aVmi } from "@patchbay/support";
+import { beforeEach, describe, expect, test } from "vitest";
+import { SERVICE_INDEXES, wakeNetworkServices } from "./caches.ts";
+import { reconcileService } from "./reconcile.ts";
+
+const KEY = "default/web";
+
+function aService(annotations: Readonly<Record<string, string>> = {}): Service {
+  return {
+    ...{ apiVersion: "v1", kind: "Service" },
+    metadata: {
+      ...{ name: "web", namespace: "default", uid: "service-uid" },
+      annotations: {
+        [names.SERVICE_NETWORK_ANNOTATION]: "blue",
+        [names.SERVICE_SELECTOR_ANNOTATION]: "app=web",
+        ...annotations,
+      },
+    },
+    spec: { ports: [{ port: 80 }] },
+  };
+}
+
+function aServed(ip: string, labels: Readonly<Record<string, string>> = { app: "web" }) {
+  const podInterfaceName = "pod0123456789a";
+  const vmi = aVmi({ nics: [{ name: "nic" }] });
+  return {
+    ...vmi,
+    metadata: { ...vmi.metadata, labels },
+    status: {
+      conditions: [{ type: "Ready", status: "True" as const }],
+      attachments: [
+        {
+          ...{ name: "nic", networkName: "default/blue", podInterfaceName },
+          ...{ state: "Attached" as const, ips: [ip] },
+        },
+      ],
+      interfaces: [
+        { name: "nic", podInterfaceName, hotplug: { type: "Plug", phase: "Ready" } as const },
+      ],
+    },
+  };
+}
+
+function aDefinition(subnet = "10.77.1.0/24"): NetworkAttachmentDefinition {
+  return {
+    ...{ apiVersion: "k8s.cni.cncf.io/v1", kind: "NetworkAttachmentDefinition" },
+    metadata: { namespace: "default", name: "blue" },
+    spec: { config: JSON.stringify({ type: "bridge", ipam: { subnet } }) },
+  };
+}
+
+function aKubeVirt(trustedNamespaces: readonly string[]): KubeVirt {
+  return {
+    ...{ apiVersion: "kubevirt.io/v1", kind: "KubeVirt" },
+    metadata: { namespace: "patchbay", name: "kubevirt" },
+    spec: { configuration: { network: { tenantPolicy: { trustedNamespaces } } } },
+  };
+}
+
+function makeWorld() {
+  const caches = {
+    services: createFakeCache<Service>(SERVICE_INDEXES.services),
+    slices: createFakeCache<EndpointSlice>(SERVICE_INDEXES.slices),
+    vmis: createFakeCache<VirtualMachineInstance>({ network: (vmi) => networkNamesOf(vmi, {}) }),
+    nads: createFakeCache<NetworkAttachmentDefinition>(),
+    kubevirts: createFakeCache<KubeVirt>(),
+  };
+  const store = createFakeStore();
+  const woken = new Set<string>();
+  const events: string[] = [];
+  const told = new Map<string, string>();
+  wakeNetworkServices(caches, (key) => woken.add(key));
+  const recorder = {
+    record: (_object: unknown, { reason, message }: { reason: string; message: string }) =>
+      void events.push(`${reason}: ${message}`),
+  };
+  const pass = (key: string) => reconcileService(key, { ...caches, store, events: recorder, told });
+  const learn = async (): Promise<void> => {
+    const { items } = await store.list(ENDPOINT_SLICES);
+    for (const known of caches.slices.list()) {
+      if (!items.some(({ metadata }) => metadata.name === known.metadata.name)) {
+        caches.slices.take(known.metadata);
+      }
+    }
+    const isNews = ({ metadata }: EndpointSlice): boolean =>
+      caches.slices.find(metadata)?.metadata.resourceVersion !== metadata.resourceVersion;
+    for (const item of items.filter(isNews)) caches.slices.put(item);
+  };
+  /** Passes until nothing is woken any more; the calls that wrote. */
+  const settle = async (): Promise<readonly string[]> => {
+    const before = store.calls.length;
+    for (let rounds = 0; woken.size > 0; rounds += 1) {
+      if (rounds > 4) throw new Error("it never settles");
+      const keys = [...woken];
+      woken.clear();
+      for (const key of keys) await pass(key);
+      await learn();
+    }
+    const isWrite = (call: string): boolean => !call.startsWith("list");
+    return store.calls.slice(before).flatMap((call) => (isWrite(call) ? call.split(" ", 1) : []));
+  };
+  const addresses = async (): Promise<readonly string[]> => {
+    const { items } = await store.list(ENDPOINT_SLICES);
+    return items.flatMap(({ endpoints = [] }) => endpoints.flatMap(({ addresses }) => addresses));
+  };
+  return { ...caches, store, woken, events, pass, settle, addresses };
+}
+
+let world: ReturnType<typeof makeWorld>;
+
+beforeEach(async () => {
+  world = makeWorld();
+  world.nads.put(aDefinition());
+  world.vmis.put(aServed("10.77.1.5"));
+  world.services.put(aService());
+  await world.settle();
+});
+
+test("a Service that asks for it has a slice", async () => {
+  expect(world.store.calls.filter((call) => !call.startsWith("list"))).toHaveLength(1);
+  expect(await world.addresses()).toEqual(["10.77.1.5"]);
+});
+
+describe("nobody is woken", () => {
+  test("by a VMI that says nothing new of its addresses", () => {
+    const vmi = aServed("10.77.1.5");
+    world.vmis.put({ ...vmi, metadata: { ...vmi.metadata, resourceVersion: "9" } });
+    expect([...world.woken]).toEqual([]);
+  });
+
+  test("by a VMI that no Service selects", () => {
+    const vmi = aServed("10.77.1.9", { app: "db" });
+    world.vmis.put({ ...vmi, metadata: { ...vmi.metadata, name: "db", uid: "db-uid" } });
+    expect([...world.woken]).toEqual([]);
+  });
+
+  test("by a Service that asks for nothing", () => {
+    const { metadata, spec } = aService();
+    const plain = { name: "plain", namespace: "default", uid: "plain-uid" };
+    world.services.put({ ...{ apiVersion: "v1", kind: "Service" }, metadata: plain, spec });
+    expect(metadata.name).toBe("web");
+    expect([...world.woken]).toEqual([]);
+  });
+
+  test("by another network's definition, nor by other settings of the cluster", () => {
+    const nad = aDefinition();
+    world.nads.put({ ...nad, metadata: { ...nad.metadata, name: "red" } });
+    world.kubevirts.put(aKubeVirt(["default"]));
+    world.woken.clear();
+    world.kubevirts.put({ ...aKubeVirt(["default"]), status: { phase: "Deployed" } });
+    expect([...world.woken]).toEqual([]);
+  });
+});
+
+describe("the slice follows", () => {
+  test("an address that changes", async () => {
+    world.vmis.put(aServed("10.77.1.6"));
+    expect(await world.settle()).toEqual(["update"]);
+    expect(await world.addresses()).toEqual(["10.77.1.6"]);
+  });
+
+  test.each([
+    {
+      name: "a VMI that goes",
+      act: () => {
+        world.vmis.take({ namespace: "default", name: "vm1" });
+      },
+    },
+    {
+      name: "a VMI that loses its label",
+      act: () => {
+        world.vmis.put(aServed("10.77.1.5", {}));
+      },
+    },
+    {
+      name: "a Service that no longer asks",
+      act: () => {
+        const { metadata, ...rest } = aService();
+        world.services.put({ ...rest, metadata: { ...metadata, annotations: {} } });
+      },
+    },
+    {
+      name: "a Service that asks for others",
+      act: () => {
+        world.services.put(aService({ [names.SERVICE_SELECTOR_ANNOTATION]: "app=db" }));
+      },
+    },
+    {
+      name: "a definition that goes",
+      act: () => {
+        world.nads.take({ namespace: "default", name: "blue" });
+      },
+    },
+    {
+      name: "a definition that gives other addresses",
+      act: () => {
+        world.nads.put(aDefinition("10.78.0.0/24"));
+      },
+    },
+    {
+      name: "the cluster's settings",
+      act: () => {
+        world.kubevirts.put(aKubeVirt(["admins"]));
+      },
+    },
+  ])("$name", async ({ act }) => {
+    act();
+    expect(await world.settle()).toEqual(["delete"]);
+    expect(await world.addresses()).toEqual([]);
+  });
+
+  test("nobody else's hand: what somebody changes is as before, what somebody takes comes back", async () => {
+    const [slice] = world.slices.list();
+    const changed = { ...slice, endpoints: [{ addresses: ["192.0.2.1"] }] } as EndpointSlice;
+    world.store.put(ENDPOINT_SLICES, changed);
+    world.slices.put((await world.store.list(ENDPOINT_SLICES)).items[0] ?? changed);
+    expect(await world.settle()).toEqual(["update"]);
+    await world.store.delete(ENDPOINT_SLICES, changed.metadata);
+    world.slices.take(changed.metadata);
+    expect(await world.settle()).toEqual(["create"]);
+    expect(await world.addresses()).toEqual(["10.77.1.5"]);
+  });
+});
+
+test("what is refused is told on the Service", async () => {
+  world.services.put(aService({ [names.SERVICE_SELECTOR_ANNOTATION]: "everything" }));
+  expect(await world.settle()).toEqual(["delete"]);
+  expect(world.events).toEqual([expect.stringMatching(/^ServiceNetworkRefused: .*KEY=VALUE/)]);
+});
+
+test("slices of a Service that stopped asking while nobody looked are taken away", async () => {
+  const { metadata, ...rest } = aService();
+  const later = makeWorld();
+  later.services.put({ ...rest, metadata: { ...metadata, annotations: {} } });
+  for (const slice of world.slices.list()) {
+    later.store.put(ENDPOINT_SLICES, slice);
+    later.slices.put(slice);
+  }
+  expect(await later.settle()).toEqual(["delete"]);
+});
+
+test("a slice that changed meanwhile is not overwritten", async () => {
+  const [slice] = world.slices.list();
+  world.vmis.put(aServed("10.77.1.6"));
+  world.store.beforeNextWrite(() => {
+    world.store.put(ENDPOINT_SLICES, { ...slice, ports: [] } as unknown as EndpointSlice);
+  });
+  const failure = await world.settle().catch((error: unknown) => error);
+  expect(failure).toBeInstanceOf(AppError);
+  expect((failure as AppError).code).toBe("KUBE_CONFLICT");
+});
+
+test("a Service that is gone, or goes, is left to the server", async () => {
+  await world.pass("default/none");
+  const { metadata, ...rest } = aService();
+  world.services.put({
+    ...rest,
+    metadata: { ...metadata, deletionTimestamp: "2026-01-01T00:00:00Z" },
+  });
+  expect([...world.woken]).toEqual([KEY]);
+  expect(await world.settle()).toEqual([]);
+});

@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: Apache-2.0
+// Can who may write no slices have virt-controller write them, with addresses of somebody else?
+import type { NetworkAttachmentDefinition } from "@patchbay/api";
+import { networkServicePlan } from "@patchbay/core";
+import { expect, test } from "vitest";
+import {
+  aBlueDefinition,
+  aNetworkService,
+  aServedVmi,
+} from "../../../packages/plug/core/src/testing/network-services.ts";
+
+const VICTIM = "10.244.3.7";
+const TRUSTED = ["default", "kube-system", "patchbay"];
+
+function addressesOf(
+  network: string,
+  definition: NetworkAttachmentDefinition,
+  ips: readonly string[],
+): readonly string[] {
+  const service = aNetworkService({}, { "k8s.v1.cni.cncf.io/service-network": network });
+  const networkName = network.includes("/") ? network : `default/${network}`;
+  const vmis = [aServedVmi("vm1", ips, { attachment: { networkName } })];
+  const facts = { service, vmis, definition, trustedNamespaces: TRUSTED };
+  return networkServicePlan(facts).slices.flatMap(({ endpoints = [] }) =>
+    endpoints.flatMap(({ addresses }) => addresses),
+  );
+}
+
+test("attack 105: a tenant's definition gives an address of another's pod", () => {
+  const definition = aBlueDefinition({
+    ipam: { type: "static", addresses: [{ address: `${VICTIM}/24` }] },
+  });
+  expect(addressesOf("red/blue", definition, [VICTIM])).toEqual([]);
+  // An administrator's own may.
+  expect(addressesOf("blue", definition, [VICTIM])).toEqual([VICTIM]);
+});
+
+test("attack 105: a pod's annotation says that it has an address of another's pod", () => {
+  expect(addressesOf("blue", aBlueDefinition(), [VICTIM, "10.77.1.5"])).toEqual(["10.77.1.5"]);
+});
+
+test.each(["/blue", "default/blue/../red", "default/blue,red/blue", "*", "default/"])(
+  "attack 105: the network is called %j",
+  (network) => {
+    expect(addressesOf(network, aBlueDefinition(), ["10.77.1.5"])).toEqual([]);
+  },
+);
+
+test("attack 105: VMs of another namespace are selected by nobody's labels", () => {
+  const vmis = [aServedVmi("vm1", ["10.77.1.5"], { metadata: { namespace: "red" } })];
+  const service = aNetworkService();
+  const facts = { service, vmis, definition: aBlueDefinition(), trustedNamespaces: TRUSTED };
+  expect(networkServicePlan(facts)).toEqual({ slices: [] });
+});
