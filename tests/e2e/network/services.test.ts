@@ -178,6 +178,12 @@ test("the address of a Service leads to what a guest has on the network that the
     await eventually(async () => (await fetched(clusterIP, 80)) === undefined, WITHIN);
   });
   machine.kubectl("annotate", "service", "web-blue", "patchbay.io/service-selector-");
+  const slices = "/apis/discovery.k8s.io/v1/namespaces/default/endpointslices";
+  await expect
+    .poll(() => machine.read(`${slices}?labelSelector=kubernetes.io/service-name%3Dweb-blue`), {
+      timeout: CHANGE_MS,
+    })
+    .toMatchObject({ items: [] });
   removeInterface(VM, NIC);
   await expectGone(VM, NIC);
 });
