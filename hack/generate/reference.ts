@@ -95,9 +95,10 @@ function renderVirtctl(): string {
   return [
     `# What virtctl is answered\n\n${NOTE}`,
     "Each request of KubeVirt's virtctl, v1.0 and today's, with what it is answered and virtctl's exit code. Paths are below\n",
-    "`/apis/subresources.kubevirt.io/v1`, and `v1alpha3` alike; those that begin with `/` are of groups that nothing serves, which\n",
-    "standalone's API server says in words, and a cluster's answers with a bare 404. A test sends each of\n",
-    "them by the API server to virt-api (`tests/contract/virtctl`). Commands that only read and write objects (`create`, `expose`, `credentials`) ask virt-api nothing.\n\n",
+    "`/apis/subresources.kubevirt.io/v1`, and `v1alpha3` alike; those that begin with `/` are of other groups. Those of\n",
+    "`cdi.kubevirt.io` and `upload.cdi.kubevirt.io` nothing serves where CDI is not installed: standalone's API server says so in words,\n",
+    "a cluster's answers `the server could not find the requested resource (post datavolumes.cdi.kubevirt.io)`\n",
+    "([ADR 0082](../../adr/services/0082-leave-cdis-groups-to-cdi.md)). A test sends each of them by the API server to virt-api (`tests/contract/virtctl`). Commands that only read and write objects (`create`, `expose`, `credentials`) ask virt-api nothing.\n\n",
     "The VM is: **none**, not there; **off**, `Halted`; **manual**, `Manual`, and **always**, `Always`, both without a VMI;\n",
     "**starting**, its VMI Scheduled; **running**, with an agent; **paused**; **stopping**, `Halted` with a VMI.\n\n",
     table(["command", "request", "body", "VM", "code", "message", "exit"], rows),

@@ -215,3 +215,18 @@ describe.each([
     expect(err).toContain("Write a VirtualMachine for each");
   });
 });
+
+test.each(["v1", "v1beta1", "v1alpha1"])(
+  "an export of %s is refused, with what to do instead",
+  async (version) => {
+    const source = { apiGroup: "kubevirt.io", kind: "VirtualMachine", name: "vm" };
+    const apiVersion = `export.kubevirt.io/${version}`;
+    const { code, err } = await apply({
+      ...{ apiVersion, kind: "VirtualMachineExport", metadata: { name: "disks" } },
+      spec: { source, ttlDuration: "2h0m0s" },
+    });
+    expect(code).not.toBe(0);
+    expect(err).toContain("Patchbay does not have exports of VMs");
+    expect(err).toContain("kubectl cp");
+  },
+);

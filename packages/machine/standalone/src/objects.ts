@@ -170,6 +170,13 @@ const REFUSED: readonly Webhook[] = [
     versions: ["*"],
     resources: ["virtualmachinepools"],
   },
+  {
+    ...JUDGED,
+    name: "refused-exports",
+    group: names.EXPORT_GROUP,
+    versions: ["*"],
+    resources: ["virtualmachineexports"],
+  },
 ];
 
 function ruleOf(webhook: Webhook): object {

@@ -9,6 +9,8 @@ export const SUBRESOURCES_GROUP = "subresources.kubevirt.io";
 export const INSTANCETYPE_GROUP = "instancetype.kubevirt.io";
 /** API group of VirtualMachinePool, which is refused. Source: KubeVirt `pool.kubevirt.io`. */
 export const POOL_GROUP = "pool.kubevirt.io";
+/** API group of VirtualMachineExport, which is refused. Source: KubeVirt `export.kubevirt.io`. */
+export const EXPORT_GROUP = "export.kubevirt.io";
 /** API group of NetworkAttachmentDefinition. Source: NPWG de-facto standard 1.3 section 3. */
 export const NAD_GROUP = "k8s.cni.cncf.io";
 

@@ -9,7 +9,6 @@ const FEATURES: Readonly<Record<string, string>> = {
   "cdi.kubevirt.io": CDI,
   "upload.cdi.kubevirt.io": CDI,
   "clone.kubevirt.io": "clones of VMs",
-  "export.kubevirt.io": "exports of VMs",
   "snapshot.kubevirt.io": "snapshots of VMs",
 };
 

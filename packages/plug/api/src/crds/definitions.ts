@@ -6,6 +6,7 @@ import type { KubeObject } from "../kinds/kubernetes/meta.ts";
 import { InstancetypeSpecSchema } from "../kinds/instancetype/instancetype.ts";
 import { PreferenceSpecSchema } from "../kinds/instancetype/preference.ts";
 import {
+  EXPORT_GROUP,
   INSTANCETYPE_GROUP,
   KUBEVIRT_GROUP,
   NAD_GROUP,
@@ -232,6 +233,11 @@ const DEFINITIONS: readonly Definition[] = [
     version: "v1beta1",
     olderVersions: ["v1alpha1"],
     shortNames: ["vmpool", "vmpools"],
+  }),
+  refused(EXPORT_GROUP, "VirtualMachineExport", {
+    version: "v1",
+    olderVersions: ["v1beta1", "v1alpha1"],
+    shortNames: ["vmexport", "vmexports"],
   }),
   {
     group: NAD_GROUP,

@@ -6,6 +6,8 @@ const REFUSALS: Readonly<Record<string, string>> = {
     "Patchbay does not run VirtualMachineInstanceReplicaSets: nothing would make their guests. Write a VirtualMachine for each guest instead; with an instancetype and a preference each is a few lines",
   VirtualMachinePool:
     "Patchbay does not run VirtualMachinePools: nothing would make their VMs. Write a VirtualMachine for each of them instead; with an instancetype and a preference each is a few lines",
+  VirtualMachineExport:
+    "Patchbay does not have exports of VMs: nothing would offer the disks for download. Stop the VM, mount its claim into a pod and copy the disk from there (kubectl cp)",
 };
 
 /** Why nobody can make an object of that kind; undefined for one that is not refused. */
