@@ -13,6 +13,9 @@ const OWNERS = "only strict servers ask for it, of whoever sets blockOwnerDeleti
 /** Standalone serves none: only a VM that asks for them makes it ask. */
 const CDI = "for VMs with dataVolumeTemplates, which only clusters with CDI start";
 
+/** What such a volume is of. */
+const INFERRED = "only a VM with inferFromVolume makes it ask: tests/contract/manifests shows it";
+
 /** Rights that no story needs, and why they are granted all the same. */
 const UNTOLD: Readonly<Record<string, string>> = {
   "system:serviceaccount:patchbay:virt-controller update virtualmachines.kubevirt.io/finalizers":
@@ -56,6 +59,9 @@ const BY_CHANCE: Readonly<Record<string, string>> = {
     "why a claim waits is counted only where it is told again, seconds later",
   "system:serviceaccount:patchbay:virt-controller get datavolumes.cdi.kubevirt.io": CDI,
   "system:serviceaccount:patchbay:virt-controller create datavolumes.cdi.kubevirt.io": CDI,
+  "system:serviceaccount:patchbay:virt-api get datavolumes.cdi.kubevirt.io": INFERRED,
+  "system:serviceaccount:patchbay:virt-api get datasources.cdi.kubevirt.io": INFERRED,
+  "system:serviceaccount:patchbay:virt-api get persistentvolumeclaims": INFERRED,
   "system:serviceaccount:patchbay:virt-controller create persistentvolumeclaims":
     "only a VM whose firmware or TPM keeps its state has such a claim",
   "system:serviceaccount:patchbay:net-agent patch network-attachment-definitions.k8s.cni.cncf.io/status":

@@ -146,9 +146,9 @@ describe("a VM of an instancetype and a preference", () => {
       want: "failure checking preference requirements: no CPU resources provided by VirtualMachine, preference requires 2 vCPU",
     },
     {
-      name: "labels of a volume",
+      name: "a volume that it has not",
       spec: { instancetype: { inferFromVolume: "root" } },
-      want: "spec.instancetype.inferFromVolume is not supported",
+      want: "unable to find volume root to infer defaults",
     },
   ])("of $name is refused", async ({ spec, want }) => {
     const { code, err } = await apply(vmOf("refused", spec));
@@ -198,6 +198,49 @@ describe("a VM that declares no NIC", () => {
     expect(await specOf("bare")).toEqual({
       runStrategy: "Halted",
       template: { spec: { domain: { devices } } },
+    });
+  });
+});
+
+describe("a VM that leaves its parts to a volume", () => {
+  const claim = (labels: object): object => ({
+    ...{ apiVersion: "v1", kind: "PersistentVolumeClaim", metadata: { name: "golden", labels } },
+    spec: { accessModes: ["ReadWriteOnce"], resources: { requests: { storage: "1Gi" } } },
+  });
+  const vm = (matcher: object): object => ({
+    ...{ apiVersion: "kubevirt.io/v1", kind: "VirtualMachine", metadata: { name: "inferred" } },
+    spec: {
+      ...{ runStrategy: "Halted", instancetype: matcher, preference: matcher },
+      template: {
+        spec: {
+          domain: { devices: { disks: [{ name: "root" }] } },
+          volumes: [{ name: "root", persistentVolumeClaim: { claimName: "golden" } }],
+        },
+      },
+    },
+  });
+
+  test("is refused where the claim is not there, and where it says nothing", async () => {
+    const inferred = vm({ inferFromVolume: "root", inferFromVolumeFailurePolicy: "Reject" });
+    expect((await apply(inferred)).err).toContain('persistentvolumeclaims "golden" not found');
+    expect((await apply(claim({}))).code).toBe(0);
+    expect((await apply(inferred)).err).toContain(
+      "unable to find required instancetype.kubevirt.io/default-instancetype label on the volume",
+    );
+    expect((await kubectl("get", "vm", "inferred")).err).toContain("not found");
+  });
+
+  test("gets those that the claim's labels name", async () => {
+    const labels = {
+      "instancetype.kubevirt.io/default-instancetype": "small",
+      "instancetype.kubevirt.io/default-preference": "linux",
+      "instancetype.kubevirt.io/default-preference-kind": "VirtualMachinePreference",
+    };
+    expect((await apply(claim(labels))).code).toBe(0);
+    expect(await apply(vm({ inferFromVolume: "root" }))).toMatchObject({ code: 0, err: "" });
+    expect(await specOf("inferred")).toMatchObject({
+      instancetype: { name: "small", kind: "virtualmachineclusterinstancetype" },
+      preference: PARTS.preference,
     });
   });
 });

@@ -59,6 +59,14 @@ export const CLUSTER_INSTANCETYPE_ANNOTATION = "kubevirt.io/cluster-instancetype
 export const PREFERENCE_ANNOTATION = "kubevirt.io/preference-name";
 /** On a VMI: the same of the cluster. Source: KubeVirt ClusterPreferenceAnnotation. */
 export const CLUSTER_PREFERENCE_ANNOTATION = "kubevirt.io/cluster-preference-name";
+/** On a claim, DataVolume or DataSource: the instancetype of VMs that point to it. Source: KubeVirt DefaultInstancetypeLabel. */
+export const DEFAULT_INSTANCETYPE_LABEL = "instancetype.kubevirt.io/default-instancetype";
+/** On the same: its kind; the cluster's own when absent. Source: KubeVirt DefaultInstancetypeKindLabel. */
+export const DEFAULT_INSTANCETYPE_KIND_LABEL = "instancetype.kubevirt.io/default-instancetype-kind";
+/** On the same: the preference. Source: KubeVirt DefaultPreferenceLabel. */
+export const DEFAULT_PREFERENCE_LABEL = "instancetype.kubevirt.io/default-preference";
+/** On the same: its kind. Source: KubeVirt DefaultPreferenceKindLabel. */
+export const DEFAULT_PREFERENCE_KIND_LABEL = "instancetype.kubevirt.io/default-preference-kind";
 /** Before the labels of a ControllerRevision that tell of what it is one. Source: KubeVirt api/instancetype register.go. */
 export const REVISION_LABEL_PREFIX = "instancetype.kubevirt.io/object-";
 /** Name of the VMI as an annotation of its launcher pod. Source: KubeVirt. */

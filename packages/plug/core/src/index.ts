@@ -166,7 +166,8 @@ export { networkNamesOf } from "./plan/pod/pod-networks.ts";
 export { seenLauncher } from "./plan/pod/seen-launcher.ts";
 export type { Expansion } from "./instancetype/expand.ts";
 export { concernsParts, partsFactsOf } from "./instancetype/facts.ts";
-export { isLeftOut, matcherCauses } from "./instancetype/matchers.ts";
+export { inferParts, type InferredVm } from "./instancetype/infer.ts";
+export { matcherCauses } from "./instancetype/matchers.ts";
 export {
   defaultKindOf,
   hasParts,

@@ -112,6 +112,12 @@ export const DATA_VOLUMES: ResourceType<DataVolume> = {
   kind: "DataVolume",
   namespaced: true,
 };
+/** Where DataVolumes are copied from, by name; served where CDI is. */
+export const DATA_SOURCES: ResourceType<KubeObject> = {
+  ...DATA_VOLUMES,
+  resource: "datasources",
+  kind: "DataSource",
+};
 /** Storage that is there. */
 export const PERSISTENT_VOLUMES: ResourceType<PersistentVolume> = {
   group: "",

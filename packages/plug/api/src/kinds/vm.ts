@@ -31,10 +31,15 @@ const MATCHER_FIELDS = {
   name: Type.Optional(Type.String({ description: "Name." })),
   kind: Type.Optional(Type.String({ description: "Kind; the cluster's own when absent." })),
   inferFromVolume: Type.Optional(
-    Type.String({ description: "Volume whose labels name it; refused: name it here." }),
+    Type.String({
+      description:
+        "Volume that names it by labels of its claim or DataVolume; written into name and kind.",
+    }),
   ),
   inferFromVolumeFailurePolicy: Type.Optional(
-    Type.String({ description: "Reject; or Ignore: inferFromVolume counts as not said." }),
+    Type.String({
+      description: "Reject; or Ignore: without such labels inferFromVolume counts as not said.",
+    }),
   ),
 };
 

@@ -3,7 +3,7 @@
 import type { Matcher, VirtualMachine } from "@patchbay/api";
 import { aVm } from "@patchbay/support";
 import { expect, test } from "vitest";
-import { isLeftOut, matcherCauses } from "./matchers.ts";
+import { matcherCauses } from "./matchers.ts";
 
 function vmOf(instancetype?: Matcher, preference?: Matcher): VirtualMachine {
   const vm = aVm();
@@ -16,9 +16,6 @@ function vmOf(instancetype?: Matcher, preference?: Matcher): VirtualMachine {
     },
   };
 }
-
-const NOT_BUILT = (part: string): string =>
-  `spec.${part}.inferFromVolume is not supported: labels of volumes are not read; say spec.${part}.name, or inferFromVolumeFailurePolicy: Ignore to go without`;
 
 test.each<{ name: string; vm: VirtualMachine; old?: VirtualMachine; want: readonly string[] }>([
   { name: "none", vm: vmOf(), want: [] },
@@ -33,10 +30,8 @@ test.each<{ name: string; vm: VirtualMachine; old?: VirtualMachine; want: readon
   },
   {
     name: "a volume",
-    vm: vmOf({ inferFromVolume: "root" }),
-    want: [
-      `FieldValueNotSupported spec.instancetype.inferFromVolume: ${NOT_BUILT("instancetype")}`,
-    ],
+    vm: vmOf({ inferFromVolume: "root" }, { inferFromVolume: "root" }),
+    want: [],
   },
   {
     name: "a volume, and what is not said beside it",
@@ -44,7 +39,6 @@ test.each<{ name: string; vm: VirtualMachine; old?: VirtualMachine; want: readon
     want: [
       "FieldValueNotFound spec.preference.name: Name should not be provided when InferFromVolume is used within the preference matcher",
       "FieldValueNotFound spec.preference.kind: Kind should not be provided when InferFromVolume is used within the preference matcher",
-      `FieldValueNotSupported spec.preference.inferFromVolume: ${NOT_BUILT("preference")}`,
     ],
   },
   {
@@ -79,13 +73,4 @@ test.each<{ name: string; vm: VirtualMachine; old?: VirtualMachine; want: readon
   expect(causes.map(({ reason, field, message }) => `${reason} ${field}: ${message}`)).toEqual(
     want,
   );
-});
-
-test.each<{ matcher: Matcher; is: boolean }>([
-  { matcher: { inferFromVolume: "root", inferFromVolumeFailurePolicy: "Ignore" }, is: true },
-  { matcher: { inferFromVolume: "root", inferFromVolumeFailurePolicy: "Reject" }, is: false },
-  { matcher: { inferFromVolume: "root" }, is: false },
-  { matcher: { name: "a", inferFromVolumeFailurePolicy: "Ignore" }, is: false },
-])("$matcher may be left out: $is", ({ matcher, is }) => {
-  expect(isLeftOut(matcher)).toBe(is);
 });

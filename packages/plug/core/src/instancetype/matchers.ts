@@ -11,23 +11,15 @@ function nameCauses(matcher: Matcher, part: Part): readonly Cause[] {
   return [{ reason: "FieldValueNotFound", field: `spec.${part}`, message }];
 }
 
-/** What cannot be said beside `inferFromVolume`, which itself is not built. */
+/** What cannot be said beside `inferFromVolume`. */
 function inferenceCauses(matcher: Matcher, part: Part): readonly Cause[] {
   if ((matcher.inferFromVolume ?? "") === "") return [];
   const beside = (["name", "kind"] as const).filter((field) => (matcher[field] ?? "") !== "");
-  const field = `spec.${part}`;
-  return [
-    ...beside.map((name): Cause => {
-      const word = name === "name" ? "Name" : "Kind";
-      const message = `${word} should not be provided when InferFromVolume is used within the ${part} matcher`;
-      return { reason: "FieldValueNotFound", field: `${field}.${name}`, message };
-    }),
-    {
-      reason: "FieldValueNotSupported",
-      field: `${field}.inferFromVolume`,
-      message: `${field}.inferFromVolume is not supported: labels of volumes are not read; say ${field}.name, or inferFromVolumeFailurePolicy: Ignore to go without`,
-    },
-  ];
+  return beside.map((name): Cause => {
+    const word = name === "name" ? "Name" : "Kind";
+    const message = `${word} should not be provided when InferFromVolume is used within the ${part} matcher`;
+    return { reason: "FieldValueNotFound", field: `spec.${part}.${name}`, message };
+  });
 }
 
 function policyCauses(matcher: Matcher, part: Part): readonly Cause[] {
@@ -61,12 +53,4 @@ export function matcherCauses(
       ...policyCauses(matcher, part),
     ];
   });
-}
-
-/** Whether a matcher asks for what cannot be found out, and says that it may be left out then. */
-export function isLeftOut({
-  inferFromVolume = "",
-  inferFromVolumeFailurePolicy,
-}: Matcher): boolean {
-  return inferFromVolume !== "" && inferFromVolumeFailurePolicy === "Ignore";
 }

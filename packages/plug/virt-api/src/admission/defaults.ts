@@ -12,8 +12,16 @@ import {
   type VirtualMachine,
   type VmiSpec,
 } from "@patchbay/api";
-import { defaultKindOf, isLeftOut, matcherOf, PARTS, readParts, type Part } from "@patchbay/core";
+import {
+  defaultKindOf,
+  matcherCauses,
+  matcherOf,
+  PARTS,
+  readParts,
+  type Part,
+} from "@patchbay/core";
 import type { Deps } from "../deps.ts";
+import { inferencesOf } from "../expansion.ts";
 import type { AdmissionRequest } from "./review.ts";
 import { vmiSpecOf, type Subject } from "./subject.ts";
 
@@ -22,18 +30,42 @@ export function basePathOf({ kind }: Subject): string {
   return kind === "vm" ? "/spec/template/spec" : "/spec";
 }
 
-function matcherOperations(vm: VirtualMachine, part: Part): readonly JsonPatchOperation[] {
-  const matcher = matcherOf(vm, part);
+function matcherOperations(
+  vm: VirtualMachine,
+  inferred: VirtualMachine,
+  part: Part,
+): readonly JsonPatchOperation[] {
+  const [matcher, found] = [matcherOf(vm, part), matcherOf(inferred, part)];
+  const path = `/spec/${part}`;
   if (matcher === undefined) return [];
-  if (isLeftOut(matcher)) return [{ op: "remove", path: `/spec/${part}` }];
+  if (found === undefined) return [{ op: "remove", path }];
+  if (found !== matcher) return [{ op: "add", path, value: found }];
   if ((matcher.kind ?? "") !== "" || (matcher.name ?? "") === "") return [];
-  return [{ op: "add", path: `/spec/${part}/kind`, value: defaultKindOf(part) }];
+  return [{ op: "add", path: `${path}/kind`, value: defaultKindOf(part) }];
 }
 
-/** The kind of each part that is named alone; one that cannot be found out, and may be left out, goes. */
-export function matcherPatch(subject: Subject): readonly JsonPatchOperation[] {
-  if (subject.kind === "vmi") return [];
-  return PARTS.flatMap((part) => matcherOperations(subject.vm, part));
+/** The kind of each part that is named alone; name and kind of one that a volume names; `inferred`: the subject with these. */
+export function matcherPatch(subject: Subject, inferred: Subject): readonly JsonPatchOperation[] {
+  if (subject.kind === "vmi" || inferred.kind === "vmi") return [];
+  const path = `${basePathOf(subject)}/domain/memory`;
+  const had = "memory" in vmiSpecOf(subject).domain;
+  return [
+    ...PARTS.flatMap((part) => matcherOperations(subject.vm, inferred.vm, part)),
+    ...(had && !("memory" in vmiSpecOf(inferred).domain) ? [{ op: "remove", path } as const] : []),
+  ];
+}
+
+/** The subject with the parts that its volumes name; the text says why it may not be stored. */
+export async function inferredSubject(
+  deps: Deps,
+  { namespace }: AdmissionRequest,
+  { subject, old }: { readonly subject: Subject; readonly old: Subject | undefined },
+): Promise<Subject | string> {
+  if (subject.kind === "vmi") return subject;
+  // What is not said as it must be the validation tells of.
+  if (matcherCauses(subject.vm, old?.kind === "vm" ? old.vm : undefined).length > 0) return subject;
+  const inferred = await inferencesOf(deps.store, inNamespace(subject.vm, namespace));
+  return inferred.kind === "refused" ? inferred.message : inferred;
 }
 
 interface Nic {
@@ -53,10 +85,10 @@ const KEPT =
   "the interface on the pod's network stays, as for every VM that declares none; set autoattachPodInterface: false to have none";
 
 /** What suits the guest, where the VM does not say. One that is not there the validation tells of. */
-async function isUnwanted(deps: Deps, subject: Subject): Promise<boolean> {
+async function isUnwanted(deps: Deps, subject: Subject, namespace: string): Promise<boolean> {
   const own = vmiSpecOf(subject).domain.devices?.autoattachPodInterface;
   if (own !== undefined || subject.kind === "vmi") return own === false;
-  const { apiVersion, kind, metadata, spec } = subject.vm;
+  const { apiVersion, kind, metadata, spec } = inNamespace(subject.vm, namespace);
   const { parts } = await readParts(
     { apiVersion, kind, metadata, spec },
     deps.store.find.bind(deps.store),
@@ -96,14 +128,12 @@ export async function fillAutoNic(
   if (user.name.startsWith(names.SERVICE_ACCOUNT_PREFIX) || !declaresNoNics(spec)) return NOTHING;
   const nic = nicFor(deps, { subject, old });
   if (nic === undefined) return NOTHING;
-  if (await isUnwanted(deps, inNamespace(subject, namespace))) return NOTHING;
+  if (await isUnwanted(deps, subject, namespace)) return NOTHING;
   const patch = nicPatch(basePathOf(subject), spec, nic);
   return { patch, warnings: old === undefined ? [] : [KEPT] };
 }
 
 /** The object need not name the namespace of its request. */
-function inNamespace(subject: Subject, namespace: string): Subject {
-  if (subject.kind === "vmi") return subject;
-  const { vm } = subject;
-  return { kind: "vm", vm: { ...vm, metadata: { ...vm.metadata, namespace } } };
+function inNamespace(vm: VirtualMachine, namespace: string): VirtualMachine {
+  return { ...vm, metadata: { ...vm.metadata, namespace } };
 }

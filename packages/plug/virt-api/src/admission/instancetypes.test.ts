@@ -6,6 +6,8 @@ import {
   CLUSTER_PREFERENCES,
   CONTROLLER_REVISIONS,
   INSTANCETYPES,
+  names,
+  PERSISTENT_VOLUME_CLAIMS,
   type Instancetype,
   type KubeObject,
   type Preference,
@@ -181,12 +183,70 @@ describe("what is filled in", () => {
     });
   });
 
-  test("a volume that may be left out goes", async () => {
-    const inferred = { inferFromVolume: "root", inferFromVolumeFailurePolicy: "Ignore" };
-    expect(await mutate(depsOn(store), asked(vmOf({ preference: inferred })))).toEqual({
+  const volumes = [{ name: "root", persistentVolumeClaim: { claimName: "disk" } }];
+  const INFERRED = { inferFromVolume: "root", inferFromVolumeFailurePolicy: "Ignore" };
+
+  function onClaim(
+    parts: Pick<VirtualMachine["spec"], "instancetype" | "preference">,
+    domain: VmiSpec["domain"] = {},
+  ): VirtualMachine {
+    const vm = vmOf(parts, domain);
+    const { template } = vm.spec;
+    return { ...vm, spec: { ...vm.spec, template: { spec: { ...template.spec, volumes } } } };
+  }
+
+  function putClaim(labels: Readonly<Record<string, string>>): void {
+    const metadata = { name: "disk", namespace: "ns", labels };
+    store.put(PERSISTENT_VOLUME_CLAIMS, {
+      ...{ apiVersion: "v1", kind: PERSISTENT_VOLUME_CLAIMS.kind, metadata },
+      spec: {},
+    });
+  }
+
+  test("what labels of the volume's claim name, and the memory goes that the instancetype says", async () => {
+    putClaim({
+      [names.DEFAULT_INSTANCETYPE_LABEL]: "small",
+      [names.DEFAULT_PREFERENCE_LABEL]: "linux",
+    });
+    const vm = onClaim(
+      { instancetype: INFERRED, preference: { inferFromVolume: "root" } },
+      { memory: { guest: "1Gi" } },
+    );
+    const kind = "virtualmachineclusterinstancetype";
+    expect(await mutate(depsOn(store), asked(vm))).toEqual({
+      allowed: true,
+      patch: [
+        { op: "add", path: "/spec/instancetype", value: { name: "small", kind } },
+        {
+          ...{ op: "add", path: "/spec/preference" },
+          value: { name: "linux", kind: "virtualmachineclusterpreference" },
+        },
+        { op: "remove", path: "/spec/template/spec/domain/memory" },
+      ],
+    });
+  });
+
+  test("a volume that names nothing, and may be left out, goes", async () => {
+    putClaim({});
+    expect(await mutate(depsOn(store), asked(onClaim({ preference: INFERRED })))).toEqual({
       allowed: true,
       patch: [{ op: "remove", path: "/spec/preference" }],
     });
+  });
+
+  test("not a volume that names nothing: it is refused", async () => {
+    putClaim({});
+    const vm = onClaim({ preference: { inferFromVolume: "root" } });
+    expect(await mutate(depsOn(store), asked(vm))).toEqual({
+      ...{ allowed: false, code: 400, causes: [] },
+      message: `unable to find required ${names.DEFAULT_PREFERENCE_LABEL} label on the volume`,
+    });
+  });
+
+  test("nor into what says a name beside it, which the validation refuses", async () => {
+    const vm = onClaim({ preference: { inferFromVolume: "root", name: "linux" } });
+    expect(await mutate(depsOn(store), asked(vm))).toMatchObject({ allowed: true });
+    expect(causesOf(await judge(vm))).toEqual(["FieldValueNotFound spec.preference.name"]);
   });
 
   test.each([{ instancetype: "small" }, { instancetype: { name: 5 } }, { preference: [] }])(

@@ -9,7 +9,7 @@ import {
 } from "@patchbay/api";
 import { ifacesOf, isOwnedBy, messageOf, networksOf, withMacs, withNics } from "@patchbay/core";
 import type { Deps } from "../deps.ts";
-import { basePathOf, fillAutoNic, matcherPatch } from "./defaults.ts";
+import { basePathOf, fillAutoNic, inferredSubject, matcherPatch } from "./defaults.ts";
 import type { AdmissionRequest, Verdict } from "./review.ts";
 import { ALLOWED } from "./review.ts";
 import { findSubject, isUnchanged, metadataOf, vmiSpecOf, type Subject } from "./subject.ts";
@@ -89,12 +89,15 @@ export async function mutate(deps: Deps, request: AdmissionRequest): Promise<Ver
   if (subject === undefined || metadataOf(subject).deletionTimestamp !== undefined) return ALLOWED;
   const old = findSubject(request.kind, request.oldObject);
   if (isUnchanged(subject, old)) return ALLOWED;
-  const auto = await fillAutoNic(deps, request, { subject, old });
+  const inferred = await inferredSubject(deps, request, { subject, old });
+  if (typeof inferred === "string")
+    return { allowed: false, code: 400, message: inferred, causes: [] };
+  const auto = await fillAutoNic(deps, request, { subject: inferred, old });
   return {
     allowed: true,
     ...(auto.warnings.length === 0 ? {} : { warnings: auto.warnings }),
     patch: [
-      ...matcherPatch(subject),
+      ...matcherPatch(subject, inferred),
       ...auto.patch,
       ...(await nicsPatchOf(deps, request, subject)),
     ],

@@ -33,7 +33,7 @@ export type Verdict =
     }
   | {
       readonly allowed: false;
-      readonly code: 403 | 422;
+      readonly code: 400 | 403 | 422;
       readonly message: string;
       readonly causes: readonly Cause[];
     };

@@ -7,24 +7,30 @@ import {
   misshapenFields,
   VIRTUAL_MACHINES,
   type AutoBinding,
+  type Cause,
   type VirtualMachine,
 } from "@patchbay/api";
 import { matcherCauses, PARTS, withNics } from "@patchbay/core";
 import { fieldsOf } from "../admission/review.ts";
 import { findSubject } from "../admission/subject.ts";
-import { expansionOf } from "../expansion.ts";
+import { expansionOf, inferencesOf } from "../expansion.ts";
 import { toFailureAnswer, toNotFoundAnswer, type Answer } from "../http/answers.ts";
 import type { Deps } from "../deps.ts";
 import type { CallHandler } from "./call.ts";
 
+function refused(causes: readonly Cause[]): Answer {
+  const message = causes.map((cause) => cause.message).join(", ");
+  return toFailureAnswer({ code: 400, message });
+}
+
 /** A VM that takes nothing from elsewhere is what it says itself. */
 async function expanded(deps: Deps, vm: VirtualMachine): Promise<Answer> {
   const matchers = matcherCauses(vm, undefined);
-  const { vm: body, causes } =
-    matchers.length > 0 ? { vm, causes: matchers } : await expansionOf(deps.store, vm);
-  if (causes.length === 0) return { code: 200, body };
-  const message = causes.map((cause) => cause.message).join(", ");
-  return toFailureAnswer({ code: 400, message });
+  if (matchers.length > 0) return refused(matchers);
+  const inferred = await inferencesOf(deps.store, vm);
+  if (inferred.kind === "refused") return toFailureAnswer({ code: 400, message: inferred.message });
+  const { vm: body, causes } = await expansionOf(deps.store, inferred.vm);
+  return causes.length === 0 ? { code: 200, body } : refused(causes);
 }
 
 /** Answers with the VM of that name; 404 where there is none, 400 where its parts are not there or do not go together. */
