@@ -34,7 +34,15 @@ export function definitionOf(
 ): string {
   const network = { ...networkConfigOf(undefined), pcieRootPorts: 2 };
   const uuid = machineUuidOf(vmi);
-  const facts = { vmi, network, uuid, ifaces, domain: undefined, asked: {} };
+  const facts = {
+    vmi,
+    role: "owner",
+    network,
+    uuid,
+    ifaces,
+    domain: undefined,
+    asked: {},
+  } as const;
   const [define] = planNodeVm({ ...facts, useEmulation: true });
   if (define?.kind !== "defineDomain") throw new Error("the plan does not begin with the domain");
   return Object.entries(PLACES).reduce(

@@ -30,6 +30,7 @@ export {
 } from "./annotations/network-status.ts";
 export { parsePcieTopology, printPcieTopology } from "./annotations/pcie-topology.ts";
 export { customResourceDefinitions } from "./crds/definitions.ts";
+export type { Attachment } from "./kinds/attachment.ts";
 export { bindingsOf, isBinding } from "./kinds/binding.ts";
 export type { ConfigMap, Secret } from "./kinds/kubernetes/config.ts";
 export type {
@@ -75,6 +76,7 @@ export {
   type ObjectMeta,
   type StatusBody,
 } from "./kinds/kubernetes/meta.ts";
+export type { MigrationState } from "./kinds/migration/state.ts";
 export type { NetworkAttachmentDefinition, NodeProblem } from "./kinds/nad.ts";
 export * as names from "./names.ts";
 export { isAbsent, isDefaultNetwork, type Iface, type Network } from "./kinds/network.ts";
@@ -160,7 +162,6 @@ export {
   isFinalPhase,
   isVmiFinal,
   IFACE_PHASES,
-  type Attachment,
   type HotplugType,
   type IfacePhase,
   type AddressSource,

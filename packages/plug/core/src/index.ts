@@ -161,7 +161,14 @@ export {
 export { chooseDevice, type DeviceRequest, type HeldDevice } from "./plan/attachments/devices.ts";
 export { type WantedAttachment } from "./plan/attachments/wanted-attachments.ts";
 export { hasImageVolume, hasLostImage } from "./plan/pod/image-files.ts";
-export { isLauncherOf, launcherPodName } from "./plan/pod/launcher-pod.ts";
+export {
+  isLauncherOf,
+  launcherOn,
+  launcherPodName,
+  ownerPodName,
+  targetView,
+  type NodeRole,
+} from "./migration/owner.ts";
 export { networkNamesOf } from "./plan/pod/pod-networks.ts";
 export { seenLauncher } from "./plan/pod/seen-launcher.ts";
 export type { Expansion } from "./instancetype/expand.ts";
@@ -230,6 +237,7 @@ export {
 } from "./status/ifaces/network-status.ts";
 export {
   isNodesPhase,
+  isNodesWord,
   NODE_VM_CONDITIONS,
   NODE_VM_FIELDS,
   nodeVmStatus,

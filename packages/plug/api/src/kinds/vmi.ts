@@ -3,45 +3,10 @@
 import type { Static } from "typebox";
 import { Type } from "../fields/schema.ts";
 import type { KubeObject } from "./kubernetes/meta.ts";
+import { ATTACHMENT_SCHEMA } from "./attachment.ts";
+import { MIGRATION_STATE_SCHEMA } from "./migration/state.ts";
 import { OPEN } from "./network.ts";
 import type { VmiSpec } from "./vmi-spec.ts";
-
-const ATTACHMENT_STATES = ["Requested", "Attached", "Failed", "Removing"] as const;
-
-const AttachmentSchema = Type.Object(
-  {
-    name: Type.String({ description: "Name of the interface." }),
-    networkName: Type.Optional(
-      Type.String({ description: "NetworkAttachmentDefinition as NAMESPACE/NAME." }),
-    ),
-    podInterfaceName: Type.String({ description: "Name of the NIC in the pod." }),
-    state: Type.Unsafe<(typeof ATTACHMENT_STATES)[number]>({
-      type: "string",
-      enum: [...ATTACHMENT_STATES],
-    }),
-    mac: Type.Optional(Type.String()),
-    ips: Type.Optional(Type.Array(Type.String())),
-    dns: Type.Optional(
-      Type.Object(
-        { nameservers: Type.Array(Type.String()), search: Type.Array(Type.String()) },
-        { description: "Name servers of the network itself, and what is searched there." },
-      ),
-    ),
-    deviceInfo: Type.Optional(Type.Unsafe<unknown>({ type: "object", ...OPEN })),
-    reason: Type.Optional(Type.String()),
-    message: Type.Optional(Type.String()),
-  },
-  {
-    description:
-      "What the pod has for one interface; written by virt-controller. An interface that changes its network has two, the one that its NIC hangs on first.",
-  },
-);
-
-/**
- * What CNI made of an iface in the pod, as virt-controller tells virt-handler. Known by name and `podInterfaceName`: an
- * iface that changes its network has the old one and the new one.
- */
-export type Attachment = Static<typeof AttachmentSchema>;
 
 const PLUG_PHASES = ["Pending", "PodAttaching", "Wiring", "Attaching", "Ready"] as const;
 const SWAP_PHASES = ["PodSwapping", "Switching"] as const;
@@ -211,7 +176,7 @@ export const VmiStatusSchema = Type.Object(
       ),
     ),
     activePods: Type.Optional(Type.Record(Type.String(), Type.String())),
-    attachments: Type.Optional(Type.Array(AttachmentSchema)),
+    attachments: Type.Optional(Type.Array(ATTACHMENT_SCHEMA)),
     interfaces: Type.Optional(Type.Array(IfaceStatusSchema)),
     unlistedGuestInterfaces: Type.Optional(
       Type.Integer({
@@ -222,6 +187,7 @@ export const VmiStatusSchema = Type.Object(
     guestOSInfo: Type.Optional(GuestOsInfoSchema),
     pciePorts: Type.Optional(Type.Object({ total: Type.Integer(), free: Type.Integer() })),
     volumeStatus: Type.Optional(Type.Array(VolumeStatusSchema)),
+    migrationState: Type.Optional(MIGRATION_STATE_SCHEMA),
     hindrance: Type.Optional(GuestHindranceSchema),
     conditions: Type.Optional(CONDITIONS_SCHEMA),
     observedGeneration: Type.Optional(Type.Integer()),

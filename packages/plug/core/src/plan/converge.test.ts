@@ -191,7 +191,7 @@ class World {
     const links = [...this.links.values()];
     const sources = { vmi, links, nics, guest: NO_VIEW, bindings: NETWORK.bindings };
     return {
-      vmi,
+      ...{ vmi, role: "owner" },
       ifaces: this.#judged(collectIfaceFacts(sources)),
       domain: this.running ? { running: true, isPaused: false, crashed: false, facts } : undefined,
       useEmulation: true,

@@ -215,6 +215,7 @@ function planOf(row: Row): readonly NodeAction[] {
   });
   const facts: NodeVmFacts = {
     vmi,
+    role: "owner",
     ifaces: ifaceFactsOf(vmi.spec, row),
     domain: { running: true, isPaused: false, crashed: false, facts: domainFactsOf(row) },
     useEmulation: true,

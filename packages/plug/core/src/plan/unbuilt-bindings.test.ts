@@ -81,6 +81,7 @@ function nodeFacts(binding: Omit<Iface, "name">, links: Partial<IfaceFacts["link
   } as const;
   const node: NodeVmFacts = {
     vmi,
+    role: "owner",
     ifaces: [iface],
     domain: { running: true, isPaused: false, crashed: false, facts },
     useEmulation: true,

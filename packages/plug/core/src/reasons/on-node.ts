@@ -143,7 +143,7 @@ export const REASONS_ON_NODE = {
   WaitingForMigration: {
     ...ENDS_BY_ITSELF,
     phases: ON_DEVICE,
-    meaning: "the domain is being migrated; libvirt waits 30 s for it",
+    meaning: "the VM is being migrated; nothing about its NICs is changed until that has ended",
     who: "nobody: it ends by itself",
     advice: "the VM is being migrated; the change is tried again until that ends",
   },

@@ -93,6 +93,12 @@ export const LINKS_RESTLESS: Told<"LinksRestless"> = {
     "the links in the pod were made several times, and something changes them each time; they are now made every 10 s, and at once when the interface or the VM is changed",
 };
 
+/** The guest is about to go to another node. */
+export const WAITING_FOR_MIGRATION: Told<"WaitingForMigration"> = {
+  reason: "WaitingForMigration",
+  message: "the VM is being migrated; the change is made when that has ended",
+};
+
 /** CNI made a NIC that is no more. */
 export const POD_INTERFACE_MISSING: Told<"PodInterfaceMissing"> = {
   reason: "PodInterfaceMissing",

@@ -12,6 +12,7 @@ import {
   staysOn,
   TAP_REPLACED,
   type Told,
+  WAITING_FOR_MIGRATION,
 } from "../reasons/words.ts";
 import { findByName, ifacesOf } from "../spec/nics.ts";
 import type { NoPlace } from "../pcie/live-places.ts";
@@ -133,6 +134,8 @@ export function hindranceOfWait(
       return keptHindrance(iface, facts);
     case "TapReplaced":
       return { ...TAP_REPLACED, attempts: facts.asked[iface]?.count ?? 0 };
+    case "WaitingForMigration":
+      return { ...WAITING_FOR_MIGRATION, attempts: 0 };
     case "PodInterfaceMissing":
       return { ...POD_INTERFACE_MISSING, attempts: 0 };
     case "NoFreePciePort":

@@ -37,6 +37,7 @@ function aDomain(more: Partial<DomainSnapshot> = {}): DomainSnapshot {
 function facts(more: Partial<NodeVmFacts> = {}): NodeVmFacts {
   return {
     vmi: aVmi(),
+    role: "owner",
     ifaces: [],
     domain: aDomain(),
     useEmulation: false,

@@ -2,6 +2,7 @@
 // What virt-handler reports of a VMI: its own fields of the status.
 import type { VirtualMachineInstance, VmiPhase, VmiStatus } from "@patchbay/api";
 import { countPorts } from "@patchbay/domain";
+import { openMigration } from "../migration/owner.ts";
 import type { NodeVmFacts } from "../plan/node/node-vm.ts";
 import { ifacesWithoutPort } from "../pcie/ports.ts";
 import {
@@ -97,6 +98,12 @@ function vmiAsSeen(facts: NodeVmFacts): VirtualMachineInstance {
     ...(device?.pciAddress === undefined ? {} : { pciAddress: device.pciAddress }),
   }));
   return { ...facts.vmi, status: { ...facts.vmi.status, interfaces, ...portFields(facts) } };
+}
+
+/** Whether the node has anything to say of the guest: it owns it, and the guest has not left it by now. */
+export function isNodesWord({ vmi, role, domain }: NodeVmFacts): boolean {
+  if (role === "target") return false;
+  return openMigration(vmi) === undefined || domain?.running === true;
 }
 
 /** virt-handler's part of the status; `guest` is what holds up the VMI as a whole. */

@@ -164,6 +164,7 @@ function storageSyncError({ vmi, pod, storage }: VmiSituation): SyncError | unde
 /** What is known of a VMI. */
 export interface VmiSituation {
   readonly vmi: VirtualMachineInstance;
+  /** The owner's. */
   readonly pod: Pod | undefined;
   readonly network: NetworkConfig;
   readonly storage: StorageFacts;

@@ -80,6 +80,26 @@ describe("the phase of a VMI", () => {
   });
 });
 
+describe("the phase in a migration", () => {
+  const move = { migrationUid: "m1", sourceNode: "node1", targetNode: "node2" };
+  const pods = { "uid-1": "node1", "uid-2": "node2" };
+  const before = { phase: "Running", nodeName: "node1", activePods: pods } as const;
+
+  test.each<{ name: string; pod: Pod | undefined; completed: boolean; want: VmiPhase }>([
+    { name: "runs", pod: podThatIs("Running"), completed: false, want: "Running" },
+    { name: "ends well", pod: podThatIs("Succeeded"), completed: false, want: "Running" },
+    { name: "ends with its guest", pod: podWhoseGuestEnded(0), completed: false, want: "Running" },
+    { name: "ends badly", pod: podThatIs("Failed"), completed: false, want: "Running" },
+    { name: "is gone", pod: undefined, completed: false, want: "Running" },
+    { name: "ends after it", pod: podThatIs("Succeeded"), completed: true, want: "Succeeded" },
+    { name: "fails after it", pod: podThatIs("Failed"), completed: true, want: "Failed" },
+    { name: "is gone after it", pod: undefined, completed: true, want: "Failed" },
+  ])("the owner's pod $name: $want", ({ pod, completed, want }) => {
+    const migrationState = completed ? { ...move, completed } : move;
+    expect(report({ ...before, migrationState }, pod).phase).toBe(want);
+  });
+});
+
 describe("a VMI whose node does not answer", () => {
   const nodeLoss = { reason: "NodeUnresponsive", message: "node node1 does not answer" } as const;
   const RAN = [{ phase: "Running", phaseTransitionTimestamp: EARLIER } as const];

@@ -15,6 +15,7 @@ import {
 import { ADDRESS_CHANGED, addressesCondition } from "../addresses/changed-addresses.ts";
 import { attachmentStatuses, type PodNetworkFacts } from "./ifaces/attachments.ts";
 import type { NodeLoss } from "../node/node-loss.ts";
+import { openMigration } from "../migration/owner.ts";
 import { hasRun } from "../node/has-run.ts";
 import { hasLostImage } from "../plan/pod/image-files.ts";
 import { podNetworkElements } from "../plan/vm/vmi.ts";
@@ -72,8 +73,9 @@ function endOf(pod: Pod): VmiPhase | undefined {
   return terminated.exitCode === 0 ? "Succeeded" : "Failed";
 }
 
+/** While a migration is open, what becomes of a pod says nothing of the guest: it may be in the other one. */
 function phaseWithPod({ vmi, nodeLoss }: VmiSituation, pod: Pod): VmiPhase {
-  const end = endOf(pod);
+  const end = openMigration(vmi) === undefined ? endOf(pod) : undefined;
   if (end !== undefined) return end;
   if (nodeLoss !== undefined) return "Unknown";
   // What has run goes on to run by virt-handler's word, which was withdrawn while nobody heard it.
@@ -82,15 +84,16 @@ function phaseWithPod({ vmi, nodeLoss }: VmiSituation, pod: Pod): VmiPhase {
 }
 
 /**
- * Up to Scheduled, the end of the pod, and Unknown while its node does not answer; Running belongs to virt-handler. A pod
- * that is gone is a failure.
+ * Up to Scheduled, the end of the owner's pod, and Unknown while its node does not answer; Running belongs to
+ * virt-handler. A pod that is gone is a failure, unless a migration is open.
  */
 function phaseOfVmi(situation: VmiSituation, pod: Pod | undefined): VmiPhase {
   const { vmi } = situation;
   const current = vmi.status?.phase ?? "";
   if (isVmiFinal(vmi)) return current;
   if (pod !== undefined) return phaseWithPod(situation, pod);
-  return vmi.status?.activePods === undefined ? "Pending" : "Failed";
+  if (vmi.status?.activePods === undefined) return "Pending";
+  return openMigration(vmi) === undefined ? "Failed" : current;
 }
 
 /** Its reason, once its pod is gone. */

@@ -81,6 +81,7 @@ export function factsOf(
   const nics = ifaces.flatMap(({ name, iface }) => (iface === undefined ? [] : [{ name }]));
   return {
     vmi: aVmi({ nics, status: { phase: "Scheduled" } }),
+    role: "owner",
     ifaces,
     domain: undefined,
     useEmulation: true,

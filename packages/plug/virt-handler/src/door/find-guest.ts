@@ -18,13 +18,13 @@ export interface FoundGuest {
 /** @throws AppError with KUBE_NOT_FOUND where the guest is not of this node */
 export function findGuest(key: ObjectKey, deps: Deps, wake: (key: string) => void): FoundGuest {
   const vmi = deps.vmis.find(key);
-  const pod = vmi === undefined ? undefined : launcherOf(vmi, deps);
-  if (vmi === undefined || pod === undefined) {
+  const launcher = vmi === undefined ? undefined : launcherOf(vmi, deps);
+  if (vmi === undefined || launcher?.role !== "owner") {
     const resource = `virtualmachineinstance on node ${deps.nodeName}`;
     throw new AppError("KUBE_NOT_FOUND", { resource, object: printKey(key) });
   }
   const listener = listenerOf(vmi, deps, () => {
     wake(printKey(key));
   });
-  return { vmi, pod, listener };
+  return { vmi, pod: launcher, listener };
 }

@@ -21,6 +21,7 @@ import { leaseOf, moduleOf, onSwap, wiringOf } from "../../iface/links/wiring.ts
 import { type NicPlace, planLivePlaces, type NoPlace } from "../../pcie/live-places.ts";
 import { queuesOf } from "../../pcie/topology.ts";
 import { planDomain } from "./domain.ts";
+import { openMigration, type NodeRole } from "../../migration/owner.ts";
 import { hasRun } from "../../node/has-run.ts";
 import { findByName } from "../../spec/nics.ts";
 import { pauseAfterRequest, type UnplugRequest } from "./unplug-request.ts";
@@ -69,7 +70,8 @@ export type NodeAction =
     };
 
 /** What an iface waits for; stable, shown in `hotplug.reason`. */
-export type WaitReason = NoPlace | "GuestRefused" | "TapReplaced" | "PodInterfaceMissing";
+export type WaitReason =
+  NoPlace | "GuestRefused" | "TapReplaced" | "PodInterfaceMissing" | "WaitingForMigration";
 
 /** A domain as libvirt has it. */
 export interface DomainSnapshot {
@@ -85,6 +87,8 @@ export interface DomainSnapshot {
 /** What the links, the domain and the VMI say at one moment; nothing else decides what is done next. */
 export interface NodeVmFacts {
   readonly vmi: VirtualMachineInstance;
+  /** What the node is to it. */
+  readonly role: NodeRole;
   readonly ifaces: readonly IfaceFacts[];
   /** Undefined while libvirt has no such domain. */
   readonly domain: DomainSnapshot | undefined;
@@ -154,13 +158,20 @@ function isSettled(facts: IfaceFacts): boolean {
   return isBuilt(facts) && (state === "Attached" || state === "Failed");
 }
 
+/** Wires what the pod has, before there is a guest. */
+function planUnwired(facts: NodeVmFacts): readonly NodeAction[] {
+  return facts.ifaces
+    .filter((iface) => isWirable(iface) && !iface.links.wired)
+    .map((iface) => planWire(facts, iface));
+}
+
 /** The domain starts when every declared iface has an outcome; a failed one is plugged live later. */
 function planStart(facts: NodeVmFacts): readonly NodeAction[] {
   if (facts.vmi.metadata.deletionTimestamp !== undefined) return [];
   if (!facts.ifaces.every(isSettled)) return [];
+  const unwired = planUnwired(facts);
+  if (unwired.length > 0) return unwired;
   const wirable = facts.ifaces.filter(isWirable);
-  const unwired = wirable.filter(({ links }) => !links.wired);
-  if (unwired.length > 0) return unwired.map((iface) => planWire(facts, iface));
   const definition = planDomain(facts.vmi, wirable, facts);
   const isPaused = facts.vmi.spec.startStrategy === "Paused";
   return [
@@ -275,8 +286,23 @@ function planSweep({ orphans = [] }: NodeVmFacts): readonly NodeAction[] {
 
 /** The next steps for a VMI; the caller observes again after each plan that was not empty. */
 export function planNodeVm(facts: NodeVmFacts): readonly NodeAction[] {
+  if (facts.role === "target") return planTarget(facts);
+  if (openMigration(facts.vmi) !== undefined) return planSource(facts);
   const steps = [...planServing(facts), ...planGuest(facts)];
   return isToldFirst(steps, facts) ? [{ kind: "report" }, ...steps] : steps;
+}
+
+/** A guest is to come: what it hangs on is made, and nothing is started. Once it comes, nothing is changed. */
+function planTarget(facts: NodeVmFacts): readonly NodeAction[] {
+  return facts.domain === undefined ? planUnwired(facts) : [];
+}
+
+/** A guest is about to leave, or has left: whatever is asked for waits until it is known where it is. */
+function planSource(facts: NodeVmFacts): readonly NodeAction[] {
+  if (facts.domain?.running !== true) return [];
+  const steps = planLive(facts, facts.domain);
+  const ifaces = new Set(steps.flatMap((step) => ("iface" in step ? [step.iface] : [])));
+  return [...ifaces].map((iface) => ({ kind: "wait", iface, reason: "WaitingForMigration" }));
 }
 
 function planGuest(facts: NodeVmFacts): readonly NodeAction[] {

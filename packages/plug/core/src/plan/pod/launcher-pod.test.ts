@@ -10,7 +10,8 @@ import {
 import { aVmi } from "@patchbay/support";
 import { describe, expect, test } from "vitest";
 import { planVmi } from "../vm/vmi.ts";
-import { isLauncherOf, launcherPodName, launcherPodOf } from "./launcher-pod.ts";
+import { isLauncherOf } from "../../migration/owner.ts";
+import { launcherPodOf } from "./launcher-pod.ts";
 import { CLUSTER, SETTINGS } from "../../testing/launcher-facts.ts";
 
 function podOf(vmi: VirtualMachineInstance, useEmulation = true): Pod {
@@ -180,14 +181,6 @@ describe("a launcher", () => {
       "kubectl.kubernetes.io/default-container": "compute",
     });
     expect(pod.spec.volumes?.map(({ name }) => name)).toEqual(["launcher", "tmp"]);
-  });
-
-  test("has a name that a pod can have, however long the VMI's is", () => {
-    const vmi = aVmi();
-    const long = { ...vmi, metadata: { ...vmi.metadata, name: "v".repeat(253) } };
-    const name = launcherPodName(long);
-    expect(name).toHaveLength(253);
-    expect(name).toMatch(/^virt-launcher-v+-51ce5$/);
   });
 });
 

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The launcher pod of a VMI, as virt-controller makes it.
 import {
-  controllerOf,
   names,
   type BindingRegistry,
   type Container,
@@ -15,6 +14,7 @@ import {
 import { layoutOf } from "@patchbay/domain";
 import { bindingsMiBOf } from "../../bindings/overhead.ts";
 import { networkResources, type Definitions } from "../../node/definitions.ts";
+import { launcherPodName } from "../../migration/owner.ts";
 import { topologyVersionOf } from "../../pcie/kept.ts";
 import { hasDisplay } from "../../spec/guest-devices.ts";
 import type { DiskFacts } from "./disks/disk-part.ts";
@@ -30,7 +30,6 @@ import { containerProbesOf } from "./container-probes.ts";
 import { planPodNetworks, type NetworksOwner } from "./pod-networks.ts";
 import { podAnnotationsOf, podLabelsOf } from "./pod-metadata.ts";
 import { podSettingsOf } from "./pod-settings.ts";
-import { sha256Hex } from "../../iface/sha256.ts";
 
 /** What the cluster decides about launchers. */
 export interface LauncherSettings {
@@ -75,9 +74,6 @@ const SECURITY: SecurityContext = {
 const DEFAULT_GRACE_SECONDS = 30;
 /** Seconds for libvirt to end after the guest. */
 const EXTRA_GRACE_SECONDS = 5;
-/** DNS-1123 subdomain limit of a pod's name, minus prefix and suffix. Source: Kubernetes names. */
-const NAME_MAX = 253 - "virt-launcher-".length - 6;
-
 function podGraceSeconds(vmi: VirtualMachineInstance): number {
   return (vmi.spec.terminationGracePeriodSeconds ?? DEFAULT_GRACE_SECONDS) + EXTRA_GRACE_SECONDS;
 }
@@ -88,26 +84,6 @@ function podGraceSeconds(vmi: VirtualMachineInstance): number {
  */
 export function endGraceSeconds(vmi: VirtualMachineInstance): number {
   return vmi.spec.terminationGracePeriodSeconds === 0 ? 1 : podGraceSeconds(vmi);
-}
-
-/** The pod's name is a function of the VMI's uid, so that making it twice is an "already exists". */
-export function launcherPodName(vmi: VirtualMachineInstance): string {
-  const suffix = sha256Hex(vmi.metadata.uid ?? "").slice(0, 5);
-  return `virt-launcher-${vmi.metadata.name.slice(0, NAME_MAX)}-${suffix}`;
-}
-
-/**
- * Whether the pod was made for this VMI: in its namespace, controlled by it, and of the name that its uid gives. Labels
- * are words that anybody who may make a pod can write.
- */
-export function isLauncherOf(pod: Pod, vmi: VirtualMachineInstance): boolean {
-  const uid = vmi.metadata.uid ?? "";
-  return (
-    uid !== "" &&
-    pod.metadata.namespace === vmi.metadata.namespace &&
-    pod.metadata.name === launcherPodName(vmi) &&
-    controllerOf(pod)?.uid === uid
-  );
 }
 
 function ownVolumes(): readonly PodVolume[] {

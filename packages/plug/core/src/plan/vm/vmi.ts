@@ -16,6 +16,7 @@ import {
 import { isEqual } from "../../equal.ts";
 import type { Definitions, NetworkAbsences } from "../../node/definitions.ts";
 import type { NodeLoss } from "../../node/node-loss.ts";
+import { openMigration } from "../../migration/owner.ts";
 import { planVmiTopology } from "../../pcie/topology.ts";
 import { nicsOf, type Nics } from "../../spec/nics.ts";
 import { hasImageVolume, hasLostImage } from "../pod/image-files.ts";
@@ -48,7 +49,7 @@ export type VmiAction =
 /** A VMI, its launcher pod, and what the cluster has set. */
 export interface VmiFacts {
   readonly vmi: VirtualMachineInstance;
-  /** The pod that was made for it: `isLauncherOf`. */
+  /** The owner's pod: `isLauncherOf`. */
   readonly pod: Pod | undefined;
   readonly settings: LauncherSettings;
   readonly network: NetworkConfig;
@@ -166,6 +167,8 @@ export function planVmi(facts: VmiFacts): readonly VmiAction[] {
   if (isVmiFinal(vmi)) return [];
   if (pod === undefined) return planPod(facts);
   if (hasLostImage(pod) && !isPodFinished(pod)) return planWithoutKernel(facts, pod);
+  // What is asked for meanwhile comes once, in the pod where the guest is afterwards.
+  if (openMigration(vmi) !== undefined) return planLabel(vmi, pod);
   const owner = { vmi, bindings: facts.network.bindings, absences: facts.absences };
   return [
     ...planLabel(vmi, pod),

@@ -51,10 +51,10 @@ function statusOf(object: unknown): Readonly<Record<string, unknown>> {
   return fieldsOf(fieldsOf(object)["status"]);
 }
 
-/** The nodes on which the VMI was before this write. */
-function nodesOf(oldObject: unknown): readonly unknown[] {
+/** Whose guest it was before this write; before a node is named, that of the pod. */
+function ownersOf(oldObject: unknown): readonly unknown[] {
   const { nodeName, activePods } = statusOf(oldObject);
-  return [...Object.values(fieldsOf(activePods)), ...(nodeName === undefined ? [] : [nodeName])];
+  return nodeName === undefined ? Object.values(fieldsOf(activePods)) : [nodeName];
 }
 
 function refuse(message: string): Verdict {
@@ -105,7 +105,7 @@ function judge({ user, oldObject, object }: AdmissionRequest, node: string | und
       `User "${user.name}" does not say which node it serves: neither by a bound token nor by a group ${names.NODE_GROUP_PREFIX}NODE`,
     );
   }
-  if (!nodesOf(oldObject).includes(node)) {
+  if (!ownersOf(oldObject).includes(node)) {
     return refuse(`User "${user.name}" of node "${node}" may not write objects of another node`);
   }
   const [before, after] = [statusOf(oldObject), statusOf(object)];

@@ -16,11 +16,11 @@ import {
 import {
   hasLostImage,
   isLauncherOf,
-  launcherPodName,
   isNodeLost,
   networkNamesOf,
   networksNotOn,
   nodeLossOf,
+  ownerPodName,
   planImageQuestion,
   type Definitions,
   type NetworkAbsences,
@@ -32,11 +32,11 @@ import type { ObjectKey } from "@patchbay/core/ports";
 import type { Deps } from "../../deps.ts";
 import { claimsOf } from "../claims.ts";
 
-/** Where the VMI's pod is, if there is one: its name is a function of the VMI's uid. */
+/** Where the owner's pod is, if there is one: its name is a function of uids. */
 function launcherKeyOf(vmi: VirtualMachineInstance): ObjectKey {
   return {
     namespace: vmi.metadata.namespace ?? "",
-    name: launcherPodName(vmi),
+    name: ownerPodName(vmi),
   };
 }
 

@@ -3,7 +3,7 @@
 import { isVmiFinal, type VirtualMachineInstance } from "@patchbay/api";
 import {
   driftIn,
-  launcherPodName,
+  launcherOn,
   letsGo,
   nameOfAlias,
   planNodeVm,
@@ -34,16 +34,15 @@ const PASSES_MAX = 5;
 
 /**
  * The launcher of a VMI on this node: the uid as its status says, in the VMI's namespace and of the name that
- * virt-controller gives it.
+ * virt-controller gives it. None where the guest has left the node.
  */
 export function launcherOf(
   vmi: VirtualMachineInstance,
   { nodeName }: Pick<Deps, "nodeName">,
-): LauncherPod | undefined {
-  const pods = Object.entries(vmi.status?.activePods ?? {});
-  const uid = pods.find(([, node]) => node === nodeName)?.[0];
-  if (uid === undefined) return undefined;
-  return { uid, namespace: vmi.metadata.namespace ?? "", name: launcherPodName(vmi) };
+): (LauncherPod & Pick<Place, "role">) | undefined {
+  const launcher = launcherOn(vmi, nodeName);
+  if (launcher === undefined) return undefined;
+  return { ...launcher, namespace: vmi.metadata.namespace ?? "" };
 }
 
 async function converge(
@@ -94,9 +93,14 @@ async function workOn(vmi: VirtualMachineInstance, place: Place, deps: Deps): Pr
   const dueInMs = [
     result.changed ? 0 : [],
     result.againInMs ?? [],
-    (heldMs > 0 ? heldMs : await askGuest(facts, place.session, deps)) ?? [],
+    (heldMs > 0 ? heldMs : await askOwn(facts, place, deps)) ?? [],
   ].flat();
   return dueInMs.length === 0 ? done() : after(Math.min(...dueInMs));
+}
+
+/** A guest that is about to come is its owner's to ask. */
+async function askOwn(facts: NodeVmFacts, place: Place, deps: Deps): Promise<number | undefined> {
+  return place.role === "owner" ? askGuest(facts, place.session, deps) : undefined;
 }
 
 /** libvirt tells once that a guest keeps a device; nothing shows it afterwards. */
@@ -128,8 +132,9 @@ export async function reconcileNodeVm(
 ): Promise<Next> {
   const vmi = deps.vmis.find(parseKey(key));
   if (vmi === undefined || deps.ownWrites.isBehind(vmi)) return done();
-  const pod = launcherOf(vmi, deps);
-  if (pod === undefined) return done();
+  const launcher = launcherOf(vmi, deps);
+  if (launcher === undefined) return done();
+  const { role, ...pod } = launcher;
   if (BEFORE_LAUNCHER.includes(vmi.status?.phase)) return done();
   if (isVmiFinal(vmi)) {
     deps.sessions.close(pod);
@@ -143,7 +148,7 @@ export async function reconcileNodeVm(
   });
   try {
     const next = await deps.sessions.use(pod, listener, (session) =>
-      workOn(vmi, { pod, session, wake: listener.wake }, deps),
+      workOn(vmi, { pod, role, session, wake: listener.wake }, deps),
     );
     noteSuccess(vmi, deps);
     return next;

@@ -13,6 +13,7 @@ import {
   NO_VIEW,
   withWired,
   parseResolver,
+  targetView,
   type DomainSnapshot,
   type GuestView,
   type NodeVmFacts,
@@ -115,11 +116,12 @@ export interface Known {
  * @throws AppError with DOMAIN_XML_INVALID, and those of the calls
  */
 export async function observeNodeVm(
-  vmi: VirtualMachineInstance,
+  stored: VirtualMachineInstance,
   place: Place & Known,
   deps: Deps,
 ): Promise<NodeVmFacts> {
-  const { pod, session } = place;
+  const { pod, role, session } = place;
+  const vmi = role === "target" ? targetView(stored) : stored;
   const [domain, view] = await observeLinks(vmi, place, deps);
   const { links } = view;
   const nics = domain?.running === true ? domain.facts.nics : [];
@@ -137,6 +139,7 @@ export async function observeNodeVm(
   session.wakeOnlyFor(linkFilterOf(ifaces, links));
   return {
     vmi,
+    role,
     ifaces,
     domain,
     useEmulation: usesEmulation(kubevirt),

@@ -264,6 +264,17 @@ describe("a pass does nothing", () => {
     expect((await bench.vmi()).status?.phase).toBe("Running");
   });
 
+  test("when the guest has left its node", async () => {
+    const bench = await running();
+    const migrationState = { migrationUid: "m1", sourceNode: "node1", targetNode: "node2" };
+    const status = { nodeName: "node2", migrationState: { ...migrationState, completed: true } };
+    await bench.edit((vmi) => ({ ...vmi, status: { ...vmi.status, ...status } }));
+    const { length } = bench.daemon.calls;
+    await bench.goOn();
+    expect(bench.next).toEqual(DONE);
+    expect(bench.daemon.calls).toHaveLength(length);
+  });
+
   test("before the watch has told of its own last write", async () => {
     const bench = createBench(aScheduledVmi([]));
     await bench.wake();

@@ -11,7 +11,9 @@ import {
   guestHindranceField,
   guestHindranceOf,
   isEqual,
+  isNodesWord,
   isTransientChange,
+  launcherOn,
   nodeVmStatus,
   unreachableIfaces,
   type Hindrance,
@@ -123,6 +125,7 @@ export interface Told {
  * @throws AppError with KUBE_CONFLICT when the attachments changed meanwhile; the facts must be read again.
  */
 export async function reportNodeVm(facts: NodeVmFacts, told: Told, deps: Deps): Promise<HeldMs> {
+  if (!isNodesWord(facts)) return 0;
   const now = printTime(deps.clock.now());
   return write(facts.vmi, nodeVmStatus(facts, { ...told, now }), deps);
 }
@@ -149,6 +152,7 @@ export async function reportFailure(
   deps: Deps,
 ): Promise<void> {
   if (vmi.metadata.deletionTimestamp !== undefined) return;
+  if (launcherOn(vmi, deps.nodeName)?.role !== "owner") return;
   // What was just told of a step knows more.
   if (deps.ownWrites.isBehind(vmi)) return;
   const now = printTime(deps.clock.now());

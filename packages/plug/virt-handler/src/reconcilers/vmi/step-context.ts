@@ -1,6 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // What the steps of one pass share.
-import { isAppError, type AppError, type NodeAction, type NodeVmFacts } from "@patchbay/core";
+import {
+  isAppError,
+  type AppError,
+  type NodeAction,
+  type NodeRole,
+  type NodeVmFacts,
+} from "@patchbay/core";
 import { keyOf, printKey } from "@patchbay/kube";
 import type { LauncherPod } from "@patchbay/core/ports";
 import type { Deps } from "../../deps.ts";
@@ -9,6 +15,8 @@ import type { Session } from "../../sessions/sessions.ts";
 /** Where a VMI is worked on. */
 export interface Place {
   readonly pod: LauncherPod;
+  /** What the node is to the VMI. */
+  readonly role: NodeRole;
   readonly session: Session;
   /** To be called when something has changed that nobody has looked at since. */
   readonly wake: () => void;

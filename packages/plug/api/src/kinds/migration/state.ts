@@ -1,0 +1,77 @@
+// SPDX-License-Identifier: Apache-2.0
+// What is told of a VMI's migration, in VMI and migration alike. Source: KubeVirt api/core/v1 types.go
+// VirtualMachineInstanceMigrationState; `targetAttachments` is ours.
+import type { Static } from "typebox";
+import { Type } from "../../fields/schema.ts";
+import { OPEN } from "../network.ts";
+import { ATTACHMENT_SCHEMA } from "../attachment.ts";
+
+const MODES = ["PreCopy", "PostCopy", "Paused"] as const;
+const ABORT_STATES = ["Aborting", "Succeeded", "Failed"] as const;
+
+function time(description: string) {
+  return Type.Optional(Type.String({ format: "date-time", description }));
+}
+
+function word(description: string) {
+  return Type.Optional(Type.String({ description }));
+}
+
+function flag(description: string) {
+  return Type.Optional(Type.Boolean({ description }));
+}
+
+/** Of one migration at a time; the last one's stays. */
+export const MIGRATION_STATE_SCHEMA = Type.Object(
+  {
+    migrationUid: word("uid of the VirtualMachineInstanceMigration."),
+    sourceNode: word("Node that the guest leaves."),
+    sourcePod: word("Name of the launcher pod there."),
+    targetNode: word("Node that the guest goes to."),
+    targetPod: word("Name of the launcher pod there."),
+    targetNodeAddress: word("Where the target's node listens; writer: its virt-handler."),
+    targetDirectMigrationNodePorts: Type.Optional(
+      Type.Record(Type.String(), Type.Integer(), {
+        description:
+          "What is behind each port of that node: 0 is libvirt, 49152 memory, 49153 disks; writer: its virt-handler.",
+      }),
+    ),
+    targetNodeDomainDetected: flag(
+      "The target's libvirt has the domain; writer: its virt-handler.",
+    ),
+    targetNodeDomainReadyTimestamp: time(
+      "When the guest began to run on the target; writer: the target's virt-handler.",
+    ),
+    targetAttachments: Type.Optional(
+      Type.Array(ATTACHMENT_SCHEMA, {
+        description: "What the target's pod has for each interface, until the guest is there.",
+      }),
+    ),
+    startTimestamp: time(
+      "When the guest's memory began to move; writer: the source's virt-handler.",
+    ),
+    endTimestamp: time("When it was over."),
+    mode: Type.Optional(
+      Type.Unsafe<(typeof MODES)[number]>({
+        type: "string",
+        enum: [...MODES],
+        description: "Writer: the source's virt-handler.",
+      }),
+    ),
+    completed: flag("It is over, whatever came of it."),
+    failed: flag("The guest stays where it was."),
+    failureReason: word("Why it failed."),
+    abortRequested: flag("It is to end before its time."),
+    abortStatus: Type.Optional(
+      Type.Unsafe<(typeof ABORT_STATES)[number]>({
+        type: "string",
+        enum: [...ABORT_STATES],
+        description: "What came of that; writer: the source's virt-handler.",
+      }),
+    ),
+  },
+  OPEN,
+);
+
+/** What is told of a VMI's migration. */
+export type MigrationState = Static<typeof MIGRATION_STATE_SCHEMA>;

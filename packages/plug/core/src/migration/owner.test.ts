@@ -1,0 +1,154 @@
+// SPDX-License-Identifier: Apache-2.0
+// Whose is the guest, and which pod is the owner's? Before, in and after migrations.
+import type { MigrationState, VirtualMachineInstance, VmiStatus } from "@patchbay/api";
+import { aPod, aVmi } from "@patchbay/support";
+import { describe, expect, test } from "vitest";
+import {
+  isLauncherOf,
+  launcherOn,
+  launcherPodName,
+  openMigration,
+  ownerPodName,
+  targetView,
+} from "./owner.ts";
+
+const FIRST = launcherPodName(aVmi());
+const MOVED = launcherPodName(aVmi(), "m1");
+const ON_BOTH = { one: "a", two: "b" };
+
+/** From node a to node b. */
+const MOVE: MigrationState = {
+  ...{ migrationUid: "m1", sourceNode: "a", sourcePod: FIRST, targetNode: "b", targetPod: MOVED },
+};
+/** And back, afterwards. */
+const BACK: MigrationState = {
+  ...{ migrationUid: "m2", sourceNode: "b", sourcePod: MOVED, targetNode: "a" },
+};
+const OVER = { completed: true, endTimestamp: "2026-01-01T00:00:00Z" };
+
+function vmiIn(nodeName: string, migrationState?: MigrationState): VirtualMachineInstance {
+  const status: VmiStatus = { phase: "Running", nodeName, activePods: ON_BOTH };
+  return aVmi({ status: migrationState === undefined ? status : { ...status, migrationState } });
+}
+
+describe("a launcher's name", () => {
+  test("is one that a pod can have, however long the VMI's is", () => {
+    const vmi = aVmi();
+    const name = launcherPodName({
+      ...vmi,
+      metadata: { ...vmi.metadata, name: "v".repeat(253) },
+    });
+    expect(name).toHaveLength(253);
+    expect(name).toMatch(/^virt-launcher-v+-51ce5$/);
+  });
+
+  test("differs from one migration to the next", () => {
+    const all = [undefined, "m1", "m2"].map((uid) => launcherPodName(aVmi(), uid));
+    expect(new Set(all).size).toBe(3);
+  });
+});
+
+describe("the owner and its pod", () => {
+  test.each<{
+    name: string;
+    vmi: VirtualMachineInstance;
+    pod: string;
+    open: boolean;
+    roles: readonly (string | undefined)[];
+  }>([
+    { name: "no migration", vmi: vmiIn("a"), pod: FIRST, open: false, roles: ["owner", undefined] },
+    {
+      name: "a migration begins",
+      vmi: vmiIn("a", MOVE),
+      ...{ pod: FIRST, open: true, roles: ["owner", "target"] },
+    },
+    {
+      name: "the guest has arrived",
+      vmi: vmiIn("b", { ...MOVE, targetNodeDomainReadyTimestamp: "2026-01-01T00:00:00Z" }),
+      ...{ pod: MOVED, open: true, roles: [undefined, "owner"] },
+    },
+    {
+      name: "it is over",
+      vmi: vmiIn("b", { ...MOVE, ...OVER }),
+      ...{ pod: MOVED, open: false, roles: [undefined, "owner"] },
+    },
+    {
+      name: "it has failed, and is not over",
+      vmi: vmiIn("a", { ...MOVE, failed: true }),
+      ...{ pod: FIRST, open: true, roles: ["owner", "target"] },
+    },
+    {
+      name: "it has failed",
+      vmi: vmiIn("a", { ...MOVE, ...OVER, failed: true }),
+      ...{ pod: FIRST, open: false, roles: ["owner", undefined] },
+    },
+    {
+      name: "the way back begins",
+      vmi: vmiIn("b", BACK),
+      ...{ pod: MOVED, open: true, roles: ["target", "owner"] },
+    },
+    {
+      name: "the way back has failed",
+      vmi: vmiIn("b", { ...BACK, ...OVER, failed: true }),
+      ...{ pod: MOVED, open: false, roles: [undefined, "owner"] },
+    },
+    {
+      name: "it is back",
+      vmi: vmiIn("a", { ...BACK, ...OVER }),
+      pod: launcherPodName(aVmi(), "m2"),
+      ...{ open: false, roles: ["owner", undefined] },
+    },
+  ])("$name", ({ vmi, pod, open, roles }) => {
+    expect(ownerPodName(vmi)).toBe(pod);
+    expect(openMigration(vmi) !== undefined).toBe(open);
+    expect(["a", "b"].map((node) => launcherOn(vmi, node)?.role)).toEqual(roles);
+    const owner = roles.indexOf("owner");
+    expect(launcherOn(vmi, ["a", "b"][owner] ?? "")).toEqual({
+      ...{ uid: ["one", "two"][owner], name: pod, role: "owner" },
+    });
+  });
+
+  test("the target's pod has the migration's name", () => {
+    expect(launcherOn(vmiIn("a", MOVE), "b")).toEqual({ uid: "two", name: MOVED, role: "target" });
+  });
+
+  test.each([
+    { name: "no pod there", vmi: vmiIn("c") },
+    { name: "no pod at all", vmi: aVmi({ status: { nodeName: "c" } }) },
+  ])("$name is nothing to work with", ({ vmi }) => {
+    expect(launcherOn(vmi, "c")).toBeUndefined();
+  });
+
+  test("before a node is named, that of the pod owns it", () => {
+    const vmi = aVmi({ status: { activePods: { one: "a" } } });
+    expect(launcherOn(vmi, "a")).toEqual({ uid: "one", name: FIRST, role: "owner" });
+  });
+});
+
+test("a migration without a uid is none", () => {
+  expect(openMigration(vmiIn("a", { targetNode: "b" }))).toBeUndefined();
+});
+
+test("only the owner's pod is the launcher", () => {
+  const podOf = (name: string) => {
+    const pod = aPod();
+    const kind = { apiVersion: "kubevirt.io/v1", kind: "VirtualMachineInstance", name: "vm1" };
+    const ownerReferences = [{ ...kind, uid: "vmi-uid", controller: true }];
+    return { ...pod, metadata: { ...pod.metadata, name, ownerReferences } };
+  };
+  const areLaunchers = (vmi: VirtualMachineInstance) =>
+    [FIRST, MOVED].map((name) => isLauncherOf(podOf(name), vmi));
+  expect(areLaunchers(vmiIn("a", MOVE))).toEqual([true, false]);
+  expect(areLaunchers(vmiIn("b", MOVE))).toEqual([false, true]);
+});
+
+test("the target sees its own pod's attachments, and no reports of the other one's", () => {
+  const attachment = { name: "one", podInterfaceName: "pod1", state: "Attached" } as const;
+  const vmi = vmiIn("a", { ...MOVE, targetAttachments: [attachment] });
+  const other = { ...attachment, podInterfaceName: "pod2" };
+  const status = { ...vmi.status, attachments: [other], interfaces: [{ name: "one" }] };
+  expect(targetView({ ...vmi, status }).status).toMatchObject({
+    ...{ nodeName: "a", attachments: [attachment], interfaces: [] },
+  });
+  expect(targetView(vmiIn("a")).status?.attachments).toEqual([]);
+});

@@ -1,0 +1,116 @@
+// SPDX-License-Identifier: Apache-2.0
+// What does a node do for a VMI that is being migrated? The target wires and waits, the source changes nothing.
+import type { MigrationState } from "@patchbay/api";
+import { aVmi } from "@patchbay/support";
+import { describe, expect, test } from "vitest";
+import {
+  anIface,
+  factsOf,
+  IN_POD,
+  IN_USE,
+  plan,
+  running,
+  stepsOf,
+  WIRED,
+} from "../../testing/node-scene.ts";
+import { isNodesWord, nodeVmStatus } from "../../status/node-vm.ts";
+import { hindranceOfWait } from "../../status/hindrance.ts";
+import type { DomainSnapshot } from "./node-vm.ts";
+
+const MOVE: MigrationState = { migrationUid: "m1", sourceNode: "a", targetNode: "b" };
+const OVER = { ...MOVE, completed: true };
+
+function migrating(phase: "Running" | "Scheduled", migrationState = MOVE) {
+  return aVmi({ status: { phase, nodeName: "a", migrationState } });
+}
+
+const PAUSED: DomainSnapshot = { ...running(), isPaused: true };
+const SHUT_OFF: DomainSnapshot = { ...running(), running: false };
+
+describe("the target", () => {
+  const vmi = migrating("Running");
+  const attached = anIface({ attachment: "Attached", links: IN_POD });
+  test.each([
+    { name: "wires what its pod has", ifaces: [attached], want: ["wireTap a"] },
+    {
+      name: "wires one while another one is on its way",
+      ifaces: [anIface({ name: "b", attachment: "Requested" }), attached],
+      want: ["wireTap a"],
+    },
+    {
+      name: "starts nothing when all is wired",
+      ifaces: [anIface({ attachment: "Attached", links: WIRED })],
+      want: [],
+    },
+    { name: "touches nothing once the guest comes", ifaces: [attached], domain: PAUSED, want: [] },
+    { name: "starts no domain that is left", ifaces: [attached], domain: SHUT_OFF, want: [] },
+  ])("$name", ({ ifaces, domain, want }) => {
+    expect(stepsOf(plan(ifaces, { vmi, role: "target", domain }))).toEqual(want);
+  });
+
+  test("starts nothing whatever the phase is said to be", () => {
+    expect(plan([], { vmi: migrating("Scheduled"), role: "target" })).toEqual([]);
+    expect(stepsOf(plan([], { vmi: migrating("Scheduled", OVER) }))).toContain("startDomain");
+  });
+});
+
+describe("the source", () => {
+  const vmi = migrating("Running");
+  const device = {};
+  const rows = [
+    { name: "a plug", iface: anIface({ attachment: "Attached", links: IN_POD }) },
+    { name: "an unplug", iface: anIface({ iface: { state: "absent" }, links: IN_USE, device }) },
+    {
+      name: "a link's state",
+      iface: anIface({
+        ...{ iface: { state: "down" }, attachment: "Attached", links: IN_USE },
+        device: { pciAddress: "0000:01:00.0" },
+      }),
+    },
+    {
+      name: "what is to be unwired",
+      iface: anIface({ iface: null, attachment: "Attached", links: WIRED }),
+    },
+  ];
+
+  test.each(rows)("$name waits at once, and is done afterwards", ({ iface }) => {
+    const given = { domain: running() };
+    const wait = { kind: "wait", iface: "a", reason: "WaitingForMigration" } as const;
+    expect(plan([iface], { ...given, vmi })).toEqual([wait]);
+    const after = plan([iface], { ...given, vmi: migrating("Running", OVER) });
+    expect(after.map(({ kind }) => kind)).not.toContain("wait");
+    expect(after).not.toEqual([]);
+    expect(hindranceOfWait(wait, factsOf([iface]))).toMatchObject({
+      ...{ reason: "WaitingForMigration", attempts: 0 },
+    });
+  });
+
+  test("leaves links and addresses as they are", () => {
+    const orphan = { podInterfaceName: "x", bridgeName: "y", tapName: "z" } as never;
+    expect(plan([], { vmi, domain: running(), orphans: [orphan] })).toEqual([]);
+  });
+
+  test.each([undefined, SHUT_OFF])("starts nothing when the domain has gone: %o", (domain) => {
+    expect(plan([], { vmi: migrating("Scheduled"), domain })).toEqual([]);
+  });
+});
+
+describe("the node's word", () => {
+  test.each([
+    { name: "the owner, no migration", migrationState: OVER, domain: SHUT_OFF, want: true },
+    { name: "the source while the guest is there", domain: running(), want: true },
+    { name: "the source when the guest has gone", domain: SHUT_OFF, want: false },
+    { name: "the source without a domain", domain: undefined, want: false },
+    { name: "the target", role: "target", domain: PAUSED, want: false },
+  ] as const)("$name: $want", ({ want, domain, ...given }) => {
+    const { migrationState = MOVE, role = "owner" } = { migrationState: undefined, ...given };
+    const facts = factsOf([], { vmi: migrating("Running", migrationState), role, domain });
+    expect(isNodesWord(facts)).toBe(want);
+  });
+
+  test("after the migration, the end of the domain is the guest's", () => {
+    const facts = factsOf([], { vmi: migrating("Running", OVER), domain: SHUT_OFF });
+    const report = { hindrances: {}, now: "2026-01-01T00:00:00Z" };
+    expect(nodeVmStatus(facts, report).phase).toBe("Succeeded");
+  });
+});
