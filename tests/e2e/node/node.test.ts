@@ -48,7 +48,9 @@ test("a pod that wants a node of another kind is told why it waits", async () =>
   });
   const condition = '{.status.conditions[?(@.type=="PodScheduled")].message}';
   const why = (): string => machine.kubectl("get", "pod", "picky", "-o", `jsonpath=${condition}`);
-  await eventually(() => why() === `node ${NODE} does not have rack=7`, { withinMs: 10_000 });
+  const told =
+    "0/1 nodes are available: 1 node(s) didn't match Pod's node affinity/selector (rack=7).";
+  await eventually(() => why() === told, { withinMs: 10_000 });
   machine.kubectl("delete", "pod", "picky", "--grace-period=0");
 });
 

@@ -18,5 +18,6 @@ export { diskVmManifest, obedientUserData } from "./debian.ts";
 export { fillClaim } from "./filled-claim.ts";
 export { judgeRights, type RightsFinding } from "./rights.ts";
 export { Plugger } from "./plugger.ts";
+export { SecondNode } from "./machine/second-node.ts";
 export { netnsOfPod } from "./sandbox.ts";
 export { endTrial, openTrial } from "./machine/trial-machine.ts";

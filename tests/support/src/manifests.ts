@@ -34,6 +34,8 @@ export interface GuestOptions {
   readonly annotations?: Readonly<Record<string, string>>;
   /** Which variant of the guest image: with the guest agent, or with drivers of all models of NICs; absent: the small one. */
   readonly image?: "agent" | "full";
+  /** Labels of the nodes on which it may run; absent: any. */
+  readonly nodeSelector?: Readonly<Record<string, string>>;
   /** `readinessProbe` and `livenessProbe`. */
   readonly probes?: Readonly<Record<string, unknown>>;
   /** By which the VM is sized, and what suits its guest; the first says how much memory it has. */
@@ -71,6 +73,7 @@ function guestSpec(options: GuestOptions): Readonly<Record<string, unknown>> {
   return {
     terminationGracePeriodSeconds: 10,
     ...options.probes,
+    ...(options.nodeSelector === undefined ? {} : { nodeSelector: options.nodeSelector }),
     domain: {
       machine: { type: options.machine ?? "q35" },
       ...(options.cores === undefined ? {} : { cpu: { cores: options.cores } }),

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // A standalone machine as a user has it: its command line, kubectl, and the consoles of its guests.
 import { spawnSync } from "node:child_process";
-import { readFileSync } from "node:fs";
+import { existsSync, readFileSync } from "node:fs";
 import { delimiter, join } from "node:path";
 import { names, type Pod, type VirtualMachine, type VirtualMachineInstance } from "@patchbay/api";
 import { ApiReader } from "./api-reader.ts";
@@ -38,11 +38,14 @@ const LAUNCHER_LOOK_MS = 5_000;
 export class Machine {
   readonly dataDir: string;
   readonly #root: string;
+  /** Data directories of its nodes, the own one first. */
+  readonly #nodeDirs: string[];
   readonly #consoles = new Map<string, GuestConsole>();
   readonly #api: ApiReader;
 
   constructor(address: MachineAddress) {
     this.dataDir = address.dataDir;
+    this.#nodeDirs = [address.dataDir];
     this.#api = new ApiReader(this.#kubeconfig);
     this.#root = address.root;
   }
@@ -123,7 +126,14 @@ export class Machine {
   launcherDir(vmi: string): string {
     const uid = Object.keys(this.findVmi(vmi)?.status?.activePods ?? {})[0];
     if (uid === undefined) throw new Error(`VMI ${vmi} has no pod`);
-    return join(this.dataDir, "pods", uid, names.EMPTY_DIR_VOLUMES, names.LAUNCHER_VOLUME);
+    const volume = join("pods", uid, names.EMPTY_DIR_VOLUMES, names.LAUNCHER_VOLUME);
+    const candidates = this.#nodeDirs.map((dataDir) => join(dataDir, volume));
+    return candidates.find((path) => existsSync(path)) ?? join(this.dataDir, volume);
+  }
+
+  /** From now on, launchers are also looked for on a node with that data directory. */
+  joinedBy(dataDir: string): void {
+    this.#nodeDirs.push(dataDir);
   }
 
   /** The console of a running VMI's guest; opened once. */

@@ -15,6 +15,7 @@ import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { isRunning, readProcessStartTime, type ProcessName } from "@patchbay/os";
 import { Machine } from "./machine.ts";
+import { SecondNode } from "./second-node.ts";
 
 const PREFIX = "patchbay-";
 const OWNER = "owner.json";
@@ -53,7 +54,9 @@ async function endAbandoned(root: string): Promise<void> {
     const owner = ownerOf(directory);
     if (owner === undefined || (await isRunning(owner))) continue;
     process.stdout.write(`${directory} is removed: process ${String(owner.pid)} left it\n`);
-    endTrial(new Machine({ root, dataDir: join(directory, "data") }));
+    const machine = new Machine({ root, dataDir: join(directory, "data") });
+    await SecondNode.endAbandoned(machine);
+    endTrial(machine);
   }
 }
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Gives pods that have no node to this one, when it has room for them and their claims allow it; ends those that its taints
-// do not let stay.
+// Gives pods that have no node to one that has room for them and that their words and claims allow; ends those that their
+// node's taints do not let stay.
 import {
   isPodFinished,
   NODES,
@@ -29,45 +29,57 @@ import {
   waitForCaches,
 } from "@patchbay/kube";
 import type { Cache, Change, Clock, Logger } from "@patchbay/core/ports";
-import { podClaimsOf, SELECTED_NODE, type StorageCaches } from "../claims/index.ts";
+import {
+  podClaimsOf,
+  SELECTED_NODE,
+  type ClaimLookup,
+  type StorageCaches,
+} from "../claims/index.ts";
+import { volumeProblem } from "./claim-place.ts";
 import { runEvictor } from "./evictor.ts";
-import { whyNotPlaced } from "./placement.ts";
+import type { PlacedPod } from "./neighbours.ts";
+import { placePod } from "./placement.ts";
 
-/** The API server as the account that binds sees it, and the node that pods are bound to. */
+/** The API server as the account that binds sees it. */
 export interface BinderDeps {
   readonly client: KubeClient;
   readonly clock: Clock;
   readonly log: Logger;
   readonly recorder: EventRecorder;
+  /** The node whose disk claims get their volumes on. */
   readonly nodeName: string;
   readonly storage: StorageCaches;
   readonly watch?: LoopWatch;
 }
 
-/** What the binder knows of pods and of the node. */
-interface Board {
+/** What the binder knows of pods and of nodes. */
+interface Known {
   /** All pods, by the node that they name: {@link BY_NODE}. */
   readonly pods: Cache<Pod>;
   readonly nodes: Cache<KubeNode>;
-  /** Uids of pods that were bound just now; the watch has not told of it yet. */
-  readonly bound: Set<string>;
+  /** Nodes of pods that were bound just now, by uid; the watch has not told of it yet. */
+  readonly bound: Map<string, string>;
 }
 
 const BY_NODE = "node";
 
-async function bind(deps: BinderDeps, { bound }: Board, pod: Pod): Promise<void> {
+async function bind(
+  deps: BinderDeps,
+  { bound }: Known,
+  { pod, nodeName }: { readonly pod: Pod; readonly nodeName: string },
+): Promise<void> {
   const { namespace = "", name, uid = "" } = pod.metadata;
   const path = ["namespaces", namespace, "pods", name, "binding"].map(encodeURIComponent).join("/");
   const body = {
     apiVersion: "v1",
     kind: "Binding",
     metadata: { name, namespace, uid },
-    target: { apiVersion: "v1", kind: "Node", name: deps.nodeName },
+    target: { apiVersion: "v1", kind: "Node", name: nodeName },
   };
-  bound.add(uid);
+  bound.set(uid, nodeName);
   try {
     await deps.client.requestRaw({ method: "POST", path: `/api/v1/${path}`, body });
-    deps.log.info("pod bound", { pod: `${namespace}/${name}` });
+    deps.log.info("pod bound", { pod: `${namespace}/${name}`, node: nodeName });
   } catch (error) {
     bound.delete(uid);
     // Bound by another one, or gone: the watch is about to say so.
@@ -99,42 +111,61 @@ async function select({ client, nodeName }: BinderDeps, claim: PersistentVolumeC
   await client.store.patch(PERSISTENT_VOLUME_CLAIMS, keyOf(claim), patch);
 }
 
-/** Binds the pod if its claims let it be; those that wait for a pod are begun, and what they lack is told. */
-async function bindWithClaims(deps: BinderDeps, board: Board, pod: Pod): Promise<Next> {
-  const { claims, classes, volumes } = deps.storage;
+function lookupOf({ claims, classes, volumes }: StorageCaches, pod: Pod): ClaimLookup {
   const { namespace = "" } = pod.metadata;
-  const lookup = {
-    findClaim: (name: string) => claims.find({ namespace, name }),
-    findClass: (name: string) => classes.find({ name }),
-    findVolume: (name: string) => volumes.find({ name }),
+  return {
+    findClaim: (name) => claims.find({ namespace, name }),
+    findClass: (name) => classes.find({ name }),
+    findVolume: (name) => volumes.find({ name }),
   };
-  const plan = podClaimsOf(pod, lookup, deps.clock.now());
+}
+
+/** Binds the pod if its claims let it be; those that wait for a pod are begun, and what they lack is told. */
+async function bindWithClaims(
+  deps: BinderDeps,
+  known: Known,
+  placed: { readonly pod: Pod; readonly nodeName: string },
+): Promise<Next> {
+  const { pod } = placed;
+  const plan = podClaimsOf(pod, lookupOf(deps.storage, pod), deps.clock.now());
   if (plan.problems.length > 0) await refuse(deps, pod, plan.problems.join("; "));
   for (const claim of plan.toSelect) await select(deps, claim);
-  if (plan.areBound) await bind(deps, board, pod);
+  if (plan.areBound) await bind(deps, known, placed);
   return plan.lookAgainMs === undefined ? done() : after(plan.lookAgainMs);
 }
 
-/** Pods that hold the node's resources, whether or not a watch has told so. */
-function placedPods({ pods, bound }: Board, nodeName: string): readonly Pod[] {
-  const waiting = pods.listBy(BY_NODE, "");
-  const assumed = waiting.filter(({ metadata }) => bound.has(metadata.uid ?? ""));
-  return [...pods.listBy(BY_NODE, nodeName), ...assumed];
+function nodeNameOf({ metadata, spec }: Pod, { bound }: Known): string {
+  return spec.nodeName === undefined || spec.nodeName === ""
+    ? (bound.get(metadata.uid ?? "") ?? "")
+    : spec.nodeName;
 }
 
-function isWaiting({ metadata, spec }: Pod, { bound }: Board): boolean {
-  const hasNode = (spec.nodeName ?? "") !== "" || bound.has(metadata.uid ?? "");
-  return !hasNode && metadata.deletionTimestamp === undefined;
+function isWaiting(pod: Pod, known: Known): boolean {
+  return nodeNameOf(pod, known) === "" && pod.metadata.deletionTimestamp === undefined;
 }
 
-async function bindOrRefuse(deps: BinderDeps, board: Board, key: string): Promise<Next> {
-  const pod = board.pods.find(parseKey(key));
-  const node = board.nodes.find({ name: deps.nodeName });
-  // Without the node: its arrival wakes.
-  if (pod === undefined || node === undefined || !isWaiting(pod, board)) return done();
-  const problem = whyNotPlaced(pod, node, placedPods(board, deps.nodeName));
-  if (problem === undefined) return bindWithClaims(deps, board, pod);
-  await refuse(deps, pod, problem);
+/** Pods that hold something of a node, whether or not a watch has told so. */
+function placedPods(known: Known): readonly PlacedPod[] {
+  const left = known.pods.list().filter((pod) => !isPodFinished(pod));
+  return left.flatMap((pod) => {
+    const node = known.nodes.find({ name: nodeNameOf(pod, known) });
+    return node === undefined ? [] : [{ pod, node }];
+  });
+}
+
+async function bindOrRefuse(deps: BinderDeps, known: Known, key: string): Promise<Next> {
+  const pod = known.pods.find(parseKey(key));
+  const nodes = known.nodes.list();
+  // Without a node: the first one's arrival wakes.
+  if (pod === undefined || !isWaiting(pod, known) || nodes.length === 0) return done();
+  const at = { home: deps.nodeName, lookup: lookupOf(deps.storage, pod) };
+  const placement = placePod(pod, {
+    nodes,
+    placed: placedPods(known),
+    volumeProblem: (node) => volumeProblem(pod, node, at),
+  });
+  if ("nodeName" in placement) return bindWithClaims(deps, known, { pod, ...placement });
+  await refuse(deps, pod, placement.problem);
   return done();
 }
 
@@ -152,8 +183,8 @@ function byAge({ metadata: one }: Pod, { metadata: other }: Pod): number {
   return first === second ? 0 : first < second ? -1 : 1;
 }
 
-/** What a change of pods, the node or claims makes worth another look. */
-function follow(deps: BinderDeps, { pods, nodes, bound }: Board, queue: Queue): void {
+/** What a change of pods, nodes or claims makes worth another look. */
+function follow(deps: BinderDeps, { pods, nodes, bound }: Known, queue: Queue): void {
   const wakeAll = (): void => {
     const waiting = [...pods.listBy(BY_NODE, "")].sort(byAge);
     for (const pod of waiting) queue.add(printKey(keyOf(pod)));
@@ -170,18 +201,17 @@ function follow(deps: BinderDeps, { pods, nodes, bound }: Board, queue: Queue): 
 
 /** Binds until the signal is aborted. */
 export async function runBinder(deps: BinderDeps, signal: AbortSignal): Promise<void> {
-  const { client, clock, log: logger, nodeName } = deps;
+  const { client, clock, log: logger } = deps;
   const queue = createQueue({ clock });
   const indexes = { [BY_NODE]: ({ spec }: Pod) => [spec.nodeName ?? ""] };
-  const itself = client.reflect(NODES, { fieldSelector: `metadata.name=${nodeName}` });
   const pods = createCache(client.reflect(PODS), { logger, indexes });
-  const nodes = createCache(itself, { logger });
-  const board: Board = { pods, nodes, bound: new Set() };
-  follow(deps, board, queue);
+  const nodes = createCache(client.reflect(NODES), { logger });
+  const known: Known = { pods, nodes, bound: new Map() };
+  follow(deps, known, queue);
   for (const cache of [pods, nodes]) cache.start(signal);
-  // Before all pods are known the node looks emptier than it is.
+  // Before all pods are known the nodes look emptier than they are.
   await waitForCaches([pods, nodes], signal);
-  const reconcile = (key: string): Promise<Next> => bindOrRefuse(deps, board, key);
+  const reconcile = (key: string): Promise<Next> => bindOrRefuse(deps, known, key);
   await Promise.all([
     runReconciler({ ...deps, name: "binder", queue, reconcile }, signal),
     runEvictor({ ...deps, pods, nodes }, signal),

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Ends pods that a taint of the node does not let stay. Source: Kubernetes taint-eviction-controller. From when it was seen
+// Ends pods that a taint of their node does not let stay. Source: Kubernetes taint-eviction-controller. From when it was seen
 // here: a restart of this process begins a pod's time anew.
 import { isPodFinished, PODS, type KubeNode, type Pod } from "@patchbay/api";
 import { isEqual } from "@patchbay/core";
@@ -24,7 +24,6 @@ export interface EvictorDeps {
   readonly clock: Clock;
   readonly log: Logger;
   readonly recorder: EventRecorder;
-  readonly nodeName: string;
   /** All pods. */
   readonly pods: Cache<Pod>;
   readonly nodes: Cache<KubeNode>;
@@ -33,11 +32,11 @@ export interface EvictorDeps {
 /** When a pod and a taint (its mark) were first seen together, milliseconds; by key of the pod. */
 type Since = Map<string, { readonly mark: string; readonly firstMs: number }>;
 
-/** The pod, where it is on the node and is not ending; and what ends it. */
-function findEviction({ pods, nodes, nodeName }: EvictorDeps, key: string) {
+/** The pod, where it has a node and is not ending; and what ends it. */
+function findEviction({ pods, nodes }: EvictorDeps, key: string) {
   const pod = pods.find(parseKey(key));
-  if (pod === undefined || pod.spec.nodeName !== nodeName || isPodFinished(pod)) return undefined;
-  const taints = nodes.find({ name: nodeName })?.spec?.taints ?? [];
+  if (pod === undefined || isPodFinished(pod)) return undefined;
+  const taints = nodes.find({ name: pod.spec.nodeName ?? "" })?.spec?.taints ?? [];
   if (pod.metadata.deletionTimestamp !== undefined) return undefined;
   const eviction = evictionOf(pod, taints);
   return eviction && { pod, ...eviction };

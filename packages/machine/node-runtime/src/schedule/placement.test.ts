@@ -1,57 +1,243 @@
 // SPDX-License-Identifier: Apache-2.0
-import type { KubeNode } from "@patchbay/api";
-import { expect, test } from "vitest";
+import type { KubeNode, Pod } from "@patchbay/api";
+import { describe, expect, test } from "vitest";
 import { aContainer, aPod } from "../testing/pods.ts";
-import { whyNotPlaced } from "./placement.ts";
+import { placePod, type Board } from "./placement.ts";
 
-const node: KubeNode = {
-  apiVersion: "v1",
-  kind: "Node",
-  metadata: { name: "n", labels: { zone: "a" } },
-  status: { allocatable: { cpu: "2", memory: "4Gi", pods: "2" } },
-};
+type Spec = Partial<Pod["spec"]>;
+
+function aNode(name: string, labels = {}, spec: KubeNode["spec"] = {}): KubeNode {
+  const own = { "kubernetes.io/hostname": name, ...labels };
+  const status = { allocatable: { cpu: "2", memory: "4Gi", pods: "3" } };
+  return { apiVersion: "v1", kind: "Node", metadata: { name, labels: own }, spec, status };
+}
+
+const A = aNode("a", { zone: "north" });
+const B = aNode("b", { zone: "south" });
 const large = aContainer({ resources: { requests: { memory: "5Gi", cpu: "3" } } });
 
-test.each([
-  { name: "a pod that asks for nothing", spec: {}, want: undefined },
-  { name: "a label that is there", spec: { nodeSelector: { zone: "a" } }, want: undefined },
-  {
-    name: "labels that are not",
-    spec: { nodeSelector: { zone: "b", rack: "7" }, containers: [large] },
-    want: "node n does not have rack=7, zone=b",
-  },
-  {
-    name: "more than the node has",
-    spec: { containers: [large] },
-    want: "0/1 nodes are available: 1 Insufficient cpu, 1 Insufficient memory.",
-  },
-  {
-    name: "no place left",
-    others: [aPod(), aPod()],
-    want: "0/1 nodes are available: 1 Too many pods.",
-  },
-])("$name", ({ spec, others = [], want }) => {
-  expect(whyNotPlaced(aPod(spec), node, others)).toBe(want);
+/** Two nodes, with the pods that are said, unless it is said otherwise. */
+function placed(pod: Pod, board: Partial<Board> = {}) {
+  const nodes = board.nodes ?? [A, B];
+  return placePod(pod, { nodes, placed: [], volumeProblem: () => undefined, ...board });
+}
+
+const on = (node: KubeNode, pod: Pod) => ({ pod, node });
+const labelled = (app: string, spec: Spec = {}, namespace = "ns"): Pod =>
+  aPod(spec, { labels: { app }, namespace });
+
+/** A rule of affinity to pods with that label. */
+function near(app: string, more: object = {}) {
+  const topologyKey = "kubernetes.io/hostname";
+  return { labelSelector: { matchLabels: { app } }, topologyKey, ...more };
+}
+
+const required = (...terms: readonly object[]) => ({
+  requiredDuringSchedulingIgnoredDuringExecution: terms,
+});
+
+function onlyNodes(...nodeSelectorTerms: readonly object[]): Spec {
+  const requiredDuringSchedulingIgnoredDuringExecution = { nodeSelectorTerms };
+  return { affinity: { nodeAffinity: { requiredDuringSchedulingIgnoredDuringExecution } } };
+}
+
+const expression = (key: string, operator: string, ...values: readonly string[]) => ({
+  matchExpressions: [{ key, operator, values }],
 });
 
 test.each([
+  { name: "a label that is there", spec: { nodeSelector: { zone: "south" } }, want: "b" },
+  { name: "a value of a set", spec: onlyNodes(expression("zone", "In", "south")), want: "b" },
   {
-    name: "a node that was cordoned",
-    spec: { unschedulable: true },
-    want: "0/1 nodes are available: 1 node(s) were unschedulable.",
+    name: "a value that is not in it",
+    spec: onlyNodes(expression("zone", "NotIn", "north")),
+    want: "b",
   },
   {
-    name: "a taint that the pod does not tolerate",
-    spec: { taints: [{ key: "rack", value: "7", effect: "NoExecute" }] } as const,
-    want: "0/1 nodes are available: 1 node(s) had untolerated taint {rack: 7}.",
+    name: "one of two ways",
+    spec: onlyNodes(expression("rack", "Exists"), expression("zone", "In", "south")),
+    want: "b",
   },
-])("$name takes no new pod", ({ spec, want }) => {
-  expect(whyNotPlaced(aPod(), { ...node, spec }, [])).toBe(want);
+  {
+    name: "a node's name",
+    spec: onlyNodes({ matchFields: [{ key: "metadata.name", operator: "In", values: ["b"] }] }),
+    want: "b",
+  },
+])("$name decides", ({ spec, want }) => {
+  expect(placed(aPod(spec))).toEqual({ nodeName: want });
+});
+
+describe("of nodes that can have it, a pod gets", () => {
+  const soft = [{ key: "old", effect: "PreferNoSchedule" }] as const;
+  const preference = (weight: number, value: string) => ({
+    ...{ weight, preference: expression("zone", "In", value) },
+  });
+  const preferring = (...list: readonly object[]): Spec => ({
+    affinity: { nodeAffinity: { preferredDuringSchedulingIgnoredDuringExecution: list } },
+  });
+  const apart = (weight: number): Spec => ({
+    affinity: {
+      podAntiAffinity: {
+        preferredDuringSchedulingIgnoredDuringExecution: [{ weight, podAffinityTerm: near("web") }],
+      },
+    },
+  });
+  test.each([
+    { name: "the first by name", board: { nodes: [B, A] }, want: "a" },
+    { name: "the one with fewer pods", board: { placed: [on(A, aPod())] }, want: "b" },
+    {
+      name: "the one that it prefers",
+      spec: preferring(preference(1, "north"), preference(2, "south")),
+      want: "b",
+    },
+    {
+      name: "the one without whom it had better not meet",
+      spec: apart(5),
+      board: { placed: [on(A, labelled("web"))] },
+      want: "b",
+    },
+    {
+      name: "none with a taint that it does not like",
+      board: { nodes: [aNode("a", {}, { taints: soft }), B] },
+      want: "b",
+    },
+  ])("$name", ({ spec = {}, board = {}, want }) => {
+    expect(placed(aPod(spec), board)).toEqual({ nodeName: want });
+  });
+});
+
+describe("neighbours", () => {
+  const aloof = { affinity: { podAntiAffinity: required(near("web")) } };
+  const clingy = { affinity: { podAffinity: required(near("web")) } };
+  const web = labelled("web");
+  test.each([
+    { name: "those whom a pod avoids", pod: aPod(aloof), there: [on(A, web)], want: "b" },
+    { name: "one that avoids the pod", pod: web, there: [on(A, aPod(aloof))], want: "b" },
+    { name: "those whom a pod seeks", pod: aPod(clingy), there: [on(B, web)], want: "b" },
+    {
+      name: "nobody, for the first of its kind",
+      pod: labelled("web", clingy),
+      there: [],
+      want: "a",
+    },
+    {
+      name: "nobody of another namespace",
+      pod: aPod(aloof),
+      there: [on(A, labelled("web", {}, "other"))],
+      board: { nodes: [A] },
+      want: "a",
+    },
+    {
+      name: "those of a namespace that is named",
+      pod: aPod({
+        affinity: { podAntiAffinity: required(near("web", { namespaces: ["other"] })) },
+      }),
+      there: [on(A, labelled("web", {}, "other"))],
+      want: "b",
+    },
+    {
+      name: "those of all namespaces",
+      pod: aPod({
+        affinity: { podAntiAffinity: required(near("web", { namespaceSelector: {} })) },
+      }),
+      there: [on(A, labelled("web", {}, "other"))],
+      want: "b",
+    },
+    {
+      name: "those of the same zone",
+      pod: aPod({ affinity: { podAntiAffinity: required(near("web", { topologyKey: "zone" })) } }),
+      there: [on(A, web)],
+      board: { nodes: [aNode("a2", { zone: "north" }), B, A] },
+      want: "b",
+    },
+  ])("decide: $name", ({ pod, there, board = {}, want }) => {
+    expect(placed(pod, { placed: there, ...board })).toEqual({ nodeName: want });
+  });
+
+  test("of namespaces that labels select, nothing is guessed", () => {
+    const namespaceSelector = { matchLabels: { team: "x" } };
+    const term = near("web", { namespaceSelector });
+    const { problem } = placed(aPod({ affinity: { podAffinity: required(term) } })) as {
+      readonly problem: string;
+    };
+    expect(problem).toMatch(/namespaceSelector/);
+  });
+});
+
+describe("a pod that no node can have is told why", () => {
+  const cordoned = aNode("b", {}, { unschedulable: true });
+  const tainted = aNode("b", {}, { taints: [{ key: "rack", value: "7", effect: "NoExecute" }] });
+  const nodes = [A];
+  test.each([
+    {
+      name: "labels that are missing",
+      spec: { nodeSelector: { zone: "west", rack: "7" }, containers: [large] },
+      want: "0/2 nodes are available: 2 node(s) didn't match Pod's node affinity/selector (rack=7, zone=west).",
+    },
+    {
+      name: "no way that fits",
+      spec: onlyNodes({}),
+      want: "0/2 nodes are available: 2 node(s) didn't match Pod's node affinity/selector.",
+    },
+    {
+      name: "more than a node has",
+      spec: { containers: [large] },
+      board: { nodes },
+      want: "0/1 nodes are available: 1 Insufficient cpu, 1 Insufficient memory.",
+    },
+    {
+      name: "no place left",
+      board: { nodes, placed: [aPod(), aPod(), aPod()].map((pod) => on(A, pod)) },
+      want: "0/1 nodes are available: 1 Too many pods.",
+    },
+    {
+      name: "each for its own reason",
+      spec: { nodeSelector: { "kubernetes.io/hostname": "b" } },
+      board: { nodes: [A, cordoned] },
+      want: "0/2 nodes are available: 1 node(s) didn't match Pod's node affinity/selector (kubernetes.io/hostname=b), 1 node(s) were unschedulable.",
+    },
+    {
+      name: "a taint",
+      board: { nodes: [tainted] },
+      want: "0/1 nodes are available: 1 node(s) had untolerated taint {rack: 7}.",
+    },
+    {
+      name: "volumes",
+      board: { volumeProblem: () => "node(s) had volume node affinity conflict" },
+      want: "0/2 nodes are available: 2 node(s) had volume node affinity conflict.",
+    },
+    {
+      name: "neighbours that avoid it, and that it avoids",
+      spec: { affinity: { podAntiAffinity: required(near("web")) } },
+      board: {
+        placed: [
+          on(A, labelled("web")),
+          on(B, labelled("db", { affinity: { podAntiAffinity: required(near("a")) } })),
+        ],
+      },
+      want: "0/2 nodes are available: 1 node(s) didn't match pod anti-affinity rules, 1 node(s) didn't satisfy existing pods anti-affinity rules.",
+    },
+    {
+      name: "neighbours that are missing",
+      spec: { affinity: { podAffinity: required(near("web")) } },
+      want: "0/2 nodes are available: 2 node(s) didn't match pod affinity rules.",
+    },
+  ])("$name", ({ spec = {}, board = {}, want }) => {
+    expect(placed(aPod(spec, { labels: { app: "a" } }), board)).toEqual({ problem: want });
+  });
+});
+
+test("a pod that tolerates everything goes where others do not", () => {
+  const taints = [{ key: "rack", effect: "NoExecute" }] as const;
+  const nodes = [aNode("a", {}, { taints, unschedulable: true })];
   const tolerations = [{ operator: "Exists" }];
-  expect(whyNotPlaced(aPod({ tolerations }), { ...node, spec }, [])).toBeUndefined();
+  expect(placed(aPod({ tolerations }), { nodes })).toEqual({ nodeName: "a" });
 });
 
 test("a node that has not told what it has gets no pod", () => {
-  const { apiVersion, kind, metadata } = node;
-  expect(whyNotPlaced(aPod(), { apiVersion, kind, metadata }, [])).toMatch(/have not reported/);
+  const { apiVersion, kind, metadata } = A;
+  const nodes = [{ apiVersion, kind, metadata }];
+  expect(placed(aPod(), { nodes })).toEqual({
+    problem: "0/1 nodes are available: 1 node(s) have not reported their resources.",
+  });
 });

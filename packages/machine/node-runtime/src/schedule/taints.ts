@@ -44,8 +44,14 @@ export function toleratesCordon(pod: Pod): boolean {
   return tolerationsOf(pod, UNSCHEDULABLE).length > 0;
 }
 
-/** The first taint that keeps the pod away; a preference keeps nobody away from the only node. */
+/** The first taint that keeps the pod away. */
 export function untolerated(pod: Pod, taints: readonly Taint[]): Taint | undefined {
   const hard = taints.filter(({ effect }) => effect !== "PreferNoSchedule");
   return hard.find((taint) => tolerationsOf(pod, taint).length === 0);
+}
+
+/** The taints for which the pod had better be elsewhere; they keep it away from no node that is the only one. */
+export function unwelcome(pod: Pod, taints: readonly Taint[]): readonly Taint[] {
+  const soft = taints.filter(({ effect }) => effect === "PreferNoSchedule");
+  return soft.filter((taint) => tolerationsOf(pod, taint).length === 0);
 }

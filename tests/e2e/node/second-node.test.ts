@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: Apache-2.0
+// The bench for stories of two nodes: a second one comes up beside the machine's own, a VM that selects it runs there with its
+// NICs, and it goes without a trace.
+import { existsSync } from "node:fs";
+import { join } from "node:path";
+import type { KubeNode } from "@patchbay/api";
+import { SecondNode, vmiManifest } from "@patchbay/support";
+import { afterAll, beforeAll, expect, test } from "vitest";
+import { tracesOf } from "../inventory.ts";
+import {
+  addInterface,
+  expectGone,
+  expectReady,
+  machine,
+  ping,
+  removeInterface,
+  setAddress,
+} from "../machine.ts";
+import { ROOT } from "../standalone.ts";
+
+const NAME = "node-2";
+const GUEST = "delta";
+
+let node: SecondNode | undefined;
+
+beforeAll(async () => {
+  node = await SecondNode.start(machine, { name: NAME, guestImage: join(ROOT, ".cache/guest") });
+});
+
+afterAll(async () => {
+  machine.kubectl("delete", "vmi", GUEST, "--ignore-not-found");
+  await node?.end();
+  removeInterface("alpha", "beside");
+  await expectGone("alpha", "beside");
+});
+
+function readyNodes(): readonly string[] {
+  const list = JSON.parse(machine.kubectl("get", "nodes", "-o", "json")) as {
+    readonly items: readonly KubeNode[]; // as it was asked
+  };
+  const isReady = ({ status }: KubeNode): boolean =>
+    status?.conditions?.some(({ type, status: is }) => type === "Ready" && is === "True") ?? false;
+  return list.items.filter(isReady).map(({ metadata }) => metadata.name);
+}
+
+test("a VM that selects the second node runs there, and reaches one of the first over a network of both", async () => {
+  expect(readyNodes()).toHaveLength(2);
+  const nics = [{ name: "default" }, { name: "both", network: "red" }];
+  const nodeSelector = { "kubernetes.io/hostname": NAME };
+  machine.apply(vmiManifest({ name: GUEST, nics, nodeSelector }));
+  addInterface("alpha", { name: "beside", network: "red" });
+  await machine.booted(GUEST);
+  expect(machine.findPod(GUEST)?.spec.nodeName).toBe(NAME);
+  expect(machine.findVmi(GUEST)?.status).toMatchObject({ nodeName: NAME, phase: "Running" });
+  expect(existsSync(join(node?.dataDir ?? "", "pods"))).toBe(true);
+  for (const { name } of nics) await expectReady(GUEST, name);
+  await setAddress(GUEST, "both", "10.9.7.1/24");
+  await setAddress("alpha", "beside", "10.9.7.2/24");
+  expect(await ping(GUEST, "10.9.7.2")).toEqual({ sent: 3, received: 3 });
+});
+
+test("it goes without a trace, and the machine's own node stays", async () => {
+  const { dataDir = "" } = node ?? {};
+  machine.kubectl("delete", "vmi", GUEST);
+  await node?.end();
+  node = undefined;
+  expect(tracesOf(dataDir)).toEqual([]);
+  expect(existsSync(dataDir)).toBe(false);
+  expect(readyNodes()).toHaveLength(1);
+});

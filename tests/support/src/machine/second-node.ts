@@ -1,0 +1,188 @@
+// SPDX-License-Identifier: Apache-2.0
+// A second node on the machine of a trial, for stories that need two: a containerd, a node-runtime, a virt-handler and a
+// net-agent with a name, directories, accounts, roles and certificates of their own. The API server, virt-controller,
+// virt-api, the binder and the bridges of the host are the machine's. It is no feature of standalone.
+import { existsSync, readdirSync, readFileSync, rmSync } from "node:fs";
+import { dirname, join } from "node:path";
+import { addImage } from "@patchbay/standalone";
+import {
+  Component,
+  directoriesOf,
+  keepComponentCertificates,
+  keepOwnImages,
+  pathsOf,
+  prepareOwnContainerd,
+  programsOf,
+  readSettings,
+  removeLeftovers,
+  serverUrlOf,
+  type ComponentProgram,
+  type Paths,
+  type Settings,
+} from "@patchbay/standalone/testing";
+import { parseManifests, readManifests } from "@patchbay/manifests";
+import { createClock, createFiles, createProcessRunner, readBootId } from "@patchbay/os";
+import { loadAuthority } from "@patchbay/pki";
+import { createSilentLogger } from "@patchbay/telemetry";
+import { eventually } from "../eventually.ts";
+import type { Machine } from "./machine.ts";
+
+/** What its directory, beside the machine's, is called; short, for sockets are below it. */
+const DIRECTORY = "n2";
+
+/** Launchers are given their grace, and what they leave is swept, milliseconds. */
+const ENDING_MS = 120_000;
+
+/** The role and the binding of a node-runtime, which name its node. */
+const ROLE = "patchbay:node-runtime";
+
+const OWN = {
+  files: createFiles(),
+  clock: createClock(),
+  runner: createProcessRunner(),
+  log: createSilentLogger(),
+};
+
+type Deps = typeof OWN & { readonly paths: Paths; readonly bootId: string };
+
+/** Its own directories, and the machine's configuration of the pods' network: nodes of one host share bridges. */
+async function depsOf(machine: Machine): Promise<Deps> {
+  const { cniConf } = pathsOf(machine.dataDir);
+  const own = pathsOf(join(dirname(machine.dataDir), DIRECTORY));
+  return { ...OWN, paths: { ...own, cniConf }, bootId: await readBootId(OWN.files) };
+}
+
+/** The machine's binder serves all nodes. */
+function withoutBinder({ argv, ...program }: ComponentProgram): ComponentProgram {
+  const at = argv.indexOf("--binder-kubeconfig");
+  const [first, ...rest] = argv.filter((_, index) => index !== at && index !== at + 1);
+  return { ...program, argv: [first ?? "", ...rest] };
+}
+
+/** What makes up a node, in the order in which it is started. */
+function partsOf(deps: Deps, settings: Settings): readonly Component[] {
+  const { containerd, nodeRuntime, netAgent, virtHandler } = programsOf(deps, settings);
+  const programs = [containerd, withoutBinder(nodeRuntime), netAgent, virtHandler];
+  return programs.map((program) => new Component(program, deps));
+}
+
+async function settingsOf(machine: Machine, nodeName: string): Promise<Settings> {
+  const paths = pathsOf(machine.dataDir);
+  const settings = await readSettings({ files: OWN.files, paths });
+  // The machine is up, so they are all there; the port is a free one.
+  return { ...(settings as Settings), nodeName, virtHandlerPort: 0 };
+}
+
+async function keepIdentity(deps: Deps, machine: Machine, settings: Settings): Promise<void> {
+  const { pki } = pathsOf(machine.dataDir);
+  const [certPem = "", keyPem = ""] = ["ca.crt", "ca.key"].map((file) =>
+    readFileSync(join(pki, file), "utf8"),
+  );
+  await deps.files.writeAtomic(join(deps.paths.pki, "ca.crt"), certPem);
+  const server = serverUrlOf(settings.apiPort);
+  const { nodeName } = settings;
+  const ca = loadAuthority({ certPem, keyPem }, deps.clock);
+  await keepComponentCertificates(deps, ca, { server, nodeName });
+}
+
+/** What the account of that node's runtime may, under names of their own. */
+async function rolesOf(nodeName: string): Promise<readonly object[]> {
+  const objects = parseManifests(await readManifests(OWN.files, "standalone"), nodeName);
+  const name = `${ROLE}:${nodeName}`;
+  return objects
+    .filter(({ metadata }) => metadata.name === ROLE)
+    .map((object) => {
+      const { roleRef } = object as { readonly roleRef?: object }; // bindings have one
+      const renamed = { ...object, metadata: { ...object.metadata, name } };
+      return roleRef === undefined ? renamed : { ...renamed, roleRef: { ...roleRef, name } };
+    });
+}
+
+/** A node beside the machine's own. */
+export class SecondNode {
+  readonly name: string;
+  readonly dataDir: string;
+  readonly #machine: Machine;
+  readonly #deps: Deps;
+  readonly #parts: readonly Component[];
+
+  private constructor(machine: Machine, deps: Deps, settings: Settings) {
+    this.name = settings.nodeName;
+    this.dataDir = deps.paths.dataDir;
+    this.#machine = machine;
+    this.#deps = deps;
+    this.#parts = partsOf(deps, settings);
+  }
+
+  /** Brings it up beside a machine that is up; returns when it is Ready. What fails leaves nothing behind. */
+  static async start(
+    machine: Machine,
+    { name, guestImage }: { readonly name: string; readonly guestImage: string },
+  ): Promise<SecondNode> {
+    const deps = await depsOf(machine);
+    const settings = await settingsOf(machine, name);
+    const node = new SecondNode(machine, deps, settings);
+    try {
+      for (const [path, mode] of directoriesOf(deps.paths)) {
+        await deps.files.ensureDirectory(path, mode);
+      }
+      await keepIdentity(deps, machine, settings);
+      machine.apply(...(await rolesOf(name)));
+      await node.#startParts(guestImage);
+    } catch (error) {
+      await node.end();
+      throw error;
+    }
+    machine.joinedBy(node.dataDir);
+    return node;
+  }
+
+  async #startParts(guestImage: string): Promise<void> {
+    const [containerd, ...others] = this.#parts;
+    await prepareOwnContainerd(this.#deps);
+    await containerd?.start();
+    await keepOwnImages(this.#deps, () => Promise.resolve());
+    const print = (): void => undefined;
+    await addImage({ dataDir: this.dataDir, name: "guest", source: guestImage, print });
+    await Promise.all(others.map((one) => one.start()));
+    const ready = '{.status.conditions[?(@.type=="Ready")].status}';
+    const args = ["get", "node", this.name, "-o", `jsonpath=${ready}`];
+    await eventually(() => this.#machine.kubectl(...args) === "True", { withinMs: ENDING_MS });
+  }
+
+  /** Ends its pods, then itself, and removes what was its own here and in the API server. May be repeated. */
+  async end(): Promise<void> {
+    const { kubectl } = { kubectl: (...args: readonly string[]) => this.#machine.kubectl(...args) };
+    try {
+      kubectl("cordon", this.name);
+      const pods = ["pods", "-A", "--field-selector", `spec.nodeName=${this.name}`];
+      kubectl("delete", ...pods, `--timeout=${String(ENDING_MS)}ms`);
+      const journal = join(this.#deps.paths.netAgent, "journal");
+      const isEmpty = (): boolean => !existsSync(journal) || readdirSync(journal).length === 0;
+      await eventually(isEmpty, { withinMs: ENDING_MS });
+    } finally {
+      await this.#remove();
+    }
+    const role = `${ROLE}:${this.name}`;
+    const gone = "--ignore-not-found";
+    kubectl("delete", "clusterrole,clusterrolebinding", role, gone);
+    kubectl("delete", "-n", "kube-node-lease", "role,rolebinding", role, gone);
+    kubectl("delete", "-n", "kube-node-lease", "lease", this.name, gone);
+    kubectl("delete", "node", this.name, gone);
+  }
+
+  async #remove(): Promise<void> {
+    for (const part of this.#parts.toReversed()) await part.stop();
+    // Results of the pods' network are the machine's as well: they went with the pods.
+    await removeLeftovers({ ...this.#deps, paths: pathsOf(this.dataDir) }, []);
+    rmSync(this.dataDir, { recursive: true, force: true });
+  }
+
+  /** Ends what a run that was killed has left of one; the machine's objects go with the machine. */
+  static async endAbandoned(machine: Machine): Promise<void> {
+    const deps = await depsOf(machine);
+    if (!existsSync(deps.paths.dataDir)) return;
+    const settings = await settingsOf(machine, DIRECTORY);
+    await new SecondNode(machine, deps, settings).#remove();
+  }
+}
