@@ -23,6 +23,7 @@ struct DomainFacts {
   std::string state;
   bool persistent;
   bool hasDiskError;  // it is paused for that
+  std::string move;   // "left" or "leaving"; empty otherwise
 };
 
 // A NIC as the guest's agent tells it.
@@ -32,10 +33,10 @@ struct GuestInterface {
   std::vector<std::string> addresses;  // as the guest wrote them, without a prefix
 };
 
-// What the guest's agent tells of one topic: names of libvirt, such as os.id or user.0.name, and texts.
-using GuestFacts = std::vector<std::pair<std::string, std::string>>;
+// What the guest's agent tells of one topic, or libvirt of a job: its names, such as os.id or data_total, and texts.
+using Facts = std::vector<std::pair<std::string, std::string>>;
 
-using Value = std::variant<std::monostate, std::string, DomainFacts, std::vector<GuestInterface>, GuestFacts>;
+using Value = std::variant<std::monostate, std::string, DomainFacts, std::vector<GuestInterface>, Facts>;
 
 struct CallResult {
   std::optional<LibvirtError> error;

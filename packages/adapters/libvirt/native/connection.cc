@@ -38,6 +38,7 @@ Napi::Value toJs(Napi::Env env, const Value &value) {
     object.Set("state", facts->state);
     object.Set("persistent", facts->persistent);
     object.Set("hasDiskError", facts->hasDiskError);
+    object.Set("move", facts->move);
     return object;
   }
   if (const auto *interfaces = std::get_if<std::vector<GuestInterface>>(&value)) {
@@ -51,7 +52,7 @@ Napi::Value toJs(Napi::Env env, const Value &value) {
     }
     return list;
   }
-  if (const auto *guest = std::get_if<GuestFacts>(&value)) {
+  if (const auto *guest = std::get_if<Facts>(&value)) {
     Napi::Object object = Napi::Object::New(env);
     for (const auto &[name, text] : *guest) object.Set(name, text);
     return object;

@@ -11,6 +11,8 @@
 #include <map>
 #include <memory>
 
+#include "operation.h"
+
 namespace {
 
 // How long the guest's agent may take for an answer: other calls of this connection wait meanwhile.
@@ -34,9 +36,6 @@ struct FreeDomain {
 };
 using OwnedDomain = std::unique_ptr<virDomain, FreeDomain>;
 
-using Arguments = std::vector<std::string>;
-using DomainCall = std::function<CallResult(virDomainPtr, const Arguments &)>;
-
 const char *stateName(int state) {
   switch (static_cast<virDomainState>(state)) {
     case VIR_DOMAIN_RUNNING:
@@ -56,6 +55,13 @@ const char *stateName(int state) {
     default:
       return "unknown";
   }
+}
+
+// What a move to another daemon has to do with the state; empty: nothing.
+const char *moveName(int state, int reason) {
+  if (state == VIR_DOMAIN_SHUTOFF && reason == VIR_DOMAIN_SHUTOFF_MIGRATED) return "left";
+  if (state == VIR_DOMAIN_PAUSED && reason == VIR_DOMAIN_PAUSED_MIGRATION) return "leaving";
+  return "";
 }
 
 // "live", "config" or "both".
@@ -83,7 +89,9 @@ CallResult findDomain(virConnectPtr connection, const Arguments &arguments) {
   const bool died =
       state == VIR_DOMAIN_SHUTOFF && (reason == VIR_DOMAIN_SHUTOFF_CRASHED || reason == VIR_DOMAIN_SHUTOFF_DAEMON);
   const bool hasDiskError = state == VIR_DOMAIN_PAUSED && reason == VIR_DOMAIN_PAUSED_IOERROR;
-  return {{}, DomainFacts{arguments[0], uuid, died ? "crashed" : stateName(state), persistent == 1, hasDiskError}};
+  return {{},
+          DomainFacts{arguments[0], uuid, died ? "crashed" : stateName(state), persistent == 1, hasDiskError,
+                      moveName(state, reason)}};
 }
 
 CallResult defineDomain(virConnectPtr connection, const Arguments &arguments) {
@@ -91,8 +99,11 @@ CallResult defineDomain(virConnectPtr connection, const Arguments &arguments) {
   return outcomeOf(domain == nullptr ? -1 : 0);
 }
 
+// "live", "config" or "moving": as another daemon takes the running domain over.
 CallResult readXml(virDomainPtr domain, const Arguments &arguments) {
-  const unsigned int flags = arguments[1] == "config" ? VIR_DOMAIN_XML_INACTIVE : 0;
+  const unsigned int flags = arguments[1] == "config"   ? VIR_DOMAIN_XML_INACTIVE
+                             : arguments[1] == "moving" ? VIR_DOMAIN_XML_MIGRATABLE
+                                                        : 0;
   const std::unique_ptr<char, decltype(&free)> xml(virDomainGetXMLDesc(domain, flags), free);
   if (xml == nullptr) return outcomeOf(-1);
   const size_t length = strnlen(xml.get(), kXmlBytesMax + 1);
@@ -242,7 +253,7 @@ CallResult readGuestInfo(virDomainPtr domain, const Arguments &arguments) {
   if (virDomainAgentSetResponseTimeout(domain, kAgentSeconds, 0) < 0) return outcomeOf(-1);
   GuestInfo found;
   if (virDomainGetGuestInfo(domain, topic->second, &found.items, &found.count, 0) < 0) return outcomeOf(-1);
-  GuestFacts facts;
+  Facts facts;
   for (int index = 0; index < std::min(found.count, kGuestInfoMax); index++) {
     const virTypedParameter &item = found.items[index];
     facts.emplace_back(textOf(item.field, VIR_TYPED_PARAM_FIELD_LENGTH), valueOf(item));
@@ -258,13 +269,7 @@ CallResult readGuestAgent(virDomainPtr domain, const Arguments &) {
   return {{}, textOf(answer.get(), kAgentBytesMax)};
 }
 
-struct DomainOperation {
-  size_t arguments;
-  DomainCall call;
-};
-
-// Operations on one domain, whose name is the first argument.
-const std::map<std::string, DomainOperation> kDomainOperations = {
+const DomainOperations kDomainOperations = {
     {"readDomainXml", {2, readXml}},         {"startDomain", {2, startDomain}},
     {"shutdownDomain", {1, shutdownDomain}}, {"destroyDomain", {1, destroyDomain}},
     {"suspendDomain", {1, suspendDomain}},   {"resumeDomain", {1, resumeDomain}},
@@ -273,6 +278,17 @@ const std::map<std::string, DomainOperation> kDomainOperations = {
     {"updateDevice", {3, updateDevice}},     {"readGuestInterfaces", {1, readGuestInterfaces}},
     {"readGuestInfo", {2, readGuestInfo}},   {"readGuestAgent", {1, readGuestAgent}},
 };
+
+const DomainOperation *findOperation(const std::string &operation, size_t arguments) {
+  for (const DomainOperations *operations : {&kDomainOperations, &migrationOperations()}) {
+    const auto found = operations->find(operation);
+    if (found == operations->end()) continue;
+    const DomainOperation &known = found->second;
+    const bool fits = known.more ? arguments >= known.arguments : arguments == known.arguments;
+    return fits ? &known : nullptr;
+  }
+  return nullptr;
+}
 
 }  // namespace
 
@@ -284,9 +300,9 @@ std::optional<Job> jobFor(const std::string &operation, const Arguments &argumen
   if (operation == "defineDomain" && arguments.size() == 1) {
     return [arguments](virConnectPtr connection) { return defineDomain(connection, arguments); };
   }
-  const auto found = kDomainOperations.find(operation);
-  if (found == kDomainOperations.end() || found->second.arguments != arguments.size()) return {};
-  return [arguments, call = found->second.call](virConnectPtr connection) {
+  const DomainOperation *const found = findOperation(operation, arguments.size());
+  if (found == nullptr) return {};
+  return [arguments, call = found->call](virConnectPtr connection) {
     const OwnedDomain domain(virDomainLookupByName(connection, arguments[0].c_str()));
     return domain == nullptr ? outcomeOf(-1) : call(domain.get(), arguments);
   };

@@ -5,8 +5,10 @@
 
 #include <libvirt/virterror.h>
 
+#include <algorithm>
 #include <atomic>
 #include <chrono>
+#include <climits>
 #include <future>
 #include <system_error>
 #include <thread>
@@ -80,6 +82,18 @@ void onAgent(virConnectPtr, virDomainPtr domain, int state, int, void *opaque) {
   post(opaque, domain, {connected ? "agentConnected" : "agentDisconnected", "", "", 0});
 }
 
+void onIteration(virConnectPtr, virDomainPtr domain, int iteration, void *opaque) {
+  post(opaque, domain, {"migrationIteration", "", "", iteration});
+}
+
+// How long the guest stood still, where the job tells it; -1 else.
+void onJobCompleted(virConnectPtr, virDomainPtr domain, virTypedParameterPtr params, int count, void *opaque) {
+  unsigned long long downtimeMs = 0;
+  const bool isTold = virTypedParamsGetULLong(params, count, VIR_DOMAIN_JOB_DOWNTIME, &downtimeMs) == 1;
+  const auto bounded = static_cast<int>(std::min<unsigned long long>(downtimeMs, INT_MAX));
+  post(opaque, domain, {"jobCompleted", "", "", isTold ? bounded : -1});
+}
+
 const char *closeReason(int reason) {
   switch (static_cast<virConnectCloseReason>(reason)) {
     case VIR_CONNECT_CLOSE_REASON_EOF:
@@ -109,6 +123,8 @@ const Subscription kSubscriptions[] = {
     {VIR_DOMAIN_EVENT_ID_DEVICE_REMOVED, VIR_DOMAIN_EVENT_CALLBACK(onRemoved)},
     {VIR_DOMAIN_EVENT_ID_DEVICE_REMOVAL_FAILED, VIR_DOMAIN_EVENT_CALLBACK(onRemovalFailed)},
     {VIR_DOMAIN_EVENT_ID_AGENT_LIFECYCLE, VIR_DOMAIN_EVENT_CALLBACK(onAgent)},
+    {VIR_DOMAIN_EVENT_ID_MIGRATION_ITERATION, VIR_DOMAIN_EVENT_CALLBACK(onIteration)},
+    {VIR_DOMAIN_EVENT_ID_JOB_COMPLETED, VIR_DOMAIN_EVENT_CALLBACK(onJobCompleted)},
 };
 
 void ignoreError(void *, virErrorPtr) {}

@@ -38,7 +38,7 @@ void Link::postEvent(Event event) {
     value.Set("kind", event.kind);
     value.Set("domain", event.domain);
     value.Set(event.kind == "lifecycle" ? "event" : "alias", event.what);
-    if (event.kind == "lifecycle") value.Set("detail", event.detail);
+    value.Set("detail", event.detail);
     notify.Call({Napi::String::New(env, "event"), value});
   });
 }

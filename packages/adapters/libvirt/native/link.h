@@ -21,10 +21,12 @@ constexpr int kEventsPerWindow = 2048;
 constexpr std::chrono::seconds kEventsWindow{10};
 
 struct Event {
-  std::string kind;  // lifecycle, deviceAdded, deviceRemoved, deviceRemovalFailed, agentConnected, agentDisconnected
+  // lifecycle, deviceAdded, deviceRemoved, deviceRemovalFailed, agentConnected, agentDisconnected, migrationIteration,
+  // jobCompleted
+  std::string kind;
   std::string domain;
-  std::string what;  // alias, or the lifecycle's event; empty for the agent
-  int detail;
+  std::string what;  // alias, or the lifecycle's event; empty for the others
+  int detail;        // the lifecycle's, the iteration, or the downtime in milliseconds
 };
 
 struct Task {

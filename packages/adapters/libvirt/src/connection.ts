@@ -13,8 +13,11 @@ import type {
   GuestTopic,
   HypervisorConnection,
   HypervisorEvent,
+  JobStats,
+  Migration,
 } from "@patchbay/core/ports";
-import { toAppError, type FailedCall } from "./errors.ts";
+import { MIGRATE, toAppError, type FailedCall } from "./errors.ts";
+import { migrationArguments, parseJob } from "./migration.ts";
 import type { NativeError } from "./native.ts";
 import {
   OPEN_CALL,
@@ -43,6 +46,9 @@ type Answer =
   | { readonly kind: "error"; readonly error: NativeError }
   | { readonly kind: "lost" }
   | { readonly kind: "late" };
+
+/** Takes as long as it takes. */
+const ENDLESS = "migrateDomain";
 
 /** The port's connection over the child's half; nothing is asked of a connection that is lost. */
 export class LibvirtConnection implements HypervisorConnection {
@@ -109,9 +115,9 @@ export class LibvirtConnection implements HypervisorConnection {
     return parseDomain(value);
   }
 
-  async readDomainXml(name: string, target: DeviceTarget): Promise<string> {
+  async readDomainXml(name: string, part: DeviceTarget | "moving"): Promise<string> {
     const call = { call: "virDomainGetXMLDesc", domain: name };
-    const xml = await this.#run("readDomainXml", [name, target], call);
+    const xml = await this.#run("readDomainXml", [name, part], call);
     return typeof xml === "string" ? xml : "";
   }
 
@@ -182,6 +188,30 @@ export class LibvirtConnection implements HypervisorConnection {
     return parseGuestFacts(await this.#run("readGuestInfo", [name, topic], call));
   }
 
+  async migrateDomain(name: string, migration: Migration): Promise<void> {
+    const call = { call: MIGRATE, domain: name };
+    await this.#run("migrateDomain", migrationArguments(name, migration), call);
+  }
+
+  async readJob(name: string): Promise<JobStats> {
+    const call = { call: "virDomainGetJobStats", domain: name };
+    return parseJob(await this.#run("readJob", [name], call));
+  }
+
+  async abortJob(name: string): Promise<void> {
+    await this.#run("abortJob", [name], { call: "virDomainAbortJob", domain: name });
+  }
+
+  async setMaxDowntime(name: string, downtimeMs: number): Promise<void> {
+    const call = { call: "virDomainMigrateSetMaxDowntime", domain: name };
+    await this.#run("setMaxDowntime", [name, String(downtimeMs)], call);
+  }
+
+  async setMaxSpeed(name: string, mibPerSecond: number): Promise<void> {
+    const call = { call: "virDomainMigrateSetMaxSpeed", domain: name };
+    await this.#run("setMaxSpeed", [name, String(mibPerSecond)], call);
+  }
+
   onEvent(listener: (event: HypervisorEvent) => void): () => void {
     this.#listeners.add(listener);
     return () => {
@@ -206,7 +236,8 @@ export class LibvirtConnection implements HypervisorConnection {
     const { id: connection, callTimeoutMs } = this.#link;
     const call = this.#lastCall;
     const request = { kind: "call", connection, call, operation, arguments: args } as const;
-    const answer = await this.#ask(call, request, callTimeoutMs);
+    const timeoutMs = operation === ENDLESS ? undefined : callTimeoutMs;
+    const answer = await this.#ask(call, request, timeoutMs);
     switch (answer.kind) {
       case "value":
         return answer.value;
@@ -223,17 +254,19 @@ export class LibvirtConnection implements HypervisorConnection {
     }
   }
 
-  async #ask(call: number, request: Request, timeoutMs: number): Promise<Answer> {
+  async #ask(call: number, request: Request, timeoutMs: number | undefined): Promise<Answer> {
     if (this.#lostReason !== undefined) return { kind: "lost" };
     const { promise, resolve } = Promise.withResolvers<Answer>();
     const deadline = new AbortController();
     this.#answers.set(call, resolve);
-    this.#link.clock.sleep(timeoutMs, deadline.signal).then(
-      () => {
-        resolve({ kind: "late" });
-      },
-      () => undefined, // answered in time
-    );
+    if (timeoutMs !== undefined) {
+      this.#link.clock.sleep(timeoutMs, deadline.signal).then(
+        () => {
+          resolve({ kind: "late" });
+        },
+        () => undefined, // answered in time
+      );
+    }
     try {
       this.#link.send(request);
       return await promise;

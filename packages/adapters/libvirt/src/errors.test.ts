@@ -70,6 +70,15 @@ describe("libvirt errors", () => {
       want: "LIBVIRT_NO_FREE_PORT",
     },
     {
+      name: "a job that somebody has ended",
+      given: {
+        number: 78,
+        domain: 10,
+        message: "operation aborted: migration out job: canceled by client",
+      },
+      want: "LIBVIRT_JOB_ABORTED",
+    },
+    {
       name: "a domain that is being migrated",
       given: {
         number: 68,

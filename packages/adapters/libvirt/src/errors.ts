@@ -15,6 +15,7 @@ export const VIR_ERR = {
   CONFIG_UNSUPPORTED: 67,
   OPERATION_TIMEOUT: 68,
   ARGUMENT_UNSUPPORTED: 74,
+  OPERATION_ABORTED: 78,
   OPERATION_UNSUPPORTED: 84,
   AGENT_UNRESPONSIVE: 86,
   AGENT_UNSYNCED: 97,
@@ -31,6 +32,7 @@ const BY_NUMBER: ReadonlyMap<number, ErrorCode> = new Map<number, ErrorCode>([
   [VIR_ERR.AGENT_UNSYNCED, "LIBVIRT_AGENT_UNAVAILABLE"],
   // Another job of the domain holds its lock: a save, or a call that waits for the guest.
   [VIR_ERR.OPERATION_TIMEOUT, "LIBVIRT_BUSY"],
+  [VIR_ERR.OPERATION_ABORTED, "LIBVIRT_JOB_ABORTED"],
   [VIR_ERR.OPERATION_DENIED, "LIBVIRT_UNSUPPORTED"],
   [VIR_ERR.ARGUMENT_UNSUPPORTED, "LIBVIRT_UNSUPPORTED"],
   [VIR_ERR.OPERATION_UNSUPPORTED, "LIBVIRT_UNSUPPORTED"],
@@ -43,6 +45,9 @@ export interface FailedCall {
   readonly device?: string;
 }
 
+/** The call that has the daemon connect to another one. */
+export const MIGRATE = "virDomainMigrateToURI3";
+
 /** Translates an error of a call on an open connection. */
 export function toAppError(error: NativeError, failed: FailedCall): AppError {
   const details: Details = {
@@ -51,11 +56,14 @@ export function toAppError(error: NativeError, failed: FailedCall): AppError {
     number: error.number,
     domainNumber: error.domain,
   };
-  return new AppError(codeFor(error), details);
+  return new AppError(codeFor(error, failed), details);
 }
 
-function codeFor(error: NativeError): ErrorCode {
-  if (isConnectionLost(error)) return "LIBVIRT_CONNECTION_LOST";
+function codeFor(error: NativeError, failed: FailedCall): ErrorCode {
+  if (isConnectionLost(error)) {
+    // Of this call libvirt's daemon says the same where its own connection to another one breaks.
+    return failed.call === MIGRATE ? "LIBVIRT_PEER_LOST" : "LIBVIRT_CONNECTION_LOST";
+  }
   return codeByText(error) ?? BY_NUMBER.get(error.number) ?? "LIBVIRT_REFUSED";
 }
 

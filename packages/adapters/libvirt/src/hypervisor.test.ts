@@ -197,6 +197,20 @@ describe("hypervisor", () => {
     expect(await found).toBeUndefined();
   });
 
+  test("a move has no deadline, and is settled when its connection is lost", async () => {
+    const connection = await hypervisor.open(uri);
+    const ways = { peerUri: "qemu:peer", memoryUri: "unix:memory" };
+    const moved = connection.migrateDomain("vm1", ways);
+    await settle();
+    await clock.pass(1000);
+    childAt(0).say({ kind: "result", connection: 1, call: 1 });
+    await moved;
+    const failure = failureOf(connection.migrateDomain("vm1", ways));
+    await settle();
+    childAt(0).say({ kind: "lost", connection: 1, reason: "libvirt closed it" });
+    expect(await failure).toBe("LIBVIRT_CONNECTION_LOST");
+  });
+
   test("an open beyond its deadline fails", async () => {
     await hypervisor.open(uri);
     childAt(0).isAnswering = false;

@@ -64,6 +64,33 @@ describe("what the child says", () => {
     expect(parseBeat(message) !== undefined).toBe(is);
   });
 
+  test.each([
+    {
+      name: "a round of a move",
+      event: { kind: "migrationIteration", domain: "d", detail: 3 },
+      want: { kind: "migrationIteration", domain: "d", iteration: 3 },
+    },
+    {
+      name: "the end of a job that tells for how long the guest stood still",
+      event: { kind: "jobCompleted", domain: "d", detail: 136 },
+      want: { kind: "jobCompleted", domain: "d", downtimeMs: 136 },
+    },
+    {
+      name: "the end of one that does not",
+      event: { kind: "jobCompleted", domain: "d", detail: -1 },
+      want: { kind: "jobCompleted", domain: "d" },
+    },
+  ])("$name is told", ({ event, want }) => {
+    const reply = parseReply({ kind: "event", connection: 1, event });
+    expect(reply).toEqual({ kind: "event", connection: 1, event: want });
+  });
+
+  test("a domain that has left says so, and nothing else does", () => {
+    const domain = { name: "d", uuid: "u", state: "shutoff", persistent: true };
+    expect(parseDomain({ ...domain, move: "left" })).toEqual({ ...domain, move: "left" });
+    expect(parseDomain({ ...domain, move: "" })).toEqual(domain);
+  });
+
   test("a long message is cut", () => {
     const reply = parseReply({ kind: "lost", connection: 1, reason: "x".repeat(5000) });
     expect(reply).toEqual({ kind: "lost", connection: 1, reason: "x".repeat(1000) });

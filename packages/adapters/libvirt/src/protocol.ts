@@ -132,30 +132,58 @@ function parseAnswer(message: JsonObject, connection: number): Reply | undefined
 
 function parseEvent(event: unknown, connection: number): Reply | undefined {
   if (!isJsonObject(event) || typeof event["domain"] !== "string") return undefined;
-  const { kind, domain, alias } = event;
+  const told = eventOf(event, event["domain"]);
+  return told && { kind: "event", connection, event: told };
+}
+
+function eventOf(event: JsonObject, domain: string): HypervisorEvent | undefined {
+  const { kind, alias } = event;
   if (DEVICE_EVENTS.has(kind) && typeof alias === "string") {
     // The set holds exactly these three kinds.
     const deviceKind = kind as "deviceAdded" | "deviceRemoved" | "deviceRemovalFailed";
-    return { kind: "event", connection, event: { kind: deviceKind, domain, alias } };
+    return { kind: deviceKind, domain, alias };
   }
-  if (kind === "agentConnected" || kind === "agentDisconnected") {
-    return { kind: "event", connection, event: { kind, domain } };
+  switch (kind) {
+    case "agentConnected":
+    case "agentDisconnected":
+      return { kind, domain };
+    case "migrationIteration":
+    case "jobCompleted":
+      return jobEventOf(kind, domain, event["detail"]);
+    case "lifecycle":
+      return lifecycleOf(event, domain);
+    default:
+      return undefined;
   }
-  if (kind !== "lifecycle" || !LIFECYCLES.has(event["event"])) return undefined;
+}
+
+function lifecycleOf(event: JsonObject, domain: string): HypervisorEvent | undefined {
+  if (!LIFECYCLES.has(event["event"])) return undefined;
   const lifecycle = event["event"] as DomainLifecycle; // one of the set
   const detail = parseNumber(event["detail"]);
-  return { kind: "event", connection, event: { kind, domain, event: lifecycle, detail } };
+  return { kind: "lifecycle", domain, event: lifecycle, detail };
+}
+
+function jobEventOf(
+  kind: "migrationIteration" | "jobCompleted",
+  domain: string,
+  detail: unknown,
+): HypervisorEvent {
+  const number = parseNumber(detail);
+  if (kind === "migrationIteration") return { kind, domain, iteration: number };
+  return { kind, domain, ...(number >= 0 && { downtimeMs: number }) };
 }
 
 /** The domain of a `findDomain` answer; undefined when there is none, or the answer is none. */
 export function parseDomain(value: unknown): DomainInfo | undefined {
   if (!isJsonObject(value)) return undefined;
-  const { name, uuid, state, persistent } = value;
+  const { name, uuid, state, persistent, move } = value;
   if (typeof name !== "string" || typeof uuid !== "string" || !STATES.has(state)) return undefined;
   return {
     ...{ name, uuid, persistent: persistent === true },
     state: state as DomainState, // one of the set
     ...(value["hasDiskError"] === true && { hasDiskError: true }),
+    ...((move === "left" || move === "leaving") && { move }),
   };
 }
 

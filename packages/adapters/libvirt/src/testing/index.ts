@@ -1,10 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The second door: fakes of what this package does, and the suites that they pass as it does.
 export { describeHotplugContract, type HotplugBench } from "./contracts/hypervisor-hotplug.ts";
+export { describeMoveContract, type MoveBench } from "./contracts/hypervisor-move.ts";
 export { describeHypervisorContract, type HypervisorBench } from "./contracts/hypervisor.ts";
-export {
-  createFakeHypervisor,
-  type FakeDaemon,
-  type FakeHypervisor,
-  type UnplugPolicy,
-} from "./fakes/hypervisor.ts";
+export type { FakeDaemon, UnplugPolicy } from "./fakes/hypervisor-daemon.ts";
+export { createFakeHypervisor, type FakeHypervisor } from "./fakes/hypervisor.ts";

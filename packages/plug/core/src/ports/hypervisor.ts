@@ -14,6 +14,11 @@ export interface DomainInfo {
   readonly persistent: boolean;
   /** It is paused because a disk failed. Source: libvirt VIR_DOMAIN_PAUSED_IOERROR. */
   readonly hasDiskError?: true;
+  /**
+   * It is off since it runs elsewhere (`left`), or is paused for the last part of its way there (`leaving`).
+   * Source: libvirt VIR_DOMAIN_SHUTOFF_MIGRATED, VIR_DOMAIN_PAUSED_MIGRATION.
+   */
+  readonly move?: "left" | "leaving";
 }
 
 /** What libvirt tells unasked. Source: libvirt virConnectDomainEventID. */
@@ -30,7 +35,11 @@ export type HypervisorEvent =
       readonly alias: string;
     }
   /** An agent in the guest listens, or no longer does. */
-  | { readonly kind: "agentConnected" | "agentDisconnected"; readonly domain: string };
+  | { readonly kind: "agentConnected" | "agentDisconnected"; readonly domain: string }
+  /** All memory has been sent so many times: what was written meanwhile is sent again. */
+  | { readonly kind: "migrationIteration"; readonly domain: string; readonly iteration: number }
+  /** A job has come to its end; the guest stood still for so long, milliseconds, where the job tells. */
+  | { readonly kind: "jobCompleted"; readonly domain: string; readonly downtimeMs?: number };
 
 /** Source: libvirt virDomainEventType. */
 export type DomainLifecycle =
@@ -101,6 +110,44 @@ export interface OpenOptions {
   readonly timeoutMs?: number;
 }
 
+/** How a domain goes to another daemon. Source: libvirt virDomainMigrateToURI3. */
+export interface Migration {
+  /** The other daemon, as the domain's own finds it. */
+  readonly peerUri: string;
+  /** Where the guest's memory goes, as the domain's own QEMU finds it. */
+  readonly memoryUri: string;
+  /** The running domain as the other daemon has it, made of `readDomainXml(name, "moving")`; absent: as here. */
+  readonly liveXml?: string;
+  /** The definition as the other daemon keeps it; absent: as here. */
+  readonly configXml?: string;
+  /** Disks that are copied along, by target, for example `vda`, and where they go; absent: none, all are seen by both. */
+  readonly disks?: { readonly uri: string; readonly targets: readonly string[] };
+  /** MiB a second at most; absent: as much as goes. */
+  readonly bandwidthMibPerSecond?: number;
+  /** Whether a guest that writes faster than memory is sent is slowed down. */
+  readonly throttles?: boolean;
+}
+
+/** A domain's job, for example its move. Source: libvirt virDomainGetJobStats. */
+export interface JobStats {
+  readonly state: "none" | "running" | "completed" | "failed" | "cancelled" | "unknown";
+  /** Whether it is a move to another daemon, or from one; absent: another job, or none. */
+  readonly move?: "out" | "in";
+  readonly elapsedMs?: number;
+  readonly totalBytes?: number;
+  readonly processedBytes?: number;
+  readonly remainingBytes?: number;
+  /** Of memory, as it is sent now. */
+  readonly memoryBytesPerSecond?: number;
+  /** Of memory, as the guest writes it now. */
+  readonly dirtyPagesPerSecond?: number;
+  readonly pageBytes?: number;
+  /** How much a guest is slowed down that writes too fast, 0 to 99. */
+  readonly throttlePercent?: number;
+  /** How long the guest stood still, or is expected to, milliseconds. */
+  readonly downtimeMs?: number;
+}
+
 /** Opens connections to libvirt. */
 export interface Hypervisor {
   /**
@@ -114,13 +161,17 @@ export interface Hypervisor {
  * One connection; calls run one after the other, each with a deadline.
  * All throw {@link AppError}: LIBVIRT_CONNECTION_LOST, LIBVIRT_TIMED_OUT, LIBVIRT_NO_DOMAIN, LIBVIRT_DEVICE_MISSING,
  * LIBVIRT_DEVICE_EXISTS, LIBVIRT_NO_FREE_PORT, LIBVIRT_ADDRESS_REFUSED, LIBVIRT_TAP_REFUSED, LIBVIRT_NOT_RUNNING,
- * LIBVIRT_UNSUPPORTED, LIBVIRT_BUSY, LIBVIRT_MIGRATING, LIBVIRT_UNPLUG_PENDING, LIBVIRT_REFUSED.
+ * LIBVIRT_UNSUPPORTED, LIBVIRT_BUSY, LIBVIRT_MIGRATING, LIBVIRT_UNPLUG_PENDING, LIBVIRT_JOB_ABORTED, LIBVIRT_PEER_LOST,
+ * LIBVIRT_REFUSED.
  */
 export interface HypervisorConnection {
   /** Source: libvirt virDomainLookupByName, virDomainGetState. */
   findDomain(name: string): Promise<DomainInfo | undefined>;
-  /** Source: libvirt virDomainGetXMLDesc; `config` asks for VIR_DOMAIN_XML_INACTIVE. */
-  readDomainXml(name: string, target: DeviceTarget): Promise<string>;
+  /**
+   * `moving` is the running domain as another daemon takes it over.
+   * Source: libvirt virDomainGetXMLDesc with VIR_DOMAIN_XML_INACTIVE for `config`, VIR_DOMAIN_XML_MIGRATABLE for `moving`.
+   */
+  readDomainXml(name: string, part: DeviceTarget | "moving"): Promise<string>;
   /** Source: libvirt virDomainDefineXMLFlags. */
   defineDomain(xml: string): Promise<void>;
   /**
@@ -164,6 +215,22 @@ export interface HypervisorConnection {
    * @throws AppError with LIBVIRT_AGENT_UNAVAILABLE too
    */
   readGuestFacts(name: string, topic: GuestTopic): Promise<GuestFacts>;
+  /**
+   * Sends a running domain to another daemon, where it arrives paused and is defined; here it stays defined, and is off. No
+   * deadline: it takes as long as it takes, this connection does nothing else meanwhile, and `abortJob` on another one ends it.
+   * Where the connection or the way to the other daemon breaks, what became of the domain has to be looked at on both sides.
+   * Source: libvirt virDomainMigrateToURI3 with VIR_MIGRATE_LIVE, PEER2PEER, PERSIST_DEST and PAUSED.
+   * @throws AppError with LIBVIRT_JOB_ABORTED, LIBVIRT_PEER_LOST too
+   */
+  migrateDomain(name: string, migration: Migration): Promise<void>;
+  /** What the domain is busy with. Source: libvirt virDomainGetJobStats. */
+  readJob(name: string): Promise<JobStats>;
+  /** Ends the domain's job; none is success. Source: libvirt virDomainAbortJob. */
+  abortJob(name: string): Promise<void>;
+  /** How long the guest of a move that goes on may stand still, milliseconds. Source: libvirt virDomainMigrateSetMaxDowntime. */
+  setMaxDowntime(name: string, downtimeMs: number): Promise<void>;
+  /** How fast it may go, MiB a second. Source: libvirt virDomainMigrateSetMaxSpeed. */
+  setMaxSpeed(name: string, mibPerSecond: number): Promise<void>;
   /** Calls `listener` for each event, registered before any other call, until the returned function is called. */
   onEvent(listener: (event: HypervisorEvent) => void): () => void;
   /** Resolves when the connection is gone; it does not come back. */

@@ -44,20 +44,22 @@ export type {
 } from "./container-runtime.ts";
 export type { Files } from "./files.ts";
 export type {
-  ConnectionEnd,
   AttachTarget,
+  ConnectionEnd,
   DeviceTarget,
   DomainInfo,
   DomainLifecycle,
   DomainState,
-  GuestInterface,
   GuestFacts,
+  GuestInterface,
   GuestSystem,
   GuestTopic,
   Hypervisor,
   HypervisorAddress,
   HypervisorConnection,
   HypervisorEvent,
+  JobStats,
+  Migration,
   OpenOptions,
 } from "./hypervisor.ts";
 export type { Launcher, LauncherPod, Launchers } from "./launchers.ts";

@@ -23,6 +23,12 @@ function row(reason: string, leastMs: Row["leastMs"], says: RegExp): Row {
   return { attach: reason, detach: reason, leastMs, says };
 }
 
+/** What only libvirt's log explains. */
+const FAILED: Row = {
+  ...{ attach: "AttachFailed", detach: "DetachFailed" },
+  ...{ leastMs: WITH_BACKOFF, says: /libvirt's log/ },
+};
+
 /** The compiler sees to it that no code is missing. */
 const ROWS: Readonly<Record<LibvirtErrorCode, Row>> = {
   LIBVIRT_UNREACHABLE: row("LauncherUnreachable", WITH_BACKOFF, /tried again.*launcher pod/),
@@ -44,18 +50,10 @@ const ROWS: Readonly<Record<LibvirtErrorCode, Row>> = {
     leastMs: SELDOM,
     says: /guest agent is running/,
   },
-  LIBVIRT_DEVICE_MISSING: {
-    attach: "AttachFailed",
-    detach: "DetachFailed",
-    leastMs: WITH_BACKOFF,
-    says: /libvirt's log/,
-  },
-  LIBVIRT_REFUSED: {
-    attach: "AttachFailed",
-    detach: "DetachFailed",
-    leastMs: WITH_BACKOFF,
-    says: /libvirt's log/,
-  },
+  LIBVIRT_DEVICE_MISSING: FAILED,
+  LIBVIRT_JOB_ABORTED: FAILED,
+  LIBVIRT_PEER_LOST: FAILED,
+  LIBVIRT_REFUSED: FAILED,
 };
 
 const TABLE = Object.entries(ROWS).map(([code, want]) => ({

@@ -34,6 +34,8 @@ const OF_LIBVIRT: Readonly<Record<LibvirtErrorCode, Reason | Advised>> = {
   LIBVIRT_BUSY: "DomainBusy",
   LIBVIRT_MIGRATING: "WaitingForMigration",
   LIBVIRT_UNPLUG_PENDING: "WaitingForGuest",
+  LIBVIRT_JOB_ABORTED: IN_ITS_LOG,
+  LIBVIRT_PEER_LOST: IN_ITS_LOG,
   LIBVIRT_REFUSED: IN_ITS_LOG,
 };
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // One domain in memory: two XML texts, of the running guest and of the definition, whose NICs come and go.
-import { AppError } from "@patchbay/core";
+import { AppError, isEqual } from "@patchbay/core";
 import { freeAddresses, type DomainFacts, type PciAddress } from "@patchbay/domain";
 import { parseDomain } from "@patchbay/domain/parse";
 import type {
@@ -11,6 +11,7 @@ import type {
   GuestInterface,
   GuestSystem,
   GuestTopic,
+  Migration,
 } from "@patchbay/core/ports";
 
 const INTERFACE = /<interface\b[\s\S]*?<\/interface>\s*/g;
@@ -35,7 +36,7 @@ export class FakeDomain {
   #config: string;
   #live: string | undefined;
   readonly #held = new Set<string>();
-  #hasCrashed = false;
+  #end: "stopped" | "crashed" | "migrated" = "stopped";
   #agent: readonly GuestInterface[] | undefined;
   /** What the agent tells of the guest beside its NICs. */
   system: GuestSystem = {};
@@ -58,10 +59,11 @@ export class FakeDomain {
   }
 
   info(name: string): DomainInfo {
-    const off = this.#hasCrashed ? "crashed" : "shutoff";
+    const off = this.#end === "crashed" ? "crashed" : "shutoff";
     const on = this.#isPaused ? "paused" : "running";
-    const state = this.#live === undefined ? off : on;
-    return { name, uuid: this.#uuid, state, persistent: true };
+    const isOff = this.#live === undefined;
+    const facts = { name, uuid: this.#uuid, state: isOff ? off : on, persistent: true } as const;
+    return isOff && this.#end === "migrated" ? { ...facts, move: "left" } : facts;
   }
 
   /** As libvirt: of a domain that does not run there is only the definition. */
@@ -104,13 +106,24 @@ export class FakeDomain {
   }
 
   /** False when it does not run. */
-  stop(how: "stopped" | "crashed"): boolean {
+  stop(how: "stopped" | "crashed" | "migrated"): boolean {
     if (this.#live === undefined) return false;
-    this.#hasCrashed = how === "crashed";
+    this.#end = how;
     this.#live = undefined;
     this.#agent = undefined;
     this.#held.clear();
     return true;
+  }
+
+  /** The domain as it arrives elsewhere, where it stands still. */
+  twinFor({ liveXml, configXml }: Pick<Migration, "liveXml" | "configXml">): FakeDomain {
+    const live = this.#live ?? this.#config;
+    expectSameLayout(live, liveXml ?? live);
+    const twin = new FakeDomain(configXml ?? this.#config, this.#uuid);
+    twin.#live = liveXml ?? live;
+    twin.#isPaused = true;
+    twin.#agent = this.#agent;
+    return twin;
   }
 
   attach(xml: string, target: AttachTarget): void {
@@ -181,6 +194,17 @@ export class FakeDomain {
     if (target === "config") this.#config = xml;
     else this.#live = xml;
   }
+}
+
+/** As libvirt: NICs have the same MACs and the same places, and there are as many controllers. */
+function expectSameLayout(source: string, target: string): void {
+  const [here, there] = [factsOf(source), factsOf(target)];
+  const call = "virDomainMigrateToURI3";
+  const nics = [here, there].map((facts) =>
+    facts.nics.map(({ mac, pciAddress }) => ({ mac, pciAddress })),
+  );
+  if (isEqual(nics[0], nics[1]) && here.controllers.length === there.controllers.length) return;
+  throw refused(call, "unsupported configuration: the target does not match the source");
 }
 
 function nicsOf(xml: string): readonly string[] {

@@ -2,6 +2,7 @@
 import { AppError } from "@patchbay/core";
 import { describe, expect, test } from "vitest";
 import { describeHotplugContract, type HotplugBench } from "../contracts/hypervisor-hotplug.ts";
+import { describeMoveContract, type MoveBench } from "../contracts/hypervisor-move.ts";
 import { describeHypervisorContract, EventLog } from "../contracts/hypervisor.ts";
 import { createFakeHypervisor } from "./hypervisor.ts";
 
@@ -18,6 +19,29 @@ function nicXml(alias: string, number: number, link?: "down"): string {
   const state = link === undefined ? "" : `<link state='down'/>`;
   return `<interface type='ethernet'><mac address='02:00:00:00:00:0${String(number)}'/>
     <target dev='tap${String(number)}' managed='no'/>${state}<alias name='${alias}'/></interface>`;
+}
+
+function makeMoveBench(): Promise<MoveBench> {
+  const hypervisor = createFakeHypervisor();
+  const daemon = hypervisor.daemonAt(address);
+  const target = { kind: "socket", fd: 9 } as const;
+  hypervisor.daemonAt(target);
+  hypervisor.leadTo("qemu:peer", target);
+  return Promise.resolve({
+    ...{ hypervisor, source: address, target },
+    ways: { peerUri: "qemu:peer", memoryUri: "unix:memory" },
+    domainXml: (name: string, tap: 1 | 2) => {
+      const nic = nicXml("ua-a", tap).replace("'tap", "'tapc");
+      return domainXml(name).replace("</devices>", `${nic}</devices>`);
+    },
+    hold: () => {
+      daemon.holdsMoves = true;
+    },
+    breakWay: (name: string) => {
+      daemon.endMove(name, "broken before");
+    },
+    close: () => hypervisor.close(),
+  });
 }
 
 function makeBench(): Promise<HotplugBench> {
@@ -46,6 +70,7 @@ function makeBench(): Promise<HotplugBench> {
   });
 }
 
+describeMoveContract("fake", makeMoveBench);
 describeHypervisorContract("fake", makeBench);
 describeHotplugContract("fake", makeBench);
 

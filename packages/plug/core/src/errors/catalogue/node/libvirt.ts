@@ -93,6 +93,18 @@ export const LIBVIRT_ERRORS = {
     retry: "backoff",
     http: 409,
   },
+  LIBVIRT_JOB_ABORTED: {
+    summary: "{call} was ended by somebody: {message}",
+    who: "environment",
+    retry: "backoff",
+    http: 409,
+  },
+  LIBVIRT_PEER_LOST: {
+    summary: "the way to the other libvirt broke in {call}: {message}",
+    who: "environment",
+    retry: "backoff",
+    http: 503,
+  },
   LIBVIRT_REFUSED: {
     summary: "libvirt refused {call}: {message} ({number}/{domainNumber})",
     who: "environment",

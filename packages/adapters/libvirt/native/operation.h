@@ -1,0 +1,23 @@
+// SPDX-License-Identifier: Apache-2.0
+// A call on one domain, whose name is the first argument.
+#pragma once
+#include <functional>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "call-result.h"
+
+using Arguments = std::vector<std::string>;
+
+struct DomainOperation {
+  // How many arguments there are; with `more`, at least.
+  size_t arguments;
+  std::function<CallResult(virDomainPtr, const Arguments &)> call;
+  bool more = false;
+};
+
+using DomainOperations = std::map<std::string, DomainOperation>;
+
+// Those of a move to another daemon.
+const DomainOperations &migrationOperations();

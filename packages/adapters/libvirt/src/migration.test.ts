@@ -1,0 +1,89 @@
+// SPDX-License-Identifier: Apache-2.0
+import { spawnSync } from "node:child_process";
+import { describe, expect, test } from "vitest";
+import { toAppError } from "./errors.ts";
+import {
+  migrationArguments,
+  parseJob,
+  VIR_DOMAIN_JOB_OPERATION,
+  VIR_MIGRATE,
+} from "./migration.ts";
+
+const WAYS = { peerUri: "qemu+unix:///session?socket=/p", memoryUri: "unix:///m" };
+
+test("numbers are those of libvirt-domain.h", () => {
+  const groups = { VIR_MIGRATE_: VIR_MIGRATE, VIR_DOMAIN_JOB_OPERATION_: VIR_DOMAIN_JOB_OPERATION };
+  const assertions = Object.entries(groups).flatMap(([prefix, numbers]) =>
+    Object.entries(numbers).map(
+      ([name, value]) => `static_assert(${prefix}${name} == ${String(value)}, "${name}");`,
+    ),
+  );
+  const input = ["#include <libvirt/libvirt.h>", ...assertions].join("\n");
+  const args = ["-fsyntax-only", "-x", "c++", "-"];
+  const { stderr } = spawnSync("g++", args, { input, encoding: "utf8", timeout: 30_000 });
+  expect(stderr).toBe("");
+});
+
+describe("what is asked", () => {
+  const LEAST = 1 | 2 | 8 | 32;
+  test.each([
+    { name: "the ways only", given: {}, flags: LEAST, want: [] },
+    {
+      name: "the domain as the other one has it",
+      given: { liveXml: "<live/>", configXml: "<config/>" },
+      flags: LEAST,
+      want: ["destination_xml", "<live/>", "persistent_xml", "<config/>"],
+    },
+    {
+      name: "a limit, and a guest that may be slowed down",
+      given: { bandwidthMibPerSecond: 64, throttles: true },
+      flags: LEAST | 8192,
+      want: ["bandwidth", "64"],
+    },
+    {
+      name: "disks that are copied along",
+      given: { disks: { uri: "unix:///d", targets: ["vda", "vdb"] } },
+      flags: LEAST | 128,
+      want: ["disks_uri", "unix:///d", "migrate_disks", "vda", "migrate_disks", "vdb"],
+    },
+  ])("is $name", ({ given, flags, want }) => {
+    expect(migrationArguments("vm1", { ...WAYS, ...given })).toEqual([
+      ...["vm1", WAYS.peerUri, String(flags), "migrate_uri", WAYS.memoryUri],
+      ...want,
+    ]);
+  });
+});
+
+test.each([
+  { name: "no answer", given: undefined, want: { state: "unknown" } },
+  { name: "no job", given: { type: "none" }, want: { state: "none" } },
+  { name: "a state that nobody knows", given: { type: "odd" }, want: { state: "unknown" } },
+  {
+    name: "a move, in numbers",
+    given: {
+      ...{ type: "running", operation: "5", time_elapsed: "1200", data_total: "134217728" },
+      ...{ data_processed: "1000", data_remaining: "2000", memory_bps: "3000" },
+      ...{ memory_dirty_rate: "7", memory_page_size: "4096", auto_converge_throttle: "20" },
+      ...{ downtime: "136", errmsg: "" },
+    },
+    want: {
+      ...{ state: "running", move: "out", elapsedMs: 1200, totalBytes: 134_217_728 },
+      ...{ processedBytes: 1000, remainingBytes: 2000, memoryBytesPerSecond: 3000 },
+      ...{ dirtyPagesPerSecond: 7, pageBytes: 4096, throttlePercent: 20, downtimeMs: 136 },
+    },
+  },
+  {
+    name: "what comes in, and what is no number",
+    given: { type: "running", operation: "4", data_total: "-1", memory_bps: 7 },
+    want: { state: "running", move: "in" },
+  },
+])("a job: $name", ({ given, want }) => {
+  expect(parseJob(given)).toEqual(want);
+});
+
+test("a connection that breaks in a move may be the one between the daemons", () => {
+  const error = { number: 1, domain: 7, level: 2, message: "client socket is closed" };
+  const codeOf = (call: string): string => toAppError(error, { call }).code;
+  expect(codeOf("virDomainMigrateToURI3")).toBe("LIBVIRT_PEER_LOST");
+  expect(codeOf("virDomainSuspend")).toBe("LIBVIRT_CONNECTION_LOST");
+});

@@ -1,0 +1,81 @@
+// SPDX-License-Identifier: Apache-2.0
+// A domain's move in libvirt's numbers and names: what is asked for, and what a job tells.
+import { isJsonObject } from "@patchbay/api/json";
+import type { JobStats, Migration } from "@patchbay/core/ports";
+
+/** Source: libvirt virDomainMigrateFlags; the test compiles them against libvirt-domain.h. */
+export const VIR_MIGRATE = {
+  LIVE: 1,
+  PEER2PEER: 2,
+  PERSIST_DEST: 8,
+  PAUSED: 32,
+  NON_SHARED_INC: 128,
+  AUTO_CONVERGE: 8192,
+} as const;
+
+/** Source: libvirt virDomainJobOperation; the test compiles them against libvirt-domain.h. */
+export const VIR_DOMAIN_JOB_OPERATION = { MIGRATION_IN: 4, MIGRATION_OUT: 5 } as const;
+
+/**
+ * Always paused: whoever knows that the guest is off here lets it go on there. Without a lock of disks libvirt takes a lost
+ * answer for a failure, and would let the guest go on in both places.
+ */
+function flagsOf({ disks, throttles = false }: Migration): number {
+  const { LIVE, PEER2PEER, PERSIST_DEST, PAUSED, NON_SHARED_INC, AUTO_CONVERGE } = VIR_MIGRATE;
+  const copies = disks === undefined ? 0 : NON_SHARED_INC;
+  return LIVE | PEER2PEER | PERSIST_DEST | PAUSED | copies | (throttles ? AUTO_CONVERGE : 0);
+}
+
+/** The arguments of the addon's `migrateDomain`. Source: libvirt VIR_MIGRATE_PARAM_*. */
+export function migrationArguments(name: string, migration: Migration): readonly string[] {
+  const { peerUri, memoryUri, liveXml, configXml, disks, bandwidthMibPerSecond } = migration;
+  const parameters: readonly (readonly [name: string, value: string | undefined])[] = [
+    ["migrate_uri", memoryUri],
+    ["destination_xml", liveXml],
+    ["persistent_xml", configXml],
+    ["bandwidth", bandwidthMibPerSecond === undefined ? undefined : String(bandwidthMibPerSecond)],
+    ["disks_uri", disks?.uri],
+    ...(disks?.targets ?? []).map((target) => ["migrate_disks", target] as const),
+  ];
+  const given = parameters.flatMap(([key, value]) => (value === undefined ? [] : [key, value]));
+  return [name, peerUri, String(flagsOf(migration)), ...given];
+}
+
+/** What libvirt calls them. Source: libvirt VIR_DOMAIN_JOB_*. */
+const FACTS: Readonly<Record<Exclude<keyof JobStats, "state" | "move">, string>> = {
+  elapsedMs: "time_elapsed",
+  totalBytes: "data_total",
+  processedBytes: "data_processed",
+  remainingBytes: "data_remaining",
+  memoryBytesPerSecond: "memory_bps",
+  dirtyPagesPerSecond: "memory_dirty_rate",
+  pageBytes: "memory_page_size",
+  throttlePercent: "auto_converge_throttle",
+  downtimeMs: "downtime",
+};
+
+const STATES: ReadonlySet<unknown> = new Set<JobStats["state"]>([
+  ...(["none", "running", "completed", "failed", "cancelled"] as const),
+]);
+
+const MOVES: ReadonlyMap<unknown, "in" | "out"> = new Map([
+  [String(VIR_DOMAIN_JOB_OPERATION.MIGRATION_IN), "in"],
+  [String(VIR_DOMAIN_JOB_OPERATION.MIGRATION_OUT), "out"],
+]);
+
+/** The answer to `readJob`; what is no number is left out. */
+export function parseJob(value: unknown): JobStats {
+  if (!isJsonObject(value)) return { state: "unknown" };
+  const { type, operation } = value;
+  const numbers = Object.entries(FACTS).flatMap(([fact, name]): [string, number][] => {
+    const text = value[name];
+    return typeof text === "string" && /^\d{1,15}$/.test(text) ? [[fact, Number(text)]] : [];
+  });
+  const move = MOVES.get(operation);
+  return {
+    // One of the set, which holds those of the type.
+    state: STATES.has(type) ? (type as JobStats["state"]) : "unknown",
+    ...(move !== undefined && { move }),
+    ...Object.fromEntries(numbers),
+  };
+}

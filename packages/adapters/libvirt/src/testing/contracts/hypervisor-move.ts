@@ -1,0 +1,149 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a domain's move to another daemon must be; run on the fake and on QEMU between two daemons. It never runs in two places.
+import { afterEach, beforeEach, describe, expect, test } from "vitest";
+import type {
+  Hypervisor,
+  HypervisorAddress,
+  HypervisorConnection,
+  Migration,
+} from "@patchbay/core/ports";
+import { EventLog } from "./hypervisor.ts";
+
+/** Two daemons, and the ways between them. */
+export interface MoveBench {
+  readonly hypervisor: Hypervisor;
+  readonly source: HypervisorAddress;
+  readonly target: HypervisorAddress;
+  /** The ways from the source to the target. */
+  readonly ways: Pick<Migration, "peerUri" | "memoryUri">;
+  /** XML of a domain of that name with one NIC. */
+  domainXml(name: string, tap: 1 | 2): string;
+  /** Makes moves last, together with the least speed. */
+  hold(): void;
+  /** Breaks the way to the target's daemon while a move of that domain lasts. */
+  breakWay(name: string): void;
+  close(): Promise<void>;
+}
+
+const NAME = "vm1";
+
+/** The suite for moves. */
+export function describeMoveContract(name: string, make: () => Promise<MoveBench>): void {
+  describe(`moves between daemons: ${name}`, () => {
+    let bench: MoveBench;
+    let source: HypervisorConnection;
+    let steering: HypervisorConnection;
+    let target: HypervisorConnection;
+    let uuid = "";
+
+    beforeEach(async () => {
+      bench = await make();
+      source = await bench.hypervisor.open(bench.source);
+      steering = await bench.hypervisor.open(bench.source);
+      target = await bench.hypervisor.open(bench.target);
+      await source.defineDomain(bench.domainXml(NAME, 1));
+      await source.startDomain(NAME);
+      uuid = (await source.findDomain(NAME))?.uuid ?? "";
+    });
+    afterEach(() => bench.close());
+
+    /** As the source has it, with the target's tap. */
+    async function migration(change: (xml: string) => string = (xml) => xml): Promise<Migration> {
+      const [liveXml = "", configXml = ""] = await Promise.all(
+        (["moving", "config"] as const).map((part) => source.readDomainXml(NAME, part)),
+      );
+      const there = (xml: string): string => change(xml.replaceAll("tapc1", "tapc2"));
+      return { ...bench.ways, liveXml: there(liveXml), configXml: there(configXml) };
+    }
+
+    /** States of both; undefined: there is none of that name. */
+    async function states(): Promise<readonly (string | undefined)[]> {
+      const found = await Promise.all([steering, target].map((one) => one.findDomain(NAME)));
+      return found.map((domain) => domain?.state);
+    }
+
+    /** Begins a move that lasts; what it ends with. */
+    async function begin(): Promise<{ readonly failure: Promise<unknown> }> {
+      const asked = await migration();
+      await steering.setMaxSpeed(NAME, 1);
+      bench.hold();
+      const failure = source.migrateDomain(NAME, asked).catch((error: unknown) => error);
+      await expect
+        .poll(() => steering.readJob(NAME), { timeout: 20_000 })
+        .toMatchObject({ state: "running", move: "out" });
+      return { failure };
+    }
+
+    test("a domain arrives paused with its NIC and its definition, is off where it was, and goes on when it is told to", async () => {
+      const events = new EventLog(source);
+      await source.migrateDomain(NAME, await migration());
+      await events.next("stopped");
+      expect(await source.findDomain(NAME)).toMatchObject({ state: "shutoff", move: "left" });
+      expect(await target.findDomain(NAME)).toMatchObject({
+        ...{ name: NAME, uuid, state: "paused", persistent: true },
+      });
+      for (const part of ["live", "config"] as const) {
+        const xml = await target.readDomainXml(NAME, part);
+        expect([xml.includes("tapc2"), xml.includes("tapc1")]).toEqual([true, false]);
+      }
+      await target.resumeDomain(NAME);
+      expect(await states()).toEqual(["shutoff", "running"]);
+    });
+
+    test("the end of a move is told, and there is no job before and after", async () => {
+      expect(await steering.readJob(NAME)).toEqual({ state: "none" });
+      const ended = Promise.withResolvers<string>();
+      source.onEvent((event) => {
+        if (event.kind === "jobCompleted") ended.resolve(event.domain);
+      });
+      await source.migrateDomain(NAME, await migration());
+      expect(await ended.promise).toBe(NAME);
+      await expect(steering.abortJob(NAME)).resolves.toBeUndefined();
+    });
+
+    test("a move that is ended by another connection leaves the domain where it is", async () => {
+      const { failure } = await begin();
+      await steering.setMaxDowntime(NAME, 900);
+      await steering.abortJob(NAME);
+      expect(await failure).toMatchObject({ code: "LIBVIRT_JOB_ABORTED" });
+      expect((await states())[0]).toBe("running");
+      expect((await states())[1]).not.toBe("running");
+      await steering.abortJob(NAME);
+    });
+
+    test("a way that breaks leaves the domain where it is, and the connection too", async () => {
+      const { failure } = await begin();
+      bench.breakWay(NAME);
+      expect(await failure).toMatchObject({ code: "LIBVIRT_PEER_LOST" });
+      expect(await source.findDomain(NAME)).toMatchObject({ state: "running" });
+      await expect.poll(async () => (await states())[1], { timeout: 20_000 }).not.toBe("running");
+    });
+
+    test("a layout that differs is refused before anything is sent", async () => {
+      const otherMac = (xml: string): string =>
+        xml.replaceAll("02:00:00:00:00:01", "02:00:00:00:00:09");
+      const asked = await migration(otherMac);
+      await expect(source.migrateDomain(NAME, asked)).rejects.toMatchObject({
+        code: "LIBVIRT_REFUSED",
+      });
+      expect(await states()).toEqual(["running", undefined]);
+    });
+
+    test("nobody at the other end is told, and the domain runs on", async () => {
+      const asked = { ...(await migration()), peerUri: "qemu+unix:///session?socket=/nonexistent" };
+      await expect(source.migrateDomain(NAME, asked)).rejects.toMatchObject({
+        code: "LIBVIRT_PEER_LOST",
+      });
+      expect(await states()).toEqual(["running", undefined]);
+    });
+
+    test("a domain that does not run does not move", async () => {
+      const asked = await migration();
+      await source.destroyDomain(NAME);
+      await expect(source.migrateDomain(NAME, asked)).rejects.toMatchObject({
+        code: "LIBVIRT_NOT_RUNNING",
+      });
+      expect(await states()).toEqual(["shutoff", undefined]);
+    });
+  });
+}

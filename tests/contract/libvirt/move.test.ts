@@ -1,0 +1,253 @@
+// SPDX-License-Identifier: Apache-2.0
+// A domain's move between two session daemons of user 107, with a QEMU each: the port's contract, and that it never runs in
+// two places, whatever breaks at the switch-over.
+import { randomBytes } from "node:crypto";
+import {
+  chownSync,
+  closeSync,
+  constants,
+  mkdtempSync,
+  openSync,
+  rmSync,
+  writeFileSync,
+} from "node:fs";
+import { connect, createServer, type Server, type Socket } from "node:net";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { createHypervisor } from "@patchbay/libvirt";
+import { describeMoveContract, type MoveBench } from "@patchbay/libvirt/testing";
+import { createChildStarter, createClock } from "@patchbay/os";
+import type { DomainInfo, Hypervisor, HypervisorConnection, Migration } from "@patchbay/core/ports";
+import { eventually } from "@patchbay/support";
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from "vitest";
+import { silentLogger } from "./logger.ts";
+import {
+  LAUNCHER,
+  makeOwnDirectory,
+  qemuDomainXml,
+  qemuNicXml,
+  startSessionDaemon,
+  type SessionDaemon,
+} from "./session.ts";
+
+/** Linux's O_PATH, which node:fs does not name. Source: asm-generic/fcntl.h. */
+const O_PATH = 0o10000000;
+/** What the guest holds in memory; at 1 MiB/s, the least that libvirt knows, it takes a while to send. */
+const BALLAST_MIB = 12;
+/** Until both daemons have settled what a move has left, milliseconds. */
+const SETTLING_MS = 20_000;
+
+let shared: Hypervisor;
+let cacheDirectory = "";
+
+beforeAll(() => {
+  cacheDirectory = makeOwnDirectory(mkdtempSync(join(tmpdir(), "session-cache-")));
+  const ports = { starter: createChildStarter(), clock: createClock(), logger: silentLogger };
+  shared = createHypervisor({ ...ports, identity: LAUNCHER });
+});
+
+afterAll(async () => {
+  await shared.close();
+  rmSync(cacheDirectory, { recursive: true });
+});
+
+/** What leads from one daemon to the other, and can be cut. */
+class Way {
+  readonly path: string;
+  readonly #server: Server;
+  readonly #sockets = new Set<Socket>();
+
+  private constructor(path: string, server: Server) {
+    this.path = path;
+    this.#server = server;
+  }
+
+  static async open(path: string, to: string): Promise<Way> {
+    const server = createServer();
+    const way = new Way(path, server);
+    server.on("connection", (socket) => {
+      const peer = connect(to);
+      for (const [one, other] of [[socket, peer] as const, [peer, socket] as const]) {
+        way.#sockets.add(one);
+        one.pipe(other);
+        one.on("error", () => undefined); // it is cut
+        one.on("close", () => other.destroy());
+      }
+    });
+    await new Promise<void>((resolve) => {
+      server.listen(path, resolve);
+    });
+    chownSync(path, LAUNCHER.uid, LAUNCHER.gid);
+    return way;
+  }
+
+  cut(): void {
+    for (const socket of this.#sockets) socket.destroy();
+    this.#server.close();
+  }
+}
+
+/** A small guest whose memory cannot be sent in no time. */
+function heavyDomainXml(name: string, ballast: string, tap: 1 | 2): string {
+  const loader = `loader,file=${ballast},addr=0x1000000,force-raw=on`;
+  const argument = `<qemu:commandline><qemu:arg value='-device'/><qemu:arg value='${loader}'/></qemu:commandline>`;
+  return qemuDomainXml(name)
+    .replace("<domain ", "<domain xmlns:qemu='http://libvirt.org/schemas/domain/qemu/1.0' ")
+    .replace("<memory unit='MiB'>32<", "<memory unit='MiB'>48<")
+    .replace("</devices>", `${qemuNicXml("ua-a", tap)}</devices>`)
+    .replace("</domain>", `${argument}</domain>`);
+}
+
+interface RealBench extends MoveBench {
+  readonly daemons: { readonly source: SessionDaemon; readonly target: SessionDaemon };
+}
+
+async function makeBench(): Promise<RealBench> {
+  const directory = makeOwnDirectory(mkdtempSync(join(tmpdir(), "libvirt-move-")));
+  const [source, target] = await Promise.all([
+    startSessionDaemon({ cacheDirectory }),
+    startSessionDaemon({ cacheDirectory }),
+  ]);
+  const ballast = join(directory, "ballast");
+  writeFileSync(ballast, randomBytes(BALLAST_MIB * 1024 * 1024));
+  const way = await Way.open(join(directory, "peer.sock"), target.socketPath);
+  const flags = constants.O_RDONLY | O_PATH;
+  const descriptors = [source, target].map(({ socketPath }) => openSync(socketPath, flags));
+  const [sourceFd = -1, targetFd = -1] = descriptors;
+  return {
+    hypervisor: shared,
+    daemons: { source, target },
+    source: { kind: "socket", fd: sourceFd },
+    target: { kind: "socket", fd: targetFd },
+    ways: {
+      peerUri: `qemu+unix:///session?socket=${way.path}`,
+      memoryUri: `unix://${join(directory, "memory.sock")}`,
+    },
+    domainXml: (name, tap) => heavyDomainXml(name, ballast, tap),
+    hold: () => undefined,
+    breakWay: () => {
+      way.cut();
+    },
+    close: async () => {
+      way.cut();
+      descriptors.forEach(closeSync);
+      await Promise.all([source.close(), target.close()]);
+      rmSync(directory, { recursive: true });
+    },
+  };
+}
+
+describeMoveContract("QEMU under two session daemons", makeBench);
+
+/** Looks at a domain on both sides without a pause, until it is told to stop; whether it ever ran in both. */
+class Watch {
+  #isOver = false;
+  readonly #seen: { readonly atMs: number; readonly isRunning: boolean }[][] = [[], []];
+  readonly #looks: Promise<unknown>;
+
+  constructor(connections: readonly HypervisorConnection[]) {
+    this.#looks = Promise.all(connections.map((one, side) => this.#look(one, side)));
+  }
+
+  async #look(connection: HypervisorConnection, side: number): Promise<void> {
+    while (!this.#isOver) {
+      const found = await connection.findDomain("vm1").catch(() => undefined); // its daemon is gone
+      this.#seen[side]?.push({ atMs: performance.now(), isRunning: found?.state === "running" });
+      // A connection that is lost answers at once, for ever.
+      await new Promise((resolve) => setImmediate(resolve));
+    }
+  }
+
+  /** Moments at which each side was last seen to run while the other ran too. */
+  async both(): Promise<readonly number[]> {
+    this.#isOver = true;
+    await this.#looks;
+    const [source = [], target = []] = this.#seen;
+    const lastOfSource = source.findLast(({ isRunning }) => isRunning)?.atMs ?? -Infinity;
+    return target.filter((one) => one.isRunning && one.atMs < lastOfSource).map(({ atMs }) => atMs);
+  }
+}
+
+describe("a domain that moves runs nowhere twice", () => {
+  let bench: RealBench;
+  let source: HypervisorConnection;
+  let asked: Migration;
+  let watch: Watch;
+
+  beforeEach(async () => {
+    bench = await makeBench();
+    source = await bench.hypervisor.open(bench.source);
+    await source.defineDomain(bench.domainXml("vm1", 1));
+    await source.startDomain("vm1");
+    const live = await source.readDomainXml("vm1", "moving");
+    asked = { ...bench.ways, liveXml: live.replaceAll("tapc1", "tapc2") };
+    watch = new Watch([
+      await bench.hypervisor.open(bench.source),
+      await bench.hypervisor.open(bench.target),
+    ]);
+  });
+
+  afterEach(async () => {
+    await watch.both();
+    await bench.close();
+  });
+
+  /** Moves, and does that at the switch-over; how the move ends. */
+  async function moveAnd(strike: () => void): Promise<unknown> {
+    const stop = source.onEvent((event) => {
+      if (event.kind !== "lifecycle" || event.event !== "suspended") return;
+      stop();
+      strike();
+    });
+    return source.migrateDomain("vm1", asked).catch((error: unknown) => error);
+  }
+
+  async function stateAt(address: MoveBench["source"]): Promise<DomainInfo | undefined> {
+    const connection = await bench.hypervisor.open(address);
+    const found = await connection.findDomain("vm1");
+    await connection.close();
+    return found;
+  }
+
+  test("when the way between the daemons breaks", async () => {
+    const failure = await moveAnd(() => {
+      bench.breakWay("vm1");
+    });
+    const [here, there] = await eventually(
+      async () => {
+        const states = [await stateAt(bench.source), await stateAt(bench.target)] as const;
+        return states[0]?.move === "leaving" ? undefined : states;
+      },
+      { withinMs: SETTLING_MS },
+    );
+    expect(await watch.both()).toEqual([]);
+    // Lost before the guest was there, or after; the call may have come back in time.
+    const isLeft = failure === undefined;
+    expect(here?.state).toBe(isLeft ? "shutoff" : "running");
+    expect(there?.state).not.toBe("running");
+  });
+
+  test("when the target's daemon dies", async () => {
+    const failure = await moveAnd(() => {
+      process.kill(bench.daemons.target.pid, "SIGKILL");
+    });
+    const here = await eventually(
+      async () => {
+        const found = await stateAt(bench.source);
+        return found?.move === "leaving" ? undefined : found;
+      },
+      { withinMs: SETTLING_MS },
+    );
+    expect(await watch.both()).toEqual([]);
+    expect(here.state).toBe(failure === undefined ? "shutoff" : "running");
+  });
+
+  test("when nothing breaks, and it goes on as soon as it is off where it was", async () => {
+    expect(await moveAnd(() => undefined)).toBeUndefined();
+    expect(await stateAt(bench.source)).toMatchObject({ state: "shutoff", move: "left" });
+    const target = await bench.hypervisor.open(bench.target);
+    await target.resumeDomain("vm1");
+    expect((await target.findDomain("vm1"))?.state).toBe("running");
+    expect(await watch.both()).toEqual([]);
+  });
+});
