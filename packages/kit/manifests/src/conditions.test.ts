@@ -7,6 +7,7 @@ test.each([
   { webhook: "validate.virt-api.patchbay.io", want: ["spec-is-new"] },
   { webhook: "guard.virt-api.patchbay.io", want: ["by-an-agent"] },
   { webhook: "launcher.virt-api.patchbay.io", want: ["nodes-word-is-new"] },
+  { webhook: "migrations.virt-api.patchbay.io", want: ["spec-is-new"] },
   { webhook: "another.io", want: [] },
 ])("$webhook is asked by the conditions $want", ({ webhook, want }) => {
   expect(conditionsOf(webhook).map(({ name }) => name)).toEqual(want);

@@ -55,6 +55,7 @@ const CONDITIONS: Readonly<Record<string, readonly MatchCondition[]>> = {
   mutate: [SPEC_IS_NEW, MAY_LACK_SOMETHING],
   validate: [SPEC_IS_NEW],
   guard: [BY_AN_AGENT],
+  migrations: [SPEC_IS_NEW],
   launcher: [NODES_WORD_IS_NEW],
 };
 

@@ -11,6 +11,7 @@ import {
   NETWORK_ATTACHMENT_DEFINITIONS,
   PODS,
   PREFERENCES,
+  VIRTUAL_MACHINE_INSTANCE_MIGRATIONS,
   type KubeObject,
   type ResourceType,
 } from "@patchbay/api";
@@ -154,6 +155,24 @@ const SIZES: Webhook = {
   isOfCluster: true,
 };
 
+/** Migrations of VMs that cannot be migrated, and a drain's evictions of launchers. */
+const LEAVING: readonly Webhook[] = [
+  {
+    ...JUDGED,
+    name: "migrations",
+    group: VIRTUAL_MACHINE_INSTANCE_MIGRATIONS.group,
+    resources: [VIRTUAL_MACHINE_INSTANCE_MIGRATIONS.resource],
+  },
+  {
+    name: "evictions",
+    path: "validate",
+    operations: ["CREATE"],
+    resources: [`${PODS.resource}/eviction`],
+    group: PODS.group,
+    isNeeded: false,
+  },
+];
+
 /** Kinds of KubeVirt that nothing acts on: who makes one is told what to do instead. */
 const REFUSED: readonly Webhook[] = [
   {
@@ -234,7 +253,7 @@ export async function keepVirtApi(store: Store, address: VirtApiAddress): Promis
   }
   for (const [type, asked] of [
     [MUTATING, [MUTATE]],
-    [VALIDATING, [VALIDATE, GUARD, NETWORKS, LAUNCHER, SIZES, ...REFUSED]],
+    [VALIDATING, [VALIDATE, GUARD, NETWORKS, LAUNCHER, SIZES, ...LEAVING, ...REFUSED]],
   ] as const) {
     const webhooks = asked.map((webhook) => printWebhook(webhook, address));
     await keepObject(store, type, newObject(type, names.SERVICES_NAMESPACE, { webhooks }));

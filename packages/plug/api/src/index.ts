@@ -53,8 +53,10 @@ export { refusalOf } from "./kinds/refused-kinds.ts";
 export type { DataVolume } from "./kinds/guest/data-volume.ts";
 export type { Disk } from "./kinds/guest/disk.ts";
 export {
+  evictionStrategyOf,
   networkConfigOf,
   type AutoBinding,
+  type EvictionStrategy,
   overcommitConfigOf,
   storageConfigOf,
   logsConsoles,
@@ -125,6 +127,7 @@ export {
   SERVICES,
   STORAGE_CLASSES,
   VALIDATING_WEBHOOKS,
+  VIRTUAL_MACHINE_INSTANCE_MIGRATIONS,
   VIRTUAL_MACHINE_INSTANCES,
   VIRTUAL_MACHINES,
   type ResourceType,

@@ -28,6 +28,9 @@ export const RESOURCE_NAME_ANNOTATION = "k8s.v1.cni.cncf.io/resourceName";
 export const SERVICE_NETWORK_ANNOTATION = "k8s.v1.cni.cncf.io/service-network";
 /** On a Service that has {@link SERVICE_NETWORK_ANNOTATION} and no selector: labels of the VMIs that it leads to. */
 export const SERVICE_SELECTOR_ANNOTATION = "patchbay.io/service-selector";
+/** On a VMI: a bridge on the pod network may be migrated. Source: KubeVirt AllowPodBridgeNetworkLiveMigrationAnnotation. */
+export const ALLOW_POD_BRIDGE_MIGRATION_ANNOTATION =
+  "kubevirt.io/allow-pod-bridge-network-live-migration";
 /** Sidecars that change the domain. Source: KubeVirt pkg/hooks HookSidecarListAnnotationName. */
 export const HOOK_SIDECARS_ANNOTATION = "hooks.kubevirt.io/hookSidecars";
 /** Why attachments fail; writer: net-agent. */

@@ -169,6 +169,7 @@ export {
   targetView,
   type NodeRole,
 } from "./migration/owner.ts";
+export { evictionProblem, launcherNamesOf, migrationProblem } from "./migration/requests.ts";
 export { networkNamesOf } from "./plan/pod/pod-networks.ts";
 export { seenLauncher } from "./plan/pod/seen-launcher.ts";
 export type { Expansion } from "./instancetype/expand.ts";
@@ -252,6 +253,7 @@ export {
   type IfaceStage,
   type IfaceStory,
 } from "./status/ifaces/story.ts";
+export { LIVE_MIGRATABLE } from "./status/live-migratable.ts";
 export { isTransientChange } from "./status/ifaces/transient.ts";
 export { sayError, type StepFailure, type StepKind } from "./status/step-failure.ts";
 export { unreachableIfaces } from "./status/ifaces/unreachable.ts";

@@ -13,10 +13,10 @@ import {
   type VirtualMachineInstance,
   type VmiSpec,
 } from "@patchbay/api";
-import { hasVm, ifacesOf, type MacOwner } from "@patchbay/core";
+import { hasVm, ifacesOf, launcherNamesOf, type MacOwner } from "@patchbay/core";
 import type { DaemonContext } from "@patchbay/daemon";
 import { createCache, type Known, type StartableCache } from "@patchbay/kube";
-import type { Cache } from "@patchbay/core/ports";
+import type { Cache, ObjectKey } from "@patchbay/core/ports";
 import { seenVmi } from "./seen-vmi.ts";
 
 /** The caches of this program. */
@@ -34,10 +34,17 @@ function macsOf(spec: VmiSpec): readonly string[] {
   );
 }
 
-/** Index functions by which those are found that have a MAC. */
-export const MAC_INDEXES = {
+function launchersOf(vmi: VirtualMachineInstance): readonly string[] {
+  return launcherNamesOf(vmi).map((name) => `${vmi.metadata.namespace ?? ""}/${name}`);
+}
+
+/** Index functions by which those are found that have a MAC, or a launcher pod of a name. */
+export const INDEXES = {
   vms: { mac: (vm: VirtualMachine) => macsOf(vm.spec.template.spec) },
-  vmis: { mac: (vmi: VirtualMachineInstance) => (hasVm(vmi) ? [] : macsOf(vmi.spec)) },
+  vmis: {
+    mac: (vmi: VirtualMachineInstance) => (hasVm(vmi) ? [] : macsOf(vmi.spec)),
+    launcher: launchersOf,
+  },
 } as const;
 
 function withoutStatus({ apiVersion, kind, metadata, spec }: VirtualMachine): VirtualMachine {
@@ -58,11 +65,11 @@ export function createCaches({ client, log }: DaemonContext): Caches {
   return {
     vms: createCache(client.reflect(VIRTUAL_MACHINES, { trim: withoutStatus }), {
       logger,
-      indexes: MAC_INDEXES.vms,
+      indexes: INDEXES.vms,
     }),
     vmis: createCache(client.reflect(VIRTUAL_MACHINE_INSTANCES, { trim: seenVmi }), {
       logger,
-      indexes: MAC_INDEXES.vmis,
+      indexes: INDEXES.vmis,
     }),
     kubevirts: createCache(client.reflect(KUBEVIRTS), { logger }),
     nads: createCache(client.reflect(NETWORK_ATTACHMENT_DEFINITIONS, { trim: withoutSpec }), {
@@ -96,4 +103,12 @@ export function listMacOwners(
     ...vms.listBy("mac", mac).map((vm) => toOwner(vm.metadata, vm.spec.template.spec)),
     ...vmis.listBy("mac", mac).map((vmi) => toOwner(vmi.metadata, vmi.spec)),
   ]);
+}
+
+/** The VMI that has that launcher pod, as far as it is known. */
+export function findByLauncher(
+  vmis: Cache<VirtualMachineInstance>,
+  { namespace = "", name }: ObjectKey,
+): VirtualMachineInstance | undefined {
+  return vmis.listBy("launcher", `${namespace}/${name}`)[0];
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Brings caches, application and server together.
 import { randomBytes } from "node:crypto";
-import { DATA_VOLUMES, networkConfigOf } from "@patchbay/api";
+import { DATA_VOLUMES, evictionStrategyOf, networkConfigOf } from "@patchbay/api";
 import { KeyedMutex } from "@patchbay/core/keyed-mutex";
 import {
   certificateInFiles,
@@ -25,7 +25,7 @@ import { createOpenHandlerStream } from "./handlers/open-stream.ts";
 import { credentialsInFiles } from "./handlers/credentials.ts";
 import { createApp, type Callers } from "./http/app.ts";
 import { counted } from "./http/call-name.ts";
-import { createCaches, knownKinds, listMacOwners, type Caches } from "./caches.ts";
+import { createCaches, findByLauncher, knownKinds, listMacOwners, type Caches } from "./caches.ts";
 import { readVersion, type Flags } from "./config.ts";
 import type { Deps } from "./deps.ts";
 import { askApiServer } from "./networks/access-review.ts";
@@ -89,8 +89,10 @@ function createDeps(
     openHandlerStream: createOpenHandlerStream(ways),
     servesDataVolumes: askDiscovery(client, log, DATA_VOLUMES),
     listMacOwners: (macs) => listMacOwners(caches, macs),
+    findByLauncher: (pod) => findByLauncher(caches.vmis, pod),
     countDecision: createDecisionCounter(metrics),
     networkConfig: () => networkConfigOf(caches.kubevirts.list()[0]),
+    evictionStrategy: () => evictionStrategyOf(caches.kubevirts.list()[0]),
   };
 }
 

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // What routes and admission work with.
-import type { NetworkConfig } from "@patchbay/api";
+import type { EvictionStrategy, NetworkConfig, VirtualMachineInstance } from "@patchbay/api";
 import type { MacOwner, RandomBytes } from "@patchbay/core";
 import type { OwnWrites, Reader } from "@patchbay/kube";
-import type { Logger, Store } from "@patchbay/core/ports";
+import type { Logger, ObjectKey, Store } from "@patchbay/core/ports";
 import type { KeyedMutex } from "@patchbay/core/keyed-mutex";
 import type { OpenHandlerStream } from "./handlers/open-stream.ts";
 import type { Decision } from "./admission/decisions.ts";
@@ -32,7 +32,11 @@ export interface Deps {
   readonly servesDataVolumes: () => Promise<boolean>;
   /** VMs, and VMIs without a VM, that have one of the MACs (lower case, with colons), as far as they are known. */
   readonly listMacOwners: (macs: readonly string[]) => readonly MacOwner[];
+  /** The VMI that has that launcher pod, as far as it is known. */
+  readonly findByLauncher: (pod: ObjectKey) => VirtualMachineInstance | undefined;
   readonly countDecision: (decision: Decision) => void;
   /** What the cluster has set for NICs, as far as it is known. */
   readonly networkConfig: () => NetworkConfig;
+  /** What an eviction does where a VM does not say, as far as it is known. */
+  readonly evictionStrategy: () => EvictionStrategy;
 }

@@ -1,6 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 import type { VirtualMachineInstance, VmiStatus } from "@patchbay/api";
-import { ifacesWithoutPort, targetProblem } from "@patchbay/core";
+import {
+  evictionProblem,
+  ifacesWithoutPort,
+  launcherNamesOf,
+  migrationProblem,
+  targetProblem,
+} from "@patchbay/core";
 import { expect, test } from "vitest";
 import { seenVmi } from "./seen-vmi.ts";
 import { BLUE, POD, POD_IFACE } from "./testing/admission.ts";
@@ -26,12 +32,24 @@ test.each<{ name: string; status?: VmiStatus }>([
     name: "has a device and a port",
     status: { phase: "Running", pciePorts: { total: 2, free: 1 }, interfaces: [PCI] },
   },
+  {
+    name: "came by a migration, and may leave",
+    status: {
+      phase: "Running",
+      nodeName: "b",
+      conditions: [{ type: "LiveMigratable", status: "True" }],
+      migrationState: { migrationUid: "m1", targetNode: "b", completed: true },
+    },
+  },
 ])("a VMI that $name is judged by what is seen of it as by the whole", ({ status }) => {
   const vmi = vmiOf(status);
   const seen = seenVmi(vmi);
   const judged = (it: VirtualMachineInstance): unknown => [
     ifacesWithoutPort(it, it.spec, {}),
     targetProblem({ kind: "vmi", vmi: it }),
+    launcherNamesOf(it),
+    migrationProblem(it, { namespace: "ns", name: "vm" }),
+    evictionProblem(it, launcherNamesOf(it)[0] ?? "", "LiveMigrate"),
   ];
   expect(judged(seen)).toEqual(judged(vmi));
   expect({ ...seen, status: undefined }).toEqual({ ...vmi, status: undefined });
@@ -42,6 +60,7 @@ test("what others look at is not kept", () => {
     vmiOf({
       phase: "Running",
       activePods: { uid: "node" },
+      conditions: [{ type: "Ready", status: "True" }],
       interfaces: [{ ...PCI, mac: "02:00:00:00:00:01", ipAddresses: ["10.0.0.1"] }, { mac: "x" }],
     }),
   );

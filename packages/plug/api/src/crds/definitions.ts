@@ -16,6 +16,7 @@ import {
 } from "../names.ts";
 import { OPEN } from "../kinds/network.ts";
 import { structuralSchemaOf, withoutDescriptions, type StructuralSchema } from "./structural-schema.ts";
+import { MigrationSpecSchema, MigrationStatusSchema } from "../kinds/migration/migration.ts";
 import { NadSpecSchema, NadStatusSchema } from "../kinds/nad.ts";
 import { VmSpecSchema, VmStatusSchema } from "../kinds/vm.ts";
 import { VmiSpecSchema } from "../kinds/vmi-spec.ts";
@@ -99,10 +100,6 @@ const PROBLEM: readonly PrinterColumn[] = [
 
 /** Versions in which manifests of before v1 were written. Source: KubeVirt v0.8 to v0.58 api, ApiSupportedVersions. */
 const KUBEVIRT_OLDER = ["v1alpha3", "v1alpha2"] as const;
-
-// Thin for now: enough for clients that ask for a migration to be understood. Source: KubeVirt api/core/v1 types.go.
-const MigrationSpecSchema = Type.Object({ vmiName: Type.Optional(Type.String()) }, OPEN);
-const MigrationStatusSchema = Type.Object({ phase: Type.Optional(Type.String()) }, OPEN);
 
 type Names = Pick<Definition, "kind" | "plural" | "singular" | "shortNames">;
 

@@ -173,10 +173,10 @@ test("fields of an iface that is leaving are not asked for", () => {
 });
 
 test("fields that change nothing are told apart", () => {
-  const spec = specWith({ cpu: { maxSockets: 2 } }, { evictionStrategy: "None" });
+  const spec = specWith({ cpu: { maxSockets: 2 } }, { serviceAccountName: "a" });
   expect(unactedFieldsOfVmi(spec, "spec")).toEqual({
     unbuilt: [],
-    harmless: ["spec.domain.cpu.maxSockets", "spec.evictionStrategy"],
+    harmless: ["spec.domain.cpu.maxSockets", "spec.serviceAccountName"],
   });
 });
 
@@ -192,7 +192,7 @@ test("an iface with a field that is not built is no NIC", () => {
 test("fields that are not built and fields without effect are told apart, each with what to do", () => {
   const spec = specWith(
     { memory: { hugepages: {}, maxGuest: "1Gi" }, cpu: { maxSockets: 2 } },
-    { evictionStrategy: "None" },
+    { serviceAccountName: "a" },
   );
   const message = "is not supported yet; leave it out; memory is not plugged";
   expect(unactedFieldsOfVmi(spec, "spec")).toEqual({
@@ -200,7 +200,7 @@ test("fields that are not built and fields without effect are told apart, each w
       { field: "spec.domain.memory.hugepages", message: "is not supported yet" },
       { field: "spec.domain.memory.maxGuest", message },
     ],
-    harmless: ["spec.domain.cpu.maxSockets", "spec.evictionStrategy"],
+    harmless: ["spec.domain.cpu.maxSockets", "spec.serviceAccountName"],
   });
 });
 

@@ -55,7 +55,6 @@ export const POD_FIELDS = {
   architecture: unbuilt(text("Processor architecture of the guest."), {
     unless: oneOf("", "amd64"),
   }),
-  evictionStrategy: harmless(text("What happens when the node is drained; the VM is shut down.")),
   resourceClaims: unbuilt(
     list(
       "Claims for devices.",

@@ -12,7 +12,7 @@ import {
 } from "./guest/port-security.ts";
 import { PCIE_ROOT_PORTS_DEFAULT, PCIE_ROOT_PORTS_MAX } from "../values/pcie-root-ports.ts";
 import { TENANT_POLICY } from "./tenant-policy.ts";
-import { CONDITIONS_SCHEMA } from "./vmi.ts";
+import { CONDITIONS_SCHEMA } from "./conditions.ts";
 
 /** Most pairs of queues that a NIC can be given. Source: linux/drivers/net/tun.c MAX_TAP_QUEUES */
 const QUEUES_MAX = 256;
@@ -59,6 +59,16 @@ const BINDING_PLUGIN = Type.Object(
         OPEN,
       ),
     ),
+    migration: Type.Optional(
+      Type.Object(
+        {
+          method: Type.Optional(
+            Type.String({ description: "What the guest is told when it has arrived; kept." }),
+          ),
+        },
+        { ...OPEN, description: "Such an interface goes along when its VM is migrated." },
+      ),
+    ),
     sidecarImage: Type.Optional(
       Type.String({ description: "Image of a container beside the guest's; not supported yet." }),
     ),
@@ -74,6 +84,17 @@ export type BindingRegistry = Readonly<Record<string, BindingPlugin>>;
 /** Source: KubeVirt api/core/v1 types.go VMRolloutStrategy. */
 const ROLLOUT_STRATEGIES = ["LiveUpdate", "Stage"] as const;
 type RolloutStrategy = (typeof ROLLOUT_STRATEGIES)[number];
+
+/** What an eviction of a VM's pod does. Source: KubeVirt api/core/v1 types.go EvictionStrategy. */
+export const EVICTION_STRATEGIES = [
+  "None",
+  "LiveMigrate",
+  "LiveMigrateIfPossible",
+  "External",
+] as const;
+
+/** One of them. */
+export type EvictionStrategy = (typeof EVICTION_STRATEGIES)[number];
 
 /** How an interface is bound that nobody has declared. Source: KubeVirt NetworkConfiguration.NetworkInterface. */
 export type AutoBinding = "bridge" | "masquerade";
@@ -132,6 +153,14 @@ export const KubeVirtSpecSchema = Type.Object(
               enum: [...ROLLOUT_STRATEGIES],
               description:
                 "When a change of a VM reaches its guest: LiveUpdate, where the field can be changed live, also when absent; Stage, at the next start.",
+            }),
+          ),
+          evictionStrategy: Type.Optional(
+            Type.Unsafe<EvictionStrategy>({
+              type: "string",
+              enum: [...EVICTION_STRATEGIES],
+              description:
+                "What an eviction of a VM's pod does where the VM does not say; None when absent.",
             }),
           ),
           vmStateStorageClass: Type.Optional(
@@ -230,6 +259,11 @@ export interface KubeVirt extends KubeObject {
 /** Whether guests run without KVM. Source: KubeVirt DeveloperConfiguration.useEmulation. */
 export function usesEmulation(kubevirt: KubeVirt | undefined): boolean {
   return kubevirt?.spec?.configuration?.developerConfiguration?.useEmulation === true;
+}
+
+/** What an eviction does where a VM does not say. */
+export function evictionStrategyOf(kubevirt: KubeVirt | undefined): EvictionStrategy {
+  return kubevirt?.spec?.configuration?.evictionStrategy ?? "None";
 }
 
 /** Whether what guests print is a container's log, where a VM does not say. Source: KubeVirt DisableSerialConsoleLog. */

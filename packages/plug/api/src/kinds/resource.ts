@@ -15,6 +15,7 @@ import type { Preference } from "./instancetype/preference.ts";
 import type { KubeVirt } from "./kubevirt-config.ts";
 import type { DataVolume } from "./guest/data-volume.ts";
 import type { KubeObject } from "./kubernetes/meta.ts";
+import type { VirtualMachineInstanceMigration } from "./migration/migration.ts";
 import type { NetworkAttachmentDefinition } from "./nad.ts";
 import type { EndpointSlice, Service } from "./kubernetes/service.ts";
 import { INSTANCETYPE_GROUP, KUBEVIRT_GROUP, NAD_GROUP } from "../names.ts";
@@ -180,6 +181,14 @@ export const VIRTUAL_MACHINES: ResourceType<VirtualMachine> = {
   version: "v1",
   resource: "virtualmachines",
   kind: "VirtualMachine",
+  namespaced: true,
+};
+/** Guests that are to go to another node. */
+export const VIRTUAL_MACHINE_INSTANCE_MIGRATIONS: ResourceType<VirtualMachineInstanceMigration> = {
+  group: KUBEVIRT_GROUP,
+  version: "v1",
+  resource: "virtualmachineinstancemigrations",
+  kind: "VirtualMachineInstanceMigration",
   namespaced: true,
 };
 /** One start of a VM. */

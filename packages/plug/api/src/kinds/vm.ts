@@ -8,7 +8,7 @@ import { DataVolumeTemplateSchema } from "./guest/data-volume.ts";
 import type { KubeObject } from "./kubernetes/meta.ts";
 import { OPEN } from "./network.ts";
 import { VmiSpecSchema } from "./vmi-spec.ts";
-import { CONDITIONS_SCHEMA } from "./vmi.ts";
+import { CONDITIONS_SCHEMA } from "./conditions.ts";
 
 const RUN_STRATEGIES = ["Always", "Halted", "Manual", "RerunOnFailure", "Once"] as const;
 

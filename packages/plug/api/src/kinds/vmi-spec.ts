@@ -125,6 +125,12 @@ export const VmiSpecSchema = Type.Object(
     startStrategy: Type.Optional(
       Type.String({ description: "Paused: the guest is started and waits to be resumed." }),
     ),
+    evictionStrategy: Type.Optional(
+      Type.String({
+        description:
+          "What an eviction of its pod does, which a drain of its node asks for: LiveMigrate refuses it as long as the VM cannot be migrated; with any other word the VM is shut down. The cluster's when absent.",
+      }),
+    ),
     nodeSelector: Type.Optional(
       Type.Unsafe<Readonly<Record<string, string>>>(
         map("Labels of the nodes on which the VM may run.", text("Value of the label.")),

@@ -4,6 +4,7 @@ import type { Static } from "typebox";
 import { Type } from "../fields/schema.ts";
 import type { KubeObject } from "./kubernetes/meta.ts";
 import { ATTACHMENT_SCHEMA } from "./attachment.ts";
+import { CONDITIONS_SCHEMA } from "./conditions.ts";
 import { MIGRATION_STATE_SCHEMA } from "./migration/state.ts";
 import { OPEN } from "./network.ts";
 import type { VmiSpec } from "./vmi-spec.ts";
@@ -77,21 +78,6 @@ const IfaceStatusSchema = Type.Object(
 
 /** What the node sees of one iface; writer: virt-handler. */
 export type IfaceStatus = Static<typeof IfaceStatusSchema>;
-
-/** Conditions of a VM, a VMI or the cluster; `lastProbeTime` is null where others wrote it so. */
-export const CONDITIONS_SCHEMA = Type.Array(
-  Type.Object({
-    type: Type.String(),
-    status: Type.Unsafe<"True" | "False" | "Unknown">({
-      type: "string",
-      enum: ["True", "False", "Unknown"],
-    }),
-    reason: Type.Optional(Type.String()),
-    message: Type.Optional(Type.String()),
-    lastProbeTime: Type.Optional(Type.Unsafe<string | null>({ type: "string", nullable: true })),
-    lastTransitionTime: Type.Optional(Type.String()),
-  }),
-);
 
 const VMI_PHASES = [
   "",

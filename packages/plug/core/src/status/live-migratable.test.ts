@@ -24,7 +24,11 @@ interface Row {
   readonly name: string;
   readonly volume?: Omit<Volume, "name">;
   readonly modes?: readonly string[];
+  /** On the pod network. */
   readonly iface?: Iface;
+  /** On another one. */
+  readonly second?: Iface;
+  readonly annotations?: Readonly<Record<string, string>>;
   readonly reason: string;
   readonly message: string;
 }
@@ -32,6 +36,20 @@ interface Row {
 const NOT_SHARED =
   "cannot migrate VMI: PVC data is not shared, live migration requires that all PVCs must be shared (using ReadWriteMany access mode)";
 const BUILT = "live migration is not built yet";
+const ALLOWED = "kubevirt.io/allow-pod-bridge-network-live-migration";
+const NO_NAT =
+  "cannot migrate VMI which does not use masquerade or a migratable plugin to connect to the pod network";
+const NO_PLUGIN =
+  "cannot migrate VMI: interface two has binding still, which is registered without migration";
+const BINDINGS = {
+  goes: { domainAttachmentType: "tap", migration: {} },
+  still: { domainAttachmentType: "tap" },
+};
+
+/** As several are told; the last one stands in the way of all. */
+function several(...told: readonly [string, string][]): string {
+  return [...told, [NOT_BUILT, BUILT] as const].map((row) => row.join(": ")).join(", ");
+}
 
 test.each<Row>([
   { name: "nothing but a NAT", iface: NAT, reason: NOT_BUILT, message: BUILT },
@@ -40,18 +58,74 @@ test.each<Row>([
     name: "a bridge on the pod network",
     iface: { name: "default", bridge: {} },
     reason: IFACES,
-    message:
-      "cannot migrate VMI which does not use masquerade or a migratable plugin to connect to the pod network",
+    message: several([IFACES, NO_NAT]),
+  },
+  {
+    name: "a bridge on the pod network of which somebody says that it may",
+    iface: { name: "default", bridge: {} },
+    annotations: { [ALLOWED]: "" },
+    reason: NOT_BUILT,
+    message: BUILT,
+  },
+  {
+    name: "a plugin on the pod network that goes along",
+    iface: { name: "default", binding: { name: "goes" } },
+    reason: NOT_BUILT,
+    message: BUILT,
+  },
+  {
+    name: "a plugin on the pod network that does not",
+    iface: { name: "default", binding: { name: "still" } },
+    annotations: { [ALLOWED]: "" },
+    reason: IFACES,
+    message: several([IFACES, NO_NAT]),
+  },
+  {
+    name: "a plugin that nobody has registered",
+    iface: { name: "default", binding: { name: "toString" } },
+    reason: IFACES,
+    message: several([IFACES, NO_NAT]),
+  },
+  {
+    name: "a bridge elsewhere",
+    second: { name: "two", bridge: {} },
+    reason: NOT_BUILT,
+    message: BUILT,
+  },
+  {
+    name: "a plugin elsewhere that goes along",
+    second: { name: "two", binding: { name: "goes" } },
+    reason: NOT_BUILT,
+    message: BUILT,
+  },
+  {
+    name: "a plugin elsewhere that does not",
+    second: { name: "two", binding: { name: "still" } },
+    reason: IFACES,
+    message: several([IFACES, NO_PLUGIN]),
   },
   {
     name: "a claim for one node",
     volume: CLAIM,
     modes: ["ReadWriteOnce"],
-    iface: { name: "default", bridge: {} },
     reason: DISKS,
-    message: NOT_SHARED,
+    message: several([DISKS, NOT_SHARED]),
   },
-  { name: "a claim that is not seen", volume: CLAIM, reason: DISKS, message: NOT_SHARED },
+  {
+    name: "all of these at once",
+    volume: CLAIM,
+    modes: ["ReadWriteOnce"],
+    iface: { name: "default", bridge: {} },
+    second: { name: "two", binding: { name: "still" } },
+    reason: IFACES,
+    message: several([IFACES, NO_NAT], [IFACES, NO_PLUGIN], [DISKS, NOT_SHARED]),
+  },
+  {
+    name: "a claim that is not seen",
+    volume: CLAIM,
+    reason: DISKS,
+    message: several([DISKS, NOT_SHARED]),
+  },
   {
     name: "a shared claim",
     volume: CLAIM,
@@ -71,7 +145,7 @@ test.each<Row>([
     name: "a file of the node",
     volume: { hostDisk: { path: "/disks/a", type: "Disk" } },
     reason: DISKS,
-    message: "cannot migrate VMI with non-shared HostDisk",
+    message: several([DISKS, "cannot migrate VMI with non-shared HostDisk"]),
   },
   {
     name: "a file that nodes share",
@@ -79,17 +153,21 @@ test.each<Row>([
     reason: NOT_BUILT,
     message: BUILT,
   },
-])("$name: $reason", ({ volume, modes, iface, reason, message }) => {
+])("$name: $reason", (row) => {
+  const { volume, modes, iface, second, annotations = {}, reason, message } = row;
   const vmi = aVmi();
   const disks = volume === undefined ? [] : [{ name: "root", disk: { bus: "virtio" } }];
   const volumes = volume === undefined ? [] : [{ name: "root", ...volume }];
-  const nics = iface === undefined ? [] : [iface];
-  const networks = nics.map(({ name }) => ({ name, pod: {} }));
-  const { domain } = vmi.spec;
-  const withDisks = { ...vmi.spec, volumes, domain: { ...domain, devices: { disks } } };
+  const nics = [iface ?? [], second ?? []].flat();
+  const networks = nics.map(({ name }) =>
+    name === "two" ? { name, multus: { networkName: "blue" } } : { name, pod: {} },
+  );
+  const { domain, ...others } = vmi.spec;
+  const withDisks = { ...others, volumes, domain: { ...domain, devices: { disks } } };
   const spec = withNics(withDisks, networks, nics);
   const claims = new Map(modes === undefined ? [] : [["data", claimWith(modes)] as const]);
-  expect(liveMigratableCondition({ vmi: { ...vmi, spec }, claims, bindings: {} })).toEqual({
+  const given = { ...vmi, metadata: { ...vmi.metadata, annotations }, spec };
+  expect(liveMigratableCondition({ vmi: given, claims, bindings: BINDINGS })).toEqual({
     ...{ type: "LiveMigratable", status: "False", reason, message },
   });
 });

@@ -2,7 +2,9 @@
 // Could the guest move to another node while it runs? Source: KubeVirt pkg/virt-handler, whose reasons and words these are.
 import {
   isDefaultNetwork,
+  names,
   type BindingRegistry,
+  type Iface,
   type PersistentVolumeClaim,
   type VirtualMachineInstance,
 } from "@patchbay/api";
@@ -22,6 +24,18 @@ interface MigrationFacts {
   readonly bindings: BindingRegistry;
 }
 
+/** One thing that stands in the way. */
+interface Blocker {
+  readonly reason: "InterfaceNotLiveMigratable" | "DisksNotLiveMigratable" | "MigrationNotBuilt";
+  readonly message: string;
+}
+
+/** Nothing moves guests yet: without this one every door to a migration opens. */
+const NOT_BUILT: Blocker = {
+  reason: "MigrationNotBuilt",
+  message: "live migration is not built yet",
+};
+
 function diskProblem({ source }: GuestDisk, claims: MigrationFacts["claims"]): string | undefined {
   if (source.kind === "hostDisk" && !source.shared) {
     return "cannot migrate VMI with non-shared HostDisk";
@@ -32,24 +46,67 @@ function diskProblem({ source }: GuestDisk, claims: MigrationFacts["claims"]): s
   return `cannot migrate VMI: PVC ${name} is not shared, live migration requires that all PVCs must be shared (using ReadWriteMany access mode)`;
 }
 
-/** Addresses of a pod's own network go along with a NAT alone. */
-function ifaceProblem({ vmi, bindings }: MigrationFacts): string | undefined {
-  const network = networksOf(vmi.spec).find(isDefaultNetwork);
-  const iface = network && findByName(ifacesOf(vmi.spec), network.name);
-  if (iface === undefined) return undefined;
-  return bindingOf(iface, network, bindings).kind === "masquerade"
-    ? undefined
-    : "cannot migrate VMI which does not use masquerade or a migratable plugin to connect to the pod network";
+/** Whether whoever registered the binding says that it goes along; undefined: the iface names none. */
+function isMigratablePlugin(iface: Iface, bindings: BindingRegistry): boolean | undefined {
+  const name = iface.binding?.name;
+  if (name === undefined) return undefined;
+  return Object.hasOwn(bindings, name) && bindings[name]?.migration !== undefined;
 }
 
-/** False as long as nothing moves guests; what else would stand in the way is told first. */
+/** Addresses of a pod's own network go along with a NAT alone, or where somebody says that they do. */
+function canLeavePodNetwork({ vmi, bindings }: MigrationFacts, iface: Iface): boolean {
+  const network = findByName(networksOf(vmi.spec), iface.name);
+  const { kind } = bindingOf(iface, network, bindings);
+  if (kind === "masquerade") return true;
+  const annotation = names.ALLOW_POD_BRIDGE_MIGRATION_ANNOTATION;
+  const isAllowed = vmi.metadata.annotations?.[annotation] !== undefined;
+  return isMigratablePlugin(iface, bindings) ?? (kind === "bridge" && isAllowed);
+}
+
+function podNetworkProblem(facts: MigrationFacts): string | undefined {
+  const { spec } = facts.vmi;
+  const network = networksOf(spec).find(isDefaultNetwork);
+  const iface = network && findByName(ifacesOf(spec), network.name);
+  if (iface === undefined || canLeavePodNetwork(facts, iface)) return undefined;
+  return "cannot migrate VMI which does not use masquerade or a migratable plugin to connect to the pod network";
+}
+
+/** Of secondary networks: what a plugin made for a device is the plugin's to make again. */
+function pluginProblems({ vmi, bindings }: MigrationFacts): readonly string[] {
+  const { spec } = vmi;
+  return ifacesOf(spec).flatMap((iface) => {
+    const network = findByName(networksOf(spec), iface.name);
+    if (network === undefined || isDefaultNetwork(network)) return [];
+    if (isMigratablePlugin(iface, bindings) !== false) return [];
+    return [
+      `cannot migrate VMI: interface ${iface.name} has binding ${iface.binding?.name ?? ""}, which is registered without migration`,
+    ];
+  });
+}
+
+/** KubeVirt's order; what else it knows (devices of the node, sealed memory, Hyper-V passthrough) no guest here has. */
+function blockersOf(facts: MigrationFacts): readonly Blocker[] {
+  const ofIfaces = [podNetworkProblem(facts) ?? [], pluginProblems(facts)].flat();
+  const ofDisks = disksOf(facts.vmi.spec).flatMap((disk) => diskProblem(disk, facts.claims) ?? []);
+  return [
+    ...ofIfaces.map((message) => ({ reason: "InterfaceNotLiveMigratable", message }) as const),
+    ...ofDisks.map((message) => ({ reason: "DisksNotLiveMigratable", message }) as const),
+    NOT_BUILT,
+  ];
+}
+
+/** Several are told as KubeVirt tells several: each behind its code. */
+function sayBlockers(blockers: readonly Blocker[]): string {
+  const [first, ...others] = blockers;
+  if (first !== undefined && others.length === 0) return first.message;
+  return blockers.map(({ reason, message }) => `${reason}: ${message}`).join(", ");
+}
+
+/** The code of the first thing that stands in the way, and all of them in words. */
 export function liveMigratableCondition(facts: MigrationFacts): NewCondition {
-  const told = { type: LIVE_MIGRATABLE, status: "False" } as const;
-  for (const disk of disksOf(facts.vmi.spec)) {
-    const message = diskProblem(disk, facts.claims);
-    if (message !== undefined) return { ...told, reason: "DisksNotLiveMigratable", message };
-  }
-  const message = ifaceProblem(facts);
-  if (message !== undefined) return { ...told, reason: "InterfaceNotLiveMigratable", message };
-  return { ...told, reason: "MigrationNotBuilt", message: "live migration is not built yet" };
+  const blockers = blockersOf(facts);
+  const [first] = blockers;
+  if (first === undefined) return { type: LIVE_MIGRATABLE, status: "True" };
+  const { reason } = first;
+  return { type: LIVE_MIGRATABLE, status: "False", reason, message: sayBlockers(blockers) };
 }

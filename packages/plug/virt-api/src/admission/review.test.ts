@@ -14,6 +14,7 @@ describe("a question", () => {
       kind: { kind: "VirtualMachine" },
       subResource: "status",
       namespace: "ns",
+      name: "vm",
       userInfo: { username: "alice", groups: ["a", "", 1, "b"], extra: { claim: ["x", 2], no: 1 } },
       object: { a: 1 },
       oldObject: { a: 0 },
@@ -24,6 +25,7 @@ describe("a question", () => {
       kind: "VirtualMachine",
       subresource: "status",
       namespace: "ns",
+      name: "vm",
       user: { name: "alice", groups: ["a", "b"], extra: { claim: ["x"], no: [] } },
       object: { a: 1 },
       oldObject: { a: 0 },
@@ -34,7 +36,14 @@ describe("a question", () => {
     expect(parseReview({ request: { uid: "7", operation: "CREATE", userInfo: [] } })).toEqual({
       uid: "7",
       operation: "CREATE",
-      ...{ kind: "", subresource: "", namespace: "", object: undefined, oldObject: undefined },
+      ...{
+        kind: "",
+        subresource: "",
+        namespace: "",
+        name: "",
+        object: undefined,
+        oldObject: undefined,
+      },
       user: { name: "", groups: [], extra: {} },
     });
   });

@@ -19,12 +19,14 @@ export interface AdmissionRequest {
   /** Empty: the object itself. */
   readonly subresource: string;
   readonly namespace: string;
+  /** Of the object, or of that whose subresource is written; empty where the server gives it one. */
+  readonly name: string;
   readonly user: User;
   readonly object: unknown;
   readonly oldObject: unknown;
 }
 
-/** What becomes of a request: 403 is about who asks, 422 about what is asked. */
+/** What becomes of a request: 403 is about who asks, 422 about what is asked, 429 about now. */
 export type Verdict =
   | {
       readonly allowed: true;
@@ -33,7 +35,7 @@ export type Verdict =
     }
   | {
       readonly allowed: false;
-      readonly code: 400 | 403 | 422;
+      readonly code: 400 | 403 | 422 | 429;
       readonly message: string;
       readonly causes: readonly Cause[];
     };
@@ -83,11 +85,20 @@ export function parseReview(body: unknown): AdmissionRequest {
     kind: textOf(fieldsOf(request["kind"])["kind"]),
     subresource: textOf(request["subResource"]),
     namespace: textOf(request["namespace"]),
+    name: textOf(request["name"]),
     user: userOf(request["userInfo"]),
     object: request["object"],
     oldObject: request["oldObject"],
   };
 }
+
+/** Source: Kubernetes apimachinery StatusReason. */
+const REASONS = {
+  400: "Invalid",
+  403: "Forbidden",
+  422: "Invalid",
+  429: "TooManyRequests",
+} as const;
 
 function statusOf(verdict: Extract<Verdict, { allowed: false }>): object {
   const { code, message, causes } = verdict;
@@ -95,7 +106,7 @@ function statusOf(verdict: Extract<Verdict, { allowed: false }>): object {
     metadata: {},
     status: "Failure",
     message,
-    reason: code === 403 ? "Forbidden" : "Invalid",
+    reason: REASONS[code],
     ...(causes.length === 0 ? {} : { details: { causes } }),
     code,
   };

@@ -3,6 +3,7 @@
 import { NETWORK_ATTACHMENT_DEFINITIONS, PODS } from "@patchbay/api";
 import type { Deps } from "../deps.ts";
 import { judgeByKind } from "./instancetypes.ts";
+import { judgeLeaving } from "./migrations.ts";
 import { guardLauncher } from "./guards/launcher-guard.ts";
 import { warnOfDefinition } from "./warnings/network-definition.ts";
 import { refuseForeignNetworks } from "./new-networks.ts";
@@ -30,7 +31,7 @@ export async function validate(deps: Deps, request: AdmissionRequest): Promise<V
   if (request.subresource === "status") return guardStatus(deps, request);
   if (request.kind === NETWORK_ATTACHMENT_DEFINITIONS.kind) return warnOfDefinition(request);
   if (request.kind === PODS.kind) return guardLauncher(request);
-  const verdict = judgeByKind(request);
+  const verdict = judgeByKind(request) ?? (await judgeLeaving(deps, request));
   if (verdict !== undefined) return verdict;
   const subject = findSubject(request.kind, request.object);
   if (subject === undefined) return ALLOWED;

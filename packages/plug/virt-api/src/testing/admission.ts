@@ -57,6 +57,7 @@ export function asked(
     operation,
     subresource: "",
     namespace: "ns",
+    name: object.metadata.name,
     user,
     object,
     oldObject,

@@ -23,8 +23,10 @@ export function depsOn(store: Store, others: Partial<Deps> = {}): Deps {
     openHandlerStream: () => Promise.reject(new Error("there is no node")),
     servesDataVolumes: () => Promise.resolve(true),
     listMacOwners: () => [],
+    findByLauncher: () => undefined,
     countDecision: () => undefined,
     networkConfig: () => networkConfigOf(undefined),
+    evictionStrategy: () => "None",
     ...others,
   };
 }

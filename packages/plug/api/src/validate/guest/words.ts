@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Which words the fields of a guest may have that know a few only.
+import { EVICTION_STRATEGIES } from "../../kinds/kubevirt-config.ts";
 import type { Cause } from "../../kinds/kubernetes/meta.ts";
 import { isJsonObject } from "../../values/json.ts";
 import type { Rule } from "../rule.ts";
@@ -82,7 +83,7 @@ const CHOICES: readonly Choice[] = [
   { path: "volumes[].containerDisk.imagePullPolicy", words: PULL_POLICIES },
   {
     path: "evictionStrategy",
-    words: ["None", "LiveMigrate", "LiveMigrateIfPossible", "External"],
+    words: EVICTION_STRATEGIES,
     say: unrecognized,
   },
   { path: "startStrategy", words: ["Paused"], say: unrecognized },

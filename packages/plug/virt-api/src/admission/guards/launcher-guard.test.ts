@@ -23,6 +23,7 @@ function judge(before: Words | undefined, after: Words) {
     operation: before === undefined ? "CREATE" : "UPDATE",
     subresource: "",
     namespace: "ns",
+    name: "p",
     user: { name: "alice", groups: [] },
     object: podOf(after),
     oldObject: before === undefined ? null : podOf(before),

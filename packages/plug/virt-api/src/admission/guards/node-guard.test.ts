@@ -31,6 +31,7 @@ function judge(user: User, before: object, after: object = { ...before, phase: "
     operation: "UPDATE",
     subresource: "status",
     namespace: "ns",
+    name: "vm",
     user,
     object: { status: after },
     oldObject: { status: before },
@@ -168,7 +169,7 @@ test.each([
     { nodeOfPod },
     {
       ...{ uid: "1", kind: "VirtualMachineInstance", operation: "UPDATE", subresource: "status" },
-      ...{ namespace: "ns", user, object: status, oldObject: status },
+      ...{ namespace: "ns", name: "vm", user, object: status, oldObject: status },
     },
   );
   expect(verdict.allowed).toBe(false);

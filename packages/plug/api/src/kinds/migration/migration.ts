@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: Apache-2.0
+// VirtualMachineInstanceMigration: a guest is to go to another node. Source: KubeVirt api/core/v1 types.go.
+import type { Static } from "typebox";
+import { Type } from "../../fields/schema.ts";
+import type { KubeObject } from "../kubernetes/meta.ts";
+import { OPEN } from "../network.ts";
+import { CONDITIONS_SCHEMA } from "../conditions.ts";
+import { MIGRATION_STATE_SCHEMA } from "./state.ts";
+
+/** In the order in which they pass. Source: KubeVirt VirtualMachineInstanceMigrationPhase. */
+const PHASES = [
+  "",
+  "Pending",
+  "Scheduling",
+  "Scheduled",
+  "PreparingTarget",
+  "TargetReady",
+  "Running",
+  "Succeeded",
+  "Failed",
+] as const;
+
+const PHASE = Type.Unsafe<(typeof PHASES)[number]>({ type: "string", enum: [...PHASES] });
+
+/** What is asked for; never changed. */
+export const MigrationSpecSchema = Type.Object(
+  {
+    vmiName: Type.Optional(
+      Type.String({ description: "Name of the VirtualMachineInstance, in the same namespace." }),
+    ),
+    addedNodeSelector: Type.Optional(
+      Type.Record(Type.String(), Type.String(), {
+        description: "Labels that the target node has besides; those that the VM asks for win.",
+      }),
+    ),
+    priority: Type.Optional(
+      Type.String({ description: "Which migrations come first; virt-controller's alone." }),
+    ),
+  },
+  OPEN,
+);
+
+/** Where it is; writer: virt-controller. */
+export const MigrationStatusSchema = Type.Object(
+  {
+    phase: Type.Optional(PHASE),
+    phaseTransitionTimestamps: Type.Optional(
+      Type.Array(
+        Type.Object({
+          phase: PHASE,
+          phaseTransitionTimestamp: Type.String({ format: "date-time" }),
+        }),
+        { description: "When each phase was seen first." },
+      ),
+    ),
+    conditions: Type.Optional(CONDITIONS_SCHEMA),
+    migrationState: Type.Optional(MIGRATION_STATE_SCHEMA),
+  },
+  OPEN,
+);
+
+/** A guest is to go to another node. */
+export interface VirtualMachineInstanceMigration extends KubeObject {
+  readonly spec: Static<typeof MigrationSpecSchema>;
+  readonly status?: Static<typeof MigrationStatusSchema>;
+}

@@ -1,0 +1,84 @@
+// SPDX-License-Identifier: Apache-2.0
+// Which migrations and which evictions are refused, and in which words?
+import type { EvictionStrategy, VirtualMachineInstance, VmiPhase, VmiStatus } from "@patchbay/api";
+import { aVmi } from "@patchbay/support";
+import { expect, test } from "vitest";
+import { launcherPodName } from "./owner.ts";
+import { evictionProblem, launcherNamesOf, migrationProblem } from "./requests.ts";
+
+const KEY = { namespace: "default", name: "vm1" };
+const YES = { type: "LiveMigratable", status: "True" } as const;
+const NO = {
+  type: "LiveMigratable",
+  status: "False",
+  ...{ reason: "DisksNotLiveMigratable", message: "a disk" },
+} as const;
+
+function vmiThat(
+  phase: VmiPhase,
+  condition?: typeof YES | typeof NO,
+  status: VmiStatus = {},
+): VirtualMachineInstance {
+  const conditions = condition === undefined ? [] : [condition];
+  return aVmi({ status: { phase, conditions, ...status } });
+}
+
+test.each<{ name: string; vmi: VirtualMachineInstance | undefined; want: string | undefined }>([
+  { name: "no VMI", vmi: undefined, want: 'the VMI "default/vm1" does not exist' },
+  {
+    name: "one that has ended",
+    vmi: vmiThat("Succeeded", YES),
+    want: "Cannot migrate VMI in finalized state.",
+  },
+  {
+    name: "one that cannot be migrated",
+    vmi: vmiThat("Running", NO),
+    want: "Cannot migrate VMI, Reason: DisksNotLiveMigratable, Message: a disk",
+  },
+  {
+    name: "one that does not run yet",
+    vmi: vmiThat("Scheduling"),
+    want: "Cannot migrate VMI, Reason: GuestNotRunning, Message: Guest VM is not reported as running",
+  },
+  { name: "one that can be migrated", vmi: vmiThat("Running", YES), want: undefined },
+])("a migration of $name: $want", ({ vmi, want }) => {
+  expect(migrationProblem(vmi, KEY)).toBe(want);
+});
+
+const HELD = "VMI vm1 is configured with an eviction strategy but is not live-migratable";
+
+test.each<{
+  strategy?: EvictionStrategy;
+  ofCluster?: EvictionStrategy;
+  vmi: VirtualMachineInstance;
+  want: string | undefined;
+}>([
+  { vmi: vmiThat("Running", NO), want: undefined },
+  { strategy: "None", vmi: vmiThat("Running", NO), want: undefined },
+  { strategy: "LiveMigrate", vmi: vmiThat("Running", NO), want: HELD },
+  { strategy: "LiveMigrate", vmi: vmiThat("Scheduling"), want: HELD },
+  { strategy: "LiveMigrate", vmi: vmiThat("Failed", NO), want: undefined },
+  { strategy: "LiveMigrateIfPossible", vmi: vmiThat("Running", NO), want: undefined },
+  { strategy: "External", vmi: vmiThat("Running", NO), want: undefined },
+  { ofCluster: "LiveMigrate", vmi: vmiThat("Running", NO), want: HELD },
+  { strategy: "None", ofCluster: "LiveMigrate", vmi: vmiThat("Running", NO), want: undefined },
+])(
+  "an eviction by $strategy of the VM, $ofCluster of the cluster, in phase $vmi.status.phase: $want",
+  ({ strategy, ofCluster = "None", vmi, want }) => {
+    const spec = strategy === undefined ? vmi.spec : { ...vmi.spec, evictionStrategy: strategy };
+    expect(evictionProblem({ ...vmi, spec }, launcherPodName(vmi), ofCluster)).toBe(want);
+  },
+);
+
+test("the target of a migration is not evicted, and known while the migration is open", () => {
+  const move = { migrationUid: "m1", sourceNode: "a", targetNode: "b" };
+  const [source, target] = [launcherPodName(aVmi()), launcherPodName(aVmi(), "m1")];
+  const open = vmiThat("Running", YES, { nodeName: "a", migrationState: move });
+  expect(launcherNamesOf(open)).toEqual([source, target]);
+  expect(evictionProblem(open, target, "None")).toBe("Eviction request for target Pod");
+  const arrived = vmiThat("Running", YES, { nodeName: "b", migrationState: move });
+  expect(launcherNamesOf(arrived)).toEqual([target]);
+  const over = { ...move, completed: true };
+  const failed = vmiThat("Running", YES, { nodeName: "a", migrationState: over });
+  expect(launcherNamesOf(failed)).toEqual([source]);
+});

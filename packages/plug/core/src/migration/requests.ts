@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: Apache-2.0
+// May a guest be asked to leave its node? By a migration, or by an eviction of its pod. Source: KubeVirt
+// pkg/virt-api/webhooks/validating-webhook/admitters, whose words these are.
+import { isVmiFinal, type EvictionStrategy, type VirtualMachineInstance } from "@patchbay/api";
+import { findCondition } from "../status/conditions.ts";
+import { LIVE_MIGRATABLE } from "../status/live-migratable.ts";
+import { launcherPodName, openMigration, ownerPodName } from "./owner.ts";
+
+/** Whether virt-controller says that the guest can be migrated; not while nothing is said. */
+function isMigratable({ status }: VirtualMachineInstance): boolean {
+  return findCondition(status?.conditions, LIVE_MIGRATABLE)?.status === "True";
+}
+
+/** Of a guest that does not run nothing is known. */
+const UNKNOWN = { reason: "GuestNotRunning", message: "Guest VM is not reported as running" };
+
+/** Why no migration of that VMI may be made; undefined: it may. */
+export function migrationProblem(
+  vmi: VirtualMachineInstance | undefined,
+  key: { readonly namespace: string; readonly name: string },
+): string | undefined {
+  if (vmi === undefined) return `the VMI "${key.namespace}/${key.name}" does not exist`;
+  if (isVmiFinal(vmi)) return "Cannot migrate VMI in finalized state.";
+  if (isMigratable(vmi)) return undefined;
+  const told = findCondition(vmi.status?.conditions, LIVE_MIGRATABLE);
+  const { reason = UNKNOWN.reason, message = UNKNOWN.message } = told ?? {};
+  return `Cannot migrate VMI, Reason: ${reason}, Message: ${message}`;
+}
+
+/** Names of the pods in which its guest is, or to which it goes. */
+export function launcherNamesOf(vmi: VirtualMachineInstance): readonly string[] {
+  const open = openMigration(vmi);
+  const owner = ownerPodName(vmi);
+  if (open === undefined) return [owner];
+  return [...new Set([owner, launcherPodName(vmi, open.migrationUid)])];
+}
+
+/** Why one of its pods may not be evicted; undefined: it may, and its guest is shut down. */
+export function evictionProblem(
+  vmi: VirtualMachineInstance,
+  podName: string,
+  ofCluster: EvictionStrategy,
+): string | undefined {
+  if (isVmiFinal(vmi)) return undefined;
+  if (podName !== ownerPodName(vmi)) return "Eviction request for target Pod";
+  const strategy = vmi.spec.evictionStrategy ?? ofCluster;
+  if (strategy !== "LiveMigrate" || isMigratable(vmi)) return undefined;
+  return `VMI ${vmi.metadata.name} is configured with an eviction strategy but is not live-migratable`;
+}

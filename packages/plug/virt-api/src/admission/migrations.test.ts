@@ -1,0 +1,96 @@
+// SPDX-License-Identifier: Apache-2.0
+// What is answered to whoever asks for a migration, and to whoever evicts a launcher?
+import { VIRTUAL_MACHINE_INSTANCES, type VirtualMachineInstance } from "@patchbay/api";
+import { launcherPodName } from "@patchbay/core";
+import { createFakeStore } from "@patchbay/kube/testing";
+import { expect, test } from "vitest";
+import { depsOn } from "../testing/deps.ts";
+import { aVmi } from "../testing/objects.ts";
+import { printReview, type AdmissionRequest } from "./review.ts";
+import { validate } from "./validate.ts";
+
+const TOLD = "Cannot migrate VMI, Reason: MigrationNotBuilt, Message: no";
+
+function vmiThat(status: "True" | "False"): VirtualMachineInstance {
+  const why = { reason: "MigrationNotBuilt", message: "no" };
+  const condition = { type: "LiveMigratable", status, ...why };
+  return { ...aVmi("vm"), status: { phase: "Running", conditions: [condition] } };
+}
+
+function asked(kind: string, more: Partial<AdmissionRequest>): AdmissionRequest {
+  return {
+    ...{ uid: "1", kind, operation: "CREATE", subresource: "", namespace: "ns", name: "m" },
+    ...{ user: { name: "alice", groups: [] }, object: {}, oldObject: undefined, ...more },
+  };
+}
+
+function migrationOf(spec: unknown, old?: unknown): AdmissionRequest {
+  const change =
+    old === undefined ? {} : ({ operation: "UPDATE", oldObject: { spec: old } } as const);
+  return asked("VirtualMachineInstanceMigration", { object: { spec }, ...change });
+}
+
+function depsWith(vmi: VirtualMachineInstance) {
+  const store = createFakeStore();
+  store.put(VIRTUAL_MACHINE_INSTANCES, vmi);
+  return depsOn(store, {
+    findByLauncher: ({ name }) => (name === launcherPodName(vmi) ? vmi : undefined),
+    evictionStrategy: () => "LiveMigrate",
+  });
+}
+
+const SPEC = { vmiName: "vm" };
+
+test.each<{ name: string; spec: unknown; old?: unknown; can: "True" | "False"; want?: string }>([
+  { name: "of one that cannot leave", spec: SPEC, can: "False", want: TOLD },
+  { name: "of one that can", spec: SPEC, can: "True" },
+  {
+    name: "of none",
+    spec: { vmiName: "other" },
+    can: "True",
+    want: 'the VMI "ns/other" does not exist',
+  },
+  { name: "without a name", spec: {}, can: "True", want: 'the VMI "ns/" does not exist' },
+  { name: "of no name", spec: { vmiName: 1 }, can: "True", want: 'the VMI "ns/" does not exist' },
+  { name: "that is not changed", spec: SPEC, old: SPEC, can: "False" },
+  {
+    name: "that is to be another",
+    spec: SPEC,
+    old: { vmiName: "other" },
+    can: "True",
+    want: "update of Migration object's spec is restricted",
+  },
+])("a migration $name: $want", async ({ spec, old, can, want }) => {
+  const verdict = await validate(depsWith(vmiThat(can)), migrationOf(spec, old));
+  expect(verdict.allowed ? undefined : verdict.message).toBe(want);
+});
+
+test("a change is refused as KubeVirt does, with a cause; the rest is 400", async () => {
+  const deps = depsWith(vmiThat("False"));
+  const changed = migrationOf(SPEC, {});
+  expect(await validate(deps, changed)).toMatchObject({
+    ...{ code: 422, causes: [{ reason: "FieldValueNotSupported", field: "spec" }] },
+  });
+  expect(await validate(deps, migrationOf(SPEC))).toMatchObject({ code: 400, causes: [] });
+});
+
+test.each<{ pod: string; can: "True" | "False"; isHeld: boolean }>([
+  { pod: launcherPodName(aVmi("vm")), can: "False", isHeld: true },
+  { pod: launcherPodName(aVmi("vm")), can: "True", isHeld: false },
+  { pod: "somebody-elses", can: "False", isHeld: false },
+])("an eviction of pod $pod, whose guest can leave $can: held $isHeld", async (row) => {
+  const { pod, can, isHeld } = row;
+  const request = asked("Eviction", { subresource: "eviction", name: pod });
+  const verdict = await validate(depsWith(vmiThat(can)), request);
+  expect(verdict.allowed).toBe(!isHeld);
+  if (!isHeld) return;
+  expect(printReview(request, verdict)).toMatchObject({
+    response: {
+      status: {
+        code: 429,
+        reason: "TooManyRequests",
+        message: "VMI vm is configured with an eviction strategy but is not live-migratable",
+      },
+    },
+  });
+});

@@ -1,0 +1,86 @@
+// SPDX-License-Identifier: Apache-2.0
+// Who is let go from a node, and who is not? virt-api behind the API server, by its webhooks.
+import { eventually } from "@patchbay/support";
+import { launcherPodName } from "@patchbay/core";
+import type { VirtualMachineInstance } from "@patchbay/api";
+import { afterAll, beforeAll, expect, test } from "vitest";
+import { VirtApiMachine, type Person } from "../../attacks/virt-api-machine.ts";
+
+const GROUP = "/apis/kubevirt.io/v1/namespaces/default";
+const VMIS = `${GROUP}/virtualmachineinstances`;
+const MIGRATIONS = `${GROUP}/virtualmachineinstancemigrations`;
+const PODS = "/api/v1/namespaces/default/pods";
+const KUBEVIRT = { apiVersion: "kubevirt.io/v1" };
+
+let machine: VirtApiMachine;
+let admin: Person;
+/** Of the VMI that stays. */
+let staying: string;
+
+/** A VMI that runs and cannot be migrated, and its launcher pod; the name of the pod. */
+async function run(name: string, evictionStrategy: string): Promise<string> {
+  const spec = { domain: { devices: {} }, evictionStrategy };
+  const kind = "VirtualMachineInstance";
+  const made = await admin.ask("POST", VMIS, { ...KUBEVIRT, kind, metadata: { name }, spec });
+  expect(made.code).toBe(201);
+  const conditions = [
+    { type: "LiveMigratable", status: "False", reason: "MigrationNotBuilt", message: "not yet" },
+  ];
+  const status = { phase: "Running", nodeName: "a", conditions };
+  await admin.ask("PATCH", `${VMIS}/${name}/status`, { status });
+  // The API server gave it a uid.
+  const podName = launcherPodName(made.body as unknown as VirtualMachineInstance);
+  const containers = [{ name: "compute", image: "x" }];
+  const metadata = { name: podName };
+  const pod = { apiVersion: "v1", kind: "Pod", metadata, spec: { containers } };
+  expect((await admin.ask("POST", PODS, pod)).code).toBe(201);
+  return podName;
+}
+
+function evict(pod: string) {
+  const eviction = { apiVersion: "policy/v1", kind: "Eviction", metadata: { name: pod } };
+  return admin.ask("POST", `${PODS}/${pod}/eviction`, eviction);
+}
+
+beforeAll(async () => {
+  machine = await VirtApiMachine.start();
+  admin = await machine.person("admin", ["system:masters"]);
+  staying = await run("staying", "LiveMigrate");
+});
+afterAll(() => machine[Symbol.asyncDispose]());
+
+test("a launcher whose VM is to be migrated and cannot be is not evicted, and it says why", async () => {
+  const message = /VMI staying is configured with an eviction strategy but is not live-migratable/;
+  // virt-api hears of VMIs by its watch.
+  const answer = await eventually(
+    async () => {
+      const said = await evict(staying);
+      return said.code === 429 ? said : undefined;
+    },
+    { withinMs: 20_000 },
+  );
+  expect(answer.body).toMatchObject({
+    message: expect.stringMatching(message) as string,
+    reason: "TooManyRequests",
+  });
+});
+
+test("a launcher of a VM that need not be migrated is evicted", async () => {
+  expect((await evict(await run("going", "LiveMigrateIfPossible"))).code).toBe(201);
+});
+
+test("no migration is made of a VM that cannot be migrated, and of none that is not there", async () => {
+  const migrate = (vmiName: string) =>
+    admin.ask("POST", MIGRATIONS, {
+      ...{ ...KUBEVIRT, kind: "VirtualMachineInstanceMigration", metadata: { name: "m" } },
+      spec: { vmiName },
+    });
+  const message = /Cannot migrate VMI, Reason: MigrationNotBuilt, Message: not yet/;
+  const refused = await migrate("staying");
+  expect(refused.code).toBe(400);
+  expect(refused.body).toMatchObject({ message: expect.stringMatching(message) as string });
+  const unknown = await migrate("nobody");
+  expect(unknown.body).toMatchObject({
+    message: expect.stringMatching(/the VMI "default\/nobody" does not exist/) as string,
+  });
+});
