@@ -98,7 +98,7 @@ function renderVirtctl(): string {
     "`/apis/subresources.kubevirt.io/v1`, and `v1alpha3` alike; those that begin with `/` are of other groups. Those of\n",
     "`cdi.kubevirt.io` and `upload.cdi.kubevirt.io` nothing serves where CDI is not installed: standalone's API server says so in words,\n",
     "a cluster's answers `the server could not find the requested resource (post datavolumes.cdi.kubevirt.io)`\n",
-    "([ADR 0082](../../adr/services/0082-leave-cdis-groups-to-cdi.md)). A test sends each of them by the API server to virt-api (`tests/contract/virtctl`). Commands that only read and write objects (`create`, `expose`, `credentials`) ask virt-api nothing.\n\n",
+    "([ADR 0082](../../adr/kinds/0082-leave-cdis-groups-to-cdi.md)). A test sends each of them by the API server to virt-api (`tests/contract/virtctl`). Commands that only read and write objects (`create`, `expose`, `credentials`) ask virt-api nothing.\n\n",
     "The VM is: **none**, not there; **off**, `Halted`; **manual**, `Manual`, and **always**, `Always`, both without a VMI;\n",
     "**starting**, its VMI Scheduled; **running**, with an agent; **paused**; **stopping**, `Halted` with a VMI.\n\n",
     table(["command", "request", "body", "VM", "code", "message", "exit"], rows),
