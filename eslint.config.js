@@ -28,7 +28,8 @@ export default tseslint.config(
     plugins: { regexp, tsdoc },
     languageOptions: {
       parserOptions: {
-        projectService: true,
+        // One program of all files: with one for each package, types of what many import are worked out in each.
+        project: "./tsconfig.lint.json",
         tsconfigRootDir: import.meta.dirname,
       },
     },

@@ -45,7 +45,7 @@ const KINDS: readonly RegExp[] = [
   /^(README|ARCHITECTURE|CONTRIBUTING)\.md$|^LICENSE$/,
   /^\.(dependency-cruiser\.cjs|gitignore|jscpd\.json|npmrc|prettierignore|prettierrc\.json)$/,
   /^(eslint\.config\.js|vitest\.config\.ts|package(-lock)?\.json|knip(\.production)?\.json)$/,
-  /^tsconfig(\.(base|pure|tests))?\.json$/,
+  /^tsconfig(\.(base|lint|pure|tests))?\.json$/,
   /^\.ci\/run$/,
   new RegExp(`^(crds|packages/kit/manifests)/${FOLDERS}${NAME}\\.yaml$`),
   /^packages\/kit\/manifests\/monitoring\/dashboard\.json$/,
