@@ -38,6 +38,16 @@ describe("the target", () => {
       want: ["wireTap a"],
     },
     {
+      name: "wires what the guest was asked to let go of, and may bring along",
+      ifaces: [anIface({ iface: { state: "absent" }, attachment: "Attached", links: IN_POD })],
+      want: ["wireTap a"],
+    },
+    {
+      name: "waits for a NIC that its pod does not have",
+      ifaces: [anIface({ attachment: "Attached" })],
+      want: ["wait a"],
+    },
+    {
       name: "starts nothing when all is wired",
       ifaces: [anIface({ attachment: "Attached", links: WIRED })],
       want: [],

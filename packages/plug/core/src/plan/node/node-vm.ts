@@ -158,20 +158,13 @@ function isSettled(facts: IfaceFacts): boolean {
   return isBuilt(facts) && (state === "Attached" || state === "Failed");
 }
 
-/** Wires what the pod has, before there is a guest. */
-function planUnwired(facts: NodeVmFacts): readonly NodeAction[] {
-  return facts.ifaces
-    .filter((iface) => isWirable(iface) && !iface.links.wired)
-    .map((iface) => planWire(facts, iface));
-}
-
 /** The domain starts when every declared iface has an outcome; a failed one is plugged live later. */
 function planStart(facts: NodeVmFacts): readonly NodeAction[] {
   if (facts.vmi.metadata.deletionTimestamp !== undefined) return [];
   if (!facts.ifaces.every(isSettled)) return [];
-  const unwired = planUnwired(facts);
-  if (unwired.length > 0) return unwired;
   const wirable = facts.ifaces.filter(isWirable);
+  const unwired = wirable.filter(({ links }) => !links.wired);
+  if (unwired.length > 0) return unwired.map((iface) => planWire(facts, iface));
   const definition = planDomain(facts.vmi, wirable, facts);
   const isPaused = facts.vmi.spec.startStrategy === "Paused";
   return [
@@ -292,9 +285,16 @@ export function planNodeVm(facts: NodeVmFacts): readonly NodeAction[] {
   return isToldFirst(steps, facts) ? [{ kind: "report" }, ...steps] : steps;
 }
 
-/** A guest is to come: what it hangs on is made, and nothing is started. Once it comes, nothing is changed. */
+/**
+ * A guest is to come: what it hangs on is made, and nothing is started. It brings each NIC that it has, also one that it was
+ * asked to let go of. Once it comes, nothing is changed.
+ */
 function planTarget(facts: NodeVmFacts): readonly NodeAction[] {
-  return facts.domain === undefined ? planUnwired(facts) : [];
+  if (facts.domain !== undefined) return [];
+  const attached = facts.ifaces.filter(
+    (iface) => isBuilt(iface) && iface.attachment?.state === "Attached",
+  );
+  return attached.filter(({ links }) => !links.wired).map((iface) => planWire(facts, iface));
 }
 
 /** A guest is about to leave, or has left: whatever is asked for waits until it is known where it is. */
