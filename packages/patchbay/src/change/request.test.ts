@@ -325,6 +325,28 @@ describe("start, stop and restart", () => {
   });
 });
 
+describe("migrate", () => {
+  test.each([
+    { flags: [], body: {} },
+    {
+      flags: ["--to", "node2"],
+      body: { addedNodeSelector: { "kubernetes.io/hostname": "node2" } },
+    },
+  ])("$flags asks the VM's subresource", async ({ flags, body }) => {
+    const { out, error } = await patchbay("migrate", "one", ...flags);
+    expect(error).toBeUndefined();
+    expect(out).toBe("virtualmachine one: migration requested\n");
+    expect(changes()).toEqual([{ path: `${SUBRESOURCES}/virtualmachines/one/migrate`, body }]);
+  });
+
+  test("one that cannot be made says why", async () => {
+    const message = "Cannot migrate VMI, Reason: MigrationNotBuilt, Message: not yet";
+    machine.refusal = { code: 400, body: { kind: "Status", message } };
+    const { error } = await patchbay("migrate", "one");
+    expect(printError(error)).toContain(message);
+  });
+});
+
 describe("get interfaces and explain", () => {
   test("read the VM and its VMI", async () => {
     machine.objects = {

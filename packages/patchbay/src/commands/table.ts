@@ -23,6 +23,7 @@ import { apiserver } from "./machine/apiserver.ts";
 import { down } from "./machine/down.ts";
 import { restore } from "./machine/restore.ts";
 import { up } from "./machine/up.ts";
+import { migrate } from "./power/migrate.ts";
 import { restart } from "./power/restart.ts";
 import { start } from "./power/start.ts";
 import { stop } from "./power/stop.ts";
@@ -42,7 +43,7 @@ export const COMMANDS: readonly Command[] = [
   ...[install, uninstall],
   createVm,
   ...[addInterface, removeInterface, getInterfaces, explain],
-  ...[start, stop, restart],
+  ...[start, stop, restart, migrate],
   ...GUEST_COMMANDS,
   ...[guestConsole, vnc, portForward, ssh, scp],
   expose,

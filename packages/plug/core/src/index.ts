@@ -203,6 +203,7 @@ export { waitsForBinding } from "./plan/vm/storage.ts";
 export { hasVm, planImageQuestion, planVmi, type VmiAction, type VmiFacts } from "./plan/vm/vmi.ts";
 export { planAddIface } from "./plan/request/add-iface.ts";
 export { parseAddIface, parseRemoveIface } from "./plan/request/nic-body.ts";
+export { parseMigrateBody, planMigrate } from "./plan/request/migrate.ts";
 export { guestRequestProblem } from "./status/guest/guest-request.ts";
 export type { Parsed, NicPlan, Refusal } from "./plan/request/nic-plan.ts";
 export { planRemoveIface } from "./plan/request/remove-iface.ts";

@@ -38,7 +38,7 @@ test.each<{ name: string; vmi: VirtualMachineInstance | undefined; want: string 
   {
     name: "one that does not run yet",
     vmi: vmiThat("Scheduling"),
-    want: "Cannot migrate VMI, Reason: GuestNotRunning, Message: Guest VM is not reported as running",
+    want: "Cannot migrate VMI, Reason: LiveMigratableUnknown, Message: whether the guest can be migrated is known once it runs",
   },
   { name: "one that can be migrated", vmi: vmiThat("Running", YES), want: undefined },
 ])("a migration of $name: $want", ({ vmi, want }) => {

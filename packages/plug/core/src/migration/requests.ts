@@ -11,8 +11,11 @@ function isMigratable({ status }: VirtualMachineInstance): boolean {
   return findCondition(status?.conditions, LIVE_MIGRATABLE)?.status === "True";
 }
 
-/** Of a guest that does not run nothing is known. */
-const UNKNOWN = { reason: "GuestNotRunning", message: "Guest VM is not reported as running" };
+/** Nobody has said anything yet. */
+const UNKNOWN = {
+  reason: "LiveMigratableUnknown",
+  message: "whether the guest can be migrated is known once it runs",
+};
 
 /** Why no migration of that VMI may be made; undefined: it may. */
 export function migrationProblem(

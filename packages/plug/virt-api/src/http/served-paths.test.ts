@@ -67,6 +67,7 @@ describe("discovery", () => {
     expect(resources.map(({ name, verbs }) => `${verbs.join()} ${name}`)).toEqual([
       "update virtualmachines/addinterface",
       "get virtualmachines/expand-spec",
+      "update virtualmachines/migrate",
       "get virtualmachines/portforward",
       "update virtualmachines/removeinterface",
       "update virtualmachines/restart",

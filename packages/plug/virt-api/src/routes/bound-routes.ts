@@ -6,12 +6,13 @@ import { askGuest } from "./ask-guest.ts";
 import type { CallHandler } from "./call.ts";
 import { expandSpec, expandVmSpec } from "./expand-spec.ts";
 import { guestfs, healthz, version } from "./general.ts";
+import { migrate } from "./running/migrate.ts";
 import { refused } from "./refused.ts";
 import { removeIface } from "./remove-iface.ts";
-import { restart } from "./restart.ts";
+import { restart } from "./running/restart.ts";
 import { screenshot } from "../screen/screenshot.ts";
-import { start } from "./start.ts";
-import { stop } from "./stop.ts";
+import { start } from "./running/start.ts";
+import { stop } from "./running/stop.ts";
 import { streamOnly } from "./stream-only.ts";
 import {
   namespacePath,
@@ -37,6 +38,7 @@ function subresourcesOf(deps: Deps): { readonly [R in Resource]: Handlers<(typeo
     virtualmachines: {
       addinterface: addIface(deps, "vm"),
       "expand-spec": expandSpec(deps),
+      migrate: migrate(deps),
       ...FORWARDING,
       removeinterface: removeIface(deps, "vm"),
       restart: restart(deps),

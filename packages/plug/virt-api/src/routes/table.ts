@@ -40,6 +40,7 @@ export const SERVED = {
   virtualmachines: {
     addinterface: PLUGS,
     "expand-spec": { method: "get", about: "Tells the VM with what it takes from elsewhere" },
+    migrate: { method: "put", about: "Lets the guest go to another node" },
     ...FORWARDING,
     removeinterface: UNPLUGS,
     restart: { method: "put", about: "Ends the guest and starts it anew" },
@@ -92,7 +93,6 @@ export const REFUSED: Readonly<Record<Resource, Readonly<Record<string, Entry>>>
     ...DISKS,
     ...EVACUATION,
     ...missing("memory dumps", "put", "memorydump", "removememorydump"),
-    ...missing("live migration", "put", "migrate"),
     ...GRAPH,
   ]),
   virtualmachineinstances: Object.fromEntries([

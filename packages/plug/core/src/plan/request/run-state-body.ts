@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // What the bodies of start, stop and restart say. Source: KubeVirt api/core/v1 StartOptions, StopOptions, RestartOptions.
-import { isJsonObject, type Cause, type JsonObject } from "@patchbay/api";
+import type { Cause, JsonObject } from "@patchbay/api";
+import { membersOf } from "./body.ts";
 import { toRefusal, type Parsed } from "./nic-plan.ts";
 
 /** What is asked for beside the change itself. */
@@ -19,17 +20,13 @@ function refused(...causes: readonly Cause[]): Parsed<never> {
   return { ok: false, refusal: toRefusal(400, causes) };
 }
 
-/** No body, or `{}`, asks for nothing more; members that are not known are left alone, as KubeVirt does. */
+/** No body, or `{}`, asks for nothing more. */
 function parseWith(
   body: unknown,
   read: (options: JsonObject) => Parsed<RunStateOptions>,
 ): Parsed<RunStateOptions> {
-  if (body === undefined || body === null) return { ok: true, value: {} };
-  if (!isJsonObject(body)) {
-    const message = "cannot unmarshal Request body to struct, error: it is no object";
-    return { ok: false, refusal: toRefusal(400, [], message) };
-  }
-  return read(body);
+  const members = membersOf(body);
+  return members.ok ? read(members.value) : members;
 }
 
 function secondsIn(

@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: Apache-2.0
+// What becomes of a request that a VM's guest goes to another node?
+import type { VirtualMachineInstance, VmiPhase } from "@patchbay/api";
+import { aVmi } from "@patchbay/support";
+import { expect, test } from "vitest";
+import { parseMigrateBody, planMigrate } from "./migrate.ts";
+
+function vmiThat(phase: VmiPhase, status: "True" | "False"): VirtualMachineInstance {
+  const why = { reason: "MigrationNotBuilt", message: "not yet" };
+  return aVmi({ status: { phase, conditions: [{ type: "LiveMigratable", status, ...why }] } });
+}
+
+function going(): VirtualMachineInstance {
+  const vmi = vmiThat("Running", "True");
+  const metadata = { ...vmi.metadata, deletionTimestamp: "2026-01-01T00:00:00Z" };
+  return { ...vmi, metadata };
+}
+
+test.each<{ name: string; vmi: VirtualMachineInstance | undefined; code: number; words: string }>([
+  { name: "no guest", vmi: undefined, code: 409, words: "VM is not running" },
+  {
+    name: "a guest that is not there yet",
+    vmi: vmiThat("Scheduled", "True"),
+    ...{ code: 409, words: "VM is not running" },
+  },
+  { name: "a guest that goes", vmi: going(), code: 409, words: "VM is not running" },
+  {
+    name: "a guest that cannot leave",
+    vmi: vmiThat("Running", "False"),
+    ...{ code: 400, words: "Cannot migrate VMI, Reason: MigrationNotBuilt, Message: not yet" },
+  },
+])("$name is refused: $code", ({ vmi, code, words }) => {
+  expect(planMigrate(vmi, {})).toMatchObject({
+    ...{ kind: "refused", refusal: { code, message: words } },
+  });
+});
+
+test.each([{}, { addedNodeSelector: { zone: "b" } }])("%j goes into the migration", (options) => {
+  expect(planMigrate(vmiThat("Running", "True"), options)).toMatchObject({
+    ...{ kind: "create", spec: { vmiName: "vm1", ...options } },
+  });
+});
+
+test.each([
+  { body: undefined, want: {} },
+  { body: null, want: {} },
+  { body: {}, want: {} },
+  { body: { dryRun: ["All"] }, want: {} },
+  { body: { addedNodeSelector: null }, want: {} },
+  { body: { addedNodeSelector: { a: "b" } }, want: { addedNodeSelector: { a: "b" } } },
+])("a body $body asks for $want", ({ body, want }) => {
+  expect(parseMigrateBody(body)).toEqual({ ok: true, value: want });
+});
+
+test.each([
+  { body: [], field: undefined },
+  { body: "x", field: undefined },
+  { body: { addedNodeSelector: "a=b" }, field: "addedNodeSelector" },
+  { body: { addedNodeSelector: { a: 1 } }, field: "addedNodeSelector" },
+])("a body $body cannot be read", ({ body, field }) => {
+  const parsed = parseMigrateBody(body);
+  expect(parsed).toMatchObject({ ok: false, refusal: { code: 400 } });
+  const causes = parsed.ok ? [] : parsed.refusal.causes;
+  expect(causes.map((cause) => cause.field)).toEqual(field === undefined ? [] : [field]);
+});
