@@ -22,10 +22,9 @@ import { eventually } from "@patchbay/support";
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from "vitest";
 import { silentLogger } from "./logger.ts";
 import {
+  heavyDomainXml,
   LAUNCHER,
   makeOwnDirectory,
-  qemuDomainXml,
-  qemuNicXml,
   startSessionDaemon,
   type SessionDaemon,
 } from "./session.ts";
@@ -85,17 +84,6 @@ class Way {
     for (const socket of this.#sockets) socket.destroy();
     this.#server.close();
   }
-}
-
-/** A small guest whose memory cannot be sent in no time. */
-function heavyDomainXml(name: string, ballast: string, tap: 1 | 2): string {
-  const loader = `loader,file=${ballast},addr=0x1000000,force-raw=on`;
-  const argument = `<qemu:commandline><qemu:arg value='-device'/><qemu:arg value='${loader}'/></qemu:commandline>`;
-  return qemuDomainXml(name)
-    .replace("<domain ", "<domain xmlns:qemu='http://libvirt.org/schemas/domain/qemu/1.0' ")
-    .replace("<memory unit='MiB'>32<", "<memory unit='MiB'>48<")
-    .replace("</devices>", `${qemuNicXml("ua-a", tap)}</devices>`)
-    .replace("</domain>", `${argument}</domain>`);
 }
 
 interface RealBench extends MoveBench {

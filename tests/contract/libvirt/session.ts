@@ -25,6 +25,9 @@ const run = promisify(execFile);
 /** The launchers' user. */
 export const LAUNCHER = { uid: 107, gid: 107 };
 
+/** Where a daemon finds its launcher's directory, if it has one: at the same place as every other. */
+export const LAUNCHER_MOUNT = "/mnt";
+
 /** Taps that the namespace has: `tapc1` to `tapc3`. */
 const TAPS = [1, 2, 3];
 
@@ -37,6 +40,7 @@ awk -v below="$4/" 'index($2, below) == 1 { print $2 }' /proc/self/mounts | tac 
 mount --bind "$1/passwd" /etc/passwd
 mount --bind "$1/group" /etc/group
 mount --bind "$3" "$1/run"
+[ -z "$5" ] || mount --bind "$5" ${LAUNCHER_MOUNT}
 mknod -m 666 "$1/tun" c 10 200
 mount --bind "$1/tun" /dev/net/tun
 for tap in ${TAPS.map((tap) => `tapc${String(tap)}`).join(" ")}; do ip tuntap add "$tap" mode tap user ${String(LAUNCHER.uid)}; done
@@ -65,6 +69,8 @@ export interface SessionDaemon {
 export interface SessionOptions {
   /** Where its socket is to be: `libvirt/libvirt-sock` below. Absent: a directory of its own. */
   readonly runDirectory?: string;
+  /** The launcher's directory, at {@link LAUNCHER_MOUNT}. Absent: it has none. */
+  readonly launcherDirectory?: string;
   /** What QEMU can do is asked once and kept here. */
   readonly cacheDirectory: string;
 }
@@ -104,7 +110,8 @@ export async function startSessionDaemon(options: SessionOptions): Promise<Sessi
 function unshareArguments(base: string, runDirectory: string, options: SessionOptions): string[] {
   const flags = ["--mount", "--net", "--pid", "--fork", "--kill-child", "--mount-proc"];
   const shell = ["sh", "-eu", "-c", SCRIPT, "session", base, options.cacheDirectory];
-  return [...flags, "--propagation", "slave", ...shell, runDirectory, tmpdir()];
+  const { launcherDirectory = "" } = options;
+  return [...flags, "--propagation", "slave", ...shell, runDirectory, tmpdir(), launcherDirectory];
 }
 
 async function waitForDaemon(
@@ -187,4 +194,15 @@ export function qemuNicXml(alias: string, number: number, link?: "down"): string
   return `<interface type='ethernet'><mac address='02:00:00:00:00:0${String(number)}'/>
     <target dev='tapc${String(number)}' managed='no'/><model type='virtio-non-transitional'/>
     ${link === undefined ? "" : "<link state='down'/>"}<rom enabled='no'/><alias name='${alias}'/></interface>`;
+}
+
+/** The same with a NIC, and with what is in that file in its memory, which cannot be sent in no time. */
+export function heavyDomainXml(name: string, ballast: string, tap: 1 | 2): string {
+  const loader = `loader,file=${ballast},addr=0x1000000,force-raw=on`;
+  const argument = `<qemu:commandline><qemu:arg value='-device'/><qemu:arg value='${loader}'/></qemu:commandline>`;
+  return qemuDomainXml(name)
+    .replace("<domain ", "<domain xmlns:qemu='http://libvirt.org/schemas/domain/qemu/1.0' ")
+    .replace("<memory unit='MiB'>32<", "<memory unit='MiB'>48<")
+    .replace("</devices>", `${qemuNicXml("ua-a", tap)}</devices>`)
+    .replace("</domain>", `${argument}</domain>`);
 }

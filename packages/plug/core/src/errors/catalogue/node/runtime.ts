@@ -82,6 +82,12 @@ export const RUNTIME_ERRORS = {
     retry: "backoff",
     http: 503,
   },
+  RELAY_FAILED: {
+    summary: "the way to the other node of a migration failed: {reason}",
+    who: "environment",
+    retry: "backoff",
+    http: 503,
+  },
   GUEST_STREAM_IN_USE: {
     summary: "the {stream} of {vmi} is in use",
     who: "user",

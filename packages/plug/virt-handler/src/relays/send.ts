@@ -1,0 +1,127 @@
+// SPDX-License-Identifier: Apache-2.0
+// The relay of the node that a guest leaves: makes sockets in its launcher's directory, and leads them to the node that it goes to.
+import { createServer, type Server, type Socket } from "node:net";
+import { connect, type TLSSocket } from "node:tls";
+import { messageOf } from "@patchbay/core/errors";
+import { createFiles } from "@patchbay/os";
+import { isPeer, tlsOf } from "./identity.ts";
+import { join, readLine } from "./streams.ts";
+import {
+  CHANNELS,
+  printGreeting,
+  type Channel,
+  type Greeting,
+  type Ports,
+  type RelayOrder,
+  type Word,
+} from "./words.ts";
+
+/** Where the other node listens, and who it must be. */
+export interface Sender {
+  readonly order: RelayOrder;
+  readonly address: string;
+  readonly ports: Ports;
+}
+
+/** A connection to the other node, once it has shown who it is, and was told what is wanted. */
+function open({ order, address, ports }: Sender, channel: Channel, greeting: Greeting) {
+  const { promise, resolve, reject } = Promise.withResolvers<TLSSocket>();
+  const remote: TLSSocket = connect({
+    ...tlsOf(order.identity),
+    ...{ host: address, port: ports[channel] ?? 0, allowHalfOpen: true },
+    timeout: order.greetingMs,
+    checkServerIdentity: (_host, certificate) =>
+      isPeer(certificate, order.peerNode)
+        ? undefined
+        : new Error(`who listens there is not node ${order.peerNode}`),
+  });
+  const late = (): void => {
+    remote.destroy(new Error(`no answer in ${String(order.greetingMs)} ms`));
+  };
+  remote.once("error", reject);
+  remote.once("timeout", late);
+  remote.once("secureConnect", () => {
+    remote.off("error", reject);
+    remote.off("timeout", late);
+    remote.setTimeout(0);
+    remote.on("error", () => remote.destroy());
+    remote.write(printGreeting(greeting));
+    resolve(remote);
+  });
+  return promise;
+}
+
+async function carry(
+  sender: Sender,
+  { channel, local }: { readonly channel: Channel; readonly local: Socket },
+  tell: (word: Word) => void,
+): Promise<void> {
+  const { migrationUid, silenceMs } = sender.order;
+  local.pause();
+  local.on("error", () => local.destroy());
+  try {
+    const remote = await open(sender, channel, { migration: migrationUid, channel });
+    tell({ kind: "joined", channel });
+    join({ local, remote }, channel === "disks" ? 0 : silenceMs, (reason) => {
+      tell({ kind: "ended", channel, reason });
+    });
+  } catch (error) {
+    local.destroy();
+    tell({ kind: "ended", channel, reason: messageOf(error) });
+  }
+}
+
+/** A socket in the launcher's directory, for as many connections as the channel has; then its name goes. */
+function serve(sender: Sender, channel: Channel, tell: (word: Word) => void): Server {
+  let left = sender.order.connections[channel] ?? 0;
+  const server = createServer({ allowHalfOpen: true, pauseOnConnect: true }, (local) => {
+    if (left === 0) {
+      local.destroy();
+      tell({ kind: "refused", reason: `channel ${channel} is taken` });
+      return;
+    }
+    left -= 1;
+    if (left === 0) server.close();
+    void carry(sender, { channel, local }, tell);
+  });
+  return server;
+}
+
+function listen(server: Server, path: string): Promise<void> {
+  const { promise, resolve, reject } = Promise.withResolvers<undefined>();
+  server.once("error", reject);
+  server.listen(path, () => {
+    server.off("error", reject);
+    resolve(undefined);
+  });
+  return promise;
+}
+
+/** Makes the sockets, and tells when they are there. A name that is in the way, whatever it is, is of this launcher's, and goes. */
+export async function send(
+  sender: Sender,
+  directory: string,
+  tell: (word: Word) => void,
+): Promise<void> {
+  const { order, ports } = sender;
+  for (const channel of CHANNELS.filter((one) => (order.connections[one] ?? 0) > 0)) {
+    const path = `${directory}/${order.sockets[channel]}`;
+    await createFiles().remove(path);
+    await listen(serve(sender, channel, tell), path);
+  }
+  tell({ kind: "listening", ports });
+}
+
+/** Tells the other node that the guest is off here; what has become of that is told. */
+export async function tellGone(sender: Sender, tell: (word: Word) => void): Promise<void> {
+  const { migrationUid, greetingMs } = sender.order;
+  try {
+    const remote = await open(sender, "libvirt", { migration: migrationUid, says: "gone" });
+    const answer = await readLine(remote, greetingMs);
+    remote.destroy();
+    if (answer === "heard") tell({ kind: "heard" });
+    else tell({ kind: "unheard", reason: "it did not answer" });
+  } catch (error) {
+    tell({ kind: "unheard", reason: messageOf(error) });
+  }
+}

@@ -1,0 +1,126 @@
+// SPDX-License-Identifier: Apache-2.0
+// Who else gets to a launcher's libvirt through the relay of a node that a guest comes to?
+import { chmodSync, chownSync, mkdirSync } from "node:fs";
+import { once } from "node:events";
+import { createServer, type Server } from "node:net";
+import { join } from "node:path";
+import { text } from "node:stream/consumers";
+import { connect } from "node:tls";
+import { eventually } from "@patchbay/support";
+import {
+  RELAY_GROUP,
+  type Relay,
+  type RelayIdentity,
+  type Word,
+} from "@patchbay/virt-handler/testing";
+import { afterEach, beforeEach, expect, test } from "vitest";
+import {
+  LIBVIRT_SOCKET,
+  MIGRATION,
+  RelayBench,
+  SOURCE,
+} from "../../contract/libvirt/relay-bench.ts";
+import { LAUNCHER } from "../../contract/libvirt/session.ts";
+
+let bench: RelayBench;
+let relay: Relay;
+let words: Word[];
+/** Says `libvirt` to everybody, and counts them. */
+let libvirt: Server;
+let visits: number;
+
+beforeEach(async () => {
+  bench = await RelayBench.make();
+  words = [];
+  visits = 0;
+  const path = join(bench.targetDirectory, LIBVIRT_SOCKET);
+  mkdirSync(join(bench.targetDirectory, "libvirt"));
+  libvirt = createServer((socket) => {
+    visits += 1;
+    socket.on("error", () => undefined);
+    socket.end("libvirt");
+  }).listen(path);
+  await once(libvirt, "listening");
+  chownSync(path, LAUNCHER.uid, LAUNCHER.gid);
+  chmodSync(path, 0o700);
+  relay = await bench.receive({ greetingMs: 1000 });
+  relay.onWord((word) => words.push(word));
+});
+
+afterEach(async () => {
+  libvirt.close();
+  await bench.close();
+});
+
+/** What somebody gets who shows that and says that. */
+async function visit(
+  { certPem: cert, keyPem: key }: Partial<RelayIdentity>,
+  said: string,
+): Promise<string> {
+  const port = relay.ports.libvirt ?? 0;
+  const shown = cert === undefined || key === undefined ? {} : { cert, key };
+  const socket = connect({ ...shown, host: "127.0.0.1", port, rejectUnauthorized: false });
+  socket.on("error", () => socket.destroy());
+  socket.write(said);
+  return text(socket).catch(() => ""); // it was cut
+}
+
+const greeting = (change: object = {}): string =>
+  `${JSON.stringify({ migration: MIGRATION, channel: "libvirt", ...change })}\n`;
+
+test("attack 106: the source's node gets to libvirt, once, though strangers came before", async () => {
+  const itself = await bench.identityOf(SOURCE);
+  expect(await visit({}, greeting())).toBe("");
+  expect(await visit(itself, greeting())).toBe("libvirt");
+  expect(await visit(itself, greeting())).toBe("");
+  expect(visits).toBe(1);
+  const refusal = { kind: "refused", reason: "channel libvirt is taken" };
+  await expect.poll(() => words).toContainEqual(refusal);
+});
+
+test.each([
+  { who: "another node", name: "node-3", groups: [RELAY_GROUP], said: greeting() },
+  {
+    who: "another client of the authority of that name",
+    name: SOURCE,
+    groups: [],
+    said: greeting(),
+  },
+  {
+    who: "the node of another migration",
+    ...{ name: SOURCE, groups: [RELAY_GROUP], said: greeting({ migration: "0" }) },
+  },
+  {
+    who: "the node that asks for another channel there",
+    ...{ name: SOURCE, groups: [RELAY_GROUP], said: greeting({ channel: "memory" }) },
+  },
+  {
+    who: "another node that says that the guest is off",
+    ...{ name: "node-3", groups: [RELAY_GROUP] },
+    said: `${JSON.stringify({ migration: MIGRATION, says: "gone" })}\n`,
+  },
+  {
+    who: "one that says nothing",
+    ...{ name: SOURCE, groups: [RELAY_GROUP], said: "" },
+  },
+  {
+    who: "one that says very much",
+    ...{ name: SOURCE, groups: [RELAY_GROUP], said: "x".repeat(1_000_000) },
+  },
+])("attack 106: $who does not", async ({ name, groups, said }) => {
+  const identity = await bench.identityOf(name, groups);
+  expect(await visit(identity, said)).toBe("");
+  await eventually(() => words.some(({ kind }) => kind === "refused"), { withinMs: 10_000 });
+  expect(visits).toBe(0);
+  expect(words).not.toContainEqual({ kind: "gone" });
+});
+
+test("attack 106: a node with a certificate of its own making does not", async () => {
+  const stranger = await RelayBench.make();
+  try {
+    expect(await visit(await stranger.identityOf(SOURCE), greeting())).toBe("");
+    expect(visits).toBe(0);
+  } finally {
+    await stranger.close();
+  }
+});

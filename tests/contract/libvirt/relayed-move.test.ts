@@ -1,0 +1,140 @@
+// SPDX-License-Identifier: Apache-2.0
+// A guest moves between two launchers' libvirts through the relays of their nodes, which is all that joins them.
+import { randomBytes } from "node:crypto";
+import {
+  closeSync,
+  constants,
+  mkdtempSync,
+  openSync,
+  readdirSync,
+  rmSync,
+  writeFileSync,
+} from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { createHypervisor } from "@patchbay/libvirt";
+import { createChildStarter, createClock } from "@patchbay/os";
+import type { Hypervisor, HypervisorConnection } from "@patchbay/core/ports";
+import type { Word } from "@patchbay/virt-handler/testing";
+import { afterAll, afterEach, beforeAll, beforeEach, expect, test } from "vitest";
+import { silentLogger } from "./logger.ts";
+import { PEER_SOCKET, RelayBench, SOCKETS, type Change } from "./relay-bench.ts";
+import {
+  heavyDomainXml,
+  LAUNCHER,
+  LAUNCHER_MOUNT,
+  makeOwnDirectory,
+  startSessionDaemon,
+  type SessionDaemon,
+} from "./session.ts";
+
+/** Linux's O_PATH, which node:fs does not name. Source: asm-generic/fcntl.h. */
+const O_PATH = 0o10000000;
+/** At 1 MiB/s, the least that libvirt knows, it takes a while to send. */
+const BALLAST_MIB = 12;
+const WAYS = {
+  peerUri: `qemu+unix:///session?socket=${LAUNCHER_MOUNT}/${PEER_SOCKET}`,
+  memoryUri: `unix://${LAUNCHER_MOUNT}/${SOCKETS.memory}`,
+};
+
+let cacheDirectory = "";
+let hypervisor: Hypervisor;
+let bench: RelayBench;
+let daemons: readonly SessionDaemon[];
+let descriptors: readonly number[];
+let source: HypervisorConnection;
+let steering: HypervisorConnection;
+let target: HypervisorConnection;
+
+beforeAll(() => {
+  cacheDirectory = makeOwnDirectory(mkdtempSync(join(tmpdir(), "session-cache-")));
+  const ports = { starter: createChildStarter(), clock: createClock(), logger: silentLogger };
+  hypervisor = createHypervisor({ ...ports, identity: LAUNCHER });
+});
+
+afterAll(async () => {
+  await hypervisor.close();
+  rmSync(cacheDirectory, { recursive: true });
+});
+
+beforeEach(async () => {
+  bench = await RelayBench.make();
+  daemons = await Promise.all(
+    [bench.sourceDirectory, bench.targetDirectory].map((directory) =>
+      startSessionDaemon({
+        ...{ cacheDirectory, runDirectory: directory, launcherDirectory: directory },
+      }),
+    ),
+  );
+  const flags = constants.O_RDONLY | O_PATH;
+  descriptors = daemons.map(({ socketPath }) => openSync(socketPath, flags));
+  const [here = -1, there = -1] = descriptors;
+  const open = (fd: number) => hypervisor.open({ kind: "socket", fd });
+  [source, steering, target] = await Promise.all([open(here), open(here), open(there)]);
+  const ballast = join(bench.directory, "ballast");
+  writeFileSync(ballast, randomBytes(BALLAST_MIB * 1024 * 1024));
+  await source.defineDomain(heavyDomainXml("vm1", ballast, 1));
+  await source.startDomain("vm1");
+});
+
+afterEach(async () => {
+  descriptors.forEach(closeSync);
+  await Promise.all(daemons.map((daemon) => daemon.close()));
+  await bench.close();
+});
+
+async function startRelays(change: Change = {}) {
+  const receiving = await bench.receive(change);
+  const words: Word[] = [];
+  receiving.onWord((word) => words.push(word));
+  return { receiving, words, sending: await bench.send(receiving, change) };
+}
+
+/** How a move ends; undefined: it has arrived. */
+async function move(): Promise<unknown> {
+  const xml = await source.readDomainXml("vm1", "moving");
+  const liveXml = xml.replaceAll("tapc1", "tapc2");
+  return source.migrateDomain("vm1", { ...WAYS, liveXml }).catch((error: unknown) => error);
+}
+
+async function lasting(): Promise<void> {
+  await expect.poll(() => steering.readJob("vm1")).toMatchObject({ state: "running" });
+}
+
+test("a guest goes over, its node says that it is off there, and it goes on; the names of the sockets are gone", async () => {
+  const { sending, words } = await startRelays();
+  expect(await move()).toBeUndefined();
+  expect(words).not.toContainEqual({ kind: "gone" });
+  expect(await source.findDomain("vm1")).toMatchObject({ state: "shutoff", move: "left" });
+  await sending.tellGone();
+  await sending.tellGone();
+  expect(words).toContainEqual({ kind: "gone" });
+  await target.resumeDomain("vm1");
+  expect((await target.findDomain("vm1"))?.state).toBe("running");
+  expect(readdirSync(bench.sourceDirectory).filter((name) => name.startsWith("migration"))).toEqual(
+    [],
+  );
+});
+
+test.each([
+  {
+    who: "the source's relay ends",
+    strike: (pids: readonly number[]) => process.kill(pids[1] ?? 0, "SIGKILL"),
+  },
+  {
+    who: "the target's relay ends",
+    strike: (pids: readonly number[]) => process.kill(pids[0] ?? 0, "SIGKILL"),
+  },
+  {
+    who: "the target's relay stands still",
+    strike: (pids: readonly number[]) => process.kill(pids[0] ?? 0, "SIGSTOP"),
+  },
+])("when $who in the middle, the guest stays where it is", async ({ strike }) => {
+  await startRelays({ silenceMs: 3000 });
+  await steering.setMaxSpeed("vm1", 1);
+  const moved = move();
+  await lasting();
+  strike(bench.pids);
+  expect(await moved).toMatchObject({ name: "AppError" });
+  expect((await steering.findDomain("vm1"))?.state).toBe("running");
+});
