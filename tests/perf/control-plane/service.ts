@@ -107,6 +107,11 @@ export class Service {
     return (await fetch(this.#metrics)).text();
   }
 
+  /** Whether it has ended, by itself or because it was told to. */
+  get hasEnded(): boolean {
+    return this.#child.exitCode !== null || this.#child.signalCode !== null;
+  }
+
   /** Ends in its own way. */
   stop(): Promise<void> {
     return this.#end("SIGTERM");
@@ -117,7 +122,7 @@ export class Service {
   }
 
   async #end(signal: "SIGTERM" | "SIGKILL"): Promise<void> {
-    if (this.#child.exitCode !== null || this.#child.signalCode !== null) return;
+    if (this.hasEnded) return;
     const exited = once(this.#child, "exit");
     this.#child.kill(signal);
     await exited;

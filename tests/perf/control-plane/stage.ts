@@ -3,6 +3,7 @@
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { LEASES } from "@patchbay/api";
 import { createKubeClient, loadKubeConfig, type KubeClient } from "@patchbay/kube";
 import { createClock } from "@patchbay/os";
 import { createAuthority, issueCertificate } from "@patchbay/pki";
@@ -74,6 +75,7 @@ export class Stage {
 
   /** One of those that elect a leader among them: the one that leads. */
   async leader(): Promise<Service | undefined> {
+    await this.#startAnew();
     for (const one of this.#virtControllers) if (await one.isLeading()) return one;
     return undefined;
   }
@@ -110,6 +112,21 @@ export class Stage {
     if (index >= 0) this.#virtControllers.splice(index, 1);
     else if (how === "asked") await this.#tellEndpoints();
     await ended;
+  }
+
+  /** A virt-controller that another has followed ends, and its kubelet starts it again. */
+  async #startAnew(): Promise<void> {
+    for (const one of this.#virtControllers.filter(({ hasEnded }) => hasEnded)) {
+      this.#virtControllers.splice(this.#virtControllers.indexOf(one), 1);
+      await this.startVirtController({ elects: true });
+    }
+  }
+
+  /** Who holds the Lease of the virt-controllers. */
+  async holder(): Promise<string> {
+    const key = { namespace: "patchbay", name: "virt-controller" };
+    const lease = await this.#people.store.find(LEASES, key);
+    return lease?.spec?.holderIdentity ?? "";
   }
 
   #tellEndpoints(): Promise<void> {

@@ -30,16 +30,37 @@ async function untilAtRest({ pid }: Service): Promise<void> {
   throw new Error(`process ${String(pid)} does not come to rest`);
 }
 
-/** From the leader's death to the pod's annotation for a NIC that was asked for just after it, milliseconds. */
-async function takeOver(stage: Stage, index: number): Promise<number> {
+/** Between looks at the Lease. */
+const HOLDER_LOOK_MS = 20;
+
+/** What a takeover took, since the leader's death, milliseconds. */
+interface Takeover {
+  /** Until another holds the Lease. */
+  readonly leaseMs: number;
+  /** Until the pod's annotation names the NIC that was asked for just after the death. */
+  readonly plugMs: number;
+}
+
+async function untilHeldByAnother(stage: Stage, holder: string): Promise<void> {
+  while ([holder, ""].includes(await stage.holder())) await sleep(HOLDER_LOOK_MS);
+}
+
+async function takeOver(stage: Stage, index: number): Promise<Takeover> {
   const leader = await leaderOf(stage);
+  const holder = await stage.holder();
   const annotated = stage.vms.annotated(index);
   const begin = performance.now();
+  const msUntil = async (moment: Promise<unknown>): Promise<number> => {
+    await moment;
+    return performance.now() - begin;
+  };
   await stage.end(leader, "killed");
+  const lease = msUntil(untilHeldByAnother(stage, holder));
   await stage.vms.ask(index);
-  const ms = (await annotated) - begin;
+  const [leaseMs, plugMs] = await Promise.all([lease, msUntil(annotated)]);
+  await stage.vms.unplug(index);
   await untilAtRest(await stage.startVirtController({ elects: true }));
-  return ms;
+  return { leaseMs, plugMs };
 }
 
 function failoverRow(how: string, failover: Failover): Row {
@@ -48,17 +69,30 @@ function failoverRow(how: string, failover: Failover): Row {
   return [`${String(PLUGS)} plugs, leader killed, one virt-api ${how}`, text];
 }
 
-async function measure(stage: Stage, vms: number): Promise<readonly Row[]> {
+function print([name, value]: Row): void {
+  process.stdout.write(`${name.padEnd(60)}${value}\n`);
+}
+
+async function startTwo(stage: Stage, vms: number): Promise<void> {
   await stage.end(stage.virtController, "asked");
-  await stage.startVirtController({ elects: true });
+  const first = await stage.startVirtController({ elects: true });
   await stage.startVirtApi();
   await stage.vms.create(vms);
   const second = await stage.startVirtController({ elects: true });
-  await untilAtRest(second);
-  const rows: Row[] = [["start of the one that stands by", seconds(second.readyMs)]];
+  await Promise.all([untilAtRest(first), untilAtRest(second)]);
+  print(["start of the one that stands by", seconds(second.readyMs)]);
+}
+
+async function measure(stage: Stage, vms: number): Promise<void> {
+  await startTwo(stage, vms);
+  for (let round = 0; round < ROUNDS; round += 1) {
+    const { leaseMs, plugMs } = await takeOver(stage, round);
+    const text = `${seconds(plugMs)}, of which the Lease ${seconds(leaseMs)}`;
+    print([`takeover ${String(round + 1)}`, text]);
+  }
   for (const how of ["asked", "killed"] as const) {
     const failover = await plugThroughFailures(stage, { count: PLUGS, virtApi: how });
-    rows.push(failoverRow(how === "asked" ? "deleted" : "killed", failover));
+    print(failoverRow(how === "asked" ? "deleted" : "killed", failover));
     const [, standBy] = await Promise.all([
       stage.startVirtApi(),
       stage.startVirtController({ elects: true }),
@@ -67,18 +101,10 @@ async function measure(stage: Stage, vms: number): Promise<readonly Row[]> {
     await stage.vms.unplugAll(PLUGS);
     await stage.vms.settle();
   }
-  for (let round = 0; round < ROUNDS; round += 1) {
-    rows.push([`takeover ${String(round + 1)}`, seconds(await takeOver(stage, round))]);
-  }
-  return rows;
 }
 
-/** Measures with so many VMs, and prints the table. */
+/** Measures with so many VMs; each row is printed as soon as it is known. */
 export async function measureTakeover(vms: number): Promise<void> {
-  await withStage(async (stage) => {
-    const rows = await measure(stage, vms);
-    for (const [name, value] of [["VMs", String(vms)] as const, ...rows]) {
-      process.stdout.write(`${name.padEnd(60)}${value}\n`);
-    }
-  });
+  print(["VMs", String(vms)]);
+  await withStage((stage) => measure(stage, vms));
 }
