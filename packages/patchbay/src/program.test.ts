@@ -64,7 +64,10 @@ describe("a wrong call is refused", () => {
     { name: "bad format", args: ["version", "-o", "xml"] },
     { name: "bad duration", args: ["start", "vm", "--timeout", "soon"] },
     { name: "bad port", args: ["apiserver", "--port", "https"] },
-    { name: "VM without image", args: ["create", "vm", "a"] },
+    {
+      name: "size beside an instancetype",
+      args: ["create", "vm", "a", "--image", "i", "--instancetype", "small", "--cpus", "2"],
+    },
     { name: "bad amount", args: ["create", "vm", "a", "--image", "i", "--memory", "2 gigs"] },
     { name: "bad count", args: ["create", "vm", "a", "--image", "i", "--cpus", "0"] },
     { name: "unknown shell", args: ["completion", "fish"] },
@@ -106,8 +109,10 @@ describe("images", () => {
 });
 
 describe("create vm", () => {
-  const createVm = (...args: readonly string[]): Promise<Ended> =>
-    patchbay("create", "vm", "web", "--image", "debian12", ...args);
+  const createVm = (...args: readonly string[]): Promise<Ended> => {
+    const image = args.includes("--volume-pvc") ? [] : ["--image", "debian12"];
+    return patchbay("create", "vm", "web", ...image, ...args);
+  };
 
   function fileOf(name: string, text: string): string {
     const path = join(directory, name);
@@ -154,6 +159,28 @@ describe("create vm", () => {
     const text = "#!/bin/sh\necho hello\n";
     const { out } = await createVm("--user-data", fileOf("user-data", text), "-o", "json");
     expect(userDataIn(out)).toBe(text);
+  });
+
+  test("leaves its size to an instancetype, and the rest to what the claim says suits it", async () => {
+    const volume = ["--volume-pvc", "src:gold,name:root,bootorder:1"];
+    const parts = ["--instancetype", "small", "--infer-preference"];
+    const { out } = await createVm(...volume, ...parts, "-o", "json");
+    const { items } = JSON.parse(out) as { readonly items: readonly unknown[] };
+    expect(items.at(-1)).toMatchObject({
+      spec: {
+        instancetype: { name: "small" },
+        preference: { inferFromVolume: "root" },
+        template: {
+          spec: { domain: { devices: { disks: [{ name: "root", bootOrder: 1 }, {}] } } },
+        },
+      },
+    });
+    expect(out).not.toContain('"memory"');
+  });
+
+  test("refuses a VM that nothing boots", async () => {
+    const { error } = await patchbay("create", "vm", "web", "-o", "yaml");
+    expect(error).toMatchObject({ code: "FLAG_INVALID" });
   });
 
   test("refuses files that are not there, and keys where they cannot be added", async () => {

@@ -8,9 +8,10 @@ import { vmObjectsOf } from "./vm-objects.ts";
 const OBJECTS = vmObjectsOf({
   name: "web",
   namespace: "blue",
-  image: "debian12",
-  memory: "1Gi",
-  cpus: 1,
+  volumes: [{ name: "root", source: { image: "debian12" } }],
+  size: { memory: "1Gi", cpus: 1 },
+  instancetype: undefined,
+  preference: undefined,
   userData: "#cloud-config\n",
   disks: ["1Gi"],
   networks: [],

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// patchbay create vm: a VM that boots a disk from an image, as a manifest or in the API server.
+// patchbay create vm: a VM that boots a disk from an image or a claim, as a manifest or in the API server.
 import type { KubeObject } from "@patchbay/api";
 import type { Command, Context } from "../../command.ts";
 import type { Input } from "../../input.ts";
@@ -15,16 +15,25 @@ function titleOf({ kind, metadata }: KubeObject): string {
   return `${kind.toLowerCase()}/${metadata.name}`;
 }
 
+/** Which disks are made anew at each start. */
+function fateOfDisks({ vm }: VmObjects): string {
+  const { volumes = [] } = vm.spec.template.spec;
+  const kept = volumes.some((volume) => volume.persistentVolumeClaim !== undefined);
+  const anew = volumes.flatMap(({ name, containerDisk }) => (containerDisk ? [name] : []));
+  if (anew.length === 0) return "its disks are kept";
+  const which =
+    anew.length === 1 ? `its disk ${anew.join()} is` : `its disks ${anew.join(", ")} are`;
+  return `${which} created anew at each start; ${kept ? "the others are kept" : "--disk adds one that is kept"}`;
+}
+
 /** What a person does next. */
-function nextSteps({ claims, vm }: VmObjects): string {
-  const { name } = vm.metadata;
-  const isStopped = vm.spec.runStrategy === "Halted";
+function nextSteps(objects: VmObjects): string {
+  const { metadata, spec } = objects.vm;
+  const isStopped = spec.runStrategy === "Halted";
   return [
-    `${isStopped ? "start it with: patchbay start" : "see how it comes up with: kubectl get vm"} ${name}`,
-    `log in on its console, which shows the user and password: patchbay console ${name}`,
-    claims.length === 0
-      ? "its disk is created anew at each start; --disk adds one that is kept"
-      : `its first disk is created anew at each start; the other disks are kept`,
+    `${isStopped ? "start it with: patchbay start" : "see how it comes up with: kubectl get vm"} ${metadata.name}`,
+    `log in on its console, which shows the user and password: patchbay console ${metadata.name}`,
+    fateOfDisks(objects),
     "",
   ].join("\n");
 }
@@ -58,16 +67,49 @@ async function run(context: Context, input: Input): Promise<void> {
 export const createVm: Command = {
   name: "create vm",
   args: ["<name>"],
-  summary: "Create a VM that boots a disk from an image; -o yaml prints its manifest instead",
+  summary:
+    "Create a VM that boots a disk from an image or a claim; -o yaml prints its manifest instead",
   flags: [
     {
       flags: "--image <image>",
       description: "image with the disk: one that patchbay image list shows, or one in a registry",
-      required: true,
       values: "images",
+    },
+    {
+      flags: "--volume-containerdisk <params>",
+      description:
+        "a disk of an image as virtctl writes it, src:IMAGE[,name:NAME][,bootorder:NUMBER]; may be repeated",
+      isRepeatable: true,
+    },
+    {
+      flags: "--volume-pvc <params>",
+      description:
+        "a disk of a claim that is there, src:CLAIM[,name:NAME][,bootorder:NUMBER]; may be repeated",
+      isRepeatable: true,
     },
     { flags: "--memory <amount>", description: "memory", kind: "quantity", fallback: "1Gi" },
     { flags: "--cpus <number>", description: "virtual CPUs", kind: "count", fallback: "1" },
+    {
+      flags: "--instancetype <name>",
+      description:
+        "how large the VM is, by name: NAME of the cluster's, or virtualmachineinstancetype/NAME",
+      conflicts: ["memory", "cpus", "inferInstancetype"],
+    },
+    {
+      flags: "--infer-instancetype",
+      description: "take the instancetype from labels of the claim that boots",
+      conflicts: ["memory", "cpus"],
+    },
+    {
+      flags: "--preference <name>",
+      description:
+        "what suits the guest, by name: NAME of the cluster's, or virtualmachinepreference/NAME",
+      conflicts: ["inferPreference"],
+    },
+    {
+      flags: "--infer-preference",
+      description: "take the preference from labels of the claim that boots",
+    },
     {
       flags: "--disk <size>",
       description:

@@ -2,6 +2,7 @@
 // What VM do the flags of `create vm` mean, with the files that they name?
 import { randomBytes } from "node:crypto";
 import { resolve } from "node:path";
+import type { Matcher } from "@patchbay/api";
 import { AppError } from "@patchbay/core/errors";
 import type { Files } from "@patchbay/core/ports";
 import { addKeys, makePassword, makeUserData, readPublicKeys } from "../../cloud-init/user-data.ts";
@@ -13,6 +14,13 @@ import {
   textOption,
   type Input,
 } from "../../input.ts";
+import {
+  bootVolumeOf,
+  inBootOrder,
+  readMatcher,
+  readVolumes,
+  type MatcherFlag,
+} from "./order-flags.ts";
 import type { VmOrder } from "./vm-objects.ts";
 
 /** Bytes of a generated password. */
@@ -38,6 +46,36 @@ async function readUserData(files: Files, input: Input): Promise<string> {
   return makeUserData({ user: textOption(input, "user") ?? "", password }, keys);
 }
 
+type Machine = Pick<VmOrder, "volumes" | "size" | "instancetype" | "preference">;
+
+/** @throws AppError with FLAG_INVALID */
+function readMachine(input: Input): Machine {
+  const image = textOption(input, "image");
+  const texts = {
+    images: listOption(input, "volumeContainerdisk"),
+    claims: listOption(input, "volumePvc"),
+  };
+  const volumes = inBootOrder([
+    ...(image === undefined ? [] : [{ name: "root", source: { image } }]),
+    ...readVolumes(argumentAt(input, 0), texts),
+  ]);
+  const boot = bootVolumeOf(volumes);
+  if (boot === undefined) {
+    const reason = "say what boots: an image, or --volume-containerdisk, or --volume-pvc";
+    throw new AppError("FLAG_INVALID", { flag: "--image", reason });
+  }
+  const matcherOf = (part: MatcherFlag["part"], infer: string): Matcher | undefined =>
+    readMatcher({ part, text: textOption(input, part), isInferred: hasFlag(input, infer), boot });
+  const instancetype = matcherOf("instancetype", "inferInstancetype");
+  const memory = textOption(input, "memory") ?? "";
+  return {
+    volumes,
+    size: instancetype === undefined ? { memory, cpus: numberOption(input, "cpus", 1) } : undefined,
+    instancetype,
+    preference: matcherOf("preference", "inferPreference"),
+  };
+}
+
 /**
  * Reads it. Without user data there is a user with a password that nobody knows yet.
  * @throws AppError with FLAG_INVALID
@@ -48,12 +86,11 @@ export async function readOrder(
   namespace: string | undefined,
 ): Promise<VmOrder> {
   const networkData = textOption(input, "networkData");
+  const machine = readMachine(input);
   return {
     name: argumentAt(input, 0),
     namespace,
-    image: textOption(input, "image") ?? "",
-    memory: textOption(input, "memory") ?? "",
-    cpus: numberOption(input, "cpus", 1),
+    ...machine,
     userData: await readUserData(files, input),
     ...(networkData !== undefined && {
       networkData: await readFile(files, "--network-data", networkData),

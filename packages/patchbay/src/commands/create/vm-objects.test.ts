@@ -6,9 +6,10 @@ import { vmObjectsOf, type VmOrder } from "./vm-objects.ts";
 const ORDER: VmOrder = {
   name: "web",
   namespace: "blue",
-  image: "debian12",
-  memory: "2Gi",
-  cpus: 2,
+  volumes: [{ name: "root", source: { image: "debian12" }, bootOrder: 1 }],
+  size: { memory: "2Gi", cpus: 2 },
+  instancetype: undefined,
+  preference: undefined,
   userData: "#cloud-config\n",
   disks: [],
   networks: [],
@@ -73,6 +74,39 @@ describe("a VM", () => {
   ])("with $name is taken by admission", ({ more }) => {
     expect(validateVmChange(undefined, vmObjectsOf(orderWith(more)).vm.spec)).toEqual([]);
   });
+});
+
+test("of an instancetype and a preference says neither its size nor the bus of its disks", () => {
+  const { spec } = vmObjectsOf(
+    orderWith({
+      size: undefined,
+      instancetype: { name: "small" },
+      preference: { inferFromVolume: "gold" },
+      volumes: [{ name: "gold", source: { claim: "gold" }, bootOrder: 1 }],
+    }),
+  ).vm;
+  expect(spec).toMatchObject({
+    instancetype: { name: "small" },
+    preference: { inferFromVolume: "gold" },
+    template: {
+      spec: { volumes: [{ name: "gold", persistentVolumeClaim: { claimName: "gold" } }, {}] },
+    },
+  });
+  expect(spec.template.spec.domain).toEqual({
+    devices: {
+      disks: [
+        { name: "gold", bootOrder: 1, disk: {} },
+        { name: "cloud-init", disk: {} },
+      ],
+      interfaces: [{ name: "default", bridge: {} }],
+    },
+  });
+  expect(validateVmChange(undefined, spec)).toEqual([]);
+});
+
+test("two disks of one name are refused", () => {
+  const volumes = [{ name: "cloud-init", source: { claim: "c" } }];
+  expect(() => vmObjectsOf(orderWith({ volumes }))).toThrow(/two disks would be named cloud-init/);
 });
 
 test("each disk has a claim of its size, and the guest finds it by its serial number", () => {

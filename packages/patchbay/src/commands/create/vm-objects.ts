@@ -5,21 +5,26 @@ import {
   SECRETS,
   VIRTUAL_MACHINES,
   type KubeObject,
+  type Matcher,
   type PersistentVolumeClaim,
   type ResourceType,
   type Secret,
   type VirtualMachine,
 } from "@patchbay/api";
 import { AppError } from "@patchbay/core/errors";
+import { VOLUME_FLAGS, type VolumeOrder } from "./order-flags.ts";
 
 /** What is asked for; amounts as Kubernetes writes them. */
 export interface VmOrder {
   readonly name: string;
   /** Absent: that of whoever creates it. */
   readonly namespace: string | undefined;
-  readonly image: string;
-  readonly memory: string;
-  readonly cpus: number;
+  /** At least one; they stand before all other disks. */
+  readonly volumes: readonly VolumeOrder[];
+  /** Absent: the instancetype says it. */
+  readonly size: { readonly memory: string; readonly cpus: number } | undefined;
+  readonly instancetype: Matcher | undefined;
+  readonly preference: Matcher | undefined;
   readonly userData: string;
   readonly networkData?: string;
   /** Sizes. */
@@ -45,7 +50,6 @@ type Template = VirtualMachine["spec"]["template"]["spec"];
 type Devices = Template["domain"]["devices"];
 
 /** Names within the VM. */
-const ROOT = "root";
 const CLOUD_INIT = "cloud-init";
 const POD_NETWORK = "default";
 /** Keys of the secret. Source: KubeVirt cloud-init. */
@@ -89,7 +93,11 @@ function volumesOf(order: VmOrder): NonNullable<Template["volumes"]> {
   const networkDataSecretRef =
     order.networkData === undefined ? {} : { networkDataSecretRef: secretRef };
   return [
-    { name: ROOT, containerDisk: { image: order.image, imagePullPolicy: "IfNotPresent" } },
+    ...order.volumes.map(({ name, source }) =>
+      "image" in source
+        ? { name, containerDisk: { image: source.image, imagePullPolicy: "IfNotPresent" } }
+        : { name, persistentVolumeClaim: { claimName: source.claim } },
+    ),
     { name: CLOUD_INIT, cloudInitNoCloud: { secretRef, ...networkDataSecretRef } },
     ...diskNames(order).map((name) => ({
       name,
@@ -104,6 +112,15 @@ function ifaceName(network: string): string {
 }
 
 /** @throws AppError with FLAG_INVALID when two of them would have one name */
+function checkDiskNames(order: VmOrder): void {
+  const names = [...order.volumes.map(({ name }) => name), CLOUD_INIT, ...diskNames(order)];
+  const twice = names.find((name, index) => names.indexOf(name) !== index);
+  if (twice === undefined) return;
+  const reason = `two disks would be named ${twice}; name one of them otherwise with name:…`;
+  throw new AppError("FLAG_INVALID", { flag: VOLUME_FLAGS, reason });
+}
+
+/** @throws AppError with FLAG_INVALID when two of them would have one name */
 function ifaceNames({ networks }: VmOrder): readonly string[] {
   const names = [POD_NETWORK, ...networks.map(ifaceName)];
   const twice = names.find((name, index) => names.indexOf(name) !== index);
@@ -113,10 +130,15 @@ function ifaceNames({ networks }: VmOrder): readonly string[] {
 }
 
 function devicesOf(order: VmOrder): NonNullable<Devices> {
-  const disk = { bus: "virtio" };
+  // What the VM says, a preference does not.
+  const disk = order.preference === undefined ? { bus: "virtio" } : {};
   return {
     disks: [
-      { name: ROOT, bootOrder: 1, disk },
+      ...order.volumes.map(({ name, bootOrder }) => ({
+        name,
+        ...(bootOrder === undefined ? {} : { bootOrder }),
+        disk,
+      })),
       { name: CLOUD_INIT, disk },
       ...diskNames(order).map((name) => ({ name, serial: name, disk })),
     ],
@@ -150,11 +172,11 @@ function secretOf(order: VmOrder): NewSecret {
  * @throws AppError with FLAG_INVALID
  */
 export function vmObjectsOf(order: VmOrder): VmObjects {
-  const { cpus, memory, isStopped } = order;
+  checkDiskNames(order);
+  const { size, instancetype, preference, isStopped } = order;
   const spec: Template = {
     domain: {
-      cpu: { cores: cpus },
-      memory: { guest: memory },
+      ...(size === undefined ? {} : { cpu: { cores: size.cpus }, memory: { guest: size.memory } }),
       devices: devicesOf(order),
     },
     networks: networksOf(order),
@@ -162,7 +184,12 @@ export function vmObjectsOf(order: VmOrder): VmObjects {
   };
   const vm: VirtualMachine = {
     ...headOf(VIRTUAL_MACHINES, order.name, order),
-    spec: { runStrategy: isStopped ? "Halted" : "Always", template: { spec } },
+    spec: {
+      runStrategy: isStopped ? "Halted" : "Always",
+      ...(instancetype === undefined ? {} : { instancetype }),
+      ...(preference === undefined ? {} : { preference }),
+      template: { spec },
+    },
   };
   return { claims: claimsOf(order), vm, secret: secretOf(order) };
 }

@@ -1,0 +1,100 @@
+// SPDX-License-Identifier: Apache-2.0
+import { describe, expect, test } from "vitest";
+import { bootVolumeOf, inBootOrder, readMatcher, readVolumes } from "./order-flags.ts";
+
+const NONE = { images: [], claims: [] };
+
+describe("disks", () => {
+  test("are images first, then claims, each with a name", () => {
+    const images = ["src:registry:5000/os/debian:12", "src:b,name:other,bootorder:2"];
+    const claims = ["bootorder:1,src:gold", "src:data,name:d"];
+    expect(readVolumes("web", { images, claims })).toEqual([
+      { name: "web-containerdisk-0", source: { image: "registry:5000/os/debian:12" } },
+      { name: "other", source: { image: "b" }, bootOrder: 2 },
+      { name: "gold", source: { claim: "gold" }, bootOrder: 1 },
+      { name: "d", source: { claim: "data" } },
+    ]);
+  });
+
+  test.each([
+    { text: "name:a", reason: "src must be specified" },
+    { text: "gold", reason: '"gold" is none of src:…, name:…, bootorder:…' },
+    { text: "src:", reason: '"src:" is none of src:…, name:…, bootorder:…' },
+    { text: "src:a,size:1Gi", reason: '"size:1Gi" is none of src:…, name:…, bootorder:…' },
+    { text: "src:a,src:b", reason: "src is said twice" },
+    { text: "src:a,bootorder:0", reason: "bootorder must be a number of at least 1, not 0" },
+    {
+      text: "src:images/gold",
+      reason: "images/gold names a namespace: the claim must be in that of the VM",
+    },
+  ])("$text is refused", ({ text, reason }) => {
+    expect(() => readVolumes("web", { ...NONE, claims: [text] })).toThrow(
+      `--volume-pvc: ${reason}`,
+    );
+  });
+
+  const [a, b] = [
+    { name: "a", source: { image: "a" } },
+    { name: "b", source: { claim: "b" } },
+  ];
+
+  test.each([
+    { volumes: [a, b], orders: [1, undefined], boots: "a" },
+    { volumes: [a, { ...b, bootOrder: 3 }], orders: [undefined, 3], boots: "b" },
+    {
+      volumes: [
+        { ...a, bootOrder: 2 },
+        { ...b, bootOrder: 1 },
+      ],
+      orders: [2, 1],
+      boots: "b",
+    },
+  ])("$volumes: $boots boots", ({ volumes, orders, boots }) => {
+    const inOrder = inBootOrder(volumes);
+    expect(inOrder.map(({ bootOrder }) => bootOrder)).toEqual(orders);
+    expect(bootVolumeOf(inOrder)?.name).toBe(boots);
+  });
+
+  test("two of one order are refused", () => {
+    const volumes = [a, b].map((volume) => ({ ...volume, bootOrder: 1 }));
+    expect(() => inBootOrder(volumes)).toThrow("bootorder 1 was specified multiple times");
+  });
+});
+
+describe("an instancetype", () => {
+  const claim = { name: "root", source: { claim: "gold" } };
+  const image = { name: "root", source: { image: "debian" } };
+  const asked = { part: "instancetype", text: undefined, isInferred: false, boot: image } as const;
+
+  test.each([
+    { flag: asked, want: undefined },
+    { flag: { ...asked, text: "small" }, want: { name: "small" } },
+    {
+      flag: { ...asked, text: "virtualmachineinstancetype/small" },
+      want: { name: "small", kind: "virtualmachineinstancetype" },
+    },
+    {
+      flag: { ...asked, text: "virtualmachineclusterinstancetype/small" },
+      want: { name: "small", kind: "virtualmachineclusterinstancetype" },
+    },
+    {
+      flag: { ...asked, isInferred: true, boot: claim },
+      want: { inferFromVolume: "root" },
+    },
+  ])("by $flag.text", ({ flag, want }) => {
+    expect(readMatcher(flag)).toEqual(want);
+  });
+
+  test.each(["", "a/", "virtualmachinepreference/linux", "a/virtualmachineinstancetype/b"])(
+    "by %j is refused",
+    (text) => {
+      expect(() => readMatcher({ ...asked, text })).toThrow("--instancetype: it must be NAME");
+    },
+  );
+
+  test("of an image's labels is refused: it has none", () => {
+    expect(() => readMatcher({ ...asked, isInferred: true })).toThrow(
+      "--infer-instancetype: the disk that boots must be a claim",
+    );
+  });
+});

@@ -1,0 +1,138 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the words of `create vm` mean that virtctl writes so, too: disks as `src:…,name:…,bootorder:…`, instancetypes and
+// preferences as `KIND/NAME`. Pure. Source: KubeVirt pkg/virtctl/create/vm.
+import type { Matcher } from "@patchbay/api";
+import { AppError } from "@patchbay/core/errors";
+
+/** A disk that is there: of an image, made anew at each start, or of a claim. */
+export interface VolumeOrder {
+  readonly name: string;
+  readonly source: { readonly image: string } | { readonly claim: string };
+  /** Which is tried when, from 1. */
+  readonly bootOrder?: number;
+}
+
+/** Both say disks of one list. */
+export const VOLUME_FLAGS = "--volume-containerdisk, --volume-pvc";
+const WORDS = ["src", "name", "bootorder"] as const;
+type Word = (typeof WORDS)[number];
+
+function invalid(flag: string, reason: string): AppError {
+  return new AppError("FLAG_INVALID", { flag, reason });
+}
+
+function isWord(text: string): text is Word {
+  return WORDS.some((word) => word === text);
+}
+
+/** @throws AppError with FLAG_INVALID */
+function readWords(flag: string, text: string): Readonly<Partial<Record<Word, string>>> {
+  const words: Partial<Record<Word, string>> = {};
+  for (const pair of text.split(",")) {
+    const [word = "", ...rest] = pair.split(":");
+    const value = rest.join(":");
+    if (!isWord(word) || value === "")
+      throw invalid(flag, `"${pair}" is none of ${WORDS.map((one) => `${one}:…`).join(", ")}`);
+    if (words[word] !== undefined) throw invalid(flag, `${word} is said twice`);
+    words[word] = value;
+  }
+  return words;
+}
+
+function readBootOrder(flag: string, text: string): number {
+  if (/^[1-9]\d{0,3}$/.test(text)) return Number(text);
+  throw invalid(flag, `bootorder must be a number of at least 1, not ${text}`);
+}
+
+/** How the disks of a flag are named, and what they are of. */
+interface VolumeFlag {
+  readonly flag: string;
+  readonly nameOf: (source: string, index: number) => string;
+  readonly sourceOf: (source: string) => VolumeOrder["source"];
+}
+
+function readVolume(
+  { flag, nameOf, sourceOf }: VolumeFlag,
+  text: string,
+  index: number,
+): VolumeOrder {
+  const { src, name, bootorder } = readWords(flag, text);
+  if (src === undefined) throw invalid(flag, "src must be specified");
+  return {
+    name: name ?? nameOf(src, index),
+    source: sourceOf(src),
+    ...(bootorder === undefined ? {} : { bootOrder: readBootOrder(flag, bootorder) }),
+  };
+}
+
+function claimOf(source: string): VolumeOrder["source"] {
+  if (!source.includes("/")) return { claim: source };
+  throw invalid("--volume-pvc", `${source} names a namespace: the claim must be in that of the VM`);
+}
+
+/**
+ * The disks of `--volume-containerdisk` and of `--volume-pvc`.
+ * @throws AppError with FLAG_INVALID
+ */
+export function readVolumes(
+  vm: string,
+  texts: { readonly images: readonly string[]; readonly claims: readonly string[] },
+): readonly VolumeOrder[] {
+  const images: VolumeFlag = {
+    flag: "--volume-containerdisk",
+    nameOf: (_, index) => `${vm}-containerdisk-${String(index)}`,
+    sourceOf: (image) => ({ image }),
+  };
+  const claims: VolumeFlag = { flag: "--volume-pvc", nameOf: (name) => name, sourceOf: claimOf };
+  return [
+    ...texts.images.map((text, index) => readVolume(images, text, index)),
+    ...texts.claims.map((text, index) => readVolume(claims, text, index)),
+  ];
+}
+
+/** The same disks with their order: where nobody says one, the first of them boots. */
+export function inBootOrder(volumes: readonly VolumeOrder[]): readonly VolumeOrder[] {
+  const orders = volumes.flatMap(({ bootOrder }) => bootOrder ?? []);
+  const twice = orders.find((order, index) => orders.indexOf(order) !== index);
+  if (twice !== undefined)
+    throw invalid(VOLUME_FLAGS, `bootorder ${String(twice)} was specified multiple times`);
+  if (orders.length > 0) return volumes;
+  return volumes.map((volume, index) => (index === 0 ? { ...volume, bootOrder: 1 } : volume));
+}
+
+/** The disk that is tried first. */
+export function bootVolumeOf(volumes: readonly VolumeOrder[]): VolumeOrder | undefined {
+  return [...volumes].sort(
+    (a, b) => (a.bootOrder ?? Number.MAX_VALUE) - (b.bootOrder ?? Number.MAX_VALUE),
+  )[0];
+}
+
+/** One of the two, and how it is asked for. */
+export interface MatcherFlag {
+  readonly part: "instancetype" | "preference";
+  /** `[KIND/]NAME`. */
+  readonly text: string | undefined;
+  /** Whether labels of the disk that boots are to say it. */
+  readonly isInferred: boolean;
+  readonly boot: VolumeOrder | undefined;
+}
+
+/** @throws AppError with FLAG_INVALID */
+function readPartName(part: MatcherFlag["part"], text: string): Matcher {
+  const kinds = [`virtualmachine${part}`, `virtualmachinecluster${part}`];
+  const [name = "", kind, ...more] = text.split("/").reverse();
+  const isKnown = kind === undefined || kinds.includes(kind);
+  if (name !== "" && isKnown && more.length === 0)
+    return { name, ...(kind === undefined ? {} : { kind }) };
+  throw invalid(`--${part}`, `it must be NAME or KIND/NAME, KIND one of ${kinds.join(", ")}`);
+}
+
+/**
+ * What the VM is to say; undefined: nothing was asked for.
+ * @throws AppError with FLAG_INVALID
+ */
+export function readMatcher({ part, text, isInferred, boot }: MatcherFlag): Matcher | undefined {
+  if (!isInferred) return text === undefined ? undefined : readPartName(part, text);
+  if (boot !== undefined && "claim" in boot.source) return { inferFromVolume: boot.name };
+  throw invalid(`--infer-${part}`, "the disk that boots must be a claim, whose labels say it");
+}
