@@ -48,6 +48,7 @@ test("a guest that is paused stands still until it is resumed", async () => {
 test("a guest tells of itself by its agent", () => {
   expect(machine.read(`${VMI}/guestosinfo`)).toMatchObject({
     fsInfo: { disks: [] },
+    fsFreezeStatus: "thawed",
     guestAgentVersion: expect.stringMatching(/^\d+\.\d+/) as string,
     supportedCommands: expect.arrayContaining([{ name: "guest-ping", enabled: true }]) as object[],
   });

@@ -261,10 +261,20 @@ CallResult readGuestInfo(virDomainPtr domain, const Arguments &arguments) {
   return {{}, std::move(facts)};
 }
 
-// What the agent says of itself, as its own JSON. Source: QEMU guest agent protocol, guest-info.
-CallResult readGuestAgent(virDomainPtr domain, const Arguments &) {
+// Questions for which libvirt has no call of its own. Source: QEMU guest agent protocol.
+const std::map<std::string, const char *> kAgentQuestions = {
+    {"agent", "{\"execute\":\"guest-info\"}"},
+    {"freeze", "{\"execute\":\"guest-fsfreeze-status\"}"},
+};
+
+// What the agent answers, as its own JSON.
+CallResult askGuestAgent(virDomainPtr domain, const Arguments &arguments) {
+  const auto question = kAgentQuestions.find(arguments[1]);
+  if (question == kAgentQuestions.end()) {
+    return {LibvirtError{VIR_ERR_INVALID_ARG, VIR_FROM_NONE, VIR_ERR_ERROR, "no such question"}, {}};
+  }
   const std::unique_ptr<char, decltype(&free)> answer(
-      virDomainQemuAgentCommand(domain, "{\"execute\":\"guest-info\"}", kAgentSeconds, 0), free);
+      virDomainQemuAgentCommand(domain, question->second, kAgentSeconds, 0), free);
   if (answer == nullptr) return outcomeOf(-1);
   return {{}, textOf(answer.get(), kAgentBytesMax)};
 }
@@ -276,7 +286,7 @@ const DomainOperations kDomainOperations = {
     {"rebootDomain", {1, rebootDomain}},     {"resetDomain", {1, resetDomain}},
     {"attachDevice", {3, attachDevice}},     {"detachDevice", {3, detachDevice}},
     {"updateDevice", {3, updateDevice}},     {"readGuestInterfaces", {1, readGuestInterfaces}},
-    {"readGuestInfo", {2, readGuestInfo}},   {"readGuestAgent", {1, readGuestAgent}},
+    {"readGuestInfo", {2, readGuestInfo}},   {"askGuestAgent", {2, askGuestAgent}},
 };
 
 const DomainOperation *findOperation(const std::string &operation, size_t arguments) {

@@ -24,6 +24,7 @@ import {
   parseDomain,
   parseGuestAgent,
   parseGuestFacts,
+  parseGuestFreeze,
   parseGuestInterfaces,
   parseGuestSystem,
   type Reply,
@@ -180,9 +181,10 @@ export class LibvirtConnection implements HypervisorConnection {
   }
 
   async readGuestFacts(name: string, topic: GuestTopic): Promise<GuestFacts> {
-    if (topic === "agent") {
+    if (topic === "agent" || topic === "freeze") {
       const asked = { call: "virDomainQemuAgentCommand", domain: name };
-      return parseGuestAgent(await this.#run("readGuestAgent", [name], asked));
+      const parse = topic === "agent" ? parseGuestAgent : parseGuestFreeze;
+      return parse(await this.#run("askGuestAgent", [name, topic], asked));
     }
     const call = { call: "virDomainGetGuestInfo", domain: name };
     return parseGuestFacts(await this.#run("readGuestInfo", [name, topic], call));

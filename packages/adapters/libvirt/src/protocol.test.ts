@@ -5,6 +5,7 @@ import {
   parseDomain,
   parseGuestAgent,
   parseGuestFacts,
+  parseGuestFreeze,
   parseGuestInterfaces,
   parseGuestSystem,
   parseReply,
@@ -189,6 +190,14 @@ describe("what an agent says of itself", () => {
     { name: "as no text is nothing", value: 7, want: {} },
   ])("$name", ({ value, want }) => {
     expect(parseGuestAgent(value)).toEqual(want);
+  });
+
+  test.each([
+    { value: told("thawed"), want: { "freeze.status": "thawed" } },
+    { value: told({}), want: {} },
+    { value: "no JSON", want: {} },
+  ])("of what is frozen: $want", ({ value, want }) => {
+    expect(parseGuestFreeze(value)).toEqual(want);
   });
 
   test("has at most 256 commands", () => {

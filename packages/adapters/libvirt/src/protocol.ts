@@ -226,10 +226,20 @@ export function parseGuestFacts(value: unknown): GuestFacts {
 /** Most commands of an agent that are passed on: it may claim to know any number. */
 const COMMANDS_MAX = 256;
 
-/** The answer to `readGuestAgent`, which is the agent's JSON, as facts; what is no text is left out. */
-export function parseGuestAgent(value: unknown): GuestFacts {
+/** What an agent has answered, which is its JSON. */
+function saidByAgent(value: unknown): unknown {
   const answer = parseJson(typeof value === "string" ? value : undefined);
-  const said = isJsonObject(answer) ? answer["return"] : undefined;
+  return isJsonObject(answer) ? answer["return"] : undefined;
+}
+
+/** Its answer to `freeze` as a fact. */
+export function parseGuestFreeze(value: unknown): GuestFacts {
+  return parseGuestFacts({ "freeze.status": saidByAgent(value) });
+}
+
+/** Its answer to `agent` as facts; what is no text is left out. */
+export function parseGuestAgent(value: unknown): GuestFacts {
+  const said = saidByAgent(value);
   if (!isJsonObject(said)) return {};
   const commands = listOf(said["supported_commands"]).filter(isJsonObject).slice(0, COMMANDS_MAX);
   return parseGuestFacts({

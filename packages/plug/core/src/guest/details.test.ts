@@ -84,6 +84,7 @@ test("the whole of a guest has what its agent knows", () => {
         ...{ "agent.command.1.name": "guest-exec", "agent.command.1.enabled": "false" },
         "agent.command.2.name": "\u001b[2J",
       },
+      freeze: { "freeze.status": "frozen" },
       timezone: { "timezone.name": "CET", "timezone.offset": "3600" },
       users: {},
       filesystems: ROOT,
@@ -93,11 +94,12 @@ test("the whole of a guest has what its agent knows", () => {
     os: { id: "debian" },
     guestAgentVersion: "7.2.0",
     supportedCommands: [{ name: "guest-ping", enabled: true }, { name: "guest-exec" }],
+    fsFreezeStatus: "frozen",
     timezone: "CET, 3600",
     userList: [],
     fsInfo: { disks: [{ diskName: "vda1" }] },
   });
   expect(guestAgentInfoOf({})).toEqual({});
   const odd = { "timezone.name": "CET", "timezone.offset": "soon" };
-  expect(guestAgentInfoOf({ timezone: odd })).toEqual({});
+  expect(guestAgentInfoOf({ timezone: odd, freeze: { "freeze.status": "melted" } })).toEqual({});
 });

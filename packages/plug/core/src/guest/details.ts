@@ -30,6 +30,8 @@ export interface GuestAgentInfo {
   readonly guestAgentVersion?: string;
   /** What the agent can be asked for; a command that is not enabled is known and refused. */
   readonly supportedCommands?: readonly { readonly name: string; readonly enabled?: true }[];
+  /** Whether its file systems stand still, for whoever makes a copy of the disks. */
+  readonly fsFreezeStatus?: "frozen" | "thawed";
   /** Name and offset in seconds east of UTC, as `CET, 3600`. */
   readonly timezone?: string;
   readonly userList?: readonly GuestUser[];
@@ -108,10 +110,18 @@ function agentOf(
   };
 }
 
+/** Of the topic `freeze`. */
+function freezeOf(facts: GuestFacts): Pick<GuestAgentInfo, "fsFreezeStatus"> {
+  const fsFreezeStatus = facts["freeze.status"];
+  const isKnown = fsFreezeStatus === "frozen" || fsFreezeStatus === "thawed";
+  return isKnown ? { fsFreezeStatus } : {};
+}
+
 /** What was heard of each topic; a topic that the agent does not know is absent. */
 export interface HeardOfGuest {
   readonly system?: GuestOsInfo | undefined;
   readonly agent?: GuestFacts | undefined;
+  readonly freeze?: GuestFacts | undefined;
   readonly hostname?: GuestFacts | undefined;
   readonly timezone?: GuestFacts | undefined;
   readonly users?: GuestFacts | undefined;
@@ -132,6 +142,7 @@ export function guestAgentInfoOf(heard: HeardOfGuest): GuestAgentInfo {
     ...(hostname !== "" && { hostname }),
     ...(heard.system !== undefined && { os: readGuestSystem(heard.system) }),
     ...agentOf(heard.agent ?? {}),
+    ...freezeOf(heard.freeze ?? {}),
     ...(timezone !== "" && { timezone }),
     ...(heard.users !== undefined && { userList: guestUsersOf(heard.users) }),
     ...(heard.filesystems !== undefined && {

@@ -74,13 +74,14 @@ export interface GuestSystem {
 }
 
 /**
- * What a guest's agent can be asked about, beside its NICs and its system; `agent` is itself.
- * Source: libvirt virDomainGuestInfoTypes; QEMU guest agent protocol, guest-info.
+ * What a guest's agent can be asked about, beside its NICs and its system; `agent` is itself,
+ * `freeze` whether its file systems stand still. Source: libvirt virDomainGuestInfoTypes; QEMU guest agent protocol,
+ * guest-info and guest-fsfreeze-status.
  */
-export type GuestTopic = "agent" | "hostname" | "timezone" | "users" | "filesystems";
+export type GuestTopic = "agent" | "freeze" | "hostname" | "timezone" | "users" | "filesystems";
 
 /**
- * What it tells: libvirt's names, such as `user.0.name`, and of the agent `agent.version` and `agent.command.0.name` in the
+ * What it tells: libvirt's names, such as `user.0.name`, of the agent `agent.version`, `freeze.status`, and `agent.command.0.name` in the
  * same way; and the guest's words, of any content.
  */
 export type GuestFacts = Readonly<Record<string, string>>;

@@ -37,6 +37,7 @@ async function hearAll(connection: HypervisorConnection, domain: string): Promis
   return {
     system: await unlessUnknown(connection.readGuestSystem(domain)),
     agent: await hear("agent"),
+    freeze: await hear("freeze"),
     hostname: await hear("hostname"),
     timezone: await hear("timezone"),
     users: await hear("users"),
