@@ -63,6 +63,34 @@ function start(
   return { clock, add, passes, lines: log.lines, results, seconds, queues, stop };
 }
 
+test("passes that wait for nothing let in what comes meanwhile: no backlog makes a loop deaf", async () => {
+  const BACKLOG = 1000;
+  const [abort, timers] = [new AbortController(), createFakeClock()];
+  // Each look at the time costs a millisecond, and so does a pass.
+  let nowMs = 0;
+  const clock = { ...timers, monotonicMs: () => (nowMs += 1) };
+  const queue = createQueue({ clock: timers });
+  for (let index = 0; index < BACKLOG; index += 1) queue.add(`old-${String(index)}`);
+  const passes: string[] = [];
+  const isOver = Promise.withResolvers<undefined>();
+  const reconcile = (key: string): Promise<Next> => {
+    passes.push(key);
+    if (passes.length > BACKLOG) isOver.resolve(undefined);
+    return Promise.resolve(done());
+  };
+  // As a watch: heard of when the process waits for what comes.
+  setImmediate(() => {
+    queue.add("new");
+  });
+  const log = createFakeLogger();
+  const running = runReconciler({ name: "test", queue, reconcile, log, clock }, abort.signal);
+  await isOver.promise;
+  abort.abort();
+  await running;
+  expect(passes.indexOf("new")).toBeGreaterThanOrEqual(0);
+  expect(passes.indexOf("new")).toBeLessThan(BACKLOG / 10);
+});
+
 describe("a reconciler", () => {
   test("lets its queue be looked at while a pass runs", async () => {
     const work = Promise.withResolvers<Next>();

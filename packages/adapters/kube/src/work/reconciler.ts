@@ -129,10 +129,45 @@ async function pass(reconciler: Reconciler, key: string, signal: AbortSignal): P
   }
 }
 
-async function work(reconciler: Reconciler, signal: AbortSignal): Promise<void> {
+/** For how long passes may follow one another that wait for nothing, milliseconds. */
+const TURN_MS = 10;
+
+/**
+ * Whose turn it is: the loop's, or that of what has come meanwhile. Passes over thousands of keys that need nothing would
+ * else be one run of promises, in which no watch, no answer and no renewal of a Lease is heard of.
+ */
+class Turns {
+  readonly #clock: Clock;
+  #sinceMs: number;
+
+  constructor(clock: Clock) {
+    this.#clock = clock;
+    this.#sinceMs = clock.monotonicMs();
+  }
+
+  /** The loop has waited, and others had their turn. */
+  begin(): void {
+    this.#sinceMs = this.#clock.monotonicMs();
+  }
+
+  /** Resolves at once within the loop's turn, else when what has come was read. */
+  async next(): Promise<void> {
+    if (this.#clock.monotonicMs() - this.#sinceMs < TURN_MS) return;
+    await new Promise<void>((resolve) => {
+      setImmediate(resolve);
+    });
+    this.begin();
+  }
+}
+
+async function work(reconciler: Reconciler, turns: Turns, signal: AbortSignal): Promise<void> {
+  const { queue } = reconciler;
   while (!signal.aborted) {
-    const key = await reconciler.queue.take(signal).catch(() => undefined); // only an abort rejects
+    const isIdle = queue.length === 0;
+    const key = await queue.take(signal).catch(() => undefined); // only an abort rejects
+    if (isIdle) turns.begin();
     if (key !== undefined) await pass(reconciler, key, signal);
+    if (queue.length > 0) await turns.next();
   }
 }
 
@@ -141,10 +176,11 @@ async function work(reconciler: Reconciler, signal: AbortSignal): Promise<void> 
  * again, as its error's retry rule says; one key's failure holds up no other.
  */
 export async function runReconciler(reconciler: Reconciler, signal: AbortSignal): Promise<void> {
-  const { name, queue, metrics } = reconciler;
+  const { name, queue, clock, metrics } = reconciler;
   metrics?.addQueue(name, () => queue.figures());
   reconciler.watch?.start(queue.waiting());
-  const workers = Array.from({ length: queue.concurrency }, () => work(reconciler, signal));
+  const turns = new Turns(clock);
+  const workers = Array.from({ length: queue.concurrency }, () => work(reconciler, turns, signal));
   await Promise.all(workers);
   queue.close();
 }
