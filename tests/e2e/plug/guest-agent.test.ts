@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // What the guest calls a NIC, and which addresses it has, are in the status as soon as the guest's agent says it, for NICs
 // that were there and for those that are plugged; and whether a guest is well, as probes find it.
-import { eventually, vmiManifest, vmManifest } from "@patchbay/support";
+import { eventually, vmManifest } from "@patchbay/support";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import {
   addInterface,
@@ -17,6 +17,10 @@ const VM = "named";
 /** A guest without an agent, which is to answer as one. */
 const DEAF = "deaf";
 const PORT = 8080;
+/** Of the first guest that was deaf: its VMI's. */
+let deafUid = "";
+/** A guest under emulation comes up beside another one, is asked, ends, and is started again after a pause. */
+const RESTART_MS = 300_000;
 /** The agent is asked for the fourth time a minute after a change, and then every two minutes. */
 const ASKED_AGAIN_MS = 150_000;
 
@@ -32,13 +36,14 @@ beforeAll(async () => {
   const deafProbe = { guestAgentPing: {}, periodSeconds: 1, failureThreshold: 1 };
   machine.apply(
     vmManifest({ name: VM, image: "agent", probes: { readinessProbe, livenessProbe } }),
-    vmiManifest({ name: DEAF, probes: { livenessProbe: deafProbe } }),
+    vmManifest({ name: DEAF, probes: { livenessProbe: deafProbe } }),
   );
+  deafUid = await eventually(() => machine.findVmi(DEAF)?.metadata.uid, { withinMs: CHANGE_MS });
   await machine.booted(VM);
 });
 
 afterAll(() => {
-  machine.kubectl("delete", `vm/${VM}`, `vmi/${DEAF}`, "--ignore-not-found", "--wait=true");
+  machine.kubectl("delete", `vm/${VM}`, `vm/${DEAF}`, "--ignore-not-found", "--wait=true");
 });
 
 test.each([
@@ -117,10 +122,29 @@ test("a guest is ready as soon as what its probe asks for answers, and its VM to
   expect(pods).toMatch(/ (\d)\/\1 +Running +0 /);
 });
 
-test("a guest that its probe finds dead is ended", async () => {
-  const isOver = (): boolean =>
-    ["Succeeded", "Failed"].includes(machine.findVmi(DEAF)?.status?.phase ?? "");
-  await eventually(isOver, { withinMs: CHANGE_MS });
-  const events = machine.kubectl("get", "events", "-o", "jsonpath={.items[*].message}");
-  expect(events).toContain("Liveness probe failed");
+/** Events of the launchers of a VM, as REASON: MESSAGE. */
+function launcherEvents(vm: string): readonly string[] {
+  const columns = "{.involvedObject.name} {.reason}: {.message}";
+  const path = `jsonpath={range .items[?(@.involvedObject.kind=="Pod")]}${columns}{"\\n"}{end}`;
+  const lines = machine.kubectl("get", "events", "-o", path).split("\n");
+  return lines.flatMap((line) => {
+    const [name = "", ...words] = line.split(" ");
+    return name.startsWith(`virt-launcher-${vm}-`) ? [words.join(" ")] : [];
+  });
+}
+
+test("a guest that its probe finds dead is ended, and its VM starts another one", async () => {
+  const restarted = await eventually(
+    () => {
+      const vmi = machine.findVmi(DEAF);
+      const isAnother = vmi !== undefined && vmi.metadata.uid !== deafUid;
+      return isAnother && vmi.status?.phase === "Running" ? vmi : undefined;
+    },
+    { withinMs: RESTART_MS },
+  );
+  expect(restarted.metadata.deletionTimestamp).toBeUndefined();
+  const told = launcherEvents(DEAF);
+  expect(told).toContainEqual(expect.stringMatching(/^Unhealthy: Liveness probe failed: /));
+  // Whose guest answers is left alone.
+  expect(launcherEvents(VM).filter((event) => event.includes("Liveness"))).toEqual([]);
 });
