@@ -102,6 +102,15 @@ test("the address of a Service leads to the guest, from the host and from a gues
   expect(await fetched(clusterIP, 81)).toBeUndefined();
 });
 
+test("kubectl shows where it leads, in the older form too", async () => {
+  const place = `${machine.findPod(VM)?.status?.podIP ?? ""}:${String(PORT)}`;
+  const shown = (): string => machine.kubectl("get", "endpoints", "web", "--no-headers");
+  await eventually(() => shown().includes(` ${place} `), WITHIN);
+  expect(machine.kubectl("describe", "service", "web")).toMatch(
+    new RegExp(`^Endpoints: +${place.replaceAll(".", String.raw`\.`)}$`, "m"),
+  );
+});
+
 test("a port of the node leads to the guest", async () => {
   const options = ["--port", "80", "--target-port", String(PORT), "--type", "NodePort"];
   machine.patchbay("expose", "vmi", VM, "--name", "web-node", ...options);
@@ -198,5 +207,7 @@ test("what leads nowhere is refused, and nothing is left", async () => {
       timeout: CHANGE_MS,
     })
     .toMatchObject({ items: [] });
+  const endpoints = (): string => machine.kubectl("get", "endpoints", "-o", "name");
+  await eventually(() => !endpoints().includes("endpoints/web"), WITHIN);
   expect(traces()).toEqual(before);
 });

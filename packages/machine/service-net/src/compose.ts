@@ -74,7 +74,7 @@ export async function runServices(context: DaemonContext, flags: Flags): Promise
     slicesQueue.add(key);
     tableQueue.add(TABLE);
   });
-  const caches = [objects.services, objects.pods, objects.slices];
+  const caches = [objects.services, objects.pods, objects.slices, objects.endpoints];
   for (const cache of caches) cache.start(signal);
   await prepareHost(runner, serviceNetwork);
   await waitForCaches(caches, signal);

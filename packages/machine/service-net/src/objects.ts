@@ -2,9 +2,12 @@
 // What is known of the API server's objects, and whom a change concerns.
 import {
   ENDPOINT_SLICES,
+  ENDPOINTS,
   PODS,
   SERVICES,
+  type Endpoints,
   type EndpointSlice,
+  type KubeObject,
   type Pod,
   type Service,
 } from "@patchbay/api";
@@ -27,6 +30,7 @@ export interface Objects {
   readonly pods: Cache<Pod>;
   /** Index `service`: by the key of the Service that they name. */
   readonly slices: Cache<EndpointSlice>;
+  readonly endpoints: Cache<Endpoints>;
 }
 
 /** The caches before they are started. */
@@ -34,6 +38,7 @@ export interface StartableObjects extends Objects {
   readonly services: StartableCache<Service>;
   readonly pods: StartableCache<Pod>;
   readonly slices: StartableCache<EndpointSlice>;
+  readonly endpoints: StartableCache<Endpoints>;
 }
 
 /** The slices of a Service. */
@@ -78,17 +83,20 @@ export function watchObjects(client: KubeClient, logger: Logger): StartableObjec
       },
       logger,
     }),
+    endpoints: createCache(client.reflect(ENDPOINTS), { logger }),
   };
 }
 
 /** Calls `add` with the key of each Service whose slices a change may concern. */
 export function wakeServices(
-  { services, pods, slices }: Objects,
+  { services, pods, slices, endpoints }: Objects,
   add: (key: string) => void,
 ): void {
-  services.onChange((change) => {
-    for (const service of statesOf(change)) add(printKey(keyOf(service)));
-  });
+  for (const named of [services, endpoints] as readonly Cache<KubeObject>[]) {
+    named.onChange((change) => {
+      for (const object of statesOf(change)) add(printKey(keyOf(object)));
+    });
+  }
   slices.onChange((change) => {
     for (const slice of statesOf(change)) {
       const key = serviceKeyOf(slice);

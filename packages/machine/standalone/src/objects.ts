@@ -5,6 +5,7 @@ import {
   CLUSTER_INSTANCETYPES,
   CLUSTER_PREFERENCES,
   customResourceDefinitions,
+  ENDPOINTS,
   INSTANCETYPES,
   KUBEVIRTS,
   names,
@@ -31,7 +32,7 @@ type AnyObject = KubeObject & Readonly<Record<string, unknown>>;
 
 function typeOf(apiVersion: string, kind: string, resource: string): ResourceType<AnyObject> {
   const [version = "", group = ""] = apiVersion.split("/").reverse();
-  const namespaced = resource === "services" || resource === "endpoints";
+  const namespaced = resource === "services";
   return { group, version, kind, resource, namespaced };
 }
 
@@ -41,7 +42,6 @@ const CRDS = typeOf(
   "customresourcedefinitions",
 );
 const SERVICES = typeOf("v1", "Service", "services");
-const ENDPOINTS = typeOf("v1", "Endpoints", "endpoints");
 const API_SERVICES = typeOf("apiregistration.k8s.io/v1", "APIService", "apiservices");
 const MUTATING = typeOf(
   "admissionregistration.k8s.io/v1",

@@ -123,6 +123,7 @@ export {
   PERSISTENT_VOLUMES,
   PODS,
   ENDPOINT_SLICES,
+  ENDPOINTS,
   PREFERENCES,
   SECRETS,
   SERVICES,
@@ -139,7 +140,10 @@ export {
   SLICE_WRITER_LABEL,
   type Endpoint,
   type EndpointPort,
+  type Endpoints,
+  type EndpointsAddress,
   type EndpointSlice,
+  type EndpointsSubset,
   type Service,
   type ServicePort,
 } from "./kinds/kubernetes/service.ts";

@@ -17,7 +17,7 @@ import type { DataVolume } from "./guest/data-volume.ts";
 import type { KubeObject } from "./kubernetes/meta.ts";
 import type { VirtualMachineInstanceMigration } from "./migration/migration.ts";
 import type { NetworkAttachmentDefinition } from "./nad.ts";
-import type { EndpointSlice, Service } from "./kubernetes/service.ts";
+import type { Endpoints, EndpointSlice, Service } from "./kubernetes/service.ts";
 import { INSTANCETYPE_GROUP, KUBEVIRT_GROUP, NAD_GROUP } from "../names.ts";
 import type { Pod } from "./kubernetes/pod.ts";
 import type {
@@ -63,6 +63,14 @@ export const ENDPOINT_SLICES: ResourceType<EndpointSlice> = {
   version: "v1",
   resource: "endpointslices",
   kind: "EndpointSlice",
+  namespaced: true,
+};
+/** The same in the older form. */
+export const ENDPOINTS: ResourceType<Endpoints> = {
+  group: "",
+  version: "v1",
+  resource: "endpoints",
+  kind: "Endpoints",
   namespaced: true,
 };
 /** Where pods run; standalone has one. */

@@ -61,6 +61,23 @@ export interface EndpointSlice extends KubeObject {
   readonly ports?: readonly EndpointPort[];
 }
 
+/** One address of Endpoints. */
+export interface EndpointsAddress extends Pick<Endpoint, "hostname" | "nodeName" | "targetRef"> {
+  readonly ip: string;
+}
+
+/** Addresses of Endpoints that have the same ports. */
+export interface EndpointsSubset {
+  readonly addresses?: readonly EndpointsAddress[];
+  readonly notReadyAddresses?: readonly EndpointsAddress[];
+  readonly ports?: readonly EndpointPort[];
+}
+
+/** What stands behind the Service of its name, in the older form. Source: Kubernetes core/v1 Endpoints. */
+export interface Endpoints extends KubeObject {
+  readonly subsets?: readonly EndpointsSubset[];
+}
+
 /** Whose addresses a slice has. Source: Kubernetes discovery/v1. */
 export const SERVICE_NAME_LABEL = "kubernetes.io/service-name";
 /** Who writes a slice. Source: the same. */

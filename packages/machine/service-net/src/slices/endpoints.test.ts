@@ -1,0 +1,97 @@
+// SPDX-License-Identifier: Apache-2.0
+import type { Endpoints, Pod, Service } from "@patchbay/api";
+import { describe, expect, test } from "vitest";
+import { aPod, aService } from "../testing/objects.ts";
+import { planEndpoints } from "./endpoints.ts";
+import { wantedSlices } from "./plan.ts";
+
+const NOT_READY = { conditions: [{ type: "Ready", status: "False" }] } as const;
+const GOING = { deletionTimestamp: "2026-01-01T00:00:00Z" };
+
+function madeFor(service: Service, ...pods: readonly Pod[]): Endpoints | undefined {
+  return planEndpoints(service, wantedSlices(service, pods), undefined)?.object;
+}
+
+describe("Endpoints", () => {
+  test("say what a cluster's say: who is ready, who is not, and nobody who goes", () => {
+    const service = aService({}, { labels: { team: "a" } });
+    const pods = [
+      aPod("c", "10.88.0.7", { status: NOT_READY }),
+      aPod("b", "10.88.0.6"),
+      aPod("a", "10.88.0.5", { spec: { hostname: "vm1", subdomain: "web" } }),
+      aPod("d", "10.88.0.8", { metadata: GOING }),
+    ];
+    const of = (name: string) => ({ kind: "Pod", namespace: "blue", name, uid: `${name}-uid` });
+    expect(madeFor(service, ...pods)).toEqual({
+      apiVersion: "v1",
+      kind: "Endpoints",
+      metadata: {
+        name: "web",
+        namespace: "blue",
+        labels: { team: "a" },
+        ownerReferences: [
+          { apiVersion: "v1", kind: "Service", name: "web", uid: "service-uid", controller: true },
+        ],
+      },
+      subsets: [
+        {
+          addresses: [
+            { ip: "10.88.0.5", hostname: "vm1", nodeName: "node1", targetRef: of("a") },
+            { ip: "10.88.0.6", nodeName: "node1", targetRef: of("b") },
+          ],
+          notReadyAddresses: [{ ip: "10.88.0.7", nodeName: "node1", targetRef: of("c") }],
+          ports: [{ port: 8080, protocol: "TCP" }],
+        },
+      ],
+    });
+  });
+
+  test("of a Service that nothing stands behind are there, and empty", () => {
+    for (const pods of [[], [aPod("a", "10.88.0.5", { metadata: GOING })]])
+      expect(madeFor(aService(), ...pods)).not.toHaveProperty("subsets");
+  });
+
+  test("tell that a Service is headless, and of one without ports only addresses", () => {
+    const made = madeFor(aService({ clusterIP: "None", ports: [] }), aPod("a", "10.88.0.5"));
+    expect(made?.metadata.labels).toEqual({ "service.kubernetes.io/headless": "" });
+    expect(made?.subsets?.map((subset) => Object.keys(subset))).toEqual([["addresses"]]);
+  });
+
+  test("have a subset for each set of ports, which have the Service's names", () => {
+    const withPort = (containerPort: number) => ({
+      containers: [{ name: "c", image: "i", ports: [{ name: "http", containerPort }] }],
+    });
+    const service = aService({ ports: [{ name: "web", port: 80, targetPort: "http" }] });
+    const pods = [
+      aPod("a", "10.88.0.5", { spec: withPort(8080) }),
+      aPod("b", "10.88.0.6", { spec: withPort(9090) }),
+    ];
+    expect(madeFor(service, ...pods)?.subsets).toMatchObject([
+      { addresses: [{ ip: "10.88.0.5" }], ports: [{ name: "web", port: 8080 }] },
+      { addresses: [{ ip: "10.88.0.6" }], ports: [{ name: "web", port: 9090 }] },
+    ]);
+  });
+});
+
+describe("what is done about those that are there", () => {
+  const service = aService();
+  const slices = wantedSlices(service, [aPod("a", "10.88.0.5")]);
+  const made = planEndpoints(service, slices, undefined)?.object;
+  const metadata = { name: "web", ...made?.metadata, resourceVersion: "7" };
+  const known: Endpoints = { apiVersion: "v1", kind: "Endpoints", ...made, metadata };
+
+  test("is nothing where they say so", () => {
+    expect(planEndpoints(service, slices, known)).toBeUndefined();
+  });
+
+  test.each([
+    { name: "addresses", other: { ...known, subsets: [] } },
+    { name: "labels", other: { ...known, metadata: { ...metadata, labels: { a: "b" } } } },
+    {
+      name: "a Service before",
+      other: { ...known, metadata: { ...metadata, ownerReferences: [] } },
+    },
+  ])("is one write where they have other $name, at the version that was seen", ({ other }) => {
+    expect(planEndpoints(service, slices, other)).toEqual({ kind: "update", object: known });
+  });
+});
