@@ -13,6 +13,7 @@ import type { Zone } from "./dns/zone.ts";
 import { distinct, forwardsOf, type Forward, type Ranges } from "./forward/forwards.ts";
 import { ForwardKeeper } from "./forward/keep.ts";
 import { dnsAddressOf, prepareHost, tableOf } from "./host/host.ts";
+import { createServiceCounters } from "./metrics.ts";
 import { slicesOf, wakeServices, watchObjects, type Objects } from "./objects.ts";
 import { reconcileSlices } from "./slices/reconcile.ts";
 
@@ -45,12 +46,16 @@ function zoneOf({ services, slices, pods }: Objects, ranges: Ranges, domain: str
 }
 
 /** Answers for names until the signal is aborted. */
-async function answerNames({ clock, log, signal }: DaemonContext, zone: Zone): Promise<void> {
+async function answerNames(
+  { clock, log, signal }: DaemonContext,
+  zone: Zone,
+  countAnswer: AnswerDeps["countAnswer"],
+): Promise<void> {
   const own = zone.ranges.dns;
   const randomId = (): number => randomInt(ID_COUNT);
   const askOthers = createOthers({ files: createFiles(), clock, randomId, own });
   let turns = 0;
-  const deps: AnswerDeps = { zone, askOthers, turn: () => (turns += 1) };
+  const deps: AnswerDeps = { zone, askOthers, turn: () => (turns += 1), countAnswer };
   await serveNames(
     {
       ...{ address: own, port: DNS_PORT, log },
@@ -82,9 +87,10 @@ export async function runServices(context: DaemonContext, flags: Flags): Promise
     ...{ table: tableOf(serviceNetwork), serviceNetwork, dns },
     ...{ podNetwork: flags.podSubnet.text, bridge: flags.bridge },
   };
-  const keeper = new ForwardKeeper({ runner, log, settings });
+  const { countAnswer, countWrite } = createServiceCounters(metrics, () => keeper.count);
+  const keeper = new ForwardKeeper({ runner, log, settings, countWrite });
   await keeper.keep(allForwards(objects, ranges));
-  await answerNames(context, zoneOf(objects, ranges, flags.clusterDomain));
+  await answerNames(context, zoneOf(objects, ranges, flags.clusterDomain), countAnswer);
   context.ready();
   const loop = { log, clock, metrics };
   await Promise.all([

@@ -49,7 +49,12 @@ async function answered(
   bytes: Buffer,
   { askOthers = NOBODY, isTcp = false, turn = 0 } = {},
 ): Promise<dns.DecodedPacket | undefined> {
-  const deps: AnswerDeps = { zone: ZONE, askOthers, turn: () => turn };
+  const deps: AnswerDeps = {
+    zone: ZONE,
+    askOthers,
+    turn: () => turn,
+    countAnswer: () => undefined,
+  };
   const answer = await answerTo(bytes, { address: "10.88.0.9", isTcp }, deps);
   return answer === undefined ? undefined : dns.decode(answer);
 }

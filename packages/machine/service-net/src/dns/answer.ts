@@ -11,6 +11,7 @@ import {
   type Query,
   type Reply,
 } from "./packets.ts";
+import type { ServiceCounters } from "../metrics.ts";
 import { lookUp, type Finding, type Zone } from "./zone.ts";
 
 /** Asks the host's name servers; gives the answer to the bytes of a question, with an id of whatever value. */
@@ -25,6 +26,7 @@ export interface AnswerDeps {
   readonly askOthers: AskOthers;
   /** Counts on with each answer, so that the first of several addresses is another one each time. */
   readonly turn: () => number;
+  readonly countAnswer: ServiceCounters["countAnswer"];
 }
 
 /** Who asks, and how. */
@@ -67,17 +69,19 @@ function walk(query: Query, zone: Zone): Walk {
 async function askBehind(
   query: Query,
   { records, name }: Walk,
-  { askOthers, zone, client }: AnswerDeps & { readonly client: string },
+  { askOthers, zone, client, countAnswer }: AnswerDeps & { readonly client: string },
 ): Promise<Reply> {
   const how = { isTcp: true, client };
   const bytes = await askOthers(writeQuestion(name, query.type, 0), how);
   const others = bytes === undefined ? undefined : readAnswers(bytes);
+  countAnswer({ by: "others", result: others === undefined ? "failed" : "done" });
   if (others === undefined) return { rcode: RCODE.failed, records: [] };
   return { rcode: RCODE.ok, records, others, domain: zone.domain };
 }
 
 function ownReply(query: Query, { records, name, finding }: Walk, deps: AnswerDeps): Reply {
   const { domain } = deps.zone;
+  deps.countAnswer({ by: "own", result: finding.kind === "found" ? "done" : "missing" });
   if (finding.kind !== "found") return { rcode: RCODE.missing, records, domain };
   const meant = finding.records.filter(({ type }) => type === query.type || query.type === "ANY");
   const own = rotated(meant, deps.turn()).map((record) => ({ name, record }));
@@ -93,12 +97,16 @@ export async function answerTo(
   const query = readQuery(bytes);
   if (query === undefined) return undefined;
   const write = (reply: Reply): Buffer => writeReply(query, reply, asker.isTcp);
-  if (!query.isPlain) return write({ rcode: RCODE.notImplemented, records: [] });
+  if (!query.isPlain) {
+    deps.countAnswer({ by: "nobody", result: "refused" });
+    return write({ rcode: RCODE.notImplemented, records: [] });
+  }
   const walked = walk(query, deps.zone);
   if (walked.finding.kind !== "foreign") return write(ownReply(query, walked, deps));
   if (walked.records.length > 0)
     return write(await askBehind(query, walked, { ...deps, client: asker.address }));
   const answer = await deps.askOthers(bytes, { isTcp: asker.isTcp, client: asker.address });
+  deps.countAnswer({ by: "others", result: answer === undefined ? "failed" : "done" });
   return answer === undefined
     ? write({ rcode: RCODE.failed, records: [] })
     : withId(answer, query.id);

@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: Apache-2.0
+import { createFakeProcessRunner } from "@patchbay/os/testing";
+import { metricNamesOf, samplesIn } from "@patchbay/support";
+import { createMetrics, createSilentLogger } from "@patchbay/telemetry";
+import * as dns from "dns-packet";
+import { expect, test } from "vitest";
+import { answerTo, type AnswerDeps } from "./dns/answer.ts";
+import { forwardsOf } from "./forward/forwards.ts";
+import { ForwardKeeper } from "./forward/keep.ts";
+import { createServiceCounters } from "./metrics.ts";
+import { aService, aSlice, RANGES } from "./testing/objects.ts";
+
+/** Counted where loops and clients are made, as in each service. */
+const OF_EACH = /^(patchbay_(reconcile|api)|kubevirt_workqueue)_/;
+const SETTINGS = {
+  ...{ table: "t", serviceNetwork: RANGES.services.text, dns: RANGES.dns },
+  ...{ podNetwork: "10.88.0.0/16", bridge: "br0" },
+};
+
+test("each number that the docs say service-net alone tells moves", async () => {
+  const metrics = createMetrics("service-net");
+  let isRefused = false;
+  const runner = createFakeProcessRunner({ nft: () => ({ exitCode: isRefused ? 1 : 0 }) });
+  const { countAnswer, countWrite } = createServiceCounters(metrics, () => keeper.count);
+  const log = createSilentLogger();
+  const keeper = new ForwardKeeper({ runner, log, settings: SETTINGS, countWrite });
+  const forwards = forwardsOf(aService(), [aSlice([{ addresses: ["10.88.0.5"] }])], RANGES);
+
+  await keeper.keep([]);
+  await keeper.keep(forwards);
+  isRefused = true;
+  await expect(keeper.keep([])).rejects.toMatchObject({ code: "SERVICE_RULES_REFUSED" });
+  isRefused = false;
+  await keeper.keep(forwards);
+
+  const deps: AnswerDeps = {
+    zone: {
+      ...{ domain: "cluster.local", ranges: RANGES },
+      findService: (_namespace, name) => (name === "web" ? aService() : undefined),
+      slicesOf: () => [],
+      hasNamespace: () => true,
+    },
+    askOthers: (question, { isTcp }) => Promise.resolve(isTcp ? question : undefined),
+    turn: () => 0,
+    countAnswer,
+  };
+  const ask = async (name: string, more: dns.Packet & { readonly isTcp?: boolean } = {}) => {
+    const { isTcp = false, ...packet } = more;
+    const questions = [{ type: "A" as const, name }];
+    const bytes = dns.encode({ type: "query", id: 1, questions, ...packet });
+    await answerTo(bytes, { address: "10.88.0.9", isTcp }, deps);
+  };
+  await ask("web.blue.svc.cluster.local");
+  await ask("nobody.blue.svc.cluster.local");
+  await ask("example.org");
+  await ask("example.org", { isTcp: true });
+  // An update. Source: RFC 2136.
+  await ask("web.blue.svc.cluster.local", { flags: 5 << 11 });
+
+  const text = await metrics.print();
+  const names = metricNamesOf("service-net").filter((name) => !OF_EACH.test(name));
+  expect(names.flatMap((name) => samplesIn(text, name)).toSorted()).toEqual([
+    'patchbay_dns_answers_total{by="nobody",result="refused"} 1',
+    'patchbay_dns_answers_total{by="others",result="done"} 1',
+    'patchbay_dns_answers_total{by="others",result="failed"} 1',
+    'patchbay_dns_answers_total{by="own",result="done"} 1',
+    'patchbay_dns_answers_total{by="own",result="missing"} 1',
+    "patchbay_service_forwards 1",
+    'patchbay_service_table_writes_total{result="changed"} 1',
+    'patchbay_service_table_writes_total{result="failed"} 2',
+    'patchbay_service_table_writes_total{result="whole"} 2',
+  ]);
+});
