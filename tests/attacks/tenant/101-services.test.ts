@@ -1,20 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 // Can who writes Services, or what stands behind them, take what others send, or reach what only the host reaches?
 import { afterAll, beforeAll, expect, test } from "vitest";
-import {
-  forwardsOf,
-  type Ranges,
-} from "../../../packages/machine/service-net/src/forward/forwards.ts";
-import { parseNetwork } from "../../../packages/machine/service-net/src/forward/network.ts";
+import { forwardsOf } from "../../../packages/machine/service-net/src/forward/forwards.ts";
 import { tableText } from "../../../packages/machine/service-net/src/forward/ruleset.ts";
-import { aService, aSlice } from "../../../packages/machine/service-net/src/testing/objects.ts";
+import {
+  aService,
+  aSlice,
+  RANGES,
+} from "../../../packages/machine/service-net/src/testing/objects.ts";
 import { type Harness, startHarness } from "../../contract/apiserver/harness.ts";
 
 const SERVICES = "/api/v1/namespaces/default/services";
-const RANGES: Ranges = {
-  services: parseNetwork("10.96.0.0/16") ?? { first: 0, last: -1, text: "" },
-  dns: "10.96.0.10",
-};
 const GUEST = { addresses: ["10.88.0.5"] };
 
 let api: Harness;

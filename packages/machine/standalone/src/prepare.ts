@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // What is on disk before anything runs; everything is made once and kept.
 import { createServer } from "node:net";
+import { claimServices } from "@patchbay/service-net/host";
 import type { Clock, Files, ProcessRunner } from "@patchbay/core/ports";
 import {
   keepAdminKubeconfig,
@@ -20,7 +21,7 @@ import {
   type Settings,
   type WantedSettings,
 } from "./settings/settings.ts";
-import { claimServiceSubnet, listRoutes } from "./settings/subnet.ts";
+import { listRoutes } from "./settings/subnet.ts";
 
 /** The data directory of one machine, and the host to ask for its networks. */
 export interface PrepareDeps {
@@ -56,7 +57,7 @@ export function machineFacts(runner: ProcessRunner): MachineFacts {
     isPortFree,
     listLinks: async () => (await listLinks(runner)).map((link) => textOf(link, "ifname")),
     listRoutes: () => listRoutes(runner),
-    claimServiceSubnet: (network) => claimServiceSubnet(runner, network),
+    claimServiceSubnet: (network) => claimServices(runner, network),
   };
 }
 

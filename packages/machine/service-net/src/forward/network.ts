@@ -1,36 +1,32 @@
 // SPDX-License-Identifier: Apache-2.0
-// IPv4 networks as numbers.
-import { isIPv4 } from "node:net";
+// IPv4 networks of this machine.
+import { isWithin, networkOf, parseIp, printAddress, type IpPrefix } from "@patchbay/api";
 
 /** A network. */
 export interface Network {
-  readonly first: number;
-  readonly last: number;
+  readonly prefix: IpPrefix;
   /** In CIDR form. */
   readonly text: string;
 }
 
-function numberOf(address: string): number {
-  return address.split(".").reduce((sum, byte) => sum * 256 + Number(byte), 0);
-}
+/** Shorter or longer ones have no room, or are no network of one machine. Bits. */
+const [LENGTH_MIN, LENGTH_MAX] = [8, 30];
 
 /** Reads CIDR form; undefined: it is none. */
 export function parseNetwork(text: string): Network | undefined {
-  const [address = "", length = ""] = text.split("/");
-  if (!isIPv4(address) || !/^(?:[89]|1\d|2\d|30)$/.test(length)) return undefined;
-  const size = 2 ** (32 - Number(length));
-  const first = numberOf(address);
-  return first % size === 0 ? { first, last: first + size - 1, text } : undefined;
+  const prefix = parseIp(text);
+  if (prefix?.version !== 4 || prefix.length < LENGTH_MIN || prefix.length > LENGTH_MAX)
+    return undefined;
+  return networkOf(prefix).value === prefix.value ? { prefix, text } : undefined;
 }
 
 /** Whether an IPv4 address is in it. */
-export function contains({ first, last }: Network, address: string): boolean {
-  const number = numberOf(address);
-  return number >= first && number <= last;
+export function contains({ prefix }: Network, address: string): boolean {
+  const parsed = parseIp(address);
+  return parsed !== undefined && isWithin(parsed, prefix);
 }
 
 /** The address at a distance from the network's own. */
-export function addressAt({ first }: Network, distance: number): string {
-  const number = first + distance;
-  return [24, 16, 8, 0].map((shift) => String(Math.floor(number / 2 ** shift) % 256)).join(".");
+export function addressAt({ prefix }: Network, distance: number): string {
+  return printAddress({ version: 4, value: prefix.value + BigInt(distance) });
 }

@@ -25,6 +25,19 @@ function routeOf(serviceNetwork: string): readonly string[] {
   return [serviceNetwork, "dev", "lo"];
 }
 
+/**
+ * Makes the route to a network of Services, with which it is this machine's; false: another one has it. Another machine of
+ * this host may choose in the same moment: the kernel takes a route once.
+ * Equivalent to: `ip -4 route add NETWORK dev lo`.
+ */
+export async function claimServices(
+  runner: ProcessRunner,
+  serviceNetwork: string,
+): Promise<boolean> {
+  const argv = ["ip", "-4", "route", "add", ...routeOf(serviceNetwork)] as const;
+  return (await runner.run({ argv, timeoutMs: TIMEOUT_MS })).exitCode === 0;
+}
+
 /** Gives the host what Services need, where it is missing. */
 export async function prepareHost(runner: ProcessRunner, serviceNetwork: string): Promise<void> {
   const dns = dnsAddressOf(serviceNetwork);

@@ -2,11 +2,17 @@
 // Services, pods and slices of tests: each row shows what matters.
 import type { Endpoint, EndpointSlice, Pod, Service } from "@patchbay/api";
 import type { Ranges } from "../forward/forwards.ts";
-import { parseNetwork } from "../forward/network.ts";
+import { parseNetwork, type Network } from "../forward/network.ts";
+
+function networkAt(text: string): Network {
+  const network = parseNetwork(text);
+  if (network === undefined) throw new Error(`${text} is no network`);
+  return network;
+}
 
 /** Where the Services of tests have their addresses. */
 export const RANGES: Ranges = {
-  services: parseNetwork("10.96.0.0/16") ?? { first: 0, last: 0, text: "" },
+  services: networkAt("10.96.0.0/16"),
   dns: "10.96.0.10",
 };
 

@@ -5,7 +5,7 @@ import { defaultNetworkOf } from "./cni-conf.ts";
 import { loopsBelow } from "./loops.ts";
 import { restoreText, rulesWithin } from "./masquerade.ts";
 import { unitText } from "./service-unit.ts";
-import { chooseSubnetBeside, rangeOf } from "../settings/subnet.ts";
+import { chooseSubnetBeside, overlaps } from "../settings/subnet.ts";
 
 describe("the pods' subnet", () => {
   test.each([
@@ -19,9 +19,13 @@ describe("the pods' subnet", () => {
     expect(chooseSubnetBeside(routes)).toBe(want);
   });
 
-  test("is a range of addresses", () => {
-    expect(rangeOf("10.0.1.9/24")).toEqual({ first: 0x0a000100, last: 0x0a0001ff });
-    expect(rangeOf("default")).toBeUndefined();
+  test.each([
+    { one: "10.0.1.9/24", other: "10.0.1.200", want: true },
+    { one: "10.0.0.0/8", other: "10.0.1.0/24", want: true },
+    { one: "10.0.1.0/24", other: "10.0.2.0/24", want: false },
+    { one: "10.0.1.0/24", other: "default", want: false },
+  ])("$one and $other have an address in common: $want", ({ one, other, want }) => {
+    expect([overlaps(one, other), overlaps(other, one)]).toEqual([want, want]);
   });
 });
 

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // Rules that the bridge plugin leaves behind: it tears down by the addresses of the pod's NIC, which a guest may have taken over.
+import { isWithin, parseIp } from "@patchbay/api";
 import { messageOf } from "@patchbay/core";
 import type { Files, Logger, ProcessRunner } from "@patchbay/core/ports";
 import { readFields, textOf } from "../data-dir/json.ts";
 import type { Paths } from "../data-dir/paths.ts";
-import { rangeOf } from "../settings/subnet.ts";
 
 const TIMEOUT_MS = 10_000;
 /** `-A POSTROUTING -s ADDRESS ... -j CNI-...`. Source: CNI plugins, pkg/ip SetupIPMasq. */
@@ -18,15 +18,11 @@ export interface MasqueradeRule {
 
 /** The rules for addresses of a network, in what `iptables -t nat -S` prints. */
 export function rulesWithin(listing: string, subnet: string): readonly MasqueradeRule[] {
-  const own = rangeOf(subnet);
+  const own = parseIp(subnet);
   return listing.split("\n").flatMap((line) => {
     const [, address = "", chain = ""] = RULE.exec(line) ?? [];
-    const range = rangeOf(address);
-    const isOwn =
-      own !== undefined &&
-      range !== undefined &&
-      own.first <= range.first &&
-      range.last <= own.last;
+    const range = parseIp(address);
+    const isOwn = own !== undefined && range !== undefined && isWithin(range, own);
     return isOwn ? [{ line, chain }] : [];
   });
 }

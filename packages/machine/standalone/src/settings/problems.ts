@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Which settings cannot be, and why? All of them at once, before anything is made; pure.
 import { isIP } from "node:net";
-import { overlaps, rangeOf } from "./subnet.ts";
+import { overlaps } from "./subnet.ts";
 
 /** Settings by the flags that ask for them; what is absent gets a value that is free. */
 export interface AskedSettings {
@@ -70,8 +70,7 @@ function subnetProblem({ podSubnet }: AskedSettings, { routes }: HostFacts): str
   const bytes = SUBNET.exec(podSubnet)?.slice(1).map(Number);
   if (bytes === undefined || bytes.some((byte) => byte > 255))
     return "it must be like 10.88.1.0/24";
-  const range = rangeOf(podSubnet);
-  const taken = routes.find((route) => overlaps(range, rangeOf(route)));
+  const taken = routes.find((route) => overlaps(podSubnet, route));
   return taken === undefined ? undefined : `the host has a route to ${taken}`;
 }
 
@@ -83,10 +82,9 @@ function serviceSubnetProblem(
   const bytes = SERVICE_SUBNET.exec(serviceSubnet)?.slice(1).map(Number);
   if (bytes === undefined || bytes.some((byte) => byte > 255))
     return "it must be like 10.97.0.0/16";
-  const range = rangeOf(serviceSubnet);
-  if (podSubnet !== undefined && overlaps(range, rangeOf(podSubnet)))
+  if (podSubnet !== undefined && overlaps(serviceSubnet, podSubnet))
     return `the pods have ${podSubnet}`;
-  const taken = routes.find((route) => overlaps(range, rangeOf(route)));
+  const taken = routes.find((route) => overlaps(serviceSubnet, route));
   return taken === undefined ? undefined : `the host has a route to ${taken}`;
 }
 

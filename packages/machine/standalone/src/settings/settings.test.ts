@@ -64,9 +64,28 @@ test("Services have a network that no other machine was faster with", async () =
   expect(claims).toHaveLength(2);
 });
 
-test("where no network is left for Services, the flag is named", async () => {
+test("who dies with a network of Services in hand finds it again", async () => {
+  const routes = new Set<string>();
+  const listRoutes = () => Promise.resolve([...routes]);
+  const die = (network: string): Promise<boolean> => {
+    routes.add(network);
+    return Promise.reject(new Error("killed"));
+  };
+  const dying = { ...machine, listRoutes, claimServiceSubnet: die };
+  await expect(keepSettings({ files, paths }, {}, dying)).rejects.toThrow("killed");
+  const claims: string[] = [];
+  const claimServiceSubnet = (network: string) => Promise.resolve(claims.push(network) > 0);
+  const next = { ...machine, listRoutes, claimServiceSubnet };
+  const { serviceSubnet } = await keepSettings({ files, paths }, {}, next);
+  expect([...routes]).toEqual([serviceSubnet]);
+  expect(claims).toEqual([]);
+});
+
+test("where no network is left for Services, the flag is named, and nothing is kept", async () => {
   const host = { ...machine, claimServiceSubnet: () => Promise.resolve(false) };
-  await expect(keepSettings({ files, paths }, {}, host)).rejects.toThrow(/--service-subnet/);
+  const failing = keepSettings({ files, paths }, {}, host);
+  await expect(failing).rejects.toThrow(/--service-subnet/);
+  expect(await files.readText(paths.settings)).toBeUndefined();
 });
 
 test("what is asked for later takes the place of what was kept", async () => {

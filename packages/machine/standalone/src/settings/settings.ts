@@ -64,15 +64,6 @@ export interface MachineFacts {
   readonly claimServiceSubnet: (network: string) => Promise<boolean>;
 }
 
-async function chooseServiceSubnet(machine: MachineFacts): Promise<string> {
-  for (const network of serviceSubnetsBeside(await machine.listRoutes())) {
-    if (await machine.claimServiceSubnet(network)) return network;
-  }
-  const causes =
-    "Services need a network, and none of 10.96.0.0/16 to 10.111.0.0/16 is free; name another one with --service-subnet";
-  throw new AppError("STANDALONE_SETTING_INVALID", { causes });
-}
-
 interface SettingsDeps {
   readonly files: Files;
   readonly paths: Paths;
@@ -129,6 +120,37 @@ export async function checkSettings(
   throw new AppError("STANDALONE_SETTING_INVALID", { causes: problems.join("; ") });
 }
 
+/** Writes them, unless they are there. */
+async function write({ files, paths }: SettingsDeps, settings: Settings): Promise<void> {
+  const text = `${JSON.stringify({ kind: KIND, ...settings }, undefined, 2)}\n`;
+  if (text === (await files.readText(paths.settings))) return;
+  await files.writeAtomic(paths.settings, text);
+}
+
+/**
+ * The settings with a network of Services that is this machine's now. They are kept before it is claimed: who dies in between
+ * finds it in them, and `patchbay down` takes away what the claim has made.
+ */
+async function keepWithServices(
+  deps: SettingsDeps,
+  settingsWith: (serviceSubnet: string) => Settings,
+  machine: MachineFacts,
+): Promise<Settings> {
+  const { files, paths } = deps;
+  const before = await files.readText(paths.settings);
+  for (const network of serviceSubnetsBeside(await machine.listRoutes())) {
+    const settings = settingsWith(network);
+    await write(deps, settings);
+    if (await machine.claimServiceSubnet(network)) return settings;
+  }
+  await (before === undefined
+    ? files.remove(paths.settings)
+    : files.writeAtomic(paths.settings, before));
+  const causes =
+    "Services need a network, and none of 10.96.0.0/16 to 10.111.0.0/16 is free; name another one with --service-subnet";
+  throw new AppError("STANDALONE_SETTING_INVALID", { causes });
+}
+
 /**
  * The settings: what is wanted, else what was kept, else defaults; they are kept.
  * @throws AppError with STANDALONE_SETTING_INVALID
@@ -139,7 +161,6 @@ export async function keepSettings(
   machine: MachineFacts,
 ): Promise<Settings> {
   await checkSettings(deps, wanted, machine);
-  const { files, paths } = deps;
   const kept = await readSettings(deps);
   const asked = mergeSettings(wanted, kept, machine.hostname);
   const { apiPort, apiAddress, nodeName, bridge, podSubnet, serviceSubnet } = asked;
@@ -147,20 +168,21 @@ export async function keepSettings(
   const virtApiPort = keptPort ?? (await findFreePort(apiPort + 1, machine));
   const { virtHandlerPort: old } = kept;
   const isOldGood = old !== undefined && ![apiPort, virtApiPort].includes(old);
-  const settings: Settings = {
+  const virtHandlerPort = isOldGood ? old : await findFreePort(virtApiPort + 1, machine);
+  const pods = podSubnet ?? chooseSubnetBeside(await machine.listRoutes());
+  const settingsWith = (services: string): Settings => ({
     apiPort,
     ...(apiAddress !== undefined && { apiAddress }),
     virtApiPort,
-    virtHandlerPort: isOldGood ? old : await findFreePort(virtApiPort + 1, machine),
+    virtHandlerPort,
     nodeName,
-    podSubnet: podSubnet ?? chooseSubnetBeside(await machine.listRoutes()),
-    serviceSubnet: serviceSubnet ?? (await chooseServiceSubnet(machine)),
+    podSubnet: pods,
+    serviceSubnet: services,
     bridge,
     ...(kept.strict === true && { strict: true }),
-  };
-  const text = `${JSON.stringify({ kind: KIND, ...settings }, undefined, 2)}\n`;
-  if (text !== (await files.readText(paths.settings))) {
-    await files.writeAtomic(paths.settings, text);
-  }
+  });
+  if (serviceSubnet === undefined) return keepWithServices(deps, settingsWith, machine);
+  const settings = settingsWith(serviceSubnet);
+  await write(deps, settings);
   return settings;
 }

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Which networks pods and Services get: such that nothing on the host leads to already.
+import { isWithin, parseIp } from "@patchbay/api";
 import { isJsonObject } from "@patchbay/api/json";
 import type { ProcessRunner } from "@patchbay/core/ports";
 import { textOf } from "../data-dir/json.ts";
@@ -11,27 +12,10 @@ const COUNT = 128;
 const SERVICE_FIRST = 96;
 const SERVICE_COUNT = 16;
 
-/** Addresses as numbers, both included. */
-export interface Range {
-  readonly first: number;
-  readonly last: number;
-}
-
-/** The addresses of a network in CIDR form, as numbers; undefined when it is none. */
-export function rangeOf(cidr: string): Range | undefined {
-  const [address = "", length = "32"] = cidr.split("/");
-  const bytes = address.split(".").map(Number);
-  if (bytes.length !== 4 || bytes.some((byte) => !Number.isInteger(byte))) return undefined;
-  const number = bytes.reduce((sum, byte) => sum * 256 + byte, 0);
-  const size = 2 ** (32 - Number(length));
-  const first = number - (number % size);
-  return { first, last: first + size - 1 };
-}
-
-/** Whether two ranges have an address in common. */
-export function overlaps(one: Range | undefined, other: Range | undefined): boolean {
-  if (one === undefined || other === undefined) return false;
-  return one.first <= other.last && other.first <= one.last;
+/** Whether two networks in CIDR form, or addresses, have an address in common; what is none of both has none. */
+export function overlaps(one: string, other: string): boolean {
+  const [a, b] = [parseIp(one), parseIp(other)];
+  return a !== undefined && b !== undefined && (isWithin(a, b) || isWithin(b, a));
 }
 
 /** Those of `count` networks that overlap none of the routes. */
@@ -41,7 +25,7 @@ function allBeside(
   at: (index: number) => string,
 ): readonly string[] {
   return Array.from({ length: count }, (_none, index) => at(index)).filter(
-    (candidate) => !routes.some((route) => overlaps(rangeOf(route), rangeOf(candidate))),
+    (candidate) => !routes.some((route) => overlaps(route, candidate)),
   );
 }
 
@@ -54,16 +38,6 @@ export function chooseSubnetBeside(routes: readonly string[]): string {
 /** Our networks for Services that overlap none of the routes, in order: 10.96.0.0/12 in parts, as clusters have it. */
 export function serviceSubnetsBeside(routes: readonly string[]): readonly string[] {
   return allBeside(routes, SERVICE_COUNT, (index) => `10.${String(SERVICE_FIRST + index)}.0.0/16`);
-}
-
-/**
- * Makes the route to a network of Services, with which it is this machine's; false: another one has it. Another machine of
- * this host may choose in the same moment: the kernel takes a route once.
- * Equivalent to: `ip -4 route add NETWORK dev lo`.
- */
-export async function claimServiceSubnet(runner: ProcessRunner, network: string): Promise<boolean> {
-  const argv = ["ip", "-4", "route", "add", network, "dev", "lo"] as const;
-  return (await runner.run({ argv, timeoutMs: TIMEOUT_MS })).exitCode === 0;
 }
 
 /** The networks that the host has routes to. Equivalent to: `ip -4 -j route show table main`. */
