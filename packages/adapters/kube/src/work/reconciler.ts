@@ -130,13 +130,13 @@ async function pass(reconciler: Reconciler, key: string, signal: AbortSignal): P
 }
 
 /** For how long passes may follow one another that wait for nothing, milliseconds. */
-const TURN_MS = 10;
+const HELD_MS = 10;
 
 /**
- * Whose turn it is: the loop's, or that of what has come meanwhile. Passes over thousands of keys that need nothing would
+ * When the loop gives way to what has come meanwhile. Passes over thousands of keys that need nothing would
  * else be one run of promises, in which no watch, no answer and no renewal of a Lease is heard of.
  */
-class Turns {
+class Courtesy {
   readonly #clock: Clock;
   #sinceMs: number;
 
@@ -145,14 +145,14 @@ class Turns {
     this.#sinceMs = clock.monotonicMs();
   }
 
-  /** The loop has waited, and others had their turn. */
+  /** The loop has waited, and others were heard. */
   begin(): void {
     this.#sinceMs = this.#clock.monotonicMs();
   }
 
-  /** Resolves at once within the loop's turn, else when what has come was read. */
-  async next(): Promise<void> {
-    if (this.#clock.monotonicMs() - this.#sinceMs < TURN_MS) return;
+  /** Resolves at once where the loop has not held the process for long, else when what has come was read. */
+  async giveWay(): Promise<void> {
+    if (this.#clock.monotonicMs() - this.#sinceMs < HELD_MS) return;
     await new Promise<void>((resolve) => {
       setImmediate(resolve);
     });
@@ -160,14 +160,18 @@ class Turns {
   }
 }
 
-async function work(reconciler: Reconciler, turns: Turns, signal: AbortSignal): Promise<void> {
+async function work(
+  reconciler: Reconciler,
+  courtesy: Courtesy,
+  signal: AbortSignal,
+): Promise<void> {
   const { queue } = reconciler;
   while (!signal.aborted) {
     const isIdle = queue.length === 0;
     const key = await queue.take(signal).catch(() => undefined); // only an abort rejects
-    if (isIdle) turns.begin();
+    if (isIdle) courtesy.begin();
     if (key !== undefined) await pass(reconciler, key, signal);
-    if (queue.length > 0) await turns.next();
+    if (queue.length > 0) await courtesy.giveWay();
   }
 }
 
@@ -179,8 +183,10 @@ export async function runReconciler(reconciler: Reconciler, signal: AbortSignal)
   const { name, queue, clock, metrics } = reconciler;
   metrics?.addQueue(name, () => queue.figures());
   reconciler.watch?.start(queue.waiting());
-  const turns = new Turns(clock);
-  const workers = Array.from({ length: queue.concurrency }, () => work(reconciler, turns, signal));
+  const courtesy = new Courtesy(clock);
+  const workers = Array.from({ length: queue.concurrency }, () =>
+    work(reconciler, courtesy, signal),
+  );
   await Promise.all(workers);
   queue.close();
 }
