@@ -41,7 +41,12 @@ beforeAll(async () => {
 
 beforeEach(async () => {
   const log = createSilentLogger();
-  keeper = new ForwardKeeper({ runner: networks.runner, log, settings: SETTINGS, countWrite: () => undefined });
+  keeper = new ForwardKeeper({
+    runner: networks.runner,
+    log,
+    settings: SETTINGS,
+    countWrite: () => undefined,
+  });
   await prepareHost(networks.runner, SERVICES);
   await keeper.keep([WEB, UDP]);
 });
@@ -111,7 +116,12 @@ test("a change keeps what others have, and what somebody has flushed is made ane
 
 test("a process that follows another takes over what is there", async () => {
   const log = createSilentLogger();
-  const next = new ForwardKeeper({ runner: networks.runner, log, settings: SETTINGS, countWrite: () => undefined });
+  const next = new ForwardKeeper({
+    runner: networks.runner,
+    log,
+    settings: SETTINGS,
+    countWrite: () => undefined,
+  });
   await next.keep([UDP]);
   expect(ask("host", WEB.address, 80)).toBe("refused ECONNREFUSED");
   expect(askByUdp("host", WEB.address, 80)).toBe(`a ${ADDRESSES.host}`);
