@@ -150,8 +150,9 @@ module.exports = {
     {
       name: "one-door-grpc",
       severity: "error",
-      comment: "Take a ContainerRuntime or Sandboxes (ports); device-plugin serves kubelets.",
-      from: { pathNot: ["^packages/adapters/(cri|device-plugin)/", "^tests/"] },
+      comment:
+        "Take a ContainerRuntime, Sandboxes or HookSidecars (ports); device-plugin serves kubelets.",
+      from: { pathNot: ["^packages/adapters/(cri|device-plugin|hooks)/", "^tests/"] },
       to: { path: "node_modules/@grpc/" },
     },
     {

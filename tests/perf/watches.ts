@@ -20,6 +20,7 @@ import {
 import { createPodNetwork } from "@patchbay/podnet";
 import type { Launcher, NetnsHandle, PodNetwork } from "@patchbay/core/ports";
 import { createFakeCache, createFakeStore } from "@patchbay/kube/testing";
+import { createFakeHookSidecars } from "@patchbay/hooks/testing";
 import { createFakeHypervisor } from "@patchbay/libvirt/testing";
 import { createFakeFiles } from "@patchbay/os/testing";
 import { createFakeAddressServers, createFakeLinkCounters } from "@patchbay/podnet/testing";
@@ -143,6 +144,7 @@ class Node {
       linkWatch: createLinkWatch(),
       linkCounters: createFakeLinkCounters(),
       addressServers: createFakeAddressServers(),
+      hooks: createFakeHookSidecars(),
       addressStore: createAddressStore(createFakeFiles(), "/addresses"),
       podNetwork: countedNetwork(() => (this.looks += 1)),
       events: { record: () => undefined, flush: () => Promise.resolve() },

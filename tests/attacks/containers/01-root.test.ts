@@ -130,7 +130,10 @@ describe("a VM whose kernel's image is the launcher's", () => {
     const settings = { ...SETTINGS, image: names.LAUNCHER_IMAGE, keepsImageVolumes };
     const pod = launcherPodOf(
       { ...vmi, spec: { domain } },
-      { ...settings, ports: 0, claims: new Map(), definitions: new Map(), bindings: {} },
+      {
+        ...{ ...settings, ports: 0, claims: new Map(), definitions: new Map() },
+        ...{ bindings: {}, allowsHooks: false },
+      },
     );
     const { ownerReferences, ...metadata } = pod.metadata; // of a VMI that is not there
     expect(ownerReferences).toHaveLength(1);

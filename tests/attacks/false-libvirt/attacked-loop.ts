@@ -17,6 +17,7 @@ import type {
   Store,
 } from "@patchbay/core/ports";
 import { createFakeStore } from "@patchbay/kube/testing";
+import { createFakeHookSidecars } from "@patchbay/hooks/testing";
 import { createFakeFiles } from "@patchbay/os/testing";
 import {
   createFakeLinkCounters,
@@ -101,6 +102,7 @@ export class AttackedLoop {
       linkCounters: createFakeLinkCounters(),
       podNetwork: createFakePodNetwork(),
       addressServers: createFakeAddressServers(),
+      hooks: createFakeHookSidecars(),
       addressStore: createAddressStore(createFakeFiles(), "/addresses"),
       events: this.#recorder(),
       clock: createClock(),

@@ -19,6 +19,7 @@ import { createFakePodDevices } from "@patchbay/device-plugin/testing";
 import { createCache, createEventRecorder, type KubeClient } from "@patchbay/kube";
 import { BY_NETWORK, networksAskedBy, runLoop as runAgent } from "@patchbay/net-agent/testing";
 import type { Clock, Logger } from "@patchbay/core/ports";
+import { createFakeHookSidecars } from "@patchbay/hooks/testing";
 import { createFakeLinkCounters } from "@patchbay/podnet/testing";
 import { createMetrics } from "@patchbay/telemetry";
 import { runController } from "@patchbay/virt-controller/testing";
@@ -117,6 +118,7 @@ async function handler(surroundings: Surroundings): Promise<void> {
       launchers: ground.launchers,
       linkWatch: ground.linkWatch,
       addressServers: ground.addressServers,
+      hooks: createFakeHookSidecars(),
       addressStore: createAddressStore(ground.files, `${ground.stateDir}/addresses`),
       linkCounters: createFakeLinkCounters(),
       events: eventsOf(surroundings, "virt-handler"),

@@ -21,6 +21,7 @@ export { createNetlink } from "./links/netlink.ts";
 export { createLaunchers } from "./launchers/launchers.ts";
 export { createNamespaces, readNetnsInode } from "./namespaces.ts";
 export { answersAt, publishSocket, showAlive } from "./sockets/socket-file.ts";
+export { openVolumeSocket } from "./sockets/volume-socket.ts";
 export { connectUnixSocket } from "./sockets/unix-socket.ts";
 export { installProgram } from "./files/install-program.ts";
 export { takeFileLock, type FileLock } from "./files/file-lock.ts";

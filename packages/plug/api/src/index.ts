@@ -28,6 +28,11 @@ export {
   soundNetworkStatus,
   type NetworkStatus,
 } from "./annotations/network-status.ts";
+export {
+  hookSidecarProblems,
+  hookSidecarsOf,
+  type HookSidecarRequest,
+} from "./annotations/hook-sidecars.ts";
 export { parsePcieTopology, printPcieTopology } from "./annotations/pcie-topology.ts";
 export { customResourceDefinitions } from "./crds/definitions.ts";
 export type { Attachment } from "./kinds/attachment.ts";
@@ -184,7 +189,6 @@ export type { Volume } from "./kinds/guest/volume.ts";
 export {
   unactedFieldsOfVm,
   unactedFieldsOfVmi,
-  unbuiltAnnotations,
   unbuiltFieldOf,
   vmFields,
   type FieldProblem,

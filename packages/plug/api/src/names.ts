@@ -112,6 +112,10 @@ export const VHOST_NET_RESOURCE = "devices.kubevirt.io/vhost-net";
 export const EMPTY_DIR_VOLUMES = "volumes/kubernetes.io~empty-dir";
 /** The emptyDir volume of a launcher pod that holds the sockets of libvirt and of the console. */
 export const LAUNCHER_VOLUME = "launcher";
+/** Before the number, from 0, of a hook's container in a launcher pod, and of its emptyDir volume. Source: KubeVirt hook-sidecar-N. */
+export const HOOK_SIDECAR_PREFIX = "hook-sidecar-";
+/** Where the hook's container has that volume, in which it listens. Source: KubeVirt pkg/hooks HookSocketsSharedDirectory. */
+export const HOOK_SOCKETS_DIR = "/var/run/kubevirt-hooks";
 /** What a launcher's container runs from: libvirt, QEMU and what copies kernels. */
 export const LAUNCHER_IMAGE = "localhost/patchbay/virt-launcher:dev";
 /** What a sandbox's first container runs from: a program that waits. */

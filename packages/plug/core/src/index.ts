@@ -27,6 +27,8 @@ export type {
   TapWiring,
   PodAnswers,
 } from "./bindings/pod-wiring.ts";
+export { hasRun } from "./node/has-run.ts";
+export { hasCloudInit } from "./spec/disks.ts";
 export { claimNamesOf } from "./spec/claims.ts";
 export { nicsPatch } from "./spec/nics-patch.ts";
 export {
@@ -110,7 +112,15 @@ export { deviceTapsOf, type DeviceTaps } from "./iface/links/device-taps.ts";
 export { linkFilterOf } from "./iface/links/link-filter.ts";
 export { orphanedWirings } from "./iface/links/orphaned-wirings.ts";
 export { driftIn, type Drift } from "./plan/node/drift.ts";
-export { LINKS_RESTLESS } from "./reasons/words.ts";
+export { LINKS_RESTLESS, waitingForHooks } from "./reasons/words.ts";
+export { refusedChanges } from "./plan/node/hooks/judge-changes.ts";
+export {
+  hookNameOf,
+  subscribersAt,
+  subscriptionProblem,
+  type Subscriber,
+  type Subscription,
+} from "./plan/node/hooks/subscribed.ts";
 export { findMovedNic } from "./iface/moved-nic.ts";
 export { aliasOf, isOwnPodInterfaceName, nameOfAlias } from "./iface/names.ts";
 export type { UnplugRequest } from "./plan/node/unplug-request.ts";
@@ -222,7 +232,7 @@ export {
 } from "./plan/request/run-state-body.ts";
 export { isOver, targetProblem, type NicTarget } from "./plan/request/target.ts";
 export { fixedNetworkCauses } from "./plan/request/fixed-networks.ts";
-export { pluggedBindingCauses } from "./plan/request/plugged-bindings.ts";
+export { pluggedBindingCauses, unpluggableCauses } from "./plan/request/plugged-bindings.ts";
 export { refuseVmiChange } from "./plan/request/vmi-change.ts";
 export {
   guestHindranceField,

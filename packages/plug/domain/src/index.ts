@@ -18,5 +18,6 @@ export {
   type TopologyProblem,
 } from "./pci/topology.ts";
 // What reads XML has a door of its own: its libraries take programs 10 MB that read none.
+export type { DomainChange } from "./overlay/lay-over.ts";
 export type { DomainFacts, NicFacts } from "./xml/parse.ts";
 export { printDomain, printNic } from "./xml/print/domain.ts";

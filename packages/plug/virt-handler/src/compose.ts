@@ -6,6 +6,7 @@ import { openSandboxes, type OpenSandboxes } from "@patchbay/cri";
 import type { DaemonContext } from "@patchbay/daemon";
 import { createCache, createEventRecorder } from "@patchbay/kube";
 import { offerDevice } from "@patchbay/device-plugin";
+import { createHookSidecars } from "@patchbay/hooks";
 import { createHypervisor } from "@patchbay/libvirt";
 import {
   createChildStarter,
@@ -18,10 +19,11 @@ import {
   createNetlink,
   createProcessRunner,
   limitProcesses,
+  openVolumeSocket,
   readNetnsInode,
 } from "@patchbay/os";
 import { createAddressServers, createPodNetwork } from "@patchbay/podnet";
-import type { Cache, Hypervisor, Launchers, Sandboxes } from "@patchbay/core/ports";
+import type { Cache, HookSidecars, Hypervisor, Launchers, Sandboxes } from "@patchbay/core/ports";
 import { createAddressStore } from "./addresses/address-store.ts";
 import type { Flags } from "./config.ts";
 import { connectBelow } from "./door/guest-streams.ts";
@@ -38,6 +40,20 @@ function openHypervisor({ log, clock }: DaemonContext): Hypervisor {
     starter: createChildStarter(),
     logger: log,
     clock,
+  });
+}
+
+/** Hooks are spoken to as their pod's own user, who listens in a volume of the pod. */
+function openHooks({ clock }: DaemonContext, { podsDir }: Flags): HookSidecars {
+  return createHookSidecars({
+    identity: { uid: names.LAUNCHER_UID, gid: names.LAUNCHER_UID },
+    starter: createChildStarter(),
+    clock,
+    openSocket: ({ uid }, container) =>
+      openVolumeSocket({
+        directory: podsDir,
+        path: [uid, names.EMPTY_DIR_VOLUMES, container].join("/"),
+      }),
   });
 }
 
@@ -140,6 +156,7 @@ export async function runHandler(context: DaemonContext, flags: Flags): Promise<
     ...{ nodeName, store, vmis, kubevirts, hypervisor, events, clock, log, concurrency },
     ...{ metrics, watch },
     launchers: openLaunchers(flags, node.sandboxes),
+    hooks: openHooks(context, flags),
     linkWatch: createLinkWatch(),
     podNetwork: createPodNetwork({
       runner: limitProcesses(createProcessRunner(), PROCESSES),

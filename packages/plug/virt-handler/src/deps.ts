@@ -5,6 +5,7 @@ import type { EventRecorder, OwnWrites } from "@patchbay/kube";
 import type { Cache, Clock, Logger, PodNetwork, Store } from "@patchbay/core/ports";
 import type { AddressStore } from "./addresses/address-store.ts";
 import type { GuestServers } from "./addresses/guest-servers.ts";
+import type { GuestHooks } from "./hooks/guest-hooks.ts";
 import type { Memory } from "./memory.ts";
 import type { Sessions } from "./sessions/sessions.ts";
 
@@ -26,5 +27,6 @@ export interface NodeParts {
 export interface Deps extends NodeParts, Memory {
   readonly sessions: Sessions;
   readonly guestServers: GuestServers;
+  readonly guestHooks: GuestHooks;
   readonly ownWrites: OwnWrites;
 }

@@ -16,6 +16,7 @@ import {
 import type {
   AddressServers,
   Change,
+  HookSidecars,
   Hypervisor,
   LauncherPod,
   Launchers,
@@ -30,6 +31,7 @@ import {
   type OpenGuestStream,
 } from "./door/guest-streams.ts";
 import { createGuestServers } from "./addresses/guest-servers.ts";
+import { createGuestHooks } from "./hooks/guest-hooks.ts";
 import { createMemory, forgetVmi } from "./memory.ts";
 import { givenTo } from "./pace.ts";
 import { withBackoff } from "./sessions/backoff.ts";
@@ -56,6 +58,7 @@ interface LoopParts extends NodeParts {
   readonly hypervisor: Hypervisor;
   readonly linkWatch: LinkWatch;
   readonly addressServers: AddressServers;
+  readonly hooks: HookSidecars;
   /** Of the links in pods. */
   readonly linkCounters: LinkCounters;
   readonly metrics: LoopMetrics;
@@ -71,14 +74,17 @@ function depsOf(parts: LoopParts): Deps {
     ...parts,
     sessions: withBackoff(createSessions({ launchers, hypervisor, linkWatch, log }), clock),
     guestServers: createGuestServers(parts),
+    guestHooks: createGuestHooks(parts),
     ...createMemory(clock),
     ownWrites: createOwnWrites(parts.vmis),
   };
 }
 
 /** The pod is gone, or is not needed any more. */
-function forgetPod(pod: LauncherPod, { sessions, guestServers, addressStore, log }: Deps): void {
+function forgetPod(pod: LauncherPod, deps: Deps): void {
+  const { sessions, guestHooks, guestServers, addressStore, log } = deps;
   sessions.close(pod);
+  guestHooks.forget(pod);
   const ending = Promise.all([guestServers.stop(pod.uid), addressStore.forgetPod(pod.uid)]);
   ending.catch((err: unknown) => {
     log.warn("leftovers of a pod cannot be removed", { uid: pod.uid, err });

@@ -2,11 +2,12 @@
 // How does virt-handler reach a launcher without trusting anything in it? ADR 0006 says what is checked and why.
 import {
   EMPTY_DIR_VOLUMES,
+  HOOK_SIDECAR_PREFIX,
   LAUNCHER_RESOLVER,
   LAUNCHER_VOLUME,
   LIBVIRT_SOCKET,
 } from "@patchbay/api/names";
-import { closeSync, constants, fstatSync, openSync, readSync } from "node:fs";
+import { closeSync, constants, fstatSync, openSync, readdirSync, readSync } from "node:fs";
 import { AppError } from "@patchbay/core/errors";
 import type { Launcher, LauncherPod, Launchers, Sandbox, Sandboxes } from "@patchbay/core/ports";
 import { errnoOf, toFileError } from "../files/file-errors.ts";
@@ -71,7 +72,9 @@ async function openLauncher(pod: LauncherPod, options: LaunchersOptions): Promis
     const end = watchProcessEnd(pidfd);
     held.release(pidfd);
     const resolver = readResolver(podUid, options.podsDir);
+    const sidecars = readSidecars(podUid, options.podsDir);
     return {
+      ...(sidecars.length === 0 ? {} : { sidecars }),
       ...(resolver === undefined ? {} : { resolver }),
       socketFd,
       netns: { fd: netnsFd, inode },
@@ -105,6 +108,19 @@ function readResolver(podUid: string, podsDir: string): string | undefined {
   } finally {
     held.releaseAll();
   }
+}
+
+/** The kubelet's own directory: what is in it was made before the pod ran, and the pod cannot change it. */
+function readSidecars(podUid: string, podsDir: string): readonly string[] {
+  const names = readdirSync([podsDir, podUid, EMPTY_DIR_VOLUMES].join("/"));
+  return names
+    .filter((name) => /^\d{1,3}$/.test(name.slice(HOOK_SIDECAR_PREFIX.length)))
+    .filter((name) => name.startsWith(HOOK_SIDECAR_PREFIX))
+    .toSorted((left, right) => numberOf(left) - numberOf(right));
+}
+
+function numberOf(sidecar: string): number {
+  return Number(sidecar.slice(HOOK_SIDECAR_PREFIX.length));
 }
 
 /** Descriptors that are closed exactly once. */

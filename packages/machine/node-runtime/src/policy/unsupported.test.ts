@@ -41,3 +41,33 @@ test.each<{ name: string; container: Partial<Container>; want: readonly string[]
     ...want.map((field) => `spec.containers[compute].${field}`),
   ]);
 });
+
+test.each([
+  { name: "a key", volume: { configMap: { name: "c" } }, subPath: "my_script.sh", isTaken: true },
+  { name: "a way up", volume: { configMap: { name: "c" } }, subPath: "../x", isTaken: false },
+  {
+    name: "what the node keeps",
+    volume: { configMap: { name: "c" } },
+    subPath: "..data",
+    isTaken: false,
+  },
+  {
+    name: "a directory of keys",
+    volume: { configMap: { name: "c" } },
+    subPath: "a/b",
+    isTaken: false,
+  },
+  { name: "a file of the pod's own", volume: { emptyDir: {} }, subPath: "x", isTaken: false },
+  {
+    name: "a file of a claim",
+    volume: { persistentVolumeClaim: { claimName: "c" } },
+    subPath: "x",
+    isTaken: false,
+  },
+])("of a volume a mount may have one key of a ConfigMap: $name", ({ volume, subPath, isTaken }) => {
+  const container = aContainer({ volumeMounts: [{ name: "v", mountPath: "/v", subPath }] });
+  const problems = podProblems(
+    aPod({ containers: [container], volumes: [{ name: "v", ...volume }] }),
+  );
+  expect(problems.some(({ field }) => field.endsWith("[v].subPath"))).toBe(!isTaken);
+});

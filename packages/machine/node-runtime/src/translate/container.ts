@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // A container of a pod, as the container runtime is told. Pure.
+import { join } from "node:path";
 import type { Container, Pod, PodVolume, VolumeMount } from "@patchbay/api";
 import { AppError } from "@patchbay/core";
 import type {
@@ -49,14 +50,15 @@ function isReadOnly(pod: Pod, { name, readOnly }: VolumeMount): boolean {
 }
 
 function mountOf(make: ContainerToMake, mount: VolumeMount): ContainerMount {
-  const hostPath = make.volumes.get(mount.name);
-  if (hostPath === undefined) {
+  const volume = make.volumes.get(mount.name);
+  if (volume === undefined) {
     const reason = `volumeMounts: volume ${mount.name} does not exist`;
     throw new AppError("RUNTIME_CONTAINER_REFUSED", { container: make.container.name, reason });
   }
   return {
     containerPath: mount.mountPath,
-    hostPath,
+    // One file of a ConfigMap, which stays as it was when the container was made. Source: Kubernetes kubelet, subPath.
+    hostPath: join(volume, mount.subPath ?? ""),
     readonly: isReadOnly(make.pod, mount),
     propagation: PROPAGATION[mount.mountPropagation ?? ""] ?? "PRIVATE",
   };

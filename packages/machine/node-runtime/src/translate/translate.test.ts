@@ -101,6 +101,17 @@ describe("a container", () => {
     ]);
   });
 
+  test("mounts one key of a ConfigMap as a file", () => {
+    const volumes = [{ name: "scripts", configMap: { name: "c" } }];
+    const mount = { name: "scripts", mountPath: "/usr/bin/hook", subPath: "my.sh" };
+    const container = aContainer({ volumeMounts: [mount] });
+    const given = { ...make(container), pod: aPod({ volumes, containers: [container] }) };
+    const [made] = containerConfigOf({ ...given, volumes: new Map([["scripts", "/v/c"]]) }).mounts;
+    expect(made).toMatchObject({
+      ...{ containerPath: "/usr/bin/hook", hostPath: "/v/c/my.sh", readonly: true },
+    });
+  });
+
   test("mounts volumes, read-only what only shows something", () => {
     const volumes = [
       { name: "data", emptyDir: {} },

@@ -32,6 +32,7 @@ describe("the cluster's configuration", () => {
     bindings: {},
     isStaged: false,
     autoBinding: "bridge",
+    allowsHooks: false,
   };
   const DEFAULTS = { pcieRootPorts: 32, maxQueues: 8, sharedMemory: true, ...NO_MORE };
 
@@ -49,6 +50,11 @@ describe("the cluster's configuration", () => {
       name: "changes that are staged",
       kubevirt: aKubeVirt({ vmRolloutStrategy: "Stage" }),
       want: { ...DEFAULTS, isStaged: true },
+    },
+    {
+      name: "VMs that may have hooks",
+      kubevirt: aKubeVirt({ developerConfiguration: { featureGates: ["Sidecar"] } }),
+      want: { ...DEFAULTS, allowsHooks: true },
     },
     {
       name: "changes that are live",

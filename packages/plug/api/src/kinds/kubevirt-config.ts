@@ -70,7 +70,10 @@ const BINDING_PLUGIN = Type.Object(
       ),
     ),
     sidecarImage: Type.Optional(
-      Type.String({ description: "Image of a container beside the guest's; not supported yet." }),
+      Type.String({
+        description:
+          "Image of a container beside the guest's, which is asked for changes of the domain (a hook).",
+      }),
     ),
   },
   OPEN,
@@ -197,7 +200,8 @@ export const KubeVirtSpecSchema = Type.Object(
               {
                 featureGates: Type.Optional(
                   Type.Array(Type.String(), {
-                    description: "HostDisk: VMs may have files of their node as disks.",
+                    description:
+                      "HostDisk: VMs may have files of their node as disks. Sidecar: VMs may have hooks, by the annotation hooks.kubevirt.io/hookSidecars.",
                   }),
                 ),
                 memoryOvercommit: Type.Optional(
@@ -275,6 +279,10 @@ export function logsConsoles(kubevirt: KubeVirt | undefined): boolean {
 /** Source: KubeVirt feature gate HostDisk. */
 const HOST_DISK_GATE = "HostDisk";
 
+function gatesOf(kubevirt: KubeVirt | undefined): readonly string[] {
+  return kubevirt?.spec?.configuration?.developerConfiguration?.featureGates ?? [];
+}
+
 /** What the cluster says of the storage of all VMs. */
 export interface StorageConfig {
   /** Directories with files that VMs may have as disks; none where that is switched off. */
@@ -286,9 +294,10 @@ export interface StorageConfig {
 /** The cluster's settings of storage. */
 export function storageConfigOf(kubevirt: KubeVirt | undefined): StorageConfig {
   const given = kubevirt?.spec?.configuration;
-  const gates = given?.developerConfiguration?.featureGates ?? [];
   return {
-    hostDisks: gates.includes(HOST_DISK_GATE) ? (given?.hostDiskDirectories ?? []) : undefined,
+    hostDisks: gatesOf(kubevirt).includes(HOST_DISK_GATE)
+      ? (given?.hostDiskDirectories ?? [])
+      : undefined,
     stateClass: given?.vmStateStorageClass,
   };
 }
@@ -329,7 +338,12 @@ export interface NetworkConfig {
   readonly isStaged: boolean;
   /** Of the NIC of a VM that declares none. */
   readonly autoBinding: AutoBinding;
+  /** VMs may have hooks beside those of registered bindings. */
+  readonly allowsHooks: boolean;
 }
+
+/** Source: KubeVirt feature gate Sidecar. */
+const SIDECAR_GATE = "Sidecar";
 
 function autoBindingOf(given: { readonly defaultNetworkInterface?: AutoBinding }): AutoBinding {
   return given.defaultNetworkInterface ?? "bridge";
@@ -347,5 +361,6 @@ export function networkConfigOf(kubevirt: KubeVirt | undefined): NetworkConfig {
     bindings: given.binding ?? {},
     isStaged: configuration?.vmRolloutStrategy === "Stage",
     autoBinding: autoBindingOf(given),
+    allowsHooks: gatesOf(kubevirt).includes(SIDECAR_GATE),
   };
 }

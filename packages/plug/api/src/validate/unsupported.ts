@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 // Which fields of a VM, a VMI or an iface keep it from being started or plugged, and which are only kept.
-import type { ObjectMeta } from "../kinds/kubernetes/meta.ts";
 import { IfaceSchema, isAbsent, type Iface } from "../kinds/network.ts";
 import { VmSpecSchema, type VmSpec } from "../kinds/vm.ts";
 import { VmiSpecSchema, type VmiSpec } from "../kinds/vmi-spec.ts";
@@ -11,7 +10,6 @@ import {
   type SchemaField,
   type UnactedField,
 } from "../fields/walk.ts";
-import * as names from "../names.ts";
 import { remembered, rememberedAt } from "../values/remembered.ts";
 
 /** A field, and in words what is wrong with it; no full sentence, the field comes before it. */
@@ -50,24 +48,6 @@ function ofPresent(fields: readonly UnactedField[], spec: VmiSpec, base: string)
   return split(fields.filter(({ path }) => !absent.some((prefix) => path.startsWith(prefix))));
 }
 
-/** Annotations for which the guest would be another one, with what to do instead. */
-const UNBUILT_ANNOTATIONS: Readonly<Record<string, string>> = {
-  [names.HOOK_SIDECARS_ANNOTATION]:
-    "is not supported: no sidecar can change the guest's domain; remove it, and use fields of the specification instead",
-};
-
-/** What is not acted on of the annotations in the metadata at `base`, and would make the guest another one. */
-export function unbuiltAnnotations(
-  metadata: Pick<ObjectMeta, "annotations"> | undefined,
-  base: string,
-): readonly FieldProblem[] {
-  return Object.entries(UNBUILT_ANNOTATIONS).flatMap(([name, message]) =>
-    metadata?.annotations?.[name] === undefined
-      ? []
-      : [{ field: `${base}.annotations[${name}]`, message }],
-  );
-}
-
 /** What is not acted on of a VMI specification at `base`, in the order of the schema. */
 export const unactedFieldsOfVmi: (spec: VmiSpec, base: string) => UnactedFields = rememberedAt(
   (spec, base) => ofPresent(unactedFields(VmiSpecSchema, spec, base), spec, base),
@@ -76,9 +56,7 @@ export const unactedFieldsOfVmi: (spec: VmiSpec, base: string) => UnactedFields 
 /** What is not acted on of a VM specification, its template with it, in the order of the schema. */
 export const unactedFieldsOfVm: (spec: VmSpec) => UnactedFields = remembered((spec) => {
   const fields = unactedFields(VmSpecSchema, spec, "spec");
-  const { unbuilt, harmless } = ofPresent(fields, spec.template.spec, "spec.template.spec");
-  const annotations = unbuiltAnnotations(spec.template.metadata, "spec.template.metadata");
-  return { unbuilt: [...unbuilt, ...annotations], harmless };
+  return ofPresent(fields, spec.template.spec, "spec.template.spec");
 });
 
 /** Every field of a VM, and what becomes of it. */

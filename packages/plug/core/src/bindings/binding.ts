@@ -13,6 +13,8 @@ export interface Binding {
   readonly kind: BindingKind;
   /** NAME, or NAMESPACE/NAME, of a network definition that the pod joins beside the iface's own network. */
   readonly extraNetwork?: string;
+  /** A hook is asked about it at the guest's start, and joins no pod that runs. */
+  readonly hasHook?: true;
 }
 
 /** Why an iface gets no NIC. */

@@ -13,7 +13,7 @@ const REGISTRY = {
   heavy: plugin("200Mi"),
   free: plugin(),
   broken: plugin("a lot"),
-  refused: { ...plugin("1Gi"), sidecarImage: "example.com/sidecar" },
+  refused: { ...plugin("1Gi"), domainAttachmentType: "odd" },
   silent: { domainAttachmentType: "tap" },
 };
 

@@ -15,17 +15,16 @@ function refuse(message: string): BindingRefusal {
 
 function ofPlugin(name: string, plugin: BindingPlugin): Binding | BindingRefusal {
   const { sidecarImage = "", domainAttachmentType = "", networkAttachmentDefinition = "" } = plugin;
-  if (sidecarImage !== "") {
-    return refuse(`"${name}" needs a sidecar (sidecarImage), which is not supported yet`);
-  }
   const kind = Object.hasOwn(KINDS, domainAttachmentType) ? KINDS[domainAttachmentType] : undefined;
   if (kind === undefined) {
     const has = domainAttachmentType === "" ? "no domainAttachmentType" : domainAttachmentType;
     return refuse(`"${name}" is registered with ${has}; use tap or managedTap`);
   }
-  return networkAttachmentDefinition === ""
-    ? { kind }
-    : { kind, extraNetwork: networkAttachmentDefinition };
+  return {
+    kind,
+    ...(networkAttachmentDefinition === "" ? {} : { extraNetwork: networkAttachmentDefinition }),
+    ...(sidecarImage === "" ? {} : { hasHook: true }),
+  };
 }
 
 /** How an iface is bound that names a registered binding; undefined for one that names none. */

@@ -8,6 +8,7 @@ import { CONTROLLER_ERRORS } from "./catalogue/controller.ts";
 import { CRI_ERRORS } from "./catalogue/node/cri.ts";
 import { DEVICE_ERRORS } from "./catalogue/node/device.ts";
 import { DOMAIN_ERRORS } from "./catalogue/node/domain.ts";
+import { HOOK_ERRORS } from "./catalogue/node/hooks.ts";
 import { KUBE_ERRORS } from "./catalogue/kube.ts";
 import { LIBVIRT_ERRORS } from "./catalogue/node/libvirt.ts";
 import { MANIFESTS_ERRORS } from "./catalogue/manifests.ts";
@@ -29,6 +30,7 @@ export const CATALOGUE = {
   ...CRI_ERRORS,
   ...DEVICE_ERRORS,
   ...DOMAIN_ERRORS,
+  ...HOOK_ERRORS,
   ...KUBE_ERRORS,
   ...LIBVIRT_ERRORS,
   ...MANIFESTS_ERRORS,

@@ -7,3 +7,9 @@ export function hasRun({ status }: VirtualMachineInstance): boolean {
   if (status?.phase !== "Unknown") return status?.phase === "Running";
   return status.phaseTransitionTimestamps?.some(({ phase }) => phase === "Running") === true;
 }
+
+/** Whether it has ever run, also when it is over. */
+export function hasEverRun({ status }: VirtualMachineInstance): boolean {
+  const { phase, phaseTransitionTimestamps: seen = [] } = status ?? {};
+  return phase === "Running" || seen.some((entry) => entry.phase === "Running");
+}

@@ -24,7 +24,7 @@ import { sayProblems, vmiStartProblems } from "./vm/start-problems.ts";
 const BINDINGS: BindingRegistry = {
   own: { domainAttachmentType: "tap" },
   bridged: { domainAttachmentType: "managedTap", networkAttachmentDefinition: "extra" },
-  helped: { domainAttachmentType: "tap", sidecarImage: "example.com/sidecar" },
+  helped: { sidecarImage: "example.com/sidecar" },
   odd: { domainAttachmentType: "vhostuser" },
   bare: {},
 };
@@ -201,7 +201,7 @@ describe.each([
 
 test.each([
   { name: "unheard", says: '"unheard" is not registered in spec.configuration.network.binding' },
-  { name: "helped", says: '"helped" needs a sidecar (sidecarImage), which is not supported yet' },
+  { name: "helped", says: '"helped" is registered with no domainAttachmentType; use tap or' },
   { name: "odd", says: '"odd" is registered with vhostuser; use tap or managedTap' },
   { name: "bare", says: '"bare" is registered with no domainAttachmentType; use tap or' },
 ])("of the binding $name it is said why", ({ name, says }) => {

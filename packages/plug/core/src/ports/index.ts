@@ -67,6 +67,13 @@ export type { LogFields, Logger } from "./logger.ts";
 export type { Namespaces, NetnsHandle, OpenNetns } from "./namespaces.ts";
 export type { LentNic, Link, PodNetwork, PodView, RenamedNic } from "./node/pod-network.ts";
 export type { Command, CommandResult, InheritedFd, ProcessRunner } from "./process-runner.ts";
+export type {
+  DefineDomainRequest,
+  HookInfo,
+  HookSidecar,
+  HookSidecars,
+  HookVersion,
+} from "./node/hook-sidecars.ts";
 export type { ExecPrograms } from "./node/exec-programs.ts";
 export type { Sandbox, Sandboxes } from "./sandboxes.ts";
 export type {

@@ -9,6 +9,8 @@ export interface Launcher {
   readonly netns: NetnsHandle;
   /** The pod's resolv.conf, whatever it has written there; absent: it has written none. */
   readonly resolver?: string;
+  /** The hooks that the pod was made with, in their order, by their containers' names; absent: none. */
+  readonly sidecars?: readonly string[];
   /** Resolves when the process behind the socket has ended (pidfd). */
   readonly ended: Promise<void>;
   close(): void;

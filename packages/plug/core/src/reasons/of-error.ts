@@ -70,6 +70,10 @@ const OF_CODE: Readonly<Partial<Record<ErrorCode, Reason | Advised>>> = {
   CNI_NO_DEVICE: "NoDevice",
   DEVICES_UNKNOWN: "NoDevice",
   CNI_NAME_TAKEN: "InterfaceNameTaken",
+  HOOK_UNREACHABLE: "HookFailed",
+  HOOK_TIMED_OUT: "HookFailed",
+  HOOK_FAILED: "HookFailed",
+  HOOK_ANSWER_REFUSED: "HookAnswerRefused",
 };
 
 /** What plugins say in words only. Source: plugins host-local, whereabouts; CNI libcni "failed to find plugin". */

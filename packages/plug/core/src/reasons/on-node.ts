@@ -215,4 +215,28 @@ export const REASONS_ON_NODE = {
       "libvirt could not define or start the domain (the kernel is not in the image, for example); the message is libvirt's own",
     who: "user",
   },
+  WaitingForHooks: {
+    ...UNTOLD,
+    phases: "none: the VM as a whole",
+    meaning: "the hooks of the VM (sidecars of its launcher) are being asked for its domain",
+    who: "the hooks",
+  },
+  HookFailed: {
+    ...WARNED,
+    phases: "none: the VM as a whole",
+    meaning:
+      "a hook of the VM does not listen, does not answer in time, or fails; the guest is not started without it",
+    who: "user",
+    advice:
+      "the log of the hook's container in the launcher pod says more; it is asked again, and a restart of the VM asks at once",
+  },
+  HookAnswerRefused: {
+    ...WARNED,
+    phases: "none: the VM as a whole",
+    meaning:
+      "a hook of the VM changes what a hook may not change, answers what is no domain, or answers differently each time",
+    who: "user: correct the hook",
+    advice:
+      "correct the hook; what it may change is in docs/design/hooks.md; a restart of the VM asks it at once",
+  },
 } as const satisfies Readonly<Record<string, ReasonEntry>>;

@@ -162,3 +162,11 @@ export function attributesFixed(name: string, changed: readonly string[]): Told<
   const message = `interface ${name} was attached with another ${changed.join(", ")}, and stays as it is; for the change to take effect, unplug it and plug it again`;
   return { reason: "AttributesFixed", message };
 }
+
+/** Nobody else can say what the guest is to have. */
+export function waitingForHooks(sidecars: readonly string[]): Told<"WaitingForHooks"> & {
+  readonly attempts: number;
+} {
+  const message = `the guest starts when its hooks have answered: ${sidecars.join(", ")}`;
+  return { reason: "WaitingForHooks", message, attempts: 0 };
+}

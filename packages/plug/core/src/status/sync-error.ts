@@ -12,10 +12,13 @@ import {
   type VirtualMachineInstance,
 } from "@patchbay/api";
 import { PREPARE_CONTAINER } from "../plan/pod/disks/prepare.ts";
+import { failedHookOf } from "../plan/pod/hook-sidecars.ts";
 import { hasLostImage, KERNEL_FILES, volumeIndexOf } from "../plan/pod/image-files.ts";
 import { sayProblems, vmiStartProblems } from "../plan/vm/start-problems.ts";
 import { storageHindrance, type StorageFacts } from "../plan/vm/storage.ts";
 import type { NetworkAbsences } from "../node/definitions.ts";
+import { eventTypeOf } from "../reasons/table.ts";
+import { hasEverRun } from "../node/has-run.ts";
 import type { NodeLoss } from "../node/node-loss.ts";
 import { SYNCHRONIZED } from "./conditions.ts";
 import type { PartsFacts } from "../instancetype/facts.ts";
@@ -124,8 +127,9 @@ function stuck(pod: Pod | undefined): SyncError | undefined {
 
 const KERNEL_NOT_COPIED = "KernelNotCopied";
 const DISK_NOT_PREPARED = "DiskNotPrepared";
+const HOOK_ENDED = "HookSidecarEnded";
 /** What a start tells that the next one, after a pause, may tell again. */
-const OF_STARTS: readonly string[] = [KERNEL_NOT_COPIED, DISK_NOT_PREPARED];
+const OF_STARTS: readonly string[] = [KERNEL_NOT_COPIED, DISK_NOT_PREPARED, HOOK_ENDED];
 
 type End = NonNullable<ContainerStatus["state"]["terminated"]>;
 
@@ -156,6 +160,18 @@ function notPrepared(pod: Pod | undefined): SyncError | undefined {
   return undefined;
 }
 
+/** A hook has failed before the guest ran: afterwards nobody asks it. */
+export function hookFailure(
+  vmi: VirtualMachineInstance,
+  pod: Pod | undefined,
+): SyncError | undefined {
+  const failed = pod === undefined || hasEverRun(vmi) ? undefined : failedHookOf(pod);
+  const end = failed?.state.terminated;
+  if (failed === undefined || end === undefined) return undefined;
+  const message = `the hook ${failed.name} (image ${failed.image}) has ended: ${sayEnd(end)}; correct it, then start the VM again`;
+  return { reason: HOOK_ENDED, message };
+}
+
 /** What there is to be of storage, before the pod is made. */
 function storageSyncError({ vmi, pod, storage }: VmiSituation): SyncError | undefined {
   return pod === undefined && !isVmiFinal(vmi) ? storageHindrance(vmi, storage) : undefined;
@@ -179,7 +195,14 @@ export interface VmiSituation {
 /** What virt-handler tells of the VM as a whole. */
 function toldByNode({ status }: VirtualMachineInstance): SyncError | undefined {
   const { reason, message } = status?.hindrance ?? {};
-  return reason === undefined || message === undefined ? undefined : { reason, message };
+  if (reason === undefined || message === undefined) return undefined;
+  // What ends by itself a moment later stands in nobody's way.
+  return eventTypeOf(reason) === undefined ? undefined : { reason, message };
+}
+
+/** Why the guest does not start, or cannot be worked with. */
+function ofStart({ vmi, pod }: VmiSituation): SyncError | undefined {
+  return hookFailure(vmi, pod) ?? toldByNode(vmi);
 }
 
 /** Of a VMI. */
@@ -191,7 +214,7 @@ export function vmiSyncError(situation: VmiSituation): SyncError | undefined {
     storageSyncError(situation) ??
     sayFailures(failures) ??
     dropped(pod) ??
-    toldByNode(vmi) ??
+    ofStart(situation) ??
     unschedulable(pod) ??
     podFailure(pod) ??
     notPrepared(pod) ??

@@ -17,6 +17,7 @@ import { attachmentStatuses, type PodNetworkFacts } from "./ifaces/attachments.t
 import type { NodeLoss } from "../node/node-loss.ts";
 import { openMigration } from "../migration/owner.ts";
 import { hasRun } from "../node/has-run.ts";
+import { failedHookOf } from "../plan/pod/hook-sidecars.ts";
 import { hasLostImage } from "../plan/pod/image-files.ts";
 import { podNetworkElements } from "../plan/vm/vmi.ts";
 import {
@@ -32,6 +33,7 @@ import { LIVE_MIGRATABLE, liveMigratableCondition } from "./live-migratable.ts";
 import { volumeStatuses } from "./volumes.ts";
 import {
   findWaiting,
+  hookFailure,
   podFailure,
   synchronizedCondition,
   vmiSyncError,
@@ -80,6 +82,8 @@ function phaseWithPod({ vmi, nodeLoss }: VmiSituation, pod: Pod): VmiPhase {
   if (nodeLoss !== undefined) return "Unknown";
   // What has run goes on to run by virt-handler's word, which was withdrawn while nobody heard it.
   if (hasRun(vmi)) return "Running";
+  // Without its hook the guest would be another.
+  if (failedHookOf(pod) !== undefined) return "Failed";
   return pod.status?.phase === "Running" ? "Scheduled" : "Scheduling";
 }
 
@@ -175,7 +179,8 @@ function volumeFields({ vmi, storage }: VmiSituation): Pick<VmiStatus, "volumeSt
 /** Why a VMI has failed, as far as its node says so, or does not; the pod may be gone before the VMI. */
 function reasonOf({ vmi, pod }: VmiSituation, phase: VmiPhase): Pick<VmiStatus, "reason"> {
   const lost = vmi.status?.phase === "Unknown" ? LOST_REASON : undefined;
-  const reason = podFailure(pod)?.reason ?? lost ?? vmi.status?.reason;
+  const failure = podFailure(pod) ?? hookFailure(vmi, pod);
+  const reason = failure?.reason ?? lost ?? vmi.status?.reason;
   return phase === "Failed" && reason !== undefined ? { reason } : {};
 }
 

@@ -2,15 +2,12 @@
 // Reads a live domain's XML, which comes from a hostile place.
 import { isJsonObject, type JsonObject } from "@patchbay/api/json";
 import { XMLParser } from "fast-xml-parser";
-import { SyntaxValidator } from "fast-xml-validator";
 import { AGENT_CHANNEL } from "../definition/devices.ts";
 import type { MachineFamily } from "../definition/domain.ts";
 import { machineFamilyOf } from "../machine.ts";
 import type { PciAddress } from "../pci/address.ts";
 import type { DeviceKind } from "../pci/interrupts.ts";
-
-/** Characters; a domain with 128 ports and NICs has under 200 000. */
-const MAX_LENGTH = 256 * 1024;
+import { checkDocument, reasonOf } from "./check-document.ts";
 
 /** NICs; more than any machine has places for. */
 const NICS_MAX = 256;
@@ -25,9 +22,6 @@ const MAX = {
   vcpus: 4096,
   mtu: 65_535,
 } as const;
-
-/** Characters of a reason, which may hold some of the document. */
-const REASON_MAX = 200;
 
 /** Numbers as libvirt prints them. */
 const NUMBER = /^(?:0x[0-9a-f]{1,8}|[0-9]{1,10})$/i;
@@ -229,10 +223,7 @@ function factsOf(root: Node): DomainFacts {
 }
 
 function readDomain(xml: string): DomainFacts {
-  if (xml.length > MAX_LENGTH) throw new Refusal("it is too long");
-  if (/<!DOCTYPE/i.test(xml)) throw new Refusal("it has a DOCTYPE");
-  // The parser is lenient; this is not.
-  SyntaxValidator.validate(xml);
+  checkDocument(xml);
   const root = childOf(parser.parse(xml), "domain");
   if (root === undefined) throw new Refusal("it has no domain element");
   return factsOf(root);
@@ -243,8 +234,6 @@ export function parseDomain(xml: string): ParsedDomain {
   try {
     return { ok: true, domain: readDomain(xml) };
   } catch (error) {
-    // Whatever the libraries throw, the stack that they use up included, is the document's fault.
-    const reason = error instanceof Error ? error.message : "it is not well-formed";
-    return { ok: false, reason: reason.slice(0, REASON_MAX) };
+    return { ok: false, reason: reasonOf(error) };
   }
 }

@@ -110,13 +110,13 @@ async function warningsOf(
   { namespace }: AdmissionRequest,
   { vm, old, vmi }: Vms & { readonly vmi: VirtualMachineInstance | undefined },
 ): Promise<readonly string[]> {
-  const { bindings } = deps.networkConfig();
+  const config = deps.networkConfig();
   const specs = specsOf({ vm, old });
   return [
-    ...unactedWarnings({ kind: "vm", vm }, old && { kind: "vm", vm: old }, bindings),
+    ...unactedWarnings({ kind: "vm", vm }, old && { kind: "vm", vm: old }, config),
     ...(await dataVolumeWarnings(deps, { spec: vm.spec, old: old?.spec })),
     ...(await missingNetworkWarnings(deps, specs, namespace)),
-    ...capacityWarnings(vmi, specs.spec, bindings),
+    ...capacityWarnings(vmi, specs.spec, config.bindings),
   ];
 }
 

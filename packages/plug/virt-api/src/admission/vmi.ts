@@ -10,6 +10,7 @@ import {
   fixedNetworkCauses,
   ownerVmOf,
   pluggedBindingCauses,
+  unpluggableCauses,
   refuseVmiChange,
 } from "@patchbay/core";
 import type { Deps } from "../deps.ts";
@@ -43,7 +44,8 @@ export async function validateVmi(
   const specs = { spec: vmi.spec, old: old?.spec };
   const { namespace } = request;
   const isOwned = ownerVmOf(vmi) !== undefined;
-  const { bindings } = deps.networkConfig();
+  const config = deps.networkConfig();
+  const { bindings } = config;
   const causes = [
     ...validateVmiChange(old?.spec, vmi.spec),
     ...(old === undefined
@@ -51,6 +53,7 @@ export async function validateVmi(
       : [
           ...validateVmiNetworkChange(old.spec, vmi.spec),
           ...pluggedBindingCauses({ before: old.spec, after: vmi.spec, base: "spec" }, bindings),
+          ...unpluggableCauses({ before: old.spec, after: vmi.spec, base: "spec" }, bindings),
           ...fixedNetworkCauses({ before: old.spec, after: vmi.spec, base: "spec" }, bindings),
         ]),
     // The MACs of a VM were judged when the VM was stored.
@@ -62,7 +65,7 @@ export async function validateVmi(
   return toVerdict(
     [],
     [
-      ...unactedWarnings({ kind: "vmi", vmi }, old && { kind: "vmi", vmi: old }, bindings),
+      ...unactedWarnings({ kind: "vmi", vmi }, old && { kind: "vmi", vmi: old }, config),
       ...(await missingNetworkWarnings(deps, specs, namespace)),
       ...capacityWarnings(vmi, vmi.spec, bindings),
     ],

@@ -9,6 +9,7 @@ import { isAppError } from "@patchbay/core";
 import { createOwnWrites, createQueue, printKey, type Next, type Note } from "@patchbay/kube";
 import type { Hypervisor, HypervisorConnection, PodNetwork } from "@patchbay/core/ports";
 import { createFakeCache, createFakeStore, type FakeStore } from "@patchbay/kube/testing";
+import { createFakeHookSidecars, type FakeHookSidecars } from "@patchbay/hooks/testing";
 import { createFakeHypervisor, type FakeDaemon } from "@patchbay/libvirt/testing";
 import { createFakeFiles, createFakeLaunchers } from "@patchbay/os/testing";
 import {
@@ -22,6 +23,7 @@ import { createFakeLogger, type FakeLogger } from "@patchbay/telemetry/testing";
 import { createAddressStore } from "../addresses/address-store.ts";
 import { createGuestServers } from "../addresses/guest-servers.ts";
 import type { Deps } from "../deps.ts";
+import { createGuestHooks } from "../hooks/guest-hooks.ts";
 import { createMemory } from "../memory.ts";
 import { givenTo } from "../pace.ts";
 import { launcherOf, reconcileNodeVm } from "../reconcilers/vmi/index.ts";
@@ -49,6 +51,7 @@ export interface Bench {
   readonly podNetwork: FakePodNetwork;
   readonly addressServers: FakeAddressServers;
   readonly daemon: FakeDaemon;
+  readonly hooks: FakeHookSidecars;
   /** Milliseconds that the clock says. */
   nowMs: number;
   /** Effects that were tried so far. */
@@ -61,7 +64,12 @@ export interface Bench {
   readonly notes: readonly Note[];
   readonly log: FakeLogger;
   /** The launcher's pod is there again, or goes. */
-  readonly launcher: { start(): void; stop(): void; readonly openCount: number };
+  readonly launcher: {
+    /** With hooks, by their containers' names. */
+    start(...sidecars: readonly string[]): void;
+    stop(): void;
+    readonly openCount: number;
+  };
   /** The watch tells nothing of what is written from now on. */
   isBehind: boolean;
   /** What the last pass answered; undefined: it failed. */
@@ -130,6 +138,7 @@ class MemoryBench implements Bench {
   readonly store = createFakeStore();
   readonly podNetwork = createFakePodNetwork();
   readonly addressServers = createFakeAddressServers();
+  readonly hooks = createFakeHookSidecars();
   readonly #files = createFakeFiles();
   readonly daemon: FakeDaemon;
   nowMs = 1_000_000;
@@ -160,9 +169,10 @@ class MemoryBench implements Bench {
     const pod = launcherOf(first, { nodeName: NODE });
     const launchers = this.#launchers;
     this.launcher = {
-      start: () => {
+      start: (...sidecars) => {
         if (pod === undefined) return;
-        launchers.start(pod, { socketFd: SOCKET_FD, netns: { fd: 8, inode: NETNS } });
+        const netns = { fd: 8, inode: NETNS };
+        launchers.start(pod, { socketFd: SOCKET_FD, netns, sidecars });
       },
       stop: () => {
         launchers.take(pod?.uid ?? "");
@@ -251,6 +261,7 @@ class MemoryBench implements Bench {
         clock: this.#clock,
         log,
       }),
+      guestHooks: createGuestHooks({ hooks: this.hooks, clock: this.#clock, log }),
       ...createMemory(this.#clock),
       ownWrites: createOwnWrites(),
       events: {

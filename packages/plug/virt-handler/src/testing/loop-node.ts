@@ -7,6 +7,7 @@ import {
 } from "@patchbay/api";
 import type { Hypervisor } from "@patchbay/core/ports";
 import { createFakeCache, createFakeStore } from "@patchbay/kube/testing";
+import { createFakeHookSidecars } from "@patchbay/hooks/testing";
 import { createFakeHypervisor, type FakeDaemon } from "@patchbay/libvirt/testing";
 import { createFakeClock, createFakeFiles, createFakeLaunchers } from "@patchbay/os/testing";
 import {
@@ -116,6 +117,7 @@ export class LoopNode {
       hypervisor: this.#openingHypervisor(),
       kubevirts: createFakeCache<KubeVirt>(),
       addressServers: createFakeAddressServers(),
+      hooks: createFakeHookSidecars(),
       addressStore: createAddressStore(createFakeFiles(), "/addresses"),
       events: { record: () => undefined, flush: () => Promise.resolve() },
       log: createFakeLogger(),

@@ -7,7 +7,7 @@ import type { NetnsHandle } from "@patchbay/core/ports";
 /** {@link Launchers} in memory, and the hands of the pods. */
 export interface FakeLaunchers extends Launchers {
   /** The pod's launcher listens; in place of the one before. */
-  start(pod: LauncherPod, at: Pick<Launcher, "socketFd" | "netns">): void;
+  start(pod: LauncherPod, at: Pick<Launcher, "socketFd" | "netns" | "sidecars">): void;
   /** The launcher's process dies; its socket stays. */
   kill(podUid: string): void;
   /** The pod's directory is removed. */
@@ -22,6 +22,7 @@ interface Running {
   readonly pod: LauncherPod;
   readonly socketFd: number;
   readonly netns: NetnsHandle;
+  readonly sidecars?: readonly string[];
   readonly end: PromiseWithResolvers<undefined>;
   isListening: boolean;
 }
@@ -39,7 +40,7 @@ class MemoryLaunchers implements FakeLaunchers {
     return this.#watches.size;
   }
 
-  start(pod: LauncherPod, at: Pick<Launcher, "socketFd" | "netns">): void {
+  start(pod: LauncherPod, at: Pick<Launcher, "socketFd" | "netns" | "sidecars">): void {
     const end = Promise.withResolvers<undefined>();
     this.#running.set(pod.uid, { pod, ...at, end, isListening: true });
     this.#tell(pod.uid);
@@ -76,7 +77,7 @@ class MemoryLaunchers implements FakeLaunchers {
     if (running === undefined) {
       throw new AppError("LAUNCHER_UNREACHABLE", { vmi, reason: "there is no socket" });
     }
-    const { pod, socketFd, netns, end, isListening } = running;
+    const { pod, socketFd, netns, sidecars, end, isListening } = running;
     if (pod.namespace !== namespace || pod.name !== name) {
       throw new AppError("OS_PATH_REFUSED", { path: uid, reason: "it is another pod's" });
     }
@@ -84,7 +85,8 @@ class MemoryLaunchers implements FakeLaunchers {
       throw new AppError("LAUNCHER_NOT_LISTENING", { vmi, reason: "nobody listens" });
     }
     const close = (): void => void this.#open.delete(launcher);
-    const launcher = { socketFd, netns, ended: end.promise, close };
+    const shown = sidecars === undefined ? {} : { sidecars };
+    const launcher = { socketFd, netns, ...shown, ended: end.promise, close };
     this.#open.add(launcher);
     return launcher;
   }

@@ -34,6 +34,7 @@ function podOf(container: Boot, keepsImageVolumes: boolean): Pod {
     claims: new Map(),
     definitions: new Map(),
     bindings: {},
+    allowsHooks: false,
   };
   return launcherPodOf(vmiWith(container), request);
 }

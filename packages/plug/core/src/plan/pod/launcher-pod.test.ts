@@ -22,6 +22,7 @@ function podOf(vmi: VirtualMachineInstance, useEmulation = true): Pod {
     claims: new Map(),
     definitions: new Map(),
     bindings: {},
+    allowsHooks: false,
   };
   return launcherPodOf(vmi, request);
 }

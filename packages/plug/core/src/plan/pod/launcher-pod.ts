@@ -2,7 +2,6 @@
 // The launcher pod of a VMI, as virt-controller makes it.
 import {
   names,
-  type BindingRegistry,
   type Container,
   type OvercommitConfig,
   type Pod,
@@ -22,6 +21,7 @@ import { diskImagesOf, diskPartsOf, planDisks } from "./disks/disk-parts.ts";
 import { imagePartsOf } from "./image-files.ts";
 import { kernelImageOf } from "./kernel-boot.ts";
 import { launcherResourcesOf } from "./launcher-resources.ts";
+import { hookPartsOf, type HookSettings } from "./hook-sidecars.ts";
 import { inMi, joinParts, type PodParts } from "./parts.ts";
 import { statePartsOf } from "./state-parts.ts";
 import { networkInfoVolume } from "./network-info.ts";
@@ -45,11 +45,9 @@ export interface LauncherSettings {
 }
 
 /** What a launcher is made of beside its VMI. */
-export interface LauncherRequest extends LauncherSettings, DiskFacts {
+export interface LauncherRequest extends LauncherSettings, DiskFacts, HookSettings {
   /** PCIe ports of the domain. */
   readonly ports: number;
-  /** What the cluster has registered. */
-  readonly bindings: BindingRegistry;
   /** Of its networks, as far as they are there. */
   readonly definitions: Definitions;
 }
@@ -161,6 +159,7 @@ export function launcherPodOf(vmi: VirtualMachineInstance, request: LauncherRequ
   const parts = partsOf(vmi, request);
   const { initContainers, secrets } = parts;
   const info = networkInfoVolume({ vmi, bindings: request.bindings });
+  const hooks = hookPartsOf(vmi, request, info?.mount);
   return {
     apiVersion: "v1",
     kind: "Pod",
@@ -181,10 +180,16 @@ export function launcherPodOf(vmi: VirtualMachineInstance, request: LauncherRequ
       },
       ...(initContainers.length === 0 ? {} : { initContainers }),
       containers: [
-        containerOf(vmi, request, parts),
+        containerOf(vmi, request, { ...parts, mounts: [...parts.mounts, ...hooks.mounts] }),
         ...consoleLogOf(vmi.spec, { ...request, securityContext: SECURITY }),
+        ...hooks.containers,
       ],
-      volumes: [...ownVolumes(), ...parts.volumes, ...(info === undefined ? [] : [info.volume])],
+      volumes: [
+        ...ownVolumes(),
+        ...parts.volumes,
+        ...(info === undefined ? [] : [info.volume]),
+        ...hooks.volumes,
+      ],
     },
   };
 }

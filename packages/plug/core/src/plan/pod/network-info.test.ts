@@ -9,7 +9,7 @@ import { networkInfoOf, networkInfoVolume } from "./network-info.ts";
 const BINDINGS: BindingRegistry = {
   told: { domainAttachmentType: "tap", downwardAPI: "device-info" },
   silent: { domainAttachmentType: "tap" },
-  refused: { domainAttachmentType: "tap", downwardAPI: "device-info", sidecarImage: "x" },
+  refused: { domainAttachmentType: "odd", downwardAPI: "device-info" },
 };
 const MAC = "02:00:00:00:00:01";
 const DEVICE = { type: "pci", version: "1.1.0", pci: { "pci-address": "0000:00:03.0" } };

@@ -11,6 +11,7 @@ import {
   type Iface,
   type Network,
 } from "@patchbay/api";
+import { NEEDS_START } from "./plugged-bindings.ts";
 import { bindingOf } from "../../bindings/binding-of.ts";
 import { isEqual } from "../../equal.ts";
 import { bookPorts, lacksIoPorts } from "../../pcie/ports.ts";
@@ -95,9 +96,14 @@ function takenBack(iface: Iface, state: string | undefined): Iface {
 /** An iface that a request may name is on a network beside the pod's. */
 function bindingCauses(iface: Iface, facts: AddIfaceFacts): readonly Cause[] {
   const binding = bindingOf(iface, requestedNetwork(facts), facts.bindings);
-  if (binding.kind !== "refused") return [];
-  const { field, message } = binding;
-  return [{ reason: "FieldValueNotSupported", field, message: `${field} ${message}` }];
+  const reason = "FieldValueNotSupported";
+  if (binding.kind === "refused") {
+    const { field, message } = binding;
+    return [{ reason, field, message: `${field} ${message}` }];
+  }
+  const isLive = findLiveVmi(facts.target) !== undefined;
+  if (binding.hasHook !== true || !isLive) return [];
+  return [{ reason, field: "binding", message: `binding ${NEEDS_START}` }];
 }
 
 /** The iface is in the specification already. */

@@ -5,6 +5,7 @@ import {
   isAbsent,
   type BindingRegistry,
   type Cause,
+  type FieldProblem,
   type Iface,
   type VmiSpec,
 } from "@patchbay/api";
@@ -24,15 +25,37 @@ function isPlugged({ name }: Iface, before: VmiSpec): boolean {
   return old === undefined || isAbsent(old);
 }
 
-/** Ifaces that an edit plugs into a running guest have a binding that is built; those of before are not judged. */
-export function pluggedBindingCauses(
+/** What is wrong with ifaces that the edit asks for; `field` is below the iface. */
+function causesOf(
   { before, after, base }: SpecEdit,
-  registry: BindingRegistry,
+  problemOf: (iface: Iface) => FieldProblem | undefined,
 ): readonly Cause[] {
   return ifacesOf(after).flatMap((iface, index): readonly Cause[] => {
-    const binding = bindingIn(after, iface, registry);
-    if (binding.kind !== "refused" || isAbsent(iface) || !isPlugged(iface, before)) return [];
-    const field = `${ifacePath(base, index)}.${binding.field}`;
-    return [{ reason: "FieldValueNotSupported", field, message: binding.message }];
+    if (isAbsent(iface) || !isPlugged(iface, before)) return [];
+    const problem = problemOf(iface);
+    if (problem === undefined) return [];
+    const field = `${ifacePath(base, index)}.${problem.field}`;
+    return [{ reason: "FieldValueNotSupported", field, message: problem.message }];
+  });
+}
+
+/** Of a binding with a hook; no full sentence. */
+export const NEEDS_START =
+  "has a hook, which is asked at the start of a guest and joins no pod that runs; add the interface to the VM's specification, or while the VM is stopped";
+
+/** Ifaces that an edit plugs into a running guest have a binding that is built; those of before are not judged. */
+export function pluggedBindingCauses(edit: SpecEdit, registry: BindingRegistry): readonly Cause[] {
+  return causesOf(edit, (iface) => {
+    const binding = bindingIn(edit.after, iface, registry);
+    return binding.kind === "refused" ? binding : undefined;
+  });
+}
+
+/** The same of an edit of a running VMI itself, where nothing waits for the next start. */
+export function unpluggableCauses(edit: SpecEdit, registry: BindingRegistry): readonly Cause[] {
+  return causesOf(edit, (iface) => {
+    const binding = bindingIn(edit.after, iface, registry);
+    const hasHook = binding.kind !== "refused" && binding.hasHook === true;
+    return hasHook ? { field: "binding", message: NEEDS_START } : undefined;
   });
 }

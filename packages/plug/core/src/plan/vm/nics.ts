@@ -45,8 +45,9 @@ function canBePlugged(
   networks: readonly Network[],
   bindings: BindingRegistry,
 ): boolean {
-  const { kind } = bindingOf(iface, findByName(networks, iface.name), bindings);
-  return kind !== "refused" && BINDINGS[kind].live.plug;
+  const binding = bindingOf(iface, findByName(networks, iface.name), bindings);
+  if (binding.kind === "refused" || binding.hasHook === true) return false;
+  return BINDINGS[binding.kind].live.plug;
 }
 
 /** The VMI's entry as the VM wants it: its state, unless the VM means another NIC than the one that leaves. */

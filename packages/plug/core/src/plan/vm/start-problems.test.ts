@@ -97,16 +97,20 @@ test("a VM is told in the terms of its own specification, and of the places of i
   ]);
 });
 
-test("sidecars that would change the domain are refused, on a VM's template and on a VMI", () => {
-  const annotations = { "hooks.kubevirt.io/hookSidecars": '[{"image":"x"}]' };
+test.each([
+  { allowsHooks: false, said: '[{"image":"x"}]', at: "", says: "hooks of VMs are switched off" },
+  { allowsHooks: true, said: '[{"args":[]}]', at: "[0].image", says: "is required" },
+])("hooks that cannot be had are told, on a VM's template and on a VMI ($says)", (row) => {
+  const annotations = { "hooks.kubevirt.io/hookSidecars": row.said };
+  const config = { ...NETWORK, allowsHooks: row.allowsHooks };
   const [vm, vmi] = [aVm(), aVmi()];
   const template = { ...vm.spec.template, metadata: { annotations } };
   const name = "annotations[hooks.kubevirt.io/hookSidecars]";
-  const ofVm = vmStartProblems({ ...vm, spec: { ...vm.spec, template } }, vmi, NETWORK);
-  expect(sayProblems(ofVm)).toMatch(/^spec\.template\.metadata\.annotations\[hooks.*remove it/);
+  const ofVm = vmStartProblems({ ...vm, spec: { ...vm.spec, template } }, vmi, config);
+  expect(sayProblems(ofVm)).toContain(`spec.template.metadata.${name}${row.at}: ${row.says}`);
   const hooked = { ...vmi, metadata: { ...vmi.metadata, annotations } };
-  const ofVmi = vmiStartProblems(hooked, NETWORK);
-  expect(ofVmi.map(({ field }) => field)).toEqual([`metadata.${name}`]);
+  const ofVmi = vmiStartProblems(hooked, config);
+  expect(ofVmi.map(({ field }) => field)).toEqual([`metadata.${name}${row.at}`]);
 });
 
 test.each([

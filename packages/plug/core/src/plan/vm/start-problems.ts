@@ -2,9 +2,9 @@
 // Everything for which a VM or VMI cannot be started, each with the path of its field.
 import {
   guestProblems,
+  hookSidecarProblems,
   unactedFieldsOfVm,
   unactedFieldsOfVmi,
-  unbuiltAnnotations,
   unreadableQuantities,
   type FieldProblem,
   type NetworkConfig,
@@ -83,7 +83,7 @@ export function vmiStartProblems(
   return [
     ...domainProblems(vmi, config, { spec: vmi.spec, base: "spec" }),
     ...unbuilt,
-    ...unbuiltAnnotations(vmi.metadata, "metadata"),
+    ...hookSidecarProblems(vmi.metadata, "metadata", config.allowsHooks),
     ...bindingProblems(vmi.spec, "spec", config.bindings),
   ];
 }
@@ -95,10 +95,12 @@ export function vmStartProblems(
   config: NetworkConfig,
 ): readonly FieldProblem[] {
   const { unbuilt } = unactedFieldsOfVm(vm.spec);
+  const { metadata } = vm.spec.template;
   const template = { spec: vm.spec.template.spec, base: "spec.template.spec" };
   return [
     ...domainProblems(vmi, config, template),
     ...unbuilt,
+    ...hookSidecarProblems(metadata, "spec.template.metadata", config.allowsHooks),
     ...bindingProblems(template.spec, template.base, config.bindings),
   ];
 }

@@ -19,6 +19,7 @@ import type { NodeLoss } from "../../node/node-loss.ts";
 import { openMigration } from "../../migration/owner.ts";
 import { planVmiTopology } from "../../pcie/topology.ts";
 import { nicsOf, type Nics } from "../../spec/nics.ts";
+import { hasRunningHook } from "../pod/hook-sidecars.ts";
 import { hasImageVolume, hasLostImage } from "../pod/image-files.ts";
 import { endGraceSeconds, launcherPodOf, type LauncherSettings } from "../pod/launcher-pod.ts";
 import { networkInfoOf } from "../pod/network-info.ts";
@@ -135,7 +136,8 @@ function planPod(facts: VmiFacts): readonly VmiAction[] {
   const { claims } = storage;
   const ports = plan.ok ? plan.topology.ports.length : 0;
   const { definitions } = facts;
-  const request = { ...settings, claims, ports, bindings: network.bindings, definitions };
+  const { bindings, allowsHooks } = network;
+  const request = { ...settings, claims, ports, bindings, allowsHooks, definitions };
   return [{ kind: "createPod", pod: launcherPodOf(vmi, request) }];
 }
 
@@ -157,6 +159,12 @@ function planWithoutKernel({ vmi }: VmiFacts, pod: Pod): readonly VmiAction[] {
   return isGoing ? [] : [deletionOf(vmi, pod)];
 }
 
+/** Hooks go on when the guest has ended, and with them what the pod takes of its node. */
+function planEndOfHooks({ vmi, pod }: VmiFacts): readonly VmiAction[] {
+  if (pod === undefined || pod.metadata.deletionTimestamp !== undefined) return [];
+  return hasRunningHook(pod) ? [deletionOf(vmi, pod)] : [];
+}
+
 /** The next steps for a VMI, in order; none where it is as wanted, or its guest has ended. */
 export function planVmi(facts: VmiFacts): readonly VmiAction[] {
   const { vmi, pod } = facts;
@@ -164,7 +172,7 @@ export function planVmi(facts: VmiFacts): readonly VmiAction[] {
   if (vmi.metadata.finalizers?.includes(names.VMI_FINALIZER) !== true) {
     return [{ kind: "addFinalizer" }];
   }
-  if (isVmiFinal(vmi)) return [];
+  if (isVmiFinal(vmi)) return planEndOfHooks(facts);
   if (pod === undefined) return planPod(facts);
   if (hasLostImage(pod) && !isPodFinished(pod)) return planWithoutKernel(facts, pod);
   // What is asked for meanwhile comes once, in the pod where the guest is afterwards.

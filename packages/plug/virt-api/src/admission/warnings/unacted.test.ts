@@ -100,22 +100,34 @@ describe("fields that are not acted on", () => {
   });
 
   test("warns of sidecars where a guest would have them, and where nobody looks for them", async () => {
-    const annotations = { "hooks.kubevirt.io/hookSidecars": "[]" };
+    const annotations = { "hooks.kubevirt.io/hookSidecars": '[{"args":[]}]' };
     const name = "annotations[hooks.kubevirt.io/hookSidecars]";
+    const allowed = {
+      ...deps(),
+      networkConfig: () => ({ ...networkConfigOf(undefined), allowsHooks: true }),
+    };
     const plain = aVm();
     const template = { ...plain.spec.template, metadata: { annotations } };
     const hooked = aVm({ template });
     const misplaced = { ...plain, metadata: { ...plain.metadata, annotations } };
     const vmi = vmiWith("lone", { bridge: {} });
     const alone = { ...vmi, metadata: { ...vmi.metadata, annotations } };
-    const warningsOf = async (object: Parameters<typeof asked>[0]) => {
-      const verdict = await validate(deps(), asked(object));
+    const warningsOf = async (object: Parameters<typeof asked>[0], from = deps()) => {
+      const verdict = await validate(from, asked(object));
       return verdict.allowed ? verdict.warnings?.filter((text) => text.includes("hook")) : verdict;
     };
-    const kept = "is stored but cannot be started: not supported yet:";
-    expect(await warningsOf(hooked)).toEqual([`the VM ${kept} spec.template.metadata.${name}`]);
+    const kept = "is stored but cannot be started:";
+    const off = ": hooks of VMs are switched off; an administrator adds Sidecar to";
+    const unfit = "[0].image: is required";
+    const base = "spec.template.metadata.";
+    expect(JSON.stringify(await warningsOf(hooked))).toContain(
+      `the VM ${kept} ${base}${name}${off}`,
+    );
     expect(await warningsOf(misplaced)).toEqual([`stored without effect: metadata.${name}`]);
-    expect(await warningsOf(alone)).toEqual([`the VMI ${kept} metadata.${name}`]);
+    expect(JSON.stringify(await warningsOf(alone))).toContain(
+      `the VMI ${kept} metadata.${name}${off}`,
+    );
+    expect(JSON.stringify(await warningsOf(hooked, allowed))).toContain(`${base}${name}${unfit}`);
   });
 
   test("warns of DataVolumes where nobody makes them, once", async () => {
@@ -148,7 +160,7 @@ describe("fields that are not acted on", () => {
 
 const BINDINGS: BindingRegistry = {
   own: { domainAttachmentType: "tap" },
-  helped: { domainAttachmentType: "managedTap", sidecarImage: "example.com/sidecar" },
+  helped: { sidecarImage: "example.com/sidecar" },
 };
 
 function depsWith(bindings: BindingRegistry): Deps {
@@ -243,6 +255,6 @@ test("why a binding cannot be is said", async () => {
     asked(vmWith({ binding: { name: "helped" } })),
   );
   expect(JSON.stringify(verdict)).toContain(
-    'binding: \\"helped\\" needs a sidecar (sidecarImage), which is not supported yet',
+    'binding: \\"helped\\" is registered with no domainAttachmentType; use tap or managedTap',
   );
 });

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // What a person is told about fields that are not acted on.
 import {
+  hookSidecarProblems,
+  names,
   unactedFieldsOfVm,
   unactedFieldsOfVmi,
-  unbuiltAnnotations,
-  type BindingRegistry,
   type FieldProblem,
+  type NetworkConfig,
   type UnactedFields,
 } from "@patchbay/api";
 import { bindingProblems } from "@patchbay/core";
@@ -16,24 +17,33 @@ const NAMED_MAX = 10;
 
 /** What a person is told about. */
 interface Told extends UnactedFields {
-  /** Bindings that cannot be. */
-  readonly unbound: readonly FieldProblem[];
+  /** Bindings and hooks that cannot be. */
+  readonly refused: readonly FieldProblem[];
 }
 
-const NOTHING: Told = { unbuilt: [], harmless: [], unbound: [] };
+const NOTHING: Told = { unbuilt: [], harmless: [], refused: [] };
 
-function fieldsOf(subject: Subject, bindings: BindingRegistry): Told {
-  const unbound = (base: string): Told["unbound"] =>
-    bindingProblems(vmiSpecOf(subject), base, bindings);
-  const own = unbuiltAnnotations(metadataOf(subject), "metadata");
+type SubjectMetadata = Parameters<typeof hookSidecarProblems>[0];
+
+/** On the VM itself nobody looks for hooks: the guest's are the template's. */
+function unreadHooks(metadata: SubjectMetadata): readonly string[] {
+  const name = names.HOOK_SIDECARS_ANNOTATION;
+  return metadata?.annotations?.[name] === undefined ? [] : [`metadata.annotations[${name}]`];
+}
+
+function fieldsOf(subject: Subject, { bindings, allowsHooks }: NetworkConfig): Told {
+  const refusedAt = (base: string, metadata: SubjectMetadata): Told["refused"] => [
+    ...bindingProblems(vmiSpecOf(subject), `${base}spec`, bindings),
+    ...hookSidecarProblems(metadata, `${base}metadata`, allowsHooks),
+  ];
   if (subject.kind === "vm") {
+    const { template } = subject.vm.spec;
     const { unbuilt, harmless } = unactedFieldsOfVm(subject.vm.spec);
-    // On the VM itself nobody looks for it: the guest's are the template's.
-    const unread = own.map(({ field }) => field);
-    return { unbuilt, harmless: [...harmless, ...unread], unbound: unbound("spec.template.spec") };
+    const refused = refusedAt("spec.template.", template.metadata);
+    return { unbuilt, harmless: [...harmless, ...unreadHooks(metadataOf(subject))], refused };
   }
   const { unbuilt, harmless } = unactedFieldsOfVmi(subject.vmi.spec, "spec");
-  return { unbuilt: [...unbuilt, ...own], harmless, unbound: unbound("spec") };
+  return { unbuilt, harmless, refused: refusedAt("", subject.vmi.metadata) };
 }
 
 function sayFields(fields: readonly string[]): string {
@@ -46,24 +56,24 @@ function isSame(one: FieldProblem, other: FieldProblem): boolean {
   return one.field === other.field && one.message === other.message;
 }
 
-/** One warning for the fields that keep the guest from being started, one for each binding that cannot be, and one for those that are only kept; none for what was there before. */
+/** One warning for the fields that keep the guest from being started, one for each binding and hook that cannot be, and one for those that are only kept; none for what was there before. */
 export function unactedWarnings(
   subject: Subject,
   old: Subject | undefined,
-  bindings: BindingRegistry,
+  config: NetworkConfig,
 ): readonly string[] {
-  const now = fieldsOf(subject, bindings);
-  const before = old === undefined ? NOTHING : fieldsOf(old, bindings);
+  const now = fieldsOf(subject, config);
+  const before = old === undefined ? NOTHING : fieldsOf(old, config);
   const known = new Set([...before.unbuilt.map(({ field }) => field), ...before.harmless]);
   const unbuilt = now.unbuilt.map(({ field }) => field).filter((field) => !known.has(field));
   const harmless = now.harmless.filter((field) => !known.has(field));
-  const unbound = now.unbound.filter(
-    (problem) => !before.unbound.some((it) => isSame(it, problem)),
+  const refused = now.refused.filter(
+    (problem) => !before.refused.some((it) => isSame(it, problem)),
   );
   const kept = `the ${subject.kind === "vm" ? "VM" : "VMI"} is stored but cannot be started`;
   return [
     ...(unbuilt.length === 0 ? [] : [`${kept}: not supported yet: ${sayFields(unbuilt)}`]),
-    ...unbound.slice(0, NAMED_MAX).map(({ field, message }) => `${kept}: ${field}: ${message}`),
+    ...refused.slice(0, NAMED_MAX).map(({ field, message }) => `${kept}: ${field}: ${message}`),
     ...(harmless.length === 0 ? [] : [`stored without effect: ${sayFields(harmless)}`]),
   ];
 }

@@ -84,13 +84,16 @@ function noteOf(
 
 type Notes = readonly Note[];
 
+/** What holds up a guest that does not run yet. */
+const OF_STARTS: readonly string[] = ["GuestNotStarted", "HookFailed", "HookAnswerRefused"];
+
 /** Of what holds up the VMI as a whole, once; its words may differ each time. Source of the reason: KubeVirt virt-handler. */
 function guestNotes({ status }: VirtualMachineInstance, { hindrance }: NodeVmStatus): Notes {
   if (hindrance === undefined || hindrance.reason === status?.hindrance?.reason) return [];
-  const said =
-    hindrance.reason === "GuestNotStarted"
-      ? "the guest cannot be started"
-      : "the guest cannot be worked with";
+  if (eventTypeOf(hindrance.reason) === undefined) return [];
+  const said = OF_STARTS.includes(hindrance.reason)
+    ? "the guest cannot be started"
+    : "the guest cannot be worked with";
   const message = `${said}: ${hindrance.message}`;
   return [{ type: "Warning", reason: "SyncFailed", message }];
 }

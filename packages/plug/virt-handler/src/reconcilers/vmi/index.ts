@@ -3,6 +3,7 @@
 import { isVmiFinal, type VirtualMachineInstance } from "@patchbay/api";
 import {
   driftIn,
+  hasRun,
   launcherOn,
   letsGo,
   nameOfAlias,
@@ -81,11 +82,20 @@ function forgetDone(
   ]);
 }
 
+/** What a guest's life means for its hooks. */
+function noteHooks({ vmi, domain }: NodeVmFacts, { pod, session }: Place, deps: Deps): void {
+  if (domain?.running === true) deps.guestHooks.started(pod);
+  else if (domain !== undefined && hasRun(vmi)) {
+    deps.guestHooks.ended({ pod, sidecars: session.launcher.sidecars ?? [] });
+  }
+}
+
 /** Converges, reports, and asks the guest, with a launcher that answers. */
 async function workOn(vmi: VirtualMachineInstance, place: Place, deps: Deps): Promise<Next> {
   const { facts, result } = await converge(vmi, place, deps);
   forgetDone(facts, result, deps);
   noteTaps(facts, deps.taps);
+  noteHooks(facts, place, deps);
   const heldMs = await reportNodeVm(facts, result, deps);
   if (result.lost !== undefined) throw result.lost;
   // Unless an agent listens nothing is looked at at rest: the kernel tells of links, libvirt of the guest, the API server
@@ -138,6 +148,7 @@ export async function reconcileNodeVm(
   if (BEFORE_LAUNCHER.includes(vmi.status?.phase)) return done();
   if (isVmiFinal(vmi)) {
     deps.sessions.close(pod);
+    deps.guestHooks.forget(pod);
     await deps.guestServers.stop(pod.uid);
     return done();
   }

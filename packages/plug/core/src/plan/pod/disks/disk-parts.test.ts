@@ -13,6 +13,7 @@ const REQUEST: LauncherRequest = {
   claims: new Map(),
   definitions: new Map(),
   bindings: {},
+  allowsHooks: false,
 };
 
 function podOf(volumes: Volume[], more: Partial<LauncherRequest> & Partial<VmiSpec> = {}): Pod {

@@ -1,7 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
-// The step that defines and starts the domain. libvirt's own events of the attempt wake the loop.
-import { domainNameOf, guestHindranceOf, type NodeAction } from "@patchbay/core";
-import { keyOf, printKey } from "@patchbay/kube";
+// The step that defines and starts the domain, as the guest's hooks want it. libvirt's own events of the attempt wake the
+// loop, and so does an answer of the hooks.
+import {
+  domainNameOf,
+  guestHindranceOf,
+  waitingForHooks,
+  type Hindrance,
+  type NodeAction,
+} from "@patchbay/core";
+import { keyOf, printKey, type Step } from "@patchbay/kube";
+import type { HookState } from "../../../hooks/guest-hooks.ts";
 import { timed, type StepContext } from "../step-context.ts";
 import type { NodeStep } from "./node-step.ts";
 
@@ -16,10 +24,28 @@ export function isOnDomain(action: NodeAction): action is DomainAction {
 /** Name of the start among the steps that are left alone. */
 export const START_STEP = "startGuest";
 
-async function perform(action: DomainAction, { facts, session }: StepContext): Promise<void> {
+/** How far the hooks are with that domain; without any the domain is as it is. */
+function hookedOf(domainXml: string, { facts, pod, session, wake, deps }: StepContext): HookState {
+  const { sidecars = [] } = session.launcher;
+  if (sidecars.length === 0) return { kind: "answered", domainXml };
+  return deps.guestHooks.look({ pod, sidecars, vmi: facts.vmi, domainXml }, wake);
+}
+
+async function define(domainXml: string, context: StepContext): Promise<void> {
+  const hooked = hookedOf(domainXml, context);
+  if (hooked.kind === "failed") {
+    context.deps.guestHooks.retry(context.pod);
+    throw hooked.error;
+  }
+  // Those that are being asked are waited for before.
+  if (hooked.kind === "answered") await context.session.connection.defineDomain(hooked.domainXml);
+}
+
+async function perform(action: DomainAction, context: StepContext): Promise<void> {
+  const { facts, session } = context;
   switch (action.kind) {
     case "defineDomain":
-      await session.connection.defineDomain(action.xml);
+      await define(action.xml, context);
       return;
     case "startDomain":
       await session.connection.startDomain(
@@ -29,13 +55,31 @@ async function perform(action: DomainAction, { facts, session }: StepContext): P
   }
 }
 
+/** Until the hooks have answered; a start that failed is left alone first. */
+function waitOf(
+  actions: readonly DomainAction[],
+  step: Step,
+  context: StepContext,
+): { readonly shown: Hindrance; readonly pauseMs: undefined } | undefined {
+  if (context.deps.steps.findHeld(step) !== undefined) return undefined;
+  const isAsked = actions.some(
+    (action) => action.kind === "defineDomain" && hookedOf(action.xml, context).kind === "asking",
+  );
+  if (!isAsked) return undefined;
+  const shown = waitingForHooks(context.session.launcher.sidecars ?? []);
+  return { shown, pauseMs: undefined };
+}
+
 /** The step of these actions, of which there is at least one. */
 export function startStep(actions: readonly DomainAction[], context: StepContext): NodeStep {
   const { vmi } = context.facts;
-  return {
+  const step: Step = {
     scope: vmi.metadata.uid ?? "",
     name: START_STEP,
     circumstances: JSON.stringify(actions),
+  };
+  return {
+    ...step,
     ifaces: [],
     isOnDevice: false,
     perform: async () => {
@@ -47,5 +91,6 @@ export function startStep(actions: readonly DomainAction[], context: StepContext
         ...{ vmi: printKey(keyOf(vmi)), attempt: shown.attempts, retryMs, err },
       });
     },
+    wait: () => waitOf(actions, step, context),
   };
 }

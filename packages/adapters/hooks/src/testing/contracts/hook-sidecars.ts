@@ -1,0 +1,112 @@
+// SPDX-License-Identifier: Apache-2.0
+// What everyone who asks hooks promises.
+import type { HookSidecar, HookSidecars } from "@patchbay/core/ports";
+import { afterEach, beforeEach, describe, expect, test } from "vitest";
+import type { FakeHook } from "../fakes/hook-sidecars.ts";
+
+/** One pod, whose sidecars a test starts and ends. */
+export interface HooksBench {
+  /** Its deadlines are short. */
+  readonly hooks: HookSidecars;
+  start(container: string, hook: FakeHook): Promise<void>;
+  /** The process dies. */
+  end(container: string): Promise<void>;
+  close(): Promise<void>;
+}
+
+const POD = { uid: "uid-1", namespace: "default", name: "virt-launcher-vm1" };
+const INFO = {
+  name: "marks",
+  versions: ["v1alpha2", "v1alpha3"],
+  hookPoints: [
+    { name: "OnDefineDomain", priority: 7 },
+    { name: "Shutdown", priority: 0 },
+  ],
+};
+
+/** Declares the suite; `open` makes a pod without any sidecar. */
+export function describeHookSidecarsContract(name: string, open: () => Promise<HooksBench>): void {
+  describe(`hook sidecars: ${name}`, () => {
+    let bench: HooksBench;
+    let sidecar: HookSidecar | undefined;
+
+    beforeEach(async () => {
+      bench = await open();
+    });
+    afterEach(async () => {
+      await sidecar?.close();
+      sidecar = undefined;
+      await bench.close();
+    });
+
+    async function connect(): Promise<HookSidecar> {
+      sidecar = await bench.hooks.connect(POD, "hook-sidecar-0");
+      return sidecar;
+    }
+
+    test("a hook says what it is", async () => {
+      await bench.start("hook-sidecar-0", { info: INFO });
+      expect(await (await connect()).info()).toEqual(INFO);
+    });
+
+    test.each(["v1alpha2", "v1alpha3"] as const)("it is asked in %s", async (version) => {
+      await bench.start("hook-sidecar-0", {
+        info: INFO,
+        onDefineDomain: (xml, vmi) => `${xml}, and of ${vmi} ä`,
+      });
+      const asked = { version, domainXml: "<domain/>", vmi: '{"kind":"VMI"}' };
+      expect(await (await connect()).onDefineDomain(asked)).toBe(
+        '<domain/>, and of {"kind":"VMI"} ä',
+      );
+    });
+
+    test("it hears of the end", async () => {
+      let ends = 0;
+      const shutdown = (): void => {
+        ends += 1;
+      };
+      await bench.start("hook-sidecar-0", { info: INFO, shutdown });
+      await (await connect()).shutdown();
+      expect(ends).toBe(1);
+    });
+
+    test("its own errors are told in its words", async () => {
+      const onDefineDomain = (): never => {
+        throw new Error("no such board");
+      };
+      await bench.start("hook-sidecar-0", { info: INFO, onDefineDomain });
+      const asking = (await connect()).onDefineDomain({
+        ...{ version: "v1alpha2", domainXml: "<domain/>", vmi: "{}" },
+      });
+      await expect(asking).rejects.toMatchObject({
+        code: "HOOK_FAILED",
+        details: {
+          hook: "hook-sidecar-0",
+          call: "OnDefineDomain",
+          reason: "UNKNOWN: no such board",
+        },
+      });
+    });
+
+    test("one that never answers is given up", async () => {
+      await bench.start("hook-sidecar-0", "silent");
+      await expect((await connect()).info()).rejects.toMatchObject({
+        code: "HOOK_TIMED_OUT",
+        details: { hook: "hook-sidecar-0", call: "Info" },
+      });
+    });
+
+    test("one that is not there is not reached", async () => {
+      const connecting = bench.hooks.connect(POD, "hook-sidecar-0");
+      await expect(connecting).rejects.toMatchObject({ code: "HOOK_UNREACHABLE" });
+    });
+
+    test("one that has ended is not reached any more", async () => {
+      await bench.start("hook-sidecar-0", { info: INFO });
+      const reached = await connect();
+      await reached.info();
+      await bench.end("hook-sidecar-0");
+      await expect(reached.info()).rejects.toMatchObject({ code: "HOOK_UNREACHABLE" });
+    });
+  });
+}

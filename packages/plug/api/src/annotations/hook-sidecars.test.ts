@@ -1,0 +1,108 @@
+// SPDX-License-Identifier: Apache-2.0
+import { describe, expect, test } from "vitest";
+import { hookSidecarProblems, hookSidecarsOf } from "./hook-sidecars.ts";
+
+const NAME = "hooks.kubevirt.io/hookSidecars";
+const AT = `metadata.annotations[${NAME}]`;
+
+function annotated(value: unknown): { annotations: Record<string, string> } {
+  return { annotations: { [NAME]: typeof value === "string" ? value : JSON.stringify(value) } };
+}
+
+test("KubeVirt's own example is read", () => {
+  // Source: KubeVirt docs, "Using ConfigMap to run custom script".
+  const value = [
+    {
+      args: ["--version", "v1alpha2"],
+      image: "registry:5000/kubevirt/sidecar-shim:devel",
+      configMap: {
+        name: "my-config-map",
+        key: "my_script.sh",
+        hookPath: "/usr/bin/onDefineDomain",
+      },
+    },
+    {
+      image: "example.com/other",
+      imagePullPolicy: "Always",
+      command: ["/hook"],
+      downwardAPI: "device-info",
+    },
+  ];
+  expect(hookSidecarProblems(annotated(value), "metadata", true)).toEqual([]);
+  const { downwardAPI, ...other } = value[1] as { downwardAPI: string };
+  expect(hookSidecarsOf(annotated(value), true)).toEqual([
+    value[0],
+    { ...other, readsDeviceInfo: true },
+  ]);
+  expect(downwardAPI).toBe("device-info");
+});
+
+test.each([{}, { annotations: {} }, annotated(""), annotated([]), undefined])(
+  "%j asks for none",
+  (metadata) => {
+    expect(
+      hookSidecarProblems(metadata, "metadata", false).filter(({ field }) => field !== AT),
+    ).toEqual([]);
+    expect(hookSidecarsOf(metadata, true)).toEqual([]);
+  },
+);
+
+test("where the cluster does not let VMs have hooks there are none", () => {
+  const metadata = annotated([{ image: "x" }]);
+  const [problem] = hookSidecarProblems(metadata, "metadata", false);
+  expect(problem).toMatchObject({
+    field: AT,
+    message: expect.stringContaining("adds Sidecar") as string,
+  });
+  expect(hookSidecarsOf(metadata, false)).toEqual([]);
+});
+
+describe("what cannot be is told, all of it, with its place", () => {
+  test.each<{ value: unknown; want: string[] }>([
+    { value: "no JSON", want: [`${AT}: must be a JSON list of sidecars`] },
+    { value: {}, want: [`${AT}: must be a JSON list of sidecars`] },
+    { value: ["x"], want: [`${AT}[0]: must be an object`] },
+    {
+      value: Array.from({ length: 17 }, () => ({ image: "x" })),
+      want: [`${AT}: has more than 16 sidecars`],
+    },
+    {
+      value: [{ image: "", imagePullPolicy: "Sometimes", command: "sh", args: [1], odd: 1 }],
+      want: [
+        `${AT}[0].image: must be a text that is not empty`,
+        `${AT}[0].imagePullPolicy: must be one of Always, IfNotPresent, Never`,
+        `${AT}[0].command: must be a list of texts`,
+        `${AT}[0].args: must be a list of texts`,
+        `${AT}[0].odd: is not known; leave it out`,
+      ],
+    },
+    {
+      value: [
+        { image: "x", configMap: { key: "", hookPath: "/usr/../x" } },
+        { image: "x", configMap: 1 },
+      ],
+      want: [
+        `${AT}[0].configMap.name: is required`,
+        `${AT}[0].configMap.key: must be a text that is not empty`,
+        `${AT}[0].configMap.hookPath: must be the absolute path of a file`,
+        `${AT}[1].configMap: must be an object`,
+      ],
+    },
+    {
+      value: [{ image: "x", pvc: { name: "p" }, downwardAPI: "all" }],
+      want: [
+        `${AT}[0].pvc: is not supported yet; bring files in the hook's image, or a script in a ConfigMap`,
+        `${AT}[0].downwardAPI: must be device-info: nothing else is told`,
+      ],
+    },
+  ])("$want", ({ value, want }) => {
+    const problems = hookSidecarProblems(annotated(value), "metadata", true);
+    expect(problems.map(({ field, message }) => `${field}: ${message}`)).toEqual(want);
+    expect(hookSidecarsOf(annotated(value), true)).toEqual([]);
+  });
+
+  test("an image that is missing", () => {
+    const problems = hookSidecarProblems(annotated([{ toString: 1 }]), "metadata", true);
+    expect(problems.map(({ field }) => field)).toEqual([`${AT}[0].image`, `${AT}[0].toString`]);
+  });
+});

@@ -1,0 +1,168 @@
+// SPDX-License-Identifier: Apache-2.0
+// One conversation with the hooks of a guest that is to start: who they are, and what they make of its domain.
+import type { VirtualMachineInstance } from "@patchbay/api";
+import {
+  AppError,
+  hasCloudInit,
+  hookNameOf,
+  refusedChanges,
+  subscribersAt,
+  subscriptionProblem,
+  type Subscriber,
+  type Subscription,
+} from "@patchbay/core";
+import type { HookSidecar, HookSidecars, LauncherPod } from "@patchbay/core/ports";
+import { layOver, readXml, writeXml, type XmlElement } from "@patchbay/domain/overlay";
+
+/** Where hooks are. */
+export interface HookPlace {
+  readonly pod: LauncherPod;
+  /** Their containers, in the order of the pod. */
+  readonly sidecars: readonly string[];
+}
+
+/** Whose hooks are asked, and of which domain. */
+export interface HookRequest extends HookPlace {
+  readonly vmi: VirtualMachineInstance;
+  readonly domainXml: string;
+}
+
+type Reached = ReadonlyMap<string, HookSidecar>;
+
+/** Refused changes that are told one by one. */
+const TOLD_MAX = 5;
+
+function refused(hook: string, call: string, reason: string): AppError {
+  return new AppError("HOOK_ANSWER_REFUSED", { hook, call, reason });
+}
+
+/** All of them, or none. */
+async function reach({ pod, sidecars }: HookPlace, hooks: HookSidecars): Promise<Reached> {
+  const reaching = sidecars.map(async (container) => {
+    return [container, await hooks.connect(pod, container)] as const;
+  });
+  const settled = await Promise.allSettled(reaching);
+  const reached = settled.flatMap((one) => (one.status === "fulfilled" ? [one.value] : []));
+  if (reached.length === sidecars.length) return new Map(reached);
+  await Promise.all(reached.map(([, sidecar]) => sidecar.close()));
+  await Promise.all(reaching); // throws what kept one from being reached
+  return new Map();
+}
+
+async function introduce(reached: Reached): Promise<readonly Subscriber[]> {
+  return Promise.all(
+    [...reached].map(async ([container, sidecar]) => {
+      const info = await sidecar.info();
+      const problem = subscriptionProblem(info);
+      if (problem !== undefined) throw refused(hookNameOf(container, info), "Info", problem);
+      return { container, info };
+    }),
+  );
+}
+
+function rootOf(hook: string, xml: string): XmlElement {
+  const read = readXml(xml);
+  if (!read.ok) throw refused(hook, "OnDefineDomain", read.reason);
+  if (read.root.name === "domain") return read.root;
+  throw refused(hook, "OnDefineDomain", `it is a ${read.root.name.slice(0, 63)} and no domain`);
+}
+
+/** What the hook makes of the domain; what it may not change is refused, all of it at once. */
+function hookedDomain(
+  { hook }: Subscription,
+  { given, answered }: { readonly given: XmlElement; readonly answered: string },
+  { spec }: VirtualMachineInstance,
+): XmlElement {
+  const { root, changes } = layOver(given, rootOf(hook, answered));
+  const all = refusedChanges(changes, spec, new Set());
+  if (all.length === 0) return root;
+  const told = all.slice(0, TOLD_MAX).map(({ where, message }) => `${where}: ${message}`);
+  const more = all.length - told.length;
+  const reason = [...told, more === 0 ? [] : `and ${String(more)} more`].flat().join("; ");
+  throw refused(hook, "OnDefineDomain", reason);
+}
+
+/** The domain after each hook, in the order in which they are asked. */
+async function pass(
+  request: HookRequest,
+  reached: Reached,
+  subscriptions: readonly Subscription[],
+): Promise<readonly XmlElement[]> {
+  const vmi = JSON.stringify(request.vmi);
+  const domains: XmlElement[] = [];
+  let given = rootOf("of ours", request.domainXml);
+  for (const subscription of subscriptions) {
+    const { container, version } = subscription;
+    const asked = { version, domainXml: writeXml(given), vmi };
+    const answered = await reached.get(container)?.onDefineDomain(asked);
+    given = hookedDomain(subscription, { given, answered: answered ?? "" }, request.vmi);
+    domains.push(given);
+  }
+  return domains;
+}
+
+/** Whoever answers one thing now and another then would have another guest after each failure. */
+function checkSame(
+  subscriptions: readonly Subscription[],
+  first: readonly XmlElement[],
+  second: readonly XmlElement[],
+): void {
+  subscriptions.forEach(({ hook }, index) => {
+    const [one, other] = [first[index], second[index]];
+    if (one === undefined || other === undefined) return;
+    const [change] = layOver(one, other).changes;
+    const isSame = writeXml(one) === writeXml(other);
+    if (isSame) return;
+    const where = change === undefined ? "" : ` at ${change.where}`;
+    const reason = `asked twice of the same domain it answers differently${where}; make what it does a function of what it is given`;
+    throw refused(hook, "OnDefineDomain", reason);
+  });
+}
+
+/** A guest whose hook was not asked would be another one. */
+function checkCloudInit(
+  subscribers: readonly Subscriber[],
+  { spec }: VirtualMachineInstance,
+): void {
+  const call = "PreCloudInitIso";
+  const [first] = subscribersAt(call, subscribers);
+  if (first === undefined || !hasCloudInit(spec)) return;
+  const reason =
+    "hooks cannot change cloud-init's data yet; write it in the VM, or use a hook without that point";
+  throw new AppError("HOOK_FAILED", { hook: first.hook, call, reason });
+}
+
+/**
+ * The domain as the hooks want it. Each is asked twice, and must answer the same.
+ * @throws AppError with HOOK_UNREACHABLE, HOOK_TIMED_OUT, HOOK_FAILED, HOOK_ANSWER_REFUSED, OS_PATH_REFUSED
+ */
+export async function askHooks(request: HookRequest, hooks: HookSidecars): Promise<string> {
+  const reached = await reach(request, hooks);
+  try {
+    const subscribers = await introduce(reached);
+    checkCloudInit(subscribers, request.vmi);
+    const subscriptions = subscribersAt("OnDefineDomain", subscribers);
+    const first = await pass(request, reached, subscriptions);
+    checkSame(subscriptions, first, await pass(request, reached, subscriptions));
+    const last = first.at(-1);
+    return last === undefined ? request.domainXml : writeXml(last);
+  } finally {
+    await Promise.all([...reached.values()].map((sidecar) => sidecar.close()));
+  }
+}
+
+/**
+ * Tells the hooks that the guest has ended, those that want to hear it.
+ * @throws AppError as {@link askHooks}
+ */
+export async function tellEnd(place: HookPlace, hooks: HookSidecars): Promise<void> {
+  const reached = await reach(place, hooks);
+  try {
+    const subscribers = await introduce(reached);
+    for (const { container } of subscribersAt("Shutdown", subscribers)) {
+      await reached.get(container)?.shutdown();
+    }
+  } finally {
+    await Promise.all([...reached.values()].map((sidecar) => sidecar.close()));
+  }
+}

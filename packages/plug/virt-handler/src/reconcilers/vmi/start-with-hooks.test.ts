@@ -1,0 +1,114 @@
+// SPDX-License-Identifier: Apache-2.0
+// A guest whose hooks are asked before it starts: what libvirt is given, what is told meanwhile, and what is not repeated.
+import { parseDomain } from "@patchbay/domain/parse";
+import { expect, test, vi } from "vitest";
+import { createBench, type Bench } from "../../testing/bench.ts";
+import { aScheduledVmi, devicesOf, putNic } from "../../testing/scene.ts";
+
+const HOOK = "hook-sidecar-0";
+const DOMAIN = "default_vm1";
+
+function hooked(onDefineDomain: (xml: string) => string | Promise<string>): Bench {
+  const bench = createBench(aScheduledVmi(["one"]));
+  putNic(bench, "one");
+  const hookPoints = [{ name: "OnDefineDomain", priority: 0 }];
+  const info = { name: "marks", versions: ["v1alpha2"], hookPoints };
+  bench.hooks.put("pod-uid", HOOK, { info, onDefineDomain });
+  bench.launcher.start(HOOK);
+  return bench;
+}
+
+/** Passes until the hooks have answered: they are asked beside the loop. */
+async function settle(bench: Bench): Promise<void> {
+  await bench.run();
+  await vi.waitFor(() => {
+    expect(bench.hooks.openCount).toBe(0);
+  });
+  await bench.goOn();
+}
+
+async function hindrance(bench: Bench) {
+  return (await bench.vmi()).status?.hindrance;
+}
+
+test("libvirt is given the domain as the hook wants it, with the NICs as they were", async () => {
+  const { promise: thought, resolve } = Promise.withResolvers<undefined>();
+  const bench = hooked(async (xml) => {
+    await thought;
+    return xml.replace("</os>", "<smbios mode='sysinfo'/></os>");
+  });
+  await bench.run();
+  expect(await hindrance(bench)).toMatchObject({
+    reason: "WaitingForHooks",
+    message: "the guest starts when its hooks have answered: hook-sidecar-0",
+  });
+  expect(bench.daemon.xmlOf(DOMAIN, "config")).toBeUndefined();
+  resolve(undefined);
+  await settle(bench);
+  expect(bench.daemon.xmlOf(DOMAIN, "config")).toContain('<smbios mode="sysinfo"/>');
+  expect(devicesOf(bench)).toEqual(["ua-one"]);
+  expect((await bench.vmi()).status?.phase).toBe("Running");
+  expect(await hindrance(bench)).toBeUndefined();
+  expect(bench.events.filter((event) => event.includes("Hook"))).toEqual([]);
+});
+
+test("a guest that runs asks nobody again", async () => {
+  const bench = hooked((xml) => xml);
+  await settle(bench);
+  const { length } = bench.hooks.calls;
+  await bench.run();
+  await bench.wake();
+  expect(bench.hooks.calls).toHaveLength(length);
+});
+
+test("a hook that takes away a NIC keeps the guest from starting, and it is said why", async () => {
+  const bench = hooked((xml) => xml.replace(/<interface.*<\/interface>/s, ""));
+  await settle(bench);
+  expect(bench.daemon.xmlOf(DOMAIN, "config")).toBeUndefined();
+  const told = await hindrance(bench);
+  expect(told).toMatchObject({ reason: "HookAnswerRefused", attempts: 1 });
+  expect(told?.message).toContain(
+    "what hook marks (hook-sidecar-0) answers to OnDefineDomain is refused: /domain/devices/interface[ua-one]: a hook cannot take it away",
+  );
+  const warned = "SyncFailed the guest cannot be started: what hook marks (hook-sidecar-0) answers";
+  expect(bench.events).toEqual([expect.stringContaining(warned)]);
+});
+
+test("what failed is asked again after a pause, and the guest starts when it is mended", async () => {
+  let isBroken = true;
+  const bench = hooked((xml) => {
+    if (isBroken) throw new Error("no board");
+    return xml;
+  });
+  await settle(bench);
+  expect(await hindrance(bench)).toMatchObject({ reason: "HookFailed", attempts: 1 });
+  const { length } = bench.hooks.calls;
+  await bench.wake();
+  expect(bench.hooks.calls).toHaveLength(length);
+  isBroken = false;
+  bench.nowMs += 600_000;
+  await settle(bench);
+  expect(parseDomain(bench.daemon.xmlOf(DOMAIN, "live") ?? "").ok).toBe(true);
+});
+
+test("the hooks hear once that the guest has ended", async () => {
+  let ends = 0;
+  const bench = hooked((xml) => xml);
+  const info = {
+    name: "e",
+    versions: ["v1alpha3"],
+    hookPoints: [{ name: "Shutdown", priority: 0 }],
+  };
+  const shutdown = (): void => {
+    ends += 1;
+  };
+  await settle(bench);
+  bench.hooks.put("pod-uid", HOOK, { info, shutdown });
+  bench.daemon.endDomain(DOMAIN, "stopped");
+  await bench.wake();
+  await bench.wake();
+  await vi.waitFor(() => {
+    expect(bench.hooks.openCount).toBe(0);
+    expect(ends).toBe(1);
+  });
+});
