@@ -73,11 +73,11 @@ afterAll(async () => {
   rmSync(made ?? PLUGIN, { recursive: true });
 });
 
-test("a binding that nobody registered, or that needs a sidecar, is refused with the reason", async () => {
+test("a binding that nobody registered, or that has a hook, is not plugged, and it is said why", async () => {
   expect(ask("direct1", "direct", "own-tap").stderr).toContain("is not registered");
   register({ "own-tap": { domainAttachmentType: "tap", sidecarImage: "example.com/sidecar" } });
   const isSaid = (): boolean =>
-    ask("direct1", "direct", "own-tap").stderr.includes("needs a sidecar");
+    ask("direct1", "direct", "own-tap").stderr.includes("has a hook, which is asked at the start");
   await eventually(isSaid, { withinMs: CHANGE_MS });
 });
 

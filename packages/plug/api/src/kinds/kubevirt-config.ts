@@ -25,7 +25,7 @@ const BINDING_PLUGIN = Type.Object(
     domainAttachmentType: Type.Optional(
       Type.String({
         description:
-          "What the guest's NIC hangs on: tap, which the plugin makes, or managedTap, a tap and a bridge that are made for it.",
+          "What the guest's NIC hangs on: tap, which the plugin makes, or managedTap, a tap and a bridge that are made for it; absent where the sidecar makes the NIC.",
       }),
     ),
     networkAttachmentDefinition: Type.Optional(

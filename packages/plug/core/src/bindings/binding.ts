@@ -5,8 +5,8 @@ import type { GuestLease } from "../addresses/lease.ts";
 import type { RememberedAddresses } from "../addresses/nic-addresses.ts";
 import type { SeenWiring } from "./pod-wiring.ts";
 
-/** Every way that is built. Two of them are asked for by the name of a plugin that the cluster has registered. */
-export type BindingKind = "bridge" | "masquerade" | "managedTap" | "tap";
+/** Every way that is built. The last three are asked for by the name of a plugin that the cluster has registered. */
+export type BindingKind = "bridge" | "masquerade" | "managedTap" | "tap" | "hook";
 
 /** How an iface is bound. */
 export interface Binding {

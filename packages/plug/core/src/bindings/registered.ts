@@ -13,9 +13,15 @@ function refuse(message: string): BindingRefusal {
   return { kind: "refused", field: "binding", reason: "BindingNotSupported", message };
 }
 
+/** Where Patchbay is told nothing of what the NIC hangs on, its hook makes it. */
+function kindOf({ sidecarImage = "", domainAttachmentType = "" }: BindingPlugin) {
+  if (domainAttachmentType === "") return sidecarImage === "" ? undefined : "hook";
+  return Object.hasOwn(KINDS, domainAttachmentType) ? KINDS[domainAttachmentType] : undefined;
+}
+
 function ofPlugin(name: string, plugin: BindingPlugin): Binding | BindingRefusal {
   const { sidecarImage = "", domainAttachmentType = "", networkAttachmentDefinition = "" } = plugin;
-  const kind = Object.hasOwn(KINDS, domainAttachmentType) ? KINDS[domainAttachmentType] : undefined;
+  const kind = kindOf(plugin);
   if (kind === undefined) {
     const has = domainAttachmentType === "" ? "no domainAttachmentType" : domainAttachmentType;
     return refuse(`"${name}" is registered with ${has}; use tap or managedTap`);

@@ -54,6 +54,15 @@ test.each<Row>([
     addresses: "guest",
     taken: false,
   },
+  {
+    kind: "hook",
+    // Nobody asks for it: nothing is made.
+    wiring: "tap",
+    opens: ["tap1", "pod1"],
+    live: [],
+    addresses: "guest",
+    taken: false,
+  },
 ])("$kind", ({ kind, wiring, opens, live, addresses, taken }) => {
   const module = BINDINGS[kind];
   expect(module.kind).toBe(kind);

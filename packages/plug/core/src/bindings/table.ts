@@ -2,6 +2,7 @@
 // Every way of binding, by its kind.
 import type { BindingKind, BindingModule } from "./binding.ts";
 import { BRIDGE } from "./bridge.ts";
+import { HOOK } from "./hook.ts";
 import { MANAGED_TAP } from "./managed-tap.ts";
 import { MASQUERADE } from "./masquerade.ts";
 import { TAP } from "./tap.ts";
@@ -12,4 +13,5 @@ export const BINDINGS: Readonly<Record<BindingKind, BindingModule>> = {
   masquerade: MASQUERADE,
   managedTap: MANAGED_TAP,
   tap: TAP,
+  hook: HOOK,
 };

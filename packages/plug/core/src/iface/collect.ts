@@ -28,6 +28,8 @@ export interface IfaceSources {
   readonly deviceTaps?: DeviceTaps;
   /** What was taken from NICs of this pod. */
   readonly remembered?: readonly RememberedAddresses[];
+  /** The guest runs; absent: it does not, or nobody has looked. */
+  readonly isRunning?: boolean;
   /** Neither links nor domain could be seen. */
   readonly isBlind?: true;
 }
@@ -116,6 +118,13 @@ function swapFactsOf(
   return { swap: { ...there, links: look.linksOf(onSwap({ ...known, swap: there })) } };
 }
 
+function madeFacts(
+  { kind }: IfaceFacts["binding"],
+  { isRunning = false }: IfaceSources,
+): Pick<IfaceFacts, "madeByHook"> {
+  return kind === "hook" && isRunning ? { madeByHook: true } : {};
+}
+
 function factsOf(name: string, sources: IfaceSources): IfaceFacts {
   const { vmi } = sources;
   const iface = findByName(ifacesOf(vmi.spec), name);
@@ -130,10 +139,12 @@ function factsOf(name: string, sources: IfaceSources): IfaceFacts {
   };
   const named = { name, podInterfaceName };
   const remembered = rememberedOf(named.podInterfaceName, sources);
+  const binding = bindingFactsOf(named, declared, sources);
   const known = {
     ...named,
     ...declared,
-    binding: bindingFactsOf(named, declared, sources),
+    binding,
+    ...madeFacts(binding, sources),
     ...(sources.security === undefined ? {} : { security: sources.security }),
     ...(attachment === undefined ? {} : { attachment }),
     ...(device === undefined ? {} : { device }),

@@ -87,6 +87,8 @@ export interface IfaceFacts {
   /** What was taken from the pod NIC that is there. */
   readonly remembered?: RememberedAddresses;
   readonly device?: DeviceFacts;
+  /** A hook was asked for its NIC, and the guest runs: libvirt need not know of it. */
+  readonly madeByHook?: true;
   /** Absent: the device is on the network that is wanted, or there is none. */
   readonly swap?: SwapFacts;
   /** Other NICs in the pod around which a bridge of ours is left that carries nothing; absent: none. */

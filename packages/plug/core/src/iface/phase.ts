@@ -15,6 +15,7 @@ export interface PhaseFacts {
   readonly attachment?: Attachment;
   readonly links: Pick<LinkFacts, "tap" | "bridge" | "wired" | "tapOpen">;
   readonly device?: DeviceFacts;
+  readonly madeByHook?: true;
   readonly swap?: Pick<SwapFacts, "attachment"> & {
     readonly links: Pick<LinkFacts, "podInterface">;
   };
@@ -46,6 +47,7 @@ function plugPhase(facts: PhaseFacts): IfacePhase {
   if (swap !== undefined) return swap;
   if (facts.device !== undefined && wired && tapOpen) return "Ready";
   if (facts.attachment === undefined) return "Pending";
+  if (facts.madeByHook === true && wired) return "Ready";
   if (facts.attachment.state !== "Attached") return "PodAttaching";
   return wired ? "Attaching" : "Wiring";
 }

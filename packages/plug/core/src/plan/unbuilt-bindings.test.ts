@@ -24,7 +24,6 @@ import { sayProblems, vmiStartProblems } from "./vm/start-problems.ts";
 const BINDINGS: BindingRegistry = {
   own: { domainAttachmentType: "tap" },
   bridged: { domainAttachmentType: "managedTap", networkAttachmentDefinition: "extra" },
-  helped: { sidecarImage: "example.com/sidecar" },
   odd: { domainAttachmentType: "vhostuser" },
   bare: {},
 };
@@ -41,7 +40,6 @@ const ROWS = (
     { field: "passtBinding", binding: { passtBinding: {} } },
     { field: "binding", binding: { binding: { name: "unheard" } } },
     { field: "binding", binding: { binding: { name: "constructor" } } },
-    { field: "binding", binding: { binding: { name: "helped" } } },
     { field: "binding", binding: { binding: { name: "odd" } } },
     { field: "binding", binding: { binding: { name: "bare" } } },
     { field: "binding", binding: { bridge: {}, binding: { name: "own" } } },
@@ -201,7 +199,6 @@ describe.each([
 
 test.each([
   { name: "unheard", says: '"unheard" is not registered in spec.configuration.network.binding' },
-  { name: "helped", says: '"helped" is registered with no domainAttachmentType; use tap or' },
   { name: "odd", says: '"odd" is registered with vhostuser; use tap or managedTap' },
   { name: "bare", says: '"bare" is registered with no domainAttachmentType; use tap or' },
 ])("of the binding $name it is said why", ({ name, says }) => {

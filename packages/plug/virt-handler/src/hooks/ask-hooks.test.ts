@@ -37,7 +37,7 @@ function put(
 }
 
 function ask(...sidecars: readonly string[]): Promise<string> {
-  return askHooks({ pod: POD, sidecars, vmi: aVmi(), domainXml: DOMAIN }, hooks);
+  return askHooks({ pod: POD, sidecars, vmi: aVmi(), domainXml: DOMAIN, made: [] }, hooks);
 }
 
 const withTitle =
@@ -181,7 +181,7 @@ describe("a hook that wants to change cloud-init's data", () => {
     hooks.put(POD.uid, FIRST, { info });
     const vmi = aVmi();
     const volumes = [{ name: "init", cloudInitNoCloud: { userData: "#cloud-config" } }];
-    const asked = { pod: POD, sidecars: [FIRST], domainXml: DOMAIN };
+    const asked = { pod: POD, sidecars: [FIRST], domainXml: DOMAIN, made: [] };
     const asking = askHooks({ ...asked, vmi: { ...vmi, spec: { ...vmi.spec, volumes } } }, hooks);
     await expect(asking).rejects.toMatchObject({
       code: "HOOK_FAILED",

@@ -23,6 +23,8 @@ export interface HookPlace {
 
 /** Whose hooks are asked, and of which domain. */
 export interface HookRequest extends HookPlace {
+  /** Ifaces whose NICs are for hooks to make. */
+  readonly made: readonly string[];
   readonly vmi: VirtualMachineInstance;
   readonly domainXml: string;
 }
@@ -71,10 +73,10 @@ function rootOf(hook: string, xml: string): XmlElement {
 function hookedDomain(
   { hook }: Subscription,
   { given, answered }: { readonly given: XmlElement; readonly answered: string },
-  { spec }: VirtualMachineInstance,
+  { vmi, made }: HookRequest,
 ): XmlElement {
   const { root, changes } = layOver(given, rootOf(hook, answered));
-  const all = refusedChanges(changes, spec, new Set());
+  const all = refusedChanges(changes, vmi.spec, new Set(made));
   if (all.length === 0) return root;
   const told = all.slice(0, TOLD_MAX).map(({ where, message }) => `${where}: ${message}`);
   const more = all.length - told.length;
@@ -95,7 +97,7 @@ async function pass(
     const { container, version } = subscription;
     const asked = { version, domainXml: writeXml(given), vmi };
     const answered = await reached.get(container)?.onDefineDomain(asked);
-    given = hookedDomain(subscription, { given, answered: answered ?? "" }, request.vmi);
+    given = hookedDomain(subscription, { given, answered: answered ?? "" }, request);
     domains.push(given);
   }
   return domains;

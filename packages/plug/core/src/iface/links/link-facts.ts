@@ -8,7 +8,7 @@ import { findByName } from "../../spec/nics.ts";
 import type { DeviceTaps } from "./device-taps.ts";
 import { NO_LINKS, type LinkFacts } from "../facts.ts";
 import { madeTapOf, namesOf } from "../names.ts";
-import { moduleOf, type WiredIface } from "./wiring.ts";
+import { isByHook, moduleOf, type WiredIface } from "./wiring.ts";
 
 /** A link as the kernel has it. */
 export interface KernelLink {
@@ -110,9 +110,17 @@ function foundLinksOf(iface: WiredIface, sources: LinkSources): LinkFacts {
   };
 }
 
+/** A hook knows what the device hangs on, and nobody else. */
+function hookLinksOf({ podInterfaceName }: WiredIface, { links }: LinkSources): LinkFacts {
+  const nic = findByName(links, podInterfaceName);
+  const seen = { podInterface: nic !== undefined, tapOpen: true, mtu: nic?.mtu ?? 0 };
+  return { ...NO_LINKS, ...seen, ...nicFactsOf(nic) };
+}
+
 /** The links of an iface. */
 export function linkFactsOf(iface: WiredIface, sources: LinkSources): LinkFacts {
   if (iface.podInterfaceName === "") return NO_LINKS;
+  if (isByHook(iface)) return hookLinksOf(iface, sources);
   const isFound = moduleOf(iface).kind === "tap";
   return isFound ? foundLinksOf(iface, sources) : madeLinksOf(iface, sources);
 }

@@ -3,13 +3,13 @@
 import type { SeenWiring } from "../../bindings/pod-wiring.ts";
 import type { IfaceFacts, LinkFacts } from "../facts.ts";
 import { namesOf } from "../names.ts";
-import { onSwap, wiringOf, type WiredIface } from "./wiring.ts";
+import { isByHook, onSwap, wiringOf, type WiredIface } from "./wiring.ts";
 
 /** An iface on one network. */
 type OnNetwork = WiredIface & { readonly links: LinkFacts };
 
 function wiringsOn(iface: OnNetwork): readonly SeenWiring[] {
-  return iface.links.podInterface ? [wiringOf(iface)] : [];
+  return iface.links.podInterface && !isByHook(iface) ? [wiringOf(iface)] : [];
 }
 
 /** The wirings that should be there: one around each NIC of the pod, also around the one to which a device moves. */
@@ -35,7 +35,10 @@ export function withWired(
   wiredTaps: ReadonlySet<string>,
 ): readonly IfaceFacts[] {
   return ifaces.map((iface) => {
-    const links = judged(iface, wiredTaps);
+    // Nothing is made around the NIC that a hook makes, so that all of it is there.
+    const links = isByHook(iface)
+      ? { ...iface.links, wired: iface.links.podInterface }
+      : judged(iface, wiredTaps);
     const { name, swap } = iface;
     if (swap === undefined) return { ...iface, links };
     return { ...iface, links, swap: { ...swap, links: judged({ name, ...swap }, wiredTaps) } };

@@ -24,6 +24,11 @@ export function moduleOf({ binding }: Pick<IfaceFacts, "binding">): BindingModul
   return BINDINGS[binding.kind === "refused" ? (binding.left ?? "bridge") : binding.kind];
 }
 
+/** Whether a hook makes the NIC, so that nothing is made around it. */
+export function isByHook({ binding }: Pick<IfaceFacts, "binding">): boolean {
+  return binding.kind === "hook";
+}
+
 /** What a binding decides by. A guest that has the NIC sends with the MAC of its device, whatever the spec says by now. */
 function wiringFactsOf(facts: WiredIface): WiringFacts {
   const { iface, network, links = {}, remembered } = facts;

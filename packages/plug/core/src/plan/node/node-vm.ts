@@ -17,7 +17,7 @@ import type { LinkView } from "../../guest/view.ts";
 import type { IfaceFacts } from "../../iface/facts.ts";
 import { aliasOf } from "../../iface/names.ts";
 import { isWanted, letsGo, phaseOf } from "../../iface/phase.ts";
-import { leaseOf, moduleOf, onSwap, wiringOf } from "../../iface/links/wiring.ts";
+import { isByHook, leaseOf, moduleOf, onSwap, wiringOf } from "../../iface/links/wiring.ts";
 import { type NicPlace, planLivePlaces, type NoPlace } from "../../pcie/live-places.ts";
 import { queuesOf } from "../../pcie/topology.ts";
 import { planDomain } from "./domain.ts";
@@ -125,6 +125,11 @@ function isBuilt({ binding }: IfaceFacts): boolean {
   return binding.kind !== "refused";
 }
 
+/** Whether its device is ours to make. */
+function isOurs(facts: IfaceFacts): boolean {
+  return isBuilt(facts) && !isByHook(facts);
+}
+
 /** Whether the iface is to be wired: it is wanted, and the pod is said to have it. */
 function isAttached(facts: IfaceFacts): boolean {
   return isWanted(facts) && isBuilt(facts) && facts.attachment?.state === "Attached";
@@ -165,7 +170,7 @@ function planStart(facts: NodeVmFacts): readonly NodeAction[] {
   const wirable = facts.ifaces.filter(isWirable);
   const unwired = wirable.filter(({ links }) => !links.wired);
   if (unwired.length > 0) return unwired.map((iface) => planWire(facts, iface));
-  const definition = planDomain(facts.vmi, wirable, facts);
+  const definition = planDomain(facts.vmi, wirable.filter(isOurs), facts);
   const isPaused = facts.vmi.spec.startStrategy === "Paused";
   return [
     { kind: "defineDomain", xml: printDomain(definition) },
@@ -195,6 +200,7 @@ function planAttach(iface: IfaceFacts, place: NicPlace | WaitReason): NodeAction
 
 /** The link of a NIC that is there follows the spec: up, unless it says down. */
 function planLink(iface: IfaceFacts): readonly NodeAction[] {
+  if (isByHook(iface)) return [];
   const isUp = iface.iface?.state !== "down";
   const definition = iface.device?.linkUp === isUp ? undefined : liveNicOf(iface, isUp);
   if (definition === undefined) return [];
@@ -232,7 +238,7 @@ function isPluggedAtOnce(iface: IfaceFacts): boolean {
 
 /** Whether the iface gets its device by this plan, if there is a place for it. */
 function isNewcomer(iface: IfaceFacts): boolean {
-  if (iface.device !== undefined || !isBuilt(iface)) return false;
+  if (iface.device !== undefined || !isOurs(iface)) return false;
   return phaseOf(iface) === "Attaching" || isPluggedAtOnce(iface);
 }
 
@@ -253,7 +259,7 @@ function planLive(facts: NodeVmFacts, domain: DomainSnapshot): readonly NodeActi
     planDetach(iface, facts.asked[iface.name]),
   ];
   const attach = (iface: IfaceFacts): readonly NodeAction[] =>
-    isBuilt(iface) ? [planAttach(iface, places.get(iface.name) ?? "NoFreePciePort")] : [];
+    isOurs(iface) ? [planAttach(iface, places.get(iface.name) ?? "NoFreePciePort")] : [];
   const steps: Partial<Record<IfacePhase, (iface: IfaceFacts) => readonly NodeAction[]>> = {
     Wiring: (iface) => (isAttached(iface) ? planPlug(facts, iface, places.get(iface.name)) : []),
     Attaching: (iface) => (letsGo(iface) ? detach(iface) : attach(iface)),

@@ -160,7 +160,7 @@ describe("fields that are not acted on", () => {
 
 const BINDINGS: BindingRegistry = {
   own: { domainAttachmentType: "tap" },
-  helped: { sidecarImage: "example.com/sidecar" },
+  bare: {},
 };
 
 function depsWith(bindings: BindingRegistry): Deps {
@@ -187,7 +187,7 @@ describe.each([
   { field: "sriov", binding: { sriov: {} } },
   { field: "passtBinding", binding: { passtBinding: {} } },
   { field: "binding", binding: { binding: { name: "unheard" } } },
-  { field: "binding", binding: { binding: { name: "helped" } } },
+  { field: "binding", binding: { binding: { name: "bare" } } },
 ])("of an interface whose binding is not built: $binding", ({ field, binding }) => {
   const UNBUILT = vmWith(binding);
   const PATH = `spec.template.spec.domain.devices.interfaces[1].${field}`;
@@ -250,11 +250,8 @@ test("a binding that is registered is plugged into a VM and into a VMI without o
 });
 
 test("why a binding cannot be is said", async () => {
-  const verdict = await validate(
-    depsWith(BINDINGS),
-    asked(vmWith({ binding: { name: "helped" } })),
-  );
+  const verdict = await validate(depsWith(BINDINGS), asked(vmWith({ binding: { name: "bare" } })));
   expect(JSON.stringify(verdict)).toContain(
-    'binding: \\"helped\\" is registered with no domainAttachmentType; use tap or managedTap',
+    'binding: \\"bare\\" is registered with no domainAttachmentType; use tap or managedTap',
   );
 });

@@ -133,7 +133,8 @@ export async function observeNodeVm(
   const deviceTaps: DeviceTaps = deps.deviceTaps.get(uid) ?? new Map<string, number>();
   const addresses = await observeAddresses(pod.uid, links, deps);
   const said = { guest: guest.view, deviceTaps, remembered: addresses.remembered };
-  const sources = { vmi, links, nics, bindings, security, ...said };
+  const isRunning = domain?.running === true;
+  const sources = { vmi, links, nics, bindings, security, isRunning, ...said };
   const ifaces = judgeLinks(collectIfaceFacts(sources), view);
   deps.deviceTaps.set(uid, deviceTapsOf(ifaces, deviceTaps));
   session.wakeOnlyFor(linkFilterOf(ifaces, links));

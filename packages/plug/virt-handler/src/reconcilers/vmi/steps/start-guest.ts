@@ -28,7 +28,9 @@ export const START_STEP = "startGuest";
 function hookedOf(domainXml: string, { facts, pod, session, wake, deps }: StepContext): HookState {
   const { sidecars = [] } = session.launcher;
   if (sidecars.length === 0) return { kind: "answered", domainXml };
-  return deps.guestHooks.look({ pod, sidecars, vmi: facts.vmi, domainXml }, wake);
+  const made = facts.ifaces.filter(({ binding }) => binding.kind === "hook");
+  const request = { pod, sidecars, vmi: facts.vmi, domainXml, made: made.map(({ name }) => name) };
+  return deps.guestHooks.look(request, wake);
 }
 
 async function define(domainXml: string, context: StepContext): Promise<void> {
