@@ -112,11 +112,19 @@ function readResolver(podUid: string, podsDir: string): string | undefined {
 
 /** The kubelet's own directory: what is in it was made before the pod ran, and the pod cannot change it. */
 function readSidecars(podUid: string, podsDir: string): readonly string[] {
-  const names = readdirSync([podsDir, podUid, EMPTY_DIR_VOLUMES].join("/"));
-  return names
+  const directory = [podsDir, podUid, EMPTY_DIR_VOLUMES].join("/");
+  return namesIn(directory)
     .filter((name) => /^\d{1,3}$/.test(name.slice(HOOK_SIDECAR_PREFIX.length)))
     .filter((name) => name.startsWith(HOOK_SIDECAR_PREFIX))
     .toSorted((left, right) => numberOf(left) - numberOf(right));
+}
+
+function namesIn(directory: string): readonly string[] {
+  try {
+    return readdirSync(directory);
+  } catch (error) {
+    throw toFileError(error, "readdir", directory);
+  }
 }
 
 function numberOf(sidecar: string): number {
