@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Can the account of virt-handler write more of its own node's VMIs than virt-handler writes?
-import { afterAll, beforeAll, expect, test } from "vitest";
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { VirtApiMachine } from "../virt-api-machine.ts";
 
 const VMIS = "/apis/kubevirt.io/v1/namespaces/default/virtualmachineinstances";
@@ -33,6 +33,33 @@ test.each([
   expect(answer).toMatchObject({
     code: 403,
     body: { message: expect.stringContaining(`may not write status.${field}`) as string },
+  });
+});
+
+describe("attack 95: an agent of a migration's target", () => {
+  const migrationState = { migrationUid: "m1", sourceNode: "a", targetNode: "b" };
+
+  async function write(status: object) {
+    await machine.api.patch(`${VMIS}/own/status`, { status: { migrationState } });
+    const target = await machine.agentOf("b");
+    return target.ask("PATCH", `${VMIS}/own/status`, { status });
+  }
+
+  test.each([
+    { field: "nodeName", status: { nodeName: "b" } },
+    { field: "migrationState.completed", status: { migrationState: { completed: true } } },
+    { field: "migrationState.failed", status: { migrationState: { failed: true } } },
+    { field: "interfaces", status: { interfaces: [] } },
+  ])("does not write $field of a guest that it does not have", async ({ field, status }) => {
+    expect(await write(status)).toMatchObject({
+      code: 403,
+      body: { message: expect.stringContaining(`may not write status.${field}`) as string },
+    });
+  });
+
+  test("says where it listens", async () => {
+    const told = { migrationState: { targetNodeAddress: "192.0.2.2" } };
+    expect(await write(told)).toMatchObject({ code: 200, body: { status: told } });
   });
 });
 

@@ -175,10 +175,12 @@ export {
   isLauncherOf,
   launcherOn,
   launcherPodName,
+  migrationIn,
   ownerPodName,
   targetView,
   type NodeRole,
 } from "./migration/owner.ts";
+export { NODE_MIGRATION_FIELDS } from "./migration/writers.ts";
 export { evictionProblem, launcherNamesOf, migrationProblem } from "./migration/requests.ts";
 export { networkNamesOf } from "./plan/pod/pod-networks.ts";
 export { seenLauncher } from "./plan/pod/seen-launcher.ts";

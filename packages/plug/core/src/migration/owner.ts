@@ -21,11 +21,15 @@ export function launcherPodName(vmi: VirtualMachineInstance, migrationUid?: stri
   return `virt-launcher-${name.slice(0, NAME_MAX)}-${sha256Hex(made).slice(0, 5)}`;
 }
 
-/** The migration that the VMI is in: from when its nodes are told of it until virt-controller says that it is over. */
-export function openMigration({ status }: VirtualMachineInstance): MigrationState | undefined {
-  const migration = status?.migrationState;
+/** What is told of a migration that is open: from when nodes are told of it until virt-controller says that it is over. */
+export function migrationIn(migration: MigrationState | undefined): MigrationState | undefined {
   if (migration?.migrationUid === undefined || migration.completed === true) return undefined;
   return migration;
+}
+
+/** The migration that the VMI is in. */
+export function openMigration({ status }: VirtualMachineInstance): MigrationState | undefined {
+  return migrationIn(status?.migrationState);
 }
 
 /** Whether the guest is owned by the node to which its last migration led. */

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // May this agent write that status?
-import { expect, test } from "vitest";
+import { describe, expect, test } from "vitest";
 import type { TokenPod } from "../../callers/token-pod.ts";
 import type { User } from "../../callers/user.ts";
 import { guardStatus } from "./node-guard.ts";
@@ -112,7 +112,6 @@ test.each([
   { field: "conditions", value: [{ type: "Ready", status: "True" }] },
   { field: "conditions", value: [{ status: "True" }] },
   { field: "volumeStatus", value: [{ name: "root" }] },
-  { field: "migrationState", value: { completed: true } },
   { field: "reason", value: "x" },
   { field: "phaseTransitionTimestamps", value: [] },
   { field: "somethingNew", value: 1 },
@@ -135,6 +134,70 @@ test.each([
   const told = { ...OLD, [field]: value };
   expect(await judge(agent("a"), OLD, told)).toMatchObject({ allowed: true });
   expect(await judge(agent("a"), told, OLD)).toMatchObject({ allowed: true });
+});
+
+describe("in a migration", () => {
+  const open = { migrationUid: "m1", sourceNode: "a", targetNode: "b" };
+  const status = (migrationState: object): object => ({
+    ...MOVING,
+    phase: "Running",
+    migrationState,
+  });
+
+  test.each<{ field: string; value: unknown; source: boolean; target: boolean }>([
+    ...["startTimestamp", "failureReason"].map((field) => ({
+      ...{ field, value: "x", source: true, target: false },
+    })),
+    { field: "mode", value: "PreCopy", source: true, target: false },
+    { field: "failed", value: true, source: true, target: false },
+    { field: "abortStatus", value: "Succeeded", source: true, target: false },
+    ...["targetNodeAddress", "targetNodeDomainReadyTimestamp"].map((field) => ({
+      ...{ field, value: "x", source: false, target: true },
+    })),
+    { field: "targetNodeDomainDetected", value: true, source: false, target: true },
+    {
+      field: "targetDirectMigrationNodePorts",
+      ...{ value: { "1": 0 }, source: false, target: true },
+    },
+    ...["completed", "abortRequested"].map((field) => ({
+      ...{ field, value: true, source: false, target: false },
+    })),
+    ...["migrationUid", "sourceNode", "targetNode", "endTimestamp"].map((field) => ({
+      ...{ field, value: "x", source: false, target: false },
+    })),
+    { field: "targetAttachments", value: [], source: false, target: false },
+  ])("$field is the source's word $source, the target's $target", async (row) => {
+    const { field, value, source, target } = row;
+    const after = status({ ...open, [field]: value });
+    const says = async (node: string, before = status(open)) =>
+      (await judge(agent(node), before, after)).allowed;
+    expect([await says("a"), await says("b"), await says("c")]).toEqual([source, target, false]);
+    const [over, stayed] = [true, false].map((failed) =>
+      status({ ...open, completed: true, failed }),
+    );
+    expect([await says("a", over), await says("b", stayed)]).toEqual([false, false]);
+  });
+
+  test("the target has no other word, and each is refused by its name", async () => {
+    const before = status(open);
+    const told = { ...before, interfaces: [{ name: "n" }] };
+    expect(await judge(agent("b"), before, told)).toMatchObject({
+      message: expect.stringContaining("may not write status.interfaces") as string,
+    });
+    const done = status({ ...open, completed: true });
+    expect(await judge(agent("b"), before, done)).toMatchObject({
+      message: expect.stringContaining("may not write status.migrationState.completed") as string,
+    });
+    expect((await judge(agent("b"), before, { ...before, phase: "Succeeded" })).allowed).toBe(
+      false,
+    );
+  });
+
+  test("a migration that nobody has opened is nobody's to tell", async () => {
+    const before = { ...MOVING, phase: "Running" };
+    const after = status({ startTimestamp: "x" });
+    expect((await judge(agent("a"), before, after)).allowed).toBe(false);
+  });
 });
 
 test.each([

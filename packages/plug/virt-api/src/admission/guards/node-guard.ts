@@ -1,7 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 // Whether an agent may write the status of a VMI: only that of its own node, and only its own fields. Roles know no nodes.
-import { names, VIRTUAL_MACHINE_INSTANCES } from "@patchbay/api";
-import { isEqual, isNodesPhase, NODE_VM_CONDITIONS, NODE_VM_FIELDS } from "@patchbay/core";
+import { names, VIRTUAL_MACHINE_INSTANCES, type MigrationState } from "@patchbay/api";
+import {
+  isEqual,
+  isNodesPhase,
+  migrationIn,
+  NODE_MIGRATION_FIELDS,
+  NODE_VM_CONDITIONS,
+  NODE_VM_FIELDS,
+  type NodeRole,
+} from "@patchbay/core";
 import type { Deps } from "../../deps.ts";
 import type { TokenPod } from "../../callers/token-pod.ts";
 import type { User } from "../../callers/user.ts";
@@ -57,6 +65,18 @@ function ownersOf(oldObject: unknown): readonly unknown[] {
   return nodeName === undefined ? Object.values(fieldsOf(activePods)) : [nodeName];
 }
 
+/** Where its open migration led before this write. */
+function targetOf(oldObject: unknown): string | undefined {
+  // virt-controller made it, and the schema has spoken.
+  const told = statusOf(oldObject)["migrationState"] as MigrationState | undefined;
+  return migrationIn(told)?.targetNode;
+}
+
+function roleOf(oldObject: unknown, node: string): NodeRole | undefined {
+  if (ownersOf(oldObject).includes(node)) return "owner";
+  return targetOf(oldObject) === node ? "target" : undefined;
+}
+
 function refuse(message: string): Verdict {
   return { allowed: false, code: 403, message, causes: [] };
 }
@@ -87,9 +107,36 @@ function foreignConditions(conditions: unknown): readonly unknown[] {
   });
 }
 
-function isOwn({ field, from, to }: Change): boolean {
+const MIGRATION = "migrationState";
+
+/** The changes, those of a migration each by itself. */
+function withMembers(changes: readonly Change[]): readonly Change[] {
+  return changes.flatMap((change) => {
+    if (change.field !== MIGRATION) return [change];
+    const members = changesOf(fieldsOf(change.from), fieldsOf(change.to));
+    return members.map((member) => ({ ...member, field: `${MIGRATION}.${member.field}` }));
+  });
+}
+
+/** Of a migration that is open; nobody's else. */
+function migrationFieldsOf(role: NodeRole, oldObject: unknown): readonly string[] {
+  const fields = targetOf(oldObject) === undefined ? [] : NODE_MIGRATION_FIELDS[role];
+  return fields.map((field) => `${MIGRATION}.${field}`);
+}
+
+function isOwners({ field, from, to }: Change): boolean {
   if (field === "conditions") return isEqual(foreignConditions(from), foreignConditions(to));
   return field === "phase" ? isNodesPhase(from, to) : OWN_FIELDS.includes(field);
+}
+
+/** The first change that is not the node's to make. */
+function wrongIn({ oldObject, object }: AdmissionRequest, role: NodeRole): Change | undefined {
+  const ofMigration = migrationFieldsOf(role, oldObject);
+  const isOwn = (change: Change): boolean =>
+    ofMigration.includes(change.field) || (role === "owner" && isOwners(change));
+  return withMembers(changesOf(statusOf(oldObject), statusOf(object))).find(
+    (change) => !isOwn(change),
+  );
 }
 
 function printChange({ field, from, to }: Change): string {
@@ -99,17 +146,18 @@ function printChange({ field, from, to }: Change): string {
 }
 
 /** Judges a write by the agent of a node, if of one. */
-function judge({ user, oldObject, object }: AdmissionRequest, node: string | undefined): Verdict {
+function judge(request: AdmissionRequest, node: string | undefined): Verdict {
+  const { user } = request;
   if (node === undefined) {
     return refuse(
       `User "${user.name}" does not say which node it serves: neither by a bound token nor by a group ${names.NODE_GROUP_PREFIX}NODE`,
     );
   }
-  if (!ownersOf(oldObject).includes(node)) {
+  const role = roleOf(request.oldObject, node);
+  if (role === undefined) {
     return refuse(`User "${user.name}" of node "${node}" may not write objects of another node`);
   }
-  const [before, after] = [statusOf(oldObject), statusOf(object)];
-  const wrong = changesOf(before, after).find((change) => !isOwn(change));
+  const wrong = wrongIn(request, role);
   return wrong === undefined
     ? ALLOWED
     : refuse(
