@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // A guest moves between two launchers' libvirts through the relays of their nodes, which is all that joins them.
 import { randomBytes } from "node:crypto";
+import { execFileSync } from "node:child_process";
 import {
+  chownSync,
   closeSync,
   constants,
   mkdtempSync,
@@ -14,7 +16,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { createHypervisor } from "@patchbay/libvirt";
 import { createChildStarter, createClock } from "@patchbay/os";
-import type { Hypervisor, HypervisorConnection } from "@patchbay/core/ports";
+import type { Hypervisor, HypervisorConnection, Migration } from "@patchbay/core/ports";
 import type { Word } from "@patchbay/virt-handler/testing";
 import { afterAll, afterEach, beforeAll, beforeEach, expect, test } from "vitest";
 import { silentLogger } from "./logger.ts";
@@ -37,6 +39,9 @@ const WAYS = {
   memoryUri: `unix://${LAUNCHER_MOUNT}/${SOCKETS.memory}`,
 };
 
+/** In a launcher's directory. */
+const DISK = "disk.qcow2";
+
 let cacheDirectory = "";
 let hypervisor: Hypervisor;
 let bench: RelayBench;
@@ -45,6 +50,7 @@ let descriptors: readonly number[];
 let source: HypervisorConnection;
 let steering: HypervisorConnection;
 let target: HypervisorConnection;
+let xml = "";
 
 beforeAll(() => {
   cacheDirectory = makeOwnDirectory(mkdtempSync(join(tmpdir(), "session-cache-")));
@@ -73,9 +79,13 @@ beforeEach(async () => {
   [source, steering, target] = await Promise.all([open(here), open(here), open(there)]);
   const ballast = join(bench.directory, "ballast");
   writeFileSync(ballast, randomBytes(BALLAST_MIB * 1024 * 1024));
-  await source.defineDomain(heavyDomainXml("vm1", ballast, 1));
-  await source.startDomain("vm1");
+  xml = heavyDomainXml("vm1", ballast, 1);
 });
+
+async function start(definition = xml): Promise<void> {
+  await source.defineDomain(definition);
+  await source.startDomain("vm1");
+}
 
 afterEach(async () => {
   descriptors.forEach(closeSync);
@@ -91,17 +101,35 @@ async function startRelays(change: Change = {}) {
 }
 
 /** How a move ends; undefined: it has arrived. */
-async function move(): Promise<unknown> {
-  const xml = await source.readDomainXml("vm1", "moving");
-  const liveXml = xml.replaceAll("tapc1", "tapc2");
-  return source.migrateDomain("vm1", { ...WAYS, liveXml }).catch((error: unknown) => error);
+async function move(more: Partial<Migration> = {}): Promise<unknown> {
+  const moving = await source.readDomainXml("vm1", "moving");
+  const liveXml = moving.replaceAll("tapc1", "tapc2");
+  const asked = { ...WAYS, liveXml, ...more };
+  return source.migrateDomain("vm1", asked).catch((error: unknown) => error);
 }
+
+/** A disk of each launcher's own over a file that both see; of the first one a part was written. */
+function makeDisks(): readonly string[] {
+  const base = join(bench.directory, "base");
+  execFileSync("qemu-img", ["create", "-q", "-f", "raw", base, "8M"]);
+  const disks = [bench.sourceDirectory, bench.targetDirectory].map((at) => join(at, DISK));
+  for (const disk of disks) {
+    execFileSync("qemu-img", ["create", "-q", "-f", "qcow2", "-b", base, "-F", "raw", disk]);
+  }
+  execFileSync("qemu-io", ["-c", "write -P 7 1M 2M", disks[0] ?? ""]);
+  for (const path of [base, ...disks]) chownSync(path, LAUNCHER.uid, LAUNCHER.gid);
+  return disks;
+}
+
+const DISK_XML = `<disk type='file' device='disk'><driver name='qemu' type='qcow2'/>
+  <source file='${LAUNCHER_MOUNT}/${DISK}'/><target dev='vda' bus='virtio'/></disk>`;
 
 async function lasting(): Promise<void> {
   await expect.poll(() => steering.readJob("vm1")).toMatchObject({ state: "running" });
 }
 
 test("a guest goes over, its node says that it is off there, and it goes on; the names of the sockets are gone", async () => {
+  await start();
   const { sending, words } = await startRelays();
   expect(await move()).toBeUndefined();
   expect(words).not.toContainEqual({ kind: "gone" });
@@ -114,6 +142,28 @@ test("a guest goes over, its node says that it is off there, and it goes on; the
   expect(readdirSync(bench.sourceDirectory).filter((name) => name.startsWith("migration"))).toEqual(
     [],
   );
+});
+
+test("what a guest has written to a disk of its launcher's own goes along, by a way of its own", async () => {
+  const disks = makeDisks();
+  await start(xml.replace("<interface ", `${DISK_XML}<interface `));
+  await startRelays({ connections: { libvirt: 1, memory: 1, disks: 1 } });
+  const uri = `unix://${LAUNCHER_MOUNT}/${SOCKETS.disks}`;
+  expect(await move({ disks: { uri, targets: ["vda"] } })).toBeUndefined();
+  await target.destroyDomain("vm1");
+  expect(execFileSync("qemu-img", ["compare", ...disks], { encoding: "utf8" })).toMatch(
+    /identical/,
+  );
+  const check = ["-r", "-c", "read -P 7 1M 2M", disks[1] ?? ""];
+  expect(execFileSync("qemu-io", check, { encoding: "utf8" })).not.toMatch(/failed/);
+});
+
+test("a disk of its own that nobody asks for stays, and the guest with it", async () => {
+  makeDisks();
+  await start(xml.replace("<interface ", `${DISK_XML}<interface `));
+  await startRelays();
+  expect(await move()).toMatchObject({ code: "LIBVIRT_REFUSED", details: { number: 81 } });
+  expect((await source.findDomain("vm1"))?.state).toBe("running");
 });
 
 test.each([
@@ -130,6 +180,7 @@ test.each([
     strike: (pids: readonly number[]) => process.kill(pids[0] ?? 0, "SIGSTOP"),
   },
 ])("when $who in the middle, the guest stays where it is", async ({ strike }) => {
+  await start();
   await startRelays({ silenceMs: 3000 });
   await steering.setMaxSpeed("vm1", 1);
   const moved = move();
