@@ -1,0 +1,92 @@
+// SPDX-License-Identifier: Apache-2.0
+// What does the node do that a guest leaves? Pure: from facts alone, so that a virt-handler that has just been started goes on, and
+// never begins a second time.
+import type { MigrationState } from "@patchbay/api";
+import type { DomainInfo, JobStats } from "../ports/index.ts";
+
+/** What is known at the source. */
+export interface DepartureFacts {
+  /** Open, and from this node. */
+  readonly migration: MigrationState;
+  /** The guest's, as its libvirt tells it; undefined: it has none, or does not answer. */
+  readonly domain: DomainInfo | undefined;
+  readonly job: JobStats;
+  readonly hasRelay: boolean;
+  /** The call of this process, if it has made one: how it ended, while it is not over `running`. */
+  readonly call: undefined | "running" | "arrived" | { readonly failure: string };
+  /** Whether the target's node has said that it knows that the guest is off here. */
+  readonly isHeard: boolean;
+}
+
+/** Why nothing is done now. */
+export type DepartureWait = "target" | "guest" | "call" | "handover" | "end";
+
+/** One step; repeated, it does no harm, but for `migrate`, which is made once at most. */
+export type DepartureStep =
+  | { readonly kind: "startRelay" }
+  /** Writes the time, so that nobody begins again. */
+  | { readonly kind: "reportStart" }
+  /** Sends the guest away. */
+  | { readonly kind: "migrate" }
+  | { readonly kind: "abort" }
+  /** Tells the target's node that the guest is off here. */
+  | { readonly kind: "tellGone" }
+  | { readonly kind: "stopRelay" }
+  /** Frames of the guest's MACs from here: switches may have heard them at the target. */
+  | { readonly kind: "announceMacs" }
+  | { readonly kind: "reportFailed"; readonly reason: string; readonly isAborted: boolean }
+  | { readonly kind: "wait"; readonly for: DepartureWait };
+
+const NOTHING: readonly DepartureStep[] = [{ kind: "wait", for: "end" }];
+
+/** The guest stays here. */
+function stay(facts: DepartureFacts, reason: string): readonly DepartureStep[] {
+  const isAborted = facts.migration.abortRequested === true;
+  const stop = facts.hasRelay ? [{ kind: "stopRelay" } as const] : [];
+  return [...stop, { kind: "announceMacs" }, { kind: "reportFailed", reason, isAborted }];
+}
+
+/** It is off here since it is there: nobody lets it go on there before that was said. */
+function handOver(facts: DepartureFacts): readonly DepartureStep[] {
+  if (facts.isHeard) return [{ kind: "stopRelay" }, ...NOTHING];
+  const start = facts.hasRelay ? [] : [{ kind: "startRelay" } as const];
+  return [...start, { kind: "tellGone" }, { kind: "wait", for: "handover" }];
+}
+
+function begin({ migration, hasRelay }: DepartureFacts): readonly DepartureStep[] {
+  const { targetNodeAddress = "", targetDirectMigrationNodePorts: ports = {} } = migration;
+  const isReady = targetNodeAddress !== "" && Object.keys(ports).length > 0;
+  if (!isReady) return [{ kind: "wait", for: "target" }];
+  const start = hasRelay ? [] : [{ kind: "startRelay" } as const];
+  return [...start, { kind: "reportStart" }, { kind: "migrate" }, { kind: "wait", for: "call" }];
+}
+
+/** It runs here, and nothing of it is on its way. */
+function decideAtRest(facts: DepartureFacts): readonly DepartureStep[] {
+  const { migration, call } = facts;
+  if (typeof call === "object") return stay(facts, call.failure);
+  // Before anything is sent it is ended at once.
+  if (migration.abortRequested === true) return stay(facts, "it was cancelled");
+  // Somebody has made the call, and the guest is here: a process that died, whose call has failed since.
+  if (migration.startTimestamp !== undefined) return stay(facts, "it ended, and the guest is here");
+  return begin(facts);
+}
+
+function decideOnTheWay({ migration }: DepartureFacts): readonly DepartureStep[] {
+  const abort = migration.abortRequested === true ? [{ kind: "abort" } as const] : [];
+  return [...abort, { kind: "wait", for: "call" }];
+}
+
+/** The steps, in order. */
+export function planDeparture(facts: DepartureFacts): readonly DepartureStep[] {
+  const { migration, domain, job, call } = facts;
+  if (migration.failed === true) return NOTHING;
+  if (domain === undefined) return [{ kind: "wait", for: "guest" }];
+  if (domain.move === "left") return handOver(facts);
+  // What libvirt and this process say of it may differ for a moment.
+  if (call === "running" || job.move === "out" || domain.move === "leaving") {
+    return decideOnTheWay(facts);
+  }
+  if (domain.state === "running" || domain.state === "paused") return decideAtRest(facts);
+  return stay(facts, "the guest has ended");
+}
