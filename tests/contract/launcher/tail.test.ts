@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: Apache-2.0
+// What prints the guest's console, alone: does it end with its launcher at whatever moment that ends?
+import { execFileSync, spawn, type ChildProcess } from "node:child_process";
+import { once } from "node:events";
+import { chmodSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join, resolve } from "node:path";
+import { afterEach, beforeEach, expect, test } from "vitest";
+
+const VIRT_TAIL = resolve(
+  import.meta.dirname,
+  "../../../packages/plug/virt-launcher/bin/virt-tail",
+);
+const WITHIN_MS = 30_000;
+const LINE = "the last word\n";
+
+let directory: string;
+/** Who leads a group of processes, of which something may be left where the test fails. */
+const left: ChildProcess[] = [];
+
+beforeEach(() => {
+  directory = mkdtempSync(join(tmpdir(), "virt-tail-"));
+  mkdirSync(join(directory, "bin"));
+  execFileSync("mkfifo", [join(directory, "alive")]);
+  writeFileSync(join(directory, "serial0.log"), LINE);
+});
+afterEach(() => {
+  for (const { pid = 0 } of left.splice(0)) {
+    try {
+      process.kill(-pid, "SIGKILL");
+    } catch {
+      // None of them is there any more.
+    }
+  }
+  rmSync(directory, { recursive: true });
+});
+
+/** In place of a program: does something, and then what the program does. */
+function before(program: string, what: string): void {
+  const path = join(directory, "bin", program);
+  const real = execFileSync("sh", ["-c", `command -v ${program}`], { encoding: "utf8" }).trim();
+  writeFileSync(path, `#!/bin/sh\n${what}\nexec ${real} "$@"\n`);
+  chmodSync(path, 0o755);
+}
+
+/** Runs it with what stands in place of other programs; how it ended, and what it printed. */
+async function runTail(): Promise<readonly [code: number | null, printed: string]> {
+  const path = `${join(directory, "bin")}:${process.env["PATH"] ?? ""}`;
+  const tail = spawn(VIRT_TAIL, [], {
+    env: { ...process.env, PATH: path, LAUNCHER_DIR: directory },
+    stdio: ["ignore", "pipe", "inherit"],
+    timeout: WITHIN_MS,
+    // Asked to end it would end well.
+    killSignal: "SIGKILL",
+    detached: true,
+  });
+  left.push(tail);
+  const printed: Buffer[] = [];
+  tail.stdout.on("data", (chunk: Buffer) => printed.push(chunk));
+  // Of a process: its code, or none where a signal has ended it.
+  const [code] = (await once(tail, "close")) as [number | null];
+  return [code, Buffer.concat(printed).toString()];
+}
+
+test("a launcher that has ended before keeps it no longer than it takes to print", async () => {
+  expect(await runTail()).toEqual([0, LINE]);
+}, 60_000);
+
+test("a launcher that ends just before its end is waited for has been noticed", async () => {
+  // Who lives holds the pipe open, as the launcher does.
+  const alive = join(directory, "alive");
+  const launcher = spawn("sh", ["-c", `exec 9<>"${alive}"; exec sleep 1000`], {
+    stdio: "ignore",
+    detached: true,
+  });
+  left.push(launcher);
+  await once(launcher, "spawn");
+  const pid = String(launcher.pid);
+  // virt-tail waits for the pipe's end by cat.
+  before("cat", `kill -KILL ${pid}; while kill -0 ${pid} 2>/dev/null; do sleep 0.05; done`);
+  expect(await runTail()).toEqual([0, LINE]);
+}, 60_000);
