@@ -12,7 +12,7 @@ const shared = {
 };
 
 /** Stories that boot VMs of their own: a second machine tells them beside the others. */
-const BOOTS = ["tests/e2e/disks/*.test.ts", "tests/e2e/pcie/*.test.ts"];
+const BOOTS = ["disks", "hooks", "pcie"].map((story) => `tests/e2e/${story}/*.test.ts`);
 
 export default defineConfig({
   test: {
