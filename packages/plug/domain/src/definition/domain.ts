@@ -55,6 +55,8 @@ export interface DomainDefinition {
   readonly controllers: readonly ControllerDefinition[];
   readonly disks: readonly DiskDefinition[];
   readonly nics: readonly NicDefinition[];
+  /** NICs of virtio have no interrupt vectors (MSI-X); absent: as many as they want. */
+  readonly hasNoNicVectors?: true;
   /** PCIe root ports, those of the devices included. */
   readonly ports: readonly RootPort[];
   readonly inputs: readonly InputDefinition[];

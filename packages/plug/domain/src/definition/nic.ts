@@ -2,8 +2,21 @@
 // A NIC of a domain.
 import type { PciAddress } from "../pci/address.ts";
 
-/** A NIC of the domain; its tap is there before the domain is defined or the NIC attached. */
-export interface NicDefinition {
+/** Opens a tap, which is there before the domain is defined or the NIC attached. */
+export interface TapSource {
+  readonly tapName: string;
+}
+
+/** Speaks vhost-user at a socket where a process of the node listens already. */
+export interface SocketSource {
+  /** In the launcher. */
+  readonly socketPath: string;
+}
+
+/** A NIC of the domain. */
+export type NicDefinition = NicCommons & (TapSource | SocketSource);
+
+interface NicCommons {
   /** Begins with `ua-`, else libvirt drops it. */
   readonly alias: string;
   readonly mac: string;
@@ -11,8 +24,7 @@ export interface NicDefinition {
   readonly model: string;
   /** Pairs of queues, at least 1. */
   readonly queues: number;
-  readonly tapName: string;
-  /** Bytes. */
+  /** Bytes; 0: the guest is told none. */
   readonly mtu: number;
   readonly linkUp: boolean;
   readonly pciAddress: PciAddress;

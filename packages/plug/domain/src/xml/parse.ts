@@ -34,6 +34,8 @@ export interface NicFacts {
   readonly alias: string;
   readonly mac: string;
   readonly tapName?: string;
+  /** At which it speaks vhost-user, in the launcher. */
+  readonly socketPath?: string;
   readonly pciAddress?: PciAddress;
   readonly linkUp: boolean;
   /** As libvirt names it, for example `virtio-non-transitional`. */
@@ -70,6 +72,8 @@ export interface DomainFacts {
   readonly vcpus: number;
   /** Whether processes beside QEMU can share the guest's memory, as vhost-user needs. */
   readonly sharesMemory: boolean;
+  /** Whether NICs of virtio have no interrupt vectors; absent: they have. */
+  readonly hasNoNicVectors?: true;
   /** Whether an agent in the guest listens. */
   readonly agentConnected: boolean;
 }
@@ -134,14 +138,22 @@ function pciAddressOf(device: unknown): PciAddress | undefined {
   };
 }
 
-function nicOf(device: Node): NicFacts {
+/** How frames leave QEMU. */
+function sourceOf(device: Node): Pick<NicFacts, "tapName" | "socketPath"> {
+  if (textOf(device, "@type") === "vhostuser") {
+    return { socketPath: textOf(childOf(device, "source"), "@path") ?? "" };
+  }
   const tapName = textOf(childOf(device, "target"), "@dev");
+  return tapName === undefined ? {} : { tapName };
+}
+
+function nicOf(device: Node): NicFacts {
   const pciAddress = pciAddressOf(device);
   const mtu = textOf(childOf(device, "mtu"), "@size");
   return {
     alias: textOf(childOf(device, "alias"), "@name") ?? "",
     mac: (textOf(childOf(device, "mac"), "@address") ?? "").toLowerCase(),
-    ...(tapName === undefined ? {} : { tapName }),
+    ...sourceOf(device),
     ...(pciAddress === undefined ? {} : { pciAddress }),
     linkUp: textOf(childOf(device, "link"), "@state") !== "down",
     model: textOf(childOf(device, "model"), "@type") ?? "",
@@ -203,6 +215,17 @@ function vcpusOf(root: Node): number {
   return parseNumber(text, "vcpus");
 }
 
+/** As `printDomain` writes it. */
+const WITHOUT_VECTORS = "virtio-net-pci-base.vectors=0";
+
+/** What QEMU is told beside what libvirt says. */
+function argumentsOf(root: Node): readonly string[] {
+  const given = childOf(root, "qemu:commandline")?.["qemu:arg"];
+  return [given ?? []]
+    .flat()
+    .flatMap((arg) => (isJsonObject(arg) ? (textOf(arg, "@value") ?? []) : []));
+}
+
 function factsOf(root: Node): DomainFacts {
   const devices = childOf(root, "devices");
   const machine = textOf(childOf(childOf(root, "os"), "type"), "@machine") ?? "";
@@ -218,6 +241,7 @@ function factsOf(root: Node): DomainFacts {
     devices: devicesBehindPorts(devices),
     vcpus: vcpusOf(root),
     sharesMemory: textOf(access, "@mode") === "shared",
+    ...(argumentsOf(root).includes(WITHOUT_VECTORS) && { hasNoNicVectors: true }),
     agentConnected: childrenOf(devices, "channel").some(isConnectedAgent),
   };
 }

@@ -64,6 +64,12 @@ function ioThreads({ ioThreads: count }: DomainDefinition): Element {
 }
 
 /**
+ * Of all NICs of virtio, those that come later too. Source: QEMU hw/virtio/virtio-net-pci.c, property `vectors` of
+ * virtio-net-pci-base.
+ */
+const WITHOUT_VECTORS = ["-global", "virtio-net-pci-base.vectors=0"];
+
+/**
  * What libvirt has no word for, which it passes on to QEMU. Source: libvirt drvqemu, "Overriding properties of QEMU
  * devices"; QEMU hw/block/block.c.
  */
@@ -74,8 +80,19 @@ function overrides({ disks }: DomainDefinition): Element {
     const property = { "@name": "discard_granularity", "@type": "unsigned", "@value": value };
     return [{ "@alias": alias, "qemu:frontend": { "qemu:property": property } }];
   });
-  if (devices.length === 0) return {};
-  return { "@xmlns:qemu": QEMU_NAMESPACE, "qemu:override": { "qemu:device": devices } };
+  return devices.length === 0 ? {} : { "qemu:override": { "qemu:device": devices } };
+}
+
+function commandLine({ hasNoNicVectors }: DomainDefinition): Element {
+  const words = hasNoNicVectors === true ? WITHOUT_VECTORS : [];
+  if (words.length === 0) return {};
+  return { "qemu:commandline": { "qemu:arg": words.map((word) => ({ "@value": word })) } };
+}
+
+function qemuElements(definition: DomainDefinition): Element {
+  const elements = { ...commandLine(definition), ...overrides(definition) };
+  const isNone = Object.keys(elements).length === 0;
+  return isNone ? {} : { "@xmlns:qemu": QEMU_NAMESPACE, ...elements };
 }
 
 /** XML for `virDomainDefineXML`. Source: libvirt formatdomain. */
@@ -98,7 +115,7 @@ export function printDomain(definition: DomainDefinition): string {
       on_reboot: "restart",
       on_crash: "destroy",
       devices: devicesElement(definition),
-      ...overrides(definition),
+      ...qemuElements(definition),
     },
   });
 }
