@@ -12,7 +12,8 @@ import type {
 
 /** A device of the node that an attachment has. */
 export interface JournalDevice {
-  readonly id: string;
+  /** Absent: none was given; the plugin tells of what it makes itself. */
+  readonly id?: string;
   /** Absent: the device was named, and its network is of no resource. */
   readonly resource?: string;
   /** What is told of it, from the device plugin to CNI plugins and from those to the pod: an absolute path. */

@@ -35,7 +35,7 @@ export function entriesOf(row: JournalRow): readonly NetworkStatus[] {
 /** The device of a row; of what the pod's runtime has made its configuration tells. */
 export function deviceOfRow({ device, request }: JournalRow): HeldDevice | undefined {
   const holder = request.interfaceName;
-  if (device !== undefined) {
+  if (device?.id !== undefined) {
     const { id, resource } = device;
     return { id, holder, ...(resource !== undefined && { resource }) };
   }

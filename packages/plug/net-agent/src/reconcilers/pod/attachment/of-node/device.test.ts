@@ -193,6 +193,20 @@ describe("what is told of a device", () => {
     expect(await world.networkStatus()).toMatchObject([{ "device-info": told }]);
   });
 
+  test("is what a plugin tells of its own, where it declares the file and no device is asked for", async () => {
+    const told = { type: "vhost-user", version: "1.1.0", "vhost-user": { mode: "client" } };
+    const plugin = { type: "own", capabilities: { CNIDeviceInfoFile: true } };
+    world.putNad({ namespace: "ns1", name: "own" }, { cniVersion: "1.0.0", plugins: [plugin] });
+    world.resultOf = async (result) => {
+      await world.files.writeAtomic(OWN_FILE.replace("fast", "own"), JSON.stringify(told));
+      return result;
+    };
+    await ask({ name: "own" });
+    await world.pass();
+    expect(await world.networkStatus()).toMatchObject([{ "device-info": told }]);
+    expect(await devices()).toEqual(["net1 none"]);
+  });
+
   test("leaves nothing where ADD fails, or the agent dies at any call of it", async () => {
     await tell();
     const left: string[] = [];

@@ -1,7 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // Gives an attachment a device of those that the kubelet has given to its pod. Source: Multus, k8sclient and conf.go.
 import { names } from "@patchbay/api";
-import { deviceIn, withDevice, type JournalDevice, type JournalRow } from "@patchbay/cni";
+import {
+  deviceIn,
+  hasCapability,
+  withDevice,
+  type JournalDevice,
+  type JournalRow,
+} from "@patchbay/cni";
 import {
   AppError,
   chooseDevice,
@@ -81,6 +87,26 @@ export interface DeviceOfRequest {
   readonly device?: JournalDevice;
 }
 
+function infoPathOf(
+  network: string,
+  { containerId, interfaceName }: AttachmentRequest,
+  { deviceInfo }: Pick<Deps, "deviceInfo">,
+): string {
+  return deviceInfo.pathOf({ network, containerId, interfaceName });
+}
+
+/** A plugin that says so tells of what it makes itself, a socket for example: no device plugin has a part in it. */
+function withInfoFile(
+  { network }: Pick<WantedAttachment, "network">,
+  request: AttachmentRequest,
+  deps: Pick<Deps, "deviceInfo">,
+): DeviceOfRequest {
+  if (!hasCapability(request.config, INFO_FILE)) return { request };
+  const infoPath = infoPathOf(network, request, deps);
+  const capabilityArgs = { ...request.capabilityArgs, [INFO_FILE]: infoPath };
+  return { device: { infoPath }, request: { ...request, capabilityArgs } };
+}
+
 /**
  * The request with a device, where the network or the element asks for one: in each plugin's configuration, and as values of
  * the capabilities that are declared for it.
@@ -97,7 +123,7 @@ export async function withDeviceOf(
 ): Promise<DeviceOfRequest> {
   const { request, facts, sandbox } = what;
   const asked = deviceRequestOf(wanted, deps);
-  if (asked === undefined) return { request };
+  if (asked === undefined) return withInfoFile(wanted, request, deps);
   const { network } = wanted;
   const { namespace = "", name } = parseKey(facts.key);
   const choice = chooseDevice(asked, {
@@ -107,8 +133,8 @@ export async function withDeviceOf(
   });
   if (!choice.ok) throw new AppError("CNI_NO_DEVICE", { network, reason: choice.reason });
   const { id, resource } = choice;
-  const { containerId, interfaceName, config, capabilityArgs } = request;
-  const infoPath = deps.deviceInfo.pathOf({ network, containerId, interfaceName });
+  const { config, capabilityArgs } = request;
+  const infoPath = infoPathOf(network, request, deps);
   return {
     device: { id, infoPath, ...(resource !== undefined && { resource }) },
     request: {
@@ -121,7 +147,9 @@ export async function withDeviceOf(
 
 /** Puts what is known of the device where the plugins of ADD find it. */
 export async function offerDeviceInfo({ device }: JournalRow, deps: Deps): Promise<void> {
-  if (device !== undefined) await deps.deviceInfo.prepare(device.infoPath, device);
+  if (device?.id === undefined) return;
+  const { id, infoPath, resource } = device;
+  await deps.deviceInfo.prepare(infoPath, { id, ...(resource !== undefined && { resource }) });
 }
 
 /** The row with what is told of its device after ADD. */

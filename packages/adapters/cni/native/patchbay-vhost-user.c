@@ -1,0 +1,219 @@
+// SPDX-License-Identifier: Apache-2.0
+// A CNI plugin that gives a NIC a place for a socket of vhost-user: tells where it is to be, and nothing else. Whoever
+// serves the sockets of its node makes it. Needs standard input, CNI_ARGS and the file for the device information; asks
+// no API server. One static program.
+// Source: CNI SPEC 1.1 sections 2 to 5; NPWG device information 1.1.0 sections 4 and 5.
+#include <ctype.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdarg.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+/** Below it each pod has a directory, which its launcher and who serves the sockets share under the same path. */
+#define ROOT "/run/patchbay/vhost-user"
+/** Bytes of a configuration; it is a few hundred. */
+#define CONFIG_MAX (256 * 1024)
+/** Bytes of a name that becomes one of a file. */
+#define NAME_MAX_BYTES 64
+/** What a pod asks for to have a directory. */
+#define RESOURCE "vhost-user.patchbay.io/sockets"
+
+/** Error codes; from 100 on they are a plugin's own. Source: CNI SPEC 1.1 section 5, "Error". */
+enum { BAD_ENVIRONMENT = 4, IO_FAILURE = 5, BAD_CONFIG = 7, NO_DIRECTORY = 100 };
+
+/** Answers the runtime with an error, and ends. What is inserted has no quotes: names are checked before they are told. */
+__attribute__((noreturn, format(printf, 2, 3))) static void fail(int code, const char *format, ...) {
+  va_list arguments;
+  printf("{\"code\":%d,\"msg\":\"", code);
+  va_start(arguments, format);
+  vprintf(format, arguments);
+  va_end(arguments);
+  printf("\"}\n");
+  exit(1);
+}
+
+static char *read_config(void) {
+  static char config[CONFIG_MAX + 1];
+  size_t length = fread(config, 1, CONFIG_MAX, stdin);
+  if (length == CONFIG_MAX || ferror(stdin)) fail(IO_FAILURE, "the network configuration cannot be read");
+  config[length] = '\0';
+  return config;
+}
+
+static const char *after_blanks(const char *at) { return at + strspn(at, " \t\r\n"); }
+
+/** The character behind a JSON string that begins at `at`; NULL: it does not end. */
+static const char *after_string(const char *at) {
+  for (at++; *at != '\0'; at++) {
+    if (*at == '"') return at + 1;
+    if (*at == '\\' && *++at == '\0') return NULL;
+  }
+  return NULL;
+}
+
+/** The character behind a JSON value, of any depth; NULL: it does not end. */
+static const char *after_value(const char *at) {
+  if (*at == '"') return after_string(at);
+  if (*at != '{' && *at != '[') return at + strcspn(at, ",}] \t\r\n");
+  int depth = 0;
+  while (at != NULL && *at != '\0') {
+    if (*at == '"') {
+      at = after_string(at);
+      continue;
+    }
+    depth += *at == '{' || *at == '[' ? 1 : *at == '}' || *at == ']' ? -1 : 0;
+    at++;
+    if (depth == 0) return at;
+  }
+  return NULL;
+}
+
+/** The value of a member of the object at `at`; NULL: it has none, or is no object. */
+static const char *member(const char *at, const char *key) {
+  if (at == NULL || *at != '{') return NULL;
+  size_t length = strlen(key);
+  for (at = after_blanks(at + 1); *at == '"'; at = after_blanks(at + 1)) {
+    const char *end = after_string(at);
+    if (end == NULL) return NULL;
+    const char *colon = after_blanks(end);
+    if (*colon != ':') return NULL;
+    const char *value = after_blanks(colon + 1);
+    if ((size_t)(end - at) == length + 2 && memcmp(at + 1, key, length) == 0) return value;
+    at = after_value(value);
+    if (at == NULL) return NULL;
+    at = after_blanks(at);
+    if (*at != ',') return NULL;
+  }
+  return NULL;
+}
+
+/** Copies the text of a JSON string; false: there is none. One with escapes, or too long, is refused. */
+static bool text_of(const char *value, const char *name, char *text, size_t room) {
+  const char *end = value != NULL && *value == '"' ? after_string(value) : NULL;
+  if (end == NULL) return false;
+  size_t length = (size_t)(end - value) - 2;
+  if (length >= room || memchr(value, '\\', length + 1) != NULL)
+    fail(BAD_CONFIG, "%s has more than %zu bytes, or an escape", name, room - 1);
+  memcpy(text, value + 1, length);
+  text[length] = '\0';
+  return length > 0;
+}
+
+/** Whether it is one name of a path, and no way out. */
+static bool is_name(const char *name) {
+  if (!isalnum((unsigned char)*name) || strlen(name) > NAME_MAX_BYTES) return false;
+  for (; *name != '\0'; name++)
+    if (!isalnum((unsigned char)*name) && strchr("._-", *name) == NULL) return false;
+  return true;
+}
+
+static const char *variable(const char *name) {
+  const char *value = getenv(name);
+  return value == NULL ? "" : value;
+}
+
+/** The value of a key among CNI_ARGS (KEY=VALUE;...); false: it has none. */
+static bool argument(const char *key, char *value, size_t room) {
+  size_t length = strlen(key);
+  for (const char *at = variable("CNI_ARGS"); *at != '\0'; at += strcspn(at, ";"), at += *at == ';') {
+    if (strncmp(at, key, length) != 0 || at[length] != '=') continue;
+    const char *begin = at + length + 1;
+    size_t size = strcspn(begin, ";");
+    if (size >= room) return false;
+    memcpy(value, begin, size);
+    value[size] = '\0';
+    return true;
+  }
+  return false;
+}
+
+/** The pod's directory: that of the device that the kubelet gave it, else of its uid. */
+static void find_directory(const char *config, char *path, size_t room) {
+  char id[NAME_MAX_BYTES + 1] = "";
+  if (!text_of(member(config, "deviceID"), "deviceID", id, sizeof(id)) && !argument("K8S_POD_UID", id, sizeof(id)))
+    fail(BAD_ENVIRONMENT, "neither deviceID nor K8S_POD_UID in CNI_ARGS says whose socket it is");
+  if (!is_name(id)) fail(BAD_CONFIG, "the deviceID, or the K8S_POD_UID, is no name of a directory");
+  snprintf(path, room, "%s/%s", ROOT, id);
+  struct stat found;
+  if (lstat(path, &found) != 0 || !S_ISDIR(found.st_mode))
+    fail(NO_DIRECTORY, "the pod has no directory of sockets (%s): it has to ask for %s; a VM is restarted to do so", path,
+         RESOURCE);
+}
+
+/** Makes the directories above a file; what is there stays. */
+static void make_parents(const char *path) {
+  char parent[1024];
+  snprintf(parent, sizeof(parent), "%s", path);
+  for (char *slash = strchr(parent + 1, '/'); slash != NULL; slash = strchr(slash + 1, '/')) {
+    *slash = '\0';
+    if (mkdir(parent, 0755) != 0 && errno != EEXIST) fail(IO_FAILURE, "a directory of CNIDeviceInfoFile cannot be made");
+    *slash = '/';
+  }
+}
+
+static void write_info(const char *file, const char *socket) {
+  make_parents(file);
+  int descriptor = open(file, O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, 0644);
+  if (descriptor < 0) fail(IO_FAILURE, "CNIDeviceInfoFile cannot be written: %s", strerror(errno));
+  int written = dprintf(descriptor, "{\"type\":\"vhost-user\",\"version\":\"1.1.0\",\"vhost-user\":{\"mode\":\"client\",\"path\":\"%s\"}}\n",
+                        socket);
+  if (written < 0 || close(descriptor) != 0) fail(IO_FAILURE, "CNIDeviceInfoFile cannot be written: %s", strerror(errno));
+}
+
+/** Where the device information goes; false: the runtime does not say. */
+static bool find_info_file(const char *config, char *path, size_t room) {
+  return text_of(member(member(config, "runtimeConfig"), "CNIDeviceInfoFile"), "CNIDeviceInfoFile", path, room) && *path == '/';
+}
+
+static int add(const char *config) {
+  char version[16] = "", file[1024] = "", directory[128] = "";
+  const char *nic = variable("CNI_IFNAME"), *sandbox = variable("CNI_NETNS");
+  if (!is_name(nic)) fail(BAD_ENVIRONMENT, "CNI_IFNAME is no name of a NIC");
+  if (*sandbox == '\0' || strpbrk(sandbox, "\"\\") != NULL) fail(BAD_ENVIRONMENT, "CNI_NETNS is no path");
+  if (!text_of(member(config, "cniVersion"), "cniVersion", version, sizeof(version)) || !is_name(version))
+    fail(BAD_CONFIG, "cniVersion is missing");
+  if (!find_info_file(config, file, sizeof(file)))
+    fail(BAD_CONFIG, "runtimeConfig.CNIDeviceInfoFile is missing: the network needs capabilities.CNIDeviceInfoFile = true");
+  find_directory(config, directory, sizeof(directory));
+  struct sockaddr_un address;
+  int length = snprintf(address.sun_path, sizeof(address.sun_path), "%s/%s.sock", directory, nic);
+  if (length >= (int)sizeof(address.sun_path))
+    fail(BAD_CONFIG, "the path of the socket is longer than %zu bytes", sizeof(address.sun_path) - 1);
+  write_info(file, address.sun_path);
+  printf("{\"cniVersion\":\"%s\",\"interfaces\":[{\"name\":\"%s\",\"sandbox\":\"%s\"}]}\n", version, nic, sandbox);
+  return 0;
+}
+
+/** The socket is who made it's to remove, the directory the node's. */
+static int delete (const char *config) {
+  char file[1024] = "";
+  if (find_info_file(config, file, sizeof(file)) && unlink(file) != 0 && errno != ENOENT)
+    fail(IO_FAILURE, "CNIDeviceInfoFile cannot be removed: %s", strerror(errno));
+  return 0;
+}
+
+static int check(const char *config) {
+  char directory[128];
+  find_directory(config, directory, sizeof(directory));
+  return 0;
+}
+
+int main(void) {
+  const char *command = variable("CNI_COMMAND");
+  if (strcmp(command, "VERSION") == 0) {
+    puts("{\"cniVersion\":\"1.1.0\",\"supportedVersions\":[\"0.3.0\",\"0.3.1\",\"0.4.0\",\"1.0.0\",\"1.1.0\"]}");
+    return 0;
+  }
+  const char *config = after_blanks(read_config());
+  if (strcmp(command, "ADD") == 0) return add(config);
+  if (strcmp(command, "DEL") == 0) return delete (config);
+  if (strcmp(command, "CHECK") == 0) return check(config);
+  if (strcmp(command, "STATUS") == 0 || strcmp(command, "GC") == 0) return 0;
+  fail(BAD_ENVIRONMENT, "CNI_COMMAND must be ADD, DEL, CHECK, GC, STATUS or VERSION: container runtimes call this program");
+}

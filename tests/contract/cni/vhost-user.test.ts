@@ -1,0 +1,89 @@
+// SPDX-License-Identifier: Apache-2.0
+// The plugin that tells where a socket of vhost-user is to be, as a runtime calls it.
+import { spawnSync } from "node:child_process";
+import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, symlinkSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { afterAll, beforeAll, expect, test } from "vitest";
+
+const PLUGIN = join(
+  import.meta.dirname,
+  "../../../packages/adapters/cni/build/patchbay-vhost-user",
+);
+const ID = `contract-cni-${String(process.pid)}`;
+const DIRECTORY = `/run/patchbay/vhost-user/${ID}`;
+
+let base = "";
+let info = "";
+
+beforeAll(() => {
+  base = mkdtempSync(join(tmpdir(), "vhost-cni-"));
+  info = join(base, "not/there/yet");
+  mkdirSync(DIRECTORY, { recursive: true });
+  symlinkSync(base, `${DIRECTORY}-link`);
+});
+
+afterAll(() => {
+  for (const path of [base, DIRECTORY, `${DIRECTORY}-link`]) rmSync(path, { recursive: true });
+});
+
+function call(command: string, config: object | string, env: Record<string, string> = {}) {
+  const { stdout, status } = spawnSync(PLUGIN, {
+    input: typeof config === "string" ? config : JSON.stringify(config),
+    encoding: "utf8",
+    env: {
+      CNI_COMMAND: command,
+      CNI_CONTAINERID: "box",
+      CNI_NETNS: "/run/netns/box",
+      CNI_IFNAME: "pod1",
+      CNI_ARGS: `IgnoreUnknown=1;K8S_POD_UID=${ID};K8S_POD_NAME=p`,
+      ...env,
+    },
+  });
+  return { status, said: stdout === "" ? undefined : (JSON.parse(stdout) as unknown) };
+}
+
+function configOf(more: object = {}): object {
+  return { cniVersion: "1.0.0", name: "fast", runtimeConfig: { CNIDeviceInfoFile: info }, ...more };
+}
+
+test.each([
+  { name: "of the pod's uid", config: {} },
+  {
+    name: "of its device, whatever else is said",
+    config: { x: [{ deviceID: "../.." }], y: 'a"b', deviceID: ID },
+  },
+])("ADD tells of a socket in the directory $name, and DEL takes the word back", ({ config }) => {
+  const env = "deviceID" in config ? { CNI_ARGS: "" } : {};
+  expect(call("ADD", configOf(config), env)).toEqual({
+    status: 0,
+    said: { cniVersion: "1.0.0", interfaces: [{ name: "pod1", sandbox: "/run/netns/box" }] },
+  });
+  expect(JSON.parse(readFileSync(info, "utf8"))).toEqual({
+    ...{ type: "vhost-user", version: "1.1.0" },
+    "vhost-user": { mode: "client", path: `${DIRECTORY}/pod1.sock` },
+  });
+  expect(call("CHECK", configOf(config), env).status).toBe(0);
+  for (let turn = 0; turn < 2; turn += 1) expect(call("DEL", configOf(config), env).status).toBe(0);
+  expect(existsSync(info)).toBe(false);
+  expect(existsSync(DIRECTORY)).toBe(true);
+});
+
+test("VERSION is answered without a configuration", () => {
+  expect(call("VERSION", "").said).toMatchObject({ cniVersion: "1.1.0" });
+});
+
+test.each<{ name: string; config?: object | string; env?: Record<string, string>; code: number }>([
+  { name: "a pod without a directory", env: { CNI_ARGS: "K8S_POD_UID=nobody" }, code: 100 },
+  { name: "a directory that is a link", env: { CNI_ARGS: `K8S_POD_UID=${ID}-link` }, code: 100 },
+  { name: "a way out as a device", config: configOf({ deviceID: "../etc" }), code: 7 },
+  { name: "an escape", config: `{"cniVersion":"1.0.0","deviceID":"a\\u002e"}`, code: 7 },
+  { name: "nobody's socket", env: { CNI_ARGS: "" }, code: 4 },
+  { name: "a NIC that is a path", env: { CNI_IFNAME: "../x" }, code: 4 },
+  { name: "no file for what it has to tell", config: { cniVersion: "1.0.0" }, code: 7 },
+  { name: "no version", config: {}, code: 7 },
+  { name: "no JSON", config: `{"cniVersion":`, code: 7 },
+])("ADD refuses $name", ({ config = configOf(), env, code }) => {
+  expect(call("ADD", config, env)).toMatchObject({ status: 1, said: { code } });
+  expect(existsSync(info)).toBe(false);
+});
