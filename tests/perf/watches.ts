@@ -22,7 +22,7 @@ import type { Launcher, NetnsHandle, PodNetwork } from "@patchbay/core/ports";
 import { createFakeCache, createFakeStore } from "@patchbay/kube/testing";
 import { createFakeHookSidecars } from "@patchbay/hooks/testing";
 import { createFakeHypervisor } from "@patchbay/libvirt/testing";
-import { createFakeFiles } from "@patchbay/os/testing";
+import { createFakeFiles, createFakeVhostSockets } from "@patchbay/os/testing";
 import { createFakeAddressServers, createFakeLinkCounters } from "@patchbay/podnet/testing";
 import { createMetrics } from "@patchbay/telemetry";
 import { createFakeLogger } from "@patchbay/telemetry/testing";
@@ -142,6 +142,7 @@ class Node {
         watch: () => undefined,
       },
       linkWatch: createLinkWatch(),
+      vhostSockets: createFakeVhostSockets(),
       linkCounters: createFakeLinkCounters(),
       addressServers: createFakeAddressServers(),
       hooks: createFakeHookSidecars(),

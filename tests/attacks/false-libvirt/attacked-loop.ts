@@ -18,7 +18,7 @@ import type {
 } from "@patchbay/core/ports";
 import { createFakeStore } from "@patchbay/kube/testing";
 import { createFakeHookSidecars } from "@patchbay/hooks/testing";
-import { createFakeFiles } from "@patchbay/os/testing";
+import { createFakeFiles, createFakeVhostSockets } from "@patchbay/os/testing";
 import {
   createFakeLinkCounters,
   createFakeLinkWatch,
@@ -99,6 +99,7 @@ export class AttackedLoop {
       launchers,
       hypervisor: node.hypervisor,
       linkWatch: createFakeLinkWatch(),
+      vhostSockets: createFakeVhostSockets(),
       linkCounters: createFakeLinkCounters(),
       podNetwork: createFakePodNetwork(),
       addressServers: createFakeAddressServers(),

@@ -6,6 +6,7 @@ import type { HypervisorAddress, LauncherPod, Launchers } from "@patchbay/core/p
 import { createFakeLinkWatch } from "@patchbay/podnet/testing";
 import { createSessions, withBackoff, WORKERS } from "@patchbay/virt-handler/testing";
 import { AttackedNode } from "./false-libvirt.ts";
+import { createFakeVhostSockets } from "@patchbay/os/testing";
 
 /** The domain that each false daemon has. */
 const DOMAIN = "default_vm1";
@@ -30,6 +31,7 @@ export class NodeLoop {
       createSessions({
         launchers: this.#launchers(),
         linkWatch: createFakeLinkWatch(),
+        vhostSockets: createFakeVhostSockets(),
         hypervisor,
         log,
       }),

@@ -188,13 +188,13 @@ describe("a guest that is held to its MAC and addresses", () => {
 
 test("attack 83: another's address in the pod's annotation does not let the guest say that it is here", async () => {
   const { podInterfaceName, mac } = guestWiring(1);
-  const { guard } = wiringOf({
+  const wiring = wiringOf({
     ...{ name: "one", podInterfaceName, binding: { kind: "bridge" } },
     ...{ iface: { name: "one", bridge: {}, macAddress: mac }, network: { name: "one", pod: {} } },
     attachment: { name: "one", podInterfaceName, state: "Attached", ips: [OTHER.ipv4] },
     remembered: { podInterfaceName, index: 2, addresses: [`${OWN.ipv4}/24`], routes: [] },
   });
-  await hold(guard);
+  await hold(wiring?.guard);
   const says = (ip: string): number => reached(frame(ALL, mac, arp({ op: 2, mac, ip, asks: ip })));
   expect(says(OTHER.ipv4)).toBeLessThan(MOST);
   expect(says(OWN.ipv4)).toBeGreaterThanOrEqual(COUNT);

@@ -8,6 +8,7 @@ import { createSilentLogger } from "@patchbay/telemetry";
 import { createSessions } from "@patchbay/virt-handler/testing";
 import { afterEach, beforeEach, expect, test } from "vitest";
 import { MAC, makeNetwork, Namespaces, PREFIX, run, WIRING } from "./links.ts";
+import { createFakeVhostSockets } from "@patchbay/os/testing";
 
 const PODS = ["one", "two"];
 const SOCKET_FD = 7;
@@ -63,6 +64,7 @@ test("a session that ends under a pass does not lead it into another pod's names
     launchers,
     hypervisor,
     linkWatch: createLinkWatch(),
+    vhostSockets: createFakeVhostSockets(),
     log: createSilentLogger(),
   });
   const ignore = { wake: () => undefined, hear: () => undefined };

@@ -22,7 +22,7 @@ import type {
 } from "@patchbay/core/ports";
 import { createFakeSandboxes } from "@patchbay/cri/testing";
 import { createFakeHypervisor } from "@patchbay/libvirt/testing";
-import { createFakeLaunchers } from "@patchbay/os/testing";
+import { createFakeLaunchers, createFakeVhostSockets } from "@patchbay/os/testing";
 import { openingTaps } from "../../../packages/plug/virt-handler/src/testing/opening-taps.ts";
 import type { Life } from "../life.ts";
 import type { Ground, TestNode } from "../memory/node.ts";
@@ -112,6 +112,7 @@ export class NodeOnKernel implements TestNode {
       sandboxes: this.#sandboxes,
       launchers: this.#launchers,
       linkWatch: UNWATCHED,
+      vhostSockets: createFakeVhostSockets(),
       hypervisor: life.bind(this.#openingTaps()),
       addressServers: life.bind(this.#addressServers),
       stateDir: join(this.#directory, "state"),

@@ -3,7 +3,12 @@
 import { createFakeCni } from "@patchbay/cni/testing";
 import { createFakeSandboxes } from "@patchbay/cri/testing";
 import { createFakeHypervisor } from "@patchbay/libvirt/testing";
-import { createFakeFiles, createFakeLaunchers, createFakeNamespaces } from "@patchbay/os/testing";
+import {
+  createFakeFiles,
+  createFakeLaunchers,
+  createFakeNamespaces,
+  createFakeVhostSockets,
+} from "@patchbay/os/testing";
 import {
   createFakeAddressServers,
   createFakeDefaultRoutes,
@@ -60,6 +65,7 @@ export class NodeInMemory implements TestNode {
       sandboxes: this.#sandboxes,
       launchers: this.#launchers,
       linkWatch: createFakeLinkWatch(this.#podNetwork),
+      vhostSockets: life.bind(createFakeVhostSockets()),
       hypervisor: life.bind(hypervisor),
       // They end with whoever has started them.
       addressServers: life.bind(createFakeAddressServers()),

@@ -13,6 +13,7 @@ import type {
   NodeNics,
   PodNetwork,
   Sandboxes,
+  VhostSockets,
 } from "@patchbay/core/ports";
 import type { Life } from "../life.ts";
 
@@ -40,6 +41,7 @@ export interface Ground {
   readonly sandboxes: Sandboxes;
   readonly launchers: Launchers;
   readonly linkWatch: LinkWatch;
+  readonly vhostSockets: VhostSockets;
   readonly hypervisor: Hypervisor;
   readonly addressServers: AddressServers;
   /** Where agents keep what outlives them. */

@@ -117,6 +117,7 @@ async function handler(surroundings: Surroundings): Promise<void> {
       podNetwork: ground.podNetwork,
       launchers: ground.launchers,
       linkWatch: ground.linkWatch,
+      vhostSockets: ground.vhostSockets,
       addressServers: ground.addressServers,
       hooks: createFakeHookSidecars(),
       addressStore: createAddressStore(ground.files, `${ground.stateDir}/addresses`),

@@ -6,6 +6,7 @@ export {
   type AttachmentError,
   type AttachmentErrors,
 } from "./annotations/attachment-errors.ts";
+export { vhostUserOf, type VhostUserInfo } from "./annotations/device-info.ts";
 export {
   keptIpsOf,
   parseKeptAddresses,

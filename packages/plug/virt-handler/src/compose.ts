@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Brings caches, adapters, queue and loop together.
+import { join } from "node:path";
 import { KUBEVIRTS, names, VIRTUAL_MACHINE_INSTANCES, type KubeVirt } from "@patchbay/api";
 import { messageOf, type NodeDevice } from "@patchbay/core";
 import { openSandboxes, type OpenSandboxes } from "@patchbay/cri";
@@ -18,12 +19,20 @@ import {
   createNamespaces,
   createNetlink,
   createProcessRunner,
+  createVhostSockets,
   limitProcesses,
   openVolumeSocket,
   readNetnsInode,
 } from "@patchbay/os";
 import { createAddressServers, createPodNetwork } from "@patchbay/podnet";
-import type { Cache, HookSidecars, Hypervisor, Launchers, Sandboxes } from "@patchbay/core/ports";
+import type {
+  Cache,
+  HookSidecars,
+  Hypervisor,
+  Launchers,
+  Sandboxes,
+  VhostSockets,
+} from "@patchbay/core/ports";
 import { createAddressStore } from "./addresses/address-store.ts";
 import type { Flags } from "./config.ts";
 import { connectBelow } from "./door/guest-streams.ts";
@@ -66,17 +75,27 @@ function openLaunchers(flags: Flags, sandboxes: Sandboxes): Launchers {
   });
 }
 
+/** What the node's `/` is from here. */
+function hostRootOf({ hostProcess }: Flags): string {
+  return hostProcess === undefined ? "/" : `/proc/${String(hostProcess)}/root`;
+}
+
+function openVhostSockets(flags: Flags): VhostSockets {
+  const runDir = join(hostRootOf(flags), "run");
+  return createVhostSockets({ podsDir: flags.podsDir, runDir, uid: names.LAUNCHER_UID });
+}
+
 /** Offers the node's devices to its kubelet, where one is named, until the signal is aborted. */
 function offerDevices(
   { clock, log, signal }: DaemonContext,
-  { kubeletDir, hostProcess }: Flags,
+  flags: Flags,
   kubevirts: Cache<KubeVirt>,
 ): Promise<void> {
+  const { kubeletDir } = flags;
   if (kubeletDir === undefined) return Promise.resolve();
-  const hostRoot = hostProcess === undefined ? "/" : `/proc/${String(hostProcess)}/root`;
   const nodes = createDeviceNodes({ runner: createProcessRunner() });
   const how = {
-    places: { kubeletDir, hostRoot },
+    places: { kubeletDir, hostRoot: hostRootOf(flags) },
     user: { uid: names.LAUNCHER_UID, gid: names.LAUNCHER_UID },
     deps: { nodes, files: createFiles(), clock, log },
   };
@@ -164,6 +183,7 @@ export async function runHandler(context: DaemonContext, flags: Flags): Promise<
       ...(flags.hostProcess !== undefined && { hostProcess: flags.hostProcess }),
     }),
     addressStore: createAddressStore(createFiles(), `${flags.stateDir}/addresses`),
+    vhostSockets: openVhostSockets(flags),
     addressServers,
     linkCounters: createLinkCounters(),
     offerGuests: (ways: GuestWays) => {

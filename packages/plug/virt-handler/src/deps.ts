@@ -2,7 +2,7 @@
 // What the loop's passes share.
 import type { KubeVirt, VirtualMachineInstance } from "@patchbay/api";
 import type { EventRecorder, OwnWrites } from "@patchbay/kube";
-import type { Cache, Clock, Logger, PodNetwork, Store } from "@patchbay/core/ports";
+import type { Cache, Clock, Logger, PodNetwork, Store, VhostSockets } from "@patchbay/core/ports";
 import type { AddressStore } from "./addresses/address-store.ts";
 import type { GuestServers } from "./addresses/guest-servers.ts";
 import type { GuestHooks } from "./hooks/guest-hooks.ts";
@@ -17,6 +17,7 @@ export interface NodeParts {
   readonly vmis: Cache<VirtualMachineInstance>;
   readonly kubevirts: Cache<KubeVirt>;
   readonly podNetwork: PodNetwork;
+  readonly vhostSockets: VhostSockets;
   readonly addressStore: AddressStore;
   readonly events: EventRecorder;
   readonly clock: Clock;

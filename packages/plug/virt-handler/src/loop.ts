@@ -69,10 +69,13 @@ interface LoopParts extends NodeParts {
 }
 
 function depsOf(parts: LoopParts): Deps {
-  const { launchers, hypervisor, linkWatch, clock, log } = parts;
+  const { launchers, hypervisor, linkWatch, vhostSockets, clock, log } = parts;
   return {
     ...parts,
-    sessions: withBackoff(createSessions({ launchers, hypervisor, linkWatch, log }), clock),
+    sessions: withBackoff(
+      createSessions({ launchers, hypervisor, linkWatch, vhostSockets, log }),
+      clock,
+    ),
     guestServers: createGuestServers(parts),
     guestHooks: createGuestHooks(parts),
     ...createMemory(clock),

@@ -81,6 +81,7 @@ describe("the first heartbeat", () => {
     expect(status?.capacity).toEqual({
       ...{ cpu: "2", memory: "2Gi", "ephemeral-storage": "1Ti", pods: "110" },
       "devices.kubevirt.io/tun": "1k",
+      "vhost-user.patchbay.io/sockets": "1k",
     });
     expect(status?.allocatable).toEqual({ ...status?.capacity, memory: "1536Mi" });
     expect(status?.nodeInfo).toMatchObject({

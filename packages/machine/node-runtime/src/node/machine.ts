@@ -3,6 +3,7 @@
 import { messageOf } from "@patchbay/core";
 import { readBootId } from "@patchbay/os";
 import type { ContainerRuntime, Files, ProcessRunner } from "@patchbay/core/ports";
+import { names } from "@patchbay/api";
 import { DEVICES } from "../translate/devices.ts";
 import { runProgram } from "../run-program.ts";
 
@@ -85,7 +86,8 @@ function numberIn(text: string, pattern: RegExp): number {
 }
 
 async function listDevices(files: Files): Promise<readonly string[]> {
-  const there: string[] = [];
+  // Directories, of which there are as many as are asked for.
+  const there: string[] = [names.VHOST_USER_RESOURCE];
   for (const [resource, device] of DEVICES) {
     if (await files.exists(device)) there.push(resource);
   }

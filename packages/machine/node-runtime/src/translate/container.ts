@@ -10,7 +10,7 @@ import type {
   ContainerMount,
   MountPropagation,
 } from "@patchbay/core/ports";
-import { devicesOf } from "./devices.ts";
+import { devicesOf, socketMountsOf } from "./devices.ts";
 import { argumentsOf, environmentOf, type EnvContext } from "./environment.ts";
 import { ProgramRoom } from "./expansion.ts";
 import { hostsFileOf } from "./hosts.ts";
@@ -108,7 +108,7 @@ export function containerConfigOf(make: ContainerToMake): ContainerConfig {
     args: expanded(container.args),
     workingDir: container.workingDir ?? "",
     env: [...variables],
-    mounts: mountsOf(make),
+    mounts: [...mountsOf(make), ...socketMountsOf(container, pod.metadata.uid ?? "")],
     devices: [...devicesOf(container), ...volumeDevicesOf(make)],
     labels: containerLabels(pod, container.name),
     annotations:

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which devices does a container get for the resources that it asks for?
+// Which devices, and which directories of sockets, does a container get for the resources that it asks for?
 import { names, type Container } from "@patchbay/api";
-import type { ContainerDevice } from "@patchbay/core/ports";
+import type { ContainerDevice, ContainerMount } from "@patchbay/core/ports";
 
 /** The device of each resource. Source: KubeVirt device plugin. */
 export const DEVICES: readonly (readonly [resource: string, device: string])[] = [
@@ -16,4 +16,21 @@ export function devicesOf({ resources }: Container): readonly ContainerDevice[] 
   return DEVICES.filter(([resource]) => limits[resource] !== undefined).map(([, path]) => {
     return { containerPath: path, hostPath: path, permissions: "rw" };
   });
+}
+
+/** Where a pod's sockets of vhost-user are, on the node and in the pod: a directory that no other pod is given. */
+export function vhostUserDirectoryOf(podUid: string): string {
+  return `${names.VHOST_USER_DIR}/${podUid}`;
+}
+
+/** Whether a container asks for sockets. */
+export function asksForSockets({ resources }: Container): boolean {
+  return resources?.limits?.[names.VHOST_USER_RESOURCE] !== undefined;
+}
+
+/** The directory, for a container that asks for sockets. */
+export function socketMountsOf(container: Container, podUid: string): readonly ContainerMount[] {
+  if (!asksForSockets(container)) return [];
+  const path = vhostUserDirectoryOf(podUid);
+  return [{ containerPath: path, hostPath: path, readonly: true, propagation: "PRIVATE" }];
 }

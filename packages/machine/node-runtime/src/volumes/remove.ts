@@ -2,6 +2,7 @@
 // Takes away everything that a pod has on this node, whatever its containers made of it.
 import { join } from "node:path";
 import type { VolumeDeps } from "./deps.ts";
+import { vhostUserDirectoryOf } from "../translate/devices.ts";
 import { kindDirectory, podDirectory } from "./layout.ts";
 
 /** {@link removeVolumes} for who has the pod's turn. */
@@ -14,6 +15,7 @@ export async function removeLocked(deps: VolumeDeps, uid: string): Promise<void>
   const directory = podDirectory(node.podsDir, uid);
   await claims.end(uid); // before the directory, which tells that there is something to end
   await disk.unmountAll(directory);
+  await files.remove(vhostUserDirectoryOf(uid));
   await files.remove(directory);
 }
 

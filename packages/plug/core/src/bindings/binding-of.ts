@@ -35,7 +35,7 @@ function builtBindingOf(
       ? refuse(first, "is for the pod network only; use bridge")
       : { kind: "masquerade" };
   }
-  const registered = registeredBindingOf(iface, registry) ?? { kind: "bridge" };
+  const registered = registeredBindingOf(iface, network, registry) ?? { kind: "bridge" };
   return registered.kind === "hook" && iface.state === "down"
     ? refuse("state", "cannot be down: the NIC is its hook's, and its link too")
     : registered;

@@ -6,7 +6,7 @@ import type { RememberedAddresses } from "../addresses/nic-addresses.ts";
 import type { SeenWiring } from "./pod-wiring.ts";
 
 /** Every way that is built. The last three are asked for by the name of a plugin that the cluster has registered. */
-export type BindingKind = "bridge" | "masquerade" | "managedTap" | "tap" | "hook";
+export type BindingKind = "bridge" | "masquerade" | "managedTap" | "tap" | "vhostuser" | "hook";
 
 /** How an iface is bound. */
 export interface Binding {
@@ -61,9 +61,9 @@ export interface LiveChanges {
 /** One way of binding. */
 export interface BindingModule {
   readonly kind: BindingKind;
-  /** What it needs in the pod. */
-  readonly wiringOf: (facts: WiringFacts) => SeenWiring;
-  /** The tap that the device opens, of the links that are there (by name). */
+  /** What it needs of the kernel in the pod; undefined: nothing. */
+  readonly wiringOf: (facts: WiringFacts) => SeenWiring | undefined;
+  /** The tap that the device opens, of the links that are there (by name); empty: it opens none. */
   readonly tapOf: (
     names: Pick<WiringFacts, "podInterfaceName" | "tapName">,
     links: ReadonlySet<string>,

@@ -6,6 +6,7 @@ import { HOOK } from "./hook.ts";
 import { MANAGED_TAP } from "./managed-tap.ts";
 import { MASQUERADE } from "./masquerade.ts";
 import { TAP } from "./tap.ts";
+import { VHOST_USER } from "./vhost-user.ts";
 
 /** What each way of binding means, wherever somebody asks. */
 export const BINDINGS: Readonly<Record<BindingKind, BindingModule>> = {
@@ -13,5 +14,6 @@ export const BINDINGS: Readonly<Record<BindingKind, BindingModule>> = {
   masquerade: MASQUERADE,
   managedTap: MANAGED_TAP,
   tap: TAP,
+  vhostuser: VHOST_USER,
   hook: HOOK,
 };

@@ -9,6 +9,7 @@ import { carrierOf, type Carrier } from "./carrier.ts";
 import type { DeviceTaps } from "./links/device-taps.ts";
 import type { DeviceFacts, GuestNicFacts, IfaceFacts, LinkFacts } from "./facts.ts";
 import { bindingFactsOf, linkFactsOf, type KernelLink } from "./links/link-facts.ts";
+import type { SeenSocket } from "./links/vhost-socket.ts";
 import { madeTapOf, nameOfAlias, namesOf } from "./names.ts";
 import { moduleOf, onSwap, type WiredIface } from "./links/wiring.ts";
 
@@ -16,6 +17,10 @@ import { moduleOf, onSwap, type WiredIface } from "./links/wiring.ts";
 export interface IfaceSources {
   readonly vmi: VirtualMachineInstance;
   readonly links: readonly KernelLink[];
+  /** What lies where sockets are named, by the NIC in the pod; absent: no iface speaks vhost-user. */
+  readonly sockets?: ReadonlyMap<string, SeenSocket>;
+  /** Whether the guest runs under software emulation; absent: it does not. */
+  readonly isEmulated?: boolean;
   /** NICs of the live domain. */
   readonly nics: readonly NicFacts[];
   /** What the guest says of its links. */
@@ -68,6 +73,7 @@ function deviceFactsOf(name: string, sources: IfaceSources): DeviceFacts | undef
     queues: nic.queues,
     ...(nic.pciAddress === undefined ? {} : { pciAddress: printPciAddress(nic.pciAddress) }),
     ...(nic.mtu === undefined ? {} : { mtu: nic.mtu }),
+    ...(nic.socketPath === undefined ? {} : { speaksVhostUser: true }),
     ...(guest === undefined ? {} : { guest }),
   };
 }
@@ -139,7 +145,7 @@ function factsOf(name: string, sources: IfaceSources): IfaceFacts {
   };
   const named = { name, podInterfaceName };
   const remembered = rememberedOf(named.podInterfaceName, sources);
-  const binding = bindingFactsOf(named, declared, sources);
+  const binding = bindingFactsOf({ ...named, device }, declared, sources);
   const known = {
     ...named,
     ...declared,

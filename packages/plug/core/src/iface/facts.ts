@@ -3,6 +3,8 @@
 import type { Attachment, ClusterSecurity, Iface, IfaceStatus, Network } from "@patchbay/api";
 import type { RememberedAddresses } from "../addresses/nic-addresses.ts";
 import type { Binding, BindingRefusal } from "../bindings/binding.ts";
+import type { Told } from "../reasons/words.ts";
+import type { SocketReason } from "./links/vhost-socket.ts";
 
 /** The links of an iface, as the kernel has them. */
 export interface LinkFacts {
@@ -32,6 +34,8 @@ export interface LinkFacts {
   readonly tapIndex?: number;
   /** What the device opens was made by others, for one pair of queues or several. */
   readonly takesQueues?: "one" | "many";
+  /** The device speaks vhost-user, and this keeps it from the socket that the plugin named; absent: nothing does. */
+  readonly socketProblem?: Told<SocketReason>;
 }
 
 /** The word of the guest's agent on a NIC. */
@@ -66,6 +70,8 @@ export interface DeviceFacts {
   readonly pciAddress?: string;
   /** Bytes, as its guest is told; absent where libvirt does not say. */
   readonly mtu?: number;
+  /** It speaks vhost-user. */
+  readonly speaksVhostUser?: true;
   /** What the guest says of it; absent while it has not said anything. */
   readonly guest?: GuestNicFacts;
 }

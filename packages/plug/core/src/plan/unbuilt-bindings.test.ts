@@ -24,7 +24,7 @@ import { sayProblems, vmiStartProblems } from "./vm/start-problems.ts";
 const BINDINGS: BindingRegistry = {
   own: { domainAttachmentType: "tap" },
   bridged: { domainAttachmentType: "managedTap", networkAttachmentDefinition: "extra" },
-  odd: { domainAttachmentType: "vhostuser" },
+  odd: { domainAttachmentType: "hostdev" },
   bare: {},
 };
 const NETWORK = { ...networkConfigOf(undefined), bindings: BINDINGS };
@@ -199,8 +199,11 @@ describe.each([
 
 test.each([
   { name: "unheard", says: '"unheard" is not registered in spec.configuration.network.binding' },
-  { name: "odd", says: '"odd" is registered with vhostuser; use tap or managedTap' },
-  { name: "bare", says: '"bare" is registered with no domainAttachmentType; use tap or' },
+  { name: "odd", says: '"odd" is registered with hostdev; use tap, managedTap or vhostuser' },
+  {
+    name: "bare",
+    says: '"bare" is registered with no domainAttachmentType; use tap, managedTap or',
+  },
 ])("of the binding $name it is said why", ({ name, says }) => {
   const vmi = { ...aVmi({}), spec: specWith({ binding: { name } }) };
   expect(sayProblems(vmiStartProblems(vmi, NETWORK))).toContain(says);

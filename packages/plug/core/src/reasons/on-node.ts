@@ -87,6 +87,45 @@ export const REASONS_ON_NODE = {
       "the tap was deleted while QEMU used it; the guest is asked to let go of the device, and then gets it back",
     who: "whoever deleted it",
   },
+  MemoryNotShared: {
+    ...WARNED,
+    phases: "`Wiring`, `Attaching`",
+    meaning:
+      "the guest's memory is not shared with other processes of its node, which vhost-user needs; nothing is plugged",
+    who: "user: restart the VM",
+  },
+  InterruptVectors: {
+    ...WARNED,
+    phases: "`Wiring`, `Attaching`",
+    meaning:
+      "the guest is emulated and was not started for vhost-user NICs: QEMU would crash; nothing is plugged",
+    who: "user: restart the VM",
+  },
+  BackendMissing: {
+    ...WIRING,
+    meaning:
+      "there is no socket where the network's plugin said it is: the dataplane does not run. A device that is there stays in the guest, and gets no frames",
+    who: "administrator: start the dataplane",
+  },
+  BackendRefused: {
+    ...WIRING,
+    meaning:
+      "the socket that the network's plugin named cannot be used: in another place, of another kind, made by the launcher itself; or QEMU would have to listen",
+    who: "administrator: the network's plugin and the dataplane",
+  },
+  PortSecurityNotKept: {
+    ...WARNED,
+    phases: "`Wiring`",
+    meaning:
+      "the cluster judges what guests send, and frames of vhost-user pass no place where that could be done; nothing is plugged",
+    who: "administrator, or user: use another binding",
+  },
+  BackendReplaced: {
+    ...ATTACHING,
+    meaning:
+      "the dataplane has made its socket anew; the guest is asked to let go of the device, and then gets it back",
+    who: "nobody: it ends by itself",
+  },
   AttachFailed: {
     ...ATTACHING,
     meaning: "libvirt refused the device; the message is libvirt's own",

@@ -86,6 +86,29 @@ export const TAP_REPLACED: Told = {
     "the tap was deleted while the guest's device used it; QEMU cannot open the new one, so the guest was asked to let go of the device, and then gets it back",
 };
 
+/** QEMU is connected to a socket that is no more. */
+export const BACKEND_REPLACED: Told<"BackendReplaced"> = {
+  reason: "BackendReplaced",
+  message:
+    "the dataplane has made its socket anew; the guest was asked to let go of the device, which is still connected to the old one, and then gets it back",
+};
+
+/** What a VM needs before it starts, and how it gets it. */
+const PREPARE =
+  "restart the VM with an interface of this binding, or with vhost-user.patchbay.io/sockets in spec.domain.resources.limits";
+
+/** Nobody but QEMU sees the guest's memory. */
+export const MEMORY_NOT_SHARED: Told<"MemoryNotShared"> = {
+  reason: "MemoryNotShared",
+  message: `the guest's memory is not shared, so that the dataplane cannot read and write its frames; ${PREPARE}`,
+};
+
+/** QEMU would end with a fault. */
+export const INTERRUPT_VECTORS: Told<"InterruptVectors"> = {
+  reason: "InterruptVectors",
+  message: `the guest runs under software emulation, where QEMU crashes when a NIC with interrupt vectors speaks vhost-user; ${PREPARE}, which makes NICs without them`,
+};
+
 /** What is mended is spoilt again at once. */
 export const LINKS_RESTLESS: Told<"LinksRestless"> = {
   reason: "LinksRestless",

@@ -31,7 +31,7 @@ describe("an unplug waits", () => {
     const hotplug = { type: "Unplug", phase: "Detaching", since: "2026-01-01T00:00:00Z" } as const;
     const vmi = aVmi({ status: { interfaces: [{ name: "one", hotplug }] } });
     const asked = { one: { count, agoMs: 1, isRefused } };
-    const hindrance = hindranceOfWait(wait, { vmi, domain, asked });
+    const hindrance = hindranceOfWait(wait, { vmi, domain, asked, ifaces: [] });
     expect(hindrance).toMatchObject({ reason: want, attempts: count });
     expect(hindrance.message).toMatch(says);
   });
@@ -79,6 +79,7 @@ describe("a plug waits", () => {
   const given = {
     vmi: aVmi({ nics: [{ name: "one" }], status: { pciePorts: { total: 4, free: 0 } } }),
     domain: undefined,
+    ifaces: [],
     asked: { one: { count: 3, agoMs: 1, isRefused: false } },
   };
   const iface = { name: "one", bridge: {}, model: "pcnet", pciAddress: "0000:05:00.0" };

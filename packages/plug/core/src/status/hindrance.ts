@@ -5,7 +5,10 @@ import { reasonOf, sayWithAdvice } from "../reasons/of-error.ts";
 import type { Reason } from "../reasons/table.ts";
 import {
   addressInUse,
+  BACKEND_REPLACED,
   guestKeeps,
+  INTERRUPT_VECTORS,
+  MEMORY_NOT_SHARED,
   modelNeedsIoPorts,
   noFreePort,
   POD_INTERFACE_MISSING,
@@ -15,8 +18,11 @@ import {
   WAITING_FOR_MIGRATION,
 } from "../reasons/words.ts";
 import { findByName, ifacesOf } from "../spec/nics.ts";
+import type { IfaceFacts } from "../iface/facts.ts";
+import type { SocketReason } from "../iface/links/vhost-socket.ts";
 import type { NoPlace } from "../pcie/live-places.ts";
-import type { NodeAction, NodeVmFacts } from "../plan/node/node-vm.ts";
+import type { NodeAction, NodeVmFacts, WaitReason } from "../plan/node/node-vm.ts";
+import type { VhostUserWait } from "../plan/node/vhost-user.ts";
 
 /** Why an iface does not go on. */
 export interface Hindrance {
@@ -33,6 +39,7 @@ type Step = Exclude<Extract<NodeAction, { iface: string }>["kind"], "wait"> | "s
 /** The phase in which a step is taken, and the reason of a failure that has no word of its own. */
 const STEPS: Readonly<Record<Step, { readonly phase: IfacePhase; readonly reason: Reason }>> = {
   rememberAddresses: { phase: "Wiring", reason: "WiringFailed" },
+  linkSocket: { phase: "Wiring", reason: "WiringFailed" },
   wireTap: { phase: "Wiring", reason: "WiringFailed" },
   serveAddresses: { phase: "Ready", reason: "AddressesNotServed" },
   attachDevice: { phase: "Attaching", reason: "AttachFailed" },
@@ -105,7 +112,8 @@ function noPlaceFor(reason: NoPlace, vmi: VirtualMachineInstance, name: string):
 /** How often a guest was asked before this process was started, as reported. */
 export function requestsReported(reported: IfaceStatus | undefined): number {
   const reason = reported?.hotplug?.reason;
-  if (reason === "TapReplaced") return attemptsIn("Attaching", reported);
+  if (reason === "TapReplaced" || reason === "BackendReplaced")
+    return attemptsIn("Attaching", reported);
   return reason === "WaitingForGuest" || reason === "GuestRefused"
     ? attemptsIn("Detaching", reported)
     : 0;
@@ -121,19 +129,47 @@ function keptHindrance(iface: string, { vmi, domain, asked }: WaitFacts): Hindra
 }
 
 /** What the words of a wait rest on. */
-type WaitFacts = Pick<NodeVmFacts, "vmi" | "domain" | "asked">;
+type WaitFacts = Pick<NodeVmFacts, "vmi" | "domain" | "asked" | "ifaces">;
+
+type SayOfVhostUser = (iface: IfaceFacts | undefined) => Told;
+
+/** The problem that was found is the message. */
+const saySocket =
+  (reason: SocketReason): SayOfVhostUser =>
+  (iface) => ({ reason, message: iface?.links.socketProblem?.message ?? "" });
+
+const OF_VHOST_USER: Readonly<Record<VhostUserWait, SayOfVhostUser>> = {
+  BackendMissing: saySocket("BackendMissing"),
+  BackendRefused: saySocket("BackendRefused"),
+  PortSecurityNotKept: saySocket("PortSecurityNotKept"),
+  BackendReplaced: () => BACKEND_REPLACED,
+  MemoryNotShared: () => MEMORY_NOT_SHARED,
+  InterruptVectors: () => INTERRUPT_VECTORS,
+};
+
+function isOfVhostUser(reason: WaitReason): reason is VhostUserWait {
+  return Object.hasOwn(OF_VHOST_USER, reason);
+}
+
+/** How often its guest was asked to let go of it. */
+function attemptsAsked(iface: string, { asked }: WaitFacts): number {
+  return asked[iface]?.count ?? 0;
+}
 
 /** The hindrance of an iface that waits. */
 export function hindranceOfWait(
-  action: Extract<NodeAction, { kind: "wait" }>,
+  { iface, reason }: Extract<NodeAction, { kind: "wait" }>,
   facts: WaitFacts,
 ): Hindrance {
-  const { iface, reason } = action;
+  const attempts = attemptsAsked(iface, facts);
+  if (isOfVhostUser(reason)) {
+    return { ...OF_VHOST_USER[reason](findByName(facts.ifaces, iface)), attempts };
+  }
   switch (reason) {
     case "GuestRefused":
       return keptHindrance(iface, facts);
     case "TapReplaced":
-      return { ...TAP_REPLACED, attempts: facts.asked[iface]?.count ?? 0 };
+      return { ...TAP_REPLACED, attempts };
     case "WaitingForMigration":
       return { ...WAITING_FOR_MIGRATION, attempts: 0 };
     case "PodInterfaceMissing":

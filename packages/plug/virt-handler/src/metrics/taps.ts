@@ -8,6 +8,9 @@ export type Taps = Map<string, ReadonlyMap<string, string>>;
 /** The taps of the ifaces that have a device. */
 export function noteTaps({ vmi, ifaces }: NodeVmFacts, taps: Taps): void {
   const withDevice = ifaces.filter(({ device }) => device !== undefined);
-  const entries = withDevice.map((iface) => [iface.name, wiringOf(iface).tapName] as const);
+  const entries = withDevice.flatMap((iface) => {
+    const wiring = wiringOf(iface);
+    return wiring === undefined ? [] : [[iface.name, wiring.tapName] as const];
+  });
   taps.set(vmi.metadata.uid ?? "", new Map(entries));
 }

@@ -7,6 +7,7 @@ import { createSilentLogger } from "@patchbay/telemetry";
 import { beforeEach, describe, expect, test } from "vitest";
 import { withBackoff } from "./backoff.ts";
 import { createSessions, type Session, type Sessions } from "./sessions.ts";
+import { createFakeVhostSockets } from "@patchbay/os/testing";
 
 const POD = { uid: "pod-uid", namespace: "ns1", name: "launcher" };
 const MINUTE_MS = 60_000;
@@ -80,7 +81,13 @@ beforeEach(() => {
   sleepers = [];
   const hypervisor = createFakeHypervisor();
   daemon = hypervisor.daemonAt({ kind: "socket", fd: 7 });
-  const inner = createSessions({ launchers, hypervisor, linkWatch, log: createSilentLogger() });
+  const inner = createSessions({
+    launchers,
+    hypervisor,
+    linkWatch,
+    vhostSockets: createFakeVhostSockets(),
+    log: createSilentLogger(),
+  });
   sessions = withBackoff(inner, clock);
 });
 

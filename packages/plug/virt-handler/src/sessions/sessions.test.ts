@@ -12,6 +12,7 @@ import { createFakeLinkWatch, type FakeLinkWatch } from "@patchbay/podnet/testin
 import { createFakeLogger, type FakeLogger } from "@patchbay/telemetry/testing";
 import { beforeEach, describe, expect, test } from "vitest";
 import { createSessions, type Session, type Sessions } from "./sessions.ts";
+import { createFakeVhostSockets, type FakeVhostSockets } from "@patchbay/os/testing";
 
 const POD = { uid: "pod-uid", namespace: "ns1", name: "launcher" };
 
@@ -86,6 +87,7 @@ let wakes = 0;
 
 let heard: HypervisorEvent[] = [];
 let linkWatch: FakeLinkWatch;
+let vhostSockets: FakeVhostSockets;
 
 const listener = {
   wake: (): void => {
@@ -109,7 +111,7 @@ function answeringBy(
     open: (address, options) => open(address, given.push(options?.timeoutMs)),
     close: () => Promise.resolve(),
   };
-  sessions = createSessions({ launchers, hypervisor: timed, linkWatch, log });
+  sessions = createSessions({ launchers, hypervisor: timed, linkWatch, vhostSockets, log });
   return given;
 }
 
@@ -119,7 +121,8 @@ beforeEach(() => {
   hypervisor.daemonAt({ kind: "socket", fd: 7 });
   log = createFakeLogger();
   linkWatch = createFakeLinkWatch();
-  sessions = createSessions({ launchers, hypervisor, linkWatch, log });
+  vhostSockets = createFakeVhostSockets();
+  sessions = createSessions({ launchers, hypervisor, linkWatch, vhostSockets, log });
   wakes = 0;
   heard = [];
 });
@@ -359,6 +362,27 @@ describe("links of the launcher's namespace", () => {
     await sessions.use(POD, listener, same);
     expect(linkWatch.countOf("42")).toBe(1);
   });
+});
+
+test("sockets wake as long as they are the launcher's, and its session lasts", async () => {
+  const wakesAfter = async (paths: readonly string[], put: string): Promise<number> => {
+    await sessions.use(POD, listener, (session) => {
+      session.watchSockets(paths);
+      return Promise.resolve();
+    });
+    const before = wakes;
+    vhostSockets.put(put);
+    await settle();
+    return wakes - before;
+  };
+  expect(await wakesAfter(["/one", "/two"], "/one")).toBe(1);
+  expect(await wakesAfter(["/two"], "/one")).toBe(0);
+  expect(await wakesAfter(["/two"], "/two")).toBe(1);
+  sessions.closeAll();
+  await settle();
+  const before = wakes;
+  vhostSockets.put("/two");
+  expect(wakes).toBe(before);
 });
 
 test("closing all closes what is not used at once", async () => {

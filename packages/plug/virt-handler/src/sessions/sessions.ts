@@ -11,6 +11,7 @@ import type {
   LinkWatch,
   Logger,
   NetnsHandle,
+  VhostSockets,
   WatchedLinks,
 } from "@patchbay/core/ports";
 import { Attention } from "./attention.ts";
@@ -25,6 +26,8 @@ export interface Session {
   lookAtLinks(): void;
   /** From now on only such changes of links wake the listener. */
   wakeOnlyFor: Attention["wakeOnlyFor"];
+  /** From now on what comes and goes at the paths of these sockets wakes the listener, and at no others. */
+  watchSockets(paths: readonly string[]): void;
 }
 
 /** Whoever works with a launcher. */
@@ -64,12 +67,20 @@ class SharedSession implements Session {
   readonly #attention: Attention;
   readonly #over = new AbortController();
   readonly #links: WatchedLinks;
+  readonly #vhostSockets: VhostSockets;
+  /** By path: what ends the watch. */
+  readonly #watchedSockets = new Map<string, AbortController>();
   #users = 0;
 
   /** @throws AppError with OS_FILE_FAILED; nothing is closed then */
-  constructor({ launcher, connection }: Reached, linkWatch: LinkWatch, listener: Listener) {
+  constructor(
+    { launcher, connection }: Reached,
+    { linkWatch, vhostSockets }: Pick<SessionsOptions, "linkWatch" | "vhostSockets">,
+    listener: Listener,
+  ) {
     this.launcher = launcher;
     this.connection = connection;
+    this.#vhostSockets = vhostSockets;
     this.#attention = new Attention(listener.wake);
     this.#links = linkWatch.watch(
       launcher.netns,
@@ -96,6 +107,24 @@ class SharedSession implements Session {
 
   wakeOnlyFor(isWorthLook: Parameters<Attention["wakeOnlyFor"]>[0]): void {
     this.#attention.wakeOnlyFor(isWorthLook);
+  }
+
+  watchSockets(paths: readonly string[]): void {
+    for (const [path, watch] of [...this.#watchedSockets]) {
+      if (paths.includes(path)) continue;
+      watch.abort();
+      this.#watchedSockets.delete(path);
+    }
+    for (const path of paths) {
+      if (this.#watchedSockets.has(path)) continue;
+      const watch = new AbortController();
+      const changed = (): void => {
+        this.#attention.noteEvent();
+      };
+      const signal = AbortSignal.any([this.#over.signal, watch.signal]);
+      this.#vhostSockets.watch(path, changed, signal);
+      this.#watchedSockets.set(path, watch);
+    }
   }
 
   /** @throws AppError with LAUNCHER_UNREACHABLE when it has ended */
@@ -156,6 +185,7 @@ function idOf({ uid, namespace, name }: LauncherPod): string {
 interface SessionsOptions {
   readonly launchers: Launchers;
   readonly linkWatch: LinkWatch;
+  readonly vhostSockets: VhostSockets;
   readonly hypervisor: Hypervisor;
   readonly log: Logger;
 }
@@ -241,7 +271,7 @@ class LauncherSessions implements Sessions {
 
   #share(reached: Reached, listener: Listener): SharedSession {
     try {
-      return new SharedSession(reached, this.#options.linkWatch, listener);
+      return new SharedSession(reached, this.#options, listener);
     } catch (error) {
       void reached.connection.close();
       reached.launcher.close();

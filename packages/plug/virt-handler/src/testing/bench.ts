@@ -8,10 +8,20 @@ import {
 import { isAppError } from "@patchbay/core";
 import { createOwnWrites, createQueue, printKey, type Next, type Note } from "@patchbay/kube";
 import type { Hypervisor, HypervisorConnection, PodNetwork } from "@patchbay/core/ports";
-import { createFakeCache, createFakeStore, type FakeStore } from "@patchbay/kube/testing";
+import {
+  createFakeCache,
+  createFakeStore,
+  type FakeCache,
+  type FakeStore,
+} from "@patchbay/kube/testing";
 import { createFakeHookSidecars, type FakeHookSidecars } from "@patchbay/hooks/testing";
 import { createFakeHypervisor, type FakeDaemon } from "@patchbay/libvirt/testing";
-import { createFakeFiles, createFakeLaunchers } from "@patchbay/os/testing";
+import {
+  createFakeFiles,
+  createFakeLaunchers,
+  createFakeVhostSockets,
+  type FakeVhostSockets,
+} from "@patchbay/os/testing";
 import {
   createFakeAddressServers,
   createFakeLinkWatch,
@@ -50,6 +60,9 @@ export interface Bench {
   readonly store: FakeStore;
   readonly podNetwork: FakePodNetwork;
   readonly addressServers: FakeAddressServers;
+  readonly vhostSockets: FakeVhostSockets;
+  /** The configuration; none unless a test puts one there. */
+  readonly kubevirts: FakeCache<KubeVirt>;
   readonly daemon: FakeDaemon;
   readonly hooks: FakeHookSidecars;
   /** Milliseconds that the clock says. */
@@ -139,6 +152,8 @@ class MemoryBench implements Bench {
   readonly podNetwork = createFakePodNetwork();
   readonly addressServers = createFakeAddressServers();
   readonly hooks = createFakeHookSidecars();
+  readonly vhostSockets = createFakeVhostSockets();
+  readonly kubevirts = createFakeCache<KubeVirt>();
   readonly #files = createFakeFiles();
   readonly daemon: FakeDaemon;
   nowMs = 1_000_000;
@@ -244,13 +259,15 @@ class MemoryBench implements Bench {
       nodeName: NODE,
       store,
       vmis: this.#vmis,
-      kubevirts: createFakeCache<KubeVirt>(),
+      kubevirts: this.kubevirts,
       sessions: createSessions({
         launchers: this.#launchers,
         hypervisor: withCrashingConnections(this.#hypervisor, this, this.#plan),
         linkWatch: createFakeLinkWatch(),
+        vhostSockets: this.vhostSockets,
         log,
       }),
+      vhostSockets: this.vhostSockets,
       podNetwork: withCrashes<PodNetwork>(this.podNetwork, NETWORK_EFFECTS, this.#plan),
       addressStore: createAddressStore(
         withCrashes(this.#files, FILE_EFFECTS, this.#plan),

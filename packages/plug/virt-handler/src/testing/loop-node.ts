@@ -9,7 +9,12 @@ import type { Hypervisor } from "@patchbay/core/ports";
 import { createFakeCache, createFakeStore } from "@patchbay/kube/testing";
 import { createFakeHookSidecars } from "@patchbay/hooks/testing";
 import { createFakeHypervisor, type FakeDaemon } from "@patchbay/libvirt/testing";
-import { createFakeClock, createFakeFiles, createFakeLaunchers } from "@patchbay/os/testing";
+import {
+  createFakeClock,
+  createFakeFiles,
+  createFakeLaunchers,
+  createFakeVhostSockets,
+} from "@patchbay/os/testing";
 import {
   createFakeAddressServers,
   createFakeLinkCounters,
@@ -37,6 +42,7 @@ export class LoopNode {
   readonly hypervisor = createFakeHypervisor();
   readonly podNetwork = createFakePodNetwork();
   readonly linkWatch = createFakeLinkWatch(this.podNetwork);
+  readonly vhostSockets = createFakeVhostSockets();
   readonly linkCounters = createFakeLinkCounters();
   readonly launchers = createFakeLaunchers();
   readonly clock = createFakeClock();
@@ -110,10 +116,11 @@ export class LoopNode {
   }
 
   start(): void {
-    const { store, vmis, podNetwork, linkWatch, linkCounters, launchers, clock } = this;
+    const { store, vmis, podNetwork, linkWatch, vhostSockets, linkCounters } = this;
+    const { launchers, clock } = this;
     const parts = {
       ...{ nodeName: NODE, concurrency: 2 },
-      ...{ store, vmis, podNetwork, linkWatch, linkCounters, launchers, clock },
+      ...{ store, vmis, podNetwork, linkWatch, vhostSockets, linkCounters, launchers, clock },
       hypervisor: this.#openingHypervisor(),
       kubevirts: createFakeCache<KubeVirt>(),
       addressServers: createFakeAddressServers(),

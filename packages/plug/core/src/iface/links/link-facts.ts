@@ -4,11 +4,13 @@ import type { BindingRegistry, Iface, Network } from "@patchbay/api";
 import { isIpv6LinkLocal } from "../../addresses/nic-addresses.ts";
 import type { Binding, BindingKind, BindingRefusal } from "../../bindings/binding.ts";
 import { bindingOf } from "../../bindings/binding-of.ts";
+import { sendGuardOf } from "../../bindings/send-guard.ts";
 import { findByName } from "../../spec/nics.ts";
 import type { DeviceTaps } from "./device-taps.ts";
-import { NO_LINKS, type LinkFacts } from "../facts.ts";
+import { NO_LINKS, type IfaceFacts, type LinkFacts } from "../facts.ts";
 import { madeTapOf, namesOf } from "../names.ts";
-import { isByHook, moduleOf, type WiredIface } from "./wiring.ts";
+import { PORT_SECURITY_NOT_KEPT, socketProblem, type SeenSocket } from "./vhost-socket.ts";
+import { moduleOf, type WiredIface } from "./wiring.ts";
 
 /** A link as the kernel has it. */
 export interface KernelLink {
@@ -30,14 +32,21 @@ export interface KernelLink {
 /** The links, and what else is needed to know them. */
 export interface LinkSources {
   readonly links: readonly KernelLink[];
-  /** With which tap each device was seen last; absent where nobody remembers. */
+  readonly sockets?: ReadonlyMap<string, SeenSocket>;
+  /** Whether the guest runs under software emulation; absent: it does not. */
+  readonly isEmulated?: boolean;
+  /** With which tap, or socket, each device was seen last; absent where nobody remembers. */
   readonly deviceTaps?: DeviceTaps;
 }
 
-/** Whether the tap is the one that the device has open, as far as anybody remembers. */
-function isDeviceTap({ name }: WiredIface, tap: KernelLink, { deviceTaps }: LinkSources): boolean {
+/** Whether the tap, or the socket, is the one that the device has open, as far as anybody remembers. */
+function isDevices(
+  { name }: WiredIface,
+  index: number | undefined,
+  { deviceTaps }: LinkSources,
+): boolean {
   const known = deviceTaps?.get(name);
-  return known === undefined || known === tap.index;
+  return known === undefined || known === index;
 }
 
 /** What is seen of what the device opens. */
@@ -47,7 +56,7 @@ function openFacts(
   sources: LinkSources,
 ): Pick<LinkFacts, "tapOpen" | "tapIndex"> {
   return {
-    tapOpen: tap?.carrier === true && isDeviceTap(iface, tap, sources),
+    tapOpen: tap?.carrier === true && isDevices(iface, tap.index, sources),
     ...(tap?.index === undefined ? {} : { tapIndex: tap.index }),
   };
 }
@@ -117,19 +126,56 @@ function hookLinksOf({ podInterfaceName }: WiredIface, { links }: LinkSources): 
   return { ...NO_LINKS, ...seen, ...nicFactsOf(nic) };
 }
 
+/** Whether the guest is held to what it may send. */
+function isJudged({ iface, network, security: cluster }: WiredIface): boolean {
+  if (iface === undefined || network === undefined || cluster === undefined) return false;
+  return sendGuardOf({ iface, network, cluster, mac: "", addresses: [] }) !== undefined;
+}
+
+/** A socket in the place of links: nobody has it but the device, which has lost it when it was made anew. */
+function socketFactsOf(iface: WiredIface, sources: LinkSources): LinkFacts {
+  const seen = sources.sockets?.get(iface.podInterfaceName);
+  const problem = isJudged(iface) ? PORT_SECURITY_NOT_KEPT : socketProblem(iface.attachment, seen);
+  const isThere = seen?.id !== undefined && problem === undefined;
+  return {
+    ...NO_LINKS,
+    podInterface: isThere,
+    wired: isThere && seen.state === "ready",
+    tapOpen: isThere && isDevices(iface, seen.id, sources),
+    ...(isThere && { tapIndex: seen.id }),
+    // libvirt asks for interrupt vectors where there are several, which end an emulated QEMU. Source: measured, libvirt 9.0.
+    ...(sources.isEmulated === true && { takesQueues: "one" }),
+    ...(problem !== undefined && { socketProblem: problem }),
+  };
+}
+
+const FACTS: Readonly<Record<BindingKind, (iface: WiredIface, sources: LinkSources) => LinkFacts>> =
+  {
+    bridge: madeLinksOf,
+    masquerade: madeLinksOf,
+    managedTap: madeLinksOf,
+    tap: foundLinksOf,
+    vhostuser: socketFactsOf,
+    hook: hookLinksOf,
+  };
+
 /** The links of an iface. */
 export function linkFactsOf(iface: WiredIface, sources: LinkSources): LinkFacts {
   if (iface.podInterfaceName === "") return NO_LINKS;
-  if (isByHook(iface)) return hookLinksOf(iface, sources);
-  const isFound = moduleOf(iface).kind === "tap";
-  return isFound ? foundLinksOf(iface, sources) : madeLinksOf(iface, sources);
+  return FACTS[moduleOf(iface).kind](iface, sources);
 }
 
-/** What nobody says any more the links tell: a tap without our bridge is the plugin's. */
+/** An iface as far as its links tell of it. */
+type NamedIface = Pick<WiredIface, "name" | "podInterfaceName"> & {
+  readonly device?: IfaceFacts["device"];
+};
+
+/** What nobody says any more the links and the device tell: a tap without our bridge is the plugin's. */
 function kindLeft(
-  { name, podInterfaceName }: Pick<WiredIface, "name" | "podInterfaceName">,
+  { name, podInterfaceName, device }: NamedIface,
   links: readonly KernelLink[],
 ): BindingKind {
+  if (device?.speaksVhostUser === true) return "vhostuser";
   const { bridgeName, tapName } = namesOf(name, podInterfaceName);
   const [bridge, tap] = [bridgeName, tapName].map((each) => findByName(links, each));
   return tap !== undefined && bridge === undefined ? "tap" : "bridge";
@@ -137,7 +183,7 @@ function kindLeft(
 
 /** How an iface is bound, or why it cannot be, and how it was then. */
 export function bindingFactsOf(
-  named: Pick<WiredIface, "name" | "podInterfaceName">,
+  named: NamedIface,
   declared: { readonly iface?: Iface; readonly network?: Network },
   { links, bindings }: Pick<LinkSources, "links"> & { readonly bindings: BindingRegistry },
 ): Binding | BindingRefusal {

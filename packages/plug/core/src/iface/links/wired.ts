@@ -3,13 +3,13 @@
 import type { SeenWiring } from "../../bindings/pod-wiring.ts";
 import type { IfaceFacts, LinkFacts } from "../facts.ts";
 import { namesOf } from "../names.ts";
-import { isByHook, onSwap, wiringOf, type WiredIface } from "./wiring.ts";
+import { isByHook, moduleOf, onSwap, wiringOf, type WiredIface } from "./wiring.ts";
 
 /** An iface on one network. */
 type OnNetwork = WiredIface & { readonly links: LinkFacts };
 
 function wiringsOn(iface: OnNetwork): readonly SeenWiring[] {
-  return iface.links.podInterface && !isByHook(iface) ? [wiringOf(iface)] : [];
+  return iface.links.podInterface && !isByHook(iface) ? [wiringOf(iface) ?? []].flat() : [];
 }
 
 /** The wirings that should be there: one around each NIC of the pod, also around the one to which a device moves. */
@@ -21,10 +21,13 @@ export function expectedWirings(ifaces: readonly IfaceFacts[]): readonly SeenWir
   });
 }
 
+/** What is no link of the kernel has been judged already. */
 function judged(
-  { name, podInterfaceName, links }: Pick<OnNetwork, "name" | "podInterfaceName" | "links">,
+  iface: Pick<IfaceFacts, "name" | "podInterfaceName" | "links" | "binding">,
   wiredTaps: ReadonlySet<string>,
 ): LinkFacts {
+  const { name, podInterfaceName, links } = iface;
+  if (moduleOf(iface).kind === "vhostuser") return links;
   const tapName = links.tapName ?? namesOf(name, podInterfaceName).tapName;
   return { ...links, wired: links.podInterface && wiredTaps.has(tapName) };
 }
@@ -39,8 +42,12 @@ export function withWired(
     const links = isByHook(iface)
       ? { ...iface.links, wired: iface.links.podInterface }
       : judged(iface, wiredTaps);
-    const { name, swap } = iface;
+    const { name, binding, swap } = iface;
     if (swap === undefined) return { ...iface, links };
-    return { ...iface, links, swap: { ...swap, links: judged({ name, ...swap }, wiredTaps) } };
+    return {
+      ...iface,
+      links,
+      swap: { ...swap, links: judged({ name, binding, ...swap }, wiredTaps) },
+    };
   });
 }

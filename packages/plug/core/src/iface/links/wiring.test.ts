@@ -46,7 +46,7 @@ describe("the links of an iface", () => {
       podInterfaceName: "eth0",
       ...{ index: 2, addresses: ["10.88.0.5/24"], routes: [] },
     };
-    expect(ifaceOn(POD, { bridge: {} }, { remembered }).guard?.addresses).toEqual([
+    expect(ifaceOn(POD, { bridge: {} }, { remembered })?.guard?.addresses).toEqual([
       "10.88.0.5",
       "fe80::ff:fe00:5e01",
     ]);
@@ -56,8 +56,8 @@ describe("the links of an iface", () => {
     const security: ClusterSecurity = { mode: "Addresses", enforced: false };
     const links = { mac: MAC, mtu: 1400, addresses: ["10.9.0.1/24"] };
     const more: Partial<WiredIface> = { binding: { kind: "tap" }, links };
-    expect(ifaceOn(BLUE, { bridge: {} }, more).guard).toBeUndefined();
-    expect(ifaceOn(BLUE, { bridge: {} }, { ...more, security }).guard?.addresses).toEqual([
+    expect(ifaceOn(BLUE, { bridge: {} }, more)?.guard).toBeUndefined();
+    expect(ifaceOn(BLUE, { bridge: {} }, { ...more, security })?.guard?.addresses).toEqual([
       "10.9.0.1",
       "fe80::ff:fe00:5e01",
     ]);
@@ -79,6 +79,6 @@ describe("the links of an iface", () => {
   test("of a guest that has the NIC hold it to the MAC of its device", () => {
     const mac = "02:00:00:00:5e:09";
     const device = { alias: "ua-one", mac, linkUp: true, queues: 1 };
-    expect(ifaceOn(POD, { bridge: {} }, { device }).guard?.macs).toEqual([mac]);
+    expect(ifaceOn(POD, { bridge: {} }, { device })?.guard?.macs).toEqual([mac]);
   });
 });

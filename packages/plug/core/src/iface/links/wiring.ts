@@ -63,11 +63,11 @@ function givenAddressesOf(wiring: SeenWiring, facts: WiredIface): readonly strin
   return [...new Set(given.map(addressAlone))];
 }
 
-/** The links of an iface, and what its guest may send. */
-export function wiringOf(facts: WiredIface): SeenWiring {
+/** The links of an iface, and what its guest may send; undefined: it needs none. */
+export function wiringOf(facts: WiredIface): SeenWiring | undefined {
   const { iface, network, security: cluster = NOTHING_SAID } = facts;
   const wiring = moduleOf(facts).wiringOf(wiringFactsOf(facts));
-  if (iface === undefined || network === undefined) return wiring;
+  if (wiring === undefined || iface === undefined || network === undefined) return wiring;
   const addresses = givenAddressesOf(wiring, facts);
   const guard = sendGuardOf({ iface, network, cluster, mac: wiring.mac, addresses });
   return guard === undefined ? wiring : { ...wiring, guard };

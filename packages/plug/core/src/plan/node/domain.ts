@@ -7,6 +7,7 @@ import { topologyVersionOf } from "../../pcie/kept.ts";
 import { planVmiTopology, queuesOf } from "../../pcie/topology.ts";
 import { machineOf, vcpusOf } from "../../spec/machine.ts";
 import { memoryMiBOf } from "../../spec/memory.ts";
+import { isForVhostUser } from "../../bindings/for-vhost-user.ts";
 import { domainNameOf } from "./domain-name.ts";
 import { guestDevicesOf } from "./guest/devices.ts";
 import { controllersOf, diskDefinitionsOf } from "./guest/disks.ts";
@@ -57,6 +58,7 @@ export function planDomain(
   const plan = planVmiTopology(vmi, network);
   const topology: Topology = plan.ok ? plan.topology : NO_TOPOLOGY;
   const { sharesMemory, hasKubeVirtDefaults } = layoutOf(topologyVersionOf(vmi));
+  const speaksVhostUser = isForVhostUser(vmi.spec, network.bindings);
   const ioThreads = ioThreadsOf(vmi.spec);
   return {
     name: domainNameOf(vmi),
@@ -65,7 +67,9 @@ export function planDomain(
     machine: machineOf(domain),
     vcpus: vcpusOf(domain),
     memoryMiB: memoryMiBOf(domain),
-    sharesMemory: sharesMemory && network.sharedMemory,
+    sharesMemory: (sharesMemory && network.sharedMemory) || speaksVhostUser,
+    // Source: measured, QEMU 7.2 without KVM ends with a fault when such a NIC with vectors is used.
+    ...(speaksVhostUser && useEmulation && { hasNoNicVectors: true }),
     cpu: cpuOf(domain, { useEmulation, hasKubeVirtDefaults }),
     firmware: firmwareOf(domain),
     ...kernelOf(domain),

@@ -23,7 +23,8 @@ function sayLinks({ links: { tap, bridge } }: IfaceFacts): string {
 const WRONGS: Partial<Record<NodeAction["kind"], (facts: IfaceFacts) => string>> = {
   attachDevice: () => "its device was gone from the VM and is plugged again",
   detachDevice: () =>
-    "its tap is not the one that its device uses; the device is unplugged and plugged again",
+    "its tap, or its socket, is not the one that its device uses; the device is unplugged and plugged again",
+  linkSocket: () => "its socket was made anew and is shared with the launcher again",
   wireTap: sayLinks,
 };
 

@@ -33,7 +33,7 @@ export interface RemoveBridgeAction {
  */
 export function planSwapNetwork(
   iface: IfaceFacts,
-  wiringOf: (iface: IfaceFacts) => PodWiring,
+  wiringOf: (iface: IfaceFacts) => PodWiring | undefined,
 ): readonly SwapAction[] {
   const { swap } = iface;
   if (swap === undefined) return [];

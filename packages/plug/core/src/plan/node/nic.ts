@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // The device of an iface, as libvirt is told of it.
+import { names } from "@patchbay/api";
 import { parsePciAddress, type NicDefinition } from "@patchbay/domain";
 import type { IfaceFacts } from "../../iface/facts.ts";
+import { socketLinkOf } from "../../iface/links/vhost-socket.ts";
+import { moduleOf } from "../../iface/links/wiring.ts";
 import { macOf } from "../../iface/mac.ts";
 import { namesOf } from "../../iface/names.ts";
 import type { NicPlace } from "../../pcie/live-places.ts";
@@ -28,7 +31,9 @@ export function nicDefinitionOf(facts: IfaceFacts, place: NicMaking): NicDefinit
     alias,
     mac: macOf(facts),
     model: modelOf(facts.iface),
-    tapName: links.tapName ?? tapName,
+    ...(moduleOf(facts).kind === "vhostuser"
+      ? { socketPath: `${names.LAUNCHER_DIR}/${socketLinkOf(facts.podInterfaceName)}` }
+      : { tapName: links.tapName ?? tapName }),
     mtu: links.mtu,
     linkUp: facts.iface?.state !== "down",
     ...place,

@@ -24,6 +24,12 @@ import { planDomain } from "./domain.ts";
 import { openMigration, type NodeRole } from "../../migration/owner.ts";
 import { hasRun } from "../../node/has-run.ts";
 import { findByName } from "../../spec/nics.ts";
+import {
+  planLinkSocket,
+  vhostUserWaitOf,
+  type LinkSocketAction,
+  type VhostUserWait,
+} from "./vhost-user.ts";
 import { pauseAfterRequest, type UnplugRequest } from "./unplug-request.ts";
 import { liveNicOf, nicDefinitionOf } from "./nic.ts";
 import {
@@ -36,6 +42,7 @@ import {
 /** One step; performed in order, each may be repeated. */
 export type NodeAction =
   | { readonly kind: "wireTap"; readonly iface: string; readonly wiring: PodWiring }
+  | LinkSocketAction
   /** What the pod NIC has is written down, before wiring takes it. */
   | {
       readonly kind: "rememberAddresses";
@@ -71,7 +78,12 @@ export type NodeAction =
 
 /** What an iface waits for; stable, shown in `hotplug.reason`. */
 export type WaitReason =
-  NoPlace | "GuestRefused" | "TapReplaced" | "PodInterfaceMissing" | "WaitingForMigration";
+  | NoPlace
+  | VhostUserWait
+  | "GuestRefused"
+  | "TapReplaced"
+  | "PodInterfaceMissing"
+  | "WaitingForMigration";
 
 /** A domain as libvirt has it. */
 export interface DomainSnapshot {
@@ -113,9 +125,9 @@ export interface NodeVmFacts {
 }
 
 /** The wiring, with how a tap is made: for the launcher's user, with as many queues as its device. */
-function wiringPlanOf({ vmi, network }: NodeVmFacts, iface: IfaceFacts): PodWiring {
+function wiringPlanOf({ vmi, network }: NodeVmFacts, iface: IfaceFacts): PodWiring | undefined {
   const seen = wiringOf(iface);
-  if (seen.kind === "tap") return seen;
+  if (seen === undefined || seen.kind === "tap") return seen;
   const queues = queuesOf(vmi.spec, iface.iface, network);
   return { ...seen, owner: names.LAUNCHER_UID, queues };
 }
@@ -141,11 +153,14 @@ function isWirable(facts: IfaceFacts): boolean {
 }
 
 function planWire(facts: NodeVmFacts, iface: IfaceFacts): NodeAction {
-  if (!iface.links.podInterface) {
-    return { kind: "wait", iface: iface.name, reason: "PodInterfaceMissing" };
-  }
-  const wire = { kind: "wireTap", iface: iface.name, wiring: wiringPlanOf(facts, iface) } as const;
-  return planRemember(iface) ?? wire;
+  const { name } = iface;
+  const reason = vhostUserWaitOf(iface, facts);
+  if (reason !== undefined) return { kind: "wait", iface: name, reason };
+  if (!iface.links.podInterface)
+    return { kind: "wait", iface: name, reason: "PodInterfaceMissing" };
+  const wiring = wiringPlanOf(facts, iface);
+  if (wiring === undefined) return planLinkSocket(iface);
+  return planRemember(iface) ?? { kind: "wireTap", iface: name, wiring };
 }
 
 /** Addresses of the NIC in the pod are noted before it loses them. */
@@ -182,14 +197,16 @@ function planDetach(facts: IfaceFacts, asked: UnplugRequest | undefined): NodeAc
   const iface = facts.name;
   const forMs = asked === undefined ? 0 : pauseAfterRequest(asked.count) - asked.agoMs;
   if (forMs <= 0) return { kind: "detachDevice", iface, alias: aliasOf(iface) };
-  const reason = isWanted(facts) ? "TapReplaced" : "GuestRefused";
+  const replaced = moduleOf(facts).kind === "vhostuser" ? "BackendReplaced" : "TapReplaced";
+  const reason = isWanted(facts) ? replaced : "GuestRefused";
   return { kind: "wait", iface, reason, forMs };
 }
 
 function planUnwire(facts: IfaceFacts): readonly NodeAction[] {
   const { tap, bridge } = facts.links;
-  if (!tap && !bridge) return planLeft(facts);
-  return [{ kind: "unwireTap", iface: facts.name, wiring: leftOf(wiringOf(facts)) }];
+  const wiring = wiringOf(facts);
+  if ((!tap && !bridge) || wiring === undefined) return planLeft(facts);
+  return [{ kind: "unwireTap", iface: facts.name, wiring: leftOf(wiring) }];
 }
 
 function planAttach(iface: IfaceFacts, place: NicPlace | WaitReason): NodeAction {
@@ -202,6 +219,7 @@ function planAttach(iface: IfaceFacts, place: NicPlace | WaitReason): NodeAction
 function planLink(iface: IfaceFacts): readonly NodeAction[] {
   if (isByHook(iface)) return [];
   const isUp = iface.iface?.state !== "down";
+  if (!moduleOf(iface).live.link) return [];
   const definition = iface.device?.linkUp === isUp ? undefined : liveNicOf(iface, isUp);
   if (definition === undefined) return [];
   return [{ kind: "setLink", iface: iface.name, xml: printNic(definition) }];
@@ -237,8 +255,9 @@ function isPluggedAtOnce(iface: IfaceFacts): boolean {
 }
 
 /** Whether the iface gets its device by this plan, if there is a place for it. */
-function isNewcomer(iface: IfaceFacts): boolean {
+function isNewcomer(iface: IfaceFacts, facts: NodeVmFacts): boolean {
   if (iface.device !== undefined || !isOurs(iface)) return false;
+  if (vhostUserWaitOf(iface, facts) !== undefined) return false;
   return phaseOf(iface) === "Attaching" || isPluggedAtOnce(iface);
 }
 
@@ -254,12 +273,20 @@ function planPlug(
 
 /** Plans live changes; hands out free PCI addresses in the order of the ifaces. */
 function planLive(facts: NodeVmFacts, domain: DomainSnapshot): readonly NodeAction[] {
-  const places = planLivePlaces(facts, domain.facts, facts.ifaces.filter(isNewcomer));
+  const newcomers = facts.ifaces.filter((iface) => isNewcomer(iface, facts));
+  const places = planLivePlaces(facts, domain.facts, newcomers);
   const detach = (iface: IfaceFacts): readonly NodeAction[] => [
     planDetach(iface, facts.asked[iface.name]),
   ];
   const attach = (iface: IfaceFacts): readonly NodeAction[] =>
-    isOurs(iface) ? [planAttach(iface, places.get(iface.name) ?? "NoFreePciePort")] : [];
+    isOurs(iface)
+      ? [
+          planAttach(
+            iface,
+            vhostUserWaitOf(iface, facts) ?? places.get(iface.name) ?? "NoFreePciePort",
+          ),
+        ]
+      : [];
   const steps: Partial<Record<IfacePhase, (iface: IfaceFacts) => readonly NodeAction[]>> = {
     Wiring: (iface) => (isAttached(iface) ? planPlug(facts, iface, places.get(iface.name)) : []),
     Attaching: (iface) => (letsGo(iface) ? detach(iface) : attach(iface)),

@@ -15,6 +15,7 @@ import { bindingsMiBOf } from "../../bindings/overhead.ts";
 import { networkResources, type Definitions } from "../../node/definitions.ts";
 import { launcherPodName } from "../../migration/owner.ts";
 import { topologyVersionOf } from "../../pcie/kept.ts";
+import { isForVhostUser } from "../../bindings/for-vhost-user.ts";
 import { hasDisplay } from "../../spec/guest-devices.ts";
 import type { DiskFacts } from "./disks/disk-part.ts";
 import { diskImagesOf, diskPartsOf, planDisks } from "./disks/disk-parts.ts";
@@ -101,6 +102,7 @@ function containerOf(
     hasDisplay: hasDisplay(vmi.spec, hasKubeVirtDefaults),
     networkResources: networkResources(elements, request.definitions),
     bindingsMiB: bindingsMiBOf(vmi.spec, request.bindings),
+    isForVhostUser: isForVhostUser(vmi.spec, request.bindings),
   };
   const info = networkInfoVolume({ vmi, bindings: request.bindings });
   const ownMiB = VOLUMES.reduce((sum, volume) => sum + volume.mib, LOGS_MIB);

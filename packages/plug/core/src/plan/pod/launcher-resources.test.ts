@@ -10,6 +10,7 @@ const FACTS: ResourceFacts = {
   ports: 0,
   hasDisplay: false,
   bindingsMiB: 0,
+  isForVhostUser: false,
   overcommit: overcommitConfigOf(undefined),
   networkResources: new Map(),
 };

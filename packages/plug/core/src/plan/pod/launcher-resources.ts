@@ -19,6 +19,8 @@ export interface ResourceFacts extends MemoryFacts {
   readonly overcommit: OvercommitConfig;
   /** How many devices of which extended resource its networks need. */
   readonly networkResources: ReadonlyMap<string, number>;
+  /** Whether its pod is to have a directory of sockets of vhost-user. */
+  readonly isForVhostUser: boolean;
 }
 
 type Amounts = Readonly<Record<string, string>>;
@@ -34,9 +36,11 @@ function forPod(amounts: Readonly<Record<string, string | number>> | undefined):
 }
 
 /** Of each as many as its networks need, or as the VM says itself where that is more: extended resources are not overcommitted. */
-function ofNetworks({ domain }: VmiSpec, { networkResources }: ResourceFacts): Amounts {
+function ofNetworks({ domain }: VmiSpec, facts: ResourceFacts): Amounts {
   const { requests = {}, limits = {} } = domain.resources ?? {};
-  const amounts = [...networkResources].map(([resource, count]) => {
+  const sockets = facts.isForVhostUser ? [[names.VHOST_USER_RESOURCE, 1] as const] : [];
+  const counts = new Map([...sockets, ...facts.networkResources]);
+  const amounts = [...counts].map(([resource, count]) => {
     const said = [requests[resource], limits[resource]].map((amount) => Number(amount ?? 0));
     return [resource, String(Math.max(count, ...said.filter(Number.isInteger)))];
   });

@@ -252,6 +252,6 @@ test("a binding that is registered is plugged into a VM and into a VMI without o
 test("why a binding cannot be is said", async () => {
   const verdict = await validate(depsWith(BINDINGS), asked(vmWith({ binding: { name: "bare" } })));
   expect(JSON.stringify(verdict)).toContain(
-    'binding: \\"bare\\" is registered with no domainAttachmentType; use tap or managedTap',
+    'binding: \\"bare\\" is registered with no domainAttachmentType; use tap, managedTap or vhostuser',
   );
 });

@@ -14,10 +14,12 @@ import {
   withWired,
   parseResolver,
   targetView,
+  vhostSocketsOf,
   type DomainSnapshot,
   type GuestView,
   type NodeVmFacts,
   type RememberedAddresses,
+  type SeenSocket,
 } from "@patchbay/core";
 import type { DomainState, HypervisorConnection, Link, PodView } from "@patchbay/core/ports";
 import type { Deps } from "../../deps.ts";
@@ -99,6 +101,19 @@ async function observeAddresses(
   };
 }
 
+/** What lies where plugins have named sockets, by the NIC in the pod. */
+function observeSockets(
+  vmi: VirtualMachineInstance,
+  { pod, session }: Place,
+  { vhostSockets, kubevirts }: Deps,
+): ReadonlyMap<string, SeenSocket> {
+  const sockets = vhostSocketsOf(vmi, networkConfigOf(kubevirts.list()[0]).bindings);
+  session.watchSockets(sockets.map(({ path }) => path));
+  return new Map(
+    sockets.map((socket) => [socket.podInterfaceName, vhostSockets.look(pod.uid, socket)]),
+  );
+}
+
 /** Asks the pod network which of the wirings that should be there are whole. */
 function judgeLinks(ifaces: NodeVmFacts["ifaces"], view: PodView): NodeVmFacts["ifaces"] {
   const whole = expectedWirings(ifaces).filter((wiring) => view.isWired(wiring));
@@ -134,7 +149,10 @@ export async function observeNodeVm(
   const addresses = await observeAddresses(pod.uid, links, deps);
   const said = { guest: guest.view, deviceTaps, remembered: addresses.remembered };
   const isRunning = domain?.running === true;
-  const sources = { vmi, links, nics, bindings, security, isRunning, ...said };
+  const sockets = observeSockets(vmi, place, deps);
+  const useEmulation = usesEmulation(kubevirt);
+  const seen = { links, sockets, nics, isRunning, isEmulated: useEmulation };
+  const sources = { vmi, ...seen, bindings, security, ...said };
   const ifaces = judgeLinks(collectIfaceFacts(sources), view);
   deps.deviceTaps.set(uid, deviceTapsOf(ifaces, deviceTaps));
   session.wakeOnlyFor(linkFilterOf(ifaces, links));
@@ -143,7 +161,7 @@ export async function observeNodeVm(
     role,
     ifaces,
     domain,
-    useEmulation: usesEmulation(kubevirt),
+    useEmulation,
     network,
     uuid: machineUuidOf(vmi),
     ...guest.facts,

@@ -26,6 +26,7 @@ type EffectiveAction = Exclude<IfaceAction, { kind: "wait" }>;
 
 const KINDS: readonly EffectiveAction["kind"][] = [
   "rememberAddresses",
+  "linkSocket",
   "wireTap",
   "attachDevice",
   "detachDevice",
@@ -105,6 +106,9 @@ async function perform(action: EffectiveAction, context: StepContext): Promise<v
   switch (action.kind) {
     case "rememberAddresses":
       await remember(action.podInterfaceName, context);
+      return;
+    case "linkSocket":
+      deps.vhostSockets.link(context.pod.uid, action.socket);
       return;
     case "wireTap":
       await deps.podNetwork.wireTap(netns, action.wiring);

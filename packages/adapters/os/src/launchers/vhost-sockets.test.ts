@@ -1,0 +1,129 @@
+// SPDX-License-Identifier: Apache-2.0
+// Sockets on this machine, with what a launcher can put in the way.
+import {
+  chownSync,
+  mkdirSync,
+  mkdtempSync,
+  readlinkSync,
+  rmSync,
+  statSync,
+  symlinkSync,
+  writeFileSync,
+} from "node:fs";
+import { createServer, type Server } from "node:net";
+import { tmpdir } from "node:os";
+import { dirname, join } from "node:path";
+import { describeVhostSocketsContract } from "@patchbay/os/testing";
+import { afterEach, beforeEach, describe, expect, test } from "vitest";
+import { createVhostSockets } from "./vhost-sockets.ts";
+
+const POD = "pod-uid";
+const SOCKET = { podInterfaceName: "pod1", path: "/run/patchbay/vhost-user/d/one" };
+let directory = "";
+let servers: Server[] = [];
+
+const podsDir = (): string => join(directory, "pods");
+const volume = (): string => join(podsDir(), POD, "volumes/kubernetes.io~empty-dir/launcher");
+/** The node's path, as it is from here. */
+const here = (path: string): string => join(directory, path);
+const sockets = () => createVhostSockets({ podsDir: podsDir(), runDir: here("/run"), uid: 107 });
+
+async function listen(path: string, uid = 0): Promise<void> {
+  const server = createServer();
+  servers.push(server);
+  await new Promise<void>((resolve) => server.listen(here(path), resolve));
+  chownSync(here(path), uid, 0);
+}
+
+function start(): void {
+  directory = mkdtempSync(join(tmpdir(), "patchbay-vhost-"));
+  mkdirSync(volume(), { recursive: true });
+  mkdirSync(dirname(here(SOCKET.path)), { recursive: true });
+}
+
+function end(): Promise<void> {
+  for (const server of servers) server.close();
+  servers = [];
+  rmSync(directory, { recursive: true, force: true });
+  return Promise.resolve();
+}
+
+describeVhostSocketsContract("a machine", () => {
+  start();
+  return Promise.resolve({
+    sockets: sockets(),
+    put: async (path, { kind, uid }) => {
+      rmSync(here(path), { force: true });
+      if (kind === "socket") await listen(path, uid);
+      if (kind === "file") writeFileSync(here(path), "");
+      if (kind === "link") {
+        await listen(`${path}-real`, uid);
+        symlinkSync(here(`${path}-real`), here(path));
+      }
+    },
+    take: (path) => {
+      rmSync(here(path));
+    },
+    linkOf: (_podUid, nic) => {
+      try {
+        return readlinkSync(join(volume(), `vhost-${nic}`));
+      } catch {
+        return undefined;
+      }
+    },
+    close: end,
+  });
+});
+
+describe("a socket that is shared", () => {
+  beforeEach(start);
+  afterEach(end);
+
+  test("keeps its owner, and the launchers' group may connect", async () => {
+    await listen(SOCKET.path);
+    sockets().link(POD, SOCKET);
+    const { uid, gid, mode } = statSync(here(SOCKET.path));
+    expect({ uid, gid, group: mode & 0o060 }).toEqual({ uid: 0, gid: 107, group: 0o060 });
+  });
+
+  test("a directory that is a link out is refused", async () => {
+    mkdirSync(here("/elsewhere"));
+    await listen("/elsewhere/one");
+    rmSync(dirname(here(SOCKET.path)), { recursive: true });
+    symlinkSync(here("/elsewhere"), dirname(here(SOCKET.path)));
+    expect(sockets().look(POD, SOCKET)).toMatchObject({ state: "refused" });
+    expect(() => {
+      sockets().link(POD, SOCKET);
+    }).toThrow();
+    expect(statSync(here("/elsewhere/one")).gid).toBe(0);
+  });
+
+  test("a path elsewhere is refused", () => {
+    const socket = { ...SOCKET, path: "/run/other/one" };
+    expect(() => sockets().look(POD, socket)).toThrow("it is not below /run/patchbay/vhost-user");
+  });
+
+  test("what a launcher has in the place of its link goes; where that leads nothing is changed", async () => {
+    await listen(SOCKET.path);
+    const outside = here("/outside");
+    mkdirSync(outside);
+    symlinkSync(outside, join(volume(), "vhost-pod1"));
+    symlinkSync(outside, join(volume(), "vhost-pod1.new"));
+    expect(sockets().look(POD, SOCKET).state).toBe("found");
+    sockets().link(POD, SOCKET);
+    expect(readlinkSync(join(volume(), "vhost-pod1"))).toBe(SOCKET.path);
+    expect(statSync(outside).isDirectory()).toBe(true);
+  });
+
+  test("a volume that is a link out gets none", async () => {
+    await listen(SOCKET.path);
+    const outside = here("/outside");
+    mkdirSync(outside);
+    rmSync(volume(), { recursive: true });
+    symlinkSync(outside, volume());
+    expect(() => {
+      sockets().link(POD, SOCKET);
+    }).toThrow();
+    expect(() => readlinkSync(join(outside, "vhost-pod1"))).toThrow("ENOENT");
+  });
+});

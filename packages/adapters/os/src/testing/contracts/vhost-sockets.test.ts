@@ -1,0 +1,19 @@
+// SPDX-License-Identifier: Apache-2.0
+import { createFakeVhostSockets } from "../fakes/vhost-sockets.ts";
+import { describeVhostSocketsContract } from "./vhost-sockets.ts";
+
+describeVhostSocketsContract("fake", () => {
+  const sockets = createFakeVhostSockets();
+  return Promise.resolve({
+    sockets,
+    put: (path, { kind, uid }) => {
+      sockets.put(path, { kind, uid });
+      return Promise.resolve();
+    },
+    take: (path) => {
+      sockets.take(path);
+    },
+    linkOf: (podUid, nic) => sockets.linkOf(podUid, nic),
+    close: () => Promise.resolve(),
+  });
+});

@@ -1,0 +1,86 @@
+// SPDX-License-Identifier: Apache-2.0
+// Sockets of vhost-user in memory.
+import { AppError, type SeenSocket, type VhostSocket } from "@patchbay/core";
+import type { VhostSockets } from "@patchbay/core/ports";
+
+/** What lies at a path. */
+export interface FakeSocketFile {
+  readonly kind: "socket" | "file" | "link";
+  /** Owner. */
+  readonly uid: number;
+}
+
+/** {@link VhostSockets} in memory, and the hands of the dataplane. */
+export interface FakeVhostSockets extends VhostSockets {
+  /** Something comes, in the place of what was there. */
+  put(path: string, file?: FakeSocketFile): void;
+  take(path: string): void;
+  /** Where the launcher's name for the socket of that NIC leads. */
+  linkOf(podUid: string, podInterfaceName: string): string | undefined;
+}
+
+/** Of the launchers. */
+const LAUNCHER_UID = 107;
+
+interface Entry extends FakeSocketFile {
+  readonly id: number;
+  isShared: boolean;
+}
+
+class MemorySockets implements FakeVhostSockets {
+  readonly #files = new Map<string, Entry>();
+  readonly #links = new Map<string, string>();
+  readonly #watches = new Set<{ readonly path: string; readonly changed: () => void }>();
+  #made = 0;
+
+  put(path: string, file: FakeSocketFile = { kind: "socket", uid: 0 }): void {
+    this.#made += 1;
+    this.#files.set(path, { ...file, id: this.#made, isShared: false });
+    this.#tell(path);
+  }
+
+  take(path: string): void {
+    this.#files.delete(path);
+    this.#tell(path);
+  }
+
+  linkOf(podUid: string, podInterfaceName: string): string | undefined {
+    return this.#links.get(`${podUid}/${podInterfaceName}`);
+  }
+
+  look(podUid: string, { podInterfaceName, path }: VhostSocket): SeenSocket {
+    const file = this.#files.get(path);
+    if (file === undefined) return { state: "missing" };
+    const { kind, uid, id, isShared } = file;
+    if (kind !== "socket") return { state: "refused", reason: "it is no socket" };
+    if (uid === LAUNCHER_UID) return { state: "refused", reason: "the launcher has made it" };
+    const isReady = isShared && this.linkOf(podUid, podInterfaceName) === path;
+    return { state: isReady ? "ready" : "found", id };
+  }
+
+  link(podUid: string, socket: VhostSocket): void {
+    const { path, podInterfaceName } = socket;
+    const { state, reason = "" } = this.look(podUid, socket);
+    const file = this.#files.get(path);
+    if (file === undefined)
+      throw new AppError("OS_FILE_FAILED", { call: "link", path, reason: "ENOENT" });
+    if (state === "refused") throw new AppError("OS_PATH_REFUSED", { path, reason });
+    file.isShared = true;
+    this.#links.set(`${podUid}/${podInterfaceName}`, path);
+  }
+
+  watch(path: string, changed: () => void, signal: AbortSignal): void {
+    const watch = { path, changed };
+    this.#watches.add(watch);
+    signal.addEventListener("abort", () => this.#watches.delete(watch), { once: true });
+  }
+
+  #tell(path: string): void {
+    for (const watch of this.#watches) if (watch.path === path) watch.changed();
+  }
+}
+
+/** A node without any socket. */
+export function createFakeVhostSockets(): FakeVhostSockets {
+  return new MemorySockets();
+}

@@ -1,0 +1,113 @@
+// SPDX-License-Identifier: Apache-2.0
+// NICs that speak vhost-user, as they are written, with libvirt, QEMU and a real dataplane. Nothing boots: it is QEMU that
+// connects, through the launcher's own name for the socket and as the launchers' user.
+import { closeSync, constants, mkdirSync, mkdtempSync, openSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { freeAddresses, printNic, type PciAddress } from "@patchbay/domain";
+import { parseDomain } from "@patchbay/domain/parse";
+import { createHypervisor } from "@patchbay/libvirt";
+import { createChildStarter, createClock, createVhostSockets } from "@patchbay/os";
+import type { Hypervisor, HypervisorConnection } from "@patchbay/core/ports";
+import { aVmi, eventually, Testpmd } from "@patchbay/support";
+import { afterAll, beforeAll, expect, test } from "vitest";
+import { definitionOf, makePlaces } from "./definition.ts";
+import { silentLogger } from "./logger.ts";
+import { LAUNCHER, makeOwnDirectory, startSessionDaemon, type SessionDaemon } from "./session.ts";
+
+/** Linux's O_PATH, which node:fs does not name. Source: asm-generic/fcntl.h. */
+const O_PATH = 0o10000000;
+const DOMAIN = "default_vm1";
+const ALIAS = "ua-fast";
+const POD = "uid";
+const DIRECTORY = `/run/patchbay/vhost-user/contract-${String(process.pid)}`;
+const SOCKET = { podInterfaceName: "pod1", path: `${DIRECTORY}/pod1.sock` };
+
+let base = "";
+let volume = "";
+let daemon: SessionDaemon;
+let dataplane: Testpmd | undefined;
+let hypervisor: Hypervisor;
+let connection: HypervisorConnection;
+let fd: number;
+let pciAddress: PciAddress;
+
+function nic(linkUp = true): string {
+  return printNic({
+    ...{ alias: ALIAS, mac: "02:00:00:00:00:01", model: "virtio", mtu: 0, linkUp },
+    ...{ queues: 2, pciAddress },
+    socketPath: join(volume, "vhost-pod1"),
+  });
+}
+
+async function live() {
+  const parsed = parseDomain(await connection.readDomainXml(DOMAIN, "live"));
+  if (!parsed.ok) throw new Error(parsed.reason);
+  return parsed.domain;
+}
+
+beforeAll(async () => {
+  base = makeOwnDirectory(mkdtempSync(join(tmpdir(), "vhost-")));
+  volume = join(base, `${POD}/volumes/kubernetes.io~empty-dir/launcher`);
+  mkdirSync(volume, { recursive: true });
+  mkdirSync(DIRECTORY, { recursive: true });
+  daemon = await startSessionDaemon({ cacheDirectory: makeOwnDirectory(join(base, "cache")) });
+  fd = openSync(daemon.socketPath, constants.O_RDONLY | O_PATH);
+  const [starter, clock] = [createChildStarter(), createClock()];
+  hypervisor = createHypervisor({ starter, clock, logger: silentLogger, identity: LAUNCHER });
+  connection = await hypervisor.open({ kind: "socket", fd });
+  const limits = { "vhost-user.patchbay.io/sockets": "1" };
+  const domain = { memory: { guest: "64Mi" }, cpu: { cores: 2 }, resources: { limits } };
+  makePlaces(base);
+  await connection.defineDomain(definitionOf(base, { ...aVmi(), spec: { domain } }));
+  await connection.startDomain(DOMAIN, "paused");
+  const [free] = freeAddresses(await live(), "virtio");
+  if (free === undefined) throw new Error("there is no port");
+  pciAddress = free;
+}, 120_000);
+
+afterAll(async () => {
+  await dataplane?.stop();
+  await hypervisor.close();
+  closeSync(fd);
+  await daemon.close();
+  for (const path of [base, DIRECTORY]) rmSync(path, { recursive: true });
+});
+
+test("the domain is ready for such NICs, and says so", async () => {
+  const { sharesMemory, hasNoNicVectors } = await live();
+  expect({ sharesMemory, hasNoNicVectors }).toEqual({ sharesMemory: true, hasNoNicVectors: true });
+});
+
+test("a device whose dataplane is away is refused at once", async () => {
+  await expect(connection.attachDevice(DOMAIN, nic(), "live")).rejects.toMatchObject({
+    code: "LIBVIRT_REFUSED",
+  });
+});
+
+test("a socket of root's is the launcher's to use once it is shared, and the device is what it was written", async () => {
+  dataplane = await Testpmd.start([SOCKET.path], 2);
+  const sockets = createVhostSockets({ podsDir: base, runDir: "/run", uid: LAUNCHER.uid });
+  sockets.link(POD, SOCKET);
+  expect(sockets.look(POD, SOCKET).state).toBe("ready");
+  await connection.attachDevice(DOMAIN, nic(), "live");
+  const { nics } = await live();
+  expect(nics).toMatchObject([
+    { alias: ALIAS, socketPath: join(volume, "vhost-pod1"), queues: 2, linkUp: true },
+  ]);
+});
+
+test("its link cannot be set", async () => {
+  await expect(connection.updateDevice(DOMAIN, nic(false), "live")).rejects.toMatchObject({
+    code: "LIBVIRT_UNSUPPORTED",
+  });
+});
+
+test("it goes, also where the dataplane is gone", async () => {
+  await dataplane?.stop();
+  dataplane = undefined;
+  await connection.detachDevice(DOMAIN, ALIAS, "live");
+  // Nothing runs in the guest; at a reset QEMU carries out what was asked.
+  await daemon.virsh("reset", DOMAIN);
+  await eventually(async () => (await live()).nics.length === 0, { withinMs: 30_000 });
+});
