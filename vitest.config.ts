@@ -12,7 +12,9 @@ const shared = {
 };
 
 /** Stories that boot VMs of their own: a second machine tells them beside the others. */
-const BOOTS = ["disks", "hooks", "pcie"].map((story) => `tests/e2e/${story}/*.test.ts`);
+const BOOTS = ["disks", "hooks", "pcie", "vhost-user"].map(
+  (story) => `tests/e2e/${story}/*.test.ts`,
+);
 
 export default defineConfig({
   test: {

@@ -1,0 +1,194 @@
+// SPDX-License-Identifier: Apache-2.0
+// Two guests whose NICs speak vhost-user with a dataplane of the node: one has it from its start, one gets it later.
+import { createHash } from "node:crypto";
+import { chmodSync, copyFileSync, existsSync, mkdirSync, rmSync } from "node:fs";
+import { join } from "node:path";
+import { eventually, Testpmd, vmManifest } from "@patchbay/support";
+import { afterAll, beforeAll, expect, test } from "vitest";
+import {
+  CHANGE_MS,
+  expectGone,
+  expectReady,
+  ifaceStatus,
+  machine,
+  ping,
+  removeInterface,
+  setAddress,
+  SUBRESOURCES,
+} from "../machine.ts";
+
+const BIN_DIR = "/opt/cni/bin";
+const TYPE = `patchbay-vhost-${String(process.pid)}`;
+const WAITER = `${TYPE}-waits`;
+const PLUGIN = join(
+  import.meta.dirname,
+  "../../../packages/adapters/cni/build/patchbay-vhost-user",
+);
+const SOCKETS = "/run/patchbay/vhost-user";
+const CORES = 2;
+/** Of a guest that is emulated. */
+const QUEUES = 1;
+/** A guest is asked to let go of a NIC, and gets it again. */
+const AGAIN_MS = 2 * CHANGE_MS;
+const BINDING = { name: "fast" };
+
+/** The topmost directory that was not there. */
+let made: string | undefined;
+let dataplane: Testpmd | undefined;
+let sockets: [string, string] = ["", ""];
+
+function register(fast: object | null): void {
+  const patch = JSON.stringify({ spec: { configuration: { network: { binding: { fast } } } } });
+  machine.kubectl("patch", "kubevirt/kubevirt", "-n", "patchbay", "--type", "merge", "-p", patch);
+}
+
+function network(name: string, ...before: readonly string[]): unknown {
+  const own = { type: TYPE, capabilities: { CNIDeviceInfoFile: true } };
+  const plugins = [...before.map((type) => ({ type })), own];
+  return {
+    apiVersion: "k8s.cni.cncf.io/v1",
+    kind: "NetworkAttachmentDefinition",
+    metadata: { name, namespace: "default" },
+    spec: { config: JSON.stringify({ cniVersion: "1.0.0", name, plugins }) },
+  };
+}
+
+interface Manifest {
+  readonly spec: {
+    readonly template: {
+      readonly spec: {
+        readonly domain: Record<string, unknown> & { devices: { interfaces: unknown[] } };
+        readonly networks: unknown[];
+      };
+    };
+  };
+}
+
+/** A guest that can have such NICs, and has this one from its start. */
+function guest(name: string, atStart: string | undefined): unknown {
+  const manifest = vmManifest({ name, cores: CORES }) as Manifest; // the support's own
+  const { domain, networks } = manifest.spec.template.spec;
+  if (atStart === undefined) {
+    domain["resources"] = { limits: { "vhost-user.patchbay.io/sockets": "1" } };
+  } else {
+    domain.devices.interfaces.push({ name: atStart, binding: BINDING });
+    networks.push({ name: atStart, multus: { networkName: "fast-at-start" } });
+  }
+  return manifest;
+}
+
+function ask(vm: string, name: string) {
+  const body = { name, networkAttachmentDefinitionName: "fast", binding: BINDING };
+  return machine.put(`${SUBRESOURCES}/virtualmachines/${vm}/addinterface`, body);
+}
+
+/** Plugs as soon as virt-api has heard of the binding. */
+async function plug(vm: string, name: string): Promise<void> {
+  await eventually(() => ask(vm, name).code === 0, { withinMs: CHANGE_MS });
+}
+
+/** Where the plugin says that the socket is. */
+async function socketOf(vm: string, iface: string): Promise<string> {
+  const nic = `pod${createHash("sha256").update(iface).digest("hex").slice(0, 11)}`;
+  const directory = await eventually(
+    () => {
+      const path = `${SOCKETS}/${machine.findPod(vm)?.metadata.uid ?? "none"}`;
+      return existsSync(path) ? path : undefined;
+    },
+    { withinMs: CHANGE_MS },
+  );
+  return `${directory}/${nic}.sock`;
+}
+
+async function expectPings(): Promise<void> {
+  await setAddress("fast1", "first", "10.99.0.1/24");
+  await setAddress("fast2", "later", "10.99.0.2/24");
+  // The first may be lost while the other's address is asked for. Who has a new MAC is the first to ask.
+  expect((await ping("fast2", "10.99.0.1", { count: 5 })).received).toBeGreaterThan(2);
+  expect((await ping("fast1", "10.99.0.2", { count: 5 })).received).toBeGreaterThan(2);
+}
+
+beforeAll(async () => {
+  made = mkdirSync(BIN_DIR, { recursive: true });
+  copyFileSync(PLUGIN, join(BIN_DIR, TYPE));
+  copyFileSync(join(import.meta.dirname, "wait-for-socket.sh"), join(BIN_DIR, WAITER));
+  for (const type of [TYPE, WAITER]) chmodSync(join(BIN_DIR, type), 0o755);
+  register({ domainAttachmentType: "vhostuser" });
+  machine.apply(network("fast"), network("fast-at-start", WAITER));
+  machine.apply(guest("fast1", "first"), guest("fast2", undefined));
+  sockets = [await socketOf("fast1", "first"), await socketOf("fast2", "later")];
+  dataplane = await Testpmd.start(sockets, QUEUES);
+  await machine.booted("fast1");
+  await machine.booted("fast2");
+});
+
+afterAll(async () => {
+  machine.kubectl("delete", "vm", "fast1", "fast2", "--ignore-not-found", "--wait=true");
+  await dataplane?.stop();
+  register(null);
+  machine.kubectl("delete", "net-attach-def", "fast", "fast-at-start", "--ignore-not-found");
+  for (const type of [TYPE, WAITER]) rmSync(join(BIN_DIR, type), { force: true });
+  if (made !== undefined) rmSync(made, { recursive: true, force: true });
+});
+
+test("a guest has such a NIC from its start, with the one pair of queues that emulation can do", async () => {
+  const { queueCount, pciAddress } = await expectReady("fast1", "first");
+  expect(queueCount).toBe(QUEUES);
+  expect(pciAddress).toMatch(/^0000:/);
+});
+
+test("another gets one while it runs, and they reach each other", async () => {
+  await plug("fast2", "later");
+  expect((await expectReady("fast2", "later")).queueCount).toBe(QUEUES);
+  await expectPings();
+});
+
+test("it goes, and comes again", async () => {
+  removeInterface("fast2", "later");
+  await expectGone("fast2", "later");
+  await plug("fast2", "later");
+  await expectReady("fast2", "later");
+  await expectPings();
+});
+
+test("a dataplane that ends is told of, and what it served works again once it is back", async () => {
+  await dataplane?.stop();
+  const reasons = (): readonly unknown[] => [
+    ifaceStatus("fast1", "first")?.hotplug?.reason,
+    ifaceStatus("fast2", "later")?.hotplug?.reason,
+  ];
+  const missing = ["BackendMissing", "BackendMissing"];
+  await eventually(() => JSON.stringify(reasons()) === JSON.stringify(missing), {
+    withinMs: CHANGE_MS,
+  });
+  dataplane = await Testpmd.start(sockets, QUEUES);
+  await eventually(() => reasons().every((reason) => reason === undefined), {
+    withinMs: AGAIN_MS,
+  });
+  await expectPings();
+});
+
+test("so does what was served by one that was killed", async () => {
+  await dataplane?.kill();
+  // DPDK makes no socket where one was left. Source: DPDK lib/vhost/socket.c vhost_user_start_server
+  for (const path of sockets) rmSync(path);
+  const since = machine.console("fast1").position();
+  dataplane = await Testpmd.start(sockets, QUEUES);
+  await machine.console("fast1").waitForLine(/nic added/, { timeoutMs: AGAIN_MS, since });
+  await expectPings();
+});
+
+test("a VM that was not started for it is told what to do", async () => {
+  await plug("beta", "later");
+  const says = (): boolean =>
+    ifaceStatus("beta", "later")?.hotplug?.message?.includes("no directory of sockets") === true;
+  await eventually(says, { withinMs: CHANGE_MS });
+  removeInterface("beta", "later");
+  await expectGone("beta", "later");
+});
+
+test("what a pod had of sockets goes with it", async () => {
+  const [first] = sockets;
+  machine.kubectl("delete", "vm", "fast1", "--wait=true");
+  await eventually(() => !existsSync(join(first, "..")), { withinMs: CHANGE_MS });
+});
