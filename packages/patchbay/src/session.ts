@@ -2,7 +2,7 @@
 // Which API server does a command talk to, and in which namespace?
 import { join } from "node:path";
 import { AppError } from "@patchbay/core";
-import { createKubeClient, loadKubeConfig, type KubeClient } from "@patchbay/kube";
+import { createKubeClient, loadKubeConfig, type KubeClient, type KubeConfig } from "@patchbay/kube";
 import { createClock, createFiles } from "@patchbay/os";
 import type { Clock, Files, Logger } from "@patchbay/core/ports";
 import type { Context, Output } from "./command.ts";
@@ -11,6 +11,8 @@ import { oneLine } from "./print/safe.ts";
 /** A connection to an API server. */
 export interface Session {
   readonly client: KubeClient;
+  /** Where it leads, and with which credentials. */
+  readonly config: KubeConfig;
   readonly clock: Clock;
   readonly namespace: string;
 }
@@ -72,7 +74,7 @@ export async function withSession(
   const client = createKubeClient(config, { logger: warnTo(context.err), clock });
   const namespace = context.global.namespace ?? config.namespace ?? "default";
   try {
-    await use({ client, clock, namespace });
+    await use({ client, config, clock, namespace });
   } finally {
     await client.close();
   }

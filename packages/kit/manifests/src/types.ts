@@ -3,6 +3,8 @@
 import {
   API_SERVICES,
   apiVersionOf,
+  DAEMON_SETS,
+  DEPLOYMENTS,
   MUTATING_WEBHOOKS,
   NAMESPACES,
   SECRETS,
@@ -15,7 +17,6 @@ import { AppError } from "@patchbay/core";
 
 const RBAC = { group: "rbac.authorization.k8s.io", version: "v1", namespaced: false } as const;
 const CORE = { group: "", version: "v1", namespaced: true } as const;
-const APPS = { group: "apps", version: "v1", namespaced: true } as const;
 
 /** Definitions of kinds. */
 export const DEFINITIONS: ResourceType<KubeObject> = {
@@ -66,8 +67,8 @@ export const TYPES: readonly ResourceType<KubeObject>[] = [
   { ...CORE, resource: "services", kind: "Service" },
   POLICIES,
   BUDGETS,
-  { ...APPS, resource: "deployments", kind: "Deployment" },
-  { ...APPS, resource: "daemonsets", kind: "DaemonSet" },
+  DEPLOYMENTS,
+  DAEMON_SETS,
   API_SERVICES,
   MUTATING_WEBHOOKS,
   VALIDATING_WEBHOOKS,

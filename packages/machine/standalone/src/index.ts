@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The public door of standalone. Each command loads only what it needs.
 import type { ApiServerRun } from "./api-server.ts";
+import type { MachineProcess, MachineProcesses } from "./describe.ts";
 import type { DownOptions } from "./down.ts";
 import type { ImageToAdd, MachineImage } from "./images/images.ts";
 import type { RestoreOptions, Restored } from "./restore.ts";
@@ -11,6 +12,8 @@ export type {
   DownOptions,
   ImageToAdd,
   MachineImage,
+  MachineProcess,
+  MachineProcesses,
   RestoreOptions,
   Restored,
   UpOptions,
@@ -32,6 +35,15 @@ export async function up(options: UpOptions): Promise<void> {
 export async function down(options: DownOptions): Promise<void> {
   const door = await import("./down.ts");
   await door.down(options);
+}
+
+/**
+ * What runs of a machine; nothing is changed.
+ * @throws AppError with OS_FILE_FAILED for whoever may not read its data directory
+ */
+export async function describeMachine(dataDir: string): Promise<MachineProcesses> {
+  const door = await import("./describe.ts");
+  return door.describeMachine(dataDir);
 }
 
 /**

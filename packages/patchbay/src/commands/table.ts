@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Which commands are there? Each is in a file of its own.
 import type { Command, CommandLine } from "../command.ts";
+import { doctor } from "./cluster/doctor.ts";
 import { install } from "./cluster/install.ts";
 import { uninstall } from "./cluster/uninstall.ts";
 import { guestConsole } from "./streams/console.ts";
@@ -40,7 +41,7 @@ const GROUPS: CommandLine["groups"] = {
 /** All commands, in the order of the help. */
 export const COMMANDS: readonly Command[] = [
   ...[up, down, apiserver, restore, imageAdd, imageList, imageRemove],
-  ...[install, uninstall],
+  ...[install, uninstall, doctor],
   createVm,
   ...[addInterface, removeInterface, getInterfaces, explain],
   ...[start, stop, restart, migrate],

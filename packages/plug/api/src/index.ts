@@ -49,6 +49,7 @@ export type {
   WebhookConfiguration,
 } from "./kinds/kubernetes/core-kinds.ts";
 export type { ControllerRevision } from "./kinds/kubernetes/controller-revision.ts";
+export type { DaemonSet, Deployment } from "./kinds/kubernetes/installed-kinds.ts";
 export type { Instancetype, InstancetypeSpec } from "./kinds/instancetype/instancetype.ts";
 export {
   CPU_TOPOLOGIES,
@@ -109,14 +110,17 @@ export type {
   VolumeProjection,
 } from "./kinds/kubernetes/pod-volume.ts";
 export {
-  apiVersionOf,
   API_SERVICES,
   CLUSTER_INSTANCETYPES,
   CLUSTER_PREFERENCES,
   CONFIG_MAPS,
   CONTROLLER_REVISIONS,
+  DAEMON_SETS,
   DATA_SOURCES,
   DATA_VOLUMES,
+  DEPLOYMENTS,
+  ENDPOINTS,
+  ENDPOINT_SLICES,
   EVENTS,
   INSTANCETYPES,
   KUBEVIRTS,
@@ -125,19 +129,18 @@ export {
   NAMESPACES,
   NETWORK_ATTACHMENT_DEFINITIONS,
   NODES,
-  PERSISTENT_VOLUME_CLAIMS,
   PERSISTENT_VOLUMES,
+  PERSISTENT_VOLUME_CLAIMS,
   PODS,
-  ENDPOINT_SLICES,
-  ENDPOINTS,
   PREFERENCES,
   SECRETS,
   SERVICES,
   STORAGE_CLASSES,
   VALIDATING_WEBHOOKS,
-  VIRTUAL_MACHINE_INSTANCE_MIGRATIONS,
-  VIRTUAL_MACHINE_INSTANCES,
   VIRTUAL_MACHINES,
+  VIRTUAL_MACHINE_INSTANCES,
+  VIRTUAL_MACHINE_INSTANCE_MIGRATIONS,
+  apiVersionOf,
   type ResourceType,
 } from "./kinds/resource.ts";
 export {

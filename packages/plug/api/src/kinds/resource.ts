@@ -19,6 +19,7 @@ import type { VirtualMachineInstanceMigration } from "./migration/migration.ts";
 import type { NetworkAttachmentDefinition } from "./nad.ts";
 import type { Endpoints, EndpointSlice, Service } from "./kubernetes/service.ts";
 import { INSTANCETYPE_GROUP, KUBEVIRT_GROUP, NAD_GROUP } from "../names.ts";
+import type { DaemonSet, Deployment } from "./kubernetes/installed-kinds.ts";
 import type { Pod } from "./kubernetes/pod.ts";
 import type {
   PersistentVolume,
@@ -149,6 +150,22 @@ export const EVENTS: ResourceType<KubeEvent> = {
   version: "v1",
   resource: "events",
   kind: "Event",
+  namespaced: true,
+};
+/** Pods of which some are always there. */
+export const DEPLOYMENTS: ResourceType<Deployment> = {
+  group: "apps",
+  version: "v1",
+  resource: "deployments",
+  kind: "Deployment",
+  namespaced: true,
+};
+/** Pods of which each node has one. */
+export const DAEMON_SETS: ResourceType<DaemonSet> = {
+  group: "apps",
+  version: "v1",
+  resource: "daemonsets",
+  kind: "DaemonSet",
   namespaced: true,
 };
 /** Who is alive: node-runtime renews the node's. */

@@ -9,4 +9,10 @@ export const PATCHBAY_ERRORS = {
     retry: "never",
     http: 400,
   },
+  DOCTOR_FOUND: {
+    summary: "{wrong} of {all} checks found something wrong",
+    who: "environment",
+    retry: "on-change",
+    http: 500,
+  },
 } as const satisfies Record<string, ErrorEntry>;

@@ -1,0 +1,117 @@
+// SPDX-License-Identifier: Apache-2.0
+// Whether everything runs that is to run, and who leads.
+import { names, type DaemonSet, type Deployment, type Lease } from "@patchbay/api";
+import { parseTime } from "@patchbay/kube";
+import type { MachineProcesses, MachineProcess } from "@patchbay/standalone";
+import { serverNowMs, type Facts } from "../facts.ts";
+import { ifSeen, ok, wrong, type Finding } from "../finding.ts";
+
+const LEADER = "leader of the virt-controllers";
+const PROCESSES = "processes of the machine";
+const UP = "start what is missing: patchbay up; see its log below logs/ of the data directory";
+
+/** Pods that are to run. */
+interface Workload {
+  readonly check: string;
+  readonly wanted: number;
+  readonly ready: number;
+  /** Of the newest version. */
+  readonly updated: number;
+}
+
+function ofDeployment({ metadata, spec, status }: Deployment): Workload {
+  return {
+    check: `Deployment ${metadata.name}`,
+    wanted: spec?.replicas ?? 1,
+    ready: status?.readyReplicas ?? 0,
+    updated: status?.updatedReplicas ?? 0,
+  };
+}
+
+function ofDaemonSet({ metadata, status }: DaemonSet): Workload {
+  return {
+    check: `DaemonSet ${metadata.name}`,
+    wanted: status?.desiredNumberScheduled ?? 0,
+    ready: status?.numberReady ?? 0,
+    updated: status?.updatedNumberScheduled ?? 0,
+  };
+}
+
+function judgeWorkload({ check, wanted, ready, updated }: Workload): Finding {
+  const [, name = ""] = check.split(" ");
+  if (wanted === 0) {
+    return wrong(check, {
+      says: "has no pods: no node is wanted, or none suits",
+      fix: `see its node selector and the nodes' taints: kubectl -n ${names.SERVICES_NAMESPACE} describe ${check.toLowerCase().replace(" ", "/")}`,
+    });
+  }
+  if (ready < wanted) {
+    return wrong(check, {
+      says: `${String(ready)} of ${String(wanted)} pods are ready`,
+      fix: `see why: kubectl -n ${names.SERVICES_NAMESPACE} get pods -o wide -l app.kubernetes.io/name=${name}, and their logs`,
+    });
+  }
+  const old = wanted - updated;
+  const also = old > 0 ? `; ${String(old)} of an older version are being replaced` : "";
+  return ok(check, `${String(ready)} of ${String(wanted)} pods are ready${also}`);
+}
+
+/** Of a list that must not be empty. */
+function judgeWorkloads(kind: string, all: readonly Workload[]): readonly Finding[] {
+  if (all.length > 0) return all.map(judgeWorkload);
+  return [
+    wrong(`${kind}s of Patchbay`, {
+      says: `there is none in the namespace ${names.SERVICES_NAMESPACE}`,
+      fix: "install it: patchbay install",
+    }),
+  ];
+}
+
+function judgeProcess({ name, runs, answers }: MachineProcess): Finding {
+  const check = `process ${name}`;
+  if (!runs) return wrong(check, { says: "does not run", fix: UP });
+  if (answers === false) {
+    const fix = "its supervisor kills one that stays silent for 30 s, and starts it again";
+    return wrong(check, { says: "runs, and does not answer", fix });
+  }
+  return ok(check, answers === undefined ? "runs" : "runs, and answers");
+}
+
+function judgeProcesses({ phase, reason, all }: MachineProcesses): readonly Finding[] {
+  const supervisor =
+    phase === "ready"
+      ? ok("supervisor", "keeps the machine's processes")
+      : wrong("supervisor", {
+          says: reason === "" ? `is ${phase}` : `is ${phase}: ${reason}`,
+          fix: UP,
+        });
+  return [supervisor, ...all.map(judgeProcess)];
+}
+
+function judgeLeader(lease: Lease | undefined, nowMs: number): readonly Finding[] {
+  const { holderIdentity = "", renewTime, leaseDurationSeconds = 0 } = lease?.spec ?? {};
+  const fix = `nothing is plugged until one leads; see the logs of virt-controller, and: kubectl -n ${names.SERVICES_NAMESPACE} get lease virt-controller`;
+  if (holderIdentity === "") return [wrong(LEADER, { says: "nobody leads", fix })];
+  const silentMs = nowMs - parseTime(renewTime ?? "");
+  // Twice as long as the others wait for it: it is renewed in between.
+  if (!(silentMs <= leaseDurationSeconds * 2_000)) {
+    const says = `${holderIdentity} has not been heard of for ${String(Math.round(silentMs / 1000))} s`;
+    return [wrong(LEADER, { says, fix })];
+  }
+  return [ok(LEADER, `is ${holderIdentity}`)];
+}
+
+/** Pods of a cluster, and which of them leads, or processes of a standalone machine, of which each is alone. */
+export function judgeComponents(facts: Facts): readonly Finding[] {
+  const { deployments, daemonSets, processes, leader } = facts;
+  if (processes !== undefined) return ifSeen(PROCESSES, processes, judgeProcesses);
+  return [
+    ...ifSeen("Deployments of Patchbay", deployments, (seen) =>
+      judgeWorkloads("Deployment", seen.map(ofDeployment)),
+    ),
+    ...ifSeen("DaemonSets of Patchbay", daemonSets, (seen) =>
+      judgeWorkloads("DaemonSet", seen.map(ofDaemonSet)),
+    ),
+    ...ifSeen(LEADER, leader, (seen) => judgeLeader(seen, serverNowMs(facts))),
+  ];
+}

@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: Apache-2.0
+// What should have gone, and is still there.
+import { isPodFinished, names, type Pod, type VirtualMachineInstance } from "@patchbay/api";
+import { parseTime } from "@patchbay/kube";
+import { serverNowMs, type Facts } from "../facts.ts";
+import { ifSeen, ok, wrong, type Finding } from "../finding.ts";
+
+/** What is younger may be on its way, milliseconds. */
+const GONE_WITHIN_MS = 120_000;
+/** How long a guest has to shut down where its VM does not say, seconds. Source: KubeVirt's default. */
+const GRACE_SECONDS = 30;
+
+function ownerless(
+  pods: readonly Pod[],
+  vmis: readonly VirtualMachineInstance[],
+  nowMs: number,
+): readonly Finding[] {
+  const known = new Set(vmis.map(({ metadata }) => metadata.uid));
+  return pods
+    .filter(
+      (pod) => !isPodFinished(pod) && !known.has(pod.metadata.labels?.[names.CREATED_BY_LABEL]),
+    )
+    .filter(({ metadata }) => nowMs - parseTime(metadata.creationTimestamp ?? "") > GONE_WITHIN_MS)
+    .map(({ metadata }) => {
+      const { namespace = "", name } = metadata;
+      return wrong(`launcher ${namespace}/${name}`, {
+        says: "runs, and its virtual machine instance is gone",
+        fix: `see virt-controller's log; when nobody needs it: kubectl -n ${namespace} delete pod ${name}`,
+      });
+    });
+}
+
+function stuck(vmis: readonly VirtualMachineInstance[], nowMs: number): readonly Finding[] {
+  return vmis.flatMap(({ metadata, spec, status }) => {
+    const { namespace = "", name, deletionTimestamp } = metadata;
+    if (deletionTimestamp === undefined) return [];
+    const graceMs = (spec.terminationGracePeriodSeconds ?? GRACE_SECONDS) * 1_000;
+    const lateMs = nowMs - parseTime(deletionTimestamp) - graceMs;
+    if (lateMs < GONE_WITHIN_MS) return [];
+    return [
+      wrong(`virtual machine instance ${namespace}/${name}`, {
+        says: `was to be gone ${String(Math.round(lateMs / 1_000))} s ago`,
+        fix: `see whether node ${status?.nodeName ?? "?"} answers, and: kubectl -n ${namespace} describe vmi ${name}`,
+      }),
+    ];
+  });
+}
+
+/** Launchers of nobody, and VMIs that do not go. */
+export function judgeLeftovers(facts: Facts): readonly Finding[] {
+  const nowMs = serverNowMs(facts);
+  return ifSeen("leftovers", facts.vmis, (vmis) =>
+    ifSeen("leftovers", facts.pods, (pods) => {
+      const found = [...ownerless(pods, vmis, nowMs), ...stuck(vmis, nowMs)];
+      return found.length > 0 ? found : [ok("leftovers", "none")];
+    }),
+  );
+}

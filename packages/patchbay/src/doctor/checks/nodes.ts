@@ -1,0 +1,118 @@
+// SPDX-License-Identifier: Apache-2.0
+// Whether nodes can run VMs.
+import { names, type KubeNode, type Lease } from "@patchbay/api";
+import { parseTime } from "@patchbay/kube";
+import { serverNowMs, type Facts } from "../facts.ts";
+import { ifSeen, ok, wrong, type Finding } from "../finding.ts";
+
+/** The oldest kernel. Source: docs/install.md */
+const KERNEL = { major: 5, minor: 6 };
+/** After so long a node counts as lost. Source: Kubernetes node-monitor-grace-period, seconds. */
+const GRACE_SECONDS = 40;
+/** Most by which a node's clock may be ahead, milliseconds. */
+const AHEAD_MAX_MS = 2_000;
+
+/** Something about a node that is not as it must be. */
+interface Trouble {
+  readonly says: string;
+  readonly fix: string;
+}
+
+function hasOld(kernel: string): boolean {
+  const [, major = "0", minor = "0"] = /^(\d+)\.(\d+)/.exec(kernel) ?? [];
+  const [have, want] = [Number(major) * 1000 + Number(minor), KERNEL.major * 1000 + KERNEL.minor];
+  return have < want;
+}
+
+function lacks(node: KubeNode, resource: string): boolean {
+  return Number(node.status?.allocatable?.[resource] ?? "0") === 0;
+}
+
+function readinessOf(node: KubeNode): readonly Trouble[] {
+  const ready = node.status?.conditions?.find(({ type }) => type === "Ready");
+  if (ready?.status === "True") return [];
+  return [
+    {
+      says: `is not ready: ${ready?.message ?? "it has not said so"}`,
+      fix: `see its kubelet: kubectl describe node ${node.metadata.name}`,
+    },
+  ];
+}
+
+function partsOf(node: KubeNode, useEmulation: boolean): readonly Trouble[] {
+  const { kernelVersion = "", containerRuntimeVersion = "" } = node.status?.nodeInfo ?? {};
+  const troubles: Trouble[] = [];
+  if (hasOld(kernelVersion)) {
+    const oldest = `${String(KERNEL.major)}.${String(KERNEL.minor)}`;
+    const fix = `bring it to Linux ${oldest} or later`;
+    troubles.push({ says: `has Linux ${kernelVersion}, older than ${oldest}`, fix });
+  }
+  if (!/^(containerd|cri-o):/.test(containerRuntimeVersion)) {
+    const fix = "containerd and CRI-O are known; name the socket of another by --cri-endpoint";
+    troubles.push({ says: `has the container runtime ${containerRuntimeVersion}`, fix });
+  }
+  if (lacks(node, names.TUN_RESOURCE)) {
+    const fix = "load the module: modprobe tun; virt-handler offers the device then";
+    troubles.push({ says: "offers no /dev/net/tun: no launcher is started there", fix });
+  }
+  if (!useEmulation && lacks(node, names.KVM_RESOURCE)) {
+    const fix =
+      "load the module: modprobe kvm_intel or kvm_amd; or emulate guests: developerConfiguration.useEmulation of the KubeVirt object";
+    troubles.push({ says: "offers no /dev/kvm: no guest is started there", fix });
+  }
+  return troubles;
+}
+
+/** The kubelet's own word of the time. One that is ready by the server's judgement, and late by its own, has a slow clock. */
+function clockOf(lease: Lease | undefined, nowMs: number): readonly Trouble[] {
+  if (lease?.spec?.renewTime === undefined) return [];
+  const aheadMs = parseTime(lease.spec.renewTime) - nowMs;
+  const seconds = String(Math.round(Math.abs(aheadMs) / 1000));
+  const fix = "set its clock by NTP: timedatectl set-ntp true";
+  // The server tells whole seconds.
+  if (aheadMs > AHEAD_MAX_MS + 1_000) {
+    return [{ says: `has a clock that is ${seconds} s ahead of the API server's`, fix }];
+  }
+  const isBehind = -aheadMs > GRACE_SECONDS * 1_000;
+  return isBehind
+    ? [{ says: `has a clock that is ${seconds} s behind the API server's`, fix }]
+    : [];
+}
+
+function describe(node: KubeNode): string {
+  const { kernelVersion = "", containerRuntimeVersion = "" } = node.status?.nodeInfo ?? {};
+  const kvm = lacks(node, names.KVM_RESOURCE) ? "without /dev/kvm" : "with /dev/kvm";
+  const cordoned = node.spec?.unschedulable === true ? ", takes no new pods (cordoned)" : "";
+  return `is ready: Linux ${kernelVersion}, ${containerRuntimeVersion}, ${kvm}${cordoned}`;
+}
+
+function judgeNode(node: KubeNode, facts: Facts): readonly Finding[] {
+  const { name } = node.metadata;
+  const check = `node ${name}`;
+  const leases = "seen" in facts.nodeLeases ? facts.nodeLeases.seen : [];
+  const lease = leases.find(({ metadata }) => metadata.name === name);
+  const readiness = readinessOf(node);
+  const troubles = [
+    ...readiness,
+    ...partsOf(node, facts.useEmulation),
+    // Of one that is silent the lease is old, whatever its clock says.
+    ...(readiness.length === 0 ? clockOf(lease, serverNowMs(facts)) : []),
+  ];
+  return troubles.length === 0
+    ? [ok(check, describe(node))]
+    : troubles.map((trouble) => wrong(check, trouble));
+}
+
+/** Each node. */
+export function judgeNodes(facts: Facts): readonly Finding[] {
+  return ifSeen("nodes", facts.nodes, (seen) =>
+    seen.length === 0
+      ? [
+          wrong("nodes", {
+            says: "there is none",
+            fix: "add a node; on a standalone machine: patchbay up",
+          }),
+        ]
+      : seen.flatMap((node) => judgeNode(node, facts)),
+  );
+}

@@ -1,0 +1,216 @@
+// SPDX-License-Identifier: Apache-2.0
+// Asks for everything that is judged; nothing is changed, what is sent to be created is a dry run.
+import { X509Certificate } from "node:crypto";
+import {
+  API_SERVICES,
+  apiVersionOf,
+  customResourceDefinitions,
+  DAEMON_SETS,
+  DEPLOYMENTS,
+  isJsonObject,
+  KUBEVIRTS,
+  LEASES,
+  MUTATING_WEBHOOKS,
+  names,
+  NETWORK_ATTACHMENT_DEFINITIONS,
+  NODES,
+  parseJson,
+  PODS,
+  usesEmulation,
+  VALIDATING_WEBHOOKS,
+  VIRTUAL_MACHINE_INSTANCES,
+  VIRTUAL_MACHINES,
+  type JsonObject,
+  type KubeObject,
+  type ResourceType,
+  type VirtualMachine,
+} from "@patchbay/api";
+import { isAppError, messageOf } from "@patchbay/core";
+import { parseTime } from "@patchbay/kube";
+import type { ListOptions } from "@patchbay/core/ports";
+import { describeMachine } from "@patchbay/standalone";
+import type { Context } from "../command.ts";
+import type { Session } from "../session.ts";
+import type { CertificateEnd, Facts, ServedApi, Trial, WantedApi } from "./facts.ts";
+import type { Asked } from "./finding.ts";
+
+const OURS = { labelSelector: `${names.PART_OF_LABEL}=${names.PRODUCT}` };
+const LAUNCHERS = { labelSelector: `${names.KUBEVIRT_LABEL}=${names.LAUNCHER_LABEL_VALUE}` };
+/** Namespace of the nodes' leases. Source: Kubernetes corev1.NamespaceNodeLease. */
+const NODE_LEASES = "kube-node-lease";
+/** Both versions of the subresources; virt-api answers. */
+const SUBRESOURCES: WantedApi = {
+  groupVersion: `${names.SUBRESOURCES_GROUP}/v1`,
+  resources: ["virtualmachines/addinterface", "virtualmachines/removeinterface"],
+};
+/** What the embedded API server's version ends with. */
+const STANDALONE = "+patchbay";
+
+async function ask<T>(question: Promise<T>): Promise<Asked<T>> {
+  try {
+    return { seen: await question };
+  } catch (error) {
+    return { unseen: messageOf(error) };
+  }
+}
+
+function list<T extends KubeObject>(
+  { client }: Session,
+  type: ResourceType<T>,
+  options: ListOptions = {},
+): Promise<Asked<readonly T[]>> {
+  return ask(client.store.list(type, options).then(({ items }) => items));
+}
+
+async function readJson({ client }: Session, path: string): Promise<JsonObject> {
+  const { text } = await client.requestRaw({ method: "GET", path });
+  const value = parseJson(text);
+  return isJsonObject(value) ? value : {};
+}
+
+/** Each group and version of our kinds, with their plural names. */
+function wantedApis(): readonly WantedApi[] {
+  const kinds = customResourceDefinitions().flatMap(({ spec }) =>
+    spec.versions.map(({ name }) => ({
+      groupVersion: `${spec.group}/${name}`,
+      resource: spec.names.plural,
+    })),
+  );
+  const byGroup = Map.groupBy(kinds, ({ groupVersion }) => groupVersion);
+  const ofKinds = [...byGroup].map(([groupVersion, all]) => ({
+    groupVersion,
+    resources: all.map(({ resource }) => resource),
+  }));
+  return [...ofKinds, SUBRESOURCES];
+}
+
+async function readApi(session: Session, wanted: WantedApi): Promise<ServedApi> {
+  const discovered = readJson(session, `/apis/${wanted.groupVersion}`).then(({ resources }) =>
+    Array.isArray(resources) ? resources.filter(isJsonObject).map(({ name }) => String(name)) : [],
+  );
+  return { ...wanted, served: await ask(discovered) };
+}
+
+function trialVm(session: Session, domain: object): VirtualMachine {
+  return {
+    apiVersion: apiVersionOf(VIRTUAL_MACHINES),
+    kind: VIRTUAL_MACHINES.kind,
+    metadata: { namespace: session.namespace, name: "patchbay-doctor" },
+    spec: {
+      runStrategy: "Halted",
+      template: { spec: { domain: { memory: { guest: "64Mi" }, ...domain } } },
+    },
+  };
+}
+
+/** Sends a VM without NICs, which gets one, and a VM with a NIC of no network, which is refused. */
+async function tryOut(session: Session): Promise<Trial> {
+  const { store } = session.client;
+  const { metadata, spec } = await store.create(
+    VIRTUAL_MACHINES,
+    trialVm(session, { devices: {} }),
+    {
+      dryRun: true,
+    },
+  );
+  const devices = { interfaces: [{ name: "of-no-network", bridge: {} }] };
+  const refused = await store
+    .create(VIRTUAL_MACHINES, trialVm(session, { devices }), { dryRun: true })
+    .then(
+      () => false,
+      (error: unknown) => {
+        if (isAppError(error, "KUBE_REFUSED")) return true;
+        throw error;
+      },
+    );
+  return {
+    serverMs: parseTime(metadata.creationTimestamp ?? ""),
+    isFilledIn: spec.template.spec.networks?.some(({ pod }) => pod !== undefined) === true,
+    isRefused: refused,
+  };
+}
+
+/** Ends of the certificates in PEM text; what is none is left out. */
+function endsOf(of: string, pem: string | undefined): readonly CertificateEnd[] {
+  const found = pem?.match(/-----BEGIN CERTIFICATE-----[^-]+-----END CERTIFICATE-----/g) ?? [];
+  return found.map((one) => ({ of, endsMs: new X509Certificate(one).validToDate.getTime() }));
+}
+
+function fromBase64(text: string | undefined): string {
+  return Buffer.from(text ?? "", "base64").toString("utf8");
+}
+
+async function readCertificates(
+  { config }: Session,
+  { apiServices, webhooks }: Pick<Facts, "apiServices" | "webhooks">,
+): Promise<readonly CertificateEnd[]> {
+  const { ca, cert } = await config.readCredentials();
+  const asked = [
+    ...("seen" in apiServices
+      ? apiServices.seen.map(({ spec }) => ({ of: "authority of virt-api", ...spec }))
+      : []),
+    ...("seen" in webhooks
+      ? webhooks.seen.flatMap(({ webhooks: all = [] }) =>
+          all.map(({ clientConfig }) => ({ of: "authority of virt-api", ...clientConfig })),
+        )
+      : []),
+  ].flatMap(({ of, caBundle }) => endsOf(of, fromBase64(caBundle)));
+  const all = [
+    ...endsOf("authority of the API server", ca),
+    ...endsOf("yours, of the kubeconfig", cert),
+    ...asked,
+  ];
+  // Webhooks and APIServices name the same one.
+  return [...new Map(all.map((one) => [`${one.of} ${String(one.endsMs)}`, one])).values()];
+}
+
+async function readWebhooks(session: Session): Promise<Facts["webhooks"]> {
+  const [mutating, validating] = await Promise.all([
+    list(session, MUTATING_WEBHOOKS, OURS),
+    list(session, VALIDATING_WEBHOOKS, OURS),
+  ]);
+  if ("unseen" in mutating) return mutating;
+  return "unseen" in validating ? validating : { seen: [...mutating.seen, ...validating.seen] };
+}
+
+/** What a machine of its own has beside its API. */
+async function readProcesses(
+  version: Asked<string>,
+  dataDir: string,
+): Promise<Pick<Facts, "processes">> {
+  const isMachine = "seen" in version && version.seen.endsWith(STANDALONE);
+  return isMachine ? { processes: await ask(describeMachine(dataDir)) } : {};
+}
+
+/** Asks, much at once. */
+export async function collectFacts(context: Context, session: Session): Promise<Facts> {
+  const { store } = session.client;
+  const [apiServices, webhooks, kubevirts] = await Promise.all([
+    list(session, API_SERVICES, OURS),
+    readWebhooks(session),
+    list(session, KUBEVIRTS),
+  ]);
+  const serverVersion = await ask(
+    readJson(session, "/version").then(({ gitVersion }) => String(gitVersion)),
+  );
+  const leaseKey = { namespace: names.SERVICES_NAMESPACE, name: "virt-controller" };
+  const ours = { ...OURS, namespace: names.SERVICES_NAMESPACE };
+  return {
+    serverVersion,
+    ...{ apiServices, webhooks },
+    apis: await Promise.all(wantedApis().map((wanted) => readApi(session, wanted))),
+    trial: await ask(tryOut(session)),
+    certificates: await readCertificates(session, { apiServices, webhooks }),
+    deployments: await list(session, DEPLOYMENTS, ours),
+    daemonSets: await list(session, DAEMON_SETS, ours),
+    ...(await readProcesses(serverVersion, context.global.dataDir)),
+    leader: await ask(store.find(LEASES, leaseKey)),
+    nodes: await list(session, NODES),
+    nodeLeases: await list(session, LEASES, { namespace: NODE_LEASES }),
+    useEmulation: "seen" in kubevirts && usesEmulation(kubevirts.seen[0]),
+    networks: await list(session, NETWORK_ATTACHMENT_DEFINITIONS),
+    vmis: await list(session, VIRTUAL_MACHINE_INSTANCES),
+    pods: await list(session, PODS, LAUNCHERS),
+    nowMs: session.clock.now(),
+  };
+}

@@ -1,0 +1,77 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the doctor knows of an installation when it judges it.
+import type {
+  ApiService,
+  DaemonSet,
+  Deployment,
+  KubeNode,
+  Lease,
+  NetworkAttachmentDefinition,
+  Pod,
+  VirtualMachineInstance,
+  WebhookConfiguration,
+} from "@patchbay/api";
+import type { MachineProcesses } from "@patchbay/standalone";
+import type { Asked } from "./finding.ts";
+
+/** A group and version, and what of it must be served. */
+export interface WantedApi {
+  /** For example `kubevirt.io/v1`. */
+  readonly groupVersion: string;
+  /** Plural names. */
+  readonly resources: readonly string[];
+}
+
+/** The same, and the plural names that the server says it has of it. */
+export interface ServedApi extends WantedApi {
+  readonly served: Asked<readonly string[]>;
+}
+
+/** What came of two VMs that were sent as dry runs: one that is right, and one that must be refused. */
+export interface Trial {
+  /** The server's clock, milliseconds since 1970; whole seconds. */
+  readonly serverMs: number;
+  /** Whether virt-api filled in what was left out. */
+  readonly isFilledIn: boolean;
+  /** Whether virt-api refused the second. */
+  readonly isRefused: boolean;
+}
+
+/** A certificate of a chain or of an authority. */
+export interface CertificateEnd {
+  /** Whose, for example `authority of webhook patchbay`. */
+  readonly of: string;
+  /** Milliseconds since 1970. */
+  readonly endsMs: number;
+}
+
+/** Everything that is looked at. */
+export interface Facts {
+  /** This computer's clock, milliseconds since 1970. */
+  readonly nowMs: number;
+  /** As `/version` says it, for example `v1.30.0`. */
+  readonly serverVersion: Asked<string>;
+  readonly apis: readonly ServedApi[];
+  readonly trial: Asked<Trial>;
+  readonly apiServices: Asked<readonly ApiService[]>;
+  readonly webhooks: Asked<readonly WebhookConfiguration[]>;
+  readonly certificates: readonly CertificateEnd[];
+  readonly deployments: Asked<readonly Deployment[]>;
+  readonly daemonSets: Asked<readonly DaemonSet[]>;
+  /** Absent on a cluster. */
+  readonly processes?: Asked<MachineProcesses>;
+  /** Of virt-controllers; undefined: nobody has ever led. */
+  readonly leader: Asked<Lease | undefined>;
+  readonly nodes: Asked<readonly KubeNode[]>;
+  readonly nodeLeases: Asked<readonly Lease[]>;
+  readonly useEmulation: boolean;
+  readonly networks: Asked<readonly NetworkAttachmentDefinition[]>;
+  readonly vmis: Asked<readonly VirtualMachineInstance[]>;
+  /** Launchers. */
+  readonly pods: Asked<readonly Pod[]>;
+}
+
+/** The server's clock as far as it is known. */
+export function serverNowMs({ trial, nowMs }: Pick<Facts, "trial" | "nowMs">): number {
+  return "seen" in trial ? trial.seen.serverMs : nowMs;
+}

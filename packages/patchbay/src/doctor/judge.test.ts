@@ -1,0 +1,291 @@
+// SPDX-License-Identifier: Apache-2.0
+import { parseTime, printTime } from "@patchbay/kube";
+import { describe, expect, test } from "vitest";
+import {
+  names,
+  type KubeNode,
+  type Lease,
+  type Pod,
+  type VirtualMachineInstance,
+} from "@patchbay/api";
+import { healthyFacts } from "./testing.ts";
+import type { Facts } from "./facts.ts";
+import { judgeInstallation } from "./judge.ts";
+
+const HEALTHY = healthyFacts();
+
+function at(seconds: number): string {
+  return printTime(HEALTHY.nowMs + seconds * 1000);
+}
+
+function wrongOf(facts: Facts): readonly string[] {
+  return judgeInstallation(facts)
+    .filter(({ verdict }) => verdict === "wrong")
+    .map(({ check, says }) => `${check}: ${says}`);
+}
+
+function nodeWith(more: Partial<NonNullable<KubeNode["status"]>>): Facts["nodes"] {
+  const [node] = "seen" in HEALTHY.nodes ? HEALTHY.nodes.seen : [];
+  if (node === undefined) throw new Error("there is a node");
+  return { seen: [{ ...node, status: { ...node.status, ...more } }] };
+}
+
+function leaseOf(name: string, spec: NonNullable<Lease["spec"]>): Lease {
+  return { apiVersion: "coordination.k8s.io/v1", kind: "Lease", metadata: { name }, spec };
+}
+
+function vmiOf(uid: string, deletionTimestamp?: string): VirtualMachineInstance {
+  return {
+    apiVersion: "kubevirt.io/v1",
+    kind: "VirtualMachineInstance",
+    metadata: {
+      namespace: "blue",
+      name: "one",
+      uid,
+      ...(deletionTimestamp === undefined ? {} : { deletionTimestamp }),
+    },
+    spec: { domain: { devices: {} } },
+    status: { nodeName: "n1" },
+  };
+}
+
+function launcherOf(uid: string, creationTimestamp: string): Pod {
+  const labels = { [names.CREATED_BY_LABEL]: uid };
+  return {
+    apiVersion: "v1",
+    kind: "Pod",
+    metadata: { namespace: "blue", name: "virt-launcher-one", labels, creationTimestamp },
+    spec: { containers: [] },
+    status: { phase: "Running" },
+  };
+}
+
+test("an installation that is whole: every line is ok", () => {
+  const verdicts = new Set(judgeInstallation(HEALTHY).map(({ verdict }) => verdict));
+  expect([...verdicts]).toEqual(["ok"]);
+});
+
+test("everything that is wrong says what to do", () => {
+  const broken: Facts = {
+    ...HEALTHY,
+    serverVersion: { seen: "v1.25.3" },
+    nodes: { seen: [] },
+    deployments: { seen: [] },
+    leader: { seen: undefined },
+  };
+  const wrong = judgeInstallation(broken).filter(({ verdict }) => verdict === "wrong");
+  expect(wrong).toHaveLength(4);
+  expect(wrong.every(({ fix = "" }) => fix !== "")).toBe(true);
+});
+
+test("what may not be seen is unknown, and not wrong", () => {
+  const unseen = { unseen: "nodes is forbidden" };
+  const findings = judgeInstallation({
+    ...HEALTHY,
+    nodes: unseen,
+    webhooks: unseen,
+    trial: unseen,
+  });
+  expect(findings.filter(({ verdict }) => verdict === "wrong")).toEqual([]);
+  expect(findings).toContainEqual({ check: "nodes", verdict: "unknown", says: unseen.unseen });
+});
+
+describe("found", () => {
+  test.each<{
+    readonly what: string;
+    readonly facts: Partial<Facts>;
+    readonly want: readonly string[];
+  }>([
+    {
+      what: "an old server",
+      facts: { serverVersion: { seen: "v1.25.3" } },
+      want: ["API server: Kubernetes v1.25.3 is older than 1.26"],
+    },
+    {
+      what: "a clock",
+      facts: {
+        trial: { seen: { serverMs: HEALTHY.nowMs + 7_000, isFilledIn: true, isRefused: true } },
+      },
+      want: [
+        "clock of the API server: is 7 s ahead of this computer's: certificates and leases are judged by it",
+      ],
+    },
+    {
+      what: "a kind that is not there",
+      facts: {
+        apis: [{ groupVersion: "kubevirt.io/v1", resources: ["a", "b"], served: { seen: ["b"] } }],
+      },
+      want: ["API kubevirt.io/v1: lacks a"],
+    },
+    {
+      what: "an API that does not answer",
+      facts: {
+        apis: [
+          { groupVersion: "kubevirt.io/v1", resources: ["a"], served: { unseen: "it is away" } },
+        ],
+      },
+      want: ["API kubevirt.io/v1: is not served: it is away"],
+    },
+    {
+      what: "webhooks that nobody asks",
+      facts: { trial: { seen: { serverMs: HEALTHY.nowMs, isFilledIn: false, isRefused: false } } },
+      want: [
+        "webhooks of virt-api: a VM is not filled in, and a wrong VM is not refused: the API server does not ask virt-api",
+      ],
+    },
+    {
+      what: "a webhook that does not answer",
+      facts: { trial: { unseen: 'failed calling webhook "mutate.virt-api.patchbay.io": refused' } },
+      want: ['webhooks of virt-api: failed calling webhook "mutate.virt-api.patchbay.io": refused'],
+    },
+    {
+      what: "certificates",
+      facts: {
+        certificates: [
+          { of: "a", endsMs: parseTime("2026-01-10T00:00:00Z") },
+          { of: "b", endsMs: parseTime("2025-12-31T00:00:00Z") },
+        ],
+      },
+      want: ["certificate: a: ends on 2026-01-10", "certificate: b: ended on 2025-12-31"],
+    },
+    {
+      what: "pods that are not ready",
+      facts: {
+        deployments: {
+          seen: [
+            {
+              apiVersion: "apps/v1",
+              kind: "Deployment",
+              metadata: { name: "virt-api" },
+              spec: { replicas: 2 },
+              status: { readyReplicas: 1, updatedReplicas: 2 },
+            },
+          ],
+        },
+      },
+      want: ["Deployment virt-api: 1 of 2 pods are ready"],
+    },
+    {
+      what: "an agent without a node",
+      facts: {
+        daemonSets: {
+          seen: [
+            {
+              apiVersion: "apps/v1",
+              kind: "DaemonSet",
+              metadata: { name: "net-agent" },
+              status: {},
+            },
+          ],
+        },
+      },
+      want: ["DaemonSet net-agent: has no pods: no node is wanted, or none suits"],
+    },
+    {
+      what: "processes of a machine",
+      facts: {
+        processes: {
+          seen: {
+            phase: "failed",
+            reason: "no space left",
+            all: [
+              { name: "virt-api", runs: false },
+              { name: "net-agent", runs: true, answers: false },
+            ],
+          },
+        },
+      },
+      want: [
+        "supervisor: is failed: no space left",
+        "process virt-api: does not run",
+        "process net-agent: runs, and does not answer",
+      ],
+    },
+    {
+      what: "nobody who leads",
+      facts: { leader: { seen: undefined } },
+      want: ["leader of the virt-controllers: nobody leads"],
+    },
+    {
+      what: "a leader that is silent",
+      facts: {
+        leader: {
+          seen: leaseOf("virt-controller", {
+            holderIdentity: "one",
+            leaseDurationSeconds: 4,
+            renewTime: at(-30),
+          }),
+        },
+      },
+      want: ["leader of the virt-controllers: one has not been heard of for 30 s"],
+    },
+    {
+      what: "a node that is not ready, whose old lease tells nothing of its clock",
+      facts: {
+        nodes: nodeWith({
+          conditions: [{ type: "Ready", status: "Unknown", message: "it is silent" }],
+        }),
+        nodeLeases: { seen: [leaseOf("n1", { renewTime: at(-300) })] },
+      },
+      want: ["node n1: is not ready: it is silent"],
+    },
+    {
+      what: "a node's slow clock",
+      facts: { nodeLeases: { seen: [leaseOf("n1", { renewTime: at(-300) })] } },
+      want: ["node n1: has a clock that is 300 s behind the API server's"],
+    },
+    {
+      what: "a node's fast clock",
+      facts: { nodeLeases: { seen: [leaseOf("n1", { renewTime: at(30) })] } },
+      want: ["node n1: has a clock that is 30 s ahead of the API server's"],
+    },
+    {
+      what: "a node without devices",
+      facts: { nodes: nodeWith({ allocatable: {} }) },
+      want: [
+        "node n1: offers no /dev/net/tun: no launcher is started there",
+        "node n1: offers no /dev/kvm: no guest is started there",
+      ],
+    },
+    {
+      what: "an emulated node needs no KVM",
+      facts: {
+        nodes: nodeWith({ allocatable: { [names.TUN_RESOURCE]: "9" } }),
+        useEmulation: true,
+      },
+      want: [],
+    },
+    {
+      what: "a network that a node cannot make",
+      facts: {
+        networks: {
+          seen: [
+            {
+              apiVersion: "k8s.cni.cncf.io/v1",
+              kind: "NetworkAttachmentDefinition",
+              metadata: { namespace: "blue", name: "fast" },
+              status: {
+                problems: [
+                  { node: "n1", reason: "NodeLinkUnfit", message: "no link eth9", generation: 1 },
+                ],
+              },
+            },
+          ],
+        },
+      },
+      want: ["network blue/fast: NodeLinkUnfit on node n1: no link eth9"],
+    },
+    {
+      what: "a launcher of nobody",
+      facts: { pods: { seen: [launcherOf("u1", at(-600)), launcherOf("u2", at(-5))] } },
+      want: ["launcher blue/virt-launcher-one: runs, and its virtual machine instance is gone"],
+    },
+    {
+      what: "a VMI that does not go",
+      facts: { vmis: { seen: [vmiOf("u1", at(-600)), vmiOf("u2", at(-20)), vmiOf("u3")] } },
+      want: ["virtual machine instance blue/one: was to be gone 570 s ago"],
+    },
+  ])("$what", ({ facts, want }) => {
+    expect(wrongOf({ ...HEALTHY, ...facts })).toEqual(want);
+  });
+});

@@ -1,0 +1,91 @@
+// SPDX-License-Identifier: Apache-2.0
+// An installation that is whole, for tests.
+import { names, type KubeNode, type Lease } from "@patchbay/api";
+import { parseTime } from "@patchbay/kube";
+import type { Facts } from "./facts.ts";
+
+const NOW = "2026-01-01T00:00:00.000Z";
+
+function nodeOf(): KubeNode {
+  return {
+    apiVersion: "v1",
+    kind: "Node",
+    metadata: { name: "n1" },
+    status: {
+      conditions: [{ type: "Ready", status: "True" }],
+      allocatable: { [names.TUN_RESOURCE]: "110", [names.KVM_RESOURCE]: "110" },
+      nodeInfo: {
+        ...{
+          machineID: "",
+          systemUUID: "",
+          bootID: "",
+          osImage: "Debian",
+          kubeletVersion: "v1.30.0",
+        },
+        ...{ kubeProxyVersion: "", operatingSystem: "linux", architecture: "amd64" },
+        kernelVersion: "6.1.0-32-amd64",
+        containerRuntimeVersion: "containerd://1.6.20",
+      },
+    },
+  };
+}
+
+function leaseOf(name: string, holderIdentity: string): Lease {
+  return {
+    apiVersion: "coordination.k8s.io/v1",
+    kind: "Lease",
+    metadata: { name },
+    spec: { holderIdentity, renewTime: NOW, leaseDurationSeconds: 4 },
+  };
+}
+
+/** Of two replicas and one node. */
+export function healthyFacts(): Facts {
+  return {
+    nowMs: parseTime(NOW),
+    serverVersion: { seen: "v1.30.0" },
+    apis: [{ groupVersion: "kubevirt.io/v1", resources: ["a"], served: { seen: ["a"] } }],
+    trial: { seen: { serverMs: parseTime(NOW), isFilledIn: true, isRefused: true } },
+    apiServices: {
+      seen: [
+        {
+          apiVersion: "apiregistration.k8s.io/v1",
+          kind: "APIService",
+          metadata: { name: "v1.subresources.kubevirt.io" },
+          spec: { group: "subresources.kubevirt.io", version: "v1" },
+          status: { conditions: [{ type: "Available", status: "True" }] },
+        },
+      ],
+    },
+    webhooks: { seen: [] },
+    certificates: [{ of: "authority of virt-api", endsMs: parseTime("2036-01-01T00:00:00Z") }],
+    deployments: {
+      seen: [
+        {
+          apiVersion: "apps/v1",
+          kind: "Deployment",
+          metadata: { name: "virt-api" },
+          spec: { replicas: 2 },
+          status: { readyReplicas: 2, updatedReplicas: 2 },
+        },
+      ],
+    },
+    daemonSets: {
+      seen: [
+        {
+          apiVersion: "apps/v1",
+          kind: "DaemonSet",
+          metadata: { name: "net-agent" },
+          status: { desiredNumberScheduled: 1, numberReady: 1, updatedNumberScheduled: 1 },
+        },
+      ],
+    },
+    leader: { seen: leaseOf("virt-controller", "virt-controller-1") },
+    nodes: { seen: [nodeOf()] },
+    nodeLeases: { seen: [leaseOf("n1", "n1")] },
+    useEmulation: false,
+    networks: { seen: [] },
+    vmis: { seen: [] },
+    pods: { seen: [] },
+  };
+}

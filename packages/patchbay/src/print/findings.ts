@@ -1,0 +1,19 @@
+// SPDX-License-Identifier: Apache-2.0
+// How does a person read what the doctor found?
+import type { Finding, Verdict } from "../doctor/finding.ts";
+import { indented } from "./safe.ts";
+
+const MARKS: Readonly<Record<Verdict, string>> = { ok: "ok", wrong: "WRONG", unknown: "?" };
+const MARK_COLUMNS = Math.max(...Object.values(MARKS).map((mark) => mark.length));
+const HANGING = " ".repeat(MARK_COLUMNS + 2);
+
+function printFinding({ check, verdict, says, fix }: Finding): string {
+  const mark = MARKS[verdict].padEnd(MARK_COLUMNS);
+  const line = `${mark}  ${indented(`${check}: ${says}`, HANGING)}\n`;
+  return fix === undefined ? line : `${line}${HANGING}fix: ${indented(fix, `${HANGING}     `)}\n`;
+}
+
+/** A line for each, and below what is wrong what to do. */
+export function printFindings(findings: readonly Finding[]): string {
+  return findings.map(printFinding).join("");
+}

@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: Apache-2.0
+// What does the doctor say of a machine that is whole, and of one on which something is not?
+import { eventually } from "@patchbay/support";
+import { expect, test } from "vitest";
+import { CHANGE_MS, machine } from "../machine.ts";
+
+const NETWORK = { name: "of-no-link", namespace: "default" };
+
+/** Other tests of this machine run beside this one: what they are about is not asked for. */
+function diagnose(): { readonly code: number; readonly lines: readonly string[] } {
+  const { code, stdout } = machine.try(["patchbay", "--data-dir", machine.dataDir, "doctor"]);
+  return { code, lines: stdout.split("\n") };
+}
+
+test("a machine that is whole: its processes, API, webhooks, certificates and node are", () => {
+  const { lines } = diagnose();
+  const said = lines.filter((line) => !line.includes("network ") && !line.includes("fix: "));
+  expect(said.filter((line) => !line.startsWith("ok "))).toEqual([""]);
+  for (const what of [
+    "API server: Kubernetes",
+    "clock of the API server",
+    "API kubevirt.io/v1",
+    "webhooks of virt-api: fill in VMs, and refuse wrong ones",
+    "certificate: authority of the API server: is good until",
+    "certificate: yours, of the kubeconfig",
+    "supervisor: keeps",
+    "process virt-handler: runs, and answers",
+    "node ",
+    "leftovers: none",
+  ]) {
+    expect(said.join("\n")).toContain(`ok     ${what}`);
+  }
+});
+
+test("a network that cannot be made here is told with what to do, and the exit code says so", async () => {
+  const config = { cniVersion: "0.4.0", name: "lost", type: "macvlan", master: "no-such-link" };
+  machine.apply({
+    apiVersion: "k8s.cni.cncf.io/v1",
+    kind: "NetworkAttachmentDefinition",
+    metadata: NETWORK,
+    spec: { config: JSON.stringify(config) },
+  });
+  try {
+    const found = await eventually(
+      () => {
+        const { code, lines } = diagnose();
+        const at = lines.findIndex((line) => line.includes("network default/of-no-link"));
+        return at === -1 ? undefined : { code, said: lines[at] ?? "", fix: lines[at + 1] ?? "" };
+      },
+      { withinMs: CHANGE_MS },
+    );
+    expect(found.code).toBe(1);
+    expect(found.said).toMatch(/^WRONG {2}network default\/of-no-link: \w+ on node .*no-such-link/);
+    expect(found.fix).toContain("fix: ");
+  } finally {
+    machine.kubectl("delete", "net-attach-def", NETWORK.name);
+  }
+});
