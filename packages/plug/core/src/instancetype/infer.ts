@@ -13,6 +13,7 @@ import {
   type ResourceType,
   type VirtualMachine,
 } from "@patchbay/api";
+import { dropAbsent } from "../drop-absent.ts";
 import type { ObjectKey } from "../ports/store.ts";
 import { defaultKindOf, matcherOf, PARTS, type Part } from "./parts.ts";
 
@@ -117,10 +118,9 @@ async function fromDataVolume(
   { spec }: VirtualMachine,
   name: string,
 ): Promise<Inference> {
-  const templates: unknown = spec.dataVolumeTemplates;
-  const template = Array.isArray(templates)
-    ? templates.find((one: unknown) => textAt(one, "metadata", "name") === name)
-    : undefined;
+  const given: unknown = spec.dataVolumeTemplates;
+  const templates: readonly unknown[] = Array.isArray(given) ? given : [];
+  const template = templates.find((one) => textAt(one, "metadata", "name") === name);
   if (template !== undefined) return fromDataVolumeSpec(search, at(template, "spec"));
   const { namespace, find, part } = search;
   const dataVolume = await find(DATA_VOLUMES, { namespace, name });
@@ -173,7 +173,7 @@ function withPart(vm: VirtualMachine, part: Part, matcher: Matcher | undefined):
 /** An instancetype that was found by chance says how much memory there is. Source: KubeVirt, which empties it so. */
 function withoutMemory(vm: VirtualMachine): VirtualMachine {
   const { template } = vm.spec;
-  const { memory: _, ...domain } = template.spec.domain;
+  const domain = dropAbsent({ ...template.spec.domain, memory: undefined });
   return {
     ...vm,
     spec: { ...vm.spec, template: { ...template, spec: { ...template.spec, domain } } },
