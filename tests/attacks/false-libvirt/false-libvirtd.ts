@@ -122,6 +122,9 @@ const NOISE: Readonly<Record<string, Buffer>> = {
   "packets of 1 GB": Buffer.concat([printInts(1 << 30), Buffer.alloc(64 * 1024, 1)]),
 };
 
+/** How many kinds of events a client asks for: kSubscriptions in packages/adapters/libvirt/native/events.cc. */
+const REGISTRATIONS = 7;
+
 const EVENTS = Buffer.concat(Array<Buffer>(2000).fill(EVENT));
 
 /** Sends events as fast as they are taken, also while the client lets go of them. */
@@ -180,9 +183,9 @@ function serve(socket: Socket, behaviour: string): void {
       socket.end();
     if (packet.procedure !== PROCEDURE.register) return;
     registered += 1;
-    // The last of the five events that the client asks for.
-    if (behaviour === "floods" && registered === 5) flood(socket);
-    if (behaviour === "an agent that rages" && registered === 5) rage(socket);
+    if (behaviour === "floods early" && registered === 3) flood(socket);
+    if (behaviour === "floods" && registered === REGISTRATIONS) flood(socket);
+    if (behaviour === "an agent that rages" && registered === REGISTRATIONS) rage(socket);
   });
   socket.on("data", read);
 }

@@ -9,25 +9,59 @@
 #include <atomic>
 #include <chrono>
 #include <climits>
+#include <cstdint>
 #include <future>
+#include <memory>
+#include <mutex>
 #include <system_error>
 #include <thread>
+#include <unordered_map>
 
 namespace {
 
-// Each registration owns one of these, until libvirt calls `freeHolder`, on whichever thread. Drivers that know no close
-// callback accept one and never free it: so it does not keep the link.
-struct Holder {
-  std::weak_ptr<Link> link;
+// Which link each registration is for, by the number that libvirt hands back. Drivers that know no close callback accept one
+// and never free it: so it does not keep the link. A registration that failed while events were handed out libvirt 9.0 still
+// frees, though it says that it will not, and may call before that: a number is let go of twice, and asked for afterwards,
+// where a pointer is not.
+class LinkNumbers {
+ public:
+  void *add(const std::shared_ptr<Link> &link) {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    links_.emplace(++last_, link);
+    return reinterpret_cast<void *>(last_);
+  }
+
+  // Null where it was let go of.
+  std::shared_ptr<Link> find(void *number) {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    const auto found = links_.find(reinterpret_cast<uintptr_t>(number));
+    return found == links_.end() ? nullptr : found->second.lock();
+  }
+
+  void remove(void *number) {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    links_.erase(reinterpret_cast<uintptr_t>(number));
+  }
+
+ private:
+  std::mutex mutex_;
+  std::unordered_map<uintptr_t, std::weak_ptr<Link>> links_;
+  uintptr_t last_ = 0;
 };
+
+// Never destroyed: the event loop's thread outlives main.
+LinkNumbers &linkNumbers() {
+  static auto *numbers = new LinkNumbers();
+  return *numbers;
+}
 
 // Bytes of a domain's name and of an alias that are handed on; ours have under 200.
 constexpr size_t kNameBytesMax = 512;
 
-void freeHolder(void *opaque) { delete static_cast<Holder *>(opaque); }
+void letGo(void *opaque) { linkNumbers().remove(opaque); }
 
 void post(void *opaque, virDomainPtr domain, Event event) {
-  const std::shared_ptr<Link> link = static_cast<Holder *>(opaque)->link.lock();
+  const std::shared_ptr<Link> link = linkNumbers().find(opaque);
   if (link == nullptr) return;
   const char *name = virDomainGetName(domain);  // owned by the domain; asks nobody
   event.domain = textOf(name, kNameBytesMax);
@@ -108,7 +142,7 @@ const char *closeReason(int reason) {
 }
 
 void onClose(virConnectPtr, int reason, void *opaque) {
-  const std::shared_ptr<Link> link = static_cast<Holder *>(opaque)->link.lock();
+  const std::shared_ptr<Link> link = linkNumbers().find(opaque);
   if (link != nullptr) link->postLost(closeReason(reason));
 }
 
@@ -185,20 +219,20 @@ void awaitEventLoop() {
 }
 
 bool Registrations::add(virConnectPtr connection, const std::shared_ptr<Link> &link) {
-  auto *closing = new Holder{link};
-  if (virConnectRegisterCloseCallback(connection, onClose, closing, freeHolder) == 0) {
+  void *closing = linkNumbers().add(link);
+  if (virConnectRegisterCloseCallback(connection, onClose, closing, letGo) == 0) {
     hasClose_ = true;
   } else {
-    delete closing;
+    letGo(closing);
     // A driver without a daemon, test:///default, cannot be closed by another.
     if (virGetLastErrorCode() != VIR_ERR_NO_SUPPORT) return false;
   }
   for (const Subscription &subscription : kSubscriptions) {
-    auto *holder = new Holder{link};
+    void *number = linkNumbers().add(link);
     const int id = virConnectDomainEventRegisterAny(connection, nullptr, subscription.id,
-                                                    subscription.callback, holder, freeHolder);
+                                                    subscription.callback, number, letGo);
     if (id < 0) {
-      delete holder;
+      letGo(number);
       return false;
     }
     events_.push_back(id);
