@@ -34,9 +34,10 @@ const TAPS = [1, 2, 3];
 // The path of the socket may be too long for a socket's address: there it is a short one.
 // The daemon looks its clients' user up, so that user must have a name; it must not be PID 1.
 // What other suites have mounted is let go: where the root is a private mount, "slave" is nothing, and a loop device of
-// theirs would stay in use for as long as this namespace is there.
+// theirs would stay in use for as long as this namespace is there. What they let go of meanwhile is gone here too, which is
+// as well.
 const SCRIPT = `
-awk -v below="$4/" 'index($2, below) == 1 { print $2 }' /proc/self/mounts | tac | while read -r at; do umount --lazy "$at"; done
+awk -v below="$4/" 'index($2, below) == 1 { print $2 }' /proc/self/mounts | tac | while read -r at; do umount --lazy "$at" || ! mountpoint -q "$at"; done
 mount --bind "$1/passwd" /etc/passwd
 mount --bind "$1/group" /etc/group
 mount --bind "$3" "$1/run"
