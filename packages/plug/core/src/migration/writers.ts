@@ -5,7 +5,7 @@ import type { NodeRole } from "./owner.ts";
 
 /** By what the node is to a VMI whose migration is open: the owner is the source until the guest has been handed over. */
 export const NODE_MIGRATION_FIELDS = {
-  owner: ["startTimestamp", "mode", "failed", "failureReason", "abortStatus"],
+  owner: ["startTimestamp", "mode", "failed", "failureReason", "abortStatus", "progress"],
   target: [
     "targetNodeAddress",
     "targetDirectMigrationNodePorts",

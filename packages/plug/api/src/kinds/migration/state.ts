@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // What is told of a VMI's migration, in VMI and migration alike. Source: KubeVirt api/core/v1 types.go
-// VirtualMachineInstanceMigrationState; `targetAttachments` is ours.
+// VirtualMachineInstanceMigrationState; `targetAttachments` and `progress` are ours.
 import type { Static } from "typebox";
 import { Type } from "../../fields/schema.ts";
 import { OPEN } from "../network.ts";
@@ -20,6 +20,24 @@ function word(description: string) {
 function flag(description: string) {
   return Type.Optional(Type.Boolean({ description }));
 }
+
+function amount(description: string) {
+  return Type.Optional(Type.Integer({ minimum: 0, description }));
+}
+
+/** Of memory and disks together, as the source's libvirt counts them (virDomainGetJobStats). */
+const PROGRESS_SCHEMA = Type.Object(
+  {
+    dataTotalBytes: amount("All that the guest has."),
+    dataProcessedBytes: amount("What has gone over; a page that was written again goes again."),
+    dataRemainingBytes: amount("What is still to go."),
+    memoryBytesPerSecond: amount("How fast memory goes."),
+  },
+  {
+    ...OPEN,
+    description: "How far it is, while the guest moves; writer: the source's virt-handler.",
+  },
+);
 
 /** Of one migration at a time; the last one's stays. */
 export const MIGRATION_STATE_SCHEMA = Type.Object(
@@ -51,6 +69,7 @@ export const MIGRATION_STATE_SCHEMA = Type.Object(
       "When the guest's memory began to move; writer: the source's virt-handler.",
     ),
     endTimestamp: time("When it was over."),
+    progress: Type.Optional(PROGRESS_SCHEMA),
     mode: Type.Optional(
       Type.Unsafe<(typeof MODES)[number]>({
         type: "string",
