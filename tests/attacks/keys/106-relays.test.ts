@@ -6,13 +6,9 @@ import { createServer, type Server } from "node:net";
 import { join } from "node:path";
 import { text } from "node:stream/consumers";
 import { connect } from "node:tls";
+import { names } from "@patchbay/api";
 import { eventually } from "@patchbay/support";
-import {
-  RELAY_GROUP,
-  type Relay,
-  type RelayIdentity,
-  type Word,
-} from "@patchbay/virt-handler/testing";
+import { type Relay, type RelayIdentity, type Word } from "@patchbay/virt-handler/testing";
 import { afterEach, beforeEach, expect, test } from "vitest";
 import {
   LIBVIRT_SOCKET,
@@ -79,7 +75,7 @@ test("attack 106: the source's node gets to libvirt, once, though strangers came
 });
 
 test.each([
-  { who: "another node", name: "node-3", groups: [RELAY_GROUP], said: greeting() },
+  { who: "another node", name: "node-3", groups: [names.RELAY_GROUP], said: greeting() },
   {
     who: "another client of the authority of that name",
     name: SOURCE,
@@ -88,24 +84,24 @@ test.each([
   },
   {
     who: "the node of another migration",
-    ...{ name: SOURCE, groups: [RELAY_GROUP], said: greeting({ migration: "0" }) },
+    ...{ name: SOURCE, groups: [names.RELAY_GROUP], said: greeting({ migration: "0" }) },
   },
   {
     who: "the node that asks for another channel there",
-    ...{ name: SOURCE, groups: [RELAY_GROUP], said: greeting({ channel: "memory" }) },
+    ...{ name: SOURCE, groups: [names.RELAY_GROUP], said: greeting({ channel: "memory" }) },
   },
   {
     who: "another node that says that the guest is off",
-    ...{ name: "node-3", groups: [RELAY_GROUP] },
+    ...{ name: "node-3", groups: [names.RELAY_GROUP] },
     said: `${JSON.stringify({ migration: MIGRATION, says: "gone" })}\n`,
   },
   {
     who: "one that says nothing",
-    ...{ name: SOURCE, groups: [RELAY_GROUP], said: "" },
+    ...{ name: SOURCE, groups: [names.RELAY_GROUP], said: "" },
   },
   {
     who: "one that says very much",
-    ...{ name: SOURCE, groups: [RELAY_GROUP], said: "x".repeat(1_000_000) },
+    ...{ name: SOURCE, groups: [names.RELAY_GROUP], said: "x".repeat(1_000_000) },
   },
 ])("attack 106: $who does not", async ({ name, groups, said }) => {
   const identity = await bench.identityOf(name, groups);

@@ -3,11 +3,11 @@
 import { closeSync, constants, mkdtempSync, openSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { names } from "@patchbay/api";
 import { createChildStarter, createClock } from "@patchbay/os";
 import type { ChildProgram } from "@patchbay/core/ports";
 import { createAuthority, issueCertificate, type Authority } from "@patchbay/pki";
 import {
-  RELAY_GROUP,
   startRelay,
   type Relay,
   type RelayIdentity,
@@ -55,7 +55,7 @@ export class RelayBench {
   /** What a node shows, or somebody else whom the same authority knows. */
   async identityOf(
     commonName: string,
-    organizations: readonly string[] = [RELAY_GROUP],
+    organizations: readonly string[] = [names.RELAY_GROUP],
   ): Promise<RelayIdentity> {
     const { certPem, keyPem } = await issueCertificate(this.#authority, {
       ...{ commonName, organizations, dnsNames: [], ipAddresses: [] },

@@ -97,6 +97,11 @@ export const WEBHOOKS_NAME = "patchbay";
 export const SERVICE_ACCOUNT_PREFIX = `system:serviceaccount:${SERVICES_NAMESPACE}:`;
 /** Before a node's name: group of an account that may only write what is of that node. */
 export const NODE_GROUP_PREFIX = "patchbay.io:node:";
+/**
+ * The group of the certificates that nodes show each other when a guest moves, by which none is taken for another use. The
+ * name in one is the node's.
+ */
+export const RELAY_GROUP = "patchbay.io:migration";
 
 /** Keeps a VMI until its launcher pod is gone; owner: virt-controller. Source: KubeVirt. */
 export const VMI_FINALIZER = "foregroundDeleteVirtualMachine";

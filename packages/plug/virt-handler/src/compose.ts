@@ -26,10 +26,12 @@ import {
 } from "@patchbay/os";
 import { createAddressServers, createPodNetwork } from "@patchbay/podnet";
 import type {
+  AddressServers,
   Cache,
   HookSidecars,
   Hypervisor,
   Launchers,
+  PodNetwork,
   Sandboxes,
   VhostSockets,
 } from "@patchbay/core/ports";
@@ -39,6 +41,7 @@ import { connectBelow } from "./door/guest-streams.ts";
 import { serveRequests } from "./door/serve-requests.ts";
 import { offerNodeDevices } from "./devices.ts";
 import { runLoop, type GuestWays } from "./loop.ts";
+import { identityInDirectory, tellIdentity, type ReadIdentity } from "./relays/own-identity.ts";
 
 /** Programs that change or read links, at once. More of them only take the processor from each other. */
 const PROCESSES = 8;
@@ -73,6 +76,26 @@ function openLaunchers(flags: Flags, sandboxes: Sandboxes): Launchers {
     uid: names.LAUNCHER_UID,
     hostNetnsInode: readNetnsInode(flags.hostProcess),
   });
+}
+
+function openPodNetwork({ hostProcess }: Flags): PodNetwork {
+  return createPodNetwork({
+    runner: limitProcesses(createProcessRunner(), PROCESSES),
+    netlink: createNetlink(),
+    ...(hostProcess !== undefined && { hostProcess }),
+  });
+}
+
+function openIdentity({ relayCertificates, nodeName }: Flags): ReadIdentity {
+  return identityInDirectory(createFiles(), relayCertificates, nodeName);
+}
+
+async function openAddressServers({ stateDir }: Flags): Promise<AddressServers> {
+  const family = `virt-handler:${stateDir}`;
+  const servers = createAddressServers({ runner: createProcessRunner(), family });
+  // Those of a process that died would answer beside ours.
+  await servers.endLeft();
+  return servers;
 }
 
 /** What the node's `/` is from here. */
@@ -165,23 +188,14 @@ export async function runHandler(context: DaemonContext, flags: Flags): Promise<
   void node.answered.then(() => {
     if (!signal.aborted) context.ready();
   });
-  const addressServers = createAddressServers({
-    runner: createProcessRunner(),
-    family: `virt-handler:${flags.stateDir}`,
-  });
-  // Those of a process that died would answer beside ours.
-  await addressServers.endLeft();
+  const addressServers = await openAddressServers(flags);
   const parts = {
     ...{ nodeName, store, vmis, kubevirts, hypervisor, events, clock, log, concurrency },
     ...{ metrics, watch },
     launchers: openLaunchers(flags, node.sandboxes),
     hooks: openHooks(context, flags),
     linkWatch: createLinkWatch(),
-    podNetwork: createPodNetwork({
-      runner: limitProcesses(createProcessRunner(), PROCESSES),
-      netlink: createNetlink(),
-      ...(flags.hostProcess !== undefined && { hostProcess: flags.hostProcess }),
-    }),
+    podNetwork: openPodNetwork(flags),
     addressStore: createAddressStore(createFiles(), `${flags.stateDir}/addresses`),
     vhostSockets: openVhostSockets(flags),
     addressServers,
@@ -190,7 +204,12 @@ export async function runHandler(context: DaemonContext, flags: Flags): Promise<
       void openDoor(context, flags, ways);
     },
   };
-  await Promise.all([offerDevices(context, flags, kubevirts), runLoop(parts, signal)]);
+  const identity = openIdentity(flags);
+  await Promise.all([
+    offerDevices(context, flags, kubevirts),
+    tellIdentity(identity, context, signal),
+    runLoop(parts, signal),
+  ]);
   await hypervisor.close();
   await events.flush();
   node.close();

@@ -28,6 +28,8 @@ export interface Flags extends CommonFlags, HostFlags, CriFlags {
   readonly tlsPrivateKeyFile: string;
   readonly clientCaFile: string;
   readonly clientName: string;
+  /** Of what this node shows to another one when a guest moves; absent: virt-api is asked for it. */
+  readonly relayCertificates?: string;
 }
 
 /** Where the manifests mount what virt-api makes for virt-handler. */
@@ -66,6 +68,10 @@ export function parseFlags(argv: readonly string[]): Flags {
       `${CERTIFICATES}/ca.crt`,
     )
     .option("--client-name <name>", "common name of that certificate", HANDLER_CLIENT_NAME)
+    .option(
+      "--relay-certificates <dir>",
+      "directory of tls.crt, tls.key and ca.crt, PEM: what this node shows to another one when a guest moves, and whom it believes (default: there are none)",
+    )
     .exitOverride((error) => process.exit(error.exitCode === 0 ? 0 : 2));
   return command.parse([...argv]).opts<Flags>();
 }

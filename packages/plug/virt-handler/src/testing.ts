@@ -4,6 +4,6 @@ export { createAddressStore } from "./addresses/address-store.ts";
 export { WORKERS } from "./config.ts";
 export { runLoop } from "./loop.ts";
 export { startRelay, type Relay } from "./relays/relays.ts";
-export { RELAY_GROUP, type RelayIdentity, type RelayOrder, type Word } from "./relays/words.ts";
+export type { RelayIdentity, RelayOrder, Word } from "./relays/words.ts";
 export { withBackoff } from "./sessions/backoff.ts";
 export { createSessions } from "./sessions/sessions.ts";

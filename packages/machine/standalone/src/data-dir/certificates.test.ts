@@ -1,9 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
 // What becomes of a machine's certificates over the years?
-import { endOfCertificate, isIssuedFor, startOfCertificate } from "@patchbay/pki";
+import { names } from "@patchbay/api";
+import {
+  endOfCertificate,
+  isIssuedFor,
+  startOfCertificate,
+  subjectOfCertificate,
+} from "@patchbay/pki";
 import { createFakeClock, createFakeFiles } from "@patchbay/os/testing";
 import { expect, test } from "vitest";
-import { keepServerCertificates, newestCertificateMs } from "./certificates.ts";
+import {
+  keepComponentCertificates,
+  keepServerCertificates,
+  newestCertificateMs,
+} from "./certificates.ts";
 import { pathsOf } from "./paths.ts";
 
 const DAY_MS = 24 * 3_600_000;
@@ -37,4 +47,35 @@ test("an authority goes on before its end: who trusts the one before trusts what
   expect(endOfCertificate(later.ca.certPem) - clock.now()).toBeGreaterThan(3649 * DAY_MS);
   expect(isIssuedFor(later.apiServer.certPem, first.ca.certPem, "localhost")).toBe(true);
   expect(isIssuedFor(first.apiServer.certPem, later.ca.certPem, "localhost")).toBe(true);
+});
+
+test("a node shows its name and the group of migrations when a guest moves, and another name makes it another one", async () => {
+  const { clock, deps } = setUp();
+  const { ca } = await keepServerCertificates(deps);
+  const keep = async (nodeName: string): Promise<string> => {
+    await keepComponentCertificates(deps, ca, { server: "https://127.0.0.1:6443", nodeName });
+    return (await deps.files.readText("/data/pki/relay/tls.crt")) ?? "";
+  };
+  const first = await keep("node-1");
+  expect(subjectOfCertificate(first)).toEqual({
+    commonName: "node-1",
+    organizations: [names.RELAY_GROUP],
+  });
+  expect(await deps.files.readText("/data/pki/relay/ca.crt")).toBe(ca.certPem);
+  expect(await keep("node-1")).toBe(first);
+  expect(subjectOfCertificate(await keep("node-2")).commonName).toBe("node-2");
+  await clock.advance(310 * DAY_MS);
+  expect(endOfCertificate(await keep("node-2")) - clock.now()).toBeGreaterThan(364 * DAY_MS);
+});
+
+test("nobody else on the machine has a certificate of that group", async () => {
+  const { deps } = setUp();
+  const { ca } = await keepServerCertificates(deps);
+  const machine = { server: "https://127.0.0.1:6443", nodeName: "node-1" };
+  await keepComponentCertificates(deps, ca, machine);
+  const found = (await deps.files.list("/data/pki")).filter((name) => name.endsWith(".crt"));
+  const texts = await Promise.all(found.map((name) => deps.files.readText(`/data/pki/${name}`)));
+  const groups = texts.flatMap((text) => subjectOfCertificate(text ?? "").organizations);
+  expect(found.length).toBeGreaterThan(10);
+  expect(groups).not.toContain(names.RELAY_GROUP);
 });

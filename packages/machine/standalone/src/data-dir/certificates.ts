@@ -6,27 +6,25 @@ import {
   createAuthority,
   createSigningKey,
   endOfCertificate,
-  issueCertificate,
   kubeconfigText,
   loadAuthority,
-  namesAddress,
   renewAuthority,
   startOfCertificate,
-  subjectOfCertificate,
   type Authority,
-  type CertificateRequest,
   type IssuedCertificate,
 } from "@patchbay/pki";
 import { HANDLER_CLIENT_NAME, HANDLER_SERVER_NAME } from "@patchbay/core";
-import type { Clock, Files } from "@patchbay/core/ports";
 import { readFields, textOf } from "./json.ts";
+import {
+  keepCertificate,
+  KEY_MODE,
+  RENEW_BEFORE_MS,
+  VALID_DAYS,
+  type CertificateDeps,
+} from "./kept-certificate.ts";
 import type { Paths } from "./paths.ts";
 
-const KEY_MODE = 0o600;
-const VALID_DAYS = 365;
 const DAY_MS = 24 * 3_600_000;
-/** A certificate that ends sooner is made anew; the supervisor looks once a day. */
-const RENEW_BEFORE_MS = 60 * DAY_MS;
 /** An authority that ends sooner would cut the certificates short that it signs. */
 const RENEW_AUTHORITY_BEFORE_MS = VALID_DAYS * DAY_MS + RENEW_BEFORE_MS;
 
@@ -53,13 +51,6 @@ const SERVICES = [
 
 /** The one whose writes are bound to its node: a group of its account names it. */
 const NODE_SERVICE = "virt-handler";
-
-/** What the certificates need. */
-export interface CertificateDeps {
-  readonly files: Files;
-  readonly clock: Clock;
-  readonly paths: Paths;
-}
 
 /** What the API server is started with. */
 export interface Certificates {
@@ -99,47 +90,6 @@ export async function newestCertificateMs({ files, paths }: CertificateDeps): Pr
   const found = (await files.list(paths.pki)).filter((name) => name.endsWith(".crt"));
   const texts = await Promise.all(found.map((name) => files.readText(join(paths.pki, name))));
   return Math.max(0, ...texts.map((text) => (text === undefined ? 0 : startOfCertificate(text))));
-}
-
-type Request = Pick<CertificateRequest, "commonName" | "usages"> &
-  Partial<Pick<CertificateRequest, "organizations" | "dnsNames" | "ipAddresses">>;
-
-/** An older version, or another name of the node, may have named somebody else. */
-function isStillRight(certPem: string, clock: Clock, wanted: Request): boolean {
-  const { commonName, organizations } = subjectOfCertificate(certPem);
-  const groups = new Set(wanted.organizations);
-  return (
-    endOfCertificate(certPem) - clock.now() > RENEW_BEFORE_MS &&
-    commonName === wanted.commonName &&
-    organizations.length === groups.size &&
-    organizations.every((group) => groups.has(group)) &&
-    (wanted.ipAddresses ?? []).every((ip) => namesAddress(certPem, ip))
-  );
-}
-
-async function keepCertificate(
-  deps: CertificateDeps,
-  authority: Authority,
-  wanted: { readonly name: string; readonly request: Request },
-): Promise<IssuedCertificate> {
-  const { files, clock, paths } = deps;
-  const certFile = join(paths.pki, `${wanted.name}.crt`);
-  const keyFile = join(paths.pki, `${wanted.name}.key`);
-  const certPem = await files.readText(certFile);
-  const keyPem = await files.readText(keyFile);
-  const isKept = certPem !== undefined && keyPem !== undefined;
-  if (isKept && isStillRight(certPem, clock, wanted.request)) return { certPem, keyPem };
-  const isServer = wanted.request.usages.includes("server");
-  const issued = await issueCertificate(authority, {
-    organizations: [],
-    dnsNames: [],
-    ipAddresses: isServer ? ["127.0.0.1"] : [],
-    validDays: VALID_DAYS,
-    ...wanted.request,
-  });
-  await files.writeAtomic(keyFile, issued.keyPem, KEY_MODE);
-  await files.writeAtomic(certFile, issued.certPem);
-  return issued;
 }
 
 /** A key that is never replaced: tokens that it signed are to stay good. */
@@ -273,6 +223,7 @@ export async function keepComponentCertificates(
     },
   });
   await keepHandlerCertificates(deps, ca);
+  await keepRelayCertificate(deps, ca, machine.nodeName);
 }
 
 /** The two sides of the way from virt-api to guests. */
@@ -288,5 +239,26 @@ async function keepHandlerCertificates(deps: CertificateDeps, ca: Authority): Pr
   await keepCertificate(deps, ca, {
     name: HANDLER_CLIENT,
     request: { commonName: HANDLER_CLIENT_NAME, usages: ["client"] },
+  });
+}
+
+/** What this node shows to another one when a guest moves, and whom it believes: read anew at each move. */
+async function keepRelayCertificate(
+  deps: CertificateDeps,
+  ca: Authority,
+  nodeName: string,
+): Promise<void> {
+  const { files, paths } = deps;
+  const caFile = join(paths.relayPki, "ca.crt");
+  if ((await files.readText(caFile)) !== ca.certPem) await files.writeAtomic(caFile, ca.certPem);
+  await keepCertificate(deps, ca, {
+    ...{ directory: paths.relayPki, name: "tls" },
+    request: {
+      commonName: nodeName,
+      organizations: [names.RELAY_GROUP],
+      // One end listens, the other connects, and each shows who it is.
+      usages: ["server", "client"],
+      ipAddresses: [],
+    },
   });
 }

@@ -9,6 +9,8 @@ export interface Paths {
   readonly settings: string;
   readonly kubeconfig: string;
   readonly pki: string;
+  /** What this node shows when a guest moves. */
+  readonly relayPki: string;
   readonly kubeconfigs: string;
   readonly storeDir: string;
   readonly store: string;
@@ -42,6 +44,7 @@ export function pathsOf(dataDir: string): Paths {
     settings: below("standalone.json"),
     kubeconfig: below("kubeconfig"),
     pki: below("pki"),
+    relayPki: below("pki", "relay"),
     kubeconfigs: below("kubeconfigs"),
     storeDir: below("apiserver"),
     store: below("apiserver", "store.sqlite"),
@@ -75,6 +78,7 @@ export function directoriesOf(paths: Paths): readonly (readonly [path: string, m
   return [
     [paths.dataDir, PUBLIC],
     [paths.pki, PRIVATE],
+    [paths.relayPki, PRIVATE],
     [paths.kubeconfigs, PRIVATE],
     [paths.storeDir, PRIVATE],
     [paths.pods, PUBLIC],

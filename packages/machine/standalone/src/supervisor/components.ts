@@ -138,7 +138,7 @@ export function programsOf(deps: ProgramDeps, settings: Settings): Programs {
       ...["--listen-address", "127.0.0.1", "--port", String(settings.virtHandlerPort)],
       ...["--tls-cert-file", pki(`${HANDLER_SERVER}.crt`)],
       ...["--tls-private-key-file", pki(`${HANDLER_SERVER}.key`)],
-      ...["--client-ca-file", pki("ca.crt")],
+      ...["--client-ca-file", pki("ca.crt"), "--relay-certificates", paths.relayPki],
     ]),
     virtController: serviceOf(paths, "plug/virt-controller", []),
   };

@@ -7,9 +7,6 @@ export type Channel = "libvirt" | "memory" | "disks";
 
 export const CHANNELS: readonly Channel[] = ["libvirt", "memory", "disks"];
 
-/** The group of the certificates that nodes show each other, by which none is taken for another use. The name is the node's. */
-export const RELAY_GROUP = "patchbay.io:migration";
-
 /** Who a node is, and whom it believes; PEM. The key is a secret. */
 export interface RelayIdentity {
   readonly certPem: string;

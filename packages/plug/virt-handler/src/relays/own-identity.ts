@@ -1,0 +1,87 @@
+// SPDX-License-Identifier: Apache-2.0
+// What does this node show to another one when a guest moves? Read anew each time, for it is renewed while the node runs.
+import { createPrivateKey, X509Certificate } from "node:crypto";
+import { join } from "node:path";
+import { AppError, messageOf } from "@patchbay/core";
+import type { Clock, Files, Logger } from "@patchbay/core/ports";
+import { isPeer } from "./identity.ts";
+import type { RelayIdentity } from "./words.ts";
+
+/**
+ * Gives what holds now.
+ * @throws AppError with RELAY_FAILED when there is nothing that another node would believe, by what it gives
+ */
+export type ReadIdentity = () => Promise<RelayIdentity>;
+
+/** Why another node would not take it for that of this node; undefined when it would. */
+function problemOf({ certPem, keyPem }: RelayIdentity, node: string): string | undefined {
+  const certificate = new X509Certificate(certPem);
+  if (!isPeer(certificate.toLegacyObject(), node)) {
+    return `the certificate for migrations does not name node ${node}`;
+  }
+  return certificate.checkPrivateKey(createPrivateKey(keyPem))
+    ? undefined
+    : "the certificate for migrations and its key do not belong together";
+}
+
+/** What was read, if it is this node's. */
+function checked(identity: RelayIdentity, node: string): RelayIdentity {
+  let reason: string | undefined;
+  try {
+    reason = problemOf(identity, node);
+  } catch (error) {
+    reason = `the certificate for migrations cannot be read: ${messageOf(error)}`;
+  }
+  if (reason !== undefined) throw new AppError("RELAY_FAILED", { reason });
+  return identity;
+}
+
+async function readRequired(files: Files, path: string): Promise<string> {
+  const text = await files.readText(path);
+  if (text !== undefined) return text;
+  throw new AppError("RELAY_FAILED", { reason: `there is no file ${path}` });
+}
+
+/** From the files of a directory; without one there is none. */
+export function identityInDirectory(
+  files: Files,
+  directory: string | undefined,
+  node: string,
+): ReadIdentity {
+  return async () => {
+    if (directory === undefined) {
+      throw new AppError("RELAY_FAILED", { reason: "this node has no certificate for migrations" });
+    }
+    const [certPem, keyPem, authorityPem] = await Promise.all(
+      ["tls.crt", "tls.key", "ca.crt"].map((name) => readRequired(files, join(directory, name))),
+    );
+    return checked(
+      { certPem: certPem ?? "", keyPem: keyPem ?? "", authorityPem: authorityPem ?? "" },
+      node,
+    );
+  };
+}
+
+/** How long until it is tried again, milliseconds. */
+const AGAIN_MS = 30_000;
+
+/** Tries once at the start, and until it works: what is wrong is told before a guest is to move. */
+export async function tellIdentity(
+  read: ReadIdentity,
+  { clock, log }: { readonly clock: Clock; readonly log: Logger },
+  signal: AbortSignal,
+): Promise<void> {
+  let told = "";
+  while (!signal.aborted) {
+    try {
+      await read();
+      log.info("guests can leave this node and come to it by its certificate");
+      return;
+    } catch (error) {
+      const reason = messageOf(error);
+      if (reason !== told) log.warn("no guest can leave this node or come to it yet", { reason });
+      told = reason;
+      await clock.sleep(AGAIN_MS, signal).catch(() => undefined); // aborted: the loop ends
+    }
+  }
+}
