@@ -1,22 +1,27 @@
 // SPDX-License-Identifier: Apache-2.0
-// What happens to one VM and its VMI from a moment on? Every version is seen, with its time.
+// What happens to one VM, its VMI and its migrations from a moment on? Every version is seen, with its time.
 import {
+  VIRTUAL_MACHINE_INSTANCE_MIGRATIONS,
   VIRTUAL_MACHINE_INSTANCES,
   VIRTUAL_MACHINES,
   type KubeObject,
   type ResourceType,
   type VirtualMachine,
   type VirtualMachineInstance,
+  type VirtualMachineInstanceMigration,
 } from "@patchbay/api";
 import { AppError } from "@patchbay/core";
+import type { Reflection } from "@patchbay/kube";
 import type { Session } from "../session.ts";
 import type { Target } from "../target.ts";
 
-/** How both stand. */
+/** How they stand. */
 export interface Observation {
   /** Undefined when there is none, or none is followed. */
   readonly vm: VirtualMachine | undefined;
   readonly vmi: VirtualMachineInstance | undefined;
+  /** Those of the VMI, in the order in which they were seen; none unless they are followed. */
+  readonly migrations?: readonly VirtualMachineInstanceMigration[];
   /** Since the start of the following, milliseconds. */
   readonly elapsedMs: number;
 }
@@ -32,6 +37,19 @@ export interface Goal {
   readonly timeoutMs: number;
 }
 
+/** The object of a selection that names one; undefined when it is gone. */
+function onlyOne<T extends KubeObject>(reflection: Reflection<T>): T | undefined {
+  if (reflection.kind === "listed") return reflection.objects[0];
+  return reflection.kind === "removed" ? undefined : reflection.object;
+}
+
+/** Which objects, and who reads them. */
+interface Selected {
+  readonly session: Session;
+  readonly namespace: string;
+  readonly fieldSelector?: string;
+}
+
 /** Rejects when the user does not want to wait any longer. */
 function interrupted(signal: AbortSignal): Promise<never> {
   const { promise, reject } = Promise.withResolvers<never>();
@@ -43,6 +61,13 @@ function interrupted(signal: AbortSignal): Promise<never> {
   return promise;
 }
 
+/** Who is followed. */
+export interface Followed {
+  readonly target: Pick<Target, "kind" | "namespace" | "name">;
+  /** Its migrations as well. */
+  readonly hasMigrations?: boolean;
+}
+
 /** Follows one target: a VM with its VMI, or a VMI. */
 export class TargetFollower {
   readonly #clock: Session["clock"];
@@ -52,17 +77,26 @@ export class TargetFollower {
   readonly #ends: (() => void)[] = [];
   /** Kinds that have not been listed yet. */
   readonly #unlisted = new Set<string>();
+  readonly #migrations = new Map<string, VirtualMachineInstanceMigration>();
   #vm: VirtualMachine | undefined;
   #vmi: VirtualMachineInstance | undefined;
   #visit: ((observation: Observation) => void) | undefined;
 
-  constructor(session: Session, target: Pick<Target, "kind" | "namespace" | "name">) {
+  constructor(session: Session, { target, hasMigrations = false }: Followed) {
     this.#clock = session.clock;
     this.#startMs = session.clock.monotonicMs();
+    const { namespace, name } = target;
+    const one = { session, namespace, fieldSelector: `metadata.name=${name}` };
     if (target.kind === "virtualmachine") {
-      this.#follow({ session, target, type: VIRTUAL_MACHINES }, (vm) => (this.#vm = vm));
+      this.#follow(VIRTUAL_MACHINES, one, (reflection) => (this.#vm = onlyOne(reflection)));
     }
-    this.#follow({ session, target, type: VIRTUAL_MACHINE_INSTANCES }, (vmi) => (this.#vmi = vmi));
+    this.#follow(VIRTUAL_MACHINE_INSTANCES, one, (reflection) => (this.#vmi = onlyOne(reflection)));
+    if (!hasMigrations) return;
+    // A label tells whose they are only some time after they have been made.
+    const all = { session, namespace };
+    this.#follow(VIRTUAL_MACHINE_INSTANCE_MIGRATIONS, all, (reflection) => {
+      this.#keepMigrations(name, reflection);
+    });
   }
 
   /** How it stands before anything is asked for. */
@@ -97,22 +131,26 @@ export class TargetFollower {
     for (const end of this.#ends) end();
   }
 
+  #keepMigrations(name: string, reflection: Reflection<VirtualMachineInstanceMigration>): void {
+    if (reflection.kind === "listed") this.#migrations.clear();
+    const seen = reflection.kind === "listed" ? reflection.objects : [reflection.object];
+    for (const migration of seen.filter(({ spec }) => spec.vmiName === name)) {
+      const { uid = "" } = migration.metadata;
+      if (reflection.kind === "removed") this.#migrations.delete(uid);
+      else this.#migrations.set(uid, migration);
+    }
+  }
+
   #follow<T extends KubeObject>(
-    source: {
-      readonly session: Session;
-      readonly target: Pick<Target, "namespace" | "name">;
-      readonly type: ResourceType<T>;
-    },
-    keep: (object: T | undefined) => void,
+    type: ResourceType<T>,
+    { session, ...selection }: Selected,
+    keep: (reflection: Reflection<T>) => void,
   ): void {
-    const { session, target, type } = source;
-    this.#unlisted.add(type.kind);
-    const { namespace, name } = target;
-    const selection = { namespace, fieldSelector: `metadata.name=${name}` };
+    const { kind } = type;
+    this.#unlisted.add(kind);
     const subscription = session.client.reflect(type, selection).subscribe((reflection) => {
-      if (reflection.kind === "listed") keep(reflection.objects[0]);
-      else keep(reflection.kind === "removed" ? undefined : reflection.object);
-      if (reflection.kind === "listed") this.#unlisted.delete(type.kind);
+      keep(reflection);
+      if (reflection.kind === "listed") this.#unlisted.delete(kind);
       if (this.#unlisted.size === 0) this.#see();
     });
     this.#ends.push(() => {
@@ -122,7 +160,8 @@ export class TargetFollower {
 
   #see(): void {
     const elapsedMs = this.#clock.monotonicMs() - this.#startMs;
-    const observation = { vm: this.#vm, vmi: this.#vmi, elapsedMs };
+    const migrations = [...this.#migrations.values()];
+    const observation = { vm: this.#vm, vmi: this.#vmi, migrations, elapsedMs };
     this.#first.resolve(observation); // the first one counts
     // The first version is visited too: what is asked for may be so already.
     if (this.#visit === undefined) this.#waiting.push(observation);

@@ -4,8 +4,8 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { printError } from "../print/error.ts";
-import { createProgram } from "../program.ts";
 import { FakeMachine, plugged, SUBRESOURCES, VMIS, vmiOf, VMS } from "../testing/fake-machine.ts";
+import { runPatchbay, timeless, type Ended } from "../testing/run-patchbay.ts";
 
 const vm = {
   metadata: { namespace: "blue", name: "one" },
@@ -26,31 +26,13 @@ afterEach(async () => {
   rmSync(directory, { recursive: true, force: true });
 });
 
-interface Ended {
-  readonly out: string;
-  readonly error: unknown;
-}
-
 let interrupted = new AbortController();
 beforeEach(() => {
   interrupted = new AbortController();
 });
 
-async function patchbay(...args: readonly string[]): Promise<Ended> {
-  let out = "";
-  const program = createProgram({
-    out: { write: (text) => (out += text) },
-    err: { write: () => undefined },
-    environment: {},
-    version: "1.2.3",
-    signal: interrupted.signal,
-  });
-  try {
-    await program.parseAsync([...args, "--kubeconfig", kubeconfig], { from: "user" });
-    return { out, error: undefined };
-  } catch (error) {
-    return { out, error };
-  }
+function patchbay(...args: readonly string[]): Promise<Ended> {
+  return runPatchbay([...args, "--kubeconfig", kubeconfig], interrupted.signal);
 }
 
 const DELETED = {
@@ -59,11 +41,6 @@ const DELETED = {
 };
 const ADD = ["addinterface", "one", "--name", "red"] as const;
 const ADD_RED = [...ADD, "--network-attachment-definition-name", "nets/red"] as const;
-
-/** The text without times. */
-function timeless(text: string): string {
-  return text.replace(/(?<!\d)\d+\.\d{3}/g, "T").replace(/^ +/gm, "");
-}
 
 function changes(): readonly { readonly path: string; readonly body: unknown }[] {
   return machine.asked
@@ -322,28 +299,6 @@ describe("start, stop and restart", () => {
     machine.objects = { [`${VMIS}/one`]: vmiOf("1") };
     const { error } = await patchbay("start", "one");
     expect(error).toMatchObject({ code: "KUBE_NOT_FOUND" });
-  });
-});
-
-describe("migrate", () => {
-  test.each([
-    { flags: [], body: {} },
-    {
-      flags: ["--to", "node2"],
-      body: { addedNodeSelector: { "kubernetes.io/hostname": "node2" } },
-    },
-  ])("$flags asks the VM's subresource", async ({ flags, body }) => {
-    const { out, error } = await patchbay("migrate", "one", ...flags);
-    expect(error).toBeUndefined();
-    expect(out).toBe("virtualmachine one: migration requested\n");
-    expect(changes()).toEqual([{ path: `${SUBRESOURCES}/virtualmachines/one/migrate`, body }]);
-  });
-
-  test("one that cannot be made says why", async () => {
-    const message = "Cannot migrate VMI, Reason: MigrationNotBuilt, Message: not yet";
-    machine.refusal = { code: 400, body: { kind: "Status", message } };
-    const { error } = await patchbay("migrate", "one");
-    expect(printError(error)).toContain(message);
   });
 });
 

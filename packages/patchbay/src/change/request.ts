@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 // How is a subresource called, and its effect waited for and printed? The same for every command that changes a VM.
-import type { VirtualMachineInstance } from "@patchbay/api";
 import { AppError, isAppError } from "@patchbay/core";
 import type { Context } from "../command.ts";
 import { hasFlag, numberOption, type Input } from "../input.ts";
@@ -9,7 +8,7 @@ import { printStep } from "../print/step.ts";
 import type { Session } from "../session.ts";
 import { printTarget, subresourcePath, type Target } from "../target.ts";
 import { TargetFollower, type Observation } from "./follow-target.ts";
-import { StepRecorder, type Stage, type Step } from "./steps.ts";
+import { StepRecorder, type StageOf, type Step } from "./steps.ts";
 import type { Verdict } from "./verdict.ts";
 
 /** What is asked of a VM or VMI. */
@@ -23,9 +22,11 @@ export interface Change {
   readonly look: string;
   /** Fields of the result for programs. */
   readonly fields: Readonly<Record<string, unknown>>;
-  readonly stageOf: (vmi: VirtualMachineInstance | undefined) => Stage;
+  readonly stageOf: StageOf;
   /** Whether it is done, or waiting is of no use; `first` is how it stood before the request. */
   readonly verdictOf: (now: Observation, first: Observation) => Verdict;
+  /** Whether the VMI's migrations are looked at. */
+  readonly hasMigrations?: boolean;
   /** Why there is nothing to wait for, in words. */
   readonly waitsForNothing?: string;
 }
@@ -74,11 +75,11 @@ async function sendAndWait(
   waiting: Waiting,
 ): Promise<ChangeResult> {
   const { change } = waiting;
-  const follower = new TargetFollower(session, change.target);
+  const follower = new TargetFollower(session, change);
   try {
     const first = await follower.first(context.signal);
     const startMs = session.clock.monotonicMs();
-    const recorder = new StepRecorder(change.stageOf, first.vmi, (step) => {
+    const recorder = new StepRecorder(change.stageOf, first, (step) => {
       if (context.global.output === "table") context.out.write(printStep(step));
     });
     await send(session, context, change);

@@ -23,8 +23,8 @@ describe("the steps of an interface", () => {
     const told: Step[] = [];
     const first = plugging({ phase: "Pending" });
     const recorder = new StepRecorder(
-      (vmi) => ifaceStage(vmi, "blue"),
-      first,
+      ({ vmi }) => ifaceStage(vmi, "blue"),
+      { vmi: first },
       (step) => told.push(step),
     );
     recorder.record({ vmi: first, elapsedMs: 1 });

@@ -3,6 +3,9 @@
 import type { VirtualMachineInstance } from "@patchbay/api";
 import type { Observation } from "./follow-target.ts";
 
+/** What is looked at. */
+export type Seen = Pick<Observation, "vmi" | "migrations">;
+
 /** One step that was seen. */
 export interface Step {
   readonly phase: string;
@@ -49,26 +52,27 @@ export function vmiStage(vmi: VirtualMachineInstance | undefined): Stage {
   };
 }
 
+/** Where a change is; `first` is how it stood before the request. */
+export type StageOf = (now: Seen, first: Seen) => Stage;
+
 /** Keeps the steps, without repeats. */
 export class StepRecorder {
   readonly steps: Step[] = [];
-  readonly #stageOf: (vmi: VirtualMachineInstance | undefined) => Stage;
+  readonly #stageOf: StageOf;
+  readonly #first: Seen;
   readonly #tell: (step: Step) => void;
   #last: string;
 
-  /** `first` is how it was before the request; it is no step. */
-  constructor(
-    stageOf: (vmi: VirtualMachineInstance | undefined) => Stage,
-    first: VirtualMachineInstance | undefined,
-    tell: (step: Step) => void,
-  ) {
+  /** What is so at `first` is no step. */
+  constructor(stageOf: StageOf, first: Seen, tell: (step: Step) => void) {
     this.#stageOf = stageOf;
+    this.#first = first;
     this.#tell = tell;
-    this.#last = JSON.stringify(stageOf(first) ?? null);
+    this.#last = JSON.stringify(stageOf(first, first) ?? null);
   }
 
-  record(observation: Pick<Observation, "vmi" | "elapsedMs">): void {
-    const stage = this.#stageOf(observation.vmi);
+  record(observation: Seen & Pick<Observation, "elapsedMs">): void {
+    const stage = this.#stageOf(observation, this.#first);
     const text = JSON.stringify(stage ?? null);
     if (text === this.#last) return;
     this.#last = text;

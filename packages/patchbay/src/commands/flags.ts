@@ -22,19 +22,21 @@ export const GLOBAL_FLAGS: readonly FlagSpec[] = [
   },
 ];
 
+function waitAtMost(fallback: string): readonly FlagSpec[] {
+  return [
+    {
+      flags: "--wait",
+      description: "wait until the change is done, and show each phase with its time",
+    },
+    { flags: "--timeout <duration>", description: "how long to wait", kind: "duration", fallback },
+  ];
+}
+
 /** Of commands that ask for a change. */
-export const WAIT: readonly FlagSpec[] = [
-  {
-    flags: "--wait",
-    description: "wait until the change is done, and show each phase with its time",
-  },
-  {
-    flags: "--timeout <duration>",
-    description: "how long to wait",
-    kind: "duration",
-    fallback: "120s",
-  },
-];
+export const WAIT = waitAtMost("120s");
+
+/** Of those that move a guest's memory: 150 s for each GiB is what a migration is given. */
+export const WAIT_LONG = waitAtMost("10m");
 
 /** Of commands that know VMIs without a VM too. */
 export const VMI: FlagSpec = {

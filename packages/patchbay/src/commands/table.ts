@@ -24,6 +24,7 @@ import { apiserver } from "./machine/apiserver.ts";
 import { down } from "./machine/down.ts";
 import { restore } from "./machine/restore.ts";
 import { up } from "./machine/up.ts";
+import { migrateCancel } from "./power/migrate-cancel.ts";
 import { migrate } from "./power/migrate.ts";
 import { restart } from "./power/restart.ts";
 import { start } from "./power/start.ts";
@@ -44,7 +45,7 @@ export const COMMANDS: readonly Command[] = [
   ...[install, uninstall, doctor],
   createVm,
   ...[addInterface, removeInterface, getInterfaces, explain],
-  ...[start, stop, restart, migrate],
+  ...[start, stop, restart, migrate, migrateCancel],
   ...GUEST_COMMANDS,
   ...[guestConsole, vnc, portForward, ssh, scp],
   expose,

@@ -8,6 +8,7 @@ import { join } from "node:path";
 /** Paths of the namespace. */
 export const VMS = "/apis/kubevirt.io/v1/namespaces/blue/virtualmachines";
 export const VMIS = "/apis/kubevirt.io/v1/namespaces/blue/virtualmachineinstances";
+export const MIGRATIONS = "/apis/kubevirt.io/v1/namespaces/blue/virtualmachineinstancemigrations";
 export const SUBRESOURCES = "/apis/subresources.kubevirt.io/v1/namespaces/blue";
 
 type Phases = readonly { readonly phase: string; readonly reason?: string }[];
@@ -18,6 +19,8 @@ export class FakeMachine {
   objects: Readonly<Record<string, object>> = {};
   /** Versions of the VMI `one` after a request; undefined: it is gone. */
   after: readonly (object | undefined)[] = [];
+  /** Versions of the VMI's migration after those; each is told in its turn. */
+  migrationAfter: readonly object[] = [];
   /** Versions of the VM after those. */
   vmAfter: readonly object[] = [];
   /** Called when everything was told. */
@@ -107,13 +110,19 @@ export class FakeMachine {
       watch.write(`${JSON.stringify({ type, object: version ?? vmiOf("gone") })}\n`);
     }
     this.after = [];
-    const vmWatch = this.#watches.get(VMS);
-    if (vmWatch === undefined) return;
-    for (const object of this.vmAfter) {
-      vmWatch.write(`${JSON.stringify({ type: "MODIFIED", object })}\n`);
-    }
-    this.vmAfter = [];
+    this.migrationAfter = this.#tellOf(MIGRATIONS, this.migrationAfter);
+    if (!this.#watches.has(VMS)) return;
+    this.vmAfter = this.#tellOf(VMS, this.vmAfter);
     this.told();
+  }
+
+  /** What is left to tell: all of it while nobody watches. */
+  #tellOf(path: string, versions: readonly object[]): readonly object[] {
+    const watch = this.#watches.get(path);
+    for (const object of watch === undefined ? [] : versions) {
+      watch?.write(`${JSON.stringify({ type: "MODIFIED", object })}\n`);
+    }
+    return watch === undefined ? versions : [];
   }
 }
 
@@ -121,6 +130,12 @@ export class FakeMachine {
 export function vmiOf(resourceVersion: string, more: object = {}): object {
   const metadata = { namespace: "blue", name: "one", uid: "u1", resourceVersion };
   return { metadata, spec: { domain: {} }, status: { phase: "Running" }, ...more };
+}
+
+/** A version of a migration of the VMI. */
+export function migrationOf(resourceVersion: string, status: object): object {
+  const metadata = { namespace: "blue", name: "m-1", uid: "m1", resourceVersion };
+  return { metadata, spec: { vmiName: "one" }, status };
 }
 
 /** A version of the VMI with an interface that is being plugged. */

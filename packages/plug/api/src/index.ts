@@ -85,7 +85,10 @@ export {
   type ObjectMeta,
   type StatusBody,
 } from "./kinds/kubernetes/meta.ts";
-export type { VirtualMachineInstanceMigration } from "./kinds/migration/migration.ts";
+export {
+  isMigrationFinal,
+  type VirtualMachineInstanceMigration,
+} from "./kinds/migration/migration.ts";
 export type { MigrationState } from "./kinds/migration/state.ts";
 export type { NetworkAttachmentDefinition, NodeProblem } from "./kinds/nad.ts";
 export * as names from "./names.ts";

@@ -2,7 +2,7 @@
 // What do addinterface and removeinterface have in common?
 import type { Observation } from "../../change/follow-target.ts";
 import { requestChange } from "../../change/request.ts";
-import { ifaceStage } from "../../change/steps.ts";
+import { ifaceStage, type Seen } from "../../change/steps.ts";
 import { plugVerdict, unplugVerdict } from "../../change/verdict.ts";
 import type { Context } from "../../command.ts";
 import type { Input } from "../../input.ts";
@@ -42,7 +42,7 @@ export async function requestIface(
       what: `${isPlug ? "plug" : "unplug"} of interface ${iface}`,
       look: `patchbay explain ${target.name} ${iface} -n ${target.namespace}`,
       fields: { interface: iface },
-      stageOf: (vmi: Target["vmi"]) => ifaceStage(vmi, iface),
+      stageOf: ({ vmi }: Seen) => ifaceStage(vmi, iface),
       verdictOf: (now: Observation, first: Observation) =>
         isPlug ? plugVerdict(iface, now, first) : unplugVerdict(iface, now),
       ...waitsForNothing(request, target),

@@ -1,13 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// How is a migration asked for?
+// How is a migration asked for, and waited for?
+import { migrationStage, migrationVerdict } from "../../change/migration.ts";
+import { requestChange } from "../../change/request.ts";
 import type { Context } from "../../command.ts";
 import { argumentAt, textOption, type Input } from "../../input.ts";
-import { printResult } from "../../print/output.ts";
 import { withSession } from "../../session.ts";
-import { subresourcePath } from "../../target.ts";
 
-/** Of the request itself; admission and webhooks run within it. */
-const TIMEOUT_MS = 30_000;
 /** Source: Kubernetes well-known labels. */
 const HOST_NAME_LABEL = "kubernetes.io/hostname";
 
@@ -16,15 +14,19 @@ export async function requestMigration(context: Context, input: Input): Promise<
   const name = argumentAt(input, 0);
   const node = textOption(input, "to");
   const body = node === undefined ? {} : { addedNodeSelector: { [HOST_NAME_LABEL]: node } };
-  await withSession(context, async ({ client, namespace }) => {
-    const target = { kind: "virtualmachine", namespace, name } as const;
-    const path = subresourcePath(target, "migrate");
-    const { signal } = context;
-    await client.requestRaw({ method: "PUT", path, body, timeoutMs: TIMEOUT_MS, signal });
-    await printResult(context, {
-      table: () => `virtualmachine ${name}: migration requested\n`,
-      data: { ...target, action: "migrate", result: "requested" },
-      names: [`virtualmachine/${name}`],
-    });
+  await withSession(context, async (session) => {
+    const { namespace } = session;
+    const change = {
+      target: { kind: "virtualmachine", namespace, name },
+      subresource: "migrate",
+      body,
+      what: "migration",
+      look: `kubectl describe vmi,vmim -n ${namespace}`,
+      fields: {},
+      hasMigrations: true,
+      stageOf: migrationStage,
+      verdictOf: migrationVerdict,
+    } as const;
+    await requestChange(session, context, { change, input });
   });
 }

@@ -2,7 +2,7 @@
 // What do start, stop and restart have in common?
 import { AppError } from "@patchbay/core/errors";
 import { requestChange } from "../../change/request.ts";
-import { vmiStage } from "../../change/steps.ts";
+import { vmiStage, type Seen } from "../../change/steps.ts";
 import { startVerdict, stopVerdict } from "../../change/verdict.ts";
 import type { Context } from "../../command.ts";
 import type { Input } from "../../input.ts";
@@ -29,7 +29,7 @@ export async function requestPower(
       what: subresource,
       look: `kubectl describe vm,vmi ${target.name} -n ${target.namespace}`,
       fields: {},
-      stageOf: vmiStage,
+      stageOf: ({ vmi }: Seen) => vmiStage(vmi),
       verdictOf: VERDICTS[subresource],
     };
     await requestChange(session, context, { change, input });

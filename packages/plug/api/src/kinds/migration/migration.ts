@@ -64,3 +64,8 @@ export interface VirtualMachineInstanceMigration extends KubeObject {
   readonly spec: Static<typeof MigrationSpecSchema>;
   readonly status?: Static<typeof MigrationStatusSchema>;
 }
+
+/** Whether nothing of it will ever change. */
+export function isMigrationFinal({ status }: VirtualMachineInstanceMigration): boolean {
+  return status?.phase === "Succeeded" || status?.phase === "Failed";
+}
