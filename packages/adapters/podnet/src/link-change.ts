@@ -14,6 +14,8 @@ export interface LinkSettings {
   readonly up?: boolean;
   /** Whether it learns MACs, as a port of a bridge. */
   readonly learning?: boolean;
+  /** Whether frames to all, to many and to who is not known leave by it, as a port of a bridge. */
+  readonly flooding?: boolean;
 }
 
 /** `nodad`: used at once, without a search for another owner. `noprefixroute`: it brings no route. Source: ip-address(8) */
@@ -52,8 +54,13 @@ function onOff(value: boolean): string {
   return value ? "on" : "off";
 }
 
+function printFlooding(flooding: boolean): string {
+  const words = ["flood", "mcast_flood", "bcast_flood"].map((name) => `${name} ${onOff(flooding)}`);
+  return `type bridge_slave ${words.join(" ")}`;
+}
+
 function printSettings(settings: LinkSettings): string {
-  const { mac, mtu, master, arp, addressGeneration, up, learning } = settings;
+  const { mac, mtu, master, arp, addressGeneration, up, learning, flooding } = settings;
   return [
     mac === undefined ? [] : `address ${mac}`,
     mtu === undefined ? [] : `mtu ${String(mtu)}`,
@@ -62,6 +69,7 @@ function printSettings(settings: LinkSettings): string {
     arp === undefined ? [] : `arp ${onOff(arp)}`,
     up === undefined ? [] : up ? "up" : "down",
     learning === undefined ? [] : `type bridge_slave learning ${onOff(learning)}`,
+    flooding === undefined ? [] : printFlooding(flooding),
   ]
     .flat()
     .join(" ");

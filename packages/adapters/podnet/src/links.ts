@@ -17,6 +17,8 @@ export interface WiredLink extends Link {
   readonly plain: boolean;
   /** Of a port of a bridge: the MACs behind it are learned. */
   readonly learning: boolean;
+  /** Of a port of a bridge: frames to all, to many and to who is not known leave by it. */
+  readonly flooding: boolean;
 }
 
 /** Entries of a list that iproute2 printed. */

@@ -9,6 +9,7 @@ import {
   AF_INET,
   AF_INET6,
   FLAGS,
+  FLOODING,
   HEAD,
   IFA,
   IFLA,
@@ -68,6 +69,13 @@ function linkMessage(
   return messageOf({ type, flags: ACK | flags }, Buffer.concat([head, ...parts]));
 }
 
+/** The same value of some attributes of a port of a bridge. */
+function portParts(types: readonly number[], value: boolean): LinkParts {
+  const data = types.map((type) => attribute(type, u8(value ? 1 : 0)));
+  const kind = attribute(PORT_KIND, "bridge");
+  return { parts: [nested(IFLA.info, kind, nested(INFO.portData, ...data))] };
+}
+
 type Settings = Required<LinkSettings>;
 
 /** How each setting is said: none can be forgotten. */
@@ -82,15 +90,8 @@ const SETTINGS: {
     parts: [nested(IFLA_AF_SPEC, nested(AF_INET6, attribute(ADDR_GEN_MODE, u8(GEN_NONE))))],
   }),
   up: (value) => ({ set: value ? FLAGS.up : 0, mask: FLAGS.up }),
-  learning: (value) => ({
-    parts: [
-      nested(
-        IFLA.info,
-        attribute(PORT_KIND, "bridge"),
-        nested(INFO.portData, attribute(LEARNING, u8(value ? 1 : 0))),
-      ),
-    ],
-  }),
+  learning: (value) => portParts([LEARNING], value),
+  flooding: (value) => portParts(FLOODING, value),
 };
 
 /** The parts of one setting; none where it is absent. */

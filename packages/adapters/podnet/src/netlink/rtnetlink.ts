@@ -42,6 +42,8 @@ export const INFO = { kind: 1, data: 2, portData: 5 };
 export const PLAIN_BRIDGE = { forwardDelay: 1, spanningTree: 5, snooping: 23 };
 /** Of a port of a bridge: whether it learns. */
 export const LEARNING = 8;
+/** Whether frames leave by it that are to who is not known, to many, to all. */
+export const FLOODING: readonly number[] = [9, 27, 30];
 /** Of a tap. */
 export const MULTI_QUEUE = 7;
 /** Source: linux/if.h */
@@ -82,6 +84,7 @@ function linkIn(message: Message): ToldLink | undefined {
   const info = attributesIn(attributes.get(IFLA.info));
   const kind = textIn(info, INFO.kind);
   const data = attributesIn(info.get(INFO.data));
+  const port = attributesIn(info.get(INFO.portData));
   return {
     link: {
       name: textIn(attributes, IFLA.name),
@@ -96,7 +99,8 @@ function linkIn(message: Message): ToldLink | undefined {
       plain:
         kind === "bridge" &&
         Object.values(PLAIN_BRIDGE).every((type) => findNumber(data, type) === 0),
-      learning: findNumber(attributesIn(info.get(INFO.portData)), LEARNING) !== 0,
+      learning: findNumber(port, LEARNING) !== 0,
+      flooding: FLOODING.every((type) => findNumber(port, type) !== 0),
     },
     master: findNumber(attributes, IFLA.master),
   };

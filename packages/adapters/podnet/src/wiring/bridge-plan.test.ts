@@ -35,6 +35,7 @@ const NIC: WiredLink = {
   noArp: false,
   plain: false,
   learning: true,
+  flooding: true,
 };
 const BRIDGE: WiredLink = {
   ...NIC,
@@ -156,7 +157,17 @@ describe("the plan to wire", () => {
     {
       name: "has another MAC at the NIC",
       change: { nic: { ...ENSLAVED, mac: "0a:00:00:00:00:01" } },
+      commands: [`ip link set pod1 address ${MAC}`],
+    },
+    {
+      name: "has another MAC at a NIC that may refuse one while it is up",
+      change: { nic: { ...ENSLAVED, kind: "", mac: "0a:00:00:00:00:01" } },
       commands: ["ip link set pod1 down", `ip link set pod1 address ${MAC}`, "ip link set pod1 up"],
+    },
+    {
+      name: "does not flood at the tap",
+      change: { tap: { ...TAP, flooding: false } },
+      commands: ["ip link set tap1 type bridge_slave flood on mcast_flood on bcast_flood on"],
     },
     {
       name: "has an address at the NIC",
@@ -193,6 +204,52 @@ describe("the plan to wire", () => {
 
   test("a wiring that is complete is seen, with queues and owner as they are", () => {
     expect(isWired(index(ENSLAVED, BRIDGE, TAP), FORWARDED, WIRING)).toBe(true);
+  });
+});
+
+describe("the plan to wire what awaits its guest", () => {
+  const awaited: BridgeWiring = { ...WIRING, awaited: true };
+  const AWAY = "56:00:00:00:00:0a";
+  const other = { ...ENSLAVED, mac: AWAY };
+  const quiet = { ...TAP, flooding: false };
+
+  test("lets nothing wait in the tap, and keeps the guest's MAC off the network", () => {
+    const commands = wordsOf(planWiring(NIC, index(NIC), awaited));
+    const silenced = "ip link set tap1 type bridge_slave flood off mcast_flood off bcast_flood off";
+    expect(commands).toContain(silenced);
+    expect(commands.indexOf(silenced)).toBeLessThan(commands.indexOf("ip link set tap1 up"));
+    const addressed = `ip link set pod1 address ${AWAY}`;
+    expect(commands.indexOf(addressed)).toBeGreaterThan(commands.indexOf("ip link set pod1 down"));
+    expect(commands.indexOf(addressed)).toBeLessThan(
+      commands.indexOf("ip link set pod1 master k6t-1"),
+    );
+    expect(commands.at(-1)).toBe("ip link set pod1 up");
+  });
+
+  test("leaves a NIC its own MAC", () => {
+    const nic = { ...NIC, mac: "0a:00:00:00:00:01" };
+    expect(wordsOf(planWiring(nic, index(nic), awaited)).join()).not.toContain("pod1 address");
+  });
+
+  test("is seen in full, and is not that of a guest that is here", () => {
+    expect(isWired(index(other, BRIDGE, quiet), FORWARDED, awaited)).toBe(true);
+    expect(isWired(index(other, BRIDGE, TAP), FORWARDED, awaited)).toBe(false);
+    expect(isWired(index(ENSLAVED, BRIDGE, quiet), FORWARDED, awaited)).toBe(false);
+    expect(isWired(index(other, BRIDGE, quiet), FORWARDED, WIRING)).toBe(false);
+  });
+
+  test("becomes that of a guest that is here while the NIC stays up", () => {
+    expect(wordsOf(planWiring(other, index(other, BRIDGE, quiet), WIRING))).toEqual([
+      "ip link set tap1 type bridge_slave flood on mcast_flood on bcast_flood on",
+      `ip link set pod1 address ${MAC}`,
+    ]);
+  });
+
+  test("does not take a MAC for it that the guest has", () => {
+    const mac = "56:00:00:00:00:0a";
+    const nic = { ...NIC, mac };
+    const commands = wordsOf(planWiring(nic, index(nic), { ...awaited, mac }));
+    expect(commands).toContain("ip link set pod1 address 52:00:00:00:00:0a");
   });
 });
 

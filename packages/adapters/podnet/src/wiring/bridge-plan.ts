@@ -28,6 +28,12 @@ export function bridgeMacOf(guestMac: string): string {
   return `${first}${guestMac.slice(2).toLowerCase()}`;
 }
 
+/** A MAC for the NIC of a pod to which the guest is still to come: local, unicast, and no bridge's of ours. */
+function awaitingMacOf(guestMac: string): string {
+  const first = guestMac.slice(0, 2).toLowerCase() === "56" ? "52" : "56";
+  return `${first}${guestMac.slice(2).toLowerCase()}`;
+}
+
 /** As the kernel prints it. */
 function printed(text: string): string {
   const ip = parseIp(text);
@@ -88,15 +94,21 @@ export function bridgeSteps(
   ];
 }
 
+/** Kinds whose MAC may change while they are up. Source: Linux IFF_LIVE_ADDR_CHANGE in drivers/net/veth.c, macvlan.c */
+const CHANGES_LIVE = ["veth", "macvlan"];
+
 function nicSteps(nic: WiredLink, wiring: Wiring): readonly Step[] {
-  const { podInterfaceName: name, mac } = wiring;
-  const hasMac = nic.mac.toLowerCase() === mac.toLowerCase();
+  const { podInterfaceName: name, awaited = false } = wiring;
+  const isGuests = nic.mac.toLowerCase() === wiring.mac.toLowerCase();
+  const hasMac = awaited ? !isGuests : isGuests;
+  const mac = awaited ? awaitingMacOf(wiring.mac) : wiring.mac;
+  // A card may refuse another MAC while it is up. Where the guest has come, no frame of it is to be lost.
+  const staysUp = hasMac || (nic.master === wiring.bridgeName && CHANGES_LIVE.includes(nic.kind));
   return [
     ...silenceSteps(nic, wiring),
-    // A card may refuse another MAC while it is up.
-    setting(hasMac, name, { up: false }),
+    setting(staysUp, name, { up: false }),
     setting(hasMac, name, { mac }),
-    ...portSteps(hasMac ? nic : { ...nic, up: false }, name, wiring),
+    ...portSteps(staysUp ? nic : { ...nic, up: false }, name, wiring),
   ];
 }
 

@@ -52,7 +52,9 @@ async function wire(pod: Pod, wiring: BridgeWiring, before: NetnsState): Promise
   await pod.nft(answersCommands(before, wiring));
   const changes = planWiring(nic, before.links, wiring);
   await pod.change(changes);
-  const present = await forwardingAfter(changes, { before, nic }, pod);
+  // A NIC that has another MAC than the guest makes no entry for it.
+  const isNew = nic.master === undefined && wiring.awaited !== true;
+  const present = await forwardingAfter(changes, { before, isNew }, pod);
   await pod.change(planForwarding(wiring, present));
   await pod.nft(rulesOfPlaceBefore(before, wiring));
 }
@@ -82,11 +84,11 @@ export async function removeBridge(
 /** What is forwarded after the links were set; undefined when the NIC was enslaved just now. */
 async function forwardingAfter(
   changes: readonly LinkChange[],
-  { before, nic }: { readonly before: NetnsState; readonly nic: WiredLink },
+  { before, isNew }: { readonly before: NetnsState; readonly isNew: boolean },
   pod: Pod,
 ): Promise<readonly ForwardingEntry[] | undefined> {
   if (changes.length === 0) return before.forwarding;
-  return nic.master === undefined ? undefined : (await pod.see()).forwarding;
+  return isNew ? undefined : (await pod.see()).forwarding;
 }
 
 /** Removes the tap, then its bridge, as far as they are there. */

@@ -5,6 +5,8 @@ import type { LinkChange, LinkSettings } from "../link-change.ts";
 import type { WiredLink } from "../links.ts";
 
 type OnBridge = Pick<BridgeWiring, "bridgeName">;
+/** `floods`: frames to all leave by it; absent: as it is. */
+type AsPort = OnBridge & { readonly floods?: boolean };
 
 /** A change, and whether what it makes is there. */
 export interface Step {
@@ -26,12 +28,16 @@ export function setting(isDone: boolean, link: string, settings: LinkSettings): 
 export function portSteps(
   port: WiredLink | undefined,
   name: string,
-  wiring: OnBridge,
+  { floods, ...wiring }: AsPort,
 ): readonly Step[] {
   const isPort = port?.master === wiring.bridgeName;
+  // A port floods from when it is one.
+  const doesFlood = !isPort || port.flooding;
+  const isRight = floods === undefined || floods === doesFlood;
   return [
     setting(isPort, name, { master: wiring.bridgeName }),
     setting(isPort && !port.learning, name, { learning: false }),
+    ...(isRight ? [] : [setting(false, name, { flooding: floods })]),
     setting(port?.up === true, name, { up: true }),
   ];
 }

@@ -16,7 +16,14 @@ const WIRING = {
 
 function bridgeWith(...addresses: readonly string[]): ReadonlyMap<string, WiredLink> {
   const bridge = { name: "k6t-eth0", index: 3, kind: "bridge", mac: "", mtu: 1400, up: true };
-  const rest = { carrier: true, noArp: false, plain: true, learning: true, addresses };
+  const rest = {
+    carrier: true,
+    noArp: false,
+    plain: true,
+    learning: true,
+    flooding: true,
+    addresses,
+  };
   return new Map([["k6t-eth0", { ...bridge, ...rest }]]);
 }
 

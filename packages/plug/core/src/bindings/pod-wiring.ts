@@ -29,6 +29,11 @@ interface AnyWiring {
   /** Bytes; the pod NIC's. */
   readonly mtu: number;
   readonly guard?: SendGuard;
+  /**
+   * The guest is elsewhere still, and comes: nothing of this may be taken for it by switches, and frames for nobody in
+   * particular do not wait for it in the tap.
+   */
+  readonly awaited?: true;
 }
 
 /** A tap that is made for the guest, a port of a bridge that is made for it too. */

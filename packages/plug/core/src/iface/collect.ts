@@ -35,6 +35,8 @@ export interface IfaceSources {
   readonly remembered?: readonly RememberedAddresses[];
   /** The guest runs; absent: it does not, or nobody has looked. */
   readonly isRunning?: boolean;
+  /** The guest is to come to this node; absent: it is here, or nowhere. */
+  readonly isAwaited?: boolean;
   /** Neither links nor domain could be seen. */
   readonly isBlind?: true;
 }
@@ -124,11 +126,14 @@ function swapFactsOf(
   return { swap: { ...there, links: look.linksOf(onSwap({ ...known, swap: there })) } };
 }
 
-function madeFacts(
+function guestsFacts(
   { kind }: IfaceFacts["binding"],
-  { isRunning = false }: IfaceSources,
-): Pick<IfaceFacts, "madeByHook"> {
-  return kind === "hook" && isRunning ? { madeByHook: true } : {};
+  { isRunning = false, isAwaited = false }: IfaceSources,
+): Pick<IfaceFacts, "madeByHook" | "awaited"> {
+  return {
+    ...(kind === "hook" && isRunning && { madeByHook: true }),
+    ...(isAwaited && { awaited: true }),
+  };
 }
 
 function factsOf(name: string, sources: IfaceSources): IfaceFacts {
@@ -150,7 +155,7 @@ function factsOf(name: string, sources: IfaceSources): IfaceFacts {
     ...named,
     ...declared,
     binding,
-    ...madeFacts(binding, sources),
+    ...guestsFacts(binding, sources),
     ...(sources.security === undefined ? {} : { security: sources.security }),
     ...(attachment === undefined ? {} : { attachment }),
     ...(device === undefined ? {} : { device }),

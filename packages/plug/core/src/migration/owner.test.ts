@@ -152,3 +152,33 @@ test("the target sees its own pod's attachments, and no reports of the other one
   });
   expect(targetView(vmiIn("a")).status?.attachments).toEqual([]);
 });
+
+test("the target takes the guest's MACs for its own where nobody has chosen one", () => {
+  const vmi = vmiIn("a", MOVE);
+  const interfaces = [
+    { name: "one", masquerade: {} },
+    { name: "two", bridge: {}, macAddress: "02:00:00:00:00:02" },
+    { name: "three", bridge: {} },
+    { name: "four", bridge: {} },
+  ];
+  const { spec } = vmi;
+  const devices = { ...spec.domain.devices, interfaces };
+  const view = targetView({
+    ...vmi,
+    spec: { ...spec, domain: { ...spec.domain, devices } },
+    status: {
+      ...vmi.status,
+      interfaces: [
+        { name: "one", mac: "02:00:00:00:00:01" },
+        { name: "two", mac: "02:00:00:00:00:09" },
+        { name: "three", mac: "none" },
+      ],
+    },
+  });
+  expect(view.spec.domain.devices?.interfaces?.map(({ macAddress }) => macAddress)).toEqual([
+    "02:00:00:00:00:01",
+    "02:00:00:00:00:02",
+    undefined,
+    undefined,
+  ]);
+});

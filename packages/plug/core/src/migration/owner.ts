@@ -2,11 +2,14 @@
 // Whose is the guest? `nodeName` says it: one node owns it at each moment, the target of a migration only wires and waits.
 import {
   controllerOf,
+  isNicMac,
+  type Iface,
   type MigrationState,
   type Pod,
   type VirtualMachineInstance,
 } from "@patchbay/api";
 import { sha256Hex } from "../iface/sha256.ts";
+import { findByName, ifacesOf } from "../spec/nics.ts";
 
 /** DNS-1123 subdomain limit of a pod's name, minus prefix and suffix. Source: Kubernetes names. */
 const NAME_MAX = 253 - "virt-launcher-".length - 6;
@@ -86,9 +89,23 @@ export function launcherOn(vmi: VirtualMachineInstance, node: string): NodeLaunc
   return { uid, name, role };
 }
 
+/** The ifaces, each with the MAC that its guest has: the NIC in the target's pod has another one. */
+function ifacesOfGuest(vmi: VirtualMachineInstance): readonly Iface[] {
+  return ifacesOf(vmi.spec).map((iface) => {
+    const mac = findByName(vmi.status?.interfaces, iface.name)?.mac ?? "";
+    return iface.macAddress !== undefined || !isNicMac(mac) ? iface : { ...iface, macAddress: mac };
+  });
+}
+
 /** The VMI as the target of its migration has it: with that pod's attachments, of which nothing was reported yet. */
 export function targetView(vmi: VirtualMachineInstance): VirtualMachineInstance {
   const { migrationState, ...status } = vmi.status ?? {};
   const attachments = [...(migrationState?.targetAttachments ?? [])];
-  return { ...vmi, status: { ...status, attachments, interfaces: [] } };
+  const { domain } = vmi.spec;
+  const devices = { ...domain.devices, interfaces: [...ifacesOfGuest(vmi)] };
+  return {
+    ...vmi,
+    spec: { ...vmi.spec, domain: { ...domain, devices } },
+    status: { ...status, attachments, interfaces: [] },
+  };
 }

@@ -110,6 +110,23 @@ export function describePodNetworkContract(
       expect(await isWired({ ...WIRING, guard })).toBe(false);
     });
 
+    test("wires what awaits its guest with another MAC, and gives it the guest's when it is here", async () => {
+      await addNic();
+      const awaited: BridgeWiring = { ...WIRING, awaited: true };
+      const isWired = async (): Promise<readonly boolean[]> => {
+        const view = await bench.network.look(bench.netns);
+        return [view.isWired(awaited), view.isWired(WIRING)];
+      };
+      await bench.network.wireTap(bench.netns, awaited);
+      expect(await isWired()).toEqual([true, false]);
+      const nic = await find(WIRING.podInterfaceName);
+      expect(nic).toMatchObject({ up: true, master: WIRING.bridgeName });
+      expect(nic?.mac).not.toBe(MAC);
+      await bench.network.wireTap(bench.netns, WIRING);
+      expect(await isWired()).toEqual([false, true]);
+      expect(await find(WIRING.podInterfaceName)).toMatchObject({ mac: MAC, up: true });
+    });
+
     test("hides a guest behind the NIC, which stays out of the bridge", async () => {
       await addNic();
       const wiring: MasqueradeWiring = {

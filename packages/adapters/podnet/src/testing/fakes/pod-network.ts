@@ -258,7 +258,8 @@ class MemoryPodNetwork implements FakePodNetwork {
       },
       nic: () => {
         if (wiring.kind === "masquerade") return;
-        this.putLink(inode, { ...nic, mac, up: true, master, addresses: [] });
+        const own = wiring.awaited === true ? `56${mac.slice(2)}` : mac;
+        this.putLink(inode, { ...nic, mac: own, up: true, master, addresses: [] });
         this.#routes.delete(`${inode} ${podInterfaceName}`);
       },
       forwarding: () => {
@@ -324,9 +325,9 @@ function canOpen({ kind }: Link): boolean {
 
 /** What differs between two wirings beside links. */
 function rulesOf(wiring: SeenWiring): string {
-  const { kind, guard } = wiring;
+  const { kind, guard, awaited = false } = wiring;
   const nat = kind === "masquerade" ? [wiring.ipv4, wiring.ipv6, wiring.ports] : [];
-  return JSON.stringify([guard ?? null, ...nat]);
+  return JSON.stringify([guard ?? null, ...nat, ...(awaited ? ["awaited"] : [])]);
 }
 
 function isWired(wiring: SeenWiring, seen: Seen): boolean {
@@ -359,7 +360,8 @@ function isNicDone(
 ): boolean {
   const nic = links.get(wiring.podInterfaceName);
   if (wiring.kind === "masquerade" || nic === undefined) return nic !== undefined;
-  const isSilent = nic.addresses.length === 0 && nic.mac === wiring.mac;
+  const isSilent =
+    nic.addresses.length === 0 && (nic.mac === wiring.mac) !== (wiring.awaited === true);
   const isAnswering = isEqual(links.get(wiring.bridgeName)?.addresses, answersOf(wiring));
   return isPortOf(wiring.bridgeName, nic) && isSilent && isAnswering;
 }

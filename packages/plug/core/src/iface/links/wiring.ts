@@ -13,7 +13,14 @@ import { namesOf } from "../names.ts";
 /** What the links of an iface depend on. */
 export type WiredIface = Pick<
   IfaceFacts,
-  "name" | "podInterfaceName" | "device" | "binding" | "network" | "remembered" | "security"
+  | "name"
+  | "podInterfaceName"
+  | "device"
+  | "binding"
+  | "network"
+  | "remembered"
+  | "security"
+  | "awaited"
 > &
   MacFacts & {
     readonly links?: Partial<Pick<LinkFacts, "mac" | "mtu" | "tapName" | "addresses">>;
@@ -66,7 +73,8 @@ function givenAddressesOf(wiring: SeenWiring, facts: WiredIface): readonly strin
 /** The links of an iface, and what its guest may send; undefined: it needs none. */
 export function wiringOf(facts: WiredIface): SeenWiring | undefined {
   const { iface, network, security: cluster = NOTHING_SAID } = facts;
-  const wiring = moduleOf(facts).wiringOf(wiringFactsOf(facts));
+  const made = moduleOf(facts).wiringOf(wiringFactsOf(facts));
+  const wiring = made && { ...made, ...(facts.awaited === true && { awaited: true as const }) };
   if (wiring === undefined || iface === undefined || network === undefined) return wiring;
   const addresses = givenAddressesOf(wiring, facts);
   const guard = sendGuardOf({ iface, network, cluster, mac: wiring.mac, addresses });

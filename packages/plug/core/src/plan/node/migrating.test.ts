@@ -15,7 +15,8 @@ import {
 } from "../../testing/node-scene.ts";
 import { isNodesWord, nodeVmStatus } from "../../status/node-vm.ts";
 import { hindranceOfWait } from "../../status/hindrance.ts";
-import type { DomainSnapshot } from "./node-vm.ts";
+import { arrivedWirings } from "../../migration/arrived-wirings.ts";
+import { planNodeVm, type DomainSnapshot } from "./node-vm.ts";
 
 const MOVE: MigrationState = { migrationUid: "m1", sourceNode: "a", targetNode: "b" };
 const OVER = { ...MOVE, completed: true };
@@ -56,6 +57,17 @@ describe("the target", () => {
     { name: "starts no domain that is left", ifaces: [attached], domain: SHUT_OFF, want: [] },
   ])("$name", ({ ifaces, domain, want }) => {
     expect(stepsOf(plan(ifaces, { vmi, role: "target", domain }))).toEqual(want);
+  });
+
+  test("wires anew what its guest was awaited by once it is here", () => {
+    const awaited = { ...attached, awaited: true as const };
+    const facts = factsOf([awaited, anIface({ name: "b", attachment: "Requested" })], { vmi });
+    const plan = planNodeVm({ ...facts, role: "target" });
+    expect(plan).toMatchObject([{ kind: "wireTap", wiring: { awaited: true } }]);
+    const [wiring, ...others] = arrivedWirings({ ...facts, role: "target" });
+    expect(others).toEqual([]);
+    expect(wiring).toMatchObject({ kind: "bridge", owner: 107 });
+    expect(wiring).not.toHaveProperty("awaited");
   });
 
   test("starts nothing whatever the phase is said to be", () => {

@@ -125,7 +125,10 @@ export interface NodeVmFacts {
 }
 
 /** The wiring, with how a tap is made: for the launcher's user, with as many queues as its device. */
-function wiringPlanOf({ vmi, network }: NodeVmFacts, iface: IfaceFacts): PodWiring | undefined {
+export function wiringPlanOf(
+  { vmi, network }: NodeVmFacts,
+  iface: IfaceFacts,
+): PodWiring | undefined {
   const seen = wiringOf(iface);
   if (seen === undefined || seen.kind === "tap") return seen;
   const queues = queuesOf(vmi.spec, iface.iface, network);
@@ -324,10 +327,13 @@ export function planNodeVm(facts: NodeVmFacts): readonly NodeAction[] {
  */
 function planTarget(facts: NodeVmFacts): readonly NodeAction[] {
   if (facts.domain !== undefined) return [];
-  const attached = facts.ifaces.filter(
-    (iface) => isBuilt(iface) && iface.attachment?.state === "Attached",
-  );
+  const attached = facts.ifaces.filter(isInPod);
   return attached.filter(({ links }) => !links.wired).map((iface) => planWire(facts, iface));
+}
+
+/** Whether the pod is said to have the iface, wanted or not. */
+export function isInPod(iface: IfaceFacts): boolean {
+  return isBuilt(iface) && iface.attachment?.state === "Attached";
 }
 
 /** A guest is about to leave, or has left: whatever is asked for waits until it is known where it is. */

@@ -152,7 +152,7 @@ export async function observeNodeVm(
   const sockets = observeSockets(vmi, place, deps);
   const useEmulation = usesEmulation(kubevirt);
   const seen = { links, sockets, nics, isRunning, isEmulated: useEmulation };
-  const sources = { vmi, ...seen, bindings, security, ...said };
+  const sources = { vmi, ...seen, bindings, security, ...said, isAwaited: role === "target" };
   const ifaces = judgeLinks(collectIfaceFacts(sources), view);
   deps.deviceTaps.set(uid, deviceTapsOf(ifaces, deviceTaps));
   session.wakeOnlyFor(linkFilterOf(ifaces, links));

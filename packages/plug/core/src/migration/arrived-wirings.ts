@@ -1,0 +1,21 @@
+// SPDX-License-Identifier: Apache-2.0
+// What stands between pod and guest once a guest that was awaited is here?
+import type { PodWiring } from "../bindings/pod-wiring.ts";
+import { isByHook } from "../iface/links/wiring.ts";
+import { isInPod, wiringPlanOf, type NodeVmFacts } from "../plan/node/node-vm.ts";
+
+/** The same once the guest is here. */
+function arrivedOf(wiring: PodWiring): PodWiring {
+  const arrived = { ...wiring };
+  // A copy of our own, of a field that may be absent.
+  delete (arrived as { awaited?: true }).awaited;
+  return arrived;
+}
+
+/** Each to be made as soon as the guest runs; may be repeated. */
+export function arrivedWirings(facts: NodeVmFacts): readonly PodWiring[] {
+  return facts.ifaces
+    .filter((iface) => isInPod(iface) && !isByHook(iface))
+    .flatMap((iface) => wiringPlanOf(facts, iface) ?? [])
+    .map(arrivedOf);
+}

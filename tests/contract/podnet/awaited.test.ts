@@ -1,0 +1,93 @@
+// SPDX-License-Identifier: Apache-2.0
+// Where does a switch hear a guest that moves from one pod to another? From one place at a time, and never from the pod to
+// which it is still to come.
+import { execFileSync } from "node:child_process";
+import type { NetnsHandle } from "@patchbay/core/ports";
+import { afterEach, beforeEach, expect, test } from "vitest";
+import {
+  addGuest,
+  addHost,
+  addNic,
+  guestWiring,
+  makeNetwork,
+  Namespaces,
+  ping,
+  PREFIX,
+  run,
+} from "./links.ts";
+
+const WIRING = guestWiring(1);
+const AWAITED = { ...WIRING, awaited: true } as const;
+
+let namespaces: Namespaces;
+let host: string;
+/** The guest where it is, where it comes to, and another one. */
+let here: string;
+let there: string;
+let other: string;
+let target: NetnsHandle;
+
+beforeEach(async () => {
+  namespaces = new Namespaces();
+  host = addHost(namespaces);
+  here = await addGuest({ namespaces, host }, 1, "veth");
+  other = await addGuest({ namespaces, host }, 2, "veth");
+  const pod = namespaces.add("pod9");
+  there = namespaces.add("guest9");
+  target = namespaces.open(pod);
+});
+
+afterEach(() => {
+  namespaces.close();
+});
+
+/** A guest that is not switched on yet, and whose pod's NIC comes with the MAC that CNI gave it. */
+async function awaitGuest(mac: string): Promise<void> {
+  const pod = `${PREFIX}-pod9`;
+  addNic({ host, pod }, { name: "pod1", kind: "veth", mac });
+  const peer = ["peer", "name", "eth0", "address", WIRING.mac, "mtu", "1400", "netns", there];
+  run("ip", "-n", pod, "link", "add", WIRING.tapName, "type", "veth", ...peer);
+  run("ip", "-n", there, "addr", "add", "10.9.0.1/24", "dev", "eth0");
+  run("ip", "-n", there, "link", "set", "eth0", "addrgenmode", "none", "up");
+  await makeNetwork().wireTap(target, AWAITED);
+}
+
+/** The ports behind which the host's bridge has heard the guest. */
+function heardAt(): readonly string[] {
+  const entries = run("bridge", "-n", host, "fdb", "show", "br", "br0").split("\n");
+  return entries
+    .filter((line) => line.startsWith(WIRING.mac) && !line.includes("permanent"))
+    .map((line) => line.split(" ")[2] ?? "");
+}
+
+/** Frames that have come to the guest's own NIC. */
+function framesAt(guest: string): number {
+  const path = "/sys/class/net/eth0/statistics/rx_packets";
+  return Number(execFileSync("ip", ["netns", "exec", guest, "cat", path], { encoding: "utf8" }));
+}
+
+test("a pod that awaits a guest is heard nowhere, and nothing waits in its tap; once the guest is here it is heard there", async () => {
+  ping(here, "10.9.0.2");
+  expect(heardAt()).toEqual(["pod1pod1"]);
+  await awaitGuest("02:00:00:00:5e:99");
+  const before = framesAt(there);
+  // Who asks for an address that nobody has asks everybody.
+  expect(() => ping(other, "10.9.0.77")).toThrow("Command failed");
+  ping(here, "10.9.0.2");
+  expect(framesAt(there)).toBe(before);
+  expect(heardAt()).toEqual(["pod1pod1"]);
+  run("ip", "-n", here, "link", "set", "eth0", "down");
+  await makeNetwork().wireTap(target, WIRING);
+  expect((await makeNetwork().look(target)).isWired(WIRING)).toBe(true);
+  expect(ping(there, "10.9.0.2")).toContain(" 0% packet loss");
+  expect(heardAt()).toEqual(["pod9pod1"]);
+});
+
+test("one whose NIC has the guest's MAC lets go of it before it is on the bridge", async () => {
+  ping(here, "10.9.0.2");
+  await awaitGuest(WIRING.mac);
+  const nic = run("ip", "-n", `${PREFIX}-pod9`, "-br", "link", "show", "pod1");
+  expect(nic).not.toContain(WIRING.mac);
+  expect(heardAt()).toEqual(["pod1pod1"]);
+  expect(ping(other, "10.9.0.1")).toContain(" 0% packet loss");
+});
