@@ -27,7 +27,12 @@ import { createFakeAddressServers, createFakeLinkCounters } from "@patchbay/podn
 import { createMetrics } from "@patchbay/telemetry";
 import { createFakeLogger } from "@patchbay/telemetry/testing";
 import { aVmi, eventually } from "@patchbay/support";
-import { createAddressStore, runLoop, WORKERS } from "@patchbay/virt-handler/testing";
+import {
+  createAddressStore,
+  createFakeRelays,
+  runLoop,
+  WORKERS,
+} from "@patchbay/virt-handler/testing";
 
 const NODE = "node1";
 const PODS = 50;
@@ -100,7 +105,7 @@ function launcherFor(pods: readonly Pod[], uid: string): Launcher {
   const index = pods.findIndex((pod) => pod.uid === uid);
   const netns = pods[index]?.netns ?? { fd: -1, inode: "" };
   const ended = new Promise<void>(() => undefined);
-  return { socketFd: 1000 + index, netns, ended, close: () => undefined };
+  return { socketFd: 1000 + index, directoryFd: -1, netns, ended, close: () => undefined };
 }
 
 /** The loop over these pods; what it is asked for is in memory, and stays when the loop is started again. */
@@ -144,6 +149,7 @@ class Node {
       linkWatch: createLinkWatch(),
       vhostSockets: createFakeVhostSockets(),
       linkCounters: createFakeLinkCounters(),
+      relays: createFakeRelays(),
       addressServers: createFakeAddressServers(),
       hooks: createFakeHookSidecars(),
       addressStore: createAddressStore(createFakeFiles(), "/addresses"),

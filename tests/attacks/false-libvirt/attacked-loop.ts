@@ -27,7 +27,7 @@ import {
 } from "@patchbay/podnet/testing";
 import { aVmi } from "@patchbay/support";
 import { createMetrics } from "@patchbay/telemetry";
-import { createAddressStore, runLoop } from "@patchbay/virt-handler/testing";
+import { createAddressStore, createFakeRelays, runLoop } from "@patchbay/virt-handler/testing";
 import type { AttackedNode } from "./false-libvirt.ts";
 
 const NODE = "node1";
@@ -101,6 +101,7 @@ export class AttackedLoop {
       linkWatch: createFakeLinkWatch(),
       vhostSockets: createFakeVhostSockets(),
       linkCounters: createFakeLinkCounters(),
+      relays: createFakeRelays(),
       podNetwork: createFakePodNetwork(),
       addressServers: createFakeAddressServers(),
       hooks: createFakeHookSidecars(),
@@ -173,6 +174,7 @@ export function launchersAt(address: HypervisorAddress): Launchers {
     open: () =>
       Promise.resolve({
         socketFd: address.fd,
+        directoryFd: -1,
         netns: { fd: -1, inode: "1" },
         ended: new Promise<void>(() => undefined),
         close: () => undefined,

@@ -95,6 +95,7 @@ export class NodeLoop {
       open: ({ name }) =>
         Promise.resolve({
           socketFd: this.#sockets.get(name) ?? -1,
+          directoryFd: -1,
           netns: { fd: -1, inode: "" },
           ended: new Promise<void>(() => undefined),
           close: () => undefined,

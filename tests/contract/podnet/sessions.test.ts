@@ -22,6 +22,7 @@ function openLauncher({ name }: LauncherPod): Promise<Launcher> {
   const netns = netnsOf(name);
   return Promise.resolve({
     socketFd: SOCKET_FD,
+    directoryFd: -1,
     netns,
     ended: new Promise<void>(() => undefined),
     close: () => {

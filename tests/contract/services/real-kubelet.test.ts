@@ -106,7 +106,7 @@ async function startAgents(): Promise<void> {
     },
   });
   const flags = {
-    ...{ nodeName: NODE, hostProcess: host.pid ?? 0, concurrency: 4 },
+    ...{ nodeName: NODE, relayAddress: "127.0.0.1", hostProcess: host.pid ?? 0, concurrency: 4 },
     logLevel: "error",
   } as const;
   const own = { cniBinDir: [node.binDir], cniCacheDir: [], mode: "alone" } as const;

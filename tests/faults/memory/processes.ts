@@ -23,7 +23,11 @@ import { createFakeHookSidecars } from "@patchbay/hooks/testing";
 import { createFakeLinkCounters } from "@patchbay/podnet/testing";
 import { createMetrics } from "@patchbay/telemetry";
 import { runController } from "@patchbay/virt-controller/testing";
-import { createAddressStore, runLoop as runHandler } from "@patchbay/virt-handler/testing";
+import {
+  createAddressStore,
+  createFakeRelays,
+  runLoop as runHandler,
+} from "@patchbay/virt-handler/testing";
 import { NODE, type Ground } from "./node.ts";
 
 /** What a process is started with. */
@@ -122,6 +126,7 @@ async function handler(surroundings: Surroundings): Promise<void> {
       hooks: createFakeHookSidecars(),
       addressStore: createAddressStore(ground.files, `${ground.stateDir}/addresses`),
       linkCounters: createFakeLinkCounters(),
+      relays: createFakeRelays(),
       events: eventsOf(surroundings, "virt-handler"),
       metrics: createMetrics("virt-handler"),
       concurrency: 16,

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The public door of kube.
 export { createCache, type StartableCache } from "./watch/cache.ts";
+export { joinCaches } from "./watch/joined-cache.ts";
 export { createKubeClient, type KubeClient } from "./client.ts";
 export { createEventRecorder, type EventRecorder, type Note } from "./event-recorder.ts";
 export { loadKubeConfig, type KubeConfig } from "./connection/kubeconfig.ts";

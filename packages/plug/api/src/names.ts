@@ -76,6 +76,8 @@ export const REVISION_LABEL_PREFIX = "instancetype.kubevirt.io/object-";
 export const DOMAIN_ANNOTATION = "kubevirt.io/domain";
 /** Name of the node of a VMI: each virt-handler watches its own only. Source: KubeVirt. */
 export const NODE_NAME_LABEL = "kubevirt.io/nodeName";
+/** Name of the node that a VMI is about to go to, which watches it as well meanwhile. Source: KubeVirt MigrationTargetNodeNameLabel. */
+export const MIGRATION_TARGET_NODE_LABEL = "kubevirt.io/migrationTargetNodeName";
 
 /** Image of all services and agents, unless an installation names another one. */
 export const PATCHBAY_IMAGE = "localhost/patchbay/patchbay:dev";

@@ -182,10 +182,21 @@ export {
   launcherOn,
   launcherPodName,
   migrationIn,
+  openMigration,
   ownerPodName,
   targetView,
   type NodeRole,
 } from "./migration/owner.ts";
+export {
+  arrivalFaults,
+  planArrival,
+  type ArrivalFacts,
+  type ArrivalStep,
+  type ArrivedNic,
+} from "./migration/arrival.ts";
+export { arrivedWirings } from "./migration/arrived-wirings.ts";
+export { planDeparture, type DepartureFacts, type DepartureStep } from "./migration/departure.ts";
+export { broughtAlong, expectedNics, staysPaused } from "./migration/expected-nics.ts";
 export { NODE_MIGRATION_FIELDS } from "./migration/writers.ts";
 export { evictionProblem, launcherNamesOf, migrationProblem } from "./migration/requests.ts";
 export { networkNamesOf } from "./plan/pod/pod-networks.ts";

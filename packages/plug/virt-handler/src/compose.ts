@@ -1,11 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 // Brings caches, adapters, queue and loop together.
 import { join } from "node:path";
-import { KUBEVIRTS, names, VIRTUAL_MACHINE_INSTANCES, type KubeVirt } from "@patchbay/api";
+import {
+  KUBEVIRTS,
+  names,
+  VIRTUAL_MACHINE_INSTANCES,
+  type KubeVirt,
+  type VirtualMachineInstance,
+} from "@patchbay/api";
 import { messageOf, type NodeDevice } from "@patchbay/core";
 import { openSandboxes, type OpenSandboxes } from "@patchbay/cri";
 import type { DaemonContext } from "@patchbay/daemon";
-import { createCache, createEventRecorder } from "@patchbay/kube";
+import { createCache, createEventRecorder, joinCaches } from "@patchbay/kube";
 import { offerDevice } from "@patchbay/device-plugin";
 import { createHookSidecars } from "@patchbay/hooks";
 import { createHypervisor } from "@patchbay/libvirt";
@@ -41,14 +47,37 @@ import { connectBelow } from "./door/guest-streams.ts";
 import { serveRequests } from "./door/serve-requests.ts";
 import { offerNodeDevices } from "./devices.ts";
 import { runLoop, type GuestWays } from "./loop.ts";
+import { createRelays, type Relays } from "./relays/own-relays.ts";
 import { identityInDirectory, tellIdentity, type ReadIdentity } from "./relays/own-identity.ts";
 
 /** Programs that change or read links, at once. More of them only take the processor from each other. */
 const PROCESSES = 8;
 
+/** Whom children of ours become that speak to launchers. */
+const LAUNCHERS_USER = { uid: names.LAUNCHER_UID, gid: names.LAUNCHER_UID };
+
+/** The VMIs whose guests are here, and those whose guests are to come. */
+function watchVmis(
+  { client, clock, log, signal }: DaemonContext,
+  nodeName: string,
+): Cache<VirtualMachineInstance> {
+  const watchBy = (label: string): Cache<VirtualMachineInstance> => {
+    const labelSelector = `${label}=${nodeName}`;
+    const source = client.reflect(VIRTUAL_MACHINE_INSTANCES, { labelSelector });
+    const cache = createCache(source, { logger: log });
+    cache.start(signal);
+    return cache;
+  };
+  const caches = [
+    watchBy(names.NODE_NAME_LABEL),
+    watchBy(names.MIGRATION_TARGET_NODE_LABEL),
+  ] as const;
+  return joinCaches(caches, clock, signal);
+}
+
 function openHypervisor({ log, clock }: DaemonContext): Hypervisor {
   return createHypervisor({
-    identity: { uid: names.LAUNCHER_UID, gid: names.LAUNCHER_UID },
+    identity: LAUNCHERS_USER,
     starter: createChildStarter(),
     logger: log,
     clock,
@@ -58,7 +87,7 @@ function openHypervisor({ log, clock }: DaemonContext): Hypervisor {
 /** Hooks are spoken to as their pod's own user, who listens in a volume of the pod. */
 function openHooks({ clock }: DaemonContext, { podsDir }: Flags): HookSidecars {
   return createHookSidecars({
-    identity: { uid: names.LAUNCHER_UID, gid: names.LAUNCHER_UID },
+    identity: LAUNCHERS_USER,
     starter: createChildStarter(),
     clock,
     openSocket: ({ uid }, container) =>
@@ -90,6 +119,13 @@ function openIdentity({ relayCertificates, nodeName }: Flags): ReadIdentity {
   return identityInDirectory(createFiles(), relayCertificates, nodeName);
 }
 
+function openRelays(flags: Flags): Relays {
+  return createRelays({
+    ...{ starter: createChildStarter(), user: LAUNCHERS_USER },
+    ...{ identity: openIdentity(flags), address: flags.relayAddress },
+  });
+}
+
 async function openAddressServers({ stateDir }: Flags): Promise<AddressServers> {
   const family = `virt-handler:${stateDir}`;
   const servers = createAddressServers({ runner: createProcessRunner(), family });
@@ -119,7 +155,7 @@ function offerDevices(
   const nodes = createDeviceNodes({ runner: createProcessRunner() });
   const how = {
     places: { kubeletDir, hostRoot: hostRootOf(flags) },
-    user: { uid: names.LAUNCHER_UID, gid: names.LAUNCHER_UID },
+    user: LAUNCHERS_USER,
     deps: { nodes, files: createFiles(), clock, log },
   };
   const offer = (device: NodeDevice, until: AbortSignal): Promise<void> =>
@@ -171,16 +207,12 @@ export async function runHandler(context: DaemonContext, flags: Flags): Promise<
   const { client, clock, log, metrics, health, signal } = context;
   const { nodeName, concurrency } = flags;
   const watch = health.watchLoop("vmi");
-  const labelSelector = `${names.NODE_NAME_LABEL}=${nodeName}`;
-  const vmis = createCache(client.reflect(VIRTUAL_MACHINE_INSTANCES, { labelSelector }), {
-    logger: log,
-  });
+  const vmis = watchVmis(context, nodeName);
   const kubevirts = createCache(client.reflect(KUBEVIRTS), { logger: log });
   const hypervisor = openHypervisor(context);
   const { store } = client;
   const component = "virt-handler";
   const events = createEventRecorder({ store, clock, logger: log, component, host: nodeName });
-  vmis.start(signal);
   kubevirts.start(signal);
   await Promise.all([vmis.synced(), kubevirts.synced()]);
   const node = openNode(context, flags);
@@ -200,14 +232,14 @@ export async function runHandler(context: DaemonContext, flags: Flags): Promise<
     vhostSockets: openVhostSockets(flags),
     addressServers,
     linkCounters: createLinkCounters(),
+    relays: openRelays(flags),
     offerGuests: (ways: GuestWays) => {
       void openDoor(context, flags, ways);
     },
   };
-  const identity = openIdentity(flags);
   await Promise.all([
     offerDevices(context, flags, kubevirts),
-    tellIdentity(identity, context, signal),
+    tellIdentity(openIdentity(flags), context, signal),
     runLoop(parts, signal),
   ]);
   await hypervisor.close();

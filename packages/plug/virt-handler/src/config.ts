@@ -30,6 +30,7 @@ export interface Flags extends CommonFlags, HostFlags, CriFlags {
   readonly clientName: string;
   /** Of what this node shows to another one when a guest moves; absent: virt-api is asked for it. */
   readonly relayCertificates?: string;
+  readonly relayAddress: string;
 }
 
 /** Where the manifests mount what virt-api makes for virt-handler. */
@@ -71,6 +72,11 @@ export function parseFlags(argv: readonly string[]): Flags {
     .option(
       "--relay-certificates <dir>",
       "directory of tls.crt, tls.key and ca.crt, PEM: what this node shows to another one when a guest moves, and whom it believes (default: there are none)",
+    )
+    .option(
+      "--relay-address <address>",
+      "address of this node at which others reach it when a guest moves",
+      "127.0.0.1",
     )
     .exitOverride((error) => process.exit(error.exitCode === 0 ? 0 : 2));
   return command.parse([...argv]).opts<Flags>();

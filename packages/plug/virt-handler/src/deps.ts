@@ -2,11 +2,22 @@
 // What the loop's passes share.
 import type { KubeVirt, VirtualMachineInstance } from "@patchbay/api";
 import type { EventRecorder, OwnWrites } from "@patchbay/kube";
-import type { Cache, Clock, Logger, PodNetwork, Store, VhostSockets } from "@patchbay/core/ports";
+import type {
+  Cache,
+  Clock,
+  Hypervisor,
+  LauncherPod,
+  Logger,
+  PodNetwork,
+  Store,
+  VhostSockets,
+} from "@patchbay/core/ports";
 import type { AddressStore } from "./addresses/address-store.ts";
 import type { GuestServers } from "./addresses/guest-servers.ts";
 import type { GuestHooks } from "./hooks/guest-hooks.ts";
 import type { Memory } from "./memory.ts";
+import type { Moves } from "./migration/moves.ts";
+import type { Relays } from "./relays/own-relays.ts";
 import type { Sessions } from "./sessions/sessions.ts";
 
 /** One node as the loop is given it: its adapters, and the caches that others fill. */
@@ -18,6 +29,9 @@ export interface NodeParts {
   readonly kubevirts: Cache<KubeVirt>;
   readonly podNetwork: PodNetwork;
   readonly vhostSockets: VhostSockets;
+  readonly hypervisor: Hypervisor;
+  /** Ways to other nodes, for guests that move. */
+  readonly relays: Relays;
   readonly addressStore: AddressStore;
   readonly events: EventRecorder;
   readonly clock: Clock;
@@ -30,4 +44,7 @@ export interface Deps extends NodeParts, Memory {
   readonly guestServers: GuestServers;
   readonly guestHooks: GuestHooks;
   readonly ownWrites: OwnWrites;
+  readonly moves: Moves;
+  /** The launcher of each VMI that this process has worked with, by the VMI's uid. */
+  readonly knownLaunchers: Map<string, LauncherPod>;
 }

@@ -17,8 +17,6 @@ import type {
   AddressServers,
   Change,
   HookSidecars,
-  Hypervisor,
-  LauncherPod,
   Launchers,
   LinkCounters,
   LinkWatch,
@@ -31,11 +29,13 @@ import {
   type OpenGuestStream,
 } from "./door/guest-streams.ts";
 import { createGuestServers } from "./addresses/guest-servers.ts";
+import { forgetNodeVm } from "./forget.ts";
 import { createGuestHooks } from "./hooks/guest-hooks.ts";
-import { createMemory, forgetVmi } from "./memory.ts";
+import { createMemory } from "./memory.ts";
+import { createMoves } from "./migration/moves.ts";
 import { givenTo } from "./pace.ts";
 import { withBackoff } from "./sessions/backoff.ts";
-import { launcherOf, reconcileNodeVm } from "./reconcilers/vmi/index.ts";
+import { reconcileNodeVm } from "./reconcilers/vmi/index.ts";
 import { createSessions } from "./sessions/sessions.ts";
 import { measurePlugs, type PlugMetrics } from "./metrics/plugs.ts";
 import { createTrafficSource } from "./metrics/traffic.ts";
@@ -55,7 +55,6 @@ export interface GuestWays {
 /** A node, the ways to its launchers, and how many of its VMs are worked on at once. */
 interface LoopParts extends NodeParts {
   readonly launchers: Launchers;
-  readonly hypervisor: Hypervisor;
   readonly linkWatch: LinkWatch;
   readonly addressServers: AddressServers;
   readonly hooks: HookSidecars;
@@ -80,30 +79,14 @@ function depsOf(parts: LoopParts): Deps {
     guestHooks: createGuestHooks(parts),
     ...createMemory(clock),
     ownWrites: createOwnWrites(parts.vmis),
+    moves: createMoves(),
+    knownLaunchers: new Map(),
   };
-}
-
-/** The pod is gone, or is not needed any more. */
-function forgetPod(pod: LauncherPod, deps: Deps): void {
-  const { sessions, guestHooks, guestServers, addressStore, log } = deps;
-  sessions.close(pod);
-  guestHooks.forget(pod);
-  const ending = Promise.all([guestServers.stop(pod.uid), addressStore.forgetPod(pod.uid)]);
-  ending.catch((err: unknown) => {
-    log.warn("leftovers of a pod cannot be removed", { uid: pod.uid, err });
-  });
 }
 
 /** Uids of the pods of this node that somebody may still work with. */
 function podsOf(vmis: readonly VirtualMachineInstance[]): ReadonlySet<string> {
   return new Set(vmis.flatMap(({ status }) => Object.keys(status?.activePods ?? {})));
-}
-
-/** Forgets what belonged to a VMI that left this node. */
-function forget(vmi: VirtualMachineInstance, deps: Deps): void {
-  const pod = launcherOf(vmi, deps);
-  if (pod !== undefined) forgetPod(pod, deps);
-  forgetVmi(vmi.metadata.uid ?? "", deps);
 }
 
 /**
@@ -124,7 +107,7 @@ export async function runLoop(parts: LoopParts, signal: AbortSignal): Promise<vo
   };
   for (const vmi of vmis.list()) wake(printKey(keyOf(vmi)));
   const stop = vmis.onChange((change: Change<VirtualMachineInstance>) => {
-    if (change.kind === "deleted") forget(change.previous, deps);
+    if (change.kind === "deleted") forgetNodeVm(change.previous, deps);
     else wake(printKey(keyOf(change.current)));
   });
   const reconcile = (key: string): ReturnType<typeof reconcileNodeVm> =>
@@ -140,6 +123,7 @@ export async function runLoop(parts: LoopParts, signal: AbortSignal): Promise<vo
   await runReconciler({ ...parts, name: "vmi", queue, reconcile, lostWrites }, signal);
   stop();
   plugs.stop();
+  deps.moves.forgetAll();
   deps.sessions.closeAll();
   await deps.guestServers.stopAll();
 }

@@ -28,8 +28,9 @@ export interface Pace {
 
 /** What others say that is to be done with a VMI, and where. */
 export function givenTo(vmi: VirtualMachineInstance | undefined): string {
-  const { attachments, activePods } = vmi?.status ?? {};
-  return JSON.stringify([specVersionOf(vmi), attachments, activePods]);
+  const { attachments, activePods, migrationState: move } = vmi?.status ?? {};
+  const ofMove = [move?.migrationUid, move?.targetNodeAddress, move?.abortRequested];
+  return JSON.stringify([specVersionOf(vmi), attachments, activePods, ofMove]);
 }
 
 /** Time in which a VMI may have one pass more, milliseconds. */

@@ -61,6 +61,7 @@ async function openLauncher(pod: LauncherPod, options: LaunchersOptions): Promis
   const held = new Descriptors();
   try {
     const socketFd = held.add(openSocket(podUid, path, options.podsDir));
+    const directoryFd = held.add(openVolume(podUid, options.podsDir));
     const pid = askPeer(podUid, { socketFd, uid: options.uid });
     const pidfd = held.add(openPeer(podUid, pid));
     const netnsFd = held.add(openNetns(podUid, pid));
@@ -77,6 +78,7 @@ async function openLauncher(pod: LauncherPod, options: LaunchersOptions): Promis
       ...(sidecars.length === 0 ? {} : { sidecars }),
       ...(resolver === undefined ? {} : { resolver }),
       socketFd,
+      directoryFd,
       netns: { fd: netnsFd, inode },
       ended: end.ended,
       close: () => {
@@ -154,15 +156,16 @@ function checked(podUid: string): string {
   return podUid;
 }
 
-function openSocket(podUid: string, path: string, podsDir: string): number {
-  let fd: number;
+/** Opens what the path leads to beneath the directory of pods, through no symbolic link. */
+function openBelow(podUid: string, podsDir: string, wanted: Wanted): number {
+  const { path, kind, missing } = wanted;
   let directoryFd: number | undefined;
   try {
     directoryFd = openSync(podsDir, constants.O_RDONLY | constants.O_DIRECTORY);
-    fd = osNative().openBeneath(directoryFd, path, "path");
+    return osNative().openBeneath(directoryFd, path, kind);
   } catch (error) {
     const errno = errnoOf(error) ?? "";
-    if (errno === "ENOENT") throw unreachable(podUid, "it has no libvirt socket yet", error);
+    if (errno === "ENOENT") throw unreachable(podUid, missing, error);
     // ELOOP: a symbolic link; EXDEV: a way out; ENOTDIR: a file where a directory must be.
     if (["ELOOP", "EXDEV", "ENOTDIR"].includes(errno))
       throw refused(path, `openat2: ${errno}`, error);
@@ -170,9 +173,28 @@ function openSocket(podUid: string, path: string, podsDir: string): number {
   } finally {
     if (directoryFd !== undefined) closeSync(directoryFd);
   }
+}
+
+interface Wanted {
+  readonly path: string;
+  readonly kind: "path" | "directory";
+  /** Said when it is not there. */
+  readonly missing: string;
+}
+
+function openSocket(podUid: string, path: string, podsDir: string): number {
+  const missing = "it has no libvirt socket yet";
+  const fd = openBelow(podUid, podsDir, { path, kind: "path", missing });
   if (fstatSync(fd).isSocket()) return fd;
   closeSync(fd);
   throw refused(path, "not a socket");
+}
+
+/** The volume of the launcher's sockets, which the kubelet made, not the pod. */
+function openVolume(podUid: string, podsDir: string): number {
+  const path = [podUid, EMPTY_DIR_VOLUMES, LAUNCHER_VOLUME].join("/");
+  const missing = "it has no volume of sockets";
+  return openBelow(podUid, podsDir, { path, kind: "directory", missing });
 }
 
 function askPeer(podUid: string, launcher: { socketFd: number; uid: number }): number {

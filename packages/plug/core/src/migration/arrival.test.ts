@@ -10,7 +10,8 @@ const READY = { ...DETECTED, targetNodeDomainReadyTimestamp: "2026-01-01T00:00:0
 function stepsOf(state: object, change: Partial<ArrivalFacts>): readonly string[] {
   const facts: ArrivalFacts = {
     ...{ migration: { migrationUid: "m", ...state }, isWired: true, relay: "told" },
-    ...{ domain: undefined, isComing: false, isOffAtSource: false, faults: [], ...change },
+    ...{ domain: undefined, isComing: false, isOffAtSource: false },
+    ...{ staysPaused: false, faults: [], ...change },
   };
   return planArrival(facts).map((step) => (step.kind === "wait" ? `wait ${step.for}` : step.kind));
 }
@@ -40,6 +41,12 @@ test.each([
     want: ["wait source"],
   },
   {
+    name: "it is there, and this process has just been started",
+    state: DETECTED,
+    change: { domain: PAUSED, relay: "none" },
+    want: ["startRelay", "reportAddress", "wait source"],
+  },
+  {
     name: "it still comes, whatever is said of the source",
     state: DETECTED,
     change: { domain: PAUSED, isComing: true, isOffAtSource: true },
@@ -50,6 +57,18 @@ test.each([
     state: DETECTED,
     change: { domain: PAUSED, isOffAtSource: true },
     want: ["resume", "allowFlooding", "reportReady", "stopRelay"],
+  },
+  {
+    name: "it is off at the source, where its user had paused it",
+    state: DETECTED,
+    change: { domain: PAUSED, isOffAtSource: true, staysPaused: true },
+    want: ["allowFlooding", "reportReady", "stopRelay"],
+  },
+  {
+    name: "it stands still as it did, and that was told",
+    state: READY,
+    change: { domain: PAUSED, staysPaused: true, relay: "none" },
+    want: ["wait end"],
   },
   {
     name: "it is off at the source, and is not what was wired",

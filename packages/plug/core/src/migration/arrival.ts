@@ -18,6 +18,8 @@ export interface ArrivalFacts {
   readonly isComing: boolean;
   /** Whether the guest is known to be off at the source: its node has said so over the relay, or its pod has ended. */
   readonly isOffAtSource: boolean;
+  /** Whether the guest stood still where it was, as its user or a disk wanted it to. */
+  readonly staysPaused: boolean;
   /** What has come that was not wired here, for people: see {@link arrivalFaults}. */
   readonly faults: readonly string[];
 }
@@ -36,14 +38,19 @@ export type ArrivalStep =
   | { readonly kind: "hold"; readonly faults: readonly string[] }
   | { readonly kind: "wait"; readonly for: "wiring" | "guest" | "source" | "end" };
 
-function makeReady({ isWired, relay }: ArrivalFacts): readonly ArrivalStep[] {
-  if (!isWired) return [{ kind: "wait", for: "wiring" }];
+/** The source's node can speak to this one. */
+function listen({ relay }: ArrivalFacts): readonly ArrivalStep[] {
   const start = relay === "none" ? [{ kind: "startRelay" } as const] : [];
   const tell = relay === "told" ? [] : [{ kind: "reportAddress" } as const];
-  return [...start, ...tell, { kind: "wait", for: "guest" }];
+  return [...start, ...tell];
 }
 
-/** After the guest runs, whoever made it. */
+function makeReady(facts: ArrivalFacts): readonly ArrivalStep[] {
+  if (!facts.isWired) return [{ kind: "wait", for: "wiring" }];
+  return [...listen(facts), { kind: "wait", for: "guest" }];
+}
+
+/** After the guest runs, whoever made it, or stands still as it did. */
 function finish({ migration, relay }: ArrivalFacts): readonly ArrivalStep[] {
   const isTold = migration.targetNodeDomainReadyTimestamp !== undefined;
   const end = relay === "none" ? [] : [{ kind: "stopRelay" } as const];
@@ -52,10 +59,13 @@ function finish({ migration, relay }: ArrivalFacts): readonly ArrivalStep[] {
 }
 
 function letGoOn(facts: ArrivalFacts): readonly ArrivalStep[] {
-  const { isComing, isOffAtSource, faults } = facts;
-  if (isComing || !isOffAtSource) return [{ kind: "wait", for: "source" }];
+  const { migration, isComing, isOffAtSource, staysPaused, faults } = facts;
+  if (migration.targetNodeDomainReadyTimestamp !== undefined) return finish(facts);
+  if (isComing) return [{ kind: "wait", for: "source" }];
+  // The relay may have ended with the process that had it, and the source's word with it.
+  if (!isOffAtSource) return [...listen(facts), { kind: "wait", for: "source" }];
   if (faults.length > 0) return [{ kind: "hold", faults }];
-  return [{ kind: "resume" }, ...finish(facts)];
+  return [...(staysPaused ? [] : [{ kind: "resume" } as const]), ...finish(facts)];
 }
 
 /** The steps, in order. */

@@ -83,7 +83,25 @@ test.each([
     name: "the target has heard that",
     state: { ...READY, startTimestamp: START },
     change: { hasRelay: true, domain: LEFT, isHeard: true },
+    want: ["wait handover"],
+  },
+  {
+    name: "the target that had heard that listens elsewhere by now",
+    state: { ...READY, startTimestamp: START },
+    change: { domain: LEFT, isHeard: true },
+    want: ["startRelay", "tellGone", "wait handover"],
+  },
+  {
+    name: "it runs at the target",
+    state: { ...READY, startTimestamp: START, targetNodeDomainReadyTimestamp: START },
+    change: { hasRelay: true, domain: LEFT, isHeard: true },
     want: ["stopRelay", "wait end"],
+  },
+  {
+    name: "it has arrived, and its launcher has ended",
+    state: { ...READY, startTimestamp: START },
+    change: { hasRelay: true, domain: undefined, call: "arrived" as const },
+    want: ["tellGone", "wait handover"],
   },
   {
     name: "it has arrived, and is to be cancelled: too late",

@@ -11,10 +11,11 @@ export interface DepartureFacts {
   /** The guest's, as its libvirt tells it; undefined: it has none, or does not answer. */
   readonly domain: DomainInfo | undefined;
   readonly job: JobStats;
+  /** Whether one runs that leads to where the target's node listens now. */
   readonly hasRelay: boolean;
   /** The call of this process, if it has made one: how it ended, while it is not over `running`. */
   readonly call: undefined | "running" | "arrived" | { readonly failure: string };
-  /** Whether the target's node has said that it knows that the guest is off here. */
+  /** Whether the target's node has said at the other end of that relay that it knows that the guest is off here. */
   readonly isHeard: boolean;
 }
 
@@ -46,9 +47,15 @@ function stay(facts: DepartureFacts, reason: string): readonly DepartureStep[] {
   return [...stop, { kind: "announceMacs" }, { kind: "reportFailed", reason, isAborted }];
 }
 
-/** It is off here since it is there: nobody lets it go on there before that was said. */
+/**
+ * It is off here since it is there: nobody lets it go on there before that was said. The way stays open until it runs there: a
+ * target that has been started anew has to be told again, and says so by other ports.
+ */
 function handOver(facts: DepartureFacts): readonly DepartureStep[] {
-  if (facts.isHeard) return [{ kind: "stopRelay" }, ...NOTHING];
+  if (facts.migration.targetNodeDomainReadyTimestamp !== undefined) {
+    return facts.hasRelay ? [{ kind: "stopRelay" }, ...NOTHING] : NOTHING;
+  }
+  if (facts.hasRelay && facts.isHeard) return [{ kind: "wait", for: "handover" }];
   const start = facts.hasRelay ? [] : [{ kind: "startRelay" } as const];
   return [...start, { kind: "tellGone" }, { kind: "wait", for: "handover" }];
 }
@@ -81,6 +88,8 @@ function decideOnTheWay({ migration }: DepartureFacts): readonly DepartureStep[]
 export function planDeparture(facts: DepartureFacts): readonly DepartureStep[] {
   const { migration, domain, job, call } = facts;
   if (migration.failed === true) return NOTHING;
+  // The launcher may have ended since.
+  if (call === "arrived") return handOver(facts);
   if (domain === undefined) return [{ kind: "wait", for: "guest" }];
   if (domain.move === "left") return handOver(facts);
   // What libvirt and this process say of it may differ for a moment.

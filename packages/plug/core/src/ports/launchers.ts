@@ -6,6 +6,8 @@ import type { NetnsHandle } from "./namespaces.ts";
 export interface Launcher {
   /** The libvirt socket's inode, opened with O_PATH, beneath the volume, through no symbolic link. */
   readonly socketFd: number;
+  /** The directory of the launcher's sockets, opened beneath the volumes in the same way. */
+  readonly directoryFd: number;
   readonly netns: NetnsHandle;
   /** The pod's resolv.conf, whatever it has written there; absent: it has written none. */
   readonly resolver?: string;

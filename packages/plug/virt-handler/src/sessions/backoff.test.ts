@@ -34,6 +34,7 @@ const launchers: Launchers = {
   open: () =>
     Promise.resolve({
       socketFd: 7,
+      directoryFd: 9,
       netns: { fd: 8, inode: "42" },
       ended: new Promise<void>(() => undefined),
       close: () => undefined,

@@ -19,6 +19,7 @@ const POD = { uid: "pod-uid", namespace: "ns1", name: "launcher" };
 /** A launcher that tells whether its descriptors are open. */
 class WatchedLauncher implements Launcher {
   readonly socketFd = 7;
+  readonly directoryFd = 9;
   readonly netns = { fd: 8, inode: "42" };
   readonly #end = Promise.withResolvers<undefined>();
   readonly ended: Promise<void> = this.#end.promise;

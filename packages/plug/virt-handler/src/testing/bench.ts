@@ -35,9 +35,11 @@ import { createGuestServers } from "../addresses/guest-servers.ts";
 import type { Deps } from "../deps.ts";
 import { createGuestHooks } from "../hooks/guest-hooks.ts";
 import { createMemory } from "../memory.ts";
+import { createMoves } from "../migration/moves.ts";
 import { givenTo } from "../pace.ts";
 import { launcherOf, reconcileNodeVm } from "../reconcilers/vmi/index.ts";
 import { createSessions } from "../sessions/sessions.ts";
+import { createFakeRelays } from "./fake-relays.ts";
 import { openingTaps, type Qemu } from "./opening-taps.ts";
 
 const KEY = { namespace: "default", name: "vm1" };
@@ -255,14 +257,19 @@ class MemoryBench implements Bench {
 
   #newProcess(): Deps {
     const { store, log } = this;
+    const hypervisor = withCrashingConnections(this.#hypervisor, this, this.#plan);
     return {
       nodeName: NODE,
       store,
       vmis: this.#vmis,
       kubevirts: this.kubevirts,
+      hypervisor,
+      relays: createFakeRelays(),
+      moves: createMoves(),
+      knownLaunchers: new Map(),
       sessions: createSessions({
         launchers: this.#launchers,
-        hypervisor: withCrashingConnections(this.#hypervisor, this, this.#plan),
+        hypervisor,
         linkWatch: createFakeLinkWatch(),
         vhostSockets: this.vhostSockets,
         log,

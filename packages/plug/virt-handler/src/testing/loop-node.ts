@@ -28,6 +28,7 @@ import type { AskGuest } from "../door/guest-requests.ts";
 import { runLoop, type GuestWays } from "../loop.ts";
 import { launcherOf } from "../reconcilers/vmi/index.ts";
 import { NETNS } from "./bench.ts";
+import { createFakeRelays } from "./fake-relays.ts";
 import { openingTaps } from "./opening-taps.ts";
 import { aScheduledVmi, putNicAt } from "./scene.ts";
 
@@ -125,6 +126,7 @@ export class LoopNode {
       kubevirts: createFakeCache<KubeVirt>(),
       addressServers: createFakeAddressServers(),
       hooks: createFakeHookSidecars(),
+      relays: createFakeRelays(),
       addressStore: createAddressStore(createFakeFiles(), "/addresses"),
       events: { record: () => undefined, flush: () => Promise.resolve() },
       log: createFakeLogger(),

@@ -18,6 +18,9 @@ export interface FakeLaunchers extends Launchers {
   readonly watchCount: number;
 }
 
+/** How far the number of the launcher's directory is from that of its socket. */
+const DIRECTORY = 100_000;
+
 interface Running {
   readonly pod: LauncherPod;
   readonly socketFd: number;
@@ -86,7 +89,14 @@ class MemoryLaunchers implements FakeLaunchers {
     }
     const close = (): void => void this.#open.delete(launcher);
     const shown = sidecars === undefined ? {} : { sidecars };
-    const launcher = { socketFd, netns, ...shown, ended: end.promise, close };
+    const launcher = {
+      socketFd,
+      directoryFd: socketFd + DIRECTORY,
+      netns,
+      ...shown,
+      ended: end.promise,
+      close,
+    };
     this.#open.add(launcher);
     return launcher;
   }

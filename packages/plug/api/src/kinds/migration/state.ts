@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // What is told of a VMI's migration, in VMI and migration alike. Source: KubeVirt api/core/v1 types.go
-// VirtualMachineInstanceMigrationState; `targetAttachments` and `progress` are ours.
+// VirtualMachineInstanceMigrationState; `targetAttachments`, `sourceEndedTimestamp` and `progress` are ours.
 import type { Static } from "typebox";
 import { Type } from "../../fields/schema.ts";
 import { OPEN } from "../network.ts";
@@ -64,6 +64,9 @@ export const MIGRATION_STATE_SCHEMA = Type.Object(
       Type.Array(ATTACHMENT_SCHEMA, {
         description: "What the target's pod has for each interface, until the guest is there.",
       }),
+    ),
+    sourceEndedTimestamp: time(
+      "When the source's pod was found to have ended, while nobody had told yet where the guest is.",
     ),
     startTimestamp: time(
       "When the guest's memory began to move; writer: the source's virt-handler.",

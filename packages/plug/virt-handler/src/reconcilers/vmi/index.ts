@@ -14,7 +14,9 @@ import {
 import { after, done, parseKey, type Next } from "@patchbay/kube";
 import type { HypervisorEvent, LauncherPod } from "@patchbay/core/ports";
 import type { Deps } from "../../deps.ts";
+import { keepLauncher } from "../../forget.ts";
 import { noteTaps } from "../../metrics/taps.ts";
+import { moveGuest, tellLeft } from "../../migration/index.ts";
 import { actNodeVm, callsLibvirt, type NodePlanResult } from "./act.ts";
 import { announceDrift } from "./announce.ts";
 import type { Listener } from "../../sessions/sessions.ts";
@@ -91,7 +93,11 @@ function noteHooks({ vmi, domain }: NodeVmFacts, { pod, session }: Place, deps: 
 }
 
 /** Converges, reports, and asks the guest, with a launcher that answers. */
-async function workOn(vmi: VirtualMachineInstance, place: Place, deps: Deps): Promise<Next> {
+async function workOn(
+  vmi: VirtualMachineInstance,
+  place: Place,
+  deps: Deps,
+): Promise<{ readonly facts: NodeVmFacts; readonly next: Next }> {
   const { facts, result } = await converge(vmi, place, deps);
   forgetDone(facts, result, deps);
   noteTaps(facts, deps.taps);
@@ -105,7 +111,7 @@ async function workOn(vmi: VirtualMachineInstance, place: Place, deps: Deps): Pr
     result.againInMs ?? [],
     (heldMs > 0 ? heldMs : await askOwn(facts, place, deps)) ?? [],
   ].flat();
-  return dueInMs.length === 0 ? done() : after(Math.min(...dueInMs));
+  return { facts, next: dueInMs.length === 0 ? done() : after(Math.min(...dueInMs)) };
 }
 
 /** A guest that is about to come is its owner's to ask. */
@@ -134,6 +140,13 @@ export function listenerOf(vmi: VirtualMachineInstance, deps: Deps, wake: () => 
   };
 }
 
+/** A guest that is on its way is worked on otherwise. */
+async function passOver(vmi: VirtualMachineInstance, place: Place, deps: Deps): Promise<Next> {
+  const converge = (): ReturnType<typeof workOn> => workOn(vmi, place, deps);
+  if (deps.moves.of(vmi) === undefined) return (await converge()).next;
+  return moveGuest(vmi, place, { deps, converge });
+}
+
 /** One pass over one VMI of this node. Safe to repeat. */
 export async function reconcileNodeVm(
   key: string,
@@ -143,6 +156,7 @@ export async function reconcileNodeVm(
   const vmi = deps.vmis.find(parseKey(key));
   if (vmi === undefined || deps.ownWrites.isBehind(vmi)) return done();
   const launcher = launcherOf(vmi, deps);
+  keepLauncher(vmi, launcher, deps);
   if (launcher === undefined) return done();
   const { role, ...pod } = launcher;
   if (BEFORE_LAUNCHER.includes(vmi.status?.phase)) return done();
@@ -158,8 +172,9 @@ export async function reconcileNodeVm(
     wake(key);
   });
   try {
+    if (await tellLeft(vmi, listener.wake, deps)) return done();
     const next = await deps.sessions.use(pod, listener, (session) =>
-      workOn(vmi, { pod, role, session, wake: listener.wake }, deps),
+      passOver(vmi, { pod, role, session, wake: listener.wake }, deps),
     );
     noteSuccess(vmi, deps);
     return next;

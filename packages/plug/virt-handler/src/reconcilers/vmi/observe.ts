@@ -38,7 +38,8 @@ async function observeDomain(
   const facts = await readDomainFacts(name, connection);
   return {
     running: !ENDED.includes(info.state),
-    isPaused: info.state === "paused",
+    // That it stands still on its last part of the way nobody has asked for.
+    isPaused: info.state === "paused" && info.move === undefined,
     ...(info.hasDiskError === true && { hasDiskError: true }),
     crashed: info.state === "crashed",
     facts,

@@ -15,6 +15,7 @@ import {
   isTransientChange,
   launcherOn,
   nodeVmStatus,
+  openMigration,
   unreachableIfaces,
   type Hindrance,
   type NodeVmFacts,
@@ -153,6 +154,8 @@ export async function reportFailure(
 ): Promise<void> {
   if (vmi.metadata.deletionTimestamp !== undefined) return;
   if (launcherOn(vmi, deps.nodeName)?.role !== "owner") return;
+  // A guest that has left takes its launcher's end along.
+  if (openMigration(vmi) !== undefined) return;
   // What was just told of a step knows more.
   if (deps.ownWrites.isBehind(vmi)) return;
   const now = printTime(deps.clock.now());

@@ -1,0 +1,104 @@
+// SPDX-License-Identifier: Apache-2.0
+import type { KubeObject } from "@patchbay/api";
+import { createFakeClock } from "@patchbay/os/testing";
+import type { Cache } from "@patchbay/core/ports";
+import { beforeEach, describe, expect, test } from "vitest";
+import { describeCacheContract } from "../testing/contracts/cache.ts";
+import { createFakeCache, type FakeCache } from "../testing/fakes/cache.ts";
+import { joinCaches } from "./joined-cache.ts";
+
+/** Longer than an object that has left the passing cache stays. */
+const LONG_MS = 10_000;
+
+describeCacheContract("joined, told by the first", (indexes) => {
+  const [first, second] = [createFakeCache(indexes), createFakeCache(indexes)];
+  const cache = joinCaches([first, second], createFakeClock(), new AbortController().signal);
+  return {
+    cache,
+    put: (object) => {
+      first.put(object);
+    },
+    take: (key) => {
+      first.take(key);
+    },
+  };
+});
+
+const KEY = { namespace: "ns", name: "a" };
+
+function objectOf(resourceVersion: string, uid = "uid"): KubeObject {
+  return { apiVersion: "v1", kind: "Thing", metadata: { ...KEY, uid, resourceVersion } };
+}
+
+describe("what goes over from one watch to another", () => {
+  let lasting: FakeCache<KubeObject>;
+  let passing: FakeCache<KubeObject>;
+  let clock: ReturnType<typeof createFakeClock>;
+  let cache: Cache<KubeObject>;
+  let stop: AbortController;
+  let told: string[];
+
+  beforeEach(() => {
+    [lasting, passing] = [createFakeCache(), createFakeCache()];
+    clock = createFakeClock();
+    stop = new AbortController();
+    cache = joinCaches([lasting, passing], clock, stop.signal);
+    told = [];
+    cache.onChange((change) => {
+      const object = change.kind === "deleted" ? change.previous : change.current;
+      told.push(`${change.kind} ${object.metadata.resourceVersion ?? ""}`);
+    });
+  });
+
+  test("is never gone, whichever tells first", async () => {
+    passing.put(objectOf("1"));
+    passing.take(KEY);
+    lasting.put(objectOf("2"));
+    await clock.advance(LONG_MS);
+    expect(told).toEqual(["added 1", "updated 2"]);
+    expect(cache.find(KEY)).toEqual(objectOf("2"));
+  });
+
+  test("is the newest of both, and none is told twice", () => {
+    passing.put(objectOf("1"));
+    lasting.put(objectOf("2"));
+    passing.put(objectOf("2"));
+    passing.take(KEY);
+    expect(told).toEqual(["added 1", "updated 2"]);
+    expect(cache.list()).toEqual([objectOf("2")]);
+  });
+
+  test("is gone in a moment when it goes nowhere, and at once when it leaves the lasting one", async () => {
+    passing.put(objectOf("1"));
+    passing.take(KEY);
+    expect(cache.find(KEY)).toEqual(objectOf("1"));
+    await clock.advance(LONG_MS);
+    expect(cache.find(KEY)).toBeUndefined();
+    lasting.put(objectOf("2"));
+    lasting.take(KEY);
+    expect(told).toEqual(["added 1", "deleted 1", "added 2", "deleted 2"]);
+  });
+
+  test("stays as the other has it", () => {
+    lasting.put(objectOf("1"));
+    passing.put(objectOf("2"));
+    lasting.take(KEY);
+    expect(told).toEqual(["added 1", "updated 2"]);
+  });
+
+  test("is gone before another of its name comes", async () => {
+    passing.put(objectOf("1"));
+    passing.take(KEY);
+    lasting.put(objectOf("2", "other"));
+    await clock.advance(LONG_MS);
+    expect(told).toEqual(["added 1", "deleted 1", "added 2"]);
+  });
+
+  test("is not waited for at the end", async () => {
+    passing.put(objectOf("1"));
+    passing.take(KEY);
+    stop.abort(new Error("stopped"));
+    await clock.advance(LONG_MS);
+    expect(told).toEqual(["added 1"]);
+  });
+});

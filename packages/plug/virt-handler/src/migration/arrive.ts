@@ -1,0 +1,166 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the node does that a guest comes to: looks at what is wired and what has come, plans, and performs the steps.
+import { networkConfigOf, type VirtualMachineInstance } from "@patchbay/api";
+import {
+  arrivalFaults,
+  arrivedWirings,
+  domainNameOf,
+  expectedNics,
+  isAppError,
+  isEqual,
+  messageOf,
+  planArrival,
+  staysPaused,
+  type ArrivalFacts,
+  type ArrivalStep,
+  type ArrivedNic,
+} from "@patchbay/core";
+import { printPciAddress } from "@patchbay/domain";
+import { keyOf, printKey, printTime } from "@patchbay/kube";
+import type { DomainInfo } from "@patchbay/core/ports";
+import type { Deps } from "../deps.ts";
+import { readDomainFacts } from "../reconcilers/vmi/domain-text.ts";
+import { observeNodeVm } from "../reconcilers/vmi/observe.ts";
+import type { Place } from "../reconcilers/vmi/step-context.ts";
+import type { Move } from "./moves.ts";
+import { reportMove } from "./report-move.ts";
+import { relayRequestOf } from "./send-away.ts";
+import { tellPorts } from "./told-ports.ts";
+
+/** What the steps of one pass work on. */
+export interface Arrival {
+  readonly vmi: VirtualMachineInstance;
+  readonly migration: ArrivalFacts["migration"];
+  readonly move: Move;
+  readonly place: Place;
+  readonly deps: Deps;
+}
+
+/** Its node says so over the relay, or virt-controller has found that its pod has ended. */
+function isOffAtSource({ migration, move }: Arrival): boolean {
+  return move.isOffAtSource || migration.sourceEndedTimestamp !== undefined;
+}
+
+/** libvirt gives no figures of a move here, and that is how it tells of one. Source: libvirt qemuDomainGetJobStats. */
+async function isComing({ vmi, place }: Arrival): Promise<boolean> {
+  try {
+    const { state, move } = await place.session.connection.readJob(domainNameOf(vmi));
+    return state === "running" && move !== "out";
+  } catch (error) {
+    if (isAppError(error, "LIBVIRT_REFUSED") || isAppError(error, "LIBVIRT_NOT_RUNNING")) {
+      return true;
+    }
+    throw error;
+  }
+}
+
+/** How what has come differs from what this node has made ready. */
+async function findFaults({ vmi, place, deps }: Arrival): Promise<readonly string[]> {
+  const { nics } = await readDomainFacts(domainNameOf(vmi), place.session.connection);
+  const came = nics.map(({ mac, tapName, pciAddress }): ArrivedNic => ({
+    mac,
+    tap: tapName,
+    pciAddress: pciAddress === undefined ? undefined : printPciAddress(pciAddress),
+  }));
+  const { bindings } = networkConfigOf(deps.kubevirts.list()[0]);
+  const wired = { nics: expectedNics(vmi, bindings, came), paths: [] };
+  return arrivalFaults({ nics: came, paths: [] }, wired);
+}
+
+/** Asks no more than what is decided by: a guest waits for the answer. */
+async function lookAtGuest(
+  arrival: Arrival,
+  domain: DomainInfo | undefined,
+): Promise<Pick<ArrivalFacts, "isComing" | "isOffAtSource" | "faults">> {
+  const isOff = isOffAtSource(arrival);
+  if (domain?.state !== "paused" || !isOff) {
+    return { isComing: false, isOffAtSource: isOff, faults: [] };
+  }
+  if (await isComing(arrival)) return { isComing: true, isOffAtSource: true, faults: [] };
+  return { isComing: false, isOffAtSource: true, faults: await findFaults(arrival) };
+}
+
+function addressFields({ move, deps }: Arrival) {
+  return {
+    targetNodeAddress: deps.relays.address,
+    targetDirectMigrationNodePorts: tellPorts(move.relay?.ports ?? {}),
+  };
+}
+
+function relayStateOf(arrival: Arrival): ArrivalFacts["relay"] {
+  const { migration, move } = arrival;
+  if (move.relay === undefined) return "none";
+  const { targetNodeAddress, targetDirectMigrationNodePorts } = migration;
+  const told = { targetNodeAddress, targetDirectMigrationNodePorts };
+  return isEqual(told, addressFields(arrival)) ? "told" : "untold";
+}
+
+async function startRelay(arrival: Arrival): Promise<void> {
+  const { place, move, deps } = arrival;
+  const relay = await deps.relays.receive(relayRequestOf(arrival, place.session));
+  move.follow(relay, undefined, place.wake);
+}
+
+/** As what is around a guest that is here, no longer around one that is awaited. */
+async function allowFlooding({ vmi, place, deps }: Arrival): Promise<void> {
+  const facts = await observeNodeVm(vmi, place, deps);
+  for (const wiring of arrivedWirings(facts)) {
+    await deps.podNetwork.wireTap(place.session.launcher.netns, wiring);
+  }
+}
+
+async function resume({ vmi, place, deps }: Arrival): Promise<void> {
+  await place.session.connection.resumeDomain(domainNameOf(vmi));
+  deps.log.info("a guest goes on here", { vmi: printKey(keyOf(vmi)) });
+}
+
+async function reportReady({ vmi, deps }: Arrival): Promise<void> {
+  const targetNodeDomainReadyTimestamp = printTime(deps.clock.now());
+  await reportMove(vmi, { targetNodeDomainReadyTimestamp }, { deps });
+}
+
+/** How the steps are performed that are no waiting. */
+const PERFORM: Readonly<Partial<Record<ArrivalStep["kind"], (of: Arrival) => Promise<void>>>> = {
+  startRelay,
+  reportAddress: (arrival) =>
+    reportMove(arrival.vmi, addressFields(arrival), { deps: arrival.deps }),
+  reportDetected: ({ vmi, deps }) => reportMove(vmi, { targetNodeDomainDetected: true }, { deps }),
+  resume,
+  allowFlooding,
+  reportReady,
+  stopRelay: ({ move }) => {
+    move.stopRelay();
+    return Promise.resolve();
+  },
+};
+
+async function perform(step: ArrivalStep, arrival: Arrival): Promise<void> {
+  if (step.kind !== "hold") {
+    await PERFORM[step.kind]?.(arrival);
+    return;
+  }
+  const fields = { vmi: printKey(keyOf(arrival.vmi)), faults: step.faults };
+  arrival.deps.log.error("a guest that came stays paused: it is not what was wired", fields);
+}
+
+/** One pass; safe to repeat. `isWired`: all that it brings along has its links here. */
+export async function arrive(
+  arrival: Arrival,
+  { domain, isWired }: Pick<ArrivalFacts, "domain" | "isWired">,
+): Promise<void> {
+  const { vmi, migration, deps } = arrival;
+  const steps = planArrival({
+    ...{ migration, domain, isWired, relay: relayStateOf(arrival) },
+    ...(await lookAtGuest(arrival, domain)),
+    staysPaused: staysPaused(vmi),
+  });
+  for (const step of steps) {
+    try {
+      await perform(step, arrival);
+    } catch (error) {
+      const fields = { vmi: printKey(keyOf(vmi)), step: step.kind, reason: messageOf(error) };
+      deps.log.warn("a step of a guest's arrival failed", fields);
+      throw error;
+    }
+  }
+}

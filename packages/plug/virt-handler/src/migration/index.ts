@@ -1,0 +1,89 @@
+// SPDX-License-Identifier: Apache-2.0
+// A pass over a VMI whose guest is on its way: from this node, or to it.
+import type { VirtualMachineInstance } from "@patchbay/api";
+import {
+  broughtAlong,
+  domainNameOf,
+  findByName,
+  openMigration,
+  type NodeVmFacts,
+} from "@patchbay/core";
+import { after, done, type Next } from "@patchbay/kube";
+import type { Deps } from "../deps.ts";
+import type { Place } from "../reconcilers/vmi/step-context.ts";
+import { arrive } from "./arrive.ts";
+import { depart } from "./depart.ts";
+
+/** How often it is looked how far it is while it moves, milliseconds. */
+const PROGRESS_MS = 2_000;
+
+/** The rest of a pass: what is done with the VMI's links and devices, and what it came to. */
+export type Converge = () => Promise<{ readonly facts: NodeVmFacts; readonly next: Next }>;
+
+/** Whether each NIC that the guest brings along has its links here. */
+function isWired(vmi: VirtualMachineInstance, { ifaces }: NodeVmFacts): boolean {
+  return broughtAlong(vmi).every(({ name = "" }) => findByName(ifaces, name)?.links.wired === true);
+}
+
+function sooner(next: Next, ms: number): Next {
+  return next.kind === "after" ? after(Math.min(next.ms, ms)) : after(ms);
+}
+
+async function leave(
+  vmi: VirtualMachineInstance,
+  place: Place,
+  { deps, converge }: { readonly deps: Deps; readonly converge: Converge },
+): Promise<Next> {
+  const migration = openMigration(vmi);
+  const move = deps.moves.of(vmi);
+  if (migration === undefined || move === undefined) return (await converge()).next;
+  const { session, wake } = place;
+  const hasLeft = await depart({ vmi, migration, move, session, wake, deps });
+  if (hasLeft) return done();
+  const { next } = await converge();
+  return move.call === "running" ? sooner(next, PROGRESS_MS) : next;
+}
+
+/** While there is nothing of it yet, its links are made; from then on nothing is changed. */
+async function receive(
+  vmi: VirtualMachineInstance,
+  place: Place,
+  { deps, converge }: { readonly deps: Deps; readonly converge: Converge },
+): Promise<Next> {
+  const migration = openMigration(vmi);
+  const move = deps.moves.of(vmi);
+  if (migration === undefined || move === undefined) return done();
+  const { session } = place;
+  session.look();
+  const domain = await session.connection.findDomain(domainNameOf(vmi));
+  const arrival = { vmi, migration, move, place, deps };
+  if (domain !== undefined) {
+    await arrive(arrival, { domain, isWired: true });
+    return done();
+  }
+  const { facts, next } = await converge();
+  await arrive(arrival, { domain, isWired: isWired(vmi, facts) });
+  return next;
+}
+
+/** One pass with a launcher that answers; `converge` is what is done with a VMI beside that. */
+export function moveGuest(
+  vmi: VirtualMachineInstance,
+  place: Place,
+  rest: { readonly deps: Deps; readonly converge: Converge },
+): Promise<Next> {
+  return place.role === "owner" ? leave(vmi, place, rest) : receive(vmi, place, rest);
+}
+
+/** The guest has left, and its launcher may have ended: what is still to be said is said. True where that is all there is to do. */
+export async function tellLeft(
+  vmi: VirtualMachineInstance,
+  wake: () => void,
+  deps: Deps,
+): Promise<boolean> {
+  const migration = openMigration(vmi);
+  const move = deps.moves.of(vmi);
+  if (migration === undefined || move?.call !== "arrived" || move.relay === undefined) return false;
+  await depart({ vmi, migration, move, session: undefined, wake, deps });
+  return true;
+}

@@ -1,0 +1,77 @@
+// SPDX-License-Identifier: Apache-2.0
+// The call that sends a guest to another node, on a connection of its own, and what must follow it at once.
+import { names, type VirtualMachineInstance } from "@patchbay/api";
+import { domainNameOf, messageOf, type DepartureFacts } from "@patchbay/core";
+import { keyOf, printKey } from "@patchbay/kube";
+import type { HypervisorConnection, Migration } from "@patchbay/core/ports";
+import type { Deps } from "../deps.ts";
+import { SOCKETS, type RelayRequest } from "../relays/own-relays.ts";
+import type { Session } from "../sessions/sessions.ts";
+import type { Move } from "./moves.ts";
+
+/** What the steps of one pass work on. */
+export interface Departure {
+  readonly vmi: VirtualMachineInstance;
+  readonly migration: DepartureFacts["migration"];
+  readonly move: Move;
+  /** Undefined: the launcher does not answer, or has ended. */
+  readonly session: Session | undefined;
+  readonly wake: () => void;
+  readonly deps: Deps;
+}
+
+/** For so long nothing may come or go, milliseconds. Source: KubeVirt MigrationProgressTimeout. */
+const SILENCE_MS = 150_000;
+
+/** Where its launcher's sockets are, and what is carried. */
+export function relayRequestOf(
+  { migration }: Pick<Departure, "migration">,
+  { launcher }: Session,
+): RelayRequest {
+  const { directoryFd } = launcher;
+  return { migration, disks: 0, silenceMs: SILENCE_MS, directoryFd };
+}
+
+/** As its launcher finds the ways: in the volume of its sockets. */
+function migrationOf(): Migration {
+  const at = (socket: string): string => `${names.LAUNCHER_DIR}/${socket}`;
+  return {
+    peerUri: `qemu+unix:///session?socket=${at(SOCKETS.peer)}`,
+    memoryUri: `unix://${at(SOCKETS.memory)}`,
+  };
+}
+
+function note({ log }: Deps, vmi: VirtualMachineInstance, outcome: object): void {
+  log.info("a guest's departure has come to its end", { vmi: printKey(keyOf(vmi)), ...outcome });
+}
+
+/** Waits for the end; the guest stands still at the target from then on until the target's node has heard of it. */
+async function follow(departure: Departure, connection: HypervisorConnection): Promise<void> {
+  const { vmi, move, wake, deps } = departure;
+  try {
+    await connection.migrateDomain(domainNameOf(vmi), migrationOf());
+    move.call = "arrived";
+    const { relay } = move;
+    await relay?.tellGone();
+    move.isHeard = relay !== undefined && relay === move.relay;
+    note(deps, vmi, { isHeard: move.isHeard });
+  } catch (error) {
+    const reason = messageOf(error);
+    // That the other node has not heard of it is the next pass's to mend.
+    if (move.call === "running") move.call = { failure: reason };
+    note(deps, vmi, { reason });
+  }
+  await connection.close();
+  wake();
+}
+
+/**
+ * Begins; what becomes of it is in the move, and wakes.
+ * @throws AppError with LIBVIRT_UNREACHABLE, LIBVIRT_TIMED_OUT; nothing has begun then
+ */
+export async function sendAway(departure: Departure, { launcher }: Session): Promise<void> {
+  const { move, deps } = departure;
+  const connection = await deps.hypervisor.open({ kind: "socket", fd: launcher.socketFd });
+  move.call = "running";
+  void follow(departure, connection);
+}

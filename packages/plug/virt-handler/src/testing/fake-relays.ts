@@ -1,0 +1,93 @@
+// SPDX-License-Identifier: Apache-2.0
+// Relays in memory: the two ends of a migration find each other by its uid.
+import { AppError } from "@patchbay/core";
+import type { RelayPlace, RelayRequest, Relays } from "../relays/own-relays.ts";
+import type { Relay } from "../relays/relays.ts";
+import type { Ports, Word } from "../relays/words.ts";
+
+class FakeRelay implements Relay {
+  readonly ports: Ports;
+  readonly #end = Promise.withResolvers<string>();
+  readonly #listeners = new Set<(word: Word) => void>();
+  readonly #tell: () => void;
+  isOpen = true;
+
+  /** @param tell - what is done when the guest is off at the source */
+  constructor(ports: Ports, tell: () => void) {
+    this.ports = ports;
+    this.#tell = tell;
+  }
+
+  get ended(): Promise<string> {
+    return this.#end.promise;
+  }
+
+  onWord(listener: (word: Word) => void): void {
+    this.#listeners.add(listener);
+  }
+
+  say(word: Word): void {
+    for (const listener of this.#listeners) listener(word);
+  }
+
+  tellGone(): Promise<void> {
+    return new Promise((resolve) => {
+      this.#tell();
+      resolve();
+    });
+  }
+
+  close(): void {
+    this.isOpen = false;
+    this.#end.resolve("closed");
+  }
+}
+
+/** {@link Relays} in memory, and what was started. */
+export interface FakeRelays extends Relays {
+  /** How many run. */
+  readonly openCount: number;
+  /** All of them end, as when their processes are killed. */
+  kill(): void;
+}
+
+class MemoryRelays implements FakeRelays {
+  readonly address = "192.0.2.1";
+  readonly #relays: FakeRelay[] = [];
+  #lastPort = 40_000;
+
+  get openCount(): number {
+    return this.#relays.filter(({ isOpen }) => isOpen).length;
+  }
+
+  kill(): void {
+    for (const relay of this.#relays) relay.close();
+  }
+
+  receive(): Promise<Relay> {
+    this.#lastPort += 2;
+    const ports = { libvirt: this.#lastPort, memory: this.#lastPort + 1 };
+    return this.#add(new FakeRelay(ports, () => undefined));
+  }
+
+  send(_request: RelayRequest, to: RelayPlace): Promise<Relay> {
+    const tell = (): void => {
+      const peer = this.#relays.find(
+        ({ isOpen, ports }) => isOpen && ports.libvirt === to.ports.libvirt,
+      );
+      if (peer === undefined) throw new AppError("RELAY_FAILED", { reason: "nobody listens" });
+      peer.say({ kind: "gone" });
+    };
+    return this.#add(new FakeRelay(to.ports, tell));
+  }
+
+  #add(relay: FakeRelay): Promise<Relay> {
+    this.#relays.push(relay);
+    return Promise.resolve(relay);
+  }
+}
+
+/** Nothing was started; both nodes may be given the same. */
+export function createFakeRelays(): FakeRelays {
+  return new MemoryRelays();
+}
