@@ -91,3 +91,29 @@ test("one whose NIC has the guest's MAC lets go of it before it is on the bridge
   expect(heardAt()).toEqual(["pod1pod1"]);
   expect(ping(other, "10.9.0.1")).toContain(" 0% packet loss");
 });
+
+/** Which MAC the other guest believes to have these addresses. */
+function believedMacs(): readonly (string | undefined)[] {
+  return ["10.9.0.1", "fd09::1"].map(
+    (address) =>
+      /lladdr (\S+)/.exec(run("ip", "-n", other, "neigh", "show", address, "dev", "eth0"))?.[1],
+  );
+}
+
+test("who has heard the guest elsewhere, or another MAC for its addresses, believes its pod again", async () => {
+  const network = makeNetwork();
+  const wrong = "02:00:00:00:5e:99";
+  await awaitGuest(wrong);
+  ping(other, "10.9.0.1");
+  ping(other, "-6", "fd09::1");
+  const nic = { podInterfaceName: "pod1", mac: WIRING.mac, addresses: ["10.9.0.1/24", "fd09::1"] };
+  // As a plugin does that makes a NIC with these addresses.
+  await network.announce(target, { ...nic, addresses: [] });
+  await network.announce(target, { ...nic, mac: wrong });
+  await expect.poll(believedMacs).toEqual([wrong, wrong]);
+  expect(heardAt()).toEqual(["pod9pod1"]);
+  await network.announce(namespaces.open(`${PREFIX}-pod1`), nic);
+  await expect.poll(believedMacs, { timeout: 10_000 }).toEqual([WIRING.mac, WIRING.mac]);
+  expect(heardAt()).toEqual(["pod1pod1"]);
+  expect(ping(other, "10.9.0.1")).toContain(" 0% packet loss");
+});

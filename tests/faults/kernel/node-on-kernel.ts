@@ -68,6 +68,7 @@ function countedNetlink(life: Life): Netlink {
       return hands.talk(netns, protocol, messages);
     },
     makeTap: (netns, tap) => actions.makeTap(netns, tap),
+    sendFrames: (netns, link, frames) => actions.sendFrames(netns, link, frames),
     readSettings: (netns, patterns) => looks.readSettings(netns, patterns),
   };
 }

@@ -86,6 +86,8 @@ export interface OsNative {
   ): Promise<readonly { readonly data: Uint8Array; readonly errno: number }[]>;
   /** Makes a tap that stays. Equivalent to: `ip tuntap add dev NAME mode tap [multi_queue] user ID group ID` */
   makeTap(netnsFd: number, name: string, owner: number, takesMany: boolean): Promise<void>;
+  /** Sends frames out of a link, as they are. Source: packet(7). */
+  sendFrames(netnsFd: number, link: string, frames: readonly Uint8Array[]): Promise<void>;
   /** Lines PATH:VALUE of settings below /proc/sys/net, as that network namespace has them. Source: glob(3). */
   readSettings(netnsFd: number, patterns: readonly string[]): Promise<string>;
   /** The text of `/proc/net/dev` in that network namespace, whose descriptor may be closed at once; 256 KiB at most. */

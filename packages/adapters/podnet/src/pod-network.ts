@@ -4,6 +4,7 @@ import { AppError, type LeftWiring, type PodWiring, type SeenWiring } from "@pat
 import type { NetnsHandle, PodNetwork, PodView } from "@patchbay/core/ports";
 import { readAddresses } from "./addresses.ts";
 import { askLinks } from "./netlink/ask.ts";
+import { announcementsOf } from "./announcements.ts";
 import { perform } from "./netlink/perform.ts";
 import { giveBack } from "./give-back.ts";
 import { createStateReader, type StateSources } from "./netlink/netns-state.ts";
@@ -78,6 +79,10 @@ export function createPodNetwork(options: PodNetworkOptions): PodNetwork {
     readAddresses: async (netns, name) => {
       assertWords([name]);
       return readAddresses(access, netns, name);
+    },
+    announce: async (netns, nic) => {
+      assertWords([nic.podInterfaceName, nic.mac]);
+      await netlink.sendFrames(netns, nic.podInterfaceName, announcementsOf(nic));
     },
     giveBack: (netns, lent) => giveBack(podOf(access, netns), lent),
     removeLink: (netns, name) => removeLink(access, netns, name),

@@ -194,6 +194,7 @@ export {
   type ArrivalStep,
   type ArrivedNic,
 } from "./migration/arrival.ts";
+export { announcedNics } from "./migration/announced-nics.ts";
 export { arrivedWirings } from "./migration/arrived-wirings.ts";
 export { planDeparture, type DepartureFacts, type DepartureStep } from "./migration/departure.ts";
 export { broughtAlong, expectedNics, staysPaused } from "./migration/expected-nics.ts";

@@ -5,6 +5,7 @@
 
 #include <fcntl.h>
 #include <glob.h>
+#include <linux/if_packet.h>
 #include <linux/if_tun.h>
 #include <linux/netlink.h>
 #include <net/if.h>
@@ -172,15 +173,20 @@ class Conversation : public InNamespace {
   std::vector<Answer> answers_;
 };
 
+// Copies of byte arrays, for another thread.
+std::vector<std::string> bytesIn(const Napi::Array &list) {
+  std::vector<std::string> copies;
+  for (uint32_t index = 0; index < list.Length(); index++) {
+    const auto bytes = list.Get(index).As<Napi::Uint8Array>();
+    copies.emplace_back(reinterpret_cast<const char *>(bytes.Data()), bytes.ByteLength());
+  }
+  return copies;
+}
+
 // talkNetlink(netnsFd, protocol, messages): a promise of an answer for each message up to the first that is refused.
 Napi::Value talkNetlink(const Napi::CallbackInfo &info) {
   const int protocol = intArgument(info, 1);
-  const auto list = info[2].As<Napi::Array>();
-  std::vector<std::string> messages;
-  for (uint32_t index = 0; index < list.Length(); index++) {
-    const auto bytes = list.Get(index).As<Napi::Uint8Array>();
-    messages.emplace_back(reinterpret_cast<const char *>(bytes.Data()), bytes.ByteLength());
-  }
+  std::vector<std::string> messages = bytesIn(info[2].As<Napi::Array>());
   return start(info, [&](int netns) { return new Conversation(info.Env(), netns, protocol, std::move(messages)); });
 }
 
@@ -272,10 +278,52 @@ Napi::Value makeTap(const Napi::CallbackInfo &info) {
   return start(info, [&](int netns) { return new TapMaking(info.Env(), netns, name, owner, several); });
 }
 
+class Sending : public InNamespace {
+ public:
+  Sending(Napi::Env env, int netns, std::string link, std::vector<std::string> frames)
+      : InNamespace(env, netns), link_(std::move(link)), frames_(std::move(frames)) {}
+
+ protected:
+  Failure perform() override {
+    // Of no protocol: it is told of nothing that comes.
+    const int fd = socket(AF_PACKET, SOCK_RAW | SOCK_CLOEXEC, 0);
+    if (fd < 0) return failed("socket");
+    const Failure failure = sendAll(fd);
+    close(fd);
+    return failure;
+  }
+
+  Napi::Value result() override { return Env().Undefined(); }
+
+ private:
+  Failure sendAll(int fd) const {
+    struct sockaddr_ll to = {};
+    to.sll_family = AF_PACKET;
+    to.sll_ifindex = static_cast<int>(if_nametoindex(link_.c_str()));
+    if (to.sll_ifindex == 0) return failed("if_nametoindex");
+    const auto *address = reinterpret_cast<const struct sockaddr *>(&to);
+    for (const std::string &frame : frames_) {
+      if (sendto(fd, frame.data(), frame.size(), 0, address, sizeof to) < 0) return failed("sendto");
+    }
+    return {};
+  }
+
+  const std::string link_;
+  const std::vector<std::string> frames_;
+};
+
+// sendFrames(netnsFd, link, frames): a promise. Source: packet(7).
+Napi::Value sendFrames(const Napi::CallbackInfo &info) {
+  const std::string link = info[1].As<Napi::String>().Utf8Value();
+  std::vector<std::string> frames = bytesIn(info[2].As<Napi::Array>());
+  return start(info, [&](int netns) { return new Sending(info.Env(), netns, link, std::move(frames)); });
+}
+
 }  // namespace
 
 void registerNetlink(Napi::Env env, Napi::Object exports) {
   exports.Set("talkNetlink", Napi::Function::New(env, talkNetlink, "talkNetlink"));
   exports.Set("readSettings", Napi::Function::New(env, readSettings, "readSettings"));
+  exports.Set("sendFrames", Napi::Function::New(env, sendFrames, "sendFrames"));
   exports.Set("makeTap", Napi::Function::New(env, makeTap, "makeTap"));
 }

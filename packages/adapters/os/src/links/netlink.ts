@@ -25,6 +25,8 @@ export function createNetlink(): Netlink {
       ask(netns, async (fd) => osNative().talkNetlink(fd, PROTOCOLS[protocol], messages)),
     makeTap: (netns, { name, owner, takesMany }) =>
       ask(netns, async (fd) => osNative().makeTap(fd, name, owner, takesMany)),
+    sendFrames: (netns, link, frames) =>
+      ask(netns, async (fd) => osNative().sendFrames(fd, link, frames)),
     readSettings: (netns, patterns) =>
       ask(netns, async (fd) => osNative().readSettings(fd, patterns)),
   };

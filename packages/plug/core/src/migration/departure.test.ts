@@ -30,13 +30,13 @@ test.each([
   {
     name: "it has",
     state: READY,
-    want: ["startRelay", "reportStart", "migrate", "wait call"],
+    want: ["startRelay", "announceMacs", "reportStart", "migrate", "wait call"],
   },
   {
     name: "the relay was started by an earlier pass",
     state: READY,
     change: { hasRelay: true },
-    want: ["reportStart", "migrate", "wait call"],
+    want: ["announceMacs", "reportStart", "migrate", "wait call"],
   },
   {
     name: "the call goes on",
@@ -124,7 +124,7 @@ test.each([
     name: "its user has paused it",
     state: READY,
     change: { hasRelay: true, domain: { ...RUNS, state: "paused" } as const },
-    want: ["reportStart", "migrate", "wait call"],
+    want: ["announceMacs", "reportStart", "migrate", "wait call"],
   },
   {
     name: "it has shut down",

@@ -65,7 +65,13 @@ function begin({ migration, hasRelay }: DepartureFacts): readonly DepartureStep[
   const isReady = targetNodeAddress !== "" && Object.keys(ports).length > 0;
   if (!isReady) return [{ kind: "wait", for: "target" }];
   const start = hasRelay ? [] : [{ kind: "startRelay" } as const];
-  return [...start, { kind: "reportStart" }, { kind: "migrate" }, { kind: "wait", for: "call" }];
+  return [
+    ...start,
+    // The plugins that made the target's NICs may have told their networks of them.
+    { kind: "announceMacs" },
+    ...[{ kind: "reportStart" } as const, { kind: "migrate" } as const],
+    { kind: "wait", for: "call" },
+  ];
 }
 
 /** It runs here, and nothing of it is on its way. */

@@ -65,7 +65,14 @@ export type {
 export type { Launcher, LauncherPod, Launchers } from "./launchers.ts";
 export type { LogFields, Logger } from "./logger.ts";
 export type { Namespaces, NetnsHandle, OpenNetns } from "./namespaces.ts";
-export type { LentNic, Link, PodNetwork, PodView, RenamedNic } from "./node/pod-network.ts";
+export type {
+  AnnouncedNic,
+  LentNic,
+  Link,
+  PodNetwork,
+  PodView,
+  RenamedNic,
+} from "./node/pod-network.ts";
 export type { Command, CommandResult, InheritedFd, ProcessRunner } from "./process-runner.ts";
 export type {
   DefineDomainRequest,

@@ -88,6 +88,7 @@ const PERFORM: Readonly<Partial<Record<DepartureStep["kind"], (of: Departure) =>
       await session?.connection.abortJob(domainNameOf(vmi));
     },
     tellGone,
+    announceMacs: ({ announce }) => announce(),
     stopRelay: ({ move }) => {
       move.stopRelay();
       return Promise.resolve();

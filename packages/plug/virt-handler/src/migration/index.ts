@@ -11,6 +11,7 @@ import {
 import { after, done, type Next } from "@patchbay/kube";
 import type { Deps } from "../deps.ts";
 import type { Place } from "../reconcilers/vmi/step-context.ts";
+import { announceGuest } from "./announce-guest.ts";
 import { arrive } from "./arrive.ts";
 import { depart } from "./depart.ts";
 
@@ -38,7 +39,8 @@ async function leave(
   const move = deps.moves.of(vmi);
   if (migration === undefined || move === undefined) return (await converge()).next;
   const { session, wake } = place;
-  const hasLeft = await depart({ vmi, migration, move, session, wake, deps });
+  const announce = (): Promise<void> => announceGuest(vmi, place, deps);
+  const hasLeft = await depart({ vmi, migration, move, session, wake, announce, deps });
   if (hasLeft) return done();
   const { next } = await converge();
   return move.call === "running" ? sooner(next, PROGRESS_MS) : next;
@@ -84,6 +86,7 @@ export async function tellLeft(
   const migration = openMigration(vmi);
   const move = deps.moves.of(vmi);
   if (migration === undefined || move?.call !== "arrived" || move.relay === undefined) return false;
-  await depart({ vmi, migration, move, session: undefined, wake, deps });
+  const announce = (): Promise<void> => Promise.resolve();
+  await depart({ vmi, migration, move, session: undefined, wake, announce, deps });
   return true;
 }

@@ -17,6 +17,8 @@ export interface Departure {
   /** Undefined: the launcher does not answer, or has ended. */
   readonly session: Session | undefined;
   readonly wake: () => void;
+  /** Tells networks that the guest is here. */
+  readonly announce: () => Promise<void>;
   readonly deps: Deps;
 }
 

@@ -127,6 +127,17 @@ export function describePodNetworkContract(
       expect(await find(WIRING.podInterfaceName)).toMatchObject({ mac: MAC, up: true });
     });
 
+    test("tells the network of a guest by a NIC that is there and up", async () => {
+      const { podInterfaceName } = WIRING;
+      const nic = { podInterfaceName, mac: MAC, addresses: ["10.9.0.1/24", "fd09::1"] };
+      const tell = (): Promise<void> => bench.network.announce(bench.netns, nic);
+      await expect(tell()).rejects.toMatchObject({ code: "OS_FILE_FAILED" });
+      await addNic();
+      await bench.network.wireTap(bench.netns, WIRING);
+      await tell();
+      await tell();
+    });
+
     test("hides a guest behind the NIC, which stays out of the bridge", async () => {
       await addNic();
       const wiring: MasqueradeWiring = {

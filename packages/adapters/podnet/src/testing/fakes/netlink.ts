@@ -16,6 +16,8 @@ export interface FakeNetlink extends Netlink {
   readonly said: readonly { readonly protocol: NetlinkProtocol; readonly message: Uint8Array }[];
   /** Taps that were made, in order. */
   readonly taps: readonly NewTap[];
+  /** Frames that were sent, in order. */
+  readonly frames: readonly { readonly link: string; readonly frame: Uint8Array }[];
   /** Nobody can ask in this namespace any more. */
   end(netnsInode: string): void;
 }
@@ -35,6 +37,7 @@ export function createFakeNetlink(
 ): FakeNetlink {
   const said: { protocol: NetlinkProtocol; message: Uint8Array }[] = [];
   const taps: NewTap[] = [];
+  const frames: { link: string; frame: Uint8Array }[] = [];
   const ended = new Set<string>();
   const enter = ({ fd, inode }: NetnsHandle): void => {
     if (ended.has(inode)) throw new AppError("OS_DESCRIPTOR_STALE", { fd });
@@ -55,6 +58,7 @@ export function createFakeNetlink(
   return {
     said,
     taps,
+    frames,
     end: (inode) => void ended.add(inode),
     talk: async (netns, protocol, messages) => {
       await Promise.resolve();
@@ -68,6 +72,11 @@ export function createFakeNetlink(
       const details = { call: "TUNSETIFF", path: tap.name, reason: "it is there", errno: "EBUSY" };
       if (known) throw new AppError("OS_FILE_FAILED", details);
       taps.push(tap);
+    },
+    sendFrames: async (netns, link, sent) => {
+      await Promise.resolve();
+      enter(netns);
+      frames.push(...sent.map((frame) => ({ link, frame })));
     },
     readSettings: async (netns, patterns) => {
       await Promise.resolve();

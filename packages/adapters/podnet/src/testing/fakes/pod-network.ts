@@ -13,8 +13,8 @@ import {
   type SeenWiring,
 } from "@patchbay/core";
 import { normalizeMac } from "@patchbay/api";
-import type { NetnsHandle } from "@patchbay/core/ports";
-import type { LentNic, Link, PodNetwork, PodView, RenamedNic } from "@patchbay/core/ports";
+import type { AnnouncedNic, LentNic, Link, NetnsHandle } from "@patchbay/core/ports";
+import type { PodNetwork, PodView, RenamedNic } from "@patchbay/core/ports";
 
 /** A link as a test puts it; it has a carrier, and no addresses, unless told otherwise. */
 export type SketchedLink = Omit<Link, "index" | "carrier" | "addresses"> &
@@ -40,6 +40,8 @@ export interface FakePodNetwork extends PodNetwork {
   dropForwarding(netnsInode: string, name: string): void;
   /** What the namespace's links were, by name. */
   findLink(netnsInode: string, name: string): Link | undefined;
+  /** What networks were told, as `NIC MAC`, in order. */
+  readonly announced: readonly string[];
   /** Somebody opens the tap; not there is success. */
   openTap(netnsInode: string, name: string): void;
   /** The next call of this name throws the error instead. */
@@ -58,6 +60,7 @@ type FakePodNetworkCall =
   | "removeBridge"
   | "unwireTap"
   | "readAddresses"
+  | "announce"
   | "giveBack"
   | "removeLink"
   | "restoreName";
@@ -68,6 +71,7 @@ export function createFakePodNetwork(): FakePodNetwork {
 }
 
 class MemoryPodNetwork implements FakePodNetwork {
+  readonly announced: string[] = [];
   readonly #namespaces = new Map<string, Map<string, Link>>();
   readonly #listeners: ((netnsInode: string, link: Link) => void)[] = [];
   readonly #failures = new Map<string, unknown>();
@@ -196,6 +200,15 @@ class MemoryPodNetwork implements FakePodNetwork {
         routes: [],
         ...this.#routes.get(`${inode} ${name}`),
       };
+    });
+  }
+
+  announce({ inode }: NetnsHandle, { podInterfaceName, mac }: AnnouncedNic): Promise<void> {
+    return this.#call("announce", () => {
+      const nic = this.findLink(inode, podInterfaceName);
+      const details = { call: "sendto", path: podInterfaceName, reason: "no such device" };
+      if (nic?.up !== true) throw new AppError("OS_FILE_FAILED", details);
+      this.announced.push(`${podInterfaceName} ${mac}`);
     });
   }
 

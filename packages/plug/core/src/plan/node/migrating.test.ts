@@ -15,6 +15,7 @@ import {
 } from "../../testing/node-scene.ts";
 import { isNodesWord, nodeVmStatus } from "../../status/node-vm.ts";
 import { hindranceOfWait } from "../../status/hindrance.ts";
+import { announcedNics } from "../../migration/announced-nics.ts";
 import { arrivedWirings } from "../../migration/arrived-wirings.ts";
 import { planNodeVm, type DomainSnapshot } from "./node-vm.ts";
 
@@ -74,6 +75,20 @@ describe("the target", () => {
     expect(plan([], { vmi: migrating("Scheduled"), role: "target" })).toEqual([]);
     expect(stepsOf(plan([], { vmi: migrating("Scheduled", OVER) }))).toContain("startDomain");
   });
+});
+
+test("networks are told of the guest's NICs that have a place on them, and of addresses that the network gave", () => {
+  const remembered = { podInterfaceName: "poda", index: 2, routes: [], addresses: ["10.9.0.1/24"] };
+  const seen = { attachment: "Attached", links: WIRED } as const;
+  const facts = factsOf([
+    { ...anIface(seen), remembered },
+    { ...anIface({ ...seen, name: "b" }), binding: { kind: "masquerade" } },
+    anIface({ name: "c", attachment: "Attached" }),
+    anIface({ name: "d", attachment: "Requested", links: WIRED }),
+  ]);
+  const [nic, ...others] = announcedNics(facts);
+  expect(nic).toMatchObject({ addresses: ["10.9.0.1/24"] });
+  expect(others).toEqual([]);
 });
 
 describe("the source", () => {

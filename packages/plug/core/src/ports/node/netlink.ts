@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Questions to the kernel over netlink, in the network namespace of a pod.
+// Questions to the kernel over netlink, in the network namespace of a pod, and frames of nobody in it.
 import type { NetnsHandle } from "../namespaces.ts";
 
 /** What the kernel said to one message. */
@@ -40,6 +40,11 @@ export interface Netlink {
    * @throws AppError with OS_FILE_FAILED, also when there is a link of that name, OS_DESCRIPTOR_STALE
    */
   makeTap(netns: NetnsHandle, tap: NewTap): Promise<void>;
+  /**
+   * Sends frames out of a link, as they are, with all of their heads.
+   * @throws AppError with OS_FILE_FAILED, also when there is no such link, OS_DESCRIPTOR_STALE
+   */
+  sendFrames(netns: NetnsHandle, link: string, frames: readonly Uint8Array[]): Promise<void>;
   /**
    * Settings of the network, of those of that namespace, whose paths below /proc/sys/net match: lines PATH:VALUE.
    * @throws AppError with OS_FILE_FAILED, OS_DESCRIPTOR_STALE

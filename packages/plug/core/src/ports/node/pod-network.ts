@@ -51,6 +51,16 @@ export interface RenamedNic {
   readonly mac?: string;
 }
 
+/** A guest's NIC as its network is told of it. */
+export interface AnnouncedNic {
+  /** By which it is told. */
+  readonly podInterfaceName: string;
+  /** The guest's. */
+  readonly mac: string;
+  /** ADDRESS or ADDRESS/LENGTH that are the guest's for certain. */
+  readonly addresses: readonly string[];
+}
+
 /** Makes and removes links in a pod. Everything may be repeated. */
 export interface PodNetwork {
   look(netns: NetnsHandle): Promise<PodView>;
@@ -76,6 +86,11 @@ export interface PodNetwork {
    * @throws AppError with PODNET_LINK_MISSING, PODNET_FAILED
    */
   readAddresses(netns: NetnsHandle, name: string): Promise<RememberedAddresses>;
+  /**
+   * Tells the network that a guest is behind that NIC of the pod: switches by its MAC, neighbours by its addresses.
+   * @throws AppError with OS_FILE_FAILED where there is no such NIC, or it is down
+   */
+  announce(netns: NetnsHandle, nic: AnnouncedNic): Promise<void>;
   /**
    * Gives a NIC back what it lacks of what it had; for its MAC it is taken down. Not there is success.
    * @throws AppError with PODNET_FAILED
