@@ -72,6 +72,7 @@ beforeAll(async () => {
     {
       ask: node.ask,
       open: () => Promise.reject(new Error("no stream is asked for")),
+      capture: () => Promise.reject(new Error("no capture is asked for")),
       ...{ log: createSilentLogger(), signal: stop.signal },
     },
   );

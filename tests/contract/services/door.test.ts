@@ -90,7 +90,7 @@ async function serve(
       keyFile: file("tls.key", server.keyPem),
       clientCaFile: file("ca.crt", own.certPem),
     },
-    { ask: answerTo, open: openEcho, log: createSilentLogger(), signal },
+    { ask: answerTo, open: openEcho, capture: openEcho, log: createSilentLogger(), signal },
   );
 }
 

@@ -9,6 +9,7 @@ import { join } from "node:path";
 import type { StatusBody } from "@patchbay/api";
 import { createClock } from "@patchbay/os";
 import { createAuthority, issueCertificate, type CertificateUsage } from "@patchbay/pki";
+import { createFakePacketCaptures } from "@patchbay/podnet/testing";
 import { eventually } from "@patchbay/support";
 import { createSilentLogger } from "@patchbay/telemetry";
 import { afterAll, beforeAll, expect, test } from "vitest";
@@ -98,7 +99,13 @@ async function startNode(): Promise<readonly string[]> {
       certFile: write("handler.crt", server.certPem),
       keyFile: write("handler.key", server.keyPem),
     },
-    { ask: node.ask, open: openGuest(), log: createSilentLogger(), signal: stop.signal },
+    {
+      ask: node.ask,
+      open: openGuest(),
+      capture: node.captureBy(createFakePacketCaptures([])),
+      log: createSilentLogger(),
+      signal: stop.signal,
+    },
   );
   closed = door.closed;
   return [

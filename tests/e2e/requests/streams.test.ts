@@ -2,7 +2,7 @@
 // The console, the screen and a port of a guest that runs, by the API server, virt-api and virt-handler.
 import { spawn, type ChildProcess } from "node:child_process";
 import { once } from "node:events";
-import { readFileSync, writeFileSync } from "node:fs";
+import { existsSync, readFileSync, writeFileSync } from "node:fs";
 import { connect } from "node:net";
 import { join } from "node:path";
 import { createInterface } from "node:readline";
@@ -107,4 +107,54 @@ test("a port of the guest is at a local one", async () => {
     return answer.ok && (await answer.text());
   }, WITHIN);
   expect(text).toContain(ifaceStatus(VM, "default")?.mac);
+});
+
+test("packets of a NIC are a capture that tcpdump reads, and an event tells who looked", async () => {
+  const nic = await guestNic(VM, ifaceStatus(VM, "default")?.mac ?? "");
+  const file = join(machine.dataDir, "alpha.pcap");
+  const flags = ["-w", file, "--duration", "60s", "--bytes", "2Ki"];
+  const all = [
+    "--data-dir",
+    machine.dataDir,
+    "capture",
+    VM,
+    "default",
+    "udp",
+    "port",
+    "67",
+    ...flags,
+  ];
+  const child = spawn(join(ROOT, "node_modules/.bin/patchbay"), all, { stdio: "ignore" });
+  command = child;
+  const ended = once(child, "exit");
+  const events = ["get", "events", "-o", "jsonpath={.items[*].message}"] as const;
+  const told = `captures the packets of "udp port 67" of interface default`;
+  await eventually(() => machine.kubectl(...events).includes(told), WITHIN);
+  // Each asks for its address anew, until what is asked for is full.
+  await eventually(async () => {
+    await machine.console(VM).run(`lease ${nic}`, { timeoutMs: CHANGE_MS });
+    return child.exitCode !== null;
+  }, WITHIN);
+  expect(await ended).toEqual([0, null]);
+  const { stdout } = machine.try(["tcpdump", "-nr", file]);
+  expect(stdout).toMatch(/BOOTP\/DHCP, Request from/);
+});
+
+test("a filter that is none is told in its own words, and leaves no file", () => {
+  const file = join(machine.dataDir, "none.pcap");
+  const { code, stderr } = machine.try([
+    "patchbay",
+    "--data-dir",
+    machine.dataDir,
+    "capture",
+    VM,
+    "default",
+    "tcp",
+    "prt",
+    "-w",
+    file,
+  ]);
+  expect(code).not.toBe(0);
+  expect(stderr).toContain("syntax error");
+  expect(existsSync(file)).toBe(false);
 });

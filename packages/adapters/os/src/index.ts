@@ -10,6 +10,7 @@ export {
   watchFile,
   type GrowingFile,
 } from "./files/growing-file.ts";
+export { openNewFile } from "./files/new-file.ts";
 export { limitControlGroup } from "./processes/control-group.ts";
 export { setOomScore } from "./processes/oom-score.ts";
 export { limitProcesses } from "./processes/process-limit.ts";

@@ -3,4 +3,5 @@
 export { createPodNetwork } from "./pod-network.ts";
 export { createDefaultRoutes } from "./netlink/default-routes.ts";
 export { createAddressServers } from "./dhcp/address-servers.ts";
+export { createPacketCaptures } from "./captures/packet-captures.ts";
 export { createNodeNics } from "./node-nics/node-nics.ts";

@@ -4,6 +4,7 @@ import type { Command, CommandLine } from "../command.ts";
 import { doctor } from "./cluster/doctor.ts";
 import { install } from "./cluster/install.ts";
 import { uninstall } from "./cluster/uninstall.ts";
+import { capture } from "./streams/capture.ts";
 import { guestConsole } from "./streams/console.ts";
 import { portForward } from "./streams/port-forward.ts";
 import { scp } from "./streams/ssh/scp.ts";
@@ -47,7 +48,7 @@ export const COMMANDS: readonly Command[] = [
   ...[addInterface, removeInterface, getInterfaces, explain],
   ...[start, stop, restart, migrate, migrateCancel],
   ...GUEST_COMMANDS,
-  ...[guestConsole, vnc, portForward, ssh, scp],
+  ...[guestConsole, vnc, portForward, ssh, scp, capture],
   expose,
   ...[completion, complete, version],
 ];

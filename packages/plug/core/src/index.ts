@@ -88,6 +88,17 @@ export {
   type NetworkAbsences,
 } from "./node/definitions.ts";
 export {
+  CAPTURE,
+  CAPTURE_LIMITS,
+  capturePath,
+  parseCapturePath,
+  parseCaptureQuery,
+  printCaptureQuery,
+  type CaptureOrder,
+  type CaptureRequest,
+} from "./guest/capture.ts";
+export { WholePackets } from "./guest/pcap.ts";
+export {
   guestStreamPath,
   isGuestStream,
   parseGuestStream,
@@ -96,7 +107,11 @@ export {
   type GuestStream,
   type StreamRequest,
 } from "./guest/streams.ts";
-export { findForwardAddress, guestStreamProblem } from "./status/guest/guest-stream.ts";
+export {
+  findForwardAddress,
+  guestStreamProblem,
+  runningProblem,
+} from "./status/guest/guest-stream.ts";
 export { isNodeLost, nodeLossOf, seenNode, type NodeLoss } from "./node/node-loss.ts";
 export { readGuestSystem } from "./guest/system.ts";
 export { guestViewOf, nextGuestView, NO_VIEW, type GuestView } from "./guest/view.ts";

@@ -30,13 +30,14 @@ import {
   openVolumeSocket,
   readNetnsInode,
 } from "@patchbay/os";
-import { createAddressServers, createPodNetwork } from "@patchbay/podnet";
+import { createAddressServers, createPacketCaptures, createPodNetwork } from "@patchbay/podnet";
 import type {
   AddressServers,
   Cache,
   HookSidecars,
   Hypervisor,
   Launchers,
+  PacketCaptures,
   PodNetwork,
   Sandboxes,
   VhostSockets,
@@ -126,12 +127,20 @@ function openRelays(flags: Flags): Relays {
   });
 }
 
-async function openAddressServers({ stateDir }: Flags): Promise<AddressServers> {
+/** Those of a process that died would go on beside ours. */
+async function withoutLeft<T extends { endLeft(): Promise<void> }>(programs: T): Promise<T> {
+  await programs.endLeft();
+  return programs;
+}
+
+function openCaptures({ stateDir }: Flags): Promise<PacketCaptures> {
+  const family = `virt-handler-captures:${stateDir}`;
+  return withoutLeft(createPacketCaptures({ runner: createProcessRunner(), family }));
+}
+
+function openAddressServers({ stateDir }: Flags): Promise<AddressServers> {
   const family = `virt-handler:${stateDir}`;
-  const servers = createAddressServers({ runner: createProcessRunner(), family });
-  // Those of a process that died would answer beside ours.
-  await servers.endLeft();
-  return servers;
+  return withoutLeft(createAddressServers({ runner: createProcessRunner(), family }));
 }
 
 /** What the node's `/` is from here. */
@@ -179,17 +188,18 @@ const CERTIFICATES_WAIT_MS = 5000;
 async function openDoor(
   { clock, log, signal }: DaemonContext,
   flags: Flags,
-  { ask, openBy }: GuestWays,
+  { ask, openBy, captureBy }: GuestWays,
 ): Promise<void> {
   const open = openBy(connectBelow(flags.podsDir));
   const { listenAddress, port, tlsCertFile, tlsPrivateKeyFile, clientCaFile, clientName } = flags;
   if (port === undefined) return;
+  const capture = captureBy(await openCaptures(flags));
   const files = { certFile: tlsCertFile, keyFile: tlsPrivateKeyFile, clientCaFile };
   let told = "";
   while (!signal.aborted) {
     try {
       const settings = { listenAddress, port, clientName, ...files };
-      const server = await serveRequests(settings, { ask, open, log, signal });
+      const server = await serveRequests(settings, { ask, open, capture, log, signal });
       log.info("listening for virt-api", { port: server.port });
       await server.closed;
       return;

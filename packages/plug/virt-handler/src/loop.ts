@@ -20,9 +20,11 @@ import type {
   Launchers,
   LinkCounters,
   LinkWatch,
+  PacketCaptures,
 } from "@patchbay/core/ports";
 import type { Deps, NodeParts } from "./deps.ts";
 import { createAskGuest, type AskGuest } from "./door/guest-requests.ts";
+import { createOpenCapture, type OpenCapture } from "./door/guest-captures.ts";
 import {
   createOpenGuestStream,
   type ConnectToPod,
@@ -50,6 +52,8 @@ export interface GuestWays {
   readonly ask: AskGuest;
   /** What opens their streams, by a way to the sockets of their pods. */
   readonly openBy: (connect: ConnectToPod) => OpenGuestStream;
+  /** What shows their packets. */
+  readonly captureBy: (captures: PacketCaptures) => OpenCapture;
 }
 
 /** A node, the ways to its launchers, and how many of its VMs are worked on at once. */
@@ -115,6 +119,7 @@ export async function runLoop(parts: LoopParts, signal: AbortSignal): Promise<vo
   parts.offerGuests?.({
     ask: createAskGuest(deps, wake),
     openBy: (connect) => createOpenGuestStream(deps, connect, wake),
+    captureBy: (captures) => createOpenCapture(deps, captures, wake),
   });
   const lostWrites: LostWriteTeller = {
     events: parts.events,

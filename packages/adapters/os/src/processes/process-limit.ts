@@ -34,7 +34,7 @@ class Places {
 export function limitProcesses(runner: ProcessRunner, count: number): ProcessRunner {
   const places = new Places(count);
   const run = async (command: Command): Promise<CommandResult> => {
-    if (command.onOutput !== undefined) return runner.run(command);
+    if (command.onOutput !== undefined || command.onBytes !== undefined) return runner.run(command);
     await places.take();
     try {
       return await runner.run(command);

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // How does a program run to its end, within its deadline, with everything that it started?
+import type { Socket } from "node:net";
 import { constants } from "node:os";
 import { StringDecoder } from "node:string_decoder";
 import { AppError, isAppError, messageOf } from "@patchbay/core/errors";
@@ -111,7 +112,7 @@ class Run {
   }
 
   #collect(stream: Stream): void {
-    const { onOutput } = this.#command;
+    const { onOutput, onBytes } = this.#command;
     const pipe = this.#program[stream];
     pipe.on("close", () => {
       this.#onClosed();
@@ -124,11 +125,27 @@ class Run {
       });
       return;
     }
+    if (stream === "output" && onBytes !== undefined) {
+      this.#handOn(pipe, onBytes);
+      return;
+    }
     let bytes = 0;
     pipe.on("data", (chunk: Buffer) => {
       bytes += chunk.length;
       if (bytes <= OUTPUT_MAX_BYTES) this.#output[stream].push(chunk);
       else this.#kill(this.#tooMuch(stream));
+    });
+  }
+
+  #handOn(pipe: Socket, onBytes: NonNullable<Command["onBytes"]>): void {
+    pipe.on("data", (chunk: Buffer) => {
+      pipe.pause();
+      Promise.resolve(onBytes(chunk)).then(
+        () => pipe.resume(),
+        (error: unknown) => {
+          this.#kill(error);
+        },
+      );
     });
   }
 

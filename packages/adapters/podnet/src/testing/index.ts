@@ -20,6 +20,7 @@ export {
   LENT_PCI,
   type NodeNicsScene,
 } from "./contracts/node-nics.ts";
+export { CAPTURED_LINK, describePacketCapturesContract } from "./contracts/packet-captures.ts";
 export { describePodNetworkContract } from "./contracts/pod-network.ts";
 export { createFakeAddressServers, type FakeAddressServers } from "./fakes/address-servers.ts";
 export { createFakeDefaultRoutes, type FakeDefaultRoutes } from "./fakes/default-routes.ts";
@@ -27,4 +28,5 @@ export { createFakeLinkCounters, type FakeLinkCounters } from "./fakes/link-coun
 export { createFakeLinkWatch, type FakeLinkWatch } from "./fakes/link-watch.ts";
 export { createFakeNetlink, type FakeNetlink } from "./fakes/netlink.ts";
 export { createFakeNodeNics, type FakeNodeNics } from "./fakes/node-nics.ts";
+export { createFakePacketCaptures, type FakePacketCaptures } from "./fakes/packet-captures.ts";
 export { createFakePodNetwork, WIRING_PARTS, type FakePodNetwork } from "./fakes/pod-network.ts";

@@ -1,9 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
-// A stream of a VM's guest, from the API server: its console, its screen, a port.
+// A stream of a VM's guest, from the API server: its console, its screen, a port, packets.
 import type { Duplex } from "node:stream";
 import { AppError, PRESERVE_SESSION, STREAM_PROTOCOL } from "@patchbay/core";
 import type { Session } from "../../session.ts";
 import { subresourcePath, type Target } from "../../target.ts";
+
+/** Which stream. */
+interface StreamOptions {
+  readonly what: readonly string[];
+  readonly isTaken?: boolean;
+  /** What is asked besides. */
+  readonly query?: string;
+}
 
 /**
  * Opens it. `isTaken`: whoever has the console or the screen loses it; else it is refused while somebody has it.
@@ -12,13 +20,13 @@ import { subresourcePath, type Target } from "../../target.ts";
 export function openStream(
   { client }: Session,
   target: Target,
-  { what, isTaken = true }: { readonly what: readonly string[]; readonly isTaken?: boolean },
+  { what, isTaken = true, query = "" }: StreamOptions,
 ): Promise<Duplex> {
   if (target.vmi === undefined) {
     const vmi = `${target.kind} ${target.namespace}/${target.name}`;
     throw new AppError("LAUNCHER_UNREACHABLE", { vmi, reason: "it is not running" });
   }
   const path = subresourcePath({ ...target, kind: "virtualmachineinstance" }, ...what);
-  const query = isTaken ? "" : `?${PRESERVE_SESSION}=true`;
-  return client.openStream({ path: `${path}${query}`, protocol: STREAM_PROTOCOL });
+  const asked = isTaken ? query : `${PRESERVE_SESSION}=true`;
+  return client.openStream({ path: `${path}?${asked}`, protocol: STREAM_PROTOCOL });
 }

@@ -103,3 +103,4 @@ export type { NodeNic, NodeNicName, NodeNics, RestoredNic } from "./node/node-ni
 export type { Netlink, NetlinkAnswer, NetlinkProtocol, NewTap } from "./node/netlink.ts";
 export type { ChangedLink, LinkChanges, LinkWatch, WatchedLinks } from "./node/link-watch.ts";
 export type { AddressServer, AddressServers } from "./node/address-servers.ts";
+export type { CapturedLink, PacketCapture, PacketCaptures } from "./node/packet-captures.ts";

@@ -30,6 +30,8 @@ export interface Command {
   readonly signal?: AbortSignal;
   /** Called for each piece of standard output as it comes; what it is given is not kept for the result. */
   readonly onOutput?: (text: string) => void;
+  /** The same of output that is no text; the next piece comes when what this one has promised is so. */
+  readonly onBytes?: (bytes: Uint8Array) => void | Promise<void>;
 }
 
 /** How a program ended. */

@@ -4,9 +4,12 @@ import { request as httpsRequest } from "node:https";
 import type { IncomingMessage } from "node:http";
 import type { Duplex } from "node:stream";
 import {
+  CAPTURE,
+  capturePath,
   guestStreamPath,
   HANDLER_SERVER_NAME,
   STREAM_PROTOCOL,
+  type CaptureRequest,
   type StreamRequest,
 } from "@patchbay/core";
 import type { ObjectKey } from "@patchbay/core/ports";
@@ -25,7 +28,7 @@ export type OpenedStream = { readonly stream: Duplex } | { readonly refused: Han
 export type OpenHandlerStream = (
   node: string,
   key: ObjectKey,
-  request: StreamRequest,
+  request: StreamRequest | CaptureRequest,
 ) => Promise<OpenedStream>;
 
 /** A launcher answers in milliseconds, or not at all. */
@@ -73,10 +76,14 @@ function connect(
   return promise;
 }
 
+function pathOf(key: ObjectKey, request: StreamRequest | CaptureRequest): string {
+  return request.stream === CAPTURE ? capturePath(key, request) : guestStreamPath(key, request);
+}
+
 /** Makes it. */
 export function createOpenHandlerStream(ways: HandlerWays): OpenHandlerStream {
   return (node, key, request) =>
     reachHandler(ways, node, (address, credentials) =>
-      connect(address, guestStreamPath(key, request), credentials),
+      connect(address, pathOf(key, request), credentials),
     );
 }

@@ -38,7 +38,7 @@ test("each number that the docs say virt-api alone tells moves with a request", 
   createDecisionCounter(metrics)({ ...question, decision: "denied" });
   const active = new ActiveStreams();
   metrics.addSource(() => Promise.resolve(active.families()));
-  for (const path of ["console", "vnc", "portforward/22"]) {
+  for (const path of ["console", "vnc", "portforward/22", "capture?interface=c"]) {
     const target = parseStreamUrl(
       `${VM.replace("virtualmachines", "virtualmachineinstances")}/${path}`,
     );
@@ -51,5 +51,6 @@ test("each number that the docs say virt-api alone tells moves with a request", 
     'kubevirt_console_active_connections{namespace="a",vmi="b"} 1',
     'kubevirt_vnc_active_connections{namespace="a",vmi="b"} 1',
     'kubevirt_portforward_active_tunnels{namespace="a",vmi="b"} 1',
+    'patchbay_capture_active_connections{namespace="a",vmi="b"} 1',
   ]);
 });

@@ -74,6 +74,7 @@ describe("discovery", () => {
       "update virtualmachines/start",
       "update virtualmachines/stop",
       "update virtualmachineinstances/addinterface",
+      "get virtualmachineinstances/capture",
       "get virtualmachineinstances/console",
       "get virtualmachineinstances/filesystemlist",
       "get virtualmachineinstances/guestosinfo",

@@ -47,6 +47,7 @@ function subresourcesOf(deps: Deps): { readonly [R in Resource]: Handlers<(typeo
     },
     virtualmachineinstances: {
       addinterface: addIface(deps, "vmi"),
+      capture: streamOnly,
       console: streamOnly,
       filesystemlist: askGuest(deps, "filesystemlist"),
       guestosinfo: askGuest(deps, "guestosinfo"),

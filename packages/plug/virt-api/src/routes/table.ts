@@ -49,6 +49,7 @@ export const SERVED = {
   },
   virtualmachineinstances: {
     addinterface: PLUGS,
+    capture: { method: "get", about: "Shows packets of an interface, by WebSocket" },
     console: { method: "get", about: "Connects to the serial console, by WebSocket" },
     filesystemlist: { method: "get", about: "Tells the guest's file systems" },
     guestosinfo: { method: "get", about: "Tells what the guest's agent knows" },

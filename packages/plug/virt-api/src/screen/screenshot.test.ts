@@ -2,10 +2,9 @@
 // What a picture of a screen is answered with.
 import type { Duplex } from "node:stream";
 import { VIRTUAL_MACHINE_INSTANCES, type VmiStatus } from "@patchbay/api";
-import type { StreamRequest } from "@patchbay/core";
 import { createFakeStore, type FakeStore } from "@patchbay/kube/testing";
 import { beforeEach, expect, test } from "vitest";
-import type { OpenedStream } from "../handlers/open-stream.ts";
+import type { OpenedStream, OpenHandlerStream } from "../handlers/open-stream.ts";
 import type { Answer } from "../http/answers.ts";
 import { aCall } from "../testing/call.ts";
 import { depsOn } from "../testing/deps.ts";
@@ -16,7 +15,7 @@ import { screenshot } from "./screenshot.ts";
 const RUNNING: VmiStatus = { phase: "Running", nodeName: "node1" };
 
 let store: FakeStore;
-let asked: (StreamRequest & { readonly node: string })[];
+let asked: (Parameters<OpenHandlerStream>[2] & { readonly node: string })[];
 
 beforeEach(() => {
   store = createFakeStore();

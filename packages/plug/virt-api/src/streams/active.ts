@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which streams are open, how many may be, and how many were: names of what is told are KubeVirt's.
+// Which streams are open, how many may be, and how many were: names of what is told are KubeVirt's, but for captures.
 import type { MetricFamily } from "@patchbay/core";
 import type { StreamTarget } from "./paths.ts";
 
@@ -18,6 +18,10 @@ const FAMILIES = {
     name: "kubevirt_portforward_active_tunnels",
     help: "Forwarded ports that are open, of each VMI.",
   },
+  capture: {
+    name: "patchbay_capture_active_connections",
+    help: "Captures of packets that go on, of each VMI.",
+  },
 } as const;
 
 /** What is counted apart. */
@@ -25,7 +29,8 @@ export type StreamKind = keyof typeof FAMILIES;
 
 /** The kind of what is asked for. */
 export function kindOf(target: StreamTarget): StreamKind {
-  return target.kind === "guest" ? target.stream : "portforward";
+  if (target.kind === "guest") return target.stream;
+  return target.kind === "forward" ? "portforward" : target.kind;
 }
 
 /** Streams of this process. */

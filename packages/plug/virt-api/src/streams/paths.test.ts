@@ -29,6 +29,12 @@ test.each<{ url: string; want: object | undefined }>([
     url: `v1/${VM}/portforward/53/udp`,
     want: { ...OF, isVm: true, kind: "forward", port: 53, protocol: "udp" },
   },
+  {
+    url: `v1/${VMI}/capture?interface=a&filter=arp%20or%20icmp`,
+    want: { ...OF, isVm: false, kind: "capture", query: "interface=a&filter=arp%20or%20icmp" },
+  },
+  { url: `v1/${VM}/capture?interface=a`, want: undefined },
+  { url: `v1/${VMI}/capture/a`, want: undefined },
   { url: `v1/${VMI}/portforward`, want: undefined },
   { url: `v1/${VMI}/portforward/0`, want: undefined },
   { url: `v1/${VMI}/portforward/65536`, want: undefined },

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Which stream is asked for? Source: KubeVirt pkg/virt-api/api.go.
 import { names } from "@patchbay/api";
-import { isGuestStream, PRESERVE_SESSION, type StreamRequest } from "@patchbay/core";
+import { CAPTURE, isGuestStream, PRESERVE_SESSION, type StreamRequest } from "@patchbay/core";
 import { VERSIONS } from "../routes/table.ts";
 
 /** A port of a guest. */
@@ -17,7 +17,10 @@ export type StreamTarget = {
   readonly name: string;
   readonly isVm: boolean;
 } & (
-  ({ readonly kind: "guest" } & StreamRequest) | ({ readonly kind: "forward" } & ForwardRequest)
+  | ({ readonly kind: "guest" } & StreamRequest)
+  | ({ readonly kind: "forward" } & ForwardRequest)
+  /** What is asked is in the query, as it came. */
+  | { readonly kind: "capture"; readonly query: string }
 );
 
 const PATH = new RegExp(
@@ -33,7 +36,7 @@ function parseForward(parts: readonly string[]): ForwardRequest | undefined {
 
 /** Undefined where it is none of these. */
 export function parseStreamUrl(url: string): StreamTarget | undefined {
-  const { pathname, searchParams } = new URL(url, "http://virt-api");
+  const { pathname, search, searchParams } = new URL(url, "http://virt-api");
   const [, namespace = "", resource, name = "", rest = ""] = PATH.exec(pathname) ?? [];
   const of = { namespace, name, isVm: resource === "virtualmachines" };
   const [what, ...parts] = rest.split("/");
@@ -41,7 +44,9 @@ export function parseStreamUrl(url: string): StreamTarget | undefined {
     const forward = parseForward(parts);
     return forward === undefined ? undefined : { ...of, kind: "forward", ...forward };
   }
-  if (of.isVm || !isGuestStream(rest)) return undefined;
+  if (of.isVm) return undefined;
+  if (rest === CAPTURE) return { ...of, kind: "capture", query: search.slice(1) };
+  if (!isGuestStream(rest)) return undefined;
   const preservesSession = searchParams.get(PRESERVE_SESSION) === "true";
   return { ...of, kind: "guest", stream: rest, preservesSession };
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// console, vnc and portforward: a request that becomes a WebSocket, joined to what its guest has.
+// console, vnc, portforward and capture: a request that becomes a WebSocket, joined to what its guest has.
 import { STATUS_CODES, type IncomingMessage } from "node:http";
 import type { Duplex } from "node:stream";
 import {
@@ -8,10 +8,14 @@ import {
   type VirtualMachineInstance,
 } from "@patchbay/api";
 import {
+  CAPTURE,
   findForwardAddress,
   guestStreamProblem,
   messageOf,
+  parseCaptureQuery,
+  runningProblem,
   STREAM_PROTOCOL,
+  type CaptureRequest,
   type StreamRequest,
 } from "@patchbay/core";
 import type { Clock } from "@patchbay/core/ports";
@@ -80,44 +84,75 @@ async function openPort(address: string, forward: ForwardRequest, about: About):
   }
 }
 
-/** Opens the console or the screen of a guest, by its node. */
+/** A stream that is asked for by somebody. */
+interface StreamCall {
+  readonly target: StreamTarget;
+  readonly user: User;
+}
+
+/** Whose stream it is, and of which kind its object is. */
+interface Subject {
+  readonly vmi: VirtualMachineInstance;
+  readonly about: About;
+}
+
+/** Opens a stream of a guest, by its node. */
 async function openGuest(
-  vmi: VirtualMachineInstance,
-  {
-    deps,
-    target,
-    about,
-  }: { readonly deps: Deps; readonly target: StreamTarget & StreamRequest; readonly about: About },
+  { vmi, about }: Subject,
+  request: StreamRequest | CaptureRequest,
+  deps: Deps,
 ): Promise<Opened> {
-  const problem = guestStreamProblem(vmi, target.stream);
+  const problem =
+    request.stream === CAPTURE ? runningProblem(vmi) : guestStreamProblem(vmi, request.stream);
   if (problem !== undefined) return { answer: toRefusalAnswer(problem, about) };
-  const { namespace, name } = target;
+  const { namespace = "", name } = vmi.metadata;
   const opened = await deps.openHandlerStream(
     vmi.status?.nodeName ?? "",
     { namespace, name },
-    target,
+    request,
   );
   if ("stream" in opened) return { guest: opened.stream };
   return { answer: toNodeAnswer(opened.refused, about) };
 }
 
-async function openTarget(target: StreamTarget, deps: Deps): Promise<Opened> {
+function openCapture(
+  query: string,
+  { subject, user }: { readonly subject: Subject; readonly user: User },
+  deps: Deps,
+): Promise<Opened> {
+  const parsed = parseCaptureQuery(query);
+  if ("order" in parsed) {
+    const request = { stream: CAPTURE, order: parsed.order, by: user.name } as const;
+    return openGuest(subject, request, deps);
+  }
+  const { about } = subject;
+  const message = parsed.problems.join("; ");
+  return Promise.resolve({ answer: toFailureAnswer({ code: 400, message, about }) });
+}
+
+async function openTarget({ target, user }: StreamCall, deps: Deps): Promise<Opened> {
   const { namespace, name } = target;
   const type = target.isVm ? VIRTUAL_MACHINES : VIRTUAL_MACHINE_INSTANCES;
   const about = { type, name };
   const vmi = await deps.store.find(VIRTUAL_MACHINE_INSTANCES, { namespace, name });
   if (vmi === undefined) return { answer: toNotFoundAnswer(about) };
-  if (target.kind === "guest") return openGuest(vmi, { deps, target, about });
+  const subject = { vmi, about };
+  if (target.kind === "guest") return openGuest(subject, target, deps);
+  if (target.kind === "capture") return openCapture(target.query, { subject, user }, deps);
   const found = findForwardAddress(vmi);
   return "refusal" in found
     ? { answer: toRefusalAnswer(found.refusal, about) }
     : openPort(found.address, target, about);
 }
 
-function fieldsOf(target: StreamTarget, user: User): Readonly<Record<string, unknown>> {
-  const port = target.kind === "forward" ? { port: target.port, protocol: target.protocol } : {};
+function detailsOf(target: StreamTarget): Readonly<Record<string, unknown>> {
+  if (target.kind === "forward") return { port: target.port, protocol: target.protocol };
+  return target.kind === "capture" ? { query: target.query } : {};
+}
+
+function fieldsOf({ target, user }: StreamCall): Readonly<Record<string, unknown>> {
   const vmi = `${target.namespace}/${target.name}`;
-  return { vmi, stream: kindOf(target), ...port, user: user.name };
+  return { vmi, stream: kindOf(target), ...detailsOf(target), user: user.name };
 }
 
 const WEB_SOCKETS = new WebSocketServer({
@@ -158,18 +193,14 @@ function join(
 }
 
 /** Opens what is asked for, and stays until it has ended. */
-async function carry(
-  asked: Asked,
-  { target, user }: { readonly target: StreamTarget; readonly user: User },
-  streams: StreamDeps,
-): Promise<void> {
+async function carry(asked: Asked, call: StreamCall, streams: StreamDeps): Promise<void> {
   const { deps, clock } = streams;
-  const opened = await openTarget(target, deps);
+  const opened = await openTarget(call, deps);
   if ("answer" in opened) {
     answer(asked.socket, opened.answer);
     return;
   }
-  const fields = fieldsOf(target, user);
+  const fields = fieldsOf(call);
   const begunMs = clock.monotonicMs();
   deps.log.info("opened a stream to a guest", fields);
   const traffic = await join(asked, opened.guest, streams);

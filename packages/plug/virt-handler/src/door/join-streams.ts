@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// Bytes both ways between a guest and whoever has its console or screen.
+// Bytes both ways between a guest and whoever has its console, its screen or its packets.
 import type { Duplex } from "node:stream";
-import type { GuestStream } from "@patchbay/core";
+import type { CaptureRequest, StreamRequest } from "@patchbay/core";
+
+/** What is joined. */
+export type StreamKind = (StreamRequest | CaptureRequest)["stream"];
 
 /** So much of a console waits for a reader who does not read, bytes; what comes then is dropped, and told. */
 const WAITING_MAX = 1024 * 1024;
@@ -23,7 +26,7 @@ function drain(from: Duplex, to: Duplex): void {
 }
 
 /** Joins them until one side ends; what is on its way then still arrives. */
-export function joinStreams(stream: GuestStream, guest: Duplex, client: Duplex): void {
+export function joinStreams(stream: StreamKind, guest: Duplex, client: Duplex): void {
   if (stream === "console") drain(guest, client);
   else guest.pipe(client, { end: false });
   client.pipe(guest, { end: false });

@@ -11,10 +11,10 @@ import {
   CATALOGUE,
   GUEST_REQUESTS,
   isAppError,
+  parseCapturePath,
   parseGuestRequest,
   parseGuestStream,
   STREAM_PROTOCOL,
-  type GuestStream,
 } from "@patchbay/core";
 import {
   certificateInFiles,
@@ -26,8 +26,9 @@ import {
 import { createFiles } from "@patchbay/os";
 import type { Logger } from "@patchbay/core/ports";
 import type { AskGuest } from "./guest-requests.ts";
+import type { OpenCapture } from "./guest-captures.ts";
 import type { OpenGuestStream } from "./guest-streams.ts";
-import { joinStreams } from "./join-streams.ts";
+import { joinStreams, type StreamKind } from "./join-streams.ts";
 
 /** Where is listened, and who is known. Files are PEM. */
 export interface DoorSettings {
@@ -43,6 +44,7 @@ export interface DoorSettings {
 interface DoorDeps {
   readonly ask: AskGuest;
   readonly open: OpenGuestStream;
+  readonly capture: OpenCapture;
   readonly log: Logger;
   readonly signal: AbortSignal;
 }
@@ -95,7 +97,7 @@ function refuseUpgrade(socket: Duplex, code: number, message: string): void {
 
 /** A stream of a guest, and who has it. */
 interface Joined {
-  readonly stream: GuestStream;
+  readonly stream: StreamKind;
   readonly guest: Duplex;
   readonly client: Duplex;
 }
@@ -125,12 +127,9 @@ function carry({ stream, guest, client }: Joined, signal: AbortSignal): void {
   joinStreams(stream, guest, client);
 }
 
-async function answerUpgrade(
-  url: string,
-  socket: Duplex,
-  { open, log, signal }: DoorDeps,
-): Promise<void> {
-  const asked = parseGuestStream(url);
+async function answerUpgrade(url: string, socket: Duplex, deps: DoorDeps): Promise<void> {
+  const { open, capture, log, signal } = deps;
+  const asked = parseGuestStream(url) ?? parseCapturePath(url);
   if (asked === undefined) {
     refuseUpgrade(socket, 404, "there is no such stream");
     return;
@@ -138,7 +137,8 @@ async function answerUpgrade(
   const { key, stream } = asked;
   const fields = { vmi: `${key.namespace}/${key.name}`, stream };
   try {
-    const guest = await open(key, asked);
+    const opening = asked.stream === "capture" ? capture(key, asked) : open(key, asked);
+    const guest = await opening;
     log.info("opened a stream of a guest", fields);
     guest.once("close", () => {
       log.info("closed a stream of a guest", fields);

@@ -2,10 +2,12 @@
 // A node on which the whole loop runs, on fakes: one launcher that listens, one NIC in its pod, and a clock of the test's.
 import {
   VIRTUAL_MACHINE_INSTANCES,
+  type KubeObject,
   type KubeVirt,
   type VirtualMachineInstance,
 } from "@patchbay/api";
 import type { Hypervisor } from "@patchbay/core/ports";
+import type { Note } from "@patchbay/kube";
 import { createFakeCache, createFakeStore } from "@patchbay/kube/testing";
 import { createFakeHookSidecars } from "@patchbay/hooks/testing";
 import { createFakeHypervisor, type FakeDaemon } from "@patchbay/libvirt/testing";
@@ -49,10 +51,15 @@ export class LoopNode {
   readonly clock = createFakeClock();
   readonly metrics = createMetrics("virt-handler");
   readonly results: string[] = [];
+  /** What was told to people: REASON: WORDS. */
+  readonly events: string[] = [];
   /** What asks its guests, once the loop runs. */
   ask: AskGuest = () => Promise.reject(new Error("the loop does not run"));
   /** What opens streams of its guests, as above. */
   openBy: GuestWays["openBy"] = () => () => Promise.reject(new Error("the loop does not run"));
+  /** What shows their packets, as above. */
+  captureBy: GuestWays["captureBy"] = () => () =>
+    Promise.reject(new Error("the loop does not run"));
   readonly #stop = new AbortController();
   #loop = Promise.resolve();
 
@@ -128,11 +135,17 @@ export class LoopNode {
       hooks: createFakeHookSidecars(),
       relays: createFakeRelays(),
       addressStore: createAddressStore(createFakeFiles(), "/addresses"),
-      events: { record: () => undefined, flush: () => Promise.resolve() },
+      events: {
+        record: (_object: KubeObject, { reason, message }: Note): void => {
+          this.events.push(`${reason}: ${message}`);
+        },
+        flush: () => Promise.resolve(),
+      },
       log: createFakeLogger(),
-      offerGuests: ({ ask, openBy }: GuestWays): void => {
+      offerGuests: ({ ask, openBy, captureBy }: GuestWays): void => {
         this.ask = ask;
         this.openBy = openBy;
+        this.captureBy = captureBy;
       },
       metrics: {
         ...this.metrics,

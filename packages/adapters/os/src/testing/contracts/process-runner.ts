@@ -52,6 +52,21 @@ export function describeProcessRunnerContract(name: string, make: () => ProcessR
       expect(result).toEqual({ exitCode: 3, stdout: "", stderr: "err\n" });
     });
 
+    test("so does output that is no text, each piece when the one before was taken", async () => {
+      const followed: Uint8Array[] = [];
+      let isTaking = false;
+      const onBytes = async (bytes: Uint8Array): Promise<void> => {
+        expect(isTaking).toBe(false);
+        isTaking = true;
+        await Promise.resolve();
+        followed.push(bytes);
+        isTaking = false;
+      };
+      const result = await runner.run({ argv: bench.speaker, timeoutMs, onBytes });
+      expect(Buffer.concat(followed).toString()).toBe("out\n");
+      expect(result).toEqual({ exitCode: 3, stdout: "", stderr: "err\n" });
+    });
+
     test("a program that is not there is missing", async () => {
       const run = runner.run({ argv: ["no-such-program-here"], timeoutMs });
       await expect(run).rejects.toMatchObject({

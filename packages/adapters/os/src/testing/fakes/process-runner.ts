@@ -43,8 +43,10 @@ export function createFakeProcessRunner(
     try {
       const told = await Promise.race([program(command), killed(command, clock, over.signal)]);
       const result = { exitCode: 0, stdout: "", stderr: "", ...told };
-      if (command.onOutput === undefined) return result;
-      command.onOutput(result.stdout);
+      const { onOutput, onBytes } = command;
+      if (onOutput === undefined && onBytes === undefined) return result;
+      onOutput?.(result.stdout);
+      await onBytes?.(Buffer.from(result.stdout));
       return { ...result, stdout: "" };
     } finally {
       over.abort(new Error("the program has ended"));

@@ -22,6 +22,11 @@ export function guestStreamProblem(
   stream: GuestStream,
 ): Refusal | undefined {
   if (!hasDevice(vmi, stream)) return toRefusal(400, [], MISSING[stream]);
+  return runningProblem(vmi);
+}
+
+/** Why nothing of a guest is to be had; undefined: it runs. */
+export function runningProblem(vmi: VirtualMachineInstance): Refusal | undefined {
   const { phase } = vmi.status ?? {};
   if (phase === "Failed") return toRefusal(409, [], "VMI is in failed status");
   return phase === "Running" ? undefined : toRefusal(400, [], "VMI is not running");

@@ -21,6 +21,24 @@ export const PODNET_ERRORS = {
     retry: "on-change",
     http: 500,
   },
+  PODNET_CAPTURE_FAILED: {
+    summary: "packets of {link} in the pod cannot be captured: {reason}",
+    who: "environment",
+    retry: "backoff",
+    http: 500,
+  },
+  CAPTURE_FILTER_INVALID: {
+    summary: "filter: {filter} is no filter of pcap-filter(7): {reason}",
+    who: "user",
+    retry: "never",
+    http: 400,
+  },
+  CAPTURE_NOT_POSSIBLE: {
+    summary: "packets of interface {iface} of {vmi} cannot be captured: {reason}",
+    who: "user",
+    retry: "never",
+    http: 409,
+  },
   PODNET_ADDRESSES_UNREADABLE: {
     summary:
       "{path} cannot be read; it holds the addresses taken from a NIC of the pod, and without them the VM gets no address until its pod is replaced",

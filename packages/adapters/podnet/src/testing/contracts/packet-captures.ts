@@ -1,0 +1,93 @@
+// SPDX-License-Identifier: Apache-2.0
+// What every PacketCaptures must do; run on the fake and on tcpdump in a namespace.
+import { WholePackets } from "@patchbay/core";
+import { afterEach, beforeEach, describe, expect, test } from "vitest";
+import type { NetnsHandle, PacketCapture, PacketCaptures } from "@patchbay/core/ports";
+
+/** A pod's namespace with the link {@link CAPTURED_LINK}. */
+export interface PacketCapturesBench {
+  readonly captures: PacketCaptures;
+  readonly netns: NetnsHandle;
+  /** A packet that is not of UDP passes the link; resolves when it has. */
+  pass(): Promise<void>;
+  /** The captures die. */
+  kill(): Promise<void>;
+  close(): Promise<void>;
+}
+
+/** The link. */
+export const CAPTURED_LINK = "tap1";
+const ALL = { link: CAPTURED_LINK, filter: "" };
+
+/** The suite. */
+export function describePacketCapturesContract(
+  name: string,
+  make: () => Promise<PacketCapturesBench>,
+): void {
+  describe(`PacketCaptures: ${name}`, () => {
+    let bench: PacketCapturesBench;
+    let capture: PacketCapture | undefined;
+    beforeEach(async () => {
+      bench = await make();
+      capture = undefined;
+    });
+    afterEach(async () => {
+      await capture?.stop();
+      await bench.close();
+    });
+
+    /** Resolves with how many whole packets have come when there are that many. */
+    function counting(): { take: (bytes: Uint8Array) => void; count: () => number } {
+      const packets = new WholePackets(1e6);
+      let pieces = 0;
+      return {
+        take: (bytes) => {
+          pieces += packets.take(bytes).bytes.length;
+        },
+        // The first piece is the header of the file.
+        count: () => Math.max(0, pieces - 1),
+      };
+    }
+
+    test("shows the packets that pass, until it is stopped", async () => {
+      const { take, count } = counting();
+      capture = await bench.captures.start(bench.netns, ALL, take);
+      await bench.pass();
+      await expect.poll(count).toBeGreaterThan(0);
+      await capture.stop();
+      expect(await capture.ended).toBe("it was stopped");
+    });
+
+    test("shows those alone that its filter lets through", async () => {
+      const filtered = counting();
+      const all = counting();
+      const udp = { ...ALL, filter: "udp" };
+      capture = await bench.captures.start(bench.netns, udp, filtered.take);
+      const other = await bench.captures.start(bench.netns, ALL, all.take);
+      await bench.pass();
+      await expect.poll(all.count).toBeGreaterThan(0);
+      await other.stop();
+      expect(filtered.count()).toBe(0);
+    });
+
+    test.each(["tcp port", "-w /tmp/x", "nonsense ("])(
+      "says that %j is no filter",
+      async (filter) => {
+        const start = bench.captures.start(bench.netns, { ...ALL, filter }, () => undefined);
+        await expect(start).rejects.toMatchObject({ code: "CAPTURE_FILTER_INVALID" });
+      },
+    );
+
+    test("says that there is no such link", async () => {
+      const what = { link: "nobody", filter: "" };
+      const start = bench.captures.start(bench.netns, what, () => undefined);
+      await expect(start).rejects.toMatchObject({ code: "PODNET_CAPTURE_FAILED" });
+    });
+
+    test("tells when it has died", async () => {
+      capture = await bench.captures.start(bench.netns, ALL, () => undefined);
+      await bench.kill();
+      expect(await capture.ended).not.toBe("");
+    });
+  });
+}

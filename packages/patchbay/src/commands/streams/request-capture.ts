@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: Apache-2.0
+// How are packets of an interface asked for, and where do they go?
+import { stdout } from "node:process";
+import type { Duplex } from "node:stream";
+import { pipeline } from "node:stream/promises";
+import { parseQuantity } from "@patchbay/api";
+import {
+  AppError,
+  CAPTURE,
+  CAPTURE_LIMITS,
+  printCaptureQuery,
+  type CaptureOrder,
+} from "@patchbay/core";
+import { openNewFile } from "@patchbay/os";
+import type { Context } from "../../command.ts";
+import { argumentAt, numberOption, textOption, type Input } from "../../input.ts";
+import { withTarget } from "../../target.ts";
+import { openStream } from "./open-stream.ts";
+
+const { seconds: SECONDS, bytes: BYTES } = CAPTURE_LIMITS;
+
+/** A terminal would show what is no text. */
+function checkReader(path: string | undefined): void {
+  if (path !== undefined || !stdout.isTTY) return;
+  const reason = "packets are no text: name a file, or read them with | tcpdump -r -";
+  throw new AppError("FLAG_INVALID", { flag: "--write", reason });
+}
+
+function orderOf(input: Input): CaptureOrder {
+  const bytes = textOption(input, "bytes");
+  return {
+    interface: argumentAt(input, 1),
+    filter: input.args.slice(2).join(" "),
+    seconds: Math.ceil(numberOption(input, "duration", SECONDS.fallback * 1000) / 1000),
+    bytes: bytes === undefined ? BYTES.fallback : (parseQuantity(bytes) ?? BYTES.fallback),
+  };
+}
+
+/** Carries the packets until they end, or the user does. */
+async function carry(stream: Duplex, path: string | undefined, signal: AbortSignal): Promise<void> {
+  const stop = (): void => {
+    stream.destroy();
+  };
+  signal.addEventListener("abort", stop, { once: true });
+  const to = path === undefined ? stdout : openNewFile(path);
+  try {
+    await pipeline(stream, to);
+  } catch (error) {
+    if (!signal.aborted) throw error;
+  } finally {
+    signal.removeEventListener("abort", stop);
+    stream.destroy();
+  }
+}
+
+/** @throws AppError with FLAG_INVALID on a terminal, and what {@link openStream} throws */
+export async function requestCapture(context: Context, input: Input): Promise<void> {
+  const path = textOption(input, "write");
+  checkReader(path);
+  const order = orderOf(input);
+  await withTarget(context, input, async (target, session) => {
+    const query = printCaptureQuery(order);
+    const stream = await openStream(session, target, { what: [CAPTURE], query });
+    context.err.write(`capturing packets of interface ${order.interface}; end with Ctrl-C\n`);
+    await carry(stream, path, context.signal);
+  });
+}

@@ -1,0 +1,140 @@
+// SPDX-License-Identifier: Apache-2.0
+// Packets of a guest's interface, as they pass its tap, for whoever may see them: within bytes and time, and told on the VMI.
+import { Duplex } from "node:stream";
+import type { VirtualMachineInstance } from "@patchbay/api";
+import { AppError, findByName, ifacesOf, WholePackets, type CaptureRequest } from "@patchbay/core";
+import { printKey } from "@patchbay/kube";
+import type { NetnsHandle, ObjectKey, PacketCapture, PacketCaptures } from "@patchbay/core/ports";
+import type { Deps } from "../deps.ts";
+import { findGuest } from "./find-guest.ts";
+
+/** Opens a capture of a guest of this node; paused, until somebody reads it. */
+export type OpenCapture = (key: ObjectKey, request: CaptureRequest) => Promise<Duplex>;
+
+/** Each is a process that sees every packet of a link. */
+const MAX_OF_NODE = 8;
+
+/** What was captured, as fast as it is read; what is written to it is nobody's. */
+class CaptureStream extends Duplex {
+  #wanted: (() => void) | undefined;
+
+  override _read(): void {
+    this.#wanted?.();
+    this.#wanted = undefined;
+  }
+
+  override _write(_chunk: Buffer, _encoding: string, done: () => void): void {
+    done();
+  }
+
+  /** Resolves when more is wanted, or nothing any more. */
+  async give(bytes: Uint8Array): Promise<void> {
+    if (this.destroyed || this.readableEnded || this.push(bytes)) return;
+    const { promise, resolve } = Promise.withResolvers<undefined>();
+    this.#wanted = () => {
+      resolve(undefined);
+    };
+    this.once("close", this.#wanted);
+    await promise;
+  }
+}
+
+function tapOf(vmi: VirtualMachineInstance, iface: string, { taps }: Deps): string {
+  const tap = taps.get(vmi.metadata.uid ?? "")?.get(iface);
+  if (tap !== undefined) return tap;
+  const isThere = findByName(ifacesOf(vmi.spec), iface) !== undefined;
+  const reason = isThere
+    ? "it has no tap: it is not plugged, or its packets do not pass the kernel"
+    : "the VM has no such interface";
+  const { namespace = "", name } = vmi.metadata;
+  throw new AppError("CAPTURE_NOT_POSSIBLE", { iface, vmi: `${namespace}/${name}`, reason });
+}
+
+function tell(
+  vmi: VirtualMachineInstance,
+  { order, by }: CaptureRequest,
+  { events }: Pick<Deps, "events">,
+): void {
+  const { interface: iface, filter, seconds } = order;
+  const which = filter === "" ? "all packets" : `the packets of "${filter}"`;
+  const message = `${by} captures ${which} of interface ${iface}, for at most ${String(seconds)} s`;
+  events.record(vmi, { type: "Normal", reason: "PacketsCaptured", message, about: iface });
+}
+
+/** What is needed to capture. */
+interface Way {
+  readonly captures: PacketCaptures;
+  readonly netns: NetnsHandle;
+  readonly link: string;
+}
+
+/** Starts it, and ends it in time. */
+async function run(
+  stream: CaptureStream,
+  { order }: CaptureRequest,
+  { captures, netns, link }: Way,
+): Promise<PacketCapture> {
+  const packets = new WholePackets(order.bytes);
+  let isFull = false;
+  const take = async (bytes: Uint8Array): Promise<void> => {
+    if (isFull) return;
+    const passed = packets.take(bytes);
+    ({ isFull } = passed);
+    for (const one of passed.bytes) await stream.give(one);
+    if (isFull) stream.push(null);
+  };
+  const capture = await captures.start(netns, { link, filter: order.filter }, take);
+  void capture.ended.then(() => {
+    if (!isFull) stream.push(null);
+    isFull = true;
+  });
+  return capture;
+}
+
+/**
+ * Makes it: one at a time of an interface, some of a node.
+ * @throws AppError with KUBE_NOT_FOUND, GUEST_STREAM_IN_USE, CAPTURE_NOT_POSSIBLE, LAUNCHER_UNREACHABLE, and what a session
+ *   and captures throw, by what it gives
+ */
+export function createOpenCapture(
+  deps: Deps,
+  captures: PacketCaptures,
+  wake: (key: string) => void,
+): OpenCapture {
+  const taken = new Set<string>();
+  const enter = (place: string, vmi: string): void => {
+    if (taken.has(place) || taken.size >= MAX_OF_NODE) {
+      throw new AppError("GUEST_STREAM_IN_USE", { vmi, stream: "capture" });
+    }
+    taken.add(place);
+  };
+  return async (key, request) => {
+    const { vmi, pod, listener } = findGuest(key, deps, wake);
+    const { interface: iface, seconds } = request.order;
+    const link = tapOf(vmi, iface, deps);
+    const place = `${pod.uid} ${iface}`;
+    enter(place, printKey(key));
+    const stream = new CaptureStream();
+    const over = new AbortController();
+    stream
+      .on("error", () => stream.destroy())
+      .once("close", () => {
+        over.abort(new Error("nobody reads it any more"));
+        taken.delete(place);
+      });
+    try {
+      // That the pod is the one which it says, its session has made sure of.
+      const capture = await deps.sessions.use(pod, listener, ({ launcher: { netns } }) =>
+        run(stream, request, { captures, netns, link }),
+      );
+      tell(vmi, request, deps);
+      const stop = (): Promise<void> => capture.stop();
+      void deps.clock.sleep(seconds * 1000, over.signal).then(stop, stop);
+      return stream;
+    } catch (error) {
+      taken.delete(place); // at once: whoever is told may ask again
+      stream.destroy();
+      throw error;
+    }
+  };
+}
