@@ -13,6 +13,16 @@ export async function issueCertificate(
   return signCertificate(authority, request, authority.clock.now());
 }
 
+/** Makes a certificate for a key that somebody else has, PEM, signed by `authority`; `publicKeyPem` is on P-256. */
+export async function certifyKey(
+  authority: Authority,
+  publicKeyPem: string,
+  request: CertificateRequest,
+): Promise<string> {
+  const { signKey } = await import("./signing.ts");
+  return signKey(authority, publicKeyPem, { request, nowMs: authority.clock.now() });
+}
+
 function read(certPem: string): X509Certificate {
   try {
     return new X509Certificate(certPem);

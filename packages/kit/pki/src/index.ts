@@ -2,6 +2,7 @@
 // The public door of pki.
 export { createAuthority, loadAuthority, renewAuthority } from "./authority.ts";
 export {
+  certifyKey,
   endOfCertificate,
   isIssuedFor,
   isKeyOf,

@@ -106,26 +106,52 @@ function importKey(keyPem: string): Promise<webcrypto.CryptoKey> {
   return webcrypto.subtle.importKey("pkcs8", der, KEY_ALGORITHM, true, ["sign"]);
 }
 
-/** A certificate that `issuer` signs; it ends no later than the issuer's own. */
-export async function signCertificate(
+/** What is signed, and when. */
+interface Signing {
+  readonly request: CertificateRequest;
+  /** Milliseconds since 1970. */
+  readonly nowMs: number;
+}
+
+/** A certificate that ends no later than the issuer's own. */
+async function sign(
   issuer: IssuedCertificate,
-  request: CertificateRequest,
-  nowMs: number,
-): Promise<IssuedCertificate> {
-  const keys = await generateKeys();
+  publicKey: webcrypto.CryptoKey,
+  { request, nowMs }: Signing,
+): Promise<X509Certificate> {
   const authority = new X509Certificate(issuer.certPem);
   const end = Math.min(nowMs + request.validDays * MS_PER_DAY, authority.notAfter.getTime());
   const organizations = request.organizations.map((organization) => ({ O: [organization] }));
-  const certificate = await X509CertificateGenerator.create({
+  return X509CertificateGenerator.create({
     serialNumber: randomSerial(),
     subject: [...organizations, { CN: [request.commonName] }],
     issuer: authority.subjectName,
     notBefore: dateOf(nowMs - CLOCK_SKEW_MS),
     notAfter: dateOf(end),
     signingAlgorithm: KEY_ALGORITHM,
-    publicKey: keys.publicKey,
+    publicKey,
     signingKey: await importKey(issuer.keyPem),
-    extensions: await extensionsOf(authority, request, keys.publicKey),
+    extensions: await extensionsOf(authority, request, publicKey),
   });
-  return printCertificate(certificate, keys);
+}
+
+/** A certificate that `issuer` signs, and a key for it. */
+export async function signCertificate(
+  issuer: IssuedCertificate,
+  request: CertificateRequest,
+  nowMs: number,
+): Promise<IssuedCertificate> {
+  const keys = await generateKeys();
+  return printCertificate(await sign(issuer, keys.publicKey, { request, nowMs }), keys);
+}
+
+/** A certificate that `issuer` signs for a key that somebody else has. */
+export async function signKey(
+  issuer: IssuedCertificate,
+  publicKeyPem: string,
+  signing: Signing,
+): Promise<string> {
+  const der = createPublicKey(publicKeyPem).export({ type: "spki", format: "der" });
+  const key = await webcrypto.subtle.importKey("spki", der, KEY_ALGORITHM, true, ["verify"]);
+  return `${(await sign(issuer, key, signing)).toString("pem")}\n`;
 }

@@ -69,6 +69,7 @@ export {
   guestPath,
   HANDLER_CLIENT_NAME,
   HANDLER_SERVER_NAME,
+  RELAY_CERTIFICATE,
   parseGuestRequest,
   type GuestRequest,
 } from "./guest/requests.ts";

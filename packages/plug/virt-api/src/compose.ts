@@ -19,6 +19,7 @@ import {
   keepOwnCertificates,
   type OwnCertificates,
 } from "./certificates/cluster.ts";
+import type { ReadAuthority } from "./certificates/own-authority.ts";
 import { findByPods, type FindHandler } from "./handlers/address.ts";
 import { createAskHandler, type HandlerWays } from "./handlers/ask-handler.ts";
 import { createOpenHandlerStream } from "./handlers/open-stream.ts";
@@ -56,6 +57,7 @@ function identityInFiles(flags: Flags): OwnCertificates | undefined {
   const files = createFiles();
   return {
     serving: certificateInFiles(files, { certFile, keyFile }),
+    authority: () => Promise.resolve(undefined),
     toHandlers: credentialsInFiles(files, {
       certFile: flags.virtHandlerClientCertFile ?? certFile,
       keyFile: flags.virtHandlerClientKeyFile ?? keyFile,
@@ -71,7 +73,7 @@ function findHandlers(context: DaemonContext, { virtHandlerAddress: only }: Flag
 function createDeps(
   { client, log, metrics }: DaemonContext,
   caches: Caches,
-  ways: HandlerWays,
+  { ways, authority }: { readonly ways: HandlerWays; readonly authority: ReadAuthority },
 ): Deps {
   const { store } = client;
   const ownWrites = createOwnWrites(caches.vms, caches.vmis);
@@ -85,6 +87,7 @@ function createDeps(
     mutex: new KeyedMutex(),
     mayReadNetwork: askApiServer(store),
     nodeOfPod: askForPods(store),
+    relayAuthority: authority,
     askHandler: createAskHandler(ways),
     openHandlerStream: createOpenHandlerStream(ways),
     servesDataVolumes: askDiscovery(client, log, DATA_VOLUMES),
@@ -119,7 +122,8 @@ export async function runApi(context: DaemonContext, flags: Flags): Promise<void
   const isOver = (): boolean => signal.aborted;
   if (isOver()) return;
   const find = findHandlers(context, flags);
-  const deps = createDeps(context, caches, { find, credentials: identity.toHandlers });
+  const ways = { find, credentials: identity.toHandlers };
+  const deps = createDeps(context, caches, { ways, authority: identity.authority });
   const certificate = identity.serving;
   const { listenAddress, port } = flags;
   const clientAuthorities = Object.values(callers);

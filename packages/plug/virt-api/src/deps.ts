@@ -8,6 +8,7 @@ import type { KeyedMutex } from "@patchbay/core/keyed-mutex";
 import type { OpenHandlerStream } from "./handlers/open-stream.ts";
 import type { Decision } from "./admission/decisions.ts";
 import type { AskHandler } from "./handlers/ask-handler.ts";
+import type { ReadAuthority } from "./certificates/own-authority.ts";
 import type { NodeOfPod } from "./callers/token-pod.ts";
 import type { MayReadNetwork } from "./networks/access-review.ts";
 
@@ -26,6 +27,8 @@ export interface Deps {
   readonly mutex: KeyedMutex;
   readonly mayReadNetwork: MayReadNetwork;
   readonly nodeOfPod: NodeOfPod;
+  /** Who signs what nodes show when guests move; undefined where others keep the certificates. */
+  readonly relayAuthority: ReadAuthority;
   readonly askHandler: AskHandler;
   readonly openHandlerStream: OpenHandlerStream;
   /** Whether the cluster knows DataVolumes; yes where it cannot be found out. */

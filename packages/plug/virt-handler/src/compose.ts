@@ -49,6 +49,7 @@ import { serveRequests } from "./door/serve-requests.ts";
 import { offerNodeDevices } from "./devices.ts";
 import { runLoop, type GuestWays } from "./loop.ts";
 import { createRelays, type Relays } from "./relays/own-relays.ts";
+import { identityOfVirtApi } from "./relays/asked-identity.ts";
 import { identityInDirectory, tellIdentity, type ReadIdentity } from "./relays/own-identity.ts";
 
 /** Programs that change or read links, at once. More of them only take the processor from each other. */
@@ -116,14 +117,20 @@ function openPodNetwork({ hostProcess }: Flags): PodNetwork {
   });
 }
 
-function openIdentity({ relayCertificates, nodeName }: Flags): ReadIdentity {
-  return identityInDirectory(createFiles(), relayCertificates, nodeName);
+/** Kept by others, or signed by virt-api. */
+function openIdentity(
+  { client }: DaemonContext,
+  { relayCertificates: directory, nodeName }: Flags,
+): ReadIdentity {
+  return directory === undefined
+    ? identityOfVirtApi(client, nodeName)
+    : identityInDirectory(createFiles(), directory, nodeName);
 }
 
-function openRelays(flags: Flags): Relays {
+function openRelays(context: DaemonContext, flags: Flags): Relays {
   return createRelays({
     ...{ starter: createChildStarter(), user: LAUNCHERS_USER },
-    ...{ identity: openIdentity(flags), address: flags.relayAddress },
+    ...{ identity: openIdentity(context, flags), address: flags.relayAddress },
   });
 }
 
@@ -242,14 +249,14 @@ export async function runHandler(context: DaemonContext, flags: Flags): Promise<
     vhostSockets: openVhostSockets(flags),
     addressServers,
     linkCounters: createLinkCounters(),
-    relays: openRelays(flags),
+    relays: openRelays(context, flags),
     offerGuests: (ways: GuestWays) => {
       void openDoor(context, flags, ways);
     },
   };
   await Promise.all([
     offerDevices(context, flags, kubevirts),
-    tellIdentity(openIdentity(flags), context, signal),
+    tellIdentity(openIdentity(context, flags), context, signal),
     runLoop(parts, signal),
   ]);
   await hypervisor.close();

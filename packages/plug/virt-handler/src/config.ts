@@ -71,7 +71,7 @@ export function parseFlags(argv: readonly string[]): Flags {
     .option("--client-name <name>", "common name of that certificate", HANDLER_CLIENT_NAME)
     .option(
       "--relay-certificates <dir>",
-      "directory of tls.crt, tls.key and ca.crt, PEM: what this node shows to another one when a guest moves, and whom it believes (default: there are none)",
+      "directory of tls.crt, tls.key and ca.crt, PEM: what this node shows to another one when a guest moves, and whom it believes (default: virt-api signs it)",
     )
     .option(
       "--relay-address <address>",

@@ -22,6 +22,9 @@ export const HANDLER_SERVER_NAME = "virt-handler";
 /** Common name of the one client that it answers. */
 export const HANDLER_CLIENT_NAME = "virt-api";
 
+/** What the agent of a node asks virt-api for: the certificate that its node shows when a guest moves. */
+export const RELAY_CERTIFICATE = "relaycertificate";
+
 /** Whether there is such a request. */
 export function isGuestRequest(name: string): name is GuestRequest {
   return Object.hasOwn(GUEST_REQUESTS, name);

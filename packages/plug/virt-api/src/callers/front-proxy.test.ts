@@ -29,6 +29,19 @@ test.each<{ name: string; headers: Record<string, string[]>; known?: boolean; wa
     known: true,
     want: { name: "alice", groups: [] },
   },
+  {
+    name: "a user with what their token says",
+    headers: {
+      "x-remote-user": ["agent"],
+      "x-remote-extra-authentication.kubernetes.io%2fpod-name": ["pod"],
+      "x-remote-extra-%zz": ["unreadable"],
+    },
+    known: true,
+    want: {
+      ...{ name: "agent", groups: [] },
+      extra: { "authentication.kubernetes.io/pod-name": ["pod"] },
+    },
+  },
   { name: "nobody, where none is named", headers: {}, known: true, want: undefined },
   { name: "nobody, where somebody else says so", headers: ALICE, known: false, want: undefined },
   { name: "nobody, where there is no front proxy", headers: ALICE, want: undefined },

@@ -5,6 +5,6 @@
 export interface User {
   readonly name: string;
   readonly groups: readonly string[];
-  /** Claims of a token by name, such as the pod that it is bound to; absent where the front proxy brings the user. */
+  /** Claims of a token by name, such as the pod that it is bound to; absent: there are none. */
   readonly extra?: Readonly<Record<string, readonly string[]>>;
 }

@@ -26,6 +26,7 @@ import type { Cache, ObjectKey } from "@patchbay/core/ports";
 import { credentialsOfOwnAuthority, type ReadCredentials } from "../handlers/credentials.ts";
 import type { Version } from "../routes/table.ts";
 import { apiServiceKey, keepCertificates } from "./keeper.ts";
+import { authorityInSecret, type ReadAuthority } from "./own-authority.ts";
 import { contentsOf, HANDLERS_KEY, SECRET_KEY } from "./kept.ts";
 
 /** Where the API server says how its front proxy is known. Source: Kubernetes "Configure the Aggregation Layer". */
@@ -129,6 +130,7 @@ async function untilReadable(source: Source<KeyPair>, signal: AbortSignal): Prom
 export interface OwnCertificates {
   readonly serving: Source<KeyPair>;
   readonly toHandlers: ReadCredentials;
+  readonly authority: ReadAuthority;
 }
 
 /** Makes and renews virt-api's own certificates until the signal is aborted; resolves when there is one to serve with. */
@@ -160,5 +162,9 @@ export async function keepOwnCertificates(context: DaemonContext): Promise<OwnCe
   void runReconciler({ name: "certificates", queue, reconcile, log, clock, watch }, signal);
   const serving = certificateInSecret(caches.secrets);
   await untilReadable(serving, signal);
-  return { serving, toHandlers: credentialsOfOwnAuthority(caches.secrets, clock) };
+  return {
+    serving,
+    toHandlers: credentialsOfOwnAuthority(caches.secrets, clock),
+    authority: authorityInSecret(caches.secrets, clock),
+  };
 }

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // What virt-api shows to the virt-handlers, and by whom theirs must be signed.
-import { AppError, HANDLER_CLIENT_NAME } from "@patchbay/core";
+import { HANDLER_CLIENT_NAME } from "@patchbay/core";
 import { certificateInFiles, trustInFile } from "@patchbay/daemon";
-import { endOfCertificate, issueCertificate, loadAuthority } from "@patchbay/pki";
+import { endOfCertificate, issueCertificate } from "@patchbay/pki";
 import type { Secret } from "@patchbay/api";
 import type { Cache, Clock, Files } from "@patchbay/core/ports";
-import { readKept, SECRET_KEY } from "../certificates/kept.ts";
+import { authorityInSecret } from "../certificates/own-authority.ts";
 
 /** All PEM. The key is a secret. */
 export interface HandlerCredentials {
@@ -47,17 +47,13 @@ export function credentialsOfOwnAuthority(
   clock: Pick<Clock, "now">,
 ): ReadCredentials {
   let made: HandlerCredentials | undefined;
+  const read = authorityInSecret(secrets, clock);
   return async () => {
-    const { authority, contents } = readKept(secrets.find(SECRET_KEY) ?? {});
-    if (authority === undefined) {
-      const object = `${SECRET_KEY.namespace}/${SECRET_KEY.name}`;
-      throw new AppError("KUBE_NOT_FOUND", { resource: "the authority in secret", object });
-    }
-    const caPem = contents.bundlePem;
+    const { authority, bundlePem: caPem } = await read();
     const isGood =
       made?.caPem === caPem && endOfCertificate(made.certPem) - clock.now() > RENEW_BEFORE_MS;
     if (made !== undefined && isGood) return made;
-    const issued = await issueCertificate(loadAuthority(authority, clock), {
+    const issued = await issueCertificate(authority, {
       commonName: HANDLER_CLIENT_NAME,
       organizations: [],
       usages: ["client"],

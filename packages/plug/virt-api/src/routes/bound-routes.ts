@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Who answers which path of the table.
+import { RELAY_CERTIFICATE } from "@patchbay/core";
 import type { Deps } from "../deps.ts";
 import { addIface } from "./add-iface.ts";
 import { askGuest } from "./ask-guest.ts";
@@ -8,6 +9,7 @@ import { expandSpec, expandVmSpec } from "./expand-spec.ts";
 import { guestfs, healthz, version } from "./general.ts";
 import { migrate } from "./running/migrate.ts";
 import { refused } from "./refused.ts";
+import { relayCertificate } from "./relay-certificate.ts";
 import { removeIface } from "./remove-iface.ts";
 import { restart } from "./running/restart.ts";
 import { screenshot } from "../screen/screenshot.ts";
@@ -65,7 +67,12 @@ function subresourcesOf(deps: Deps): { readonly [R in Resource]: Handlers<(typeo
 }
 
 function generalOf(deps: Deps): Handlers<typeof GENERAL> {
-  return { guestfs, healthz: healthz(deps), version: version(deps) };
+  return {
+    guestfs,
+    healthz: healthz(deps),
+    [RELAY_CERTIFICATE]: relayCertificate(deps),
+    version: version(deps),
+  };
 }
 
 function inNamespacesOf(deps: Deps): Handlers<typeof IN_NAMESPACE> {

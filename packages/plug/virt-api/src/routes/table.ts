@@ -2,6 +2,8 @@
 // Every path below `/apis/subresources.kubevirt.io/VERSION`: routes, discovery and OpenAPI are made from it. Source:
 // KubeVirt pkg/virt-api/api.go, whose paths all are here.
 
+import { RELAY_CERTIFICATE } from "@patchbay/core";
+
 /** Versions of the group, served alike; the preferred one first. Source: KubeVirt SubresourceGroupVersions. */
 export const VERSIONS = ["v1", "v1alpha3"] as const;
 
@@ -65,9 +67,13 @@ export const SERVED = {
   },
 } as const satisfies Readonly<Record<Resource, Readonly<Record<string, Entry>>>>;
 
-/** What is answered about the installation; anybody may ask who is known to the API server. */
+/** What is answered to nobody's VM in particular: about the installation, to anybody who is known to the API server, and to agents. */
 export const GENERAL = {
   guestfs: { method: "get", about: "Refused: there is no image of libguestfs" },
+  [RELAY_CERTIFICATE]: {
+    method: "put",
+    about: "Gives an agent the certificate that its node shows when a guest moves",
+  },
   healthz: { method: "get", about: "Tells whether virt-api reaches the API server" },
   version: { method: "get", about: "Tells the version of virt-api" },
 } as const satisfies Readonly<Record<string, Entry>>;

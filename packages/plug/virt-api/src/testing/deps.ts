@@ -19,6 +19,7 @@ export function depsOn(store: Store, others: Partial<Deps> = {}): Deps {
     randomBytes: (size) => new Uint8Array(size).fill(1),
     mayReadNetwork: ({ groups }, { namespace }) => Promise.resolve(groups.includes(namespace)),
     nodeOfPod: () => Promise.resolve(undefined),
+    relayAuthority: () => Promise.resolve(undefined),
     askHandler: (node, _key, request) => Promise.resolve({ code: 200, body: { node, request } }),
     openHandlerStream: () => Promise.reject(new Error("there is no node")),
     servesDataVolumes: () => Promise.resolve(true),

@@ -55,9 +55,7 @@ test.each([
   await expect(read()).rejects.toThrow(want);
 });
 
-test("a node without a directory, or without a file in it, says so", async () => {
-  const without = identityInDirectory(files, undefined, "node-1");
-  await expect(without()).rejects.toThrow("this node has no certificate for migrations");
+test("a node without a file says so", async () => {
   await expect(read()).rejects.toThrow("there is no file /relay/tls.crt");
 });
 

@@ -24,8 +24,11 @@ function problemOf({ certPem, keyPem }: RelayIdentity, node: string): string | u
     : "the certificate for migrations and its key do not belong together";
 }
 
-/** What was read, if it is this node's. */
-function checked(identity: RelayIdentity, node: string): RelayIdentity {
+/**
+ * The identity, if it is this node's.
+ * @throws AppError with RELAY_FAILED
+ */
+export function checkedIdentity(identity: RelayIdentity, node: string): RelayIdentity {
   let reason: string | undefined;
   try {
     reason = problemOf(identity, node);
@@ -42,20 +45,13 @@ async function readRequired(files: Files, path: string): Promise<string> {
   throw new AppError("RELAY_FAILED", { reason: `there is no file ${path}` });
 }
 
-/** From the files of a directory; without one there is none. */
-export function identityInDirectory(
-  files: Files,
-  directory: string | undefined,
-  node: string,
-): ReadIdentity {
+/** From the files of a directory. */
+export function identityInDirectory(files: Files, directory: string, node: string): ReadIdentity {
   return async () => {
-    if (directory === undefined) {
-      throw new AppError("RELAY_FAILED", { reason: "this node has no certificate for migrations" });
-    }
     const [certPem, keyPem, authorityPem] = await Promise.all(
       ["tls.crt", "tls.key", "ca.crt"].map((name) => readRequired(files, join(directory, name))),
     );
-    return checked(
+    return checkedIdentity(
       { certPem: certPem ?? "", keyPem: keyPem ?? "", authorityPem: authorityPem ?? "" },
       node,
     );

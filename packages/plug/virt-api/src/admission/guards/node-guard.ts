@@ -10,50 +10,11 @@ import {
   NODE_VM_FIELDS,
   type NodeRole,
 } from "@patchbay/core";
-import type { Deps } from "../../deps.ts";
-import type { TokenPod } from "../../callers/token-pod.ts";
-import type { User } from "../../callers/user.ts";
+import { AGENT, nodeOfAgent, type Pods } from "../../callers/agent-node.ts";
 import { ALLOWED, fieldsOf, type AdmissionRequest, type Verdict } from "../review.ts";
 
-/** The account of all agents that write the status of VMIs. */
-const AGENT = `${names.SERVICE_ACCOUNT_PREFIX}virt-handler`;
-/** Pod that a token is bound to. Source: Kubernetes serviceaccount claims, since 1.21. */
-const POD_CLAIMS = {
-  name: "authentication.kubernetes.io/pod-name",
-  uid: "authentication.kubernetes.io/pod-uid",
-} as const;
-/** Node of that pod. Source: Kubernetes ServiceAccountTokenPodNodeInfo, since 1.30: older servers name the pod only. */
-const NODE_CLAIM = "authentication.kubernetes.io/node-name";
 /** As docs/reference/ownership.md gives them to virt-handler. */
 const OWN_FIELDS: readonly string[] = NODE_VM_FIELDS;
-
-/** Where the pods of tokens are looked up. */
-type Pods = Pick<Deps, "nodeOfPod">;
-
-/** Nodes that a token or groups of a certificate name. */
-function namedNodes({ groups, extra }: User): readonly string[] {
-  const prefix = names.NODE_GROUP_PREFIX;
-  const certified = groups.filter((group) => group.startsWith(prefix));
-  return [...(extra?.[NODE_CLAIM] ?? []), ...certified.map((group) => group.slice(prefix.length))];
-}
-
-/** The pod that a token names; undefined where it names none, or more than one. */
-function tokenPodOf({ extra }: User): TokenPod | undefined {
-  const [name, ...otherNames] = extra?.[POD_CLAIMS.name] ?? [];
-  const [uid, ...otherUids] = extra?.[POD_CLAIMS.uid] ?? [];
-  const isOne = otherNames.length === 0 && otherUids.length === 0;
-  return name === undefined || uid === undefined || !isOne
-    ? undefined
-    : { namespace: names.SERVICES_NAMESPACE, name, uid };
-}
-
-/** The node that an agent serves. Undefined where none or several are named, and where the pod of a token that names none has none. */
-async function nodeOf(user: User, { nodeOfPod }: Pods): Promise<string | undefined> {
-  const nodes = namedNodes(user);
-  if (nodes.length > 0) return nodes.length === 1 ? nodes[0] : undefined;
-  const pod = tokenPodOf(user);
-  return pod === undefined ? undefined : nodeOfPod(pod);
-}
 
 function statusOf(object: unknown): Readonly<Record<string, unknown>> {
   return fieldsOf(fieldsOf(object)["status"]);
@@ -172,5 +133,5 @@ function judge(request: AdmissionRequest, node: string | undefined): Verdict {
 export async function guardStatus(pods: Pods, request: AdmissionRequest): Promise<Verdict> {
   const { kind, user } = request;
   if (kind !== VIRTUAL_MACHINE_INSTANCES.kind || user.name !== AGENT) return ALLOWED;
-  return judge(request, await nodeOf(user, pods));
+  return judge(request, await nodeOfAgent(user, pods));
 }

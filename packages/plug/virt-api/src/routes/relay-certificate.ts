@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a node shows to another one when a guest moves: signed for the key that its agent sends, and for the node that the agent's
+// token is bound to. No word of the request names anybody.
+import { createPublicKey } from "node:crypto";
+import { isJsonObject, names } from "@patchbay/api";
+import { HANDLER_CLIENT_NAME, HANDLER_SERVER_NAME } from "@patchbay/core";
+import { certifyKey } from "@patchbay/pki";
+import { AGENT, nodeOfAgent } from "../callers/agent-node.ts";
+import { SERVER_NAME } from "../certificates/kept.ts";
+import type { Deps } from "../deps.ts";
+import { toFailureAnswer, type Answer } from "../http/answers.ts";
+import type { Call, CallHandler } from "./call.ts";
+
+/** For one migration, whose end is told over a connection of its own. */
+const VALID_DAYS = 2;
+
+/** By which others of the same authority are known: a node of such a name could be taken for them. */
+const TAKEN: readonly string[] = [HANDLER_CLIENT_NAME, HANDLER_SERVER_NAME, SERVER_NAME];
+
+/** The key that is sent, if it is of the one kind that is signed. */
+function publicKeyIn(body: unknown): string | undefined {
+  const text = isJsonObject(body) ? body["publicKey"] : undefined;
+  if (typeof text !== "string") return undefined;
+  try {
+    const key = createPublicKey(text);
+    const isKnown = key.asymmetricKeyDetails?.namedCurve === "prime256v1";
+    return isKnown ? key.export({ type: "spki", format: "pem" }).toString() : undefined;
+  } catch {
+    return undefined; // it is none
+  }
+}
+
+function refuse(message: string): Answer {
+  return toFailureAnswer({ code: 403, message });
+}
+
+async function sign(node: string, { body }: Call, deps: Deps): Promise<Answer> {
+  const publicKeyPem = publicKeyIn(body);
+  if (publicKeyPem === undefined) {
+    const message = "publicKey must be the public half of a key on P-256, as PEM";
+    return toFailureAnswer({ code: 400, message });
+  }
+  const found = await deps.relayAuthority();
+  if (found === undefined) {
+    const message =
+      "virt-api signs nothing here: the certificates of this installation are kept by others";
+    return toFailureAnswer({ code: 503, message });
+  }
+  const certificate = await certifyKey(found.authority, publicKeyPem, {
+    ...{ commonName: node, organizations: [names.RELAY_GROUP], dnsNames: [], ipAddresses: [] },
+    ...{ usages: ["server", "client"], validDays: VALID_DAYS },
+  });
+  deps.log.info("signed the certificate of a node for migrations", { node });
+  return { code: 200, body: { certificate, authorities: found.bundlePem } };
+}
+
+/** Answers 200; 403 to whoever is no agent that is known to serve one node. */
+export function relayCertificate(deps: Deps): CallHandler {
+  return async (call) => {
+    const { user } = call;
+    if (user.name !== AGENT) return refuse(`User "${user.name}" is no agent of a node`);
+    const node = await nodeOfAgent(user, deps);
+    if (node === undefined) {
+      return refuse(`User "${user.name}" does not say by its token which node it serves`);
+    }
+    if (TAKEN.includes(node))
+      return refuse(`node "${node}" has the name of another part of Patchbay`);
+    return sign(node, call, deps);
+  };
+}

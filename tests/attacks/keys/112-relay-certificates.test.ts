@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: Apache-2.0
+// Who else gets a certificate with which a node takes guests of others?
+import { eventually } from "@patchbay/support";
+import { afterAll, beforeAll, expect, test } from "vitest";
+import { VirtApiMachine, type Answer } from "../virt-api-machine.ts";
+
+const GROUP = "/apis/subresources.kubevirt.io/v1";
+const ACCOUNT = "system:serviceaccount:patchbay:";
+
+let machine: VirtApiMachine;
+
+beforeAll(async () => {
+  machine = await VirtApiMachine.start((caFile) => [
+    ...["--webhook-client-ca-file", caFile, "--webhook-allowed-names", "webhook-client"],
+  ]);
+  const person = await machine.person("root", ["system:masters"]);
+  const isServed = (): Promise<boolean> =>
+    person.ask("GET", `${GROUP}/version`).then(
+      ({ code }) => code === 200,
+      () => false,
+    );
+  await eventually(isServed, { withinMs: 30_000 });
+});
+afterAll(() => machine[Symbol.asyncDispose]());
+
+async function askAs(name: string, groups: readonly string[]): Promise<Answer> {
+  const body = { publicKey: "words", node: "node-1" };
+  return (await machine.person(name, groups)).ask("PUT", `${GROUP}/relaycertificate`, body);
+}
+
+test("attack 112: the agent of a node is heard, and its key is looked at", async () => {
+  const answer = await askAs(`${ACCOUNT}virt-handler`, ["patchbay.io:node:node-1"]);
+  expect(answer.code).toBe(400);
+});
+
+test.each([
+  { who: "net-agent", name: `${ACCOUNT}net-agent`, groups: ["patchbay.io:node:node-1"] },
+  { who: "virt-controller", name: `${ACCOUNT}virt-controller`, groups: [] },
+  { who: "the account of a launcher", name: "system:serviceaccount:default:default", groups: [] },
+  { who: "a node", name: "system:node:node-1", groups: ["system:nodes"] },
+  { who: "an agent of no node", name: `${ACCOUNT}virt-handler`, groups: [] },
+  {
+    who: "an agent of two nodes",
+    name: `${ACCOUNT}virt-handler`,
+    groups: ["patchbay.io:node:node-1", "patchbay.io:node:node-2"],
+  },
+])("attack 112: $who does not get one", async ({ name, groups }) => {
+  expect((await askAs(name, groups)).code).toBe(403);
+});
+
+test("attack 112: whoever may ask for everything is no agent all the same", async () => {
+  expect((await askAs("root", ["system:masters", "patchbay.io:node:node-1"])).code).toBe(403);
+});
