@@ -56,6 +56,10 @@ function gettersOfParts(): Readonly<Record<string, string>> {
   return Object.fromEntries(rights.map((right) => [right, why]));
 }
 
+/** Guests leave their nodes only in stories with two. */
+const MIGRATIONS =
+  "only a guest that leaves its node needs it: packages/plug/virt-controller/src/migration.test.ts";
+
 /** Rights that a run may need or not. */
 const BY_CHANCE: Readonly<Record<string, string>> = {
   ...gettersOfParts(),
@@ -66,6 +70,12 @@ const BY_CHANCE: Readonly<Record<string, string>> = {
   "system:serviceaccount:patchbay:virt-api get datavolumes.cdi.kubevirt.io": INFERRED,
   "system:serviceaccount:patchbay:virt-api get datasources.cdi.kubevirt.io": INFERRED,
   "system:serviceaccount:patchbay:virt-api get persistentvolumeclaims": INFERRED,
+  "system:serviceaccount:patchbay:virt-controller patch virtualmachineinstancemigrations.kubevirt.io":
+    MIGRATIONS,
+  "system:serviceaccount:patchbay:virt-controller delete virtualmachineinstancemigrations.kubevirt.io":
+    MIGRATIONS,
+  "system:serviceaccount:patchbay:virt-controller patch virtualmachineinstancemigrations.kubevirt.io/status":
+    MIGRATIONS,
   "system:serviceaccount:patchbay:virt-controller create persistentvolumeclaims":
     "only a VM whose firmware or TPM keeps its state has such a claim",
   "system:serviceaccount:patchbay:net-agent patch network-attachment-definitions.k8s.cni.cncf.io/status":

@@ -85,6 +85,7 @@ export {
   type ObjectMeta,
   type StatusBody,
 } from "./kinds/kubernetes/meta.ts";
+export { migrationConfigOf, type MigrationConfiguration } from "./kinds/migration/configuration.ts";
 export {
   isMigrationFinal,
   type VirtualMachineInstanceMigration,

@@ -78,6 +78,12 @@ export const DOMAIN_ANNOTATION = "kubevirt.io/domain";
 export const NODE_NAME_LABEL = "kubevirt.io/nodeName";
 /** Name of the node that a VMI is about to go to, which watches it as well meanwhile. Source: KubeVirt MigrationTargetNodeNameLabel. */
 export const MIGRATION_TARGET_NODE_LABEL = "kubevirt.io/migrationTargetNodeName";
+/** On a launcher pod: uid of the migration that it was made for. Source: KubeVirt MigrationJobLabel. */
+export const MIGRATION_JOB_LABEL = "kubevirt.io/migrationJobUID";
+/** On a launcher pod: the migration's name. Source: KubeVirt MigrationJobNameAnnotation. */
+export const MIGRATION_JOB_NAME_ANNOTATION = "kubevirt.io/migrationJobName";
+/** On a migration: the name of its VMI. Source: KubeVirt MigrationSelectorLabel. */
+export const MIGRATION_VMI_LABEL = "kubevirt.io/vmi-name";
 
 /** Image of all services and agents, unless an installation names another one. */
 export const PATCHBAY_IMAGE = "localhost/patchbay/patchbay:dev";
@@ -107,6 +113,8 @@ export const RELAY_GROUP = "patchbay.io:migration";
 
 /** Keeps a VMI until its launcher pod is gone; owner: virt-controller. Source: KubeVirt. */
 export const VMI_FINALIZER = "foregroundDeleteVirtualMachine";
+/** Keeps a migration until nothing is left of it; owner: virt-controller. Source: KubeVirt VirtualMachineInstanceMigrationFinalizer. */
+export const MIGRATION_FINALIZER = "kubevirt.io/migrationJobFinalize";
 
 /** Extended resource for `/dev/kvm`. Source: KubeVirt device plugin. */
 export const KVM_RESOURCE = "devices.kubevirt.io/kvm";

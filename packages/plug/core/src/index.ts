@@ -194,6 +194,7 @@ export { chooseDevice, type DeviceRequest, type HeldDevice } from "./plan/attach
 export { type WantedAttachment } from "./plan/attachments/wanted-attachments.ts";
 export { hasImageVolume, hasLostImage } from "./plan/pod/image-files.ts";
 export {
+  isControlledBy,
   isLauncherOf,
   launcherOn,
   launcherPodName,
@@ -214,6 +215,19 @@ export { announcedNics } from "./migration/announced-nics.ts";
 export { arrivedWirings } from "./migration/arrived-wirings.ts";
 export { planDeparture, type DepartureFacts, type DepartureStep } from "./migration/departure.ts";
 export { broughtAlong, expectedNics, staysPaused } from "./migration/expected-nics.ts";
+export type { MigrationAction } from "./migration/control/actions.ts";
+export { nextCourse, planMigrations } from "./migration/control/plan.ts";
+export {
+  currentMigration,
+  hasMigrationBegun,
+  inTurn,
+  mayBegin,
+} from "./migration/control/turns.ts";
+export { migrationNotes } from "./migration/control/notes.ts";
+export { migrationStatus } from "./migration/control/tell-migration.ts";
+export { nextDeadlineMs } from "./migration/control/deadlines.ts";
+export { stateIn, type MigrationFacts, type MigrationSettings } from "./migration/control/facts.ts";
+export { toldLabels } from "./migration/control/tell-vmi.ts";
 export { NODE_MIGRATION_FIELDS } from "./migration/writers.ts";
 export { evictionProblem, launcherNamesOf, migrationProblem } from "./migration/requests.ts";
 export { networkNamesOf } from "./plan/pod/pod-networks.ts";

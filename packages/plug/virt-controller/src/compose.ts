@@ -10,6 +10,7 @@ import {
   NODES,
   PERSISTENT_VOLUME_CLAIMS,
   PODS,
+  VIRTUAL_MACHINE_INSTANCE_MIGRATIONS,
   VIRTUAL_MACHINE_INSTANCES,
   VIRTUAL_MACHINES,
   type KubeNode,
@@ -20,12 +21,14 @@ import {
   type Pod,
   type VirtualMachine,
   type VirtualMachineInstance,
+  type VirtualMachineInstanceMigration,
 } from "@patchbay/api";
 import {
   claimNamesOf,
   isEqual,
   isNodeLost,
   networkNamesOf,
+  openMigration,
   seenDefinition,
   seenLauncher,
   seenNode,
@@ -67,6 +70,7 @@ import { reconcile } from "./reconcilers/index.ts";
 import { reconcileInstallation } from "./reconcilers/installation.ts";
 import { createDeferrals } from "./reconcilers/vm/deferrals.ts";
 import { BY_NETWORK } from "./services/caches.ts";
+import { createMigrationCache, wakeMigrating } from "./migrations.ts";
 import { createServicesLoop } from "./services/loop.ts";
 
 /** How long a VM's status is put off at most while NICs go in and out of its guest, milliseconds. */
@@ -81,6 +85,7 @@ const BY_PART = "part";
 interface Caches {
   readonly vms: StartableCache<VirtualMachine>;
   readonly vmis: StartableCache<VirtualMachineInstance>;
+  readonly migrations: StartableCache<VirtualMachineInstanceMigration>;
   readonly kubevirts: StartableCache<KubeVirt>;
   readonly pods: StartableCache<Pod>;
   readonly claims: StartableCache<PersistentVolumeClaim>;
@@ -145,6 +150,12 @@ function wakeNetworks({ nads, vmis }: Caches, queue: Queue): void {
   });
 }
 
+/** A guest that moves is on two nodes. */
+function nodesOf(vmi: VirtualMachineInstance): readonly string[] {
+  const nodes = [vmi.status?.nodeName, openMigration(vmi)?.targetNode];
+  return [...new Set(nodes.filter((node) => node !== undefined))];
+}
+
 /** Of an object that is gone nothing is remembered. */
 function forgetDeleted<T extends KubeObject>(cache: Cache<T>, { pauses, deferrals }: Deps): void {
   cache.onChange((change: Change<T>) => {
@@ -182,11 +193,12 @@ function createCaches({ client, log }: DaemonContext): Caches {
     parts: createPartCaches(client, logger),
     vmis: createCache(client.reflect(VIRTUAL_MACHINE_INSTANCES), {
       indexes: {
-        [BY_NODE]: ({ status }) => (status?.nodeName === undefined ? [] : [status.nodeName]),
+        [BY_NODE]: nodesOf,
         [BY_NETWORK]: (vmi) => networkNamesOf(vmi, {}),
       },
       logger,
     }),
+    migrations: createMigrationCache(client, logger),
     kubevirts: createCache(client.reflect(KUBEVIRTS), { logger }),
     pods: createCache(client.reflect(PODS, { labelSelector, trim: seenLauncher }), { logger }),
     claims: createCache(client.reflect(PERSISTENT_VOLUME_CLAIMS), { logger }),
@@ -200,8 +212,18 @@ function createCaches({ client, log }: DaemonContext): Caches {
 }
 
 async function startCaches(caches: Caches, signal: AbortSignal): Promise<void> {
-  const { vms, vmis, kubevirts, pods, claims, nodes, nads, parts } = caches;
-  const all = [vms, vmis, kubevirts, pods, claims, nodes, nads, ...listPartCaches(parts)];
+  const { vms, vmis, migrations, kubevirts, pods, claims, nodes, nads, parts } = caches;
+  const all = [
+    vms,
+    vmis,
+    migrations,
+    kubevirts,
+    pods,
+    claims,
+    nodes,
+    nads,
+    ...listPartCaches(parts),
+  ];
   for (const cache of all) cache.start(signal);
   await Promise.all(all.map((cache) => cache.synced()));
 }
@@ -212,7 +234,7 @@ function createDeps(
   flags: Flags,
 ): Deps {
   const component = "virt-controller";
-  const ownWrites = createOwnWrites(caches.vms, caches.vmis, caches.pods);
+  const ownWrites = createOwnWrites(caches.vms, caches.vmis, caches.migrations, caches.pods);
   return {
     ...caches,
     store,
@@ -239,6 +261,9 @@ function createWorkQueue(clock: Clock, caches: Caches, { concurrency }: Flags): 
   wake(caches.vms, queue, ownKeyOf);
   wake(caches.vmis, queue, ownKeyOf);
   wake(caches.pods, queue, vmiKeyOf);
+  wakeMigrating(caches.migrations, (key) => {
+    queue.add(key);
+  });
   wakeUsers(caches, queue);
   wakeGuestsOf(caches, queue);
   wakeNetworks(caches, queue);
@@ -248,10 +273,11 @@ function createWorkQueue(clock: Clock, caches: Caches, { concurrency }: Flags): 
 }
 
 /** Whose writes are lost is found by its kind. */
-function lostWritesOf({ vms, vmis, pods }: Caches, { events }: Deps): LostWriteTeller {
+function lostWritesOf({ vms, vmis, migrations, pods }: Caches, { events }: Deps): LostWriteTeller {
   const caches: Readonly<Record<string, Pick<Cache<KubeObject>, "find">>> = {
     [VIRTUAL_MACHINES.resource]: vms,
     [VIRTUAL_MACHINE_INSTANCES.resource]: vmis,
+    [VIRTUAL_MACHINE_INSTANCE_MIGRATIONS.resource]: migrations,
     [PODS.resource]: pods,
   };
   return { events, find: (resource, key) => caches[resource]?.find(key) };
@@ -295,6 +321,7 @@ export async function runController(context: DaemonContext, flags: Flags): Promi
   const services = createServicesLoop(context, caches);
   forgetDeleted(caches.vms, deps);
   forgetDeleted(caches.vmis, deps);
+  forgetDeleted(caches.migrations, deps);
   await Promise.all([startCaches(caches, signal), services.start(signal)]);
   tellLeader(context, leadership);
   metrics.addSource(() => Promise.resolve([vmVnicFamily(caches.vms.list())]));

@@ -8,6 +8,7 @@ import type {
   Pod,
   VirtualMachine,
   VirtualMachineInstance,
+  VirtualMachineInstanceMigration,
 } from "@patchbay/api";
 import type { StepFailure } from "@patchbay/core";
 import type { EventRecorder, OwnWrites, Pauses, Reader } from "@patchbay/kube";
@@ -20,6 +21,8 @@ export interface Deps {
   readonly store: Store;
   readonly vms: Cache<VirtualMachine>;
   readonly vmis: Cache<VirtualMachineInstance>;
+  /** Index `vmi`: NAMESPACE/NAME of their VMIs. */
+  readonly migrations: Cache<VirtualMachineInstanceMigration>;
   readonly pods: Cache<Pod>;
   readonly nodes: Cache<KubeNode>;
   readonly nads: Cache<NetworkAttachmentDefinition>;

@@ -12,6 +12,7 @@ import {
 } from "./guest/port-security.ts";
 import { PCIE_ROOT_PORTS_DEFAULT, PCIE_ROOT_PORTS_MAX } from "../values/pcie-root-ports.ts";
 import { TENANT_POLICY } from "./tenant-policy.ts";
+import { MIGRATION_CONFIGURATION } from "./migration/configuration.ts";
 import { CONDITIONS_SCHEMA } from "./conditions.ts";
 
 /** Most pairs of queues that a NIC can be given. Source: linux/drivers/net/tun.c MAX_TAP_QUEUES */
@@ -150,6 +151,7 @@ export const KubeVirtSpecSchema = Type.Object(
               OPEN,
             ),
           ),
+          migrations: Type.Optional(MIGRATION_CONFIGURATION),
           vmRolloutStrategy: Type.Optional(
             Type.Unsafe<RolloutStrategy>({
               type: "string",

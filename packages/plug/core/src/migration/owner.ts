@@ -48,18 +48,18 @@ export function ownerPodName(vmi: VirtualMachineInstance): string {
   return sourcePod ?? launcherPodName(vmi);
 }
 
+/** Whether the VMI controls the pod, in its own namespace. */
+export function isControlledBy(pod: Pod, { metadata }: VirtualMachineInstance): boolean {
+  const { uid = "", namespace } = metadata;
+  return uid !== "" && pod.metadata.namespace === namespace && controllerOf(pod)?.uid === uid;
+}
+
 /**
  * Whether the pod is the owner's: in the VMI's namespace, controlled by it, and of the name that uids give. Labels are words
  * that anybody who may make a pod can write.
  */
 export function isLauncherOf(pod: Pod, vmi: VirtualMachineInstance): boolean {
-  const uid = vmi.metadata.uid ?? "";
-  return (
-    uid !== "" &&
-    pod.metadata.namespace === vmi.metadata.namespace &&
-    pod.metadata.name === ownerPodName(vmi) &&
-    controllerOf(pod)?.uid === uid
-  );
+  return isControlledBy(pod, vmi) && pod.metadata.name === ownerPodName(vmi);
 }
 
 /** What a node is to a VMI: the owner starts, changes and ends the guest; the target makes ready for one that comes. */

@@ -2,11 +2,12 @@
 // What is said of a step that the API server did not let virt-controller do.
 import { isAppError, messageOf } from "../errors/app-error.ts";
 import type { ErrorCode } from "../errors/catalogue.ts";
+import type { MigrationAction } from "../migration/control/actions.ts";
 import type { VmAction } from "../plan/vm/vm.ts";
 import type { VmiAction } from "../plan/vm/vmi.ts";
 
 /** A step of a plan. */
-export type StepKind = VmAction["kind"] | VmiAction["kind"];
+export type StepKind = VmAction["kind"] | VmiAction["kind"] | MigrationAction["kind"];
 
 /** A step that failed, in words. */
 export interface StepFailure {
@@ -43,6 +44,14 @@ const REASONS: Readonly<Record<StepKind, string>> = {
   labelNode: "FailedUpdate",
   addFinalizer: "FailedUpdate",
   removeFinalizer: "FailedUpdate",
+  markMigration: "FailedUpdate",
+  createTargetPod: "FailedCreate",
+  patchTargetNetworks: "FailedPodPatch",
+  tellMigration: "FailedUpdate",
+  labelMigration: "FailedUpdate",
+  deleteLauncher: "FailedDelete",
+  releaseMigration: "FailedUpdate",
+  deleteMigration: "FailedDelete",
 };
 
 /** Most characters of a message. A condition may be longer; nobody reads more. */

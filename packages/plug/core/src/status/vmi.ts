@@ -53,7 +53,8 @@ export type OwnVmiStatus = Pick<
   | "conditions"
 >;
 
-function podNetworkFacts(pod: Pod): PodNetworkFacts {
+/** What the pod says of its networks. */
+export function podNetworkFacts(pod: Pod): PodNetworkFacts {
   const annotations = pod.metadata.annotations ?? {};
   return {
     elements: podNetworkElements(pod),
@@ -66,7 +67,7 @@ function podNetworkFacts(pod: Pod): PodNetworkFacts {
 }
 
 /** How the guest has ended with its container, which may be over before the others of the pod. */
-function endOf(pod: Pod): VmiPhase | undefined {
+export function endOf(pod: Pod): VmiPhase | undefined {
   if (isPodFinished(pod)) return pod.status?.phase === "Succeeded" ? "Succeeded" : "Failed";
   const { containerStatuses = [] } = pod.status ?? {};
   const compute = containerStatuses.find(({ name }) => name === names.LAUNCHER_CONTAINER);
@@ -190,12 +191,22 @@ function findLauncher({ vmi, pod }: VmiSituation): Pod | undefined {
   return isReplaced && hasLostImage(pod) ? undefined : pod;
 }
 
+/** The pods of the guest; while it moves there are two, of which its migration tells. */
+function activePodsOf(
+  vmi: VirtualMachineInstance,
+  pod: Pod | undefined,
+): Pick<OwnVmiStatus, "activePods"> {
+  const node = pod?.spec.nodeName;
+  const uid = pod?.metadata.uid;
+  const isMoving = openMigration(vmi) !== undefined;
+  return isMoving || node === undefined || uid === undefined ? {} : { activePods: { [uid]: node } };
+}
+
 /** virt-controller's part of the status; `now` is RFC 3339. */
 export function ownVmiStatus(facts: VmiSituation, now: string): OwnVmiStatus {
   const { vmi } = facts;
   const pod = findLauncher(facts);
   const node = pod?.spec.nodeName;
-  const uid = pod?.metadata.uid;
   const owner = { vmi, bindings: facts.network.bindings, absences: facts.absences };
   const attachments =
     pod === undefined ? undefined : attachmentStatuses(owner, podNetworkFacts(pod), facts.nodeLoss);
@@ -205,7 +216,7 @@ export function ownVmiStatus(facts: VmiSituation, now: string): OwnVmiStatus {
     ...reasonOf(facts, phase),
     phaseTransitionTimestamps: transitionsOf(vmi, phase, now),
     ...(node === undefined ? {} : { nodeName: node }),
-    ...(node === undefined || uid === undefined ? {} : { activePods: { [uid]: node } }),
+    ...activePodsOf(vmi, pod),
     ...(attachments === undefined || attachments.length === 0
       ? {}
       : { attachments: [...attachments] }),

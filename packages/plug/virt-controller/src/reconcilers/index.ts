@@ -2,6 +2,7 @@
 // The loop: a VM and the VMI of its name in one pass, so that what the VM's part writes goes on into the pod at once.
 import { after, done, earliest, type Next } from "@patchbay/kube";
 import type { Deps } from "../deps.ts";
+import { reconcileMigrations } from "./migration/index.ts";
 import { reconcileVm } from "./vm/index.ts";
 import { reconcileVmi } from "./vmi/index.ts";
 
@@ -20,14 +21,17 @@ function lookMs(next: Next): number | undefined {
 }
 
 /**
- * One pass over the VM and the VMI of that name; one of them may not be there. Safe to repeat.
- * @throws the first failure, after both have had their turn
+ * One pass over the VM, the VMI of that name and its migrations; any of them may not be there. Safe to repeat.
+ * @throws the first failure, after all have had their turn
  */
 export async function reconcile(key: string, deps: Deps): Promise<Next> {
   const vm = await attempt(reconcileVm(key, deps));
+  // Before the VMI's: a pod that ends with a migration is no guest's end.
+  const migrations = await attempt(reconcileMigrations(key, deps));
   const vmi = await attempt(reconcileVmi(key, deps));
   if ("error" in vm) throw vm.error;
+  if ("error" in migrations) throw migrations.error;
   if ("error" in vmi) throw vmi.error;
-  const ms = earliest([lookMs(vm.next), lookMs(vmi.next)]);
+  const ms = earliest([lookMs(vm.next), lookMs(migrations.next), lookMs(vmi.next)]);
   return ms === undefined ? done() : after(ms);
 }

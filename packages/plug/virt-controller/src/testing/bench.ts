@@ -6,6 +6,7 @@ import {
   NODES,
   PERSISTENT_VOLUME_CLAIMS,
   PODS,
+  VIRTUAL_MACHINE_INSTANCE_MIGRATIONS,
   VIRTUAL_MACHINE_INSTANCES,
   VIRTUAL_MACHINES,
   type KubeNode,
@@ -17,6 +18,7 @@ import {
   type ResourceType,
   type VirtualMachine,
   type VirtualMachineInstance,
+  type VirtualMachineInstanceMigration,
 } from "@patchbay/api";
 import { AppError, seenLauncher } from "@patchbay/core";
 import { createOwnWrites, createPauses, type Next } from "@patchbay/kube";
@@ -26,6 +28,7 @@ import { createSilentLogger } from "@patchbay/telemetry";
 import type { Deps } from "../deps.ts";
 import { createImageVolumes } from "../image-volumes.ts";
 import { reconcile } from "../reconcilers/index.ts";
+import { reconcileMigrations } from "../reconcilers/migration/index.ts";
 import { createDeferrals } from "../reconcilers/vm/deferrals.ts";
 import { reconcileVm } from "../reconcilers/vm/index.ts";
 import { reconcileVmi } from "../reconcilers/vmi/index.ts";
@@ -69,6 +72,7 @@ export class Bench {
   readonly lines: string[] = [];
   readonly vms = new ToldCache<VirtualMachine>();
   readonly vmis = new ToldCache<VirtualMachineInstance>();
+  readonly migrations = new ToldCache<VirtualMachineInstanceMigration>();
   readonly pods = new ToldCache<Pod>();
   readonly kubevirts = new ToldCache<KubeVirt>();
   readonly claims = new ToldCache<PersistentVolumeClaim>();
@@ -98,7 +102,7 @@ export class Bench {
     const store = this.#refusingStore();
     this.#deps = {
       ...{ vms: this.vms, vmis: this.vmis, pods: this.pods, kubevirts: this.kubevirts },
-      ...{ claims: this.claims, nodes: this.nodes, nads: this.nads },
+      ...{ migrations: this.migrations, claims: this.claims, nodes: this.nodes, nads: this.nads },
       store,
       parts: this.server,
       ownWrites: createOwnWrites(),
@@ -132,6 +136,7 @@ export class Bench {
   async catchUp(): Promise<void> {
     await this.#learn(VIRTUAL_MACHINES, this.vms);
     await this.#learn(VIRTUAL_MACHINE_INSTANCES, this.vmis);
+    await this.#learn(VIRTUAL_MACHINE_INSTANCE_MIGRATIONS, this.migrations);
     await this.#learn(PODS, this.pods, seenLauncher);
     await this.#learn(KUBEVIRTS, this.kubevirts);
     await this.#learn(PERSISTENT_VOLUME_CLAIMS, this.claims);
@@ -157,6 +162,10 @@ export class Bench {
 
   passVm(): Promise<Next> {
     return reconcileVm("default/vm1", this.#deps);
+  }
+
+  passMigrations(): Promise<Next> {
+    return reconcileMigrations("default/vm1", this.#deps);
   }
 
   /** The whole of the loop's pass. */

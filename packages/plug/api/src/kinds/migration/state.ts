@@ -4,6 +4,7 @@
 import type { Static } from "typebox";
 import { Type } from "../../fields/schema.ts";
 import { OPEN } from "../network.ts";
+import { MIGRATION_CONFIGURATION } from "./configuration.ts";
 import { ATTACHMENT_SCHEMA } from "../attachment.ts";
 
 const MODES = ["PreCopy", "PostCopy", "Paused"] as const;
@@ -47,6 +48,8 @@ export const MIGRATION_STATE_SCHEMA = Type.Object(
     sourcePod: word("Name of the launcher pod there."),
     targetNode: word("Node that the guest goes to."),
     targetPod: word("Name of the launcher pod there."),
+    migrationConfiguration: Type.Optional(MIGRATION_CONFIGURATION),
+    migrationPolicyName: word("The policy that changed the cluster's settings for this guest."),
     targetNodeAddress: word("Where the target's node listens; writer: its virt-handler."),
     targetDirectMigrationNodePorts: Type.Optional(
       Type.Record(Type.String(), Type.Integer(), {

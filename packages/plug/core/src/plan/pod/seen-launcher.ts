@@ -14,7 +14,7 @@ const CONDITIONS: readonly string[] = ["PodScheduled", "Ready"];
 
 function seenMetadata(metadata: ObjectMeta): ObjectMeta {
   const { name, namespace, uid, resourceVersion, ownerReferences } = metadata;
-  const { deletionTimestamp, deletionGracePeriodSeconds } = metadata;
+  const { creationTimestamp, deletionTimestamp, deletionGracePeriodSeconds } = metadata;
   const annotations = Object.entries(metadata.annotations ?? {}).filter(([key]) =>
     ANNOTATIONS.includes(key),
   );
@@ -23,6 +23,7 @@ function seenMetadata(metadata: ObjectMeta): ObjectMeta {
     ...(namespace !== undefined && { namespace }),
     ...(uid !== undefined && { uid }),
     ...(resourceVersion !== undefined && { resourceVersion }),
+    ...(creationTimestamp !== undefined && { creationTimestamp }),
     ...(deletionTimestamp !== undefined && { deletionTimestamp }),
     ...(deletionGracePeriodSeconds !== undefined && { deletionGracePeriodSeconds }),
     ...(ownerReferences !== undefined && { ownerReferences }),

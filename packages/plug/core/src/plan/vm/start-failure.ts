@@ -10,6 +10,7 @@ import {
   type VirtualMachineInstance,
   type VmiPhase,
 } from "@patchbay/api";
+import { printTime, toMs } from "../../time.ts";
 
 /** A guest that ran so long has started, milliseconds. */
 const RAN_WELL_MS = 60_000;
@@ -17,18 +18,6 @@ const RAN_WELL_MS = 60_000;
 const FIRST_PAUSE_MS = 10_000;
 /** Source: KubeVirt defaultMaxCrashLoopBackoffDelaySeconds (300). */
 const MAX_PAUSE_MS = 300_000;
-
-/** Times are RFC 3339; what cannot be read is no time. */
-function toMs(time: string | undefined): number | undefined {
-  // eslint-disable-next-line no-restricted-globals -- reads a text, no clock
-  const ms = time === undefined ? NaN : Date.parse(time);
-  return Number.isNaN(ms) ? undefined : ms;
-}
-
-function printTime(ms: number): string {
-  // eslint-disable-next-line no-restricted-globals -- formats a time, reads no clock
-  return new Date(ms).toISOString();
-}
 
 function sinceOf(
   vmi: VirtualMachineInstance,

@@ -21,7 +21,12 @@ import { planVmiTopology } from "../../pcie/topology.ts";
 import { nicsOf, type Nics } from "../../spec/nics.ts";
 import { hasRunningHook } from "../pod/hook-sidecars.ts";
 import { hasImageVolume, hasLostImage } from "../pod/image-files.ts";
-import { endGraceSeconds, launcherPodOf, type LauncherSettings } from "../pod/launcher-pod.ts";
+import {
+  endGraceSeconds,
+  launcherPodOf,
+  type LauncherRequest,
+  type LauncherSettings,
+} from "../pod/launcher-pod.ts";
 import { networkInfoOf } from "../pod/network-info.ts";
 import { stateClaimOf } from "../pod/state-parts.ts";
 import { planPodNetworks, type NetworksOwner } from "../pod/pod-networks.ts";
@@ -123,8 +128,17 @@ function planLabel(vmi: VirtualMachineInstance, pod: Pod): readonly VmiAction[] 
     : [{ kind: "labelNode", node }];
 }
 
+/** What the VMI's launcher is made of. */
+export function launcherRequestOf(facts: VmiFacts): LauncherRequest {
+  const { vmi, settings, network, storage, definitions } = facts;
+  const plan = planVmiTopology(vmi, network);
+  const ports = plan.ok ? plan.topology.ports.length : 0;
+  const { bindings, allowsHooks } = network;
+  return { ...settings, claims: storage.claims, ports, bindings, allowsHooks, definitions };
+}
+
 function planPod(facts: VmiFacts): readonly VmiAction[] {
-  const { vmi, settings, network, storage } = facts;
+  const { vmi, network, storage } = facts;
   const started = vmi.status?.activePods !== undefined;
   if (started || vmiStartProblems(vmi, network).length > 0) return [];
   if (storageHindrance(vmi, storage) !== undefined) return [];
@@ -132,13 +146,7 @@ function planPod(facts: VmiFacts): readonly VmiAction[] {
   if (claim !== undefined && !storage.claims.has(claim.metadata.name)) {
     return [{ kind: "createClaim", claim }];
   }
-  const plan = planVmiTopology(vmi, network);
-  const { claims } = storage;
-  const ports = plan.ok ? plan.topology.ports.length : 0;
-  const { definitions } = facts;
-  const { bindings, allowsHooks } = network;
-  const request = { ...settings, claims, ports, bindings, allowsHooks, definitions };
-  return [{ kind: "createPod", pod: launcherPodOf(vmi, request) }];
+  return [{ kind: "createPod", pod: launcherPodOf(vmi, launcherRequestOf(facts)) }];
 }
 
 /**
@@ -168,7 +176,9 @@ function planEndOfHooks({ vmi, pod }: VmiFacts): readonly VmiAction[] {
 /** The next steps for a VMI, in order; none where it is as wanted, or its guest has ended. */
 export function planVmi(facts: VmiFacts): readonly VmiAction[] {
   const { vmi, pod } = facts;
-  if (vmi.metadata.deletionTimestamp !== undefined) return planEnd(facts);
+  const isMoving = openMigration(vmi) !== undefined;
+  // A guest on its way is shut down where it is then.
+  if (vmi.metadata.deletionTimestamp !== undefined) return isMoving ? [] : planEnd(facts);
   if (vmi.metadata.finalizers?.includes(names.VMI_FINALIZER) !== true) {
     return [{ kind: "addFinalizer" }];
   }
@@ -176,7 +186,7 @@ export function planVmi(facts: VmiFacts): readonly VmiAction[] {
   if (pod === undefined) return planPod(facts);
   if (hasLostImage(pod) && !isPodFinished(pod)) return planWithoutKernel(facts, pod);
   // What is asked for meanwhile comes once, in the pod where the guest is afterwards.
-  if (openMigration(vmi) !== undefined) return planLabel(vmi, pod);
+  if (isMoving) return planLabel(vmi, pod);
   const owner = { vmi, bindings: facts.network.bindings, absences: facts.absences };
   return [
     ...planLabel(vmi, pod),

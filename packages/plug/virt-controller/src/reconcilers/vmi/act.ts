@@ -6,23 +6,13 @@ import {
   PODS,
   VIRTUAL_MACHINE_INSTANCES,
   type PersistentVolumeClaim,
-  type Pod,
   type VirtualMachineInstance,
-  type JsonPatchOperation,
 } from "@patchbay/api";
-import {
-  AppError,
-  isAppError,
-  isLauncherOf,
-  nicsPatch,
-  pointerToken,
-  versionTest,
-  type VmiAction,
-  type VmiFacts,
-} from "@patchbay/core";
+import { isAppError, nicsPatch, versionTest, type VmiAction, type VmiFacts } from "@patchbay/core";
 import { keyOf, printKey } from "@patchbay/kube";
 import type { Patch } from "@patchbay/core/ports";
 import type { Deps } from "../../deps.ts";
+import { createLauncher, patchAnnotation } from "../launchers.ts";
 import { performSteps, type PerformedSteps } from "../steps.ts";
 
 async function patchVmi(vmi: VirtualMachineInstance, patch: Patch, deps: Deps): Promise<void> {
@@ -42,25 +32,6 @@ function finalizersPatch(vmi: VirtualMachineInstance, present: boolean): Patch {
   };
 }
 
-/** The cache may be behind; then the pod is looked at when the watch tells of it. */
-async function isOwnThere({ vmi }: VmiFacts, pod: Pod, deps: Deps): Promise<boolean> {
-  const there = await deps.store.find(PODS, keyOf(pod));
-  return there === undefined || isLauncherOf(there, vmi);
-}
-
-/** @throws AppError with CONTROLLER_LAUNCHER_NAME_TAKEN when a pod of that name is not the VMI's. */
-async function createPod(pod: Pod, facts: VmiFacts, deps: Deps): Promise<void> {
-  const object = printKey(keyOf(pod));
-  try {
-    deps.ownWrites.note(await deps.store.create(PODS, pod));
-    deps.log.info("created launcher pod", { pod: object });
-  } catch (error) {
-    if (!isAppError(error, "KUBE_ALREADY_EXISTS")) throw error;
-    if (!(await isOwnThere(facts, pod, deps)))
-      throw new AppError("CONTROLLER_LAUNCHER_NAME_TAKEN", { object });
-  }
-}
-
 /** One that is there already is told by the watch. */
 async function createClaim(claim: PersistentVolumeClaim, deps: Deps): Promise<void> {
   try {
@@ -71,24 +42,9 @@ async function createClaim(claim: PersistentVolumeClaim, deps: Deps): Promise<vo
   }
 }
 
-/** Writes one of the pod's annotations, by what it said. */
-async function patchPod(
-  pod: Pod,
-  { annotation, to }: { readonly annotation: string; readonly to: string },
-  deps: Deps,
-): Promise<void> {
-  const path = `/metadata/annotations/${pointerToken(annotation)}`;
-  const from = pod.metadata.annotations?.[annotation];
-  const operations: readonly JsonPatchOperation[] = [
-    from === undefined ? versionTest(pod) : { op: "test", path, value: from },
-    { op: "add", path, value: to },
-  ];
-  deps.ownWrites.note(await deps.store.patch(PODS, keyOf(pod), { type: "json", operations }));
-}
-
 async function patchPodNetworks({ pod }: VmiFacts, to: string, deps: Deps): Promise<void> {
   if (pod === undefined) return;
-  await patchPod(pod, { annotation: names.NETWORKS_ANNOTATION, to }, deps);
+  await patchAnnotation(pod, { annotation: names.NETWORKS_ANNOTATION, to }, deps);
   deps.log.info("changed the pod's networks", { pod: printKey(keyOf(pod)), networks: to });
 }
 
@@ -96,7 +52,7 @@ async function patchPodNetworks({ pod }: VmiFacts, to: string, deps: Deps): Prom
 async function patchPodNetworkInfo({ pod }: VmiFacts, to: string, deps: Deps): Promise<void> {
   if (pod === undefined) return;
   const newest = deps.ownWrites.newest(pod);
-  await patchPod(newest, { annotation: names.NETWORK_INFO_ANNOTATION, to }, deps);
+  await patchAnnotation(newest, { annotation: names.NETWORK_INFO_ANNOTATION, to }, deps);
 }
 
 async function performOne(action: VmiAction, facts: VmiFacts, deps: Deps): Promise<void> {
@@ -112,7 +68,7 @@ async function performOne(action: VmiAction, facts: VmiFacts, deps: Deps): Promi
       await createClaim(action.claim, deps);
       return;
     case "createPod":
-      await createPod(action.pod, facts, deps);
+      await createLauncher(action.pod, vmi, deps);
       return;
     case "deletePod":
       await deps.store.delete(

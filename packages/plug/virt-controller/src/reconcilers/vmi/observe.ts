@@ -16,21 +16,17 @@ import {
 import {
   hasLostImage,
   isLauncherOf,
-  isNodeLost,
   networkNamesOf,
-  networksNotOn,
-  nodeLossOf,
   ownerPodName,
   planImageQuestion,
   type Definitions,
-  type NetworkAbsences,
-  type NodeLoss,
   type VmiFacts,
 } from "@patchbay/core";
 import { parseKey } from "@patchbay/kube";
 import type { ObjectKey } from "@patchbay/core/ports";
 import type { Deps } from "../../deps.ts";
 import { claimsOf } from "../claims.ts";
+import { findAbsences, findLoss } from "../on-node.ts";
 
 /** Where the owner's pod is, if there is one: its name is a function of uids. */
 function launcherKeyOf(vmi: VirtualMachineInstance): ObjectKey {
@@ -68,12 +64,6 @@ async function withImageVolumes(facts: VmiFacts, deps: Deps): Promise<VmiFacts> 
   return { ...facts, settings: { ...facts.settings, keepsImageVolumes } };
 }
 
-/** What is told of the pod's node where it does not answer. */
-function findLoss(pod: Pod | undefined, { nodes }: Deps): NodeLoss | undefined {
-  const name = pod?.spec.nodeName;
-  return name === undefined ? undefined : nodeLossOf(nodes.find({ name }));
-}
-
 /** The definitions of the VMI's networks, and of those that bindings bring along, as far as they are there. */
 function definitionsOf(
   vmi: VirtualMachineInstance,
@@ -85,23 +75,6 @@ function definitionsOf(
     return nad === undefined ? [] : [[network, nad] as const];
   });
   return new Map(found);
-}
-
-/**
- * What the pod's node cannot make NICs of, of the networks that the VMI names itself: of one that a binding brings along only
- * the node has words. The other nodes are listed only where it matters.
- */
-function findAbsences(
-  { vmi, pod }: Pick<VmiFacts, "vmi" | "pod">,
-  definitions: Definitions,
-  { nodes }: Deps,
-): NetworkAbsences {
-  const node = pod?.spec.nodeName;
-  const named = networkNamesOf(vmi, {});
-  const own = new Map([...definitions].filter(([network]) => named.includes(network)));
-  if (node === undefined || networksNotOn(node, own, []).size === 0) return new Map();
-  const others = nodes.list().filter((each) => !isNodeLost(each));
-  return networksNotOn(node, own, others.map(({ metadata }) => metadata.name).toSorted());
 }
 
 /** The facts of a VMI, as new as this process's own writes; undefined when it is gone. */

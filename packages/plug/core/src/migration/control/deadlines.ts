@@ -1,0 +1,86 @@
+// SPDX-License-Identifier: Apache-2.0
+// How long may each part of a migration take? Source: KubeVirt pkg/virt-controller/watch/migration, whose times these are.
+import { memoryMiBOf } from "../../spec/memory.ts";
+import { toMs } from "../../time.ts";
+import { stateIn, type MigrationFacts } from "./facts.ts";
+
+/** For a node that takes the pod, milliseconds. */
+const UNSCHEDULABLE_MS = 300_000;
+/** For a pod that is ready, and a node that waits for the guest, milliseconds. */
+const PENDING_MS = 900_000;
+/** For a word of the target's, once the source's pod has ended, milliseconds. */
+const ARRIVAL_MS = 60_000;
+/** The same where a domain was seen there: its node's virt-handler may be away, milliseconds. */
+const RESUME_MS = 300_000;
+const MIB_PER_GIB = 1024;
+
+/** Until when something is to have happened. */
+export interface Deadline {
+  readonly kind: "pod" | "completion" | "arrival";
+  /** Milliseconds since 1970. */
+  readonly atMs: number;
+  readonly why: string;
+}
+
+function deadline(
+  kind: Deadline["kind"],
+  since: string | undefined,
+  told: { readonly withinMs: number; readonly why: string },
+): readonly Deadline[] {
+  const sinceMs = toMs(since);
+  return sinceMs === undefined ? [] : [{ kind, atMs: sinceMs + told.withinMs, why: told.why }];
+}
+
+function inMinutes(ms: number): string {
+  return `${String(ms / 60_000)} minutes`;
+}
+
+function podDeadlines({ targetPod }: MigrationFacts): readonly Deadline[] {
+  if (targetPod === undefined) return [];
+  const { creationTimestamp: since, name } = targetPod.metadata;
+  const scheduled = targetPod.status?.conditions?.find(({ type }) => type === "PodScheduled");
+  const isStuck = scheduled?.status === "False" && scheduled.reason === "Unschedulable";
+  const found = `no node has taken target pod ${name} within ${inMinutes(UNSCHEDULABLE_MS)}: ${scheduled?.message ?? ""}`;
+  const ready = `target pod ${name} was not ready for the guest within ${inMinutes(PENDING_MS)}`;
+  return [
+    ...(isStuck ? deadline("pod", since, { withinMs: UNSCHEDULABLE_MS, why: found }) : []),
+    ...deadline("pod", since, { withinMs: PENDING_MS, why: ready }),
+  ];
+}
+
+/** Of what the guest has, each GiB may take so long; a guest of less than one takes as long as one. */
+function completionMs({ guest, settings }: MigrationFacts): number {
+  const mib = guest === undefined ? 0 : memoryMiBOf(guest.vmi.spec.domain);
+  const gib = Math.max(1, Math.ceil(mib / MIB_PER_GIB));
+  return gib * settings.configuration.completionTimeoutPerGiB * 1000;
+}
+
+/** All that are running, the earliest first. */
+export function deadlinesOf(facts: MigrationFacts): readonly Deadline[] {
+  const state = stateIn(facts);
+  const { startTimestamp, sourceEndedTimestamp, targetNodeDomainDetected } = state ?? {};
+  if (startTimestamp === undefined) return podDeadlines(facts);
+  const withinMs = completionMs(facts);
+  const seconds = String(withinMs / 1000);
+  const slow = `the guest has not moved within ${seconds} s (completionTimeoutPerGiB)`;
+  const waitMs = targetNodeDomainDetected === true ? RESUME_MS : ARRIVAL_MS;
+  const lost = `the source's pod has ended, and the target does not say within ${String(waitMs / 1000)} s that it has the guest`;
+  return [
+    ...deadline("completion", startTimestamp, { withinMs, why: slow }),
+    ...deadline("arrival", sourceEndedTimestamp, { withinMs: waitMs, why: lost }),
+  ].toSorted((a, b) => a.atMs - b.atMs);
+}
+
+/** The first that has passed; what is about the source's end goes before. */
+export function passedDeadline(facts: MigrationFacts): Deadline | undefined {
+  const nowMs = toMs(facts.now) ?? 0;
+  const passed = deadlinesOf(facts).filter(({ atMs }) => atMs <= nowMs);
+  return passed.find(({ kind }) => kind === "arrival") ?? passed[0];
+}
+
+/** After how many milliseconds the next one passes; undefined: none is running. */
+export function nextDeadlineMs(facts: MigrationFacts): number | undefined {
+  const nowMs = toMs(facts.now) ?? 0;
+  const coming = deadlinesOf(facts).filter(({ atMs }) => atMs > nowMs);
+  return coming.length === 0 ? undefined : Math.min(...coming.map(({ atMs }) => atMs - nowMs));
+}

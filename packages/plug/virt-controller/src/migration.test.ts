@@ -1,0 +1,180 @@
+// SPDX-License-Identifier: Apache-2.0
+// A guest goes to another node, or stays: virt-controller's part of the story, step by step, with what each object says.
+import { names } from "@patchbay/api";
+import { describe, expect, test } from "vitest";
+import { LAUNCHER } from "./testing/launched.ts";
+import { aMigration, Migrating, UID } from "./testing/migrating.ts";
+
+describe("a guest that moves", () => {
+  test("gets a second pod, of the migration's name, on another node", async () => {
+    const story = await Migrating.begin();
+    await story.settle();
+    const { metadata, spec } = await story.target();
+    expect(metadata.labels).toMatchObject({ "kubevirt.io/migrationJobUID": UID });
+    expect(metadata.labels).not.toHaveProperty(names.NODE_NAME_LABEL);
+    expect(metadata.annotations).toMatchObject({ "kubevirt.io/migrationJobName": "move-m1" });
+    expect(spec.affinity).toMatchObject({
+      podAntiAffinity: {
+        requiredDuringSchedulingIgnoredDuringExecution: [
+          {
+            labelSelector: { matchLabels: { [names.CREATED_BY_LABEL]: "vmi-uid" } },
+            topologyKey: "kubernetes.io/hostname",
+          },
+        ],
+      },
+    });
+    expect(await story.phase()).toBe("Scheduling");
+    const { labels, finalizers } = (await story.migration())?.metadata ?? {};
+    expect(labels).toEqual({ "kubevirt.io/vmi-name": "vm1" });
+    expect(finalizers).toEqual(["kubevirt.io/migrationJobFinalize"]);
+    expect((await story.vmi()).status?.migrationState).toBeUndefined();
+  });
+
+  test("is told of in its VMI once the pod is ready, and by the label", async () => {
+    const story = await Migrating.begin();
+    await story.settle();
+    await story.runTarget();
+    const { metadata, status } = await story.vmi();
+    const target = await story.target();
+    expect(status?.migrationState).toMatchObject({
+      ...{ migrationUid: UID, sourceNode: "node1", sourcePod: LAUNCHER },
+      ...{ targetNode: "node2", targetPod: target.metadata.name },
+      targetAttachments: [{ name: "one", networkName: "default/blue", state: "Attached" }],
+      migrationConfiguration: { progressTimeout: 150, maxDowntimeMs: 900 },
+    });
+    const uid = target.metadata.uid ?? "";
+    expect(status?.activePods).toEqual({ "pod-uid": "node1", [uid]: "node2" });
+    expect(status?.nodeName).toBe("node1");
+    expect(metadata.labels).toMatchObject({
+      [names.NODE_NAME_LABEL]: "node1",
+      "kubevirt.io/migrationTargetNodeName": "node2",
+    });
+    expect(await story.phase()).toBe("PreparingTarget");
+  });
+
+  test("passes every phase, and both objects tell the story", async () => {
+    const story = await Migrating.begin();
+    await story.goOut();
+    expect(await story.phase()).toBe("Running");
+    await story.arrive();
+    const { status } = (await story.migration()) ?? {};
+    expect(status?.phaseTransitionTimestamps?.map(({ phase }) => phase)).toEqual([
+      ...["Pending", "Scheduling", "Scheduled", "PreparingTarget", "TargetReady", "Running"],
+      "Succeeded",
+    ]);
+    expect(status?.migrationState).toMatchObject({ completed: true, mode: "PreCopy" });
+    expect(story.bench.events).toEqual([
+      "VirtualMachineInstanceMigration Normal SuccessfulCreate: migration move-m1 has a target pod",
+      ...["VirtualMachineInstanceMigration", "VirtualMachineInstance"].map(
+        (kind) =>
+          `${kind} Normal SuccessfulHandOver: target pod ${status?.migrationState?.targetPod ?? ""} is ready: node node2 prepares it for the guest`,
+      ),
+      ...["VirtualMachineInstanceMigration", "VirtualMachineInstance"].map(
+        (kind) => `${kind} Normal Migrating: the guest moves from node node1 to node node2`,
+      ),
+      ...["VirtualMachineInstanceMigration", "VirtualMachineInstance"].map(
+        (kind) =>
+          `${kind} Normal SuccessfulMigration: the guest has moved from node node1 to node node2`,
+      ),
+    ]);
+  });
+
+  test("is the target's afterwards, and its old pod goes", async () => {
+    const story = await Migrating.begin();
+    await story.goOut();
+    await story.arrive();
+    const { metadata, status } = await story.vmi();
+    const target = await story.target();
+    expect(status).toMatchObject({
+      ...{ phase: "Running", nodeName: "node2" },
+      activePods: { [target.metadata.uid ?? ""]: "node2" },
+      attachments: [{ name: "one", state: "Attached" }],
+    });
+    expect(status?.migrationState).toMatchObject({
+      completed: true,
+      endTimestamp: expect.any(String) as string,
+    });
+    expect(status?.migrationState).not.toHaveProperty("targetAttachments");
+    expect(status?.migrationState).not.toHaveProperty("failed");
+    expect(metadata.labels).toMatchObject({ [names.NODE_NAME_LABEL]: "node2" });
+    expect(metadata.labels).not.toHaveProperty("kubevirt.io/migrationTargetNodeName");
+    expect(await story.findSource()).toBeUndefined();
+  });
+
+  test("goes back, and the pod that it had in between goes too", async () => {
+    const story = await Migrating.begin();
+    await story.goOut();
+    await story.arrive();
+    const back = aMigration("m2", { creationTimestamp: "2026-01-01T00:01:00Z" });
+    await story.ask(back);
+    await story.runTarget("m2", {}, "node1");
+    await story.listen();
+    await story.send();
+    await story.arrive();
+    expect(await story.phase("m2")).toBe("Succeeded");
+    expect((await story.vmi()).status?.nodeName).toBe("node1");
+    expect(await story.findTarget("m1")).toBeUndefined();
+    expect(await story.findTarget("m2")).toBeDefined();
+  });
+});
+
+describe("a guest that stays", () => {
+  test.each<{ name: string; act: (story: Migrating) => Promise<void>; why: RegExp }>([
+    {
+      name: "the target pod ends",
+      act: async (story) => story.endPod(await story.target(), "Failed"),
+      why: /^target pod \S+ has ended before the guest came$/,
+    },
+    { name: "it is cancelled", act: (story) => story.cancel(), why: /canceled/ },
+  ])("before it is on its way: $name", async ({ act, why }) => {
+    const story = await Migrating.begin();
+    await story.settle();
+    await story.runTarget();
+    await act(story);
+    const { metadata, status } = await story.vmi();
+    expect(status?.migrationState).toMatchObject({
+      ...{ completed: true, failed: true, failureReason: expect.stringMatching(why) as string },
+    });
+    expect(status).toMatchObject({ nodeName: "node1", activePods: { "pod-uid": "node1" } });
+    expect(status?.phase).toBe("Running");
+    expect(metadata.labels).not.toHaveProperty("kubevirt.io/migrationTargetNodeName");
+    expect(await story.findTarget()).toBeUndefined();
+    expect(await story.findSource()).toBeDefined();
+  });
+
+  test("on the source's word, and not before it", async () => {
+    const story = await Migrating.begin();
+    await story.goOut();
+    await story.endPod(await story.target(), "Failed");
+    expect(await story.phase()).toBe("Running");
+    expect(await story.state()).toMatchObject({ abortRequested: true });
+    expect(await story.state()).not.toHaveProperty("completed");
+    await story.say({ failed: true, failureReason: "no way", abortStatus: "Succeeded" });
+    expect(await story.phase()).toBe("Failed");
+    expect(await story.state()).toMatchObject({ completed: true, failureReason: "no way" });
+  });
+});
+
+describe("a VM that is stopped meanwhile", () => {
+  test("is shut down where it is, once its migration has ended", async () => {
+    const story = await Migrating.begin();
+    await story.goOut();
+    await story.stop();
+    expect(await story.state()).toMatchObject({ abortRequested: true });
+    expect(await story.findSource()).toBeDefined();
+    await story.say({ failed: true, failureReason: "it was cancelled" });
+    expect(await story.findSource()).toBeUndefined();
+    expect(await story.findTarget()).toBeUndefined();
+    expect(await story.phase()).toBe("Failed");
+  });
+
+  test("is shut down at the target, where the guest had arrived", async () => {
+    const story = await Migrating.begin();
+    await story.goOut();
+    await story.stop();
+    await story.arrive();
+    expect(await story.phase()).toBe("Succeeded");
+    expect(await story.findSource()).toBeUndefined();
+    expect(await story.findTarget()).toBeUndefined();
+  });
+});

@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: Apache-2.0
+// Migrations as the watch tells of them, and whom a change of one concerns.
+import {
+  isMigrationFinal,
+  VIRTUAL_MACHINE_INSTANCE_MIGRATIONS,
+  type VirtualMachineInstanceMigration,
+} from "@patchbay/api";
+import { hasMigrationBegun } from "@patchbay/core";
+import type { Cache, Logger } from "@patchbay/core/ports";
+import { createCache, type KubeClient, type StartableCache } from "@patchbay/kube";
+import { BY_VMI, vmiKeyOfMigration } from "./reconcilers/migration/observe.ts";
+
+type Migration = VirtualMachineInstanceMigration;
+
+/** Makes it; it is empty until it is started. */
+export function createMigrationCache(
+  client: KubeClient,
+  logger: Logger,
+): StartableCache<Migration> {
+  return createCache(client.reflect(VIRTUAL_MACHINE_INSTANCE_MIGRATIONS), {
+    indexes: { [BY_VMI]: (migration) => [vmiKeyOfMigration(migration)] },
+    logger,
+  });
+}
+
+/** A migration concerns its VMI; one that is over lets others begin. */
+export function wakeMigrating(migrations: Cache<Migration>, add: (key: string) => void): void {
+  migrations.onChange((change) => {
+    const migration = change.kind === "deleted" ? change.previous : change.current;
+    add(vmiKeyOfMigration(migration));
+    const isOver = change.kind === "deleted" || isMigrationFinal(migration);
+    const waiting = isOver ? migrations.list().filter((each) => !hasMigrationBegun(each)) : [];
+    for (const each of waiting) add(vmiKeyOfMigration(each));
+  });
+}

@@ -1,0 +1,150 @@
+// SPDX-License-Identifier: Apache-2.0
+// Performs the steps of a plan for a VMI's migrations; each may be repeated.
+import {
+  names,
+  PODS,
+  VIRTUAL_MACHINE_INSTANCE_MIGRATIONS,
+  VIRTUAL_MACHINE_INSTANCES,
+  type JsonPatchOperation,
+  type VirtualMachineInstance,
+  type VirtualMachineInstanceMigration,
+} from "@patchbay/api";
+import {
+  statusPatch,
+  toldLabels,
+  versionTest,
+  type MigrationAction,
+  type MigrationFacts,
+} from "@patchbay/core";
+import { keyOf, printKey } from "@patchbay/kube";
+import type { Patch } from "@patchbay/core/ports";
+import type { Deps } from "../../deps.ts";
+import { createLauncher, patchAnnotation } from "../launchers.ts";
+import { performSteps, type PerformedSteps } from "../steps.ts";
+
+type Migration = VirtualMachineInstanceMigration;
+const TYPE = VIRTUAL_MACHINE_INSTANCE_MIGRATIONS;
+
+type Members = Extract<MigrationAction, { kind: "tellMigration" }>["members"];
+
+async function patchMigration(migration: Migration, patch: Patch, deps: Deps): Promise<void> {
+  deps.ownWrites.note(await deps.store.patch(TYPE, keyOf(migration), patch));
+}
+
+function finalizersOf(migration: Migration, isKept: boolean): readonly string[] {
+  const { finalizers = [] } = migration.metadata;
+  const others = finalizers.filter((finalizer) => finalizer !== names.MIGRATION_FINALIZER);
+  return isKept ? [...others, names.MIGRATION_FINALIZER] : others;
+}
+
+function finalizerPatch(migration: Migration, isKept: boolean): readonly JsonPatchOperation[] {
+  const value = finalizersOf(migration, isKept);
+  return [versionTest(migration), { op: "add", path: "/metadata/finalizers", value }];
+}
+
+async function mark(migration: Migration, deps: Deps): Promise<void> {
+  const label = { [names.MIGRATION_VMI_LABEL]: migration.spec.vmiName ?? "" };
+  const value = { ...migration.metadata.labels, ...label };
+  const operations = [
+    ...finalizerPatch(migration, true),
+    { op: "add", path: "/metadata/labels", value } as const,
+  ];
+  await patchMigration(migration, { type: "json", operations }, deps);
+}
+
+async function release(migration: Migration, deps: Deps): Promise<void> {
+  const patch = { type: "json", operations: finalizerPatch(migration, false) } as const;
+  await patchMigration(migration, patch, deps);
+}
+
+/** What the VMI has now: a step before may have written it. */
+function newestVmi({ guest }: MigrationFacts, deps: Deps): VirtualMachineInstance | undefined {
+  return guest && deps.ownWrites.newest(guest.vmi);
+}
+
+/** Nothing of it may have changed since the plan was made: what a node has said meanwhile decides anew. */
+async function tell(members: Members, facts: MigrationFacts, deps: Deps): Promise<void> {
+  const vmi = facts.guest?.vmi;
+  if (vmi === undefined) return;
+  const operations = statusPatch(vmi, members);
+  const patch = { type: "json", operations } as const;
+  const options = { subresource: "status" } as const;
+  const key = keyOf(vmi);
+  deps.ownWrites.note(await deps.store.patch(VIRTUAL_MACHINE_INSTANCES, key, patch, options));
+  deps.log.info("told the vmi of its migration", { vmi: printKey(key) });
+}
+
+async function label(facts: MigrationFacts, deps: Deps): Promise<void> {
+  const vmi = newestVmi(facts, deps);
+  const labels = vmi === undefined ? {} : toldLabels(vmi);
+  if (vmi === undefined || Object.keys(labels).length === 0) return;
+  const patch = { type: "merge", fields: { metadata: { labels } } } as const;
+  deps.ownWrites.note(await deps.store.patch(VIRTUAL_MACHINE_INSTANCES, keyOf(vmi), patch));
+}
+
+async function changeTarget(
+  action: Extract<MigrationAction, { kind: "createTargetPod" | "patchTargetNetworks" }>,
+  { guest }: MigrationFacts,
+  deps: Deps,
+): Promise<void> {
+  if (action.kind === "patchTargetNetworks") {
+    const annotation = names.NETWORKS_ANNOTATION;
+    await patchAnnotation(action.pod, { annotation, to: action.to }, deps);
+  } else if (guest !== undefined) await createLauncher(action.pod, guest.vmi, deps);
+}
+
+async function deleteLauncher(
+  action: Extract<MigrationAction, { kind: "deleteLauncher" }>,
+  deps: Deps,
+): Promise<void> {
+  const { namespace, name, uid, graceSeconds: gracePeriodSeconds } = action;
+  await deps.store.delete(PODS, { namespace, name }, { uid, gracePeriodSeconds });
+  deps.log.info("deleted a launcher pod that no guest needs", { pod: `${namespace}/${name}` });
+}
+
+async function performOne(
+  action: MigrationAction,
+  facts: MigrationFacts,
+  deps: Deps,
+): Promise<void> {
+  switch (action.kind) {
+    case "markMigration":
+      await mark(action.migration, deps);
+      return;
+    case "createTargetPod":
+    case "patchTargetNetworks":
+      await changeTarget(action, facts, deps);
+      return;
+    case "tellMigration":
+      await tell(action.members, facts, deps);
+      return;
+    case "labelMigration":
+      await label(facts, deps);
+      return;
+    case "deleteLauncher":
+      await deleteLauncher(action, deps);
+      return;
+    case "releaseMigration":
+      await release(action.migration, deps);
+      return;
+    case "deleteMigration": {
+      const { uid = "" } = action.migration.metadata;
+      await deps.store.delete(TYPE, keyOf(action.migration), { uid });
+    }
+  }
+}
+
+/** Performs the plan. Circumstances are what the API server judges by, beside the step. */
+export function actMigrations(
+  plan: readonly MigrationAction[],
+  facts: MigrationFacts,
+  deps: Deps,
+): Promise<PerformedSteps> {
+  const { migration, finished, waiting, guest } = facts;
+  const object = migration ?? finished[0] ?? waiting[0] ?? guest?.vmi;
+  if (object === undefined)
+    return Promise.resolve({ failures: [], againMs: undefined, thrown: [] });
+  const perform = (action: MigrationAction): Promise<void> => performOne(action, facts, deps);
+  const circumstances = String(guest?.vmi.metadata.generation);
+  return performSteps({ object, plan, circumstances, perform }, deps);
+}

@@ -1,0 +1,142 @@
+// SPDX-License-Identifier: Apache-2.0
+// Which facts the migrations' part looks at. Of a VMI that nobody migrates nothing is read.
+import {
+  isMigrationFinal,
+  migrationConfigOf,
+  names,
+  PODS,
+  type Pod,
+  type VirtualMachineInstance,
+  type VirtualMachineInstanceMigration,
+} from "@patchbay/api";
+import {
+  currentMigration,
+  hasMigrationBegun,
+  inTurn,
+  isControlledBy,
+  launcherPodName,
+  mayBegin,
+  openMigration,
+  ownerPodName,
+  type MigrationFacts,
+  type MigrationSettings,
+} from "@patchbay/core";
+import { parseKey, printTime } from "@patchbay/kube";
+import type { Deps } from "../../deps.ts";
+import { findAbsences, findLoss } from "../on-node.ts";
+import { observeVmi } from "../vmi/observe.ts";
+
+type Migration = VirtualMachineInstanceMigration;
+
+/** Index of the cache of migrations: by NAMESPACE/NAME of their VMIs. */
+export const BY_VMI = "vmi";
+
+/** NAMESPACE/NAME of a migration's VMI. */
+export function vmiKeyOfMigration({ metadata, spec }: Migration): string {
+  return `${metadata.namespace ?? ""}/${spec.vmiName ?? ""}`;
+}
+
+function migrationsOf(key: string, { migrations, ownWrites }: Deps): readonly Migration[] {
+  const found = migrations
+    .listBy(BY_VMI, key)
+    .filter((migration) => vmiKeyOfMigration(migration) === key);
+  return inTurn(found).map((migration) => ownWrites.newest(migration));
+}
+
+/** Whether something of an earlier migration is left in the VMI. */
+function isTouched(vmi: VirtualMachineInstance | undefined): boolean {
+  if (vmi === undefined) return false;
+  const label = vmi.metadata.labels?.[names.MIGRATION_TARGET_NODE_LABEL];
+  return openMigration(vmi) !== undefined || label !== undefined;
+}
+
+/** The VMI's pod of that name. A cache may be behind: where it matters the server is asked. */
+async function findPod(
+  vmi: VirtualMachineInstance,
+  name: string,
+  { deps, isExpected }: { readonly deps: Deps; readonly isExpected: boolean },
+): Promise<Pod | undefined> {
+  const key = { namespace: vmi.metadata.namespace ?? "", name };
+  const cached = deps.pods.find(key);
+  const found = cached ?? (isExpected ? await deps.store.find(PODS, key) : undefined);
+  if (found === undefined || !isControlledBy(found, vmi)) return undefined;
+  return deps.ownWrites.newest(found);
+}
+
+async function findTarget(
+  vmi: VirtualMachineInstance,
+  current: Migration | undefined,
+  deps: Deps,
+): Promise<Pod | undefined> {
+  const open = openMigration(vmi);
+  const uid = current?.metadata.uid ?? open?.migrationUid;
+  if (uid === undefined) return undefined;
+  const isExpected = open !== undefined || (current !== undefined && hasMigrationBegun(current));
+  return findPod(vmi, launcherPodName(vmi, uid), { deps, isExpected });
+}
+
+/** Targets of what is over, and the pod that the guest has left; not the one that has it. */
+async function findLeftPods(
+  vmi: VirtualMachineInstance,
+  finished: readonly Migration[],
+  deps: Deps,
+): Promise<readonly Pod[]> {
+  const state = vmi.status?.migrationState;
+  const targets = finished.map(({ metadata }) => launcherPodName(vmi, metadata.uid));
+  const isClosed = state?.completed === true;
+  const ofState = isClosed ? [state.sourcePod, state.targetPod] : [];
+  const all = new Set([...targets, ...ofState.filter((name) => name !== undefined)]);
+  all.delete(ownerPodName(vmi));
+  const found = await Promise.all(
+    [...all].map((name) => findPod(vmi, name, { deps, isExpected: false })),
+  );
+  return found.filter((pod) => pod !== undefined);
+}
+
+function settingsOf({ kubevirts }: Deps): MigrationSettings {
+  const cluster = kubevirts.list()[0]?.spec?.configuration?.migrations;
+  return { configuration: migrationConfigOf(cluster), policyName: undefined };
+}
+
+/** The limits are the cluster's: no policy changes them. */
+function isItsTurn(migration: Migration | undefined, deps: Deps): boolean {
+  if (migration === undefined || hasMigrationBegun(migration)) return false;
+  const { configuration } = settingsOf(deps);
+  const limits = {
+    perCluster: configuration.parallelMigrationsPerCluster,
+    perNode: configuration.parallelOutboundMigrationsPerNode,
+  };
+  const nodeOf = (each: Migration): string | undefined =>
+    deps.vmis.find(parseKey(vmiKeyOfMigration(each)))?.status?.nodeName;
+  const all = deps.migrations.list().map((each) => deps.ownWrites.newest(each));
+  return mayBegin(migration, all, { limits, nodeOf });
+}
+
+/** The facts of a VMI's migrations, as new as this process's own writes; undefined: there is nothing to be done for any. */
+export async function observeMigrations(
+  key: string,
+  deps: Deps,
+): Promise<MigrationFacts | undefined> {
+  const cached = deps.vmis.find(parseKey(key));
+  const vmi = cached && deps.ownWrites.newest(cached);
+  const all = migrationsOf(key, deps);
+  if (all.length === 0 && !isTouched(vmi)) return undefined;
+  const guest = await observeVmi(key, deps);
+  const migration = currentMigration(all, guest?.vmi);
+  const finished = all.filter(isMigrationFinal);
+  const targetPod = guest && (await findTarget(guest.vmi, migration, deps));
+  return {
+    ...{ key, guest, migration, finished, targetPod },
+    waiting: all.filter((each) => each !== migration && !isMigrationFinal(each)),
+    targetLoss: findLoss(targetPod, deps),
+    targetAbsences:
+      guest === undefined
+        ? new Map()
+        : findAbsences({ vmi: guest.vmi, pod: targetPod }, guest.definitions, deps),
+    leftPods: guest === undefined ? [] : await findLeftPods(guest.vmi, finished, deps),
+    mayBegin: isItsTurn(migration, deps),
+    unfit: undefined,
+    settings: settingsOf(deps),
+    now: printTime(deps.clock.now()),
+  };
+}

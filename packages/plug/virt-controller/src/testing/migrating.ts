@@ -1,0 +1,241 @@
+// SPDX-License-Identifier: Apache-2.0
+// A guest that goes from node1 to node2, with all that others do on its way: scheduler, kubelet, net-agent and both nodes.
+import {
+  names,
+  parseNetworks,
+  PODS,
+  VIRTUAL_MACHINE_INSTANCE_MIGRATIONS,
+  VIRTUAL_MACHINE_INSTANCES,
+  type MigrationState,
+  type Pod,
+  type VirtualMachineInstance,
+  type VirtualMachineInstanceMigration,
+  type VmiStatus,
+} from "@patchbay/api";
+import { launcherPodName } from "@patchbay/core";
+import { aVmi, type NicSketch } from "@patchbay/support";
+import { Bench, KEY } from "./bench.ts";
+import { launcher } from "./launched.ts";
+
+type Migration = VirtualMachineInstanceMigration;
+
+/** Uid of the migration that is made first. */
+export const UID = "m1";
+const START = "2026-01-01T00:00:01.000Z";
+
+/** A migration of `aVmi`. */
+export function aMigration(uid = UID, metadata: Partial<Migration["metadata"]> = {}): Migration {
+  return {
+    apiVersion: "kubevirt.io/v1",
+    kind: VIRTUAL_MACHINE_INSTANCE_MIGRATIONS.kind,
+    metadata: {
+      ...{ name: `move-${uid}`, namespace: "default", uid, resourceVersion: "1" },
+      ...{ creationTimestamp: "2026-01-01T00:00:00Z", ...metadata },
+    },
+    spec: { vmiName: "vm1" },
+  };
+}
+
+/** What the source's node tells of each NIC that the guest has. */
+function statusOf(nics: readonly NicSketch[]): VmiStatus {
+  return {
+    ...{ phase: "Running", nodeName: "node1", activePods: { "pod-uid": "node1" } },
+    conditions: [{ type: "LiveMigratable", status: "True" }],
+    attachments: nics.map(({ name, network = "blue" }, index) => ({
+      ...{ name, networkName: `default/${network}`, podInterfaceName: `pod${String(index)}` },
+      ...{ state: "Attached" as const, ips: [`192.0.2.${String(index + 1)}`] },
+    })),
+    interfaces: nics.map(({ name }, index) => ({
+      ...{ name, podInterfaceName: `pod${String(index)}` },
+      hotplug: { type: "Plug" as const, phase: "Ready" as const },
+    })),
+  };
+}
+
+/** What such a pod asks for, and has. */
+function annotationsOf(nics: readonly NicSketch[]): Readonly<Record<string, string>> {
+  const asked = nics.map(({ network = "blue" }, index) => ({
+    ...{ name: network, namespace: "default", interface: `pod${String(index)}` },
+  }));
+  const has = asked.map(({ name, interface: nic }) => ({
+    name: `default/${name}`,
+    interface: nic,
+  }));
+  return {
+    [names.NETWORKS_ANNOTATION]: JSON.stringify(asked),
+    [names.NETWORK_STATUS_ANNOTATION]: JSON.stringify(has),
+  };
+}
+
+/** One VMI whose guest moves. */
+export class Migrating {
+  readonly bench = new Bench();
+
+  /** A guest that runs on node1, and somebody who wants it elsewhere. */
+  static async begin(
+    nics: readonly NicSketch[] = [{ name: "one", mac: "02:00:00:00:00:01" }],
+    migrations: readonly Migration[] = [aMigration()],
+  ): Promise<Migrating> {
+    const story = new Migrating();
+    const vmi = aVmi({ nics, status: statusOf(nics) });
+    const labels = { [names.NODE_NAME_LABEL]: "node1" };
+    const { bench } = story;
+    await bench.put(VIRTUAL_MACHINE_INSTANCES, { ...vmi, metadata: { ...vmi.metadata, labels } });
+    await bench.put(PODS, launcher(annotationsOf(nics)));
+    for (const migration of migrations) {
+      await bench.put(VIRTUAL_MACHINE_INSTANCE_MIGRATIONS, migration);
+    }
+    await story.#passMigrations();
+    return story;
+  }
+
+  async migration(uid = UID): Promise<Migration | undefined> {
+    return this.bench.server.find(VIRTUAL_MACHINE_INSTANCE_MIGRATIONS, {
+      ...KEY,
+      name: `move-${uid}`,
+    });
+  }
+
+  async phase(uid = UID): Promise<string | undefined> {
+    return (await this.migration(uid))?.status?.phase;
+  }
+
+  async vmi(): Promise<VirtualMachineInstance> {
+    const vmi = await this.bench.vmi();
+    if (vmi === undefined) throw new Error("there is no VMI");
+    return vmi;
+  }
+
+  async state(): Promise<MigrationState> {
+    return (await this.vmi()).status?.migrationState ?? {};
+  }
+
+  async findTarget(uid = UID): Promise<Pod | undefined> {
+    const name = launcherPodName(aVmi(), uid);
+    return this.bench.server.find(PODS, { ...KEY, name });
+  }
+
+  async target(uid = UID): Promise<Pod> {
+    const pod = await this.findTarget(uid);
+    if (pod === undefined) throw new Error("there is no target pod");
+    return pod;
+  }
+
+  async findSource(): Promise<Pod | undefined> {
+    return this.bench.server.find(PODS, { ...KEY, name: launcherPodName(aVmi()) });
+  }
+
+  /** Passes until nothing is written any more. */
+  async settle(): Promise<void> {
+    for (let count = 0; count < 12; count += 1) {
+      await this.bench.catchUp();
+      await this.bench.passMigrations();
+      await this.bench.passVmi();
+      if (this.bench.calls.every((call) => call.startsWith("get"))) return;
+    }
+    throw new Error(`never settles: ${this.bench.calls.join()}`);
+  }
+
+  /** Somebody wants one more. */
+  async ask(migration: Migration): Promise<void> {
+    const vmi = await this.vmi();
+    const { conditions } = statusOf([]);
+    const next = { ...vmi, status: { ...vmi.status, conditions: [...(conditions ?? [])] } };
+    await this.bench.put(VIRTUAL_MACHINE_INSTANCES, next);
+    await this.bench.put(VIRTUAL_MACHINE_INSTANCE_MIGRATIONS, migration);
+    await this.#passMigrations();
+    await this.settle();
+  }
+
+  /** Before the VMI's own pass says whether its guest can be migrated. */
+  async #passMigrations(): Promise<void> {
+    for (let count = 0; count < 3; count += 1) {
+      await this.bench.catchUp();
+      await this.bench.passMigrations();
+    }
+  }
+
+  /** The scheduler and the kubelet do their part, and net-agent. */
+  async runTarget(uid = UID, status: Pod["status"] = {}, nodeName = "node2"): Promise<void> {
+    const pod = await this.target(uid);
+    const asked = parseNetworks(pod.metadata.annotations?.[names.NETWORKS_ANNOTATION]);
+    const has = (asked.ok ? asked.elements : []).map((element) => ({
+      name: `${element.namespace ?? ""}/${element.name}`,
+      interface: element.interface,
+      ips: element["io.patchbay.kept-ips"],
+    }));
+    const annotations = {
+      ...pod.metadata.annotations,
+      [names.NETWORK_STATUS_ANNOTATION]: JSON.stringify(has),
+    };
+    const next: Pod = {
+      ...pod,
+      metadata: { ...pod.metadata, annotations },
+      spec: { ...pod.spec, nodeName },
+      status: { phase: "Running", ...status },
+    };
+    await this.bench.put(PODS, next);
+    await this.settle();
+  }
+
+  /** A node's word on the VMI. */
+  async say(members: Partial<MigrationState>): Promise<void> {
+    const vmi = await this.vmi();
+    const migrationState = { ...vmi.status?.migrationState, ...members };
+    const next = { ...vmi, status: { ...vmi.status, migrationState } };
+    await this.bench.put(VIRTUAL_MACHINE_INSTANCES, next);
+    await this.settle();
+  }
+
+  /** The target listens. */
+  async listen(): Promise<void> {
+    await this.say({
+      targetNodeAddress: "192.0.2.2",
+      targetDirectMigrationNodePorts: { "40000": 0 },
+    });
+  }
+
+  /** The source sends the guest. */
+  async send(): Promise<void> {
+    await this.say({ startTimestamp: START, mode: "PreCopy" });
+  }
+
+  /** Up to where the guest is on its way. */
+  async goOut(): Promise<void> {
+    await this.settle();
+    await this.runTarget();
+    await this.listen();
+    await this.send();
+  }
+
+  /** The guest runs at the target. */
+  async arrive(): Promise<void> {
+    await this.say({
+      targetNodeDomainDetected: true,
+      targetNodeDomainReadyTimestamp: "2026-01-01T00:00:02.000Z",
+    });
+  }
+
+  async endPod(pod: Pod | undefined, phase: "Succeeded" | "Failed" = "Succeeded"): Promise<void> {
+    if (pod === undefined) return;
+    await this.bench.put(PODS, { ...pod, status: { ...pod.status, phase } });
+    await this.settle();
+  }
+
+  /** Somebody deletes the migration, which has a finalizer. */
+  async cancel(uid = UID): Promise<void> {
+    const migration = await this.migration(uid);
+    if (migration === undefined) return;
+    const metadata = { ...migration.metadata, deletionTimestamp: START };
+    await this.bench.put(VIRTUAL_MACHINE_INSTANCE_MIGRATIONS, { ...migration, metadata });
+    await this.settle();
+  }
+
+  /** Somebody deletes the VMI, which has a finalizer. */
+  async stop(): Promise<void> {
+    const vmi = await this.vmi();
+    const metadata = { ...vmi.metadata, deletionTimestamp: START };
+    await this.bench.put(VIRTUAL_MACHINE_INSTANCES, { ...vmi, metadata });
+    await this.settle();
+  }
+}
