@@ -229,7 +229,12 @@ export { nextDeadlineMs } from "./migration/control/deadlines.ts";
 export { stateIn, type MigrationFacts, type MigrationSettings } from "./migration/control/facts.ts";
 export { toldLabels } from "./migration/control/tell-vmi.ts";
 export { NODE_MIGRATION_FIELDS } from "./migration/writers.ts";
-export { evictionProblem, launcherNamesOf, migrationProblem } from "./migration/requests.ts";
+export {
+  evictionProblem,
+  inFlightProblem,
+  launcherNamesOf,
+  migrationProblem,
+} from "./migration/requests.ts";
 export { networkNamesOf } from "./plan/pod/pod-networks.ts";
 export { seenLauncher } from "./plan/pod/seen-launcher.ts";
 export type { Expansion } from "./instancetype/expand.ts";

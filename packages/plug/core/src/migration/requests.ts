@@ -1,7 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // May a guest be asked to leave its node? By a migration, or by an eviction of its pod. Source: KubeVirt
 // pkg/virt-api/webhooks/validating-webhook/admitters, whose words these are.
-import { isVmiFinal, type EvictionStrategy, type VirtualMachineInstance } from "@patchbay/api";
+import {
+  isMigrationFinal,
+  isVmiFinal,
+  type EvictionStrategy,
+  type VirtualMachineInstance,
+  type VirtualMachineInstanceMigration,
+} from "@patchbay/api";
 import { findCondition } from "../status/conditions.ts";
 import { LIVE_MIGRATABLE } from "../status/live-migratable.ts";
 import { launcherPodName, openMigration, ownerPodName } from "./owner.ts";
@@ -28,6 +34,18 @@ export function migrationProblem(
   const told = findCondition(vmi.status?.conditions, LIVE_MIGRATABLE);
   const { reason = UNKNOWN.reason, message = UNKNOWN.message } = told ?? {};
   return `Cannot migrate VMI, Reason: ${reason}, Message: ${message}`;
+}
+
+/** Why no other migration of it may be made now, of those in its namespace; undefined: none is under way. */
+export function inFlightProblem(
+  { metadata: { name } }: VirtualMachineInstance,
+  migrations: readonly VirtualMachineInstanceMigration[],
+): string | undefined {
+  const active = migrations.find(
+    (migration) => migration.spec.vmiName === name && !isMigrationFinal(migration),
+  );
+  if (active === undefined) return undefined;
+  return `in-flight migration detected. Active migration job (${active.metadata.uid ?? ""}) is currently already in progress for VMI ${name}.`;
 }
 
 /** Names of the pods in which its guest is, or to which it goes. */

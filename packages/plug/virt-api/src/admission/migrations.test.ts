@@ -1,6 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // What is answered to whoever asks for a migration, and to whoever evicts a launcher?
-import { VIRTUAL_MACHINE_INSTANCES, type VirtualMachineInstance } from "@patchbay/api";
+import {
+  VIRTUAL_MACHINE_INSTANCE_MIGRATIONS,
+  VIRTUAL_MACHINE_INSTANCES,
+  type VirtualMachineInstance,
+} from "@patchbay/api";
 import { launcherPodName } from "@patchbay/core";
 import { createFakeStore } from "@patchbay/kube/testing";
 import { expect, test } from "vitest";
@@ -64,6 +68,30 @@ test.each<{ name: string; spec: unknown; old?: unknown; can: "True" | "False"; w
   const verdict = await validate(depsWith(vmiThat(can)), migrationOf(spec, old));
   expect(verdict.allowed ? undefined : verdict.message).toBe(want);
 });
+
+test.each<{ phase: "Pending" | "Running" | "Failed"; vmiName: string; isRefused: boolean }>([
+  { phase: "Pending", vmiName: "vm", isRefused: true },
+  { phase: "Running", vmiName: "vm", isRefused: true },
+  { phase: "Failed", vmiName: "vm", isRefused: false },
+  { phase: "Running", vmiName: "other", isRefused: false },
+])(
+  "a second one beside one of $vmiName that is $phase: refused: $isRefused",
+  async ({ phase, vmiName, isRefused }) => {
+    const deps = depsWith(vmiThat("True"));
+    await deps.store.create(VIRTUAL_MACHINE_INSTANCE_MIGRATIONS, {
+      ...{ apiVersion: "kubevirt.io/v1", kind: "VirtualMachineInstanceMigration" },
+      metadata: { name: "first", namespace: "ns", uid: "m1" },
+      ...{ spec: { vmiName }, status: { phase } },
+    });
+    const verdict = await validate(deps, migrationOf(SPEC));
+    expect(verdict.allowed).toBe(!isRefused);
+    expect(verdict.allowed ? undefined : verdict.message).toBe(
+      isRefused
+        ? "in-flight migration detected. Active migration job (m1) is currently already in progress for VMI vm."
+        : undefined,
+    );
+  },
+);
 
 test("a change is refused as KubeVirt does, with a cause; the rest is 400", async () => {
   const deps = depsWith(vmiThat("False"));

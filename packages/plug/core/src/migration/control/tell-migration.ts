@@ -110,6 +110,15 @@ function conditionsOf(told: ToldOf): Conditions {
   return withTimes(all, told.migration.status?.conditions, told.now);
 }
 
+/** All that the VMI told; of one that the VMI was never told of, why it has failed. */
+function endOf({ state, course, migration, now }: ToldOf): Pick<MigrationStatus, "migrationState"> {
+  if (state !== undefined) return { migrationState: state };
+  if (course.kind !== "fail") return {};
+  const { uid: migrationUid = "" } = migration.metadata;
+  const failed = { completed: true, failed: true, failureReason: course.why, endTimestamp: now };
+  return { migrationState: { migrationUid, ...failed } };
+}
+
 /** Its status after a pass. */
 export function migrationStatus(told: ToldOf): MigrationStatus {
   const { migration, state } = told;
@@ -122,6 +131,6 @@ export function migrationStatus(told: ToldOf): MigrationStatus {
     phase,
     ...(transitions === undefined ? {} : { phaseTransitionTimestamps: transitions }),
     ...(conditions.length === 0 && before.conditions === undefined ? {} : { conditions }),
-    ...(isOver && state !== undefined ? { migrationState: state } : {}),
+    ...(isOver ? endOf(told) : {}),
   };
 }

@@ -25,6 +25,7 @@ interface Traveller {
 
 /** Whether the guest has it: as its node tells. */
 function isInGuest(told: IfaceStatus | undefined): boolean {
+  if (told?.queueCount !== undefined) return true;
   const { phase, type } = told?.hotplug ?? {};
   return phase === "Ready" || phase === "Detaching" || type === "Swap";
 }
