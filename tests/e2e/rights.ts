@@ -70,6 +70,10 @@ const BY_CHANCE: Readonly<Record<string, string>> = {
   "system:serviceaccount:patchbay:virt-api get datavolumes.cdi.kubevirt.io": INFERRED,
   "system:serviceaccount:patchbay:virt-api get datasources.cdi.kubevirt.io": INFERRED,
   "system:serviceaccount:patchbay:virt-api get persistentvolumeclaims": INFERRED,
+  "system:serviceaccount:patchbay:virt-controller get namespaces":
+    "only a MigrationPolicy with a namespaceSelector makes it ask",
+  "system:serviceaccount:patchbay:virt-api list virtualmachineinstancemigrations.kubevirt.io":
+    MIGRATIONS,
   "system:serviceaccount:patchbay:virt-controller patch virtualmachineinstancemigrations.kubevirt.io":
     MIGRATIONS,
   "system:serviceaccount:patchbay:virt-controller delete virtualmachineinstancemigrations.kubevirt.io":

@@ -90,6 +90,7 @@ export {
   isMigrationFinal,
   type VirtualMachineInstanceMigration,
 } from "./kinds/migration/migration.ts";
+export type { MigrationPolicy } from "./kinds/migration/policy.ts";
 export type { MigrationState } from "./kinds/migration/state.ts";
 export type { NetworkAttachmentDefinition, NodeProblem } from "./kinds/nad.ts";
 export * as names from "./names.ts";
@@ -129,6 +130,7 @@ export {
   INSTANCETYPES,
   KUBEVIRTS,
   LEASES,
+  MIGRATION_POLICIES,
   MUTATING_WEBHOOKS,
   NAMESPACES,
   NETWORK_ATTACHMENT_DEFINITIONS,

@@ -7,6 +7,8 @@ export const KUBEVIRT_GROUP = "kubevirt.io";
 export const SUBRESOURCES_GROUP = "subresources.kubevirt.io";
 /** API group of instancetypes and preferences. Source: KubeVirt `instancetype.kubevirt.io/v1beta1`. */
 export const INSTANCETYPE_GROUP = "instancetype.kubevirt.io";
+/** API group of MigrationPolicy. Source: KubeVirt `migrations.kubevirt.io/v1alpha1`. */
+export const MIGRATIONS_GROUP = "migrations.kubevirt.io";
 /** API group of VirtualMachinePool, which is refused. Source: KubeVirt `pool.kubevirt.io`. */
 export const POOL_GROUP = "pool.kubevirt.io";
 /** API group of VirtualMachineExport, which is refused. Source: KubeVirt `export.kubevirt.io`. */

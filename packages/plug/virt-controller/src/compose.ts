@@ -5,6 +5,7 @@ import {
   API_SERVICES,
   controllerOf,
   KUBEVIRTS,
+  MIGRATION_POLICIES,
   names,
   NETWORK_ATTACHMENT_DEFINITIONS,
   NODES,
@@ -16,6 +17,7 @@ import {
   type KubeNode,
   type KubeObject,
   type KubeVirt,
+  type MigrationPolicy,
   type NetworkAttachmentDefinition,
   type PersistentVolumeClaim,
   type Pod,
@@ -86,6 +88,7 @@ interface Caches {
   readonly vms: StartableCache<VirtualMachine>;
   readonly vmis: StartableCache<VirtualMachineInstance>;
   readonly migrations: StartableCache<VirtualMachineInstanceMigration>;
+  readonly policies: StartableCache<MigrationPolicy>;
   readonly kubevirts: StartableCache<KubeVirt>;
   readonly pods: StartableCache<Pod>;
   readonly claims: StartableCache<PersistentVolumeClaim>;
@@ -199,6 +202,7 @@ function createCaches({ client, log }: DaemonContext): Caches {
       logger,
     }),
     migrations: createMigrationCache(client, logger),
+    policies: createCache(client.reflect(MIGRATION_POLICIES), { logger }),
     kubevirts: createCache(client.reflect(KUBEVIRTS), { logger }),
     pods: createCache(client.reflect(PODS, { labelSelector, trim: seenLauncher }), { logger }),
     claims: createCache(client.reflect(PERSISTENT_VOLUME_CLAIMS), { logger }),
@@ -212,18 +216,8 @@ function createCaches({ client, log }: DaemonContext): Caches {
 }
 
 async function startCaches(caches: Caches, signal: AbortSignal): Promise<void> {
-  const { vms, vmis, migrations, kubevirts, pods, claims, nodes, nads, parts } = caches;
-  const all = [
-    vms,
-    vmis,
-    migrations,
-    kubevirts,
-    pods,
-    claims,
-    nodes,
-    nads,
-    ...listPartCaches(parts),
-  ];
+  const { parts, ...others } = caches;
+  const all = [...Object.values(others), ...listPartCaches(parts)];
   for (const cache of all) cache.start(signal);
   await Promise.all(all.map((cache) => cache.synced()));
 }

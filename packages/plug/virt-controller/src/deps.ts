@@ -3,6 +3,7 @@
 import type {
   KubeNode,
   KubeVirt,
+  MigrationPolicy,
   NetworkAttachmentDefinition,
   PersistentVolumeClaim,
   Pod,
@@ -23,6 +24,7 @@ export interface Deps {
   readonly vmis: Cache<VirtualMachineInstance>;
   /** Index `vmi`: NAMESPACE/NAME of their VMIs. */
   readonly migrations: Cache<VirtualMachineInstanceMigration>;
+  readonly policies: Cache<MigrationPolicy>;
   readonly pods: Cache<Pod>;
   readonly nodes: Cache<KubeNode>;
   readonly nads: Cache<NetworkAttachmentDefinition>;

@@ -9,6 +9,7 @@ import {
   EXPORT_GROUP,
   INSTANCETYPE_GROUP,
   KUBEVIRT_GROUP,
+  MIGRATIONS_GROUP,
   NAD_GROUP,
   PART_OF_LABEL,
   POOL_GROUP,
@@ -17,6 +18,7 @@ import {
 import { OPEN } from "../kinds/network.ts";
 import { structuralSchemaOf, withoutDescriptions, type StructuralSchema } from "./structural-schema.ts";
 import { MigrationSpecSchema, MigrationStatusSchema } from "../kinds/migration/migration.ts";
+import { MigrationPolicySpecSchema } from "../kinds/migration/policy.ts";
 import { NadSpecSchema, NadStatusSchema } from "../kinds/nad.ts";
 import { VmSpecSchema, VmStatusSchema } from "../kinds/vm.ts";
 import { VmiSpecSchema } from "../kinds/vmi-spec.ts";
@@ -198,6 +200,18 @@ const DEFINITIONS: readonly Definition[] = [
     columns: [PHASE, { name: "VMI", type: "string", jsonPath: ".spec.vmiName" }],
     spec: { schema: MigrationSpecSchema, required: true },
     status: MigrationStatusSchema,
+  },
+  {
+    group: MIGRATIONS_GROUP,
+    version: "v1alpha1",
+    isOfCluster: true,
+    kind: "MigrationPolicy",
+    plural: "migrationpolicies",
+    singular: "migrationpolicy",
+    shortNames: [],
+    categories: ["all"],
+    columns: [AGE],
+    spec: { schema: MigrationPolicySpecSchema, required: true },
   },
   {
     group: KUBEVIRT_GROUP,

@@ -16,9 +16,10 @@ import type { KubeVirt } from "./kubevirt-config.ts";
 import type { DataVolume } from "./guest/data-volume.ts";
 import type { KubeObject } from "./kubernetes/meta.ts";
 import type { VirtualMachineInstanceMigration } from "./migration/migration.ts";
+import type { MigrationPolicy } from "./migration/policy.ts";
 import type { NetworkAttachmentDefinition } from "./nad.ts";
 import type { Endpoints, EndpointSlice, Service } from "./kubernetes/service.ts";
-import { INSTANCETYPE_GROUP, KUBEVIRT_GROUP, NAD_GROUP } from "../names.ts";
+import { INSTANCETYPE_GROUP, KUBEVIRT_GROUP, MIGRATIONS_GROUP, NAD_GROUP } from "../names.ts";
 import type { DaemonSet, Deployment } from "./kubernetes/installed-kinds.ts";
 import type { Pod } from "./kubernetes/pod.ts";
 import type {
@@ -215,6 +216,14 @@ export const VIRTUAL_MACHINE_INSTANCE_MIGRATIONS: ResourceType<VirtualMachineIns
   resource: "virtualmachineinstancemigrations",
   kind: "VirtualMachineInstanceMigration",
   namespaced: true,
+};
+/** Other settings for some of them. */
+export const MIGRATION_POLICIES: ResourceType<MigrationPolicy> = {
+  group: MIGRATIONS_GROUP,
+  version: "v1alpha1",
+  resource: "migrationpolicies",
+  kind: "MigrationPolicy",
+  namespaced: false,
 };
 /** One start of a VM. */
 export const VIRTUAL_MACHINE_INSTANCES: ResourceType<VirtualMachineInstance> = {

@@ -2,6 +2,7 @@
 // One pass of a loop at a time: no server, no queues; a test says what the caches tell and what the server refuses.
 import {
   KUBEVIRTS,
+  MIGRATION_POLICIES,
   NETWORK_ATTACHMENT_DEFINITIONS,
   NODES,
   PERSISTENT_VOLUME_CLAIMS,
@@ -12,6 +13,7 @@ import {
   type KubeNode,
   type KubeObject,
   type KubeVirt,
+  type MigrationPolicy,
   type NetworkAttachmentDefinition,
   type PersistentVolumeClaim,
   type Pod,
@@ -73,6 +75,7 @@ export class Bench {
   readonly vms = new ToldCache<VirtualMachine>();
   readonly vmis = new ToldCache<VirtualMachineInstance>();
   readonly migrations = new ToldCache<VirtualMachineInstanceMigration>();
+  readonly policies = new ToldCache<MigrationPolicy>();
   readonly pods = new ToldCache<Pod>();
   readonly kubevirts = new ToldCache<KubeVirt>();
   readonly claims = new ToldCache<PersistentVolumeClaim>();
@@ -102,7 +105,13 @@ export class Bench {
     const store = this.#refusingStore();
     this.#deps = {
       ...{ vms: this.vms, vmis: this.vmis, pods: this.pods, kubevirts: this.kubevirts },
-      ...{ migrations: this.migrations, claims: this.claims, nodes: this.nodes, nads: this.nads },
+      ...{
+        migrations: this.migrations,
+        policies: this.policies,
+        claims: this.claims,
+        nodes: this.nodes,
+        nads: this.nads,
+      },
       store,
       parts: this.server,
       ownWrites: createOwnWrites(),
@@ -137,6 +146,7 @@ export class Bench {
     await this.#learn(VIRTUAL_MACHINES, this.vms);
     await this.#learn(VIRTUAL_MACHINE_INSTANCES, this.vmis);
     await this.#learn(VIRTUAL_MACHINE_INSTANCE_MIGRATIONS, this.migrations);
+    await this.#learn(MIGRATION_POLICIES, this.policies);
     await this.#learn(PODS, this.pods, seenLauncher);
     await this.#learn(KUBEVIRTS, this.kubevirts);
     await this.#learn(PERSISTENT_VOLUME_CLAIMS, this.claims);

@@ -6,6 +6,9 @@ import { quantity } from "../../fields/notation.ts";
 import { Type } from "../../fields/schema.ts";
 import { OPEN } from "../network.ts";
 
+/** Source: KubeVirt MaxDowntimeMs, QEMU MAX_MIGRATE_DOWNTIME (2000 s). */
+const DOWNTIME_MAX_MS = 2_000_000;
+
 function seconds(description: string) {
   return Type.Optional(Type.Integer({ minimum: 1, description }));
 }
@@ -35,6 +38,13 @@ export const MIGRATION_SETTINGS = {
       quantity("Most bytes in a second for each guest; 0, or absent: as fast as it goes."),
     ),
   ),
+  maxDowntimeMs: Type.Optional(
+    Type.Integer({
+      minimum: 1,
+      maximum: DOWNTIME_MAX_MS,
+      description: "Milliseconds that a guest may stand still; 900 when absent.",
+    }),
+  ),
   completionTimeoutPerGiB: seconds(
     "A guest may take so many seconds for each GiB of its memory; 150 when absent.",
   ),
@@ -53,7 +63,6 @@ export const MIGRATION_CONFIGURATION = Type.Object(
     progressTimeout: seconds(
       "A move of which nothing comes over for so many seconds is ended; 150 when absent.",
     ),
-    maxDowntimeMs: seconds("Milliseconds that a guest may stand still; 900 when absent."),
     unsafeMigrationOverride: flag("Guests may move whose disks are not known to be safe."),
     disableTLS: refusedFlag("Only false: what guests have goes between nodes under TLS."),
   },

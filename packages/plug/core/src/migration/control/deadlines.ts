@@ -49,10 +49,16 @@ function podDeadlines({ targetPod }: MigrationFacts): readonly Deadline[] {
 }
 
 /** Of what the guest has, each GiB may take so long; a guest of less than one takes as long as one. */
-function completionMs({ guest, settings }: MigrationFacts): number {
+function completionMs(facts: MigrationFacts): number {
+  const { guest, settings } = facts;
+  // As both nodes were told when it was opened.
+  const { completionTimeoutPerGiB } = {
+    ...settings.configuration,
+    ...stateIn(facts)?.migrationConfiguration,
+  };
   const mib = guest === undefined ? 0 : memoryMiBOf(guest.vmi.spec.domain);
   const gib = Math.max(1, Math.ceil(mib / MIB_PER_GIB));
-  return gib * settings.configuration.completionTimeoutPerGiB * 1000;
+  return gib * completionTimeoutPerGiB * 1000;
 }
 
 /** All that are running, the earliest first. */

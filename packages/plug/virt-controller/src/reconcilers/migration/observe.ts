@@ -4,18 +4,21 @@ import {
   isMigrationFinal,
   migrationConfigOf,
   names,
+  NAMESPACES,
   PODS,
   type Pod,
   type VirtualMachineInstance,
   type VirtualMachineInstanceMigration,
 } from "@patchbay/api";
 import {
+  asksForNamespace,
   currentMigration,
   hasMigrationBegun,
   inTurn,
   isControlledBy,
   launcherPodName,
   mayBegin,
+  migrationSettingsOf,
   openMigration,
   ownerPodName,
   type MigrationFacts,
@@ -93,15 +96,36 @@ async function findLeftPods(
   return found.filter((pod) => pod !== undefined);
 }
 
-function settingsOf({ kubevirts }: Deps): MigrationSettings {
-  const cluster = kubevirts.list()[0]?.spec?.configuration?.migrations;
-  return { configuration: migrationConfigOf(cluster), policyName: undefined };
+/** Labels of the namespace; read only where a policy chooses by them. */
+async function namespaceLabels(
+  namespace: string,
+  { policies, store }: Deps,
+): Promise<Readonly<Record<string, string>>> {
+  if (!asksForNamespace(policies.list())) return {};
+  const found = await store.find(NAMESPACES, { name: namespace });
+  return found?.metadata.labels ?? {};
+}
+
+async function settingsOf(
+  guest: VirtualMachineInstance | undefined,
+  deps: Deps,
+): Promise<MigrationSettings> {
+  const kubevirt = deps.kubevirts.list()[0];
+  const cluster = kubevirt?.spec?.configuration?.migrations;
+  // Once it is open they stand in the VMI.
+  if (guest === undefined || openMigration(guest) !== undefined) {
+    return { configuration: migrationConfigOf(cluster), policyName: undefined };
+  }
+  const labels = await namespaceLabels(guest.metadata.namespace ?? "", deps);
+  const policies = deps.policies.list();
+  return migrationSettingsOf(kubevirt, guest, { policies, namespaceLabels: labels });
 }
 
 /** The limits are the cluster's: no policy changes them. */
 function isItsTurn(migration: Migration | undefined, deps: Deps): boolean {
   if (migration === undefined || hasMigrationBegun(migration)) return false;
-  const { configuration } = settingsOf(deps);
+  const cluster = deps.kubevirts.list()[0]?.spec?.configuration?.migrations;
+  const configuration = migrationConfigOf(cluster);
   const limits = {
     perCluster: configuration.parallelMigrationsPerCluster,
     perNode: configuration.parallelOutboundMigrationsPerNode,
@@ -136,7 +160,7 @@ export async function observeMigrations(
     leftPods: guest === undefined ? [] : await findLeftPods(guest.vmi, finished, deps),
     mayBegin: isItsTurn(migration, deps),
     unfit: undefined,
-    settings: settingsOf(deps),
+    settings: await settingsOf(guest?.vmi, deps),
     now: printTime(deps.clock.now()),
   };
 }
