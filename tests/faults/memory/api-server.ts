@@ -96,6 +96,7 @@ export class MemoryApiServer {
         return { subscribe } as never;
       },
       requestRaw: () => Promise.reject(new AppError("KUBE_NOT_FOUND", {})),
+      ask: () => Promise.reject(new AppError("KUBE_NOT_FOUND", {})),
       openStream: () => Promise.reject(new AppError("KUBE_NOT_FOUND", {})),
       close: () => Promise.resolve(),
     };

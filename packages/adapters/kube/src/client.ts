@@ -5,7 +5,12 @@ import type { KubeObject, ResourceType } from "@patchbay/api";
 import type { Store } from "@patchbay/core/ports";
 import type { Observable } from "rxjs";
 import { systemRandom, type Random } from "./pace/backoff.ts";
-import { HttpClient, type HttpDeps, type HttpMethod } from "./connection/http.ts";
+import {
+  HttpClient,
+  type HttpDeps,
+  type HttpMethod,
+  type HttpResponse,
+} from "./connection/http.ts";
 import type { KubeConfig } from "./connection/kubeconfig.ts";
 import { openStream, type StreamCall } from "./connection/stream.ts";
 import { CALL_TIMEOUT_MS, HttpStore } from "./objects/object-store.ts";
@@ -55,6 +60,11 @@ export interface KubeClient {
    */
   requestRaw(request: RawRequest): Promise<RawResponse>;
   /**
+   * The same, with whatever the server answers: a refusal is an answer too.
+   * @throws AppError with KUBE_UNREACHABLE
+   */
+  ask(request: RawRequest): Promise<HttpResponse>;
+  /**
    * Opens a stream of bytes.
    * @throws AppError with KUBE_UNREACHABLE, KUBE_CONFIG_INVALID, and what the server's answer means
    */
@@ -63,9 +73,12 @@ export interface KubeClient {
   close(): Promise<void>;
 }
 
+function ask(http: HttpClient, request: RawRequest): Promise<HttpResponse> {
+  return http.request({ ...request, timeoutMs: request.timeoutMs ?? CALL_TIMEOUT_MS });
+}
+
 async function requestRaw(http: HttpClient, request: RawRequest): Promise<RawResponse> {
-  const timeoutMs = request.timeoutMs ?? CALL_TIMEOUT_MS;
-  const answer = await http.request({ ...request, timeoutMs });
+  const answer = await ask(http, request);
   if (answer.status < 300) return answer;
   const verb = request.method.toLowerCase();
   throw toStatusError(answer, { verb, resource: request.path, object: "" });
@@ -85,6 +98,7 @@ export function createKubeClient(config: KubeConfig, deps: ClientDeps): KubeClie
     reflect: (type, wanted = {}) =>
       createReflector(type, wanted, { store, watches, clock, logger, random }),
     requestRaw: (request) => requestRaw(http, request),
+    ask: (request) => ask(http, request),
     openStream: (call) => openStream(config, call),
     close: () => http.close(),
   };

@@ -4,6 +4,7 @@ export { createCache, type StartableCache } from "./watch/cache.ts";
 export { joinCaches } from "./watch/joined-cache.ts";
 export { createKubeClient, type KubeClient } from "./client.ts";
 export { createEventRecorder, type EventRecorder, type Note } from "./event-recorder.ts";
+export type { HttpMethod } from "./connection/http.ts";
 export { loadKubeConfig, type KubeConfig } from "./connection/kubeconfig.ts";
 export { createElector } from "./leader/elector.ts";
 export { fencedStore } from "./leader/fenced-store.ts";

@@ -9,7 +9,7 @@ import send from "undici/lib/api/api-request.js";
 import type { KubeConfig } from "./kubeconfig.ts";
 import { Pool } from "./pool.ts";
 import { kindOfRequest, type RequestKind } from "./request-kind.ts";
-import { createWarningLog, type WarningLog } from "./warnings.ts";
+import { createWarningLog, parseWarnings, type WarningLog } from "./warnings.ts";
 
 /** Those that the Kubernetes API has. */
 export type HttpMethod = "GET" | "POST" | "PUT" | "PATCH" | "DELETE";
@@ -32,6 +32,8 @@ export interface HttpRequest {
 export interface HttpResponse {
   readonly status: number;
   readonly text: string;
+  /** What the server warns of beside it. */
+  readonly warnings: readonly string[];
 }
 
 /** An answer whose body is still coming. */
@@ -90,7 +92,8 @@ export class HttpClient {
   async request(request: HttpRequest): Promise<HttpResponse> {
     return this.#guard(request, async (signal) => {
       const response = await this.#send(request, signal);
-      return { status: response.statusCode, text: await response.body.text() };
+      const warnings = parseWarnings(response.headers["warning"]);
+      return { status: response.statusCode, text: await response.body.text(), warnings };
     });
   }
 
