@@ -122,6 +122,19 @@ export default defineConfig({
         ...shared,
         test: {
           expect: expectation,
+          name: "browser",
+          include: ["tests/browser/**/*.test.ts"],
+          globalSetup: ["tests/browser/setup.ts"],
+          testTimeout: 120_000,
+          hookTimeout: 300_000,
+          maxWorkers: 1,
+          isolate: false,
+        },
+      },
+      {
+        ...shared,
+        test: {
+          expect: expectation,
           name: "strict",
           include: ["tests/strict/**/*.test.ts"],
           globalSetup: ["tests/strict/setup.ts"],

@@ -230,7 +230,7 @@ const STAGES: readonly Stage[] = [
           argv: [...GUEST_CONTRACTS, "--maxWorkers=1"],
         }),
       ],
-      [suite("boots"), suite("installed")],
+      [suite("boots"), suite("installed"), suite("browser")],
       [
         ...CHECKS,
         suite("unit"),

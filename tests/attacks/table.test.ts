@@ -28,12 +28,17 @@ function readRows(): readonly Row[] {
   }));
 }
 
+/** What only a browser shows is tried beside the panel's stories. */
+const FOLDERS = [import.meta.dirname, join(import.meta.dirname, "../browser")];
+
 /** Numbers in the titles of the tests below this one, which may be in a table beside them. */
 function readTested(): ReadonlySet<number> {
-  const files = readdirSync(import.meta.dirname, { recursive: true, encoding: "utf8" }).filter(
-    (name) => /\/(\d[^/]*\.test|[^/]*-table)\.ts$/.test(name),
+  const files = FOLDERS.flatMap((folder) =>
+    readdirSync(folder, { recursive: true, encoding: "utf8" })
+      .map((name) => join(folder, name))
+      .filter((path) => /\/(\d[^/]*\.test|[^/]*-table)\.ts$/.test(path)),
   );
-  const texts = files.map((name) => readFileSync(join(import.meta.dirname, name), "utf8"));
+  const texts = files.map((path) => readFileSync(path, "utf8"));
   // A table of attacks has the number in its rows.
   const written = texts.flatMap((text) => [
     ...text.matchAll(/["'`]attack (\d+):/g),
@@ -46,9 +51,9 @@ const rows = readRows();
 const tested = readTested();
 
 describe("the table of attacks", () => {
-  test("has each number from 1 to 112 once", () => {
+  test("has each number from 1 to 116 once", () => {
     const numbers = rows.flatMap((row) => row.numbers);
-    expect(numbers).toEqual(Array.from({ length: 112 }, (_, index) => index + 1));
+    expect(numbers).toEqual(Array.from({ length: 116 }, (_, index) => index + 1));
   });
 
   test("knows three outcomes, and gives a reason for two", () => {

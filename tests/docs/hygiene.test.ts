@@ -53,6 +53,11 @@ const KINDS: readonly RegExp[] = [
   // In a package; what is generated or measured stands beside what reads it.
   /^packages\/([\w-]+\/)?[\w-]+\/(package|tsconfig)\.json$|^packages\/([\w-]+\/){1,2}README\.md$/,
   new RegExp(`^packages/${FOLDERS}(src/${FOLDERS}${NAME}\\.(ts|json|tsv|proto)|bin/[\\w-]+)$`),
+  // What a browser shows, and pictures of it that tests take.
+  new RegExp(
+    `^packages/panel/src/(view/${FOLDERS}${NAME}\\.tsx|style/${NAME}\\.css|index\\.html)$`,
+  ),
+  new RegExp(`^docs/pictures/${NAME}\\.png$`),
   new RegExp(
     `^packages/adapters/${FOLDERS}(native/${FOLDERS}${NAME}\\.(c|cc|h)|proto/${NAME}\\.proto)$`,
   ),
@@ -88,7 +93,7 @@ test.each([
 
 test("every file of code begins with its licence, and all but tests with what they are for", () => {
   const code = files.filter(({ path }) =>
-    /^(packages|tests|hack)\/.*\.(ts|js|cjs|cc|h)$/.test(path),
+    /^(packages|tests|hack)\/.*\.(tsx?|js|cjs|cc|h)$/.test(path),
   );
   const wrong = code.filter(({ path, text }) => {
     const [first = "", second = ""] = text.replace(/^#!.*\n/, "").split("\n");

@@ -7,6 +7,7 @@ import { uninstall } from "./cluster/uninstall.ts";
 import { capture } from "./streams/capture.ts";
 import { guestConsole } from "./streams/console.ts";
 import { portForward } from "./streams/port-forward.ts";
+import { ui } from "./streams/ui.ts";
 import { scp } from "./streams/ssh/scp.ts";
 import { ssh } from "./streams/ssh/ssh.ts";
 import { vnc } from "./streams/vnc.ts";
@@ -48,6 +49,7 @@ export const COMMANDS: readonly Command[] = [
   ...[addInterface, removeInterface, getInterfaces, explain],
   ...[start, stop, restart, migrate, migrateCancel],
   ...GUEST_COMMANDS,
+  ui,
   ...[guestConsole, vnc, portForward, ssh, scp, capture],
   expose,
   ...[completion, complete, version],

@@ -15,4 +15,10 @@ export const PATCHBAY_ERRORS = {
     retry: "on-change",
     http: 500,
   },
+  PANEL_NOT_BUILT: {
+    summary: "the panel's page is not built: {path} is missing; run: npm run build",
+    who: "environment",
+    retry: "never",
+    http: 500,
+  },
 } as const satisfies Record<string, ErrorEntry>;

@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: Apache-2.0
+// How does the page ask the API server, through the panel's server?
+import type { Ask } from "../model/changes.ts";
+import type { Rules } from "../model/rights.ts";
+import type { Answer } from "../model/verdict.ts";
+import type { Session } from "./session.ts";
+
+interface Refusal {
+  readonly message?: string;
+}
+
+/** Sends a request; with `isDryRun` nothing is changed. A server that cannot be reached is an answer too. */
+export async function send(
+  session: Session,
+  { method, path, body, contentType }: Ask,
+  isDryRun: boolean,
+): Promise<Answer> {
+  try {
+    const response = await fetch(isDryRun ? `${path}?dryRun=All` : path, {
+      method,
+      headers: { "content-type": contentType, "x-panel-key": session.key },
+      body: JSON.stringify(body),
+    });
+    // The panel's own server.
+    if (response.ok) return (await response.json()) as Answer;
+    const { message = "" } = (await response.json()) as Refusal;
+    return {
+      status: response.status,
+      text: JSON.stringify({ kind: "Status", message }),
+      warnings: [],
+    };
+  } catch {
+    const message = "the panel's server does not answer: does `patchbay ui` still run?";
+    return { status: 503, text: JSON.stringify({ kind: "Status", message }), warnings: [] };
+  }
+}
+
+/** What the user may do in a namespace; where the server does not say, everything is tried. */
+export async function readRules(session: Session, namespace: string): Promise<Rules> {
+  const path = "/apis/authorization.k8s.io/v1/selfsubjectrulesreviews";
+  const body = {
+    apiVersion: "authorization.k8s.io/v1",
+    kind: "SelfSubjectRulesReview",
+    spec: { namespace },
+  };
+  const ask = { method: "POST", path, body, contentType: "application/json" } as const;
+  const { status, text } = await send(session, ask, false);
+  if (status >= 300) return { incomplete: true };
+  const review = JSON.parse(text) as { readonly status?: Rules }; // the API server's own answer
+  return review.status ?? { incomplete: true };
+}

@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: Apache-2.0
+// The serial console of a guest, as a terminal in an element.
+import { FitAddon } from "@xterm/addon-fit";
+import { Terminal } from "@xterm/xterm";
+import type { Opened, Tell } from "./streams.ts";
+
+/** Lines that can be scrolled back. */
+const SCROLLBACK = 5000;
+
+/** The terminal makes style sheets of its own, which the page's policy lets in by the answer's nonce only. */
+function letStylesIn(): void {
+  const nonce = document.querySelector<HTMLMetaElement>("meta[name=panel-nonce]")?.content ?? "";
+  const create = (tag: string, options?: ElementCreationOptions): HTMLElement =>
+    // eslint-disable-next-line @typescript-eslint/no-deprecated -- one of its forms is, for custom elements
+    Document.prototype.createElement.call(document, tag, options);
+  const createElement = (tag: string, options?: ElementCreationOptions): HTMLElement => {
+    const element = create(tag, options);
+    if (tag === "style") element.nonce = nonce;
+    return element;
+  };
+  Object.assign(document, { createElement });
+}
+
+letStylesIn();
+
+/** Shows what the guest says, and sends what is typed. */
+export function open(element: HTMLElement, socket: WebSocket, tell: Tell): Opened {
+  const terminal = new Terminal({ scrollback: SCROLLBACK, fontSize: 13, screenReaderMode: true });
+  const fit = new FitAddon();
+  terminal.loadAddon(fit);
+  terminal.open(element);
+  fit.fit();
+  const resized = new ResizeObserver(() => {
+    fit.fit();
+  });
+  resized.observe(element);
+  const encoder = new TextEncoder();
+  terminal.onData((text) => {
+    if (socket.readyState === WebSocket.OPEN) socket.send(encoder.encode(text));
+  });
+  socket.onopen = () => {
+    tell("connected; Enter may be needed to see a prompt");
+    terminal.focus();
+  };
+  socket.onmessage = ({ data }) => {
+    if (data instanceof ArrayBuffer) terminal.write(new Uint8Array(data));
+  };
+  socket.onclose = ({ reason }) => {
+    tell(reason === "" ? "the console has ended" : reason);
+  };
+  return {
+    close: () => {
+      resized.disconnect();
+      socket.close();
+      terminal.dispose();
+    },
+  };
+}

@@ -1,0 +1,279 @@
+// SPDX-License-Identifier: Apache-2.0
+import type { VirtualMachine } from "@patchbay/api";
+import { describe, expect, test } from "vitest";
+import {
+  asksOf,
+  changeId,
+  newIfaceName,
+  withChange,
+  withoutChange,
+  type Change,
+} from "./changes.ts";
+import { commandOf, quoted, yamlOf } from "./commands.ts";
+import { newVmObjects, problemsOf, type NewVm } from "./new-vm.ts";
+import { may, type Right, type Rules } from "./rights.ts";
+import { isRefusal, verdictOf, wordsOf } from "./verdict.ts";
+
+const unit = { key: "ns/a", namespace: "ns", name: "a", kind: "virtualmachines" } as const;
+const plug: Change = { kind: "plug", unit, iface: "blue", network: "ns/blue" };
+const move: Change = { kind: "move", unit, iface: "blue", network: "other/red" };
+const pull: Change = { kind: "pull", unit, iface: "blue" };
+const down: Change = { kind: "link", unit, iface: "blue", to: "down" };
+const stop: Change = { kind: "power", unit, action: "stop" };
+const order: NewVm = {
+  ...{ namespace: "ns", name: "new", image: "debian12", memory: "512Mi", cores: 2 },
+  ...{ networks: ["ns/blue", "other/red"], sshKey: "ssh-ed25519 A", isStarted: true },
+};
+const create: Change = { kind: "create", order };
+const SPEC = {
+  domain: { devices: { interfaces: [{ name: "default" }, { name: "blue", bridge: {} }] } },
+  networks: [
+    { name: "default", pod: {} },
+    { name: "blue", multus: { networkName: "blue" } },
+  ],
+};
+const vm: VirtualMachine = {
+  ...{ apiVersion: "v1", kind: "VirtualMachine", metadata: { namespace: "ns", name: "a" } },
+  spec: { template: { spec: SPEC } },
+};
+
+describe("gathered changes", () => {
+  test.each<{ name: string; given: readonly Change[]; want: readonly Change[] }>([
+    { name: "of one interface: the last counts", given: [move, down], want: [down] },
+    { name: "of interface and power: both count", given: [move, stop], want: [move, stop] },
+    { name: "a pull of what is only planned takes it back", given: [plug, pull], want: [] },
+    {
+      name: "a move of what is only planned plugs it there",
+      given: [plug, move],
+      want: [{ ...plug, network: "other/red" }],
+    },
+    { name: "a new VM twice is one", given: [create, create], want: [create] },
+  ])("$name", ({ given, want }) => {
+    expect(given.reduce<readonly Change[]>(withChange, [])).toEqual(want);
+  });
+
+  test("one can be dropped", () => {
+    expect(withoutChange([move, stop], down)).toEqual([stop]);
+    expect(new Set([plug, stop, create].map(changeId)).size).toBe(3);
+  });
+
+  test("a new interface is named after its network", () => {
+    expect(newIfaceName("ns/blue", [])).toBe("blue");
+    expect(newIfaceName("ns/blue", ["blue", "blue-2"])).toBe("blue-3");
+  });
+});
+
+describe("what is asked", () => {
+  const SUB = "/apis/subresources.kubevirt.io/v1/namespaces/ns/virtualmachines/a";
+  const VM = "/apis/kubevirt.io/v1/namespaces/ns/virtualmachines/a";
+  test.each<{ name: string; change: Change; want: object }>([
+    {
+      name: "plug",
+      change: plug,
+      want: {
+        method: "PUT",
+        path: `${SUB}/addinterface`,
+        body: { name: "blue", networkAttachmentDefinitionName: "blue" },
+      },
+    },
+    {
+      name: "pull",
+      change: pull,
+      want: { method: "PUT", path: `${SUB}/removeinterface`, body: { name: "blue" } },
+    },
+    { name: "power", change: stop, want: { method: "PUT", path: `${SUB}/stop`, body: {} } },
+    {
+      name: "move",
+      change: move,
+      want: {
+        method: "PATCH",
+        path: VM,
+        contentType: "application/json-patch+json",
+        body: [
+          { op: "test", path: "/spec/template/spec/networks/1/name", value: "blue" },
+          {
+            op: "add",
+            path: "/spec/template/spec/networks/1/multus/networkName",
+            value: "other/red",
+          },
+        ],
+      },
+    },
+    {
+      name: "link",
+      change: down,
+      want: {
+        method: "PATCH",
+        path: VM,
+        body: [
+          {
+            op: "test",
+            path: "/spec/template/spec/domain/devices/interfaces/1/name",
+            value: "blue",
+          },
+          {
+            op: "add",
+            path: "/spec/template/spec/domain/devices/interfaces/1/state",
+            value: "down",
+          },
+        ],
+      },
+    },
+  ])("$name", ({ change, want }) => {
+    expect(asksOf(change, { vm })).toMatchObject([want]);
+  });
+
+  test("a new VM: its secret first", () => {
+    expect(asksOf(create, {}).map(({ path }) => path)).toEqual([
+      "/api/v1/namespaces/ns/secrets",
+      "/apis/kubevirt.io/v1/namespaces/ns/virtualmachines",
+    ]);
+    const [only] = newVmObjects({ ...order, sshKey: " ", isStarted: false });
+    expect(only).toMatchObject({
+      kind: "VirtualMachine",
+      spec: {
+        runStrategy: "Halted",
+        template: {
+          spec: {
+            networks: [
+              { pod: {} },
+              { multus: { networkName: "blue" } },
+              { multus: { networkName: "other/red" } },
+            ],
+          },
+        },
+      },
+    });
+  });
+
+  test.each<{ name: string; part: Partial<NewVm>; want: readonly string[] }>([
+    { name: "nothing is wrong", part: {}, want: [] },
+    {
+      name: "all is missing",
+      part: { name: "", namespace: "", image: " ", memory: "", cores: 0 },
+      want: ["name", "namespace", "image", "memory", "cores"],
+    },
+    { name: "a name with a slash", part: { name: "a/b" }, want: ["name"] },
+    { name: "half a core", part: { cores: 0.5 }, want: ["cores"] },
+  ])("the form: $name", ({ part, want }) => {
+    expect(Object.keys(problemsOf({ ...order, ...part }))).toEqual(want);
+  });
+});
+
+describe("the same by hand", () => {
+  test.each<{ name: string; change: Change; want: string }>([
+    {
+      name: "plug",
+      change: plug,
+      want: "kubectl patchbay addinterface a -n ns --network-attachment-definition-name ns/blue --name blue",
+    },
+    { name: "pull", change: pull, want: "kubectl patchbay removeinterface a -n ns --name blue" },
+    { name: "power", change: stop, want: "kubectl patchbay stop a -n ns" },
+    { name: "create", change: create, want: "kubectl apply -f vm.yaml" },
+    {
+      name: "pull of a VMI",
+      change: { ...pull, unit: { ...unit, kind: "virtualmachineinstances" } },
+      want: "kubectl patchbay removeinterface a -n ns --vmi --name blue",
+    },
+  ])("$name", ({ change, want }) => {
+    expect(commandOf(change, { vm })).toBe(want);
+  });
+
+  test("a patch is one word for the shell", () => {
+    expect(commandOf(down, { vm })).toMatch(
+      /^kubectl patch virtualmachine a -n ns --type=json -p '\[.*\]'$/,
+    );
+    expect(quoted("it's; rm")).toBe(String.raw`'it'\''s; rm'`);
+  });
+
+  test.each<{ name: string; change: Change; want: readonly string[] }>([
+    { name: "plug", change: plug, want: ["networkName: ns/blue"] },
+    { name: "move", change: move, want: ["networkName: other/red"] },
+    { name: "link", change: down, want: ["state: down"] },
+    { name: "power", change: stop, want: ["runStrategy: Halted"] },
+    { name: "create", change: create, want: ["kind: Secret", "---", "image: debian12"] },
+  ])("YAML: $name", ({ change, want }) => {
+    const text = yamlOf(change, { vm });
+    for (const part of want) expect(text).toContain(part);
+  });
+
+  test("YAML of a pull has the interface no more", () => {
+    expect(yamlOf(pull, { vm })).not.toContain("blue");
+  });
+});
+
+describe("a verdict", () => {
+  const accepted = {
+    status: 202,
+    text: '{"kind":"Status","message":"interface will be plugged into the running guest"}',
+    warnings: [],
+  };
+  const later = {
+    ...accepted,
+    text: '{"kind":"Status","message":"interface will be plugged when the VM starts"}',
+  };
+  const refused = {
+    status: 409,
+    text: '{"kind":"Status","message":"no","details":{"causes":[{"message":"why"},{"message":"no"}]}}',
+    warnings: [],
+  };
+  test.each([
+    { name: "at once", answer: accepted, isLive: true, want: "live" },
+    { name: "later, as the server says", answer: later, isLive: true, want: "start" },
+    { name: "later, since nothing runs", answer: accepted, isLive: false, want: "start" },
+    { name: "refused", answer: refused, isLive: true, want: "refused" },
+  ])("$name", ({ answer, isLive, want }) => {
+    expect(verdictOf(plug, [answer], isLive).kind).toBe(want);
+  });
+
+  test("says why, with causes and warnings", () => {
+    expect(wordsOf(refused)).toBe("no; why");
+    expect(verdictOf(plug, [{ ...accepted, warnings: ["old"] }], true).text).toContain("; old");
+    expect(verdictOf(stop, [accepted], false).kind).toBe("live");
+  });
+
+  test("of an answer that is an object, or no JSON", () => {
+    expect(
+      wordsOf({ status: 200, text: '{"kind":"VirtualMachine","message":"x"}', warnings: [] }),
+    ).toBe("");
+    expect(wordsOf({ status: 502, text: "bad gateway", warnings: [] })).toBe("bad gateway");
+    expect(wordsOf({ status: 502, text: "null", warnings: [] })).toBe("");
+    expect(isRefusal({ status: 502, text: "", warnings: [] })).toBe(true);
+  });
+});
+
+describe("rights", () => {
+  const right: Right = { verb: "update", group: "g", resource: "vms/add" };
+  const rule = { verbs: ["update"], apiGroups: ["g"], resources: ["vms/add"] };
+  test.each<{ name: string; rules: Rules; want: boolean }>([
+    { name: "by name", rules: { resourceRules: [rule] }, want: true },
+    {
+      name: "by stars",
+      rules: { resourceRules: [{ verbs: ["*"], apiGroups: ["*"], resources: ["*"] }] },
+      want: true,
+    },
+    {
+      name: "by the subresource of all",
+      rules: { resourceRules: [{ ...rule, resources: ["*/add"] }] },
+      want: true,
+    },
+    {
+      name: "not by the resource alone",
+      rules: { resourceRules: [{ ...rule, resources: ["vms"] }] },
+      want: false,
+    },
+    {
+      name: "not by another verb",
+      rules: { resourceRules: [{ ...rule, verbs: ["get"] }] },
+      want: false,
+    },
+    {
+      name: "not by another group",
+      rules: { resourceRules: [{ ...rule, apiGroups: [""] }] },
+      want: false,
+    },
+    { name: "perhaps, where the server cannot tell all", rules: { incomplete: true }, want: true },
+  ])("$name", ({ rules, want }) => {
+    expect(may(rules, right)).toBe(want);
+  });
+});

@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: Apache-2.0
+// Which units are looked for? Pure.
+import type { Plug } from "./plug.ts";
+import type { Unit } from "./unit.ts";
+
+/** What is asked for; an empty text asks for nothing. */
+export interface Filter {
+  readonly text: string;
+  readonly namespace: string;
+  readonly node: string;
+  readonly network: string;
+  /** A reason, or `any`: whatever is failing or waiting. */
+  readonly reason: string;
+}
+
+/** Everything. */
+export const NO_FILTER: Filter = { text: "", namespace: "", node: "", network: "", reason: "" };
+
+function wordsOf(unit: Unit): string {
+  const plugs = unit.plugs.flatMap(({ name, network, mac, addresses, state, guestName }) => [
+    ...[name, network, mac, state, guestName],
+    ...addresses,
+  ]);
+  return [unit.key, unit.node, unit.state, unit.system, ...plugs].join(" ").toLowerCase();
+}
+
+function isTroubled({ tone }: Plug): boolean {
+  return tone === "failing" || tone === "waiting";
+}
+
+function hasReason(unit: Unit, reason: string): boolean {
+  if (reason === "any") return unit.notices.length > 0 || unit.plugs.some(isTroubled);
+  return (
+    unit.plugs.some((plug) => plug.reason === reason) ||
+    unit.notices.some(({ title }) => title === reason)
+  );
+}
+
+/** Units that fit: each word of the text stands somewhere in them. */
+export function filtered(units: readonly Unit[], filter: Filter): readonly Unit[] {
+  const words = filter.text.toLowerCase().split(/\s+/).filter(Boolean);
+  return units.filter((unit) => {
+    if (filter.namespace !== "" && unit.namespace !== filter.namespace) return false;
+    if (filter.node !== "" && unit.node !== filter.node) return false;
+    if (filter.network !== "" && !unit.plugs.some(({ network }) => network === filter.network)) {
+      return false;
+    }
+    if (filter.reason !== "" && !hasReason(unit, filter.reason)) return false;
+    if (words.length === 0) return true;
+    const said = wordsOf(unit);
+    return words.every((word) => said.includes(word));
+  });
+}
+
+/** What can be chosen. */
+export interface Choices {
+  readonly namespaces: readonly string[];
+  readonly nodes: readonly string[];
+  readonly reasons: readonly string[];
+}
+
+function sorted(values: readonly (string | undefined)[]): readonly string[] {
+  return [...new Set(values.filter((value) => value !== undefined && value !== ""))]
+    .filter((value) => value !== undefined)
+    .sort();
+}
+
+/** What there is to choose from. */
+export function choicesOf(units: readonly Unit[]): Choices {
+  return {
+    namespaces: sorted(units.map(({ namespace }) => namespace)),
+    nodes: sorted(units.map(({ node }) => node)),
+    reasons: sorted([
+      ...units.flatMap(({ plugs }) => plugs.map(({ reason }) => reason)),
+      ...units.flatMap(({ notices }) => notices.map(({ title }) => title)),
+    ]),
+  };
+}

@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: Apache-2.0
+import { describe, expect, test } from "vitest";
+import { NOTHING, withLine, type Line } from "./objects.ts";
+import { lines, long, short } from "./shown.ts";
+
+const vm = (name: string, version = "1") => ({
+  apiVersion: "kubevirt.io/v1",
+  kind: "VirtualMachine",
+  metadata: { namespace: "blue", name, resourceVersion: version },
+});
+
+describe("lines of the watch", () => {
+  const listed: Line = { kind: "listed", of: "vms", objects: [vm("a"), vm("b")] };
+
+  test.each<{ name: string; told: readonly Line[]; want: readonly string[] }>([
+    { name: "a list", told: [listed], want: ["blue/a", "blue/b"] },
+    {
+      name: "a list after another, which forgets what is gone",
+      told: [listed, { ...listed, objects: [vm("c")] }],
+      want: ["blue/c"],
+    },
+    {
+      name: "one more",
+      told: [listed, { kind: "applied", of: "vms", object: vm("c") }],
+      want: ["blue/a", "blue/b", "blue/c"],
+    },
+    {
+      name: "one less",
+      told: [listed, { kind: "removed", of: "vms", object: vm("a") }],
+      want: ["blue/b"],
+    },
+  ])("$name", ({ told, want }) => {
+    expect([...told.reduce(withLine, NOTHING).vms.keys()]).toEqual(want);
+  });
+
+  test("objects that a line does not name stay the same ones", () => {
+    const before = withLine(NOTHING, listed);
+    const after = withLine(before, { kind: "applied", of: "vms", object: vm("a", "2") });
+    expect(after.vms.get("blue/b")).toBe(before.vms.get("blue/b"));
+    expect(after.vms.get("blue/a")).not.toBe(before.vms.get("blue/a"));
+    expect(after.vmis).toBe(before.vmis);
+    expect(after.listed).toEqual(new Set(["vms"]));
+  });
+
+  test("where only one namespace may be seen, the panel says which", () => {
+    const scope = { kind: "scope", of: "vms" } as const;
+    expect(withLine(NOTHING, { ...scope, namespace: "blue" }).onlyIn).toBe("blue");
+    expect(withLine(NOTHING, { ...scope, namespace: null })).toBe(NOTHING);
+    expect(withLine(NOTHING, { ...scope, of: "networks", namespace: "blue" })).toBe(NOTHING);
+  });
+});
+
+describe("foreign text", () => {
+  test.each([
+    { name: "is left as it is", given: "br-blue ü", want: "br-blue ü" },
+    { name: "turns nothing around", given: "a\u202eb\u2066c", want: String.raw`a\u202eb\u2066c` },
+    { name: "has no ends of lines", given: "a\nb\u2028c", want: String.raw`a\u000ab\u2028c` },
+    { name: "is no markup, and stays what it is", given: "<b>&amp;", want: "<b>&amp;" },
+    { name: "may be missing", given: undefined, want: "" },
+  ])("$name", ({ given, want }) => {
+    expect(short(given)).toBe(want);
+  });
+
+  test("is cut where it is long", () => {
+    expect(short("x".repeat(10_000))).toHaveLength(80);
+    expect(long("x".repeat(10_000))).toHaveLength(2000);
+    expect(long("x".repeat(10_000)).endsWith("…")).toBe(true);
+  });
+
+  test("between lines of ours keeps those", () => {
+    expect(lines("a: 1\nb: \u202e2\n")).toBe("a: 1\nb: \\u202e2\n");
+  });
+});

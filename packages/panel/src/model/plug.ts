@@ -1,0 +1,228 @@
+// SPDX-License-Identifier: Apache-2.0
+// What is one NIC, as a plug in a socket? Pure.
+import type {
+  Iface,
+  IfacePhase,
+  IfaceStatus,
+  Network,
+  VirtualMachine,
+  VirtualMachineInstance,
+  VmiSpec,
+} from "@patchbay/api";
+import { eventTypeOf } from "@patchbay/core/reasons";
+import { long, short } from "./shown.ts";
+
+/**
+ * How it is, as a colour: in use; on its way; waiting for somebody; failing; link down; for the next start; the guest's own,
+ * which nobody has declared.
+ */
+export type Tone = "ready" | "moving" | "waiting" | "failing" | "down" | "off";
+
+/** A NIC. */
+export interface Plug {
+  readonly name: string;
+  /** `namespace/name` of the network; `pod` for the pod's own. */
+  readonly network: string;
+  readonly tone: Tone;
+  /** In few words. */
+  readonly state: string;
+  readonly phase?: IfacePhase;
+  readonly reason?: string;
+  readonly message?: string;
+  readonly since?: string;
+  readonly attempts?: number;
+  readonly mac?: string;
+  readonly addresses: readonly string[];
+  readonly pciAddress?: string;
+  readonly guestName?: string;
+  readonly podNic?: string;
+  readonly mtu?: number;
+  readonly binding: string;
+  readonly model: string;
+  /** Whether its link is wanted down. */
+  readonly isDown: boolean;
+  /** Whether it may be pulled, moved and switched: the pod's own network stays. */
+  readonly isFixed: boolean;
+}
+
+/** A VM, its VMI, or both. */
+export interface Machine {
+  readonly vm?: VirtualMachine | undefined;
+  readonly vmi?: VirtualMachineInstance | undefined;
+}
+
+const BINDINGS = ["bridge", "masquerade", "sriov"] as const;
+const POD = "pod";
+/** Addresses of one NIC that are shown. */
+const ADDRESSES_MAX = 16;
+
+function bindingOf(iface: Iface | undefined): string {
+  const plugin = iface?.binding?.name;
+  return plugin ?? BINDINGS.find((name) => iface?.[name] !== undefined) ?? "bridge";
+}
+
+/** `namespace/name` of a definition that is named in a namespace. */
+export function qualified(name: string, namespace: string): string {
+  return name.includes("/") ? name : `${namespace}/${name}`;
+}
+
+function networkOf(network: Network | undefined, namespace: string): string {
+  const name = network?.multus?.networkName;
+  return name === undefined ? POD : qualified(name, namespace);
+}
+
+/** What each phase is for a person. */
+export const PHASE_WORDS: Readonly<Record<IfacePhase, string>> = {
+  Pending: "asked for",
+  PodAttaching: "joining the network",
+  Wiring: "bridge and tap",
+  Attaching: "plugging into the guest",
+  Ready: "in use",
+  PodSwapping: "joining the other network",
+  Switching: "changing over",
+  Detaching: "waiting for the guest to let go",
+  Unwiring: "taking the tap away",
+  PodDetaching: "leaving the network",
+};
+
+/** Whether the guest has it already, though no phase was told: it was there at boot. */
+function isInGuest({ hotplug, infoSource }: IfaceStatus): boolean {
+  return hotplug?.phase === "Ready" || infoSource?.includes("domain") === true;
+}
+
+const IN_USE: Partial<NonNullable<IfaceStatus["hotplug"]>> = { phase: "Ready" };
+
+function toneOf(status: IfaceStatus, iface: Iface | undefined): Tone {
+  const { hotplug = IN_USE, linkState } = status;
+  const { phase, reason } = hotplug;
+  if (reason !== undefined && reason !== "")
+    return eventTypeOf(reason) === "Warning" ? "failing" : "waiting";
+  if (phase !== "Ready" || !isInGuest(status)) return "moving";
+  return [iface?.state, linkState].includes("down") ? "down" : "ready";
+}
+
+function stateOf(tone: Tone, hotplug: IfaceStatus["hotplug"]): string {
+  const { reason, phase = "Pending" } = hotplug ?? {};
+  switch (tone) {
+    case "ready":
+      return "in use";
+    case "down":
+      return "link down";
+    case "off":
+      return "at next start";
+    case "moving":
+      return PHASE_WORDS[phase];
+    case "waiting":
+    case "failing":
+      return reason === undefined ? PHASE_WORDS[phase] : short(reason);
+  }
+}
+
+/** Only what is known. */
+function known<T extends object>(values: T): Partial<T> {
+  const entries = Object.entries(values).filter(([, value]) => value !== undefined && value !== "");
+  return Object.fromEntries(entries) as Partial<T>; // entries of the same object
+}
+
+function hotplugOf({
+  phase,
+  reason,
+  message,
+  since,
+  attempts,
+}: Partial<NonNullable<IfaceStatus["hotplug"]>>): Partial<Plug> {
+  return known({
+    ...{ phase, since, attempts },
+    reason: short(reason),
+    message: long(message),
+  }); // what is not known is left out
+}
+
+/** What of a status is shown as it is. */
+function seenOf(status: IfaceStatus = {}): Partial<Plug> {
+  const seen = {
+    pciAddress: short(status.pciAddress),
+    guestName: short(status.interfaceName),
+    podNic: short(status.podInterfaceName),
+    mtu: status.mtu,
+  };
+  return { ...hotplugOf(status.hotplug ?? {}), ...(known(seen) as Partial<Plug>) }; // the same
+}
+
+interface Entries {
+  readonly iface: Iface | undefined;
+  readonly network: Network | undefined;
+  readonly status: IfaceStatus | undefined;
+}
+
+function wantedOf(iface: Iface | undefined): Pick<Plug, "binding" | "model" | "isDown"> {
+  const { model = "virtio", state } = iface ?? {};
+  return { binding: short(bindingOf(iface)), model: short(model), isDown: state === "down" };
+}
+
+function isFixed(network: Network | undefined): boolean {
+  return network?.multus === undefined || network.multus.default === true;
+}
+
+function plugOf(
+  name: string,
+  { iface, network, status }: Entries,
+  where: { readonly namespace: string; readonly isLive: boolean },
+): Plug {
+  const tone = where.isLive ? toneOf(status ?? {}, iface) : "off";
+  const addresses = status?.ipAddresses ?? [];
+  return {
+    name,
+    network: networkOf(network, where.namespace),
+    tone,
+    state: stateOf(tone, status?.hotplug),
+    ...seenOf(status),
+    ...known({ mac: short(status?.mac ?? iface?.macAddress) }),
+    addresses: addresses.slice(0, ADDRESSES_MAX).map(short),
+    ...wantedOf(iface),
+    isFixed: isFixed(network),
+  };
+}
+
+function specsOf({ vm, vmi }: Machine): readonly VmiSpec[] {
+  return [vm?.spec.template.spec, vmi?.spec].filter((spec) => spec !== undefined);
+}
+
+function find<T extends { readonly name?: string }>(
+  list: readonly T[],
+  name: string,
+): T | undefined {
+  return list.find((entry) => entry.name === name);
+}
+
+/** Whether a guest is there, or is coming up. */
+export function isLive(vmi: VirtualMachineInstance | undefined): boolean {
+  const phase = vmi?.status?.phase;
+  return vmi !== undefined && phase !== "Succeeded" && phase !== "Failed";
+}
+
+/** All NICs of a machine, those of the specification first. */
+export function plugsOf(machine: Machine): readonly Plug[] {
+  const { vm, vmi } = machine;
+  const specs = specsOf(machine);
+  const ifaces = specs.flatMap((spec) => spec.domain.devices?.interfaces ?? []);
+  const networks = specs.flatMap((spec) => spec.networks ?? []);
+  const live = isLive(vmi);
+  const statuses = live ? (vmi?.status?.interfaces ?? []) : [];
+  const going = statuses.flatMap(({ name, hotplug }) =>
+    name !== undefined && hotplug !== undefined ? [name] : [],
+  );
+  const names = new Set([...ifaces.map(({ name }) => name), ...going]);
+  const namespace = (vm ?? vmi)?.metadata.namespace ?? "";
+  return [...names].map((name) =>
+    plugOf(
+      name,
+      {
+        iface: find(ifaces, name),
+        network: find(networks, name),
+        status: find(statuses, name),
+      },
+      { namespace, isLive: live },
+    ),
+  );
+}

@@ -1,0 +1,172 @@
+// SPDX-License-Identifier: Apache-2.0
+// The form of a new VM; it is gathered as a change like any other.
+import type { ComponentChildren, JSX } from "preact";
+import { useState } from "preact/hooks";
+import { problemsOf, type NewVm } from "../../model/new-vm.ts";
+import { short } from "../../model/shown.ts";
+import type { ViewProps } from "../props.ts";
+
+function emptyOrder(namespace: string): NewVm {
+  return {
+    ...{ namespace, name: "", image: "", memory: "512Mi", cores: 1 },
+    ...{ networks: [], sshKey: "", isStarted: true },
+  };
+}
+
+interface FieldProps {
+  readonly label: string;
+  readonly problem: string | undefined;
+  readonly children: ComponentChildren;
+}
+
+function Field({ label, problem, children }: FieldProps): JSX.Element {
+  return (
+    <div class="field">
+      <label>
+        <span>{label}</span>
+        {children}
+      </label>
+      {problem === undefined ? null : (
+        <span class="field-problem" role="alert">
+          Needed: {problem}
+        </span>
+      )}
+    </div>
+  );
+}
+
+interface FormProps {
+  readonly order: NewVm;
+  readonly onChange: (part: Partial<NewVm>) => void;
+  readonly problems: ReturnType<typeof problemsOf>;
+}
+
+const TEXTS = [
+  ["name", "Name"],
+  ["namespace", "Namespace"],
+  ["image", "Image of its disk"],
+  ["memory", "Memory"],
+] as const;
+
+function Texts({ order, onChange, problems }: FormProps): JSX.Element {
+  return (
+    <>
+      {TEXTS.map(([field, label]) => (
+        <Field key={field} label={label} problem={problems[field]}>
+          <input
+            value={order[field]}
+            onInput={(event) => {
+              onChange({ [field]: event.currentTarget.value });
+            }}
+          />
+        </Field>
+      ))}
+      <Field label="Processor cores" problem={problems.cores}>
+        <input
+          type="number"
+          min="1"
+          value={order.cores}
+          onInput={(event) => {
+            onChange({ cores: event.currentTarget.valueAsNumber });
+          }}
+        />
+      </Field>
+      <Field label="SSH key that may log in (none: leave it empty)" problem={undefined}>
+        <input
+          value={order.sshKey}
+          onInput={(event) => {
+            onChange({ sshKey: event.currentTarget.value });
+          }}
+        />
+      </Field>
+    </>
+  );
+}
+
+function Networks({
+  state,
+  order,
+  onChange,
+}: Pick<ViewProps, "state"> & Omit<FormProps, "problems">): JSX.Element {
+  const { networks } = order;
+  return (
+    <fieldset class="pick">
+      <legend>Networks, beside the pod network</legend>
+      {state.jacks
+        .filter(({ key }) => key !== "pod")
+        .map(({ key, colour }) => (
+          <label key={key} class={`pick-network cable-${String(colour)}`}>
+            <input
+              type="checkbox"
+              checked={networks.includes(key)}
+              onChange={(event) => {
+                const others = networks.filter((each) => each !== key);
+                onChange({ networks: event.currentTarget.checked ? [...others, key] : others });
+              }}
+            />
+            <bdi>{short(key)}</bdi>
+          </label>
+        ))}
+    </fieldset>
+  );
+}
+
+function FormHead({ actions }: Pick<ViewProps, "actions">): JSX.Element {
+  return (
+    <div class="aside-head">
+      <h2>New VM</h2>
+      <button
+        type="button"
+        class="quiet close"
+        aria-label="Close the form"
+        onClick={() => {
+          actions.setCreating(false);
+        }}
+      >
+        ✕
+      </button>
+    </div>
+  );
+}
+
+/** The form. */
+export function NewVmForm({ state, actions }: ViewProps): JSX.Element {
+  const [order, setOrder] = useState(() => emptyOrder(state.session?.namespace ?? "default"));
+  const [isTried, setTried] = useState(false);
+  const problems = problemsOf(order);
+  const onChange = (part: Partial<NewVm>): void => {
+    setOrder((known) => ({ ...known, ...part }));
+  };
+  const onSubmit = (event: Event): void => {
+    event.preventDefault();
+    setTried(true);
+    if (Object.keys(problems).length > 0) return;
+    void actions.gather({ kind: "create", order });
+    actions.setCreating(false);
+  };
+  return (
+    <aside class="aside" aria-label="New VM">
+      <form noValidate onSubmit={onSubmit}>
+        <FormHead actions={actions} />
+        <Texts order={order} onChange={onChange} problems={isTried ? problems : {}} />
+        <Networks state={state} order={order} onChange={onChange} />
+        <label class="check">
+          <input
+            type="checkbox"
+            checked={order.isStarted}
+            onChange={(event) => {
+              onChange({ isStarted: event.currentTarget.checked });
+            }}
+          />
+          Start it
+        </label>
+        <div class="buttons">
+          <button type="submit" class="main">
+            Gather
+          </button>
+        </div>
+        <p class="hint">It is created by Apply, not before.</p>
+      </form>
+    </aside>
+  );
+}

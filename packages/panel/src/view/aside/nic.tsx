@@ -1,0 +1,241 @@
+// SPDX-License-Identifier: Apache-2.0
+// One NIC in detail: how far it is, why it goes no further, what it is in the guest, and what can be done.
+import type { JSX } from "preact";
+import { helperOn, nextOn } from "@patchbay/core/reasons";
+import { parseMs, timeOfDay } from "../../browser/clock.ts";
+import { PHASE_WORDS, type Plug } from "../../model/plug.ts";
+import { short } from "../../model/shown.ts";
+import { plugKey, type PlugStep } from "../../model/steps.ts";
+import type { Unit } from "../../model/unit.ts";
+import type { Actions } from "../actions.ts";
+import type { ViewProps } from "../props.ts";
+import { Action, Facts } from "./parts.tsx";
+import { isAllowed, type PanelState } from "../state.ts";
+import { networkLabel } from "../rack/unit.tsx";
+
+const PLUG_WAY = ["Pending", "PodAttaching", "Wiring", "Attaching", "Ready"] as const;
+const SWAP_WAY = ["PodSwapping", "Switching", "Ready"] as const;
+const PULL_WAY = ["Detaching", "Unwiring", "PodDetaching"] as const;
+const WAYS: readonly (readonly (keyof typeof PHASE_WORDS)[])[] = [PULL_WAY, SWAP_WAY, PLUG_WAY];
+
+/** Where on its way a plug is, as dots that fill. */
+function Way({ plug }: { readonly plug: Plug }): JSX.Element | null {
+  const { phase } = plug;
+  if (phase === undefined) return null;
+  const way = WAYS.find((each) => each.includes(phase) && phase !== "Ready") ?? PLUG_WAY;
+  const here = way.indexOf(phase);
+  return (
+    <ol class="way" aria-label="Progress">
+      {way.map((each, index) => {
+        const place = index < here ? "past" : index === here ? `here tone-${plug.tone}` : "ahead";
+        return (
+          <li key={each} class={place} aria-current={index === here ? "step" : undefined}>
+            <span class="way-name">{each}</span>
+            <span class="way-words">{PHASE_WORDS[each]}</span>
+          </li>
+        );
+      })}
+    </ol>
+  );
+}
+
+/** What was seen, one by one, with the time from each to the next. */
+function Seen({ steps }: { readonly steps: readonly PlugStep[] }): JSX.Element | null {
+  if (steps.length < 2) return null;
+  return (
+    <table class="steps">
+      <caption>Seen since this page was opened</caption>
+      <tbody>
+        {steps.map(({ phase, reason, atMs }, index) => {
+          const before = steps[index - 1];
+          const took = before === undefined ? "" : `+${((atMs - before.atMs) / 1000).toFixed(2)} s`;
+          return (
+            <tr key={atMs}>
+              <td>{timeOfDay(atMs).slice(0, 8)}</td>
+              <td>{reason === undefined ? phase : `${phase}: ${reason}`}</td>
+              <td class="took">{took}</td>
+            </tr>
+          );
+        })}
+      </tbody>
+    </table>
+  );
+}
+
+function Trouble({ plug }: { readonly plug: Plug }): JSX.Element | null {
+  const { reason, message, tone, attempts } = plug;
+  if (reason === undefined) return null;
+  const next = nextOn(reason);
+  const helper = helperOn(reason);
+  return (
+    <div class={`callout callout-${tone}`}>
+      <b>{reason}</b>
+      {message === undefined ? null : (
+        <p>
+          <bdi>{message}</bdi>
+        </p>
+      )}
+      {next === undefined ? null : <p>Next: {next}.</p>}
+      {helper === undefined ? null : <p>Who can help: {helper}.</p>}
+      {attempts === undefined ? null : <p>Tried {attempts} times; it goes on trying.</p>}
+    </div>
+  );
+}
+
+function sinceOf({ since }: Plug): string | undefined {
+  const ms = parseMs(since);
+  return ms === undefined ? undefined : `${timeOfDay(ms).slice(0, 8)} UTC`;
+}
+
+function factsOf(plug: Plug): readonly (readonly [string, string | undefined])[] {
+  return [
+    ["Network", plug.network === "pod" ? "pod network" : short(plug.network)],
+    ["State", plug.state],
+    ["Since", sinceOf(plug)],
+    ["Addresses", plug.addresses.join(", ")],
+    ["MAC", plug.mac],
+    ["In the guest", plug.guestName],
+    ["PCIe port", plug.pciAddress],
+    ["NIC in the pod", plug.podNic],
+    ["MTU", plug.mtu?.toString()],
+    ["Binding", plug.binding],
+    ["Model", plug.model],
+  ];
+}
+
+interface PickProps {
+  readonly state: PanelState;
+  readonly label: string;
+  readonly not?: string;
+  readonly onPick: (network: string) => void;
+}
+
+/** Networks as a list of buttons, for who does not draw cables. */
+function PickNetwork({ state, label, not, onPick }: PickProps): JSX.Element {
+  const open = state.jacks.filter(({ key }) => key !== "pod" && key !== not);
+  return (
+    <fieldset class="pick">
+      <legend>{label}</legend>
+      {open.length === 0 ? <p class="hint">There is no other network here.</p> : null}
+      {open.map(({ key, colour }) => (
+        <button
+          type="button"
+          key={key}
+          class={`pick-network cable-${String(colour)}`}
+          onClick={() => {
+            onPick(key);
+          }}
+        >
+          <span class="jack-hole" aria-hidden="true" />
+          <bdi>{short(key)}</bdi>
+        </button>
+      ))}
+    </fieldset>
+  );
+}
+
+interface NicProps extends ViewProps {
+  readonly unit: Unit;
+  readonly iface: string;
+}
+
+function NicButtons({
+  unit,
+  plug,
+  state,
+  actions,
+}: Omit<NicProps, "iface"> & { readonly plug: Plug }): JSX.Element {
+  const iface = plug.name;
+  const mayEdit = isAllowed(state, unit.namespace, "edit") && unit.kind === "virtualmachines";
+  const mayPull = isAllowed(state, unit.namespace, "pull");
+  const to = plug.isDown ? "up" : "down";
+  return (
+    <>
+      {mayEdit && !plug.isFixed ? (
+        <PickNetwork
+          state={state}
+          label="Move the cable to"
+          not={plug.network}
+          onPick={(network) => {
+            actions.connect({ unit: unit.key, iface }, network);
+          }}
+        />
+      ) : null}
+      <div class="buttons">
+        {mayEdit ? (
+          <Action
+            label={`Link ${to}`}
+            onAction={() => {
+              void actions.gather({ kind: "link", unit, iface, to });
+            }}
+          />
+        ) : null}
+        {mayPull && !plug.isFixed ? (
+          <Action
+            label="Pull the plug"
+            isDanger
+            onAction={() => {
+              void actions.gather({ kind: "pull", unit, iface });
+            }}
+          />
+        ) : null}
+      </div>
+    </>
+  );
+}
+
+/** A NIC. */
+export function NicDetails({ unit, iface, state, actions }: NicProps): JSX.Element {
+  const plug = unit.plugs.find(({ name }) => name === iface);
+  if (plug === undefined) {
+    return <p class="hint">Not plugged yet: it is among the changes below, which Apply sends.</p>;
+  }
+  return (
+    <>
+      <Trouble plug={plug} />
+      <Way plug={plug} />
+      <Facts facts={factsOf(plug)} />
+      <NicButtons {...{ unit, plug, state, actions }} />
+      <Seen steps={state.steps.get(plugKey(unit.key, iface)) ?? []} />
+      <p class="hint">
+        Every layer&apos;s word:{" "}
+        <code>{`patchbay explain ${short(unit.name)} ${short(iface)} -n ${unit.namespace}`}</code>
+      </p>
+    </>
+  );
+}
+
+/** A free socket. */
+export function FreeDetails({
+  unit,
+  state,
+  actions,
+}: {
+  readonly unit: Unit;
+  readonly state: PanelState;
+  readonly actions: Actions;
+}): JSX.Element {
+  if (!isAllowed(state, unit.namespace, "plug")) {
+    return <p class="hint">You may look at this VM, and plug nothing into it.</p>;
+  }
+  if (unit.sockets?.free === 0) {
+    return (
+      <p class="hint">
+        All {unit.sockets.total} PCIe ports are used. Pull a plug, or raise{" "}
+        <code>spec.domain.devices.pcieRootPorts</code> and restart the VM.
+      </p>
+    );
+  }
+  return (
+    <>
+      <p class="hint">Draw a cable from the socket to a network, or choose one here.</p>
+      <PickNetwork
+        state={state}
+        label={`Plug ${networkLabel(unit.key)} into`}
+        onPick={(network) => {
+          actions.connect({ unit: unit.key }, network);
+        }}
+      />
+    </>
+  );
+}

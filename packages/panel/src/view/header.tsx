@@ -1,0 +1,149 @@
+// SPDX-License-Identifier: Apache-2.0
+// Whose rack is seen, and which part of it: search and filters.
+import type { JSX } from "preact";
+import { choicesOf, filtered, NO_FILTER } from "../model/filter.ts";
+import type { ViewProps } from "./props.ts";
+import { Logo } from "./rack/glyphs.tsx";
+import { isAllowed } from "./state.ts";
+
+interface ChoiceProps {
+  readonly label: string;
+  readonly value: string;
+  readonly all: string;
+  readonly choices: readonly (readonly [string, string])[];
+  readonly onChoice: (value: string) => void;
+}
+
+function Choice({ label, value, all, choices, onChoice }: ChoiceProps): JSX.Element {
+  return (
+    <label class="choice">
+      <span>{label}</span>
+      <select
+        value={value}
+        onChange={(event) => {
+          onChoice(event.currentTarget.value);
+        }}
+      >
+        <option value="">{all}</option>
+        {choices.map(([each, text]) => (
+          <option key={each} value={each}>
+            {text}
+          </option>
+        ))}
+      </select>
+    </label>
+  );
+}
+
+function same(values: readonly string[]): readonly (readonly [string, string])[] {
+  return values.map((value) => [value, value]);
+}
+
+function Filters({ state, actions }: ViewProps): JSX.Element {
+  const { namespaces, nodes, reasons } = choicesOf(state.units);
+  const { filter, jacks } = state;
+  const networks = jacks.map(({ key, name }) => [key, key === "pod" ? name : key] as const);
+  const troubles = [["any", "anything wrong"] as const, ...same(reasons)];
+  return (
+    <div class="filters" role="search" aria-label="Filter the rack">
+      <label class="search">
+        <span class="unseen">Search VMs, interfaces, addresses</span>
+        <input
+          type="search"
+          placeholder="Search VMs, interfaces, addresses…"
+          value={filter.text}
+          onInput={(event) => {
+            actions.filter({ text: event.currentTarget.value });
+          }}
+        />
+      </label>
+      <Choice
+        {...{ label: "Namespace", value: filter.namespace, all: "all", choices: same(namespaces) }}
+        onChoice={(namespace) => {
+          actions.filter({ namespace });
+        }}
+      />
+      <Choice
+        {...{ label: "Node", value: filter.node, all: "all", choices: same(nodes) }}
+        onChoice={(node) => {
+          actions.filter({ node });
+        }}
+      />
+      <Choice
+        {...{ label: "Network", value: filter.network, all: "all", choices: networks }}
+        onChoice={(network) => {
+          actions.filter({ network });
+        }}
+      />
+      <Choice
+        {...{ label: "Trouble", value: filter.reason, all: "all", choices: troubles }}
+        onChoice={(reason) => {
+          actions.filter({ reason });
+        }}
+      />
+    </div>
+  );
+}
+
+/** What a person should look at first. */
+function Attention({ state, actions }: ViewProps): JSX.Element | null {
+  const count = filtered(state.units, { ...NO_FILTER, reason: "any" }).length;
+  if (count === 0) return null;
+  const isOn = state.filter.reason === "any";
+  return (
+    <button
+      type="button"
+      class="attention"
+      aria-pressed={isOn}
+      onClick={() => {
+        actions.filter({ reason: isOn ? "" : "any" });
+      }}
+    >
+      {count === 1 ? "1 VM needs attention" : `${String(count)} VMs need attention`}
+    </button>
+  );
+}
+
+/** The head of the page. */
+export function Header({ state, actions }: ViewProps): JSX.Element {
+  const { session, isLive, theme, objects } = state;
+  const namespace = session?.namespace ?? "";
+  return (
+    <header class="header">
+      <div class="brand">
+        <Logo />
+        <span class="brand-name">Patchbay</span>
+        <span class={`live live-${isLive ? "on" : "off"}`}>
+          {isLive ? "live" : "not connected"}
+        </span>
+        <span class="server" title={session?.server}>
+          {objects.onlyIn === undefined ? "all namespaces" : `namespace ${objects.onlyIn}`}
+        </span>
+        <Attention state={state} actions={actions} />
+        <span class="spring" />
+        <button
+          type="button"
+          class="quiet"
+          aria-label={`Theme: ${theme}`}
+          onClick={() => {
+            actions.turnTheme();
+          }}
+        >
+          <span aria-hidden="true">◐</span> {theme}
+        </button>
+        {isAllowed(state, namespace, "create") ? (
+          <button
+            type="button"
+            class="main"
+            onClick={() => {
+              actions.setCreating(true);
+            }}
+          >
+            New VM
+          </button>
+        ) : null}
+      </div>
+      <Filters state={state} actions={actions} />
+    </header>
+  );
+}

@@ -1,0 +1,91 @@
+// SPDX-License-Identifier: Apache-2.0
+// The cables between the plugs that are seen and their jacks.
+import type { JSX } from "preact";
+import { dropOf, pathOf } from "../../model/cables.ts";
+import type { Jack } from "../../model/jacks.ts";
+import { cableEnd, SIZE, type Place, type Point } from "../../model/layout.ts";
+import { JACK } from "./jacks.tsx";
+import type { Drawn } from "./unit.tsx";
+
+/** Where the ends of cables are. */
+export interface CableSpace {
+  readonly jacks: ReadonlyMap<string, { readonly jack: Jack; readonly index: number }>;
+  /** How far the rack is scrolled, and the networks. */
+  readonly scrolled: number;
+  readonly jacksScrolled: number;
+  readonly height: number;
+  /** Right edge of the rack, and left edge of the networks. */
+  readonly edge: number;
+  readonly jackX: number;
+}
+
+/** A unit with the plugs that are drawn of it. */
+export interface CabledUnit {
+  readonly place: Place;
+  readonly drawn: readonly Drawn[];
+  readonly selectedIface: string | undefined;
+}
+
+/** Where a jack's cable ends; beyond the edge of the column where it is scrolled out of sight. */
+function jackPoint(index: number, space: CableSpace): Point {
+  const y = JACK.head + index * JACK.height + JACK.hole.y - space.jacksScrolled;
+  const seen = Math.min(Math.max(y, JACK.head - 4), space.height - 4);
+  return { x: space.jackX, y: space.scrolled + seen };
+}
+
+/** Rows of sockets below a plug: its cable passes behind them. */
+function below(place: Place, index: number, count: number): number {
+  const rows = Math.ceil((count + 1) / place.perRow);
+  const row = Math.floor(index / place.perRow);
+  return (rows - 1 - row) * (SIZE.plugHeight + SIZE.gap);
+}
+
+function cablesOf(unit: CabledUnit, space: CableSpace): readonly JSX.Element[] {
+  const { place, drawn, selectedIface } = unit;
+  return drawn.flatMap(({ plug, mark }, index) => {
+    const end = space.jacks.get(plug.network);
+    if (end === undefined || mark === "pulled") return [];
+    const from = cableEnd(place, index);
+    const drop = dropOf(index, below(place, index, drawn.length));
+    const hasBelow = drop > SIZE.plugHeight;
+    const pass = hasBelow ? from.x + (SIZE.plugWidth + SIZE.gap) / 2 : undefined;
+    const d = pathOf({ from, drop, pass, edge: space.edge, to: jackPoint(end.index, space) });
+    const tone = mark === undefined ? `run-${plug.tone}` : "run-pending";
+    const isBright = selectedIface === plug.name;
+    const classes = `cable cable-${String(end.jack.colour)} ${tone} ${isBright ? "bright" : ""}`;
+    return [<path key={`${place.key}/${plug.name}`} d={d} class={classes} />];
+  });
+}
+
+/** A cable that somebody is drawing. */
+export interface Loose {
+  readonly from: Point;
+  readonly to: Point;
+}
+
+interface CablesProps {
+  readonly units: readonly CabledUnit[];
+  readonly space: CableSpace;
+  readonly loose: Loose | undefined;
+  readonly total: number;
+}
+
+/** Their drawing says nothing that the labels of plugs do not say too. */
+export function Cables({ units, space, loose, total }: CablesProps): JSX.Element {
+  const isDimmed = units.some(({ selectedIface }) => selectedIface !== undefined);
+  return (
+    <svg
+      class={`cables ${isDimmed ? "dimmed" : ""}`}
+      aria-hidden="true"
+      style={{ height: `${String(total)}px` }}
+    >
+      {units.flatMap((unit) => cablesOf(unit, space))}
+      {loose === undefined ? null : (
+        <path
+          class="cable loose"
+          d={`M${String(loose.from.x)} ${String(loose.from.y)}L${String(loose.to.x)} ${String(loose.to.y)}`}
+        />
+      )}
+    </svg>
+  );
+}

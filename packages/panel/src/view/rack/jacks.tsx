@@ -1,0 +1,91 @@
+// SPDX-License-Identifier: Apache-2.0
+// The networks, as jacks on the side where cables end.
+import type { JSX } from "preact";
+import type { Jack } from "../../model/jacks.ts";
+import { short } from "../../model/shown.ts";
+
+/** Sizes of the column, pixels. */
+export const JACK = {
+  ...{ height: 58, head: 40, width: 230 },
+  /** The middle of its hole, from the corner of the space of the cables. */
+  hole: { x: 6, y: 11 },
+} as const;
+
+interface JacksProps {
+  readonly jacks: readonly Jack[];
+  /** Whether a socket or a plug waits for its jack. */
+  readonly isWaiting: boolean;
+  /** The jack under a cable that is being drawn. */
+  readonly target: string | undefined;
+  readonly chosen: string;
+  readonly onJack: (key: string) => void;
+  readonly onScroll: (top: number) => void;
+}
+
+function JackView({
+  jack,
+  props,
+}: {
+  readonly jack: Jack;
+  readonly props: JacksProps;
+}): JSX.Element {
+  const { key, name, namespace, type, plugs, problems, colour } = jack;
+  const { isWaiting, target, chosen, onJack } = props;
+  const isClosed = isWaiting && key === "pod";
+  const classes = [
+    "jack",
+    `cable-${String(colour)}`,
+    target === key && "target",
+    isWaiting && !isClosed && "open",
+  ];
+  const [problem] = problems;
+  return (
+    <li>
+      <button
+        type="button"
+        class={classes.filter(Boolean).join(" ")}
+        data-jack={key}
+        aria-pressed={chosen === key}
+        title={problem}
+        disabled={isClosed}
+        onClick={() => {
+          onJack(key);
+        }}
+      >
+        <span class="jack-hole" aria-hidden="true" />
+        <span class="unseen">{isWaiting ? "connect to" : "show only"}</span>
+        <span class="jack-words">
+          <bdi class="jack-name">{short(name)}</bdi>
+          <bdi class="jack-kind">{[namespace, type].filter(Boolean).join(" · ")}</bdi>
+        </span>
+        <span class="unseen">interfaces:</span>
+        <span class="jack-count">{plugs}</span>
+        {problem === undefined ? null : (
+          <span class="notice notice-failing">
+            <span class="unseen">problem</span>!
+          </span>
+        )}
+      </button>
+    </li>
+  );
+}
+
+/** All of them. */
+export function Jacks(props: JacksProps): JSX.Element {
+  return (
+    <section class="jacks" aria-label="Networks">
+      <h2>{props.isWaiting ? "Connect to…" : "Networks"}</h2>
+      <ul
+        // It scrolls by itself where there are many.
+        tabIndex={-1}
+        onScroll={(event) => {
+          props.onScroll(event.currentTarget.scrollTop);
+        }}
+      >
+        {props.jacks.map((jack) => (
+          <JackView key={jack.key} jack={jack} props={props} />
+        ))}
+      </ul>
+    </section>
+  );
+}

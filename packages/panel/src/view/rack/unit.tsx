@@ -1,0 +1,275 @@
+// SPDX-License-Identifier: Apache-2.0
+// One VM as a unit of the rack: its name, its sockets, and the plugs in them.
+import type { JSX } from "preact";
+import { changeId, type Change } from "../../model/changes.ts";
+import type { Jack } from "../../model/jacks.ts";
+import { SIZE, socketAt, type Place } from "../../model/layout.ts";
+import type { Plug } from "../../model/plug.ts";
+import { short } from "../../model/shown.ts";
+import type { Unit } from "../../model/unit.ts";
+import { Socket } from "./glyphs.tsx";
+import type { Gathered, Selection } from "../state.ts";
+
+/** What is drawn of a unit. */
+export interface UnitProps {
+  readonly unit: Unit;
+  readonly place: Place;
+  readonly jacks: ReadonlyMap<string, Jack>;
+  readonly selection: Selection | undefined;
+  readonly gathered: readonly Gathered[];
+  /** Of all units that are looked for, from 1. */
+  readonly position: number;
+  readonly count: number;
+  readonly onSelect: (selection: Selection) => void;
+  readonly onGrab: (selection: Selection, event: PointerEvent) => void;
+}
+
+/** How a network is called where a plug shows it. */
+export function networkLabel(key: string): string {
+  return short(key === "pod" ? "pod network" : (key.split("/")[1] ?? key));
+}
+
+/** The plugs of a unit with those that are to come: what the rack draws. */
+export interface Drawn {
+  readonly plug: Plug;
+  readonly mark?: "new" | "moved" | "pulled" | "switched";
+}
+
+const MARKS = { plug: "new", move: "moved", pull: "pulled", link: "switched" } as const;
+
+const NEW_PLUG = {
+  tone: "off",
+  state: "not applied",
+  addresses: [],
+  binding: "bridge",
+  model: "virtio",
+  isDown: false,
+  isFixed: false,
+} as const;
+
+function pendingOf(gathered: readonly Gathered[], key: string): readonly Change[] {
+  return gathered.flatMap(({ change, outcome }) =>
+    outcome?.kind !== "done" && change.kind !== "create" && change.unit.key === key ? [change] : [],
+  );
+}
+
+/** What is drawn of a unit: gathered changes are shown as they would be. */
+export function drawnOf(unit: Unit, gathered: readonly Gathered[]): readonly Drawn[] {
+  const changes = pendingOf(gathered, unit.key);
+  const known = unit.plugs.map((plug): Drawn => {
+    const id = `iface ${unit.key}/${plug.name}`;
+    const change = changes.find((each) => changeId(each) === id);
+    if (change === undefined || change.kind === "power" || change.kind === "create")
+      return { plug };
+    const network = change.kind === "move" ? change.network : plug.network;
+    return { plug: { ...plug, network }, mark: MARKS[change.kind] };
+  });
+  const added = changes.flatMap((change): readonly Drawn[] => {
+    if (change.kind !== "plug" || unit.plugs.some(({ name }) => name === change.iface)) return [];
+    return [{ plug: { ...NEW_PLUG, name: change.iface, network: change.network }, mark: "new" }];
+  });
+  return [...known, ...added];
+}
+
+type PlaceStyle = Readonly<Record<"left" | "top", string>>;
+
+function at(place: Place, index: number): PlaceStyle {
+  const { x, y } = socketAt(place, index);
+  return { left: `${String(x)}px`, top: `${String(y)}px` };
+}
+
+/** Only for who hears the page. */
+function Unseen({ children }: { readonly children: string }): JSX.Element {
+  return <span class="unseen">{children}</span>;
+}
+
+interface PlugProps {
+  readonly drawn: Drawn;
+  readonly style: PlaceStyle;
+  readonly colour: number;
+  readonly isSelected: boolean;
+  readonly onSelect: () => void;
+  readonly onGrab: (event: PointerEvent) => void;
+}
+
+function PlugTile(props: PlugProps): JSX.Element {
+  const { drawn, style, colour, isSelected, onSelect, onGrab } = props;
+  const { plug, mark } = drawn;
+  const classes = ["plug", `tone-${plug.tone}`, `cable-${String(colour)}`, mark && `mark-${mark}`];
+  return (
+    <button
+      type="button"
+      class={classes.filter(Boolean).join(" ")}
+      style={style}
+      aria-pressed={isSelected}
+      onClick={onSelect}
+      onPointerDown={plug.isFixed ? undefined : onGrab}
+    >
+      <span class="plug-top">
+        <Socket isUsed />
+        <Unseen>interface</Unseen>
+        <bdi class="plug-name">{short(plug.name)}</bdi>
+        {mark === undefined ? null : <span class="plug-mark">{mark}</span>}
+      </span>
+      <span class="plug-state">{plug.state}</span>
+      <Unseen>on</Unseen>
+      <bdi class="plug-network">{networkLabel(plug.network)}</bdi>
+      <span class="boot" />
+    </button>
+  );
+}
+
+function freeWords({ sockets, isLive }: Unit): string {
+  if (sockets === undefined) return isLive ? "ports not known yet" : "at next start";
+  return sockets.free === 0
+    ? "all ports are used"
+    : `${String(sockets.free)} of ${String(sockets.total)} ports free`;
+}
+
+function FreeSocket({
+  unit,
+  style,
+  isSelected,
+  onSelect,
+  onGrab,
+}: Omit<PlugProps, "drawn" | "colour"> & { readonly unit: Unit }): JSX.Element {
+  const isFull = unit.sockets?.free === 0;
+  return (
+    <button
+      type="button"
+      class={`free-socket ${isFull ? "full" : ""}`}
+      style={style}
+      aria-pressed={isSelected}
+      onClick={onSelect}
+      onPointerDown={isFull ? undefined : onGrab}
+    >
+      <Socket isUsed={false} />
+      <Unseen>{short(unit.name)}</Unseen>
+      <span class="free-title">{isFull ? "Full" : "Free socket"}</span>
+      <span class="free-count">{freeWords(unit)}</span>
+    </button>
+  );
+}
+
+/** Cells of the meter; more ports share them. */
+const CELLS = 32;
+
+/** How many of a VM's ports are used, at a glance. */
+function Ports({ unit }: { readonly unit: Unit }): JSX.Element | null {
+  const { sockets } = unit;
+  if (sockets === undefined || sockets.total === 0) return null;
+  const count = Math.min(CELLS, sockets.total);
+  const used = Math.round(((sockets.total - sockets.free) * count) / sockets.total);
+  return (
+    <span class={`ports ${sockets.free === 0 ? "ports-full" : ""}`} title={freeWords(unit)}>
+      {Array.from({ length: count }, (_, index) => (
+        <i key={index} class={index < used ? "on" : ""} />
+      ))}
+    </span>
+  );
+}
+
+function Head({
+  unit,
+  onSelect,
+}: {
+  readonly unit: Unit;
+  readonly onSelect: () => void;
+}): JSX.Element {
+  const facts = [unit.namespace, unit.node, unit.system, unit.memory].filter(
+    (fact) => fact !== undefined,
+  );
+  return (
+    <div class="unit-head">
+      <button type="button" class="unit-name" onClick={onSelect}>
+        <span class={`led led-${unit.tone}`} aria-hidden="true" />
+        <bdi>{short(unit.name)}</bdi>
+      </button>
+      <span class={`unit-state state-${unit.tone}`}>{unit.state}</span>
+      <bdi class="unit-facts">{facts.join(" · ")}</bdi>
+      {unit.notices.map(({ tone, title }) => (
+        <span key={title} class={`notice notice-${tone}`}>
+          {title}
+        </span>
+      ))}
+      <Ports unit={unit} />
+    </div>
+  );
+}
+
+type PlugsProps = Pick<UnitProps, "place" | "jacks" | "selection" | "onSelect" | "onGrab"> & {
+  readonly unitKey: string;
+  readonly drawn: readonly Drawn[];
+};
+
+function Plugs({
+  unitKey,
+  place,
+  drawn,
+  jacks,
+  selection,
+  onSelect,
+  onGrab,
+}: PlugsProps): JSX.Element {
+  const isHere = selection?.unit === unitKey;
+  return (
+    <>
+      {drawn.map((each, index) => {
+        const chosen = { unit: unitKey, iface: each.plug.name };
+        return (
+          <PlugTile
+            key={each.plug.name}
+            drawn={each}
+            style={at(place, index)}
+            colour={jacks.get(each.plug.network)?.colour ?? 0}
+            isSelected={isHere && selection.iface === each.plug.name}
+            onSelect={() => {
+              onSelect(chosen);
+            }}
+            onGrab={(event) => {
+              onGrab(chosen, event);
+            }}
+          />
+        );
+      })}
+    </>
+  );
+}
+
+/** A unit. */
+export function UnitView(props: UnitProps): JSX.Element {
+  const { unit, place, selection, gathered, onSelect, onGrab } = props;
+  const drawn = drawnOf(unit, gathered);
+  const isHere = selection?.unit === unit.key;
+  const style = { top: `${String(place.top)}px`, height: `${String(place.height)}px` };
+  const free = { unit: unit.key, isFree: true };
+  return (
+    <article
+      class={`unit unit-${unit.tone} ${isHere ? "selected" : ""}`}
+      style={style}
+      aria-label={`${short(unit.name)} in ${short(unit.namespace)}, ${unit.state}`}
+      aria-posinset={props.position}
+      aria-setsize={props.count}
+    >
+      <Head
+        unit={unit}
+        onSelect={() => {
+          onSelect({ unit: unit.key });
+        }}
+      />
+      <Plugs {...props} unitKey={unit.key} drawn={drawn} />
+      <FreeSocket
+        unit={unit}
+        style={at(place, drawn.length)}
+        isSelected={isHere && selection.isFree === true}
+        onSelect={() => {
+          onSelect(free);
+        }}
+        onGrab={(event) => {
+          onGrab(free, event);
+        }}
+      />
+      <span class="tray" style={{ height: `${String(SIZE.tray)}px` }} />
+    </article>
+  );
+}

@@ -1,0 +1,132 @@
+// SPDX-License-Identifier: Apache-2.0
+// What does the panel show now? One value, which views are made of; who changes it replaces it.
+import { useEffect, useState } from "preact/hooks";
+import { nowMs } from "../browser/clock.ts";
+import type { Session } from "../browser/session.ts";
+import { readTheme, type Theme } from "../browser/settings.ts";
+import type { StreamOf } from "../browser/streams.ts";
+import type { Change } from "../model/changes.ts";
+import { NO_FILTER, filtered, type Filter } from "../model/filter.ts";
+import { jacksOf, type Jack } from "../model/jacks.ts";
+import { NOTHING, withLine, type Line, type Objects } from "../model/objects.ts";
+import { RIGHTS, may, type RightName, type Rules } from "../model/rights.ts";
+import { withSteps, type Steps } from "../model/steps.ts";
+import { Units, type Unit } from "../model/unit.ts";
+import type { Verdict } from "../model/verdict.ts";
+
+/** A change that waits for Apply, or was sent. */
+export interface Gathered {
+  readonly change: Change;
+  /** Absent while the server is asked. */
+  readonly verdict?: Verdict;
+  readonly outcome?: { readonly kind: "sending" | "done" | "failed"; readonly text: string };
+}
+
+/** What is looked at: a VM, one of its NICs, or its free socket. */
+export interface Selection {
+  readonly unit: string;
+  readonly iface?: string;
+  readonly isFree?: boolean;
+}
+
+/** All that is shown. */
+export interface PanelState {
+  readonly stage: "opening" | "closed" | "open";
+  readonly session?: Session;
+  readonly isLive: boolean;
+  readonly objects: Objects;
+  readonly units: readonly Unit[];
+  readonly shownUnits: readonly Unit[];
+  readonly jacks: readonly Jack[];
+  readonly steps: Steps;
+  readonly filter: Filter;
+  readonly selection?: Selection | undefined;
+  readonly gathered: readonly Gathered[];
+  readonly rules: ReadonlyMap<string, Rules>;
+  readonly isCreating: boolean;
+  readonly stream?: StreamOf | undefined;
+  readonly theme: Theme;
+  /** For who hears the page. */
+  readonly said: string;
+}
+
+const FIRST: PanelState = {
+  stage: "opening",
+  isLive: false,
+  objects: NOTHING,
+  units: [],
+  shownUnits: [],
+  jacks: [],
+  steps: new Map(),
+  filter: NO_FILTER,
+  gathered: [],
+  rules: new Map(),
+  isCreating: false,
+  theme: readTheme(),
+  said: "",
+};
+
+/** Holds the state, and tells whoever shows it. */
+export class PanelStore {
+  state: PanelState = FIRST;
+  readonly #units = new Units();
+  readonly #listeners = new Set<() => void>();
+  #unread: Line[] = [];
+
+  /** Changes a part of it. */
+  set(part: Partial<PanelState>): void {
+    const next = { ...this.state, ...part };
+    const isFiltered = "filter" in part || "units" in part;
+    this.state = isFiltered ? { ...next, shownUnits: filtered(next.units, next.filter) } : next;
+    for (const tell of this.#listeners) tell();
+  }
+
+  /** Lines of the watch; those that come within one frame are shown at once. */
+  take(lines: readonly Line[]): void {
+    const isFirst = this.#unread.length === 0;
+    this.#unread.push(...lines);
+    if (isFirst && lines.length > 0)
+      requestAnimationFrame(() => {
+        this.#show();
+      });
+  }
+
+  subscribe(tell: () => void): () => void {
+    this.#listeners.add(tell);
+    return () => this.#listeners.delete(tell);
+  }
+
+  #show(): void {
+    performance.mark("panel-update-start");
+    const objects = this.#unread.reduce(withLine, this.state.objects);
+    this.#unread = [];
+    const units = this.#units.of(objects.vms, objects.vmis);
+    const jacks = jacksOf(objects.networks, units);
+    const steps = withSteps(this.state.steps, units, nowMs());
+    this.set({ objects, units, jacks, steps });
+    performance.measure("panel-update", "panel-update-start");
+  }
+}
+
+/** The state, for a view that is drawn anew when it changes. */
+export function usePanel(store: PanelStore): PanelState {
+  const [state, setState] = useState(store.state);
+  useEffect(() => {
+    setState(store.state);
+    return store.subscribe(() => {
+      setState(store.state);
+    });
+  }, [store]);
+  return state;
+}
+
+/** Whether the user may do something in a namespace; what is not known yet is not offered. */
+export function isAllowed({ rules }: PanelState, namespace: string, right: RightName): boolean {
+  const known = rules.get(namespace);
+  return known !== undefined && may(known, RIGHTS[right]);
+}
+
+/** The unit of a key. */
+export function findUnit({ units }: PanelState, key: string | undefined): Unit | undefined {
+  return key === undefined ? undefined : units.find((unit) => unit.key === key);
+}

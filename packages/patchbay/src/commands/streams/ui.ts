@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: Apache-2.0
+// patchbay ui: the patch panel, for a browser on this machine.
+import { once } from "node:events";
+import { stdin } from "node:process";
+import type { Command, Context } from "../../command.ts";
+import { numberOption, type Input } from "../../input.ts";
+import type { Panel } from "../../ui/server.ts";
+
+/** Prints a link now, and a new one at each Enter: a link opens one page. */
+function offerLinks(context: Context, panel: Panel): void {
+  context.out.write(`${panel.link()}\n`);
+  if (!stdin.isTTY) return;
+  context.err.write("open it in a browser on this machine; Enter makes a new link, Ctrl-C ends\n");
+  stdin.on("data", () => {
+    context.out.write(`${panel.link()}\n`);
+  });
+}
+
+async function run(context: Context, input: Input): Promise<void> {
+  const { randomBytes } = await import("node:crypto");
+  const { createFiles } = await import("@patchbay/os");
+  const { withSession } = await import("../../session.ts");
+  const { readPage } = await import("../../ui/page.ts");
+  const { startPanel } = await import("../../ui/server.ts");
+  const files = await readPage(createFiles());
+  await withSession(context, async ({ client, namespace }) => {
+    const onlyIn = context.global.namespace;
+    const scope = { namespace, ...(onlyIn !== undefined && { onlyIn }) };
+    const deps = { client, files, scope, random: randomBytes };
+    const panel = await startPanel(deps, numberOption(input, "port", 0));
+    try {
+      offerLinks(context, panel);
+      if (!context.signal.aborted) await once(context.signal, "abort");
+    } finally {
+      stdin.pause();
+      await panel.close();
+    }
+  });
+}
+
+/** No browser is started: its arguments, and so the link, could be read by everybody on the machine. */
+export const ui: Command = {
+  name: "ui",
+  args: [],
+  summary: "Serve the patch panel to a browser on this machine: VMs, networks, and the cables",
+  flags: [
+    { flags: "--port <port>", description: "local TCP port (default: a free one)", kind: "port" },
+  ],
+  run,
+};

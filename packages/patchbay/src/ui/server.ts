@@ -1,0 +1,205 @@
+// SPDX-License-Identifier: Apache-2.0
+// The panel's server on a loopback port: its page, and the user's own way to the API server for it.
+import { once } from "node:events";
+import { createServer, type IncomingMessage, type Server, type ServerResponse } from "node:http";
+import type { AddressInfo } from "node:net";
+import type { Duplex } from "node:stream";
+import { messageOf } from "@patchbay/core";
+import type { KubeClient } from "@patchbay/kube";
+import { passedCall, passedStream, type PassedCall } from "./calls.ts";
+import { knockProblem, type Knock } from "./gate.ts";
+import { headOf } from "./head.ts";
+import type { PanelFile } from "./page.ts";
+import { Passes, type RandomBytes } from "./passes.ts";
+import { GuestStreams, offeredKey } from "./streams.ts";
+import { tellChanges, type WatchScope } from "./watches.ts";
+
+/** What the server works with. */
+export interface PanelDeps {
+  readonly client: Pick<KubeClient, "ask" | "reflect" | "openStream" | "server">;
+  /** By path. */
+  readonly files: ReadonlyMap<string, PanelFile>;
+  readonly scope: WatchScope;
+  readonly random: RandomBytes;
+}
+
+/** A panel that serves. */
+export interface Panel {
+  readonly port: number;
+  /** A new link, good for one page; the one before is good for nothing any more. */
+  link(): string;
+  close(): Promise<void>;
+}
+
+const HERE = "127.0.0.1";
+/** Header with the key; a page of another origin cannot send it without asking first, and is not answered. */
+const KEY_HEADER = "x-panel-key";
+/** Most connections: pages, not people. */
+const CONNECTIONS_MAX = 100;
+/** Longest body, bytes: an object that is created. */
+const BODY_MAX = 1024 * 1024;
+const NONCE_BYTES = 16;
+const JSON_TYPE = "application/json";
+
+function headerOf(request: IncomingMessage, name: string): string | undefined {
+  const value = request.headers[name];
+  return typeof value === "string" ? value : undefined;
+}
+
+function knockOf(request: IncomingMessage): Knock {
+  const { host, origin } = request.headers;
+  const site = headerOf(request, "sec-fetch-site");
+  return { method: request.method ?? "", host, origin, site };
+}
+
+/** @throws SyntaxError where it is no JSON, RangeError where it is too long */
+async function readBody(request: IncomingMessage): Promise<unknown> {
+  const chunks: Buffer[] = [];
+  let length = 0;
+  for await (const chunk of request as AsyncIterable<Buffer>) {
+    length += chunk.length;
+    if (length > BODY_MAX) throw new RangeError("the body is too long");
+    chunks.push(chunk);
+  }
+  const text = Buffer.concat(chunks).toString("utf8");
+  return text === "" ? undefined : JSON.parse(text);
+}
+
+class PanelServer implements Panel {
+  readonly #deps: PanelDeps;
+  readonly #passes: Passes;
+  readonly #streams: GuestStreams;
+  readonly #server: Server;
+
+  constructor(deps: PanelDeps) {
+    this.#deps = deps;
+    this.#passes = new Passes(deps.random);
+    this.#streams = new GuestStreams(deps.client);
+    this.#server = createServer((request, response) => {
+      this.#answer(request, response).catch((error: unknown) => {
+        this.#refuse(response, 502, messageOf(error));
+      });
+    });
+    this.#server.maxConnections = CONNECTIONS_MAX;
+    this.#server.on("upgrade", (request, socket, head) => {
+      this.#upgrade(request, socket, head);
+    });
+  }
+
+  get port(): number {
+    return (this.#server.address() as AddressInfo).port; // it listens on TCP
+  }
+
+  link(): string {
+    return `http://${HERE}:${String(this.port)}/#token=${this.#passes.issue()}`;
+  }
+
+  async listen(port: number): Promise<void> {
+    this.#server.listen(port, HERE);
+    await once(this.#server, "listening");
+  }
+
+  async close(): Promise<void> {
+    this.#streams.close();
+    const closed = once(this.#server, "close");
+    this.#server.close();
+    this.#server.closeAllConnections();
+    await closed;
+  }
+
+  async #answer(request: IncomingMessage, response: ServerResponse): Promise<void> {
+    const problem = knockProblem(knockOf(request), this.port);
+    if (problem !== undefined) {
+      this.#refuse(response, 403, problem);
+      return;
+    }
+    const target = request.url ?? "";
+    const file = request.method === "GET" ? this.#deps.files.get(target) : undefined;
+    if (file !== undefined) this.#sendFile(response, file);
+    else if (request.method === "POST" && target === "/session")
+      await this.#open(request, response);
+    else if (!this.#passes.knows(headerOf(request, KEY_HEADER) ?? "")) {
+      this.#refuse(response, 401, "this page's link has been used; take a new one in the terminal");
+    } else await this.#serve(request, response);
+  }
+
+  async #serve(request: IncomingMessage, response: ServerResponse): Promise<void> {
+    const target = request.url ?? "";
+    if (request.method === "GET" && target === "/watch") {
+      this.#begin(response, 200, "application/x-ndjson");
+      await tellChanges(this.#deps.client, this.#deps.scope, response);
+      return;
+    }
+    const call = passedCall(request.method ?? "", target);
+    if (call === undefined) this.#refuse(response, 404, "the panel passes no such request on");
+    else await this.#pass(call, request, response);
+  }
+
+  /** A token is exchanged for the key of one page. */
+  async #open(request: IncomingMessage, response: ServerResponse): Promise<void> {
+    const body = await readBody(request);
+    const token = (body as { readonly token?: unknown } | null | undefined)?.token;
+    const key = typeof token === "string" ? this.#passes.exchange(token) : undefined;
+    if (key === undefined) {
+      this.#refuse(response, 401, "the link has been used, or a newer one was made");
+      return;
+    }
+    const { client, scope } = this.#deps;
+    this.#send(response, 200, { key, server: client.server, namespace: scope.namespace });
+  }
+
+  async #pass(call: PassedCall, request: IncomingMessage, response: ServerResponse): Promise<void> {
+    const body = await readBody(request);
+    const contentType = headerOf(request, "content-type") ?? JSON_TYPE;
+    const { status, text, warnings } = await this.#deps.client.ask({
+      ...call,
+      ...(body !== undefined && { body, contentType }),
+      timeoutMs: 30_000,
+    });
+    this.#send(response, 200, { status, text, warnings });
+  }
+
+  #upgrade(request: IncomingMessage, socket: Duplex, head: Buffer): void {
+    socket.on("error", () => socket.destroy());
+    const stream = passedStream(request.url ?? "");
+    const key = offeredKey(headerOf(request, "sec-websocket-protocol"));
+    const problem = knockProblem(knockOf(request), this.port, true);
+    if (problem !== undefined || stream === undefined || !this.#passes.knows(key ?? "")) {
+      socket.end("HTTP/1.1 403 Forbidden\r\nconnection: close\r\ncontent-length: 0\r\n\r\n");
+      return;
+    }
+    this.#streams.open(stream, { request, socket, head });
+  }
+
+  #begin(response: ServerResponse, status: number, type: string): string {
+    const nonce = Buffer.from(this.#deps.random(NONCE_BYTES)).toString("base64url");
+    response.writeHead(status, headOf(type, nonce));
+    response.flushHeaders();
+    return nonce;
+  }
+
+  #sendFile(response: ServerResponse, file: PanelFile): void {
+    const nonce = this.#begin(response, 200, file.type);
+    response.end(file.render(nonce));
+  }
+
+  #send(response: ServerResponse, status: number, body: object): void {
+    this.#begin(response, status, JSON_TYPE);
+    response.end(JSON.stringify(body));
+  }
+
+  #refuse(response: ServerResponse, status: number, message: string): void {
+    if (response.headersSent) response.destroy();
+    else this.#send(response, status, { message });
+  }
+}
+
+/**
+ * Starts the panel.
+ * @throws Error of the system where the port is taken
+ */
+export async function startPanel(deps: PanelDeps, port: number): Promise<Panel> {
+  const server = new PanelServer(deps);
+  await server.listen(port);
+  return server;
+}

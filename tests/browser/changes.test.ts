@@ -1,0 +1,176 @@
+// SPDX-License-Identifier: Apache-2.0
+// Is what a person wants gathered, judged and sent: by pointer and by keyboard, and nothing before Apply?
+import type { Page } from "playwright-core";
+import { expect, test } from "vitest";
+import { createBench, fill, type FakePanel } from "./bench.ts";
+
+const { open } = createBench();
+
+function done({ cluster }: FakePanel) {
+  return cluster.asked.filter(({ isDryRun }) => !isDryRun);
+}
+
+async function plugByList(page: Page, vm: string, network: string): Promise<void> {
+  await page.getByRole("button", { name: new RegExp(`^${vm} (Free socket|Full)`) }).click();
+  await page.locator(".pick-network", { hasText: network }).click();
+}
+
+async function centre(page: Page, label: RegExp) {
+  const box = await page.getByRole("button", { name: label }).first().boundingBox();
+  return { x: (box?.x ?? 0) + (box?.width ?? 0) / 2, y: (box?.y ?? 0) + (box?.height ?? 0) / 2 };
+}
+
+async function draw(page: Page, from: RegExp, to: RegExp): Promise<void> {
+  const [start, end] = [await centre(page, from), await centre(page, to)];
+  await page.mouse.move(start.x, start.y);
+  await page.mouse.down();
+  await page.mouse.move(start.x + 20, start.y + 20);
+  await page.mouse.move(end.x, end.y, { steps: 4 });
+  await page.mouse.up();
+}
+
+test("a cable is drawn from a free socket to a jack: gathered, judged, and sent by Apply only", async () => {
+  await using panel = await open();
+  const { page, cluster } = panel;
+  await draw(page, /^mail Free socket/, /^show only storage/);
+  await page
+    .locator(".change-title", { hasText: "mail: plug storage into default/storage" })
+    .waitFor();
+  await page.locator(".badge-live").waitFor();
+  expect(done(panel)).toEqual([]);
+  expect(cluster.asked).toHaveLength(1);
+  await page.getByRole("button", { name: "Apply" }).click();
+  await page.getByText("All changes are sent").waitFor();
+  expect(done(panel)).toEqual([
+    {
+      method: "PUT",
+      path: "/apis/subresources.kubevirt.io/v1/namespaces/default/virtualmachines/mail/addinterface",
+      isDryRun: false,
+      body: { networkAttachmentDefinitionName: "storage", name: "storage" },
+    },
+  ]);
+  expect(panel.complaints).toEqual([]);
+});
+
+test("a plug is moved, another pulled, a link switched, a VM started: one Apply for all", async () => {
+  await using panel = await open();
+  const { page } = panel;
+  await draw(page, /^interface storage in use/, /^show only front/);
+  await page.locator(".change-title", { hasText: "db: move storage to default/front" }).waitFor();
+  await page.getByRole("button", { name: /^interface backup/ }).click();
+  await page.getByRole("button", { name: "Link up" }).click();
+  await page.getByRole("button", { name: /^interface uplink/ }).click();
+  await page.getByRole("button", { name: "Pull the plug" }).click();
+  await page.locator(".unit-name", { hasText: "test" }).click();
+  await page.getByRole("button", { name: "Start", exact: true }).click();
+  await page.getByText("4 changes gathered").waitFor();
+  await page.getByRole("button", { name: "Apply" }).click();
+  await page.getByText("All changes are sent").waitFor();
+  const paths = done(panel).map(
+    ({ method, path }) => `${method} ${path.split("/default/")[1] ?? ""}`,
+  );
+  expect(paths).toEqual([
+    "PATCH virtualmachines/db",
+    "PATCH virtualmachines/db",
+    "PUT virtualmachines/router/removeinterface",
+    "PUT virtualmachines/test/start",
+  ]);
+});
+
+test("a VM that does not run gets it at its next start", async () => {
+  await using panel = await open();
+  await plugByList(panel.page, "test", "default/storage");
+  await panel.page.locator(".badge-start").waitFor();
+  await panel.page.getByText("Do the same by hand").click();
+  const command = await panel.page.locator(".same pre").first().textContent();
+  expect(command).toBe(
+    "kubectl patchbay addinterface test -n default --network-attachment-definition-name default/storage --name storage",
+  );
+  expect(await panel.page.locator(".same pre").nth(1).textContent()).toContain(
+    "networkName: default/storage",
+  );
+});
+
+test("what would be refused says why; what fails at Apply says where it stands, and stops no other", async () => {
+  await using panel = await open();
+  const { page, cluster } = panel;
+  cluster.refusal = { kind: "Status", message: "no free PCIe port: 32 of 32 are used" };
+  await plugByList(page, "db", "default/front");
+  await page.locator(".badge-refused").waitFor();
+  await page.getByText("no free PCIe port: 32 of 32 are used").waitFor();
+  await plugByList(page, "web", "default/storage");
+  await page.getByRole("button", { name: "Apply" }).click();
+  await expect.poll(() => page.locator(".badge-failed").count()).toBe(2);
+  cluster.refusal = undefined;
+  await page.getByRole("button", { name: "Apply" }).click();
+  await page.getByText("All changes are sent").waitFor();
+});
+
+test("what was gathered can be dropped, and is never sent", async () => {
+  await using panel = await open();
+  await plugByList(panel.page, "db", "default/front");
+  await panel.page.locator(".badge-live").waitFor();
+  await panel.page.getByLabel("Drop: db: plug front into default/front").click();
+  await expect.poll(() => panel.page.locator(".changes").count()).toBe(0);
+  expect(done(panel)).toEqual([]);
+});
+
+test("a new VM is gathered like any other change", async () => {
+  await using panel = await open();
+  const { page } = panel;
+  await page.getByRole("button", { name: "New VM" }).click();
+  await page.getByRole("button", { name: "Gather" }).click();
+  await expect.poll(() => page.locator(".field-problem").count()).toBe(2);
+  await page.getByLabel("Name", { exact: true }).fill("fresh");
+  await page.getByLabel("Image of its disk").fill("debian12");
+  await page.locator(".pick-network", { hasText: "default/front" }).click();
+  await page.getByRole("button", { name: "Gather" }).click();
+  await page.locator(".change-title", { hasText: "fresh: create the VM" }).waitFor();
+  await page.getByRole("button", { name: "Apply" }).click();
+  await page.getByText("All changes are sent").waitFor();
+  expect(done(panel)).toMatchObject([{ method: "POST", body: { kind: "VirtualMachine" } }]);
+});
+
+test("what the user may not do is not offered", async () => {
+  await using panel = await open((cluster) => {
+    fill(cluster);
+    cluster.rules = [{ verbs: ["get", "list", "watch"], apiGroups: ["*"], resources: ["*"] }];
+  });
+  const { page } = panel;
+  await page
+    .getByRole("button", { name: /^interface storage in use/ })
+    .first()
+    .click();
+  await page.getByText("Every layer's word").waitFor();
+  expect(await page.locator(".buttons button, .pick-network").count()).toBe(0);
+  await page.getByRole("button", { name: /^db (Free socket|Full)/ }).click();
+  await page.getByText("plug nothing into it").waitFor();
+  expect(await page.getByRole("button", { name: "New VM" }).count()).toBe(0);
+});
+
+test("all of it by keyboard alone", async () => {
+  await using panel = await open();
+  const { page } = panel;
+  await page.getByPlaceholder("Search").focus();
+  await page.keyboard.type("mail");
+  await expect.poll(() => page.locator(".unit").count()).toBe(1);
+  const tabTo = async (name: string): Promise<void> => {
+    const wanted = page.getByRole("button", { name }).first();
+    for (let steps = 0; steps < 40; steps += 1) {
+      if ((await page.locator(":focus").and(wanted).count()) > 0) return;
+      await page.keyboard.press("Tab");
+    }
+    throw new Error(`no Tab leads to ${name}`);
+  };
+  await tabTo("mail Free socket");
+  await page.keyboard.press("Enter");
+  await page.locator(".pick-network").first().waitFor();
+  await tabTo("default/backup");
+  await page.keyboard.press("Enter");
+  await page.locator(".badge-live").waitFor();
+  await tabTo("Apply");
+  await page.keyboard.press("Enter");
+  await page.getByText("All changes are sent").waitFor();
+  await page.keyboard.press("Escape");
+  await expect.poll(() => page.locator(".aside").count()).toBe(0);
+});

@@ -1,0 +1,124 @@
+// SPDX-License-Identifier: Apache-2.0
+// An API server for the panel that has whatever objects a test gives it, tells what becomes of them, and notes what is asked.
+import { once } from "node:events";
+import { createServer, type IncomingMessage, type Server, type ServerResponse } from "node:http";
+import type { AddressInfo } from "node:net";
+import type { KubeObject } from "@patchbay/api";
+
+/** Plural names, as they stand in paths. */
+export type Plural =
+  "virtualmachines" | "virtualmachineinstances" | "network-attachment-definitions";
+
+interface Asked {
+  readonly method: string;
+  readonly path: string;
+  readonly isDryRun: boolean;
+  readonly body: unknown;
+}
+
+const PLURALS: readonly Plural[] = [
+  "virtualmachines",
+  "virtualmachineinstances",
+  "network-attachment-definitions",
+];
+
+async function readBody(request: IncomingMessage): Promise<unknown> {
+  let text = "";
+  for await (const chunk of request) text += String(chunk);
+  return text === "" ? undefined : JSON.parse(text);
+}
+
+/** On a loopback port. */
+export class FakeCluster {
+  readonly asked: Asked[] = [];
+  /** What the user may do; nothing is left out. */
+  rules: readonly object[] = [{ verbs: ["*"], apiGroups: ["*"], resources: ["*"] }];
+  /** What a change is answered with; undefined: it is accepted. */
+  refusal: object | undefined;
+  readonly #objects = new Map<Plural, Map<string, KubeObject>>();
+  readonly #watches = new Map<Plural, Set<ServerResponse>>();
+  #revision = 1;
+  readonly #server: Server;
+
+  private constructor() {
+    for (const plural of PLURALS) {
+      this.#objects.set(plural, new Map());
+      this.#watches.set(plural, new Set());
+    }
+    this.#server = createServer((request, response) => {
+      void readBody(request).then((body) => {
+        this.#answer(request, response, body);
+      });
+    });
+  }
+
+  static async start(): Promise<FakeCluster> {
+    const cluster = new FakeCluster();
+    cluster.#server.listen(0, "127.0.0.1");
+    await once(cluster.#server, "listening");
+    return cluster;
+  }
+
+  get url(): string {
+    const { port } = this.#server.address() as AddressInfo; // it listens on TCP
+    return `http://127.0.0.1:${String(port)}`;
+  }
+
+  /** Makes or changes an object; whoever watches is told. */
+  put(plural: Plural, object: KubeObject): void {
+    this.#revision += 1;
+    const resourceVersion = String(this.#revision);
+    const made = { ...object, metadata: { ...object.metadata, resourceVersion } };
+    const { namespace = "", name } = object.metadata;
+    this.#objects.get(plural)?.set(`${namespace}/${name}`, made);
+    this.#tell(plural, "MODIFIED", made);
+  }
+
+  async stop(): Promise<void> {
+    const closed = once(this.#server, "close");
+    this.#server.close();
+    this.#server.closeAllConnections();
+    await closed;
+  }
+
+  #tell(plural: Plural, type: string, object: KubeObject): void {
+    const line = `${JSON.stringify({ type, object })}\n`;
+    for (const response of this.#watches.get(plural) ?? []) response.write(line);
+  }
+
+  #answer(request: IncomingMessage, response: ServerResponse, body: unknown): void {
+    const { pathname: path, searchParams } = new URL(request.url ?? "/", this.url);
+    const { method = "" } = request;
+    const plural = PLURALS.find((each) => path.endsWith(`/${each}`));
+    if (method === "GET" && plural !== undefined) {
+      if (searchParams.has("watch")) this.#watch(plural, response);
+      else this.#list(plural, response);
+      return;
+    }
+    if (path.endsWith("reviews")) {
+      this.#send(response, 201, { status: { allowed: true, resourceRules: this.rules } });
+      return;
+    }
+    this.asked.push({ method, path, isDryRun: searchParams.has("dryRun"), body });
+    if (this.refusal === undefined)
+      this.#send(response, 202, { kind: "Status", message: "accepted" });
+    else this.#send(response, 409, this.refusal);
+  }
+
+  #list(plural: Plural, response: ServerResponse): void {
+    const items = [...(this.#objects.get(plural)?.values() ?? [])];
+    this.#send(response, 200, { metadata: { resourceVersion: String(this.#revision) }, items });
+  }
+
+  #watch(plural: Plural, response: ServerResponse): void {
+    response.writeHead(200, { "content-type": "application/json" });
+    response.flushHeaders();
+    const watches = this.#watches.get(plural);
+    watches?.add(response);
+    response.on("close", () => watches?.delete(response));
+  }
+
+  #send(response: ServerResponse, status: number, body: object): void {
+    response.writeHead(status, { "content-type": "application/json" }).end(JSON.stringify(body));
+  }
+}

@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: Apache-2.0
+// Can everybody use it: with a screen reader, on a telephone, in the dark?
+import { readFileSync } from "node:fs";
+import { createRequire } from "node:module";
+import type { Page } from "playwright-core";
+import { describe, expect, test } from "vitest";
+import { createBench } from "./bench.ts";
+import { SMALL, WIDE } from "./panel-page.ts";
+
+const { open } = createBench();
+const AXE = readFileSync(createRequire(import.meta.url).resolve("axe-core/axe.min.js"), "utf8");
+
+interface Found {
+  readonly violations: readonly {
+    readonly id: string;
+    readonly nodes: readonly { readonly html: string; readonly failureSummary?: string }[];
+  }[];
+}
+
+/** What axe finds, by rule, with the first place of each. */
+async function findFaults(page: Page): Promise<readonly string[]> {
+  // By the debugger: the page's policy lets no script in.
+  await page.evaluate(AXE);
+  const found = await page.evaluate<Found>("axe.run(document, { resultTypes: ['violations'] })");
+  return found.violations.map(({ id, nodes }) => {
+    const [first] = nodes;
+    return `${id}: ${first?.html.slice(0, 200) ?? ""} ${first?.failureSummary?.slice(0, 300) ?? ""}`;
+  });
+}
+
+const LOOKS = [
+  { name: "wide, light", viewport: WIDE, scheme: "light" },
+  { name: "wide, dark", viewport: WIDE, scheme: "dark" },
+  { name: "small, light", viewport: SMALL, scheme: "light" },
+  { name: "small, dark", viewport: SMALL, scheme: "dark" },
+] as const;
+
+describe.each(LOOKS)("$name", (look) => {
+  test("axe finds nothing in the rack, in details, with changes and in the form", async () => {
+    await using panel = await open(undefined, look);
+    const { page } = panel;
+    await page.waitForSelector(".plug");
+    expect(await findFaults(page)).toEqual([]);
+    await page.getByRole("button", { name: /^db (Free socket|Full)/ }).click();
+    await page.locator(".pick-network").first().click();
+    await page.locator(".badge-live").waitFor();
+    await page.getByText("Do the same by hand").click();
+    expect(await findFaults(page)).toEqual([]);
+    await page.getByRole("button", { name: "Drop all" }).click();
+    await page.getByRole("button", { name: /^interface uplink/ }).click({ force: true });
+    expect(await findFaults(page)).toEqual([]);
+    await page.getByRole("button", { name: "Close details" }).click();
+    await page.getByRole("button", { name: "New VM" }).click();
+    expect(await findFaults(page)).toEqual([]);
+  });
+
+  test("nothing is wider than the window", async () => {
+    await using panel = await open(undefined, look);
+    const { page } = panel;
+    await page
+      .getByRole("button", { name: /^interface storage in use/ })
+      .first()
+      .click();
+    const widths = await page.evaluate("[document.documentElement.scrollWidth, innerWidth]");
+    expect(widths).toEqual([look.viewport.width, look.viewport.width]);
+  });
+});

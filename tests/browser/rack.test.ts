@@ -1,0 +1,109 @@
+// SPDX-License-Identifier: Apache-2.0
+// What does a person see who has never seen the panel, and what moves when the world does?
+import { expect, test } from "vitest";
+import { createBench, fill } from "./bench.ts";
+import { RACK, vmiOf } from "./objects.ts";
+
+const { open } = createBench();
+const [DB, MAIL] = RACK;
+
+test("a rack: units, sockets, plugs with their state in words, jacks, and a cable for each plug", async () => {
+  await using panel = await open();
+  const { page } = panel;
+  await page.waitForSelector(".plug");
+  expect(await page.locator(".unit").count()).toBe(RACK.length);
+  const nics = RACK.flatMap((vm) => vm.nics).length;
+  expect(await page.locator(".plug").count()).toBe(nics);
+  expect(await page.locator("path.cable").count()).toBe(nics);
+  expect(await page.locator(".jack").count()).toBe(5);
+  for (const name of [
+    "interface uplink CniFailed on uplink",
+    "interface backup link down on backup",
+    "interface front plugging into the guest on front",
+    "db Free socket 29 of 32 ports free",
+    "router Full all ports are used",
+    "interface front at next start on front",
+  ]) {
+    expect(await page.getByRole("button", { name, exact: true }).count()).toBe(1);
+  }
+  expect(await page.getByText("2 VMs need attention").count()).toBe(1);
+  expect(panel.complaints).toEqual([]);
+});
+
+test("what is wrong is said in words: the reason, the node's message, who can help", async () => {
+  await using panel = await open();
+  await panel.page.getByRole("button", { name: /^interface uplink/ }).click();
+  const details = panel.page.getByRole("complementary", { name: "Details" });
+  await details.getByText("has no link enp9s0", { exact: false }).waitFor();
+  expect(await details.getByText("Who can help:", { exact: false }).count()).toBe(1);
+  expect(await details.locator('[aria-current="step"]').textContent()).toContain("PodAttaching");
+});
+
+test("a plug that somebody makes elsewhere moves here: each phase, with its time", async () => {
+  await using panel = await open();
+  const { page, cluster } = panel;
+  expect(MAIL).toBeDefined();
+  const seen = (phase: string) => {
+    const nics = [...(MAIL?.nics.slice(0, 1) ?? []), { name: "front", network: "front", phase }];
+    cluster.put("virtualmachineinstances", vmiOf({ ...MAIL, name: "mail", nics }));
+  };
+  const mail = page.locator('[aria-label="mail in default, Running"]');
+  await mail.getByRole("button", { name: /^interface front/ }).click();
+  for (const [phase, words] of [
+    ["PodAttaching", "joining the network"],
+    ["Wiring", "bridge and tap"],
+    ["Ready", "in use"],
+  ] as const) {
+    seen(phase);
+    await mail.getByRole("button", { name: `interface front ${words} on front` }).waitFor();
+  }
+  const steps = page.locator(".steps tr");
+  await expect.poll(() => steps.count()).toBe(4);
+  expect(await steps.nth(3).textContent()).toMatch(/Ready\+\d+\.\d\d s$/);
+});
+
+test("search and filters leave what is looked for", async () => {
+  await using panel = await open();
+  const { page } = panel;
+  const names = () => page.locator(".unit-name").allTextContents();
+  await page.getByPlaceholder("Search").fill("10.77.3.4");
+  await expect.poll(names).toEqual(["db"]);
+  await page.getByPlaceholder("Search").fill("");
+  await page.getByLabel("Node").selectOption("node-b");
+  await expect.poll(names).toEqual(["mail", "router"]);
+  await page.getByLabel("Node").selectOption("");
+  await page.getByRole("button", { name: "2 VMs need attention" }).click();
+  await expect.poll(names).toEqual(["router", "web"]);
+  await page.getByPlaceholder("Search").fill("nowhere");
+  await page.getByText("No VM fits").waitFor();
+});
+
+test("a watch that breaks is taken up again, and the page says so meanwhile", async () => {
+  await using panel = await open();
+  const { page, cluster } = panel;
+  await page.getByText("live", { exact: true }).waitFor();
+  cluster.put("virtualmachineinstances", vmiOf({ ...DB, name: "db", nics: [], free: 32 }));
+  await page.getByRole("button", { name: "db Free socket 32 of 32 ports free" }).waitFor();
+  await panel.panel.close();
+  await expect.poll(() => page.getByText("not connected").count()).toBe(1);
+});
+
+test("a link opens one page; another one says what to do", async () => {
+  await using panel = await open();
+  await panel.page.reload();
+  await panel.page.getByText("This link has been used").waitFor();
+  await panel.page.goto(panel.panel.link());
+  await panel.page.waitForSelector(".unit");
+  expect(panel.page.url()).not.toContain("token");
+  const kept = await panel.page.evaluate(
+    "JSON.stringify([{ ...localStorage }, { ...sessionStorage }, document.cookie])",
+  );
+  expect(kept).toBe('[{"patchbay-theme":"auto"},{},""]');
+});
+
+test("without a VM it says how to make one", async () => {
+  await using panel = await open((cluster) => {
+    fill(cluster, []);
+  });
+  await expect.poll(() => panel.page.getByText("No VM yet").count()).toBe(1);
+});
