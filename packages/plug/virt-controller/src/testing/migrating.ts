@@ -36,17 +36,22 @@ export function aMigration(uid = UID, metadata: Partial<Migration["metadata"]> =
   };
 }
 
+/** Name of the pod NIC of the VMI's NIC at that place. */
+export function podNicAt(index: number): string {
+  return `pod${index.toString(16).padStart(11, "0")}`;
+}
+
 /** What the source's node tells of each NIC that the guest has. */
 function statusOf(nics: readonly NicSketch[]): VmiStatus {
   return {
     ...{ phase: "Running", nodeName: "node1", activePods: { "pod-uid": "node1" } },
     conditions: [{ type: "LiveMigratable", status: "True" }],
     attachments: nics.map(({ name, network = "blue" }, index) => ({
-      ...{ name, networkName: `default/${network}`, podInterfaceName: `pod${String(index)}` },
+      ...{ name, networkName: `default/${network}`, podInterfaceName: podNicAt(index) },
       ...{ state: "Attached" as const, ips: [`192.0.2.${String(index + 1)}`] },
     })),
     interfaces: nics.map(({ name }, index) => ({
-      ...{ name, podInterfaceName: `pod${String(index)}` },
+      ...{ name, podInterfaceName: podNicAt(index) },
       hotplug: { type: "Plug" as const, phase: "Ready" as const },
     })),
   };
@@ -55,7 +60,7 @@ function statusOf(nics: readonly NicSketch[]): VmiStatus {
 /** What such a pod asks for, and has. */
 function annotationsOf(nics: readonly NicSketch[]): Readonly<Record<string, string>> {
   const asked = nics.map(({ network = "blue" }, index) => ({
-    ...{ name: network, namespace: "default", interface: `pod${String(index)}` },
+    ...{ name: network, namespace: "default", interface: podNicAt(index) },
   }));
   const has = asked.map(({ name, interface: nic }) => ({
     name: `default/${name}`,
@@ -77,16 +82,21 @@ export class Migrating {
     migrations: readonly Migration[] = [aMigration()],
   ): Promise<Migrating> {
     const story = new Migrating();
+    await story.start(migrations, nics);
+    return story;
+  }
+
+  /** The same, in a world that is there already. */
+  async start(migrations: readonly Migration[], nics: readonly NicSketch[] = []): Promise<void> {
     const vmi = aVmi({ nics, status: statusOf(nics) });
     const labels = { [names.NODE_NAME_LABEL]: "node1" };
-    const { bench } = story;
+    const { bench } = this;
     await bench.put(VIRTUAL_MACHINE_INSTANCES, { ...vmi, metadata: { ...vmi.metadata, labels } });
     await bench.put(PODS, launcher(annotationsOf(nics)));
     for (const migration of migrations) {
       await bench.put(VIRTUAL_MACHINE_INSTANCE_MIGRATIONS, migration);
     }
-    await story.#passMigrations();
-    return story;
+    await this.retry();
   }
 
   async migration(uid = UID): Promise<Migration | undefined> {
@@ -143,12 +153,12 @@ export class Migrating {
     const next = { ...vmi, status: { ...vmi.status, conditions: [...(conditions ?? [])] } };
     await this.bench.put(VIRTUAL_MACHINE_INSTANCES, next);
     await this.bench.put(VIRTUAL_MACHINE_INSTANCE_MIGRATIONS, migration);
-    await this.#passMigrations();
+    await this.retry();
     await this.settle();
   }
 
   /** Before the VMI's own pass says whether its guest can be migrated. */
-  async #passMigrations(): Promise<void> {
+  async retry(): Promise<void> {
     for (let count = 0; count < 3; count += 1) {
       await this.bench.catchUp();
       await this.bench.passMigrations();
@@ -158,23 +168,26 @@ export class Migrating {
   /** The scheduler and the kubelet do their part, and net-agent. */
   async runTarget(uid = UID, status: Pod["status"] = {}, nodeName = "node2"): Promise<void> {
     const pod = await this.target(uid);
+    const next: Pod = {
+      ...pod,
+      spec: { ...pod.spec, nodeName },
+      status: { phase: "Running", ...status },
+    };
+    await this.attach(next);
+  }
+
+  /** The pod gets what it asks for, and nothing else. */
+  async attach(pod: Pod | undefined): Promise<void> {
+    if (pod === undefined) return;
     const asked = parseNetworks(pod.metadata.annotations?.[names.NETWORKS_ANNOTATION]);
     const has = (asked.ok ? asked.elements : []).map((element) => ({
       name: `${element.namespace ?? ""}/${element.name}`,
       interface: element.interface,
       ips: element["io.patchbay.kept-ips"],
     }));
-    const annotations = {
-      ...pod.metadata.annotations,
-      [names.NETWORK_STATUS_ANNOTATION]: JSON.stringify(has),
-    };
-    const next: Pod = {
-      ...pod,
-      metadata: { ...pod.metadata, annotations },
-      spec: { ...pod.spec, nodeName },
-      status: { phase: "Running", ...status },
-    };
-    await this.bench.put(PODS, next);
+    const status = { [names.NETWORK_STATUS_ANNOTATION]: JSON.stringify(has) };
+    const annotations = { ...pod.metadata.annotations, ...status };
+    await this.bench.put(PODS, { ...pod, metadata: { ...pod.metadata, annotations } });
     await this.settle();
   }
 

@@ -26,6 +26,12 @@ function sayCourse(facts: MigrationFacts): string {
   return "why" in course ? `${course.kind}: ${course.why}` : course.kind;
 }
 
+/** A text is the whole of it. */
+function patternOf(want: string | RegExp): RegExp {
+  if (typeof want !== "string") return want;
+  return new RegExp(`^${want.replaceAll(/[.()"]/g, (letter) => `\\${letter}`)}$`);
+}
+
 function stopped(state?: MigrationState): Partial<MigrationFacts> {
   const guest = openFacts(state).guest ?? aGuestFacts();
   const vmi = state === undefined ? aGuest() : guest.vmi;
@@ -120,9 +126,7 @@ describe("before the VMI tells of it", () => {
     },
     { name: "it has no object", change: { migration: undefined }, want: "closed" },
   ])("$name", ({ change, want }) => {
-    expect(sayCourse(someFacts(change))).toEqual(
-      typeof want === "string" ? want : expect.stringMatching(want),
-    );
+    expect(sayCourse(someFacts(change))).toMatch(patternOf(want));
   });
 
   test.each([
@@ -252,7 +256,7 @@ describe("while both nodes are told", () => {
     { name: "it is closed", state: { ...STARTED, completed: true }, want: "closed" },
   ])("$name", ({ state = {}, change = {}, want }) => {
     const facts = { ...openFacts(state), ...change };
-    expect(sayCourse(facts)).toEqual(typeof want === "string" ? want : expect.stringMatching(want));
+    expect(sayCourse(facts)).toMatch(patternOf(want));
   });
 });
 
@@ -285,9 +289,7 @@ describe("once the source's pod has ended", () => {
       want: "goOn",
     },
   ])("$name", ({ state, want }) => {
-    expect(sayCourse(withoutSource({ ...STARTED, ...state }))).toEqual(
-      typeof want === "string" ? want : expect.stringMatching(want),
-    );
+    expect(sayCourse(withoutSource({ ...STARTED, ...state }))).toMatch(patternOf(want));
   });
 
   test("and the target's too, nobody has the guest", () => {

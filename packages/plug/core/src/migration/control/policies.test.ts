@@ -7,19 +7,14 @@ import { asksForNamespace, migrationSettingsOf } from "./policies.ts";
 
 type Labels = Readonly<Record<string, string>>;
 
-function aPolicy(
-  name: string,
-  vmi?: Labels,
-  namespace?: Labels,
-  spec: MigrationPolicy["spec"] = {},
-): MigrationPolicy {
+function aPolicy(name: string, vmi?: Labels, namespace?: Labels): MigrationPolicy {
   const selectors = {
     ...(vmi === undefined ? {} : { virtualMachineInstanceSelector: vmi }),
     ...(namespace === undefined ? {} : { namespaceSelector: namespace }),
   };
   return {
     ...{ apiVersion: "migrations.kubevirt.io/v1alpha1", kind: "MigrationPolicy" },
-    ...{ metadata: { name }, spec: { selectors, ...spec } },
+    ...{ metadata: { name }, spec: { selectors } },
   };
 }
 
@@ -68,7 +63,8 @@ test.each<{ name: string; policies: readonly MigrationPolicy[]; want: string | u
 });
 
 test("a policy changes what it says, and the rest is the cluster's, or as ever", () => {
-  const policies = [aPolicy("a", { size: "big" }, undefined, { maxDowntimeMs: 50 })];
+  const policy = aPolicy("a", { size: "big" });
+  const policies = [{ ...policy, spec: { ...policy.spec, maxDowntimeMs: 50 } }];
   const { metadata } = aVmi();
   const kubevirt = {
     ...{ apiVersion: "kubevirt.io/v1", kind: "KubeVirt", metadata: { name: "kubevirt" } },

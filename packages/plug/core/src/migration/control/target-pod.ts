@@ -38,7 +38,7 @@ function apartFrom({ metadata, spec }: VirtualMachineInstance): Affinity {
 }
 
 /** Labels that the target's node has: the VM's word counts. */
-function targetSelectorOf(
+export function targetSelectorOf(
   { spec }: VirtualMachineInstance,
   migration: VirtualMachineInstanceMigration,
 ): Readonly<Record<string, string>> {

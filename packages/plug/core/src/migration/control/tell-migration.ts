@@ -121,7 +121,7 @@ function endOf({ state, course, migration, now }: ToldOf): Pick<MigrationStatus,
 
 /** Its status after a pass. */
 export function migrationStatus(told: ToldOf): MigrationStatus {
-  const { migration, state } = told;
+  const { migration } = told;
   const phase = PHASES[told.course.kind](told);
   const isOver = phase === "Succeeded" || phase === "Failed";
   const conditions = conditionsOf(told);

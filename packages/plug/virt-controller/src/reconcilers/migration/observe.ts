@@ -23,6 +23,8 @@ import {
   ownerPodName,
   type MigrationFacts,
   type MigrationSettings,
+  unfitReason,
+  type VmiFacts,
 } from "@patchbay/core";
 import { parseKey, printTime } from "@patchbay/kube";
 import type { Deps } from "../../deps.ts";
@@ -46,11 +48,23 @@ function migrationsOf(key: string, { migrations, ownWrites }: Deps): readonly Mi
   return inTurn(found).map((migration) => ownWrites.newest(migration));
 }
 
-/** Whether something of an earlier migration is left in the VMI. */
-function isTouched(vmi: VirtualMachineInstance | undefined): boolean {
+/** The pods of a migration that is closed, but for the one that has the guest. */
+function podsLeftBy(vmi: VirtualMachineInstance): readonly string[] {
+  const { completed, sourcePod, targetPod } = vmi.status?.migrationState ?? {};
+  if (completed !== true) return [];
+  const owner = ownerPodName(vmi);
+  return [sourcePod, targetPod].flatMap((name) =>
+    name === undefined || name === owner ? [] : [name],
+  );
+}
+
+/** Whether something of a migration is left, also of one whose object is gone. */
+function isTouched(vmi: VirtualMachineInstance | undefined, { pods }: Deps): boolean {
   if (vmi === undefined) return false;
-  const label = vmi.metadata.labels?.[names.MIGRATION_TARGET_NODE_LABEL];
-  return openMigration(vmi) !== undefined || label !== undefined;
+  const { labels, namespace = "" } = vmi.metadata;
+  if (openMigration(vmi) !== undefined) return true;
+  if (labels?.[names.MIGRATION_TARGET_NODE_LABEL] !== undefined) return true;
+  return podsLeftBy(vmi).some((name) => pods.find({ namespace, name }) !== undefined);
 }
 
 /** The VMI's pod of that name. A cache may be behind: where it matters the server is asked. */
@@ -84,11 +98,8 @@ async function findLeftPods(
   finished: readonly Migration[],
   deps: Deps,
 ): Promise<readonly Pod[]> {
-  const state = vmi.status?.migrationState;
   const targets = finished.map(({ metadata }) => launcherPodName(vmi, metadata.uid));
-  const isClosed = state?.completed === true;
-  const ofState = isClosed ? [state.sourcePod, state.targetPod] : [];
-  const all = new Set([...targets, ...ofState.filter((name) => name !== undefined)]);
+  const all = new Set([...targets, ...podsLeftBy(vmi)]);
   all.delete(ownerPodName(vmi));
   const found = await Promise.all(
     [...all].map((name) => findPod(vmi, name, { deps, isExpected: false })),
@@ -136,6 +147,16 @@ function isItsTurn(migration: Migration | undefined, deps: Deps): boolean {
   return mayBegin(migration, all, { limits, nodeOf });
 }
 
+/** The nodes are listed only before something is made. */
+function findUnfit(
+  guest: VmiFacts | undefined,
+  migration: Migration | undefined,
+  { nodes }: Deps,
+): string | undefined {
+  if (guest === undefined || migration === undefined) return undefined;
+  return hasMigrationBegun(migration) ? undefined : unfitReason(guest, migration, nodes.list());
+}
+
 /** The facts of a VMI's migrations, as new as this process's own writes; undefined: there is nothing to be done for any. */
 export async function observeMigrations(
   key: string,
@@ -144,7 +165,7 @@ export async function observeMigrations(
   const cached = deps.vmis.find(parseKey(key));
   const vmi = cached && deps.ownWrites.newest(cached);
   const all = migrationsOf(key, deps);
-  if (all.length === 0 && !isTouched(vmi)) return undefined;
+  if (all.length === 0 && !isTouched(vmi, deps)) return undefined;
   const guest = await observeVmi(key, deps);
   const migration = currentMigration(all, guest?.vmi);
   const finished = all.filter(isMigrationFinal);
@@ -159,7 +180,7 @@ export async function observeMigrations(
         : findAbsences({ vmi: guest.vmi, pod: targetPod }, guest.definitions, deps),
     leftPods: guest === undefined ? [] : await findLeftPods(guest.vmi, finished, deps),
     mayBegin: isItsTurn(migration, deps),
-    unfit: undefined,
+    unfit: findUnfit(guest, migration, deps),
     settings: await settingsOf(guest?.vmi, deps),
     now: printTime(deps.clock.now()),
   };

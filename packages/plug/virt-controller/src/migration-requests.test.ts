@@ -1,0 +1,171 @@
+// SPDX-License-Identifier: Apache-2.0
+// What is asked for while a guest moves is kept, and done once afterwards; what it has goes along.
+import {
+  names,
+  parseNetworks,
+  PODS,
+  VIRTUAL_MACHINE_INSTANCES,
+  type IfaceStatus,
+  type Pod,
+  type VirtualMachineInstance,
+} from "@patchbay/api";
+import { describe, expect, test } from "vitest";
+import { Migrating, podNicAt } from "./testing/migrating.ts";
+
+const [POD0, POD1] = [podNicAt(0), podNicAt(1)];
+const ONE = { name: "one", mac: "02:00:00:00:00:01" };
+const TWO = { name: "two", network: "red", mac: "02:00:00:00:00:02" };
+
+/** Networks and NICs that the pod asks for. */
+function askedBy(pod: Pod | undefined): readonly string[] {
+  const text = pod?.metadata.annotations?.[names.NETWORKS_ANNOTATION];
+  const parsed = parseNetworks(text);
+  const elements = parsed.ok ? parsed.elements : [];
+  return elements.map(({ name, interface: nic }) => `${name} ${nic ?? ""}`);
+}
+
+async function change(
+  story: Migrating,
+  edit: (vmi: VirtualMachineInstance) => VirtualMachineInstance,
+): Promise<void> {
+  await story.bench.put(VIRTUAL_MACHINE_INSTANCES, edit(await story.vmi()));
+  await story.settle();
+}
+
+/** Somebody plugs another one. */
+function withNic(vmi: VirtualMachineInstance, name: string, networkName: string): typeof vmi {
+  const { spec } = vmi;
+  const { devices } = spec.domain;
+  const interfaces = [...(devices?.interfaces ?? []), { name, bridge: {} }];
+  const networks = [...(spec.networks ?? []), { name, multus: { networkName } }];
+  const domain = { ...spec.domain, devices: { ...devices, interfaces } };
+  return { ...vmi, spec: { ...spec, networks, domain } };
+}
+
+/** Somebody takes one away. */
+function withoutNic(vmi: VirtualMachineInstance, name: string): typeof vmi {
+  const { spec } = vmi;
+  const { devices } = spec.domain;
+  const interfaces = (devices?.interfaces ?? []).map((iface) =>
+    iface.name === name ? { ...iface, state: "absent" } : iface,
+  );
+  return {
+    ...vmi,
+    spec: { ...spec, domain: { ...spec.domain, devices: { ...devices, interfaces } } },
+  };
+}
+
+/** Somebody wants one on another network. */
+function onNetwork(vmi: VirtualMachineInstance, name: string, networkName: string): typeof vmi {
+  const networks = (vmi.spec.networks ?? []).map((network) =>
+    network.name === name ? { name, multus: { networkName } } : network,
+  );
+  return { ...vmi, spec: { ...vmi.spec, networks } };
+}
+
+/** A node's word on one NIC. */
+function told(vmi: VirtualMachineInstance, next: IfaceStatus): typeof vmi {
+  const interfaces = (vmi.status?.interfaces ?? []).filter(({ name }) => name !== next.name);
+  return { ...vmi, status: { ...vmi.status, interfaces: [...interfaces, next] } };
+}
+
+describe("the target's pod", () => {
+  test("asks for what the guest has, by the same names, preferring the same addresses", async () => {
+    const story = await Migrating.begin([ONE, TWO]);
+    await story.settle();
+    const pod = await story.target();
+    expect(askedBy(pod)).toEqual([`blue ${POD0}`, `red ${POD1}`]);
+    const text = pod.metadata.annotations?.[names.NETWORKS_ANNOTATION] ?? "";
+    expect(JSON.parse(text)).toMatchObject([
+      { "io.patchbay.kept-ips": ["192.0.2.1"] },
+      { "io.patchbay.kept-ips": ["192.0.2.2"] },
+    ]);
+  });
+
+  test("does not ask for what is plugged at that moment", async () => {
+    const story = await Migrating.begin();
+    await change(story, (vmi) => withNic(vmi, "new", "red"));
+    expect(askedBy(await story.target())).toEqual([`blue ${POD0}`]);
+    expect(askedBy(await story.findSource())).toHaveLength(2);
+  });
+
+  test("asks for what came into the guest at the last moment", async () => {
+    const story = await Migrating.begin();
+    await change(story, (vmi) => withNic(vmi, "new", "red"));
+    await story.attach(await story.findSource());
+    const [, second] = (await story.vmi()).status?.attachments ?? [];
+    await story.runTarget();
+    const podInterfaceName = second?.podInterfaceName ?? "";
+    const hotplug = { type: "Plug", phase: "Ready" } as const;
+    await change(story, (vmi) => told(vmi, { name: "new", podInterfaceName, hotplug }));
+    expect(askedBy(await story.target())).toEqual([`blue ${POD0}`, `red ${podInterfaceName}`]);
+    expect((await story.state()).targetAttachments).toMatchObject([
+      { name: "one", state: "Attached" },
+      { name: "new", state: "Requested", podInterfaceName },
+    ]);
+  });
+
+  test("has the NIC that the guest was asked to let go of, and has not", async () => {
+    const story = await Migrating.begin([ONE, TWO]);
+    const hotplug = { type: "Unplug", phase: "Detaching" } as const;
+    await change(story, (vmi) =>
+      told(withoutNic(vmi, "two"), { name: "two", podInterfaceName: POD1, hotplug }),
+    );
+    await story.runTarget();
+    expect(askedBy(await story.target())).toEqual([`blue ${POD0}`, `red ${POD1}`]);
+    expect((await story.state()).targetAttachments).toMatchObject([
+      { name: "one" },
+      { name: "two" },
+    ]);
+  });
+});
+
+describe("asked for on the way", () => {
+  test("a plug changes neither pod, and is done once at the target", async () => {
+    const story = await Migrating.begin();
+    await story.goOut();
+    await change(story, (vmi) => withNic(vmi, "new", "red"));
+    expect(askedBy(await story.findSource())).toEqual([`blue ${POD0}`]);
+    expect(askedBy(await story.target())).toEqual([`blue ${POD0}`]);
+    await story.arrive();
+    expect(askedBy(await story.target())).toEqual([`blue ${POD0}`, expect.stringMatching(/^red /)]);
+  });
+
+  test("a plug is done at the source, where the guest stays", async () => {
+    const story = await Migrating.begin();
+    await story.goOut();
+    await change(story, (vmi) => withNic(vmi, "new", "red"));
+    await story.say({ failed: true, failureReason: "no way" });
+    expect(askedBy(await story.findSource())).toHaveLength(2);
+  });
+
+  test("another network is joined at the target, beside the one that the guest came on", async () => {
+    const story = await Migrating.begin();
+    await story.goOut();
+    await change(story, (vmi) => onNetwork(vmi, "one", "red"));
+    expect(askedBy(await story.target())).toEqual([`blue ${POD0}`]);
+    await story.arrive();
+    expect(askedBy(await story.target())).toEqual([`blue ${POD0}`, expect.stringMatching(/^red /)]);
+  });
+
+  test("an unplug leaves the pod's network alone until the guest has let go", async () => {
+    const story = await Migrating.begin([ONE, TWO]);
+    await story.goOut();
+    await change(story, (vmi) => withoutNic(vmi, "two"));
+    await story.arrive();
+    expect(askedBy(await story.target())).toEqual([`blue ${POD0}`, `red ${POD1}`]);
+    const hotplug = { type: "Unplug", phase: "PodDetaching" } as const;
+    await change(story, (vmi) => told(vmi, { name: "two", podInterfaceName: POD1, hotplug }));
+    expect(askedBy(await story.target())).toEqual([`blue ${POD0}`]);
+  });
+});
+
+test("a pod of the target's name that is not the VMI's is no target", async () => {
+  const story = await Migrating.begin();
+  await story.settle();
+  const { metadata, ...pod } = await story.target();
+  await story.bench.put(PODS, { ...pod, metadata: { ...metadata, ownerReferences: [] } });
+  await story.settle();
+  expect(await story.phase()).toBe("Failed");
+  expect(await story.findTarget()).toBeDefined();
+});
