@@ -17,14 +17,14 @@ let admin: Person;
 /** Of the VMI that stays. */
 let staying: string;
 
-/** A VMI that runs and cannot be migrated, and its launcher pod; the name of the pod. */
-async function run(name: string, evictionStrategy: string): Promise<string> {
+/** A VMI that runs and cannot be migrated, or can, and its launcher pod; the name of the pod. */
+async function run(name: string, evictionStrategy: string, can = "False"): Promise<string> {
   const spec = { domain: { devices: {} }, evictionStrategy };
   const kind = "VirtualMachineInstance";
   const made = await admin.ask("POST", VMIS, { ...KUBEVIRT, kind, metadata: { name }, spec });
   expect(made.code).toBe(201);
   const conditions = [
-    { type: "LiveMigratable", status: "False", reason: "MigrationNotBuilt", message: "not yet" },
+    { type: "LiveMigratable", status: can, reason: "MigrationNotBuilt", message: "not yet" },
   ];
   const status = { phase: "Running", nodeName: "a", conditions };
   await admin.ask("PATCH", `${VMIS}/${name}/status`, { status });
@@ -67,6 +67,20 @@ test("a launcher whose VM is to be migrated and cannot be is not evicted, and it
 
 test("a launcher of a VM that need not be migrated is evicted", async () => {
   expect((await evict(await run("going", "LiveMigrateIfPossible"))).code).toBe(201);
+});
+
+test("a launcher whose guest can leave is not evicted, by whoever drains; its VMI is told", async () => {
+  const pod = await run("leaving", "LiveMigrate", "True");
+  const said = async (words: string): Promise<boolean> => {
+    const { code, body } = await evict(pod);
+    return code === 429 && body["message"].includes(words);
+  };
+  // virt-api hears of VMIs by its watch.
+  const triggered = 'Eviction triggered evacuation of VMI "default/leaving"';
+  await eventually(() => said(triggered), { withinMs: 20_000 });
+  const { body } = await admin.ask("GET", `${VMIS}/leaving`);
+  expect(body["status"]).toMatchObject({ evacuationNodeName: "a" });
+  await eventually(() => said(`Evacuation in progress: ${triggered}`), { withinMs: 20_000 });
 });
 
 test("no migration is made of a VM that cannot be migrated, and of none that is not there", async () => {

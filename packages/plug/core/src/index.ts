@@ -232,7 +232,7 @@ export { stateIn, type MigrationFacts, type MigrationSettings } from "./migratio
 export { toldLabels } from "./migration/control/tell-vmi.ts";
 export { NODE_MIGRATION_FIELDS } from "./migration/writers.ts";
 export {
-  evictionProblem,
+  evictionAnswer,
   inFlightProblem,
   launcherNamesOf,
   migrationProblem,

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import type { VirtualMachineInstance, VmiStatus } from "@patchbay/api";
 import {
-  evictionProblem,
+  evictionAnswer,
   ifacesWithoutPort,
   launcherNamesOf,
   migrationProblem,
@@ -37,6 +37,7 @@ test.each<{ name: string; status?: VmiStatus }>([
     status: {
       phase: "Running",
       nodeName: "b",
+      evacuationNodeName: "b",
       conditions: [{ type: "LiveMigratable", status: "True" }],
       migrationState: { migrationUid: "m1", targetNode: "b", completed: true },
     },
@@ -49,7 +50,7 @@ test.each<{ name: string; status?: VmiStatus }>([
     targetProblem({ kind: "vmi", vmi: it }),
     launcherNamesOf(it),
     migrationProblem(it, { namespace: "ns", name: "vm" }),
-    evictionProblem(it, launcherNamesOf(it)[0] ?? "", "LiveMigrate"),
+    evictionAnswer(it, launcherNamesOf(it)[0] ?? "", "LiveMigrate"),
   ];
   expect(judged(seen)).toEqual(judged(vmi));
   expect({ ...seen, status: undefined }).toEqual({ ...vmi, status: undefined });

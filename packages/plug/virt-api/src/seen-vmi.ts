@@ -8,10 +8,16 @@ function seenIface({ name, pciAddress }: IfaceStatus): IfaceStatus {
 }
 
 /** Whose guest it is, and whether it can leave. */
-function seenMigration({ nodeName, migrationState, conditions = [] }: VmiStatus): VmiStatus {
+function seenMigration({
+  nodeName,
+  evacuationNodeName,
+  migrationState,
+  conditions = [],
+}: VmiStatus): VmiStatus {
   const told = conditions.filter(({ type }) => type === LIVE_MIGRATABLE);
   return {
     ...(nodeName !== undefined && { nodeName }),
+    ...(evacuationNodeName !== undefined && { evacuationNodeName }),
     ...(migrationState !== undefined && { migrationState }),
     ...(told.length > 0 && { conditions: told }),
   };

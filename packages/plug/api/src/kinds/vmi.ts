@@ -161,6 +161,11 @@ export const VmiStatusSchema = Type.Object(
         { description: "When virt-controller saw each phase first." },
       ),
     ),
+    evacuationNodeName: Type.Optional(
+      Type.String({
+        description: "The node that the guest is to leave, since somebody drains it.",
+      }),
+    ),
     activePods: Type.Optional(Type.Record(Type.String(), Type.String())),
     attachments: Type.Optional(Type.Array(ATTACHMENT_SCHEMA)),
     interfaces: Type.Optional(Type.Array(IfaceStatusSchema)),

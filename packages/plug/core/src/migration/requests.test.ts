@@ -4,7 +4,7 @@ import type { EvictionStrategy, VirtualMachineInstance, VmiPhase, VmiStatus } fr
 import { aVmi } from "@patchbay/support";
 import { expect, test } from "vitest";
 import { launcherPodName } from "./owner.ts";
-import { evictionProblem, launcherNamesOf, migrationProblem } from "./requests.ts";
+import { evictionAnswer, launcherNamesOf, migrationProblem } from "./requests.ts";
 
 const KEY = { namespace: "default", name: "vm1" };
 const YES = { type: "LiveMigratable", status: "True" } as const;
@@ -47,6 +47,11 @@ test.each<{ name: string; vmi: VirtualMachineInstance | undefined; want: string 
 
 const HELD = "VMI vm1 is configured with an eviction strategy but is not live-migratable";
 
+const TRIGGERED = 'Eviction triggered evacuation of VMI "default/vm1"';
+const HERE = { nodeName: "a" };
+const MARKED = { ...HERE, evacuationNodeName: "a" };
+const LEAVES = `${TRIGGERED} from a`;
+
 test.each<{
   strategy?: EvictionStrategy;
   ofCluster?: EvictionStrategy;
@@ -55,18 +60,35 @@ test.each<{
 }>([
   { vmi: vmiThat("Running", NO), want: undefined },
   { strategy: "None", vmi: vmiThat("Running", NO), want: undefined },
+  { strategy: "None", vmi: vmiThat("Running", YES, HERE), want: undefined },
   { strategy: "LiveMigrate", vmi: vmiThat("Running", NO), want: HELD },
   { strategy: "LiveMigrate", vmi: vmiThat("Scheduling"), want: HELD },
   { strategy: "LiveMigrate", vmi: vmiThat("Failed", NO), want: undefined },
-  { strategy: "LiveMigrateIfPossible", vmi: vmiThat("Running", NO), want: undefined },
-  { strategy: "External", vmi: vmiThat("Running", NO), want: undefined },
+  { strategy: "LiveMigrate", vmi: vmiThat("Running", YES, HERE), want: LEAVES },
+  {
+    strategy: "LiveMigrate",
+    vmi: vmiThat("Running", YES, MARKED),
+    want: `Evacuation in progress: ${TRIGGERED}`,
+  },
+  {
+    strategy: "LiveMigrate",
+    vmi: vmiThat("Running", YES, { ...HERE, evacuationNodeName: "b" }),
+    want: LEAVES,
+  },
+  { strategy: "LiveMigrateIfPossible", vmi: vmiThat("Running", NO, HERE), want: undefined },
+  { strategy: "LiveMigrateIfPossible", vmi: vmiThat("Running", YES, HERE), want: LEAVES },
+  { strategy: "External", vmi: vmiThat("Running", NO, HERE), want: LEAVES },
+  { strategy: "External", vmi: vmiThat("Scheduling"), want: undefined },
   { ofCluster: "LiveMigrate", vmi: vmiThat("Running", NO), want: HELD },
+  { ofCluster: "LiveMigrate", vmi: vmiThat("Running", YES, HERE), want: LEAVES },
   { strategy: "None", ofCluster: "LiveMigrate", vmi: vmiThat("Running", NO), want: undefined },
 ])(
-  "an eviction by $strategy of the VM, $ofCluster of the cluster, in phase $vmi.status.phase: $want",
+  "an eviction by $strategy of the VM, $ofCluster of the cluster, of $vmi.status: $want",
   ({ strategy, ofCluster = "None", vmi, want }) => {
     const spec = strategy === undefined ? vmi.spec : { ...vmi.spec, evictionStrategy: strategy };
-    expect(evictionProblem({ ...vmi, spec }, launcherPodName(vmi), ofCluster)).toBe(want);
+    const answer = evictionAnswer({ ...vmi, spec }, launcherPodName(vmi), ofCluster);
+    const { message, evacuates } = { evacuates: undefined, message: undefined, ...answer };
+    expect(evacuates === undefined ? message : `${String(message)} from ${evacuates}`).toBe(want);
   },
 );
 
@@ -75,7 +97,8 @@ test("the target of a migration is not evicted, and known while the migration is
   const [source, target] = [launcherPodName(aVmi()), launcherPodName(aVmi(), "m1")];
   const open = vmiThat("Running", YES, { nodeName: "a", migrationState: move });
   expect(launcherNamesOf(open)).toEqual([source, target]);
-  expect(evictionProblem(open, target, "None")).toBe("Eviction request for target Pod");
+  const message = "Eviction request for target Pod";
+  expect(evictionAnswer(open, target, "None")).toEqual({ message });
   const arrived = vmiThat("Running", YES, { nodeName: "b", migrationState: move });
   expect(launcherNamesOf(arrived)).toEqual([target]);
   const over = { ...move, completed: true };

@@ -13,7 +13,7 @@ import { LIVE_MIGRATABLE } from "../status/live-migratable.ts";
 import { launcherPodName, openMigration, ownerPodName } from "./owner.ts";
 
 /** Whether virt-controller says that the guest can be migrated; not while nothing is said. */
-function isMigratable({ status }: VirtualMachineInstance): boolean {
+export function isMigratable({ status }: VirtualMachineInstance): boolean {
   return findCondition(status?.conditions, LIVE_MIGRATABLE)?.status === "True";
 }
 
@@ -56,15 +56,51 @@ export function launcherNamesOf(vmi: VirtualMachineInstance): readonly string[] 
   return [...new Set([owner, launcherPodName(vmi, open.migrationUid)])];
 }
 
-/** Why one of its pods may not be evicted; undefined: it may, and its guest is shut down. */
-export function evictionProblem(
+/** What is said to whoever evicts one of its pods, in place of evicting it. */
+export interface EvictionAnswer {
+  readonly message: string;
+  /** The node that the guest is to leave from now on; absent: nothing is to be done. */
+  readonly evacuates?: string;
+}
+
+/** The guest leaves its node; its pod follows it. */
+function evacuationOf({ metadata, status }: VirtualMachineInstance): EvictionAnswer | undefined {
+  // This wording is what deschedulers look for. Source: KubeVirt pod-eviction-admitter.go.
+  const message = `Eviction triggered evacuation of VMI "${metadata.namespace ?? ""}/${metadata.name}"`;
+  const { nodeName, evacuationNodeName } = status ?? {};
+  if (nodeName === undefined) return undefined;
+  if (evacuationNodeName === nodeName) return { message: `Evacuation in progress: ${message}` };
+  return { message, evacuates: nodeName };
+}
+
+/** How a VM wants its launcher to be treated when it is evicted. */
+export function evictionStrategyIn(
+  { spec }: VirtualMachineInstance,
+  ofCluster: EvictionStrategy,
+): string {
+  return spec.evictionStrategy ?? ofCluster;
+}
+
+/** Undefined: the pod may be evicted, and its guest is shut down. */
+export function evictionAnswer(
   vmi: VirtualMachineInstance,
   podName: string,
   ofCluster: EvictionStrategy,
-): string | undefined {
+): EvictionAnswer | undefined {
   if (isVmiFinal(vmi)) return undefined;
-  if (podName !== ownerPodName(vmi)) return "Eviction request for target Pod";
-  const strategy = vmi.spec.evictionStrategy ?? ofCluster;
-  if (strategy !== "LiveMigrate" || isMigratable(vmi)) return undefined;
-  return `VMI ${vmi.metadata.name} is configured with an eviction strategy but is not live-migratable`;
+  if (podName !== ownerPodName(vmi)) return { message: "Eviction request for target Pod" };
+  switch (evictionStrategyIn(vmi, ofCluster)) {
+    case "External":
+      return evacuationOf(vmi);
+    case "LiveMigrateIfPossible":
+      return isMigratable(vmi) ? evacuationOf(vmi) : undefined;
+    case "LiveMigrate":
+      return isMigratable(vmi) ? evacuationOf(vmi) : { message: notMigratable(vmi) };
+    default:
+      return undefined;
+  }
+}
+
+function notMigratable({ metadata }: VirtualMachineInstance): string {
+  return `VMI ${metadata.name} is configured with an eviction strategy but is not live-migratable`;
 }

@@ -7,7 +7,8 @@ import {
 } from "@patchbay/api";
 import { launcherPodName } from "@patchbay/core";
 import { createFakeStore } from "@patchbay/kube/testing";
-import { expect, test } from "vitest";
+import { describe, expect, test } from "vitest";
+import type { Deps } from "../deps.ts";
 import { depsOn } from "../testing/deps.ts";
 import { aVmi } from "../testing/objects.ts";
 import { printReview, type AdmissionRequest } from "./review.ts";
@@ -104,7 +105,6 @@ test("a change is refused as KubeVirt does, with a cause; the rest is 400", asyn
 
 test.each<{ pod: string; can: "True" | "False"; isHeld: boolean }>([
   { pod: launcherPodName(aVmi("vm")), can: "False", isHeld: true },
-  { pod: launcherPodName(aVmi("vm")), can: "True", isHeld: false },
   { pod: "somebody-elses", can: "False", isHeld: false },
 ])("an eviction of pod $pod, whose guest can leave $can: held $isHeld", async (row) => {
   const { pod, can, isHeld } = row;
@@ -120,5 +120,40 @@ test.each<{ pod: string; can: "True" | "False"; isHeld: boolean }>([
         message: "VMI vm is configured with an eviction strategy but is not live-migratable",
       },
     },
+  });
+});
+
+describe("an eviction of a launcher whose guest can leave", () => {
+  const vmi = { ...vmiThat("True"), status: { ...vmiThat("True").status, nodeName: "a" } };
+  const evict = (more: Partial<AdmissionRequest> = {}): AdmissionRequest =>
+    asked("Eviction", { subresource: "eviction", name: launcherPodName(vmi), ...more });
+  const markIn = async ({ store }: Pick<Deps, "store">): Promise<string | undefined> =>
+    (await store.find(VIRTUAL_MACHINE_INSTANCES, vmi.metadata))?.status?.evacuationNodeName;
+  const triggered = 'Eviction triggered evacuation of VMI "ns/vm"';
+
+  test("tells the VMI that it is to leave, and does not evict", async () => {
+    const deps = depsWith(vmi);
+    const verdict = await validate(deps, evict());
+    expect(verdict).toMatchObject({ allowed: false, code: 429, message: triggered });
+    expect(await markIn(deps)).toBe("a");
+  });
+
+  test("changes nothing where it is not meant", async () => {
+    const deps = depsWith(vmi);
+    const verdict = await validate(deps, evict({ dryRun: true }));
+    expect(verdict).toMatchObject({ code: 429, message: triggered });
+    expect(await markIn(deps)).toBeUndefined();
+  });
+
+  test("is held as well where the guest has left meanwhile, and says that it may be tried again", async () => {
+    const deps = depsWith({ ...vmi, status: { ...vmi.status, nodeName: "b" } });
+    const verdict = await validate({ ...deps, findByLauncher: () => vmi }, evict());
+    expect(verdict).toMatchObject({
+      ...{ allowed: false, code: 429 },
+      message: expect.stringMatching(
+        /^VMI vm cannot be told to leave its node; try again/,
+      ) as string,
+    });
+    expect(await markIn(deps)).toBeUndefined();
   });
 });

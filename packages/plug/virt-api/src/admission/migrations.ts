@@ -5,7 +5,13 @@ import {
   VIRTUAL_MACHINE_INSTANCES,
   type VirtualMachineInstance,
 } from "@patchbay/api";
-import { evictionProblem, inFlightProblem, isEqual, migrationProblem } from "@patchbay/core";
+import {
+  evictionAnswer,
+  inFlightProblem,
+  isEqual,
+  messageOf,
+  migrationProblem,
+} from "@patchbay/core";
 import type { Deps } from "../deps.ts";
 import { ALLOWED, fieldsOf, toVerdict, type AdmissionRequest, type Verdict } from "./review.ts";
 
@@ -44,18 +50,46 @@ async function judgeMigration(
   return message === undefined ? ALLOWED : { allowed: false, code: 400, message, causes: [] };
 }
 
-function judgeEviction(
-  { findByLauncher, evictionStrategy }: Pick<Deps, "findByLauncher" | "evictionStrategy">,
-  { namespace, name }: AdmissionRequest,
-): Verdict {
-  const vmi = findByLauncher({ namespace, name });
-  const message = vmi && evictionProblem(vmi, name, evictionStrategy());
-  return message === undefined ? ALLOWED : { allowed: false, code: 429, message, causes: [] };
+/** What the verdicts work with. */
+type Leaving = Pick<Deps, "known" | "findByLauncher" | "evictionStrategy" | "log" | "store">;
+
+/** The guest is to leave that node: virt-controller sees to it. Of a guest that has left meanwhile nothing is written. */
+async function markEvacuation(
+  { store, log }: Leaving,
+  { metadata }: VirtualMachineInstance,
+  nodeName: string,
+): Promise<void> {
+  const operations = [
+    { op: "test", path: "/status/nodeName", value: nodeName },
+    { op: "add", path: "/status/evacuationNodeName", value: nodeName },
+  ] as const;
+  const patch = { type: "json", operations } as const;
+  await store.patch(VIRTUAL_MACHINE_INSTANCES, metadata, patch, { subresource: "status" });
+  const vmi = `${metadata.namespace ?? ""}/${metadata.name}`;
+  log.info("a guest is to leave its node", { vmi, node: nodeName });
+}
+
+/** The API server evicts where it is not told otherwise, also when a webhook fails: so whatever fails here is an answer. */
+async function judgeEviction(
+  deps: Leaving,
+  { namespace, name, dryRun }: AdmissionRequest,
+): Promise<Verdict> {
+  const vmi = deps.findByLauncher({ namespace, name });
+  const answer = vmi && evictionAnswer(vmi, name, deps.evictionStrategy());
+  if (vmi === undefined || answer === undefined) return ALLOWED;
+  const { evacuates, message } = answer;
+  try {
+    if (evacuates !== undefined && dryRun !== true) await markEvacuation(deps, vmi, evacuates);
+    return { allowed: false, code: 429, message, causes: [] };
+  } catch (error) {
+    const why = `VMI ${vmi.metadata.name} cannot be told to leave its node; try again: ${messageOf(error)}`;
+    return { allowed: false, code: 429, message: why, causes: [] };
+  }
 }
 
 /** The verdict on a migration or an eviction; undefined for anything else. */
 export async function judgeLeaving(
-  deps: Pick<Deps, "known" | "store" | "findByLauncher" | "evictionStrategy">,
+  deps: Leaving,
   request: AdmissionRequest,
 ): Promise<Verdict | undefined> {
   if (request.kind === EVICTION) return judgeEviction(deps, request);

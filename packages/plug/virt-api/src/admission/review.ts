@@ -22,6 +22,8 @@ export interface AdmissionRequest {
   /** Of the object, or of that whose subresource is written; empty where the server gives it one. */
   readonly name: string;
   readonly user: User;
+  /** Nothing may be changed; absent: it is meant. */
+  readonly dryRun?: boolean;
   readonly object: unknown;
   readonly oldObject: unknown;
 }
@@ -84,6 +86,7 @@ export function parseReview(body: unknown): AdmissionRequest {
     operation,
     kind: textOf(fieldsOf(request["kind"])["kind"]),
     subresource: textOf(request["subResource"]),
+    ...(request["dryRun"] === true && { dryRun: true }),
     namespace: textOf(request["namespace"]),
     name: textOf(request["name"]),
     user: userOf(request["userInfo"]),
