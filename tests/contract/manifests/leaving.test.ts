@@ -24,7 +24,7 @@ async function run(name: string, evictionStrategy: string, can = "False"): Promi
   const made = await admin.ask("POST", VMIS, { ...KUBEVIRT, kind, metadata: { name }, spec });
   expect(made.code).toBe(201);
   const conditions = [
-    { type: "LiveMigratable", status: can, reason: "MigrationNotBuilt", message: "not yet" },
+    { type: "LiveMigratable", status: can, reason: "DisksNotLiveMigratable", message: "not yet" },
   ];
   const status = { phase: "Running", nodeName: "a", conditions };
   await admin.ask("PATCH", `${VMIS}/${name}/status`, { status });
@@ -89,7 +89,7 @@ test("no migration is made of a VM that cannot be migrated, and of none that is 
       ...{ ...KUBEVIRT, kind: "VirtualMachineInstanceMigration", metadata: { name: "m" } },
       spec: { vmiName },
     });
-  const message = /Cannot migrate VMI, Reason: MigrationNotBuilt, Message: not yet/;
+  const message = /Cannot migrate VMI, Reason: DisksNotLiveMigratable, Message: not yet/;
   const refused = await migrate("staying");
   expect(refused.code).toBe(400);
   expect(refused.body).toMatchObject({ message: expect.stringMatching(message) as string });

@@ -50,7 +50,7 @@ describe("migrate", () => {
   });
 
   test("one that cannot be made says why", async () => {
-    const message = "Cannot migrate VMI, Reason: MigrationNotBuilt, Message: not yet";
+    const message = "Cannot migrate VMI, Reason: DisksNotLiveMigratable, Message: not yet";
     machine.refusal = { code: 400, body: { kind: "Status", message } };
     const { error } = await patchbay("migrate", "one");
     expect(printError(error)).toContain(message);

@@ -29,7 +29,9 @@ export interface Pace {
 /** What others say that is to be done with a VMI, and where. */
 export function givenTo(vmi: VirtualMachineInstance | undefined): string {
   const { attachments, activePods, migrationState: move } = vmi?.status ?? {};
-  const ofMove = [move?.migrationUid, move?.targetNodeAddress, move?.abortRequested];
+  // A target that was started anew listens at other ports.
+  const { migrationUid, targetDirectMigrationNodePorts: ports, abortRequested } = move ?? {};
+  const ofMove = [migrationUid, ports, abortRequested, move?.sourceEndedTimestamp];
   return JSON.stringify([specVersionOf(vmi), attachments, activePods, ofMove]);
 }
 

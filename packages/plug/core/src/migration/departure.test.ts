@@ -4,6 +4,7 @@ import { planDeparture, type DepartureFacts } from "./departure.ts";
 
 const RUNS = { name: "d", uuid: "u", state: "running", persistent: true } as const;
 const LEFT = { ...RUNS, state: "shutoff", move: "left" } as const;
+const LEAVING = { ...RUNS, state: "paused", move: "leaving" } as const;
 const NO_JOB = { state: "none" } as const;
 const OUT = { state: "running", move: "out" } as const;
 const READY = { targetNodeAddress: "192.0.2.2", targetDirectMigrationNodePorts: { "40000": 0 } };
@@ -58,8 +59,30 @@ test.each([
   {
     name: "the guest stands still on its last part of the way",
     state: { ...READY, startTimestamp: START },
-    change: { domain: { ...RUNS, state: "paused", move: "leaving" } as const },
+    change: { domain: LEAVING, job: OUT },
     want: ["wait call"],
+  },
+  {
+    name: "the guest stands still on it, and the call is not back yet",
+    state: { ...READY, startTimestamp: START },
+    change: { domain: LEAVING, call: "running" as const },
+    want: ["wait call"],
+  },
+  {
+    name: "the guest stands still on it, and nothing goes on",
+    state: { ...READY, startTimestamp: START },
+    change: { domain: LEAVING, hasRelay: true, call: { failure: "the connection was lost" } },
+    want: [
+      ...STAYED,
+      "failed: its libvirt ended at the last moment, and the guest goes on here",
+      "goOn",
+    ],
+  },
+  {
+    name: "the same, and it was told that it stays",
+    state: { ...READY, startTimestamp: START, failed: true },
+    change: { domain: LEAVING },
+    want: ["goOn", "wait end"],
   },
   {
     name: "the call has failed",

@@ -30,6 +30,8 @@ export type DepartureStep =
   /** Sends the guest away. */
   | { readonly kind: "migrate" }
   | { readonly kind: "abort" }
+  /** Lets the guest go on here: it stands still on its last part of the way, which nothing goes any more. */
+  | { readonly kind: "goOn" }
   /** Tells the target's node that the guest is off here. */
   | { readonly kind: "tellGone" }
   | { readonly kind: "stopRelay" }
@@ -39,6 +41,17 @@ export type DepartureStep =
   | { readonly kind: "wait"; readonly for: DepartureWait };
 
 const NOTHING: readonly DepartureStep[] = [{ kind: "wait", for: "end" }];
+
+/**
+ * libvirt died in the last moment, and has forgotten that it was sending. The target lets the guest go on when it was told so from
+ * here, or when this pod has ended, and neither is so: it goes on here. What is told comes first, since from then on nothing there
+ * can let it go on.
+ */
+function takeBack(facts: DepartureFacts): readonly DepartureStep[] {
+  if (facts.migration.failed === true) return [{ kind: "goOn" }, ...NOTHING];
+  const reason = "its libvirt ended at the last moment, and the guest goes on here";
+  return [...stay(facts, reason), { kind: "goOn" }];
+}
 
 /** The guest stays here. */
 function stay(facts: DepartureFacts, reason: string): readonly DepartureStep[] {
@@ -90,18 +103,24 @@ function decideOnTheWay({ migration }: DepartureFacts): readonly DepartureStep[]
   return [...abort, { kind: "wait", for: "call" }];
 }
 
+/** What libvirt and this process say of it may differ for a moment. */
+function isOnTheWay({ domain, job, call }: DepartureFacts): boolean {
+  return call === "running" || job.move === "out" || domain?.move === "leaving";
+}
+
+function isStuck({ domain, job, call }: DepartureFacts): boolean {
+  return domain?.move === "leaving" && job.state === "none" && call !== "running";
+}
+
 /** The steps, in order. */
 export function planDeparture(facts: DepartureFacts): readonly DepartureStep[] {
-  const { migration, domain, job, call } = facts;
+  const { migration, domain, call } = facts;
+  if (isStuck(facts)) return takeBack(facts);
   if (migration.failed === true) return NOTHING;
   // The launcher may have ended since.
-  if (call === "arrived") return handOver(facts);
+  if (call === "arrived" || domain?.move === "left") return handOver(facts);
   if (domain === undefined) return [{ kind: "wait", for: "guest" }];
-  if (domain.move === "left") return handOver(facts);
-  // What libvirt and this process say of it may differ for a moment.
-  if (call === "running" || job.move === "out" || domain.move === "leaving") {
-    return decideOnTheWay(facts);
-  }
-  if (domain.state === "running" || domain.state === "paused") return decideAtRest(facts);
-  return stay(facts, "the guest has ended");
+  if (isOnTheWay(facts)) return decideOnTheWay(facts);
+  const isHere = domain.state === "running" || domain.state === "paused";
+  return isHere ? decideAtRest(facts) : stay(facts, "the guest has ended");
 }

@@ -142,7 +142,7 @@ describe("a VMI whose node does not answer", () => {
     expect(lost({ phase: "Running", hindrance }, podThatIs("Running")).conditions).toMatchObject([
       { type: "Ready", ...told },
       { type: "Synchronized", ...told },
-      { type: "LiveMigratable", status: "False" },
+      { type: "LiveMigratable", status: "True" },
     ]);
   });
 

@@ -14,10 +14,10 @@ import { aVmi } from "../testing/objects.ts";
 import { printReview, type AdmissionRequest } from "./review.ts";
 import { validate } from "./validate.ts";
 
-const TOLD = "Cannot migrate VMI, Reason: MigrationNotBuilt, Message: no";
+const TOLD = "Cannot migrate VMI, Reason: DisksNotLiveMigratable, Message: no";
 
 function vmiThat(status: "True" | "False"): VirtualMachineInstance {
-  const why = { reason: "MigrationNotBuilt", message: "no" };
+  const why = { reason: "DisksNotLiveMigratable", message: "no" };
   const condition = { type: "LiveMigratable", status, ...why };
   return { ...aVmi("vm"), status: { phase: "Running", conditions: [condition] } };
 }

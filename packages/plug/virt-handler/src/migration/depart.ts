@@ -39,7 +39,8 @@ async function look({
   return { job, domain: await session.connection.findDomain(name) };
 }
 
-function placeOf({ migration }: Departure): RelayPlace {
+/** Where the target's node listens, as it has told. */
+export function placeOf({ migration }: Pick<Departure, "migration">): RelayPlace {
   const { targetNodeAddress: address = "", targetDirectMigrationNodePorts } = migration;
   return { address, ports: toldPorts(targetDirectMigrationNodePorts) };
 }
@@ -86,6 +87,9 @@ const PERFORM: Readonly<Partial<Record<DepartureStep["kind"], (of: Departure) =>
     },
     abort: async ({ vmi, session }) => {
       await session?.connection.abortJob(domainNameOf(vmi));
+    },
+    goOn: async ({ vmi, session }) => {
+      await session?.connection.resumeDomain(domainNameOf(vmi));
     },
     tellGone,
     announceMacs: ({ announce }) => announce(),

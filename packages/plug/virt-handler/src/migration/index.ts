@@ -13,7 +13,7 @@ import type { Deps } from "../deps.ts";
 import type { Place } from "../reconcilers/vmi/step-context.ts";
 import { announceGuest } from "./announce-guest.ts";
 import { arrive } from "./arrive.ts";
-import { depart } from "./depart.ts";
+import { depart, placeOf } from "./depart.ts";
 
 /** How often it is looked how far it is while it moves, milliseconds. */
 const PROGRESS_MS = 2_000;
@@ -85,7 +85,9 @@ export async function tellLeft(
 ): Promise<boolean> {
   const migration = openMigration(vmi);
   const move = deps.moves.of(vmi);
-  if (migration === undefined || move?.call !== "arrived" || move.relay === undefined) return false;
+  if (migration === undefined || move?.call !== "arrived") return false;
+  // A relay to where it listens now is made in the launcher's directory.
+  if (!move.leadsTo(placeOf({ migration }))) return false;
   const announce = (): Promise<void> => Promise.resolve();
   await depart({ vmi, migration, move, session: undefined, wake, announce, deps });
   return true;

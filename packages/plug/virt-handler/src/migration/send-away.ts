@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The call that sends a guest to another node, on a connection of its own, and what must follow it at once.
 import { names, type VirtualMachineInstance } from "@patchbay/api";
-import { domainNameOf, messageOf, type DepartureFacts } from "@patchbay/core";
+import { domainNameOf, messageOf, travellingDisks, type DepartureFacts } from "@patchbay/core";
 import { keyOf, printKey } from "@patchbay/kube";
 import type { HypervisorConnection, Migration } from "@patchbay/core/ports";
 import type { Deps } from "../deps.ts";
@@ -27,17 +27,20 @@ const SILENCE_MS = 150_000;
 
 /** Where its launcher's sockets are, and what is carried. */
 export function relayRequestOf(
-  { migration }: Pick<Departure, "migration">,
+  { vmi, migration }: Pick<Departure, "vmi" | "migration">,
   { launcher }: Session,
 ): RelayRequest {
   const { directoryFd } = launcher;
-  return { migration, disks: 0, silenceMs: SILENCE_MS, directoryFd };
+  const disks = travellingDisks(vmi.spec).length;
+  return { migration, disks, silenceMs: SILENCE_MS, directoryFd };
 }
 
 /** As its launcher finds the ways: in the volume of its sockets. */
-function migrationOf(): Migration {
+function migrationOf({ spec }: VirtualMachineInstance): Migration {
   const at = (socket: string): string => `${names.LAUNCHER_DIR}/${socket}`;
+  const targets = travellingDisks(spec);
   return {
+    ...(targets.length > 0 && { disks: { uri: `unix://${at(SOCKETS.disks)}`, targets } }),
     peerUri: `qemu+unix:///session?socket=${at(SOCKETS.peer)}`,
     memoryUri: `unix://${at(SOCKETS.memory)}`,
   };
@@ -51,7 +54,7 @@ function note({ log }: Deps, vmi: VirtualMachineInstance, outcome: object): void
 async function follow(departure: Departure, connection: HypervisorConnection): Promise<void> {
   const { vmi, move, wake, deps } = departure;
   try {
-    await connection.migrateDomain(domainNameOf(vmi), migrationOf());
+    await connection.migrateDomain(domainNameOf(vmi), migrationOf(vmi));
     move.call = "arrived";
     const { relay } = move;
     await relay?.tellGone();

@@ -9,13 +9,17 @@ class FakeRelay implements Relay {
   readonly ports: Ports;
   readonly #end = Promise.withResolvers<string>();
   readonly #listeners = new Set<(word: Word) => void>();
-  readonly #tell: () => void;
+  readonly #tell: (() => void) | undefined;
   isOpen = true;
 
-  /** @param tell - what is done when the guest is off at the source */
-  constructor(ports: Ports, tell: () => void) {
+  /** @param tell - what is done when the guest is off at the source; undefined: it receives */
+  constructor(ports: Ports, tell?: () => void) {
     this.ports = ports;
     this.#tell = tell;
+  }
+
+  get isReceiver(): boolean {
+    return this.#tell === undefined;
   }
 
   get ended(): Promise<string> {
@@ -32,7 +36,7 @@ class FakeRelay implements Relay {
 
   tellGone(): Promise<void> {
     return new Promise((resolve) => {
-      this.#tell();
+      this.#tell?.();
       resolve();
     });
   }
@@ -67,13 +71,14 @@ class MemoryRelays implements FakeRelays {
   receive(): Promise<Relay> {
     this.#lastPort += 2;
     const ports = { libvirt: this.#lastPort, memory: this.#lastPort + 1 };
-    return this.#add(new FakeRelay(ports, () => undefined));
+    return this.#add(new FakeRelay(ports));
   }
 
   send(_request: RelayRequest, to: RelayPlace): Promise<Relay> {
     const tell = (): void => {
       const peer = this.#relays.find(
-        ({ isOpen, ports }) => isOpen && ports.libvirt === to.ports.libvirt,
+        ({ isOpen, isReceiver, ports }) =>
+          isOpen && isReceiver && ports.libvirt === to.ports.libvirt,
       );
       if (peer === undefined) throw new AppError("RELAY_FAILED", { reason: "nobody listens" });
       peer.say({ kind: "gone" });

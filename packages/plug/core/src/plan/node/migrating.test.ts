@@ -122,6 +122,14 @@ describe("the source", () => {
     });
   });
 
+  test("lets a guest go on that stands still on its way, once the move is over", () => {
+    const domain = { ...running(), isLeaving: true } as const;
+    expect(stepsOf(plan([], { vmi, domain }))).toEqual([]);
+    const over = migrating("Running", OVER);
+    expect(stepsOf(plan([], { vmi: over, domain }))).toEqual(["resumeDomain"]);
+    expect(stepsOf(plan([], { vmi: over, domain: running() }))).toEqual([]);
+  });
+
   test("leaves links and addresses as they are", () => {
     const orphan = { podInterfaceName: "x", bridgeName: "y", tapName: "z" } as never;
     expect(plan([], { vmi, domain: running(), orphans: [orphan] })).toEqual([]);

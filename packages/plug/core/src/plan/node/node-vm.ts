@@ -54,6 +54,8 @@ export type NodeAction =
   | { readonly kind: "defineDomain"; readonly xml: string }
   /** Paused: its vCPUs stand still until they are resumed. */
   | { readonly kind: "startDomain"; readonly paused?: true }
+  /** A guest whose move has ended in its last moment goes on here. */
+  | { readonly kind: "resumeDomain" }
   | { readonly kind: "attachDevice"; readonly iface: string; readonly xml: string }
   | { readonly kind: "detachDevice"; readonly iface: string; readonly alias: string }
   | SwapAction
@@ -93,6 +95,8 @@ export interface DomainSnapshot {
   /** They do because a disk could not be written or read; absent: because somebody asked for it. */
   readonly hasDiskError?: true;
   readonly crashed: boolean;
+  /** It stands still on the last part of its way to another node; absent: it does not. */
+  readonly isLeaving?: true;
   readonly facts: DomainFacts;
 }
 
@@ -346,7 +350,11 @@ function planSource(facts: NodeVmFacts): readonly NodeAction[] {
 
 function planGuest(facts: NodeVmFacts): readonly NodeAction[] {
   const swept = planSweep(facts);
-  if (facts.domain?.running === true) return [...planLive(facts, facts.domain), ...swept];
+  if (facts.domain?.running === true) {
+    // Nobody waits for it elsewhere: no migration is open.
+    const taken = facts.domain.isLeaving === true ? [{ kind: "resumeDomain" } as const] : [];
+    return [...planLive(facts, facts.domain), ...swept, ...taken];
+  }
   const ended = hasRun(facts.vmi);
   return [...planLeftovers(facts), ...swept, ...(ended ? [] : planStart(facts))];
 }

@@ -6,7 +6,7 @@ import { expect, test } from "vitest";
 import { parseMigrateBody, planMigrate } from "./migrate.ts";
 
 function vmiThat(phase: VmiPhase, status: "True" | "False"): VirtualMachineInstance {
-  const why = { reason: "MigrationNotBuilt", message: "not yet" };
+  const why = { reason: "DisksNotLiveMigratable", message: "not yet" };
   return aVmi({ status: { phase, conditions: [{ type: "LiveMigratable", status, ...why }] } });
 }
 
@@ -27,7 +27,7 @@ test.each<{ name: string; vmi: VirtualMachineInstance | undefined; code: number;
   {
     name: "a guest that cannot leave",
     vmi: vmiThat("Running", "False"),
-    ...{ code: 400, words: "Cannot migrate VMI, Reason: MigrationNotBuilt, Message: not yet" },
+    ...{ code: 400, words: "Cannot migrate VMI, Reason: DisksNotLiveMigratable, Message: not yet" },
   },
 ])("$name is refused: $code", ({ vmi, code, words }) => {
   expect(planMigrate(vmi, {})).toMatchObject({

@@ -42,6 +42,7 @@ async function observeDomain(
     isPaused: info.state === "paused" && info.move === undefined,
     ...(info.hasDiskError === true && { hasDiskError: true }),
     crashed: info.state === "crashed",
+    ...(info.move === "leaving" && { isLeaving: true as const }),
     facts,
   };
 }

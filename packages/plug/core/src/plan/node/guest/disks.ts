@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The disks of a VMI's domain, and the controllers that they hang on.
-import type { VirtualMachineInstance } from "@patchbay/api";
+import type { VirtualMachineInstance, VmiSpec } from "@patchbay/api";
 import {
   machineFamilyOf,
   type ControllerDefinition,
@@ -9,6 +9,7 @@ import {
 } from "@patchbay/domain";
 import { deviceOfDisk, deviceOfSata, SATA_PORTS } from "../../../pcie/devices.ts";
 import { diskFileOf, volumeModeOf } from "../../../spec/disk-files.ts";
+import type { DiskSourceKind } from "../../../spec/disk-source.ts";
 import { disksOf, type GuestDisk } from "../../../spec/disks.ts";
 import { machineOf } from "../../../spec/machine.ts";
 import { bootOrderOf } from "./boot-order.ts";
@@ -41,6 +42,19 @@ function count(disks: readonly GuestDisk[]): readonly Counted[] {
     const onBus = before(index, ({ bus }) => bus === disk.bus);
     return { disk, onBus, target: `${isVirtio ? "vd" : "sd"}${lettersOf(named)}` };
   });
+}
+
+/** Sources that both nodes see, by what `LiveMigratable` asks of them; what others hold is in the launcher's pod. */
+const SHARED: readonly DiskSourceKind[] = ["persistentVolumeClaim", "dataVolume", "hostDisk"];
+
+/**
+ * What the guest writes into its launcher's pod goes along when it moves: the disks, by what they are called in the domain. What it
+ * only reads the target's pod has made anew.
+ */
+export function travellingDisks(spec: VmiSpec): readonly string[] {
+  return count(disksOf(spec))
+    .filter(({ disk }) => !disk.readOnly && !SHARED.includes(disk.source.kind))
+    .map(({ target }) => target);
 }
 
 function placeOf(

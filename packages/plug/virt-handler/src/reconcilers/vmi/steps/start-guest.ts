@@ -14,11 +14,11 @@ import { timed, type StepContext } from "../step-context.ts";
 import type { NodeStep } from "./node-step.ts";
 
 /** A step on the domain as a whole. */
-type DomainAction = Extract<NodeAction, { kind: "defineDomain" | "startDomain" }>;
+type DomainAction = Extract<NodeAction, { kind: "defineDomain" | "startDomain" | "resumeDomain" }>;
 
 /** Whether the step is one on the domain as a whole. */
 export function isOnDomain(action: NodeAction): action is DomainAction {
-  return action.kind === "defineDomain" || action.kind === "startDomain";
+  return ["defineDomain", "startDomain", "resumeDomain"].includes(action.kind);
 }
 
 /** Name of the start among the steps that are left alone. */
@@ -48,6 +48,9 @@ async function perform(action: DomainAction, context: StepContext): Promise<void
   switch (action.kind) {
     case "defineDomain":
       await define(action.xml, context);
+      return;
+    case "resumeDomain":
+      await session.connection.resumeDomain(domainNameOf(facts.vmi));
       return;
     case "startDomain":
       await session.connection.startDomain(

@@ -1,0 +1,136 @@
+// SPDX-License-Identifier: Apache-2.0
+// A guest goes from one node to another, whoever dies meanwhile: it runs in one place at most, and its call is made once.
+import { afterEach, beforeEach, expect, test } from "vitest";
+import { TwoNodes } from "../testing/two-nodes.ts";
+
+let nodes: TwoNodes;
+
+beforeEach(async () => {
+  nodes = new TwoNodes();
+  await nodes.start("node1");
+  await nodes.start("node2");
+  await nodes.until(async () => (await nodes.vmi()).status?.phase === "Running");
+});
+afterEach(() => nodes.stopAll());
+
+/** States on both nodes. */
+function states(): Promise<readonly (string | undefined)[]> {
+  return Promise.all([nodes.stateOn("node1"), nodes.stateOn("node2")]);
+}
+
+async function isReady(): Promise<boolean> {
+  return (await nodes.move()).targetNodeDomainReadyTimestamp !== undefined;
+}
+
+async function hasFailed(): Promise<boolean> {
+  return (await nodes.move()).failed === true;
+}
+
+/** Calls that send it away. */
+function sent(): number {
+  return nodes.daemon("node1").calls.filter((call) => call.startsWith("migrateDomain")).length;
+}
+
+/** A migration is opened, and its guest is on its way. */
+async function begin(): Promise<void> {
+  nodes.daemon("node1").holdsMoves = true;
+  await nodes.open();
+  await nodes.until(() => Promise.resolve(sent() === 1));
+}
+
+function end(how: "over" | "broken before" | "broken after"): void {
+  nodes.daemon("node1").endMove("default_vm1", how);
+}
+
+test("it goes over, and is the other node's", async () => {
+  await nodes.open();
+  await nodes.until(isReady);
+  expect(await states()).toEqual(["shutoff", "running"]);
+  expect(await nodes.move()).toMatchObject({
+    ...{ mode: "PreCopy", targetNodeAddress: nodes.relays.address },
+    targetNodeDomainDetected: true,
+  });
+  await nodes.handOver();
+  await nodes.until(() => Promise.resolve(nodes.relays.openCount === 0));
+  const { status } = await nodes.vmi();
+  expect(status?.phase).toBe("Running");
+  expect(status?.interfaces?.[0]?.hotplug?.phase).toBe("Ready");
+  expect(await states()).toEqual(["shutoff", "running"]);
+});
+
+test("nothing is begun before the target's node has told where it listens", async () => {
+  await nodes.stop("node2");
+  await nodes.open();
+  await nodes.clock.advance(10_000);
+  expect([sent(), nodes.relays.openCount]).toEqual([0, 0]);
+  await nodes.start("node2");
+  await nodes.until(isReady);
+});
+
+test("the target's virt-handler dies when the guest is there: the next one is told again", async () => {
+  await begin();
+  await nodes.stop("node2");
+  end("over");
+  await nodes.clock.advance(5_000);
+  expect(await states()).toEqual(["shutoff", "paused"]);
+  await nodes.start("node2");
+  await nodes.until(isReady);
+  expect([await states(), sent()]).toEqual([["shutoff", "running"], 1]);
+});
+
+test("the source's virt-handler dies on the way, and the guest arrives: the next one tells", async () => {
+  await begin();
+  await nodes.stop("node1");
+  end("over");
+  await nodes.clock.advance(5_000);
+  expect(await states()).toEqual(["shutoff", "paused"]);
+  await nodes.start("node1");
+  await nodes.until(isReady);
+  expect([await states(), sent()]).toEqual([["shutoff", "running"], 1]);
+});
+
+test("the source's virt-handler dies on the way, and the guest stays: the next one says so", async () => {
+  await begin();
+  await nodes.stop("node1");
+  end("broken before");
+  await nodes.start("node1");
+  await nodes.until(hasFailed);
+  expect([await states(), sent()]).toEqual([["running", undefined], 1]);
+});
+
+test("a way that breaks leaves the guest where it is, and what came of it there still", async () => {
+  await begin();
+  end("broken after");
+  await nodes.until(hasFailed);
+  expect(await states()).toEqual(["running", "paused"]);
+  expect((await nodes.move()).failureReason).toContain("the connection was closed");
+  expect(nodes.relays.openCount).toBe(0);
+});
+
+test("it is cancelled on its way", async () => {
+  await begin();
+  await nodes.tellMove({ abortRequested: true });
+  await nodes.until(hasFailed);
+  expect(await nodes.move()).toMatchObject({ abortStatus: "Succeeded" });
+  expect(await states()).toEqual(["running", undefined]);
+});
+
+test("the source's pod has ended, and nobody has said anything: virt-controller's word is enough", async () => {
+  await begin();
+  await nodes.stop("node1");
+  end("over");
+  await nodes.tellMove({ sourceEndedTimestamp: "2026-01-01T00:00:00Z" });
+  await nodes.until(isReady);
+  expect(await states()).toEqual(["shutoff", "running"]);
+});
+
+test("what its user has paused stays paused", async () => {
+  const conditions = [{ type: "Paused", status: "True", reason: "PausedByUser" }] as const;
+  await begin();
+  await nodes.stop("node1");
+  await nodes.tell({ conditions: [...conditions] });
+  end("over");
+  await nodes.tellMove({ sourceEndedTimestamp: "2026-01-01T00:00:00Z" });
+  await nodes.until(isReady);
+  expect(await states()).toEqual(["shutoff", "paused"]);
+});

@@ -1,0 +1,213 @@
+// SPDX-License-Identifier: Apache-2.0
+// Two nodes in memory with one VMI, whose guest runs on the first and may go to the second; what virt-controller writes a test writes.
+import {
+  VIRTUAL_MACHINE_INSTANCES,
+  type KubeVirt,
+  type MigrationState,
+  type VirtualMachineInstance,
+  type VmiStatus,
+} from "@patchbay/api";
+import { domainNameOf, launcherPodName } from "@patchbay/core";
+import { createFakeHookSidecars } from "@patchbay/hooks/testing";
+import { createFakeCache, createFakeStore } from "@patchbay/kube/testing";
+import { createFakeHypervisor, type FakeDaemon } from "@patchbay/libvirt/testing";
+import {
+  createFakeClock,
+  createFakeFiles,
+  createFakeLaunchers,
+  createFakeVhostSockets,
+} from "@patchbay/os/testing";
+import {
+  createFakeAddressServers,
+  createFakeLinkCounters,
+  createFakeLinkWatch,
+  createFakePodNetwork,
+} from "@patchbay/podnet/testing";
+import { eventually } from "@patchbay/support";
+import { createMetrics } from "@patchbay/telemetry";
+import { createFakeLogger } from "@patchbay/telemetry/testing";
+import { createAddressStore } from "../addresses/address-store.ts";
+import { runLoop } from "../loop.ts";
+import { NETNS } from "./bench.ts";
+import { createFakeRelays } from "./fake-relays.ts";
+import { openingTaps } from "./opening-taps.ts";
+import { aScheduledVmi, attachment, putNicAt } from "./scene.ts";
+
+const KEY = { namespace: "default", name: "vm1" };
+const MIGRATION = "move-1";
+/** Of the sockets of their launchers. */
+const FDS = { node1: 7, node2: 9 } as const;
+const PODS = { node1: "pod-uid", node2: "pod-2" } as const;
+const PEER = "qemu+unix:///session?socket=/run/launcher/migration-peer.sock";
+const SOON = { withinMs: 10_000 };
+
+/** Names of the nodes. */
+export type NodeName = keyof typeof FDS;
+
+interface Running {
+  readonly vmis: ReturnType<typeof createFakeCache<VirtualMachineInstance>>;
+  readonly stop: AbortController;
+  readonly loop: Promise<void>;
+}
+
+/** The nodes, and what is between them. */
+export class TwoNodes {
+  readonly store = createFakeStore();
+  readonly clock = createFakeClock();
+  /** Of the source's process. */
+  metrics = createMetrics("virt-handler");
+  readonly relays = createFakeRelays();
+  readonly #hypervisor = createFakeHypervisor();
+  readonly #launchers = createFakeLaunchers();
+  readonly #networks = { node1: createFakePodNetwork(), node2: createFakePodNetwork() };
+  readonly #files = { node1: createFakeFiles(), node2: createFakeFiles() };
+  readonly #running = new Map<NodeName, Running>();
+  readonly #vmi = aScheduledVmi(["one"], { nodeName: "node1" });
+
+  constructor() {
+    this.store.put(VIRTUAL_MACHINE_INSTANCES, this.#vmi);
+    const names = {
+      node1: launcherPodName(this.#vmi),
+      node2: launcherPodName(this.#vmi, MIGRATION),
+    };
+    for (const node of ["node1", "node2"] as const) {
+      const pod = { uid: PODS[node], namespace: "default", name: names[node] };
+      const netns = { fd: 8, inode: NETNS };
+      this.#launchers.start(pod, { socketFd: FDS[node], netns });
+      this.daemon(node);
+      putNicAt(this.#networks[node], "one");
+    }
+    this.#hypervisor.leadTo(PEER, { kind: "socket", fd: FDS.node2 });
+    const write = this.store.patch.bind(this.store);
+    this.store.patch = async (type, key, ...rest) => {
+      const written = await write(type, key, ...rest);
+      await this.#look();
+      return written;
+    };
+  }
+
+  /** The libvirt of the launcher on that node. */
+  daemon(node: NodeName): FakeDaemon {
+    return this.#hypervisor.daemonAt({ kind: "socket", fd: FDS[node] });
+  }
+
+  /** Its state there; undefined: it has none. */
+  async stateOn(node: NodeName): Promise<string | undefined> {
+    const connection = await this.#hypervisor.open({ kind: "socket", fd: FDS[node] });
+    const found = await connection.findDomain(domainNameOf(this.#vmi));
+    await connection.close();
+    return found?.state;
+  }
+
+  async vmi(): Promise<VirtualMachineInstance> {
+    const found = await this.store.find(VIRTUAL_MACHINE_INSTANCES, KEY);
+    if (found === undefined) throw new Error("the VMI is gone");
+    return found;
+  }
+
+  async move(): Promise<MigrationState> {
+    return (await this.vmi()).status?.migrationState ?? {};
+  }
+
+  async #look(): Promise<void> {
+    const vmi = await this.vmi();
+    for (const { vmis } of this.#running.values()) vmis.put(vmi);
+  }
+
+  /** As virt-controller writes it. */
+  async tell(status: VmiStatus): Promise<void> {
+    const vmi = await this.vmi();
+    this.store.put(VIRTUAL_MACHINE_INSTANCES, { ...vmi, status: { ...vmi.status, ...status } });
+    await this.#look();
+  }
+
+  /** The same of the migration. */
+  async tellMove(state: MigrationState): Promise<void> {
+    await this.tell({ migrationState: { ...(await this.move()), ...state } });
+  }
+
+  /** A migration is opened. */
+  async open(): Promise<void> {
+    await this.tell({
+      activePods: { [PODS.node1]: "node1", [PODS.node2]: "node2" },
+      migrationState: {
+        ...{ migrationUid: MIGRATION, sourceNode: "node1", targetNode: "node2" },
+        sourcePod: launcherPodName(this.#vmi),
+        targetAttachments: [attachment("one")],
+      },
+    });
+  }
+
+  /** It is closed: the guest is the second node's. */
+  async handOver(): Promise<void> {
+    const { targetAttachments: attachments, ...state } = await this.move();
+    await this.tell({
+      ...{ nodeName: "node2", activePods: { [PODS.node2]: "node2" } },
+      migrationState: { ...state, completed: true },
+      ...(attachments !== undefined && { attachments }),
+    });
+  }
+
+  /** Its virt-handler starts. */
+  async start(node: NodeName): Promise<void> {
+    const vmis = createFakeCache<VirtualMachineInstance>();
+    vmis.put(await this.vmi());
+    const stop = new AbortController();
+    const podNetwork = this.#networks[node];
+    const metrics = createMetrics("virt-handler");
+    if (node === "node1") this.metrics = metrics;
+    const { store, clock, relays } = this;
+    const parts = {
+      ...{ nodeName: node, concurrency: 2, store, clock, relays, vmis, podNetwork },
+      launchers: this.#launchers,
+      hypervisor: this.#openingHypervisor(node),
+      kubevirts: createFakeCache<KubeVirt>(),
+      linkWatch: createFakeLinkWatch(podNetwork),
+      linkCounters: createFakeLinkCounters(),
+      vhostSockets: createFakeVhostSockets(),
+      addressServers: createFakeAddressServers(),
+      hooks: createFakeHookSidecars(),
+      addressStore: createAddressStore(this.#files[node], "/addresses"),
+      events: { record: () => undefined, flush: () => Promise.resolve() },
+      log: createFakeLogger(),
+      metrics,
+    };
+    this.#running.set(node, { vmis, stop, loop: runLoop(parts, stop.signal) });
+  }
+
+  /** Its virt-handler ends, and its relays with it. */
+  async stop(node: NodeName): Promise<void> {
+    const running = this.#running.get(node);
+    this.#running.delete(node);
+    running?.stop.abort();
+    await running?.loop;
+  }
+
+  async stopAll(): Promise<void> {
+    for (const node of [...this.#running.keys()]) await this.stop(node);
+  }
+
+  /** Waits, while time goes by. */
+  async until(isSo: () => Promise<boolean>): Promise<void> {
+    await eventually(async () => {
+      await this.clock.advance(500);
+      return isSo();
+    }, SOON);
+  }
+
+  #openingHypervisor(node: NodeName) {
+    const qemu = {
+      daemon: this.daemon(node),
+      openTap: (name: string): void => {
+        this.#networks[node].openTap(NETNS, name);
+      },
+      disguise: (xml: string): string => xml,
+    };
+    const hypervisor = this.#hypervisor;
+    return {
+      open: async (...args: Parameters<typeof hypervisor.open>) =>
+        openingTaps(await hypervisor.open(...args), qemu),
+      close: () => hypervisor.close(),
+    };
+  }
+}

@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: Apache-2.0
+// What stories of migrations share: the nodes of the bench, a guest that moves, and how it is seen where it is.
+import { eventually, type Machine } from "@patchbay/support";
+import type { VirtualMachineInstanceMigration } from "@patchbay/api";
+import { machine } from "../machine.ts";
+
+/** A move of a small guest under software emulation, with its pod, on a busy machine. */
+export const MOVE_MS = 120_000;
+
+const MIGRATIONS = "/apis/kubevirt.io/v1/namespaces/default/virtualmachineinstancemigrations";
+
+/** The node that is not the guest's. */
+export function otherNode(vmi: string, nodes: readonly string[]): string {
+  const here = machine.findVmi(vmi)?.status?.nodeName;
+  return nodes.find((name) => name !== here) ?? "";
+}
+
+/** The migration of that name as it is now. */
+export function findMigration(name: string): VirtualMachineInstanceMigration | undefined {
+  // The API server validated it against the schema that the type is made of.
+  return machine.read(`${MIGRATIONS}/${name}`) as VirtualMachineInstanceMigration | undefined;
+}
+
+/** Asks for a migration by a manifest. */
+export function askForMove(vmi: string, name: string): void {
+  machine.apply({
+    apiVersion: "kubevirt.io/v1",
+    kind: "VirtualMachineInstanceMigration",
+    metadata: { name, namespace: "default" },
+    spec: { vmiName: vmi },
+  });
+}
+
+/** Waits for its end; the phase that it came to. */
+export async function moveEnded(name: string): Promise<string> {
+  return eventually(
+    () => {
+      const phase = findMigration(name)?.status?.phase;
+      return phase === "Succeeded" || phase === "Failed" ? phase : undefined;
+    },
+    { withinMs: MOVE_MS },
+  );
+}
+
+/** Names of the launcher pods of a VMI that are there. */
+export function launchersOf({ kubectl }: Pick<Machine, "kubectl">, vmi: string): readonly string[] {
+  const label = `vm.kubevirt.io/name=${vmi}`;
+  const names = kubectl.call(machine, "get", "pods", "-l", label, "-o", "name");
+  return names.split("\n").filter((name) => name !== "");
+}
