@@ -41,6 +41,12 @@ describe("what is asked", () => {
       want: ["bandwidth", "64"],
     },
     {
+      name: "disks that nobody vouches for",
+      given: { allowsUnsafe: true },
+      flags: LEAST | 512,
+      want: [],
+    },
+    {
       name: "disks that are copied along",
       given: { disks: { uri: "unix:///d", targets: ["vda", "vdb"] } },
       flags: LEAST | 128,

@@ -10,6 +10,7 @@ export const VIR_MIGRATE = {
   PERSIST_DEST: 8,
   PAUSED: 32,
   NON_SHARED_INC: 128,
+  UNSAFE: 512,
   AUTO_CONVERGE: 8192,
 } as const;
 
@@ -20,10 +21,12 @@ export const VIR_DOMAIN_JOB_OPERATION = { MIGRATION_IN: 4, MIGRATION_OUT: 5 } as
  * Always paused: whoever knows that the guest is off here lets it go on there. Without a lock of disks libvirt takes a lost
  * answer for a failure, and would let the guest go on in both places.
  */
-function flagsOf({ disks, throttles = false }: Migration): number {
-  const { LIVE, PEER2PEER, PERSIST_DEST, PAUSED, NON_SHARED_INC, AUTO_CONVERGE } = VIR_MIGRATE;
+function flagsOf({ disks, throttles = false, allowsUnsafe = false }: Migration): number {
+  const { LIVE, PEER2PEER, PERSIST_DEST, PAUSED, NON_SHARED_INC } = VIR_MIGRATE;
   const copies = disks === undefined ? 0 : NON_SHARED_INC;
-  return LIVE | PEER2PEER | PERSIST_DEST | PAUSED | copies | (throttles ? AUTO_CONVERGE : 0);
+  const unsafe = allowsUnsafe ? VIR_MIGRATE.UNSAFE : 0;
+  const slows = throttles ? VIR_MIGRATE.AUTO_CONVERGE : 0;
+  return LIVE | PEER2PEER | PERSIST_DEST | PAUSED | copies | unsafe | slows;
 }
 
 /** The arguments of the addon's `migrateDomain`. Source: libvirt VIR_MIGRATE_PARAM_*. */

@@ -215,6 +215,7 @@ export {
 export { announcedNics } from "./migration/announced-nics.ts";
 export { arrivedWirings } from "./migration/arrived-wirings.ts";
 export { planDeparture, type DepartureFacts, type DepartureStep } from "./migration/departure.ts";
+export { moveLimitsOf } from "./migration/limits.ts";
 export { broughtAlong, expectedNics, staysPaused } from "./migration/expected-nics.ts";
 export type { MigrationAction } from "./migration/control/actions.ts";
 export { nextCourse, planMigrations } from "./migration/control/plan.ts";
@@ -344,5 +345,6 @@ export {
   type LinkCounts,
   type VmTraffic,
 } from "./metrics/traffic.ts";
+export { moveFamilies } from "./metrics/moves.ts";
 export { queueFamilies, type QueueFigures } from "./metrics/queues.ts";
 export { vmiVnicFamily, vmVnicFamily } from "./metrics/vnics.ts";

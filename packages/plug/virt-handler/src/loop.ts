@@ -35,6 +35,7 @@ import { forgetNodeVm } from "./forget.ts";
 import { createGuestHooks } from "./hooks/guest-hooks.ts";
 import { createMemory } from "./memory.ts";
 import { createMoves } from "./migration/moves.ts";
+import { createMoveSource } from "./migration/progress.ts";
 import { givenTo } from "./pace.ts";
 import { withBackoff } from "./sessions/backoff.ts";
 import { reconcileNodeVm } from "./reconcilers/vmi/index.ts";
@@ -103,6 +104,7 @@ export async function runLoop(parts: LoopParts, signal: AbortSignal): Promise<vo
   const plugs = measurePlugs(vmis, metrics, clock);
   metrics.addSource(() => Promise.resolve(plugs.families()));
   metrics.addSource(createTrafficSource(parts.linkCounters, deps));
+  metrics.addSource(createMoveSource(deps));
   const circumstancesOf = (key: string): string => givenTo(vmis.find(parseKey(key)));
   await deps.addressStore.retainPods(podsOf(vmis.list()));
   const queue = createQueue({ clock, concurrency, circumstancesOf });

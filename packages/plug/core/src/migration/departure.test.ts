@@ -16,7 +16,7 @@ function stepsOf(
 ): readonly string[] {
   const steps = planDeparture({
     ...{ migration: { migrationUid: "m", ...state }, domain: RUNS, job: NO_JOB },
-    ...{ hasRelay: false, call: undefined, isHeard: false, ...change },
+    ...{ hasRelay: false, call: undefined, isHeard: false, isStalled: false, ...change },
   });
   return steps.map((step) => {
     if (step.kind === "wait") return `wait ${step.for}`;
@@ -144,6 +144,12 @@ test.each([
     want: ["abort", "wait call"],
   },
   {
+    name: "nothing has come over for too long",
+    state: { ...READY, startTimestamp: START },
+    change: { hasRelay: true, job: OUT, call: "running" as const, isStalled: true },
+    want: ["abort", "wait call"],
+  },
+  {
     name: "its user has paused it",
     state: READY,
     change: { hasRelay: true, domain: { ...RUNS, state: "paused" } as const },
@@ -167,7 +173,14 @@ test.each([
 });
 
 test("whether somebody asked for the end is told with the failure", () => {
-  const facts = { job: NO_JOB, hasRelay: false, call: undefined, isHeard: false, domain: RUNS };
+  const facts = {
+    job: NO_JOB,
+    hasRelay: false,
+    call: undefined,
+    isHeard: false,
+    isStalled: false,
+    domain: RUNS,
+  };
   const isAborted = (abortRequested: boolean) =>
     planDeparture({ ...facts, migration: { startTimestamp: START, abortRequested } }).at(-1);
   expect(isAborted(true)).toMatchObject({ kind: "reportFailed", isAborted: true });

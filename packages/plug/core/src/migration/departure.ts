@@ -15,6 +15,8 @@ export interface DepartureFacts {
   readonly hasRelay: boolean;
   /** The call of this process, if it has made one: how it ended, while it is not over `running`. */
   readonly call: undefined | "running" | "arrived" | { readonly failure: string };
+  /** Whether nothing has come over for longer than it may. */
+  readonly isStalled: boolean;
   /** Whether the target's node has said at the other end of that relay that it knows that the guest is off here. */
   readonly isHeard: boolean;
 }
@@ -98,8 +100,9 @@ function decideAtRest(facts: DepartureFacts): readonly DepartureStep[] {
   return begin(facts);
 }
 
-function decideOnTheWay({ migration }: DepartureFacts): readonly DepartureStep[] {
-  const abort = migration.abortRequested === true ? [{ kind: "abort" } as const] : [];
+function decideOnTheWay({ migration, isStalled }: DepartureFacts): readonly DepartureStep[] {
+  const isOver = isStalled || migration.abortRequested === true;
+  const abort = isOver ? [{ kind: "abort" } as const] : [];
   return [...abort, { kind: "wait", for: "call" }];
 }
 

@@ -127,6 +127,8 @@ export interface Migration {
   readonly bandwidthMibPerSecond?: number;
   /** Whether a guest that writes faster than memory is sent is slowed down. */
   readonly throttles?: boolean;
+  /** Whether it goes although libvirt does not know that both see its disks alike. */
+  readonly allowsUnsafe?: boolean;
 }
 
 /** A domain's job, for example its move. Source: libvirt virDomainGetJobStats. */

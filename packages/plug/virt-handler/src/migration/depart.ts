@@ -10,6 +10,7 @@ import {
 import { keyOf, printKey, printTime } from "@patchbay/kube";
 import type { DomainInfo, HypervisorConnection, JobStats } from "@patchbay/core/ports";
 import type { RelayPlace } from "../relays/own-relays.ts";
+import { noteJob, tellProgress } from "./progress.ts";
 import { reportMove } from "./report-move.ts";
 import { relayRequestOf, sendAway, type Departure } from "./send-away.ts";
 import { toldPorts } from "./told-ports.ts";
@@ -112,8 +113,10 @@ export async function depart(departure: Departure): Promise<boolean> {
   const { migration, move } = departure;
   const hasArrived = move.call === "arrived";
   const { domain, job } = hasArrived ? { domain: undefined, job: NO_JOB } : await look(departure);
+  noteJob(departure, job);
   const steps = planDeparture({
     ...{ migration, domain, job, call: move.call, isHeard: move.isHeard },
+    isStalled: move.isStalled,
     hasRelay: move.leadsTo(placeOf(departure)),
   });
   for (const step of steps) {
@@ -126,5 +129,6 @@ export async function depart(departure: Departure): Promise<boolean> {
       throw error;
     }
   }
+  await tellProgress(departure);
   return hasArrived || domain?.move === "left";
 }

@@ -14,9 +14,7 @@ import type { Place } from "../reconcilers/vmi/step-context.ts";
 import { announceGuest } from "./announce-guest.ts";
 import { arrive } from "./arrive.ts";
 import { depart, placeOf } from "./depart.ts";
-
-/** How often it is looked how far it is while it moves, milliseconds. */
-const PROGRESS_MS = 2_000;
+import { PROGRESS_MS } from "./progress.ts";
 
 /** The rest of a pass: what is done with the VMI's links and devices, and what it came to. */
 export type Converge = () => Promise<{ readonly facts: NodeVmFacts; readonly next: Next }>;
@@ -43,7 +41,7 @@ async function leave(
   const hasLeft = await depart({ vmi, migration, move, session, wake, announce, deps });
   if (hasLeft) return done();
   const { next } = await converge();
-  return move.call === "running" ? sooner(next, PROGRESS_MS) : next;
+  return move.call === "running" || move.job !== undefined ? sooner(next, PROGRESS_MS) : next;
 }
 
 /** While there is nothing of it yet, its links are made; from then on nothing is changed. */

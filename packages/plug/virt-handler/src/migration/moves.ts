@@ -3,6 +3,7 @@
 // looks at the domains, and begins nothing a second time.
 import { isEqual, openMigration, type DepartureFacts } from "@patchbay/core";
 import type { VirtualMachineInstance } from "@patchbay/api";
+import type { JobStats } from "@patchbay/core/ports";
 import type { RelayPlace } from "../relays/own-relays.ts";
 import type { Relay } from "../relays/relays.ts";
 
@@ -11,6 +12,13 @@ export class Move {
   readonly migrationUid: string;
   /** Of the node that it leaves: how its call ended, or that it goes on. */
   call: DepartureFacts["call"];
+  /** The same: its job as libvirt told it last; undefined: none was seen, or it is over. */
+  job: JobStats | undefined;
+  /** When more was seen to have come over last, and when that was told, monotonic milliseconds. */
+  progressMs: number | undefined;
+  toldMs: number | undefined;
+  /** Nothing came over for longer than it may. */
+  isStalled = false;
   /** Of the node that it comes to: the source's node has said that the guest is off there. */
   isOffAtSource = false;
   /** Of the node that it leaves: the target's has heard that, by the relay that runs. */
@@ -63,6 +71,8 @@ export interface Moves {
   of(vmi: VirtualMachineInstance): Move | undefined;
   /** Nothing is left of it. */
   forget(uid: string): void;
+  /** The job of the guest that leaves this node; undefined: it does not, or nothing was told of it. */
+  jobOf(uid: string): JobStats | undefined;
   forgetAll(): void;
 }
 
@@ -83,6 +93,10 @@ class KnownMoves implements Moves {
   forget(uid: string): void {
     this.#moves.get(uid)?.stopRelay();
     this.#moves.delete(uid);
+  }
+
+  jobOf(uid: string): JobStats | undefined {
+    return this.#moves.get(uid)?.job;
   }
 
   forgetAll(): void {

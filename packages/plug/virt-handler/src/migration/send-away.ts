@@ -1,7 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // The call that sends a guest to another node, on a connection of its own, and what must follow it at once.
 import { names, type VirtualMachineInstance } from "@patchbay/api";
-import { domainNameOf, messageOf, travellingDisks, type DepartureFacts } from "@patchbay/core";
+import {
+  domainNameOf,
+  messageOf,
+  moveLimitsOf,
+  travellingDisks,
+  type DepartureFacts,
+} from "@patchbay/core";
 import { keyOf, printKey } from "@patchbay/kube";
 import type { HypervisorConnection, Migration } from "@patchbay/core/ports";
 import type { Deps } from "../deps.ts";
@@ -22,9 +28,6 @@ export interface Departure {
   readonly deps: Deps;
 }
 
-/** For so long nothing may come or go, milliseconds. Source: KubeVirt MigrationProgressTimeout. */
-const SILENCE_MS = 150_000;
-
 /** Where its launcher's sockets are, and what is carried. */
 export function relayRequestOf(
   { vmi, migration }: Pick<Departure, "vmi" | "migration">,
@@ -32,14 +35,17 @@ export function relayRequestOf(
 ): RelayRequest {
   const { directoryFd } = launcher;
   const disks = travellingDisks(vmi.spec).length;
-  return { migration, disks, silenceMs: SILENCE_MS, directoryFd };
+  return { migration, disks, silenceMs: moveLimitsOf(migration).silenceMs, directoryFd };
 }
 
 /** As its launcher finds the ways: in the volume of its sockets. */
-function migrationOf({ spec }: VirtualMachineInstance): Migration {
+function migrationOf({ vmi, migration }: Departure): Migration {
   const at = (socket: string): string => `${names.LAUNCHER_DIR}/${socket}`;
-  const targets = travellingDisks(spec);
+  const targets = travellingDisks(vmi.spec);
+  const { bandwidthMibPerSecond, throttles, allowsUnsafe } = moveLimitsOf(migration);
   return {
+    ...(bandwidthMibPerSecond !== undefined && { bandwidthMibPerSecond }),
+    ...{ throttles, allowsUnsafe },
     ...(targets.length > 0 && { disks: { uri: `unix://${at(SOCKETS.disks)}`, targets } }),
     peerUri: `qemu+unix:///session?socket=${at(SOCKETS.peer)}`,
     memoryUri: `unix://${at(SOCKETS.memory)}`,
@@ -50,18 +56,40 @@ function note({ log }: Deps, vmi: VirtualMachineInstance, outcome: object): void
   log.info("a guest's departure has come to its end", { vmi: printKey(keyOf(vmi)), ...outcome });
 }
 
+/** Where that cannot be had, it is as QEMU has it. */
+async function limitDowntime(
+  { vmi, migration, deps }: Departure,
+  connection: HypervisorConnection,
+): Promise<void> {
+  const { maxDowntimeMs } = moveLimitsOf(migration);
+  try {
+    await connection.setMaxDowntime(domainNameOf(vmi), maxDowntimeMs);
+  } catch (error) {
+    const reason = messageOf(error);
+    deps.log.warn("the downtime of a move is not limited", { vmi: printKey(keyOf(vmi)), reason });
+  }
+}
+
+/** What failed, for people; libvirt says that it was cancelled when we have done so. */
+function failureOf({ migration, move }: Departure, error: unknown): string {
+  if (!move.isStalled) return messageOf(error);
+  const seconds = moveLimitsOf(migration).silenceMs / 1000;
+  return `nothing came over for ${String(seconds)} s (progressTimeout)`;
+}
+
 /** Waits for the end; the guest stands still at the target from then on until the target's node has heard of it. */
 async function follow(departure: Departure, connection: HypervisorConnection): Promise<void> {
   const { vmi, move, wake, deps } = departure;
   try {
-    await connection.migrateDomain(domainNameOf(vmi), migrationOf(vmi));
+    await limitDowntime(departure, connection);
+    await connection.migrateDomain(domainNameOf(vmi), migrationOf(departure));
     move.call = "arrived";
     const { relay } = move;
     await relay?.tellGone();
     move.isHeard = relay !== undefined && relay === move.relay;
     note(deps, vmi, { isHeard: move.isHeard });
   } catch (error) {
-    const reason = messageOf(error);
+    const reason = failureOf(departure, error);
     // That the other node has not heard of it is the next pass's to mend.
     if (move.call === "running") move.call = { failure: reason };
     note(deps, vmi, { reason });

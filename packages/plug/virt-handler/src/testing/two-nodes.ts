@@ -127,13 +127,14 @@ export class TwoNodes {
   }
 
   /** A migration is opened. */
-  async open(): Promise<void> {
+  async open(settings: Pick<MigrationState, "migrationConfiguration"> = {}): Promise<void> {
     await this.tell({
       activePods: { [PODS.node1]: "node1", [PODS.node2]: "node2" },
       migrationState: {
         ...{ migrationUid: MIGRATION, sourceNode: "node1", targetNode: "node2" },
         sourcePod: launcherPodName(this.#vmi),
         targetAttachments: [attachment("one")],
+        ...settings,
       },
     });
   }

@@ -146,7 +146,10 @@ export class MemoryConnection implements HypervisorConnection {
   readJob(name: string): Promise<JobStats> {
     return this.#call("readJob", [name], (daemon): JobStats => {
       daemon.get(name);
-      return daemon.isMoving(name) ? { state: "running", move: "out" } : { state: "none" };
+      const { moveStats } = daemon;
+      return daemon.isMoving(name)
+        ? { state: "running", move: "out", ...moveStats }
+        : { state: "none" };
     });
   }
 

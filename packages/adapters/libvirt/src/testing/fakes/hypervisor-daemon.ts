@@ -10,6 +10,7 @@ import type {
   GuestTopic,
   HypervisorConnection,
   HypervisorEvent,
+  JobStats,
   Migration,
 } from "@patchbay/core/ports";
 import { FakeDomain, nameOf } from "./hypervisor-domain.ts";
@@ -30,6 +31,8 @@ export type FakeHypervisorCall = Exclude<
 export interface FakeDaemon {
   /** What its guests do; `grant` at first. */
   unplugPolicy: UnplugPolicy;
+  /** What is told of moves from here that go on; no figures at first. */
+  moveStats: Partial<JobStats>;
   /** Whether moves from here wait for `endMove`; they do not at first. */
   holdsMoves: boolean;
   /**
@@ -92,6 +95,7 @@ interface Listener {
 export class MemoryDaemon implements FakeDaemon {
   unplugPolicy: UnplugPolicy = "grant";
   holdsMoves = false;
+  moveStats: Partial<JobStats> = {};
   isRunning = true;
   readonly calls: string[] = [];
   readonly connections = new Set<Listener>();

@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: Apache-2.0
+// How far a guest is that leaves is told in its VMI and by metrics, and a move that stands still is ended.
+import { metricNamesOf, samplesIn } from "@patchbay/support";
+import { afterEach, beforeEach, expect, test } from "vitest";
+import { TwoNodes } from "../testing/two-nodes.ts";
+
+const MIB = 1024 * 1024;
+const NAMES = metricNamesOf("virt-handler").filter((name) =>
+  name.startsWith("kubevirt_vmi_migration_"),
+);
+
+let nodes: TwoNodes;
+
+/** Looked at again: so much has gone over. */
+async function goOn(mib: number): Promise<void> {
+  nodes.daemon("node1").moveStats = {
+    ...{
+      totalBytes: 128 * MIB + mib,
+      processedBytes: mib * MIB,
+      remainingBytes: (128 - mib) * MIB,
+    },
+    ...{ memoryBytesPerSecond: 10 * MIB + mib, dirtyPagesPerSecond: mib, pageBytes: 4096 },
+  };
+  await nodes.clock.advance(2_500);
+  await nodes.until(async () => {
+    const { progress } = await nodes.move();
+    return progress?.dataProcessedBytes === mib * MIB;
+  });
+}
+
+beforeEach(async () => {
+  nodes = new TwoNodes();
+  await nodes.start("node1");
+  await nodes.start("node2");
+  await nodes.until(async () => (await nodes.vmi()).status?.phase === "Running");
+  nodes.daemon("node1").holdsMoves = true;
+  await nodes.open({ migrationConfiguration: { progressTimeout: 20, maxDowntimeMs: 300 } });
+  await nodes.until(async () => (await nodes.move()).startTimestamp !== undefined);
+});
+afterEach(() => nodes.stopAll());
+
+test.each(NAMES)("%s moves, and goes with the move", async (name) => {
+  expect(samplesIn(await nodes.metrics.print(), name)).toEqual([]);
+  await goOn(10);
+  const before = samplesIn(await nodes.metrics.print(), name);
+  await goOn(20);
+  const after = samplesIn(await nodes.metrics.print(), name);
+  expect([before.length, after.length]).toEqual([1, 1]);
+  expect(after).not.toEqual(before);
+  nodes.daemon("node1").endMove("default_vm1", "over");
+  await nodes.until(() => Promise.resolve(nodes.relays.openCount === 0));
+  expect(samplesIn(await nodes.metrics.print(), name)).toEqual([]);
+});
+
+test("it is told in the VMI", async () => {
+  await goOn(30);
+  expect((await nodes.move()).progress).toEqual({
+    ...{ dataTotalBytes: 128 * MIB + 30, dataProcessedBytes: 30 * MIB },
+    ...{ dataRemainingBytes: 98 * MIB, memoryBytesPerSecond: 10 * MIB + 30 },
+  });
+});
+
+test("a move of which nothing comes over is ended, and the guest stays", async () => {
+  await goOn(10);
+  await nodes.until(async () => (await nodes.move()).failed === true);
+  expect((await nodes.move()).failureReason).toBe("nothing came over for 20 s (progressTimeout)");
+  expect(await nodes.stateOn("node1")).toBe("running");
+});
+
+test("the guest may stand still for as long as it is said", () => {
+  expect(nodes.daemon("node1").calls).toContain("setMaxDowntime default_vm1 300");
+});
