@@ -72,7 +72,6 @@ function told(vmi: VirtualMachineInstance, next: IfaceStatus): typeof vmi {
 describe("the target's pod", () => {
   test("asks for what the guest has, by the same names, preferring the same addresses", async () => {
     const story = await Migrating.begin([ONE, TWO]);
-    await story.settle();
     const pod = await story.target();
     expect(askedBy(pod)).toEqual([`blue ${POD0}`, `red ${POD1}`]);
     const text = pod.metadata.annotations?.[names.NETWORKS_ANNOTATION] ?? "";

@@ -45,7 +45,6 @@ async function configure(
 describe("turns", () => {
   test("a second one of the VMI waits until the first is over", async () => {
     const story = await Migrating.begin(undefined, [aMigration(), later("m2", 1)]);
-    await story.settle();
     expect([await story.phase(), await story.phase("m2")]).toEqual(["Scheduling", "Pending"]);
     expect(await story.findTarget("m2")).toBeUndefined();
   });
@@ -61,13 +60,12 @@ describe("turns", () => {
       ...other,
       status: { phase: "Succeeded" },
     });
-    await story.retry();
+    await story.settle();
     expect(await story.phase()).toBe("Scheduling");
   });
 
   test("one that is deleted while it waits goes at once", async () => {
     const story = await Migrating.begin(undefined, [aMigration(), later("m2", 1)]);
-    await story.settle();
     const waiting = await story.migration("m2");
     const finalizers = ["kubevirt.io/migrationJobFinalize"];
     const metadata = { ...aMigration("m2").metadata, ...waiting?.metadata, finalizers };
@@ -108,7 +106,6 @@ describe("settings", () => {
       spec: { selectors: { namespaceSelector: { stage: "production" } }, allowAutoConverge: true },
     });
     await story.start([aMigration()]);
-    await story.settle();
     await story.runTarget();
     expect(await story.state()).toMatchObject({
       migrationPolicyName: "careful",
@@ -121,7 +118,6 @@ describe("what is left", () => {
   test("five that are over stay, the oldest go", async () => {
     const all = [1, 2, 3, 4, 5, 6, 7].map((minute) => over(`m${String(minute)}`, minute));
     const story = await Migrating.begin(undefined, all);
-    await story.settle();
     const { items } = await story.bench.server.list(VIRTUAL_MACHINE_INSTANCE_MIGRATIONS);
     const left = items.map(({ metadata }) => metadata.uid);
     expect(new Set(left)).toEqual(new Set(["m3", "m4", "m5", "m6", "m7"]));
@@ -129,7 +125,6 @@ describe("what is left", () => {
 
   test("one that is cancelled goes when its target's pod is gone", async () => {
     const story = await Migrating.begin();
-    await story.settle();
     await story.cancel();
     expect(await story.findTarget()).toBeUndefined();
     const { metadata, status } = (await story.migration()) ?? {};

@@ -8,7 +8,6 @@ import { aMigration, Migrating, UID } from "./testing/migrating.ts";
 describe("a guest that moves", () => {
   test("gets a second pod, of the migration's name, on another node", async () => {
     const story = await Migrating.begin();
-    await story.settle();
     const { metadata, spec } = await story.target();
     expect(metadata.labels).toMatchObject({ "kubevirt.io/migrationJobUID": UID });
     expect(metadata.labels).not.toHaveProperty(names.NODE_NAME_LABEL);
@@ -32,7 +31,6 @@ describe("a guest that moves", () => {
 
   test("is told of in its VMI once the pod is ready, and by the label", async () => {
     const story = await Migrating.begin();
-    await story.settle();
     await story.runTarget();
     const { metadata, status } = await story.vmi();
     const target = await story.target();
@@ -128,7 +126,6 @@ describe("a guest that stays", () => {
     { name: "it is cancelled", act: (story) => story.cancel(), why: /canceled/ },
   ])("before it is on its way: $name", async ({ act, why }) => {
     const story = await Migrating.begin();
-    await story.settle();
     await story.runTarget();
     await act(story);
     const { metadata, status } = await story.vmi();

@@ -30,7 +30,7 @@ const ROUNDS = 60;
  * How the server's deletions are: what has finalizers, and every pod, stays until somebody is done with it. The answer takes
  * away at once.
  */
-function keepFinalized({ server }: Bench): Bench["server"]["delete"] {
+export function keepFinalized({ server }: Bench): Bench["server"]["delete"] {
   const [patch, remove] = [server.patch.bind(server), server.delete.bind(server)];
   server.delete = async (type, key, options) => {
     const current = await server.find(type, key);

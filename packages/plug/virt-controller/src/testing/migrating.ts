@@ -62,9 +62,8 @@ function annotationsOf(nics: readonly NicSketch[]): Readonly<Record<string, stri
   const asked = nics.map(({ network = "blue" }, index) => ({
     ...{ name: network, namespace: "default", interface: podNicAt(index) },
   }));
-  const has = asked.map(({ name, interface: nic }) => ({
-    name: `default/${name}`,
-    interface: nic,
+  const has = asked.map(({ name, interface: nic }, index) => ({
+    ...{ name: `default/${name}`, interface: nic, ips: [`192.0.2.${String(index + 1)}`] },
   }));
   return {
     [names.NETWORKS_ANNOTATION]: JSON.stringify(asked),
@@ -96,7 +95,7 @@ export class Migrating {
     for (const migration of migrations) {
       await bench.put(VIRTUAL_MACHINE_INSTANCE_MIGRATIONS, migration);
     }
-    await this.retry();
+    await this.settle();
   }
 
   async migration(uid = UID): Promise<Migration | undefined> {
@@ -148,21 +147,8 @@ export class Migrating {
 
   /** Somebody wants one more. */
   async ask(migration: Migration): Promise<void> {
-    const vmi = await this.vmi();
-    const { conditions } = statusOf([]);
-    const next = { ...vmi, status: { ...vmi.status, conditions: [...(conditions ?? [])] } };
-    await this.bench.put(VIRTUAL_MACHINE_INSTANCES, next);
     await this.bench.put(VIRTUAL_MACHINE_INSTANCE_MIGRATIONS, migration);
-    await this.retry();
     await this.settle();
-  }
-
-  /** Before the VMI's own pass says whether its guest can be migrated. */
-  async retry(): Promise<void> {
-    for (let count = 0; count < 3; count += 1) {
-      await this.bench.catchUp();
-      await this.bench.passMigrations();
-    }
   }
 
   /** The scheduler and the kubelet do their part, and net-agent. */

@@ -92,17 +92,25 @@ async function findTarget(
   return findPod(vmi, launcherPodName(vmi, uid), { deps, isExpected });
 }
 
+/** Whether nobody will look for its pod any more once this process is done with it. */
+function isLastLook({ metadata }: Migration): boolean {
+  const isKept = metadata.finalizers?.includes(names.MIGRATION_FINALIZER) === true;
+  return metadata.deletionTimestamp !== undefined && isKept;
+}
+
 /** Targets of what is over, and the pod that the guest has left; not the one that has it. */
 async function findLeftPods(
   vmi: VirtualMachineInstance,
   finished: readonly Migration[],
   deps: Deps,
 ): Promise<readonly Pod[]> {
-  const targets = finished.map(({ metadata }) => launcherPodName(vmi, metadata.uid));
-  const all = new Set([...targets, ...podsLeftBy(vmi)]);
-  all.delete(ownerPodName(vmi));
+  const expected = new Map<string, boolean>(podsLeftBy(vmi).map((name) => [name, false]));
+  for (const migration of finished) {
+    expected.set(launcherPodName(vmi, migration.metadata.uid), isLastLook(migration));
+  }
+  expected.delete(ownerPodName(vmi));
   const found = await Promise.all(
-    [...all].map((name) => findPod(vmi, name, { deps, isExpected: false })),
+    [...expected].map(([name, isExpected]) => findPod(vmi, name, { deps, isExpected })),
   );
   return found.filter((pod) => pod !== undefined);
 }

@@ -1,0 +1,140 @@
+// SPDX-License-Identifier: Apache-2.0
+// Whatever is asked for, cancelled, stopped, plugged, refused, ended or not seen, and in whatever order: the pod with the guest is
+// never taken from it, and in the end one pod is left, on the node that the VMI names, with the NICs that were asked for last.
+import {
+  isMigrationFinal,
+  names,
+  parseNetworks,
+  VIRTUAL_MACHINE_INSTANCE_MIGRATIONS,
+  type Pod,
+} from "@patchbay/api";
+import { ifacesOf, openMigration } from "@patchbay/core";
+import fc from "fast-check";
+import { expect, test } from "vitest";
+import { TwoNodes, type Outcome } from "./testing/two-nodes.ts";
+
+type Happening =
+  | { readonly what: "ask" | "cancel" | "stop" | "learn" | "pass" }
+  | { readonly what: "toggle"; readonly nic: string }
+  | { readonly what: "end"; readonly pod: "guest's" | "other" }
+  | { readonly what: "nodes"; readonly outcome: Outcome }
+  | {
+      readonly what: "refuse";
+      readonly call: string;
+      readonly code: "KUBE_CONFLICT" | "KUBE_FORBIDDEN" | "KUBE_UNREACHABLE";
+    };
+
+function often(what: "ask" | "cancel" | "stop" | "learn" | "pass", weight: number) {
+  return { weight, arbitrary: fc.record({ what: fc.constant(what) }) };
+}
+
+const happening: fc.Arbitrary<Happening> = fc.oneof(
+  ...[often("ask", 4), often("cancel", 1), often("stop", 1), often("learn", 8), often("pass", 8)],
+  {
+    weight: 3,
+    arbitrary: fc.record({
+      what: fc.constant("toggle" as const),
+      nic: fc.constantFrom("one", "two", "three"),
+    }),
+  },
+  {
+    weight: 1,
+    arbitrary: fc.record({
+      what: fc.constant("end" as const),
+      pod: fc.constantFrom("guest's" as const, "other" as const, "other" as const),
+    }),
+  },
+  {
+    weight: 8,
+    arbitrary: fc.record({
+      what: fc.constant("nodes" as const),
+      outcome: fc.constantFrom<Outcome[]>("arrives", "stays", "moves on"),
+    }),
+  },
+  {
+    weight: 1,
+    arbitrary: fc.record({
+      what: fc.constant("refuse" as const),
+      call: fc.constantFrom(
+        "create pods",
+        "patch pods",
+        "delete pods",
+        "patch virtualmachineinstances",
+        "patch virtualmachineinstancemigrations",
+      ),
+      code: fc.constantFrom("KUBE_CONFLICT", "KUBE_FORBIDDEN", "KUBE_UNREACHABLE"),
+    }),
+  },
+);
+
+async function happen(world: TwoNodes, what: Happening): Promise<void> {
+  switch (what.what) {
+    case "ask":
+    case "cancel":
+    case "stop":
+    case "learn":
+      return world[what.what]();
+    case "pass":
+      await world.pass();
+      return;
+    case "toggle":
+      return world.toggle(what.nic);
+    case "end":
+      return world.endPod(what.pod);
+    case "nodes":
+      await world.actNodes(what.outcome);
+      return;
+    case "refuse":
+      world.story.bench.refuse(what.call, what.code);
+      await world.pass();
+      world.story.bench.refuse(what.call, undefined);
+  }
+}
+
+/** Names of the networks that the pod asks for. */
+function askedBy({ metadata }: Pod): readonly string[] {
+  const asked = parseNetworks(metadata.annotations?.[names.NETWORKS_ANNOTATION]);
+  return (asked.ok ? asked.elements : []).map(({ name }) => name).toSorted();
+}
+
+/** How it is when nobody does anything any more. */
+async function describeEnd(world: TwoNodes) {
+  const [vmi, pods] = [await world.vmi(), await world.pods()];
+  const { items } = await world.story.bench.server.list(VIRTUAL_MACHINE_INSTANCE_MIGRATIONS);
+  return {
+    open: vmi && openMigration(vmi),
+    label: vmi?.metadata.labels?.[names.MIGRATION_TARGET_NODE_LABEL],
+    waiting: items.filter((migration) => !isMigrationFinal(migration)).length,
+    surplus: Math.max(0, items.length - 5),
+    strays: pods.filter(
+      ({ metadata }) => metadata.name !== world.guest && world.guest !== undefined,
+    ).length,
+    faults: world.faults,
+  };
+}
+
+async function networksAsWanted(world: TwoNodes): Promise<boolean> {
+  const [vmi, pods] = [await world.vmi(), await world.pods()];
+  const pod = pods.find(({ metadata }) => metadata.name === world.guest);
+  if (vmi === undefined || pod === undefined) return true;
+  const wanted = ifacesOf(vmi.spec).map(
+    ({ name }) => vmi.spec.networks?.find((each) => each.name === name)?.multus?.networkName ?? "",
+  );
+  return JSON.stringify(askedBy(pod)) === JSON.stringify(wanted.toSorted());
+}
+
+test("whatever happens, the guest keeps its pod, and in the end nothing is left over", async () => {
+  await fc.assert(
+    fc.asyncProperty(fc.array(happening, { minLength: 10, maxLength: 60 }), async (happenings) => {
+      const world = new TwoNodes();
+      await world.begin();
+      for (const what of happenings) await happen(world, what);
+      await world.settle();
+      expect(await describeEnd(world)).toEqual({
+        ...{ open: undefined, label: undefined, waiting: 0, surplus: 0, strays: 0, faults: [] },
+      });
+      expect(await networksAsWanted(world)).toBe(true);
+    }),
+    { numRuns: 150 },
+  );
+});

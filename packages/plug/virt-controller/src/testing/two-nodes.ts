@@ -1,0 +1,265 @@
+// SPDX-License-Identifier: Apache-2.0
+// A guest, and two nodes between which it moves, whoever comes late or fails: what is true of it is known here, and what
+// virt-controller does is held against that.
+import {
+  names,
+  parseNetworks,
+  PODS,
+  VIRTUAL_MACHINE_INSTANCE_MIGRATIONS,
+  VIRTUAL_MACHINE_INSTANCES,
+  isAbsent,
+  isMigrationFinal,
+  isVmiFinal,
+  type IfaceStatus,
+  type MigrationState,
+  type Pod,
+  type VirtualMachineInstance,
+} from "@patchbay/api";
+import { ifacesOf, isEqual, openMigration } from "@patchbay/core";
+import { keepFinalized } from "./any-world.ts";
+import { aMigration, Migrating } from "./migrating.ts";
+import { LAUNCHER } from "./launched.ts";
+
+/** How a guest that is on its way comes out of it, in one round. */
+export type Outcome = "arrives" | "stays" | "moves on";
+
+const NICS = [
+  { name: "one", mac: "02:00:00:00:00:01" },
+  { name: "two", network: "red", mac: "02:00:00:00:00:02" },
+];
+
+/** One VMI, its guest, and its nodes. */
+export class TwoNodes {
+  readonly story = new Migrating();
+  /** Name of the pod in which the guest is; undefined: it has ended. */
+  guest: string | undefined = LAUNCHER;
+  /** What was found that must never be. */
+  readonly faults: string[] = [];
+  #isOnTheWay = false;
+  #count = 0;
+  readonly #remove = keepFinalized(this.story.bench);
+
+  async begin(): Promise<void> {
+    await this.story.start([], NICS);
+  }
+
+  async vmi(): Promise<VirtualMachineInstance | undefined> {
+    return this.story.bench.vmi();
+  }
+
+  async pods(): Promise<readonly Pod[]> {
+    return (await this.story.bench.server.list(PODS)).items;
+  }
+
+  /** Somebody wants it elsewhere. */
+  ask(): void {
+    this.#count += 1;
+    const second = String(this.#count % 60).padStart(2, "0");
+    const minute = String(Math.floor(this.#count / 60)).padStart(2, "0");
+    const creationTimestamp = `2026-01-01T00:${minute}:${second}Z`;
+    const migration = aMigration(`m${String(this.#count)}`, { creationTimestamp });
+    this.story.bench.server.put(VIRTUAL_MACHINE_INSTANCE_MIGRATIONS, migration);
+  }
+
+  /** Somebody does not want it any more. */
+  async cancel(): Promise<void> {
+    const { items } = await this.story.bench.server.list(VIRTUAL_MACHINE_INSTANCE_MIGRATIONS);
+    const open = items.find((migration) => !isMigrationFinal(migration));
+    if (open === undefined) return;
+    await this.story.bench.server.delete(VIRTUAL_MACHINE_INSTANCE_MIGRATIONS, open.metadata);
+  }
+
+  /** Somebody stops the VM. */
+  async stop(): Promise<void> {
+    const vmi = await this.vmi();
+    if (vmi !== undefined) {
+      await this.story.bench.server.delete(VIRTUAL_MACHINE_INSTANCES, vmi.metadata);
+    }
+  }
+
+  /** Somebody plugs a NIC, or takes it away. */
+  async toggle(name: string): Promise<void> {
+    await this.#change((vmi) => {
+      const { spec } = vmi;
+      const { devices } = spec.domain;
+      const has = ifacesOf(spec);
+      const isThere = has.some((iface) => iface.name === name);
+      const interfaces = isThere
+        ? has.map((iface) => (iface.name === name ? { ...iface, state: "absent" } : iface))
+        : [...has, { name, bridge: {} }];
+      const networks = isThere
+        ? (spec.networks ?? [])
+        : [...(spec.networks ?? []), { name, multus: { networkName: "green" } }];
+      const domain = { ...spec.domain, devices: { ...devices, interfaces } };
+      return { ...vmi, spec: { ...spec, networks, domain } };
+    });
+  }
+
+  /** One of the pods ends; a guest in it ends too. */
+  async endPod(which: "guest's" | "other"): Promise<void> {
+    const pods = await this.pods();
+    const pod = pods.find(
+      ({ metadata }) => (metadata.name === this.guest) === (which === "guest's"),
+    );
+    if (pod === undefined) return;
+    this.story.bench.server.put(PODS, { ...pod, status: { ...pod.status, phase: "Failed" } });
+    if (which === "guest's") this.#endGuest();
+  }
+
+  /** A pass, which may fail; then all is looked at. */
+  async pass(): Promise<boolean> {
+    const { bench } = this.story;
+    const before = bench.calls.length;
+    const isDone = await bench
+      .passMigrations()
+      .then(() => bench.passVmi())
+      .then(
+        () => true,
+        () => false,
+      );
+    await this.#look();
+    return !isDone || bench.calls.slice(before).some((call) => !call.startsWith("get"));
+  }
+
+  /** What nodes do; whether there was anything. */
+  async actNodes(outcome: Outcome): Promise<boolean> {
+    const before = await this.#everything();
+    for (const pod of await this.pods()) await this.#actPod(pod);
+    await this.#actMigration(outcome);
+    await this.#change((vmi) => this.#reported(vmi));
+    return !isEqual(before, await this.#everything());
+  }
+
+  /** The caches learn all. */
+  async learn(): Promise<void> {
+    await this.story.bench.catchUp();
+  }
+
+  /** Until nobody finds anything to do, also after a while. */
+  async settle(): Promise<void> {
+    let quiet = 0;
+    for (let round = 0; round < 80; round += 1) {
+      await this.learn();
+      const wrote = await this.pass();
+      const acted = await this.actNodes("arrives");
+      quiet = wrote || acted ? 0 : quiet + 1;
+      if (quiet > 1) return;
+      // A step that was refused is left alone for a while.
+      this.story.bench.nowMs += quiet === 1 ? 1_000_000 : 10_000;
+    }
+    throw new Error(`it is not at rest: ${this.story.bench.calls.join(", ")}`);
+  }
+
+  async #everything(): Promise<unknown> {
+    return [await this.vmi(), await this.pods(), this.guest, this.#isOnTheWay];
+  }
+
+  #endGuest(): void {
+    this.guest = undefined;
+    this.#isOnTheWay = false;
+  }
+
+  async #change(edit: (vmi: VirtualMachineInstance) => VirtualMachineInstance): Promise<void> {
+    const vmi = await this.vmi();
+    if (vmi === undefined) return;
+    const next = edit(vmi);
+    if (!isEqual(vmi, next)) this.story.bench.server.put(VIRTUAL_MACHINE_INSTANCES, next);
+  }
+
+  async #actPod(pod: Pod): Promise<void> {
+    const { metadata, spec, status } = pod;
+    if (metadata.deletionTimestamp !== undefined) {
+      if (metadata.name === this.guest) this.#endGuest();
+      await this.#remove(PODS, metadata);
+      return;
+    }
+    const here = (await this.vmi())?.status?.nodeName;
+    const nodeName = spec.nodeName ?? (here === "node1" ? "node2" : "node1");
+    const asked = parseNetworks(metadata.annotations?.[names.NETWORKS_ANNOTATION]);
+    const has = (asked.ok ? asked.elements : []).map((element) => ({
+      name: `${element.namespace ?? ""}/${element.name}`,
+      interface: element.interface,
+    }));
+    const told = { [names.NETWORK_STATUS_ANNOTATION]: JSON.stringify(has) };
+    const next: Pod = {
+      ...pod,
+      metadata: { ...metadata, annotations: { ...metadata.annotations, ...told } },
+      spec: { ...spec, nodeName },
+      status: { phase: "Running", ...status },
+    };
+    if (!isEqual(pod, next)) this.story.bench.server.put(PODS, next);
+  }
+
+  async #say(members: Partial<MigrationState>): Promise<void> {
+    await this.#change((vmi) => {
+      const migrationState = { ...vmi.status?.migrationState, ...members };
+      return { ...vmi, status: { ...vmi.status, migrationState } };
+    });
+  }
+
+  async #actMigration(outcome: Outcome): Promise<void> {
+    const vmi = await this.vmi();
+    const open = vmi && openMigration(vmi);
+    if (open === undefined) return;
+    const target = (await this.pods()).find(({ metadata }) => metadata.name === open.targetPod);
+    const isReady = target?.status?.phase === "Running";
+    if (isReady && open.targetNodeAddress === undefined) {
+      const targetDirectMigrationNodePorts = { "40000": 0 };
+      await this.#say({ targetNodeAddress: "192.0.2.2", targetDirectMigrationNodePorts });
+    } else if (this.guest === open.sourcePod) await this.#actSource(open, outcome, isReady);
+  }
+
+  async #actSource(open: MigrationState, outcome: Outcome, isReady: boolean): Promise<void> {
+    if (open.failed === true) return;
+    if (open.startTimestamp === undefined) {
+      if (open.targetNodeAddress === undefined) return;
+      this.#isOnTheWay = true;
+      await this.#say({ startTimestamp: "2026-01-01T00:00:00.000Z" });
+      return;
+    }
+    const stays = outcome === "stays" || !isReady || !this.#isOnTheWay;
+    if (outcome === "moves on") return;
+    this.#isOnTheWay = false;
+    if (stays) await this.#say({ failed: true, failureReason: "it stays" });
+    else {
+      this.guest = open.targetPod;
+      const time = "2026-01-01T00:00:01.000Z";
+      await this.#say({ targetNodeDomainDetected: true, targetNodeDomainReadyTimestamp: time });
+    }
+  }
+
+  /** What the node that has the guest tells of NICs; on the way nothing is new. */
+  #reported(vmi: VirtualMachineInstance): VirtualMachineInstance {
+    if (openMigration(vmi) !== undefined || this.guest === undefined) return vmi;
+    const interfaces = (vmi.status?.attachments ?? []).flatMap((each): IfaceStatus[] => {
+      const { name, podInterfaceName, state } = each;
+      const iface = ifacesOf(vmi.spec).find((one) => one.name === name);
+      if (iface === undefined || isAbsent(iface) || state === "Removing") {
+        return [{ name, podInterfaceName, hotplug: { type: "Unplug", phase: "PodDetaching" } }];
+      }
+      const phase = state === "Attached" ? "Ready" : "PodAttaching";
+      return [{ name, podInterfaceName, hotplug: { type: "Plug", phase } }];
+    });
+    return { ...vmi, status: { ...vmi.status, interfaces } };
+  }
+
+  /** What must be so after each pass. */
+  async #look(): Promise<void> {
+    const vmi = await this.vmi();
+    if (vmi === undefined || this.guest === undefined) return;
+    const pod = (await this.pods()).find(({ metadata }) => metadata.name === this.guest);
+    const isStopped = vmi.metadata.deletionTimestamp !== undefined;
+    if (pod === undefined) this.faults.push("the guest's pod is gone");
+    else if (pod.metadata.deletionTimestamp !== undefined && !isStopped) {
+      this.faults.push("the guest's pod is deleted, and nobody stops the VM");
+    }
+    if (isVmiFinal(vmi)) this.faults.push("the VMI has ended, and its guest runs");
+    const isMoving = openMigration(vmi) !== undefined;
+    if (pod?.metadata.deletionTimestamp !== undefined && isMoving) {
+      this.faults.push("the guest's pod is deleted, and its migration has not ended");
+    }
+    if (!isMoving && pod !== undefined && vmi.status?.nodeName !== pod.spec.nodeName) {
+      this.faults.push("the VMI names another node than the guest's");
+    }
+  }
+}
