@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // A guest goes from one node to another, whoever dies meanwhile: it runs in one place at most, and its call is made once.
 import { afterEach, beforeEach, expect, test } from "vitest";
+import { without } from "../testing/scene.ts";
 import { TwoNodes } from "../testing/two-nodes.ts";
 
 let nodes: TwoNodes;
@@ -38,7 +39,7 @@ async function begin(): Promise<void> {
   await nodes.until(() => Promise.resolve(sent() === 1));
 }
 
-function end(how: "over" | "broken before" | "broken after"): void {
+function end(how: Parameters<ReturnType<TwoNodes["daemon"]>["endMove"]>[1]): void {
   nodes.daemon("node1").endMove("default_vm1", how);
 }
 
@@ -133,4 +134,31 @@ test("what its user has paused stays paused", async () => {
   await nodes.tellMove({ sourceEndedTimestamp: "2026-01-01T00:00:00Z" });
   await nodes.until(isReady);
   expect(await states()).toEqual(["shutoff", "paused"]);
+});
+
+test("libvirt of the source dies at the last moment: it goes on there, and never at the target", async () => {
+  await begin();
+  end("stranded");
+  await nodes.until(hasFailed);
+  await nodes.until(async () => (await states())[0] === "running");
+  await nodes.clock.advance(10_000);
+  expect(await states()).toEqual(["running", "paused"]);
+  expect((await nodes.move()).failureReason).toContain("the guest goes on here");
+});
+
+test("an unplug that is not answered goes along, and is done there", async () => {
+  nodes.daemon("node1").unplugPolicy = "hold";
+  await nodes.edit((vmi) => without(vmi, "one"));
+  const asked = (node: "node1" | "node2") =>
+    nodes.daemon(node).calls.filter((call) => call.startsWith("detachDevice")).length;
+  await nodes.until(() => Promise.resolve(asked("node1") > 0));
+  await nodes.open();
+  await nodes.until(isReady);
+  expect([await states(), asked("node2")]).toEqual([["shutoff", "running"], 0]);
+  await nodes.handOver();
+  await nodes.until(async () => {
+    const { interfaces = [] } = (await nodes.vmi()).status ?? {};
+    return interfaces[0]?.hotplug?.phase === "PodDetaching";
+  });
+  expect(nodes.daemon("node2").calls.filter((call) => call.startsWith("attach"))).toEqual([]);
 });

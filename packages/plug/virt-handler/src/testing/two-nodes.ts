@@ -114,6 +114,12 @@ export class TwoNodes {
     for (const { vmis } of this.#running.values()) vmis.put(vmi);
   }
 
+  /** As somebody changes it. */
+  async edit(change: (vmi: VirtualMachineInstance) => VirtualMachineInstance): Promise<void> {
+    this.store.put(VIRTUAL_MACHINE_INSTANCES, change(await this.vmi()));
+    await this.#look();
+  }
+
   /** As virt-controller writes it. */
   async tell(status: VmiStatus): Promise<void> {
     const vmi = await this.vmi();

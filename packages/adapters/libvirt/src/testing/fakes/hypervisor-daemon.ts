@@ -27,6 +27,9 @@ export type FakeHypervisorCall = Exclude<
   "closed" | "close" | "onEvent"
 >;
 
+/** How a move ends. */
+type EndOfMove = "over" | "broken before" | "broken after" | "stranded";
+
 /** A daemon in memory. */
 export interface FakeDaemon {
   /** What its guests do; `grant` at first. */
@@ -37,9 +40,9 @@ export interface FakeDaemon {
   holdsMoves: boolean;
   /**
    * Ends a move that waits: the domain goes over, or the way to the other daemon breaks, before the domain has gone over or after,
-   * when it is there as well, paused.
+   * when it is there as well, paused; or this daemon dies in that moment, and finds it paused in both places.
    */
-  endMove(name: string, how: "over" | "broken before" | "broken after"): void;
+  endMove(name: string, how: EndOfMove): void;
   /** All calls in order, as `attachDevice NAME ALIAS live`. */
   readonly calls: readonly string[];
   /** The next such call throws; with `half` it has its effect all the same. */
@@ -230,8 +233,9 @@ export class MemoryDaemon implements FakeDaemon {
     return promise;
   }
 
-  endMove(name: string, how: "over" | "broken before" | "broken after"): void {
+  endMove(name: string, how: EndOfMove): void {
     const move = this.#takeMove(name);
+    if (how === "stranded") this.get(name).strand();
     if (how !== "broken before") move?.arrive();
     if (how !== "over") {
       move?.reject(peerLost("the connection was closed"));

@@ -42,6 +42,7 @@ export class FakeDomain {
   system: GuestSystem = {};
   readonly facts = new Map<GuestTopic, GuestFacts>();
   #isPaused = false;
+  #isLeaving = false;
 
   /** `newUuid` is for XML that has none. */
   constructor(xml: string, newUuid: string) {
@@ -63,7 +64,8 @@ export class FakeDomain {
     const on = this.#isPaused ? "paused" : "running";
     const isOff = this.#live === undefined;
     const facts = { name, uuid: this.#uuid, state: isOff ? off : on, persistent: true } as const;
-    return isOff && this.#end === "migrated" ? { ...facts, move: "left" } : facts;
+    if (!isOff) return this.#isLeaving ? { ...facts, move: "leaving" } : facts;
+    return this.#end === "migrated" ? { ...facts, move: "left" } : facts;
   }
 
   /** As libvirt: of a domain that does not run there is only the definition. */
@@ -97,7 +99,14 @@ export class FakeDomain {
     this.expectRunning();
     if (this.#isPaused === isPaused) return false;
     this.#isPaused = isPaused;
+    this.#isLeaving = false;
     return true;
+  }
+
+  /** It stands still on the last part of its way, of which nobody knows any more. */
+  strand(): void {
+    this.#isPaused = true;
+    this.#isLeaving = true;
   }
 
   expectRunning(): void {
@@ -123,6 +132,8 @@ export class FakeDomain {
     twin.#live = liveXml ?? live;
     twin.#isPaused = true;
     twin.#agent = this.#agent;
+    // What it was asked to let go of it lets go of there.
+    for (const alias of this.#held) twin.#held.add(alias);
     return twin;
   }
 
