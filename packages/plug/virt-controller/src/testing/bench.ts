@@ -85,6 +85,9 @@ export class Bench {
   nowMs = Date.UTC(2026, 0, 1);
   /** What the loops asked of the server since the caches learned from it, for example `patch pods default/a`. */
   calls: readonly string[] = [];
+  /** How often the loops have written. */
+  writes = 0;
+  #lostAt = 0;
   readonly #refusals = new Map<string, Error>();
   #judge: (object: KubeObject) => AppError["code"] | undefined = () => undefined;
   readonly #deps: Deps;
@@ -165,6 +168,11 @@ export class Bench {
     this.#refusals.set(call, error);
   }
 
+  /** The write of that number is done, and its answer is lost, as for a process that dies then. */
+  loseAnswer(toWrite: number): void {
+    this.#lostAt = toWrite;
+  }
+
   /** From now on the server answers patches that would make such an object with that code. */
   judgePatch(judge: (object: KubeObject) => AppError["code"] | undefined): void {
     this.#judge = judge;
@@ -230,6 +238,12 @@ export class Bench {
     if (refusal !== undefined) throw refusal;
   }
 
+  #answer<T>(answer: T): T {
+    this.writes += 1;
+    if (this.writes !== this.#lostAt) return answer;
+    throw new AppError("KUBE_UNREACHABLE", { server: "test", message: "the answer is lost" });
+  }
+
   #refusingStore(): Store {
     const { server } = this;
     return {
@@ -241,7 +255,7 @@ export class Bench {
       update: server.update.bind(server),
       create: async (type, object, options) => {
         this.#try(options?.dryRun === true ? "ask" : "create", type, object.metadata);
-        return server.create(type, object, options);
+        return this.#answer(await server.create(type, object, options));
       },
       // eslint-disable-next-line max-params -- the port's
       patch: async (type, key, patch, options) => {
@@ -249,11 +263,11 @@ export class Bench {
         const would = await server.patch(type, key, patch, { ...options, dryRun: true });
         const code = this.#judge(would);
         if (code !== undefined) throw new AppError(code, { message: "judged bad" });
-        return server.patch(type, key, patch, options);
+        return this.#answer(await server.patch(type, key, patch, options));
       },
       delete: async (type, key, options) => {
         this.#try("delete", type, key);
-        return server.delete(type, key, options);
+        this.#answer(await server.delete(type, key, options));
       },
     };
   }

@@ -10,6 +10,7 @@ export interface ToldMembers {
   readonly activePods?: VmiStatus["activePods"];
   readonly nodeName?: VmiStatus["nodeName"];
   readonly attachments?: VmiStatus["attachments"];
+  readonly evacuationNodeName?: VmiStatus["evacuationNodeName"];
 }
 
 /** One step; each may be repeated. */

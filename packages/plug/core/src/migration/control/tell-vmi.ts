@@ -90,6 +90,8 @@ function arrived({ targetPod, now }: MigrationFacts, state: MigrationState): Tol
     nodeName: targetNode,
     activePods: podEntry(targetPod),
     attachments: attachments.length === 0 ? undefined : attachments,
+    // It is where it was to leave no more.
+    evacuationNodeName: undefined,
   };
 }
 

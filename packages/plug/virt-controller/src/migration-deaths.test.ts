@@ -1,0 +1,101 @@
+// SPDX-License-Identifier: Apache-2.0
+// virt-controller dies after each single write of a migration, in turn: it goes on where it was, the guest keeps its pod, and the
+// end is the one that there is when nobody dies.
+import { isMigrationFinal, names, VIRTUAL_MACHINE_INSTANCE_MIGRATIONS } from "@patchbay/api";
+import { openMigration } from "@patchbay/core";
+import { describe, expect, test } from "vitest";
+import { TwoNodes, type Outcome } from "./testing/two-nodes.ts";
+
+/** Everybody does his part once, until the guest is on its way. */
+async function goOut(world: TwoNodes, outcome: Outcome = "moves on"): Promise<void> {
+  for (let round = 0; round < 8; round += 1) {
+    await world.learn();
+    await world.pass();
+    await world.actNodes(outcome);
+  }
+}
+
+const STORIES: Readonly<Record<string, (world: TwoNodes) => Promise<void>>> = {
+  "a guest moves": async (world) => {
+    world.ask();
+    await goOut(world, "arrives");
+  },
+  "a guest moves, and moves on": async (world) => {
+    world.ask();
+    await goOut(world, "arrives");
+    await world.settle();
+    world.ask();
+    await goOut(world, "arrives");
+  },
+  "a guest stays": async (world) => {
+    world.ask();
+    await goOut(world);
+    await world.actNodes("stays");
+  },
+  "it is cancelled at once": async (world) => {
+    world.ask();
+    await world.learn();
+    await world.pass();
+    await world.cancel();
+  },
+  "it is cancelled on its way": async (world) => {
+    world.ask();
+    await goOut(world);
+    await world.cancel();
+    await world.learn();
+    await world.pass();
+    await world.actNodes("stays");
+  },
+  "the VM is stopped on its way": async (world) => {
+    world.ask();
+    await goOut(world);
+    await world.stop();
+    await world.learn();
+    await world.pass();
+    await world.actNodes("arrives");
+  },
+  "a NIC is plugged on its way": async (world) => {
+    world.ask();
+    await goOut(world);
+    await world.toggle("three");
+    await goOut(world, "arrives");
+  },
+};
+
+/** How it ends where that write's answer is lost; 0: none is. */
+async function endOf(story: (world: TwoNodes) => Promise<void>, lost: number) {
+  const world = new TwoNodes();
+  await world.begin();
+  const before = world.story.bench.writes;
+  world.story.bench.loseAnswer(lost === 0 ? 0 : before + lost);
+  await story(world);
+  await world.settle();
+  const [vmi, pods] = [await world.vmi(), await world.pods()];
+  const { items } = await world.story.bench.server.list(VIRTUAL_MACHINE_INSTANCE_MIGRATIONS);
+  const end = {
+    ...{
+      guest: world.guest,
+      pods: pods.map(({ metadata }) => metadata.name),
+      faults: world.faults,
+    },
+    open: vmi && openMigration(vmi),
+    node: vmi?.status?.nodeName,
+    label: vmi?.metadata.labels?.[names.MIGRATION_TARGET_NODE_LABEL],
+    phases: items.map(({ status }) => status?.phase),
+    waiting: items.filter((migration) => !isMigrationFinal(migration)).length,
+    attachments: vmi?.status?.attachments?.map(({ name, state }) => `${name} ${state}`),
+  };
+  return { end, writes: world.story.bench.writes - before };
+}
+
+describe.each(Object.keys(STORIES))("%s", (name) => {
+  test("and the end is the same after each death", async () => {
+    const story = STORIES[name] ?? (() => Promise.resolve());
+    const { end, writes } = await endOf(story, 0);
+    expect(end).toMatchObject({ faults: [], open: undefined, waiting: 0, label: undefined });
+    expect(writes).toBeGreaterThan(3);
+    for (let lost = 1; lost <= writes; lost += 1) {
+      expect({ lost, ...(await endOf(story, lost)).end }).toEqual({ lost, ...end });
+    }
+  });
+});
