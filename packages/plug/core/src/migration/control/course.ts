@@ -5,6 +5,7 @@ import { isVmiFinal, type MigrationState, type Pod } from "@patchbay/api";
 import { podFailure } from "../../status/sync-error.ts";
 import { isPodOver, stateIn, type MigrationFacts } from "./facts.ts";
 import { passedDeadline } from "./deadlines.ts";
+import { otherAddresses } from "./target-attachments.ts";
 import { migrationProblem } from "../requests.ts";
 import { hasMigrationBegun } from "./turns.ts";
 
@@ -68,7 +69,7 @@ function absenceOf({ targetAbsences }: MigrationFacts): string | undefined {
 }
 
 function courseWithPod(facts: MigrationFacts, pod: Pod): Course {
-  const problem = targetProblem(facts) ?? absenceOf(facts);
+  const problem = targetProblem(facts) ?? absenceOf(facts) ?? otherAddresses(facts);
   if (problem !== undefined) return fail(problem);
   const late = passedDeadline(facts);
   if (late !== undefined) return fail(late.why);
@@ -103,7 +104,11 @@ function courseBefore(facts: MigrationFacts): Course {
 
 /** Both nodes know of it, and nothing of the guest is on its way. */
 function courseOfReady(facts: MigrationFacts): Course {
-  const why = reasonToEnd(facts) ?? targetProblem(facts) ?? passedDeadline(facts)?.why;
+  const why =
+    reasonToEnd(facts) ??
+    targetProblem(facts) ??
+    otherAddresses(facts) ??
+    passedDeadline(facts)?.why;
   if (why !== undefined) return fail(why);
   return isPodOver(facts.guest?.pod) ? fail("the guest has ended") : { kind: "goOn" };
 }

@@ -1,39 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // What is the VMI told of its migration? By these members, and by its labels, both nodes know what they are to it.
-import {
-  names,
-  type Attachment,
-  type MigrationState,
-  type Pod,
-  type VirtualMachineInstance,
-} from "@patchbay/api";
-import { attachmentStatuses } from "../../status/ifaces/attachments.ts";
-import { podNetworkFacts } from "../../status/vmi.ts";
+import { names, type MigrationState, type Pod, type VirtualMachineInstance } from "@patchbay/api";
 import type { ToldMembers } from "./actions.ts";
 import type { Course } from "./course.ts";
 import { isPodOver, stateIn, type MigrationFacts } from "./facts.ts";
 import { openMigration } from "../owner.ts";
-import { travelView } from "./travellers.ts";
-
-/** What the target's pod has for each iface that goes along. */
-function targetAttachments(
-  { guest, targetAbsences }: MigrationFacts,
-  pod: Pod,
-): readonly Attachment[] {
-  if (guest === undefined) return [];
-  const { vmi, network } = guest;
-  const view = travelView(vmi);
-  const told = vmi.status?.migrationState?.targetAttachments ?? [];
-  const attachments = (view.status?.attachments ?? []).map(
-    (each) => told.find(({ podInterfaceName: nic }) => nic === each.podInterfaceName) ?? each,
-  );
-  const owner = {
-    vmi: { ...view, status: { ...view.status, attachments } },
-    bindings: network.bindings,
-    absences: targetAbsences,
-  };
-  return attachmentStatuses(owner, podNetworkFacts(pod));
-}
+import { targetAttachments } from "./target-attachments.ts";
 
 function podEntry(pod: Pod | undefined): Readonly<Record<string, string>> {
   const { uid } = pod?.metadata ?? {};

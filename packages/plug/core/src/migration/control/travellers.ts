@@ -76,11 +76,21 @@ function withAddresses(
   return { ...vmi, metadata: { ...vmi.metadata, annotations } };
 }
 
+/**
+ * The target's pod NIC is not told the guest's MAC: a plugin that makes one announces it, and switches would hear the guest there
+ * while it runs elsewhere (docs/adr/migration/0101-hear-a-guests-mac-from-one-place.md). What a plugin makes for the guest itself has to
+ * have it.
+ */
+function unheard({ macAddress, ...iface }: Iface): Iface {
+  if (macAddress === undefined || iface.binding === undefined) return iface;
+  return { ...iface, macAddress };
+}
+
 /** The VMI as its target's pod is made for it: with what goes along, and nothing reported yet. */
 export function travelView(vmi: VirtualMachineInstance): VirtualMachineInstance {
   const travellers = ifacesOf(vmi.spec).flatMap((iface) => travellerOf(vmi, iface));
   const networks = travellers.map(({ network }) => network);
-  const ifaces = travellers.map(({ iface }) => iface);
+  const ifaces = travellers.map(({ iface }) => unheard(iface));
   const hasNics = ifacesOf(vmi.spec).length > 0 || networksOf(vmi.spec).length > 0;
   const spec = hasNics ? withNics(vmi.spec, networks, ifaces) : vmi.spec;
   const attachments = travellers.flatMap(({ attachment }) => {
