@@ -82,6 +82,8 @@ export const NODE_NAME_LABEL = "kubevirt.io/nodeName";
 export const MIGRATION_TARGET_NODE_LABEL = "kubevirt.io/migrationTargetNodeName";
 /** On a launcher pod: uid of the migration that it was made for. Source: KubeVirt MigrationJobLabel. */
 export const MIGRATION_JOB_LABEL = "kubevirt.io/migrationJobUID";
+/** Of a migration that a drain asked for: the node that its guest is to leave. Source: KubeVirt EvacuationMigrationAnnotation. */
+export const EVACUATION_ANNOTATION = "kubevirt.io/evacuationMigration";
 /** On a launcher pod: the migration's name. Source: KubeVirt MigrationJobNameAnnotation. */
 export const MIGRATION_JOB_NAME_ANNOTATION = "kubevirt.io/migrationJobName";
 /** On a migration: the name of its VMI. Source: KubeVirt MigrationSelectorLabel. */

@@ -212,6 +212,7 @@ export {
   type ArrivalStep,
   type ArrivedNic,
 } from "./migration/arrival.ts";
+export { planEvacuation, type EvacuationStep } from "./migration/evacuation.ts";
 export { announcedNics } from "./migration/announced-nics.ts";
 export { arrivedWirings } from "./migration/arrived-wirings.ts";
 export { planDeparture, type DepartureFacts, type DepartureStep } from "./migration/departure.ts";

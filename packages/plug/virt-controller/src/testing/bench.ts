@@ -30,6 +30,7 @@ import { createSilentLogger } from "@patchbay/telemetry";
 import type { Deps } from "../deps.ts";
 import { createImageVolumes } from "../image-volumes.ts";
 import { reconcile } from "../reconcilers/index.ts";
+import { reconcileEvacuation } from "../reconcilers/evacuation.ts";
 import { reconcileMigrations } from "../reconcilers/migration/index.ts";
 import { createDeferrals } from "../reconcilers/vm/deferrals.ts";
 import { reconcileVm } from "../reconcilers/vm/index.ts";
@@ -184,6 +185,10 @@ export class Bench {
 
   passMigrations(): Promise<Next> {
     return reconcileMigrations("default/vm1", this.#deps);
+  }
+
+  passEvacuation(): Promise<Next> {
+    return reconcileEvacuation("default/vm1", this.#deps);
   }
 
   /** The whole of the loop's pass. */

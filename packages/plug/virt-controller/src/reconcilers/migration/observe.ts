@@ -41,7 +41,8 @@ export function vmiKeyOfMigration({ metadata, spec }: Migration): string {
   return `${metadata.namespace ?? ""}/${spec.vmiName ?? ""}`;
 }
 
-function migrationsOf(key: string, { migrations, ownWrites }: Deps): readonly Migration[] {
+/** The migrations of the VMI of that name, in the order in which they were asked for. */
+export function migrationsOf(key: string, { migrations, ownWrites }: Deps): readonly Migration[] {
   const found = migrations
     .listBy(BY_VMI, key)
     .filter((migration) => vmiKeyOfMigration(migration) === key);

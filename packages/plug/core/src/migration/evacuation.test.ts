@@ -1,0 +1,98 @@
+// SPDX-License-Identifier: Apache-2.0
+// What is done about a guest that is to leave its node?
+import type { EvictionStrategy, VirtualMachineInstance, VmiStatus } from "@patchbay/api";
+import { describe, expect, test } from "vitest";
+import { aGuest, aMigration, NOW } from "../testing/migration-facts.ts";
+import { planEvacuation, type EvacuationFacts } from "./evacuation.ts";
+
+const NODE = { nodeName: "node1", evacuationNodeName: "node1" };
+const NOW_MS = Date.parse(NOW);
+const STUCK = [{ type: "LiveMigratable", status: "False" }] as const;
+
+function told(status: VmiStatus = {}, strategy?: EvictionStrategy): VirtualMachineInstance {
+  const vmi = aGuest({ ...NODE, ...status });
+  if (strategy === undefined) return vmi;
+  return { ...vmi, spec: { ...vmi.spec, evictionStrategy: strategy } };
+}
+
+function plan(vmi: VirtualMachineInstance, change: Partial<EvacuationFacts> = {}) {
+  const given = { migrations: [], ofCluster: "LiveMigrate" as const, nowMs: NOW_MS };
+  return planEvacuation({ vmi, ...given, ...change });
+}
+
+/** One that was made for the drain, and failed so many milliseconds ago. */
+function failedAgo(agoMs: number, uid: string, node = "node1") {
+  const annotations = { "kubevirt.io/evacuationMigration": node };
+  const creationTimestamp = new Date(NOW_MS - agoMs - 1000).toISOString();
+  const migration = aMigration("Failed", { uid, name: uid, annotations, creationTimestamp });
+  const at = new Date(NOW_MS - agoMs).toISOString();
+  const times = [{ phase: "Failed" as const, phaseTransitionTimestamp: at }];
+  return { ...migration, status: { phase: "Failed" as const, phaseTransitionTimestamps: times } };
+}
+
+describe("a guest that is to leave its node", () => {
+  test("gets a migration that says so", () => {
+    expect(plan(told())).toMatchObject({
+      kind: "createMigration",
+      migration: {
+        metadata: {
+          namespace: "default",
+          name: expect.stringMatching(/^kubevirt-evacuation-[0-9a-f]{10}$/) as string,
+          annotations: { "kubevirt.io/evacuationMigration": "node1" },
+        },
+        spec: { vmiName: "vm1" },
+      },
+    });
+    expect(plan(told())).toEqual(plan(told()));
+  });
+
+  test.each<{ name: string; vmi: VirtualMachineInstance; change?: Partial<EvacuationFacts> }>([
+    { name: "nobody has told it", vmi: aGuest({ nodeName: "node1" }) },
+    { name: "it cannot leave", vmi: told({ conditions: [...STUCK] }) },
+    { name: "others see to it", vmi: told({}, "External") },
+    { name: "it is to be shut down", vmi: told({}, "None") },
+    { name: "one is under way", vmi: told(), change: { migrations: [aMigration("Running")] } },
+    { name: "one waits for its turn", vmi: told(), change: { migrations: [aMigration()] } },
+    {
+      name: "it is being stopped",
+      vmi: { ...told(), metadata: { ...told().metadata, deletionTimestamp: NOW } },
+    },
+  ])("gets none while $name", ({ vmi, change }) => {
+    expect(plan(vmi, change)).toBeUndefined();
+  });
+
+  test.each([
+    { name: "has left", status: { nodeName: "node2" } },
+    { name: "has ended", status: { phase: "Succeeded" as const } },
+  ])("is told so no longer once it $name", ({ status }) => {
+    expect(plan(told(status))).toEqual({ kind: "clearMark", node: "node1" });
+  });
+});
+
+describe("a try that failed", () => {
+  test.each([
+    { tries: 1, agoMs: 5_000, want: 15_000 },
+    { tries: 1, agoMs: 20_000, want: undefined },
+    { tries: 2, agoMs: 20_000, want: 20_000 },
+    { tries: 3, agoMs: 20_000, want: 60_000 },
+    { tries: 5, agoMs: 0, want: 320_000 },
+    { tries: 9, agoMs: 0, want: 320_000 },
+  ])("$tries of them, the last $agoMs ms ago: the next waits $want ms more", (row) => {
+    const { tries, agoMs, want } = row;
+    const migrations = Array.from({ length: tries }, (_, index) =>
+      failedAgo(agoMs + (tries - 1 - index) * 400_000, `m${String(index)}`),
+    );
+    const step = plan(told(), { migrations });
+    expect(step?.kind === "wait" ? step.forMs : undefined).toBe(want);
+    expect(step).toBeDefined();
+  });
+
+  test("gives the next another name, and does not count where it was made for another drain", () => {
+    const first = plan(told());
+    const next = plan(told(), { migrations: [failedAgo(30_000, "m1")] });
+    expect(next?.kind).toBe("createMigration");
+    expect(next).not.toEqual(first);
+    const elsewhere = failedAgo(1000, "m1", "node2");
+    expect(plan(told(), { migrations: [elsewhere] })).toEqual(first);
+  });
+});

@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: Apache-2.0
+// The evacuation's part of a pass: a guest that was told to leave its node is asked to move, until it has.
+import {
+  evictionStrategyOf,
+  VIRTUAL_MACHINE_INSTANCE_MIGRATIONS,
+  VIRTUAL_MACHINE_INSTANCES,
+  type VirtualMachineInstance,
+  type VirtualMachineInstanceMigration,
+} from "@patchbay/api";
+import { isAppError, planEvacuation, type EvacuationStep } from "@patchbay/core";
+import { after, done, keyOf, parseKey, printKey, type Next } from "@patchbay/kube";
+import type { Deps } from "../deps.ts";
+import { migrationsOf } from "./migration/observe.ts";
+
+async function createMigration(
+  migration: VirtualMachineInstanceMigration,
+  { store, ownWrites, log }: Deps,
+): Promise<void> {
+  try {
+    ownWrites.note(await store.create(VIRTUAL_MACHINE_INSTANCE_MIGRATIONS, migration));
+    const { namespace = "", name } = migration.metadata;
+    const vmi = printKey({ namespace, name: migration.spec.vmiName ?? "" });
+    log.info("asked for a migration of a guest that is to leave its node", { vmi, object: name });
+  } catch (error) {
+    if (!isAppError(error, "KUBE_ALREADY_EXISTS")) throw error;
+  }
+}
+
+/** Somebody may have told it anew meanwhile. */
+async function clearMark(
+  vmi: VirtualMachineInstance,
+  node: string,
+  { store, ownWrites }: Deps,
+): Promise<void> {
+  const path = "/status/evacuationNodeName";
+  const operations = [{ op: "test", path, value: node } as const, { op: "remove", path } as const];
+  const patch = { type: "json", operations } as const;
+  const options = { subresource: "status" } as const;
+  ownWrites.note(await store.patch(VIRTUAL_MACHINE_INSTANCES, keyOf(vmi), patch, options));
+}
+
+async function act(step: EvacuationStep, vmi: VirtualMachineInstance, deps: Deps): Promise<Next> {
+  switch (step.kind) {
+    case "wait":
+      return after(step.forMs);
+    case "createMigration":
+      await createMigration(step.migration, deps);
+      return done();
+    case "clearMark":
+      await clearMark(vmi, step.node, deps);
+      return done();
+  }
+}
+
+/** One pass over the VMI of that name. Safe to repeat. */
+export async function reconcileEvacuation(key: string, deps: Deps): Promise<Next> {
+  const cached = deps.vmis.find(parseKey(key));
+  const vmi = cached && deps.ownWrites.newest(cached);
+  if (vmi?.status?.evacuationNodeName === undefined) return done();
+  const step = planEvacuation({
+    vmi,
+    migrations: migrationsOf(key, deps),
+    ofCluster: evictionStrategyOf(deps.kubevirts.list()[0]),
+    nowMs: deps.clock.now(),
+  });
+  return step === undefined ? done() : act(step, vmi, deps);
+}
