@@ -165,6 +165,7 @@ test("all of it by keyboard alone", async () => {
   await tabTo("mail Free socket");
   await page.keyboard.press("Enter");
   await page.locator(".pick-network").first().waitFor();
+  await expect.poll(() => page.locator(".aside h2:focus").count()).toBe(1);
   await tabTo("default/backup");
   await page.keyboard.press("Enter");
   await page.locator(".badge-live").waitFor();

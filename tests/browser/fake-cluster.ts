@@ -100,9 +100,20 @@ export class FakeCluster {
       return;
     }
     this.asked.push({ method, path, isDryRun: searchParams.has("dryRun"), body });
-    if (this.refusal === undefined)
-      this.#send(response, 202, { kind: "Status", message: "accepted" });
-    else this.#send(response, 409, this.refusal);
+    if (this.refusal === undefined) {
+      this.#send(response, 202, { kind: "Status", message: this.#wordsOn(path, body) });
+    } else this.#send(response, 409, this.refusal);
+  }
+
+  /** As virt-api says it. */
+  #wordsOn(path: string, body: unknown): string {
+    const [, namespace = "", name = ""] =
+      /namespaces\/([^/]+)\/[^/]+\/([^/]+)\/addinterface$/.exec(path) ?? [];
+    if (name === "") return "";
+    const { name: iface = "" } = body as { readonly name?: string };
+    const isLive = this.#objects.get("virtualmachineinstances")?.has(`${namespace}/${name}`);
+    const when = isLive === true ? "into the running guest" : "when the VM starts";
+    return `interface '${iface}' will be plugged ${when}`;
   }
 
   #list(plural: Plural, response: ServerResponse): void {

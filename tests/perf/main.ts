@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 // Benchmarks: prints tables, judges nothing. `npm run perf [ROUNDS [ROUNDS_AFTER_A_REST]]`, `npm run perf ports [ROUNDS]`,
 // `npm run perf boot [ROUNDS]`, `npm run perf parallel [COUNT...]`, `npm run perf throughput [ROUNDS]`,
-// `npm run perf control-plane [VMS...]`, `npm run perf takeover [VMS]`, `npm run perf cni [PODS]` or `npm run perf apiserver [SECTION...]`.
+// `npm run perf control-plane [VMS...]`, `npm run perf takeover [VMS]`, `npm run perf cni [PODS]`, `npm run perf panel [VMS...]` or `npm run perf apiserver [SECTION...]`.
 import { measureApiServer } from "./apiserver/apiserver.ts";
 import { measureBoots } from "./boot/boot.ts";
 import { measureCni } from "./cni/cni.ts";
 import { measureControlPlane } from "./control-plane/control-plane.ts";
 import { measureTakeover } from "./control-plane/takeover.ts";
 import { measureMachine } from "./one-machine.ts";
+import { measurePanel } from "./panel.ts";
 import { measureParallel } from "./parallel.ts";
 import { measurePorts } from "./ports.ts";
 import { measureWatches } from "./watches.ts";
@@ -24,6 +25,8 @@ const DEFAULT_COUNTS = [1, 8, 32];
 const DEFAULT_VMS = [100, 1000, 10_000];
 /** Pods of a node that starts; a kubelet takes 110 by default, and many are told to take more. */
 const DEFAULT_PODS = 150;
+/** VMs that the panel shows, with four NICs each. */
+const DEFAULT_SHOWN = [10, 500];
 const [first = "", ...rest] = process.argv.slice(2);
 
 if (first === "apiserver") {
@@ -34,6 +37,8 @@ if (first === "apiserver") {
   await measureWatches();
 } else if (first === "boot") {
   await measureBoots(Number(rest[0] ?? DEFAULT_STARTS));
+} else if (first === "panel") {
+  await measurePanel(rest.length === 0 ? DEFAULT_SHOWN : rest.map(Number));
 } else if (first === "parallel") {
   await measureParallel(rest.length === 0 ? DEFAULT_COUNTS : rest.map(Number));
 } else if (first === "cni") {
@@ -51,7 +56,7 @@ if (first === "apiserver") {
   });
 } else {
   console.error(
-    `unknown benchmark "${first}": a number of rounds, apiserver, boot, cni, control-plane, parallel, ports, takeover, throughput, or nothing`,
+    `unknown benchmark "${first}": a number of rounds, apiserver, boot, cni, control-plane, panel, parallel, ports, takeover, throughput, or nothing`,
   );
   process.exitCode = 2;
 }

@@ -2,7 +2,9 @@
 // Where are the files that a browser loads? `npm run build` makes them.
 
 /** Directory of the bundle; the same from the source and from what is built. */
-export const PANEL_DIRECTORY: string = new URL("../dist/web/", import.meta.url).pathname;
+export const PANEL_DIRECTORY: string = decodeURIComponent(
+  new URL("../dist/web/", import.meta.url).pathname,
+);
 
 /** Its files by the paths under which they are asked for, with their types. */
 export const PANEL_FILES: Readonly<

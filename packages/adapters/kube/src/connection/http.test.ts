@@ -30,3 +30,23 @@ test("a body is written as Go writes it, so that what a JSON patch tests is equa
   );
   await client.close();
 });
+
+test("whoever only passes a request on gets the answer as it is: a refusal, and what is warned of", async () => {
+  await using server = await startScriptedServer((response) => {
+    response.writeHead(409, { warning: '299 - "spec.old is not known"' });
+    response.end('{"kind":"Status"}');
+  });
+  const client = createKubeClient(server.config, { logger: createFakeLogger(), clock });
+  const answer = await client.ask({
+    method: "PUT",
+    path: "/x",
+    query: { dryRun: "All" },
+    body: {},
+  });
+  expect(answer).toEqual({
+    status: 409,
+    text: '{"kind":"Status"}',
+    warnings: ["spec.old is not known"],
+  });
+  await client.close();
+});

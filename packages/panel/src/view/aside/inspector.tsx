@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // What is selected, in words, with what can be done about it.
 import type { JSX } from "preact";
+import { useEffect, useRef } from "preact/hooks";
 import { lines, short } from "../../model/shown.ts";
 import type { Unit } from "../../model/unit.ts";
 import type { Actions } from "../actions.ts";
@@ -111,14 +112,36 @@ function Closer({ actions }: { readonly actions: Actions }): JSX.Element {
   );
 }
 
+/** Whoever chooses something by keyboard goes on there, and comes back when it is closed. */
+function useFocus(selection: PanelState["selection"]): {
+  readonly current: HTMLHeadingElement | null;
+} {
+  const heading = useRef<HTMLHeadingElement>(null);
+  const cameFrom = useRef<Element | null>(null);
+  const { unit, iface, isFree } = selection ?? {};
+  useEffect(() => {
+    const { activeElement } = document;
+    if (activeElement?.closest(".aside") === null) cameFrom.current = activeElement;
+    heading.current?.focus({ preventScroll: true });
+  }, [unit, iface, isFree]);
+  useEffect(
+    () => () => {
+      if (cameFrom.current instanceof HTMLElement) cameFrom.current.focus({ preventScroll: true });
+    },
+    [],
+  );
+  return heading;
+}
+
 /** The drawer at the side. */
 export function Inspector({ state, actions }: ViewProps): JSX.Element {
+  const heading = useFocus(state.selection);
   const unit = findUnit(state, state.selection?.unit);
   const inner = titleOf(state);
   return (
     <aside class="aside" aria-label="Details">
       <div class="aside-head">
-        <h2>
+        <h2 ref={heading} tabIndex={-1}>
           <bdi>{short(unit?.name ?? "gone")}</bdi>
           {inner === "" ? null : (
             <>

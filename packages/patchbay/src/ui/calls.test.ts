@@ -1,0 +1,108 @@
+// SPDX-License-Identifier: Apache-2.0
+import { describe, expect, test } from "vitest";
+import { passedCall, passedStream } from "./calls.ts";
+import { knockProblem, type Knock } from "./gate.ts";
+import { Passes } from "./passes.ts";
+import { offeredKey } from "./streams.ts";
+
+const VM = "/apis/kubevirt.io/v1/namespaces/ns/virtualmachines";
+const SUB = "/apis/subresources.kubevirt.io/v1/namespaces/ns/virtualmachines/a";
+
+describe("a request", () => {
+  test.each([
+    { method: "GET", target: `${VM}/a` },
+    { method: "PATCH", target: `${VM}/a?dryRun=All` },
+    { method: "POST", target: VM },
+    { method: "POST", target: "/api/v1/namespaces/ns/secrets?dryRun=All" },
+    { method: "PUT", target: `${SUB}/addinterface` },
+    { method: "PUT", target: `${SUB}/stop?dryRun=All` },
+    { method: "POST", target: "/apis/authorization.k8s.io/v1/selfsubjectrulesreviews" },
+  ])("$method $target is passed on", ({ method, target }) => {
+    const [path, query] = target.split("?");
+    expect(passedCall(method, target)).toEqual({
+      ...{ method, path },
+      query: query === undefined ? {} : { dryRun: "All" },
+    });
+  });
+
+  test.each([
+    { method: "GET", target: "/api/v1/namespaces/ns/secrets" },
+    { method: "PATCH", target: `${VM}/a/status` },
+    { method: "PATCH", target: `${VM}/..` },
+    { method: "PUT", target: `${SUB}/portforward` },
+    { method: "DELETE", target: `${VM}/a` },
+    { method: "TRACE", target: `${VM}/a` },
+    { method: "constructor", target: `${VM}/a` },
+    { method: "PATCH", target: `${VM}/a?fieldManager=x` },
+    { method: "PATCH", target: `${VM}/a%2fstatus` },
+    { method: "GET", target: `${VM}/${"a".repeat(300)}` },
+  ])("$method $target is not", ({ method, target }) => {
+    expect(passedCall(method, target)).toBeUndefined();
+  });
+
+  test.each([
+    { target: "/streams/ns/a/console", want: { namespace: "ns", name: "a", what: "console" } },
+    { target: "/streams/ns/a/vnc", want: { namespace: "ns", name: "a", what: "vnc" } },
+    { target: "/streams/ns/a/portforward", want: undefined },
+    { target: "/streams/ns/../vnc", want: undefined },
+    { target: "/streams/ns/a/vnc?x", want: undefined },
+  ])("for a stream: $target", ({ target, want }) => {
+    expect(passedStream(target)).toEqual(want);
+  });
+});
+
+describe("at the gate", () => {
+  const own: Knock = {
+    ...{ method: "POST", host: "127.0.0.1:80", origin: "http://127.0.0.1:80" },
+    site: "same-origin",
+  };
+  test.each<{ name: string; knock: Partial<Knock>; isStream?: boolean; want: boolean }>([
+    { name: "the page", knock: {}, want: true },
+    {
+      name: "the page by its other name",
+      knock: { host: "localhost:80", origin: "http://localhost:80" },
+      want: true,
+    },
+    {
+      name: "a person who opens it",
+      knock: { method: "GET", origin: undefined, site: "none" },
+      want: true,
+    },
+    {
+      name: "a browser that says less",
+      knock: { method: "GET", origin: undefined, site: undefined },
+      want: true,
+    },
+    { name: "no host", knock: { host: undefined }, want: false },
+    { name: "another port", knock: { host: "127.0.0.1:81" }, want: false },
+    { name: "one name's page at the other", knock: { origin: "http://localhost:80" }, want: false },
+    { name: "a change of no origin", knock: { origin: undefined }, want: false },
+    {
+      name: "a stream of no origin",
+      knock: { method: "GET", origin: undefined },
+      isStream: true,
+      want: false,
+    },
+    { name: "another site", knock: { site: "cross-site" }, want: false },
+  ])("$name", ({ knock, isStream, want }) => {
+    expect(knockProblem({ ...own, ...knock }, 80, isStream) === undefined).toBe(want);
+  });
+});
+
+test("a token is good once, and only the newest", () => {
+  let count = 0;
+  const passes = new Passes((size) => new Uint8Array(size).fill((count += 1)));
+  const [first, second] = [passes.issue(), passes.issue()];
+  expect(passes.exchange(first)).toBeUndefined();
+  const key = passes.exchange(second) ?? "";
+  expect(passes.knows(key)).toBe(true);
+  expect(passes.knows(second)).toBe(false);
+  expect(passes.knows("")).toBe(false);
+  expect(passes.exchange(second)).toBeUndefined();
+});
+
+test("a key comes as a protocol beside the panel's own", () => {
+  expect(offeredKey("stream.panel.patchbay.io, key.abc")).toBe("abc");
+  expect(offeredKey("stream.panel.patchbay.io")).toBeUndefined();
+  expect(offeredKey(undefined)).toBeUndefined();
+});
