@@ -11,13 +11,13 @@ import {
 import { ifacesOf, openMigration } from "@patchbay/core";
 import fc from "fast-check";
 import { expect, test } from "vitest";
-import { TwoNodes, type Outcome } from "./testing/two-nodes.ts";
+import { TwoNodes, type Fate } from "./testing/two-nodes.ts";
 
 type Happening =
   | { readonly what: "ask" | "cancel" | "stop" | "learn" | "pass" }
   | { readonly what: "toggle"; readonly nic: string }
   | { readonly what: "end"; readonly pod: "guest's" | "other" }
-  | { readonly what: "nodes"; readonly outcome: Outcome }
+  | { readonly what: "nodes"; readonly fate: Fate }
   | {
       readonly what: "refuse";
       readonly call: string;
@@ -48,7 +48,7 @@ const happening: fc.Arbitrary<Happening> = fc.oneof(
     weight: 8,
     arbitrary: fc.record({
       what: fc.constant("nodes" as const),
-      outcome: fc.constantFrom<Outcome[]>("arrives", "stays", "moves on"),
+      fate: fc.constantFrom<Fate[]>("arrives", "stays", "moves on"),
     }),
   },
   {
@@ -82,7 +82,7 @@ async function happen(world: TwoNodes, what: Happening): Promise<void> {
     case "end":
       return world.endPod(what.pod);
     case "nodes":
-      await world.actNodes(what.outcome);
+      await world.actNodes(what.fate);
       return;
     case "refuse":
       world.story.bench.refuse(what.call, what.code);
@@ -106,7 +106,7 @@ async function describeEnd(world: TwoNodes) {
     label: vmi?.metadata.labels?.[names.MIGRATION_TARGET_NODE_LABEL],
     waiting: items.filter((migration) => !isMigrationFinal(migration)).length,
     surplus: Math.max(0, items.length - 5),
-    strays: pods.filter(
+    leftPods: pods.filter(
       ({ metadata }) => metadata.name !== world.guest && world.guest !== undefined,
     ).length,
     faults: world.faults,
@@ -131,7 +131,7 @@ test("whatever happens, the guest keeps its pod, and in the end nothing is left 
       for (const what of happenings) await happen(world, what);
       await world.settle();
       expect(await describeEnd(world)).toEqual({
-        ...{ open: undefined, label: undefined, waiting: 0, surplus: 0, strays: 0, faults: [] },
+        ...{ open: undefined, label: undefined, waiting: 0, surplus: 0, leftPods: 0, faults: [] },
       });
       expect(await networksAsWanted(world)).toBe(true);
     }),

@@ -272,7 +272,8 @@ export class Bench {
       },
       delete: async (type, key, options) => {
         this.#try("delete", type, key);
-        this.#answer(await server.delete(type, key, options));
+        await server.delete(type, key, options);
+        this.#answer(undefined);
       },
     };
   }

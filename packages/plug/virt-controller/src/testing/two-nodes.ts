@@ -21,7 +21,7 @@ import { aMigration, Migrating } from "./migrating.ts";
 import { LAUNCHER } from "./launched.ts";
 
 /** How a guest that is on its way comes out of it, in one round. */
-export type Outcome = "arrives" | "stays" | "moves on";
+export type Fate = "arrives" | "stays" | "moves on";
 
 const NICS = [
   { name: "one", mac: "02:00:00:00:00:01" },
@@ -122,10 +122,10 @@ export class TwoNodes {
   }
 
   /** What nodes do; whether there was anything. */
-  async actNodes(outcome: Outcome): Promise<boolean> {
+  async actNodes(fate: Fate): Promise<boolean> {
     const before = await this.#everything();
     for (const pod of await this.pods()) await this.#actPod(pod);
-    await this.#actMigration(outcome);
+    await this.#actMigration(fate);
     await this.#change((vmi) => this.#reported(vmi));
     return !isEqual(before, await this.#everything());
   }
@@ -197,7 +197,7 @@ export class TwoNodes {
     });
   }
 
-  async #actMigration(outcome: Outcome): Promise<void> {
+  async #actMigration(fate: Fate): Promise<void> {
     const vmi = await this.vmi();
     const open = vmi && openMigration(vmi);
     if (open === undefined) return;
@@ -206,10 +206,10 @@ export class TwoNodes {
     if (isReady && open.targetNodeAddress === undefined) {
       const targetDirectMigrationNodePorts = { "40000": 0 };
       await this.#say({ targetNodeAddress: "192.0.2.2", targetDirectMigrationNodePorts });
-    } else if (this.guest === open.sourcePod) await this.#actSource(open, outcome, isReady);
+    } else if (this.guest === open.sourcePod) await this.#actSource(open, fate, isReady);
   }
 
-  async #actSource(open: MigrationState, outcome: Outcome, isReady: boolean): Promise<void> {
+  async #actSource(open: MigrationState, fate: Fate, isReady: boolean): Promise<void> {
     if (open.failed === true) return;
     if (open.startTimestamp === undefined) {
       if (open.targetNodeAddress === undefined) return;
@@ -217,8 +217,8 @@ export class TwoNodes {
       await this.#say({ startTimestamp: "2026-01-01T00:00:00.000Z" });
       return;
     }
-    const stays = outcome === "stays" || !isReady || !this.#isOnTheWay;
-    if (outcome === "moves on") return;
+    const stays = fate === "stays" || !isReady || !this.#isOnTheWay;
+    if (fate === "moves on") return;
     this.#isOnTheWay = false;
     if (stays) await this.#say({ failed: true, failureReason: "it stays" });
     else {
