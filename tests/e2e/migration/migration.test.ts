@@ -1,7 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // A guest moves to another node while it runs, and back: it stays the same guest, with its NICs, and nothing is left behind.
 import { join } from "node:path";
-import { eventually, SecondNode, vmiManifest } from "@patchbay/support";
+import {
+  diskVmManifest,
+  eventually,
+  KERNEL_ARGS,
+  SecondNode,
+  vmiManifest,
+} from "@patchbay/support";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import {
   addInterface,
@@ -15,10 +21,21 @@ import {
 } from "../machine.ts";
 import { guestNics, type GuestNic } from "../guest.ts";
 import { ROOT } from "../standalone.ts";
-import { askForMove, findMigration, launchersOf, moveEnded, otherNode } from "./two-nodes.ts";
+import {
+  askForMove,
+  findMigration,
+  handlerOf,
+  launchersOf,
+  moveEnded,
+  moveGoesOn,
+  otherNode,
+  slowPolicy,
+} from "./two-nodes.ts";
 
 const NODE = "node-2";
 const GUEST = "nomad";
+const DISKS = "chest";
+const POLICY = "slow";
 const NICS = [
   { name: "default", binding: "masquerade" },
   { name: "both", network: "red" },
@@ -44,11 +61,28 @@ beforeAll(async () => {
 });
 
 afterAll(async () => {
+  machine.kubectl("delete", "migrationpolicy", POLICY, "--ignore-not-found");
+  machine.kubectl("delete", "vm", DISKS, "--ignore-not-found");
   machine.kubectl("delete", "vmi", GUEST, "--ignore-not-found");
   await node?.end();
   removeInterface("alpha", "beside");
   await expectGone("alpha", "beside");
 });
+
+/** What must be so of a guest that stayed where it was. */
+async function expectStayed(source: string): Promise<void> {
+  const { status } = machine.findVmi(GUEST) ?? {};
+  expect(status).toMatchObject({ nodeName: source, phase: "Running" });
+  expect(status?.migrationState).toMatchObject({ completed: true, failed: true });
+  await eventually(() => launchersOf(machine, GUEST).length === 1, { withinMs: CHANGE_MS });
+  expect(await guestNics(GUEST)).toEqual(nics);
+  expect(await ping(GUEST, "10.9.8.2")).toEqual({ sent: 3, received: 3 });
+}
+
+/** Where the guest is. */
+function nodeOf(vmi: string): string {
+  return machine.findVmi(vmi)?.status?.nodeName ?? "";
+}
 
 /** What must be so of a guest that is on that node. */
 async function expectThere(target: string): Promise<void> {
@@ -69,4 +103,59 @@ test.each(["there", "back"])("a guest moves to the other node: %s", async (name)
     [name]: "Succeeded",
   });
   await expectThere(target);
+});
+
+test("a guest whose migration is deleted on its way stays", async () => {
+  const source = nodeOf(GUEST);
+  machine.apply(slowPolicy(POLICY));
+  machine.kubectl("label", "vmi", GUEST, `pace=${POLICY}`);
+  askForMove(GUEST, "deleted");
+  await moveGoesOn(GUEST, "deleted");
+  machine.kubectl("delete", "virtualmachineinstancemigration", "deleted");
+  await expectStayed(source);
+  expect(machine.findVmi(GUEST)?.status?.migrationState).toMatchObject({
+    ...{ abortRequested: true, abortStatus: "Succeeded" },
+  });
+});
+
+test("a guest whose virt-handler dies on its way stays, and goes the next time", async () => {
+  const source = nodeOf(GUEST);
+  const dataDir = source === NODE ? (node?.dataDir ?? "") : machine.dataDir;
+  askForMove(GUEST, "orphaned");
+  await moveGoesOn(GUEST, "orphaned");
+  process.kill(handlerOf(dataDir), "SIGKILL");
+  expect(await moveEnded("orphaned")).toBe("Failed");
+  await expectStayed(source);
+  machine.kubectl("label", "vmi", GUEST, "pace-");
+  askForMove(GUEST, "again");
+  expect(await moveEnded("again")).toBe("Succeeded");
+  expect(nodeOf(GUEST)).not.toBe(source);
+});
+
+/** What the guest says of its disks. */
+async function disksOf(vm: string): Promise<readonly string[]> {
+  const { lines } = await machine.console(vm).run("disks");
+  return lines.map((line) => line.replace(/^.*?disk /, "").trimEnd());
+}
+
+test("disks of a guest's pod go along", async () => {
+  const kernel = { kernelPath: "/vmlinuz-full", initrdPath: "/initrd-full" };
+  const firmware = {
+    kernelBoot: { kernelArgs: KERNEL_ARGS, container: { image: "guest", ...kernel } },
+  };
+  const disks = [
+    { name: "empty", volume: { emptyDisk: { capacity: "16Mi" } } },
+    // Its label shows whether what is on it has come along.
+    { name: "seed", volume: { cloudInitConfigDrive: { userData: "#cloud-config\n{}\n" } } },
+  ];
+  const nic = { name: "default", binding: "masquerade" } as const;
+  machine.apply(diskVmManifest({ name: DISKS, nics: [nic], disks, firmware }));
+  await machine.booted(DISKS);
+  const before = await disksOf(DISKS);
+  askForMove(DISKS, "chest");
+  expect({ phase: await moveEnded("chest"), why: findMigration("chest")?.status }).toMatchObject({
+    phase: "Succeeded",
+  });
+  expect(await disksOf(DISKS)).toEqual(before);
+  expect(before.join("\n")).toContain("name config-2");
 });

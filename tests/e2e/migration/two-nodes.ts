@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // What stories of migrations share: the nodes of the bench, a guest that moves, and how it is seen where it is.
+import { readFileSync } from "node:fs";
+import { join } from "node:path";
 import { eventually, type Machine } from "@patchbay/support";
 import type { VirtualMachineInstanceMigration } from "@patchbay/api";
 import { machine } from "../machine.ts";
@@ -47,4 +49,36 @@ export function launchersOf({ kubectl }: Pick<Machine, "kubectl">, vmi: string):
   const label = `vm.kubevirt.io/name=${vmi}`;
   const names = kubectl.call(machine, "get", "pods", "-l", label, "-o", "name");
   return names.split("\n").filter((name) => name !== "");
+}
+
+/** A policy under which guests with that label go so slowly that there is time for something to happen. */
+export function slowPolicy(name: string): unknown {
+  return {
+    apiVersion: "migrations.kubevirt.io/v1alpha1",
+    kind: "MigrationPolicy",
+    metadata: { name },
+    spec: {
+      bandwidthPerMigration: "1Mi",
+      selectors: { virtualMachineInstanceSelector: { pace: name } },
+    },
+  };
+}
+
+/** Waits until its guest is on its way, of which the source's node has told something. */
+export async function moveGoesOn(vmi: string, name: string): Promise<void> {
+  await eventually(
+    () => {
+      const { progress, migrationUid } = machine.findVmi(vmi)?.status?.migrationState ?? {};
+      const { uid } = findMigration(name)?.metadata ?? {};
+      return uid !== undefined && migrationUid === uid && (progress?.dataProcessedBytes ?? 0) > 0;
+    },
+    { withinMs: MOVE_MS },
+  );
+}
+
+/** Process id of the virt-handler of a node, by its data directory. */
+export function handlerOf(dataDir: string): number {
+  const text = readFileSync(join(dataDir, "run", "virt-handler.json"), "utf8");
+  const { pid } = JSON.parse(text) as { readonly pid: number }; // as the supervisor writes it
+  return pid;
 }
