@@ -113,6 +113,26 @@ module.exports = {
       },
     },
     {
+      name: "the-panel-is-a-page",
+      severity: "error",
+      comment: "A browser loads it: what it needs of the machine, the panel's server passes on.",
+      from: { path: "^packages/panel/src/(model|view|browser)/", pathNot: NOT_TEST },
+      to: {
+        pathNot: [
+          "^packages/panel/",
+          "^packages/plug/(api|core)/",
+          "node_modules/(preact|@xterm|@novnc|yaml)/",
+        ],
+      },
+    },
+    {
+      name: "the-panels-model-sees-no-page",
+      severity: "error",
+      comment: "What is shown is decided from values; take a fact as a parameter.",
+      from: { path: "^packages/panel/src/model/" },
+      to: { path: "^packages/panel/src/(view|browser)/" },
+    },
+    {
       name: "packages-never-import-tests",
       severity: "error",
       comment: "tests/ and hack/ stand above packages.",

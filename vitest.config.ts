@@ -127,7 +127,8 @@ export default defineConfig({
           globalSetup: ["tests/browser/setup.ts"],
           testTimeout: 120_000,
           hookTimeout: 300_000,
-          maxWorkers: 1,
+          // A guest boots while the others look at what is made up.
+          maxWorkers: 2,
           isolate: false,
         },
       },

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // A panel with a browser in front of it: Debian's Chromium, without a window.
 import { randomBytes } from "node:crypto";
-import { createKubeClient, type KubeConfig } from "@patchbay/kube";
+import { createKubeClient, loadKubeConfig, type KubeConfig } from "@patchbay/kube";
 import { createClock, createFiles } from "@patchbay/os";
 import { createFakeLogger } from "@patchbay/telemetry/testing";
 import { chromium, type Browser, type Page } from "playwright-core";
@@ -66,4 +66,12 @@ export function openFake(
 ): Promise<OpenPanel> {
   const readCredentials = () => Promise.resolve({});
   return openPanelOf({ server: cluster.url, skipTlsVerify: false, readCredentials }, browser, look);
+}
+/** A panel of a machine that runs. */
+export async function openReal(
+  kubeconfig: string,
+  browser: Browser,
+  look: Look = {},
+): Promise<OpenPanel> {
+  return openPanelOf(await loadKubeConfig({ kubeconfig }), browser, look);
 }

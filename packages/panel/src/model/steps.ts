@@ -9,6 +9,8 @@ export interface PlugStep {
   readonly reason?: string;
   /** When it was seen, milliseconds of any clock. */
   readonly atMs: number;
+  /** It was so already when the rack was listed. */
+  readonly isOld?: true;
 }
 
 /** By `namespace/name/iface`. */
@@ -26,15 +28,25 @@ function isSame(last: PlugStep | undefined, plug: Plug): boolean {
   return last?.phase === plug.phase && last?.reason === plug.reason;
 }
 
+/** When units were seen, and whether they were listed rather than told of. */
+export interface Sight {
+  readonly atMs: number;
+  readonly isList: boolean;
+}
+
 /** The steps with what the units say now; the same object where nothing is new. */
-export function withSteps(steps: Steps, units: readonly Unit[], atMs: number): Steps {
+export function withSteps(steps: Steps, units: readonly Unit[], { atMs, isList }: Sight): Steps {
   const added = units.flatMap(({ key, plugs }) =>
     plugs.flatMap((plug) => {
       const { phase, reason } = plug;
       const name = plugKey(key, plug.name);
       const known = steps.get(name) ?? [];
       if (phase === undefined || isSame(known.at(-1), plug)) return [];
-      const step = { phase, atMs, ...(reason !== undefined && { reason }) };
+      const step: PlugStep = {
+        ...{ phase, atMs },
+        ...(reason !== undefined && { reason }),
+        ...(isList && { isOld: true }),
+      };
       return [[name, [...known, step].slice(-KEPT)] as const];
     }),
   );

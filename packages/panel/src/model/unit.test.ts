@@ -233,12 +233,13 @@ test("steps are kept once each, with their times", () => {
   const seen = (status: object) => [unitOf("ns/a", { vm: aVm(), vmi: aVmi(status) })];
   const told = [nic({ phase: "Pending" }), nic({ phase: "Pending" }), nic({ phase: "Ready" })];
   const steps = told.reduce(
-    (known: Steps, status, index) => withSteps(known, seen(status), index),
+    (known: Steps, status, index) =>
+      withSteps(known, seen(status), { atMs: index, isList: index === 0 }),
     new Map(),
   );
   expect(steps.get("ns/a/blue")).toEqual([
-    { phase: "Pending", atMs: 0 },
+    { phase: "Pending", atMs: 0, isOld: true },
     { phase: "Ready", atMs: 2 },
   ]);
-  expect(withSteps(steps, seen(nic({ phase: "Ready" })), 9)).toBe(steps);
+  expect(withSteps(steps, seen(nic({ phase: "Ready" })), { atMs: 9, isList: false })).toBe(steps);
 });

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // What does the panel show now? One value, which views are made of; who changes it replaces it.
+import type { VirtualMachineInstance } from "@patchbay/api";
 import { useEffect, useState } from "preact/hooks";
 import { nowMs } from "../browser/clock.ts";
 import type { Session } from "../browser/session.ts";
@@ -8,10 +9,10 @@ import type { StreamOf } from "../browser/streams.ts";
 import type { Change } from "../model/changes.ts";
 import { NO_FILTER, filtered, type Filter } from "../model/filter.ts";
 import { jacksOf, type Jack } from "../model/jacks.ts";
-import { NOTHING, withLine, type Line, type Objects } from "../model/objects.ts";
+import { keyOf, NOTHING, withLine, type Line, type Objects } from "../model/objects.ts";
 import { RIGHTS, may, type RightName, type Rules } from "../model/rights.ts";
 import { withSteps, type Steps } from "../model/steps.ts";
-import { Units, type Unit } from "../model/unit.ts";
+import { unitOf, Units, type Unit } from "../model/unit.ts";
 import type { Verdict } from "../model/verdict.ts";
 
 /** A change that waits for Apply, or was sent. */
@@ -72,6 +73,7 @@ export class PanelStore {
   readonly #units = new Units();
   readonly #listeners = new Set<() => void>();
   #unread: Line[] = [];
+  #steps: Steps = new Map();
 
   /** Changes a part of it. */
   set(part: Partial<PanelState>): void {
@@ -85,6 +87,7 @@ export class PanelStore {
   take(lines: readonly Line[]): void {
     const isFirst = this.#unread.length === 0;
     this.#unread.push(...lines);
+    this.#noteSteps(lines);
     if (isFirst && lines.length > 0)
       requestAnimationFrame(() => {
         this.#show();
@@ -96,13 +99,27 @@ export class PanelStore {
     return () => this.#listeners.delete(tell);
   }
 
+  /** Several phases may pass within one frame: each is noted when it comes. */
+  #noteSteps(lines: readonly Line[]): void {
+    const units = lines.flatMap((line) => {
+      if (line.kind !== "applied" || line.of !== "vmis") return [];
+      // Lines of this kind have VMIs.
+      return [unitOf(keyOf(line.object), { vmi: line.object as VirtualMachineInstance })];
+    });
+    for (const unit of units) {
+      this.#steps = withSteps(this.#steps, [unit], { atMs: nowMs(), isList: false });
+    }
+  }
+
   #show(): void {
     performance.mark("panel-update"); // for `npm run perf panel`
     const objects = this.#unread.reduce(withLine, this.state.objects);
     this.#unread = [];
     const units = this.#units.of(objects.vms, objects.vmis);
     const jacks = jacksOf(objects.networks, units);
-    const steps = withSteps(this.state.steps, units, nowMs());
+    const sight = { atMs: nowMs(), isList: true };
+    const steps = withSteps(this.#steps, units, sight);
+    this.#steps = steps;
     this.set({ objects, units, jacks, steps });
   }
 }

@@ -41,7 +41,7 @@ function Way({ plug }: { readonly plug: Plug }): JSX.Element | null {
 
 /** What was seen, one by one, with the time from each to the next. */
 function Seen({ steps }: { readonly steps: readonly PlugStep[] }): JSX.Element | null {
-  if (steps.length < 2) return null;
+  if (steps.every(({ isOld }) => isOld === true)) return null;
   return (
     <table class="steps">
       <caption>Seen since this page was opened</caption>
