@@ -117,3 +117,24 @@ test("who has heard the guest elsewhere, or another MAC for its addresses, belie
   expect(heardAt()).toEqual(["pod1pod1"]);
   expect(ping(other, "10.9.0.1")).toContain(" 0% packet loss");
 });
+
+test("two macvlans of one parent: the pod that the guest has left lets go of its MAC for the other", async () => {
+  const network = makeNetwork();
+  const mac = "02:00:00:00:5e:07";
+  const wiring = { ...guestWiring(1), mac };
+  const awaited = { ...wiring, awaited: true } as const;
+  const source = namespaces.add("pod7");
+  addNic({ host, pod: source }, { name: "pod1", kind: "macvlan", mac });
+  addNic(
+    { host, pod: `${PREFIX}-pod9` },
+    { name: "pod1", kind: "macvlan", mac: "02:00:00:00:5e:97" },
+  );
+  const left = namespaces.open(source);
+  await network.wireTap(left, wiring);
+  await network.wireTap(target, awaited);
+  await expect(network.wireTap(target, wiring)).rejects.toMatchObject({ code: "PODNET_FAILED" });
+  await network.wireTap(left, awaited);
+  await network.wireTap(target, wiring);
+  const views = await Promise.all([left, target].map((netns) => network.look(netns)));
+  expect(views.map(({ isWired }) => isWired(wiring))).toEqual([false, true]);
+});

@@ -214,7 +214,7 @@ export {
 } from "./migration/arrival.ts";
 export { planEvacuation, type EvacuationStep } from "./migration/evacuation.ts";
 export { announcedNics } from "./migration/announced-nics.ts";
-export { arrivedWirings } from "./migration/arrived-wirings.ts";
+export { arrivedWirings, leftWirings } from "./migration/arrived-wirings.ts";
 export { planDeparture, type DepartureFacts, type DepartureStep } from "./migration/departure.ts";
 export { moveLimitsOf } from "./migration/limits.ts";
 export { broughtAlong, expectedNics, staysPaused } from "./migration/expected-nics.ts";

@@ -15,6 +15,7 @@ import { announceGuest } from "./announce-guest.ts";
 import { arrive } from "./arrive.ts";
 import { depart, placeOf } from "./depart.ts";
 import { PROGRESS_MS } from "./progress.ts";
+import { releaseGuest } from "./release-guest.ts";
 
 /** The rest of a pass: what is done with the VMI's links and devices, and what it came to. */
 export type Converge = () => Promise<{ readonly facts: NodeVmFacts; readonly next: Next }>;
@@ -39,7 +40,10 @@ async function leave(
   const { session, wake } = place;
   const announce = (): Promise<void> => announceGuest(vmi, place, deps);
   const hasLeft = await depart({ vmi, migration, move, session, wake, announce, deps });
-  if (hasLeft) return done();
+  if (hasLeft) {
+    await releaseGuest(vmi, place, deps);
+    return done();
+  }
   const { next } = await converge();
   return move.call === "running" || move.job !== undefined ? sooner(next, PROGRESS_MS) : next;
 }

@@ -16,7 +16,7 @@ import {
 import { isNodesWord, nodeVmStatus } from "../../status/node-vm.ts";
 import { hindranceOfWait } from "../../status/hindrance.ts";
 import { announcedNics } from "../../migration/announced-nics.ts";
-import { arrivedWirings } from "../../migration/arrived-wirings.ts";
+import { arrivedWirings, leftWirings } from "../../migration/arrived-wirings.ts";
 import { planNodeVm, type DomainSnapshot } from "./node-vm.ts";
 
 const MOVE: MigrationState = { migrationUid: "m1", sourceNode: "a", targetNode: "b" };
@@ -89,6 +89,14 @@ test("networks are told of the guest's NICs that have a place on them, and of ad
   const [nic, ...others] = announcedNics(facts);
   expect(nic).toMatchObject({ addresses: ["10.9.0.1/24"] });
   expect(others).toEqual([]);
+});
+
+test("where the guest has left, what was around it awaits one again", () => {
+  const facts = factsOf([
+    anIface({ attachment: "Attached", links: WIRED }),
+    anIface({ name: "b", attachment: "Attached" }),
+  ]);
+  expect(leftWirings(facts)).toMatchObject([{ kind: "bridge", awaited: true, owner: 107 }]);
 });
 
 describe("the source", () => {
