@@ -29,13 +29,13 @@ function isSame(last: PlugStep | undefined, plug: Plug): boolean {
 }
 
 /** When units were seen, and whether they were listed rather than told of. */
-export interface Sight {
+export interface SeenAt {
   readonly atMs: number;
   readonly isList: boolean;
 }
 
 /** The steps with what the units say now; the same object where nothing is new. */
-export function withSteps(steps: Steps, units: readonly Unit[], { atMs, isList }: Sight): Steps {
+export function withSteps(steps: Steps, units: readonly Unit[], { atMs, isList }: SeenAt): Steps {
   const added = units.flatMap(({ key, plugs }) =>
     plugs.flatMap((plug) => {
       const { phase, reason } = plug;

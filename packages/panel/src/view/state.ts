@@ -117,8 +117,8 @@ export class PanelStore {
     this.#unread = [];
     const units = this.#units.of(objects.vms, objects.vmis);
     const jacks = jacksOf(objects.networks, units);
-    const sight = { atMs: nowMs(), isList: true };
-    const steps = withSteps(this.#steps, units, sight);
+    const seenAt = { atMs: nowMs(), isList: true };
+    const steps = withSteps(this.#steps, units, seenAt);
     this.#steps = steps;
     this.set({ objects, units, jacks, steps });
   }
