@@ -192,6 +192,16 @@ describe("while both nodes are told", () => {
       want: /^fail: .* was not ready/,
     },
     {
+      name: "one of its networks cannot be had there",
+      state: {
+        targetAttachments: [
+          { name: "one", podInterfaceName: "p", state: "Failed", message: "no address is free" },
+        ],
+      },
+      change: { now: "2026-01-01T00:24:00.000Z" },
+      want: /^fail: .* was not ready .*; interface one: no address is free$/,
+    },
+    {
       name: "it is cancelled on its way",
       state: STARTED,
       change: { migration: CANCELLED },

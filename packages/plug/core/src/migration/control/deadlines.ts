@@ -35,13 +35,21 @@ function inMinutes(ms: number): string {
   return `${String(ms / 60_000)} minutes`;
 }
 
-function podDeadlines({ targetPod }: MigrationFacts): readonly Deadline[] {
+/** Networks that the pod could not be given, if that is why it waits. */
+function sayFailing(facts: MigrationFacts): string {
+  const { targetAttachments = [] } = stateIn(facts) ?? {};
+  const failing = targetAttachments.filter(({ state }) => state === "Failed");
+  return failing.map(({ name, message = "" }) => `; interface ${name}: ${message}`).join("");
+}
+
+function podDeadlines(facts: MigrationFacts): readonly Deadline[] {
+  const { targetPod } = facts;
   if (targetPod === undefined) return [];
   const { creationTimestamp: since, name } = targetPod.metadata;
   const scheduled = targetPod.status?.conditions?.find(({ type }) => type === "PodScheduled");
   const isStuck = scheduled?.status === "False" && scheduled.reason === "Unschedulable";
   const found = `no node has taken target pod ${name} within ${inMinutes(UNSCHEDULABLE_MS)}: ${scheduled?.message ?? ""}`;
-  const ready = `target pod ${name} was not ready for the guest within ${inMinutes(PENDING_MS)}`;
+  const ready = `target pod ${name} was not ready for the guest within ${inMinutes(PENDING_MS)}${sayFailing(facts)}`;
   return [
     ...(isStuck ? deadline("pod", since, { withinMs: UNSCHEDULABLE_MS, why: found }) : []),
     ...deadline("pod", since, { withinMs: PENDING_MS, why: ready }),
