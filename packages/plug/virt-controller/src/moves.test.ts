@@ -104,7 +104,8 @@ test("it runs throughout, in one pod at the end, and nothing is asked any more",
   await phaseIs("TargetReady");
   await say({ startTimestamp: "2026-01-01T00:00:00Z", mode: "PreCopy" });
   await phaseIs("Running");
-  expect((await stage.scene.vm()).status?.printableStatus).toBe("Running");
+  const moving = await stage.scene.vmWhen(({ status }) => status?.printableStatus === "Migrating");
+  expect(moving.status?.ready).toBe(true);
   await say({ targetNodeDomainReadyTimestamp: "2026-01-01T00:00:01Z" });
   await phaseIs("Succeeded");
   const vmi = await stage.scene.vmiWhen(
@@ -118,7 +119,7 @@ test("it runs throughout, in one pod at the end, and nothing is asked any more",
     return pod?.metadata.deletionTimestamp !== undefined || undefined;
   }, SOON);
   await end(left.name);
-  expect((await stage.scene.vm()).status?.printableStatus).toBe("Running");
+  await stage.scene.vmWhen(({ status }) => status?.printableStatus === "Running");
   expect(await stage.admin.store.find(PODS, { ...KEY, name: target.metadata.name })).toBeDefined();
   expect(stage.controller.calls.filter((call) => call.startsWith("list"))).toEqual([]);
 });

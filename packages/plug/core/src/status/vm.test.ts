@@ -81,6 +81,16 @@ describe("printableStatus", () => {
     { want: "Stopped", vm: vmOf("Once"), vmi: vmiOf({ phase: "Succeeded" }) },
     { want: "Starting", vm: vmOf("Always"), vmi: vmiOf({ phase: "Scheduled" }) },
     { want: "Running", vm: vmOf("Always"), vmi: vmiOf({ phase: "Running" }) },
+    {
+      want: "Migrating",
+      vm: vmOf("Always"),
+      vmi: vmiOf({ phase: "Running", migrationState: { migrationUid: "m1" } }),
+    },
+    {
+      want: "Running",
+      vm: vmOf("Always"),
+      vmi: vmiOf({ phase: "Running", migrationState: { migrationUid: "m1", completed: true } }),
+    },
     { want: "Paused", vm: vmOf("Always"), vmi: vmiOf({ phase: "Running", conditions: [PAUSED] }) },
     {
       want: "Stopping",

@@ -11,6 +11,7 @@ import {
 import { TOPOLOGY_VERSION } from "@patchbay/domain";
 import { keptAddressesOf } from "../addresses/kept-addresses.ts";
 import { findByName, ifacesOf } from "../spec/nics.ts";
+import { openMigration } from "../migration/owner.ts";
 import { keptMacsOf } from "../iface/kept-macs.ts";
 import { keptTopology } from "../pcie/kept.ts";
 import { decideRun, notedStrategy, runFactsOf } from "../plan/vm/run-strategy.ts";
@@ -80,8 +81,10 @@ function statusWithoutVmi(vm: VirtualMachine, { syncError, startFailure }: Print
 }
 
 /** Undefined: it does not run yet. */
-function statusOfLife({ status }: VirtualMachineInstance): string | undefined {
+function statusOfLife(vmi: VirtualMachineInstance): string | undefined {
+  const { status } = vmi;
   if (status?.phase === "Unknown") return status.phase;
+  if (openMigration(vmi) !== undefined) return "Migrating";
   if (findCondition(status?.conditions, PAUSED)?.status === "True") return "Paused";
   return status?.phase === "Running" ? "Running" : undefined;
 }
