@@ -270,6 +270,30 @@ describe("while both nodes are told", () => {
   });
 });
 
+describe("once the source was asked to end it", () => {
+  test.each([
+    { name: "its word is waited for", since: ASKED, targetPod: ENDED, want: "goOn" },
+    {
+      name: "it has none of a guest that had left",
+      since: "2026-01-01T00:05:00.000Z",
+      targetPod: ENDED,
+      want: /^fail: the target pod has ended, and the source does not say within 5 minutes/,
+    },
+    {
+      name: "it is waited for as long as the target's pod runs",
+      since: "2026-01-01T00:01:00.000Z",
+      targetPod: aTarget(),
+      want: "goOn",
+    },
+  ])("$name", ({ since, targetPod, want }) => {
+    const asked = { type: "migrationAbortRequested", status: "True" as const };
+    const conditions = [{ ...asked, lastTransitionTime: since }];
+    const migration = { ...CANCELLED, status: { phase: "Running" as const, conditions } };
+    const facts = openFacts({ ...STARTED, abortRequested: true }, { migration, targetPod });
+    expect(sayCourse(facts)).toMatch(patternOf(want));
+  });
+});
+
 describe("once the source's pod has ended", () => {
   const AGO = { s59: "2026-01-01T00:09:01.000Z", s60: ASKED, min5: "2026-01-01T00:05:00.000Z" };
   test.each<{ name: string; state: MigrationState; want: string | RegExp }>([

@@ -117,8 +117,8 @@ function courseOfReady(facts: MigrationFacts): Course {
 function courseWithoutSource(facts: MigrationFacts): Course | undefined {
   if (!isPodOver(facts.guest?.pod)) return undefined;
   if (isPodOver(facts.targetPod)) return fail("both pods of the guest have ended");
-  const late = passedDeadline(facts);
-  return late?.kind === "arrival" ? fail(late.why) : { kind: "goOn" };
+  const late = passedDeadline(facts, "arrival");
+  return late === undefined ? { kind: "goOn" } : fail(late.why);
 }
 
 /** The guest may be on either node. */
@@ -126,8 +126,11 @@ function courseOnTheWay(facts: MigrationFacts, state: MigrationState): Course {
   const alone = courseWithoutSource(facts);
   if (alone !== undefined) return alone;
   const why = reasonToEnd(facts) ?? targetProblem(facts) ?? passedDeadline(facts)?.why;
-  if (why === undefined || state.abortRequested === true) return { kind: "goOn" };
-  return { kind: "abort", why };
+  if (why === undefined) return { kind: "goOn" };
+  if (state.abortRequested !== true) return { kind: "abort", why };
+  // Without its target's pod the call can no longer end well.
+  const silent = passedDeadline(facts, "word");
+  return silent === undefined ? { kind: "goOn" } : fail(silent.why);
 }
 
 /** What is to be done about the migration that is worked on. */

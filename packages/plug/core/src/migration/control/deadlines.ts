@@ -2,7 +2,7 @@
 // How long may each part of a migration take? Source: KubeVirt pkg/virt-controller/watch/migration, whose times these are.
 import { memoryMiBOf } from "../../spec/memory.ts";
 import { toMs } from "../../time.ts";
-import { stateIn, type MigrationFacts } from "./facts.ts";
+import { ABORT_REQUESTED, isPodOver, stateIn, type MigrationFacts } from "./facts.ts";
 
 /** For a node that takes the pod, milliseconds. */
 const UNSCHEDULABLE_MS = 300_000;
@@ -12,11 +12,13 @@ const PENDING_MS = 900_000;
 const ARRIVAL_MS = 60_000;
 /** The same where a domain was seen there: its node's virt-handler may be away, milliseconds. */
 const RESUME_MS = 300_000;
+/** For a word of the source's, once it was asked to end it and the target's pod has ended, milliseconds. */
+const WORD_MS = 300_000;
 const MIB_PER_GIB = 1024;
 
 /** Until when something is to have happened. */
 export interface Deadline {
-  readonly kind: "pod" | "completion" | "arrival";
+  readonly kind: "pod" | "completion" | "arrival" | "word";
   /** Milliseconds since 1970. */
   readonly atMs: number;
   readonly why: string;
@@ -69,6 +71,15 @@ function completionMs(facts: MigrationFacts): number {
   return gib * completionTimeoutPerGiB * 1000;
 }
 
+/** A guest that had left when its target's pod ended is in neither, and its node has nothing to say. */
+function wordDeadline({ migration, targetPod }: MigrationFacts): readonly Deadline[] {
+  if (!isPodOver(targetPod)) return [];
+  const { conditions = [] } = migration?.status ?? {};
+  const since = conditions.find(({ type }) => type === ABORT_REQUESTED)?.lastTransitionTime;
+  const why = `the target pod has ended, and the source does not say within ${inMinutes(WORD_MS)} what became of the guest`;
+  return deadline("word", since, { withinMs: WORD_MS, why });
+}
+
 /** All that are running, the earliest first. */
 export function deadlinesOf(facts: MigrationFacts): readonly Deadline[] {
   const state = stateIn(facts);
@@ -82,14 +93,19 @@ export function deadlinesOf(facts: MigrationFacts): readonly Deadline[] {
   return [
     ...deadline("completion", startTimestamp, { withinMs, why: slow }),
     ...deadline("arrival", sourceEndedTimestamp, { withinMs: waitMs, why: lost }),
+    ...wordDeadline(facts),
   ].toSorted((a, b) => a.atMs - b.atMs);
 }
 
-/** The first that has passed; what is about the source's end goes before. */
-export function passedDeadline(facts: MigrationFacts): Deadline | undefined {
+/** The first that has passed, of that kind. */
+export function passedDeadline(
+  facts: MigrationFacts,
+  kind?: Deadline["kind"],
+): Deadline | undefined {
   const nowMs = toMs(facts.now) ?? 0;
-  const passed = deadlinesOf(facts).filter(({ atMs }) => atMs <= nowMs);
-  return passed.find(({ kind }) => kind === "arrival") ?? passed[0];
+  return deadlinesOf(facts).find(
+    (each) => each.atMs <= nowMs && (kind === undefined || each.kind === kind),
+  );
 }
 
 /** After how many milliseconds the next one passes; undefined: none is running. */

@@ -12,6 +12,9 @@ import { endOf } from "../../status/vmi.ts";
 import type { VmiFacts } from "../../plan/vm/vmi.ts";
 import { openMigration } from "../owner.ts";
 
+/** Condition of a migration. Source: KubeVirt VirtualMachineInstanceMigrationAbortRequested. */
+export const ABORT_REQUESTED = "migrationAbortRequested";
+
 /** The settings under which a guest moves. */
 export interface MigrationSettings {
   readonly configuration: MigrationConfiguration;

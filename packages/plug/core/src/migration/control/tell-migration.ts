@@ -4,6 +4,7 @@ import type { MigrationState, VirtualMachineInstanceMigration } from "@patchbay/
 import { withTimes, type Conditions, type NewCondition } from "../../status/conditions.ts";
 import type { StepFailure } from "../../status/step-failure.ts";
 import type { Course } from "./course.ts";
+import { ABORT_REQUESTED } from "./facts.ts";
 
 /** The status of a migration. */
 export type MigrationStatus = NonNullable<VirtualMachineInstanceMigration["status"]>;
@@ -21,8 +22,6 @@ const ORDER: readonly MigrationPhase[] = [
   "Succeeded",
 ];
 
-/** Source: KubeVirt VirtualMachineInstanceMigrationAbortRequested. */
-const ABORT_REQUESTED = "migrationAbortRequested";
 /** Source: KubeVirt VirtualMachineInstanceMigrationRejectedByResourceQuota. */
 const REJECTED_BY_QUOTA = "migrationRejectedByResourceQuota";
 
