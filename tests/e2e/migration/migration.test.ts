@@ -118,14 +118,37 @@ test("a guest whose migration is deleted on its way stays", async () => {
   });
 });
 
-test("a guest whose virt-handler dies on its way stays, and goes the next time", async () => {
+/** Data directory of a node. */
+function directoryOf(name: string): string {
+  return name === NODE ? (node?.dataDir ?? "") : machine.dataDir;
+}
+
+test.each([
+  {
+    name: "its virt-handler",
+    strike: (source: string) => {
+      process.kill(handlerOf(directoryOf(source)), "SIGKILL");
+    },
+  },
+  {
+    name: "the target's virt-handler",
+    strike: (source: string) => {
+      process.kill(handlerOf(directoryOf(otherNode(GUEST, nodes.toSorted()))), "SIGKILL");
+      expect(nodeOf(GUEST)).toBe(source);
+    },
+  },
+])("a guest stays when $name dies on its way", async ({ name, strike }) => {
   const source = nodeOf(GUEST);
-  const dataDir = source === NODE ? (node?.dataDir ?? "") : machine.dataDir;
-  askForMove(GUEST, "orphaned");
-  await moveGoesOn(GUEST, "orphaned");
-  process.kill(handlerOf(dataDir), "SIGKILL");
-  expect(await moveEnded("orphaned")).toBe("Failed");
+  const move = name.replaceAll(/[^a-z]/gi, "-").toLowerCase();
+  askForMove(GUEST, move);
+  await moveGoesOn(GUEST, move);
+  strike(source);
+  expect(await moveEnded(move)).toBe("Failed");
   await expectStayed(source);
+});
+
+test("it goes the next time", async () => {
+  const source = nodeOf(GUEST);
   machine.kubectl("label", "vmi", GUEST, "pace-");
   askForMove(GUEST, "again");
   expect(await moveEnded("again")).toBe("Succeeded");
