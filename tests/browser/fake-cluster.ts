@@ -33,6 +33,8 @@ export class FakeCluster {
   readonly asked: Asked[] = [];
   /** What the user may do; nothing is left out. */
   rules: readonly object[] = [{ verbs: ["*"], apiGroups: ["*"], resources: ["*"] }];
+  /** What a virt-handler would say of traffic. */
+  metrics: () => string = () => "";
   /** What a change is answered with; undefined: it is accepted. */
   refusal: object | undefined;
   readonly #objects = new Map<Plural, Map<string, KubeObject>>();
@@ -93,6 +95,10 @@ export class FakeCluster {
     if (method === "GET" && plural !== undefined) {
       if (searchParams.has("watch")) this.#watch(plural, response);
       else this.#list(plural, response);
+      return;
+    }
+    if (path === "/metrics") {
+      response.end(this.metrics());
       return;
     }
     if (path.endsWith("reviews")) {

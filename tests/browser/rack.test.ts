@@ -62,6 +62,23 @@ test("a plug that somebody makes elsewhere moves here: each phase, with its time
   expect(await steps.nth(3).textContent()).toMatch(/Ready\+\d+\.\d\d s$/);
 });
 
+test("what goes through a NIC is a curve, where metrics are named", async () => {
+  await using panel = await open();
+  let bytes = 0;
+  panel.cluster.metrics = () => {
+    bytes += 100_000;
+    const labels = '{node="n",namespace="default",name="db",interface="storage"}';
+    return ["receive", "transmit"]
+      .map((way) => `kubevirt_vmi_network_${way}_bytes_total${labels} ${String(bytes)}\n`)
+      .join("");
+  };
+  await panel.page
+    .getByRole("button", { name: /^interface storage in use/ })
+    .first()
+    .click();
+  await expect.poll(() => panel.page.locator(".received-word").textContent()).toMatch(/\d kB\/s$/);
+});
+
 test("search and filters leave what is looked for", async () => {
   await using panel = await open();
   const { page } = panel;

@@ -35,6 +35,21 @@ export async function send(
   }
 }
 
+/** Bytes received and sent, by `namespace/name/iface`; none where nothing answers. */
+export async function readTraffic(
+  session: Session,
+): Promise<Readonly<Record<string, readonly [number, number]>>> {
+  try {
+    const response = await fetch("/traffic", { headers: { "x-panel-key": session.key } });
+    // The panel's own server.
+    return response.ok
+      ? ((await response.json()) as Record<string, readonly [number, number]>)
+      : {};
+  } catch {
+    return {};
+  }
+}
+
 /** What the user may do in a namespace; where the server does not say, everything is tried. */
 export async function readRules(session: Session, namespace: string): Promise<Rules> {
   const path = "/apis/authorization.k8s.io/v1/selfsubjectrulesreviews";

@@ -10,6 +10,7 @@ import type { Unit } from "../../model/unit.ts";
 import type { Actions } from "../actions.ts";
 import type { ViewProps } from "../props.ts";
 import { Action, Facts } from "./parts.tsx";
+import { Traffic } from "./traffic.tsx";
 import { isAllowed, type PanelState } from "../state.ts";
 import { networkLabel } from "../rack/unit.tsx";
 
@@ -195,6 +196,9 @@ export function NicDetails({ unit, iface, state, actions }: NicProps): JSX.Eleme
       <Trouble plug={plug} />
       <Way plug={plug} />
       <Facts facts={factsOf(plug)} />
+      {unit.isLive && actions.session.hasTraffic ? (
+        <Traffic session={actions.session} id={plugKey(unit.key, iface)} />
+      ) : null}
       <NicButtons {...{ unit, plug, state, actions }} />
       <Seen steps={state.steps.get(plugKey(unit.key, iface)) ?? []} />
       <p class="hint">

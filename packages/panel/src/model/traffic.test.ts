@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: Apache-2.0
+import { expect, test } from "vitest";
+import { curveOf, printRate, ratesOf, withSample, type Sample } from "./traffic.ts";
+
+const at = (seconds: number, received: number, sent = 0): Sample => ({
+  atMs: seconds * 1000,
+  counters: [received, sent],
+});
+
+test("rates are those between samples", () => {
+  expect(ratesOf([at(0, 0), at(2, 400, 100), at(3, 500, 100)])).toEqual([
+    [200, 50],
+    [100, 0],
+  ]);
+  expect(ratesOf([at(0, 5)])).toEqual([]);
+});
+
+test("a NIC that was plugged anew begins a new curve, and the oldest samples go", () => {
+  expect(withSample([at(0, 10)], at(1, 5))).toEqual([at(1, 5)]);
+  const many = Array.from({ length: 80 }, (_, index) => at(index, index));
+  expect(many.reduce<readonly Sample[]>(withSample, [])).toEqual(many.slice(-60));
+});
+
+test.each([
+  [0, "0 B/s"],
+  [999, "999 B/s"],
+  [1500, "1.5 kB/s"],
+  [250_000_000, "250 MB/s"],
+  [5e13, "50000 GB/s"],
+])("%d is %s", (bytes, want) => {
+  expect(printRate(bytes)).toBe(want);
+});
+
+test("a curve fills its field", () => {
+  expect(
+    curveOf(
+      [
+        [0, 5],
+        [10, 0],
+        [5, 0],
+      ],
+      0,
+    ),
+  ).toBe("M0.0 29.0L50.0 1.0L100.0 15.0");
+  expect(curveOf([[1, 1]], 0)).toBe("");
+});

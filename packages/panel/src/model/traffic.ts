@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: Apache-2.0
+// How much goes through a NIC, as a small curve? Pure.
+
+/** Bytes received and sent until a moment. */
+export interface Sample {
+  readonly atMs: number;
+  readonly counters: readonly [number, number];
+}
+
+/** Bytes in a second, each way. */
+export type Rate = readonly [number, number];
+
+/** Samples that are kept: two minutes, one every two seconds. */
+const KEPT = 60;
+
+/** With one more; a counter that has begun anew begins a new curve. */
+export function withSample(samples: readonly Sample[], sample: Sample): readonly Sample[] {
+  const last = samples.at(-1);
+  const isAnew =
+    last !== undefined && sample.counters.some((count, way) => count < (last.counters[way] ?? 0));
+  return isAnew ? [sample] : [...samples, sample].slice(-KEPT);
+}
+
+/** From each sample to the next. */
+export function ratesOf(samples: readonly Sample[]): readonly Rate[] {
+  return samples.slice(1).map(({ atMs, counters }, index) => {
+    const before = samples[index] ?? { atMs, counters };
+    const seconds = Math.max((atMs - before.atMs) / 1000, 0.001);
+    return [
+      (counters[0] - before.counters[0]) / seconds,
+      (counters[1] - before.counters[1]) / seconds,
+    ];
+  });
+}
+
+const UNITS = ["B/s", "kB/s", "MB/s", "GB/s"];
+
+/** For people. */
+export function printRate(bytes: number): string {
+  const step = bytes < 1 ? 0 : Math.min(UNITS.length - 1, Math.floor(Math.log10(bytes) / 3));
+  const value = bytes / 1000 ** step;
+  return `${value.toFixed(step === 0 || value >= 100 ? 0 : 1)} ${UNITS[step] ?? ""}`;
+}
+
+/** The curve of one way, as SVG writes it, in a field of 100 by 30. */
+export function curveOf(rates: readonly Rate[], way: 0 | 1): string {
+  const most = Math.max(1, ...rates.flat());
+  const step = 100 / Math.max(1, rates.length - 1);
+  const points = rates.map(
+    (rate, index) => `${(index * step).toFixed(1)} ${(29 - (rate[way] / most) * 28).toFixed(1)}`,
+  );
+  return points.length < 2 ? "" : `M${points.join("L")}`;
+}
