@@ -343,7 +343,7 @@ describe("uninstall", () => {
     const said = await patchbay("uninstall");
     expect(said.exitCode).toBe(4);
     expect(said.stderr).toContain("nothing was changed: VirtualMachine default/alpha\n");
-    expect(await kinds()).toHaveLength(11);
+    expect(await kinds()).toHaveLength(12);
     await api.delete(`${VMS}/alpha`);
     expect((await patchbay("uninstall", "--with-objects")).exitCode).toBe(0);
     expect(await kinds()).toEqual([]);

@@ -63,16 +63,23 @@ export function keptAddressesOf(
   });
 }
 
+/** The VMI, told these addresses. */
+export function withKept(
+  vmi: VirtualMachineInstance,
+  kept: readonly KeptAddresses[],
+): VirtualMachineInstance {
+  if (kept.length === 0) return vmi;
+  const annotation = { [names.KEPT_ADDRESSES_ANNOTATION]: printKeptAddresses(kept) };
+  const annotations = { ...vmi.metadata.annotations, ...annotation };
+  return { ...vmi, metadata: { ...vmi.metadata, annotations } };
+}
+
 /** The VMI, told which addresses the NICs of its VM's last guest had. */
 export function withToldAddresses(
   vmi: VirtualMachineInstance,
   vm: VirtualMachine,
 ): VirtualMachineInstance {
-  const kept = keptAddressesOf(vm, undefined);
-  if (kept.length === 0) return vmi;
-  const annotation = { [names.KEPT_ADDRESSES_ANNOTATION]: printKeptAddresses(kept) };
-  const annotations = { ...vmi.metadata.annotations, ...annotation };
-  return { ...vmi, metadata: { ...vmi.metadata, annotations } };
+  return withKept(vmi, keptAddressesOf(vm, undefined));
 }
 
 /** What a VMI was told. */

@@ -11,11 +11,10 @@ import {
 import { after, done, type Next } from "@patchbay/kube";
 import type { Deps } from "../deps.ts";
 import type { Place } from "../reconcilers/vmi/step-context.ts";
-import { announceGuest } from "./announce-guest.ts";
 import { arrive } from "./arrive.ts";
 import { depart, placeOf } from "./depart.ts";
+import { announceGuest, releaseGuest } from "./guest-macs.ts";
 import { PROGRESS_MS } from "./progress.ts";
-import { releaseGuest } from "./release-guest.ts";
 
 /** The rest of a pass: what is done with the VMI's links and devices, and what it came to. */
 export type Converge = () => Promise<{ readonly facts: NodeVmFacts; readonly next: Next }>;

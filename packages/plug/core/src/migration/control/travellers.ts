@@ -4,15 +4,13 @@
 import {
   isAbsent,
   isDefaultNetwork,
-  names,
-  printKeptAddresses,
   type Attachment,
   type Iface,
   type IfaceStatus,
   type Network,
   type VirtualMachineInstance,
 } from "@patchbay/api";
-import { toldAddresses } from "../../addresses/kept-addresses.ts";
+import { toldAddresses, withKept } from "../../addresses/kept-addresses.ts";
 import { findByName, ifacesOf, networksOf, withNics } from "../../spec/nics.ts";
 
 /** An iface that goes along, and what it is on. */
@@ -69,11 +67,7 @@ function withAddresses(
     return networkName === undefined || ips.length === 0 ? [] : [{ name, networkName, ips }];
   });
   const before = toldAddresses(vmi).filter((each) => findByName(have, each.name) === undefined);
-  const kept = [...have, ...before];
-  if (kept.length === 0) return vmi;
-  const annotation = { [names.KEPT_ADDRESSES_ANNOTATION]: printKeptAddresses(kept) };
-  const annotations = { ...vmi.metadata.annotations, ...annotation };
-  return { ...vmi, metadata: { ...vmi.metadata, annotations } };
+  return withKept(vmi, [...have, ...before]);
 }
 
 /**
