@@ -22,6 +22,7 @@ import {
   createFakeLinkCounters,
   createFakeLinkWatch,
   createFakePodNetwork,
+  type FakePodNetwork,
 } from "@patchbay/podnet/testing";
 import { eventually } from "@patchbay/support";
 import { createMetrics } from "@patchbay/telemetry";
@@ -89,6 +90,11 @@ export class TwoNodes {
   /** The libvirt of the launcher on that node. */
   daemon(node: NodeName): FakeDaemon {
     return this.#hypervisor.daemonAt({ kind: "socket", fd: FDS[node] });
+  }
+
+  /** The links of the launcher on that node. */
+  network(node: NodeName): FakePodNetwork {
+    return this.#networks[node];
   }
 
   /** Its state there; undefined: it has none. */
