@@ -35,6 +35,14 @@ test("the last write counts, and is forgotten once the cache has it", () => {
   expect(writes.isBehind(version("11"))).toBe(false);
 });
 
+test("who asks again with what was answered does not make the write be forgotten", () => {
+  const writes = createOwnWrites();
+  const written = version("10");
+  writes.note(written);
+  expect(writes.newest(writes.newest(version("9")))).toBe(written);
+  expect(writes.newest(version("9"))).toBe(written);
+});
+
 test("a server whose versions are no numbers holds nobody up", () => {
   const writes = createOwnWrites();
   writes.note(version("a10"));

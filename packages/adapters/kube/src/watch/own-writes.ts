@@ -50,7 +50,8 @@ class RememberedWrites implements OwnWrites {
 
   newest<T extends KubeObject>(cached: T): T {
     const written = this.#written.get(uidOf(cached));
-    if (written === undefined) return cached;
+    // What was answered here before says nothing of the cache.
+    if (written === undefined || written === cached) return cached;
     // Of one uid there is one kind.
     if (versionOf(cached) < versionOf(written)) return written as T;
     this.#written.delete(uidOf(cached));

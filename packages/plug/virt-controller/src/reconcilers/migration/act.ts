@@ -10,6 +10,7 @@ import {
   type VirtualMachineInstanceMigration,
 } from "@patchbay/api";
 import {
+  launcherNamesOf,
   statusPatch,
   toldLabels,
   versionTest,
@@ -93,11 +94,15 @@ async function changeTarget(
   } else if (guest !== undefined) await createLauncher(action.pod, guest.vmi, deps);
 }
 
+/** The server says whose the guest is before anything of it ends: a pod that has it, or is to get it, stays. */
 async function deleteLauncher(
   action: Extract<MigrationAction, { kind: "deleteLauncher" }>,
+  { guest }: MigrationFacts,
   deps: Deps,
 ): Promise<void> {
   const { namespace, name, uid, graceSeconds: gracePeriodSeconds } = action;
+  const vmi = guest && (await deps.store.find(VIRTUAL_MACHINE_INSTANCES, keyOf(guest.vmi)));
+  if (vmi !== undefined && launcherNamesOf(vmi).includes(name)) return;
   await deps.store.delete(PODS, { namespace, name }, { uid, gracePeriodSeconds });
   deps.log.info("deleted a launcher pod that no guest needs", { pod: `${namespace}/${name}` });
 }
@@ -122,7 +127,7 @@ async function performOne(
       await label(facts, deps);
       return;
     case "deleteLauncher":
-      await deleteLauncher(action, deps);
+      await deleteLauncher(action, facts, deps);
       return;
     case "releaseMigration":
       await release(action.migration, deps);
