@@ -28,10 +28,6 @@ const UNTOLD: Readonly<Record<string, string>> = {
     "only a taint of the node with NoExecute ends pods: tests/contract/node-runtime shows it",
   "system:serviceaccount:patchbay:virt-api create virtualmachineinstancemigrations.kubevirt.io":
     "only of a guest that can leave its node, and none can yet: packages/plug/virt-api/src/routes/running/migrate.test.ts shows it",
-  "system:serviceaccount:patchbay:virt-controller create virtualmachineinstancemigrations.kubevirt.io":
-    "only of a guest that leaves a node which is drained: packages/plug/virt-controller/src/evacuation.test.ts shows it",
-  "system:serviceaccount:patchbay:virt-api patch virtualmachineinstances.kubevirt.io/status":
-    "only an eviction of a guest that can leave: tests/contract/manifests/leaving.test.ts shows it",
   "system:serviceaccount:patchbay:virt-handler update relaycertificate.subresources.kubevirt.io":
     "only where virt-api signs: the machine's supervisor keeps the certificate in files",
   "system:serviceaccount:patchbay:virt-api get pods":

@@ -36,6 +36,8 @@ export interface GuestOptions {
   readonly image?: "agent" | "full";
   /** Labels of the nodes on which it may run; absent: any. */
   readonly nodeSelector?: Readonly<Record<string, string>>;
+  /** What an eviction of its pod does; absent: what the cluster says. */
+  readonly evictionStrategy?: string;
   /** `readinessProbe` and `livenessProbe`. */
   readonly probes?: Readonly<Record<string, unknown>>;
   /** By which the VM is sized, and what suits its guest; the first says how much memory it has. */
@@ -74,6 +76,7 @@ function guestSpec(options: GuestOptions): Readonly<Record<string, unknown>> {
     terminationGracePeriodSeconds: 10,
     ...options.probes,
     ...(options.nodeSelector === undefined ? {} : { nodeSelector: options.nodeSelector }),
+    ...(options.evictionStrategy !== undefined && { evictionStrategy: options.evictionStrategy }),
     domain: {
       machine: { type: options.machine ?? "q35" },
       ...(options.cores === undefined ? {} : { cpu: { cores: options.cores } }),
