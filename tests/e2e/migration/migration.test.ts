@@ -28,6 +28,7 @@ import {
   launchersOf,
   moveEnded,
   moveGoesOn,
+  newestQemu,
   otherNode,
   slowPolicy,
 } from "./two-nodes.ts";
@@ -135,6 +136,19 @@ test.each([
     strike: (source: string) => {
       process.kill(handlerOf(directoryOf(otherNode(GUEST, nodes.toSorted()))), "SIGKILL");
       expect(nodeOf(GUEST)).toBe(source);
+    },
+  },
+  {
+    name: "the target's QEMU",
+    strike: () => {
+      process.kill(newestQemu(GUEST), "SIGKILL");
+    },
+  },
+  {
+    name: "the target's pod",
+    strike: () => {
+      const { targetPod = "" } = machine.findVmi(GUEST)?.status?.migrationState ?? {};
+      machine.kubectl("delete", "pod", targetPod, "--wait=false");
     },
   },
 ])("a guest stays when $name dies on its way", async ({ name, strike }) => {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // What stories of migrations share: the nodes of the bench, a guest that moves, and how it is seen where it is.
-import { readFileSync } from "node:fs";
+import { readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { eventually, type Machine } from "@patchbay/support";
 import type { VirtualMachineInstanceMigration } from "@patchbay/api";
@@ -81,4 +81,31 @@ export function handlerOf(dataDir: string): number {
   const text = readFileSync(join(dataDir, "run", "virt-handler.json"), "utf8");
   const { pid } = JSON.parse(text) as { readonly pid: number }; // as the supervisor writes it
   return pid;
+}
+
+/** Process id of the QEMU of a guest that was started last: of one that moves, the one into which it comes. */
+export function newestQemu(vmi: string): number {
+  const found = readdirSync("/proc")
+    .filter((pid) => /^\d+$/.test(pid) && commandOf(pid).includes(`guest=default_${vmi},`))
+    .toSorted((one, other) => startOf(one) - startOf(other));
+  return Number(found.at(-1));
+}
+
+function commandOf(pid: string): string {
+  try {
+    return readFileSync(`/proc/${pid}/cmdline`, "utf8");
+  } catch {
+    return ""; // it has ended
+  }
+}
+
+/** Clock ticks after the boot; what has ended began never. */
+function startOf(pid: string): number {
+  try {
+    // The second field is a name that may have blanks. Source: proc(5) "starttime".
+    const [, fields = ""] = readFileSync(`/proc/${pid}/stat`, "utf8").split(") ");
+    return Number(fields.split(" ")[19]);
+  } catch {
+    return 0;
+  }
 }
