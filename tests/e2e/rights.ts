@@ -26,8 +26,6 @@ const UNTOLD: Readonly<Record<string, string>> = {
     "tells whether a node that said something of a network is gone; a machine has one node",
   "system:serviceaccount:patchbay:binder delete pods":
     "only a taint of the node with NoExecute ends pods: tests/contract/node-runtime shows it",
-  "system:serviceaccount:patchbay:virt-api create virtualmachineinstancemigrations.kubevirt.io":
-    "only of a guest that can leave its node, and none can yet: packages/plug/virt-api/src/routes/running/migrate.test.ts shows it",
   "system:serviceaccount:patchbay:virt-handler update relaycertificate.subresources.kubevirt.io":
     "only where virt-api signs: the machine's supervisor keeps the certificate in files",
   "system:serviceaccount:patchbay:virt-api get pods":

@@ -73,6 +73,19 @@ describe("the stage", () => {
   });
 });
 
+test("the stage says why the target is not ready", () => {
+  const failed = {
+    name: "blue",
+    podInterfaceName: "pod1",
+    state: "Failed",
+    message: "no",
+  } as const;
+  const vmi = vmiOf({ migrationUid: "new", targetAttachments: [failed] });
+  expect(migrationStage(now({ phase: "PreparingTarget" }, vmi), FIRST)).toEqual({
+    ...{ phase: "PreparingTarget", message: "interface blue: no" },
+  });
+});
+
 describe("the verdict", () => {
   const failed = { phase: "Failed", migrationState: { failureReason: "no relay" } } as const;
   test.each([

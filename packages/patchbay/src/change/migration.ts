@@ -44,12 +44,20 @@ function progressOf(migration: VirtualMachineInstanceMigration, { vmi }: Seen): 
   return isTold ? printProgress(progress) : "";
 }
 
-/** Its phase, and how far it is. */
+/** Why the target's pod is not ready yet; of another migration of the VMI nothing. */
+function hindranceOf(migration: VirtualMachineInstanceMigration, { vmi }: Seen): string {
+  const { migrationUid, targetAttachments = [] } = vmi?.status?.migrationState ?? {};
+  const isTold = migration.status?.phase === "PreparingTarget" && migrationUid === uidOf(migration);
+  const failed = targetAttachments.filter(({ state }) => isTold && state === "Failed");
+  return failed.map(({ name, message = "" }) => `interface ${name}: ${message}`).join("; ");
+}
+
+/** Its phase, and how far it is, or what is in its way. */
 export function migrationStage(now: Seen, first: Seen): Stage {
   const migration = askedFor(now, first);
   if (migration === undefined) return undefined;
   const phase = migration.status?.phase ?? "";
-  const message = progressOf(migration, now);
+  const message = progressOf(migration, now) || hindranceOf(migration, now);
   return { phase: phase === "" ? "Pending" : phase, ...(message !== "" && { message }) };
 }
 

@@ -364,6 +364,7 @@ describe("a raw request", () => {
         expect(await client.requestRaw({ method: "PUT", path, body: {} })).toEqual({
           status: 202,
           text: "",
+          warnings: [],
         });
       },
     );

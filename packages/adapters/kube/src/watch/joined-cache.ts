@@ -32,6 +32,14 @@ class JoinedCache<T extends KubeObject> implements Cache<T> {
     });
   }
 
+  onChange(listener: (change: Change<T>) => void): () => void {
+    this.#listeners.add(listener);
+    const forget = (): void => {
+      this.#listeners.delete(listener);
+    };
+    return forget;
+  }
+
   find(key: ObjectKey): T | undefined {
     return this.#told.get(printKey(key));
   }
@@ -44,13 +52,6 @@ class JoinedCache<T extends KubeObject> implements Cache<T> {
     const found = this.#caches.flatMap((cache) => cache.listBy(index, value));
     const keys = [...new Set(found.map((object) => printKey(keyOf(object))))].sort();
     return keys.flatMap((key) => this.#told.get(key) ?? []);
-  }
-
-  onChange(listener: (change: Change<T>) => void): () => void {
-    this.#listeners.add(listener);
-    return () => {
-      this.#listeners.delete(listener);
-    };
   }
 
   async synced(): Promise<void> {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // A pass over a VMI whose guest is on its way: from this node, or to it.
-import type { VirtualMachineInstance } from "@patchbay/api";
+import type { MigrationState, VirtualMachineInstance } from "@patchbay/api";
 import {
   broughtAlong,
   domainNameOf,
@@ -13,6 +13,7 @@ import type { Deps } from "../deps.ts";
 import type { Place } from "../reconcilers/vmi/step-context.ts";
 import { arrive } from "./arrive.ts";
 import { depart, placeOf } from "./depart.ts";
+import type { Move } from "./moves.ts";
 import { announceGuest, releaseGuest } from "./guest-macs.ts";
 import { PROGRESS_MS } from "./progress.ts";
 
@@ -28,14 +29,30 @@ function sooner(next: Next, ms: number): Next {
   return next.kind === "after" ? after(Math.min(next.ms, ms)) : after(ms);
 }
 
+/** What a pass has beside the VMI and its place. */
+interface Rest {
+  readonly deps: Deps;
+  readonly converge: Converge;
+}
+
+/** The migration that the VMI is in, and what this process has begun of it; undefined: it is in none. */
+function underWay(
+  vmi: VirtualMachineInstance,
+  { moves }: Pick<Deps, "moves">,
+): { readonly migration: MigrationState; readonly move: Move } | undefined {
+  const migration = openMigration(vmi);
+  const move = moves.of(vmi);
+  return migration === undefined || move === undefined ? undefined : { migration, move };
+}
+
 async function leave(
   vmi: VirtualMachineInstance,
   place: Place,
-  { deps, converge }: { readonly deps: Deps; readonly converge: Converge },
+  { deps, converge }: Rest,
 ): Promise<Next> {
-  const migration = openMigration(vmi);
-  const move = deps.moves.of(vmi);
-  if (migration === undefined || move === undefined) return (await converge()).next;
+  const found = underWay(vmi, deps);
+  if (found === undefined) return (await converge()).next;
+  const { migration, move } = found;
   const { session, wake } = place;
   const announce = (): Promise<void> => announceGuest(vmi, place, deps);
   const hasLeft = await depart({ vmi, migration, move, session, wake, announce, deps });
@@ -51,11 +68,11 @@ async function leave(
 async function receive(
   vmi: VirtualMachineInstance,
   place: Place,
-  { deps, converge }: { readonly deps: Deps; readonly converge: Converge },
+  { deps, converge }: Rest,
 ): Promise<Next> {
-  const migration = openMigration(vmi);
-  const move = deps.moves.of(vmi);
-  if (migration === undefined || move === undefined) return done();
+  const found = underWay(vmi, deps);
+  if (found === undefined) return done();
+  const { migration, move } = found;
   const { session } = place;
   session.look();
   const domain = await session.connection.findDomain(domainNameOf(vmi));
@@ -70,11 +87,7 @@ async function receive(
 }
 
 /** One pass with a launcher that answers; `converge` is what is done with a VMI beside that. */
-export function moveGuest(
-  vmi: VirtualMachineInstance,
-  place: Place,
-  rest: { readonly deps: Deps; readonly converge: Converge },
-): Promise<Next> {
+export function moveGuest(vmi: VirtualMachineInstance, place: Place, rest: Rest): Promise<Next> {
   return place.role === "owner" ? leave(vmi, place, rest) : receive(vmi, place, rest);
 }
 

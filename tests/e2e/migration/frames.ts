@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a bridge of the host sees of a guest: when its answers passed, and at which port its MAC was heard.
+import { execFileSync, spawn, type ChildProcess } from "node:child_process";
+import { createInterface } from "node:readline";
+
+function follow(argv: readonly [string, ...string[]], tell: (line: string) => void): ChildProcess {
+  const [program, ...args] = argv;
+  const child = spawn(program, args, { stdio: ["ignore", "pipe", "ignore"] });
+  createInterface(child.stdout).on("line", tell);
+  return child;
+}
+
+/** Where a bridge hears a MAC. Source: bridge(8), fdb show and monitor: MAC dev PORT … master BRIDGE */
+function entryOf(line: string, bridge: string): Entry | undefined {
+  const words = line.split(" ");
+  const [mac = "", dev, port = ""] = words;
+  const at = words.indexOf("master");
+  const isOfBridge = at === -1 || words[at + 1] === bridge;
+  return dev === "dev" && isOfBridge ? { mac, port } : undefined;
+}
+
+interface Entry {
+  readonly mac: string;
+  readonly port: string;
+}
+
+/** Looks until it is closed. */
+export class Frames {
+  readonly #times: number[] = [];
+  readonly #entries: Entry[] = [];
+  readonly #children: readonly ChildProcess[];
+
+  /** `address`: whose answers to pings count. */
+  constructor(bridge: string, address: string) {
+    const note = (line: string): void => {
+      const entry = entryOf(line, bridge);
+      if (entry !== undefined) this.#entries.push(entry);
+    };
+    const known = execFileSync("bridge", ["fdb", "show", "br", bridge], { encoding: "utf8" });
+    for (const line of known.split("\n")) note(line);
+    const filter = ["icmp", "and", "src", "host", address];
+    this.#children = [
+      follow(["tcpdump", "-i", bridge, "-n", "-l", "-tt", ...filter], (line) => {
+        this.#times.push(Number.parseFloat(line) * 1000);
+      }),
+      follow(["bridge", "monitor", "fdb"], (line) => {
+        if (line.includes(` master ${bridge}`)) note(line);
+      }),
+    ];
+  }
+
+  /** Answers so far. */
+  get count(): number {
+    return this.#times.length;
+  }
+
+  /** The longest time without an answer since the one of that number. */
+  longestGapMs(since: number): number {
+    const times = this.#times.slice(Math.max(0, since - 1));
+    return Math.max(0, ...times.slice(1).map((time, index) => time - (times[index] ?? time)));
+  }
+
+  /** At which ports the MAC was heard, one after the other. */
+  portsOf(mac: string): readonly string[] {
+    const ports = this.#entries.filter((entry) => entry.mac === mac).map(({ port }) => port);
+    return ports.filter((port, index) => port !== ports[index - 1]);
+  }
+
+  close(): void {
+    for (const child of this.#children) child.kill();
+  }
+}
