@@ -9,7 +9,6 @@ export type Case =
   /** KubeVirt's. */
   | { readonly kind: "same"; readonly run: Run }
   | { readonly kind: "ours"; readonly run: Run; readonly value: unknown; readonly why: string }
-  | { readonly kind: "not-built"; readonly feature: string }
   /** A test in that file of this package has the row by its name. */
   | { readonly kind: "shown-in"; readonly file: string };
 
@@ -25,10 +24,6 @@ export function same(run: Run): Case {
 
 export function ours(why: string, value: unknown, run: Run): Case {
   return { kind: "ours", run, value, why };
-}
-
-export function notBuilt(feature: string): Case {
-  return { kind: "not-built", feature };
 }
 
 export function shownIn(file: string, ...names: readonly string[]): Cases {

@@ -9,13 +9,13 @@ import {
 } from "@patchbay/api";
 import { collectIfaceFacts, type IfaceSources } from "../iface/collect.ts";
 import { aliasOf } from "../iface/names.ts";
+import { travelView } from "../migration/control/travellers.ts";
 import { attachmentStatuses } from "../status/ifaces/attachments.ts";
 import { planPodNetworks } from "../plan/pod/pod-networks.ts";
 import { ifaceStatuses } from "../status/ifaces/ifaces.ts";
-import { notBuilt, ours, same, vmiOf, type Cases, type RowNics } from "./kubevirt-case.ts";
+import { ours, same, vmiOf, type Cases, type RowNics } from "./kubevirt-case.ts";
 
 const KEY = "k8s.v1.cni.cncf.io/networks";
-const MIGRATION = "live migration";
 const NOT_A_BRIDGE = "bindings other than bridge are not built: they get no element";
 
 interface AnnotationRow extends RowNics {
@@ -35,6 +35,27 @@ function writtenOf(row: AnnotationRow): unknown {
   const elements = elementsOf(row);
   const changes = printNetworks(elements) !== printNetworks(row.currentAnnotation ?? []);
   return { [KEY]: changes ? printNetworks(elements) : "(key not set)" };
+}
+
+interface TargetRow extends RowNics {
+  /** NICs of the source's pod, in the order of the networks. */
+  readonly sourceStatuses: readonly string[];
+}
+
+/** Of the pod to which a guest with those NICs moves. */
+function targetAnnotationOf(row: TargetRow): unknown {
+  const { interfaces, networks, sourceStatuses } = row;
+  const qualifiedNetworks = (networks ?? []).map(qualified);
+  const vmi = vmiOf({ interfaces, networks: qualifiedNetworks });
+  const attachments = qualifiedNetworks.map(({ name, multus }, index) => ({
+    ...{ name, podInterfaceName: sourceStatuses[index] ?? "", state: "Attached" as const },
+    ...(multus === undefined ? {} : { networkName: multus.networkName }),
+  }));
+  const reported = attachments.map(({ name, podInterfaceName }) => ({
+    ...{ name, podInterfaceName, queueCount: 1 },
+  }));
+  const status = { ...vmi.status, attachments, interfaces: reported };
+  return { [KEY]: planPodNetworks({ vmi: travelView({ ...vmi, status }), bindings: {} }, []) };
 }
 
 export const ANNOTATION_CASES: Cases = {
@@ -62,8 +83,17 @@ export const ANNOTATION_CASES: Cases = {
     { [KEY]: "[]" },
     writtenOf,
   ),
-  "migration target keeps ordinal names": notBuilt(MIGRATION),
-  "migration target: naming upgrade gate gives nothing": notBuilt(MIGRATION),
+  "migration target keeps ordinal names": same(targetAnnotationOf),
+  "migration target: naming upgrade gate gives nothing": ours(
+    "names are never another scheme's: a target keeps the source's, whatever they are",
+    {
+      [KEY]: [
+        { name: "test1", namespace: "default", interface: "net1" },
+        { name: "test1", namespace: "other-namespace", interface: "net2" },
+      ],
+    },
+    targetAnnotationOf,
+  ),
 };
 
 interface StatusRow {

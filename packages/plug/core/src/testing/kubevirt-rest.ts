@@ -1,15 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 // Rows about admission, subresources, the node and migration.
 import { validateVmiSpec, type Iface, type IfaceStatus, type Network } from "@patchbay/api";
+import { aPod } from "@patchbay/support";
 import { NO_LINKS, type IfaceFacts } from "../iface/facts.ts";
 import { phaseOf } from "../iface/phase.ts";
 import { planNodeVm } from "../plan/node/node-vm.ts";
 import { parseAddIface, parseRemoveIface } from "../plan/request/nic-body.ts";
+import { findCondition } from "../status/conditions.ts";
+import { ownVmiStatus } from "../status/vmi.ts";
 import { nicsAfterRequests } from "./kubevirt-queue.ts";
 import { factsOf as factsOfNode } from "./node-scene.ts";
-import { notBuilt, ours, same, vmiOf, type Cases } from "./kubevirt-case.ts";
-
-const MIGRATION = "live migration";
+import { ours, same, vmiOf, type Cases, type RowNics } from "./kubevirt-case.ts";
+import { CLUSTER } from "./launcher-facts.ts";
 
 interface AdmissionRow extends Omit<Iface, "name"> {
   readonly interfaces?: readonly (Iface | string)[];
@@ -153,10 +155,27 @@ export const HANDLER_CASES: Cases = {
   "migration target returns all": same(targetWork),
 };
 
+interface EvaluatorRow extends Partial<RowNics> {
+  readonly status?: readonly IfaceStatus[];
+}
+
+/** Whether the NICs wait for a migration, as the VMI's condition says; nothing said is KubeVirt's "Unknown". */
+function migrationRequired({ interfaces, networks, status = [] }: EvaluatorRow): unknown {
+  const bound = (networks ?? []).map(({ name }) => ({ name, bridge: {} }));
+  const nics = { interfaces: interfaces ?? bound, networks: networks ?? null };
+  const vmi = vmiOf(nics, { interfaces: [...status] });
+  const situation = { vmi, pod: aPod(), ...CLUSTER, failures: [] };
+  const { conditions } = ownVmiStatus(situation, "2026-01-01T00:00:00.000Z");
+  return findCondition(conditions, "MigrationRequired")?.status ?? "Unknown";
+}
+
+const IN_PLACE = "a NIC leaves pod and guest in place: nothing waits for a migration";
+const unknown = same(migrationRequired);
+
 export const MIGRATION_CASES: Cases = {
-  "no networks": notBuilt(MIGRATION),
-  "unplug still in the domain": notBuilt(MIGRATION),
-  "unplugged from the domain is pending": notBuilt(MIGRATION),
-  "pending for 14 s": notBuilt(MIGRATION),
-  "NAD name equal, namespace implied": notBuilt(MIGRATION),
+  "no networks": unknown,
+  "unplug still in the domain": unknown,
+  "unplugged from the domain is pending": ours(IN_PLACE, "Unknown", migrationRequired),
+  "pending for 14 s": ours(IN_PLACE, "Unknown", migrationRequired),
+  "NAD name equal, namespace implied": unknown,
 };
