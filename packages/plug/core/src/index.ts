@@ -99,6 +99,14 @@ export {
   type CaptureRequest,
 } from "./guest/capture.ts";
 export { WholePackets } from "./guest/pcap.ts";
+export { DOCTOR, doctorPath, parseDoctorPath, parseDoctorQuery } from "./doctor/request.ts";
+export {
+  HOPS,
+  type DoctorReport,
+  type HopName,
+  type HopReport,
+  type HopState,
+} from "./doctor/report.ts";
 export {
   guestStreamPath,
   isGuestStream,
