@@ -70,11 +70,12 @@ export async function openStream(config: KubeConfig, call: StreamCall): Promise<
     handshakeTimeout: ANSWER_MS,
     perMessageDeflate: false,
   });
+  // Made before the answer: the first words may come in one segment with it, and are lost where nobody listens yet.
+  const stream = createWebSocketStream(socket);
+  stream.on("error", () => stream.destroy());
   await opened(socket, call, server);
   call.signal?.addEventListener("abort", () => {
     socket.close();
   });
-  const stream = createWebSocketStream(socket);
-  stream.on("error", () => stream.destroy());
   return stream;
 }
