@@ -29,6 +29,7 @@ function aDomain(ports: number, used: readonly string[], vcpus = 1): DomainFacts
     vcpus,
     sharesMemory: true,
     agentConnected: false,
+    paths: [],
   };
 }
 

@@ -186,16 +186,15 @@ class World {
       model: "pcie-root-port",
       hotplug: true,
     }));
-    const machine = { family: "q35" as const, vcpus: 1, sharesMemory: true, agentConnected: false };
-    const facts = { ...machine, nics, controllers, pciAddresses, devices: [] };
+    const machine = { family: "q35" as const, vcpus: 1, sharesMemory: true };
+    const none = { agentConnected: false, devices: [], paths: [] };
+    const facts = { ...machine, ...none, nics, controllers, pciAddresses };
     const links = [...this.links.values()];
     const sources = { vmi, links, nics, guest: NO_VIEW, bindings: NETWORK.bindings };
     return {
-      ...{ vmi, role: "owner" },
+      ...{ vmi, role: "owner", useEmulation: true, network: NETWORK },
       ifaces: this.#judged(collectIfaceFacts(sources)),
       domain: this.running ? { running: true, isPaused: false, crashed: false, facts } : undefined,
-      useEmulation: true,
-      network: NETWORK,
       uuid: "6f1c1a52-7f0c-8c0e-8d36-0a2b1d5b7c11",
       asked: Object.fromEntries(
         [...this.asked].map((iface) => [iface, { count: 1, agoMs: 0, isRefused: false }]),

@@ -205,6 +205,7 @@ function domainFactsOf({ nic, inDomain, linkUp = true }: Row): DomainFacts {
     vcpus: 1,
     sharesMemory: true,
     agentConnected: false,
+    paths: [],
   };
 }
 

@@ -76,6 +76,7 @@ function nodeFacts(binding: Omit<Iface, "name">, links: Partial<IfaceFacts["link
     vcpus: 1,
     sharesMemory: true,
     agentConnected: false,
+    paths: [],
   } as const;
   const node: NodeVmFacts = {
     vmi,

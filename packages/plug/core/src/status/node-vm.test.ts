@@ -29,6 +29,7 @@ function aDomain(more: Partial<DomainSnapshot> = {}): DomainSnapshot {
       vcpus: 1,
       sharesMemory: true,
       agentConnected: false,
+      paths: [],
     },
     ...more,
   };

@@ -65,6 +65,7 @@ export function aDomain(ports = 4): DomainFacts {
     vcpus: 1,
     sharesMemory: true,
     agentConnected: false,
+    paths: [],
   };
 }
 

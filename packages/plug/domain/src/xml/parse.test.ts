@@ -148,6 +148,18 @@ function nicAt(address: string): string {
   return device(`<interface><address type='pci' ${address}/></interface>`);
 }
 
+test("says which files and sockets it uses, but for those of its NICs and those that libvirt finds itself", () => {
+  const devices = [
+    "<emulator>/usr/bin/qemu</emulator>",
+    "<disk><source file='/b'><x startupPolicy='/c'/></source><backingStore><source file='/d'/></backingStore></disk>",
+    "<disk><source dev='/b'/></disk><interface><source path='/e'/></interface>",
+    "<rng><backend model='random'>/dev/urandom</backend></rng>",
+  ].join("");
+  const os = "<os><type>hvm</type><kernel>/k</kernel><nvram template='/t'>/n</nvram></os>";
+  const { paths } = parsed(`<domain>${os}<devices>${devices}</devices></domain>`);
+  expect(paths).toEqual(["/b", "/c", "/dev/urandom", "/k", "/n", "/t"]);
+});
+
 test("an address below a device is another bus's", () => {
   const source = "<source><address type='pci' bus='0x05' slot='0x00' function='0x0'/></source>";
   const own = "<address type='pci' bus='0x02' slot='0x00' function='0x0'/>";
@@ -217,6 +229,7 @@ describe("a domain that somebody else defined", () => {
       vcpus: 4,
       sharesMemory: false,
       agentConnected: false,
+      paths: [],
     });
   });
 
@@ -230,6 +243,7 @@ describe("a domain that somebody else defined", () => {
       vcpus: 1,
       sharesMemory: false,
       agentConnected: false,
+      paths: [],
     });
   });
 

@@ -8,6 +8,7 @@ import { machineFamilyOf } from "../machine.ts";
 import type { PciAddress } from "../pci/address.ts";
 import type { DeviceKind } from "../pci/interrupts.ts";
 import { checkDocument, reasonOf } from "./check-document.ts";
+import { pathsIn } from "./paths.ts";
 
 /** NICs; more than any machine has places for. */
 const NICS_MAX = 256;
@@ -76,6 +77,8 @@ export interface DomainFacts {
   readonly hasNoNicVectors?: true;
   /** Whether an agent in the guest listens. */
   readonly agentConnected: boolean;
+  /** Of the files and sockets that it uses beside those of its NICs, in the launcher. */
+  readonly paths: readonly string[];
 }
 
 /** A domain's XML as facts, or why it is refused. */
@@ -243,6 +246,7 @@ function factsOf(root: Node): DomainFacts {
     sharesMemory: textOf(access, "@mode") === "shared",
     ...(argumentsOf(root).includes(WITHOUT_VECTORS) && { hasNoNicVectors: true }),
     agentConnected: childrenOf(devices, "channel").some(isConnectedAgent),
+    paths: pathsIn(root),
   };
 }
 

@@ -28,7 +28,7 @@ function facts(seen: Seen, iface: Iface = IFACE): NodeVmFacts {
   const domain = {
     family: "q35",
     ...{ nics, controllers: [], pciAddresses: [], devices: [], vcpus: 1 },
-    ...{ sharesMemory: true, agentConnected: false },
+    ...{ sharesMemory: true, agentConnected: false, paths: [] },
   } as const;
   return {
     ...{ vmi, ifaces, useEmulation: true, network: NETWORK, uuid: "u", asked: {}, role: "owner" },
