@@ -160,6 +160,7 @@ export { wiringOf } from "./iface/links/wiring.ts";
 export { ifacesWithoutPort } from "./pcie/ports.ts";
 export { planNodeDevices, type NodeDevice } from "./plan/node/node-devices.ts";
 export { travellingDisks } from "./plan/node/guest/disks.ts";
+export { planDomain } from "./plan/node/domain.ts";
 export { domainNameOf, machineUuidOf } from "./plan/node/domain-name.ts";
 export {
   planNodeVm,

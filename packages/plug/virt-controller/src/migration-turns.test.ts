@@ -177,4 +177,75 @@ describe("pods that end on the way", () => {
     expect(await story.findTarget()).toBeUndefined();
     expect(await story.findSource()).toBeDefined();
   });
+
+  test("it is taken away by force, and the target's pod ends: the source's word is waited for 5 min", async () => {
+    const story = await Migrating.begin();
+    await story.goOut();
+    const key = { ...KEY, name: `move-${UID}` };
+    await story.bench.server.delete(VIRTUAL_MACHINE_INSTANCE_MIGRATIONS, key);
+    await story.endPod(await story.target(), "Failed");
+    story.bench.nowMs += 299_000;
+    await story.settle();
+    expect(await story.state()).not.toHaveProperty("completed");
+    story.bench.nowMs += 2_000;
+    await story.settle();
+    expect(await story.state()).toMatchObject({ completed: true, failed: true });
+    expect((await story.vmi()).status?.phase).toBe("Running");
+  });
+
+  test("the target's, when the guest had left the source: the VM has failed, whatever becomes of its pod", async () => {
+    const story = await Migrating.begin();
+    await story.goOut();
+    await story.endPod(await story.target(), "Failed");
+    await story.say({ sourceNodeDomainLeft: true });
+    expect(await story.phase()).toBe("Failed");
+    expect(await story.state()).toMatchObject({ completed: true, failed: true, guestLost: true });
+    expect((await story.vmi()).status).toMatchObject({ phase: "Failed", reason: "GuestLost" });
+    await story.endPod(await story.findSource(), "Succeeded");
+    expect((await story.vmi()).status?.phase).toBe("Failed");
+  });
+});
+
+describe("a guest that is held at its target", () => {
+  const FAULTS = ["the NIC with MAC 02:00:00:00:00:01 has another tap: tap9"];
+
+  async function held(): Promise<Migrating> {
+    const story = await Migrating.begin();
+    await story.goOut();
+    await story.say({ targetNodeDomainDetected: true, targetNodeDomainFaults: FAULTS });
+    return story;
+  }
+
+  async function isTold(story: Migrating): Promise<readonly boolean[]> {
+    const objects = [await story.vmi(), await story.migration()];
+    return objects.map(
+      (object) => object?.status?.conditions?.some(({ type }) => type === "GuestHeld") === true,
+    );
+  }
+
+  test("is told of, until it goes on", async () => {
+    const story = await held();
+    expect(await isTold(story)).toEqual([true, true]);
+    await story.say({ targetNodeDomainFaults: [] });
+    await story.arrive();
+    expect(await isTold(story)).toEqual([false, false]);
+    expect(await story.phase()).toBe("Succeeded");
+  });
+
+  test("is not ended by a cancel, which comes too late", async () => {
+    const story = await held();
+    await story.cancel();
+    await story.say({ sourceNodeDomainLeft: true });
+    expect(await story.phase()).toBe("Running");
+    expect(await story.findTarget()).toBeDefined();
+  });
+
+  test("ends when its VM is stopped", async () => {
+    const story = await held();
+    await story.stop();
+    await story.say({ sourceNodeDomainLeft: true });
+    expect(await story.phase()).toBe("Failed");
+    expect(await story.findTarget()).toBeUndefined();
+    expect((await story.vmi()).status?.phase).toBe("Failed");
+  });
 });

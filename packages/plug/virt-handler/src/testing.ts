@@ -8,3 +8,4 @@ export type { RelayIdentity, RelayOrder, Word } from "./relays/words.ts";
 export { createFakeRelays } from "./testing/fake-relays.ts";
 export { withBackoff } from "./sessions/backoff.ts";
 export { createSessions } from "./sessions/sessions.ts";
+export { TwoNodes } from "./testing/two-nodes.ts";

@@ -74,7 +74,19 @@ test.each([
     name: "it is off at the source, and is not what was wired",
     state: DETECTED,
     change: { domain: PAUSED, isOffAtSource: true, faults: ["another tap"] },
-    want: ["hold"],
+    want: ["reportFaults", "wait person"],
+  },
+  {
+    name: "that was told",
+    state: { ...DETECTED, targetNodeDomainFaults: ["another tap"] },
+    change: { domain: PAUSED, isOffAtSource: true, faults: ["another tap"] },
+    want: ["wait person"],
+  },
+  {
+    name: "it is what was wired by now",
+    state: { ...DETECTED, targetNodeDomainFaults: ["another tap"] },
+    change: { domain: PAUSED, isOffAtSource: true },
+    want: ["resume", "reportFaults", "allowFlooding", "reportReady", "stopRelay"],
   },
   {
     name: "it runs, and that was not told",

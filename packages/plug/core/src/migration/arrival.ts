@@ -2,6 +2,7 @@
 // What does the node do that a guest comes to? Pure. It lets the guest go on only when it is known to be off where it was, and when
 // what has come is what was wired.
 import type { MigrationState } from "@patchbay/api";
+import { isEqual } from "../equal.ts";
 import type { DomainInfo } from "../ports/index.ts";
 
 /** What is known at the target. */
@@ -34,9 +35,9 @@ export type ArrivalStep =
   | { readonly kind: "allowFlooding" }
   | { readonly kind: "reportReady" }
   | { readonly kind: "stopRelay" }
-  /** It stays paused: a person decides. */
-  | { readonly kind: "hold"; readonly faults: readonly string[] }
-  | { readonly kind: "wait"; readonly for: "wiring" | "guest" | "source" | "end" };
+  /** It stays paused, and that is told: a person decides. None: it no longer does. */
+  | { readonly kind: "reportFaults"; readonly faults: readonly string[] }
+  | { readonly kind: "wait"; readonly for: "wiring" | "guest" | "source" | "person" | "end" };
 
 /** The source's node can speak to this one. */
 function listen({ relay }: ArrivalFacts): readonly ArrivalStep[] {
@@ -58,14 +59,20 @@ function finish({ migration, relay }: ArrivalFacts): readonly ArrivalStep[] {
   return [{ kind: "allowFlooding" }, { kind: "reportReady" }, ...end];
 }
 
+function tellFaults({ migration, faults }: ArrivalFacts): readonly ArrivalStep[] {
+  const isTold = isEqual(migration.targetNodeDomainFaults ?? [], faults);
+  return isTold ? [] : [{ kind: "reportFaults", faults }];
+}
+
 function letGoOn(facts: ArrivalFacts): readonly ArrivalStep[] {
   const { migration, isComing, isOffAtSource, staysPaused, faults } = facts;
   if (migration.targetNodeDomainReadyTimestamp !== undefined) return finish(facts);
   if (isComing) return [{ kind: "wait", for: "source" }];
   // The relay may have ended with the process that had it, and the source's word with it.
   if (!isOffAtSource) return [...listen(facts), { kind: "wait", for: "source" }];
-  if (faults.length > 0) return [{ kind: "hold", faults }];
-  return [...(staysPaused ? [] : [{ kind: "resume" } as const]), ...finish(facts)];
+  if (faults.length > 0) return [...tellFaults(facts), { kind: "wait", for: "person" }];
+  const resume = staysPaused ? [] : [{ kind: "resume" } as const];
+  return [...resume, ...tellFaults(facts), ...finish(facts)];
 }
 
 /** The steps, in order. */
@@ -86,6 +93,7 @@ export function planArrival(facts: ArrivalFacts): readonly ArrivalStep[] {
 /** A NIC as the guest has it, by what must be the same wherever it runs, and its tap, which is this node's. */
 export interface ArrivedNic {
   readonly mac: string;
+  /** Or the path of the socket at which it speaks vhost-user. */
   readonly tap: string | undefined;
   /** Where it is, as text. */
   readonly pciAddress: string | undefined;

@@ -130,7 +130,13 @@ test.each([
     name: "it has arrived, and is to be cancelled: too late",
     state: { ...READY, startTimestamp: START, abortRequested: true },
     change: { hasRelay: true, domain: LEFT },
-    want: ["tellGone", "wait handover"],
+    want: ["reportLeft", "tellGone", "wait handover"],
+  },
+  {
+    name: "that was told, and the target has heard it",
+    state: { ...READY, startTimestamp: START, abortRequested: true, sourceNodeDomainLeft: true },
+    change: { hasRelay: true, domain: LEFT, isHeard: true },
+    want: ["wait handover"],
   },
   {
     name: "it is cancelled before anything was sent",

@@ -36,6 +36,8 @@ export type DepartureStep =
   | { readonly kind: "goOn" }
   /** Tells the target's node that the guest is off here. */
   | { readonly kind: "tellGone" }
+  /** Tells whoever wants the migration to end that the guest is no longer here. */
+  | { readonly kind: "reportLeft" }
   | { readonly kind: "stopRelay" }
   /** Frames of the guest's MACs from here: switches may have heard them at the target. */
   | { readonly kind: "announceMacs" }
@@ -67,12 +69,15 @@ function stay(facts: DepartureFacts, reason: string): readonly DepartureStep[] {
  * target that has been started anew has to be told again, and says so by other ports.
  */
 function handOver(facts: DepartureFacts): readonly DepartureStep[] {
-  if (facts.migration.targetNodeDomainReadyTimestamp !== undefined) {
+  const { abortRequested, sourceNodeDomainLeft, targetNodeDomainReadyTimestamp } = facts.migration;
+  if (targetNodeDomainReadyTimestamp !== undefined) {
     return facts.hasRelay ? [{ kind: "stopRelay" }, ...NOTHING] : NOTHING;
   }
-  if (facts.hasRelay && facts.isHeard) return [{ kind: "wait", for: "handover" }];
+  const isAnswered = abortRequested !== true || sourceNodeDomainLeft === true;
+  const answer = isAnswered ? [] : [{ kind: "reportLeft" } as const];
+  if (facts.hasRelay && facts.isHeard) return [...answer, { kind: "wait", for: "handover" }];
   const start = facts.hasRelay ? [] : [{ kind: "startRelay" } as const];
-  return [...start, { kind: "tellGone" }, { kind: "wait", for: "handover" }];
+  return [...answer, ...start, { kind: "tellGone" }, { kind: "wait", for: "handover" }];
 }
 
 function begin({ migration, hasRelay }: DepartureFacts): readonly DepartureStep[] {

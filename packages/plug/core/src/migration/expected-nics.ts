@@ -1,8 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 // Which NICs does a guest bring along that comes to a node, and on which tap of the target's pod is each to hang? Pure.
-import type { BindingRegistry, IfaceStatus, VirtualMachineInstance } from "@patchbay/api";
+import {
+  names,
+  type BindingRegistry,
+  type IfaceStatus,
+  type VirtualMachineInstance,
+} from "@patchbay/api";
 import type { BindingKind } from "../bindings/binding.ts";
 import { bindingOf } from "../bindings/binding-of.ts";
+import { socketLinkOf } from "../iface/links/vhost-socket.ts";
 import { madeTapOf } from "../iface/names.ts";
 import { findByName, ifacesOf, networksOf } from "../spec/nics.ts";
 import { findCondition, PAUSED } from "../status/conditions.ts";
@@ -18,7 +24,7 @@ export function broughtAlong({ status }: VirtualMachineInstance): readonly Iface
   );
 }
 
-/** The tap that the target's node makes for it; undefined: what it hangs on is others' to make. */
+/** The tap, or the name of the socket, that the target's node makes for it; undefined: what it hangs on is others' to make. */
 function tapOf(
   vmi: VirtualMachineInstance,
   name: string,
@@ -31,7 +37,9 @@ function tapOf(
   );
   const attachment = findByName(vmi.status?.migrationState?.targetAttachments, name);
   if (kind === "refused" || attachment === undefined) return undefined;
-  return MADE.includes(kind) ? madeTapOf(name, attachment.podInterfaceName) : undefined;
+  const { podInterfaceName } = attachment;
+  if (kind === "vhostuser") return `${names.LAUNCHER_DIR}/${socketLinkOf(podInterfaceName)}`;
+  return MADE.includes(kind) ? madeTapOf(name, podInterfaceName) : undefined;
 }
 
 /** What is to come; of what hangs on what others make, with the tap that it has. */

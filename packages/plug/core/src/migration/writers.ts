@@ -5,11 +5,20 @@ import type { NodeRole } from "./owner.ts";
 
 /** By what the node is to a VMI whose migration is open: the owner is the source until the guest has been handed over. */
 export const NODE_MIGRATION_FIELDS = {
-  owner: ["startTimestamp", "mode", "failed", "failureReason", "abortStatus", "progress"],
+  owner: [
+    "startTimestamp",
+    "mode",
+    "failed",
+    "failureReason",
+    "abortStatus",
+    "progress",
+    "sourceNodeDomainLeft",
+  ],
   target: [
     "targetNodeAddress",
     "targetDirectMigrationNodePorts",
     "targetNodeDomainDetected",
+    "targetNodeDomainFaults",
     "targetNodeDomainReadyTimestamp",
   ],
 } as const satisfies Readonly<Record<NodeRole, readonly (keyof MigrationState)[]>>;

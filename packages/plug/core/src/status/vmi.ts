@@ -15,6 +15,7 @@ import {
 import { ADDRESS_CHANGED, addressesCondition } from "../addresses/changed-addresses.ts";
 import { attachmentStatuses, type PodNetworkFacts } from "./ifaces/attachments.ts";
 import type { NodeLoss } from "../node/node-loss.ts";
+import { GUEST_HELD, heldCondition, heldMessage } from "../migration/control/held.ts";
 import { openMigration } from "../migration/owner.ts";
 import { hasRun } from "../node/has-run.ts";
 import { failedHookOf } from "../plan/pod/hook-sidecars.ts";
@@ -116,7 +117,10 @@ function transitionsOf(
 }
 
 /** Types that virt-controller writes; others' are left alone. */
-const OWN: readonly string[] = [READY, SYNCHRONIZED, ADDRESS_CHANGED, LIVE_MIGRATABLE];
+const OWN: readonly string[] = [
+  ...[READY, SYNCHRONIZED, ADDRESS_CHANGED, LIVE_MIGRATABLE],
+  GUEST_HELD,
+];
 
 /** Of a guest that runs, or ran when it was last heard of. */
 function migrationCondition({ vmi, storage, network }: VmiSituation, phase: VmiPhase) {
@@ -135,6 +139,10 @@ function readyByPod(pod: Pod | undefined): NewCondition {
 
 /** Nobody is answered by a guest that stands still. Source: KubeVirt readiness gate kubevirt.io/virtual-machine-unpaused. */
 function readyOfRunning({ vmi, pod }: VmiSituation): NewCondition {
+  const held = heldMessage(openMigration(vmi));
+  if (held !== undefined) {
+    return { type: READY, status: "False", reason: GUEST_HELD, message: held };
+  }
   const isPaused = findCondition(vmi.status?.conditions, PAUSED)?.status === "True";
   if (!isPaused) return readyByPod(pod);
   const message = "the guest is paused: its processors stand still";
@@ -166,6 +174,7 @@ function conditionsOf(
     ...synchronizedCondition(vmiSyncError(facts)),
     ...addressesCondition(attachments, elements),
     ...migrationCondition(facts, phase ?? ""),
+    ...heldCondition(openMigration(vmi)),
   ];
   const others = (stored ?? []).filter(({ type }) => !OWN.includes(type));
   return [...withTimes(own, stored, now), ...others];

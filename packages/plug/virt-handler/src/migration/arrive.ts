@@ -24,6 +24,7 @@ import { observeNodeVm } from "../reconcilers/vmi/observe.ts";
 import type { Place } from "../reconcilers/vmi/step-context.ts";
 import type { Move } from "./moves.ts";
 import { reportMove } from "./report-move.ts";
+import { pathsOf } from "./expected-paths.ts";
 import { relayRequestOf } from "./send-away.ts";
 import { tellPorts } from "./told-ports.ts";
 
@@ -54,17 +55,29 @@ async function isComing({ vmi, place }: Arrival): Promise<boolean> {
   }
 }
 
+/** What the VM uses here beside its NICs; of a guest whose hooks may have added something, what it has. */
+function expectedPaths({ vmi, move, place, deps }: Arrival, came: readonly string[]) {
+  const { sidecars = [] } = place.session.launcher;
+  if (sidecars.length > 0) return came;
+  move.expectedPaths ??= pathsOf(vmi, networkConfigOf(deps.kubevirts.list()[0]));
+  return move.expectedPaths;
+}
+
 /** How what has come differs from what this node has made ready. */
-async function findFaults({ vmi, place, deps }: Arrival): Promise<readonly string[]> {
-  const { nics } = await readDomainFacts(domainNameOf(vmi), place.session.connection);
-  const came = nics.map(({ mac, tapName, pciAddress }): ArrivedNic => ({
+async function findFaults(arrival: Arrival): Promise<readonly string[]> {
+  const { vmi, place, deps } = arrival;
+  const { nics, paths } = await readDomainFacts(domainNameOf(vmi), place.session.connection);
+  const came = nics.map(({ mac, tapName, socketPath, pciAddress }): ArrivedNic => ({
     mac,
-    tap: tapName,
+    tap: tapName ?? socketPath,
     pciAddress: pciAddress === undefined ? undefined : printPciAddress(pciAddress),
   }));
   const { bindings } = networkConfigOf(deps.kubevirts.list()[0]);
-  const wired = { nics: expectedNics(vmi, bindings, came), paths: [] };
-  return arrivalFaults({ nics: came, paths: [] }, wired);
+  const wired = {
+    nics: expectedNics(vmi, bindings, came),
+    paths: expectedPaths(arrival, paths),
+  };
+  return arrivalFaults({ nics: came, paths }, wired);
 }
 
 /** Asks no more than what is decided by: a guest waits for the answer. */
@@ -97,6 +110,8 @@ function relayStateOf(arrival: Arrival): ArrivalFacts["relay"] {
 
 async function startRelay(arrival: Arrival): Promise<void> {
   const { place, move, deps } = arrival;
+  // A guest that has come waits for the comparison: what can be known before is.
+  expectedPaths(arrival, []);
   const relay = await deps.relays.receive(relayRequestOf(arrival, place.session));
   move.follow(relay, undefined, place.wake);
 }
@@ -119,6 +134,13 @@ async function reportReady({ vmi, deps }: Arrival): Promise<void> {
   await reportMove(vmi, { targetNodeDomainReadyTimestamp }, { deps });
 }
 
+async function reportFaults({ vmi, deps }: Arrival, faults: readonly string[]): Promise<void> {
+  await reportMove(vmi, { targetNodeDomainFaults: [...faults] }, { deps });
+  if (faults.length === 0) return;
+  const fields = { vmi: printKey(keyOf(vmi)), faults };
+  deps.log.error("a guest that came stays paused: it is not what was made ready for it", fields);
+}
+
 /** How the steps are performed that are no waiting. */
 const PERFORM: Readonly<Partial<Record<ArrivalStep["kind"], (of: Arrival) => Promise<void>>>> = {
   startRelay,
@@ -135,19 +157,15 @@ const PERFORM: Readonly<Partial<Record<ArrivalStep["kind"], (of: Arrival) => Pro
 };
 
 async function perform(step: ArrivalStep, arrival: Arrival): Promise<void> {
-  if (step.kind !== "hold") {
-    await PERFORM[step.kind]?.(arrival);
-    return;
-  }
-  const fields = { vmi: printKey(keyOf(arrival.vmi)), faults: step.faults };
-  arrival.deps.log.error("a guest that came stays paused: it is not what was wired", fields);
+  if (step.kind === "reportFaults") await reportFaults(arrival, step.faults);
+  else await PERFORM[step.kind]?.(arrival);
 }
 
-/** One pass; safe to repeat. `isWired`: all that it brings along has its links here. */
+/** One pass; safe to repeat. `isWired`: all that it brings along has its links here. True: the guest waits for a person. */
 export async function arrive(
   arrival: Arrival,
   { domain, isWired }: Pick<ArrivalFacts, "domain" | "isWired">,
-): Promise<void> {
+): Promise<boolean> {
   const { vmi, migration, deps } = arrival;
   const steps = planArrival({
     ...{ migration, domain, isWired, relay: relayStateOf(arrival) },
@@ -163,4 +181,5 @@ export async function arrive(
       throw error;
     }
   }
+  return steps.some((step) => step.kind === "wait" && step.for === "person");
 }

@@ -93,6 +93,7 @@ const PERFORM: Readonly<Partial<Record<DepartureStep["kind"], (of: Departure) =>
       await session?.connection.resumeDomain(domainNameOf(vmi));
     },
     tellGone,
+    reportLeft: ({ vmi, deps }) => reportMove(vmi, { sourceNodeDomainLeft: true }, { deps }),
     announceMacs: ({ announce }) => announce(),
     stopRelay: ({ move }) => {
       move.stopRelay();

@@ -17,6 +17,9 @@ import type { Move } from "./moves.ts";
 import { announceGuest, releaseGuest } from "./guest-macs.ts";
 import { PROGRESS_MS } from "./progress.ts";
 
+/** How often it is looked whether a guest that is held still differs, milliseconds: what it waits for may tell nobody. */
+const HELD_MS = 10_000;
+
 /** The rest of a pass: what is done with the VMI's links and devices, and what it came to. */
 export type Converge = () => Promise<{ readonly facts: NodeVmFacts; readonly next: Next }>;
 
@@ -78,8 +81,8 @@ async function receive(
   const domain = await session.connection.findDomain(domainNameOf(vmi));
   const arrival = { vmi, migration, move, place, deps };
   if (domain !== undefined) {
-    await arrive(arrival, { domain, isWired: true });
-    return done();
+    const isHeld = await arrive(arrival, { domain, isWired: true });
+    return isHeld ? after(HELD_MS) : done();
   }
   const { facts, next } = await converge();
   await arrive(arrival, { domain, isWired: isWired(vmi, facts) });

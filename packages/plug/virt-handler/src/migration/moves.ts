@@ -21,6 +21,8 @@ export class Move {
   isStalled = false;
   /** Of the node that it comes to: the source's node has said that the guest is off there. */
   isOffAtSource = false;
+  /** The same: files and sockets that its domain is to use; undefined: nobody has asked yet. */
+  expectedPaths: readonly string[] | undefined;
   /** Of the node that it leaves: the target's has heard that, by the relay that runs. */
   isHeard = false;
   #relay: Relay | undefined;

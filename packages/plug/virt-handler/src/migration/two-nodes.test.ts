@@ -146,6 +146,33 @@ test("libvirt of the source dies at the last moment: it goes on there, and never
   expect((await nodes.move()).failureReason).toContain("the guest goes on here");
 });
 
+test("a guest that is not what was made ready is held, and told of; it goes on when it is", async () => {
+  const faults = async () => (await nodes.move()).targetNodeDomainFaults;
+  const place = /(<interface[^]*?<address [^>]*bus=")0x[0-9a-f]+/;
+  nodes.daemon("node1").forge = (xml) => xml.replace(place, "$10x1f");
+  await nodes.open();
+  await nodes.until(async () => ((await faults()) ?? []).length > 0);
+  expect(await faults()).toEqual([
+    expect.stringMatching(/^the NIC with MAC \S+ has another place: 0000:1f:00.0$/),
+  ]);
+  await nodes.tellMove({ abortRequested: true });
+  await nodes.until(async () => (await nodes.move()).sourceNodeDomainLeft === true);
+  expect(await states()).toEqual(["shutoff", "paused"]);
+  const [status = {}] = (await nodes.vmi()).status?.interfaces ?? [];
+  await nodes.tell({ interfaces: [{ ...status, pciAddress: "0000:1f:00.0" }] });
+  await nodes.until(isReady);
+  expect([await states(), await faults()]).toEqual([["shutoff", "running"], []]);
+});
+
+test("a guest that has left, and is nowhere when its migration is closed, has failed", async () => {
+  await begin();
+  await nodes.stop("node2");
+  end("over");
+  await nodes.tellMove({ completed: true, failed: true });
+  await nodes.until(async () => (await nodes.vmi()).status?.phase !== "Running");
+  expect((await nodes.vmi()).status?.phase).toBe("Failed");
+});
+
 test("an unplug that is not answered goes along, and is done there", async () => {
   nodes.daemon("node1").unplugPolicy = "hold";
   await nodes.edit((vmi) => without(vmi, "one"));

@@ -36,6 +36,8 @@ export interface FakeDaemon {
   unplugPolicy: UnplugPolicy;
   /** What is told of moves from here that go on; no figures at first. */
   moveStats: Partial<JobStats>;
+  /** What a daemon that lies makes of the definitions that it sends along; nothing at first. */
+  forge: (xml: string) => string;
   /** Whether moves from here wait for `endMove`; they do not at first. */
   holdsMoves: boolean;
   /**
@@ -98,6 +100,7 @@ interface Listener {
 export class MemoryDaemon implements FakeDaemon {
   unplugPolicy: UnplugPolicy = "grant";
   holdsMoves = false;
+  forge = (xml: string): string => xml;
   moveStats: Partial<JobStats> = {};
   isRunning = true;
   readonly calls: string[] = [];
@@ -220,7 +223,7 @@ export class MemoryDaemon implements FakeDaemon {
     domain.expectRunning();
     const target = this.#findPeer(migration.peerUri);
     if (target === undefined) throw peerLost("nobody listens there");
-    const twin = domain.twinFor(migration);
+    const twin = domain.twinFor(migration, this.forge);
     const { promise, resolve, reject } = Promise.withResolvers<undefined>();
     this.#moves.set(name, {
       arrive: () => {

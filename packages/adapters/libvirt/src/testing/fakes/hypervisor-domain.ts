@@ -125,11 +125,14 @@ export class FakeDomain {
   }
 
   /** The domain as it arrives elsewhere, where it stands still. */
-  twinFor({ liveXml, configXml }: Pick<Migration, "liveXml" | "configXml">): FakeDomain {
+  twinFor(
+    { liveXml, configXml }: Pick<Migration, "liveXml" | "configXml">,
+    forge: (xml: string) => string,
+  ): FakeDomain {
     const live = this.#live ?? this.#config;
     expectSameLayout(live, liveXml ?? live);
-    const twin = new FakeDomain(configXml ?? this.#config, this.#uuid);
-    twin.#live = liveXml ?? live;
+    const twin = new FakeDomain(forge(configXml ?? this.#config), this.#uuid);
+    twin.#live = forge(liveXml ?? live);
     twin.#isPaused = true;
     twin.#agent = this.#agent;
     // What it was asked to let go of it lets go of there.

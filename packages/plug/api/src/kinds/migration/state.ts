@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // What is told of a VMI's migration, in VMI and migration alike. Source: KubeVirt api/core/v1 types.go
-// VirtualMachineInstanceMigrationState; `targetAttachments`, `sourceEndedTimestamp` and `progress` are ours.
+// VirtualMachineInstanceMigrationState; `targetAttachments`, `targetNodeDomainFaults`, `sourceNodeDomainLeft`,
+// `sourceEndedTimestamp`, `abortRequestedTimestamp`, `guestLost` and `progress` are ours.
 import type { Static } from "typebox";
 import { Type } from "../../fields/schema.ts";
 import { OPEN } from "../network.ts";
@@ -63,10 +64,19 @@ export const MIGRATION_STATE_SCHEMA = Type.Object(
     targetNodeDomainReadyTimestamp: time(
       "When the guest began to run on the target; writer: the target's virt-handler.",
     ),
+    targetNodeDomainFaults: Type.Optional(
+      Type.Array(Type.String(), {
+        description:
+          "How the guest that has come differs from what the target's node made ready, for people: as long as there is anything it stands still there; writer: the target's virt-handler.",
+      }),
+    ),
     targetAttachments: Type.Optional(
       Type.Array(ATTACHMENT_SCHEMA, {
         description: "What the target's pod has for each interface, until the guest is there.",
       }),
+    ),
+    sourceNodeDomainLeft: flag(
+      "The guest is no longer at the source, since it is at the target; told when the migration is to end before its time; writer: the source's virt-handler.",
     ),
     sourceEndedTimestamp: time(
       "When the source's pod was found to have ended, while nobody had told yet where the guest is.",
@@ -86,7 +96,9 @@ export const MIGRATION_STATE_SCHEMA = Type.Object(
     completed: flag("It is over, whatever came of it."),
     failed: flag("The guest stays where it was."),
     failureReason: word("Why it failed."),
+    guestLost: flag("It failed with the guest, which is nowhere any more."),
     abortRequested: flag("It is to end before its time."),
+    abortRequestedTimestamp: time("Since when."),
     abortStatus: Type.Optional(
       Type.Unsafe<(typeof ABORT_STATES)[number]>({
         type: "string",

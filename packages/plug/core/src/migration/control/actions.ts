@@ -9,6 +9,8 @@ export interface ToldMembers {
   readonly migrationState?: VmiStatus["migrationState"];
   readonly activePods?: VmiStatus["activePods"];
   readonly nodeName?: VmiStatus["nodeName"];
+  readonly phase?: VmiStatus["phase"];
+  readonly reason?: VmiStatus["reason"];
   readonly attachments?: VmiStatus["attachments"];
   readonly evacuationNodeName?: VmiStatus["evacuationNodeName"];
 }

@@ -286,11 +286,11 @@ describe("once the source was asked to end it", () => {
       want: "goOn",
     },
   ])("$name", ({ since, targetPod, want }) => {
-    const asked = { type: "migrationAbortRequested", status: "True" as const };
-    const conditions = [{ ...asked, lastTransitionTime: since }];
-    const migration = { ...CANCELLED, status: { phase: "Running" as const, conditions } };
-    const facts = openFacts({ ...STARTED, abortRequested: true }, { migration, targetPod });
-    expect(sayCourse(facts)).toMatch(patternOf(want));
+    const asked = { abortRequested: true, abortRequestedTimestamp: since };
+    for (const migration of [CANCELLED, undefined]) {
+      const facts = openFacts({ ...STARTED, ...asked }, { migration, targetPod });
+      expect(sayCourse(facts)).toMatch(patternOf(want));
+    }
   });
 });
 
@@ -305,7 +305,7 @@ describe("once the source's pod has ended", () => {
     {
       name: "the target has said nothing",
       state: { sourceEndedTimestamp: AGO.s60 },
-      want: /^fail: .* within 60 s/,
+      want: /^lose: .* within 60 s/,
     },
     {
       name: "the target has the domain, and its virt-handler may come back",
@@ -315,7 +315,7 @@ describe("once the source's pod has ended", () => {
     {
       name: "the target's virt-handler does not come back",
       state: { sourceEndedTimestamp: AGO.min5, targetNodeDomainDetected: true },
-      want: /^fail: .* within 300 s/,
+      want: /^lose: .* within 300 s/,
     },
     {
       name: "an abort is not asked of nobody",
@@ -328,7 +328,7 @@ describe("once the source's pod has ended", () => {
 
   test("and the target's too, nobody has the guest", () => {
     const facts = { ...withoutSource(STARTED), targetPod: ENDED };
-    expect(sayCourse(facts)).toBe("fail: both pods of the guest have ended");
+    expect(sayCourse(facts)).toBe("lose: both pods of the guest have ended");
   });
 });
 

@@ -5,6 +5,7 @@ import { isVmiFinal, type MigrationState, type Pod } from "@patchbay/api";
 import { podFailure } from "../../status/sync-error.ts";
 import { isPodOver, stateIn, type MigrationFacts } from "./facts.ts";
 import { passedDeadline } from "./deadlines.ts";
+import { heldMessage } from "./held.ts";
 import { otherAddresses } from "./target-attachments.ts";
 import { migrationProblem } from "../requests.ts";
 import { hasMigrationBegun } from "./turns.ts";
@@ -24,6 +25,8 @@ export type Course =
   | { readonly kind: "abort"; readonly why: string }
   | { readonly kind: "succeed" }
   | { readonly kind: "fail"; readonly why: string }
+  /** It has failed, and the guest with it: it is in neither pod. */
+  | { readonly kind: "lose"; readonly why: string }
   /** It is closed in the VMI; undefined of a migration whose object is gone. */
   | { readonly kind: "closed" };
 
@@ -31,6 +34,7 @@ export type Course =
 const CANCELLED = "Migration failed due to being canceled";
 
 const fail = (why: string): Course => ({ kind: "fail", why });
+const lose = (why: string): Course => ({ kind: "lose", why });
 
 function sayPod({ metadata }: Pod): string {
   return `target pod ${metadata.name}`;
@@ -116,9 +120,23 @@ function courseOfReady(facts: MigrationFacts): Course {
 /** Nobody has told where the guest is, and the pod that it left is no more. */
 function courseWithoutSource(facts: MigrationFacts): Course | undefined {
   if (!isPodOver(facts.guest?.pod)) return undefined;
-  if (isPodOver(facts.targetPod)) return fail("both pods of the guest have ended");
+  if (isPodOver(facts.targetPod)) return lose("both pods of the guest have ended");
   const late = passedDeadline(facts, "arrival");
-  return late === undefined ? { kind: "goOn" } : fail(late.why);
+  return late === undefined ? { kind: "goOn" } : lose(late.why);
+}
+
+/** By its source's word the guest is at the target alone, where it may stand still. */
+function courseOfLeft(facts: MigrationFacts, state: MigrationState): Course {
+  const { guest, targetPod } = facts;
+  if (isPodOver(targetPod)) {
+    const why = targetProblem(facts) ?? "the target pod has ended";
+    return lose(`the guest had left its node, and is lost at its target: ${why}`);
+  }
+  const { deletionTimestamp, name = "" } = guest?.vmi.metadata ?? {};
+  if (deletionTimestamp === undefined) return { kind: "goOn" };
+  if (heldMessage(state) !== undefined) return lose(`VMI ${name} is being stopped`);
+  const silent = passedDeadline(facts, "word");
+  return silent === undefined ? { kind: "goOn" } : lose(silent.why);
 }
 
 /** The guest may be on either node. */
@@ -128,6 +146,7 @@ function courseOnTheWay(facts: MigrationFacts, state: MigrationState): Course {
   const why = reasonToEnd(facts) ?? targetProblem(facts) ?? passedDeadline(facts)?.why;
   if (why === undefined) return { kind: "goOn" };
   if (state.abortRequested !== true) return { kind: "abort", why };
+  if (state.sourceNodeDomainLeft === true) return courseOfLeft(facts, state);
   // Without its target's pod the call can no longer end well.
   const silent = passedDeadline(facts, "word");
   return silent === undefined ? { kind: "goOn" } : fail(silent.why);

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // How long may each part of a migration take? Source: KubeVirt pkg/virt-controller/watch/migration, whose times these are.
+import type { MigrationState } from "@patchbay/api";
 import { memoryMiBOf } from "../../spec/memory.ts";
 import { toMs } from "../../time.ts";
-import { ABORT_REQUESTED, isPodOver, stateIn, type MigrationFacts } from "./facts.ts";
+import { isPodOver, stateIn, type MigrationFacts } from "./facts.ts";
 
 /** For a node that takes the pod, milliseconds. */
 const UNSCHEDULABLE_MS = 300_000;
@@ -12,7 +13,10 @@ const PENDING_MS = 900_000;
 const ARRIVAL_MS = 60_000;
 /** The same where a domain was seen there: its node's virt-handler may be away, milliseconds. */
 const RESUME_MS = 300_000;
-/** For a word of the source's, once it was asked to end it and the target's pod has ended, milliseconds. */
+/**
+ * Once the migration is to end: for a word of the source's where the target's pod has ended, and for one of the target's where the guest
+ * has left the source, milliseconds.
+ */
 const WORD_MS = 300_000;
 const MIB_PER_GIB = 1024;
 
@@ -71,12 +75,16 @@ function completionMs(facts: MigrationFacts): number {
   return gib * completionTimeoutPerGiB * 1000;
 }
 
-/** A guest that had left when its target's pod ended is in neither, and its node has nothing to say. */
-function wordDeadline({ migration, targetPod }: MigrationFacts): readonly Deadline[] {
+/** Of a migration that is to end, whether its object is still there or not. */
+function wordDeadline({ targetPod }: MigrationFacts, state: MigrationState): readonly Deadline[] {
+  const { abortRequestedTimestamp: since, sourceNodeDomainLeft } = state;
+  const within = `within ${inMinutes(WORD_MS)}`;
+  if (sourceNodeDomainLeft === true) {
+    const why = `the guest has left its node, and its target does not say ${within} that it runs there`;
+    return deadline("word", since, { withinMs: WORD_MS, why });
+  }
   if (!isPodOver(targetPod)) return [];
-  const { conditions = [] } = migration?.status ?? {};
-  const since = conditions.find(({ type }) => type === ABORT_REQUESTED)?.lastTransitionTime;
-  const why = `the target pod has ended, and the source does not say within ${inMinutes(WORD_MS)} what became of the guest`;
+  const why = `the target pod has ended, and the source does not say ${within} what became of the guest`;
   return deadline("word", since, { withinMs: WORD_MS, why });
 }
 
@@ -93,7 +101,7 @@ export function deadlinesOf(facts: MigrationFacts): readonly Deadline[] {
   return [
     ...deadline("completion", startTimestamp, { withinMs, why: slow }),
     ...deadline("arrival", sourceEndedTimestamp, { withinMs: waitMs, why: lost }),
-    ...wordDeadline(facts),
+    ...wordDeadline(facts, state ?? {}),
   ].toSorted((a, b) => a.atMs - b.atMs);
 }
 

@@ -3,7 +3,8 @@
 // reasons these are.
 import type { VirtualMachineInstanceMigration } from "@patchbay/api";
 import type { Course } from "./course.ts";
-import { stateIn, type MigrationFacts } from "./facts.ts";
+import { ABORT_REQUESTED, stateIn, type MigrationFacts } from "./facts.ts";
+import { GUEST_HELD } from "./held.ts";
 import type { MigrationPhase, MigrationStatus } from "./tell-migration.ts";
 
 /** One event. */
@@ -63,7 +64,7 @@ const REACHED: Readonly<Partial<Record<MigrationPhase, (way: Way) => readonly Mi
 };
 
 function whyOf(course: Course, told: string | undefined): string {
-  if (course.kind === "fail") return course.why;
+  if (course.kind === "fail" || course.kind === "lose") return course.why;
   return told ?? "source node reported migration failed";
 }
 
@@ -73,13 +74,23 @@ function wayOf({ before, course, facts }: Passed): Way {
   return { name, targetPod, sourceNode, targetNode, why: whyOf(course, failureReason) };
 }
 
+/** The condition of that type, where it was not there before. */
+function newCondition({ before, status }: Passed, type: string) {
+  const had = before.status?.conditions?.some((each) => each.type === type) === true;
+  return had ? undefined : status.conditions?.find((each) => each.type === type);
+}
+
 /** Asked for once, and then waited for. */
-function abortNotes({ before, status, course }: Passed): readonly MigrationNote[] {
-  const { conditions: had = [] } = before.status ?? {};
-  const isNew = (status.conditions ?? []).length > had.length;
-  if (course.kind !== "abort" || !isNew) return [];
+function abortNotes(passed: Passed): readonly MigrationNote[] {
+  const { course } = passed;
+  if (course.kind !== "abort" || newCondition(passed, ABORT_REQUESTED) === undefined) return [];
   const message = `the migration is ended before its time: ${course.why}`;
   return both({ type: "Warning", reason: "MigrationAbortRequested", message });
+}
+
+function heldNotes(passed: Passed): readonly MigrationNote[] {
+  const { message } = newCondition(passed, GUEST_HELD) ?? {};
+  return message === undefined ? [] : both({ type: "Warning", reason: GUEST_HELD, message });
 }
 
 /** What has happened since the last word, in order. */
@@ -90,5 +101,6 @@ export function migrationNotes(passed: Passed): readonly MigrationNote[] {
   const reached = (status.phaseTransitionTimestamps ?? [])
     .map(({ phase }) => phase)
     .filter((phase) => !told.some((each) => each.phase === phase));
-  return [...reached.flatMap((phase) => REACHED[phase]?.(way) ?? []), ...abortNotes(passed)];
+  const steps = reached.flatMap((phase) => REACHED[phase]?.(way) ?? []);
+  return [...steps, ...heldNotes(passed), ...abortNotes(passed)];
 }

@@ -5,6 +5,7 @@ import { withTimes, type Conditions, type NewCondition } from "../../status/cond
 import type { StepFailure } from "../../status/step-failure.ts";
 import type { Course } from "./course.ts";
 import { ABORT_REQUESTED } from "./facts.ts";
+import { heldCondition } from "./held.ts";
 
 /** The status of a migration. */
 export type MigrationStatus = NonNullable<VirtualMachineInstanceMigration["status"]>;
@@ -59,6 +60,7 @@ const PHASES: Readonly<Record<Course["kind"], (told: ToldOf) => MigrationPhase>>
   goOn: phaseOfOpen,
   abort: phaseOfOpen,
   fail: () => "Failed",
+  lose: () => "Failed",
   succeed: () => "Succeeded",
   closed: phaseOfClosed,
 };
@@ -105,14 +107,16 @@ function quotaCondition({ failures }: ToldOf): readonly NewCondition[] {
 }
 
 function conditionsOf(told: ToldOf): Conditions {
-  const all = [...abortCondition(told), ...quotaCondition(told)];
+  const isOver = told.state?.completed === true;
+  const held = isOver ? [] : heldCondition(told.state);
+  const all = [...abortCondition(told), ...quotaCondition(told), ...held];
   return withTimes(all, told.migration.status?.conditions, told.now);
 }
 
 /** All that the VMI told; of one that the VMI was never told of, why it has failed. */
 function endOf({ state, course, migration, now }: ToldOf): Pick<MigrationStatus, "migrationState"> {
   if (state !== undefined) return { migrationState: state };
-  if (course.kind !== "fail") return {};
+  if (course.kind !== "fail" && course.kind !== "lose") return {};
   const { uid: migrationUid = "" } = migration.metadata;
   const failed = { completed: true, failed: true, failureReason: course.why, endTimestamp: now };
   return { migrationState: { migrationUid, ...failed } };

@@ -1,11 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
 // What is the VMI told of its migration? By these members, and by its labels, both nodes know what they are to it.
-import { names, type MigrationState, type Pod, type VirtualMachineInstance } from "@patchbay/api";
+import {
+  isVmiFinal,
+  names,
+  type MigrationState,
+  type Pod,
+  type VirtualMachineInstance,
+} from "@patchbay/api";
 import type { ToldMembers } from "./actions.ts";
 import type { Course } from "./course.ts";
 import { isPodOver, stateIn, type MigrationFacts } from "./facts.ts";
 import { openMigration } from "../owner.ts";
 import { targetAttachments } from "./target-attachments.ts";
+
+/** Why a VMI has failed whose guest was in neither of its pods in the end. */
+const GUEST_LOST = "GuestLost";
 
 function podEntry(pod: Pod | undefined): Readonly<Record<string, string>> {
   const { uid } = pod?.metadata ?? {};
@@ -79,6 +88,14 @@ function stayed({ guest, now }: MigrationFacts, state: MigrationState, why: stri
   };
 }
 
+/** What ended with it has failed, however the pod that it had left ends. */
+function lost(facts: MigrationFacts, state: MigrationState, why: string): ToldMembers {
+  const { migrationState, ...members } = stayed(facts, state, why);
+  const told = { ...members, migrationState: { ...migrationState, guestLost: true } };
+  const isFinal = facts.guest !== undefined && isVmiFinal(facts.guest.vmi);
+  return isFinal ? told : { ...told, phase: "Failed", reason: GUEST_LOST };
+}
+
 /** The members of the status as they are to be; none where nothing is told. */
 export function toldMembers(facts: MigrationFacts, course: Course): ToldMembers {
   if (course.kind === "open") return opened(facts);
@@ -86,9 +103,11 @@ export function toldMembers(facts: MigrationFacts, course: Course): ToldMembers 
   if (state === undefined) return {};
   if (course.kind === "succeed") return arrived(facts, state);
   if (course.kind === "fail") return stayed(facts, state, course.why);
+  if (course.kind === "lose") return lost(facts, state, course.why);
   if (course.kind === "goOn") return { migrationState: kept(facts, state) };
   if (course.kind !== "abort") return {};
-  return { migrationState: { ...kept(facts, state), abortRequested: true } };
+  const asked = { abortRequested: true, abortRequestedTimestamp: facts.now };
+  return { migrationState: { ...kept(facts, state), ...asked } };
 }
 
 /** Labels of the VMI that are to be others, by which nodes choose the VMIs that they watch; null: it goes. */

@@ -94,6 +94,7 @@ export interface DomainSnapshot {
   readonly isPaused: boolean;
   /** They do because a disk could not be written or read; absent: because somebody asked for it. */
   readonly hasDiskError?: true;
+  /** Its process has died, here or where it went. */
   readonly crashed: boolean;
   /** It stands still on the last part of its way to another node; absent: it does not. */
   readonly isLeaving?: true;

@@ -41,7 +41,8 @@ async function observeDomain(
     // That it stands still on its last part of the way nobody has asked for.
     isPaused: info.state === "paused" && info.move === undefined,
     ...(info.hasDiskError === true && { hasDiskError: true }),
-    crashed: info.state === "crashed",
+    // One that has left, and is this node's all the same, has ended where it was.
+    crashed: info.state === "crashed" || info.move === "left",
     ...(info.move === "leaving" && { isLeaving: true as const }),
     facts,
   };
