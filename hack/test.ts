@@ -180,12 +180,19 @@ function clusterSuite(): Suite {
   return { ...whole, run };
 }
 
+/** Suites in their order, each begun as soon as one of the rows is free: the longest first. */
+interface Lane {
+  /** How many suites run beside one another. */
+  readonly rows: number;
+  readonly suites: readonly Suite[];
+}
+
 interface Stage {
   readonly name: string;
   /** How long it may take on two idle cores, seconds. */
   readonly budget: number;
-  /** They run beside one another; the suites of a lane follow one another. */
-  readonly lanes: readonly (readonly Suite[])[];
+  /** They run beside one another. */
+  readonly lanes: readonly Lane[];
 }
 
 /** They take all that the lanes of guests leave. */
@@ -215,31 +222,39 @@ const ALL_BUT_GUESTS = GUEST_CONTRACTS.flatMap((path) => [
 
 /**
  * They follow one another; their budgets together are 15 minutes. Part of the stories of guests is waiting, so that what
- * computes runs beside them. Of the lanes two boot guests, one at a time each; only Debian's stories boot two.
+ * computes runs beside them. Two suites boot guests, one at a time each; only Debian's stories boot two.
  */
 const STAGES: readonly Stage[] = [
   {
     name: "guests and checks",
     budget: 840,
     lanes: [
-      [
-        suite("e2e"),
-        suite("strict"),
-        suite("contract", {
-          name: "guest contract tests",
-          argv: [...GUEST_CONTRACTS, "--maxWorkers=1"],
-        }),
-      ],
-      [suite("boots"), suite("installed"), suite("browser")],
-      [
-        ...CHECKS,
-        suite("unit"),
-        suite("attacks"),
-        suite("contract", { name: "contract tests", argv: ALL_BUT_GUESTS }),
-      ],
+      {
+        rows: 2,
+        suites: [
+          suite("e2e"),
+          suite("boots"),
+          suite("contract", {
+            name: "guest contract tests",
+            argv: [...GUEST_CONTRACTS, "--maxWorkers=1"],
+          }),
+          suite("installed"),
+          suite("browser"),
+          suite("strict"),
+        ],
+      },
+      {
+        rows: 1,
+        suites: [
+          ...CHECKS,
+          suite("unit"),
+          suite("attacks"),
+          suite("contract", { name: "contract tests", argv: ALL_BUT_GUESTS }),
+        ],
+      },
     ],
   },
-  { name: "cluster", budget: 60, lanes: [[clusterSuite()]] },
+  { name: "cluster", budget: 60, lanes: [{ rows: 1, suites: [clusterSuite()] }] },
 ];
 
 interface Result {
@@ -256,13 +271,16 @@ async function runSuite(each: Suite): Promise<Result> {
   return { suite: each, counts, seconds: (performance.now() - started) / 1000 };
 }
 
-/** What is wanted of a lane, in the lane's order. */
-async function runLane(suites: readonly Suite[]): Promise<readonly Result[]> {
-  const done: Result[] = [];
-  for (const each of suites) {
-    if (wanted.length === 0 || wanted.includes(each.name)) done.push(await runSuite(each));
-  }
-  return done;
+/** What is wanted of a lane, by the row in which it ran. */
+function runLane({ rows, suites }: Lane): Promise<readonly (readonly Result[])[]> {
+  const left = suites.filter(({ name }) => wanted.length === 0 || wanted.includes(name)).values();
+  const runRow = async (): Promise<readonly Result[]> => {
+    const done: Result[] = [];
+    // All rows take from the same suites.
+    for (const each of left) done.push(await runSuite(each));
+    return done;
+  };
+  return Promise.all(Array.from({ length: rows }, runRow));
 }
 
 function sumOf<T>(values: readonly T[], count: (value: T) => number): number {
@@ -287,12 +305,12 @@ const times: string[] = [];
 const begun = performance.now();
 for (const stage of STAGES) {
   const started = performance.now();
-  const lanes = await Promise.all(stage.lanes.map(runLane));
+  const rows = (await Promise.all(stage.lanes.map(runLane))).flat();
   const seconds = (performance.now() - started) / 1000;
-  const ends = lanes.map((done) => sumOf(done, (each) => each.seconds).toFixed(0));
-  results.push(...lanes.flat());
-  if (lanes.flat().length > 0) {
-    const ended = `lanes ended after ${ends.join(", ")} s`;
+  const ends = rows.map((done) => sumOf(done, (each) => each.seconds).toFixed(0));
+  results.push(...rows.flat());
+  if (rows.flat().length > 0) {
+    const ended = `rows ended after ${ends.join(", ")} s`;
     times.push(`${stage.name.padEnd(18)} ${printTime(seconds, stage.budget)}  ${ended}`);
   }
 }
