@@ -128,6 +128,8 @@ describe("a VM with the default ports", () => {
       { withinMs: ALL_MS },
     );
     expect(plugged.pciAddress).toBe(freed);
+    // Its port is free before its pod has let go of it.
+    await eventually(() => ifaceStatus(VM, "n7") === undefined, { withinMs: CHANGE_MS });
   });
 
   test("has each NIC at the same address with the same MAC after a restart", async () => {
