@@ -18,6 +18,14 @@ import {
 
 const NAMES = ["blue2", "red1", "red2"] as const;
 
+const seconds: unknown = expect.stringMatching(/^[\d.]+ s$/);
+const outcome: unknown = expect.stringMatching(/^Done\b/);
+
+/** These among others, which may pass unseen, each with its length. */
+function phases(...names: readonly string[]): unknown {
+  return expect.stringMatching(names.map((name) => `${name} [\\d.]+ s`).join(".*"));
+}
+
 describe("several NICs", () => {
   beforeAll(() => {
     addInterface("beta", { name: "base", network: "blue" });
@@ -80,6 +88,14 @@ describe("several NICs", () => {
     const [blue2 = 0, ...reds] = plugged.flat();
     for (const red of reds) expect(red).toBeGreaterThan(blue2);
     expect(outs[0]).toBeGreaterThan(Math.max(...reds));
+  });
+
+  test("patchbay history tells what was done with one that is gone, and how long each phase took", () => {
+    const lines = machine.patchbay("history", "alpha", "red2").trimEnd().split("\n").slice(1);
+    expect(lines.map((line) => line.split(/ {3,}/u).slice(1))).toEqual([
+      ["red2", "Plug", "default/red", seconds, phases("Pending", "Wiring"), outcome],
+      ["red2", "Unplug", "default/red", seconds, phases("Detaching", "PodDetaching"), outcome],
+    ]);
   });
 
   test("the NIC on the default pod network cannot be removed, and the refusal says so", () => {

@@ -20,6 +20,7 @@ import { imageRemove } from "./images/image-remove.ts";
 import { addInterface } from "./interfaces/add-interface.ts";
 import { explain } from "./interfaces/explain.ts";
 import { getInterfaces } from "./interfaces/get-interfaces.ts";
+import { history } from "./interfaces/history.ts";
 import { removeInterface } from "./interfaces/remove-interface.ts";
 import { expose } from "./services/expose.ts";
 import { apiserver } from "./machine/apiserver.ts";
@@ -46,7 +47,7 @@ export const COMMANDS: readonly Command[] = [
   ...[up, down, apiserver, restore, imageAdd, imageList, imageRemove],
   ...[install, uninstall, doctor],
   createVm,
-  ...[addInterface, removeInterface, getInterfaces, explain],
+  ...[addInterface, removeInterface, getInterfaces, explain, history],
   ...[start, stop, restart, migrate, migrateCancel],
   ...GUEST_COMMANDS,
   ui,

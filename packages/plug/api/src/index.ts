@@ -181,12 +181,11 @@ export {
   type VmSpec,
   type VmStatus,
 } from "./kinds/vm.ts";
+export type { IfaceHistory, IfaceOperation, OperationEnd } from "./kinds/iface-history.ts";
+export { IFACE_PHASES, type HotplugType, type IfacePhase } from "./kinds/iface-phase.ts";
 export {
   isFinalPhase,
   isVmiFinal,
-  IFACE_PHASES,
-  type HotplugType,
-  type IfacePhase,
   type AddressSource,
   type GuestOsInfo,
   type IfaceStatus,

@@ -29,7 +29,7 @@ async function see(vmi: VirtualMachineInstance, ...stages: readonly IfaceStage[]
 }
 
 function stage(type: IfaceStage["type"], phase: IfacePhase): IfaceStage {
-  return { name: "one", type, phase };
+  return { name: "one", type, phase, podInterfaceName: "net1" };
 }
 
 const ATTACHING = stage("Plug", "PodAttaching");

@@ -6,6 +6,7 @@ import { map, text } from "../fields/notation.ts";
 import { TEMPLATE_METADATA_FIELDS, VM_FIELDS } from "../fields/pod-fields.ts";
 import { DataVolumeTemplateSchema } from "./guest/data-volume.ts";
 import type { KubeObject } from "./kubernetes/meta.ts";
+import { IFACE_HISTORY_SCHEMA } from "./iface-history.ts";
 import { OPEN } from "./network.ts";
 import { VmiSpecSchema } from "./vmi-spec.ts";
 import { CONDITIONS_SCHEMA } from "./conditions.ts";
@@ -192,6 +193,7 @@ export const VmStatusSchema = Type.Object(
     ready: Type.Optional(Type.Boolean()),
     printableStatus: Type.Optional(Type.String()),
     conditions: Type.Optional(CONDITIONS_SCHEMA),
+    interfaceHistory: Type.Optional(IFACE_HISTORY_SCHEMA),
     instancetypeRef: matcherRef("The instancetype that is used."),
     ipAddresses: Type.Optional(IpAddressesSchema),
     macAddresses: Type.Optional(MacAddressesSchema),

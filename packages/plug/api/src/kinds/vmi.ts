@@ -1,26 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
-// VirtualMachineInstance: its status, and the whole. Source: KubeVirt api/core/v1 types.go; `attachments`, `hotplug` and `pciePorts` are ours.
+// VirtualMachineInstance: its status, and the whole. Source: KubeVirt api/core/v1 types.go; `attachments`, `hotplug`, `interfaceHistory` and `pciePorts` are ours.
 import type { Static } from "typebox";
 import { Type } from "../fields/schema.ts";
 import type { KubeObject } from "./kubernetes/meta.ts";
 import { ATTACHMENT_SCHEMA } from "./attachment.ts";
 import { CONDITIONS_SCHEMA } from "./conditions.ts";
+import { IFACE_HISTORY_SCHEMA } from "./iface-history.ts";
+import { HOTPLUG_TYPES, IFACE_PHASES, type HotplugType, type IfacePhase } from "./iface-phase.ts";
 import { MIGRATION_STATE_SCHEMA } from "./migration/state.ts";
 import { OPEN } from "./network.ts";
 import type { VmiSpec } from "./vmi-spec.ts";
-
-const PLUG_PHASES = ["Pending", "PodAttaching", "Wiring", "Attaching", "Ready"] as const;
-const SWAP_PHASES = ["PodSwapping", "Switching"] as const;
-const UNPLUG_PHASES = ["Detaching", "Unwiring", "PodDetaching"] as const;
-/** All of them, in the order in which they pass. */
-export const IFACE_PHASES = [...PLUG_PHASES, ...SWAP_PHASES, ...UNPLUG_PHASES] as const;
-const HOTPLUG_TYPES = ["Plug", "Swap", "Unplug"] as const;
-
-/** Where one iface is in its life; derived by `phaseOf` in core, meanings in docs/reference/phases.md. */
-export type IfacePhase = (typeof IFACE_PHASES)[number];
-
-/** What a phase is part of: the NIC comes, changes its network, or goes. */
-export type HotplugType = (typeof HOTPLUG_TYPES)[number];
 
 const ADDRESS_SOURCES = ["pod", "guest-agent", "pod, guest-agent"] as const;
 
@@ -169,6 +158,7 @@ export const VmiStatusSchema = Type.Object(
     activePods: Type.Optional(Type.Record(Type.String(), Type.String())),
     attachments: Type.Optional(Type.Array(ATTACHMENT_SCHEMA)),
     interfaces: Type.Optional(Type.Array(IfaceStatusSchema)),
+    interfaceHistory: Type.Optional(IFACE_HISTORY_SCHEMA),
     unlistedGuestInterfaces: Type.Optional(
       Type.Integer({
         description:

@@ -22,6 +22,7 @@ export const NODE_VM_FIELDS = [
   "phase",
   "pciePorts",
   "interfaces",
+  "interfaceHistory",
   "hindrance",
   "unlistedGuestInterfaces",
   "guestOSInfo",

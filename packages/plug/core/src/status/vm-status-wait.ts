@@ -12,7 +12,7 @@ import { findByName, ifacesOf } from "../spec/nics.ts";
 import type { NewVmStatus } from "./vm.ts";
 
 /** Fields that may say something new and wait nevertheless; the second, only if it tells of no new place. */
-const MAY_WAIT: readonly string[] = ["observedGeneration", "pcieTopology"];
+const MAY_WAIT: readonly string[] = ["observedGeneration", "pcieTopology", "interfaceHistory"];
 
 function isOnItsWay(vmi: VirtualMachineInstance, name: string): boolean {
   return findByName(vmi.status?.interfaces, name)?.hotplug?.phase !== "Ready";

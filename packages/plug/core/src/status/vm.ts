@@ -25,6 +25,7 @@ import {
   type Conditions,
   type NewCondition,
 } from "./conditions.ts";
+import { keptHistory } from "./history/of-vm.ts";
 import { restartRequiredFields } from "./restart-required.ts";
 import {
   synchronizedCondition,
@@ -195,7 +196,7 @@ export function vmStatus(situation: VmSituation, now: string): NewVmStatus {
   const conditions = conditionsOf(situation, syncError, now);
   const run = runFields(vm, vmi, now);
   const { startFailure } = run;
-  return {
+  const next = {
     created: vmi !== undefined,
     ready: findCondition(conditions, READY)?.status === "True",
     printableStatus: printableStatus(situation, { syncError, startFailure, waitsForBinding }),
@@ -206,4 +207,5 @@ export function vmStatus(situation: VmSituation, now: string): NewVmStatus {
     ...run,
     observedGeneration: vm.metadata.generation ?? 0,
   };
+  return { ...next, interfaceHistory: keptHistory({ vm, vmi }, next, now) };
 }

@@ -224,7 +224,7 @@ function planAttach(iface: IfaceFacts, place: NicPlace | WaitReason): NodeAction
 }
 
 /** The link of a NIC that is there follows the spec: up, unless it says down. */
-function planLink(iface: IfaceFacts): readonly NodeAction[] {
+export function planLink(iface: IfaceFacts): readonly NodeAction[] {
   if (isByHook(iface)) return [];
   const isUp = iface.iface?.state !== "down";
   if (!moduleOf(iface).live.link) return [];

@@ -3,6 +3,8 @@ import type { HotplugType, IfacePhase } from "@patchbay/api";
 import { expect, test } from "vitest";
 import { sayStory, storyAfter, type IfaceStory } from "./story.ts";
 
+const ELSE = { now: "", podInterfaceName: "net1", isRunning: true, wasReady: false };
+
 type Seen = readonly [nowMs: number, type: HotplugType, phase: IfacePhase];
 
 interface Row {
@@ -93,7 +95,7 @@ test.each<Row>([
   },
 ])("$name: $want", ({ seen, isNew = true, endMs, want }) => {
   const story = seen.reduce<IfaceStory | undefined>(
-    (before, [nowMs, type, phase]) => storyAfter(before, { type, phase, nowMs, isNew }),
+    (before, [nowMs, type, phase]) => storyAfter(before, { ...ELSE, type, phase, nowMs, isNew }),
     undefined,
   );
   expect(sayStory(story, endMs)).toBe(want);

@@ -1,8 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // How long did a plug, a swap or an unplug take, and where did the time go? What a person reads in the event of its end.
-import type { HotplugType, IfacePhase } from "@patchbay/api";
+import type { HotplugType, IfaceOperation, IfacePhase } from "@patchbay/api";
+import { dropAbsent } from "../../drop-absent.ts";
 import type { IfaceFacts } from "../../iface/facts.ts";
-import { kindOfPhase, phaseOf } from "../../iface/phase.ts";
+import { isWanted, kindOfPhase, phaseOf } from "../../iface/phase.ts";
+import { planLink } from "../../plan/node/node-vm.ts";
+import { networkNameOf } from "../../spec/nics.ts";
 
 /** One iface on its way, or at its end: times are of a monotonic clock, milliseconds. */
 export interface IfaceStory {
@@ -14,6 +17,22 @@ export interface IfaceStory {
   readonly phaseMs: number;
   /** The phases that are over, in their order. */
   readonly spent: readonly { readonly phase: IfacePhase; readonly ms: number }[];
+  /** When it began, RFC 3339. */
+  readonly startTimestamp: string;
+  /** It was on its way while the guest ran: no start of a guest. */
+  readonly isLive: boolean;
+  /** A NIC that was in order is made so again, which nobody asked for. */
+  readonly isRepair: boolean;
+  /** The network that it is to join or leave, NAMESPACE/NAME; absent: the pod's. */
+  readonly networkName?: string;
+  /** The NIC of the pod that it hung on at the beginning. */
+  readonly podInterfaceName: string;
+  /** What held it up last. */
+  readonly heldUpBy?: {
+    readonly reason: string;
+    readonly message?: string;
+    readonly attempts?: number;
+  };
 }
 
 /** Where an iface is in its life. */
@@ -21,36 +40,117 @@ export interface IfaceStage {
   readonly name: string;
   readonly type: HotplugType;
   readonly phase: IfacePhase;
+  /** The network that it is to be on, or was on where it is to go, NAMESPACE/NAME; absent: the pod's. */
+  readonly networkName?: string;
+  /** The NIC of the pod that it hangs on. */
+  readonly podInterfaceName: string;
+  /** Of a NIC that is in order. */
+  readonly link?: LinkStage;
 }
 
-/** Of each iface that there is anything of. */
-export function stagesOf(ifaces: readonly IfaceFacts[]): readonly IfaceStage[] {
-  return ifaces.flatMap((facts) => {
-    const phase = phaseOf(facts);
-    return phase === undefined ? [] : [{ name: facts.name, type: kindOfPhase(phase), phase }];
+/** The link of a NIC: how it is, and what it is about to become; absent: it stays so. */
+export interface LinkStage {
+  readonly is: LinkState;
+  readonly wanted?: LinkState;
+}
+
+type LinkState = NonNullable<IfaceOperation["linkState"]>;
+
+function printLink(isUp: boolean): LinkState {
+  return isUp ? "up" : "down";
+}
+
+function linkStageOf(facts: IfaceFacts): LinkStage | undefined {
+  const { device, iface } = facts;
+  if (device === undefined) return undefined;
+  const wanted = planLink(facts).length > 0 ? printLink(iface?.state !== "down") : undefined;
+  return dropAbsent({ is: printLink(device.linkUp), wanted });
+}
+
+function stageOf(facts: IfaceFacts, namespace: string): IfaceStage | undefined {
+  const phase = phaseOf(facts);
+  if (phase === undefined) return undefined;
+  const { name, network, attachment, podInterfaceName } = facts;
+  const wanted = network === undefined ? undefined : networkNameOf(network, namespace);
+  return dropAbsent({
+    name,
+    type: kindOfPhase(phase),
+    phase,
+    networkName: isWanted(facts) ? wanted : (attachment?.networkName ?? wanted),
+    podInterfaceName,
+    link: phase === "Ready" ? linkStageOf(facts) : undefined,
   });
 }
 
-/** How an iface is seen, and when. */
-interface SeenStage extends Omit<IfaceStage, "name"> {
+/** Of each iface of a VMI in that namespace that there is anything of. */
+export function stagesOf(ifaces: readonly IfaceFacts[], namespace: string): readonly IfaceStage[] {
+  return ifaces.flatMap((facts) => stageOf(facts, namespace) ?? []);
+}
+
+/** When a pass looks. */
+export interface Moment {
+  /** Of a monotonic clock. */
   readonly nowMs: number;
+  /** RFC 3339. */
+  readonly now: string;
+}
+
+/** How an iface is seen, and when. */
+export interface SeenStage extends Omit<IfaceStage, "name" | "link">, Moment {
   /** Nothing was told of it before, or it had come to its end, while the guest ran. */
   readonly isNew: boolean;
+  readonly isRunning: boolean;
+  /** It was told to be in order. */
+  readonly wasReady: boolean;
+}
+
+function begun(before: IfaceStory | undefined, seen: SeenStage): IfaceStory {
+  const { type, phase, nowMs, now, isNew, isRunning, networkName, podInterfaceName } = seen;
+  const wasReady = before === undefined ? seen.wasReady : before.phase === "Ready";
+  return dropAbsent({
+    type,
+    isWhole: isNew,
+    begunMs: nowMs,
+    phase,
+    phaseMs: nowMs,
+    spent: [],
+    startTimestamp: now,
+    isLive: isRunning,
+    isRepair: type === "Plug" && wasReady,
+    networkName,
+    podInterfaceName,
+  });
+}
+
+function inPhase(before: IfaceStory, { phase, nowMs }: SeenStage): IfaceStory {
+  if (before.phase === phase) return before;
+  const ended = { phase: before.phase, ms: nowMs - before.phaseMs };
+  return { ...before, phase, phaseMs: nowMs, spent: withSpent(before.spent, ended) };
+}
+
+/** A NIC that is in order and wanted begins nothing by being looked at. */
+function begins(before: IfaceStory, { type, phase }: SeenStage): boolean {
+  return phase !== "Ready" && (before.phase === "Ready" || before.type !== type);
 }
 
 /** The story with what is seen now; a phase that is seen again adds nothing. */
-export function storyAfter(
-  before: IfaceStory | undefined,
-  { type, phase, nowMs, isNew }: SeenStage,
-): IfaceStory {
-  // A NIC that is in order and wanted begins nothing by being looked at.
-  const isOver = before?.phase === "Ready" && phase !== "Ready";
-  if (before === undefined || isOver || (before.type !== type && phase !== "Ready")) {
-    return { type, isWhole: isNew, begunMs: nowMs, phase, phaseMs: nowMs, spent: [] };
-  }
-  if (before.phase === phase) return before;
-  const ended = { phase: before.phase, ms: nowMs - before.phaseMs };
-  return { ...before, phase, phaseMs: nowMs, spent: [...before.spent, ended] };
+export function storyAfter(before: IfaceStory | undefined, seen: SeenStage): IfaceStory {
+  if (before === undefined || begins(before, seen)) return begun(before, seen);
+  const next = inPhase(before, seen);
+  if (seen.phase === "Ready") return next;
+  const isLive = before.isLive || seen.isRunning;
+  return dropAbsent({ ...next, isLive, networkName: seen.networkName });
+}
+
+/** One entry for each phase, so that what goes back and forth does not grow. */
+function withSpent(
+  spent: IfaceStory["spent"],
+  ended: IfaceStory["spent"][number],
+): IfaceStory["spent"] {
+  if (!spent.some(({ phase }) => phase === ended.phase)) return [...spent, ended];
+  return spent.map((each) =>
+    each.phase === ended.phase ? { ...each, ms: each.ms + ended.ms } : each,
+  );
 }
 
 /** What each phase waits for, in a word; links and device of a plug are made in one pass. */
@@ -69,7 +169,7 @@ const PLACES: Readonly<Partial<Record<IfacePhase, string>>> = {
 const MS_PER_SECOND = 1000;
 
 /** Times below a hundredth of a second are none to a person. */
-function saySeconds(ms: number): string {
+export function saySeconds(ms: number): string {
   const seconds = ms / MS_PER_SECOND;
   return `${seconds.toFixed(seconds < 10 ? 2 : 0)} s`;
 }

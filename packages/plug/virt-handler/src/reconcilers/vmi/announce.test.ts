@@ -12,8 +12,7 @@ const since = "2026-01-01T00:00:00Z";
 function toldOf(vmi: VirtualMachineInstance, next: NodeVmStatus, took?: string) {
   const told: { readonly on: KubeObject; readonly note: Note }[] = [];
   const record = (on: KubeObject, note: Note): void => void told.push({ on, note });
-  const nothing = { see: () => undefined, forget: () => undefined };
-  const stories = { ...nothing, say: () => took };
+  const stories = { say: () => took };
   announce(vmi, next, { events: { record, flush: () => Promise.resolve() }, stories });
   return told;
 }

@@ -12,8 +12,12 @@ import {
 import type { Note } from "@patchbay/kube";
 import type { Deps } from "../../deps.ts";
 
+interface SaidStories {
+  readonly stories: Pick<Deps["stories"], "say">;
+}
+
 /** Whose NICs are told of, and how long each took. */
-interface NicFacts extends Pick<Deps, "stories"> {
+interface NicFacts extends SaidStories {
   readonly vmi: VirtualMachineInstance;
 }
 
@@ -156,7 +160,7 @@ export function announceDrift(
 export function announce(
   vmi: VirtualMachineInstance,
   next: NodeVmStatus,
-  { events, stories }: Pick<Deps, "events" | "stories">,
+  { events, stories }: Pick<Deps, "events"> & SaidStories,
 ): void {
   // Links of the guest's own have no names, and are nobody's plug.
   const ofSpec = ({ name }: IfaceStatus): boolean => name !== undefined;

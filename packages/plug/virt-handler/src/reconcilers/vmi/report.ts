@@ -70,6 +70,19 @@ function changes(current: VmiStatus, next: NodeVmStatus): readonly JsonPatchOper
   return [...changed, ...over, ...conditionChanges(current, next)];
 }
 
+/** Nothing is written for its sake alone: it goes along with what is told of NICs, and of the guest's end. */
+function historyChanges(
+  vmi: VirtualMachineInstance,
+  next: NodeVmStatus,
+  { stories }: Deps,
+): readonly JsonPatchOperation[] {
+  const { interfaces, interfaceHistory: told = [] } = vmi.status ?? {};
+  const history = stories.historyOf(vmi, { ...(interfaces && { interfaces }), ...next });
+  return isEqual(told, history)
+    ? []
+    : [{ op: "add", path: "/status/interfaceHistory", value: history }];
+}
+
 /** How long what is new is held back, milliseconds; 0: it is told. */
 export type HeldMs = number;
 
@@ -104,11 +117,16 @@ async function write(vmi: VirtualMachineInstance, next: NodeVmStatus, deps: Deps
   if (isHeld(vmi, next, deps)) return WRITE_REFILL_MS;
   const patch = {
     type: "json",
-    operations: [...preconditions(current, next), ...operations],
+    operations: [
+      ...preconditions(current, next),
+      ...operations,
+      ...historyChanges(vmi, next, deps),
+    ],
   } as const;
   const options = { subresource: "status" } as const;
   const written = await deps.store.patch(VIRTUAL_MACHINE_INSTANCES, keyOf(vmi), patch, options);
   deps.ownWrites.note(written);
+  deps.stories.noteWritten(vmi.metadata.uid ?? "");
   announce(vmi, next, deps);
   return 0;
 }

@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: Apache-2.0
+// How does what was done with the interfaces of a VM look? Pure.
+import type { IfaceHistory, IfaceOperation } from "@patchbay/api";
+import { durationOf, sayHold, saySeconds } from "@patchbay/core";
+import { printTable } from "./table.ts";
+
+const HEADERS = ["TIME", "INTERFACE", "OPERATION", "NETWORK", "TOOK", "PHASES", "OUTCOME"];
+
+/** With the state that a link was to come to. */
+function operationCell({ type, linkState }: IfaceOperation): string {
+  return linkState === undefined ? type : `${type} ${linkState}`;
+}
+
+function phasesCell({ phases }: IfaceOperation): string {
+  return phases
+    .map(({ phase, milliseconds: ms }) => `${phase} ${ms === undefined ? "…" : saySeconds(ms)}`)
+    .join(", ");
+}
+
+function outcomeCell(operation: IfaceOperation): string {
+  const hold = sayHold(operation);
+  const outcome = operation.outcome ?? "goes on";
+  return hold === undefined ? outcome : `${outcome}, ${hold}`;
+}
+
+/** The oldest first, those of all interfaces in one list. */
+export function printHistory(history: IfaceHistory): string {
+  const rows = history
+    .flatMap(({ name, operations }) => operations.map((operation) => ({ name, operation })))
+    .toSorted((left, right) =>
+      left.operation.startTimestamp < right.operation.startTimestamp ? -1 : 1,
+    );
+  if (rows.length === 0) return "nothing was done while the guest ran\n";
+  return printTable(
+    HEADERS,
+    rows.map(({ name, operation }) => {
+      const ms = durationOf(operation);
+      return [
+        operation.startTimestamp,
+        name,
+        operationCell(operation),
+        operation.networkName ?? "pod",
+        ms === undefined ? undefined : saySeconds(ms),
+        phasesCell(operation),
+        outcomeCell(operation),
+      ];
+    }),
+  );
+}
