@@ -88,6 +88,7 @@ export {
 export { migrationConfigOf, type MigrationConfiguration } from "./kinds/migration/configuration.ts";
 export {
   isMigrationFinal,
+  MIGRATION_PRIORITIES,
   type VirtualMachineInstanceMigration,
 } from "./kinds/migration/migration.ts";
 export type { MigrationPolicy } from "./kinds/migration/policy.ts";

@@ -81,7 +81,7 @@ function migrationFrom(
       name: `kubevirt-evacuation-${suffix}`,
       annotations: { [names.EVACUATION_ANNOTATION]: node },
     },
-    spec: { vmiName },
+    spec: { vmiName, priority: "system-critical" },
   };
 }
 

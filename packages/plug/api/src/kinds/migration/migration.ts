@@ -22,6 +22,16 @@ const PHASES = [
 
 const PHASE = Type.Unsafe<(typeof PHASES)[number]>({ type: "string", enum: [...PHASES] });
 
+/** Those that come first first. Source: KubeVirt MigrationPriority. */
+export const MIGRATION_PRIORITIES = [
+  "system-critical",
+  "user-triggered",
+  "system-maintenance",
+] as const;
+
+/** How urgent a migration is. */
+export type MigrationPriority = (typeof MIGRATION_PRIORITIES)[number];
+
 /** What is asked for; never changed. */
 export const MigrationSpecSchema = Type.Object(
   {
@@ -34,7 +44,11 @@ export const MigrationSpecSchema = Type.Object(
       }),
     ),
     priority: Type.Optional(
-      Type.String({ description: "Which migrations come first; virt-controller's alone." }),
+      Type.Unsafe<MigrationPriority>({
+        type: "string",
+        enum: [...MIGRATION_PRIORITIES],
+        description: "Which migrations come first; user-triggered when absent.",
+      }),
     ),
   },
   OPEN,

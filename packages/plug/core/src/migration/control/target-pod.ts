@@ -10,6 +10,7 @@ import { launcherPodOf, type LauncherRequest } from "../../plan/pod/launcher-pod
 import { hasImageVolume } from "../../plan/pod/image-files.ts";
 import { launcherRequestOf, type VmiFacts } from "../../plan/vm/vmi.ts";
 import { launcherPodName } from "../owner.ts";
+import { withImagesOf } from "../source-images.ts";
 import { travelView } from "./travellers.ts";
 
 /** On a node: its name, by which pods are kept apart. Source: Kubernetes well-known labels. */
@@ -65,10 +66,11 @@ function requestOf(facts: VmiFacts): LauncherRequest {
   return pod === undefined ? request : { ...request, keepsImageVolumes: hasImageVolume(pod) };
 }
 
-/** Made from the same template as the owner's, for what the guest has now. */
+/** Made from the same template as the owner's, with the same images, for what the guest has now. */
 export function targetPodOf(facts: VmiFacts, migration: VirtualMachineInstanceMigration): Pod {
-  const { vmi } = facts;
-  const pod = launcherPodOf(travelView(vmi), requestOf(facts));
+  const { vmi, pod: source } = facts;
+  const made = launcherPodOf(travelView(vmi), requestOf(facts));
+  const pod = source === undefined ? made : withImagesOf(made, source);
   const { uid, name } = migration.metadata;
   const nodeSelector = targetSelectorOf(vmi, migration);
   return {

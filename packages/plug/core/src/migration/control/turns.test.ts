@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Whose turn is it, of one VMI's migrations, and of the cluster's?
+import type { MIGRATION_PRIORITIES } from "@patchbay/api";
 import { describe, expect, test } from "vitest";
 import { aGuest, aMigration } from "../../testing/migration-facts.ts";
 import { currentMigration, mayBegin } from "./turns.ts";
@@ -7,11 +8,18 @@ import { currentMigration, mayBegin } from "./turns.ts";
 type Phase = Parameters<typeof aMigration>[0];
 
 /** `vmi` begins with the letter of its node. */
-function of(uid: string, phase: Phase, vmi = "a1") {
+function of(uid: string, phase: Phase, vmi = "a1"): ReturnType<typeof aMigration> {
   const second = uid.replace(/\D/g, "") || "9";
   const creationTimestamp = `2026-01-01T00:00:0${second}Z`;
   const migration = aMigration(phase, { name: uid, uid, creationTimestamp });
   return { ...migration, spec: { vmiName: vmi } };
+}
+
+function urgent(
+  migration: ReturnType<typeof of>,
+  priority: (typeof MIGRATION_PRIORITIES)[number],
+): ReturnType<typeof of> {
+  return { ...migration, spec: { ...migration.spec, priority } };
 }
 
 describe("of one VMI", () => {
@@ -22,6 +30,16 @@ describe("of one VMI", () => {
       name: "who came first",
       all: [of("m2", "Pending"), of("m1", undefined)],
       want: "m1",
+    },
+    {
+      name: "who is more urgent",
+      all: [of("m1", "Pending"), urgent(of("m2", "Pending"), "system-critical")],
+      want: "m2",
+    },
+    {
+      name: "who is less urgent comes last",
+      all: [urgent(of("m1", "Pending"), "system-maintenance"), of("m2", "Pending")],
+      want: "m2",
     },
     {
       name: "who has begun",
@@ -94,10 +112,9 @@ describe("of the cluster", () => {
     { name: "its own guest moves", others: [of("o1", "Running", "a1")], want: false },
   ])("$name: $want", ({ others, want }) => {
     const migration = of("m", "Pending");
-    const nodeOf = ({ spec }: typeof migration) =>
-      spec.vmiName.startsWith("none") ? undefined : spec.vmiName.slice(0, 1);
-    // Every one of them was made with such a name.
-    const by = { limits: LIMITS, nodeOf: nodeOf as () => string | undefined };
+    const nodeOf = ({ spec: { vmiName = "" } }: typeof migration) =>
+      vmiName.startsWith("none") ? undefined : vmiName.slice(0, 1);
+    const by = { limits: LIMITS, nodeOf };
     expect(mayBegin(migration, [...others, migration], by)).toBe(want);
   });
 });

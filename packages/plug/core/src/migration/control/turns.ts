@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// Whose turn is it? Of one VMI one migration at a time; of the cluster, and from each node, as many as are allowed, in the order in
-// which they were asked for.
+// Whose turn is it? Of one VMI one migration at a time; of the cluster, and from each node, as many as are allowed, the urgent ones
+// first, then in the order in which they were asked for.
 import {
   isMigrationFinal,
+  MIGRATION_PRIORITIES,
   type VirtualMachineInstance,
   type VirtualMachineInstanceMigration,
 } from "@patchbay/api";
@@ -25,9 +26,19 @@ function placeOf({ metadata }: Migration): string {
   return `${creationTimestamp} ${namespace}/${name}`;
 }
 
+function rankOf({ spec }: Migration): number {
+  return MIGRATION_PRIORITIES.indexOf(spec.priority ?? "user-triggered");
+}
+
 /** In the order in which they were asked for. */
 export function inTurn(migrations: readonly Migration[]): readonly Migration[] {
   return migrations.toSorted((a, b) => (placeOf(a) < placeOf(b) ? -1 : 1));
+}
+
+/** Those that are not over: the urgent ones first, then in the order in which they were asked for. */
+function openInTurn(migrations: readonly Migration[]): readonly Migration[] {
+  const open = migrations.filter((each) => !isMigrationFinal(each));
+  return inTurn(open).toSorted((a, b) => rankOf(a) - rankOf(b));
 }
 
 /** The one that is worked on of those of a VMI: what is open goes on, then what has begun, then who came first. */
@@ -35,7 +46,7 @@ export function currentMigration(
   migrations: readonly Migration[],
   vmi: VirtualMachineInstance | undefined,
 ): Migration | undefined {
-  const all = inTurn(migrations).filter((each) => !isMigrationFinal(each));
+  const all = openInTurn(migrations);
   const open = vmi && openMigration(vmi);
   if (open !== undefined) return all.find(({ metadata }) => metadata.uid === open.migrationUid);
   return all.find(hasMigrationBegun) ?? all[0];
@@ -90,7 +101,7 @@ export function mayBegin(
 ): boolean {
   const moving = new Moving(by.limits);
   const seen = new Set<string>();
-  const ordered = inTurn(all.filter((each) => !isMigrationFinal(each)));
+  const ordered = openInTurn(all);
   for (const each of ordered.filter(isUnderWay)) {
     seen.add(vmiKeyOf(each));
     moving.add(by.nodeOf(each) ?? "");
