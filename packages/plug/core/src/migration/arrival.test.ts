@@ -56,13 +56,13 @@ test.each([
     name: "it is off at the source",
     state: DETECTED,
     change: { domain: PAUSED, isOffAtSource: true },
-    want: ["resume", "allowFlooding", "reportReady", "stopRelay"],
+    want: ["resume", "reportReady", "stopRelay"],
   },
   {
     name: "it is off at the source, where its user had paused it",
     state: DETECTED,
     change: { domain: PAUSED, isOffAtSource: true, staysPaused: true },
-    want: ["allowFlooding", "reportReady", "stopRelay"],
+    want: ["welcome", "reportReady", "stopRelay"],
   },
   {
     name: "it stands still as it did, and that was told",
@@ -86,13 +86,13 @@ test.each([
     name: "it is what was wired by now",
     state: { ...DETECTED, targetNodeDomainFaults: ["another tap"] },
     change: { domain: PAUSED, isOffAtSource: true },
-    want: ["resume", "reportFaults", "allowFlooding", "reportReady", "stopRelay"],
+    want: ["resume", "reportFaults", "reportReady", "stopRelay"],
   },
   {
     name: "it runs, and that was not told",
     state: DETECTED,
     change: { domain: RUNS },
-    want: ["allowFlooding", "reportReady", "stopRelay"],
+    want: ["welcome", "reportReady", "stopRelay"],
   },
   {
     name: "it runs, and that was told",

@@ -30,9 +30,10 @@ export type ArrivalStep =
   | { readonly kind: "startRelay" }
   | { readonly kind: "reportAddress" }
   | { readonly kind: "reportDetected" }
+  /** It goes on, while it is welcomed. */
   | { readonly kind: "resume" }
-  /** Frames to unknown receivers come to the guest's taps again. */
-  | { readonly kind: "allowFlooding" }
+  /** Frames to unknown receivers come to the guest's taps again, and networks are told that it is here. */
+  | { readonly kind: "welcome" }
   | { readonly kind: "reportReady" }
   | { readonly kind: "stopRelay" }
   /** It stays paused, and that is told: a person decides. None: it no longer does. */
@@ -56,7 +57,7 @@ function finish({ migration, relay }: ArrivalFacts): readonly ArrivalStep[] {
   const isTold = migration.targetNodeDomainReadyTimestamp !== undefined;
   const end = relay === "none" ? [] : [{ kind: "stopRelay" } as const];
   if (isTold) return [...end, { kind: "wait", for: "end" }];
-  return [{ kind: "allowFlooding" }, { kind: "reportReady" }, ...end];
+  return [{ kind: "welcome" }, { kind: "reportReady" }, ...end];
 }
 
 function tellFaults({ migration, faults }: ArrivalFacts): readonly ArrivalStep[] {
@@ -71,8 +72,9 @@ function letGoOn(facts: ArrivalFacts): readonly ArrivalStep[] {
   // The relay may have ended with the process that had it, and the source's word with it.
   if (!isOffAtSource) return [...listen(facts), { kind: "wait", for: "source" }];
   if (faults.length > 0) return [...tellFaults(facts), { kind: "wait", for: "person" }];
-  const resume = staysPaused ? [] : [{ kind: "resume" } as const];
-  return [...resume, ...tellFaults(facts), ...finish(facts)];
+  if (staysPaused) return [...tellFaults(facts), ...finish(facts)];
+  const rest = finish(facts).filter(({ kind }) => kind !== "welcome");
+  return [{ kind: "resume" }, ...tellFaults(facts), ...rest];
 }
 
 /** The steps, in order. */

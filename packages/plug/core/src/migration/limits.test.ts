@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 import { expect, test } from "vitest";
-import { moveLimitsOf } from "./limits.ts";
+import { downtimeAt, moveLimitsOf } from "./limits.ts";
 
 const DEFAULTS = { throttles: false, maxDowntimeMs: 900, silenceMs: 150_000, allowsUnsafe: false };
 
@@ -28,4 +28,10 @@ test.each([
 ])("of $name", ({ given, want }) => {
   const state = given === undefined ? {} : { migrationConfiguration: given };
   expect(moveLimitsOf(state)).toEqual(want);
+});
+
+test("a guest that is let go soon is let go for a short time, and in the end for all that is allowed", () => {
+  const of = (max: number) => [1, 2, 3, 4, 5, 6, 7].map((iteration) => downtimeAt(iteration, max));
+  expect(of(900)).toEqual([100, 100, 100, 225, 450, 900, 900]);
+  expect(of(1)).toEqual([1, 1, 1, 1, 1, 1, 1]);
 });

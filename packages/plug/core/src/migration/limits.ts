@@ -35,3 +35,17 @@ export function moveLimitsOf({ migrationConfiguration }: MigrationState): MoveLi
     allowsUnsafe: settings.unsafeMigrationOverride,
   };
 }
+
+/** In how many parts of it the downtime is allowed, from the first iteration on; then the whole of it. */
+const DOWNTIME_PARTS = [9, 9, 9, 4, 2] as const;
+
+/**
+ * How long the guest may stand still if it goes now, milliseconds. `iteration`: how often all of its memory has been gone through, from 1.
+ * QEMU stops a guest as soon as it expects the rest to go within the limit, and takes all of it: a guest that writes little has a short
+ * outage after one iteration more, one that writes much is let go for the whole downtime in the end. Source: QEMU migration.c
+ * `migration_iteration_run`; OpenStack Nova live_migration_downtime_steps.
+ */
+export function downtimeAt(iteration: number, maxDowntimeMs: number): number {
+  const part = DOWNTIME_PARTS[iteration - 1] ?? 1;
+  return Math.max(1, Math.round(maxDowntimeMs / part));
+}

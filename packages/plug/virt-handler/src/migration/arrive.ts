@@ -2,6 +2,7 @@
 // What the node does that a guest comes to: looks at what is wired and what has come, plans, and performs the steps.
 import { networkConfigOf, type VirtualMachineInstance } from "@patchbay/api";
 import {
+  announcedNics,
   arrivalFaults,
   arrivedWirings,
   domainNameOf,
@@ -22,7 +23,7 @@ import type { Deps } from "../deps.ts";
 import { readDomainFacts } from "../reconcilers/vmi/domain-text.ts";
 import { observeNodeVm } from "../reconcilers/vmi/observe.ts";
 import type { Place } from "../reconcilers/vmi/step-context.ts";
-import type { Move } from "./moves.ts";
+import type { Move, Surroundings } from "./moves.ts";
 import { reportMove } from "./report-move.ts";
 import { pathsOf } from "./expected-paths.ts";
 import { relayRequestOf } from "./send-away.ts";
@@ -80,17 +81,42 @@ async function findFaults(arrival: Arrival): Promise<readonly string[]> {
   return arrivalFaults({ nics: came, paths }, wired);
 }
 
+async function surroundingsOf({ vmi, move, place, deps }: Arrival): Promise<Surroundings> {
+  if (move.surroundings === undefined) {
+    const facts = await observeNodeVm(vmi, place, deps);
+    move.surroundings = { wirings: arrivedWirings(facts), nics: announcedNics(facts) };
+  }
+  return move.surroundings;
+}
+
+/**
+ * While the guest is on its way there is time for what it would wait for afterwards: its definition is here already, and read again when it
+ * has come, which is quick where it is the same. What fails is looked at then.
+ */
+async function lookAhead(arrival: Arrival): Promise<void> {
+  const { move, vmi, deps } = arrival;
+  if (move.surroundings !== undefined) return;
+  try {
+    await surroundingsOf(arrival);
+    await findFaults(arrival);
+  } catch (error) {
+    const fields = { vmi: printKey(keyOf(vmi)), reason: messageOf(error) };
+    deps.log.debug("a guest that comes cannot be looked at yet", fields);
+  }
+}
+
 /** Asks no more than what is decided by: a guest waits for the answer. */
 async function lookAtGuest(
   arrival: Arrival,
   domain: DomainInfo | undefined,
 ): Promise<Pick<ArrivalFacts, "isComing" | "isOffAtSource" | "faults">> {
   const isOff = isOffAtSource(arrival);
+  if (domain?.state === "paused" && !isOff) await lookAhead(arrival);
   if (domain?.state !== "paused" || !isOff) {
     return { isComing: false, isOffAtSource: isOff, faults: [] };
   }
-  if (await isComing(arrival)) return { isComing: true, isOffAtSource: true, faults: [] };
-  return { isComing: false, isOffAtSource: true, faults: await findFaults(arrival) };
+  const [comes, faults] = await Promise.all([isComing(arrival), findFaults(arrival)]);
+  return { isComing: comes, isOffAtSource: true, faults: comes ? [] : faults };
 }
 
 function addressFields({ move, deps }: Arrival) {
@@ -116,16 +142,22 @@ async function startRelay(arrival: Arrival): Promise<void> {
   move.follow(relay, undefined, place.wake);
 }
 
-/** As what is around a guest that is here, no longer around one that is awaited. */
-async function allowFlooding({ vmi, place, deps }: Arrival): Promise<void> {
-  const facts = await observeNodeVm(vmi, place, deps);
-  for (const wiring of arrivedWirings(facts)) {
-    await deps.podNetwork.wireTap(place.session.launcher.netns, wiring);
-  }
+/**
+ * As what is around a guest that is here, no longer around one that is awaited. QEMU announces a guest some moments after it has gone on:
+ * until then switches would send its frames to where it was.
+ */
+async function welcome(arrival: Arrival): Promise<void> {
+  const { place, deps } = arrival;
+  const { netns } = place.session.launcher;
+  const { wirings, nics } = await surroundingsOf(arrival);
+  for (const wiring of wirings) await deps.podNetwork.wireTap(netns, wiring);
+  for (const nic of nics) await deps.podNetwork.announce(netns, nic);
 }
 
-async function resume({ vmi, place, deps }: Arrival): Promise<void> {
-  await place.session.connection.resumeDomain(domainNameOf(vmi));
+/** It is off where it was: its frames may come here before it reads them. */
+async function resume(arrival: Arrival): Promise<void> {
+  const { vmi, place, deps } = arrival;
+  await Promise.all([place.session.connection.resumeDomain(domainNameOf(vmi)), welcome(arrival)]);
   deps.log.info("a guest goes on here", { vmi: printKey(keyOf(vmi)) });
 }
 
@@ -148,7 +180,7 @@ const PERFORM: Readonly<Partial<Record<ArrivalStep["kind"], (of: Arrival) => Pro
     reportMove(arrival.vmi, addressFields(arrival), { deps: arrival.deps }),
   reportDetected: ({ vmi, deps }) => reportMove(vmi, { targetNodeDomainDetected: true }, { deps }),
   resume,
-  allowFlooding,
+  welcome,
   reportReady,
   stopRelay: ({ move }) => {
     move.stopRelay();

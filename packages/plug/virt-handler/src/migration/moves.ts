@@ -1,11 +1,23 @@
 // SPDX-License-Identifier: Apache-2.0
 // What this process has begun for the guests that leave this node or come to it. Lost at a restart, with the relays: the next process
 // looks at the domains, and begins nothing a second time.
-import { isEqual, openMigration, type DepartureFacts } from "@patchbay/core";
+import {
+  isEqual,
+  openMigration,
+  type announcedNics,
+  type arrivedWirings,
+  type DepartureFacts,
+} from "@patchbay/core";
 import type { VirtualMachineInstance } from "@patchbay/api";
 import type { JobStats } from "@patchbay/core/ports";
 import type { RelayPlace } from "../relays/own-relays.ts";
 import type { Relay } from "../relays/relays.ts";
+
+/** What stands between the pod and a guest that is here, and as what networks know it. */
+export interface Surroundings {
+  readonly wirings: ReturnType<typeof arrivedWirings>;
+  readonly nics: ReturnType<typeof announcedNics>;
+}
 
 /** One migration on this node. */
 export class Move {
@@ -23,6 +35,8 @@ export class Move {
   isOffAtSource = false;
   /** The same: files and sockets that its domain is to use; undefined: nobody has asked yet. */
   expectedPaths: readonly string[] | undefined;
+  /** The same: what is around the guest once it is here; undefined: nobody has looked yet. */
+  surroundings: Surroundings | undefined;
   /** Of the node that it leaves: the target's has heard that, by the relay that runs. */
   isHeard = false;
   #relay: Relay | undefined;

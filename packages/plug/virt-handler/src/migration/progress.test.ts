@@ -67,6 +67,13 @@ test("a move of which nothing comes over is ended, and the guest stays", async (
   expect(await nodes.stateOn("node1")).toBe("running");
 });
 
-test("the guest may stand still for as long as it is said", () => {
-  expect(nodes.daemon("node1").calls).toContain("setMaxDowntime default_vm1 300");
+test("the guest may stand still for longer with each iteration, in the end for as long as it is said", async () => {
+  const daemon = nodes.daemon("node1");
+  for (let iteration = 1; iteration <= 6; iteration += 1) daemon.iterate("default_vm1", iteration);
+  const limits = (): readonly string[] =>
+    daemon.calls
+      .filter((call) => call.startsWith("setMaxDowntime"))
+      .map((call) => call.replace("setMaxDowntime default_vm1 ", ""));
+  await nodes.until(() => Promise.resolve(limits().at(-1) === "300"));
+  expect([...new Set(limits())]).toEqual(["33", "75", "150", "300"]);
 });

@@ -3,6 +3,7 @@
 import { names, type VirtualMachineInstance } from "@patchbay/api";
 import {
   domainNameOf,
+  downtimeAt,
   messageOf,
   moveLimitsOf,
   travellingDisks,
@@ -60,10 +61,11 @@ function note({ log }: Deps, vmi: VirtualMachineInstance, outcome: object): void
 async function limitDowntime(
   { vmi, migration, deps }: Departure,
   connection: HypervisorConnection,
+  iteration: number,
 ): Promise<void> {
   const { maxDowntimeMs } = moveLimitsOf(migration);
   try {
-    await connection.setMaxDowntime(domainNameOf(vmi), maxDowntimeMs);
+    await connection.setMaxDowntime(domainNameOf(vmi), downtimeAt(iteration, maxDowntimeMs));
   } catch (error) {
     const reason = messageOf(error);
     deps.log.warn("the downtime of a move is not limited", { vmi: printKey(keyOf(vmi)), reason });
@@ -81,7 +83,14 @@ function failureOf({ migration, move }: Departure, error: unknown): string {
 async function follow(departure: Departure, connection: HypervisorConnection): Promise<void> {
   const { vmi, move, wake, deps } = departure;
   try {
-    await limitDowntime(departure, connection);
+    await limitDowntime(departure, connection, 1);
+    // What goes over is called on this connection until it has ended: others are answered meanwhile.
+    connection.onEvent((event) => {
+      const { session } = departure;
+      if (event.kind !== "migrationIteration" || session === undefined) return;
+      void limitDowntime(departure, session.connection, event.iteration);
+    });
+    connection.onEvent((event) => {});
     await connection.migrateDomain(domainNameOf(vmi), migrationOf(departure));
     move.call = "arrived";
     const { relay } = move;

@@ -45,6 +45,8 @@ export interface FakeDaemon {
    * when it is there as well, paused; or this daemon dies in that moment, and finds it paused in both places.
    */
   endMove(name: string, how: EndOfMove): void;
+  /** All memory of a domain on its way has been gone through so many times. */
+  iterate(name: string, iteration: number): void;
   /** All calls in order, as `attachDevice NAME ALIAS live`. */
   readonly calls: readonly string[];
   /** The next such call throws; with `half` it has its effect all the same. */
@@ -247,6 +249,10 @@ export class MemoryDaemon implements FakeDaemon {
     this.endDomain(name, "migrated");
     this.emit({ kind: "jobCompleted", domain: name, downtimeMs: 0 });
     move?.resolve(undefined);
+  }
+
+  iterate(domain: string, iteration: number): void {
+    this.emit({ kind: "migrationIteration", domain, iteration });
   }
 
   abortMove(name: string): void {
