@@ -2,8 +2,14 @@
 // A tenant's pod on a real containerd, with volumes, limits and rights as the small kubelet gives them; nobody else's.
 import { existsSync, lstatSync, readdirSync } from "node:fs";
 import { join } from "node:path";
-import type { Pod, PodVolume } from "@patchbay/api";
-import { createClock, createFiles, createProcessRunner, createVolumeDisk } from "@patchbay/os";
+import { names, type Pod, type PodVolume } from "@patchbay/api";
+import {
+  createClock,
+  createFiles,
+  createProcessRunner,
+  createVhostDirectories,
+  createVolumeDisk,
+} from "@patchbay/os";
 import type { ContainerStatus } from "@patchbay/core/ports";
 import { KeyedMutex } from "@patchbay/core/keyed-mutex";
 import { createFakeCache } from "@patchbay/kube/testing";
@@ -107,6 +113,9 @@ export class TenantNode {
     this.deps = {
       ...{ files, clock, log, node: this.facts },
       disk: createVolumeDisk({ runner: createProcessRunner() }),
+      sockets: createVhostDirectories({
+        ...{ runDir: join(directory, "run"), selinuxDir: directory, uid: names.LAUNCHER_UID },
+      }),
       objects: createPodObjects({ openCache, clock }, stop.signal),
       tokens: createPodTokens(noToken, { clock, log }),
       mutex: new KeyedMutex(),

@@ -223,7 +223,7 @@ test("a kubelet that refuses is asked again, and its reason is told once", async
   await kubelet.start();
   offer();
   await eventually(() => kubelet.registrations.length > 2, SOON);
-  const told = log.lines.filter(({ message }) => message === "device is not offered");
+  const told = log.lines.filter(({ message }) => message === "resource is not offered");
   expect(told).toMatchObject([{ fields: { reason: expect.stringContaining("taken") as string } }]);
   kubelet.refusal = undefined;
   await offered();

@@ -1,13 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 // NICs that speak vhost-user, as they are written, with libvirt, QEMU and a real dataplane. Nothing boots: it is QEMU that
 // connects, through the launcher's own name for the socket and as the launchers' user.
-import { closeSync, constants, mkdirSync, mkdtempSync, openSync, rmSync } from "node:fs";
+import { chownSync, closeSync, constants, mkdirSync, mkdtempSync, openSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { freeAddresses, printNic, type PciAddress } from "@patchbay/domain";
 import { parseDomain } from "@patchbay/domain/parse";
 import { createHypervisor } from "@patchbay/libvirt";
-import { createChildStarter, createClock, createVhostSockets } from "@patchbay/os";
+import {
+  createChildStarter,
+  createClock,
+  createVhostDirectories,
+  createVhostSockets,
+} from "@patchbay/os";
 import type { Hypervisor, HypervisorConnection } from "@patchbay/core/ports";
 import { aVmi, eventually, Testpmd } from "@patchbay/support";
 import { afterAll, beforeAll, expect, test } from "vitest";
@@ -20,7 +25,11 @@ const O_PATH = 0o10000000;
 const DOMAIN = "default_vm1";
 const ALIAS = "ua-fast";
 const POD = "uid";
-const DIRECTORY = `/run/patchbay/vhost-user/contract-${String(process.pid)}`;
+const ID = `contract-${String(process.pid)}`;
+/** Where the dataplane's and the launchers' directory are one to QEMU, which is in no container here. */
+const DIRECTORY = `/run/patchbay/vhost-user/${ID}`;
+const PLACES = { runDir: "/run", selinuxDir: "/sys/fs/selinux", uid: LAUNCHER.uid };
+const directories = createVhostDirectories(PLACES);
 const SOCKET = { podInterfaceName: "pod1", path: `${DIRECTORY}/pod1.sock` };
 
 let base = "";
@@ -50,7 +59,8 @@ beforeAll(async () => {
   base = makeOwnDirectory(mkdtempSync(join(tmpdir(), "vhost-")));
   volume = join(base, `${POD}/volumes/kubernetes.io~empty-dir/launcher`);
   mkdirSync(volume, { recursive: true });
-  mkdirSync(DIRECTORY, { recursive: true });
+  await directories.make(ID);
+  chownSync(DIRECTORY, 0, LAUNCHER.gid);
   daemon = await startSessionDaemon({ cacheDirectory: makeOwnDirectory(join(base, "cache")) });
   fd = openSync(daemon.socketPath, constants.O_RDONLY | O_PATH);
   const [starter, clock] = [createChildStarter(), createClock()];
@@ -71,7 +81,8 @@ afterAll(async () => {
   await hypervisor.close();
   closeSync(fd);
   await daemon.close();
-  for (const path of [base, DIRECTORY]) rmSync(path, { recursive: true });
+  await directories.remove(ID);
+  rmSync(base, { recursive: true });
 });
 
 test("the domain is ready for such NICs, and says so", async () => {
@@ -87,7 +98,7 @@ test("a device whose dataplane is away is refused at once", async () => {
 
 test("a socket of root's is the launcher's to use once it is shared, and the device is what it was written", async () => {
   dataplane = await Testpmd.start([SOCKET.path], 2);
-  const sockets = createVhostSockets({ podsDir: base, runDir: "/run", uid: LAUNCHER.uid });
+  const sockets = createVhostSockets({ ...PLACES, podsDir: base });
   sockets.link(POD, SOCKET);
   expect(sockets.look(POD, SOCKET).state).toBe("ready");
   await connection.attachDevice(DOMAIN, nic(), "live");

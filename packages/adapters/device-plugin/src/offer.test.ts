@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
+import { isAppError } from "@patchbay/core/errors";
 import { expect, test } from "vitest";
-import { allocate, listDevices, nameOfOffer } from "./offer.ts";
+import { checkKnown, giveDevice, giveDirectories, listDevices, nameOfOffer } from "./offer.ts";
 
 const OFFER = {
   resource: "devices.kubevirt.io/vhost-net",
@@ -28,30 +29,32 @@ test.each([
   ]);
 });
 
-test.each<{ name: string; asked: string[][]; want: object[] }>([
-  { name: "nothing for nobody", asked: [], want: [] },
-  { name: "the file for one", asked: [["vhost-net-0"]], want: [{ devices: [DEVICE] }] },
-  {
-    name: "the file once for several, and for each container",
-    asked: [["vhost-net-0", "vhost-net-1"], [], ["vhost-net-1"]],
-    want: [{ devices: [DEVICE] }, { devices: [] }, { devices: [DEVICE] }],
-  },
-])("what containers get: $name", ({ asked, want }) => {
-  const request = { containerRequests: asked.map((devicesIds) => ({ devicesIds })) };
-  expect(allocate(OFFER, request, true)).toEqual({ containerResponses: want });
+test("a container gets the copy of a device in the place of the device's own file", () => {
+  expect(giveDevice(OFFER)).toEqual({ devices: [DEVICE], mounts: [] });
+});
+
+test("a container gets what is shown of each directory, under its own path, for reading", () => {
+  expect(giveDirectories(["sockets-1", "sockets-2"])).toEqual({
+    devices: [],
+    mounts: ["sockets-1", "sockets-2"].map((id) => ({
+      containerPath: `/run/patchbay/vhost-user/${id}`,
+      hostPath: `/run/patchbay/vhost-user-shown/${id}`,
+      readOnly: true,
+    })),
+  });
 });
 
 test.each([
-  {
-    name: "one that was never offered",
-    ids: ["vhost-net-0", "vhost-net-2"],
-    isThere: true,
-    code: "DEVICE_UNKNOWN",
-  },
-  { name: "one whose file is gone", ids: ["vhost-net-0"], isThere: false, code: "DEVICE_MISSING" },
-])("$name is refused", ({ ids, isThere, code }) => {
-  const request = { containerRequests: [{ devicesIds: ids }] };
-  expect(() => allocate(OFFER, request, isThere)).toThrow(
-    expect.objectContaining({ code }) as Error,
-  );
+  { name: "none", asked: [], unknown: undefined },
+  { name: "what is offered", asked: [["vhost-net-0", "vhost-net-1"], []], unknown: undefined },
+  { name: "one that is not", asked: [["vhost-net-0"], ["vhost-net-2"]], unknown: "vhost-net-2" },
+])("whether devices are known that a kubelet asks for: $name", ({ asked, unknown }) => {
+  const containerRequests = asked.map((devicesIds) => ({ devicesIds }));
+  let found: unknown;
+  try {
+    checkKnown(OFFER, { containerRequests });
+  } catch (error) {
+    found = isAppError(error, "DEVICE_UNKNOWN") ? error.details["device"] : error;
+  }
+  expect(found).toBe(unknown);
 });

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Answers a kubelet's questions about one device, at a socket beside the kubelet's.
+// Answers a kubelet's questions about one resource, at a socket beside the kubelet's.
 import {
   Server,
   ServerCredentials,
@@ -9,11 +9,12 @@ import {
   type ServerWritableStream,
 } from "@grpc/grpc-js";
 import { isAppError, messageOf } from "@patchbay/core/errors";
-import { allocate, listDevices, type DeviceOffer } from "./offer.ts";
+import { checkKnown, listDevices, NOTHING, type Offer } from "./offer.ts";
 import {
   loadServices,
   type AllocateRequest,
   type AllocateResponse,
+  type ContainerAllocation,
   type DeviceState,
   type PluginOptions,
 } from "./protocol.ts";
@@ -28,21 +29,21 @@ export const PLUGIN_OPTIONS: PluginOptions = {
 export interface PluginHooks {
   /** A kubelet has begun or ended to watch. */
   watched(): void;
-  /** Makes sure of what containers get; whether there is such a device. */
-  prepare(): Promise<boolean>;
+  /** Makes sure of what a container gets that asked for these. @throws where it cannot be given */
+  give(ids: readonly string[]): Promise<ContainerAllocation>;
 }
 
 type Watcher = ServerWritableStream<object, { readonly devices: readonly DeviceState[] }>;
 
-/** One device's plugin: where it listens may come anew, who watches comes and goes. */
+/** One resource's plugin: where it listens may come anew, who watches comes and goes. */
 export class PluginServer {
-  readonly #offer: DeviceOffer;
+  readonly #offer: Offer;
   readonly #hooks: PluginHooks;
   readonly #watchers = new Set<Watcher>();
   #server: Server | undefined;
   #isThere = false;
 
-  constructor(offer: DeviceOffer, hooks: PluginHooks) {
+  constructor(offer: Offer, hooks: PluginHooks) {
     this.#offer = offer;
     this.#hooks = hooks;
   }
@@ -85,7 +86,7 @@ export class PluginServer {
     await promise;
   }
 
-  /** Whether the device's file is there; told to who watches when that changes. */
+  /** Whether there is what is offered; told to who watches when that changes. */
   setThere(isThere: boolean): void {
     if (this.#isThere === isThere) return;
     this.#isThere = isThere;
@@ -117,7 +118,13 @@ export class PluginServer {
     answer: sendUnaryData<AllocateResponse>,
   ): Promise<void> {
     try {
-      answer(null, allocate(this.#offer, request, await this.#hooks.prepare()));
+      checkKnown(this.#offer, request);
+      const containerResponses = await Promise.all(
+        request.containerRequests.map(async ({ devicesIds }) =>
+          devicesIds.length === 0 ? NOTHING : await this.#hooks.give(devicesIds),
+        ),
+      );
+      answer(null, { containerResponses });
     } catch (error) {
       const isUnknown = isAppError(error, "DEVICE_UNKNOWN");
       const code = isUnknown ? status.INVALID_ARGUMENT : status.FAILED_PRECONDITION;

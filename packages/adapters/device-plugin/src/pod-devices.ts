@@ -32,6 +32,13 @@ function isAway(error: unknown): boolean {
   return code === status.UNAVAILABLE || code === status.DEADLINE_EXCEEDED;
 }
 
+type AllPods = { readonly podResources: readonly PodResources[] };
+
+async function list(socket: string, clock: Pick<Clock, "now">): Promise<readonly PodResources[]> {
+  const question = { service: loadService(), method: "List", request: {} };
+  return (await askKubelet<AllPods>(socket, question, clock)).podResources;
+}
+
 /** A kubelet that has no such method, or not switched on, says so in its own words: then all pods are listed. */
 async function ask(
   socket: string,
@@ -47,10 +54,8 @@ async function ask(
   } catch (error) {
     if (isAway(error)) throw error;
   }
-  type Answer = { readonly podResources: readonly PodResources[] };
-  const question = { service, method: "List", request: {} };
-  const { podResources } = await askKubelet<Answer>(socket, question, clock);
-  return podResources.find((pod) => pod.namespace === namespace && pod.name === name);
+  const pods = await list(socket, clock);
+  return pods.find((pod) => pod.namespace === namespace && pod.name === name);
 }
 
 function devicesOf(pod: PodResources | undefined): ReadonlyMap<string, readonly string[]> {
@@ -72,6 +77,15 @@ export function createPodDevices(socket: string, clock: Pick<Clock, "now">): Pod
         const reason = messageOf(cause);
         const key = `${pod.namespace}/${pod.name}`;
         throw new AppError("DEVICES_UNKNOWN", { socket, pod: key, reason }, { cause });
+      }
+    },
+    listUsed: async (resource) => {
+      try {
+        const pods = await list(socket, clock);
+        return new Set(pods.flatMap((pod) => devicesOf(pod).get(resource) ?? []));
+      } catch (cause) {
+        const reason = messageOf(cause);
+        throw new AppError("DEVICES_NOT_LISTED", { socket, resource, reason }, { cause });
       }
     },
   };

@@ -46,9 +46,22 @@ export interface DeviceSpec {
   readonly permissions: string;
 }
 
+/** Source: kubelet deviceplugin v1beta1 Mount. */
+export interface Mount {
+  readonly containerPath: string;
+  readonly hostPath: string;
+  readonly readOnly: boolean;
+}
+
+/** Source: kubelet deviceplugin v1beta1 ContainerAllocateResponse. */
+export interface ContainerAllocation {
+  readonly devices: readonly DeviceSpec[];
+  readonly mounts: readonly Mount[];
+}
+
 /** Source: kubelet deviceplugin v1beta1 AllocateResponse. */
 export interface AllocateResponse {
-  readonly containerResponses: readonly { readonly devices: readonly DeviceSpec[] }[];
+  readonly containerResponses: readonly ContainerAllocation[];
 }
 
 /** The services of `../proto/device-plugin.proto`. */

@@ -20,6 +20,10 @@ export { createLinkCounters } from "./links/link-counters.ts";
 export { createLinkWatch } from "./links/link-watch.ts";
 export { createNetlink } from "./links/netlink.ts";
 export { createLaunchers } from "./launchers/launchers.ts";
+export {
+  createVhostDirectories,
+  type VhostDirectoriesOptions,
+} from "./launchers/vhost-directories.ts";
 export { createVhostSockets } from "./launchers/vhost-sockets.ts";
 export { createNamespaces, readNetnsInode } from "./namespaces.ts";
 export { answersAt, publishSocket, showAlive } from "./sockets/socket-file.ts";

@@ -20,6 +20,8 @@ export interface LinksRead {
 export interface OsNative {
   /** `path` below the open directory, through no symbolic link. Source: openat2(2). */
   openBeneath(directoryFd: number, path: string, kind: "path" | "directory" | "read"): number;
+  /** Sets an extended attribute of what the path leads to. Source: setxattr(2). */
+  setAttribute(path: string, name: string, value: string): void;
   /** Connects once to an O_PATH socket, without waiting, and answers who listens. */
   connectPeer(socketFd: number): Peer;
   /** Whether the open file has the lock now; the kernel gives it back with the last copy of it. Source: flock(2). */

@@ -163,6 +163,7 @@ test.each([
       "/var/lib/kubelet/pods rw HostToContainer",
       "/var/lib/patchbay/virt-handler rw",
       "/var/lib/kubelet/device-plugins rw",
+      "/var/lib/kubelet/pod-resources ro",
       "/dev/net/tun rw",
       // CRI-O names no process of a sandbox, only the path of its namespace.
       "/run/netns ro HostToContainer",

@@ -67,6 +67,7 @@ export {
   overcommitConfigOf,
   storageConfigOf,
   logsConsoles,
+  offersDataplane,
   usesEmulation,
   type BindingPlugin,
   type BindingRegistry,

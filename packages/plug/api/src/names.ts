@@ -127,10 +127,14 @@ export const TUN_RESOURCE = "devices.kubevirt.io/tun";
 /** Extended resource for `/dev/vhost-net`. Source: KubeVirt device plugin. */
 export const VHOST_NET_RESOURCE = "devices.kubevirt.io/vhost-net";
 
+/** Extended resource for the directories of all pods, {@link VHOST_USER_DIR}, which who serves their sockets asks for. */
+export const VHOST_USER_DATAPLANE_RESOURCE = "vhost-user.patchbay.io/dataplane";
 /** Extended resource for a directory of sockets of vhost-user, {@link VHOST_USER_DIR}/ID, that is one pod's. */
 export const VHOST_USER_RESOURCE = "vhost-user.patchbay.io/sockets";
 /** Where sockets of vhost-user are, under the same path on the node, in launchers and for who serves them. */
 export const VHOST_USER_DIR = "/run/patchbay/vhost-user";
+/** Of the node alone: below it, under the same ID, what a launcher sees of its directory. No dataplane has it. */
+export const VHOST_USER_SHOWN_DIR = "/run/patchbay/vhost-user-shown";
 
 /** The emptyDir volumes of a pod, below the pod's directory of the node. Source: kubelet's layout of volumes. */
 export const EMPTY_DIR_VOLUMES = "volumes/kubernetes.io~empty-dir";

@@ -158,7 +158,7 @@ export {
 } from "./iface/links/vhost-socket.ts";
 export { wiringOf } from "./iface/links/wiring.ts";
 export { ifacesWithoutPort } from "./pcie/ports.ts";
-export { planNodeDevices, type NodeDevice } from "./plan/node/node-devices.ts";
+export { planNodeOffers, type NodeOffer } from "./plan/node/node-devices.ts";
 export { travellingDisks } from "./plan/node/guest/disks.ts";
 export { planDomain } from "./plan/node/domain.ts";
 export { domainNameOf, machineUuidOf } from "./plan/node/domain-name.ts";

@@ -8,11 +8,16 @@ import {
   type KubeVirt,
   type VirtualMachineInstance,
 } from "@patchbay/api";
-import { messageOf, type NodeDevice } from "@patchbay/core";
+import { messageOf, type NodeOffer } from "@patchbay/core";
 import { openSandboxes, type OpenSandboxes } from "@patchbay/cri";
 import type { DaemonContext } from "@patchbay/daemon";
 import { createCache, createEventRecorder, joinCaches } from "@patchbay/kube";
-import { offerDevice } from "@patchbay/device-plugin";
+import {
+  createPodDevices,
+  offerAllSockets,
+  offerDevice,
+  offerSockets,
+} from "@patchbay/device-plugin";
 import { createHookSidecars } from "@patchbay/hooks";
 import { createHypervisor } from "@patchbay/libvirt";
 import {
@@ -25,10 +30,12 @@ import {
   createNamespaces,
   createNetlink,
   createProcessRunner,
+  createVhostDirectories,
   createVhostSockets,
   limitProcesses,
   openVolumeSocket,
   readNetnsInode,
+  type VhostDirectoriesOptions,
 } from "@patchbay/os";
 import { createAddressServers, createPacketCaptures, createPodNetwork } from "@patchbay/podnet";
 import type {
@@ -54,6 +61,11 @@ import { identityInDirectory, tellIdentity, type ReadIdentity } from "./relays/o
 
 /** Programs that change or read links, at once. More of them only take the processor from each other. */
 const PROCESSES = 8;
+
+/** Below the kubelet's directory. Source: kubelet podresources, DefaultSocketPath. */
+const POD_RESOURCES_SOCKET = "pod-resources/kubelet.sock";
+/** How often the kubelet is asked which directories of sockets pods still have, milliseconds. */
+const SWEEP_MS = 30_000;
 
 /** Whom children of ours become that speak to launchers. */
 const LAUNCHERS_USER = { uid: names.LAUNCHER_UID, gid: names.LAUNCHER_UID };
@@ -155,9 +167,15 @@ function hostRootOf({ hostProcess }: Flags): string {
   return hostProcess === undefined ? "/" : `/proc/${String(hostProcess)}/root`;
 }
 
+/** Where sockets of vhost-user are on the node, and whose launchers are. */
+function vhostPlacesOf(flags: Flags): VhostDirectoriesOptions {
+  const root = hostRootOf(flags);
+  const selinuxDir = join(root, "sys/fs/selinux");
+  return { runDir: join(root, "run"), selinuxDir, uid: names.LAUNCHER_UID };
+}
+
 function openVhostSockets(flags: Flags): VhostSockets {
-  const runDir = join(hostRootOf(flags), "run");
-  return createVhostSockets({ podsDir: flags.podsDir, runDir, uid: names.LAUNCHER_UID });
+  return createVhostSockets({ ...vhostPlacesOf(flags), podsDir: flags.podsDir });
 }
 
 /** Offers the node's devices to its kubelet, where one is named, until the signal is aborted. */
@@ -169,13 +187,19 @@ function offerDevices(
   const { kubeletDir } = flags;
   if (kubeletDir === undefined) return Promise.resolve();
   const nodes = createDeviceNodes({ runner: createProcessRunner() });
+  const directories = createVhostDirectories(vhostPlacesOf(flags));
+  const podDevices = createPodDevices(join(kubeletDir, POD_RESOURCES_SOCKET), clock);
   const how = {
     places: { kubeletDir, hostRoot: hostRootOf(flags) },
-    user: LAUNCHERS_USER,
-    deps: { nodes, files: createFiles(), clock, log },
+    ...{ user: LAUNCHERS_USER, sweepEveryMs: SWEEP_MS },
+    deps: { nodes, directories, podDevices, files: createFiles(), clock, log },
   };
-  const offer = (device: NodeDevice, until: AbortSignal): Promise<void> =>
-    offerDevice(device, how, until);
+  const offer = (one: NodeOffer, until: AbortSignal): Promise<void> => {
+    if (one.kind === "device") return offerDevice(one, how, until);
+    return one.kind === "sockets"
+      ? offerSockets(one, how, until)
+      : offerAllSockets(one, how, until);
+  };
   return offerNodeDevices({ kubevirts, offer }, signal);
 }
 

@@ -47,7 +47,7 @@ export function parseFlags(argv: readonly string[]): Flags {
     .option("--pods-dir <dir>", "directory of the pods' volumes", "/var/lib/kubelet/pods")
     .option(
       "--kubelet-dir <dir>",
-      "directory of the node's kubelet, to which kvm, tun and vhost-net are offered for pods (default: they are offered to none)",
+      "directory of the node's kubelet, to which kvm, tun, vhost-net and directories of vhost-user sockets are offered for pods (default: they are offered to none)",
     )
     .option(
       "--state-dir <dir>",

@@ -14,7 +14,7 @@ beforeEach(() => {
 
 /** Takes its time to end, until `release`. */
 function offer(device: { readonly resource: string }, signal: AbortSignal): Promise<void> {
-  const name = device.resource.replace("devices.kubevirt.io/", "");
+  const name = device.resource.replace(/^[^/]*\//, "");
   events.push(`+${name}`);
   const { promise, resolve } = Promise.withResolvers<undefined>();
   signal.addEventListener("abort", () => {
@@ -41,11 +41,11 @@ test("kvm is offered while guests are not emulated, and again when its last offe
   const stop = new AbortController();
   const over = offerNodeDevices({ kubevirts, offer }, stop.signal);
   await settle();
-  expect(events).toEqual(["+tun", "+vhost-net"]);
+  expect(events).toEqual(["+tun", "+vhost-net", "+sockets"]);
 
   kubevirts.put(kubevirt(false));
   await settle();
-  expect(events.splice(0)).toEqual(["+tun", "+vhost-net", "+kvm"]);
+  expect(events.splice(0)).toEqual(["+tun", "+vhost-net", "+sockets", "+kvm"]);
 
   kubevirts.put(kubevirt(true));
   kubevirts.put(kubevirt(false));
@@ -57,12 +57,12 @@ test("kvm is offered while guests are not emulated, and again when its last offe
 
   stop.abort(new Error("stopped"));
   await settle();
-  expect(events.toSorted()).toEqual(["-kvm", "-tun", "-vhost-net"]);
+  expect(events.toSorted()).toEqual(["-kvm", "-sockets", "-tun", "-vhost-net"]);
   let isOver = false;
   void over.then(() => {
     isOver = true;
   });
-  for (const name of ["kvm", "tun"]) release.get(name)?.();
+  for (const name of ["kvm", "sockets", "tun"]) release.get(name)?.();
   await settle();
   expect(isOver).toBe(false);
   release.get("vhost-net")?.();
@@ -77,5 +77,5 @@ test("without a configuration there is hardware; nothing is offered by what was 
   expect(events).toEqual([]);
   void offerNodeDevices({ kubevirts, offer }, new AbortController().signal);
   await settle();
-  expect(events).toEqual(["+kvm", "+tun", "+vhost-net"]);
+  expect(events).toEqual(["+kvm", "+tun", "+vhost-net", "+sockets"]);
 });

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-// Keeps the node's devices offered to its kubelet: those that the configuration wants, as long as it wants them.
-import { usesEmulation, type KubeVirt } from "@patchbay/api";
-import { planNodeDevices, type NodeDevice } from "@patchbay/core";
+// Keeps offered to the node's kubelet what the configuration wants, as long as it wants it.
+import type { KubeVirt } from "@patchbay/api";
+import { planNodeOffers, type NodeOffer } from "@patchbay/core";
 import type { Cache } from "@patchbay/core/ports";
 
 /** What is needed to offer devices. */
 export interface DeviceParts {
   readonly kubevirts: Cache<KubeVirt>;
-  /** Offers one device until aborted; resolves when nothing of the offer is left. */
-  offer(device: NodeDevice, signal: AbortSignal): Promise<void>;
+  /** Offers one resource until aborted; resolves when nothing of the offer is left. */
+  offer(one: NodeOffer, signal: AbortSignal): Promise<void>;
 }
 
 interface Offered {
@@ -27,7 +27,7 @@ export async function offerNodeDevices(parts: DeviceParts, signal: AbortSignal):
     stop.abort(new Error("it is no longer wanted"));
   };
   const bring = (): void => {
-    const wanted = signal.aborted ? [] : planNodeDevices(usesEmulation(kubevirts.list()[0]));
+    const wanted = signal.aborted ? [] : planNodeOffers(kubevirts.list()[0]);
     for (const [resource, one] of [...offered]) {
       if (!wanted.some((device) => device.resource === resource)) stopOffer(resource, one);
     }

@@ -4,7 +4,7 @@ import { existsSync, mkdtempSync, readFileSync } from "node:fs";
 import { writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { PODS, type Pod } from "@patchbay/api";
+import { names, PODS, type Pod } from "@patchbay/api";
 import { KeyedMutex } from "@patchbay/core/keyed-mutex";
 import {
   createCache,
@@ -19,6 +19,7 @@ import {
   createClock,
   createFiles,
   createProcessRunner,
+  createVhostDirectories,
   createVolumeDisk,
 } from "@patchbay/os";
 import { kubeconfigText } from "@patchbay/pki";
@@ -67,6 +68,9 @@ export class VolumeNode {
     this.deps = {
       ...{ files, clock, log: QUIET },
       disk: createVolumeDisk({ runner: createProcessRunner() }),
+      sockets: createVhostDirectories({
+        ...{ runDir: join(directory, "run"), selinuxDir: directory, uid: names.LAUNCHER_UID },
+      }),
       node: { ...node, podsDir: join(directory, "pods"), logDir: join(directory, "logs") },
       objects: createPodObjects({ openCache, clock }, stop.signal),
       tokens: createPodTokens(tokenRequester(client), { clock, log: QUIET }),

@@ -38,7 +38,7 @@ interface Device {
 /** What a container is given. */
 export interface Allocation {
   readonly envs: object;
-  readonly mounts: readonly unknown[];
+  readonly mounts: readonly { containerPath: string; hostPath: string; readOnly: boolean }[];
   readonly devices: readonly { containerPath: string; hostPath: string; permissions: string }[];
   readonly annotations: object;
   readonly cdiDevices: readonly unknown[];
@@ -188,7 +188,10 @@ export class TestKubelet {
     if (containerResponses.length !== containerRequests.length) {
       this.faults.push("not one answer for each container");
     }
-    for (const { devices } of containerResponses) for (const device of devices) this.#check(device);
+    for (const { devices, mounts } of containerResponses) {
+      for (const device of devices) this.#check(device);
+      for (const mount of mounts) this.#checkPaths(mount);
+    }
     return containerResponses;
   }
 
@@ -248,8 +251,12 @@ export class TestKubelet {
     if (healths.length > 0) this.faults.push(`health ${healths[0]?.health ?? ""}`);
   }
 
-  #check({ containerPath, hostPath, permissions }: Allocation["devices"][number]): void {
+  #checkPaths({ containerPath, hostPath }: { containerPath: string; hostPath: string }): void {
     if (!containerPath.startsWith("/") || !hostPath.startsWith("/")) this.faults.push("no path");
+  }
+
+  #check({ permissions, ...paths }: Allocation["devices"][number]): void {
+    this.#checkPaths(paths);
     if (!/^[rwm]{1,3}$/.test(permissions)) this.faults.push(`permissions ${permissions}`);
   }
 }

@@ -7,6 +7,7 @@
 #include <linux/openat2.h>
 #include <sys/file.h>
 #include <sys/syscall.h>
+#include <sys/xattr.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -58,10 +59,21 @@ Napi::Value sealDescriptors(const Napi::CallbackInfo &info) {
   return info.Env().Undefined();
 }
 
+// setAttribute(path, name, value): an extended attribute of what the path leads to. Source: setxattr(2).
+Napi::Value setAttribute(const Napi::CallbackInfo &info) {
+  const std::string path = info[0].As<Napi::String>();
+  const std::string name = info[1].As<Napi::String>();
+  const std::string value = info[2].As<Napi::String>();
+  if (setxattr(path.c_str(), name.c_str(), value.data(), value.size(), 0) != 0)
+    throw systemError(info.Env(), "setxattr", errno);
+  return info.Env().Undefined();
+}
+
 }  // namespace
 
 void registerFiles(Napi::Env env, Napi::Object exports) {
   exports.Set("lockDescriptor", Napi::Function::New(env, lockDescriptor, "lockDescriptor"));
   exports.Set("sealDescriptors", Napi::Function::New(env, sealDescriptors, "sealDescriptors"));
+  exports.Set("setAttribute", Napi::Function::New(env, setAttribute, "setAttribute"));
   exports.Set("openBeneath", Napi::Function::New(env, openBeneath, "openBeneath"));
 }

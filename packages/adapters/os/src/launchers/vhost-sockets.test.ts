@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // Sockets on this machine, with what a launcher can put in the way.
+import { execFileSync } from "node:child_process";
 import {
   chownSync,
   mkdirSync,
   mkdtempSync,
+  readdirSync,
   readlinkSync,
   rmSync,
   statSync,
@@ -26,7 +28,12 @@ const podsDir = (): string => join(directory, "pods");
 const volume = (): string => join(podsDir(), POD, "volumes/kubernetes.io~empty-dir/launcher");
 /** The node's path, as it is from here. */
 const here = (path: string): string => join(directory, path);
-const sockets = () => createVhostSockets({ podsDir: podsDir(), runDir: here("/run"), uid: 107 });
+/** What the launcher mounts. */
+const SHOWN = "/run/patchbay/vhost-user-shown/d";
+const sockets = () =>
+  createVhostSockets({
+    ...{ podsDir: podsDir(), runDir: here("/run"), selinuxDir: here("/selinux"), uid: 107 },
+  });
 
 async function listen(path: string, uid = 0): Promise<void> {
   const server = createServer();
@@ -38,7 +45,7 @@ async function listen(path: string, uid = 0): Promise<void> {
 function start(): void {
   directory = mkdtempSync(join(tmpdir(), "patchbay-vhost-"));
   mkdirSync(volume(), { recursive: true });
-  mkdirSync(dirname(here(SOCKET.path)), { recursive: true });
+  for (const path of [dirname(SOCKET.path), SHOWN]) mkdirSync(here(path), { recursive: true });
 }
 
 function end(): Promise<void> {
@@ -84,6 +91,49 @@ describe("a socket that is shared", () => {
     sockets().link(POD, SOCKET);
     const { uid, gid, mode } = statSync(here(SOCKET.path));
     expect({ uid, gid, group: mode & 0o060 }).toEqual({ uid: 0, gid: 107, group: 0o060 });
+  });
+
+  test("is shown as the same file, until the next one takes its place", async () => {
+    const inodes = (): readonly number[] =>
+      [SOCKET.path, `${SHOWN}/one`].map((path) => statSync(here(path)).ino);
+    for (let turn = 0; turn < 2; turn += 1) {
+      rmSync(here(SOCKET.path), { force: true });
+      await listen(SOCKET.path);
+      sockets().link(POD, SOCKET);
+      const [made, shown] = inodes();
+      expect(shown).toBe(made);
+    }
+    expect(readdirSync(here(SHOWN))).toEqual(["one"]);
+  });
+
+  test("what was left of showing it goes", async () => {
+    await listen(SOCKET.path);
+    writeFileSync(here(`${SHOWN}/.one`), "");
+    sockets().link(POD, SOCKET);
+    expect(readdirSync(here(SHOWN))).toEqual(["one"]);
+  });
+
+  test("one in a directory that no launcher has is refused, and nothing of it changes", async () => {
+    rmSync(here(SHOWN), { recursive: true });
+    await listen(SOCKET.path);
+    expect(sockets().look(POD, SOCKET)).toMatchObject({
+      ...{ state: "refused", reason: "its directory is no pod's" },
+    });
+    expect(() => {
+      sockets().link(POD, SOCKET);
+    }).toThrow("its directory is no pod's");
+    expect(statSync(here(SOCKET.path)).gid).toBe(0);
+  });
+
+  test("has the label of containers' files where there is SELinux", async () => {
+    mkdirSync(here("/selinux"));
+    writeFileSync(here("/selinux/enforce"), "1");
+    await listen(SOCKET.path);
+    sockets().link(POD, SOCKET);
+    const argv = ["-c", "%C", here(`${SHOWN}/one`)];
+    expect(execFileSync("stat", argv, { encoding: "utf8" }).trim()).toBe(
+      "system_u:object_r:container_file_t:s0",
+    );
   });
 
   test("a directory that is a link out is refused", async () => {

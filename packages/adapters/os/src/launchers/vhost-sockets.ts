@@ -1,26 +1,34 @@
 // SPDX-License-Identifier: Apache-2.0
-// The port VhostSockets on this machine. Launchers can write to their own volume and to their directories of sockets:
-// what lies there is opened through no symbolic link, judged, and changed by its descriptor alone.
+// The port VhostSockets on this machine. Launchers can write to their own volume, and a dataplane to its directories of
+// sockets: what lies there is opened through no symbolic link, judged, and changed by its descriptor alone. What a launcher
+// mounts is no directory of the dataplane's, which could put a link in its place just before: it is root's alone, and a
+// socket is shown there by a second name of its inode.
 import {
   chmodSync,
   chownSync,
-  closeSync,
-  constants,
   fstatSync,
-  openSync,
+  linkSync,
+  lstatSync,
   readlinkSync,
   renameSync,
   rmSync,
   symlinkSync,
   type BigIntStats,
 } from "node:fs";
-import { EMPTY_DIR_VOLUMES, LAUNCHER_VOLUME, VHOST_USER_DIR } from "@patchbay/api/names";
+import { basename, dirname } from "node:path";
+import {
+  EMPTY_DIR_VOLUMES,
+  LAUNCHER_VOLUME,
+  VHOST_USER_DIR,
+  VHOST_USER_SHOWN_DIR,
+} from "@patchbay/api/names";
 import { AppError } from "@patchbay/core/errors";
 import { socketLinkOf, type SeenSocket, type VhostSocket } from "@patchbay/core";
 import type { VhostSockets } from "@patchbay/core/ports";
 import { errnoOf, toFileError } from "../files/file-errors.ts";
-import { osNative } from "../native.ts";
+import { pathOf, using } from "./beneath.ts";
 import { watchLauncherPath } from "./launcher-watch.ts";
+import { labelForContainers } from "./selinux.ts";
 
 /** What {@link createVhostSockets} needs. */
 export interface VhostSocketsOptions {
@@ -28,6 +36,8 @@ export interface VhostSocketsOptions {
   readonly podsDir: string;
   /** What the node's `/run` is from here: `/run`, or for example `/proc/1/root/run` in a pod. */
   readonly runDir: string;
+  /** Where the kernel shows SELinux, if it has it, as it is from here: `/sys/fs/selinux`. */
+  readonly selinuxDir: string;
   /** User and group of all launchers. */
   readonly uid: number;
 }
@@ -35,14 +45,10 @@ export interface VhostSocketsOptions {
 /** The group may connect, which is to write. Source: unix(7). */
 const GROUP_ACCESS = 0o060;
 const PERMISSIONS = 0o7777;
+const BIG = { bigint: true } as const;
 
 /** A symbolic link, a way out, a file where a directory must be. Source: openat2(2). */
 const REFUSED: readonly string[] = ["ELOOP", "EXDEV", "ENOTDIR"];
-
-/** Node's functions follow the kernel's own link to the open file. */
-function pathOf(fd: number): string {
-  return `/proc/self/fd/${String(fd)}`;
-}
 
 /** What is above it may not be there yet. */
 function belowRun(path: string): string {
@@ -50,28 +56,20 @@ function belowRun(path: string): string {
   throw new AppError("OS_PATH_REFUSED", { path, reason: `it is not below ${VHOST_USER_DIR}` });
 }
 
-/** Opens what is below a trusted directory, and closes it after use. */
-function using<T>(
-  at: { root: string; path: string },
-  kind: "path" | "directory",
-  use: (fd: number) => T,
-): T {
-  const root = openSync(at.root, constants.O_RDONLY | constants.O_DIRECTORY);
-  try {
-    const fd = osNative().openBeneath(root, at.path, kind);
-    try {
-      return use(fd);
-    } finally {
-      closeSync(fd);
-    }
-  } finally {
-    closeSync(root);
-  }
+/** The path, below the node's `/run`, under which the launcher's directory has the socket. */
+function shownOf(path: string): string {
+  belowRun(path);
+  return `${VHOST_USER_SHOWN_DIR}${path.slice(VHOST_USER_DIR.length)}`.slice("/run/".length);
 }
 
 /** One that was made anew has another number, or another time of birth where the file system gives a number again. */
 function idOf({ ino, birthtimeNs }: BigIntStats): number {
   return Number(BigInt.asUintN(52, birthtimeNs ^ (ino << 32n)));
+}
+
+/** Whether both are one file. */
+function isOne(one: BigIntStats, other: BigIntStats): boolean {
+  return one.dev === other.dev && one.ino === other.ino;
 }
 
 class MachineSockets implements VhostSockets {
@@ -102,6 +100,8 @@ class MachineSockets implements VhostSockets {
         const { uid, mode } = fstatSync(fd);
         chownSync(pathOf(fd), uid, this.#options.uid);
         chmodSync(pathOf(fd), (mode & PERMISSIONS) | GROUP_ACCESS);
+        labelForContainers(pathOf(fd), this.#options.selinuxDir);
+        this.#show(socket, fd);
       });
       this.#atVolume(podUid, (fd) => {
         const name = `${pathOf(fd)}/${socketLinkOf(socket.podInterfaceName)}`;
@@ -130,18 +130,61 @@ class MachineSockets implements VhostSockets {
     return using({ root: this.#options.podsDir, path }, "directory", use);
   }
 
-  #judge(podUid: string, socket: VhostSocket, fd: number): SeenSocket {
-    const status = fstatSync(fd, { bigint: true });
-    const id = idOf(status);
-    if (!status.isSocket()) return { state: "refused", reason: "it is no socket" };
-    if (Number(status.uid) === this.#options.uid) {
-      return { state: "refused", reason: "the launcher has made it, not the dataplane" };
+  /** By its name, since no descriptor can be given another: what was named is looked at before it is shown. */
+  #show({ path }: VhostSocket, judged: number): void {
+    const { runDir: root } = this.#options;
+    if (this.#isShown(path, judged)) return; // a rename onto itself would leave both names
+    const name = basename(path);
+    using({ root, path: dirname(shownOf(path)) }, "directory", (shown) => {
+      const temporary = `${pathOf(shown)}/.${name}`;
+      rmSync(temporary, { force: true });
+      using({ root, path: dirname(belowRun(path)) }, "directory", (made) => {
+        linkSync(`${pathOf(made)}/${name}`, temporary);
+      });
+      const isSame = isOne(lstatSync(temporary, BIG), fstatSync(judged, BIG));
+      if (isSame) renameSync(temporary, `${pathOf(shown)}/${name}`);
+      else rmSync(temporary, { force: true });
+      if (!isSame) throw new AppError("OS_PATH_REFUSED", { path, reason: "it changes" });
+    });
+  }
+
+  #isShown(path: string, fd: number): boolean {
+    try {
+      return using({ root: this.#options.runDir, path: shownOf(path) }, "path", (shown) =>
+        isOne(fstatSync(shown, BIG), fstatSync(fd, BIG)),
+      );
+    } catch {
+      return false; // it is not there: it is made
     }
+  }
+
+  /** Whether a launcher has the directory that the socket is in. */
+  #isForLauncher(path: string): boolean {
+    const at = { root: this.#options.runDir, path: dirname(shownOf(path)) };
+    try {
+      return using(at, "directory", () => true);
+    } catch {
+      return false;
+    }
+  }
+
+  #judge(podUid: string, socket: VhostSocket, fd: number): SeenSocket {
+    const status = fstatSync(fd, BIG);
+    const id = idOf(status);
+    const reason = this.#refusalOf(socket, status);
+    if (reason !== undefined) return { state: "refused", reason };
     const mayConnect =
       Number(status.gid) === this.#options.uid &&
       (Number(status.mode) & GROUP_ACCESS) === GROUP_ACCESS;
-    const isReady = mayConnect && this.#isLinked(podUid, socket);
+    const isReady = mayConnect && this.#isShown(socket.path, fd) && this.#isLinked(podUid, socket);
     return { state: isReady ? "ready" : "found", id };
+  }
+
+  #refusalOf({ path }: VhostSocket, status: BigIntStats): string | undefined {
+    if (!status.isSocket()) return "it is no socket";
+    if (Number(status.uid) === this.#options.uid)
+      return "the launcher has made it, not the dataplane";
+    return this.#isForLauncher(path) ? undefined : "its directory is no pod's";
   }
 
   #isLinked(podUid: string, { podInterfaceName, path }: VhostSocket): boolean {

@@ -8,7 +8,10 @@ export { describeFilesContract } from "./contracts/files.ts";
 export { describeLaunchersContract } from "./contracts/launchers.ts";
 export { describeNamespacesContract } from "./contracts/namespaces.ts";
 export { describeProcessRunnerContract } from "./contracts/process-runner.ts";
-export { describeVhostSocketsContract } from "./contracts/vhost-sockets.ts";
+export {
+  describeVhostDirectoriesContract,
+  describeVhostSocketsContract,
+} from "./contracts/vhost-sockets.ts";
 export { describeVolumeDiskContract, type VolumeDiskBench } from "./contracts/volume-disk.ts";
 export { createFakeChildStarter } from "./fakes/child-process.ts";
 export { createFakeClaimDisk, type FakeClaimDisk } from "./fakes/claim-disk.ts";
@@ -18,5 +21,10 @@ export { createFakeFiles, type FakeFiles } from "./fakes/files.ts";
 export { createFakeLaunchers } from "./fakes/launchers.ts";
 export { createFakeNamespaces, type FakeNamespaces } from "./fakes/namespaces.ts";
 export { createFakeProcessRunner } from "./fakes/process-runner.ts";
-export { createFakeVhostSockets, type FakeVhostSockets } from "./fakes/vhost-sockets.ts";
+export {
+  createFakeVhostDirectories,
+  createFakeVhostSockets,
+  type FakeVhostDirectories,
+  type FakeVhostSockets,
+} from "./fakes/vhost-sockets.ts";
 export { createFakeVolumeDisk, type FakeMount, type FakeVolumeDisk } from "./fakes/volume-disk.ts";

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // What pods mount: brings the volumes' adapters together, and starts what keeps them current and within their limits.
-import { PODS, type Pod } from "@patchbay/api";
+import { names, PODS, type Pod } from "@patchbay/api";
 import { createImageViews, type ContainerdLayout } from "@patchbay/containerd";
 import { AppError, messageOf } from "@patchbay/core";
 import type { DaemonContext } from "@patchbay/daemon";
 import { createCache, keyOf } from "@patchbay/kube";
-import { createVolumeDisk } from "@patchbay/os";
+import { createVhostDirectories, createVolumeDisk } from "@patchbay/os";
 import type { Cache, ContainerRuntime, Files, ProcessRunner } from "@patchbay/core/ports";
 import { KeyedMutex } from "@patchbay/core/keyed-mutex";
 import {
@@ -86,6 +86,9 @@ export function volumeDepsOf(context: DaemonContext, machine: VolumeMachine): Vo
     ...{ files, clock, log, node: facts, images: viewsOf(machine) },
     claims: claimsOf(context, machine),
     disk: createVolumeDisk({ runner }),
+    sockets: createVhostDirectories({
+      ...{ runDir: "/run", selinuxDir: "/sys/fs/selinux", uid: names.LAUNCHER_UID },
+    }),
     objects: createPodObjects({ clock, openCache }, signal),
     tokens: createPodTokens(tokenRequester(client), { clock, log }),
     mutex: new KeyedMutex(),

@@ -18,19 +18,20 @@ export function devicesOf({ resources }: Container): readonly ContainerDevice[] 
   });
 }
 
-/** Where a pod's sockets of vhost-user are, on the node and in the pod: a directory that no other pod is given. */
-export function vhostUserDirectoryOf(podUid: string): string {
-  return `${names.VHOST_USER_DIR}/${podUid}`;
-}
-
 /** Whether a container asks for sockets. */
 export function asksForSockets({ resources }: Container): boolean {
   return resources?.limits?.[names.VHOST_USER_RESOURCE] !== undefined;
 }
 
-/** The directory, for a container that asks for sockets. */
+/** What is shown of the pod's directory, which is called by its UID, for a container that asks for sockets. */
 export function socketMountsOf(container: Container, podUid: string): readonly ContainerMount[] {
   if (!asksForSockets(container)) return [];
-  const path = vhostUserDirectoryOf(podUid);
-  return [{ containerPath: path, hostPath: path, readonly: true, propagation: "PRIVATE" }];
+  return [
+    {
+      containerPath: `${names.VHOST_USER_DIR}/${podUid}`,
+      hostPath: `${names.VHOST_USER_SHOWN_DIR}/${podUid}`,
+      readonly: true,
+      propagation: "PRIVATE",
+    },
+  ];
 }

@@ -115,10 +115,12 @@ describe("a container", () => {
   test("gets the pod's directory of sockets where it asks for some, for reading", () => {
     const limits = { "vhost-user.patchbay.io/sockets": "2" };
     const pod = aPod({ containers: [] });
-    const path = `/run/patchbay/vhost-user/${pod.metadata.uid ?? ""}`;
+    const uid = pod.metadata.uid ?? "";
     const { mounts } = containerConfigOf(make(aContainer({ resources: { limits } }), { pod }));
     expect(mounts).toContainEqual({
-      ...{ containerPath: path, hostPath: path, readonly: true, propagation: "PRIVATE" },
+      containerPath: `/run/patchbay/vhost-user/${uid}`,
+      hostPath: `/run/patchbay/vhost-user-shown/${uid}`,
+      ...{ readonly: true, propagation: "PRIVATE" },
     });
   });
 

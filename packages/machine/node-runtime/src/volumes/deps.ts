@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // What do volumes need of the machine and of the API server?
 import type { Pod } from "@patchbay/api";
-import type { Clock, Files, Logger, VolumeDisk } from "@patchbay/core/ports";
+import type { Clock, Files, Logger, VhostDirectories, VolumeDisk } from "@patchbay/core/ports";
 import type { KeyedMutex } from "@patchbay/core/keyed-mutex";
 import type { ClaimUses } from "../claims/index.ts";
 import type { NodeFacts } from "../translate/node-facts.ts";
@@ -26,6 +26,8 @@ export interface VolumeDeps {
   readonly objects: PodObjects;
   readonly tokens: PodTokens;
   readonly images: ImageViews;
+  /** Of pods that ask for sockets of vhost-user, by their UIDs. */
+  readonly sockets: VhostDirectories;
   /** One pod's volumes are prepared, refreshed and removed one after the other. */
   readonly mutex: KeyedMutex;
   readonly claims: ClaimUses;

@@ -242,20 +242,19 @@ test("an image's files are shown, and a volume of another kind is refused", asyn
   });
 });
 
-test("a pod that asks for sockets has a directory of them, root's and open to launchers, until it goes", async () => {
-  const { deps, disk, files } = createVolumeBench();
-  const sockets = `/run/patchbay/vhost-user/${UID}`;
+test("a pod that asks for sockets has a directory of them until it goes", async () => {
+  const { deps, sockets } = createVolumeBench();
   await prepareVolumes(deps, aPodWith([]));
-  expect(disk.directories.has(sockets)).toBe(false);
+  expect(sockets.filesOf(UID)).toBeUndefined();
   const resources = { limits: { "vhost-user.patchbay.io/sockets": "1" } };
   await prepareVolumes(
     deps,
     aPodWith([], { containers: [{ name: "main", image: "i", resources }] }),
   );
-  expect(disk.directories.get(sockets)).toEqual({ uid: 0, gid: 107, mode: 0o750 });
-  await files.writeAtomic(`${sockets}/one.sock`, "", 0o600);
+  expect(sockets.filesOf(UID)).toEqual([]);
+  sockets.put(UID, "one.sock");
   await removeVolumes(deps, UID);
-  expect(await files.list(sockets)).toEqual([]);
+  expect(sockets.filesOf(UID)).toBeUndefined();
 });
 
 test("removal gives back images, watches, tokens and mounts, and the directory; again without complaint", async () => {

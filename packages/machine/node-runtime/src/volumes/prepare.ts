@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Makes the volumes of a pod, before its containers.
-import { names, type Pod, type PodVolume } from "@patchbay/api";
-import { asksForSockets, vhostUserDirectoryOf } from "../translate/devices.ts";
+import type { Pod, PodVolume } from "@patchbay/api";
+import { asksForSockets } from "../translate/devices.ts";
 import { volumeFailed } from "./content/file-set.ts";
 import { isShown } from "./content/references.ts";
 import type { Shown } from "./content/volume-files.ts";
@@ -56,13 +56,9 @@ async function prepareOne(deps: VolumeDeps, shown: Shown, volume: PodVolume): Pr
   throw volumeFailed(name, "volumes of its kind are not supported");
 }
 
-/** Root makes sockets in it; a launcher, which could fill the node's memory with files, only opens them. */
-const SOCKETS_ACCESS = { uid: 0, gid: names.LAUNCHER_UID, mode: 0o750 } as const;
-
 /** Where a pod that asks for sockets of vhost-user has them. */
-async function prepareSockets({ disk }: VolumeDeps, { metadata, spec }: Pod): Promise<void> {
-  if (!spec.containers.some(asksForSockets)) return;
-  await disk.makeDirectory(vhostUserDirectoryOf(metadata.uid ?? ""), SOCKETS_ACCESS);
+async function prepareSockets({ sockets }: VolumeDeps, { metadata, spec }: Pod): Promise<void> {
+  if (spec.containers.some(asksForSockets)) await sockets.make(metadata.uid ?? "");
 }
 
 async function prepareLocked(deps: VolumeDeps, pod: Pod): Promise<ReadonlyMap<string, string>> {

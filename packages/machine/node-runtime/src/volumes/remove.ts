@@ -2,12 +2,11 @@
 // Takes away everything that a pod has on this node, whatever its containers made of it.
 import { join } from "node:path";
 import type { VolumeDeps } from "./deps.ts";
-import { vhostUserDirectoryOf } from "../translate/devices.ts";
 import { kindDirectory, podDirectory } from "./layout.ts";
 
 /** {@link removeVolumes} for who has the pod's turn. */
 export async function removeLocked(deps: VolumeDeps, uid: string): Promise<void> {
-  const { claims, disk, files, images, node, objects, tokens } = deps;
+  const { claims, disk, files, images, node, objects, sockets, tokens } = deps;
   objects.hold(uid, "", []);
   tokens.forget(uid);
   const views = kindDirectory(node.podsDir, uid, "image");
@@ -15,7 +14,7 @@ export async function removeLocked(deps: VolumeDeps, uid: string): Promise<void>
   const directory = podDirectory(node.podsDir, uid);
   await claims.end(uid); // before the directory, which tells that there is something to end
   await disk.unmountAll(directory);
-  await files.remove(vhostUserDirectoryOf(uid));
+  await sockets.remove(uid);
   await files.remove(directory);
 }
 

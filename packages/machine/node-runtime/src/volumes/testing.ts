@@ -7,9 +7,11 @@ import { createFakeCache, type FakeCache } from "@patchbay/kube/testing";
 import {
   createFakeClock,
   createFakeFiles,
+  createFakeVhostDirectories,
   createFakeVolumeDisk,
   type FakeClock,
   type FakeFiles,
+  type FakeVhostDirectories,
   type FakeVolumeDisk,
 } from "@patchbay/os/testing";
 import { createFakeLogger, type FakeLogger } from "@patchbay/telemetry/testing";
@@ -24,6 +26,7 @@ export const UID = "0f1e2d3c";
 export interface VolumeBench {
   readonly deps: VolumeDeps;
   readonly disk: FakeVolumeDisk;
+  readonly sockets: FakeVhostDirectories;
   readonly files: FakeFiles;
   readonly clock: FakeClock;
   readonly log: FakeLogger;
@@ -78,6 +81,7 @@ export function aSecret(name: string, texts: Readonly<Record<string, string>>): 
 
 class Bench implements VolumeBench {
   readonly disk = createFakeVolumeDisk();
+  readonly sockets = createFakeVhostDirectories();
   readonly files = createFakeFiles();
   readonly clock = createFakeClock();
   readonly log = createFakeLogger();
@@ -105,6 +109,7 @@ class Bench implements VolumeBench {
     const node = { name: "n", hostIp: "192.0.2.1", podsDir: PODS_DIR, logDir: "/logs" };
     this.deps = {
       ...{ disk: this.disk, files: this.files, clock, log, images },
+      sockets: this.sockets,
       node: { ...node, cgroupParent: "/patchbay", memoryBytes: 2 ** 34 },
       objects: createPodObjects(
         { openCache: (type, at) => this.#open(type.kind, at), clock },

@@ -203,7 +203,7 @@ export const KubeVirtSpecSchema = Type.Object(
                 featureGates: Type.Optional(
                   Type.Array(Type.String(), {
                     description:
-                      "HostDisk: VMs may have files of their node as disks. Sidecar: VMs may have hooks, by the annotation hooks.kubevirt.io/hookSidecars.",
+                      "HostDisk: VMs may have files of their node as disks. Sidecar: VMs may have hooks, by the annotation hooks.kubevirt.io/hookSidecars. VhostUserDataplane: nodes offer the resource vhost-user.patchbay.io/dataplane to pods.",
                   }),
                 ),
                 memoryOvercommit: Type.Optional(
@@ -283,6 +283,14 @@ const HOST_DISK_GATE = "HostDisk";
 
 function gatesOf(kubevirt: KubeVirt | undefined): readonly string[] {
   return kubevirt?.spec?.configuration?.developerConfiguration?.featureGates ?? [];
+}
+
+/** Patchbay's own. */
+const DATAPLANE_GATE = "VhostUserDataplane";
+
+/** Whether pods may have the sockets of vhost-user of all VMs of their node. */
+export function offersDataplane(kubevirt: KubeVirt | undefined): boolean {
+  return gatesOf(kubevirt).includes(DATAPLANE_GATE);
 }
 
 /** What the cluster says of the storage of all VMs. */

@@ -46,6 +46,18 @@ export function describePodDevicesContract(
       );
     });
 
+    test("those of a resource that any pod has are listed", async () => {
+      expect(await bench.devices.listUsed("vendor.io/nic")).toEqual(new Set());
+      bench.put("ns1/pod", "vendor.io/nic", ["a", "b"]);
+      bench.put("ns2/pod", "vendor.io/nic", ["c"]);
+      bench.put("ns2/pod", "vendor.io/disk", ["d"]);
+      expect(await bench.devices.listUsed("vendor.io/nic")).toEqual(new Set(["a", "b", "c"]));
+      await bench.stop();
+      await expect(bench.devices.listUsed("vendor.io/nic")).rejects.toMatchObject({
+        code: "DEVICES_NOT_LISTED",
+      });
+    });
+
     test("a kubelet that is gone is an error that names its socket", async () => {
       await bench.stop();
       const error: unknown = await bench.devices.find(POD).catch((thrown: unknown) => thrown);

@@ -36,5 +36,13 @@ export function createFakePodDevices(): FakePodDevices {
       if (isThere) return new Map(pods.get(pod));
       throw new AppError("DEVICES_UNKNOWN", { socket: "/kubelet.sock", pod, reason: "away" });
     },
+    listUsed: async (resource) => {
+      await Promise.resolve();
+      asked += 1;
+      if (isThere) return new Set([...pods.values()].flatMap((all) => all.get(resource) ?? []));
+      throw new AppError("DEVICES_NOT_LISTED", {
+        ...{ socket: "/kubelet.sock", resource, reason: "away" },
+      });
+    },
   };
 }

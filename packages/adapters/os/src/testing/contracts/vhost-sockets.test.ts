@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-import { createFakeVhostSockets } from "../fakes/vhost-sockets.ts";
-import { describeVhostSocketsContract } from "./vhost-sockets.ts";
+import { createFakeVhostDirectories, createFakeVhostSockets } from "../fakes/vhost-sockets.ts";
+import { describeVhostDirectoriesContract, describeVhostSocketsContract } from "./vhost-sockets.ts";
 
 describeVhostSocketsContract("fake", () => {
   const sockets = createFakeVhostSockets();
@@ -16,4 +16,16 @@ describeVhostSocketsContract("fake", () => {
     linkOf: (podUid, nic) => sockets.linkOf(podUid, nic),
     close: () => Promise.resolve(),
   });
+});
+
+describeVhostDirectoriesContract("fake", () => {
+  const directories = createFakeVhostDirectories();
+  return {
+    directories,
+    put: (id, name) => {
+      directories.put(id, name);
+    },
+    filesOf: (id) => directories.filesOf(id),
+    close: () => undefined,
+  };
 });

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What every VhostSockets must do; run on the fake and on a machine.
-import type { VhostSockets } from "@patchbay/core/ports";
+// What every VhostSockets, and every VhostDirectories, must do; run on the fake and on a machine.
+import type { VhostDirectories, VhostSockets } from "@patchbay/core/ports";
 import { eventually } from "@patchbay/support";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import type { FakeSocketFile } from "../fakes/vhost-sockets.ts";
@@ -95,5 +95,59 @@ export function describeVhostSocketsContract(
       await eventually(() => told > before, { withinMs: 10_000 });
       enough.abort();
     });
+  });
+}
+
+/** A node without directories, gone after `close`. */
+export interface VhostDirectoriesBench {
+  readonly directories: VhostDirectories;
+  /** The dataplane puts something into its directory. */
+  put(id: string, name: string): void;
+  /** What is in the dataplane's directory; undefined: there is none. */
+  filesOf(id: string): readonly string[] | undefined;
+  close(): void;
+}
+
+/** Tests of the name `VhostDirectories: NAME`; each makes a bench of its own. */
+export function describeVhostDirectoriesContract(
+  name: string,
+  make: () => VhostDirectoriesBench,
+): void {
+  describe(`VhostDirectories: ${name}`, () => {
+    let bench: VhostDirectoriesBench;
+    beforeEach(() => {
+      bench = make();
+    });
+    afterEach(() => {
+      bench.close();
+    });
+
+    test("one is made, stays as it is when it is made again, and goes with all that is in it", async () => {
+      const { directories } = bench;
+      expect(await directories.list()).toEqual([]);
+      await directories.makeParents();
+      expect(await directories.list()).toEqual([]);
+      await directories.make("b");
+      await directories.make("a");
+      bench.put("a", "one.sock");
+      await directories.make("a");
+      expect(bench.filesOf("a")).toEqual(["one.sock"]);
+      expect(await directories.list()).toEqual(["a", "b"]);
+      for (let turn = 0; turn < 2; turn += 1) await directories.remove("a");
+      expect(bench.filesOf("a")).toBeUndefined();
+      expect(await directories.list()).toEqual(["b"]);
+      await directories.make("a");
+      expect(bench.filesOf("a")).toEqual([]);
+    });
+
+    test.each(["", ".", "..", "a/b", "../a", ".hidden", "a".repeat(65)])(
+      "the name %j is refused",
+      async (id) => {
+        const refused = { code: "OS_PATH_REFUSED" };
+        await expect(bench.directories.make(id)).rejects.toMatchObject(refused);
+        await expect(bench.directories.remove(id)).rejects.toMatchObject(refused);
+        expect(await bench.directories.list()).toEqual([]);
+      },
+    );
   });
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Sockets of vhost-user in memory.
 import { AppError, type SeenSocket, type VhostSocket } from "@patchbay/core";
-import type { VhostSockets } from "@patchbay/core/ports";
+import type { VhostDirectories, VhostSockets } from "@patchbay/core/ports";
 
 /** What lies at a path. */
 export interface FakeSocketFile {
@@ -83,4 +83,40 @@ class MemorySockets implements FakeVhostSockets {
 /** A node without any socket. */
 export function createFakeVhostSockets(): FakeVhostSockets {
   return new MemorySockets();
+}
+
+/** {@link VhostDirectories} in memory. */
+export interface FakeVhostDirectories extends VhostDirectories {
+  /** The dataplane puts a file, or a link, into its directory. */
+  put(id: string, name: string): void;
+  /** What is in the dataplane's directory; undefined: there is none. */
+  filesOf(id: string): readonly string[] | undefined;
+}
+
+/** A node on which no pod has asked for sockets. */
+export function createFakeVhostDirectories(): FakeVhostDirectories {
+  const directories = new Map<string, Set<string>>();
+  const check = (id: string): void => {
+    if (/^[A-Za-z0-9][\w.-]{0,63}$/.test(id)) return;
+    throw new AppError("OS_PATH_REFUSED", { path: id, reason: "it is no name of a directory" });
+  };
+  return {
+    makeParents: () => Promise.resolve(),
+    make: async (id) => {
+      await Promise.resolve();
+      check(id);
+      if (!directories.has(id)) directories.set(id, new Set());
+    },
+    remove: async (id) => {
+      await Promise.resolve();
+      check(id);
+      directories.delete(id);
+    },
+    list: () => Promise.resolve([...directories.keys()].toSorted()),
+    put: (id, name) => void directories.get(id)?.add(name),
+    filesOf: (id) => {
+      const files = directories.get(id);
+      return files && [...files];
+    },
+  };
 }

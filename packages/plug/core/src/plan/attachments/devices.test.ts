@@ -3,6 +3,8 @@ import { expect, test } from "vitest";
 import { chooseDevice, type DeviceFacts, type DeviceRequest } from "./devices.ts";
 
 const NIC = "vendor.io/nic";
+const SOCKETS = "vhost-user.patchbay.io/sockets";
+const DIRECTORIES = new Map([[SOCKETS, ["s1", "s2"]]]);
 const GIVEN = new Map([
   [NIC, ["a", "b", "c"]],
   ["vendor.io/fast", ["a", "z"]],
@@ -89,6 +91,32 @@ const ROWS: readonly Row[] = [
     request: { resource: NIC, id: "a" },
     facts: { held: [{ id: "a", resource: NIC, holder: "net1" }] },
     want: "net1 has device a",
+  },
+  {
+    name: "a directory of sockets of its own",
+    request: { resource: SOCKETS },
+    facts: { given: DIRECTORIES, held: [{ id: "s1", resource: SOCKETS, holder: "net1" }] },
+    want: { id: "s2", resource: SOCKETS },
+  },
+  {
+    name: "one that others have, where none is left",
+    request: { resource: SOCKETS },
+    facts: {
+      given: DIRECTORIES,
+      held: ["s1", "s2"].map((id) => ({ id, resource: SOCKETS, holder: "net1" })),
+    },
+    want: { id: "s1", resource: SOCKETS },
+  },
+  {
+    name: "the one that is named, though others have it",
+    request: { id: "s2" },
+    facts: { given: DIRECTORIES, held: [{ id: "s2", resource: SOCKETS, holder: "net1" }] },
+    want: { id: "s2", resource: SOCKETS },
+  },
+  {
+    name: "none where the pod has none",
+    request: { resource: SOCKETS },
+    want: `the kubelet gave the pod no device of ${SOCKETS}`,
   },
   {
     name: "none where nothing is asked for",

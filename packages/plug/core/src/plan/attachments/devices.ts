@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Which of its devices does an attachment of a pod get? Source: Multus, k8sclient getKubernetesDelegate.
 
+import { names } from "@patchbay/api";
+
 /** A device that an attachment has. */
 export interface HeldDevice {
   readonly id: string;
@@ -41,6 +43,11 @@ function findHolder(
   )?.holder;
 }
 
+/** A directory of sockets holds those of any number of NICs. */
+function isShared(resource: string): boolean {
+  return resource === names.VHOST_USER_RESOURCE;
+}
+
 /** Whoever may write a pod's annotation may name any device: only one that the pod has is its to use. */
 function chooseNamed(id: string, resource: string | undefined, facts: DeviceFacts): DeviceChoice {
   const found = [...facts.given].find(
@@ -52,11 +59,15 @@ function chooseNamed(id: string, resource: string | undefined, facts: DeviceFact
   }
   const [own] = found;
   const holder = findHolder({ id, resource: own }, facts.held);
-  if (holder !== undefined) return { ok: false, reason: `${holder} has device ${id}` };
+  if (holder !== undefined && !isShared(own))
+    return { ok: false, reason: `${holder} has device ${id}` };
   return { ok: true, id, resource: own };
 }
 
-/** The device that is named, or the first one of the resource that no other attachment has and no other element names. */
+/**
+ * The device that is named, or the first one of the resource that no other attachment has and no other element names; of
+ * directories of sockets the first one of all where none is left.
+ */
 export function chooseDevice({ resource, id }: DeviceRequest, facts: DeviceFacts): DeviceChoice {
   if (id !== undefined) return chooseNamed(id, resource, facts);
   if (resource === undefined) return { ok: false, reason: "its definition names no resource" };
@@ -68,7 +79,9 @@ export function chooseDevice({ resource, id }: DeviceRequest, facts: DeviceFacts
     (one) =>
       findHolder({ id: one, resource }, facts.held) === undefined && !facts.named.includes(one),
   );
-  if (free !== undefined) return { ok: true, id: free, resource };
+  const [first] = ids;
+  const chosen = free ?? (isShared(resource) ? first : undefined);
+  if (chosen !== undefined) return { ok: true, id: chosen, resource };
   const uses = ids.map((one) => {
     const holder = findHolder({ id: one, resource }, facts.held);
     return `${one} is ${holder === undefined ? "named by another element" : `of ${holder}`}`;

@@ -12,4 +12,9 @@ export interface PodDevices {
     readonly namespace: string;
     readonly name: string;
   }): Promise<ReadonlyMap<string, readonly string[]>>;
+  /**
+   * IDs of the devices of a resource that any pod has. A pod that is just being admitted may not be told of yet.
+   * @throws AppError with DEVICES_NOT_LISTED
+   */
+  listUsed(resource: string): Promise<ReadonlySet<string>>;
 }

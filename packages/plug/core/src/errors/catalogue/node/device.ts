@@ -28,4 +28,10 @@ export const DEVICE_ERRORS = {
     retry: "backoff",
     http: 503,
   },
+  DEVICES_NOT_LISTED: {
+    summary: "the kubelet at {socket} does not say which devices of {resource} pods have: {reason}",
+    who: "environment",
+    retry: "backoff",
+    http: 503,
+  },
 } as const satisfies Record<string, ErrorEntry>;

@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: Apache-2.0
+// May a tenant's pod have the sockets of all VMs of its node? By the policy that a cluster's API server is given; standalone
+// offers no such resource.
+import { readFileSync } from "node:fs";
+import { join } from "node:path";
+import { expect, test } from "vitest";
+import { parseAllDocuments } from "yaml";
+import { compileCondition } from "../../../packages/machine/apiserver/src/expressions/condition.ts";
+
+const PATH = join(import.meta.dirname, "../../../packages/kit/manifests/vhost-user/policy.yaml");
+
+interface Policy {
+  readonly spec: {
+    readonly failurePolicy: string;
+    readonly matchConstraints: { readonly resourceRules: readonly object[] };
+    readonly validations: readonly { readonly expression: string }[];
+  };
+}
+
+const [policy, binding] = parseAllDocuments(readFileSync(PATH, "utf8")).map(
+  (document) => document.toJS() as unknown,
+) as [Policy, unknown]; // our own file
+const ALL = { "vhost-user.patchbay.io/dataplane": "1" };
+
+/** Whether the policy lets a pod with that specification be created. */
+function allows(spec: object): boolean {
+  const variables = { object: { spec }, oldObject: null, request: {} };
+  return policy.spec.validations.every(({ expression }) => compileCondition(expression)(variables));
+}
+
+test.each([
+  { name: "limits", spec: { containers: [{ resources: { limits: ALL, requests: ALL } }] } },
+  { name: "requests alone", spec: { containers: [{ resources: { requests: ALL } }] } },
+  { name: "the second container", spec: { containers: [{}, { resources: { limits: ALL } }] } },
+  {
+    name: "an init container",
+    spec: { containers: [{}], initContainers: [{ resources: { limits: ALL } }] },
+  },
+])(
+  "attack 124: a tenant's pod asks for the sockets of all VMs of its node, by $name",
+  ({ spec }) => {
+    expect(allows(spec)).toBe(false);
+  },
+);
+
+test.each([
+  { name: "for nothing", spec: { containers: [{ name: "c" }] } },
+  {
+    name: "for a directory of its own",
+    spec: {
+      containers: [{ resources: { limits: { "vhost-user.patchbay.io/sockets": "1", cpu: "1" } } }],
+      initContainers: [{ resources: { requests: { cpu: "1" } } }],
+    },
+  },
+])("pods that ask $name are created", ({ spec }) => {
+  expect(allows(spec)).toBe(true);
+});
+
+test("each pod is judged that is created in a namespace without the label", () => {
+  expect(policy.spec).toMatchObject({
+    failurePolicy: "Fail",
+    matchConstraints: { resourceRules: [{ operations: ["CREATE"], resources: ["pods"] }] },
+  });
+  const key = "patchbay.io/vhost-user-dataplane";
+  expect(binding).toMatchObject({
+    spec: {
+      policyName: "vhost-user-dataplane.patchbay.io",
+      validationActions: ["Deny"],
+      matchResources: {
+        namespaceSelector: { matchExpressions: [{ key, operator: "NotIn", values: ["true"] }] },
+      },
+    },
+  });
+});
