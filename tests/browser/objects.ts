@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Objects for the panel: VMs with NICs in whatever state, and networks.
 import type {
+  IfaceOperation,
   NetworkAttachmentDefinition,
   VirtualMachine,
   VirtualMachineInstance,
@@ -17,7 +18,23 @@ export interface NicSpec {
   readonly address?: string;
   readonly guestName?: string;
   readonly state?: string;
+  readonly operations?: readonly IfaceOperation[];
 }
+
+/** A plug that worked at the third attempt. */
+const PLUG: IfaceOperation = {
+  type: "Plug",
+  networkName: "default/storage",
+  startTimestamp: "2026-11-26T14:02:11.500Z",
+  endTimestamp: "2026-11-26T14:02:12.340Z",
+  outcome: "Done",
+  phases: [
+    { phase: "PodAttaching", milliseconds: 510 },
+    { phase: "Wiring", milliseconds: 330 },
+  ],
+  reason: "CniFailed",
+  attempts: 3,
+};
 
 /** A VM. */
 export interface VmOf {
@@ -89,6 +106,9 @@ export function vmiOf(spec: VmOf): VirtualMachineInstance {
       phase: "Running",
       nodeName: node,
       interfaces: nics.map(statusOf),
+      interfaceHistory: nics.flatMap(({ name: iface, operations }) =>
+        operations === undefined ? [] : [{ name: iface, operations }],
+      ),
       pciePorts: { total: 32, free },
       ...(system !== undefined && { guestOSInfo: { prettyName: system } }),
     },
@@ -124,7 +144,10 @@ export const RACK: readonly VmOf[] = [
     free: 29,
     nics: [
       { name: "default", address: "10.88.0.11", guestName: "enp1s0" },
-      { name: "storage", network: "storage", address: "10.77.3.4", guestName: "enp2s0" },
+      {
+        ...{ name: "storage", network: "storage", address: "10.77.3.4", guestName: "enp2s0" },
+        operations: [PLUG],
+      },
       {
         name: "backup",
         network: "backup",

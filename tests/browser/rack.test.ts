@@ -39,6 +39,19 @@ test("what is wrong is said in words: the reason, the node's message, who can he
   expect(await details.locator('[aria-current="step"]').textContent()).toContain("PodAttaching");
 });
 
+test("what was done with a NIC is listed, also from before the page was opened", async () => {
+  await using panel = await open();
+  await panel.page
+    .getByRole("button", { name: /^interface storage in use/ })
+    .first()
+    .click();
+  const rows = panel.page.locator(".done tr");
+  await expect.poll(() => rows.count()).toBe(1);
+  expect(await rows.first().textContent()).toContain(
+    "plug into default/storage: done, was held up by CniFailed, tried 3 times0.84 s",
+  );
+});
+
 test("a plug that somebody makes elsewhere moves here: each phase, with its time", async () => {
   await using panel = await open();
   const { page, cluster } = panel;

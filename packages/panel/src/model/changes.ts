@@ -2,7 +2,7 @@
 // Which changes are gathered, and what would each of them ask of the API server? Pure.
 import type { KubeObject, VmiSpec } from "@patchbay/api";
 import { newVmObjects, type NewVm } from "./new-vm.ts";
-import type { Machine } from "./plug.ts";
+import type { Machine } from "./nic/plug.ts";
 import type { Unit } from "./unit.ts";
 
 /** Which VM. */

@@ -3,7 +3,7 @@
 import { stringify } from "yaml";
 import { asksOf, type Change } from "./changes.ts";
 import { newVmObjects } from "./new-vm.ts";
-import type { Machine } from "./plug.ts";
+import type { Machine } from "./nic/plug.ts";
 
 /** A word as a shell takes it. */
 export function quoted(word: string): string {

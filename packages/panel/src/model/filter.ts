@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Which units are looked for? Pure.
-import type { Plug } from "./plug.ts";
+import type { Plug } from "./nic/plug.ts";
 import type { Unit } from "./unit.ts";
 
 /** What is asked for; an empty text asks for nothing. */

@@ -3,7 +3,7 @@ import type { VirtualMachine, VirtualMachineInstance } from "@patchbay/api";
 import { describe, expect, test } from "vitest";
 import { choicesOf, filtered, NO_FILTER, type Filter } from "./filter.ts";
 import { jacksOf } from "./jacks.ts";
-import { withSteps, type Steps } from "./steps.ts";
+import { withSteps, type Steps } from "./nic/steps.ts";
 import { unitOf, Units, type Unit } from "./unit.ts";
 
 const IFACES = [

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // What is one VM, as a unit of the rack? Pure.
 import type { VirtualMachine, VirtualMachineInstance } from "@patchbay/api";
-import { isLive, plugsOf, type Machine, type Plug } from "./plug.ts";
+import { doneWith, type DoneRow } from "./nic/history.ts";
+import { isLive, plugsOf, type Machine, type Plug } from "./nic/plug.ts";
 import { long, short } from "./shown.ts";
 
 /** How a VM is, as a colour. */
@@ -35,6 +36,8 @@ export interface Unit {
   readonly system?: string;
   readonly memory?: string;
   readonly plugs: readonly Plug[];
+  /** What was done with its NICs, by their names, the newest first. */
+  readonly done: ReadonlyMap<string, readonly DoneRow[]>;
   /** Known while the guest runs. */
   readonly sockets?: Sockets;
   readonly notices: readonly Notice[];
@@ -129,6 +132,7 @@ export function unitOf(key: string, machine: Machine): Unit {
     state: short(word),
     isLive: isLive(machine.vmi),
     plugs: plugsOf(machine),
+    done: doneWith(machine),
     notices: noticesOf(machine),
     ...liveFacts(machine.vmi),
     ...(memory !== undefined && { memory }),

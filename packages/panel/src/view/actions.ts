@@ -13,7 +13,7 @@ import {
   type Change,
 } from "../model/changes.ts";
 import type { Filter } from "../model/filter.ts";
-import type { Machine } from "../model/plug.ts";
+import type { Machine } from "../model/nic/plug.ts";
 import type { Unit } from "../model/unit.ts";
 import { isRefusal, verdictOf, wordsOf, type Answer } from "../model/verdict.ts";
 import { findUnit, type Gathered, type PanelStore, type Selection } from "./state.ts";

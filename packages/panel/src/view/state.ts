@@ -11,7 +11,7 @@ import { NO_FILTER, filtered, type Filter } from "../model/filter.ts";
 import { jacksOf, type Jack } from "../model/jacks.ts";
 import { keyOf, NOTHING, withLine, type Line, type Objects } from "../model/objects.ts";
 import { RIGHTS, may, type RightName, type Rules } from "../model/rights.ts";
-import { withSteps, type Steps } from "../model/steps.ts";
+import { withSteps, type Steps } from "../model/nic/steps.ts";
 import { unitOf, Units, type Unit } from "../model/unit.ts";
 import type { Verdict } from "../model/verdict.ts";
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // How does what was done with the interfaces of a VM look? Pure.
 import type { IfaceHistory, IfaceOperation } from "@patchbay/api";
-import { durationOf, sayHold, saySeconds } from "@patchbay/core";
+import { durationOf, sayHold, saySeconds } from "@patchbay/core/history";
 import { printTable } from "./table.ts";
 
 const HEADERS = ["TIME", "INTERFACE", "OPERATION", "NETWORK", "TOOK", "PHASES", "OUTCOME"];

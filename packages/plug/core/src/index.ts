@@ -326,11 +326,9 @@ export {
 } from "./status/node-vm.ts";
 export { newAddressChange } from "./addresses/changed-addresses.ts";
 export { findSyncError, newSyncError } from "./status/sync-error.ts";
-export { historyOfVm } from "./status/history/of-vm.ts";
 export { endedHistory } from "./status/history/record.ts";
-export { durationOf, sayHold } from "./status/history/words.ts";
 export { historyOf, seeNics, withHindrances, type SeenNics } from "./status/history/seen.ts";
-export { saySeconds, sayStory, stagesOf, type IfaceStage } from "./status/ifaces/story.ts";
+export { sayStory, stagesOf, type IfaceStage } from "./status/ifaces/story.ts";
 export { LIVE_MIGRATABLE } from "./status/live-migratable.ts";
 export { isTransientChange } from "./status/ifaces/transient.ts";
 export { sayError, type StepFailure, type StepKind } from "./status/step-failure.ts";

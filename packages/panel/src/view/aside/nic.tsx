@@ -3,9 +3,10 @@
 import type { JSX } from "preact";
 import { helperOn, nextOn } from "@patchbay/core/reasons";
 import { parseMs, timeOfDay } from "../../browser/clock.ts";
-import { PHASE_WORDS, type Plug } from "../../model/plug.ts";
+import type { DoneRow } from "../../model/nic/history.ts";
+import { PHASE_WORDS, type Plug } from "../../model/nic/plug.ts";
 import { short } from "../../model/shown.ts";
-import { plugKey, type PlugStep } from "../../model/steps.ts";
+import { plugKey, type PlugStep } from "../../model/nic/steps.ts";
 import type { Unit } from "../../model/unit.ts";
 import type { Actions } from "../actions.ts";
 import type { ViewProps } from "../props.ts";
@@ -58,6 +59,27 @@ function Seen({ steps }: { readonly steps: readonly PlugStep[] }): JSX.Element |
             </tr>
           );
         })}
+      </tbody>
+    </table>
+  );
+}
+
+/** What was done with it, also before the page was opened. */
+function Done({ rows }: { readonly rows: readonly DoneRow[] }): JSX.Element | null {
+  if (rows.length === 0) return null;
+  return (
+    <table class="steps done">
+      <caption>What was done with it</caption>
+      <tbody>
+        {rows.map(({ at, what, took, end, phases }) => (
+          <tr key={`${at} ${what}`} title={phases}>
+            <td>{at}</td>
+            <td>
+              <bdi>{what}</bdi>: {end}
+            </td>
+            <td class="took">{took}</td>
+          </tr>
+        ))}
       </tbody>
     </table>
   );
@@ -200,6 +222,7 @@ export function NicDetails({ unit, iface, state, actions }: NicProps): JSX.Eleme
         <Traffic session={actions.session} id={plugKey(unit.key, iface)} />
       ) : null}
       <NicButtons {...{ unit, plug, state, actions }} />
+      <Done rows={unit.done.get(iface) ?? []} />
       <Seen steps={state.steps.get(plugKey(unit.key, iface)) ?? []} />
       <p class="hint">
         Every layer&apos;s word:{" "}

@@ -5,7 +5,7 @@ import { useEffect, useState } from "preact/hooks";
 import { readTraffic } from "../../browser/ask.ts";
 import { nowMs, pause } from "../../browser/clock.ts";
 import type { Session } from "../../browser/session.ts";
-import { curveOf, printRate, ratesOf, withSample, type Sample } from "../../model/traffic.ts";
+import { curveOf, printRate, ratesOf, withSample, type Sample } from "../../model/nic/traffic.ts";
 
 /** Counters are read anew at most once a second; milliseconds. */
 const EVERY_MS = 2000;

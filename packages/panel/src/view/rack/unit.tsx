@@ -4,7 +4,7 @@ import type { JSX } from "preact";
 import { changeId, type Change } from "../../model/changes.ts";
 import type { Jack } from "../../model/jacks.ts";
 import { SIZE, socketAt, type Place } from "../../model/layout.ts";
-import type { Plug } from "../../model/plug.ts";
+import type { Plug } from "../../model/nic/plug.ts";
 import { short } from "../../model/shown.ts";
 import type { Unit } from "../../model/unit.ts";
 import { Socket } from "./glyphs.tsx";

@@ -26,7 +26,7 @@ async function ofInterface(
 
 async function run(context: Context, input: Input): Promise<void> {
   const { withTarget } = await import("../../target.ts");
-  const { historyOfVm } = await import("@patchbay/core");
+  const { historyOfVm } = await import("@patchbay/core/history");
   const { printHistory } = await import("../../print/history.ts");
   await withTarget(context, input, async (target) => {
     const history = await ofInterface(historyOfVm(target), target, argumentAt(input, 1));

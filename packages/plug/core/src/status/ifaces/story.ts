@@ -6,6 +6,7 @@ import type { IfaceFacts } from "../../iface/facts.ts";
 import { isWanted, kindOfPhase, phaseOf } from "../../iface/phase.ts";
 import { planLink } from "../../plan/node/node-vm.ts";
 import { networkNameOf } from "../../spec/nics.ts";
+import { saySeconds } from "./seconds.ts";
 
 /** One iface on its way, or at its end: times are of a monotonic clock, milliseconds. */
 export interface IfaceStory {
@@ -165,14 +166,6 @@ const PLACES: Readonly<Partial<Record<IfacePhase, string>>> = {
   Unwiring: "links",
   PodDetaching: "pod",
 };
-
-const MS_PER_SECOND = 1000;
-
-/** Times below a hundredth of a second are none to a person. */
-export function saySeconds(ms: number): string {
-  const seconds = ms / MS_PER_SECOND;
-  return `${seconds.toFixed(seconds < 10 ? 2 : 0)} s`;
-}
 
 /**
  * Its length and the parts of it, for example `after 0.84 s (pod 0.51 s, device 0.33 s)`; undefined where it was

@@ -10,7 +10,7 @@ import type {
   VmiSpec,
 } from "@patchbay/api";
 import { eventTypeOf } from "@patchbay/core/reasons";
-import { long, short } from "./shown.ts";
+import { long, short } from "../shown.ts";
 
 /**
  * How it is, as a colour: in use; on its way; waiting for somebody; failing; link down; for the next start; the guest's own,

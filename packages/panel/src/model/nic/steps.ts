@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Which phases has a plug gone through since the page was opened, and when? Pure.
 import type { Plug } from "./plug.ts";
-import type { Unit } from "./unit.ts";
+import type { Unit } from "../unit.ts";
 
 /** A phase that was seen. */
 export interface PlugStep {

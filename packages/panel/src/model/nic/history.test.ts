@@ -1,0 +1,87 @@
+// SPDX-License-Identifier: Apache-2.0
+import type { IfaceOperation, VirtualMachineInstance } from "@patchbay/api";
+import { expect, test } from "vitest";
+import { doneWith } from "./history.ts";
+
+const START = { startTimestamp: "2026-11-26T14:02:11.500Z" };
+const END = { endTimestamp: "2026-11-26T14:02:12.340Z" };
+const PHASES: IfaceOperation["phases"] = [
+  { phase: "PodAttaching", milliseconds: 510 },
+  { phase: "Wiring", milliseconds: 330 },
+];
+
+function vmi(...operations: readonly IfaceOperation[]): VirtualMachineInstance {
+  return {
+    apiVersion: "v1",
+    kind: "VirtualMachineInstance",
+    metadata: { name: "a", namespace: "ns" },
+    spec: { domain: {} },
+    status: { phase: "Running", interfaceHistory: [{ name: "blue", operations: [...operations] }] },
+  };
+}
+
+test.each<{ name: string; operation: IfaceOperation; want: object }>([
+  {
+    name: "a plug that was tried more than once",
+    operation: {
+      ...{ type: "Plug", networkName: "ns/blue", ...START, ...END, phases: PHASES },
+      ...{ outcome: "Done", reason: "CniFailed", attempts: 3 },
+    },
+    want: {
+      at: "2026-11-26 14:02:11",
+      what: "plug into ns/blue",
+      took: "0.84 s",
+      end: "done, was held up by CniFailed, tried 3 times",
+      phases: "joining the network 0.51 s, bridge and tap 0.33 s",
+    },
+  },
+  {
+    name: "an unplug that goes on",
+    operation: { type: "Unplug", ...START, phases: [{ phase: "Detaching" }] },
+    want: {
+      at: "2026-11-26 14:02:11",
+      what: "pull from the pod's network",
+      end: "goes on",
+      phases: "waiting for the guest to let go …",
+    },
+  },
+  {
+    name: "a change of the network that was taken back",
+    operation: {
+      type: "Swap",
+      networkName: "ns/red",
+      ...START,
+      ...END,
+      phases: [],
+      outcome: "Cancelled",
+    },
+    want: { what: "move to ns/red", end: "taken back" },
+  },
+  {
+    name: "a link, when the guest has ended",
+    operation: {
+      type: "LinkState",
+      linkState: "down",
+      ...START,
+      phases: [],
+      outcome: "GuestEnded",
+    },
+    want: { what: "link down", end: "ended with the guest" },
+  },
+])("$name", ({ operation, want }) => {
+  expect(doneWith({ vmi: vmi(operation) }).get("blue")).toMatchObject([want]);
+});
+
+test("the newest is the first; words of others are only shown", () => {
+  const hostile = { type: "Plug", networkName: "ns/\u202Egnp", ...START, phases: [] } as const;
+  const rows = doneWith({
+    vmi: vmi(
+      { ...hostile, phases: [] },
+      { type: "Unplug", ...END, startTimestamp: END.endTimestamp, phases: [] },
+    ),
+  });
+  expect(rows.get("blue")?.map(({ what }) => what)).toEqual([
+    "pull from the pod's network",
+    String.raw`plug into ns/\u202egnp`,
+  ]);
+});
