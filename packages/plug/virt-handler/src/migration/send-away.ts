@@ -90,7 +90,6 @@ async function follow(departure: Departure, connection: HypervisorConnection): P
       if (event.kind !== "migrationIteration" || session === undefined) return;
       void limitDowntime(departure, session.connection, event.iteration);
     });
-    connection.onEvent((event) => {});
     await connection.migrateDomain(domainNameOf(vmi), migrationOf(departure));
     move.call = "arrived";
     const { relay } = move;
