@@ -16,6 +16,21 @@ std::string textOf(const char *text, size_t bytesMax) {
   return text == nullptr ? std::string() : std::string(text, strnlen(text, bytesMax));
 }
 
+std::string numberOf(const virTypedParameter &item) {
+  switch (item.type) {
+    case VIR_TYPED_PARAM_INT:
+      return std::to_string(item.value.i);
+    case VIR_TYPED_PARAM_UINT:
+      return std::to_string(item.value.ui);
+    case VIR_TYPED_PARAM_LLONG:
+      return std::to_string(item.value.l);
+    case VIR_TYPED_PARAM_ULLONG:
+      return std::to_string(item.value.ul);
+    default:
+      return {};
+  }
+}
+
 CallResult outcomeOf(int result) {
   if (result < 0) return {lastError(), {}};
   return {};

@@ -52,6 +52,9 @@ constexpr size_t kErrorBytesMax = 1000;
 // A text of the daemon's or the guest's, cut; empty for none.
 std::string textOf(const char *text, size_t bytesMax);
 
+// A whole number, in decimals; empty for anything else.
+std::string numberOf(const virTypedParameter &item);
+
 // The error of the last call. libvirt keeps it for each thread: to be read on the thread of the call, at once.
 LibvirtError lastError();
 

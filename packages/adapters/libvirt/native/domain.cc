@@ -220,20 +220,7 @@ struct GuestInfo {
 };
 
 std::string valueOf(const virTypedParameter &item) {
-  switch (item.type) {
-    case VIR_TYPED_PARAM_STRING:
-      return textOf(item.value.s, kGuestNameBytesMax);
-    case VIR_TYPED_PARAM_INT:
-      return std::to_string(item.value.i);
-    case VIR_TYPED_PARAM_UINT:
-      return std::to_string(item.value.ui);
-    case VIR_TYPED_PARAM_LLONG:
-      return std::to_string(item.value.l);
-    case VIR_TYPED_PARAM_ULLONG:
-      return std::to_string(item.value.ul);
-    default:
-      return {};
-  }
+  return item.type == VIR_TYPED_PARAM_STRING ? textOf(item.value.s, kGuestNameBytesMax) : numberOf(item);
 }
 
 const std::map<std::string, unsigned int> kGuestTopics = {

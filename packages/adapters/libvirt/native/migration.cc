@@ -79,22 +79,6 @@ const char *jobTypeName(int type) {
   }
 }
 
-// Numbers only: what a job tells as text is for people.
-std::string numberOf(const virTypedParameter &item) {
-  switch (item.type) {
-    case VIR_TYPED_PARAM_INT:
-      return std::to_string(item.value.i);
-    case VIR_TYPED_PARAM_UINT:
-      return std::to_string(item.value.ui);
-    case VIR_TYPED_PARAM_LLONG:
-      return std::to_string(item.value.l);
-    case VIR_TYPED_PARAM_ULLONG:
-      return std::to_string(item.value.ul);
-    default:
-      return {};
-  }
-}
-
 CallResult readJob(virDomainPtr domain, const Arguments &) {
   Parameters found;
   int type = VIR_DOMAIN_JOB_NONE;
@@ -102,6 +86,7 @@ CallResult readJob(virDomainPtr domain, const Arguments &) {
   Facts facts = {{"type", jobTypeName(type)}};
   for (int index = 0; index < std::min(found.count, kJobFactsMax); index++) {
     const virTypedParameter &item = found.items[index];
+    // Numbers only: what a job tells as text is for people.
     facts.emplace_back(textOf(item.field, VIR_TYPED_PARAM_FIELD_LENGTH), numberOf(item));
   }
   return {{}, std::move(facts)};
