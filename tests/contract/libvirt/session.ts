@@ -5,8 +5,10 @@ import { execFile } from "node:child_process";
 import { randomUUID } from "node:crypto";
 import {
   chownSync,
+  closeSync,
   mkdirSync,
   mkdtempSync,
+  openSync,
   readdirSync,
   readFileSync,
   readlinkSync,
@@ -96,13 +98,17 @@ export async function startSessionDaemon(options: SessionOptions): Promise<Sessi
   makeOwnDirectory(join(base, "config/libvirt"));
   writeFileSync(join(base, "config/libvirt/libvirtd.conf"), `host_uuid = "${randomUUID()}"\n`);
   const runDirectory = options.runDirectory ?? join(base, "run");
+  const words = join(base, "words");
+  const said = openSync(words, "w");
   const child = spawn("unshare", unshareArguments(base, runDirectory, options), {
-    stdio: "ignore",
+    stdio: ["ignore", said, said],
   });
+  closeSync(said);
   try {
     return await waitForDaemon(child, base, join(runDirectory, "libvirt/libvirt-sock"));
-  } catch (error) {
+  } catch (cause) {
     await kill(child);
+    const error = new Error(`no daemon came up: ${readFileSync(words, "utf8")}`, { cause });
     rmSync(base, { recursive: true, force: true });
     throw error;
   }
