@@ -48,7 +48,12 @@ function eventsOf({ client, clock, log }: Surroundings, component: string) {
 
 function controller(surroundings: Surroundings): Promise<void> {
   const flags = {
-    ...({ logLevel: "info", launcherImage: "virt-launcher", concurrency: 4 } as const),
+    ...({
+      logLevel: "info",
+      launcherImage: "virt-launcher",
+      sidecarShimImage: "shim",
+      concurrency: 4,
+    } as const),
     ...{ leaderElect: false, leaseNamespace: "patchbay" },
   };
   const health = new DaemonHealth(surroundings);

@@ -44,8 +44,19 @@ function serviceOf(call: HookCall): ServiceDefinition {
 }
 
 function paramsOf(call: HookCall): object {
-  if (call.method !== "OnDefineDomain") return {};
-  return { domainXML: Buffer.from(call.domainXml), vmi: Buffer.from(call.vmi) };
+  switch (call.method) {
+    case "OnDefineDomain":
+      return { domainXML: Buffer.from(call.domainXml), vmi: Buffer.from(call.vmi) };
+    case "PreCloudInitIso":
+      return {
+        cloudInitData: Buffer.from(call.data),
+        cloudInitNoCloudSource: Buffer.from(call.noCloudSource),
+        vmi: Buffer.from(call.vmi),
+      };
+    case "Info":
+    case "Shutdown":
+      return {};
+  }
 }
 
 /** Bytes as text, so that they can be said. */

@@ -5,6 +5,7 @@ import type {
   ChildProcessHandle,
   ChildStarter,
   Clock,
+  CloudInitRequest,
   DefineDomainRequest,
   HookInfo,
   HookSidecar,
@@ -13,6 +14,7 @@ import type {
   ProcessIdentity,
 } from "@patchbay/core/ports";
 import {
+  parseCloudInit,
   parseDomainXml,
   parseInfo,
   parseReply,
@@ -94,6 +96,12 @@ class ChildSidecar implements HookSidecar {
     const call = { method: "OnDefineDomain", ...request } as const;
     const answer = await this.#call(call, this.#settings.callTimeoutMs);
     return parseDomainXml(answer) ?? this.#unreadable("OnDefineDomain");
+  }
+
+  async preCloudInitIso(request: CloudInitRequest): ReturnType<HookSidecar["preCloudInitIso"]> {
+    const call = { method: "PreCloudInitIso", ...request } as const;
+    const answer = await this.#call(call, this.#settings.callTimeoutMs);
+    return parseCloudInit(answer) ?? this.#unreadable("PreCloudInitIso");
   }
 
   async shutdown(): Promise<void> {

@@ -16,6 +16,13 @@ export type HookCall =
       readonly domainXml: string;
       readonly vmi: string;
     }
+  | {
+      readonly method: "PreCloudInitIso";
+      readonly version: HookVersion;
+      readonly data: string;
+      readonly noCloudSource: string;
+      readonly vmi: string;
+    }
   | { readonly method: "Shutdown" };
 
 /** What the child is asked. */
@@ -93,4 +100,13 @@ export function parseInfo(answer: object): HookInfo | undefined {
 export function parseDomainXml(answer: object): string | undefined {
   const text = isJsonObject(answer) ? answer["domainXML"] : undefined;
   return isText(text) && text !== "" ? text : undefined;
+}
+
+/** What a hook answers of cloud-init's data; undefined: it cannot be read. */
+export function parseCloudInit(
+  answer: object,
+): { readonly data: string; readonly noCloudSource: string } | undefined {
+  if (!isJsonObject(answer)) return undefined;
+  const { cloudInitData: data, cloudInitNoCloudSource: noCloudSource } = answer;
+  return isText(data) && isText(noCloudSource) ? { data, noCloudSource } : undefined;
 }

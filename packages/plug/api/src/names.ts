@@ -146,6 +146,8 @@ export const HOOK_SIDECAR_PREFIX = "hook-sidecar-";
 export const HOOK_SOCKETS_DIR = "/var/run/kubevirt-hooks";
 /** What a launcher's container runs from: libvirt, QEMU and what copies kernels. */
 export const LAUNCHER_IMAGE = "localhost/patchbay/virt-launcher:dev";
+/** Image of hooks that are programs, which `hack/images/make-images sidecar-shim` makes. */
+export const SIDECAR_SHIM_IMAGE = "localhost/patchbay/sidecar-shim:dev";
 /** What a sandbox's first container runs from: a program that waits. */
 export const PAUSE_IMAGE = "localhost/patchbay/pause:dev";
 /** Container of a launcher pod that runs libvirt and the guest. Source: KubeVirt. */

@@ -28,7 +28,6 @@ export type {
   PodAnswers,
 } from "./bindings/pod-wiring.ts";
 export { hasRun } from "./node/has-run.ts";
-export { hasCloudInit } from "./spec/disks.ts";
 export { claimNamesOf } from "./spec/claims.ts";
 export { nicsPatch } from "./spec/nics-patch.ts";
 export {
@@ -137,6 +136,11 @@ export { linkFilterOf } from "./iface/links/link-filter.ts";
 export { orphanedWirings } from "./iface/links/orphaned-wirings.ts";
 export { driftIn, type Drift } from "./plan/node/drift.ts";
 export { LINKS_RESTLESS, waitingForHooks } from "./reasons/words.ts";
+export {
+  cloudInitChanges,
+  hookedCloudInitOf,
+  type HookedCloudInit,
+} from "./plan/node/hooks/cloud-init-data.ts";
 export { refusedChanges } from "./plan/node/hooks/judge-changes.ts";
 export {
   hookNameOf,

@@ -241,6 +241,7 @@ function createDeps(
     log,
     randomBytes,
     launcherImage: flags.launcherImage,
+    sidecarShimImage: flags.sidecarShimImage,
     imageVolumes: createImageVolumes({ store, log }),
   };
 }

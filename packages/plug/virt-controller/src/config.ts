@@ -8,6 +8,8 @@ import { Command } from "commander";
 /** `concurrency` counts VMs: each is worked on with its VMI and pod. */
 export interface Flags extends CommonFlags {
   readonly launcherImage: string;
+  /** Of hooks that name none. */
+  readonly sidecarShimImage: string;
   readonly concurrency: number;
   /** Whether there are several of this program, of which one at a time does the work. */
   readonly leaderElect: boolean;
@@ -22,6 +24,11 @@ export function parseFlags(argv: readonly string[]): Flags {
       "Creates VMIs for VMs and launcher pods for VMIs, and maintains the pods' networks.",
     )
     .option("--launcher-image <image>", "image of the launcher", names.LAUNCHER_IMAGE)
+    .option(
+      "--sidecar-shim-image <image>",
+      "image of hooks that name none, which runs their programs",
+      names.SIDECAR_SHIM_IMAGE,
+    )
     .option("--concurrency <count>", "number of VMs worked on at once", Number, 8)
     .option("--leader-elect", "be one of several, of which one at a time does the work", false)
     .option(

@@ -42,5 +42,6 @@ export interface Deps {
   readonly log: Logger;
   readonly randomBytes: (count: number) => Uint8Array;
   readonly launcherImage: string;
+  readonly sidecarShimImage: string;
   readonly imageVolumes: ImageVolumes;
 }

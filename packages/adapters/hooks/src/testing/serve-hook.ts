@@ -9,7 +9,34 @@ export interface ServedHook {
   readonly info: HookInfo;
   /** The domain as it is to be. @throws what the hook fails with */
   readonly onDefineDomain?: (domainXml: string, vmi: string) => string | Promise<string>;
+  /** cloud-init's data as it is to be. */
+  readonly preCloudInitIso?: (given: CloudInitTexts) => CloudInitTexts;
   readonly shutdown?: () => void;
+}
+
+/** Two forms of cloud-init's data, both JSON. */
+export interface CloudInitTexts {
+  readonly data: string;
+  readonly noCloudSource: string;
+}
+
+interface CloudInitParams {
+  readonly cloudInitData: Buffer;
+  readonly cloudInitNoCloudSource: Buffer;
+}
+
+function preCloudInitIso({ preCloudInitIso: change = (given) => given }: ServedHook) {
+  return (call: ServerUnaryCall<CloudInitParams, object>, answer: sendUnaryData<object>): void => {
+    const { cloudInitData, cloudInitNoCloudSource } = call.request;
+    const { data, noCloudSource } = change({
+      data: cloudInitData.toString("utf8"),
+      noCloudSource: cloudInitNoCloudSource.toString("utf8"),
+    });
+    answer(null, {
+      cloudInitData: Buffer.from(data),
+      cloudInitNoCloudSource: Buffer.from(noCloudSource),
+    });
+  };
 }
 
 interface DefineParams {
@@ -47,6 +74,7 @@ export async function serveHook(path: string, hook: ServedHook): Promise<{ close
   for (const version of VERSIONS) {
     server.addService(loadCallbacks(version), {
       OnDefineDomain: define(hook),
+      PreCloudInitIso: preCloudInitIso(hook),
       Shutdown: (_call: unknown, answer: sendUnaryData<object>) => {
         hook.shutdown?.();
         answer(null, {});

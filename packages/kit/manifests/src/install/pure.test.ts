@@ -29,6 +29,11 @@ describe("settings", () => {
       want: ['"--launcher-image=r/l:1"'],
     },
     {
+      name: "an image of hooks",
+      given: { sidecarShimImage: "r/s:1" },
+      want: ['"--sidecar-shim-image=r/s:1"'],
+    },
+    {
       name: "another root directory of the kubelet",
       given: { kubeletRootDir: "/data/kubelet/" },
       want: ['"path": "/data/kubelet/pod-resources"', '"path": "/data/kubelet/pods"'],

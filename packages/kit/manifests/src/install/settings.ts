@@ -8,6 +8,8 @@ export interface InstallSettings {
   /** Image of all services and agents. */
   readonly image?: string;
   readonly launcherImage?: string;
+  /** Of hooks that name none. */
+  readonly sidecarShimImage?: string;
   /** The kubelets' `--root-dir`, absolute. */
   readonly kubeletRootDir?: string;
   /** Who attaches networks beside net-agent, as its flag `--mode` has it. */
@@ -17,6 +19,7 @@ export interface InstallSettings {
 }
 
 const LAUNCHER_FLAG = "--launcher-image=";
+const SHIM_FLAG = "--sidecar-shim-image=";
 const MODE_FLAG = "--mode=";
 const KUBELET_DIR = "/var/lib/kubelet";
 /** What kubelets keep below their root directory; device plugins have one place for all. Source: kubelet getPodsDir, getPodResourcesDir. */
@@ -38,9 +41,10 @@ export function withSettings(
   objects: readonly KubeObject[],
   settings: InstallSettings,
 ): readonly KubeObject[] {
-  const { image, launcherImage, kubeletRootDir = KUBELET_DIR, mode } = settings;
+  const { image, launcherImage, sidecarShimImage, kubeletRootDir = KUBELET_DIR, mode } = settings;
   const flags: readonly (readonly [string, string | undefined])[] = [
     [LAUNCHER_FLAG, launcherImage],
+    [SHIM_FLAG, sidecarShimImage],
     [MODE_FLAG, mode],
   ];
   const changeArgument = (text: string): string => {

@@ -11,11 +11,13 @@ const NET_AGENT_MODES = ["alone", "multus", "multus-dynamic"];
 function settingsOf(input: Input) {
   const image = textOption(input, "image");
   const launcherImage = textOption(input, "launcherImage");
+  const sidecarShimImage = textOption(input, "sidecarShimImage");
   const kubeletRootDir = textOption(input, "kubeletRootDir");
   const mode = textOption(input, "mode");
   return {
     ...(image !== undefined && { image }),
     ...(launcherImage !== undefined && { launcherImage }),
+    ...(sidecarShimImage !== undefined && { sidecarShimImage }),
     ...(kubeletRootDir !== undefined && { kubeletRootDir }),
     ...(mode !== undefined && { mode }),
     podCreation: hasFlag(input, "podCreation"),
@@ -62,7 +64,7 @@ export const install: Command = {
       flags: "--only <component>",
       description: "install this component alone; the virtual machines may then be KubeVirt's",
       choices: ["net-agent"],
-      conflicts: ["launcherImage"],
+      conflicts: ["launcherImage", "sidecarShimImage"],
     },
     {
       flags: "--mode <mode>",
@@ -76,6 +78,10 @@ export const install: Command = {
     },
     { flags: "--image <reference>", description: "image of the services and agents" },
     { flags: "--launcher-image <reference>", description: "image of the launchers of VMs" },
+    {
+      flags: "--sidecar-shim-image <reference>",
+      description: "image of hooks that name none, which runs their programs",
+    },
     {
       flags: "--kubelet-root-dir <dir>",
       description: "root directory of the kubelets, their --root-dir (default: /var/lib/kubelet)",

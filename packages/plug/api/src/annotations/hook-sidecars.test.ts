@@ -57,6 +57,35 @@ test("where the cluster does not let VMs have hooks there are none", () => {
   expect(hookSidecarsOf(metadata, false)).toEqual([]);
 });
 
+const SHARED =
+  "must be /var/run/NAME, where NAME begins with none of kubevirt, libvirt, patchbay, secrets: the launcher has its own files elsewhere";
+
+test.each([
+  { path: "/var/run/debug", want: [] },
+  { path: "/var/run/efi.vars-1", want: [] },
+  ...["/var/run", "/var/run/../etc", "/var/run/a/b", "/run/debug", "/etc/x", 1].map((path) => ({
+    path,
+    want: [SHARED],
+  })),
+  ...["kubevirt-hooks", "libvirt", "patchbay", "secrets"].map((name) => ({
+    path: `/var/run/${name}`,
+    want: [SHARED],
+  })),
+])("a claim is shared with the guest's QEMU at $path: $want", ({ path, want }) => {
+  const pvc = { name: "p", volumePath: "/debug", sharedComputePath: path };
+  const problems = hookSidecarProblems(annotated([{ image: "x", pvc }]), "metadata", true);
+  expect(problems.map(({ message }) => message)).toEqual(want);
+});
+
+test("one without an image has a program of a ConfigMap or of a claim", () => {
+  const value = [
+    { configMap: { name: "c", key: "k", hookPath: "/usr/bin/onDefineDomain" } },
+    { pvc: { name: "p", volumePath: "/usr/local/bin" } },
+  ];
+  expect(hookSidecarProblems(annotated(value), "metadata", true)).toEqual([]);
+  expect(hookSidecarsOf(annotated(value), true)).toEqual(value);
+});
+
 describe("what cannot be is told, all of it, with its place", () => {
   test.each<{ value: unknown; want: string[] }>([
     { value: "no JSON", want: [`${AT}: must be a JSON list of sidecars`] },
@@ -89,10 +118,11 @@ describe("what cannot be is told, all of it, with its place", () => {
       ],
     },
     {
-      value: [{ image: "x", pvc: { name: "p" }, downwardAPI: "all" }],
+      value: [{ image: "x", pvc: { name: "p", sharedComputePath: "/usr" }, downwardAPI: "all" }],
       want: [
-        `${AT}[0].pvc: is not supported yet; bring files in the hook's image, or a script in a ConfigMap`,
         `${AT}[0].downwardAPI: must be device-info: nothing else is told`,
+        `${AT}[0].pvc.volumePath: is required`,
+        `${AT}[0].pvc.sharedComputePath: ${SHARED}`,
       ],
     },
   ])("$want", ({ value, want }) => {

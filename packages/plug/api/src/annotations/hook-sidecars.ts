@@ -15,13 +15,25 @@ export interface HookScript {
   readonly hookPath: string;
 }
 
+/** A claim whose files a hook has. */
+export interface HookClaim {
+  /** Of the claim, in the VMI's namespace. */
+  readonly name: string;
+  /** Where the hook's container has it; absolute. */
+  readonly volumePath: string;
+  /** Where the guest's QEMU has it: `/var/run/NAME`. */
+  readonly sharedComputePath?: string;
+}
+
 /** One hook that a VMI asks for. */
 export interface HookSidecarRequest {
-  readonly image: string;
+  /** Absent: the one that runs programs, as KubeVirt's sidecar-shim does. */
+  readonly image?: string;
   readonly imagePullPolicy?: "Always" | "IfNotPresent" | "Never";
   readonly command?: readonly string[];
   readonly args?: readonly string[];
   readonly configMap?: HookScript;
+  readonly pvc?: HookClaim;
   /** It reads what the launcher tells of its NICs. */
   readonly readsDeviceInfo?: true;
 }
@@ -46,6 +58,15 @@ const path: Rule = (value) =>
   isText(value) && /^(?:\/[\w.-]+)+$/.test(value) && !value.split("/").includes("..")
     ? undefined
     : "must be the absolute path of a file";
+/** Nothing that the launcher has there itself. */
+const RESERVED = ["kubevirt", "libvirt", "patchbay", "secrets"];
+const sharedPath: Rule = (value) => {
+  const name = /^\/var\/run\/([a-z][\w.-]*)$/.exec(isText(value) ? value : "")?.[1];
+  const isFree = name !== undefined && !RESERVED.some((word) => name.startsWith(word));
+  return isFree
+    ? undefined
+    : `must be /var/run/NAME, where NAME begins with none of ${RESERVED.join(", ")}: the launcher has its own files elsewhere`;
+};
 const deviceInfo: Rule = (value) =>
   value === DEVICE_INFO ? undefined : `must be ${DEVICE_INFO}: nothing else is told`;
 
@@ -57,9 +78,12 @@ const RULES: Readonly<Record<string, Rule>> = {
   downwardAPI: deviceInfo,
 };
 const SCRIPT_RULES: Readonly<Record<string, Rule>> = { name: text, key: text, hookPath: path };
-const INSTEAD: Readonly<Record<string, string>> = {
-  pvc: "is not supported yet; bring files in the hook's image, or a script in a ConfigMap",
+const CLAIM_RULES: Readonly<Record<string, Rule>> = {
+  name: text,
+  volumePath: path,
+  sharedComputePath: sharedPath,
 };
+const OPTIONAL: readonly string[] = ["sharedComputePath"];
 
 function ruleProblems(
   value: JsonObject,
@@ -68,33 +92,39 @@ function ruleProblems(
 ): readonly FieldProblem[] {
   return Object.entries(value).flatMap(([name, member]): readonly FieldProblem[] => {
     const field = `${at}.${name}`;
-    const instead = Object.hasOwn(INSTEAD, name) ? INSTEAD[name] : undefined;
-    if (instead !== undefined) return [{ field, message: instead }];
     const rule = Object.hasOwn(rules, name) ? rules[name] : undefined;
     const message = rule === undefined ? "is not known; leave it out" : rule(member);
     return message === undefined ? [] : [{ field, message }];
   });
 }
 
-function scriptProblems(value: unknown, at: string): readonly FieldProblem[] {
+function memberProblems(
+  value: unknown,
+  rules: Readonly<Record<string, Rule>>,
+  at: string,
+): readonly FieldProblem[] {
   if (value === undefined) return [];
   if (!isJsonObject(value)) return [{ field: at, message: "must be an object" }];
-  const absent = Object.keys(SCRIPT_RULES).filter((name) => value[name] === undefined);
+  const absent = Object.keys(rules).filter(
+    (name) => value[name] === undefined && !OPTIONAL.includes(name),
+  );
   return [
     ...absent.map((name) => ({ field: `${at}.${name}`, message: "is required" })),
-    ...ruleProblems(value, SCRIPT_RULES, at),
+    ...ruleProblems(value, rules, at),
   ];
 }
 
 function sidecarProblems(value: unknown, at: string): readonly FieldProblem[] {
   if (!isJsonObject(value)) return [{ field: at, message: "must be an object" }];
-  const { configMap, ...rest } = value;
+  const { configMap, pvc, ...rest } = value;
+  const isBare = [value["image"], configMap, pvc].every((member) => member === undefined);
   const noImage =
-    "is required: no image is taken where none is named; one that runs a script of a ConfigMap is KubeVirt's sidecar-shim";
+    "is required where neither configMap nor pvc brings a program for the image that runs one";
   return [
-    ...(value["image"] === undefined ? [{ field: `${at}.image`, message: noImage }] : []),
+    ...(isBare ? [{ field: `${at}.image`, message: noImage }] : []),
     ...ruleProblems(rest, RULES, at),
-    ...scriptProblems(configMap, `${at}.configMap`),
+    ...memberProblems(configMap, SCRIPT_RULES, `${at}.configMap`),
+    ...memberProblems(pvc, CLAIM_RULES, `${at}.pvc`),
   ];
 }
 
@@ -129,17 +159,11 @@ export function hookSidecarProblems(
   return listProblems(parseJson(said), field);
 }
 
-function toScript(value: JsonObject): HookScript {
-  // Judged before.
-  return value as unknown as HookScript;
-}
-
 function toSidecar(value: JsonObject): HookSidecarRequest {
-  const { configMap, downwardAPI, ...rest } = value;
+  const { downwardAPI, ...rest } = value;
   return {
     // Judged before.
     ...(rest as unknown as HookSidecarRequest),
-    ...(isJsonObject(configMap) ? { configMap: toScript(configMap) } : {}),
     ...(downwardAPI === undefined ? {} : { readsDeviceInfo: true }),
   };
 }

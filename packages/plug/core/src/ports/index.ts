@@ -75,6 +75,7 @@ export type {
 } from "./node/pod-network.ts";
 export type { Command, CommandResult, InheritedFd, ProcessRunner } from "./process-runner.ts";
 export type {
+  CloudInitRequest,
   DefineDomainRequest,
   HookInfo,
   HookSidecar,

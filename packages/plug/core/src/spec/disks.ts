@@ -174,8 +174,3 @@ export function disksOf(spec: VmiSpec): readonly GuestDisk[] {
     guestDiskOf(disk, index, volumes),
   );
 }
-
-/** Whether a disk of the guest is cloud-init's data. */
-export function hasCloudInit(spec: VmiSpec): boolean {
-  return disksOf(spec).some(({ source }) => source.kind.startsWith("cloudInit"));
-}

@@ -14,6 +14,7 @@ export const SETTINGS: LauncherSettings = {
   image: "launcher",
   useEmulation: true,
   logsConsoles: true,
+  sidecarShimImage: "sidecar-shim",
   keepsImageVolumes: true,
   overcommit: overcommitConfigOf(undefined),
 };

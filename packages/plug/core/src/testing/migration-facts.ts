@@ -77,7 +77,7 @@ export function aGuestFacts(
   const overcommit = { memoryPercent: 100, cpuRatio: 10 };
   return {
     ...{ vmi, pod, network: networkConfigOf(undefined) },
-    settings: { ...settings, keepsImageVolumes: false, overcommit },
+    settings: { ...settings, sidecarShimImage: "shim", keepsImageVolumes: false, overcommit },
     storage: { claims: new Map(), config: { hostDisks: undefined, stateClass: undefined } },
     ...{ definitions: new Map(), absences: new Map() },
   };

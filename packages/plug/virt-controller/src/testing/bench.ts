@@ -131,6 +131,7 @@ export class Bench {
       log,
       randomBytes: (count) => new Uint8Array(count).fill(1),
       launcherImage: "virt-launcher",
+      sidecarShimImage: "shim",
       imageVolumes: createImageVolumes({ store, log }),
     };
   }

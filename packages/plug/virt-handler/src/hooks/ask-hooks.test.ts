@@ -170,31 +170,6 @@ test("all hooks are there, or none is asked", async () => {
   expect(hooks.openCount).toBe(0);
 });
 
-describe("a hook that wants to change cloud-init's data", () => {
-  const info = {
-    name: "users",
-    versions: ["v1alpha2"],
-    hookPoints: [{ name: "PreCloudInitIso", priority: 0 }],
-  };
-
-  test("keeps a guest that has some from starting", async () => {
-    hooks.put(POD.uid, FIRST, { info });
-    const vmi = aVmi();
-    const volumes = [{ name: "init", cloudInitNoCloud: { userData: "#cloud-config" } }];
-    const asked = { pod: POD, sidecars: [FIRST], domainXml: DOMAIN, made: [] };
-    const asking = askHooks({ ...asked, vmi: { ...vmi, spec: { ...vmi.spec, volumes } } }, hooks);
-    await expect(asking).rejects.toMatchObject({
-      code: "HOOK_FAILED",
-      details: { hook: "users (hook-sidecar-0)", call: "PreCloudInitIso" },
-    });
-  });
-
-  test("is in nobody's way where there is none", async () => {
-    hooks.put(POD.uid, FIRST, { info });
-    expect(await ask(FIRST)).toBe(DOMAIN);
-  });
-});
-
 test("the end is told to those that want to hear it, in the version that knows it", async () => {
   const told: string[] = [];
   const hook = (name: string, version: string, ...points: readonly string[]) => ({

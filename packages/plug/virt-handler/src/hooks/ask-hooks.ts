@@ -3,7 +3,6 @@
 import type { VirtualMachineInstance } from "@patchbay/api";
 import {
   AppError,
-  hasCloudInit,
   hookNameOf,
   refusedChanges,
   subscribersAt,
@@ -13,6 +12,7 @@ import {
 } from "@patchbay/core";
 import type { HookSidecar, HookSidecars, LauncherPod } from "@patchbay/core/ports";
 import { layOver, readXml, writeXml, type XmlElement } from "@patchbay/domain/overlay";
+import { askCloudInit } from "./ask-cloud-init.ts";
 
 /** Where hooks are. */
 export interface HookPlace {
@@ -121,19 +121,6 @@ function checkSame(
   });
 }
 
-/** A guest whose hook was not asked would be another one. */
-function checkCloudInit(
-  subscribers: readonly Subscriber[],
-  { spec }: VirtualMachineInstance,
-): void {
-  const call = "PreCloudInitIso";
-  const [first] = subscribersAt(call, subscribers);
-  if (first === undefined || !hasCloudInit(spec)) return;
-  const reason =
-    "hooks cannot change cloud-init's data yet; write it in the VM, or use a hook without that point";
-  throw new AppError("HOOK_FAILED", { hook: first.hook, call, reason });
-}
-
 /**
  * The domain as the hooks want it. Each is asked twice, and must answer the same.
  * @throws AppError with HOOK_UNREACHABLE, HOOK_TIMED_OUT, HOOK_FAILED, HOOK_ANSWER_REFUSED, OS_PATH_REFUSED
@@ -142,7 +129,8 @@ export async function askHooks(request: HookRequest, hooks: HookSidecars): Promi
   const reached = await reach(request, hooks);
   try {
     const subscribers = await introduce(reached);
-    checkCloudInit(subscribers, request.vmi);
+    const beforeCloudInit = subscribersAt("PreCloudInitIso", subscribers);
+    await askCloudInit(request.vmi, beforeCloudInit, reached);
     const subscriptions = subscribersAt("OnDefineDomain", subscribers);
     const first = await pass(request, reached, subscriptions);
     checkSame(subscriptions, first, await pass(request, reached, subscriptions));

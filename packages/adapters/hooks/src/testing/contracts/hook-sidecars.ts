@@ -60,6 +60,23 @@ export function describeHookSidecarsContract(name: string, open: () => Promise<H
       );
     });
 
+    test.each(["v1alpha2", "v1alpha3"] as const)(
+      "it is asked for cloud-init's data in %s",
+      async (version) => {
+        await bench.start("hook-sidecar-0", {
+          info: INFO,
+          preCloudInitIso: ({ data, noCloudSource }) => ({
+            data: noCloudSource,
+            noCloudSource: data,
+          }),
+        });
+        const asked = { version, data: '{"UserData":"ä"}', noCloudSource: "", vmi: "{}" };
+        expect(await (await connect()).preCloudInitIso(asked)).toEqual({
+          ...{ data: "", noCloudSource: '{"UserData":"ä"}' },
+        });
+      },
+    );
+
     test("it hears of the end", async () => {
       let ends = 0;
       const shutdown = (): void => {

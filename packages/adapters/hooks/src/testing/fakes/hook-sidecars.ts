@@ -63,6 +63,10 @@ class MemoryHooks implements FakeHookSidecars {
         call("OnDefineDomain", ({ onDefineDomain = (xml) => xml }) =>
           onDefineDomain(domainXml, vmi),
         ),
+      preCloudInitIso: ({ data, noCloudSource }) =>
+        call("PreCloudInitIso", ({ preCloudInitIso = (given) => given }) =>
+          preCloudInitIso({ data, noCloudSource }),
+        ),
       shutdown: () =>
         call("Shutdown", ({ shutdown }) => {
           shutdown?.();

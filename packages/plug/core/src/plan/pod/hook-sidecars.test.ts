@@ -32,7 +32,8 @@ function vmiWith(
 }
 
 function partsOf(vmi: VirtualMachineInstance, allowsHooks = true) {
-  return hookPartsOf(vmi, { bindings: BINDINGS, allowsHooks }, INFO);
+  const settings = { bindings: BINDINGS, allowsHooks, sidecarShimImage: "shim" };
+  return hookPartsOf(vmi, settings, INFO);
 }
 
 test("those that the VMI asks for come first, then one for each binding that has one", () => {
@@ -91,6 +92,20 @@ test("a script of a ConfigMap lies where the hook's program looks for it", () =>
   expect(containers[0]?.volumeMounts?.[1]).toEqual({
     ...{ name, mountPath: "/usr/bin/onDefineDomain", subPath: "my.sh", readOnly: true },
   });
+});
+
+test("a claim's files are the hook's, and the guest's where it says so; the image that runs programs stands in", () => {
+  const pvc = { name: "tools", volumePath: "/debug", sharedComputePath: "/var/run/debug" };
+  const other = { name: "more", volumePath: "/more" };
+  const { containers, volumes, mounts } = partsOf(vmiWith([{ pvc }, { image: "x", pvc: other }]));
+  const name = "hook-sidecar-0-claim";
+  expect(containers.map(({ image }) => image)).toEqual(["shim", "x"]);
+  expect(volumes[1]).toEqual({ name, persistentVolumeClaim: { claimName: "tools" } });
+  expect(containers[0]?.volumeMounts?.[1]).toEqual({ name, mountPath: "/debug" });
+  expect(mounts.slice(1)).toMatchObject([
+    { name, mountPath: "/var/run/debug" },
+    { name: "hook-sidecar-1" },
+  ]);
 });
 
 test("what the launcher tells of its NICs is told to who asks for it", () => {

@@ -28,7 +28,10 @@ export interface HookParts {
 }
 
 /** What of the cluster decides about hooks. */
-export type HookSettings = Pick<NetworkConfig, "bindings" | "allowsHooks">;
+export interface HookSettings extends Pick<NetworkConfig, "bindings" | "allowsHooks"> {
+  /** Of hooks that name none. */
+  readonly sidecarShimImage: string;
+}
 
 /** Source: KubeVirt pkg/hooks ContainerNameEnvVar, and VEP 190. */
 const CONTAINER_NAME = "CONTAINER_NAME";
@@ -90,10 +93,29 @@ function scriptOf(name: string, { configMap }: Hook) {
   };
 }
 
-function partsOf(hook: Hook, index: number, info: VolumeMount | undefined): HookParts {
+/** A claim's files, for the hook and, where it says so, for the guest's QEMU. */
+function claimOf(container: string, { pvc }: Hook) {
+  if (pvc === undefined) return { volumes: [], mounts: [], shared: [] };
+  const name = `${container}-claim`;
+  const { volumePath, sharedComputePath } = pvc;
+  return {
+    volumes: [{ name, persistentVolumeClaim: { claimName: pvc.name } }],
+    mounts: [{ name, mountPath: volumePath }],
+    shared: sharedComputePath === undefined ? [] : [{ name, mountPath: sharedComputePath }],
+  };
+}
+
+/** What of the launcher decides about them. */
+interface Surroundings {
+  readonly info: VolumeMount | undefined;
+  readonly shimImage: string;
+}
+
+function partsOf(hook: Hook, index: number, { info, shimImage }: Surroundings): HookParts {
   const name = `${names.HOOK_SIDECAR_PREFIX}${String(index)}`;
-  const { image, imagePullPolicy = "IfNotPresent", command, args } = hook;
+  const { image = shimImage, imagePullPolicy = "IfNotPresent", command, args } = hook;
   const script = scriptOf(name, hook);
+  const claim = claimOf(name, hook);
   const container: Container = {
     name,
     image,
@@ -106,15 +128,23 @@ function partsOf(hook: Hook, index: number, info: VolumeMount | undefined): Hook
     volumeMounts: [
       { name, mountPath: names.HOOK_SOCKETS_DIR },
       ...script.mounts,
+      ...claim.mounts,
       ...(hook.readsDeviceInfo === true && info !== undefined ? [info] : []),
     ],
     terminationMessagePolicy: "FallbackToLogsOnError",
   };
   return {
     containers: [container],
-    volumes: [{ name, emptyDir: { sizeLimit: inMi(SHARED_MIB) } }, ...script.volumes],
+    volumes: [
+      { name, emptyDir: { sizeLimit: inMi(SHARED_MIB) } },
+      ...script.volumes,
+      ...claim.volumes,
+    ],
     // Where KubeVirt has it: the directory of the container, beside those of others.
-    mounts: [{ name, mountPath: `${names.HOOK_SOCKETS_DIR}/${name}`, readOnly: true }],
+    mounts: [
+      { name, mountPath: `${names.HOOK_SOCKETS_DIR}/${name}`, readOnly: true },
+      ...claim.shared,
+    ],
   };
 }
 
@@ -128,7 +158,8 @@ export function hookPartsOf(
     ...hookSidecarsOf(vmi.metadata, settings.allowsHooks),
     ...bindingHooks(vmi, settings),
   ];
-  const parts = hooks.map((hook, index) => partsOf(hook, index, info));
+  const around = { info, shimImage: settings.sidecarShimImage };
+  const parts = hooks.map((hook, index) => partsOf(hook, index, around));
   return {
     containers: parts.flatMap(({ containers }) => containers),
     volumes: parts.flatMap(({ volumes }) => volumes),

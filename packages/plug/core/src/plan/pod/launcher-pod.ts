@@ -36,6 +36,8 @@ import { podSettingsOf } from "./pod-settings.ts";
 export interface LauncherSettings {
   /** Image of the launcher. */
   readonly image: string;
+  /** Of hooks that name none. */
+  readonly sidecarShimImage: string;
   /** Whether guests run under software emulation. Source: KubeVirt developerConfiguration.useEmulation. */
   readonly useEmulation: boolean;
   /** Whether what guests print is a container's log, where a VM does not say. */

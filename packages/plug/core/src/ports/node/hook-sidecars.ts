@@ -23,6 +23,16 @@ export interface DefineDomainRequest {
   readonly vmi: string;
 }
 
+/** What a hook is asked of one disk with cloud-init's data. */
+export interface CloudInitRequest {
+  readonly version: HookVersion;
+  /** JSON of all of it, and of the volume's member by itself, for hooks that are older. */
+  readonly data: string;
+  readonly noCloudSource: string;
+  /** The VirtualMachineInstance as JSON. */
+  readonly vmi: string;
+}
+
 /**
  * One sidecar that listens. Each call throws AppError with HOOK_UNREACHABLE when nobody listens any more, HOOK_TIMED_OUT
  * when there is no answer in time, and HOOK_FAILED when the hook says so itself, or says what cannot be read.
@@ -31,6 +41,10 @@ export interface HookSidecar {
   info(): Promise<HookInfo>;
   /** The domain as the hook wants it; any text of at most 1 MiB. */
   onDefineDomain(request: DefineDomainRequest): Promise<string>;
+  /** cloud-init's data as the hook wants it; any texts, together of at most 1 MiB. */
+  preCloudInitIso(
+    request: CloudInitRequest,
+  ): Promise<{ readonly data: string; readonly noCloudSource: string }>;
   /** The guest has ended. */
   shutdown(): Promise<void>;
   close(): Promise<void>;

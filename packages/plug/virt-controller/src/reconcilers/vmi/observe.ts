@@ -86,6 +86,7 @@ export async function observeVmi(key: string, deps: Deps): Promise<VmiFacts | un
   const kubevirt = deps.kubevirts.list()[0];
   const settings = {
     image: deps.launcherImage,
+    sidecarShimImage: deps.sidecarShimImage,
     useEmulation: usesEmulation(kubevirt),
     logsConsoles: logsConsoles(kubevirt),
     keepsImageVolumes: false,

@@ -1,6 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // A small disk with cloud-init's data. Source: cloud-init datasources NoCloud and ConfigDrive.
-import type { EnvVar, PodVolume, VirtualMachineInstance, VolumeMount } from "@patchbay/api";
+import type {
+  EnvVar,
+  JsonObject,
+  PodVolume,
+  VirtualMachineInstance,
+  VolumeMount,
+} from "@patchbay/api";
 import { hostnameOf } from "../../../spec/hostname.ts";
 import type { GuestDisk } from "../../../spec/disks.ts";
 import { diskFileOf, volumeDirOf } from "../../../spec/disk-files.ts";
@@ -38,15 +44,13 @@ const KEYS = {
   networkData: ["networkdata", "networkData"],
 } as const;
 
-/** Source: KubeVirt pkg/cloud-init; a config drive's `uuid` is what cloud-init takes for the instance's id. */
-function metaDataOf(vmi: VirtualMachineInstance, kind: CloudInitKind): string {
+/** What cloud-init is told of the guest itself. Source: KubeVirt pkg/cloud-init; a config drive's `uuid` is what cloud-init takes for the instance's id. */
+export function metaDataOf(vmi: VirtualMachineInstance, kind: CloudInitKind): JsonObject {
   const id = `${vmi.metadata.name}.${vmi.metadata.namespace ?? ""}`;
   const hostname = hostnameOf(vmi);
-  const metaData =
-    kind === "cloudInitNoCloud"
-      ? { "instance-id": id, "local-hostname": hostname }
-      : { instance_id: id, hostname, uuid: id };
-  return JSON.stringify(metaData);
+  return kind === "cloudInitNoCloud"
+    ? { "instance-id": id, "local-hostname": hostname }
+    : { instance_id: id, hostname, uuid: id };
 }
 
 /** One file of the disk: where it is from. */
@@ -103,7 +107,7 @@ function filesOf(
   const layout = LAYOUTS[kind];
   const files = new Files(disk);
   return [
-    files.inline(layout.metaData, "text", metaDataOf(vmi, kind)),
+    files.inline(layout.metaData, "text", JSON.stringify(metaDataOf(vmi, kind))),
     files.given(layout.userData, userData ?? NO_USER_DATA, "userData"),
     files.given(layout.networkData, networkData, "networkData"),
   ];
