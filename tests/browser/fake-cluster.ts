@@ -33,8 +33,8 @@ export class FakeCluster {
   readonly asked: Asked[] = [];
   /** What the user may do; nothing is left out. */
   rules: readonly object[] = [{ verbs: ["*"], apiGroups: ["*"], resources: ["*"] }];
-  /** What a virt-handler would say of traffic. */
-  metrics: () => string = () => "";
+  /** What each node would say of the traffic of a guest. */
+  traffic: () => readonly object[] = () => [];
   /** What a change is answered with; undefined: it is accepted. */
   refusal: object | undefined;
   readonly #objects = new Map<Plural, Map<string, KubeObject>>();
@@ -97,8 +97,8 @@ export class FakeCluster {
       else this.#list(plural, response);
       return;
     }
-    if (path === "/metrics") {
-      response.end(this.metrics());
+    if (path.endsWith("/interfacetraffic")) {
+      this.#send(response, 200, { metadata: {}, items: this.traffic() });
       return;
     }
     if (path.endsWith("reviews")) {

@@ -38,8 +38,7 @@ async function openPanelOf(config: KubeConfig, browser: Browser, look: Look): Pr
   const client = createKubeClient(config, { logger: createFakeLogger(), clock: createClock() });
   const files = await readPage(createFiles());
   const scope = { namespace: "default" };
-  const metrics = [`${config.server}/metrics`];
-  const panel = await startPanel({ client, files, scope, random: randomBytes, metrics }, 0);
+  const panel = await startPanel({ client, files, scope, random: randomBytes }, 0);
   const { viewport = WIDE, scheme = "light" } = look;
   const context = await browser.newContext({ viewport, colorScheme: scheme });
   const page = await context.newPage();

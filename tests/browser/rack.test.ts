@@ -75,15 +75,12 @@ test("a plug that somebody makes elsewhere moves here: each phase, with its time
   expect(await steps.nth(3).textContent()).toMatch(/Ready\+\d+\.\d\d s$/);
 });
 
-test("what goes through a NIC is a curve, where metrics are named", async () => {
+test("what goes through a NIC is a curve, for whoever may see the VM", async () => {
   await using panel = await open();
   let bytes = 0;
-  panel.cluster.metrics = () => {
+  panel.cluster.traffic = () => {
     bytes += 100_000;
-    const labels = '{node="n",namespace="default",name="db",interface="storage"}';
-    return ["receive", "transmit"]
-      .map((way) => `kubevirt_vmi_network_${way}_bytes_total${labels} ${String(bytes)}\n`)
-      .join("");
+    return [{ name: "storage", received: { bytes }, sent: { bytes } }];
   };
   await panel.page
     .getByRole("button", { name: /^interface storage in use/ })

@@ -39,7 +39,7 @@ beforeAll(async () => {
   const page = { type: "text/html", render: (nonce: string) => `<p>${nonce}</p>` };
   const files = new Map([["/", page]]);
   const scope = { namespace: "default", onlyIn: "default" };
-  panel = await startPanel({ client, files, scope, random: randomBytes, metrics: [] }, 0);
+  panel = await startPanel({ client, files, scope, random: randomBytes }, 0);
   own = `127.0.0.1:${String(panel.port)}`;
 });
 afterAll(async () => {

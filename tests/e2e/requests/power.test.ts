@@ -53,6 +53,9 @@ test("a guest tells of itself by its agent", () => {
     supportedCommands: expect.arrayContaining([{ name: "guest-ping", enabled: true }]) as object[],
   });
   expect(machine.read(`${VMI}/userlist`)).toMatchObject({ metadata: {}, items: [] });
+  expect(machine.read(`${VMI}/interfacetraffic`)).toMatchObject({
+    items: [{ name: "default", received: { bytes: expect.any(Number) as number } }],
+  });
   expect(machine.read(`${VMI}/filesystemlist`)).toMatchObject({ metadata: {}, items: [] });
 });
 

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // How does the page ask the API server, through the panel's server?
 import type { Ask } from "../model/changes.ts";
+import { countersIn, type Counters } from "../model/nic/traffic.ts";
 import type { Rules } from "../model/rights.ts";
+import type { Unit } from "../model/unit.ts";
 import type { Answer } from "../model/verdict.ts";
 import type { Session } from "./session.ts";
 
@@ -35,18 +37,21 @@ export async function send(
   }
 }
 
-/** Bytes received and sent, by `namespace/name/iface`; none where nothing answers. */
+/** What went through a NIC until now, as its node tells; undefined where it does not. */
 export async function readTraffic(
   session: Session,
-): Promise<Readonly<Record<string, readonly [number, number]>>> {
+  { namespace, name }: Pick<Unit, "namespace" | "name">,
+  iface: string,
+): Promise<Counters | undefined> {
+  const vmi = `namespaces/${namespace}/virtualmachineinstances/${name}`;
+  const path = `/apis/subresources.kubevirt.io/v1/${vmi}/interfacetraffic`;
   try {
-    const response = await fetch("/traffic", { headers: { "x-panel-key": session.key } });
-    // The panel's own server.
-    return response.ok
-      ? ((await response.json()) as Record<string, readonly [number, number]>)
-      : {};
+    const response = await fetch(path, { headers: { "x-panel-key": session.key } });
+    if (!response.ok) return undefined;
+    const { status, text } = (await response.json()) as Answer; // the panel's own server
+    return status === 200 ? countersIn(text, iface) : undefined;
   } catch {
-    return {};
+    return undefined;
   }
 }
 

@@ -8,8 +8,6 @@ export interface Session {
   readonly server: string;
   /** Where a new VM goes when nobody says otherwise. */
   readonly namespace: string;
-  /** Whether counters of NICs can be read. */
-  readonly hasTraffic: boolean;
 }
 
 const TOKEN = /^#token=([\w-]+)$/;

@@ -57,6 +57,10 @@ export const RIGHTS = {
   stop: { verb: "update", group: SUBRESOURCES, resource: "virtualmachines/stop" },
   restart: { verb: "update", group: SUBRESOURCES, resource: "virtualmachines/restart" },
   console: { verb: "get", group: SUBRESOURCES, resource: "virtualmachineinstances/console" },
+  traffic: {
+    ...{ verb: "get", group: SUBRESOURCES },
+    resource: "virtualmachineinstances/interfacetraffic",
+  },
   screen: { verb: "get", group: SUBRESOURCES, resource: "virtualmachineinstances/vnc" },
 } as const satisfies Readonly<Record<string, Right>>;
 

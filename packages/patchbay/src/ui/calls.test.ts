@@ -7,6 +7,7 @@ import { offeredKey } from "./streams.ts";
 
 const VM = "/apis/kubevirt.io/v1/namespaces/ns/virtualmachines";
 const SUB = "/apis/subresources.kubevirt.io/v1/namespaces/ns/virtualmachines/a";
+const SUB_VMI = "/apis/subresources.kubevirt.io/v1/namespaces/ns/virtualmachineinstances/a";
 
 describe("a request", () => {
   test.each([
@@ -15,6 +16,7 @@ describe("a request", () => {
     { method: "POST", target: VM },
     { method: "POST", target: "/api/v1/namespaces/ns/secrets?dryRun=All" },
     { method: "PUT", target: `${SUB}/addinterface` },
+    { method: "GET", target: `${SUB_VMI}/interfacetraffic` },
     { method: "PUT", target: `${SUB}/stop?dryRun=All` },
     { method: "POST", target: "/apis/authorization.k8s.io/v1/selfsubjectrulesreviews" },
   ])("$method $target is passed on", ({ method, target }) => {

@@ -21,6 +21,9 @@ const PATHS: Readonly<Record<HttpMethod, readonly RegExp[]>> = {
   GET: [
     new RegExp(`^/apis/kubevirt\\.io/v1/namespaces/${NAME}/(?:${VM_KINDS})/${NAME}$`),
     new RegExp(`^/api/v1/namespaces/${NAME}/events$`),
+    new RegExp(
+      `^/apis/subresources\\.kubevirt\\.io/v1/namespaces/${NAME}/virtualmachineinstances/${NAME}/interfacetraffic$`,
+    ),
   ],
   PUT: [
     new RegExp(

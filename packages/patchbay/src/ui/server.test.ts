@@ -40,7 +40,7 @@ async function open(client: PanelDeps["client"], onlyIn?: string): Promise<Recor
   const scope = { namespace: "blue", ...(onlyIn !== undefined && { onlyIn }) };
   let count = 0;
   const random = (size: number): Uint8Array => new Uint8Array(size).fill((count += 1));
-  panel = await startPanel({ client, files: new Map(), scope, random, metrics: [] }, 0);
+  panel = await startPanel({ client, files: new Map(), scope, random }, 0);
   const origin = `http://127.0.0.1:${String(panel.port)}`;
   const token = panel.link().split("#token=")[1];
   const body = JSON.stringify({ token });

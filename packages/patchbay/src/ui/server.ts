@@ -12,7 +12,6 @@ import { headOf } from "./head.ts";
 import type { PanelFile } from "./page.ts";
 import { Passes, type RandomBytes } from "./passes.ts";
 import { GuestStreams, offeredKey } from "./streams.ts";
-import { readTraffic } from "./traffic.ts";
 import { tellChanges, type WatchScope } from "./watches.ts";
 
 /** What the server works with. */
@@ -22,8 +21,6 @@ export interface PanelDeps {
   readonly files: ReadonlyMap<string, PanelFile>;
   readonly scope: WatchScope;
   readonly random: RandomBytes;
-  /** Addresses of virt-handlers' metrics. */
-  readonly metrics: readonly string[];
 }
 
 /** A panel that serves. */
@@ -133,10 +130,6 @@ class PanelServer implements Panel {
       await tellChanges(this.#deps.client, this.#deps.scope, response);
       return;
     }
-    if (request.method === "GET" && target === "/traffic") {
-      this.#send(response, 200, await readTraffic(this.#deps.metrics));
-      return;
-    }
     const call = passedCall(request.method ?? "", target);
     if (call === undefined) this.#refuse(response, 404, "the panel passes no such request on");
     else await this.#pass(call, request, response);
@@ -151,10 +144,8 @@ class PanelServer implements Panel {
       this.#refuse(response, 401, "the link has been used, or a newer one was made");
       return;
     }
-    const { client, scope, metrics } = this.#deps;
-    const hasTraffic = metrics.length > 0;
-    const { server } = client;
-    this.#send(response, 200, { key, server, namespace: scope.namespace, hasTraffic });
+    const { client, scope } = this.#deps;
+    this.#send(response, 200, { key, server: client.server, namespace: scope.namespace });
   }
 
   async #pass(call: PassedCall, request: IncomingMessage, response: ServerResponse): Promise<void> {

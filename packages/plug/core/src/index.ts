@@ -350,6 +350,7 @@ export {
   type PendingIface,
 } from "./metrics/pending-ifaces.ts";
 export {
+  nicCounts,
   trafficFamilies,
   type DirectionCounts,
   type LinkCounts,

@@ -119,7 +119,7 @@ export async function runLoop(parts: LoopParts, signal: AbortSignal): Promise<vo
   const reconcile = (key: string): ReturnType<typeof reconcileNodeVm> =>
     reconcileNodeVm(key, deps, wake);
   parts.offerGuests?.({
-    ask: createAskGuest(deps, wake),
+    ask: createAskGuest({ ...deps, linkCounters: parts.linkCounters }, wake),
     openBy: (connect) => createOpenGuestStream(deps, connect, wake),
     captureBy: (captures) => createOpenCapture(deps, captures, wake),
   });

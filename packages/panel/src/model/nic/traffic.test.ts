@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 import { expect, test } from "vitest";
-import { curveOf, printRate, ratesOf, withSample, type Sample } from "./traffic.ts";
+import { countersIn, curveOf, printRate, ratesOf, withSample, type Sample } from "./traffic.ts";
 
 const at = (seconds: number, received: number, sent = 0): Sample => ({
   atMs: seconds * 1000,
@@ -43,4 +43,15 @@ test("a curve fills its field", () => {
     ),
   ).toBe("M0.0 29.0L50.0 1.0L100.0 15.0");
   expect(curveOf([[1, 1]], 0)).toBe("");
+});
+
+test("counters are those of one NIC in the API's answer", () => {
+  const items = [
+    { name: "red", received: { bytes: 1 }, sent: { bytes: 2 } },
+    { name: "blue", received: { bytes: 1024, packets: 3 }, sent: { bytes: 1500 } },
+  ];
+  const text = JSON.stringify({ metadata: {}, items });
+  expect(countersIn(text, "blue")).toEqual([1024, 1500]);
+  expect(countersIn(text, "green")).toBeUndefined();
+  expect(countersIn("{}", "blue")).toBeUndefined();
 });

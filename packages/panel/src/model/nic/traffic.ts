@@ -1,10 +1,28 @@
 // SPDX-License-Identifier: Apache-2.0
 // How much goes through a NIC, as a small curve? Pure.
 
-/** Bytes received and sent until a moment. */
+/** Bytes received and sent since the NIC was plugged. */
+export type Counters = readonly [number, number];
+
+/** Bytes until a moment. */
 export interface Sample {
   readonly atMs: number;
-  readonly counters: readonly [number, number];
+  readonly counters: Counters;
+}
+
+interface TrafficList {
+  readonly items?: readonly {
+    readonly name?: string;
+    readonly received?: { readonly bytes?: number };
+    readonly sent?: { readonly bytes?: number };
+  }[];
+}
+
+/** The counters of one NIC in what the subresource `interfacetraffic` has answered; undefined: it has none. */
+export function countersIn(text: string, iface: string): Counters | undefined {
+  const { items = [] } = JSON.parse(text) as TrafficList; // the API server's own answer
+  const nic = items.find(({ name }) => name === iface);
+  return nic && [nic.received?.bytes ?? 0, nic.sent?.bytes ?? 0];
 }
 
 /** Bytes in a second, each way. */

@@ -218,8 +218,8 @@ export function NicDetails({ unit, iface, state, actions }: NicProps): JSX.Eleme
       <Trouble plug={plug} />
       <Way plug={plug} />
       <Facts facts={factsOf(plug)} />
-      {unit.isLive && actions.session.hasTraffic ? (
-        <Traffic session={actions.session} id={plugKey(unit.key, iface)} />
+      {unit.isLive && isAllowed(state, unit.namespace, "traffic") ? (
+        <Traffic session={actions.session} unit={unit} iface={iface} />
       ) : null}
       <NicButtons {...{ unit, plug, state, actions }} />
       <Done rows={unit.done.get(iface) ?? []} />

@@ -5,9 +5,10 @@ import { useEffect, useState } from "preact/hooks";
 import { readTraffic } from "../../browser/ask.ts";
 import { nowMs, pause } from "../../browser/clock.ts";
 import type { Session } from "../../browser/session.ts";
+import type { Unit } from "../../model/unit.ts";
 import { curveOf, printRate, ratesOf, withSample, type Sample } from "../../model/nic/traffic.ts";
 
-/** Counters are read anew at most once a second; milliseconds. */
+/** How often a node is asked, milliseconds. */
 const EVERY_MS = 2000;
 
 function endable(): { readonly signal: AbortSignal; readonly abort: () => void } {
@@ -18,13 +19,20 @@ function endable(): { readonly signal: AbortSignal; readonly abort: () => void }
   return { signal: controller.signal, abort };
 }
 
-function useSamples(session: Session, key: string): readonly Sample[] {
+interface TrafficProps {
+  readonly session: Session;
+  readonly unit: Unit;
+  readonly iface: string;
+}
+
+function useSamples({ session, unit, iface }: TrafficProps): readonly Sample[] {
+  const { namespace, name } = unit;
   const [samples, setSamples] = useState<readonly Sample[]>([]);
   useEffect(() => {
     const { signal, abort } = endable();
     const follow = async (): Promise<void> => {
       while (!signal.aborted) {
-        const counters = (await readTraffic(session))[key];
+        const counters = await readTraffic(session, { namespace, name }, iface);
         if (counters !== undefined) {
           const sample = { atMs: nowMs(), counters };
           setSamples((known) => withSample(known, sample));
@@ -35,19 +43,13 @@ function useSamples(session: Session, key: string): readonly Sample[] {
     setSamples([]);
     void follow();
     return abort;
-  }, [session, key]);
+  }, [session, namespace, name, iface]);
   return samples;
 }
 
 /** Two curves and their last values; nothing until there are two samples. */
-export function Traffic({
-  session,
-  id,
-}: {
-  readonly session: Session;
-  readonly id: string;
-}): JSX.Element | null {
-  const rates = ratesOf(useSamples(session, id));
+export function Traffic(props: TrafficProps): JSX.Element | null {
+  const rates = ratesOf(useSamples(props));
   const last = rates.at(-1);
   if (last === undefined) return null;
   return (

@@ -3,7 +3,7 @@
 import { once } from "node:events";
 import { stdin } from "node:process";
 import type { Command, Context } from "../../command.ts";
-import { listOption, numberOption, type Input } from "../../input.ts";
+import { numberOption, type Input } from "../../input.ts";
 import type { Panel } from "../../ui/server.ts";
 
 /** Prints a link now, and a new one at each Enter: a link opens one page. */
@@ -26,8 +26,7 @@ async function run(context: Context, input: Input): Promise<void> {
   await withSession(context, async ({ client, namespace }) => {
     const onlyIn = context.global.namespace;
     const scope = { namespace, ...(onlyIn !== undefined && { onlyIn }) };
-    const metrics = listOption(input, "metrics");
-    const deps = { client, files, scope, random: randomBytes, metrics };
+    const deps = { client, files, scope, random: randomBytes };
     const panel = await startPanel(deps, numberOption(input, "port", 0));
     try {
       offerLinks(context, panel);
@@ -46,12 +45,6 @@ export const ui: Command = {
   summary: "Serve the patch panel to a browser on this machine: VMs, networks, and the cables",
   flags: [
     { flags: "--port <port>", description: "local TCP port (default: a free one)", kind: "port" },
-    {
-      flags: "--metrics <url>",
-      description:
-        "metrics of a virt-handler, for the traffic of NICs; may be repeated (default: none)",
-      isRepeatable: true,
-    },
   ],
   run,
 };

@@ -12,6 +12,8 @@ export const GUEST_REQUESTS = {
   guestosinfo: "get",
   userlist: "get",
   filesystemlist: "get",
+  /** The node tells it; the guest is not asked. */
+  interfacetraffic: "get",
 } as const;
 
 /** One of them. */

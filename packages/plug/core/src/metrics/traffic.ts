@@ -26,7 +26,22 @@ export interface VmTraffic {
   readonly links: readonly LinkCounts[];
 }
 
-/** What the guest received and transmitted. */
+/** What the guest received and sent by one NIC, since its tap was made. */
+export interface NicCounts {
+  readonly name: string;
+  readonly received: DirectionCounts;
+  readonly sent: DirectionCounts;
+}
+
+/** Of each NIC whose tap is there, in the order of the taps. */
+export function nicCounts({ taps, links }: Omit<VmTraffic, "vmi">): readonly NicCounts[] {
+  return [...taps].flatMap(([name, tap]) => {
+    const link = links.find((candidate) => candidate.name === tap);
+    return link === undefined ? [] : [{ name, received: link.transmitted, sent: link.received }];
+  });
+}
+
+/** The same with the labels of a sample. */
 interface NicTraffic {
   readonly labels: Sample["labels"];
   readonly receive: DirectionCounts;
@@ -43,14 +58,12 @@ const COUNTS = {
 } as const;
 const VERBS = { receive: "received", transmit: "transmitted" } as const;
 
-function nicsOf({ vmi, taps, links }: VmTraffic, node: string): readonly NicTraffic[] {
+function nicsOf({ vmi, ...vm }: VmTraffic, node: string): readonly NicTraffic[] {
   const { namespace = "", name } = vmi.metadata;
-  return [...taps].flatMap(([iface, tap]) => {
-    const link = links.find((candidate) => candidate.name === tap);
-    if (link === undefined) return [];
-    const labels = { node, namespace, name, interface: iface };
-    return [{ labels, receive: link.transmitted, transmit: link.received }];
-  });
+  return nicCounts(vm).map(({ name: iface, received: receive, sent: transmit }) => ({
+    ...{ receive, transmit },
+    labels: { node, namespace, name, interface: iface },
+  }));
 }
 
 function familyOf(

@@ -78,6 +78,7 @@ describe("discovery", () => {
       "get virtualmachineinstances/console",
       "get virtualmachineinstances/filesystemlist",
       "get virtualmachineinstances/guestosinfo",
+      "get virtualmachineinstances/interfacetraffic",
       "update virtualmachineinstances/pause",
       "get virtualmachineinstances/portforward",
       "update virtualmachineinstances/removeinterface",

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// pause, unpause, reset, softreboot, guestosinfo, userlist and filesystemlist of a VMI: its node does or tells it at once.
+// pause, unpause, reset, softreboot, guestosinfo, userlist, filesystemlist and interfacetraffic of a VMI: its node does or tells it at once.
 import { VIRTUAL_MACHINE_INSTANCES } from "@patchbay/api";
 import { GUEST_REQUESTS, guestRequestProblem, type GuestRequest } from "@patchbay/core";
 import type { Deps } from "../deps.ts";

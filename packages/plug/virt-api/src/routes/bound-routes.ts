@@ -53,6 +53,7 @@ function subresourcesOf(deps: Deps): { readonly [R in Resource]: Handlers<(typeo
       console: streamOnly,
       filesystemlist: askGuest(deps, "filesystemlist"),
       guestosinfo: askGuest(deps, "guestosinfo"),
+      interfacetraffic: askGuest(deps, "interfacetraffic"),
       pause: askGuest(deps, "pause"),
       ...FORWARDING,
       removeinterface: removeIface(deps, "vmi"),

@@ -55,6 +55,7 @@ export const SERVED = {
     console: { method: "get", about: "Connects to the serial console, by WebSocket" },
     filesystemlist: { method: "get", about: "Tells the guest's file systems" },
     guestosinfo: { method: "get", about: "Tells what the guest's agent knows" },
+    interfacetraffic: { method: "get", about: "Tells what went through each NIC" },
     pause: { method: "put", about: "Lets the guest stand still" },
     ...FORWARDING,
     removeinterface: UNPLUGS,

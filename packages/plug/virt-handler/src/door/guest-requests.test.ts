@@ -4,7 +4,8 @@ import { AppError, type GuestRequest } from "@patchbay/core";
 import { eventually } from "@patchbay/support";
 import { afterEach, beforeEach, expect, test } from "vitest";
 import { LoopNode } from "../testing/loop-node.ts";
-import { aScheduledVmi } from "../testing/scene.ts";
+import { NETNS } from "../testing/bench.ts";
+import { aScheduledVmi, linkNamesOf } from "../testing/scene.ts";
 
 const KEY = { namespace: "default", name: "vm1" };
 const DOMAIN = "default_vm1";
@@ -57,6 +58,20 @@ test("what the agent knows is told, also where it does not know all questions", 
 test("a guest without an agent says so", async () => {
   await expect(node.ask(KEY, "guestosinfo")).rejects.toMatchObject({
     code: "LIBVIRT_AGENT_UNAVAILABLE",
+  });
+});
+
+test("what went through its NICs is the node's word, as the guest sees it", async () => {
+  await expect(node.ask(KEY, "interfacetraffic")).rejects.toMatchObject({
+    code: "LAUNCHER_UNREACHABLE",
+  });
+  const { tapName } = linkNamesOf("one");
+  const counts = (bytes: number) => ({ bytes, packets: 1, errors: 0, dropped: 0 });
+  const ofTap = { received: counts(10), transmitted: counts(20) };
+  node.linkCounters.put(NETNS, { name: tapName, ...ofTap });
+  expect(await node.ask(KEY, "interfacetraffic")).toEqual({
+    metadata: {},
+    items: [{ name: "one", received: counts(20), sent: counts(10) }],
   });
 });
 

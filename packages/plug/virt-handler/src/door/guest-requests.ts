@@ -9,8 +9,15 @@ import {
   type GuestRequest,
   type HeardOfGuest,
 } from "@patchbay/core";
-import type { GuestFacts, GuestTopic, HypervisorConnection, ObjectKey } from "@patchbay/core/ports";
+import type {
+  GuestFacts,
+  GuestTopic,
+  HypervisorConnection,
+  LinkCounters,
+  ObjectKey,
+} from "@patchbay/core/ports";
 import type { Deps } from "../deps.ts";
+import { tellTraffic } from "../metrics/traffic.ts";
 import { findGuest } from "./find-guest.ts";
 
 /** Asks a guest of this node, and gives what is to be answered; `{}` where only something was done. */
@@ -50,7 +57,7 @@ async function done(change: Promise<void>): Promise<object> {
   return {};
 }
 
-const REQUESTS: Readonly<Record<GuestRequest, Asked>> = {
+const REQUESTS: Readonly<Record<Exclude<GuestRequest, "interfacetraffic">, Asked>> = {
   pause: (connection, domain) => done(connection.suspendDomain(domain)),
   unpause: (connection, domain) => done(connection.resumeDomain(domain)),
   reset: (connection, domain) => done(connection.resetDomain(domain)),
@@ -68,11 +75,15 @@ const REQUESTS: Readonly<Record<GuestRequest, Asked>> = {
 
 /**
  * Makes it. Safe to repeat, as what it asks for is.
- * @throws AppError with KUBE_NOT_FOUND where the guest is not of this node, and what libvirt throws
+ * @throws AppError with KUBE_NOT_FOUND where the guest is not of this node, LAUNCHER_UNREACHABLE, and what libvirt throws
  */
-export function createAskGuest(deps: Deps, wake: (key: string) => void): AskGuest {
+export function createAskGuest(
+  deps: Deps & { readonly linkCounters: LinkCounters },
+  wake: (key: string) => void,
+): AskGuest {
   return async (key, request) => {
     const { vmi, pod, listener } = findGuest(key, deps, wake);
+    if (request === "interfacetraffic") return tellTraffic(vmi, deps);
     return deps.sessions.use(pod, listener, ({ connection }) =>
       REQUESTS[request](connection, domainNameOf(vmi)),
     );

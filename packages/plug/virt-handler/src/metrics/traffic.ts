@@ -3,7 +3,9 @@
 // from the kernel when it is asked for; libvirt, which is the launcher's, is not asked.
 import type { VirtualMachineInstance } from "@patchbay/api";
 import {
+  AppError,
   messageOf,
+  nicCounts,
   trafficFamilies,
   vmiVnicFamily,
   type MetricFamily,
@@ -18,6 +20,19 @@ import { launcherOf } from "../reconcilers/vmi/index.ts";
 const FRESH_MS = 1_000;
 
 type TrafficDeps = Pick<Deps, "vmis" | "sessions" | "taps" | "nodeName" | "clock" | "log">;
+
+/** What whoever asks for one guest is told of its NICs. @throws AppError with LAUNCHER_UNREACHABLE while that cannot be read */
+export async function tellTraffic(
+  vmi: VirtualMachineInstance,
+  { linkCounters, ...deps }: TrafficDeps & { readonly linkCounters: LinkCounters },
+): Promise<object> {
+  const traffic = await trafficOf(vmi, linkCounters, deps);
+  if (traffic === undefined) {
+    const reason = "the counters of its links cannot be read";
+    throw new AppError("LAUNCHER_UNREACHABLE", { vmi: printKey(keyOf(vmi)), reason });
+  }
+  return { metadata: {}, items: nicCounts(traffic) };
+}
 
 /** Undefined while its launcher cannot be reached, or its guest does not run. */
 async function trafficOf(

@@ -28,6 +28,7 @@ const ROWS: Readonly<Record<GuestRequest, readonly string[]>> = {
   guestosinfo: ["409 VMI is not running", NO_AGENT, NO_AGENT, ""],
   userlist: ["409 VMI is not running", NO_AGENT, NO_AGENT, ""],
   filesystemlist: ["409 VMI is not running", NO_AGENT, NO_AGENT, ""],
+  interfacetraffic: ["409 VMI is not running", "", "", ""],
 };
 
 test.each(Object.keys(GUEST_REQUESTS) as GuestRequest[])("%s", (request) => {

@@ -24,6 +24,7 @@ const PROBLEMS: Readonly<Record<GuestRequest, Problem>> = {
   guestosinfo: needsAgent,
   userlist: needsAgent,
   filesystemlist: needsAgent,
+  interfacetraffic: () => undefined,
 };
 
 function notRunning(request: GuestRequest, phase: string): Refusal {
