@@ -31,7 +31,8 @@ export interface Change {
   readonly waitsForNothing?: string;
 }
 
-interface ChangeResult {
+/** What came of it. */
+export interface ChangeResult {
   readonly result: "requested" | "done";
   readonly steps: readonly Step[];
   readonly elapsedMs?: number;
@@ -120,41 +121,57 @@ async function follow(
   return verdict;
 }
 
-function sentence(change: Change, outcome: ChangeResult): string {
+/** What came of a change, as a line. */
+export function sayChange(change: Change, outcome: ChangeResult): string {
   const seconds = outcome.elapsedMs === undefined ? "" : ` after ${toSeconds(outcome.elapsedMs)} s`;
   const note = outcome.note === undefined ? "" : `; ${outcome.note}`;
   const subject = titleOf(change);
-  return outcome.result === "done" ? `${subject} done${seconds}` : `${subject} requested${note}`;
+  return outcome.result === "done"
+    ? `${subject} done${seconds}\n`
+    : `${subject} requested${note}\n`;
 }
 
 function toSeconds(ms: number): string {
   return (ms / 1000).toFixed(3);
 }
 
+/** A change, and the flags of whoever asks for it. */
+interface AskedChange {
+  readonly change: Change;
+  readonly input: Input;
+}
+
+/** Asks for the change, and waits for it where there is something to wait for. */
+export async function performChange(
+  session: Session,
+  context: Context,
+  { change, input, isWaiting }: AskedChange & { readonly isWaiting: boolean },
+): Promise<ChangeResult> {
+  const timeoutMs = numberOption(input, "timeout", 120_000);
+  const { waitsForNothing: note } = change;
+  try {
+    if (isWaiting && note === undefined) {
+      return await sendAndWait(session, context, { change, timeoutMs });
+    }
+    await send(session, context, change);
+  } catch (error) {
+    throw withLook(error, change);
+  }
+  return { result: "requested", steps: [], ...(note === undefined ? {} : { note }) };
+}
+
 /** Asks for the change, waits for it when the user wants that, and prints what came of it. */
 export async function requestChange(
   session: Session,
   context: Context,
-  asked: { readonly change: Change; readonly input: Input },
+  asked: AskedChange,
 ): Promise<void> {
   const { change, input } = asked;
-  const timeoutMs = numberOption(input, "timeout", 120_000);
-  const { waitsForNothing: note } = change;
-  const isWaiting = hasFlag(input, "wait") && note === undefined;
-  let outcome: ChangeResult = {
-    result: "requested",
-    steps: [],
-    ...(note === undefined ? {} : { note }),
-  };
-  try {
-    if (isWaiting) outcome = await sendAndWait(session, context, { change, timeoutMs });
-    else await send(session, context, change);
-  } catch (error) {
-    throw withLook(error, change);
-  }
+  const isWaiting = hasFlag(input, "wait");
+  const outcome = await performChange(session, context, { ...asked, isWaiting });
   const { kind, namespace, name } = change.target;
   await printResult(context, {
-    table: () => `${sentence(change, outcome)}\n`,
+    table: () => sayChange(change, outcome),
     data: { kind, namespace, name, action: change.subresource, ...change.fields, ...outcome },
     names: [`${kind}/${name}`],
   });

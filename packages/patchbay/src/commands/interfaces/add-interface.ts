@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // patchbay addinterface: asks for an interface.
-import type { Command } from "../../command.ts";
-import { textOption, type Input } from "../../input.ts";
+import type { Command, Context } from "../../command.ts";
+import { hasFlag, textOption, type Input } from "../../input.ts";
 import { IFACE_NAME, VMI, WAIT } from "../flags.ts";
 
 /** Body of the subresource. Source: KubeVirt v1.0 AddInterfaceOptions; the fields beside are ours. */
@@ -14,6 +14,22 @@ function bodyOf(input: Input): Readonly<Record<string, unknown>> {
     ...(macAddress !== undefined && { macAddress }),
     ...(model !== undefined && { model }),
   };
+}
+
+async function run(context: Context, input: Input): Promise<void> {
+  const iface = textOption(input, "name") ?? "";
+  const request = { subresource: "addinterface", iface, body: bodyOf(input) } as const;
+  if (hasFlag(input, "check")) {
+    const { plugOnProbation } = await import("./check-iface.ts");
+    await plugOnProbation(context, input, request);
+    return;
+  }
+  if (hasFlag(input, "keep")) {
+    const { AppError } = await import("@patchbay/core/errors");
+    throw new AppError("FLAG_INVALID", { flag: "--keep", reason: "means nothing without --check" });
+  }
+  const { requestIface } = await import("./request-iface.ts");
+  await requestIface(context, input, request);
 }
 
 /** Done when the guest can use it; a VM that does not run gets it with its next start. */
@@ -32,12 +48,14 @@ export const addInterface: Command = {
     IFACE_NAME,
     { flags: "--mac-address <mac>", description: "MAC address (default: a generated one)" },
     { flags: "--model <model>", description: "device model (default: virtio)" },
+    {
+      flags: "--check",
+      description:
+        "wait, look whether its frames get through, and take it out again where they do not",
+    },
+    { flags: "--keep", description: "with --check: leave it in the VM in any case" },
     VMI,
     ...WAIT,
   ],
-  run: async (context, input) => {
-    const { requestIface } = await import("./request-iface.ts");
-    const iface = textOption(input, "name") ?? "";
-    await requestIface(context, input, { subresource: "addinterface", iface, body: bodyOf(input) });
-  },
+  run,
 };

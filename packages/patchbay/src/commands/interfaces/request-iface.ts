@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // What do addinterface and removeinterface have in common?
 import type { Observation } from "../../change/follow-target.ts";
-import { requestChange } from "../../change/request.ts";
+import { requestChange, type Change } from "../../change/request.ts";
 import { ifaceStage, type Seen } from "../../change/steps.ts";
 import { plugVerdict, unplugVerdict } from "../../change/verdict.ts";
 import type { Context } from "../../command.ts";
@@ -26,27 +26,32 @@ function waitsForNothing(
     : {};
 }
 
+/** The same as a change of that VM. */
+export function ifaceChange(request: IfaceRequest, target: Target): Change {
+  const { subresource, iface, body } = request;
+  const isPlug = subresource === "addinterface";
+  return {
+    target,
+    subresource,
+    body,
+    what: `${isPlug ? "plug" : "unplug"} of interface ${iface}`,
+    look: `patchbay explain ${target.name} ${iface} -n ${target.namespace}`,
+    fields: { interface: iface },
+    stageOf: ({ vmi }: Seen) => ifaceStage(vmi, iface),
+    verdictOf: (now: Observation, first: Observation) =>
+      isPlug ? plugVerdict(iface, now, first) : unplugVerdict(iface, now),
+    ...waitsForNothing(request, target),
+  };
+}
+
 /** Asks for it and waits when the user wants that. */
 export async function requestIface(
   context: Context,
   input: Input,
   request: IfaceRequest,
 ): Promise<void> {
-  const { subresource, iface, body } = request;
-  const isPlug = subresource === "addinterface";
   await withTarget(context, input, async (target, session) => {
-    const change = {
-      target,
-      subresource,
-      body,
-      what: `${isPlug ? "plug" : "unplug"} of interface ${iface}`,
-      look: `patchbay explain ${target.name} ${iface} -n ${target.namespace}`,
-      fields: { interface: iface },
-      stageOf: ({ vmi }: Seen) => ifaceStage(vmi, iface),
-      verdictOf: (now: Observation, first: Observation) =>
-        isPlug ? plugVerdict(iface, now, first) : unplugVerdict(iface, now),
-      ...waitsForNothing(request, target),
-    };
+    const change = ifaceChange(request, target);
     await requestChange(session, context, { change, input });
   });
 }

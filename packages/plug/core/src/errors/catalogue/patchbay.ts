@@ -9,6 +9,19 @@ export const PATCHBAY_ERRORS = {
     retry: "never",
     http: 400,
   },
+  INTERFACE_DOES_NOT_WORK: {
+    summary: "interface {iface} of {vm} does not work: {hop}: {why}; {stands}",
+    who: "environment",
+    retry: "on-change",
+    http: 500,
+  },
+  INTERFACE_NOT_CHECKED: {
+    summary:
+      "interface {iface} of {vm} is plugged, and stays; nobody has looked whether it works: {reason}",
+    who: "environment",
+    retry: "on-change",
+    http: 500,
+  },
   DOCTOR_FOUND: {
     summary: "{wrong} of {all} checks found something wrong",
     who: "environment",

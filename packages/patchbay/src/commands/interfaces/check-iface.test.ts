@@ -1,0 +1,162 @@
+// SPDX-License-Identifier: Apache-2.0
+// What becomes of an interface that is plugged on probation.
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { HOPS, type DoctorReport, type HopReport } from "@patchbay/core";
+import { afterEach, beforeEach, describe, expect, test } from "vitest";
+import { printError } from "../../print/error.ts";
+import {
+  FakeMachine,
+  plugged,
+  SUBRESOURCES,
+  VMIS,
+  vmiOf,
+  VMS,
+} from "../../testing/fake-machine.ts";
+import { runPatchbay, type Ended } from "../../testing/run-patchbay.ts";
+
+const DOCTOR = `${SUBRESOURCES}/virtualmachineinstances/one/doctor`;
+const ADD = ["addinterface", "one", "--name", "red", "--check"] as const;
+const NETWORK = ["--network-attachment-definition-name", "red"] as const;
+const READY = { phase: "Ready" };
+
+let directory = "";
+let machine = new FakeMachine();
+let kubeconfig = "";
+let interrupted = new AbortController();
+beforeEach(async () => {
+  directory = mkdtempSync(join(tmpdir(), "patchbay-check-"));
+  machine = new FakeMachine();
+  machine.after = [plugged("2", READY)];
+  kubeconfig = await machine.start(directory);
+  interrupted = new AbortController();
+});
+afterEach(async () => {
+  await machine.stop();
+  rmSync(directory, { recursive: true, force: true });
+});
+
+/** What there is: the VM with these interfaces, its VMI, and the doctor's word where it has one. */
+function prepare(ifaces: readonly string[], report?: DoctorReport): void {
+  const interfaces = ifaces.map((name) => ({ name }));
+  const spec = { template: { spec: { domain: { devices: { interfaces } } } } };
+  machine.objects = {
+    [`${VMS}/one`]: { metadata: { namespace: "blue", name: "one" }, spec },
+    [`${VMIS}/one`]: vmiOf("1"),
+    ...(report === undefined ? {} : { [DOCTOR]: report }),
+  };
+}
+
+function reportWith(...hops: readonly Partial<HopReport>[]): DoctorReport {
+  const all = HOPS.map((hop) => ({
+    ...{ hop, state: "ok" as const, why: "frames pass" },
+    ...hops.find((each) => each.hop === hop),
+  }));
+  const firstDead = all.find(({ state }) => state === "dead")?.hop;
+  return {
+    ...{ vmi: "blue/one", interface: "red", hops: all, milliseconds: 7 },
+    ...(firstDead === undefined ? {} : { firstDead }),
+  };
+}
+
+const DEAD = reportWith({ hop: "uplink", state: "dead", reason: "NoCarrier", why: "no carrier" });
+
+function patchbay(...more: readonly string[]): Promise<Ended> {
+  // So long a guest is given to use what was plugged.
+  const args = [...ADD, ...NETWORK, "--timeout", "2s", "--kubeconfig", kubeconfig, ...more];
+  return runPatchbay(args, interrupted.signal);
+}
+
+function asked(): readonly string[] {
+  return machine.asked
+    .filter(({ method }) => method === "PUT")
+    .map(({ path }) => path.slice(path.lastIndexOf("/") + 1));
+}
+
+/** Once it is plugged, the next request takes it out. */
+function unplugNext(): void {
+  machine.told = () => {
+    machine.objects = { ...machine.objects, [`${VMIS}/one`]: plugged("3", READY) };
+    machine.after = [vmiOf("4")];
+    machine.told = () => undefined;
+  };
+}
+
+describe("addinterface --check", () => {
+  test("shows the way of an interface that works, and leaves it", async () => {
+    prepare([], reportWith({ hop: "gateway", state: "unknown", why: "it did not answer" }));
+    const { out, error } = await patchbay();
+    expect(error).toBeUndefined();
+    expect(out).toContain("plug of interface red done");
+    expect(out).toContain("gateway");
+    expect(asked()).toEqual(["addinterface"]);
+  });
+
+  test("takes out what does not work, and says where frames die", async () => {
+    prepare([], DEAD);
+    unplugNext();
+    const { out, error } = await patchbay();
+    expect(asked()).toEqual(["addinterface", "removeinterface"]);
+    expect(out).toContain("no carrier");
+    expect(out).toContain("unplug of interface red done");
+    expect(printError(error)).toContain(
+      "interface red of one does not work: uplink: no carrier; it was taken out again",
+    );
+  });
+
+  test.each([
+    { name: "leaves it where that is wanted", more: ["--keep"], ifaces: [], stands: /--keep/ },
+    { name: "leaves what was there before", more: [], ifaces: ["red"], stands: /there before/ },
+  ])("$name", async ({ more, ifaces, stands }) => {
+    prepare(ifaces, DEAD);
+    const { error } = await patchbay(...more);
+    expect(asked()).toEqual(["addinterface"]);
+    expect(printError(error)).toMatch(stands);
+  });
+
+  test("is one object to programs", async () => {
+    prepare([], DEAD);
+    unplugNext();
+    const { out, error } = await patchbay("-o", "json");
+    expect(error).toBeDefined();
+    expect(JSON.parse(out)).toMatchObject({
+      ...{ action: "addinterface", interface: "red", result: "done", stands: "removed" },
+      check: { firstDead: "uplink" },
+    });
+  });
+
+  test("leaves it where nobody can tell, and says so", async () => {
+    prepare([]);
+    const { error } = await patchbay();
+    expect(asked()).toEqual(["addinterface"]);
+    expect(printError(error)).toMatch(/is plugged, and stays; nobody has looked/);
+  });
+
+  test("says that it stays where the look is interrupted", async () => {
+    prepare([], DEAD);
+    machine.told = () => {
+      setTimeout(() => {
+        interrupted.abort(new Error("interrupted by SIGINT"));
+      }, 300);
+    };
+    const { error } = await patchbay("--timeout", "60s");
+    expect(asked()).toEqual(["addinterface"]);
+    expect(printError(error)).toMatch(/is plugged, and stays; .*: interrupted/);
+  });
+
+  test("has nothing to look at while the VM does not run", async () => {
+    prepare([]);
+    machine.objects = Object.fromEntries(Object.entries(machine.objects).slice(0, 1));
+    const { out, error } = await patchbay();
+    expect(error).toBeUndefined();
+    expect(out).toMatch(/at its next start; nobody has looked whether it works/);
+  });
+});
+
+test("--keep alone means nothing", async () => {
+  prepare([]);
+  const args = ["addinterface", "one", "--name", "red", ...NETWORK, "--keep"];
+  const { error } = await runPatchbay([...args, "--kubeconfig", kubeconfig], interrupted.signal);
+  expect(printError(error)).toContain("--keep: means nothing without --check");
+});

@@ -1,0 +1,140 @@
+// SPDX-License-Identifier: Apache-2.0
+// Plugs an interface on probation: what does not work is unplugged again.
+import { AppError, ifacesOf, messageOf, type DoctorReport } from "@patchbay/core";
+import { performChange, sayChange, type ChangeResult } from "../../change/request.ts";
+import type { Context } from "../../command.ts";
+import { examine, type Examined } from "../../doctor/examine.ts";
+import { hasFlag, numberOption, type Input } from "../../input.ts";
+import { printResult } from "../../print/output.ts";
+import { printWays } from "../../print/way.ts";
+import type { Session } from "../../session.ts";
+import { withTarget, type Target } from "../../target.ts";
+import { ifaceChange, type IfaceRequest } from "./request-iface.ts";
+
+/** A guest needs a moment to use what was just plugged: for so long nothing is called dead, milliseconds. */
+const GRACE_MS = 15_000;
+/** From one look to the next, milliseconds. */
+const PAUSE_MS = 2_000;
+
+/** What a probation works with. */
+interface Probation extends Examined {
+  readonly session: Session;
+  readonly context: Context;
+  readonly input: Input;
+}
+
+/** How the interface was found, and what has become of it. */
+interface Trial {
+  readonly report: DoctorReport;
+  readonly stands: "works" | "removed" | "kept" | "wasThere";
+}
+
+const STANDS: Readonly<Record<Exclude<Trial["stands"], "works">, string>> = {
+  removed: "it was taken out again",
+  kept: "it was left, as --keep says",
+  wasThere: "it was left, since it was there before",
+};
+
+/** Until frames pass, or the guest has had its time. */
+async function look({ session, context, input, ...asked }: Probation): Promise<DoctorReport> {
+  const { clock } = session;
+  const graceMs = Math.min(GRACE_MS, numberOption(input, "timeout", GRACE_MS));
+  const untilMs = clock.monotonicMs() + graceMs;
+  for (;;) {
+    const report = await examine(context, session, asked);
+    const leftMs = untilMs - clock.monotonicMs();
+    if (report.firstDead === undefined || leftMs <= 0) return report;
+    await clock.sleep(Math.min(PAUSE_MS, leftMs), context.signal);
+  }
+}
+
+/** @throws AppError with INTERFACE_NOT_CHECKED where nobody can tell: the interface stays */
+async function lookOrSay(probation: Probation): Promise<DoctorReport> {
+  try {
+    return await look(probation);
+  } catch (error) {
+    const { iface, target, context } = probation;
+    const reason = context.signal.aborted ? "interrupted" : messageOf(error);
+    throw new AppError(
+      "INTERFACE_NOT_CHECKED",
+      { iface, vm: target.name, reason },
+      { cause: error },
+    );
+  }
+}
+
+function isDeclared({ vm, vmi }: Target, iface: string): boolean {
+  return [vm?.spec.template.spec, vmi?.spec].some(
+    (spec) => spec !== undefined && ifacesOf(spec).some(({ name }) => name === iface),
+  );
+}
+
+function say(context: Context, text: string): void {
+  if (context.global.output === "table") context.out.write(text);
+}
+
+async function unplug(probation: Probation): Promise<void> {
+  const { session, context, input, target, iface } = probation;
+  const request = { subresource: "removeinterface", iface, body: { name: iface } } as const;
+  const change = ifaceChange(request, target);
+  const outcome = await performChange(session, context, { change, input, isWaiting: true });
+  say(context, sayChange(change, outcome));
+}
+
+async function judge(probation: Probation): Promise<Trial> {
+  const { context, input, target, iface } = probation;
+  const report = await lookOrSay(probation);
+  say(context, printWays([report]));
+  if (report.firstDead === undefined) return { report, stands: "works" };
+  if (isDeclared(target, iface)) return { report, stands: "wasThere" };
+  if (hasFlag(input, "keep")) return { report, stands: "kept" };
+  await unplug(probation);
+  return { report, stands: "removed" };
+}
+
+/** What is found out about an interface that works, is nothing to complain of. */
+function complaintOf({ report, stands }: Trial, { target }: Probation): AppError | undefined {
+  const dead = report.hops.find(({ hop }) => hop === report.firstDead);
+  if (dead === undefined || stands === "works") return undefined;
+  return new AppError("INTERFACE_DOES_NOT_WORK", {
+    ...{ iface: report.interface, vm: target.name, hop: dead.hop, why: dead.why },
+    stands: STANDS[stands],
+  });
+}
+
+async function plug(probation: Probation, request: IfaceRequest): Promise<void> {
+  const { session, context, input, target } = probation;
+  const change = ifaceChange(request, target);
+  const plugged = await performChange(session, context, { change, input, isWaiting: true });
+  const isDone = plugged.result === "done";
+  const note = [plugged.note, "nobody has looked whether it works"];
+  const told: ChangeResult = isDone ? plugged : { ...plugged, note: note.join("; ") };
+  say(context, sayChange(change, told));
+  const outcome = isDone ? await judge(probation) : undefined;
+  if (context.global.output !== "table") {
+    const { kind, namespace, name } = target;
+    const found = outcome && { check: outcome.report, stands: outcome.stands };
+    await printResult(context, {
+      table: () => "",
+      data: { kind, namespace, name, action: "addinterface", ...change.fields, ...told, ...found },
+      names: [`${kind}/${name}`],
+    });
+  }
+  const complaint = outcome && complaintOf(outcome, probation);
+  if (complaint !== undefined) throw complaint;
+}
+
+/**
+ * Waits until it is plugged, looks where its frames die, and unplugs what does not work, unless it is to be kept or was
+ * there before.
+ * @throws AppError with INTERFACE_DOES_NOT_WORK, INTERFACE_NOT_CHECKED, and what the change throws
+ */
+export async function plugOnProbation(
+  context: Context,
+  input: Input,
+  request: IfaceRequest,
+): Promise<void> {
+  await withTarget(context, input, (target, session) =>
+    plug({ session, context, input, target, iface: request.iface }, request),
+  );
+}

@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: Apache-2.0
+// How does a person read the way of an interface's frames?
+import type { DoctorReport, HopName, HopReport, HopState } from "@patchbay/core";
+import { indented, oneLine } from "./safe.ts";
+
+const MARKS: Readonly<Record<HopState, string>> = {
+  ok: "✓",
+  dead: "✗",
+  unknown: "?",
+  notApplicable: "·",
+};
+const NAMES: Readonly<Record<HopName, string>> = {
+  guest: "guest",
+  device: "device",
+  tap: "tap",
+  podBridge: "pod bridge",
+  addresses: "addresses",
+  translation: "translation",
+  podNic: "pod NIC",
+  nodePeer: "peer on node",
+  nodeBridge: "node bridge",
+  uplink: "uplink",
+  gateway: "gateway",
+};
+const COLUMNS = Math.max(...Object.values(NAMES).map(({ length }) => length));
+/** Below what is said of a hop. */
+const HANGING = " ".repeat(COLUMNS + 6);
+
+function printHop({ hop, name, state, why, fix }: HopReport, isFirst: boolean): string {
+  const link = name === undefined ? "" : `${oneLine(name)}: `;
+  const line = `  ${MARKS[state]} ${NAMES[hop].padEnd(COLUMNS)}  ${link}${indented(why, HANGING)}\n`;
+  return !isFirst || fix === undefined
+    ? line
+    : `${line}${HANGING}fix: ${indented(fix, `${HANGING}     `)}\n`;
+}
+
+function printReport({ interface: iface, hops, firstDead }: DoctorReport): string {
+  const lines = hops.map((hop) => printHop(hop, hop.hop === firstDead));
+  return `interface ${oneLine(iface)}\n${lines.join("")}`;
+}
+
+/** The way of each interface, a line for each hop, and what to do at the first that is dead. */
+export function printWays(reports: readonly DoctorReport[]): string {
+  return reports.map(printReport).join("\n");
+}
