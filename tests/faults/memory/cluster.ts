@@ -8,6 +8,7 @@ import {
   type KubeObject,
   type ResourceType,
   type VirtualMachine,
+  type VirtualMachineInstance,
 } from "@patchbay/api";
 import { noteCalls } from "@patchbay/kube/testing";
 import { createFakeClock } from "@patchbay/os/testing";
@@ -30,9 +31,9 @@ const KINDS: readonly ResourceType<KubeObject>[] = [
   VIRTUAL_MACHINE_INSTANCES,
   PODS,
 ];
-/** Members that tell when something was, and how often it was tried. */
+/** Members that tell when something was, how often it was tried, and which steps somebody saw who lived. */
 const TRANSIENT =
-  /^(?:resourceVersion|uid|generation|observedGeneration|lastTransitionTime|.*Timestamps?|lastProbeTime|since|attempts)$/;
+  /^(?:resourceVersion|uid|generation|observedGeneration|lastTransitionTime|.*Timestamps?|lastProbeTime|since|phases|attempts)$/;
 
 /** The VM of all stories. */
 const VM = { namespace: "default", name: "vm1" };
@@ -42,6 +43,24 @@ function withoutTransient(value: unknown): unknown {
   if (typeof value !== "object" || value === null) return value;
   const members = Object.entries(value).filter(([name]) => !TRANSIENT.test(name));
   return Object.fromEntries(members.map(([name, member]) => [name, withoutTransient(member)]));
+}
+
+function byName(left: { readonly name: string }, right: { readonly name: string }): number {
+  return left.name < right.name ? -1 : 1;
+}
+
+/**
+ * Histories of NICs: that of a VMI by names, since what a death holds up ends later; a VM's copy is behind until something is
+ * told of the VM, or the guest has ended.
+ */
+function comparable(item: KubeObject): unknown {
+  if (item.kind !== VIRTUAL_MACHINES.kind && item.kind !== VIRTUAL_MACHINE_INSTANCES.kind) {
+    return item;
+  }
+  const { status } = item as VirtualMachine | VirtualMachineInstance; // as its kind says
+  const history = (status?.interfaceHistory ?? []).toSorted(byName);
+  const interfaceHistory = item.kind === VIRTUAL_MACHINES.kind ? "behind" : history;
+  return { ...item, status: { ...status, interfaceHistory } };
 }
 
 /** The cluster; made by {@link createCluster}. */
@@ -109,7 +128,10 @@ export class Cluster {
   async inventory(): Promise<unknown> {
     const objects = await Promise.all(KINDS.map((type) => this.#api.store.list(type)));
     const uids = objects.flatMap(({ items }) => items.map(({ metadata }) => metadata.uid ?? ""));
-    const all = { objects: objects.map(({ items }) => items), node: await this.#node.inventory() };
+    const all = {
+      objects: objects.map(({ items }) => items.map(comparable)),
+      node: await this.#node.inventory(),
+    };
     // Uids differ from run to run, wherever they are named, and so do addresses out of a range.
     const text = uids.reduce(
       (words, uid, index) => words.replaceAll(uid, `UID-${String(index)}`),

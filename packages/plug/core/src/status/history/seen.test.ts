@@ -78,7 +78,12 @@ function print(operation: IfaceOperation): string {
   return `${what} ${ms(startTimestamp)}-${ms(endTimestamp)} [${phases}] ${operation.outcome ?? "goes on"}${held}`;
 }
 
-const READY: Seen = { atMs: 0, phase: "Ready", more: { link: { is: "up" } } };
+const READY: Seen = {
+  atMs: 0,
+  phase: "Ready",
+  more: { link: { is: "up" } },
+  vmiPhase: "Scheduled",
+};
 const ON_GREEN = { networkName: "default/green" };
 
 interface Row {
@@ -258,6 +263,20 @@ test.each<Row>([
     name: "an unplug whose end nobody saw",
     seen: [READY, { atMs: 100, phase: "PodDetaching" }, { atMs: 700, isRestarted: true }],
     want: ["Unplug default/blue 100-700 [PodDetaching 600] Done"],
+  },
+  {
+    name: "a plug that was done by a process that died before it told anything",
+    seen: [{ atMs: 700, phase: "Ready" }],
+    want: ["Plug default/blue 700-700 [] Done"],
+  },
+  {
+    name: "a link that was set by a process that died before it told that",
+    seen: [
+      READY,
+      { atMs: 700, phase: "Ready", more: { link: { is: "down" } }, isRestarted: true },
+      { atMs: 900, phase: "Ready", more: { link: { is: "down" } } },
+    ],
+    want: ["LinkState down default/blue 700-700 [] Done"],
   },
   {
     name: "a NIC that comes with its guest",

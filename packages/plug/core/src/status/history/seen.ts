@@ -58,10 +58,26 @@ function isOver(story: IfaceStory, next: IfaceStory | undefined): boolean {
   return next?.phase === "Ready" || next?.type !== story.type;
 }
 
+/** What was done at once, or by a process that died before it could tell. */
+function doneUnseen(
+  { networkName }: IfaceStage,
+  { now }: Moment,
+  what: Pick<IfaceOperation, "type" | "linkState">,
+): IfaceOperation {
+  const times = { startTimestamp: now, endTimestamp: now };
+  return dropAbsent({ ...what, networkName, ...times, outcome: "Done" as const, phases: [] });
+}
+
+/** A NIC of a running guest that is there, and that nobody has told of. */
+function pluggedUnseen({ stage, told, isRunning }: SeenNic, at: Moment): readonly IfaceOperation[] {
+  const isNews = isRunning && told === undefined && stage?.phase === "Ready";
+  return isNews ? [doneUnseen(stage, at, { type: "Plug" })] : [];
+}
+
 function nextStory(nic: SeenNic, at: Moment): Pick<NextOfNic, "story" | "ended"> {
   const { story, stage, told } = nic;
   const next = storyNow(nic, at);
-  if (story === undefined) return { story: next, ended: [] };
+  if (story === undefined) return { story: next, ended: pluggedUnseen(nic, at) };
   const hasEnded = isOperation(story) && isOver(story, next);
   const ended = hasEnded ? [endedOperation(story, stage, at)] : [];
   // One that has just gone is told of yet.
@@ -84,9 +100,16 @@ function begunLink({ stage, told }: SeenNic, { now }: Moment): IfaceOperation | 
   } as const);
 }
 
+function linkedUnseen({ stage, told }: SeenNic, at: Moment): readonly IfaceOperation[] {
+  const { is, wanted } = stage?.link ?? {};
+  if (stage === undefined || is === undefined || wanted !== undefined) return [];
+  const isNews = told?.linkState !== undefined && told.linkState !== is;
+  return isNews ? [doneUnseen(stage, at, { type: "LinkState", linkState: is })] : [];
+}
+
 function nextLink(nic: SeenNic, at: Moment): Pick<NextOfNic, "link" | "ended"> {
   const { link: before, stage } = nic;
-  if (before === undefined) return { link: begunLink(nic, at), ended: [] };
+  if (before === undefined) return { link: begunLink(nic, at), ended: linkedUnseen(nic, at) };
   // Its network is changed meanwhile.
   if (stage !== undefined && stage.link === undefined) return { link: before, ended: [] };
   if (stage?.link?.wanted === before.linkState) return { link: before, ended: [] };
