@@ -3,6 +3,8 @@
 import type { Page } from "playwright-core";
 import { expect, test } from "vitest";
 import { createBench, fill, type FakePanel } from "./bench.ts";
+import { RACK, vmiOf } from "./objects.ts";
+import { SMALL } from "./panel-page.ts";
 
 const { open } = createBench();
 
@@ -15,7 +17,12 @@ async function plugByList(page: Page, vm: string, network: string): Promise<void
   await page.locator(".pick-network", { hasText: network }).click();
 }
 
-async function centre(page: Page, label: RegExp) {
+interface Point {
+  readonly x: number;
+  readonly y: number;
+}
+
+async function centre(page: Page, label: RegExp): Promise<Point> {
   const box = await page.getByRole("button", { name: label }).first().boundingBox();
   return { x: (box?.x ?? 0) + (box?.width ?? 0) / 2, y: (box?.y ?? 0) + (box?.height ?? 0) / 2 };
 }
@@ -50,6 +57,79 @@ test("a cable is drawn from a free socket to a jack: gathered, judged, and sent 
     },
   ]);
   expect(panel.complaints).toEqual([]);
+});
+
+/** Fingers, as the browser's own debugger makes them: what scrolls, scrolls. */
+async function touch(page: Page) {
+  const session = await page.context().newCDPSession(page);
+  const send = (type: "touchStart" | "touchMove" | "touchEnd", at?: Point): Promise<unknown> =>
+    session.send("Input.dispatchTouchEvent", { type, touchPoints: at === undefined ? [] : [at] });
+  return {
+    down: (at: Point) => send("touchStart", at),
+    move: (at: Point) => send("touchMove", at),
+    up: () => send("touchEnd"),
+  };
+}
+
+test("on a telephone a finger that rests on a socket draws its cable", async () => {
+  await using panel = await open(undefined, { viewport: SMALL, hasTouch: true });
+  const { page } = panel;
+  const finger = await touch(page);
+  const start = await centre(page, /^db Free socket/);
+  await finger.down(start);
+  await page.locator("path.loose").waitFor({ state: "attached" });
+  const end = await centre(page, /^connect to storage/);
+  await finger.move({ x: (start.x + end.x) / 2, y: (start.y + end.y) / 2 });
+  await finger.move(end);
+  await page.locator(".jack.target").waitFor();
+  await finger.up();
+  await page.locator(".change-title", { hasText: "db: plug storage-2 into" }).waitFor();
+  await page.locator(".badge-live").waitFor();
+  expect(done(panel)).toEqual([]);
+  expect(panel.complaints).toEqual([]);
+});
+
+test("on a telephone a finger that moves at once scrolls the rack, and draws nothing", async () => {
+  await using panel = await open(undefined, { viewport: SMALL, hasTouch: true });
+  const { page } = panel;
+  const finger = await touch(page);
+  const start = await centre(page, /^db Free socket/);
+  await finger.down(start);
+  for (const dy of [20, 60, 120]) await finger.move({ x: start.x, y: start.y - dy });
+  await finger.up();
+  await expect
+    .poll(() => page.evaluate("document.querySelector('.rack-scroll').scrollTop"))
+    .toBeGreaterThan(0);
+  expect(await page.locator("path.loose, .change").count()).toBe(0);
+});
+
+test("a VMI without a VM: its NIC is moved, its link switched, its console and screen are offered", async () => {
+  await using panel = await open((cluster) => {
+    fill(cluster, []);
+    const [db] = RACK;
+    if (db !== undefined) cluster.put("virtualmachineinstances", vmiOf(db));
+  });
+  const { page } = panel;
+  await draw(page, /^interface storage in use/, /^show only front/);
+  await page.getByRole("button", { name: /^interface backup/ }).click();
+  await page.getByRole("button", { name: "Link up" }).click();
+  await page.getByText("2 changes gathered").waitFor();
+  await page.getByRole("button", { name: "Apply" }).click();
+  await page.getByText("All changes are sent").waitFor();
+  const VMI = "/apis/kubevirt.io/v1/namespaces/default/virtualmachineinstances/db";
+  expect(done(panel)).toMatchObject([
+    {
+      ...{ method: "PATCH", path: VMI },
+      body: [{ op: "test" }, { path: "/spec/networks/1/multus/networkName", value: "front" }],
+    },
+    {
+      ...{ method: "PATCH", path: VMI },
+      body: [{ op: "test" }, { path: "/spec/domain/devices/interfaces/2/state", value: "up" }],
+    },
+  ]);
+  await page.locator(".unit-name", { hasText: "db" }).click();
+  await page.getByRole("button", { name: "Console" }).waitFor();
+  expect(await page.locator(".buttons button").allTextContents()).toEqual(["Console", "Screen"]);
 });
 
 test("a plug is moved, another pulled, a link switched, a VM started: one Apply for all", async () => {

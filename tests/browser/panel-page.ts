@@ -32,6 +32,7 @@ export interface OpenPanel extends AsyncDisposable {
 interface Look {
   readonly viewport?: { readonly width: number; readonly height: number };
   readonly scheme?: "light" | "dark";
+  readonly hasTouch?: boolean;
 }
 
 async function openPanelOf(config: KubeConfig, browser: Browser, look: Look): Promise<OpenPanel> {
@@ -39,8 +40,8 @@ async function openPanelOf(config: KubeConfig, browser: Browser, look: Look): Pr
   const files = await readPage(createFiles());
   const scope = { namespace: "default" };
   const panel = await startPanel({ client, files, scope, random: randomBytes }, 0);
-  const { viewport = WIDE, scheme = "light" } = look;
-  const context = await browser.newContext({ viewport, colorScheme: scheme });
+  const { viewport = WIDE, scheme = "light", hasTouch = false } = look;
+  const context = await browser.newContext({ viewport, colorScheme: scheme, hasTouch });
   const page = await context.newPage();
   const complaints: string[] = [];
   page.on("pageerror", (error) => complaints.push(error.message));

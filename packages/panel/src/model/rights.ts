@@ -52,6 +52,16 @@ export const RIGHTS = {
   plug: { verb: "update", group: SUBRESOURCES, resource: "virtualmachines/addinterface" },
   pull: { verb: "update", group: SUBRESOURCES, resource: "virtualmachines/removeinterface" },
   edit: { verb: "patch", group: KUBEVIRT, resource: "virtualmachines" },
+  plugVmi: {
+    verb: "update",
+    group: SUBRESOURCES,
+    resource: "virtualmachineinstances/addinterface",
+  },
+  pullVmi: {
+    ...{ verb: "update", group: SUBRESOURCES },
+    resource: "virtualmachineinstances/removeinterface",
+  },
+  editVmi: { verb: "patch", group: KUBEVIRT, resource: "virtualmachineinstances" },
   create: { verb: "create", group: KUBEVIRT, resource: "virtualmachines" },
   start: { verb: "update", group: SUBRESOURCES, resource: "virtualmachines/start" },
   stop: { verb: "update", group: SUBRESOURCES, resource: "virtualmachines/stop" },
@@ -66,3 +76,18 @@ export const RIGHTS = {
 
 /** One of them. */
 export type RightName = keyof typeof RIGHTS;
+
+/** What is done with NICs, and which right that takes with a VM, and with a VMI that has none. */
+const OF_NICS = {
+  plug: { virtualmachines: "plug", virtualmachineinstances: "plugVmi" },
+  pull: { virtualmachines: "pull", virtualmachineinstances: "pullVmi" },
+  edit: { virtualmachines: "edit", virtualmachineinstances: "editVmi" },
+} as const satisfies Readonly<Record<string, Readonly<Record<string, RightName>>>>;
+
+/** The right that something takes. */
+export function nicRight(
+  what: keyof typeof OF_NICS,
+  kind: "virtualmachines" | "virtualmachineinstances",
+): RightName {
+  return OF_NICS[what][kind];
+}

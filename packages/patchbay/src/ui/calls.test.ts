@@ -6,6 +6,7 @@ import { Passes } from "./passes.ts";
 import { offeredKey } from "./streams.ts";
 
 const VM = "/apis/kubevirt.io/v1/namespaces/ns/virtualmachines";
+const VMI = "/apis/kubevirt.io/v1/namespaces/ns/virtualmachineinstances/a";
 const SUB = "/apis/subresources.kubevirt.io/v1/namespaces/ns/virtualmachines/a";
 const SUB_VMI = "/apis/subresources.kubevirt.io/v1/namespaces/ns/virtualmachineinstances/a";
 
@@ -13,6 +14,7 @@ describe("a request", () => {
   test.each([
     { method: "GET", target: `${VM}/a` },
     { method: "PATCH", target: `${VM}/a?dryRun=All` },
+    { method: "PATCH", target: VMI },
     { method: "POST", target: VM },
     { method: "POST", target: "/api/v1/namespaces/ns/secrets?dryRun=All" },
     { method: "PUT", target: `${SUB}/addinterface` },
@@ -30,6 +32,7 @@ describe("a request", () => {
   test.each([
     { method: "GET", target: "/api/v1/namespaces/ns/secrets" },
     { method: "PATCH", target: `${VM}/a/status` },
+    { method: "PATCH", target: `${VMI}/status` },
     { method: "PATCH", target: `${VM}/..` },
     { method: "PUT", target: `${SUB}/portforward` },
     { method: "DELETE", target: `${VM}/a` },

@@ -30,7 +30,7 @@ const PATHS: Readonly<Record<HttpMethod, readonly RegExp[]>> = {
       `^/apis/subresources\\.kubevirt\\.io/v1/namespaces/${NAME}/(?:${VM_KINDS})/${NAME}/(?:${SUBRESOURCES})$`,
     ),
   ],
-  PATCH: [new RegExp(`^/apis/kubevirt\\.io/v1/namespaces/${NAME}/virtualmachines/${NAME}$`)],
+  PATCH: [new RegExp(`^/apis/kubevirt\\.io/v1/namespaces/${NAME}/(?:${VM_KINDS})/${NAME}$`)],
   POST: [
     new RegExp(`^/apis/kubevirt\\.io/v1/namespaces/${NAME}/virtualmachines$`),
     new RegExp(`^/api/v1/namespaces/${NAME}/(?:secrets|persistentvolumeclaims)$`),

@@ -5,6 +5,7 @@ import { helperOn, nextOn } from "@patchbay/core/reasons";
 import { parseMs, timeOfDay } from "../../browser/clock.ts";
 import type { DoneRow } from "../../model/nic/history.ts";
 import { PHASE_WORDS, type Plug } from "../../model/nic/plug.ts";
+import { nicRight } from "../../model/rights.ts";
 import { short } from "../../model/shown.ts";
 import { plugKey, type PlugStep } from "../../model/nic/steps.ts";
 import type { Unit } from "../../model/unit.ts";
@@ -169,8 +170,8 @@ function NicButtons({
   actions,
 }: Omit<NicProps, "iface"> & { readonly plug: Plug }): JSX.Element {
   const iface = plug.name;
-  const mayEdit = isAllowed(state, unit.namespace, "edit") && unit.kind === "virtualmachines";
-  const mayPull = isAllowed(state, unit.namespace, "pull");
+  const mayEdit = isAllowed(state, unit.namespace, nicRight("edit", unit.kind));
+  const mayPull = isAllowed(state, unit.namespace, nicRight("pull", unit.kind));
   const to = plug.isDown ? "up" : "down";
   return (
     <>
@@ -242,7 +243,7 @@ export function FreeDetails({
   readonly state: PanelState;
   readonly actions: Actions;
 }): JSX.Element {
-  if (!isAllowed(state, unit.namespace, "plug")) {
+  if (!isAllowed(state, unit.namespace, nicRight("plug", unit.kind))) {
     return <p class="hint">You may look at this VM, and plug nothing into it.</p>;
   }
   if (unit.sockets?.free === 0) {

@@ -15,6 +15,7 @@ interface JacksProps {
   readonly jacks: readonly Jack[];
   /** Whether a socket or a plug waits for its jack. */
   readonly isWaiting: boolean;
+  readonly isDrawing: boolean;
   /** The jack under a cable that is being drawn. */
   readonly target: string | undefined;
   readonly chosen: string;
@@ -73,7 +74,7 @@ function JackView({
 /** All of them. */
 export function Jacks(props: JacksProps): JSX.Element {
   return (
-    <section class="jacks" aria-label="Networks">
+    <section class={props.isDrawing ? "jacks drawing" : "jacks"} aria-label="Networks">
       <h2>{props.isWaiting ? "Connect to…" : "Networks"}</h2>
       <ul
         // It scrolls by itself where there are many.

@@ -6,7 +6,7 @@ import { layoutOf, seen, type Layout, type Place } from "../../model/layout.ts";
 import type { Unit } from "../../model/unit.ts";
 import type { ViewProps } from "../props.ts";
 import { Cables, type CabledUnit, type CableSpace } from "./cables.tsx";
-import { useGrab } from "./grab.ts";
+import { useGrab, type Grabbed } from "./grab.ts";
 import { JACK, Jacks } from "./jacks.tsx";
 import type { PanelState } from "../state.ts";
 import { drawnOf, UnitView, type UnitProps } from "./unit.tsx";
@@ -74,10 +74,10 @@ function isWaiting({ selection }: PanelState): boolean {
 function JackColumn({
   state,
   actions,
-  target,
+  grabbed,
   onScroll,
 }: ViewProps & {
-  readonly target: string | undefined;
+  readonly grabbed: Grabbed | undefined;
   readonly onScroll: (top: number) => void;
 }): JSX.Element {
   const waits = isWaiting(state);
@@ -89,8 +89,9 @@ function JackColumn({
   return (
     <Jacks
       jacks={state.jacks}
-      isWaiting={waits || target !== undefined}
-      target={target}
+      isWaiting={waits || grabbed !== undefined}
+      isDrawing={grabbed !== undefined}
+      target={grabbed?.target}
       chosen={state.filter.network}
       onJack={onJack}
       onScroll={onScroll}
@@ -196,16 +197,16 @@ export function Rack({ state, actions }: ViewProps): JSX.Element {
       }}
     >
       <div class="rack-content" ref={content} style={{ minHeight: pixels(total) }}>
-        {isNarrow ? null : (
-          <Cables units={cabledOf(state, units)} space={space} loose={grabbed} total={total} />
+        {isNarrow && grabbed === undefined ? null : (
+          <Cables
+            units={isNarrow ? [] : cabledOf(state, units)}
+            {...{ space, total, loose: grabbed }}
+          />
         )}
         <Feed {...{ state, actions, units, size }} onGrab={grab} />
         {state.shownUnits.length === 0 ? <Nothing state={state} /> : null}
         <div class="jack-column">
-          <JackColumn
-            {...{ state, actions, target: grabbed?.target }}
-            onScroll={setJacksScrolled}
-          />
+          <JackColumn {...{ state, actions, grabbed }} onScroll={setJacksScrolled} />
         </div>
       </div>
     </div>
