@@ -53,6 +53,7 @@ const walks = listDocuments()
 test("there are walks", () => {
   expect(walks.map(({ path }) => path)).toEqual([
     "docs/walks/add-iface.md",
+    "docs/walks/doctor.md",
     "docs/walks/migrate.md",
     "docs/walks/remove-iface.md",
     "docs/walks/start-from-disk.md",

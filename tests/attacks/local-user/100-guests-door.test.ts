@@ -73,6 +73,7 @@ beforeAll(async () => {
       ask: node.ask,
       open: () => Promise.reject(new Error("no stream is asked for")),
       capture: () => Promise.reject(new Error("no capture is asked for")),
+      examine: () => Promise.reject(new Error("no doctor is asked for")),
       ...{ log: createSilentLogger(), signal: stop.signal },
     },
   );

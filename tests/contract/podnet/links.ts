@@ -98,8 +98,8 @@ export function addNic(
 }
 
 /** A host with a bridge, and `up0`, a NIC on that bridge which can be the parent of others. */
-export function addHost(namespaces: Namespaces): string {
-  const host = namespaces.add("host");
+export function addHost(namespaces: Namespaces, role = "host"): string {
+  const host = namespaces.add(role);
   // With an address that is set, a bridge does not take that of a port that comes later: guests have a gateway behind it.
   run("ip", "-n", host, "link", "add", "br0", "address", "02:00:00:00:5e:fe", "type", "bridge");
   run("ip", "-n", host, "link", "set", "br0", "up");

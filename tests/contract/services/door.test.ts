@@ -74,6 +74,12 @@ function openEcho({ name }: { name: string }): Promise<Socket> {
   return Promise.all([once(socket, "connect"), hold]).then(() => socket);
 }
 
+/** A way whose hops nobody has looked at. */
+function report({ namespace, name }: { namespace?: string; name: string }, iface: string) {
+  const vmi = `${String(namespace)}/${name}`;
+  return Promise.resolve({ vmi, interface: iface, hops: [], milliseconds: 1 });
+}
+
 async function serve(
   server: IssuedCertificate,
   { signal } = stop,
@@ -90,7 +96,10 @@ async function serve(
       keyFile: file("tls.key", server.keyPem),
       clientCaFile: file("ca.crt", own.certPem),
     },
-    { ask: answerTo, open: openEcho, capture: openEcho, log: createSilentLogger(), signal },
+    {
+      ...{ ask: answerTo, open: openEcho, capture: openEcho, examine: report },
+      ...{ log: createSilentLogger(), signal },
+    },
   );
 }
 
@@ -111,7 +120,11 @@ afterAll(async () => {
   rmSync(directory, { recursive: true });
 });
 
-function askAs(client: IssuedCertificate, caPem: string, request: GuestRequest = "pause") {
+function askAs(
+  client: IssuedCertificate,
+  caPem: string,
+  request: GuestRequest | { readonly examine: string } = "pause",
+) {
   asked = [];
   const ask = createAskHandler({
     find: () => Promise.resolve({ host: "127.0.0.1", port }),
@@ -127,6 +140,9 @@ test("virt-api asks, and is told what came of it", async () => {
   expect(await askAs(client, own.certPem, "guestosinfo")).toEqual({
     code: 200,
     body: { hostname: "web" },
+  });
+  expect(await askAs(client, own.certPem, { examine: "a/b" })).toMatchObject({
+    ...{ code: 200, body: { vmi: "ns/vm", interface: "a/b" } },
   });
   expect(await askAs(client, own.certPem, "userlist")).toEqual({
     code: 503,

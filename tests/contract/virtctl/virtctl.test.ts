@@ -103,6 +103,7 @@ async function startNode(): Promise<readonly string[]> {
       ask: node.ask,
       open: openGuest(),
       capture: node.captureBy(createFakePacketCaptures([])),
+      examine: () => Promise.reject(new Error("virtctl asks no doctor")),
       log: createSilentLogger(),
       signal: stop.signal,
     },

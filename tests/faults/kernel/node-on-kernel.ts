@@ -69,6 +69,7 @@ function countedNetlink(life: Life): Netlink {
     },
     makeTap: (netns, tap) => actions.makeTap(netns, tap),
     sendFrames: (netns, link, frames) => actions.sendFrames(netns, link, frames),
+    exchangeFrames: (exchange) => looks.exchangeFrames(exchange),
     readSettings: (netns, patterns) => looks.readSettings(netns, patterns),
   };
 }

@@ -5,6 +5,7 @@
 #include "files/files.h"
 #include "files/trees.h"
 #include "links/counters.h"
+#include "links/frames.h"
 #include "links/links.h"
 #include "links/netlink.h"
 #include "processes/privileges.h"
@@ -17,6 +18,7 @@ namespace {
 Napi::Object init(Napi::Env env, Napi::Object exports) {
   registerCounters(env, exports);
   registerFiles(env, exports);
+  registerFrames(env, exports);
   registerLinks(env, exports);
   registerNetlink(env, exports);
   registerSockets(env, exports);

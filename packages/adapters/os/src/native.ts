@@ -16,6 +16,26 @@ export interface LinksRead {
   readonly isComplete: boolean;
 }
 
+/** A number in a frame, in the order of the network. */
+export interface FrameTest {
+  /** Where it begins, bytes. */
+  readonly offset: number;
+  /** 1, 2 or 4 bytes. */
+  readonly size: number;
+  readonly value: number;
+}
+
+/** What was heard. */
+export interface FramesRead {
+  readonly frames: readonly {
+    readonly port: number;
+    readonly isOutgoing: boolean;
+    readonly frame: Uint8Array;
+  }[];
+  readonly unheard: readonly number[];
+  readonly unsent: readonly number[];
+}
+
 /** System calls that Node.js lacks; failures are errors with `code`, as those of node:fs. */
 export interface OsNative {
   /** `path` below the open directory, through no symbolic link. Source: openat2(2). */
@@ -90,6 +110,17 @@ export interface OsNative {
   makeTap(netnsFd: number, name: string, owner: number, takesMany: boolean): Promise<void>;
   /** Sends frames out of a link, as they are. Source: packet(7). */
   sendFrames(netnsFd: number, link: string, frames: readonly Uint8Array[]): Promise<void>;
+  /**
+   * Sends frames, and hears for so many milliseconds those that pass all tests of one of the groups, which come in the order
+   * of the lengths of their frames; the first 400 bytes of 64 frames of each port at most. `unheard` and `unsent` are errno
+   * of each port and frame, 0 for none. Source: packet(7).
+   */
+  exchangeFrames(
+    ports: readonly { readonly netnsFd: number; readonly link: string }[],
+    sends: readonly { readonly port: number; readonly frame: Uint8Array }[],
+    groups: readonly (readonly FrameTest[])[],
+    ms: number,
+  ): Promise<FramesRead>;
   /** Lines PATH:VALUE of settings below /proc/sys/net, as that network namespace has them. Source: glob(3). */
   readSettings(netnsFd: number, patterns: readonly string[]): Promise<string>;
   /** The text of `/proc/net/dev` in that network namespace, whose descriptor may be closed at once; 256 KiB at most. */

@@ -17,13 +17,15 @@ const NOBODY = Buffer.alloc(6);
 const ALL_NODES = Buffer.from("ff020000000000000000000000000001", "hex");
 const ALL_NODES_MAC = Buffer.from("333300000001", "hex");
 
-function u16(value: number): Buffer {
+/** 16 bits, as networks have them. */
+export function u16(value: number): Buffer {
   const bytes = Buffer.alloc(2);
   bytes.writeUInt16BE(value);
   return bytes;
 }
 
-function frameOf(to: Uint8Array, from: Uint8Array, rest: readonly Uint8Array[]): Uint8Array {
+/** A frame, filled up to the shortest that there may be. */
+export function frameOf(to: Uint8Array, from: Uint8Array, rest: readonly Uint8Array[]): Uint8Array {
   const frame = Buffer.concat([to, from, ...rest]);
   return Buffer.concat([frame, Buffer.alloc(Math.max(0, FRAME_MIN - frame.length))]);
 }
@@ -45,7 +47,7 @@ function questionOf(mac: Uint8Array, question: Question): Uint8Array {
 }
 
 /** Source: RFC 1071 */
-function checksumOf(bytes: Buffer): number {
+export function checksumOf(bytes: Buffer): number {
   let sum = 0;
   for (let at = 0; at < bytes.length; at += 2) sum += bytes.readUInt16BE(at);
   while (sum > 0xffff) sum = (sum & 0xffff) + (sum >>> 16);

@@ -5,3 +5,4 @@ export { createDefaultRoutes } from "./netlink/default-routes.ts";
 export { createAddressServers } from "./dhcp/address-servers.ts";
 export { createPacketCaptures } from "./captures/packet-captures.ts";
 export { createNodeNics } from "./node-nics/node-nics.ts";
+export { createNicDoctor } from "./doctor/nic-doctor.ts";

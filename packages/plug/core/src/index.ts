@@ -99,13 +99,18 @@ export {
 } from "./guest/capture.ts";
 export { WholePackets } from "./guest/pcap.ts";
 export { DOCTOR, doctorPath, parseDoctorPath, parseDoctorQuery } from "./doctor/request.ts";
-export {
-  HOPS,
-  type DoctorReport,
-  type HopName,
-  type HopReport,
-  type HopState,
-} from "./doctor/report.ts";
+export { wayFactsOf, wayQuestionOf, type WaySources } from "./doctor/collect.ts";
+export { diagnose } from "./doctor/diagnose.ts";
+export type {
+  FrameTrace,
+  ProbeName,
+  SeenWay,
+  WayLink,
+  WayLinks,
+  WayTarget,
+  WiringLack,
+} from "./doctor/facts.ts";
+export type { DoctorReport, HopName, HopReport, HopState } from "./doctor/report.ts";
 export {
   guestStreamPath,
   isGuestStream,

@@ -8,7 +8,7 @@ import {
   type KubeVirt,
   type VirtualMachineInstance,
 } from "@patchbay/api";
-import { messageOf, type NodeOffer } from "@patchbay/core";
+import { AppError, messageOf, type NodeOffer } from "@patchbay/core";
 import { openSandboxes, type OpenSandboxes } from "@patchbay/cri";
 import type { DaemonContext } from "@patchbay/daemon";
 import { createCache, createEventRecorder, joinCaches } from "@patchbay/kube";
@@ -37,7 +37,12 @@ import {
   readNetnsInode,
   type VhostDirectoriesOptions,
 } from "@patchbay/os";
-import { createAddressServers, createPacketCaptures, createPodNetwork } from "@patchbay/podnet";
+import {
+  createAddressServers,
+  createNicDoctor,
+  createPacketCaptures,
+  createPodNetwork,
+} from "@patchbay/podnet";
 import type {
   AddressServers,
   Cache,
@@ -51,6 +56,7 @@ import type {
 } from "@patchbay/core/ports";
 import { createAddressStore } from "./addresses/address-store.ts";
 import type { Flags } from "./config.ts";
+import type { NodeDoctor } from "./door/guest-doctor.ts";
 import { connectBelow } from "./door/guest-streams.ts";
 import { serveRequests } from "./door/serve-requests.ts";
 import { offerNodeDevices } from "./devices.ts";
@@ -157,6 +163,17 @@ function openCaptures({ stateDir }: Flags): Promise<PacketCaptures> {
   return withoutLeft(createPacketCaptures({ runner: createProcessRunner(), family }));
 }
 
+/** The node's own namespace stays open as long as this process does. */
+function openDoctor({ clock }: DaemonContext, { hostProcess }: Flags): NodeDoctor {
+  const path = `/proc/${String(hostProcess ?? "self")}/ns/net`;
+  const node = createNamespaces().open(path);
+  if (node === undefined) {
+    throw new AppError("OS_PATH_REFUSED", { path, reason: "it is not a network namespace" });
+  }
+  const runner = limitProcesses(createProcessRunner(), PROCESSES);
+  return { doctor: createNicDoctor({ runner, netlink: createNetlink(), clock }), node };
+}
+
 function openAddressServers({ stateDir }: Flags): Promise<AddressServers> {
   const family = `virt-handler:${stateDir}`;
   return withoutLeft(createAddressServers({ runner: createProcessRunner(), family }));
@@ -217,20 +234,22 @@ const CERTIFICATES_WAIT_MS = 5000;
 
 /** Answers virt-api as soon as there are certificates for it, where a port is named. */
 async function openDoor(
-  { clock, log, signal }: DaemonContext,
+  context: DaemonContext,
   flags: Flags,
-  { ask, openBy, captureBy }: GuestWays,
+  { ask, openBy, captureBy, examineBy }: GuestWays,
 ): Promise<void> {
+  const { clock, log, signal } = context;
   const open = openBy(connectBelow(flags.podsDir));
   const { listenAddress, port, tlsCertFile, tlsPrivateKeyFile, clientCaFile, clientName } = flags;
   if (port === undefined) return;
   const capture = captureBy(await openCaptures(flags));
+  const examine = examineBy(openDoctor(context, flags));
   const files = { certFile: tlsCertFile, keyFile: tlsPrivateKeyFile, clientCaFile };
   let told = "";
   while (!signal.aborted) {
     try {
       const settings = { listenAddress, port, clientName, ...files };
-      const server = await serveRequests(settings, { ask, open, capture, log, signal });
+      const server = await serveRequests(settings, { ask, open, capture, examine, log, signal });
       log.info("listening for virt-api", { port: server.port });
       await server.closed;
       return;

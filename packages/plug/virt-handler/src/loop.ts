@@ -23,6 +23,7 @@ import type {
   PacketCaptures,
 } from "@patchbay/core/ports";
 import type { Deps, NodeParts } from "./deps.ts";
+import { createExamineGuest, type ExamineGuest, type NodeDoctor } from "./door/guest-doctor.ts";
 import { createAskGuest, type AskGuest } from "./door/guest-requests.ts";
 import { createOpenCapture, type OpenCapture } from "./door/guest-captures.ts";
 import {
@@ -55,6 +56,8 @@ export interface GuestWays {
   readonly openBy: (connect: ConnectToPod) => OpenGuestStream;
   /** What shows their packets. */
   readonly captureBy: (captures: PacketCaptures) => OpenCapture;
+  /** What tells where their frames die. */
+  readonly examineBy: (doctor: NodeDoctor) => ExamineGuest;
 }
 
 /** A node, the ways to its launchers, and how many of its VMs are worked on at once. */
@@ -122,6 +125,7 @@ export async function runLoop(parts: LoopParts, signal: AbortSignal): Promise<vo
     ask: createAskGuest({ ...deps, linkCounters: parts.linkCounters }, wake),
     openBy: (connect) => createOpenGuestStream(deps, connect, wake),
     captureBy: (captures) => createOpenCapture(deps, captures, wake),
+    examineBy: (doctor) => createExamineGuest(deps, doctor, wake),
   });
   const lostWrites: LostWriteTeller = {
     events: parts.events,

@@ -27,6 +27,14 @@ export function createNetlink(): Netlink {
       ask(netns, async (fd) => osNative().makeTap(fd, name, owner, takesMany)),
     sendFrames: (netns, link, frames) =>
       ask(netns, async (fd) => osNative().sendFrames(fd, link, frames)),
+    exchangeFrames: async ({ ports, sends, tests, ms }) => {
+      try {
+        const opened = ports.map(({ netns, link }) => ({ netnsFd: checkedFd(netns), link }));
+        return await osNative().exchangeFrames(opened, sends, tests, ms);
+      } catch (error) {
+        throw toFileError(error, "netlink", "frames");
+      }
+    },
     readSettings: (netns, patterns) =>
       ask(netns, async (fd) => osNative().readSettings(fd, patterns)),
   };

@@ -11,13 +11,15 @@ import { AF_BRIDGE, AF_INET, AF_INET6, forwardingIn, HEAD, linksIn, RTM } from "
 /** Looks at what changes all the while; the last is taken as it is, since the next change wakes. */
 const LOOKS_MAX = 4;
 
-function dumpOf(type: number, headBytes: number, family = 0): Uint8Array {
+/** A question for all of a kind. */
+export function dumpOf(type: number, headBytes: number, family = 0): Uint8Array {
   const head = new Uint8Array(headBytes);
   head[0] = family;
   return messageOf({ type, flags: DUMP }, head);
 }
 
-const LINKS = [dumpOf(RTM.getLink, HEAD.link), dumpOf(RTM.getAddress, HEAD.address)];
+/** All links and addresses. */
+export const LINKS = [dumpOf(RTM.getLink, HEAD.link), dumpOf(RTM.getAddress, HEAD.address)];
 const FORWARDING = dumpOf(RTM.getNeighbour, HEAD.neighbour, AF_BRIDGE);
 
 function messagesOf(answers: readonly NetlinkAnswer[]): readonly Message[] {
@@ -27,7 +29,8 @@ function messagesOf(answers: readonly NetlinkAnswer[]): readonly Message[] {
   throw new AppError("PODNET_FAILED", { message });
 }
 
-async function askWhole(
+/** Asks until what is told did not change meanwhile. */
+export async function askWhole(
   netlink: Netlink,
   netns: NetnsHandle,
   questions: readonly Uint8Array[],

@@ -83,6 +83,13 @@ export function attributesIn(bytes: Uint8Array | undefined, headBytes = 0): Attr
   );
 }
 
+/** All values of an attribute that may come often. */
+export function valuesIn(bytes: Uint8Array, type: number): readonly Uint8Array[] {
+  return [...piecesOf(bytes, ATTRIBUTE_BYTES, (head) => head.getUint16(0, true))]
+    .filter((view) => (view.getUint16(2, true) & TYPE_MASK) === type)
+    .map((view) => bytesIn(view, ATTRIBUTE_BYTES));
+}
+
 /** An attribute; absent or of another size: undefined. */
 export function findNumber(attributes: Attributes, type: number): number | undefined {
   const value = attributes.get(type);

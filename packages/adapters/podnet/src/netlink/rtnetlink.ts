@@ -76,28 +76,47 @@ function queuesOf(kind: string, data: Attributes): Pick<WiredLink, "takesQueues"
   return several === undefined ? {} : { takesQueues: several === 0 ? "one" : "many" };
 }
 
-function linkIn(message: Message): ToldLink | undefined {
+/** What every reader of a link wants, and the attributes for those who want more. */
+interface LinkWords {
+  readonly base: Pick<WiredLink, "name" | "index" | "kind" | "mac" | "mtu" | "up" | "carrier">;
+  readonly flags: number;
+  readonly attributes: Attributes;
+  /** Of its kind, and as a port of a bridge. */
+  readonly data: Attributes;
+  readonly port: Attributes;
+}
+
+/** A message as a link; undefined: it is about something else. */
+export function linkWordsIn(message: Message): LinkWords | undefined {
   if (message.type !== RTM.newLink || message.body.length < HEAD.link) return undefined;
   const view = viewOf(message);
   const flags = view.getUint32(8, true);
   const attributes = attributesIn(message.body, HEAD.link);
   const info = attributesIn(attributes.get(IFLA.info));
-  const kind = textIn(info, INFO.kind);
+  const base = {
+    name: textIn(attributes, IFLA.name),
+    index: view.getInt32(4, true),
+    kind: textIn(info, INFO.kind),
+    mac: macOf(attributes.get(IFLA.address)),
+    mtu: findNumber(attributes, IFLA.mtu) ?? 0,
+    up: (flags & FLAGS.up) !== 0,
+    carrier: (flags & FLAGS.carrier) !== 0,
+  };
   const data = attributesIn(info.get(INFO.data));
-  const port = attributesIn(info.get(INFO.portData));
+  return { base, flags, attributes, data, port: attributesIn(info.get(INFO.portData)) };
+}
+
+function linkIn(message: Message): ToldLink | undefined {
+  const words = linkWordsIn(message);
+  if (words === undefined) return undefined;
+  const { base, flags, attributes, data, port } = words;
   return {
     link: {
-      name: textIn(attributes, IFLA.name),
-      index: view.getInt32(4, true),
-      kind,
-      mac: macOf(attributes.get(IFLA.address)),
-      mtu: findNumber(attributes, IFLA.mtu) ?? 0,
-      up: (flags & FLAGS.up) !== 0,
-      carrier: (flags & FLAGS.carrier) !== 0,
-      ...queuesOf(kind, data),
+      ...base,
+      ...queuesOf(base.kind, data),
       noArp: (flags & FLAGS.noArp) !== 0,
       plain:
-        kind === "bridge" &&
+        base.kind === "bridge" &&
         Object.values(PLAIN_BRIDGE).every((type) => findNumber(data, type) === 0),
       learning: findNumber(port, LEARNING) !== 0,
       flooding: FLOODING.every((type) => findNumber(port, type) !== 0),

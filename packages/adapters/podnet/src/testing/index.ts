@@ -12,6 +12,7 @@ export {
 export { describeLinkCountersContract } from "./contracts/link-counters.ts";
 export { describeLinkWatchContract } from "./contracts/link-watch.ts";
 export { describeNetlinkContract } from "./contracts/netlink.ts";
+export { describeNicDoctorContract } from "./contracts/nic-doctor.ts";
 export {
   describeNodeNicsContract,
   LENT_HAS,
@@ -27,6 +28,7 @@ export { createFakeDefaultRoutes, type FakeDefaultRoutes } from "./fakes/default
 export { createFakeLinkCounters, type FakeLinkCounters } from "./fakes/link-counters.ts";
 export { createFakeLinkWatch, type FakeLinkWatch } from "./fakes/link-watch.ts";
 export { createFakeNetlink, type FakeNetlink } from "./fakes/netlink.ts";
+export { createFakeNicDoctor, type FakeNicDoctor } from "./fakes/nic-doctor.ts";
 export { createFakeNodeNics, type FakeNodeNics } from "./fakes/node-nics.ts";
 export { createFakePacketCaptures, type FakePacketCaptures } from "./fakes/packet-captures.ts";
 export { createFakePodNetwork, WIRING_PARTS, type FakePodNetwork } from "./fakes/pod-network.ts";

@@ -25,7 +25,7 @@ function nicOf({ links }: NetnsState, name: string): WiredLink {
 }
 
 /** What is missing of the rules around a pod that answers, or there although it does not; none: empty. */
-function answersCommands(
+export function answersCommands(
   { tables }: NetnsState,
   wiring: Omit<BridgeWiring, "owner" | "queues">,
 ): string {

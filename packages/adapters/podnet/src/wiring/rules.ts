@@ -9,7 +9,7 @@ import { settingsAfter } from "./masquerade-plan.ts";
 import type { Pod, NetnsState } from "./wirer.ts";
 
 /** What is missing for the guest to be held to what it may send, or there although it may send anything; none: empty. */
-function guardCommands({ tables }: NetnsState, { tapName, guard }: SeenWiring): string {
+export function guardCommands({ tables }: NetnsState, { tapName, guard }: SeenWiring): string {
   const name = guardNameOf(tapName);
   if (guard === undefined) return hasTableNamed(tables, name) ? removalText(name) : "";
   const table = guardTable(tapName, guard);

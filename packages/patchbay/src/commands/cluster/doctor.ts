@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// patchbay doctor: looks whether an installation is whole, and says what to do where it is not.
+// patchbay doctor: looks whether an installation is whole, or where frames of a VM's interfaces die, and says what to do.
 import type { Command, Context } from "../../command.ts";
+import type { Input } from "../../input.ts";
 import { printResult } from "../../print/output.ts";
 
-async function run(context: Context): Promise<void> {
+async function examineInstallation(context: Context): Promise<void> {
   const { AppError } = await import("@patchbay/core");
   const { withSession } = await import("../../session.ts");
   const { collectFacts } = await import("../../doctor/collect.ts");
@@ -21,12 +22,22 @@ async function run(context: Context): Promise<void> {
   });
 }
 
+async function run(context: Context, input: Input): Promise<void> {
+  if (input.args.length === 0) {
+    await examineInstallation(context);
+    return;
+  }
+  const { examineVm } = await import("./examine-vm.ts");
+  await examineVm(context, input);
+}
+
 /** Nothing is changed: what is sent to be created is a dry run. */
 export const doctor: Command = {
   name: "doctor",
-  args: [],
+  args: ["[vm]", "[interface]"],
+  values: ["vms", "interfaces"],
   summary:
-    "Look whether the machine's or the cluster's Patchbay is whole, and say what to do where it is not",
+    "Look whether the machine's or the cluster's Patchbay is whole, or where frames of a VM's interfaces die, and say what to do",
   flags: [],
   run,
 };

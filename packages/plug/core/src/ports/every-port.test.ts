@@ -8,7 +8,7 @@ const SOURCES = import.meta.dirname;
 const REPOSITORY = join(SOURCES, "../../../../..");
 const DOORS: readonly string[] = ["index.ts", "abort-signal.d.ts"];
 
-const ports = globSync(["*.ts", "node/*.ts"], { cwd: SOURCES }).filter(
+const ports = globSync(["*.ts", "node/**/*.ts"], { cwd: SOURCES }).filter(
   (file) => !DOORS.includes(file) && !file.endsWith(".test.ts"),
 );
 /** Fakes and suites, each behind the testing door of the package that has the real thing. */

@@ -101,7 +101,15 @@ export type { VhostDirectories, VhostSockets } from "./node/vhost-sockets.ts";
 export type { PodDevices } from "./node/pod-devices.ts";
 export type { LinkCounters } from "./node/link-counters.ts";
 export type { NodeNic, NodeNicName, NodeNics, RestoredNic } from "./node/node-nics.ts";
-export type { Netlink, NetlinkAnswer, NetlinkProtocol, NewTap } from "./node/netlink.ts";
+export type {
+  FrameTest,
+  HeardFrames,
+  Netlink,
+  NetlinkAnswer,
+  NetlinkProtocol,
+  NewTap,
+} from "./node/netlink.ts";
 export type { ChangedLink, LinkChanges, LinkWatch, WatchedLinks } from "./node/link-watch.ts";
 export type { AddressServer, AddressServers } from "./node/address-servers.ts";
-export type { CapturedLink, PacketCapture, PacketCaptures } from "./node/packet-captures.ts";
+export type { CapturedLink, PacketCapture, PacketCaptures } from "./node/frames/packet-captures.ts";
+export type { ExaminedNic, NicDoctor } from "./node/frames/nic-doctor.ts";

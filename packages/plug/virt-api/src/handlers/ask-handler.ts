@@ -3,6 +3,7 @@
 import { request as httpsRequest } from "node:https";
 import {
   AppError,
+  doctorPath,
   GUEST_REQUESTS,
   guestPath,
   HANDLER_SERVER_NAME,
@@ -27,8 +28,14 @@ export interface HandlerAnswer {
 export type AskHandler = (
   node: string,
   key: ObjectKey,
-  request: GuestRequest,
+  request: GuestRequest | DoctorRequest,
 ) => Promise<HandlerAnswer>;
+
+/** What a guest is asked through its node's doctor. */
+export interface DoctorRequest {
+  /** Name of the interface that is examined. */
+  readonly examine: string;
+}
 
 /** Ways to the virt-handlers. */
 export interface HandlerWays {
@@ -101,12 +108,22 @@ export async function reachHandler<T>(
   }
 }
 
+function pathOf(
+  key: ObjectKey,
+  request: GuestRequest | DoctorRequest,
+): Pick<Question, "path" | "method"> {
+  if (typeof request !== "string") {
+    return { path: doctorPath(key, request.examine), method: "GET" };
+  }
+  return { path: guestPath(key, request), method: GUEST_REQUESTS[request].toUpperCase() };
+}
+
 /** Makes it. */
 export function createAskHandler(ways: HandlerWays): AskHandler {
   return (node, key, request) =>
     reachHandler(ways, node, async (address, credentials) => {
-      const method = GUEST_REQUESTS[request].toUpperCase();
-      const question = { ...address, path: guestPath(key, request), method, credentials };
+      const asked = pathOf(key, request);
+      const question = { ...address, ...asked, credentials };
       const [code, text] = await exchange(question);
       return { code, body: parseAnswer(text) };
     });

@@ -29,6 +29,7 @@ const REASONS: Readonly<Record<number, string>> = {
   413: "RequestEntityTooLarge",
   415: "UnsupportedMediaType",
   422: "Invalid",
+  429: "TooManyRequests",
   503: "ServiceUnavailable",
   504: "Timeout",
 };

@@ -76,6 +76,7 @@ describe("discovery", () => {
       "update virtualmachineinstances/addinterface",
       "get virtualmachineinstances/capture",
       "get virtualmachineinstances/console",
+      "get virtualmachineinstances/doctor",
       "get virtualmachineinstances/filesystemlist",
       "get virtualmachineinstances/guestosinfo",
       "get virtualmachineinstances/interfacetraffic",

@@ -27,7 +27,7 @@ function put(status: VmiStatus): void {
 function ask(request: GuestRequest, dryRun = false, answer: object = { code: 200, body: {} }) {
   const deps = depsOn(store, {
     askHandler: (node, { namespace, name }, what) => {
-      asked.push(`${node} ${String(namespace)}/${name} ${what}`);
+      asked.push(`${node} ${String(namespace)}/${name} ${JSON.stringify(what)}`);
       return Promise.resolve({ code: 200, body: {}, ...answer });
     },
   });
@@ -41,7 +41,7 @@ test.each(Object.keys(GUEST_REQUESTS) as GuestRequest[])(
   async (request) => {
     put(request === "unpause" ? { ...RUNNING, conditions: [PAUSED] } : RUNNING);
     expect(await ask(request)).toMatchObject({ code: 200 });
-    expect(asked).toEqual([`node1 ns/vm ${request}`]);
+    expect(asked).toEqual([`node1 ns/vm "${request}"`]);
   },
 );
 

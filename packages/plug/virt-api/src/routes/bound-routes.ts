@@ -5,6 +5,7 @@ import type { Deps } from "../deps.ts";
 import { addIface } from "./add-iface.ts";
 import { askGuest } from "./ask-guest.ts";
 import type { CallHandler } from "./call.ts";
+import { examine } from "./examine.ts";
 import { expandSpec, expandVmSpec } from "./expand-spec.ts";
 import { guestfs, healthz, version } from "./general.ts";
 import { migrate } from "./running/migrate.ts";
@@ -51,6 +52,7 @@ function subresourcesOf(deps: Deps): { readonly [R in Resource]: Handlers<(typeo
       addinterface: addIface(deps, "vmi"),
       capture: streamOnly,
       console: streamOnly,
+      doctor: examine(deps),
       filesystemlist: askGuest(deps, "filesystemlist"),
       guestosinfo: askGuest(deps, "guestosinfo"),
       interfacetraffic: askGuest(deps, "interfacetraffic"),

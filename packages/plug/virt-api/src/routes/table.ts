@@ -53,6 +53,7 @@ export const SERVED = {
     addinterface: PLUGS,
     capture: { method: "get", about: "Shows packets of an interface, by WebSocket" },
     console: { method: "get", about: "Connects to the serial console, by WebSocket" },
+    doctor: { method: "get", about: "Tells at which hop frames of an interface die" },
     filesystemlist: { method: "get", about: "Tells the guest's file systems" },
     guestosinfo: { method: "get", about: "Tells what the guest's agent knows" },
     interfacetraffic: { method: "get", about: "Tells what went through each NIC" },

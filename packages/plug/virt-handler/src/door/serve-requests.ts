@@ -9,9 +9,11 @@ import {
 import type { Duplex } from "node:stream";
 import {
   CATALOGUE,
+  DOCTOR,
   GUEST_REQUESTS,
   isAppError,
   parseCapturePath,
+  parseDoctorPath,
   parseGuestRequest,
   parseGuestStream,
   STREAM_PROTOCOL,
@@ -24,7 +26,8 @@ import {
   type RunningServer,
 } from "@patchbay/daemon";
 import { createFiles } from "@patchbay/os";
-import type { Logger } from "@patchbay/core/ports";
+import type { Logger, ObjectKey } from "@patchbay/core/ports";
+import type { ExamineGuest } from "./guest-doctor.ts";
 import type { AskGuest } from "./guest-requests.ts";
 import type { OpenCapture } from "./guest-captures.ts";
 import type { OpenGuestStream } from "./guest-streams.ts";
@@ -45,6 +48,7 @@ interface DoorDeps {
   readonly ask: AskGuest;
   readonly open: OpenGuestStream;
   readonly capture: OpenCapture;
+  readonly examine: ExamineGuest;
   readonly log: Logger;
   readonly signal: AbortSignal;
 }
@@ -60,21 +64,43 @@ function failureOf(error: unknown): { readonly code: number; readonly message: s
     : { code: 500, message: "internal error" };
 }
 
+/** What is asked of a guest, and whether it is changed by that. */
+interface Asked {
+  readonly key: Required<ObjectKey>;
+  readonly request: string;
+  readonly changes: boolean;
+  readonly ask: () => Promise<object>;
+}
+
+function askedBy(url: string, method: string, { ask, examine }: DoorDeps): Asked | undefined {
+  const doctor = method === "get" ? parseDoctorPath(url) : undefined;
+  if (doctor !== undefined) {
+    const { key, iface } = doctor;
+    return { key, request: DOCTOR, changes: false, ask: () => examine(key, iface) };
+  }
+  const { key, request } = parseGuestRequest(url) ?? {};
+  if (key === undefined || request === undefined || GUEST_REQUESTS[request] !== method) {
+    return undefined;
+  }
+  return { key, request, changes: method === "put", ask: () => ask(key, request) };
+}
+
 async function answer(
   { method = "", url = "" }: IncomingMessage,
   response: ServerResponse,
-  { ask, log }: DoorDeps,
+  deps: DoorDeps,
 ): Promise<void> {
-  const asked = parseGuestRequest(url);
-  if (asked === undefined || GUEST_REQUESTS[asked.request] !== method.toLowerCase()) {
+  const { log } = deps;
+  const asked = askedBy(url, method.toLowerCase(), deps);
+  if (asked === undefined) {
     send(response, 404, { message: "there is no such request" });
     return;
   }
-  const { key, request } = asked;
+  const { key, request, changes } = asked;
   const fields = { vmi: `${key.namespace}/${key.name}`, request };
   try {
-    const body = await ask(key, request);
-    if (GUEST_REQUESTS[request] === "put") log.info("did what virt-api asked of a guest", fields);
+    const body = await asked.ask();
+    if (changes) log.info("did what virt-api asked of a guest", fields);
     send(response, 200, body);
   } catch (error) {
     const { code, message } = failureOf(error);

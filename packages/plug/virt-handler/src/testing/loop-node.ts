@@ -48,6 +48,7 @@ export class LoopNode {
   readonly vhostSockets = createFakeVhostSockets();
   readonly linkCounters = createFakeLinkCounters();
   readonly launchers = createFakeLaunchers();
+  readonly addressServers = createFakeAddressServers();
   readonly clock = createFakeClock();
   readonly metrics = createMetrics("virt-handler");
   readonly results: string[] = [];
@@ -59,6 +60,9 @@ export class LoopNode {
   openBy: GuestWays["openBy"] = () => () => Promise.reject(new Error("the loop does not run"));
   /** What shows their packets, as above. */
   captureBy: GuestWays["captureBy"] = () => () =>
+    Promise.reject(new Error("the loop does not run"));
+  /** What examines them, as above. */
+  examineBy: GuestWays["examineBy"] = () => () =>
     Promise.reject(new Error("the loop does not run"));
   readonly #stop = new AbortController();
   #loop = Promise.resolve();
@@ -131,7 +135,7 @@ export class LoopNode {
       ...{ store, vmis, podNetwork, linkWatch, vhostSockets, linkCounters, launchers, clock },
       hypervisor: this.#openingHypervisor(),
       kubevirts: createFakeCache<KubeVirt>(),
-      addressServers: createFakeAddressServers(),
+      addressServers: this.addressServers,
       hooks: createFakeHookSidecars(),
       relays: createFakeRelays(),
       addressStore: createAddressStore(createFakeFiles(), "/addresses"),
@@ -142,10 +146,11 @@ export class LoopNode {
         flush: () => Promise.resolve(),
       },
       log: createFakeLogger(),
-      offerGuests: ({ ask, openBy, captureBy }: GuestWays): void => {
+      offerGuests: ({ ask, openBy, captureBy, examineBy }: GuestWays): void => {
         this.ask = ask;
         this.openBy = openBy;
         this.captureBy = captureBy;
+        this.examineBy = examineBy;
       },
       metrics: {
         ...this.metrics,

@@ -7,7 +7,8 @@ import type { FakePodNetwork } from "@patchbay/podnet/testing";
 import { aVmi } from "@patchbay/support";
 import { createBench, NETNS, type Bench } from "./bench.ts";
 
-const MACS = { one: "02:00:00:00:00:01", two: "02:00:00:00:00:02" } as const;
+/** Of its NICs. */
+export const MACS = { one: "02:00:00:00:00:01", two: "02:00:00:00:00:02" } as const;
 /** NICs of the scene. */
 export type Name = keyof typeof MACS;
 

@@ -78,6 +78,12 @@ export function createFakeNetlink(
       enter(netns);
       frames.push(...sent.map((frame) => ({ link, frame })));
     },
+    exchangeFrames: async ({ ports, sends }) => {
+      await Promise.resolve();
+      for (const { netns } of ports) enter(netns);
+      frames.push(...sends.map(({ port, frame }) => ({ link: ports[port]?.link ?? "", frame })));
+      return { frames: [], unheard: ports.map(() => 0), unsent: sends.map(() => 0) };
+    },
     readSettings: async (netns, patterns) => {
       await Promise.resolve();
       enter(netns);

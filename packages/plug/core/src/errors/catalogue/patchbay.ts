@@ -22,6 +22,12 @@ export const PATCHBAY_ERRORS = {
     retry: "on-change",
     http: 500,
   },
+  DOCTOR_FOUND_DEAD: {
+    summary: "frames of {dead} of {all} interfaces die: {hops}",
+    who: "environment",
+    retry: "on-change",
+    http: 500,
+  },
   DOCTOR_FOUND: {
     summary: "{wrong} of {all} checks found something wrong",
     who: "environment",

@@ -22,6 +22,40 @@ export interface NewTap {
   readonly takesMany: boolean;
 }
 
+/** A number in a frame, in the order of the network. */
+export interface FrameTest {
+  /** Where it begins, bytes. */
+  readonly offset: number;
+  /** Bytes. */
+  readonly size: 1 | 2 | 4;
+  readonly value: number;
+}
+
+/** Frames of our own, and where frames are heard meanwhile. */
+export interface FrameExchange {
+  /** Links, in one namespace or several, all of which are heard before the first frame is sent. */
+  readonly ports: readonly { readonly netns: NetnsHandle; readonly link: string }[];
+  /** Frames as they are, with all of their heads, by the number of the port that each leaves by. */
+  readonly sends: readonly { readonly port: number; readonly frame: Uint8Array }[];
+  /** What passes all of one of these lists is heard, and nothing else; the lists for the shortest frames come first. */
+  readonly tests: readonly (readonly FrameTest[])[];
+  /** How long is listened, milliseconds. */
+  readonly ms: number;
+}
+
+/** What became of an exchange. */
+export interface HeardFrames {
+  /** The first 64 of each port, of each the first 400 bytes; `isOutgoing`: it left by that port. */
+  readonly frames: readonly {
+    readonly port: number;
+    readonly isOutgoing: boolean;
+    readonly frame: Uint8Array;
+  }[];
+  /** Of each port why nothing was heard or sent there, and of each frame why it was not sent: errno(3); 0: none. */
+  readonly unheard: readonly number[];
+  readonly unsent: readonly number[];
+}
+
 /** Speaks netlink; takes no program. Descriptors may be closed as soon as a call was made. */
 export interface Netlink {
   /**
@@ -45,6 +79,11 @@ export interface Netlink {
    * @throws AppError with OS_FILE_FAILED, also when there is no such link, OS_DESCRIPTOR_STALE
    */
   sendFrames(netns: NetnsHandle, link: string, frames: readonly Uint8Array[]): Promise<void>;
+  /**
+   * Sends frames and hears those that are asked for; what is not on the list is not read.
+   * @throws AppError with OS_FILE_FAILED, OS_DESCRIPTOR_STALE
+   */
+  exchangeFrames(exchange: FrameExchange): Promise<HeardFrames>;
   /**
    * Settings of the network, of those of that namespace, whose paths below /proc/sys/net match: lines PATH:VALUE.
    * @throws AppError with OS_FILE_FAILED, OS_DESCRIPTOR_STALE

@@ -39,6 +39,18 @@ export const PODNET_ERRORS = {
     retry: "never",
     http: 409,
   },
+  DOCTOR_BUSY: {
+    summary: "interface {iface} of {vmi} cannot be examined now: {reason}",
+    who: "user",
+    retry: "backoff",
+    http: 429,
+  },
+  DOCTOR_LATE: {
+    summary: "interface {iface} of {vmi} could not be examined within {seconds} s",
+    who: "environment",
+    retry: "backoff",
+    http: 504,
+  },
   PODNET_ADDRESSES_UNREADABLE: {
     summary:
       "{path} cannot be read; it holds the addresses taken from a NIC of the pod, and without them the VM gets no address until its pod is replaced",

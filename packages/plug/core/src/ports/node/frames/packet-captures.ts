@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // What the node's door needs to show packets of a guest: a capture of one link of its pod.
-import type { NetnsHandle } from "../namespaces.ts";
+import type { NetnsHandle } from "../../namespaces.ts";
 
 /** What is looked at. */
 export interface CapturedLink {

@@ -1,0 +1,262 @@
+// SPDX-License-Identifier: Apache-2.0
+// Frames of our own, and where they and what answers them are seen: packet sockets on several links, which may be in several
+// network namespaces. A thread of its own enters those and ends there, so that no other thread is ever elsewhere than it was.
+// Source: packet(7), setns(2), linux/filter.h.
+#include "frames.h"
+
+#include <fcntl.h>
+#include <linux/filter.h>
+#include <linux/if_ether.h>
+#include <linux/if_packet.h>
+#include <net/if.h>
+#include <netinet/in.h>
+#include <poll.h>
+#include <sched.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <chrono>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "../error.h"
+
+namespace {
+
+// What is kept of a frame: all heads that a reader of ours looks at.
+constexpr size_t kFrameBytesMax = 400;
+// Of one link. Whoever sends more that looks like an answer is not heard out.
+constexpr size_t kFramesMax = 64;
+
+using Clock = std::chrono::steady_clock;
+
+struct Test {
+  uint32_t offset;
+  uint32_t size;
+  uint32_t value;
+};
+
+struct Port {
+  int netns;
+  std::string link;
+  // Why nothing is heard or sent there; 0: it is.
+  int error = 0;
+  int ear = -1;
+  int mouth = -1;
+  int index = 0;
+};
+
+struct Send {
+  uint32_t port;
+  std::string frame;
+  // Why it was not sent; 0: it was.
+  int error = 0;
+};
+
+struct Seen {
+  uint32_t port;
+  bool isOutgoing;
+  std::string frame;
+};
+
+uint16_t loadOf(uint32_t size) { return size == 1 ? BPF_B : size == 2 ? BPF_H : BPF_W; }
+
+// Lets through what passes all tests of one of the groups. A load beyond the end of a frame refuses it, so that the groups of
+// short frames come first.
+std::vector<struct sock_filter> programOf(const std::vector<std::vector<Test>> &groups) {
+  std::vector<struct sock_filter> code;
+  for (const std::vector<Test> &group : groups) {
+    // After the last test comes the word that lets it through.
+    size_t left = 2 * group.size() + 1;
+    for (const Test &test : group) {
+      code.push_back(BPF_STMT(static_cast<uint16_t>(BPF_LD | BPF_ABS | loadOf(test.size)), test.offset));
+      left -= 2;
+      code.push_back(BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, test.value, 0, static_cast<uint8_t>(left)));
+    }
+    code.push_back(BPF_STMT(BPF_RET | BPF_K, static_cast<uint32_t>(kFrameBytesMax)));
+  }
+  code.push_back(BPF_STMT(BPF_RET | BPF_K, 0));
+  return code;
+}
+
+class Exchange : public Napi::AsyncWorker {
+ public:
+  // Takes the descriptors of the ports over.
+  Exchange(Napi::Env env, std::vector<Port> ports, std::vector<Send> sends, std::vector<std::vector<Test>> groups, int ms)
+      : Napi::AsyncWorker(env),
+        deferred(Napi::Promise::Deferred::New(env)),
+        ports_(std::move(ports)),
+        sends_(std::move(sends)),
+        code_(programOf(groups)),
+        counts_(ports_.size(), 0),
+        ms_(ms) {}
+  ~Exchange() override {
+    for (const Port &port : ports_) {
+      if (port.ear >= 0) close(port.ear);
+      if (port.mouth >= 0) close(port.mouth);
+      close(port.netns);
+    }
+  }
+
+  void Execute() override {
+    std::thread([this] { perform(); }).join();
+  }
+
+  void OnOK() override {
+    const Napi::HandleScope scope(Env());
+    Napi::Object result = Napi::Object::New(Env());
+    result.Set("unheard", errorsOf(ports_));
+    result.Set("unsent", errorsOf(sends_));
+    Napi::Array frames = Napi::Array::New(Env());
+    for (const Seen &seen : seen_) {
+      Napi::Object entry = Napi::Object::New(Env());
+      entry.Set("port", Napi::Number::New(Env(), seen.port));
+      entry.Set("isOutgoing", Napi::Boolean::New(Env(), seen.isOutgoing));
+      entry.Set("frame", Napi::Buffer<char>::Copy(Env(), seen.frame.data(), seen.frame.size()));
+      frames.Set(frames.Length(), entry);
+    }
+    result.Set("frames", frames);
+    deferred.Resolve(result);
+  }
+
+  const Napi::Promise::Deferred deferred;
+
+ private:
+  template <typename T>
+  Napi::Array errorsOf(const std::vector<T> &items) {
+    Napi::Array list = Napi::Array::New(Env());
+    for (const T &item : items) list.Set(list.Length(), Napi::Number::New(Env(), item.error));
+    return list;
+  }
+
+  // On the thread that enters the namespaces.
+  void perform() {
+    for (Port &port : ports_) port.error = open(port) ? 0 : errno;
+    for (Send &send : sends_) {
+      const Port &port = ports_[send.port];
+      if (port.error != 0) {
+        send.error = port.error;
+        continue;
+      }
+      struct sockaddr_ll to = {};
+      to.sll_family = AF_PACKET;
+      to.sll_ifindex = port.index;
+      const auto *address = reinterpret_cast<const struct sockaddr *>(&to);
+      if (sendto(port.mouth, send.frame.data(), send.frame.size(), 0, address, sizeof to) < 0) send.error = errno;
+    }
+    hear();
+  }
+
+  // A socket is not told of what it sends itself: so there are two.
+  bool open(Port &port) {
+    if (setns(port.netns, CLONE_NEWNET) < 0) return false;
+    port.index = static_cast<int>(if_nametoindex(port.link.c_str()));
+    if (port.index == 0) return false;
+    port.mouth = socket(AF_PACKET, SOCK_RAW | SOCK_CLOEXEC, 0);
+    if (port.mouth < 0) return false;
+    port.ear = socket(AF_PACKET, SOCK_RAW | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    if (port.ear < 0) return false;
+    const struct sock_fprog program = {static_cast<unsigned short>(code_.size()), code_.data()};
+    if (setsockopt(port.ear, SOL_SOCKET, SO_ATTACH_FILTER, &program, sizeof program) < 0) return false;
+    struct sockaddr_ll at = {};
+    at.sll_family = AF_PACKET;
+    at.sll_protocol = htons(ETH_P_ALL);
+    at.sll_ifindex = port.index;
+    return bind(port.ear, reinterpret_cast<const struct sockaddr *>(&at), sizeof at) == 0;
+  }
+
+  void hear() {
+    const Clock::time_point end = Clock::now() + std::chrono::milliseconds(ms_);
+    std::vector<struct pollfd> polled;
+    for (const Port &port : ports_) polled.push_back({port.error == 0 ? port.ear : -1, POLLIN, 0});
+    for (;;) {
+      const auto left = std::chrono::duration_cast<std::chrono::milliseconds>(end - Clock::now()).count();
+      if (left <= 0) return;
+      if (poll(polled.data(), polled.size(), static_cast<int>(left)) < 0 && errno != EINTR) return;
+      for (uint32_t index = 0; index < polled.size(); index++) {
+        // One that is gone, or has told enough, would wake for ever.
+        if (polled[index].revents != 0 && !readFrom(index)) polled[index].fd = -1;
+      }
+    }
+  }
+
+  // False when nothing more is to be heard there.
+  bool readFrom(uint32_t index) {
+    char buffer[kFrameBytesMax];
+    struct sockaddr_ll from = {};
+    socklen_t length = sizeof from;
+    const ssize_t size =
+        recvfrom(ports_[index].ear, buffer, sizeof buffer, 0, reinterpret_cast<struct sockaddr *>(&from), &length);
+    if (size < 0) return errno == EAGAIN || errno == EINTR || errno == ENETDOWN;
+    seen_.push_back({index, from.sll_pkttype == PACKET_OUTGOING, std::string(buffer, static_cast<size_t>(size))});
+    counts_[index]++;
+    return counts_[index] < kFramesMax;
+  }
+
+  std::vector<Port> ports_;
+  std::vector<Send> sends_;
+  std::vector<struct sock_filter> code_;
+  std::vector<size_t> counts_;
+  const int ms_;
+  std::vector<Seen> seen_;
+};
+
+uint32_t numberIn(const Napi::Object &object, const char *name) {
+  return object.Get(name).As<Napi::Number>().Uint32Value();
+}
+
+std::vector<std::vector<Test>> groupsIn(const Napi::Array &list) {
+  std::vector<std::vector<Test>> groups;
+  for (uint32_t index = 0; index < list.Length(); index++) {
+    const auto tests = list.Get(index).As<Napi::Array>();
+    groups.emplace_back();
+    for (uint32_t at = 0; at < tests.Length(); at++) {
+      const auto test = tests.Get(at).As<Napi::Object>();
+      groups.back().push_back({numberIn(test, "offset"), numberIn(test, "size"), numberIn(test, "value")});
+    }
+  }
+  return groups;
+}
+
+std::vector<Send> sendsIn(const Napi::Array &list, size_t ports) {
+  std::vector<Send> sends;
+  for (uint32_t index = 0; index < list.Length(); index++) {
+    const auto send = list.Get(index).As<Napi::Object>();
+    const auto frame = send.Get("frame").As<Napi::Uint8Array>();
+    const uint32_t port = numberIn(send, "port");
+    if (port >= ports) continue;
+    sends.push_back({port, std::string(reinterpret_cast<const char *>(frame.Data()), frame.ByteLength())});
+  }
+  return sends;
+}
+
+// exchangeFrames(ports, sends, groups, ms): a promise; all are heard before the first frame is sent.
+Napi::Value exchangeFrames(const Napi::CallbackInfo &info) {
+  const auto list = info[0].As<Napi::Array>();
+  std::vector<Port> ports;
+  for (uint32_t index = 0; index < list.Length(); index++) {
+    const auto entry = list.Get(index).As<Napi::Object>();
+    const int netns = fcntl(static_cast<int>(numberIn(entry, "netnsFd")), F_DUPFD_CLOEXEC, 0);
+    if (netns < 0) {
+      const int error = errno;
+      for (const Port &port : ports) close(port.netns);
+      throw systemError(info.Env(), "fcntl", error);
+    }
+    ports.push_back({netns, entry.Get("link").As<Napi::String>().Utf8Value()});
+  }
+  std::vector<Send> sends = sendsIn(info[1].As<Napi::Array>(), ports.size());
+  std::vector<std::vector<Test>> groups = groupsIn(info[2].As<Napi::Array>());
+  const int ms = intArgument(info, 3);
+  auto *exchange = new Exchange(info.Env(), std::move(ports), std::move(sends), std::move(groups), ms);
+  const Napi::Promise promise = exchange->deferred.Promise();
+  exchange->Queue();  // which deletes it when it is over
+  return promise;
+}
+
+}  // namespace
+
+void registerFrames(Napi::Env env, Napi::Object exports) {
+  exports.Set("exchangeFrames", Napi::Function::New(env, exchangeFrames, "exchangeFrames"));
+}

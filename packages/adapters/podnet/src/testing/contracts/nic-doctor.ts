@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: Apache-2.0
+// What everything that looks at the way of a NIC does.
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import type { ExaminedNic, NicDoctor } from "@patchbay/core/ports";
+
+/** A guest that answers, on a NIC whose way is whole as far as a bridge of the node. */
+export interface NicDoctorScene {
+  readonly doctor: NicDoctor;
+  readonly nic: ExaminedNic;
+  /** The pod NIC goes. */
+  removeNic(): Promise<void>;
+  close(): Promise<void>;
+}
+
+/** Runs the suite on one kind of doctor. */
+export function describeNicDoctorContract(kind: string, make: () => Promise<NicDoctorScene>): void {
+  describe(`doctor of NICs: ${kind}`, () => {
+    let scene: NicDoctorScene;
+    beforeAll(async () => {
+      scene = await make();
+    });
+    afterAll(() => scene.close());
+
+    test("sees each link of a way, that nothing is missing, and that the guest answers", async () => {
+      const { doctor, nic } = scene;
+      const { links, lacks, traces, isBridged } = await doctor.examine(nic);
+      const { tap, podNic, nodePeer, nodeBridge } = links;
+      const { tapName, podInterfaceName, mac } = nic.wiring;
+      expect([tap?.name, podNic?.name]).toEqual([tapName, podInterfaceName]);
+      expect(nodePeer?.master).toBe(nodeBridge?.name);
+      expect(nodeBridge).toBeDefined();
+      expect(lacks).toEqual([]);
+      expect(isBridged).toBe(true);
+      expect(traces).toContainEqual(
+        expect.objectContaining({
+          probe: "inward",
+          asked: expect.arrayContaining(["tap"]) as unknown,
+          answered: expect.arrayContaining(["tap", "podNic"]) as unknown,
+          by: [mac],
+        }),
+      );
+    });
+
+    test("sees that a pod NIC has gone, and no way behind it", async () => {
+      await scene.removeNic();
+      const { links } = await scene.doctor.examine(scene.nic);
+      expect(links.podNic).toBeUndefined();
+      expect(links).toMatchObject({ onNode: "unseen", uplinks: [] });
+      expect(links.tap?.name).toBe(scene.nic.wiring.tapName);
+    });
+  });
+}

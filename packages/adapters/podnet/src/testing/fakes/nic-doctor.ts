@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: Apache-2.0
+// Ways of NICs in memory: whole, until a test says otherwise.
+import type { SeenWay, WayLink } from "@patchbay/core";
+import type { ExaminedNic, NicDoctor } from "@patchbay/core/ports";
+
+/** {@link NicDoctor} in memory. */
+export interface FakeNicDoctor extends NicDoctor {
+  /** NICs that were looked at, in order. */
+  readonly examined: readonly ExaminedNic[];
+  /** CNI has taken all NICs away. */
+  nicsGone: boolean;
+  /** Nobody is told anything until it is called; absent: at once. */
+  hold(): () => void;
+}
+
+function linkOf(name: string, more: Partial<WayLink> = {}): WayLink {
+  return {
+    ...{ name, kind: "veth", mac: "02:00:00:00:5e:fe", mtu: 1500, up: true, carrier: true },
+    ...{ addresses: [], isBlocked: false, filtersVlans: false, vlans: [] },
+    ...more,
+  };
+}
+
+function wholeWay({ wiring, addresses, target }: ExaminedNic, nicsGone: boolean): SeenWay {
+  const bridge = wiring.kind === "tap" ? undefined : linkOf(wiring.bridgeName, { kind: "bridge" });
+  const master = bridge === undefined ? {} : { master: bridge.name };
+  const inPod = {
+    tap: linkOf(wiring.tapName, master),
+    ...(bridge === undefined ? {} : { podBridge: bridge }),
+  };
+  const beyond = {
+    podNic: linkOf(wiring.podInterfaceName, master),
+    nodePeer: linkOf("peer1", { master: "br0" }),
+    nodeBridge: linkOf("br0", { kind: "bridge" }),
+    uplinks: [],
+    onNode: "peer",
+  } as const;
+  const inward = {
+    ...({ probe: "inward", asked: ["nodePeer", "podNic", "tap"] } as const),
+    ...({ answered: ["tap", "podNic", "nodePeer"], by: [wiring.mac] } as const),
+  };
+  return {
+    isBridged: wiring.kind === "bridge",
+    links: { ...inPod, ...(nicsGone ? { uplinks: [], onNode: "unseen" } : beyond) },
+    lacks: [],
+    traces: addresses.length === 0 || nicsGone ? [] : [inward],
+    guardDrops: [],
+    ...(target === undefined ? {} : { target: { address: target.address, at: "port" } }),
+  };
+}
+
+/** Guests that answer, on ways that are whole. */
+export function createFakeNicDoctor(): FakeNicDoctor {
+  const examined: ExaminedNic[] = [];
+  let held = Promise.resolve();
+  const doctor: FakeNicDoctor = {
+    examined,
+    nicsGone: false,
+    hold: () => {
+      const { promise, resolve } = Promise.withResolvers<undefined>();
+      held = promise.then(() => undefined);
+      return () => {
+        resolve(undefined);
+      };
+    },
+    examine: async (nic) => {
+      examined.push(nic);
+      await held;
+      return wholeWay(nic, doctor.nicsGone);
+    },
+  };
+  return doctor;
+}

@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: Apache-2.0
+// Asks at which hop frames of a VM's interfaces die, one interface after the other.
+import { AppError, ifacesOf, type DoctorReport } from "@patchbay/core";
+import type { Context } from "../../command.ts";
+import { examine } from "../../doctor/examine.ts";
+import type { Input } from "../../input.ts";
+import { printResult } from "../../print/output.ts";
+import { printWays } from "../../print/way.ts";
+import { withNamedTarget, type Target } from "../../target.ts";
+
+function ifaceNamesOf({ vm, vmi }: Target): readonly string[] {
+  const spec = vmi?.spec ?? vm?.spec.template.spec;
+  return spec === undefined ? [] : ifacesOf(spec).map(({ name }) => name);
+}
+
+/**
+ * Shows the way of one interface, or of all.
+ * @throws AppError with DOCTOR_FOUND_DEAD where frames die, KUBE_NOT_FOUND, and what kube's client throws
+ */
+export async function examineVm(context: Context, { args }: Input): Promise<void> {
+  const [name = "", named] = args;
+  await withNamedTarget(context, { name, isVmi: false }, async (target, session) => {
+    const ifaces = named === undefined ? ifaceNamesOf(target) : [named];
+    const reports: DoctorReport[] = [];
+    for (const iface of ifaces) reports.push(await examine(context, session, { target, iface }));
+    const dead = reports.flatMap(({ interface: iface, firstDead }) =>
+      firstDead === undefined ? [] : [`${iface} at ${firstDead}`],
+    );
+    await printResult(context, {
+      table: () => printWays(reports),
+      data: { interfaces: reports },
+      names: reports.flatMap((report) =>
+        report.firstDead === undefined ? [] : [`interface/${report.interface}`],
+      ),
+    });
+    if (dead.length === 0) return;
+    throw new AppError("DOCTOR_FOUND_DEAD", {
+      ...{ dead: dead.length, all: reports.length, hops: dead.join(", ") },
+    });
+  });
+}

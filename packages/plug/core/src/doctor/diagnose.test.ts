@@ -1,0 +1,184 @@
+// SPDX-License-Identifier: Apache-2.0
+// What is seen of a way → the first hop that is dead, and why.
+import { describe, expect, test } from "vitest";
+import {
+  asked,
+  casesOf,
+  expectRow,
+  FROM_POD,
+  lack,
+  link,
+  MAC,
+  OTHER,
+  trace,
+  wayFacts,
+  type WayChange,
+  type WayRow,
+} from "../testing/way-facts.ts";
+import { diagnose } from "./diagnose.ts";
+import { DOCTOR_FIXES } from "./reasons.ts";
+
+const NO_NIC = { podNic: undefined, nodePeer: undefined, nodeBridge: undefined, uplinks: [] };
+
+const NO_OFFER = asked("dhcp", "podNic", "nodePeer", "nodeBridge", "uplink");
+
+const GUEST: readonly WayRow[] = [
+  ["a whole way", {}],
+  ["no agent", { guest: undefined }],
+  ["another MAC by the agent", { guest: { macs: [OTHER] } }, ["guest", "WrongMacInGuest"]],
+  [
+    "another MAC by what it answers",
+    { guest: undefined, traces: [trace("inward", { by: [OTHER] })] },
+    ["guest", "WrongMacInGuest"],
+  ],
+  ["silence", { traces: [asked("inward", "nodePeer", "podNic", "tap")] }, ["guest", "GuestSilent"]],
+  ["somebody with its address", { traces: [trace("own")] }, ["guest", "DuplicateAddress"]],
+  ["no address", { guest: { macs: [MAC], addresses: [] } }, ["guest", "NoAddressInGuest"]],
+  [
+    "no default route",
+    { guest: { macs: [MAC], addresses: ["10.9.0.1"], hasDefaultRoute: false } },
+    ["guest", "NoDefaultRoute"],
+  ],
+  [
+    "no default route where none leads out",
+    { guest: { macs: [MAC], addresses: ["10.9.0.1"], hasDefaultRoute: false }, leadsOut: false },
+  ],
+  ["a device that is down", { device: { linkUp: false, mac: MAC } }, ["device", "DeviceLinkDown"]],
+  ["no device", { device: undefined, hindrance: "NoFreePciePort" }, ["device", "NotPlugged"]],
+  ["a hook's device", { device: undefined, binding: "hook" }],
+];
+
+const POD: readonly WayRow[] = [
+  ["no tap", { links: { tap: undefined } }, ["tap", "TapMissing"]],
+  ["a tap that is down", { links: { tap: link("tap1", { up: false }) } }, ["tap", "TapDown"]],
+  [
+    "a tap without QEMU",
+    { links: { tap: link("tap1", { carrier: false }) } },
+    ["tap", "TapNotOpen"],
+  ],
+  [
+    "a tap that is blocked",
+    { links: { tap: link("tap1", { isBlocked: true }) } },
+    ["tap", "PortBlocked"],
+  ],
+  ["a loose tap", { lacks: lack("master", "tap1") }, ["tap", "TapOutOfBridge"]],
+  ["a small tap", { links: { tap: link("tap1", { mtu: 1400 }) } }, ["tap", "MtuSmaller"]],
+  ["a tap without its rules", { lacks: lack("rules", "tap1") }, ["tap", "RulesChanged"]],
+  ["an address of its own making", { mayClaim: ["10.9.0.2"] }, ["tap", "GuardRefuses"]],
+  [
+    "answers that the rules drop",
+    {
+      ...{ mayClaim: ["10.9.0.1"], traces: [trace("inward", { answered: ["tap"] })] },
+      seen: { guardDrops: [{ chain: "arp-address", frames: 6 }] },
+    },
+    ["tap", "GuardRefuses"],
+  ],
+  [
+    "answers lost at the tap",
+    { traces: [trace("inward", { answered: ["tap"] })] },
+    ["tap", "FramesLost"],
+  ],
+  ["no pod bridge", { links: { podBridge: undefined } }, ["podBridge", "BridgeMissing"]],
+  [
+    "a pod bridge that is down",
+    { links: { podBridge: link("k6t-1", { up: false }) } },
+    ["podBridge", "BridgeDown"],
+  ],
+  ["no entry of the guest", { lacks: lack("entry", "tap1") }, ["podBridge", "EntryMissing"]],
+  ["learning", { lacks: lack("learning", "pod1") }, ["podBridge", "LearningOn"]],
+  ["another bridge", { lacks: lack("mac", "k6t-1") }, ["podBridge", "BridgeChanged"]],
+  [
+    "questions lost in the pod",
+    { traces: [asked("inward", "nodePeer", "podNic")] },
+    ["podBridge", "FramesLost"],
+  ],
+  ["a dead server", { serves: false }, ["addresses", "AddressServerDown"]],
+  [
+    "silence of a guest without a server",
+    { serves: false, guest: undefined, traces: [asked("inward", "nodePeer", "podNic", "tap")] },
+    ["addresses", "AddressServerDown"],
+  ],
+  ["a server", { serves: true }],
+  [
+    "no offer to a guest without an address",
+    { guest: { macs: [MAC], addresses: [] }, traces: [NO_OFFER] },
+    ["addresses", "NobodyOffers"],
+  ],
+  ["no offer to a guest with one", { traces: [NO_OFFER] }],
+  ["no offer to a guest without an agent", { guest: undefined, traces: [NO_OFFER] }],
+  ["an offer", { traces: [trace("dhcp")] }],
+  [
+    "no pod NIC",
+    { links: { ...NO_NIC, onNode: "unseen" }, seen: { traces: [] } },
+    ["podNic", "NicMissing"],
+  ],
+  [
+    "a pod NIC that is down",
+    { links: { podNic: link("pod1", { up: false }) } },
+    ["podNic", "NicDown"],
+  ],
+  [
+    "a pod NIC without carrier",
+    { links: { podNic: link("pod1", { carrier: false }) } },
+    ["podNic", "NoCarrier"],
+  ],
+  ["a loose pod NIC", { lacks: lack("master", "pod1") }, ["podNic", "NicOutOfBridge"]],
+  ["another MAC at the pod NIC", { lacks: lack("mac", "pod1") }, ["podNic", "NicWrongMac"]],
+  [
+    "a blocked pod NIC",
+    { links: { podNic: link("pod1", { isBlocked: true }) } },
+    ["podNic", "PortBlocked"],
+  ],
+  ["a small pod NIC", { links: { podNic: link("pod1", { mtu: 1400 }) } }, ["podNic", "MtuSmaller"]],
+  [
+    "what the kernel refuses",
+    { traces: [{ ...asked("outward"), refused: "no buffer space available (ENOBUFS)" }] },
+    ["podNic", "FramesLost"],
+  ],
+];
+
+const NAT: readonly WayRow[] = [
+  ["whole", {}],
+  ["without its rules", { lacks: lack("rules", "") }, ["translation", "RulesChanged"]],
+  ["silent", { traces: [asked("inward", "tap")] }, ["guest", "GuestSilent"]],
+  [
+    "not heard at its gateway",
+    { traces: [trace("inward", { answered: ["tap"] })] },
+    ["tap", "FramesLost"],
+  ],
+];
+
+describe("the first dead hop of a bridged NIC with", () => {
+  test.each(casesOf([...GUEST, ...POD]))("$name", ({ change, want }) => {
+    expectRow(change, want);
+  });
+});
+
+describe("the first dead hop of a NIC behind the pod that is", () => {
+  test.each(casesOf(NAT))("$name", ({ change, want }) => {
+    const { traces = [] } = change;
+    const others = FROM_POD.filter(({ probe }) => !traces.some((one) => one.probe === probe));
+    const behind: WayChange = { binding: "masquerade", links: { podNic: link("eth0") } };
+    const seen = { isBridged: false };
+    expectRow({ ...behind, ...change, seen, traces: [...others, ...traces] }, want);
+  });
+});
+
+describe("a NIC whose frames do not pass the kernel", () => {
+  test.each(["vhostuser", "hook", "tap"] as const)("is not known to be dead: %s", (binding) => {
+    const { hops, firstDead } = diagnose(wayFacts({ binding, isUnseen: true }));
+    expect(firstDead).toBeUndefined();
+    expect(hops.find(({ hop }) => hop === "nodePeer")).toMatchObject({ state: "unknown" });
+  });
+});
+
+test("a dead hop says what was seen and what to do, also which rules dropped how much", () => {
+  const { hops } = diagnose(
+    wayFacts({ mayClaim: [], seen: { guardDrops: [{ chain: "arp-address", frames: 6 }] } }),
+  );
+  expect(hops.find(({ hop }) => hop === "tap")).toEqual({
+    ...{ hop: "tap", name: "tap1", state: "dead", reason: "GuardRefuses" },
+    why: "the guest may not send from 10.9.0.1; frames dropped meanwhile: 6 in arp-address",
+    fix: DOCTOR_FIXES.GuardRefuses,
+  });
+});

@@ -1,0 +1,117 @@
+// SPDX-License-Identifier: Apache-2.0
+// What is seen of a NIC's way: its links, what is missing around them, and where frames of the doctor's own came by.
+import type { HopName } from "./report.ts";
+
+/** A link on the way. */
+export interface WayLink {
+  readonly name: string;
+  /** As `Link.kind`. */
+  readonly kind: string;
+  readonly mac: string;
+  /** Bytes. */
+  readonly mtu: number;
+  readonly up: boolean;
+  readonly carrier: boolean;
+  /** Name of the bridge that it is a port of. */
+  readonly master?: string;
+  /** ADDRESS/LENGTH */
+  readonly addresses: readonly string[];
+  /** As a port of a bridge: spanning tree lets it forward nothing. */
+  readonly isBlocked: boolean;
+  /** As a bridge: its ports are held to their VLANs. */
+  readonly filtersVlans: boolean;
+  /** As a port of a bridge, or a bridge itself: VLAN of untagged frames; absent: they are dropped. */
+  readonly untaggedVlan?: number;
+  /** All VLANs that it takes. */
+  readonly vlans: readonly number[];
+}
+
+/** Links by their hop; absent: it is not there, or cannot be seen. */
+export interface WayLinks {
+  readonly tap?: WayLink;
+  readonly podBridge?: WayLink;
+  readonly podNic?: WayLink;
+  readonly nodePeer?: WayLink;
+  readonly nodeBridge?: WayLink;
+  /** Ports of the node's bridge that lead to no pod, or the parent of the pod NIC. */
+  readonly uplinks: readonly WayLink[];
+  /**
+   * How the pod NIC hangs on the node: by its other end, on a parent, or by neither that can be seen there.
+   */
+  readonly onNode: "peer" | "parent" | "unseen";
+}
+
+/** Something that wiring makes, and that is not there as it should be. */
+export interface WiringLack {
+  /** Name of the link; empty: of none in particular. */
+  readonly link: string;
+  readonly what: "link" | "up" | "master" | "mac" | "learning" | "entry" | "rules" | "other";
+  /** As a person would type what is missing. */
+  readonly words: string;
+}
+
+/**
+ * A frame of the doctor's own: to the guest from the node's side, or to the network as if from the guest; the large ones are
+ * as large as the NIC lets through; `own` asks the network for the guest's own address.
+ */
+export type ProbeName =
+  "inward" | "inwardLarge" | "outward" | "outwardLarge" | "echo" | "echoLarge" | "own" | "dhcp";
+
+/** Where such frames, and their answers, came by. */
+export interface FrameTrace {
+  readonly probe: ProbeName;
+  /** Why the kernel did not send it; absent: it did. */
+  readonly refused?: string;
+  readonly asked: readonly HopName[];
+  readonly answered: readonly HopName[];
+  /** MACs that answered, each once. */
+  readonly by: readonly string[];
+}
+
+/** Who is asked beyond the pod: on the node's bridge itself, on another of its ports, or beyond the uplink. */
+export interface WayTarget {
+  readonly address: string;
+  readonly at: "bridge" | "port" | "beyond";
+}
+
+/** What was seen on the node. */
+export interface SeenWay {
+  /** The guest has the pod NIC's place on the network; else it is behind the pod, and asked from there. */
+  readonly isBridged: boolean;
+  readonly links: WayLinks;
+  readonly lacks: readonly WiringLack[];
+  readonly traces: readonly FrameTrace[];
+  /** Frames of the guest that its rules dropped meanwhile, by chain. */
+  readonly guardDrops: readonly { readonly chain: string; readonly frames: number }[];
+  /** Absent: nobody is known. */
+  readonly target?: WayTarget;
+}
+
+/** The guest's word on the NIC, by its agent. */
+export interface GuestWord {
+  /** MACs of all of its NICs, lower case. */
+  readonly macs: readonly string[];
+  /** Of the NIC with the device's MAC, without those that are link-local; absent: it tells of no such NIC. */
+  readonly addresses?: readonly string[];
+  /** Whether it has a default route of IPv4; absent: it does not tell. */
+  readonly hasDefaultRoute?: boolean;
+}
+
+/** Everything from which a way is judged. */
+export interface WayFacts {
+  readonly binding: "bridge" | "masquerade" | "managedTap" | "tap" | "vhostuser" | "hook";
+  /** Why the iface is not as it is wanted, in the words of its status; absent: it is. */
+  readonly hindrance?: string;
+  /** Absent: the guest has no such NIC. */
+  readonly device?: { readonly linkUp: boolean; readonly mac: string; readonly mtu?: number };
+  /** Absent: no agent answers. */
+  readonly guest?: GuestWord;
+  /** What the guest may say it has; absent: anything. */
+  readonly mayClaim?: readonly string[];
+  /** Whether the pod's DHCP server runs for this NIC; absent: it gives this NIC no addresses. */
+  readonly serves?: boolean;
+  /** The guest is told of a way out of its network. */
+  readonly leadsOut: boolean;
+  /** Absent: no link of the kernel carries it, or none is there yet. */
+  readonly seen?: SeenWay;
+}

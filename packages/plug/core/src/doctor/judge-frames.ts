@@ -1,0 +1,90 @@
+// SPDX-License-Identifier: Apache-2.0
+// What frames of the doctor's own say of a hop, whichever it is.
+import { frameLostAt, questionLostAt } from "./blame.ts";
+import type { FrameTrace, ProbeName, SeenWay, WayFacts, WayLink } from "./facts.ts";
+import type { HopName } from "./report.ts";
+import { dead, type Verdict } from "./verdict.ts";
+
+/** What each probe is, for people. */
+const SAID: Readonly<Record<ProbeName, string>> = {
+  inward: "ARP to the guest",
+  inwardLarge: "large frames to the guest",
+  outward: "ARP to the network",
+  outwardLarge: "large frames to the network",
+  echo: "pings to the network",
+  echoLarge: "large pings to the network",
+  own: "ARP for the guest's own address",
+  dhcp: "questions by DHCP",
+};
+/** The small frame that passes where only the large one does not. */
+const SMALL: Partial<Readonly<Record<ProbeName, ProbeName>>> = {
+  inwardLarge: "inward",
+  outwardLarge: "outward",
+  echoLarge: "echo",
+};
+/** To these nobody need answer: only where the question is lost, is anything wrong. */
+const UNANSWERED: readonly ProbeName[] = ["own", "dhcp", "outwardLarge"];
+/** Links one behind the other. */
+const WAY: readonly HopName[] = [
+  ...(["guest", "tap", "podBridge", "podNic"] as const),
+  ...(["nodePeer", "nodeBridge", "uplink", "gateway"] as const),
+];
+
+/** Hops of which it is known why they are dead, before frames are looked at. */
+export type Faults = ReadonlyMap<HopName, string | undefined>;
+
+/** Facts, and what is known from all but frames; absent: that is being found out. */
+export interface JudgedFacts extends WayFacts {
+  readonly faults?: Faults;
+}
+
+function blames(trace: FrameTrace, seen: SeenWay, hop: HopName): boolean {
+  const isQuestion = UNANSWERED.includes(trace.probe);
+  const lost = isQuestion ? questionLostAt(trace, seen) : frameLostAt(trace, seen);
+  return lost === hop;
+}
+
+/** Whether the hop before or behind is known to be dead, for a reason by which such frames are lost. */
+function isExplained(faults: Faults, hop: HopName, isOfSize: boolean): boolean {
+  const at = WAY.indexOf(hop);
+  return WAY.slice(Math.max(0, at - 1), at + 2).some(
+    (near) => faults.has(near) && (faults.get(near) === "MtuSmaller") === isOfSize,
+  );
+}
+
+function isSizeAlone({ probe }: Pick<FrameTrace, "probe">, { traces }: SeenWay): boolean {
+  const small = traces.find((trace) => trace.probe === SMALL[probe]);
+  return small !== undefined && small.answered.length > 0;
+}
+
+/** Whether a large frame tells anything: the small one has been answered. */
+function saysSize({ probe }: FrameTrace, seen: SeenWay): boolean {
+  return SMALL[probe] === undefined || isSizeAlone({ probe }, seen);
+}
+
+/** What is lost at the hop. */
+export function lostFrames(
+  { seen, faults }: JudgedFacts,
+  hop: HopName,
+  name?: string,
+): Verdict | undefined {
+  if (seen === undefined || faults === undefined) return undefined;
+  const lost = seen.traces.find((trace) => saysSize(trace, seen) && blames(trace, seen, hop));
+  if (lost === undefined) return undefined;
+  const isOfSize = isSizeAlone(lost, seen);
+  if (isExplained(faults, hop, isOfSize)) return undefined;
+  const refusal = lost.refused === undefined ? "" : `; the kernel refuses: ${lost.refused}`;
+  const why = `${SAID[lost.probe]} come this far and not further${refusal}`;
+  return dead(isOfSize ? "MtuSmaller" : "FramesLost", why, name);
+}
+
+/** Whether less passes it than the guest sends. */
+export function smallerMtu(
+  { device, seen }: WayFacts,
+  { mtu, name }: WayLink,
+): Verdict | undefined {
+  const wanted = device?.mtu ?? seen?.links.tap?.mtu;
+  if (wanted === undefined || mtu >= wanted) return undefined;
+  const why = `its MTU is ${String(mtu)}, and the guest's ${String(wanted)}`;
+  return dead("MtuSmaller", why, name);
+}

@@ -1,0 +1,95 @@
+// SPDX-License-Identifier: Apache-2.0
+// The hops that are the guest's: the guest itself, and its device.
+import { frameLostAt } from "./blame.ts";
+import type { FrameTrace, ProbeName, WayFacts } from "./facts.ts";
+import { dead, firstOf, ok, unknown, type Verdict } from "./verdict.ts";
+
+/** The trace of a probe; undefined: it was not made. */
+export function traceOf({ seen }: WayFacts, probe: ProbeName): FrameTrace | undefined {
+  return seen?.traces.find((trace) => trace.probe === probe);
+}
+
+/** Nobody gives it one: that is said where addresses are given. */
+export function lacksServer(facts: WayFacts): boolean {
+  const asked = traceOf(facts, "dhcp");
+  return facts.serves === false || (asked !== undefined && asked.answered.length === 0);
+}
+
+function wrongMac({ device, guest, ...facts }: WayFacts): Verdict | undefined {
+  if (device === undefined) return undefined;
+  const said = `the device has MAC ${device.mac}`;
+  if (guest !== undefined && guest.macs.length > 0 && !guest.macs.includes(device.mac)) {
+    return dead("WrongMacInGuest", `${said}; the guest's agent tells of ${guest.macs.join(", ")}`);
+  }
+  const others = (traceOf(facts, "inward")?.by ?? []).filter((mac) => mac !== device.mac);
+  if (others.length === 0) return undefined;
+  return dead("WrongMacInGuest", `${said}; the guest answers from ${others.join(", ")}`);
+}
+
+function duplicate(facts: WayFacts): Verdict | undefined {
+  const others = (traceOf(facts, "own")?.by ?? []).filter((mac) => mac !== facts.device?.mac);
+  if (others.length === 0) return undefined;
+  return dead("DuplicateAddress", `${others.join(", ")} has the guest's address too`);
+}
+
+/** Whether frames come to a guest that could answer, and nothing comes back. */
+function isSilent({ seen, device }: WayFacts, trace: FrameTrace): boolean {
+  const couldAnswer = device?.linkUp === true && seen?.links.tap?.carrier === true;
+  return seen !== undefined && couldAnswer && frameLostAt(trace, seen) === "guest";
+}
+
+function silent(facts: WayFacts): Verdict | undefined {
+  const trace = traceOf(facts, "inward");
+  if (trace === undefined || !isSilent(facts, trace)) return undefined;
+  const hasNone = (facts.guest?.addresses?.length ?? 0) === 0;
+  if (lacksServer(facts) && hasNone) return unknown("it is silent, and nobody gave it an address");
+  return dead("GuestSilent", "frames leave the tap to the guest, and it answers none of them");
+}
+
+function addressless(facts: WayFacts): Verdict | undefined {
+  const { guest } = facts;
+  if (guest?.addresses?.length !== 0) return undefined;
+  const why = "the guest's agent tells of no address at this NIC";
+  return lacksServer(facts) ? unknown(why) : dead("NoAddressInGuest", why);
+}
+
+function routeless({ guest, leadsOut }: WayFacts): Verdict | undefined {
+  if (!leadsOut || guest?.hasDefaultRoute !== false) return undefined;
+  return dead("NoDefaultRoute", "the guest's agent tells of no default route of IPv4");
+}
+
+function speaking(facts: WayFacts): Verdict {
+  if (traceOf(facts, "inward")?.answered.includes("tap") === true) {
+    return ok("it answers at its tap");
+  }
+  const { guest } = facts;
+  if ((guest?.addresses?.length ?? 0) > 0) {
+    return ok(`its agent tells of ${guest?.addresses?.join(", ") ?? ""}`);
+  }
+  return unknown("no address of it is known, and no agent tells of it");
+}
+
+/** The guest itself. */
+export function judgeGuest(facts: WayFacts): Verdict {
+  if (facts.device === undefined) return unknown("it has no such NIC yet");
+  return (
+    firstOf(
+      () => wrongMac(facts),
+      () => silent(facts),
+      () => duplicate(facts),
+      () => addressless(facts),
+      () => routeless(facts),
+    ) ?? speaking(facts)
+  );
+}
+
+/** Its device. */
+export function judgeDevice({ device, hindrance, binding }: WayFacts): Verdict {
+  if (device === undefined) {
+    if (binding === "hook") return unknown("a hook makes this NIC; libvirt need not know of it");
+    return dead("NotPlugged", hindrance ?? "libvirt has no device for this interface");
+  }
+  return device.linkUp
+    ? ok("its link is up", device.mac)
+    : dead("DeviceLinkDown", "libvirt has set its link down", device.mac);
+}

@@ -1,0 +1,185 @@
+// SPDX-License-Identifier: Apache-2.0
+// What is seen on the node and beyond it → the first hop that is dead, and why.
+import { describe, test } from "vitest";
+import {
+  asked,
+  casesOf,
+  expectRow,
+  FROM_POD,
+  link,
+  trace,
+  type WayRow,
+} from "../testing/way-facts.ts";
+
+const NODE: readonly WayRow[] = [
+  [
+    "a peer that is down",
+    { links: { nodePeer: link("veth1", { up: false }), podNic: link("pod1", { carrier: false }) } },
+    ["nodePeer", "PeerDown"],
+  ],
+  [
+    "a loose peer",
+    {
+      links: {
+        nodePeer: link("veth1", { addresses: ["fe80::1/64"] }),
+        nodeBridge: undefined,
+        uplinks: [],
+      },
+      traces: [asked("outward", "podNic", "nodePeer")],
+    },
+    ["nodePeer", "PeerOutOfBridge"],
+  ],
+  [
+    "a peer that is routed",
+    {
+      links: { nodePeer: link("veth1"), nodeBridge: undefined, uplinks: [] },
+      seen: { target: { address: "169.254.1.1", at: "bridge" } },
+    },
+  ],
+  [
+    "a blocked peer",
+    { links: { nodePeer: link("veth1", { master: "br0", isBlocked: true }) } },
+    ["nodePeer", "PortBlocked"],
+  ],
+  [
+    "a small peer",
+    { links: { nodePeer: link("veth1", { master: "br0", mtu: 1400 }) } },
+    ["nodePeer", "MtuSmaller"],
+  ],
+  [
+    "a peer without a VLAN",
+    {
+      links: { nodeBridge: link("br0", { filtersVlans: true }) },
+      traces: [asked("outward", "podNic", "nodePeer")],
+    },
+    ["nodePeer", "VlanMissing"],
+  ],
+  [
+    "frames that leave the pod and do not come",
+    { traces: [asked("outward", "podNic")] },
+    ["nodePeer", "FramesLost"],
+  ],
+  [
+    "frames that come to the node only",
+    { traces: [asked("outward", "podNic", "nodePeer")] },
+    ["nodePeer", "FramesLost"],
+  ],
+  [
+    "answers of the guest that do not come",
+    { traces: [trace("inward", { answered: ["tap", "podNic"] })] },
+    ["nodePeer", "FramesLost"],
+  ],
+  [
+    "a bridge that is down",
+    {
+      links: { nodeBridge: link("br0", { up: false }) },
+      traces: [asked("outward", "podNic", "nodePeer")],
+    },
+    ["nodeBridge", "NodeBridgeDown"],
+  ],
+  [
+    "a bridge without the VLAN",
+    {
+      links: {
+        nodePeer: link("veth1", { master: "br0", untaggedVlan: 7, vlans: [7] }),
+        nodeBridge: link("br0", { filtersVlans: true, vlans: [1] }),
+      },
+      seen: { target: { address: "10.9.0.254", at: "bridge" } },
+    },
+    ["nodeBridge", "VlanMissing"],
+  ],
+  [
+    "frames that stay in the bridge",
+    { traces: [asked("outward", "podNic", "nodePeer", "nodeBridge")] },
+    ["nodeBridge", "FramesLost"],
+  ],
+  [
+    "pings that stay in the bridge",
+    { traces: [asked("echo", "podNic", "nodePeer")] },
+    ["nodeBridge", "FramesLost"],
+  ],
+  [
+    "answers that stay in the bridge",
+    { traces: [trace("outward", { answered: ["uplink"] })] },
+    ["nodeBridge", "FramesLost"],
+  ],
+  [
+    "no uplink",
+    { links: { uplinks: [] }, traces: [asked("outward", "podNic", "nodePeer", "nodeBridge")] },
+    ["uplink", "UplinkMissing"],
+  ],
+  [
+    "no uplink, and a neighbour",
+    { links: { uplinks: [] }, seen: { target: { address: "10.9.0.2", at: "port" } } },
+  ],
+  ["no uplink, and nobody known", { links: { uplinks: [] }, seen: { target: undefined } }],
+  [
+    "an uplink that is down",
+    { links: { uplinks: [link("eno1", { up: false })] } },
+    ["uplink", "UplinkDown"],
+  ],
+  [
+    "an uplink without carrier",
+    { links: { uplinks: [link("eno1", { carrier: false })] } },
+    ["uplink", "NoCarrier"],
+  ],
+  ["one of two uplinks down", { links: { uplinks: [link("eno1", { up: false }), link("eno2")] } }],
+  [
+    "a small uplink",
+    { links: { uplinks: [link("eno1", { mtu: 1400 })] } },
+    ["uplink", "MtuSmaller"],
+  ],
+  [
+    "an uplink without the VLAN",
+    {
+      links: {
+        nodePeer: link("veth1", { master: "br0", untaggedVlan: 7, vlans: [7] }),
+        nodeBridge: link("br0", { filtersVlans: true }),
+        uplinks: [link("eno1", { vlans: [1] })],
+      },
+    },
+    ["uplink", "VlanMissing"],
+  ],
+  [
+    "a silent gateway",
+    { traces: [asked("outward", "podNic", "nodePeer", "nodeBridge", "uplink")] },
+    ["gateway", "GatewaySilent"],
+  ],
+  [
+    "a gateway that answers no ping",
+    {
+      traces: [
+        asked("echo", "podNic", "nodePeer", "uplink"),
+        asked("echoLarge", "podNic", "nodePeer", "uplink"),
+      ],
+    },
+  ],
+  [
+    "a gateway behind a small link",
+    { traces: [asked("echoLarge", "podNic", "nodePeer", "uplink")] },
+    ["gateway", "MtuSmaller"],
+  ],
+  [
+    "large frames that stay in the bridge",
+    { traces: [asked("outwardLarge", "podNic", "nodePeer", "nodeBridge")] },
+    ["nodeBridge", "MtuSmaller"],
+  ],
+  [
+    "a parent",
+    { links: { nodePeer: undefined, nodeBridge: undefined, onNode: "parent" }, traces: FROM_POD },
+  ],
+  [
+    "nothing on the node",
+    {
+      links: { nodePeer: undefined, nodeBridge: undefined, uplinks: [], onNode: "unseen" },
+      traces: FROM_POD,
+      seen: { target: undefined },
+    },
+  ],
+];
+
+describe("the first dead hop of a way with", () => {
+  test.each(casesOf(NODE))("$name", ({ change, want }) => {
+    expectRow(change, want);
+  });
+});

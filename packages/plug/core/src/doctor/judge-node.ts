@@ -1,0 +1,149 @@
+// SPDX-License-Identifier: Apache-2.0
+// The hops that are on the node, and who is beyond.
+import { isIpv6LinkLocal } from "../addresses/nic-addresses.ts";
+import { frameLostAt } from "./blame.ts";
+import type { SeenWay, WayFacts, WayLink } from "./facts.ts";
+import { lostFrames, smallerMtu, type JudgedFacts } from "./judge-frames.ts";
+import { traceOf } from "./judge-guest.ts";
+import { absent, dead, firstOf, ok, unknown, type Verdict } from "./verdict.ts";
+
+const UNSEEN = "the pod NIC leads to nothing that can be seen on the node";
+
+/** VLAN of the guest's frames on the node's bridge; undefined: it has none, or they are dropped. */
+function vlanOf({ links }: SeenWay): number | undefined {
+  return links.nodeBridge?.filtersVlans === true ? links.nodePeer?.untaggedVlan : undefined;
+}
+
+function wayLost(facts: WayFacts): boolean {
+  return (traceOf(facts, "outward")?.answered.length ?? 0) === 0;
+}
+
+/** A veth that is no port may be routed: then it has an address, or frames find their way all the same. */
+function loose(facts: WayFacts, peer: WayLink, seen: SeenWay): Verdict | undefined {
+  const isGateway = peer.addresses.some((address) => !isIpv6LinkLocal(address));
+  const isRouted = peer.master !== undefined || isGateway || !wayLost(facts);
+  return isRouted || !seen.isBridged
+    ? undefined
+    : dead("PeerOutOfBridge", "it is a port of no bridge", peer.name);
+}
+
+function untagged(peer: WayLink, { links }: SeenWay): Verdict | undefined {
+  if (links.nodeBridge?.filtersVlans !== true || peer.untaggedVlan !== undefined) return undefined;
+  const why = `bridge ${links.nodeBridge.name} filters VLANs, and this port has none for untagged frames`;
+  return dead("VlanMissing", why, peer.name);
+}
+
+function blocked({ isBlocked, name }: WayLink): Verdict | undefined {
+  return isBlocked ? dead("PortBlocked", "its bridge lets it forward nothing", name) : undefined;
+}
+
+/** The other end of the pod NIC. */
+export function judgeNodePeer(facts: JudgedFacts): Verdict {
+  const { seen } = facts;
+  if (seen === undefined || seen.links.onNode === "unseen") return unknown(UNSEEN);
+  if (seen.links.onNode === "parent") return absent("the pod NIC is part of a NIC of the node");
+  const peer = seen.links.nodePeer;
+  if (peer === undefined) return unknown(UNSEEN);
+  return (
+    firstOf(
+      () => (peer.up ? undefined : dead("PeerDown", "it is down", peer.name)),
+      () => loose(facts, peer, seen),
+      () => blocked(peer),
+      () => untagged(peer, seen),
+      () => smallerMtu(facts, peer),
+      () => lostFrames(facts, "nodePeer", peer.name),
+    ) ?? ok(peer.master === undefined ? "it is up" : `it is a port of ${peer.master}`, peer.name)
+  );
+}
+
+function bridgeVlan(seen: SeenWay, bridge: WayLink): Verdict | undefined {
+  const vlan = vlanOf(seen);
+  if (vlan === undefined || seen.target?.at !== "bridge" || bridge.vlans.includes(vlan)) {
+    return undefined;
+  }
+  return dead("VlanMissing", `it is asked in VLAN ${String(vlan)}, which it has not`, bridge.name);
+}
+
+/** The bridge on the node. */
+export function judgeNodeBridge(facts: JudgedFacts): Verdict {
+  const { seen } = facts;
+  if (seen === undefined || seen.links.onNode === "unseen") return unknown(UNSEEN);
+  const bridge = seen.links.nodeBridge;
+  if (bridge === undefined) return absent("the pod NIC is a port of no bridge on the node");
+  return (
+    firstOf(
+      () => (bridge.up ? undefined : dead("NodeBridgeDown", "it is down", bridge.name)),
+      () => bridgeVlan(seen, bridge),
+      () => lostFrames(facts, "nodeBridge", bridge.name),
+    ) ?? ok("it is up", bridge.name)
+  );
+}
+
+function uplinkFault(uplink: WayLink, facts: WayFacts, seen: SeenWay): Verdict | undefined {
+  const vlan = vlanOf(seen);
+  const { name } = uplink;
+  return firstOf(
+    () => (uplink.up ? undefined : dead("UplinkDown", "it is down", name)),
+    () => (uplink.carrier ? undefined : dead("NoCarrier", "it has no carrier", name)),
+    () => blocked(uplink),
+    () =>
+      vlan === undefined || uplink.vlans.includes(vlan)
+        ? undefined
+        : dead("VlanMissing", `it does not take VLAN ${String(vlan)} of the guest`, name),
+    () => smallerMtu(facts, uplink),
+  );
+}
+
+function noUplink(facts: WayFacts, seen: SeenWay): Verdict {
+  if (seen.links.nodeBridge === undefined) return absent("frames are routed on the node");
+  const why = "the bridge has no port but those of pods";
+  if (seen.target === undefined) return unknown(`${why}: only guests of this node are reached`);
+  return wayLost(facts) && seen.target.at === "beyond"
+    ? dead("UplinkMissing", `${why}, and ${seen.target.address} does not answer`)
+    : absent(`${why}, and needs none`);
+}
+
+/** What leads out of the node. */
+export function judgeUplink(facts: JudgedFacts): Verdict {
+  const { seen } = facts;
+  if (seen === undefined || seen.links.onNode === "unseen") return unknown(UNSEEN);
+  const { uplinks } = seen.links;
+  const [first] = uplinks;
+  if (first === undefined) return noUplink(facts, seen);
+  const faults = uplinks.map((uplink) => uplinkFault(uplink, facts, seen));
+  const whole = uplinks.find((_uplink, at) => faults[at] === undefined);
+  const fault = whole === undefined ? faults.find((each) => each !== undefined) : undefined;
+  const name = (whole ?? first).name;
+  return fault ?? lostFrames(facts, "uplink", name) ?? ok("it is up", name);
+}
+
+/** Who answers on the network. */
+export function judgeGateway(facts: JudgedFacts): Verdict {
+  const { seen } = facts;
+  if (seen?.target === undefined) return unknown("no gateway and no neighbour of it is known");
+  const { address } = seen.target;
+  const trace = traceOf(facts, "outward");
+  if (trace === undefined) return unknown("it was not asked", address);
+  if (trace.answered.length > 0) {
+    return lostLarge(facts, address) ?? answering(facts, seen, trace.by);
+  }
+  return frameLostAt(trace, seen) === "gateway"
+    ? dead(
+        "GatewaySilent",
+        "questions come to the end of what can be seen, and nobody answers",
+        address,
+      )
+    : unknown("no question has come so far", address);
+}
+
+/** That a gateway answers no ping is its own matter; that it answers small ones alone is not. */
+function lostLarge(facts: JudgedFacts, address: string): Verdict | undefined {
+  const lost = lostFrames(facts, "gateway", address);
+  return lost?.reason === "MtuSmaller" ? lost : undefined;
+}
+
+function answering(facts: WayFacts, { target }: SeenWay, by: readonly string[]): Verdict {
+  const echo = traceOf(facts, "echo");
+  const ping = echo === undefined || echo.answered.length > 0 ? "" : "; it answers no ping";
+  return ok(`answered by ${by.join(", ")}${ping}`, target?.address);
+}

@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: Apache-2.0
+// Why a hop is dead, as stable words, and what to do. The table of docs/doctor.md is made from it.
+
+/** What to do, by reason. */
+export const DOCTOR_FIXES = {
+  AddressServerDown:
+    "see the log of virt-handler on the node; the server is started again when its VM is looked at",
+  BridgeChanged: "virt-handler makes it again; find who changes links in launcher pods",
+  BridgeDown: "virt-handler sets it up again; find who changes links in launcher pods",
+  BridgeMissing: "virt-handler makes it again; find who removes links in launcher pods",
+  DeviceLinkDown: "set `state: up` at the interface of the VM",
+  DuplicateAddress: "give one of the two another address",
+  EntryMissing: "virt-handler makes it again; find who changes the bridge's forwarding table",
+  FramesLost:
+    "look for rules (nft, iptables, tc, XDP) at this link, and for a policy of the network that refuses the guest",
+  GatewaySilent: "see whether the gateway runs, and has that address on this network",
+  GuardRefuses:
+    "name the address in portSecurity.allowedAddresses of the interface, or take it from the guest",
+  GuestSilent:
+    "set the link up in the guest, and look at its firewall: it gets ARP and answers nothing",
+  LearningOn: "virt-handler switches it off again; find who changes ports of the bridge",
+  MtuSmaller: "give all links of the way the MTU of the network, or the network the smallest one",
+  NicDown: "set it up in the pod, or let the pod be made anew; find who took it down",
+  NicMissing: "see the events of the VMI and the log of net-agent: CNI has made no such NIC",
+  NicOutOfBridge: "virt-handler puts it back; find who changes links in launcher pods",
+  NicWrongMac: "virt-handler gives it the guest's MAC again; find who changes links in the pod",
+  NoAddressInGuest: "let the guest ask by DHCP, or give the NIC an address in the guest",
+  NoDefaultRoute: "let the guest ask by DHCP again, or set the route in the guest",
+  NoCarrier: "see what is at the other end of this link",
+  NobodyOffers:
+    "see whether a DHCP server runs on the network, and has addresses left in its range",
+  NodeBridgeDown: "set the bridge up on the node",
+  NotPlugged: "see `patchbay explain` for who acts next",
+  PeerDown: "set it up on the node",
+  PeerOutOfBridge: "put it back into its bridge on the node, or let the pod be made anew",
+  PortBlocked: "see the spanning tree of the bridge: this port does not forward",
+  RulesChanged: "virt-handler makes them again; find who changes rules in launcher pods",
+  TapDown: "virt-handler sets it up again; find who changes links in launcher pods",
+  TapMissing: "virt-handler makes it again; find who removes links in launcher pods",
+  TapNotOpen: "see the guest's QEMU: it does not have the tap open",
+  TapOutOfBridge: "virt-handler puts it back; find who changes links in launcher pods",
+  UplinkDown: "set it up on the node, and see its cable and its switch",
+  UplinkMissing: "make a NIC of the node a port of the bridge, or name the right bridge",
+  VlanMissing: "add the VLAN to this port: bridge vlan add vid VLAN dev PORT",
+  WrongMacInGuest: "give the NIC in the guest the MAC that the VM declares",
+} as const satisfies Readonly<Record<string, string>>;
+
+/** One of them. */
+export type DoctorReason = keyof typeof DOCTOR_FIXES;

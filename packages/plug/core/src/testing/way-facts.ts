@@ -1,0 +1,141 @@
+// SPDX-License-Identifier: Apache-2.0
+// Ways of NICs as they are seen: whole, but for what a test changes.
+import { expect } from "vitest";
+import { diagnose } from "../doctor/diagnose.ts";
+import type {
+  FrameTrace,
+  SeenWay,
+  WayFacts,
+  WayLink,
+  WayLinks,
+  WiringLack,
+} from "../doctor/facts.ts";
+import type { DoctorReason } from "../doctor/reasons.ts";
+import { HOPS, type HopName } from "../doctor/report.ts";
+
+/** The device's. */
+export const MAC = "02:00:00:00:5e:01";
+/** Somebody else's. */
+export const OTHER = "02:00:00:00:5e:99";
+
+/** A link that is in order. */
+export function link(name: string, more: Partial<WayLink> = {}): WayLink {
+  return {
+    ...{ name, kind: "veth", mac: OTHER, mtu: 1500, up: true, carrier: true },
+    ...{ addresses: [], isBlocked: false, filtersVlans: false, vlans: [] },
+    ...more,
+  };
+}
+
+const LINKS: WayLinks = {
+  tap: link("tap1", { kind: "tun", master: "k6t-1" }),
+  podBridge: link("k6t-1", { kind: "bridge" }),
+  podNic: link("pod1", { master: "k6t-1" }),
+  nodePeer: link("veth1", { master: "br0", addresses: ["fe80::1/64"] }),
+  nodeBridge: link("br0", { kind: "bridge" }),
+  uplinks: [link("eno1", { kind: "", master: "br0" })],
+  onNode: "peer",
+};
+
+/** Of frames that came all the way, and their answers too. */
+export function trace(probe: FrameTrace["probe"], more: Partial<FrameTrace> = {}): FrameTrace {
+  const isInward = probe.startsWith("inward");
+  return {
+    probe,
+    asked: isInward
+      ? ["nodePeer", "podNic", "tap"]
+      : ["podNic", "nodePeer", "nodeBridge", "uplink"],
+    answered: isInward ? ["tap", "podNic", "nodePeer"] : ["uplink", "nodePeer", "podNic", "tap"],
+    by: [isInward ? MAC : OTHER],
+    ...more,
+  };
+}
+
+/** Of frames that nobody answered, and where they were seen. */
+export function asked(probe: FrameTrace["probe"], ...hops: readonly HopName[]): FrameTrace {
+  return trace(probe, { asked: hops, answered: [], by: [] });
+}
+
+/** The guest asked from the pod's own bridge. */
+export const FROM_POD: readonly FrameTrace[] = (["inward", "inwardLarge"] as const).map((probe) =>
+  trace(probe, { asked: ["tap"], answered: ["tap", "podBridge"] }),
+);
+
+const TRACES: readonly FrameTrace[] = [
+  ...(["inward", "inwardLarge", "outward", "outwardLarge", "echo", "echoLarge"] as const).map(
+    (probe) => trace(probe),
+  ),
+  trace("own", { answered: [], by: [] }),
+];
+
+type Loose<T> = { readonly [Key in keyof T]?: T[Key] | undefined };
+
+/** What is otherwise; undefined: it is not there. */
+export interface WayChange extends Loose<Omit<WayFacts, "seen">> {
+  readonly links?: Loose<WayLinks>;
+  /** In the place of those of their probes. */
+  readonly traces?: readonly FrameTrace[];
+  readonly lacks?: readonly WiringLack[];
+  readonly seen?: Loose<SeenWay>;
+  /** Nothing of the kernel carries it. */
+  readonly isUnseen?: true;
+}
+
+function changed<T extends object>(whole: T, change: Loose<T> = {}): T {
+  const entries = Object.entries({ ...whole, ...change });
+  return Object.fromEntries(entries.filter(([, value]) => value !== undefined)) as T;
+}
+
+/** The facts of a way that is whole but for the change. */
+export function wayFacts(change: WayChange): WayFacts {
+  const { links, traces = [], lacks = [], seen, isUnseen, ...more } = change;
+  const others = TRACES.filter(({ probe }) => !traces.some((one) => one.probe === probe));
+  const whole: WayFacts = {
+    binding: "bridge",
+    device: { linkUp: true, mac: MAC, mtu: 1500 },
+    guest: { macs: [MAC], addresses: ["10.9.0.1"], hasDefaultRoute: true },
+    leadsOut: true,
+    seen: changed<SeenWay>(
+      {
+        isBridged: true,
+        links: changed(LINKS, links),
+        lacks,
+        traces: [...others, ...traces],
+        guardDrops: [],
+        target: { address: "10.9.0.254", at: "beyond" },
+      },
+      seen,
+    ),
+  };
+  const { seen: way, ...unseen } = changed(whole, more);
+  return isUnseen === true || way === undefined ? unseen : { ...unseen, seen: way };
+}
+
+/** Something that is missing. */
+export function lack(what: WiringLack["what"], at: string): readonly WiringLack[] {
+  return [{ link: at, what, words: "ip link set" }];
+}
+
+/** What is otherwise, and which hop is the first that is dead; without one all are well. */
+export type WayRow = readonly [
+  name: string,
+  change: WayChange,
+  want?: readonly [HopName, DoctorReason],
+];
+
+/** Rows as tests take them. */
+export function casesOf(rows: readonly WayRow[]): readonly {
+  readonly name: string;
+  readonly change: WayChange;
+  readonly want: WayRow[2];
+}[] {
+  return rows.map(([name, change, want]) => ({ name, change, want }));
+}
+
+/** Expects what a row says. */
+export function expectRow(change: WayChange, want: WayRow[2]): void {
+  const { hops, firstDead } = diagnose(wayFacts(change));
+  expect(hops.map(({ hop }) => hop)).toEqual(HOPS);
+  const first = hops.find(({ hop }) => hop === firstDead);
+  expect(first === undefined ? undefined : [first.hop, first.reason]).toEqual(want);
+}

@@ -1,0 +1,144 @@
+// SPDX-License-Identifier: Apache-2.0
+// Where frames of a guest's interface die: what this node knows of it, what its agent says, and a look along its way.
+import {
+  AppError,
+  diagnose,
+  domainNameOf,
+  findByName,
+  wayFactsOf,
+  wayQuestionOf,
+  type DoctorReport,
+  type NodeVmFacts,
+  type WaySources,
+} from "@patchbay/core";
+import { printKey } from "@patchbay/kube";
+import type { GuestInterface, NetnsHandle, NicDoctor, ObjectKey } from "@patchbay/core/ports";
+import type { Deps } from "../deps.ts";
+import { observeNodeVm } from "../reconcilers/vmi/observe.ts";
+import type { Place } from "../reconcilers/vmi/step-context.ts";
+import { findGuest, type FoundGuest } from "./find-guest.ts";
+
+/** Examines an interface of a guest of this node. */
+export type ExamineGuest = (key: ObjectKey, iface: string) => Promise<DoctorReport>;
+
+/** Looks at ways, from the node's own namespace. */
+export interface NodeDoctor {
+  readonly doctor: NicDoctor;
+  readonly node: NetnsHandle;
+}
+
+/** Each takes a thread of the four that this process has for files and links too. */
+const MAX_OF_NODE = 2;
+/** All of it, milliseconds. */
+const WITHIN_MS = 5000;
+/** What is left to the look when all else was said, at most and at least, milliseconds. */
+const [LOOK_MS, LOOK_LEAST_MS] = [3600, 1000];
+/** For what comes after the look, and what the kernel takes for it, milliseconds. */
+const REST_MS = 600;
+
+/** What the guest's agent says of its links; undefined: none answers. */
+async function hearGuest(
+  { vmi, session }: Place & Pick<FoundGuest, "vmi">,
+  { domain }: NodeVmFacts,
+): Promise<readonly GuestInterface[] | undefined> {
+  if (domain?.running !== true || !domain.facts.agentConnected) return undefined;
+  try {
+    return await session.connection.readGuestInterfaces(domainNameOf(vmi));
+  } catch {
+    return undefined; // it listens and says nothing: as where there is none
+  }
+}
+
+interface Asked {
+  readonly iface: string;
+  readonly startedMs: number;
+}
+
+async function examine(
+  place: Place & Pick<FoundGuest, "vmi">,
+  { iface: name, startedMs }: Asked,
+  { deps, doctor, node }: NodeDoctor & { readonly deps: Deps },
+): Promise<DoctorReport> {
+  const { vmi, pod, session } = place;
+  const vmiKey = printKey({ namespace: vmi.metadata.namespace ?? "", name: vmi.metadata.name });
+  const known = await observeNodeVm(vmi, place, deps);
+  const iface = findByName(known.ifaces, name);
+  if (iface === undefined) {
+    throw new AppError("KUBE_NOT_FOUND", {
+      resource: "interface",
+      object: `${name} of ${vmiKey}`,
+    });
+  }
+  const answer = await hearGuest(place, known);
+  const served = deps.guestServers.served(pod.uid);
+  const sources: WaySources = {
+    ...{ iface, vmis: deps.vmis.list() },
+    ...(answer === undefined ? {} : { answer }),
+    ...(served === undefined ? {} : { served }),
+  };
+  const facts = wayFactsOf(sources);
+  const question = wayQuestionOf(sources, facts);
+  const leftMs = startedMs + WITHIN_MS - REST_MS - deps.clock.monotonicMs();
+  const withinMs = Math.max(LOOK_LEAST_MS, Math.min(LOOK_MS, leftMs));
+  const nic = question && { ...question, pod: session.launcher.netns, node, withinMs };
+  const said = diagnose(nic === undefined ? facts : { ...facts, seen: await doctor.examine(nic) });
+  const milliseconds = Math.round(deps.clock.monotonicMs() - startedMs);
+  return { vmi: vmiKey, interface: name, ...said, milliseconds };
+}
+
+/** In time, or not at all. */
+async function inTime<T>(
+  work: Promise<T>,
+  { deps, late }: { readonly deps: Deps; readonly late: AppError },
+): Promise<T> {
+  const over = new AbortController();
+  const timer = deps.clock.sleep(WITHIN_MS, over.signal).then(
+    () => Promise.reject(late),
+    () => new Promise<never>(() => undefined), // it was answered
+  );
+  try {
+    return await Promise.race([work, timer]);
+  } finally {
+    over.abort(new Error("it was answered"));
+  }
+}
+
+/**
+ * Makes it: one at a time of an interface, some of a node.
+ * @throws AppError with KUBE_NOT_FOUND, DOCTOR_BUSY, DOCTOR_LATE, LAUNCHER_UNREACHABLE, and what a session and a look throw
+ */
+export function createExamineGuest(
+  deps: Deps,
+  nodeDoctor: NodeDoctor,
+  wake: (key: string) => void,
+): ExamineGuest {
+  const taken = new Set<string>();
+  const enter = (place: string, about: { readonly iface: string; readonly vmi: string }): void => {
+    const reason = taken.has(place)
+      ? "it is being examined"
+      : `its node examines ${String(MAX_OF_NODE)} others`;
+    if (taken.has(place) || taken.size >= MAX_OF_NODE) {
+      throw new AppError("DOCTOR_BUSY", { ...about, reason });
+    }
+    taken.add(place);
+  };
+  return async (key, iface) => {
+    const { vmi, pod, listener } = findGuest(key, deps, wake);
+    const about = { iface, vmi: printKey(key) };
+    const place = `${pod.uid} ${iface}`;
+    enter(place, about);
+    const startedMs = deps.clock.monotonicMs();
+    const work = deps.sessions
+      .use(pod, listener, (session) => {
+        const at = { vmi, pod, role: "owner" as const, session, wake: listener.wake };
+        return examine(at, { iface, startedMs }, { deps, ...nodeDoctor });
+      })
+      .finally(() => {
+        taken.delete(place);
+        // What has changed since the loop's last look, it has yet to see.
+        listener.wake();
+      });
+    const late = new AppError("DOCTOR_LATE", { ...about, seconds: WITHIN_MS / 1000 });
+    return inTime(work, { deps, late });
+  };
+}

@@ -1,0 +1,170 @@
+// SPDX-License-Identifier: Apache-2.0
+// A guest, its pod, the node with a bridge and an uplink, and a network with a gateway: each a namespace. In the guest's a NIC of
+// its own is on the end of the tap, as the driver's is on a device.
+import { spawn, type ChildProcess } from "node:child_process";
+import { diagnose, type DoctorReport, type MasqueradeWiring, type PodWiring } from "@patchbay/core";
+import type { ExaminedNic, NetnsHandle } from "@patchbay/core/ports";
+import { createClock, createNetlink, createProcessRunner } from "@patchbay/os";
+import { createNicDoctor } from "@patchbay/podnet";
+import { eventually } from "@patchbay/support";
+import { addHost, addNic, MAC, makeNetwork, Namespaces, run, WIRING } from "../links.ts";
+
+type WayFacts = Parameters<typeof diagnose>[0];
+type GuestWord = NonNullable<WayFacts["guest"]>;
+
+/** The guest's, and who is beyond the uplink. */
+export const [ADDRESS, GATEWAY] = ["10.9.0.1", "10.9.0.254"];
+/** The guest's behind the pod, and the pod's. */
+const [BEHIND, OF_POD] = ["10.0.2.2", "10.9.0.5"];
+
+const MASQUERADE: MasqueradeWiring = {
+  ...{ kind: "masquerade", podInterfaceName: "pod1", bridgeName: "k6t-1", tapName: "tap1" },
+  ...{ mac: MAC, mtu: 1500, owner: 107, queues: 1, ports: [] },
+  ipv4: { gateway: "10.0.2.1/24", guest: BEHIND },
+};
+/** Source: dnsmasq(8) */
+const DNSMASQ = [
+  ...["--keep-in-foreground", "--log-facility=-", "--conf-file=/dev/null", "--pid-file="],
+  ...["--user=root", "--port=0", "--interface=lan0", "--except-interface=lo", "--bind-interfaces"],
+  ...["--dhcp-leasefile=/dev/null", "--leasefile-ro", "--dhcp-range=10.9.0.50,10.9.0.50,1h"],
+] as const;
+const GUARD = { macs: [MAC], addresses: [ADDRESS, "fe80::/10"], serves: false };
+
+/** What a test changes of the facts, beside what it changes in the namespaces. */
+export type FactsChange = Partial<
+  Pick<WayFacts, "device" | "serves" | "leadsOut" | "guest" | "mayClaim">
+>;
+
+/** The namespaces, and the doctor. Scenes of different numbers may be there at once. */
+export class DoctorScene {
+  readonly doctor = createNicDoctor({
+    runner: createProcessRunner(),
+    netlink: createNetlink(),
+    clock: createClock(),
+  });
+  readonly namespaces = new Namespaces();
+  readonly host: string;
+  readonly pod: string;
+  readonly guest: string;
+  readonly lan: string;
+  /** The node's end of the pod NIC. */
+  readonly peer: string;
+  readonly #pod: NetnsHandle;
+  readonly #node: NetnsHandle;
+  readonly #servers: ChildProcess[] = [];
+  #wiring: PodWiring = WIRING;
+  asksDhcp = false;
+  hasAgent = true;
+  /** Addresses that the guest is known to have. */
+  known: readonly string[] = [ADDRESS];
+
+  constructor(number: number) {
+    const { namespaces } = this;
+    const pod = `p${String(number)}`;
+    this.host = addHost(namespaces, `h${String(number)}`);
+    this.pod = namespaces.add(pod);
+    this.guest = namespaces.add(`g${String(number)}`);
+    this.lan = namespaces.add(`l${String(number)}`);
+    this.peer = `${pod}pod1`;
+    this.#pod = namespaces.open(this.pod);
+    this.#node = namespaces.open(this.host);
+    addNic({ host: this.host, pod: this.pod }, { name: "pod1", kind: "veth", mac: MAC });
+    run("ip", "-n", this.pod, "link", "set", "pod1", "up");
+    const lan = ["link", "up0", "netns", this.lan, "type", "macvlan", "mode", "bridge"];
+    run("ip", "-n", this.host, "link", "add", "lan0", ...lan);
+    run("ip", "-n", this.lan, "addr", "add", `${GATEWAY}/24`, "dev", "lan0");
+    run("ip", "-n", this.lan, "link", "set", "lan0", "up");
+  }
+
+  /** With a tap that is one end of a veth, in whose other end's namespace the guest's NIC is. */
+  async wire(kind: "bridge" | "masquerade" = "bridge"): Promise<void> {
+    const { pod, guest } = this;
+    const isBehind = kind === "masquerade";
+    const [address, gateway] = isBehind ? [BEHIND, "10.0.2.1"] : [ADDRESS, GATEWAY];
+    if (isBehind) run("ip", "-n", pod, "addr", "add", `${OF_POD}/24`, "dev", "pod1");
+    const peer = ["peer", "name", "wire0", "address", MAC, "netns", guest];
+    run("ip", "-n", pod, "link", "add", "tap1", "type", "veth", ...peer);
+    run("ip", "-n", guest, "link", "set", "wire0", "arp", "off", "up");
+    const nic = ["link", "wire0", "type", "macvlan", "mode", "passthru"];
+    run("ip", "-n", guest, "link", "add", "eth0", ...nic);
+    run("ip", "-n", guest, "addr", "add", `${address}/24`, "dev", "eth0");
+    run("ip", "-n", guest, "link", "set", "eth0", "up");
+    run("ip", "-n", guest, "route", "add", "default", "via", gateway);
+    this.known = [address];
+    await this.#make(isBehind ? MASQUERADE : WIRING);
+  }
+
+  /** Holds the guest to its address. */
+  async guardGuest(): Promise<void> {
+    await this.#make({ ...WIRING, guard: GUARD });
+  }
+
+  async #make(wiring: PodWiring): Promise<void> {
+    await makeNetwork().wireTap(this.#pod, wiring);
+    this.#wiring = wiring;
+  }
+
+  /** A guest without an address, on a network with a DHCP server that has one address, or none any more. */
+  async serveDhcp(hasLeft: boolean): Promise<void> {
+    run("ip", "-n", this.guest, "addr", "flush", "dev", "eth0");
+    this.known = [];
+    this.asksDhcp = true;
+    const other = hasLeft ? [] : ["--dhcp-host=02:00:00:00:5e:99,10.9.0.50"];
+    const words = ["netns", "exec", this.lan, "dnsmasq", ...DNSMASQ, ...other];
+    const server = spawn("ip", words, { stdio: ["ignore", "ignore", "pipe"] });
+    this.#servers.push(server);
+    let said = "";
+    server.stderr.on("data", (chunk: Buffer) => (said += chunk.toString()));
+    await eventually(() => said.includes("started"), { withinMs: 20_000 });
+  }
+
+  /** As the guest's agent tells it. */
+  guestWord(): GuestWord {
+    const links = JSON.parse(run("ip", "-j", "-n", this.guest, "addr", "show", "dev", "eth0")) as {
+      address: string;
+      addr_info: { local: string; scope: string }[];
+    }[];
+    const routes = run("ip", "-4", "-n", this.guest, "route", "show", "default");
+    const [eth0] = links;
+    const isOwn = eth0?.address === MAC;
+    const own = eth0?.addr_info.filter(({ scope }) => scope === "global") ?? [];
+    return {
+      macs: links.map(({ address }) => address),
+      ...(isOwn && { addresses: own.map(({ local }) => local) }),
+      hasDefaultRoute: routes !== "",
+    };
+  }
+
+  /** As CNI does. */
+  removeNic(): void {
+    run("ip", "-n", this.pod, "link", "del", "pod1");
+  }
+
+  nic(): ExaminedNic {
+    return {
+      ...{ pod: this.#pod, node: this.#node, wiring: this.#wiring },
+      asksDhcp: this.asksDhcp,
+      withinMs: 60_000,
+      addresses: this.known,
+      target: { address: GATEWAY, isGuest: false },
+    };
+  }
+
+  async examine(change: FactsChange = {}): Promise<Pick<DoctorReport, "hops" | "firstDead">> {
+    const { guard, kind } = this.#wiring;
+    return diagnose({
+      binding: kind,
+      device: { linkUp: true, mac: MAC, mtu: 1500 },
+      leadsOut: true,
+      ...(this.hasAgent && { guest: this.guestWord() }),
+      ...(guard?.addresses !== undefined && { mayClaim: guard.addresses }),
+      seen: await this.doctor.examine(this.nic()),
+      ...change,
+    });
+  }
+
+  close(): void {
+    for (const server of this.#servers) server.kill("SIGKILL");
+    this.namespaces.close();
+  }
+}

@@ -1,0 +1,292 @@
+// SPDX-License-Identifier: Apache-2.0
+// Faults that are planted in a way, and the hop that the doctor is to name.
+import type { HopName } from "@patchbay/core";
+import { ADDRESS, GATEWAY, type DoctorScene, type FactsChange } from "./doctor-scene.ts";
+import { MAC, run } from "../links.ts";
+
+/** One fault. */
+export interface PlantedFault {
+  readonly name: string;
+  readonly hop: HopName;
+  readonly reason: string;
+  readonly plant: (scene: DoctorScene) => void | Promise<void>;
+  /** How the guest is bound; `bridge` unless it is said. */
+  readonly binding?: "masquerade";
+  /** What is known otherwise than where nothing is wrong. */
+  readonly facts?: FactsChange;
+}
+
+type Plant = PlantedFault["plant"];
+type Place = "pod" | "host" | "guest" | "lan";
+
+/** `ip` in one of the namespaces. */
+function ip(place: Place, ...words: readonly string[]): Plant {
+  return (scene) => void run("ip", "-n", scene[place], ...words);
+}
+
+function link(place: Place, name: string, ...words: readonly string[]): Plant {
+  return ip(place, "link", "set", name, ...words);
+}
+
+function bridge(place: Place, ...words: readonly string[]): Plant {
+  return (scene) => void run("bridge", "-n", scene[place], ...words);
+}
+
+type Text = string | ((scene: DoctorScene) => string);
+
+/** A rule in a table of its own; `hook`: where, as nft says it. */
+function nft(place: Place, family: string, [hook, rule]: readonly [Text, Text]): Plant {
+  const inScene = (text: Text, scene: DoctorScene): string =>
+    typeof text === "string" ? text : text(scene);
+  return (scene) => {
+    const [at, what] = [inScene(hook, scene), inScene(rule, scene)];
+    const text = `add table ${family} planted; add chain ${family} planted c { type filter hook ${at} ; }; add rule ${family} planted c ${what}`;
+    run("ip", "netns", "exec", scene[place], "nft", text);
+  };
+}
+
+function peerLink(...words: readonly string[]): Plant {
+  return (scene) => void run("ip", "-n", scene.host, "link", "set", scene.peer, ...words);
+}
+
+function inOrder(...plants: readonly Plant[]): Plant {
+  return async (scene) => {
+    for (const plant of plants) await plant(scene);
+  };
+}
+
+const FORWARD = "forward priority 0";
+
+const IN_GUEST: readonly PlantedFault[] = [
+  {
+    ...{ name: "link down in the guest", hop: "guest", reason: "GuestSilent" },
+    plant: link("guest", "eth0", "down"),
+  },
+  {
+    ...{ name: "wrong MAC in the guest", hop: "guest", reason: "WrongMacInGuest" },
+    plant: link("guest", "eth0", "address", "02:00:00:00:5e:77"),
+  },
+  {
+    ...{ name: "wrong MAC in a guest without an agent", hop: "guest", reason: "WrongMacInGuest" },
+    plant: (scene) => {
+      run("ip", "-n", scene.guest, "link", "set", "eth0", "address", "02:00:00:00:5e:77");
+      scene.hasAgent = false;
+    },
+  },
+  {
+    ...{ name: "no address in the guest", hop: "guest", reason: "NoAddressInGuest" },
+    plant: (scene) => scene.serveDhcp(true),
+  },
+  {
+    ...{ name: "no default route in the guest", hop: "guest", reason: "NoDefaultRoute" },
+    plant: ip("guest", "route", "del", "default"),
+  },
+  {
+    ...{ name: "firewall in the guest", hop: "guest", reason: "GuestSilent" },
+    plant: nft("guest", "arp", ["input priority 0", "drop"]),
+  },
+  {
+    ...{ name: "duplicate address", hop: "guest", reason: "DuplicateAddress" },
+    plant: ip("lan", "addr", "add", `${ADDRESS}/32`, "dev", "lan0"),
+  },
+  {
+    ...{ name: "link down on the device", hop: "device", reason: "DeviceLinkDown" },
+    plant: link("guest", "wire0", "down"),
+    facts: { device: { linkUp: false, mac: MAC, mtu: 1500 } },
+  },
+];
+
+const AT_TAP: readonly PlantedFault[] = [
+  {
+    ...{ name: "tap down", hop: "tap", reason: "TapDown" },
+    plant: link("pod", "tap1", "down"),
+  },
+  {
+    ...{ name: "tap that nobody has open", hop: "tap", reason: "TapNotOpen" },
+    plant: link("guest", "wire0", "down"),
+  },
+  {
+    ...{ name: "tap gone", hop: "tap", reason: "TapMissing" },
+    plant: (scene) => {
+      run("ip", "-n", scene.pod, "link", "del", "tap1");
+      scene.hasAgent = false;
+    },
+  },
+  {
+    ...{ name: "tap out of the bridge", hop: "tap", reason: "TapOutOfBridge" },
+    plant: link("pod", "tap1", "nomaster"),
+  },
+  {
+    ...{ name: "MTU smaller at the tap", hop: "tap", reason: "MtuSmaller" },
+    plant: link("pod", "tap1", "mtu", "1400"),
+  },
+  {
+    ...{ name: "send guard that refuses a second address", hop: "tap", reason: "GuardRefuses" },
+    plant: async (scene) => {
+      await scene.guardGuest();
+      run("ip", "-n", scene.guest, "addr", "add", "10.9.0.77/24", "dev", "eth0");
+    },
+  },
+  {
+    ...{ name: "send guard taken away", hop: "tap", reason: "RulesChanged" },
+    plant: async (scene) => {
+      await scene.guardGuest();
+      run("ip", "netns", "exec", scene.pod, "nft", "delete table netdev patchbay-tap1");
+    },
+  },
+  {
+    ...{ name: "frames dropped at the tap", hop: "tap", reason: "FramesLost" },
+    plant: nft("pod", "netdev", ['ingress device "tap1" priority 0', "drop"]),
+  },
+];
+
+const IN_POD: readonly PlantedFault[] = [
+  {
+    ...{ name: "pod bridge down", hop: "podBridge", reason: "BridgeDown" },
+    plant: link("pod", "k6t-1", "down"),
+  },
+  {
+    ...{ name: "static entry of the guest gone", hop: "podBridge", reason: "EntryMissing" },
+    plant: bridge("pod", "fdb", "del", MAC, "dev", "tap1", "master"),
+  },
+  {
+    ...{ name: "entry of the guest on the pod NIC", hop: "podBridge", reason: "EntryMissing" },
+    plant: bridge("pod", "fdb", "replace", MAC, "dev", "pod1", "master", "permanent"),
+  },
+  {
+    ...{ name: "learning at the tap", hop: "podBridge", reason: "LearningOn" },
+    plant: bridge("pod", "link", "set", "dev", "tap1", "learning", "on"),
+  },
+  {
+    ...{ name: "frames dropped in the pod", hop: "podBridge", reason: "FramesLost" },
+    plant: nft("pod", "bridge", [FORWARD, 'oifname "tap1" drop']),
+  },
+  {
+    ...{ name: "DHCP server of the pod dead", hop: "addresses", reason: "AddressServerDown" },
+    plant: ip("guest", "addr", "flush", "dev", "eth0"),
+    facts: { serves: false },
+  },
+  {
+    ...{ name: "range of the DHCP server exhausted", hop: "addresses", reason: "NobodyOffers" },
+    plant: (scene) => scene.serveDhcp(false),
+  },
+  {
+    ...{ name: "rules of masquerade gone", hop: "translation", reason: "RulesChanged" },
+    binding: "masquerade",
+    plant: (scene) => {
+      run("ip", "netns", "exec", scene.pod, "nft", "delete table inet patchbay-pod1");
+    },
+  },
+  {
+    ...{ name: "forwarding off behind the pod", hop: "translation", reason: "RulesChanged" },
+    binding: "masquerade",
+    plant: (scene) => {
+      const setting = "net.ipv4.conf.pod1.forwarding=0";
+      run("ip", "netns", "exec", scene.pod, "sysctl", "-w", setting);
+    },
+  },
+  {
+    ...{ name: "pod NIC gone", hop: "podNic", reason: "NicMissing" },
+    plant: ip("pod", "link", "del", "pod1"),
+  },
+  {
+    ...{ name: "pod NIC down", hop: "podNic", reason: "NicDown" },
+    plant: link("pod", "pod1", "down"),
+  },
+  {
+    ...{ name: "pod NIC out of the bridge", hop: "podNic", reason: "NicOutOfBridge" },
+    plant: link("pod", "pod1", "nomaster"),
+  },
+  {
+    ...{ name: "wrong MAC at the pod NIC", hop: "podNic", reason: "NicWrongMac" },
+    plant: link("pod", "pod1", "address", "02:00:00:00:5e:78"),
+  },
+  {
+    ...{ name: "MTU smaller at the pod NIC", hop: "podNic", reason: "MtuSmaller" },
+    plant: link("pod", "pod1", "mtu", "1400"),
+  },
+];
+
+const ON_NODE: readonly PlantedFault[] = [
+  {
+    ...{ name: "peer down", hop: "nodePeer", reason: "PeerDown" },
+    plant: peerLink("down"),
+  },
+  {
+    ...{ name: "peer out of its bridge", hop: "nodePeer", reason: "PeerOutOfBridge" },
+    plant: peerLink("nomaster"),
+  },
+  {
+    ...{ name: "MTU smaller at the peer", hop: "nodePeer", reason: "MtuSmaller" },
+    plant: peerLink("mtu", "1400"),
+  },
+  {
+    ...{ name: "peer that does not forward", hop: "nodePeer", reason: "PortBlocked" },
+    plant: inOrder(
+      peerLink("nomaster"),
+      // Spanning tree listens for so long before a port forwards, hundredths of a second.
+      link("host", "br0", "type", "bridge", "stp_state", "1", "forward_delay", "3000"),
+      peerLink("master", "br0"),
+    ),
+  },
+  {
+    ...{ name: "frames dropped as they come to the node", hop: "nodePeer", reason: "FramesLost" },
+    plant: nft("host", "netdev", [({ peer }) => `ingress device "${peer}" priority 0`, "drop"]),
+  },
+  {
+    ...{ name: "bridge of the node down", hop: "nodeBridge", reason: "NodeBridgeDown" },
+    plant: link("host", "br0", "down"),
+  },
+  {
+    ...{ name: "firewall of the node against all", hop: "nodeBridge", reason: "FramesLost" },
+    plant: nft("host", "bridge", [FORWARD, "drop"]),
+  },
+  {
+    ...{ name: "firewall of the node against IPv4", hop: "nodeBridge", reason: "FramesLost" },
+    plant: nft("host", "bridge", [FORWARD, "ether type ip drop"]),
+  },
+  {
+    ...{ name: "loss of answers alone", hop: "nodeBridge", reason: "FramesLost" },
+    plant: nft("host", "bridge", [FORWARD, ({ peer }) => `oifname "${peer}" drop`]),
+  },
+  {
+    ...{ name: "the guest's MAC behind another port", hop: "nodeBridge", reason: "FramesLost" },
+    plant: bridge("host", "fdb", "replace", MAC, "dev", "up1", "master", "static", "sticky"),
+  },
+];
+
+const BEYOND: readonly PlantedFault[] = [
+  {
+    ...{ name: "bridge without uplink", hop: "uplink", reason: "UplinkMissing" },
+    plant: link("host", "up1", "nomaster"),
+  },
+  {
+    ...{ name: "uplink down", hop: "uplink", reason: "UplinkDown" },
+    plant: link("host", "up1", "down"),
+  },
+  {
+    ...{ name: "uplink without carrier", hop: "uplink", reason: "NoCarrier" },
+    plant: link("host", "up0", "down"),
+  },
+  {
+    ...{ name: "MTU smaller at the uplink", hop: "uplink", reason: "MtuSmaller" },
+    plant: link("host", "up1", "mtu", "1400"),
+  },
+  {
+    ...{ name: "gateway gone", hop: "gateway", reason: "GatewaySilent" },
+    plant: ip("lan", "addr", "del", `${GATEWAY}/24`, "dev", "lan0"),
+  },
+  {
+    ...{ name: "MTU smaller beyond the node", hop: "gateway", reason: "MtuSmaller" },
+    plant: link("host", "up0", "mtu", "1400"),
+  },
+];
+
+/** All of them, from the guest on. */
+export const PLANTED: readonly PlantedFault[] = [
+  ...IN_GUEST,
+  ...AT_TAP,
+  ...IN_POD,
+  ...ON_NODE,
+  ...BEYOND,
+];
