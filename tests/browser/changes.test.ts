@@ -186,6 +186,24 @@ test("what would be refused says why; what fails at Apply says where it stands, 
   await page.getByText("All changes are sent").waitFor();
 });
 
+test("changes of one VM are judged together too: what one takes from another is said at the last", async () => {
+  await using panel = await open();
+  const { page, cluster } = panel;
+  cluster.refusal = { kind: "Status", message: "no free PCIe port for storage-2" };
+  cluster.refuses = ({ method }) => method === "PATCH";
+  await plugByList(page, "db", "default/front");
+  await page.locator(".badge-live").waitFor();
+  await plugByList(page, "db", "default/storage");
+  await page.locator(".change-refused", { hasText: "db: plug storage-2" }).waitFor();
+  await page
+    .getByText("together with the other changes: no free PCIe port for storage-2")
+    .waitFor();
+  expect(await page.locator(".badge-live").count()).toBe(1);
+  await page.getByLabel("Drop: db: plug front into default/front").click();
+  await expect.poll(() => page.locator(".badge-refused").count()).toBe(0);
+  expect(done(panel)).toEqual([]);
+});
+
 test("what was gathered can be dropped, and is never sent", async () => {
   await using panel = await open();
   await plugByList(panel.page, "db", "default/front");

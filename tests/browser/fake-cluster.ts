@@ -37,6 +37,8 @@ export class FakeCluster {
   traffic: () => readonly object[] = () => [];
   /** What a change is answered with; undefined: it is accepted. */
   refusal: object | undefined;
+  /** Which changes that answer is for. */
+  refuses: (asked: Asked) => boolean = () => true;
   readonly #objects = new Map<Plural, Map<string, KubeObject>>();
   readonly #watches = new Map<Plural, Set<ServerResponse>>();
   #revision = 1;
@@ -105,8 +107,9 @@ export class FakeCluster {
       this.#send(response, 201, { status: { allowed: true, resourceRules: this.rules } });
       return;
     }
-    this.asked.push({ method, path, isDryRun: searchParams.has("dryRun"), body });
-    if (this.refusal === undefined) {
+    const asked = { method, path, isDryRun: searchParams.has("dryRun"), body };
+    this.asked.push(asked);
+    if (this.refusal === undefined || !this.refuses(asked)) {
       this.#send(response, 202, { kind: "Status", message: this.#wordsOn(path, body) });
     } else this.#send(response, 409, this.refusal);
   }

@@ -45,7 +45,8 @@ export interface Ask {
 }
 
 const JSON_TYPE = "application/json";
-const PATCH_TYPE = "application/json-patch+json";
+/** Of a JSON patch. Source: RFC 6902 section 6 */
+export const PATCH_TYPE = "application/json-patch+json";
 
 /** Changes that stand for one another: of one iface, or of a VM's power, only the last counts. */
 export function changeId(change: Change): string {
@@ -115,7 +116,8 @@ function subresource(unit: UnitRef, name: string, body: object): Ask {
   return { method: "PUT", path, body, contentType: JSON_TYPE };
 }
 
-function specOf({ vm, vmi }: Machine): {
+/** What NICs are declared in, and where that is in the object. */
+export function placeOf({ vm, vmi }: Machine): {
   readonly spec: VmiSpec | undefined;
   readonly base: string;
 } {
@@ -128,6 +130,11 @@ function indexOf(list: readonly { readonly name: string }[] | undefined, name: s
   return (list ?? []).findIndex((each) => each.name === name);
 }
 
+/** Where the object itself is changed. */
+export function patchPath({ namespace, kind, name }: UnitRef): string {
+  return `/apis/kubevirt.io/v1/namespaces/${namespace}/${kind}/${name}`;
+}
+
 /** Sets one field of an entry, tested by its name: lists may have changed since. */
 function patch(
   unit: UnitRef,
@@ -136,7 +143,7 @@ function patch(
 ): Ask {
   return {
     method: "PATCH",
-    path: `/apis/kubevirt.io/v1/namespaces/${unit.namespace}/${unit.kind}/${unit.name}`,
+    path: patchPath(unit),
     body: [
       { op: "test", path: `${entry}/name`, value: name },
       { op: "add", path: `${entry}/${field}`, value },
@@ -149,14 +156,14 @@ function moveAsk(
   { unit, iface, network }: Extract<Change, { kind: "move" }>,
   machine: Machine,
 ): Ask {
-  const { spec, base } = specOf(machine);
+  const { spec, base } = placeOf(machine);
   const entry = `${base}/networks/${String(indexOf(spec?.networks, iface))}`;
   const value = networkIn(network, unit.namespace);
   return patch(unit, entry, { name: iface, field: "multus/networkName", value });
 }
 
 function linkAsk({ unit, iface, to }: Extract<Change, { kind: "link" }>, machine: Machine): Ask {
-  const { spec, base } = specOf(machine);
+  const { spec, base } = placeOf(machine);
   const index = indexOf(spec?.domain.devices?.interfaces, iface);
   const entry = `${base}/domain/devices/interfaces/${String(index)}`;
   return patch(unit, entry, { name: iface, field: "state", value: to });

@@ -63,12 +63,14 @@ export function commandOf(change: Change, machine: Machine): string {
 
 type Entry = Readonly<Record<string, unknown>> & { readonly name: string };
 
-interface Lists {
+/** Declared NICs, and their networks. */
+export interface Lists {
   readonly interfaces: readonly Entry[];
   readonly networks: readonly Entry[];
 }
 
-function listsOf({ vm, vmi }: Machine): Lists {
+/** The lists as they are declared. */
+export function listsOf({ vm, vmi }: Machine): Lists {
   const spec = vm?.spec.template.spec ?? vmi?.spec;
   return {
     interfaces: spec?.domain.devices?.interfaces ?? [],
@@ -76,7 +78,8 @@ function listsOf({ vm, vmi }: Machine): Lists {
   };
 }
 
-function changed({ interfaces, networks }: Lists, change: Change): Lists {
+/** The lists with a change. */
+export function changedLists({ interfaces, networks }: Lists, change: Change): Lists {
   switch (change.kind) {
     case "plug":
       return {
@@ -122,7 +125,7 @@ export function yamlOf(change: Change, machine: Machine): string {
   if (change.kind === "power") {
     return stringify({ ...head, spec: { runStrategy: STRATEGY[change.action] } });
   }
-  const { interfaces, networks } = changed(listsOf(machine), change);
+  const { interfaces, networks } = changedLists(listsOf(machine), change);
   const spec = { domain: { devices: { interfaces } }, networks };
   return stringify({ ...head, spec: isVm ? { template: { spec } } : spec });
 }

@@ -14,6 +14,7 @@ import {
 } from "../model/changes.ts";
 import type { Filter } from "../model/filter.ts";
 import type { Machine } from "../model/nic/plug.ts";
+import { nicChangesOf, togetherAsk, togetherVerdict } from "../model/together.ts";
 import type { Unit } from "../model/unit.ts";
 import { isRefusal, verdictOf, wordsOf, type Answer } from "../model/verdict.ts";
 import { findUnit, type Gathered, type PanelStore, type Selection } from "./state.ts";
@@ -95,10 +96,12 @@ export class Actions {
     const answers = await this.#sendAll(kept, true);
     const isLive = kept.kind === "create" || (this.#unitOf(kept)?.isLive ?? false);
     this.#note(kept, { verdict: verdictOf(kept, answers, isLive) });
+    await this.#judgeTogether(kept);
   }
 
   drop(change: Change): void {
     this.#keep(withoutChange(this.#pending(), change));
+    void this.#judgeTogether(change);
   }
 
   dropAll(): void {
@@ -127,6 +130,25 @@ export class Actions {
     if (change.kind === "create") return {};
     const { vms, vmis } = this.#store.state.objects;
     return { vm: vms.get(change.unit.key), vmi: vmis.get(change.unit.key) };
+  }
+
+  /** What is said of a VM's changes together stands at the last one. */
+  async #judgeTogether(change: Change): Promise<void> {
+    if (change.kind === "create") return;
+    const own = nicChangesOf(this.#pending(), change.unit.key);
+    const ask = togetherAsk(own, this.machineOf(change));
+    const answer = ask === undefined ? undefined : await send(this.#session, ask, true);
+    // Others were gathered or dropped meanwhile, which asks anew.
+    const now = nicChangesOf(this.#pending(), change.unit.key);
+    if (now.length !== own.length || now.some((each, index) => each !== own[index])) return;
+    const isOwn = (each: Gathered): boolean => own.some((known) => known === each.change);
+    const alone = this.#store.state.gathered
+      .filter(isOwn)
+      .map(({ verdict }) => verdict?.text ?? "");
+    for (const each of own) {
+      const isLast = each === own.at(-1);
+      this.#note(each, { together: isLast && answer ? togetherVerdict(answer, alone) : undefined });
+    }
   }
 
   /** Each, until one is refused. */

@@ -11,7 +11,14 @@ import type { Gathered } from "./state.ts";
 const VERDICTS = { live: "live", start: "at next start", refused: "refused" } as const;
 const OUTCOMES = { sending: "sending…", done: "done", failed: "failed" } as const;
 
-function badgeOf({ verdict, outcome }: Gathered): readonly [string, string] {
+/** What would become of it, the other changes included. */
+function verdictOn({ verdict, together }: Gathered): Gathered["verdict"] {
+  return verdict?.kind === "refused" ? verdict : (together ?? verdict);
+}
+
+function badgeOf(gathered: Gathered): readonly [string, string] {
+  const { outcome } = gathered;
+  const verdict = verdictOn(gathered);
   if (outcome !== undefined) return [outcome.kind, OUTCOMES[outcome.kind]];
   if (verdict === undefined) return ["asking", "asking…"];
   return [verdict.kind, VERDICTS[verdict.kind]];
@@ -44,9 +51,9 @@ function ChangeRow({
   readonly gathered: Gathered;
   readonly actions: Actions;
 }): JSX.Element {
-  const { change, verdict, outcome } = gathered;
+  const { change, outcome } = gathered;
   const [kind, word] = badgeOf(gathered);
-  const text = outcome?.text ?? verdict?.text ?? "";
+  const text = outcome?.text ?? verdictOn(gathered)?.text ?? "";
   const sentence = sentenceOf(change);
   return (
     <li class={`change change-${kind}`}>

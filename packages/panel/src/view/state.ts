@@ -20,6 +20,8 @@ export interface Gathered {
   readonly change: Change;
   /** Absent while the server is asked. */
   readonly verdict?: Verdict;
+  /** What more is said of it with the other changes of the same VM; absent: nothing. */
+  readonly together?: Verdict | undefined;
   readonly outcome?: { readonly kind: "sending" | "done" | "failed"; readonly text: string };
 }
 
