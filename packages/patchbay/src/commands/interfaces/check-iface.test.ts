@@ -3,7 +3,7 @@
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { HOPS, type DoctorReport, type HopReport } from "@patchbay/core";
+import type { DoctorReport, HopReport } from "@patchbay/core";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { printError } from "../../print/error.ts";
 import {
@@ -19,6 +19,10 @@ import { runPatchbay, type Ended } from "../../testing/run-patchbay.ts";
 const DOCTOR = `${SUBRESOURCES}/virtualmachineinstances/one/doctor`;
 const ADD = ["addinterface", "one", "--name", "red", "--check"] as const;
 const NETWORK = ["--network-attachment-definition-name", "red"] as const;
+const HOPS = [
+  ...(["guest", "device", "tap", "podBridge", "addresses", "translation", "podNic"] as const),
+  ...(["nodePeer", "nodeBridge", "uplink", "gateway"] as const),
+];
 const READY = { phase: "Ready" };
 
 let directory = "";
