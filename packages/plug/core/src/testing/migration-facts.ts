@@ -88,7 +88,7 @@ export function someFacts(change: Partial<MigrationFacts> = {}): MigrationFacts 
   return {
     ...{ key: "default/vm1", guest: aGuestFacts(), migration: aMigration() },
     ...{ waiting: [], finished: [], targetPod: undefined, targetLoss: undefined },
-    ...{ targetAbsences: new Map(), leftPods: [], mayBegin: true, unfit: undefined },
+    ...{ targetAbsences: new Map(), leftPods: [], mayBegin: true, unfit: undefined, cpuLabels: {} },
     settings: { configuration: migrationConfigOf(undefined), policyName: undefined },
     now: NOW,
     ...change,

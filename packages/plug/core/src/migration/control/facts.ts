@@ -44,6 +44,8 @@ export interface MigrationFacts {
   readonly leftPods: readonly Pod[];
   /** Whether the limits let it begin. */
   readonly mayBegin: boolean;
+  /** Labels that the target's node must have for the guest's processors. */
+  readonly cpuLabels: Readonly<Record<string, string>>;
   /** Why no node can take the guest; undefined: one might. */
   readonly unfit: string | undefined;
   readonly settings: MigrationSettings;

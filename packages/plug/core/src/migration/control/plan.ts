@@ -70,7 +70,7 @@ function planCourse(facts: MigrationFacts, course: Course): readonly MigrationAc
   if (guest === undefined) return [];
   if (course.kind === "begin") {
     if (migration === undefined) return [];
-    return [{ kind: "createTargetPod", pod: targetPodOf(guest, migration) }];
+    return [{ kind: "createTargetPod", pod: targetPodOf(guest, migration, facts.cpuLabels) }];
   }
   return [
     ...(mayChangeTarget(facts, course) ? planNetworks(facts) : []),

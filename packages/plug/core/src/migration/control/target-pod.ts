@@ -23,6 +23,8 @@ interface Affinity {
   };
 }
 
+type Labels = Readonly<Record<string, string>>;
+
 /** Not on a node with another launcher of the VMI. */
 function apartFrom({ metadata, spec }: VirtualMachineInstance): Affinity {
   const affinity: Affinity = spec.affinity ?? {};
@@ -38,12 +40,13 @@ function apartFrom({ metadata, spec }: VirtualMachineInstance): Affinity {
   };
 }
 
-/** Labels that the target's node has: the VM's word counts. */
+/** Labels that the target's node has, with those for the guest's processors: the VM's word counts. */
 export function targetSelectorOf(
   { spec }: VirtualMachineInstance,
   migration: VirtualMachineInstanceMigration,
-): Readonly<Record<string, string>> {
-  return { ...migration.spec.addedNodeSelector, ...spec.nodeSelector };
+  ofCpu: Labels,
+): Labels {
+  return { ...ofCpu, ...migration.spec.addedNodeSelector, ...spec.nodeSelector };
 }
 
 /** The VMI says where it is, which its target is not. */
@@ -67,12 +70,16 @@ function requestOf(facts: VmiFacts): LauncherRequest {
 }
 
 /** Made from the same template as the owner's, with the same images, for what the guest has now. */
-export function targetPodOf(facts: VmiFacts, migration: VirtualMachineInstanceMigration): Pod {
+export function targetPodOf(
+  facts: VmiFacts,
+  migration: VirtualMachineInstanceMigration,
+  ofCpu: Labels = {},
+): Pod {
   const { vmi, pod: source } = facts;
   const made = launcherPodOf(travelView(vmi), requestOf(facts));
   const pod = source === undefined ? made : withImagesOf(made, source);
   const { uid, name } = migration.metadata;
-  const nodeSelector = targetSelectorOf(vmi, migration);
+  const nodeSelector = targetSelectorOf(vmi, migration, ofCpu);
   return {
     ...pod,
     metadata: {

@@ -55,7 +55,7 @@ test.each<{
     name: "only the guest's own node has the labels",
     nodes: [aNode("node1"), aNode("node2")],
     asked: { disk: "hdd" },
-    want: "asks for: disk=hdd",
+    want: "ask for: disk=hdd",
   },
   {
     name: "the other lacks the network",

@@ -5,6 +5,7 @@ import { networksNotOn, type Definitions } from "../../node/definitions.ts";
 import { isNodeLost } from "../../node/node-loss.ts";
 import { networkNamesOf } from "../../plan/pod/pod-networks.ts";
 import type { VmiFacts } from "../../plan/vm/vmi.ts";
+import { cpuNeedOf } from "../cpu-need.ts";
 import { targetSelectorOf } from "./target-pod.ts";
 import { travelView } from "./travellers.ts";
 
@@ -45,15 +46,18 @@ export function unfitReason(
   nodes: readonly KubeNode[],
 ): string | undefined {
   const source = facts.pod?.spec.nodeName;
-  if (!nodes.some(({ metadata }) => metadata.name === source)) return undefined;
+  const own = nodes.find(({ metadata }) => metadata.name === source);
+  if (own === undefined) return undefined;
   const others = nodes.filter((node) => node.metadata.name !== source && isOpen(node));
   if (others.length === 0) {
     return `no node can take the guest: beside node ${source ?? ""} there is none that answers and takes new pods`;
   }
-  const wanted = targetSelectorOf(facts.vmi, migration);
+  const cpu = cpuNeedOf(facts, own);
+  if (cpu.problem !== undefined) return cpu.problem;
+  const wanted = targetSelectorOf(facts.vmi, migration, cpu.labels);
   const fitting = others.filter((node) => hasLabels(node, wanted));
   if (fitting.length === 0) {
-    return `no node can take the guest: none but node ${source ?? ""} has the labels that the VM or the migration asks for: ${printLabels(wanted)}`;
+    return `no node can take the guest: none but node ${source ?? ""} has the labels that the VM, its processors or the migration ask for: ${printLabels(wanted)}`;
   }
   return absenceOn(fitting, definitionsOf(facts));
 }

@@ -12,6 +12,7 @@ import {
 } from "@patchbay/api";
 import {
   asksForNamespace,
+  cpuNeedOf,
   currentMigration,
   hasMigrationBegun,
   inTurn,
@@ -156,6 +157,12 @@ function isItsTurn(migration: Migration | undefined, deps: Deps): boolean {
   return mayBegin(migration, all, { limits, nodeOf });
 }
 
+/** By the node that has the guest. */
+function cpuLabelsOf(guest: VmiFacts | undefined, { nodes }: Deps): MigrationFacts["cpuLabels"] {
+  const name = guest?.pod?.spec.nodeName ?? "";
+  return guest === undefined ? {} : cpuNeedOf(guest, nodes.find({ name })).labels;
+}
+
 /** The nodes are listed only before something is made. */
 function findUnfit(
   guest: VmiFacts | undefined,
@@ -190,6 +197,7 @@ export async function observeMigrations(
     leftPods: guest === undefined ? [] : await findLeftPods(guest.vmi, finished, deps),
     mayBegin: isItsTurn(migration, deps),
     unfit: findUnfit(guest, migration, deps),
+    cpuLabels: cpuLabelsOf(guest, deps),
     settings: await settingsOf(guest?.vmi, deps),
     now: printTime(deps.clock.now()),
   };
