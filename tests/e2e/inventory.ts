@@ -124,6 +124,16 @@ export function inventoryOf(podUid: string): Readonly<Record<string, unknown>> {
   };
 }
 
+/** How much of each kind there is on a node, by its data directory: equal where equal guests are. */
+export function countsOf(dataDir: string): Readonly<Record<string, number>> {
+  return {
+    traces: tracesOf(dataDir).length,
+    pods: (tryRead(() => readdirSync(join(dataDir, "pods"))) ?? []).length,
+    state: STATE_DIRS.flatMap((name) => filesBelow(join(dataDir, name))).length,
+    hostVeths: hostVeths().length,
+  };
+}
+
 /** Objects that are to stay. */
 function staying(objects: readonly KubeObject[]): readonly KubeObject[] {
   return objects.filter(({ metadata }) => metadata.deletionTimestamp === undefined);

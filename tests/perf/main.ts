@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 // Benchmarks: prints tables, judges nothing. `npm run perf [ROUNDS [ROUNDS_AFTER_A_REST]]`, `npm run perf ports [ROUNDS]`,
 // `npm run perf boot [ROUNDS]`, `npm run perf parallel [COUNT...]`, `npm run perf throughput [ROUNDS]`,
-// `npm run perf control-plane [VMS...]`, `npm run perf takeover [VMS]`, `npm run perf cni [PODS]`, `npm run perf panel [VMS...]` or `npm run perf apiserver [SECTION...]`.
+// `npm run perf control-plane [VMS...]`, `npm run perf takeover [VMS]`, `npm run perf cni [PODS]`, `npm run perf panel [VMS...]`,
+// `npm run perf migration [MIB...]` or `npm run perf apiserver [SECTION...]`.
 import { measureApiServer } from "./apiserver/apiserver.ts";
 import { measureBoots } from "./boot/boot.ts";
 import { measureCni } from "./cni/cni.ts";
 import { measureControlPlane } from "./control-plane/control-plane.ts";
 import { measureTakeover } from "./control-plane/takeover.ts";
+import { measureMigrations } from "./migration.ts";
 import { measureMachine } from "./one-machine.ts";
 import { measurePanel } from "./panel.ts";
 import { measureParallel } from "./parallel.ts";
@@ -37,6 +39,8 @@ if (first === "apiserver") {
   await measureWatches();
 } else if (first === "boot") {
   await measureBoots(Number(rest[0] ?? DEFAULT_STARTS));
+} else if (first === "migration") {
+  await measureMigrations(rest.length === 0 ? undefined : rest.map(Number));
 } else if (first === "panel") {
   await measurePanel(rest.length === 0 ? DEFAULT_SHOWN : rest.map(Number));
 } else if (first === "parallel") {
@@ -56,7 +60,7 @@ if (first === "apiserver") {
   });
 } else {
   console.error(
-    `unknown benchmark "${first}": a number of rounds, apiserver, boot, cni, control-plane, panel, parallel, ports, takeover, throughput, or nothing`,
+    `unknown benchmark "${first}": a number of rounds, apiserver, boot, cni, control-plane, migration, panel, parallel, ports, takeover, throughput, or nothing`,
   );
   process.exitCode = 2;
 }

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // A guest moves to another node while it runs, and back: it stays the same guest, with its NICs, and nothing is left behind.
+import { existsSync } from "node:fs";
 import { join } from "node:path";
 import {
   diskVmManifest,
@@ -31,6 +32,7 @@ import {
   newestQemu,
   otherNode,
   slowPolicy,
+  targetListens,
 } from "./two-nodes.ts";
 
 const NODE = "node-2";
@@ -167,6 +169,26 @@ test("it goes the next time", async () => {
   askForMove(GUEST, "again");
   expect(await moveEnded("again")).toBe("Succeeded");
   expect(nodeOf(GUEST)).not.toBe(source);
+});
+
+test("it goes on at its target when virt-handler there dies as it has come, before it has let it go on", async () => {
+  const target = otherNode(GUEST, nodes);
+  const left = newestQemu(GUEST);
+  askForMove(GUEST, "handover");
+  await targetListens(GUEST, "handover");
+  const handler = handlerOf(directoryOf(target));
+  // Its relays, which are others' processes, go on: the guest comes, and nobody looks.
+  process.kill(handler, "SIGSTOP");
+  try {
+    await eventually(() => !existsSync(`/proc/${String(left)}`), { withinMs: CHANGE_MS });
+    expect(machine.findVmi(GUEST)?.status?.migrationState).not.toHaveProperty(
+      "targetNodeDomainReadyTimestamp",
+    );
+  } finally {
+    process.kill(handler, "SIGKILL");
+  }
+  expect(await moveEnded("handover")).toBe("Succeeded");
+  await expectThere(target);
 });
 
 /** What the guest says of its disks. */

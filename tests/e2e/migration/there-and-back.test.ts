@@ -1,11 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-// A guest goes to another node and back while it is pinged: the switch hears its MAC in one place at a time, and its NICs are what
-// they were. Once there and back, or so often as the environment's MOVES says.
+// A guest goes to another node and back while it is pinged, and sends over a connection: the switch hears its MAC in one place at a time,
+// nothing that it sends is lost, it runs in one place, its NICs are what they were, and nothing is left behind. Once there and back, or so
+// often as the environment's MOVES says.
 import { execFileSync } from "node:child_process";
 import { join } from "node:path";
-import { eventually, SecondNode, vmManifest } from "@patchbay/support";
+import { isEqual } from "@patchbay/core";
+import { eventually, RunningGuests, SecondNode, vmManifest } from "@patchbay/support";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { guestNics } from "../guest.ts";
+import { countsOf } from "../inventory.ts";
 import {
   addInterface,
   CHANGE_MS,
@@ -13,11 +16,14 @@ import {
   expectReady,
   ifaceStatus,
   machine,
+  ping,
   removeInterface,
   setAddress,
 } from "../machine.ts";
 import { ROOT } from "../standalone.ts";
 import { Frames } from "./frames.ts";
+import { NumberStream } from "./stream.ts";
+import { moveByCommand } from "./two-nodes.ts";
 
 const NAME = "node-2";
 const VM = "delta";
@@ -32,8 +38,18 @@ const [HERE, THERE] = ["10.9.8.1", "10.9.8.2"] as const;
 const NICS = [
   { name: "default", binding: "masquerade" },
   { name: "served", network: "served" },
+  { name: "far", network: "far" },
 ] as const;
 const LATE = { name: "late", network: "red" };
+/** A macvlan's parent, whose other end is on the bridge. Both nodes are on one host: their pods' NICs have one parent. */
+const [PARENT, UPLINK] = ["pbmv0", "pbmv1"] as const;
+/** The host's addresses on the bridge, and the guest's on the macvlan. */
+const HOST = { late: "10.9.8.9", far: "10.9.10.9" };
+const FAR = "10.9.10.1";
+
+function ip(...args: readonly string[]): void {
+  execFileSync("ip", args);
+}
 
 function definition(name: string, config: object): object {
   return {
@@ -47,7 +63,15 @@ function definition(name: string, config: object): object {
 let node: SecondNode | undefined;
 
 beforeAll(async () => {
+  // Its network's bridge is there from then on.
+  addInterface(PEER, { name: "beside", network: "red" });
+  await expectReady(PEER, "beside");
+  ip("link", "add", PARENT, "type", "veth", "peer", "name", UPLINK);
+  ip("link", "set", UPLINK, "master", BRIDGE, "up");
+  ip("link", "set", PARENT, "up");
+  ip("addr", "add", `${HOST.far}/24`, "dev", BRIDGE);
   machine.apply(
+    definition("far", { type: "macvlan", master: PARENT, mode: "bridge" }),
     definition("served", {
       ...{ type: "bridge", bridge: "pbt-served" },
       // The same on each node, as an IPAM of the cluster gives it.
@@ -56,21 +80,22 @@ beforeAll(async () => {
     vmManifest({ name: VM, nics: NICS }),
   );
   node = await SecondNode.start(machine, { name: NAME, guestImage: join(ROOT, ".cache/guest") });
-  addInterface(PEER, { name: "beside", network: "red" });
   await machine.booted(VM);
   addInterface(VM, LATE);
   for (const { name } of [...NICS, LATE]) await expectReady(VM, name);
   await setAddress(VM, LATE.name, `${HERE}/24`);
+  await setAddress(VM, "far", `${FAR}/24`);
   await setAddress(PEER, "beside", `${THERE}/24`);
 });
 
 afterAll(async () => {
   machine.kubectl("delete", "vm", VM, "--ignore-not-found");
   await node?.end();
+  machine.kubectl("delete", "net-attach-def", "served", "far", "--ignore-not-found");
+  ip("addr", "del", `${HOST.far}/24`, "dev", BRIDGE);
+  for (const link of ["pbt-served", PARENT]) ip("link", "del", link);
   removeInterface(PEER, "beside");
   await expectGone(PEER, "beside");
-  machine.kubectl("delete", "net-attach-def", "served");
-  execFileSync("ip", ["link", "del", "pbt-served"]);
 });
 
 /** What must be the same wherever it runs. */
@@ -82,35 +107,62 @@ async function guestAsItIs(): Promise<unknown> {
   return { nics: await guestNics(VM), statuses };
 }
 
+/** What there is on both nodes. */
+function counts(): unknown {
+  return [machine.dataDir, node?.dataDir ?? ""].map(countsOf);
+}
+
+/** One move, after which it is what it was, elsewhere. */
+async function expectMove(frames: Frames, stream: NumberStream, guest: unknown): Promise<string> {
+  const from = machine.findVmi(VM)?.status?.nodeName;
+  const [since, number] = [frames.count, stream.last];
+  const said = await moveByCommand(VM);
+  expect(machine.findVmi(VM)?.status?.nodeName).not.toBe(from);
+  expect(await guestAsItIs()).toEqual(guest);
+  expect(machine.findVmi(VM)?.status?.migrationState).toMatchObject({ completed: true });
+  await eventually(async () => (await ping(VM, HOST.far)).received === 3, { withinMs: CHANGE_MS });
+  await eventually(() => stream.last > number, { withinMs: CHANGE_MS });
+  expect(stream.faults).toEqual([]);
+  const outage = frames.longestGapMs(since).toFixed(0);
+  return `silent for ${outage} ms, ${String(stream.last - number)} numbers came\n${said}`;
+}
+
 test(
-  "it moves while it is pinged, and is what it was",
+  "it moves while it is pinged and sends, runs in one place, and is what it was",
   async () => {
-    const before = {
-      guest: await guestAsItIs(),
-      node: machine.findVmi(VM)?.status,
-    };
+    const before = { guest: await guestAsItIs(), counts: counts() };
     const mac = ifaceStatus(VM, LATE.name)?.mac ?? "";
     const frames = new Frames(BRIDGE, HERE);
-    const pinging = machine.console(PEER).run(`ping ${HERE} ${String(MOVES * 1000)} 10`, {
-      timeoutMs: MOVES * MOVE_MS,
+    const stream = await NumberStream.listen(BRIDGE, `${HOST.late}/24`);
+    const running = new RunningGuests({
+      ...{ domain: `default_${VM}`, nodes: [machine.dataDir, node?.dataDir ?? ""] },
+      pods: () => Object.keys(machine.findVmi(VM)?.status?.activePods ?? {}),
     });
+    const timeoutMs = MOVES * MOVE_MS;
+    const sending = machine
+      .console(VM)
+      .run(`count ${HOST.late} ${String(stream.port)}`, { timeoutMs })
+      .catch(() => undefined); // its console is another one at each node
+    const pinging = machine
+      .console(PEER)
+      .run(`ping ${HERE} ${String(MOVES * 1000)} 10`, { timeoutMs });
     await eventually(() => frames.count > 20, { withinMs: CHANGE_MS });
-    let from = before.node?.nodeName;
+    await eventually(() => stream.last > 0, { withinMs: CHANGE_MS });
     for (let move = 0; move < MOVES; move += 1) {
-      const since = frames.count;
-      const said = machine.patchbay("migrate", VM, "--wait", "--timeout", "170s");
-      const to = machine.findVmi(VM)?.status?.nodeName;
-      expect(to).not.toBe(from);
-      from = to;
-      expect(await guestAsItIs()).toEqual(before.guest);
-      expect(machine.findVmi(VM)?.status?.migrationState).toMatchObject({ completed: true });
-      const outage = frames.longestGapMs(since);
-      process.stdout.write(`move ${String(move + 1)}: silent for ${outage.toFixed(0)} ms\n${said}`);
+      const said = await expectMove(frames, stream, before.guest);
+      const off = running.takeLongestOff().toFixed(0);
+      process.stdout.write(`move ${String(move + 1)}: off for ${off} ms, ${said}`);
       // The switch hears it in one place more with each move.
       expect(frames.portsOf(mac)).toHaveLength(move + 2);
     }
     process.stdout.write(`${(await pinging).lines.join("\n")}\n`);
     frames.close();
+    stream.close();
+    await running.close();
+    void sending;
+    process.stdout.write(`${JSON.stringify(running.seen)}\n`);
+    expect(running.seen.twice).toBe(0);
+    await eventually(() => isEqual(counts(), before.counts), { withinMs: CHANGE_MS });
   },
   MOVES * MOVE_MS,
 );

@@ -1,10 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // What stories of migrations share: the nodes of the bench, a guest that moves, and how it is seen where it is.
+import { execFile } from "node:child_process";
 import { readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
+import { promisify } from "node:util";
 import { eventually, type Machine } from "@patchbay/support";
 import type { VirtualMachineInstanceMigration } from "@patchbay/api";
 import { machine } from "../machine.ts";
+import { ROOT } from "../standalone.ts";
 
 /** A move of a small guest under software emulation, with its pod, on a busy machine. */
 export const MOVE_MS = 120_000;
@@ -31,6 +34,13 @@ export function askForMove(vmi: string, name: string): void {
     metadata: { name, namespace: "default" },
     spec: { vmiName: vmi },
   });
+}
+
+/** Moves a VM as a person does, who sees how it goes; what was printed. */
+export async function moveByCommand(vm: string): Promise<string> {
+  const program = join(ROOT, "node_modules/.bin/patchbay");
+  const args = ["--data-dir", machine.dataDir, "migrate", vm, "--wait", "--timeout", "170s"];
+  return (await promisify(execFile)(program, args)).stdout;
 }
 
 /** Waits for its end; the phase that it came to. */
@@ -62,6 +72,18 @@ export function slowPolicy(name: string): unknown {
       selectors: { virtualMachineInstanceSelector: { pace: name } },
     },
   };
+}
+
+/** Waits until the target's node has told where it takes the guest. */
+export async function targetListens(vmi: string, name: string): Promise<void> {
+  await eventually(
+    () => {
+      const { targetDirectMigrationNodePorts: ports, migrationUid } =
+        machine.findVmi(vmi)?.status?.migrationState ?? {};
+      return ports !== undefined && migrationUid === findMigration(name)?.metadata.uid;
+    },
+    { withinMs: MOVE_MS },
+  );
 }
 
 /** Waits until its guest is on its way, of which the source's node has told something. */

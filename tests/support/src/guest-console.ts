@@ -26,7 +26,7 @@ export interface GuestAnswer {
 /** A guest's serial console. */
 export interface GuestConsole extends Omit<GuestLog, typeof Symbol.dispose> {
   /**
-   * Runs `address DEV CIDR`, `mtu DEV BYTES`, `tag DEV ID`, `ping IP COUNT INTERVAL_MS [BYTES]`, `report`, `driver on|off`,
+   * Runs `address DEV CIDR`, `count IP PORT`, `dirty MIB`, `mtu DEV BYTES`, `tag DEV ID`, `ping IP COUNT INTERVAL_MS [BYTES]`, `report`, `driver on|off`,
    * `flood MIB`, `panic`, `poweroff` or `reboot`; several may run at once.
    */
   run(command: string, options?: { readonly timeoutMs?: number }): Promise<GuestAnswer>;

@@ -19,6 +19,7 @@ export { diskVmManifest, obedientUserData } from "./debian.ts";
 export { fillClaim } from "./filled-claim.ts";
 export { judgeRights, type RightsFinding } from "./rights.ts";
 export { Plugger } from "./plugger.ts";
+export { RunningGuests } from "./machine/running-guests.ts";
 export { SecondNode } from "./machine/second-node.ts";
 export { netnsOfPod } from "./sandbox.ts";
 export { endTrial, openTrial } from "./machine/trial-machine.ts";

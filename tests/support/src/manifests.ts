@@ -34,6 +34,8 @@ export interface GuestOptions {
   readonly annotations?: Readonly<Record<string, string>>;
   /** Which variant of the guest image: with the guest agent, or with drivers of all models of NICs; absent: the small one. */
   readonly image?: "agent" | "full";
+  /** How much memory it has; 128Mi when absent. */
+  readonly memory?: string;
   /** Labels of the nodes on which it may run; absent: any. */
   readonly nodeSelector?: Readonly<Record<string, string>>;
   /** What an eviction of its pod does; absent: what the cluster says. */
@@ -80,7 +82,7 @@ function guestSpec(options: GuestOptions): Readonly<Record<string, unknown>> {
     domain: {
       machine: { type: options.machine ?? "q35" },
       ...(options.cores === undefined ? {} : { cpu: { cores: options.cores } }),
-      ...(options.parts === undefined ? { memory: { guest: "128Mi" } } : {}),
+      ...(options.parts === undefined ? { memory: { guest: options.memory ?? "128Mi" } } : {}),
       firmware: {
         kernelBoot: {
           kernelArgs: options.kernelArgs ?? KERNEL_ARGS,
