@@ -3,14 +3,15 @@
 import { execFileSync } from "node:child_process";
 import { randomBytes } from "node:crypto";
 import { join } from "node:path";
-import type { IfaceStatus, Pod, VirtualMachineInstance } from "@patchbay/api";
-import { eventually, vmManifest } from "@patchbay/support";
+import type { IfaceStatus, KubeVirt, Pod, VirtualMachineInstance } from "@patchbay/api";
+import { eventually } from "@patchbay/support";
 
 const ROOT = join(import.meta.dirname, "../..");
 
 const NEEDS = `what must be there, as docs/install.md says:
   PATCHBAY_KUBECONFIG    kubeconfig of an administrator of a cluster
   PATCHBAY_GUEST_IMAGE   image of .cache/guest, as the cluster's nodes find it (guest where it is not set)
+  PATCHBAY_SIDECAR_SHIM_IMAGE   image of hooks that are programs, likewise (localhost/patchbay/sidecar-shim:dev)
   Patchbay on it         patchbay install, and all its pods ready
   the CNI plugin ptp     on each node, with host-local`;
 
@@ -89,11 +90,11 @@ export class Room {
     }
   }
 
-  /** Makes the namespace, a network, and the VM. */
-  open(vm: string): void {
+  /** Makes the namespace, a network, and these. */
+  open(...manifests: readonly unknown[]): void {
     this.#expectInstalled();
     this.#run("kubectl", ["create", "namespace", this.namespace]);
-    for (const manifest of [networkManifest("blue"), vmManifest({ name: vm })]) {
+    for (const manifest of [networkManifest("blue"), ...manifests]) {
       const text = JSON.stringify(inNamespace(manifest, this.namespace));
       this.#run("kubectl", ["apply", "--filename", "-"], text);
     }
@@ -102,6 +103,29 @@ export class Room {
   close(): void {
     this.kubectl("delete", "vm,vmi", "--all", "--wait=true", "--timeout=120s");
     this.#run("kubectl", ["delete", "namespace", this.namespace, "--timeout=120s"]);
+  }
+
+  /** Lets the cluster's VMs have what the feature gate stands for; answers what puts it back. */
+  allow(gate: string): () => void {
+    const object = ["--namespace", "patchbay", "kubevirt/kubevirt"];
+    const text = this.#run("kubectl", ["get", ...object, "-o", "json"]);
+    const { spec } = JSON.parse(text) as KubeVirt; // as it was asked
+    const { featureGates = [] } = spec?.configuration?.developerConfiguration ?? {};
+    const set = (gates: readonly string[]): void => {
+      const configuration = { developerConfiguration: { featureGates: gates } };
+      const patch = JSON.stringify({ spec: { configuration } });
+      this.#run("kubectl", ["patch", ...object, "--type", "merge", "--patch", patch]);
+    };
+    set([...featureGates, gate]);
+    return () => {
+      set(featureGates);
+    };
+  }
+
+  /** What the launcher's container prints of a program. */
+  inLauncher(vmi: string, ...argv: readonly string[]): string {
+    const { name } = this.launcher(vmi).metadata;
+    return this.kubectl("exec", name, "--container", "compute", "--", ...argv);
   }
 
   vmi(name: string): VirtualMachineInstance {
@@ -123,8 +147,7 @@ export class Room {
 
   /** What the guest has printed so far. */
   console(vmi: string): string {
-    const { name } = this.launcher(vmi).metadata;
-    return this.kubectl("exec", name, "--container", "compute", "--", "cat", CONSOLE_LOG);
+    return this.inLauncher(vmi, "cat", CONSOLE_LOG);
   }
 
   /** Waits until the guest has printed such a line behind the first `since` characters. */

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // NICs go into a running VM and out of it, on a cluster with kubelets of its own.
-import { eventually, ifaceManifest, networkManifest } from "@patchbay/support";
+import { eventually, ifaceManifest, networkManifest, vmManifest } from "@patchbay/support";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { BOOT_MS, CHANGE_MS, Room } from "./cluster.ts";
 
@@ -11,7 +11,7 @@ describe("on the cluster that is named", () => {
   const room = new Room();
 
   beforeAll(async () => {
-    room.open(VM);
+    room.open(vmManifest({ name: VM }));
     await room.booted(VM);
   }, BOOT_MS);
 

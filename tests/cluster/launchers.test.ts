@@ -1,0 +1,89 @@
+// SPDX-License-Identifier: Apache-2.0
+// What nodes give launchers beside NICs, on a cluster with kubelets of its own: hooks beside the guest, and a directory of
+// sockets by a device plugin.
+import { eventually, vmManifest } from "@patchbay/support";
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { BOOT_MS, CHANGE_MS, Room } from "./cluster.ts";
+
+const MARKED = "marked";
+const SPEAKER = "speaker";
+const MAKER = "Radical Edward";
+const SCRIPTS = "hooks";
+/** Image of hack/images/make-images sidecar-shim, as the cluster's nodes find it. */
+const SHIM = process.env["PATCHBAY_SIDECAR_SHIM_IMAGE"] ?? "localhost/patchbay/sidecar-shim:dev";
+
+/** KubeVirt's own example of a hook, as a shell has it. */
+const MARKS = `#!/bin/sh
+printf '%s' "$4" | sed -e 's|</os>|<smbios mode="sysinfo"/></os><sysinfo type="smbios"><baseBoard><entry name="manufacturer">${MAKER}</entry></baseBoard></sysinfo>|'
+`;
+
+interface Manifest {
+  readonly spec: {
+    readonly template: { readonly spec: { readonly domain: Record<string, unknown> } };
+  };
+}
+
+function marked(): unknown {
+  const configMap = { name: SCRIPTS, key: "marks.sh", hookPath: "/usr/bin/onDefineDomain" };
+  const hook = { image: SHIM, args: ["--version", "v1alpha3"], configMap };
+  const annotations = { "hooks.kubevirt.io/hookSidecars": JSON.stringify([hook]) };
+  return vmManifest({ name: MARKED, annotations });
+}
+
+/** Ready for NICs that speak vhost-user, and without one yet. */
+function speaker(): unknown {
+  const manifest = vmManifest({ name: SPEAKER }) as Manifest; // the support's own
+  manifest.spec.template.spec.domain["resources"] = {
+    limits: { "vhost-user.patchbay.io/sockets": "1" },
+  };
+  return manifest;
+}
+
+describe("on the cluster that is named", () => {
+  const room = new Room();
+  let putBack = (): void => undefined;
+
+  beforeAll(async () => {
+    putBack = room.allow("Sidecar");
+    room.open(
+      {
+        ...{ apiVersion: "v1", kind: "ConfigMap", metadata: { name: SCRIPTS } },
+        data: { "marks.sh": MARKS },
+      },
+      marked(),
+      speaker(),
+    );
+    await room.booted(MARKED);
+    await room.booted(SPEAKER);
+  }, BOOT_MS);
+
+  afterAll(() => {
+    try {
+      room.close();
+    } finally {
+      putBack();
+    }
+  }, BOOT_MS);
+
+  test("a guest is as its hook wants it", () => {
+    const started = room.inLauncher(MARKED, "sh", "-c", "cat /proc/[0-9]*/cmdline");
+    expect(started).toContain(`manufacturer=${MAKER}`);
+  });
+
+  test("its pod goes when it has ended, though the hook runs on", async () => {
+    const { name } = room.launcher(MARKED).metadata;
+    room.patchbay("stop", MARKED);
+    await eventually(
+      () => room.kubectl("get", "pod", name, "--ignore-not-found", "-o", "name") === "",
+      { withinMs: CHANGE_MS },
+    );
+  });
+
+  test("a launcher that asks for sockets has a directory of them, which it cannot write to", () => {
+    const path = "/run/patchbay/vhost-user";
+    const [directory = "none"] = room.inLauncher(SPEAKER, "ls", path).split("\n");
+    expect(directory).toMatch(/^sockets-\d+$/);
+    expect(room.inLauncher(SPEAKER, "ls", "-A", `${path}/${directory}`)).toBe("");
+    expect(() => room.inLauncher(SPEAKER, "touch", `${path}/${directory}/x`)).toThrow();
+  });
+});
