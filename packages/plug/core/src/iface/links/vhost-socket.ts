@@ -57,7 +57,7 @@ function wordProblem(info: VhostUserInfo | undefined): Told<SocketReason> | unde
   const { mode, path } = info;
   if (mode !== "client") {
     return refuse(
-      `the network's plugin wants QEMU to listen (mode "${mode}"), which would wait for the dataplane with its guest standing still; let the dataplane listen (mode "client")`,
+      `the network's plugin wants QEMU to listen (mode "${mode}"), which would wait for the dataplane with its guest standing still, or never started; let the dataplane listen (mode "client")`,
     );
   }
   if (isOfPod(info)) return undefined;

@@ -8,9 +8,9 @@ import {
   type JsonObject,
   type VirtualMachineInstance,
 } from "@patchbay/api";
+import { metaDataOf } from "../../../spec/cloud-init-meta.ts";
 import { disksOf } from "../../../spec/disks.ts";
 import type { GivenText } from "../../../spec/disk-source.ts";
-import { metaDataOf } from "../../pod/disks/cloud-init.ts";
 
 /** cloud-init's data of one disk, as hooks are told; members are KubeVirt's. */
 export interface HookedCloudInit {

@@ -7,13 +7,11 @@ import type {
   VirtualMachineInstance,
   VolumeMount,
 } from "@patchbay/api";
-import { hostnameOf } from "../../../spec/hostname.ts";
+import { metaDataOf, type CloudInitKind } from "../../../spec/cloud-init-meta.ts";
 import type { GuestDisk } from "../../../spec/disks.ts";
 import { diskFileOf, volumeDirOf } from "../../../spec/disk-files.ts";
 import type { CloudInitData, DiskSource, GivenText } from "../../../spec/disk-source.ts";
 import { podVolumeName, SMALL_DISK_MIB, type DiskPart } from "./disk-part.ts";
-
-type CloudInitKind = "cloudInitNoCloud" | "cloudInitConfigDrive";
 
 /** Where a kind has its files, and the label by which cloud-init finds the disk. */
 interface Layout {
@@ -43,15 +41,6 @@ const KEYS = {
   userData: ["userdata", "userData"],
   networkData: ["networkdata", "networkData"],
 } as const;
-
-/** What cloud-init is told of the guest itself. Source: KubeVirt pkg/cloud-init; a config drive's `uuid` is what cloud-init takes for the instance's id. */
-export function metaDataOf(vmi: VirtualMachineInstance, kind: CloudInitKind): JsonObject {
-  const id = `${vmi.metadata.name}.${vmi.metadata.namespace ?? ""}`;
-  const hostname = hostnameOf(vmi);
-  return kind === "cloudInitNoCloud"
-    ? { "instance-id": id, "local-hostname": hostname }
-    : { instance_id: id, hostname, uuid: id };
-}
 
 /** One file of the disk: where it is from. */
 interface FilePart {
