@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The public door of testing.
 export { metricNamesOf, samplesIn } from "./documented-metrics.ts";
-export { Testpmd } from "./testpmd.ts";
+export { Testpmd } from "./dataplanes/testpmd.ts";
 export { eventually } from "./eventually.ts";
 export { openGuestConsole, type GuestConsole } from "./guest-console.ts";
 export { aPod, aVm, aVmi, type NicSketch } from "./builders.ts";

@@ -3,7 +3,7 @@
 import { spawn, type ChildProcess } from "node:child_process";
 import { once } from "node:events";
 import { lstatSync } from "node:fs";
-import { eventually } from "./eventually.ts";
+import { eventually } from "../eventually.ts";
 
 /** Source: DPDK testpmd_app_ug; without huge pages, devices of PCI, and a way to be asked. */
 function argumentsOf(sockets: readonly string[], queues: number): readonly string[] {
