@@ -1,0 +1,75 @@
+// SPDX-License-Identifier: Apache-2.0
+// What does a guest do to the doctor that examines its NIC? It answers for others, from many MACs, and without an end.
+import { spawn, type ChildProcess } from "node:child_process";
+import { once } from "node:events";
+import { afterEach, beforeEach, expect, test } from "vitest";
+import { ADDRESS, DoctorScene, GATEWAY } from "../../contract/podnet/doctor/doctor-scene.ts";
+import { MAC, run } from "../../contract/podnet/links.ts";
+import { arp, frame } from "./frames.ts";
+
+const EVERYBODY = "ff:ff:ff:ff:ff:ff";
+const OTHER = "02:00:00:00:5e:66";
+/** Answers that one hearing takes of a link, and hearings that there are. */
+const [HEARD, HEARINGS] = [64, 18];
+
+let scene: DoctorScene;
+let flood: ChildProcess | undefined;
+beforeEach(async () => {
+  scene = new DoctorScene(117);
+  await scene.wire();
+});
+afterEach(() => {
+  flood?.kill("SIGKILL");
+  flood = undefined;
+  scene.close();
+});
+
+/** Sends a frame for as long as it lives, each from another MAC where it is told so. */
+function floodFrom(guest: string, hex: string, variesMac: boolean): void {
+  const script = `
+    use strict;
+    my ($frame, $index) = @ARGV;
+    socket(my $socket, 17, 3, 0x300) or die "socket: $!";
+    my $to = pack("S n i S C C a8", 17, 0, $index, 0, 0, 6, "");
+    my $bytes = pack("H*", $frame);
+    for (my $n = 0; ; $n++) {
+      substr($bytes, 8, 4) = pack("N", $n) if ${variesMac ? "1" : "0"};
+      send($socket, $bytes, 0, $to);
+    }`;
+  const index = run("ip", "netns", "exec", guest, "cat", "/sys/class/net/eth0/ifindex").trim();
+  const words = ["netns", "exec", guest, "perl", "-e", script, hex, index];
+  flood = spawn("ip", words, { stdio: "ignore" });
+}
+
+/** An answer to nobody's question for an address, as the doctor asks. */
+function answerFor(ip: string): string {
+  return frame(EVERYBODY, MAC, arp({ op: 2, mac: MAC, ip, asks: "0.0.0.0" }));
+}
+
+test("attack 117: a guest that floods answers from many MACs is told to have them, and no more", async () => {
+  floodFrom(scene.guest, answerFor(ADDRESS), true);
+  const seen = await scene.doctor.examine({ ...scene.nic(), withinMs: 3000 });
+  const heard = seen.traces.flatMap(({ by }) => by);
+  expect(heard.length).toBeLessThan(HEARD * HEARINGS * 6);
+  expect(seen.links.nodePeer?.up).toBe(true);
+});
+
+test("attack 117: a guest that answers for the gateway hides nothing but from itself", async () => {
+  run("ip", "-n", scene.lan, "addr", "del", `${GATEWAY}/24`, "dev", "lan0");
+  floodFrom(scene.guest, answerFor(GATEWAY), false);
+  const { hops } = await scene.examine();
+  const others = hops.filter(({ hop }) => ["podNic", "nodeBridge", "uplink"].includes(hop));
+  expect(others.map(({ state }) => state)).toEqual(["ok", "ok", "ok"]);
+  const said = hops.find(({ hop }) => hop === "gateway");
+  expect(JSON.stringify(said)).not.toContain(OTHER);
+});
+
+test("attack 117: frames that answer no question are not heard", async () => {
+  const [, asked] = [scene.nic(), { op: 2, mac: MAC, ip: ADDRESS, asks: "10.9.0.9" }] as const;
+  floodFrom(scene.guest, frame(EVERYBODY, OTHER, arp(asked)), false);
+  const { traces } = await scene.doctor.examine(scene.nic());
+  expect(traces.flatMap(({ by }) => by)).not.toContain(OTHER);
+  expect(flood?.exitCode).toBeNull();
+  flood?.kill("SIGKILL");
+  await once(flood ?? new AbortController().signal, "exit");
+});

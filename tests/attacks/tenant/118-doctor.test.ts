@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: Apache-2.0
+// Who is told where frames of a guest die, and of whose guests?
+import { eventually } from "@patchbay/support";
+import { afterAll, beforeAll, expect, test } from "vitest";
+import { type Person, VirtApiMachine } from "../virt-api-machine.ts";
+
+const RBAC = "/apis/rbac.authorization.k8s.io/v1";
+const GROUP = "/apis/subresources.kubevirt.io";
+
+let machine: VirtApiMachine;
+let editor: Person;
+let viewer: Person;
+
+beforeAll(async () => {
+  machine = await VirtApiMachine.start();
+  for (const role of ["edit", "view"]) {
+    await machine.api.post(`${RBAC}/namespaces/default/rolebindings`, {
+      metadata: { name: role },
+      roleRef: { apiGroup: "rbac.authorization.k8s.io", kind: "ClusterRole", name: role },
+      subjects: [{ kind: "User", name: role, apiGroup: "rbac.authorization.k8s.io" }],
+    });
+  }
+  editor = await machine.person("edit");
+  viewer = await machine.person("view");
+  // The API server is told of virt-api, and asks it whether it answers.
+  const isServed = async (): Promise<boolean> => {
+    const answer = await editor.ask("GET", `${GROUP}/v1`).catch(() => undefined);
+    return answer?.code === 200;
+  };
+  await eventually(isServed, { withinMs: 30_000 });
+});
+afterAll(() => machine[Symbol.asyncDispose]());
+
+function doctorOf(namespace: string, name: string, query = "iface=blue"): string {
+  return `${GROUP}/v1/namespaces/${namespace}/virtualmachineinstances/${name}/doctor?${query}`;
+}
+
+test("attack 118: who only views, and nobody, are not told", async () => {
+  const nobody = await machine.person();
+  for (const person of [viewer, nobody]) {
+    expect(await person.ask("GET", doctorOf("default", "one"))).toMatchObject({ code: 403 });
+  }
+});
+
+test.each([
+  { name: "a VM of another namespace", path: doctorOf("kube-system", "one"), code: 403 },
+  { name: "a VM that is not there", path: doctorOf("default", "one"), code: 404 },
+  { name: "a VM by a way to another", path: doctorOf("default", "..%2f..%2fone"), code: 40 },
+  { name: "a change", path: doctorOf("default", "one"), code: 4, method: "PUT" },
+  { name: "no interface", path: doctorOf("default", "one", ""), code: 400 },
+  { name: "what is not known", path: doctorOf("default", "one", "iface=a&link=eno1"), code: 400 },
+])("attack 118: who edits one namespace is refused $name", async ({ path, code, method }) => {
+  const answer = await editor.ask(method ?? "GET", path);
+  expect(String(answer.code)).toMatch(new RegExp(`^${String(code)}`));
+});
