@@ -35,6 +35,8 @@ export class FakeCluster {
   rules: readonly object[] = [{ verbs: ["*"], apiGroups: ["*"], resources: ["*"] }];
   /** What each node would say of the traffic of a guest. */
   traffic: () => readonly object[] = () => [];
+  /** What its doctor would say of the interface. */
+  way: (iface: string) => object = () => ({});
   /** What a change is answered with; undefined: it is accepted. */
   refusal: object | undefined;
   /** Which changes that answer is for. */
@@ -101,6 +103,10 @@ export class FakeCluster {
     }
     if (path.endsWith("/interfacetraffic")) {
       this.#send(response, 200, { metadata: {}, items: this.traffic() });
+      return;
+    }
+    if (path.endsWith("/doctor")) {
+      this.#send(response, 200, this.way(searchParams.get("iface") ?? ""));
       return;
     }
     if (path.endsWith("reviews")) {

@@ -89,6 +89,27 @@ test("what goes through a NIC is a curve, for whoever may see the VM", async () 
   await expect.poll(() => panel.page.locator(".received-word").textContent()).toMatch(/\d kB\/s$/);
 });
 
+test("at which hop frames of a NIC die is told to whoever asks", async () => {
+  await using panel = await open();
+  const { page, cluster } = panel;
+  cluster.way = (iface) => ({
+    ...{ vmi: "default/db", interface: iface, firstDead: "uplink", milliseconds: 9 },
+    hops: [
+      { hop: "guest", state: "ok", why: "it answers at its tap" },
+      { hop: "translation", state: "notApplicable", why: "bridged" },
+      { hop: "uplink", name: "eno1", state: "dead", why: "it is down", fix: "set it up" },
+    ],
+  });
+  await page
+    .getByRole("button", { name: /^interface storage in use/ })
+    .first()
+    .click();
+  await page.getByRole("button", { name: "Where do frames die?" }).click();
+  await page.getByText("Frames die at uplink").waitFor();
+  const rows = await page.locator(".doctor tr").allTextContents();
+  expect(rows).toEqual(["✓guestit answers at its tap", "✗uplinkeno1: it is downset it up"]);
+});
+
 test("search and filters leave what is looked for", async () => {
   await using panel = await open();
   const { page } = panel;

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // What two guests send one another over a plugged NIC: large frames, tagged ones, multicast, and IPv6 with its neighbours.
+import { execFileSync } from "node:child_process";
+import type { DoctorReport } from "@patchbay/core";
 import { eventually } from "@patchbay/support";
-import { afterAll, beforeAll, expect, test } from "vitest";
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import {
   appendOperations,
   CHANGE_MS,
@@ -93,4 +95,43 @@ test("multicast, to a group of which only the other guest is a member", async ()
 test("IPv6, whose neighbours find one another", async () => {
   await setAddresses(nics, "fd78::", 64);
   await expectAnswer("fd78::2");
+});
+
+/** What the doctor says of the first guest's NIC: the first dead hop with its reason, and the node's end of the pod NIC. */
+function examine(): { readonly code: number; readonly dead: string; readonly peer: string } {
+  const words = ["--data-dir", machine.dataDir, "doctor", "alpha", NETWORK, "-o", "json"];
+  const { code, stdout, stderr } = machine.try(["patchbay", ...words]);
+  if (!stdout.startsWith("{")) throw new Error(stderr);
+  const { interfaces } = JSON.parse(stdout) as { interfaces: readonly DoctorReport[] };
+  const [report] = interfaces;
+  const first = report?.hops.find(({ hop }) => hop === report.firstDead);
+  const peer = report?.hops.find(({ hop }) => hop === "nodePeer")?.name ?? "";
+  return { code, dead: `${first?.hop ?? ""} ${first?.reason ?? ""}`.trim(), peer };
+}
+
+describe("the doctor", () => {
+  const BRIDGE = "pbt-jumbo";
+
+  test("finds no hop dead where frames pass", () => {
+    expect(examine()).toMatchObject({ code: 0, dead: "" });
+  });
+
+  test.each([
+    { want: "nodePeer PeerDown", fault: ["down"], cure: ["up"] },
+    { want: "nodePeer PeerOutOfBridge", fault: ["nomaster"], cure: ["master", BRIDGE] },
+    { want: "nodePeer MtuSmaller", fault: ["mtu", "1400"], cure: ["mtu", String(MTU)] },
+  ])("names $want", ({ want, fault, cure }) => {
+    const { peer } = examine();
+    expect(peer).toMatch(/^veth/);
+    const set = (words: readonly string[]): void => {
+      execFileSync("ip", ["link", "set", peer, ...words]);
+    };
+    set(fault);
+    try {
+      expect(examine()).toMatchObject({ code: 1, dead: want });
+    } finally {
+      set(cure);
+    }
+    expect(examine()).toMatchObject({ code: 0, dead: "" });
+  });
 });

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // How does the page ask the API server, through the panel's server?
+import type { DoctorReport } from "@patchbay/core";
 import type { Ask } from "../model/changes.ts";
 import { countersIn, type Counters } from "../model/nic/traffic.ts";
 import type { Rules } from "../model/rights.ts";
@@ -52,6 +53,24 @@ export async function readTraffic(
     return status === 200 ? countersIn(text, iface) : undefined;
   } catch {
     return undefined;
+  }
+}
+
+/** At which hop frames of a NIC die, or why nobody can tell. */
+export async function readWay(
+  session: Session,
+  { namespace, name }: Pick<Unit, "namespace" | "name">,
+  iface: string,
+): Promise<DoctorReport | { readonly refused: string }> {
+  const vmi = `namespaces/${namespace}/virtualmachineinstances/${name}`;
+  const path = `/apis/subresources.kubevirt.io/v1/${vmi}/doctor?iface=${encodeURIComponent(iface)}`;
+  try {
+    const response = await fetch(path, { headers: { "x-panel-key": session.key } });
+    const { status, text } = (await response.json()) as Answer; // the panel's own server
+    if (status === 200) return JSON.parse(text) as DoctorReport; // what virt-api answers
+    return { refused: (JSON.parse(text) as Refusal).message ?? "" };
+  } catch {
+    return { refused: "the panel's server does not answer: does `patchbay ui` still run?" };
   }
 }
 

@@ -67,6 +67,7 @@ export const RIGHTS = {
   stop: { verb: "update", group: SUBRESOURCES, resource: "virtualmachines/stop" },
   restart: { verb: "update", group: SUBRESOURCES, resource: "virtualmachines/restart" },
   console: { verb: "get", group: SUBRESOURCES, resource: "virtualmachineinstances/console" },
+  doctor: { verb: "get", group: SUBRESOURCES, resource: "virtualmachineinstances/doctor" },
   traffic: {
     ...{ verb: "get", group: SUBRESOURCES },
     resource: "virtualmachineinstances/interfacetraffic",

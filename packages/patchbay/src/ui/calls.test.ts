@@ -29,6 +29,12 @@ describe("a request", () => {
     });
   });
 
+  test("for the doctor names an interface", () => {
+    expect(passedCall("GET", `${SUB_VMI}/doctor?iface=blue`)).toEqual({
+      ...{ method: "GET", path: `${SUB_VMI}/doctor`, query: { iface: "blue" } },
+    });
+  });
+
   test.each([
     { method: "GET", target: "/api/v1/namespaces/ns/secrets" },
     { method: "PATCH", target: `${VM}/a/status` },

@@ -22,7 +22,7 @@ const PATHS: Readonly<Record<HttpMethod, readonly RegExp[]>> = {
     new RegExp(`^/apis/kubevirt\\.io/v1/namespaces/${NAME}/(?:${VM_KINDS})/${NAME}$`),
     new RegExp(`^/api/v1/namespaces/${NAME}/events$`),
     new RegExp(
-      `^/apis/subresources\\.kubevirt\\.io/v1/namespaces/${NAME}/virtualmachineinstances/${NAME}/interfacetraffic$`,
+      `^/apis/subresources\\.kubevirt\\.io/v1/namespaces/${NAME}/virtualmachineinstances/${NAME}/(?:doctor|interfacetraffic)$`,
     ),
   ],
   PUT: [
@@ -41,7 +41,7 @@ const PATHS: Readonly<Record<HttpMethod, readonly RegExp[]>> = {
 
 const METHODS = Object.keys(PATHS) as readonly HttpMethod[]; // its keys are exactly these
 /** Parameters that are passed on. */
-const PARAMETERS: ReadonlySet<string> = new Set(["dryRun", "fieldSelector", "limit"]);
+const PARAMETERS: ReadonlySet<string> = new Set(["dryRun", "fieldSelector", "iface", "limit"]);
 
 function isMethod(text: string): text is HttpMethod {
   return METHODS.some((method) => method === text);

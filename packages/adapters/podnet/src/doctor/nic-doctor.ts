@@ -192,7 +192,6 @@ async function examine(
     links,
     lacks: lacksIn(state, nic.wiring),
     traces: [...first, ...later],
-    guardDrops: [],
     ...found,
   };
 }

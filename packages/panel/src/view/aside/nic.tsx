@@ -11,6 +11,7 @@ import { plugKey, type PlugStep } from "../../model/nic/steps.ts";
 import type { Unit } from "../../model/unit.ts";
 import type { Actions } from "../actions.ts";
 import type { ViewProps } from "../props.ts";
+import { Doctor } from "./doctor.tsx";
 import { Action, Facts } from "./parts.tsx";
 import { Traffic } from "./traffic.tsx";
 import { isAllowed, type PanelState } from "../state.ts";
@@ -221,6 +222,9 @@ export function NicDetails({ unit, iface, state, actions }: NicProps): JSX.Eleme
       <Facts facts={factsOf(plug)} />
       {unit.isLive && isAllowed(state, unit.namespace, "traffic") ? (
         <Traffic session={actions.session} unit={unit} iface={iface} />
+      ) : null}
+      {unit.isLive && isAllowed(state, unit.namespace, "doctor") ? (
+        <Doctor session={actions.session} unit={unit} iface={iface} />
       ) : null}
       <NicButtons {...{ unit, plug, state, actions }} />
       <Done rows={unit.done.get(iface) ?? []} />

@@ -81,8 +81,6 @@ export interface SeenWay {
   readonly links: WayLinks;
   readonly lacks: readonly WiringLack[];
   readonly traces: readonly FrameTrace[];
-  /** Frames of the guest that its rules dropped meanwhile, by chain. */
-  readonly guardDrops: readonly { readonly chain: string; readonly frames: number }[];
   /** Absent: nobody is known. */
   readonly target?: WayTarget;
 }

@@ -42,16 +42,14 @@ function refusedOf({ guest, mayClaim }: WayFacts): readonly string[] {
 
 function guarded(facts: WayFacts, seen: SeenWay, tap: WayLink): Verdict | undefined {
   const refused = refusedOf(facts);
-  const drops = seen.guardDrops.map(({ chain, frames }) => `${String(frames)} in ${chain}`);
-  const dropped = drops.length === 0 ? "" : `; frames dropped meanwhile: ${drops.join(", ")}`;
   if (refused.length > 0) {
-    const why = `the guest may not send from ${refused.join(", ")}${dropped}`;
+    const why = `the guest may not send from ${refused.join(", ")}`;
     return dead("GuardRefuses", why, tap.name);
   }
   const trace = traceOf(facts, "inward");
   if (facts.mayClaim === undefined || trace === undefined) return undefined;
   const isLost = trace.answered.length > 0 && frameLostAt(trace, seen) === "tap";
-  const why = `what the guest answers comes to the tap and not further${dropped}`;
+  const why = "what the guest answers comes to the tap and not further";
   return isLost ? dead("GuardRefuses", why, tap.name) : undefined;
 }
 

@@ -101,7 +101,6 @@ export function wayFacts(change: WayChange): WayFacts {
         links: changed(LINKS, links),
         lacks,
         traces: [...others, ...traces],
-        guardDrops: [],
         target: { address: "10.9.0.254", at: "beyond" },
       },
       seen,

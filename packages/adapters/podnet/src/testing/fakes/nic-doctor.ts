@@ -44,7 +44,6 @@ function wholeWay({ wiring, addresses, target }: ExaminedNic, nicsGone: boolean)
     links: { ...inPod, ...(nicsGone ? { uplinks: [], onNode: "unseen" } : beyond) },
     lacks: [],
     traces: addresses.length === 0 || nicsGone ? [] : [inward],
-    guardDrops: [],
     ...(target === undefined ? {} : { target: { address: target.address, at: "port" } }),
   };
 }
