@@ -89,6 +89,7 @@ export {
 export { migrationConfigOf, type MigrationConfiguration } from "./kinds/migration/configuration.ts";
 export {
   isMigrationFinal,
+  MIGRATION_PHASES,
   MIGRATION_PRIORITIES,
   type VirtualMachineInstanceMigration,
 } from "./kinds/migration/migration.ts";

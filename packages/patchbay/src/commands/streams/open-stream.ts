@@ -28,5 +28,8 @@ export function openStream(
   }
   const path = subresourcePath({ ...target, kind: "virtualmachineinstance" }, ...what);
   const asked = isTaken ? query : `${PRESERVE_SESSION}=true`;
-  return client.openStream({ path: `${path}?${asked}`, protocol: STREAM_PROTOCOL });
+  return client.openStream({
+    path: asked === "" ? path : `${path}?${asked}`,
+    protocol: STREAM_PROTOCOL,
+  });
 }

@@ -17,7 +17,7 @@ import { argumentAt, numberOption, textOption, type Input } from "../../input.ts
 import { withTarget } from "../../target.ts";
 import { openStream } from "./open-stream.ts";
 
-const { seconds: SECONDS, bytes: BYTES } = CAPTURE_LIMITS;
+const { seconds: SECONDS } = CAPTURE_LIMITS;
 
 /** A terminal would show what is no text. */
 function checkReader(path: string | undefined): void {
@@ -26,13 +26,20 @@ function checkReader(path: string | undefined): void {
   throw new AppError("FLAG_INVALID", { flag: "--write", reason });
 }
 
+/** The flag has a default. */
+function bytesOf(input: Input): number {
+  const text = textOption(input, "bytes") ?? "";
+  const bytes = parseQuantity(text);
+  if (bytes !== undefined) return bytes;
+  throw new AppError("FLAG_INVALID", { flag: "--bytes", reason: `${text} is no amount` });
+}
+
 function orderOf(input: Input): CaptureOrder {
-  const bytes = textOption(input, "bytes");
   return {
     interface: argumentAt(input, 1),
     filter: input.args.slice(2).join(" "),
     seconds: Math.ceil(numberOption(input, "duration", SECONDS.fallback * 1000) / 1000),
-    bytes: bytes === undefined ? BYTES.fallback : (parseQuantity(bytes) ?? BYTES.fallback),
+    bytes: bytesOf(input),
   };
 }
 

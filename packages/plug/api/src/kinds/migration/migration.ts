@@ -7,9 +7,8 @@ import { OPEN } from "../network.ts";
 import { CONDITIONS_SCHEMA } from "../conditions.ts";
 import { MIGRATION_STATE_SCHEMA } from "./state.ts";
 
-/** In the order in which they pass. Source: KubeVirt VirtualMachineInstanceMigrationPhase. */
-const PHASES = [
-  "",
+/** Of a migration that goes well, in the order in which they pass. Source: KubeVirt VirtualMachineInstanceMigrationPhase. */
+export const MIGRATION_PHASES = [
   "Pending",
   "Scheduling",
   "Scheduled",
@@ -17,9 +16,9 @@ const PHASES = [
   "TargetReady",
   "Running",
   "Succeeded",
-  "Failed",
 ] as const;
 
+const PHASES = ["", ...MIGRATION_PHASES, "Failed"] as const;
 const PHASE = Type.Unsafe<(typeof PHASES)[number]>({ type: "string", enum: [...PHASES] });
 
 /** Those that come first first. Source: KubeVirt MigrationPriority. */

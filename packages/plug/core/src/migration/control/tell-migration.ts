@@ -1,6 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // What is told of a migration on its own object: its phase, since when, why it waits, and in the end all that the VMI told.
-import type { MigrationState, VirtualMachineInstanceMigration } from "@patchbay/api";
+import {
+  MIGRATION_PHASES,
+  type MigrationState,
+  type VirtualMachineInstanceMigration,
+} from "@patchbay/api";
 import { withTimes, type Conditions, type NewCondition } from "../../status/conditions.ts";
 import type { StepFailure } from "../../status/step-failure.ts";
 import type { Course } from "./course.ts";
@@ -12,16 +16,7 @@ export type MigrationStatus = NonNullable<VirtualMachineInstanceMigration["statu
 /** Where it is. */
 export type MigrationPhase = NonNullable<MigrationStatus["phase"]>;
 
-/** As a migration that goes well passes them. */
-const ORDER: readonly MigrationPhase[] = [
-  "Pending",
-  "Scheduling",
-  "Scheduled",
-  "PreparingTarget",
-  "TargetReady",
-  "Running",
-  "Succeeded",
-];
+const ORDER: readonly MigrationPhase[] = MIGRATION_PHASES;
 
 /** Source: KubeVirt VirtualMachineInstanceMigrationRejectedByResourceQuota. */
 const REJECTED_BY_QUOTA = "migrationRejectedByResourceQuota";
