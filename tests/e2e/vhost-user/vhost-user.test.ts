@@ -3,7 +3,7 @@
 import { createHash } from "node:crypto";
 import { chmodSync, copyFileSync, existsSync, mkdirSync, rmSync } from "node:fs";
 import { join } from "node:path";
-import { eventually, Testpmd, vmManifest } from "@patchbay/support";
+import { eventually, OpenVswitch, Testpmd, vmManifest } from "@patchbay/support";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import {
   CHANGE_MS,
@@ -26,8 +26,8 @@ const PLUGIN = join(
 );
 const SOCKETS = "/run/patchbay/vhost-user";
 const CORES = 2;
-/** Of a guest that is emulated. */
-const QUEUES = 1;
+/** As many pairs as processors; an emulated guest's QEMU crashes where such a NIC has vectors, which several ask for. */
+let queues = CORES;
 /** A guest is asked to let go of a NIC, and gets it again. */
 const AGAIN_MS = 2 * CHANGE_MS;
 const BINDING = { name: "fast" };
@@ -35,6 +35,7 @@ const BINDING = { name: "fast" };
 /** The topmost directory that was not there. */
 let made: string | undefined;
 let dataplane: Testpmd | undefined;
+let vswitch: OpenVswitch | undefined;
 let sockets: [string, string] = ["", ""];
 
 function register(fast: object | null): void {
@@ -113,11 +114,14 @@ beforeAll(async () => {
   copyFileSync(PLUGIN, join(BIN_DIR, TYPE));
   copyFileSync(join(import.meta.dirname, "wait-for-socket.sh"), join(BIN_DIR, WAITER));
   for (const type of [TYPE, WAITER]) chmodSync(join(BIN_DIR, type), 0o755);
+  const emulates = "jsonpath={.spec.configuration.developerConfiguration.useEmulation}";
+  const answer = machine.kubectl("get", "kubevirt/kubevirt", "-n", "patchbay", "-o", emulates);
+  queues = answer === "true" ? 1 : CORES;
   register({ domainAttachmentType: "vhostuser" });
   machine.apply(network("fast"), network("fast-at-start", WAITER));
   machine.apply(guest("fast1", "first"), guest("fast2", undefined));
   sockets = [await socketOf("fast1", "first"), await socketOf("fast2", "later")];
-  dataplane = await Testpmd.start(sockets, QUEUES);
+  dataplane = await Testpmd.start(sockets, queues);
   await machine.booted("fast1");
   await machine.booted("fast2");
 });
@@ -125,21 +129,22 @@ beforeAll(async () => {
 afterAll(async () => {
   machine.kubectl("delete", "vm", "fast1", "fast2", "--ignore-not-found", "--wait=true");
   await dataplane?.stop();
+  await vswitch?.stop();
   register(null);
   machine.kubectl("delete", "net-attach-def", "fast", "fast-at-start", "--ignore-not-found");
   for (const type of [TYPE, WAITER]) rmSync(join(BIN_DIR, type), { force: true });
   if (made !== undefined) rmSync(made, { recursive: true, force: true });
 });
 
-test("a guest has such a NIC from its start, with the one pair of queues that emulation can do", async () => {
+test("a guest has such a NIC from its start, with one pair of queues where it is emulated, else with one for each processor", async () => {
   const { queueCount, pciAddress } = await expectReady("fast1", "first");
-  expect(queueCount).toBe(QUEUES);
+  expect(queueCount).toBe(queues);
   expect(pciAddress).toMatch(/^0000:/);
 });
 
 test("another gets one while it runs, and they reach each other", async () => {
   await plug("fast2", "later");
-  expect((await expectReady("fast2", "later")).queueCount).toBe(QUEUES);
+  expect((await expectReady("fast2", "later")).queueCount).toBe(queues);
   await expectPings();
 });
 
@@ -161,7 +166,7 @@ test("a dataplane that ends is told of, and what it served works again once it i
   await eventually(() => JSON.stringify(reasons()) === JSON.stringify(missing), {
     withinMs: CHANGE_MS,
   });
-  dataplane = await Testpmd.start(sockets, QUEUES);
+  dataplane = await Testpmd.start(sockets, queues);
   await eventually(() => reasons().every((reason) => reason === undefined), {
     withinMs: AGAIN_MS,
   });
@@ -173,8 +178,24 @@ test("so does what was served by one that was killed", async () => {
   // DPDK makes no socket where one was left. Source: DPDK lib/vhost/socket.c vhost_user_start_server
   for (const path of sockets) rmSync(path);
   const since = machine.console("fast1").position();
-  dataplane = await Testpmd.start(sockets, QUEUES);
+  dataplane = await Testpmd.start(sockets, queues);
   await machine.console("fast1").waitForLine(/nic added/, { timeoutMs: AGAIN_MS, since });
+  await expectPings();
+});
+
+test("Open vSwitch serves them as well, once its sockets are there", async () => {
+  await dataplane?.stop();
+  dataplane = undefined;
+  const guests = ["fast1", "fast2"].map((name) => machine.console(name));
+  const since = guests.map((console) => console.position());
+  vswitch = await OpenVswitch.start();
+  vswitch.addPort("first", sockets[0]);
+  vswitch.addPort("later", sockets[1]);
+  // Each gets its device again with its own socket, and then an address.
+  for (const [index, console] of guests.entries()) {
+    const after = { timeoutMs: AGAIN_MS, since: since[index] ?? 0 };
+    await console.waitForLine(/nic added/, after);
+  }
   await expectPings();
 });
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The public door of testing.
 export { metricNamesOf, samplesIn } from "./documented-metrics.ts";
+export { OpenVswitch } from "./dataplanes/open-vswitch.ts";
 export { Testpmd } from "./dataplanes/testpmd.ts";
 export { eventually } from "./eventually.ts";
 export { openGuestConsole, type GuestConsole } from "./guest-console.ts";

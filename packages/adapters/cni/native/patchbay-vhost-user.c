@@ -142,8 +142,10 @@ static void find_directory(const char *config, char *path, size_t room) {
   snprintf(path, room, "%s/%s", ROOT, id);
   struct stat found;
   if (lstat(path, &found) != 0 || !S_ISDIR(found.st_mode))
-    fail(NO_DIRECTORY, "the pod has no directory of sockets (%s): it has to ask for %s; a VM is restarted to do so", path,
-         RESOURCE);
+    fail(NO_DIRECTORY,
+         "the pod has no directory of sockets (%s): it has to ask for %s; a VM is restarted to do so. On a cluster the "
+         "network names that resource too (annotation k8s.v1.cni.cncf.io/resourceName)",
+         path, RESOURCE);
 }
 
 /** Makes the directories above a file; what is there stays. */

@@ -1,12 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // A small disk with cloud-init's data. Source: cloud-init datasources NoCloud and ConfigDrive.
-import type {
-  EnvVar,
-  JsonObject,
-  PodVolume,
-  VirtualMachineInstance,
-  VolumeMount,
-} from "@patchbay/api";
+import type { EnvVar, PodVolume, VirtualMachineInstance, VolumeMount } from "@patchbay/api";
 import { metaDataOf, type CloudInitKind } from "../../../spec/cloud-init-meta.ts";
 import type { GuestDisk } from "../../../spec/disks.ts";
 import { diskFileOf, volumeDirOf } from "../../../spec/disk-files.ts";

@@ -1,0 +1,107 @@
+// SPDX-License-Identifier: Apache-2.0
+// A dataplane: Open vSwitch with DPDK, as docs/examples/open-vswitch.md has it, without huge pages and beside the machine's own.
+import { execFileSync, spawn, type ChildProcess } from "node:child_process";
+import { once } from "node:events";
+import { linkSync, mkdtempSync, rmSync } from "node:fs";
+import { join } from "node:path";
+import { eventually } from "../eventually.ts";
+
+/** Of Debian's openvswitch-switch-dpdk. */
+const SWITCH = "/usr/lib/openvswitch-switch-dpdk/ovs-vswitchd-dpdk";
+const SCHEMA = "/usr/share/openvswitch/vswitch.ovsschema";
+const BRIDGE = "br0";
+const SOON = { withinMs: 60_000 };
+
+/** One that runs, with a bridge. */
+export class OpenVswitch {
+  /** Beside the sockets of pods: a name in another file system cannot be given to them. */
+  readonly #directory = mkdtempSync("/run/patchbay-ovs-");
+  readonly #children: ChildProcess[] = [];
+  readonly #shared: string[] = [];
+
+  /** Resolves when its DPDK has begun. */
+  static async start(): Promise<OpenVswitch> {
+    const found = new OpenVswitch();
+    try {
+      await found.#start();
+    } catch (error) {
+      await found.stop();
+      throw error;
+    }
+    return found;
+  }
+
+  /** A port, whose socket it makes and which then has that path too. */
+  addPort(name: string, path: string): void {
+    const type = ["--", "set", "Interface", name, "type=dpdkvhostuser"];
+    this.#ask("add-port", BRIDGE, name, ...type);
+    linkSync(join(this.#directory, name), path);
+    this.#shared.push(path);
+  }
+
+  /** Takes the sockets along. */
+  async stop(): Promise<void> {
+    for (const path of this.#shared.splice(0)) rmSync(path, { force: true });
+    for (const child of this.#children.toReversed()) {
+      if (child.exitCode === null && child.signalCode === null) {
+        const ended = once(child, "exit");
+        child.kill("SIGTERM");
+        await ended;
+      }
+    }
+    rmSync(this.#directory, { recursive: true, force: true });
+  }
+
+  get #database(): string {
+    return `unix:${this.#directory}/db.sock`;
+  }
+
+  #spawn(program: string, ...args: readonly string[]): ChildProcess {
+    const name = String(this.#children.length);
+    const control = join(this.#directory, `control-${name}`);
+    const child = spawn(program, [...args, `--unixctl=${control}`], {
+      stdio: "ignore",
+      env: { ...process.env, OVS_RUNDIR: this.#directory },
+    });
+    this.#children.push(child);
+    return child;
+  }
+
+  #ask(...words: readonly string[]): string {
+    return execFileSync("ovs-vsctl", [`--db=${this.#database}`, "--timeout=60", ...words], {
+      encoding: "utf8",
+      stdio: "pipe",
+    }).trim();
+  }
+
+  async #start(): Promise<void> {
+    const file = join(this.#directory, "conf.db");
+    execFileSync("ovsdb-tool", ["create", file, SCHEMA]);
+    this.#spawn("ovsdb-server", file, `--remote=p${this.#database}`);
+    await eventually(() => this.#isAnswered(), SOON);
+    this.#ask("--no-wait", "init");
+    const settings = [
+      "dpdk-init=true",
+      "per-port-memory=true", // all ports' together, as it is else, is 0.7 GB
+      `dpdk-extra="--no-huge --legacy-mem -m 512 --no-pci --no-telemetry --file-prefix=patchbay-ovs-${String(process.pid)}"`,
+    ];
+    const options = settings.map((setting) => `other_config:${setting}`);
+    this.#ask("--no-wait", "set", "Open_vSwitch", ".", ...options);
+    const child = this.#spawn(SWITCH, this.#database);
+    await eventually(() => {
+      if (child.exitCode !== null || child.signalCode !== null)
+        throw new Error("Open vSwitch has ended");
+      return this.#ask("get", "Open_vSwitch", ".", "dpdk_initialized") === "true";
+    }, SOON);
+    this.#ask("add-br", BRIDGE, "--", "set", "bridge", BRIDGE, "datapath_type=netdev");
+  }
+
+  #isAnswered(): boolean {
+    try {
+      this.#ask("--no-wait", "show");
+      return true;
+    } catch {
+      return false; // it does not listen yet
+    }
+  }
+}
