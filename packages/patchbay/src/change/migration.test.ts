@@ -55,6 +55,13 @@ describe("how far it is", () => {
 });
 
 describe("the stage", () => {
+  test("says why the guest stands still at its target", () => {
+    const held = { type: "GuestHeld", status: "True", message: "it has another tap" } as const;
+    const status: Status = { phase: "Running", conditions: [held] };
+    const stage = migrationStage(now(status), FIRST);
+    expect(stage).toEqual({ phase: "Running", message: "it has another tap" });
+  });
+
   test("is that of the migration that was not there before", () => {
     expect(migrationStage(now(undefined), FIRST)).toBeUndefined();
     expect(migrationStage(now({}), FIRST)).toEqual({ phase: "Pending" });

@@ -5,6 +5,7 @@ import {
   type MigrationState,
   type VirtualMachineInstanceMigration,
 } from "@patchbay/api";
+import { GUEST_HELD } from "@patchbay/core";
 import { printSize } from "../print/size.ts";
 import type { Seen, Stage } from "./steps.ts";
 import { isGuestRunning, type Verdict } from "./verdict.ts";
@@ -52,12 +53,18 @@ function hindranceOf(migration: VirtualMachineInstanceMigration, { vmi }: Seen):
   return failed.map(({ name, message = "" }) => `interface ${name}: ${message}`).join("; ");
 }
 
+/** Why its guest stands still at its target; empty: it does not. */
+function heldBy({ status }: VirtualMachineInstanceMigration): string {
+  const held = status?.conditions?.find(({ type }) => type === GUEST_HELD);
+  return held?.message ?? "";
+}
+
 /** Its phase, and how far it is, or what is in its way. */
 export function migrationStage(now: Seen, first: Seen): Stage {
   const migration = askedFor(now, first);
   if (migration === undefined) return undefined;
   const phase = migration.status?.phase ?? "";
-  const message = progressOf(migration, now) || hindranceOf(migration, now);
+  const message = heldBy(migration) || progressOf(migration, now) || hindranceOf(migration, now);
   return { phase: phase === "" ? "Pending" : phase, ...(message !== "" && { message }) };
 }
 

@@ -234,6 +234,7 @@ export { planEvacuation, type EvacuationStep } from "./migration/evacuation.ts";
 export { announcedNics } from "./migration/announced-nics.ts";
 export { arrivedWirings, leftWirings } from "./migration/arrived-wirings.ts";
 export { planDeparture, type DepartureFacts, type DepartureStep } from "./migration/departure.ts";
+export { GUEST_HELD } from "./migration/control/held.ts";
 export { cpuNeedOf } from "./migration/cpu-need.ts";
 export { downtimeAt, moveLimitsOf } from "./migration/limits.ts";
 export { broughtAlong, expectedNics, staysPaused } from "./migration/expected-nics.ts";
