@@ -38,11 +38,13 @@ class Asked {
   /** It says each command again, behind its prompt, and its mark without the end of a line. */
   #hear(text: string): void {
     this.#said += text;
-    const at = this.#said.indexOf(`\n${MARK}`);
-    if (at === -1) return;
-    const lines = this.#said.slice(0, at).split("\n");
-    this.#said = this.#said.slice(at + 1 + MARK.length);
-    this.#answers.shift()?.(lines.filter((line) => line !== "" && !line.includes("virsh #")));
+    for (;;) {
+      const at = this.#said.indexOf(`\n${MARK}`);
+      if (at === -1) return;
+      const lines = this.#said.slice(0, at).split("\n");
+      this.#said = this.#said.slice(at + 1 + MARK.length);
+      this.#answers.shift()?.(lines.filter((line) => line !== "" && !line.includes("virsh #")));
+    }
   }
 
   /** What it answers; nothing: it refuses, or nobody is there. */
