@@ -28,7 +28,7 @@ export interface Grounds {
 /** An answer takes a guest under emulation some milliseconds; a busy one may be asked again. */
 const TIMES = 6;
 /** A DHCP server may first look for 3 s whether an address is free. Source: dnsmasq(8), --no-ping */
-const DHCP_TIMES = 15;
+const DHCP_TIMES = 17;
 const LARGE_TIMES = 3;
 
 function isBridged({ nic }: Grounds): boolean {

@@ -32,7 +32,7 @@ const MAX_OF_NODE = 2;
 /** All of it, milliseconds. */
 const WITHIN_MS = 5000;
 /** What is left to the look when all else was said, at most and at least, milliseconds. */
-const [LOOK_MS, LOOK_LEAST_MS] = [3600, 1000];
+const [LOOK_MS, LOOK_LEAST_MS] = [4000, 1000];
 /** For what comes after the look, and what the kernel takes for it, milliseconds. */
 const REST_MS = 600;
 
