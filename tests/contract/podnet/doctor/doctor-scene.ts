@@ -26,7 +26,12 @@ const MASQUERADE: MasqueradeWiring = {
 const DNSMASQ = [
   ...["--keep-in-foreground", "--log-facility=-", "--conf-file=/dev/null", "--pid-file="],
   ...["--user=root", "--port=0", "--interface=lan0", "--except-interface=lo", "--bind-interfaces"],
-  ...["--dhcp-leasefile=/dev/null", "--leasefile-ro", "--dhcp-range=10.9.0.50,10.9.0.50,1h"],
+  ...[
+    "--dhcp-leasefile=/dev/null",
+    "--leasefile-ro",
+    "--no-ping",
+    "--dhcp-range=10.9.0.50,10.9.0.50,1h",
+  ],
 ] as const;
 const GUARD = { macs: [MAC], addresses: [ADDRESS, "fe80::/10"], serves: false };
 
