@@ -41,6 +41,7 @@ if (first === "apiserver") {
   await measureBoots(Number(rest[0] ?? DEFAULT_STARTS));
 } else if (first === "migration") {
   await measureMigrations(rest.length === 0 ? undefined : rest.map(Number));
+  process.exit();
 } else if (first === "panel") {
   await measurePanel(rest.length === 0 ? DEFAULT_SHOWN : rest.map(Number));
 } else if (first === "parallel") {

@@ -115,7 +115,7 @@ async function measure(machine: Machine, node: SecondNode, mib: number): Promise
   }
 }
 
-/** Prints a row for each move of a guest of each size. */
+/** Prints a row for each move of a guest of each size. What a guest that writes was asked is never answered: the process ends all the same. */
 export async function measureMigrations(sizes: readonly number[] = SIZES): Promise<void> {
   await withMachine(async (machine) => {
     const guestImage = join(ROOT, ".cache/guest");
