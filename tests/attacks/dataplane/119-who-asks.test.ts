@@ -37,7 +37,7 @@ test.each([
     spec: { containers: [{}], initContainers: [{ resources: { limits: ALL } }] },
   },
 ])(
-  "attack 124: a tenant's pod asks for the sockets of all VMs of its node, by $name",
+  "attack 119: a tenant's pod asks for the sockets of all VMs of its node, by $name",
   ({ spec }) => {
     expect(allows(spec)).toBe(false);
   },
