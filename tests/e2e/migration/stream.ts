@@ -28,7 +28,8 @@ export class NumberStream {
 
   /** Listens until it is closed. */
   static async listen(bridge: string, cidr: string): Promise<NumberStream> {
-    execFileSync("ip", ["addr", "add", cidr, "dev", bridge]);
+    // Also where a run that was killed has left it.
+    execFileSync("ip", ["addr", "replace", cidr, "dev", bridge]);
     const stream = new NumberStream(bridge, cidr);
     const [host] = cidr.split("/");
     stream.#server.listen({ host, port: 0 });

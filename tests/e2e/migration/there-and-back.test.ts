@@ -3,6 +3,7 @@
 // nothing that it sends is lost, it runs in one place, its NICs are what they were, and nothing is left behind. Once there and back, or so
 // often as the environment's MOVES says.
 import { execFileSync } from "node:child_process";
+import { existsSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { isEqual } from "@patchbay/core";
 import { eventually, RunningGuests, SecondNode, vmManifest } from "@patchbay/support";
@@ -66,10 +67,15 @@ beforeAll(async () => {
   // Its network's bridge is there from then on.
   addInterface(PEER, { name: "beside", network: "red" });
   await expectReady(PEER, "beside");
+  // A bridge whose address nobody has set takes that of a port that comes: guests would go on sending to the one before.
+  const address = readFileSync(`/sys/class/net/${BRIDGE}/address`, "utf8").trim();
+  ip("link", "set", BRIDGE, "address", address);
+  // A run that was killed has left it.
+  if (existsSync(`/sys/class/net/${PARENT}`)) ip("link", "del", PARENT);
   ip("link", "add", PARENT, "type", "veth", "peer", "name", UPLINK);
   ip("link", "set", UPLINK, "master", BRIDGE, "up");
   ip("link", "set", PARENT, "up");
-  ip("addr", "add", `${HOST.far}/24`, "dev", BRIDGE);
+  ip("addr", "replace", `${HOST.far}/24`, "dev", BRIDGE);
   machine.apply(
     definition("far", { type: "macvlan", master: PARENT, mode: "bridge" }),
     definition("served", {
@@ -146,19 +152,22 @@ test(
     const pinging = machine
       .console(PEER)
       .run(`ping ${HERE} ${String(MOVES * 1000)} 10`, { timeoutMs });
-    await eventually(() => frames.count > 20, { withinMs: CHANGE_MS });
-    await eventually(() => stream.last > 0, { withinMs: CHANGE_MS });
-    for (let move = 0; move < MOVES; move += 1) {
-      const said = await expectMove(frames, stream, before.guest);
-      const off = running.takeLongestOff().toFixed(0);
-      process.stdout.write(`move ${String(move + 1)}: off for ${off} ms, ${said}`);
-      // The switch hears it in one place more with each move.
-      expect(frames.portsOf(mac)).toHaveLength(move + 2);
+    try {
+      await eventually(() => frames.count > 20, { withinMs: CHANGE_MS });
+      await eventually(() => stream.last > 0, { withinMs: CHANGE_MS });
+      for (let move = 0; move < MOVES; move += 1) {
+        const said = await expectMove(frames, stream, before.guest);
+        const off = running.takeLongestOff().toFixed(0);
+        process.stdout.write(`move ${String(move + 1)}: off for ${off} ms, ${said}`);
+        // The switch hears it in one place more with each move.
+        expect(frames.portsOf(mac)).toHaveLength(move + 2);
+      }
+      process.stdout.write(`${(await pinging).lines.join("\n")}\n`);
+    } finally {
+      frames.close();
+      stream.close();
+      await running.close();
     }
-    process.stdout.write(`${(await pinging).lines.join("\n")}\n`);
-    frames.close();
-    stream.close();
-    await running.close();
     void sending;
     process.stdout.write(`${JSON.stringify(running.seen)}\n`);
     expect(running.seen.twice).toBe(0);

@@ -9,6 +9,8 @@ import { names } from "@patchbay/api";
 
 /** Between two looks, milliseconds. */
 const LOOK_MS = 10;
+/** For which an answer is waited for, milliseconds: that of a launcher that is on its end may never come. */
+const ANSWER_MS = 3_000;
 /** What virsh prints behind an answer. */
 const MARK = "answered";
 
@@ -49,10 +51,20 @@ class Asked {
 
   /** What it answers; nothing: it refuses, or nobody is there. */
   async ask(command: string): Promise<readonly string[]> {
-    if (this.#child.exitCode !== null) return [];
+    if (!this.isOpen) return [];
     const answer = new Promise<readonly string[]>((resolve) => this.#answers.push(resolve));
     this.#child.stdin?.write(`${command}\necho ${MARK}\n`);
-    return answer;
+    const tooLong = setTimeout(() => this.#child.kill("SIGKILL"), ANSWER_MS);
+    try {
+      return await answer;
+    } finally {
+      clearTimeout(tooLong);
+    }
+  }
+
+  /** Whether it is to be asked again. */
+  get isOpen(): boolean {
+    return this.#child.exitCode === null && this.#child.signalCode === null;
   }
 
   close(): void {
@@ -119,7 +131,8 @@ export class RunningGuests {
       const directory = nodes
         .map((dataDir) => join(dataDir, volume))
         .find((path) => existsSync(join(path, "libvirt/libvirt-sock")));
-      if (directory === undefined || this.#asked.has(uid)) continue;
+      if (directory === undefined || this.#asked.get(uid)?.isOpen === true) continue;
+      this.#asked.get(uid)?.close();
       this.#asked.set(uid, new Asked(directory));
     }
   }
