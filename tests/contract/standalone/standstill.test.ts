@@ -25,6 +25,7 @@ import {
   pathsOf,
 } from "../../../packages/machine/standalone/src/data-dir/paths.ts";
 import { newestCertificateMs } from "../../../packages/machine/standalone/src/data-dir/certificates.ts";
+import { removeServiceRules } from "../../../packages/machine/standalone/src/host/service-rules.ts";
 import { keepKinds, keepRights } from "../../../packages/machine/standalone/src/objects.ts";
 import { prepare } from "../../../packages/machine/standalone/src/prepare.ts";
 import {
@@ -47,6 +48,8 @@ const components: Component[] = [];
 
 afterEach(async () => {
   for (const component of components.toReversed()) await component.stop();
+  // What `down` does: the host has few networks for Services to give.
+  await removeServiceRules({ files, runner, paths, log: createSilentLogger() });
   await files.remove(paths.dataDir);
 });
 

@@ -87,7 +87,8 @@ export class OpenVswitch {
     ];
     const options = settings.map((setting) => `other_config:${setting}`);
     this.#ask("--no-wait", "set", "Open_vSwitch", ".", ...options);
-    const child = this.#spawn(SWITCH, this.#database);
+    // Its bridge is a link too, which stays when it ends: in a namespace of its own it goes along.
+    const child = this.#spawn("unshare", "--net", SWITCH, this.#database);
     await eventually(() => {
       if (child.exitCode !== null || child.signalCode !== null)
         throw new Error("Open vSwitch has ended");
