@@ -3,7 +3,7 @@ import { defineConfig } from "vitest/config";
 
 const source = ["@patchbay/source"];
 /** A busy machine is no failure: what comes in the end has come. */
-const expectation = { poll: { timeout: 15_000 } };
+const expectation = { poll: { timeout: 60_000 } };
 const shared = {
   resolve: { conditions: source },
   ssr: { resolve: { conditions: source, externalConditions: source } },
@@ -47,8 +47,8 @@ export default defineConfig({
           expect: expectation,
           name: "contract",
           include: ["tests/contract/**/*.test.ts"],
-          testTimeout: 60_000,
-          hookTimeout: 60_000,
+          testTimeout: 180_000,
+          hookTimeout: 180_000,
           // Names, bridges and ports are of each file. Half of them wait for guests, half of them compute.
           maxWorkers: 2,
           isolate: false,
@@ -62,8 +62,8 @@ export default defineConfig({
           expect: expectation,
           name: "attacks",
           include: ["tests/attacks/**/*.test.ts"],
-          testTimeout: 60_000,
-          hookTimeout: 60_000,
+          testTimeout: 180_000,
+          hookTimeout: 180_000,
           maxWorkers: 2,
           isolate: false,
           env: { NODE_COMPILE_CACHE: join(import.meta.dirname, ".cache/compiled") },
@@ -77,7 +77,7 @@ export default defineConfig({
           include: ["tests/e2e/**/*.test.ts"],
           exclude: BOOTS,
           globalSetup: ["tests/e2e/setup.ts"],
-          testTimeout: 120_000,
+          testTimeout: 300_000,
           hookTimeout: 300_000,
           maxWorkers: 1,
           isolate: false,
@@ -90,7 +90,7 @@ export default defineConfig({
           name: "boots",
           include: BOOTS,
           globalSetup: ["tests/e2e/boots.ts"],
-          testTimeout: 120_000,
+          testTimeout: 300_000,
           hookTimeout: 300_000,
           maxWorkers: 1,
           isolate: false,
@@ -125,7 +125,7 @@ export default defineConfig({
           name: "browser",
           include: ["tests/browser/**/*.test.ts"],
           globalSetup: ["tests/browser/setup.ts"],
-          testTimeout: 120_000,
+          testTimeout: 300_000,
           hookTimeout: 300_000,
           // A guest boots while the others look at what is made up.
           maxWorkers: 2,
@@ -139,7 +139,7 @@ export default defineConfig({
           name: "strict",
           include: ["tests/strict/**/*.test.ts"],
           globalSetup: ["tests/strict/setup.ts"],
-          testTimeout: 120_000,
+          testTimeout: 300_000,
           hookTimeout: 300_000,
           maxWorkers: 1,
           isolate: false,

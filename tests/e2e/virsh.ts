@@ -16,7 +16,7 @@ export function virsh(vmi: string, command: string, ...args: readonly string[]):
     const uri = `qemu+unix:///session?socket=${socket}`;
     return execFileSync("virsh", ["-q", "-c", uri, command, `default_${vmi}`, ...args], {
       encoding: "utf8",
-      timeout: 30_000,
+      timeout: 120_000,
     });
   } finally {
     rmSync(directory, { recursive: true });

@@ -17,7 +17,7 @@ import {
 } from "../e2e/machine.ts";
 
 /** Much less than the 10 s and more that a client took that was deaf after each quiet watch. */
-const PROMPT_MS = 5000;
+const PROMPT_MS = 9000;
 
 function killApiServer(): number {
   const pid = machine.pidOf("apiserver");

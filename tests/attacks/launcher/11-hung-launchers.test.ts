@@ -5,8 +5,8 @@ import { afterAll, beforeAll, expect, test } from "vitest";
 import { AttackedNode, failureOf } from "../false-libvirt/false-libvirt.ts";
 import { NodeLoop } from "../false-libvirt/hung-node.ts";
 
-/** How much longer a pass over another VM may take, milliseconds. */
-const DELAY_MS = 100;
+/** How much longer a pass over another VM may take, milliseconds; to wait for each in turn takes ten seconds. */
+const DELAY_MS = 1000;
 const HUNG = ["silent", "keepalive only", "keepalive only", "hangs in a call", "hangs in a call"];
 const HUNG_COUNT = 50;
 

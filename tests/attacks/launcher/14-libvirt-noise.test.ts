@@ -6,7 +6,7 @@ import { afterAll, beforeAll, expect, test } from "vitest";
 import { AttackedNode, failureOf } from "../false-libvirt/false-libvirt.ts";
 
 /** How long reading and judging one document may take, milliseconds. */
-const READ_MS = 1000;
+const READ_MS = 5000;
 
 let node: AttackedNode;
 

@@ -29,7 +29,7 @@ const fds: number[] = [];
 const told = new Map<string, number>();
 
 function run(program: string, ...args: readonly string[]): void {
-  execFileSync(program, args, { timeout: 20_000, stdio: "pipe" });
+  execFileSync(program, args, { timeout: 120_000, stdio: "pipe" });
 }
 
 function timesTold(name: string): number {

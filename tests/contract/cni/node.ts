@@ -18,7 +18,7 @@ let instances = 0;
 
 /** Runs a program to its end; throws when it fails. */
 export function run(program: string, ...args: readonly string[]): string {
-  return execFileSync(program, args, { encoding: "utf8", timeout: 20_000, stdio: "pipe" });
+  return execFileSync(program, args, { encoding: "utf8", timeout: 120_000, stdio: "pipe" });
 }
 
 function tryRun(program: string, ...args: readonly string[]): void {

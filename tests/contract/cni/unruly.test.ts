@@ -105,7 +105,7 @@ test.each([
   const request = pluginOf("unruly", `${start} & echo $! > ${file}; exec /usr/lib/cni/bridge`);
   const result = await cni.add(request);
   expect(node.nics(sandbox)).toEqual(["net1"]);
-  await expect.poll(() => isRunning(file), { timeout: 20_000 }).toBe(false);
+  await expect.poll(() => isRunning(file)).toBe(false);
   await cni.del(request, result);
   expect(node.nics(sandbox)).toEqual([]);
 });

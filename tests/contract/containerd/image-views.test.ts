@@ -60,7 +60,7 @@ test("a view stays when containerd dies, for longer than a day, and is known to 
 });
 
 test("a view that a restart of the machine has unmounted is mounted again", async () => {
-  await runner.run({ argv: ["umount", path], timeoutMs: 5000 });
+  await runner.run({ argv: ["umount", path], timeoutMs: 60_000 });
   await makeViews().show("guest", path);
   expect(await kernel()).toBe("kernel");
 });

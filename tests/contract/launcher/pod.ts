@@ -301,7 +301,7 @@ async function openPod(parts: Parts): Promise<LauncherPod> {
   const consoles: GuestConsole[] = [];
   const virsh = async (...args: readonly string[]): Promise<string> => {
     const uri = `qemu:///session?socket=${socket}`;
-    return (await run("virsh", ["-q", "-c", uri, ...args], { timeout: 20_000 })).stdout;
+    return (await run("virsh", ["-q", "-c", uri, ...args], { timeout: 120_000 })).stdout;
   };
   const start = async (kernel = "vmlinuz"): Promise<void> => {
     const xml = join(directory, "domain.xml");

@@ -139,7 +139,7 @@ async function waitForDaemon(
     pid,
     netnsInode: statSync(`/proc/${String(pid)}/ns/net`, { bigint: true }).ino.toString(),
     virsh: async (...args) =>
-      (await run("virsh", ["-c", uri, ...args], { timeout: 30_000 })).stdout,
+      (await run("virsh", ["-c", uri, ...args], { timeout: 120_000 })).stdout,
     killGuest: () => {
       process.kill(guestOf(pid), "SIGKILL");
     },

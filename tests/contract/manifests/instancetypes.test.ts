@@ -69,7 +69,7 @@ afterAll(async () => {
 async function kubectl(...args: readonly string[]): Promise<Said> {
   const env = { ...process.env, KUBECONFIG: join(directory, "kubeconfig"), HOME: directory };
   const { promise, resolve } = Promise.withResolvers<Said>();
-  execFile("kubectl", args, { env, timeout: 20_000 }, (error, out, err) => {
+  execFile("kubectl", args, { env, timeout: 120_000 }, (error, out, err) => {
     resolve({ code: error === null ? 0 : Number(error.code ?? 1), out, err });
   });
   return promise;

@@ -149,7 +149,7 @@ describe("node-runtime", () => {
   /** kubectl as a person has it. */
   async function kubectl(...args: readonly string[]): Promise<string> {
     const argv = ["--kubeconfig", machine.path("kubeconfig"), ...args];
-    return (await promisify(execFile)("kubectl", argv, { timeout: 60_000 })).stdout;
+    return (await promisify(execFile)("kubectl", argv, { timeout: 120_000 })).stdout;
   }
 
   test("a drain ends its pods, and takes no new ones before it is uncordoned", async () => {

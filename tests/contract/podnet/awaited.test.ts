@@ -114,9 +114,9 @@ test("who has heard the guest elsewhere, or another MAC for its addresses, belie
     await network.announce(target, { ...nic, mac: wrong });
     return [...heardAt(), ...believedMacs()];
   };
-  await expect.poll(believedElsewhere, { timeout: 10_000 }).toEqual(["pod9pod1", wrong, wrong]);
+  await expect.poll(believedElsewhere).toEqual(["pod9pod1", wrong, wrong]);
   await network.announce(namespaces.open(`${PREFIX}-pod1`), nic);
-  await expect.poll(believedMacs, { timeout: 10_000 }).toEqual([WIRING.mac, WIRING.mac]);
+  await expect.poll(believedMacs).toEqual([WIRING.mac, WIRING.mac]);
   expect(heardAt()).toEqual(["pod1pod1"]);
   expect(ping(other, "10.9.0.1")).toContain(" 0% packet loss");
 });

@@ -26,7 +26,7 @@ export const WIRING: BridgeWiring = {
 
 /** Runs a program; what it printed. */
 export function run(program: string, ...args: readonly string[]): string {
-  return execFileSync(program, args, { encoding: "utf8", timeout: 20_000, stdio: "pipe" });
+  return execFileSync(program, args, { encoding: "utf8", timeout: 120_000, stdio: "pipe" });
 }
 
 /** Network namespaces that are gone again after the test, with all that is in them. */

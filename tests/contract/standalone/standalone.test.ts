@@ -48,7 +48,7 @@ async function kubectl(...args: readonly string[]): Promise<string> {
 }
 
 afterAll(async () => {
-  await runner.run({ argv: ["ip", "link", "del", ownBridge], timeoutMs: 5000 });
+  await runner.run({ argv: ["ip", "link", "del", ownBridge], timeoutMs: 60_000 });
   await down({ dataDir, purge: true, print });
 }, UP_MS);
 
@@ -133,7 +133,7 @@ async function makeAndForgetNetwork(): Promise<void> {
   const memory = join(dataDir, "run", "bridges.json");
   await expect.poll(async () => (await files.readText(memory)) ?? "").toContain(ownBridge);
   const argv = ["ip", "link", "add", ownBridge, "type", "bridge"] as const;
-  await runner.run({ argv, timeoutMs: 5000 });
+  await runner.run({ argv, timeoutMs: 60_000 });
   await kubectl("delete", "net-attach-def", "own");
 }
 
@@ -156,7 +156,7 @@ async function runPod(): Promise<void> {
   await files.writeAtomic(file, JSON.stringify(pod));
   await kubectl("create", "-f", file);
   const phase = ["get", "pod", "sleeper", "-o", "jsonpath={.status.phase}"] as const;
-  await expect.poll(() => kubectl(...phase), { timeout: 20_000 }).toBe("Running");
+  await expect.poll(() => kubectl(...phase)).toBe("Running");
   expect(await files.exists(join("/sys/class/net", bridge))).toBe(true);
 }
 

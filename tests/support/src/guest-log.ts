@@ -2,9 +2,11 @@
 // Which lines has a guest printed? Follows the console's log file by inotify.
 import { closeSync, fstatSync, openSync, readSync, watch } from "node:fs";
 import { dirname } from "node:path";
+import { BUSY } from "./eventually.ts";
 
 /** How to wait for a line. */
 export interface WaitForLine {
+  /** On an idle machine; a busy one gets {@link BUSY} times that. */
   readonly timeoutMs: number;
   /** Looks at everything that was ever printed, not only at what comes from now on. */
   readonly fromStart?: boolean;
@@ -65,14 +67,13 @@ export function followGuestLog(path: string): GuestLog {
 
   const waitForLine = (pattern: RegExp, options: WaitForLine): Promise<string> =>
     new Promise((resolve, reject) => {
+      const timeoutMs = options.timeoutMs * BUSY;
       let next = options.fromStart === true ? 0 : (options.since ?? lines.length);
       const timer = setTimeout(() => {
         waiters.delete(look);
         const tail = lines.slice(-10).join("\n");
-        reject(
-          new Error(`no line ${String(pattern)} within ${String(options.timeoutMs)} ms:\n${tail}`),
-        );
-      }, options.timeoutMs);
+        reject(new Error(`no line ${String(pattern)} within ${String(timeoutMs)} ms:\n${tail}`));
+      }, timeoutMs);
       const look = (): void => {
         const found = lines.slice(next).find((line) => pattern.test(line));
         next = lines.length;

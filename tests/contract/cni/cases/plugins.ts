@@ -32,7 +32,7 @@ class Machine {
     const { status, stdout } = spawnSync(`/usr/lib/cni/${plugin.type}`, {
       input: JSON.stringify({ cniVersion: "1.0.0", name: "blue", ...plugin, ...config }),
       encoding: "utf8",
-      timeout: 20_000,
+      timeout: 120_000,
       env: {
         ...{ PATH: process.env["PATH"], CNI_PATH: "/usr/lib/cni", CNI_COMMAND: command },
         ...{ CNI_CONTAINERID: this.sandbox.id, CNI_NETNS: netns ?? this.sandbox.netnsPath },

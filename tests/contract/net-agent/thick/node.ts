@@ -201,7 +201,7 @@ export class ThickNode {
     const { stdout } = spawnSync(PLUGIN, {
       input: JSON.stringify({ ...text, socket: this.socketPath }),
       encoding: "utf8",
-      timeout: 20_000,
+      timeout: 120_000,
       env: {
         ...{ CNI_COMMAND: command, CNI_CONTAINERID: id, CNI_IFNAME: "eth0", CNI_PATH: "/x" },
         CNI_NETNS: netnsPath,

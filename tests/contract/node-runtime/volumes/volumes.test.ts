@@ -258,7 +258,7 @@ describe("an emptyDir", () => {
     const pod = await node.createPod("quick", { volumes: [{ name: "v", emptyDir: {} }] });
     const start = performance.now();
     const [path = ""] = (await node.prepare(pod)).values();
-    expect(performance.now() - start).toBeLessThan(5000); // 60 ms on a machine that does nothing else
+    expect(performance.now() - start).toBeLessThan(30_000); // 60 ms on a machine that does nothing else
     const { blocks, bsize } = statfsSync(path);
     expect(blocks * bsize).toBeGreaterThan(2 ** 31);
     await node.remove(pod);

@@ -32,7 +32,7 @@ const COMMAND_TIMEOUT_MS = 180_000;
 const BOOT_TIMEOUT_MS = 120_000;
 
 /** How often it is looked whether a guest that boots still has its launcher. */
-const LAUNCHER_LOOK_MS = 5_000;
+const LAUNCHER_LOOK_MS = 1_000;
 
 /** A running standalone machine. */
 export class Machine {
