@@ -8,6 +8,7 @@ import type { ClaimDisk, ClaimSize, ProcessRunner } from "@patchbay/core/ports";
 import { deviceNumbersOf } from "../files/device-nodes.ts";
 import { isMissing, toFileError } from "../files/file-errors.ts";
 import { fileBytesOf, formatOf, MOUNT_OPTIONS } from "./claim-image.ts";
+import { listLoopDevices } from "./loop-devices.ts";
 import { listMounts } from "./mounts.ts";
 
 /** Deadline of mount, umount, losetup and mke2fs, milliseconds. */
@@ -16,12 +17,6 @@ const TIMEOUT_MS = 60_000;
 const CHECK_TIMEOUT_MS = 600_000;
 /** Exit codes of e2fsck below it: whole, or mended. Source: e2fsck(8). */
 const UNCORRECTED = 4;
-
-interface LoopDevice {
-  readonly name: string;
-  /** Whether it stays until it is taken away, with users or without. Source: losetup(8) AUTOCLEAR. */
-  readonly isLasting: boolean;
-}
 
 class MachineClaims implements ClaimDisk {
   readonly #runner: ProcessRunner;
@@ -53,7 +48,7 @@ class MachineClaims implements ClaimDisk {
     await mustBeThere(file, "mount");
     if (!(await listMounts(directory)).includes(directory)) {
       // Somebody else's namespace may still have it mounted: then it is no time to check it, and the same device serves.
-      if ((await this.#devicesOf(file)).length === 0) await this.#check(file);
+      if ((await listLoopDevices(this.#runner, file)).length === 0) await this.#check(file);
       await this.#run("mkdir", "--parents", "--mode=0750", directory);
       await this.#run("mount", "-t", "ext4", "-o", MOUNT_OPTIONS, file, directory);
     }
@@ -72,20 +67,10 @@ class MachineClaims implements ClaimDisk {
   async release(file: string, directory: string): Promise<void> {
     if ((await listMounts(directory)).includes(directory)) await this.#run("umount", directory);
     // Others go with their last user: one that has gone meanwhile may be somebody else's by now.
-    const devices = (await this.#devicesOf(file)).filter(({ isLasting }) => isLasting);
+    const devices = (await listLoopDevices(this.#runner, file)).filter(
+      ({ isLasting }) => isLasting,
+    );
     for (const { name } of devices) await this.#run("losetup", "--detach", name);
-  }
-
-  /** Loop devices over the file. */
-  async #devicesOf(file: string): Promise<readonly LoopDevice[]> {
-    if (!(await isThere(file))) return [];
-    const list = ["--list", "--noheadings", "--raw", "--output", "NAME,AUTOCLEAR"];
-    const { stdout } = await this.#run("losetup", ...list, "--associated", file);
-    const lines = stdout.split("\n").filter((line) => line !== "");
-    return lines.map((line) => {
-      const [name = "", autoclear] = line.split(" ");
-      return { name, isLasting: autoclear === "0" };
-    });
   }
 
   /** Replays the journal; more than that is for a person to decide. */

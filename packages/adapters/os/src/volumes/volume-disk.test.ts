@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-import { execFileSync } from "node:child_process";
+import { execFileSync, spawn } from "node:child_process";
+import { once } from "node:events";
 import {
   existsSync,
   mkdirSync,
@@ -15,6 +16,7 @@ import {
 } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { isAppError } from "@patchbay/core/errors";
 import { describeVolumeDiskContract } from "@patchbay/os/testing";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { createProcessRunner } from "../processes/process-runner.ts";
@@ -37,6 +39,10 @@ afterEach(clean);
 
 function fileOf(text: string, mode = 0o644): { bytes: Uint8Array; mode: number } {
   return { bytes: Buffer.from(text), mode };
+}
+
+function codeOf(error: unknown): string {
+  return isAppError(error) ? error.code : String(error);
 }
 
 function accessOf(path: string): typeof ACCESS {
@@ -85,6 +91,28 @@ describe("a file system of its own", () => {
     await disk.mountImage(path, options);
     expect(readFileSync(join(path, "kept"), "utf8")).toBe("1");
     expect(statSync(options.image).blocks * 512).toBeLessThan(8 * MEBIBYTE);
+  });
+
+  test("in a file that only a process of another mount namespace has yet keeps what is in it, until that has ended", async () => {
+    const path = join(directory, "volume");
+    const options = { access: ACCESS, image: join(directory, "image"), sizeBytes: MEBIBYTE };
+    await disk.mountImage(path, options);
+    writeFileSync(join(path, "kept"), "1");
+    const holder = spawn("unshare", ["--mount", "sh", "-c", "echo held; read end"]);
+    try {
+      await once(holder.stdout, "data");
+      await disk.unmountAll(path);
+      await expect(disk.mountImage(path, options)).rejects.toMatchObject({
+        code: "OS_FILE_IN_USE",
+        details: { path: options.image },
+      });
+    } finally {
+      holder.stdin.end();
+      await once(holder, "close");
+    }
+    const again = (): Promise<void> => disk.mountImage(path, options);
+    await expect.poll(() => again().then(() => "mounted", codeOf)).toBe("mounted");
+    expect(readFileSync(join(path, "kept"), "utf8")).toBe("1");
   });
 
   test("in a file that is damaged is made anew", async () => {

@@ -23,6 +23,7 @@ import type {
 } from "@patchbay/core/ports";
 import { isMissing, toFileError } from "../files/file-errors.ts";
 import { openDirectory } from "../files/open-directory.ts";
+import { listLoopDevices } from "./loop-devices.ts";
 import { listMounts } from "./mounts.ts";
 import { publishFiles } from "./publish.ts";
 
@@ -171,9 +172,16 @@ class MachineDisk implements VolumeDisk {
     }
   }
 
-  /** Whether the file is there, and a file system after what a power cut may have left was mended. */
+  /**
+   * Whether the file is there, and a file system after what a power cut may have left was mended. e2fsck ends with the same
+   * code where a file is mounted, so that this is asked before.
+   */
   async #isWhole(image: string): Promise<boolean> {
     if ((await this.kindOf(image)) === undefined) return false;
+    const [user] = await listLoopDevices(this.#runner, image);
+    if (user !== undefined) {
+      throw new AppError("OS_FILE_IN_USE", { path: image, device: user.name });
+    }
     const argv = ["e2fsck", "-p", "-f", image] as const;
     const { exitCode } = await this.#runner.run({ argv, timeoutMs: MOUNT_TIMEOUT_MS });
     return exitCode < UNCORRECTED;

@@ -50,14 +50,16 @@ async function makeOnDisk(deps: VolumeDeps, make: EmptyDirToMake): Promise<void>
   const { pod, name, path } = make;
   const image = imageFile(node.podsDir, pod.metadata.uid ?? "", name);
   // A directory without a file for it was made where there were no loop devices: its files are the pod's.
-  const isPlain = (await disk.kindOf(path)) !== undefined && !(await files.exists(image));
-  if (isPlain) return;
+  const isThere = await files.exists(image);
+  if ((await disk.kindOf(path)) !== undefined && !isThere) return;
   const access = accessOf(pod);
   await disk.makeDirectory(dirname(image), OUR_OWN);
   const sizeBytes = Math.min(sizeLimitOf(make) ?? Number.POSITIVE_INFINITY, storageLimitOf(pod));
   try {
     await disk.mountImage(path, { access, image, sizeBytes });
   } catch (error) {
+    // The pod's files are in it already: none are made in their place.
+    if (isThere) throw error;
     log.warn("volume has no file system of its own; its use is measured", {
       volume: name,
       reason: messageOf(error),
@@ -69,7 +71,8 @@ async function makeOnDisk(deps: VolumeDeps, make: EmptyDirToMake): Promise<void>
 
 /**
  * Makes the directory; one that is there stays as it is.
- * @throws AppError with RUNTIME_VOLUME_FAILED for what is no size or medium
+ * @throws AppError with RUNTIME_VOLUME_FAILED for what is no size or medium, or an `OS_` code while a file system that
+ * was made before cannot be mounted
  */
 export async function makeEmptyDir(deps: VolumeDeps, make: EmptyDirToMake): Promise<void> {
   const { medium = "" } = make.emptyDir;

@@ -57,6 +57,21 @@ describe("an emptyDir", () => {
     ]);
   });
 
+  test("whose files are still mounted elsewhere is waited for, and they are kept", async () => {
+    const { deps, disk, files } = createVolumeBench();
+    const image = `/pods/${UID}/disks/v.ext4`;
+    await files.writeAtomic(image, "of the pod");
+    const elsewhere = { access: { uid: 0, gid: 0, mode: 0o777 }, image, sizeBytes: MI };
+    await disk.mountImage("/elsewhere", elsewhere);
+    const pod = aPodWith([{ name: "v", emptyDir: {} }]);
+    await expect(prepareVolumes(deps, pod)).rejects.toMatchObject({ code: "OS_FILE_IN_USE" });
+    expect(disk.directories.has(DISK)).toBe(false);
+    expect(await files.exists(image)).toBe(true);
+    await disk.unmountAll("/elsewhere");
+    await prepareVolumes(deps, pod);
+    expect(disk.mounts.get(DISK)).toMatchObject({ type: "image", image });
+  });
+
   test.each([
     { name: "its own limit", sizeLimit: "10Mi", want: 10 * MI },
     { name: "its containers' memory, which is less", sizeLimit: "10Gi", want: 512 * MI },

@@ -51,6 +51,15 @@ export function describeVolumeDiskContract(
       expect(await disk.listMounts(directory)).toEqual([]);
     });
 
+    test("a file that is mounted elsewhere is refused, and stays as it is", async () => {
+      const [there, here] = [`${directory}/there`, `${directory}/here`];
+      const options = { access: ACCESS, image: `${directory}/disk.ext4`, sizeBytes: 2 ** 22 };
+      await disk.mountImage(there, options);
+      const again = disk.mountImage(here, options);
+      await expect(again).rejects.toMatchObject({ code: "OS_FILE_IN_USE" });
+      expect(await disk.listMounts(directory)).toEqual([there]);
+    });
+
     test("a directory of the machine is shown at another place, once", async () => {
       const [source, shown] = [`${directory}/source`, `${directory}/shown`];
       await disk.makeDirectory(source, ACCESS);

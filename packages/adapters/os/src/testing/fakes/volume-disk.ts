@@ -107,6 +107,12 @@ class MemoryDisk implements FakeVolumeDisk {
       throw new AppError("OS_PROGRAM_FAILED", { program: "mount", exitCode: 32, stderr });
     }
     const { access, ...mount } = options;
+    const isElsewhere = [...this.mounts].some(
+      ([point, { image }]) => image === mount.image && point !== path,
+    );
+    if (isElsewhere) {
+      throw new AppError("OS_FILE_IN_USE", { path: mount.image, device: "/dev/loop0" });
+    }
     await this.makeDirectory(path, access);
     if (!this.mounts.has(path)) this.mounts.set(path, { type: "image", ...mount });
   }

@@ -36,7 +36,10 @@ export interface VolumeDisk {
   ): Promise<void>;
   /**
    * Mounts a file system that lies in the file `image` there, which is made for at least `sizeBytes` of data and takes
-   * from the disk what is in it. A file that is there and whole is mounted with what is in it.
+   * from the disk what is in it. A file that is there and whole is mounted with what is in it; one that is damaged is made
+   * anew.
+   * @throws AppError with OS_FILE_IN_USE while the file is mounted elsewhere, also in another mount namespace; it is left
+   * as it is
    */
   mountImage(
     path: string,

@@ -39,6 +39,12 @@ export const OS_ERRORS = {
     retry: "backoff",
     http: 403,
   },
+  OS_FILE_IN_USE: {
+    summary: "{path} is in use by {device}: whatever has it mounted has to let go of it first",
+    who: "environment",
+    retry: "backoff",
+    http: 409,
+  },
   OS_FILE_FAILED: {
     summary: "{call} of {path} failed: {reason}",
     who: "environment",
