@@ -17,7 +17,7 @@ import {
 } from "./links.ts";
 
 const WIRING = guestWiring(1);
-const AWAITED = { ...WIRING, awaited: true } as const;
+const AWAITED = { ...WIRING, awaitedIn: "pod-2" } as const;
 
 let namespaces: Namespaces;
 let host: string;
@@ -125,7 +125,7 @@ test("two macvlans of one parent: the pod that the guest has left lets go of its
   const network = makeNetwork();
   const mac = "02:00:00:00:5e:07";
   const wiring = { ...guestWiring(1), mac };
-  const awaited = { ...wiring, awaited: true } as const;
+  const awaited = { ...wiring, awaitedIn: "pod-2" } as const;
   const source = namespaces.add("pod7");
   addNic({ host, pod: source }, { name: "pod1", kind: "macvlan", mac });
   addNic(
@@ -140,4 +140,16 @@ test("two macvlans of one parent: the pod that the guest has left lets go of its
   await network.wireTap(target, wiring);
   const views = await Promise.all([left, target].map((netns) => network.look(netns)));
   expect(views.map(({ isWired }) => isWired(wiring))).toEqual([false, true]);
+});
+
+test("two macvlans of one parent: two pods without their guest do not have one MAC", async () => {
+  const network = makeNetwork();
+  const mac = "02:00:00:00:5e:08";
+  const wiring = { ...guestWiring(1), mac };
+  const left = namespaces.add("pod8");
+  addNic({ host, pod: left }, { name: "pod1", kind: "macvlan", mac });
+  await network.wireTap(namespaces.open(left), { ...wiring, awaitedIn: "pod-1" });
+  addNic({ host, pod: `${PREFIX}-pod9` }, { name: "pod1", kind: "macvlan", mac });
+  await network.wireTap(target, { ...wiring, awaitedIn: "pod-2" });
+  expect((await network.look(target)).isWired({ ...wiring, awaitedIn: "pod-2" })).toBe(true);
 });

@@ -208,8 +208,8 @@ describe("the plan to wire", () => {
 });
 
 describe("the plan to wire what awaits its guest", () => {
-  const awaited: BridgeWiring = { ...WIRING, awaited: true };
-  const AWAY = "56:00:00:00:00:0a";
+  const awaited: BridgeWiring = { ...WIRING, awaitedIn: "pod-2" };
+  const AWAY = "56:78:f7:1a:da:c7";
   const other = { ...ENSLAVED, mac: AWAY };
   const quiet = { ...TAP, flooding: false };
 
@@ -249,7 +249,16 @@ describe("the plan to wire what awaits its guest", () => {
     const mac = "56:00:00:00:00:0a";
     const nic = { ...NIC, mac };
     const commands = wordsOf(planWiring(nic, index(nic), { ...awaited, mac }));
-    expect(commands).toContain("ip link set pod1 address 52:00:00:00:00:0a");
+    expect(commands.join()).toMatch(/pod1 address 52(?::[0-9a-f]{2}){5},/);
+  });
+
+  test("takes another MAC in each pod, and the same each time", () => {
+    const macIn = (awaitedIn: string) =>
+      /pod1 address (\S+)/.exec(
+        wordsOf(planWiring(NIC, index(NIC), { ...WIRING, awaitedIn })).join("\n"),
+      );
+    expect(macIn("pod-2")?.[1]).toBe(AWAY);
+    expect(macIn("pod-3")?.[1]).not.toBe(AWAY);
   });
 });
 

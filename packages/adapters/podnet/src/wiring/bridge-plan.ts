@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Which changes make bridge and tap around a pod NIC, given the links that are there? Why each: docs/design/pod-links.md.
+import { hash } from "node:crypto";
 import { linkLocalOf, parseIp, printAddress } from "@patchbay/api";
 import { AppError, type BridgeWiring, type PodAnswers } from "@patchbay/core";
 import type { Link } from "@patchbay/core/ports";
@@ -28,10 +29,15 @@ export function bridgeMacOf(guestMac: string): string {
   return `${first}${guestMac.slice(2).toLowerCase()}`;
 }
 
-/** A MAC for the NIC of a pod to which the guest is still to come: local, unicast, and no bridge's of ours. */
-function awaitingMacOf(guestMac: string): string {
-  const first = guestMac.slice(0, 2).toLowerCase() === "56" ? "52" : "56";
-  return `${first}${guestMac.slice(2).toLowerCase()}`;
+/**
+ * A MAC for the NIC of a pod to which the guest is still to come, or that it has left: local, unicast, no bridge's of ours, and the same
+ * each time. Two such pods of one guest have two: macvlans of one parent cannot have one MAC, and a switch would hear it in two places.
+ */
+function awaitingMacOf(guestMac: string, podUid: string): string {
+  const mac = guestMac.toLowerCase();
+  const first = mac.startsWith("56") ? "52" : "56";
+  const rest = hash("sha256", `${podUid} ${mac}`).slice(0, 10);
+  return [first, ...(rest.match(/../g) ?? [])].join(":");
 }
 
 /** As the kernel prints it. */
@@ -98,10 +104,10 @@ export function bridgeSteps(
 const CHANGES_LIVE = ["veth", "macvlan"];
 
 function nicSteps(nic: WiredLink, wiring: Wiring): readonly Step[] {
-  const { podInterfaceName: name, awaited = false } = wiring;
+  const { podInterfaceName: name, awaitedIn } = wiring;
   const isGuests = nic.mac.toLowerCase() === wiring.mac.toLowerCase();
-  const hasMac = awaited ? !isGuests : isGuests;
-  const mac = awaited ? awaitingMacOf(wiring.mac) : wiring.mac;
+  const hasMac = awaitedIn === undefined ? isGuests : !isGuests;
+  const mac = awaitedIn === undefined ? wiring.mac : awaitingMacOf(wiring.mac, awaitedIn);
   // A card may refuse another MAC while it is up. Where the guest has come, no frame of it is to be lost.
   const staysUp = hasMac || (nic.master === wiring.bridgeName && CHANGES_LIVE.includes(nic.kind));
   return [

@@ -53,7 +53,7 @@ async function wire(pod: Pod, wiring: BridgeWiring, before: NetnsState): Promise
   const changes = planWiring(nic, before.links, wiring);
   await pod.change(changes);
   // A NIC that has another MAC than the guest makes no entry for it.
-  const isNew = nic.master === undefined && wiring.awaited !== true;
+  const isNew = nic.master === undefined && wiring.awaitedIn === undefined;
   const present = await forwardingAfter(changes, { before, isNew }, pod);
   await pod.change(planForwarding(wiring, present));
   await pod.nft(rulesOfPlaceBefore(before, wiring));

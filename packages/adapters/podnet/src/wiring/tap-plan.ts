@@ -7,7 +7,7 @@ import { portSteps, setting, silenceSteps, type Step } from "./link-steps.ts";
 /** How the tap is made; it stays so. */
 export type Tap = Pick<BridgeWiring, "owner" | "queues">;
 /** What a tap on a bridge depends on, whatever else is on the bridge. */
-type TapOnBridge = Pick<BridgeWiring, "bridgeName" | "tapName" | "mtu" | "awaited">;
+type TapOnBridge = Pick<BridgeWiring, "bridgeName" | "tapName" | "mtu" | "awaitedIn">;
 
 /** A tap that is there is taken as it was made. */
 export const ANY_TAP: Tap = { owner: 0, queues: 1 };
@@ -28,6 +28,6 @@ export function tapSteps(
       : silenceSteps(tap, wiring)),
     setting(tap?.mtu === mtu, name, { mtu }),
     // A tap that nobody reads yet keeps what comes, up to 1000 frames of long ago.
-    ...portSteps(tap, name, { ...wiring, floods: wiring.awaited !== true }),
+    ...portSteps(tap, name, { ...wiring, floods: wiring.awaitedIn === undefined }),
   ];
 }

@@ -31,9 +31,9 @@ interface AnyWiring {
   readonly guard?: SendGuard;
   /**
    * The guest is elsewhere still, and comes: nothing of this may be taken for it by switches, and frames for nobody in
-   * particular do not wait for it in the tap.
+   * particular do not wait for it in the tap. Uid of the pod: of the pods that await one guest each is told apart.
    */
-  readonly awaited?: true;
+  readonly awaitedIn?: string;
 }
 
 /** A tap that is made for the guest, a port of a bridge that is made for it too. */

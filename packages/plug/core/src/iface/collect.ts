@@ -36,7 +36,7 @@ export interface IfaceSources {
   /** The guest runs; absent: it does not, or nobody has looked. */
   readonly isRunning?: boolean;
   /** The guest is to come to this node; absent: it is here, or nowhere. */
-  readonly isAwaited?: boolean;
+  readonly awaitedIn?: string;
   /** Neither links nor domain could be seen. */
   readonly isBlind?: true;
 }
@@ -128,11 +128,11 @@ function swapFactsOf(
 
 function guestsFacts(
   { kind }: IfaceFacts["binding"],
-  { isRunning = false, isAwaited = false }: IfaceSources,
-): Pick<IfaceFacts, "madeByHook" | "awaited"> {
+  { isRunning = false, awaitedIn }: IfaceSources,
+): Pick<IfaceFacts, "madeByHook" | "awaitedIn"> {
   return {
     ...(kind === "hook" && isRunning && { madeByHook: true }),
-    ...(isAwaited && { awaited: true }),
+    ...(awaitedIn !== undefined && { awaitedIn }),
   };
 }
 

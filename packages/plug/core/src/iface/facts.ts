@@ -95,8 +95,8 @@ export interface IfaceFacts {
   readonly device?: DeviceFacts;
   /** A hook was asked for its NIC, and the guest runs: libvirt need not know of it. */
   readonly madeByHook?: true;
-  /** Its guest is on another node, and is to come to this one. */
-  readonly awaited?: true;
+  /** Its guest is on another node, and is to come to the pod with that uid on this one. */
+  readonly awaitedIn?: string;
   /** Absent: the device is on the network that is wanted, or there is none. */
   readonly swap?: SwapFacts;
   /** Other NICs in the pod around which a bridge of ours is left that carries nothing; absent: none. */

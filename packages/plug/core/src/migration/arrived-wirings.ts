@@ -14,7 +14,7 @@ function wiringsIn(facts: NodeVmFacts): readonly PodWiring[] {
 function arrivedOf(wiring: PodWiring): PodWiring {
   const arrived = { ...wiring };
   // A copy of our own, of a field that may be absent.
-  delete (arrived as { awaited?: true }).awaited;
+  delete (arrived as { awaitedIn?: string }).awaitedIn;
   return arrived;
 }
 
@@ -23,7 +23,10 @@ export function arrivedWirings(facts: NodeVmFacts): readonly PodWiring[] {
   return wiringsIn(facts).map(arrivedOf);
 }
 
-/** Each to be made once the guest has left: nothing of this pod is taken for it, nor keeps its MAC from the other one. May be repeated. */
-export function leftWirings(facts: NodeVmFacts): readonly PodWiring[] {
-  return wiringsIn(facts).map((wiring) => ({ ...wiring, awaited: true }));
+/**
+ * Each to be made once the guest has left the pod with that uid: nothing of it is taken for the guest, nor keeps its MAC from the other one.
+ * May be repeated.
+ */
+export function leftWirings(facts: NodeVmFacts, podUid: string): readonly PodWiring[] {
+  return wiringsIn(facts).map((wiring) => ({ ...wiring, awaitedIn: podUid }));
 }

@@ -39,6 +39,7 @@ export function announceGuest(
 /** Two macvlans of one parent cannot have the same MAC, and no switch is to hear the guest here. May be repeated. */
 export function releaseGuest(vmi: VirtualMachineInstance, place: Place, deps: Deps): Promise<void> {
   return attempt(vmi, { place, deps }, async (facts, netns) => {
-    for (const wiring of leftWirings(facts)) await deps.podNetwork.wireTap(netns, wiring);
+    for (const wiring of leftWirings(facts, place.pod.uid))
+      await deps.podNetwork.wireTap(netns, wiring);
   });
 }

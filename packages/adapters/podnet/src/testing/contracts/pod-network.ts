@@ -112,7 +112,7 @@ export function describePodNetworkContract(
 
     test("wires what awaits its guest with another MAC, and gives it the guest's when it is here", async () => {
       await addNic();
-      const awaited: BridgeWiring = { ...WIRING, awaited: true };
+      const awaited: BridgeWiring = { ...WIRING, awaitedIn: "pod-uid" };
       const isWired = async (): Promise<readonly boolean[]> => {
         const view = await bench.network.look(bench.netns);
         return [view.isWired(awaited), view.isWired(WIRING)];

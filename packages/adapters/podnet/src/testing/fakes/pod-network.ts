@@ -271,7 +271,7 @@ class MemoryPodNetwork implements FakePodNetwork {
       },
       nic: () => {
         if (wiring.kind === "masquerade") return;
-        const own = wiring.awaited === true ? `56${mac.slice(2)}` : mac;
+        const own = wiring.awaitedIn !== undefined ? `56${mac.slice(2)}` : mac;
         this.putLink(inode, { ...nic, mac: own, up: true, master, addresses: [] });
         this.#routes.delete(`${inode} ${podInterfaceName}`);
       },
@@ -338,9 +338,9 @@ function canOpen({ kind }: Link): boolean {
 
 /** What differs between two wirings beside links. */
 function rulesOf(wiring: SeenWiring): string {
-  const { kind, guard, awaited = false } = wiring;
+  const { kind, guard, awaitedIn } = wiring;
   const nat = kind === "masquerade" ? [wiring.ipv4, wiring.ipv6, wiring.ports] : [];
-  return JSON.stringify([guard ?? null, ...nat, ...(awaited ? ["awaited"] : [])]);
+  return JSON.stringify([guard ?? null, ...nat, ...(awaitedIn !== undefined ? ["awaited"] : [])]);
 }
 
 function isWired(wiring: SeenWiring, seen: Seen): boolean {
@@ -374,7 +374,7 @@ function isNicDone(
   const nic = links.get(wiring.podInterfaceName);
   if (wiring.kind === "masquerade" || nic === undefined) return nic !== undefined;
   const isSilent =
-    nic.addresses.length === 0 && (nic.mac === wiring.mac) !== (wiring.awaited === true);
+    nic.addresses.length === 0 && (nic.mac === wiring.mac) !== (wiring.awaitedIn !== undefined);
   const isAnswering = isEqual(links.get(wiring.bridgeName)?.addresses, answersOf(wiring));
   return isPortOf(wiring.bridgeName, nic) && isSilent && isAnswering;
 }

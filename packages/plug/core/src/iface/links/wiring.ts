@@ -20,7 +20,7 @@ export type WiredIface = Pick<
   | "network"
   | "remembered"
   | "security"
-  | "awaited"
+  | "awaitedIn"
 > &
   MacFacts & {
     readonly links?: Partial<Pick<LinkFacts, "mac" | "mtu" | "tapName" | "addresses">>;
@@ -72,9 +72,9 @@ function givenAddressesOf(wiring: SeenWiring, facts: WiredIface): readonly strin
 
 /** The links of an iface, and what its guest may send; undefined: it needs none. */
 export function wiringOf(facts: WiredIface): SeenWiring | undefined {
-  const { iface, network, security: cluster = NOTHING_SAID } = facts;
+  const { iface, network, awaitedIn, security: cluster = NOTHING_SAID } = facts;
   const made = moduleOf(facts).wiringOf(wiringFactsOf(facts));
-  const wiring = made && { ...made, ...(facts.awaited === true && { awaited: true as const }) };
+  const wiring = made && { ...made, ...(awaitedIn !== undefined && { awaitedIn }) };
   if (wiring === undefined || iface === undefined || network === undefined) return wiring;
   const addresses = givenAddressesOf(wiring, facts);
   const guard = sendGuardOf({ iface, network, cluster, mac: wiring.mac, addresses });

@@ -61,14 +61,14 @@ describe("the target", () => {
   });
 
   test("wires anew what its guest was awaited by once it is here", () => {
-    const awaited = { ...attached, awaited: true as const };
+    const awaited = { ...attached, awaitedIn: "pod-2" };
     const facts = factsOf([awaited, anIface({ name: "b", attachment: "Requested" })], { vmi });
     const plan = planNodeVm({ ...facts, role: "target" });
-    expect(plan).toMatchObject([{ kind: "wireTap", wiring: { awaited: true } }]);
+    expect(plan).toMatchObject([{ kind: "wireTap", wiring: { awaitedIn: "pod-2" } }]);
     const [wiring, ...others] = arrivedWirings({ ...facts, role: "target" });
     expect(others).toEqual([]);
     expect(wiring).toMatchObject({ kind: "bridge", owner: 107 });
-    expect(wiring).not.toHaveProperty("awaited");
+    expect(wiring).not.toHaveProperty("awaitedIn");
   });
 
   test("starts nothing whatever the phase is said to be", () => {
@@ -96,7 +96,9 @@ test("where the guest has left, what was around it awaits one again", () => {
     anIface({ attachment: "Attached", links: WIRED }),
     anIface({ name: "b", attachment: "Attached" }),
   ]);
-  expect(leftWirings(facts)).toMatchObject([{ kind: "bridge", awaited: true, owner: 107 }]);
+  expect(leftWirings(facts, "pod-1")).toMatchObject([
+    { kind: "bridge", awaitedIn: "pod-1", owner: 107 },
+  ]);
 });
 
 describe("the source", () => {

@@ -123,6 +123,11 @@ function judgeLinks(ifaces: NodeVmFacts["ifaces"], view: PodView): NodeVmFacts["
   return withWired(ifaces, new Set(whole.map(({ tapName }) => tapName)));
 }
 
+/** The pod that waits for the guest, if this is it. */
+function awaitedIn({ role, pod }: Pick<Place, "role" | "pod">): { readonly awaitedIn?: string } {
+  return role === "target" ? { awaitedIn: pod.uid } : {};
+}
+
 /** What was seen a moment ago, and nobody of us has changed since. */
 export interface Known {
   readonly domain?: DomainSnapshot | undefined;
@@ -155,7 +160,7 @@ export async function observeNodeVm(
   const sockets = observeSockets(vmi, place, deps);
   const useEmulation = usesEmulation(kubevirt);
   const seen = { links, sockets, nics, isRunning, isEmulated: useEmulation };
-  const sources = { vmi, ...seen, bindings, security, ...said, isAwaited: role === "target" };
+  const sources = { vmi, ...seen, bindings, security, ...said, ...awaitedIn(place) };
   const ifaces = judgeLinks(collectIfaceFacts(sources), view);
   deps.deviceTaps.set(uid, deviceTapsOf(ifaces, deviceTaps));
   session.wakeOnlyFor(linkFilterOf(ifaces, links));
