@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // What is answered to whoever asks for a migration, and to whoever evicts a launcher?
 import {
+  names,
   VIRTUAL_MACHINE_INSTANCE_MIGRATIONS,
   VIRTUAL_MACHINE_INSTANCES,
   type VirtualMachineInstance,
@@ -93,6 +94,25 @@ test.each<{ phase: "Pending" | "Running" | "Failed"; vmiName: string; isRefused:
     );
   },
 );
+
+test.each<{ user: string; want: unknown }>([
+  {
+    user: "alice",
+    want: { allowed: false, code: 403, causes: [{ field: "spec.priority" }] },
+  },
+  {
+    user: `${names.SERVICE_ACCOUNT_PREFIX}virt-handler`,
+    want: { allowed: false, code: 403, causes: [{ field: "spec.priority" }] },
+  },
+  { user: `${names.SERVICE_ACCOUNT_PREFIX}virt-controller`, want: { allowed: true } },
+])("how urgent one is is said by $user", async ({ user, want }) => {
+  const asking = { ...migrationOf({ ...SPEC, priority: "system-critical" }) };
+  const verdict = await validate(depsWith(vmiThat("True")), {
+    ...asking,
+    user: { name: user, groups: [] },
+  });
+  expect(verdict).toMatchObject(want as object);
+});
 
 test("a change is refused as KubeVirt does, with a cause; the rest is 400", async () => {
   const deps = depsWith(vmiThat("False"));

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Whether a migration may be stored, and a launcher pod evicted; both are about leaving a node.
 import {
+  names,
   VIRTUAL_MACHINE_INSTANCE_MIGRATIONS,
   VIRTUAL_MACHINE_INSTANCES,
   type VirtualMachineInstance,
@@ -18,10 +19,27 @@ import { ALLOWED, fieldsOf, toVerdict, type AdmissionRequest, type Verdict } fro
 /** Source: Kubernetes policy/v1 Eviction. */
 const EVICTION = "Eviction";
 
+/** Who asks for those of drains. */
+const CONTROLLER = `${names.SERVICE_ACCOUNT_PREFIX}virt-controller`;
+
 function judgeChange({ object, oldObject }: AdmissionRequest): Verdict {
   if (isEqual(fieldsOf(object)["spec"], fieldsOf(oldObject)["spec"])) return ALLOWED;
   const message = "update of Migration object's spec is restricted";
   return toVerdict([{ reason: "FieldValueNotSupported", field: "spec", message }]);
+}
+
+/** Drains go first, and nobody may say that his are one. Source: KubeVirt migration-create-admitter.go. */
+function priorityProblem(
+  priority: unknown,
+  { user }: Pick<AdmissionRequest, "user">,
+): Verdict | undefined {
+  if (priority === undefined || user.name === CONTROLLER) return undefined;
+  const field = "spec.priority";
+  const message = `${field}: only virt-controller may say how urgent a migration is; leave it out`;
+  return {
+    ...{ allowed: false, code: 403, message },
+    causes: [{ reason: "FieldValueForbidden", field, message }],
+  };
 }
 
 /** Asked of the server each time: a cache may not know yet of one that was made a moment ago. */
@@ -39,7 +57,9 @@ async function judgeMigration(
   request: AdmissionRequest,
 ): Promise<Verdict> {
   if (request.operation === "UPDATE") return judgeChange(request);
-  const { vmiName } = fieldsOf(fieldsOf(request.object)["spec"]);
+  const { vmiName, priority } = fieldsOf(fieldsOf(request.object)["spec"]);
+  const urgent = priorityProblem(priority, request);
+  if (urgent !== undefined) return urgent;
   const key = {
     namespace: request.namespace,
     name: typeof vmiName === "string" ? vmiName : "",

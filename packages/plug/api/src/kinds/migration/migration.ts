@@ -46,7 +46,8 @@ export const MigrationSpecSchema = Type.Object(
       Type.Unsafe<MigrationPriority>({
         type: "string",
         enum: [...MIGRATION_PRIORITIES],
-        description: "Which migrations come first; user-triggered when absent.",
+        description:
+          "Which migrations come first; those without come last. Only virt-controller sets it.",
       }),
     ),
   },

@@ -24,7 +24,7 @@ export const MigrationPolicySpecSchema = Type.Object(
         {
           ...OPEN,
           description:
-            "Of several that match, the one with most labels counts, then the first by name; one without any matches nothing.",
+            "Of several that match, the one with most labels counts, then the one with most labels of the VMI, then the first by name; one without any matches nothing.",
         },
       ),
     ),

@@ -54,6 +54,11 @@ test.each<{ name: string; policies: readonly MigrationPolicy[]; want: string | u
     want: "b",
   },
   {
+    name: "then those of the VMI",
+    policies: [aPolicy("a", {}, { stage: "production" }), aPolicy("b", { size: "big" })],
+    want: "b",
+  },
+  {
     name: "then the first by name",
     policies: [aPolicy("b", { size: "big" }), aPolicy("a", { team: "a" })],
     want: "a",

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Under which settings does a guest move? Those of the cluster, with what the policy that fits it best changes. Source: KubeVirt
-// api/migrations/v1alpha1, matchVMI.
+// pkg/virt-controller/watch/migration, matchPolicy.
 import {
   migrationConfigOf,
   type KubeVirt,
@@ -18,28 +18,34 @@ function countOf(selector: Labels = {}, labels: Labels = {}): number | undefined
   return named.every(([key, value]) => labels[key] === value) ? named.length : undefined;
 }
 
-/** How well a policy fits; 0: not at all, also where it names nothing. */
-function fitOf({ spec }: MigrationPolicy, vmi: Labels, namespace: Labels): number {
-  const { virtualMachineInstanceSelector, namespaceSelector } = spec.selectors ?? {};
-  const counts = [
-    countOf(virtualMachineInstanceSelector, vmi),
-    countOf(namespaceSelector, namespace),
-  ];
-  return counts.reduce<number>((sum, count) => (count === undefined ? -Infinity : sum + count), 0);
+/** How well a policy fits, in labels. */
+interface Fit {
+  readonly all: number;
+  readonly ofVmi: number;
 }
 
-/** Most labels first, then by name. */
+/** Undefined: not at all, also where it names nothing. */
+function fitOf({ spec }: MigrationPolicy, vmi: Labels, namespace: Labels): Fit | undefined {
+  const { virtualMachineInstanceSelector, namespaceSelector } = spec.selectors ?? {};
+  const ofVmi = countOf(virtualMachineInstanceSelector, vmi);
+  const ofNamespace = countOf(namespaceSelector, namespace);
+  if (ofVmi === undefined || ofNamespace === undefined) return undefined;
+  const all = ofVmi + ofNamespace;
+  return all === 0 ? undefined : { all, ofVmi };
+}
+
+/** Most labels first, then most of the VMI itself, then by name. */
 function bestOf(
   policies: readonly MigrationPolicy[],
   vmi: Labels,
   namespace: Labels,
 ): MigrationPolicy | undefined {
   const fits = policies
-    .map((policy) => ({ policy, fit: fitOf(policy, vmi, namespace) }))
-    .filter(({ fit }) => fit > 0)
-    .toSorted(
-      (a, b) => b.fit - a.fit || (a.policy.metadata.name < b.policy.metadata.name ? -1 : 1),
-    );
+    .flatMap((policy) => {
+      const fit = fitOf(policy, vmi, namespace);
+      return fit === undefined ? [] : [{ policy, name: policy.metadata.name, ...fit }];
+    })
+    .toSorted((a, b) => b.all - a.all || b.ofVmi - a.ofVmi || (a.name < b.name ? -1 : 1));
   return fits[0]?.policy;
 }
 

@@ -37,8 +37,16 @@ describe("of one VMI", () => {
       want: "m2",
     },
     {
-      name: "who is less urgent comes last",
-      all: [urgent(of("m1", "Pending"), "system-maintenance"), of("m2", "Pending")],
+      name: "who is less urgent comes later",
+      all: [
+        urgent(of("m1", "Pending"), "system-maintenance"),
+        urgent(of("m2", "Pending"), "user-triggered"),
+      ],
+      want: "m2",
+    },
+    {
+      name: "who does not say comes last",
+      all: [of("m1", "Pending"), urgent(of("m2", "Pending"), "system-maintenance")],
       want: "m2",
     },
     {

@@ -26,8 +26,10 @@ function placeOf({ metadata }: Migration): string {
   return `${creationTimestamp} ${namespace}/${name}`;
 }
 
-function rankOf({ spec }: Migration): number {
-  return MIGRATION_PRIORITIES.indexOf(spec.priority ?? "user-triggered");
+/** Without one it comes last. Source: KubeVirt pkg/util/migrations, PriorityFromMigration. */
+function rankOf({ spec: { priority } }: Migration): number {
+  const { length } = MIGRATION_PRIORITIES;
+  return priority === undefined ? length : MIGRATION_PRIORITIES.indexOf(priority);
 }
 
 /** In the order in which they were asked for. */
