@@ -126,6 +126,7 @@ test("the KubeVirt object says how the installation is", async () => {
     "Available False",
     "Progressing True",
     "Degraded False",
+    "Created False",
   ]);
   await admin.store.delete(KUBEVIRTS, key);
 });

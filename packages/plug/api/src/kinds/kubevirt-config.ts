@@ -244,6 +244,9 @@ export const KubeVirtStatusSchema = Type.Object(
       Type.String({ description: "Deploying until virt-api answered first, then Deployed." }),
     ),
     conditions: Type.Optional(CONDITIONS_SCHEMA),
+    observedGeneration: Type.Optional(
+      Type.Integer({ description: "The generation of the spec that virt-controller knows." }),
+    ),
     observedKubeVirtVersion: Type.Optional(
       Type.String({ description: "Of the virt-controller that runs: Patchbay's own version." }),
     ),

@@ -28,28 +28,28 @@ describe("the installation", () => {
       name: "that answers is deployed",
       kubevirt: kubevirt(),
       apiService: apiService("True"),
-      want: ["Deployed", "Available True", "Progressing False", "Degraded False"],
+      want: ["Deployed", "Available True", "Progressing False", "Degraded False", "Created True"],
       says: "virt-api answers",
     },
     {
       name: "that never answered is on its way",
       kubevirt: kubevirt(),
       apiService: apiService("False", "no endpoints"),
-      want: ["Deploying", "Available False", "Progressing True", "Degraded False"],
+      want: ["Deploying", "Available False", "Progressing True", "Degraded False", "Created True"],
       says: "virt-api does not answer: no endpoints",
     },
     {
       name: "that answered before is degraded",
       kubevirt: DEPLOYED,
       apiService: apiService("False", "refused"),
-      want: ["Deployed", "Available False", "Progressing False", "Degraded True"],
+      want: ["Deployed", "Available False", "Progressing False", "Degraded True", "Created True"],
       says: "virt-api does not answer: refused",
     },
     {
       name: "without virt-api is on its way",
       kubevirt: kubevirt(),
       apiService: undefined,
-      want: ["Deploying", "Available False", "Progressing True", "Degraded False"],
+      want: ["Deploying", "Available False", "Progressing True", "Degraded False", "Created False"],
       says: "virt-api has no APIService",
     },
   ])("$name", ({ want, says, ...known }) => {
@@ -71,6 +71,14 @@ describe("the installation", () => {
       "then",
       NOW,
       NOW,
+      NOW,
     ]);
+  });
+
+  test("says which generation of the configuration it knows", () => {
+    const { metadata, ...rest } = kubevirt();
+    const known = { ...rest, metadata: { ...metadata, generation: 7 } };
+    const facts = { kubevirt: known, apiService: apiService("True"), version: "0.1.0" };
+    expect(installationStatus(facts, NOW).observedGeneration).toBe(7);
   });
 });

@@ -26,6 +26,23 @@ function troubleOf(apiService: ApiService | undefined): string | undefined {
   return told?.status === "True" ? undefined : (told?.message ?? "it has not been asked yet");
 }
 
+/** Whether all is there that the installation brings; the APIService comes last. */
+function createdOf(apiService: ApiService | undefined): NewCondition {
+  return apiService === undefined
+    ? {
+        type: "Created",
+        status: "False",
+        reason: "DeploymentInProgress",
+        message: "virt-api has no APIService",
+      }
+    : {
+        type: "Created",
+        status: "True",
+        reason: "AllResourcesCreated",
+        message: "All resources were created.",
+      };
+}
+
 function conditionsOf(trouble: string | undefined, wasDeployed: boolean): readonly NewCondition[] {
   if (trouble === undefined) {
     return [
@@ -53,7 +70,14 @@ export function installationStatus(facts: InstallationFacts, now: string): KubeV
   const named = `v${version}`;
   return {
     phase: trouble === undefined || wasDeployed ? DEPLOYED : "Deploying",
-    conditions: withTimes(conditionsOf(trouble, wasDeployed), kubevirt.status?.conditions, now),
+    conditions: withTimes(
+      [...conditionsOf(trouble, wasDeployed), createdOf(apiService)],
+      kubevirt.status?.conditions,
+      now,
+    ),
+    ...(kubevirt.metadata.generation !== undefined && {
+      observedGeneration: kubevirt.metadata.generation,
+    }),
     observedKubeVirtVersion: named,
     operatorVersion: named,
     targetKubeVirtVersion: named,
