@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // What two guests send one another over a plugged NIC: large frames, tagged ones, multicast, and IPv6 with its neighbours.
 import { execFileSync } from "node:child_process";
-import type { DoctorReport } from "@patchbay/core";
 import { eventually } from "@patchbay/support";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import {
@@ -14,6 +13,7 @@ import {
   ping,
   removeInterface,
 } from "../machine.ts";
+import { examine, hopOf } from "../examine.ts";
 
 const NETWORK = "jumbo";
 const MTU = 9000;
@@ -97,33 +97,11 @@ test("IPv6, whose neighbours find one another", async () => {
   await expectAnswer("fd78::2");
 });
 
-/** What the doctor says of the first guest's NIC: the first dead hop with its reason, and the node's end of the pod NIC. */
-async function examine(): Promise<{
-  readonly code: number;
-  readonly dead: string;
-  readonly peer: string;
-}> {
-  const words = ["--data-dir", machine.dataDir, "doctor", "alpha", NETWORK, "-o", "json"];
-  // A node that is busy says so, or that it was too late.
-  const { code, stdout } = await eventually(
-    () => {
-      const answer = machine.try(["patchbay", ...words]);
-      return answer.stdout.startsWith("{") ? answer : undefined;
-    },
-    { withinMs: CHANGE_MS },
-  );
-  const { interfaces } = JSON.parse(stdout) as { interfaces: readonly DoctorReport[] };
-  const [report] = interfaces;
-  const first = report?.hops.find(({ hop }) => hop === report.firstDead);
-  const peer = report?.hops.find(({ hop }) => hop === "nodePeer")?.name ?? "";
-  return { code, dead: `${first?.hop ?? ""} ${first?.reason ?? ""}`.trim(), peer };
-}
-
 describe("the doctor", () => {
   const BRIDGE = "pbt-jumbo";
 
   test("finds no hop dead where frames pass", async () => {
-    expect(await examine()).toMatchObject({ code: 0, dead: "" });
+    expect(await examine("alpha", NETWORK)).toMatchObject({ code: 0, dead: "" });
   });
 
   test.each([
@@ -131,17 +109,17 @@ describe("the doctor", () => {
     { want: "nodePeer PeerOutOfBridge", fault: ["nomaster"], cure: ["master", BRIDGE] },
     { want: "nodePeer MtuSmaller", fault: ["mtu", "1400"], cure: ["mtu", String(MTU)] },
   ])("names $want", async ({ want, fault, cure }) => {
-    const { peer } = await examine();
+    const peer = hopOf(await examine("alpha", NETWORK), "nodePeer")?.name ?? "";
     expect(peer).toMatch(/^veth/);
     const set = (words: readonly string[]): void => {
       execFileSync("ip", ["link", "set", peer, ...words]);
     };
     set(fault);
     try {
-      expect(await examine()).toMatchObject({ code: 1, dead: want });
+      expect(await examine("alpha", NETWORK)).toMatchObject({ code: 1, dead: want });
     } finally {
       set(cure);
     }
-    expect(await examine()).toMatchObject({ code: 0, dead: "" });
+    expect(await examine("alpha", NETWORK)).toMatchObject({ code: 0, dead: "" });
   });
 });

@@ -1,0 +1,103 @@
+// SPDX-License-Identifier: Apache-2.0
+// An interface that is plugged on probation stays where frames of a real guest pass, and is taken out again where they do not.
+// A link that was set down is named.
+import { execFileSync } from "node:child_process";
+import { bridgeNetworkManifest, eventually } from "@patchbay/support";
+import { afterAll, afterEach, beforeAll, expect, test } from "vitest";
+import { examine, hopOf } from "../examine.ts";
+import {
+  CHANGE_MS,
+  expectGone,
+  expectReady,
+  ifaceStatus,
+  machine,
+  removeInterface,
+} from "../machine.ts";
+import { virsh } from "../virsh.ts";
+
+const [VM, NIC, NETWORK] = ["beta", "trial", "trial"];
+const BRIDGE = "pbt-trial";
+/** The bridge's way out of the node, and what is at its other end. */
+const [UPLINK, SWITCH] = ["pbt-trial0", "pbt-trial1"];
+
+function link(...words: readonly string[]): void {
+  execFileSync("ip", ["link", ...words], { stdio: ["ignore", "ignore", "pipe"] });
+}
+
+function removeLinks(): void {
+  for (const name of [UPLINK, BRIDGE]) {
+    try {
+      link("del", name);
+    } catch {
+      // It is not there.
+    }
+  }
+}
+
+function plug(...more: readonly string[]) {
+  const network = ["--network-attachment-definition-name", NETWORK];
+  const words = ["addinterface", VM, "--name", NIC, ...network, "--check", ...more];
+  return machine.try(["patchbay", "--data-dir", machine.dataDir, ...words]);
+}
+
+beforeAll(() => {
+  removeLinks();
+  link("add", BRIDGE, "type", "bridge");
+  link("add", UPLINK, "type", "veth", "peer", "name", SWITCH);
+  link("set", UPLINK, "master", BRIDGE, "up");
+  machine.apply(bridgeNetworkManifest(NETWORK, BRIDGE));
+});
+
+afterEach(async () => {
+  const interfaces = machine.findVmi(VM)?.spec.domain.devices?.interfaces ?? [];
+  if (interfaces.some(({ name }) => name === NIC)) removeInterface(VM, NIC);
+  await expectGone(VM, NIC);
+});
+
+afterAll(() => {
+  machine.kubectl("delete", "net-attach-def", NETWORK, "--ignore-not-found");
+  removeLinks();
+});
+
+test("what works stays, and a link that is set down later is named", async () => {
+  link("set", SWITCH, "up");
+  const { code, stdout, stderr } = plug();
+  expect(stderr).toBe("");
+  expect(code).toBe(0);
+  expect(stdout).toContain(`plug of interface ${NIC} done`);
+  expect(stdout).toMatch(/✓ uplink +pbt-trial0: it is up/);
+  const { mac = "" } = await expectReady(VM, NIC);
+  const position = machine
+    .findVmi(VM)
+    ?.spec.domain.devices?.interfaces?.findIndex(({ name }) => name === NIC);
+  const place = `/spec/template/spec/domain/devices/interfaces/${String(position)}`;
+  const patch = [
+    { op: "test", path: `${place}/name`, value: NIC },
+    { op: "add", path: `${place}/state`, value: "down" },
+  ];
+  machine.kubectl("patch", "vm", VM, "--type=json", "-p", JSON.stringify(patch));
+  await eventually(() => ifaceStatus(VM, NIC)?.linkState === "down", { withinMs: CHANGE_MS });
+  expect(virsh(VM, "domif-getlink", mac)).toContain("down");
+  const found = await examine(VM, NIC);
+  expect(found).toMatchObject({ code: 1, dead: "device DeviceLinkDown" });
+  expect(hopOf(found, "device")?.name).toBe(mac);
+  expect(hopOf(found, "device")?.fix).toContain("state: up");
+});
+
+test.each([
+  { what: "is taken out again and told", more: [], stands: "it was taken out again", stays: false },
+  {
+    what: "stays with --keep, and is told",
+    more: ["--keep"],
+    stands: "as --keep says",
+    stays: true,
+  },
+])("what does not work $what", ({ more, stands, stays }) => {
+  link("set", SWITCH, "down");
+  const { code, stdout, stderr } = plug(...more);
+  expect(code).toBe(1);
+  expect(stdout).toMatch(/✗ uplink +pbt-trial0: it has no carrier/);
+  expect(stderr).toContain(`interface ${NIC} of ${VM} does not work: uplink: it has no carrier`);
+  expect(stderr).toContain(stands);
+  expect(ifaceStatus(VM, NIC)?.hotplug?.phase).toBe(stays ? "Ready" : undefined);
+});
