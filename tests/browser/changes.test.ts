@@ -59,6 +59,61 @@ test("a cable is drawn from a free socket to a jack: gathered, judged, and sent 
   expect(panel.complaints).toEqual([]);
 });
 
+/** The doctor's word, and the NIC as it is in use. */
+function answerPlug({ cluster }: FakePanel, dead?: string): void {
+  const hops = ["guest", "uplink"].map((hop) =>
+    hop === dead
+      ? { hop, state: "dead", why: "it is down" }
+      : { hop, state: "ok", why: "it is up" },
+  );
+  cluster.way = () => ({ hops, ...(dead !== undefined && { firstDead: dead }) });
+  const mail = RACK.find(({ name }) => name === "mail");
+  const nics = [...(mail?.nics ?? []), { name: "storage", network: "storage", phase: "Ready" }];
+  cluster.put("virtualmachineinstances", vmiOf({ name: "mail", ...mail, nics }));
+}
+
+const DIES = "frames die at uplink: it is down";
+
+test.each([
+  {
+    ...{ what: "what works stays", dead: undefined, keeps: false, flags: "--check" },
+    ...{ badge: "done", words: "it is in use, and no hop is dead", asked: ["addinterface"] },
+  },
+  {
+    ...{ what: "what does not work is taken out", dead: "uplink", keeps: false, flags: "--check" },
+    ...{ badge: "unfit", words: `${DIES}; it is taken out again` },
+    asked: ["addinterface", "removeinterface"],
+  },
+  {
+    ...{ what: "what is to stay is told", dead: "uplink", keeps: true, flags: "--check --keep" },
+    ...{ badge: "unfit", words: `${DIES}; it stays, as you chose`, asked: ["addinterface"] },
+  },
+])("with a tick it is looked whether frames pass: $what", async (story) => {
+  await using panel = await open();
+  const { page } = panel;
+  await page.clock.install();
+  await plugByList(page, "mail", "default/storage");
+  await page.locator(".badge-live").waitFor();
+  await page.getByLabel("Look whether frames").check();
+  if (story.keeps) await page.getByLabel("Leave it in all the same").check();
+  const command = await page.locator(".same pre").first().textContent();
+  expect(command?.endsWith(` --name storage ${story.flags}`)).toBe(true);
+  await page.getByRole("button", { name: "Apply" }).click();
+  await page.locator(".badge-checking").waitFor();
+  answerPlug(panel, story.dead);
+  const found = page.locator(`.badge-${story.badge}`);
+  // The page's clock stands still but for this.
+  const passOn = async (): Promise<number> => {
+    await page.clock.runFor(1000);
+    return found.count();
+  };
+  await expect.poll(passOn, { timeout: 60_000 }).toBe(1);
+  expect(await page.locator(".change-text").textContent()).toBe(story.words);
+  expect(done(panel).map(({ path }) => path.split("/").at(-1))).toEqual(story.asked);
+  await page.getByRole("button", { name: "Close", exact: true }).click();
+  expect(panel.complaints).toEqual([]);
+});
+
 /** Fingers, as the browser's own debugger makes them: what scrolls, scrolls. */
 async function touch(page: Page) {
   const session = await page.context().newCDPSession(page);
@@ -161,6 +216,8 @@ test("a VM that does not run gets it at its next start", async () => {
   await using panel = await open();
   await plugByList(panel.page, "test", "default/storage");
   await panel.page.locator(".badge-start").waitFor();
+  // There is no guest in which to look.
+  expect(await panel.page.getByLabel("Look whether frames").count()).toBe(0);
   await panel.page.getByText("Do the same by hand").click();
   const command = await panel.page.locator(".same pre").first().textContent();
   expect(command).toBe(

@@ -4,6 +4,7 @@ import { stringify } from "yaml";
 import { asksOf, type Change } from "./changes.ts";
 import { newVmObjects } from "./new-vm.ts";
 import type { Machine } from "./nic/plug.ts";
+import { NO_PROBATION, probationFlags, type Probation } from "./probation.ts";
 
 /** A word as a shell takes it. */
 export function quoted(word: string): string {
@@ -35,7 +36,11 @@ function patchCommand(
 }
 
 /** The command. */
-export function commandOf(change: Change, machine: Machine): string {
+export function commandOf(
+  change: Change,
+  machine: Machine,
+  probation: Probation = NO_PROBATION,
+): string {
   if (change.kind === "create") return "kubectl apply -f vm.yaml";
   if (change.kind === "move" || change.kind === "link") return patchCommand(change, machine);
   const { namespace, name, kind } = change.unit;
@@ -52,6 +57,7 @@ export function commandOf(change: Change, machine: Machine): string {
         ...network,
         "--name",
         change.iface,
+        ...probationFlags(probation),
       );
     }
     case "pull":

@@ -14,10 +14,19 @@ import {
 } from "../model/changes.ts";
 import type { Filter } from "../model/filter.ts";
 import type { Machine } from "../model/nic/plug.ts";
+import { checkable, type PlugChange, type Probation } from "../model/probation.ts";
 import { nicChangesOf, togetherAsk, togetherVerdict } from "../model/together.ts";
 import type { Unit } from "../model/unit.ts";
 import { isRefusal, verdictOf, wordsOf, type Answer } from "../model/verdict.ts";
-import { findUnit, type Gathered, type PanelStore, type Selection } from "./state.ts";
+import { examinePlug } from "./probation.ts";
+import {
+  findUnit,
+  isSent,
+  type Gathered,
+  type SentState,
+  type PanelStore,
+  type Selection,
+} from "./state.ts";
 
 /** What can be done with the panel. */
 export class Actions {
@@ -110,8 +119,10 @@ export class Actions {
 
   /** Sends what was gathered, one after another; one that fails stops no other. */
   async apply(): Promise<void> {
-    const waiting = this.#store.state.gathered.filter(({ outcome }) => outcome?.kind !== "done");
-    for (const { change } of waiting) {
+    const { gathered, probation } = this.#store.state;
+    const waiting = gathered.filter((each) => !isSent(each));
+    const onProbation: PlugChange[] = [];
+    for (const { change, verdict } of waiting) {
       this.#note(change, { outcome: { kind: "sending", text: "" } });
       const answers = await this.#sendAll(change, false);
       const refused = answers.find(isRefusal);
@@ -120,9 +131,29 @@ export class Actions {
         refused === undefined
           ? ({ kind: "done", text } as const)
           : ({ kind: "failed", text: wordsOf(refused) } as const);
-      this.#note(change, { outcome });
-      this.#store.set({ said: `${sentenceOf(change)}: ${outcome.kind}` });
+      this.#tell(change, outcome);
+      const plug = probation.isOn ? checkable(change, verdict) : undefined;
+      if (outcome.kind === "done" && plug !== undefined) onProbation.push(plug);
     }
+    await this.#examine(onProbation);
+  }
+
+  setProbation(part: Partial<Probation>): void {
+    this.#store.set({ probation: { ...this.#store.state.probation, ...part } });
+  }
+
+  /** One after another: a node examines few at a time. */
+  async #examine(plugs: readonly PlugChange[]): Promise<void> {
+    const text = "it is looked whether its frames pass";
+    for (const change of plugs) this.#tell(change, { kind: "checking", text });
+    const { keeps } = this.#store.state.probation;
+    const means = { store: this.#store, session: this.#session, keeps };
+    for (const change of plugs) this.#tell(change, await examinePlug(change, means));
+  }
+
+  #tell(change: Change, outcome: SentState): void {
+    this.#note(change, { outcome });
+    this.#store.set({ said: `${sentenceOf(change)}: ${outcome.kind}` });
   }
 
   /** The objects of a change, as they stand now. */

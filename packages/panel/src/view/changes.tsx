@@ -3,13 +3,18 @@
 import type { JSX } from "preact";
 import { changeId, sentenceOf } from "../model/changes.ts";
 import { commandOf, yamlOf } from "../model/commands.ts";
+import { checkable, NO_PROBATION, type Probation } from "../model/probation.ts";
+import { nicRight } from "../model/rights.ts";
 import { lines, short } from "../model/shown.ts";
 import type { Actions } from "./actions.ts";
 import type { ViewProps } from "./props.ts";
-import type { Gathered } from "./state.ts";
+import { isAllowed, isBusy, isSent, type Gathered, type PanelState } from "./state.ts";
 
 const VERDICTS = { live: "live", start: "at next start", refused: "refused" } as const;
-const OUTCOMES = { sending: "sending…", done: "done", failed: "failed" } as const;
+const OUTCOMES = {
+  ...{ sending: "sending…", checking: "looking…" },
+  ...{ done: "done", unfit: "does not work", failed: "failed" },
+} as const;
 
 /** What would become of it, the other changes included. */
 function verdictOn({ verdict, together }: Gathered): Gathered["verdict"] {
@@ -24,33 +29,27 @@ function badgeOf(gathered: Gathered): readonly [string, string] {
   return [verdict.kind, VERDICTS[verdict.kind]];
 }
 
-function Same({
-  gathered,
-  actions,
-}: {
+interface RowProps {
   readonly gathered: Gathered;
+  readonly probation: Probation;
   readonly actions: Actions;
-}): JSX.Element {
-  const { change } = gathered;
+}
+
+function Same({ gathered: { change, verdict }, probation, actions }: RowProps): JSX.Element {
   const machine = actions.machineOf(change);
+  const own = checkable(change, verdict) === undefined ? NO_PROBATION : probation;
   return (
     <details class="same">
       <summary>Do the same by hand</summary>
       <h3>Command</h3>
-      <pre tabIndex={0}>{lines(commandOf(change, machine))}</pre>
+      <pre tabIndex={0}>{lines(commandOf(change, machine, own))}</pre>
       <h3>YAML</h3>
       <pre tabIndex={0}>{lines(yamlOf(change, machine))}</pre>
     </details>
   );
 }
 
-function ChangeRow({
-  gathered,
-  actions,
-}: {
-  readonly gathered: Gathered;
-  readonly actions: Actions;
-}): JSX.Element {
+function ChangeRow({ gathered, probation, actions }: RowProps): JSX.Element {
   const { change, outcome } = gathered;
   const [kind, word] = badgeOf(gathered);
   const text = outcome?.text ?? verdictOn(gathered)?.text ?? "";
@@ -61,7 +60,7 @@ function ChangeRow({
       <div class="change-words">
         <bdi class="change-title">{lines(sentence)}</bdi>
         {text === "" ? null : <bdi class="change-text">{text}</bdi>}
-        <Same gathered={gathered} actions={actions} />
+        <Same gathered={gathered} probation={probation} actions={actions} />
       </div>
       <button
         type="button"
@@ -81,48 +80,105 @@ function countWords(count: number): string {
   return count === 1 ? "1 change gathered" : `${String(count)} changes gathered`;
 }
 
-/** The bar at the bottom; nothing where there is nothing to say. */
-export function Changes({ state, actions }: ViewProps): JSX.Element | null {
-  const { gathered } = state;
-  if (gathered.length === 0) return null;
-  const waiting = gathered.filter(({ outcome }) => outcome?.kind !== "done");
-  const isBusy = gathered.some(({ outcome }) => outcome?.kind === "sending");
+/** Whether the user may have somebody look at it, and have it taken out again. */
+function mayCheck(state: PanelState, { change, verdict }: Gathered): boolean {
+  const plug = checkable(change, verdict);
+  if (plug === undefined) return false;
+  const { namespace, kind } = plug.unit;
+  return (
+    isAllowed(state, namespace, "doctor") && isAllowed(state, namespace, nicRight("pull", kind))
+  );
+}
+
+/** Ticks for what is plugged into guests that run; nothing where nothing is. */
+function Check({ state, actions }: ViewProps): JSX.Element | null {
+  const { isOn, keeps } = state.probation;
+  const waiting = state.gathered.filter((each) => !isSent(each));
+  if (!waiting.some((each) => mayCheck(state, each))) return null;
+  return (
+    <fieldset class="probation" disabled={state.gathered.some(isBusy)}>
+      <legend>After Apply</legend>
+      <label>
+        <input
+          type="checkbox"
+          checked={isOn}
+          onChange={() => {
+            actions.setProbation({ isOn: !isOn });
+          }}
+        />
+        Look whether frames of what is plugged pass, once it is in use, and take it out again where
+        they do not
+      </label>
+      {isOn ? (
+        <label>
+          <input
+            type="checkbox"
+            checked={keeps}
+            onChange={() => {
+              actions.setProbation({ keeps: !keeps });
+            }}
+          />
+          Leave it in all the same, and tell me
+        </label>
+      ) : null}
+    </fieldset>
+  );
+}
+
+function Head({ state: { gathered }, actions }: ViewProps): JSX.Element {
+  const waiting = gathered.filter((each) => !isSent(each));
+  const isAtWork = gathered.some(isBusy);
   const isAsking = waiting.some(({ verdict }) => verdict === undefined);
   const isAllDone = waiting.length === 0;
   return (
-    <section class="changes" aria-label="Changes">
-      <div class="changes-head">
-        <h2>{isAllDone ? "All changes are sent" : countWords(waiting.length)}</h2>
-        <span class="hint">
-          {isAllDone ? "The rack shows how they go on." : "Nothing happens before Apply."}
-        </span>
-        <span class="spring" />
+    <div class="changes-head">
+      <h2>{isAllDone ? "All changes are sent" : countWords(waiting.length)}</h2>
+      <span class="hint">
+        {isAllDone ? "The rack shows how they go on." : "Nothing happens before Apply."}
+      </span>
+      <span class="spring" />
+      <button
+        type="button"
+        class="quiet"
+        disabled={isAtWork}
+        onClick={() => {
+          actions.dropAll();
+        }}
+      >
+        {isAllDone ? "Close" : "Drop all"}
+      </button>
+      {isAllDone ? null : (
         <button
           type="button"
-          class="quiet"
-          disabled={isBusy}
+          class="main apply"
+          disabled={isAtWork || isAsking}
           onClick={() => {
-            actions.dropAll();
+            void actions.apply();
           }}
         >
-          {isAllDone ? "Close" : "Drop all"}
+          Apply
         </button>
-        {isAllDone ? null : (
-          <button
-            type="button"
-            class="main apply"
-            disabled={isBusy || isAsking}
-            onClick={() => {
-              void actions.apply();
-            }}
-          >
-            Apply
-          </button>
-        )}
-      </div>
+      )}
+    </div>
+  );
+}
+
+/** The bar at the bottom; nothing where there is nothing to say. */
+export function Changes({ state, actions }: ViewProps): JSX.Element | null {
+  const { gathered, probation } = state;
+  if (gathered.length === 0) return null;
+  return (
+    <section class="changes" aria-label="Changes">
+      <Head state={state} actions={actions} />
+      <Check state={state} actions={actions} />
       <ul class="change-list">
         {gathered.map((each) => (
-          <ChangeRow key={changeId(each.change)} gathered={each} actions={actions} />
+          <ChangeRow
+            key={changeId(each.change)}
+            gathered={each}
+            probation={probation}
+            actions={actions}
+          />
         ))}
       </ul>
     </section>

@@ -10,10 +10,20 @@ import type { Change } from "../model/changes.ts";
 import { NO_FILTER, filtered, type Filter } from "../model/filter.ts";
 import { jacksOf, type Jack } from "../model/jacks.ts";
 import { keyOf, NOTHING, withLine, type Line, type Objects } from "../model/objects.ts";
+import { NO_PROBATION, type Probation } from "../model/probation.ts";
 import { RIGHTS, may, type RightName, type Rules } from "../model/rights.ts";
 import { withSteps, type Steps } from "../model/nic/steps.ts";
 import { unitOf, Units, type Unit } from "../model/unit.ts";
 import type { Verdict } from "../model/verdict.ts";
+
+/**
+ * What has become of a change that was sent. `checking`: it was done, and it is looked whether it works; `unfit`: it was
+ * done, and does not.
+ */
+export interface SentState {
+  readonly kind: "sending" | "checking" | "done" | "unfit" | "failed";
+  readonly text: string;
+}
 
 /** A change that waits for Apply, or was sent. */
 export interface Gathered {
@@ -22,7 +32,7 @@ export interface Gathered {
   readonly verdict?: Verdict;
   /** What more is said of it with the other changes of the same VM; absent: nothing. */
   readonly together?: Verdict | undefined;
-  readonly outcome?: { readonly kind: "sending" | "done" | "failed"; readonly text: string };
+  readonly outcome?: SentState;
 }
 
 /** What is looked at: a VM, one of its NICs, or its free socket. */
@@ -45,6 +55,7 @@ export interface PanelState {
   readonly filter: Filter;
   readonly selection?: Selection | undefined;
   readonly gathered: readonly Gathered[];
+  readonly probation: Probation;
   readonly rules: ReadonlyMap<string, Rules>;
   readonly isCreating: boolean;
   readonly stream?: StreamOf | undefined;
@@ -63,6 +74,7 @@ const FIRST: PanelState = {
   steps: new Map(),
   filter: NO_FILTER,
   gathered: [],
+  probation: NO_PROBATION,
   rules: new Map(),
   isCreating: false,
   theme: readTheme(),
@@ -142,6 +154,16 @@ export function usePanel(store: PanelStore): PanelState {
 export function isAllowed({ rules }: PanelState, namespace: string, right: RightName): boolean {
   const known = rules.get(namespace);
   return known !== undefined && may(known, RIGHTS[right]);
+}
+
+/** Whether it was sent, and done: it is not sent again. */
+export function isSent({ outcome }: Gathered): boolean {
+  return outcome !== undefined && !["sending", "failed"].includes(outcome.kind);
+}
+
+/** Whether something is being done about it now. */
+export function isBusy({ outcome }: Gathered): boolean {
+  return outcome?.kind === "sending" || outcome?.kind === "checking";
 }
 
 /** The unit of a key. */

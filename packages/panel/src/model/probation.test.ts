@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: Apache-2.0
+import type { VirtualMachineInstance } from "@patchbay/api";
+import type { DoctorReport } from "@patchbay/core";
+import { describe, expect, test } from "vitest";
+import type { Change } from "./changes.ts";
+import { checkable, complaintOf, isInUse, NO_PROBATION, probationFlags } from "./probation.ts";
+import { unitOf } from "./unit.ts";
+
+const unit = { key: "ns/a", namespace: "ns", name: "a", kind: "virtualmachines" } as const;
+const plug: Change = { kind: "plug", unit, iface: "blue", network: "ns/blue" };
+const pull: Change = { kind: "pull", unit, iface: "blue" };
+const REPORT: DoctorReport = {
+  ...{ vmi: "ns/a", interface: "blue", milliseconds: 1 },
+  hops: [
+    { hop: "guest", state: "ok", why: "it answers" },
+    { hop: "uplink", state: "dead", why: "it is down" },
+  ],
+};
+
+describe("on probation", () => {
+  test.each([
+    { change: plug, kind: "live", want: plug },
+    { change: plug, kind: "start", want: undefined },
+    { change: plug, kind: "refused", want: undefined },
+    { change: pull, kind: "live", want: undefined },
+  ] as const)("$change.kind, $kind", ({ change, kind, want }) => {
+    expect(checkable(change, { kind, text: "" })).toBe(want);
+  });
+
+  test("is nothing of which nobody has said what becomes of it", () => {
+    expect(checkable(plug, undefined)).toBeUndefined();
+  });
+
+  test.each([
+    { phase: "Ready", want: true },
+    { phase: "Attaching", want: false },
+  ] as const)("a NIC that is $phase is in use: $want", ({ phase, want }) => {
+    const vmi: VirtualMachineInstance = {
+      ...{ apiVersion: "v1", kind: "VirtualMachineInstance" },
+      metadata: { namespace: "ns", name: "a" },
+      spec: { domain: { devices: { interfaces: [{ name: "blue" }] } } },
+      status: {
+        phase: "Running",
+        interfaces: [{ name: "blue", infoSource: "domain", hotplug: { type: "Plug", phase } }],
+      },
+    };
+    expect(isInUse(unitOf("ns/a", { vmi }), "blue")).toBe(want);
+    expect(isInUse(undefined, "blue")).toBe(false);
+  });
+
+  test("frames that die are told with the hop, and others are not", () => {
+    expect(complaintOf({ ...REPORT, firstDead: "uplink" })).toBe(
+      "frames die at uplink: it is down",
+    );
+    expect(complaintOf(REPORT)).toBeUndefined();
+  });
+
+  test("is what the flags of addinterface ask for", () => {
+    expect(probationFlags(NO_PROBATION)).toEqual([]);
+    expect(probationFlags({ isOn: true, keeps: false })).toEqual(["--check"]);
+    expect(probationFlags({ isOn: true, keeps: true })).toEqual(["--check", "--keep"]);
+  });
+});
