@@ -233,7 +233,11 @@ export async function withStage(use: (stage: Stage) => Promise<void>): Promise<v
   const directory = mkdtempSync(join(tmpdir(), "patchbay-perf-"));
   try {
     const server = await openServer(directory);
-    await playOn(server, directory, use).finally(() => server.close());
+    try {
+      await playOn(server, directory, use);
+    } finally {
+      await server.close();
+    }
   } finally {
     rmSync(directory, { recursive: true, force: true });
   }

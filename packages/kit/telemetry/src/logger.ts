@@ -76,7 +76,6 @@ export function createLogger(options: LoggerOptions): Logger {
     levels: config.npm.levels,
     level: options.level,
     format: format.combine(format.timestamp(), format(redactInfo)(), shape),
-    // eslint-disable-next-line @typescript-eslint/no-unsafe-class-instance-assignment -- winston's types name its own class by an interface
     transports: [transport],
   });
   const { component, node } = options;

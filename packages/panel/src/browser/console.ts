@@ -11,7 +11,7 @@ const SCROLLBACK = 5000;
 function letStylesIn(): void {
   const nonce = document.querySelector<HTMLMetaElement>("meta[name=panel-nonce]")?.content ?? "";
   const create = (tag: string, options?: ElementCreationOptions): HTMLElement =>
-    // eslint-disable-next-line @typescript-eslint/no-deprecated -- one of its forms is, for custom elements
+    // oxlint-disable-next-line typescript/no-deprecated -- one of its forms is, for custom elements
     Document.prototype.createElement.call(document, tag, options);
   const createElement = (tag: string, options?: ElementCreationOptions): HTMLElement => {
     const element = create(tag, options);

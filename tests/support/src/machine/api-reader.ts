@@ -38,8 +38,8 @@ export class ApiReader {
     try {
       Atomics.wait(isAnswered, 0, 0, ANSWER_TIMEOUT_MS);
       // Sent by the thread below, or nothing.
-      const received = receiveMessageOnPort(mine) as { readonly message: ApiAnswer } | undefined;
-      return received?.message ?? { error: `no answer in ${String(ANSWER_TIMEOUT_MS)} ms` };
+      const answer = receiveMessageOnPort(mine)?.message as ApiAnswer | undefined;
+      return answer ?? { error: `no answer in ${String(ANSWER_TIMEOUT_MS)} ms` };
     } finally {
       mine.close();
     }

@@ -98,13 +98,14 @@ export async function act(
   if (plan.some(({ kind }) => kind === "runSandbox")) beginVolumes(deps, facts, progress);
   const taken = plan.filter((action) => action.kind !== "wait");
   const waits = plan.flatMap((action) => (action.kind === "wait" ? [action.ms] : []));
-  const { done, againMs } = await runSteps(
+  const steps = runSteps(
     taken,
     (action) => takeStep(deps, facts, { action, progress }),
     rulesOf(deps, facts),
-  ).finally(
-    () => progress.early?.catch(() => undefined), // nothing of a pass goes on behind it
   );
+  await steps.catch(() => undefined);
+  await progress.early?.catch(() => undefined); // nothing of a pass goes on behind it
+  const { done, againMs } = await steps;
   const durationMs = Math.round(deps.clock.monotonicMs() - startMs);
   const kinds = done.map(({ kind }) => kind);
   if (kinds.length > 0) deps.log.info("pod changed", { uid: facts.uid, plan: kinds, durationMs });
