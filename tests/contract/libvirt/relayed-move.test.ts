@@ -16,6 +16,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { createHypervisor } from "@patchbay/libvirt";
 import { createChildStarter, createClock } from "@patchbay/os";
+import { DISRUPTED_MS } from "@patchbay/core";
 import type { Hypervisor, HypervisorConnection, Migration } from "@patchbay/core/ports";
 import type { Word } from "@patchbay/virt-handler/testing";
 import { afterAll, afterEach, beforeAll, beforeEach, expect, test } from "vitest";
@@ -188,4 +189,15 @@ test.each([
   strike(bench.pids);
   expect(await moved).toMatchObject({ name: "AppError" });
   expect((await steering.findDomain("vm1"))?.state).toBe("running");
+});
+
+test("a guest that would go for long goes at once when it may stand still for that", async () => {
+  await start();
+  await startRelays();
+  await steering.setMaxSpeed("vm1", 1);
+  const moved = move();
+  await lasting();
+  await steering.setMaxDowntime("vm1", DISRUPTED_MS);
+  expect(await moved).toBeUndefined();
+  expect((await target.findDomain("vm1"))?.state).toBe("paused");
 });

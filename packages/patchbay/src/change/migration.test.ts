@@ -75,6 +75,8 @@ describe("the stage", () => {
     const stage = { phase: "Running", message: "50 %" };
     expect(migrationStage(now(running, told("new")), FIRST)).toEqual(stage);
     expect(migrationStage(now(running, told("old")), FIRST)).toEqual(running);
+    const paused = vmiOf({ migrationUid: "new", mode: "Paused", progress });
+    expect(migrationStage(now(running, paused), FIRST)?.message).toMatch(/^50 %; it stands still/);
     const done = { phase: "Succeeded" } as const;
     expect(migrationStage(now(done, told("new")), FIRST)).toEqual(done);
   });

@@ -40,9 +40,11 @@ export function printProgress(progress: Progress): string {
 
 /** What is told of its progress while it runs; of another migration of the VMI nothing. */
 function progressOf(migration: VirtualMachineInstanceMigration, { vmi }: Seen): string {
-  const { migrationUid, progress = {} } = vmi?.status?.migrationState ?? {};
+  const { migrationUid, mode, progress = {} } = vmi?.status?.migrationState ?? {};
   const isTold = migration.status?.phase === "Running" && migrationUid === uidOf(migration);
-  return isTold ? printProgress(progress) : "";
+  if (!isTold) return "";
+  const still = mode === "Paused" ? "it stands still for the rest of its way" : "";
+  return [printProgress(progress), still].filter((text) => text !== "").join("; ");
 }
 
 /** Why the target's pod is not ready yet; of another migration of the VMI nothing. */

@@ -236,7 +236,7 @@ export { arrivedWirings, leftWirings } from "./migration/arrived-wirings.ts";
 export { planDeparture, type DepartureFacts, type DepartureStep } from "./migration/departure.ts";
 export { GUEST_HELD } from "./migration/control/held.ts";
 export { cpuNeedOf } from "./migration/cpu-need.ts";
-export { downtimeAt, moveLimitsOf } from "./migration/limits.ts";
+export { DISRUPTED_MS, downtimeAt, isToBeDisrupted, moveLimitsOf } from "./migration/limits.ts";
 export { broughtAlong, expectedNics, staysPaused } from "./migration/expected-nics.ts";
 export type { MigrationAction } from "./migration/control/actions.ts";
 export { nextCourse, planMigrations } from "./migration/control/plan.ts";

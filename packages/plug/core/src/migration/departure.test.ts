@@ -16,7 +16,14 @@ function stepsOf(
 ): readonly string[] {
   const steps = planDeparture({
     ...{ migration: { migrationUid: "m", ...state }, domain: RUNS, job: NO_JOB },
-    ...{ hasRelay: false, call: undefined, isHeard: false, isStalled: false, ...change },
+    ...{
+      hasRelay: false,
+      call: undefined,
+      isHeard: false,
+      isStalled: false,
+      isLate: false,
+      ...change,
+    },
   });
   return steps.map((step) => {
     if (step.kind === "wait") return `wait ${step.for}`;
@@ -156,6 +163,24 @@ test.each([
     want: ["abort", "wait call"],
   },
   {
+    name: "its time is over, and it may stand still for the rest",
+    state: { ...READY, startTimestamp: START, mode: "PreCopy" },
+    change: { hasRelay: true, job: OUT, call: "running" as const, isLate: true },
+    want: ["disrupt", "wait call"],
+  },
+  {
+    name: "it stands still for the rest",
+    state: { ...READY, startTimestamp: START, mode: "Paused" },
+    change: { hasRelay: true, job: OUT, call: "running" as const, isLate: true },
+    want: ["wait call"],
+  },
+  {
+    name: "its time is over, and it is cancelled",
+    state: { ...READY, startTimestamp: START, abortRequested: true },
+    change: { hasRelay: true, job: OUT, call: "running" as const, isLate: true },
+    want: ["abort", "wait call"],
+  },
+  {
     name: "its user has paused it",
     state: READY,
     change: { hasRelay: true, domain: { ...RUNS, state: "paused" } as const },
@@ -185,6 +210,7 @@ test("whether somebody asked for the end is told with the failure", () => {
     call: undefined,
     isHeard: false,
     isStalled: false,
+    isLate: false,
     domain: RUNS,
   };
   const isAborted = (abortRequested: boolean) =>

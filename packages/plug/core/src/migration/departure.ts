@@ -17,6 +17,8 @@ export interface DepartureFacts {
   readonly call: undefined | "running" | "arrived" | { readonly failure: string };
   /** Whether nothing has come over for longer than it may. */
   readonly isStalled: boolean;
+  /** Whether it has taken all its time, and may stand still for the rest of its way. */
+  readonly isLate: boolean;
   /** Whether the target's node has said at the other end of that relay that it knows that the guest is off here. */
   readonly isHeard: boolean;
 }
@@ -31,6 +33,8 @@ export type DepartureStep =
   | { readonly kind: "reportStart" }
   /** Sends the guest away. */
   | { readonly kind: "migrate" }
+  /** Lets it go whatever is left of it: it stands still meanwhile. */
+  | { readonly kind: "disrupt" }
   | { readonly kind: "abort" }
   /** Lets the guest go on here: it stands still on its last part of the way, which nothing goes any more. */
   | { readonly kind: "goOn" }
@@ -105,10 +109,11 @@ function decideAtRest(facts: DepartureFacts): readonly DepartureStep[] {
   return begin(facts);
 }
 
-function decideOnTheWay({ migration, isStalled }: DepartureFacts): readonly DepartureStep[] {
-  const isOver = isStalled || migration.abortRequested === true;
-  const abort = isOver ? [{ kind: "abort" } as const] : [];
-  return [...abort, { kind: "wait", for: "call" }];
+function decideOnTheWay(facts: DepartureFacts): readonly DepartureStep[] {
+  const { migration, isStalled, isLate } = facts;
+  const wait = { kind: "wait", for: "call" } as const;
+  if (isStalled || migration.abortRequested === true) return [{ kind: "abort" }, wait];
+  return isLate && migration.mode !== "Paused" ? [{ kind: "disrupt" }, wait] : [wait];
 }
 
 /** What libvirt and this process say of it may differ for a moment. */

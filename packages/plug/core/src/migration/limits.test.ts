@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import { expect, test } from "vitest";
-import { downtimeAt, moveLimitsOf } from "./limits.ts";
+import { aVmi } from "@patchbay/support";
+import { downtimeAt, isToBeDisrupted, moveLimitsOf } from "./limits.ts";
 
 const DEFAULTS = { throttles: false, maxDowntimeMs: 900, silenceMs: 150_000, allowsUnsafe: false };
 
@@ -34,4 +35,23 @@ test("a guest that is let go soon is let go for a short time, and in the end for
   const of = (max: number) => [1, 2, 3, 4, 5, 6, 7].map((iteration) => downtimeAt(iteration, max));
   expect(of(900)).toEqual([100, 100, 100, 225, 450, 900, 900]);
   expect(of(1)).toEqual([1, 1, 1, 1, 1, 1, 1]);
+});
+
+test.each([
+  { name: "it may not be", given: {}, afterS: 1000, want: false },
+  {
+    name: "its time is not over",
+    given: { allowWorkloadDisruption: true },
+    afterS: 19,
+    want: false,
+  },
+  { name: "its time is over", given: { allowWorkloadDisruption: true }, afterS: 20, want: true },
+])("a guest is disrupted or not where $name: $want", ({ given, afterS, want }) => {
+  const state = {
+    startTimestamp: "2026-01-01T00:00:00Z",
+    migrationConfiguration: { completionTimeoutPerGiB: 20, ...given },
+  };
+  const nowMs = 1_767_225_600_000 + afterS * 1000;
+  expect(isToBeDisrupted(state, aVmi(), nowMs)).toBe(want);
+  expect(isToBeDisrupted({ ...state, startTimestamp: "" }, aVmi(), nowMs)).toBe(false);
 });

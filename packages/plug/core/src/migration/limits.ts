@@ -1,7 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 // What a guest's move is held to on its nodes, of what virt-controller has settled for it. Pure.
-import { migrationConfigOf, parseQuantity, type MigrationState } from "@patchbay/api";
+import {
+  migrationConfigOf,
+  parseQuantity,
+  type MigrationConfiguration,
+  type MigrationState,
+  type VirtualMachineInstance,
+} from "@patchbay/api";
+import { memoryMiBOf } from "../spec/memory.ts";
+import { toMs } from "../time.ts";
 
+const MIB_PER_GIB = 1024;
 const BYTES_PER_MIB = 1024 * 1024;
 
 /** As libvirt and the relays take them. */
@@ -34,6 +43,33 @@ export function moveLimitsOf({ migrationConfiguration }: MigrationState): MoveLi
     silenceMs: settings.progressTimeout * 1000,
     allowsUnsafe: settings.unsafeMigrationOverride,
   };
+}
+
+/** How long a guest may take, milliseconds: so long for each GiB of its memory; one of less than one takes as long as one. */
+export function completionMsOf(
+  { completionTimeoutPerGiB }: Pick<MigrationConfiguration, "completionTimeoutPerGiB">,
+  vmi: Pick<VirtualMachineInstance, "spec"> | undefined,
+): number {
+  const mib = vmi === undefined ? 0 : memoryMiBOf(vmi.spec.domain);
+  return Math.max(1, Math.ceil(mib / MIB_PER_GIB)) * completionTimeoutPerGiB * 1000;
+}
+
+/**
+ * What a guest that has taken all of that time may stand still, milliseconds: it goes as soon as this is allowed, whatever is left of it. The most that
+ * QEMU takes. Source: QEMU migration/options.h, MAX_MIGRATE_DOWNTIME.
+ */
+export const DISRUPTED_MS = 2_000_000;
+
+/** Whether its time is over, and it may be disrupted for it. `nowMs`: milliseconds since 1970. */
+export function isToBeDisrupted(
+  { startTimestamp, migrationConfiguration }: MigrationState,
+  vmi: Pick<VirtualMachineInstance, "spec">,
+  nowMs: number,
+): boolean {
+  const settings = migrationConfigOf(migrationConfiguration);
+  const startMs = toMs(startTimestamp);
+  if (startMs === undefined || !settings.allowWorkloadDisruption) return false;
+  return nowMs - startMs >= completionMsOf(settings, vmi);
 }
 
 /** In how many parts of it the downtime is allowed, from the first iteration on; then the whole of it. */

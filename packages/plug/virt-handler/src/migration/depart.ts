@@ -2,7 +2,9 @@
 // What the node does that a guest leaves: looks at the domain and its job, plans, and performs the steps.
 import {
   domainNameOf,
+  DISRUPTED_MS,
   isAppError,
+  isToBeDisrupted,
   messageOf,
   planDeparture,
   type DepartureStep,
@@ -78,6 +80,15 @@ async function reportStart({ vmi, deps }: Departure): Promise<void> {
   await reportMove(vmi, { startTimestamp, mode: "PreCopy" }, { deps, test: "all" });
 }
 
+/** From the next look of QEMU on it stands still, which its iterations do not take back. */
+async function disrupt({ vmi, move, session, deps }: Departure): Promise<void> {
+  if (session === undefined) return;
+  move.isDisrupted = true;
+  await session.connection.setMaxDowntime(domainNameOf(vmi), DISRUPTED_MS);
+  await reportMove(vmi, { mode: "Paused" }, { deps });
+  deps.log.info("a guest stands still for the rest of its way", { vmi: printKey(keyOf(vmi)) });
+}
+
 /** How the steps are performed that are no waiting. */
 const PERFORM: Readonly<Partial<Record<DepartureStep["kind"], (of: Departure) => Promise<void>>>> =
   {
@@ -86,6 +97,7 @@ const PERFORM: Readonly<Partial<Record<DepartureStep["kind"], (of: Departure) =>
     migrate: async (departure) => {
       if (departure.session !== undefined) await sendAway(departure, departure.session);
     },
+    disrupt,
     abort: async ({ vmi, session }) => {
       await session?.connection.abortJob(domainNameOf(vmi));
     },
@@ -118,6 +130,7 @@ export async function depart(departure: Departure): Promise<boolean> {
   const steps = planDeparture({
     ...{ migration, domain, job, call: move.call, isHeard: move.isHeard },
     isStalled: move.isStalled,
+    isLate: isToBeDisrupted(migration, departure.vmi, departure.deps.clock.now()),
     hasRelay: move.leadsTo(placeOf(departure)),
   });
   for (const step of steps) {

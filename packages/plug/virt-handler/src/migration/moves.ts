@@ -31,6 +31,8 @@ export class Move {
   toldMs: number | undefined;
   /** Nothing came over for longer than it may. */
   isStalled = false;
+  /** It has taken all its time, and goes whatever is left of it. */
+  isDisrupted = false;
   /** Of the node that it comes to: the source's node has said that the guest is off there. */
   isOffAtSource = false;
   /** The same: files and sockets that its domain is to use; undefined: nobody has asked yet. */

@@ -67,13 +67,33 @@ test("a move of which nothing comes over is ended, and the guest stays", async (
   expect(await nodes.stateOn("node1")).toBe("running");
 });
 
+/** How long QEMU was told that the guest may stand still, one after the other. */
+function limits(): readonly string[] {
+  return nodes
+    .daemon("node1")
+    .calls.filter((call) => call.startsWith("setMaxDowntime"))
+    .map((call) => call.replace("setMaxDowntime default_vm1 ", ""));
+}
+
+test("a guest that has taken all its time, and may be disrupted, goes whatever is left of it", async () => {
+  const { migrationConfiguration } = await nodes.move();
+  const disrupted = { completionTimeoutPerGiB: 30, allowWorkloadDisruption: true };
+  await nodes.tellMove({ migrationConfiguration: { ...migrationConfiguration, ...disrupted } });
+  await goOn(10);
+  expect([(await nodes.move()).mode, limits()]).toEqual(["PreCopy", ["33"]]);
+  await nodes.clock.advance(15_000);
+  await goOn(20);
+  await nodes.clock.advance(15_000);
+  await nodes.until(async () => (await nodes.move()).mode === "Paused");
+  nodes.daemon("node1").iterate("default_vm1", 2);
+  nodes.daemon("node1").endMove("default_vm1", "over");
+  await nodes.until(async () => (await nodes.stateOn("node2")) === "running");
+  expect([...new Set(limits())]).toEqual(["33", "2000000"]);
+});
+
 test("the guest may stand still for longer with each iteration, in the end for as long as it is said", async () => {
   const daemon = nodes.daemon("node1");
   for (let iteration = 1; iteration <= 6; iteration += 1) daemon.iterate("default_vm1", iteration);
-  const limits = (): readonly string[] =>
-    daemon.calls
-      .filter((call) => call.startsWith("setMaxDowntime"))
-      .map((call) => call.replace("setMaxDowntime default_vm1 ", ""));
   await nodes.until(() => Promise.resolve(limits().at(-1) === "300"));
   expect([...new Set(limits())]).toEqual(["33", "75", "150", "300"]);
 });

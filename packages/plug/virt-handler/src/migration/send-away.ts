@@ -3,6 +3,7 @@
 import { names, type VirtualMachineInstance } from "@patchbay/api";
 import {
   domainNameOf,
+  DISRUPTED_MS,
   downtimeAt,
   messageOf,
   moveLimitsOf,
@@ -59,13 +60,14 @@ function note({ log }: Deps, vmi: VirtualMachineInstance, outcome: object): void
 
 /** Where that cannot be had, it is as QEMU has it. */
 async function limitDowntime(
-  { vmi, migration, deps }: Departure,
+  { vmi, migration, move, deps }: Departure,
   connection: HypervisorConnection,
   iteration: number,
 ): Promise<void> {
   const { maxDowntimeMs } = moveLimitsOf(migration);
+  const limitMs = move.isDisrupted ? DISRUPTED_MS : downtimeAt(iteration, maxDowntimeMs);
   try {
-    await connection.setMaxDowntime(domainNameOf(vmi), downtimeAt(iteration, maxDowntimeMs));
+    await connection.setMaxDowntime(domainNameOf(vmi), limitMs);
   } catch (error) {
     const reason = messageOf(error);
     deps.log.warn("the downtime of a move is not limited", { vmi: printKey(keyOf(vmi)), reason });

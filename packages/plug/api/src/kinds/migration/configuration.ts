@@ -31,7 +31,7 @@ export const MIGRATION_SETTINGS = {
     "Only false: launchers may not handle the page faults of their guests.",
   ),
   allowWorkloadDisruption: flag(
-    "A guest that does not get there in time is stopped for the rest of its way; false when absent.",
+    "A guest that does not get there in time stands still for the rest of its way, for which it has as much time again; false when absent.",
   ),
   bandwidthPerMigration: Type.Optional(
     Type.Unsafe<string | number>(

@@ -20,6 +20,7 @@ const LOSS = { reason: "NodeUnresponsive", message: "gone" } as const;
 const CANCELLED = aMigration("PreparingTarget", { deletionTimestamp: NOW });
 const ENDED = aTarget({ phase: "Failed", reason: "Evicted", message: "no disk" });
 const STARTED = { startTimestamp: ASKED };
+const DISRUPTED = { migrationConfiguration: { allowWorkloadDisruption: true } };
 
 function sayCourse(facts: MigrationFacts): string {
   const course = courseOf(facts);
@@ -241,6 +242,16 @@ describe("while both nodes are told", () => {
       name: "it takes too long",
       state: { startTimestamp: "2026-01-01T00:07:30.000Z" },
       want: "abort: the guest has not moved within 150 s (completionTimeoutPerGiB)",
+    },
+    {
+      name: "it takes too long, and may stand still for the rest of its way",
+      state: { startTimestamp: "2026-01-01T00:07:30.000Z", ...DISRUPTED },
+      want: "goOn",
+    },
+    {
+      name: "it takes too long, although it could stand still",
+      state: { startTimestamp: "2026-01-01T00:05:00.000Z", ...DISRUPTED },
+      want: /^abort: the guest has not moved within 300 s .* stand still/,
     },
     {
       name: "the source says that it has failed",

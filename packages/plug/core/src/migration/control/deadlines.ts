@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // How long may each part of a migration take? Source: KubeVirt pkg/virt-controller/watch/migration, whose times these are.
 import type { MigrationState } from "@patchbay/api";
-import { memoryMiBOf } from "../../spec/memory.ts";
 import { toMs } from "../../time.ts";
+import { completionMsOf } from "../limits.ts";
 import { isPodOver, stateIn, type MigrationFacts } from "./facts.ts";
 
 /** For a node that takes the pod, milliseconds. */
@@ -18,7 +18,6 @@ const RESUME_MS = 300_000;
  * has left the source, milliseconds.
  */
 const WORD_MS = 300_000;
-const MIB_PER_GIB = 1024;
 
 /** Until when something is to have happened. */
 export interface Deadline {
@@ -62,17 +61,16 @@ function podDeadlines(facts: MigrationFacts): readonly Deadline[] {
   ];
 }
 
-/** Of what the guest has, each GiB may take so long; a guest of less than one takes as long as one. */
-function completionMs(facts: MigrationFacts): number {
-  const { guest, settings } = facts;
+/** A guest that may be disrupted stands still once its time is over, and has as much again to arrive. */
+function completionDeadline(facts: MigrationFacts, state: MigrationState): readonly Deadline[] {
   // As both nodes were told when it was opened.
-  const { completionTimeoutPerGiB } = {
-    ...settings.configuration,
-    ...stateIn(facts)?.migrationConfiguration,
-  };
-  const mib = guest === undefined ? 0 : memoryMiBOf(guest.vmi.spec.domain);
-  const gib = Math.max(1, Math.ceil(mib / MIB_PER_GIB));
-  return gib * completionTimeoutPerGiB * 1000;
+  const settings = { ...facts.settings.configuration, ...state.migrationConfiguration };
+  const onceMs = completionMsOf(settings, facts.guest?.vmi);
+  const isDisrupted = settings.allowWorkloadDisruption;
+  const withinMs = isDisrupted ? 2 * onceMs : onceMs;
+  const still = isDisrupted ? ", although it may stand still for half of that" : "";
+  const why = `the guest has not moved within ${String(withinMs / 1000)} s (completionTimeoutPerGiB)${still}`;
+  return deadline("completion", state.startTimestamp, { withinMs, why });
 }
 
 /** Of a migration that is to end, whether its object is still there or not. */
@@ -91,17 +89,14 @@ function wordDeadline({ targetPod }: MigrationFacts, state: MigrationState): rea
 /** All that are running, the earliest first. */
 export function deadlinesOf(facts: MigrationFacts): readonly Deadline[] {
   const state = stateIn(facts);
-  const { startTimestamp, sourceEndedTimestamp, targetNodeDomainDetected } = state ?? {};
-  if (startTimestamp === undefined) return podDeadlines(facts);
-  const withinMs = completionMs(facts);
-  const seconds = String(withinMs / 1000);
-  const slow = `the guest has not moved within ${seconds} s (completionTimeoutPerGiB)`;
+  if (state?.startTimestamp === undefined) return podDeadlines(facts);
+  const { sourceEndedTimestamp, targetNodeDomainDetected } = state;
   const waitMs = targetNodeDomainDetected === true ? RESUME_MS : ARRIVAL_MS;
   const lost = `the source's pod has ended, and the target does not say within ${String(waitMs / 1000)} s that it has the guest`;
   return [
-    ...deadline("completion", startTimestamp, { withinMs, why: slow }),
+    ...completionDeadline(facts, state),
     ...deadline("arrival", sourceEndedTimestamp, { withinMs: waitMs, why: lost }),
-    ...wordDeadline(facts, state ?? {}),
+    ...wordDeadline(facts, state),
   ].toSorted((a, b) => a.atMs - b.atMs);
 }
 
