@@ -103,6 +103,7 @@ export { wayFactsOf, wayQuestionOf, type WaySources } from "./doctor/collect.ts"
 export { diagnose } from "./doctor/diagnose.ts";
 export type {
   FrameTrace,
+  RefusedFrames,
   ProbeName,
   SeenWay,
   WayLink,

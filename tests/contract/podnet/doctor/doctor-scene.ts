@@ -123,6 +123,12 @@ export class DoctorScene {
     await eventually(() => said.includes("started"), { withinMs: 20_000 });
   }
 
+  /** Runs a program in a namespace until the scene ends. */
+  say(place: "guest" | "lan", ...argv: readonly string[]): void {
+    const words = ["netns", "exec", this[place], ...argv];
+    this.#servers.push(spawn("ip", words, { stdio: "ignore" }));
+  }
+
   /** As the guest's agent tells it. */
   guestWord(): GuestWord {
     const links = JSON.parse(run("ip", "-j", "-n", this.guest, "addr", "show", "dev", "eth0")) as {

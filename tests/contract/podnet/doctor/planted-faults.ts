@@ -128,6 +128,15 @@ const AT_TAP: readonly PlantedFault[] = [
     },
   },
   {
+    ...{ name: "second address of a guest without agent", hop: "tap", reason: "GuardRefuses" },
+    plant: async (scene) => {
+      await scene.guardGuest();
+      run("ip", "-n", scene.guest, "addr", "add", "10.9.0.77/32", "dev", "eth0");
+      scene.hasAgent = false;
+      scene.say("guest", "busybox", "ping", "-q", "-I", "10.9.0.77", GATEWAY);
+    },
+  },
+  {
     ...{ name: "send guard taken away", hop: "tap", reason: "RulesChanged" },
     plant: async (scene) => {
       await scene.guardGuest();

@@ -2,12 +2,25 @@
 // Looks at the way of a NIC, and asks along it. What is heard is thrown away but for where it was heard, and whose MAC answered.
 import { randomBytes } from "node:crypto";
 import { isWithin, networkOf, parseIp } from "@patchbay/api";
-import type { FrameTrace, HopName, ProbeName, SeenWay, WayLinks, WayTarget } from "@patchbay/core";
+import type {
+  FrameTrace,
+  HopName,
+  ProbeName,
+  RefusedFrames,
+  SeenWay,
+  WayLinks,
+  WayTarget,
+} from "@patchbay/core";
 import type { Clock, ExaminedNic, HeardFrames, NetnsHandle, NicDoctor } from "@patchbay/core/ports";
 import { askNic } from "../netlink/ask.ts";
 import { sayErrno } from "../netlink/errno.ts";
 import { macOf } from "../netlink/rtnetlink.ts";
 import { createStateReader, type StateSources } from "../netlink/netns-state.ts";
+import { guardNameOf } from "../nft/guard.ts";
+import { parseRefusals, type Refusal } from "../nft/refusals.ts";
+import { runIn } from "../run-in.ts";
+import { isGuarded } from "../wiring/rules.ts";
+import type { NetnsState } from "../wiring/wirer.ts";
 import { passes } from "./frames.ts";
 import { lacksIn } from "./lacks.ts";
 import { firstProbes, laterProbes, type Grounds, type Probe } from "./probes.ts";
@@ -169,6 +182,28 @@ async function targetOf(
   return { address, at: isPort ? "port" : "beyond" };
 }
 
+/** What the guest was refused; nothing where its guard is not there as it was made. */
+async function listRefusals(
+  { runner }: StateSources,
+  { pod, wiring }: ExaminedNic,
+  state: NetnsState,
+): Promise<readonly Refusal[]> {
+  if (wiring.guard === undefined || !isGuarded(state, wiring)) return [];
+  const { family, name } = guardNameOf(wiring.tapName);
+  const args = ["-p", "list", "table", family, name];
+  return parseRefusals(await runIn(runner, pod, { program: "nft", args }));
+}
+
+function refusedSince(
+  before: readonly Refusal[],
+  after: readonly Refusal[],
+): readonly RefusedFrames[] {
+  return after.map((refusal) => {
+    const earlier = before.find(({ what }) => what === refusal.what)?.frames ?? 0;
+    return { ...refusal, lately: Math.max(0, refusal.frames - earlier) };
+  });
+}
+
 async function examine(
   sources: DoctorSources,
   see: ReturnType<typeof createStateReader>,
@@ -178,6 +213,7 @@ async function examine(
   const endMs = clock.monotonicMs() + nic.withinMs;
   const links = await lookAtWay(netlink, nic, nic.wiring);
   const state = await see(nic.pod);
+  const before = await listRefusals(sources, nic, state);
   const target = await targetOf(sources, nic, links);
   const found = target === undefined ? {} : { target };
   const newId = (): number => randomBytes(4).readUInt32BE();
@@ -192,6 +228,7 @@ async function examine(
     links,
     lacks: lacksIn(state, nic.wiring),
     traces: [...first, ...later],
+    refused: refusedSince(before, await listRefusals(sources, nic, state)),
     ...found,
   };
 }

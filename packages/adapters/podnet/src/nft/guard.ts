@@ -5,6 +5,7 @@ import { AppError, type SendGuard } from "@patchbay/core";
 import { ipv4Chains } from "./guard-ipv4.ts";
 import { ipv6Chains, prefixText } from "./guard-ipv6.ts";
 import { macDigits, rawNumber } from "./raw.ts";
+import { counted } from "./refusals.ts";
 import type { Chain, Table, TableName } from "./table.ts";
 
 /**
@@ -123,6 +124,6 @@ export function guardTable(tapName: string, guard: SendGuard): Table {
       rarpChain(guard),
       ...ipv4Chains(guard, ipv4),
       ...ipv6Chains(guard, ipv6),
-    ],
+    ].map(counted),
   };
 }

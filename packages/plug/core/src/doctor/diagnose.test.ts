@@ -16,11 +16,18 @@ import {
   type WayRow,
 } from "../testing/way-facts.ts";
 import { diagnose } from "./diagnose.ts";
+import type { RefusedFrames } from "./facts.ts";
 import { DOCTOR_FIXES } from "./reasons.ts";
 
 const NO_NIC = { podNic: undefined, nodePeer: undefined, nodeBridge: undefined, uplinks: [] };
 
 const NO_OFFER = asked("dhcp", "podNic", "nodePeer", "nodeBridge", "uplink");
+
+/** Of frames of the guest's, so many while it was looked. */
+function refusal(lately: number): RefusedFrames {
+  return { what: "ARP from elsewhere", frames: 9, isOfIpv4Address: true, lately };
+}
+const REFUSED_NOW: WayChange = { seen: { refused: [refusal(3)] } };
 
 const GUEST: readonly WayRow[] = [
   ["a whole way", {}],
@@ -72,6 +79,9 @@ const POD: readonly WayRow[] = [
     },
     ["tap", "GuardRefuses"],
   ],
+  ["frames refused by their address just now", REFUSED_NOW, ["tap", "GuardRefuses"]],
+  ["frames refused by their address long ago", { seen: { refused: [refusal(0)] } }],
+  ["other frames refused", { seen: { refused: [{ ...refusal(3), isOfIpv4Address: false }] } }],
   [
     "answers lost at the tap",
     { traces: [trace("inward", { answered: ["tap"] })] },
@@ -169,6 +179,24 @@ describe("a NIC whose frames do not pass the kernel", () => {
     expect(firstDead).toBeUndefined();
     expect(hops.find(({ hop }) => hop === "nodePeer")).toMatchObject({ state: "unknown" });
   });
+});
+
+test.each([
+  { change: REFUSED_NOW, want: /refused frames .* while it was looked: 3 of ARP from elsewhere$/ },
+  {
+    change: { seen: { refused: [refusal(0)] } },
+    want: /a port of its bridge; its guard has refused frames so far: 9 of ARP from elsewhere$/,
+  },
+  {
+    change: {
+      ...{ mayClaim: ["10.9.0.1"], traces: [trace("inward", { answered: ["tap"] })] },
+      seen: { refused: [refusal(2)] },
+    },
+    want: /comes to the tap and not further: its guard refuses ARP from elsewhere$/,
+  },
+])("what a guest was refused is told with its reason: $want", ({ change, want }) => {
+  const { hops } = diagnose(wayFacts(change));
+  expect(hops.find(({ hop }) => hop === "tap")?.why).toMatch(want);
 });
 
 test("a dead hop says what was seen and what to do", () => {

@@ -68,6 +68,21 @@ export interface FrameTrace {
   readonly by: readonly string[];
 }
 
+/** Frames of the guest's that its send guard has refused for one reason. */
+export interface RefusedFrames {
+  /** In words, for a person. */
+  readonly what: string;
+  /**
+   * The guest has another address of IPv4 than it may have. Of IPv6 it also says one that it makes up, and lacks nothing
+   * without.
+   */
+  readonly isOfIpv4Address: boolean;
+  /** Since the guard was made as it is. */
+  readonly frames: number;
+  /** Of these, while the way was looked at. */
+  readonly lately: number;
+}
+
 /** Who is asked beyond the pod: on the node's bridge itself, on another of its ports, or beyond the uplink. */
 export interface WayTarget {
   readonly address: string;
@@ -81,6 +96,8 @@ export interface SeenWay {
   readonly links: WayLinks;
   readonly lacks: readonly WiringLack[];
   readonly traces: readonly FrameTrace[];
+  /** By reason, the most frequent first; none where the guest may send anything. */
+  readonly refused: readonly RefusedFrames[];
   /** Absent: nobody is known. */
   readonly target?: WayTarget;
 }

@@ -46,11 +46,31 @@ function guarded(facts: WayFacts, seen: SeenWay, tap: WayLink): Verdict | undefi
     const why = `the guest may not send from ${refused.join(", ")}`;
     return dead("GuardRefuses", why, tap.name);
   }
+  const why = refusesAnswers(facts, seen) ?? refusesAddress(seen);
+  return why === undefined ? undefined : dead("GuardRefuses", why, tap.name);
+}
+
+function refusesAnswers(facts: WayFacts, seen: SeenWay): string | undefined {
   const trace = traceOf(facts, "inward");
   if (facts.mayClaim === undefined || trace === undefined) return undefined;
   const isLost = trace.answered.length > 0 && frameLostAt(trace, seen) === "tap";
+  if (!isLost) return undefined;
   const why = "what the guest answers comes to the tap and not further";
-  return isLost ? dead("GuardRefuses", why, tap.name) : undefined;
+  const lately = seen.refused.filter((each) => each.lately > 0).map(({ what }) => what);
+  return lately.length === 0 ? why : `${why}: its guard refuses ${lately.join(", ")}`;
+}
+
+function refusesAddress({ refused }: SeenWay): string | undefined {
+  const lately = refused.filter((each) => each.lately > 0 && each.isOfIpv4Address);
+  if (lately.length === 0) return undefined;
+  const said = lately.map((each) => `${String(each.lately)} of ${each.what}`);
+  return `its guard refused frames of the guest while it was looked: ${said.join(", ")}`;
+}
+
+/** What was refused so far, where nothing is wrong now. */
+function refusedSoFar({ refused }: SeenWay): string {
+  const said = refused.map(({ what, frames }) => `${String(frames)} of ${what}`);
+  return said.length === 0 ? "" : `; its guard has refused frames so far: ${said.join(", ")}`;
 }
 
 function closed(tap: WayLink): Verdict | undefined {
@@ -80,7 +100,7 @@ export function judgeTap(facts: JudgedFacts): Verdict {
       () => lacking(seen, tap, [["rules", "RulesChanged"]]),
       () => guarded(facts, seen, tap),
       () => lostFrames(facts, "tap", tap.name),
-    ) ?? ok("it is open, and a port of its bridge", tap.name)
+    ) ?? ok(`it is open, and a port of its bridge${refusedSoFar(seen)}`, tap.name)
   );
 }
 

@@ -101,6 +101,7 @@ export function wayFacts(change: WayChange): WayFacts {
         links: changed(LINKS, links),
         lacks,
         traces: [...others, ...traces],
+        refused: [],
         target: { address: "10.9.0.254", at: "beyond" },
       },
       seen,

@@ -43,6 +43,7 @@ function wholeWay({ wiring, addresses, target }: ExaminedNic, nicsGone: boolean)
     isBridged: wiring.kind === "bridge",
     links: { ...inPod, ...(nicsGone ? { uplinks: [], onNode: "unseen" } : beyond) },
     lacks: [],
+    refused: [],
     traces: addresses.length === 0 || nicsGone ? [] : [inward],
     ...(target === undefined ? {} : { target: { address: target.address, at: "port" } }),
   };
