@@ -3,9 +3,8 @@
 // is killed once in the middle. API server, containerd and the small kubelet stay.
 import { execFileSync } from "node:child_process";
 import { existsSync, readdirSync, readFileSync } from "node:fs";
-import { request } from "node:https";
 import { join } from "node:path";
-import type { IfaceStatus, Lease, Pod } from "@patchbay/api";
+import type { IfaceStatus, KubeVirt, Lease, Pod } from "@patchbay/api";
 import { createKubeClient, loadKubeConfig, type KubeClient } from "@patchbay/kube";
 import { install, parseManifests, readManifests } from "@patchbay/manifests";
 import { createClock, createFiles } from "@patchbay/os";
@@ -19,6 +18,7 @@ import {
 } from "@patchbay/support";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { bringUp, ROOT } from "../e2e/standalone.ts";
+import { askPod, portsOf } from "./ask-pod.ts";
 import { runController } from "./controller.ts";
 import { onMachine } from "./overlay.ts";
 
@@ -197,18 +197,9 @@ test("the four services run as pods, and the machine's own do not", async () => 
 });
 
 /** Status of a request for metrics of a pod. */
-function metricsOf({ status }: Pod, token?: string): Promise<number> {
-  const { promise, resolve, reject } = Promise.withResolvers<number>();
-  const headers = token === undefined ? {} : { authorization: `Bearer ${token}` };
-  const asked = request(
-    { host: status?.podIP, port: 8082, path: "/metrics", headers, rejectUnauthorized: false },
-    (response) => {
-      response.resume();
-      resolve(response.statusCode ?? 0);
-    },
-  );
-  asked.on("error", reject).end();
-  return promise;
+async function metricsOf(pod: Pod, token?: string): Promise<number> {
+  const door = { port: "metrics", path: "/metrics" };
+  return (await askPod(pod, { ...door, ...(token !== undefined && { token }) })).code;
 }
 
 test("metrics are read by who is bound to the role for it, of every service, and by nobody else", async () => {
@@ -231,6 +222,29 @@ test("metrics are read by who is bound to the role for it, of every service, and
   // That the first one was refused counts for a minute.
   const granted = await token();
   for (const pod of pods) expect(await metricsOf(pod, granted)).toBe(200);
+});
+
+test.each([
+  { service: "virt-api", port: "https" },
+  { service: "virt-controller", port: "metrics" },
+  { service: "virt-handler", port: "metrics" },
+])("$service tells by which configuration it goes, as KubeVirt's suite asks", async (row) => {
+  const list = machine.read("/apis/kubevirt.io/v1/kubevirts") as { items: KubeVirt[] }; // as it was asked
+  const wanted = Number(list.items[0]?.metadata.resourceVersion);
+  const selector = encodeURIComponent(`kubevirt.io=${row.service}`);
+  const pods = machine.read(`${PODS}?labelSelector=${selector}`) as { items: Pod[] }; // as it was asked
+  expect(pods.items.length).toBeGreaterThan(0);
+  for (const pod of pods.items) {
+    expect(portsOf(pod)).toContainEqual(
+      expect.objectContaining({ name: row.port, containerPort: 8443 }),
+    );
+    const knows = async (): Promise<boolean> => {
+      const { text } = await askPod(pod, { port: row.port, path: "//healthz" });
+      const body = JSON.parse(text) as { readonly "config-resource-version": string };
+      return Number(body["config-resource-version"]) >= wanted;
+    };
+    await eventually(knows, WITHIN);
+  }
 });
 
 test("a VM starts", async () => {

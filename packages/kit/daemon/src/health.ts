@@ -15,6 +15,8 @@ export interface Health {
   addCheck(check: Check): void;
   /** A line for whoever asks `/readyz`, who may be anybody. */
   addNote(note: () => string): void;
+  /** By which version of the KubeVirt object the service goes; for whoever asks `/healthz` where metrics are. */
+  tellConfig(version: () => string): void;
 }
 
 /** What those who ask are told; why, the log says. */
@@ -24,6 +26,7 @@ export class DaemonHealth implements Health {
   readonly #loops: LoopWatch[] = [];
   readonly #checks: Check[] = [];
   readonly #notes: (() => string)[] = [];
+  #configVersion: (() => string) | undefined;
   #hasStarted = false;
   /** What was logged last, which is not logged again. */
   readonly #told = new Map<string, string>();
@@ -45,6 +48,15 @@ export class DaemonHealth implements Health {
 
   addNote(note: () => string): void {
     this.#notes.push(note);
+  }
+
+  tellConfig(version: () => string): void {
+    this.#configVersion = version;
+  }
+
+  /** Undefined: the service goes by no KubeVirt object. */
+  configVersion(): string | undefined {
+    return this.#configVersion?.();
   }
 
   /** What its parts say of themselves, a line each. */

@@ -9,6 +9,7 @@ export {
   type CriFlags,
   type HostFlags,
 } from "./flags.ts";
+export { configHealth } from "./config-health.ts";
 export { createServer as createHttpServer } from "./http-server.ts";
 export { runDaemon, type DaemonContext } from "./run-daemon.ts";
 export { ClientAuthority } from "./https/client-authority.ts";

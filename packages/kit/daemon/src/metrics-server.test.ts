@@ -9,6 +9,7 @@ import { serveMetrics } from "./metrics-server.ts";
 const log = createSilentLogger();
 const CONTENT = "text/plain; version=0.0.4; charset=utf-8";
 const WHERE = { metricsPort: 0, metricsAddress: "127.0.0.1" };
+const NO_CONFIG = { isLive: () => true, configVersion: () => undefined };
 let stop = new AbortController();
 
 afterEach(() => {
@@ -21,7 +22,11 @@ async function serve(
   askForAccess?: AskForAccess,
 ): Promise<{ readonly port: number; readonly server: string }> {
   const metrics = { print, contentType: CONTENT };
-  const served = { metrics, ...(askForAccess !== undefined && { askForAccess }) };
+  const served = {
+    metrics,
+    health: NO_CONFIG,
+    ...(askForAccess !== undefined && { askForAccess }),
+  };
   const port = await serveMetrics(WHERE, served, {
     ...{ clock: createClock(), log, signal: stop.signal },
   });
@@ -50,6 +55,23 @@ test.each([
   expect([response.status, await response.text()]).toEqual([404, "not found"]);
 });
 
+test.each([
+  { path: "/healthz", isLive: true, want: [200, "ok", "42"] },
+  { path: "//healthz", isLive: true, want: [200, "ok", "42"] },
+  { path: "/healthz", isLive: false, want: [500, "failed", "42"] },
+])("by which configuration it goes, $path of one that lives: $isLive", async (row) => {
+  const metrics = { print: () => Promise.resolve("secret"), contentType: CONTENT };
+  const health = { isLive: () => row.isLive, configVersion: () => "42" };
+  const deps = { clock: createClock(), log, signal: stop.signal };
+  const port = await serveMetrics(WHERE, { metrics, health }, deps);
+  const answer = await fetch(`http://127.0.0.1:${String(port)}${row.path}`);
+  const [code, connectivity, version] = row.want;
+  expect([answer.status, await answer.json()]).toEqual([
+    code,
+    { apiserver: { connectivity }, "config-resource-version": version },
+  ]);
+});
+
 test("metrics that cannot be read are an error of the server, without a reason", async () => {
   const { server } = await serve(() => Promise.reject(new Error("secret")));
   const response = await fetch(`${server}/metrics`);
@@ -60,7 +82,7 @@ test("metrics that cannot be read are an error of the server, without a reason",
 test("without a port nobody is answered", async () => {
   const metrics = { print: () => Promise.resolve(""), contentType: CONTENT };
   const deps = { clock: createClock(), log, signal: stop.signal };
-  expect(await serveMetrics({}, { metrics }, deps)).toBeUndefined();
+  expect(await serveMetrics({}, { metrics, health: NO_CONFIG }, deps)).toBeUndefined();
 });
 
 test("nobody is answered after the end", async () => {

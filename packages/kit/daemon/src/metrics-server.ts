@@ -5,12 +5,17 @@ import { messageOf } from "@patchbay/core";
 import type { Clock, Logger } from "@patchbay/core/ports";
 import type { Metrics } from "@patchbay/telemetry";
 import { createServer } from "./http-server.ts";
+import { configHealth } from "./config-health.ts";
+import type { DaemonHealth } from "./health.ts";
 import type { AskForAccess } from "./metrics-access.ts";
 
 /** Milliseconds for a request to come whole. */
 const REQUEST_TIMEOUT_MS = 5000;
 /** Connections at once; those who collect metrics come one by one. */
 const CONNECTIONS_MAX = 16;
+
+/** KubeVirt's suite of tests asks for it with two slashes. */
+const HEALTHZ = /^\/{1,2}healthz$/;
 
 /** Of a certificate that nobody verifies, and that is made anew at each start. */
 const CERTIFICATE_DAYS = 3650;
@@ -26,6 +31,8 @@ export interface ServedMetrics {
   readonly metrics: Pick<Metrics, "print" | "contentType">;
   /** Absent: over plain HTTP, to everybody; else over TLS, to bearers of tokens that it grants access. */
   readonly askForAccess?: AskForAccess;
+  /** Tells everybody at `/healthz` by which configuration the service goes, as KubeVirt's do where their metrics are. */
+  readonly health: Pick<DaemonHealth, "isLive" | "configVersion">;
 }
 
 function refuse(response: ServerResponse, code: number, why: string): void {
@@ -47,7 +54,17 @@ async function mayRead(
   return access === "granted";
 }
 
-function listenerOf({ metrics, askForAccess }: ServedMetrics, log: Logger): RequestListener {
+function tellHealth(response: ServerResponse, health: ServedMetrics["health"]): void {
+  const version = health.configVersion();
+  if (version === undefined) {
+    refuse(response, 404, "not found");
+    return;
+  }
+  const { code, body } = configHealth(health.isLive(), version);
+  response.writeHead(code, { "content-type": "application/json" }).end(JSON.stringify(body));
+}
+
+function listenerOf({ metrics, askForAccess, health }: ServedMetrics, log: Logger) {
   const answer = async (request: IncomingMessage, response: ServerResponse): Promise<void> => {
     try {
       if (!(await mayRead(request, response, askForAccess))) return;
@@ -58,11 +75,12 @@ function listenerOf({ metrics, askForAccess }: ServedMetrics, log: Logger): Requ
       refuse(response, 500, "the metrics cannot be read");
     }
   };
-  return (request, response) => {
+  return (request: IncomingMessage, response: ServerResponse): void => {
     request.resume();
     response.setHeader("connection", "close");
-    const [path] = (request.url ?? "").split("?");
+    const [path = ""] = (request.url ?? "").split("?");
     if (path === "/metrics" && request.method === "GET") void answer(request, response);
+    else if (HEALTHZ.test(path)) tellHealth(response, health);
     else refuse(response, 404, "not found");
   };
 }

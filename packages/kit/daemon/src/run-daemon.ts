@@ -103,7 +103,7 @@ async function live(
   const until = { log, leaving, signal };
   await serveHealth(flags.healthSocket ?? flags.healthPort, health, until);
   const askForAccess = askApiServerForAccess(client.store, clock);
-  const served = { metrics, ...(flags.metricsSecure === true && { askForAccess }) };
+  const served = { metrics, health, ...(flags.metricsSecure === true && { askForAccess }) };
   await serveMetrics(flags, served, { clock, log, signal });
   const ready = (): void => {
     health.ready();

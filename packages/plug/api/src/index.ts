@@ -60,6 +60,7 @@ export { refusalOf } from "./kinds/refused-kinds.ts";
 export type { DataVolume } from "./kinds/guest/data-volume.ts";
 export type { Disk } from "./kinds/guest/disk.ts";
 export {
+  configVersionOf,
   evictionStrategyOf,
   networkConfigOf,
   type AutoBinding,

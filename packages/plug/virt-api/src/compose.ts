@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Brings caches, application and server together.
 import { randomBytes } from "node:crypto";
-import { DATA_VOLUMES, evictionStrategyOf, networkConfigOf } from "@patchbay/api";
+import { configVersionOf, DATA_VOLUMES, evictionStrategyOf, networkConfigOf } from "@patchbay/api";
 import { KeyedMutex } from "@patchbay/core/keyed-mutex";
 import {
   certificateInFiles,
@@ -95,6 +95,7 @@ function createDeps(
     findByLauncher: (pod) => findByLauncher(caches.vmis, pod),
     countDecision: createDecisionCounter(metrics),
     networkConfig: () => networkConfigOf(caches.kubevirts.list()[0]),
+    configVersion: () => configVersionOf(caches.kubevirts.list()[0]),
     evictionStrategy: () => evictionStrategyOf(caches.kubevirts.list()[0]),
   };
 }

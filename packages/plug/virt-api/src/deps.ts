@@ -40,6 +40,8 @@ export interface Deps {
   readonly countDecision: (decision: Decision) => void;
   /** What the cluster has set for NICs, as far as it is known. */
   readonly networkConfig: () => NetworkConfig;
+  /** By which version of the KubeVirt object this process goes, as far as it is known; "" without one. */
+  readonly configVersion: () => string;
   /** What an eviction does where a VM does not say, as far as it is known. */
   readonly evictionStrategy: () => EvictionStrategy;
 }

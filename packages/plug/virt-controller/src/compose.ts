@@ -4,6 +4,7 @@ import { randomBytes } from "node:crypto";
 import {
   API_SERVICES,
   controllerOf,
+  configVersionOf,
   KUBEVIRTS,
   MIGRATION_POLICIES,
   names,
@@ -319,6 +320,7 @@ export async function runController(context: DaemonContext, flags: Flags): Promi
   forgetDeleted(caches.migrations, deps);
   await Promise.all([startCaches(caches, signal), services.start(signal)]);
   tellLeader(context, leadership);
+  health.tellConfig(() => configVersionOf(caches.kubevirts.list()[0]));
   metrics.addSource(() => Promise.resolve([vmVnicFamily(caches.vms.list())]));
   context.ready();
   await leadership.campaign(signal).catch(() => undefined); // only the signal ends it so

@@ -2,6 +2,7 @@
 // Brings caches, adapters, queue and loop together.
 import { join } from "node:path";
 import {
+  configVersionOf,
   KUBEVIRTS,
   names,
   VIRTUAL_MACHINE_INSTANCES,
@@ -277,6 +278,7 @@ export async function runHandler(context: DaemonContext, flags: Flags): Promise<
   await Promise.all([vmis.synced(), kubevirts.synced()]);
   const node = openNode(context, flags);
   health.addCheck(() => node.findProblem());
+  health.tellConfig(() => configVersionOf(kubevirts.list()[0]));
   void node.answered.then(() => {
     if (!signal.aborted) context.ready();
   });

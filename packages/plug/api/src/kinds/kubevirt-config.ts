@@ -265,6 +265,11 @@ export interface KubeVirt extends KubeObject {
   readonly status?: Static<typeof KubeVirtStatusSchema>;
 }
 
+/** By which version of the object somebody goes who knows it like this; "" without one. */
+export function configVersionOf(kubevirt: KubeVirt | undefined): string {
+  return kubevirt?.metadata.resourceVersion ?? "";
+}
+
 /** Whether guests run without KVM. Source: KubeVirt DeveloperConfiguration.useEmulation. */
 export function usesEmulation(kubevirt: KubeVirt | undefined): boolean {
   return kubevirt?.spec?.configuration?.developerConfiguration?.useEmulation === true;

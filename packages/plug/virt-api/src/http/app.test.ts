@@ -77,10 +77,10 @@ describe("who may ask", () => {
     },
   );
 
-  test("anybody sees whether it is healthy", async () => {
-    expect(await bench.send("GET", "/healthz", { as: "nobody" })).toMatchObject({
+  test.each(["/healthz", "//healthz"])("anybody sees at %s by what it goes", async (path) => {
+    expect(await bench.send("GET", path, { as: "nobody" })).toMatchObject({
       code: 200,
-      body: "ok",
+      body: { apiserver: { connectivity: "ok" }, "config-resource-version": "7" },
     });
   });
 });

@@ -27,6 +27,7 @@ export function depsOn(store: Store, others: Partial<Deps> = {}): Deps {
     findByLauncher: () => undefined,
     countDecision: () => undefined,
     networkConfig: () => networkConfigOf(undefined),
+    configVersion: () => "7",
     evictionStrategy: () => "None",
     ...others,
   };

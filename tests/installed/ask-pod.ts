@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: Apache-2.0
+// What does a pod answer over TLS at a port that its manifest names? Whoever asks verifies no certificate.
+import { request } from "node:https";
+import type { Pod } from "@patchbay/api";
+
+/** What is asked. */
+export interface Question {
+  /** Name of the port. */
+  readonly port: string;
+  readonly path: string;
+  readonly token?: string;
+}
+
+interface NamedPort {
+  readonly name?: string;
+  readonly containerPort: number;
+}
+
+/** What came back. */
+export interface PodAnswer {
+  readonly code: number;
+  readonly text: string;
+}
+
+/** All ports of its containers. */
+export function portsOf({ spec }: Pod): readonly NamedPort[] {
+  return spec.containers.flatMap((container) => container.ports ?? []);
+}
+
+function portOf(pod: Pod, wanted: string): number {
+  const port = portsOf(pod).find(({ name }) => name === wanted);
+  if (port === undefined) throw new Error(`the pod has no port ${wanted}`);
+  return port.containerPort;
+}
+
+/** Asks; rejects where nobody listens. */
+export function askPod(pod: Pod, { port, path, token }: Question): Promise<PodAnswer> {
+  const { promise, resolve, reject } = Promise.withResolvers<PodAnswer>();
+  const headers = token === undefined ? {} : { authorization: `Bearer ${token}` };
+  const at = { host: pod.status?.podIP, port: portOf(pod, port), path };
+  const asked = request({ ...at, headers, rejectUnauthorized: false }, (response) => {
+    let text = "";
+    response.setEncoding("utf8").on("data", (part: string) => (text += part));
+    response.on("end", () => {
+      resolve({ code: response.statusCode ?? 0, text });
+    });
+  });
+  asked.on("error", reject).end();
+  return promise;
+}
