@@ -27,6 +27,7 @@ test("the node is Ready, says what it is, and renews its lease", async () => {
     "kubernetes.io/arch": node.status?.nodeInfo?.architecture,
     "kubernetes.io/os": "linux",
     "kubernetes.io/hostname": NODE,
+    "kubevirt.io/schedulable": "true",
   });
   const before = renewTime();
   await eventually(() => renewTime() > before, { withinMs: RENEWAL_MS });

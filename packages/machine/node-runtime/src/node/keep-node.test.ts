@@ -76,6 +76,7 @@ describe("the first heartbeat", () => {
     expect(metadata.labels).toEqual({
       "kubernetes.io/arch": "amd64",
       "kubernetes.io/hostname": "n",
+      "kubevirt.io/schedulable": "true",
       "kubernetes.io/os": "linux",
     });
     expect(status?.capacity).toEqual({

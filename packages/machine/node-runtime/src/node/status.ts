@@ -47,6 +47,8 @@ export function nodeLabelsOf(
     "kubernetes.io/arch": ARCHITECTURES[architecture] ?? architecture,
     "kubernetes.io/hostname": name,
     "kubernetes.io/os": "linux",
+    // Selectors of KubeVirt's clients ask for it. Source: KubeVirt api/core/v1 types.go NodeSchedulable
+    "kubevirt.io/schedulable": "true",
   };
 }
 
