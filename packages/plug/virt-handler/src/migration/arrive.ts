@@ -142,6 +142,16 @@ async function startRelay(arrival: Arrival): Promise<void> {
   move.follow(relay, undefined, place.wake);
 }
 
+/** One part of what is around the guest; no other waits for it. What it has not come to is mended as everything is, once this node owns the guest. */
+async function attempt({ vmi, deps }: Arrival, act: () => Promise<void>): Promise<void> {
+  try {
+    await act();
+  } catch (error) {
+    const fields = { vmi: printKey(keyOf(vmi)), reason: messageOf(error) };
+    deps.log.warn("what is around a guest that has come is not whole yet", fields);
+  }
+}
+
 /**
  * As what is around a guest that is here, no longer around one that is awaited. QEMU announces a guest some moments after it has gone on:
  * until then switches would send its frames to where it was.
@@ -150,8 +160,10 @@ async function welcome(arrival: Arrival): Promise<void> {
   const { place, deps } = arrival;
   const { netns } = place.session.launcher;
   const { wirings, nics } = await surroundingsOf(arrival);
-  for (const wiring of wirings) await deps.podNetwork.wireTap(netns, wiring);
-  for (const nic of nics) await deps.podNetwork.announce(netns, nic);
+  for (const wiring of wirings) {
+    await attempt(arrival, () => deps.podNetwork.wireTap(netns, wiring));
+  }
+  for (const nic of nics) await attempt(arrival, () => deps.podNetwork.announce(netns, nic));
 }
 
 /** It is off where it was: its frames may come here before it reads them. */

@@ -16,28 +16,34 @@ async function attempt(
   vmi: VirtualMachineInstance,
   { place, deps }: { readonly place: Place; readonly deps: Deps },
   act: (facts: NodeVmFacts, netns: Netns) => Promise<void>,
-): Promise<void> {
+): Promise<boolean> {
   try {
     await act(await observeNodeVm(vmi, place, deps), place.session.launcher.netns);
+    return true;
   } catch (error) {
     const fields = { vmi: printKey(keyOf(vmi)), reason: messageOf(error) };
     deps.log.warn("the macs of a guest that moves may be heard in another place", fields);
+    return false;
   }
 }
 
 /** Networks may have heard it at the pod to which it was to go. May be repeated. */
-export function announceGuest(
+export async function announceGuest(
   vmi: VirtualMachineInstance,
   place: Place,
   deps: Deps,
 ): Promise<void> {
-  return attempt(vmi, { place, deps }, async (facts, netns) => {
+  await attempt(vmi, { place, deps }, async (facts, netns) => {
     for (const nic of announcedNics(facts)) await deps.podNetwork.announce(netns, nic);
   });
 }
 
-/** Two macvlans of one parent cannot have the same MAC, and no switch is to hear the guest here. May be repeated. */
-export function releaseGuest(vmi: VirtualMachineInstance, place: Place, deps: Deps): Promise<void> {
+/** Two macvlans of one parent cannot have the same MAC, and no switch is to hear the guest here. May be repeated; whether it is done. */
+export function releaseGuest(
+  vmi: VirtualMachineInstance,
+  place: Place,
+  deps: Deps,
+): Promise<boolean> {
   return attempt(vmi, { place, deps }, async (facts, netns) => {
     for (const wiring of leftWirings(facts, place.pod.uid))
       await deps.podNetwork.wireTap(netns, wiring);

@@ -20,6 +20,9 @@ import { PROGRESS_MS } from "./progress.ts";
 /** How often it is looked whether a guest that is held still differs, milliseconds: what it waits for may tell nobody. */
 const HELD_MS = 10_000;
 
+/** When a pod that could not let go of its guest's MACs tries again, milliseconds: the guest may wait for them. */
+const RELEASE_MS = 500;
+
 /** The rest of a pass: what is done with the VMI's links and devices, and what it came to. */
 export type Converge = () => Promise<{ readonly facts: NodeVmFacts; readonly next: Next }>;
 
@@ -60,8 +63,8 @@ async function leave(
   const announce = (): Promise<void> => announceGuest(vmi, place, deps);
   const hasLeft = await depart({ vmi, migration, move, session, wake, announce, deps });
   if (hasLeft) {
-    await releaseGuest(vmi, place, deps);
-    return done();
+    move.isReleased ||= await releaseGuest(vmi, place, deps);
+    return move.isReleased ? done() : after(RELEASE_MS);
   }
   const { next } = await converge();
   return move.call === "running" || move.job !== undefined ? sooner(next, PROGRESS_MS) : next;
@@ -94,7 +97,10 @@ export function moveGuest(vmi: VirtualMachineInstance, place: Place, rest: Rest)
   return place.role === "owner" ? leave(vmi, place, rest) : receive(vmi, place, rest);
 }
 
-/** The guest has left, and its launcher may have ended: what is still to be said is said. True where that is all there is to do. */
+/**
+ * The guest has left, and its launcher may have ended: what is still to be said is said. True where that is all there is to do: as long as
+ * its pod has the guest's MACs the target may not be able to take them.
+ */
 export async function tellLeft(
   vmi: VirtualMachineInstance,
   wake: () => void,
@@ -107,5 +113,5 @@ export async function tellLeft(
   if (!move.leadsTo(placeOf({ migration }))) return false;
   const announce = (): Promise<void> => Promise.resolve();
   await depart({ vmi, migration, move, session: undefined, wake, announce, deps });
-  return true;
+  return move.isReleased;
 }

@@ -39,6 +39,8 @@ export class Move {
   expectedPaths: readonly string[] | undefined;
   /** The same: what is around the guest once it is here; undefined: nobody has looked yet. */
   surroundings: Surroundings | undefined;
+  /** Of the node that it leaves: nothing of its pod is taken for the guest any more. */
+  isReleased = false;
   /** Of the node that it leaves: the target's has heard that, by the relay that runs. */
   isHeard = false;
   #relay: Relay | undefined;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // A guest goes from one node to another, whoever dies meanwhile: it runs in one place at most, and its call is made once.
 import { afterEach, beforeEach, expect, test } from "vitest";
-import { without } from "../testing/scene.ts";
+import { aScheduledVmi, attachment, putNicAt, without } from "../testing/scene.ts";
 import { TwoNodes } from "../testing/two-nodes.ts";
 
 let nodes: TwoNodes;
@@ -188,4 +188,27 @@ test("an unplug that is not answered goes along, and is done there", async () =>
     return interfaces[0]?.hotplug?.phase === "PodDetaching";
   });
   expect(nodes.daemon("node2").calls.filter((call) => call.startsWith("attach"))).toEqual([]);
+});
+
+test("a plug that waits for the move goes on there as the one that was asked for", async () => {
+  const operations = async () => {
+    const { interfaceHistory = [] } = (await nodes.vmi()).status ?? {};
+    return interfaceHistory.find(({ name }) => name === "two")?.operations ?? [];
+  };
+  nodes.daemon("node1").holdsMoves = true;
+  await nodes.stop("node1");
+  const { spec } = aScheduledVmi(["one", "two"]);
+  await nodes.edit((vmi) => ({ ...vmi, spec }));
+  await nodes.open();
+  await nodes.until(async () => (await nodes.move()).targetNodeAddress !== undefined);
+  await nodes.start("node1");
+  await nodes.until(() => Promise.resolve(sent() === 1));
+  await nodes.until(async () => (await operations()).length > 0);
+  end("over");
+  await nodes.until(isReady);
+  await nodes.handOver();
+  putNicAt(nodes.network("node2"), "two");
+  await nodes.tell({ attachments: [attachment("one"), attachment("two")] });
+  await nodes.until(async () => (await operations()).at(-1)?.outcome !== undefined);
+  expect(await operations()).toMatchObject([{ type: "Plug", outcome: "Done" }]);
 });

@@ -57,7 +57,10 @@ async function converge(
   for (let pass = 1; ; pass += 1) {
     const facts = await observeNodeVm(vmi, { ...place, ...known }, deps);
     const plan = planNodeVm(facts);
-    deps.stories.see(vmi, stagesOf(facts.ifaces, vmi.metadata.namespace ?? ""));
+    // What goes on is its owner's to tell: who gets the guest goes on with what was told.
+    if (place.role === "owner") {
+      deps.stories.see(vmi, stagesOf(facts.ifaces, vmi.metadata.namespace ?? ""));
+    }
     for (const drift of driftIn(plan, facts)) announceDrift(vmi, drift, deps);
     const result = await actNodeVm(plan, { ...place, facts, deps });
     if (!result.changed || result.lost !== undefined || pass === PASSES_MAX) {
