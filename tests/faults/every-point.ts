@@ -11,9 +11,16 @@ interface Ending {
   readonly deaths: readonly string[];
 }
 
+/** Where a story is told. */
+export interface World {
+  readonly nodes: readonly TestNode[];
+  /** What must hold while anything happens; throws where it does not. */
+  readonly look?: () => Promise<void>;
+}
+
 /** The story, in which the process of that action dies; 0: nobody does. */
-async function tell(story: Story, node: TestNode, deadly: number): Promise<Ending> {
-  const cluster = new Cluster(node);
+async function tell(story: Story, { nodes, look }: World, deadly: number): Promise<Ending> {
+  const cluster = new Cluster(nodes, look);
   try {
     await begin(story, cluster);
     cluster.fate.strikeAt(deadly);
@@ -33,11 +40,11 @@ function nicsIn(inventory: unknown): readonly string[] {
 }
 
 /** Expects the same end whoever dies; at how many points somebody did. */
-export async function expectSameEnd(story: Story, makeNode: () => TestNode): Promise<number> {
-  const undisturbed = await tell(story, makeNode(), 0);
+export async function expectSameEnd(story: Story, makeWorld: () => World): Promise<number> {
+  const undisturbed = await tell(story, makeWorld(), 0);
   expect(nicsIn(undisturbed.inventory)).toEqual(story.after);
   for (let points = 0; ; points += 1) {
-    const { inventory, actions, deaths } = await tell(story, makeNode(), points + 1);
+    const { inventory, actions, deaths } = await tell(story, makeWorld(), points + 1);
     if (deaths.length === 0) return points;
     const when = `after action ${String(points + 1)}, ${actions[points] ?? ""}`;
     expect(inventory, `what is there ${when}`).toEqual(undisturbed.inventory);

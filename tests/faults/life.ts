@@ -15,11 +15,20 @@ const LOOKS = new Set([
     "listBy",
     "synced",
   ],
-  ...["onEvent", "onChange", "watch", "watchLinks", "watchDirectory", "reflect", "monotonicMs"],
+  ...[
+    "onEvent",
+    "onWord",
+    "onChange",
+    "watch",
+    "watchLinks",
+    "watchDirectory",
+    "reflect",
+    "monotonicMs",
+  ],
 ]);
 
-/** Calls whose answer is something of which each call leaves the process too: a connection, a server. */
-const MAKERS = new Set(["open", "start"]);
+/** Calls whose answer is something of which each call leaves the process too: a connection, a server, a relay. */
+const MAKERS = new Set(["open", "start", "receive", "send"]);
 
 /** Numbers the actions of all processes of one run; the one of number `deadly` is the last of its process. */
 export class Fate {
@@ -91,6 +100,7 @@ export class Life {
   readonly #pending = new Pending();
   #isOver = false;
   readonly #descriptors = new Set<Descriptor>();
+  readonly #ends: (() => void)[] = [];
 
   constructor(name: string, fate: Fate, onDeath: () => void) {
     this.#name = name;
@@ -166,8 +176,15 @@ export class Life {
     }
   }
 
+  /** What ends with the process. */
+  onDeath(end: () => void): void {
+    if (this.#isOver) end();
+    else this.#ends.push(end);
+  }
+
   #die(): void {
     this.#isOver = true;
+    for (const end of this.#ends) end();
     // The kernel closes what a process had open; closing twice does no harm.
     for (const descriptor of this.#descriptors) descriptor.close();
     this.#onDeath();

@@ -8,7 +8,7 @@ import { begin, nicsBecome, ONE, TWO, type Story } from "./stories.ts";
 
 /** Requests from the change of the VM until all is silent. */
 async function requestsOf(story: Pick<Story, "before" | "act">): Promise<readonly string[]> {
-  const cluster = new Cluster(new NodeInMemory());
+  const cluster = new Cluster([new NodeInMemory()]);
   try {
     await begin(story, cluster);
     const before = cluster.requests.length;

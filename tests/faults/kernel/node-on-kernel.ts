@@ -23,9 +23,10 @@ import type {
 import { createFakeSandboxes } from "@patchbay/cri/testing";
 import { createFakeHypervisor } from "@patchbay/libvirt/testing";
 import { createFakeLaunchers, createFakeVhostSockets } from "@patchbay/os/testing";
+import { createFakeRelays } from "@patchbay/virt-handler/testing";
 import { openingTaps } from "../../../packages/plug/virt-handler/src/testing/opening-taps.ts";
 import type { Life } from "../life.ts";
-import type { Ground, TestNode } from "../memory/node.ts";
+import { NODE, type Ground, type TestNode } from "../memory/node.ts";
 import { inventoryOfNetns } from "../netns-inventory.ts";
 import { OpenTaps } from "./taps.ts";
 
@@ -84,6 +85,7 @@ interface Pod {
 
 /** Makes a node without pods; its names on this machine begin with `prefix`, at most 8 letters. */
 export class NodeOnKernel implements TestNode {
+  readonly name = NODE;
   readonly #prefix: string;
   readonly #directory = mkdtempSync(join(tmpdir(), "patchbay-faults-"));
   readonly #sandboxes = createFakeSandboxes();
@@ -117,6 +119,7 @@ export class NodeOnKernel implements TestNode {
       vhostSockets: createFakeVhostSockets(),
       hypervisor: life.bind(this.#openingTaps()),
       addressServers: life.bind(this.#addressServers),
+      relays: createFakeRelays(),
       stateDir: join(this.#directory, "state"),
     };
   }

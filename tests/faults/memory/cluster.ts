@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// A cluster of one node in one process, in time that stands still: what is to happen happens, and then all is silent.
+// A cluster of a node or two in one process, in time that stands still: what is to happen happens, and then all is silent.
 import {
   NETWORK_ATTACHMENT_DEFINITIONS,
   PODS,
+  VIRTUAL_MACHINE_INSTANCE_MIGRATIONS,
   VIRTUAL_MACHINE_INSTANCES,
   VIRTUAL_MACHINES,
   type KubeObject,
@@ -17,7 +18,7 @@ import { Fate, Life } from "../life.ts";
 import { MemoryApiServer } from "./api-server.ts";
 import { Kubelet } from "./kubelet.ts";
 import type { TestNode } from "./node.ts";
-import { PROGRAMS, type Program } from "./processes.ts";
+import { CLUSTER_PROGRAMS, NODE_PROGRAMS, type Program } from "./processes.ts";
 
 /** A process that died is started again after so long, milliseconds. */
 const RESTART_MS = 200;
@@ -31,12 +32,26 @@ const KINDS: readonly ResourceType<KubeObject>[] = [
   VIRTUAL_MACHINE_INSTANCES,
   PODS,
 ];
-/** Members that tell when something was, how often it was tried, and which steps somebody saw who lived. */
+/**
+ * Members that tell when something was, how often it was tried, which steps somebody saw who lived, and at which ports one listened
+ * who has died since.
+ */
 const TRANSIENT =
-  /^(?:resourceVersion|uid|generation|observedGeneration|lastTransitionTime|.*Timestamps?|lastProbeTime|since|phases|attempts)$/;
+  /^(?:resourceVersion|targetDirectMigrationNodePorts|migrationUid|uid|generation|observedGeneration|lastTransitionTime|.*Timestamps?|lastProbeTime|since|phases|attempts)$/;
+
+/** Addresses out of a range, and names that follow from uids and from how often a migration was asked for. */
+const NAMELESS: readonly (readonly [RegExp, string])[] = [
+  [/\b10(?:\.\d+){3}\b/g, "ADDRESS"],
+  [/\bvirt-launcher-vm1-[0-9a-f]{5}\b/g, "LAUNCHER"],
+  [/"(?:uid-\d+|UID-\d+|to-node\d-\d|asked)"/g, '"NAME"'],
+];
 
 /** The VM of all stories. */
 const VM = { namespace: "default", name: "vm1" };
+
+function noNode(): never {
+  throw new Error("a cluster has a node");
+}
 
 function withoutTransient(value: unknown): unknown {
   if (Array.isArray(value)) return value.map(withoutTransient);
@@ -68,18 +83,30 @@ export class Cluster {
   readonly fate = new Fate();
   readonly #api = new MemoryApiServer();
   readonly #clock = createFakeClock();
-  readonly #node: TestNode;
+  readonly #nodes: readonly TestNode[];
+  readonly #look: () => Promise<void>;
   readonly #kubelet: Kubelet;
   readonly #lives = new Map<string, { readonly life: Life; readonly stop: AbortController }>();
   readonly #ended = new AbortController();
 
-  constructor(node: TestNode) {
-    this.#node = node;
+  /** @param look - called again and again while anything happens: what must hold throughout */
+  constructor(nodes: readonly TestNode[], look: () => Promise<void> = () => Promise.resolve()) {
+    this.#nodes = nodes;
+    this.#look = look;
     const client = this.#api.clientWith(this.#api.store);
     const sleep = (ms: number): Promise<void> => this.#clock.sleep(ms, this.#ended.signal);
-    this.#kubelet = new Kubelet(client, node, sleep);
+    this.#kubelet = new Kubelet(client, nodes, sleep);
     this.#kubelet.start();
-    for (const [name, program] of Object.entries(PROGRAMS)) this.#start(name, program);
+    const [first = noNode()] = nodes;
+    for (const [name, program] of Object.entries(CLUSTER_PROGRAMS)) {
+      this.#start(name, program, first);
+    }
+    for (const node of nodes) {
+      const where = node === first ? "" : ` on ${node.name}`;
+      for (const [name, program] of Object.entries(NODE_PROGRAMS)) {
+        this.#start(`${name}${where}`, program, node);
+      }
+    }
   }
 
   /** Requests of the processes so far, each as `PROCESS VERB RESOURCE`; watches are not counted. */
@@ -91,7 +118,7 @@ export class Cluster {
   async putNetworks(...networks: readonly string[]): Promise<void> {
     for (const name of networks) {
       const { kind } = NETWORK_ATTACHMENT_DEFINITIONS;
-      const config = JSON.stringify(this.#node.networkConfig(name));
+      const config = JSON.stringify(this.#nodes[0]?.networkConfig(name));
       await this.#api.store.create(NETWORK_ATTACHMENT_DEFINITIONS, {
         ...{ apiVersion: "k8s.cni.cncf.io/v1", kind },
         ...{ metadata: { namespace: "default", name }, spec: { config } },
@@ -106,6 +133,20 @@ export class Cluster {
   async editVm(change: (vm: VirtualMachine) => VirtualMachine): Promise<void> {
     const vm = await this.#api.store.find(VIRTUAL_MACHINES, VM);
     if (vm !== undefined) await this.#api.store.update(VIRTUAL_MACHINES, change(vm));
+  }
+
+  /** Asks for a migration of the VM's guest. */
+  async askForMove(name: string): Promise<void> {
+    const { kind } = VIRTUAL_MACHINE_INSTANCE_MIGRATIONS;
+    await this.#api.store.create(VIRTUAL_MACHINE_INSTANCE_MIGRATIONS, {
+      ...{ apiVersion: "kubevirt.io/v1", kind, metadata: { ...VM, name } },
+      spec: { vmiName: VM.name },
+    });
+  }
+
+  /** The node whose guest it is; undefined: there is none. */
+  async nodeOfGuest(): Promise<string | undefined> {
+    return (await this.#api.store.find(VIRTUAL_MACHINE_INSTANCES, VM))?.status?.nodeName;
   }
 
   async deleteVm(): Promise<void> {
@@ -124,36 +165,40 @@ export class Cluster {
     throw new Error(`the cluster is never silent: ${this.fate.actions.slice(-10).join(", ")}`);
   }
 
-  /** All objects and all that is on the node. */
+  /** All objects and all that is on the nodes. */
   async inventory(): Promise<unknown> {
     const objects = await Promise.all(KINDS.map((type) => this.#api.store.list(type)));
     const uids = objects.flatMap(({ items }) => items.map(({ metadata }) => metadata.uid ?? ""));
     const all = {
       objects: objects.map(({ items }) => items.map(comparable)),
-      node: await this.#node.inventory(),
+      nodes: await Promise.all(this.#nodes.map((node) => node.inventory())),
     };
     // Uids differ from run to run, wherever they are named, and so do addresses out of a range.
-    const text = uids.reduce(
-      (words, uid, index) => words.replaceAll(uid, `UID-${String(index)}`),
+    const named = uids
+      .map((uid, index) => ({ uid, name: `UID-${String(index)}` }))
+      // One may be the beginning of another.
+      .toSorted((a, b) => b.uid.length - a.uid.length);
+    const text = named.reduce(
+      (words, { uid, name }) => words.replaceAll(uid, name),
       JSON.stringify(withoutTransient(all)),
     );
-    return JSON.parse(text.replaceAll(/\b10(?:\.\d+){3}\b/g, "ADDRESS"));
+    return JSON.parse(NAMELESS.reduce((words, [what, name]) => words.replaceAll(what, name), text));
   }
 
   async close(): Promise<void> {
     for (const { stop } of this.#lives.values()) stop.abort(new Error("the test ends"));
     this.#ended.abort(new Error("the test ends"));
-    await this.#node.close();
+    for (const node of this.#nodes) await node.close();
   }
 
-  #start(name: string, program: Program): void {
+  #start(name: string, program: Program, node: TestNode): void {
     const stop = new AbortController();
     const life = new Life(name, this.fate, () => {
       this.deaths.push(name);
       stop.abort(new Error("dead"));
       void this.#clock.sleep(RESTART_MS, this.#ended.signal).then(
         () => {
-          this.#start(name, program);
+          this.#start(name, program, node);
         },
         () => undefined, // the test ended
       );
@@ -164,7 +209,8 @@ export class Cluster {
     });
     void program({
       client: this.#api.clientWith(store),
-      ground: this.#node.groundFor(life),
+      nodeName: node.name,
+      ground: node.groundFor(life),
       clock: this.#clock,
       log: createSilentLogger(),
       signal: stop.signal,
@@ -178,6 +224,7 @@ export class Cluster {
       const lives = [...this.#lives.values()].map(({ life }) => life);
       const busy = [...lives, this.#kubelet].filter(({ pending }) => !pending.isNone);
       await Promise.all(busy.map(({ pending }) => pending.none()));
+      await this.#look();
       if (busy.length > 0) quiet = -1;
     }
   }

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// Scheduler, kubelet and container runtime of the one node: pods get a sandbox and a launcher, and end.
+// Scheduler, kubelets and container runtimes of all nodes: pods get a node, a sandbox and a launcher, and end.
 import { PODS, type Pod } from "@patchbay/api";
 import type { KubeClient } from "@patchbay/kube";
 import { Pending } from "../life.ts";
-import { NODE, type PodHands } from "./node.ts";
+import type { TestNode } from "./node.ts";
 
 /** Milliseconds that the containers of a pod take to end, and its sandbox to go. */
 const END_MS = 1_000;
@@ -11,15 +11,21 @@ const END_MS = 1_000;
 /** Does with pods as they ask. */
 export class Kubelet {
   readonly #client: KubeClient;
-  readonly #hands: PodHands;
+  readonly #nodes: readonly TestNode[];
+  /** Of pods that are there, by uid. */
+  readonly #places = new Map<string, TestNode>();
   readonly #sleep: (ms: number) => Promise<void>;
   readonly #known = new Set<string>();
   readonly #ending = new Set<string>();
   readonly #pending = new Pending();
 
-  constructor(client: KubeClient, hands: PodHands, sleep: (ms: number) => Promise<void>) {
+  constructor(
+    client: KubeClient,
+    nodes: readonly TestNode[],
+    sleep: (ms: number) => Promise<void>,
+  ) {
     this.#client = client;
-    this.#hands = hands;
+    this.#nodes = nodes;
     this.#sleep = sleep;
   }
 
@@ -46,12 +52,22 @@ export class Kubelet {
     }
   }
 
+  /** Launchers of one guest keep apart: the first node that has none. */
+  #place(uid: string): TestNode {
+    const taken = [...this.#places.values()];
+    const node = this.#nodes.find((each) => !taken.includes(each)) ?? this.#nodes[0];
+    if (node === undefined) throw new Error("there is no node");
+    this.#places.set(uid, node);
+    return node;
+  }
+
   async #run({ metadata }: Pod): Promise<void> {
     const { namespace = "", name, uid = "" } = metadata;
     const key = { namespace, name };
-    await this.#busy(() => this.#hands.start({ uid, namespace, name }));
+    const node = this.#place(uid);
+    await this.#busy(() => node.start({ uid, namespace, name }));
     const fields = {
-      spec: { nodeName: NODE },
+      spec: { nodeName: node.name },
       status: { phase: "Running", podIP: "10.88.0.2", podIPs: [{ ip: "10.88.0.2" }] },
     };
     await this.#client.store.patch(PODS, key, { type: "merge", fields });
@@ -60,16 +76,18 @@ export class Kubelet {
   async #end({ metadata }: Pod): Promise<void> {
     const { namespace = "", name, uid = "" } = metadata;
     const key = { namespace, name };
-    await this.#busy(() => this.#hands.end(uid));
+    const node = this.#places.get(uid);
+    await this.#busy(() => node?.end(uid));
     const over = { name: "compute", state: { terminated: { exitCode: 0 } } };
     const fields = { status: { phase: "Succeeded", containerStatuses: [over] } };
     await this.#client.store.patch(PODS, key, { type: "merge", fields });
     await this.#sleep(END_MS);
-    await this.#busy(() => this.#hands.remove(uid));
+    await this.#busy(() => node?.remove(uid));
+    this.#places.delete(uid);
     await this.#client.store.delete(PODS, key, { gracePeriodSeconds: 0 });
   }
 
-  async #busy(work: () => Promise<void>): Promise<void> {
+  async #busy(work: () => Promise<void> | undefined): Promise<void> {
     this.#pending.add();
     await work();
     this.#pending.take();

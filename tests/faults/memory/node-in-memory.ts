@@ -3,6 +3,9 @@
 import { createFakeCni } from "@patchbay/cni/testing";
 import { createFakeSandboxes } from "@patchbay/cri/testing";
 import { createFakeHypervisor } from "@patchbay/libvirt/testing";
+import { createFakeRelays, type Relay } from "@patchbay/virt-handler/testing";
+import { names } from "@patchbay/api";
+import { SOCKETS, type Relays } from "../../../packages/plug/virt-handler/src/relays/own-relays.ts";
 import {
   createFakeFiles,
   createFakeLaunchers,
@@ -24,18 +27,54 @@ import type {
 } from "@patchbay/core/ports";
 import { openingTaps } from "../../../packages/plug/virt-handler/src/testing/opening-taps.ts";
 import type { Life } from "../life.ts";
-import type { Ground, TestNode } from "./node.ts";
+import { NODE, type Ground, type TestNode } from "./node.ts";
 
 const DOMAIN = "default_vm1";
 
+type FakeHypervisor = ReturnType<typeof createFakeHypervisor>;
+type FakeRelays = ReturnType<typeof createFakeRelays>;
+
+/** What two nodes share, between which guests move. */
+export interface Between {
+  readonly hypervisor: FakeHypervisor;
+  readonly relays: FakeRelays;
+}
+
+/** Nothing moves yet. */
+export function createBetween(): Between {
+  return { hypervisor: createFakeHypervisor(), relays: createFakeRelays() };
+}
+
+/** They end with whoever has started them, as their processes do. */
+function endingRelays(life: Life, relays: FakeRelays): Relays {
+  const follow = async (starting: Promise<Relay>): Promise<Relay> => {
+    const relay = await starting;
+    life.onDeath(() => {
+      relay.close();
+    });
+    return relay;
+  };
+  return {
+    address: relays.address,
+    receive: (request) => follow(relays.receive(request)),
+    send: (request, to) => follow(relays.send(request, to)),
+  };
+}
+
+/** Where a launcher finds the libvirt of the one to which its guest goes. */
+const PEER = `qemu+unix:///session?socket=${names.LAUNCHER_DIR}/${SOCKETS.peer}`;
+let lastSocketFd = 10;
+
 /** Makes a node without pods. */
 export class NodeInMemory implements TestNode {
+  readonly name: string;
+  readonly #relays: FakeRelays;
   readonly #podNetwork = createFakePodNetwork();
   readonly #defaultRoutes = createFakeDefaultRoutes();
   readonly #namespaces = createFakeNamespaces();
   readonly #sandboxes = createFakeSandboxes();
   readonly #launchers = createFakeLaunchers();
-  readonly #hypervisor = createFakeHypervisor();
+  readonly #hypervisor: FakeHypervisor;
   readonly #files = createFakeFiles();
   readonly #cni = createFakeCni({
     attached: ({ netnsPath = "", interfaceName }, { interfaces }) => {
@@ -49,6 +88,12 @@ export class NodeInMemory implements TestNode {
   });
   /** Descriptor of the launcher's socket, by the uid of its pod. */
   readonly #sockets = new Map<string, number>();
+
+  constructor(name: string = NODE, between: Between = createBetween()) {
+    this.name = name;
+    this.#hypervisor = between.hypervisor;
+    this.#relays = between.relays;
+  }
 
   groundFor(life: Life): Ground {
     const hypervisor: Hypervisor = {
@@ -69,6 +114,7 @@ export class NodeInMemory implements TestNode {
       hypervisor: life.bind(hypervisor),
       // They end with whoever has started them.
       addressServers: life.bind(createFakeAddressServers()),
+      relays: life.bind(endingRelays(life, this.#relays)),
       stateDir: "/state",
     };
   }
@@ -97,9 +143,11 @@ export class NodeInMemory implements TestNode {
     this.#sandboxes.put({ ...sandbox, netnsPath: uid, netnsInode: uid });
     const eth0 = { name: "eth0", kind: "veth", mac: "02:00:00:00:00:ee", mtu: 1500, up: true };
     this.#podNetwork.putLink(uid, eth0);
-    const socketFd = 10 + this.#sockets.size;
+    const socketFd = (lastSocketFd += 1);
     this.#sockets.set(uid, socketFd);
     this.#hypervisor.daemonAt({ kind: "socket", fd: socketFd });
+    // Who comes last is the target, if a guest moves.
+    this.#hypervisor.leadTo(PEER, { kind: "socket", fd: socketFd });
     this.#launchers.start(pod, { socketFd, netns: { fd: 8, inode: uid } });
     return Promise.resolve();
   }
@@ -118,6 +166,17 @@ export class NodeInMemory implements TestNode {
     const links = await this.#podNetwork.listLinks({ fd: 8, inode: podUid });
     for (const { name } of links) this.#podNetwork.takeLink(podUid, name);
     this.#sockets.delete(podUid);
+  }
+
+  /** How many guests run in its pods. */
+  async runningGuests(): Promise<number> {
+    const states = [...this.#sockets.values()].map(async (fd) => {
+      const connection = await this.#hypervisor.open({ kind: "socket", fd }).catch(() => undefined); // its pod has ended
+      const found = await connection?.findDomain(DOMAIN);
+      await connection?.close();
+      return found?.state === "running" ? 1 : 0;
+    });
+    return (await Promise.all(states)).reduce<number>((sum, each) => sum + each, 0);
   }
 
   async inventory(): Promise<unknown> {

@@ -15,9 +15,10 @@ import type {
   Sandboxes,
   VhostSockets,
 } from "@patchbay/core/ports";
+import type { Relays } from "../../../packages/plug/virt-handler/src/relays/own-relays.ts";
 import type { Life } from "../life.ts";
 
-/** Where everything runs. */
+/** Where everything runs, where there is one node. */
 export const NODE = "node1";
 
 /** What becomes of pods on the node. */
@@ -44,12 +45,14 @@ export interface Ground {
   readonly vhostSockets: VhostSockets;
   readonly hypervisor: Hypervisor;
   readonly addressServers: AddressServers;
+  readonly relays: Relays;
   /** Where agents keep what outlives them. */
   readonly stateDir: string;
 }
 
 /** A node, the kubelet's hands on it, and what is there. */
 export interface TestNode extends PodHands {
+  readonly name: string;
   /** For one life of one agent, whose actions are counted. */
   groundFor(life: Life): Ground;
   /** Configuration of a network for CNI. */

@@ -16,23 +16,21 @@ import {
 } from "@patchbay/cni";
 import { DaemonHealth } from "@patchbay/daemon/testing";
 import { createFakePodDevices } from "@patchbay/device-plugin/testing";
-import { createCache, createEventRecorder, type KubeClient } from "@patchbay/kube";
+import { createCache, createEventRecorder, joinCaches, type KubeClient } from "@patchbay/kube";
 import { BY_NETWORK, networksAskedBy, runLoop as runAgent } from "@patchbay/net-agent/testing";
 import type { Clock, Logger } from "@patchbay/core/ports";
 import { createFakeHookSidecars } from "@patchbay/hooks/testing";
 import { createFakeLinkCounters } from "@patchbay/podnet/testing";
 import { createMetrics } from "@patchbay/telemetry";
 import { runController } from "@patchbay/virt-controller/testing";
-import {
-  createAddressStore,
-  createFakeRelays,
-  runLoop as runHandler,
-} from "@patchbay/virt-handler/testing";
-import { NODE, type Ground } from "./node.ts";
+import { createAddressStore, runLoop as runHandler } from "@patchbay/virt-handler/testing";
+import type { Ground } from "./node.ts";
 
 /** What a process is started with. */
 export interface Surroundings {
   readonly client: KubeClient;
+  /** Of agents: where they run. */
+  readonly nodeName: string;
   readonly ground: Ground;
   readonly clock: Clock;
   readonly log: Logger;
@@ -70,8 +68,8 @@ function controller(surroundings: Surroundings): Promise<void> {
 }
 
 async function agent(surroundings: Surroundings): Promise<void> {
-  const { client, ground, clock, log, signal } = surroundings;
-  const fieldSelector = `spec.nodeName=${NODE}`;
+  const { client, nodeName, ground, clock, log, signal } = surroundings;
+  const fieldSelector = `spec.nodeName=${nodeName}`;
   const indexes = { [BY_NETWORK]: networksAskedBy };
   const pods = createCache(client.reflect(PODS, { fieldSelector }), { indexes, logger: log });
   const nads = createCache(client.reflect(NETWORK_ATTACHMENT_DEFINITIONS), { logger: log });
@@ -110,18 +108,26 @@ async function agent(surroundings: Surroundings): Promise<void> {
 }
 
 async function handler(surroundings: Surroundings): Promise<void> {
-  const { client, ground, clock, log, signal } = surroundings;
-  const labelSelector = `${names.NODE_NAME_LABEL}=${NODE}`;
-  const vmis = createCache(client.reflect(VIRTUAL_MACHINE_INSTANCES, { labelSelector }), {
-    logger: log,
-  });
+  const { client, nodeName, ground, clock, log, signal } = surroundings;
+  const watchBy = (label: string) => {
+    const labelSelector = `${label}=${nodeName}`;
+    const source = client.reflect(VIRTUAL_MACHINE_INSTANCES, { labelSelector });
+    const cache = createCache(source, { logger: log });
+    cache.start(signal);
+    return cache;
+  };
+  const vmis = joinCaches(
+    [watchBy(names.NODE_NAME_LABEL), watchBy(names.MIGRATION_TARGET_NODE_LABEL)],
+    clock,
+    signal,
+  );
   const kubevirts = createCache(client.reflect(KUBEVIRTS), { logger: log });
-  for (const cache of [vmis, kubevirts]) cache.start(signal);
+  kubevirts.start(signal);
   await Promise.all([vmis.synced(), kubevirts.synced()]);
   await ground.addressServers.endLeft();
   await runHandler(
     {
-      ...{ nodeName: NODE, store: client.store, vmis, kubevirts, clock, log },
+      ...{ nodeName, store: client.store, vmis, kubevirts, clock, log },
       hypervisor: ground.hypervisor,
       podNetwork: ground.podNetwork,
       launchers: ground.launchers,
@@ -131,7 +137,7 @@ async function handler(surroundings: Surroundings): Promise<void> {
       hooks: createFakeHookSidecars(),
       addressStore: createAddressStore(ground.files, `${ground.stateDir}/addresses`),
       linkCounters: createFakeLinkCounters(),
-      relays: createFakeRelays(),
+      relays: ground.relays,
       events: eventsOf(surroundings, "virt-handler"),
       metrics: createMetrics("virt-handler"),
       concurrency: 16,
@@ -140,9 +146,13 @@ async function handler(surroundings: Surroundings): Promise<void> {
   );
 }
 
-/** By name. */
-export const PROGRAMS: Readonly<Record<string, Program>> = {
+/** Of the cluster, by name. */
+export const CLUSTER_PROGRAMS: Readonly<Record<string, Program>> = {
   "virt-controller": controller,
+};
+
+/** Of each node, by name. */
+export const NODE_PROGRAMS: Readonly<Record<string, Program>> = {
   "net-agent": agent,
   "virt-handler": handler,
 };
