@@ -8,12 +8,14 @@ import {
   constants,
   mkdtempSync,
   openSync,
+  readFileSync,
   rmSync,
   writeFileSync,
 } from "node:fs";
 import { connect, createServer, type Server, type Socket } from "node:net";
 import { tmpdir } from "node:os";
-import { join } from "node:path";
+import { dirname, join } from "node:path";
+import { planDeparture } from "@patchbay/core";
 import { createHypervisor } from "@patchbay/libvirt";
 import { describeMoveContract, type MoveBench } from "@patchbay/libvirt/testing";
 import { createChildStarter, createClock } from "@patchbay/os";
@@ -35,6 +37,7 @@ const O_PATH = 0o10000000;
 const BALLAST_MIB = 12;
 /** Until both daemons have settled what a move has left, milliseconds. */
 const SETTLING_MS = 20_000;
+const POLL = { timeout: SETTLING_MS } as const;
 
 let shared: Hypervisor;
 let cacheDirectory = "";
@@ -93,7 +96,7 @@ interface RealBench extends MoveBench {
 async function makeBench(): Promise<RealBench> {
   const directory = makeOwnDirectory(mkdtempSync(join(tmpdir(), "libvirt-move-")));
   const [source, target] = await Promise.all([
-    startSessionDaemon({ cacheDirectory }),
+    startSessionDaemon({ cacheDirectory, startsAgain: true }),
     startSessionDaemon({ cacheDirectory }),
   ]);
   const ballast = join(directory, "ballast");
@@ -161,6 +164,7 @@ describe("a domain that moves runs nowhere twice", () => {
   let source: HypervisorConnection;
   let asked: Migration;
   let watch: Watch;
+  const reopened: number[] = [];
 
   beforeEach(async () => {
     bench = await makeBench();
@@ -177,6 +181,7 @@ describe("a domain that moves runs nowhere twice", () => {
 
   afterEach(async () => {
     await watch.both();
+    reopened.splice(0).forEach(closeSync);
     await bench.close();
   });
 
@@ -228,6 +233,55 @@ describe("a domain that moves runs nowhere twice", () => {
     );
     expect(await watch.both()).toEqual([]);
     expect(here.state).toBe(failure === undefined ? "shutoff" : "running");
+  });
+
+  /** The source's daemon that was started again. */
+  async function reopenSource(): Promise<HypervisorConnection> {
+    const { socketPath } = bench.daemons.source;
+    const fd = openSync(socketPath, constants.O_RDONLY | O_PATH);
+    reopened.push(fd);
+    return bench.hypervisor.open({ kind: "socket", fd });
+  }
+
+  test("when the source's daemon dies once all is over: paused in both places, and it goes on where the plan says", async () => {
+    const target = await bench.hypervisor.open(bench.target);
+    const hold = bench.daemons.target.pid;
+    const moved = moveAnd(() => {
+      process.kill(hold, "SIGSTOP");
+    });
+    const { pid, socketPath } = bench.daemons.source;
+    // What it would know of itself: all has gone over, and it waits for the target's answer. Source: libvirt qemuMigrationJobPhase.
+    const notes = join(dirname(socketPath), "qemu/run/vm1.xml");
+    try {
+      await expect.poll(() => readFileSync(notes, "utf8"), POLL).toContain("perform3_done");
+      process.kill(pid, "SIGKILL");
+    } finally {
+      process.kill(hold, "SIGCONT");
+    }
+    const failure = await moved;
+    expect(failure).toMatchObject({ name: "AppError" });
+    expect(await watch.both()).toEqual([]);
+    const again = await eventually(() => reopenSource().catch(() => undefined), {
+      withinMs: SETTLING_MS,
+    });
+    watch = new Watch([again, target]);
+    const job = await again.readJob("vm1");
+    const domain = await again.findDomain("vm1");
+    expect({ job, domain, there: await target.findDomain("vm1") }).toMatchObject({
+      job: { state: "none" },
+      domain: { state: "paused", move: "leaving" },
+      there: { state: "paused" },
+    });
+    const steps = planDeparture({
+      ...{ migration: { migrationUid: "m", startTimestamp: "2026-01-01T00:00:00Z" }, domain, job },
+      ...{ hasRelay: false, isStalled: false, isLate: false, isHeard: false },
+      call: { failure: "its libvirt has ended" },
+    });
+    expect(steps.map(({ kind }) => kind)).toEqual(["announceMacs", "reportFailed", "goOn"]);
+    await again.resumeDomain("vm1");
+    expect((await again.findDomain("vm1"))?.state).toBe("running");
+    expect((await target.findDomain("vm1"))?.state).toBe("paused");
+    expect(await watch.both()).toEqual([]);
   });
 
   test("when nothing breaks, and it goes on as soon as it is off where it was", async () => {

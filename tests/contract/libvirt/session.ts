@@ -47,15 +47,18 @@ mount --bind "$3" "$1/run"
 mknod -m 666 "$1/tun" c 10 200
 mount --bind "$1/tun" /dev/net/tun
 for tap in ${TAPS.map((tap) => `tapc${String(tap)}`).join(" ")}; do ip tuntap add "$tap" mode tap user ${String(LAUNCHER.uid)}; done
-setpriv --reuid ${String(LAUNCHER.uid)} --regid ${String(LAUNCHER.gid)} --clear-groups --bounding-set=-all --inh-caps=-all --no-new-privs \\
-  env -i PATH="$PATH" HOME="$1/home" XDG_RUNTIME_DIR="$1/run" XDG_CONFIG_HOME="$1/config" XDG_CACHE_HOME="$2" libvirtd &
-wait
+while :; do
+  setpriv --reuid ${String(LAUNCHER.uid)} --regid ${String(LAUNCHER.gid)} --clear-groups --bounding-set=-all --inh-caps=-all --no-new-privs \\
+    env -i PATH="$PATH" HOME="$1/home" XDG_RUNTIME_DIR="$1/run" XDG_CONFIG_HOME="$1/config" XDG_CACHE_HOME="$2" libvirtd &
+  wait
+  [ "$6" = again ] || exit
+done
 `;
 
 /** A running daemon. */
 export interface SessionDaemon {
   readonly socketPath: string;
-  /** The daemon's pid, as seen here. */
+  /** The pid of the daemon that runs, as seen here; throws where none does. */
   readonly pid: number;
   /** Inode of its network namespace, decimal text. */
   readonly netnsInode: string;
@@ -74,6 +77,8 @@ export interface SessionOptions {
   readonly runDirectory?: string;
   /** The launcher's directory, at {@link LAUNCHER_MOUNT}. Absent: it has none. */
   readonly launcherDirectory?: string;
+  /** Whether one that dies is started again, as in a launcher: its guest stays. */
+  readonly startsAgain?: boolean;
   /** What QEMU can do is asked once and kept here. */
   readonly cacheDirectory: string;
 }
@@ -117,8 +122,9 @@ export async function startSessionDaemon(options: SessionOptions): Promise<Sessi
 function unshareArguments(base: string, runDirectory: string, options: SessionOptions): string[] {
   const flags = ["--mount", "--net", "--pid", "--fork", "--kill-child", "--mount-proc"];
   const shell = ["sh", "-eu", "-c", SCRIPT, "session", base, options.cacheDirectory];
-  const { launcherDirectory = "" } = options;
-  return [...flags, "--propagation", "slave", ...shell, runDirectory, tmpdir(), launcherDirectory];
+  const { launcherDirectory = "", startsAgain = false } = options;
+  const places = [runDirectory, tmpdir(), launcherDirectory];
+  return [...flags, "--propagation", "slave", ...shell, ...places, startsAgain ? "again" : ""];
 }
 
 async function waitForDaemon(
@@ -131,17 +137,22 @@ async function waitForDaemon(
   const socket = await eventually(() => connectUnixSocket(place), { withinMs: 50_000 });
   socket.destroy();
   const [init] = childrenOf(child.pid ?? 0);
-  const daemons = childrenOf(init ?? 0).filter((pid) => commandOf(pid) === "libvirtd");
-  const pid = daemons[0] ?? 0;
+  const findPid = (): number => {
+    const found = childrenOf(init ?? 0).find((pid) => commandOf(pid) === "libvirtd");
+    if (found === undefined) throw new Error("no daemon runs");
+    return found;
+  };
   const uri = `qemu+unix:///session?socket=${socketPath}`;
   return {
     socketPath,
-    pid,
-    netnsInode: statSync(`/proc/${String(pid)}/ns/net`, { bigint: true }).ino.toString(),
+    get pid() {
+      return findPid();
+    },
+    netnsInode: statSync(`/proc/${String(findPid())}/ns/net`, { bigint: true }).ino.toString(),
     virsh: async (...args) =>
       (await run("virsh", ["-c", uri, ...args], { timeout: 120_000 })).stdout,
     killGuest: () => {
-      process.kill(guestOf(pid), "SIGKILL");
+      process.kill(guestOf(findPid()), "SIGKILL");
     },
     stop: () => kill(child),
     close: async () => {
