@@ -74,6 +74,25 @@ export const TYPES: readonly ResourceType<KubeObject>[] = [
   VALIDATING_WEBHOOKS,
 ];
 
+const ADMISSION = {
+  group: "admissionregistration.k8s.io",
+  version: "v1",
+  namespaced: false,
+} as const;
+
+/**
+ * What folders beside base may have brought, which are applied by themselves; a server that does not have such a kind has
+ * none of them. Bindings before what they name.
+ */
+export const BESIDE: readonly ResourceType<KubeObject>[] = [
+  {
+    ...ADMISSION,
+    resource: "validatingadmissionpolicybindings",
+    kind: "ValidatingAdmissionPolicyBinding",
+  },
+  { ...ADMISSION, resource: "validatingadmissionpolicies", kind: "ValidatingAdmissionPolicy" },
+];
+
 /**
  * The kind of a manifest.
  * @throws AppError with API_MALFORMED for one that no manifest has

@@ -65,6 +65,8 @@ export interface Facts {
   readonly nodes: Asked<readonly KubeNode[]>;
   readonly nodeLeases: Asked<readonly Lease[]>;
   readonly useEmulation: boolean;
+  /** Whether nodes are to offer the sockets of all VMs to a dataplane. */
+  readonly offersDataplane: boolean;
   readonly networks: Asked<readonly NetworkAttachmentDefinition[]>;
   readonly vmis: Asked<readonly VirtualMachineInstance[]>;
   /** Launchers. */

@@ -10,6 +10,7 @@ import {
 } from "@patchbay/api";
 import { healthyFacts } from "./testing.ts";
 import type { Facts } from "./facts.ts";
+import { judgeNodes } from "./checks/nodes.ts";
 import { judgeInstallation } from "./judge.ts";
 
 const HEALTHY = healthyFacts();
@@ -88,6 +89,48 @@ test("what may not be seen is unknown, and not wrong", () => {
   });
   expect(findings.filter(({ verdict }) => verdict === "wrong")).toEqual([]);
   expect(findings).toContainEqual({ check: "nodes", verdict: "unknown", says: unseen.unseen });
+});
+
+describe("sockets of vhost-user", () => {
+  const SOCKETS = { [names.VHOST_USER_RESOURCE]: "1000" };
+  const DATAPLANE = { [names.VHOST_USER_DATAPLANE_RESOURCE]: "1" };
+  const processes: NonNullable<Facts["processes"]> = {
+    seen: { phase: "ready", reason: "", all: [] },
+  };
+
+  test.each<{
+    readonly what: string;
+    readonly offered: Readonly<Record<string, string>>;
+    readonly facts?: Partial<Facts>;
+    readonly missing: readonly string[];
+  }>([
+    {
+      what: "both",
+      offered: {},
+      missing: [names.VHOST_USER_RESOURCE, names.VHOST_USER_DATAPLANE_RESOURCE],
+    },
+    { what: "those of the dataplane", offered: SOCKETS, missing: Object.keys(DATAPLANE) },
+    { what: "none", offered: { ...SOCKETS, ...DATAPLANE }, missing: [] },
+    {
+      what: "none where the gate is off",
+      offered: {},
+      facts: { offersDataplane: false },
+      missing: [],
+    },
+    { what: "none on a machine of its own", offered: {}, facts: { processes }, missing: [] },
+  ])("that a node does not offer are told: $what", ({ offered, facts, missing }) => {
+    const [node] = "seen" in HEALTHY.nodes ? HEALTHY.nodes.seen : [];
+    const allocatable = { ...node?.status?.allocatable, ...offered };
+    const nodes = node && { seen: [{ ...node, status: { ...node.status, allocatable } }] };
+    const findings = judgeNodes({
+      ...{ ...HEALTHY, offersDataplane: true, ...facts },
+      ...(nodes && { nodes }),
+    });
+    const told = findings.filter(({ verdict }) => verdict === "wrong").map(({ says }) => says);
+    expect(told).toEqual(
+      missing.map((resource) => `offers no ${resource}, and VhostUserDataplane is on`),
+    );
+  });
 });
 
 describe("found", () => {

@@ -84,6 +84,7 @@ export function healthyFacts(): Facts {
     nodes: { seen: [nodeOf()] },
     nodeLeases: { seen: [leaseOf("n1", "n1")] },
     useEmulation: false,
+    offersDataplane: false,
     networks: { seen: [] },
     vmis: { seen: [] },
     pods: { seen: [] },

@@ -9,8 +9,8 @@ import {
   type ResourceType,
 } from "@patchbay/api";
 import { AppError, isAppError } from "@patchbay/core";
-import type { ObjectKey, Store } from "@patchbay/core/ports";
-import { DEFINITIONS, TYPES } from "../types.ts";
+import type { ListOptions, ObjectKey, Store } from "@patchbay/core/ports";
+import { BESIDE, DEFINITIONS, TYPES } from "../types.ts";
 import { leaveRuntimes } from "./leave-runtimes.ts";
 import { definesOurs, nameOf } from "./strangers.ts";
 
@@ -38,9 +38,13 @@ export interface Uninstallation {
 async function listAll(
   store: Store,
   type: ResourceType<KubeObject>,
+  options: ListOptions = {},
 ): Promise<readonly KubeObject[]> {
   try {
-    return (await store.list(type)).items.map((object) => ({ ...object, kind: type.kind }));
+    return (await store.list(type, options)).items.map((object) => ({
+      ...object,
+      kind: type.kind,
+    }));
   } catch (error) {
     if (isAppError(error, "KUBE_NOT_FOUND")) return [];
     throw error;
@@ -107,7 +111,7 @@ async function removeDefinition(
 /** First those whom the API server asks, then pods with all that they need; the namespace takes what is in it along. */
 function inOrder(): readonly ResourceType<KubeObject>[] {
   const others = TYPES.filter((type) => type !== NAMESPACES && type !== DEFINITIONS);
-  return [...others.toReversed(), NAMESPACES];
+  return [...BESIDE, ...others.toReversed(), NAMESPACES];
 }
 
 /**
@@ -118,9 +122,7 @@ export async function uninstall(store: Store, how: Uninstallation): Promise<void
   await refuseWhileInUse(store);
   await leaveRuntimes(store);
   for (const type of inOrder()) {
-    const { items } = await store.list(type, { labelSelector: OURS });
-    for (const item of items) {
-      const object = { ...item, kind: type.kind };
+    for (const object of await listAll(store, type, { labelSelector: OURS })) {
       await store.delete(type, object.metadata, { propagationPolicy: "Background" });
       if (type === NAMESPACES) await how.untilGone(type, object.metadata);
       how.tell({ name: nameOf(object) });

@@ -63,6 +63,15 @@ function partsOf(node: KubeNode, useEmulation: boolean): readonly Trouble[] {
   return troubles;
 }
 
+/** What a dataplane in a pod needs there; a machine of its own has no such resources, and its dataplane is no pod. */
+function socketsOf(node: KubeNode, facts: Facts): readonly Trouble[] {
+  if (!facts.offersDataplane || facts.processes !== undefined) return [];
+  const fix = `see the log of virt-handler there: kubectl -n ${names.SERVICES_NAMESPACE} get pods -o wide`;
+  return [names.VHOST_USER_RESOURCE, names.VHOST_USER_DATAPLANE_RESOURCE]
+    .filter((resource) => lacks(node, resource))
+    .map((resource) => ({ says: `offers no ${resource}, and VhostUserDataplane is on`, fix }));
+}
+
 /** The kubelet's own word of the time. One that is ready by the server's judgement, and late by its own, has a slow clock. */
 function clockOf(lease: Lease | undefined, nowMs: number): readonly Trouble[] {
   if (lease?.spec?.renewTime === undefined) return [];
@@ -95,6 +104,7 @@ function judgeNode(node: KubeNode, facts: Facts): readonly Finding[] {
   const troubles = [
     ...readiness,
     ...partsOf(node, facts.useEmulation),
+    ...socketsOf(node, facts),
     // Of one that is silent the lease is old, whatever its clock says.
     ...(readiness.length === 0 ? clockOf(lease, serverNowMs(facts)) : []),
   ];
