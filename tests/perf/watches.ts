@@ -22,7 +22,11 @@ import type { Launcher, NetnsHandle, PodNetwork } from "@patchbay/core/ports";
 import { createFakeCache, createFakeStore } from "@patchbay/kube/testing";
 import { createFakeHookSidecars } from "@patchbay/hooks/testing";
 import { createFakeHypervisor } from "@patchbay/libvirt/testing";
-import { createFakeFiles, createFakeVhostSockets } from "@patchbay/os/testing";
+import {
+  createFakeFiles,
+  createFakeLauncherDisks,
+  createFakeVhostSockets,
+} from "@patchbay/os/testing";
 import { createFakeAddressServers, createFakeLinkCounters } from "@patchbay/podnet/testing";
 import { createMetrics } from "@patchbay/telemetry";
 import { createFakeLogger } from "@patchbay/telemetry/testing";
@@ -148,6 +152,7 @@ class Node {
       },
       linkWatch: createLinkWatch(),
       vhostSockets: createFakeVhostSockets(),
+      launcherDisks: createFakeLauncherDisks(),
       linkCounters: createFakeLinkCounters(),
       relays: createFakeRelays(),
       addressServers: createFakeAddressServers(),

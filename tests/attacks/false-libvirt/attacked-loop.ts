@@ -18,7 +18,11 @@ import type {
 } from "@patchbay/core/ports";
 import { createFakeStore } from "@patchbay/kube/testing";
 import { createFakeHookSidecars } from "@patchbay/hooks/testing";
-import { createFakeFiles, createFakeVhostSockets } from "@patchbay/os/testing";
+import {
+  createFakeFiles,
+  createFakeLauncherDisks,
+  createFakeVhostSockets,
+} from "@patchbay/os/testing";
 import {
   createFakeLinkCounters,
   createFakeLinkWatch,
@@ -100,6 +104,7 @@ export class AttackedLoop {
       hypervisor: node.hypervisor,
       linkWatch: createFakeLinkWatch(),
       vhostSockets: createFakeVhostSockets(),
+      launcherDisks: createFakeLauncherDisks(),
       linkCounters: createFakeLinkCounters(),
       relays: createFakeRelays(),
       podNetwork: createFakePodNetwork(),

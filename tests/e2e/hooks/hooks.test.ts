@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// VMs whose hooks are scripts of a ConfigMap in an image of ours, as KubeVirt's own examples: what the guest gets of them, and
-// what keeps it from starting.
+// VMs whose hooks are scripts of a ConfigMap and of a claim in an image of ours, as KubeVirt's own examples: what the guest
+// gets of them, and what keeps it from starting.
 import { execFileSync } from "node:child_process";
 import { join } from "node:path";
 import { eventually, vmManifest } from "@patchbay/support";
@@ -15,16 +15,72 @@ const SIDECARS = "hooks.kubevirt.io/hookSidecars";
 /** A refusal, or the end of a container, on a busy machine. */
 const TOLD_MS = 90_000;
 const MADE_MAC = "02:00:00:00:0d:01";
+const ARGS_MAC = "02:00:00:00:0d:02";
 
-/** KubeVirt's own example, and the NIC of an interface as its bindings slirp and passt make one. */
+/** In QEMU's newer form, as KubeVirt's: the older makes devices before those of the domain, and takes their places. */
+const ARGS_DEVICE = JSON.stringify({
+  ...{ driver: "virtio-net-pci", netdev: "args1", id: "args1" },
+  mac: ARGS_MAC,
+}).replaceAll('"', String.raw`\&quot;`);
+
+/**
+ * As KubeVirt's own examples: smbios, the NIC of an interface as its binding passt makes one, which libvirt knows, and one as
+ * slirp's, which only QEMU does.
+ */
 const MARKS = `#!/bin/sh
 printf '%s' "$4" | sed \\
   -e 's|</os>|<smbios mode="sysinfo"/></os><sysinfo type="smbios"><baseBoard><entry name="manufacturer">Radical Edward</entry></baseBoard></sysinfo>|' \\
-  -e 's|</devices>|<interface type="user"><mac address="${MADE_MAC}"/><model type="virtio"/><alias name="ua-default"/></interface></devices>|'
+  -e 's|</devices>|<interface type="user"><mac address="${MADE_MAC}"/><model type="virtio"/><alias name="ua-default"/></interface></devices>|' \\
+  -e 's|<domain |<domain xmlns:qemu="http://libvirt.org/schemas/domain/qemu/1.0" |' \\
+  -e 's|</domain>|<qemu:commandline><qemu:arg value="-netdev"/><qemu:arg value="user,id=args1"/><qemu:arg value="-device"/><qemu:arg value="${ARGS_DEVICE}"/></qemu:commandline></domain>|'
 `;
 const TAKES_NIC = `#!/bin/sh
 printf '%s' "$4" | tr '\\n' ' ' | sed -e 's|<interface.*</interface>||'
 `;
+
+/** On a claim, under a name that the image looks for in its PATH. */
+const USERS = `#!/bin/sh
+printf '%s' "$4" | sed -e 's|of its owner|of its hook|'
+`;
+const USER_DATA = "#!/bin/sh\n# of its owner\necho ready\n";
+const CLAIM = "hook-users";
+const CLAIMED = {
+  image: SHIM,
+  command: ["/bin/sh", "-c", "PATH=/scripts:$PATH exec sidecar-shim"],
+  pvc: { name: CLAIM, volumePath: "/scripts" },
+};
+
+/** As its user does: by a pod that writes the program into it. */
+async function fillClaim(): Promise<void> {
+  const container = {
+    ...{ name: "fill", image: SHIM, env: [{ name: "TEXT", value: USERS }] },
+    command: [
+      "sh",
+      "-c",
+      'printf %s "$TEXT" >/claim/preCloudInitIso && chmod +x /claim/preCloudInitIso',
+    ],
+    volumeMounts: [{ name: "claim", mountPath: "/claim" }],
+  };
+  const metadata = { name: CLAIM, namespace: "default" };
+  machine.apply(
+    {
+      ...{ apiVersion: "v1", kind: "PersistentVolumeClaim", metadata },
+      spec: { accessModes: ["ReadWriteOnce"], resources: { requests: { storage: "16Mi" } } },
+    },
+    {
+      ...{ apiVersion: "v1", kind: "Pod", metadata },
+      spec: {
+        ...{ restartPolicy: "Never", containers: [container] },
+        securityContext: { runAsUser: 107, runAsGroup: 107, fsGroup: 107, runAsNonRoot: true },
+        volumes: [{ name: "claim", persistentVolumeClaim: { claimName: CLAIM } }],
+      },
+    },
+  );
+  const phase = (): string =>
+    machine.kubectl("get", "pod", CLAIM, "-o", "jsonpath={.status.phase}");
+  await eventually(() => phase() === "Succeeded", { withinMs: TOLD_MS });
+  machine.kubectl("delete", "pod", CLAIM, "--wait");
+}
 
 function hook(key: string, args: readonly string[] = ["--version", "v1alpha3"]): object {
   return {
@@ -34,14 +90,28 @@ function hook(key: string, args: readonly string[] = ["--version", "v1alpha3"]):
   };
 }
 
-/** With a NIC of its own beside the one that is bound as asked. */
-function start(name: string, asked: object, binding: object = { bridge: {} }): void {
-  const annotations = { [SIDECARS]: JSON.stringify([asked]) };
-  const nics = [{ name: "default" }, { name: "red1", network: "red" }];
-  // As a person writes it: with a binding of the registry.
+/** With a disk of cloud-init's, and two NICs, those that are named bound by a binding of the registry; such ones come beside. */
+function start(
+  name: string,
+  asked: readonly object[],
+  bindings: Readonly<Record<string, string>> = {},
+): void {
+  const annotations = { [SIDECARS]: JSON.stringify(asked) };
+  const own = [{ name: "default" }, { name: "red1", network: "red" }];
+  const others = Object.keys(bindings).filter((each) => own.every((nic) => nic.name !== each));
+  const nics = [...own, ...others.map((each) => ({ name: each, network: "red" }))];
+  // As a person writes it.
   const text = JSON.stringify(vmManifest({ name, nics, annotations }));
-  const plain = JSON.stringify({ bridge: {}, name: "default" });
-  machine.apply(JSON.parse(text.replace(plain, JSON.stringify({ ...binding, name: "default" }))));
+  const bound = Object.entries(bindings).reduce((manifest, [nic, binding]) => {
+    const plain = JSON.stringify({ bridge: {}, name: nic });
+    return manifest.replace(plain, JSON.stringify({ binding: { name: binding }, name: nic }));
+  }, text);
+  const disks = JSON.stringify([{ name: "init", disk: { bus: "virtio" } }]);
+  const volumes = JSON.stringify([{ name: "init", cloudInitNoCloud: { userData: USER_DATA } }]);
+  const whole = bound
+    .replace('"devices":{', `"devices":{"disks":${disks},`)
+    .replace('"networks":', `"volumes":${volumes},"networks":`);
+  machine.apply(JSON.parse(whole));
 }
 
 /** What stands in the way of a VM. */
@@ -53,7 +123,7 @@ function told(name: string): string {
 }
 
 function configure(featureGates: readonly string[], plugin: object | null): void {
-  const network = { binding: { slirp: plugin } };
+  const network = { binding: { passt: plugin, slirp: plugin } };
   const configuration = { developerConfiguration: { featureGates }, network };
   const patch = { spec: { configuration } };
   machine.kubectl(
@@ -70,7 +140,7 @@ function configure(featureGates: readonly string[], plugin: object | null): void
   );
 }
 
-beforeAll(() => {
+beforeAll(async () => {
   execFileSync(join(ROOT, "hack/images/make-images"), ["sidecar-shim"], { stdio: "inherit" });
   machine.patchbay("image", "add", SHIM, join(ROOT, ".cache/images/sidecar-shim.tar"));
   machine.apply({
@@ -79,17 +149,19 @@ beforeAll(() => {
     metadata: { name: "hooks", namespace: "default" },
     data: { "marks.sh": MARKS, "takes-nic.sh": TAKES_NIC },
   });
+  await fillClaim();
 });
 
 afterAll(() => {
   machine.kubectl("delete", "vm", "marked", "taken", "dead", "--ignore-not-found", "--wait=true");
   machine.kubectl("delete", "configmap", "hooks", "--ignore-not-found");
+  machine.kubectl("delete", "pod,pvc", CLAIM, "--ignore-not-found", "--wait=true");
   configure([], null);
 });
 
 test("without the gate a VM with hooks is not started, and it is said who can change that", async () => {
   configure([], { sidecarImage: SHIM });
-  start("marked", hook("marks.sh"), { binding: { name: "slirp" } });
+  start("marked", [hook("marks.sh"), CLAIMED], { default: "passt", args1: "slirp" });
   const isSaid = (): boolean => told("marked").includes("hooks of VMs are switched off");
   await eventually(isSaid, { withinMs: TOLD_MS });
   expect(machine.findVmi("marked")).toBeUndefined();
@@ -108,7 +180,20 @@ test("an interface whose binding is a hook has the NIC that the hook has made", 
   expect(await expectReady("marked", "default")).toMatchObject({ mac: MADE_MAC });
   expect(await guestNic("marked", MADE_MAC)).not.toBe("");
   const { name: pod = "" } = machine.findPod("marked")?.metadata ?? {};
-  expect(machine.kubectl("logs", pod, "-c", "hook-sidecar-1")).toContain("for the binding slirp");
+  expect(machine.kubectl("logs", pod, "-c", "hook-sidecar-2")).toContain("for the binding passt");
+});
+
+test("so has one whose hook has written it into QEMU's arguments", async () => {
+  await expectReady("marked", "args1");
+  expect(await guestNic("marked", ARGS_MAC)).not.toBe("");
+  const { name: pod = "" } = machine.findPod("marked")?.metadata ?? {};
+  expect(machine.kubectl("logs", pod, "-c", "hook-sidecar-3")).toContain("for the binding slirp");
+});
+
+test("it finds on cloud-init's disk what a hook has made of it, by a program of a claim", async () => {
+  const { lines } = await machine.console("marked").run("text cidata user-data");
+  const texts = lines.flatMap((line) => /^text (.*)$/.exec(line)?.[1] ?? []);
+  expect(texts.map((text) => text.trimEnd())).toEqual(["#!/bin/sh", "# of its hook", "echo ready"]);
 });
 
 test("and NICs come as into any other", async () => {
@@ -129,7 +214,7 @@ test("its hook hears of the end, and the pod goes", async () => {
 });
 
 test("a hook that takes away a NIC keeps the guest from starting, and it is said what to do", async () => {
-  start("taken", hook("takes-nic.sh"));
+  start("taken", [hook("takes-nic.sh")]);
   await eventually(() => told("taken").startsWith("HookAnswerRefused"), { withinMs: TOLD_MS });
   expect(told("taken")).toContain(
     "what hook shim (hook-sidecar-0) answers to OnDefineDomain is refused: /domain/devices/interface[ua-default]: a hook cannot take it away",
@@ -138,7 +223,7 @@ test("a hook that takes away a NIC keeps the guest from starting, and it is said
 });
 
 test("a hook that dies ends the start, with its last words", async () => {
-  start("dead", hook("marks.sh", ["--version", "v1alpha9"]));
+  start("dead", [hook("marks.sh", ["--version", "v1alpha9"])]);
   await eventually(() => told("dead").startsWith("HookSidecarEnded"), { withinMs: TOLD_MS });
   expect(told("dead")).toContain("the hook hook-sidecar-0");
   expect(told("dead")).toContain("invalid choice: 'v1alpha9'");

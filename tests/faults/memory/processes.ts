@@ -20,6 +20,7 @@ import { createCache, createEventRecorder, joinCaches, type KubeClient } from "@
 import { BY_NETWORK, networksAskedBy, runLoop as runAgent } from "@patchbay/net-agent/testing";
 import type { Clock, Logger } from "@patchbay/core/ports";
 import { createFakeHookSidecars } from "@patchbay/hooks/testing";
+import { createFakeLauncherDisks } from "@patchbay/os/testing";
 import { createFakeLinkCounters } from "@patchbay/podnet/testing";
 import { createMetrics } from "@patchbay/telemetry";
 import { runController } from "@patchbay/virt-controller/testing";
@@ -135,6 +136,7 @@ async function handler(surroundings: Surroundings): Promise<void> {
       vhostSockets: ground.vhostSockets,
       addressServers: ground.addressServers,
       hooks: createFakeHookSidecars(),
+      launcherDisks: createFakeLauncherDisks(),
       addressStore: createAddressStore(ground.files, `${ground.stateDir}/addresses`),
       linkCounters: createFakeLinkCounters(),
       relays: ground.relays,

@@ -27,7 +27,7 @@ export interface GuestAnswer {
 export interface GuestConsole extends Omit<GuestLog, typeof Symbol.dispose> {
   /**
    * Runs `address DEV CIDR`, `count IP PORT`, `dirty MIB`, `mtu DEV BYTES`, `tag DEV ID`, `ping IP COUNT INTERVAL_MS [BYTES]`, `report`, `driver on|off`,
-   * `flood MIB`, `panic`, `poweroff` or `reboot`; several may run at once.
+   * `flood MIB`, `heard DEV SECONDS`, `send DEV MAC COUNT BYTES`, `text LABEL PATH`, `panic`, `poweroff` or `reboot`; several may run at once.
    */
   run(command: string, options?: { readonly timeoutMs?: number }): Promise<GuestAnswer>;
   /** Ends following the log; the guest is not touched. */

@@ -19,6 +19,7 @@ export { createChildStarter } from "./children/child.ts";
 export { createLinkCounters } from "./links/link-counters.ts";
 export { createLinkWatch } from "./links/link-watch.ts";
 export { createNetlink } from "./links/netlink.ts";
+export { createLauncherDisks } from "./launchers/launcher-disks.ts";
 export { createLaunchers } from "./launchers/launchers.ts";
 export {
   createVhostDirectories,

@@ -178,6 +178,8 @@ export const KERNEL_BOOT_DIR = "/run/kernel-boot";
 export const VOLUMES_DIR = "/run/volumes";
 /** Below it, by the volume's name: the device of a claim of mode Block. */
 export const BLOCK_VOLUMES_DIR = "/dev/volumes";
+/** The emptyDir volume of a launcher pod that is there. */
+export const DISKS_VOLUME = "disks";
 /** What is made for the guest before its start: overlays, empty disks, small disks. */
 export const DISKS_DIR = "/run/disks";
 /** What the firmware and the TPM of the guest keep. */

@@ -143,10 +143,12 @@ export { orphanedWirings } from "./iface/links/orphaned-wirings.ts";
 export { driftIn, type Drift } from "./plan/node/drift.ts";
 export { LINKS_RESTLESS, waitingForHooks } from "./reasons/words.ts";
 export {
-  cloudInitChanges,
+  answeredCloudInit,
+  cloudInitDiskOf,
   hookedCloudInitOf,
   type HookedCloudInit,
 } from "./plan/node/hooks/cloud-init-data.ts";
+export { isoImage } from "./plan/node/hooks/iso-image.ts";
 export { refusedChanges } from "./plan/node/hooks/judge-changes.ts";
 export {
   hookNameOf,

@@ -6,6 +6,7 @@ import type {
   Cache,
   Clock,
   Hypervisor,
+  LauncherDisks,
   LauncherPod,
   Logger,
   PodNetwork,
@@ -29,6 +30,7 @@ export interface NodeParts {
   readonly kubevirts: Cache<KubeVirt>;
   readonly podNetwork: PodNetwork;
   readonly vhostSockets: VhostSockets;
+  readonly launcherDisks: LauncherDisks;
   readonly hypervisor: Hypervisor;
   /** Ways to other nodes, for guests that move. */
   readonly relays: Relays;

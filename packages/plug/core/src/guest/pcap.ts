@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Keeps a capture within its bytes, and whole: a packet is in it or not. Source: pcap-savefile(5). Pure.
+import { joinedBytes } from "../joined-bytes.ts";
 
 /** Of the file, and of each packet, bytes. */
 const FILE_HEADER = 24;
@@ -12,16 +13,6 @@ export interface Passed {
   readonly bytes: readonly Uint8Array[];
   /** Nothing more is taken. */
   readonly isFull: boolean;
-}
-
-function joined(parts: readonly Uint8Array[]): Uint8Array {
-  const all = new Uint8Array(parts.reduce((sum, { length }) => sum + length, 0));
-  let at = 0;
-  for (const part of parts) {
-    all.set(part, at);
-    at += part.length;
-  }
-  return all;
 }
 
 /** Of one capture, as a program of this machine writes it: in little endian, as x86 and arm64 do. */
@@ -37,7 +28,7 @@ export class WholePackets {
 
   /** What may go on now that this has come. */
   take(bytes: Uint8Array): Passed {
-    this.#waiting = joined([this.#waiting, bytes]);
+    this.#waiting = joinedBytes([this.#waiting, bytes]);
     const passed: Uint8Array[] = [];
     for (;;) {
       const length = this.#nextLength();

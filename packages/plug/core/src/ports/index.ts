@@ -98,6 +98,7 @@ export type { DirectoryAccess, PathKind, VolumeDisk, VolumeFile } from "./node/v
 export type { CopyResult, DeviceCopy, DeviceNodes } from "./node/device-nodes.ts";
 export type { DefaultRoute, DefaultRoutes, NewDefaultRoute } from "./node/default-routes.ts";
 export type { VhostDirectories, VhostSockets } from "./node/vhost-sockets.ts";
+export type { LauncherDisks } from "./node/launcher-disks.ts";
 export type { PodDevices } from "./node/pod-devices.ts";
 export type { LinkCounters } from "./node/link-counters.ts";
 export type { NodeNic, NodeNicName, NodeNics, RestoredNic } from "./node/node-nics.ts";

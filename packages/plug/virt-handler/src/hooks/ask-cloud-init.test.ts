@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// Hooks that are asked for cloud-init's data: who leaves it as it is, and who does not.
+// Hooks that are asked for cloud-init's data: what they make of it, and who is refused.
 import type { Volume } from "@patchbay/api";
 import { createFakeHookSidecars, type FakeHookSidecars } from "@patchbay/hooks/testing";
 import { aVmi } from "@patchbay/support";
 import { beforeEach, expect, test } from "vitest";
-import { askHooks } from "./ask-hooks.ts";
+import { askHooks, type Hooked } from "./ask-hooks.ts";
 
 const POD = { uid: "uid-1", namespace: "default", name: "virt-launcher-vm1" };
 const HOOK = "hook-sidecar-0";
@@ -27,7 +27,7 @@ function put(version: string, preCloudInitIso: Change = (given) => given): void 
   hooks.put(POD.uid, HOOK, { info, preCloudInitIso });
 }
 
-function ask(volume: Omit<Volume, "name"> | undefined): Promise<string> {
+function ask(volume: Omit<Volume, "name"> | undefined): Promise<Hooked> {
   const vmi = aVmi();
   const volumes = volume === undefined ? [] : [{ name: "init", ...volume }];
   const spec = { ...vmi.spec, volumes };
@@ -38,42 +38,55 @@ function ask(volume: Omit<Volume, "name"> | undefined): Promise<string> {
 }
 
 test.each(["v1alpha2", "v1alpha3"])(
-  "one that leaves it as it is was asked, once, before the domain, in %s",
+  "one that leaves it as it is was asked, twice, before the domain, in %s",
   async (version) => {
     let told = "";
     put(version, (given) => {
       told = given.data;
       return given;
     });
-    expect(await ask(DATA)).toBe(DOMAIN);
-    expect(JSON.parse(told)).toMatchObject({
-      ...{ DataSource: "noCloud", UserData: `password: ${PASSWORD}`, VolumeName: "init" },
-      NoCloudMetaData: { "instance-id": "vm1.default" },
-    });
+    const { domainXml, cloudInit } = await ask(DATA);
+    expect(domainXml).toBe(DOMAIN);
+    expect(cloudInit).toEqual([JSON.parse(told)]);
+    expect(cloudInit).toMatchObject([
+      {
+        ...{ DataSource: "noCloud", UserData: `password: ${PASSWORD}`, VolumeName: "init" },
+        NoCloudMetaData: { "instance-id": "vm1.default" },
+      },
+    ]);
+    const calls = ["Info", "PreCloudInitIso", "PreCloudInitIso"];
     expect(hooks.calls).toEqual(
-      ["Info", "PreCloudInitIso", "OnDefineDomain", "OnDefineDomain"].map(
-        (call) => `${HOOK} ${call}`,
-      ),
+      [...calls, "OnDefineDomain", "OnDefineDomain"].map((call) => `${HOOK} ${call}`),
     );
   },
 );
 
-test("one that would change it keeps the guest from starting, and what it says is not told", async () => {
+test("what one makes of it is the guest's", async () => {
   put("v1alpha2", (given) => ({ ...given, data: given.data.replace("password", "passwd") }));
+  const { cloudInit } = await ask(DATA);
+  expect(cloudInit.map(({ UserData }) => UserData)).toEqual([`passwd: ${PASSWORD}`]);
+});
+
+test("one that answers now this and now that is refused, and what it says is not told", async () => {
+  let calls = 0;
+  put("v1alpha2", (given) => {
+    calls += 1;
+    return { ...given, data: given.data.replace("password", `password${String(calls)}`) };
+  });
   const error: unknown = await ask(DATA).catch((thrown: unknown) => thrown);
   expect(error).toMatchObject({
     code: "HOOK_ANSWER_REFUSED",
     details: {
       ...{ hook: "users (hook-sidecar-0)", call: "PreCloudInitIso" },
       reason:
-        "a hook cannot change UserData of volume init: its disk is made before hooks run: write it in the VM",
+        "asked twice of the same data it answers differently; make what it does a function of what it is given",
     },
   });
   expect(String(error)).not.toContain(PASSWORD);
   expect(hooks.openCount).toBe(0);
 });
 
-test("so does one that answers something else", async () => {
+test("so is one that answers something else", async () => {
   put("v1alpha2", () => ({ data: "", noCloudSource: "" }));
   await expect(ask(DATA)).rejects.toMatchObject({
     code: "HOOK_ANSWER_REFUSED",
@@ -91,6 +104,6 @@ test("data of a Secret is not told to it, which is said", async () => {
 
 test("it is asked nothing where there is none", async () => {
   put("v1alpha3");
-  expect(await ask(undefined)).toBe(DOMAIN);
+  expect(await ask(undefined)).toEqual({ domainXml: DOMAIN, cloudInit: [] });
   expect(hooks.calls).not.toContain(`${HOOK} PreCloudInitIso`);
 });

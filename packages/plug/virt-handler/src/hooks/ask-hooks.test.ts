@@ -36,8 +36,9 @@ function put(
   hooks.put(POD.uid, container, { info, onDefineDomain });
 }
 
-function ask(...sidecars: readonly string[]): Promise<string> {
-  return askHooks({ pod: POD, sidecars, vmi: aVmi(), domainXml: DOMAIN, made: [] }, hooks);
+async function ask(...sidecars: readonly string[]): Promise<string> {
+  const request = { pod: POD, sidecars, vmi: aVmi(), domainXml: DOMAIN, made: [] };
+  return (await askHooks(request, hooks)).domainXml;
 }
 
 const withTitle =

@@ -7,6 +7,7 @@ import {
   refusedChanges,
   subscribersAt,
   subscriptionProblem,
+  type HookedCloudInit,
   type Subscriber,
   type Subscription,
 } from "@patchbay/core";
@@ -26,8 +27,19 @@ export interface HookRequest extends HookPlace {
   /** Ifaces whose NICs are for hooks to make. */
   readonly made: readonly string[];
   readonly vmi: VirtualMachineInstance;
-  readonly domainXml: string;
+  /** Undefined: the guest comes from another node, where they were asked for it. */
+  readonly domainXml: string | undefined;
 }
+
+/** What hooks have made of a guest. */
+export interface Hooked {
+  /** Empty where they were not asked for it. */
+  readonly domainXml: string;
+  /** Of cloud-init's disks, those that are to be made of it. */
+  readonly cloudInit: readonly HookedCloudInit[];
+}
+
+type DomainRequest = HookRequest & { readonly domainXml: string };
 
 type Reached = ReadonlyMap<string, HookSidecar>;
 
@@ -86,7 +98,7 @@ function hookedDomain(
 
 /** The domain after each hook, in the order in which they are asked. */
 async function pass(
-  request: HookRequest,
+  request: DomainRequest,
   reached: Reached,
   subscriptions: readonly Subscription[],
 ): Promise<readonly XmlElement[]> {
@@ -121,21 +133,35 @@ function checkSame(
   });
 }
 
+/** The domain that two passes agree on. */
+async function hookedXml(
+  request: DomainRequest,
+  reached: Reached,
+  subscriptions: readonly Subscription[],
+): Promise<string> {
+  const first = await pass(request, reached, subscriptions);
+  checkSame(subscriptions, first, await pass(request, reached, subscriptions));
+  const last = first.at(-1);
+  return last === undefined ? request.domainXml : writeXml(last);
+}
+
 /**
- * The domain as the hooks want it. Each is asked twice, and must answer the same.
+ * The guest as the hooks want it. Each is asked twice, and must answer the same.
  * @throws AppError with HOOK_UNREACHABLE, HOOK_TIMED_OUT, HOOK_FAILED, HOOK_ANSWER_REFUSED, OS_PATH_REFUSED
  */
-export async function askHooks(request: HookRequest, hooks: HookSidecars): Promise<string> {
+export async function askHooks(request: HookRequest, hooks: HookSidecars): Promise<Hooked> {
   const reached = await reach(request, hooks);
   try {
     const subscribers = await introduce(reached);
     const beforeCloudInit = subscribersAt("PreCloudInitIso", subscribers);
-    await askCloudInit(request.vmi, beforeCloudInit, reached);
+    const cloudInit = await askCloudInit(request.vmi, beforeCloudInit, reached);
+    const { domainXml } = request;
+    if (domainXml === undefined) return { domainXml: "", cloudInit };
     const subscriptions = subscribersAt("OnDefineDomain", subscribers);
-    const first = await pass(request, reached, subscriptions);
-    checkSame(subscriptions, first, await pass(request, reached, subscriptions));
-    const last = first.at(-1);
-    return last === undefined ? request.domainXml : writeXml(last);
+    return {
+      domainXml: await hookedXml({ ...request, domainXml }, reached, subscriptions),
+      cloudInit,
+    };
   } finally {
     await Promise.all([...reached.values()].map((sidecar) => sidecar.close()));
   }

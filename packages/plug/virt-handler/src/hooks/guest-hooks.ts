@@ -2,7 +2,7 @@
 // What the hooks of guests have answered, or that they are being asked: no pass of the loop waits for one.
 import { isAppError } from "@patchbay/core";
 import type { Clock, HookSidecars, LauncherPod, Logger } from "@patchbay/core/ports";
-import { askHooks, tellEnd, type HookPlace, type HookRequest } from "./ask-hooks.ts";
+import { askHooks, tellEnd, type Hooked, type HookPlace, type HookRequest } from "./ask-hooks.ts";
 import { Slots } from "./slots.ts";
 
 /** Between two looks for a sidecar that does not listen yet, milliseconds. Source: KubeVirt pkg/hooks manager.go, 1 s. */
@@ -13,7 +13,7 @@ const LOOKS_MAX = 120;
 /** How far the hooks of a guest are with a domain. */
 export type HookState =
   | { readonly kind: "asking" }
-  | { readonly kind: "answered"; readonly domainXml: string }
+  | ({ readonly kind: "answered" } & Hooked)
   | { readonly kind: "failed"; readonly error: unknown };
 
 /** The hooks of the guests of this node. */
@@ -33,7 +33,7 @@ export interface GuestHooks {
 /** Of one pod. */
 interface Entry {
   /** What they were asked about. */
-  readonly domainXml: string;
+  readonly domainXml: string | undefined;
   readonly end: AbortController;
   state: HookState;
 }
@@ -58,7 +58,7 @@ class AskedHooks implements GuestHooks {
   look(request: HookRequest, wake: () => void): HookState {
     const { domainXml, pod } = request;
     const known = this.#entries.get(pod.uid);
-    if (known?.domainXml === domainXml) return known.state;
+    if (known !== undefined && known.domainXml === domainXml) return known.state;
     known?.end.abort();
     const entry: Entry = { domainXml, end: new AbortController(), state: { kind: "asking" } };
     this.#entries.set(pod.uid, entry);
@@ -109,8 +109,8 @@ class AskedHooks implements GuestHooks {
     const { namespace } = request.pod;
     for (let looks = 1; ; looks += 1) {
       try {
-        const domainXml = await this.#slots.run(namespace, () => askHooks(request, hooks));
-        return { kind: "answered", domainXml };
+        const hooked = await this.#slots.run(namespace, () => askHooks(request, hooks));
+        return { kind: "answered", ...hooked };
       } catch (error) {
         const isAway = isAppError(error, "HOOK_UNREACHABLE");
         if (!isAway || looks === LOOKS_MAX || signal.aborted) return { kind: "failed", error };

@@ -12,6 +12,7 @@ import { after, done, type Next } from "@patchbay/kube";
 import type { Deps } from "../deps.ts";
 import type { Place } from "../reconcilers/vmi/step-context.ts";
 import { arrive } from "./arrive.ts";
+import { hasItsDisks } from "./arriving-disks.ts";
 import { depart, placeOf } from "./depart.ts";
 import type { Move } from "./moves.ts";
 import { announceGuest, releaseGuest } from "./guest-macs.ts";
@@ -88,7 +89,7 @@ async function receive(
     return isHeld ? after(HELD_MS) : done();
   }
   const { facts, next } = await converge();
-  await arrive(arrival, { domain, isWired: isWired(vmi, facts) });
+  await arrive(arrival, { domain, isWired: isWired(vmi, facts) && hasItsDisks(arrival) });
   return next;
 }
 

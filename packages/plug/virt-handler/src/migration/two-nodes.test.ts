@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // A guest goes from one node to another, whoever dies meanwhile: it runs in one place at most, and its call is made once.
-import { afterEach, beforeEach, expect, test } from "vitest";
-import { aScheduledVmi, attachment, putNicAt, without } from "../testing/scene.ts";
-import { TwoNodes } from "../testing/two-nodes.ts";
+import { afterEach, beforeEach, describe, expect, test } from "vitest";
+import { aScheduledVmi, attachment, putNicAt, withCloudInit, without } from "../testing/scene.ts";
+import { PODS, TwoNodes } from "../testing/two-nodes.ts";
 
 let nodes: TwoNodes;
 
@@ -123,6 +123,59 @@ test("the source's pod has ended, and nobody has said anything: virt-controller'
   await nodes.tellMove({ sourceEndedTimestamp: "2026-01-01T00:00:00Z" });
   await nodes.until(isReady);
   expect(await states()).toEqual(["shutoff", "running"]);
+});
+
+describe("a guest whose hook says what is on its disk", () => {
+  const HOOK = "hook-sidecar-0";
+  const DISKS = [`${PODS.node1}/init.iso`, `${PODS.node2}/init.iso`];
+  let isBroken = false;
+
+  beforeEach(async () => {
+    await nodes.stopAll();
+    nodes = new TwoNodes([HOOK]);
+    isBroken = false;
+    await nodes.edit((vmi) => withCloudInit(vmi, "of its owner"));
+    for (const uid of Object.values(PODS)) {
+      nodes.hooks.put(uid, HOOK, {
+        info: {
+          name: "users",
+          versions: ["v1alpha3"],
+          hookPoints: [{ name: "PreCloudInitIso", priority: 0 }],
+        },
+        preCloudInitIso: (given) => {
+          if (isBroken) throw new Error("no users");
+          return { ...given, data: given.data.replace("of its owner", "hooked") };
+        },
+      });
+    }
+    await nodes.start("node1");
+    await nodes.start("node2");
+    await nodes.until(async () => (await nodes.vmi()).status?.phase === "Running");
+  });
+
+  const disksHere = (): readonly (string | undefined)[] =>
+    DISKS.map((file) => nodes.launcherDisks.files.get(file)).map(
+      (bytes) => bytes && Buffer.from(bytes).toString("latin1"),
+    );
+
+  test("has the same disk where it comes to", async () => {
+    await nodes.open();
+    await nodes.until(isReady);
+    const [there, here] = disksHere();
+    expect(there).toContain("hooked");
+    expect(here).toBe(there);
+    expect(await states()).toEqual(["shutoff", "running"]);
+  });
+
+  test("does not leave while its hook there does not answer", async () => {
+    isBroken = true;
+    await nodes.open();
+    await nodes.until(() => Promise.resolve(nodes.hooks.calls.length > 6));
+    expect(sent()).toBe(0);
+    isBroken = false;
+    await nodes.until(isReady);
+    expect(disksHere()[1]).toContain("hooked");
+  });
 });
 
 test("what its user has paused stays paused", async () => {

@@ -19,7 +19,9 @@ import { createFakeHypervisor, type FakeDaemon } from "@patchbay/libvirt/testing
 import {
   createFakeFiles,
   createFakeLaunchers,
+  createFakeLauncherDisks,
   createFakeVhostSockets,
+  type FakeLauncherDisks,
   type FakeVhostSockets,
 } from "@patchbay/os/testing";
 import {
@@ -63,6 +65,7 @@ export interface Bench {
   readonly podNetwork: FakePodNetwork;
   readonly addressServers: FakeAddressServers;
   readonly vhostSockets: FakeVhostSockets;
+  readonly launcherDisks: FakeLauncherDisks;
   /** The configuration; none unless a test puts one there. */
   readonly kubevirts: FakeCache<KubeVirt>;
   readonly daemon: FakeDaemon;
@@ -155,6 +158,7 @@ class MemoryBench implements Bench {
   readonly addressServers = createFakeAddressServers();
   readonly hooks = createFakeHookSidecars();
   readonly vhostSockets = createFakeVhostSockets();
+  readonly launcherDisks = createFakeLauncherDisks();
   readonly kubevirts = createFakeCache<KubeVirt>();
   readonly #files = createFakeFiles();
   readonly daemon: FakeDaemon;
@@ -275,6 +279,7 @@ class MemoryBench implements Bench {
         log,
       }),
       vhostSockets: this.vhostSockets,
+      launcherDisks: this.launcherDisks,
       podNetwork: withCrashes<PodNetwork>(this.podNetwork, NETWORK_EFFECTS, this.#plan),
       addressStore: createAddressStore(
         withCrashes(this.#files, FILE_EFFECTS, this.#plan),

@@ -15,6 +15,7 @@ import {
   createFakeClock,
   createFakeFiles,
   createFakeLaunchers,
+  createFakeLauncherDisks,
   createFakeVhostSockets,
 } from "@patchbay/os/testing";
 import {
@@ -137,6 +138,7 @@ export class LoopNode {
       kubevirts: createFakeCache<KubeVirt>(),
       addressServers: this.addressServers,
       hooks: createFakeHookSidecars(),
+      launcherDisks: createFakeLauncherDisks(),
       relays: createFakeRelays(),
       addressStore: createAddressStore(createFakeFiles(), "/addresses"),
       events: {

@@ -55,6 +55,15 @@ export function aScheduledVmi(
   });
 }
 
+/** The same with a disk `init` of cloud-init's, of that user data. */
+export function withCloudInit(
+  vmi: VirtualMachineInstance,
+  userData: string,
+): VirtualMachineInstance {
+  const volumes = [{ name: "init", cloudInitNoCloud: { userData } }];
+  return { ...vmi, spec: { ...vmi.spec, volumes } };
+}
+
 /** What CNI does. */
 export function putNicAt(podNetwork: FakePodNetwork, name: Name): void {
   const link = { name: podInterfaceOf(name), kind: "veth", mac: MACS[name], mtu: 1500, up: true };

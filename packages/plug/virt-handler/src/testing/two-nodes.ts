@@ -15,6 +15,7 @@ import {
   createFakeClock,
   createFakeFiles,
   createFakeLaunchers,
+  createFakeLauncherDisks,
   createFakeVhostSockets,
 } from "@patchbay/os/testing";
 import {
@@ -38,7 +39,7 @@ const KEY = { namespace: "default", name: "vm1" };
 const MIGRATION = "move-1";
 /** Of the sockets of their launchers. */
 const FDS = { node1: 7, node2: 9 } as const;
-const PODS = { node1: "pod-uid", node2: "pod-2" } as const;
+export const PODS = { node1: "pod-uid", node2: "pod-2" } as const;
 const PEER = "qemu+unix:///session?socket=/run/launcher/migration-peer.sock";
 const SOON = { withinMs: 10_000 };
 
@@ -58,6 +59,8 @@ export class TwoNodes {
   /** Of the source's process. */
   metrics = createMetrics("virt-handler");
   readonly relays = createFakeRelays();
+  readonly hooks = createFakeHookSidecars();
+  readonly launcherDisks = createFakeLauncherDisks();
   readonly #hypervisor = createFakeHypervisor();
   readonly #launchers = createFakeLaunchers();
   readonly #networks = { node1: createFakePodNetwork(), node2: createFakePodNetwork() };
@@ -65,7 +68,8 @@ export class TwoNodes {
   readonly #running = new Map<NodeName, Running>();
   readonly #vmi = aScheduledVmi(["one"], { nodeName: "node1" });
 
-  constructor() {
+  /** `sidecars`: containers of hooks beside the launchers. */
+  constructor(sidecars: readonly string[] = []) {
     this.store.put(VIRTUAL_MACHINE_INSTANCES, this.#vmi);
     const names = {
       node1: launcherPodName(this.#vmi),
@@ -74,7 +78,7 @@ export class TwoNodes {
     for (const node of ["node1", "node2"] as const) {
       const pod = { uid: PODS[node], namespace: "default", name: names[node] };
       const netns = { fd: 8, inode: NETNS };
-      this.#launchers.start(pod, { socketFd: FDS[node], netns });
+      this.#launchers.start(pod, { socketFd: FDS[node], netns, sidecars });
       this.daemon(node);
       putNicAt(this.#networks[node], "one");
     }
@@ -179,7 +183,8 @@ export class TwoNodes {
       linkCounters: createFakeLinkCounters(),
       vhostSockets: createFakeVhostSockets(),
       addressServers: createFakeAddressServers(),
-      hooks: createFakeHookSidecars(),
+      hooks: this.hooks,
+      launcherDisks: this.launcherDisks,
       addressStore: createAddressStore(this.#files[node], "/addresses"),
       events: { record: () => undefined, flush: () => Promise.resolve() },
       log: createFakeLogger(),

@@ -3,7 +3,7 @@
 import { parseDomain } from "@patchbay/domain/parse";
 import { expect, test, vi } from "vitest";
 import { createBench, type Bench } from "../../testing/bench.ts";
-import { aScheduledVmi, devicesOf, putNic } from "../../testing/scene.ts";
+import { aScheduledVmi, devicesOf, putNic, withCloudInit } from "../../testing/scene.ts";
 
 const HOOK = "hook-sidecar-0";
 const DOMAIN = "default_vm1";
@@ -50,6 +50,21 @@ test("libvirt is given the domain as the hook wants it, with the NICs as they we
   expect((await bench.vmi()).status?.phase).toBe("Running");
   expect(await hindrance(bench)).toBeUndefined();
   expect(bench.events.filter((event) => event.includes("Hook"))).toEqual([]);
+});
+
+test("cloud-init's disk is made of what the hook has answered, before the guest starts", async () => {
+  const bench = createBench(withCloudInit(aScheduledVmi(["one"]), "#!/bin/sh\n# of its owner"));
+  putNic(bench, "one");
+  const hookPoints = [{ name: "PreCloudInitIso", priority: 0 }];
+  bench.hooks.put("pod-uid", HOOK, {
+    info: { name: "users", versions: ["v1alpha3"], hookPoints },
+    preCloudInitIso: (given) => ({ ...given, data: given.data.replace("of its owner", "hooked") }),
+  });
+  bench.launcher.start(HOOK);
+  await settle(bench);
+  const disk = Buffer.from(bench.launcherDisks.files.get("pod-uid/init.iso") ?? []).toString();
+  expect(disk).toContain("#!/bin/sh\n# hooked");
+  expect((await bench.vmi()).status?.phase).toBe("Running");
 });
 
 test("a guest that runs asks nobody again", async () => {

@@ -2,7 +2,12 @@
 import type { VirtualMachineInstance, Volume } from "@patchbay/api";
 import { expect, test } from "vitest";
 import { aVmi } from "@patchbay/support";
-import { cloudInitChanges, hookedCloudInitOf, type HookedCloudInit } from "./cloud-init-data.ts";
+import {
+  answeredCloudInit,
+  cloudInitDiskOf,
+  hookedCloudInitOf,
+  type HookedCloudInit,
+} from "./cloud-init-data.ts";
 
 const GIVEN: HookedCloudInit = {
   DataSource: "noCloud",
@@ -55,43 +60,80 @@ const answer = (data: unknown, noCloudSource?: unknown) => ({
   noCloudSource: noCloudSource === undefined ? "" : JSON.stringify(noCloudSource),
 });
 
-test.each([
-  { name: "the same", answered: answer(GIVEN), changes: [] },
+const DRIVE: HookedCloudInit = {
+  ...{ ...GIVEN, DataSource: "configDrive", NoCloudMetaData: null },
+  ConfigDriveMetaData: { hostname: "vm1" },
+};
+
+test.each<{
+  name: string;
+  given?: HookedCloudInit;
+  answered: ReturnType<typeof answer>;
+  want: Partial<HookedCloudInit> | undefined;
+}>([
+  { name: "the same", answered: answer(GIVEN), want: {} },
   {
-    name: "the same, with what was empty left out, and more of what makes no file",
+    name: "other data; which disk it is, and of which kind, is not for it to say",
     answered: answer({
-      ...{ UserData: "#cloud-config", VolumeName: "x" },
-      NoCloudMetaData: { ...GIVEN.NoCloudMetaData, "instance-type": "" },
+      ...{ ...GIVEN, UserData: "#!/bin/sh", NetworkData: "version: 2" },
+      ...{ VolumeName: "../x", DataSource: "configDrive", ConfigDriveMetaData: { uuid: "1" } },
     }),
-    changes: [],
-  },
-  {
-    name: "other data",
-    answered: answer({ ...GIVEN, UserData: "#!/bin/sh", NetworkData: "version: 2" }),
-    changes: ["UserData", "NetworkData"],
+    want: { UserData: "#!/bin/sh", NetworkData: "version: 2" },
   },
   {
     name: "another host's name",
-    answered: answer({ ...GIVEN, NoCloudMetaData: { "instance-id": "vm1.default" } }),
-    changes: ["NoCloudMetaData"],
+    answered: answer({ ...GIVEN, NoCloudMetaData: { "local-hostname": "x" } }),
+    want: { NoCloudMetaData: { "local-hostname": "x" } },
   },
   {
-    name: "a config drive's too",
-    answered: answer({ ...GIVEN, ConfigDriveMetaData: { uuid: "1" } }),
-    changes: ["ConfigDriveMetaData"],
+    name: "of a config drive",
+    given: DRIVE,
+    answered: answer({ ...DRIVE, ConfigDriveMetaData: { hostname: "x" } }),
+    want: { ConfigDriveMetaData: { hostname: "x" } },
   },
   {
-    name: "the older form, the same",
-    answered: answer(undefined, { userData: "#cloud-config" }),
-    changes: [],
+    name: "the older form",
+    answered: answer(undefined, { userData: "x", networkData: "y" }),
+    want: { UserData: "x", NetworkData: "y" },
   },
   {
     name: "the older form, where the newer has no user data",
-    answered: answer({ ...GIVEN, UserData: "" }, { userData: "x", networkData: "y" }),
-    changes: ["userData", "networkData"],
+    answered: answer({ ...GIVEN, UserData: "" }, { userData: "x" }),
+    want: { UserData: "x" },
   },
-  { name: "nothing", answered: answer(undefined), changes: undefined },
-  { name: "a list", answered: answer([], []), changes: undefined },
-])("what an answer changes: $name", ({ answered, changes }) => {
-  expect(cloudInitChanges(GIVEN, answered)).toEqual(changes);
+  { name: "nothing", answered: answer(undefined), want: undefined },
+  { name: "a list", answered: answer([], []), want: undefined },
+  {
+    name: "the meta-data of the other kind alone",
+    answered: answer({ UserData: "x", ConfigDriveMetaData: {} }),
+    want: undefined,
+  },
+])("what an answer says: $name", ({ given = GIVEN, answered, want }) => {
+  expect(answeredCloudInit(given, answered)).toEqual(want && { ...given, ...want });
+});
+
+test.each([
+  {
+    data: { ...GIVEN, NoCloudMetaData: { "instance-id": "i", "local-hostname": "" } },
+    want: {
+      ...{ file: "init.iso", label: "cidata" },
+      texts: new Map([
+        ["meta-data", '{"instance-id":"i"}'],
+        ["user-data", "#cloud-config"],
+      ]),
+    },
+  },
+  {
+    data: { ...DRIVE, NetworkData: "n" },
+    want: {
+      ...{ file: "init.iso", label: "config-2" },
+      texts: new Map([
+        ["openstack/latest/meta_data.json", '{"hostname":"vm1"}'],
+        ["openstack/latest/user_data", "#cloud-config"],
+        ["openstack/latest/network_data.json", "n"],
+      ]),
+    },
+  },
+])("what is on the disk of $data.DataSource", ({ data, want }) => {
+  expect(cloudInitDiskOf(data)).toEqual(want);
 });

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What hooks are told of cloud-init's data, and whether their answer is another. The disk is made before any hook runs, so
-// that an answer that changes nothing is taken, and every other one is refused.
+// What hooks are told of cloud-init's data, what they make of it, and the files that the guest finds of that.
 // Source: KubeVirt pkg/hooks manager.go PreCloudInitIso, pkg/cloud-init CloudInitData.
 import {
   isJsonObject,
@@ -8,7 +7,7 @@ import {
   type JsonObject,
   type VirtualMachineInstance,
 } from "@patchbay/api";
-import { metaDataOf } from "../../../spec/cloud-init-meta.ts";
+import { CLOUD_INIT_LAYOUTS, metaDataOf } from "../../../spec/cloud-init-meta.ts";
 import { disksOf } from "../../../spec/disks.ts";
 import type { GivenText } from "../../../spec/disk-source.ts";
 
@@ -30,6 +29,9 @@ export interface CloudInitAnswer {
   /** Of the volume's member `cloudInitNoCloud`, by hooks that are older. */
   readonly noCloudSource: string;
 }
+
+/** Which member has the meta-data of a data source. */
+const META_DATA = { noCloud: "NoCloudMetaData", configDrive: "ConfigDriveMetaData" } as const;
 
 /** Undefined: only a Secret says it, which no node reads. */
 type ReadText = (given: GivenText | undefined) => string | undefined;
@@ -73,47 +75,62 @@ function textIn(value: JsonObject, member: string): string {
   return typeof text === "string" ? text : "";
 }
 
-/** Both are flat; what is absent is as good as empty. */
-function isSameMetaData(given: JsonObject | null, answered: unknown): boolean {
-  const [one, other] = [given ?? {}, isJsonObject(answered) ? answered : {}];
-  return Object.keys({ ...one, ...other }).every((key) => (one[key] ?? "") === (other[key] ?? ""));
-}
-
 /** An answer of KubeVirt's own form, where it has what that must have; else it is looked for in the older one. */
-function wholeOf({ data }: CloudInitAnswer): JsonObject | undefined {
+function wholeOf(
+  { DataSource }: HookedCloudInit,
+  { data }: CloudInitAnswer,
+): JsonObject | undefined {
   const value = parseJson(data);
   if (!isJsonObject(value) || textIn(value, "UserData") === "") return undefined;
-  const hasMetaData =
-    isJsonObject(value["NoCloudMetaData"]) || isJsonObject(value["ConfigDriveMetaData"]);
-  return hasMetaData ? value : undefined;
+  return isJsonObject(value[META_DATA[DataSource]]) ? value : undefined;
+}
+
+/** Of KubeVirt's own form: which data source and which disk it is stays as it was. */
+function readWhole(given: HookedCloudInit, whole: JsonObject): HookedCloudInit {
+  const metaData = whole[META_DATA[given.DataSource]];
+  const answered = isJsonObject(metaData) ? metaData : {};
+  return {
+    ...given,
+    [META_DATA[given.DataSource]]: answered,
+    UserData: textIn(whole, "UserData"),
+    NetworkData: textIn(whole, "NetworkData"),
+  };
 }
 
 /**
- * The members that the answer has otherwise than what was given; undefined: it is no data of cloud-init's. What they say is
- * not told: passwords are among it.
+ * The data as the hook has answered it; undefined: it is no data of cloud-init's. The meta-data of another data source than
+ * the disk's makes no file, and is not read.
  */
-export function cloudInitChanges(
+export function answeredCloudInit(
   given: HookedCloudInit,
   answer: CloudInitAnswer,
-): readonly string[] | undefined {
-  const whole = wholeOf(answer);
-  if (whole !== undefined) {
-    return [
-      ...(["UserData", "NetworkData"] as const).filter(
-        (member) => given[member] !== textIn(whole, member),
-      ),
-      ...(["NoCloudMetaData", "ConfigDriveMetaData"] as const).filter(
-        (member) => !isSameMetaData(given[member], whole[member]),
-      ),
-    ];
-  }
+): HookedCloudInit | undefined {
+  const whole = wholeOf(given, answer);
+  if (whole !== undefined) return readWhole(given, whole);
   const source = parseJson(answer.noCloudSource);
   if (!isJsonObject(source)) return undefined;
-  const pairs = [
-    ["UserData", "userData"],
-    ["NetworkData", "networkData"],
-  ] as const;
-  return pairs
-    .filter(([member, name]) => given[member] !== textIn(source, name))
-    .map(([, name]) => name);
+  const [UserData, NetworkData] = [textIn(source, "userData"), textIn(source, "networkData")];
+  return { ...given, UserData, NetworkData };
+}
+
+/** Members of KubeVirt's that are empty make no member of a file, as theirs do not. */
+function metaDataText(metaData: JsonObject | null): string {
+  const members = Object.entries(metaData ?? {});
+  return JSON.stringify(Object.fromEntries(members.filter(([, value]) => value !== "")));
+}
+
+/** The disk of that data: its file in the launcher's directory of disks, its label, and the texts on it by their paths. */
+export function cloudInitDiskOf(data: HookedCloudInit): {
+  readonly file: string;
+  readonly label: string;
+  readonly texts: ReadonlyMap<string, string>;
+} {
+  const kind = data.DataSource === "noCloud" ? "cloudInitNoCloud" : "cloudInitConfigDrive";
+  const { label, ...paths } = CLOUD_INIT_LAYOUTS[kind];
+  const texts = new Map([
+    [paths.metaData, metaDataText(data[META_DATA[data.DataSource]])],
+    [paths.userData, data.UserData],
+  ]);
+  if (data.NetworkData !== "") texts.set(paths.networkData, data.NetworkData);
+  return { file: `${data.VolumeName}.iso`, label, texts };
 }

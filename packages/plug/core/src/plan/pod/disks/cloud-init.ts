@@ -1,34 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 // A small disk with cloud-init's data. Source: cloud-init datasources NoCloud and ConfigDrive.
 import type { EnvVar, PodVolume, VirtualMachineInstance, VolumeMount } from "@patchbay/api";
-import { metaDataOf, type CloudInitKind } from "../../../spec/cloud-init-meta.ts";
+import {
+  CLOUD_INIT_LAYOUTS,
+  metaDataOf,
+  type CloudInitKind,
+} from "../../../spec/cloud-init-meta.ts";
 import type { GuestDisk } from "../../../spec/disks.ts";
 import { diskFileOf, volumeDirOf } from "../../../spec/disk-files.ts";
 import type { CloudInitData, DiskSource, GivenText } from "../../../spec/disk-source.ts";
 import { podVolumeName, SMALL_DISK_MIB, type DiskPart } from "./disk-part.ts";
-
-/** Where a kind has its files, and the label by which cloud-init finds the disk. */
-interface Layout {
-  readonly label: string;
-  readonly metaData: string;
-  readonly userData: string;
-  readonly networkData: string;
-}
-
-const LAYOUTS: Readonly<Record<CloudInitKind, Layout>> = {
-  cloudInitNoCloud: {
-    label: "cidata",
-    metaData: "meta-data",
-    userData: "user-data",
-    networkData: "network-config",
-  },
-  cloudInitConfigDrive: {
-    label: "config-2",
-    metaData: "openstack/latest/meta_data.json",
-    userData: "openstack/latest/user_data",
-    networkData: "openstack/latest/network_data.json",
-  },
-};
 
 /** What the keys of a Secret may be called. Source: KubeVirt pkg/cloud-init. */
 const KEYS = {
@@ -87,7 +68,7 @@ function filesOf(
   disk: GuestDisk,
   { kind, userData, networkData }: CloudInitData & { readonly kind: CloudInitKind },
 ): readonly FilePart[] {
-  const layout = LAYOUTS[kind];
+  const layout = CLOUD_INIT_LAYOUTS[kind];
   const files = new Files(disk);
   return [
     files.inline(layout.metaData, "text", JSON.stringify(metaDataOf(vmi, kind))),
@@ -106,7 +87,7 @@ export function cloudInitPart(
   const output = diskFileOf(disk, "Filesystem").path;
   const content = files.flatMap((file) => file.content);
   return {
-    group: ["iso", disk.name, output, LAYOUTS[source.kind].label, ...content],
+    group: ["iso", disk.name, output, CLOUD_INIT_LAYOUTS[source.kind].label, ...content],
     volumes: files.flatMap(({ volumes }) => volumes),
     madeFrom: files.flatMap(({ mounts }) => mounts),
     env: files.flatMap(({ env }) => env),

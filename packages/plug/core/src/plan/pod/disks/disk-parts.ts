@@ -10,7 +10,7 @@ import { cloudInitPart } from "./cloud-init.ts";
 import { containerDiskPart } from "./container-disk.ts";
 import { FORMAT_MIB, type DiskFacts, type DiskPart } from "./disk-part.ts";
 import { hostDiskPart } from "./host-disk.ts";
-import { DISKS_VOLUME, prepareContainer } from "./prepare.ts";
+import { prepareContainer } from "./prepare.ts";
 import { filesDiskPart } from "./small-disk.ts";
 
 const MIB = 2 ** 20;
@@ -77,10 +77,10 @@ export function diskPartsOf(
   return {
     ...own,
     volumes: [
-      { name: DISKS_VOLUME, emptyDir: { sizeLimit: inMi(diskMiB + FORMAT_MIB) } },
+      { name: names.DISKS_VOLUME, emptyDir: { sizeLimit: inMi(diskMiB + FORMAT_MIB) } },
       ...own.volumes,
     ],
-    mounts: [{ name: DISKS_VOLUME, mountPath: names.DISKS_DIR }, ...own.mounts],
+    mounts: [{ name: names.DISKS_VOLUME, mountPath: names.DISKS_DIR }, ...own.mounts],
     initContainers: [prepareContainer(parts, shared, request)],
     diskMiB: diskMiB + FORMAT_MIB,
   };

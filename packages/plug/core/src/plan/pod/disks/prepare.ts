@@ -7,8 +7,6 @@ import { literally, type DiskPart } from "./disk-part.ts";
 /** Its name in a launcher pod. */
 export const PREPARE_CONTAINER = "prepare-disks";
 const PROGRAM = "/usr/bin/prepare-disks";
-/** What it writes for the guest. */
-export const DISKS_VOLUME = "disks";
 /**
  * `qemu-img` and `xorriso` take some tens of MiB; more than that only an image that is made to take it, which is ended by
  * its limit. One processor, so that a node's others go on.
@@ -45,7 +43,7 @@ export function prepareContainer(
     securityContext: request.securityContext,
     volumeMounts: [
       { name: "tmp", mountPath: "/tmp" },
-      { name: DISKS_VOLUME, mountPath: names.DISKS_DIR },
+      { name: names.DISKS_VOLUME, mountPath: names.DISKS_DIR },
       ...(shared.volumeMounts ?? []),
       ...madeFrom,
     ],

@@ -9,6 +9,7 @@ import {
   type NodeAction,
 } from "@patchbay/core";
 import { keyOf, printKey, type Step } from "@patchbay/kube";
+import { makeCloudInitDisks } from "../../../hooks/cloud-init-disks.ts";
 import type { HookState } from "../../../hooks/guest-hooks.ts";
 import { timed, type StepContext } from "../step-context.ts";
 import type { NodeStep } from "./node-step.ts";
@@ -27,7 +28,7 @@ export const START_STEP = "startGuest";
 /** How far the hooks are with that domain; without any the domain is as it is. */
 function hookedOf(domainXml: string, { facts, pod, session, wake, deps }: StepContext): HookState {
   const { sidecars = [] } = session.launcher;
-  if (sidecars.length === 0) return { kind: "answered", domainXml };
+  if (sidecars.length === 0) return { kind: "answered", domainXml, cloudInit: [] };
   const made = facts.ifaces.filter(({ binding }) => binding.kind === "hook");
   const request = { pod, sidecars, vmi: facts.vmi, domainXml, made: made.map(({ name }) => name) };
   return deps.guestHooks.look(request, wake);
@@ -39,8 +40,9 @@ async function define(domainXml: string, context: StepContext): Promise<void> {
     context.deps.guestHooks.retry(context.pod);
     throw hooked.error;
   }
-  // Those that are being asked are waited for before.
-  if (hooked.kind === "answered") await context.session.connection.defineDomain(hooked.domainXml);
+  if (hooked.kind === "asking") return; // those are waited for before
+  makeCloudInitDisks(hooked.cloudInit, context);
+  await context.session.connection.defineDomain(hooked.domainXml);
 }
 
 async function perform(action: DomainAction, context: StepContext): Promise<void> {

@@ -1,0 +1,13 @@
+// SPDX-License-Identifier: Apache-2.0
+// Bytes one after the other. Pure.
+
+/** All of the parts in one piece. */
+export function joinedBytes(parts: readonly Uint8Array[]): Uint8Array {
+  const all = new Uint8Array(parts.reduce((sum, { length }) => sum + length, 0));
+  let at = 0;
+  for (const part of parts) {
+    all.set(part, at);
+    at += part.length;
+  }
+  return all;
+}

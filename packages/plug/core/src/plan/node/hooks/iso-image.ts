@@ -1,0 +1,239 @@
+// SPDX-License-Identifier: Apache-2.0
+// A few small files as the bytes of an ISO 9660 image with Joliet names, for who may start no program that makes one.
+// Source: ECMA-119, whose sections are named; Joliet specification 1995.
+import { joinedBytes } from "../../../joined-bytes.ts";
+
+/** Logical sectors. Source: ECMA-119 6.1.2. */
+const SECTOR = 2048;
+/** The system area and three descriptors are before them. Source: ECMA-119 6.2.1, 6.7.1. */
+const PATH_TABLES = 19;
+/** Two trees, each with its table in both orders of bytes. */
+const DIRECTORIES = PATH_TABLES + 4;
+const IS_DIRECTORY = 2;
+
+/** How a tree writes names: with the letters of ECMA-119, or as Joliet does. */
+interface Tree {
+  readonly index: 0 | 1;
+  readonly type: number;
+  readonly escape: string;
+  readonly encode: (name: string) => Uint8Array;
+  readonly fileName: (name: string) => string;
+  readonly directoryName: (name: string) => string;
+}
+
+interface Place {
+  readonly sector: number;
+  readonly size: number;
+}
+
+interface Entry extends Place {
+  readonly name: Uint8Array;
+  readonly isDirectory: boolean;
+}
+
+/** A directory by its path below the root, which is `""`; the one above it, counted from 1. */
+interface Directory {
+  readonly path: string;
+  readonly above: number;
+}
+
+function ascii(text: string): Uint8Array {
+  return Uint8Array.from(text, (letter) => letter.charCodeAt(0));
+}
+
+function ucs2(text: string): Uint8Array {
+  return joinedBytes(Array.from(text, (letter) => Uint8Array.of(0, letter.charCodeAt(0))));
+}
+
+function plainName(name: string): string {
+  return name.toUpperCase().replaceAll(/[^A-Z0-9_.]/g, "_");
+}
+
+const TREES: readonly Tree[] = [
+  {
+    ...{ index: 0, type: 1, escape: "", encode: ascii, directoryName: plainName },
+    fileName: (name) => `${plainName(name)}${name.includes(".") ? "" : "."};1`,
+  },
+  {
+    ...{ index: 1, type: 2, escape: "%/E", encode: ucs2, directoryName: (name) => name },
+    fileName: (name) => `${name};1`,
+  },
+];
+
+function parentOf(path: string): string {
+  return path.slice(0, Math.max(0, path.lastIndexOf("/")));
+}
+
+function baseOf(path: string): string {
+  return path.slice(path.lastIndexOf("/") + 1);
+}
+
+function depthOf(path: string): number {
+  return path === "" ? 0 : path.split("/").length;
+}
+
+/** Those that the paths name, the upper before the lower. Source: ECMA-119 6.9.1. */
+function directoriesOf(paths: readonly string[]): readonly Directory[] {
+  const found = new Set([""]);
+  for (const path of paths) {
+    for (let at = parentOf(path); at !== ""; at = parentOf(at)) found.add(at);
+  }
+  const sorted = [...found].sort(
+    (one, other) => depthOf(one) - depthOf(other) || (one < other ? -1 : 1),
+  );
+  return sorted.map((path) => ({ path, above: sorted.indexOf(parentOf(path)) + 1 }));
+}
+
+/** Source: ECMA-119 7.3.3. */
+function putBoth(view: DataView, at: number, value: number): void {
+  view.setUint32(at, value, true);
+  view.setUint32(at + 4, value);
+}
+
+/** Source: ECMA-119 7.2.3. */
+function putBothShort(view: DataView, at: number, value: number): void {
+  view.setUint16(at, value, true);
+  view.setUint16(at + 2, value);
+}
+
+/** Source: ECMA-119 9.1; the date is the beginning of 1970. */
+function recordOf({ name, sector, size, isDirectory }: Entry): Uint8Array {
+  const bytes = new Uint8Array(33 + name.length + ((name.length + 1) % 2));
+  const view = new DataView(bytes.buffer);
+  bytes[0] = bytes.length;
+  putBoth(view, 2, sector);
+  putBoth(view, 10, size);
+  bytes.set([70, 1, 1], 18);
+  bytes[25] = isDirectory ? IS_DIRECTORY : 0;
+  putBothShort(view, 28, 1);
+  bytes[32] = name.length;
+  bytes.set(name, 33);
+  return bytes;
+}
+
+/** Source: ECMA-119 9.4. */
+function pathTable(
+  { index, encode, directoryName }: Tree,
+  directories: readonly Directory[],
+  isLittle: boolean,
+): Uint8Array {
+  const count = directories.length;
+  return joinedBytes(
+    directories.map(({ path, above }, place) => {
+      const name = path === "" ? Uint8Array.of(0) : encode(directoryName(baseOf(path)));
+      const bytes = new Uint8Array(8 + name.length + (name.length % 2));
+      const view = new DataView(bytes.buffer);
+      bytes[0] = name.length;
+      view.setUint32(2, DIRECTORIES + index * count + place, isLittle);
+      view.setUint16(6, Math.max(1, above), isLittle);
+      bytes.set(name, 8);
+      return bytes;
+    }),
+  );
+}
+
+/** An image that is written into. */
+class Image {
+  readonly bytes: Uint8Array;
+  readonly #label: string;
+  readonly #directories: readonly Directory[];
+  readonly #files: ReadonlyMap<string, Place>;
+
+  constructor(label: string, contents: ReadonlyMap<string, Uint8Array>) {
+    this.#label = label;
+    this.#directories = directoriesOf([...contents.keys()]);
+    let sector = DIRECTORIES + TREES.length * this.#directories.length;
+    const files = new Map<string, Place>();
+    for (const [path, { length: size }] of contents) {
+      files.set(path, { sector, size });
+      sector += Math.ceil(size / SECTOR);
+    }
+    this.#files = files;
+    // Disks whose blocks have 4096 bytes end with a whole one.
+    this.bytes = new Uint8Array((sector + (sector % 2)) * SECTOR);
+    for (const [path, place] of files) {
+      this.bytes.set(contents.get(path) ?? [], place.sector * SECTOR);
+    }
+  }
+
+  /** The descriptor of the tree, its tables, its directories. */
+  put(tree: Tree): void {
+    const tables = [true, false].map((isLittle) => pathTable(tree, this.#directories, isLittle));
+    const first = PATH_TABLES + 2 * tree.index;
+    tables.forEach((table, place) => {
+      this.bytes.set(table, (first + place) * SECTOR);
+    });
+    this.#directories.forEach((directory, place) => {
+      this.bytes.set(this.#directory(tree, directory), this.#sectorOf(tree, place) * SECTOR);
+    });
+    this.#describe(tree, { sector: first, size: tables[0]?.length ?? 0 });
+  }
+
+  /** Source: ECMA-119 8.3. */
+  end(): void {
+    this.bytes.set([255, ...ascii("CD001"), 1], (PATH_TABLES - 1) * SECTOR);
+  }
+
+  #sectorOf({ index }: Tree, place: number): number {
+    return DIRECTORIES + index * this.#directories.length + place;
+  }
+
+  #directory(tree: Tree, { path, above }: Directory): Uint8Array {
+    const here = this.#directories.findIndex((one) => one.path === path);
+    const entry = (name: Uint8Array, place: number): Entry => {
+      return { name, sector: this.#sectorOf(tree, place), size: SECTOR, isDirectory: true };
+    };
+    const below = this.#directories.flatMap((one, place) =>
+      one.path !== "" && parentOf(one.path) === path
+        ? [entry(tree.encode(tree.directoryName(baseOf(one.path))), place)]
+        : [],
+    );
+    const files = [...this.#files].flatMap(([name, place]) =>
+      parentOf(name) === path
+        ? [{ ...place, name: tree.encode(tree.fileName(baseOf(name))), isDirectory: false }]
+        : [],
+    );
+    const children = [...below, ...files].sort((one, other) =>
+      String(one.name) < String(other.name) ? -1 : 1,
+    );
+    const own = [entry(Uint8Array.of(0), here), entry(Uint8Array.of(1), Math.max(0, above - 1))];
+    return joinedBytes([...own, ...children].map(recordOf));
+  }
+
+  /** Source: ECMA-119 8.4, 8.5. */
+  #describe(tree: Tree, table: Place): void {
+    const { index, type, escape, encode } = tree;
+    const at = (PATH_TABLES - 3 + index) * SECTOR;
+    const bytes = this.bytes.subarray(at, at + SECTOR);
+    const view = new DataView(bytes.buffer, bytes.byteOffset, SECTOR);
+    const text = (from: number, to: number, value = ""): void => {
+      bytes.set(encode(value.padEnd((to - from) >> index)), from);
+    };
+    bytes.set([type, ...ascii("CD001"), 1]);
+    text(8, 40);
+    text(40, 72, this.#label);
+    putBoth(view, 80, this.bytes.length / SECTOR);
+    bytes.set(ascii(escape), 88);
+    for (const place of [120, 124]) putBothShort(view, place, 1);
+    putBothShort(view, 128, SECTOR);
+    putBoth(view, 132, table.size);
+    view.setUint32(140, table.sector, true);
+    view.setUint32(148, table.sector + 1);
+    const root = { sector: this.#sectorOf(tree, 0), size: SECTOR };
+    bytes.set(recordOf({ ...root, name: Uint8Array.of(0), isDirectory: true }), 156);
+    text(190, 812);
+    for (const date of [813, 830, 847, 864]) bytes.set(ascii("0".repeat(16)), date);
+    bytes[881] = 1;
+  }
+}
+
+/**
+ * The image of these files, by their paths, with that volume label of at most 16 ASCII letters. Directories are made for
+ * the paths; each holds at most some ten entries, with names of ASCII. The same files make the same bytes.
+ */
+export function isoImage(label: string, files: ReadonlyMap<string, Uint8Array>): Uint8Array {
+  const image = new Image(label, files);
+  for (const tree of TREES) image.put(tree);
+  image.end();
+  return image.bytes;
+}
