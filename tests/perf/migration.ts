@@ -22,7 +22,9 @@ interface Moved {
   readonly tookMs: number;
   /** For how long it ran nowhere, milliseconds. */
   readonly offMs: number;
-  /** As libvirt tells it on the target. */
+  /** Of that, what libvirt tells on the target: from the stop at the source until all is there. Milliseconds. */
+  readonly downtime: string;
+  /** The same. */
   readonly processed: string;
   readonly iterations: string;
 }
@@ -70,13 +72,14 @@ async function moveOnce(machine: Machine, vm: string, running: RunningGuests): P
   return {
     tookMs: msOf(targetNodeDomainReadyTimestamp) - msOf(startTimestamp),
     offMs: running.takeLongestOff(),
+    downtime: String(Number.parseInt(valueOf(told, "Total downtime"), 10)),
     processed: valueOf(told, "Data processed"),
     iterations: valueOf(told, "Iteration"),
   };
 }
 
-function print(label: string, { tookMs, offMs, processed, iterations }: Moved): void {
-  const cells = [tookMs.toFixed(0), offMs.toFixed(0), processed, iterations];
+function print(label: string, { tookMs, offMs, downtime, processed, iterations }: Moved): void {
+  const cells = [tookMs.toFixed(0), offMs.toFixed(0), downtime, processed, iterations];
   process.stdout.write(`${label.padEnd(24)}${cells.map((cell) => cell.padStart(14)).join("")}\n`);
 }
 
@@ -121,7 +124,7 @@ export async function measureMigrations(sizes: readonly number[] = SIZES): Promi
     const guestImage = join(ROOT, ".cache/guest");
     const node = await SecondNode.start(machine, { name: "node-2", guestImage });
     try {
-      const names = ["took, ms", "off, ms", "went over", "iterations"];
+      const names = ["took, ms", "off, ms", "of it libvirt's", "went over", "iterations"];
       process.stdout.write(`${"".padEnd(24)}${names.map((each) => each.padStart(14)).join("")}\n`);
       for (const mib of sizes) await measure(machine, node, mib);
     } finally {
