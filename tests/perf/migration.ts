@@ -124,7 +124,7 @@ export async function measureMigrations(sizes: readonly number[] = SIZES): Promi
     const guestImage = join(ROOT, ".cache/guest");
     const node = await SecondNode.start(machine, { name: "node-2", guestImage });
     try {
-      const names = ["took, ms", "off, ms", "of it libvirt's", "went over", "iterations"];
+      const names = ["took, ms", "off, ms", "libvirt's, ms", "went over", "iterations"];
       process.stdout.write(`${"".padEnd(24)}${names.map((each) => each.padStart(14)).join("")}\n`);
       for (const mib of sizes) await measure(machine, node, mib);
     } finally {
