@@ -14,7 +14,8 @@ import { measurePanel } from "./panel.ts";
 import { measureParallel } from "./parallel.ts";
 import { measurePorts } from "./ports.ts";
 import { measureWatches } from "./watches.ts";
-import { measureThroughput } from "./throughput.ts";
+import { measureDatapaths } from "./throughput/datapaths.ts";
+import { measureLinks } from "./throughput/links.ts";
 
 const DEFAULT_ROUNDS = 20;
 /** A median of fewer differs from run to run. */
@@ -53,7 +54,9 @@ if (first === "apiserver") {
 } else if (first === "takeover") {
   await measureTakeover(Number(rest[0] ?? DEFAULT_VMS.at(-1)));
 } else if (first === "throughput") {
-  await measureThroughput(Number(rest[0] ?? DEFAULT_ROUNDS));
+  const rounds = Number(rest[0] ?? DEFAULT_ROUNDS);
+  await measureLinks(rounds);
+  await measureDatapaths(Math.ceil(rounds / 4));
 } else if (/^[1-9]\d*$/.test(first) || first === "") {
   await measureMachine({
     backToBack: first === "" ? DEFAULT_HOTPLUGS : Number(first),

@@ -2,7 +2,7 @@
 // The public door of testing.
 export { metricNamesOf, samplesIn } from "./documented-metrics.ts";
 export { OpenVswitch } from "./dataplanes/open-vswitch.ts";
-export { Testpmd } from "./dataplanes/testpmd.ts";
+export { Testpmd, type Forwarding } from "./dataplanes/testpmd.ts";
 export { eventually } from "./eventually.ts";
 export { openGuestConsole, type GuestConsole } from "./guest-console.ts";
 export { aPod, aVm, aVmi, type NicSketch } from "./builders.ts";

@@ -1,12 +1,25 @@
 // SPDX-License-Identifier: Apache-2.0
-// A dataplane: DPDK's own test program, which passes frames on between two sockets, or throws away those of one.
+// A dataplane: DPDK's own test program, which passes frames on between two sockets, or takes those of one, or makes them.
 import { spawn, type ChildProcess } from "node:child_process";
 import { once } from "node:events";
 import { lstatSync } from "node:fs";
 import { eventually } from "../eventually.ts";
 
+/** What it does with frames: passes them on, throws them away, makes small ones for that MAC. */
+export type Forwarding =
+  { readonly mode: "io" | "rxonly" } | { readonly mode: "txonly"; readonly to: string };
+
+function forwardingOf(forwarding: Forwarding): readonly string[] {
+  const mode = `--forward-mode=${forwarding.mode}`;
+  return forwarding.mode === "txonly" ? [mode, `--eth-peer=0,${forwarding.to}`] : [mode];
+}
+
 /** Source: DPDK testpmd_app_ug; without huge pages, devices of PCI, and a way to be asked. */
-function argumentsOf(sockets: readonly string[], queues: number): readonly string[] {
+function argumentsOf(
+  sockets: readonly string[],
+  queues: number,
+  forwarding: Forwarding,
+): readonly string[] {
   const devices = sockets.flatMap((path, index) => [
     "--vdev",
     `net_vhost${String(index)},iface=${path},queues=${String(queues)}`,
@@ -16,7 +29,8 @@ function argumentsOf(sockets: readonly string[], queues: number): readonly strin
     `--file-prefix=patchbay-${String(process.pid)}`,
     ...devices,
     "--",
-    ...["--forward-mode=io", "--auto-start", "--no-lsc-interrupt", "--total-num-mbufs=16384"],
+    ...forwardingOf(forwarding),
+    ...["--auto-start", "--no-lsc-interrupt", "--total-num-mbufs=16384"],
     ...[`--rxq=${String(queues)}`, `--txq=${String(queues)}`],
   ];
 }
@@ -32,9 +46,13 @@ export class Testpmd {
   }
 
   /** Runs once the sockets, one or two, are there. */
-  static async start(sockets: readonly string[], queues: number): Promise<Testpmd> {
+  static async start(
+    sockets: readonly string[],
+    queues: number,
+    forwarding: Forwarding = { mode: "io" },
+  ): Promise<Testpmd> {
     // It ends when its input does.
-    const child = spawn("dpdk-testpmd", [...argumentsOf(sockets, queues)], {
+    const child = spawn("dpdk-testpmd", [...argumentsOf(sockets, queues, forwarding)], {
       stdio: ["pipe", "ignore", "ignore"],
     });
     const dataplane = new Testpmd(child);

@@ -6,7 +6,7 @@ import { closeSync, fstatSync, openSync } from "node:fs";
 import type { BridgeWiring } from "@patchbay/core";
 import { createNetlink, createProcessRunner } from "@patchbay/os";
 import { createPodNetwork } from "@patchbay/podnet";
-import { printTable } from "./report.ts";
+import { printTable } from "../report.ts";
 
 const NETNS = `pbt-flow-${String(process.pid)}`;
 const PATH = `/run/netns/${NETNS}`;
@@ -118,7 +118,7 @@ const WAYS: readonly (readonly [string, () => Promise<void> | void])[] = [
 ];
 
 /** Prints all, and their ratios to what is made by hand. */
-export async function measureThroughput(rounds: number): Promise<void> {
+export async function measureLinks(rounds: number): Promise<void> {
   const rows = WAYS.map(([label, wire]) => ({ label, wire, values: new Array<number>() }));
   // One of each by turns, so that all see the same machine.
   for (let round = 0; round < rounds; round += 1) {
