@@ -6,7 +6,7 @@ import { diagnose, type DoctorReport, type MasqueradeWiring, type PodWiring } fr
 import type { ExaminedNic, NetnsHandle } from "@patchbay/core/ports";
 import { createClock, createNetlink, createProcessRunner } from "@patchbay/os";
 import { createNicDoctor } from "@patchbay/podnet";
-import { eventually } from "@patchbay/support";
+import { eventually, OpenVswitch } from "@patchbay/support";
 import { addHost, addNic, MAC, makeNetwork, Namespaces, run, WIRING } from "../links.ts";
 
 type WayFacts = Parameters<typeof diagnose>[0];
@@ -57,6 +57,7 @@ export class DoctorScene {
   readonly #pod: NetnsHandle;
   readonly #node: NetnsHandle;
   readonly #servers: ChildProcess[] = [];
+  #switch: OpenVswitch | undefined;
   #wiring: PodWiring = WIRING;
   asksDhcp = false;
   hasAgent = true;
@@ -123,6 +124,20 @@ export class DoctorScene {
     await eventually(() => said.includes("started"), { withinMs: 20_000 });
   }
 
+  /** The uplink and the gateway are at ports of a switch, whose VLANs may differ. */
+  async putSwitch(vlans: { readonly uplink: number; readonly gateway: number }): Promise<void> {
+    const { host, lan } = this;
+    this.#switch = await OpenVswitch.start(host);
+    run("ip", "-n", lan, "link", "del", "lan0");
+    const peer = ["peer", "name", "lan0", "netns", lan];
+    run("ip", "-n", host, "link", "add", "gw0", "type", "veth", ...peer);
+    run("ip", "-n", host, "link", "set", "gw0", "up");
+    run("ip", "-n", lan, "addr", "add", `${GATEWAY}/24`, "dev", "lan0");
+    run("ip", "-n", lan, "link", "set", "lan0", "up");
+    this.#switch.addLink("up0", vlans.uplink);
+    this.#switch.addLink("gw0", vlans.gateway);
+  }
+
   /** Runs a program in a namespace until the scene ends. */
   say(place: "guest" | "lan", ...argv: readonly string[]): void {
     const words = ["netns", "exec", this[place], ...argv];
@@ -174,7 +189,8 @@ export class DoctorScene {
     });
   }
 
-  close(): void {
+  async close(): Promise<void> {
+    await this.#switch?.stop();
     for (const server of this.#servers) server.kill("SIGKILL");
     this.namespaces.close();
   }

@@ -15,10 +15,7 @@ describeNicDoctorContract("netlink", async () => {
       scene.removeNic();
       return Promise.resolve();
     },
-    close: () => {
-      scene.close();
-      return Promise.resolve();
-    },
+    close: () => scene.close(),
   };
 });
 
@@ -28,11 +25,21 @@ async function inScene<T>(number: number, work: (scene: DoctorScene) => Promise<
   try {
     return await work(scene);
   } finally {
-    scene.close();
+    await scene.close();
   }
 }
 
 describe.concurrent("the doctor on the kernel", () => {
+  test("finds no hop dead where a switch takes frames of the uplink to the gateway's VLAN", async () => {
+    const { hops, firstDead } = await inScene(92, async (scene) => {
+      await scene.wire();
+      await scene.putSwitch({ uplink: 10, gateway: 10 });
+      return scene.examine();
+    });
+    expect(firstDead).toBeUndefined();
+    expect(hops.find(({ hop }) => hop === "gateway")).toMatchObject({ state: "ok" });
+  });
+
   test.each(["bridge", "masquerade"] as const)(
     "finds no hop dead where nothing is wrong: %s",
     async (binding) => {

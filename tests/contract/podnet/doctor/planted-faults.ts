@@ -286,6 +286,10 @@ const BEYOND: readonly PlantedFault[] = [
     plant: ip("lan", "addr", "del", `${GATEWAY}/24`, "dev", "lan0"),
   },
   {
+    ...{ name: "another VLAN at the switch's port", hop: "gateway", reason: "GatewaySilent" },
+    plant: (scene) => scene.putSwitch({ uplink: 10, gateway: 20 }),
+  },
+  {
     ...{ name: "MTU smaller beyond the node", hop: "gateway", reason: "MtuSmaller" },
     plant: link("host", "up0", "mtu", "1400"),
   },

@@ -6,10 +6,13 @@ import { linkSync, mkdtempSync, rmSync } from "node:fs";
 import { join } from "node:path";
 import { eventually } from "../eventually.ts";
 
-/** Of Debian's openvswitch-switch-dpdk. */
-const SWITCH = "/usr/lib/openvswitch-switch-dpdk/ovs-vswitchd-dpdk";
+/** Of Debian's openvswitch-switch-dpdk, and of openvswitch-switch. */
+const [WITH_DPDK, WITHOUT] = [
+  "/usr/lib/openvswitch-switch-dpdk/ovs-vswitchd-dpdk",
+  "/usr/lib/openvswitch-switch/ovs-vswitchd",
+];
 const SCHEMA = "/usr/share/openvswitch/vswitch.ovsschema";
-const BRIDGE = "br0";
+const BRIDGE = "ovs0";
 const SOON = { withinMs: 60_000 };
 
 /** One that runs, with a bridge. */
@@ -19,11 +22,11 @@ export class OpenVswitch {
   readonly #children: ChildProcess[] = [];
   readonly #shared: string[] = [];
 
-  /** Resolves when its DPDK has begun. */
-  static async start(): Promise<OpenVswitch> {
+  /** Resolves when its DPDK has begun; with the name of a namespace it is there, without DPDK. */
+  static async start(netns?: string): Promise<OpenVswitch> {
     const found = new OpenVswitch();
     try {
-      await found.#start();
+      await found.#start(netns);
     } catch (error) {
       await found.stop();
       throw error;
@@ -37,6 +40,11 @@ export class OpenVswitch {
     this.#ask("add-port", BRIDGE, name, ...type);
     linkSync(join(this.#directory, name), path);
     this.#shared.push(path);
+  }
+
+  /** A port that is a link of its namespace, whose frames are of a VLAN. */
+  addLink(name: string, vlan: number): void {
+    this.#ask("add-port", BRIDGE, name, `tag=${String(vlan)}`);
   }
 
   /** Takes the sockets along. */
@@ -74,12 +82,18 @@ export class OpenVswitch {
     }).trim();
   }
 
-  async #start(): Promise<void> {
+  async #start(netns: string | undefined): Promise<void> {
     const file = join(this.#directory, "conf.db");
     execFileSync("ovsdb-tool", ["create", file, SCHEMA]);
     this.#spawn("ovsdb-server", file, `--remote=p${this.#database}`);
     await eventually(() => this.#isAnswered(), SOON);
     this.#ask("--no-wait", "init");
+    if (netns === undefined) await this.#startDpdk();
+    else this.#spawn("ip", "netns", "exec", netns, WITHOUT, this.#database);
+    this.#ask("add-br", BRIDGE, "--", "set", "bridge", BRIDGE, "datapath_type=netdev");
+  }
+
+  async #startDpdk(): Promise<void> {
     const settings = [
       "dpdk-init=true",
       "per-port-memory=true", // all ports' together, as it is else, is 0.7 GB
@@ -88,13 +102,12 @@ export class OpenVswitch {
     const options = settings.map((setting) => `other_config:${setting}`);
     this.#ask("--no-wait", "set", "Open_vSwitch", ".", ...options);
     // Its bridge is a link too, which stays when it ends: in a namespace of its own it goes along.
-    const child = this.#spawn("unshare", "--net", SWITCH, this.#database);
+    const child = this.#spawn("unshare", "--net", WITH_DPDK, this.#database);
     await eventually(() => {
       if (child.exitCode !== null || child.signalCode !== null)
         throw new Error("Open vSwitch has ended");
       return this.#ask("get", "Open_vSwitch", ".", "dpdk_initialized") === "true";
     }, SOON);
-    this.#ask("add-br", BRIDGE, "--", "set", "bridge", BRIDGE, "datapath_type=netdev");
   }
 
   #isAnswered(): boolean {
