@@ -3,6 +3,7 @@
 // that were there and for those that are plugged; and whether a guest is well, as probes find it.
 import { eventually, vmManifest } from "@patchbay/support";
 import { afterAll, beforeAll, expect, test } from "vitest";
+import { examine } from "../examine.ts";
 import {
   addInterface,
   CHANGE_MS,
@@ -109,6 +110,14 @@ function readyOf(): unknown {
   return machine.findVmi(VM)?.status?.conditions?.find(({ type }) => type === "Ready");
 }
 
+test("that it has no default route is found by its own list of routes", async () => {
+  // What DHCP would give it, but for the way out.
+  const { ipAddress = "" } = await expectReady(VM, "default");
+  await setAddress(VM, "default", `${ipAddress}/24`);
+  const found = await examine(VM, "default");
+  expect(found).toMatchObject({ code: 1, dead: "guest NoDefaultRoute" });
+});
+
 test("a guest is ready as soon as what its probe asks for answers, and its VM too", async () => {
   expect(readyOf()).toMatchObject({ status: "False", reason: "ContainersNotReady" });
   const nic = await guestNic(VM, ifaceStatus(VM, "default")?.mac ?? "");
@@ -116,6 +125,7 @@ test("a guest is ready as soon as what its probe asks for answers, and its VM to
     const { code, lines } = await machine.console(VM).run(order, { timeoutMs: CHANGE_MS });
     if (code !== 0) throw new Error(lines.join("\n"));
   }
+  expect(await examine(VM, "default")).toMatchObject({ code: 0, dead: "" });
   machine.kubectl("wait", `vmi/${VM}`, "--for=condition=Ready", "--timeout=60s");
   machine.kubectl("wait", `vm/${VM}`, "--for=condition=Ready", "--timeout=60s");
   const pods = machine.kubectl("get", "pods", "-l", `vm.kubevirt.io/name=${VM}`);

@@ -252,18 +252,46 @@ CallResult readGuestInfo(virDomainPtr domain, const Arguments &arguments) {
 const std::map<std::string, const char *> kAgentQuestions = {
     {"agent", "{\"execute\":\"guest-info\"}"},
     {"freeze", "{\"execute\":\"guest-fsfreeze-status\"}"},
+    // QEMU 9.1 and later.
+    {"routes", "{\"execute\":\"guest-network-get-route\"}"},
+    // Source: Linux, net/ipv4/fib_trie.c fib_route_seq_show
+    {"openRoutes", "{\"execute\":\"guest-file-open\",\"arguments\":{\"path\":\"/proc/net/route\",\"mode\":\"r\"}}"},
 };
 
+bool isDigit(char letter) { return letter >= '0' && letter <= '9'; }
+
+// What is asked about a file that the agent has opened: what stands before and after its number. So much is read that its
+// answer, in base64, is not cut.
+const std::map<std::string, std::pair<const char *, const char *>> kFileQuestions = {
+    {"readFile", {"{\"execute\":\"guest-file-read\",\"arguments\":{\"handle\":", ",\"count\":32768}}"}},
+    {"closeFile", {"{\"execute\":\"guest-file-close\",\"arguments\":{\"handle\":", "}}"}},
+};
+
+CallResult noQuestion() {
+  return {LibvirtError{VIR_ERR_INVALID_ARG, VIR_FROM_NONE, VIR_ERR_ERROR, "no such question"}, {}};
+}
+
 // What the agent answers, as its own JSON.
-CallResult askGuestAgent(virDomainPtr domain, const Arguments &arguments) {
-  const auto question = kAgentQuestions.find(arguments[1]);
-  if (question == kAgentQuestions.end()) {
-    return {LibvirtError{VIR_ERR_INVALID_ARG, VIR_FROM_NONE, VIR_ERR_ERROR, "no such question"}, {}};
-  }
-  const std::unique_ptr<char, decltype(&free)> answer(
-      virDomainQemuAgentCommand(domain, question->second, kAgentSeconds, 0), free);
+CallResult putToAgent(virDomainPtr domain, const char *question) {
+  const std::unique_ptr<char, decltype(&free)> answer(virDomainQemuAgentCommand(domain, question, kAgentSeconds, 0),
+                                                      free);
   if (answer == nullptr) return outcomeOf(-1);
   return {{}, textOf(answer.get(), kAgentBytesMax)};
+}
+
+CallResult askGuestAgent(virDomainPtr domain, const Arguments &arguments) {
+  const auto question = kAgentQuestions.find(arguments[1]);
+  return question == kAgentQuestions.end() ? noQuestion() : putToAgent(domain, question->second);
+}
+
+// The file's number is the guest's word: digits, and no more of them than a number of 64 bits has.
+CallResult askAboutGuestFile(virDomainPtr domain, const Arguments &arguments) {
+  const auto question = kFileQuestions.find(arguments[1]);
+  const std::string &file = arguments[2];
+  const bool isNumber = !file.empty() && file.size() < 19 && std::all_of(file.begin(), file.end(), isDigit);
+  if (question == kFileQuestions.end() || !isNumber) return noQuestion();
+  const auto &[before, after] = question->second;
+  return putToAgent(domain, (before + file + after).c_str());
 }
 
 const DomainOperations kDomainOperations = {
@@ -274,6 +302,7 @@ const DomainOperations kDomainOperations = {
     {"attachDevice", {3, attachDevice}},     {"detachDevice", {3, detachDevice}},
     {"updateDevice", {3, updateDevice}},     {"readGuestInterfaces", {1, readGuestInterfaces}},
     {"readGuestInfo", {2, readGuestInfo}},   {"askGuestAgent", {2, askGuestAgent}},
+    {"askAboutGuestFile", {3, askAboutGuestFile}},
 };
 
 const DomainOperation *findOperation(const std::string &operation, size_t arguments) {

@@ -17,6 +17,7 @@ import type {
   Migration,
 } from "@patchbay/core/ports";
 import { MIGRATE, toAppError, type FailedCall } from "./errors.ts";
+import { askGuestRoutes } from "./guest-routes.ts";
 import { migrationArguments, parseJob } from "./migration.ts";
 import type { NativeError } from "./native.ts";
 import {
@@ -181,8 +182,15 @@ export class LibvirtConnection implements HypervisorConnection {
   }
 
   async readGuestFacts(name: string, topic: GuestTopic): Promise<GuestFacts> {
+    const asked = { call: "virDomainQemuAgentCommand", domain: name };
+    if (topic === "routes") {
+      return askGuestRoutes((question, file) =>
+        file === undefined
+          ? this.#run("askGuestAgent", [name, question], asked)
+          : this.#run("askAboutGuestFile", [name, question, file], asked),
+      );
+    }
     if (topic === "agent" || topic === "freeze") {
-      const asked = { call: "virDomainQemuAgentCommand", domain: name };
       const parse = topic === "agent" ? parseGuestAgent : parseGuestFreeze;
       return parse(await this.#run("askGuestAgent", [name, topic], asked));
     }

@@ -227,7 +227,7 @@ export function parseGuestFacts(value: unknown): GuestFacts {
 const COMMANDS_MAX = 256;
 
 /** What an agent has answered, which is its JSON. */
-function saidByAgent(value: unknown): unknown {
+export function saidByAgent(value: unknown): unknown {
   const answer = parseJson(typeof value === "string" ? value : undefined);
   return isJsonObject(answer) ? answer["return"] : undefined;
 }

@@ -7,6 +7,7 @@ import type { SeenWiring } from "../bindings/pod-wiring.ts";
 import { waysOutOf } from "../addresses/lease.ts";
 import type { ServedNic } from "../addresses/served-nic.ts";
 import { readGuestLinks, type GuestNic } from "../guest/links.ts";
+import type { GuestFacts } from "../ports/hypervisor.ts";
 import type { IfaceFacts } from "../iface/facts.ts";
 import { leaseOf, moduleOf, wiringOf } from "../iface/links/wiring.ts";
 import type { GuestWord, WayFacts } from "./facts.ts";
@@ -16,6 +17,8 @@ export interface WaySources {
   readonly iface: IfaceFacts;
   /** What the guest's agent answered just now; absent: none answers. */
   readonly answer?: readonly GuestNic[];
+  /** What it told of its routes; absent: nothing. */
+  readonly routes?: GuestFacts;
   /** What the pod's DHCP server gives; absent: none runs. */
   readonly served?: readonly ServedNic[];
   /** The guests of this node. */
@@ -30,12 +33,19 @@ export interface WayQuestion {
   readonly asksDhcp: boolean;
 }
 
-function guestWord(mac: string, answer: readonly GuestNic[]): GuestWord {
+const HAS_DEFAULT: Readonly<Record<string, boolean | undefined>> = { true: true, false: false };
+
+function guestWord(
+  mac: string,
+  { answer = [], routes = {} }: Pick<WaySources, "answer" | "routes">,
+): GuestWord {
+  const hasDefaultRoute = HAS_DEFAULT[routes["routes.default.ipv4"] ?? ""];
   const links = readGuestLinks(answer);
   const own = links.find((link) => link.mac === mac);
   const addresses = [...(own?.ipv4 ?? []), ...(own?.ipv6 ?? [])];
   return {
     macs: links.flatMap((link) => link.mac ?? []),
+    ...(hasDefaultRoute === undefined ? {} : { hasDefaultRoute }),
     ...(own !== undefined && {
       addresses: addresses.filter((address) => !isIpv6LinkLocal(address)),
     }),
@@ -74,7 +84,7 @@ export function wayFactsOf(sources: WaySources): Omit<WayFacts, "seen"> {
     binding: moduleOf(iface).kind,
     ...(hindrance === undefined ? {} : { hindrance }),
     ...(device === undefined ? {} : { device }),
-    ...(isHeard && { guest: guestWord(device.mac, answer) }),
+    ...(isHeard && { guest: guestWord(device.mac, sources) }),
     ...(claims === undefined ? {} : { mayClaim: claims }),
     ...servingOf(sources),
   };

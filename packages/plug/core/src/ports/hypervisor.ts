@@ -75,13 +75,16 @@ export interface GuestSystem {
 
 /**
  * What a guest's agent can be asked about, beside its NICs and its system; `agent` is itself,
- * `freeze` whether its file systems stand still. Source: libvirt virDomainGuestInfoTypes; QEMU guest agent protocol,
- * guest-info and guest-fsfreeze-status.
+ * `freeze` whether its file systems stand still, `routes` whether it has a default route of IPv4. Source: libvirt
+ * virDomainGuestInfoTypes; QEMU guest agent protocol, guest-info, guest-fsfreeze-status, guest-network-get-route and, of agents that
+ * do not know that one, guest-file-open of /proc/net/route.
  */
-export type GuestTopic = "agent" | "freeze" | "hostname" | "timezone" | "users" | "filesystems";
+export type GuestTopic =
+  "agent" | "freeze" | "routes" | "hostname" | "timezone" | "users" | "filesystems";
 
 /**
- * What it tells: libvirt's names, such as `user.0.name`, of the agent `agent.version`, `freeze.status`, and `agent.command.0.name` in the
+ * What it tells: libvirt's names, such as `user.0.name`, of the agent `agent.version`, `freeze.status`, `routes.default.ipv4` (true or
+ * false), and `agent.command.0.name` in the
  * same way; and the guest's words, of any content.
  */
 export type GuestFacts = Readonly<Record<string, string>>;
@@ -213,7 +216,7 @@ export interface HypervisorConnection {
    */
   readGuestSystem(name: string): Promise<GuestSystem>;
   /**
-   * What the guest's agent tells of one topic, at most 1024 facts; waits at most 2 s for its answer.
+   * What the guest's agent tells of one topic, at most 1024 facts; waits at most 2 s for each answer, of routes four.
    * Source: libvirt virDomainGetGuestInfo, and of the agent virDomainQemuAgentCommand.
    * @throws AppError with LIBVIRT_AGENT_UNAVAILABLE too
    */

@@ -12,7 +12,7 @@ import {
   type WaySources,
 } from "@patchbay/core";
 import { printKey } from "@patchbay/kube";
-import type { GuestInterface, NetnsHandle, NicDoctor, ObjectKey } from "@patchbay/core/ports";
+import type { NetnsHandle, NicDoctor, ObjectKey } from "@patchbay/core/ports";
 import type { Deps } from "../deps.ts";
 import { observeNodeVm } from "../reconcilers/vmi/observe.ts";
 import type { Place } from "../reconcilers/vmi/step-context.ts";
@@ -36,17 +36,28 @@ const [LOOK_MS, LOOK_LEAST_MS] = [4000, 1000];
 /** For what comes after the look, and what the kernel takes for it, milliseconds. */
 const REST_MS = 600;
 
-/** What the guest's agent says of its links; undefined: none answers. */
+/** What the agent answers; undefined: it listens and says nothing, as where there is none. */
+async function hear<T>(question: Promise<T>): Promise<T | undefined> {
+  try {
+    return await question;
+  } catch {
+    return undefined;
+  }
+}
+
+/** What the guest's agent says of its links, and, where it is told of a way out, of its routes; nothing where none answers. */
 async function hearGuest(
   { vmi, session }: Place & Pick<FoundGuest, "vmi">,
   { domain }: NodeVmFacts,
-): Promise<readonly GuestInterface[] | undefined> {
-  if (domain?.running !== true || !domain.facts.agentConnected) return undefined;
-  try {
-    return await session.connection.readGuestInterfaces(domainNameOf(vmi));
-  } catch {
-    return undefined; // it listens and says nothing: as where there is none
-  }
+  leadsOut: boolean,
+): Promise<Pick<WaySources, "answer" | "routes">> {
+  if (domain?.running !== true || !domain.facts.agentConnected) return {};
+  const { connection } = session;
+  const answer = await hear(connection.readGuestInterfaces(domainNameOf(vmi)));
+  if (answer === undefined) return {};
+  if (!leadsOut) return { answer };
+  const routes = await hear(connection.readGuestFacts(domainNameOf(vmi), "routes"));
+  return { answer, ...(routes === undefined ? {} : { routes }) };
 }
 
 interface Asked {
@@ -69,13 +80,13 @@ async function examine(
       object: `${name} of ${vmiKey}`,
     });
   }
-  const answer = await hearGuest(place, known);
   const served = deps.guestServers.served(pod.uid);
-  const sources: WaySources = {
+  const unheard: WaySources = {
     ...{ iface, vmis: deps.vmis.list() },
-    ...(answer === undefined ? {} : { answer }),
     ...(served === undefined ? {} : { served }),
   };
+  const { leadsOut } = wayFactsOf(unheard);
+  const sources: WaySources = { ...unheard, ...(await hearGuest(place, known, leadsOut)) };
   const facts = wayFactsOf(sources);
   const question = wayQuestionOf(sources, facts);
   const leftMs = startedMs + WITHIN_MS - REST_MS - deps.clock.monotonicMs();

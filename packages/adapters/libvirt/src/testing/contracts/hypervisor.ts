@@ -155,6 +155,7 @@ export function describeHypervisorContract(
       await expect(connection.readGuestFacts("vm1", "users")).rejects.toBeInstanceOf(AppError);
       await expect(connection.readGuestFacts("vm1", "agent")).rejects.toBeInstanceOf(AppError);
       await expect(connection.readGuestFacts("vm1", "freeze")).rejects.toBeInstanceOf(AppError);
+      await expect(connection.readGuestFacts("vm1", "routes")).rejects.toBeInstanceOf(AppError);
       await expect(connection.readGuestInterfaces("nobody")).rejects.toMatchObject({
         code: "LIBVIRT_NO_DOMAIN",
       });
