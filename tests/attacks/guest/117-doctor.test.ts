@@ -17,10 +17,10 @@ beforeEach(async () => {
   scene = new DoctorScene(117);
   await scene.wire();
 });
-afterEach(() => {
+afterEach(async () => {
   flood?.kill("SIGKILL");
   flood = undefined;
-  scene.close();
+  await scene.close();
 });
 
 /** Sends a frame for as long as it lives, each from another MAC where it is told so. */

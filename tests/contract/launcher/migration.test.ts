@@ -88,7 +88,9 @@ function migrate(...more: readonly string[]): Promise<string> {
 /** Lets the guest begin to go, and to go on for long; `moved`: how that ends. */
 async function migrateSlowly(): Promise<{ readonly moved: Promise<unknown> }> {
   const moved = migrate("--bandwidth", "1").catch((error: unknown) => error);
+  // The job begins before the target has a QEMU.
   const isOnItsWay = async (): Promise<boolean> =>
+    there().pids("qemu").length > 0 &&
     /^Job type: +Unbounded/m.test(await here().virsh("domjobinfo", "vm"));
   await eventually(isOnItsWay, { withinMs: 10_000 });
   return { moved };

@@ -50,6 +50,11 @@ async function sendText(path: string, text: string): Promise<void> {
   }
 }
 
+/** Begins with this text, of which the log may have a character twice: it was written while somebody was connected. */
+function repeatable(text: string): RegExp {
+  return new RegExp(`^${text.replaceAll(/[^.]/g, "$&+").replaceAll(".", "\\.+")}`);
+}
+
 /** Opens the console; nothing is connected before the first command. */
 export function openGuestConsole(address: GuestConsoleAddress): GuestConsole {
   const log = followGuestLog(address.logPath);
@@ -60,7 +65,9 @@ export function openGuestConsole(address: GuestConsoleAddress): GuestConsole {
     command: string,
     { timeoutMs = 30_000 }: { readonly timeoutMs?: number } = {},
   ): Promise<GuestAnswer> => {
-    const id = `@${prefix}${String(++commands)} `;
+    // No two of them differ by a repeated character alone.
+    const id = `@${prefix}${String(++commands).replaceAll(/\B/g, ".")} `;
+    const begins = repeatable(id);
     const since = log.position();
     const send = (): void => {
       void sendText(address.socketPath, `${id}${command}\n`);
@@ -68,13 +75,13 @@ export function openGuestConsole(address: GuestConsoleAddress): GuestConsole {
     const resend = setInterval(send, RESEND_MS);
     send();
     try {
-      const last = await log.waitForLine(new RegExp(`^${id}done `), { timeoutMs, since });
+      const last = await log.waitForLine(repeatable(`${id}done `), { timeoutMs, since });
       const answers = log.lines().slice(since);
       return {
-        code: Number(last.slice(`${id}done `.length)),
+        code: Number(last.trimEnd().split(" ").at(-1)),
         lines: answers
-          .filter((line) => line.startsWith(id) && line !== last)
-          .map((line) => line.slice(id.length).trimEnd()),
+          .filter((line) => begins.test(line) && line !== last)
+          .map((line) => line.replace(begins, "").trimEnd()),
       };
     } finally {
       clearInterval(resend);
