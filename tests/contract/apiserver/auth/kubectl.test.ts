@@ -7,7 +7,8 @@ import { join } from "node:path";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { type Harness, startHarness } from "../harness.ts";
 
-const TIMEOUT_MS = 20_000;
+/** Ends what hangs. */
+const TIMEOUT_MS = 120_000;
 
 let api: Harness;
 let directory: string;

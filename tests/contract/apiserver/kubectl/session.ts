@@ -7,7 +7,8 @@ import { join } from "node:path";
 import type { Readable } from "node:stream";
 import { type Harness, startHarness } from "../harness.ts";
 
-const TIMEOUT_MS = 20_000;
+/** Ends what hangs; on a busy machine a command was seen to take over 20 s. */
+const TIMEOUT_MS = 120_000;
 
 /** How a command ended. */
 export interface CommandResult {
@@ -41,7 +42,8 @@ function run(
 ): Promise<CommandResult> {
   const { promise, resolve } = Promise.withResolvers<CommandResult>();
   execFile("kubectl", args, { ...options, timeout: TIMEOUT_MS }, (error, out, err) => {
-    resolve({ code: error === null ? 0 : Number(error.code ?? 1), out, err });
+    const end = error?.killed === true ? `ended after ${String(TIMEOUT_MS)} ms\n` : "";
+    resolve({ code: error === null ? 0 : Number(error.code ?? 1), out, err: err + end });
   });
   return promise;
 }
