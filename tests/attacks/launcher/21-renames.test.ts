@@ -4,16 +4,12 @@ import { spawn, type ChildProcess } from "node:child_process";
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { setTimeout as pass } from "node:timers/promises";
 import { createLaunchers } from "@patchbay/os";
 import { eventually } from "@patchbay/support";
 import { afterEach, beforeEach, expect, test } from "vitest";
+import { lookAtSpans, STORM_MS } from "./storm-spans.ts";
 
 const POD = { uid: "0a1b2c3d-0000-4000-8000-000000000021", namespace: "default", name: "launcher" };
-/** How long it is looked at, milliseconds. */
-const STORM_MS = 700;
-/** How many such spans are looked at: more than the least until one is calm. */
-const SPANS = { least: 3, most: 15 };
 /** How often it may wake the loop in that time. */
 const WAKES_MAX = 40;
 /** How long the coming of the socket may stay unnoticed in and after a storm, milliseconds. */
@@ -61,34 +57,12 @@ function rage(step: string): void {
   storm = spawn(process.execPath, ["-e", program], { cwd: directory, stdio: "ignore" });
 }
 
-interface Span {
-  readonly cpuMs: number;
-  readonly woken: number;
-}
-
-/** A tenth of a core. */
-function isCalm({ cpuMs }: Span): boolean {
-  return cpuMs < STORM_MS / 10;
-}
-
-/** What spans of the storm cost this process, in which the tests run too: the least is the storm's, and a busy machine shows it late. */
-async function lookAtSpans(): Promise<readonly Span[]> {
-  const spans: Span[] = [];
-  while (spans.length < SPANS.least || (spans.length < SPANS.most && !spans.some(isCalm))) {
-    const before = { wakes, cpu: process.cpuUsage() };
-    await pass(STORM_MS);
-    const { user, system } = process.cpuUsage(before.cpu);
-    spans.push({ cpuMs: (user + system) / 1000, woken: wakes - before.wakes });
-  }
-  return spans;
-}
-
 test.each(Object.entries(STORMS))(
   "attack 21: a storm of %s costs a tenth of a core",
   async (_name, step) => {
     rage(step);
     await eventually(() => wakes > 0, { withinMs: 5000 });
-    const spans = await lookAtSpans();
+    const spans = await lookAtSpans(() => wakes);
     expect(Math.min(...spans.map(({ cpuMs }) => cpuMs))).toBeLessThan(STORM_MS / 10);
     expect(Math.max(...spans.map(({ woken }) => woken))).toBeLessThan(WAKES_MAX);
     storm?.kill("SIGKILL");

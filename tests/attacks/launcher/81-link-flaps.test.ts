@@ -4,16 +4,12 @@ import { execFileSync, spawn, type ChildProcess } from "node:child_process";
 import { once } from "node:events";
 import { closeSync, fstatSync, openSync, rmSync } from "node:fs";
 import { join } from "node:path";
-import { setTimeout as pass } from "node:timers/promises";
 import { createLinkWatch } from "@patchbay/os";
 import { eventually } from "@patchbay/support";
 import { afterEach, beforeEach, expect, test } from "vitest";
+import { lookAtSpans, STORM_MS } from "./storm-spans.ts";
 import { compileProgram } from "../containers/pod-machine.ts";
 
-/** How long it is looked at, milliseconds. */
-const STORM_MS = 700;
-/** How many such spans are looked at: more than the least until one is calm. */
-const SPANS = { least: 3, most: 15 };
 /** How often it may wake the loop in that time. */
 const WAKES_MAX = 20;
 /** How long a change elsewhere may stay unnoticed meanwhile, milliseconds. */
@@ -86,35 +82,13 @@ const STORMS: Readonly<Record<string, () => readonly string[]>> = {
   ],
 };
 
-interface Span {
-  readonly cpuMs: number;
-  readonly woken: number;
-}
-
-/** A tenth of a core. */
-function isCalm({ cpuMs }: Span): boolean {
-  return cpuMs < STORM_MS / 10;
-}
-
-/** What spans of the storm cost this process, in which the tests run too: the least is the storm's, and a busy machine shows it late. */
-async function lookAtSpans(): Promise<readonly Span[]> {
-  const spans: Span[] = [];
-  while (spans.length < SPANS.least || (spans.length < SPANS.most && !spans.some(isCalm))) {
-    const before = { woken: timesTold(ATTACKER), cpu: process.cpuUsage() };
-    await pass(STORM_MS);
-    const { user, system } = process.cpuUsage(before.cpu);
-    spans.push({ cpuMs: (user + system) / 1000, woken: timesTold(ATTACKER) - before.woken });
-  }
-  return spans;
-}
-
 test.each(Object.entries(STORMS))(
   "attack 81: flapping of %s costs a tenth of a core, and delays no other",
   async (_name, commandOf) => {
     const args = ["netns", "exec", ATTACKER, ...commandOf()];
     storm = spawn("ip", args, { stdio: "ignore", detached: true });
     await eventually(() => timesTold(ATTACKER) > 0, { withinMs: 5000 });
-    const spans = await lookAtSpans();
+    const spans = await lookAtSpans(() => timesTold(ATTACKER));
     expect(storm.exitCode).toBeNull();
     expect(Math.min(...spans.map(({ cpuMs }) => cpuMs))).toBeLessThan(STORM_MS / 10);
     expect(Math.max(...spans.map(({ woken }) => woken))).toBeLessThan(WAKES_MAX);
