@@ -100,6 +100,15 @@ export function makeBusyboxImage(archive: string, image: BusyboxImage = {}): voi
 /** A program that ends with 143 when it is asked to. */
 const PAUSE = "trap 'exit 143' TERM; while :; do busybox sleep 1 & wait $!; done";
 
+/**
+ * Has the shell (no longer runc, which is there first, and ends with 2 when it hears SIGTERM) said what it does with SIGTERM?
+ * Its bit of the signals that are caught or ignored is the 15th.
+ */
+const LISTENING = [
+  "busybox grep -q '^Name:.sh$' /proc/1/status",
+  "busybox grep -qE '^Sig(Cgt|Ign):.*[4-7c-f][0-9a-f]{3}$' /proc/1/status",
+].join(" && ");
+
 function sh(script: string): readonly string[] {
   return ["/bin/sh", "-c", script];
 }
@@ -164,8 +173,7 @@ export async function startContainerdRuntime(
       failing: sh("exit 3"),
       done: sh("exit 0"),
       speaker: sh("echo out; echo err >&2; exit 3"),
-      // The 15th bit of the signals that are caught is SIGTERM's.
-      listening: sh("busybox grep -qE 'SigCgt:.*[4-7c-f][0-9a-f]{3}$' /proc/1/status"),
+      listening: sh(LISTENING),
       sleeper: sh("busybox sleep 60"),
       logDirectory,
       cgroupParent: containerd.cgroupParent,

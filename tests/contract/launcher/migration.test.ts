@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // What becomes of the launchers between which a guest moves: neither ends before it is told to, and no shutdown is lost.
-import { chownSync } from "node:fs";
+import { chownSync, renameSync } from "node:fs";
 import { once } from "node:events";
 import { connect, createServer, type Server, type Socket } from "node:net";
 import { join } from "node:path";
+import { setTimeout as sleep } from "node:timers/promises";
 import { names } from "@patchbay/api";
 import { eventually, openGuestConsole, type GuestConsole } from "@patchbay/support";
 import { afterAll, afterEach, beforeAll, beforeEach, expect, test } from "vitest";
@@ -129,6 +130,19 @@ test("a launcher that is told to end while a guest comes ends at once, and the g
   expect(await there().exitCode(2000)).toBe(0);
   expect(await moved).toBeInstanceOf(Error);
   expect((await guest.run("report")).code).toBe(0);
+});
+
+test("a launcher whose log is behind the guest that comes waits for the log, and ends", async () => {
+  const { moved } = await migrateSlowly();
+  // As if virtlogd had not written it yet.
+  const log = there().log("vm");
+  renameSync(log, `${log}.late`);
+  const terminated = there().terminate();
+  await sleep(300);
+  renameSync(`${log}.late`, log);
+  await terminated;
+  expect(await there().exitCode(2000)).toBe(0);
+  expect(await moved).toBeInstanceOf(Error);
 });
 
 test("a guest whose launcher is told to end while it leaves stays, and is shut down", async () => {

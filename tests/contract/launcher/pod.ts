@@ -77,6 +77,8 @@ export interface LauncherPod {
   startTail(): Promise<{ exitCode(withinMs: number): Promise<number> }>;
   /** Host pids of the processes of that name in it. */
   pids(name: string): readonly number[];
+  /** The log that libvirt keeps of a guest, by the guest's name. */
+  log(name: string): string;
   /** SIGTERM, as a kubelet sends it. */
   terminate(): Promise<void>;
   /** How the container ended. */
@@ -262,12 +264,17 @@ function pidsOf({ containerd, id }: Parts): readonly number[] {
   return lines.filter((line) => line !== "").map(Number);
 }
 
-function isNamed(pid: number, program: string): boolean {
+function readProcess(pid: number, file: string): string {
   try {
-    return readFileSync(`/proc/${String(pid)}/comm`, "utf8").startsWith(program);
+    return readFileSync(`/proc/${String(pid)}/${file}`, "utf8");
   } catch {
-    return false; // it has just ended
+    return ""; // it has just ended
   }
+}
+
+/** Is it the first process of its container? Its number outside need not be the lowest: numbers begin anew. */
+function isInit(pid: number): boolean {
+  return /^NSpid:.*\t1$/m.test(readProcess(pid, "status"));
 }
 
 /** The container beside it, which may only read the launcher's volume. */
@@ -325,10 +332,11 @@ async function openPod(parts: Parts): Promise<LauncherPod> {
       return guest;
     },
     exec: (...command) => runtime.execSync(id, command, EXEC_SECONDS),
-    pids: (program) => pidsOf(parts).filter((pid) => isNamed(pid, program)),
+    pids: (program) => pidsOf(parts).filter((pid) => readProcess(pid, "comm").startsWith(program)),
+    log: (name) => join(directory, "tmp/launcher/cache/libvirt/qemu/log", `${name}.log`),
     terminate: async () => {
-      const [first] = pidsOf(parts);
-      if (first !== undefined) process.kill(first, "SIGTERM");
+      const init = pidsOf(parts).find(isInit);
+      if (init !== undefined) process.kill(init, "SIGTERM");
       return Promise.resolve();
     },
     exitCode: (withinMs) => exitCodeOf(runtime, id, withinMs),

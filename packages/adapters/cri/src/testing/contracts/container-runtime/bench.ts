@@ -18,7 +18,7 @@ export interface ContainerRuntimeBench {
   readonly done: readonly string[];
   /** For `execSync`: writes `out` and `err`, each to its own stream, and ends with 3. */
   readonly speaker: readonly string[];
-  /** For `execSync`: ends with 0 when the runner listens, else with something else. */
+  /** For `execSync`: ends with 0 when a runner listens, and one that is stubborn no longer does; else with something else. */
   readonly listening: readonly string[];
   /** For `execSync`: does not end. */
   readonly sleeper: readonly string[];
@@ -91,7 +91,7 @@ export function containerConfigFor(
 /** How long a runtime or a program may take, for `vi.waitFor`; milliseconds. */
 export const SOON = { timeout: 15_000, interval: 20 };
 
-/** Resolves when a runner would end if it was asked to. */
+/** Resolves when a runner would end if it was asked to, and one that is stubborn would not. */
 export async function untilListening(
   { runtime, listening }: Pick<ContainerRuntimeBench, "runtime" | "listening">,
   id: string,

@@ -40,7 +40,7 @@ export function describeContainersContract(
     const start = async (command: readonly string[], attempt = 0): Promise<string> => {
       const id = await create(command, attempt);
       await runtime.startContainer(id);
-      if (command === bench.runner) await untilListening(bench, id);
+      if (command === bench.runner || command === bench.stubborn) await untilListening(bench, id);
       return id;
     };
 
