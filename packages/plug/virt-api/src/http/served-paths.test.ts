@@ -232,7 +232,10 @@ describe("the installation", () => {
     const path = `${GROUP_PATH}/v1alpha3/healthz`;
     expect(await get(path)).toMatchObject({
       code: 200,
-      body: { apiserver: { connectivity: "ok", version: "v1.2.3" } },
+      body: {
+        apiserver: { connectivity: "ok", version: "v1.2.3" },
+        "config-resource-version": "7",
+      },
     });
     store = { ...store, list: () => Promise.reject(new Error("no answer")) };
     expect(await get(path)).toMatchObject({

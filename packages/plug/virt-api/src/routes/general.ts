@@ -2,6 +2,7 @@
 // What is asked of the installation and of no VM: its version, whether it is well, and its image of libguestfs.
 import { KUBEVIRTS } from "@patchbay/api";
 import { messageOf } from "@patchbay/core";
+import { configHealth } from "@patchbay/daemon";
 import { toFailureAnswer } from "../http/answers.ts";
 import type { Deps } from "../deps.ts";
 import type { CallHandler } from "./call.ts";
@@ -16,12 +17,9 @@ export function version({ release }: Deps): CallHandler {
 export function healthz(deps: Deps): CallHandler {
   return async () => {
     try {
-      const { metadata } = await deps.store.list(KUBEVIRTS);
-      const body = {
-        apiserver: { connectivity: "ok", version: deps.release },
-        "config-resource-version": metadata.resourceVersion ?? "",
-      };
-      return { code: 200, body };
+      await deps.store.list(KUBEVIRTS);
+      const { code, body } = configHealth(true, deps.configVersion());
+      return { code, body: { ...body, apiserver: { ...body.apiserver, version: deps.release } } };
     } catch (error) {
       const body = { apiserver: { connectivity: "failed", error: messageOf(error) } };
       return { code: 500, body };
