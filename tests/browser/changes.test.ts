@@ -114,6 +114,42 @@ test.each([
   expect(panel.complaints).toEqual([]);
 });
 
+test("while it is looked, other changes go on, and what is looked at stays until it is told", async () => {
+  await using panel = await open();
+  const { page } = panel;
+  await plugByList(page, "mail", "default/storage");
+  await page.getByLabel("Look whether frames").check();
+  await page.getByRole("button", { name: "Apply" }).click();
+  await page.locator(".badge-checking").waitFor();
+  expect(await page.getByRole("button", { name: /^Drop: .*storage/ }).isDisabled()).toBe(true);
+  expect(await page.getByRole("button", { name: "Close", exact: true }).isDisabled()).toBe(true);
+  await page.getByRole("button", { name: /^interface uplink/ }).click();
+  await page.getByRole("button", { name: "Pull the plug" }).click();
+  await page.getByRole("button", { name: "Apply" }).click();
+  await page.locator(".badge-done").waitFor();
+  await page.getByRole("button", { name: "Close", exact: true }).click();
+  expect(await page.locator(".badge").allTextContents()).toEqual(["looking…"]);
+  expect(panel.complaints).toEqual([]);
+});
+
+test("who closes the page is asked while changes wait there, and not before or after", async () => {
+  await using panel = await open();
+  const { page } = panel;
+  const asked: string[] = [];
+  page.on("dialog", (dialog) => {
+    asked.push(dialog.type());
+    void dialog.dismiss();
+  });
+  await plugByList(page, "mail", "default/storage");
+  await page.locator(".badge-live").waitFor();
+  await page.close({ runBeforeUnload: true });
+  await expect.poll(() => asked).toEqual(["beforeunload"]);
+  await page.getByRole("button", { name: "Drop all" }).click();
+  await page.close({ runBeforeUnload: true });
+  await expect.poll(() => page.isClosed()).toBe(true);
+  expect(asked).toHaveLength(1);
+});
+
 /** Fingers, as the browser's own debugger makes them: what scrolls, scrolls. */
 async function touch(page: Page) {
   const session = await page.context().newCDPSession(page);

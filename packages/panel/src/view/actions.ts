@@ -21,6 +21,7 @@ import { isRefusal, verdictOf, wordsOf, type Answer } from "../model/verdict.ts"
 import { examinePlug } from "./probation.ts";
 import {
   findUnit,
+  isBusy,
   isSent,
   type Gathered,
   type SentState,
@@ -32,6 +33,8 @@ import {
 export class Actions {
   readonly #store: PanelStore;
   readonly #session: Session;
+  /** Settled when all that is on probation has been looked at. */
+  #examined: Promise<void> = Promise.resolve();
 
   constructor(store: PanelStore, session: Session) {
     this.#store = store;
@@ -113,8 +116,9 @@ export class Actions {
     void this.#judgeTogether(change);
   }
 
+  /** All but what is being done now: what comes of that is still to be told. */
   dropAll(): void {
-    this.#store.set({ gathered: [] });
+    this.#store.set({ gathered: this.#store.state.gathered.filter(isBusy) });
   }
 
   /** Sends what was gathered, one after another; one that fails stops no other. */
@@ -135,18 +139,18 @@ export class Actions {
       const plug = probation.isOn ? checkable(change, verdict) : undefined;
       if (outcome.kind === "done" && plug !== undefined) onProbation.push(plug);
     }
-    await this.#examine(onProbation);
+    const text = "it is looked whether its frames pass";
+    for (const change of onProbation) this.#tell(change, { kind: "checking", text });
+    this.#examined = this.#examined.then(() => this.#examine(onProbation, probation.keeps));
+    await this.#examined;
   }
 
   setProbation(part: Partial<Probation>): void {
     this.#store.set({ probation: { ...this.#store.state.probation, ...part } });
   }
 
-  /** One after another: a node examines few at a time. */
-  async #examine(plugs: readonly PlugChange[]): Promise<void> {
-    const text = "it is looked whether its frames pass";
-    for (const change of plugs) this.#tell(change, { kind: "checking", text });
-    const { keeps } = this.#store.state.probation;
+  /** One after another, those of other Applies too: a node examines few at a time. */
+  async #examine(plugs: readonly PlugChange[], keeps: boolean): Promise<void> {
     const means = { store: this.#store, session: this.#session, keeps };
     for (const change of plugs) this.#tell(change, await examinePlug(change, means));
   }

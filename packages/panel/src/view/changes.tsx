@@ -8,7 +8,7 @@ import { nicRight } from "../model/rights.ts";
 import { lines, short } from "../model/shown.ts";
 import type { Actions } from "./actions.ts";
 import type { ViewProps } from "./props.ts";
-import { isAllowed, isBusy, isSent, type Gathered, type PanelState } from "./state.ts";
+import { isAllowed, isBusy, isSending, isSent, type Gathered, type PanelState } from "./state.ts";
 
 const VERDICTS = { live: "live", start: "at next start", refused: "refused" } as const;
 const OUTCOMES = {
@@ -66,6 +66,7 @@ function ChangeRow({ gathered, probation, actions }: RowProps): JSX.Element {
         type="button"
         class="quiet"
         aria-label={`Drop: ${short(sentence)}`}
+        disabled={isBusy(gathered)}
         onClick={() => {
           actions.drop(change);
         }}
@@ -96,7 +97,7 @@ function Check({ state, actions }: ViewProps): JSX.Element | null {
   const waiting = state.gathered.filter((each) => !isSent(each));
   if (!waiting.some((each) => mayCheck(state, each))) return null;
   return (
-    <fieldset class="probation" disabled={state.gathered.some(isBusy)}>
+    <fieldset class="probation" disabled={state.gathered.some(isSending)}>
       <legend>After Apply</legend>
       <label>
         <input
@@ -125,22 +126,26 @@ function Check({ state, actions }: ViewProps): JSX.Element | null {
   );
 }
 
+function hintOf(gathered: readonly Gathered[]): string {
+  if (!gathered.every(isSent)) return "Nothing happens before Apply.";
+  if (!gathered.some(isBusy)) return "The rack shows how they go on.";
+  return "What is plugged is being looked at; keep this page open until it is told.";
+}
+
 function Head({ state: { gathered }, actions }: ViewProps): JSX.Element {
   const waiting = gathered.filter((each) => !isSent(each));
-  const isAtWork = gathered.some(isBusy);
+  const isAtWork = gathered.some(isSending);
   const isAsking = waiting.some(({ verdict }) => verdict === undefined);
   const isAllDone = waiting.length === 0;
   return (
     <div class="changes-head">
       <h2>{isAllDone ? "All changes are sent" : countWords(waiting.length)}</h2>
-      <span class="hint">
-        {isAllDone ? "The rack shows how they go on." : "Nothing happens before Apply."}
-      </span>
+      <span class="hint">{hintOf(gathered)}</span>
       <span class="spring" />
       <button
         type="button"
         class="quiet"
-        disabled={isAtWork}
+        disabled={isAtWork || gathered.every(isBusy)}
         onClick={() => {
           actions.dropAll();
         }}

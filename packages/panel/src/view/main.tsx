@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // The page: gets in, follows what changes, and shows it.
 import { render } from "preact";
+import { askBeforeLeaving } from "../browser/leaving.ts";
 import { openSession } from "../browser/session.ts";
 import { setTheme } from "../browser/settings.ts";
 import { follow } from "../browser/watch.ts";
 import { Actions } from "./actions.ts";
 import { App, Closed } from "./app.tsx";
-import { PanelStore } from "./state.ts";
+import { isBusy, isSent, PanelStore } from "./state.ts";
 
 async function start(root: HTMLElement): Promise<void> {
   const store = new PanelStore();
@@ -18,6 +19,8 @@ async function start(root: HTMLElement): Promise<void> {
   }
   const actions = new Actions(store, session);
   store.set({ stage: "open", session });
+  // What waits for Apply is kept here only, and who looks whether a plug works is this page.
+  askBeforeLeaving(() => store.state.gathered.some((each) => isBusy(each) || !isSent(each)));
   render(<App store={store} actions={actions} />, root);
   void actions.learnRights(session.namespace);
   await follow(session, {

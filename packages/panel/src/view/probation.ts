@@ -14,7 +14,7 @@ const IN_USE_MS = 60_000;
 /** A guest needs a moment to use what was just plugged: for so long nothing is called dead, milliseconds. */
 const GRACE_MS = 15_000;
 /** From one look to the next, milliseconds. */
-const [LOOK_MS, STATE_MS] = [2_000, 100];
+const LOOK_MS = 2_000;
 
 interface Looked {
   readonly store: PanelStore;
@@ -22,13 +22,23 @@ interface Looked {
   readonly keeps: boolean;
 }
 
-async function comesIntoUse(store: PanelStore, { unit, iface }: PlugChange): Promise<boolean> {
-  const untilMs = nowMs() + IN_USE_MS;
-  for (;;) {
-    if (isInUse(findUnit(store.state, unit.key), iface)) return true;
-    if (nowMs() >= untilMs) return false;
-    await pause(STATE_MS);
-  }
+/** Whether the guest has it within its time. */
+function comesIntoUse(store: PanelStore, { unit, iface }: PlugChange): Promise<boolean> {
+  const isThere = (): boolean => isInUse(findUnit(store.state, unit.key), iface);
+  return new Promise((resolve) => {
+    const end = (isInTime: boolean): void => {
+      unsubscribe();
+      resolve(isInTime);
+    };
+    const unsubscribe = store.subscribe(() => {
+      if (isThere()) end(true);
+    });
+    if (isThere()) end(true);
+    else
+      void pause(IN_USE_MS).then(() => {
+        end(false);
+      });
+  });
 }
 
 /** Until frames pass, or the guest has had its time. */

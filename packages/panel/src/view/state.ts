@@ -161,9 +161,14 @@ export function isSent({ outcome }: Gathered): boolean {
   return outcome !== undefined && !["sending", "failed"].includes(outcome.kind);
 }
 
-/** Whether something is being done about it now. */
-export function isBusy({ outcome }: Gathered): boolean {
-  return outcome?.kind === "sending" || outcome?.kind === "checking";
+/** Whether it is on its way to the server. */
+export function isSending({ outcome }: Gathered): boolean {
+  return outcome?.kind === "sending";
+}
+
+/** Whether something is being done about it now: it is sent, or looked at. */
+export function isBusy(gathered: Gathered): boolean {
+  return isSending(gathered) || gathered.outcome?.kind === "checking";
 }
 
 /** The unit of a key. */
