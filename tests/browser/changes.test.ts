@@ -121,6 +121,7 @@ test("while it is looked, other changes go on, and what is looked at stays until
   await page.getByLabel("Look whether frames").check();
   await page.getByRole("button", { name: "Apply" }).click();
   await page.locator(".badge-checking").waitFor();
+  expect(await page.getByText("not applied").count()).toBe(0);
   expect(await page.getByRole("button", { name: /^Drop: .*storage/ }).isDisabled()).toBe(true);
   expect(await page.getByRole("button", { name: "Close", exact: true }).isDisabled()).toBe(true);
   await page.getByRole("button", { name: /^interface uplink/ }).click();

@@ -39,14 +39,29 @@ function nicsIn(inventory: unknown): readonly string[] {
   return [...live.matchAll(/ua-([a-z]+)/g)].map(([, name = ""]) => name).sort();
 }
 
-/** Expects the same end whoever dies; at how many points somebody did. */
-export async function expectSameEnd(story: Story, makeWorld: () => World): Promise<number> {
+/** A point of a story at which somebody died. */
+export interface Point {
+  /** By name. */
+  readonly process: string;
+  /** All that was done by then, the last one by the process that died. */
+  readonly actions: readonly string[];
+}
+
+/** Expects the same end whoever dies; the points at which somebody did. */
+export async function expectSameEnd(
+  story: Story,
+  makeWorld: () => World,
+): Promise<readonly Point[]> {
   const undisturbed = await tell(story, makeWorld(), 0);
   expect(nicsIn(undisturbed.inventory)).toEqual(story.after);
-  for (let points = 0; ; points += 1) {
-    const { inventory, actions, deaths } = await tell(story, makeWorld(), points + 1);
-    if (deaths.length === 0) return points;
-    const when = `after action ${String(points + 1)}, ${actions[points] ?? ""}`;
+  const points: Point[] = [];
+  for (;;) {
+    const deadly = points.length + 1;
+    const { inventory, actions, deaths } = await tell(story, makeWorld(), deadly);
+    const [process] = deaths;
+    if (process === undefined) return points;
+    const when = `after action ${String(deadly)}, ${actions[deadly - 1] ?? ""}`;
     expect(inventory, `what is there ${when}`).toEqual(undisturbed.inventory);
+    points.push({ process, actions: actions.slice(0, deadly) });
   }
 }

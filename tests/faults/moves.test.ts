@@ -1,21 +1,28 @@
 // SPDX-License-Identifier: Apache-2.0
 // Two nodes of fakes, and a guest that goes from one to the other: one of the five processes dies after each single action. It runs in one
 // place at most, and comes to the same end; where its migration has failed it is asked for once more, as a drain does.
-import { afterAll, expect, test } from "vitest";
+import { readFileSync } from "node:fs";
+import { join } from "node:path";
+import { afterAll, describe, expect, test } from "vitest";
 import { expectSameEnd, type World } from "./every-point.ts";
 import type { Cluster } from "./memory/cluster.ts";
 import { createBetween, NodeInMemory } from "./memory/node-in-memory.ts";
 import { ONE, TWO, type Story } from "./stories.ts";
+import { stageAfter, WHO_DIES, type Death } from "./who-dies.ts";
+
+/** This checkout. */
+const ROOT = join(import.meta.dirname, "../..");
 
 /** All points of one story on a busy machine, milliseconds. */
 const ALL_POINTS_MS = 600_000;
 /** One that was disturbed, and one that was not: nobody dies twice. */
 const TRIES = 2;
 
-let sum = 0;
+/** Of all stories. */
+const died: Death[] = [];
 
 afterAll(() => {
-  process.stdout.write(`deaths while a guest moves, on fakes: ${String(sum)} points\n`);
+  process.stdout.write(`deaths while a guest moves, on fakes: ${String(died.length)} points\n`);
 });
 
 /** Until it is on that node. */
@@ -79,7 +86,36 @@ test.each(STORIES)(
   { timeout: ALL_POINTS_MS },
   async (story) => {
     const points = await expectSameEnd(story, twoNodes);
-    sum += points;
-    expect(points).toBeGreaterThan(3);
+    expect(points.length).toBeGreaterThan(3);
+    for (const { process, actions } of points) {
+      died.push({ story: story.name, process, stage: stageAfter(actions) });
+    }
   },
 );
+
+describe("who dies, and what is true afterwards", () => {
+  // By the stories above, which have been told by then.
+  test.each(WHO_DIES.filter(({ deaths }) => deaths !== undefined))(
+    "$id: $dies: $then",
+    ({ deaths = () => false }) => {
+      expect(died.filter(deaths).length).toBeGreaterThan(0);
+    },
+  );
+
+  test.each(WHO_DIES.flatMap(({ id, tests = [] }) => tests.map((each) => ({ id, ...each }))))(
+    "$id: is tried by $title",
+    ({ file, title }) => {
+      expect(readFileSync(join(ROOT, file), "utf8")).toContain(`"${title}"`);
+    },
+  );
+
+  test("each row is tried, and each death of a move is of one", () => {
+    const idle = WHO_DIES.filter(
+      ({ deaths, tests }) => deaths === undefined && tests === undefined,
+    );
+    const unnamed = died.filter(
+      (death) => !WHO_DIES.some(({ deaths }) => deaths?.(death) === true),
+    );
+    expect({ idle, unnamed }).toEqual({ idle: [], unnamed: [] });
+  });
+});

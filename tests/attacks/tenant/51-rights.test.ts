@@ -4,7 +4,7 @@ import { once } from "node:events";
 import { connect } from "node:tls";
 import { createClock } from "@patchbay/os";
 import { createAuthority } from "@patchbay/pki";
-import { afterAll, beforeAll, expect, test } from "vitest";
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { makeAgent, send } from "../../contract/apiserver/client.ts";
 import { identity } from "../../contract/apiserver/harness.ts";
 import { type Person, VirtApiMachine } from "../virt-api-machine.ts";
@@ -17,6 +17,9 @@ const CLUSTER_ADMIN = {
   kind: "ClusterRole",
   name: "cluster-admin",
 };
+
+/** Until virt-api knows what was made a moment ago, on a busy machine. */
+const POLL = { timeout: 30_000 };
 
 let machine: VirtApiMachine;
 let tenant: Person;
@@ -222,4 +225,61 @@ test.each(COMPONENTS)("attack 70: %s reads no secrets and gives out no rights", 
     const { body } = await machine.api.post(reviews, { spec: { user, resourceAttributes } });
     expect(body.status).toMatchObject({ allowed: false });
   }
+});
+
+describe("attack 124: a tenant whose guest moves", () => {
+  const OWN = "/apis/kubevirt.io/v1/namespaces/default";
+  const MIGRATIONS = `${OWN}/virtualmachineinstancemigrations`;
+  const vmi = { kind: "VirtualMachineInstance", metadata: { name: "mover" } };
+
+  beforeAll(async () => {
+    const { api } = machine;
+    const of = { apiVersion: "kubevirt.io/v1" };
+    const path = `${OWN}/virtualmachineinstances`;
+    await api.post(path, { ...of, ...vmi, spec: { domain: { devices: {} } } });
+    const conditions = [{ type: "LiveMigratable", status: "True" }];
+    await api.patch(`${path}/mover/status`, { status: { phase: "Running", conditions } });
+  });
+
+  function askFor(person: Person, name: string, more: object): ReturnType<Person["ask"]> {
+    const of = { apiVersion: "kubevirt.io/v1", kind: "VirtualMachineInstanceMigration" };
+    const spec = { vmiName: "mover", ...more };
+    return person.ask("POST", MIGRATIONS, { ...of, metadata: { name }, spec });
+  }
+
+  const refused = {
+    code: 403,
+    body: { message: expect.stringContaining("only virt-controller may say how urgent") as string },
+  };
+
+  test.each(["system-critical", "user-triggered", "system-maintenance"])(
+    "does not say that it is %s",
+    async (priority) => {
+      expect(await askFor(tenant, "urgent", { priority })).toMatchObject(refused);
+    },
+  );
+
+  test("does not say so in the name of virt-handler or virt-api, whose accounts may not either", async () => {
+    for (const name of ["virt-handler", "virt-api"]) {
+      const account = await machine.person(`system:serviceaccount:patchbay:${name}`);
+      const answer = await askFor(account, "urgent", { priority: "system-critical" });
+      expect(answer).toMatchObject({ code: 403 });
+    }
+  });
+
+  test("asks for it without, and makes it no more urgent afterwards", async () => {
+    // virt-api hears of the VMI by a watch.
+    await expect.poll(() => askFor(tenant, "plain", {}), POLL).toMatchObject({ code: 201 });
+    const spec = { priority: "system-critical" };
+    const answer = await tenant.ask("PATCH", `${MIGRATIONS}/plain`, { spec });
+    const message = expect.stringContaining("spec is restricted") as string;
+    expect(answer).toMatchObject({ code: 422, body: { message } });
+    await machine.api.ask("DELETE", `${MIGRATIONS}/plain`);
+  });
+
+  test("stands behind virt-controller, which says so", async () => {
+    const controller = await machine.person("system:serviceaccount:patchbay:virt-controller");
+    const answer = await askFor(controller, "drain", { priority: "system-critical" });
+    expect(answer).toMatchObject({ code: 201 });
+  });
 });

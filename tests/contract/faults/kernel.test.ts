@@ -18,7 +18,7 @@ test.each(STORIES.filter(({ name }) => ON_KERNEL.includes(name)))(
   "$name ends the same after a death at any of its actions",
   { timeout: ALL_POINTS_MS },
   async (story) => {
-    const points = await expectSameEnd(story, () => ({
+    const { length: points } = await expectSameEnd(story, () => ({
       nodes: [new NodeOnKernel(`pbf${String(process.pid)}`)],
     }));
     sum += points;

@@ -49,6 +49,8 @@ export interface ClaimStory {
   readonly shell: ShellStory;
   /** What it wrote before it was restarted. */
   readonly kept: string;
+  /** Its condition LiveMigratable, and what who asks for a migration is told. */
+  readonly staying: { readonly reason: string | undefined; readonly refused: string };
   /** With the plugged NIC, before the restart and after it. */
   readonly resolving: readonly [Resolving, Resolving];
   /** Of the claim, after the VM was deleted. */
@@ -114,12 +116,27 @@ async function visit(shell: SecureShell): Promise<ShellStory> {
   }
 }
 
+/** Its claim is of this node alone. */
+function askToMove(): ClaimStory["staying"] {
+  const conditions = machine.findVmi(NAME)?.status?.conditions ?? [];
+  const condition = conditions.find(({ type }) => type === "LiveMigratable");
+  const { code, stderr } = machine.try([
+    "patchbay",
+    "--data-dir",
+    machine.dataDir,
+    "migrate",
+    NAME,
+  ]);
+  return { reason: condition?.reason, refused: code === 0 ? "" : stderr };
+}
+
 /** Boots, restarts, deletes. */
 export async function bootFromClaim(): Promise<ClaimStory> {
   await fillClaim(machine, { claim: CLAIM, image: DEBIAN_IMAGE });
   const person = new SecureShell();
   apply(person.publicKey);
   await debianBooted(NAME);
+  const staying = askToMove();
   // Four bytes of attributes, then the value. Source: UEFI specification, SecureBoot.
   const secureBoot = await inDebian(NAME, "od -An -tu1 -j4 /sys/firmware/efi/efivars/SecureBoot-*");
   await inDebian(NAME, "echo kept >/root/mark && sync");
@@ -136,7 +153,7 @@ export async function bootFromClaim(): Promise<ClaimStory> {
   const resolving = [before, await look()] as const;
   machine.kubectl("delete", "vm", NAME, "--wait");
   const phase = machine.kubectl("get", "pvc", CLAIM, "-o", "jsonpath={.status.phase}");
-  return { secureBoot: secureBoot.trim(), shell, kept, resolving, phase };
+  return { secureBoot: secureBoot.trim(), shell, kept, staying, resolving, phase };
 }
 
 export function deleteClaim(): void {

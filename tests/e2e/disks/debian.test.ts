@@ -53,6 +53,14 @@ describe("Debian from a claim", () => {
     expect(claim().shell).toEqual({ said: "kept", code: 7, copied: "there and back" });
   });
 
+  test("does not leave its node, where the claim is not shared, and says so", () => {
+    const { reason, refused } = claim().staying;
+    expect(reason).toBe("DisksNotLiveMigratable");
+    expect(refused).toContain(
+      "Cannot migrate VMI, Reason: DisksNotLiveMigratable, Message: cannot migrate VMI: PVC kept-root is not shared",
+    );
+  });
+
   test("keeps what it wrote over a restart of the VM", () => {
     expect(claim().kept).toBe("kept");
   });

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a bridge of the host sees of a guest: when its answers passed, and at which port its MAC was heard.
+// What a bridge of the host sees of a guest: when its answers and its questions passed, and at which port its MAC was heard.
 import { execFileSync, spawn, type ChildProcess } from "node:child_process";
 import { createInterface } from "node:readline";
 
@@ -24,13 +24,40 @@ interface Entry {
   readonly port: string;
 }
 
+/** Frames of one kind, by when they passed. */
+class Passed {
+  /** Milliseconds. */
+  readonly #times: number[] = [];
+
+  note(line: string): void {
+    this.#times.push(Number.parseFloat(line) * 1000);
+  }
+
+  /** So far. */
+  get count(): number {
+    return this.#times.length;
+  }
+
+  /** The longest time without any since the one of that number. */
+  longestGapMs(since: number): number {
+    const times = this.#times.slice(Math.max(0, since - 1));
+    return Math.max(0, ...times.slice(1).map((time, index) => time - (times[index] ?? time)));
+  }
+}
+
+/** Pings by what they are. Source: pcap-filter(7), icmptype. */
+const PINGS = { answers: "icmp-echoreply", questions: "icmp-echo" } as const;
+
 /** Looks until it is closed. */
 export class Frames {
-  readonly #times: number[] = [];
+  /** The guest's answers to pings. */
+  readonly answers = new Passed();
+  /** Pings that the guest sends. */
+  readonly questions = new Passed();
   readonly #entries: Entry[] = [];
   readonly #children: readonly ChildProcess[];
 
-  /** `address`: whose answers to pings count. */
+  /** `address`: whose pings count. */
   constructor(bridge: string, address: string) {
     const note = (line: string): void => {
       const entry = entryOf(line, bridge);
@@ -38,26 +65,18 @@ export class Frames {
     };
     const known = execFileSync("bridge", ["fdb", "show", "br", bridge], { encoding: "utf8" });
     for (const line of known.split("\n")) note(line);
-    const filter = ["icmp", "and", "src", "host", address];
+    const kinds = ["answers", "questions"] as const;
     this.#children = [
-      follow(["tcpdump", "-i", bridge, "-n", "-l", "-tt", ...filter], (line) => {
-        this.#times.push(Number.parseFloat(line) * 1000);
+      ...kinds.map((kind) => {
+        const filter = `icmp[icmptype] == ${PINGS[kind]} and src host ${address}`;
+        return follow(["tcpdump", "-i", bridge, "-n", "-l", "-tt", filter], (line) => {
+          this[kind].note(line);
+        });
       }),
       follow(["bridge", "monitor", "fdb"], (line) => {
         if (line.includes(` master ${bridge}`)) note(line);
       }),
     ];
-  }
-
-  /** Answers so far. */
-  get count(): number {
-    return this.#times.length;
-  }
-
-  /** The longest time without an answer since the one of that number. */
-  longestGapMs(since: number): number {
-    const times = this.#times.slice(Math.max(0, since - 1));
-    return Math.max(0, ...times.slice(1).map((time, index) => time - (times[index] ?? time)));
   }
 
   /** At which ports the MAC was heard, one after the other. */

@@ -2,6 +2,7 @@
 // A guest moves to another node while it runs, and back: it stays the same guest, with its NICs, and nothing is left behind.
 import { existsSync } from "node:fs";
 import { join } from "node:path";
+import { isEqual } from "@patchbay/core";
 import {
   diskVmManifest,
   eventually,
@@ -15,15 +16,20 @@ import {
   CHANGE_MS,
   expectGone,
   expectReady,
+  ifaceStatus,
   machine,
   ping,
   removeInterface,
   setAddress,
 } from "../machine.ts";
 import { guestNics, type GuestNic } from "../guest.ts";
+import { countsOf } from "../inventory.ts";
 import { ROOT } from "../standalone.ts";
+import { Frames } from "./frames.ts";
+import { applySharedClaim, claimDevicesOf, deleteSharedClaim } from "./shared-claim.ts";
 import {
   askForMove,
+  cancelAsVirtctl,
   findMigration,
   handlerOf,
   launchersOf,
@@ -38,6 +44,7 @@ import {
 const NODE = "node-2";
 const GUEST = "nomad";
 const DISKS = "chest";
+const CLAIM = "chest-shared";
 const POLICY = "slow";
 const NICS = [
   { name: "default", binding: "masquerade" },
@@ -66,6 +73,7 @@ beforeAll(async () => {
 afterAll(async () => {
   machine.kubectl("delete", "migrationpolicy", POLICY, "--ignore-not-found");
   machine.kubectl("delete", "vm", DISKS, "--ignore-not-found");
+  deleteSharedClaim(machine, CLAIM);
   machine.kubectl("delete", "vmi", GUEST, "--ignore-not-found");
   await node?.end();
   removeInterface("alpha", "beside");
@@ -87,6 +95,13 @@ function nodeOf(vmi: string): string {
   return machine.findVmi(vmi)?.status?.nodeName ?? "";
 }
 
+/** What must have become of a migration. */
+async function expectMoved(name: string): Promise<void> {
+  const phase = await moveEnded(name);
+  const why = findMigration(name)?.status?.migrationState?.failureReason;
+  expect({ [name]: phase, why }).toEqual({ [name]: "Succeeded", why: undefined });
+}
+
 /** What must be so of a guest that is on that node. */
 async function expectThere(target: string): Promise<void> {
   const { status } = machine.findVmi(GUEST) ?? {};
@@ -102,23 +117,35 @@ async function expectThere(target: string): Promise<void> {
 test.each(["there", "back"])("a guest moves to the other node: %s", async (name) => {
   const target = otherNode(GUEST, nodes);
   askForMove(GUEST, name);
-  expect({ [name]: await moveEnded(name), why: findMigration(name)?.status }).toMatchObject({
-    [name]: "Succeeded",
-  });
+  await expectMoved(name);
   await expectThere(target);
 });
 
-test("a guest whose migration is deleted on its way stays", async () => {
-  const source = nodeOf(GUEST);
+/** What there is on both nodes. */
+function counts(): unknown {
+  return [machine.dataDir, node?.dataDir ?? ""].map(countsOf);
+}
+
+test("a guest whose migration is cancelled on its way, as virtctl does it, is heard where it is, and nothing of it is left elsewhere", async () => {
+  const [source, before] = [nodeOf(GUEST), counts()];
   machine.apply(slowPolicy(POLICY));
   machine.kubectl("label", "vmi", GUEST, `pace=${POLICY}`);
-  askForMove(GUEST, "deleted");
-  await moveGoesOn(GUEST, "deleted");
-  machine.kubectl("delete", "virtualmachineinstancemigration", "deleted");
-  await expectStayed(source);
+  const frames = new Frames("pbt-red", "10.9.8.1");
+  try {
+    askForMove(GUEST, "cancelled");
+    await moveGoesOn(GUEST, "cancelled");
+    expect(launchersOf(machine, GUEST)).toHaveLength(2);
+    cancelAsVirtctl(GUEST);
+    await eventually(() => findMigration("cancelled") === undefined, { withinMs: CHANGE_MS });
+    await expectStayed(source);
+    expect(frames.portsOf(ifaceStatus(GUEST, "both")?.mac ?? "")).toHaveLength(1);
+  } finally {
+    frames.close();
+  }
   expect(machine.findVmi(GUEST)?.status?.migrationState).toMatchObject({
     ...{ abortRequested: true, abortStatus: "Succeeded" },
   });
+  await eventually(() => isEqual(counts(), before), { withinMs: CHANGE_MS });
 });
 
 /** Data directory of a node. */
@@ -197,7 +224,8 @@ async function disksOf(vm: string): Promise<readonly string[]> {
   return lines.map((line) => line.replace(/^.*?disk /, "").trimEnd());
 }
 
-test("disks of a guest's pod go along", async () => {
+/** Its pod's disks, and one that is a claim that both nodes see. */
+function chestManifest(): unknown {
   const kernel = { kernelPath: "/vmlinuz-full", initrdPath: "/initrd-full" };
   const firmware = {
     kernelBoot: { kernelArgs: KERNEL_ARGS, container: { image: "guest", ...kernel } },
@@ -206,15 +234,45 @@ test("disks of a guest's pod go along", async () => {
     { name: "empty", volume: { emptyDisk: { capacity: "16Mi" } } },
     // Its label shows whether what is on it has come along.
     { name: "seed", volume: { cloudInitConfigDrive: { userData: "#cloud-config\n{}\n" } } },
+    { name: "shared", volume: { persistentVolumeClaim: { claimName: CLAIM } } },
   ];
   const nic = { name: "default", binding: "masquerade" } as const;
-  machine.apply(diskVmManifest({ name: DISKS, nics: [nic], disks, firmware }));
+  return diskVmManifest({ name: DISKS, nics: [nic], disks, firmware });
+}
+
+/** What the guest wrote last on a disk, as it is there. */
+async function readDisk(disk: string): Promise<string> {
+  const { lines } = await machine.console(DISKS).run(`read ${disk}`);
+  return lines.map((line) => line.replace(/^.*?read /, "").trimEnd()).join("\n");
+}
+
+async function writeDisks(text: string): Promise<void> {
+  for (const disk of ["vda", "vdc"]) {
+    expect((await machine.console(DISKS).run(`write ${disk} ${text}`)).code).toBe(0);
+  }
+}
+
+test("disks of a guest's pod go along, and a claim that both nodes see is the same device there, and back", async () => {
+  applySharedClaim(machine, CLAIM);
+  machine.apply(chestManifest());
   await machine.booted(DISKS);
-  const before = await disksOf(DISKS);
-  askForMove(DISKS, "chest");
-  expect({ phase: await moveEnded("chest"), why: findMigration("chest")?.status }).toMatchObject({
-    phase: "Succeeded",
-  });
-  expect(await disksOf(DISKS)).toEqual(before);
+  const [before, device] = [await disksOf(DISKS), claimDevicesOf(DISKS)];
   expect(before.join("\n")).toContain("name config-2");
+  expect(device).toHaveLength(1);
+  for (const name of ["chest-there", "chest-back"]) {
+    const [target, left] = [otherNode(DISKS, nodes), newestQemu(DISKS)];
+    await writeDisks(`before-${name}`);
+    askForMove(DISKS, name);
+    await expectMoved(name);
+    expect(nodeOf(DISKS)).toBe(target);
+    expect(newestQemu(DISKS)).not.toBe(left);
+    expect(await disksOf(DISKS)).toEqual(before);
+    expect(claimDevicesOf(DISKS)).toEqual(device);
+    expect([await readDisk("vda"), await readDisk("vdc")]).toEqual([
+      `before-${name}`,
+      `before-${name}`,
+    ]);
+  }
+  await writeDisks("afterwards");
+  expect(await readDisk("vdc")).toBe("afterwards");
 });

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A guest goes to another node and back while it is pinged, and sends over a connection: the switch hears its MAC in one place at a time,
+// A guest goes to another node and back while it is pinged, pings, and sends over a connection: the switch hears its MAC in one place at a time,
 // nothing that it sends is lost, it runs in one place, its NICs are what they were, and nothing is left behind. Once there and back, or so
 // often as the environment's MOVES says.
 import { execFileSync } from "node:child_process";
@@ -35,6 +35,9 @@ const MOVE_MS = 180_000;
 /** The host's bridge of the network `red`: both nodes are on it. */
 const BRIDGE = "pbt-red";
 const [HERE, THERE] = ["10.9.8.1", "10.9.8.2"] as const;
+
+/** So many pings that the moves are over before. */
+const ENDLESS = "10000000";
 
 const NICS = [
   { name: "default", binding: "masquerade" },
@@ -118,19 +121,28 @@ function counts(): unknown {
   return [machine.dataDir, node?.dataDir ?? ""].map(countsOf);
 }
 
+/** How many of its pings the guest's kernel has heard answers to. */
+async function echoesOf(): Promise<number> {
+  const { lines } = await machine.console(VM).run("echoes");
+  return Number(/received (\d+)/.exec(lines.join())?.[1]);
+}
+
 /** One move, after which it is what it was, elsewhere. */
 async function expectMove(frames: Frames, stream: NumberStream, guest: unknown): Promise<string> {
   const from = machine.findVmi(VM)?.status?.nodeName;
-  const [since, number] = [frames.count, stream.last];
+  const [answered, asked, number] = [frames.answers.count, frames.questions.count, stream.last];
   const said = await moveByCommand(VM);
   expect(machine.findVmi(VM)?.status?.nodeName).not.toBe(from);
   expect(await guestAsItIs()).toEqual(guest);
   expect(machine.findVmi(VM)?.status?.migrationState).toMatchObject({ completed: true });
   await eventually(async () => (await ping(VM, HOST.far)).received === 3, { withinMs: CHANGE_MS });
   await eventually(() => stream.last > number, { withinMs: CHANGE_MS });
+  const before = await echoesOf();
+  await eventually(async () => (await echoesOf()) > before + 20, { withinMs: CHANGE_MS });
   expect(stream.faults).toEqual([]);
-  const outage = frames.longestGapMs(since).toFixed(0);
-  return `silent for ${outage} ms, ${String(stream.last - number)} numbers came\n${said}`;
+  const outage = frames.answers.longestGapMs(answered).toFixed(0);
+  const pause = frames.questions.longestGapMs(asked).toFixed(0);
+  return `silent for ${outage} ms, asked nothing for ${pause} ms, ${String(stream.last - number)} numbers came\n${said}`;
 }
 
 test(
@@ -145,15 +157,21 @@ test(
       pods: () => Object.keys(machine.findVmi(VM)?.status?.activePods ?? {}),
     });
     const timeoutMs = MOVES * MOVE_MS;
-    const sending = machine
-      .console(VM)
-      .run(`count ${HOST.late} ${String(stream.port)}`, { timeoutMs })
-      .catch(() => undefined); // its console is another one at each node
+    const busy = [`count ${HOST.late} ${String(stream.port)}`, `ping ${HOST.late} ${ENDLESS} 10`];
+    const said = busy.map((command) => {
+      // Its console is another one at each node.
+      return machine
+        .console(VM)
+        .run(command, { timeoutMs })
+        .catch(() => undefined);
+    });
     const pinging = machine
       .console(PEER)
       .run(`ping ${HERE} ${String(MOVES * 1000)} 10`, { timeoutMs });
     try {
-      await eventually(() => frames.count > 20, { withinMs: CHANGE_MS });
+      await eventually(() => Math.min(frames.answers.count, frames.questions.count) > 20, {
+        withinMs: CHANGE_MS,
+      });
       await eventually(() => stream.last > 0, { withinMs: CHANGE_MS });
       for (let move = 0; move < MOVES; move += 1) {
         const said = await expectMove(frames, stream, before.guest);
@@ -168,7 +186,7 @@ test(
       stream.close();
       await running.close();
     }
-    void sending;
+    void said;
     process.stdout.write(`${JSON.stringify(running.seen)}\n`);
     expect(running.seen.twice).toBe(0);
     await eventually(() => isEqual(counts(), before.counts), { withinMs: CHANGE_MS });

@@ -36,6 +36,22 @@ export function askForMove(vmi: string, name: string): void {
   });
 }
 
+/**
+ * Cancels the migration of a VM that has not ended, by requests of virtctl's: those of the VM by label, of which it deletes one. Source: KubeVirt
+ * pkg/virtctl/vm/migrate_cancel.go.
+ */
+export function cancelAsVirtctl(vm: string): void {
+  const selector = encodeURIComponent(`kubevirt.io/vmi-name in (${vm})`);
+  const path = `${MIGRATIONS}?labelSelector=${selector}`;
+  // A list of the kind that was asked for.
+  const { items } = JSON.parse(machine.kubectl("get", "--raw", path)) as {
+    readonly items: readonly VirtualMachineInstanceMigration[];
+  };
+  const isFinal = (phase = ""): boolean => phase === "Succeeded" || phase === "Failed";
+  const active = items.find(({ status }) => !isFinal(status?.phase));
+  machine.kubectl("delete", "--raw", `${MIGRATIONS}/${active?.metadata.name ?? ""}`);
+}
+
 /** Moves a VM as a person does, who sees how it goes; what was printed. */
 export async function moveByCommand(vm: string): Promise<string> {
   const program = join(ROOT, "node_modules/.bin/patchbay");

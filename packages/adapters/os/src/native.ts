@@ -117,11 +117,7 @@ export interface OsNative {
    */
   exchangeFrames(
     ports: readonly { readonly netnsFd: number; readonly link: string }[],
-    sends: readonly {
-      readonly port: number;
-      readonly frame: Uint8Array;
-      readonly checksum?: { readonly from: number; readonly at: number };
-    }[],
+    sends: readonly { readonly port: number; readonly frame: Uint8Array }[],
     groups: readonly (readonly FrameTest[])[],
     ms: number,
   ): Promise<FramesRead>;

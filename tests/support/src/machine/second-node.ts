@@ -45,11 +45,14 @@ const OWN = {
 
 type Deps = typeof OWN & { readonly paths: Paths; readonly bootId: string };
 
-/** Its own directories, and the machine's configuration of the pods' network: nodes of one host share bridges. */
+/**
+ * Its own directories, beside two of the machine's: the configuration of the pods' network, since nodes of one host share bridges, and
+ * claims, for volumes that are on a directory that both nodes see. The others are kept to the machine by their node affinity.
+ */
 async function depsOf(machine: Machine): Promise<Deps> {
-  const { cniConf } = pathsOf(machine.dataDir);
+  const { cniConf, claims } = pathsOf(machine.dataDir);
   const own = pathsOf(join(dirname(machine.dataDir), DIRECTORY));
-  return { ...OWN, paths: { ...own, cniConf }, bootId: await readBootId(OWN.files) };
+  return { ...OWN, paths: { ...own, cniConf, claims }, bootId: await readBootId(OWN.files) };
 }
 
 /** The machine's binder serves all nodes. */

@@ -8,7 +8,7 @@ import type { Plug } from "../../model/nic/plug.ts";
 import { short } from "../../model/shown.ts";
 import type { Unit } from "../../model/unit.ts";
 import { Socket } from "./glyphs.tsx";
-import type { Gathered, Selection } from "../state.ts";
+import { isSent, type Gathered, type Selection } from "../state.ts";
 
 /** What is drawn of a unit. */
 export interface UnitProps {
@@ -48,9 +48,10 @@ const NEW_PLUG = {
 } as const;
 
 function pendingOf(gathered: readonly Gathered[], key: string): readonly Change[] {
-  return gathered.flatMap(({ change, outcome }) =>
-    outcome?.kind !== "done" && change.kind !== "create" && change.unit.key === key ? [change] : [],
-  );
+  return gathered.flatMap((each) => {
+    const { change } = each;
+    return !isSent(each) && change.kind !== "create" && change.unit.key === key ? [change] : [];
+  });
 }
 
 /** What is drawn of a unit: gathered changes are shown as they would be. */

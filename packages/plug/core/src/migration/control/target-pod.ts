@@ -6,6 +6,8 @@ import {
   type VirtualMachineInstance,
   type VirtualMachineInstanceMigration,
 } from "@patchbay/api";
+import { machineFamilyOf } from "@patchbay/domain";
+import { machineOf } from "../../spec/machine.ts";
 import { launcherPodOf, type LauncherRequest } from "../../plan/pod/launcher-pod.ts";
 import { hasImageVolume } from "../../plan/pod/image-files.ts";
 import { launcherRequestOf, type VmiFacts } from "../../plan/vm/vmi.ts";
@@ -62,9 +64,17 @@ function labelsOf(
   return { ...Object.fromEntries(others), [names.MIGRATION_JOB_LABEL]: metadata.uid ?? "" };
 }
 
+/** Ports come with the guest, as many as it was started with, whatever guests are given that start now. */
+function portsOf({ vmi }: VmiFacts, planned: number): number {
+  // Slots of a conventional bus are counted as well, and take nothing.
+  const hasPorts = machineFamilyOf(machineOf(vmi.spec.domain)) !== "pc";
+  return hasPorts ? Math.max(planned, vmi.status?.pciePorts?.total ?? 0) : planned;
+}
+
 /** Files of images come as they came to the source: a guest finds its own at the same places. */
 function requestOf(facts: VmiFacts): LauncherRequest {
-  const request = launcherRequestOf(facts);
+  const planned = launcherRequestOf(facts);
+  const request = { ...planned, ports: portsOf(facts, planned.ports) };
   const { pod } = facts;
   return pod === undefined ? request : { ...request, keepsImageVolumes: hasImageVolume(pod) };
 }

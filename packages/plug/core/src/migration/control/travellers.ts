@@ -9,6 +9,7 @@ import {
   type IfaceStatus,
   type Network,
   type VirtualMachineInstance,
+  type VmiStatus,
 } from "@patchbay/api";
 import { toldAddresses, withKept } from "../../addresses/kept-addresses.ts";
 import { findByName, ifacesOf, networksOf, withNics } from "../../spec/nics.ts";
@@ -80,6 +81,12 @@ function unheard({ macAddress, ...iface }: Iface): Iface {
   return { ...iface, macAddress };
 }
 
+/** What is free of a running guest's ports says nothing of NICs that have theirs. */
+function beforeItRuns(status: VmiStatus = {}): VmiStatus {
+  const rest = Object.entries(status).filter(([field]) => field !== "pciePorts");
+  return Object.fromEntries(rest) as VmiStatus; // of fields that may all be absent
+}
+
 /** The VMI as its target's pod is made for it: with what goes along, and nothing reported yet. */
 export function travelView(vmi: VirtualMachineInstance): VirtualMachineInstance {
   const travellers = ifacesOf(vmi.spec).flatMap((iface) => travellerOf(vmi, iface));
@@ -94,5 +101,5 @@ export function travelView(vmi: VirtualMachineInstance): VirtualMachineInstance 
     return [{ ...identity, podInterfaceName, state: "Requested" as const }];
   });
   const told = withAddresses(vmi, travellers);
-  return { ...told, spec, status: { ...vmi.status, attachments, interfaces: [] } };
+  return { ...told, spec, status: { ...beforeItRuns(vmi.status), attachments, interfaces: [] } };
 }

@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: Apache-2.0
+// A claim on a directory that both nodes of the bench see, as an administrator gives it: a volume that no node has for itself. Its mode is
+// Block: files are moved by libvirt only on file systems that it knows to be shared, which those of a machine are not.
+import { readdirSync, readlinkSync, statSync } from "node:fs";
+import { names } from "@patchbay/api";
+import type { Machine } from "@patchbay/support";
+import { newestQemu } from "./two-nodes.ts";
+
+const SIZE = "48Mi";
+/** What handles of the machine's volumes look like; whose it is decides the reference to its claim. */
+const VOLUME = "pvc-5a7ed000-0000-4000-8000-000000000001";
+
+/** Claim and volume, which name each other. */
+function manifestsOf(name: string): readonly unknown[] {
+  const shape = { accessModes: ["ReadWriteMany"], storageClassName: "shared", volumeMode: "Block" };
+  return [
+    {
+      apiVersion: "v1",
+      kind: "PersistentVolumeClaim",
+      metadata: { name, namespace: "default" },
+      spec: { ...shape, volumeName: VOLUME, resources: { requests: { storage: SIZE } } },
+    },
+    {
+      apiVersion: "v1",
+      kind: "PersistentVolume",
+      metadata: { name: VOLUME },
+      spec: {
+        ...shape,
+        capacity: { storage: SIZE },
+        persistentVolumeReclaimPolicy: "Delete",
+        claimRef: { kind: "PersistentVolumeClaim", namespace: "default", name },
+        csi: { driver: "patchbay.io/local", volumeHandle: VOLUME },
+      },
+    },
+  ];
+}
+
+/** Makes it. */
+export function applySharedClaim(machine: Machine, name: string): void {
+  machine.apply(...manifestsOf(name));
+}
+
+/** Takes claim and volume away, once nobody uses them; not there is success. */
+export function deleteSharedClaim(machine: Machine, name: string): void {
+  machine.kubectl("delete", "pvc", name, "--ignore-not-found", "--wait");
+  machine.kubectl("delete", "pv", VOLUME, "--ignore-not-found", "--wait");
+}
+
+/** Which devices of claims the guest's QEMU has open, by their numbers. */
+export function claimDevicesOf(vmi: string): readonly number[] {
+  const directory = `/proc/${String(newestQemu(vmi))}/fd`;
+  const open = readdirSync(directory).map((number) => `${directory}/${number}`);
+  const found = open
+    .filter((path) => readlinkSync(path).startsWith(`${names.BLOCK_VOLUMES_DIR}/`))
+    .map((path) => statSync(path).rdev);
+  return [...new Set(found)];
+}
