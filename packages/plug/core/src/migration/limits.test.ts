@@ -31,10 +31,26 @@ test.each([
   expect(moveLimitsOf(state)).toEqual(want);
 });
 
-test("a guest that is let go soon is let go for a short time, and in the end for all that is allowed", () => {
-  const of = (max: number) => [1, 2, 3, 4, 5, 6, 7].map((iteration) => downtimeAt(iteration, max));
-  expect(of(900)).toEqual([100, 100, 100, 225, 450, 900, 900]);
-  expect(of(1)).toEqual([1, 1, 1, 1, 1, 1, 1]);
+const ITERATIONS = [1, 2, 3, 4, 5, 6, 7];
+
+test.each([
+  {
+    name: "one that is let go soon is let go for a short time, and in the end for all that is allowed",
+    given: { maxDowntimeMs: 900, isEmulated: false },
+    want: [100, 100, 100, 225, 450, 900, 900],
+  },
+  {
+    name: "one that is emulated goes as soon as it can",
+    given: { maxDowntimeMs: 900, isEmulated: true },
+    want: [900, 900, 900, 900, 900, 900, 900],
+  },
+  {
+    name: "there is always some time",
+    given: { maxDowntimeMs: 1, isEmulated: false },
+    want: [1, 1, 1, 1, 1, 1, 1],
+  },
+])("how long a guest may stand still: $name", ({ given, want }) => {
+  expect(ITERATIONS.map((iteration) => downtimeAt(iteration, given))).toEqual(want);
 });
 
 test.each([

@@ -97,3 +97,12 @@ test("the guest may stand still for longer with each iteration, in the end for a
   await nodes.until(() => Promise.resolve(limits().at(-1) === "300"));
   expect([...new Set(limits())]).toEqual(["33", "75", "150", "300"]);
 });
+
+test("an emulated guest may stand still for as long as it is said at once", async () => {
+  const configuration = { developerConfiguration: { useEmulation: true } };
+  const of = { apiVersion: "kubevirt.io/v1", kind: "KubeVirt", metadata: { name: "kubevirt" } };
+  nodes.kubevirts.put({ ...of, spec: { configuration } });
+  nodes.daemon("node1").iterate("default_vm1", 2);
+  await nodes.until(() => Promise.resolve(limits().at(-1) === "300"));
+  expect(limits()).toEqual(["33", "300"]);
+});

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The call that sends a guest to another node, on a connection of its own, and what must follow it at once.
-import { names, type VirtualMachineInstance } from "@patchbay/api";
+import { names, usesEmulation, type VirtualMachineInstance } from "@patchbay/api";
 import {
   domainNameOf,
   DISRUPTED_MS,
@@ -65,7 +65,9 @@ async function limitDowntime(
   iteration: number,
 ): Promise<void> {
   const { maxDowntimeMs } = moveLimitsOf(migration);
-  const limitMs = move.isDisrupted ? DISRUPTED_MS : downtimeAt(iteration, maxDowntimeMs);
+  const isEmulated = usesEmulation(deps.kubevirts.list()[0]);
+  const atMost = { maxDowntimeMs, isEmulated };
+  const limitMs = move.isDisrupted ? DISRUPTED_MS : downtimeAt(iteration, atMost);
   try {
     await connection.setMaxDowntime(domainNameOf(vmi), limitMs);
   } catch (error) {

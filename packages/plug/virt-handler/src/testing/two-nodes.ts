@@ -59,6 +59,8 @@ export class TwoNodes {
   /** Of the source's process. */
   metrics = createMetrics("virt-handler");
   readonly relays = createFakeRelays();
+  /** The cluster's configuration, in which there is nothing at first. */
+  readonly kubevirts = createFakeCache<KubeVirt>();
   readonly hooks = createFakeHookSidecars();
   readonly launcherDisks = createFakeLauncherDisks();
   readonly #hypervisor = createFakeHypervisor();
@@ -178,7 +180,7 @@ export class TwoNodes {
       ...{ nodeName: node, concurrency: 2, store, clock, relays, vmis, podNetwork },
       launchers: this.#launchers,
       hypervisor: this.#openingHypervisor(node),
-      kubevirts: createFakeCache<KubeVirt>(),
+      kubevirts: this.kubevirts,
       linkWatch: createFakeLinkWatch(podNetwork),
       linkCounters: createFakeLinkCounters(),
       vhostSockets: createFakeVhostSockets(),
