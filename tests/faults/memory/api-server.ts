@@ -69,7 +69,7 @@ export class MemoryApiServer {
       }),
     update: (type, object, options) =>
       this.#change(type, object.metadata, () => this.#objects.update(type, object, options)),
-    // eslint-disable-next-line max-params -- the port's
+    // oxlint-disable-next-line max-params -- the port's
     patch: (type, key, patch, options) => {
       const write = (): ReturnType<typeof this.store.patch> =>
         this.#objects.patch(type, key, patch, options);

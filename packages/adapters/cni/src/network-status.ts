@@ -97,7 +97,7 @@ function entryOf(
  * `interfaceName` what was asked as CNI_IFNAME. Addresses carry no prefix length and go to the entry of their NIC;
  * those of host interfaces are left out. Source: NPWG 1.3 section 5.3.
  */
-// eslint-disable-next-line max-params -- whose result it is, and what is known beside it
+// oxlint-disable-next-line max-params -- whose result it is, and what is known beside it
 export function networkStatusesOf(
   result: CniResult,
   name: string,

@@ -204,7 +204,7 @@ class CoalescingRecorder implements EventRecorder {
 
 /** RFC 3339 text without fractions. Source: Kubernetes metav1.Time. */
 function toTimestamp(ms: number): string {
-  // eslint-disable-next-line no-restricted-globals -- formats a time, reads no clock
+  // oxlint-disable-next-line no-restricted-globals -- formats a time, reads no clock
   return `${new Date(ms).toISOString().slice(0, 19)}Z`;
 }
 

@@ -7,7 +7,7 @@ export const MS_PER_DAY = 86_400_000;
 
 /** The time `ms` (since 1970) as the certificate library wants it. */
 export function dateOf(ms: number): Date {
-  // eslint-disable-next-line no-restricted-globals -- converts a given time, does not read the clock
+  // oxlint-disable-next-line no-restricted-globals -- converts a given time, does not read the clock
   return new Date(ms);
 }
 

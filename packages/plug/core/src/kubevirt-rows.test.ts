@@ -65,6 +65,8 @@ function matching(expected: unknown): unknown {
   return Object.fromEntries(fields);
 }
 
+type CaseOf<Kind extends Case["kind"]> = Extract<Case, { readonly kind: Kind }>;
+
 function findCase({ area, name }: Row): Case | undefined {
   return CASES[area]?.[name];
 }
@@ -75,18 +77,30 @@ function titleOf(row: Row): string {
   return `${row.area}: ${row.name}${how}`;
 }
 
-function check({ name, input, expected }: Row, answer: Case): void {
+function checkSame({ input, expected }: Row, answer: CaseOf<"same">): void {
+  // Each case reads the fields of its own rows.
+  expect(answer.run(input as never)).toEqual(matching(expected));
+}
+
+function checkOurs({ input, expected }: Row, answer: CaseOf<"ours">): void {
+  expect(answer.run(input as never)).toEqual(answer.value);
+  expect(answer.value).not.toEqual(expected);
+}
+
+function checkShown({ name }: Row, answer: CaseOf<"shown-in">): void {
+  expect(readHere(answer.file)).toContain(name);
+}
+
+function check(row: Row, answer: Case): void {
   switch (answer.kind) {
     case "same":
-      // Each case reads the fields of its own rows.
-      expect(answer.run(input as never)).toEqual(matching(expected));
+      checkSame(row, answer);
       return;
     case "ours":
-      expect(answer.run(input as never)).toEqual(answer.value);
-      expect(answer.value).not.toEqual(expected);
+      checkOurs(row, answer);
       return;
     case "shown-in":
-      expect(readHere(answer.file)).toContain(name);
+      checkShown(row, answer);
   }
 }
 

@@ -8,6 +8,15 @@ import { AnyWorld } from "./testing/any-world.ts";
 
 const HOUR_MS = 3_600_000;
 
+async function loseNode(world: AnyWorld): Promise<void> {
+  await world.hearNode(false);
+  expect(await world.words()).toEqual(["Running", "Unknown"]);
+  await world.delete(PODS);
+  await world.actNode();
+  await world.bench.pass();
+  await world.hearNode(true);
+}
+
 /** How a guest ends. */
 const ENDS = {
   "shuts down": (world: AnyWorld) => world.endGuest("Succeeded"),
@@ -22,14 +31,7 @@ const ENDS = {
   "loses its pod": (world: AnyWorld) => world.delete(PODS),
   "loses its VMI": (world: AnyWorld) => world.delete(VIRTUAL_MACHINE_INSTANCES),
   // Its pod goes when the node does, and the next one finds another node.
-  "loses its node": async (world: AnyWorld) => {
-    await world.hearNode(false);
-    expect(await world.words()).toEqual(["Running", "Unknown"]);
-    await world.delete(PODS);
-    await world.actNode();
-    await world.bench.pass();
-    await world.hearNode(true);
-  },
+  "loses its node": loseNode,
 } as const;
 
 type End = keyof typeof ENDS;

@@ -3,7 +3,7 @@
 
 /** RFC 3339 with milliseconds, for `ms` since 1970. */
 export function printTime(ms: number): string {
-  // eslint-disable-next-line no-restricted-globals -- converts a given time, reads no clock
+  // oxlint-disable-next-line no-restricted-globals -- converts a given time, reads no clock
   return new Date(ms).toISOString();
 }
 
@@ -14,6 +14,6 @@ export function printMicroTime(ms: number): string {
 
 /** Milliseconds since 1970; NaN when the text is no time. */
 export function parseTime(text: string): number {
-  // eslint-disable-next-line no-restricted-globals -- converts a given time, reads no clock
+  // oxlint-disable-next-line no-restricted-globals -- converts a given time, reads no clock
   return Date.parse(text);
 }

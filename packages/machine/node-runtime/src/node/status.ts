@@ -76,7 +76,7 @@ function resourcesOf(machine: MachineFacts): Readonly<Record<string, string>> {
 
 /** Milliseconds since 1970; NaN for what is no time. */
 function parseTime(text: string | undefined): number {
-  // eslint-disable-next-line no-restricted-globals -- converts a given time, reads no clock
+  // oxlint-disable-next-line no-restricted-globals -- converts a given time, reads no clock
   return Date.parse(text ?? "");
 }
 

@@ -84,7 +84,7 @@ function removeAll(facts: PodFacts): readonly PodAction[] {
 function planDeletion(facts: LivePodFacts, nowMs: number): readonly PodAction[] {
   const alive = facts.containers.filter(isAlive);
   // Kubernetes sets it to the time of the request plus the grace period.
-  // eslint-disable-next-line no-restricted-globals -- converts a given time, reads no clock
+  // oxlint-disable-next-line no-restricted-globals -- converts a given time, reads no clock
   const deadlineMs = Date.parse(facts.pod.metadata.deletionTimestamp ?? "");
   const leftMs = deadlineMs - nowMs;
   if (alive.length === 0 || !(leftMs > 0)) {

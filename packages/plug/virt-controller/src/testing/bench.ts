@@ -263,7 +263,7 @@ export class Bench {
         this.#try(options?.dryRun === true ? "ask" : "create", type, object.metadata);
         return this.#answer(await server.create(type, object, options));
       },
-      // eslint-disable-next-line max-params -- the port's
+      // oxlint-disable-next-line max-params -- the port's
       patch: async (type, key, patch, options) => {
         this.#try("patch", type, key);
         const would = await server.patch(type, key, patch, { ...options, dryRun: true });

@@ -147,7 +147,7 @@ class MemoryStore implements FakeStore {
     return this.#write(type, object, options);
   }
 
-  // eslint-disable-next-line max-params -- the port's
+  // oxlint-disable-next-line max-params -- the port's
   async patch<T extends KubeObject>(
     type: ResourceType<T>,
     key: ObjectKey,

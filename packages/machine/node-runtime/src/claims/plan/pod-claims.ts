@@ -96,7 +96,7 @@ function findingOf(name: string, lookup: ClaimLookup): Finding {
 /** When both are there. */
 function togetherMs(pod: Pod, claim: PersistentVolumeClaim): number {
   const times = [pod, claim].map(({ metadata }) => metadata.creationTimestamp ?? "");
-  // eslint-disable-next-line no-restricted-globals -- converts given times, reads no clock
+  // oxlint-disable-next-line no-restricted-globals -- converts given times, reads no clock
   return Math.max(...times.map((time) => Date.parse(time)).filter((ms) => !Number.isNaN(ms)), 0);
 }
 

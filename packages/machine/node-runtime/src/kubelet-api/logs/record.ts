@@ -50,6 +50,6 @@ export function printRecordTime(time: string): string {
 
 /** Milliseconds since 1970; NaN for what is no time. */
 export function parseRecordTime(time: string): number {
-  // eslint-disable-next-line no-restricted-globals -- converts a given time, reads no clock
+  // oxlint-disable-next-line no-restricted-globals -- converts a given time, reads no clock
   return Date.parse(time);
 }

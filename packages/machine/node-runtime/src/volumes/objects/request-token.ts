@@ -28,7 +28,7 @@ export function tokenRequester(client: Pick<KubeClient, "requestRaw">): RequestT
       },
     });
     const { status } = JSON.parse(text) as TokenAnswer; // the server keeps the kind's schema
-    // eslint-disable-next-line no-restricted-globals -- converts a given time, reads no clock
+    // oxlint-disable-next-line no-restricted-globals -- converts a given time, reads no clock
     const expiresMs = Date.parse(status?.expirationTimestamp ?? "");
     if (status?.token === undefined || Number.isNaN(expiresMs)) {
       const reason = "it has no token or no expiration time";

@@ -26,18 +26,16 @@ describe("any facts", () => {
   function carryOut(given: Facts): readonly OwnedAttachment[] {
     let journal = given.owned.filter((entry) => entry.state !== "removed");
     for (const action of planAttachmentActions(given)) {
+      const added = action.kind === "add" ? action.wanted.interfaceName : undefined;
+      expect(journal.map((entry) => entry.interfaceName)).not.toContain(added);
       if (action.kind === "adopt") {
         const { network, interfaceName } = action.foreign;
         journal = [...journal, owned(network, interfaceName, { isAdopted: true })];
       }
       if (action.kind === "del" || action.kind === "forget")
         journal = journal.filter((entry) => entry !== action.owned);
-      if (action.kind === "add") {
-        expect(journal.map((entry) => entry.interfaceName)).not.toContain(
-          action.wanted.interfaceName,
-        );
+      if (action.kind === "add")
         journal = [...journal, owned(action.wanted.network, action.wanted.interfaceName)];
-      }
     }
     return journal;
   }

@@ -95,7 +95,7 @@ class Bench {
           this.findError === undefined ? store.find(type, key) : Promise.reject(this.findError),
         ...{ create: store.create.bind(store), update: store.update.bind(store) },
         delete: store.delete.bind(store),
-        // eslint-disable-next-line max-params -- the port's
+        // oxlint-disable-next-line max-params -- the port's
         patch: (type, key, patch: Patch, options) => {
           this.writes += 1;
           const { writeError } = this;

@@ -1,0 +1,105 @@
+// SPDX-License-Identifier: Apache-2.0
+// This project's own rules, for oxlint (ADR 0125). It runs them in Node.js, by ESLint's interface.
+
+/** As far as it is read here. */
+interface Node {
+  readonly type: string;
+  readonly name?: string;
+}
+
+interface ExportAll extends Node {
+  readonly exported: Node | null;
+}
+
+interface Call extends Node {
+  readonly callee: Node & { readonly object?: Node; readonly property?: Node };
+  readonly arguments: readonly Node[];
+}
+
+/** What a rule is given of the file. */
+interface Context {
+  readonly sourceCode: { getAllComments(): readonly (Node & { readonly value: string })[] };
+  report(finding: { readonly node: Node; readonly message: string }): void;
+}
+
+/** What it does at each kind of node. */
+interface Visitor {
+  ExportAllDeclaration?(node: ExportAll): void;
+  ExportDefaultDeclaration?(node: Node): void;
+  CallExpression?(node: Call): void;
+  Program?(): void;
+}
+
+interface Rule {
+  create(context: Context): Visitor;
+}
+
+const LOG_METHODS = new Set(["debug", "info", "warn", "error"]);
+/** What either linter takes for a directive. */
+const DIRECTIVE = /^\s*(?:eslint|oxlint)-(?:disable|enable)/;
+/** The only one that is wanted. */
+const WANTED = "oxlint-disable-next-line ";
+
+/** Who reads an import sees where a name comes from, and how it is called everywhere. */
+const namedExports: Rule = {
+  create: (context) => ({
+    ExportAllDeclaration(node) {
+      if (node.exported === null) context.report({ node, message: "Name what you export." });
+    },
+    ExportDefaultDeclaration(node) {
+      context.report({ node, message: "Named exports only." });
+    },
+  }),
+};
+
+function isLogMethod({ callee: { object, property } }: Call): boolean {
+  return object?.name === "log" && LOG_METHODS.has(property?.name ?? "");
+}
+
+/** One message is one thing that happens, and can be searched for. */
+const constantMessages: Rule = {
+  create: (context) => ({
+    CallExpression(node) {
+      const [message] = node.arguments;
+      if (message?.type !== "TemplateLiteral" || !isLogMethod(node)) return;
+      context.report({
+        node: message,
+        message: "The message is constant; what varies goes into fields.",
+      });
+    },
+  }),
+};
+
+/** What is wrong with a comment's text, if it silences a linter. */
+function faultOf(text: string): string | undefined {
+  if (!DIRECTIVE.test(text)) return undefined;
+  const directive = text.trim();
+  if (!directive.startsWith(WANTED)) return `Silence one line: ${WANTED}RULE -- why.`;
+  const [rules = "", why = ""] = directive.slice(WANTED.length).split(" -- ");
+  const isExplained = rules.trim() !== "" && why.trim() !== "";
+  return isExplained ? undefined : "Name the rules, and say why: RULE -- why.";
+}
+
+function reportDirectives(context: Context): void {
+  for (const comment of context.sourceCode.getAllComments()) {
+    const message = faultOf(comment.value);
+    if (message !== undefined) context.report({ node: comment, message });
+  }
+}
+
+/** A finding is silenced where it is, by its name, with a reason. */
+const explainedDirectives: Rule = {
+  create: (context) => ({
+    Program() {
+      reportDirectives(context);
+    },
+  }),
+};
+
+const rules: Readonly<Record<string, Rule>> = {
+  "named-exports": namedExports,
+  "constant-messages": constantMessages,
+  "explained-directives": explainedDirectives,
+};
+
+export default { meta: { name: "patchbay" }, rules };
