@@ -6,7 +6,7 @@ import { existsSync, globSync, readFileSync } from "node:fs";
 import { hostname } from "node:os";
 import { basename, dirname, join } from "node:path";
 import { CATALOGUE, REASONS, type ErrorEntry, type ReasonEntry } from "@patchbay/core";
-import { format, resolveConfig } from "prettier";
+import { format, type FormatConfig } from "oxfmt";
 import { renderFields } from "./fields.ts";
 import { renderRights } from "./rights.ts";
 
@@ -236,20 +236,33 @@ function renderConfig(): string {
   ].join("");
 }
 
+/** As `npm run format` writes them. */
+async function formatPages(
+  pages: Readonly<Record<string, string>>,
+): Promise<ReadonlyMap<string, string>> {
+  // This project's own file.
+  const options = JSON.parse(readFileSync(join(ROOT, ".oxfmtrc.json"), "utf8")) as FormatConfig;
+  const formatPage = async ([name, text]: [string, string]): Promise<[string, string]> => {
+    const { code, errors } = await format(name, text, options);
+    if (errors.length > 0) throw new Error(`${name}: ${JSON.stringify(errors)}`);
+    return [name, code];
+  };
+  return new Map(await Promise.all(Object.entries(pages).map(formatPage)));
+}
+
 /** File names below docs/reference/ and their text. */
 export async function renderReference(): Promise<ReadonlyMap<string, string>> {
-  const options = { ...(await resolveConfig(join(ROOT, "package.json"))), parser: "markdown" };
-  return new Map([
-    ["errors.md", await format(renderErrors(), options)],
-    ["reasons.md", await format(renderReasons(), options)],
-    ["config.md", await format(renderConfig(), options)],
-    ["vm-fields.md", await format(renderFields(NOTE), options)],
-    ["rights.md", await format(await renderRights(NOTE), options)],
-  ]);
+  const pages = {
+    "errors.md": renderErrors(),
+    "reasons.md": renderReasons(),
+    "config.md": renderConfig(),
+    "vm-fields.md": renderFields(NOTE),
+    "rights.md": await renderRights(NOTE),
+  };
+  return formatPages(pages);
 }
 
 /** What the pages of docs/reference/api/ must say. */
 export async function renderApiReference(): Promise<ReadonlyMap<string, string>> {
-  const options = { ...(await resolveConfig(join(ROOT, "package.json"))), parser: "markdown" };
-  return new Map([["virtctl.md", await format(renderVirtctl(), options)]]);
+  return formatPages({ "virtctl.md": renderVirtctl() });
 }

@@ -7,7 +7,9 @@ import type { KubeObject } from "@patchbay/api";
 
 /** Plural names, as they stand in paths. */
 export type Plural =
-  "virtualmachines" | "virtualmachineinstances" | "network-attachment-definitions";
+  | "virtualmachines"
+  | "virtualmachineinstances"
+  | "network-attachment-definitions";
 
 interface Asked {
   readonly method: string;

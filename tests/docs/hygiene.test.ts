@@ -43,8 +43,8 @@ const FOLDERS = `(${NAME}/)*`;
 const KINDS: readonly RegExp[] = [
   // At the root, by name: what tools and people look for there.
   /^(README|ARCHITECTURE|CONTRIBUTING)\.md$|^LICENSE$/,
-  /^\.(dependency-cruiser\.cjs|gitignore|jscpd\.json|npmrc|oxlintrc\.json|prettierignore|prettierrc\.json)$/,
-  /^(eslint\.config\.js|vitest\.config\.ts|package(-lock)?\.json|knip(\.production)?\.json)$/,
+  /^\.(dependency-cruiser\.cjs|gitignore|jscpd\.json|npmrc|oxfmtrc\.json|oxlintrc\.json)$/,
+  /^(vitest\.config\.ts|package(-lock)?\.json|knip(\.production)?\.json)$/,
   /^tsconfig(\.(base|pure|tests))?\.json$/,
   /^\.ci\/run$/,
   new RegExp(`^(crds|packages/kit/manifests)/${FOLDERS}${NAME}\\.yaml$`),

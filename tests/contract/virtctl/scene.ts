@@ -24,7 +24,14 @@ const RUNNING = {
 
 /** What there is of the VM: its run strategy, and its VMI's status. */
 export type State =
-  "none" | "off" | "manual" | "always" | "starting" | "running" | "paused" | "stopping";
+  | "none"
+  | "off"
+  | "manual"
+  | "always"
+  | "starting"
+  | "running"
+  | "paused"
+  | "stopping";
 
 const STATES: Readonly<Record<State, { readonly strategy?: string; readonly status?: VmiStatus }>> =
   {

@@ -36,8 +36,7 @@ export async function askKubelet<Answer>(
   const client = new Client(`unix:${socket}`, credentials.createInsecure(), OPTIONS);
   const { promise, resolve, reject } = Promise.withResolvers<Answer>();
   const answer = (error: ServiceError | null, response?: unknown): void => {
-    if (error === null)
-      resolve(response as Answer); // as the .proto says
+    if (error === null) resolve(response as Answer); // as the .proto says
     else reject(error);
   };
   // Its types are those of the .proto.

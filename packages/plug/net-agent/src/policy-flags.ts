@@ -40,7 +40,8 @@ export function namedLists(command: Command): ClusterTenantPolicy {
   const entries = POLICY_FIELD_NAMES.flatMap((name) => {
     // What `parseListOf` made.
     const list = command.getOptionValue(optionOf(name).attributeName()) as
-      readonly string[] | undefined;
+      | readonly string[]
+      | undefined;
     return list === undefined ? [] : [[name, list] as const];
   });
   return Object.fromEntries(entries);

@@ -35,7 +35,8 @@ export interface Extension extends AsyncDisposable {
 export async function availableOf(api: Harness, name: string) {
   const { body } = await api.get(`${API_SERVICES}/${name}`);
   const conditions = body.status?.["conditions"] as
-    readonly { type: string; status: string; reason: string; message: string }[] | undefined;
+    | readonly { type: string; status: string; reason: string; message: string }[]
+    | undefined;
   return conditions?.find(({ type }) => type === "Available");
 }
 

@@ -4,7 +4,8 @@ import type { Fields } from "./rows.ts";
 
 /** Our value beside the row's, or the feature that is missing. */
 export type Verdict =
-  { readonly ours: Fields; readonly why: string } | { readonly notBuilt: string };
+  | { readonly ours: Fields; readonly why: string }
+  | { readonly notBuilt: string };
 
 const OWN_WORDS = "the same refusal, in our own words";
 const ALONE = "it is one attachment that is refused, by itself: the others of the pod are made";

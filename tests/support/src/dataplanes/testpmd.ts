@@ -7,7 +7,8 @@ import { eventually } from "../eventually.ts";
 
 /** What it does with frames: passes them on, throws them away, makes small ones for that MAC. */
 export type Forwarding =
-  { readonly mode: "io" | "rxonly" } | { readonly mode: "txonly"; readonly to: string };
+  | { readonly mode: "io" | "rxonly" }
+  | { readonly mode: "txonly"; readonly to: string };
 
 function forwardingOf(forwarding: Forwarding): readonly string[] {
   const mode = `--forward-mode=${forwarding.mode}`;

@@ -15,7 +15,8 @@ export interface ApiQuestion {
 }
 
 export type ApiAnswer =
-  { readonly status: number; readonly text: string } | { readonly error: string };
+  | { readonly status: number; readonly text: string }
+  | { readonly error: string };
 
 /** What standalone writes for its administrator. */
 interface KubeConfigFile {

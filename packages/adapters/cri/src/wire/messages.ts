@@ -40,7 +40,10 @@ export interface WireSandboxStatusResponse {
 
 /** Source: CRI ContainerState. */
 export type WireContainerState =
-  "CONTAINER_CREATED" | "CONTAINER_RUNNING" | "CONTAINER_EXITED" | "CONTAINER_UNKNOWN";
+  | "CONTAINER_CREATED"
+  | "CONTAINER_RUNNING"
+  | "CONTAINER_EXITED"
+  | "CONTAINER_UNKNOWN";
 
 /** Source: CRI Container. */
 export interface WireContainer {

@@ -198,8 +198,7 @@ class Run {
     for (const pipe of [input, output, errors]) pipe?.destroy();
     this.#endFamily().then(() => {
       if (error !== undefined) this.#result.reject(error);
-      else if (this.#isKilled)
-        this.#result.reject(this.#reason); // an AppError, or what the caller aborted with
+      else if (this.#isKilled) this.#result.reject(this.#reason); // an AppError, or what the caller aborted with
       else this.#result.resolve({ exitCode: this.#exitCode, ...this.#texts() });
     }, this.#result.reject);
   }

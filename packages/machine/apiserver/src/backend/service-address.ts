@@ -19,7 +19,10 @@ export interface HostPort {
 
 /** Why there is no address. */
 export type Unresolved =
-  "ServiceNotFound" | "ServicePortError" | "EndpointsNotFound" | "MissingEndpoints";
+  | "ServiceNotFound"
+  | "ServicePortError"
+  | "EndpointsNotFound"
+  | "MissingEndpoints";
 
 /** What was found. */
 export type Resolution =

@@ -7,7 +7,14 @@ import { type ObjectShape, kindShape } from "../shapes/shape.ts";
 
 /** Verbs of resources, as discovery names them. */
 export type Verb =
-  "create" | "delete" | "deletecollection" | "get" | "list" | "patch" | "update" | "watch";
+  | "create"
+  | "delete"
+  | "deletecollection"
+  | "get"
+  | "list"
+  | "patch"
+  | "update"
+  | "watch";
 
 /** All verbs, in discovery's order. */
 export const ALL_VERBS: readonly Verb[] = [

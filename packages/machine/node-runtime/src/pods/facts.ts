@@ -96,7 +96,8 @@ export function statusBefore({ pod }: Pick<PodFacts, "pod">, name: string): Stat
 }
 
 type StatusBefore =
-  NonNullable<NonNullable<Pod["status"]>["containerStatuses"]>[number] | undefined;
+  | NonNullable<NonNullable<Pod["status"]>["containerStatuses"]>[number]
+  | undefined;
 
 /** Whether the container has ever been made: the runtime may have forgotten it, the object has not. */
 export function wasMade(facts: PodFacts, name: string): boolean {

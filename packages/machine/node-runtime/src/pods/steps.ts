@@ -26,7 +26,11 @@ type LiveAction = Extract<
   PodAction,
   {
     readonly kind:
-      "prepareVolumes" | "runSandbox" | "pullImage" | "startContainer" | "deleteObject";
+      | "prepareVolumes"
+      | "runSandbox"
+      | "pullImage"
+      | "startContainer"
+      | "deleteObject";
   }
 >;
 

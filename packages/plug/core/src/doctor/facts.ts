@@ -55,7 +55,14 @@ export interface WiringLack {
  * as large as the NIC lets through; `own` asks the network for the guest's own address.
  */
 export type ProbeName =
-  "inward" | "inwardLarge" | "outward" | "outwardLarge" | "echo" | "echoLarge" | "own" | "dhcp";
+  | "inward"
+  | "inwardLarge"
+  | "outward"
+  | "outwardLarge"
+  | "echo"
+  | "echoLarge"
+  | "own"
+  | "dhcp";
 
 /** Where such frames, and their answers, came by. */
 export interface FrameTrace {

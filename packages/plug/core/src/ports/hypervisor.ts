@@ -3,7 +3,14 @@
 
 /** State of a domain; `crashed` also when its process died. Source: libvirt virDomainState, virDomainShutoffReason. */
 export type DomainState =
-  "running" | "blocked" | "paused" | "shutdown" | "shutoff" | "crashed" | "suspended" | "unknown";
+  | "running"
+  | "blocked"
+  | "paused"
+  | "shutdown"
+  | "shutoff"
+  | "crashed"
+  | "suspended"
+  | "unknown";
 
 /** A domain in short, as libvirt tells it without its XML. */
 export interface DomainInfo {
@@ -80,7 +87,13 @@ export interface GuestSystem {
  * do not know that one, guest-file-open of /proc/net/route.
  */
 export type GuestTopic =
-  "agent" | "freeze" | "routes" | "hostname" | "timezone" | "users" | "filesystems";
+  | "agent"
+  | "freeze"
+  | "routes"
+  | "hostname"
+  | "timezone"
+  | "users"
+  | "filesystems";
 
 /**
  * What it tells: libvirt's names, such as `user.0.name`, of the agent `agent.version`, `freeze.status`, `routes.default.ipv4` (true or

@@ -60,7 +60,8 @@ export function createTrafficSource(
   deps: TrafficDeps,
 ): () => Promise<readonly MetricFamily[]> {
   let last:
-    { readonly atMs: number; readonly families: Promise<readonly MetricFamily[]> } | undefined;
+    | { readonly atMs: number; readonly families: Promise<readonly MetricFamily[]> }
+    | undefined;
   const read = async (): Promise<readonly MetricFamily[]> => {
     const vmis = deps.vmis.list();
     const all = await Promise.all(vmis.map((vmi) => trafficOf(vmi, counters, deps)));

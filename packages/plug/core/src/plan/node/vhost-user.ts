@@ -16,7 +16,10 @@ export interface LinkSocketAction {
 
 /** What such a NIC waits for. */
 export type VhostUserWait =
-  SocketReason | "MemoryNotShared" | "InterruptVectors" | "BackendReplaced";
+  | SocketReason
+  | "MemoryNotShared"
+  | "InterruptVectors"
+  | "BackendReplaced";
 
 /** The guest as it is, or is to be started. */
 interface GuestFacts {

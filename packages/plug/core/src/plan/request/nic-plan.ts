@@ -26,7 +26,8 @@ export type NicPlan =
 
 /** What was read from a body, or the answer to one that cannot be read. */
 export type Parsed<T> =
-  { readonly ok: true; readonly value: T } | { readonly ok: false; readonly refusal: Refusal };
+  | { readonly ok: true; readonly value: T }
+  | { readonly ok: false; readonly refusal: Refusal };
 
 const REASONS = {
   400: "BadRequest",

@@ -19,5 +19,6 @@ export interface NodeStep extends Step {
   readonly log: (failed: FailedNodeStep) => void;
   /** What it waits for, untried; undefined: nothing. */
   readonly wait?: () =>
-    { readonly shown: Hindrance; readonly pauseMs: number | undefined } | undefined;
+    | { readonly shown: Hindrance; readonly pauseMs: number | undefined }
+    | undefined;
 }
