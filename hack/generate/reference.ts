@@ -146,7 +146,9 @@ function parseSection(help: string, title: string): readonly HelpRow[] {
 
 function help(main: string, ...args: readonly string[]): string {
   const argv = ["--conditions=@patchbay/source", main, ...args, "--help"];
-  return execFileSync(process.execPath, argv, { cwd: ROOT, encoding: "utf8" });
+  // One after another loads the same sources.
+  const env = { ...process.env, NODE_COMPILE_CACHE: join(ROOT, ".cache/compiled") };
+  return execFileSync(process.execPath, argv, { cwd: ROOT, env, encoding: "utf8" });
 }
 
 /** The sentences between the usage line and the first section. */
