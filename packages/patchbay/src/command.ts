@@ -21,7 +21,7 @@ export interface FlagSpec {
   readonly description: string;
   readonly required?: boolean;
   /** What the value is; text when absent. */
-  readonly kind?: "duration" | "port" | "count" | "quantity";
+  readonly kind?: "duration" | "port" | "count" | "group" | "quantity";
   /** The only values that it takes. */
   readonly choices?: readonly string[];
   /** Flags, by their names in camel case, that mean nothing beside it. */

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 import { describe, expect, test } from "vitest";
-import { parseAmount, parseCount, parseDuration, parsePort } from "./flag-values.ts";
+import { parseAmount, parseCount, parseDuration, parseGroup, parsePort } from "./flag-values.ts";
 
 describe("a duration", () => {
   test.each([
@@ -36,6 +36,16 @@ describe("a count", () => {
 
   test.each(["0", "-1", "1.5", "two", ""])("%j is none", (text) => {
     expect(() => parseCount(text)).toThrow("It must be a number of at least 1");
+  });
+});
+
+describe("a group", () => {
+  test.each(["0", "1001", "4294967294"])("%s is one", (text) => {
+    expect(parseGroup(text)).toBe(Number(text));
+  });
+
+  test.each(["107", "4294967295", "-1", "hugetlbfs", ""])("%j is none", (text) => {
+    expect(() => parseGroup(text)).toThrow("It must be the number of a group");
   });
 });
 

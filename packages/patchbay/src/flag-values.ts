@@ -34,6 +34,20 @@ export function parseCount(text: string): number {
   return Number(text);
 }
 
+/** The launchers' own. Source: packages/plug/api/src/names.ts, LAUNCHER_UID; this file loads nothing of it. */
+const LAUNCHERS_GROUP = 107;
+/** Source: linux/uidgid.h, whose last number is nobody's. */
+const GID_MAX = 2 ** 32 - 2;
+
+/** The number of a group that is not the launchers'. */
+export function parseGroup(text: string): number {
+  const gid = Number(text);
+  if (/^\d+$/.test(text) && gid <= GID_MAX && gid !== LAUNCHERS_GROUP) return gid;
+  throw new InvalidArgumentError(
+    `It must be the number of a group, and not ${String(LAUNCHERS_GROUP)}, the launchers' own.`,
+  );
+}
+
 /** Bytes as Kubernetes writes them, as they are. Source: Kubernetes resource.Quantity. */
 export function parseAmount(text: string): string {
   if (!/^[1-9]\d*(\.\d+)?([KMGT]i|[kMGT])?$/.test(text)) {

@@ -10,7 +10,7 @@ import {
 } from "./command.ts";
 import { COMMAND_LINE, COMMANDS } from "./commands/table.ts";
 import { DEFAULT_DATA_DIR } from "./config.ts";
-import { parseAmount, parseCount, parseDuration, parsePort } from "./flag-values.ts";
+import { parseAmount, parseCount, parseDuration, parseGroup, parsePort } from "./flag-values.ts";
 
 /** What does not depend on the arguments. */
 export type Surroundings = Omit<Context, "global" | "commandLine">;
@@ -19,6 +19,7 @@ const PARSERS = {
   duration: parseDuration,
   port: parsePort,
   count: parseCount,
+  group: parseGroup,
   quantity: parseAmount,
 } as const;
 

@@ -4,6 +4,7 @@ import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { names } from "@patchbay/api";
+import type { VhostDirectories, VhostSockets } from "@patchbay/core/ports";
 import { offerAllSockets, offerSockets } from "@patchbay/device-plugin";
 import { createPodDevices } from "@patchbay/device-plugin";
 import { TestKubelet, TestPodResources } from "@patchbay/device-plugin/testing";
@@ -21,11 +22,21 @@ export class SocketsNode {
   readonly directory = mkdtempSync(join(tmpdir(), "sockets-"));
   readonly kubelet = new TestKubelet(join(this.directory, "kubelet"));
   readonly log = createFakeLogger();
-  readonly directories = createVhostDirectories(this.#places());
-  readonly sockets = createVhostSockets({ ...this.#places(), podsDir: this.here("/pods") });
+  readonly directories: VhostDirectories;
+  readonly sockets: VhostSockets;
   podResources = new TestPodResources(this.here("/kubelet/pod-resources/kubelet.sock"));
   readonly #stop = new AbortController();
   #offering: readonly Promise<void>[] = [];
+
+  /** The group is that of a dataplane that is not root. */
+  constructor(dataplaneGroup?: number) {
+    const places = {
+      ...{ runDir: this.here("/run"), selinuxDir: this.here("/selinux") },
+      ...{ uid: names.LAUNCHER_UID, ...(dataplaneGroup !== undefined && { dataplaneGroup }) },
+    };
+    this.directories = createVhostDirectories(places);
+    this.sockets = createVhostSockets({ ...places, podsDir: this.here("/pods") });
+  }
 
   /** Resolves when the kubelet counts all that is offered. */
   async start(): Promise<void> {
@@ -101,12 +112,5 @@ export class SocketsNode {
   async asked(times: number): Promise<void> {
     const want = this.podResources.calls.length + times;
     await eventually(() => this.podResources.calls.length >= want, SOON);
-  }
-
-  #places() {
-    return {
-      ...{ runDir: this.here("/run"), selinuxDir: this.here("/selinux") },
-      uid: names.LAUNCHER_UID,
-    };
   }
 }

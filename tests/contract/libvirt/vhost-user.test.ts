@@ -1,7 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 // NICs that speak vhost-user, as they are written, with libvirt, QEMU and a real dataplane. Nothing boots: it is QEMU that
 // connects, through the launcher's own name for the socket and as the launchers' user.
-import { chownSync, closeSync, constants, mkdirSync, mkdtempSync, openSync, rmSync } from "node:fs";
+import {
+  chmodSync,
+  chownSync,
+  closeSync,
+  constants,
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  openSync,
+  rmSync,
+  statSync,
+} from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { freeAddresses, printNic, type PciAddress } from "@patchbay/domain";
@@ -30,6 +41,8 @@ const ID = `contract-${String(process.pid)}`;
 const DIRECTORY = `/run/patchbay/vhost-user/${ID}`;
 const PLACES = { runDir: "/run", selinuxDir: "/sys/fs/selinux", uid: LAUNCHER.uid };
 const directories = createVhostDirectories(PLACES);
+/** A dataplane that is not root: nobody has these numbers. */
+const MEMBER = { uid: 61_017, gid: 61_018 };
 const SOCKET = { podInterfaceName: "pod1", path: `${DIRECTORY}/pod1.sock` };
 
 let base = "";
@@ -121,4 +134,21 @@ test("it goes, also where the dataplane is gone", async () => {
   // Nothing runs in the guest; at a reset QEMU carries out what was asked.
   await daemon.virsh("reset", DOMAIN);
   await eventually(async () => (await live()).nics.length === 0, { withinMs: 30_000 });
+});
+
+test("a dataplane that is not root serves it the same, in the group that may, and takes its socket along", async () => {
+  const places = { ...PLACES, dataplaneGroup: MEMBER.gid };
+  await createVhostDirectories(places).make(ID);
+  chmodSync(DIRECTORY, 0o2771); // QEMU has no mount of its own here, and must come through
+  dataplane = await Testpmd.start([SOCKET.path], 2, { user: MEMBER });
+  expect(statSync(SOCKET.path)).toMatchObject(MEMBER);
+  const sockets = createVhostSockets({ ...places, podsDir: base });
+  sockets.link(POD, SOCKET);
+  expect(sockets.look(POD, SOCKET).state).toBe("ready");
+  expect(statSync(SOCKET.path)).toMatchObject({ uid: MEMBER.uid, gid: LAUNCHER.gid });
+  await connection.attachDevice(DOMAIN, nic(), "live");
+  expect((await live()).nics).toMatchObject([{ alias: ALIAS, queues: 2, linkUp: true }]);
+  await dataplane.stop();
+  dataplane = undefined;
+  expect(existsSync(SOCKET.path)).toBe(false);
 });

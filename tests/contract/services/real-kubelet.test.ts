@@ -107,6 +107,7 @@ async function startAgents(): Promise<void> {
   });
   const flags = {
     ...{ nodeName: NODE, relayAddress: "127.0.0.1", hostProcess: host.pid ?? 0, concurrency: 4 },
+    dataplaneGroup: 0,
     logLevel: "error",
   } as const;
   const own = { cniBinDir: [node.binDir], cniCacheDir: [], mode: "alone" } as const;

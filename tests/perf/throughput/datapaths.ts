@@ -157,7 +157,7 @@ async function served(
   const nic = `pod${createHash("sha256").update("fast").digest("hex").slice(0, 11)}`;
   const console = machine.console(VM);
   const since = console.position();
-  const dataplane = await Testpmd.start([`${SOCKETS}/${uid}/${nic}.sock`], 1, forwarding);
+  const dataplane = await Testpmd.start([`${SOCKETS}/${uid}/${nic}.sock`], 1, { forwarding });
   try {
     await console.waitForLine(/nic added/, { timeoutMs: SOON.withinMs, since });
     return await use(await nicOf(machine, "fast"));

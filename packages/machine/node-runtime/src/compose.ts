@@ -152,7 +152,8 @@ async function findMachine(context: DaemonContext, flags: Flags): Promise<Machin
   await files.ensureDirectory(facts.logDir, 0o700);
   const stateDir = resolve(flags.stateDir);
   await files.ensureDirectory(stateDir, 0o700);
-  const own = { files, runner, ...containerdOf(flags) };
+  const { dataplaneGroup } = flags;
+  const own = { files, runner, dataplaneGroup, ...containerdOf(flags) };
   const memory = imageMemoryOf(own, join(stateDir, "image-grants"), context.log);
   return { ...own, runtime, programs, runtimeName: name, identity, facts, memory, ...claims };
 }

@@ -2,7 +2,8 @@
 // The flags of node-runtime.
 import { arch, hostname } from "node:os";
 import { addCommonFlags, addCriFlags, type CommonFlags, type CriFlags } from "@patchbay/daemon";
-import { Command } from "commander";
+import { DATAPLANE_GROUP_FLAG, dataplaneGroupProblem } from "@patchbay/core";
+import { Command, InvalidArgumentError } from "commander";
 
 /** The flags with their defaults. */
 export interface Flags extends CommonFlags, CriFlags {
@@ -19,6 +20,8 @@ export interface Flags extends CommonFlags, CriFlags {
   /** Absent: pods ask whom the node asks. */
   readonly clusterDns?: string;
   readonly clusterDomain: string;
+  /** Of a dataplane of vhost-user that is not root; 0: it is root. */
+  readonly dataplaneGroup: number;
   /** HOST:PORT; absent: pods are not told. */
   readonly podApiServer?: string;
   /** Absent: somebody else binds pods to nodes. */
@@ -40,6 +43,12 @@ export function architecture(): string {
 
 function collect(value: string, previous: readonly string[]): readonly string[] {
   return [...previous, value];
+}
+
+function toDataplaneGroup(text: string): number {
+  const problem = dataplaneGroupProblem(Number(text));
+  if (problem === undefined) return Number(text);
+  throw new InvalidArgumentError(problem);
 }
 
 function addApiFlags(command: Command): Command {
@@ -85,6 +94,7 @@ export function parseFlags(argv: readonly string[]): Flags {
     )
     .option("--cluster-dns <ip>", "name server of the pods (default: they ask whom the node asks)")
     .option("--cluster-domain <domain>", "what the names of Services end with", "cluster.local")
+    .option(DATAPLANE_GROUP_FLAG.flags, DATAPLANE_GROUP_FLAG.description, toDataplaneGroup, 0)
     .option(
       "--binder-kubeconfig <file>",
       "kubeconfig of the account that binds pods to this node (default: this program binds none)",

@@ -38,6 +38,7 @@ interface Deps {
 
 function wantedOf(options: UpOptions): WantedSettings {
   const { apiPort, apiAddress, nodeName, podSubnet, serviceSubnet, bridge } = options;
+  const { dataplaneGroup } = options;
   return {
     ...(apiPort === undefined ? {} : { apiPort }),
     ...(apiAddress === undefined ? {} : { apiAddress }),
@@ -45,6 +46,7 @@ function wantedOf(options: UpOptions): WantedSettings {
     ...(podSubnet === undefined ? {} : { podSubnet }),
     ...(serviceSubnet === undefined ? {} : { serviceSubnet }),
     ...(bridge === undefined ? {} : { bridge }),
+    ...(dataplaneGroup === undefined ? {} : { dataplaneGroup }),
   };
 }
 

@@ -138,6 +138,7 @@ export {
   type RandomBytes,
 } from "./iface/mac.ts";
 export { deviceTapsOf, type DeviceTaps } from "./iface/links/device-taps.ts";
+export { DATAPLANE_GROUP_FLAG, dataplaneGroupProblem } from "./iface/links/dataplane-group.ts";
 export { linkFilterOf } from "./iface/links/link-filter.ts";
 export { orphanedWirings } from "./iface/links/orphaned-wirings.ts";
 export { driftIn, type Drift } from "./plan/node/drift.ts";

@@ -190,7 +190,8 @@ function hostRootOf({ hostProcess }: Flags): string {
 function vhostPlacesOf(flags: Flags): VhostDirectoriesOptions {
   const root = hostRootOf(flags);
   const selinuxDir = join(root, "sys/fs/selinux");
-  return { runDir: join(root, "run"), selinuxDir, uid: names.LAUNCHER_UID };
+  const { dataplaneGroup } = flags;
+  return { runDir: join(root, "run"), selinuxDir, uid: names.LAUNCHER_UID, dataplaneGroup };
 }
 
 function openVhostSockets(flags: Flags): VhostSockets {

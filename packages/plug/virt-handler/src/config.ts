@@ -10,8 +10,8 @@ import {
   type CriFlags,
   type HostFlags,
 } from "@patchbay/daemon";
-import { HANDLER_CLIENT_NAME } from "@patchbay/core";
-import { Command } from "commander";
+import { DATAPLANE_GROUP_FLAG, dataplaneGroupProblem, HANDLER_CLIENT_NAME } from "@patchbay/core";
+import { Command, InvalidArgumentError } from "commander";
 
 /** What the command line says; the flags are listed in docs/reference/config.md. */
 export interface Flags extends CommonFlags, HostFlags, CriFlags {
@@ -19,6 +19,8 @@ export interface Flags extends CommonFlags, HostFlags, CriFlags {
   readonly podsDir: string;
   /** Of the kubelet that is offered devices; absent: none is. */
   readonly kubeletDir?: string;
+  /** Of a dataplane that is not root; 0: it is root. */
+  readonly dataplaneGroup: number;
   readonly stateDir: string;
   readonly concurrency: number;
   readonly listenAddress: string;
@@ -39,6 +41,12 @@ const CERTIFICATES = "/etc/patchbay/virt-handler";
 /** More than a node has VMs: each waits for its own launcher, and none may wait for another's. */
 export const WORKERS = 512;
 
+function toDataplaneGroup(text: string): number {
+  const problem = dataplaneGroupProblem(Number(text));
+  if (problem === undefined) return Number(text);
+  throw new InvalidArgumentError(problem);
+}
+
 /** Reads the arguments; prints help and exits where asked for, exits with 2 on unknown ones. */
 export function parseFlags(argv: readonly string[]): Flags {
   const command = addCriFlags(addHostFlags(addCommonFlags(new Command("virt-handler"))))
@@ -49,6 +57,7 @@ export function parseFlags(argv: readonly string[]): Flags {
       "--kubelet-dir <dir>",
       "directory of the node's kubelet, to which kvm, tun, vhost-net and directories of vhost-user sockets are offered for pods (default: they are offered to none)",
     )
+    .option(DATAPLANE_GROUP_FLAG.flags, DATAPLANE_GROUP_FLAG.description, toDataplaneGroup, 0)
     .option(
       "--state-dir <dir>",
       "directory for state that the kernel does not keep: addresses that have moved from pods to guests",

@@ -2,7 +2,9 @@
 // A dataplane: DPDK's own test program, which passes frames on between two sockets, or takes those of one, or makes them.
 import { spawn, type ChildProcess } from "node:child_process";
 import { once } from "node:events";
-import { lstatSync } from "node:fs";
+import { chownSync, lstatSync, mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
 import { eventually } from "../eventually.ts";
 
 /** What it does with frames: passes them on, throws them away, makes small ones for that MAC. */
@@ -36,27 +38,48 @@ function argumentsOf(
   ];
 }
 
+/** How it runs. */
+export interface TestpmdHow {
+  /** Absent: it passes frames on. */
+  readonly forwarding?: Forwarding;
+  /** Whom it runs as, without any right; absent: root. */
+  readonly user?: { readonly uid: number; readonly gid: number };
+}
+
+/** As that user, without any right and group beside its own. */
+function asUser({ uid, gid }: { readonly uid: number; readonly gid: number }): readonly string[] {
+  const ids = ["--reuid", String(uid), "--regid", String(gid), "--clear-groups"];
+  return ["setpriv", ...ids, "--bounding-set=-all", "--inh-caps=-all", "--no-new-privs"];
+}
+
 /** One that runs. */
 export class Testpmd {
   readonly #child: ChildProcess;
   readonly #ended: Promise<unknown>;
 
-  private constructor(child: ChildProcess) {
+  private constructor(child: ChildProcess, directory: string) {
     this.#child = child;
-    this.#ended = once(child, "exit");
+    this.#ended = once(child, "exit").finally(() => {
+      rmSync(directory, { recursive: true, force: true });
+    });
   }
 
   /** Runs once the sockets, one or two, are there. */
   static async start(
     sockets: readonly string[],
     queues: number,
-    forwarding: Forwarding = { mode: "io" },
+    { forwarding = { mode: "io" }, user }: TestpmdHow = {},
   ): Promise<Testpmd> {
-    // It ends when its input does.
-    const child = spawn("dpdk-testpmd", [...argumentsOf(sockets, queues, forwarding)], {
+    const directory = mkdtempSync(join(tmpdir(), "testpmd-"));
+    if (user !== undefined) chownSync(directory, user.uid, user.gid);
+    const argv = ["dpdk-testpmd", ...argumentsOf(sockets, queues, forwarding)];
+    const [program = "", ...args] = user === undefined ? argv : [...asUser(user), ...argv];
+    // It ends when its input does. Where it keeps what it runs with is its own, whoever it is.
+    const child = spawn(program, args, {
       stdio: ["pipe", "ignore", "ignore"],
+      env: { ...process.env, XDG_RUNTIME_DIR: directory },
     });
-    const dataplane = new Testpmd(child);
+    const dataplane = new Testpmd(child, directory);
     const isThere = (path: string): boolean =>
       lstatSync(path, { throwIfNoEntry: false })?.isSocket() === true;
     await eventually(

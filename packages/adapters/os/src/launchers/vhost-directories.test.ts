@@ -2,6 +2,7 @@
 // Directories of sockets on this machine, with what a dataplane can put in their places.
 import { execFileSync } from "node:child_process";
 import {
+  chmodSync,
   existsSync,
   mkdirSync,
   mkdtempSync,
@@ -60,6 +61,22 @@ test("one is root's, what is shown of it the launchers' to look into, and again 
       execFileSync("chmod", ["0777", here(path)]);
     }
   }
+});
+
+test("where the dataplane is not root its group makes too, and what it makes is of that group", async () => {
+  const shared = createVhostDirectories({
+    ...{ runDir: here("/run"), selinuxDir: here("/selinux"), uid: 107, dataplaneGroup: 900 },
+  });
+  await directories().make("a");
+  for (let turn = 0; turn < 2; turn += 1) {
+    await shared.make("a");
+    expect(accessOf(DIRECTORY)).toBe("0:0 755");
+    expect(accessOf(`${DIRECTORY}/a`)).toBe("0:900 2770");
+    expect(accessOf(`${SHOWN}/a`)).toBe("0:107 750");
+    chmodSync(here(`${DIRECTORY}/a`), 0o777);
+  }
+  await directories().make("a");
+  expect(accessOf(`${DIRECTORY}/a`)).toBe("0:0 750");
 });
 
 test.each([

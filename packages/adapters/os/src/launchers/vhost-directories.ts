@@ -17,8 +17,10 @@ export type VhostDirectoriesOptions = Omit<VhostSocketsOptions, "podsDir">;
 
 /** Two names that are no way out. Source: packages/adapters/cni/native/patchbay-vhost-user.c, is_name */
 const ID = /^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$/;
-/** Root makes, and nobody else looks. */
+/** Root makes, and nobody else but the group looks. */
 const MODE = 0o750;
+/** The group makes too; what is made has the directory's group, whoever made it. Source: inode(7), S_ISGID. */
+const SHARED_MODE = 0o2770;
 /** Ours and others': who has a right below it must come through. */
 const PARENT_MODE = 0o755;
 /** Something else has the name. Source: openat2(2). */
@@ -26,6 +28,12 @@ const NO_DIRECTORY: readonly string[] = ["ELOOP", "ENOTDIR"];
 
 /** What is shown first: nothing is to be shown that nobody serves. */
 const PARENTS: readonly string[] = [VHOST_USER_SHOWN_DIR, VHOST_USER_DIR];
+
+/** Root's, of that group. */
+interface Access {
+  readonly gid: number;
+  readonly mode: number;
+}
 
 async function orFileError(path: string, act: () => Promise<void> | void): Promise<void> {
   try {
@@ -53,10 +61,10 @@ class MachineDirectories implements VhostDirectories {
   async make(id: string): Promise<void> {
     await this.makeParents();
     await this.#inBoth(id, async (parent) => {
-      const gid = parent === VHOST_USER_SHOWN_DIR ? this.#options.uid : 0;
-      if (!this.#keep(parent, { id, gid })) {
+      const access = this.#accessOf(parent);
+      if (!this.#keep(parent, id, access)) {
         await this.#removeFrom(parent, id);
-        this.#keep(parent, { id, gid });
+        this.#keep(parent, id, access);
       }
     });
   }
@@ -88,8 +96,15 @@ class MachineDirectories implements VhostDirectories {
     labelForContainers(join(runDir, below(parent)), selinuxDir);
   }
 
+  /** What a launcher sees is its group's to look into; where sockets are made, the dataplane's to write. */
+  #accessOf(parent: string): Access {
+    const { uid, dataplaneGroup = 0 } = this.#options;
+    if (parent === VHOST_USER_SHOWN_DIR) return { gid: uid, mode: MODE };
+    return { gid: dataplaneGroup, mode: dataplaneGroup === 0 ? MODE : SHARED_MODE };
+  }
+
   /** Whether there is a directory of that name by now. */
-  #keep(parent: string, { id, gid }: { readonly id: string; readonly gid: number }): boolean {
+  #keep(parent: string, id: string, { gid, mode }: Access): boolean {
     const { runDir: root, selinuxDir } = this.#options;
     try {
       mkdirSync(join(root, below(parent), id), { mode: MODE });
@@ -99,7 +114,7 @@ class MachineDirectories implements VhostDirectories {
     try {
       return using({ root, path: `${below(parent)}/${id}` }, "directory", (fd) => {
         chownSync(pathOf(fd), 0, gid);
-        chmodSync(pathOf(fd), MODE);
+        chmodSync(pathOf(fd), mode);
         labelForContainers(pathOf(fd), selinuxDir);
         return true;
       });

@@ -30,16 +30,17 @@ const volume = (): string => join(podsDir(), POD, "volumes/kubernetes.io~empty-d
 const here = (path: string): string => join(directory, path);
 /** What the launcher mounts. */
 const SHOWN = "/run/patchbay/vhost-user-shown/d";
-const sockets = () =>
+const sockets = (dataplaneGroup = 0) =>
   createVhostSockets({
     ...{ podsDir: podsDir(), runDir: here("/run"), selinuxDir: here("/selinux"), uid: 107 },
+    dataplaneGroup,
   });
 
-async function listen(path: string, uid = 0): Promise<void> {
+async function listen(path: string, uid = 0, gid = 0): Promise<void> {
   const server = createServer();
   servers.push(server);
   await new Promise<void>((resolve) => server.listen(here(path), resolve));
-  chownSync(here(path), uid, 0);
+  chownSync(here(path), uid, gid);
 }
 
 function start(): void {
@@ -91,6 +92,34 @@ describe("a socket that is shared", () => {
     sockets().link(POD, SOCKET);
     const { uid, gid, mode } = statSync(here(SOCKET.path));
     expect({ uid, gid, group: mode & 0o060 }).toEqual({ uid: 0, gid: 107, group: 0o060 });
+  });
+
+  test.each([
+    { name: "a member of it", uid: 901 },
+    { name: "root", uid: 0 },
+  ])("is the dataplane's group's where there is one, whether $name made it", async ({ uid }) => {
+    await listen(SOCKET.path, uid, 900);
+    for (let turn = 0; turn < 2; turn += 1) {
+      sockets(900).link(POD, SOCKET);
+      expect(sockets(900).look(POD, SOCKET).state).toBe("ready");
+    }
+    expect(statSync(here(SOCKET.path))).toMatchObject({ uid, gid: 107 });
+  });
+
+  test.each([
+    { name: "root's own", uid: 0, gid: 0 },
+    { name: "another group's", uid: 901, gid: 902 },
+  ])("that is $name is refused there, and stays as it is", async ({ uid, gid }) => {
+    await listen(SOCKET.path, uid, gid);
+    expect(sockets(900).look(POD, SOCKET)).toMatchObject({
+      state: "refused",
+      reason: `its group is ${String(gid)}, not the dataplane's (900): it was made elsewhere, or by somebody else`,
+    });
+    expect(() => {
+      sockets(900).link(POD, SOCKET);
+    }).toThrow("not the dataplane's");
+    expect(statSync(here(SOCKET.path))).toMatchObject({ uid, gid });
+    expect(readdirSync(here(SHOWN))).toEqual([]);
   });
 
   test("is shown as the same file, until the next one takes its place", async () => {

@@ -40,6 +40,8 @@ export interface VhostSocketsOptions {
   readonly selinuxDir: string;
   /** User and group of all launchers. */
   readonly uid: number;
+  /** Group of a dataplane that is not root, whose members make sockets; absent or 0: root alone does. */
+  readonly dataplaneGroup?: number;
 }
 
 /** The group may connect, which is to write. Source: unix(7). */
@@ -182,8 +184,13 @@ class MachineSockets implements VhostSockets {
 
   #refusalOf({ path }: VhostSocket, status: BigIntStats): string | undefined {
     if (!status.isSocket()) return "it is no socket";
-    if (Number(status.uid) === this.#options.uid)
-      return "the launcher has made it, not the dataplane";
+    const { uid, dataplaneGroup = 0 } = this.#options;
+    if (Number(status.uid) === uid) return "the launcher has made it, not the dataplane";
+    const gid = Number(status.gid);
+    // Where others than root may give it a name here, it may be anybody's: what is made here has the directory's group.
+    if (dataplaneGroup !== 0 && ![dataplaneGroup, uid].includes(gid)) {
+      return `its group is ${String(gid)}, not the dataplane's (${String(dataplaneGroup)}): it was made elsewhere, or by somebody else`;
+    }
     return this.#isForLauncher(path) ? undefined : "its directory is no pod's";
   }
 

@@ -39,6 +39,11 @@ describe("settings", () => {
       want: ['"path": "/data/kubelet/pod-resources"', '"path": "/data/kubelet/pods"'],
     },
     {
+      name: "dataplanes that are not root",
+      given: { dataplaneGroup: 1801 },
+      want: ['"--dataplane-group=1801"'],
+    },
+    {
       name: "somebody else who attaches networks",
       given: { mode: "multus-dynamic" },
       want: ['"--mode=multus-dynamic"'],

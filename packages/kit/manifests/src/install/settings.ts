@@ -14,6 +14,8 @@ export interface InstallSettings {
   readonly kubeletRootDir?: string;
   /** Who attaches networks beside net-agent, as its flag `--mode` has it. */
   readonly mode?: string;
+  /** Number of the group of dataplanes of vhost-user that are not root; 0: they are. */
+  readonly dataplaneGroup?: number;
   /** Whether net-agent makes all networks of a pod when it is created, as the plugin of the nodes' runtimes. */
   readonly podCreation?: boolean;
 }
@@ -21,6 +23,7 @@ export interface InstallSettings {
 const LAUNCHER_FLAG = "--launcher-image=";
 const SHIM_FLAG = "--sidecar-shim-image=";
 const MODE_FLAG = "--mode=";
+const DATAPLANE_FLAG = "--dataplane-group=";
 const KUBELET_DIR = "/var/lib/kubelet";
 /** What kubelets keep below their root directory; device plugins have one place for all. Source: kubelet getPodsDir, getPodResourcesDir. */
 const KUBELETS_OWN: readonly string[] = [`${KUBELET_DIR}/pods`, `${KUBELET_DIR}/pod-resources`];
@@ -46,6 +49,7 @@ export function withSettings(
     [LAUNCHER_FLAG, launcherImage],
     [SHIM_FLAG, sidecarShimImage],
     [MODE_FLAG, mode],
+    [DATAPLANE_FLAG, settings.dataplaneGroup?.toString()],
   ];
   const changeArgument = (text: string): string => {
     const [flag, value] = flags.find(([name]) => text.startsWith(name)) ?? [];

@@ -39,6 +39,8 @@ export interface VolumeMachine {
   readonly files: Files;
   readonly runner: ProcessRunner;
   readonly facts: NodeFacts;
+  /** Who makes sockets of vhost-user beside root; 0: nobody. */
+  readonly dataplaneGroup: number;
   /** Where claims are kept; absent: pods have none. */
   readonly claims?: ClaimMachine;
   /** The containerd whose images are mounted; absent: none are. */
@@ -88,6 +90,7 @@ export function volumeDepsOf(context: DaemonContext, machine: VolumeMachine): Vo
     disk: createVolumeDisk({ runner }),
     sockets: createVhostDirectories({
       ...{ runDir: "/run", selinuxDir: "/sys/fs/selinux", uid: names.LAUNCHER_UID },
+      dataplaneGroup: machine.dataplaneGroup,
     }),
     objects: createPodObjects({ clock, openCache }, signal),
     tokens: createPodTokens(tokenRequester(client), { clock, log }),

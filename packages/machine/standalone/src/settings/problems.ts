@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Which settings cannot be, and why? All of them at once, before anything is made; pure.
 import { isIP } from "node:net";
+import { dataplaneGroupProblem } from "@patchbay/core";
 import { overlaps } from "./subnet.ts";
 
 /** Settings by the flags that ask for them; what is absent gets a value that is free. */
@@ -11,6 +12,7 @@ export interface AskedSettings {
   readonly podSubnet?: string;
   readonly serviceSubnet?: string;
   readonly apiAddress?: string;
+  readonly dataplaneGroup?: number;
 }
 
 /** What of the host is in the way. */
@@ -88,6 +90,10 @@ function serviceSubnetProblem(
   return taken === undefined ? undefined : `the host has a route to ${taken}`;
 }
 
+function groupProblem({ dataplaneGroup }: AskedSettings): string | undefined {
+  return dataplaneGroup === undefined ? undefined : dataplaneGroupProblem(dataplaneGroup);
+}
+
 const RULES: readonly (readonly [
   flag: string,
   setting: keyof AskedSettings,
@@ -99,6 +105,7 @@ const RULES: readonly (readonly [
   ["--pod-subnet", "podSubnet", subnetProblem],
   ["--service-subnet", "serviceSubnet", serviceSubnetProblem],
   ["--bridge", "bridge", bridgeProblem],
+  ["--dataplane-group", "dataplaneGroup", groupProblem],
 ];
 
 /** One text for each setting that cannot be. What was kept from an earlier start is this machine's own, and is right. */

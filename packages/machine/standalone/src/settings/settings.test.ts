@@ -106,7 +106,15 @@ test("an address for pods stays, and the API server's certificate names it", asy
   expect(namesAddress(apiServer.certPem, "127.0.0.1")).toBe(true);
 });
 
+test("the group of a dataplane that is not root stays, until root's is asked for", async () => {
+  expect(await keep({})).not.toHaveProperty("dataplaneGroup");
+  await keep({ dataplaneGroup: 1801 });
+  expect(await keep({})).toMatchObject({ dataplaneGroup: 1801 });
+  expect(await keep({ dataplaneGroup: 0 })).toMatchObject({ dataplaneGroup: 0 });
+});
+
 test.each<WantedSettings>([
+  { dataplaneGroup: 107 },
   { apiPort: 0 },
   { apiPort: 70_000 },
   { podSubnet: "10.0.0.0/8" },

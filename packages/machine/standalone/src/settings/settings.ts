@@ -26,6 +26,8 @@ export interface Settings {
   readonly serviceSubnet: string;
   /** Bridge of the pods' default network on the host. */
   readonly bridge: string;
+  /** Number of the group of a dataplane of vhost-user that is not root; absent: it is root. */
+  readonly dataplaneGroup?: number;
   /** Set in the file only, by tests: the API server behaves as a cluster's where ours is kinder. */
   readonly strict?: true;
 }
@@ -74,7 +76,7 @@ export async function readSettings({ files, paths }: SettingsDeps): Promise<Part
   const fields = await readFields(files, paths.settings);
   const names = [
     ...["apiPort", "apiAddress", "virtApiPort", "virtHandlerPort", "nodeName"],
-    ...["podSubnet", "serviceSubnet", "bridge"],
+    ...["podSubnet", "serviceSubnet", "bridge", "dataplaneGroup"],
   ] as const;
   const kept = names.flatMap((name): [string, string | number][] => {
     const value = numberOf(fields, name) ?? textOf(fields, name);
@@ -163,7 +165,7 @@ export async function keepSettings(
   await checkSettings(deps, wanted, machine);
   const kept = await readSettings(deps);
   const asked = mergeSettings(wanted, kept, machine.hostname);
-  const { apiPort, apiAddress, nodeName, bridge, podSubnet, serviceSubnet } = asked;
+  const { apiPort, apiAddress, nodeName, bridge, podSubnet, serviceSubnet, dataplaneGroup } = asked;
   const keptPort = kept.virtApiPort === apiPort ? undefined : kept.virtApiPort;
   const virtApiPort = keptPort ?? (await findFreePort(apiPort + 1, machine));
   const { virtHandlerPort: old } = kept;
@@ -179,6 +181,7 @@ export async function keepSettings(
     podSubnet: pods,
     serviceSubnet: services,
     bridge,
+    ...(dataplaneGroup !== undefined && { dataplaneGroup }),
     ...(kept.strict === true && { strict: true }),
   });
   if (serviceSubnet === undefined) return keepWithServices(deps, settingsWith, machine);

@@ -62,6 +62,11 @@ function podApiServerFlags({ apiAddress, apiPort }: Settings): readonly string[]
   return ["--pod-api-server", `${host}:${String(apiPort)}`];
 }
 
+/** Who makes the directories of sockets, and who judges what is in them, know the same. */
+function dataplaneFlags({ dataplaneGroup = 0 }: Settings): readonly string[] {
+  return ["--dataplane-group", String(dataplaneGroup)];
+}
+
 /** Which pods, by which container runtime, and whom it serves. */
 function nodeRuntimeFlags(paths: Paths, settings: Settings): readonly string[] {
   const pki = (file: string): string => join(paths.pki, file);
@@ -75,6 +80,7 @@ function nodeRuntimeFlags(paths: Paths, settings: Settings): readonly string[] {
     ...["--tls-private-key-file", pki(`${NODE_SERVER}.key`)],
     ...["--client-ca-file", pki("ca.crt"), "--client-name", KUBELET_CLIENT],
     ...["--cluster-dns", dnsAddressOf(settings.serviceSubnet)],
+    ...dataplaneFlags(settings),
     ...podApiServerFlags(settings),
   ];
 }
@@ -135,6 +141,7 @@ export function programsOf(deps: ProgramDeps, settings: Settings): Programs {
     virtHandler: serviceOf(paths, "plug/virt-handler", [
       ...agent,
       ...["--pods-dir", paths.pods, "--state-dir", paths.virtHandler],
+      ...dataplaneFlags(settings),
       ...["--listen-address", "127.0.0.1", "--port", String(settings.virtHandlerPort)],
       ...["--tls-cert-file", pki(`${HANDLER_SERVER}.crt`)],
       ...["--tls-private-key-file", pki(`${HANDLER_SERVER}.key`)],

@@ -14,12 +14,14 @@ function settingsOf(input: Input) {
   const sidecarShimImage = textOption(input, "sidecarShimImage");
   const kubeletRootDir = textOption(input, "kubeletRootDir");
   const mode = textOption(input, "mode");
+  const { dataplaneGroup } = input.options;
   return {
     ...(image !== undefined && { image }),
     ...(launcherImage !== undefined && { launcherImage }),
     ...(sidecarShimImage !== undefined && { sidecarShimImage }),
     ...(kubeletRootDir !== undefined && { kubeletRootDir }),
     ...(mode !== undefined && { mode }),
+    ...(typeof dataplaneGroup === "number" && { dataplaneGroup }),
     podCreation: hasFlag(input, "podCreation"),
   };
 }
@@ -64,7 +66,7 @@ export const install: Command = {
       flags: "--only <component>",
       description: "install this component alone; the virtual machines may then be KubeVirt's",
       choices: ["net-agent"],
-      conflicts: ["launcherImage", "sidecarShimImage"],
+      conflicts: ["launcherImage", "sidecarShimImage", "dataplaneGroup"],
     },
     {
       flags: "--mode <mode>",
@@ -86,6 +88,12 @@ export const install: Command = {
       flags: "--kubelet-root-dir <dir>",
       description: "root directory of the kubelets, their --root-dir (default: /var/lib/kubelet)",
       values: "directories",
+    },
+    {
+      flags: "--dataplane-group <gid>",
+      description:
+        "number of the group of dataplanes of vhost-user that are not root (default: 0, they are)",
+      kind: "group",
     },
     { flags: "--dry-run", description: "only show what would be changed" },
   ],

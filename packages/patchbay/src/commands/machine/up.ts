@@ -11,7 +11,7 @@ const TEXTS = ["apiAddress", "nodeName", "podSubnet", "serviceSubnet", "bridge"]
 async function run(context: Context, input: Input): Promise<void> {
   const dataDir = resolve(context.global.dataDir);
   const { up: bringUp } = await import("@patchbay/standalone");
-  const apiPort = input.options["apiPort"];
+  const { apiPort, dataplaneGroup } = input.options;
   const asked = TEXTS.flatMap((name) => {
     const text = textOption(input, name);
     return text === undefined ? [] : [[name, text] as const];
@@ -20,6 +20,7 @@ async function run(context: Context, input: Input): Promise<void> {
     dataDir,
     installService: hasFlag(input, "installService"),
     ...(typeof apiPort === "number" && { apiPort }),
+    ...(typeof dataplaneGroup === "number" && { dataplaneGroup }),
     ...Object.fromEntries(asked),
   });
   const kubeconfig = resolve(dataDir, "kubeconfig");
@@ -60,6 +61,12 @@ export const up: Command = {
     {
       flags: "--bridge <name>",
       description: "bridge of the pods on this machine (default: patchbay0)",
+    },
+    {
+      flags: "--dataplane-group <gid>",
+      description:
+        "number of the group of a dataplane of vhost-user that is not root (default: 0, it is root)",
+      kind: "group",
     },
     { flags: "--install-service", description: "also start the machine at boot, by systemd" },
   ],

@@ -29,8 +29,8 @@ export interface VhostDirectories {
   /** Makes what is above them, for who serves all of them. @throws AppError with OS_FILE_FAILED */
   makeParents(): Promise<void>;
   /**
-   * Makes both, and what is above them: root's, and the one that is shown open to the launchers' group. Directories that are
-   * there stay; whatever else has their names goes.
+   * Makes both, and what is above them: root's, the one that is shown open to the launchers' group, the other one to the
+   * dataplane's where it is not root. Directories that are there stay; whatever else has their names goes.
    * @throws AppError with OS_PATH_REFUSED for another ID, OS_FILE_FAILED
    */
   make(id: string): Promise<void>;

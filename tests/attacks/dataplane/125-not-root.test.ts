@@ -1,0 +1,155 @@
+// SPDX-License-Identifier: Apache-2.0
+// What does a dataplane get that is not root, but may make sockets in the directories of all pods by its group? And what a
+// launcher there?
+import { execFileSync, spawn, type ChildProcess } from "node:child_process";
+import {
+  chmodSync,
+  chownSync,
+  existsSync,
+  linkSync,
+  lstatSync,
+  mkdirSync,
+  readdirSync,
+  statSync,
+} from "node:fs";
+import { createServer, type Server } from "node:net";
+import { eventually } from "@patchbay/support";
+import { afterEach, beforeEach, expect, test } from "vitest";
+import { SocketsNode } from "../../contract/device-plugin/sockets-node.ts";
+
+const SOON = { withinMs: 20_000 };
+const ID = "sockets-0";
+const POD = "pod-uid";
+const SOCKET = { podInterfaceName: "pod1", path: `/run/patchbay/vhost-user/${ID}/one.sock` };
+/** Numbers that nobody has. */
+const GROUP = 61_018;
+const DATAPLANE = { uid: 61_017, gid: GROUP };
+const LAUNCHER = { uid: 107, gid: 107 };
+const NOBODY = { uid: 61_019, gid: 61_019 };
+/** In the Perl that each Debian has, wherever this repository is that those users may not look into. */
+const PERL = ["/usr/bin/perl", "-MIO::Socket::UNIX", "-e"];
+const LISTENS =
+  '$open = IO::Socket::UNIX->new(Local => $ARGV[0], Listen => 1) or die "$!"; <STDIN>';
+const CONNECTS = 'IO::Socket::UNIX->new(Peer => $ARGV[0]) or die "$!"';
+
+let node: SocketsNode;
+let servers: Server[];
+let listener: ChildProcess | undefined;
+
+beforeEach(async () => {
+  node = new SocketsNode(GROUP);
+  servers = [];
+  chmodSync(node.directory, 0o755); // as the node's root is: everybody comes through
+  mkdirSync(node.here(`/pods/${POD}/volumes/kubernetes.io~empty-dir/launcher`), {
+    recursive: true,
+  });
+  await node.start();
+  await node.admit("one", ID);
+  await node.admit("two", "sockets-1");
+});
+afterEach(async () => {
+  listener?.kill("SIGKILL");
+  listener = undefined;
+  for (const server of servers) server.close();
+  await node.close();
+});
+
+interface User {
+  readonly uid: number;
+  readonly gid: number;
+}
+
+/** As that user, without any right. */
+function as({ uid, gid }: User, ...argv: readonly string[]): readonly [string, ...string[]] {
+  const ids = ["--reuid", String(uid), "--regid", String(gid), "--clear-groups"];
+  return ["setpriv", ...ids, "--bounding-set=-all", "--inh-caps=-all", ...argv];
+}
+
+function run(user: User, ...argv: readonly string[]): void {
+  const [program, ...args] = as(user, ...argv);
+  execFileSync(program, args, { stdio: "pipe" });
+}
+
+async function listenAsDataplane(path: string): Promise<void> {
+  const [program, ...args] = as(DATAPLANE, ...PERL, LISTENS, node.here(path));
+  listener = spawn(program, args, { stdio: ["pipe", "ignore", "ignore"] });
+  await eventually(() => existsSync(node.here(path)), SOON);
+}
+
+function link(): void {
+  node.sockets.link(POD, SOCKET);
+}
+
+test("a socket of a dataplane that is not root is its launcher's to connect to, and nobody else's", async () => {
+  await listenAsDataplane(SOCKET.path);
+  expect(node.sockets.look(POD, SOCKET).state).toBe("found");
+  link();
+  expect(node.sockets.look(POD, SOCKET).state).toBe("ready");
+  const shown = `${node.shownOf(ID)}/one.sock`;
+  run(LAUNCHER, ...PERL, CONNECTS, shown);
+  expect(() => {
+    run(NOBODY, ...PERL, CONNECTS, shown);
+  }).toThrow("Permission denied");
+  // Its own it takes away itself.
+  run(DATAPLANE, "rm", node.here(SOCKET.path));
+  expect(node.sockets.look(POD, SOCKET)).toEqual({ state: "missing" });
+});
+
+test.each([
+  { name: "looks what another pod's dataplane directory has", argv: ["ls"] },
+  { name: "makes something there", argv: ["touch"], file: "x" },
+])("attack 125: a launcher $name", ({ argv, file = "" }) => {
+  for (const id of [ID, "sockets-1"]) {
+    expect(() => {
+      run(LAUNCHER, ...argv, `${node.madeIn(id)}/${file}`);
+    }).toThrow("Permission denied");
+  }
+});
+
+test.each([
+  { name: "puts a link in the place of a pod's directory", argv: ["ln", "-sfT", "/etc"] },
+  { name: "takes the directory away", argv: ["rmdir"] },
+  { name: "opens it to others", argv: ["chmod", "0777"] },
+])("attack 125: the dataplane that is not root $name", ({ argv }) => {
+  expect(() => {
+    run(DATAPLANE, ...argv, node.madeIn(ID));
+  }).toThrow();
+  expect(lstatSync(node.madeIn(ID)).isDirectory()).toBe(true);
+  expect(statSync(node.madeIn(ID)).mode & 0o7777).toBe(0o2770);
+});
+
+test("attack 125: it looks at what launchers are shown, or changes that", () => {
+  for (const argv of [["ls"], ["touch"]]) {
+    expect(() => {
+      run(DATAPLANE, ...argv, `${node.shownOf(ID)}/`);
+    }).toThrow("Permission denied");
+  }
+});
+
+/** Where the kernel lets everybody name files of others, and there are groups that may open some. */
+test.each([
+  { name: "root's", owner: { uid: 0, gid: 0 } },
+  { name: "of a service's group", owner: { uid: 0, gid: 61_020 } },
+  { name: "a launcher's", owner: LAUNCHER },
+])("attack 125: it names another socket of the node, $name, as its own", async ({ owner }) => {
+  const foreign = node.here("/run/docker.sock");
+  const server = createServer();
+  servers.push(server);
+  await new Promise<void>((resolve) => server.listen(foreign, resolve));
+  chownSync(foreign, owner.uid, owner.gid);
+  linkSync(foreign, node.here(SOCKET.path));
+  expect(node.sockets.look(POD, SOCKET).state).toBe("refused");
+  expect(link).toThrow();
+  expect(statSync(foreign)).toMatchObject(owner);
+  expect(readdirSync(node.shownOf(ID))).toEqual([]);
+});
+
+test("attack 125: it leaves what it likes in a pod's directory, and nothing of that is the next pod's", async () => {
+  run(DATAPLANE, "ln", "-s", "/etc", `${node.madeIn(ID)}/out`);
+  run(DATAPLANE, "mkdir", "-p", `${node.madeIn(ID)}/deep/er`);
+  node.forget("one");
+  await eventually(() => !existsSync(node.madeIn(ID)), SOON);
+  expect(existsSync("/etc/passwd")).toBe(true);
+  await node.admit("next", ID);
+  expect(readdirSync(node.madeIn(ID))).toEqual([]);
+});
