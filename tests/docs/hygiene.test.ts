@@ -50,6 +50,8 @@ const KINDS: readonly RegExp[] = [
   new RegExp(`^(crds|packages/kit/manifests)/${FOLDERS}${NAME}\\.yaml$`),
   /^packages\/kit\/manifests\/monitoring\/dashboard\.json$/,
   new RegExp(`^docs/${FOLDERS}${NAME}\\.md$`),
+  // What an example's page tells to apply, to copy or to build.
+  new RegExp(`^docs/examples/[\\w-]+/([\\w-]+|${NAME}\\.yaml)$`),
   // In a package; what is generated or measured stands beside what reads it.
   /^packages\/([\w-]+\/)?[\w-]+\/(package|tsconfig)\.json$|^packages\/([\w-]+\/){1,2}README\.md$/,
   new RegExp(`^packages/${FOLDERS}(src/${FOLDERS}${NAME}\\.(ts|json|tsv|proto)|bin/[\\w-]+)$`),
