@@ -38,8 +38,9 @@ class SocketSupply implements Supply {
     return Promise.resolve(true);
   }
 
+  /** Each is made when a pod gets it; a node on which none can be made offers none. */
   prepare(): Promise<void> {
-    return Promise.resolve(); // each is made when a pod gets it
+    return this.#deps.directories.makeParents();
   }
 
   /** Anew: what the pod before has left there is none of this one's. */

@@ -25,6 +25,7 @@ export {
   createVhostDirectories,
   type VhostDirectoriesOptions,
 } from "./launchers/vhost-directories.ts";
+export { readSelinux, type Selinux } from "./launchers/selinux.ts";
 export { createVhostSockets } from "./launchers/vhost-sockets.ts";
 export { createNamespaces, readNetnsInode } from "./namespaces.ts";
 export { answersAt, publishSocket, showAlive } from "./sockets/socket-file.ts";

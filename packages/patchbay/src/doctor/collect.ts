@@ -29,6 +29,7 @@ import {
 import { isAppError, messageOf } from "@patchbay/core";
 import { parseTime } from "@patchbay/kube";
 import type { ListOptions } from "@patchbay/core/ports";
+import { readSelinux } from "@patchbay/os";
 import { describeMachine } from "@patchbay/standalone";
 import type { Context } from "../command.ts";
 import type { Session } from "../session.ts";
@@ -44,6 +45,8 @@ const SUBRESOURCES: WantedApi = {
   groupVersion: `${names.SUBRESOURCES_GROUP}/v1`,
   resources: ["virtualmachines/addinterface", "virtualmachines/removeinterface"],
 };
+/** Where a kernel shows it. Source: SELinux, selinuxfs. */
+const SELINUX_DIR = "/sys/fs/selinux";
 /** What the embedded API server's version ends with. */
 const STANDALONE = "+patchbay";
 
@@ -178,9 +181,11 @@ async function readWebhooks(session: Session): Promise<Facts["webhooks"]> {
 async function readProcesses(
   version: Asked<string>,
   dataDir: string,
-): Promise<Pick<Facts, "processes">> {
+): Promise<Pick<Facts, "processes" | "selinux">> {
   const isMachine = "seen" in version && version.seen.endsWith(STANDALONE);
-  return isMachine ? { processes: await ask(describeMachine(dataDir)) } : {};
+  if (!isMachine) return {};
+  const selinux = Promise.resolve().then(() => readSelinux(SELINUX_DIR));
+  return { processes: await ask(describeMachine(dataDir)), selinux: await ask(selinux) };
 }
 
 /** Asks, much at once. */

@@ -11,6 +11,7 @@ import type {
   VirtualMachineInstance,
   WebhookConfiguration,
 } from "@patchbay/api";
+import type { Selinux } from "@patchbay/os";
 import type { MachineProcesses } from "@patchbay/standalone";
 import type { Asked } from "./finding.ts";
 
@@ -60,6 +61,8 @@ export interface Facts {
   readonly daemonSets: Asked<readonly DaemonSet[]>;
   /** Absent on a cluster. */
   readonly processes?: Asked<MachineProcesses>;
+  /** Of this computer, where it is the machine; absent on a cluster. */
+  readonly selinux?: Asked<Selinux>;
   /** Of virt-controllers; undefined: nobody has ever led. */
   readonly leader: Asked<Lease | undefined>;
   readonly nodes: Asked<readonly KubeNode[]>;

@@ -133,6 +133,57 @@ describe("sockets of vhost-user", () => {
   });
 });
 
+describe("SELinux of a machine of its own", () => {
+  test.each<{
+    readonly what: string;
+    readonly selinux: Facts["selinux"];
+    readonly want: readonly { readonly verdict: string; readonly says: RegExp }[];
+  }>([
+    { what: "that nobody asks for", selinux: undefined, want: [] },
+    { what: "that is off", selinux: { seen: { mode: "off", knowsContainers: false } }, want: [] },
+    {
+      what: "whose policy knows no containers",
+      selinux: { seen: { mode: "enforcing", knowsContainers: false } },
+      want: [{ verdict: "wrong", says: /^is enforcing, .* no VM has sockets of vhost-user$/ }],
+    },
+    {
+      what: "that only tells, and knows no containers",
+      selinux: { seen: { mode: "permissive", knowsContainers: false } },
+      want: [{ verdict: "wrong", says: /^is permissive, and its policy has no type/ }],
+    },
+    {
+      what: "that is enforced",
+      selinux: { seen: { mode: "enforcing", knowsContainers: true } },
+      want: [{ verdict: "ok", says: /whether launchers may connect .* ausearch/ }],
+    },
+    {
+      what: "that only tells",
+      selinux: { seen: { mode: "permissive", knowsContainers: true } },
+      want: [{ verdict: "ok", says: /^is permissive, and has the type of containers' files$/ }],
+    },
+    {
+      what: "that this user may not ask",
+      selinux: { unseen: "EACCES" },
+      want: [{ verdict: "unknown", says: /^EACCES$/ }],
+    },
+  ])("$what", ({ selinux, want }) => {
+    const facts = selinux === undefined ? HEALTHY : { ...HEALTHY, selinux };
+    const told = judgeInstallation(facts).filter(({ check }) => check === "SELinux");
+    expect(told).toEqual(
+      want.map(
+        ({ says, verdict }) =>
+          expect.objectContaining({
+            verdict,
+            says: expect.stringMatching(says) as string,
+          }) as object,
+      ),
+    );
+    expect(
+      told.filter(({ verdict, fix }) => (verdict === "wrong") !== (fix !== undefined)),
+    ).toEqual([]);
+  });
+});
+
 describe("found", () => {
   test.each<{
     readonly what: string;

@@ -7,6 +7,7 @@ import { judgeComponents } from "./checks/components.ts";
 import { judgeLeftovers } from "./checks/leftovers.ts";
 import { judgeNetworks } from "./checks/networks.ts";
 import { judgeNodes } from "./checks/nodes.ts";
+import { judgeSelinux } from "./checks/selinux.ts";
 import type { Facts } from "./facts.ts";
 import type { Finding } from "./finding.ts";
 
@@ -16,6 +17,7 @@ const JUDGES: readonly ((facts: Facts) => readonly Finding[])[] = [
   judgeCertificates,
   judgeComponents,
   judgeNodes,
+  judgeSelinux,
   judgeNetworks,
   judgeLeftovers,
 ];

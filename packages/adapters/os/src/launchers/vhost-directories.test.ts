@@ -15,7 +15,8 @@ import {
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { describeVhostDirectoriesContract } from "@patchbay/os/testing";
-import { afterEach, beforeEach, expect, test } from "vitest";
+import { afterEach, beforeEach, expect, test, vi } from "vitest";
+import { osNative } from "../native.ts";
 import { createVhostDirectories } from "./vhost-directories.ts";
 
 const DIRECTORY = "/run/patchbay/vhost-user";
@@ -123,6 +124,20 @@ test("what is none of them is not listed", async () => {
   await directories().make("a");
   writeFileSync(here(`${DIRECTORY}/.hidden`), "");
   expect(await directories().list()).toEqual(["a"]);
+});
+
+test("where SELinux knows no containers none is made, and it is said what to install", async () => {
+  mkdirSync(here("/selinux"));
+  writeFileSync(here("/selinux/enforce"), "1");
+  // As a kernel does whose policy lacks the type. Source: Linux, security/selinux/hooks.c, selinux_inode_setxattr
+  const refuse = vi.spyOn(osNative(), "setAttribute").mockImplementation(() => {
+    throw Object.assign(new Error("EINVAL"), { code: "EINVAL" });
+  });
+  try {
+    await expect(directories().makeParents()).rejects.toThrow("install container-selinux");
+  } finally {
+    refuse.mockRestore();
+  }
 });
 
 test("they have the label of containers' files where there is SELinux", async () => {

@@ -66,7 +66,7 @@ function partsOf(node: KubeNode, useEmulation: boolean): readonly Trouble[] {
 /** What a dataplane in a pod needs there; a machine of its own has no such resources, and its dataplane is no pod. */
 function socketsOf(node: KubeNode, facts: Facts): readonly Trouble[] {
   if (!facts.offersDataplane || facts.processes !== undefined) return [];
-  const fix = `see the log of virt-handler there: kubectl -n ${names.SERVICES_NAMESPACE} get pods -o wide`;
+  const fix = `see the log of virt-handler there: kubectl -n ${names.SERVICES_NAMESPACE} get pods -o wide; where SELinux is on, the node needs the package container-selinux`;
   return [names.VHOST_USER_RESOURCE, names.VHOST_USER_DATAPLANE_RESOURCE]
     .filter((resource) => lacks(node, resource))
     .map((resource) => ({ says: `offers no ${resource}, and VhostUserDataplane is on`, fix }));

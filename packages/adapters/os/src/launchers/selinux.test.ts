@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: Apache-2.0
+// A kernel's SELinux as files; one that refuses a label is played by another file of the kernel's that refuses words.
+import { mkdirSync, mkdtempSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { afterEach, beforeEach, expect, test } from "vitest";
+import { readSelinux } from "./selinux.ts";
+
+/** Takes numbers, and answers EINVAL to all else. Source: proc(5). */
+const REFUSES = "/proc/self/oom_score_adj";
+let directory = "";
+
+beforeEach(() => {
+  directory = mkdtempSync(join(tmpdir(), "patchbay-selinux-"));
+});
+afterEach(() => {
+  rmSync(directory, { recursive: true });
+});
+
+test("a kernel without it, and one where it is switched off, has none", () => {
+  expect(readSelinux(join(directory, "none"))).toEqual({ mode: "off", knowsContainers: false });
+  expect(readSelinux(directory)).toEqual({ mode: "off", knowsContainers: false });
+});
+
+test.each([
+  { enforce: "1", mode: "enforcing", knowsContainers: true },
+  { enforce: "1\n", mode: "enforcing", knowsContainers: false },
+  { enforce: "0", mode: "permissive", knowsContainers: true },
+  { enforce: "0", mode: "permissive", knowsContainers: false },
+])("one that is $mode knows containers' files: $knowsContainers", ({ enforce, ...want }) => {
+  writeFileSync(join(directory, "enforce"), enforce);
+  if (want.knowsContainers) writeFileSync(join(directory, "context"), "");
+  else symlinkSync(REFUSES, join(directory, "context"));
+  expect(readSelinux(directory)).toEqual(want);
+});
+
+test("one that may not be asked is not taken for any of them", () => {
+  writeFileSync(join(directory, "enforce"), "1");
+  mkdirSync(join(directory, "context"));
+  expect(() => readSelinux(directory)).toThrow("EISDIR");
+});
