@@ -44,7 +44,9 @@ export interface Point {
   /** By name. */
   readonly process: string;
   /** All that was done by then, the last one by the process that died. */
-  readonly actions: readonly string[];
+  readonly before: readonly string[];
+  /** What was done afterwards. */
+  readonly after: readonly string[];
 }
 
 /** Expects the same end whoever dies; the points at which somebody did. */
@@ -62,6 +64,6 @@ export async function expectSameEnd(
     if (process === undefined) return points;
     const when = `after action ${String(deadly)}, ${actions[deadly - 1] ?? ""}`;
     expect(inventory, `what is there ${when}`).toEqual(undisturbed.inventory);
-    points.push({ process, actions: actions.slice(0, deadly) });
+    points.push({ process, before: actions.slice(0, deadly), after: actions.slice(deadly) });
   }
 }

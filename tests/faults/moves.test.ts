@@ -87,8 +87,10 @@ test.each(STORIES)(
   async (story) => {
     const points = await expectSameEnd(story, twoNodes);
     expect(points.length).toBeGreaterThan(3);
-    for (const { process, actions } of points) {
-      died.push({ story: story.name, process, stage: stageAfter(actions) });
+    for (const { process, before, after } of points) {
+      died.push({ story: story.name, process, stage: stageAfter(before) });
+      // Its NICs go along: none is taken from it, whoever has died.
+      expect([...before, ...after].filter((action) => action.endsWith("Device"))).toEqual([]);
     }
   },
 );

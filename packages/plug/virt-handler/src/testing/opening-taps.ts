@@ -12,7 +12,7 @@ export interface Qemu {
   disguise(xml: string): string;
 }
 
-/** As QEMU: a tap is opened when its device comes, and never again. */
+/** As QEMU: a tap is opened when its device comes, and never again; by one into which a guest moves, before it goes on there. */
 export function openingTaps(connection: HypervisorConnection, qemu: Qemu): HypervisorConnection {
   const openIn = async (xml = "<domain/>"): Promise<void> => {
     const parsed = parseDomain(xml);
@@ -26,6 +26,10 @@ export function openingTaps(connection: HypervisorConnection, qemu: Qemu): Hyper
     attachDevice: async (name, xml, target) => {
       await connection.attachDevice(name, xml, target);
       if (target !== "config") await openIn(`<domain><devices>${xml}</devices></domain>`);
+    },
+    resumeDomain: async (name) => {
+      await openIn(qemu.daemon.xmlOf(name, "live"));
+      await connection.resumeDomain(name);
     },
     startDomain: async (name) => {
       await connection.startDomain(name);
