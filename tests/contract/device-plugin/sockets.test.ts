@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Directories of vhost-user sockets, offered to a kubelet that checks every message, and taken back.
-import { existsSync, readdirSync, statSync, writeFileSync } from "node:fs";
+import { existsSync, mkdirSync, readdirSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { TestPodResources } from "@patchbay/device-plugin/testing";
 import { eventually } from "@patchbay/support";
@@ -89,4 +89,25 @@ test("nothing goes while the kubelet does not say, which is told once", async ()
   await node.podResources.start();
   await eventually(() => !existsSync(node.madeIn("sockets-0")), SOON);
   expect(told()).toBe(1);
+});
+
+test("a node on which no directory can be made offers none, tells why, and offers them once it can", async () => {
+  const unfit = new SocketsNode();
+  const told = (): readonly unknown[] =>
+    unfit.log.lines
+      .filter(({ message }) => message === "resource is not offered")
+      .map(({ fields }) => fields["resource"]);
+  try {
+    mkdirSync(unfit.here("/run"));
+    writeFileSync(unfit.here("/run/patchbay"), "");
+    const started = unfit.start();
+    await eventually(() => told().length === 2, SOON);
+    expect(new Set(told())).toEqual(new Set([ALL_SOCKETS.resource, SOCKETS.resource]));
+    expect(unfit.kubelet.allocatable(SOCKETS.resource)).toBeUndefined();
+    rmSync(unfit.here("/run/patchbay"));
+    await started;
+    expect(told()).toHaveLength(2);
+  } finally {
+    await unfit.close();
+  }
 });
