@@ -9,6 +9,8 @@ import { parentPort, workerData, type MessagePort } from "node:worker_threads";
 /** What is asked, and where the answer goes. */
 export interface ApiQuestion {
   readonly path: string;
+  /** What is put there, JSON; absent: it is read. */
+  readonly body?: string;
   /** One number: no longer 0 once the answer is there. */
   readonly isAnswered: Int32Array;
   readonly port: MessagePort;
@@ -55,25 +57,33 @@ function readOptions(): RequestOptions & { readonly server: string } {
   };
 }
 
-async function ask(path: string): Promise<ApiAnswer> {
+/** What is put goes over a connection of its own: nothing is asked for twice. */
+async function ask({ path, body }: ApiQuestion): Promise<ApiAnswer> {
   const { server, ...options } = readOptions();
+  const headers = { "content-type": "application/json" };
+  const putting = body === undefined ? {} : { agent: false, method: "PUT", headers };
   const response = await new Promise<IncomingMessage>((resolve, reject) => {
-    request(new URL(path, server), options, resolve).on("error", reject).end();
+    const url = new URL(path, server);
+    request(url, { ...options, ...putting }, resolve)
+      .on("error", reject)
+      .end(body);
   });
   return { status: response.statusCode ?? 0, text: await text(response) };
 }
 
 /** A connection that was kept may have ended meanwhile: then another one is made, once. */
-async function answer(path: string): Promise<ApiAnswer> {
+async function answer(question: ApiQuestion): Promise<ApiAnswer> {
   try {
-    return await ask(path).catch(() => ask(path));
+    if (question.body !== undefined) return await ask(question);
+    return await ask(question).catch(() => ask(question));
   } catch (error) {
     return { error: String(error) };
   }
 }
 
-parentPort?.on("message", ({ path, isAnswered, port }: ApiQuestion) => {
-  void answer(path).then((told) => {
+parentPort?.on("message", (question: ApiQuestion) => {
+  const { isAnswered, port } = question;
+  void answer(question).then((told) => {
     port.postMessage(told);
     Atomics.store(isAnswered, 0, 1);
     Atomics.notify(isAnswered, 0);

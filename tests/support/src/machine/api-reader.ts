@@ -7,7 +7,7 @@ import type { ApiAnswer, ApiQuestion } from "./api-reader-thread.ts";
 /** Longest time for an answer. */
 const ANSWER_TIMEOUT_MS = 60_000;
 
-/** Reads objects over a connection of its own, which stays open. */
+/** Reads objects over a connection of its own, which stays open, and puts what is asked for. */
 export class ApiReader {
   readonly #kubeconfig: string;
   #thread: Worker | undefined;
@@ -29,11 +29,25 @@ export class ApiReader {
     return JSON.parse(answer.text);
   }
 
-  #ask(path: string): ApiAnswer {
+  /**
+   * Puts a body at a path, once.
+   * @throws Error when the server cannot be reached or refuses, with its reason and its message.
+   */
+  put(path: string, body: unknown): void {
+    const answer = this.#ask(path, JSON.stringify(body));
+    if ("error" in answer) throw new Error(`PUT ${path}: ${answer.error}`);
+    if (answer.status < 300) return;
+    // A server of Kubernetes' kind refuses with a Status.
+    const { reason, message } = JSON.parse(answer.text) as { reason?: string; message?: string };
+    throw new Error(`PUT ${path}: (${reason ?? ""}): ${message ?? answer.text}`);
+  }
+
+  #ask(path: string, body?: string): ApiAnswer {
     this.#thread ??= this.#start();
     const { port1: mine, port2: theirs } = new MessageChannel();
     const isAnswered = new Int32Array(new SharedArrayBuffer(Int32Array.BYTES_PER_ELEMENT));
-    const question: ApiQuestion = { path, isAnswered, port: theirs };
+    const what = body === undefined ? { path } : { path, body };
+    const question: ApiQuestion = { ...what, isAnswered, port: theirs };
     this.#thread.postMessage(question, [theirs]);
     try {
       Atomics.wait(isAnswered, 0, 0, ANSWER_TIMEOUT_MS);

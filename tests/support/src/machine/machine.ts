@@ -99,6 +99,11 @@ export class Machine {
     return this.try(["kubectl", "replace", "--raw", path, "-f", "-"], JSON.stringify(body));
   }
 
+  /** The same without a program, where what kubectl says is not looked at; throws when it is refused. */
+  request(path: string, body: unknown): void {
+    this.#api.put(path, body);
+  }
+
   /** What is at a path of the API server, undefined when nothing is; cheap enough to be asked again and again. */
   read(path: string): unknown {
     return this.#api.read(path);
