@@ -3,7 +3,7 @@
 // has rebooted and after virt-handler was killed.
 import { once } from "node:events";
 import { createServer, type Server } from "node:http";
-import { eventually, vmManifest } from "@patchbay/support";
+import { eventually, FEW_PORTS, vmManifest } from "@patchbay/support";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { CHANGE_MS, expectReady, guestNic, ifaceStatus, machine } from "../machine.ts";
 
@@ -60,7 +60,7 @@ async function expectBehindPod(): Promise<void> {
 
 beforeAll(async () => {
   const nic = { name: "default", binding: "masquerade", ports: [{ port: PORT }] } as const;
-  machine.apply(vmManifest({ name: VM, nics: [nic] }));
+  machine.apply(vmManifest({ name: VM, nics: [nic], pcieRootPorts: FEW_PORTS }));
   await booted();
   server = createServer(({ socket }, answer) => answer.end(socket.remoteAddress));
   server.listen(PORT, addresses().node);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // A guest that asks by DHCP gets what the network gave its pod: on the pod network and on one that is plugged, of both
 // families, after a network swap too, and again after it has rebooted and after virt-handler was killed.
-import { eventually, vmManifest } from "@patchbay/support";
+import { eventually, FEW_PORTS, vmManifest } from "@patchbay/support";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { ALL_MS } from "../guest.ts";
 import {
@@ -81,7 +81,7 @@ async function expectLeases(): Promise<void> {
 }
 
 beforeAll(async () => {
-  machine.apply(LAN, OLD, vmManifest({ name: VM, image: "agent" }));
+  machine.apply(LAN, OLD, vmManifest({ name: VM, image: "agent", pcieRootPorts: FEW_PORTS }));
   await machine.booted(VM);
   addInterface(VM, { name: "lan", network: "lan" });
   await expectReady(VM, "lan");

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // What the guest calls a NIC, and which addresses it has, are in the status as soon as the guest's agent says it, for NICs
 // that were there and for those that are plugged; and whether a guest is well, as probes find it.
-import { eventually, vmManifest } from "@patchbay/support";
+import { eventually, FEW_PORTS, vmManifest } from "@patchbay/support";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { examine } from "../examine.ts";
 import {
@@ -36,8 +36,11 @@ beforeAll(async () => {
   };
   const deafProbe = { guestAgentPing: {}, periodSeconds: 1, failureThreshold: 1 };
   machine.apply(
-    vmManifest({ name: VM, image: "agent", probes: { readinessProbe, livenessProbe } }),
-    vmManifest({ name: DEAF, probes: { livenessProbe: deafProbe } }),
+    vmManifest({
+      ...{ name: VM, image: "agent", pcieRootPorts: FEW_PORTS },
+      probes: { readinessProbe, livenessProbe },
+    }),
+    vmManifest({ name: DEAF, pcieRootPorts: FEW_PORTS, probes: { livenessProbe: deafProbe } }),
   );
   deafUid = await eventually(() => machine.findVmi(DEAF)?.metadata.uid, { withinMs: CHANGE_MS });
   await machine.booted(VM);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Models of NICs: a q35 guest starts with each that there is, takes those that work in a port, and the others are told.
-import { eventually, vmManifest, type ManifestNic } from "@patchbay/support";
+import { eventually, FEW_PORTS, type ManifestNic, vmManifest } from "@patchbay/support";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { guestNics, type GuestNic } from "../guest.ts";
 import { virsh } from "../virsh.ts";
@@ -47,7 +47,7 @@ beforeAll(async () => {
   const nics = [{ name: "default", bootOrder: 1 }, ...MODELS];
   for (const object of [TINY, OLD]) machine.apply(object);
   const parts = { instancetype: { name: "tiny" }, preference: { name: "old", kind: OLD.kind } };
-  machine.apply(vmManifest({ name: VM, image: "full", nics, parts }));
+  machine.apply(vmManifest({ name: VM, image: "full", nics, parts, pcieRootPorts: FEW_PORTS }));
   await machine.booted(VM);
 });
 
@@ -88,7 +88,7 @@ async function reported(name: string): Promise<GuestNic> {
 test("a guest starts with a NIC of each model, where the status says", async () => {
   for (const { name } of MODELS) await guestSees(await reported(name));
   expect(await guestNics(VM)).toHaveLength(MODELS.length + 1);
-  expect(machine.findVmi(VM)?.status?.pciePorts?.free).toBe(32);
+  expect(machine.findVmi(VM)?.status?.pciePorts?.free).toBe(FEW_PORTS);
 });
 
 test("what needs I/O ports sits on the root complex, all others in ports", () => {

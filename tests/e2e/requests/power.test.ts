@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // A guest stands still, goes on, starts anew by its button and by its agent, and tells of itself, by KubeVirt's requests.
-import { eventually, vmManifest } from "@patchbay/support";
+import { eventually, FEW_PORTS, vmManifest } from "@patchbay/support";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { CHANGE_MS, machine, SUBRESOURCES } from "../machine.ts";
 
@@ -24,7 +24,7 @@ function printed(): string {
 }
 
 beforeAll(async () => {
-  machine.apply(vmManifest({ name: VM, image: "agent" }));
+  machine.apply(vmManifest({ name: VM, image: "agent", pcieRootPorts: FEW_PORTS }));
   await machine.booted(VM);
   await eventually(() => conditions().includes("AgentConnected"), { withinMs: BOOT_MS });
 });

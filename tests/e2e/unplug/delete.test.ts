@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // A VM with hot-plugged NICs is deleted: nothing of it is left on the machine, and its status told the truth meanwhile.
-import { eventually, vmManifest } from "@patchbay/support";
+import { eventually, FEW_PORTS, vmManifest } from "@patchbay/support";
 import { expect, test } from "vitest";
 import { hostVeths, leaseFiles, tracesOf } from "../inventory.ts";
 import { addInterface, CHANGE_MS, expectReady, machine } from "../machine.ts";
@@ -10,7 +10,7 @@ const PHASES = ["Pending", "PodAttaching", "Wiring", "Attaching", "Ready"];
 // Another VM may still be going when this one comes: what counts is what this one adds.
 test("a VM that is deleted with hot-plugged NICs leaves nothing behind", async () => {
   const before = { veths: hostVeths(), leases: leaseFiles("pbt-blue") };
-  machine.apply(vmManifest({ name: "shortlived" }));
+  machine.apply(vmManifest({ name: "shortlived", pcieRootPorts: FEW_PORTS }));
   await eventually(() => machine.findVmi("shortlived")?.status?.phase === "Running", {
     withinMs: 60_000,
   });

@@ -3,7 +3,7 @@
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import type { IfaceStatus } from "@patchbay/api";
-import { eventually, vmManifest, type GuestConsole } from "@patchbay/support";
+import { eventually, FEW_PORTS, type GuestConsole, vmManifest } from "@patchbay/support";
 import { leaseFiles, linksOf } from "../inventory.ts";
 import { addInterface, expectReady, ifaceStatus, machine, removeInterface } from "../machine.ts";
 import { hasDevice } from "../virsh.ts";
@@ -45,7 +45,7 @@ export class GuestWithNic {
 
   /** Makes the VM and waits for its guest. */
   static async boot(vm: string, network: Network): Promise<GuestWithNic> {
-    machine.apply(vmManifest({ name: vm }));
+    machine.apply(vmManifest({ name: vm, pcieRootPorts: FEW_PORTS }));
     await machine.booted(vm);
     return new GuestWithNic(vm, network);
   }

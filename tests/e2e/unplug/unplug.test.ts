@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // A NIC goes out of a running VM, in each of the ways, in the right order, while the others keep their packets.
-import { eventually, KERNEL_ARGS, vmManifest } from "@patchbay/support";
+import { eventually, FEW_PORTS, KERNEL_ARGS, vmManifest } from "@patchbay/support";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { leaseFiles, linksOf } from "../inventory.ts";
 import {
@@ -105,7 +105,7 @@ describe("an unplug that the guest has not yet granted", () => {
 
   beforeAll(async () => {
     const nics = [{ name: "default" }, { name: "keep", network: "blue" }];
-    machine.apply(vmManifest({ ...stubborn, nics }));
+    machine.apply(vmManifest({ ...stubborn, nics, pcieRootPorts: FEW_PORTS }));
     await expectReady("stubborn", "keep");
     await machine.booted("stubborn");
   });

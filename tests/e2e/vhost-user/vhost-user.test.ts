@@ -3,7 +3,7 @@
 import { createHash } from "node:crypto";
 import { chmodSync, copyFileSync, existsSync, mkdirSync, rmSync } from "node:fs";
 import { join } from "node:path";
-import { eventually, OpenVswitch, Testpmd, vmManifest } from "@patchbay/support";
+import { eventually, FEW_PORTS, OpenVswitch, Testpmd, vmManifest } from "@patchbay/support";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import {
   CHANGE_MS,
@@ -67,7 +67,7 @@ interface Manifest {
 
 /** A guest that can have such NICs, and has this one from its start. */
 function guest(name: string, atStart: string | undefined): unknown {
-  const manifest = vmManifest({ name, cores: CORES }) as Manifest; // the support's own
+  const manifest = vmManifest({ name, cores: CORES, pcieRootPorts: FEW_PORTS }) as Manifest; // the support's own
   const { domain, networks } = manifest.spec.template.spec;
   if (atStart === undefined) {
     domain["resources"] = { limits: { "vhost-user.patchbay.io/sockets": "1" } };

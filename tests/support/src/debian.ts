@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Manifests of guests that boot Debian from a disk, as a user writes them, and what makes their console obey.
-import { ifaceManifest, networkManifest, type ManifestNic } from "./manifests.ts";
+import { FEW_PORTS, ifaceManifest, networkManifest, type ManifestNic } from "./manifests.ts";
 
 type Json = Readonly<Record<string, unknown>>;
 
@@ -67,9 +67,6 @@ const ON_VIRTIO: Json = { disk: { bus: "virtio" } };
 
 /** Debian here has nothing that hears the power button: whoever ends it would wait in vain. */
 const GRACE_SECONDS = 1;
-
-/** Ports for NICs that are plugged later: Debian takes 2 s longer to boot with 32 of them under emulation. */
-const FEW_PORTS = 4;
 
 /** A VirtualMachine that boots from disks. */
 export function diskVmManifest(options: DiskGuestOptions): unknown {

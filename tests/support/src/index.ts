@@ -9,6 +9,7 @@ export { aPod, aVm, aVmi, type NicSketch } from "./builders.ts";
 export { Machine, type CommandResult } from "./machine/machine.ts";
 export {
   bridgeNetworkManifest,
+  FEW_PORTS,
   ifaceManifest,
   KERNEL_ARGS,
   networkManifest,
