@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // A VM whose devices are to sit on the root complex: nothing can be plugged, which is told, until it starts without that.
-import { eventually, vmManifest } from "@patchbay/support";
+import { eventually, FEW_PORTS, vmManifest } from "@patchbay/support";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { guestNics, restart } from "../guest.ts";
 import { addInterface, CHANGE_MS, expectReady, machine, SUBRESOURCES } from "../machine.ts";
@@ -19,7 +19,9 @@ function busOf(pciAddress: string): string | undefined {
 
 beforeAll(async () => {
   const nics = [{ name: "default" }, { name: "red1", network: "red" }];
-  machine.apply(vmManifest({ name: VM, nics, annotations: { [ANNOTATION]: "true" } }));
+  machine.apply(
+    vmManifest({ name: VM, nics, annotations: { [ANNOTATION]: "true" }, pcieRootPorts: FEW_PORTS }),
+  );
   await machine.booted(VM);
 });
 
