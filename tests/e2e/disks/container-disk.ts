@@ -9,7 +9,7 @@ const MAC = "02:00:00:00:12:01";
 /** Written by the guest, outside what cloud-init makes. */
 const MARK = "/root/mark";
 /** What its user data and its network data say. */
-export const TOLD = { hostname: "from-user-data", address: "10.78.12.1/24" };
+export const TOLD = { hostname: "from-user-data", address: "10.78.12.1/24", name: NAME };
 
 const NETWORK_DATA = {
   version: 2,
@@ -30,6 +30,8 @@ interface Look {
 export interface ImageStory {
   readonly plugged: Look;
   readonly rebooted: Look;
+  /** The name that cloud-init found in the metadata: the VM's, which its user data overrule. */
+  readonly nameInMetaData: string;
 }
 
 function apply(): void {
@@ -74,8 +76,11 @@ export async function bootFromImage(): Promise<ImageStory> {
   await eventually(() => hasNic(mac), { withinMs: CHANGE_MS });
   await inDebian(NAME, `echo kept >${MARK} && sync`);
   const plugged = await look();
+  // Source: cloud-init, "Instance metadata", ds.meta_data.
+  const metaData = await inDebian(NAME, "grep local-hostname /run/cloud-init/instance-data.json");
   await rebootDebian(NAME);
-  return { plugged, rebooted: await look() };
+  const nameInMetaData = /: "([^"]*)"/.exec(metaData)?.[1] ?? metaData;
+  return { plugged, rebooted: await look(), nameInMetaData };
 }
 
 export function deleteImageVm(): void {

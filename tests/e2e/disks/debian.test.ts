@@ -6,17 +6,17 @@ import { told, type Seen } from "../story.ts";
 import { bootFromClaim, deleteClaim, type ClaimStory } from "./claim.ts";
 import { bootFromImage, deleteImageVm, TOLD, type ImageStory } from "./container-disk.ts";
 import { addDebianImage, DEBIAN_BOOT_MS } from "./debian.ts";
-import { bootOldManifest, deleteOldManifest } from "./old-manifest.ts";
+import { bootOldManifest, deleteOldManifest, type OldStory } from "./old-manifest.ts";
 
 let image: Seen<ImageStory>;
 let claim: Seen<ClaimStory>;
-let oldNics: Seen<readonly (string | undefined)[]>;
+let old: Seen<OldStory>;
 
 beforeAll(async () => {
   addDebianImage();
   const oneAfterTheOther = async (): Promise<void> => {
     image = await told(bootFromImage());
-    oldNics = await told(bootOldManifest());
+    old = await told(bootOldManifest());
   };
   [claim] = await Promise.all([told(bootFromClaim()), oneAfterTheOther()]);
 }, 4 * DEBIAN_BOOT_MS);
@@ -32,6 +32,10 @@ describe("Debian from a containerDisk", () => {
     const { hostname, addresses } = image().plugged;
     expect(hostname).toBe(TOLD.hostname);
     expect(addresses).toContain(` ${TOLD.address} `);
+  });
+
+  test("finds the name of the VM in its metadata", () => {
+    expect(image().nameInMetaData).toBe(TOLD.name);
   });
 
   test("takes a NIC that is plugged in", () => {
@@ -87,6 +91,8 @@ describe("Debian from a claim", () => {
   });
 });
 
-test("a VMI that was written for KubeVirt 0.8 runs, with both of its NICs", () => {
-  expect(new Set(oldNics())).toEqual(new Set(["default", "ovs-blue-net"]));
+test("a VMI that was written for KubeVirt 0.8 boots from its disk, with both of its NICs, and is told its name", () => {
+  const { nics, metaData } = old();
+  expect(new Set(nics)).toEqual(new Set(["default", "ovs-blue-net"]));
+  expect(metaData).toMatch(/"local-hostname": ?"vmi-multus-multiple-net"/);
 });

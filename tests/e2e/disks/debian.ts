@@ -7,7 +7,7 @@ import { CHANGE_MS, machine } from "../machine.ts";
 import { ROOT } from "../standalone.ts";
 
 /** Disk that hack/guest/make-debian makes. */
-export const DEBIAN_DISK = join(ROOT, ".cache/guest-debian/debian.qcow2");
+const DEBIAN_DISK = join(ROOT, ".cache/guest-debian/debian.qcow2");
 /** Name of its image. */
 export const DEBIAN_IMAGE = "debian12";
 
