@@ -2,6 +2,8 @@ import { join } from "node:path";
 import { defineConfig } from "vitest/config";
 
 const source = ["@patchbay/source"];
+/** What Node.js compiles: the programs under test are started a hundred times, from sources. */
+const COMPILED = join(import.meta.dirname, ".cache/compiled");
 /** A busy machine is no failure: what comes in the end has come. */
 const expectation = { poll: { timeout: 60_000 } };
 const shared = {
@@ -37,6 +39,7 @@ export default defineConfig({
           maxWorkers: 2,
           // Room for short-lived objects: with the default, to collect them took a seventh of the processor time.
           execArgv: ["--max-semi-space-size=64"],
+          env: { NODE_COMPILE_CACHE: COMPILED },
           // Ends what hangs. The longest takes 2 s on an idle machine, and was seen to take 20 at a load of 10.
           testTimeout: 60_000,
         },
@@ -52,8 +55,7 @@ export default defineConfig({
           // Names, bridges and ports are of each file. Half of them wait for guests, half of them compute.
           maxWorkers: 2,
           isolate: false,
-          // The programs under test are started a hundred times, from sources.
-          env: { NODE_COMPILE_CACHE: join(import.meta.dirname, ".cache/compiled") },
+          env: { NODE_COMPILE_CACHE: COMPILED },
         },
       },
       {
@@ -66,7 +68,7 @@ export default defineConfig({
           hookTimeout: 180_000,
           maxWorkers: 2,
           isolate: false,
-          env: { NODE_COMPILE_CACHE: join(import.meta.dirname, ".cache/compiled") },
+          env: { NODE_COMPILE_CACHE: COMPILED },
         },
       },
       {
