@@ -20,7 +20,7 @@ import { importImage } from "@patchbay/containerd";
 import { createContainerRuntime } from "@patchbay/cri";
 import { createClock, createFiles, createProcessRunner } from "@patchbay/os";
 import type { ContainerConfig, ContainerRuntime, SandboxConfig } from "@patchbay/core/ports";
-import { eventually, openGuestConsole, type GuestConsole } from "@patchbay/support";
+import { eventually, KERNEL_ARGS, openGuestConsole, type GuestConsole } from "@patchbay/support";
 import { startContainerdBench, type ContainerdBench } from "../containerd/bench.ts";
 
 const run = promisify(execFile);
@@ -36,7 +36,7 @@ const NAMESPACES = { network: "POD", pid: "CONTAINER", ipc: "POD" } as const;
 
 const DOMAIN = `<domain type='qemu'><name>vm</name><uuid>7d5b0c0e-3a53-4f0e-9d0a-2f6d3a6c1b11</uuid><memory unit='MiB'>128</memory><vcpu>1</vcpu>
   <os><type machine='q35'>hvm</type><kernel>/run/kernel-boot/vmlinuz</kernel>
-    <initrd>/run/kernel-boot/initrd</initrd><cmdline>console=ttyS0 quiet no_timer_check</cmdline></os>
+    <initrd>/run/kernel-boot/initrd</initrd><cmdline>${KERNEL_ARGS}</cmdline></os>
   <features><acpi/></features>
   <devices><serial type='unix'><source mode='bind' path='/run/launcher/serial0.sock'/>
     <log file='/run/launcher/serial0.log' append='off'/></serial><memballoon model='none'/></devices></domain>`;

@@ -8,7 +8,7 @@ import { join } from "node:path";
 import { createInterface } from "node:readline";
 import { AppError } from "@patchbay/core";
 import type { Command, CommandResult, ProcessRunner } from "@patchbay/core/ports";
-import { eventually } from "@patchbay/support";
+import { eventually, KERNEL_ARGS } from "@patchbay/support";
 
 const ROOT = join(import.meta.dirname, "../../../..");
 /** Under emulation it boots in some seconds; beside others in a minute. */
@@ -57,7 +57,7 @@ export class PluginGuest implements ProcessRunner {
       ...[LIFE_SECONDS, "qemu-system-x86_64"],
       ...["-nodefaults", "-display", "none", "-no-reboot", "-machine", "q35", "-m", "256"],
       ...["-kernel", join(image, "vmlinuz"), "-initrd", join(image, "initrd")],
-      ...["-append", "console=ttyS0 quiet panic=-1"],
+      ...["-append", `${KERNEL_ARGS} panic=-1`],
       ...["-serial", `file:${join(directory, "log")}`, "-serial", `unix:${path},server=on`],
     ]);
     // It waits for somebody at its second line.
