@@ -59,9 +59,10 @@ describe("Debian from a claim", () => {
 
   test("does not leave its node, where the claim is not shared, and says so", () => {
     const { reason, refused } = claim().staying;
-    expect(reason).toBe("DisksNotLiveMigratable");
+    // Its NIC on the pod network, of binding bridge, keeps it too, and is told first.
+    expect(reason).toBe("InterfaceNotLiveMigratable");
     expect(refused).toContain(
-      "Cannot migrate VMI, Reason: DisksNotLiveMigratable, Message: cannot migrate VMI: PVC kept-root is not shared",
+      "DisksNotLiveMigratable: cannot migrate VMI: PVC kept-root is not shared",
     );
   });
 

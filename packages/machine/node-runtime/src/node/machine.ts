@@ -44,16 +44,21 @@ export interface MachineFacts {
   readonly runtimeProblem: string | undefined;
 }
 
-interface IpAddress {
+interface IpLink {
+  readonly flags?: readonly string[];
   readonly addr_info?: readonly { readonly local?: string; readonly scope?: string }[];
 }
 
-/** The first global IPv4 address of the machine; the loopback's where there is none. */
-async function readHostIp(runner: ProcessRunner): Promise<string> {
-  const text = await runProgram(runner, "ip", "-j", "-4", "addr", "show", "up");
+/**
+ * The first global IPv4 address of the machine; 127.0.0.1 where there is none. Those of the loopback link are not the machine's:
+ * services of clusters have them there, of this machine's and of others on it. `text`: what `ip -j addr` prints, or nothing.
+ */
+export function hostIpIn(text: string): string {
   // Source: iproute2 `ip -j addr`
-  const links = JSON.parse(text === "" ? "[]" : text) as readonly IpAddress[];
-  const addresses = links.flatMap((link) => link.addr_info ?? []);
+  const links = JSON.parse(text === "" ? "[]" : text) as readonly IpLink[];
+  const addresses = links
+    .filter(({ flags = [] }) => !flags.includes("LOOPBACK"))
+    .flatMap((link) => link.addr_info ?? []);
   return addresses.find(({ scope }) => scope === "global")?.local ?? "127.0.0.1";
 }
 
@@ -72,7 +77,7 @@ export async function readIdentity(
   const release = await readLine(files, "/etc/os-release");
   return {
     ...told,
-    hostIp: await readHostIp(runner),
+    hostIp: hostIpIn(await runProgram(runner, "ip", "-j", "-4", "addr", "show", "up")),
     bootId: await readBootId(files),
     machineId: await readLine(files, "/etc/machine-id"),
     systemUuid: await readLine(files, "/sys/class/dmi/id/product_uuid"),
