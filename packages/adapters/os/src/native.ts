@@ -117,7 +117,11 @@ export interface OsNative {
    */
   exchangeFrames(
     ports: readonly { readonly netnsFd: number; readonly link: string }[],
-    sends: readonly { readonly port: number; readonly frame: Uint8Array }[],
+    sends: readonly {
+      readonly port: number;
+      readonly frame: Uint8Array;
+      readonly checksum?: { readonly from: number; readonly at: number };
+    }[],
     groups: readonly (readonly FrameTest[])[],
     ms: number,
   ): Promise<FramesRead>;

@@ -290,6 +290,10 @@ const BEYOND: readonly PlantedFault[] = [
     plant: (scene) => scene.putSwitch({ uplink: 10, gateway: 20 }),
   },
   {
+    ...{ name: "switch that finishes no checksums", hop: "gateway", reason: "ChecksumUnfinished" },
+    plant: (scene) => scene.putSwitch({ uplink: 10, gateway: 10 }),
+  },
+  {
     ...{ name: "MTU smaller beyond the node", hop: "gateway", reason: "MtuSmaller" },
     plant: link("host", "up0", "mtu", "1400"),
   },

@@ -2,7 +2,7 @@
 // Frames that ask, and by which numbers they and what answers them are known again. Each has a number of its own that nobody
 // else's has. Source: RFC 826, RFC 4861, RFC 7527, RFC 792, RFC 2131.
 import { parseIp } from "@patchbay/api";
-import type { FrameTest } from "@patchbay/core/ports";
+import type { FrameChecksum, FrameTest } from "@patchbay/core/ports";
 import { checksumOf, frameOf, u16 } from "../announcements.ts";
 import { addressBytes } from "../netlink/change-messages.ts";
 import { macBytes } from "../netlink/write.ts";
@@ -10,6 +10,8 @@ import { macBytes } from "../netlink/write.ts";
 /** A frame that asks, and how frames are known that are it, or that answer it. */
 export interface Question {
   readonly frame: Uint8Array;
+  /** Bytes of the frame that are summed by a link on its way, and where the sum goes; absent: it has its sum. */
+  readonly checksum?: FrameChecksum;
   readonly asked: readonly FrameTest[];
   readonly answered: readonly FrameTest[];
 }
@@ -162,6 +164,15 @@ export function ping(
     asked: [...known, ...tests(1, [type, 8])],
     answered: [...known, ...tests(1, [type, 0])],
   };
+}
+
+/** The same ping, whose checksum is left to whichever link can make it, as a guest's TCP is. Source: RFC 792 */
+export function partial({ frame, ...known }: Question): Question {
+  const from = ETHERNET + IPV4_HEAD;
+  const at = from + 2;
+  const unsummed = Buffer.from(frame);
+  unsummed.writeUInt16BE(0, at);
+  return { ...known, frame: unsummed, checksum: { from, at } };
 }
 
 /** Which addresses are offered? An offer that nobody takes binds nobody. */

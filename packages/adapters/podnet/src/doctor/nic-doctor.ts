@@ -129,7 +129,9 @@ async function ask(
     );
     if (open.length === 0) break;
     const sends = open.map(({ from, question }) => {
-      return { port: ears.findIndex(({ hop }) => hop === from), frame: question.frame };
+      const port = ears.findIndex(({ hop }) => hop === from);
+      const { frame, checksum } = question;
+      return { port, frame, ...(checksum !== undefined && { checksum }) };
     });
     const tests = probes.flatMap(({ question }) => [question.answered, question.asked]);
     const heard = await netlink.exchangeFrames({ ports: ears, sends, tests, ms: HEARING_MS });

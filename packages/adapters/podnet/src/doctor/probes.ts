@@ -4,7 +4,7 @@
 import { parseIp } from "@patchbay/api";
 import type { FrameTrace, HopName, ProbeName, WayLinks, WayTarget } from "@patchbay/core";
 import type { ExaminedNic } from "@patchbay/core/ports";
-import { dhcpDiscover, enlarged, ping, TO_ALL, whoHas, type Question } from "./frames.ts";
+import { dhcpDiscover, enlarged, partial, ping, TO_ALL, whoHas, type Question } from "./frames.ts";
 
 /** A question that is asked until it is answered, or often enough. */
 export interface Probe {
@@ -114,8 +114,13 @@ function pingProbe(grounds: Grounds, by: string): readonly Probe[] {
   const ends = { from: outsideMac(grounds), to: by, id: newId() };
   const question = ping(ends, [source, target.address]);
   const small = { probe: "echo", from: "podNic", question, times: LARGE_TIMES } as const;
-  const other = ping({ ...ends, id: newId() }, [source, target.address], mtuOf(grounds));
-  return [small, { ...small, probe: "echoLarge", question: other }];
+  const other = (bytes?: number): Question =>
+    ping({ ...ends, id: newId() }, [source, target.address], bytes);
+  return [
+    small,
+    { ...small, probe: "echoLarge", question: other(mtuOf(grounds)) },
+    { ...small, probe: "echoPartial", question: partial(other()) },
+  ];
 }
 
 function large(probes: readonly Probe[], probe: ProbeName, mtu: number): readonly Probe[] {

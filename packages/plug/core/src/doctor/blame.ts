@@ -29,7 +29,7 @@ const INWARD_IN_POD: readonly Stage[] = [stage("tap", "guest")];
 const FROM_GUEST_IN_POD: readonly Stage[] = [stage("tap"), stage("podBridge")];
 
 /** Frames to all are seen on a bridge, those to one MAC are not. */
-const TO_ONE: readonly ProbeName[] = ["inward", "inwardLarge", "echo", "echoLarge"];
+const TO_ONE: readonly ProbeName[] = ["inward", "inwardLarge", "echo", "echoLarge", "echoPartial"];
 
 /** Whether such a frame is to leave the node. */
 function leavesNode({ links, target }: SeenWay, probe: ProbeName): boolean {

@@ -52,7 +52,8 @@ export interface WiringLack {
 
 /**
  * A frame of the doctor's own: to the guest from the node's side, or to the network as if from the guest; the large ones are
- * as large as the NIC lets through; `own` asks the network for the guest's own address.
+ * as large as the NIC lets through; the partial one leaves its checksum to the links, as guests' TCP does; `own` asks the
+ * network for the guest's own address.
  */
 export type ProbeName =
   | "inward"
@@ -61,6 +62,7 @@ export type ProbeName =
   | "outwardLarge"
   | "echo"
   | "echoLarge"
+  | "echoPartial"
   | "own"
   | "dhcp";
 

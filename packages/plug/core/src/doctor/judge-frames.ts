@@ -2,6 +2,7 @@
 // What frames of the doctor's own say of a hop, whichever it is.
 import { frameLostAt, questionLostAt } from "./blame.ts";
 import type { FrameTrace, ProbeName, SeenWay, WayFacts, WayLink } from "./facts.ts";
+import type { DoctorReason } from "./reasons.ts";
 import type { HopName } from "./report.ts";
 import { dead, type Verdict } from "./verdict.ts";
 
@@ -13,14 +14,17 @@ const SAID: Readonly<Record<ProbeName, string>> = {
   outwardLarge: "large frames to the network",
   echo: "pings to the network",
   echoLarge: "large pings to the network",
+  echoPartial:
+    "pings to the network whose checksum is left to the links, as guests' TCP leaves it,",
   own: "ARP for the guest's own address",
   dhcp: "questions by DHCP",
 };
-/** The small frame that passes where only the large one does not. */
-const SMALL: Partial<Readonly<Record<ProbeName, ProbeName>>> = {
-  inwardLarge: "inward",
-  outwardLarge: "outward",
-  echoLarge: "echo",
+/** The plain frame that passes where only the other does not, and what that is called. */
+const COMPARED: Partial<Readonly<Record<ProbeName, readonly [ProbeName, DoctorReason]>>> = {
+  inwardLarge: ["inward", "MtuSmaller"],
+  outwardLarge: ["outward", "MtuSmaller"],
+  echoLarge: ["echo", "MtuSmaller"],
+  echoPartial: ["echo", "ChecksumUnfinished"],
 };
 /** To these nobody need answer: only where the question is lost, is anything wrong. */
 const UNANSWERED: readonly ProbeName[] = ["own", "dhcp", "outwardLarge"];
@@ -52,14 +56,12 @@ function isExplained(faults: Faults, hop: HopName, isOfSize: boolean): boolean {
   );
 }
 
-function isSizeAlone({ probe }: Pick<FrameTrace, "probe">, { traces }: SeenWay): boolean {
-  const small = traces.find((trace) => trace.probe === SMALL[probe]);
-  return small !== undefined && small.answered.length > 0;
-}
-
-/** Whether a large frame tells anything: the small one has been answered. */
-function saysSize({ probe }: FrameTrace, seen: SeenWay): boolean {
-  return SMALL[probe] === undefined || isSizeAlone({ probe }, seen);
+/** What the loss of such frames is called; undefined: it tells nothing, since the plain one is not answered either. */
+function reasonOf({ probe }: FrameTrace, { traces }: SeenWay): DoctorReason | undefined {
+  const [plain, reason] = COMPARED[probe] ?? [];
+  if (plain === undefined) return "FramesLost";
+  const known = traces.find((trace) => trace.probe === plain);
+  return known !== undefined && known.answered.length > 0 ? reason : undefined;
 }
 
 /** What is lost at the hop. */
@@ -69,13 +71,15 @@ export function lostFrames(
   name?: string,
 ): Verdict | undefined {
   if (seen === undefined || faults === undefined) return undefined;
-  const lost = seen.traces.find((trace) => saysSize(trace, seen) && blames(trace, seen, hop));
+  const [lost] = seen.traces.flatMap((trace) => {
+    const reason = reasonOf(trace, seen);
+    return reason !== undefined && blames(trace, seen, hop) ? [{ ...trace, reason }] : [];
+  });
   if (lost === undefined) return undefined;
-  const isOfSize = isSizeAlone(lost, seen);
-  if (isExplained(faults, hop, isOfSize)) return undefined;
+  if (isExplained(faults, hop, lost.reason === "MtuSmaller")) return undefined;
   const refusal = lost.refused === undefined ? "" : `; the kernel refuses: ${lost.refused}`;
   const why = `${SAID[lost.probe]} come this far and not further${refusal}`;
-  return dead(isOfSize ? "MtuSmaller" : "FramesLost", why, name);
+  return dead(lost.reason, why, name);
 }
 
 /** Whether less passes it than the guest sends. */

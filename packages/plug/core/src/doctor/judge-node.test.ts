@@ -151,8 +151,19 @@ const NODE: readonly WayRow[] = [
       traces: [
         asked("echo", "podNic", "nodePeer", "uplink"),
         asked("echoLarge", "podNic", "nodePeer", "uplink"),
+        asked("echoPartial", "podNic", "nodePeer", "uplink"),
       ],
     },
+  ],
+  [
+    "a gateway that gets checksums unfinished",
+    { traces: [asked("echoPartial", "podNic", "nodePeer", "uplink")] },
+    ["gateway", "ChecksumUnfinished"],
+  ],
+  [
+    "checksums that stay unfinished on the node",
+    { traces: [asked("echoPartial", "podNic", "nodePeer")] },
+    ["nodeBridge", "ChecksumUnfinished"],
   ],
   [
     "a gateway behind a small link",

@@ -125,7 +125,7 @@ export function judgeGateway(facts: JudgedFacts): Verdict {
   const trace = traceOf(facts, "outward");
   if (trace === undefined) return unknown("it was not asked", address);
   if (trace.answered.length > 0) {
-    return lostLarge(facts, address) ?? answering(facts, seen, trace.by);
+    return lostOthers(facts, address) ?? answering(facts, seen, trace.by);
   }
   return frameLostAt(trace, seen) === "gateway"
     ? dead(
@@ -136,10 +136,10 @@ export function judgeGateway(facts: JudgedFacts): Verdict {
     : unknown("no question has come so far", address);
 }
 
-/** That a gateway answers no ping is its own matter; that it answers small ones alone is not. */
-function lostLarge(facts: JudgedFacts, address: string): Verdict | undefined {
+/** That a gateway answers no ping is its own matter; that it answers small or finished ones alone is not. */
+function lostOthers(facts: JudgedFacts, address: string): Verdict | undefined {
   const lost = lostFrames(facts, "gateway", address);
-  return lost?.reason === "MtuSmaller" ? lost : undefined;
+  return lost?.reason === "FramesLost" ? undefined : lost;
 }
 
 function answering(facts: WayFacts, { target }: SeenWay, by: readonly string[]): Verdict {

@@ -8,6 +8,8 @@ export const DOCTOR_FIXES = {
   BridgeChanged: "virt-handler makes it again; find who changes links in launcher pods",
   BridgeDown: "virt-handler sets it up again; find who changes links in launcher pods",
   BridgeMissing: "virt-handler makes it again; find who removes links in launcher pods",
+  ChecksumUnfinished:
+    "switch checksum offloading off at the last link before the loss (`ethtool -K LINK tx off`), or let what is behind it finish checksums",
   DeviceLinkDown: "set `state: up` at the interface of the VM",
   DuplicateAddress: "give one of the two another address",
   EntryMissing: "virt-handler makes it again; find who changes the bridge's forwarding table",

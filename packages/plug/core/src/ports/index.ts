@@ -103,6 +103,7 @@ export type { PodDevices } from "./node/pod-devices.ts";
 export type { LinkCounters } from "./node/link-counters.ts";
 export type { NodeNic, NodeNicName, NodeNics, RestoredNic } from "./node/node-nics.ts";
 export type {
+  FrameChecksum,
   FrameTest,
   HeardFrames,
   Netlink,

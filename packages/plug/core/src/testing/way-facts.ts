@@ -62,9 +62,8 @@ export const FROM_POD: readonly FrameTrace[] = (["inward", "inwardLarge"] as con
 );
 
 const TRACES: readonly FrameTrace[] = [
-  ...(["inward", "inwardLarge", "outward", "outwardLarge", "echo", "echoLarge"] as const).map(
-    (probe) => trace(probe),
-  ),
+  ...(["inward", "inwardLarge", "outward", "outwardLarge"] as const).map((probe) => trace(probe)),
+  ...(["echo", "echoLarge", "echoPartial"] as const).map((probe) => trace(probe)),
   trace("own", { answered: [], by: [] }),
 ];
 

@@ -31,12 +31,26 @@ export interface FrameTest {
   readonly value: number;
 }
 
+/**
+ * A checksum of one's complement (RFC 1071) that a link on the way is to make: of all bytes from `from` on, with what stands at
+ * `at`, which is where it goes. Source: struct virtio_net_hdr, linux/virtio_net.h
+ */
+export interface FrameChecksum {
+  readonly from: number;
+  readonly at: number;
+}
+
 /** Frames of our own, and where frames are heard meanwhile. */
 export interface FrameExchange {
   /** Links, in one namespace or several, all of which are heard before the first frame is sent. */
   readonly ports: readonly { readonly netns: NetnsHandle; readonly link: string }[];
   /** Frames as they are, with all of their heads, by the number of the port that each leaves by. */
-  readonly sends: readonly { readonly port: number; readonly frame: Uint8Array }[];
+  readonly sends: readonly {
+    readonly port: number;
+    readonly frame: Uint8Array;
+    /** Absent: the frame has its checksums. */
+    readonly checksum?: FrameChecksum;
+  }[];
   /** What passes all of one of these lists is heard, and nothing else; the lists for the shortest frames come first. */
   readonly tests: readonly (readonly FrameTest[])[];
   /** How long is listened, milliseconds. */
