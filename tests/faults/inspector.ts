@@ -1,10 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // Looks into a running Node.js process, and runs text in it, by the inspector that SIGUSR1 opens.
+import { readFileSync } from "node:fs";
 import { eventually } from "@patchbay/support";
 
 /** Where a process listens that got SIGUSR1. Source: Node.js, `--inspect-port`. */
 const INSPECTOR = "http://127.0.0.1:9229/json/list";
 const CONNECT_MS = 60_000;
+/** Its bit among the signals of a process. Source: signal(7), number 10. */
+const SIGUSR1 = 1n << 9n;
 /**
  * The inspector is closed so that the next process can have its port, and well after its client has gone: a Node.js 24
  * whose inspector is closed under a client now and then ends with SIGSEGV.
@@ -51,11 +54,29 @@ function call(url: string, calls: readonly (readonly [string, object])[]): Promi
   socket.onerror = () => {
     reject(new Error(`nobody answers at ${url}`));
   };
+  // It has no effect once there is an answer.
+  socket.onclose = () => {
+    reject(new Error(`${url} was closed before it answered`));
+  };
   return promise;
+}
+
+/** Signals that a process catches, one bit each, the first for signal 1. Source: proc(5), SigCgt; undefined: it has ended. */
+function caughtBy(pid: number): bigint | undefined {
+  try {
+    const status = readFileSync(`/proc/${String(pid)}/status`, "utf8");
+    return BigInt(`0x${/^SigCgt:\s*(\w+)/m.exec(status)?.[1] ?? "0"}`);
+  } catch {
+    return undefined;
+  }
 }
 
 /** Undefined when the process did not open its inspector, because another one had the port still. */
 async function tryToEvaluate(pid: number, text: string): Promise<readonly unknown[] | undefined> {
+  // A Node.js that starts does not catch the signal yet, and would end by it.
+  const caught = caughtBy(pid);
+  if (caught === undefined) throw new Error("it has ended");
+  if ((caught & SIGUSR1) === 0n) return undefined;
   process.kill(pid, "SIGUSR1");
   const url = await debuggerUrl();
   // The port may be another process's: nothing is done in that one.
@@ -75,19 +96,23 @@ async function isClosed(): Promise<boolean> {
   );
 }
 
-/** What a text of JavaScript comes to in the process, whose garbage was collected before. */
+/** What a text of JavaScript comes to in the process, whose garbage was collected before; an error at once when it ends. */
 export async function evaluateIn(pid: number, text: string): Promise<unknown> {
   let problem: unknown;
-  const attempt = (): Promise<readonly unknown[] | undefined> =>
-    tryToEvaluate(pid, text).catch((error: unknown) => {
+  const attempt = async (): Promise<readonly unknown[] | "ended" | undefined> => {
+    try {
+      return await tryToEvaluate(pid, text);
+    } catch (error) {
       problem = error;
-      return undefined;
-    });
-  const [value] = await eventually(attempt, { withinMs: CONNECT_MS }).catch((cause: unknown) => {
+      return caughtBy(pid) === undefined ? "ended" : undefined;
+    }
+  };
+  const answer = await eventually(attempt, { withinMs: CONNECT_MS }).catch((cause: unknown) => {
     throw new Error(`process ${String(pid)} does not open its inspector: ${String(problem)}`, {
       cause,
     });
   });
+  if (answer === "ended") throw new Error(`process ${String(pid)} has ended`);
   await eventually(isClosed, { withinMs: CONNECT_MS });
-  return value;
+  return answer[0];
 }
