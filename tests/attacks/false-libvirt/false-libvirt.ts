@@ -2,16 +2,7 @@
 // Starts false libvirt daemons for a test and ends them with it.
 import { spawn, type ChildProcess, type ChildProcessByStdio } from "node:child_process";
 import { once } from "node:events";
-import {
-  chmodSync,
-  closeSync,
-  constants,
-  mkdtempSync,
-  openSync,
-  readdirSync,
-  renameSync,
-  rmSync,
-} from "node:fs";
+import { chmodSync, closeSync, mkdtempSync, readdirSync, renameSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import type { Readable } from "node:stream";
@@ -25,9 +16,7 @@ import type {
   HypervisorConnection,
   Logger,
 } from "@patchbay/core/ports";
-
-/** Linux's O_PATH, which node:fs does not name. Source: asm-generic/fcntl.h. */
-const O_PATH = 0o10000000;
+import { openInode } from "@patchbay/support";
 
 /** The launchers' user. */
 export const LAUNCHER = { uid: 107, gid: 107 };
@@ -71,7 +60,7 @@ export class FalseDaemons {
   }
 
   #addressOf(path: string): HypervisorAddress {
-    const fd = openSync(path, constants.O_RDONLY | O_PATH);
+    const fd = openInode(path);
     this.#descriptors.push(fd);
     return { kind: "socket", fd };
   }

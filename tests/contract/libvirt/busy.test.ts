@@ -2,14 +2,14 @@
 // What libvirt says to a plug and to an unplug while it migrates the domain, and that both work when that is over.
 import { spawn, type ChildProcess } from "node:child_process";
 import { randomBytes } from "node:crypto";
-import { closeSync, constants, mkdtempSync, openSync, rmSync, writeFileSync } from "node:fs";
+import { closeSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { isAppError } from "@patchbay/core";
 import { createHypervisor } from "@patchbay/libvirt";
 import { createChildStarter, createClock } from "@patchbay/os";
 import type { Hypervisor, HypervisorConnection } from "@patchbay/core/ports";
-import { eventually } from "@patchbay/support";
+import { eventually, openInode } from "@patchbay/support";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { silentLogger } from "./logger.ts";
 import {
@@ -21,8 +21,6 @@ import {
   type SessionDaemon,
 } from "./session.ts";
 
-/** Linux's O_PATH, which node:fs does not name. Source: asm-generic/fcntl.h. */
-const O_PATH = 0o10000000;
 /** What the guest holds in memory; at 1 MiB/s, the least that libvirt knows, it takes a minute to send. */
 const BALLAST_MIB = 64;
 /** How long libvirt waits for the lock. Source: libvirt QEMU_JOB_WAIT_TIME. */
@@ -78,7 +76,7 @@ beforeAll(async () => {
   directory = makeOwnDirectory(mkdtempSync(join(tmpdir(), "libvirt-busy-")));
   source = await startSessionDaemon({ cacheDirectory: directory });
   target = await startSessionDaemon({ cacheDirectory: directory });
-  fd = openSync(source.socketPath, constants.O_RDONLY | O_PATH);
+  fd = openInode(source.socketPath);
   const ports = { starter: createChildStarter(), clock: createClock(), logger: silentLogger };
   hypervisor = createHypervisor({ ...ports, identity: LAUNCHER });
 });

@@ -2,29 +2,18 @@
 // What a daemon that hangs, and a child that dies, do to others; and that nothing is left in a long run.
 import { spawn } from "node:child_process";
 import { once } from "node:events";
-import {
-  chownSync,
-  closeSync,
-  constants,
-  mkdtempSync,
-  openSync,
-  readdirSync,
-  readFileSync,
-  rmSync,
-} from "node:fs";
+import { chownSync, closeSync, mkdtempSync, readdirSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { isAppError } from "@patchbay/core";
 import { createHypervisor } from "@patchbay/libvirt";
 import { createChildStarter, createClock } from "@patchbay/os";
 import type { Hypervisor, HypervisorAddress, Logger } from "@patchbay/core/ports";
-import { eventually } from "@patchbay/support";
+import { eventually, openInode } from "@patchbay/support";
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from "vitest";
 import { silentLogger } from "./logger.ts";
 import { LAUNCHER, makeOwnDirectory, startSessionDaemon, type SessionDaemon } from "./session.ts";
 
-/** Linux's O_PATH, which node:fs does not name. Source: asm-generic/fcntl.h. */
-const O_PATH = 0o10000000;
 const testDriver = { kind: "uri", uri: "test:///default" } as const;
 
 let daemon: SessionDaemon;
@@ -57,7 +46,7 @@ function failureOf(call: Promise<unknown>): Promise<string> {
 beforeAll(async () => {
   cacheDirectory = makeOwnDirectory(mkdtempSync(join(tmpdir(), "session-cache-")));
   daemon = await startSessionDaemon({ cacheDirectory });
-  fd = openSync(daemon.socketPath, constants.O_RDONLY | O_PATH);
+  fd = openInode(daemon.socketPath);
   address = { kind: "socket", fd };
 });
 
@@ -146,7 +135,7 @@ describe("libvirt in a child", () => {
       process.kill(listener.pid ?? 0, "SIGSTOP");
       chownSync(path, LAUNCHER.uid, LAUNCHER.gid);
       make({ openTimeoutMs: 500 });
-      const full = openSync(path, constants.O_RDONLY | O_PATH);
+      const full = openInode(path);
       const socket = { kind: "socket", fd: full } as const;
       const codes = await Promise.all([1, 2, 3].map(() => failureOf(hypervisor.open(socket))));
       closeSync(full);

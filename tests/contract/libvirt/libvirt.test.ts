@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The contract of the hypervisor port on libvirt's test driver and on QEMU under a session libvirtd of user 107.
-import { closeSync, constants, mkdtempSync, openSync, rmSync } from "node:fs";
+import { closeSync, mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { createHypervisor } from "@patchbay/libvirt";
@@ -12,6 +12,7 @@ import {
   type HotplugBench,
   type HypervisorBench,
 } from "@patchbay/libvirt/testing";
+import { openInode } from "@patchbay/support";
 import { afterAll, beforeAll } from "vitest";
 import { silentLogger } from "./logger.ts";
 import {
@@ -21,9 +22,6 @@ import {
   qemuNicXml,
   startSessionDaemon,
 } from "./session.ts";
-
-/** Linux's O_PATH, which node:fs does not name. Source: asm-generic/fcntl.h. */
-const O_PATH = 0o10000000;
 
 const nobody = { kind: "uri", uri: "qemu+unix:///session?socket=/nonexistent/sock" } as const;
 let cacheDirectory = "";
@@ -53,7 +51,7 @@ function makeTestDriverBench(): Promise<HypervisorBench> {
 
 async function makeQemuBench(): Promise<HotplugBench> {
   const daemon = await startSessionDaemon({ cacheDirectory });
-  const fd = openSync(daemon.socketPath, constants.O_RDONLY | O_PATH);
+  const fd = openInode(daemon.socketPath);
   return {
     hypervisor: shared,
     address: { kind: "socket", fd },

@@ -2,16 +2,7 @@
 // A domain's move between two session daemons of user 107, with a QEMU each: the port's contract, and that it never runs in
 // two places, whatever breaks at the switch-over.
 import { randomBytes } from "node:crypto";
-import {
-  chownSync,
-  closeSync,
-  constants,
-  mkdtempSync,
-  openSync,
-  readFileSync,
-  rmSync,
-  writeFileSync,
-} from "node:fs";
+import { chownSync, closeSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { connect, createServer, type Server, type Socket } from "node:net";
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
@@ -20,7 +11,7 @@ import { createHypervisor } from "@patchbay/libvirt";
 import { describeMoveContract, type MoveBench } from "@patchbay/libvirt/testing";
 import { createChildStarter, createClock } from "@patchbay/os";
 import type { DomainInfo, Hypervisor, HypervisorConnection, Migration } from "@patchbay/core/ports";
-import { eventually } from "@patchbay/support";
+import { eventually, openInode } from "@patchbay/support";
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from "vitest";
 import { silentLogger } from "./logger.ts";
 import {
@@ -31,8 +22,6 @@ import {
   type SessionDaemon,
 } from "./session.ts";
 
-/** Linux's O_PATH, which node:fs does not name. Source: asm-generic/fcntl.h. */
-const O_PATH = 0o10000000;
 /** What the guest holds in memory; at 1 MiB/s, the least that libvirt knows, it takes a while to send. */
 const BALLAST_MIB = 12;
 /** Until both daemons have settled what a move has left, milliseconds. */
@@ -102,8 +91,7 @@ async function makeBench(): Promise<RealBench> {
   const ballast = join(directory, "ballast");
   writeFileSync(ballast, randomBytes(BALLAST_MIB * 1024 * 1024));
   const way = await Way.open(join(directory, "peer.sock"), target.socketPath);
-  const flags = constants.O_RDONLY | O_PATH;
-  const descriptors = [source, target].map(({ socketPath }) => openSync(socketPath, flags));
+  const descriptors = [source, target].map(({ socketPath }) => openInode(socketPath));
   const [sourceFd = -1, targetFd = -1] = descriptors;
   return {
     hypervisor: shared,
@@ -238,7 +226,7 @@ describe("a domain that moves runs nowhere twice", () => {
   /** The source's daemon that was started again. */
   async function reopenSource(): Promise<HypervisorConnection> {
     const { socketPath } = bench.daemons.source;
-    const fd = openSync(socketPath, constants.O_RDONLY | O_PATH);
+    const fd = openInode(socketPath);
     reopened.push(fd);
     return bench.hypervisor.open({ kind: "socket", fd });
   }

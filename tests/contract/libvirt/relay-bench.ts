@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Two nodes of a migration without the rest of them: the directories of two launchers, an authority, and the relays between them.
-import { closeSync, constants, mkdtempSync, openSync, rmSync } from "node:fs";
+import { closeSync, mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { names } from "@patchbay/api";
@@ -13,6 +13,7 @@ import {
   type RelayIdentity,
   type RelayOrder,
 } from "@patchbay/virt-handler/testing";
+import { openInode } from "@patchbay/support";
 import { LAUNCHER, makeOwnDirectory } from "./session.ts";
 
 export const MIGRATION = "7d6f3a0e-1111-2222-3333-444455556666";
@@ -24,9 +25,6 @@ export const PEER_SOCKET = "migration-peer.sock";
 export const LIBVIRT_SOCKET = "libvirt/libvirt-sock";
 
 const LISTEN_ADDRESS = "127.0.0.1";
-
-/** Linux's O_PATH, which node:fs does not name. Source: asm-generic/fcntl.h. */
-const O_PATH = 0o10000000;
 
 /** How the relays of a test differ from the usual. */
 export type Change = Partial<Pick<RelayOrder, "silenceMs" | "greetingMs" | "connections">>;
@@ -74,7 +72,7 @@ export class RelayBench {
   }
 
   async #start(order: Parameters<typeof startRelay>[0], directory: string): Promise<Relay> {
-    const fd = openSync(directory, constants.O_DIRECTORY | O_PATH);
+    const fd = openInode(directory);
     this.#descriptors.push(fd);
     const children = createChildStarter();
     const starter = {

@@ -2,16 +2,7 @@
 // A guest moves between two launchers' libvirts through the relays of their nodes, which is all that joins them.
 import { randomBytes } from "node:crypto";
 import { execFileSync } from "node:child_process";
-import {
-  chownSync,
-  closeSync,
-  constants,
-  mkdtempSync,
-  openSync,
-  readdirSync,
-  rmSync,
-  writeFileSync,
-} from "node:fs";
+import { chownSync, closeSync, mkdtempSync, readdirSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { createHypervisor } from "@patchbay/libvirt";
@@ -19,6 +10,7 @@ import { createChildStarter, createClock } from "@patchbay/os";
 import { DISRUPTED_MS } from "@patchbay/core";
 import type { Hypervisor, HypervisorConnection, Migration } from "@patchbay/core/ports";
 import type { Word } from "@patchbay/virt-handler/testing";
+import { openInode } from "@patchbay/support";
 import { afterAll, afterEach, beforeAll, beforeEach, expect, test } from "vitest";
 import { silentLogger } from "./logger.ts";
 import { PEER_SOCKET, RelayBench, SOCKETS, type Change } from "./relay-bench.ts";
@@ -31,8 +23,6 @@ import {
   type SessionDaemon,
 } from "./session.ts";
 
-/** Linux's O_PATH, which node:fs does not name. Source: asm-generic/fcntl.h. */
-const O_PATH = 0o10000000;
 /** At 1 MiB/s, the least that libvirt knows, it takes a while to send. */
 const BALLAST_MIB = 12;
 const WAYS = {
@@ -73,8 +63,7 @@ beforeEach(async () => {
       }),
     ),
   );
-  const flags = constants.O_RDONLY | O_PATH;
-  descriptors = daemons.map(({ socketPath }) => openSync(socketPath, flags));
+  descriptors = daemons.map(({ socketPath }) => openInode(socketPath));
   const [here = -1, there = -1] = descriptors;
   const open = (fd: number) => hypervisor.open({ kind: "socket", fd });
   [source, steering, target] = await Promise.all([open(here), open(here), open(there)]);

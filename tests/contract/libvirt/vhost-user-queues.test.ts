@@ -1,15 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Two guests whose NICs speak vhost-user with two pairs of queues each, with a real dataplane. libvirt asks for interrupt
 // vectors then, which end an emulated QEMU; here, and nowhere else, they are taken away again from what libvirt has written.
-import {
-  closeSync,
-  constants,
-  copyFileSync,
-  mkdirSync,
-  mkdtempSync,
-  openSync,
-  rmSync,
-} from "node:fs";
+import { closeSync, copyFileSync, mkdirSync, mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { printNic } from "@patchbay/domain";
@@ -21,15 +13,20 @@ import {
   createVhostSockets,
 } from "@patchbay/os";
 import type { Hypervisor } from "@patchbay/core/ports";
-import { aVmi, KERNEL_ARGS, openGuestConsole, Testpmd, type GuestConsole } from "@patchbay/support";
+import {
+  aVmi,
+  KERNEL_ARGS,
+  openGuestConsole,
+  Testpmd,
+  type GuestConsole,
+  openInode,
+} from "@patchbay/support";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { makeGuestImage } from "../guest-image.ts";
 import { definitionOf, makePlaces, placeOf } from "./definition.ts";
 import { silentLogger } from "./logger.ts";
 import { LAUNCHER, makeOwnDirectory, startSessionDaemon, type SessionDaemon } from "./session.ts";
 
-/** Linux's O_PATH, which node:fs does not name. Source: asm-generic/fcntl.h. */
-const O_PATH = 0o10000000;
 const QUEUES = 2;
 const ALIAS = "ua-fast";
 const POD = "uid";
@@ -100,7 +97,7 @@ beforeAll(async () => {
   mkdirSync(join(base, `${POD}/volumes/kubernetes.io~empty-dir/launcher`), { recursive: true });
   await createVhostDirectories({ ...PLACES, dataplaneGroup: LAUNCHER.gid }).make(ID);
   daemon = await startSessionDaemon({ cacheDirectory: makeOwnDirectory(join(base, "cache")) });
-  fd = openSync(daemon.socketPath, constants.O_RDONLY | O_PATH);
+  fd = openInode(daemon.socketPath);
   const [starter, clock] = [createChildStarter(), createClock()];
   hypervisor = createHypervisor({ starter, clock, logger: silentLogger, identity: LAUNCHER });
   dataplane = await Testpmd.start([socketOf(1), socketOf(2)], QUEUES);

@@ -5,11 +5,9 @@ import {
   chmodSync,
   chownSync,
   closeSync,
-  constants,
   existsSync,
   mkdirSync,
   mkdtempSync,
-  openSync,
   rmSync,
   statSync,
 } from "node:fs";
@@ -25,14 +23,12 @@ import {
   createVhostSockets,
 } from "@patchbay/os";
 import type { Hypervisor, HypervisorConnection } from "@patchbay/core/ports";
-import { aVmi, eventually, Testpmd } from "@patchbay/support";
+import { aVmi, eventually, Testpmd, openInode } from "@patchbay/support";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { definitionOf, makePlaces } from "./definition.ts";
 import { silentLogger } from "./logger.ts";
 import { LAUNCHER, makeOwnDirectory, startSessionDaemon, type SessionDaemon } from "./session.ts";
 
-/** Linux's O_PATH, which node:fs does not name. Source: asm-generic/fcntl.h. */
-const O_PATH = 0o10000000;
 const DOMAIN = "default_vm1";
 const ALIAS = "ua-fast";
 const POD = "uid";
@@ -75,7 +71,7 @@ beforeAll(async () => {
   await directories.make(ID);
   chownSync(DIRECTORY, 0, LAUNCHER.gid);
   daemon = await startSessionDaemon({ cacheDirectory: makeOwnDirectory(join(base, "cache")) });
-  fd = openSync(daemon.socketPath, constants.O_RDONLY | O_PATH);
+  fd = openInode(daemon.socketPath);
   const [starter, clock] = [createChildStarter(), createClock()];
   hypervisor = createHypervisor({ starter, clock, logger: silentLogger, identity: LAUNCHER });
   connection = await hypervisor.open({ kind: "socket", fd });
