@@ -9,6 +9,7 @@ import { names } from "@patchbay/api";
 import { pointerToken } from "@patchbay/core";
 import { startTestServer, type TestServer } from "@patchbay/support/api-server";
 import { afterAll, beforeAll, expect, test } from "vitest";
+import { callPatchbay } from "../../../packages/patchbay/src/testing/run-patchbay.ts";
 import {
   startController,
   type Controller,
@@ -45,10 +46,19 @@ afterAll(async () => {
   rmSync(directory, { recursive: true, force: true });
 });
 
+function argsOf(words: readonly string[]): readonly string[] {
+  return [...words, "--kubeconfig", join(directory, "kubeconfig"), "-n", "default"];
+}
+
 /** Everything that a person sees of a call. */
 async function seen(...words: readonly string[]): Promise<string> {
-  const where = ["--kubeconfig", join(directory, "kubeconfig"), "-n", "default"];
-  const argv = ["--conditions=@patchbay/source", MAIN, ...words, ...where];
+  const { stdout, stderr } = await callPatchbay(argsOf(words));
+  return stdout + stderr;
+}
+
+/** The same of a process. */
+async function seenOfProcess(...words: readonly string[]): Promise<string> {
+  const argv = ["--conditions=@patchbay/source", MAIN, ...argsOf(words)];
   const child = spawn(process.execPath, argv, { stdio: ["ignore", "pipe", "pipe"] });
   let text = "";
   for (const stream of [child.stdout, child.stderr]) {
@@ -82,8 +92,8 @@ test("attack 94: addresses, MACs, NICs and devices that are none go into no stat
   expect(JSON.stringify(status)).not.toContain("owned");
 });
 
-const CALLS = [
-  { call: "get interfaces victim" },
+const CALLS: readonly { readonly call: string; readonly see?: typeof seen }[] = [
+  { call: "get interfaces victim", see: seenOfProcess },
   { call: "explain victim one" },
   { call: "get interfaces victim -o yaml" },
   { call: "explain victim one -o json" },
@@ -93,12 +103,12 @@ const CALLS = [
 
 test.each(CALLS)(
   "attack 94: $call shows what a tenant wrote, and obeys none of it",
-  async ({ call }) => {
+  async ({ call, see = seen }) => {
     const hotplug = { type: "Plug", phase: "Attaching", reason: EVIL, message: EVIL } as const;
     await scene.reportVmi({
       interfaces: [{ name: "one", mac: EVIL, interfaceName: EVIL, ipAddresses: [EVIL], hotplug }],
     });
-    const text = await seen(...call.split(" "));
+    const text = await see(...call.split(" "));
     expect(text).toContain("one");
     expect(text).not.toMatch(OBEYED);
     expect(text).not.toMatch(/^hint: run/m);
@@ -106,7 +116,7 @@ test.each(CALLS)(
 );
 
 test("attack 94: what an error repeats is shown, and obeyed by nothing", async () => {
-  const text = await seen("explain", "victim", EVIL);
+  const text = await seenOfProcess("explain", "victim", EVIL);
   expect(text).toContain(String.raw`\u001b]0;owned\u0007`);
   expect(text).not.toMatch(OBEYED);
   expect(text).not.toMatch(/^hint: run/m);

@@ -7,6 +7,7 @@ import { createKubeClient, loadKubeConfig, type KubeClient } from "@patchbay/kub
 import { parseManifests, readManifests } from "@patchbay/manifests";
 import { createClock, createFiles, createProcessRunner } from "@patchbay/os";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
+import { callPatchbay, type Called } from "../../../packages/patchbay/src/testing/run-patchbay.ts";
 import { type Harness, QUIET, startHarness } from "../apiserver/harness.ts";
 
 const ROOT = join(import.meta.dirname, "../../..");
@@ -119,16 +120,24 @@ interface Said {
   readonly stderr: string;
 }
 
-/** The command line as a person runs it. */
-async function patchbay(...args: readonly string[]): Promise<Said> {
-  const main = join(ROOT, "packages/patchbay/src/main.ts");
-  const node = [process.execPath, "--conditions=@patchbay/source", main] as const;
-  const argv = [...node, "--kubeconfig", join(directory, "kubeconfig"), ...args] as const;
-  const { exitCode, stdout, stderr } = await createProcessRunner().run({
-    argv: [...argv],
-    timeoutMs: 60_000,
-  });
+function wordsOf(args: readonly string[]): readonly string[] {
+  return ["--kubeconfig", join(directory, "kubeconfig"), ...args];
+}
+
+function saidBy({ exitCode, stdout, stderr }: Called): Said {
   return { exitCode, lines: stdout.trim().split("\n"), stderr };
+}
+
+/** The command line as a person runs it: in a process. */
+async function patchbayProcess(...args: readonly string[]): Promise<Said> {
+  const main = join(ROOT, "packages/patchbay/src/main.ts");
+  const argv = [process.execPath, "--conditions=@patchbay/source", main, ...wordsOf(args)] as const;
+  return saidBy(await createProcessRunner().run({ argv, timeoutMs: 60_000 }));
+}
+
+/** The same in this one. */
+async function patchbay(...args: readonly string[]): Promise<Said> {
+  return saidBy(await callPatchbay(wordsOf(args)));
 }
 
 function changesIn({ lines }: Said): ReadonlySet<string> {
@@ -146,7 +155,7 @@ async function kinds(): Promise<readonly string[]> {
 
 describe("install", () => {
   test("makes everything, in strict mode, and a second time changes nothing", async () => {
-    const first = await patchbay("install");
+    const first = await patchbayProcess("install");
     // The embedded server has nobody for some of the kinds, and says so.
     const told = /acts on a (\w+), it is only kept: /;
     const kinds = first.stderr
@@ -322,7 +331,7 @@ describe("uninstall", () => {
     const before = await names("/apis/rbac.authorization.k8s.io/v1/clusterroles");
     await patchbay("install");
     expect(await ours()).not.toEqual([]);
-    const said = await patchbay("uninstall");
+    const said = await patchbayProcess("uninstall");
     expect(said.stderr).toBe("");
     expect(changesIn(said)).toEqual(new Set(["deleted"]));
     expect(await ours()).toEqual([]);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The command line within a test's process.
-import { createProgram } from "../program.ts";
+import { createProgram, type Surroundings } from "../program.ts";
+import { runCall } from "../run-call.ts";
 
 /** What it printed, and what it ended with. */
 export interface Ended {
@@ -24,6 +25,28 @@ export async function runPatchbay(args: readonly string[], signal: AbortSignal):
   } catch (error) {
     return { out, error };
   }
+}
+
+/** What a person gets to see of a call. */
+export interface Called {
+  readonly exitCode: number;
+  readonly stdout: string;
+  readonly stderr: string;
+}
+
+/** Makes a call as the program does, without a process and an environment: those take longer than most calls. */
+export async function callPatchbay(args: readonly string[]): Promise<Called> {
+  let stdout = "";
+  let stderr = "";
+  const around: Surroundings = {
+    out: { write: (text) => (stdout += text) },
+    err: { write: (text) => (stderr += text) },
+    environment: {},
+    version: "1.2.3",
+    signal: new AbortController().signal,
+  };
+  const exitCode = await runCall(around, args);
+  return { exitCode, stdout, stderr };
 }
 
 /** The text without times. */
