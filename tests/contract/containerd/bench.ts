@@ -45,6 +45,8 @@ export interface BenchOptions {
   readonly network?: string;
   /** Directory of CNI plugins; absent: Debian's. */
   readonly cniPlugins?: string;
+  /** Puts images into its directories before it starts for the first time. */
+  readonly fill?: (layout: ContainerdLayout) => Promise<void>;
 }
 
 /** A containerd of a test. */
@@ -161,6 +163,7 @@ export async function startContainerdBench(options: BenchOptions = {}): Promise<
     },
   };
   try {
+    await options.fill?.(layout);
     await bench.start();
   } catch (error) {
     closing.abort(new Error("the bench did not start"));

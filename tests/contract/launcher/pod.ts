@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // A launcher in a pod of its own on a real containerd, with the rights that virt-controller gives it, and the guest image.
-import { execFile, execFileSync } from "node:child_process";
+import { execFile } from "node:child_process";
 import {
   chmodSync,
   chownSync,
@@ -13,18 +13,17 @@ import {
 } from "node:fs";
 import { rename } from "node:fs/promises";
 import { tmpdir } from "node:os";
-import { join, resolve } from "node:path";
+import { join } from "node:path";
 import { promisify } from "node:util";
 import { names } from "@patchbay/api";
-import { importImage } from "@patchbay/containerd";
 import { createContainerRuntime } from "@patchbay/cri";
-import { createClock, createFiles, createProcessRunner } from "@patchbay/os";
+import { createClock } from "@patchbay/os";
 import type { ContainerConfig, ContainerRuntime, SandboxConfig } from "@patchbay/core/ports";
 import { eventually, KERNEL_ARGS, openGuestConsole, type GuestConsole } from "@patchbay/support";
-import { startContainerdBench, type ContainerdBench } from "../containerd/bench.ts";
+import type { ContainerdBench } from "../containerd/bench.ts";
+import { startLauncherContainerd } from "../containerd/launcher-images.ts";
 
 const run = promisify(execFile);
-const ROOT = resolve(import.meta.dirname, "../../..");
 const UID = names.LAUNCHER_UID;
 const EXEC_SECONDS = 30;
 const VOLUMES = [
@@ -106,17 +105,7 @@ export class LauncherBench {
 
   static async open(guestImage: string): Promise<LauncherBench> {
     const leases = mkdtempSync(join(tmpdir(), "launcher-leases-"));
-    const containerd = await startContainerdBench({ network: networkOf(leases) });
-    const deps = {
-      files: createFiles(),
-      runner: createProcessRunner(),
-      layout: containerd.layout,
-    };
-    for (const id of ["pause", "virt-launcher"]) {
-      execFileSync(join(ROOT, "hack/images/make-images"), [id], { stdio: "inherit" });
-      const archive = join(ROOT, `.cache/images/${id}.tar`);
-      await importImage(deps, { archive, id }, `localhost/patchbay/${id}:dev`);
-    }
+    const containerd = await startLauncherContainerd({ network: networkOf(leases) });
     return new LauncherBench(containerd, { guestImage, leases });
   }
 

@@ -33,7 +33,8 @@ import {
 import type { ContainerRuntime, ContainerStatus } from "@patchbay/core/ports";
 import { eventually } from "@patchbay/support";
 import { startHarness, type Harness } from "../apiserver/harness.ts";
-import { startContainerdBench, type ContainerdBench } from "../containerd/bench.ts";
+import type { ContainerdBench } from "../containerd/bench.ts";
+import { startLauncherContainerd } from "../containerd/launcher-images.ts";
 import { makeGuestImage } from "../guest-image.ts";
 
 export const PODS = "/api/v1/namespaces/default/pods";
@@ -41,7 +42,6 @@ export const NODE = "node-1";
 /** Reference of the guest's image. */
 export const GUEST = "guest";
 const ROOT = join(import.meta.dirname, "../../..");
-const ARCHIVES = join(ROOT, ".cache/images");
 const files = createFiles();
 const runner = createProcessRunner();
 
@@ -92,16 +92,6 @@ export function shellPod(name: string, script: string, change: Partial<Pod["spec
   return launcherPod(name, { containers: [shellContainer(script)], volumes: [], ...change });
 }
 
-async function importArchive({ layout }: ContainerdBench, name: string): Promise<void> {
-  execFileSync(join(ROOT, "hack/images/make-images"), [name], { stdio: "ignore" });
-  const archive = join(ARCHIVES, `${name}.tar`);
-  await importImage(
-    { files, runner, layout },
-    { archive, id: name },
-    `localhost/patchbay/${name}:dev`,
-  );
-}
-
 /** Loop devices over files below the directory. */
 function loopsBelow(directory: string): readonly string[] {
   const argv = ["--list", "--noheadings", "--raw", "--output", "NAME,BACK-FILE"];
@@ -132,10 +122,11 @@ export class RuntimeMachine {
   static async start(): Promise<RuntimeMachine> {
     const network = ownNetwork();
     const leases = mkdtempSync(join(tmpdir(), "pb-rt-leases-"));
-    const containerd = await startContainerdBench({ network: configurationOf(network, leases) });
+    const containerd = await startLauncherContainerd({
+      network: configurationOf(network, leases),
+    });
     const machine = new RuntimeMachine(await startHarness(), { ...network, containerd });
     machine.#leases = leases;
-    for (const name of ["pause", "virt-launcher"]) await importArchive(containerd, name);
     writeFileSync(machine.path("kubeconfig"), machine.api.kubeconfig);
     await machine.startRuntime();
     return machine;
