@@ -6,7 +6,9 @@ import type { WantedSettings } from "./settings/settings.ts";
 
 /** From sources the supervisor runs sources too. */
 const isSource = import.meta.url.endsWith(".ts");
-const main = fileURLToPath(new URL(`./main.${isSource ? "ts" : "js"}`, import.meta.url));
+const main = fileURLToPath(
+  isSource ? new URL("./main.ts", import.meta.url) : new URL("./main.js", import.meta.url),
+);
 
 /** Half of what V8 takes for short-lived objects, MB: the default of 16 costs 50 MB of memory and wins nothing here. */
 const YOUNG_OBJECTS = "--max-semi-space-size=4";
@@ -26,7 +28,7 @@ export function commandFor(
   dataDir: string,
   wanted: WantedSettings = {},
 ): readonly [string, ...string[]] {
-  const options = isSource ? ["--conditions=@patchbay/source"] : ["--enable-source-maps"];
+  const options = isSource ? ["--conditions=@patchbay/source"] : [];
   return [
     process.execPath,
     YOUNG_OBJECTS,

@@ -1,0 +1,133 @@
+// SPDX-License-Identifier: Apache-2.0
+// Writes what each program consists of into a few files: a start reads those, instead of a thousand. They are left alone
+// while nothing has been compiled since. Usage: main.ts [alone]    alone: removes what the writing before left
+import {
+  existsSync,
+  globSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  statSync,
+  writeFileSync,
+} from "node:fs";
+import { dirname, join, relative } from "node:path";
+import { rolldown, type Plugin } from "rolldown";
+
+const root = join(import.meta.dirname, "../..");
+const packages = join(root, "packages");
+
+/** A program: the folder below `packages` that gets its files, and what is started there: names of files, and sources. */
+interface Program {
+  readonly folder: string;
+  readonly entries: Readonly<Record<string, string>>;
+}
+
+function program(folder: string, more: Program["entries"] = {}): Program {
+  return { folder, entries: { main: `${folder}/src/main.ts`, ...more } };
+}
+
+const PROGRAMS: readonly Program[] = [
+  program("patchbay", { machine: "machine/standalone/src/main.ts" }),
+  program("machine/node-runtime"),
+  program("machine/service-net"),
+  program("plug/net-agent"),
+  program("plug/virt-api"),
+  program("plug/virt-controller"),
+  program("plug/virt-handler", {
+    "child-entry": "adapters/os/src/children/child-entry.ts",
+    hypervisor: "adapters/libvirt/src/child.ts",
+    hook: "adapters/hooks/src/child.ts",
+    relay: "plug/virt-handler/src/relays/child.ts",
+  }),
+];
+
+function outputOf({ folder }: Program): string {
+  return join(packages, folder, "dist/bundle");
+}
+
+/** Where a module is once it is compiled. */
+function compiled(source: string): string {
+  return source.replace(/\/src\/(.*)\.ts$/, "/dist/$1.js");
+}
+
+/**
+ * Files beside a module are found from where its own package has it, compiled; modules that are started as processes of
+ * their own, from the files that are written here.
+ */
+function places(of: Program): Plugin {
+  const names = new Map(
+    Object.entries(of.entries).map(([name, source]) => [compiled(join(packages, source)), name]),
+  );
+  const transform = (code: string, id: string): string | undefined => {
+    if (!code.includes("import.meta.url")) return undefined;
+    const module = compiled(id);
+    const url = `new URL(${JSON.stringify(relative(outputOf(of), module))}, import.meta.url)`;
+    const started = (whole: string, path: string): string => {
+      const name = names.get(join(dirname(module), path));
+      return name === undefined ? whole : `new URL("./${name}.js", import.meta.URL)`;
+    };
+    return code
+      .replaceAll(/new URL\("(\.\/[\w-]+\.js)", import\.meta\.url\)/g, started)
+      .replaceAll("import.meta.url", `${url}.href`)
+      .replaceAll("import.meta.URL", "import.meta.url");
+  };
+  return { name: "places", transform };
+}
+
+/** Writes a program's files; their names. */
+async function write(of: Program): Promise<readonly string[]> {
+  const input = Object.entries(of.entries).map(([name, source]) => [name, join(packages, source)]);
+  const built = await rolldown({
+    input: Object.fromEntries(input) as Readonly<Record<string, string>>,
+    platform: "node",
+    resolve: { conditionNames: ["@patchbay/source", "node", "default"] },
+    plugins: [places(of)],
+  });
+  const { output } = await built.write({
+    dir: outputOf(of),
+    format: "esm",
+    entryFileNames: "[name].js",
+    chunkFileNames: "[name]-[hash].js",
+    comments: { jsdoc: false },
+  });
+  await built.close();
+  return output.map(({ fileName }) => fileName);
+}
+
+/** Names of the files of the last writing; written last of all. */
+const LIST = "files.json";
+
+/** When anything was compiled, or libraries were installed, milliseconds since 1970. */
+function changedAtMs(): number {
+  const built = globSync(["*/dist/.tsbuildinfo", "*/*/dist/.tsbuildinfo"], { cwd: packages });
+  const files = [...built.map((path) => join(packages, path)), join(root, "package-lock.json")];
+  return Math.max(...[...files, import.meta.filename].map((path) => statSync(path).mtimeMs));
+}
+
+/** What was written last, where nothing has changed since. */
+function findWritten(of: Program): readonly string[] | undefined {
+  const list = join(outputOf(of), LIST);
+  if (!existsSync(list) || statSync(list).mtimeMs < changedAtMs()) return undefined;
+  return readList(of);
+}
+
+function readList(of: Program): readonly string[] {
+  const list = join(outputOf(of), LIST);
+  // Written below.
+  return existsSync(list) ? (JSON.parse(readFileSync(list, "utf8")) as readonly string[]) : [];
+}
+
+/** A program that runs may yet read what the writing before has left; what is older goes. */
+async function update(of: Program, alone: boolean): Promise<void> {
+  const before = readList(of);
+  const found = findWritten(of);
+  const names = found ?? (await write(of));
+  const output = outputOf(of);
+  if (found === undefined || alone) {
+    const kept = new Set([...names, ...(alone ? [] : before)]);
+    for (const name of readdirSync(output)) if (!kept.has(name)) rmSync(join(output, name));
+    writeFileSync(join(output, LIST), JSON.stringify(names));
+  }
+}
+
+for (const each of PROGRAMS) await update(each, process.argv[2] === "alone");
