@@ -96,6 +96,7 @@ export class OpenVswitch {
   async #startDpdk(): Promise<void> {
     const settings = [
       "dpdk-init=true",
+      "pmd-maxsleep=500", // microseconds, where nothing comes; else it looks without a pause
       "per-port-memory=true", // all ports' together, as it is else, is 0.7 GB
       `dpdk-extra="--no-huge --legacy-mem -m 512 --no-pci --no-telemetry --file-prefix=patchbay-ovs-${String(process.pid)}"`,
     ];

@@ -21,7 +21,7 @@ function forwardingOf(forwarding: Forwarding): readonly string[] {
 function argumentsOf(
   sockets: readonly string[],
   queues: number,
-  forwarding: Forwarding,
+  { forwarding = { mode: "io" }, isAsked = false }: TestpmdHow,
 ): readonly string[] {
   const devices = sockets.flatMap((path, index) => [
     "--vdev",
@@ -33,7 +33,8 @@ function argumentsOf(
     ...devices,
     "--",
     ...forwardingOf(forwarding),
-    ...["--auto-start", "--no-lsc-interrupt", "--total-num-mbufs=16384"],
+    isAsked ? "--interactive" : "--auto-start",
+    ...["--no-lsc-interrupt", "--total-num-mbufs=16384"],
     ...[`--rxq=${String(queues)}`, `--txq=${String(queues)}`],
   ];
 }
@@ -42,6 +43,8 @@ function argumentsOf(
 export interface TestpmdHow {
   /** Absent: it passes frames on. */
   readonly forwarding?: Forwarding;
+  /** Whether it looks for frames only within `forwards`: it looks without a pause, which takes a whole core. Absent: always. */
+  readonly isAsked?: boolean;
   /** Whom it runs as, without any right; absent: root. */
   readonly user?: { readonly uid: number; readonly gid: number };
 }
@@ -68,13 +71,14 @@ export class Testpmd {
   static async start(
     sockets: readonly string[],
     queues: number,
-    { forwarding = { mode: "io" }, user }: TestpmdHow = {},
+    how: TestpmdHow = {},
   ): Promise<Testpmd> {
+    const { user } = how;
     const directory = mkdtempSync(join(tmpdir(), "testpmd-"));
     if (user !== undefined) chownSync(directory, user.uid, user.gid);
-    const argv = ["dpdk-testpmd", ...argumentsOf(sockets, queues, forwarding)];
+    const argv = ["dpdk-testpmd", ...argumentsOf(sockets, queues, how)];
     const [program = "", ...args] = user === undefined ? argv : [...asUser(user), ...argv];
-    // It ends when its input does. Where it keeps what it runs with is its own, whoever it is.
+    // It is asked by its input, and ends when that does. Where it keeps what it runs with is its own, whoever it is.
     const child = spawn(program, args, {
       stdio: ["pipe", "ignore", "ignore"],
       env: { ...process.env, XDG_RUNTIME_DIR: directory },
@@ -90,6 +94,16 @@ export class Testpmd {
       { withinMs: 60_000 },
     );
     return dataplane;
+  }
+
+  /** Passes frames on while that lasts. */
+  async forwards<Result>(during: () => Promise<Result>): Promise<Result> {
+    this.#child.stdin?.write("start\n");
+    try {
+      return await during();
+    } finally {
+      this.#child.stdin?.write("stop\n");
+    }
   }
 
   /** Ends in order, and takes its sockets along. */
