@@ -7,6 +7,7 @@ import { hostname } from "node:os";
 import { basename, dirname, join } from "node:path";
 import { CATALOGUE, REASONS, type ErrorEntry, type ReasonEntry } from "@patchbay/core";
 import { format, type FormatConfig } from "oxfmt";
+import { callPatchbay } from "../../packages/patchbay/src/testing/run-patchbay.ts";
 import { renderFields } from "./fields.ts";
 import { renderRights } from "./rights.ts";
 
@@ -144,8 +145,8 @@ function parseSection(help: string, title: string): readonly HelpRow[] {
     .map(([flags, meaning]) => [flags, withoutMachine(meaning)]);
 }
 
-function help(main: string, ...args: readonly string[]): string {
-  const argv = ["--conditions=@patchbay/source", main, ...args, "--help"];
+function help(main: string): string {
+  const argv = ["--conditions=@patchbay/source", main, "--help"];
   // One after another loads the same sources.
   const env = { ...process.env, NODE_COMPILE_CACHE: join(ROOT, ".cache/compiled") };
   return execFileSync(process.execPath, argv, { cwd: ROOT, env, encoding: "utf8" });
@@ -205,36 +206,47 @@ function commandsOf(text: string): readonly string[] {
     .filter((name) => name !== "help");
 }
 
-function renderCommand(main: string, words: readonly string[]): string {
-  const text = help(main, ...words);
+/** What `patchbay WORDS --help` says, without a process for each. */
+async function helpOf(words: readonly string[]): Promise<string> {
+  const { exitCode, stdout, stderr } = await callPatchbay([...words, "--help"]);
+  if (exitCode !== 0) throw new Error(stderr);
+  return stdout;
+}
+
+async function renderCommands(words: readonly string[], inner: readonly string[]): Promise<string> {
+  const rendered = inner.map((word) => renderCommand([...words, word]));
+  return (await Promise.all(rendered)).join("");
+}
+
+async function renderCommand(words: readonly string[]): Promise<string> {
+  const text = await helpOf(words);
   const inner = commandsOf(text);
-  if (inner.length > 0) return inner.map((word) => renderCommand(main, [...words, word])).join("");
+  if (inner.length > 0) return renderCommands(words, inner);
   const usage = (text.split("\n")[0] ?? "").replace("Usage: ", "").replace(" [options]", "");
   const flags = flagsTable(parseSection(text, "Options"));
   return `### \`${usage}\`\n\n${descriptionOf(text)}.\n\n${flags}`;
 }
 
-function renderCommandLine(): string {
-  const main = "packages/patchbay/src/main.ts";
-  const shared = parseSection(help(main, "up"), "Global Options");
-  const commands = commandsOf(help(main)).map((word) => renderCommand(main, [word]));
+async function renderCommandLine(): Promise<string> {
+  const shared = parseSection(await helpOf(["up"]), "Global Options");
+  const commands = await renderCommands([], commandsOf(await helpOf([])));
   return [
     "## patchbay\n\n",
     "The command line; also `kubectl patchbay` where `kubectl-patchbay` is in the path. Every command takes:\n\n",
     flagsTable(shared),
     "Exit codes: 0 done, 1 failed, 2 wrong usage, 3 not found, 4 conflict, 5 unreachable, 130 interrupted.\n\n",
-    ...commands,
+    commands,
   ].join("");
 }
 
-function renderConfig(): string {
+async function renderConfig(): Promise<string> {
   return [
     `# Flags of the executables\n\n${NOTE}`,
     "What each program's `--help` says. Services end with 0 after SIGTERM, 1 when they failed and 2 on wrong\n",
     "usage; they log JSON lines to standard error and print one line that begins with `ready` to standard output.\n\n",
     ...listServices().map(renderService),
     renderLauncher(),
-    renderCommandLine(),
+    await renderCommandLine(),
   ].join("");
 }
 
@@ -257,7 +269,7 @@ export async function renderReference(): Promise<ReadonlyMap<string, string>> {
   const pages = {
     "errors.md": renderErrors(),
     "reasons.md": renderReasons(),
-    "config.md": renderConfig(),
+    "config.md": await renderConfig(),
     "vm-fields.md": renderFields(NOTE),
     "rights.md": await renderRights(NOTE),
   };

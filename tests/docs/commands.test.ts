@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Does every command that the documents tell people to type exist, with its flags?
-import { execFileSync } from "node:child_process";
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, test } from "vitest";
+import { callPatchbay } from "../../packages/patchbay/src/testing/run-patchbay.ts";
 import {
   findCommandLines,
   listDocuments,
@@ -14,11 +14,11 @@ import {
 } from "./documents.ts";
 
 const documents = listDocuments();
-const MAIN = "packages/patchbay/src/main.ts";
 
-function helpOf(words: readonly string[]): string {
-  const argv = ["--conditions=@patchbay/source", join(ROOT, MAIN), ...words, "--help"];
-  return execFileSync(process.execPath, argv, { encoding: "utf8" });
+async function helpOf(words: readonly string[]): Promise<string> {
+  const { exitCode, stdout, stderr } = await callPatchbay([...words, "--help"]);
+  if (exitCode !== 0) throw new Error(stderr);
+  return stdout;
 }
 
 /** Names and aliases of the commands in a help text. */
@@ -35,14 +35,14 @@ interface Known {
 }
 
 /** All commands, groups resolved, with their help. */
-function listCommands(words: readonly string[] = []): readonly Known[] {
-  const help = helpOf(words);
+async function listCommands(words: readonly string[] = []): Promise<readonly Known[]> {
+  const help = await helpOf(words);
   const inner = commandsIn(help).filter((word) => word !== "help");
-  const isLeaf = inner.length === 0;
-  return isLeaf ? [{ words, help }] : inner.flatMap((word) => listCommands([...words, word]));
+  if (inner.length === 0) return [{ words, help }];
+  return (await Promise.all(inner.map((word) => listCommands([...words, word])))).flat();
 }
 
-const commands = listCommands();
+const commands = await listCommands();
 
 function findCommand(line: string): Known | undefined {
   const typed = line.split(/\s+/).slice(1);
