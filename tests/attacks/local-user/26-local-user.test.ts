@@ -18,6 +18,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { eventually } from "@patchbay/support";
 import { afterAll, beforeAll, expect, test } from "vitest";
+import { giveLauncherImages } from "../../contract/containerd/launcher-images.ts";
 
 const PATCHBAY = join(import.meta.dirname, "../../../packages/patchbay/bin/patchbay");
 /** A descriptor that Node.js does not seal by itself: there is a gap before it. */
@@ -58,6 +59,7 @@ beforeAll(async () => {
   const digest = createHash("sha256").update(dataDir).digest("hex");
   squatter = createServer().listen(`\0patchbay-${digest}`);
   await once(squatter, "listening");
+  await giveLauncherImages(dataDir);
   const port = String(20_000 + (process.pid % 10_000));
   const flags = `--data-dir ${dataDir} up --api-port ${port} --bridge ${BRIDGE}`;
   const script = `exec ${String(INHERITED_FD)}<${secret}; exec ${PATCHBAY} ${flags}`;

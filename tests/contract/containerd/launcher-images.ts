@@ -4,8 +4,16 @@ import { execFileSync } from "node:child_process";
 import { createHash } from "node:crypto";
 import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync } from "node:fs";
 import { join, resolve } from "node:path";
-import { importImage, readSnapshotter, type ContainerdLayout } from "@patchbay/containerd";
-import { createFiles, createProcessRunner } from "@patchbay/os";
+import { names } from "@patchbay/api";
+import {
+  importImage,
+  layoutOf,
+  prepareContainerd,
+  readSnapshotter,
+  type ContainerdLayout,
+} from "@patchbay/containerd";
+import { createFiles, createProcessRunner, readBootId } from "@patchbay/os";
+import { directoriesOf, pathsOf } from "@patchbay/standalone/testing";
 import { startContainerdBench, type BenchOptions, type ContainerdBench } from "./bench.ts";
 
 const ROOT = resolve(import.meta.dirname, "../../..");
@@ -54,6 +62,20 @@ async function copyStore(layout: ContainerdLayout): Promise<void> {
   const name = nameOfStore(await readSnapshotter(files, layout));
   if (!existsSync(join(STORES, name))) await makeStore(name);
   execFileSync("cp", ["-a", `${join(STORES, name)}/.`, layout.root]);
+}
+
+/** Gives a standalone machine that has not been up the images, so that its first `up` imports none of them. */
+export async function giveLauncherImages(dataDir: string): Promise<void> {
+  const paths = pathsOf(dataDir);
+  for (const [path, mode] of directoriesOf(paths)) await files.ensureDirectory(path, mode);
+  const layout = layoutOf({
+    directory: paths.containerd,
+    runDirectory: join(paths.run, "containerd"),
+    cniConfDirectory: paths.cniConf,
+  });
+  const bootId = await readBootId(files);
+  await prepareContainerd({ files, runner, layout }, { sandboxImage: names.PAUSE_IMAGE, bootId });
+  await copyStore(layout);
 }
 
 /** Starts a containerd with the images `pause` and `virt-launcher`, as `hack/images/make-images` makes them. */

@@ -7,6 +7,7 @@ import { join } from "node:path";
 import { createFiles, createProcessRunner, isRunning, signalProcess } from "@patchbay/os";
 import { down, up } from "@patchbay/standalone";
 import { afterAll, expect, test } from "vitest";
+import { giveLauncherImages } from "../containerd/launcher-images.ts";
 import { processOf, type NamedProcess } from "./processes.ts";
 
 const UP_MS = 120_000;
@@ -63,6 +64,7 @@ test("what cannot be is refused, all of it, before anything is made", async () =
 test(
   "up starts everything, writes a kubeconfig and serves the subresources",
   async () => {
+    await giveLauncherImages(dataDir);
     await up({ dataDir, apiPort, bridge, print });
     expect(lines.at(-1)).toBe(`patchbay is up; kubeconfig: ${dataDir}/kubeconfig`);
     for (const name of COMPONENTS) expect(await isRunning(await ownProcess(name))).toBe(true);
