@@ -74,10 +74,10 @@ test("attack 88: there are as many places for pods as the node says, also for th
   const names = Array.from({ length: PLACES + 1 }, (_, index) => `idle-${String(index)}`);
   for (const name of names) await machine.create(idlePod(name));
   const refused = await eventually(async () => {
-    const pods = await Promise.all(names.map((name) => machine.pod(name)));
-    const told = pods.filter((pod) => pod?.status?.startTime !== undefined);
+    const pods = await machine.pods();
+    const told = pods.filter(({ status }) => status?.startTime !== undefined);
     if (told.length <= PLACES) throw new Error(`${String(told.length)} pods have been looked at`);
-    return pods.flatMap((pod) => pod?.status?.reason ?? []);
+    return pods.flatMap(({ status }) => status?.reason ?? []);
   }, SOON);
   expect(refused).toEqual(["OutOfpods"]);
   await machine.create(shellPod("waits", "true"));

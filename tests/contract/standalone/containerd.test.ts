@@ -8,6 +8,7 @@ import { ctr, layoutOf, listProcesses, mountsBelow, shimsOf } from "@patchbay/co
 import { createFiles, createProcessRunner, isRunning, signalProcess } from "@patchbay/os";
 import { down, up } from "@patchbay/standalone";
 import { afterAll, beforeAll, expect, test } from "vitest";
+import { callPatchbay } from "../../../packages/patchbay/src/testing/run-patchbay.ts";
 import { startContainerdBench, type ContainerdBench } from "../containerd/bench.ts";
 import { processOf, type NamedProcess } from "./processes.ts";
 
@@ -78,9 +79,7 @@ test("images that pods need are imported, with progress", async () => {
 
 /** The command line; its result's text, and what it said. */
 async function patchbay(...args: readonly string[]): Promise<{ code: number; said: string }> {
-  const program = join(import.meta.dirname, "../../../packages/patchbay/bin/patchbay");
-  const argv = [program, ...args, "--data-dir", dataDir] as const;
-  const { exitCode, stdout, stderr } = await runner.run({ argv, timeoutMs: 60_000 });
+  const { exitCode, stdout, stderr } = await callPatchbay([...args, "--data-dir", dataDir]);
   return { code: exitCode, said: stdout + stderr };
 }
 
