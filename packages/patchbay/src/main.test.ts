@@ -9,6 +9,9 @@ import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { FakeMachine, plugged, VMIS, vmiOf, VMS } from "./testing/fake-machine.ts";
 
 const MAIN = fileURLToPath(new URL("main.ts", import.meta.url));
+/** Of the environment of this process; what Node.js has compiled is for all of them. */
+const { PATH = "", NODE_COMPILE_CACHE = "" } = process.env;
+const KEPT = { PATH, NODE_COMPILE_CACHE };
 
 let directory = "";
 beforeEach(() => {
@@ -28,7 +31,7 @@ function patchbay(args: readonly string[], nodeFlags: readonly string[] = []): E
   const argv = ["--conditions=@patchbay/source", ...nodeFlags, MAIN, ...args];
   const { status, stdout, stderr } = spawnSync(process.execPath, argv, {
     encoding: "utf8",
-    env: { HOME: directory, PATH: process.env["PATH"] ?? "" },
+    env: { HOME: directory, ...KEPT },
     timeout: 20_000,
   });
   return { code: status, out: stdout, err: stderr };
