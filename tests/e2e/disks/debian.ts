@@ -23,9 +23,9 @@ export function addDebianImage(): void {
   machine.patchbay("image", "add", DEBIAN_IMAGE, DEBIAN_DISK);
 }
 
-/** Waits until root is logged in on the guest's console; `since` is where the console was before a reboot. */
-export async function debianBooted(vmi: string, since?: number): Promise<void> {
-  await machine.booted(vmi, since, DEBIAN_BOOT_MS);
+/** Waits until root has a shell on the guest's console. */
+export async function debianBooted(vmi: string): Promise<void> {
+  await machine.booted(vmi, undefined, DEBIAN_BOOT_MS);
 }
 
 /** Runs a shell command in the guest; throws when it fails. */
@@ -35,16 +35,6 @@ export async function inDebian(vmi: string, command: string): Promise<string> {
     .run(`sh -c '${command}'`, { timeoutMs: CHANGE_MS });
   if (code !== 0) throw new Error(`${command}: ${lines.join("\n")}`);
   return lines.join("\n");
-}
-
-/** Restarts the guest's own system, from within. It may end before it answers: the next one answers then, and stays. */
-export async function rebootDebian(vmi: string): Promise<void> {
-  const console = machine.console(vmi);
-  const since = console.position();
-  const boot = (await inDebian(vmi, "cat /proc/sys/kernel/random/boot_id")).trim();
-  const command = `grep -q ${boot} /proc/sys/kernel/random/boot_id && systemctl reboot --no-block`;
-  await console.run(`sh -c '${command}'`, { timeoutMs: DEBIAN_BOOT_MS });
-  await debianBooted(vmi, since);
 }
 
 /** Waits for the guest of the VMI that follows the one with that uid. */

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The story of a VMI that was written for KubeVirt 0.8, applied as it is. What its guest is does not matter: it is a small one.
+// The story of a VMI that was written for KubeVirt 0.8, applied as it is, and of a reboot of its guest's own. What the guest
+// is does not matter: it is a small one.
 import { execFileSync } from "node:child_process";
 import { join } from "node:path";
 import { bridgeNetworkManifest } from "@patchbay/support";
@@ -9,6 +10,8 @@ import { DEBIAN_BOOT_MS } from "./debian.ts";
 
 const FILE = join(import.meta.dirname, "manifests/multus-two-interfaces.yaml");
 const VMI = "vmi-multus-multiple-net";
+/** The partition for what the guest writes. Source: hack/guest/make-disk */
+const OWN = "vda2";
 const CACHE = join(ROOT, ".cache");
 
 export interface OldStory {
@@ -16,6 +19,8 @@ export interface OldStory {
   readonly nics: readonly (string | undefined)[];
   /** What is on cloud-init's disk, as the guest reads it. */
   readonly metaData: string;
+  /** What it reads after it has rebooted of what it wrote before. */
+  readonly kept: string;
 }
 
 /** Makes a disk that boots, once for all runs, and wraps it as the image that the manifest names. */
@@ -27,16 +32,30 @@ function addImage(): void {
   machine.patchbay("image", "add", "kubevirt/fedora-cloud-registry-disk-demo", disk);
 }
 
-/** Boots it from its disk, and asks it what it was told. */
+async function ask(words: string): Promise<string> {
+  const { code, lines } = await machine.console(VMI).run(words, { timeoutMs: CHANGE_MS });
+  if (code !== 0) throw new Error(`${words}: ${lines.join("\n")}`);
+  return lines.join("\n");
+}
+
+/** Boots it from its disk, asks it what it was told, and has it write and reboot. */
 export async function bootOldManifest(): Promise<OldStory> {
   addImage();
   machine.apply(bridgeNetworkManifest("ovs-blue", "pbb-ovs"));
   machine.kubectl("apply", "-f", FILE);
   await machine.booted(VMI, undefined, DEBIAN_BOOT_MS);
-  const told = await machine.console(VMI).run("text cidata meta-data", { timeoutMs: CHANGE_MS });
+  // Which has the guest load the driver of its disks.
+  const metaData = await ask("text cidata meta-data");
+  await ask(`write ${OWN} kept`);
+  const since = machine.console(VMI).position();
+  await ask("reboot");
+  await machine.booted(VMI, since, DEBIAN_BOOT_MS);
+  await ask("text cidata meta-data");
+  const kept = await ask(`read ${OWN}`);
   return {
     nics: (machine.findVmi(VMI)?.status?.interfaces ?? []).map(({ name }) => name),
-    metaData: told.lines.join("\n"),
+    metaData,
+    kept: kept.trim(),
   };
 }
 

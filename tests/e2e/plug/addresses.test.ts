@@ -3,7 +3,7 @@
 // families, after a network swap too, and again after it has rebooted and after virt-handler was killed.
 import { eventually, FEW_PORTS, vmManifest } from "@patchbay/support";
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { ALL_MS } from "../guest.ts";
+import { ALL_MS, guestNics } from "../guest.ts";
 import {
   addInterface,
   CHANGE_MS,
@@ -138,11 +138,13 @@ test("of both families after a swap from a network of one, and the status tells 
   await expectGone(VM, "mover");
 });
 
-test("again after the guest has rebooted", async () => {
+test("again after the guest has rebooted, with each NIC where it was", async () => {
+  const before = await guestNics(VM);
   const since = machine.console(VM).position();
   await machine.console(VM).run("reboot");
   await machine.booted(VM, since);
   await expectLeases();
+  expect(await guestNics(VM)).toEqual(before);
 });
 
 test("again after virt-handler was killed", async () => {
