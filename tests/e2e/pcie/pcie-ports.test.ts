@@ -2,7 +2,7 @@
 // PCIe ports: a VM takes as many NICs as it has ports for, says so before anything is made for one more, and a restart
 // moves none of them, nor gives one another MAC.
 import type { IfaceStatus } from "@patchbay/api";
-import { eventually, vmManifest } from "@patchbay/support";
+import { eventually, FEW_PORTS, vmManifest } from "@patchbay/support";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { ALL_MS, guestNics, restart } from "../guest.ts";
 import {
@@ -11,6 +11,7 @@ import {
   CHANGE_MS,
   ifaceStatus,
   machine,
+  removeInterface,
   SUBRESOURCES,
 } from "../machine.ts";
 
@@ -119,7 +120,7 @@ describe("a VM with the default ports", () => {
     expect(waiting.hotplug?.message).toContain("0 of 34 PCIe ports");
     expect(podAnnotation(VM)).toBe(before);
     const freed = ifaceStatus(VM, "n7")?.pciAddress;
-    machine.put(`${SUBRESOURCES}/virtualmachines/${VM}/removeinterface`, { name: "n7" });
+    removeInterface(VM, "n7");
     const plugged = await eventually(
       () => {
         const status = ifaceStatus(VM, "late");
@@ -144,9 +145,9 @@ describe("a VM with the default ports", () => {
 
   test("gives all of them back", async () => {
     for (const name of names(32).filter((each) => each !== "n7")) {
-      machine.put(`${SUBRESOURCES}/virtualmachines/${VM}/removeinterface`, { name });
+      removeInterface(VM, name);
     }
-    machine.put(`${SUBRESOURCES}/virtualmachines/${VM}/removeinterface`, { name: "late" });
+    removeInterface(VM, "late");
     await eventually(() => statuses(VM).length === 1, { withinMs: ALL_MS });
     expect(await guestAddresses(VM)).toHaveLength(1);
   });
@@ -243,7 +244,7 @@ describe("a VM that was first started by an older version", () => {
   test("keeps the layout of that time: nothing moves, nothing is added", async () => {
     const pciAddress = "0000:01:00.0";
     const pcieTopology = { version: 1, interfaces: [{ name: "default", pciAddress }] };
-    machine.apply(vmManifest({ name: "elder", running: false }));
+    machine.apply(vmManifest({ name: "elder", running: false, pcieRootPorts: FEW_PORTS }));
     machine.kubectl(
       ...["patch", "vm", "elder", "--subresource=status", "--type=merge"],
       ...["-p", JSON.stringify({ status: { pcieTopology } })],
@@ -251,7 +252,10 @@ describe("a VM that was first started by an older version", () => {
     machine.patchbay("start", "elder");
     await machine.booted("elder");
     expect(await guestAddresses("elder")).toEqual([pciAddress]);
-    expect(machine.findVmi("elder")?.status?.pciePorts).toEqual({ total: 33, free: 32 });
+    expect(machine.findVmi("elder")?.status?.pciePorts).toEqual({
+      total: FEW_PORTS + 1,
+      free: FEW_PORTS,
+    });
     expect(machine.findVm("elder")?.status?.pcieTopology).toEqual(pcieTopology);
   });
 });
@@ -262,7 +266,7 @@ describe("a VM of two vCPUs with several queues", () => {
   });
 
   test("has two pairs for each NIC, those it starts with and those that are plugged", async () => {
-    machine.apply(vmManifest({ name: "queues", cores: 2 }));
+    machine.apply(vmManifest({ name: "queues", cores: 2, pcieRootPorts: FEW_PORTS }));
     await machine.booted("queues");
     addInterface("queues", { name: "red1", network: "red" });
     await eventually(() => readyCount("queues") === 2, { withinMs: CHANGE_MS });
