@@ -9,8 +9,8 @@ import { readPage } from "../../packages/patchbay/src/ui/page.ts";
 import { startPanel, type Panel } from "../../packages/patchbay/src/ui/server.ts";
 import type { FakeCluster } from "./fake-cluster.ts";
 
-/** Debian's own. */
-const CHROMIUM = "/usr/bin/chromium";
+/** Debian's own. It is Chromium's engine alone: the whole browser works twice as long, on its frame that nobody sees. */
+const CHROMIUM = "/usr/bin/chromium-headless-shell";
 
 /** Starts it; root needs to give up its sandbox, and every page here is ours. */
 export function openBrowser(): Promise<Browser> {
