@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Runs every check and suite (or those that are named), shows how long each took, counts, and names what failed.
+// Runs every check and suite (or those that are named), shows how long each took and computed, counts, and names what failed.
 import { spawn, spawnSync } from "node:child_process";
 import { once } from "node:events";
 import { readFileSync } from "node:fs";
@@ -7,6 +7,7 @@ import { delimiter, join, relative } from "node:path";
 import { createInterface } from "node:readline";
 import type { Readable } from "node:stream";
 import { FILE_TIMES, type FileTime } from "./file-times.ts";
+import { secondsOfEnded } from "./processor-time.ts";
 
 const root = join(import.meta.dirname, "..");
 const env = {
@@ -23,6 +24,8 @@ interface Counts {
   readonly notPossible?: { readonly count: number; readonly why: string };
   /** How long each file took. */
   readonly files?: readonly FileTime[];
+  /** Of its processes, containers and daemons not counted. */
+  readonly processorSeconds?: number;
 }
 
 interface Suite {
@@ -34,31 +37,37 @@ function printHeading(name: string): void {
   process.stdout.write(`\n=== ${name}\n`);
 }
 
+interface Ended {
+  readonly ok: boolean;
+  readonly processorSeconds: number;
+}
+
 /** Runs a program that may run beside others; `tell` gets what it says, a line or more at a time. */
-async function succeeds(
+async function runProgram(
   argv: readonly string[],
   tell: (text: string) => void,
   more: Readonly<Record<string, string>> = {},
-): Promise<boolean> {
+): Promise<Ended> {
   const [program = "", ...args] = argv;
   const stdio = ["ignore", "pipe", "pipe"] as const;
   const child = spawn(program, args, { cwd: root, env: { ...env, ...more }, stdio: [...stdio] });
   const readAll = async (stream: Readable): Promise<void> => {
     for await (const line of createInterface(stream)) tell(`${line}\n`);
   };
+  const computed = once(child, "exit").then(secondsOfEnded);
   const closed = once(child, "close");
   await Promise.all([readAll(child.stdout), readAll(child.stderr), closed]);
-  return child.exitCode === 0;
+  return { ok: child.exitCode === 0, processorSeconds: await computed };
 }
 
 /** A program of a few lines: what it says is shown when it has ended. */
 function check(name: string, argv: readonly string[]): Suite {
   const run = async (): Promise<Counts> => {
     const said: string[] = [];
-    const ok = await succeeds(argv, (text) => said.push(text));
+    const { ok, processorSeconds } = await runProgram(argv, (text) => said.push(text));
     printHeading(name);
     process.stdout.write(said.join(""));
-    return ok ? { passed: 1, failed: 0 } : { passed: 0, failed: 1 };
+    return { passed: ok ? 1 : 0, failed: ok ? 0 : 1, processorSeconds };
   };
   return { name, run };
 }
@@ -148,10 +157,10 @@ function suite(project: string, part?: Part): Suite {
       const tell = (text: string): void => {
         process.stdout.write(text);
       };
-      const ok = await succeeds(argv, tell, { [FILE_TIMES]: times });
+      const { ok, processorSeconds } = await runProgram(argv, tell, { [FILE_TIMES]: times });
       // Written by that reporter just before.
       const files = JSON.parse(readFileSync(times, "utf8")) as readonly FileTime[];
-      const counts = { ...countReport(output), files };
+      const counts = { ...countReport(output), files, processorSeconds };
       if (ok || counts.failed > 0) return counts;
       const failures = [`an error outside of its tests; it is told ${WHERE}`];
       return { ...counts, failed: 1, failures };
@@ -320,8 +329,9 @@ const whole = printTime(
 );
 
 const lines = results.map(({ suite: { name }, counts, seconds }) => {
-  const { passed, failed } = counts;
-  return `${name.padEnd(18)} ${String(passed).padStart(5)} passed ${String(failed).padStart(4)} failed ${printSeconds(seconds)}`;
+  const { passed, failed, processorSeconds = 0 } = counts;
+  const times = `${printSeconds(seconds)}, of a processor ${printSeconds(processorSeconds)}`;
+  return `${name.padEnd(20)} ${String(passed).padStart(5)} passed ${String(failed).padStart(4)} failed ${times}`;
 });
 const slowest = results
   .flatMap(({ counts }) => counts.files ?? [])
@@ -338,7 +348,12 @@ const passed = sumOf(results, ({ counts }) => counts.passed);
 const failed = sumOf(results, ({ counts }) => counts.failed);
 const parts = [
   "",
-  ...["Each, while others ran beside it:", ...lines, ""],
+  ...[
+    "Each, while others ran beside it, and what its processes computed (containers and daemons not counted):",
+    ...lines,
+    `${"all".padEnd(20)} ${printSeconds(sumOf(results, ({ counts }) => counts.processorSeconds ?? 0))} of a processor`,
+    "",
+  ],
   ...[
     "Stages, beside what they may take on two idle cores:",
     ...times,
