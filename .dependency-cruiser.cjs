@@ -204,6 +204,7 @@ module.exports = {
     exclude: { path: "(/dist/|/build/|\\.gen\\.)" },
     tsConfig: { fileName: "tsconfig.base.json" },
     tsPreCompilationDeps: true,
+    skipAnalysisNotInRules: true,
     enhancedResolveOptions: {
       exportsFields: ["exports"],
       conditionNames: ["@patchbay/source", "import", "default"],

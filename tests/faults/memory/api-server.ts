@@ -4,7 +4,7 @@ import { PODS, VIRTUAL_MACHINE_INSTANCES, type KubeObject, type ResourceType } f
 import { AppError, isEqual } from "@patchbay/core";
 import type { KubeClient, Reflection } from "@patchbay/kube";
 import type { DeleteOptions, ObjectKey, Store } from "@patchbay/core/ports";
-import { createFakeStore } from "@patchbay/kube/testing";
+import { copyJson, createFakeStore } from "@patchbay/kube/testing";
 import type { Wanted } from "../../../packages/adapters/kube/src/watch/reflector.ts";
 
 type Told = Reflection<KubeObject>;
@@ -127,7 +127,7 @@ export class MemoryApiServer {
   #tell(type: ResourceType<KubeObject>, told: Exclude<Told, { kind: "listed" }>): void {
     for (const { resource, selects, tell } of this.#watches) {
       if (resource !== type.resource) continue;
-      const copy = structuredClone(told.object);
+      const copy = copyJson(told.object);
       // Tells later, as over a connection.
       queueMicrotask(() => {
         tell(selects(copy) ? { kind: told.kind, object: copy } : { kind: "removed", object: copy });

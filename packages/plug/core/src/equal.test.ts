@@ -44,6 +44,7 @@ describe("two values are the same", () => {
     { name: "of which one is a list", left: [], right: {} },
     { name: "of which one is null", left: null, right: {} },
     { name: "with one member more", left: { a: 1 }, right: { a: 1, b: 2 } },
+    { name: "with a member that is undefined in one", left: { a: 1 }, right: { a: undefined } },
     { name: "of another kind", left: 1, right: "1" },
   ])("not $name", ({ left, right }) => {
     expect(isEqual(left, right)).toBe(false);

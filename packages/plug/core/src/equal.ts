@@ -10,8 +10,10 @@ export function isEqual(left: unknown, right: unknown): boolean {
   if (left === right) return true;
   if (!isObject(left) || !isObject(right) || Array.isArray(left) !== Array.isArray(right))
     return false;
-  const keys = new Set([...Object.keys(left), ...Object.keys(right)]);
-  return [...keys].every((key) => isEqual(left[key], right[key]));
+  return (
+    Object.keys(left).every((key) => isEqual(left[key], right[key])) &&
+    Object.keys(right).every((key) => right[key] === undefined || Object.hasOwn(left, key))
+  );
 }
 
 /**

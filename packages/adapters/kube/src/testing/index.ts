@@ -3,5 +3,6 @@
 export { noteCalls } from "./calls.ts";
 export { describeCacheContract } from "./contracts/cache.ts";
 export { describeStoreContract } from "./contracts/store.ts";
+export { copyJson } from "./copy-json.ts";
 export { createFakeCache, type FakeCache } from "./fakes/cache.ts";
 export { createFakeStore, type FakeStore } from "./fakes/store.ts";

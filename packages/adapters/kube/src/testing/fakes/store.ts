@@ -16,6 +16,7 @@ import type {
   Store,
   WriteOptions,
 } from "@patchbay/core/ports";
+import { copyJson } from "../copy-json.ts";
 
 type Json = Record<string, unknown>;
 
@@ -33,15 +34,11 @@ function isJson(value: unknown): value is Json {
   return isJsonObject(value);
 }
 
-function clone<T>(value: T): T {
-  return structuredClone(value);
-}
-
 function mergePatch(target: unknown, fields: Json): Json {
   const merged: Json = isJson(target) ? { ...target } : {};
   for (const [name, value] of Object.entries(fields)) {
     if (value === null) Reflect.deleteProperty(merged, name);
-    else merged[name] = isJson(value) ? mergePatch(merged[name], value) : clone(value);
+    else merged[name] = isJson(value) ? mergePatch(merged[name], value) : copyJson(value);
   }
   return merged;
 }
@@ -55,11 +52,11 @@ function applyToParent(parent: unknown, token: string, operation: JsonPatchOpera
   if (Array.isArray(parent)) {
     const index = token === "-" ? parent.length : Number(token);
     const removed = operation.op === "add" ? 0 : 1;
-    const inserted = operation.op === "remove" ? [] : [clone(operation.value)];
+    const inserted = operation.op === "remove" ? [] : [copyJson(operation.value)];
     parent.splice(index, removed, ...inserted);
   } else if (isJson(parent)) {
     if (operation.op === "remove") Reflect.deleteProperty(parent, token);
-    else parent[token] = clone(operation.value);
+    else parent[token] = copyJson(operation.value);
   }
 }
 
@@ -99,12 +96,12 @@ class MemoryStore implements FakeStore {
       ...object.metadata,
       resourceVersion: String(this.#version),
     };
-    this.#objects.set(this.#place(type, object.metadata), { ...clone(object), metadata });
+    this.#objects.set(this.#place(type, object.metadata), { ...copyJson(object), metadata });
   }
 
   find<T extends KubeObject>(type: ResourceType<T>, key: ObjectKey): Promise<T | undefined> {
     this.calls.push(`get ${type.resource} ${printKey(key)}`);
-    return Promise.resolve(clone(this.#get(type, key)));
+    return Promise.resolve(copyJson(this.#get(type, key)));
   }
 
   list<T extends KubeObject>(
@@ -116,7 +113,7 @@ class MemoryStore implements FakeStore {
     const prefix = `${type.group}/${type.resource} ${scope}`;
     const places = [...this.#objects.keys()].filter((place) => place.startsWith(prefix)).sort();
     // What is kept under a type's prefix was put there with that type.
-    const items = places.map((place) => clone(this.#objects.get(place)) as T);
+    const items = places.map((place) => copyJson(this.#objects.get(place)) as T);
     const metadata = { resourceVersion: String(this.#version) };
     return Promise.resolve({ apiVersion: "v1", kind: `${type.kind}List`, metadata, items });
   }
@@ -155,7 +152,7 @@ class MemoryStore implements FakeStore {
     options: WriteOptions = {},
   ): Promise<T> {
     this.#begin("patch", type, key);
-    const current = { ...clone(this.#getOrThrow<KubeObject>(type, key)) } as unknown as Json;
+    const current = { ...copyJson(this.#getOrThrow<KubeObject>(type, key)) } as unknown as Json;
     if (patch.type === "merge") {
       // The caller names fields of the type.
       return this.#write(type, mergePatch(current, patch.fields) as unknown as T, options);
@@ -195,9 +192,9 @@ class MemoryStore implements FakeStore {
     object: T,
     options: WriteOptions,
   ): Promise<T> {
-    if (options.dryRun === true) return Promise.resolve(clone(object));
+    if (options.dryRun === true) return Promise.resolve(copyJson(object));
     this.put(type, object);
-    return Promise.resolve(clone(this.#getOrThrow(type, object.metadata)));
+    return Promise.resolve(copyJson(this.#getOrThrow(type, object.metadata)));
   }
 
   #place(type: ResourceType<KubeObject>, { namespace = "", name }: ObjectKey): string {
