@@ -2,8 +2,10 @@ import { join } from "node:path";
 import { defineConfig } from "vitest/config";
 
 const source = ["@patchbay/source"];
-/** What Node.js compiles: the programs under test are started a hundred times, from sources. */
+/** What Node.js compiles: modules of ours that are started as processes by themselves are started from sources. */
 const COMPILED = join(import.meta.dirname, ".cache/compiled");
+/** Builds the programs that tests start. */
+const PROGRAMS = "tests/support/src/programs/executables.ts";
 /** A busy machine is no failure: what comes in the end has come. */
 const expectation = { poll: { timeout: 60_000 } };
 const shared = {
@@ -50,6 +52,7 @@ export default defineConfig({
           expect: expectation,
           name: "contract",
           include: ["tests/contract/**/*.test.ts"],
+          globalSetup: [PROGRAMS],
           testTimeout: 180_000,
           hookTimeout: 180_000,
           // Names, bridges and ports are of each file. Half of them wait for guests, half of them compute.
@@ -64,6 +67,7 @@ export default defineConfig({
           expect: expectation,
           name: "attacks",
           include: ["tests/attacks/**/*.test.ts"],
+          globalSetup: [PROGRAMS],
           testTimeout: 180_000,
           hookTimeout: 180_000,
           maxWorkers: 2,

@@ -12,6 +12,7 @@ import { createKubeClient, loadKubeConfig } from "@patchbay/kube";
 import { createClock, createFiles } from "@patchbay/os";
 import { issueCertificate, kubeconfigText, type IssuedCertificate } from "@patchbay/pki";
 import { keepKinds, keepRights, keepVirtApi } from "@patchbay/standalone/objects";
+import { executableOf } from "@patchbay/support";
 import { WebSocket } from "ws";
 import { makeAgent, readText, send } from "../contract/apiserver/client.ts";
 import {
@@ -22,7 +23,6 @@ import {
   startHarness,
 } from "../contract/apiserver/harness.ts";
 
-const MAIN = join(import.meta.dirname, "../../packages/plug/virt-api/src/main.ts");
 const VMS = "/apis/kubevirt.io/v1/namespaces/default/virtualmachines";
 
 /** An answer of the API server or of virt-api. */
@@ -222,9 +222,9 @@ export class VirtApiMachine implements AsyncDisposable {
     const caFile = await this.#write("ca.crt", authority.certPem);
     const text = kubeconfigText({ server: server.url, caPem: authority.certPem, user, ...account });
     const child = spawn(
-      process.execPath,
+      executableOf("virt-api"),
       [
-        ...["--conditions=@patchbay/source", MAIN, "--log-level", "error"],
+        ...["--log-level", "error"],
         ...["--kubeconfig", await this.#write("virt-api.kubeconfig", text)],
         ...["--listen-address", "127.0.0.1", "--port", String(port)],
         ...["--tls-cert-file", await this.#write("tls.crt", own.certPem)],

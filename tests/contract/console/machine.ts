@@ -9,9 +9,9 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import type { Readable, Writable } from "node:stream";
 import { STREAM_PROTOCOL } from "@patchbay/core";
+import { executableOf } from "@patchbay/support";
 import { WebSocketServer, type WebSocket } from "ws";
 
-const MAIN = join(import.meta.dirname, "../../../packages/patchbay/src/main.ts");
 const VMI_PATH = "/apis/kubevirt.io/v1/namespaces/default/virtualmachineinstances/vm";
 const VMI = {
   apiVersion: "kubevirt.io/v1",
@@ -114,9 +114,8 @@ users: [{ name: a, user: { token: secret } }]
   }
 
   run(...args: readonly string[]): CommandProcess {
-    const argv = ["--conditions=@patchbay/source", MAIN, ...args];
-    const kubeconfig = ["--kubeconfig", join(this.#directory, "kubeconfig")];
-    const child = spawn(process.execPath, [...argv, ...kubeconfig], {
+    const argv = [...args, "--kubeconfig", join(this.#directory, "kubeconfig")];
+    const child = spawn(executableOf("patchbay"), argv, {
       env: { PATH: process.env["PATH"] ?? "", HOME: this.#directory },
       stdio: ["pipe", "pipe", "pipe"],
     });

@@ -6,11 +6,11 @@ import { join } from "node:path";
 import { createKubeClient, loadKubeConfig, type KubeClient } from "@patchbay/kube";
 import { parseManifests, readManifests } from "@patchbay/manifests";
 import { createClock, createFiles, createProcessRunner } from "@patchbay/os";
+import { executableOf } from "@patchbay/support";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { callPatchbay, type Called } from "../../../packages/patchbay/src/testing/run-patchbay.ts";
 import { type Harness, QUIET, startHarness } from "../apiserver/harness.ts";
 
-const ROOT = join(import.meta.dirname, "../../..");
 const WEBHOOKS = "/apis/admissionregistration.k8s.io/v1/mutatingwebhookconfigurations";
 const DEFINITIONS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
 const API_SERVICES = "/apis/apiregistration.k8s.io/v1/apiservices";
@@ -130,8 +130,7 @@ function saidBy({ exitCode, stdout, stderr }: Called): Said {
 
 /** The command line as a person runs it: in a process. */
 async function patchbayProcess(...args: readonly string[]): Promise<Said> {
-  const main = join(ROOT, "packages/patchbay/src/main.ts");
-  const argv = [process.execPath, "--conditions=@patchbay/source", main, ...wordsOf(args)] as const;
+  const argv = [executableOf("patchbay"), ...wordsOf(args)] as const;
   return saidBy(await createProcessRunner().run({ argv, timeoutMs: 60_000 }));
 }
 

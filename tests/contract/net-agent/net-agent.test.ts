@@ -7,7 +7,7 @@ import { join } from "node:path";
 import { names, parseNetworkStatus, type NetworkStatus } from "@patchbay/api";
 import { ToldSandboxes } from "@patchbay/cri/testing";
 import type { NetworkConfigList, Sandbox } from "@patchbay/core/ports";
-import { eventually } from "@patchbay/support";
+import { eventually, executableOf } from "@patchbay/support";
 import { afterAll, afterEach, beforeAll, beforeEach, expect, test } from "vitest";
 import { startHarness, type Harness } from "../apiserver/harness.ts";
 import { CniNode, run } from "../cni/node.ts";
@@ -26,13 +26,12 @@ let uid: string;
 let agent: ChildProcess | undefined;
 
 async function startAgent(): Promise<void> {
-  const main = join(import.meta.dirname, "../../../packages/plug/net-agent/src/main.ts");
   const { directory } = node;
   writeFileSync(join(directory, "kubeconfig"), api.kubeconfig);
   const child = spawn(
-    process.execPath,
+    executableOf("net-agent"),
     [
-      ...["--conditions=@patchbay/source", main, "--node-name", "node-1"],
+      ...["--node-name", "node-1"],
       ...["--kubeconfig", join(directory, "kubeconfig"), "--cri-endpoint", runtime.endpoint],
       ...["--state-dir", join(directory, "state"), "--cni-bin-dir", node.binDir],
       ...["--cni-bin-dir", "/usr/lib/cni", "--log-level", "error"],

@@ -31,7 +31,7 @@ import {
   readBootId,
 } from "@patchbay/os";
 import type { ContainerRuntime, ContainerStatus } from "@patchbay/core/ports";
-import { eventually } from "@patchbay/support";
+import { eventually, executableOf } from "@patchbay/support";
 import { startHarness, type Harness } from "../apiserver/harness.ts";
 import type { ContainerdBench } from "../containerd/bench.ts";
 import { startLauncherContainerd } from "../containerd/launcher-images.ts";
@@ -41,7 +41,6 @@ export const PODS = "/api/v1/namespaces/default/pods";
 export const NODE = "node-1";
 /** Reference of the guest's image. */
 export const GUEST = "guest";
-const ROOT = join(import.meta.dirname, "../../..");
 const files = createFiles();
 const runner = createProcessRunner();
 
@@ -165,12 +164,11 @@ export class RuntimeMachine {
   }
 
   async startRuntime(): Promise<void> {
-    const main = join(ROOT, "packages/machine/node-runtime/src/main.ts");
     const { layout, endpoint, cgroupParent } = this.containerd;
     const child = spawn(
-      process.execPath,
+      executableOf("node-runtime"),
       [
-        ...["--conditions=@patchbay/source", main, "--node-name", NODE],
+        ...["--node-name", NODE],
         ...["--kubeconfig", this.path("kubeconfig"), "--pods-dir", this.path("pods")],
         ...["--cri-endpoint", endpoint, "--containerd-dir", layout.directory],
         ...["--state-dir", this.path("state")],

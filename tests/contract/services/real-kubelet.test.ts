@@ -21,7 +21,7 @@ import { ToldSandboxes } from "@patchbay/cri/testing";
 import { DaemonHealth } from "@patchbay/daemon/testing";
 import type { KubeClient } from "@patchbay/kube";
 import { createMetrics } from "@patchbay/telemetry";
-import { eventually, vmiManifest } from "@patchbay/support";
+import { eventually, executableOf, vmiManifest } from "@patchbay/support";
 import { startTestServer, type TestServer } from "@patchbay/support/api-server";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { runAgent } from "../../../packages/plug/net-agent/src/compose.ts";
@@ -37,7 +37,6 @@ import { REFUSED_STATUS, runningStatus } from "./kubelet-words.ts";
 const NODE = "node-1";
 const NAMESPACE = "default";
 const WITHIN = { withinMs: 20_000 };
-const MAIN = join(import.meta.dirname, "../../../packages/patchbay/src/main.ts");
 
 const node = new CniNode();
 const stop = new AbortController();
@@ -189,9 +188,8 @@ async function vmiStatus(name: string): Promise<NonNullable<VirtualMachineInstan
 }
 
 async function patchbay(...args: readonly string[]): Promise<string> {
-  const argv = ["--conditions=@patchbay/source", MAIN, ...args];
-  const kubeconfig = ["--kubeconfig", join(node.directory, "kubeconfig")];
-  const { stdout } = await promisify(execFile)(process.execPath, [...argv, ...kubeconfig]);
+  const argv = [...args, "--kubeconfig", join(node.directory, "kubeconfig")];
+  const { stdout } = await promisify(execFile)(executableOf("patchbay"), argv);
   return stdout;
 }
 

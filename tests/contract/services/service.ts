@@ -2,10 +2,9 @@
 // A service as its image starts it, with a port for probes.
 import { spawn, type ChildProcess } from "node:child_process";
 import { once } from "node:events";
-import { join } from "node:path";
 import { createInterface } from "node:readline";
 import { parseJson } from "@patchbay/api";
-import { eventually } from "@patchbay/support";
+import { eventually, executableOf, type ProgramName } from "@patchbay/support";
 
 /** How long a program may take to be loaded on a busy machine. */
 const WITHIN = { withinMs: 45_000 };
@@ -22,11 +21,9 @@ export class Service {
   /** Its log so far. */
   readonly lines: Line[] = [];
 
-  constructor(name: string, ...flags: readonly string[]) {
-    const group = name === "node-runtime" ? "machine" : "plug";
-    const main = join(import.meta.dirname, `../../../packages/${group}/${name}/src/main.ts`);
-    const argv = ["--conditions=@patchbay/source", main, "--health-port", "0", ...flags];
-    this.#child = spawn(process.execPath, argv, { stdio: ["ignore", "ignore", "pipe"] });
+  constructor(name: ProgramName, ...flags: readonly string[]) {
+    const argv = ["--health-port", "0", ...flags];
+    this.#child = spawn(executableOf(name), argv, { stdio: ["ignore", "ignore", "pipe"] });
     const { stderr } = this.#child;
     if (stderr === null) throw new Error("no standard error");
     createInterface(stderr).on("line", (line) => {

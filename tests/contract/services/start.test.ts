@@ -5,7 +5,7 @@ import { createServer, type AddressInfo, type Server } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { ToldSandboxes } from "@patchbay/cri/testing";
-import { eventually } from "@patchbay/support";
+import { eventually, type ProgramName } from "@patchbay/support";
 import { afterAll, afterEach, beforeAll, expect, test } from "vitest";
 import { startHarness, type Harness } from "../apiserver/harness.ts";
 import { NAD_DEFINITION } from "../net-agent/nad-definition.ts";
@@ -22,7 +22,7 @@ let runtime: ToldSandboxes;
 let taken: Server;
 let service: Service | undefined;
 
-function start(name: string, ...flags: readonly string[]): Service {
+function start(name: ProgramName, ...flags: readonly string[]): Service {
   service = new Service(name, "--kubeconfig", join(directory, "kubeconfig"), ...flags);
   return service;
 }
@@ -55,7 +55,7 @@ afterAll(async () => {
   rmSync(directory, { recursive: true });
 });
 
-test.each(["virt-api", "virt-controller", "virt-handler", "net-agent", "node-runtime"])(
+test.each(["virt-api", "virt-controller", "virt-handler", "net-agent", "node-runtime"] as const)(
   "%s whose start fails is gone, after it has begun to tell that it lives",
   async (name) => {
     const { port } = taken.address() as AddressInfo; // it listens at a port

@@ -8,7 +8,7 @@ import { join } from "node:path";
 import { names, parseNetworkStatus, type NetworkStatus } from "@patchbay/api";
 import { sandboxConfigFor } from "@patchbay/cri/testing";
 import type { NetworkConfigList } from "@patchbay/core/ports";
-import { eventually } from "@patchbay/support";
+import { eventually, executableOf } from "@patchbay/support";
 import { startHarness, type Harness } from "../../apiserver/harness.ts";
 import { CniNode, run } from "../../cni/node.ts";
 import {
@@ -22,7 +22,6 @@ export const PLUGIN = join(
   import.meta.dirname,
   "../../../../packages/adapters/cni/build/patchbay-cni",
 );
-const AGENT = join(import.meta.dirname, "../../../../packages/plug/net-agent/src/main.ts");
 const NAMESPACE = "ns1";
 const PODS = `/api/v1/namespaces/${NAMESPACE}/pods`;
 const NADS = `/apis/k8s.cni.cncf.io/v1/namespaces/${NAMESPACE}/network-attachment-definitions`;
@@ -102,9 +101,9 @@ export class ThickNode {
     const { directory, binDir, leaseDir } = this.cni;
     writeFileSync(join(directory, "kubeconfig"), this.#api.kubeconfig);
     const child = spawn(
-      process.execPath,
+      executableOf("net-agent"),
       [
-        ...["--conditions=@patchbay/source", AGENT, "--node-name", "node-1", "--mode", "alone"],
+        ...["--node-name", "node-1", "--mode", "alone"],
         ...["--kubeconfig", join(directory, "kubeconfig")],
         ...["--cri-endpoint", this.runtime.containerd.endpoint],
         ...["--state-dir", join(directory, "state"), "--cni-bin-dir", binDir],
