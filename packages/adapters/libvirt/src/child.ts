@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The child: holds the connections to untrusted daemons and does what the parent asks; decides nothing.
-import { messageOf } from "@patchbay/core";
+import { messageOf } from "@patchbay/core/errors";
 import type { ChildChannel, HypervisorEvent, TakenDescriptor } from "@patchbay/core/ports";
 import { loadLibvirt, type NativeConnection, type NativeError, type Notify } from "./native.ts";
 import { OPEN_CALL, type Beat, type Reply, type Request } from "./protocol.ts";
