@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // All that can be seen in a network namespace, in words that are the same for the same NICs.
-import { execFileSync } from "node:child_process";
 import { readdirSync, readFileSync, readlinkSync } from "node:fs";
+import { run } from "@patchbay/support";
 
 /** A network namespace: where it is mounted, and its inode as decimal text. */
 export interface Netns {
@@ -29,7 +29,7 @@ function printLink(link: PrintedLink): string {
 }
 
 function runIn({ path }: Netns, ...argv: readonly string[]): string {
-  return execFileSync("nsenter", [`--net=${path}`, ...argv], { encoding: "utf8" });
+  return run("nsenter", `--net=${path}`, ...argv);
 }
 
 function tryRead(read: () => string): string | undefined {

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // What does a guest do to the doctor that examines its NIC? It answers for others, from many MACs, and without an end.
 import { spawn, type ChildProcess } from "node:child_process";
+import { run } from "@patchbay/support";
 import { afterEach, beforeEach, expect, test } from "vitest";
 import { ADDRESS, DoctorScene, GATEWAY } from "../../contract/podnet/doctor/doctor-scene.ts";
-import { MAC, run } from "../../contract/podnet/links.ts";
+import { MAC } from "../../contract/podnet/links.ts";
 import { arp, frame } from "./frames.ts";
 
 const EVERYBODY = "ff:ff:ff:ff:ff:ff";

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // What of a guest's frames reaches the network: claims of others' MACs and addresses, words of switches, servers, routers.
 import { wiringOf, type SendGuard } from "@patchbay/core";
-import { eventually } from "@patchbay/support";
+import { eventually, run } from "@patchbay/support";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import {
   addGuest,
@@ -11,7 +11,6 @@ import {
   Namespaces,
   ping,
   PREFIX,
-  run,
 } from "../../contract/podnet/links.ts";
 import { arp, frame, nd, ND, rarp, sendFrames, udp } from "./frames.ts";
 

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // What does a guest reach with frames that claim to come from the bridge itself?
+import { run } from "@patchbay/support";
 import { afterEach, expect, test } from "vitest";
-import { addGuest, addHost, Namespaces, ping, PREFIX, run } from "../../contract/podnet/links.ts";
+import { addGuest, addHost, Namespaces, ping, PREFIX } from "../../contract/podnet/links.ts";
 
 const namespaces = new Namespaces();
 afterEach(() => {

@@ -4,7 +4,7 @@ import { spawn } from "node:child_process";
 import { once } from "node:events";
 import { createInterface } from "node:readline";
 import type { SendGuard } from "@patchbay/core";
-import { eventually } from "@patchbay/support";
+import { eventually, run } from "@patchbay/support";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import {
   addGuest,
@@ -13,7 +13,6 @@ import {
   makeNetwork,
   Namespaces,
   PREFIX,
-  run,
 } from "../../contract/podnet/links.ts";
 import { FRAMES, LAST, OWN } from "./frame-table.ts";
 import { sendAll } from "./frames.ts";

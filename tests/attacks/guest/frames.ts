@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Frames byte by byte, and a guest that sends them past its own kernel.
 import { parseIp } from "@patchbay/api";
-import { run } from "../../contract/podnet/links.ts";
+import { run } from "@patchbay/support";
 
 /** Bytes as hexadecimal digits. */
 type Hex = string;

@@ -2,9 +2,8 @@
 // Whoever may write network definitions in a namespace of their own reaches for the node: its NIC, its bridge, its files.
 import { existsSync } from "node:fs";
 import { join } from "node:path";
-import { eventually } from "@patchbay/support";
+import { eventually, run } from "@patchbay/support";
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { run } from "../../contract/cni/node.ts";
 import { AgentMachine } from "../../contract/net-agent/machine.ts";
 
 const TENANT = "tenant";

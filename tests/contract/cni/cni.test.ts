@@ -6,8 +6,9 @@ import { createCni, createJournal, networkStatusOf, type JournalRow } from "@pat
 import { createFiles, createProcessRunner } from "@patchbay/os";
 import type { AttachmentRequest, Cni, NetworkConfigList, Sandbox } from "@patchbay/core/ports";
 import { describeCniContract, describeNewCniContract } from "@patchbay/cni/testing";
+import { run } from "@patchbay/support";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
-import { CniNode, run } from "./node.ts";
+import { CniNode } from "./node.ts";
 
 const MAC = "02:00:00:00:55:01";
 

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 // A piece of this machine for CNI plugins: sandboxes, a bridge, a directory of leases; all gone afterwards.
-import { execFileSync } from "node:child_process";
 import {
   chmodSync,
   existsSync,
@@ -13,13 +12,9 @@ import {
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import type { NetworkConfigList, Sandbox } from "@patchbay/core/ports";
+import { run } from "@patchbay/support";
 
 let instances = 0;
-
-/** Runs a program to its end; throws when it fails. */
-export function run(program: string, ...args: readonly string[]): string {
-  return execFileSync(program, args, { encoding: "utf8", timeout: 120_000, stdio: "pipe" });
-}
 
 function tryRun(program: string, ...args: readonly string[]): void {
   try {

@@ -6,9 +6,9 @@ import { join } from "node:path";
 import { createCni, networkStatusOf } from "@patchbay/cni";
 import type { AttachmentRequest, Cni, NetworkConfigList, Sandbox } from "@patchbay/core/ports";
 import { createProcessRunner } from "@patchbay/os";
-import { eventually } from "@patchbay/support";
+import { eventually, run } from "@patchbay/support";
 import { afterEach, beforeEach, expect, test } from "vitest";
-import { CniNode, run } from "./node.ts";
+import { CniNode } from "./node.ts";
 
 type Plugins = NetworkConfigList["plugins"];
 

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Do a pod's default routes go by the attachment that asks for it, with real plugins and routes, and come back?
-import { eventually } from "@patchbay/support";
+import { eventually, run } from "@patchbay/support";
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { run } from "../cni/node.ts";
 import { AgentMachine } from "./machine.ts";
 
 const WITHIN = { withinMs: 10_000 };

@@ -4,9 +4,8 @@
 import { spawn, type ChildProcess } from "node:child_process";
 import { once } from "node:events";
 import { readlinkSync } from "node:fs";
-import { eventually } from "@patchbay/support";
+import { eventually, run } from "@patchbay/support";
 import { afterAll, beforeAll, beforeEach, expect, test } from "vitest";
-import { run } from "../cni/node.ts";
 import { AgentMachine } from "./machine.ts";
 
 /** Five failed removals, with the pauses between them. */

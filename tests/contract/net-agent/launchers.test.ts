@@ -12,9 +12,8 @@ import { createCni, networkStatusOf } from "@patchbay/cni";
 import { createNamespaces, createNetlink, createProcessRunner } from "@patchbay/os";
 import { createPodNetwork } from "@patchbay/podnet";
 import type { AttachmentRequest, NetworkConfigList, Sandbox } from "@patchbay/core/ports";
-import { eventually } from "@patchbay/support";
+import { eventually, run } from "@patchbay/support";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { run } from "../cni/node.ts";
 import { AgentMachine } from "./machine.ts";
 
 const MAC = "02:00:00:00:77:01";

@@ -7,10 +7,10 @@ import { join } from "node:path";
 import { names, parseNetworkStatus, type NetworkStatus } from "@patchbay/api";
 import { ToldSandboxes } from "@patchbay/cri/testing";
 import type { NetworkConfigList, Sandbox } from "@patchbay/core/ports";
-import { eventually, executableOf } from "@patchbay/support";
+import { eventually, executableOf, run } from "@patchbay/support";
 import { afterAll, afterEach, beforeAll, beforeEach, expect, test } from "vitest";
 import { startHarness, type Harness } from "../apiserver/harness.ts";
-import { CniNode, run } from "../cni/node.ts";
+import { CniNode } from "../cni/node.ts";
 import { NAD_DEFINITION } from "./nad-definition.ts";
 
 const PODS = "/api/v1/namespaces/default/pods";

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 // A network that cannot work on a node says so before anybody asks for it, in its status and its events, until it can.
-import { execFileSync } from "node:child_process";
 import { rmSync } from "node:fs";
 import { join } from "node:path";
 import {
@@ -11,10 +10,9 @@ import {
   type KubeObject,
   type NodeProblem,
 } from "@patchbay/api";
-import { eventually } from "@patchbay/support";
+import { eventually, run } from "@patchbay/support";
 import { CUSTOM_RESOURCE_DEFINITIONS } from "@patchbay/support/api-server";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { run } from "../cni/node.ts";
 import { AgentMachine } from "./machine.ts";
 
 const WITHIN = { withinMs: 15_000 };
@@ -28,7 +26,7 @@ function canFilterVlans(): boolean {
   run("ip", "netns", "add", netns);
   try {
     const add = ["link", "add", "br", "type", "bridge", "vlan_filtering", "1"];
-    execFileSync("ip", ["-n", netns, ...add], { stdio: "ignore" });
+    run("ip", "-n", netns, ...add);
     return true;
   } catch {
     return false;

@@ -8,10 +8,10 @@ import { createProcessRunner } from "@patchbay/os";
 import { createAddressServers } from "@patchbay/podnet";
 import type { AddressServer, Command } from "@patchbay/core/ports";
 import { describeAddressServersContract, SERVED_NIC } from "@patchbay/podnet/testing";
-import { eventually } from "@patchbay/support";
+import { eventually, run } from "@patchbay/support";
 import { afterEach, describe, expect, test } from "vitest";
 import { askIpv4 } from "./dhcp-guest.ts";
-import { addHost, addNic, makeNetwork, Namespaces, PREFIX, run } from "./links.ts";
+import { addHost, addNic, makeNetwork, Namespaces, PREFIX } from "./links.ts";
 
 const family = `${PREFIX}-dhcp`;
 const servers = createAddressServers({ runner: createProcessRunner(), family });

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Where does a switch hear a guest that moves from one pod to another? From one place at a time, and never from the pod to
 // which it is still to come.
-import { execFileSync } from "node:child_process";
 import type { NetnsHandle } from "@patchbay/core/ports";
+import { run } from "@patchbay/support";
 import { afterEach, beforeEach, expect, test } from "vitest";
 import {
   addGuest,
@@ -13,7 +13,6 @@ import {
   Namespaces,
   ping,
   PREFIX,
-  run,
 } from "./links.ts";
 
 const WIRING = guestWiring(1);
@@ -63,7 +62,7 @@ function heardAt(): readonly string[] {
 /** Frames that have come to the guest's own NIC. */
 function framesAt(guest: string): number {
   const path = "/sys/class/net/eth0/statistics/rx_packets";
-  return Number(execFileSync("ip", ["netns", "exec", guest, "cat", path], { encoding: "utf8" }));
+  return Number(run("ip", "netns", "exec", guest, "cat", path));
 }
 
 test("a pod that awaits a guest is heard nowhere, and nothing waits in its tap; once the guest is here it is heard there", async () => {

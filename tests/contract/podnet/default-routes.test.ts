@@ -4,8 +4,9 @@ import { createNetlink } from "@patchbay/os";
 import { createDefaultRoutes } from "@patchbay/podnet";
 import type { NetnsHandle } from "@patchbay/core/ports";
 import { describeDefaultRoutesContract } from "@patchbay/podnet/testing";
+import { run } from "@patchbay/support";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { Namespaces, run } from "./links.ts";
+import { Namespaces } from "./links.ts";
 
 const routes = createDefaultRoutes(createNetlink());
 

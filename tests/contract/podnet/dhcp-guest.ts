@@ -3,7 +3,7 @@
 import { chmodSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { run } from "./links.ts";
+import { run } from "@patchbay/support";
 
 /** What udhcpc was given, by its own names of variables; source: busybox, udhcpc. */
 export type Lease = Readonly<Record<string, string>>;

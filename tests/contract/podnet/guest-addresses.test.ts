@@ -5,20 +5,11 @@ import { createProcessRunner } from "@patchbay/os";
 import { createAddressServers } from "@patchbay/podnet";
 import type { AddressServer } from "@patchbay/core/ports";
 import { SERVED_NIC } from "@patchbay/podnet/testing";
-import { eventually } from "@patchbay/support";
+import { eventually, run } from "@patchbay/support";
 import { afterEach, expect, test } from "vitest";
 import { leaseOfRemembered, serversOf } from "../../../packages/plug/core/src/addresses/lease.ts";
 import { askIpv4, defaultRouteOf } from "./dhcp-guest.ts";
-import {
-  addHost,
-  addNic,
-  guestWiring,
-  makeNetwork,
-  Namespaces,
-  ping,
-  PREFIX,
-  run,
-} from "./links.ts";
+import { addHost, addNic, guestWiring, makeNetwork, Namespaces, ping, PREFIX } from "./links.ts";
 
 const namespaces = new Namespaces();
 const runner = createProcessRunner();

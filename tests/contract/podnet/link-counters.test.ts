@@ -4,8 +4,9 @@ import { readFileSync } from "node:fs";
 import { createLinkCounters } from "@patchbay/os";
 import type { NetnsHandle } from "@patchbay/core/ports";
 import { describeLinkCountersContract } from "@patchbay/podnet/testing";
+import { run } from "@patchbay/support";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { Namespaces, run } from "./links.ts";
+import { Namespaces } from "./links.ts";
 
 /** Bytes before what a program sends: of Ethernet, IPv4 and UDP. */
 const HEADERS = 14 + 20 + 8;

@@ -4,9 +4,9 @@ import { closeSync, openSync, readdirSync } from "node:fs";
 import { createLinkWatch } from "@patchbay/os";
 import type { LinkChanges, NetnsHandle } from "@patchbay/core/ports";
 import { describeLinkWatchContract } from "@patchbay/podnet/testing";
-import { eventually } from "@patchbay/support";
+import { eventually, run } from "@patchbay/support";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
-import { addHost, addNic, guestWiring, makeNetwork, Namespaces, run } from "./links.ts";
+import { addHost, addNic, guestWiring, makeNetwork, Namespaces } from "./links.ts";
 
 describeLinkWatchContract("on the kernel", () => {
   const namespaces = new Namespaces();

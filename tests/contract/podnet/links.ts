@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // Hosts, pods and guests as network namespaces, wired by podnet.
-import { execFileSync } from "node:child_process";
 import { closeSync, fstatSync, openSync } from "node:fs";
 import type { BridgeWiring } from "@patchbay/core";
 import { createNetlink, createProcessRunner } from "@patchbay/os";
 import { createPodNetwork } from "@patchbay/podnet";
 import type { NetnsHandle, PodNetwork, ProcessRunner } from "@patchbay/core/ports";
+import { run } from "@patchbay/support";
 
 /** Names of this process' namespaces begin with it. */
 export const PREFIX = `pbt${String(process.pid)}`;
@@ -23,11 +23,6 @@ export const WIRING: BridgeWiring = {
   owner: 107,
   queues: 1,
 };
-
-/** Runs a program; what it printed. */
-export function run(program: string, ...args: readonly string[]): string {
-  return execFileSync(program, args, { encoding: "utf8", timeout: 120_000, stdio: "pipe" });
-}
 
 /** Network namespaces that are gone again after the test, with all that is in them. */
 export class Namespaces {

@@ -4,10 +4,10 @@ import { spawn, type ChildProcess } from "node:child_process";
 import type { MasqueradeWiring } from "@patchbay/core";
 import { createPodNetwork } from "@patchbay/podnet";
 import type { NetnsHandle } from "@patchbay/core/ports";
-import { eventually } from "@patchbay/support";
+import { eventually, run } from "@patchbay/support";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { dyingAfter } from "./dying-agent.ts";
-import { addNic, makeContainedNetwork, makeNetwork, Namespaces, ping, run } from "./links.ts";
+import { addNic, makeContainedNetwork, makeNetwork, Namespaces, ping } from "./links.ts";
 
 const GUEST_MAC = "02:00:00:00:5e:01";
 const POD_MAC = "02:00:00:00:aa:05";

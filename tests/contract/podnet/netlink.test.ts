@@ -3,7 +3,8 @@
 import { closeSync, fstatSync, openSync } from "node:fs";
 import { createNetlink } from "@patchbay/os";
 import { describeNetlinkContract } from "@patchbay/podnet/testing";
-import { PREFIX, run } from "./links.ts";
+import { run } from "@patchbay/support";
+import { PREFIX } from "./links.ts";
 
 describeNetlinkContract("of the kernel", () => {
   const name = `${PREFIX}-talk`;

@@ -13,8 +13,9 @@ import {
   LENT_PCI,
   type NodeNicsScene,
 } from "@patchbay/podnet/testing";
+import { run } from "@patchbay/support";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
-import { Namespaces, run } from "./links.ts";
+import { Namespaces } from "./links.ts";
 
 /** Of what iproute2 prints. */
 interface SeenLink {

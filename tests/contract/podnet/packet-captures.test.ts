@@ -4,9 +4,9 @@ import { readFileSync } from "node:fs";
 import { createProcessRunner } from "@patchbay/os";
 import { createPacketCaptures } from "@patchbay/podnet";
 import { CAPTURED_LINK, describePacketCapturesContract } from "@patchbay/podnet/testing";
-import { eventually } from "@patchbay/support";
+import { eventually, run } from "@patchbay/support";
 import { expect, test } from "vitest";
-import { Namespaces, PREFIX, run } from "./links.ts";
+import { Namespaces, PREFIX } from "./links.ts";
 
 const family = `${PREFIX}-capture`;
 const captures = createPacketCaptures({ runner: createProcessRunner(), family });

@@ -5,7 +5,7 @@ import { once } from "node:events";
 import { createPodNetwork } from "@patchbay/podnet";
 import type { NetnsHandle } from "@patchbay/core/ports";
 import { describePodNetworkContract } from "@patchbay/podnet/testing";
-import { eventually } from "@patchbay/support";
+import { eventually, run } from "@patchbay/support";
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from "vitest";
 import {
   addGuest,
@@ -17,7 +17,6 @@ import {
   Namespaces,
   ping,
   PREFIX,
-  run,
   WIRING,
 } from "./links.ts";
 import { dyingAfter } from "./dying-agent.ts";

@@ -7,8 +7,9 @@ import { createFakeHypervisor } from "@patchbay/libvirt/testing";
 import { createSilentLogger } from "@patchbay/telemetry";
 import { createSessions } from "@patchbay/virt-handler/testing";
 import { afterEach, beforeEach, expect, test } from "vitest";
-import { MAC, makeNetwork, Namespaces, PREFIX, run, WIRING } from "./links.ts";
+import { MAC, makeNetwork, Namespaces, PREFIX, WIRING } from "./links.ts";
 import { createFakeVhostSockets } from "@patchbay/os/testing";
+import { run } from "@patchbay/support";
 
 const PODS = ["one", "two"];
 const SOCKET_FD = 7;

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // A machine of namespaces: a host with a bridge, two pods on it, and somebody elsewhere whose way leads by the host.
-import { execFileSync, spawn, spawnSync, type ChildProcess } from "node:child_process";
+import { spawn, spawnSync, type ChildProcess } from "node:child_process";
 import { once } from "node:events";
 import { createInterface } from "node:readline";
 import type { ProcessRunner } from "@patchbay/core/ports";
 import { createProcessRunner } from "@patchbay/os";
+import { run } from "@patchbay/support";
 
 const NAME = "pbsvn";
 /** Where each of them is. */
@@ -33,7 +34,7 @@ function linkTo(place: Place): string {
 
 /** Runs a program there. */
 export function runAt(place: Place, ...argv: readonly string[]): string {
-  return execFileSync("ip", ["netns", "exec", namespaceOf(place), ...argv], { encoding: "utf8" });
+  return run("ip", "netns", "exec", namespaceOf(place), ...argv);
 }
 
 /** Answers every request and every datagram with its own name and who asks. */
@@ -87,7 +88,7 @@ export class Networks {
     for (const place of PLACES) {
       // What a run that was killed has left.
       spawnSync("ip", ["netns", "del", namespaceOf(place)]);
-      execFileSync("ip", ["netns", "add", namespaceOf(place)]);
+      run("ip", "netns", "add", namespaceOf(place));
     }
     const host = (...words: readonly string[]): string => runAt("host", "ip", ...words);
     host("link", "set", "lo", "up");
@@ -128,6 +129,6 @@ export class Networks {
 
   remove(): void {
     for (const child of this.#children) child.kill("SIGKILL");
-    for (const place of PLACES) execFileSync("ip", ["netns", "del", namespaceOf(place)]);
+    for (const place of PLACES) run("ip", "netns", "del", namespaceOf(place));
   }
 }

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 // A node whose network namespaces, links, CNI plugins, leases and files are real; only libvirt and its guest are not.
-import { execFileSync } from "node:child_process";
 import { closeSync, fstatSync, mkdtempSync, openSync, readdirSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -23,6 +22,7 @@ import type {
 import { createFakeSandboxes } from "@patchbay/cri/testing";
 import { createFakeHypervisor } from "@patchbay/libvirt/testing";
 import { createFakeLaunchers, createFakeVhostSockets } from "@patchbay/os/testing";
+import { run } from "@patchbay/support";
 import { createFakeRelays } from "@patchbay/virt-handler/testing";
 import { openingTaps } from "../../../packages/plug/virt-handler/src/testing/opening-taps.ts";
 import type { Life } from "../life.ts";
@@ -37,7 +37,7 @@ const CNI_BIN_DIRS = ["/opt/cni/bin", "/usr/lib/cni"];
 const UNWATCHED: LinkWatch = { watch: () => ({ catchUp: () => undefined }) };
 
 function ip(...args: readonly string[]): string {
-  return execFileSync("ip", args, { encoding: "utf8" });
+  return run("ip", ...args);
 }
 
 /** Only looks: what it prints is all that it does. */

@@ -25,5 +25,6 @@ export { judgeRights, type RightsFinding } from "./rights.ts";
 export { Plugger } from "./plugger.ts";
 export { RunningGuests } from "./machine/running-guests.ts";
 export { SecondNode } from "./machine/second-node.ts";
+export { run } from "./programs/run.ts";
 export { netnsOfPod } from "./sandbox.ts";
 export { endTrial, openTrial } from "./machine/trial-machine.ts";

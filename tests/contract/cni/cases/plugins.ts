@@ -6,7 +6,8 @@ import { join } from "node:path";
 import { createCni } from "@patchbay/cni";
 import { createProcessRunner } from "@patchbay/os";
 import type { NetworkConfigList, Sandbox } from "@patchbay/core/ports";
-import { CniNode, run } from "../node.ts";
+import { run } from "@patchbay/support";
+import { CniNode } from "../node.ts";
 import type { Fields, Judge, Row } from "./rows.ts";
 
 type Plugin = NetworkConfigList["plugins"][number];

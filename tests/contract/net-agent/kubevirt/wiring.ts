@@ -2,7 +2,7 @@
 // What virt-handler makes around a pod's NIC, and takes apart again, by iproute2. Source: KubeVirt v1.9
 // pkg/network/setup/netpod/netpod.go, bridgeBindingSpec; pkg/network/link/names.go.
 import { execFileSync } from "node:child_process";
-import { run } from "../../cni/node.ts";
+import { run } from "@patchbay/support";
 
 interface JsonLink {
   readonly ifname: string;

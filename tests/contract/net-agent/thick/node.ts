@@ -8,9 +8,9 @@ import { join } from "node:path";
 import { names, parseNetworkStatus, type NetworkStatus } from "@patchbay/api";
 import { sandboxConfigFor } from "@patchbay/cri/testing";
 import type { NetworkConfigList } from "@patchbay/core/ports";
-import { eventually, executableOf } from "@patchbay/support";
+import { eventually, executableOf, run } from "@patchbay/support";
 import { startHarness, type Harness } from "../../apiserver/harness.ts";
-import { CniNode, run } from "../../cni/node.ts";
+import { CniNode } from "../../cni/node.ts";
 import {
   startContainerdRuntime,
   type ContainerdRuntimeBench,

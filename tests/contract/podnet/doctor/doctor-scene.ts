@@ -6,8 +6,8 @@ import { diagnose, type DoctorReport, type MasqueradeWiring, type PodWiring } fr
 import type { ExaminedNic, NetnsHandle } from "@patchbay/core/ports";
 import { createClock, createNetlink, createProcessRunner } from "@patchbay/os";
 import { createNicDoctor } from "@patchbay/podnet";
-import { eventually, OpenVswitch } from "@patchbay/support";
-import { addHost, addNic, MAC, makeNetwork, Namespaces, run, WIRING } from "../links.ts";
+import { eventually, OpenVswitch, run } from "@patchbay/support";
+import { addHost, addNic, MAC, makeNetwork, Namespaces, WIRING } from "../links.ts";
 
 type WayFacts = Parameters<typeof diagnose>[0];
 type GuestWord = NonNullable<WayFacts["guest"]>;

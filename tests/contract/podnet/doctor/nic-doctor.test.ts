@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Does the doctor name the hop at which frames die, for faults that are planted one at a time?
 import { describeNicDoctorContract } from "@patchbay/podnet/testing";
+import { run } from "@patchbay/support";
 import { describe, expect, test } from "vitest";
-import { run } from "../links.ts";
 import { DoctorScene } from "./doctor-scene.ts";
 import { PLANTED } from "./planted-faults.ts";
 

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Faults that are planted in a way, and the hop that the doctor is to name.
 import type { HopName } from "@patchbay/core";
+import { run } from "@patchbay/support";
 import { ADDRESS, GATEWAY, type DoctorScene, type FactsChange } from "./doctor-scene.ts";
-import { MAC, run } from "../links.ts";
+import { MAC } from "../links.ts";
 
 /** One fault. */
 export interface PlantedFault {

@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: Apache-2.0
+// Runs programs from a small process. When a process forks, the kernel copies the tables of all its memory: with the
+// 200 MB of one that runs tests this takes several times as long as `ip` itself, and tests run thousands of them.
+import { execFileSync, spawn } from "node:child_process";
+import { mkdtempSync, openSync, readFileSync, readSync, writeFileSync, writeSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+
+/** Runs what is in a file each time that it gets a line, and answers with the exit code; ends with whom it serves. */
+const SERVE = `
+  while read -r _; do
+    . "$1/command" </dev/null >"$1/stdout" 2>"$1/stderr"
+    echo "$?"
+  done <"$1/asked" >"$1/answered"
+  rm -r "$1"`;
+
+/** What a shell ends with that does not find a program. Source: POSIX, Shell Command Language, 2.8.2 */
+const NOT_FOUND = 127;
+
+/** How a program ended. */
+interface Ended {
+  readonly status: number;
+  readonly stdout: string;
+  readonly stderr: string;
+}
+
+function quote(word: string): string {
+  return `'${word.replaceAll("'", String.raw`'\''`)}'`;
+}
+
+/** The process, and the pipes to and from it. */
+class Runner {
+  readonly #directory = mkdtempSync(join(tmpdir(), "patchbay-run-"));
+  readonly #asked: number;
+  readonly #answered: number;
+
+  constructor() {
+    execFileSync("mkfifo", [this.#path("asked"), this.#path("answered")]);
+    spawn("sh", ["-c", SERVE, "sh", this.#directory], { stdio: "ignore" }).unref();
+    // Each waits for the other side; the shell opens them in the same order.
+    this.#asked = openSync(this.#path("asked"), "w");
+    this.#answered = openSync(this.#path("answered"), "r");
+  }
+
+  run(argv: readonly string[]): Ended {
+    writeFileSync(this.#path("command"), argv.map(quote).join(" "));
+    writeSync(this.#asked, "\n");
+    const answer = Buffer.alloc(16);
+    const length = readSync(this.#answered, answer);
+    if (length === 0) throw new Error("the shell that runs programs has ended");
+    const status = Number(answer.toString("utf8", 0, length));
+    return { status, stdout: this.#read("stdout"), stderr: this.#read("stderr") };
+  }
+
+  #path(name: string): string {
+    return join(this.#directory, name);
+  }
+
+  #read(name: string): string {
+    return readFileSync(this.#path(name), "utf8");
+  }
+}
+
+let runner: Runner | undefined;
+
+/** Runs a program with no input, in the environment that was there at the first call; what it printed. */
+export function run(...argv: readonly [string, ...string[]]): string {
+  runner ??= new Runner();
+  const { status, stdout, stderr } = runner.run(argv);
+  if (status === 0) return stdout;
+  const what = status === NOT_FOUND ? "No such program" : "Command failed";
+  throw new Error(`${what}: ${argv.join(" ")}: exit code ${String(status)}: ${stderr}`);
+}
