@@ -2,7 +2,7 @@
 // Who else gets to a launcher's libvirt through the relay of a node that a guest comes to?
 import { chmodSync, chownSync, mkdirSync } from "node:fs";
 import { once } from "node:events";
-import { createServer, type Server } from "node:net";
+import { connect as connectPlain, createServer, type Server, type Socket } from "node:net";
 import { join } from "node:path";
 import { text } from "node:stream/consumers";
 import { connect } from "node:tls";
@@ -118,5 +118,25 @@ test("attack 106: a node with a certificate of its own making does not", async (
     expect(visits).toBe(0);
   } finally {
     await stranger.close();
+  }
+});
+
+test("attack 132: so many connections that say nothing do not keep it out, nor its word that the guest is off", async () => {
+  const itself = await bench.identityOf(SOURCE);
+  const silent: Socket[] = [];
+  try {
+    for (let count = 0; count < 600; count += 1) {
+      const socket = connectPlain(relay.ports.libvirt ?? 0, "127.0.0.1");
+      socket.on("error", () => socket.destroy());
+      silent.push(socket);
+    }
+    // All have come, and the oldest have been cut off for the others.
+    await expect.poll(() => silent.filter(({ destroyed }) => destroyed).length).toBe(600 - 256);
+    expect(await visit(itself, greeting())).toBe("libvirt");
+    const gone = `${JSON.stringify({ migration: MIGRATION, says: "gone" })}\n`;
+    expect(await visit(itself, gone)).toBe("heard\n");
+    expect(words).toContainEqual({ kind: "gone" });
+  } finally {
+    for (const socket of silent) socket.destroy();
   }
 });

@@ -42,6 +42,13 @@ describe("a path", () => {
   ])("$name", ({ path, want }) => {
     expect(path).toBe(want);
   });
+
+  test.each([{ name: ".." }, { name: "." }, { name: "a", namespace: ".." }])(
+    "of %o is none: it would lead to another object",
+    (key) => {
+      expect(() => objectPath(PODS, key)).toThrow(/a name cannot be parsed: it may not be "\.+"/);
+    },
+  );
 });
 
 describe("a key", () => {

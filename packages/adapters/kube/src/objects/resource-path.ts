@@ -1,25 +1,30 @@
 // SPDX-License-Identifier: Apache-2.0
 // At which path does the API server serve an object or a collection?
 import type { KubeObject, ResourceType } from "@patchbay/api";
+import { AppError } from "@patchbay/core";
 import type { ObjectKey } from "@patchbay/core/ports";
 
-/** Path of a collection; `namespace` absent: of all namespaces. */
+/** A name as a part of a path; these two would lead elsewhere. Source: client-go IsValidPathSegmentName. */
+function segmentOf(name: string): string {
+  if (name !== "." && name !== "..") return encodeURIComponent(name);
+  throw new AppError("API_MALFORMED", { what: "a name", reason: `it may not be "${name}"` });
+}
+
+/** Path of a collection; `namespace` absent: of all namespaces. Throws AppError with API_MALFORMED for `.` and `..`. */
 export function collectionPath(type: ResourceType<KubeObject>, namespace?: string): string {
   const root = type.group === "" ? "/api" : `/apis/${type.group}`;
   const scope =
-    type.namespaced && namespace !== undefined
-      ? `/namespaces/${encodeURIComponent(namespace)}`
-      : "";
+    type.namespaced && namespace !== undefined ? `/namespaces/${segmentOf(namespace)}` : "";
   return `${root}/${type.version}${scope}/${type.resource}`;
 }
 
-/** Path of one object. */
+/** Path of one object. Throws as {@link collectionPath}. */
 export function objectPath(
   type: ResourceType<KubeObject>,
   key: ObjectKey,
   subresource?: string,
 ): string {
-  const path = `${collectionPath(type, key.namespace)}/${encodeURIComponent(key.name)}`;
+  const path = `${collectionPath(type, key.namespace)}/${segmentOf(key.name)}`;
   return subresource === undefined ? path : `${path}/${subresource}`;
 }
 

@@ -44,6 +44,17 @@ test.each<{ url: string; want: object | undefined }>([
   { url: `v1/${VMI}/console/more`, want: undefined },
   { url: `v1/${VMI}/usbredir`, want: undefined },
   { url: `v2/${VMI}/console`, want: undefined },
+  {
+    url: `v1/${VMI}/portforward/../../../../victim/virtualmachineinstances/vm/console`,
+    want: undefined,
+  },
+  { url: `v1/${VMI}/portforward/%2e%2e/%2e%2e/vm/console`, want: undefined },
+  { url: `v1/${VMI}/../vm2/console`, want: undefined },
+  { url: `v1/${VMI}/./console`, want: undefined },
+  { url: `v1/${VMI}\\..\\vm2/console`, want: undefined },
+  { url: "v1/namespaces/ns/virtualmachineinstances/../console", want: undefined },
+  { url: "v1/namespaces/%6es/virtualmachineinstances/vm/console", want: undefined },
+  { url: `v1/${VMI}/console#`, want: undefined },
   { url: "", want: undefined },
 ])("$url asks for $want", ({ url, want }) => {
   expect(parseStreamUrl(`${GROUP}/${url}`)).toEqual(want);

@@ -23,8 +23,10 @@ export type StreamTarget = {
   | { readonly kind: "capture"; readonly query: string }
 );
 
+/** Begins as names do: neither `..` nor an escape is one. */
+const NAME = "([a-z0-9][a-z0-9.-]*)";
 const PATH = new RegExp(
-  `^/apis/${names.SUBRESOURCES_GROUP}/(?:${VERSIONS.join("|")})/namespaces/([^/]+)/(virtualmachines|virtualmachineinstances)/([^/]+)/(.+)$`,
+  `^/apis/${names.SUBRESOURCES_GROUP}/(?:${VERSIONS.join("|")})/namespaces/${NAME}/(virtualmachines|virtualmachineinstances)/${NAME}/(.+)$`,
 );
 const PORT_MAX = 65_535;
 
@@ -34,19 +36,34 @@ function parseForward(parts: readonly string[]): ForwardRequest | undefined {
   return protocol === "tcp" || protocol === "udp" ? { port: Number(port), protocol } : undefined;
 }
 
+/** The object that a path names, and what is asked of it. */
+interface Named {
+  readonly of: Pick<StreamTarget, "namespace" | "name" | "isVm">;
+  readonly what: string;
+}
+
+/** The path is taken as it came, as the API server has judged it: to a parser of URLs `..` leads into other namespaces. */
+function parsePath(path: string): Named | undefined {
+  const found = PATH.exec(path);
+  if (found === null) return undefined;
+  const [, namespace = "", resource, name = "", what = ""] = found;
+  return { of: { namespace, name, isVm: resource === "virtualmachines" }, what };
+}
+
 /** Undefined where it is none of these. */
 export function parseStreamUrl(url: string): StreamTarget | undefined {
-  const { pathname, search, searchParams } = new URL(url, "http://virt-api");
-  const [, namespace = "", resource, name = "", rest = ""] = PATH.exec(pathname) ?? [];
-  const of = { namespace, name, isVm: resource === "virtualmachines" };
-  const [what, ...parts] = rest.split("/");
-  if (what === "portforward") {
+  const [path = "", query = ""] = url.split(/\?(.*)/s);
+  const named = parsePath(path);
+  if (named === undefined) return undefined;
+  const { of, what } = named;
+  const [first, ...parts] = what.split("/");
+  if (first === "portforward") {
     const forward = parseForward(parts);
     return forward === undefined ? undefined : { ...of, kind: "forward", ...forward };
   }
   if (of.isVm) return undefined;
-  if (rest === CAPTURE) return { ...of, kind: "capture", query: search.slice(1) };
-  if (!isGuestStream(rest)) return undefined;
-  const preservesSession = searchParams.get(PRESERVE_SESSION) === "true";
-  return { ...of, kind: "guest", stream: rest, preservesSession };
+  if (what === CAPTURE) return { ...of, kind: "capture", query };
+  if (!isGuestStream(what)) return undefined;
+  const preservesSession = new URLSearchParams(query).get(PRESERVE_SESSION) === "true";
+  return { ...of, kind: "guest", stream: what, preservesSession };
 }

@@ -1,15 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
 // The relay of the node that a guest comes to: lets in the node that it comes from, for one migration, and each channel once.
-import type { AddressInfo } from "node:net";
+import type { AddressInfo, Socket } from "node:net";
 import { createServer, type Server, type TLSSocket } from "node:tls";
 import { messageOf } from "@patchbay/core/errors";
 import { connectUnixSocket } from "@patchbay/os";
 import { isPeer, tlsOf } from "./identity.ts";
 import { join, readLine } from "./streams.ts";
+import { Strangers } from "./strangers.ts";
 import { CHANNELS, parseGreeting, type Channel, type RelayOrder, type Word } from "./words.ts";
 
-/** Connections of strangers beside those that are waited for; more wait in the kernel. */
-const STRANGERS_MAX = 8;
+/**
+ * Connections at a port that have not shown the peer's certificate. The oldest gives way to the next: who comes a thousand
+ * times in a second leaves the peer a quarter of a second for its handshake, which takes a few milliseconds.
+ */
+const STRANGERS_MAX = 256;
 
 interface Receiver {
   readonly order: RelayOrder;
@@ -42,16 +46,13 @@ async function carry(receiver: Receiver, channel: Channel, remote: TLSSocket): P
   }
 }
 
-/** Why the connection is not let in; undefined: it was. */
+/** Why the connection of the peer is not let in; undefined: it was. */
 async function letIn(
   receiver: Receiver,
   port: Channel,
   remote: TLSSocket,
 ): Promise<string | undefined> {
   const { order, tell } = receiver;
-  if (!isPeer(remote.getPeerCertificate(), order.peerNode)) {
-    return `it is not node ${order.peerNode}`;
-  }
   const greeting = parseGreeting((await readLine(remote, order.greetingMs)) ?? "");
   if (greeting === undefined) return "it did not say what it wants";
   if (greeting.migration !== order.migrationUid) return "it is of another migration";
@@ -72,16 +73,26 @@ function serve(receiver: Receiver, channel: Channel): Server {
   const server = createServer({
     ...{ ...options, handshakeTimeout: order.greetingMs, allowHalfOpen: true },
   });
-  server.maxConnections = (order.connections[channel] ?? 0) + STRANGERS_MAX;
+  const strangers = new Strangers(STRANGERS_MAX);
+  server.on("connection", (socket: Socket) => {
+    strangers.add(socket);
+  });
   server.on("tlsClientError", (error) => {
     tell({ kind: "refused", reason: error.message });
   });
+  const refuse = (remote: TLSSocket, reason: string): void => {
+    remote.destroy();
+    tell({ kind: "refused", reason });
+  };
   server.on("secureConnection", (remote) => {
     remote.on("error", () => remote.destroy());
+    if (!isPeer(remote.getPeerCertificate(), order.peerNode)) {
+      refuse(remote, `it is not node ${order.peerNode}`);
+      return;
+    }
+    strangers.know(remote);
     void letIn(receiver, channel, remote).then((reason) => {
-      if (reason === undefined) return;
-      remote.destroy();
-      tell({ kind: "refused", reason });
+      if (reason !== undefined) refuse(remote, reason);
     });
   });
   return server;

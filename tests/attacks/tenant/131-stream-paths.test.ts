@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: Apache-2.0
+// The API server judges a path as it comes: does virt-api open what another reading of it names?
+import { once } from "node:events";
+import { connect } from "node:tls";
+import { STREAM_PROTOCOL } from "@patchbay/core";
+import { afterAll, beforeAll, expect, test } from "vitest";
+import { identity } from "../../contract/apiserver/harness.ts";
+import { VirtApiMachine } from "../virt-api-machine.ts";
+
+const OF_MINE = "/apis/subresources.kubevirt.io/v1/namespaces/mine/virtualmachineinstances";
+const OF_OTHERS = "victim/virtualmachineinstances/vm";
+
+let machine: VirtApiMachine;
+/** The API server's, for which virt-api takes whoever it brings. */
+let frontProxy: { readonly cert: string; readonly key: string };
+
+beforeAll(async () => {
+  machine = await VirtApiMachine.start();
+  const { certPem, keyPem } = await identity(machine.api.authority, "front-proxy-client", []);
+  frontProxy = { cert: certPem, key: keyPem };
+}, 120_000);
+
+afterAll(() => machine[Symbol.asyncDispose]());
+
+/** The first line of the answer to a stream's request with that very path, as a proxy that cleans nothing passes it on. */
+async function ask(path: string): Promise<string> {
+  const { hostname: host, port } = new URL(machine.url);
+  const socket = connect({ host, port: Number(port), ...frontProxy, rejectUnauthorized: false });
+  try {
+    await once(socket, "secureConnect");
+    const head = [
+      `GET ${path} HTTP/1.1`,
+      ...["Host: virt-api", "Connection: Upgrade", "Upgrade: websocket"],
+      ...["Sec-WebSocket-Version: 13", "Sec-WebSocket-Key: AAAAAAAAAAAAAAAAAAAAAA=="],
+      `Sec-WebSocket-Protocol: ${STREAM_PROTOCOL}`,
+      ...["X-Remote-User: mallory", "X-Remote-Group: system:authenticated"],
+    ];
+    socket.write(`${head.join("\r\n")}\r\n\r\n`);
+    let said = "";
+    for await (const chunk of socket) said += String(chunk);
+    return said;
+  } finally {
+    socket.destroy();
+  }
+}
+
+test("attack 131: the path of one's own VM that is no other's is answered for that VM", async () => {
+  const said = await ask(`${OF_MINE}/vm/console`);
+  expect(said).toMatch(/^HTTP\/1\.1 404 /);
+  expect(said).toContain(`virtualmachineinstances.kubevirt.io \\"vm\\" not found`);
+});
+
+test.each([
+  `${OF_MINE}/vm/portforward/../../../../${OF_OTHERS}/console`,
+  `${OF_MINE}/vm/portforward/%2e%2e/%2e%2e/%2E%2E/.%2e/${OF_OTHERS}/vnc`,
+  `${OF_MINE}/vm/console/../../../../${OF_OTHERS}/capture?interface=a`,
+  `${OF_MINE}/../../${OF_OTHERS}/portforward/22`,
+])("attack 131: %s opens nothing", async (path) => {
+  const said = await ask(path);
+  expect(said).toMatch(/^HTTP\/1\.1 404 /);
+  expect(said).not.toContain("victim");
+  expect(said).not.toContain("virtualmachineinstances.kubevirt.io");
+});
