@@ -15,6 +15,8 @@ const WEBHOOKS = "/apis/admissionregistration.k8s.io/v1/mutatingwebhookconfigura
 const DEFINITIONS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
 const API_SERVICES = "/apis/apiregistration.k8s.io/v1/apiservices";
 const NADS = "/apis/k8s.cni.cncf.io/v1/namespaces/default/network-attachment-definitions";
+const KUBEVIRT_OBJECT = "/apis/kubevirt.io/v1/namespaces/patchbay/kubevirts/kubevirt";
+const AGENT = "/apis/apps/v1/namespaces/patchbay/daemonsets/net-agent";
 const VMS = "/apis/kubevirt.io/v1/namespaces/default/virtualmachines";
 const MULTUS = {
   apiVersion: "apiextensions.k8s.io/v1",
@@ -163,9 +165,11 @@ describe("install", () => {
       .map((line) => told.exec(line)?.[1] ?? line);
     expect(new Set(kinds)).toEqual(new Set(["NetworkPolicy", "Deployment", "DaemonSet"]));
     expect(changesIn(first)).toEqual(new Set(["created"]));
-    expect(first.lines).toHaveLength(
-      parseManifests(await readManifests(createFiles(), "base")).length,
-    );
+    const base = parseManifests(await readManifests(createFiles(), "base"));
+    expect(first.lines).toHaveLength(base.length + 1);
+    // There from the start: each setting is a patch of it.
+    expect(first.lines.at(-1)).toBe("KubeVirt patchbay/kubevirt: created");
+    expect((await api.get(KUBEVIRT_OBJECT)).body.spec).toEqual({});
     expect(changesIn(await patchbay("install"))).toEqual(new Set(["unchanged"]));
   });
 
@@ -188,6 +192,24 @@ describe("install", () => {
     expect(JSON.stringify((await api.get(`${WEBHOOKS}/patchbay`)).body)).toContain(
       '"caBundle":"eA=="',
     );
+  });
+
+  test("keeps the settings that are not named again, and what people have set", async () => {
+    const flags = ["--image", "r/p:1", "--launcher-image", "r/l:1", "--mode", "alone"];
+    await patchbay("install", ...flags, "--pod-creation", "--kubelet-root-dir", "/data/kubelet");
+    const configuration = { developerConfiguration: { useEmulation: true } };
+    await api.patch(KUBEVIRT_OBJECT, { spec: { configuration } });
+    expect(changesIn(await patchbay("install"))).toEqual(new Set(["unchanged"]));
+    expect((await api.get(KUBEVIRT_OBJECT)).body.spec).toEqual({ configuration });
+    const said = await patchbay("install", "--mode", "multus", "--no-pod-creation");
+    expect(said.lines.filter((line) => !line.endsWith(": unchanged"))).toEqual([
+      "DaemonSet patchbay/net-agent: changed",
+    ]);
+    const agent = JSON.stringify((await api.get(AGENT)).body);
+    expect(agent).not.toContain("--cni-socket");
+    expect(agent).toContain('"--mode=multus"');
+    expect(agent).toContain('"/data/kubelet/pod-resources"');
+    expect(agent).toContain('"r/p:1"');
   });
 
   test("shows what it would do, and does nothing", async () => {
@@ -272,8 +294,7 @@ describe("install --only net-agent, beside KubeVirt", () => {
       "NetworkPolicy patchbay/metrics: created",
       "DaemonSet patchbay/net-agent: created",
     ]);
-    const path = "/apis/apps/v1/namespaces/patchbay/daemonsets/net-agent";
-    expect(JSON.stringify((await api.get(path)).body)).toContain('"--mode=multus-dynamic"');
+    expect(JSON.stringify((await api.get(AGENT)).body)).toContain('"--mode=multus-dynamic"');
     expect(await theirs()).toEqual(before);
   });
 

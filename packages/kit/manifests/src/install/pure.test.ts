@@ -5,8 +5,10 @@ import { createFiles } from "@patchbay/os";
 import { describe, expect, test } from "vitest";
 import { parseManifests, readManifests } from "../read.ts";
 import { carryOver, essenceOf } from "./carry-over.ts";
+import { settingsIn } from "./kept-settings.ts";
+import { isEstablished } from "./kubevirt-object.ts";
 import { isPodCreation } from "./pod-creation.ts";
-import { withSettings, type InstallSettings } from "./settings.ts";
+import { isWorkload, withSettings, type InstallSettings } from "./settings.ts";
 
 const objects = parseManifests(await readManifests(createFiles(), "base"));
 
@@ -82,6 +84,44 @@ describe("settings", () => {
     const images = JSON.stringify(withSettings(objects, { image: "r/p:1" })).match(/r\/p:1/g);
     expect(images).toHaveLength(4);
   });
+});
+
+describe("settings that a cluster has", () => {
+  const all: InstallSettings = {
+    image: "r:5000/p@sha256:00",
+    launcherImage: "r/l:1",
+    sidecarShimImage: "r/s:1",
+    kubeletRootDir: "/data/kubelet",
+    mode: "alone",
+    dataplaneGroup: 1801,
+    podCreation: true,
+  };
+
+  test("are found in its workloads, each of them", () => {
+    const there = withSettings(objects, all).filter(isWorkload);
+    expect(settingsIn(there)).toEqual(all);
+    expect(withSettings(objects, settingsIn(there)).filter(isWorkload)).toEqual(there);
+  });
+
+  test("of one that was installed without any change nothing", () => {
+    const there = objects.filter(isWorkload);
+    expect(withSettings(objects, settingsIn(there))).toEqual(objects);
+  });
+
+  test("are none where there is nothing", () => {
+    expect(settingsIn([])).toEqual({});
+  });
+});
+
+test.each([
+  { conditions: [{ type: "Established", status: "True" }], want: true },
+  { conditions: [{ type: "Established", status: "False" }], want: false },
+  { conditions: [{ type: "NamesAccepted", status: "True" }], want: false },
+  { conditions: undefined, want: false },
+])("a kind is served once its definition says so: $conditions", ({ conditions, want }) => {
+  const definition = { apiVersion: "x/v1", kind: "y", metadata: { name: "a" } };
+  expect(isEstablished({ ...definition, ...{ status: { conditions } } })).toBe(want);
+  expect(isEstablished(undefined)).toBe(false);
 });
 
 describe("an object that is there", () => {

@@ -3,7 +3,7 @@
 import { isJsonObject, names, type KubeObject } from "@patchbay/api";
 import { withPodCreation } from "./pod-creation.ts";
 
-/** What may be asked for; what is absent stays as the manifests have it. */
+/** What may be asked for; what is absent is as the manifests have it. */
 export interface InstallSettings {
   /** Image of all services and agents. */
   readonly image?: string;
@@ -20,10 +20,13 @@ export interface InstallSettings {
   readonly podCreation?: boolean;
 }
 
-const LAUNCHER_FLAG = "--launcher-image=";
-const SHIM_FLAG = "--sidecar-shim-image=";
-const MODE_FLAG = "--mode=";
-const DATAPLANE_FLAG = "--dataplane-group=";
+/** The argument of a service or agent that has a setting. */
+export const FLAGS_OF_SETTINGS = {
+  launcherImage: "--launcher-image=",
+  sidecarShimImage: "--sidecar-shim-image=",
+  mode: "--mode=",
+  dataplaneGroup: "--dataplane-group=",
+} as const;
 const KUBELET_DIR = "/var/lib/kubelet";
 /** What kubelets keep below their root directory; device plugins have one place for all. Source: kubelet getPodsDir, getPodResourcesDir. */
 const KUBELETS_OWN: readonly string[] = [`${KUBELET_DIR}/pods`, `${KUBELET_DIR}/pod-resources`];
@@ -39,6 +42,11 @@ function mapTexts(value: unknown, change: (text: string, member: string) => stri
   return map(value, "");
 }
 
+/** Whether the object makes pods. */
+export function isWorkload({ kind }: KubeObject): boolean {
+  return kind === "Deployment" || kind === "DaemonSet";
+}
+
 /** The objects as that cluster needs them. */
 export function withSettings(
   objects: readonly KubeObject[],
@@ -46,10 +54,10 @@ export function withSettings(
 ): readonly KubeObject[] {
   const { image, launcherImage, sidecarShimImage, kubeletRootDir = KUBELET_DIR, mode } = settings;
   const flags: readonly (readonly [string, string | undefined])[] = [
-    [LAUNCHER_FLAG, launcherImage],
-    [SHIM_FLAG, sidecarShimImage],
-    [MODE_FLAG, mode],
-    [DATAPLANE_FLAG, settings.dataplaneGroup?.toString()],
+    [FLAGS_OF_SETTINGS.launcherImage, launcherImage],
+    [FLAGS_OF_SETTINGS.sidecarShimImage, sidecarShimImage],
+    [FLAGS_OF_SETTINGS.mode, mode],
+    [FLAGS_OF_SETTINGS.dataplaneGroup, settings.dataplaneGroup?.toString()],
   ];
   const changeArgument = (text: string): string => {
     const [flag, value] = flags.find(([name]) => text.startsWith(name)) ?? [];
@@ -65,9 +73,8 @@ export function withSettings(
       : text;
   };
   const all = settings.podCreation === true ? withPodCreation(objects) : objects;
-  return all.map((object) => {
-    const isWorkload = object.kind === "Deployment" || object.kind === "DaemonSet";
+  return all.map((object) =>
     // Texts take the place of texts.
-    return isWorkload ? (mapTexts(object, change) as KubeObject) : object;
-  });
+    isWorkload(object) ? (mapTexts(object, change) as KubeObject) : object,
+  );
 }

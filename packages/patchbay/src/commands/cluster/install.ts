@@ -4,17 +4,19 @@ import type { ObjectResult } from "@patchbay/manifests";
 import type { Command, Context } from "../../command.ts";
 import { hasFlag, textOption, type Input } from "../../input.ts";
 import { printResult } from "../../print/output.ts";
+import { untilObject } from "./until-object.ts";
 
 /** Source: the flag `--mode` of net-agent. */
 const NET_AGENT_MODES = ["alone", "multus", "multus-dynamic"];
 
+/** What was named; the rest stays as the cluster has it. */
 function settingsOf(input: Input) {
   const image = textOption(input, "image");
   const launcherImage = textOption(input, "launcherImage");
   const sidecarShimImage = textOption(input, "sidecarShimImage");
   const kubeletRootDir = textOption(input, "kubeletRootDir");
   const mode = textOption(input, "mode");
-  const { dataplaneGroup } = input.options;
+  const { dataplaneGroup, podCreation } = input.options;
   return {
     ...(image !== undefined && { image }),
     ...(launcherImage !== undefined && { launcherImage }),
@@ -22,7 +24,7 @@ function settingsOf(input: Input) {
     ...(kubeletRootDir !== undefined && { kubeletRootDir }),
     ...(mode !== undefined && { mode }),
     ...(typeof dataplaneGroup === "number" && { dataplaneGroup }),
-    podCreation: hasFlag(input, "podCreation"),
+    ...(typeof podCreation === "boolean" && { podCreation }),
   };
 }
 
@@ -33,22 +35,29 @@ function printObject({ name, change, isChecked }: ObjectResult, dryRun: boolean)
 }
 
 async function run(context: Context, input: Input): Promise<void> {
-  const {
-    install: installOn,
-    parseManifests,
-    readManifests,
-    withSettings,
-  } = await import("@patchbay/manifests");
+  const kit = await import("@patchbay/manifests");
   const { createFiles } = await import("@patchbay/os");
   const { withSession } = await import("../../session.ts");
   const dryRun = hasFlag(input, "dryRun");
   const folder = textOption(input, "only") === undefined ? "base" : "net-agent-only";
+  const { parseManifests, readManifests } = kit;
   const manifests = parseManifests(await readManifests(createFiles(), folder));
-  const objects = withSettings(manifests, settingsOf(input));
   const outcomes: ObjectResult[] = [];
-  await withSession(context, ({ client }) =>
-    installOn(client.store, { objects, dryRun, tell: (outcome) => outcomes.push(outcome) }),
-  );
+  await withSession(context, async (session) => {
+    const { store } = session.client;
+    const kept = await kit.findSettings(store, manifests);
+    const objects = kit.withSettings(manifests, { ...kept, ...settingsOf(input) });
+    await kit.install(store, {
+      ...{ objects, dryRun },
+      tell: (outcome) => outcomes.push(outcome),
+    });
+    const { DEFINITIONS: type, isEstablished: isThere } = kit;
+    const made = await kit.createKubeVirt(store, objects, {
+      dryRun,
+      untilServed: (key) => untilObject(session, context, { type, key, isThere }),
+    });
+    if (made !== undefined) outcomes.push(made);
+  });
   await printResult(context, {
     table: () => outcomes.map((outcome) => printObject(outcome, dryRun)).join(""),
     data: { dryRun, objects: outcomes },
@@ -56,11 +65,12 @@ async function run(context: Context, input: Input): Promise<void> {
   });
 }
 
-/** What is there already and ours becomes as this version has it. */
+/** What is there already and ours becomes as this version has it, with the settings that it has. */
 export const install: Command = {
   name: "install",
   args: [],
-  summary: "Install Patchbay on a cluster, or bring an installation up to date",
+  summary:
+    "Install Patchbay on a cluster, or bring an installation up to date; settings that are not named stay as they are",
   flags: [
     {
       flags: "--only <component>",
@@ -77,6 +87,11 @@ export const install: Command = {
       flags: "--pod-creation",
       description:
         "have net-agent make all networks of pods when they are created, as the CNI plugin of the nodes' container runtimes, in place of Multus",
+    },
+    {
+      flags: "--no-pod-creation",
+      description:
+        "stop that: pods get their networks from Multus, or from net-agent a moment after they start",
     },
     { flags: "--image <reference>", description: "image of the services and agents" },
     { flags: "--launcher-image <reference>", description: "image of the launchers of VMs" },

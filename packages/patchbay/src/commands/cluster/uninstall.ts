@@ -1,39 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // patchbay uninstall: takes everything of Patchbay off a cluster.
-import type { KubeObject, ResourceType } from "@patchbay/api";
 import type { Removal } from "@patchbay/manifests";
-import type { ObjectKey } from "@patchbay/core/ports";
 import type { Command, Context } from "../../command.ts";
 import { hasFlag, type Input } from "../../input.ts";
 import { printResult } from "../../print/output.ts";
-import type { Session } from "../../session.ts";
-
-/** Resolves when a watch tells that the object is gone, or Ctrl-C was pressed. */
-async function untilGone(
-  { client }: Session,
-  { signal, err }: Context,
-  { type, key }: { readonly type: ResourceType<KubeObject>; readonly key: ObjectKey },
-): Promise<void> {
-  const { createCache, waitForCaches } = await import("@patchbay/kube");
-  const { warnTo } = await import("../../session.ts");
-  const over = new AbortController();
-  const either = AbortSignal.any([signal, over.signal]);
-  const selection = { fieldSelector: `metadata.name=${key.name}` };
-  const cache = createCache(client.reflect(type, selection), { logger: warnTo(err) });
-  const { promise, resolve } = Promise.withResolvers<undefined>();
-  const look = (): void => {
-    if (signal.aborted || cache.find(key) === undefined) resolve(undefined);
-  };
-  signal.addEventListener("abort", look, { once: true });
-  cache.start(either);
-  await waitForCaches([cache], either);
-  cache.onChange(look);
-  look();
-  await promise;
-  signal.removeEventListener("abort", look);
-  over.abort();
-  signal.throwIfAborted();
-}
+import { untilObject } from "./until-object.ts";
 
 function printRemoval({ name, kept }: Removal): string {
   return kept === undefined
@@ -51,7 +22,8 @@ async function run(context: Context, input: Input): Promise<void> {
       tell: (removal) => {
         removals.push(removal);
       },
-      untilGone: (type, key) => untilGone(session, context, { type, key }),
+      untilGone: (type, key) =>
+        untilObject(session, context, { type, key, isThere: (object) => object === undefined }),
     }),
   );
   await printResult(context, {
