@@ -217,7 +217,7 @@ test("a hook that takes away a NIC keeps the guest from starting, and it is said
   start("taken", [hook("takes-nic.sh")]);
   await eventually(() => told("taken").startsWith("HookAnswerRefused"), { withinMs: TOLD_MS });
   expect(told("taken")).toContain(
-    "what hook shim (hook-sidecar-0) answers to OnDefineDomain is refused: /domain/devices/interface[ua-default]: a hook cannot take it away",
+    "the answer of hook shim (hook-sidecar-0) to OnDefineDomain was refused: /domain/devices/interface[ua-default]: a hook cannot take it away",
   );
   expect(machine.findVmi("taken")?.status?.phase).toBe("Scheduled");
 });

@@ -139,7 +139,7 @@ export class Actions {
       const plug = probation.isOn ? checkable(change, verdict) : undefined;
       if (outcome.kind === "done" && plug !== undefined) onProbation.push(plug);
     }
-    const text = "it is looked whether its frames pass";
+    const text = "checking whether its frames pass";
     for (const change of onProbation) this.#tell(change, { kind: "checking", text });
     this.#examined = this.#examined.then(() => this.#examine(onProbation, probation.keeps));
     await this.#examined;

@@ -68,7 +68,7 @@ export async function examinePlug(
   change: PlugChange,
   { store, session, keeps }: Looked,
 ): Promise<SentState> {
-  const unlooked = "it stays; nobody has looked whether its frames pass";
+  const unlooked = "left in place, not checked";
   if (!(await comesIntoUse(store, change))) {
     return { kind: "done", text: `it was not in use within a minute: ${unlooked}` };
   }

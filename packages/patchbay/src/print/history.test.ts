@@ -68,7 +68,7 @@ test("operations of all interfaces are one list by time", () => {
       "default/blue",
       "-",
       "Detaching …",
-      "goes on, held up by WaitingForGuest",
+      "in progress, held up by WaitingForGuest",
     ],
     [""],
   ]);

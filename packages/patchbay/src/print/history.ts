@@ -19,7 +19,7 @@ function phasesCell({ phases }: IfaceOperation): string {
 
 function outcomeCell(operation: IfaceOperation): string {
   const hold = sayHold(operation);
-  const outcome = operation.outcome ?? "goes on";
+  const outcome = operation.outcome ?? "in progress";
   return hold === undefined ? outcome : `${outcome}, ${hold}`;
 }
 

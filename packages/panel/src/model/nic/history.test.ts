@@ -41,7 +41,7 @@ test.each<{ name: string; operation: IfaceOperation; want: object }>([
     want: {
       at: "2026-11-26 14:02:11",
       what: "pull from the pod's network",
-      end: "goes on",
+      end: "in progress",
       phases: "waiting for the guest to let go …",
     },
   },

@@ -35,7 +35,7 @@ function whatOf({ type, networkName = "the pod's network", linkState }: IfaceOpe
 
 function endOf(operation: IfaceOperation): string {
   const { outcome } = operation;
-  const end = outcome === undefined ? "goes on" : ENDS[outcome];
+  const end = outcome === undefined ? "in progress" : ENDS[outcome];
   return [end, sayHold(operation)]
     .filter((words) => words !== undefined)
     .map(short)

@@ -37,7 +37,7 @@ export const doctor: Command = {
   args: ["[vm]", "[interface]"],
   values: ["vms", "interfaces"],
   summary:
-    "Look whether the machine's or the cluster's Patchbay is whole, or where frames of a VM's interfaces die, and say what to do",
+    "Check the installation, or find where a VM's interfaces lose frames, and say what to do",
   flags: [],
   run,
 };

@@ -14,21 +14,21 @@ interface Asked {
 }
 
 const ASKED: readonly Asked[] = [
-  { name: "pause", subresource: "pause", method: "PUT", summary: "Let a VM's guest stand still" },
-  { name: "unpause", subresource: "unpause", method: "PUT", summary: "Let a VM's guest go on" },
+  { name: "pause", subresource: "pause", method: "PUT", summary: "Pause a VM" },
+  { name: "unpause", subresource: "unpause", method: "PUT", summary: "Resume a paused VM" },
   {
     name: "reset",
     subresource: "reset",
     method: "PUT",
-    summary: "Start a VM's guest anew at once",
+    summary: "Reset a VM, as its reset button would",
   },
   {
     ...{ name: "soft-reboot", subresource: "softreboot", method: "PUT" },
-    summary: "Ask a VM's guest to start anew",
+    summary: "Ask a VM's guest to reboot",
   },
   {
     ...{ name: "guestosinfo", subresource: "guestosinfo", method: "GET" },
-    summary: "Show what the guest's agent tells of its system",
+    summary: "Show the guest's operating system, as its agent reports it",
   },
   {
     ...{ name: "userlist", subresource: "userlist", method: "GET" },

@@ -107,7 +107,7 @@ async function plug(probation: Probation, request: IfaceRequest): Promise<void> 
   const change = ifaceChange(request, target);
   const plugged = await performChange(session, context, { change, input, isWaiting: true });
   const isDone = plugged.result === "done";
-  const note = [plugged.note, "nobody has looked whether it works"];
+  const note = [plugged.note, "not checked"];
   const told: ChangeResult = isDone ? plugged : { ...plugged, note: note.join("; ") };
   say(context, sayChange(change, told));
   const outcome = isDone ? await judge(probation) : undefined;

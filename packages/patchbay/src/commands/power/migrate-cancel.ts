@@ -7,7 +7,7 @@ export const migrateCancel: Command = {
   name: "migrate-cancel",
   args: ["<vm>"],
   values: ["vms"],
-  summary: "Cancel the migration of a VM, which runs on where it is",
+  summary: "Cancel a VM's migration, if its guest has not left yet",
   flags: [],
   run: async (context, input) => {
     const { cancelMigration } = await import("./cancel-migration.ts");

@@ -8,11 +8,11 @@ export const capture: Command = {
   args: ["<vm>", "<interface>", "[filter...]"],
   values: ["vms", "interfaces"],
   summary:
-    "Show packets of an interface of a VM, as a file of pcap; FILTER as in pcap-filter(7). The VM's events tell who looked",
+    "Capture packets of a VM's interface as pcap; FILTER: see pcap-filter(7). An event of the VM records who did",
   flags: [
     {
       flags: "-w, --write <file>",
-      description: "file for the packets, which is not there yet",
+      description: "write the packets to this new file",
       values: "files",
     },
     {

@@ -29,7 +29,7 @@ export const guestConsole: Command = {
   flags: [
     {
       flags: "--take-over",
-      description: "take the console from whoever has it (default: be told)",
+      description: "take over a console that is in use (default: fail)",
     },
   ],
   run,

@@ -22,7 +22,8 @@ const { seconds: SECONDS } = CAPTURE_LIMITS;
 /** A terminal would show what is no text. */
 function checkReader(path: string | undefined): void {
   if (path !== undefined || !stdout.isTTY) return;
-  const reason = "packets are no text: name a file, or read them with | tcpdump -r -";
+  const reason =
+    "packets are not written to a terminal; name a file with -w, or pipe them: | tcpdump -nr -";
   throw new AppError("FLAG_INVALID", { flag: "--write", reason });
 }
 
@@ -31,7 +32,10 @@ function bytesOf(input: Input): number {
   const text = textOption(input, "bytes") ?? "";
   const bytes = parseQuantity(text);
   if (bytes !== undefined) return bytes;
-  throw new AppError("FLAG_INVALID", { flag: "--bytes", reason: `${text} is no amount` });
+  throw new AppError("FLAG_INVALID", {
+    flag: "--bytes",
+    reason: `${text} is not an amount, such as 16Mi`,
+  });
 }
 
 function orderOf(input: Input): CaptureOrder {

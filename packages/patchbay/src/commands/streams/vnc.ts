@@ -26,11 +26,11 @@ export const vnc: Command = {
   name: "vnc",
   args: ["<vm>"],
   values: ["vms"],
-  summary: "Bring the screen of a VM to a local port, for a VNC viewer",
+  summary: "Forward a VM's screen to a local port, for a VNC viewer",
   flags: [
     { flags: "--port <port>", description: "local TCP port (default: a free one)", kind: "port" },
     { flags: "--address <ip>", description: "local address (default: 127.0.0.1)" },
-    { flags: "--take-over", description: "take the screen from whoever has it (default: be told)" },
+    { flags: "--take-over", description: "take over a screen that is in use (default: fail)" },
   ],
   run,
 };

@@ -128,7 +128,7 @@ export const VmiSpecSchema = Type.Object(
     evictionStrategy: Type.Optional(
       Type.String({
         description:
-          "What an eviction of its pod does, which a drain of its node asks for: LiveMigrate refuses it as long as the VM cannot be migrated; with any other word the VM is shut down. The cluster's when absent.",
+          "What happens when its pod is evicted, as by a drain. LiveMigrate: the VM is migrated; where it cannot be, the eviction is refused. LiveMigrateIfPossible: it is migrated, else shut down. External: the eviction is refused and the VMI is marked; somebody else moves it. None: it is shut down. The cluster's setting when absent.",
       }),
     ),
     nodeSelector: Type.Optional(

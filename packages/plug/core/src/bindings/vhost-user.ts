@@ -42,7 +42,7 @@ const LIMITS: readonly Limit[] = [
   },
   {
     field: "portSecurity",
-    message: "cannot be kept: frames of vhost-user do not pass the pod, which could judge them",
+    message: "cannot be enforced: frames of vhost-user do not pass through the pod",
     isBroken: ({ portSecurity }) => (portSecurity?.mode ?? "Off") !== "Off",
   },
 ];

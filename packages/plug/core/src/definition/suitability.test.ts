@@ -71,13 +71,13 @@ const ROWS: readonly Row[] = [
     name: "a VLAN on a bridge, where the kernel cannot",
     plugins: [{ type: "bridge", bridge: "br1", vlan: 100 }],
     facts: { filtersVlans: false },
-    want: ["CNI_VLAN_UNSUPPORTED network ns/blue needs bridges that filter VLANs (vlan)"],
+    want: ["CNI_VLAN_UNSUPPORTED network ns/blue needs VLAN filtering on bridges (vlan)"],
   },
   {
     name: "a trunk, where the kernel cannot",
     plugins: [{ type: "cnv-bridge", bridge: "br1", vlanTrunk: [{ id: 5 }] }],
     facts: { filtersVlans: false, plugins: new Set(["cnv-bridge"]) },
-    want: ["CNI_VLAN_UNSUPPORTED network ns/blue needs bridges that filter VLANs (vlanTrunk)"],
+    want: ["CNI_VLAN_UNSUPPORTED network ns/blue needs VLAN filtering on bridges (vlanTrunk)"],
   },
   ...[true, undefined].map((filtersVlans) => ({
     name: `a VLAN where the kernel can: ${String(filtersVlans)}`,

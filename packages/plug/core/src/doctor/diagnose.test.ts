@@ -182,10 +182,10 @@ describe("a NIC whose frames do not pass the kernel", () => {
 });
 
 test.each([
-  { change: REFUSED_NOW, want: /refused frames .* while it was looked: 3 of ARP from elsewhere$/ },
+  { change: REFUSED_NOW, want: /refused frames .* during this check: 3 of ARP from elsewhere$/ },
   {
     change: { seen: { refused: [refusal(0)] } },
-    want: /a port of its bridge; its guard has refused frames so far: 9 of ARP from elsewhere$/,
+    want: /a port of its bridge; its send guard has refused frames before: 9 of ARP from elsewhere$/,
   },
   {
     change: {

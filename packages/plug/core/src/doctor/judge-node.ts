@@ -34,7 +34,9 @@ function untagged(peer: WayLink, { links }: SeenWay): Verdict | undefined {
 }
 
 function blocked({ isBlocked, name }: WayLink): Verdict | undefined {
-  return isBlocked ? dead("PortBlocked", "its bridge lets it forward nothing", name) : undefined;
+  return isBlocked
+    ? dead("PortBlocked", "this bridge port does not forward (spanning tree)", name)
+    : undefined;
 }
 
 /** The other end of the pod NIC. */
@@ -61,7 +63,11 @@ function bridgeVlan(seen: SeenWay, bridge: WayLink): Verdict | undefined {
   if (vlan === undefined || seen.target?.at !== "bridge" || bridge.vlans.includes(vlan)) {
     return undefined;
   }
-  return dead("VlanMissing", `it is asked in VLAN ${String(vlan)}, which it has not`, bridge.name);
+  return dead(
+    "VlanMissing",
+    `the gateway is reached through VLAN ${String(vlan)}, which this bridge does not carry`,
+    bridge.name,
+  );
 }
 
 /** The bridge on the node. */

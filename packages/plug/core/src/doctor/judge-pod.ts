@@ -64,20 +64,20 @@ function refusesAddress({ refused }: SeenWay): string | undefined {
   const lately = refused.filter((each) => each.lately > 0 && each.isOfIpv4Address);
   if (lately.length === 0) return undefined;
   const said = lately.map((each) => `${String(each.lately)} of ${each.what}`);
-  return `its guard refused frames of the guest while it was looked: ${said.join(", ")}`;
+  return `its send guard refused frames of the guest during this check: ${said.join(", ")}`;
 }
 
 /** What was refused so far, where nothing is wrong now. */
 function refusedSoFar({ refused }: SeenWay): string {
   const said = refused.map(({ what, frames }) => `${String(frames)} of ${what}`);
-  return said.length === 0 ? "" : `; its guard has refused frames so far: ${said.join(", ")}`;
+  return said.length === 0 ? "" : `; its send guard has refused frames before: ${said.join(", ")}`;
 }
 
 function closed(tap: WayLink): Verdict | undefined {
   if (!tap.up) return dead("TapDown", "it is down", tap.name);
   if (!tap.carrier) return dead("TapNotOpen", "nobody has it open", tap.name);
   return tap.isBlocked
-    ? dead("PortBlocked", "its bridge lets it forward nothing", tap.name)
+    ? dead("PortBlocked", "this bridge port does not forward (spanning tree)", tap.name)
     : undefined;
 }
 
@@ -197,7 +197,7 @@ export function judgePodNic(facts: JudgedFacts): Verdict {
         ]),
       () =>
         nic.isBlocked
-          ? dead("PortBlocked", "its bridge lets it forward nothing", nic.name)
+          ? dead("PortBlocked", "this bridge port does not forward (spanning tree)", nic.name)
           : undefined,
       () => smallerMtu(facts, nic),
       () => lostFrames(facts, "podNic", nic.name),

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Why a hop is dead, as stable words, and what to do. The table of docs/doctor.md is made from it.
+// Why a hop is dead, as stable words, and what to do. The table of docs/doctor.md has the same, as a test says.
 
 /** What to do, by reason. */
 export const DOCTOR_FIXES = {

@@ -206,7 +206,7 @@ export interface HypervisorConnection {
   suspendDomain(name: string): Promise<void>;
   /** Its vCPUs go on; one that runs is success. Source: libvirt virDomainResume. */
   resumeDomain(name: string): Promise<void>;
-  /** Asks the guest to start anew: its agent, or by the power button where none listens. Source: libvirt virDomainReboot. */
+  /** Asks the guest to reboot: its agent, or by the power button where none listens. Source: libvirt virDomainReboot. */
   rebootDomain(name: string): Promise<void>;
   /** Starts it anew at once, as a reset button does. Source: libvirt virDomainReset. */
   resetDomain(name: string): Promise<void>;

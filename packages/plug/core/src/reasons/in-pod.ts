@@ -85,7 +85,8 @@ export const REASONS_IN_POD = {
   },
   VlanUnsupported: {
     ...ATTACHING,
-    meaning: "the network needs bridges that filter VLANs, and the node's kernel has none",
+    meaning:
+      "the network needs VLAN filtering on bridges, which the node's kernel does not support",
     who: "user, administrator",
     advice:
       "use plugin vlan, or a bridge on a VLAN of the node, in spec.config of NetworkAttachmentDefinition {network}, or have an administrator install a kernel with CONFIG_BRIDGE_VLAN_FILTERING",

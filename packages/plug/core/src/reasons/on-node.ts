@@ -77,7 +77,7 @@ export const REASONS_ON_NODE = {
   },
   TapRefused: {
     ...ATTACHING,
-    meaning: "QEMU cannot use the tap: it is gone, in use, or has another number of queues",
+    meaning: "QEMU cannot use the tap: it is gone, in use, or has a different number of queues",
     who: "administrator",
     advice: "remove the interface and add it again, which creates a new tap",
   },
@@ -117,7 +117,7 @@ export const REASONS_ON_NODE = {
     ...WARNED,
     phases: "`Wiring`",
     meaning:
-      "the cluster judges what guests send, and frames of vhost-user pass no place where that could be done; nothing is plugged",
+      "the cluster enforces portSecurity, which is not possible for vhost-user; nothing is plugged",
     who: "administrator, or user: use another binding",
   },
   BackendReplaced: {

@@ -75,7 +75,7 @@ export function guestKeeps(
   const from = since === undefined ? "" : ` since ${since}`;
   return {
     reason: "GuestRefused",
-    message: `the guest ${verb} the device, although it was asked ${times}${from}; it will be asked again, in the end every minute; if it hangs or has crashed, reset it or restart the VM`,
+    message: `the guest ${verb} the device, although it was asked ${times}${from}; it is asked again, at most once a minute; if it hangs or has crashed, reset it or restart the VM`,
   };
 }
 

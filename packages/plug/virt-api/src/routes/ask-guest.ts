@@ -16,9 +16,9 @@ import type { CallHandler } from "./call.ts";
 
 const DONE: Readonly<Partial<Record<GuestRequest, string>>> = {
   pause: "the virtual machine instance is paused",
-  unpause: "the virtual machine instance goes on",
+  unpause: "the virtual machine instance was resumed",
   reset: "the virtual machine instance was reset",
-  softreboot: "the guest was asked to start anew",
+  softreboot: "the guest was asked to reboot",
 };
 
 function toAnswer({ code, body }: HandlerAnswer, request: GuestRequest, about: About): Answer {

@@ -41,11 +41,14 @@ const UNPLUGS = { method: "put", about: "Unplugs a NIC" } as const;
 export const SERVED = {
   virtualmachines: {
     addinterface: PLUGS,
-    "expand-spec": { method: "get", about: "Tells the VM with what it takes from elsewhere" },
-    migrate: { method: "put", about: "Lets the guest go to another node" },
+    "expand-spec": {
+      method: "get",
+      about: "Returns the VM with its instancetype and preference applied",
+    },
+    migrate: { method: "put", about: "Live-migrates the VM" },
     ...FORWARDING,
     removeinterface: UNPLUGS,
-    restart: { method: "put", about: "Ends the guest and starts it anew" },
+    restart: { method: "put", about: "Restarts the VM" },
     start: { method: "put", about: "Starts the VM" },
     stop: { method: "put", about: "Stops the VM" },
   },
@@ -57,12 +60,12 @@ export const SERVED = {
     filesystemlist: { method: "get", about: "Tells the guest's file systems" },
     guestosinfo: { method: "get", about: "Tells what the guest's agent knows" },
     interfacetraffic: { method: "get", about: "Tells what went through each NIC" },
-    pause: { method: "put", about: "Lets the guest stand still" },
+    pause: { method: "put", about: "Pauses the VM" },
     ...FORWARDING,
     removeinterface: UNPLUGS,
-    reset: { method: "put", about: "Starts the guest anew at once" },
-    softreboot: { method: "put", about: "Asks the guest to start anew" },
-    unpause: { method: "put", about: "Lets the guest go on" },
+    reset: { method: "put", about: "Resets the VM, as its reset button would" },
+    softreboot: { method: "put", about: "Asks the guest to reboot" },
+    unpause: { method: "put", about: "Resumes the VM" },
     userlist: { method: "get", about: "Tells who is logged in to the guest" },
     vnc: { method: "get", about: "Connects to the screen, by WebSocket" },
     "vnc/screenshot": { method: "get", about: "Gives a picture of the screen, as PNG" },
@@ -84,7 +87,7 @@ export const GENERAL = {
 export const IN_NAMESPACE = {
   "expand-vm-spec": {
     method: "put",
-    about: "Tells a VM that is sent with what it takes from elsewhere",
+    about: "Returns the VM of the body with its instancetype and preference applied",
   },
 } as const satisfies Readonly<Record<string, Entry>>;
 
@@ -95,7 +98,11 @@ function missing(about: string, method: Method, ...paths: readonly string[]): [s
 
 const DISKS = missing("plugging disks (HotplugVolumes)", "put", "addvolume", "removevolume");
 const GRAPH = missing("the object graph (ObjectGraph)", "get", "objectgraph");
-const EVACUATION = missing("evacuation", "put", "evacuate/cancel");
+const EVACUATION = missing(
+  "cancelling an evacuation (virtctl migrate-cancel cancels its migration)",
+  "put",
+  "evacuate/cancel",
+);
 /** What KubeVirt does and Patchbay does not: refused by name, and nothing is changed. */
 export const REFUSED: Readonly<Record<Resource, Readonly<Record<string, Entry>>>> = {
   virtualmachines: Object.fromEntries([

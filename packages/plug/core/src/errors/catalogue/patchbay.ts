@@ -17,13 +17,13 @@ export const PATCHBAY_ERRORS = {
   },
   INTERFACE_NOT_CHECKED: {
     summary:
-      "interface {iface} of {vm} is plugged, and stays; nobody has looked whether it works: {reason}",
+      "interface {iface} of {vm} is plugged and was left in place; it could not be checked: {reason}",
     who: "environment",
     retry: "on-change",
     http: 500,
   },
   DOCTOR_FOUND_DEAD: {
-    summary: "frames of {dead} of {all} interfaces die: {hops}",
+    summary: "{dead} of {all} interfaces lose frames: {hops}",
     who: "environment",
     retry: "on-change",
     http: 500,

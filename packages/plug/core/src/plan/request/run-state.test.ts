@@ -104,7 +104,7 @@ test("a stop takes back a start that is still waited for, and no other request",
   expect(plan("stop", vmWith({ runStrategy: "Manual" }, [START]), "none")).toEqual({
     kind: "askController",
     requests: [],
-    message: "virtual machine is to be stopped",
+    message: "the virtual machine will be stopped",
   });
   const stopping = vmWith({ runStrategy: "Manual" }, [STOP]);
   expect(shown(plan("stop", stopping, "none"))).toBe(NOT_RUNNING);
@@ -127,7 +127,7 @@ describe("whether it runs is said in the form in which it was said", () => {
         { op: "test", path, value },
         { op, path, value: to },
       ],
-      message: "virtual machine is to be started",
+      message: "the virtual machine will be started",
     });
   });
 

@@ -173,7 +173,7 @@ function graceOperations({ vmi, options }: RunStateFacts): WithGrace {
 
 /** Starts: a conflict where a guest runs already or the run strategy starts it; refused where it cannot be started. */
 export function planStart(facts: RunStateFacts): RunStatePlan {
-  const message = "virtual machine is to be started";
+  const message = "the virtual machine will be started";
   if (isStarted(facts)) return conflict("VM is already running");
   if (isRerun(facts))
     return conflict("RerunOnFailure does not support starting VM from failed state");
@@ -194,7 +194,7 @@ export function planStart(facts: RunStateFacts): RunStatePlan {
   }
 }
 
-const TO_STOP = "virtual machine is to be stopped";
+const TO_STOP = "the virtual machine will be stopped";
 const NOT_RUNNING = conflict("VM is not running");
 
 /** The VM waits to be started again; that is taken back. */
@@ -243,7 +243,7 @@ export function planStop(facts: RunStateFacts): RunStatePlan {
 
 /** Ends the guest, or what is left of it, and lets it come anew: a conflict where there is none; refused where it would not come back. */
 export function planRestart(facts: RunStateFacts): RunStatePlan {
-  const message = "virtual machine is to be restarted";
+  const message = "the virtual machine will be restarted";
   const strategy = runStrategyOf(facts.vm);
   const uid = facts.vmi?.metadata.uid;
   if (strategy === "Halted" || strategy === "Once") return noManualRestart(facts);

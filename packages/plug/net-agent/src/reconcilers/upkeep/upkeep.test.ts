@@ -93,7 +93,7 @@ describe("what nobody uses is freed", () => {
   ])("unless $name", async ({ prepare, why }) => {
     await prepare();
     expect((await round()).filter((call) => call.startsWith("GC"))).toEqual([]);
-    const about = "what nobody uses any more of network blue is not freed now";
+    const about = "unused resources of network blue are not freed now";
     expect(told()).toEqual([`UnusedNotFreed: on this node: ${about}: ${why}`]);
     await round();
     expect(told()).toEqual([]);

@@ -79,7 +79,7 @@ describe("start", () => {
     { strategy: "Manual", guest: "Unknown", requests: [START] },
   ])("of $strategy with a guest $guest", async ({ strategy, guest, requests }) => {
     const told = await ask("start", aVm({ runStrategy: strategy }), guest);
-    expect(told).toMatchObject({ code: 202, message: "virtual machine is to be started" });
+    expect(told).toMatchObject({ code: 202, message: "the virtual machine will be started" });
     expect(told.logged).toEqual([told.message]);
     expect(told.writes).toEqual(PATCHED);
     expect(told.after?.spec.runStrategy).toBe(requests === undefined ? "Always" : strategy);
@@ -114,7 +114,7 @@ describe("stop", () => {
     { strategy: "RerunOnFailure", guest: "Scheduled", requests: [STOP] },
   ])("of $strategy with a guest $guest", async ({ strategy, guest, requests }) => {
     const told = await ask("stop", aVm({ runStrategy: strategy }), guest);
-    expect(told).toMatchObject({ code: 202, message: "virtual machine is to be stopped" });
+    expect(told).toMatchObject({ code: 202, message: "the virtual machine will be stopped" });
     expect(told.writes).toEqual(PATCHED);
     expect(told.after?.spec.runStrategy).toBe(requests === undefined ? "Halted" : strategy);
     expect(told.after?.status?.stateChangeRequests).toEqual(requests);
@@ -155,7 +155,7 @@ describe("stop", () => {
 describe("restart", () => {
   test("of a VM that always runs ends its VMI", async () => {
     const told = await ask("restart", aVm(), "Running");
-    expect(told).toMatchObject({ code: 202, message: "virtual machine is to be restarted" });
+    expect(told).toMatchObject({ code: 202, message: "the virtual machine will be restarted" });
     expect(told.writes).toEqual(["delete virtualmachineinstances ns/vm"]);
   });
 

@@ -83,9 +83,10 @@ test("a hook that takes away a NIC keeps the guest from starting, and it is said
   const told = await hindrance(bench);
   expect(told).toMatchObject({ reason: "HookAnswerRefused", attempts: 1 });
   expect(told?.message).toContain(
-    "what hook marks (hook-sidecar-0) answers to OnDefineDomain is refused: /domain/devices/interface[ua-one]: a hook cannot take it away",
+    "the answer of hook marks (hook-sidecar-0) to OnDefineDomain was refused: /domain/devices/interface[ua-one]: a hook cannot take it away",
   );
-  const warned = "SyncFailed the guest cannot be started: what hook marks (hook-sidecar-0) answers";
+  const warned =
+    "SyncFailed the guest cannot be started: the answer of hook marks (hook-sidecar-0) to OnDefineDomain was refused";
   expect(bench.events).toEqual([expect.stringContaining(warned)]);
 });
 

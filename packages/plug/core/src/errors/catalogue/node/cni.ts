@@ -48,7 +48,7 @@ export const CNI_ERRORS = {
   },
   CNI_DEFINITION_FORBIDDEN: {
     summary:
-      "net-agent's policy does not let definitions of namespace {namespace} name this: {named}",
+      "net-agent's tenant policy forbids definitions of namespace {namespace} to name: {named}",
     who: "user",
     retry: "on-change",
     http: 403,
@@ -60,14 +60,14 @@ export const CNI_ERRORS = {
     http: 500,
   },
   CNI_LINK_UNFIT: {
-    summary: "network {network} needs {link} ({field}) to be a bridge, and on the node it is none",
+    summary: "network {network} needs {link} ({field}) to be a bridge; on the node it is not one",
     who: "environment",
     retry: "backoff",
     http: 500,
   },
   CNI_VLAN_UNSUPPORTED: {
     summary:
-      "network {network} needs bridges that filter VLANs ({field}), which the kernel of the node cannot",
+      "network {network} needs VLAN filtering on bridges ({field}), which the kernel of the node does not support",
     who: "environment",
     retry: "backoff",
     http: 500,
@@ -137,7 +137,7 @@ export const CNI_ERRORS = {
   },
   CNI_PLUGIN_CALLS_ITSELF: {
     summary:
-      "network {network} names plugin {plugin}, which is the door to net-agent itself; name the plugin that makes the network",
+      "network {network} names plugin {plugin}, which only calls net-agent; name the plugin that makes the network",
     who: "user",
     retry: "on-change",
     http: 422,
@@ -149,7 +149,7 @@ export const CNI_ERRORS = {
     http: 500,
   },
   CNI_GC_HELD: {
-    summary: "what nobody uses any more of network {network} is not freed now: {reason}",
+    summary: "unused resources of network {network} are not freed now: {reason}",
     who: "environment",
     retry: "backoff",
     http: 500,

@@ -22,7 +22,7 @@ export const HOOK_ERRORS = {
     http: 502,
   },
   HOOK_ANSWER_REFUSED: {
-    summary: "what hook {hook} answers to {call} is refused: {reason}",
+    summary: "the answer of hook {hook} to {call} was refused: {reason}",
     who: "user",
     retry: "backoff",
     http: 422,

@@ -94,13 +94,13 @@ export const LIBVIRT_ERRORS = {
     http: 409,
   },
   LIBVIRT_JOB_ABORTED: {
-    summary: "{call} was ended by somebody: {message}",
+    summary: "{call} was aborted: {message}",
     who: "environment",
     retry: "backoff",
     http: 409,
   },
   LIBVIRT_PEER_LOST: {
-    summary: "the way to the other libvirt broke in {call}: {message}",
+    summary: "the connection to the other libvirt was lost during {call}: {message}",
     who: "environment",
     retry: "backoff",
     http: 503,

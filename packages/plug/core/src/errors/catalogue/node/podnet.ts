@@ -28,7 +28,7 @@ export const PODNET_ERRORS = {
     http: 500,
   },
   CAPTURE_FILTER_INVALID: {
-    summary: "filter: {filter} is no filter of pcap-filter(7): {reason}",
+    summary: "filter: {filter} is not valid (see pcap-filter(7)): {reason}",
     who: "user",
     retry: "never",
     http: 400,

@@ -83,7 +83,7 @@ export const RUNTIME_ERRORS = {
     http: 503,
   },
   RELAY_FAILED: {
-    summary: "the way to the other node of a migration failed: {reason}",
+    summary: "the connection to the other node of a migration failed: {reason}",
     who: "environment",
     retry: "backoff",
     http: 503,

@@ -1,0 +1,29 @@
+// SPDX-License-Identifier: Apache-2.0
+// Does somebody who reads a reason find what to do?
+import { readFileSync } from "node:fs";
+import { join } from "node:path";
+import { expect, test } from "vitest";
+import { DOCTOR_FIXES } from "../../packages/plug/core/src/doctor/reasons.ts";
+import { REASONS } from "../../packages/plug/core/src/reasons/table.ts";
+
+const DOCS = join(import.meta.dirname, "../../docs");
+
+/** Cells of the rows whose first cell is one word, by that word. */
+function readRows(page: string): ReadonlyMap<string, string> {
+  const rows = readFileSync(join(DOCS, page), "utf8").matchAll(/^\| (\w+) +\| (.*?) +\|$/gm);
+  return new Map([...rows].map(([, word = "", rest = ""]) => [word, rest]));
+}
+
+test.each(Object.entries(DOCTOR_FIXES))("doctor.md says what to do about %s", (reason, fix) => {
+  expect(readRows("doctor.md").get(reason)).toBe(fix);
+});
+
+const OF_IFACES = Object.entries(REASONS).filter(([, { phases }]) => !phases.startsWith("none: "));
+
+test.each(OF_IFACES.map(([reason]) => reason))(
+  "the runbook has a row for an interface that waits with %s",
+  (reason) => {
+    const runbook = readFileSync(join(DOCS, "runbooks/iface-stuck.md"), "utf8");
+    expect(runbook).toMatch(new RegExp(`^\\|[^|]*\\b${reason}\\b[^|]*\\|`, "m"));
+  },
+);
