@@ -8,10 +8,13 @@ import { REASONS } from "../../packages/plug/core/src/reasons/table.ts";
 
 const DOCS = join(import.meta.dirname, "../../docs");
 
-/** Cells of the rows whose first cell is one word, by that word. */
+/** The second cells of a page's tables, by the first. */
 function readRows(page: string): ReadonlyMap<string, string> {
-  const rows = readFileSync(join(DOCS, page), "utf8").matchAll(/^\| (\w+) +\| (.*?) +\|$/gm);
-  return new Map([...rows].map(([, word = "", rest = ""]) => [word, rest]));
+  const lines = readFileSync(join(DOCS, page), "utf8").split("\n");
+  const rows = lines
+    .filter((line) => line.startsWith("| "))
+    .map((line) => line.split("|").map((cell) => cell.trim()));
+  return new Map(rows.map(([, first = "", second = ""]) => [first, second]));
 }
 
 test.each(Object.entries(DOCTOR_FIXES))("doctor.md says what to do about %s", (reason, fix) => {
