@@ -163,12 +163,7 @@ export { aliasOf, isOwnPodInterfaceName, nameOfAlias } from "./iface/names.ts";
 export type { UnplugRequest } from "./plan/node/unplug-request.ts";
 export { letsGo } from "./iface/phase.ts";
 export { expectedWirings, withWired } from "./iface/links/wired.ts";
-export {
-  socketLinkOf,
-  vhostSocketsOf,
-  type SeenSocket,
-  type VhostSocket,
-} from "./iface/links/vhost-socket.ts";
+export { vhostSocketsOf, type SeenSocket, type VhostSocket } from "./iface/links/vhost-socket.ts";
 export { wiringOf } from "./iface/links/wiring.ts";
 export { ifacesWithoutPort } from "./pcie/ports.ts";
 export { planNodeOffers, type NodeOffer } from "./plan/node/node-devices.ts";

@@ -23,8 +23,9 @@ import {
   VHOST_USER_SHOWN_DIR,
 } from "@patchbay/api/names";
 import { AppError } from "@patchbay/core/errors";
-import { socketLinkOf, type SeenSocket, type VhostSocket } from "@patchbay/core";
+import type { SeenSocket, VhostSocket } from "@patchbay/core";
 import type { VhostSockets } from "@patchbay/core/ports";
+import { socketLinkOf } from "@patchbay/core/socket-link";
 import { errnoOf, toFileError } from "../files/file-errors.ts";
 import { pathOf, using } from "./beneath.ts";
 import { watchLauncherPath } from "./launcher-watch.ts";

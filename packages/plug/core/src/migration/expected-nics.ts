@@ -8,7 +8,7 @@ import {
 } from "@patchbay/api";
 import type { BindingKind } from "../bindings/binding.ts";
 import { bindingOf } from "../bindings/binding-of.ts";
-import { socketLinkOf } from "../iface/links/vhost-socket.ts";
+import { socketLinkOf } from "../iface/links/socket-link.ts";
 import { madeTapOf } from "../iface/names.ts";
 import { findByName, ifacesOf, networksOf } from "../spec/nics.ts";
 import { findCondition, PAUSED } from "../status/conditions.ts";

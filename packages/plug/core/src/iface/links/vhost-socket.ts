@@ -85,11 +85,6 @@ function lookProblem(path: string, seen: SeenSocket | undefined): Told<SocketRea
   };
 }
 
-/** What the launcher calls the socket of that NIC of its pod: the same on each node to which the guest may move. */
-export function socketLinkOf(podInterfaceName: string): string {
-  return `vhost-${podInterfaceName}`;
-}
-
 /** The sockets of ifaces that speak vhost-user, as far as plugins have named some that can be used. */
 export function vhostSocketsOf(
   { spec, status }: Pick<VirtualMachineInstance, "spec" | "status">,

@@ -3,7 +3,7 @@
 import { names } from "@patchbay/api";
 import { parsePciAddress, type NicDefinition } from "@patchbay/domain";
 import type { IfaceFacts } from "../../iface/facts.ts";
-import { socketLinkOf } from "../../iface/links/vhost-socket.ts";
+import { socketLinkOf } from "../../iface/links/socket-link.ts";
 import { moduleOf } from "../../iface/links/wiring.ts";
 import { macOf } from "../../iface/mac.ts";
 import { namesOf } from "../../iface/names.ts";
