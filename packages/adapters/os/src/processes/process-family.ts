@@ -3,8 +3,10 @@
 // What a program starts inherits its environment: a variable in it is the mark. A process can only be born of one
 // that carries the mark, so when a look at all processes finds none, none can come any more.
 import { randomUUID } from "node:crypto";
-import { readdir, readFile } from "node:fs/promises";
+import { close, open, read } from "node:fs";
+import { readdir } from "node:fs/promises";
 import { setTimeout as sleep } from "node:timers/promises";
+import { promisify } from "node:util";
 import { errnoOf } from "../files/file-errors.ts";
 
 /** The environment variable that is the mark. */
@@ -26,9 +28,31 @@ export function withMark(
   return { ...env, [MARK]: mark };
 }
 
-async function readMark(pid: string): Promise<string | undefined> {
+/** More than most environments have, bytes; a longer one is read in parts. */
+const PART_BYTES = 65_536;
+const [openFile, readInto, closeFile] = [promisify(open), promisify(read), promisify(close)];
+
+/**
+ * A file of /proc as text of a character for each byte. `readFile` takes 64 KiB anew for each, since they tell no size: with a
+ * look at hundreds of processes a second, half of the processor time went into collecting that.
+ */
+async function readWith(buffer: Buffer, path: string): Promise<string> {
+  const fd = await openFile(path, "r");
   try {
-    const environment = `\0${await readFile(`/proc/${pid}/environ`, "latin1")}`;
+    let text = "";
+    for (;;) {
+      const { bytesRead } = await readInto(fd, buffer, 0, buffer.length, null);
+      text += buffer.toString("latin1", 0, bytesRead);
+      if (bytesRead < buffer.length) return text;
+    }
+  } finally {
+    await closeFile(fd);
+  }
+}
+
+async function readMark(pid: string, buffer: Buffer): Promise<string | undefined> {
+  try {
+    const environment = `\0${await readWith(buffer, `/proc/${pid}/environ`)}`;
     const from = environment.indexOf(`\0${MARK}=`);
     if (from < 0) return undefined;
     const value = environment.slice(from + MARK.length + 2).split("\0", 1);
@@ -40,13 +64,14 @@ async function readMark(pid: string): Promise<string | undefined> {
 
 async function listMarked(isWanted: (mark: string) => boolean): Promise<readonly number[]> {
   const pids = (await readdir("/proc")).filter((name) => /^\d+$/.test(name));
-  const marks = await Promise.all(pids.map(readMark));
-  return pids
-    .filter((_pid, index) => {
-      const mark = marks[index];
-      return mark !== undefined && isWanted(mark);
-    })
-    .map(Number);
+  const buffer = Buffer.allocUnsafe(PART_BYTES);
+  const marked: number[] = [];
+  // One after another: they share the buffer, and a look has time.
+  for (const pid of pids) {
+    const mark = await readMark(pid, buffer);
+    if (mark !== undefined && isWanted(mark)) marked.push(Number(pid));
+  }
+  return marked;
 }
 
 function kill(pid: number): void {
