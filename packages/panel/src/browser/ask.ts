@@ -63,7 +63,7 @@ export async function readWay(
   iface: string,
 ): Promise<DoctorReport | { readonly refused: string }> {
   const vmi = `namespaces/${namespace}/virtualmachineinstances/${name}`;
-  const path = `/apis/subresources.kubevirt.io/v1/${vmi}/doctor?iface=${encodeURIComponent(iface)}`;
+  const path = `/apis/subresources.kubevirt.io/v1/${vmi}/doctor?interface=${encodeURIComponent(iface)}`;
   try {
     const response = await fetch(path, { headers: { "x-panel-key": session.key } });
     const { status, text } = (await response.json()) as Answer; // the panel's own server

@@ -22,7 +22,7 @@ export async function examine(
 ): Promise<DoctorReport> {
   const { namespace, name } = target;
   const vmi = { namespace, name, kind: "virtualmachineinstance" } as const;
-  const path = `${subresourcePath(vmi, DOCTOR)}?iface=${encodeURIComponent(iface)}`;
+  const path = `${subresourcePath(vmi, DOCTOR)}?interface=${encodeURIComponent(iface)}`;
   const { signal } = context;
   const asked = { method: "GET", path, timeoutMs: TIMEOUT_MS, signal } as const;
   const { text } = await session.client.requestRaw(asked);

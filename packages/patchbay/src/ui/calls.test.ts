@@ -30,8 +30,8 @@ describe("a request", () => {
   });
 
   test("for the doctor names an interface", () => {
-    expect(passedCall("GET", `${SUB_VMI}/doctor?iface=blue`)).toEqual({
-      ...{ method: "GET", path: `${SUB_VMI}/doctor`, query: { iface: "blue" } },
+    expect(passedCall("GET", `${SUB_VMI}/doctor?interface=blue`)).toEqual({
+      ...{ method: "GET", path: `${SUB_VMI}/doctor`, query: { interface: "blue" } },
     });
   });
 

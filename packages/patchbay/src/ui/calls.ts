@@ -41,7 +41,7 @@ const PATHS: Readonly<Record<HttpMethod, readonly RegExp[]>> = {
 
 const METHODS = Object.keys(PATHS) as readonly HttpMethod[]; // its keys are exactly these
 /** Parameters that are passed on. */
-const PARAMETERS: ReadonlySet<string> = new Set(["dryRun", "fieldSelector", "iface", "limit"]);
+const PARAMETERS: ReadonlySet<string> = new Set(["dryRun", "fieldSelector", "interface", "limit"]);
 
 function isMethod(text: string): text is HttpMethod {
   return METHODS.some((method) => method === text);

@@ -4,17 +4,20 @@ import { doctorPath, parseDoctorPath, parseDoctorQuery } from "./request.ts";
 
 describe("a query", () => {
   test("names one interface", () => {
-    expect(parseDoctorQuery([["iface", "blue"]])).toEqual({ iface: "blue" });
+    expect(parseDoctorQuery([["interface", "blue"]])).toEqual({ iface: "blue" });
   });
 
   test.each([
-    { query: [], problems: ["iface: must name an interface of the VM"] },
+    { query: [], problems: ["interface: must name an interface of the VM"] },
     {
       query: [
-        ["iface", "a".repeat(64)],
+        ["interface", "a".repeat(64)],
         ["color", "red"],
       ] as const,
-      problems: ["iface: must name an interface of the VM", "color: is not known; known is iface"],
+      problems: [
+        "interface: must name an interface of the VM",
+        "color: is not known; known is interface",
+      ],
     },
   ])("$query is told all that is wrong with it", ({ query, problems }) => {
     expect(parseDoctorQuery(query)).toEqual({ problems });

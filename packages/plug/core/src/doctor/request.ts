@@ -14,12 +14,12 @@ export function parseDoctorQuery(
   query: Iterable<readonly [string, string]>,
 ): { readonly iface: string } | { readonly problems: readonly string[] } {
   const values = new Map(query);
-  const iface = values.get("iface") ?? "";
-  const unknown = [...values.keys()].filter((name) => name !== "iface" && name !== "dryRun");
+  const iface = values.get("interface") ?? "";
+  const unknown = [...values.keys()].filter((name) => name !== "interface" && name !== "dryRun");
   const isName = iface !== "" && iface.length <= NAME_MAX;
   const problems = [
-    ...(isName ? [] : ["iface: must name an interface of the VM"]),
-    ...unknown.map((name) => `${name}: is not known; known is iface`),
+    ...(isName ? [] : ["interface: must name an interface of the VM"]),
+    ...unknown.map((name) => `${name}: is not known; known is interface`),
   ];
   return problems.length > 0 ? { problems } : { iface };
 }

@@ -6,7 +6,7 @@ export type ErrorOwner = "user" | "environment" | "bug";
 
 /**
  * When to try again. `backoff`: again, later and later. `on-change`: when an object that it rests on has changed;
- * `never`: when what was asked for has. To a loop both are the same; how long each waits: pauses.ts.
+ * `never`: when what was asked for has. To a loop both are the same; how long each waits: least-pause.ts, and pace/pauses.ts of kube.
  */
 export type RetryRule = "never" | "backoff" | "on-change";
 

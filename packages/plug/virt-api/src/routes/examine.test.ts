@@ -37,22 +37,27 @@ function ask(query: string, answer = { code: 200, body: REPORT as object }) {
 
 test("the VMI's node is asked, and what it tells is passed on", async () => {
   put(RUNNING);
-  expect(await ask("iface=blue")).toEqual({ code: 200, body: REPORT });
+  expect(await ask("interface=blue")).toEqual({ code: 200, body: REPORT });
   expect(asked).toEqual([["node1", { examine: "blue" }]]);
 });
 
 test("that it is busy is passed on", async () => {
   put(RUNNING);
   const answer = { code: 429, body: { message: "it is being examined" } };
-  expect(await ask("iface=blue", answer)).toMatchObject({
+  expect(await ask("interface=blue", answer)).toMatchObject({
     ...{ code: 429, body: { reason: "TooManyRequests", message: "it is being examined" } },
   });
 });
 
 test.each([
-  { query: "", status: RUNNING, code: 400, message: "iface: must name an interface of the VM" },
-  { query: "iface=red", status: RUNNING, code: 404, message: "iface: the VM has no interface red" },
-  { query: "iface=blue", status: {}, code: 400, message: "VMI is not running" },
+  { query: "", status: RUNNING, code: 400, message: "interface: must name an interface of the VM" },
+  {
+    query: "interface=red",
+    status: RUNNING,
+    code: 404,
+    message: "interface: the VM has no interface red",
+  },
+  { query: "interface=blue", status: {}, code: 400, message: "VMI is not running" },
 ])("$query is refused with $code: $message", async ({ query, status, code, message }) => {
   put(status);
   expect(await ask(query)).toMatchObject({ code, body: { message } });
@@ -60,5 +65,5 @@ test.each([
 });
 
 test("a VMI that is not there is not found", async () => {
-  expect(await ask("iface=blue")).toMatchObject({ code: 404 });
+  expect(await ask("interface=blue")).toMatchObject({ code: 404 });
 });

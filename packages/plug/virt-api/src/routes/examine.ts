@@ -30,7 +30,7 @@ export function examine(deps: Deps): CallHandler {
     if (vmi === undefined) return toNotFoundAnswer(about);
     const { iface } = asked;
     if (findByName(ifacesOf(vmi.spec), iface) === undefined) {
-      const message = `iface: the VM has no interface ${iface}`;
+      const message = `interface: the VM has no interface ${iface}`;
       return toFailureAnswer({ code: 404, message, about });
     }
     const problem = runningProblem(vmi);

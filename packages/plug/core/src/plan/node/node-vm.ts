@@ -78,7 +78,7 @@ export type NodeAction =
       readonly forMs?: number;
     };
 
-/** What an iface waits for; stable, shown in `hotplug.reason`. */
+/** What an iface waits for; `hindranceOfWait` makes of it the reason that is shown in `hotplug.reason`. */
 export type WaitReason =
   | NoPlace
   | VhostUserWait

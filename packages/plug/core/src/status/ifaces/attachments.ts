@@ -71,7 +71,7 @@ function nameProblem({ networkName = "" }: Identity): AttachmentError | undefine
 
 function secondaryAttachment(identity: Identity, pod: PodNetworkFacts): Attachment {
   const entry = findStatus(pod, identity.podInterfaceName);
-  if (entry?.name === identity.networkName && entry !== undefined) return attached(identity, entry);
+  if (entry !== undefined && entry.name === identity.networkName) return attached(identity, entry);
   const error = nameProblem(identity) ?? pod.errors[identity.podInterfaceName];
   return error === undefined
     ? { ...identity, state: "Requested" }
