@@ -44,6 +44,7 @@ export default defineConfig({
           env: { NODE_COMPILE_CACHE: COMPILED },
           // Ends what hangs. The longest takes 2 s on an idle machine, and was seen to take 20 at a load of 10.
           testTimeout: 60_000,
+          hookTimeout: 60_000,
         },
       },
       {
