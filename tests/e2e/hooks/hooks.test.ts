@@ -76,9 +76,7 @@ async function fillClaim(): Promise<void> {
       },
     },
   );
-  const phase = (): string =>
-    machine.kubectl("get", "pod", CLAIM, "-o", "jsonpath={.status.phase}");
-  await eventually(() => phase() === "Succeeded", { withinMs: TOLD_MS });
+  await eventually(() => machine.findPodPhase(CLAIM) === "Succeeded", { withinMs: TOLD_MS });
   machine.kubectl("delete", "pod", CLAIM, "--wait");
 }
 

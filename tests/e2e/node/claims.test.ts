@@ -35,8 +35,7 @@ async function run(name: string, script: string): Promise<void> {
       ],
     },
   });
-  const phase = () => machine.kubectl("get", "pod", name, "-o", "jsonpath={.status.phase}");
-  await eventually(() => phase() === "Succeeded", SOON);
+  await eventually(() => machine.findPodPhase(name) === "Succeeded", SOON);
   machine.kubectl("delete", "pod", name);
 }
 

@@ -56,8 +56,7 @@ function podManifest(name: string, { claim, image }: FilledClaim): unknown {
 export async function fillClaim(machine: Machine, filled: FilledClaim): Promise<void> {
   const pod = `fill-${filled.claim}`;
   machine.apply(claimManifest(filled.claim), podManifest(pod, filled));
-  const hasEnded = (): boolean =>
-    machine.kubectl("get", "pod", pod, "-o", "jsonpath={.status.phase}") === "Succeeded";
+  const hasEnded = (): boolean => machine.findPodPhase(pod) === "Succeeded";
   await eventually(hasEnded, { withinMs: FILL_MS });
   machine.kubectl("delete", "pod", pod, "--wait");
 }

@@ -6,11 +6,17 @@ import { text } from "node:stream/consumers";
 import type { IncomingMessage } from "node:http";
 import { parentPort, workerData, type MessagePort } from "node:worker_threads";
 
+/** What is sent to a path, JSON. */
+export interface ApiWrite {
+  readonly method: "POST" | "PUT";
+  readonly body: string;
+}
+
 /** What is asked, and where the answer goes. */
 export interface ApiQuestion {
   readonly path: string;
-  /** What is put there, JSON; absent: it is read. */
-  readonly body?: string;
+  /** What is written there; absent: it is read. */
+  readonly write?: ApiWrite;
   /** One number: no longer 0 once the answer is there. */
   readonly isAnswered: Int32Array;
   readonly port: MessagePort;
@@ -57,16 +63,16 @@ function readOptions(): RequestOptions & { readonly server: string } {
   };
 }
 
-/** What is put goes over a connection of its own: nothing is asked for twice. */
-async function ask({ path, body }: ApiQuestion): Promise<ApiAnswer> {
+/** What is written goes over a connection of its own: nothing is asked for twice. */
+async function ask({ path, write }: ApiQuestion): Promise<ApiAnswer> {
   const { server, ...options } = readOptions();
   const headers = { "content-type": "application/json" };
-  const putting = body === undefined ? {} : { agent: false, method: "PUT", headers };
+  const writing = write === undefined ? {} : { agent: false, method: write.method, headers };
   const response = await new Promise<IncomingMessage>((resolve, reject) => {
     const url = new URL(path, server);
-    request(url, { ...options, ...putting }, resolve)
+    request(url, { ...options, ...writing }, resolve)
       .on("error", reject)
-      .end(body);
+      .end(write?.body);
   });
   return { status: response.statusCode ?? 0, text: await text(response) };
 }
@@ -74,7 +80,7 @@ async function ask({ path, body }: ApiQuestion): Promise<ApiAnswer> {
 /** A connection that was kept may have ended meanwhile: then another one is made, once. */
 async function answer(question: ApiQuestion): Promise<ApiAnswer> {
   try {
-    if (question.body !== undefined) return await ask(question);
+    if (question.write !== undefined) return await ask(question);
     return await ask(question).catch(() => ask(question));
   } catch (error) {
     return { error: String(error) };

@@ -2,12 +2,12 @@
 // What does the API server hold now? The test stands still until it is told; a kubectl for each look took as much of
 // the machine as the guests did.
 import { MessageChannel, receiveMessageOnPort, Worker } from "node:worker_threads";
-import type { ApiAnswer, ApiQuestion } from "./api-reader-thread.ts";
+import type { ApiAnswer, ApiQuestion, ApiWrite } from "./api-reader-thread.ts";
 
 /** Longest time for an answer. */
 const ANSWER_TIMEOUT_MS = 60_000;
 
-/** Reads objects over a connection of its own, which stays open, and puts what is asked for. */
+/** Reads objects over a connection of its own, which stays open, and writes what is asked for. */
 export class ApiReader {
   readonly #kubeconfig: string;
   #thread: Worker | undefined;
@@ -34,19 +34,42 @@ export class ApiReader {
    * @throws Error when the server cannot be reached or refuses, with its reason and its message.
    */
   put(path: string, body: unknown): void {
-    const answer = this.#ask(path, JSON.stringify(body));
-    if ("error" in answer) throw new Error(`PUT ${path}: ${answer.error}`);
-    if (answer.status < 300) return;
-    // A server of Kubernetes' kind refuses with a Status.
-    const { reason, message } = JSON.parse(answer.text) as { reason?: string; message?: string };
-    throw new Error(`PUT ${path}: (${reason ?? ""}): ${message ?? answer.text}`);
+    const refusal = this.#write(path, { method: "PUT", body: JSON.stringify(body) });
+    if (refusal !== undefined) throw refusal.error;
   }
 
-  #ask(path: string, body?: string): ApiAnswer {
+  /**
+   * Creates an object in a collection, once; false when one of its name is there.
+   * @throws Error as {@link put}
+   */
+  create(path: string, object: unknown): boolean {
+    const refusal = this.#write(path, { method: "POST", body: JSON.stringify(object) });
+    if (refusal === undefined) return true;
+    if (refusal.reason === "AlreadyExists") return false;
+    throw refusal.error;
+  }
+
+  /** Why it is refused. */
+  #write(
+    path: string,
+    write: ApiWrite,
+  ): { readonly reason: string; readonly error: Error } | undefined {
+    const answer = this.#ask(path, write);
+    const what = `${write.method} ${path}`;
+    if ("error" in answer) throw new Error(`${what}: ${answer.error}`);
+    if (answer.status < 300) return undefined;
+    // A server of Kubernetes' kind refuses with a Status.
+    const { reason = "", message = answer.text } = JSON.parse(answer.text) as Partial<
+      Record<"reason" | "message", string>
+    >;
+    return { reason, error: new Error(`${what}: (${reason}): ${message}`) };
+  }
+
+  #ask(path: string, write?: ApiWrite): ApiAnswer {
     this.#thread ??= this.#start();
     const { port1: mine, port2: theirs } = new MessageChannel();
     const isAnswered = new Int32Array(new SharedArrayBuffer(Int32Array.BYTES_PER_ELEMENT));
-    const what = body === undefined ? { path } : { path, body };
+    const what = write === undefined ? { path } : { path, write };
     const question: ApiQuestion = { ...what, isAnswered, port: theirs };
     this.#thread.postMessage(question, [theirs]);
     try {

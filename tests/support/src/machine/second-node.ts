@@ -20,6 +20,7 @@ import {
   type Paths,
   type Settings,
 } from "@patchbay/standalone/testing";
+import type { KubeNode } from "@patchbay/api";
 import { parseManifests, readManifests } from "@patchbay/manifests";
 import { createClock, createFiles, createProcessRunner, readBootId } from "@patchbay/os";
 import { loadAuthority } from "@patchbay/pki";
@@ -148,9 +149,14 @@ export class SecondNode {
     const print = (): void => undefined;
     await addImage({ dataDir: this.dataDir, name: "guest", source: guestImage, print });
     await Promise.all(others.map((one) => one.start()));
-    const ready = '{.status.conditions[?(@.type=="Ready")].status}';
-    const args = ["get", "node", this.name, "-o", `jsonpath=${ready}`];
-    await eventually(() => this.#machine.kubectl(...args) === "True", { withinMs: ENDING_MS });
+    await eventually(() => this.#isReady(), { withinMs: ENDING_MS });
+  }
+
+  #isReady(): boolean {
+    // The API server's own form.
+    const node = this.#machine.read(`/api/v1/nodes/${this.name}`) as KubeNode | undefined;
+    const ready = node?.status?.conditions?.find(({ type }) => type === "Ready");
+    return ready?.status === "True";
   }
 
   /** Ends its pods, then itself, and removes what was its own here and in the API server. May be repeated. */
