@@ -6,7 +6,7 @@ import { extentFault } from "../objects/extent.ts";
 import { type Fields, isFields, parseJson, printJson } from "../objects/json.ts";
 import { isTooLong, parseYaml } from "../objects/yaml.ts";
 import { decodeProtobuf } from "../protobuf/decode.ts";
-import { badRequest, tooLarge, unsupportedMediaType } from "../meta/status.ts";
+import { StatusError, badRequest, tooLarge, unsupportedMediaType } from "../meta/status.ts";
 
 /** Source: Kubernetes apiserver MaxRequestBodyBytes. */
 const BODY_MAX_BYTES = 3 * 1024 * 1024;
@@ -28,7 +28,7 @@ export interface Body {
   readonly contentType: string;
 }
 
-/** The body as JSON. Throws StatusErrors 400 and 415. */
+/** The body as JSON. Throws StatusErrors 400, 413 and 415. */
 function fromProtobuf(received: Buffer): Body {
   const decoded = decodeWhole(received);
   if (decoded === undefined) {
@@ -41,7 +41,7 @@ function decodeWhole(received: Buffer): Fields | undefined {
   try {
     return decodeProtobuf(received);
   } catch (error) {
-    throw badRequest(messageOf(error));
+    throw error instanceof StatusError ? error : badRequest(messageOf(error));
   }
 }
 

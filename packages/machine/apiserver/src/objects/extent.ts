@@ -7,7 +7,7 @@ const DEPTH_MAX = 1000;
  * Commas and opening brackets. To read, check, copy and print each takes some microseconds, in which nobody else is
  * served. The largest definitions of kinds in use have about half of that.
  */
-const VALUES_MAX = 32_768;
+export const VALUES_MAX = 32_768;
 
 const QUOTE = 34;
 const COMMA = 44;
@@ -35,8 +35,16 @@ function afterString(text: string, start: number): number {
   return end < 0 ? text.length : end + 1;
 }
 
+/** How many levels deeper the text is behind a character. */
+function levelsAt(code: number): number {
+  if (OPENING.has(code)) {
+    return 1;
+  }
+  return CLOSING.has(code) ? -1 : 0;
+}
+
 /** What is wrong with the extent of JSON text; undefined where nothing is. Ends at the first fault. */
-export function extentFault(text: string): ExtentFault | undefined {
+export function extentFault(text: string, depthMax = DEPTH_MAX): ExtentFault | undefined {
   let depth = 0;
   let values = 0;
   for (let at = 0; at < text.length;) {
@@ -45,11 +53,11 @@ export function extentFault(text: string): ExtentFault | undefined {
       at = afterString(text, at);
       continue;
     }
-    const opens = OPENING.has(code);
-    depth += opens ? 1 : CLOSING.has(code) ? -1 : 0;
-    values += opens || code === COMMA ? 1 : 0;
-    if (depth > DEPTH_MAX || values > VALUES_MAX) {
-      return depth > DEPTH_MAX ? "deep" : "many";
+    const levels = levelsAt(code);
+    depth += levels;
+    values += levels > 0 || code === COMMA ? 1 : 0;
+    if (depth > depthMax || values > VALUES_MAX) {
+      return depth > depthMax ? "deep" : "many";
     }
     at += 1;
   }

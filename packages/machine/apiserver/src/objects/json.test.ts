@@ -12,6 +12,10 @@ test.each([
   expect(printJson(parseJson(text))).toBe(text);
 });
 
+test.each([400, 1_000_000])("a number with %i digits is refused", (digits) => {
+  expect(() => parseJson(`[-${"9".repeat(digits)}]`)).toThrow(SyntaxError);
+});
+
 test("what was printed is read again", () => {
   fc.assert(
     fc.property(fc.jsonValue(), (value) => {

@@ -24,6 +24,10 @@ function keepLongIntegers(
   if (typeof value !== "number" || Number.isSafeInteger(value)) {
     return value;
   }
+  // Go reads no such number either. To read one with a million digits, and to write it, would take seconds.
+  if (!Number.isFinite(value)) {
+    throw new SyntaxError("a number is out of all bounds");
+  }
   return source !== undefined && INTEGER.test(source) ? BigInt(source) : value;
 }
 

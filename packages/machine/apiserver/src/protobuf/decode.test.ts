@@ -96,3 +96,19 @@ test("a damaged body is refused, whatever is missing", () => {
   expect(() => decodeProtobuf(whole.subarray(0, 12))).toThrow(SyntaxError);
   expect(() => decodeProtobuf(Buffer.concat([whole, Buffer.from([0xff])]))).toThrow(SyntaxError);
 });
+
+test("more fields than JSON may have are refused", () => {
+  const finalizers = Buffer.from([0x72, 1, 0x61]);
+  const spec = (count: number): Buffer => {
+    const metadata = Buffer.concat(Array.from({ length: count }, () => finalizers));
+    const length = [(metadata.length & 127) | 128, ((metadata.length >> 7) & 127) | 128];
+    const object = Buffer.from([0x0a, ...length, metadata.length >> 14]);
+    const raw = Buffer.concat([object, metadata]);
+    const lengths = [(raw.length & 127) | 128, ((raw.length >> 7) & 127) | 128, raw.length >> 14];
+    const typeMeta = Buffer.from(NAMESPACE, "base64").subarray(0, 21);
+    return Buffer.concat([typeMeta, Buffer.from([0x12, ...lengths]), raw]);
+  };
+  const few = { metadata: { finalizers: Array.from({ length: 5000 }, () => "a") } };
+  expect(decodeProtobuf(spec(5000))).toMatchObject(few);
+  expect(() => decodeProtobuf(spec(99_000))).toThrow("too many fields");
+});

@@ -1,9 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 // From Kubernetes' protobuf to JSON: typed clients (kubectl from 1.32 on) send built-in kinds so.
-import { type Fields, fieldsOf, listOf } from "../objects/json.ts";
+import { tooLarge } from "../meta/status.ts";
+import { VALUES_MAX } from "../objects/extent.ts";
+import { type Fields, setField } from "../objects/json.ts";
 import { rfc3339 } from "../objects/time.ts";
 import type { Field, FieldType, Message } from "./fields.ts";
 import { MESSAGES } from "./messages.ts";
+
+/** An entry of a map is a field with a key and a value: three where JSON has one. */
+const FIELDS_MAX = 3 * VALUES_MAX;
 
 /** Every body begins so. Source: Kubernetes runtime/serializer/protobuf. */
 const MAGIC = Buffer.from("k8s\0");
@@ -12,6 +17,17 @@ const TYPE_META: Message = {
   1: { name: "apiVersion", type: "text" },
   2: { name: "kind", type: "text" },
 };
+
+/** What is left of the fields that a body may have in all. How deep they lie, the tables bound: no message holds itself. */
+interface Room {
+  fields: number;
+}
+
+/** What a value is read as. */
+interface Reading {
+  readonly field: Field;
+  readonly room: Room;
+}
 
 /** A field as it stands in the text: a number, or bytes. */
 interface WireField {
@@ -36,10 +52,15 @@ function readVarint(
 
 const FIXED_BYTES: Readonly<Record<number, number>> = { 1: 8, 5: 4 };
 
-function readFields(bytes: Buffer): WireField[] {
+/** Throws a StatusError 413 where there is no room for so many. */
+function readFields(bytes: Buffer, room: Room): WireField[] {
   const fields: WireField[] = [];
   let at = 0;
   while (at < bytes.length) {
+    room.fields -= 1;
+    if (room.fields < 0) {
+      throw tooLarge("the object has too many fields");
+    }
     const { value: tag, next } = readVarint(bytes, at);
     const wire = Number(tag & 7n);
     const number = Number(tag >> 3n);
@@ -69,9 +90,13 @@ function integerOf(value: bigint | Buffer | undefined): number {
   return typeof value === "bigint" ? Number(BigInt.asIntN(64, value)) : 0;
 }
 
+/** The fields of a small message by their number. */
+function partsOf(value: bigint | Buffer, room: Room): ReadonlyMap<number, bigint | Buffer> {
+  return new Map(readFields(bytesOf(value), room).map((field) => [field.number, field.value]));
+}
+
 /** Seconds and nanoseconds; undefined for the zero time. */
-function timeOf(value: bigint | Buffer, micro: boolean): string | undefined {
-  const parts = new Map(readFields(bytesOf(value)).map((field) => [field.number, field.value]));
+function timeOf(parts: ReturnType<typeof partsOf>, micro: boolean): string | undefined {
   if (parts.size === 0) {
     return undefined;
   }
@@ -80,17 +105,16 @@ function timeOf(value: bigint | Buffer, micro: boolean): string | undefined {
   return micro ? text.replace("Z", `.${micros}Z`) : text;
 }
 
-function integerOrText(value: bigint | Buffer): number | string {
-  const parts = new Map(readFields(bytesOf(value)).map((field) => [field.number, field.value]));
+function integerOrText(value: bigint | Buffer, room: Room): number | string {
+  const parts = partsOf(value, room);
   return integerOf(parts.get(1)) === 1
     ? bytesOf(parts.get(3) ?? 0n).toString("utf8")
     : integerOf(parts.get(2));
 }
 
 /** A quantity is a message with its text. */
-function quantityOf(value: bigint | Buffer): string {
-  const parts = new Map(readFields(bytesOf(value)).map((field) => [field.number, field.value]));
-  return bytesOf(parts.get(1) ?? 0n).toString("utf8");
+function quantityOf(value: bigint | Buffer, room: Room): string {
+  return bytesOf(partsOf(value, room).get(1) ?? 0n).toString("utf8");
 }
 
 const SIMPLE = {
@@ -100,33 +124,17 @@ const SIMPLE = {
   count: (value: bigint | Buffer) => integerOf(value) || undefined,
   flag: (value: bigint | Buffer) => integerOf(value) !== 0 || undefined,
   boolean: (value: bigint | Buffer) => integerOf(value) !== 0,
-  time: (value: bigint | Buffer) => timeOf(value, false),
-  microTime: (value: bigint | Buffer) => timeOf(value, true),
+  time: (value: bigint | Buffer, room: Room) => timeOf(partsOf(value, room), false),
+  microTime: (value: bigint | Buffer, room: Room) => timeOf(partsOf(value, room), true),
   integerOrText,
   quantity: quantityOf,
   ignored: () => undefined,
 } as const;
 
-function readValue(value: bigint | Buffer, type: FieldType): unknown {
+function readValue(value: bigint | Buffer, type: FieldType, room: Room): unknown {
   return typeof type === "string"
-    ? SIMPLE[type](value)
-    : readMessage(bytesOf(value), MESSAGES[type.message] ?? {});
-}
-
-function readEntry(value: bigint | Buffer, type: FieldType): Fields {
-  const parts = new Map(readFields(bytesOf(value)).map((field) => [field.number, field.value]));
-  const key = bytesOf(parts.get(1) ?? 0n).toString("utf8");
-  return { [key]: readValue(parts.get(2) ?? Buffer.alloc(0), type) };
-}
-
-/** What a field holds once one more value of it was read. */
-function joined(before: unknown, value: bigint | Buffer, field: Field): unknown {
-  if (field.many === undefined) {
-    return readValue(value, field.type);
-  }
-  return field.many === "list"
-    ? [...listOf(before), readValue(value, field.type)]
-    : { ...fieldsOf(before), ...readEntry(value, field.type) };
+    ? SIMPLE[type](value, room)
+    : readMessage(bytesOf(value), MESSAGES[type.message] ?? {}, room);
 }
 
 /** An empty text is an absent one: Go writes both alike. */
@@ -147,17 +155,34 @@ function checkEmpty(value: bigint | Buffer): void {
   }
 }
 
-function readMessage(bytes: Buffer, message: Message): Fields {
+/** Adds one more value to what a field holds already: a long list must not be copied for each of its items. */
+function addValue(result: Fields, value: bigint | Buffer, { field, room }: Reading): void {
+  const { name, type, many } = field;
+  if (many === "list") {
+    // Only this function makes values of the result's own fields.
+    const list = (result[name] ??= []) as unknown[];
+    list.push(readValue(value, type, room));
+  } else if (many === "map") {
+    const entry = partsOf(value, room);
+    const map = (result[name] ??= {}) as Fields;
+    const key = bytesOf(entry.get(1) ?? 0n).toString("utf8");
+    setField(map, key, readValue(entry.get(2) ?? Buffer.alloc(0), type, room));
+  } else {
+    const read = readValue(value, type, room);
+    if (!isAbsent(read)) {
+      result[name] = read;
+    }
+  }
+}
+
+function readMessage(bytes: Buffer, message: Message, room: Room): Fields {
   const result: Fields = {};
-  for (const { number, value } of readFields(bytes)) {
+  for (const { number, value } of readFields(bytes, room)) {
     const field = message[number];
     if (field === undefined) {
       checkEmpty(value);
     } else if (field.type !== "ignored") {
-      const read = joined(result[field.name], value, field);
-      if (!isAbsent(read)) {
-        result[field.name] = read;
-      }
+      addValue(result, value, { field, room });
     }
   }
   return result;
@@ -165,7 +190,7 @@ function readMessage(bytes: Buffer, message: Message): Fields {
 
 /**
  * The object in a body; undefined where its kind, or something in it, is not known in this form.
- * Throws SyntaxError where the body is damaged.
+ * Throws SyntaxError where the body is damaged, and a StatusError 413 where it has too many fields.
  */
 export function decodeProtobuf(body: Buffer): Fields | undefined {
   try {
@@ -182,13 +207,12 @@ function decodeEnvelope(body: Buffer): Fields | undefined {
   if (!body.subarray(0, MAGIC.length).equals(MAGIC)) {
     throw new SyntaxError("protobuf: the body does not begin as it must");
   }
-  const envelope = new Map(
-    readFields(body.subarray(MAGIC.length)).map((field) => [field.number, field.value]),
-  );
-  const typeMeta = readMessage(bytesOf(envelope.get(1) ?? 0n), TYPE_META);
+  const room = { fields: FIELDS_MAX };
+  const envelope = partsOf(body.subarray(MAGIC.length), room);
+  const typeMeta = readMessage(bytesOf(envelope.get(1) ?? 0n), TYPE_META, room);
   const kind = typeof typeMeta["kind"] === "string" ? typeMeta["kind"] : "";
   const message = Object.hasOwn(MESSAGES, kind) ? MESSAGES[kind] : undefined;
   return message === undefined
     ? undefined
-    : { ...typeMeta, ...readMessage(bytesOf(envelope.get(2) ?? 0n), message) };
+    : { ...typeMeta, ...readMessage(bytesOf(envelope.get(2) ?? 0n), message, room) };
 }
