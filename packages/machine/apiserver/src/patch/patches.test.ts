@@ -189,6 +189,26 @@ test.each([
   expect(path(result)).toEqual(want);
 });
 
+test("items of one key are one: deleted together, and added again at the end", () => {
+  const target = { volumes: [{ name: "a" }, { name: "b" }, { name: "a", emptyDir: {} }] };
+  const patch = {
+    volumes: [
+      { name: "a", $patch: "delete" },
+      { name: "c" },
+      { name: "a" },
+      { name: "c", image: {} },
+    ],
+    "$setElementOrder/volumes": [{ name: "c" }, { name: "a" }],
+  };
+  const result = applyStrategicMerge(target, patch, typeShape("core.v1.PodSpec"));
+  expect(result["volumes"]).toEqual([{ name: "b" }, { name: "c", image: {} }, { name: "a" }]);
+});
+
+test("what is not retained goes", () => {
+  const patch = { $retainKeys: ["a", "c"], c: 3 };
+  expect(applyStrategicMerge({ a: 1, b: 2 }, patch, undefined)).toEqual({ a: 1, c: 3 });
+});
+
 test("an item without its key is refused", () => {
   const patch = { spec: { containers: [{ image: "2" }] } };
   expect(() => applyStrategicMerge(pod, patch, typeShape("core.v1.Pod"))).toThrow(

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Strategic merge patch for built-in kinds. Source: Kubernetes apimachinery strategicpatch.
 import { badRequest } from "../meta/status.ts";
-import { type Fields, equalJson, fieldsOf, isFields, listOf, printJson } from "../objects/json.ts";
+import { type Fields, fieldsOf, isFields, listOf, printJson } from "../objects/json.ts";
 import type { Shape } from "../shapes/shape.ts";
 import { type ListMerge, type PatchedField, patchedField } from "./merge-keys.ts";
 
@@ -22,27 +22,42 @@ function withoutDirectives(patch: Fields): Fields {
   );
 }
 
-function sameKey(by: string, left: unknown, right: unknown): boolean {
-  return equalJson(fieldsOf(left)[by], fieldsOf(right)[by]);
+/** What tells items of a list apart: the value of their key, or they themselves, as text. Empty where there is no such value. */
+function identityOf(item: unknown, by: string | undefined): string {
+  const value = by === undefined ? item : fieldsOf(item)[by];
+  return value === undefined ? "" : printJson(value);
 }
 
 /** Puts items into the order that the patch names; others stay where they are relative to their neighbours. */
 function reorder(
-  items: unknown[],
+  items: readonly unknown[],
   order: readonly unknown[],
-  same: (left: unknown, right: unknown) => boolean,
+  by: string | undefined,
 ): unknown[] {
-  const rank = (item: unknown) => order.findIndex((entry) => same(entry, item));
-  const ranked = items.filter((item) => rank(item) >= 0);
-  ranked.sort((left, right) => rank(left) - rank(right));
+  const ranks = new Map<string, number>();
+  for (const [index, entry] of order.entries()) {
+    const identity = identityOf(entry, by);
+    ranks.set(identity, ranks.get(identity) ?? index);
+  }
+  const placed = items.map((item) => ({ item, rank: ranks.get(identityOf(item, by)) ?? -1 }));
+  const ranked = placed.filter(({ rank }) => rank >= 0);
+  ranked.sort((left, right) => left.rank - right.rank);
   let next = 0;
-  return items.map((item) => {
-    if (rank(item) < 0) {
+  return placed.map(({ item, rank }) => {
+    if (rank < 0) {
       return item;
     }
     next += 1;
-    return ranked[next - 1];
+    return ranked[next - 1]?.item;
   });
+}
+
+/** Stands where an item was that the patch has deleted. */
+const DELETED = Symbol("deleted");
+
+/** Where the items of a list are, by what tells them apart. */
+function placesOf(items: readonly unknown[], by: string): Map<string, number[]> {
+  return Map.groupBy(items.keys(), (index) => identityOf(items[index], by));
 }
 
 function mergeItems(
@@ -51,27 +66,37 @@ function mergeItems(
   list: { readonly by: string; readonly shape: Shape | undefined },
 ): unknown[] {
   const { by, shape } = list;
-  let result = [...target];
+  const result = [...target];
+  const places = placesOf(target, by);
   for (const entry of patch) {
     const item = fieldsOf(entry);
     if (item[by] === undefined) {
       throw badRequest(`map: ${printJson(item)} does not contain declared merge key: ${by}`);
     }
-    const at = result.findIndex((existing) => sameKey(by, existing, item));
+    const identity = identityOf(item, by);
+    const indexes = places.get(identity) ?? [];
+    const [first] = indexes;
     if (item[DIRECTIVE] === "delete") {
-      result = result.filter((existing) => !sameKey(by, existing, item));
-    } else if (at < 0) {
-      result.push(withoutDirectives(item));
+      for (const index of indexes) {
+        result[index] = DELETED;
+      }
+      places.delete(identity);
+    } else if (first === undefined) {
+      places.set(identity, [result.push(withoutDirectives(item)) - 1]);
     } else {
-      result[at] = mergeMap(fieldsOf(result[at]), item, shape);
+      result[first] = mergeMap(fieldsOf(result[first]), item, shape);
     }
   }
-  return result;
+  return result.filter((item) => item !== DELETED);
 }
 
 function mergeSet(target: readonly unknown[], patch: readonly unknown[]): unknown[] {
-  const added = patch.filter((item) => !target.some((existing) => equalJson(existing, item)));
-  return [...target, ...added];
+  const known = identitiesOf(target);
+  return [...target, ...patch.filter((item) => !known.has(identityOf(item, undefined)))];
+}
+
+function identitiesOf(values: readonly unknown[]): ReadonlySet<string> {
+  return new Set(values.map((value) => identityOf(value, undefined)));
 }
 
 function mergeList(
@@ -101,9 +126,9 @@ function applyDeletions(result: Fields, patch: Fields): void {
   for (const [key, values] of Object.entries(patch)) {
     if (key.startsWith(DELETE_PREFIX)) {
       const field = key.slice(DELETE_PREFIX.length);
-      const gone = listOf(values);
+      const gone = identitiesOf(listOf(values));
       result[field] = listOf(result[field]).filter(
-        (item) => !gone.some((value) => equalJson(value, item)),
+        (item) => !gone.has(identityOf(item, undefined)),
       );
     }
   }
@@ -115,19 +140,18 @@ function applyOrders(result: Fields, patch: Fields, shape: Shape | undefined): v
       const field = key.slice(ORDER_PREFIX.length);
       const { list } = patchedField(shape, field);
       const by = list === undefined || list === "set" ? undefined : list.by;
-      const same = (left: unknown, right: unknown) =>
-        by === undefined ? equalJson(left, right) : sameKey(by, left, right);
       if (Array.isArray(result[field])) {
-        result[field] = reorder([...listOf(result[field])], listOf(order), same);
+        result[field] = reorder(listOf(result[field]), listOf(order), by);
       }
     }
   }
 }
 
 function retainKeys(result: Fields, patch: Fields): void {
-  const retained = patch[RETAIN_KEYS];
-  if (Array.isArray(retained)) {
-    for (const key of Object.keys(result).filter((name) => !retained.includes(name))) {
+  const { [RETAIN_KEYS]: given } = patch;
+  if (Array.isArray(given)) {
+    const retained = new Set<unknown>(given);
+    for (const key of Object.keys(result).filter((name) => !retained.has(name))) {
       Reflect.deleteProperty(result, key);
     }
   }
