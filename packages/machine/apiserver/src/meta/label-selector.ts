@@ -19,8 +19,9 @@ const TOKEN = /\s*(==|!=|=|!|\(|\)|,|>|<|[^\s=!(),<>]+)/y;
 
 function tokensOf(text: string): string[] {
   const tokens: string[] = [];
+  const { length } = text.trimEnd();
   TOKEN.lastIndex = 0;
-  while (TOKEN.lastIndex < text.trimEnd().length) {
+  while (TOKEN.lastIndex < length) {
     const token = TOKEN.exec(text)?.[1];
     if (token === undefined) {
       throw refused(text, "unexpected character");

@@ -10,6 +10,9 @@ const NANO = 10n ** BigInt(NANO_DIGITS);
 /** Exponents beyond this are no quantities of anything. */
 const EXPONENT_MAX = 30;
 
+/** Reckoning with more digits takes the square of their number, nearly. */
+const TEXT_MAX_LENGTH = 256;
+
 const FORM = /^([+-]?)(\d*)(?:\.(\d*))?(?:[eE]([+-]?\d+)|([numkMGTPE]|[KMGTPE]i)?)$/;
 
 interface Parsed {
@@ -42,7 +45,7 @@ function familyOf(exponent: string | undefined, suffix: string): Parsed["family"
 }
 
 function parse(text: string): Parsed | undefined {
-  const match = FORM.exec(text);
+  const match = text.length > TEXT_MAX_LENGTH ? null : FORM.exec(text);
   const [, sign, digits = "", fraction = "", exponent, suffix = ""] = match ?? [];
   if (match === null || digits + fraction === "") {
     return undefined;

@@ -1,6 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // Does someone hold what they want to give away? Source: Kubernetes "Privilege escalation prevention".
+import { tooLarge } from "../../meta/status.ts";
 import { type PolicyRule, namesOne, namesPath, namesResource } from "./policy-rule.ts";
+
+/** A few names in each list of a rule are billions of broken-down ones. The largest roles in use have some thousands. */
+const BROKEN_DOWN_MAX = 10_000;
+/** Names that are compared: each broken-down rule with all that is held. */
+const COMPARED_MAX = 10_000_000;
 
 const NOTHING: Omit<PolicyRule, "verbs"> = {
   apiGroups: [],
@@ -32,6 +38,30 @@ function breakDown(rule: PolicyRule): readonly PolicyRule[] {
   ]);
 }
 
+/** How many rules a rule is broken down into. */
+function countOf({ verbs, apiGroups, resources, resourceNames, nonResourceURLs }: PolicyRule) {
+  const things = apiGroups.length * resources.length * Math.max(1, resourceNames.length);
+  return verbs.length * (things + nonResourceURLs.length);
+}
+
+function namesIn(rule: PolicyRule): number {
+  const { verbs, apiGroups, resources, resourceNames, nonResourceURLs } = rule;
+  return [...verbs, ...apiGroups, ...resources, ...resourceNames, ...nonResourceURLs].length;
+}
+
+function sum(numbers: readonly number[]): number {
+  return numbers.reduce((total, number) => total + number, 0);
+}
+
+/** Refuses what cannot be compared in a moment. */
+function checkCount(owned: readonly PolicyRule[], wanted: readonly PolicyRule[]): void {
+  const count = sum(wanted.map(countOf));
+  const names = sum(owned.map(namesIn));
+  if (count > BROKEN_DOWN_MAX || count * names > COMPARED_MAX) {
+    throw tooLarge("the rules name too much to be compared with what is held");
+  }
+}
+
 /** Whether one rule allows all that a broken-down one does. */
 function coversOne(owned: PolicyRule, wanted: PolicyRule): boolean {
   const [verb = ""] = wanted.verbs;
@@ -47,11 +77,12 @@ function coversOne(owned: PolicyRule, wanted: PolicyRule): boolean {
   );
 }
 
-/** What of `wanted` is not among `owned`, broken down. */
+/** What of `wanted` is not among `owned`, broken down. Throws a StatusError 413 where that is too much. */
 export function missingRules(
   owned: readonly PolicyRule[],
   wanted: readonly PolicyRule[],
 ): readonly PolicyRule[] {
+  checkCount(owned, wanted);
   return wanted
     .flatMap(breakDown)
     .filter((rule) => !owned.some((candidate) => coversOne(candidate, rule)));

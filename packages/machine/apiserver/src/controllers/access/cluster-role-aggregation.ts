@@ -2,7 +2,7 @@
 // Fills the rules of cluster roles that are made of others. Source: Kubernetes "Aggregated ClusterRoles".
 import { RBAC_GROUP } from "../../auth/rbac/rbac-index.ts";
 import { matcherOf } from "../../meta/label-selector.ts";
-import { equalJson, listOf, valueAt } from "../../objects/json.ts";
+import { equalJson, listOf, printJson, valueAt } from "../../objects/json.ts";
 import type { KubeObject } from "../../objects/object.ts";
 import type { VerbDeps } from "../../verbs/deps.ts";
 import { WorkQueue } from "../work-queue.ts";
@@ -28,7 +28,7 @@ function aggregatedRules(role: KubeObject, all: readonly KubeObject[]): readonly
     .filter(({ metadata }) => metadata.name !== role.metadata.name)
     .filter(({ metadata }) => matchers.some((matches) => matches(metadata.labels ?? {})))
     .flatMap((other) => listOf(other["rules"]));
-  return rules.filter((rule, index) => rules.findIndex((same) => equalJson(same, rule)) === index);
+  return [...new Map(rules.map((rule) => [printJson(rule), rule])).values()];
 }
 
 /** Whether the role had other rules before. */

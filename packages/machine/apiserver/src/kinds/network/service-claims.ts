@@ -90,6 +90,15 @@ function nodePortFault(port: Fields, taken: ReadonlySet<string>): string | undef
   return taken.has(nodePortKey(port)) ? "provided port is already allocated" : undefined;
 }
 
+function freeNodePort(
+  protocol: string,
+  taken: ReadonlySet<string>,
+  random: () => number,
+): number | undefined {
+  const isTaken = (number: number): boolean => taken.has(`${protocol}/${String(number)}`);
+  return takeFree({ min: NODE_PORT_MIN, max: NODE_PORT_MAX }, isTaken, random);
+}
+
 /** Gives ports of the node where none are named. Changes `spec`. */
 function claimNodePorts(
   spec: Fields,
@@ -100,16 +109,20 @@ function claimNodePorts(
   const taken = new Set(
     others().flatMap((other) => portsOf(fieldsOf(other["spec"])).map(nodePortKey)),
   );
+  // Thousands of ports of one Service would each be told so after a look at all ports of the node.
+  const isFull = new Set<string>();
   const own = new Map(portsOf(current).map((port) => [portKey(port), nodePortOf(port)]));
   return portsOf(spec).flatMap((port, index): readonly Cause[] => {
     const field = `spec.ports[${String(index)}].nodePort`;
     const kept = own.get(portKey(port)) ?? 0;
     if (nodePortOf(port) === 0 && kept !== 0) port["nodePort"] = kept;
     if (nodePortOf(port) === 0) {
-      const isTaken = (number: number): boolean =>
-        taken.has(`${textAt(port, "protocol")}/${String(number)}`);
-      const free = takeFree({ min: NODE_PORT_MIN, max: NODE_PORT_MAX }, isTaken, random);
-      if (free === undefined) return [invalidValue(field, 0, "no port of the node is free")];
+      const protocol = textAt(port, "protocol");
+      const free = isFull.has(protocol) ? undefined : freeNodePort(protocol, taken, random);
+      if (free === undefined) {
+        isFull.add(protocol);
+        return [invalidValue(field, 0, "no port of the node is free")];
+      }
       port["nodePort"] = free;
     } else if (nodePortOf(port) !== kept) {
       const fault = nodePortFault(port, taken);

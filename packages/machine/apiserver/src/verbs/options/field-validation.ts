@@ -12,6 +12,8 @@ import { decodeObject } from "../decode.ts";
 const MODES: readonly string[] = ["", "Ignore", "Strict", "Warn"];
 /** Source: Kubernetes apimachinery, a decoder names no more than that. */
 const FAULTS_MAX = 100;
+/** Of a path: below a key of a million characters, a hundred fields would be told with a hundred million. */
+const PATH_MAX_LENGTH = 256;
 
 type Mode = "Ignore" | "Strict" | "Warn";
 
@@ -31,11 +33,13 @@ function modeOf(call: Call): Mode {
   return mode === "Ignore" || mode === "Strict" ? mode : "Warn";
 }
 
-function repeated(call: Call): string[] {
+function repeated(call: Call): readonly string[] {
   const { text, contentType } = call.body;
-  return contentType.endsWith("yaml")
-    ? []
-    : duplicateFields(text).map((path) => `duplicate field "${path}"`);
+  return contentType.endsWith("yaml") ? [] : duplicateFields(text);
+}
+
+function shown(path: string): string {
+  return path.length > PATH_MAX_LENGTH ? `${path.slice(0, PATH_MAX_LENGTH)}...` : path;
 }
 
 /** Speaks up about `unknown` fields, and about those that the body has twice, as the client asked (default: warn). Throws StatusErrors 400 and 422. */
@@ -44,8 +48,13 @@ export function checkFields(call: Call, unknown: readonly string[]): void {
   if (mode === "Ignore") {
     return;
   }
-  const faults = [...repeated(call), ...unknown.map((path) => `unknown field "${path}"`)];
-  const told = faults.slice(0, FAULTS_MAX);
+  const faults = [
+    ...repeated(call).map((path) => ({ what: "duplicate", path })),
+    ...unknown.map((path) => ({ what: "unknown", path })),
+  ];
+  const told = faults
+    .slice(0, FAULTS_MAX)
+    .map(({ what, path }) => `${what} field "${shown(path)}"`);
   if (mode !== "Strict") {
     call.warnings.push(...told);
   } else if (told.length > 0) {
