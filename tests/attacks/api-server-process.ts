@@ -56,10 +56,11 @@ export class ApiServerProcess implements AsyncDisposable {
     return this.#send(this.#agent, path, { method, ...given });
   }
 
-  /** Asks for an object to be made that is described in YAML. */
-  postYaml(path: string, body: string): Promise<Answer> {
-    const headers = { "content-type": "application/yaml" };
-    return this.#send(this.#agent, path, { method: "POST", body, headers });
+  /** Sends a body of that content type: to be made by POST, a patch by PATCH. */
+  sendAs(contentType: string, path: string, body: string | Buffer): Promise<Answer> {
+    const method = contentType.includes("patch") ? "PATCH" : "POST";
+    const headers = { "content-type": contentType };
+    return this.#send(this.#agent, path, { method, body, headers });
   }
 
   /**

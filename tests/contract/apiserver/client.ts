@@ -15,7 +15,7 @@ export interface Identity {
 export interface Sending {
   readonly method?: string;
   readonly headers?: Readonly<Record<string, string | readonly string[]>>;
-  readonly body?: string;
+  readonly body?: string | Buffer;
   readonly signal?: AbortSignal;
 }
 

@@ -109,7 +109,7 @@ test("attack 61: small patches of a large object hold nobody up, nor does a list
 
 test("attack 61: 20,000 lines of YAML are refused at once", async () => {
   const body = `metadata:\n  name: y\ndata:\n${FITTING.replaceAll(",", "\n").replaceAll('"k', '  "k')}`;
-  const answer = await api.postYaml(MAPS, body);
+  const answer = await api.sendAs("application/yaml", MAPS, body);
   expect(answer.code).toBe(413);
 });
 
