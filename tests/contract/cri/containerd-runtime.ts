@@ -174,6 +174,7 @@ export async function startContainerdRuntime(
       done: sh("exit 0"),
       speaker: sh("echo out; echo err >&2; exit 3"),
       listening: sh(LISTENING),
+      chatterer: sh("busybox head -c 15728640 /dev/zero"),
       sleeper: sh("busybox sleep 60"),
       logDirectory,
       cgroupParent: containerd.cgroupParent,

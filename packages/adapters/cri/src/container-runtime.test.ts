@@ -154,6 +154,18 @@ test.each([
   expect(sent()).toEqual({ containerId: "c", cmd: ["sleep"], timeout: "1" });
 });
 
+test("what a program says is not received when it is long; all else is", async () => {
+  const said = (bytes: number) => () => ({ stdout: Buffer.alloc(bytes, "x"), exitCode: 0 });
+  server.answers["ExecSync"] = said(60_000);
+  expect((await runtime.execSync("c", ["speak"], 1)).stdout).toHaveLength(60_000);
+  server.answers["ExecSync"] = said(70_000);
+  await expect(runtime.execSync("c", ["speak"], 1)).rejects.toMatchObject({
+    ...{ code: "CRI_FAILED", details: { call: "ExecSync", status: "RESOURCE_EXHAUSTED" } },
+  });
+  server.answers["ListContainers"] = () => ({ containers: [{ id: "x".repeat(70_000) }] });
+  expect(await runtime.listContainers()).toHaveLength(1);
+});
+
 test("a registry that is away is no runtime that is away", async () => {
   server.answers["PullImage"] = () => Promise.reject(grpcError("UNAVAILABLE", "registry"));
   await expect(runtime.pullImage("one")).rejects.toMatchObject({ code: "CRI_FAILED" });

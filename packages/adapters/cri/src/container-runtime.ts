@@ -176,7 +176,9 @@ class CriRuntime implements ContainerRuntime {
     const timedOut = (cause?: unknown): AppError =>
       new AppError("CRI_TIMED_OUT", { call: "ExecSync", timeoutMs }, { cause });
     try {
-      const said = await this.#runtime<Answer>("ExecSync", request, timeoutMs + LATE_MS);
+      const call = { service: RUNTIME, method: "ExecSync", request, isTenants: true } as const;
+      const endpoint = await this.#found.get();
+      const said = await endpoint.call<Answer>(call, timeoutMs + LATE_MS);
       if (said.exitCode === EXEC_TIMED_OUT) throw timedOut();
       const [stdout, stderr] = [said.stdout.toString("utf8"), said.stderr.toString("utf8")];
       return { exitCode: said.exitCode, stdout, stderr };

@@ -23,11 +23,13 @@ const MESSAGE_FORMAT = { longs: String, enums: String, defaults: true } as const
 /** As large as a kubelet takes them, bytes. Source: kubelet remote runtime, maxMsgSize. */
 const MESSAGE_BYTES_MAX = 16 * 1024 * 1024;
 
+/** Where programs of tenants write the answer, bytes: longer ones are not received. A kubelet keeps 10 KiB of them. */
+const SAID_BYTES_MAX = 64 * 1024;
+
 /** A runtime that was away is found again at most this late, milliseconds. */
 const RECONNECT_MS_MAX = 500;
 
 const CHANNEL_OPTIONS = {
-  "grpc.max_receive_message_length": MESSAGE_BYTES_MAX,
   "grpc.initial_reconnect_backoff_ms": 50,
   "grpc.min_reconnect_backoff_ms": 50,
   "grpc.max_reconnect_backoff_ms": RECONNECT_MS_MAX,
@@ -58,6 +60,8 @@ export interface Call {
   readonly namespace?: string;
   /** Cancels it. */
   readonly signal?: AbortSignal;
+  /** Programs of tenants write the answer: a long one is the error RESOURCE_EXHAUSTED. */
+  readonly isTenants?: boolean;
 }
 
 /** What a stream tells. */
@@ -98,10 +102,18 @@ function methodOf({ service, method }: Call): Method {
   return found as Method; // its types are those of the .proto
 }
 
+/** A channel that receives messages of so many bytes, and the client of it. Connects at the first call. */
+function openChannel(address: string, bytesMax: number) {
+  const options = { ...CHANNEL_OPTIONS, "grpc.max_receive_message_length": bytesMax };
+  const channel = new Channel(address, credentials.createInsecure(), options);
+  const client = new Client(address, credentials.createInsecure(), { channelOverride: channel });
+  return { channel, client };
+}
+
 /** Opens an endpoint; nothing is sent yet. */
 export function openEndpoint(address: string, clock: Pick<Clock, "now">): Endpoint {
-  const channel = new Channel(address, credentials.createInsecure(), CHANNEL_OPTIONS);
-  const client = new Client(address, credentials.createInsecure(), { channelOverride: channel });
+  const { channel, client } = openChannel(address, MESSAGE_BYTES_MAX);
+  const tenants = openChannel(address, SAID_BYTES_MAX);
   const wordOf = (error: unknown, method: string, timeoutMs: number): Error => {
     const isConnected = channel.getConnectivityState(false) === connectivityState.READY;
     return toCriError(error, { method, timeoutMs, endpoint: address, isConnected });
@@ -111,7 +123,8 @@ export function openEndpoint(address: string, clock: Pick<Clock, "now">): Endpoi
     call: async <Response>(call: Call, timeoutMs: number) => {
       try {
         const options = { deadline: clock.now() + timeoutMs };
-        return (await ask(client, call, options)) as Response; // as the .proto says
+        const asked = call.isTenants === true ? tenants.client : client;
+        return (await ask(asked, call, options)) as Response; // as the .proto says
       } catch (error) {
         throw wordOf(error, call.method, timeoutMs);
       }
@@ -134,6 +147,8 @@ export function openEndpoint(address: string, clock: Pick<Clock, "now">): Endpoi
     close: () => {
       client.close();
       channel.close();
+      tenants.client.close();
+      tenants.channel.close();
     },
   };
 }

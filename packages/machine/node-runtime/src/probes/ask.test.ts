@@ -48,6 +48,12 @@ describe("a program", () => {
       ),
     },
     {
+      ...{ name: "says too much", want: ["failure", "it says too much"] },
+      runtime: failed(
+        new AppError("CRI_FAILED", { call: "ExecSync", status: "RESOURCE_EXHAUSTED", reason: "r" }),
+      ),
+    },
+    {
       ...{ name: "could not be asked for", want: ["unknown", expect.stringContaining("gone")] },
       runtime: failed(new AppError("CRI_UNAVAILABLE", { endpoint: "e", reason: "gone" })),
     },

@@ -48,6 +48,9 @@ async function askProgram(
     if (isAppError(error, "CRI_TIMED_OUT")) {
       return failure(`it did not finish within ${String(timeoutSeconds)} s`);
     }
+    if (isAppError(error, "CRI_FAILED") && error.details["status"] === "RESOURCE_EXHAUSTED") {
+      return failure("it says too much");
+    }
     // A runtime that is away says nothing of the container; a program that cannot be started does.
     if (isAppError(error, "CRI_UNAVAILABLE"))
       return { outcome: "unknown", message: messageOf(error) };

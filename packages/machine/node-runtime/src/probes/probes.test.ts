@@ -19,6 +19,8 @@ let answers: Map<string, number>;
 let asked: string[];
 let woken: number;
 let events: string[];
+/** Resolves when programs end. */
+let ended: Promise<undefined>;
 
 beforeEach(() => {
   clock = createFakeClock();
@@ -26,10 +28,12 @@ beforeEach(() => {
   answers = new Map();
   asked = [];
   events = [];
+  ended = Promise.resolve(undefined);
   woken = 0;
-  const execSync = (_id: string, [name = ""]: readonly string[]): Promise<ExecResult> => {
+  const execSync = async (_id: string, [name = ""]: readonly string[]): Promise<ExecResult> => {
     asked.push(`${String(clock.now() / 1000)} ${name}`);
-    return Promise.resolve({ exitCode: answers.get(name) ?? 0, stdout: "said", stderr: "" });
+    await ended;
+    return { exitCode: answers.get(name) ?? 0, stdout: "said", stderr: "" };
   };
   const recorder = {
     record: (_pod: unknown, note: { readonly message: string }) => {
@@ -94,6 +98,19 @@ describe("probes", () => {
       2,
     ]);
     expect(events).toEqual(["Readiness probe failed: said"]);
+  });
+
+  test("of one pod are asked ten at a time", async () => {
+    const end = Promise.withResolvers<undefined>();
+    ended = end.promise;
+    const ids = Array.from({ length: 25 }, (_, index) => `c${String(index)}`);
+    keep(podOf({ readinessProbe: probe("ready") }), ids);
+    await clock.advance(0);
+    await clock.advance(20_000);
+    expect(asked).toHaveLength(10);
+    end.resolve(undefined);
+    await clock.advance(0);
+    expect(asked).toHaveLength(25);
   });
 
   test("leave a container alone that does not live, until it was started again", async () => {

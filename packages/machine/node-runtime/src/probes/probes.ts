@@ -6,6 +6,7 @@ import type { Clock, ContainerRuntime, Logger } from "@patchbay/core/ports";
 import type { ProbedContainer, Probes } from "../pods/deps.ts";
 import { containersOf, statusBefore, type ContainerHealth } from "../pods/facts.ts";
 import { askContainer, type ProbeAnswer } from "./ask.ts";
+import { Places } from "./places.ts";
 import {
   firstProbeState,
   healthFrom,
@@ -19,6 +20,9 @@ import {
   type ProbeState,
 } from "./probe-state.ts";
 import { questionOf } from "./question.ts";
+
+/** Probes of one pod that are asked at the same time: a tenant writes as many as he likes, and the node asks them. */
+const AT_ONCE = 10;
 
 /** What probes are asked with, and who hears of them. */
 export interface ProbeDeps {
@@ -38,6 +42,8 @@ interface Watched {
   readonly spec: Container;
   readonly stop: AbortController;
   readonly states: Map<ProbeKind, ProbeState>;
+  /** The pod's. */
+  readonly places: Places;
   /** As it was last told. */
   probed: ProbedContainer;
 }
@@ -62,6 +68,8 @@ function firstStates(pod: Pod, { container, spec }: { container: string; spec: C
 class ContainerProbes implements Probes {
   readonly #deps: ProbeDeps;
   readonly #watched = new Map<string, Map<string, Watched>>();
+  /** By uid of the pod; there as long as one of its containers is watched. */
+  readonly #places = new Map<string, Places>();
 
   constructor(deps: ProbeDeps, signal: AbortSignal) {
     this.#deps = deps;
@@ -81,8 +89,10 @@ class ContainerProbes implements Probes {
       kept.set(id, watched);
     }
     for (const [id, { stop }] of before) if (!kept.has(id)) stop.abort();
-    if (kept.size === 0) this.#watched.delete(uid);
-    else this.#watched.set(uid, kept);
+    if (kept.size === 0) {
+      this.#watched.delete(uid);
+      this.#places.delete(uid);
+    } else this.#watched.set(uid, kept);
   }
 
   healthOf(uid: string): ReadonlyMap<string, ContainerHealth> {
@@ -96,7 +106,9 @@ class ContainerProbes implements Probes {
     if (spec === undefined) return undefined;
     const states = firstStates(probed.pod, { container: probed.container.id, spec });
     if (states.size === 0) return undefined;
-    const watched: Watched = { uid, spec, stop: new AbortController(), states, probed };
+    const places = this.#places.get(uid) ?? new Places(AT_ONCE);
+    this.#places.set(uid, places);
+    const watched: Watched = { uid, spec, stop: new AbortController(), states, places, probed };
     for (const kind of states.keys()) {
       const probe = probeOf(spec, kind);
       if (probe === undefined) continue;
@@ -123,15 +135,15 @@ class ContainerProbes implements Probes {
   }
 
   async #askOnce(watched: Watched, kind: ProbeKind, probe: Probe): Promise<void> {
-    const { probed, spec, states, stop } = watched;
+    const { probed, spec, states, stop, places } = watched;
     const { pod, podIps, container } = probed;
     const isOnNode = pod.spec.hostNetwork === true;
     const place = { ips: isOnNode ? [this.#deps.hostIp] : podIps, isOnNode };
     const settings = probeSettingsOf(probe);
-    const answer = await askContainer(this.#deps.runtime, questionOf(probe, spec, place), {
-      containerId: container.id,
-      timeoutSeconds: settings.timeoutSeconds,
-    });
+    const asking = { containerId: container.id, timeoutSeconds: settings.timeoutSeconds };
+    const answer = await places.use(() =>
+      askContainer(this.#deps.runtime, questionOf(probe, spec, place), asking),
+    );
     const before = states.get(kind);
     if (stop.signal.aborted || before === undefined) return;
     const healthBefore = healthFrom(states);

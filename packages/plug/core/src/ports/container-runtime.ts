@@ -268,7 +268,10 @@ export interface ContainerRuntime {
   /** Of the containers that run, and of those that have ended where the runtime tells. */
   listWrites(): Promise<readonly ContainerWrites[]>;
 
-  /** Runs a program in a container to its end; killed after the deadline, which is CRI_TIMED_OUT. */
+  /**
+   * Runs a program in a container to its end; killed after the deadline, which is CRI_TIMED_OUT. One that says more than
+   * 64 KiB is CRI_FAILED with the status RESOURCE_EXHAUSTED.
+   */
   execSync(id: string, command: readonly string[], timeoutSeconds: number): Promise<ExecResult>;
   /** URL of a stream (SPDY or websocket upgrade) that runs the program as soon as it is opened. */
   exec(request: ExecRequest): Promise<string>;

@@ -25,6 +25,7 @@ function makeBench(): ContainerRuntimeBench {
   };
   const said = new Map([
     ["speak", { exitCode: 3, stdout: "out\n", stderr: "err\n" }],
+    ["chat", { exitCode: 0, stdout: "x".repeat(70_000), stderr: "" }],
     ["listen", { exitCode: 0, stdout: "", stderr: "" }],
   ]);
   runtime.onExec = (_container, [program = ""]) => said.get(program);
@@ -32,7 +33,7 @@ function makeBench(): ContainerRuntimeBench {
     ...PLACE,
     runtime,
     ...{ runner: ["run"], stubborn: ["stubborn"], failing: ["end", "3"], done: ["end", "0"] },
-    ...{ speaker: ["speak"], sleeper: ["sleep"], listening: ["listen"] },
+    ...{ speaker: ["speak"], chatterer: ["chat"], sleeper: ["sleep"], listening: ["listen"] },
     pass: async (ms) => {
       await settle();
       await clock.advance(ms);

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // A container runtime in memory: sandboxes, containers whose programs a test ends, images, deaths of shims and of itself.
 import { AppError } from "@patchbay/core";
-import type { Clock } from "@patchbay/core/ports";
 import type {
   AttachRequest,
+  Clock,
   ContainerConfig,
   ContainerImage,
   ContainerRuntime,
@@ -20,6 +20,7 @@ import type {
 } from "@patchbay/core/ports";
 import { createFakeClock } from "@patchbay/os/testing";
 import {
+  heard,
   listContainerRecords,
   listContainerWrites,
   listSandboxRecords,
@@ -217,10 +218,9 @@ class MemoryRuntime implements FakeContainerRuntime {
   execSync(id: string, command: readonly string[], timeoutSeconds: number): Promise<ExecResult> {
     return this.#act("execSync", `${id} ${command.join(" ")}`, async () => {
       const result = this.onExec(this.#running("ExecSync", id).status, command);
-      if (result !== undefined) return result;
-      const timeoutMs = timeoutSeconds * 1000;
-      await this.#clock.sleep(timeoutMs, new AbortController().signal);
-      throw new AppError("CRI_TIMED_OUT", { call: "ExecSync", timeoutMs });
+      if (result !== undefined) return heard(result);
+      await this.#clock.sleep(timeoutSeconds * 1000, new AbortController().signal);
+      throw new AppError("CRI_TIMED_OUT", { call: "ExecSync", timeoutMs: timeoutSeconds * 1000 });
     });
   }
 

@@ -20,6 +20,8 @@ export interface ContainerRuntimeBench {
   readonly speaker: readonly string[];
   /** For `execSync`: ends with 0 when a runner listens, and one that is stubborn no longer does; else with something else. */
   readonly listening: readonly string[];
+  /** For `execSync`: says 15 MiB, and ends with 0. */
+  readonly chatterer: readonly string[];
   /** For `execSync`: does not end. */
   readonly sleeper: readonly string[];
   /** Absolute; it is there. */

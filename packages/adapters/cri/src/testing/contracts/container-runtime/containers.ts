@@ -135,6 +135,14 @@ export function describeContainersContract(
       });
     });
 
+    test("what a program says is not taken when it is too much, which harms nothing else", async () => {
+      const id = await start(bench.runner);
+      await expect(runtime.execSync(id, bench.chatterer, 10)).rejects.toMatchObject({
+        ...{ code: "CRI_FAILED", details: { call: "ExecSync", status: "RESOURCE_EXHAUSTED" } },
+      });
+      expect(await runtime.execSync(id, bench.speaker, 10)).toMatchObject({ exitCode: 3 });
+    });
+
     test("a program that takes too long is a time-out; none runs where nothing does", async () => {
       const id = await start(bench.runner);
       const waiting = expect(runtime.execSync(id, bench.sleeper, 1)).rejects.toMatchObject({

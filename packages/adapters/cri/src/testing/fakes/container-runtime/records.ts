@@ -7,11 +7,15 @@ import type {
   ContainerStatus,
   ContainerSummary,
   ContainerWrites,
+  ExecResult,
   RuntimeFilter,
   SandboxConfig,
   SandboxStatus,
   SandboxSummary,
 } from "@patchbay/core/ports";
+
+/** More of what a program says is not taken, bytes. */
+const SAID_BYTES_MAX = 64 * 1024;
 
 /** A sandbox in memory. */
 export interface SandboxRecord {
@@ -119,4 +123,13 @@ export function listContainerWrites(
   return [...records].map(({ status: { id, name, labels }, writtenBytes }) => ({
     ...{ id, name, labels, writtenBytes },
   }));
+}
+
+/** What a program has said, as far as a runtime's client takes it. Throws an AppError with CRI_FAILED where it is too much. */
+export function heard(result: ExecResult): ExecResult {
+  if (Buffer.byteLength(result.stdout) + Buffer.byteLength(result.stderr) > SAID_BYTES_MAX) {
+    const reason = `more than ${String(SAID_BYTES_MAX)} bytes`;
+    throw refusal("ExecSync", "RESOURCE_EXHAUSTED", reason);
+  }
+  return result;
 }

@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: Apache-2.0
+// Can a tenant keep node-runtime busy with what his probes say?
+import { containerConfigFor, sandboxConfigFor } from "@patchbay/cri/testing";
+import { afterAll, beforeAll, expect, test } from "vitest";
+import { askContainer } from "../../../packages/machine/node-runtime/src/probes/ask.ts";
+import {
+  startContainerdRuntime,
+  type ContainerdRuntimeBench,
+} from "../../contract/cri/containerd-runtime.ts";
+
+/** Of a containerd that starts. */
+const STARTS_MS = 120_000;
+const PROBES = 8;
+/** Processor time for each: to receive 15 MiB took 150 ms. */
+const PROBE_MS = 75;
+
+let bench: ContainerdRuntimeBench;
+let id = "";
+
+beforeAll(async () => {
+  bench = await startContainerdRuntime();
+  const config = sandboxConfigFor(bench, "loud");
+  const sandbox = await bench.runtime.runSandbox(config);
+  id = await bench.runtime.createContainer(
+    sandbox,
+    containerConfigFor(bench, bench.runner),
+    config,
+  );
+  await bench.runtime.startContainer(id);
+}, STARTS_MS);
+afterAll(() => bench.close(), STARTS_MS);
+
+test("attack 130: probes that say 15 MiB each fail, and cost the node next to nothing", async () => {
+  const { runtime, chatterer, speaker } = bench;
+  const asking = { containerId: id, timeoutSeconds: 60 };
+  // The connection is made by the first.
+  await askContainer(runtime, { kind: "exec", command: speaker }, asking);
+  const before = process.cpuUsage();
+  for (let count = 0; count < PROBES; count += 1) {
+    expect(await askContainer(runtime, { kind: "exec", command: chatterer }, asking)).toEqual({
+      outcome: "failure",
+      message: "it says too much",
+    });
+  }
+  const { user, system } = process.cpuUsage(before);
+  expect((user + system) / 1000 / PROBES).toBeLessThan(PROBE_MS);
+});
