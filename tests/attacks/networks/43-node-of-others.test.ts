@@ -2,6 +2,7 @@
 // Whoever may write network definitions in a namespace of their own reaches for the node: its NIC, its bridge, its files.
 import { existsSync } from "node:fs";
 import { join } from "node:path";
+import { KUBEVIRTS, names } from "@patchbay/api";
 import { eventually, run } from "@patchbay/support";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { AgentMachine } from "../../contract/net-agent/machine.ts";
@@ -15,7 +16,13 @@ let device: string;
 let bridge: string;
 
 beforeAll(async () => {
-  machine = await AgentMachine.start();
+  machine = await AgentMachine.start(async ({ store }) => {
+    await store.create(KUBEVIRTS, {
+      ...{ apiVersion: "kubevirt.io/v1", kind: "KubeVirt" },
+      metadata: { namespace: "default", name: "kubevirt" },
+      spec: { configuration: { network: { tenantPolicy: { masters: ["eth1", "eth2"] } } } },
+    });
+  });
   await machine.addNamespace(TENANT);
   device = machine.node.addParent();
   bridge = machine.node.nameLink("own");
@@ -55,6 +62,81 @@ test("attack 44: host-local writes where it is told", async () => {
   const { reason, nics } = await attempt("files", { ...machine.node.layer2Plugin(), ipam });
   expect([reason, nics]).toEqual(["DefinitionForbidden", []]);
   expect(existsSync(dataDir)).toBe(false);
+});
+
+/** What would be taken, and what the tenant is told of it. */
+interface Reach {
+  readonly name: string;
+  readonly plugin: () => object;
+  readonly told: () => string;
+}
+
+test.each<Reach>([
+  {
+    name: "ipam",
+    plugin: () => ({ ...machine.node.layer2Plugin(), device, ipam: { type: "host-device" } }),
+    told: () => 'ipam.type "host-device" (--tenant-ipams)',
+  },
+  {
+    name: "twice",
+    plugin: () => ({ ...machine.node.layer2Plugin(), Bridge: bridge }),
+    told: () => "Bridge, which plugins take for bridge",
+  },
+  {
+    name: "part",
+    plugin: () => ({ type: "bridge", bridge: `${bridge}\0` }),
+    told: () => "(--tenant-bridges)",
+  },
+  {
+    name: "uplinkless",
+    plugin: () => ({ type: "macvlan" }),
+    told: () =>
+      "master, without which macvlan takes the link of the default route (--tenant-masters)",
+  },
+  {
+    name: "handed-on",
+    plugin: () => ({ type: "own-meta", delegates: [{ type: "host-device", device }] }),
+    told: () => 'delegates[0].type "host-device" (--tenant-plugins)',
+  },
+])("attack 126: what the policy refuses, spelled otherwise: $name", async (reach) => {
+  const ports = (): string => run("ip", "-j", "link", "show", "master", bridge);
+  const before = ports();
+  const { reason, message, nics } = await attempt(reach.name, reach.plugin());
+  expect([reason, nics]).toEqual(["DefinitionForbidden", []]);
+  expect(message).toContain(reach.told());
+  expect(run("ip", "-o", "link", "show", device)).toContain(device);
+  expect(ports()).toBe(before);
+});
+
+test("attack 127: DEL of a definition that was never judged, by a status that the pod's maker wrote", async () => {
+  const executed = join(machine.node.directory, "executed");
+  machine.node.addPlugin("canary", `touch ${executed}`);
+  const evil = { cniVersion: "1.0.0", type: "canary", logFile: "/etc/cron.d/x" };
+  await machine.putNad(TENANT, "evil", JSON.stringify(evil));
+  const forged = [{ name: `${TENANT}/evil`, interface: "pod0123456789a", dns: {} }];
+  const annotations = { [names.NETWORK_STATUS_ANNOTATION]: JSON.stringify(forged) };
+  const pod = { namespace: TENANT, name: "forger" };
+  await machine.runPod({ ...pod, networks: "", prepare: () => Promise.resolve(annotations) });
+  await eventually(
+    async () => (await machine.networkStatus(pod.namespace, pod.name)).length === 0,
+    WITHIN,
+  );
+  expect(existsSync(executed)).toBe(false);
+});
+
+test("attack 128: the addresses of an administrator's network, by its name", async () => {
+  const ends = { from: "10.55.0.10", to: "10.55.0.11" };
+  await machine.putNad("default", "scarce", [machine.node.bridgePlugin(ends)]);
+  const { reason, message, nics } = await attempt("thief", {
+    ...machine.node.bridgePlugin(ends),
+    name: "scarce",
+  });
+  expect([reason, nics]).toEqual(["DefinitionForbidden", []]);
+  expect(message).toContain('name "scarce", under which network default/scarce keeps');
+  expect(machine.node.leases("scarce")).toEqual([]);
+  await machine.runPod({ namespace: TENANT, name: "owner", networks: "default/scarce@net1" });
+  await eventually(async () => (await machine.networkStatus(TENANT, "owner")).length > 0, WITHIN);
+  expect(machine.node.leases("scarce")).toHaveLength(1);
 });
 
 test("a bridge of the tenant's own serves, and so does an administrator's definition of the node's", async () => {

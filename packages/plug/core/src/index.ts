@@ -200,7 +200,7 @@ export {
   nodeNicNamesOf,
   takesNodeNic,
 } from "./plan/attachments/node-nics.ts";
-export { policyProblems, type TenantPolicy } from "./plan/attachments/tenant-policy.ts";
+export { leaseDirectoriesOf, namesBridge, policyProblems, type TenantPolicy } from "./plan/attachments/tenant-policy.ts";
 export {
   findRouteRival,
   routesInTheWay,

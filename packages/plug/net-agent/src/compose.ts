@@ -122,7 +122,7 @@ export async function runAgent(context: DaemonContext, flags: Flags): Promise<vo
   const links = linksOf({ runner, files }, flags);
   const { definitionFiles, ...remembered } = filesOf({ files, log }, flags);
   const definitions: DefinitionLoopParts = {
-    ...{ store, ...objects, definitionFiles, events, clock, log },
+    ...{ store, ...objects, ...runtime.parts, definitionFiles, events, clock, log },
     ...hostOf({ files, namespaces, ...links }, flags),
     nodeName: flags.nodeName,
   };

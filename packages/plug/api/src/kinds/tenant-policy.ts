@@ -47,8 +47,8 @@ export const POLICY_FIELDS = {
     flag: "--tenant-plugins",
     entries: "patterns",
     about: `plugins that definitions of other namespaces may name; ${PATTERNS}`,
-    // It takes a NIC away from the node.
-    fallback: ["!host-device", "*"],
+    // The one takes a NIC away from the node; the others attach what the pod's annotation names, which nobody has judged.
+    fallback: ["!host-device", "!multus*", "*"],
   },
   masters: {
     flag: "--tenant-masters",
@@ -67,8 +67,10 @@ export const POLICY_FIELDS = {
   ipams: {
     flag: "--tenant-ipams",
     entries: "patterns",
-    about: "IPAM plugins that they may name",
-    fallback: ["*"],
+    about:
+      "IPAM plugins that they may name; one that only a pattern with * matches must be allowed as a plugin too",
+    // Of plugins that others make. A program that is no IPAM plugin would do here what it does as a plugin.
+    fallback: ["host-local", "static", "dhcp", "whereabouts"],
   },
   paths: {
     flag: "--tenant-paths",

@@ -49,7 +49,7 @@ export const REASONS_IN_POD = {
   DefinitionForbidden: {
     ...ATTACHING,
     meaning:
-      "the network's definition names a plugin, a link, a bridge or a path of the node that definitions of its namespace may not name",
+      "the network's definition names a plugin, a link, a bridge, addresses or a path of the node that definitions of its namespace may not name, or names something in a spelling that plugins take for another",
     who: "user, administrator",
     advice:
       "change spec.config of NetworkAttachmentDefinition {network}, or have an administrator define the network in namespace default, or allow it by the flag of net-agent that is named, or in spec.configuration.network.tenantPolicy of the KubeVirt object",

@@ -52,6 +52,31 @@ test("what another has made is removed by the configuration that comes along", a
   expect(await runtime.call("DEL", { ...removal, config: {} })).toMatchObject({ status: 400 });
 });
 
+test("what another has made is removed by what is remembered of it, whatever it names", async () => {
+  world.policy = { ...world.policy, trustedNamespaces: [] };
+  const made = { cniVersion: "1.0.0", name: "card", type: "host-device", device: "eth9" };
+  const entry = {
+    ...{ kind: "cniCacheV1", containerId: "box-uid-1", ifName: "net9", networkName: "card" },
+    config: Buffer.from(JSON.stringify(made)).toString("base64"),
+  };
+  await world.files.writeAtomic("/cache/results/card-box-uid-1-net9", JSON.stringify(entry));
+  const removal = { url: URL, env: { CNI_IFNAME: "net9" }, config };
+  expect(await runtime.call("DEL", removal)).toMatchObject({ status: 200 });
+  expect(world.requests.at(-1)?.request.config).toMatchObject({
+    ...{ name: "card", plugins: [{ type: "host-device" }] },
+  });
+});
+
+test("a definition that names what it may not is not run by a pod's status", async () => {
+  world.policy = { ...world.policy, trustedNamespaces: [] };
+  const before = world.requests.length;
+  const evil = { name: "evil", type: "host-device", device: "eth0" };
+  const removal = { url: URL, env: { CNI_IFNAME: "net9" }, config: evil };
+  const { said } = await runtime.call("DEL", removal);
+  expect(said).toMatchObject({ msg: expect.stringContaining('type "host-device"') as string });
+  expect(world.requests).toHaveLength(before);
+});
+
 test.each([
   { name: "of a NIC that the annotation does not ask for", command: "ADD", nic: "net7" },
   { name: "of a NIC that is there", command: "ADD", nic: "net1" },

@@ -1,13 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
 // Makes and removes one network of a running pod for the controller that asks Multus for it. What the controller cannot
 // keep is kept here: the network is in the journal, and goes with the pod. Source: Multus pkg/server, "delegate".
-import { CNI_CODES, parseNetworkConfig, type JournalRow, type PluginCall } from "@patchbay/cni";
+import {
+  CNI_CODES,
+  parseNetworkConfig,
+  type CalledPod,
+  type JournalRow,
+  type PluginCall,
+} from "@patchbay/cni";
 import { AppError, planAttachmentActions } from "@patchbay/core";
 import { parseKey } from "@patchbay/kube";
 import type { AttachmentRequest, CniResult } from "@patchbay/core/ports";
 import { createFailures } from "../failures.ts";
 import { act } from "../reconcilers/pod/act.ts";
 import { findVmiOf } from "../reconcilers/pod/launcher.ts";
+import { assertAllowed } from "../reconcilers/pod/attachment/policy.ts";
 import { interfaceOf } from "../reconcilers/pod/step.ts";
 import { checkAttachment } from "../reconcilers/upkeep/attachments.ts";
 import type { RuntimeDeps } from "./deps.ts";
@@ -57,7 +64,7 @@ async function add(call: PluginCall, deps: RuntimeDeps): Promise<CniResult> {
   throw new AppError("CNI_POD_NOT_ATTACHED", { pod: facts.key, reasons });
 }
 
-/** What another has made is removed by the configuration that is sent along. */
+/** The configuration that is sent along. */
 function removalOf(call: PluginCall): AttachmentRequest {
   const parsed = parseNetworkConfig(JSON.stringify(call.config), "");
   if (!parsed.ok) {
@@ -70,10 +77,32 @@ function removalOf(call: PluginCall): AttachmentRequest {
   };
 }
 
-async function remove(call: PluginCall, deps: RuntimeDeps): Promise<void> {
+/**
+ * What another has made is removed by what that one remembers of it, else by the configuration that is sent along. The
+ * controller takes that from the pod's status, into which whoever makes a pod can write any network of its namespace.
+ */
+async function removeForeign(
+  call: PluginCall,
+  { namespace }: CalledPod,
+  deps: RuntimeDeps,
+): Promise<void> {
+  const { containerId, interfaceName } = call;
+  const sent = removalOf(call);
+  for (const cache of [deps.resultCache, deps.multusCache]) {
+    const made = await cache.find(containerId, interfaceName);
+    if (made === undefined) continue;
+    const { result, ...how } = made;
+    await deps.cni.del({ ...sent, ...how }, result);
+    return;
+  }
+  await assertAllowed(`${namespace}/${sent.config.name}`, sent.config, deps);
+  await deps.cni.del(sent);
+}
+
+async function remove(call: PluginCall, pod: CalledPod, deps: RuntimeDeps): Promise<void> {
   const row = await findRow(call, deps);
   if (row === undefined) {
-    await deps.cni.del(removalOf(call));
+    await removeForeign(call, pod, deps);
     return;
   }
   await releaseRows([row], deps);
@@ -96,13 +125,14 @@ export async function delegate(
   deps: RuntimeDeps,
 ): Promise<CniResult | undefined> {
   assertAsked(deps);
-  if (call.pod === undefined) refuse("CNI_ARGS name no pod");
-  return deps.podMutex.runExclusive(call.pod.uid, async () => {
+  const { pod } = call;
+  if (pod === undefined) return refuse("CNI_ARGS name no pod");
+  return deps.podMutex.runExclusive(pod.uid, async () => {
     switch (call.command) {
       case "ADD":
         return add(call, deps);
       case "DEL":
-        await remove(call, deps);
+        await remove(call, pod, deps);
         return undefined;
       case "CHECK":
         await check(call, deps);

@@ -13,6 +13,161 @@ interface Row {
 
 const OWN = new Set(["br0", "cni0"]);
 
+/** A plugin runs its IPAM plugin with all of its own configuration. */
+const IPAM: readonly Row[] = [
+  ...["host-local", "static", "dhcp", "whereabouts"].map((type) => ({
+    name: `IPAM plugin ${type}, whatever plugins are allowed`,
+    plugin: { type: "bridge", bridge: "b", ipam: { type } },
+    policy: { plugins: ["bridge"] },
+    want: [],
+  })),
+  {
+    name: "a NIC of the node by a program that is no IPAM plugin (126)",
+    plugin: { type: "bridge", bridge: "b", device: "eth0", ipam: { type: "host-device" } },
+    want: ['ipam.type "host-device" (--tenant-ipams)'],
+  },
+  {
+    name: "the same where every IPAM plugin is allowed",
+    plugin: { type: "bridge", bridge: "b", device: "eth0", ipam: { type: "host-device" } },
+    policy: { ipams: ["*"] },
+    want: ['ipam.type "host-device" (--tenant-plugins)'],
+  },
+  {
+    name: "an IPAM plugin that is named itself",
+    plugin: { type: "bridge", bridge: "b", ipam: { type: "mine" } },
+    policy: { plugins: ["bridge"], ipams: ["mine"] },
+    want: [],
+  },
+];
+
+const bridge = { type: "bridge", bridge: "blue" };
+
+/** Members as Go reads them. */
+const SPELLINGS: readonly Row[] = [
+  {
+    name: "two bridges, of which plugins take the last (126)",
+    plugin: { ...bridge, Bridge: "br0" },
+    want: ["Bridge, which plugins take for bridge"],
+  },
+  {
+    name: "a bridge in capitals alone",
+    plugin: { type: "cnv-bridge", BRIDGE: "br0" },
+    want: ["BRIDGE, which plugins take for bridge"],
+  },
+  {
+    name: "two masters, two IPAMs, two types of an IPAM",
+    plugin: {
+      ...{ type: "macvlan", master: "eth1", Master: "eth0" },
+      ...{ ipam: { type: "dhcp", tYpe: "host-device" }, IPAM: { type: "host-device" } },
+    },
+    want: [
+      "Master, which plugins take for master",
+      "IPAM, which plugins take for ipam",
+      "ipam.tYpe, which plugins take for type",
+    ],
+  },
+  {
+    name: "a long s and a Kelvin sign, which Go takes for letters",
+    plugin: { type: "x", maſter: "eth0", Key: 1, key: 2 },
+    want: ["ma\u017Fter, which plugins take for master", "key, which plugins take for \u212Aey"],
+  },
+  {
+    name: "two of a plugin's own, deep inside",
+    plugin: { type: "x", deep: [{ mine: { vlan: 1, Vlan: 2 } }] },
+    want: ["deep[0].mine.Vlan, which plugins take for vlan"],
+  },
+  {
+    name: "one of a plugin's own in any case",
+    plugin: { type: "x", MTU: 1500, args: { cni: { MAC: "02:00:00:00:00:01" } } },
+    want: [],
+  },
+  {
+    name: "a relative path by a member whose name sounds like one to Go only",
+    plugin: { type: "x", unixſocket: "etc/x" },
+    want: ['unix\u017Focket "etc/x" (--tenant-paths)'],
+  },
+  {
+    name: "names that the kernel reads in part",
+    plugin: { type: "macvlan", master: "eth0\0x", bridge: "br0\0x" },
+    policy: { masters: ["!eth0", "*"] },
+    want: ['master "eth0\0x" (--tenant-masters)', 'bridge "br0\0x" (--tenant-bridges)'],
+  },
+  {
+    name: "a list of bridges",
+    plugin: { type: "accelerated-bridge", bridge: "blue,br0" },
+    want: ['bridge "br0", which is the node\'s own (--tenant-bridges)'],
+  },
+];
+
+const macvlan = { type: "macvlan", ipam: { type: "static" } };
+const masters = { masters: ["eth1", "eth2"] };
+
+/** Links of the node that are named by other members, or by none. */
+const LINKS: readonly Row[] = [
+  { name: "the default route's link, where every link is allowed", plugin: macvlan, want: [] },
+  ...["macvlan", "ipvlan"].map((type) => ({
+    name: `the default route's link by ${type}, where few links are (126)`,
+    plugin: { ...macvlan, type },
+    policy: masters,
+    want: [`master, without which ${type} takes the link of the default route (--tenant-masters)`],
+  })),
+  {
+    name: "the default route's link, where one link is not allowed",
+    plugin: { ...macvlan, master: "" },
+    policy: { masters: ["!eth0", "*"] },
+    want: ["master, without which macvlan takes the link of the default route (--tenant-masters)"],
+  },
+  { name: "a plugin that needs no master", plugin: { ...bridge }, policy: masters, want: [] },
+  {
+    name: "configurations that a plugin hands on",
+    plugin: {
+      type: "own-meta",
+      delegate: { type: "macvlan", master: "eth0" },
+      delegates: [{ plugins: [{ type: "host-device", device: "eth0" }] }, { type: "bridge" }],
+    },
+    policy: masters,
+    want: [
+      'delegate.master "eth0" (--tenant-masters)',
+      'delegates[0].plugins[0].type "host-device" (--tenant-plugins)',
+      'delegates[1].bridge "cni0", which is the node\'s own (--tenant-bridges)',
+    ],
+  },
+  {
+    name: "Multus, which attaches what the pod's annotation names",
+    plugin: { type: "multus-shim" },
+    want: ['type "multus-shim" (--tenant-plugins)'],
+  },
+  {
+    name: "devices of the node",
+    plugin: { type: "sriov", deviceID: "0000:03:02.0", runtimeConfig: { deviceID: "x" } },
+    want: [
+      'deviceID "0000:03:02.0", a device of the node (--tenant-plugins)',
+      'runtimeConfig.deviceID "x", a device of the node (--tenant-plugins)',
+    ],
+  },
+  {
+    name: "devices of the node, where host-device is allowed",
+    plugin: { type: "host-device", pciBusID: "0000:03:02.0" },
+    policy: { plugins: ["*"] },
+    want: [],
+  },
+  {
+    name: "a plugin that says it reads a device",
+    plugin: { type: "sriov", capabilities: { deviceID: true } },
+    want: [],
+  },
+  {
+    name: "a bond of the node's links",
+    plugin: { type: "bond", links: [{ name: "eth0" }] },
+    want: ["linksInContainer, without which bond takes links of the node (--tenant-plugins)"],
+  },
+  {
+    name: "a bond of the pod's links",
+    plugin: { type: "bond", linksInContainer: true, links: [{ name: "net1" }] },
+    want: [],
+  },
+];
+
 const ROWS: readonly Row[] = [
   { name: "a bridge of its own", plugin: { type: "bridge", bridge: "blue" }, want: [] },
   {
@@ -63,17 +218,20 @@ const ROWS: readonly Row[] = [
   },
   {
     name: "a way out of the directory",
-    plugin: { type: "x", ipam: { type: "y", dataDir: "/var/lib/cni/networks/../../../etc" } },
+    plugin: {
+      type: "x",
+      ipam: { type: "host-local", dataDir: "/var/lib/cni/networks/../../../etc" },
+    },
     want: ['ipam.dataDir "/var/lib/cni/networks/../../../etc" (--tenant-paths)'],
   },
   {
     name: "a directory that only begins like the one that is allowed",
-    plugin: { type: "x", ipam: { type: "y", dataDir: "/var/lib/cni/networks2" } },
+    plugin: { type: "x", ipam: { type: "host-local", dataDir: "/var/lib/cni/networks2" } },
     want: ['ipam.dataDir "/var/lib/cni/networks2" (--tenant-paths)'],
   },
   {
     name: "a directory from where the plugin runs",
-    plugin: { type: "x", ipam: { type: "y", dataDir: "etc/cron.d" } },
+    plugin: { type: "x", ipam: { type: "host-local", dataDir: "etc/cron.d" } },
     want: ['ipam.dataDir "etc/cron.d" (--tenant-paths)'],
   },
   {
@@ -101,6 +259,9 @@ const ROWS: readonly Row[] = [
       'ipam.type "dhcp" (--tenant-ipams)',
     ],
   },
+  ...IPAM,
+  ...SPELLINGS,
+  ...LINKS,
   {
     name: "anything that an administrator writes",
     plugin: { type: "host-device", device: "eth0", logFile: "/x" },

@@ -7,7 +7,7 @@ import type { NodeView } from "./node-view.ts";
 /** What a definition is judged by. */
 export interface JudgeDeps extends Pick<
   Deps,
-  "store" | "pods" | "nads" | "definitionFiles" | "policy" | "listOwnBridges"
+  "store" | "pods" | "nads" | "definitionFiles" | "readDefaultNetwork" | "policy" | "listOwnBridges"
 > {
   readonly node: NodeView;
   readonly files: Pick<Files, "list">;

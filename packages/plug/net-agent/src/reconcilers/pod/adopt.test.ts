@@ -159,6 +159,25 @@ test.each([
   expect(world.cni.calls.every((call) => call.startsWith(want ?? ""))).toBe(true);
 });
 
+test.each([
+  { link: "net1", networks: "evil@net1" },
+  { link: "pod0123456789a", networks: "" },
+])(
+  "a definition that names what it may not is not run by a status that names $link",
+  async ({ link, networks }) => {
+    world.policy = { ...world.policy, trustedNamespaces: ["default"] };
+    world.putNad({ namespace: "ns1", name: "evil" }, { type: "host-device", device: "eth0" });
+    const status = JSON.stringify([{ name: "ns1/evil", interface: link, dns: {} }]);
+    const annotations = { [names.NETWORK_STATUS_ANNOTATION]: status };
+    await world.putPod({ networks, annotations });
+    for (let pass = 0; pass < 3; pass += 1) await world.again();
+    await world.putPod({ networks: "" });
+    for (let pass = 0; pass < 3; pass += 1) await world.again();
+    expect(world.requests).toEqual([]);
+    expect(world.cni.calls).toEqual([`RELEASE box-uid-1/${link}`]);
+  },
+);
+
 test("a launcher's NIC whose last network went from the list while nobody looked goes too", async () => {
   const orphan = { ...MADE, interface: "pod0123456789a" };
   const link = { name: orphan.interface, kind: "veth", mac: MAC, mtu: 1500, up: true };

@@ -10,6 +10,7 @@ import { mayUse } from "../launcher.ts";
 import type { PodFacts } from "../observe.ts";
 import { definitionOf, isNoDefinition } from "./definition.ts";
 import { sandboxOf } from "./netns.ts";
+import { findForbidden } from "./policy.ts";
 import { podArgsOf } from "./request.ts";
 import { newRow, writeRow } from "./row.ts";
 
@@ -19,7 +20,7 @@ interface Recipe extends Pick<AttachmentRequest, "config" | "args" | "capability
 
 /**
  * Without definition nothing can be run: the NIC is then taken out of the pod and that is all. So it is with one that
- * the pod may not use: whoever makes a pod can write any status into it.
+ * the pod may not use, or that names what it may not: whoever makes a pod can write any status into it.
  */
 async function recipeByDefinition(
   network: string,
@@ -40,7 +41,10 @@ async function configOf(
   deps: Deps,
 ): Promise<AttachmentRequest["config"]> {
   try {
-    if (await mayUse(network, facts, deps)) return await definitionOf(network, deps);
+    if (await mayUse(network, facts, deps)) {
+      const config = await definitionOf(network, deps);
+      if ((await findForbidden(network, config, deps)) === undefined) return config;
+    }
   } catch (error) {
     if (!isNoDefinition(error)) throw error;
   }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // A definition of a tenant that names what it may not: nothing is run, and both who asked and who looks at it are told.
-import { DEFAULT_POLICY } from "@patchbay/core";
+import { AppError, DEFAULT_POLICY } from "@patchbay/core";
 import { beforeEach, expect, test } from "vitest";
 import { World } from "../../../testing/world.ts";
 
@@ -38,6 +38,68 @@ test("once it names nothing of that it is attached", async () => {
   await world.pass();
   expect(await world.errorReasons()).toEqual({ net1: "DefinitionForbidden" });
   world.putNad({ namespace: "ns1", name: "mine" }, { type: "bridge", bridge: "blue" });
+  await world.pass();
+  expect(await world.errorReasons()).toEqual({});
+});
+
+const subnet = "10.9.0.0/24";
+const ipam = { type: "host-local", subnet };
+const blue = { type: "bridge", bridge: "blue" };
+
+test.each([
+  { name: "an administrator's network", config: { name: "theirs", ...blue, ipam } },
+  {
+    name: "it by a plugin that hands on",
+    config: { name: "theirs", type: "own-meta", delegate: { ...blue, ipam } },
+  },
+  {
+    name: "it by another spelling of the directory",
+    config: {
+      ...{ name: "theirs", ...blue },
+      ipam: { ...ipam, dataDir: "/var/lib/cni/./networks/" },
+    },
+  },
+  { name: "the pods' network", config: { name: "cbr0", ...blue, ipam } },
+])("one that would give addresses of $name is refused", async ({ config }) => {
+  world.readDefaultNetwork = () =>
+    Promise.resolve({ cniVersion: "1.0.0", name: "cbr0", plugins: [{ type: "flannel" }] });
+  world.putNad(
+    { namespace: "default", name: "shared" },
+    { name: "theirs", type: "bridge", bridge: "br0", ipam },
+  );
+  world.putNad({ namespace: "ns1", name: "mine" }, config);
+  await world.pass();
+  expect(await world.errorReasons()).toEqual({ net1: "DefinitionForbidden" });
+  const told = world.notes.find(({ reason }) => reason === "DefinitionForbidden");
+  expect(told?.message).toContain(`name "${config.name}", under which `);
+});
+
+test.each([
+  { name: "a name of its own", config: { ...blue, ipam }, theirs: {} },
+  {
+    name: "the name alone, without addresses",
+    config: { name: "shared", ...blue },
+    theirs: { ipam },
+  },
+  { name: "the name of one without addresses", config: { name: "shared", ...blue, ipam } },
+  {
+    name: "the name, with addresses in a directory of its own",
+    config: {
+      ...{ name: "shared", ...blue },
+      ipam: { ...ipam, dataDir: "/var/lib/cni/networks/ns1" },
+    },
+    theirs: { ipam },
+  },
+])("one with $name is attached", async ({ config, theirs = {} }) => {
+  world.readDefaultNetwork = () =>
+    Promise.reject(new AppError("CNI_DEFAULT_NETWORK_MISSING", { reason: "none" }));
+  world.putNad(
+    { namespace: "default", name: "shared" },
+    { type: "bridge", bridge: "br0", ...theirs },
+  );
+  world.putNad({ namespace: "default", name: "broken" }, { plugins: [] });
+  world.putNad({ namespace: "other", name: "mine" }, { ...blue, ipam });
+  world.putNad({ namespace: "ns1", name: "mine" }, config);
   await world.pass();
   expect(await world.errorReasons()).toEqual({});
 });

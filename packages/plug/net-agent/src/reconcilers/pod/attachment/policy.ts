@@ -1,14 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // May the definition of a network name what it names? Its plugins run as root, whoever wrote it.
-import { AppError, policyProblems } from "@patchbay/core";
+import { POLICY_FIELDS } from "@patchbay/api";
+import { AppError, namesBridge, policyProblems } from "@patchbay/core";
 import { parseKey } from "@patchbay/kube";
 import type { NetworkConfigList } from "@patchbay/core/ports";
 import type { Deps } from "../../../deps.ts";
-
-/** Whether it matters which bridges the node has. */
-function namesBridge({ plugins }: NetworkConfigList): boolean {
-  return plugins.some((plugin) => plugin["bridge"] !== undefined || plugin.type === "bridge");
-}
+import { findPoolOwner, type PoolOwners } from "./pool-owner.ts";
 
 /** The program that runtimes call, which calls us. Source: packages/adapters/cni/native. */
 export const OWN_PLUGIN = "patchbay-cni";
@@ -27,18 +24,36 @@ export function assertNotOwn(network: string, config: NetworkConfigList): void {
   if (own !== undefined) throw own;
 }
 
+/** What a definition is judged by. */
+type PolicyFacts = PoolOwners & Pick<Deps, "listOwnBridges">;
+
+async function nameProblems(
+  config: NetworkConfigList,
+  deps: PolicyFacts,
+): Promise<readonly string[]> {
+  const owner = await findPoolOwner(config, deps);
+  if (owner === undefined) return [];
+  const { flag } = POLICY_FIELDS.trustedNamespaces;
+  return [
+    `name "${config.name}", under which ${owner} keeps its addresses; another name has others (${flag})`,
+  ];
+}
+
 /** CNI_PLUGIN_CALLS_ITSELF, or CNI_DEFINITION_FORBIDDEN, which names all of it; undefined: the definition may be run. */
 export async function findForbidden(
   network: string,
   config: NetworkConfigList,
-  deps: Pick<Deps, "policy" | "listOwnBridges">,
+  deps: PolicyFacts,
 ): Promise<AppError | undefined> {
   const own = findOwn(network, config);
   const { namespace = "" } = parseKey(network);
   const policy = deps.policy.current();
   if (own !== undefined || policy.trustedNamespaces.includes(namespace)) return own;
   const ownBridges = namesBridge(config) ? await deps.listOwnBridges() : new Set<string>();
-  const problems = policyProblems({ namespace, config }, policy, ownBridges);
+  const problems = [
+    ...policyProblems({ namespace, config }, policy, ownBridges),
+    ...(await nameProblems(config, deps)),
+  ];
   if (problems.length === 0) return undefined;
   const named = problems.join(", ");
   return new AppError("CNI_DEFINITION_FORBIDDEN", { network, namespace, named });
