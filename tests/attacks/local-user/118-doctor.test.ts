@@ -48,7 +48,11 @@ test.each([
   { name: "a VM by a way to another", path: doctorOf("default", "..%2f..%2fone"), code: 40 },
   { name: "a change", path: doctorOf("default", "one"), code: 4, method: "PUT" },
   { name: "no interface", path: doctorOf("default", "one", ""), code: 400 },
-  { name: "what is not known", path: doctorOf("default", "one", "interface=a&link=eno1"), code: 400 },
+  {
+    name: "what is not known",
+    path: doctorOf("default", "one", "interface=a&link=eno1"),
+    code: 400,
+  },
 ])("attack 118: who edits one namespace is refused $name", async ({ path, code, method }) => {
   const answer = await editor.ask(method ?? "GET", path);
   expect(String(answer.code)).toMatch(new RegExp(`^${String(code)}`));

@@ -200,7 +200,12 @@ export {
   nodeNicNamesOf,
   takesNodeNic,
 } from "./plan/attachments/node-nics.ts";
-export { leaseDirectoriesOf, namesBridge, policyProblems, type TenantPolicy } from "./plan/attachments/tenant-policy.ts";
+export {
+  leaseDirectoriesOf,
+  namesBridge,
+  policyProblems,
+  type TenantPolicy,
+} from "./plan/attachments/tenant-policy.ts";
 export {
   findRouteRival,
   routesInTheWay,
