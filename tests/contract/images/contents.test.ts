@@ -8,6 +8,8 @@ import { CACHE, IMAGES, ROOT, makeImages, readArchive, run, unpackRoot } from ".
 /** Folder of a package. */
 const PACKAGE = /^packages\/[\w-]+\/[\w-]+\//;
 const PATH = "PATH=/usr/sbin:/usr/bin";
+/** For whoever runs virsh in a launcher. */
+const LIBVIRT = "LIBVIRT_DEFAULT_URI=qemu:///session?socket=/run/launcher/libvirt/libvirt-sock";
 
 interface Expected {
   readonly config: Readonly<Record<string, unknown>>;
@@ -19,7 +21,7 @@ interface Expected {
 
 const EXPECTED: Readonly<Record<string, Expected>> = {
   "virt-launcher": {
-    config: { User: "107:107", Entrypoint: ["/usr/bin/virt-launcher"], Env: [PATH] },
+    config: { User: "107:107", Entrypoint: ["/usr/bin/virt-launcher"], Env: [PATH, LIBVIRT] },
     programs: [
       ...["virt-launcher", "prepare-disks", "copy-files", "libvirtd", "virsh", "qemu-img"],
       ...["xorriso", "xorrisofs", "swtpm", "swtpm_setup", "swtpm_localca", "certtool"],

@@ -98,11 +98,7 @@ function missing(about: string, method: Method, ...paths: readonly string[]): [s
 
 const DISKS = missing("plugging disks (HotplugVolumes)", "put", "addvolume", "removevolume");
 const GRAPH = missing("the object graph (ObjectGraph)", "get", "objectgraph");
-const EVACUATION = missing(
-  "cancelling an evacuation (virtctl migrate-cancel cancels its migration)",
-  "put",
-  "evacuate/cancel",
-);
+const EVACUATION = missing("the cancelling of evacuations", "put", "evacuate/cancel");
 /** What KubeVirt does and Patchbay does not: refused by name, and nothing is changed. */
 export const REFUSED: Readonly<Record<Resource, Readonly<Record<string, Entry>>>> = {
   virtualmachines: Object.fromEntries([
