@@ -21,13 +21,17 @@ interface Victim {
   readonly name: string;
   /** Kills it, and waits for its successor where it has a process id that is known. */
   readonly kill: (podUid: string) => Promise<void> | void;
-  /** It dies just before each request, which then waits for its successor. */
-  readonly isKilledBefore?: true;
+  /** Keeps it from doing, until it is killed, what its successor would not know of. */
+  readonly hold?: (podUid: string) => void;
+}
+
+function signal(name: "SIGKILL" | "SIGSTOP", ...pids: readonly number[]): void {
+  expect(pids).not.toEqual([]);
+  for (const pid of pids) process.kill(pid, name);
 }
 
 function kill(...pids: readonly number[]): void {
-  expect(pids).not.toEqual([]);
-  for (const pid of pids) process.kill(pid, "SIGKILL");
+  signal("SIGKILL", ...pids);
 }
 
 const SERVICES = COMPONENTS.map((component): Victim => ({
@@ -47,7 +51,9 @@ const OTHERS: readonly Victim[] = [
     },
     // Between giving QEMU a NIC's backend, or taking it, and noting that, its death leaves what the next libvirt 9.0 does not
     // know: after a plug the tap is busy until the VM is restarted (TapRefused), after an unplug it ends the guest.
-    isKilledBefore: true,
+    hold: (podUid) => {
+      signal("SIGSTOP", ...processesIn(podUid, "libvirtd"));
+    },
   },
   {
     name: "the process in which virt-handler speaks to libvirt",
@@ -66,12 +72,12 @@ const OTHERS: readonly Victim[] = [
 
 describe.each([...SERVICES, ...OTHERS])("killed: $name", (victim) => {
   test("in the middle of a plug, and in the middle of an unplug", async () => {
-    const { kill: strike, isKilledBefore = false } = victim;
+    const { kill: strike, hold } = victim;
     const podUid = machine.findPod("alpha")?.metadata.uid ?? "";
     const before = { links: linksOf(podUid), leases: leaseFiles("pbt-blue") };
-    if (isKilledBefore) await strike(podUid);
+    hold?.(podUid);
     addInterface("alpha", NIC);
-    if (!isKilledBefore) await strike(podUid);
+    await strike(podUid);
     const status = await expectReady("alpha", NIC.name);
     const { lines } = await machine.console("alpha").run("report");
     expect(lines.filter((line) => line.includes(status.mac ?? "none"))).toHaveLength(1);
@@ -82,9 +88,9 @@ describe.each([...SERVICES, ...OTHERS])("killed: $name", (victim) => {
       removeInterface("alpha", NIC.name);
       return true;
     };
-    if (isKilledBefore) await strike(podUid);
+    hold?.(podUid);
     await eventually(ask, { withinMs: CHANGE_MS });
-    if (!isKilledBefore) await strike(podUid);
+    await strike(podUid);
     await expectGone("alpha", NIC.name);
     expect(linksOf(podUid)).toEqual(before.links);
     // Another VM may still be going: what counts is what this NIC has left.

@@ -14,8 +14,10 @@ const SERVE = `
   done <"$1/asked" >"$1/answered"
   rm -r "$1"`;
 
-/** What a shell ends with that does not find a program. Source: POSIX, Shell Command Language, 2.8.2 */
+/** What `timeout` ends with that does not find a program, as a shell does. Source: POSIX, Shell Command Language, 2.8.2 */
 const NOT_FOUND = 127;
+/** Ends what hangs, seconds; it is then said to have been killed: exit code 137. */
+const TIMEOUT_S = 120;
 
 /** How a program ended. */
 interface Ended {
@@ -43,7 +45,8 @@ class Runner {
   }
 
   run(argv: readonly string[]): Ended {
-    writeFileSync(this.#path("command"), argv.map(quote).join(" "));
+    const bounded = ["timeout", "--signal=KILL", String(TIMEOUT_S), ...argv];
+    writeFileSync(this.#path("command"), bounded.map(quote).join(" "));
     writeSync(this.#asked, "\n");
     const answer = Buffer.alloc(16);
     const length = readSync(this.#answered, answer);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // What does one user have of the server's memory and connections?
 import type { Socket } from "node:net";
+import { Strangers } from "@patchbay/core/strangers";
 import { tooManyRequests } from "../meta/status.ts";
 import { Budget } from "./budget.ts";
 import type { Limits } from "./limits.ts";
@@ -48,42 +49,26 @@ export class Share {
   }
 }
 
-/** A connection has two sockets, one below TLS and one above: what they have in common. */
-function clientOf({ remoteAddress = "", remotePort = 0 }: Socket): string {
-  return `${remoteAddress} ${String(remotePort)}`;
-}
-
 /** The shares of all users, by name, and connections that are nobody's yet. */
 export class Shares {
   readonly #limits: Limits;
   readonly #shares = new Map<string, Share>();
-  /** In the order in which they came. */
-  readonly #strangers = new Map<string, Socket>();
+  readonly #strangers: Strangers;
 
   constructor(limits: Limits) {
     this.#limits = limits;
+    this.#strangers = new Strangers(limits.strangers);
   }
 
   /** A connection by which nobody is known; the oldest of too many is cut off. */
   addStranger(socket: Socket): void {
-    const client = clientOf(socket);
-    this.#strangers.set(client, socket);
-    socket.once("close", () => {
-      if (this.#strangers.get(client) === socket) {
-        this.#strangers.delete(client);
-      }
-    });
-    const [oldest] = this.#strangers;
-    if (this.#strangers.size > this.#limits.strangers && oldest !== undefined) {
-      this.#strangers.delete(oldest[0]);
-      oldest[1].destroy();
-    }
+    this.#strangers.add(socket);
   }
 
   /** Somebody is known by a connection now. Throws a StatusError 429 where they have too many. */
   addConnection(user: string, socket: Socket): void {
     this.of(user).addConnection(socket);
-    this.#strangers.delete(clientOf(socket));
+    this.#strangers.know(socket);
   }
 
   of(user: string): Share {

@@ -3,10 +3,10 @@
 import type { Container, Pod, Probe } from "@patchbay/api";
 import type { EventRecorder } from "@patchbay/kube";
 import type { Clock, ContainerRuntime, Logger } from "@patchbay/core/ports";
+import pLimit, { type LimitFunction } from "p-limit";
 import type { ProbedContainer, Probes } from "../pods/deps.ts";
 import { containersOf, statusBefore, type ContainerHealth } from "../pods/facts.ts";
 import { askContainer, type ProbeAnswer } from "./ask.ts";
-import { Places } from "./places.ts";
 import {
   firstProbeState,
   healthFrom,
@@ -43,7 +43,7 @@ interface Watched {
   readonly stop: AbortController;
   readonly states: Map<ProbeKind, ProbeState>;
   /** The pod's. */
-  readonly places: Places;
+  readonly limit: LimitFunction;
   /** As it was last told. */
   probed: ProbedContainer;
 }
@@ -69,7 +69,7 @@ class ContainerProbes implements Probes {
   readonly #deps: ProbeDeps;
   readonly #watched = new Map<string, Map<string, Watched>>();
   /** By uid of the pod; there as long as one of its containers is watched. */
-  readonly #places = new Map<string, Places>();
+  readonly #limits = new Map<string, LimitFunction>();
 
   constructor(deps: ProbeDeps, signal: AbortSignal) {
     this.#deps = deps;
@@ -91,7 +91,7 @@ class ContainerProbes implements Probes {
     for (const [id, { stop }] of before) if (!kept.has(id)) stop.abort();
     if (kept.size === 0) {
       this.#watched.delete(uid);
-      this.#places.delete(uid);
+      this.#limits.delete(uid);
     } else this.#watched.set(uid, kept);
   }
 
@@ -106,9 +106,9 @@ class ContainerProbes implements Probes {
     if (spec === undefined) return undefined;
     const states = firstStates(probed.pod, { container: probed.container.id, spec });
     if (states.size === 0) return undefined;
-    const places = this.#places.get(uid) ?? new Places(AT_ONCE);
-    this.#places.set(uid, places);
-    const watched: Watched = { uid, spec, stop: new AbortController(), states, places, probed };
+    const limit = this.#limits.get(uid) ?? pLimit(AT_ONCE);
+    this.#limits.set(uid, limit);
+    const watched: Watched = { uid, spec, stop: new AbortController(), states, limit, probed };
     for (const kind of states.keys()) {
       const probe = probeOf(spec, kind);
       if (probe === undefined) continue;
@@ -135,13 +135,13 @@ class ContainerProbes implements Probes {
   }
 
   async #askOnce(watched: Watched, kind: ProbeKind, probe: Probe): Promise<void> {
-    const { probed, spec, states, stop, places } = watched;
+    const { probed, spec, states, stop, limit } = watched;
     const { pod, podIps, container } = probed;
     const isOnNode = pod.spec.hostNetwork === true;
     const place = { ips: isOnNode ? [this.#deps.hostIp] : podIps, isOnNode };
     const settings = probeSettingsOf(probe);
     const asking = { containerId: container.id, timeoutSeconds: settings.timeoutSeconds };
-    const answer = await places.use(() =>
+    const answer = await limit(() =>
       askContainer(this.#deps.runtime, questionOf(probe, spec, place), asking),
     );
     const before = states.get(kind);

@@ -3,15 +3,15 @@
 import type { AddressInfo, Socket } from "node:net";
 import { createServer, type Server, type TLSSocket } from "node:tls";
 import { messageOf } from "@patchbay/core/errors";
+import { Strangers } from "@patchbay/core/strangers";
 import { connectUnixSocket } from "@patchbay/os";
 import { isPeer, tlsOf } from "./identity.ts";
 import { join, readLine } from "./streams.ts";
-import { Strangers } from "./strangers.ts";
 import { CHANNELS, parseGreeting, type Channel, type RelayOrder, type Word } from "./words.ts";
 
 /**
  * Connections at a port that have not shown the peer's certificate. The oldest gives way to the next: who comes a thousand
- * times in a second leaves the peer a quarter of a second for its handshake, which takes a few milliseconds.
+ * times in a second leaves the peer a quarter of a second for its handshake.
  */
 const STRANGERS_MAX = 256;
 
