@@ -3,6 +3,7 @@
 import { readdirSync, readFileSync } from "node:fs";
 import { evaluateIn } from "../../faults/inspector.ts";
 import { eventually } from "@patchbay/support";
+import { expect } from "vitest";
 import { childrenOf } from "../inventory.ts";
 import { CHANGE_MS, machine } from "../machine.ts";
 
@@ -79,9 +80,13 @@ export interface Held {
   readonly children: number;
 }
 
+function descriptorsOf(pid: number): number {
+  return readdirSync(`/proc/${String(pid)}/fd`).length;
+}
+
 async function heldBy(pid: number): Promise<Held> {
   const status = readFileSync(`/proc/${String(pid)}/status`, "utf8");
-  const descriptors = readdirSync(`/proc/${String(pid)}/fd`).length;
+  const descriptors = descriptorsOf(pid);
   const threads = Number(/^Threads:\s*(\d+)/m.exec(status)?.[1] ?? "0");
   const children = childrenOf(pid).length;
   // Last: the inspector has a thread and files of its own, which stay for a moment.
@@ -104,6 +109,28 @@ export async function heldByServices(): Promise<ReadonlyMap<string, Held>> {
   // One after the other: they have one port for it.
   for (const name of SERVICES) held.set(name, await heldBy(machine.pidOf(name)));
   return held;
+}
+
+/** How long a service keeps a connection to the API server that rests, milliseconds: keepAliveTimeout of the API server. */
+const RESTING_CONNECTION_MS = 120_000;
+/** Files that a service may have more of than before: connections to the API server come and go. */
+const MORE_FILES_MAX = 5;
+
+/**
+ * Passes once no service has more files than before. A busy moment takes more connections to the API server, which end
+ * after they have rested; what is never closed stays.
+ */
+export async function noMoreFilesThan(before: ReadonlyMap<string, Held>): Promise<void> {
+  await eventually(
+    () => {
+      for (const [name, { descriptors }] of before) {
+        const more = descriptorsOf(machine.pidOf(name)) - descriptors;
+        expect(more, `files of ${name}`).toBeLessThan(MORE_FILES_MAX);
+      }
+      return true;
+    },
+    { withinMs: RESTING_CONNECTION_MS },
+  );
 }
 
 /** A clock tick of /proc, milliseconds: USER_HZ is 100 on Linux (proc(5)). */
