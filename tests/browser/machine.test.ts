@@ -1,7 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // Does the panel do with a guest that runs what it says: plug, move, pull, console, screen?
 import { join } from "node:path";
-import { bridgeNetworkManifest, endTrial, vmManifest, type Machine } from "@patchbay/support";
+import {
+  bridgeNetworkManifest,
+  endTrial,
+  FEW_PORTS,
+  vmManifest,
+  type Machine,
+} from "@patchbay/support";
 import type { Page } from "playwright-core";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { bringUp } from "../e2e/standalone.ts";
@@ -21,7 +27,7 @@ beforeAll(async () => {
     made.apply(
       bridgeNetworkManifest("blue", "pbw-blue", "10.77.7.0/24"),
       bridgeNetworkManifest("red", "pbw-red"),
-      vmManifest({ name: "alpha" }),
+      vmManifest({ name: "alpha", pcieRootPorts: FEW_PORTS }),
     );
     await made.booted("alpha");
   });

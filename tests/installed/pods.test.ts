@@ -13,6 +13,7 @@ import {
   bridgeNetworkManifest,
   endTrial,
   eventually,
+  FEW_PORTS,
   vmManifest,
   type Machine,
 } from "@patchbay/support";
@@ -250,7 +251,7 @@ test.each([
 test("a VM starts", async () => {
   machine.apply(
     bridgeNetworkManifest("blue", "pbi-blue", "10.79.1.0/24"),
-    vmManifest({ name: "alpha" }),
+    vmManifest({ name: "alpha", pcieRootPorts: FEW_PORTS }),
   );
   await machine.booted("alpha");
   expect(machine.findVmi("alpha")?.status?.phase).toBe("Running");

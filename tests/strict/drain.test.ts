@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // What becomes of a VM when its node is drained, by a person's kubectl?
-import { eventually, vmManifest } from "@patchbay/support";
+import { eventually, FEW_PORTS, vmManifest } from "@patchbay/support";
 import { afterAll, expect, test } from "vitest";
 import { machine } from "../e2e/machine.ts";
 
@@ -17,7 +17,7 @@ afterAll(() => {
 });
 
 test("its guest is shut down, it waits, and it runs again after an uncordon", async () => {
-  machine.apply(vmManifest({ name: VM }));
+  machine.apply(vmManifest({ name: VM, pcieRootPorts: FEW_PORTS }));
   await machine.booted(VM);
   const uid = machine.findVmi(VM)?.metadata.uid;
   const node = nodeName();

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // One standalone machine whose API server behaves as a cluster's does, with one VM.
-import { bridgeNetworkManifest, endTrial, vmManifest } from "@patchbay/support";
+import { bridgeNetworkManifest, endTrial, FEW_PORTS, vmManifest } from "@patchbay/support";
 import type { TestProject } from "vitest/node";
 import { bringUp, ROOT } from "../e2e/standalone.ts";
 
@@ -9,7 +9,7 @@ export async function setup(project: TestProject): Promise<() => void> {
   const machine = await bringUp(wanted, async (made) => {
     made.apply(
       bridgeNetworkManifest("blue", "pbs-blue", "10.78.1.0/24"),
-      vmManifest({ name: "alpha" }),
+      vmManifest({ name: "alpha", pcieRootPorts: FEW_PORTS }),
     );
     await made.booted("alpha");
   });

@@ -3,7 +3,7 @@
 // gets of them, and what keeps it from starting.
 import { execFileSync } from "node:child_process";
 import { join } from "node:path";
-import { eventually, vmManifest } from "@patchbay/support";
+import { eventually, FEW_PORTS, vmManifest } from "@patchbay/support";
 import { afterAll, beforeAll, expect, inject, test } from "vitest";
 import { guestNics } from "../guest.ts";
 import { addInterface, expectReady, guestNic, machine } from "../machine.ts";
@@ -99,7 +99,7 @@ function start(
   const others = Object.keys(bindings).filter((each) => own.every((nic) => nic.name !== each));
   const nics = [...own, ...others.map((each) => ({ name: each, network: "red" }))];
   // As a person writes it.
-  const text = JSON.stringify(vmManifest({ name, nics, annotations }));
+  const text = JSON.stringify(vmManifest({ name, nics, annotations, pcieRootPorts: FEW_PORTS }));
   const bound = Object.entries(bindings).reduce((manifest, [nic, binding]) => {
     const plain = JSON.stringify({ bridge: {}, name: nic });
     return manifest.replace(plain, JSON.stringify({ binding: { name: binding }, name: nic }));

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // A node is drained by a person's kubectl: the guest that is to move has moved when the drain ends, and was never off.
 import { join } from "node:path";
-import { eventually, SecondNode, vmManifest } from "@patchbay/support";
+import { eventually, FEW_PORTS, SecondNode, vmManifest } from "@patchbay/support";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { CHANGE_MS, expectReady, machine } from "../machine.ts";
 import { ROOT } from "../standalone.ts";
@@ -20,7 +20,9 @@ let drained = "";
 
 beforeAll(async () => {
   node = await SecondNode.start(machine, { name: NODE, guestImage: join(ROOT, ".cache/guest") });
-  machine.apply(vmManifest({ name: VM, nics: NICS, evictionStrategy: "LiveMigrate" }));
+  machine.apply(
+    vmManifest({ name: VM, nics: NICS, pcieRootPorts: FEW_PORTS, evictionStrategy: "LiveMigrate" }),
+  );
   await machine.booted(VM);
   for (const { name } of NICS) await expectReady(VM, name);
 });

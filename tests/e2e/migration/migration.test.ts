@@ -6,6 +6,7 @@ import { isEqual } from "@patchbay/core";
 import {
   diskVmManifest,
   eventually,
+  FEW_PORTS,
   KERNEL_ARGS,
   SecondNode,
   vmiManifest,
@@ -57,7 +58,7 @@ let nics: readonly GuestNic[] = [];
 
 beforeAll(async () => {
   node = await SecondNode.start(machine, { name: NODE, guestImage: join(ROOT, ".cache/guest") });
-  machine.apply(vmiManifest({ name: GUEST, nics: NICS }));
+  machine.apply(vmiManifest({ name: GUEST, nics: NICS, pcieRootPorts: FEW_PORTS }));
   addInterface("alpha", { name: "beside", network: "red" });
   await machine.booted(GUEST);
   for (const { name } of NICS) await expectReady(GUEST, name);

@@ -6,7 +6,7 @@ import { execFileSync } from "node:child_process";
 import { existsSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { isEqual } from "@patchbay/core";
-import { eventually, RunningGuests, SecondNode, vmManifest } from "@patchbay/support";
+import { eventually, FEW_PORTS, RunningGuests, SecondNode, vmManifest } from "@patchbay/support";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { guestNics } from "../guest.ts";
 import { countsOf } from "../inventory.ts";
@@ -86,7 +86,7 @@ beforeAll(async () => {
       // The same on each node, as an IPAM of the cluster gives it.
       ipam: { type: "static", addresses: [{ address: "10.77.9.5/24" }] },
     }),
-    vmManifest({ name: VM, nics: NICS }),
+    vmManifest({ name: VM, nics: NICS, pcieRootPorts: FEW_PORTS }),
   );
   node = await SecondNode.start(machine, { name: NAME, guestImage: join(ROOT, ".cache/guest") });
   await machine.booted(VM);

@@ -4,7 +4,7 @@
 import { existsSync } from "node:fs";
 import { join } from "node:path";
 import type { KubeNode } from "@patchbay/api";
-import { SecondNode, vmiManifest } from "@patchbay/support";
+import { FEW_PORTS, SecondNode, vmiManifest } from "@patchbay/support";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { tracesOf } from "../inventory.ts";
 import {
@@ -47,7 +47,7 @@ test("a VM that selects the second node runs there, and reaches one of the first
   expect(readyNodes()).toHaveLength(2);
   const nics = [{ name: "default" }, { name: "both", network: "red" }];
   const nodeSelector = { "kubernetes.io/hostname": NAME };
-  machine.apply(vmiManifest({ name: GUEST, nics, nodeSelector }));
+  machine.apply(vmiManifest({ name: GUEST, nics, nodeSelector, pcieRootPorts: FEW_PORTS }));
   addInterface("alpha", { name: "beside", network: "red" });
   await machine.booted(GUEST);
   expect(machine.findPod(GUEST)?.spec.nodeName).toBe(NAME);
