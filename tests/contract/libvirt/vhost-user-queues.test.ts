@@ -55,7 +55,7 @@ const socketOf = (number: number): string => `${DIRECTORY}/${nicOf(number)}.sock
 
 /** A guest of that number, below a directory of its own. */
 function definition(at: string, number: number): string {
-  const container = { image: "guest", kernelPath: "/vmlinuz", initrdPath: "/initrd" };
+  const container = { image: "guest", kernelPath: "/vmlinux", initrdPath: "/initrd" };
   const domain = {
     ...{ memory: { guest: "96Mi" }, cpu: { cores: QUEUES } },
     resources: { limits: { "vhost-user.patchbay.io/sockets": "1" } },
@@ -81,7 +81,7 @@ async function start(number: number): Promise<void> {
   const at = join(base, `guest-${String(number)}`);
   mkdirSync(at);
   makePlaces(at);
-  for (const file of ["vmlinuz", "initrd"]) {
+  for (const file of ["vmlinux", "initrd"]) {
     copyFileSync(join(makeGuestImage(), file), join(placeOf(at, "/run/kernel-boot"), file));
   }
   const launcher = placeOf(at, "/run/launcher");

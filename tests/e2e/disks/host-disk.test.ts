@@ -43,7 +43,7 @@ async function refusalOf(want: string): Promise<void> {
 
 test("a VM has a file of the node where it is allowed", { timeout: BOOT_MS }, async () => {
   const path = join(directory, "data.img");
-  const container = { image: "guest", kernelPath: "/vmlinuz", initrdPath: "/initrd" };
+  const container = { image: "guest", kernelPath: "/vmlinux", initrdPath: "/initrd" };
   const volume = { hostDisk: { path, type: "DiskOrCreate", capacity: "8Mi" } };
   machine.apply(
     diskVmManifest({
