@@ -34,7 +34,7 @@ const VOLUMES = [
 const NAMESPACES = { network: "POD", pid: "CONTAINER", ipc: "POD" } as const;
 
 const DOMAIN = `<domain type='qemu'><name>vm</name><uuid>7d5b0c0e-3a53-4f0e-9d0a-2f6d3a6c1b11</uuid><memory unit='MiB'>128</memory><vcpu>1</vcpu>
-  <os><type machine='q35'>hvm</type><kernel>/run/kernel-boot/vmlinux</kernel>
+  <os><type machine='q35'>hvm</type><kernel>/run/kernel-boot/vmlinuz</kernel>
     <initrd>/run/kernel-boot/initrd</initrd><cmdline>${KERNEL_ARGS}</cmdline></os>
   <features><acpi/></features>
   <devices><serial type='unix'><source mode='bind' path='/run/launcher/serial0.sock'/>
@@ -299,9 +299,9 @@ async function openPod(parts: Parts): Promise<LauncherPod> {
     const uri = `qemu:///session?socket=${socket}`;
     return (await run("virsh", ["-q", "-c", uri, ...args], { timeout: 120_000 })).stdout;
   };
-  const start = async (kernel = "vmlinux"): Promise<void> => {
+  const start = async (kernel = "vmlinuz"): Promise<void> => {
     const xml = join(directory, "domain.xml");
-    writeFileSync(xml, parts.domain.replace("vmlinux", kernel));
+    writeFileSync(xml, parts.domain.replace("vmlinuz", kernel));
     await virsh("define", xml);
     await virsh("start", "vm");
   };
