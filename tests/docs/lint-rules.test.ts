@@ -68,6 +68,11 @@ const ROWS = [
     found: ["regexp(no-super-linear-move)"],
   },
   {
+    says: "a call that makes one that matches in two ways",
+    source: 'export const ways = new RegExp("^(?:a+)+$");',
+    found: ["regexp(no-super-linear-backtracking)"],
+  },
+  {
     says: "a docstring that is not TSDoc",
     source: "/** @returns {string} a name */\nexport const name = 1;",
     found: ["tsdoc(syntax)", "tsdoc(syntax)"],
