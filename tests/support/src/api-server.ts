@@ -98,6 +98,16 @@ function grants({ apiVersion, kind }: KubeObject): boolean {
   return apiVersion.startsWith("rbac.") || kind === "Namespace" || kind === "ServiceAccount";
 }
 
+let granted: Promise<readonly KubeObject[]> | undefined;
+
+/** The roles of a cluster; parsed once: for each server anew, YAML took 5 of 67 s of the tests of virt-controller and VMIs. */
+function readGrants(): Promise<readonly KubeObject[]> {
+  granted ??= readManifests(createFiles(), "base").then((manifests) =>
+    parseManifests(manifests).filter(grants),
+  );
+  return granted;
+}
+
 /** Starts a server on a free port of loopback, with the CRDs, the namespace `patchbay` and the roles of a cluster. */
 export async function startTestServer(): Promise<TestServer> {
   const clock = createClock();
@@ -116,8 +126,7 @@ export async function startTestServer(): Promise<TestServer> {
   for (const definition of customResourceDefinitions()) {
     await store.create(CUSTOM_RESOURCE_DEFINITIONS, definition);
   }
-  const manifests = parseManifests(await readManifests(createFiles(), "base"));
-  await keepManifests(store, manifests.filter(grants));
+  await keepManifests(store, await readGrants());
   return {
     clock,
     log,
