@@ -21,6 +21,17 @@ interface Module {
   >;
 }
 
+interface Manifest {
+  readonly exports?: Readonly<Record<string, { readonly "@patchbay/source": string }>>;
+}
+
+/** One of ours. */
+interface Package {
+  /** From the repository's root. */
+  readonly folder: string;
+  readonly exports: Manifest["exports"];
+}
+
 const NOTHING: Module = { links: [], handsOn: new Map() };
 
 /** Names of an import that are values; undefined: everything. */
@@ -83,6 +94,8 @@ function parseModule(path: string, text: string): Module {
 export class ImportGraph {
   readonly #root: string;
   readonly #modules = new Map<string, Module>();
+  /** By name; to look for a package at each import took a third of the time. */
+  readonly #packages = new Map<string, Package>();
 
   constructor(root: string) {
     this.#root = root;
@@ -136,15 +149,21 @@ export class ImportGraph {
     }
     const [, name, door] = /^@patchbay\/([a-z-]+)(\/.+)?$/.exec(specifier) ?? [];
     if (name === undefined) return undefined;
+    const { folder, exports } = this.#package(name);
+    const source = exports?.[`.${door ?? ""}`]?.["@patchbay/source"];
+    return source === undefined ? undefined : normalize(join(folder, source));
+  }
+
+  #package(name: string): Package {
+    const known = this.#packages.get(name);
+    if (known !== undefined) return known;
     // By its manifest: a folder that was left over by a move may have the same name.
     const manifests = `{packages/{*/,},tests/}${name}/package.json`;
     const [path = ""] = globSync(manifests, { cwd: this.#root });
-    const manifest = readFileSync(join(this.#root, path), "utf8");
     // Our own file.
-    const { exports } = JSON.parse(manifest) as {
-      readonly exports?: Readonly<Record<string, { readonly "@patchbay/source": string }>>;
-    };
-    const source = exports?.[`.${door ?? ""}`]?.["@patchbay/source"];
-    return source === undefined ? undefined : normalize(join(dirname(path), source));
+    const { exports } = JSON.parse(readFileSync(join(this.#root, path), "utf8")) as Manifest;
+    const found = { folder: dirname(path), exports };
+    this.#packages.set(name, found);
+    return found;
   }
 }
