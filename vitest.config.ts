@@ -42,9 +42,9 @@ export default defineConfig({
           // Room for short-lived objects: with the default, to collect them took a seventh of the processor time.
           execArgv: ["--max-semi-space-size=64"],
           env: { NODE_COMPILE_CACHE: COMPILED },
-          // Ends what hangs. The longest takes 2 s on an idle machine, and was seen to take 68 at a load of 20.
-          testTimeout: 180_000,
-          hookTimeout: 180_000,
+          // Ends what hangs. The longest takes 2 s on an idle machine, and was seen to take 20 at a load of 10.
+          testTimeout: 60_000,
+          hookTimeout: 60_000,
         },
       },
       {

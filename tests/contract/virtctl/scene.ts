@@ -11,8 +11,14 @@ const MERGE = "application/merge-patch+json";
 const NODE = { nodeName: "node1", activePods: { "pod-uid": "node1" } };
 const AGENT = { type: "AgentConnected", status: "True" } as const;
 const PAUSED = { type: "Paused", status: "True" } as const;
-/** Where the guest's ports are: an address of the loopback that nothing else has. */
-export const GUEST = { address: "127.0.7.7", port: 30_022 };
+/**
+ * Where the guest's ports are: an address of the loopback that nothing else has, nor the same test of another checkout. Process
+ * ids have 15 bits here, or 22. Source: proc(5), pid_max
+ */
+export const GUEST = {
+  address: `127.${String(64 | (process.pid >> 16))}.${String((process.pid >> 8) & 255)}.${String(process.pid & 255)}`,
+  port: 30_022,
+};
 const RUNNING = {
   phase: "Running",
   ...NODE,

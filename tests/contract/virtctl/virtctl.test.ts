@@ -123,13 +123,7 @@ beforeAll(async () => {
     socket.on("error", () => socket.destroy());
     socket.pipe(socket);
   });
-  // The rows name the port; for as long as another suite's machine has it on all addresses, nobody else can.
-  const listen = async (): Promise<true> => {
-    guest.listen(GUEST.port, GUEST.address);
-    await once(guest, "listening");
-    return true;
-  };
-  await eventually(listen, { withinMs: 20_000 });
+  guest.listen(GUEST.port, GUEST.address);
   screen = createServer((socket) => {
     socket.on("error", () => socket.destroy());
     socket.end(Buffer.concat(Object.values(SCREEN)));
@@ -142,7 +136,7 @@ beforeAll(async () => {
   await makeNetwork(machine.api);
   const path = "/apis/subresources.kubevirt.io/v1alpha3/version";
   await eventually(async () => (await admin.ask("GET", path)).code === 200, WITHIN);
-}, 180_000);
+}, 60_000);
 
 afterAll(async () => {
   await machine[Symbol.asyncDispose]();

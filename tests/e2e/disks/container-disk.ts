@@ -54,12 +54,15 @@ export async function bootFromImage(): Promise<ImageStory> {
   await eventually(() => hasNic(mac), { withinMs: CHANGE_MS });
   // Source: cloud-init, "Instance metadata", ds.meta_data.
   const metaData = await inDebian(NAME, "grep local-hostname /run/cloud-init/instance-data.json");
-  return {
+  const seen = {
     hostname: await inDebian(NAME, "hostname"),
     addresses: await inDebian(NAME, "ip -o -4 address show scope global"),
     hasNic: await hasNic(mac),
     nameInMetaData: /: "([^"]*)"/.exec(metaData)?.[1] ?? metaData,
   };
+  // A Debian that nobody asks any more computes on; while this waited, no other story of the file would go on.
+  machine.kubectl("delete", "vm", NAME, "--wait=false");
+  return seen;
 }
 
 export function deleteImageVm(): void {

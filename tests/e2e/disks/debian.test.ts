@@ -16,8 +16,6 @@ beforeAll(async () => {
   addDebianImage();
   const oneAfterTheOther = async (): Promise<void> => {
     image = await told(bootFromImage());
-    // A Debian that nobody asks any more computes on.
-    deleteImageVm();
     old = await told(bootOldManifest());
   };
   [claim] = await Promise.all([told(bootFromClaim()), oneAfterTheOther()]);

@@ -100,7 +100,7 @@ function grants({ apiVersion, kind }: KubeObject): boolean {
 
 let granted: Promise<readonly KubeObject[]> | undefined;
 
-/** The roles of a cluster; parsed once: for each server anew, YAML took 5 of 67 s of the tests of virt-controller and VMIs. */
+/** The roles of a cluster; parsed once: for each server anew, YAML took 5 of 67 core-seconds of a profile of unit tests. */
 function readGrants(): Promise<readonly KubeObject[]> {
   granted ??= readManifests(createFiles(), "base").then((manifests) =>
     parseManifests(manifests).filter(grants),
