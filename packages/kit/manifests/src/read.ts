@@ -5,7 +5,7 @@ import { fileURLToPath } from "node:url";
 import type { KubeObject } from "@patchbay/api";
 import { AppError } from "@patchbay/core";
 import type { Files } from "@patchbay/core/ports";
-import { parse, parseAllDocuments } from "yaml";
+import { load, loadAll } from "js-yaml";
 
 /** The package; sources and what is built lie one folder below it. */
 const ROOT = fileURLToPath(new URL("..", import.meta.url));
@@ -28,7 +28,7 @@ async function readFile(files: Files, path: string): Promise<string> {
 async function readFolder(files: Files, folder: string): Promise<readonly Manifest[]> {
   const text = await readFile(files, join(folder, "kustomization.yaml"));
   // Our own file.
-  const { bases = [], resources = [] } = parse(text) as {
+  const { bases = [], resources = [] } = load(text) as {
     readonly bases?: readonly string[];
     readonly resources?: readonly string[];
   };
@@ -54,13 +54,16 @@ export function readManifests(files: Files, folder: ManifestFolder): Promise<rea
   return readFolder(files, join(ROOT, folder));
 }
 
-/** Parses manifests; `nodeName` takes the place of NODE_NAME. */
+/**
+ * Parses manifests; `nodeName` takes the place of NODE_NAME. By js-yaml, which Kubernetes' client brings along: for the CRDs
+ * it takes 0.3 s of a processor where yaml, which keeps comments and places as well, takes 1.05 (0.04 and 0.46 once it is warm).
+ */
 export function parseManifests(
   manifests: readonly Manifest[],
   nodeName = "NODE_NAME",
 ): readonly KubeObject[] {
-  return manifests.flatMap(({ text }) =>
+  return manifests.flatMap(
     // Our own files.
-    parseAllDocuments(text.replaceAll(NODE_NAME, nodeName)).map((one) => one.toJS() as KubeObject),
+    ({ text }) => loadAll(text.replaceAll(NODE_NAME, nodeName)) as readonly KubeObject[],
   );
 }
