@@ -2,8 +2,16 @@
 // A containerd that has the images of launchers' pods when it starts: they are unpacked once, and copied from then on.
 import { execFileSync } from "node:child_process";
 import { createHash } from "node:crypto";
-import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync } from "node:fs";
-import { join, resolve } from "node:path";
+import {
+  existsSync,
+  globSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  statSync,
+} from "node:fs";
+import { join, relative, resolve } from "node:path";
 import { names } from "@patchbay/api";
 import {
   importImage,
@@ -57,11 +65,28 @@ async function makeStore(name: string): Promise<void> {
   }
 }
 
+/**
+ * What containerd writes lies right below the directory of one of its plugins; layers and blobs never change, and are the
+ * same files under another name: for 1,100 of them that takes 0.4 s of a processor where a copy takes 2.3.
+ */
+function copyDirectory(from: string, to: string): void {
+  if (statSync(from).dev !== statSync(to).dev) {
+    execFileSync("cp", ["-a", `${from}/.`, to]);
+    return;
+  }
+  execFileSync("cp", ["-a", "--link", `${from}/.`, to]);
+  const written = globSync("*/*", { cwd: from, withFileTypes: true }).filter((at) => at.isFile());
+  for (const { parentPath, name } of written) {
+    const copy = join(to, relative(from, parentPath), name);
+    execFileSync("cp", ["-a", "--remove-destination", join(parentPath, name), copy]);
+  }
+}
+
 async function copyStore(layout: ContainerdLayout): Promise<void> {
   execFileSync(join(ROOT, "hack/images/make-images"), IMAGES, { stdio: "pipe" });
   const name = nameOfStore(await readSnapshotter(files, layout));
   if (!existsSync(join(STORES, name))) await makeStore(name);
-  execFileSync("cp", ["-a", `${join(STORES, name)}/.`, layout.root]);
+  copyDirectory(join(STORES, name), layout.root);
 }
 
 /** Gives a standalone machine that has not been up the images, so that its first `up` imports none of them. */
