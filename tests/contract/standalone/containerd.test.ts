@@ -6,11 +6,11 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { ctr, layoutOf, listProcesses, mountsBelow, shimsOf } from "@patchbay/containerd";
 import { createFiles, createProcessRunner, isRunning, signalProcess } from "@patchbay/os";
-import { down, up } from "@patchbay/standalone";
+import { down } from "@patchbay/standalone";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { callPatchbay } from "../../../packages/patchbay/src/testing/run-patchbay.ts";
 import { startContainerdBench, type ContainerdBench } from "../containerd/bench.ts";
-import { processOf, type NamedProcess } from "./processes.ts";
+import { bringUp, processOf, type NamedProcess } from "./processes.ts";
 
 const UP_MS = 120_000;
 const PAUSE = "localhost/patchbay/pause:dev";
@@ -64,7 +64,7 @@ async function shimSocketOf(name: string): Promise<string> {
 beforeAll(async () => {
   another = await startContainerdBench();
   const apiPort = 20_000 + (parseInt(id.slice(0, 4), 16) % 10_000);
-  await up({ dataDir, apiPort, bridge: `pbc${id}`, print });
+  await bringUp(dataDir, ["--api-port", String(apiPort), "--bridge", `pbc${id}`], print);
 }, UP_MS);
 afterAll(async () => {
   await another.close();
@@ -139,7 +139,7 @@ test(
     await signalProcess(supervisor, "SIGKILL");
     await expect.poll(() => isRunning(supervisor)).toBe(false);
     lines.length = 0;
-    await up({ dataDir, print });
+    await bringUp(dataDir, [], print);
     expect(await ownProcess("containerd")).toEqual(before);
     expect(lines.join("\n")).toContain("containerd is already running");
     expect(lines.join("\n")).not.toContain("importing");

@@ -8,7 +8,7 @@ import { createFiles, createProcessRunner, isRunning, signalProcess } from "@pat
 import { down, up } from "@patchbay/standalone";
 import { afterAll, expect, test } from "vitest";
 import { giveLauncherImages } from "../containerd/launcher-images.ts";
-import { processOf, type NamedProcess } from "./processes.ts";
+import { bringUp, processOf, type NamedProcess } from "./processes.ts";
 
 const UP_MS = 120_000;
 const COMPONENTS = [
@@ -65,7 +65,7 @@ test(
   "up starts everything, writes a kubeconfig and serves the subresources",
   async () => {
     await giveLauncherImages(dataDir);
-    await up({ dataDir, apiPort, bridge, print });
+    await bringUp(dataDir, ["--api-port", String(apiPort), "--bridge", bridge], print);
     expect(lines.at(-1)).toBe(`patchbay is up; kubeconfig: ${dataDir}/kubeconfig`);
     for (const name of COMPONENTS) expect(await isRunning(await ownProcess(name))).toBe(true);
     expect(await kubectl("get", "nodes", "-o", "name")).toMatch(/^node\//);
@@ -114,7 +114,7 @@ test(
     const supervisor = await ownProcess("supervisor");
     await signalProcess(supervisor, "SIGKILL");
     await expect.poll(() => isRunning(supervisor)).toBe(false);
-    await up({ dataDir, print });
+    await bringUp(dataDir, [], print);
     expect(await Promise.all(COMPONENTS.map(ownProcess))).toEqual(before);
   },
   UP_MS,

@@ -35,7 +35,7 @@ import {
 import { programsOf } from "../../../packages/machine/standalone/src/supervisor/components.ts";
 import { askHealth } from "../../../packages/machine/standalone/src/supervisor/liveness.ts";
 import { Renewal } from "../../../packages/machine/standalone/src/supervisor/renewal.ts";
-import { processOf, type NamedProcess } from "./processes.ts";
+import { asBuilt, processOf, type NamedProcess } from "./processes.ts";
 
 const PERIOD_MS = 10_000;
 const TIMEOUT_MS = 90_000;
@@ -121,7 +121,7 @@ test(
     const deps = { files, clock: createClock(), runner, paths };
     const { settings } = await prepare(deps, { apiPort: freePort() });
     const { apiServer, virtController } = programsOf(deps, settings);
-    await expectStartedAnew(apiServer);
+    await expectStartedAnew(asBuilt(apiServer));
     await fillApiServer(settings.nodeName);
     await expectStartedAnew(virtController);
   },
@@ -151,7 +151,7 @@ test(
       { files, clock: real, runner, paths },
       settings,
     );
-    const server = await startComponent(apiServer, past);
+    const server = await startComponent(asBuilt(apiServer), past);
     await fillApiServer(settings.nodeName);
     const controller = await startComponent(virtController, past);
     const pids = await Promise.all(
