@@ -5,11 +5,12 @@ import { createHash } from "node:crypto";
 import {
   existsSync,
   globSync,
+  linkSync,
   mkdirSync,
   readdirSync,
   readFileSync,
   rmSync,
-  statSync,
+  type Dirent,
 } from "node:fs";
 import { join, relative, resolve } from "node:path";
 import { names } from "@patchbay/api";
@@ -65,17 +66,31 @@ async function makeStore(name: string): Promise<void> {
   }
 }
 
+/** Whether a file can have another name in that directory: not on another mount, though it may be of the same file system. */
+function canLink(file: Dirent | undefined, directory: string): boolean {
+  if (file === undefined) return false;
+  const name = join(directory, file.name);
+  try {
+    linkSync(join(file.parentPath, file.name), name);
+  } catch (error) {
+    if (error instanceof Error && "code" in error && error.code === "EXDEV") return false;
+    throw error;
+  }
+  rmSync(name);
+  return true;
+}
+
 /**
  * What containerd writes lies right below the directory of one of its plugins; layers and blobs never change, and are the
  * same files under another name: for 1,100 of them that takes 0.4 s of a processor where a copy takes 2.3.
  */
 function copyDirectory(from: string, to: string): void {
-  if (statSync(from).dev !== statSync(to).dev) {
+  const written = globSync("*/*", { cwd: from, withFileTypes: true }).filter((at) => at.isFile());
+  if (!canLink(written[0], to)) {
     execFileSync("cp", ["-a", `${from}/.`, to]);
     return;
   }
   execFileSync("cp", ["-a", "--link", `${from}/.`, to]);
-  const written = globSync("*/*", { cwd: from, withFileTypes: true }).filter((at) => at.isFile());
   for (const { parentPath, name } of written) {
     const copy = join(to, relative(from, parentPath), name);
     execFileSync("cp", ["-a", "--remove-destination", join(parentPath, name), copy]);

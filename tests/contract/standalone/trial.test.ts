@@ -48,6 +48,13 @@ test("what a process left that is dead is taken down and removed", async () => {
   expect(existsSync(left)).toBe(false);
 });
 
+test("so is what it left before the machine began to come up", async () => {
+  const left = trialOf(DEAD);
+  rmSync(join(left, "data/standalone.json"));
+  await openAndEnd();
+  expect(existsSync(left)).toBe(false);
+});
+
 test("what a living process has stays, and so does what no run has made", async () => {
   const startTime = await readProcessStartTime(process.pid);
   const kept = [trialOf({ pid: process.pid, startTime }), trialOf(undefined)];

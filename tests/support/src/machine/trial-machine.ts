@@ -19,6 +19,8 @@ import { SecondNode } from "./second-node.ts";
 
 const PREFIX = "patchbay-";
 const OWNER = "owner.json";
+/** In the data directory; `up` writes it first, and a purge removes it last. */
+const SETTINGS = "standalone.json";
 
 /** The process that will remove the directory; undefined for a directory that no run of ours has made. */
 function ownerOf(directory: string): ProcessName | undefined {
@@ -43,7 +45,8 @@ function removeDirectory(directory: string): void {
 export function endTrial(machine: Machine): string {
   machine.close();
   const { dataDir } = machine;
-  const said = existsSync(dataDir) ? machine.patchbay("down", "--purge") : "";
+  // Without its settings it has not begun to come up, though what it is to have may lie there.
+  const said = existsSync(join(dataDir, SETTINGS)) ? machine.patchbay("down", "--purge") : "";
   removeDirectory(dirname(dataDir));
   return said;
 }
