@@ -9,14 +9,14 @@ import type { Readable } from "node:stream";
 import { fileURLToPath } from "node:url";
 import { isAppError } from "@patchbay/core";
 import { createHypervisor } from "@patchbay/libvirt";
-import { createChildStarter, createClock } from "@patchbay/os";
+import { createClock } from "@patchbay/os";
 import type {
   Hypervisor,
   HypervisorAddress,
   HypervisorConnection,
   Logger,
 } from "@patchbay/core/ports";
-import { openInode } from "@patchbay/support";
+import { createBuiltChildStarter, openInode } from "@patchbay/support";
 
 /** The launchers' user. */
 export const LAUNCHER = { uid: 107, gid: 107 };
@@ -146,7 +146,7 @@ export class AttackedNode {
     const debug = (): void => undefined;
     const logger: Logger = { debug, info: log, warn: log, error: log, child: () => logger };
     this.log = logger;
-    const ports = { starter: createChildStarter(), clock: createClock(), logger };
+    const ports = { starter: createBuiltChildStarter(), clock: createClock(), logger };
     this.hypervisor = createHypervisor({ ...ports, identity: LAUNCHER, ...options });
   }
 

@@ -9,9 +9,9 @@ import { join } from "node:path";
 import { gzipSync } from "node:zlib";
 import { createHookSidecars } from "@patchbay/hooks";
 import { serveHook } from "@patchbay/hooks/testing";
-import { createChildStarter, createClock, openVolumeSocket } from "@patchbay/os";
+import { createClock, openVolumeSocket } from "@patchbay/os";
 import type { HookSidecars } from "@patchbay/core/ports";
-import { aVmi } from "@patchbay/support";
+import { createBuiltChildStarter, aVmi } from "@patchbay/support";
 import { afterEach, beforeEach, describe, expect, onTestFinished, test } from "vitest";
 import { askHooks } from "../../../packages/plug/virt-handler/src/hooks/ask-hooks.ts";
 
@@ -28,7 +28,7 @@ beforeEach(() => {
   mkdirSync(join(directory, HOOK));
   socket = join(directory, HOOK, "hook.sock");
   hooks = createHookSidecars({
-    starter: createChildStarter(),
+    starter: createBuiltChildStarter(),
     clock: createClock(),
     openSocket: (_pod, container) => openVolumeSocket({ directory, path: container }),
     infoTimeoutMs: 3000,

@@ -7,8 +7,8 @@ import { chmodSync, chownSync, existsSync, mkdirSync, rmSync, writeFileSync } fr
 import { dirname, join } from "node:path";
 import type { HookSidecar } from "@patchbay/core/ports";
 import { createHookSidecars } from "@patchbay/hooks";
-import { createChildStarter, createClock, openVolumeSocket } from "@patchbay/os";
-import { eventually } from "@patchbay/support";
+import { createClock, openVolumeSocket } from "@patchbay/os";
+import { createBuiltChildStarter, eventually } from "@patchbay/support";
 import { afterAll, afterEach, beforeAll, describe, expect, test } from "vitest";
 import { CACHE, makeImages, unpackRoot } from "./archive.ts";
 
@@ -85,7 +85,7 @@ async function listening(child: ChildProcess): Promise<string> {
 
 async function connected<T>(use: (hook: HookSidecar) => Promise<T>): Promise<T> {
   const hooks = createHookSidecars({
-    starter: createChildStarter(),
+    starter: createBuiltChildStarter(),
     clock: createClock(),
     openSocket: () => openVolumeSocket({ directory: root, path: "run/kubevirt-hooks" }),
   });

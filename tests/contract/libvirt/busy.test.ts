@@ -7,9 +7,9 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { isAppError } from "@patchbay/core";
 import { createHypervisor } from "@patchbay/libvirt";
-import { createChildStarter, createClock } from "@patchbay/os";
+import { createClock } from "@patchbay/os";
 import type { Hypervisor, HypervisorConnection } from "@patchbay/core/ports";
-import { eventually, openInode } from "@patchbay/support";
+import { createBuiltChildStarter, eventually, openInode } from "@patchbay/support";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { silentLogger } from "./logger.ts";
 import {
@@ -77,7 +77,7 @@ beforeAll(async () => {
   source = await startSessionDaemon({ cacheDirectory: directory });
   target = await startSessionDaemon({ cacheDirectory: directory });
   fd = openInode(source.socketPath);
-  const ports = { starter: createChildStarter(), clock: createClock(), logger: silentLogger };
+  const ports = { starter: createBuiltChildStarter(), clock: createClock(), logger: silentLogger };
   hypervisor = createHypervisor({ ...ports, identity: LAUNCHER });
 });
 

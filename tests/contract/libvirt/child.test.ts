@@ -7,9 +7,9 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { isAppError } from "@patchbay/core";
 import { createHypervisor } from "@patchbay/libvirt";
-import { createChildStarter, createClock } from "@patchbay/os";
+import { createClock } from "@patchbay/os";
 import type { Hypervisor, HypervisorAddress, Logger } from "@patchbay/core/ports";
-import { eventually, openInode } from "@patchbay/support";
+import { createBuiltChildStarter, eventually, openInode } from "@patchbay/support";
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from "vitest";
 import { silentLogger } from "./logger.ts";
 import { LAUNCHER, makeOwnDirectory, startSessionDaemon, type SessionDaemon } from "./session.ts";
@@ -32,7 +32,7 @@ const logger: Logger = {
 };
 
 function make(options: Partial<Parameters<typeof createHypervisor>[0]> = {}): void {
-  const ports = { starter: createChildStarter(), clock: createClock(), logger };
+  const ports = { starter: createBuiltChildStarter(), clock: createClock(), logger };
   hypervisor = createHypervisor({ ...ports, identity: LAUNCHER, ...options });
 }
 

@@ -15,7 +15,8 @@ import { writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { basename, dirname, join } from "node:path";
 import { createHypervisor } from "@patchbay/libvirt";
-import { createChildStarter, createClock, createLaunchers } from "@patchbay/os";
+import { createClock, createLaunchers } from "@patchbay/os";
+import { createBuiltChildStarter } from "@patchbay/support";
 import type { Launchers, Sandbox } from "@patchbay/core/ports";
 import { describeLaunchersContract } from "@patchbay/os/testing";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
@@ -128,7 +129,7 @@ describe("launchers", () => {
     const daemon = await startSessionDaemon({ runDirectory: launcherDirectory, cacheDirectory });
     sandboxInode = daemon.netnsInode;
     const hypervisor = createHypervisor({
-      starter: createChildStarter(),
+      starter: createBuiltChildStarter(),
       clock: createClock(),
       logger: silentLogger,
       identity: LAUNCHER,

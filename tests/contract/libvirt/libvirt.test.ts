@@ -4,7 +4,7 @@ import { closeSync, mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { createHypervisor } from "@patchbay/libvirt";
-import { createChildStarter, createClock } from "@patchbay/os";
+import { createClock } from "@patchbay/os";
 import type { Hypervisor } from "@patchbay/core/ports";
 import {
   describeHotplugContract,
@@ -12,7 +12,7 @@ import {
   type HotplugBench,
   type HypervisorBench,
 } from "@patchbay/libvirt/testing";
-import { openInode } from "@patchbay/support";
+import { createBuiltChildStarter, openInode } from "@patchbay/support";
 import { afterAll, beforeAll } from "vitest";
 import { silentLogger } from "./logger.ts";
 import {
@@ -30,7 +30,7 @@ let shared: Hypervisor;
 
 function hypervisorOfLaunchers(): Hypervisor {
   return createHypervisor({
-    starter: createChildStarter(),
+    starter: createBuiltChildStarter(),
     clock: createClock(),
     logger: silentLogger,
     identity: LAUNCHER,

@@ -9,9 +9,9 @@ import { dirname, join } from "node:path";
 import { planDeparture } from "@patchbay/core";
 import { createHypervisor } from "@patchbay/libvirt";
 import { describeMoveContract, type MoveBench } from "@patchbay/libvirt/testing";
-import { createChildStarter, createClock } from "@patchbay/os";
+import { createClock } from "@patchbay/os";
 import type { DomainInfo, Hypervisor, HypervisorConnection, Migration } from "@patchbay/core/ports";
-import { eventually, openInode } from "@patchbay/support";
+import { createBuiltChildStarter, eventually, openInode } from "@patchbay/support";
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from "vitest";
 import { silentLogger } from "./logger.ts";
 import {
@@ -33,7 +33,7 @@ let cacheDirectory = "";
 
 beforeAll(() => {
   cacheDirectory = makeOwnDirectory(mkdtempSync(join(tmpdir(), "session-cache-")));
-  const ports = { starter: createChildStarter(), clock: createClock(), logger: silentLogger };
+  const ports = { starter: createBuiltChildStarter(), clock: createClock(), logger: silentLogger };
   shared = createHypervisor({ ...ports, identity: LAUNCHER });
 });
 

@@ -4,7 +4,7 @@ import { closeSync, mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { names } from "@patchbay/api";
-import { createChildStarter, createClock } from "@patchbay/os";
+import { createClock } from "@patchbay/os";
 import type { ChildProgram } from "@patchbay/core/ports";
 import { createAuthority, issueCertificate, type Authority } from "@patchbay/pki";
 import {
@@ -13,7 +13,7 @@ import {
   type RelayIdentity,
   type RelayOrder,
 } from "@patchbay/virt-handler/testing";
-import { openInode } from "@patchbay/support";
+import { createBuiltChildStarter, openInode } from "@patchbay/support";
 import { LAUNCHER, makeOwnDirectory } from "./session.ts";
 
 export const MIGRATION = "7d6f3a0e-1111-2222-3333-444455556666";
@@ -74,7 +74,7 @@ export class RelayBench {
   async #start(order: Parameters<typeof startRelay>[0], directory: string): Promise<Relay> {
     const fd = openInode(directory);
     this.#descriptors.push(fd);
-    const children = createChildStarter();
+    const children = createBuiltChildStarter();
     const starter = {
       start: async (program: ChildProgram) => {
         const child = await children.start(program);

@@ -6,11 +6,11 @@ import { chownSync, closeSync, mkdtempSync, readdirSync, rmSync, writeFileSync }
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { createHypervisor } from "@patchbay/libvirt";
-import { createChildStarter, createClock } from "@patchbay/os";
+import { createClock } from "@patchbay/os";
 import { DISRUPTED_MS } from "@patchbay/core";
 import type { Hypervisor, HypervisorConnection, Migration } from "@patchbay/core/ports";
 import type { Word } from "@patchbay/virt-handler/testing";
-import { openInode } from "@patchbay/support";
+import { createBuiltChildStarter, openInode } from "@patchbay/support";
 import { afterAll, afterEach, beforeAll, beforeEach, expect, test } from "vitest";
 import { silentLogger } from "./logger.ts";
 import { PEER_SOCKET, RelayBench, SOCKETS, type Change } from "./relay-bench.ts";
@@ -45,7 +45,7 @@ let xml = "";
 
 beforeAll(() => {
   cacheDirectory = makeOwnDirectory(mkdtempSync(join(tmpdir(), "session-cache-")));
-  const ports = { starter: createChildStarter(), clock: createClock(), logger: silentLogger };
+  const ports = { starter: createBuiltChildStarter(), clock: createClock(), logger: silentLogger };
   hypervisor = createHypervisor({ ...ports, identity: LAUNCHER });
 });
 

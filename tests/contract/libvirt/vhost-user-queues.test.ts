@@ -6,14 +6,10 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { printNic } from "@patchbay/domain";
 import { createHypervisor } from "@patchbay/libvirt";
-import {
-  createChildStarter,
-  createClock,
-  createVhostDirectories,
-  createVhostSockets,
-} from "@patchbay/os";
+import { createClock, createVhostDirectories, createVhostSockets } from "@patchbay/os";
 import type { Hypervisor } from "@patchbay/core/ports";
 import {
+  createBuiltChildStarter,
   aVmi,
   KERNEL_ARGS,
   openGuestConsole,
@@ -98,7 +94,7 @@ beforeAll(async () => {
   await createVhostDirectories({ ...PLACES, dataplaneGroup: LAUNCHER.gid }).make(ID);
   daemon = await startSessionDaemon({ cacheDirectory: makeOwnDirectory(join(base, "cache")) });
   fd = openInode(daemon.socketPath);
-  const [starter, clock] = [createChildStarter(), createClock()];
+  const [starter, clock] = [createBuiltChildStarter(), createClock()];
   hypervisor = createHypervisor({ starter, clock, logger: silentLogger, identity: LAUNCHER });
   dataplane = await Testpmd.start([socketOf(1), socketOf(2)], QUEUES, { isAsked: true });
   const sockets = createVhostSockets({ ...PLACES, podsDir: base });

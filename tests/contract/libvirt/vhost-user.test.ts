@@ -16,14 +16,9 @@ import { join } from "node:path";
 import { freeAddresses, printNic, type PciAddress } from "@patchbay/domain";
 import { parseDomain } from "@patchbay/domain/parse";
 import { createHypervisor } from "@patchbay/libvirt";
-import {
-  createChildStarter,
-  createClock,
-  createVhostDirectories,
-  createVhostSockets,
-} from "@patchbay/os";
+import { createClock, createVhostDirectories, createVhostSockets } from "@patchbay/os";
 import type { Hypervisor, HypervisorConnection } from "@patchbay/core/ports";
-import { aVmi, eventually, Testpmd, openInode } from "@patchbay/support";
+import { createBuiltChildStarter, aVmi, eventually, Testpmd, openInode } from "@patchbay/support";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { definitionOf, makePlaces } from "./definition.ts";
 import { silentLogger } from "./logger.ts";
@@ -72,7 +67,7 @@ beforeAll(async () => {
   chownSync(DIRECTORY, 0, LAUNCHER.gid);
   daemon = await startSessionDaemon({ cacheDirectory: makeOwnDirectory(join(base, "cache")) });
   fd = openInode(daemon.socketPath);
-  const [starter, clock] = [createChildStarter(), createClock()];
+  const [starter, clock] = [createBuiltChildStarter(), createClock()];
   hypervisor = createHypervisor({ starter, clock, logger: silentLogger, identity: LAUNCHER });
   connection = await hypervisor.open({ kind: "socket", fd });
   const limits = { "vhost-user.patchbay.io/sockets": "1" };

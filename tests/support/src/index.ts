@@ -20,6 +20,7 @@ export {
 } from "./manifests.ts";
 export { diskVmManifest, obedientUserData } from "./debian.ts";
 export { fillClaim } from "./filled-claim.ts";
+export { createBuiltChildStarter } from "./programs/children.ts";
 export { executableOf, type ProgramName } from "./programs/executables.ts";
 export { judgeRights, type RightsFinding } from "./rights.ts";
 export { Plugger } from "./plugger.ts";

@@ -20,7 +20,7 @@ const STDERR_MAX = 2000;
 
 /** From sources the child runs sources too. */
 const isSource = import.meta.url.endsWith(".ts");
-const entry = fileURLToPath(
+const ENTRY = fileURLToPath(
   isSource
     ? new URL("./child-entry.ts", import.meta.url)
     : new URL("./child-entry.js", import.meta.url),
@@ -28,17 +28,18 @@ const entry = fileURLToPath(
 
 /**
  * Starts children with this program's own Node.js, in a session of their own. A child ends when its parent does.
+ * @param entry - absolute path of what a child runs first, and which loads its program: from sources, or as it is built
  */
-export function createChildStarter(): ChildStarter {
-  return { start };
+export function createChildStarter(entry = ENTRY): ChildStarter {
+  return { start: (program) => start(program, entry) };
 }
 
-async function start(program: ChildProgram): Promise<ChildProcessHandle> {
+async function start(program: ChildProgram, entry: string): Promise<ChildProcessHandle> {
   sealDescriptors();
   const [ours, theirs] = osNative().socketPair();
   let child: ChildProcess;
   try {
-    child = spawn(process.execPath, argumentsFor(program), {
+    child = spawn(process.execPath, argumentsFor(program, entry), {
       env: program.env,
       cwd: "/",
       detached: true,
@@ -55,7 +56,7 @@ async function start(program: ChildProgram): Promise<ChildProcessHandle> {
   return handle;
 }
 
-function argumentsFor(program: ChildProgram): string[] {
+function argumentsFor(program: ChildProgram, entry: string): string[] {
   const { identity } = program;
   return [
     // Without it a thread of Node.js blocks all signals and could not drop its privileges.
