@@ -4,7 +4,7 @@ import { randomBytes } from "node:crypto";
 import { createKubeClient, loadKubeConfig, type KubeConfig } from "@patchbay/kube";
 import { createClock, createFiles } from "@patchbay/os";
 import { createFakeLogger } from "@patchbay/telemetry/testing";
-import { chromium, type Browser, type Page } from "playwright-core";
+import { chromium, type Browser, type BrowserContext, type Page } from "playwright-core";
 import { readPage } from "../../packages/patchbay/src/ui/page.ts";
 import { startPanel, type Panel } from "../../packages/patchbay/src/ui/server.ts";
 import type { FakeCluster } from "./fake-cluster.ts";
@@ -22,17 +22,45 @@ export const WIDE = { width: 1280, height: 800 };
 /** A telephone's. */
 export const SMALL = { width: 375, height: 720 };
 
+/** What is done with a page before it is opened. */
+type Prepare = (page: Page) => unknown;
+
 /** A panel, and what a page of it has complained of. */
 export interface OpenPanel extends AsyncDisposable {
   readonly panel: Panel;
   readonly page: Page;
   readonly complaints: readonly string[];
+  /** Another page of it, by a new link. */
+  readonly openAnother: (prepare: Prepare) => Promise<Page>;
 }
 
 interface Look {
   readonly viewport?: { readonly width: number; readonly height: number };
   readonly scheme?: "light" | "dark";
   readonly hasTouch?: boolean;
+}
+
+/** A request of the browser's that it breaks off when an address of the host comes or goes, as other suites make them do. */
+const NETWORK_CHANGED = "ERR_NETWORK_CHANGED";
+/** What a page is made of; what it asks is its own to ask again. */
+const PARTS = ["document", "script", "stylesheet"];
+
+/** Opens a page by a new link, and another as long as a part of it was broken off. */
+async function openPage(context: BrowserContext, panel: Panel, prepare: Prepare): Promise<Page> {
+  for (let attempt = 0; attempt < 20; attempt += 1) {
+    const page = await context.newPage();
+    await prepare(page);
+    const broken: string[] = [];
+    page.on("requestfailed", (request) => {
+      if (PARTS.includes(request.resourceType())) broken.push(request.url());
+    });
+    await page.goto(panel.link()).catch((error: unknown) => {
+      if (!String(error).includes(NETWORK_CHANGED)) throw error;
+    });
+    if (broken.length === 0) return page;
+    await page.close();
+  }
+  throw new Error("the page was broken off each time");
 }
 
 async function openPanelOf(config: KubeConfig, browser: Browser, look: Look): Promise<OpenPanel> {
@@ -42,15 +70,18 @@ async function openPanelOf(config: KubeConfig, browser: Browser, look: Look): Pr
   const panel = await startPanel({ client, files, scope, random: randomBytes }, 0);
   const { viewport = WIDE, scheme = "light", hasTouch = false } = look;
   const context = await browser.newContext({ viewport, colorScheme: scheme, hasTouch });
-  const page = await context.newPage();
   const complaints: string[] = [];
-  page.on("pageerror", (error) => complaints.push(error.message));
-  page.on("console", (message) => {
-    if (message.type() === "error") complaints.push(message.text());
-  });
-  await page.goto(panel.link());
+  const listen = (page: Page): void => {
+    page.on("pageerror", (error) => complaints.push(error.message));
+    page.on("console", (message) => {
+      const isOurs = !message.text().includes(NETWORK_CHANGED);
+      if (message.type() === "error" && isOurs) complaints.push(message.text());
+    });
+  };
+  const page = await openPage(context, panel, listen);
   return {
     ...{ panel, page, complaints },
+    openAnother: (prepare) => openPage(context, panel, prepare),
     [Symbol.asyncDispose]: async () => {
       await context.close();
       await panel.close();

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // What does a person see who has never seen the panel, and what moves when the world does?
+import { eventually } from "@patchbay/support";
 import { expect, test } from "vitest";
 import { createBench, fill } from "./bench.ts";
 import { RACK, vmiOf } from "./objects.ts";
@@ -138,15 +139,49 @@ test("a watch that breaks is taken up again, and the page says so meanwhile", as
 
 test("a link opens one page; another one says what to do", async () => {
   await using panel = await open();
-  await panel.page.reload();
-  await panel.page.getByText("This link has been used").waitFor();
-  await panel.page.goto(panel.panel.link());
-  await panel.page.waitForSelector(".unit");
-  expect(panel.page.url()).not.toContain("token");
-  const kept = await panel.page.evaluate(
+  const { page } = panel;
+  // The browser may break a page off, as openPage of panel-page.ts says.
+  await eventually(
+    async () => {
+      await page.reload();
+      await page.getByText("This link has been used").waitFor({ timeout: 5000 });
+      await page.goto(panel.panel.link());
+      await page.waitForSelector(".unit", { timeout: 5000 });
+      return true;
+    },
+    { withinMs: 20_000 },
+  );
+  expect(page.url()).not.toContain("token");
+  const kept = await page.evaluate(
     "JSON.stringify([{ ...localStorage }, { ...sessionStorage }, document.cookie])",
   );
   expect(kept).toBe('[{"patchbay-theme":"auto"},{},""]');
+});
+
+test("a page whose way in is lost asks for it again", async () => {
+  await using panel = await open();
+  let asked = 0;
+  const page = await panel.openAnother(async (opened) => {
+    asked = 0;
+    await opened.route("**/session", async (route) => {
+      asked += 1;
+      // The first is not heard, and the answer to the second not.
+      if (asked === 2) await route.fetch();
+      if (asked < 3) await route.abort();
+      else await route.continue();
+    });
+  });
+  await page.waitForSelector(".unit");
+  expect(asked).toBeGreaterThanOrEqual(3);
+});
+
+test("a page to whom nobody answers says so", async () => {
+  await using panel = await open();
+  const page = await panel.openAnother((opened) =>
+    opened.route("**/session", (route) => route.abort()),
+  );
+  const words = page.getByText("The panel's server does not answer");
+  await expect.poll(() => words.count()).toBe(1);
 });
 
 test("without a VM it says how to make one", async () => {

@@ -67,8 +67,10 @@ function tokenOf(link: string): string {
   return link.split("#token=")[1] ?? "";
 }
 
+/** As a page of its own. */
 function exchange(token: string, headers = fromPage()): Promise<Answer> {
-  return ask("/session", { method: "POST", headers }, JSON.stringify({ token }));
+  const page = randomBytes(32).toString("base64url");
+  return ask("/session", { method: "POST", headers }, JSON.stringify({ token, page }));
 }
 
 async function newKey(): Promise<string> {

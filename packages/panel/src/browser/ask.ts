@@ -6,32 +6,38 @@ import { countersIn, type Counters } from "../model/nic/traffic.ts";
 import type { Rules } from "../model/rights.ts";
 import type { Unit } from "../model/unit.ts";
 import type { Answer } from "../model/verdict.ts";
+import { again } from "./again.ts";
 import type { Session } from "./session.ts";
 
 interface Refusal {
   readonly message?: string;
 }
 
-/** Sends a request; with `isDryRun` nothing is changed. A server that cannot be reached is an answer too. */
-export async function send(
+async function exchange(
   session: Session,
   { method, path, body, contentType }: Ask,
   isDryRun: boolean,
 ): Promise<Answer> {
+  const response = await fetch(isDryRun ? `${path}?dryRun=All` : path, {
+    method,
+    headers: { "content-type": contentType, "x-panel-key": session.key },
+    body: JSON.stringify(body),
+  });
+  // The panel's own server.
+  if (response.ok) return (await response.json()) as Answer;
+  const { message = "" } = (await response.json()) as Refusal;
+  return {
+    status: response.status,
+    text: JSON.stringify({ kind: "Status", message }),
+    warnings: [],
+  };
+}
+
+/** Sends a request; with `isDryRun` nothing is changed. A server that cannot be reached is an answer too. */
+export async function send(session: Session, ask: Ask, isDryRun: boolean): Promise<Answer> {
+  const sendOnce = (): Promise<Answer> => exchange(session, ask, isDryRun);
   try {
-    const response = await fetch(isDryRun ? `${path}?dryRun=All` : path, {
-      method,
-      headers: { "content-type": contentType, "x-panel-key": session.key },
-      body: JSON.stringify(body),
-    });
-    // The panel's own server.
-    if (response.ok) return (await response.json()) as Answer;
-    const { message = "" } = (await response.json()) as Refusal;
-    return {
-      status: response.status,
-      text: JSON.stringify({ kind: "Status", message }),
-      warnings: [],
-    };
+    return await (isDryRun ? again(sendOnce) : sendOnce());
   } catch {
     const message = "the panel's server does not answer: does `patchbay ui` still run?";
     return { status: 503, text: JSON.stringify({ kind: "Status", message }), warnings: [] };
@@ -65,8 +71,10 @@ export async function readWay(
   const vmi = `namespaces/${namespace}/virtualmachineinstances/${name}`;
   const path = `/apis/subresources.kubevirt.io/v1/${vmi}/doctor?interface=${encodeURIComponent(iface)}`;
   try {
-    const response = await fetch(path, { headers: { "x-panel-key": session.key } });
-    const { status, text } = (await response.json()) as Answer; // the panel's own server
+    const { status, text } = await again(async () => {
+      const response = await fetch(path, { headers: { "x-panel-key": session.key } });
+      return (await response.json()) as Answer; // the panel's own server
+    });
     if (status === 200) return JSON.parse(text) as DoctorReport; // what virt-api answers
     return { refused: (JSON.parse(text) as Refusal).message ?? "" };
   } catch {
@@ -83,8 +91,13 @@ export async function readRules(session: Session, namespace: string): Promise<Ru
     spec: { namespace },
   };
   const ask = { method: "POST", path, body, contentType: "application/json" } as const;
-  const { status, text } = await send(session, ask, false);
-  if (status >= 300) return { incomplete: true };
-  const review = JSON.parse(text) as { readonly status?: Rules }; // the API server's own answer
-  return review.status ?? { incomplete: true };
+  try {
+    // A review changes nothing.
+    const { status, text } = await again(() => exchange(session, ask, false));
+    if (status >= 300) return { incomplete: true };
+    const review = JSON.parse(text) as { readonly status?: Rules }; // the API server's own answer
+    return review.status ?? { incomplete: true };
+  } catch {
+    return { incomplete: true };
+  }
 }

@@ -10,13 +10,19 @@ import { NewVmForm } from "./aside/new-vm.tsx";
 import { Rack } from "./rack/rack.tsx";
 import type { ViewProps } from "./props.ts";
 import { usePanel, type PanelStore } from "./state.ts";
+import type { Outside } from "../browser/session.ts";
 import { StreamWindow } from "./stream.tsx";
 
+const HEADINGS: Readonly<Record<Outside, string>> = {
+  used: "This link has been used",
+  unanswered: "The panel's server does not answer",
+};
+
 /** Without a good link there is nothing to see. */
-export function Closed(): JSX.Element {
+export function Closed({ why }: { readonly why: Outside }): JSX.Element {
   return (
     <main class="closed">
-      <h1>This link has been used</h1>
+      <h1>{HEADINGS[why]}</h1>
       <p>
         Each link of <code>patchbay ui</code> opens one page, once. Press Enter in the terminal
         where it runs to get a new one, and open that.

@@ -13,8 +13,8 @@ async function start(root: HTMLElement): Promise<void> {
   const store = new PanelStore();
   setTheme(store.state.theme);
   const session = await openSession();
-  if (session === undefined) {
-    render(<Closed />, root);
+  if (session === "used" || session === "unanswered") {
+    render(<Closed why={session} />, root);
     return;
   }
   const actions = new Actions(store, session);
@@ -31,7 +31,7 @@ async function start(root: HTMLElement): Promise<void> {
       store.set({ isLive });
     },
   });
-  render(<Closed />, root);
+  render(<Closed why="used" />, root);
 }
 
 // Another link, opened in the same tab, changes nothing but the fragment.

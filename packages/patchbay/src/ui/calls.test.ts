@@ -100,16 +100,20 @@ describe("at the gate", () => {
   });
 });
 
-test("a token is good once, and only the newest", () => {
+test("a token is good for one page, and only the newest", () => {
+  const [page, another] = ["a".repeat(32), "b".repeat(32)];
   let count = 0;
   const passes = new Passes((size) => new Uint8Array(size).fill((count += 1)));
   const [first, second] = [passes.issue(), passes.issue()];
-  expect(passes.exchange(first)).toBeUndefined();
-  const key = passes.exchange(second) ?? "";
+  expect(passes.exchange(first, page)).toBeUndefined();
+  expect(passes.exchange(second, "short")).toBeUndefined();
+  const key = passes.exchange(second, page) ?? "";
   expect(passes.knows(key)).toBe(true);
   expect(passes.knows(second)).toBe(false);
   expect(passes.knows("")).toBe(false);
-  expect(passes.exchange(second)).toBeUndefined();
+  expect(passes.exchange(second, another)).toBeUndefined();
+  // Its answer was lost.
+  expect(passes.exchange(second, page)).toBe(key);
 });
 
 test("a key comes as a protocol beside the panel's own", () => {

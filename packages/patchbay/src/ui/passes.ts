@@ -2,6 +2,9 @@
 // Who may use the panel? Whoever brings the link's token, once; then who brings the key that it was exchanged for.
 import { createHash, timingSafeEqual } from "node:crypto";
 
+/** A page's own name for itself is its secret too; so many characters at least. */
+const PAGE_MIN = 32;
+
 /** Random bytes; as many as are asked for. */
 export type RandomBytes = (count: number) => Uint8Array;
 
@@ -21,6 +24,8 @@ function isSame(left: string, right: string | undefined): boolean {
 export class Passes {
   readonly #random: RandomBytes;
   #token: string | undefined;
+  /** The last exchange. */
+  #used: { readonly token: string; readonly page: string; readonly key: string } | undefined;
   readonly #keys = new Set<string>();
 
   constructor(random: RandomBytes) {
@@ -33,12 +38,20 @@ export class Passes {
     return this.#token;
   }
 
-  /** The key for a token, which is used up; undefined where it is not the one that was issued. */
-  exchange(token: string): string | undefined {
+  /**
+   * The key for a token, which is used up by the page; undefined where it is not the one that was issued. A page whose answer was
+   * lost gets the same key again; nobody else does.
+   * @param page - what the page calls itself, which only it knows
+   */
+  exchange(token: string, page: string): string | undefined {
+    if (page.length < PAGE_MIN) return undefined;
+    const used = this.#used;
+    if (used !== undefined && isSame(token, used.token) && isSame(page, used.page)) return used.key;
     if (!isSame(token, this.#token)) return undefined;
     this.#token = undefined;
     const key = this.#make();
     this.#keys.add(key);
+    this.#used = { token, page, key };
     return key;
   }
 

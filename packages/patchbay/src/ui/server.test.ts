@@ -43,7 +43,7 @@ async function open(client: PanelDeps["client"], onlyIn?: string): Promise<Recor
   panel = await startPanel({ client, files: new Map(), scope, random }, 0);
   const origin = `http://127.0.0.1:${String(panel.port)}`;
   const token = panel.link().split("#token=")[1];
-  const body = JSON.stringify({ token });
+  const body = JSON.stringify({ token, page: "p".repeat(32) });
   const response = await fetch(`${origin}/session`, { method: "POST", headers: { origin }, body });
   const session = (await response.json()) as { readonly key: string };
   expect(session).toMatchObject({ server: "https://test", namespace: "blue" });

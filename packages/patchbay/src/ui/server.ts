@@ -138,8 +138,9 @@ class PanelServer implements Panel {
   /** A token is exchanged for the key of one page. */
   async #open(request: IncomingMessage, response: ServerResponse): Promise<void> {
     const body = await readBody(request);
-    const token = (body as { readonly token?: unknown } | null | undefined)?.token;
-    const key = typeof token === "string" ? this.#passes.exchange(token) : undefined;
+    const { token, page } = (body ?? {}) as { readonly token?: unknown; readonly page?: unknown };
+    const isAsked = typeof token === "string" && typeof page === "string";
+    const key = isAsked ? this.#passes.exchange(token, page) : undefined;
     if (key === undefined) {
       this.#refuse(response, 401, "the link has been used, or a newer one was made");
       return;
