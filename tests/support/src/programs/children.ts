@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Children of virt-handler as users have them: what is built of them. From sources a child starts for 0.3 to 0.6 s of a
-// processor, and for 0.1 to 0.2 so; most tests of guests and hooks start some.
+// Children of virt-handler as users have them: what is built of them. From sources a child starts for 0.3 s of a
+// processor, and for 0.1 so; most tests of guests and hooks start some.
 import { join } from "node:path";
 import { pathToFileURL } from "node:url";
 import type { ChildStarter } from "@patchbay/core/ports";
