@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// How long did a child compute? With all the processes that it, and they in turn, had waited for: containers and daemons
-// are nobody's children, and are not counted.
+// Processor time of children, and of the whole machine. A child's time includes the processes that it waited for;
+// containers and daemons are children of other processes, so only the machine's time includes them.
 import { readFileSync } from "node:fs";
 
 /** Of USER_HZ, in which Linux tells of processes on each of its machines. */
@@ -21,4 +21,14 @@ export function secondsOfEnded(): number {
   const before = counted;
   counted = secondsOfChildren();
   return counted - before;
+}
+
+/** Of the line `cpu`: user, nice, system, irq, softirq; not idle, iowait and steal. Source: proc_stat(5). */
+const BUSY_FIELDS = [1, 2, 3, 6, 7] as const;
+
+/** Processor time that all processes of the machine have used since it booted, seconds. */
+export function secondsOfMachine(): number {
+  const [line = ""] = readFileSync("/proc/stat", "utf8").split("\n", 1);
+  const fields = line.split(/\s+/);
+  return BUSY_FIELDS.reduce((sum, at) => sum + Number(fields[at]), 0) / TICKS_IN_SECOND;
 }

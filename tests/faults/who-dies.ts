@@ -44,12 +44,12 @@ interface Row {
   readonly tests?: readonly Named[];
 }
 
-const E2E = "tests/e2e/migration/migration.test.ts";
+const E2E = "tests/e2e/migration/migration.long.test.ts";
 const ON_FAKES = "packages/plug/virt-handler/src/migration/two-nodes.test.ts";
 const CONTROLLER = "packages/plug/virt-controller/src/migration.test.ts";
 const COURSE = "packages/plug/core/src/migration/control/course.test.ts";
-const LIBVIRT = "tests/contract/libvirt/move.test.ts";
-const LAUNCHER = "tests/contract/launcher/migration.test.ts";
+const LIBVIRT = "tests/contract/libvirt/move.long.test.ts";
+const LAUNCHER = "tests/contract/launcher/migration.long.test.ts";
 const PROGRESS = "packages/plug/virt-handler/src/migration/progress.test.ts";
 
 const [SOURCE, TARGET] = ["virt-handler", "virt-handler on node2"] as const;

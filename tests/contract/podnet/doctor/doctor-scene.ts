@@ -195,3 +195,16 @@ export class DoctorScene {
     this.namespaces.close();
   }
 }
+
+/** Runs `work` in a scene of its own. Scenes wait for answers that do not come, so several run at once. */
+export async function inScene<T>(
+  number: number,
+  work: (scene: DoctorScene) => Promise<T>,
+): Promise<T> {
+  const scene = new DoctorScene(number);
+  try {
+    return await work(scene);
+  } finally {
+    await scene.close();
+  }
+}

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// Does the doctor name the hop at which frames die, for faults that are planted one at a time?
+// The doctor names the hop at which frames die, and no hop when nothing is wrong. Most planted faults are in nic-doctor.long.test.ts.
 import { describeNicDoctorContract } from "@patchbay/podnet/testing";
 import { run } from "@patchbay/support";
 import { describe, expect, test } from "vitest";
-import { DoctorScene } from "./doctor-scene.ts";
-import { PLANTED } from "./planted-faults.ts";
+import { DoctorScene, inScene } from "./doctor-scene.ts";
+import { FEW_FAULTS, testPlantedFaults } from "./planted-faults.ts";
 
 describeNicDoctorContract("netlink", async () => {
   const scene = new DoctorScene(99);
@@ -19,16 +19,6 @@ describeNicDoctorContract("netlink", async () => {
     close: () => scene.close(),
   };
 });
-
-/** Scenes wait for answers that do not come: several do so at once. */
-async function inScene<T>(number: number, work: (scene: DoctorScene) => Promise<T>): Promise<T> {
-  const scene = new DoctorScene(number);
-  try {
-    return await work(scene);
-  } finally {
-    await scene.close();
-  }
-}
 
 describe.concurrent("the doctor on the kernel", () => {
   test("finds no hop dead where a switch takes frames of the uplink to the gateway's VLAN", async () => {
@@ -57,24 +47,5 @@ describe.concurrent("the doctor on the kernel", () => {
     },
   );
 
-  test.each(PLANTED.map((fault, number) => ({ ...fault, number })))(
-    "names $hop: $name",
-    async ({ hop, reason, plant, facts, binding, number }) => {
-      const report = await inScene(number, async (scene) => {
-        await scene.wire(binding);
-        await plant(scene);
-        return scene.examine(facts);
-      });
-      const first = report.hops.find(({ state }) => state === "dead");
-      if (first?.hop !== hop)
-        console.log(
-          JSON.stringify(
-            report.hops.map((h) => `${h.hop} ${h.state} ${h.reason ?? ""} ${h.why}`),
-            undefined,
-            1,
-          ),
-        );
-      expect({ hop: first?.hop, reason: first?.reason }).toEqual({ hop, reason });
-    },
-  );
+  testPlantedFaults(FEW_FAULTS);
 });

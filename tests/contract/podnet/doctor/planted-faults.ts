@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// Faults that are planted in a way, and the hop that the doctor is to name.
+// Faults that are planted in the path of a NIC, and the hop that the doctor must name for each.
 import type { HopName } from "@patchbay/core";
 import { run } from "@patchbay/support";
-import { ADDRESS, GATEWAY, type DoctorScene, type FactsChange } from "./doctor-scene.ts";
+import { expect, test } from "vitest";
+import { ADDRESS, GATEWAY, inScene, type DoctorScene, type FactsChange } from "./doctor-scene.ts";
 import { MAC } from "../links.ts";
 
-/** One fault. */
-export interface PlantedFault {
+interface PlantedFault {
   readonly name: string;
   readonly hop: HopName;
   readonly reason: string;
@@ -300,11 +300,29 @@ const BEYOND: readonly PlantedFault[] = [
   },
 ];
 
-/** All of them, from the guest on. */
-export const PLANTED: readonly PlantedFault[] = [
-  ...IN_GUEST,
-  ...AT_TAP,
-  ...IN_POD,
-  ...ON_NODE,
-  ...BEYOND,
-];
+/** A number for each fault, so that several scenes can exist at once. */
+type NumberedFault = PlantedFault & { readonly number: number };
+
+const GROUPS = [IN_GUEST, AT_TAP, IN_POD, ON_NODE, BEYOND];
+const PLANTED: readonly NumberedFault[] = GROUPS.flat().map((fault, number) => ({
+  ...fault,
+  number,
+}));
+const FIRST_OF_GROUPS: readonly string[] = GROUPS.flatMap(([fault]) => fault?.name ?? []);
+
+/** One fault of each part of the path, for the short form of the tests. */
+export const FEW_FAULTS = PLANTED.filter(({ name }) => FIRST_OF_GROUPS.includes(name));
+export const OTHER_FAULTS = PLANTED.filter(({ name }) => !FIRST_OF_GROUPS.includes(name));
+
+/** Defines a test of each fault: the doctor names the first hop at which frames die, and why. */
+export function testPlantedFaults(faults: readonly NumberedFault[]): void {
+  test.each(faults)("names $hop: $name", async ({ hop, reason, plant, facts, binding, number }) => {
+    const report = await inScene(number, async (scene) => {
+      await scene.wire(binding);
+      await plant(scene);
+      return scene.examine(facts);
+    });
+    const first = report.hops.find(({ state }) => state === "dead");
+    expect({ hop: first?.hop, reason: first?.reason }).toEqual({ hop, reason });
+  });
+}
