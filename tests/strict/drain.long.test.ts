@@ -13,7 +13,7 @@ function nodeName(): string {
 
 afterAll(() => {
   machine.kubectl("uncordon", nodeName());
-  machine.kubectl("delete", "vm", VM, "--wait=true");
+  machine.delete("vm", VM);
 });
 
 test("its guest is shut down, it waits, and it runs again after an uncordon", async () => {

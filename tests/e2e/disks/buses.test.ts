@@ -34,7 +34,7 @@ beforeAll(async () => {
   machine.apply(diskVmManifest({ name: NAME, disks: DISKS, firmware: FIRMWARE }));
   await machine.booted(NAME);
   return () => {
-    machine.kubectl("delete", "vm", NAME, "--wait");
+    machine.delete("vm", NAME);
   };
 }, BOOT_MS);
 

@@ -151,13 +151,13 @@ export async function bootFromClaim(): Promise<ClaimStory> {
   await debianRestarted(NAME, uid);
   const kept = await inDebian(NAME, "cat /root/mark");
   const resolving = [before, await look()] as const;
-  machine.kubectl("delete", "vm", NAME, "--wait");
+  machine.delete("vm", NAME);
   const phase = machine.kubectl("get", "pvc", CLAIM, "-o", "jsonpath={.status.phase}");
   return { secureBoot: secureBoot.trim(), shell, kept, staying, resolving, phase };
 }
 
 export function deleteClaim(): void {
-  machine.kubectl("delete", "vm", NAME, "--ignore-not-found", "--wait");
-  machine.kubectl("delete", "pvc", CLAIM, "--ignore-not-found", "--wait");
-  machine.kubectl("delete", "network-attachment-definition", "out", "--ignore-not-found");
+  machine.deleteIfPresent("vm", NAME);
+  machine.deleteIfPresent("pvc", CLAIM);
+  machine.deleteIfPresent("net-attach-def", "out");
 }

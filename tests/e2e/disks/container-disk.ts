@@ -66,5 +66,5 @@ export async function bootFromImage(): Promise<ImageStory> {
 }
 
 export function deleteImageVm(): void {
-  machine.kubectl("delete", "vm", NAME, "--ignore-not-found", "--wait");
+  machine.deleteIfPresent("vm", NAME);
 }

@@ -27,7 +27,7 @@ beforeAll(() => {
   chownSync(directory, LAUNCHER, LAUNCHER);
 });
 afterAll(() => {
-  machine.kubectl("delete", "vm", NAME, "--ignore-not-found", "--wait");
+  machine.deleteIfPresent("vm", NAME);
   allow(null, null);
   rmSync(directory, { recursive: true });
 });

@@ -66,7 +66,7 @@ beforeAll(() => {
     }),
   );
   return () => {
-    machine.kubectl("delete", "vm", NAME, "--wait");
+    machine.delete("vm", NAME);
     stop();
     ip("link", "delete", BRIDGE);
     rmSync(directory, { recursive: true });

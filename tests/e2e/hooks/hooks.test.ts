@@ -77,7 +77,7 @@ async function fillClaim(): Promise<void> {
     },
   );
   await eventually(() => machine.findPodPhase(CLAIM) === "Succeeded", { withinMs: TOLD_MS });
-  machine.kubectl("delete", "pod", CLAIM, "--wait");
+  machine.delete("pod", CLAIM);
 }
 
 function hook(key: string, args: readonly string[] = ["--version", "v1alpha3"]): object {
@@ -151,9 +151,10 @@ beforeAll(async () => {
 });
 
 afterAll(() => {
-  machine.kubectl("delete", "vm", "marked", "taken", "dead", "--ignore-not-found", "--wait=true");
-  machine.kubectl("delete", "configmap", "hooks", "--ignore-not-found");
-  machine.kubectl("delete", "pod,pvc", CLAIM, "--ignore-not-found", "--wait=true");
+  machine.deleteIfPresent("vm", "marked", "taken", "dead");
+  machine.deleteIfPresent("configmap", "hooks");
+  machine.deleteIfPresent("pod", CLAIM);
+  machine.deleteIfPresent("pvc", CLAIM);
   configure([], null);
 });
 

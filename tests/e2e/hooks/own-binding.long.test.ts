@@ -85,7 +85,7 @@ beforeAll(() => {
 });
 
 afterAll(() => {
-  machine.kubectl("delete", "vm", "with-tap", "with-hook", "--ignore-not-found", "--wait=true");
+  machine.deleteIfPresent("vm", "with-tap", "with-hook");
   machine.kubectl("delete", "-f", join(FILES, "network.yaml"), "--ignore-not-found");
   const binding = { "example-tap": null, "example-hook": null };
   const none = JSON.stringify({ spec: { configuration: { network: { binding } } } });
@@ -126,7 +126,7 @@ test("the plugin comes, and with it the NIC: the guest reaches the other side of
 });
 
 test("a hook's binding makes the NIC that the guest has from its start", async () => {
-  machine.kubectl("delete", "vm", "with-tap", "--wait=true");
+  machine.delete("vm", "with-tap");
   register("binding-hook.yaml");
   apply("vm-hook.yaml");
   await machine.booted("with-hook");

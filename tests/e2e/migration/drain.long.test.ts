@@ -29,7 +29,7 @@ beforeAll(async () => {
 
 afterAll(async () => {
   if (drained !== "") machine.kubectl("uncordon", drained);
-  machine.kubectl("delete", "vm", VM, "--ignore-not-found", "--wait=true");
+  machine.deleteIfPresent("vm", VM);
   await node?.end();
 });
 

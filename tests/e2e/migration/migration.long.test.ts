@@ -72,10 +72,10 @@ beforeAll(async () => {
 });
 
 afterAll(async () => {
-  machine.kubectl("delete", "migrationpolicy", POLICY, "--ignore-not-found");
-  machine.kubectl("delete", "vm", DISKS, "--ignore-not-found");
+  machine.deleteIfPresent("migrationpolicy", POLICY);
+  machine.deleteIfPresent("vm", DISKS);
   deleteSharedClaim(machine, CLAIM);
-  machine.kubectl("delete", "vmi", GUEST, "--ignore-not-found");
+  machine.deleteIfPresent("vmi", GUEST);
   await node?.end();
   removeInterface("alpha", "beside");
   await expectGone("alpha", "beside");

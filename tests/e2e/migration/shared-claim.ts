@@ -42,8 +42,8 @@ export function applySharedClaim(machine: Machine, name: string): void {
 
 /** Takes claim and volume away, once nobody uses them; not there is success. */
 export function deleteSharedClaim(machine: Machine, name: string): void {
-  machine.kubectl("delete", "pvc", name, "--ignore-not-found", "--wait");
-  machine.kubectl("delete", "pv", VOLUME, "--ignore-not-found", "--wait");
+  machine.deleteIfPresent("pvc", name);
+  machine.deleteIfPresent("pv", VOLUME);
 }
 
 /** Which devices of claims the guest's QEMU has open, by their numbers. */

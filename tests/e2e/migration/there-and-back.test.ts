@@ -98,9 +98,9 @@ beforeAll(async () => {
 });
 
 afterAll(async () => {
-  machine.kubectl("delete", "vm", VM, "--ignore-not-found");
+  machine.deleteIfPresent("vm", VM);
   await node?.end();
-  machine.kubectl("delete", "net-attach-def", "served", "far", "--ignore-not-found");
+  machine.deleteIfPresent("net-attach-def", "served", "far");
   ip("addr", "del", `${HOST.far}/24`, "dev", BRIDGE);
   for (const link of ["pbt-served", PARENT]) ip("link", "del", link);
   removeInterface(PEER, "beside");

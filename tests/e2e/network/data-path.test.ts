@@ -60,7 +60,7 @@ beforeAll(async () => {
   for (const { vm, mac } of GUESTS) {
     const nic = { name: NETWORK, network: NETWORK, macAddress: mac };
     const operations = appendOperations("/spec/template/spec", nic);
-    machine.kubectl("patch", "vm", vm, "--type=json", "-p", JSON.stringify(operations));
+    machine.patch("vm", vm, operations);
   }
   for (const { vm } of GUESTS) await expectReady(vm, NETWORK);
   nics = await Promise.all(GUESTS.map(({ vm, mac }) => guestNic(vm, mac)));

@@ -69,7 +69,7 @@ beforeAll(async () => {
 
 afterAll(() => {
   server.close();
-  machine.kubectl("delete", "vm", VM, "--wait");
+  machine.delete("vm", VM);
 });
 
 test("it has an address of its own network, and the pod's for all others", async () => {

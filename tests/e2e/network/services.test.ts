@@ -90,7 +90,7 @@ beforeAll(async () => {
 });
 
 afterAll(() => {
-  machine.kubectl("delete", "service", "--ignore-not-found", ...SERVICES);
+  machine.deleteIfPresent("service", ...SERVICES);
 });
 
 test("the address of a Service leads to the guest, from the host and from a guest", async () => {
@@ -200,7 +200,7 @@ test("the address of a Service leads to what a guest has on the network that the
 test("what leads nowhere is refused, and nothing is left", async () => {
   const { clusterIP } = service("web").spec;
   const before = traces();
-  machine.kubectl("delete", "service", ...SERVICES);
+  machine.delete("service", ...SERVICES);
   await eventually(async () => (await fetched(clusterIP, 80)) === undefined, WITHIN);
   await expect
     .poll(() => machine.read("/apis/discovery.k8s.io/v1/namespaces/default/endpointslices"), {

@@ -95,7 +95,7 @@ beforeAll(async () => {
 
 afterAll(async () => {
   for (const vm of SHARED) await plugger.unplug(vm, [STEADY]);
-  for (const vm of OWN) machine.kubectl("delete", "vm", vm);
+  for (const vm of OWN) machine.delete("vm", vm);
   await plugger.close();
 });
 

@@ -12,7 +12,7 @@ const CLAIM = "kept";
 const SOON = { withinMs: CHANGE_MS };
 
 afterAll(() => {
-  machine.kubectl("delete", "pvc", CLAIM, "--ignore-not-found");
+  machine.deleteIfPresent("pvc", CLAIM);
 });
 
 /** Runs a shell's words to their end in a pod that has the claim at /v. */
@@ -36,7 +36,7 @@ async function run(name: string, script: string): Promise<void> {
     },
   });
   await eventually(() => machine.findPodPhase(name) === "Succeeded", SOON);
-  machine.kubectl("delete", "pod", name);
+  machine.delete("pod", name);
 }
 
 function devices(): readonly string[] {
@@ -70,7 +70,7 @@ test("a claim that names no class keeps what pods write, and nothing of it stays
     capacity: { storage: "16Mi" },
   });
   await eventually(() => devices().length === 0, SOON);
-  machine.kubectl("delete", "pvc", CLAIM);
+  machine.delete("pvc", CLAIM);
   await eventually(() => !machine.kubectl("get", "pv").includes(`/${CLAIM} `), SOON);
   expect(stored()).toEqual(before);
 });

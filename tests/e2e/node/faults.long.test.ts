@@ -64,7 +64,7 @@ async function expectState(wanted: NodeState, when: string): Promise<void> {
 }
 
 function patch(operations: readonly unknown[]): void {
-  machine.kubectl("patch", "vm", VM, "--type=json", "-p", JSON.stringify(operations));
+  machine.patch("vm", VM, operations);
 }
 
 async function plug(): Promise<void> {

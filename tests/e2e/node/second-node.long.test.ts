@@ -28,7 +28,7 @@ beforeAll(async () => {
 });
 
 afterAll(async () => {
-  machine.kubectl("delete", "vmi", GUEST, "--ignore-not-found");
+  machine.deleteIfPresent("vmi", GUEST);
   await node?.end();
   removeInterface("alpha", "beside");
   await expectGone("alpha", "beside");
@@ -61,7 +61,7 @@ test("a VM that selects the second node runs there, and reaches one of the first
 
 test("it goes without a trace, and the machine's own node stays", async () => {
   const { dataDir = "" } = node ?? {};
-  machine.kubectl("delete", "vmi", GUEST);
+  machine.delete("vmi", GUEST);
   await node?.end();
   node = undefined;
   expect(tracesOf(dataDir)).toEqual([]);

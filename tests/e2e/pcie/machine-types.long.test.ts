@@ -24,7 +24,7 @@ beforeAll(async () => {
 });
 
 afterAll(() => {
-  machine.kubectl("delete", "vm", "oldtimer", "--wait=true");
+  machine.delete("vm", "oldtimer");
 });
 
 test("a VM of machine type pc takes as many NICs as its bus has slots, and no more", async () => {
@@ -32,7 +32,7 @@ test("a VM of machine type pc takes as many NICs as its bus has slots, and no mo
   const names = Array.from({ length: 27 }, (_unused, index) => `n${String(index)}`);
   const base = "/spec/template/spec";
   const operations = names.flatMap((name) => appendOperations(base, { name, network: "red" }));
-  machine.kubectl("patch", "vm", "oldtimer", "--type=json", "-p", JSON.stringify(operations));
+  machine.patch("vm", "oldtimer", operations);
   await eventually(() => readyCount() === 28, { withinMs: ALL_MS });
   expect(() => {
     addInterface("oldtimer", { name: "late", network: "red" });

@@ -82,7 +82,7 @@ describe("a VM with the default ports", () => {
   });
 
   afterAll(() => {
-    machine.kubectl("delete", "vm", VM, "--wait=true");
+    machine.delete("vm", VM);
   });
 
   test("takes 32 NICs, all of which the guest sees", async () => {
@@ -155,7 +155,7 @@ describe("a VM with the default ports", () => {
 
 describe("the number of ports", () => {
   afterAll(() => {
-    machine.kubectl("delete", "vm", "none", "one", "most", "--ignore-not-found", "--wait=true");
+    machine.deleteIfPresent("vm", "none", "one", "most");
   });
 
   test.each([
@@ -174,7 +174,7 @@ describe("the number of ports", () => {
     expect(() => {
       addInterface("none", { name: "red1", network: "red" });
     }).toThrow(/0 of 2 PCIe ports/);
-    machine.kubectl("delete", "vm", "none", "--wait=true");
+    machine.delete("vm", "none");
   });
 
   test("can be one: of two requests for it the second is told", async () => {
@@ -186,7 +186,7 @@ describe("the number of ports", () => {
       addInterface("one", { name: "red2", network: "red" });
     }).toThrow(/promised to interfaces that are being plugged|0 of 3 PCIe ports/);
     await eventually(() => readyCount("one") === 2, { withinMs: CHANGE_MS });
-    machine.kubectl("delete", "vm", "one", "--wait=true");
+    machine.delete("vm", "one");
   });
 
   test("can be 128, of which the last works", async () => {
@@ -194,12 +194,12 @@ describe("the number of ports", () => {
     await machine.booted("most");
     const nic = { name: "last", network: "red", pciAddress: "0000:82:00.0" };
     const operations = appendOperations(BASE, nic);
-    machine.kubectl("patch", "vm", "most", "--type=json", "-p", JSON.stringify(operations));
+    machine.patch("vm", "most", operations);
     await eventually(() => readyCount("most") === 2, { withinMs: CHANGE_MS });
     await eventually(async () => (await guestAddresses("most")).includes("0000:82:00.0"), {
       withinMs: CHANGE_MS,
     });
-    machine.kubectl("delete", "vm", "most", "--wait=true");
+    machine.delete("vm", "most");
   });
 });
 
@@ -215,7 +215,7 @@ function setClusterDefault(pcieRootPorts: number | null): void {
 describe("the cluster's default", () => {
   afterAll(() => {
     setClusterDefault(null);
-    machine.kubectl("delete", "vm", "narrow", "--ignore-not-found", "--wait=true");
+    machine.deleteIfPresent("vm", "narrow");
   });
 
   test("holds for a VM that starts afterwards, and for none that runs", async () => {
@@ -238,7 +238,7 @@ describe("the cluster's default", () => {
 
 describe("a VM that was first started by an older version", () => {
   afterAll(() => {
-    machine.kubectl("delete", "vm", "elder", "--ignore-not-found", "--wait=true");
+    machine.deleteIfPresent("vm", "elder");
   });
 
   test("keeps the layout of that time: nothing moves, nothing is added", async () => {
@@ -262,7 +262,7 @@ describe("a VM that was first started by an older version", () => {
 
 describe("a VM of two vCPUs with several queues", () => {
   afterAll(() => {
-    machine.kubectl("delete", "vm", "queues", "--ignore-not-found", "--wait=true");
+    machine.deleteIfPresent("vm", "queues");
   });
 
   test("has two pairs for each NIC, those it starts with and those that are plugged", async () => {

@@ -26,7 +26,7 @@ beforeAll(async () => {
 });
 
 afterAll(() => {
-  machine.kubectl("delete", "vm", VM, "--ignore-not-found", "--wait=true");
+  machine.deleteIfPresent("vm", VM);
 });
 
 test("has its NICs on bus 0 and no ports", async () => {

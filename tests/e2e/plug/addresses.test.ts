@@ -88,9 +88,9 @@ beforeAll(async () => {
 });
 
 afterAll(() => {
-  machine.kubectl("delete", "vm", VM, "--ignore-not-found", "--wait=true");
+  machine.deleteIfPresent("vm", VM);
   const networks = ["lan", "old-lan"];
-  machine.kubectl("delete", "network-attachment-definition", ...networks, "--ignore-not-found");
+  machine.deleteIfPresent("net-attach-def", ...networks);
 });
 
 test("on the pod network and on a plugged one, with routes, MTU and name", async () => {

@@ -52,7 +52,7 @@ beforeAll(async () => {
 });
 
 afterAll(() => {
-  machine.kubectl("delete", "vm", VM, "--ignore-not-found", "--wait=true");
+  machine.deleteIfPresent("vm", VM);
   machine.kubectl("delete", "vmclusterinstancetype,vmpref", "tiny", "old", "--ignore-not-found");
 });
 
@@ -60,7 +60,7 @@ afterAll(() => {
 function plug(...models: readonly string[]): readonly string[] {
   const nics = models.map((model) => ({ name: model.replace("_", "-"), model, network: "red" }));
   const operations = nics.flatMap((nic) => appendOperations("/spec/template/spec", nic));
-  machine.kubectl("patch", "vm", VM, "--type=json", "-p", JSON.stringify(operations));
+  machine.patch("vm", VM, operations);
   return nics.map(({ name }) => name);
 }
 

@@ -16,8 +16,8 @@ import {
 const TEMPLATE = "/spec/template/spec";
 const BLUE = { name: "blue1", network: "blue" };
 
-function patch(kind: string, name: string, operations: readonly unknown[]): void {
-  machine.kubectl("patch", kind, name, "--type=json", "-p", JSON.stringify(operations));
+function patch(kind: "vm" | "vmi", name: string, operations: readonly unknown[]): void {
+  machine.patch(kind, name, operations);
 }
 
 describe("network blue is plugged into", () => {

@@ -69,7 +69,7 @@ afterAll(async () => {
     }
   }
   register({ "own-tap": null, managed: null });
-  machine.kubectl("delete", "net-attach-def", "direct", "along", "--ignore-not-found");
+  machine.deleteIfPresent("net-attach-def", "direct", "along");
   rmSync(made ?? PLUGIN, { recursive: true });
 });
 

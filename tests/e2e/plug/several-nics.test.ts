@@ -51,7 +51,7 @@ describe("several NICs", () => {
       { name: "red2", network: "red" },
     ];
     const operations = nics.flatMap((nic) => appendOperations("/spec/template/spec", nic));
-    machine.kubectl("patch", "vm", "alpha", "--type=json", "-p", JSON.stringify(operations));
+    machine.patch("vm", "alpha", operations);
     const statuses = [];
     for (const { name } of nics) statuses.push(await expectReady("alpha", name));
     const all = machine.findVmi("alpha")?.status?.interfaces ?? [];

@@ -26,7 +26,7 @@ beforeAll(async () => {
 
 afterAll(async () => {
   await client.close();
-  machine.kubectl("delete", "vmi", "waiting");
+  machine.delete("vmi", "waiting");
 });
 
 interface Refused {

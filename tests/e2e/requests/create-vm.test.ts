@@ -52,7 +52,7 @@ test("its image is kept for it", () => {
 });
 
 test("its secret goes with it, its claim stays", async () => {
-  machine.kubectl("delete", "vm", "made");
+  machine.delete("vm", "made");
   await eventually(() => !namesOf("secret").includes("secret/made-cloud-init"), {
     withinMs: 20_000,
   });

@@ -53,6 +53,6 @@ test("a network that cannot be made here is told with what to do, and the exit c
     expect(found.said).toMatch(/^WRONG {2}network default\/of-no-link: \w+ on node .*no-such-link/);
     expect(found.fix).toContain("fix: ");
   } finally {
-    machine.kubectl("delete", "net-attach-def", NETWORK.name);
+    machine.delete("net-attach-def", NETWORK.name);
   }
 });

@@ -30,7 +30,7 @@ beforeAll(async () => {
 });
 
 afterAll(() => {
-  machine.kubectl("delete", "vm", VM, "--ignore-not-found", "--wait=true");
+  machine.deleteIfPresent("vm", VM);
 });
 
 test("a guest that is paused stands still until it is resumed", async () => {

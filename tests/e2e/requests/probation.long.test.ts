@@ -55,7 +55,7 @@ afterEach(async () => {
 });
 
 afterAll(() => {
-  machine.kubectl("delete", "net-attach-def", NETWORK, "--ignore-not-found");
+  machine.deleteIfPresent("net-attach-def", NETWORK);
   removeLinks();
 });
 
@@ -75,7 +75,7 @@ test("what works stays, and a link that is set down later is named", async () =>
     { op: "test", path: `${place}/name`, value: NIC },
     { op: "add", path: `${place}/state`, value: "down" },
   ];
-  machine.kubectl("patch", "vm", VM, "--type=json", "-p", JSON.stringify(patch));
+  machine.patch("vm", VM, patch);
   await eventually(() => ifaceStatus(VM, NIC)?.linkState === "down", { withinMs: CHANGE_MS });
   expect(virsh(VM, "domif-getlink", mac)).toContain("down");
   const found = await examine(VM, NIC);

@@ -29,7 +29,7 @@ beforeAll(() => {
 });
 
 afterAll(() => {
-  machine.kubectl("delete", "vm", NAME);
+  machine.delete("vm", NAME);
 });
 
 test("start makes its VMI, restart makes another one, and stop ends that", async () => {

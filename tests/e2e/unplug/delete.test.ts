@@ -28,7 +28,7 @@ test("a VM that is deleted with hot-plugged NICs leaves nothing behind", async (
   expect(PHASES).toEqual(expect.arrayContaining([...seen]));
   await expectReady("shortlived", "two");
   const podUid = machine.findPod("shortlived")?.metadata.uid ?? "none";
-  machine.kubectl("delete", "vm", "shortlived");
+  machine.delete("vm", "shortlived");
   await eventually(
     () => machine.findVmi("shortlived") === undefined && machine.findVm("shortlived") === undefined,
     { withinMs: 60_000 },

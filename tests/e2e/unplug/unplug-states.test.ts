@@ -24,7 +24,7 @@ beforeAll(async () => {
 
 afterAll(async () => {
   await panicked;
-  machine.kubectl("delete", "vm", VM, PANICKED, "--ignore-not-found", "--wait=true");
+  machine.deleteIfPresent("vm", VM, PANICKED);
 });
 
 describe("a guest that is paused", () => {

@@ -24,7 +24,7 @@ function indexOf(name: string): number {
 }
 
 function patchVm(operations: readonly unknown[]): void {
-  machine.kubectl("patch", "vm", "alpha", "--type=json", "-p", JSON.stringify(operations));
+  machine.patch("vm", "alpha", operations);
 }
 
 describe("a NIC is unplugged", () => {
@@ -111,7 +111,7 @@ describe("an unplug that the guest has not yet granted", () => {
   });
 
   afterAll(() => {
-    machine.kubectl("delete", "vm", "stubborn", "--wait=true");
+    machine.delete("vm", "stubborn");
   });
 
   test("is taken back by adding the same again", async () => {

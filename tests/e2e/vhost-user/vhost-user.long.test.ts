@@ -136,11 +136,11 @@ beforeAll(async () => {
 });
 
 afterAll(async () => {
-  machine.kubectl("delete", "vm", "fast1", "fast2", "--ignore-not-found", "--wait=true");
+  machine.deleteIfPresent("vm", "fast1", "fast2");
   await dataplane?.stop();
   await vswitch?.stop();
   register(null);
-  machine.kubectl("delete", "net-attach-def", "fast", "fast-at-start", "--ignore-not-found");
+  machine.deleteIfPresent("net-attach-def", "fast", "fast-at-start");
   for (const type of [TYPE, WAITER]) rmSync(join(BIN_DIR, type), { force: true });
   if (made !== undefined) rmSync(made, { recursive: true, force: true });
 });
@@ -219,6 +219,6 @@ test("a VM that was not started for it is told what to do", async () => {
 
 test("what a pod had of sockets goes with it", async () => {
   const [first] = sockets;
-  machine.kubectl("delete", "vm", "fast1", "--wait=true");
+  machine.delete("vm", "fast1");
   await eventually(() => !existsSync(join(first, "..")), { withinMs: CHANGE_MS });
 });

@@ -58,5 +58,5 @@ export async function fillClaim(machine: Machine, filled: FilledClaim): Promise<
   machine.apply(claimManifest(filled.claim), podManifest(pod, filled));
   const hasEnded = (): boolean => machine.findPodPhase(pod) === "Succeeded";
   await eventually(hasEnded, { withinMs: FILL_MS });
-  machine.kubectl("delete", "pod", pod, "--wait");
+  machine.delete("pod", pod);
 }

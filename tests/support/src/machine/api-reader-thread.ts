@@ -8,8 +8,10 @@ import { parentPort, workerData, type MessagePort } from "node:worker_threads";
 
 /** What is sent to a path, JSON. */
 export interface ApiWrite {
-  readonly method: "POST" | "PUT";
+  readonly method: "DELETE" | "PATCH" | "POST" | "PUT";
   readonly body: string;
+  /** Content type of a patch; a plain JSON body when unset. */
+  readonly type?: string;
 }
 
 /** What is asked, and where the answer goes. */
@@ -66,7 +68,9 @@ function readOptions(): RequestOptions & { readonly server: string } {
 /** What is written goes over a connection of its own: nothing is asked for twice. */
 async function ask({ path, write }: ApiQuestion): Promise<ApiAnswer> {
   const { server, ...options } = readOptions();
-  const headers = { "content-type": "application/json" };
+  // Node.js sends a DELETE's body without its length unless the length is set.
+  const length = Buffer.byteLength(write?.body ?? "");
+  const headers = { "content-type": write?.type ?? "application/json", "content-length": length };
   const writing = write === undefined ? {} : { agent: false, method: write.method, headers };
   const response = await new Promise<IncomingMessage>((resolve, reject) => {
     const url = new URL(path, server);

@@ -7,6 +7,9 @@ import type { ApiAnswer, ApiQuestion, ApiWrite } from "./api-reader-thread.ts";
 /** Longest time for an answer. */
 const ANSWER_TIMEOUT_MS = 60_000;
 
+/** Time between two reads of an object that is being deleted. */
+const GONE_POLL_MS = 50;
+
 /** Reads objects over a connection of its own, which stays open, and writes what is asked for. */
 export class ApiReader {
   readonly #kubeconfig: string;
@@ -47,6 +50,45 @@ export class ApiReader {
     if (refusal === undefined) return true;
     if (refusal.reason === "AlreadyExists") return false;
     throw refusal.error;
+  }
+
+  /**
+   * Patches an object, once: with JSON Patch for a list of operations, otherwise with JSON Merge Patch.
+   * @throws Error as {@link put}
+   */
+  patch(path: string, change: object): void {
+    const type = `application/${Array.isArray(change) ? "json-patch" : "merge-patch"}+json`;
+    const refusal = this.#write(path, { method: "PATCH", body: JSON.stringify(change), type });
+    if (refusal !== undefined) throw refusal.error;
+  }
+
+  /**
+   * Requests the deletion of an object as `kubectl delete` does, once; false when the object does not exist.
+   * @throws Error as {@link put}
+   */
+  delete(path: string): boolean {
+    const options = { apiVersion: "v1", kind: "DeleteOptions", propagationPolicy: "Background" };
+    const refusal = this.#write(path, { method: "DELETE", body: JSON.stringify(options) });
+    if (refusal === undefined) return true;
+    if (refusal.reason === "NotFound") return false;
+    throw refusal.error;
+  }
+
+  /**
+   * Waits until the path has no object, or one with another uid.
+   * @throws Error when this takes longer than `withinMs`.
+   */
+  waitUntilGone(path: string, uid: string, withinMs: number): void {
+    const deadline = performance.now() + withinMs;
+    const rest = new Int32Array(new SharedArrayBuffer(Int32Array.BYTES_PER_ELEMENT));
+    for (;;) {
+      const object = this.read(path) as
+        | { readonly metadata: { readonly uid?: string } }
+        | undefined; // any object has these
+      if (object?.metadata.uid !== uid) return;
+      if (performance.now() > deadline) throw new Error(`${path} still exists`);
+      Atomics.wait(rest, 0, 0, GONE_POLL_MS);
+    }
   }
 
   /** Why it is refused. */

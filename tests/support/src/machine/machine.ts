@@ -11,6 +11,7 @@ import {
   type VirtualMachineInstance,
 } from "@patchbay/api";
 import { ApiReader } from "./api-reader.ts";
+import { pathOf, type ShortKind } from "./collections.ts";
 import { creationOf } from "./apply.ts";
 import { eventually } from "../eventually.ts";
 import { openGuestConsole, type GuestConsole } from "../guest-console.ts";
@@ -116,6 +117,40 @@ export class Machine {
   /** The same without a program, where what kubectl says is not looked at; throws when it is refused. */
   request(path: string, body: unknown): void {
     this.#api.put(path, body);
+  }
+
+  /** Patches an object: JSON Patch for a list of operations, otherwise JSON Merge Patch. Throws when the server refuses. */
+  patch(kind: ShortKind, name: string, change: object): void {
+    this.#api.patch(pathOf(kind, name), change);
+  }
+
+  /** Deletes objects and waits until they are gone, as `kubectl delete` does. Throws when one does not exist. */
+  delete(kind: ShortKind, ...objects: readonly string[]): void {
+    const missing = this.#delete(kind, objects);
+    if (missing.length > 0) throw new Error(`no ${kind} ${missing.join(", ")}`);
+  }
+
+  /** The same, without an error for those that do not exist. */
+  deleteIfPresent(kind: ShortKind, ...objects: readonly string[]): void {
+    this.#delete(kind, objects);
+  }
+
+  /** Names of those that did not exist. */
+  #delete(kind: ShortKind, objects: readonly string[]): readonly string[] {
+    const before = objects.map((name) => ({
+      name,
+      path: pathOf(kind, name),
+      uid: this.#uidOf(kind, name),
+    }));
+    const missing = before.filter(({ path }) => !this.#api.delete(path));
+    for (const { path, uid } of before) {
+      if (uid !== undefined) this.#api.waitUntilGone(path, uid, COMMAND_TIMEOUT_MS);
+    }
+    return missing.map(({ name }) => name);
+  }
+
+  #uidOf(kind: ShortKind, name: string): string | undefined {
+    return (this.read(pathOf(kind, name)) as KubeObject | undefined)?.metadata.uid; // any object has metadata
   }
 
   /** What is at a path of the API server, undefined when nothing is; cheap enough to be asked again and again. */
