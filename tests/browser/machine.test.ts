@@ -52,7 +52,7 @@ test("a cable to a network is a NIC in the guest, each phase of which is seen", 
   await page.locator(".pick-network", { hasText: "default/blue" }).click();
   await page.locator(".badge-live").waitFor();
   await page.getByText("interface 'blue' will be plugged into the running guest").waitFor();
-  expect(machine.kubectl("get", "vm", "alpha", "-o", "json")).not.toContain("blue");
+  expect(JSON.stringify(machine.findVm("alpha"))).not.toContain("blue");
   await apply();
   await nic("in use on blue").click(SLOW);
   const facts = page.locator(".facts");
@@ -72,7 +72,7 @@ test("what somebody plugs elsewhere appears here", async () => {
 });
 
 test("a request that the API server refuses says why before Apply", async () => {
-  machine.kubectl("delete", "network-attachment-definitions", "red", "--wait=false");
+  machine.startDelete("net-attach-def", "red");
   await page.getByRole("button", { name: /^alpha Free socket/ }).click();
   await page.locator(".pick-network", { hasText: "default/red" }).click();
   await page.locator(".badge-refused").waitFor();

@@ -2,7 +2,6 @@
 // The plug stories on a server that fills objects in, ends watches, forgets places, and restarts in the middle.
 import { readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
-import type { Pod } from "@patchbay/api";
 import { bridgeNetworkManifest, eventually } from "@patchbay/support";
 import { expect, test } from "vitest";
 import {
@@ -34,8 +33,9 @@ async function untilRestarted(before: number): Promise<void> {
 
 /** What is written to objects of a kind within the next seconds. */
 function writesTo(path: string): string {
-  const list: unknown = JSON.parse(machine.kubectl("get", "--raw", path));
-  const { metadata } = list as { readonly metadata: { readonly resourceVersion: string } }; // of a list
+  const { metadata } = machine.read(path) as {
+    readonly metadata: { readonly resourceVersion: string };
+  }; // of a list
   const query = `watch=1&timeoutSeconds=3&resourceVersion=${metadata.resourceVersion}`;
   return machine.kubectl("get", "--raw", `${path}?${query}`);
 }
@@ -52,11 +52,10 @@ function logged(message: string): readonly string[] {
 test("the server is strict: what it stores is not what it was sent", () => {
   const { name = "" } = machine.findPod("alpha")?.metadata ?? {};
   // kubectl hides the managers.
-  const text = machine.kubectl("get", "--raw", `/api/v1/namespaces/default/pods/${name}`);
-  const pod = JSON.parse(text) as Pod; // as it was asked
-  expect(pod.metadata).toHaveProperty("managedFields");
-  expect(pod.spec).toHaveProperty("tolerations");
-  expect(pod.status?.conditions?.[0]).toHaveProperty("lastProbeTime", null);
+  const pod = machine.find("pod", name);
+  expect(pod?.metadata).toHaveProperty("managedFields");
+  expect(pod?.spec).toHaveProperty("tolerations");
+  expect(pod?.status?.conditions?.[0]).toHaveProperty("lastProbeTime", null);
 });
 
 test("a guest boots from a kernel that was copied, since the server keeps no volume of its image", () => {

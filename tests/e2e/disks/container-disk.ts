@@ -61,7 +61,7 @@ export async function bootFromImage(): Promise<ImageStory> {
     nameInMetaData: /: "([^"]*)"/.exec(metaData)?.[1] ?? metaData,
   };
   // A Debian that nobody asks any more computes on; while this waited, no other story of the file would go on.
-  machine.kubectl("delete", "vm", NAME, "--wait=false");
+  machine.startDelete("vm", NAME);
   return seen;
 }
 

@@ -16,10 +16,8 @@ let directory = "";
 /** Sets what the cluster says of files of its nodes; null takes it away. */
 function allow(hostDiskDirectories: readonly string[] | null, gates: readonly string[] | null) {
   const developerConfiguration = { featureGates: gates };
-  const patch = JSON.stringify({
-    spec: { configuration: { hostDiskDirectories, developerConfiguration } },
-  });
-  machine.kubectl("patch", "kubevirt/kubevirt", "-n", "patchbay", "--type", "merge", "-p", patch);
+  const configuration = { hostDiskDirectories, developerConfiguration };
+  machine.patch("kubevirt", "kubevirt", { spec: { configuration } });
 }
 
 beforeAll(() => {

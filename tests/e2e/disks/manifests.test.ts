@@ -73,8 +73,9 @@ describe("a manifest", () => {
     const fields = ["accessCredentials", "gpus", "hugepages"];
     expect(fields.filter((field) => !message.includes(field))).toEqual([]);
     expect(printableStatus("refused")).toBe("ErrorUnsupportedSpec");
-    const events = machine.kubectl("get", "events", "-o", "jsonpath={.items[*].message}");
-    expect(events).toContain(message);
+    expect(machine.events().map((event) => event.message)).toContainEqual(
+      expect.stringContaining(message),
+    );
     expect(machine.findVmi("refused")).toBeUndefined();
   });
 

@@ -72,15 +72,10 @@ async function expectTraffic(): Promise<void> {
 }
 
 function driftsTold(): readonly string[] {
-  const text = machine.kubectl(
-    "get",
-    "events",
-    "--field-selector",
-    "reason=InterfaceDrifted",
-    "-o",
-    "jsonpath={range .items[*]}{.message}{'\\n'}{end}",
-  );
-  return text.split("\n").filter((line) => line.includes(NIC));
+  return machine
+    .events()
+    .filter(({ reason, message }) => reason === "InterfaceDrifted" && message.includes(NIC))
+    .map(({ message }) => message);
 }
 
 beforeAll(async () => {

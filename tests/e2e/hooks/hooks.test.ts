@@ -123,19 +123,7 @@ function told(name: string): string {
 function configure(featureGates: readonly string[], plugin: object | null): void {
   const network = { binding: { passt: plugin, slirp: plugin } };
   const configuration = { developerConfiguration: { featureGates }, network };
-  const patch = { spec: { configuration } };
-  machine.kubectl(
-    ...[
-      "patch",
-      "kubevirt/kubevirt",
-      "-n",
-      "patchbay",
-      "--type",
-      "merge",
-      "-p",
-      JSON.stringify(patch),
-    ],
-  );
+  machine.patch("kubevirt", "kubevirt", { spec: { configuration } });
 }
 
 beforeAll(async () => {

@@ -55,7 +55,7 @@ test("a drain ends when the guest is on the other node, where it is the same gue
   expect(status?.phase).toBe("Running");
   expect(status?.nodeName).not.toBe(drained);
   expect(status).not.toHaveProperty("evacuationNodeName");
-  await eventually(() => launchersOf(machine, VM).length === 1, { withinMs: CHANGE_MS });
+  await eventually(() => launchersOf(VM).length === 1, { withinMs: CHANGE_MS });
   expect((await machine.console(VM).run("report")).code).toBe(0);
   const made = machine.kubectl("get", "vmim", "-o", "name").split("\n");
   expect(made.filter((name) => name.includes(MIGRATION))).toHaveLength(1);

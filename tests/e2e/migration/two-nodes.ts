@@ -4,7 +4,7 @@ import { execFile } from "node:child_process";
 import { readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { promisify } from "node:util";
-import { eventually, type Machine } from "@patchbay/support";
+import { eventually } from "@patchbay/support";
 import type { VirtualMachineInstanceMigration } from "@patchbay/api";
 import { machine } from "../machine.ts";
 import { ROOT } from "../standalone.ts";
@@ -44,7 +44,7 @@ export function cancelAsVirtctl(vm: string): void {
   const selector = encodeURIComponent(`kubevirt.io/vmi-name in (${vm})`);
   const path = `${MIGRATIONS}?labelSelector=${selector}`;
   // A list of the kind that was asked for.
-  const { items } = JSON.parse(machine.kubectl("get", "--raw", path)) as {
+  const { items } = machine.read(path) as {
     readonly items: readonly VirtualMachineInstanceMigration[];
   };
   const isFinal = (phase = ""): boolean => phase === "Succeeded" || phase === "Failed";
@@ -71,10 +71,8 @@ export async function moveEnded(name: string): Promise<string> {
 }
 
 /** Names of the launcher pods of a VMI that are there. */
-export function launchersOf({ kubectl }: Pick<Machine, "kubectl">, vmi: string): readonly string[] {
-  const label = `vm.kubevirt.io/name=${vmi}`;
-  const names = kubectl.call(machine, "get", "pods", "-l", label, "-o", "name");
-  return names.split("\n").filter((name) => name !== "");
+export function launchersOf(vmi: string): readonly string[] {
+  return machine.list("pod", `vm.kubevirt.io/name=${vmi}`).map(({ metadata }) => metadata.name);
 }
 
 /** A policy under which guests with that label go so slowly that there is time for something to happen. */

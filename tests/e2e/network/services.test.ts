@@ -104,8 +104,11 @@ test("the address of a Service leads to the guest, from the host and from a gues
 
 test("kubectl shows where it leads, in the older form too", async () => {
   const place = `${machine.findPod(VM)?.status?.podIP ?? ""}:${String(PORT)}`;
-  const shown = (): string => machine.kubectl("get", "endpoints", "web", "--no-headers");
-  await eventually(() => shown().includes(` ${place} `), WITHIN);
+  const address = machine.findPod(VM)?.status?.podIP ?? "";
+  const isListed = (): boolean =>
+    JSON.stringify(machine.find("endpoints", "web") ?? {}).includes(`"${address}"`);
+  await eventually(isListed, WITHIN);
+  expect(machine.kubectl("get", "endpoints", "web", "--no-headers")).toContain(` ${place} `);
   expect(machine.kubectl("describe", "service", "web")).toMatch(
     new RegExp(`^Endpoints: +${place.replaceAll(".", String.raw`\.`)}$`, "m"),
   );
@@ -143,7 +146,7 @@ test("the name of a headless Service is the guest's address; the name server goe
 test("a Service that changes leads elsewhere, and to nobody", async () => {
   const { clusterIP } = service("web").spec;
   const change = (spec: object): void => {
-    machine.kubectl("patch", "service", "web", "-p", JSON.stringify({ spec }));
+    machine.patch("service", "web", { spec });
   };
   const isAnswered = async (): Promise<boolean> => (await fetched(clusterIP, 80)) !== undefined;
   const ports = (targetPort: number) => ({ ports: [{ port: 80, targetPort }] });
@@ -183,10 +186,11 @@ test("the address of a Service leads to what a guest has on the network that the
     const { clusterIP } = service("web-blue").spec;
     expect(await eventually(() => fetched(clusterIP, 80), WITHIN)).toContain(mac);
     const change = { spec: { ports: [{ port: 80, targetPort: PORT + 1 }] } };
-    machine.kubectl("patch", "service", "web-blue", "-p", JSON.stringify(change));
+    machine.patch("service", "web-blue", change);
     await eventually(async () => (await fetched(clusterIP, 80)) === undefined, WITHIN);
   });
-  machine.kubectl("annotate", "service", "web-blue", "patchbay.io/service-selector-");
+  const annotations = { "patchbay.io/service-selector": null };
+  machine.patch("service", "web-blue", { metadata: { annotations } });
   const slices = "/apis/discovery.k8s.io/v1/namespaces/default/endpointslices";
   await expect
     .poll(() => machine.read(`${slices}?labelSelector=kubernetes.io/service-name%3Dweb-blue`), {
@@ -207,7 +211,8 @@ test("what leads nowhere is refused, and nothing is left", async () => {
       timeout: CHANGE_MS,
     })
     .toMatchObject({ items: [] });
-  const endpoints = (): string => machine.kubectl("get", "endpoints", "-o", "name");
-  await eventually(() => !endpoints().includes("endpoints/web"), WITHIN);
+  const names = (): readonly string[] =>
+    machine.list("endpoints").map(({ metadata }) => metadata.name);
+  await eventually(() => !names().some((name) => name.startsWith("web")), WITHIN);
   expect(traces()).toEqual(before);
 });

@@ -3,7 +3,7 @@
 import { execFileSync } from "node:child_process";
 import { readdirSync } from "node:fs";
 import { join } from "node:path";
-import { names, type PersistentVolumeClaim } from "@patchbay/api";
+import { names, type PersistentVolume } from "@patchbay/api";
 import { eventually } from "@patchbay/support";
 import { afterAll, expect, test } from "vitest";
 import { CHANGE_MS, machine } from "../machine.ts";
@@ -57,20 +57,19 @@ test("a claim that names no class keeps what pods write, and nothing of it stays
     metadata: { name: CLAIM },
     spec: { accessModes: ["ReadWriteOnce"], resources: { requests: { storage: "16Mi" } } },
   });
-  await eventually(
-    () => machine.kubectl("describe", "pvc", CLAIM).includes("waiting for first consumer"),
-    SOON,
-  );
+  const isReported = (): boolean =>
+    machine.events().some(({ message }) => message.includes("waiting for first consumer"));
+  await eventually(isReported, SOON);
   await run("writer", "echo kept > /v/file");
   await run("reader", 'test "$(cat /v/file)" = kept');
-  const text = machine.kubectl("get", "pvc", CLAIM, "-o", "json");
-  const { spec, status } = JSON.parse(text) as PersistentVolumeClaim; // as it was asked
-  expect({ class: spec.storageClassName, ...status }).toEqual({
+  const { spec, status } = machine.find("pvc", CLAIM) ?? {};
+  expect({ class: spec?.storageClassName, ...status }).toEqual({
     ...{ class: "local", phase: "Bound", accessModes: ["ReadWriteOnce"] },
     capacity: { storage: "16Mi" },
   });
   await eventually(() => devices().length === 0, SOON);
   machine.delete("pvc", CLAIM);
-  await eventually(() => !machine.kubectl("get", "pv").includes(`/${CLAIM} `), SOON);
+  const isBound = ({ spec }: PersistentVolume): boolean => spec.claimRef?.name === CLAIM;
+  await eventually(() => !machine.list("pv").some(isBound), SOON);
   expect(stored()).toEqual(before);
 });

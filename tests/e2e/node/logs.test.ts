@@ -36,12 +36,11 @@ beforeAll(() => {
 });
 
 afterAll(() => {
-  machine.kubectl("delete", "pod", NAME, "--grace-period=1");
+  machine.startDelete("pod", NAME, 1);
 });
 
 function status(): NonNullable<Pod["status"]> {
-  const pod = JSON.parse(machine.kubectl("get", "pod", NAME, "-o", "json")) as Pod; // as it was asked
-  return pod.status ?? {};
+  return machine.find("pod", NAME)?.status ?? {};
 }
 
 function isReady(): boolean {
@@ -66,9 +65,9 @@ test("one that does not live is started again, and its earlier log is still ther
   });
   await eventually(() => machine.kubectl("logs", NAME) === "again\n", { withinMs: CHANGE_MS });
   expect(machine.kubectl("logs", "--previous", NAME)).toBe("first\n");
-  await eventually(() => machine.kubectl("get", "events").includes("Liveness probe failed"), {
-    withinMs: CHANGE_MS,
-  });
+  const isReported = (): boolean =>
+    machine.events().some(({ message }) => message.includes("Liveness probe failed"));
+  await eventually(isReported, { withinMs: CHANGE_MS });
 });
 
 test("the launcher of a VM is no exception", () => {

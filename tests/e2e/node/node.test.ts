@@ -11,12 +11,13 @@ const RENEWAL_MS = 15_000;
 const NODE = hostname().toLowerCase();
 
 function getNode(): KubeNode {
-  return JSON.parse(machine.kubectl("get", "node", NODE, "-o", "json")) as KubeNode; // as it was asked
+  const node = machine.find("node", NODE);
+  if (node === undefined) throw new Error(`no node ${NODE}`);
+  return node;
 }
 
 function renewTime(): string {
-  const place = ["-n", "kube-node-lease", "-o", "jsonpath={.spec.renewTime}"];
-  return machine.kubectl("get", "lease", NODE, ...place);
+  return machine.find("lease", NODE)?.spec?.renewTime ?? "";
 }
 
 test("the node is Ready, says what it is, and renews its lease", async () => {
@@ -34,7 +35,7 @@ test("the node is Ready, says what it is, and renews its lease", async () => {
 });
 
 test("a label that was taken off comes back", async () => {
-  machine.kubectl("label", "node", NODE, "kubernetes.io/arch-");
+  machine.patch("node", NODE, { metadata: { labels: { "kubernetes.io/arch": null } } });
   await eventually(() => getNode().metadata.labels?.["kubernetes.io/arch"] !== undefined, {
     withinMs: RENEWAL_MS,
   });
@@ -47,12 +48,13 @@ test("a pod that wants a node of another kind is told why it waits", async () =>
     metadata: { name: "picky" },
     spec: { nodeSelector: { rack: "7" }, containers: [{ name: "c", image: "virt-launcher" }] },
   });
-  const condition = '{.status.conditions[?(@.type=="PodScheduled")].message}';
-  const why = (): string => machine.kubectl("get", "pod", "picky", "-o", `jsonpath=${condition}`);
+  const why = (): string | undefined =>
+    machine.find("pod", "picky")?.status?.conditions?.find(({ type }) => type === "PodScheduled")
+      ?.message;
   const told =
     "0/1 nodes are available: 1 node(s) didn't match Pod's node affinity/selector (rack=7).";
   await eventually(() => why() === told, { withinMs: 10_000 });
-  machine.kubectl("delete", "pod", "picky", "--grace-period=0");
+  machine.startDelete("pod", "picky", 0);
 });
 
 test("the KubeVirt object says that everything is deployed, and which version", async () => {

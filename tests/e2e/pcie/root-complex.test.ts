@@ -48,9 +48,7 @@ test("refuses to plug, and says why", () => {
 
 test("has ports after a restart without the annotation, and plugs", async () => {
   const path = `/spec/template/metadata/annotations/${ANNOTATION.replace("/", "~1")}`;
-  machine.kubectl(
-    ...["patch", "vm", VM, "--type=json", "-p", JSON.stringify([{ op: "remove", path }])],
-  );
+  machine.patch("vm", VM, [{ op: "remove", path }]);
   await restart(VM);
   await expectReady(VM, "red1");
   expect(reportedAddresses().map(busOf)).not.toContain("00");

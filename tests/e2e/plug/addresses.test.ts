@@ -105,8 +105,7 @@ function swapNetwork(iface: string, network: string): void {
   const { networks = [] } = machine.findVm(VM)?.spec.template.spec ?? {};
   const index = networks.findIndex(({ name }) => name === iface);
   const path = `/spec/template/spec/networks/${String(index)}/multus/networkName`;
-  const patch = JSON.stringify([{ op: "replace", path, value: network }]);
-  machine.kubectl("patch", "vm", VM, "--type=json", "-p", patch);
+  machine.patch("vm", VM, [{ op: "replace", path, value: network }]);
 }
 
 test("of both families after a swap from a network of one, and the status tells soon", async () => {

@@ -47,7 +47,7 @@ beforeAll(async () => {
 });
 
 afterAll(() => {
-  machine.kubectl("delete", `vm/${VM}`, `vm/${DEAF}`, "--ignore-not-found", "--wait=true");
+  machine.deleteIfPresent("vm", VM, DEAF);
 });
 
 test.each([
@@ -137,13 +137,10 @@ test("a guest is ready as soon as what its probe asks for answers, and its VM to
 
 /** Events of the launchers of a VM, as REASON: MESSAGE. */
 function launcherEvents(vm: string): readonly string[] {
-  const columns = "{.involvedObject.name} {.reason}: {.message}";
-  const path = `jsonpath={range .items[?(@.involvedObject.kind=="Pod")]}${columns}{"\\n"}{end}`;
-  const lines = machine.kubectl("get", "events", "-o", path).split("\n");
-  return lines.flatMap((line) => {
-    const [name = "", ...words] = line.split(" ");
-    return name.startsWith(`virt-launcher-${vm}-`) ? [words.join(" ")] : [];
-  });
+  return machine
+    .events()
+    .filter(({ involvedObject }) => involvedObject.name.startsWith(`virt-launcher-${vm}-`))
+    .map(({ reason, message }) => `${reason}: ${message}`);
 }
 
 test("a guest that its probe finds dead is ended, and its VM starts another one", async () => {

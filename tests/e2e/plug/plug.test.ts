@@ -92,7 +92,7 @@ describe("network blue is plugged into", () => {
     const console = machine.console("beta");
     const since = console.position();
     // Nothing tells of it; the next look is five minutes away.
-    machine.kubectl("annotate", "vmi", "beta", "tests/look=now");
+    machine.patch("vmi", "beta", { metadata: { annotations: { "tests/look": "now" } } });
     await console.waitForLine(/nic removed/, { timeoutMs: CHANGE_MS, since });
     await console.waitForLine(/nic added/, { timeoutMs: CHANGE_MS, since });
     await setAddress("beta", "blue1", "10.8.0.2/24");

@@ -27,8 +27,7 @@ let made: string | undefined;
 
 /** Registers bindings; null takes one away. */
 function register(binding: Readonly<Record<string, object | null>>): void {
-  const patch = JSON.stringify({ spec: { configuration: { network: { binding } } } });
-  machine.kubectl("patch", "kubevirt/kubevirt", "-n", "patchbay", "--type", "merge", "-p", patch);
+  machine.patch("kubevirt", "kubevirt", { spec: { configuration: { network: { binding } } } });
 }
 
 function network(name: string): unknown {

@@ -113,8 +113,7 @@ function edit(list: "networks" | "interfaces", value: unknown): void {
       : [spec?.domain.devices?.interfaces, "domain/devices/interfaces"];
   const index = entries.findIndex(({ name }) => name === NIC);
   const at = `/spec/template/spec/${path}/${String(index)}/${list === "networks" ? "multus/networkName" : "state"}`;
-  const patch = JSON.stringify([{ op: "add", path: at, value }]);
-  machine.kubectl("patch", "vm", VM, "--type=json", "-p", patch);
+  machine.patch("vm", VM, [{ op: "add", path: at, value }]);
 }
 
 interface Swap {

@@ -14,8 +14,8 @@ function tryPatchbay(...args: readonly string[]): CommandResult {
   return machine.try(["patchbay", "--data-dir", machine.dataDir, ...args]);
 }
 
-function namesOf(kind: string): readonly string[] {
-  return machine.kubectl("get", kind, "-o", "name").trim().split("\n");
+function namesOf(kind: "pvc" | "secret"): readonly string[] {
+  return machine.list(kind).map(({ metadata }) => metadata.name);
 }
 
 beforeAll(() => {
@@ -27,15 +27,16 @@ beforeAll(() => {
   machine.patchbay("create", "vm", "made", ...order);
 });
 afterAll(() => {
-  machine.kubectl("delete", "--ignore-not-found", "vm/made", "pvc/made-disk-1");
+  machine.deleteIfPresent("vm", "made");
+  machine.deleteIfPresent("pvc", "made-disk-1");
   tryPatchbay("image", "remove", "made-disk");
   rmSync(work, { recursive: true });
 });
 
 test("the VM is there with its claim and its secret, and does not run", () => {
   expect(machine.findVm("made")?.spec.runStrategy).toBe("Halted");
-  expect(namesOf("pvc")).toContain("persistentvolumeclaim/made-disk-1");
-  expect(namesOf("secret")).toContain("secret/made-cloud-init");
+  expect(namesOf("pvc")).toContain("made-disk-1");
+  expect(namesOf("secret")).toContain("made-cloud-init");
 });
 
 test("a second one of its name is refused, and makes nothing", () => {
@@ -53,9 +54,9 @@ test("its image is kept for it", () => {
 
 test("its secret goes with it, its claim stays", async () => {
   machine.delete("vm", "made");
-  await eventually(() => !namesOf("secret").includes("secret/made-cloud-init"), {
+  await eventually(() => !namesOf("secret").includes("made-cloud-init"), {
     withinMs: 20_000,
   });
-  expect(namesOf("pvc")).toContain("persistentvolumeclaim/made-disk-1");
+  expect(namesOf("pvc")).toContain("made-disk-1");
   expect(tryPatchbay("image", "remove", "made-disk").code).toBe(0);
 });

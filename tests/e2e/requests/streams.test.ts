@@ -54,8 +54,7 @@ test("what is typed on a console reaches the guest, and its answer comes back", 
 });
 
 test("what the guest prints is the log of a container beside it, and kubectl means the guest's", async () => {
-  const pods = ["pods", "-l", `vm.kubevirt.io/name=${VM}`] as const;
-  const name = machine.kubectl("get", ...pods, "-o", "jsonpath={.items[0].metadata.name}");
+  const { name = "" } = machine.findPod(VM)?.metadata ?? {};
   const logOf = (...args: readonly string[]): string => machine.kubectl("logs", name, ...args);
   const log = await eventually(() => {
     const said = logOf("-c", "guest-console-log");
@@ -127,9 +126,9 @@ test("packets of a NIC are a capture that tcpdump reads, and an event tells who 
   const child = spawn(join(ROOT, "node_modules/.bin/patchbay"), all, { stdio: "ignore" });
   command = child;
   const ended = once(child, "exit");
-  const events = ["get", "events", "-o", "jsonpath={.items[*].message}"] as const;
   const told = `captures the packets of "udp port 67" of interface default`;
-  await eventually(() => machine.kubectl(...events).includes(told), WITHIN);
+  const isReported = (): boolean => machine.events().some(({ message }) => message.includes(told));
+  await eventually(isReported, WITHIN);
   // Each asks for its address anew, until what is asked for is full.
   await eventually(async () => {
     await machine.console(VM).run(`lease ${nic}`, { timeoutMs: CHANGE_MS });

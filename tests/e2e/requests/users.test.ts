@@ -23,16 +23,33 @@ function refusal(person: Person, what: string, namespace = "default"): RegExp {
   );
 }
 
+interface RoleName {
+  readonly kind: "ClusterRole" | "Role";
+  readonly name: string;
+}
+
+/** A binding with the user's name. */
+function roleBinding(user: string, role: RoleName, namespace = "default"): unknown {
+  const apiGroup = "rbac.authorization.k8s.io";
+  return {
+    apiVersion: `${apiGroup}/v1`,
+    kind: "RoleBinding",
+    metadata: { name: user, namespace },
+    roleRef: { apiGroup, ...role },
+    subjects: [{ apiGroup, kind: "User", name: user }],
+  };
+}
+
 function dryRun(path: string): string {
   return `${path}?dryRun=All`;
 }
 
 beforeAll(() => {
-  machine.kubectl("create", "namespace", "other");
+  machine.apply({ apiVersion: "v1", kind: "Namespace", metadata: { name: "other" } });
 });
 
 afterAll(() => {
-  machine.kubectl("delete", "namespace", "other", "--wait=false");
+  machine.startDelete("namespace", "other");
 });
 
 describe("somebody with the role edit in one namespace", () => {
@@ -40,11 +57,11 @@ describe("somebody with the role edit in one namespace", () => {
 
   beforeAll(async () => {
     jane = await createPerson("jane");
-    machine.kubectl("create", "rolebinding", "jane", "--clusterrole=edit", "--user=jane");
+    machine.apply(roleBinding("jane", { kind: "ClusterRole", name: "edit" }));
   });
 
   afterAll(() => {
-    machine.kubectl("delete", "rolebinding", "jane");
+    machine.delete("rolebinding", "jane");
   });
 
   test("plugs an interface into a VM there, and takes it out again", async () => {
@@ -76,14 +93,7 @@ describe("somebody with the role edit in one namespace", () => {
     machine.apply(GREEN);
     const what = "get network-attachment-definitions in k8s.cni.cncf.io";
     expect(ask().stderr).toMatch(refusal(jane, what, "other"));
-    machine.kubectl(
-      "create",
-      "rolebinding",
-      "jane",
-      "-n=other",
-      "--clusterrole=view",
-      "--user=jane",
-    );
+    machine.apply(roleBinding("jane", { kind: "ClusterRole", name: "view" }, "other"));
     expect(ask()).toMatchObject({ code: 0 });
     await expectReady("alpha", "foreign");
     removeInterface("alpha", "foreign");
@@ -118,11 +128,12 @@ describe("a program that may plug into one VM only", () => {
   beforeAll(async () => {
     robot = await createPerson("robot");
     machine.apply(PLUG_ALPHA);
-    machine.kubectl("create", "rolebinding", "plug", "--role=plug", "--user=robot");
+    machine.apply(roleBinding("robot", { kind: "Role", name: "plug" }));
   });
 
   afterAll(() => {
-    machine.kubectl("delete", "rolebinding/plug", "role/plug");
+    machine.delete("rolebinding", "robot");
+    machine.delete("role", "plug");
   });
 
   test("may do that, and does not have to be able to read the VM", () => {
@@ -149,11 +160,11 @@ describe("somebody with the role view", () => {
 
   beforeAll(async () => {
     viewer = await createPerson("viewer");
-    machine.kubectl("create", "rolebinding", "viewer", "--clusterrole=view", "--user=viewer");
+    machine.apply(roleBinding("viewer", { kind: "ClusterRole", name: "view" }));
   });
 
   afterAll(() => {
-    machine.kubectl("delete", "rolebinding", "viewer");
+    machine.delete("rolebinding", "viewer");
   });
 
   test("sees VMs and networks, and changes nothing", () => {

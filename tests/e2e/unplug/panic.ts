@@ -28,21 +28,12 @@ export interface PanicStory {
 
 /** Events that a guest refused, with their message, as often as each came. */
 function refusals(): readonly { readonly message: string; readonly count: number }[] {
-  const text = machine.kubectl("get", "events", "-o", "json");
-  // Events of the embedded server have these fields.
-  const { items } = JSON.parse(text) as {
-    readonly items: readonly {
-      readonly reason: string;
-      readonly message: string;
-      readonly count: number;
-      readonly involvedObject: { readonly name: string };
-    }[];
-  };
-  return items
+  return machine
+    .events()
     .filter(
       ({ reason, involvedObject }) => reason === "GuestRefused" && involvedObject.name === PANICKED,
     )
-    .map(({ message, count }) => ({ message, count }));
+    .map(({ message, count = 1 }) => ({ message, count }));
 }
 
 function count(): number {

@@ -66,8 +66,10 @@ export class ApiReader {
    * Requests the deletion of an object as `kubectl delete` does, once; false when the object does not exist.
    * @throws Error as {@link put}
    */
-  delete(path: string): boolean {
-    const options = { apiVersion: "v1", kind: "DeleteOptions", propagationPolicy: "Background" };
+  delete(path: string, gracePeriodSeconds?: number): boolean {
+    const grace = gracePeriodSeconds === undefined ? {} : { gracePeriodSeconds };
+    const kind = { apiVersion: "v1", kind: "DeleteOptions" };
+    const options = { ...kind, propagationPolicy: "Background", ...grace };
     const refusal = this.#write(path, { method: "DELETE", body: JSON.stringify(options) });
     if (refusal === undefined) return true;
     if (refusal.reason === "NotFound") return false;

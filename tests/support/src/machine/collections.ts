@@ -1,27 +1,76 @@
 // SPDX-License-Identifier: Apache-2.0
 // Paths of the collections that tests change, by the short names of their kinds.
+import type {
+  KubeNode,
+  KubeObject,
+  Lease,
+  PersistentVolume,
+  PersistentVolumeClaim,
+  Pod,
+  VirtualMachine,
+  VirtualMachineInstance,
+} from "@patchbay/api";
+
 const DEFAULT = "namespaces/default";
 const KUBEVIRT = "/apis/kubevirt.io/v1";
 const CNI = "/apis/k8s.cni.cncf.io/v1";
 const MIGRATIONS = "/apis/migrations.kubevirt.io/v1alpha1";
 
+const RBAC = "/apis/rbac.authorization.k8s.io/v1";
+
 const COLLECTIONS = {
+  clusterrole: `${RBAC}/clusterroles`,
+  clusterrolebinding: `${RBAC}/clusterrolebindings`,
   configmap: `/api/v1/${DEFAULT}/configmaps`,
+  endpoints: `/api/v1/${DEFAULT}/endpoints`,
+  event: `/api/v1/${DEFAULT}/events`,
   kubevirt: `${KUBEVIRT}/namespaces/patchbay/kubevirts`,
+  lease: "/apis/coordination.k8s.io/v1/namespaces/kube-node-lease/leases",
   migrationpolicy: `${MIGRATIONS}/migrationpolicies`,
   "net-attach-def": `${CNI}/${DEFAULT}/network-attachment-definitions`,
+  namespace: "/api/v1/namespaces",
+  node: "/api/v1/nodes",
+  "node-lease-role": `${RBAC}/namespaces/kube-node-lease/roles`,
+  "node-lease-rolebinding": `${RBAC}/namespaces/kube-node-lease/rolebindings`,
   pod: `/api/v1/${DEFAULT}/pods`,
   pv: "/api/v1/persistentvolumes",
   pvc: `/api/v1/${DEFAULT}/persistentvolumeclaims`,
+  role: `${RBAC}/${DEFAULT}/roles`,
+  rolebinding: `${RBAC}/${DEFAULT}/rolebindings`,
+  secret: `/api/v1/${DEFAULT}/secrets`,
   service: `/api/v1/${DEFAULT}/services`,
   vm: `${KUBEVIRT}/${DEFAULT}/virtualmachines`,
   vmi: `${KUBEVIRT}/${DEFAULT}/virtualmachineinstances`,
 } as const;
 
-/** Kinds whose objects tests delete and patch; those with a namespace are in `default`, KubeVirt is in `patchbay`. */
+/** Kinds that tests read and change. Those with a namespace are in `default`, KubeVirt in `patchbay`, leases in `kube-node-lease`. */
 export type ShortKind = keyof typeof COLLECTIONS;
 
-/** Path of an object. */
-export function pathOf(kind: ShortKind, name: string): string {
-  return `${COLLECTIONS[kind]}/${name}`;
+/** Path of an object, or of the whole collection. */
+export function pathOf(kind: ShortKind, name?: string): string {
+  return name === undefined ? COLLECTIONS[kind] : `${COLLECTIONS[kind]}/${name}`;
 }
+
+/** An event, with the fields that tests read. */
+export interface StoryEvent extends KubeObject {
+  readonly reason: string;
+  readonly message: string;
+  readonly count?: number;
+  readonly involvedObject: { readonly kind: string; readonly name: string };
+}
+
+interface TypedObjects {
+  readonly event: StoryEvent;
+  readonly lease: Lease;
+  readonly node: KubeNode;
+  readonly pod: Pod;
+  readonly pv: PersistentVolume;
+  readonly pvc: PersistentVolumeClaim;
+  readonly vm: VirtualMachine;
+  readonly vmi: VirtualMachineInstance;
+}
+
+/** The type of a kind's objects, which the server validated. */
+export type ObjectOf<K extends ShortKind> = K extends keyof TypedObjects
+  ? TypedObjects[K]
+  : KubeObject;

@@ -11,7 +11,7 @@ import {
   type VirtualMachineInstance,
 } from "@patchbay/api";
 import { ApiReader } from "./api-reader.ts";
-import { pathOf, type ShortKind } from "./collections.ts";
+import { pathOf, type ObjectOf, type ShortKind, type StoryEvent } from "./collections.ts";
 import { creationOf } from "./apply.ts";
 import { eventually } from "../eventually.ts";
 import { openGuestConsole, type GuestConsole } from "../guest-console.ts";
@@ -151,6 +151,31 @@ export class Machine {
 
   #uidOf(kind: ShortKind, name: string): string | undefined {
     return (this.read(pathOf(kind, name)) as KubeObject | undefined)?.metadata.uid; // any object has metadata
+  }
+
+  /** An object, undefined when it does not exist. */
+  find<K extends ShortKind>(kind: K, name: string): ObjectOf<K> | undefined {
+    return this.read(pathOf(kind, name)) as ObjectOf<K> | undefined; // of that collection
+  }
+
+  /** Every object of a kind, or those with a label such as `app=web`. */
+  list<K extends ShortKind>(kind: K, label = ""): readonly ObjectOf<K>[] {
+    const query = `?labelSelector=${encodeURIComponent(label)}`;
+    // A list of that collection.
+    const { items } = this.read(`${pathOf(kind)}${query}`) as {
+      readonly items: readonly ObjectOf<K>[];
+    };
+    return items;
+  }
+
+  /** Events of the namespace `default`. */
+  events(): readonly StoryEvent[] {
+    return this.list("event");
+  }
+
+  /** Starts to delete an object, in `graceSeconds` where it is a pod; does not wait. One that does not exist is no error. */
+  startDelete(kind: ShortKind, name: string, graceSeconds?: number): void {
+    this.#api.delete(pathOf(kind, name), graceSeconds);
   }
 
   /** What is at a path of the API server, undefined when nothing is; cheap enough to be asked again and again. */

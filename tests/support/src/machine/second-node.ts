@@ -161,11 +161,11 @@ export class SecondNode {
 
   /** Ends its pods, then itself, and removes what was its own here and in the API server. May be repeated. */
   async end(): Promise<void> {
-    const { kubectl } = { kubectl: (...args: readonly string[]) => this.#machine.kubectl(...args) };
+    const machine = this.#machine;
     try {
-      kubectl("cordon", this.name);
+      machine.patch("node", this.name, { spec: { unschedulable: true } });
       const pods = ["pods", "-A", "--field-selector", `spec.nodeName=${this.name}`];
-      kubectl("delete", ...pods, `--timeout=${String(ENDING_MS)}ms`);
+      machine.kubectl("delete", ...pods, `--timeout=${String(ENDING_MS)}ms`);
       const journal = join(this.#deps.paths.netAgent, "journal");
       const isEmpty = (): boolean => !existsSync(journal) || readdirSync(journal).length === 0;
       await eventually(isEmpty, { withinMs: ENDING_MS });
@@ -173,11 +173,12 @@ export class SecondNode {
       await this.#remove();
     }
     const role = `${ROLE}:${this.name}`;
-    const gone = "--ignore-not-found";
-    kubectl("delete", "clusterrole,clusterrolebinding", role, gone);
-    kubectl("delete", "-n", "kube-node-lease", "role,rolebinding", role, gone);
-    kubectl("delete", "-n", "kube-node-lease", "lease", this.name, gone);
-    kubectl("delete", "node", this.name, gone);
+    machine.deleteIfPresent("clusterrole", role);
+    machine.deleteIfPresent("clusterrolebinding", role);
+    machine.deleteIfPresent("node-lease-role", role);
+    machine.deleteIfPresent("node-lease-rolebinding", role);
+    machine.deleteIfPresent("lease", this.name);
+    machine.deleteIfPresent("node", this.name);
   }
 
   async #remove(): Promise<void> {
