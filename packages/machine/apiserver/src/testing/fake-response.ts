@@ -1,0 +1,79 @@
+// SPDX-License-Identifier: Apache-2.0
+// The answer to a watch, in memory: collects what is written, at the speed that a test chooses.
+import type { ServerResponse } from "node:http";
+import { Writable } from "node:stream";
+
+/** One line of a watch. */
+export interface WatchEvent {
+  readonly type: string;
+  readonly object: Readonly<Record<string, unknown>> & {
+    readonly metadata: Readonly<Record<string, unknown>>;
+  };
+}
+
+/** A response whose client reads everything at once, or nothing until `read` is called. */
+export class FakeResponse extends Writable {
+  readonly head: { code?: number; headers: Record<string, unknown> } = { headers: {} };
+  /** Milliseconds after which an unread answer is cut off. */
+  unreadMs: number | undefined;
+  headersSent = false;
+  /** Lengths of the pieces in which the text was written. */
+  readonly pieces: number[] = [];
+  readonly #isSlow: boolean;
+  #text = "";
+  #unread: (() => void)[] = [];
+
+  constructor(options: { readonly slow?: boolean } = {}) {
+    super();
+    this.#isSlow = options.slow === true;
+  }
+
+  /** Everything that the client has received. */
+  get text(): string {
+    return this.#text;
+  }
+
+  get events(): readonly WatchEvent[] {
+    return this.#text
+      .split("\n")
+      .slice(0, -1)
+      .map((line) => JSON.parse(line) as WatchEvent);
+  }
+
+  /** Takes what was written to a slow client so far; what is written later waits again. */
+  read(): void {
+    for (const take of this.#unread.splice(0)) take();
+  }
+
+  writeHead(code: number, headers: Readonly<Record<string, unknown>>): void {
+    this.head.code = code;
+    Object.assign(this.head.headers, headers);
+  }
+
+  setHeader(name: string, value: unknown): void {
+    this.head.headers[name] = value;
+  }
+
+  flushHeaders(): void {
+    this.headersSent = true;
+  }
+
+  setTimeout(milliseconds: number): void {
+    this.unreadMs = milliseconds;
+  }
+
+  override _write(chunk: Buffer, _encoding: string, callback: () => void): void {
+    const take = (): void => {
+      this.pieces.push(chunk.length);
+      this.#text += chunk.toString();
+      callback();
+    };
+    if (this.#isSlow) this.#unread.push(take);
+    else take();
+  }
+
+  /** As verbs are given it. */
+  get asServerResponse(): ServerResponse {
+    return this as unknown as ServerResponse;
+  }
+}
