@@ -16,6 +16,7 @@ const WANTED: Readonly<Record<string, number>> = {
   "virt-controller": 85,
   "virt-handler": 85,
   "net-agent": 85,
+  apiserver: 85,
 };
 
 interface Score {
