@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: Apache-2.0
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { type TestServer, startTestServer } from "../testing/test-server.ts";
+
+const SERVICES = "/api/v1/namespaces/default/services";
+
+let server: TestServer;
+
+beforeAll(async () => {
+  server = await startTestServer();
+});
+
+afterAll(async () => {
+  await server.close();
+});
+
+describe("Services claim their address in the write", () => {
+  const spec = { ports: [{ port: 80 }] };
+
+  test("each new one gets an address of its own", async () => {
+    const made = await Promise.all(
+      ["s1", "s2"].map((name) =>
+        server.send("POST", SERVICES, { body: { metadata: { name }, spec } }),
+      ),
+    );
+    const addresses = made.map(({ body }) => (body["spec"] as { clusterIP: string }).clusterIP);
+    expect(new Set(addresses).size).toBe(2);
+    expect(addresses.every((address) => address.startsWith("10.96."))).toBe(true);
+    const taken = await server.send("POST", SERVICES, {
+      body: { metadata: { name: "s3" }, spec: { ...spec, clusterIP: addresses[0] } },
+    });
+    expect(taken).toMatchObject({
+      code: 422,
+      body: {
+        message: expect.stringContaining("provided IP is already allocated") as string,
+        details: { name: "s3", kind: "Service" },
+      },
+    });
+    expect(server.stored("services", "s3")).toBeUndefined();
+  });
+
+  test("an update keeps the address that the Service has", async () => {
+    const { body } = await server.send("POST", SERVICES, {
+      body: { metadata: { name: "s4" }, spec },
+    });
+    const again = await server.send("PUT", `${SERVICES}/s4`, {
+      body: { ...body, metadata: { ...body.metadata, labels: { a: "b" } } },
+    });
+    expect([again.code, again.body["spec"]]).toEqual([200, body["spec"]]);
+  });
+});
