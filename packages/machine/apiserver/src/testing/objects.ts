@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Objects that tests put into a store directly, as controllers and kubelets would have left them.
+import { POD } from "../kinds/workload/pod.ts";
 import type { Fields } from "../objects/json.ts";
 import type { KubeObject } from "../objects/object.ts";
 
@@ -8,7 +9,7 @@ export function aPod(
   name: string,
   change: { readonly metadata?: Fields; readonly spec?: Fields; readonly status?: Fields } = {},
 ): KubeObject {
-  return {
+  const pod: KubeObject = {
     apiVersion: "v1",
     kind: "Pod",
     metadata: { name, namespace: "default", uid: `uid-${name}`, ...change.metadata },
@@ -24,6 +25,8 @@ export function aPod(
       ...change.status,
     },
   };
+  POD.strategy.applyDefaults?.(pod);
+  return pod;
 }
 
 /** Schema of a Widget: `spec.size`, `spec.color` with a default, `spec.replicas` and a status. */
