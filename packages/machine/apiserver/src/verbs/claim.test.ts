@@ -48,4 +48,16 @@ describe("Services claim their address in the write", () => {
     });
     expect([again.code, again.body["spec"]]).toEqual([200, body["spec"]]);
   });
+
+  test("a port keeps its port of the node when its number changes", async () => {
+    const ports = [{ port: 80, nodePort: 30_080 }];
+    const body = { metadata: { name: "s5" }, spec: { type: "NodePort", ports } };
+    expect((await server.send("POST", SERVICES, { body })).code).toBe(201);
+    const moved = { spec: { ports: [{ port: 81, nodePort: 30_080, protocol: "TCP" }] } };
+    const answer = await server.send("PATCH", `${SERVICES}/s5`, { body: moved });
+    expect([answer.code, answer.body["spec"]]).toMatchObject([
+      200,
+      { ports: [{ port: 81, nodePort: 30_080 }] },
+    ]);
+  });
 });

@@ -138,6 +138,12 @@ describe("refusals", () => {
     expect(server.deps.store.revision()).toBe(before);
   });
 
+  test("webhooks are not asked about an object whose namespace does not exist", async () => {
+    const asked = server.webhooks.asked.length;
+    await server.send("POST", "/api/v1/namespaces/none/configmaps", { body: aMap("a") });
+    expect(server.webhooks.asked).toHaveLength(asked);
+  });
+
   test("a version of an empty text is none", async () => {
     const body = aMap("empty-version", { resourceVersion: "", namespace: "" });
     expect((await server.send("POST", MAPS, { body })).code).toBe(201);

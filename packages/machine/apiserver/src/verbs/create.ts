@@ -6,7 +6,6 @@ import {
   badRequest,
   forbidden,
   invalid,
-  methodNotAllowed,
   notFound,
 } from "../meta/status.ts";
 import { writeOptions } from "../admission/write-options.ts";
@@ -165,9 +164,6 @@ async function createDecoded(call: Call, deps: VerbDeps, object: KubeObject): Pr
 
 /** Creates the object in the body. Throws StatusErrors 400, 403, 404, 409 and 422. */
 export async function createObject(call: Call, deps: VerbDeps): Promise<Reply> {
-  if (call.kind.custom?.terminating === true) {
-    throw methodNotAllowed();
-  }
   const object = await readObjectOf(call, deps);
   checkNamespaceField(call, object);
   if ((object.metadata.resourceVersion ?? "") !== "") {

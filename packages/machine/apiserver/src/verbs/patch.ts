@@ -4,7 +4,6 @@ import { parseText } from "../http/body.ts";
 import {
   StatusError,
   badRequest,
-  conflict,
   invalid,
   modified,
   unsupportedMediaType,
@@ -108,11 +107,8 @@ export async function patchObject(
     part,
     once: namedVersion(call) !== "",
     edit: (current) => {
-      const patched = patch(toFields(current));
-      if (!isFields(patched)) {
-        throw conflict(aboutOf(call.kind), call.name, "the patch leaves no object");
-      }
-      const decoded = decodePatched(call, patched);
+      // Patches of an object leave an object, maybe an empty one.
+      const decoded = decodePatched(call, fieldsOf(patch(toFields(current))));
       checkPatched(call, decoded, current);
       return decoded;
     },
