@@ -4,6 +4,16 @@ import { POD } from "../kinds/workload/pod.ts";
 import type { Fields } from "../objects/json.ts";
 import type { KubeObject } from "../objects/object.ts";
 
+/** ConfigMap `m` of namespace `default`. */
+export function aConfigMap(metadata: Fields = {}, data: Fields = { k: "1" }): KubeObject {
+  return {
+    apiVersion: "v1",
+    kind: "ConfigMap",
+    metadata: { name: "m", namespace: "default", uid: "u", ...metadata },
+    data,
+  };
+}
+
 /** Pod `name` of namespace `default` on node `n1`, running and ready. */
 export function aPod(
   name: string,

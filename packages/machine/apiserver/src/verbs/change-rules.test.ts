@@ -2,7 +2,7 @@
 // Which changes are refused, and what webhooks are asked about a change.
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { badRequest } from "../meta/status.ts";
-import { aPod, widgetDefinition } from "../testing/objects.ts";
+import { aConfigMap, aPod, widgetDefinition } from "../testing/objects.ts";
 import { type TestServer, startTestServer } from "../testing/test-server.ts";
 
 const PODS = "/api/v1/namespaces/default/pods";
@@ -15,12 +15,7 @@ beforeEach(async () => {
   server = await startTestServer();
   await server.put("apiextensions.k8s.io/customresourcedefinitions", widgetDefinition());
   await server.put("pods", aPod("p"));
-  await server.put("configmaps", {
-    apiVersion: "v1",
-    kind: "ConfigMap",
-    metadata: { name: "m", namespace: "default", uid: "u" },
-    data: { k: "1" },
-  });
+  await server.put("configmaps", aConfigMap());
 });
 
 afterEach(async () => {

@@ -2,7 +2,7 @@
 // What update, patch and subresources have in common: which part changes, races, generation, webhooks.
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { type Fields, without } from "../objects/json.ts";
-import { widgetDefinition } from "../testing/objects.ts";
+import { aConfigMap, widgetDefinition } from "../testing/objects.ts";
 import { type TestServer, startTestServer } from "../testing/test-server.ts";
 
 const MAPS = "/api/v1/namespaces/default/configmaps";
@@ -21,12 +21,7 @@ afterEach(async () => {
 });
 
 async function putMap(metadata: Fields = {}): Promise<void> {
-  await server.put("configmaps", {
-    apiVersion: "v1",
-    kind: "ConfigMap",
-    metadata: { name: "m", namespace: "default", uid: "u", ...metadata },
-    data: { k: "1" },
-  });
+  await server.put("configmaps", aConfigMap(metadata));
 }
 
 async function putWidget(metadata: Fields = {}): Promise<void> {
