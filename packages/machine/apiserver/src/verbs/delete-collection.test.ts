@@ -1,0 +1,87 @@
+// SPDX-License-Identifier: Apache-2.0
+import { afterEach, beforeEach, expect, test } from "vitest";
+import { forbidden } from "../meta/status.ts";
+import { aConfigMap } from "../testing/objects.ts";
+import { type TestServer, startTestServer } from "../testing/test-server.ts";
+
+const MAPS = "/api/v1/namespaces/default/configmaps";
+
+let server: TestServer;
+
+beforeEach(async () => {
+  server = await startTestServer();
+  for (const name of ["a", "b", "c"]) {
+    await server.put("configmaps", aConfigMap({ name, labels: { first: String(name === "a") } }));
+  }
+  await server.put("configmaps", aConfigMap({ name: "held", finalizers: ["t.io/a"] }));
+  await server.put("configmaps", aConfigMap({ name: "a", namespace: "other" }));
+});
+
+afterEach(async () => {
+  await server.close();
+});
+
+function left(): readonly string[] {
+  const stored = server.deps.store.list({ bucket: "/configmaps" });
+  return stored.map(({ address, deleting }) => {
+    const mark = deleting ? " (deleting)" : "";
+    return `${address.namespace}/${address.name}${mark}`;
+  });
+}
+
+const HELD = "default/held (deleting)";
+
+test.each([
+  { name: "all of a namespace", query: "", want: [HELD, "other/a"] },
+  {
+    name: "those that a selector matches",
+    query: "?labelSelector=first%3Dfalse",
+    want: ["default/a", "default/held", "other/a"],
+  },
+  {
+    name: "one page",
+    query: "?limit=2",
+    want: ["default/c", "default/held", "other/a"],
+  },
+  {
+    name: "none in a dry run",
+    query: "?dryRun=All",
+    want: ["default/a", "default/b", "default/c", "default/held", "other/a"],
+  },
+])("$name", async ({ query, want }) => {
+  const answer = await server.send("DELETE", `${MAPS}${query}`);
+  expect([answer.code, answer.body["kind"], left()]).toEqual([200, "ConfigMapList", want]);
+});
+
+test("the options hold for each object", async () => {
+  await server.send("DELETE", MAPS, { body: { propagationPolicy: "Orphan" } });
+  const finalizers = ["a", "held"].map(
+    (name) => server.stored("configmaps", name)?.metadata.finalizers,
+  );
+  expect(finalizers).toEqual([["orphan"], ["t.io/a", "orphan"]]);
+});
+
+test("options that are refused delete nothing", async () => {
+  const answer = await server.send("DELETE", MAPS, { body: { propagationPolicy: "Bogus" } });
+  expect([answer.code, left().length]).toEqual([422, 5]);
+});
+
+test("an object that another client deletes first is no failure", async () => {
+  server.webhooks.before = async ({ question }) => {
+    if (question.name !== "a") return;
+    server.webhooks.before = undefined;
+    await server.send("DELETE", `${MAPS}/a`);
+  };
+  const answer = await server.send("DELETE", MAPS);
+  expect([answer.code, left()]).toEqual([200, [HELD, "other/a"]]);
+});
+
+test("a refusal of one object is the answer", async () => {
+  server.webhooks.before = ({ question }) => {
+    if (question.name === "b") {
+      throw forbidden({ group: "", resource: "configmaps", kind: "ConfigMap" }, "b", "no");
+    }
+  };
+  const answer = await server.send("DELETE", MAPS);
+  expect([answer.code, server.stored("configmaps", "b") === undefined]).toEqual([403, false]);
+});
