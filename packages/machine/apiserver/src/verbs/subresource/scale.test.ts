@@ -1,0 +1,211 @@
+// SPDX-License-Identifier: Apache-2.0
+import { afterEach, beforeEach, describe, expect, test } from "vitest";
+import type { Fields } from "../../objects/json.ts";
+import { widgetDefinition } from "../../testing/objects.ts";
+import { type TestServer, startTestServer } from "../../testing/test-server.ts";
+
+const WIDGET = "/apis/test.io/v1/namespaces/default/widgets/w";
+const SCALE = `${WIDGET}/scale`;
+
+let server: TestServer;
+
+beforeEach(async () => {
+  server = await startTestServer();
+  await server.put("apiextensions.k8s.io/customresourcedefinitions", widgetDefinition());
+});
+
+afterEach(async () => {
+  await server.close();
+});
+
+async function putWidget(fields: Fields): Promise<void> {
+  await server.put("test.io/widgets", {
+    apiVersion: "test.io/v1",
+    kind: "Widget",
+    metadata: {
+      name: "w",
+      namespace: "default",
+      uid: "u",
+      generation: 1,
+      creationTimestamp: "1970-01-01T00:00:00Z",
+      labels: { hidden: "yes" },
+    },
+    ...fields,
+  });
+}
+
+function versionOf(): string {
+  return server.stored("test.io/widgets", "w")?.metadata.resourceVersion ?? "";
+}
+
+describe("the scale of an object", () => {
+  test.each([
+    {
+      name: "with all its values",
+      fields: { spec: { replicas: 3 }, status: { replicas: 2, selector: "a=b" } },
+      want: { spec: { replicas: 3 }, status: { replicas: 2, selector: "a=b" } },
+    },
+    {
+      name: "with none",
+      fields: { spec: {} },
+      want: { spec: { replicas: 0 }, status: { replicas: 0 } },
+    },
+  ])("$name", async ({ fields, want }) => {
+    await putWidget(fields);
+    const { code, body } = await server.send("GET", SCALE);
+    expect([code, body]).toEqual([
+      200,
+      {
+        kind: "Scale",
+        apiVersion: "autoscaling/v1",
+        metadata: {
+          name: "w",
+          namespace: "default",
+          uid: "u",
+          resourceVersion: versionOf(),
+          creationTimestamp: "1970-01-01T00:00:00Z",
+        },
+        ...want,
+      },
+    ]);
+  });
+
+  test("of an unknown object: 404", async () => {
+    expect(await server.send("GET", SCALE)).toMatchObject({
+      code: 404,
+      body: { message: 'widgets.test.io "w" not found' },
+    });
+  });
+
+  test("of a kind without one: 404", async () => {
+    expect((await server.send("GET", "/api/v1/namespaces/default/pods/p/scale")).code).toBe(404);
+  });
+});
+
+describe("a change of the scale", () => {
+  test.each([
+    { name: "PUT", method: "PUT", body: { metadata: { name: "w" }, spec: { replicas: 5 } } },
+    { name: "a merge patch", method: "PATCH", body: { spec: { replicas: 5 } } },
+  ])("by $name sets the number alone", async ({ method, body }) => {
+    await putWidget({ spec: { size: 1, replicas: 3 }, status: { replicas: 3 } });
+    const answer = await server.send(method, SCALE, { body });
+    expect([answer.code, answer.body]).toMatchObject([
+      200,
+      {
+        kind: "Scale",
+        spec: { replicas: 5 },
+        status: { replicas: 3 },
+        metadata: { resourceVersion: versionOf() },
+      },
+    ]);
+    expect(server.stored("test.io/widgets", "w")).toMatchObject({
+      metadata: { generation: 2, labels: { hidden: "yes" } },
+      spec: { size: 1, color: "red", replicas: 5 },
+      status: { replicas: 3 },
+    });
+  });
+
+  test("operations are applied to the scale", async () => {
+    await putWidget({ spec: { replicas: 3 } });
+    const body = [
+      { op: "test", path: "/kind", value: "Scale" },
+      { op: "replace", path: "/spec/replicas", value: 4 },
+    ];
+    const contentType = "application/json-patch+json";
+    const answer = await server.send("PATCH", SCALE, { body, contentType });
+    expect([answer.code, answer.body["spec"]]).toEqual([200, { replicas: 4 }]);
+  });
+
+  test("makes the objects of its path where they are missing", async () => {
+    await putWidget({});
+    const body = { metadata: { name: "w" }, spec: { replicas: 5 } };
+    expect((await server.send("PUT", SCALE, { body })).code).toBe(200);
+    expect(server.stored("test.io/widgets", "w")?.["spec"]).toEqual({ replicas: 5, color: "red" });
+  });
+
+  test("of a named version", async () => {
+    await putWidget({ spec: { replicas: 3 } });
+    const metadata = { name: "w", resourceVersion: versionOf() };
+    const body = { metadata, spec: { replicas: 5 } };
+    expect((await server.send("PUT", SCALE, { body })).code).toBe(200);
+    expect(await server.send("PUT", SCALE, { body })).toMatchObject({
+      code: 409,
+      body: { details: { name: "w", kind: "widgets", group: "test.io" } },
+    });
+    expect((await server.send("PATCH", SCALE, { body })).code).toBe(409);
+  });
+
+  test.each([
+    {
+      name: "another name",
+      method: "PUT",
+      body: { metadata: { name: "x" }, spec: { replicas: 1 } },
+      code: 400,
+      message: "the name of the object (x) does not match the name on the URL (w)",
+    },
+    {
+      name: "no number",
+      method: "PUT",
+      body: { metadata: { name: "w" }, spec: {} },
+      code: 400,
+      message: "spec.replicas: Required value",
+    },
+    {
+      name: "a text as number",
+      method: "PATCH",
+      body: { spec: { replicas: "5" } },
+      code: 400,
+      message: "spec.replicas: Required value",
+    },
+    {
+      name: "a part of a pod",
+      method: "PATCH",
+      body: { spec: { replicas: 1.5 } },
+      code: 422,
+      message: expect.stringContaining("spec.replicas") as string,
+    },
+  ])("$name: $code", async ({ method, body, code, message }) => {
+    await putWidget({ spec: { replicas: 3 } });
+    const answer = await server.send(method, SCALE, { body });
+    expect([answer.code, answer.body.message]).toEqual([code, message]);
+  });
+
+  test.each([
+    "apps/v1/namespaces/default/replicasets/r",
+    "test.io/v1/namespaces/default/widgets/w",
+  ])("a strategic merge patch of %s: 415", async (path) => {
+    const contentType = "application/strategic-merge-patch+json";
+    const answer = await server.send("PATCH", `/apis/${path}/scale`, { body: {}, contentType });
+    expect(answer.code).toBe(415);
+  });
+});
+
+describe("admission", () => {
+  test("sees Scales, before and after", async () => {
+    await putWidget({ spec: { replicas: 3 } });
+    await server.send("PATCH", SCALE, { body: { spec: { replicas: 5 } } });
+    const question = {
+      bodyKind: { group: "autoscaling", version: "v1", kind: "Scale" },
+      subresource: "scale",
+      operation: "UPDATE",
+      object: { kind: "Scale", spec: { replicas: 5 } },
+      oldObject: { kind: "Scale", spec: { replicas: 3 } },
+    };
+    expect(server.webhooks.asked).toMatchObject([
+      { phase: "mutate", question },
+      { phase: "validate", question },
+    ]);
+  });
+
+  test("may change the number", async () => {
+    await putWidget({ spec: { replicas: 3 } });
+    server.webhooks.change = (scale) => {
+      scale["spec"] = { replicas: 9 };
+    };
+    const answer = await server.send("PATCH", SCALE, { body: { spec: { replicas: 5 } } });
+    expect([answer.body["spec"], server.stored("test.io/widgets", "w")?.["spec"]]).toMatchObject([
+      { replicas: 9 },
+      { replicas: 9 },
+    ]);
+  });
+});
