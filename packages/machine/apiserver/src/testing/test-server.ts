@@ -17,6 +17,7 @@ import { LIMITS, type Limits } from "../limits/limits.ts";
 import { FairQueue } from "../limits/fair-queue.ts";
 import { Shares } from "../limits/per-user.ts";
 import { StatusError, type StatusDetails } from "../meta/status.ts";
+import { copyJson } from "../objects/json.ts";
 import type { Address, KubeObject, Meta } from "../objects/object.ts";
 import { openStore } from "../storage/sqlite-store.ts";
 import { KIND_MANNERS } from "../strict/watch-manners.ts";
@@ -152,7 +153,7 @@ export class TestServer {
   async put(resource: string, ...objects: readonly KubeObject[]): Promise<void> {
     await this.deps.store.write((transaction) => {
       for (const object of objects) {
-        transaction.put(this.#addressOf(resource, object), object);
+        transaction.put(this.#addressOf(resource, object), copyJson(object));
       }
     });
   }

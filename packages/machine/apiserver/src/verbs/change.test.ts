@@ -293,8 +293,11 @@ describe("finalizers of an object that is being deleted", () => {
     { name: "an object that nobody deletes", metadata: {} },
   ])("$name keeps the object", async ({ metadata }) => {
     await putMap({ ...metadata, finalizers: ["t.io/a"] });
-    await server.send("PATCH", `${MAPS}/m`, { body: { metadata: { finalizers: null } } });
-    expect(server.stored("configmaps", "m")?.metadata.finalizers).toBeUndefined();
+    const answer = await server.send("PATCH", `${MAPS}/m`, {
+      body: { metadata: { finalizers: null } },
+    });
+    expect([answer.code, server.stored("configmaps", "m")]).toEqual([200, answer.body]);
+    expect(answer.body.metadata.finalizers).toBeUndefined();
   });
 
   test("the finalizers of the specification keep a namespace", async () => {
@@ -307,7 +310,8 @@ describe("finalizers of an object that is being deleted", () => {
     const body = { metadata: { finalizers: null } };
     const answer = await server.send("PATCH", "/api/v1/namespaces/held", { body });
     expect(answer.code).toBe(200);
-    expect(server.stored("namespaces", "held", "")?.metadata.finalizers).toBeUndefined();
+    expect(server.stored("namespaces", "held", "")).toEqual(answer.body);
+    expect(answer.body.metadata.finalizers).toBeUndefined();
   });
 
   test("any write removes an object that nothing holds any more", async () => {
