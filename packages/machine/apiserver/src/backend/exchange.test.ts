@@ -1,0 +1,112 @@
+// SPDX-License-Identifier: Apache-2.0
+// One request to a server behind this one.
+import { describe, expect, test } from "vitest";
+import { MemoryConnections, type Reached, makeBehind } from "../testing/memory-network.ts";
+import type { Peer } from "./connections.ts";
+import { exchange } from "./exchange.ts";
+
+function peerAt(...hosts: readonly string[]): Peer {
+  return { at: hosts.map((host) => ({ host, port: 443 })), serverName: "a.b.svc", caPem: "" };
+}
+
+const QUESTION = {
+  method: "POST",
+  path: "/p?q=1",
+  headers: { host: "a" },
+  timeoutMs: 60_000,
+} as const;
+
+function greeter() {
+  return makeBehind((_request, response, body) => {
+    response.writeHead(201, { "content-type": "text/plain" }).end(`got ${body}`);
+  });
+}
+
+test("the request is sent whole and its answer is read whole", async () => {
+  const { server, received } = greeter();
+  const connections = new MemoryConnections({ "one:443": server });
+  const answer = await exchange(
+    peerAt("one"),
+    { ...QUESTION, text: "hi" },
+    connections.asConnections,
+  );
+  expect(answer).toEqual({ code: 201, contentType: "text/plain", text: "got hi" });
+  expect(received[0]?.request).toMatchObject({ method: "POST", url: "/p?q=1" });
+});
+
+test("an answer without a content type is read too", async () => {
+  const { server } = makeBehind((_request, response) => response.writeHead(404).end());
+  const connections = new MemoryConnections({ "one:443": server });
+  const answer = await exchange(
+    peerAt("one"),
+    { ...QUESTION, method: "GET" },
+    connections.asConnections,
+  );
+  expect(answer).toEqual({ code: 404, contentType: "", text: "" });
+});
+
+describe("a failure", () => {
+  const tooLong = makeBehind((_request, response) => {
+    response.end(Buffer.alloc(16 * 1024 * 1024 + 1));
+  }).server;
+  const longest = makeBehind((_request, response) => {
+    response.end(Buffer.alloc(16 * 1024 * 1024));
+  }).server;
+  const breaking = makeBehind((_request, response) => response.destroy()).server;
+
+  test.each<{ name: string; hosts: string[]; reached: Record<string, Reached>; want: string }>([
+    { name: "there is no address", hosts: [], reached: {}, want: "no address" },
+    {
+      name: "every address refuses",
+      hosts: ["one", "two"],
+      reached: {},
+      want: "dial tcp two:443: connect: connection refused",
+    },
+    {
+      name: "a failure other than a refusal ends the search",
+      hosts: ["one", "two"],
+      reached: { "one:443": "CERT_HAS_EXPIRED", "two:443": greeter().server },
+      want: "tls: failed to verify certificate: x509: certificate has expired or is not yet valid",
+    },
+    {
+      name: "the answer is too long",
+      hosts: ["one"],
+      reached: { "one:443": tooLong },
+      want: "the answer is too long",
+    },
+    {
+      name: "the connection breaks",
+      hosts: ["one"],
+      reached: { "one:443": breaking },
+      want: "EOF",
+    },
+  ])("is described when $name", async ({ hosts, reached, want }) => {
+    const connections = new MemoryConnections(reached);
+    const asked = exchange(peerAt(...hosts), QUESTION, connections.asConnections);
+    await expect(asked).rejects.toThrow(new Error(want));
+  });
+
+  test("an address that refuses is passed over", async () => {
+    const connections = new MemoryConnections({ "two:443": greeter().server });
+    const answer = await exchange(
+      peerAt("one", "two"),
+      { ...QUESTION, text: "x" },
+      connections.asConnections,
+    );
+    expect(answer.text).toBe("got x");
+    expect(connections.asked.map(({ at }) => at.host)).toEqual(["one", "two"]);
+  });
+
+  test("the longest answer that is allowed is read", async () => {
+    const connections = new MemoryConnections({ "one:443": longest });
+    const { text } = await exchange(peerAt("one"), QUESTION, connections.asConnections);
+    expect(text).toHaveLength(16 * 1024 * 1024);
+  });
+
+  test("a server that does not answer in time is given up", async () => {
+    const silent = makeBehind(() => undefined).server;
+    const connections = new MemoryConnections({ "one:443": silent });
+    const asked = exchange(peerAt("one"), { ...QUESTION, timeoutMs: 1 }, connections.asConnections);
+    await expect(asked).rejects.toThrow(new Error("context deadline exceeded"));
+  });
+});

@@ -1,0 +1,184 @@
+// SPDX-License-Identifier: Apache-2.0
+// Connections without a network: HTTP between a client and a server of one process.
+import {
+  type IncomingMessage,
+  type Server,
+  type ServerResponse,
+  createServer,
+  request as httpRequest,
+} from "node:http";
+import type { RequestOptions } from "node:https";
+import { Socket } from "node:net";
+import type { Connections, Peer } from "../backend/connections.ts";
+import { printHostPort } from "../backend/failure.ts";
+import type { HostPort } from "../backend/service-address.ts";
+
+/** One end of a connection in memory; what is written to one end is read at the other. */
+export class MemorySocket extends Socket {
+  #other: MemorySocket | undefined;
+  /** Whether everything that is written waits, as if the other end did not read. */
+  isStuck = false;
+  readonly #waiting: (() => void)[] = [];
+
+  static pair(): readonly [MemorySocket, MemorySocket] {
+    const [one, other] = [new MemorySocket(), new MemorySocket()];
+    one.#other = other;
+    other.#other = one;
+    return [one, other];
+  }
+
+  /** Delivers what waited. */
+  release(): void {
+    this.isStuck = false;
+    for (const deliver of this.#waiting.splice(0)) deliver();
+  }
+
+  override _read(): void {
+    // What is written is pushed at once.
+  }
+
+  override _write(chunk: Buffer, _encoding: string, done: (error?: Error | null) => void): void {
+    const deliver = (): void => {
+      if (this.#other?.destroyed === false) this.#other.push(chunk);
+      setImmediate(done);
+    };
+    if (this.isStuck) this.#waiting.push(deliver);
+    else deliver();
+  }
+
+  override _final(done: (error?: Error | null) => void): void {
+    if (this.#other?.destroyed === false) this.#other.push(null);
+    done();
+  }
+
+  override _destroy(error: Error | null, done: (error: Error | null) => void): void {
+    const other = this.#other;
+    setImmediate(() => other?.destroy());
+    done(error);
+    // Network sockets report their end by themselves.
+    setImmediate(() => this.emit("close", error !== null));
+  }
+}
+
+// Corking would hand chunks to a method of network sockets.
+Object.defineProperty(MemorySocket.prototype, "_writev", { value: undefined });
+
+/** Opens a connection to `server`: the client's end. */
+export function connectInMemory(server: Server): MemorySocket {
+  const [near, far] = MemorySocket.pair();
+  server.emit("connection", far);
+  return near;
+}
+
+/** A request as a client sends it. */
+export interface SentRequest {
+  readonly method?: string;
+  readonly headers?: Readonly<Record<string, string | readonly string[]>>;
+  readonly body?: string;
+}
+
+/** An answer as a client receives it. */
+export interface ReceivedAnswer {
+  readonly code: number;
+  readonly headers: IncomingMessage["headers"];
+  readonly trailers: IncomingMessage["trailers"];
+  readonly bytes: Buffer;
+  readonly text: string;
+}
+
+async function read(answer: IncomingMessage): Promise<ReceivedAnswer> {
+  const chunks: Buffer[] = [];
+  for await (const chunk of answer) chunks.push(chunk as Buffer);
+  const bytes = Buffer.concat(chunks);
+  const { statusCode: code = 0, headers, trailers } = answer;
+  return { code, headers, trailers, bytes, text: bytes.toString() };
+}
+
+/** Sends a request to `server` and reads the whole answer. Rejects when the connection breaks. */
+export function requestInMemory(
+  server: Server,
+  path: string,
+  sent: SentRequest = {},
+): Promise<ReceivedAnswer> {
+  const { promise, resolve, reject } = Promise.withResolvers<ReceivedAnswer>();
+  const { method = "GET", headers = {}, body } = sent;
+  const outgoing = httpRequest({
+    method,
+    path,
+    headers: { host: "test", connection: "close", ...headers },
+    createConnection: () => connectInMemory(server),
+  });
+  outgoing.on("error", reject);
+  outgoing.on("response", (answer) => {
+    read(answer).then(resolve, reject);
+  });
+  outgoing.end(body);
+  return promise;
+}
+
+/** A server behind the API server. */
+export interface Behind {
+  readonly server: Server;
+  /** What it was sent, with the bodies. */
+  readonly received: { readonly request: IncomingMessage; readonly body: string }[];
+}
+
+/** A server that records each request and lets `answer` answer it. */
+export function makeBehind(
+  answer: (request: IncomingMessage, response: ServerResponse, body: string) => void,
+): Behind {
+  const received: Behind["received"] = [];
+  const server = createServer((request, response) => {
+    void read(request).then(
+      ({ text }) => {
+        received.push({ request, body: text });
+        answer(request, response, text);
+      },
+      () => undefined,
+    );
+  });
+  return { server, received };
+}
+
+/** A server, or the code of the error with which a connection to it fails. */
+export type Reached = Server | string;
+
+/** Connections to servers of this process, by `host:port`; anything else is refused. */
+export class MemoryConnections {
+  /** Whom the API server wanted to reach, in order. */
+  readonly asked: { readonly peer: Peer; readonly at: HostPort }[] = [];
+  readonly sockets: MemorySocket[] = [];
+  readonly #reached: Readonly<Record<string, Reached>>;
+
+  constructor(reached: Readonly<Record<string, Reached>>) {
+    this.#reached = reached;
+  }
+
+  /** As the code under test takes it. */
+  get asConnections(): Connections {
+    return this as unknown as Connections;
+  }
+
+  optionsFor(peer: Peer, at: HostPort): RequestOptions {
+    this.asked.push({ peer, at });
+    return { host: at.host, port: at.port, createConnection: () => this.#connect(at) };
+  }
+
+  close(): void {
+    this.sockets.forEach((socket) => socket.destroy());
+  }
+
+  #connect(at: HostPort): MemorySocket {
+    const reached = this.#reached[printHostPort(at)] ?? "ECONNREFUSED";
+    if (typeof reached === "string") {
+      const socket = new MemorySocket();
+      const error = Object.assign(new Error(`failed: ${reached}`), { code: reached });
+      setImmediate(() => socket.destroy(error));
+      return socket;
+    }
+    const socket = connectInMemory(reached);
+    this.sockets.push(socket);
+    setImmediate(() => socket.emit("secureConnect"));
+    return socket;
+  }
+}
