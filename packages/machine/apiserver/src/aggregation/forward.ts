@@ -76,9 +76,11 @@ export async function forward(forwarding: Forwarding): Promise<void> {
     resolve(undefined);
   });
   outgoing.on("error", (error) => {
+    // At the deadline the client is answered already, and destroying its response would cut that answer off.
+    if (deadline?.aborted === true) return;
     if (response.headersSent) {
       response.destroy();
-    } else if (deadline?.aborted !== true) {
+    } else {
       sendUnavailable(
         response,
         `error trying to reach service: ${describeFailure(error, { host: "", port: 0 })}`,
@@ -88,6 +90,11 @@ export async function forward(forwarding: Forwarding): Promise<void> {
   outgoing.on("response", (answer) => {
     forwardAnswer(answer, response);
   });
-  request.pipe(outgoing);
+  if (deadline?.aborted === true) {
+    // The time was up before there was a connection, so no event follows.
+    giveUp();
+  } else {
+    request.pipe(outgoing);
+  }
   return promise;
 }
