@@ -1,0 +1,124 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the patches of webhooks make of an object, and which are refused.
+import { describe, expect, test } from "vitest";
+import type { Fields } from "../../objects/json.ts";
+import {
+  answering,
+  hook,
+  label,
+  makeAdmission,
+  patchOf,
+  question,
+  same,
+} from "../../testing/webhook-server.ts";
+
+describe("mutation", () => {
+  test("goes from webhook to webhook, and warnings are collected", async () => {
+    const one = answering({ ...label("one"), warnings: ["w1"] });
+    const two = answering({
+      ...patchOf({ op: "add", path: "/data", value: { a: "b" } }),
+      warnings: ["w2"],
+    });
+    const { admission } = await makeAdmission(
+      { "one:443": one.server, "two:443": two.server },
+      { mutating: [hook("one"), hook("two")] },
+    );
+    const given = question();
+    const object = await admission.mutate(given, (changed) => ({ ...changed, completed: true }));
+    expect(object).toEqual({
+      ...given.object,
+      metadata: { ...given.object.metadata, labels: { one: "1" } },
+      data: { a: "b" },
+      completed: true,
+    });
+    expect(given.warnings).toEqual(["w1", "w2"]);
+    expect([one.received.length, two.received.length]).toEqual([1, 1]);
+  });
+
+  test("asks a webhook again when a later one changed the object and it wants that", async () => {
+    const one = answering({});
+    const other = answering({});
+    const two = answering(label("two"));
+    const { admission } = await makeAdmission(
+      { "one:443": one.server, "other:443": other.server, "two:443": two.server },
+      {
+        mutating: [
+          hook("one", { reinvocationPolicy: "IfNeeded" }),
+          hook("other"),
+          hook("two", { reinvocationPolicy: "IfNeeded" }),
+        ],
+      },
+    );
+    await admission.mutate(question(), same);
+    expect([one, other, two].map(({ received }) => received.length)).toEqual([2, 1, 1]);
+  });
+
+  test.each<{ name: string; response: Fields; message: string }>([
+    {
+      name: "a patch that does not fit",
+      response: patchOf({ op: "remove", path: "/nope" }),
+      message: expect.any(String) as string,
+    },
+    {
+      name: "a patch that leaves no object",
+      response: patchOf({ op: "remove", path: "/metadata" }),
+      message: expect.stringContaining("leaves no object") as string,
+    },
+    {
+      name: "a patch of an unknown type",
+      response: { ...label("x"), patchType: "Merge" },
+      message:
+        'Internal error occurred: failed calling webhook "one": unsupported patch type "Merge"',
+    },
+    {
+      name: "a patch without a type",
+      response: { patch: "W10=" },
+      message: expect.stringContaining(
+        "webhook returned response.patch but not response.patchType",
+      ) as string,
+    },
+    {
+      name: "a type without a patch",
+      response: { patchType: "JSONPatch" },
+      message: expect.stringContaining(
+        "webhook returned response.patchType but not response.patch",
+      ) as string,
+    },
+    {
+      name: "a patch that is no base64",
+      response: { patchType: "JSONPatch", patch: "ab!c" },
+      message: expect.stringContaining("illegal base64 data at input byte 2") as string,
+    },
+  ])("refuses $name", async ({ response, message }) => {
+    const { admission } = await makeAdmission(
+      { "one:443": answering(response).server },
+      { mutating: [hook("one")] },
+    );
+    await expect(admission.mutate(question(), same)).rejects.toMatchObject({ code: 500, message });
+  });
+
+  test.each([
+    { name: "another namespace", path: "/metadata/namespace", code: 400 },
+    { name: "another name", path: "/metadata/name", code: 422 },
+  ])("refuses $name", async ({ path, code }) => {
+    const one = answering(patchOf({ op: "replace", path, value: "x" }));
+    const { admission } = await makeAdmission(
+      { "one:443": one.server },
+      { mutating: [hook("one")] },
+    );
+    const asked = question({ operation: "UPDATE", oldObject: question().object });
+    await expect(admission.mutate(asked, same)).rejects.toMatchObject({ code });
+  });
+
+  test("cannot change a deletion", async () => {
+    const { admission } = await makeAdmission(
+      { "one:443": answering(label("x")).server },
+      { mutating: [hook("one")] },
+    );
+    await expect(admission.admitDeletion(question({ operation: "DELETE" }))).rejects.toMatchObject({
+      code: 500,
+      message:
+        'Internal error occurred: admission webhook "one" attempted to modify the object, which is not supported for this operation',
+    });
+  });
+});

@@ -1,0 +1,271 @@
+// SPDX-License-Identifier: Apache-2.0
+// Webhooks that are asked over HTTP in memory: what they receive, and how refusals are reported.
+import { describe, expect, test } from "vitest";
+import { defineKind } from "../../kinds/kind.ts";
+import type { Fields } from "../../objects/json.ts";
+import { type Reached, makeBehind } from "../../testing/memory-network.ts";
+import {
+  GROUP,
+  answering,
+  hook,
+  label,
+  makeAdmission,
+  question,
+  same,
+} from "../../testing/webhook-server.ts";
+import type { Mutation } from "../admission.ts";
+
+test("a webhook receives the whole request", async () => {
+  const one = answering({});
+  const { admission, connections } = await makeAdmission(
+    { "one:443": one.server },
+    { validating: [hook("one")] },
+  );
+  await admission.validate(question());
+  const { request, body } = one.received[0] ?? { request: undefined, body: "null" };
+  expect([request?.method, request?.url]).toEqual(["POST", "/path?timeout=10s"]);
+  expect(request?.headers).toMatchObject({
+    host: "one",
+    accept: "application/json, */*",
+    "content-type": "application/json",
+    "user-agent": "kube-apiserver-admission",
+  });
+  expect(JSON.parse(body)).toEqual({
+    kind: "AdmissionReview",
+    apiVersion: "admission.k8s.io/v1",
+    request: {
+      uid: "uid-1",
+      kind: { group: "", version: "v1", kind: "ConfigMap" },
+      resource: { group: "", version: "v1", resource: "configmaps" },
+      requestKind: { group: "", version: "v1", kind: "ConfigMap" },
+      requestResource: { group: "", version: "v1", resource: "configmaps" },
+      name: "m",
+      namespace: "ns",
+      operation: "CREATE",
+      userInfo: { username: "eve", groups: ["g"] },
+      object: question().object,
+      oldObject: null,
+      dryRun: false,
+      options: { kind: "CreateOptions" },
+    },
+  });
+  expect(connections.asked[0]?.peer).toEqual({
+    at: [{ host: "one", port: 443 }],
+    serverName: "one",
+    caPem: "",
+  });
+});
+
+describe("a refusal", () => {
+  const text = (code: number, body: string) =>
+    makeBehind((_request, response) => response.writeHead(code).end(body)).server;
+  const failed = (why: string): string =>
+    `Internal error occurred: failed calling webhook "one": failed to call webhook: ${why}`;
+  const invalid = (why: string): string =>
+    `Internal error occurred: failed calling webhook "one": received invalid webhook response: ${why}`;
+  const post = 'Post "https://one/path?timeout=10s": ';
+
+  test.each<{
+    name: string;
+    reached: Reached;
+    hook?: Fields;
+    asked?: Partial<Mutation>;
+    code: number;
+    message: string;
+  }>([
+    {
+      name: "without a reason",
+      reached: answering({ allowed: false }).server,
+      code: 400,
+      message: 'admission webhook "one" denied the request without explanation',
+    },
+    {
+      name: "with a message and a code",
+      reached: answering({ allowed: false, status: { code: 409, message: "no", reason: "Taken" } })
+        .server,
+      code: 409,
+      message: 'admission webhook "one" denied the request: no',
+    },
+    {
+      name: "with a reason alone",
+      reached: answering({ allowed: false, status: { code: 200, reason: "Taken" } }).server,
+      code: 400,
+      message: 'admission webhook "one" denied the request: Taken',
+    },
+    {
+      name: "of a server that is not there",
+      reached: "ECONNREFUSED",
+      code: 500,
+      message: failed(`${post}dial tcp one:443: connect: connection refused`),
+    },
+    {
+      name: "of an answer with a known code",
+      reached: text(404, ""),
+      code: 500,
+      message: failed("the server could not find the requested resource"),
+    },
+    {
+      name: "of an answer with a failure",
+      reached: text(500, " oh "),
+      code: 500,
+      message: failed('an error on the server ("oh") has prevented the request from succeeding'),
+    },
+    {
+      name: "of an answer with another code",
+      reached: text(302, ""),
+      code: 500,
+      message: failed(
+        "the server responded with the status code 302 but did not return more information",
+      ),
+    },
+    {
+      name: "of an empty answer",
+      reached: text(200, ""),
+      code: 500,
+      message: failed("0-length response with status code: 200 and content type: "),
+    },
+    {
+      name: "of an answer that is no JSON",
+      reached: text(200, "{"),
+      code: 500,
+      message: expect.stringContaining("json parse error") as string,
+    },
+    {
+      name: "of an answer without a response",
+      reached: text(200, "{}"),
+      code: 500,
+      message: invalid("webhook response was absent"),
+    },
+    {
+      name: "of another uid",
+      reached: answering({ uid: "x" }).server,
+      code: 500,
+      message: invalid('expected response.uid="uid-1", got "x"'),
+    },
+    {
+      name: "of a word instead of a decision",
+      reached: answering({ allowed: "yes" }).server,
+      code: 500,
+      message: expect.stringContaining("cannot unmarshal string") as string,
+    },
+    {
+      name: "of a patch while validating",
+      reached: answering(label("x")).server,
+      code: 500,
+      message: invalid("validating webhook may not return response.patch"),
+    },
+    {
+      name: "of a patch type while validating",
+      reached: answering({ patchType: "JSONPatch" }).server,
+      code: 500,
+      message: invalid("validating webhook may not return response.patchType"),
+    },
+    {
+      name: "of a dry run that it does not support",
+      reached: answering({}).server,
+      hook: { sideEffects: "Some" },
+      asked: { dryRun: true },
+      code: 400,
+      message: 'admission webhook "one" does not support dry run',
+    },
+    {
+      name: "of a condition that fails",
+      reached: answering({}).server,
+      hook: { matchConditions: [{ name: "c", expression: "object.nope.x == 1" }] },
+      code: 403,
+      message: expect.stringContaining("matchConditions[c]") as string,
+    },
+    {
+      name: "of a Service that is not there",
+      reached: answering({}).server,
+      hook: { clientConfig: { service: { namespace: "a", name: "b", path: "p" } } },
+      code: 500,
+      message: failed('Post "https://b.a.svc:443/p?timeout=10s": service "b" not found'),
+    },
+  ])("$name is reported", async ({ reached, hook: change = {}, asked = {}, code, message }) => {
+    const { admission } = await makeAdmission(
+      { "one:443": reached },
+      { validating: [hook("one", change)] },
+    );
+    await expect(admission.validate(question(asked))).rejects.toMatchObject({ code, message });
+  });
+
+  test("of a webhook that may be ignored is logged", async () => {
+    const { admission, warned } = await makeAdmission(
+      {},
+      { validating: [hook("one", { failurePolicy: "Ignore" })] },
+    );
+    await admission.validate(question());
+    expect(warned).toEqual([
+      expect.stringContaining("webhook failed, going on without it") as string,
+    ]);
+  });
+});
+
+describe("a webhook is not asked", () => {
+  test.each<{ name: string; hook?: Fields; asked?: Partial<Mutation> }>([
+    {
+      name: "about configurations of webhooks",
+      hook: {
+        rules: [{ operations: ["*"], apiGroups: ["*"], apiVersions: ["*"], resources: ["*"] }],
+      },
+      asked: {
+        kind: defineKind({
+          group: GROUP,
+          version: "v1",
+          resource: "validatingwebhookconfigurations",
+          kind: "ValidatingWebhookConfiguration",
+          namespaced: false,
+        }),
+      },
+    },
+    {
+      name: "about other kinds",
+      hook: {
+        rules: [{ operations: ["*"], apiGroups: [""], apiVersions: ["v1"], resources: ["pods"] }],
+      },
+    },
+    {
+      name: "about other operations",
+      hook: {
+        rules: [
+          {
+            operations: ["DELETE"],
+            apiGroups: [""],
+            apiVersions: ["v1"],
+            resources: ["configmaps"],
+          },
+        ],
+      },
+    },
+    {
+      name: "when a condition does not hold",
+      hook: { matchConditions: [{ name: "c", expression: "object.metadata.name == 'x'" }] },
+    },
+    {
+      name: "when a condition fails and it may be ignored",
+      hook: {
+        failurePolicy: "Ignore",
+        matchConditions: [{ name: "c", expression: "object.nope.x == 1" }],
+      },
+    },
+    {
+      name: "about objects that its selector leaves out",
+      hook: { objectSelector: { matchLabels: { a: "b" } } },
+    },
+    {
+      name: "about namespaces that its selector leaves out",
+      hook: { namespaceSelector: { matchExpressions: [{ key: "a", operator: "Exists" }] } },
+    },
+  ])("$name", async ({ hook: change = {}, asked = {} }) => {
+    const one = answering({ allowed: false });
+    const { admission } = await makeAdmission(
+      { "one:443": one.server },
+      { validating: [hook("one", change)], mutating: [hook("one", change)] },
+    );
+    const given = question(asked);
+    await admission.admitDeletion({ ...given, operation: given.operation });
+    expect(await admission.mutate(given, same)).toBe(given.object);
+    expect(one.received).toEqual([]);
+  });
+});

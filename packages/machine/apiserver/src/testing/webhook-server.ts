@@ -1,0 +1,112 @@
+// SPDX-License-Identifier: Apache-2.0
+// Admission webhooks that are reached over HTTP in memory.
+import { makeWebhookAdmission } from "../admission/webhook/webhook-admission.ts";
+import type { Mutation } from "../admission/admission.ts";
+import { defineKind } from "../kinds/kind.ts";
+import { Registry } from "../kinds/registry.ts";
+import type { Fields } from "../objects/json.ts";
+import type { KubeObject } from "../objects/object.ts";
+import { openStore } from "../storage/sqlite-store.ts";
+import { MemoryConnections, type Reached, makeBehind } from "./memory-network.ts";
+
+const MAPS = defineKind({ group: "", version: "v1", resource: "configmaps", kind: "ConfigMap" });
+/** Group of configurations. */
+export const GROUP = "admissionregistration.k8s.io";
+
+/** The creation of ConfigMap `m`. */
+export function question(change: Partial<Mutation> = {}): Mutation {
+  return {
+    kind: MAPS,
+    subresource: "",
+    operation: "CREATE",
+    namespace: "ns",
+    name: "m",
+    object: { apiVersion: "v1", kind: "ConfigMap", metadata: { name: "m", namespace: "ns" } },
+    oldObject: undefined,
+    options: { kind: "CreateOptions" },
+    user: { name: "eve", groups: ["g"] },
+    dryRun: false,
+    warnings: [],
+    ...change,
+  };
+}
+
+/** A webhook for ConfigMaps at host `name`. */
+export function hook(name: string, change: Fields = {}): Fields {
+  return {
+    name,
+    clientConfig: { url: `https://${name}/path` },
+    rules: [{ operations: ["*"], apiGroups: [""], apiVersions: ["v1"], resources: ["configmaps"] }],
+    sideEffects: "None",
+    admissionReviewVersions: ["v1"],
+    ...change,
+  };
+}
+
+interface Review {
+  readonly request: { readonly uid: string; readonly [name: string]: unknown };
+}
+
+/** A webhook whose answer is `response`, with the uid of the request. */
+export function answering(response: Fields | ((review: Review) => Fields)) {
+  return makeBehind((_request, sent, body) => {
+    const review = JSON.parse(body) as Review;
+    const given = typeof response === "function" ? response(review) : response;
+    const answer = { uid: review.request.uid, allowed: true, ...given };
+    sent.end(
+      JSON.stringify({
+        apiVersion: "admission.k8s.io/v1",
+        kind: "AdmissionReview",
+        response: answer,
+      }),
+    );
+  });
+}
+
+/** The part of an answer that patches. */
+export function patchOf(...operations: readonly Fields[]): Fields {
+  return {
+    patchType: "JSONPatch",
+    patch: Buffer.from(JSON.stringify(operations)).toString("base64"),
+  };
+}
+
+/** The part of an answer that adds a label. */
+export const label = (name: string): Fields =>
+  patchOf({ op: "add", path: "/metadata/labels", value: { [name]: "1" } });
+
+/** Admission by the webhooks of one configuration of each kind. */
+export async function makeAdmission(
+  reached: Readonly<Record<string, Reached>>,
+  given: { readonly mutating?: readonly Fields[]; readonly validating?: readonly Fields[] },
+) {
+  const store = openStore(":memory:", (error) => {
+    throw error;
+  });
+  const warned: string[] = [];
+  const put = (kind: string, resource: string, webhooks: readonly Fields[]): KubeObject => {
+    const object = { apiVersion: `${GROUP}/v1`, kind, metadata: { name: "c" }, webhooks };
+    void store.write((transaction) =>
+      transaction.put({ bucket: `${GROUP}/${resource}`, namespace: "", name: "c" }, object),
+    );
+    return object;
+  };
+  put("MutatingWebhookConfiguration", "mutatingwebhookconfigurations", given.mutating ?? []);
+  put("ValidatingWebhookConfiguration", "validatingwebhookconfigurations", given.validating ?? []);
+  await store.write(() => undefined);
+  const logger = {
+    warn: (message: string, fields: object) => warned.push(`${message} ${JSON.stringify(fields)}`),
+  };
+  const connections = new MemoryConnections(reached);
+  const admission = makeWebhookAdmission({
+    store,
+    registry: new Registry(store),
+    connections: connections.asConnections,
+    uid: () => "uid-1",
+    logger: logger as never,
+  });
+  return { admission, connections, warned };
+}
+
+/** Completes nothing. */
+export const same = (object: KubeObject): KubeObject => object;
