@@ -2,12 +2,13 @@
 // What a control plane hears of the node: at registration, at rest, in need, and after somebody else wrote.
 import { LEASES, NODES, type KubeNode, type Lease } from "@patchbay/api";
 import type { Clock } from "@patchbay/core/ports";
+import { AppError } from "@patchbay/core";
 import { createFakeContainerRuntime } from "@patchbay/cri/testing";
-import { createFakeStore } from "@patchbay/kube/testing";
-import { createFakeFiles, type FakeFiles } from "@patchbay/os/testing";
+import { createFakeCache, createFakeStore } from "@patchbay/kube/testing";
+import { createFakeClock, createFakeFiles, type FakeFiles } from "@patchbay/os/testing";
 import { createSilentLogger } from "@patchbay/telemetry";
 import { beforeEach, describe, expect, test } from "vitest";
-import { beat, type NodeDeps } from "./keep-node.ts";
+import { beat, keepNode, type NodeDeps } from "./keep-node.ts";
 import { RENEW_MS } from "./lease.ts";
 import { HEARTBEAT_MS } from "./status.ts";
 
@@ -201,3 +202,51 @@ test("a lease that somebody deleted is made again", async () => {
   });
   expect(lease?.spec?.holderIdentity).toBe("n");
 });
+
+describe("the node is kept", () => {
+  const nodes = createFakeCache<KubeNode>();
+
+  test("by a beat every ten seconds, the first one after the registration", async () => {
+    const stop = new AbortController();
+    const clock = createFakeClock();
+    const kept = keepNode({ ...deps, clock }, nodes, stop.signal);
+    await clock.advance(RENEW_MS - 1);
+    expect(store.calls).toEqual([]);
+    await clock.advance(1);
+    await clock.advance(0);
+    expect(store.calls).toContain("create nodes /n");
+    nodes.put(await stored());
+    const from = store.calls.length;
+    await clock.advance(RENEW_MS);
+    await clock.advance(0);
+    expect(store.calls.slice(from)).toEqual(["patch leases kube-node-lease/n"]);
+    stop.abort();
+    await kept;
+  });
+
+  test("by the other process that registered it meanwhile", async () => {
+    store.put(NODES, { apiVersion: "v1", kind: "Node", metadata: { ...NAME } });
+    await beat(deps, undefined);
+    expect(store.calls).toEqual(["create nodes /n"]);
+  });
+
+  test.each(["create", "patch"] as const)("by another try, when %s is refused", async (verb) => {
+    if (verb === "patch") await beatAfter(0);
+    const refused = new AppError("KUBE_FORBIDDEN", { message: "no" });
+    const failing = { ...deps, store: { ...wrapped(), [verb]: () => Promise.reject(refused) } };
+    const before = await store.find(NODES, NAME);
+    await expect(beat(failing, before)).rejects.toBe(refused);
+  });
+});
+
+/** The store as a plain object, of which a test replaces members. */
+function wrapped(): NodeDeps["store"] {
+  return {
+    find: (...call) => store.find(...call),
+    list: (...call) => store.list(...call),
+    create: (...call) => store.create(...call),
+    update: (...call) => store.update(...call),
+    patch: (...call) => store.patch(...call),
+    delete: (...call) => store.delete(...call),
+  };
+}

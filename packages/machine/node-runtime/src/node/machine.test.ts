@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-import { expect, test } from "vitest";
-import { hostIpIn } from "./machine.ts";
+import { AppError } from "@patchbay/core";
+import { createFakeContainerRuntime } from "@patchbay/cri/testing";
+import { createFakeFiles, createFakeProcessRunner } from "@patchbay/os/testing";
+import { describe, expect, test } from "vitest";
+import { hostIpIn, readIdentity, readMachine, type MachineFacts } from "./machine.ts";
 
 function link(flag: string, ...addresses: readonly (readonly [string, string])[]) {
   return {
@@ -26,6 +29,11 @@ test.each([
     links: [link("BROADCAST", ["169.254.3.4", "link"]), link("BROADCAST", ["192.0.2.8", "global"])],
     want: "192.0.2.8",
   },
+  {
+    name: "beside a link that has none",
+    links: [{}, link("UP", ["192.0.2.9", "global"])],
+    want: "192.0.2.9",
+  },
   { name: "without a NIC", links: [LOOPBACK, link("BROADCAST")], want: "127.0.0.1" },
 ])("the machine's address: $name", ({ links, want }) => {
   expect(hostIpIn(JSON.stringify(links))).toBe(want);
@@ -33,4 +41,128 @@ test.each([
 
 test("a machine that says nothing has that of the loopback", () => {
   expect(hostIpIn("")).toBe("127.0.0.1");
+});
+
+async function filesWith(texts: Readonly<Record<string, string>>) {
+  const files = createFakeFiles();
+  for (const [path, text] of Object.entries(texts)) await files.writeAtomic(path, text);
+  return files;
+}
+
+describe("a machine's identity", () => {
+  const told = { architecture: "x64", runtimeVersion: "fake://1" };
+  const bootId = { "/proc/sys/kernel/random/boot_id": "b\n" };
+  const nameless = { ...told, bootId: "b", hostIp: "192.0.2.7", osImage: "Linux" };
+  const links = JSON.stringify([link("UP", ["192.0.2.7", "global"])]);
+  const runner = createFakeProcessRunner({ ip: () => ({ stdout: links }) });
+
+  test("is what small files of the kernel and the distribution hold", async () => {
+    const files = await filesWith({
+      ...bootId,
+      "/etc/machine-id": "m\n",
+      "/sys/class/dmi/id/product_uuid": "u\n",
+      "/proc/sys/kernel/osrelease": "6.1.0\n",
+      "/etc/os-release": 'NAME="Debian"\nPRETTY_NAME="Debian 12"\nID=debian\n',
+    });
+    expect(await readIdentity({ files, runner }, told)).toEqual({
+      ...{ ...nameless, osImage: "Debian 12" },
+      ...{ machineId: "m", systemUuid: "u", kernelVersion: "6.1.0" },
+    });
+  });
+
+  test.each([
+    { name: "no file", text: undefined, want: "Linux" },
+    { name: "no such line", text: "ID=x\n", want: "Linux" },
+    { name: "no quotation marks", text: "PRETTY_NAME=Alpine\nID=x\n", want: "Alpine" },
+    { name: "another name that ends so", text: 'OLD_PRETTY_NAME="a"', want: "Linux" },
+    { name: "words behind the quotation marks", text: 'PRETTY_NAME="a" b', want: "Linux" },
+  ])("names its distribution, with $name", async ({ text, want }) => {
+    const files = await filesWith({
+      ...bootId,
+      ...(text !== undefined && { "/etc/os-release": text }),
+    });
+    expect(await readIdentity({ files, runner }, told)).toEqual({
+      ...{ ...nameless, osImage: want },
+      ...{ machineId: "", systemUuid: "", kernelVersion: "" },
+    });
+  });
+});
+
+describe("a machine's facts", () => {
+  const FILES: Readonly<Record<string, string>> = {
+    "/proc/meminfo": "XMemTotal: 1 kB\nMemTotal:     2048 kB\nMemAvailable:   1024 kB\nX: 1 kB\n",
+    "/proc/cpuinfo": "processor\t: 0\nmodel : a processor : 7\n\nprocessor\t: 1\n",
+    "/proc/loadavg": "0.1 0.1 0.1 1/234 4711\n",
+    "/proc/sys/kernel/threads-max": "30000\n",
+    "/proc/sys/kernel/pid_max": "32768\n",
+    "/cni/10-default.conf": "{}",
+  };
+  const WANT: MachineFacts = {
+    ...{ cpus: 2, memoryKiB: 2048, memoryAvailableKiB: 1024, diskKiB: 2 ** 30 },
+    ...{ diskFreeKiB: 2 ** 29, threads: 234, threadsMax: 30_000 },
+    ...{ devices: ["vhost-user.patchbay.io/sockets"], hasDefaultNetwork: true },
+    runtimeProblem: undefined,
+  };
+  const away = () =>
+    Promise.reject(new AppError("CRI_UNAVAILABLE", { call: "Status", reason: "it is gone" }));
+
+  test.each<{
+    name: string;
+    texts?: Readonly<Record<string, string>>;
+    problem?: () => Promise<string | undefined>;
+    want: object;
+  }>([
+    { name: "as the kernel reports them", want: {} },
+    {
+      name: "with fewer process numbers than threads",
+      texts: { "/proc/sys/kernel/pid_max": "4096" },
+      want: { threadsMax: 4096 },
+    },
+    {
+      name: "with one processor that no line names",
+      texts: { "/proc/cpuinfo": "" },
+      want: { cpus: 1 },
+    },
+    {
+      name: "without what the kernel does not report",
+      texts: { "/proc/meminfo": "Cached: 1 kB\n" },
+      want: { memoryKiB: 0, memoryAvailableKiB: 0 },
+    },
+    {
+      name: "with devices",
+      texts: { "/dev/kvm": "", "/dev/vhost-net": "" },
+      want: {
+        devices: [
+          ...["vhost-user.patchbay.io/sockets", "devices.kubevirt.io/kvm"],
+          "devices.kubevirt.io/vhost-net",
+        ],
+      },
+    },
+    {
+      name: "with a runtime that is not ready",
+      problem: () => Promise.resolve("no CNI"),
+      want: { runtimeProblem: "no CNI" },
+    },
+    {
+      name: "with a runtime that does not answer",
+      problem: away,
+      want: { runtimeProblem: expect.stringContaining("it is gone") as unknown },
+    },
+  ])("$name", async ({ texts = {}, problem, want }) => {
+    const files = await filesWith({ ...FILES, ...texts });
+    const runtime = problem === undefined ? createFakeContainerRuntime() : { problem };
+    const facts = await readMachine({ files, runtime, podsDir: "/pods", cniConfDir: "/cni" });
+    expect(facts).toEqual({ ...WANT, ...want });
+  });
+
+  test.each([
+    { file: "10-default.conflist", want: true },
+    { file: "10-default.conf.bak", want: false },
+    { file: "README", want: false },
+  ])("$file configures a default network: $want", async ({ file, want }) => {
+    const files = await filesWith({ [`/cni/${file}`]: "" });
+    const runtime = createFakeContainerRuntime();
+    const facts = await readMachine({ files, runtime, podsDir: "/pods", cniConfDir: "/cni" });
+    expect(facts.hasDefaultNetwork).toBe(want);
+  });
 });
