@@ -1,0 +1,109 @@
+// SPDX-License-Identifier: Apache-2.0
+import type { ContainerImage } from "@patchbay/core/ports";
+import { createFakeFiles } from "@patchbay/os/testing";
+import { createFakeLogger } from "@patchbay/telemetry/testing";
+import { describe, expect, test } from "vitest";
+import { createImageAccess, type AccessDeps } from "./access.ts";
+import { createGrants } from "./grants.ts";
+
+const ME = { username: "me", password: "pw" };
+const DIGEST = `sha256:${"0".repeat(64)}`;
+
+function anImage(tags: readonly string[], digests: readonly string[] = []): ContainerImage {
+  return { id: "sha256:1", tags, digests, bytes: 1, username: "" };
+}
+
+function accessWith(isMarked?: AccessDeps["isMarked"]) {
+  const grants = createGrants({
+    ...{ files: createFakeFiles(), log: createFakeLogger(), directory: "/images" },
+  });
+  return createImageAccess({ grants, ...(isMarked && { isMarked }) });
+}
+
+const FETCHED = anImage(["reg.example/a:1"], [`reg.example/a@${DIGEST}`]);
+
+describe("a name was given on this machine", () => {
+  test.each<{
+    name: string;
+    reference: string;
+    image: ContainerImage;
+    marked?: readonly string[];
+    want: boolean;
+  }>([
+    { name: "that the image does not have", reference: "b", image: FETCHED, want: false },
+    { name: "that is an image's id", reference: "sha256:1", image: FETCHED, want: false },
+    {
+      name: "of no registry at all",
+      reference: "localhost/a:1",
+      image: anImage(["localhost/a:1"], [`localhost/a@${DIGEST}`]),
+      want: true,
+    },
+    {
+      name: "without a digest",
+      reference: "reg.example/a:1",
+      image: anImage(["reg.example/a:1"]),
+      want: true,
+    },
+    {
+      name: "beside a digest of another repository",
+      reference: "reg.example/a:1",
+      image: anImage(["reg.example/a:1"], [`reg.example/b@${DIGEST}`]),
+      want: true,
+    },
+    { name: "that a registry has", reference: "reg.example/a:1", image: FETCHED, want: false },
+    {
+      name: "that a registry has, with a mark",
+      reference: "reg.example/a:1",
+      image: FETCHED,
+      marked: ["reg.example/a:1"],
+      want: true,
+    },
+    {
+      name: "that a registry has, while another one has a mark",
+      reference: "reg.example/a:1",
+      image: FETCHED,
+      marked: ["reg.example/a:2"],
+      want: false,
+    },
+    {
+      name: "by its short form",
+      reference: "a",
+      image: anImage(["docker.io/library/a:latest"]),
+      want: true,
+    },
+  ])("$name: $want", async ({ reference, image, marked, want }) => {
+    const access = accessWith(marked && ((name) => Promise.resolve(marked.includes(name))));
+    expect(await access.isAdded({ reference, image })).toBe(want);
+  });
+});
+
+describe("an image may be used", () => {
+  const image = anImage(["docker.io/library/a:latest", "docker.io/library/b:latest"]);
+  const named = { reference: "a", image };
+  const nothing = () => Promise.resolve([]);
+
+  test("by nobody before a registry gave it", async () => {
+    expect(await accessWith().mayUse(named, () => Promise.resolve([ME]))).toBe(false);
+  });
+
+  test("by everybody to whom it was given without credentials, which nobody reads then", async () => {
+    const access = accessWith();
+    await access.fetched("a", image.id, undefined);
+    const never = () => Promise.reject(new Error("not needed"));
+    expect(await access.mayUse(named, never)).toBe(true);
+    expect(await access.mayUse({ ...named, reference: "b" }, nothing)).toBe(false);
+  });
+
+  test("by those who have the credentials", async () => {
+    const access = accessWith();
+    await access.fetched("docker.io/library/a:latest", image.id, ME);
+    expect(await access.mayUse(named, nothing)).toBe(false);
+    expect(await access.mayUse(named, () => Promise.resolve([ME]))).toBe(true);
+  });
+
+  test("under a name that it has only", async () => {
+    const access = accessWith();
+    await access.fetched("c", image.id, undefined);
+    expect(await access.mayUse({ reference: "c", image }, nothing)).toBe(false);
+  });
+});
