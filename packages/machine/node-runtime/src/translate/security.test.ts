@@ -1,0 +1,234 @@
+// SPDX-License-Identifier: Apache-2.0
+import type { Pod, SecurityContext } from "@patchbay/api";
+import { describe, expect, test } from "vitest";
+import { aContainer, aPod, IMAGE, NODE } from "../testing/pods.ts";
+import { sandboxConfigOf } from "./sandbox.ts";
+import { containerSecurityOf, sandboxSecurityOf } from "./security.ts";
+
+type PodContext = NonNullable<Pod["spec"]["securityContext"]>;
+
+interface Given {
+  readonly spec?: Partial<Pod["spec"]>;
+  readonly shared?: PodContext;
+  readonly own?: SecurityContext;
+  readonly image?: Partial<typeof IMAGE> & { readonly uid?: undefined };
+  readonly isProduct?: boolean;
+}
+
+function securityOf({ spec, shared = {}, own, image, isProduct = false }: Given) {
+  const container = aContainer(own && { securityContext: own });
+  const account = isProduct ? { serviceAccountName: "net-agent" } : {};
+  const pod = aPod(
+    { securityContext: shared, containers: [container], ...spec, ...account },
+    isProduct ? { namespace: "patchbay" } : {},
+  );
+  return containerSecurityOf(pod, container, { ...IMAGE, ...image });
+}
+
+const named = { ...{ id: "sha256:1", tags: [], digests: [] }, bytes: 1, username: "daemon" };
+const uid = (number: number) => ({ ...IMAGE, uid: number }) as never;
+
+describe("a container of the product runs as", () => {
+  test.each<{ name: string; given: Given; want: object }>([
+    { name: "root by its image", given: { image: uid(0) }, want: { runAsUser: 0, runAsGroup: 0 } },
+    { name: "its image's user", given: {}, want: { runAsUser: 107, runAsGroup: 107 } },
+    {
+      name: "a group of its own",
+      given: { image: uid(0), own: { runAsGroup: 5 } },
+      want: { runAsUser: 0, runAsGroup: 5 },
+    },
+  ])("$name", ({ given, want }) => {
+    expect(securityOf({ ...given, isProduct: true })).toMatchObject(want);
+  });
+
+  test("the user whom its image names", () => {
+    const container = aContainer();
+    const spec = { securityContext: {}, containers: [container], serviceAccountName: "virt-api" };
+    const pod = aPod(spec, { namespace: "patchbay" });
+    const security = containerSecurityOf(pod, container, named);
+    expect(security).toMatchObject({ runAsUsername: "daemon" });
+    expect(security).not.toHaveProperty("runAsUser");
+    expect(security).not.toHaveProperty("runAsGroup");
+  });
+});
+
+describe("a container is refused that would run as", () => {
+  const isProduct = true;
+  test.each<{ name: string; given: Given; want: string }>([
+    { name: "root by its image", given: { image: uid(0) }, want: "its image runs as root" },
+    { name: "root by its pod", given: { shared: { runAsUser: 0 } }, want: "it would run as root" },
+    {
+      name: "root by itself",
+      given: { shared: { runAsUser: 5 }, own: { runAsUser: 0 } },
+      want: "it would run as root",
+    },
+    {
+      name: "root although the product must not",
+      given: { isProduct, image: uid(0), own: { runAsNonRoot: true } },
+      want: "its image runs as root",
+    },
+    {
+      name: "root by number although the product must not",
+      given: { isProduct, shared: { runAsNonRoot: true }, own: { runAsUser: 0 } },
+      want: "it would run as root",
+    },
+    {
+      name: "a number beyond all",
+      given: { image: uid(2 ** 31) },
+      want: "its image runs as 2147483648, which is not a valid user number",
+    },
+  ])("$name", ({ given, want }) => {
+    expect(() => securityOf(given)).toThrow(want);
+  });
+
+  test("a named user", () => {
+    const container = aContainer();
+    const pod = aPod({ securityContext: {}, containers: [container] });
+    expect(() => containerSecurityOf(pod, container, named)).toThrow("its image runs as daemon");
+  });
+});
+
+describe("what a container says counts before what its pod says", () => {
+  test.each<{ name: string; own: SecurityContext; want: object }>([
+    { name: "its user", own: { runAsUser: 9 }, want: { runAsUser: 9, runAsGroup: 6 } },
+    { name: "its group", own: { runAsGroup: 9 }, want: { runAsUser: 5, runAsGroup: 9 } },
+    {
+      name: "but not null",
+      // A server may fill it in.
+      own: { runAsUser: null, runAsGroup: undefined } as never,
+      want: { runAsUser: 5, runAsGroup: 6 },
+    },
+  ])("$name", ({ own, want }) => {
+    expect(securityOf({ shared: { runAsUser: 5, runAsGroup: 6 }, own })).toMatchObject(want);
+  });
+});
+
+describe("rights", () => {
+  const asked: SecurityContext = {
+    ...{ privileged: true, allowPrivilegeEscalation: true, readOnlyRootFilesystem: true },
+    ...{ capabilities: { add: ["NET_ADMIN"], drop: ["ALL"] } },
+    seccompProfile: { type: "Unconfined" },
+  };
+  test.each<{ name: string; given: Given; want: object }>([
+    {
+      name: "of a pod that asks for all",
+      given: { own: asked },
+      want: {
+        ...{ privileged: false, noNewPrivileges: true, readonlyRootfs: true },
+        ...{ seccomp: "RuntimeDefault", capabilities: { add: [], drop: ["ALL"] } },
+      },
+    },
+    {
+      name: "of the product when it asks for all",
+      given: { own: asked, isProduct: true },
+      want: {
+        ...{ privileged: true, noNewPrivileges: false, maskedPaths: [], readonlyPaths: [] },
+        ...{ seccomp: "Unconfined", capabilities: { add: ["NET_ADMIN"], drop: ["ALL"] } },
+      },
+    },
+    {
+      name: "of the product when it is not privileged",
+      given: { own: { ...asked, privileged: false }, isProduct: true },
+      want: { privileged: false, noNewPrivileges: false, seccomp: "Unconfined" },
+    },
+    {
+      name: "of the product when it asks for less",
+      given: { own: { allowPrivilegeEscalation: false }, isProduct: true },
+      want: {
+        ...{ privileged: false, noNewPrivileges: true, readonlyRootfs: false },
+        ...{ seccomp: "RuntimeDefault", capabilities: { add: [], drop: [] } },
+      },
+    },
+    {
+      name: "of the product by its pod",
+      given: { shared: { seccompProfile: { type: "Unconfined" } }, isProduct: true },
+      want: { seccomp: "Unconfined" },
+    },
+  ])("$name", ({ given, want }) => {
+    const security = securityOf(given);
+    expect(security).toMatchObject(want);
+    expect(security.maskedPaths.length).toBe(security.privileged ? 0 : 12);
+    expect(security.readonlyPaths.length).toBe(security.privileged ? 0 : 5);
+  });
+
+  test("on files are the pod's groups, each once", () => {
+    const shared = { supplementalGroups: [2000, 3000], fsGroup: 3000 };
+    expect(securityOf({ shared }).supplementalGroups).toEqual([2000, 3000]);
+  });
+});
+
+describe("a sandbox", () => {
+  test.each<{ name: string; spec: Partial<Pod["spec"]>; want: object }>([
+    {
+      name: "shares one list of processes",
+      spec: { shareProcessNamespace: true },
+      want: { pid: "POD" },
+    },
+    {
+      name: "has its containers' processes apart",
+      spec: { shareProcessNamespace: false },
+      want: { pid: "CONTAINER" },
+    },
+    {
+      name: "is in the node's",
+      spec: { shareProcessNamespace: true, hostPID: true },
+      want: { pid: "NODE", network: "POD", ipc: "POD" },
+    },
+  ])("$name", ({ spec, want }) => {
+    expect(sandboxSecurityOf(aPod(spec)).namespaces).toMatchObject(want);
+  });
+
+  const privileged = aContainer({ securityContext: { privileged: true } });
+  test.each<{ name: string; spec: Partial<Pod["spec"]>; want: object }>([
+    {
+      name: "no user",
+      spec: { securityContext: {} },
+      want: { readonlyRootfs: true, supplementalGroups: [], privileged: false },
+    },
+    {
+      name: "the user's group",
+      spec: { securityContext: { runAsUser: 5 } },
+      want: { runAsUser: 5, runAsGroup: 5 },
+    },
+    {
+      name: "a group of its own",
+      spec: { securityContext: { runAsUser: 5, runAsGroup: 6 } },
+      want: { runAsUser: 5, runAsGroup: 6 },
+    },
+    {
+      name: "privileges where one container has them",
+      spec: { containers: [aContainer(), privileged] },
+      want: { privileged: true },
+    },
+    {
+      name: "privileges where an init container has them",
+      spec: { initContainers: [privileged] },
+      want: { privileged: true },
+    },
+  ])("has $name", ({ spec, want }) => {
+    const security = sandboxSecurityOf(aPod(spec));
+    expect(security).toMatchObject(want);
+  });
+
+  test("has no user where its pod names none", () => {
+    const security = sandboxSecurityOf(aPod({ securityContext: { runAsGroup: 6 } }));
+    expect(security).not.toHaveProperty("runAsUser");
+    expect(security).not.toHaveProperty("runAsGroup");
+  });
+
+  test("has the sysctls of its pod", () => {
+    const sysctls = [{ name: "net.ipv4.tcp_syncookies", value: "1" }];
+    const pod = aPod({ securityContext: { sysctls } });
+    expect(sandboxConfigOf(pod, 0, NODE).sysctls).toEqual({ "net.ipv4.tcp_syncookies": "1" });
+  });
+
+  test.each([
+    { name: "a", hostname: "h", want: "h" },
+    { name: "a", hostname: undefined, want: "a" },
+    { name: `${"a".repeat(61)}.-b`, hostname: undefined, want: "a".repeat(61) },
+    { name: "b".repeat(70), hostname: undefined, want: "b".repeat(63) },
+  ])("is called $want", ({ name, hostname, want }) => {
+    const pod = aPod(hostname === undefined ? {} : { hostname }, { name });
+    expect(sandboxConfigOf(pod, 0, NODE).hostname).toBe(want);
+  });
+});
