@@ -1,0 +1,126 @@
+// SPDX-License-Identifier: Apache-2.0
+// Views of images: which programs run, and what becomes of views that are half made.
+import type { Command, CommandResult } from "@patchbay/core/ports";
+import { createFakeFiles, createFakeProcessRunner } from "@patchbay/os/testing";
+import { beforeEach, expect, test } from "vitest";
+import { createImageViews, type ImageViews } from "./image-views.ts";
+
+const NAME = "docker.io/library/guest:latest";
+const MISSING = { exitCode: 1, stderr: "ctr: snapshot /p: not found" };
+const SHOWN = [
+  `images mount --snapshotter overlayfs ${NAME} /p`,
+  "mount -o remount,bind,ro,nosuid,nodev,noexec /p",
+  "snapshots --snapshotter overlayfs label /p containerd.io/gc.root=shown",
+];
+const FORGOTTEN = ["snapshots --snapshotter overlayfs rm /p", "leases rm /p"];
+
+let views: ImageViews;
+let calls: string[];
+let isMounted: boolean;
+/** Answers to the next calls of that beginning. */
+let answers: [start: string, answer: Partial<CommandResult>][];
+let deps: Parameters<typeof createImageViews>[0];
+
+function answer(call: string): Partial<CommandResult> {
+  const index = answers.findIndex(([start]) => call.startsWith(start));
+  const [found] = index < 0 ? [] : answers.splice(index, 1);
+  return found?.[1] ?? {};
+}
+
+function run({ argv }: Command): Partial<CommandResult> {
+  const call = (argv[0] === "ctr" ? argv.slice(5) : argv).join(" ");
+  calls.push(call);
+  if (call.startsWith("images ls")) return { stdout: `${NAME} t sha256:${"a".repeat(64)} 1\n` };
+  const result = answer(call);
+  if (call.startsWith("images mount") && result.exitCode === undefined) isMounted = true;
+  if (call.startsWith("umount")) isMounted = false;
+  return result;
+}
+
+beforeEach(() => {
+  calls = [];
+  answers = [];
+  isMounted = false;
+  const files = createFakeFiles();
+  files.readText = (path) =>
+    Promise.resolve(
+      path === "/proc/self/mountinfo" && isMounted ? "1 0 0:1 / /p rw - overlay x rw\n" : undefined,
+    );
+  const runner = createFakeProcessRunner({ ctr: run, mount: run, umount: run });
+  deps = { files, runner, layout: { socket: "/s", config: "/c" } };
+  views = createImageViews(deps);
+});
+
+test("an image is mounted, made harmless and kept, once", async () => {
+  await views.show("guest", "/p");
+  expect(calls).toEqual(SHOWN);
+  await views.show("guest", "/p");
+  expect(calls).toEqual(SHOWN);
+});
+
+test("a view that another process has made is finished again", async () => {
+  isMounted = true;
+  await views.show("guest", "/p");
+  expect(calls).toEqual(SHOWN.slice(1));
+});
+
+test("a view that is unmounted meanwhile is mounted again", async () => {
+  await views.show("guest", "/p");
+  isMounted = false;
+  await views.show("guest", "/p");
+  expect(calls).toEqual([...SHOWN, ...SHOWN]);
+});
+
+test("a view that was left by an earlier start of the machine gives way", async () => {
+  answers.push(["images mount", { exitCode: 1, stderr: "ctr: already exists" }]);
+  await views.show("guest", "/p");
+  expect(calls).toEqual([SHOWN[0], "images ls", ...FORGOTTEN, ...SHOWN]);
+});
+
+test("an image that is missing is reported", async () => {
+  answers.push(["images mount", MISSING]);
+  await expect(views.show("other", "/p")).rejects.toMatchObject({ code: "RUNTIME_IMAGE_MISSING" });
+});
+
+test("what is no name is no image", async () => {
+  await expect(views.show("A B", "/p")).rejects.toMatchObject({ code: "IMAGE_NAME_INVALID" });
+});
+
+test("a view without a snapshot is made anew", async () => {
+  isMounted = true;
+  answers.push(["snapshots --snapshotter overlayfs label", MISSING]);
+  await views.show("guest", "/p");
+  expect(calls).toEqual([...SHOWN.slice(1), "umount --lazy /p", ...FORGOTTEN, ...SHOWN]);
+});
+
+test.each([
+  { start: "mount", result: { exitCode: 32, stderr: "busy" }, code: "OS_PROGRAM_FAILED" },
+  { start: "snapshots", result: { exitCode: 1, stderr: "denied" }, code: "CONTAINERD_FAILED" },
+])("a view that cannot be finished is no view: $start", async ({ start, result, code }) => {
+  answers.push([start, result]);
+  await expect(views.show("guest", "/p")).rejects.toMatchObject({ code });
+  const before = calls.length;
+  await views.show("guest", "/p");
+  expect(calls.slice(before)).toEqual(SHOWN.slice(1));
+});
+
+test("a release unmounts and forgets; what is missing is released", async () => {
+  await views.show("guest", "/p");
+  calls = [];
+  await views.release("/p");
+  expect(calls).toEqual(["umount --lazy /p", ...FORGOTTEN]);
+  answers.push(["snapshots", MISSING], ["leases", MISSING]);
+  await views.release("/p");
+  expect(calls.slice(3)).toEqual(FORGOTTEN);
+  answers.push(["leases", { exitCode: 1, stderr: "denied" }]);
+  await expect(views.release("/p")).rejects.toThrow("denied");
+});
+
+test("a view that was released is made anew", async () => {
+  await views.show("guest", "/p");
+  await views.release("/p");
+  isMounted = true;
+  calls = [];
+  await views.show("guest", "/p");
+  expect(calls).toEqual(SHOWN.slice(1));
+});
