@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // When probes are asked, and who is woken; on a clock that a test moves.
 import type { Container, Pod } from "@patchbay/api";
-import type { ExecResult } from "@patchbay/core/ports";
+import type { ContainerRuntime, ExecResult } from "@patchbay/core/ports";
 import { createFakeClock, type FakeClock } from "@patchbay/os/testing";
 import { createSilentLogger } from "@patchbay/telemetry";
 import { beforeEach, describe, expect, test } from "vitest";
@@ -11,6 +11,8 @@ import { createProbes } from "./probes.ts";
 
 const ID = "c1";
 
+type ExecCall = Parameters<ContainerRuntime["execSync"]>;
+
 let clock: FakeClock;
 let probes: Probes;
 let stop: AbortController;
@@ -19,6 +21,8 @@ let answers: Map<string, number>;
 let asked: string[];
 let woken: number;
 let events: string[];
+/** Of which container, and for how long at most. */
+let calls: { readonly id: string; readonly timeoutSeconds: number }[];
 /** Resolves when programs end. */
 let ended: Promise<undefined>;
 
@@ -30,7 +34,10 @@ beforeEach(() => {
   events = [];
   ended = Promise.resolve(undefined);
   woken = 0;
-  const execSync = async (_id: string, [name = ""]: readonly string[]): Promise<ExecResult> => {
+  calls = [];
+  const execSync = async (...call: ExecCall): Promise<ExecResult> => {
+    const [id, [name = ""], timeoutSeconds] = call;
+    calls.push({ id, timeoutSeconds });
     asked.push(`${String(clock.now() / 1000)} ${name}`);
     await ended;
     return { exitCode: answers.get(name) ?? 0, stdout: "said", stderr: "" };
@@ -173,5 +180,76 @@ describe("probes", () => {
     stop.abort();
     expect(clock.dueMs).toEqual([]);
     expect(asked).toHaveLength(2);
+  });
+
+  test("ask the container itself, for as long as they say", async () => {
+    const pod = podOf({ readinessProbe: probe("ready", { timeoutSeconds: 3 }) });
+    const other = aContainer({ name: "other", readinessProbe: probe("wrong") });
+    const containers = [other, ...pod.spec.containers];
+    keep({ ...pod, spec: { ...pod.spec, containers } });
+    await clock.advance(0);
+    expect([asked, calls]).toEqual([["0 ready"], [{ id: ID, timeoutSeconds: 3 }]]);
+  });
+
+  test("of the pod's other containers go on when one ends", async () => {
+    const pod = podOf({ readinessProbe: probe("ready") });
+    keep(pod, ["c1", "c2"]);
+    await clock.advance(0);
+    keep(pod, ["c2"]);
+    await clock.advance(5000);
+    expect(calls.map(({ id }) => id)).toEqual(["c1", "c2", "c2"]);
+  });
+
+  test("come in their period, whatever the program takes", async () => {
+    const end = Promise.withResolvers<undefined>();
+    ended = end.promise;
+    keep(podOf({ readinessProbe: probe("ready") }));
+    await clock.advance(0);
+    await clock.advance(3000);
+    end.resolve(undefined);
+    await clock.advance(0);
+    await clock.advance(2000);
+    expect(asked).toEqual(["0 ready", "5 ready"]);
+  });
+
+  test("report a failure again only after a success", async () => {
+    answers.set("ready", 1);
+    keep(podOf({ readinessProbe: probe("ready") }));
+    await clock.advance(0);
+    await clock.advance(5000);
+    expect(events).toHaveLength(1);
+    answers.set("ready", 0);
+    await clock.advance(5000);
+    answers.set("ready", 1);
+    await clock.advance(5000);
+    expect(events).toHaveLength(2);
+  });
+
+  test("begin anew where the same run was reported not to have started", () => {
+    const status = {
+      ...{ name: "compute", image: "i", imageID: "i", ready: false, started: false },
+      ...{ restartCount: 0, state: {}, containerID: `containerd://${ID}` },
+    };
+    keep(podOf({ startupProbe: probe("start") }, { containerStatuses: [status] }));
+    expect(health()).toMatchObject({ isStarted: false, isUnhealthy: false });
+  });
+
+  test("whose container ended meanwhile count for nothing", async () => {
+    const end = Promise.withResolvers<undefined>();
+    ended = end.promise;
+    answers.set("ready", 1);
+    const pod = podOf({ readinessProbe: probe("ready") });
+    keep(pod);
+    await clock.advance(0);
+    keep(pod, []);
+    end.resolve(undefined);
+    await clock.advance(0);
+    expect([asked, events, woken]).toEqual([["0 ready"], [], 0]);
+  });
+
+  test("of a container without a specification are none", () => {
+    const container = aRun({ id: ID, name: "unknown" });
+    probes.keep(UID, [{ pod: podOf({ readinessProbe: probe("r") }), container, podIps: [] }]);
+    expect(probes.healthOf(UID).size).toBe(0);
   });
 });

@@ -19,6 +19,21 @@ test.each<{ name: string; probe: Probe; place?: typeof POD; want: object }>([
   },
   { name: "a port by name", probe: { tcpSocket: { port: "web" } }, want: { port: 8080 } },
   { name: "a name that is none", probe: { tcpSocket: { port: "x" } }, want: { kind: "none" } },
+  { name: "the last port", probe: { tcpSocket: { port: 65_535 } }, want: { port: 65_535 } },
+  { name: "the first port", probe: { tcpSocket: { port: 1 } }, want: { port: 1 } },
+  { name: "a port below all", probe: { tcpSocket: { port: 0 } }, want: { kind: "none" } },
+  {
+    ...{ name: "an empty address", probe: { tcpSocket: { port: 1, host: "" } } },
+    want: { kind: "tcp", host: "10.0.0.2", port: 1 },
+  },
+  {
+    ...{ name: "a server without a path", probe: { httpGet: { port: 1 } } },
+    want: { kind: "http", isTls: false, host: "10.0.0.2", port: 1, path: "/", headers: [] },
+  },
+  {
+    ...{ name: "a path with a slash at its end", probe: { httpGet: { port: 1, path: "a/" } } },
+    want: { path: "/a/" },
+  },
   { name: "a number that is none", probe: { tcpSocket: { port: 65_536 } }, want: { kind: "none" } },
   {
     ...{ name: "the pod's own address", probe: { tcpSocket: { port: 1, host: "10.0.0.2" } } },
@@ -75,4 +90,10 @@ test.each<{ name: string; probe: Probe; place?: typeof POD; want: object }>([
   },
 ])("$name", ({ probe, place = POD, want }) => {
   expect(questionOf(probe, CONTAINER, place)).toMatchObject(want);
+});
+
+test("a name is no port where the container has none", () => {
+  const container = { name: "c", image: "i" };
+  const probe = { tcpSocket: { port: "web" } };
+  expect(questionOf(probe, container, POD)).toMatchObject({ kind: "none" });
 });
