@@ -1,115 +1,138 @@
 // SPDX-License-Identifier: Apache-2.0
-import { execFileSync } from "node:child_process";
+// Copies of device nodes where mknod is a fake program, so that no test needs root.
 import {
-  chmodSync,
-  chownSync,
-  lstatSync,
+  existsSync,
   mkdirSync,
   mkdtempSync,
   readdirSync,
   readFileSync,
   rmSync,
+  statSync,
   symlinkSync,
   writeFileSync,
+  type Stats,
 } from "node:fs";
 import { tmpdir } from "node:os";
-import { dirname, join } from "node:path";
-import { createFakeProcessRunner, describeDeviceNodesContract } from "@patchbay/os/testing";
-import { afterEach, beforeEach, expect, test } from "vitest";
-import { createProcessRunner } from "../processes/process-runner.ts";
-import { createDeviceNodes } from "./device-nodes.ts";
+import { join } from "node:path";
+import { createFakeProcessRunner } from "@patchbay/os/testing";
+import { afterEach, beforeEach, describe, expect, test } from "vitest";
+import { createDeviceNodes, deviceNumbersOf, isCopy } from "./device-nodes.ts";
 
-const OURS = { uid: 107, gid: 107, mode: 0o600 };
-const nodes = createDeviceNodes({ runner: createProcessRunner() });
+/** The user who runs the tests, to whom a test may give files. */
+const OURS = { uid: process.getuid?.() ?? 0, gid: process.getgid?.() ?? 0, mode: 0o640 };
 let directory = "";
 
 beforeEach(() => {
   directory = mkdtempSync(join(tmpdir(), "patchbay-devices-"));
 });
-function clean(): Promise<void> {
+afterEach(() => {
   rmSync(directory, { recursive: true, force: true });
-  return Promise.resolve();
-}
-afterEach(clean);
+});
 
-/** As the kernel's `ls` says it: `c 1 3 107 107 600`. */
-function say(path: string): readonly string[] {
-  const line = execFileSync("stat", ["-c", "%F %Hr %Lr %u %g %a", path], { encoding: "utf8" });
-  return line.trim().replace("character special file", "c").split(" ");
+/** A fake mknod that writes an ordinary file. */
+function machine(answer: { readonly exitCode?: number; readonly stderr?: string } = {}) {
+  const runner = createFakeProcessRunner({
+    mknod: ({ argv: [, , mode = "", path = ""] }) => {
+      if (answer.exitCode === undefined) {
+        writeFileSync(path, "device", { flag: "wx", mode: Number.parseInt(mode, 8) });
+      }
+      return answer;
+    },
+  });
+  return { runner, nodes: createDeviceNodes({ runner }) };
 }
 
-describeDeviceNodesContract("a machine", () =>
-  Promise.resolve({
-    nodes,
-    directory,
-    put: (path, { major, minor, uid, gid, mode }) => {
-      rmSync(path, { force: true });
-      execFileSync("mknod", [path, "c", String(major), String(minor)]);
-      chownSync(path, uid, gid);
-      chmodSync(path, mode);
-    },
-    take: (path) => {
-      rmSync(path);
-    },
-    find: (path) => {
-      if (lstatSync(path, { throwIfNoEntry: false }) === undefined) return undefined;
-      const [major = 0, minor = 0, uid = 0, gid = 0] = say(path).slice(1, -1).map(Number);
-      return { major, minor, uid, gid, mode: lstatSync(path).mode & 0o7777 };
-    },
-    close: clean,
-  }),
+test("a copy has the numbers of its source, and replaces what was at its path", async () => {
+  const path = join(directory, "run/null");
+  mkdirSync(join(directory, "run"), { mode: 0o700 });
+  writeFileSync(path, "before");
+  writeFileSync(`${path}.new`, "left by a process that died");
+  const { nodes, runner } = machine();
+  expect(await nodes.keepCopy({ source: "/dev/null", path, ...OURS })).toBe("made");
+  expect(runner.commands.map(({ argv }) => argv)).toEqual([
+    ["mknod", "-m", "640", `${path}.new`, "c", "1", "3"],
+  ]);
+  expect(readFileSync(path, "utf8")).toBe("device");
+  expect(readdirSync(join(directory, "run"))).toEqual(["null"]);
+  expect(statSync(join(directory, "run")).mode & 0o777).toBe(0o755);
+});
+
+test("a directory on the way to a copy is made", async () => {
+  const path = join(directory, "deep/run/null");
+  expect(await machine().nodes.keepCopy({ source: "/dev/null", path, ...OURS })).toBe("made");
+  expect(existsSync(path)).toBe(true);
+});
+
+test.each(["a file", "a link", "a directory", "nothing"])(
+  "%s is no device to copy",
+  async (kind) => {
+    const [source, path] = [join(directory, "source"), join(directory, "copy")];
+    if (kind === "a file") writeFileSync(source, "");
+    else if (kind === "a link") symlinkSync("/dev/null", source);
+    else if (kind === "a directory") mkdirSync(source);
+    writeFileSync(path, "an earlier copy");
+    const { nodes, runner } = machine();
+    expect(await nodes.keepCopy({ source, path, ...OURS })).toBe("removed");
+    expect(existsSync(path)).toBe(false);
+    expect(runner.commands).toEqual([]);
+  },
 );
 
-/** A process of its own has a umask of its own. */
-function keepCopyUnderStrictMask(path: string): string {
-  const code = `
-    import { createDeviceNodes } from ${JSON.stringify(import.meta.resolve("./device-nodes.ts"))};
-    import { createProcessRunner } from ${JSON.stringify(import.meta.resolve("../processes/process-runner.ts"))};
-    process.umask(0o077);
-    const wanted = ${JSON.stringify({ source: "/dev/null", path, ...OURS })};
-    console.log(await createDeviceNodes({ runner: createProcessRunner() }).keepCopy(wanted));`;
-  const argv = ["--conditions=@patchbay/source", "--input-type=module", "-e", code];
-  return execFileSync(process.execPath, argv, { encoding: "utf8" }).trim();
-}
-
-test("a copy of /dev/null is one, in a directory of root's that all may read", async () => {
-  const path = join(directory, "run/devices/null");
-  expect(keepCopyUnderStrictMask(path)).toBe("made");
-  expect(say(path)).toEqual(["c", "1", "3", "107", "107", "600"]);
-  const { uid, mode } = lstatSync(dirname(path));
-  expect([uid, mode & 0o777]).toEqual([0, 0o755]);
-  const { ino } = lstatSync(path);
-  expect(await nodes.keepCopy({ source: "/dev/null", path, ...OURS })).toBe("unchanged");
-  expect(lstatSync(path).ino).toBe(ino);
-  expect(readdirSync(dirname(path))).toEqual(["null"]);
-});
-
-test("what a process has left that died in the middle is no hindrance", async () => {
-  const path = join(directory, "null");
-  writeFileSync(`${path}.new`, "");
-  writeFileSync(path, "");
-  expect(await nodes.keepCopy({ source: "/dev/null", path, ...OURS })).toBe("made");
-  expect(readdirSync(directory)).toEqual(["null"]);
-});
-
-test.each(["a file", "a link", "a directory"])("%s is no device to copy", async (kind) => {
-  const [source, path] = [join(directory, "source"), join(directory, "copy")];
-  if (kind === "a file") writeFileSync(source, "");
-  else if (kind === "a link") symlinkSync("/dev/null", source);
-  else mkdirSync(source);
-  expect(await nodes.keepCopy({ source, path, ...OURS })).toBe("removed");
-  expect(readdirSync(directory)).toEqual(["source"]);
-});
-
-test("what mknod says is told, and what was there stays", async () => {
+test("the error has what mknod printed, and the earlier file stays", async () => {
   const path = join(directory, "copy");
   writeFileSync(path, "before");
-  const stderr = "Operation not permitted\n";
-  const runner = createFakeProcessRunner({ mknod: () => ({ exitCode: 1, stderr }) });
-  const refused = createDeviceNodes({ runner });
-  await expect(refused.keepCopy({ source: "/dev/null", path, ...OURS })).rejects.toMatchObject({
+  const { nodes } = machine({ exitCode: 1, stderr: "Operation not permitted\n" });
+  await expect(nodes.keepCopy({ source: "/dev/null", path, ...OURS })).rejects.toMatchObject({
     code: "OS_PROGRAM_FAILED",
-    details: { program: "mknod", stderr: "Operation not permitted" },
+    details: { program: "mknod", exitCode: 1, stderr: "Operation not permitted" },
   });
   expect(readFileSync(path, "utf8")).toBe("before");
+});
+
+const LONG = `/${"n".repeat(256)}`;
+test.each([
+  { name: "of the source", source: LONG, path: "/none/copy" },
+  { name: "of the copy", source: "/dev/null", path: LONG },
+])("an error on the path $name is reported with its call", async ({ source, path }) => {
+  await expect(machine().nodes.keepCopy({ source, path, ...OURS })).rejects.toMatchObject({
+    code: "OS_FILE_FAILED",
+    details: { call: "stat", path: LONG, errno: "ENAMETOOLONG" },
+  });
+});
+
+test.each([
+  { major: 1, minor: 3, rdev: 0x103 },
+  { major: 10, minor: 200, rdev: 0xac8 },
+  { major: 0xfff, minor: 0xfffff, rdev: 0xffffffff },
+  { major: 511, minor: 70_000, rdev: 0x1111ff70 },
+])("device number $rdev is $major:$minor", ({ major, minor, rdev }) => {
+  expect(deviceNumbersOf({ rdev } as Stats)).toEqual([major, minor]);
+});
+
+describe("an earlier copy", () => {
+  const wanted = { source: "/dev/null", path: "/copy", uid: 107, gid: 108, mode: 0o600 };
+  const device = { rdev: 259, uid: 107, gid: 108, mode: 0o20600, type: "c" };
+  const toStats = ({ type, ...stats }: typeof device): Stats =>
+    // Only these members are read.
+    ({
+      ...stats,
+      isCharacterDevice: () => type === "c",
+      isBlockDevice: () => type === "b",
+    }) as Stats;
+
+  test.each([
+    { name: "the same device", given: {}, want: true },
+    { name: "a block device", given: { type: "b" }, want: false },
+    { name: "no device", given: { type: "-" }, want: false },
+    { name: "another device", given: { rdev: 260 }, want: false },
+    { name: "another user's", given: { uid: 0 }, want: false },
+    { name: "another group's", given: { gid: 0 }, want: false },
+    { name: "of another mode", given: { mode: 0o20666 }, want: false },
+  ])("that is $name is current: $want", ({ given, want }) => {
+    expect(isCopy(toStats({ ...device, ...given }), toStats(device), wanted)).toBe(want);
+  });
+
+  test("that is missing is not current", () => {
+    expect(isCopy(undefined, toStats(device), wanted)).toBe(false);
+  });
 });

@@ -32,7 +32,8 @@ export function deviceNumbersOf({ rdev }: Stats): readonly [major: number, minor
   return [(rdev >>> 8) & 0xfff, (rdev & 0xff) | ((rdev >>> 12) & 0xfff00)];
 }
 
-function isCopy(found: Stats | undefined, source: Stats, wanted: DeviceCopy): boolean {
+/** Whether a file is the wanted copy of the source. */
+export function isCopy(found: Stats | undefined, source: Stats, wanted: DeviceCopy): boolean {
   return (
     found !== undefined &&
     typeOf(found) === typeOf(source) &&

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 import { execFileSync } from "node:child_process";
-import { mkdirSync, mkdtempSync, readdirSync, rmSync, statSync, writeFileSync } from "node:fs";
+import { mkdirSync, mkdtempSync, readdirSync, rmSync, statSync } from "node:fs";
 import { symlink, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -98,34 +98,6 @@ describe("removing what somebody else made", () => {
     await files.remove(tree);
     expect(readdirSync(directory)).toEqual([]);
     expect(readdirSync("/etc")).toContain("passwd");
-  });
-
-  test("what was made immutable, or may only be appended to, goes", async () => {
-    const tree = join(directory, "tree");
-    mkdirSync(join(tree, "fixed", "inner"), { recursive: true });
-    writeFileSync(join(tree, "fixed", "inner", "log"), "");
-    execFileSync("chattr", ["+a", join(tree, "fixed", "inner", "log")]);
-    execFileSync("chattr", ["+i", join(tree, "fixed", "inner"), join(tree, "fixed")]);
-    await files.remove(tree);
-    expect(readdirSync(directory)).toEqual([]);
-  });
-
-  test("a mount in it is the error, and its files stay", async () => {
-    const mount = join(directory, "tree", "mount");
-    mkdirSync(mount, { recursive: true });
-    execFileSync("mount", ["-t", "tmpfs", "none", mount]);
-    try {
-      writeFileSync(join(mount, "kept"), "");
-      for (const path of [mount, join(directory, "tree")]) {
-        await expect(files.remove(path)).rejects.toMatchObject({
-          code: "OS_FILE_FAILED",
-          details: { call: "remove", path, errno: "EBUSY" },
-        });
-      }
-      expect(readdirSync(mount)).toEqual(["kept"]);
-    } finally {
-      execFileSync("umount", [mount]);
-    }
   });
 });
 

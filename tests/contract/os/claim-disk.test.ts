@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// Files of claims that root mounts through loop devices.
 import { execFileSync } from "node:child_process";
 import {
   chownSync,
@@ -14,12 +15,10 @@ import {
 } from "node:fs";
 import { tmpdir } from "node:os";
 import { basename, join } from "node:path";
+import { createClaimDisk, createProcessRunner } from "@patchbay/os";
 import { describeClaimDiskContract } from "@patchbay/os/testing";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
-import { createProcessRunner } from "../processes/process-runner.ts";
-import { createClaimDisk } from "./claim-disk.ts";
-import { fileBytesOf } from "./claim-image.ts";
-import { mountsAt } from "./mounts.ts";
+import { mountsAt } from "../../../packages/adapters/os/src/volumes/mounts.ts";
 
 const MEBIBYTE = 2 ** 20;
 const GIBIBYTE = 2 ** 30;
@@ -174,12 +173,4 @@ test("a making that was cut short is begun anew, and an impossible one leaves no
   expect(() => {
     truncateSync(at("w.img.tmp"));
   }).toThrow(/ENOENT/);
-});
-
-test.each([
-  { size: { kind: "device", sizeBytes: 1 }, want: 4096 },
-  { size: { kind: "device", sizeBytes: GIBIBYTE }, want: GIBIBYTE },
-  { size: { kind: "files", sizeBytes: 1 }, want: 12 * MEBIBYTE },
-] as const)("the file of $size.kind of $size.sizeBytes bytes has $want", ({ size, want }) => {
-  expect(fileBytesOf(size)).toBe(want);
 });

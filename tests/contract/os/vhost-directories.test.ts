@@ -14,10 +14,10 @@ import {
 } from "node:fs";
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
+import { createVhostDirectories } from "@patchbay/os";
 import { describeVhostDirectoriesContract } from "@patchbay/os/testing";
 import { afterEach, beforeEach, expect, test, vi } from "vitest";
-import { osNative } from "../native.ts";
-import { createVhostDirectories } from "./vhost-directories.ts";
+import { osNative } from "../../../packages/adapters/os/src/native.ts";
 
 const DIRECTORY = "/run/patchbay/vhost-user";
 const SHOWN = "/run/patchbay/vhost-user-shown";

@@ -13,9 +13,9 @@ import {
 } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { createLauncherDisks } from "@patchbay/os";
 import { describeLauncherDisksContract } from "@patchbay/os/testing";
 import { afterEach, beforeEach, expect, test } from "vitest";
-import { createLauncherDisks } from "./launcher-disks.ts";
 
 const UID = 107;
 const POD = "pod-uid";

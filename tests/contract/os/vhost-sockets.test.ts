@@ -15,9 +15,9 @@ import {
 import { createServer, type Server } from "node:net";
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
+import { createVhostSockets } from "@patchbay/os";
 import { describeVhostSocketsContract } from "@patchbay/os/testing";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
-import { createVhostSockets } from "./vhost-sockets.ts";
 
 const POD = "pod-uid";
 const SOCKET = { podInterfaceName: "pod1", path: "/run/patchbay/vhost-user/d/one" };

@@ -1,21 +1,22 @@
 // SPDX-License-Identifier: Apache-2.0
-// Hooks that listen at sockets, asked by children of ours: what they promise, and what hostile ones get.
+// Hooks that listen at sockets, called by child processes.
 import { mkdirSync, mkdtempSync, rmSync } from "node:fs";
 import { createServer, type Server } from "node:net";
 import { once } from "node:events";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import type { HookSidecars } from "@patchbay/core/ports";
+import { createHookSidecars } from "@patchbay/hooks";
 import { describeHookSidecarsContract, serveHook, type FakeHook } from "@patchbay/hooks/testing";
-import { createChildStarter, createClock, openVolumeSocket } from "@patchbay/os";
-import { createHookSidecars } from "./hook-sidecars.ts";
+import { createClock, openVolumeSocket } from "@patchbay/os";
+import { createBuiltChildStarter } from "@patchbay/support";
 
 /** Long enough for a busy machine. */
 const SHORT_MS = 5_000;
 
 function hooksBelow(directory: string): HookSidecars {
   return createHookSidecars({
-    starter: createChildStarter(),
+    starter: createBuiltChildStarter(),
     clock: createClock(),
     openSocket: (_pod, container) => openVolumeSocket({ directory, path: container }),
     infoTimeoutMs: SHORT_MS,
@@ -23,7 +24,7 @@ function hooksBelow(directory: string): HookSidecars {
   });
 }
 
-/** It takes what comes, and says nothing. */
+/** Accepts connections and never answers. */
 async function listenSilently(path: string): Promise<{ close(): void }> {
   const server: Server = createServer();
   await once(server.listen(path), "listening");

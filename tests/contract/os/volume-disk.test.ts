@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// Volumes that root mounts: file systems in memory and in files, directories of the machine.
 import { execFileSync, spawn } from "node:child_process";
 import { once } from "node:events";
 import {
@@ -17,11 +18,9 @@ import {
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { isAppError } from "@patchbay/core/errors";
+import { createProcessRunner, createVolumeDisk } from "@patchbay/os";
 import { describeVolumeDiskContract } from "@patchbay/os/testing";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
-import { createProcessRunner } from "../processes/process-runner.ts";
-import { mountsAt } from "./mounts.ts";
-import { createVolumeDisk } from "./volume-disk.ts";
 
 const MEBIBYTE = 2 ** 20;
 const ACCESS = { uid: 107, gid: 108, mode: 0o2770 };
@@ -222,13 +221,4 @@ test("the use of a tree is what it takes of the disk", async () => {
   const used = (await disk.usedBytes([path])).get(path) ?? 0;
   expect(used).toBeGreaterThanOrEqual(MEBIBYTE);
   expect(used).toBeLessThan(2 * MEBIBYTE);
-});
-
-test("mount points are found with blanks in their names, and none beside the path", () => {
-  const lines = ["/p/a", "/p/a\\040b", "/p/a/x", "/q"].map(
-    (point) => `1 2 0:1 / ${point} rw - t s o`,
-  );
-  const text = `${lines.join("\n")}\n`;
-  expect(mountsAt(text, "/p/a")).toEqual(["/p/a", "/p/a/x"]);
-  expect(mountsAt(text, "/p/a b")).toEqual(["/p/a b"]);
 });

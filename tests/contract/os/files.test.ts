@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: Apache-2.0
+// Removal of files that only root can make: immutable ones and mounts.
+import { execFileSync } from "node:child_process";
+import { mkdirSync, mkdtempSync, readdirSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { createFiles } from "@patchbay/os";
+import { afterEach, beforeEach, describe, expect, test } from "vitest";
+
+const files = createFiles();
+let directory = "";
+
+beforeEach(() => {
+  directory = mkdtempSync(join(tmpdir(), "patchbay-files-"));
+});
+afterEach(() => {
+  rmSync(directory, { recursive: true, force: true });
+});
+
+describe("removing what root made", () => {
+  test("what was made immutable, or may only be appended to, goes", async () => {
+    const tree = join(directory, "tree");
+    mkdirSync(join(tree, "fixed", "inner"), { recursive: true });
+    writeFileSync(join(tree, "fixed", "inner", "log"), "");
+    execFileSync("chattr", ["+a", join(tree, "fixed", "inner", "log")]);
+    execFileSync("chattr", ["+i", join(tree, "fixed", "inner"), join(tree, "fixed")]);
+    await files.remove(tree);
+    expect(readdirSync(directory)).toEqual([]);
+  });
+
+  test("a mount in it is the error, and its files stay", async () => {
+    const mount = join(directory, "tree", "mount");
+    mkdirSync(mount, { recursive: true });
+    execFileSync("mount", ["-t", "tmpfs", "none", mount]);
+    try {
+      writeFileSync(join(mount, "kept"), "");
+      for (const path of [mount, join(directory, "tree")]) {
+        await expect(files.remove(path)).rejects.toMatchObject({
+          code: "OS_FILE_FAILED",
+          details: { call: "remove", path, errno: "EBUSY" },
+        });
+      }
+      expect(readdirSync(mount)).toEqual(["kept"]);
+    } finally {
+      execFileSync("umount", [mount]);
+    }
+  });
+});
