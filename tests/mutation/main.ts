@@ -19,6 +19,11 @@ const WANTED: Readonly<Record<string, number>> = {
   apiserver: 85,
   "node-runtime": 85,
   containerd: 85,
+  os: 85,
+  cri: 85,
+  libvirt: 85,
+  "service-net": 85,
+  standalone: 85,
 };
 
 /** Files that only connect adapters and loops, as compose.ts does: tests/contract/node-runtime and tests/e2e run them. */
