@@ -1,0 +1,186 @@
+// SPDX-License-Identifier: Apache-2.0
+// What is written to the host and removed from it, on fake files and programs.
+import type { Command, CommandResult } from "@patchbay/core/ports";
+import { createFakeFiles, createFakeProcessRunner } from "@patchbay/os/testing";
+import { createSilentLogger } from "@patchbay/telemetry";
+import { describe, expect, test, vi } from "vitest";
+import { pathsOf } from "../data-dir/paths.ts";
+import { keepDefaultNetwork } from "./cni-conf.ts";
+import { removeCniResults } from "./cni-results.ts";
+import { removeLoops } from "./loops.ts";
+import { removeMasquerade } from "./masquerade.ts";
+import { removeServiceRules } from "./service-rules.ts";
+import { hasSystemd, installService, isInstalled, stopService, unitText } from "./service-unit.ts";
+
+const PATHS = pathsOf("/d");
+const RESULTS = "/var/lib/cni/results";
+const SETTINGS = {
+  apiPort: 1,
+  virtApiPort: 2,
+  virtHandlerPort: 3,
+  nodeName: "n",
+  podSubnet: "10.88.111.0/24",
+  serviceSubnet: "10.96.0.0/16",
+  bridge: "patchbay0",
+};
+
+/** A host whose programs answer so; all others succeed without output. */
+function host(answers: Readonly<Record<string, Partial<CommandResult>>> = {}) {
+  const names = ["ip", "nft", "iptables", "iptables-restore", "losetup", "systemctl"];
+  const missing = Object.entries(answers).filter(([, { exitCode }]) => exitCode === 127);
+  const programs = names
+    .filter((name) => !missing.some(([other]) => other === name))
+    .map((name) => [name, () => answers[name] ?? {}] as const);
+  const runner = createFakeProcessRunner(Object.fromEntries(programs));
+  const files = createFakeFiles();
+  const notes: string[] = [];
+  const note = (level: string) => (message: string) => {
+    notes.push(`${level}: ${message}`);
+  };
+  const log = { ...createSilentLogger(), info: note("info"), warn: note("warn") };
+  const toLine = ({ argv }: Command): string => argv.join(" ");
+  return {
+    ...{ files, runner, log, notes, paths: PATHS, bootId: "b1" },
+    lines: () => runner.commands.map(toLine),
+    stdins: () => runner.commands.map(({ stdin }) => stdin),
+  };
+}
+
+describe("the systemd unit", () => {
+  test.each([
+    {
+      name: "start",
+      systemd: true,
+      want: "started",
+      enable: "systemctl enable --now patchbay.service",
+    },
+    { name: "enable", systemd: true, want: "enabled", enable: "systemctl enable patchbay.service" },
+    { name: "start", systemd: false, want: "written", enable: undefined },
+  ] as const)("to $name where systemd runs: $systemd is $want", async (row) => {
+    const here = host();
+    if (row.systemd) await here.files.ensureDirectory("/run/systemd/system");
+    expect(await hasSystemd(here.files)).toBe(row.systemd);
+    expect(await isInstalled(here.files)).toBe(false);
+    expect(await installService(here, ["/bin/patchbay", "up"], row.name)).toBe(row.want);
+    expect(await isInstalled(here.files)).toBe(true);
+    const text = await here.files.readText("/etc/systemd/system/patchbay.service");
+    expect(text).toBe(unitText(["/bin/patchbay", "up"]));
+    const want = row.enable === undefined ? [] : ["systemctl daemon-reload", row.enable];
+    expect(here.lines()).toEqual(want);
+  });
+
+  test("quotes what systemd would replace", () => {
+    const [line] = unitText(["a b", String.raw`c\"d`, "50%", "$HOME"])
+      .split("\n")
+      .filter((one) => one.startsWith("ExecStart="));
+    expect(line).toBe(String.raw`ExecStart="a b" "c\\\"d" "50%%" "$$HOME"`);
+  });
+
+  test("is stopped without waiting, because the caller is one of its processes", async () => {
+    const here = host();
+    await stopService(here.runner);
+    expect(here.lines()).toEqual(["systemctl stop --no-block patchbay.service"]);
+  });
+});
+
+describe("the default network", () => {
+  const FILE = `${PATHS.cniConf}/10-patchbay.conflist`;
+
+  test("is written once, and again when its settings change", async () => {
+    const { files } = host();
+    await keepDefaultNetwork(files, PATHS, SETTINGS);
+    const first = await files.readText(FILE);
+    expect(JSON.parse(first ?? "")).toMatchObject({ name: "patchbay" });
+    const writing = vi.spyOn(files, "writeAtomic");
+    await keepDefaultNetwork(files, PATHS, SETTINGS);
+    expect(writing).toHaveBeenCalledTimes(0);
+    await keepDefaultNetwork(files, PATHS, { ...SETTINGS, bridge: "other0" });
+    expect(writing).toHaveBeenCalledTimes(1);
+    expect(await files.readText(FILE)).toContain('"bridge": "other0"');
+  });
+
+  test("is not written beside a network of the user", async () => {
+    const { files } = host();
+    await files.writeAtomic(`${PATHS.cniConf}/20-own.conflist`, "{}");
+    await keepDefaultNetwork(files, PATHS, SETTINGS);
+    expect(await files.list(PATHS.cniConf)).toEqual(["20-own.conflist"]);
+  });
+});
+
+test("results of the machine's own networks are removed, those of others stay", async () => {
+  const { files } = host();
+  const resultOf = (config: string): string =>
+    JSON.stringify({ config: Buffer.from(config).toString("base64") });
+  await files.writeAtomic(`${PATHS.cniConf}/1.conflist`, "ours");
+  await files.writeAtomic(`${RESULTS}/a`, resultOf("ours"));
+  await files.writeAtomic(`${RESULTS}/b`, resultOf("theirs"));
+  await removeCniResults({ files, paths: PATHS });
+  expect(await files.list(RESULTS)).toEqual(["b"]);
+});
+
+test("loop devices over files of the machine are detached", async () => {
+  const here = host({
+    losetup: { stdout: "/dev/loop0 0 /d/claims/a.img\n/dev/loop1 0 /e/b.img\n" },
+  });
+  await removeLoops(here);
+  expect(here.lines()).toEqual([
+    "losetup --list --noheadings --raw --output NAME,AUTOCLEAR,BACK-FILE",
+    "losetup --detach /dev/loop0",
+  ]);
+  expect(here.notes).toEqual(["warn: removed a leftover loop device"]);
+});
+
+describe("masquerade rules of the default network", () => {
+  const RULE = "-A POSTROUTING -s 10.88.111.2/32 -j CNI-d1ea458b499ca99cf43d02c9";
+  const FAILED = "warn: masquerade rules cannot be removed";
+  const DONE = "info: removed leftover masquerade rules";
+
+  test.each([
+    { name: "are removed", answers: { iptables: { stdout: RULE } }, restores: 1, notes: [DONE] },
+    { name: "may be none", answers: {}, restores: 0, notes: [] },
+    {
+      name: "that stay are logged",
+      answers: { iptables: { stdout: RULE }, "iptables-restore": { exitCode: 1 } },
+      restores: 1,
+      notes: [FAILED],
+    },
+    {
+      name: "stay where iptables is missing",
+      answers: { iptables: { exitCode: 127 } },
+      restores: 0,
+      notes: [FAILED],
+    },
+  ])("$name", async ({ answers, restores, notes }) => {
+    const here = host(answers);
+    await here.files.writeAtomic(PATHS.settings, JSON.stringify(SETTINGS));
+    await removeMasquerade(here);
+    const restored = here.lines().filter((line) => line === "iptables-restore --noflush");
+    expect(restored).toHaveLength(restores);
+    expect(here.notes).toEqual(notes);
+    const chain = "CNI-d1ea458b499ca99cf43d02c9";
+    const text = `*nat\n${RULE.replace("-A", "-D")}\n-F ${chain}\n-X ${chain}\nCOMMIT\n`;
+    expect(here.stdins().filter((stdin) => stdin !== undefined)).toEqual(
+      restores === 0 ? [] : [text],
+    );
+  });
+});
+
+describe("rules of Services", () => {
+  test.each([
+    { name: "are removed", settings: JSON.stringify(SETTINGS), answers: {}, count: 3, notes: [] },
+    { name: "are unknown without settings", settings: "{}", answers: {}, count: 0, notes: [] },
+    {
+      name: "stay where nft is missing",
+      settings: JSON.stringify(SETTINGS),
+      answers: { nft: { exitCode: 127 } },
+      count: 2,
+      notes: ["warn: rules of services cannot be removed"],
+    },
+  ])("$name", async ({ settings, answers, count, notes }) => {
+    const here = host(answers);
+    await here.files.writeAtomic(PATHS.settings, settings);
+    await removeServiceRules(here);
+    expect(here.lines()).toHaveLength(count);
+    expect(here.notes).toEqual(notes);
+  });
+});
