@@ -7,6 +7,7 @@ import {
   readFileSync,
   rmSync,
   statSync,
+  symlinkSync,
   writeFileSync,
 } from "node:fs";
 import { tmpdir } from "node:os";
@@ -192,6 +193,21 @@ describe("the device of a claim", () => {
       },
     });
     expect(lines()).toEqual(["losetup --nooverlap --find --show /v.img"]);
+  });
+});
+
+describe("a device that losetup names", () => {
+  test.each([
+    { name: "a link", path: "link" },
+    { name: "missing", path: "missing" },
+  ])("is refused when it is $name", async ({ path }) => {
+    writeFileSync(at("v.img"), "");
+    symlinkSync(at("v.img"), at("link"));
+    const { disk } = machine({ losetup: { stdout: `${at(path)}\n` } });
+    await expect(disk.attach(at("v.img"))).rejects.toMatchObject({
+      code: "OS_FILE_FAILED",
+      details: { call: "attach", path: at(path) },
+    });
   });
 });
 

@@ -127,8 +127,8 @@ async function mustBeThere(path: string, call: string): Promise<void> {
 
 /** Opens the device and looks: a runtime takes it by its path, and gives whatever is there. */
 async function mustBeDeviceOf(device: string, file: string): Promise<void> {
-  const opened = await open(device, constants.O_RDONLY | constants.O_NOFOLLOW);
   try {
+    await using opened = await open(device, constants.O_RDONLY | constants.O_NOFOLLOW);
     const status = await opened.stat();
     const numbers = deviceNumbersOf(status).join(":");
     const source = `/sys/dev/block/${numbers}/loop/backing_file`;
@@ -136,8 +136,6 @@ async function mustBeDeviceOf(device: string, file: string): Promise<void> {
     if (backing === (await realpath(file))) return;
   } catch (error) {
     throw toFileError(error, "attach", device);
-  } finally {
-    await opened.close();
   }
   const reason = `it is not the device of ${file}`;
   throw new AppError("OS_FILE_FAILED", { call: "attach", path: device, reason });

@@ -167,6 +167,16 @@ describe("a pod without a node", () => {
     expect([world.requests, world.events]).toEqual([[], []]);
   });
 
+  test("keeps its other conditions, and the time since which it waits, when the reason changes", async () => {
+    const since = "2026-11-28T09:00:00Z";
+    const gate = { type: "example.com/gate", status: "True" } as const;
+    const waits = { type: "PodScheduled", status: "False", lastTransitionTime: since } as const;
+    const pod = waiting("x", {}, { nodeSelector: { zone: "north" } });
+    await world.list([aNode("a")], [{ ...pod, status: { conditions: [gate, waits] } }]);
+    const stored = await world.store.find(PODS, { namespace: "ns", name: "x" });
+    expect(stored?.status?.conditions).toMatchObject([gate, { ...waits, reason: "Unschedulable" }]);
+  });
+
   test("reports why it gets none, once", async () => {
     const pod = waiting("x", {}, { nodeSelector: { zone: "north" } });
     await world.list([aNode("a")], [pod]);

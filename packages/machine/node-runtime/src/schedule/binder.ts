@@ -91,14 +91,19 @@ async function refuse(deps: BinderDeps, pod: Pod, message: string): Promise<void
   const before = pod.status?.conditions?.find(({ type }) => type === "PodScheduled");
   if (before?.message === message) return;
   deps.recorder.record(pod, { type: "Warning", reason: "FailedScheduling", message });
+  const isUnchanged = before?.status === "False";
+  const since = isUnchanged ? before.lastTransitionTime : undefined;
   const condition = {
     type: "PodScheduled",
     status: "False",
     reason: "Unschedulable",
     message,
-    lastTransitionTime: printTime(deps.clock.now()),
+    lastTransitionTime: since ?? printTime(deps.clock.now()),
   };
-  const fields = { status: { conditions: [condition] } };
+  // A merge patch replaces the whole list: the version keeps it from undoing what another writer adds meanwhile.
+  const others = (pod.status?.conditions ?? []).filter(({ type }) => type !== condition.type);
+  const { resourceVersion } = pod.metadata;
+  const fields = { metadata: { resourceVersion }, status: { conditions: [...others, condition] } };
   const patch = { type: "merge", fields } as const;
   await deps.client.store.patch(PODS, keyOf(pod), patch, { subresource: "status" });
 }
