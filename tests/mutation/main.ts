@@ -67,7 +67,7 @@ function optionsOf(name: string, files: readonly string[]): PartialStrykerOption
     tempDirName: `.cache/stryker-${name}`,
     reporters: ["clear-text"],
     clearTextReporter: { logTests: false, reportTests: false, allowColor: false },
-    ignorePatterns: ["/.cache", "dist", "build", "/docs"],
+    ignorePatterns: ["/.cache", "dist", "build"],
   };
 }
 
