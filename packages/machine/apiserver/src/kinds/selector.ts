@@ -1,11 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Label selectors inside objects: as text, and for which causes they are refused. Source: metav1.LabelSelector.
-import type { Cause } from "../meta/status.ts";
-import { invalidValue, requiredValue } from "../meta/causes.ts";
+// Label selectors inside objects as text and as predicates. Source: metav1.LabelSelector.
 import { type LabelMatcher, matcherOf } from "../meta/label-selector.ts";
 import { type Fields, fieldsOf, isFields, listOf, textAt } from "../objects/json.ts";
-
-const OPERATORS: ReadonlySet<string> = new Set(["In", "NotIn", "Exists", "DoesNotExist"]);
 
 function expressionsOf(selector: Fields): readonly Fields[] {
   return listOf(selector["matchExpressions"]).filter(isFields);
@@ -55,32 +51,4 @@ export function selectorMatcher(value: unknown): LabelMatcher {
       values: listOf(expression["values"]).map(String),
     })),
   });
-}
-
-function expressionCauses(expression: Fields, path: string): Cause[] {
-  const operator = textAt(expression, "operator");
-  const values = listOf(expression["values"]).length;
-  if (!OPERATORS.has(operator)) {
-    return [invalidValue(`${path}.operator`, operator, "not a valid selector operator")];
-  }
-  if (operator === "In" || operator === "NotIn") {
-    const why = "must be specified when `operator` is 'In' or 'NotIn'";
-    return values === 0 ? [requiredValue(`${path}.values`, why)] : [];
-  }
-  return values === 0
-    ? []
-    : [
-        {
-          reason: "FieldValueForbidden",
-          field: `${path}.values`,
-          message: "Forbidden: may not be specified when `operator` is 'Exists' or 'DoesNotExist'",
-        },
-      ];
-}
-
-/** Causes for which a selector is refused. */
-export function selectorCauses(value: unknown, path: string): Cause[] {
-  return expressionsOf(fieldsOf(value)).flatMap((expression, index) =>
-    expressionCauses(expression, `${path}.matchExpressions[${String(index)}]`),
-  );
 }

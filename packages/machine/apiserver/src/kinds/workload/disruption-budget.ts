@@ -6,7 +6,7 @@ import { asText, fieldsOf, valueAt } from "../../objects/json.ts";
 import type { KubeObject } from "../../objects/object.ts";
 import { AGE } from "../../table/age.ts";
 import { type Column, type Kind, defineKind } from "../kind.ts";
-import { selectorCauses } from "../selector.ts";
+import { selectorCauses } from "../selector-causes.ts";
 
 function amountCauses(value: unknown, field: string): Cause[] {
   if (typeof value === "string" && !/^\d+%$/.test(value)) {

@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a kind makes of an object and what it refuses, without a server.
+import type { Kind } from "../kinds/kind.ts";
+import { apiVersionOf } from "../kinds/kind.ts";
+import type { Cause } from "../meta/status.ts";
+import { type Fields, copyJson, fieldsOf } from "../objects/json.ts";
+import type { KubeObject } from "../objects/object.ts";
+import { toRow, toTable } from "../table/table.ts";
+
+/** An object of a kind; `fields` may set metadata. */
+export function objectOf(kind: Kind, fields: Fields = {}): KubeObject {
+  const { metadata, ...rest } = copyJson(fields);
+  return {
+    apiVersion: apiVersionOf(kind),
+    kind: kind.kind,
+    metadata: { name: "o", ...fieldsOf(metadata) },
+    ...rest,
+  };
+}
+
+/** The object with its defaults. */
+export function withDefaults(kind: Kind, fields: Fields): KubeObject {
+  const object = objectOf(kind, fields);
+  kind.strategy.applyDefaults?.(object);
+  return object;
+}
+
+/** The object as it is stored when a client creates it. */
+export function created(kind: Kind, fields: Fields = {}): KubeObject {
+  const object = withDefaults(kind, fields);
+  kind.strategy.prepareCreate?.(object);
+  return object;
+}
+
+/** Each cause as `field: message`. */
+export function printCauses(causes: readonly Cause[]): readonly string[] {
+  return causes.map(({ field = "", message }) => `${field}: ${message}`);
+}
+
+/** Causes for which a new object is refused. */
+export function refusals(kind: Kind, fields: Fields): readonly string[] {
+  return printCauses(kind.strategy.validate?.(withDefaults(kind, fields)) ?? []);
+}
+
+/** Causes for which a change is refused, beside those for which a new object is. */
+export function changeRefusals(kind: Kind, before: Fields, after: Fields): readonly string[] {
+  const current = withDefaults(kind, before);
+  return printCauses(kind.strategy.validateUpdate?.(withDefaults(kind, after), current) ?? []);
+}
+
+/** Cells of `kubectl get -o wide` by the names of their columns. */
+export function cellsOf(kind: Kind, fields: Fields, nowMs = 0): Fields {
+  const options = { kind, include: "None", nowMs, headers: true } as const;
+  const { columnDefinitions } = toTable([], {}, options);
+  const { cells } = toRow(objectOf(kind, fields), options);
+  const names = (columnDefinitions as readonly Fields[]).map(({ name }) => String(name));
+  return Object.fromEntries(names.map((name, index) => [name, (cells as unknown[])[index]]));
+}
