@@ -67,6 +67,11 @@ function steps(value: bigint, by: bigint, most: number): number {
   return count;
 }
 
+/** How many factors of 1,000 the text can express: an exponent has no largest suffix. */
+function decimalStepsMax(family: Parsed["family"]): number {
+  return family === "exponent" ? Infinity : DECIMAL.length - 1;
+}
+
 function print({ nanos, family }: Parsed): string {
   if (nanos === 0n) {
     return "0";
@@ -77,7 +82,7 @@ function print({ nanos, family }: Parsed): string {
     const step = steps(whole, 1024n, BINARY.length - 1);
     return `${String(whole / 1024n ** BigInt(step))}${BINARY[step] ?? ""}`;
   }
-  const step = steps(nanos, 1000n, DECIMAL.length - 1);
+  const step = steps(nanos, 1000n, decimalStepsMax(family));
   const mantissa = String(nanos / 1000n ** BigInt(step));
   const exponent = 3 * step - NANO_DIGITS;
   return family === "exponent" && exponent !== 0
