@@ -29,11 +29,11 @@ function indexStep(index: number): Step {
 }
 
 const TOKEN =
-  /\.([\w-]+)|\.?\[\?\(@((?:\.[\w-]+)+)\s*==\s*["']([^"']*)["']\)\]|\[(-?\d+)\]|\[\*\]|\['([^']*)'\]|\.((?:[\w-]|\\.)+)/y;
+  /\.((?:[\w-]|\\.)+)|\.?\[\?\(@((?:\.[\w-]+)+)\s*==\s*["']([^"']*)["']\)\]|\[(-?\d+)\]|\[\*\]|\['([^']*)'\]/y;
 
 function toStep(match: RegExpExecArray): Step {
-  const [, plain, filter, wanted, index, quoted, escaped] = match;
-  const key = plain ?? quoted ?? escaped?.replace(/\\(.)/g, "$1");
+  const [, plain, filter, wanted, index, quoted] = match;
+  const key = plain?.replace(/\\(.)/g, "$1") ?? quoted;
   if (key !== undefined) {
     return childStep(key);
   }
