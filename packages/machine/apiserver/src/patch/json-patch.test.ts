@@ -1,0 +1,208 @@
+// SPDX-License-Identifier: Apache-2.0
+// JSON patches: which are read, what bounds them, and merges that are refused.
+import { expect, test } from "vitest";
+import { typeShape } from "../shapes/shape.ts";
+import { applyJsonPatch, toOperations } from "./json-patch.ts";
+import { patchedField } from "./merge-keys.ts";
+import { applyMergePatch } from "./merge-patch.ts";
+import { applyStrategicMerge } from "./strategic-merge.ts";
+
+function patched(target: unknown, operations: readonly object[]): unknown {
+  return applyJsonPatch(target, toOperations(operations, JSON.stringify(operations)));
+}
+
+const add = { op: "add", path: "/a", value: 1 };
+
+test.each([
+  { name: "a path that is a number", operations: [{ ...add, path: 5 }] },
+  { name: "a source that is no pointer", operations: [{ op: "copy", from: "a", path: "/b" }] },
+  {
+    name: "a source in prototypes",
+    operations: [{ op: "copy", from: "/constructor", path: "/b" }],
+  },
+  { name: "a prototype as a path", operations: [{ ...add, path: "/a/prototype" }] },
+  { name: "a text", operations: ["add"] },
+  { name: "no operation", operations: [{ path: "/a" }] },
+])("a patch with $name is none", ({ operations }) => {
+  expect(() => toOperations(operations, "")).toThrow("an operation has no known op");
+});
+
+test.each([
+  { count: 10_000, want: undefined },
+  { count: 10_001, want: 413 },
+])("a patch of $count operations is refused with $want", ({ count, want }) => {
+  const operations = Array.from({ length: count }, () => add);
+  const outcome = (): unknown => {
+    try {
+      toOperations(operations, "");
+      return undefined;
+    } catch (error) {
+      return error;
+    }
+  };
+  expect((outcome() as { code?: number } | undefined)?.code).toBe(want);
+});
+
+test.each([
+  { name: "the whole", operations: [{ op: "add", path: "", value: 5 }] },
+  { name: "a copy of what is not there", operations: [{ op: "copy", from: "/x", path: "/b" }] },
+  { name: "a move of what is not there", operations: [{ op: "move", from: "/x", path: "/b" }] },
+  { name: "another value for none", operations: [{ op: "replace", path: "/x", value: 1 }] },
+  { name: "a place that no list has", operations: [{ op: "add", path: "/l/9", value: 1 }] },
+])("a patch of $name is refused", ({ operations }) => {
+  expect(() => patched({ a: 1, l: [] }, operations)).toThrow(/rejected our request/);
+});
+
+test.each([
+  { operations: [{ op: "replace", path: "/a", value: 2 }], want: { a: 2, l: [1] } },
+  { operations: [{ op: "move", from: "/a", path: "/l/0" }], want: { l: [1, 1] } },
+  { operations: [{ op: "copy", from: "/l", path: "/b" }], want: { a: 1, l: [1], b: [1] } },
+  { operations: [], want: { a: 1, l: [1] } },
+])("a patch of $operations makes $want", ({ operations, want }) => {
+  expect(patched({ a: 1, l: [1] }, operations)).toEqual(want);
+});
+
+test("a value of a patch is not shared with the object", () => {
+  const value = { b: 1 };
+  const operations = toOperations(
+    [
+      { op: "add", path: "/a", value },
+      { op: "add", path: "/a/c", value: 2 },
+    ],
+    "",
+  );
+  expect(applyJsonPatch({}, operations)).toEqual({ a: { b: 1, c: 2 } });
+  expect(value).toEqual({ b: 1 });
+});
+
+const copies = (count: number) =>
+  Array.from({ length: count }, (_, index) => ({
+    op: "copy",
+    from: "/a",
+    path: `/b${String(index)}`,
+  }));
+
+test.each([
+  { name: "1,000 copies", length: 1, count: 1000, want: undefined },
+  { name: "1,001 copies", length: 1, count: 1001, want: /more than 1000 copies/ },
+  { name: "3 MiB", length: 1024 * 1024 - 2, count: 3, want: undefined },
+  {
+    name: "a byte more than 3 MiB",
+    length: 1024 * 1024 - 1,
+    count: 3,
+    want: /more than 3145728 bytes/,
+  },
+])("a patch that copies $name is refused: $want", ({ length, count, want }) => {
+  const apply = (): unknown => {
+    try {
+      patched({ a: "x".repeat(length) }, copies(count));
+      return "applied";
+    } catch (error) {
+      return String(error);
+    }
+  };
+  expect(apply()).toMatch(want ?? /^applied$/);
+});
+
+test("copies that make an object of too many values are refused", () => {
+  const wide = { a: Array.from({ length: 17_000 }, () => 1) };
+  expect(() => patched(wide, [{ op: "copy", from: "/a", path: "/b" }])).toThrow(
+    "copies nest too deep or add too much",
+  );
+});
+
+test.each([
+  { patch: 5, want: 5 },
+  { patch: [1], want: [1] },
+  { patch: null, want: null },
+])("a merge patch that is $patch is the result", ({ patch, want }) => {
+  expect(applyMergePatch({ a: 1 }, patch)).toEqual(want);
+});
+
+test.each([5, [], null])("%j is no strategic merge patch", (patch) => {
+  expect(() => applyStrategicMerge({}, patch, undefined)).toThrow("error decoding patch");
+});
+
+test("a strategic merge patch cannot reach prototypes", () => {
+  const patch: unknown = JSON.parse('{"__proto__":{"a":1}}');
+  expect(() => applyStrategicMerge({}, patch, undefined)).toThrow("error decoding patch");
+});
+
+const POD = typeShape("core.v1.PodSpec");
+const spec = { volumes: [{ name: "a" }, { name: "b" }], nodeSelector: { x: "1" }, hostname: "h" };
+
+test.each([
+  { name: "removes a field", patch: { hostname: null }, want: { ...spec, hostname: undefined } },
+  {
+    name: "merges a map",
+    patch: { nodeSelector: { y: "2" } },
+    want: { ...spec, nodeSelector: { x: "1", y: "2" } },
+  },
+  {
+    name: "empties an object",
+    patch: { nodeSelector: { $patch: "delete", z: "1" } },
+    want: { ...spec, nodeSelector: {} },
+  },
+  {
+    name: "replaces a list",
+    patch: { volumes: [{ $patch: "replace" }, { name: "c" }] },
+    want: { ...spec, volumes: [{ name: "c" }] },
+  },
+  {
+    name: "drops directives and null from new items",
+    patch: { volumes: [{ name: "c", $retainKeys: ["name"], emptyDir: { $patch: "x", a: null } }] },
+    want: { ...spec, volumes: [...spec.volumes, { name: "c", emptyDir: {} }] },
+  },
+  {
+    name: "retains keys of an item",
+    patch: { volumes: [{ name: "a", $retainKeys: ["name", "emptyDir"], emptyDir: {} }] },
+    want: { ...spec, volumes: [{ name: "a", emptyDir: {} }, { name: "b" }] },
+  },
+  {
+    name: "makes what is not there",
+    patch: { tolerations: [{ key: "k" }], securityContext: { runAsUser: 1 } },
+    want: { ...spec, tolerations: [{ key: "k" }], securityContext: { runAsUser: 1 } },
+  },
+  {
+    name: "does not delete what it cannot find",
+    patch: { volumes: [{ name: "z", $patch: "delete" }] },
+    want: spec,
+  },
+  {
+    name: "leaves items that it does not order where they are",
+    patch: { "$setElementOrder/volumes": [{ name: "z" }, { name: "b" }] },
+    want: spec,
+  },
+  {
+    name: "orders nothing where there is no list",
+    patch: { "$setElementOrder/hostname": ["a"], "$setElementOrder/none": ["a"] },
+    want: spec,
+  },
+])("a strategic merge patch $name", ({ patch, want }) => {
+  const before = structuredClone(spec);
+  expect(applyStrategicMerge(spec, patch, POD)).toEqual(want);
+  expect(spec).toEqual(before);
+});
+
+test("values of a set are ordered", () => {
+  const patch = { "$setElementOrder/finalizers": ["c", "a", "a"] };
+  const meta = typeShape("meta.v1.ObjectMeta");
+  const result = applyStrategicMerge({ finalizers: ["a", "b", "c"] }, patch, meta);
+  expect(result["finalizers"]).toEqual(["c", "b", "a"]);
+});
+
+test.each([
+  { type: "core.v1.PodSpec", field: "volumes", want: { by: "name" } },
+  { type: "meta.v1.ObjectMeta", field: "finalizers", want: "set" },
+  { type: "core.v1.PodSpec", field: "tolerations", want: undefined },
+  { type: "core.v1.PodSpec", field: "hostname", want: undefined },
+  { type: "core.v1.PodSpec", field: "none", want: undefined },
+])("the list $field of $type is merged by $want", ({ type, field, want }) => {
+  expect(patchedField(typeShape(type), field).list).toEqual(want);
+});
+
+test("fields of maps have the form of their values, and fields of nothing have none", () => {
+  const of = { type: "scalar", scalar: "string" } as const;
+  expect(patchedField({ type: "map", of }, "a")).toEqual({ shape: of, list: undefined });
+  expect(patchedField(undefined, "a")).toEqual({ shape: undefined, list: undefined });
+});

@@ -1,0 +1,163 @@
+// SPDX-License-Identifier: Apache-2.0
+// Values of each type in bodies of typed clients, byte by byte.
+import { expect, test } from "vitest";
+import { decodeProtobuf } from "./decode.ts";
+
+type Part = string | readonly number[];
+
+const bytes = (parts: readonly Part[]): number[] =>
+  parts.flatMap((part) => (typeof part === "string" ? [...Buffer.from(part)] : part));
+
+/** A field with bytes, fewer than 128, whose number is below 16. */
+function field(number: number, ...parts: readonly Part[]): number[] {
+  const content = bytes(parts);
+  return [number * 8 + 2, content.length, ...content];
+}
+
+const number = (tag: number, ...value: readonly number[]) => [tag * 8, ...value];
+/** -1 as a 64-bit number. */
+const MINUS_ONE = [...Array.from({ length: 9 }, () => 0xff), 1];
+
+function body(kind: string, ...parts: readonly Part[]): Buffer {
+  const typeMeta = field(1, field(1, "v1"), field(2, kind));
+  return Buffer.from([...Buffer.from("k8s\0"), ...typeMeta, ...field(2, ...parts)]);
+}
+
+const meta = (...parts: readonly Part[]) => field(1, ...parts);
+const spec = (...parts: readonly Part[]) => field(2, ...parts);
+/** 1,704,074,752 s: 2024-01-01T02:05:52Z. */
+const SECONDS = number(1, 0x80, 0xbc, 0xc8, 0xac, 6);
+
+test.each<{ name: string; kind: string; parts: readonly Part[]; want: object }>([
+  { name: "no fields", kind: "Namespace", parts: [], want: {} },
+  {
+    name: "texts, of which empty ones are none",
+    kind: "ConfigMap",
+    parts: [meta(field(1, "n"), field(3, ""))],
+    want: { metadata: { name: "n" } },
+  },
+  {
+    name: "numbers, of which 0 means none where Go writes it always",
+    kind: "ConfigMap",
+    parts: [meta(number(7, 0), number(10, 0))],
+    want: { metadata: { deletionGracePeriodSeconds: 0 } },
+  },
+  {
+    name: "numbers of several bytes, and below 0",
+    kind: "ConfigMap",
+    parts: [meta(number(7, 0x96, 1), number(10, ...MINUS_ONE))],
+    want: { metadata: { generation: 150, deletionGracePeriodSeconds: -1 } },
+  },
+  {
+    name: "truth values",
+    kind: "ConfigMap",
+    parts: [field(4, ""), number(4, 1)],
+    want: { immutable: true },
+  },
+  {
+    name: "what is not true",
+    kind: "ConfigMap",
+    parts: [number(4, 0)],
+    want: { immutable: false },
+  },
+  {
+    name: "flags, of which false means none",
+    kind: "PriorityClass",
+    parts: [number(3, 0), number(2, 5)],
+    want: { value: 5 },
+  },
+  {
+    name: "flags that are set",
+    kind: "PriorityClass",
+    parts: [number(3, 1)],
+    want: { globalDefault: true },
+  },
+  {
+    name: "times, of which an empty one is none",
+    kind: "ConfigMap",
+    parts: [meta(field(8, SECONDS, number(2, 5)), field(9, ""))],
+    want: { metadata: { creationTimestamp: "2024-01-01T02:05:52Z" } },
+  },
+  {
+    name: "times with microseconds",
+    kind: "Lease",
+    parts: [spec(field(3, SECONDS, number(2, 0xc0, 0xc4, 7)), field(4, SECONDS))],
+    want: {
+      spec: {
+        acquireTime: "2024-01-01T02:05:52.000123Z",
+        renewTime: "2024-01-01T02:05:52.000000Z",
+      },
+    },
+  },
+  {
+    name: "lists and maps",
+    kind: "ConfigMap",
+    parts: [
+      meta(
+        field(14, "a"),
+        field(14, "b"),
+        field(11, field(1, "k"), field(2, "v")),
+        field(11, field(1, "l")),
+      ),
+      field(3, field(1, "b"), field(2, [1, 2])),
+    ],
+    want: {
+      metadata: { finalizers: ["a", "b"], labels: { k: "v", l: "" } },
+      binaryData: { b: "AQI=" },
+    },
+  },
+  {
+    name: "numbers or texts",
+    kind: "PodDisruptionBudget",
+    parts: [spec(field(1, number(1, 1), field(3, "5%")), field(3, number(1, 0), number(2, 7)))],
+    want: { spec: { minAvailable: "5%", maxUnavailable: 7 } },
+  },
+  {
+    name: "quantities",
+    kind: "ResourceQuota",
+    parts: [spec(field(1, field(1, "cpu"), field(2, field(1, "1500m"))))],
+    want: { spec: { hard: { cpu: "1500m" } } },
+  },
+  {
+    name: "what is of no use, and fields of no table that are empty",
+    kind: "Namespace",
+    parts: [field(3, field(1, "Active")), field(9), number(10, 0)],
+    want: {},
+  },
+  {
+    name: "a key that prototypes have",
+    kind: "ConfigMap",
+    parts: [field(2, field(1, "__proto__"), field(2, "v"))],
+    want: { data: JSON.parse('{"__proto__":"v"}') as object },
+  },
+])("$name", ({ kind, parts, want }) => {
+  expect(decodeProtobuf(body(kind, ...parts))).toEqual({ apiVersion: "v1", kind, ...want });
+});
+
+test.each<{ name: string; parts: readonly Part[] }>([
+  { name: "a number", parts: [number(9, 1)] },
+  { name: "a text", parts: [field(9, "x")] },
+  { name: "eight bytes", parts: [[9 * 8 + 1, 0, 0, 0, 0, 0, 0, 0, 0]] },
+  { name: "four bytes", parts: [[9 * 8 + 5, 0, 0, 0, 0]] },
+])("$name in a field of no table is not lost in silence", ({ parts }) => {
+  expect(decodeProtobuf(body("Namespace", ...parts))).toBeUndefined();
+});
+
+test.each<{ name: string; parts: readonly Part[] }>([
+  { name: "seven of eight bytes", parts: [[9 * 8 + 1, 0, 0, 0, 0, 0, 0, 0]] },
+  { name: "three of four bytes", parts: [[9 * 8 + 5, 0, 0, 0]] },
+  { name: "an unknown kind of field", parts: [[9 * 8 + 3, 0]] },
+  { name: "a text that is longer than the body", parts: [[9 * 8 + 2, 5, 0x61]] },
+  {
+    name: "a number of eleven bytes",
+    parts: [number(7, ...Array.from({ length: 11 }, () => 0x80), 0)],
+  },
+  { name: "a number that does not end", parts: [number(7, 0x80)] },
+])("$name is damaged", ({ parts }) => {
+  expect(() => decodeProtobuf(body("Namespace", ...parts))).toThrow(SyntaxError);
+});
+
+test("a body without a kind, or of one that prototypes have, is none", () => {
+  expect(decodeProtobuf(Buffer.from("k8s\0"))).toBeUndefined();
+  expect(decodeProtobuf(body("toString"))).toBeUndefined();
+});
