@@ -8,9 +8,7 @@ import { withNics } from "../spec/nics.ts";
 export type Case =
   /** KubeVirt's. */
   | { readonly kind: "same"; readonly run: Run }
-  | { readonly kind: "ours"; readonly run: Run; readonly value: unknown; readonly why: string }
-  /** A test in that file of this package has the row by its name. */
-  | { readonly kind: "shown-in"; readonly file: string };
+  | { readonly kind: "ours"; readonly run: Run; readonly value: unknown; readonly why: string };
 
 /** Cases of one area, by the name of the row. */
 export type Cases = Readonly<Record<string, Case>>;
@@ -24,10 +22,6 @@ export function same(run: Run): Case {
 
 export function ours(why: string, value: unknown, run: Run): Case {
   return { kind: "ours", run, value, why };
-}
-
-export function shownIn(file: string, ...names: readonly string[]): Cases {
-  return Object.fromEntries(names.map((name) => [name, { kind: "shown-in", file }]));
 }
 
 /** NICs as rows write them. */
