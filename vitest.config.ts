@@ -10,6 +10,8 @@ const ROOMY = ["--max-semi-space-size=64"];
 const PROGRAMS = "tests/support/src/programs/executables.ts";
 /** A busy machine is no failure: what comes in the end has come. */
 const expectation = { poll: { timeout: 60_000 } };
+/** Fixes the seed of random tests; costs a millisecond for each file. */
+const FIXED_SEED = "tests/support/src/fixed-seed.ts";
 const shared = {
   resolve: { conditions: source },
   ssr: { resolve: { conditions: source, externalConditions: source } },
@@ -28,6 +30,7 @@ export default defineConfig({
         test: {
           expect: expectation,
           name: "unit",
+          setupFiles: [FIXED_SEED],
           include: [
             "packages/**/src/**/*.test.ts",
             "tests/support/**/*.test.ts",
@@ -51,6 +54,7 @@ export default defineConfig({
         test: {
           expect: expectation,
           name: "contract",
+          setupFiles: [FIXED_SEED],
           include: ["tests/contract/**/*.test.ts"],
           globalSetup: [PROGRAMS],
           testTimeout: 180_000,

@@ -1,0 +1,6 @@
+// SPDX-License-Identifier: Apache-2.0
+// Fixes fast-check's seed. Vitest runs this before each test file; a property that fails prints the seed.
+import fc from "fast-check";
+import { SEED } from "./seed.ts";
+
+fc.configureGlobal({ ...fc.readConfigureGlobal(), seed: SEED });
