@@ -15,7 +15,7 @@ import {
   removeInterface,
 } from "../e2e/machine.ts";
 
-/** Much less than the 10 s and more that a client took that was deaf after each quiet watch. */
+/** The time is the promise: a client that misses changes after a quiet watch takes more than 10 s, and nothing else shows it. */
 const PROMPT_MS = 9000;
 
 function killApiServer(): number {

@@ -4,7 +4,7 @@ import type { Secret } from "@patchbay/api";
 import { expect, test } from "vitest";
 import { credentialsFor } from "../../../packages/machine/node-runtime/src/images/credentials.ts";
 
-/** Processor time for one image; the secret below took minutes. */
+/** Processor time for one image, which is the promise here. Generous: the secret below took minutes. */
 const LOOK_MS = 250;
 
 function aSecretFor(host: string): Secret {

