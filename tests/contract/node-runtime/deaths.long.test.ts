@@ -2,11 +2,11 @@
 // Whoever dies in the middle of a pod's start: the pod comes up in the end, nothing is doubled, and nothing is left.
 import { existsSync, mkdirSync, readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
-import { setTimeout as sleep } from "node:timers/promises";
 import { killAndWait } from "@patchbay/os";
 import { eventually } from "@patchbay/support";
 import { afterAll, afterEach, beforeAll, describe, expect, test } from "vitest";
 import { PODS, RuntimeMachine, shellPod } from "./machine.ts";
+import { MOMENTS, waitForMoment } from "./moments.ts";
 
 const IMAGES_MS = 180_000;
 const START_MS = 60_000;
@@ -91,11 +91,11 @@ describe("in the middle of a start", () => {
     150_000,
   );
 
-  test.each([100, 300, 600])(
-    "containerd is killed after %i ms",
-    async (ms) => {
+  test.each(MOMENTS)(
+    "containerd is killed after the %s",
+    async (moment) => {
       await machine.create(POD);
-      await sleep(ms);
+      await waitForMoment(machine, moment);
       await machine.containerd.end("SIGKILL");
       await machine.containerd.start();
       await expectOneRun();
@@ -104,14 +104,14 @@ describe("in the middle of a start", () => {
     150_000,
   );
 
-  test.each([50, 300])(
-    "the shim is killed after %i ms",
-    async (ms) => {
+  test.each(MOMENTS)(
+    "the shim is killed after the %s",
+    async (moment) => {
       await machine.create(POD);
+      await waitForMoment(machine, moment);
       const hasShim = async (): Promise<boolean> =>
         (await machine.containerd.listShims()).length > 0;
       await eventually(hasShim, { withinMs: START_MS });
-      await sleep(ms);
       for (const pid of await machine.containerd.listShims()) await killAndWait(pid);
       await expectOneRun();
       await expectGone();

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // The program node-runtime: real API server, real containerd and runc, real plugins, a real launcher.
 import { execFile } from "node:child_process";
-import { setTimeout as sleep } from "node:timers/promises";
 import { promisify } from "node:util";
 import { eventually } from "@patchbay/support";
 import { afterAll, afterEach, beforeAll, describe, expect, test } from "vitest";
 import { launcherPod, NODE, PODS, RuntimeMachine, shellPod } from "./machine.ts";
+import { MOMENTS, waitForMoment } from "./moments.ts";
 
 /** Images may have to be made. */
 const IMAGES_MS = 180_000;
@@ -250,12 +250,12 @@ describe("node-runtime", () => {
     expect(await machine.pod("a")).toBeUndefined();
   });
 
-  test.each([1, 2, 3, 4, 5, 6])(
-    "killed %i00 ms into the start of a pod, it still starts it once",
-    async (tenths) => {
+  test.each(["creation", ...MOMENTS] as const)(
+    "killed after the %s in the start of a pod, it still starts it once",
+    async (moment) => {
       await machine.addGuestImage();
       await machine.create(launcherPod("a"));
-      await sleep(tenths * 100);
+      if (moment !== "creation") await waitForMoment(machine, moment);
       await machine.stopRuntime("SIGKILL");
       await machine.startRuntime();
       await machine.inPhase("a", "Running");
