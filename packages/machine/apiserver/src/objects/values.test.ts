@@ -73,7 +73,7 @@ test("a copy shares nothing, lacks what is undefined, and keeps every key", () =
     string,
     unknown
   >;
-  const copy = copyJson({ ...given, none: undefined, big: BIG });
+  const copy: Record<string, unknown> = copyJson({ ...given, none: undefined, big: BIG });
   expect(printJson(copy)).toBe(
     `{"__proto__":{"a":1},"l":[{"b":null}],"s":"x","big":${String(BIG)}}`,
   );
