@@ -222,7 +222,6 @@ const CHECKS: readonly Suite[] = [
   check("types", ["npm", "run", "-s", "types"]),
   check("boundaries", ["npm", "run", "-s", "boundaries"]),
   check("unused code", ["npm", "run", "-s", "unused"]),
-  check("folder sizes", ["npm", "run", "-s", "folders"]),
   check("duplicates", ["npm", "run", "-s", "duplicates"]),
 ];
 
