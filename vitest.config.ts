@@ -11,7 +11,7 @@ const PROGRAMS = "tests/support/src/programs/executables.ts";
 /** A busy machine is no failure: what comes in the end has come. */
 const expectation = { poll: { timeout: 60_000 } };
 /** Fixes the seed of random tests; costs a millisecond for each file. */
-const FIXED_SEED = "tests/support/src/fixed-seed.ts";
+const FIXED_SEED = "tests/support/src/random/fixed-seed.ts";
 const shared = {
   resolve: { conditions: source },
   ssr: { resolve: { conditions: source, externalConditions: source } },

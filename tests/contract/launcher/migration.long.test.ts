@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // What becomes of the launchers between which a guest moves: neither ends before it is told to, and no shutdown is lost.
-import { chownSync, renameSync } from "node:fs";
+import { chownSync, readFileSync, renameSync } from "node:fs";
 import { once } from "node:events";
 import { connect, createServer, type Server, type Socket } from "node:net";
 import { join } from "node:path";
-import { setTimeout as sleep } from "node:timers/promises";
 import { names } from "@patchbay/api";
 import { eventually, openGuestConsole, type GuestConsole } from "@patchbay/support";
 import { afterAll, afterEach, beforeAll, beforeEach, expect, test } from "vitest";
@@ -138,7 +137,12 @@ test("a launcher whose log is behind the guest that comes waits for the log, and
   const log = there().log("vm");
   renameSync(log, `${log}.late`);
   const terminated = there().terminate();
-  await sleep(300);
+  // Its pause of 0.1 s between two reads of the log; a launcher that did not wait for the log would have ended.
+  const isWaiting = (): boolean =>
+    there()
+      .pids("sleep")
+      .some((pid) => readFileSync(`/proc/${String(pid)}/cmdline`, "utf8") === "sleep\x000.1\x00");
+  await eventually(isWaiting, { withinMs: 2000 });
   renameSync(`${log}.late`, log);
   await terminated;
   expect(await there().exitCode(2000)).toBe(0);

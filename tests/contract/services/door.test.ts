@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // Does virt-handler answer virt-api and nobody else, and does virt-api ask virt-handler and nobody else?
-import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { once } from "node:events";
 import { connect, createServer, type AddressInfo, type Server, type Socket } from "node:net";
 import { request as httpsRequest } from "node:https";
-import { setTimeout as pass } from "node:timers/promises";
+import { setImmediate as turn } from "node:timers/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { AppError, STREAM_PROTOCOL, type GuestRequest } from "@patchbay/core";
@@ -78,6 +78,14 @@ function openEcho({ name }: { name: string }): Promise<Socket> {
 function report({ namespace, name }: { namespace?: string; name: string }, iface: string) {
   const vmi = `${String(namespace)}/${name}`;
   return Promise.resolve({ vmi, interface: iface, hops: [], milliseconds: 1 });
+}
+
+/** Whether the kernel has an open connection from the server's port to the client's. */
+function isEstablished(server: number, client: number): boolean {
+  const hex = (number: number): string => number.toString(16).toUpperCase().padStart(4, "0");
+  // Source: Linux, Documentation/networking/proc_net_tcp: local address, remote address, state 01.
+  const row = new RegExp(`0100007F:${hex(server)} 0100007F:${hex(client)} 01 `);
+  return row.test(readFileSync("/proc/net/tcp", "utf8"));
 }
 
 async function serve(
@@ -237,8 +245,11 @@ describe("a console", () => {
     const before = guests.length;
     asking.on("error", () => undefined).end();
     await eventually(() => guests.length > before, { withinMs: 10_000 });
+    const { localPort = 0 } = asking.socket ?? {};
     asking.destroy();
-    await pass(200); // for the server to see it
+    await eventually(() => !isEstablished(port, localPort), { withinMs: 10_000 });
+    // The kernel has the end of the connection; the server reads it in the next turn of the event loop.
+    await turn();
     answered.resolve(undefined);
     hold = Promise.resolve();
     await eventually(() => guests.at(-1)?.destroyed === true, { withinMs: 10_000 });

@@ -28,5 +28,5 @@ export { RunningGuests } from "./machine/running-guests.ts";
 export { SecondNode } from "./machine/second-node.ts";
 export { run } from "./programs/run.ts";
 export { netnsOfPod } from "./sandbox.ts";
-export { SEED } from "./seed.ts";
+export { SEED } from "./random/seed.ts";
 export { endTrial, openTrial } from "./machine/trial-machine.ts";
