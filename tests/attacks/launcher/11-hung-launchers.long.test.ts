@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Launchers that are silent, that answer keep-alives only, and that hang in a call: no other VM of the node waits for them.
-import { setTimeout as sleep } from "node:timers/promises";
+import { readdirSync } from "node:fs";
+import { eventually } from "@patchbay/support";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { AttackedNode, failureOf } from "../false-libvirt/false-libvirt.ts";
 import { NodeLoop } from "../false-libvirt/hung-node.ts";
@@ -20,6 +21,11 @@ afterAll(() => loop.close());
 
 function medianOf(values: readonly number[]): number {
   return values.toSorted((left, right) => left - right)[values.length >> 1] ?? Infinity;
+}
+
+/** Threads of the children that call libvirt. */
+function countThreads({ pids }: AttackedNode): number {
+  return pids.flatMap((pid) => readdirSync(`/proc/${String(pid)}/task`)).length;
 }
 
 async function medianPass(): Promise<number> {
@@ -42,11 +48,12 @@ test("attack 11: launchers whose listener is another process each time keep no t
   const node = new AttackedNode({ openTimeoutMs: 200, stuckAfterMs: 5000, stuckMax: 0 });
   try {
     const neighbour = await node.neighbour();
+    const threads = countThreads(node);
     const address = await node.daemons.startListeners();
     const opens = Array.from({ length: 20 }, () => failureOf(node.hypervisor.open(address)));
     const codes = await Promise.all(opens);
     expect(codes.every((code) => /LIBVIRT_(TIMED_OUT|UNREACHABLE)/.test(code))).toBe(true);
-    await sleep(5500);
+    await eventually(() => countThreads(node) <= threads, { withinMs: 20_000 });
     expect((await neighbour.findDomain("test"))?.state).toBe("running");
     expect(node.pids).toHaveLength(1);
   } finally {
