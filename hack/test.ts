@@ -251,7 +251,7 @@ const LONG_GUEST_SUITES: readonly Suite[] = isLong ? [suite("installed")] : [];
 const BUDGET = isLong ? { seconds: 3600, coreSeconds: 4500 } : { seconds: 600, coreSeconds: 1300 };
 
 /** Of the budget, for stories on a cluster, where one is named. */
-const CLUSTER_SECONDS = 60;
+const CLUSTER_SECONDS = 10;
 
 /**
  * They follow one another. Stories of guests wait much of their time, so the checks and what only computes run beside

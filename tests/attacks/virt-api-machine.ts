@@ -4,7 +4,6 @@ import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
 import { mkdtemp, rm, writeFile } from "node:fs/promises";
 import { type Agent } from "node:https";
-import { createServer } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { STREAM_PROTOCOL } from "@patchbay/core";
@@ -12,7 +11,7 @@ import { createKubeClient, loadKubeConfig } from "@patchbay/kube";
 import { createClock, createFiles } from "@patchbay/os";
 import { issueCertificate, kubeconfigText, type IssuedCertificate } from "@patchbay/pki";
 import { keepKinds, keepRights, keepVirtApi } from "@patchbay/standalone/objects";
-import { executableOf } from "@patchbay/support";
+import { findFreePort, executableOf } from "@patchbay/support";
 import { WebSocket } from "ws";
 import { makeAgent, readText, send } from "../contract/apiserver/client.ts";
 import {
@@ -71,16 +70,6 @@ function sayOnStream(socket: WebSocket, word: string): Promise<StreamAnswer> {
   return promise;
 }
 
-async function freePort(): Promise<number> {
-  const server = createServer().listen(0, "127.0.0.1");
-  await once(server, "listening");
-  // A server that listens on an address has one.
-  const { port } = server.address() as { port: number };
-  server.close();
-  await once(server, "close");
-  return port;
-}
-
 /** A running virt-api and the API server before it. */
 export class VirtApiMachine implements AsyncDisposable {
   readonly api: Harness;
@@ -102,7 +91,7 @@ export class VirtApiMachine implements AsyncDisposable {
   ): Promise<VirtApiMachine> {
     const api = await startHarness();
     const directory = await mkdtemp(join(tmpdir(), "attack-"));
-    const port = await freePort();
+    const port = await findFreePort();
     const machine = new VirtApiMachine(api, directory, port);
     try {
       await machine.#prepare(port);

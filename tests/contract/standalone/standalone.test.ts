@@ -6,6 +6,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { createFiles, createProcessRunner, isRunning, signalProcess } from "@patchbay/os";
 import { down, up } from "@patchbay/standalone";
+import { findFreePort } from "@patchbay/support";
 import { afterAll, expect, test } from "vitest";
 import { giveLauncherImages } from "../containerd/launcher-images.ts";
 import { bringUp, processOf, type NamedProcess } from "./processes.ts";
@@ -26,7 +27,7 @@ const dataDir = join(tmpdir(), `standalone-${randomUUID().slice(0, 8)}`);
 const lines: string[] = [];
 const bridge = `pbt${randomUUID().slice(0, 8)}`;
 const ownBridge = `pbo${randomUUID().slice(0, 8)}`;
-const apiPort = 20_000 + (parseInt(randomUUID().slice(0, 4), 16) % 10_000);
+const apiPort = await findFreePort();
 
 function print(line: string): void {
   lines.push(line);

@@ -17,7 +17,7 @@ import {
 import { createFakeClock } from "@patchbay/os/testing";
 import type { Clock } from "@patchbay/core/ports";
 import { createSilentLogger } from "@patchbay/telemetry";
-import { eventually } from "@patchbay/support";
+import { eventually, findFreePort } from "@patchbay/support";
 import { afterEach, expect, test } from "vitest";
 import {
   directoriesOf,
@@ -110,16 +110,12 @@ async function expectStartedAnew(program: ComponentProgram): Promise<void> {
   }
 }
 
-function freePort(): number {
-  return 30_000 + (parseInt(randomUUID().slice(0, 4), 16) % 10_000);
-}
-
 test(
   "a service that stands still is killed and started anew, and so is the API server",
   async () => {
     for (const [path, mode] of directoriesOf(paths)) await files.ensureDirectory(path, mode);
     const deps = { files, clock: createClock(), runner, paths };
-    const { settings } = await prepare(deps, { apiPort: freePort() });
+    const { settings } = await prepare(deps, { apiPort: await findFreePort() });
     const { apiServer, virtController } = programsOf(deps, settings);
     await expectStartedAnew(asBuilt(apiServer));
     await fillApiServer(settings.nodeName);
@@ -144,7 +140,10 @@ test(
     const real = createClock();
     // They were made nearly a year ago.
     const past = { ...real, now: () => real.now() - 320 * DAY_MS };
-    const before = await prepare({ files, clock: past, runner, paths }, { apiPort: freePort() });
+    const before = await prepare(
+      { files, clock: past, runner, paths },
+      { apiPort: await findFreePort() },
+    );
     const { settings, certificates } = before;
     // The API server would renew its own at its start.
     const { apiServer, virtController } = programsOf(

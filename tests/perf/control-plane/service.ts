@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // One service as users run it, in a process of its own: when does it work, what does it hold, burn and ask?
+import { findFreePort } from "@patchbay/support";
 import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { createInterface } from "node:readline";
 import type { Readable } from "node:stream";
-import { freePort } from "./free-port.ts";
 
 const PACKAGES = join(import.meta.dirname, "../../../packages/plug");
 /** Of a tick in which the kernel counts processor time, milliseconds. Source: sysconf(_SC_CLK_TCK), 100 on Linux. */
@@ -77,7 +77,7 @@ export class Service {
 
   /** Starts the built program; resolves when it is ready. */
   static async start(name: string, args: readonly string[]): Promise<Service> {
-    const metricsPort = await freePort();
+    const metricsPort = await findFreePort();
     const begin = performance.now();
     const metrics = ["--metrics-port", String(metricsPort), "--metrics-address", "127.0.0.1"];
     const logged = ["--log-level", "warn"];

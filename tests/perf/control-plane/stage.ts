@@ -8,7 +8,7 @@ import { createKubeClient, loadKubeConfig, type KubeClient } from "@patchbay/kub
 import { createClock } from "@patchbay/os";
 import { createAuthority, issueCertificate } from "@patchbay/pki";
 import { createLogger } from "@patchbay/telemetry";
-import { freePort } from "./free-port.ts";
+import { findFreePort } from "@patchbay/support";
 import { install, keepEndpoints, uninstall, type VirtApiAddress } from "./install.ts";
 import { NodeSide } from "./node-side.ts";
 import { openServer, writeImpersonating, type Server } from "./server.ts";
@@ -155,7 +155,7 @@ export class Stage {
 }
 
 async function makeCertificate(directory: string, address: string): Promise<VirtApiAddress> {
-  const ports = await Promise.all(Array.from({ length: VIRT_APIS }, freePort));
+  const ports = await Promise.all(Array.from({ length: VIRT_APIS }, findFreePort));
   const authority = await createAuthority("perf-virt-api", clock);
   const { certPem, keyPem } = await issueCertificate(authority, {
     commonName: "virt-api",

@@ -4,6 +4,7 @@ export { metricNamesOf, samplesIn } from "./documented-metrics.ts";
 export { OpenVswitch } from "./dataplanes/open-vswitch.ts";
 export { Testpmd, type Forwarding } from "./dataplanes/testpmd.ts";
 export { eventually } from "./eventually.ts";
+export { findFreePort } from "./free-port.ts";
 export { openInode } from "./open-inode.ts";
 export { openGuestConsole, type GuestConsole } from "./guest-console.ts";
 export { aPod, aVm, aVmi, type NicSketch } from "./builders.ts";

@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// A TCP port on the loopback address on which nobody listens.
 import { once } from "node:events";
 import { createServer } from "node:net";
 
-/** Finds one. */
-export async function freePort(): Promise<number> {
+/** Finds a TCP port of the loopback address that no process listens on. */
+export async function findFreePort(): Promise<number> {
   const server = createServer();
   server.listen(0, "127.0.0.1");
   await once(server, "listening");
