@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// A TCP port that no process listens on.
 import { once } from "node:events";
 import { createServer } from "node:net";
 
