@@ -10,6 +10,15 @@ const ANSWER_TIMEOUT_MS = 60_000;
 /** Time between two reads of an object that is being deleted. */
 const GONE_POLL_MS = 50;
 
+/** The fields of a Status that a test's error shows. */
+interface Refusal {
+  readonly reason?: string;
+  readonly message?: string;
+  readonly details?: {
+    readonly causes?: readonly { readonly field?: string; readonly message: string }[];
+  };
+}
+
 /** Reads objects over a connection of its own, which stays open, and writes what is asked for. */
 export class ApiReader {
   readonly #kubeconfig: string;
@@ -102,11 +111,11 @@ export class ApiReader {
     const what = `${write.method} ${path}`;
     if ("error" in answer) throw new Error(`${what}: ${answer.error}`);
     if (answer.status < 300) return undefined;
-    // A server of Kubernetes' kind refuses with a Status.
-    const { reason = "", message = answer.text } = JSON.parse(answer.text) as Partial<
-      Record<"reason" | "message", string>
-    >;
-    return { reason, error: new Error(`${what}: (${reason}): ${message}`) };
+    // A Kubernetes API server refuses with a Status.
+    const { reason = "", message = answer.text, details } = JSON.parse(answer.text) as Refusal;
+    const causes = (details?.causes ?? []).map((cause) => `${cause.field ?? ""}: ${cause.message}`);
+    const text = [`${what}: (${reason}): ${message}`, ...causes].join("\n");
+    return { reason, error: new Error(text) };
   }
 
   #ask(path: string, write?: ApiWrite): ApiAnswer {
