@@ -187,12 +187,10 @@ describe("addinterface", () => {
 
   test("that is interrupted says that the request goes on", async () => {
     machine.after = [plugged("2", { phase: "Wiring" })];
-    machine.told = () => {
-      setTimeout(() => {
-        interrupted.abort(new Error("interrupted by SIGINT"));
-      }, 50);
-    };
-    const { out, error } = await patchbay(...ADD_RED, "--wait");
+    const args = [...ADD_RED, "--wait", "--kubeconfig", kubeconfig];
+    const { out, error } = await runPatchbay(args, interrupted.signal, (text) => {
+      if (text.includes("Wiring")) interrupted.abort(new Error("interrupted by SIGINT"));
+    });
     expect(timeless(out)).toBe("T s  Wiring\n");
     expect(String(error)).toContain(
       "virtualmachine one: plug of interface red was requested and is still in progress; it is Wiring",

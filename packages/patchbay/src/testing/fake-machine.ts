@@ -25,6 +25,8 @@ export class FakeMachine {
   vmAfter: readonly object[] = [];
   /** Called when everything was told. */
   told: () => void = () => undefined;
+  /** Called at each request, with its path. */
+  requested: (path: string) => void = () => undefined;
   refusal: { readonly code: number; readonly body: object } | undefined;
   /** By path. */
   readonly #watches = new Map<string, ServerResponse>();
@@ -37,6 +39,7 @@ export class FakeMachine {
       request.on("end", () => {
         const url = new URL(request.url ?? "/", "http://machine");
         this.asked.push({ method: request.method ?? "", path: url.pathname, body });
+        this.requested(url.pathname);
         if (request.method === "PUT") this.#change(response);
         else if (url.searchParams.has("watch")) this.#watch(url, response);
         else this.#read(url, response);

@@ -9,11 +9,20 @@ export interface Ended {
   readonly error: unknown;
 }
 
-/** Runs one command; what it throws is part of the answer. */
-export async function runPatchbay(args: readonly string[], signal: AbortSignal): Promise<Ended> {
+/** Runs one command; what it throws is part of the answer. Passes each text that it prints to `printed` at once. */
+export async function runPatchbay(
+  args: readonly string[],
+  signal: AbortSignal,
+  printed: (text: string) => void = () => undefined,
+): Promise<Ended> {
   let out = "";
   const program = createProgram({
-    out: { write: (text) => (out += text) },
+    out: {
+      write: (text) => {
+        out += text;
+        printed(text);
+      },
+    },
     err: { write: () => undefined },
     environment: {},
     version: "1.2.3",

@@ -139,10 +139,10 @@ describe("addinterface --check", () => {
 
   test("says that it stays where the look is interrupted", async () => {
     prepare([], DEAD);
-    machine.told = () => {
-      setTimeout(() => {
-        interrupted.abort(new Error("interrupted by SIGINT"));
-      }, 300);
+    let examinations = 0;
+    machine.requested = (path) => {
+      if (path === DOCTOR) examinations += 1;
+      if (examinations === 2) interrupted.abort(new Error("interrupted by SIGINT"));
     };
     const { error } = await patchbay("--timeout", "60s");
     expect(asked()).toEqual(["addinterface"]);
