@@ -166,7 +166,12 @@ describe("a reflector", () => {
     });
   });
 
-  const resumes: readonly { name: string; first: Answer; want: string }[] = [
+  const resumes: readonly {
+    readonly name: string;
+    readonly first: Answer;
+    readonly breakOff?: (reflected: Reflected) => Promise<void>;
+    readonly want: string;
+  }[] = [
     {
       name: "a clean end",
       first: (response, seen) => {
@@ -177,9 +182,10 @@ describe("a reflector", () => {
     },
     {
       name: "a reset",
-      first: (response, seen) => {
-        lines(event("ADDED", podOf("b", "6")))(response, seen);
-        setTimeout(() => response.socket?.resetAndDestroy(), 50);
+      first: lines(event("ADDED", podOf("b", "6"))),
+      breakOff: async ({ words, server }) => {
+        await eventually(() => words.includes("+b@6"));
+        server.cut();
       },
       want: "6",
     },
@@ -208,12 +214,14 @@ describe("a reflector", () => {
   ];
   test.each(resumes)(
     "goes on where it was after $name, without a list",
-    async ({ first, want }) => {
+    async ({ first, breakOff, want }) => {
       const script = {
         lists: [listOf("5", [])],
         watches: [first, lines(event("ADDED", podOf("c", "100")))],
       };
-      await reflect(script, async ({ words, server }) => {
+      await reflect(script, async (reflected) => {
+        await breakOff?.(reflected);
+        const { words, server } = reflected;
         await eventually(() => words.includes("+c@100"));
         expect(watchVersions(server)[1]).toBe(want);
         expect(listCount(server)).toBe(1);
@@ -266,8 +274,7 @@ describe("a reflector", () => {
       lists: [listOf("5", [])],
       watches: [
         (response: Parameters<Answer>[0]) => {
-          response.write(bytes.subarray(0, cut));
-          setTimeout(() => response.write(bytes.subarray(cut)), 50);
+          response.write(bytes.subarray(0, cut), () => response.write(bytes.subarray(cut)));
         },
       ],
     };
