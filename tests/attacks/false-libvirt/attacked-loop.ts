@@ -11,6 +11,7 @@ import { createClock } from "@patchbay/os";
 import type {
   Cache,
   Change,
+  Clock,
   HypervisorAddress,
   Launchers,
   Logger,
@@ -35,6 +36,8 @@ import { createAddressStore, createFakeRelays, runLoop } from "@patchbay/virt-ha
 import type { AttackedNode } from "./false-libvirt.ts";
 
 const NODE = "node1";
+/** The deadline of a pass. Source: packages/plug/virt-handler/src/sessions/backoff.ts. */
+const PASS_DEADLINE_MS = 90_000;
 /** The uid that the VMI's status names. */
 export const POD_UID = "pod-uid";
 const SCHEDULED = aVmi({
@@ -89,6 +92,8 @@ export class AttackedLoop {
   readonly events: string[] = [];
   /** Writes of the VMI's status. */
   writes = 0;
+  /** Waits that the loop has requested of its clock, milliseconds: the deadline of each pass, and pauses between passes. */
+  readonly #waitsMs: number[] = [];
   readonly #vmis = new OneObject<VirtualMachineInstance>();
   readonly #stop = new AbortController();
   readonly #ended: Promise<void>;
@@ -112,7 +117,7 @@ export class AttackedLoop {
       hooks: createFakeHookSidecars(),
       addressStore: createAddressStore(createFakeFiles(), "/addresses"),
       events: this.#recorder(),
-      clock: createClock(),
+      clock: this.#clock(),
       log: this.#logger(),
       metrics: createMetrics("virt-handler"),
       concurrency: 4,
@@ -122,6 +127,16 @@ export class AttackedLoop {
 
   get vmi(): VirtualMachineInstance | undefined {
     return this.#vmis.find();
+  }
+
+  /** How often the loop has begun a pass: each requests its deadline. */
+  get passes(): number {
+    return this.#waitsMs.filter((ms) => ms >= PASS_DEADLINE_MS).length;
+  }
+
+  /** The longest pause between passes that the loop has requested so far, milliseconds. */
+  get longestPauseMs(): number {
+    return Math.max(0, ...this.#waitsMs.filter((ms) => ms < PASS_DEADLINE_MS));
   }
 
   async close(): Promise<void> {
@@ -145,6 +160,15 @@ export class AttackedLoop {
         return typeof value === "function" ? (value.bind(target) as unknown) : value;
       },
     });
+  }
+
+  #clock(): Clock {
+    const clock = createClock();
+    const sleep: Clock["sleep"] = (ms, signal) => {
+      this.#waitsMs.push(ms);
+      return clock.sleep(ms, signal);
+    };
+    return { ...clock, sleep };
   }
 
   #recorder(): EventRecorder {
