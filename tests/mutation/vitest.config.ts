@@ -19,6 +19,7 @@ export default defineConfig({
   ssr: { resolve: { conditions: source, externalConditions: source } },
   test: {
     include: [`packages/*/${name}/src/**/*.test.ts`],
+    setupFiles: [join(import.meta.dirname, "../support/src/random/fixed-seed.ts")],
     isolate: false,
     // On a machine that does much else a slow test is no failed one; Stryker has a deadline of its own.
     testTimeout: 60_000,
