@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Views of images: which programs run, and what becomes of views that are half made.
+// Views of images: which programs run, and how half-made views are removed.
 import type { Command, CommandResult } from "@patchbay/core/ports";
 import { createFakeFiles, createFakeProcessRunner } from "@patchbay/os/testing";
 import { beforeEach, expect, test } from "vitest";

@@ -4,7 +4,7 @@ import { StatusError } from "../../meta/status.ts";
 import { parseCount, parseFlag, parseRevision } from "./options.ts";
 import { checkWriteOptions } from "./write-options.ts";
 
-/** Kind and causes of the refusal; undefined where there is none. */
+/** Kind and causes of the refusal; undefined when the object is accepted. */
 function refusalOf(verb: string, query: string, contentType = "application/json"): unknown {
   try {
     checkWriteOptions(verb, new URLSearchParams(query), contentType);
