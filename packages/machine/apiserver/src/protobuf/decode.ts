@@ -129,6 +129,7 @@ const SIMPLE = {
   integerOrText,
   quantity: quantityOf,
   ignored: () => undefined,
+  empty: () => undefined,
 } as const;
 
 function readValue(value: bigint | Buffer, type: FieldType, room: Room): unknown {
@@ -147,12 +148,36 @@ class UnknownFieldError extends Error {
   override readonly name = "UnknownFieldError";
 }
 
-/** Go writes fields that are no pointers also when there is nothing in them. */
+/**
+ * Go also writes empty texts and messages, unless the field is a pointer. Numbers are refused even when they are 0: every
+ * number that is not a pointer is in a table, and a pointer to 0 or false can differ from the default, as `hostUsers` does.
+ */
 function checkEmpty(value: bigint | Buffer): void {
-  const empty = typeof value === "bigint" ? value === 0n : value.length === 0;
-  if (!empty) {
+  if (typeof value === "bigint" || value.length > 0) {
     throw new UnknownFieldError();
   }
+}
+
+/** How deep empty messages lie in a new object's status. */
+const EMPTY_DEPTH_MAX = 4;
+
+/** Whether a message holds zeros, empty texts and empty messages only. Go writes a new object's status so. */
+function isEmptyMessage(value: bigint | Buffer, room: Room, depth = 0): boolean {
+  if (typeof value === "bigint") return value === 0n;
+  return (
+    depth <= EMPTY_DEPTH_MAX &&
+    readFields(value, room).every((field) => isEmptyMessage(field.value, room, depth + 1))
+  );
+}
+
+/** A text is no message, so reading it as one can fail: then it is not empty. */
+function checkEmptyMessage(value: bigint | Buffer, room: Room): void {
+  try {
+    if (isEmptyMessage(value, room)) return;
+  } catch (error) {
+    if (!(error instanceof SyntaxError)) throw error;
+  }
+  throw new UnknownFieldError();
 }
 
 /** Adds one more value to what a field holds already: a long list must not be copied for each of its items. */
@@ -181,6 +206,8 @@ function readMessage(bytes: Buffer, message: Message, room: Room): Fields {
     const field = message[number];
     if (field === undefined) {
       checkEmpty(value);
+    } else if (field.type === "empty") {
+      checkEmptyMessage(value, room);
     } else if (field.type !== "ignored") {
       addValue(result, value, { field, room });
     }

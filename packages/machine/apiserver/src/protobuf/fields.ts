@@ -16,8 +16,10 @@ export type FieldType =
   | "microTime"
   | "integerOrText"
   | "quantity"
-  /** Of no use to the server, for example a status in a new object. */
+  /** The server sets the field itself and never reads it from a body. */
   | "ignored"
+  /** No table describes the content, so a body that has any is refused with 415 instead of losing it. */
+  | "empty"
   | { readonly message: string };
 
 /** One field: its name in JSON, its type, whether there may be several, or whether it maps names to values. */
@@ -53,7 +55,8 @@ export function message(name: string): FieldType {
 /** Metadata, the first field of every kind. */
 export const METADATA: Field = one("metadata", message("ObjectMeta"));
 
-/** A kind with a specification, and with a status that clients do not write so. */
-export function withSpec(spec: string): Message {
-  return { 1: METADATA, 2: one("spec", message(spec)), 3: one("status", "ignored") };
+/** A kind with a specification. Without a table for its status, only bodies with an empty status are accepted. */
+export function withSpec(spec: string, status?: string): Message {
+  const statusType = status === undefined ? "empty" : message(status);
+  return { 1: METADATA, 2: one("spec", message(spec)), 3: one("status", statusType) };
 }

@@ -119,9 +119,57 @@ test.each<{ name: string; kind: string; parts: readonly Part[]; want: object }>(
     want: { spec: { hard: { cpu: "1500m" } } },
   },
   {
-    name: "what is of no use, and fields of no table that are empty",
+    name: "managed fields, which the server sets itself, and fields of no table that are empty",
     kind: "Namespace",
-    parts: [field(3, field(1, "Active")), field(9), number(10, 0)],
+    parts: [meta(field(1, "n"), [0x8a, 1, 1, 0x61]), field(9)],
+    want: { metadata: { name: "n" } },
+  },
+  {
+    name: "a namespace's status",
+    kind: "Namespace",
+    parts: [
+      field(
+        3,
+        field(1, "Active"),
+        field(2, field(1, "C"), field(2, "True"), field(4, SECONDS), field(5, "R"), field(6, "m")),
+      ),
+    ],
+    want: {
+      status: {
+        phase: "Active",
+        conditions: [
+          {
+            type: "C",
+            status: "True",
+            lastTransitionTime: "2024-01-01T02:05:52Z",
+            reason: "R",
+            message: "m",
+          },
+        ],
+      },
+    },
+  },
+  {
+    name: "a Service's status",
+    kind: "Service",
+    parts: [
+      field(
+        3,
+        field(1, field(1, field(1, "192.0.2.1")), field(1, field(2, "lb.example"))),
+        field(2, field(1, "C"), number(3, 7)),
+      ),
+    ],
+    want: {
+      status: {
+        loadBalancer: { ingress: [{ ip: "192.0.2.1" }, { hostname: "lb.example" }] },
+        conditions: [{ type: "C", observedGeneration: 7 }],
+      },
+    },
+  },
+  {
+    name: "a status without a table that is empty, as in a new object",
+    kind: "Deployment",
+    parts: [field(3, number(1, 0), number(2, 0), field(6), field(7, field(1)))],
     want: {},
   },
   {
@@ -134,8 +182,35 @@ test.each<{ name: string; kind: string; parts: readonly Part[]; want: object }>(
   expect(decodeProtobuf(body(kind, ...parts))).toEqual({ apiVersion: "v1", kind, ...want });
 });
 
+test.each<{ kind: string; parts: readonly Part[] }>([
+  { kind: "Deployment", parts: [number(1, 3)] },
+  { kind: "Job", parts: [field(1, field(1, "Complete"))] },
+  { kind: "CronJob", parts: [field(4, SECONDS)] },
+  { kind: "ResourceQuota", parts: [field(1, field(1, "pods"), field(2, field(1, "3")))] },
+  { kind: "PodDisruptionBudget", parts: [number(3, 1)] },
+  {
+    kind: "PodDisruptionBudget",
+    parts: [field(2, field(1, field(1, field(1, field(1, field(1))))))],
+  },
+  { kind: "TokenReview", parts: [number(1, 1)] },
+  { kind: "SubjectAccessReview", parts: [field(3, "because")] },
+])("the status of a $kind without a table is refused, not dropped", ({ kind, parts }) => {
+  expect(decodeProtobuf(body(kind, field(3, ...parts)))).toBeUndefined();
+});
+
+/** Fields 37 and 30 of a PodSpec: their tags take two bytes. */
+const HOST_USERS = [0xa8, 2, 0];
+const ENABLE_SERVICE_LINKS = [0xf0, 1, 0];
+test.each([
+  { name: "hostUsers: false", bytes: HOST_USERS },
+  { name: "enableServiceLinks: false", bytes: ENABLE_SERVICE_LINKS },
+])("$name of a template is refused, not dropped", ({ bytes: podSpec }) => {
+  expect(decodeProtobuf(body("Deployment", spec(field(3, spec(podSpec)))))).toBeUndefined();
+});
+
 test.each<{ name: string; parts: readonly Part[] }>([
   { name: "a number", parts: [number(9, 1)] },
+  { name: "a number 0, which a pointer may name,", parts: [number(9, 0)] },
   { name: "a text", parts: [field(9, "x")] },
   { name: "eight bytes", parts: [[9 * 8 + 1, 0, 0, 0, 0, 0, 0, 0, 0]] },
   { name: "four bytes", parts: [[9 * 8 + 5, 0, 0, 0, 0]] },
