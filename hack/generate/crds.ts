@@ -6,16 +6,10 @@ import { stringify } from "yaml";
 const HEADER =
   "# SPDX-License-Identifier: Apache-2.0\n# Generated from packages/plug/api; do not edit. Run: npm run gen\n";
 
-/** Definitions of networks are everybody's, so that they can be applied without the others. */
-const SHARED = "networks";
-
-/** What kustomize takes of a folder; `bases`, because kubectl 1.20 knows no folders among resources. */
-function renderKustomization(
-  resources: readonly string[],
-  bases?: readonly string[],
-): readonly [string, string] {
+/** The kustomization.yaml of a folder. */
+function renderKustomization(resources: readonly string[]): readonly [string, string] {
   const apiVersion = "kustomize.config.k8s.io/v1beta1";
-  const text = stringify({ apiVersion, kind: "Kustomization", ...(bases && { bases }), resources });
+  const text = stringify({ apiVersion, kind: "Kustomization", resources });
   return ["kustomization.yaml", HEADER + text];
 }
 
@@ -33,14 +27,16 @@ function renderDefinitions(isWanted: (group: string) => boolean): ReadonlyMap<st
   );
 }
 
-/** File names of crds/networks and their text. */
+/**
+ * File names of crds/networks and their text. No kustomization lists them: other projects need the definition of networks,
+ * too, and `kubectl delete -k` would delete it with all networks.
+ */
 export function renderNetworks(): ReadonlyMap<string, string> {
-  const definitions = renderDefinitions((group) => group === names.NAD_GROUP);
-  return new Map([...definitions, renderKustomization([...definitions.keys()])]);
+  return renderDefinitions((group) => group === names.NAD_GROUP);
 }
 
 /** File names of crds/ and their text. */
 export function renderCrds(): ReadonlyMap<string, string> {
   const definitions = renderDefinitions((group) => group !== names.NAD_GROUP);
-  return new Map([...definitions, renderKustomization([...definitions.keys()], [SHARED])]);
+  return new Map([...definitions, renderKustomization([...definitions.keys()])]);
 }

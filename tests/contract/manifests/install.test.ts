@@ -378,7 +378,7 @@ describe("uninstall", () => {
     expect(await kinds()).toEqual([]);
   });
 
-  test("keeps a kind with objects unless told", async () => {
+  test("keeps networks and their kind, with --with-objects, too", async () => {
     await patchbay("install");
     await api.post(NADS, {
       apiVersion: "k8s.cni.cncf.io/v1",
@@ -386,11 +386,27 @@ describe("uninstall", () => {
       metadata: { name: "blue" },
       spec: { config: "{}" },
     });
-    const said = await patchbay("uninstall");
-    expect(said.lines).toContain(
-      `CustomResourceDefinition ${MULTUS.metadata.name}: kept, objects of it still exist: NetworkAttachmentDefinition default/blue; --with-objects deletes them too`,
+    for (const flags of [[], ["--with-objects"]]) {
+      const { lines } = await patchbay("uninstall", ...flags);
+      expect(lines).toContain(
+        `CustomResourceDefinition ${MULTUS.metadata.name}: kept, objects of it still exist: NetworkAttachmentDefinition default/blue`,
+      );
+      expect(await names(NADS)).toEqual(["blue"]);
+    }
+    await api.ask("DELETE", `${NADS}/blue`);
+    await patchbay("uninstall");
+    expect(await names(DEFINITIONS)).toEqual([]);
+  });
+
+  test("keeps another kind with objects unless --with-objects is given", async () => {
+    await patchbay("install");
+    const policies = "/apis/migrations.kubevirt.io/v1alpha1/migrationpolicies";
+    const policy = { apiVersion: "migrations.kubevirt.io/v1alpha1", kind: "MigrationPolicy" };
+    await api.post(policies, { ...policy, metadata: { name: "slow" }, spec: { selectors: {} } });
+    const kind = "CustomResourceDefinition migrationpolicies.migrations.kubevirt.io";
+    expect((await patchbay("uninstall")).lines).toContain(
+      `${kind}: kept, objects of it still exist: MigrationPolicy slow; --with-objects deletes them too`,
     );
-    expect(await names(NADS)).toEqual(["blue"]);
     await patchbay("uninstall", "--with-objects");
     expect(await names(DEFINITIONS)).toEqual([]);
   });

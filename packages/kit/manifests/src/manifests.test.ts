@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Do the manifests grant what they should, and no more than can be said in words?
+import { readdirSync, readFileSync } from "node:fs";
+import { basename, join } from "node:path";
 import { customResourceDefinitions, names, type KubeObject } from "@patchbay/api";
 import { createFiles } from "@patchbay/os";
 import { describe, expect, test } from "vitest";
@@ -223,3 +225,20 @@ test.each(["base", "net-agent-only", "standalone"] as const)(
     expect(read("1.1")).toEqual(read("1.2"));
   },
 );
+
+// `kubectl delete -k` deletes what an overlay lists: with the definition of networks, every network of the cluster.
+test("no kustomization lists the definition of networks", () => {
+  const root = join(import.meta.dirname, "../../../..");
+  const folders = ["crds", "packages/kit/manifests"].map((folder) => join(root, folder));
+  const kustomizations = folders.flatMap((folder) =>
+    readdirSync(folder, { recursive: true, encoding: "utf8" })
+      .filter((path) => basename(path) === "kustomization.yaml" && !path.includes("node_modules"))
+      .map((path) => readFileSync(join(folder, path), "utf8")),
+  );
+  expect(kustomizations.length).toBeGreaterThan(5);
+  const lines = kustomizations.flatMap((text) => text.split("\n"));
+  const entries = lines.filter((line) => line.trimStart().startsWith("- "));
+  expect(
+    entries.filter((line) => /crds\/networks|- networks|network-attachment/.test(line)),
+  ).toEqual([]);
+});

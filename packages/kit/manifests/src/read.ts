@@ -9,6 +9,11 @@ import { load, loadAll } from "js-yaml";
 
 /** The package; sources and what is built lie one folder below it. */
 const ROOT = fileURLToPath(new URL("..", import.meta.url));
+/** From the repository's root. No folder for kubectl lists it: `kubectl delete -k` would delete all networks with it. */
+const NETWORK_DEFINITION = join(
+  ROOT,
+  "../../../crds/networks/k8s.cni.cncf.io_network-attachment-definitions.yaml",
+);
 const NODE_NAME = /\bNODE_NAME\b/g;
 
 /** One manifest as it is written. */
@@ -46,12 +51,22 @@ async function readFolder(files: Files, folder: string): Promise<readonly Manife
  */
 export type ManifestFolder = "rights" | "base" | "net-agent-only" | "standalone";
 
+/** Installations on a cluster, whose API server may lack the definition of networks. */
+const FOR_CLUSTERS: readonly ManifestFolder[] = ["base", "net-agent-only"];
+
 /**
- * The manifests of a folder and of those that it lists.
+ * The manifests of a folder and of those that it lists. Installations on a cluster also have the definition of networks, which
+ * `install` creates only where it is missing.
  * @throws AppError with OS_FILE_FAILED
  */
-export function readManifests(files: Files, folder: ManifestFolder): Promise<readonly Manifest[]> {
-  return readFolder(files, join(ROOT, folder));
+export async function readManifests(
+  files: Files,
+  folder: ManifestFolder,
+): Promise<readonly Manifest[]> {
+  const listed = await readFolder(files, join(ROOT, folder));
+  if (!FOR_CLUSTERS.includes(folder)) return listed;
+  const text = await readFile(files, NETWORK_DEFINITION);
+  return [...listed, { path: NETWORK_DEFINITION, text }];
 }
 
 /**

@@ -2,12 +2,19 @@
 // What an uninstallation takes along of folders that were applied by themselves, on servers that have such kinds and on others.
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
-import { names, type KubeObject } from "@patchbay/api";
+import {
+  apiVersionOf,
+  customResourceDefinitions,
+  NETWORK_ATTACHMENT_DEFINITIONS,
+  names,
+  type KubeObject,
+} from "@patchbay/api";
 import { AppError } from "@patchbay/core";
 import { createFakeStore, type FakeStore } from "@patchbay/kube/testing";
 import { beforeEach, expect, test } from "vitest";
 import { parseAllDocuments } from "yaml";
-import { BESIDE } from "../types.ts";
+import { BESIDE, DEFINITIONS } from "../types.ts";
+import { install } from "./install.ts";
 import { uninstall } from "./uninstall.ts";
 
 const POLICY = join(import.meta.dirname, "../../vhost-user/policy.yaml");
@@ -28,11 +35,11 @@ function put(): readonly KubeObject[] {
   return objects;
 }
 
-async function removed(): Promise<readonly string[]> {
+async function removed(withObjects = false): Promise<readonly string[]> {
   const told: string[] = [];
   await uninstall(store, {
-    withObjects: false,
-    tell: ({ name }) => told.push(name),
+    withObjects,
+    tell: ({ name, kept }) => told.push(kept === undefined ? name : `${name}: ${kept}`),
     untilGone: () => Promise.resolve(),
   });
   return told;
@@ -58,3 +65,67 @@ test("a server that has no such kind is one where there is nothing to do", async
       : list(type, options);
   expect(await removed()).toEqual([]);
 });
+
+/** The definition of networks with our mark, as a store has it. */
+function definition(annotations?: Readonly<Record<string, string>>): KubeObject {
+  const found = customResourceDefinitions().find(({ spec }) => spec.group === names.NAD_GROUP);
+  if (found === undefined) throw new Error("there is no definition of networks");
+  return { ...found, metadata: { ...found.metadata, ...(annotations && { annotations }) } };
+}
+
+const OBJECT = {
+  apiVersion: apiVersionOf(NETWORK_ATTACHMENT_DEFINITIONS),
+  kind: NETWORK_ATTACHMENT_DEFINITIONS.kind,
+};
+const NAD_CRD = "CustomResourceDefinition network-attachment-definitions.k8s.cni.cncf.io";
+const APPLIED = { "kubectl.kubernetes.io/last-applied-configuration": "{}" };
+
+test.each([
+  { name: "without objects is deleted", nads: 0, withObjects: false, want: NAD_CRD },
+  {
+    name: "with objects is kept",
+    nads: 1,
+    withObjects: false,
+    want: `${NAD_CRD}: objects of it still exist: NetworkAttachmentDefinition default/n0`,
+  },
+  {
+    name: "with objects is kept with --with-objects, too",
+    nads: 2,
+    withObjects: true,
+    want: `${NAD_CRD}: objects of it still exist: NetworkAttachmentDefinition default/n0, NetworkAttachmentDefinition default/n1`,
+  },
+  {
+    name: "that kubectl applied is kept, since it may be another component's",
+    nads: 0,
+    withObjects: true,
+    annotations: APPLIED,
+    want: `${NAD_CRD}: kubectl applied it, so another component may need it`,
+  },
+])("the definition of networks $name", async ({ nads, withObjects, annotations, want }) => {
+  store.put(DEFINITIONS, definition(annotations));
+  for (let index = 0; index < nads; index += 1) {
+    const metadata = { name: `n${String(index)}`, namespace: "default" };
+    store.put(NETWORK_ATTACHMENT_DEFINITIONS, { ...OBJECT, metadata });
+  }
+  expect(await removed(withObjects)).toEqual([want]);
+  expect((await store.list(NETWORK_ATTACHMENT_DEFINITIONS)).items).toHaveLength(nads);
+});
+
+test.each([
+  { mark: "our", labels: { [names.PART_OF_LABEL]: names.PRODUCT }, want: "unchanged" },
+  { mark: "no", labels: {}, want: "left alone" },
+])(
+  "install does not write over a definition of networks with $mark mark",
+  async ({ labels, want }) => {
+    const metadata = { ...definition().metadata, labels };
+    store.put(DEFINITIONS, { ...definition(), metadata, ...{ spec: { of: "another" } } });
+    const changes: string[] = [];
+    await install(store, {
+      objects: [definition()],
+      dryRun: false,
+      tell: ({ change }) => changes.push(change),
+    });
+    expect(changes).toEqual([want]);
+    expect(await store.find(DEFINITIONS, metadata)).toMatchObject({ spec: { of: "another" } });
+  },
+);

@@ -12,7 +12,7 @@ import { AppError, isAppError } from "@patchbay/core";
 import type { ListOptions, ObjectKey, Store } from "@patchbay/core/ports";
 import { BESIDE, DEFINITIONS, TYPES } from "../types.ts";
 import { leaveRuntimes } from "./leave-runtimes.ts";
-import { definesOurs, nameOf } from "./strangers.ts";
+import { definesOurs, isShared, nameOf } from "./strangers.ts";
 
 const OURS = `${names.PART_OF_LABEL}=${names.PRODUCT}`;
 /** As many are named; the rest is counted. */
@@ -21,13 +21,15 @@ const NAMED_MAX = 5;
 /** What became of an object. */
 export interface Removal {
   readonly name: string;
-  /** Why it stays; absent: it is gone. */
+  /** Why it stays. Unset if it was deleted. */
   readonly kept?: string;
+  /** Whether `withObjects` would delete it. Unset if it was deleted. */
+  readonly isRemovable?: boolean;
 }
 
 /** How to uninstall. */
 export interface Uninstallation {
-  /** Whether definitions go although there are objects of them, which go with them. */
+  /** Whether definitions are deleted with their objects. The definition of networks stays while it has any. */
   readonly withObjects: boolean;
   readonly tell: (removal: Removal) => void;
   /** Resolves when the object is gone. */
@@ -92,15 +94,28 @@ async function reasonToKeep(store: Store, definition: Definition): Promise<strin
   return objects.length === 0 ? undefined : `objects of it still exist: ${named(objects)}`;
 }
 
+/** Written by kubectl, which `install` does not do. Source: kubectl, annotation of `kubectl apply`. */
+const APPLIED = "kubectl.kubernetes.io/last-applied-configuration";
+
+/** Why a shared definition with our mark may still be another component's: an `apply` of former versions marked Multus' own. */
+function reasonOfOthers({ metadata }: Definition): string | undefined {
+  return metadata.annotations?.[APPLIED] === undefined
+    ? undefined
+    : "kubectl applied it, so another component may need it";
+}
+
 async function removeDefinition(
   store: Store,
   definition: Definition,
   { withObjects, tell, untilGone }: Uninstallation,
 ): Promise<void> {
   const name = nameOf(definition);
-  const kept = withObjects ? undefined : await reasonToKeep(store, definition);
+  const isRemovable = !isShared(definition);
+  const kept =
+    (isRemovable ? undefined : reasonOfOthers(definition)) ??
+    (isRemovable && withObjects ? undefined : await reasonToKeep(store, definition));
   if (kept !== undefined) {
-    tell({ name, kept });
+    tell({ name, kept, isRemovable });
     return;
   }
   await store.delete(DEFINITIONS, definition.metadata);

@@ -6,10 +6,10 @@ import { hasFlag, type Input } from "../../input.ts";
 import { printResult } from "../../print/output.ts";
 import { untilObject } from "./until-object.ts";
 
-function printRemoval({ name, kept }: Removal): string {
-  return kept === undefined
-    ? `${name}: deleted\n`
-    : `${name}: kept, ${kept}; --with-objects deletes them too\n`;
+function printRemoval({ name, kept, isRemovable = false }: Removal): string {
+  if (kept === undefined) return `${name}: deleted\n`;
+  const nextStep = isRemovable ? "; --with-objects deletes them too" : "";
+  return `${name}: kept, ${kept}${nextStep}\n`;
 }
 
 async function run(context: Context, input: Input): Promise<void> {
@@ -41,7 +41,8 @@ export const uninstall: Command = {
   flags: [
     {
       flags: "--with-objects",
-      description: "delete kinds of which objects still exist, and those objects too",
+      description:
+        "delete kinds of which objects still exist, and those objects too; networks always stay",
     },
   ],
   run,
