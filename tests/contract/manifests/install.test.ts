@@ -154,6 +154,9 @@ async function kinds(): Promise<readonly string[]> {
   return all.filter((name) => name.endsWith("kubevirt.io"));
 }
 
+const removed = (arg: string): string => `  - net-agent: ${arg}`;
+const added = (arg: string): string => `  + net-agent: ${arg}`;
+
 describe("install", () => {
   test("makes everything, in strict mode, and a second time changes nothing", async () => {
     const first = await patchbayProcess("install");
@@ -204,6 +207,12 @@ describe("install", () => {
     const said = await patchbay("install", "--mode", "multus", "--no-pod-creation");
     expect(said.lines.filter((line) => !line.endsWith(": unchanged"))).toEqual([
       "DaemonSet patchbay/net-agent: changed",
+      ...["--mode=alone", "--health-port=8481", "--metrics-port=8482"].map(removed),
+      ...["--cni-socket=/run/net-agent/cni.sock", "--install-plugin=/host/opt/cni/bin"].map(
+        removed,
+      ),
+      ...["--runtime-config-dir=/etc/cni/net.d", "--own-pod=patchbay/$(K8S_POD_NAME)"].map(removed),
+      ...["--mode=multus", "--health-port=8081", "--metrics-port=8082"].map(added),
     ]);
     const agent = JSON.stringify((await api.get(AGENT)).body);
     expect(agent).not.toContain("--cni-socket");

@@ -1,13 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0
 // How does a cluster come to have what the manifests say? As `kubectl apply` would do it, but that nothing of another
 // installation is touched.
-import { MUTATING_WEBHOOKS, type KubeObject, type WebhookConfiguration } from "@patchbay/api";
+import {
+  isJsonObject,
+  MUTATING_WEBHOOKS,
+  type JsonObject,
+  type KubeObject,
+  type WebhookConfiguration,
+} from "@patchbay/api";
 import { AppError, isAppError, isEqual } from "@patchbay/core";
 import type { Store, WriteOptions } from "@patchbay/core/ports";
 import { conditionsOf } from "../conditions.ts";
 import { TYPES, typeOf } from "../types.ts";
 import { carryOver, essenceOf } from "./carry-over.ts";
+import { argumentChanges } from "./kept-arguments.ts";
 import { leaveUnlessKept } from "./leave-runtimes.ts";
+import { isWorkload } from "./settings.ts";
 import { findStrangers, isOurs, isShared, nameOf } from "./strangers.ts";
 
 /** What became of an object, or would become. */
@@ -17,6 +25,16 @@ export interface ObjectResult {
   readonly change: "created" | "changed" | "unchanged" | "left alone";
   /** Whether the API server has judged it: it cannot where the namespace or the kind is not there yet. */
   readonly isChecked: boolean;
+  /** Arguments of a service that were removed (`-`) and added (`+`). Unset if there are none. */
+  readonly differences?: readonly string[];
+}
+
+type Applied = Pick<ObjectResult, "change" | "differences">;
+
+function argumentDifferences(found: KubeObject, written: KubeObject): readonly string[] {
+  const specOf = (object: KubeObject & { readonly spec?: unknown }): JsonObject =>
+    isJsonObject(object.spec) ? object.spec : {};
+  return argumentChanges(specOf(found), specOf(written));
 }
 
 /** How often a write is tried that others are faster than. */
@@ -26,24 +44,22 @@ async function applyOnce(
   store: Store,
   object: KubeObject,
   options: WriteOptions,
-): Promise<ObjectResult["change"]> {
+): Promise<Applied> {
   const type = typeOf(object);
   const found = await store.find(type, object.metadata);
   if (found === undefined) {
     await store.create(type, object, options);
-    return "created";
+    return { change: "created" };
   }
   // Other components write this definition, too, so it is never overwritten. Its mark says only who wrote it last.
-  if (isShared(object)) return isOurs(found) ? "unchanged" : "left alone";
+  if (isShared(object)) return { change: isOurs(found) ? "unchanged" : "left alone" };
   const written = await store.update(type, carryOver(found, object), options);
-  return isEqual(essenceOf(written), essenceOf(found)) ? "unchanged" : "changed";
+  if (isEqual(essenceOf(written), essenceOf(found))) return { change: "unchanged" };
+  const differences = isWorkload(object) ? argumentDifferences(found, written) : [];
+  return { change: "changed", ...(differences.length > 0 && { differences }) };
 }
 
-async function apply(
-  store: Store,
-  object: KubeObject,
-  options: WriteOptions,
-): Promise<ObjectResult["change"]> {
+async function apply(store: Store, object: KubeObject, options: WriteOptions): Promise<Applied> {
   for (let left = TRIES - 1; ; left -= 1) {
     try {
       return await applyOnce(store, object, options);
@@ -119,7 +135,9 @@ export async function install(store: Store, installation: Installation): Promise
   const objects = isConditioned ? installation.objects.map(withConditions) : installation.objects;
   for (const object of inOrder(objects)) {
     const isChecked = !dryRun || (await isJudgeable(store, object));
-    const change = isChecked ? await apply(store, object, { dryRun, isStrict: true }) : "created";
-    tell({ name: nameOf(object), change, isChecked });
+    const applied: Applied = isChecked
+      ? await apply(store, object, { dryRun, isStrict: true })
+      : { change: "created" };
+    tell({ name: nameOf(object), ...applied, isChecked });
   }
 }

@@ -20,6 +20,8 @@ const FLAGS: readonly (readonly [flag: string, value: string])[] = [
   ["--runtime-config-dir", CONFIG_DIR],
   ["--own-pod", `${names.SERVICES_NAMESPACE}/$(K8S_POD_NAME)`],
 ];
+/** Flags whose values must fit the pod's ports and mounts. */
+export const POD_CREATION_FLAGS: readonly string[] = FLAGS.map(([flag]) => flag);
 const PORTS: Readonly<Record<string, number>> = { health: 8481, metrics: 8482 };
 const MOUNTS: readonly (readonly [name: string, path: string, hostPath: string])[] = [
   ["socket", SOCKET_DIR, SOCKET_DIR],

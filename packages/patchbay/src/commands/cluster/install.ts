@@ -28,10 +28,12 @@ function settingsOf(input: Input) {
   };
 }
 
-function printObject({ name, change, isChecked }: ObjectResult, dryRun: boolean): string {
+function printObject(result: ObjectResult, dryRun: boolean): string {
+  const { name, change, isChecked, differences = [] } = result;
   const said = dryRun && change !== "left alone" ? `would be ${change}` : change;
   const unchecked = isChecked ? "" : " (not checked: its namespace does not exist yet)";
-  return `${name}: ${said}${unchecked}\n`;
+  const details = differences.map((difference) => `  ${difference}\n`).join("");
+  return `${name}: ${said}${unchecked}\n${details}`;
 }
 
 async function run(context: Context, input: Input): Promise<void> {
