@@ -5,6 +5,9 @@ import { createLogger } from "@patchbay/telemetry/logger";
 import { parseArguments } from "./config.ts";
 import { healthSocketOf, pathsOf } from "./data-dir/paths.ts";
 
+// Child processes inherit it. With the caller's 077, containerd would unpack images that launchers cannot read.
+process.umask(0o022);
+
 const { role, ...wanted } = parseArguments(process.argv);
 const log = createLogger({ component: role, level: "info" });
 process.stdout.on("error", () => undefined);
