@@ -61,6 +61,20 @@ describe("bridges of this machine", () => {
   });
 });
 
+test("a bridge that an administrator made before its network is not of this machine", async () => {
+  const store = createFakeStore();
+  await rememberHostLinks(deps);
+  links = [...links, { ifname: "br-admin" }];
+  store.put(NETWORK_ATTACHMENT_DEFINITIONS, nad("admin", "br-admin"));
+  store.put(NETWORK_ATTACHMENT_DEFINITIONS, nad("blue", "br-blue"));
+  const bridges = await new OwnBridges(deps).list(store);
+  expect(bridges).toEqual(["br-blue"]);
+  links = [...links, { ifname: "br-blue" }];
+  expect(await new OwnBridges(deps).list(store)).toEqual(["br-blue"]);
+  await removeBridges(deps, bridges);
+  expect(ran.filter((line) => line.includes(" del "))).toEqual(["ip link del br-blue type bridge"]);
+});
+
 test("a bridge is removed that came since the start and has no port", async () => {
   await rememberHostLinks(deps);
   links = [

@@ -118,9 +118,14 @@ export class OwnBridges {
   #remember(nads: readonly NetworkAttachmentDefinition[]): Promise<void> {
     const named = nads.flatMap((nad) => bridgesOfConfig(nad.spec?.config ?? ""));
     const write = async (): Promise<void> => {
-      const { files, bootId } = this.#deps;
+      const { files, runner, bootId } = this.#deps;
       const known = await this.#read();
-      const links = [...new Set([...known, ...named])].sort();
+      const unknown = named.filter((name) => !known.includes(name));
+      if (unknown.length === 0) return;
+      // A bridge that exists before its first network was made by an administrator, because ADD needs the network.
+      const existing = (await listLinks(runner)).map((link) => textOf(link, "ifname"));
+      const made = unknown.filter((name) => !existing.includes(name));
+      const links = [...new Set([...known, ...made])].sort();
       if (links.length === known.length) return;
       await files.writeAtomic(this.#file, `${JSON.stringify({ bootId, links })}\n`);
     };
