@@ -3,6 +3,7 @@
 import { execFileSync, spawn, type ChildProcess } from "node:child_process";
 import { once } from "node:events";
 import {
+  createWriteStream,
   existsSync,
   mkdtempSync,
   readdirSync,
@@ -41,6 +42,9 @@ export const PODS = "/api/v1/namespaces/default/pods";
 export const NODE = "node-1";
 /** Reference of the guest's image. */
 export const GUEST = "guest";
+/** After which a pod's end is explained, milliseconds; on an idle machine it takes less than one second. */
+const SLOW_MS = 20_000;
+const LINES = 40;
 const files = createFiles();
 const runner = createProcessRunner();
 
@@ -100,6 +104,33 @@ function loopsBelow(directory: string): readonly string[] {
   const argv = ["--list", "--noheadings", "--raw", "--output", "NAME,BACK-FILE"];
   const lines = execFileSync("losetup", argv, { encoding: "utf8" }).split("\n");
   return lines.filter((line) => line.includes(`${directory}/`));
+}
+
+function lastLinesOf(path: string, wanted: RegExp): string {
+  const lines = readFileSync(path, "utf8").split("\n");
+  return lines
+    .filter((line) => wanted.test(line))
+    .slice(-LINES)
+    .join("\n");
+}
+
+/** Stacks of the CRI calls in progress: containerd prints all stacks to its log, and into a file of its own, at SIGUSR1. */
+async function stacksOf({ pid }: { readonly pid: number }, directory: string): Promise<string> {
+  const log = join(directory, "log");
+  const begin = readFileSync(log).length;
+  process.kill(pid, "SIGUSR1");
+  const text = await eventually(
+    () => {
+      const added = readFileSync(log).subarray(begin).toString();
+      return added.includes("END goroutine stack dump") && added;
+    },
+    { withinMs: 1000 },
+  ).catch(String);
+  rmSync(join(tmpdir(), `containerd.${String(pid)}.stacks.log`), { force: true });
+  const stacks = text
+    .split(/\\n\\n|\n\n/)
+    .filter((one) => /criService\)\.(StopC|StopP|Remove|RunP)/.test(one));
+  return stacks.join("\n").replaceAll("\\n", "\n").replaceAll("\\t", "  ");
 }
 
 /** One machine with an API server and a containerd of its own. */
@@ -175,10 +206,11 @@ export class RuntimeMachine {
         ...["--log-dir", this.path("logs"), "--cgroup-parent", cgroupParent],
         ...["--cni-conf-dir", layout.cniConfDirectory],
         ...["--binder-kubeconfig", this.path("kubeconfig"), "--claims-dir", this.path("claims")],
-        ...["--log-level", process.env["RUNTIME_LOG_LEVEL"] ?? "error"],
+        ...["--log-level", "info"],
       ],
-      { stdio: ["ignore", "pipe", "inherit"] },
+      { stdio: ["ignore", "pipe", "pipe"] },
     );
+    child.stderr.pipe(createWriteStream(this.path("runtime.log"), { flags: "a" }));
     this.#program = child;
     await once(child.stdout, "data");
   }
@@ -284,17 +316,41 @@ export class RuntimeMachine {
     await this.nothingRemains(30_000);
   }
 
-  /** Resolves when nothing is left of pods. */
+  /** Resolves when nothing is left of pods. Prints once why it takes long. */
   async nothingRemains(withinMs: number): Promise<void> {
-    await eventually(
-      async () => {
-        // While there are directories of theirs, no more is asked: to look at all processes takes longer than a pod's end.
-        const pods = namesIn(this.path("pods"));
-        const left = pods.length > 0 ? pods : await this.remains();
-        if (left.length > 0) throw new Error(left.join("\n"));
-        return true;
-      },
-      { withinMs },
+    const slow = setTimeout(() => void this.#explainWait(), SLOW_MS);
+    try {
+      await eventually(
+        async () => {
+          // Listing all processes takes longer than the end of a pod, so directories are looked at first.
+          const pods = namesIn(this.path("pods"));
+          const left = pods.length > 0 ? pods : await this.remains();
+          if (left.length > 0) throw new Error(left.join("\n"));
+          return true;
+        },
+        { withinMs },
+      );
+    } finally {
+      clearTimeout(slow);
+    }
+  }
+
+  /** Prints what remains of pods, the last lines of both logs, and what containerd's calls wait for. */
+  async #explainWait(): Promise<void> {
+    const { layout, process: containerd } = this.containerd;
+    const remains = await this.remains().catch((error: unknown) => [String(error)]);
+    const stacks = containerd === undefined ? "" : await stacksOf(containerd, layout.directory);
+    console.error(
+      [
+        "A pod takes long to end. What remains:",
+        ...remains,
+        ...["Last lines of node-runtime:", lastLinesOf(this.path("runtime.log"), /./)],
+        ...[
+          "Last warnings of containerd:",
+          lastLinesOf(join(layout.directory, "log"), /level=[we]/),
+        ],
+        ...["Calls in containerd:", stacks],
+      ].join("\n"),
     );
   }
 

@@ -11,6 +11,8 @@ import { PODS, RuntimeMachine, shellPod } from "../machine.ts";
 
 const IMAGES_MS = 180_000;
 const STORY_MS = 120_000;
+/** Longer than the waits within, which say what is left. */
+const CLEANUP_MS = 400_000;
 const CLAIMS = "/api/v1/namespaces/default/persistentvolumeclaims";
 const VOLUMES = "/api/v1/persistentvolumes";
 const SOON = { withinMs: 30_000 };
@@ -29,7 +31,7 @@ afterEach(async () => {
     await machine.api.delete(`${CLAIMS}/${metadata.name}`);
   }
   await nothingStored();
-}, STORY_MS);
+}, CLEANUP_MS);
 afterAll(async () => {
   await machine.close();
 });
