@@ -1,10 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which places, ports and queues the NICs of a VM may have.
+// PCIe ports and ACPI indexes of NICs.
 import { PCIE_ROOT_PORTS_MAX } from "../values/pcie-root-ports.ts";
 import { causeIf, forEachIface, ifacePath, type Rule } from "./rule.ts";
-
-/** Models with more than one pair of queues. Source: libvirt formatdomain, "Setting NIC driver-specific options". */
-const MULTI_QUEUE_MODELS: readonly string[] = ["", "virtio"];
 
 const portsInBounds: Rule = ({ devices, base }) => {
   const ports = devices.pcieRootPorts ?? 0;
@@ -28,16 +25,6 @@ const portsNeedQ35: Rule = ({ devices, machine, base }) =>
     },
   );
 
-const queuesNeedModel = forEachIface((iface, path, { devices }) => {
-  const model = iface.model ?? "";
-  const several = devices.networkInterfaceMultiqueue === true && iface.state !== "absent";
-  return causeIf(several && !MULTI_QUEUE_MODELS.includes(model), {
-    reason: "FieldValueNotSupported",
-    field: `${path}.model`,
-    message: `model ${model} has only one pair of queues; use virtio, or remove networkInterfaceMultiqueue`,
-  });
-});
-
 const acpiIndexIsUnique = forEachIface((iface, path, { ifaces }) => {
   const { acpiIndex } = iface;
   const first = ifaces.find((other) => other.acpiIndex === acpiIndex);
@@ -60,11 +47,10 @@ const acpiIndexInBounds: Rule = ({ ifaces, base }) =>
     }),
   );
 
-/** Judges ports, queues and names by number. */
+/** Rules for PCIe ports and ACPI indexes. */
 export const DEVICE_RULES: readonly Rule[] = [
   portsInBounds,
   portsNeedQ35,
-  queuesNeedModel,
   acpiIndexIsUnique,
   acpiIndexInBounds,
 ];
