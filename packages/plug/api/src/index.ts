@@ -200,6 +200,7 @@ export {
 export type { VmiSpec } from "./kinds/vmi-spec.ts";
 export type { Volume } from "./kinds/guest/volume.ts";
 export {
+  effectiveVmiSpec,
   unactedFieldsOfVm,
   unactedFieldsOfVmi,
   unbuiltFieldOf,

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Which fields of an object Patchbay does not act on, and which fields a schema has.
-import { isJsonObject } from "../values/json.ts";
+import { isJsonObject, type JsonObject } from "../values/json.ts";
 import { remembered } from "../values/remembered.ts";
 import {
   findMark,
@@ -115,6 +115,36 @@ export function unactedFields(
   path: string,
 ): readonly UnactedField[] {
   return unactedBelow({ path, schema: rootOf(schema), value });
+}
+
+function actedMembers(schema: JsonSchema, value: JsonObject): JsonObject | undefined {
+  const [values, members] = ["additionalProperties", "properties"].map((at) =>
+    schemaAt(schema, at),
+  );
+  const entries = Object.entries(value).flatMap(([key, child]) => {
+    const childSchema = values ?? schemaAt(members ?? {}, key) ?? {};
+    const acted = actedBelow({ path: key, schema: childSchema, value: child });
+    return acted === undefined ? [] : [[key, acted] as const];
+  });
+  const isEmptied = entries.length === 0 && Object.keys(value).length > 0;
+  return isEmptied ? undefined : Object.fromEntries(entries);
+}
+
+function actedBelow(visited: Visited): unknown {
+  const { schema, value } = visited;
+  if (isNothing(value) || !leadsToMarks(schema)) return value;
+  const mark = markOf(visited);
+  if (mark !== undefined) {
+    const isDropped = mark.list === "harmless" && mark.unless?.(value) !== true;
+    return isDropped ? undefined : value;
+  }
+  if (Array.isArray(value)) return childrenOf(visited).map((entry) => actedBelow(entry) ?? {});
+  return isJsonObject(value) ? actedMembers(schema, value) : value;
+}
+
+/** A copy of `value` without its harmless fields, and without objects that had nothing else. */
+export function withoutHarmlessFields(schema: object, value: JsonObject): JsonObject {
+  return actedMembers(rootOf(schema), value) ?? {};
 }
 
 /** Amounts that a value has, wherever they are, with their paths. */

@@ -7,6 +7,7 @@ import type { FieldMark } from "../fields/notation.ts";
 import {
   schemaFields,
   unactedFields,
+  withoutHarmlessFields,
   type SchemaField,
   type UnactedField,
 } from "../fields/walk.ts";
@@ -58,6 +59,12 @@ export const unactedFieldsOfVm: (spec: VmSpec) => UnactedFields = remembered((sp
   const fields = unactedFields(VmSpecSchema, spec, "spec");
   return ofPresent(fields, spec.template.spec, "spec.template.spec");
 });
+
+/** The VMI specification without fields that are stored without effect, for comparisons. */
+export const effectiveVmiSpec: (spec: VmiSpec) => VmiSpec = remembered(
+  // Harmless fields are optional, so that the rest still is a specification.
+  (spec) => withoutHarmlessFields(VmiSpecSchema, { ...spec }) as unknown as VmiSpec,
+);
 
 /** Every field of a VM, and what becomes of it. */
 export function vmFields(): readonly SchemaField[] {

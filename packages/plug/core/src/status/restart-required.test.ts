@@ -109,6 +109,26 @@ const ROWS: readonly Row[] = [
     wanted: specOf([nic("one", { macAddress: "02:00:00:00:00:02", state: "down" })]),
     fields: [`${IFACES}[0].macAddress`],
   },
+  ...["02:AB:CD:00:00:01", "02-ab-cd-00-00-01"].map((macAddress) => ({
+    name: `not the same MAC written as ${macAddress}`,
+    running: specOf([nic("one", { macAddress: "02:ab:cd:00:00:01" })]),
+    wanted: specOf([nic("one", { macAddress })]),
+    fields: [],
+  })),
+  {
+    name: "not a field that is stored without effect",
+    running: specOf([nic("one")], { memory: { guest: "1Gi" } }),
+    wanted: specOf([nic("one", { tag: "wan" })], {
+      memory: { guest: "1Gi", reservedOverhead: { addedOverhead: "1Mi" } },
+    }),
+    fields: [],
+  },
+  {
+    name: "not a field without effect that is removed, but what changes beside it",
+    running: specOf([nic("one", { tag: "wan", model: "e1000" })]),
+    wanted: specOf([nic("one", { model: "virtio" })]),
+    fields: [`${IFACES}[0].model`],
+  },
   {
     name: "not a network that the NIC is swapped to, nor what it asks of it",
     running: specOf([nic("one", { ips: ["10.0.0.1/24"] })]),

@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // What of a VM's template takes effect at the next start only.
 import {
+  effectiveVmiSpec,
   isAbsent,
   isDefaultNetwork,
   isJsonObject,
+  normalizeMac,
   type BindingRegistry,
   type Iface,
   type VirtualMachine,
@@ -63,7 +65,8 @@ function liveFields(wanted: Iface, isSwapping: boolean): readonly string[] {
 
 /** What of an iface takes effect at the next start only. */
 function fixedPart(iface: Iface, live: readonly string[]): JsonObject {
-  return { ...iface, ...Object.fromEntries(live.map((field) => [field, undefined])) };
+  const mac = iface.macAddress === undefined ? {} : { macAddress: normalizeMac(iface.macAddress) };
+  return { ...iface, ...mac, ...Object.fromEntries(live.map((field) => [field, undefined])) };
 }
 
 /** An iface that is leaving is plugged anew afterwards, as the VM wants it then. */
@@ -171,8 +174,9 @@ export function restartRequiredFields(
   vmi: VirtualMachineInstance,
   { bindings, isStaged }: Rollout,
 ): readonly string[] {
-  const { spec } = vm.spec.template;
-  const sides = { desired: nicsOf(spec), actual: nicsOf(vmi.spec), bindings };
-  const fields = [...changedRest(spec, vmi.spec), ...waitingNics(sides, isStaged)];
+  const spec = effectiveVmiSpec(vm.spec.template.spec);
+  const running = effectiveVmiSpec(vmi.spec);
+  const sides = { desired: nicsOf(spec), actual: nicsOf(running), bindings };
+  const fields = [...changedRest(spec, running), ...waitingNics(sides, isStaged)];
   return [...new Set(fields)].sort();
 }
