@@ -126,7 +126,13 @@ export {
   guestStreamProblem,
   runningProblem,
 } from "./status/guest/guest-stream.ts";
-export { isNodeLost, nodeLossOf, seenNode, type NodeLoss } from "./node/node-loss.ts";
+export {
+  isNodeLost,
+  isSchedulable,
+  nodeLossOf,
+  seenNode,
+  type NodeLoss,
+} from "./node/node-loss.ts";
 export { readGuestSystem } from "./guest/system.ts";
 export { guestViewOf, nextGuestView, NO_VIEW, type GuestView } from "./guest/view.ts";
 export {

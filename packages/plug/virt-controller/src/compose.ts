@@ -30,6 +30,7 @@ import {
   claimNamesOf,
   isEqual,
   isNodeLost,
+  isSchedulable,
   networkNamesOf,
   openMigration,
   seenDefinition,
@@ -133,12 +134,13 @@ function wakeUsers({ claims, vmis }: Caches, queue: Queue): void {
   });
 }
 
-/** A node that is lost, or is back, concerns the VMIs on it; its heartbeats concern nobody. */
+/** Wakes the VMIs of a node that is lost, back, cordoned or uncordoned; heartbeats wake none. */
 function wakeGuestsOf({ nodes, vmis }: Caches, queue: Queue): void {
   nodes.onChange((change) => {
     const previous = change.kind === "added" ? undefined : change.previous;
     const current = change.kind === "deleted" ? undefined : change.current;
-    if (isNodeLost(previous) === isNodeLost(current)) return;
+    const isLossNew = isNodeLost(previous) !== isNodeLost(current);
+    if (!isLossNew && isSchedulable(previous) === isSchedulable(current)) return;
     const { name } = (current ?? previous)?.metadata ?? {};
     for (const vmi of name === undefined ? [] : vmis.listBy(BY_NODE, name)) {
       queue.add(ownKeyOf(vmi));

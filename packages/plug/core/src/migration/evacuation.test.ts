@@ -16,7 +16,12 @@ function told(status: VmiStatus = {}, strategy?: EvictionStrategy): VirtualMachi
 }
 
 function plan(vmi: VirtualMachineInstance, change: Partial<EvacuationFacts> = {}) {
-  const given = { migrations: [], ofCluster: "LiveMigrate" as const, nowMs: NOW_MS };
+  const given = {
+    migrations: [],
+    ofCluster: "LiveMigrate" as const,
+    nowMs: NOW_MS,
+    isNodeSchedulable: false,
+  };
   return planEvacuation({ vmi, ...given, ...change });
 }
 
@@ -85,6 +90,20 @@ describe("a try that failed", () => {
     const step = plan(told(), { migrations });
     expect(step?.kind === "wait" ? step.forMs : undefined).toBe(want);
     expect(step).toBeDefined();
+  });
+
+  test.each([
+    { name: "cordoned", isNodeSchedulable: false, agoMs: 5_000, want: "wait" },
+    { name: "uncordoned", isNodeSchedulable: true, agoMs: 5_000, want: "clearMark" },
+    {
+      name: "schedulable, and an eviction follows the pause",
+      isNodeSchedulable: true,
+      agoMs: 20_000,
+      want: "createMigration",
+    },
+  ])("on a node that is $name: $want", ({ isNodeSchedulable, agoMs, want }) => {
+    const step = plan(told(), { migrations: [failedAgo(agoMs, "m1")], isNodeSchedulable });
+    expect(step?.kind).toBe(want);
   });
 
   test("gives the next another name, and does not count where it was made for another drain", () => {

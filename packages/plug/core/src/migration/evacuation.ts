@@ -29,12 +29,14 @@ export interface EvacuationFacts {
   /** What an eviction does where the VM does not say. */
   readonly ofCluster: EvictionStrategy;
   readonly nowMs: number;
+  /** The VMI's node accepts new pods: it was never cordoned, or was uncordoned. */
+  readonly isNodeSchedulable: boolean;
 }
 
 /** One step. */
 export type EvacuationStep =
   | { readonly kind: "createMigration"; readonly migration: Migration }
-  /** The guest has left the node that it was to leave, or has ended. */
+  /** The guest left the node or ended, or its migration failed and the node is schedulable. */
   | { readonly kind: "clearMark"; readonly node: string }
   | { readonly kind: "wait"; readonly forMs: number };
 
@@ -85,17 +87,26 @@ function migrationFrom(
   };
 }
 
+/** The first migration, or the next one after failures. */
+function planTry(node: string, facts: EvacuationFacts): EvacuationStep {
+  const { vmi, migrations, nowMs, isNodeSchedulable } = facts;
+  const failed = failedFrom(node, migrations);
+  const forMs = pauseLeft(failed, nowMs);
+  // Only a cordoned node is still being drained. On any other node the next eviction sets the mark again, and gets a
+  // migration once the pause is over, so a tool that evicts without a cordon is served too.
+  if (forMs > 0 && isNodeSchedulable) return { kind: "clearMark", node };
+  if (forMs > 0) return { kind: "wait", forMs };
+  return { kind: "createMigration", migration: migrationFrom(node, vmi, failed) };
+}
+
 /** The next step; undefined: there is none. */
 export function planEvacuation(facts: EvacuationFacts): EvacuationStep | undefined {
-  const { vmi, migrations, ofCluster, nowMs } = facts;
+  const { vmi, migrations, ofCluster } = facts;
   const { evacuationNodeName: node, nodeName } = vmi.status ?? {};
   if (node === undefined) return undefined;
   if (node !== nodeName || isVmiFinal(vmi)) return { kind: "clearMark", node };
   const isOurs = MOVED.includes(evictionStrategyIn(vmi, ofCluster)) && isMigratable(vmi);
   const isLeaving = vmi.metadata.deletionTimestamp !== undefined;
   if (!isOurs || isLeaving || migrations.some((each) => !isMigrationFinal(each))) return undefined;
-  const failed = failedFrom(node, migrations);
-  const forMs = pauseLeft(failed, nowMs);
-  if (forMs > 0) return { kind: "wait", forMs };
-  return { kind: "createMigration", migration: migrationFrom(node, vmi, failed) };
+  return planTry(node, facts);
 }

@@ -39,6 +39,11 @@ export function isNodeLost(node: KubeNode | undefined): boolean {
   return ready?.status === "Unknown" || isTainted;
 }
 
+/** Whether the node exists and accepts new pods. */
+export function isSchedulable(node: KubeNode | undefined): boolean {
+  return node !== undefined && node.spec?.unschedulable !== true;
+}
+
 /** What is told of what is on the node; undefined: it answers, or there is no such node, whose pods go by themselves. */
 export function nodeLossOf(node: KubeNode | undefined): NodeLoss | undefined {
   if (node === undefined || !isNodeLost(node)) return undefined;

@@ -7,7 +7,7 @@ import {
   type VirtualMachineInstance,
   type VirtualMachineInstanceMigration,
 } from "@patchbay/api";
-import { isAppError, planEvacuation, type EvacuationStep } from "@patchbay/core";
+import { isAppError, isSchedulable, planEvacuation, type EvacuationStep } from "@patchbay/core";
 import { after, done, keyOf, parseKey, printKey, type Next } from "@patchbay/kube";
 import type { Deps } from "../deps.ts";
 import { migrationsOf } from "./migration/observe.ts";
@@ -62,6 +62,7 @@ export async function reconcileEvacuation(key: string, deps: Deps): Promise<Next
     migrations: migrationsOf(key, deps),
     ofCluster: evictionStrategyOf(deps.kubevirts.list()[0]),
     nowMs: deps.clock.now(),
+    isNodeSchedulable: isSchedulable(deps.nodes.find({ name: vmi.status.nodeName ?? "" })),
   });
   return step === undefined ? done() : act(step, vmi, deps);
 }
