@@ -31,7 +31,7 @@ export type Patcher = (current: Fields) => unknown;
 /** Reads the patch in the body. Throws StatusErrors 400 and 415. */
 export function parsePatch(call: Call): Patcher {
   const { contentType, text } = call.body;
-  const strategic = call.kind.strategy.allowsStrategicMerge && call.subresource !== "scale";
+  const strategic = call.kind.strategy.allowsStrategicMerge;
   const supported = [JSON_PATCH, MERGE_PATCH, ...(strategic ? [STRATEGIC] : [])];
   if (!supported.includes(contentType)) {
     throw unsupportedMediaType(contentType, supported);

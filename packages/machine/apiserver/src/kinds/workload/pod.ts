@@ -66,6 +66,7 @@ function validateUpdate(pod: KubeObject, current: KubeObject): Cause[] {
   // A pod that was stored before a default was introduced has it by now.
   const was = copyJson(fieldsOf(current["spec"]));
   defaultPodSpec(was);
+  defaultOwnSpec(was);
   const fixed = fixedPart(fieldsOf(pod["spec"]), was);
   const before = fixedPart(was, was);
   return equalJson(copyJson(fixed), copyJson(before))

@@ -170,13 +170,28 @@ describe("a change of the scale", () => {
     expect([answer.code, answer.body.message]).toEqual([code, message]);
   });
 
-  test.each([
-    "apps/v1/namespaces/default/replicasets/r",
-    "test.io/v1/namespaces/default/widgets/w",
-  ])("a strategic merge patch of %s: 415", async (path) => {
+  test("a strategic merge patch is what kubectl patch sends for a built-in kind", async () => {
+    const template = {
+      metadata: { labels: { a: "b" } },
+      spec: { containers: [{ name: "c", image: "i" }] },
+    };
+    const body = {
+      metadata: { name: "r" },
+      spec: { replicas: 1, selector: { matchLabels: { a: "b" } }, template },
+    };
+    const path = "/apis/apps/v1/namespaces/default/replicasets";
+    await server.send("POST", path, { body });
     const contentType = "application/strategic-merge-patch+json";
-    const answer = await server.send("PATCH", `/apis/${path}/scale`, { body: {}, contentType });
-    expect(answer.code).toBe(415);
+    const patch = { body: { spec: { replicas: 2 } }, contentType };
+    expect(await server.send("PATCH", `${path}/r/scale`, patch)).toMatchObject({
+      code: 200,
+      body: { kind: "Scale", spec: { replicas: 2 }, status: { replicas: 0, selector: "a=b" } },
+    });
+  });
+
+  test("a strategic merge patch of a custom resource: 415", async () => {
+    const contentType = "application/strategic-merge-patch+json";
+    expect((await server.send("PATCH", SCALE, { body: {}, contentType })).code).toBe(415);
   });
 });
 
