@@ -61,6 +61,8 @@ export class DoctorScene {
   #wiring: PodWiring = WIRING;
   asksDhcp = false;
   hasAgent = true;
+  /** The address that is probed on the network. */
+  target: NonNullable<ExaminedNic["target"]> = { address: GATEWAY, isGuest: false };
   /** Addresses that the guest is known to have. */
   known: readonly string[] = [ADDRESS];
 
@@ -172,7 +174,7 @@ export class DoctorScene {
       asksDhcp: this.asksDhcp,
       withinMs: 60_000,
       addresses: this.known,
-      target: { address: GATEWAY, isGuest: false },
+      target: this.target,
     };
   }
 

@@ -3,7 +3,7 @@
 import { describeNicDoctorContract } from "@patchbay/podnet/testing";
 import { run } from "@patchbay/support";
 import { describe, expect, test } from "vitest";
-import { DoctorScene, inScene } from "./doctor-scene.ts";
+import { DoctorScene, GATEWAY, inScene } from "./doctor-scene.ts";
 import { FEW_FAULTS, testPlantedFaults } from "./planted-faults.ts";
 
 describeNicDoctorContract("netlink", async () => {
@@ -46,6 +46,40 @@ describe.concurrent("the doctor on the kernel", () => {
       expect(hops.find(({ hop }) => hop === "gateway")).toMatchObject({ state: "ok" });
     },
   );
+
+  test("a neighbor that does not answer leaves the gateway unknown", async () => {
+    const { hops, firstDead } = await inScene(93, async (scene) => {
+      await scene.wire();
+      scene.target = { address: "10.9.0.77", isGuest: true };
+      return scene.examine();
+    });
+    expect(firstDead).toBeUndefined();
+    expect(hops.find(({ hop }) => hop === "gateway")).toMatchObject({ state: "unknown" });
+  });
+
+  test("probes the gateway of the pod NIC before a neighbor", async () => {
+    const { hops, firstDead } = await inScene(94, async (scene) => {
+      await scene.wire("masquerade");
+      run("ip", "-n", scene.pod, "route", "add", "default", "via", GATEWAY, "dev", "pod1");
+      scene.target = { address: "10.9.0.77", isGuest: true };
+      return scene.examine();
+    });
+    expect(firstDead).toBeUndefined();
+    const gateway = hops.find(({ hop }) => hop === "gateway");
+    expect(gateway).toMatchObject({ state: "ok", name: GATEWAY });
+  });
+
+  test("a guest with a static address and no agent is unknown, not dead", async () => {
+    const { hops, firstDead } = await inScene(95, async (scene) => {
+      await scene.wire();
+      run("ip", "-n", scene.guest, "addr", "flush", "dev", "eth0");
+      run("ip", "-n", scene.guest, "addr", "add", "10.9.0.66/24", "dev", "eth0");
+      scene.hasAgent = false;
+      return scene.examine();
+    });
+    expect(firstDead).toBeUndefined();
+    expect(hops[0]).toMatchObject({ hop: "guest", state: "unknown" });
+  });
 
   testPlantedFaults(FEW_FAULTS);
 });

@@ -176,12 +176,14 @@ async function targetOf(
   nic: ExaminedNic,
   links: WayLinks,
 ): Promise<WayTarget | undefined> {
-  const gateway = await podGateway(sources, nic);
-  const address = nic.target?.address ?? gateway ?? nodeAddress(nic, links);
-  if (address === undefined) return undefined;
-  if (isOfNode(links, address)) return { address, at: "bridge" };
-  const isPort = nic.target?.isGuest === true && links.onNode === "peer";
-  return { address, at: isPort ? "port" : "beyond" };
+  const { address: known, isGuest = false } = nic.target ?? {};
+  const gateway = isGuest ? undefined : known;
+  const router = gateway ?? (await podGateway(sources, nic)) ?? nodeAddress(nic, links);
+  if (router !== undefined) {
+    return { address: router, at: isOfNode(links, router) ? "bridge" : "beyond" };
+  }
+  if (known === undefined) return undefined;
+  return { address: known, at: links.onNode === "peer" ? "port" : "beyond", isGuest: true };
 }
 
 /** What the guest was refused; nothing where its guard is not there as it was made. */

@@ -23,6 +23,10 @@ export interface WaySources {
   readonly served?: readonly ServedNic[];
   /** The guests of this node. */
   readonly vmis: readonly VirtualMachineInstance[];
+  /** The guest's own. */
+  readonly vmi: VirtualMachineInstance;
+  /** As libvirt reports it. */
+  readonly isPaused: boolean;
 }
 
 /** What is asked along the way. */
@@ -73,6 +77,11 @@ function servingOf({ iface, served = [] }: WaySources): Pick<WayFacts, "serves" 
   };
 }
 
+function macsOf({ status }: VirtualMachineInstance): readonly string[] {
+  const all = [...(status?.attachments ?? []), ...(status?.interfaces ?? [])];
+  return [...new Set(all.flatMap(({ mac }) => mac?.toLowerCase() ?? []))];
+}
+
 /** What is known of the way, but for what is seen of it. */
 export function wayFactsOf(sources: WaySources): Omit<WayFacts, "seen"> {
   const { iface, answer } = sources;
@@ -82,6 +91,8 @@ export function wayFactsOf(sources: WaySources): Omit<WayFacts, "seen"> {
   const isHeard = answer !== undefined && device !== undefined;
   return {
     binding: moduleOf(iface).kind,
+    ownMacs: macsOf(sources.vmi),
+    ...(sources.isPaused ? { isPaused: true } : {}),
     ...(hindrance === undefined ? {} : { hindrance }),
     ...(device === undefined ? {} : { device }),
     ...(isHeard && { guest: guestWord(device.mac, sources) }),
@@ -112,14 +123,19 @@ function gatewayOf({ remembered }: IfaceFacts): string | undefined {
   )?.gateway;
 }
 
-/** An address of another guest of this node on the same network. */
-function neighbourOf({ iface, vmis }: WaySources): string | undefined {
+/** An address that another guest of this node reports on the same network. One that was only assigned may be unused. */
+function neighbourOf({ iface, vmis, vmi }: WaySources): string | undefined {
   const network = iface.attachment?.networkName;
   if (network === undefined) return undefined;
+  const own = macsOf(vmi);
   const addresses = vmis.flatMap(({ status }) =>
     (status?.attachments ?? [])
-      .filter((each) => each.networkName === network && each.mac !== iface.attachment?.mac)
-      .flatMap((each) => findByName(status?.interfaces, each.name)?.ipAddresses ?? []),
+      .filter(
+        (each) => each.networkName === network && !own.includes(each.mac?.toLowerCase() ?? ""),
+      )
+      .map((each) => findByName(status?.interfaces, each.name))
+      .filter((each) => each?.infoSource?.includes("guest-agent") === true)
+      .flatMap((each) => each?.ipAddresses ?? []),
   );
   return addresses.map(alone).find((address) => parseIp(address)?.version === 4);
 }

@@ -39,6 +39,22 @@ const GUEST: readonly WayRow[] = [
     ["guest", "WrongMacInGuest"],
   ],
   ["silence", { traces: [asked("inward", "nodePeer", "podNic", "tap")] }, ["guest", "GuestSilent"]],
+  [
+    "silence, and no agent",
+    { guest: undefined, traces: [asked("inward", "nodePeer", "podNic", "tap")] },
+  ],
+  [
+    "silence, and no address by the agent while none is served",
+    {
+      guest: { macs: [MAC] },
+      traces: [asked("inward", "nodePeer", "podNic", "tap")],
+    },
+  ],
+  [
+    "silence of a paused guest",
+    { isPaused: true, traces: [asked("inward", "nodePeer", "podNic", "tap")] },
+  ],
+  ["a second NIC of the same VM that answers for it", { ownMacs: [OTHER], traces: [trace("own")] }],
   ["somebody with its address", { traces: [trace("own")] }, ["guest", "DuplicateAddress"]],
   ["no address", { guest: { macs: [MAC], addresses: [] } }, ["guest", "NoAddressInGuest"]],
   [

@@ -96,6 +96,8 @@ export interface RefusedFrames {
 export interface WayTarget {
   readonly address: string;
   readonly at: "bridge" | "port" | "beyond";
+  /** Another guest, which may be stopped or have another address: its silence proves no fault. */
+  readonly isGuest?: true;
 }
 
 /** What was seen on the node. */
@@ -130,6 +132,10 @@ export interface WayFacts {
   readonly device?: { readonly linkUp: boolean; readonly mac: string; readonly mtu?: number };
   /** Absent: no agent answers. */
   readonly guest?: GuestWord;
+  /** libvirt reports the guest as paused, so it cannot answer. */
+  readonly isPaused?: true;
+  /** MACs of all NICs of this VM, lower case: Linux answers for an address of one NIC on another of the same network. */
+  readonly ownMacs?: readonly string[];
   /** What the guest may say it has; absent: anything. */
   readonly mayClaim?: readonly string[];
   /** Whether the pod's DHCP server runs for this NIC; absent: it gives this NIC no addresses. */

@@ -27,7 +27,8 @@ function wrongMac({ device, guest, ...facts }: WayFacts): Verdict | undefined {
 }
 
 function duplicate(facts: WayFacts): Verdict | undefined {
-  const others = (traceOf(facts, "own")?.by ?? []).filter((mac) => mac !== facts.device?.mac);
+  const own = [...(facts.ownMacs ?? []), ...(facts.guest?.macs ?? []), facts.device?.mac];
+  const others = (traceOf(facts, "own")?.by ?? []).filter((mac) => !own.includes(mac));
   if (others.length === 0) return undefined;
   return dead("DuplicateAddress", `${others.join(", ")} has the guest's address too`);
 }
@@ -38,11 +39,24 @@ function isSilent({ seen, device }: WayFacts, trace: FrameTrace): boolean {
   return seen !== undefined && couldAnswer && frameLostAt(trace, seen) === "guest";
 }
 
+/** Why a guest that answers no ARP may still be well; undefined: its agent reports the address that was probed. */
+function silenceExplained(facts: WayFacts): string | undefined {
+  if (facts.isPaused === true) return "it is paused, so it answers nothing";
+  const { guest } = facts;
+  if ((guest?.addresses?.length ?? 0) > 0) return undefined;
+  if (lacksServer(facts)) return "it does not answer ARP, and no server gave it an address";
+  const cause =
+    guest === undefined
+      ? "no guest agent answers: the guest may still boot, or use an address of its own"
+      : "its agent reports no address at this NIC";
+  return `it does not answer ARP for the address that the network assigned; ${cause}`;
+}
+
 function silent(facts: WayFacts): Verdict | undefined {
   const trace = traceOf(facts, "inward");
   if (trace === undefined || !isSilent(facts, trace)) return undefined;
-  const hasNone = (facts.guest?.addresses?.length ?? 0) === 0;
-  if (lacksServer(facts) && hasNone) return unknown("it is silent, and nobody gave it an address");
+  const explanation = silenceExplained(facts);
+  if (explanation !== undefined) return unknown(explanation);
   return dead("GuestSilent", "frames leave the tap to the guest, and it answers none of them");
 }
 

@@ -146,6 +146,13 @@ const NODE: readonly WayRow[] = [
     ["gateway", "GatewaySilent"],
   ],
   [
+    "another guest that is silent",
+    {
+      traces: [asked("outward", "podNic", "nodePeer", "nodeBridge")],
+      seen: { target: { address: "10.9.0.2", at: "port", isGuest: true } },
+    },
+  ],
+  [
     "a gateway that answers no ping",
     {
       traces: [

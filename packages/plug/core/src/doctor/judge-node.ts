@@ -133,6 +133,10 @@ export function judgeGateway(facts: JudgedFacts): Verdict {
   if (trace.answered.length > 0) {
     return lostOthers(facts, address) ?? answering(facts, seen, trace.by);
   }
+  if (seen.target.isGuest === true) {
+    const why = "another guest does not answer at this address; no gateway is known to probe";
+    return unknown(why, address);
+  }
   return frameLostAt(trace, seen) === "gateway"
     ? dead(
         "GatewaySilent",

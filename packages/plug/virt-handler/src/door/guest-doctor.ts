@@ -82,7 +82,8 @@ async function examine(
   }
   const served = deps.guestServers.served(pod.uid);
   const unheard: WaySources = {
-    ...{ iface, vmis: deps.vmis.list() },
+    ...{ iface, vmis: deps.vmis.list(), vmi },
+    isPaused: known.domain?.isPaused === true,
     ...(served === undefined ? {} : { served }),
   };
   const { leadsOut } = wayFactsOf(unheard);

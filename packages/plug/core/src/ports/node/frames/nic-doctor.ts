@@ -13,8 +13,8 @@ export interface ExaminedNic {
   /** Addresses that the guest is known to have, without length; IPv4 before IPv6. */
   readonly addresses: readonly string[];
   /**
-   * Who is asked on the network; absent: the gateway of the pod NIC, where it has one, or the node's bridge. `isGuest`:
-   * another guest of this node.
+   * Address to probe on the network. `isGuest`: it belongs to another guest of this node, and is probed only when neither
+   * the pod NIC's routes nor the node's bridge offer a gateway, as when this is unset.
    */
   readonly target?: { readonly address: string; readonly isGuest: boolean };
   /** The network may have a DHCP server, which is asked for an offer and no more. */

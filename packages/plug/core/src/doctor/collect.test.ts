@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: Apache-2.0
+// The address that is probed on the network, and what counts as the VM's own.
+import type { VirtualMachineInstance } from "@patchbay/api";
+import { aVmi } from "@patchbay/support";
+import { describe, expect, test } from "vitest";
+import { anIface, IN_USE, MAC } from "../testing/node-scene.ts";
+import { wayFactsOf, wayQuestionOf, type WaySources } from "./collect.ts";
+
+const NETWORK = "default/blue";
+
+interface SeenNic {
+  readonly name: string;
+  readonly mac: string;
+  readonly address: string;
+  readonly infoSource: string;
+}
+
+/** A VMI whose NICs are all on one network. */
+function vmiWith(vmName: string, ...nics: readonly SeenNic[]): VirtualMachineInstance {
+  const attachments = nics.map(({ name, mac }) => ({
+    name,
+    mac,
+    podInterfaceName: `pod0${name}`,
+    state: "Attached" as const,
+    networkName: NETWORK,
+  }));
+  const interfaces = nics.map(({ name, mac, address, infoSource }) => ({
+    name,
+    mac,
+    infoSource,
+    ipAddresses: [address],
+  }));
+  const vmi = aVmi({ status: { attachments, interfaces } });
+  return { ...vmi, metadata: { ...vmi.metadata, name: vmName } };
+}
+
+const OWN: SeenNic = { name: "a", mac: MAC, address: "10.9.0.1", infoSource: "guest-agent" };
+const SECOND: SeenNic = { ...OWN, name: "b", mac: "02:00:00:00:00:0B", address: "10.9.0.2" };
+const OTHER: SeenNic = { ...OWN, mac: "02:00:00:00:00:0c", address: "10.9.0.3" };
+
+function sources(own: VirtualMachineInstance, ...others: VirtualMachineInstance[]): WaySources {
+  const iface = anIface({ attachment: "Attached", links: IN_USE });
+  const attachment = iface.attachment && { ...iface.attachment, networkName: NETWORK };
+  return {
+    iface: { ...iface, ...(attachment && { attachment }) },
+    vmis: [own, ...others],
+    vmi: own,
+    isPaused: false,
+  };
+}
+
+describe("the guest that is probed where no gateway is known", () => {
+  test.each([
+    { name: "one whose agent reports the address", nics: [OTHER], want: "10.9.0.3" },
+    {
+      name: "not an address that was only assigned",
+      nics: [{ ...OTHER, infoSource: "domain, multus-status" }],
+      want: undefined,
+    },
+  ])("$name", ({ nics, want }) => {
+    const all = sources(vmiWith("own", OWN), vmiWith("other", ...nics));
+    const question = wayQuestionOf(all, wayFactsOf(all));
+    expect(question?.target).toEqual(
+      want === undefined ? undefined : { address: want, isGuest: true },
+    );
+  });
+
+  test("not another NIC of the same VM", () => {
+    const all = sources(vmiWith("own", OWN, SECOND));
+    expect(wayQuestionOf(all, wayFactsOf(all))?.target).toBeUndefined();
+  });
+});
+
+test("the VM's own MACs are those of all its NICs, in lower case", () => {
+  const all = sources(vmiWith("own", OWN, SECOND));
+  expect(wayFactsOf(all).ownMacs).toEqual([MAC, "02:00:00:00:00:0b"]);
+});
+
+test("a paused guest is known as paused", () => {
+  const all = { ...sources(vmiWith("own", OWN)), isPaused: true };
+  expect(wayFactsOf(all).isPaused).toBe(true);
+});
