@@ -29,12 +29,13 @@ import {
 import { isAppError, messageOf } from "@patchbay/core";
 import { parseTime } from "@patchbay/kube";
 import type { ListOptions } from "@patchbay/core/ports";
-import { readSelinux } from "@patchbay/os";
+import { createFiles, readSelinux } from "@patchbay/os";
 import { describeMachine } from "@patchbay/standalone";
 import type { Context } from "../command.ts";
-import type { Session } from "../session.ts";
+import { chooseKubeConfig, type Session } from "../session.ts";
 import type { CertificateEnd, Facts, ServedApi, Trial, WantedApi } from "./facts.ts";
 import type { Asked } from "./finding.ts";
+import { findMachineDir } from "./machine-dir.ts";
 
 const OURS = { labelSelector: `${names.PART_OF_LABEL}=${names.PRODUCT}` };
 const LAUNCHERS = { labelSelector: `${names.KUBEVIRT_LABEL}=${names.LAUNCHER_LABEL_VALUE}` };
@@ -180,12 +181,23 @@ async function readWebhooks(session: Session): Promise<Facts["webhooks"]> {
 /** What a machine of its own has beside its API. */
 async function readProcesses(
   version: Asked<string>,
-  dataDir: string,
+  context: Context,
+  { config }: Session,
 ): Promise<Pick<Facts, "processes" | "selinux">> {
   const isMachine = "seen" in version && version.seen.endsWith(STANDALONE);
   if (!isMachine) return {};
   const selinux = Promise.resolve().then(() => readSelinux(SELINUX_DIR));
-  return { processes: await ask(describeMachine(dataDir)), selinux: await ask(selinux) };
+  const files = createFiles();
+  const kubeconfig = await chooseKubeConfig(context, files);
+  const { dataDir } = context.global;
+  const found = await findMachineDir(files, { kubeconfig, server: config.server, dataDir });
+  const processes: Facts["processes"] =
+    found === undefined
+      ? {
+          unseen: `neither the directory of ${kubeconfig} nor ${dataDir} holds the machine of ${config.server}: name its data directory by --data-dir`,
+        }
+      : await ask(describeMachine(found));
+  return { processes, selinux: await ask(selinux) };
 }
 
 /** Asks, much at once. */
@@ -209,7 +221,7 @@ export async function collectFacts(context: Context, session: Session): Promise<
     certificates: await readCertificates(session, { apiServices, webhooks }),
     deployments: await list(session, DEPLOYMENTS, ours),
     daemonSets: await list(session, DAEMON_SETS, ours),
-    ...(await readProcesses(serverVersion, context.global.dataDir)),
+    ...(await readProcesses(serverVersion, context, session)),
     leader: await ask(store.find(LEASES, leaseKey)),
     nodes: await list(session, NODES),
     nodeLeases: await list(session, LEASES, { namespace: NODE_LEASES }),

@@ -91,6 +91,21 @@ test("what may not be seen is unknown, and not wrong", () => {
   expect(findings).toContainEqual({ check: "nodes", verdict: "unknown", says: unseen.unseen });
 });
 
+describe("devices of a node", () => {
+  test("that virt-handler does not offer yet are no fault", () => {
+    const nodes = nodeWith({ allocatable: {} });
+    const [finding] = judgeNodes({ ...HEALTHY, nodes, daemonSets: { seen: [] } });
+    expect(finding).toMatchObject({ verdict: "ok" });
+    expect(finding?.says).toContain("known once virt-handler runs");
+  });
+
+  test("KVM is not reported as used where guests are emulated", () => {
+    const [finding] = judgeNodes({ ...HEALTHY, useEmulation: true });
+    expect(finding?.says).toContain("emulated in software");
+    expect(finding?.says).not.toContain("with /dev/kvm");
+  });
+});
+
 describe("sockets of vhost-user", () => {
   const SOCKETS = { [names.VHOST_USER_RESOURCE]: "1000" };
   const DATAPLANE = { [names.VHOST_USER_DATAPLANE_RESOURCE]: "1" };

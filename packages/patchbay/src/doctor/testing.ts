@@ -71,14 +71,12 @@ export function healthyFacts(): Facts {
       ],
     },
     daemonSets: {
-      seen: [
-        {
-          apiVersion: "apps/v1",
-          kind: "DaemonSet",
-          metadata: { name: "net-agent" },
-          status: { desiredNumberScheduled: 1, numberReady: 1, updatedNumberScheduled: 1 },
-        },
-      ],
+      seen: ["net-agent", "virt-handler"].map((name) => ({
+        apiVersion: "apps/v1",
+        kind: "DaemonSet",
+        metadata: { name },
+        status: { desiredNumberScheduled: 1, numberReady: 1, updatedNumberScheduled: 1 },
+      })),
     },
     leader: { seen: leaseOf("virt-controller", "virt-controller-1") },
     nodes: { seen: [nodeOf()] },

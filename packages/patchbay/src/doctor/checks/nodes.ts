@@ -39,7 +39,13 @@ function readinessOf(node: KubeNode): readonly Trouble[] {
   ];
 }
 
-function partsOf(node: KubeNode, useEmulation: boolean): readonly Trouble[] {
+/** virt-handler offers devices as resources: before it is installed, their absence proves nothing. */
+function offersDevices({ daemonSets, processes }: Facts): boolean {
+  if (processes !== undefined || "unseen" in daemonSets) return true;
+  return daemonSets.seen.some(({ metadata }) => metadata.name === "virt-handler");
+}
+
+function partsOf(node: KubeNode): readonly Trouble[] {
   const { kernelVersion = "", containerRuntimeVersion = "" } = node.status?.nodeInfo ?? {};
   const troubles: Trouble[] = [];
   if (hasOld(kernelVersion)) {
@@ -51,11 +57,17 @@ function partsOf(node: KubeNode, useEmulation: boolean): readonly Trouble[] {
     const fix = "containerd and CRI-O are known; name the socket of another by --cri-endpoint";
     troubles.push({ says: `has the container runtime ${containerRuntimeVersion}`, fix });
   }
+  return troubles;
+}
+
+function devicesOf(node: KubeNode, facts: Facts): readonly Trouble[] {
+  if (!offersDevices(facts)) return [];
+  const troubles: Trouble[] = [];
   if (lacks(node, names.TUN_RESOURCE)) {
     const fix = "load the module: modprobe tun; virt-handler offers the device then";
     troubles.push({ says: "offers no /dev/net/tun: no launcher is started there", fix });
   }
-  if (!useEmulation && lacks(node, names.KVM_RESOURCE)) {
+  if (!facts.useEmulation && lacks(node, names.KVM_RESOURCE)) {
     const fix =
       "load the module: modprobe kvm_intel or kvm_amd; or emulate guests: developerConfiguration.useEmulation of the KubeVirt object";
     troubles.push({ says: "offers no /dev/kvm: no guest is started there", fix });
@@ -88,11 +100,17 @@ function clockOf(lease: Lease | undefined, nowMs: number): readonly Trouble[] {
     : [];
 }
 
-function describe(node: KubeNode): string {
+function printKvm(node: KubeNode, facts: Facts): string {
+  if (facts.useEmulation) {
+    return "guests are emulated in software (useEmulation of the KubeVirt object is set), not run by KVM";
+  }
+  return offersDevices(facts) ? "with /dev/kvm" : "its devices are known once virt-handler runs";
+}
+
+function describe(node: KubeNode, facts: Facts): string {
   const { kernelVersion = "", containerRuntimeVersion = "" } = node.status?.nodeInfo ?? {};
-  const kvm = lacks(node, names.KVM_RESOURCE) ? "without /dev/kvm" : "with /dev/kvm";
   const cordoned = node.spec?.unschedulable === true ? ", takes no new pods (cordoned)" : "";
-  return `is ready: Linux ${kernelVersion}, ${containerRuntimeVersion}, ${kvm}${cordoned}`;
+  return `is ready: Linux ${kernelVersion}, ${containerRuntimeVersion}, ${printKvm(node, facts)}${cordoned}`;
 }
 
 function judgeNode(node: KubeNode, facts: Facts): readonly Finding[] {
@@ -103,13 +121,14 @@ function judgeNode(node: KubeNode, facts: Facts): readonly Finding[] {
   const readiness = readinessOf(node);
   const troubles = [
     ...readiness,
-    ...partsOf(node, facts.useEmulation),
+    ...partsOf(node),
+    ...devicesOf(node, facts),
     ...socketsOf(node, facts),
     // Of one that is silent the lease is old, whatever its clock says.
     ...(readiness.length === 0 ? clockOf(lease, serverNowMs(facts)) : []),
   ];
   return troubles.length === 0
-    ? [ok(check, describe(node))]
+    ? [ok(check, describe(node, facts))]
     : troubles.map((trouble) => wrong(check, trouble));
 }
 
