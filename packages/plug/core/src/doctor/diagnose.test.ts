@@ -223,3 +223,29 @@ test("a dead hop says what was seen and what to do", () => {
     fix: DOCTOR_FIXES.GuardRefuses,
   });
 });
+
+test.each([
+  {
+    name: "a peer that is down",
+    change: { links: { nodePeer: link("veth7", { up: false }) } },
+    command: "`ip link set veth7 up`",
+  },
+  {
+    name: "a port without the VLAN",
+    change: {
+      links: {
+        nodePeer: link("veth7", { master: "br0" }),
+        nodeBridge: link("br0", { filtersVlans: true }),
+      },
+    },
+    command: "`bridge vlan add vid VLAN dev veth7`",
+  },
+  {
+    name: "an uplink that is down",
+    change: { links: { uplinks: [link("eno7", { up: false })] } },
+    command: "`ip link set eno7 up`",
+  },
+])("the fix of $name names the command with the link", ({ change, command }) => {
+  const { hops, firstDead } = diagnose(wayFacts(change));
+  expect(hops.find(({ hop }) => hop === firstDead)?.fix).toContain(command);
+});

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Why a hop is dead, as stable words, and what to do. The table of docs/doctor.md has the same, as a test says.
 
-/** What to do, by reason. */
+/** What to do, by reason; `DEV` stands for the name of the link. */
 export const DOCTOR_FIXES = {
   AddressServerDown:
     "see the log of virt-handler on the node; the server is started again when its VM is looked at",
@@ -28,22 +28,24 @@ export const DOCTOR_FIXES = {
   NicWrongMac: "virt-handler gives it the guest's MAC again; find who changes links in the pod",
   NoAddressInGuest: "let the guest ask by DHCP, or give the NIC an address in the guest",
   NoDefaultRoute: "let the guest ask by DHCP again, or set the route in the guest",
-  NoCarrier: "see what is at the other end of this link",
+  NoCarrier: "check the other end of this link: `ip -d link show DEV`, `ethtool DEV`",
   NobodyOffers:
     "see whether a DHCP server runs on the network, and has addresses left in its range",
-  NodeBridgeDown: "set the bridge up on the node",
+  NodeBridgeDown: "set the bridge up on the node: `ip link set DEV up`",
   NotPlugged: "see `patchbay explain` for who acts next",
-  PeerDown: "set it up on the node",
-  PeerOutOfBridge: "put it back into its bridge on the node, or let the pod be made anew",
-  PortBlocked: "see the spanning tree of the bridge: this port does not forward",
+  PeerDown: "set it up on the node: `ip link set DEV up`",
+  PeerOutOfBridge:
+    "put it back into its bridge on the node: `ip link set DEV master BRIDGE`; or delete the launcher pod, so that it is created again",
+  PortBlocked:
+    "see the spanning tree of the bridge, since this port does not forward: `bridge -d link show dev DEV`",
   RulesChanged: "virt-handler makes them again; find who changes rules in launcher pods",
   TapDown: "virt-handler sets it up again; find who changes links in launcher pods",
   TapMissing: "virt-handler makes it again; find who removes links in launcher pods",
   TapNotOpen: "see the guest's QEMU: it does not have the tap open",
   TapOutOfBridge: "virt-handler puts it back; find who changes links in launcher pods",
-  UplinkDown: "set it up on the node, and see its cable and its switch",
+  UplinkDown: "set it up on the node: `ip link set DEV up`; check its cable and its switch",
   UplinkMissing: "make a NIC of the node a port of the bridge, or name the right bridge",
-  VlanMissing: "add the VLAN to this port: bridge vlan add vid VLAN dev PORT",
+  VlanMissing: "add the VLAN to this port: `bridge vlan add vid VLAN dev DEV`",
   WrongMacInGuest: "give the NIC in the guest the MAC that the VM declares",
 } as const satisfies Readonly<Record<string, string>>;
 

@@ -17,7 +17,9 @@ export function ok(why: string, name?: string): Verdict {
 
 /** They do not. */
 export function dead(reason: DoctorReason, why: string, name?: string): Verdict {
-  return { ...named(name), state: "dead", reason, why, fix: DOCTOR_FIXES[reason] };
+  const text: string = DOCTOR_FIXES[reason];
+  const fix = name === undefined ? text : text.replaceAll(/\bDEV\b/g, () => name);
+  return { ...named(name), state: "dead", reason, why, fix };
 }
 
 /** Nothing is known. */
