@@ -69,6 +69,17 @@ describe.concurrent("the doctor on the kernel", () => {
     expect(gateway).toMatchObject({ state: "ok", name: GATEWAY });
   });
 
+  test("a gateway that answers ARP and drops IP is unknown", async () => {
+    const { hops } = await inScene(96, async (scene) => {
+      await scene.wire();
+      const rules =
+        "add table ip planted; add chain ip planted c { type filter hook input priority 0 ; }; add rule ip planted c drop";
+      run("ip", "netns", "exec", scene.lan, "nft", rules);
+      return scene.examine();
+    });
+    expect(hops.find(({ hop }) => hop === "gateway")).toMatchObject({ state: "unknown" });
+  });
+
   test("a guest with a static address and no agent is unknown, not dead", async () => {
     const { hops, firstDead } = await inScene(95, async (scene) => {
       await scene.wire();

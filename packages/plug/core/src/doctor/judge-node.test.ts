@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // What is seen on the node and beyond it → the first hop that is dead, and why.
-import { describe, test } from "vitest";
+import { describe, expect, test } from "vitest";
 import {
   asked,
   casesOf,
@@ -8,8 +8,10 @@ import {
   FROM_POD,
   link,
   trace,
+  wayFacts,
   type WayRow,
 } from "../testing/way-facts.ts";
+import { diagnose } from "./diagnose.ts";
 
 const NODE: readonly WayRow[] = [
   [
@@ -200,4 +202,12 @@ describe("the first dead hop of a way with", () => {
   test.each(casesOf(NODE))("$name", ({ change, want }) => {
     expectRow(change, want);
   });
+});
+
+test("a gateway that answers ARP and no ping is not reported as ok", () => {
+  const traces = [asked("echo", "podNic", "nodePeer", "uplink")];
+  const { hops } = diagnose(wayFacts({ traces }));
+  const gateway = hops.find(({ hop }) => hop === "gateway");
+  expect(gateway?.state).toBe("unknown");
+  expect(gateway?.why).toContain("ARP, not IP");
 });

@@ -154,6 +154,8 @@ function lostOthers(facts: JudgedFacts, address: string): Verdict | undefined {
 
 function answering(facts: WayFacts, { target }: SeenWay, by: readonly string[]): Verdict {
   const echo = traceOf(facts, "echo");
-  const ping = echo === undefined || echo.answered.length > 0 ? "" : "; it answers no ping";
-  return ok(`answered by ${by.join(", ")}${ping}`, target?.address);
+  const answered = `answered by ${by.join(", ")}`;
+  if (echo === undefined || echo.answered.length > 0) return ok(answered, target?.address);
+  const why = `${answered}; it answers ARP, not IP: it may refuse pings, or the address may belong to another host`;
+  return unknown(why, target?.address);
 }
