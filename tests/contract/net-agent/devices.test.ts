@@ -66,7 +66,8 @@ test("without a kubelet the attachment waits, and says what for; as soon as ther
   const told = join(machine.deviceInfoDir, "dp");
   mkdirSync(told, { recursive: true });
   writeFileSync(join(told, `vendor.io-nic-${device}-device.json`), JSON.stringify(info));
-  await machine.runPod({ namespace: NAMESPACE, name: "two", networks: "fast" });
+  const limits = { [RESOURCE]: "2" };
+  await machine.runPod({ namespace: NAMESPACE, name: "two", networks: "fast", limits });
   await expectErrors("two", {
     net1: {
       reason: "NoDevice",

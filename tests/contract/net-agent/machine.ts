@@ -37,6 +37,8 @@ export interface PodRequest {
   readonly name: string;
   /** Text of the annotation of networks. */
   readonly networks: string;
+  /** Amounts that its container requests. */
+  readonly limits?: Readonly<Record<string, string>>;
   /** More of its metadata. */
   readonly metadata?: Partial<Pod["metadata"]>;
   /** What the pod's runtime does in the sandbox before the pod runs; more annotations, as it would write. */
@@ -103,13 +105,14 @@ export class AgentMachine implements AsyncDisposable {
   }
 
   /** Makes a pod that runs in a sandbox of its own. */
-  async runPod({ namespace, name, networks, metadata, prepare }: PodRequest): Promise<Sandbox> {
+  async runPod(request: PodRequest): Promise<Sandbox> {
+    const { namespace, name, networks, limits = {}, metadata, prepare } = request;
     const annotations = { [names.NETWORKS_ANNOTATION]: networks };
     const pod = await this.admin.store.create(PODS, {
       apiVersion: "v1",
       kind: "Pod",
       metadata: { namespace, name, annotations, ...metadata },
-      spec: { nodeName: NODE, containers: [{ name: "c", image: "i:1" }] },
+      spec: { nodeName: NODE, containers: [{ name: "c", image: "i:1", resources: { limits } }] },
     });
     const uid = pod.metadata.uid ?? "";
     const sandbox = this.node.addSandbox({ uid, namespace, name });

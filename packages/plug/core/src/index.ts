@@ -219,7 +219,12 @@ export {
   routesToRestore,
   type RouteClaim,
 } from "./plan/attachments/default-routes.ts";
-export { chooseDevice, type DeviceRequest, type HeldDevice } from "./plan/attachments/devices.ts";
+export {
+  chooseDevice,
+  mayHaveDevice,
+  type DeviceRequest,
+  type HeldDevice,
+} from "./plan/attachments/devices.ts";
 export { type WantedAttachment } from "./plan/attachments/wanted-attachments.ts";
 export { hasImageVolume, hasLostImage } from "./plan/pod/image-files.ts";
 export {

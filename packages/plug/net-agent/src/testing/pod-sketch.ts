@@ -15,6 +15,8 @@ export interface PodSketch {
   readonly launcherOf?: string;
   /** Changes of that owner reference. */
   readonly owner?: Readonly<Record<string, unknown>>;
+  /** Amounts that its container requests. */
+  readonly limits?: Readonly<Record<string, string>>;
   /** Whether each of its containers has ended. */
   readonly ended?: readonly boolean[];
 }
@@ -40,7 +42,7 @@ type ContainerStatus = NonNullable<NonNullable<Pod["status"]>["containerStatuses
 
 /** The pod as the API server has it; `before`: annotations that it has already. */
 export function toPod(sketch: PodSketch, before: Pod["metadata"]["annotations"]): Pod {
-  const { networks, uid = "uid-1", phase = "Running", isDeleting = false } = sketch;
+  const { networks, uid = "uid-1", phase = "Running", isDeleting = false, limits } = sketch;
   const asked = networks === undefined ? {} : { [names.NETWORKS_ANNOTATION]: networks };
   const annotations = { ...before, ...sketch.annotations, ...asked };
   return {
@@ -59,7 +61,11 @@ export function toPod(sketch: PodSketch, before: Pod["metadata"]["annotations"])
             ],
           }),
     },
-    spec: { nodeName: "node", containers: [], hostNetwork: sketch.hostNetwork ?? false },
+    spec: {
+      nodeName: "node",
+      containers: limits === undefined ? [] : [{ name: "c", image: "i", resources: { limits } }],
+      hostNetwork: sketch.hostNetwork ?? false,
+    },
     status: {
       phase,
       ...(sketch.ended === undefined

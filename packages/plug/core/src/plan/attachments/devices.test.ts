@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
+import type { Pod } from "@patchbay/api";
 import { expect, test } from "vitest";
-import { chooseDevice, type DeviceFacts, type DeviceRequest } from "./devices.ts";
+import { chooseDevice, mayHaveDevice, type DeviceFacts, type DeviceRequest } from "./devices.ts";
 
 const NIC = "vendor.io/nic";
 const SOCKETS = "vhost-user.patchbay.io/sockets";
@@ -14,7 +15,7 @@ interface Row {
   readonly name: string;
   readonly request: DeviceRequest;
   readonly facts?: Partial<DeviceFacts>;
-  readonly want: { readonly id: string; readonly resource: string } | string;
+  readonly want: { readonly id?: string; readonly resource?: string } | string;
 }
 
 const ROWS: readonly Row[] = [
@@ -62,9 +63,9 @@ const ROWS: readonly Row[] = [
     want: `the pod has no more devices of ${NIC}: a is of net1, b is of net2, c is named by another element`,
   },
   {
-    name: "none of a resource that the pod does not have",
-    request: { resource: "vendor.io/other" },
-    want: "the kubelet gave the pod no device of vendor.io/other",
+    name: "none, and no error, of a marker resource, of which no kubelet gives devices",
+    request: { resource: "bridge.network.kubevirt.io/br1" },
+    want: {},
   },
   {
     name: "the one that is named",
@@ -130,4 +131,49 @@ test.each(ROWS)("$name", ({ request, facts, want }) => {
   expect(choice).toEqual(
     typeof want === "string" ? { ok: false, reason: want } : { ok: true, ...want },
   );
+});
+
+function aPod(spec: Partial<Pod["spec"]> = {}): Pod {
+  return {
+    apiVersion: "v1",
+    kind: "Pod",
+    metadata: { name: "p", namespace: "ns1" },
+    spec: { containers: [{ name: "c", image: "i" }], ...spec },
+  };
+}
+
+const requesting = [
+  { name: "c", image: "i", resources: { limits: { [NIC]: "1", cpu: "1" } } },
+] as const;
+
+test.each([
+  {
+    name: "none of the resource",
+    request: { resource: "vendor.io/other" },
+    pod: aPod({ containers: requesting }),
+    want: false,
+  },
+  { name: "nothing", request: { resource: NIC }, pod: aPod(), want: false },
+  {
+    name: "the resource",
+    request: { resource: NIC },
+    pod: aPod({ containers: requesting }),
+    want: true,
+  },
+  {
+    name: "the resource in an init container",
+    request: { resource: NIC },
+    pod: aPod({ initContainers: requesting }),
+    want: true,
+  },
+  {
+    name: "nothing, and names a device",
+    request: { resource: NIC, id: "a" },
+    pod: aPod(),
+    want: true,
+  },
+  { name: "nothing, and needs sockets", request: { resource: SOCKETS }, pod: aPod(), want: true },
+  { name: "something unknown", request: { resource: NIC }, pod: undefined, want: true },
+])("a pod that requests $name: may have a device: $want", ({ request, pod, want }) => {
+  expect(mayHaveDevice(request, pod)).toBe(want);
 });

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Which of its devices does an attachment of a pod get? Source: Multus, k8sclient getKubernetesDelegate.
 
-import { names } from "@patchbay/api";
+import { names, type Pod } from "@patchbay/api";
 
 /** A device that an attachment has. */
 export interface HeldDevice {
@@ -29,9 +29,14 @@ export interface DeviceRequest {
   readonly id?: string;
 }
 
-/** The device, or why there is none. */
+/** The device, or why the attachment cannot have one. */
 export type DeviceChoice =
   | { readonly ok: true; readonly id: string; readonly resource?: string }
+  /**
+   * The kubelet gave the pod nothing of the resource, so the attachment is made without a device. Marker resources, such as
+   * `bridge.network.kubevirt.io/br1`, only tell the scheduler which nodes have a bridge; no device plugin serves them.
+   */
+  | { readonly ok: true; readonly id?: undefined }
   | { readonly ok: false; readonly reason: string };
 
 function findHolder(
@@ -73,6 +78,8 @@ export function chooseDevice({ resource, id }: DeviceRequest, facts: DeviceFacts
   if (resource === undefined) return { ok: false, reason: "its definition names no resource" };
   const ids = facts.given.get(resource) ?? [];
   if (ids.length === 0) {
+    // Without a directory the socket would be made where the pod cannot reach it.
+    if (!isShared(resource)) return { ok: true };
     return { ok: false, reason: `the kubelet gave the pod no device of ${resource}` };
   }
   const free = ids.find(
@@ -87,4 +94,18 @@ export function chooseDevice({ resource, id }: DeviceRequest, facts: DeviceFacts
     return `${one} is ${holder === undefined ? "named by another element" : `of ${holder}`}`;
   });
   return { ok: false, reason: `the pod has no more devices of ${resource}: ${uses.join(", ")}` };
+}
+
+/**
+ * Whether the kubelet may have given the pod a device for the request. A kubelet that cannot be reached holds up only such
+ * attachments: it gives devices of a resource to pods that request the resource.
+ */
+export function mayHaveDevice({ resource, id }: DeviceRequest, pod: Pod | undefined): boolean {
+  if (pod === undefined || resource === undefined || id !== undefined || isShared(resource)) {
+    return true;
+  }
+  const { containers, initContainers = [] } = pod.spec;
+  return [...containers, ...initContainers].some(
+    ({ resources }) => resources?.limits?.[resource] !== undefined,
+  );
 }

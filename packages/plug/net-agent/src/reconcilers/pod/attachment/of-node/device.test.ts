@@ -29,7 +29,7 @@ function putFast(resource = NIC, plugin: object = {}): void {
 
 async function ask(...elements: readonly object[]): Promise<void> {
   const networks = elements.map((element) => ({ name: "fast", ...element }));
-  await world.putPod({ networks: JSON.stringify(networks) });
+  await world.putPod({ networks: JSON.stringify(networks), limits: { [NIC]: "2" } });
 }
 
 /** `NIC DEVICE` of each attachment. */
@@ -141,13 +141,40 @@ test("without a kubelet the attachment fails in clear words, and is tried again"
 });
 
 test("another resource in the definition is another try", async () => {
-  putFast("vendor.io/none");
+  putFast("vhost-user.patchbay.io/sockets");
   await ask({});
   await world.pass();
   expect(await world.errorReasons()).toEqual({ net1: "NoDevice" });
   putFast();
   expect(await world.again()).toBeUndefined();
   expect(await devices()).toEqual(["net1 d1"]);
+});
+
+describe("a network with a marker resource is attached without a device", () => {
+  const MARKER = "bridge.network.kubevirt.io/br1";
+
+  test.each([
+    { name: "of which the kubelet gave the pod nothing", isAnswering: true },
+    { name: "that the pod does not request, also while no kubelet answers", isAnswering: false },
+  ])("$name", async ({ isAnswering }) => {
+    world.podDevices.answer(isAnswering);
+    putFast(MARKER);
+    await ask({});
+    expect(await world.pass()).toBeUndefined();
+    expect(await devices()).toEqual(["net1 none"]);
+    expect(world.requests[0]?.request.config.plugins).toEqual([
+      { type: "sriov" },
+      { type: "tuning" },
+    ]);
+    expect(await world.errorReasons()).toEqual({});
+  });
+
+  test("when the pod is created, too", async () => {
+    putFast(MARKER);
+    await ask({});
+    expect(await new FakeRuntime(world).call("ADD")).toMatchObject({ status: 200 });
+    expect(await devices()).toEqual(["eth0 none", "net1 none"]);
+  });
 });
 
 test("a device is not judged as what a tenant has written", async () => {

@@ -11,6 +11,8 @@ import {
 import {
   AppError,
   chooseDevice,
+  isAppError,
+  mayHaveDevice,
   type DeviceRequest,
   type HeldDevice,
   type WantedAttachment,
@@ -107,6 +109,21 @@ function withInfoFile(
   return { device: { infoPath }, request: { ...request, capabilityArgs } };
 }
 
+/** The pod's devices; none without an answer of the kubelet where the pod requests none. */
+async function listGiven(
+  asked: DeviceRequest,
+  facts: PodFacts,
+  { podDevices }: Pick<Deps, "podDevices">,
+): Promise<ReadonlyMap<string, readonly string[]>> {
+  const { namespace = "", name } = parseKey(facts.key);
+  try {
+    return await podDevices.find({ namespace, name });
+  } catch (error) {
+    if (!isAppError(error, "DEVICES_UNKNOWN") || mayHaveDevice(asked, facts.pod)) throw error;
+    return new Map();
+  }
+}
+
 /**
  * The request with a device, where the network or the element asks for one: in each plugin's configuration, and as values of
  * the capabilities that are declared for it.
@@ -125,13 +142,13 @@ export async function withDeviceOf(
   const asked = deviceRequestOf(wanted, deps);
   if (asked === undefined) return withInfoFile(wanted, request, deps);
   const { network } = wanted;
-  const { namespace = "", name } = parseKey(facts.key);
   const choice = chooseDevice(asked, {
-    given: await deps.podDevices.find({ namespace, name }),
+    given: await listGiven(asked, facts, deps),
     held: await listHeld(facts, sandbox, deps),
     named: listNamed(wanted, facts),
   });
   if (!choice.ok) throw new AppError("CNI_NO_DEVICE", { network, reason: choice.reason });
+  if (choice.id === undefined) return withInfoFile(wanted, request, deps);
   const { id, resource } = choice;
   const { config, capabilityArgs } = request;
   const infoPath = infoPathOf(network, request, deps);
