@@ -3,7 +3,7 @@
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { createPodDevices } from "@patchbay/device-plugin";
+import { createNoPodDevices, createPodDevices } from "@patchbay/device-plugin";
 import { describePodDevicesContract, TestPodResources } from "@patchbay/device-plugin/testing";
 import { createClock } from "@patchbay/os";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
@@ -57,4 +57,11 @@ test("a device that two containers have is one device", async () => {
   const found = await devices.find({ namespace: "ns1", name: "pod" });
   expect(found.get("vendor.io/nic")).toEqual(["a", "b", "c"]);
   expect(kubelet.calls).toEqual(["Get"]);
+});
+
+test("on a node without device plugins no pod has any device", async () => {
+  await startKubelet(true);
+  const devices = createNoPodDevices();
+  expect([...(await devices.find({ namespace: "ns1", name: "a" }))]).toEqual([]);
+  expect([...(await devices.listUsed("vendor.io/nic"))]).toEqual([]);
 });

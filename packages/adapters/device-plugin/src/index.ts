@@ -2,4 +2,4 @@
 // The public door of device-plugin.
 export { offerDevice } from "./offer-device.ts";
 export { offerAllSockets, offerSockets } from "./offer-sockets.ts";
-export { createPodDevices } from "./pod-devices.ts";
+export { createNoPodDevices, createPodDevices } from "./pod-devices.ts";

@@ -67,6 +67,14 @@ function devicesOf(pod: PodResources | undefined): ReadonlyMap<string, readonly 
   return new Map([...found].map(([resource, ids]) => [resource, [...ids].toSorted()]));
 }
 
+/** For a node whose kubelet has no device plugins, such as a standalone machine's: no pod has any device. */
+export function createNoPodDevices(): PodDevices {
+  return {
+    find: () => Promise.resolve(new Map()),
+    listUsed: () => Promise.resolve(new Set()),
+  };
+}
+
 /** Asks the kubelet whose socket has that absolute path, each time anew; it need not be there. */
 export function createPodDevices(socket: string, clock: Pick<Clock, "now">): PodDevices {
   return {

@@ -82,6 +82,7 @@ export {
 } from "./services/plan.ts";
 export { planSlices, serviceKeyOf, slicesOfParts, type ServicePart } from "./services/slices.ts";
 export {
+  isExtendedResource,
   networksNotOn,
   seenDefinition,
   type Definitions,
@@ -130,6 +131,7 @@ export {
   isNodeLost,
   isSchedulable,
   nodeLossOf,
+  offeredResources,
   seenNode,
   type NodeLoss,
 } from "./node/node-loss.ts";

@@ -10,7 +10,7 @@ import {
 } from "@patchbay/cni";
 import { openSandboxes } from "@patchbay/cri";
 import type { DaemonContext } from "@patchbay/daemon";
-import { createPodDevices } from "@patchbay/device-plugin";
+import { createNoPodDevices, createPodDevices } from "@patchbay/device-plugin";
 import {
   createCache,
   createEventRecorder,
@@ -97,6 +97,10 @@ function cniOf(
   return createCni({ runner, binDirs, family, ...host });
 }
 
+function podDevicesOf({ podResourcesSocket: socket }: Flags, clock: DaemonContext["clock"]) {
+  return socket === "none" ? createNoPodDevices() : createPodDevices(socket, clock);
+}
+
 /** Runs the loops until the signal is aborted; an operation that has begun is ended first. */
 export async function runAgent(context: DaemonContext, flags: Flags): Promise<void> {
   const { client, clock, log, health, signal } = context;
@@ -129,7 +133,7 @@ export async function runAgent(context: DaemonContext, flags: Flags): Promise<vo
   const parts: LoopParts = {
     ...{ ...definitions, ...remembered, namespaces, journal },
     sandboxes: node.sandboxes,
-    podDevices: createPodDevices(flags.podResourcesSocket, clock),
+    podDevices: podDevicesOf(flags, clock),
     ...links,
     findProblems: async (network) => (await judge(network, definitions)).problems,
     cni: countedCni(cniOf({ runner, family }, flags), context.metrics),

@@ -26,7 +26,7 @@ export interface Flags extends CommonFlags, HostFlags, CriFlags {
   readonly cniCacheDir: readonly string[];
   /** Where Multus remembers its attachments, in `results`. */
   readonly multusDir: string;
-  /** Absolute path of the kubelet's socket for resources of pods; it need not be there. */
+  /** Absolute path of the kubelet's socket for resources of pods; `none`: its kubelet gives pods no devices. */
   readonly podResourcesSocket: string;
   /** Where device plugins and CNI plugins tell of devices, in `dp` and `cni`. */
   readonly deviceInfoDir: string;
@@ -116,8 +116,8 @@ function addDeviceFlags(command: Command): Command {
   return command
     .option(
       "--pod-resources-socket <path>",
-      "the kubelet's socket of pod resources, which is asked for the device of an attachment where its definition has the annotation k8s.v1.cni.cncf.io/resourceName, or its element a deviceID",
-      parsePath,
+      "the kubelet's socket of pod resources, which is asked for the device of an attachment where its definition has the annotation k8s.v1.cni.cncf.io/resourceName, or its element a deviceID; none where the node has no device plugins",
+      (text) => (text === "none" ? text : parsePath(text)),
       POD_RESOURCES_SOCKET,
     )
     .option(

@@ -55,6 +55,18 @@ test.each([
   expect(statusOf({ diskKiB: kib }).capacity?.["ephemeral-storage"]).toBe(want);
 });
 
+test("extended resources that an administrator added are allocatable, as on a kubelet's node", () => {
+  const before = aNode([]);
+  const marker = { "bridge.network.kubevirt.io/br1": "1k" };
+  const gone = { "devices.kubevirt.io/kvm": "1k", "vhost-user.patchbay.io/sockets": "1k" };
+  const capacity = { ...marker, ...gone, cpu: "99", "hugepages-2Mi": "0" };
+  const status = statusOf({}, { ...before, status: { ...before.status, capacity } });
+  for (const amounts of [status.capacity, status.allocatable]) {
+    expect(amounts).toMatchObject({ ...marker, cpu: "2" });
+    expect(Object.keys(amounts ?? {})).not.toContain("devices.kubevirt.io/kvm");
+  }
+});
+
 test.each<{ type: string; machine: Partial<MachineFacts>; want: [string, string, string] }>([
   {
     ...{ type: "Ready", machine: {} },

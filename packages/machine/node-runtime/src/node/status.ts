@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // What does the Node say? From facts; pure. A control plane that hears nothing for 40 s takes the node for dead.
-import type { KubeNode, NodeCondition } from "@patchbay/api";
-import { covers } from "@patchbay/core";
+import { names, type KubeNode, type NodeCondition } from "@patchbay/api";
+import { covers, isExtendedResource } from "@patchbay/core";
 import type { MachineFacts, MachineIdentity } from "./machine.ts";
 import { podShareOf } from "./reserve.ts";
 
@@ -72,6 +72,25 @@ function resourcesOf(machine: MachineFacts): Readonly<Record<string, string>> {
     pods: PODS_MAX,
     ...Object.fromEntries(machine.devices.map((resource) => [resource, DEVICES_MAX])),
   };
+}
+
+/** Domains of the resources that the runtime offers itself. */
+const OWN_DOMAINS: readonly string[] = [names.TUN_RESOURCE, names.VHOST_USER_RESOURCE].map(
+  (resource) => resource.replace(/\/.*/, "/"),
+);
+
+/**
+ * Extended resources that an administrator or a marker DaemonSet added to the node's capacity. Source: Kubernetes kubelet,
+ * nodestatus.MachineInfo, which copies capacity to allocatable.
+ */
+function foreignResourcesOf(before: KubeNode | undefined): Readonly<Record<string, string>> {
+  const all = Object.entries(before?.status?.capacity ?? {});
+  return Object.fromEntries(
+    all.filter(
+      ([resource]) =>
+        isExtendedResource(resource) && !OWN_DOMAINS.some((domain) => resource.startsWith(domain)),
+    ),
+  );
 }
 
 /** Milliseconds since 1970; NaN for what is no time. */
@@ -151,7 +170,7 @@ function conditionsOf(known: readonly NodeCondition[], facts: NodeFacts): readon
 /** The whole status; conditions of others stay as they are. */
 export function nodeStatusOf(before: KubeNode | undefined, facts: NodeFacts): NodeStatus {
   const { name, identity, machine, port } = facts;
-  const capacity = resourcesOf(machine);
+  const capacity = { ...foreignResourcesOf(before), ...resourcesOf(machine) };
   return {
     capacity,
     allocatable: { ...capacity, memory: printKiB(podShareOf(machine).memoryKiB) },

@@ -135,6 +135,8 @@ export function programsOf(deps: ProgramDeps, settings: Settings): Programs {
       ...["--state-dir", paths.netAgent],
       // What other runtimes of this host attach is none of its business.
       ...["--mode", "alone"],
+      // The small kubelet has no device plugins, so that no pod has devices of theirs.
+      ...["--pod-resources-socket", "none"],
       // Nor is the bridge of its pods anything for a tenant's definition.
       ...["--own-bridge", settings.bridge],
     ]),

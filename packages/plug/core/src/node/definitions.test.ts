@@ -61,6 +61,12 @@ describe("the devices that a pod must ask for", () => {
     const selections = elements.map(([namespace, name]) => ({ namespace, name }));
     expect(Object.fromEntries(networkResources(selections, definitions))).toEqual(want);
   });
+
+  test("nothing that no node offers, which would leave the pod Pending", () => {
+    const selections = ["a", "b"].map((name) => ({ namespace: "ns", name }));
+    const counts = networkResources(selections, definitions, new Set(["nics.io/two"]));
+    expect(Object.fromEntries(counts)).toEqual({ "nics.io/two": 1 });
+  });
 });
 
 describe("networks that a node does not have", () => {

@@ -43,16 +43,28 @@ export function seenDefinition(nad: NetworkAttachmentDefinition): NetworkAttachm
   };
 }
 
-/** How many devices of which resource the elements of a pod's annotation need. Source: KubeVirt, network resources of a VMI. */
+/** Whether the name is that of an extended resource, such as a device plugin offers or an administrator adds to a node. */
+export function isExtendedResource(name: string): boolean {
+  return EXTENDED.test(name);
+}
+
+/**
+ * How many devices of which resource the elements of a pod's annotation need. A resource that no node of `offered` has is left
+ * out: a pod that requests it stays Pending, while the network is attached without a device. `offered` is unset while nodes
+ * are unknown. Source: KubeVirt, network resources of a VMI.
+ */
 export function networkResources(
   elements: readonly NetworkSelection[],
   definitions: Definitions,
+  offered?: ReadonlySet<string>,
 ): ReadonlyMap<string, number> {
   const counts = new Map<string, number>();
   for (const { namespace = "", name } of elements) {
     const annotations = definitions.get(`${namespace}/${name}`)?.metadata.annotations;
     const resource = annotations?.[names.RESOURCE_NAME_ANNOTATION] ?? "";
-    if (EXTENDED.test(resource)) counts.set(resource, (counts.get(resource) ?? 0) + 1);
+    const isOffered = offered === undefined || offered.has(resource);
+    if (isExtendedResource(resource) && isOffered)
+      counts.set(resource, (counts.get(resource) ?? 0) + 1);
   }
   return counts;
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import type { KubeNode } from "@patchbay/api";
 import { expect, test } from "vitest";
-import { isNodeLost, nodeLossOf, seenNode } from "./node-loss.ts";
+import { isNodeLost, nodeLossOf, offeredResources, seenNode } from "./node-loss.ts";
 
 type Ready = "True" | "False" | "Unknown";
 
@@ -55,4 +55,17 @@ test("what is told names the node, and the way out", () => {
   expect(nodeLossOf(aNode("Unknown"))?.message).toMatch(
     /^node node1 does not answer: .*delete node node1/,
   );
+});
+
+test("the extended resources that any node has are those that pods may request", () => {
+  const withCapacity = (capacity: Record<string, string>) => {
+    const node = aNode("True");
+    return seenNode({ ...node, status: { ...node.status, capacity } });
+  };
+  const nodes = [
+    withCapacity({ cpu: "2", memory: "1Gi", "vendor.io/nic": "0" }),
+    withCapacity({ "bridge.network.kubevirt.io/br1": "1k", "kubernetes.io/x": "1" }),
+    seenNode(aNode("True")),
+  ];
+  expect([...offeredResources(nodes)]).toEqual(["vendor.io/nic", "bridge.network.kubevirt.io/br1"]);
 });

@@ -2,6 +2,7 @@
 // Does a node answer still? Where it does not, nobody knows what its guests do: they may well run. Source: Kubernetes
 // node-lifecycle-controller, which says so 40 s after a node's last word.
 import type { KubeNode } from "@patchbay/api";
+import { isExtendedResource } from "./definitions.ts";
 
 /** Set while a node's Ready is Unknown. Source: Kubernetes well-known taints. */
 const UNREACHABLE = "node.kubernetes.io/unreachable";
@@ -14,22 +15,45 @@ export interface NodeLoss {
   readonly message: string;
 }
 
+function seenMetadata(metadata: KubeNode["metadata"]): KubeNode["metadata"] {
+  const { name, uid, resourceVersion, labels } = metadata;
+  return {
+    name,
+    ...(uid !== undefined && { uid }),
+    ...(resourceVersion !== undefined && { resourceVersion }),
+    ...(labels !== undefined && { labels }),
+  };
+}
+
+function seenStatus(status: KubeNode["status"]): NonNullable<KubeNode["status"]> {
+  const conditions = (status?.conditions ?? []).filter(({ type }) => type === READY);
+  const extended = Object.entries(status?.capacity ?? {}).filter(([resource]) =>
+    isExtendedResource(resource),
+  );
+  return {
+    conditions: conditions.map(({ type, status: is }) => ({ type, status: is })),
+    ...(extended.length > 0 && { capacity: Object.fromEntries(extended) }),
+  };
+}
+
 /** What of a node is looked at, also of one that a guest might go to: the rest changes with each of its heartbeats. */
 export function seenNode({ apiVersion, kind, metadata, spec, status }: KubeNode): KubeNode {
-  const { name, uid, resourceVersion, labels } = metadata;
   const taints = (spec?.taints ?? []).filter(({ key }) => key === UNREACHABLE);
-  const conditions = (status?.conditions ?? []).filter(({ type }) => type === READY);
   return {
     ...{ apiVersion, kind },
-    metadata: {
-      name,
-      ...(uid !== undefined && { uid }),
-      ...(resourceVersion !== undefined && { resourceVersion }),
-      ...(labels !== undefined && { labels }),
-    },
+    metadata: seenMetadata(metadata),
     spec: { taints, ...(spec?.unschedulable === true && { unschedulable: true }) },
-    status: { conditions: conditions.map(({ type, status: is }) => ({ type, status: is })) },
+    status: seenStatus(status),
   };
+}
+
+/**
+ * The extended resources that any node has. A kubelet lists the resource of a device plugin with the amount 0 while the plugin
+ * is away, so the name counts, whatever its amount.
+ */
+export function offeredResources(nodes: readonly KubeNode[]): ReadonlySet<string> {
+  const all = nodes.flatMap(({ status }) => Object.keys(status?.capacity ?? {}));
+  return new Set(all.filter(isExtendedResource));
 }
 
 /** Whether nothing is heard of the node. One that says itself that it is not ready is heard of. */

@@ -45,6 +45,8 @@ export interface LauncherSettings {
   /** Whether the API server keeps volumes that are images; else files are copied out of theirs. */
   readonly keepsImageVolumes: boolean;
   readonly overcommit: OvercommitConfig;
+  /** Extended resources of all nodes; others are not requested. Unset while no node is known. */
+  readonly offeredResources?: ReadonlySet<string>;
 }
 
 /** What a launcher is made of beside its VMI. */
@@ -102,7 +104,7 @@ function containerOf(
   const facts = {
     ...request,
     hasDisplay: hasDisplay(vmi.spec, hasKubeVirtDefaults),
-    networkResources: networkResources(elements, request.definitions),
+    networkResources: networkResources(elements, request.definitions, request.offeredResources),
     bindingsMiB: bindingsMiBOf(vmi.spec, request.bindings),
     isForVhostUser: isForVhostUser(vmi.spec, request.bindings),
   };

@@ -17,6 +17,7 @@ import {
   hasLostImage,
   isLauncherOf,
   networkNamesOf,
+  offeredResources,
   ownerPodName,
   planImageQuestion,
   type Definitions,
@@ -84,6 +85,7 @@ export async function observeVmi(key: string, deps: Deps): Promise<VmiFacts | un
   const vmi = deps.ownWrites.newest(cached);
   const pod = await findLauncher(vmi, deps);
   const kubevirt = deps.kubevirts.list()[0];
+  const nodes = deps.nodes.list();
   const settings = {
     image: deps.launcherImage,
     sidecarShimImage: deps.sidecarShimImage,
@@ -91,6 +93,7 @@ export async function observeVmi(key: string, deps: Deps): Promise<VmiFacts | un
     logsConsoles: logsConsoles(kubevirt),
     keepsImageVolumes: false,
     overcommit: overcommitConfigOf(kubevirt),
+    ...(nodes.length > 0 && { offeredResources: offeredResources(nodes) }),
   };
   const storage = { claims: claimsOf(vmi, deps.claims), config: storageConfigOf(kubevirt) };
   const network = networkConfigOf(kubevirt);
