@@ -207,3 +207,24 @@ test.each([
   const marked = entries.filter((entry) => entry.default === true);
   expect(marked.map((entry) => entry.interface)).toEqual(want);
 });
+
+test.each([
+  { name: "an empty list of interfaces", text: '{"cniVersion":"1.0.0","interfaces":[]}', want: 0 },
+  { name: "nothing but DNS", text: '{"cniVersion":"0.3.1","dns":{}}', want: 0 },
+  { name: "nothing at all", text: "null", want: 0 },
+  {
+    name: "addresses only",
+    text: '{"cniVersion":"1.0.0","ips":[{"address":"10.0.0.2/24"}]}',
+    want: 1,
+  },
+  {
+    name: "an interface of the host",
+    text: '{"cniVersion":"1.0.0","interfaces":[{"name":"br1"}]}',
+    want: 1,
+  },
+  { name: "a version that names none", text: '{"cniVersion":"0.2.0"}', want: 1 },
+])("a secondary network whose result has $name gets $want entries", ({ text, want }) => {
+  const result = parseResult(text, "1.0.0");
+  expect(result && networkStatusesOf(result, "ns1/n", "net1")).toHaveLength(want);
+  expect(result && defaultNetworkStatusesOf(result, "cbr0", "eth0")).toHaveLength(1);
+});

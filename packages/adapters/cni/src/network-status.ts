@@ -2,6 +2,7 @@
 // What a CNI result says in the annotation `network-status`. Source: NPWG 1.3 section 5.
 import { parseIp, type NetworkStatus } from "@patchbay/api";
 import type { CniResult } from "@patchbay/core/ports";
+import { isAtLeast } from "./version.ts";
 
 const DEFAULT_DESTINATIONS = ["0.0.0.0/0", "::/0", ""];
 
@@ -92,10 +93,36 @@ function entryOf(
   };
 }
 
+/** The first version whose results name interfaces. Source: CNI SPEC 0.3.0. */
+const FIRST_WITH_INTERFACES = "0.3.0";
+
+/**
+ * Whether the plugins report that they made no NIC and assigned no address, as KubeVirt's network binding plugins do (passt's,
+ * for one). Results before 0.3.0 cannot name interfaces.
+ */
+function isWithoutInterface({ cniVersion, interfaces = [], ips = [] }: CniResult): boolean {
+  return (
+    interfaces.length === 0 && ips.length === 0 && isAtLeast(cniVersion, FIRST_WITH_INTERFACES)
+  );
+}
+
+function entriesOf(
+  result: CniResult,
+  { name, interfaceName }: { readonly name: string; readonly interfaceName: string },
+  beside: BesideResult,
+): readonly NetworkStatus[] {
+  const places = placesOf(result);
+  const own = askedPlaceOf(places, interfaceName);
+  return (places.length === 0 ? [own] : places).map((place) =>
+    entryOf(result, place, { name, asked: place === own ? interfaceName : undefined, beside }),
+  );
+}
+
 /**
  * The entries for one attachment, one for each NIC that it has in the sandbox: `name` is NAMESPACE/NAME of the network,
  * `interfaceName` what was asked as CNI_IFNAME. Addresses carry no prefix length and go to the entry of their NIC;
- * those of host interfaces are left out. Source: NPWG 1.3 section 5.3.
+ * those of host interfaces are left out. A result without any interface has no entry, as with Multus: KubeVirt derives from the
+ * names in the status how it names all NICs of the pod. Source: NPWG 1.3 section 5.3; KubeVirt PodHasOrdinalInterfaceName.
  */
 // oxlint-disable-next-line max-params -- whose result it is, and what is known beside it
 export function networkStatusesOf(
@@ -104,11 +131,7 @@ export function networkStatusesOf(
   interfaceName: string,
   beside: BesideResult = {},
 ): readonly NetworkStatus[] {
-  const places = placesOf(result);
-  const own = askedPlaceOf(places, interfaceName);
-  return (places.length === 0 ? [own] : places).map((place) =>
-    entryOf(result, place, { name, asked: place === own ? interfaceName : undefined, beside }),
-  );
+  return isWithoutInterface(result) ? [] : entriesOf(result, { name, interfaceName }, beside);
 }
 
 /** The entry for the NIC that was asked for. */
@@ -136,7 +159,7 @@ export function defaultNetworkStatusesOf(
   name: string,
   interfaceName: string,
 ): readonly NetworkStatus[] {
-  const entries = networkStatusesOf(result, name, interfaceName);
+  const entries = entriesOf(result, { name, interfaceName }, {});
   const nic = defaultNicOf(result, interfaceName);
   const at = Math.max(
     0,

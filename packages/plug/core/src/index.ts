@@ -167,7 +167,12 @@ export {
   type Subscription,
 } from "./plan/node/hooks/subscribed.ts";
 export { findMovedNic } from "./iface/moved-nic.ts";
-export { aliasOf, isOwnPodInterfaceName, nameOfAlias } from "./iface/names.ts";
+export {
+  aliasOf,
+  isExtraInterfaceName,
+  isOwnPodInterfaceName,
+  nameOfAlias,
+} from "./iface/names.ts";
 export type { UnplugRequest } from "./plan/node/unplug-request.ts";
 export { letsGo } from "./iface/phase.ts";
 export { expectedWirings, withWired } from "./iface/links/wired.ts";

@@ -46,6 +46,11 @@ export function spareInterfaceNameOf(ifaceName: string, networkName: string): st
   return POD_PREFIX + sha256Hex(`${ifaceName}/${networkName}`).slice(0, HASH_LENGTH);
 }
 
+/** Whether a pod NIC's name is that of a network that a registered binding brings. */
+export function isExtraInterfaceName(name: string): boolean {
+  return /^bnd(?:[0-9a-f]{11}|eth0)$/.test(name);
+}
+
 /** Whether a pod NIC's name is one that is given to the networks of a launcher, beside its default one. */
 export function isOwnPodInterfaceName(name: string): boolean {
   return /^(?:(?:pod|bnd)[0-9a-f]{11}|bndeth0)$/.test(name);

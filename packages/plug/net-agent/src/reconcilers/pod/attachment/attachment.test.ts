@@ -322,3 +322,24 @@ test("an attachment whose undoing fails is told with its own failure, not with t
   await world.again();
   expect(await world.errorReasons()).toEqual({ net1: "RequestNotMet" });
 });
+
+test("a network that makes no interface has no entry in the status, and is attached once", async () => {
+  world.resultOf = ({ cniVersion }) => ({ cniVersion, interfaces: [] });
+  await world.putPod({ networks: "a" });
+  await world.pass();
+  await world.pass();
+  expect(await world.networkStatus()).toEqual([]);
+  expect(await world.errorReasons()).toEqual({});
+  await world.putPod({ networks: "" });
+  await world.pass();
+  expect(world.cni.calls).toEqual(["ADD box-uid-1/net1", "DEL box-uid-1/net1"]);
+});
+
+test("a network of a binding that makes no interface has an entry, for which virt-controller waits", async () => {
+  world.resultOf = ({ cniVersion }) => ({ cniVersion, interfaces: [] });
+  await world.putPod({ networks: "a@bnd0123456789a" });
+  await world.pass();
+  expect(await world.networkStatus()).toEqual([
+    { name: "ns1/a", interface: "bnd0123456789a", dns: {} },
+  ]);
+});

@@ -5,9 +5,15 @@ import {
   defaultNetworkStatusesOf,
   deviceIn,
   networkStatusesOf,
+  networkStatusOf,
   type JournalRow,
 } from "@patchbay/cni";
-import type { HeldDevice, OwnedAttachment, ToldAttachment } from "@patchbay/core";
+import {
+  isExtraInterfaceName,
+  type HeldDevice,
+  type OwnedAttachment,
+  type ToldAttachment,
+} from "@patchbay/core";
 import type { Sandbox } from "@patchbay/core/ports";
 
 /** An attachment of ours, with the row that is the recipe of its removal. */
@@ -16,16 +22,29 @@ export interface OwnedRow extends OwnedAttachment, ToldAttachment {
   readonly hasDevice: boolean;
 }
 
+/**
+ * Those of a secondary network. virt-controller waits for the entry of a network that a binding brings, whose name is ours and
+ * not one of KubeVirt's ordinal names, so that network has one even if it makes no interface.
+ */
+function secondaryEntriesOf(
+  { network, request: { interfaceName }, defaultRoute }: JournalRow,
+  result: NonNullable<JournalRow["result"]>,
+): readonly NetworkStatus[] {
+  const { gateways = [] } = defaultRoute ?? {};
+  const entries = networkStatusesOf(result, network, interfaceName, { gateways });
+  const isAwaited = entries.length === 0 && isExtraInterfaceName(interfaceName);
+  return isAwaited ? [networkStatusOf(result, network, interfaceName)] : entries;
+}
+
 /** What its result says of its NICs; nothing until ADD has succeeded. */
 export function entriesOf(row: JournalRow): readonly NetworkStatus[] {
-  const { result, network, request, defaultRoute, deviceInfo } = row;
+  const { result, network, request, deviceInfo } = row;
   if (result === undefined) return [];
   const { interfaceName } = request;
-  const { gateways = [] } = defaultRoute ?? {};
   const entries =
     row.isDefault === true
       ? defaultNetworkStatusesOf(result, network, interfaceName)
-      : networkStatusesOf(result, network, interfaceName, { gateways });
+      : secondaryEntriesOf(row, result);
   if (deviceInfo === undefined) return entries;
   return entries.map((entry) =>
     entry.interface === interfaceName ? { ...entry, "device-info": deviceInfo } : entry,
