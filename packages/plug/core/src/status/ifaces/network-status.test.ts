@@ -53,6 +53,21 @@ test.each([
     want: [FOREIGN],
   },
   {
+    name: "what the runtime made again in a new sandbox keeps the runtime's entry",
+    current: [DEFAULT, { ...entry("ns1/a", "net1"), mac: "02:00:00:00:00:01" }],
+    attachments: [
+      attached("ns1/a", "net1", { state: "removed", isStale: true }),
+      attached("ns1/a", "net1", { isAdopted: true }),
+    ],
+    want: [DEFAULT, { ...entry("ns1/a", "net1"), mac: "02:00:00:00:00:01" }],
+  },
+  {
+    name: "what the runtime made and did not write down gets the entry that its result has",
+    current: [DEFAULT],
+    attachments: [attached("ns1/a", "net1", { isAdopted: true })],
+    want: [DEFAULT, entry("ns1/a", "net1")],
+  },
+  {
     name: "every NIC of an attachment goes with it",
     current: [entry("ns1/a", "net1"), entry("ns1/a", "aux"), FOREIGN],
     attachments: [
@@ -68,12 +83,6 @@ test.each([
     current: [{ ...entry("ns1/a", "net1"), mac: "02:00:00:00:00:01" }],
     attachments: [attached("ns1/a", "net1", { isAdopted: true })],
     want: [{ ...entry("ns1/a", "net1"), mac: "02:00:00:00:00:01" }],
-  },
-  {
-    name: "what the runtime made is not told for it",
-    current: [],
-    attachments: [attached("ns1/a", "net1", { isAdopted: true })],
-    want: [],
   },
   {
     name: "what the runtime made goes once it is removed",

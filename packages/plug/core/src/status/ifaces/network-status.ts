@@ -29,11 +29,14 @@ export function mergeNetworkStatus(
   current: readonly NetworkStatus[],
   attachments: readonly ToldAttachment[],
 ): readonly NetworkStatus[] {
-  // What the runtime has made it has told as well; it becomes ours when it goes.
+  const present = attachments.filter(({ state, isStale }) => state === "attached" && !isStale);
+  // The runtime writes the entry of what it made; in a new sandbox that may be what we made and removed in the one before.
+  const adopted = new Set(present.filter(({ isAdopted }) => isAdopted).flatMap(interfacesOf));
   const ours = attachments.filter(({ isAdopted, state }) => !isAdopted || state === "removed");
-  const own = new Set(ours.flatMap(interfacesOf));
-  const entries = ours.flatMap((attachment) =>
-    attachment.state === "attached" && !attachment.isStale ? attachment.entries : [],
+  const own = new Set(ours.flatMap(interfacesOf).filter((name) => !adopted.has(name)));
+  const written = new Set(current.map((entry) => entry.interface));
+  const entries = present.flatMap(({ isAdopted, entries: all }) =>
+    isAdopted ? all.filter((entry) => !written.has(entry.interface)) : all,
   );
   const kept = current.flatMap((entry) =>
     entry.interface === undefined || !own.has(entry.interface)

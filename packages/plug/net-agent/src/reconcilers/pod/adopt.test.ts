@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Can a NIC be unplugged that the pod's runtime made when the pod was created?
 import { names } from "@patchbay/api";
-import { beforeEach, expect, test } from "vitest";
+import { beforeEach, describe, expect, test } from "vitest";
 import { inodeOf, World } from "../../testing/world.ts";
 
 const MAC = "02:00:00:00:00:0a";
@@ -132,6 +132,70 @@ test("in a new sandbox, where the runtime makes it again, it is adopted again", 
   expect(world.cni.calls).toEqual([]);
   expect(await world.journal.list("uid-1")).toMatchObject([{ request: { containerId: "box-2" } }]);
   expect(await world.errorReasons()).toEqual({});
+});
+
+test("what was hot-plugged and is made by the runtime in a new sandbox stays in the status", async () => {
+  await world.putPod({ networks: "a@net1,b@net2" });
+  await settle();
+  expect(world.cni.calls).toEqual(["ADD box-uid-1/net2"]);
+  const again = { name: "ns1/b", interface: "net2", mac: "02:00:00:00:00:0b", dns: {} };
+  for (const { interface: name, mac } of [MADE, again]) {
+    const link = { name, kind: "macvlan", mac, mtu: 1500, up: true };
+    world.podNetwork.putLink("inode-box-2", link);
+  }
+  const status = [DEFAULT, MADE, again];
+  const annotations = { [names.NETWORK_STATUS_ANNOTATION]: JSON.stringify(status) };
+  await world.putPod({ networks: "a@net1,b@net2", annotations });
+  world.dropNamespace("box-uid-1");
+  world.putSandbox("uid-1", "box-2");
+  await settle();
+  expect(await world.networkStatus()).toEqual(status);
+  expect(await world.errorReasons()).toEqual({});
+  expect(world.cni.calls).toEqual(["ADD box-uid-1/net2", "DEL box-uid-1/net2"]);
+});
+
+describe("what only libcni's cache records", () => {
+  async function remember(result: object): Promise<void> {
+    const config = { cniVersion: "1.0.0", name: "b", plugins: [{ type: "bridge" }] };
+    const entry = {
+      ...{ kind: "cniCacheV1", containerId: "box-uid-1", ifName: "net2", networkName: "b" },
+      config: Buffer.from(JSON.stringify(config)).toString("base64"),
+      result,
+    };
+    await world.files.writeAtomic("/cache/results/b-box-uid-1-net2", JSON.stringify(entry));
+    await world.putPod({ networks: "a@net1,b@net2" });
+  }
+
+  test("is not added a second time where it made no interface, and anew once it was removed", async () => {
+    await remember({ cniVersion: "1.0.0", interfaces: [] });
+    await settle();
+    expect(world.cni.calls).toEqual([]);
+    expect(await world.networkStatus()).toEqual([DEFAULT, MADE, SIDE]);
+    await world.putPod({ networks: "a@net1" });
+    await settle();
+    expect(world.cni.calls).toEqual(["DEL box-uid-1/net2"]);
+    await world.putPod({ networks: "a@net1,b@net2" });
+    await settle();
+    expect(world.cni.calls).toEqual(["DEL box-uid-1/net2", "ADD box-uid-1/net2"]);
+  });
+
+  test("gets the status entry that was lost", async () => {
+    const mac = "02:00:00:00:00:0b";
+    world.podNetwork.putLink(inodeOf("uid-1"), {
+      ...{ name: "net2", kind: "macvlan", mac, mtu: 1500, up: true },
+    });
+    await remember({
+      cniVersion: "1.0.0",
+      interfaces: [{ name: "net2", mac, sandbox: "/run/netns/box-uid-1" }],
+    });
+    await settle();
+    expect(world.cni.calls).toEqual([]);
+    expect(await world.errorReasons()).toEqual({});
+    expect(await world.networkStatus()).toMatchObject([
+      ...[DEFAULT, MADE, SIDE],
+      { name: "ns1/b", interface: "net2", mac },
+    ]);
+  });
 });
 
 test("what cannot be written down is left alone for a while", async () => {

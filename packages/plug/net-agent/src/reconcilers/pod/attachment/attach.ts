@@ -1,9 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 // Makes one attachment in a pod's sandbox: intent on disk, CNI ADD, and a look at what it gave.
 import { names, normalizeMac, parseNetworkStatus } from "@patchbay/api";
-import { networkStatusOf, type JournalRow } from "@patchbay/cni";
-import { AppError, isAppError, messageOf, type WantedAttachment } from "@patchbay/core";
-import type { CniResult, Link } from "@patchbay/core/ports";
+import { networkStatusesOf, networkStatusOf, type JournalRow } from "@patchbay/cni";
+import {
+  AppError,
+  isAppError,
+  messageOf,
+  type ForeignAttachment,
+  type WantedAttachment,
+} from "@patchbay/core";
+import type { AttachmentRequest, CniResult, Link } from "@patchbay/core/ports";
 import type { Deps } from "../../../deps.ts";
 import {
   preferredAddressesOf,
@@ -12,6 +18,7 @@ import {
 } from "./preferred-addresses.ts";
 import { addOrUndo, begin } from "./add.ts";
 import { adopt } from "./adopt.ts";
+import { definitionOf } from "./definition.ts";
 import { assertMayRoute, claimOf } from "./default-route.ts";
 import { withDeviceOf } from "./of-node/device.ts";
 import { assertMayUse, findVmiOf } from "../launcher.ts";
@@ -35,6 +42,10 @@ export async function attach(wanted: WantedAttachment, facts: PodFacts, deps: De
   const there = links.find((link) => link.name === wanted.interfaceName);
   if (there !== undefined) {
     await adoptOrThrow(wanted, { facts, there }, deps);
+    return;
+  }
+  if (await isMadeWithoutInterface(asked, deps)) {
+    await adopt(wanted, facts, deps);
     return;
   }
   const startMs = deps.clock.monotonicMs();
@@ -98,6 +109,23 @@ async function addAsBefore(
   }
 }
 
+/**
+ * Whether the pod's runtime has made the attachment already, by a plugin that makes no interface, so that the pod and its
+ * status do not show it. A second ADD of one attachment is an error. Source: CNI SPEC 1.1 section 2, "ADD".
+ */
+async function isMadeWithoutInterface(
+  { containerId, interfaceName, config }: AttachmentRequest,
+  { mode, resultCache }: Deps,
+): Promise<boolean> {
+  if (mode !== "multus") return false;
+  const cached = await resultCache.find(containerId, interfaceName);
+  return (
+    cached?.result !== undefined &&
+    cached.config.name === config.name &&
+    networkStatusesOf(cached.result, config.name, interfaceName).length === 0
+  );
+}
+
 /** In a new sandbox the runtime has made again what the annotation names, and has said so. */
 async function adoptOrThrow(
   { network, interfaceName }: WantedAttachment,
@@ -116,9 +144,24 @@ async function adoptOrThrow(
       entry.interface === interfaceName &&
       normalizeMac(entry.mac ?? "") === normalizeMac(there.mac),
   );
+  const isMade = isTold || (await isRemembered({ network, interfaceName }, { facts, there }, deps));
   // No DEL: it would destroy what somebody else has made.
-  if (!isTold) throw new AppError("CNI_NAME_TAKEN", { interface: interfaceName });
+  if (!isMade) throw new AppError("CNI_NAME_TAKEN", { interface: interfaceName });
   await adopt({ network, interfaceName }, facts, deps);
+}
+
+/** libcni's cache has the very NIC, of that network: the runtime's entry in the status may have been lost. */
+async function isRemembered(
+  { network, interfaceName }: ForeignAttachment,
+  { facts, there }: { readonly facts: PodFacts; readonly there: Link },
+  deps: Deps,
+): Promise<boolean> {
+  if (deps.mode !== "multus") return false;
+  const cached = await deps.resultCache.find(sandboxOf(facts).id, interfaceName);
+  if (cached?.result === undefined) return false;
+  const { name } = await definitionOf(network, deps);
+  const { mac } = networkStatusOf(cached.result, network, interfaceName);
+  return cached.config.name === name && normalizeMac(mac ?? "") === normalizeMac(there.mac);
 }
 
 /**

@@ -129,12 +129,25 @@ async function unmake(row: JournalRow, facts: PodFacts, deps: Deps): Promise<Jou
   return unmade;
 }
 
+/** As libcni does after DEL: what is remembered there would be taken for an attachment that is there. */
+async function forgetCached(
+  { containerId, interfaceName }: AttachmentRequest,
+  { resultCache }: Deps,
+): Promise<void> {
+  for (const one of await resultCache.list()) {
+    if (one.containerId === containerId && one.interfaceName === interfaceName) {
+      await resultCache.forget(one);
+    }
+  }
+}
+
 /** Removes the attachment; its row stays, marked, until the pod's status says so. */
 export async function detach(row: JournalRow, facts: PodFacts, deps: Deps): Promise<void> {
   const unmade = row.isUnmade === true ? row : await unmake(row, facts, deps);
   await restoreNodeNics(unmade, facts, deps);
   await bringBackRoutes(row, facts, deps);
   await dropDeviceInfo(row, deps);
+  if (row.isAdopted === true) await forgetCached(row.request, deps);
   await deps.journal.write({ ...row, state: "removed" });
   tellDetached(row, facts, deps);
 }
