@@ -148,6 +148,6 @@ export const REASONS_IN_POD = {
   AttributesFixed: {
     ...OF_ANNOTATION,
     meaning:
-      "the element of an attached interface asks for another MAC, other addresses, another default route, bandwidth or the like than it was attached with; the interface stays as it is until it is unplugged and plugged again",
+      "the element of an attached interface asks for another MAC, other addresses, another default route, bandwidth or the like than it was attached with, or, in a launcher of KubeVirt, for another network; the interface stays as it is until it is unplugged and plugged again, or, in a launcher of KubeVirt, until KubeVirt migrates the VM",
   },
 } as const satisfies Readonly<Record<string, ReasonEntry>>;

@@ -186,6 +186,15 @@ export function attributesFixed(name: string, changed: readonly string[]): Told<
   return { reason: "AttributesFixed", message };
 }
 
+/** KubeVirt's virt-handler does not connect a guest to another NIC; it migrates the VM instead. */
+export function swapNeedsMigration(
+  name: string,
+  { from, to }: { readonly from: string; readonly to: string },
+): Told<"AttributesFixed"> {
+  const message = `interface ${name} stays on ${from}: KubeVirt does not connect a running guest to another network; migrate the VM, whose target pod gets ${to}`;
+  return { reason: "AttributesFixed", message };
+}
+
 /** Nobody else can say what the guest is to have. */
 export function waitingForHooks(sidecars: readonly string[]): Told<"WaitingForHooks"> & {
   readonly attempts: number;

@@ -17,6 +17,8 @@ export interface PodSketch {
   readonly owner?: Readonly<Record<string, unknown>>;
   /** Amounts that its container requests. */
   readonly limits?: Readonly<Record<string, string>>;
+  /** First argument of its container, which is then a launcher's by label and name. */
+  readonly launcherProgram?: string;
   /** Whether each of its containers has ended. */
   readonly ended?: readonly boolean[];
 }
@@ -40,9 +42,21 @@ function containerOf(isOver: boolean, index: number): ContainerStatus {
 
 type ContainerStatus = NonNullable<NonNullable<Pod["status"]>["containerStatuses"]>[number];
 
+function labelsOf({ launcherProgram }: PodSketch): Pick<Pod["metadata"], "labels"> {
+  if (launcherProgram === undefined) return {};
+  return { labels: { [names.KUBEVIRT_LABEL]: names.LAUNCHER_LABEL_VALUE } };
+}
+
+function containersOf({ limits, launcherProgram: program }: PodSketch): Pod["spec"]["containers"] {
+  if (program !== undefined) {
+    return [{ name: names.LAUNCHER_CONTAINER, image: "i", command: [program] }];
+  }
+  return limits === undefined ? [] : [{ name: "c", image: "i", resources: { limits } }];
+}
+
 /** The pod as the API server has it; `before`: annotations that it has already. */
 export function toPod(sketch: PodSketch, before: Pod["metadata"]["annotations"]): Pod {
-  const { networks, uid = "uid-1", phase = "Running", isDeleting = false, limits } = sketch;
+  const { networks, uid = "uid-1", phase = "Running", isDeleting = false } = sketch;
   const asked = networks === undefined ? {} : { [names.NETWORKS_ANNOTATION]: networks };
   const annotations = { ...before, ...sketch.annotations, ...asked };
   return {
@@ -52,6 +66,7 @@ export function toPod(sketch: PodSketch, before: Pod["metadata"]["annotations"])
       ...NAMES,
       uid,
       ...(Object.keys(annotations).length === 0 ? {} : { annotations }),
+      ...labelsOf(sketch),
       ...(isDeleting ? { deletionTimestamp: "2026-01-01T00:00:00Z" } : {}),
       ...(sketch.launcherOf === undefined
         ? {}
@@ -63,7 +78,7 @@ export function toPod(sketch: PodSketch, before: Pod["metadata"]["annotations"])
     },
     spec: {
       nodeName: "node",
-      containers: limits === undefined ? [] : [{ name: "c", image: "i", resources: { limits } }],
+      containers: containersOf(sketch),
       hostNetwork: sketch.hostNetwork ?? false,
     },
     status: {

@@ -329,6 +329,37 @@ const ROWS: readonly Row[] = [
     want: [],
   },
   {
+    name: "a NIC of a KubeVirt launcher is not swapped under its guest, while others are plugged and unplugged",
+    given: facts([{ name: "b", interface: "net1" }, B], {
+      isKubeVirtLauncher: true,
+      owned: [owned("ns1/a", "net1"), owned("ns1/c", "net3")],
+    }),
+    want: ["error AttributesFixed@net1", "add ns1/b@net2", "del ns1/c@net3"],
+  },
+  {
+    name: "neither is one that Multus made in it",
+    given: facts([{ name: "b", interface: "net1" }], {
+      isKubeVirtLauncher: true,
+      owned: [owned("ns1/a", "net1", { isAdopted: true })],
+    }),
+    want: ["error AttributesFixed@net1"],
+  },
+  {
+    name: "one of a former sandbox, to which no guest is connected, is",
+    given: facts([{ name: "b", interface: "net1" }], {
+      isKubeVirtLauncher: true,
+      owned: [owned("ns1/a", "net1", { isStale: true })],
+    }),
+    want: ["del ns1/a@net1", "add ns1/b@net1"],
+  },
+  {
+    name: "a KubeVirt launcher that is over loses everything",
+    given: facts([{ name: "b", interface: "net1" }], {
+      ...{ isKubeVirtLauncher: true, pod: "over", owned: [owned("ns1/a", "net1")] },
+    }),
+    want: ["del ns1/a@net1"],
+  },
+  {
     name: "a pod that ends gets nothing new and keeps what it has",
     given: facts([A, B], { owned: [owned("ns1/a", "net1")], pod: "ending" }),
     want: [],

@@ -9,6 +9,7 @@ import {
   HOST_NETWORK,
   interfaceHeld,
   interfaceOfOthers,
+  swapNeedsMigration,
   type Told,
 } from "../../reasons/words.ts";
 import { changedAttributes } from "./fixed-attributes.ts";
@@ -54,6 +55,11 @@ export interface AttachmentFacts<Owned extends OwnedAttachment> {
   readonly networks: NetworksAnnotation;
   /** The pod lives in the network of its node, where nothing is ever attached. */
   readonly isHostNetwork: boolean;
+  /**
+   * The pod is a launcher of KubeVirt, whose virt-handler does not connect a running guest to another NIC: a DEL and an ADD
+   * under one name would leave the guest's tap without an uplink.
+   */
+  readonly isKubeVirtLauncher?: true;
   /** In the order in which they were begun. */
   readonly owned: readonly Owned[];
   /** What somebody else attached and reported. */
@@ -92,6 +98,14 @@ function isSame(owned: OwnedAttachment, wanted: WantedAttachment): boolean {
 /** Attached, in the pod that is there now. */
 function isInPlace(owned: OwnedAttachment): boolean {
   return owned.state === "attached" && !owned.isStale;
+}
+
+/** Whether a guest may be connected to the NIC by somebody who does not connect it to another one. */
+function isWired(
+  owned: OwnedAttachment,
+  { isKubeVirtLauncher }: Pick<AttachmentFacts<OwnedAttachment>, "isKubeVirtLauncher">,
+): boolean {
+  return isKubeVirtLauncher === true && isInPlace(owned);
 }
 
 function attributesError(
@@ -139,6 +153,11 @@ function planOne<Owned extends OwnedAttachment>(
   const current = rows.find((owned) => isSame(owned, wanted) && isInPlace(owned));
   if (current !== undefined) return attributesError(wanted, current);
   if (facts.pod !== "alive") return [];
+  const wired = rows.find((owned) => isWired(owned, facts));
+  if (wired !== undefined) {
+    const networks = { from: wired.network, to: wanted.network };
+    return [{ kind: "reportError", interfaceName, ...swapNeedsMigration(interfaceName, networks) }];
+  }
   const holder = facts.foreign.find((entry) => entry.interfaceName === interfaceName);
   if (rows.length === 0 && holder !== undefined) return [planHeld(wanted, holder, facts.mode)];
   return [...rows.map((owned) => leave(owned, facts.pod)), { kind: "add", wanted }];
@@ -199,7 +218,12 @@ export function planAttachmentActions<Owned extends OwnedAttachment>(
   const steps = accepted.flatMap((wanted) => planOne(wanted, facts));
   const freed = steps.flatMap((step) => ("owned" in step ? [step.owned] : []));
   const stays = (entry: Owned): boolean =>
-    isInPlace(entry) && accepted.some((wanted) => isSame(entry, wanted));
+    isInPlace(entry) &&
+    accepted.some(
+      (wanted) =>
+        isSame(entry, wanted) ||
+        (isWired(entry, facts) && wanted.interfaceName === entry.interfaceName),
+    );
   const unwanted = owned.filter((entry) => !freed.includes(entry) && !stays(entry));
   const hasDevice = (entry: Owned): boolean => entry.hasDevice === true;
   return [

@@ -15,6 +15,18 @@ import type { PodFacts } from "./observe.ts";
 /** Whose networks every pod may use, beside those of its own namespace. Source: Multus, `globalNamespaces` when it is not set. */
 const SHARED_NAMESPACE = "default";
 
+/** Program of the launchers of KubeVirt; those of Patchbay name none. Source: KubeVirt pkg/virt-controller/services/template.go. */
+const KUBEVIRT_LAUNCHER = /(?:^|\/)virt-launcher(?:-monitor)?$/;
+
+/** Whether the pod is a launcher of KubeVirt's own, by what the pod says: a pod that pretends to be one harms only itself. */
+export function isKubeVirtLauncher(pod: Pod | undefined): boolean {
+  if (pod?.metadata.labels?.[names.KUBEVIRT_LABEL] !== names.LAUNCHER_LABEL_VALUE) return false;
+  return pod.spec.containers.some(
+    ({ name, command = [] }) =>
+      name === names.LAUNCHER_CONTAINER && KUBEVIRT_LAUNCHER.test(command[0] ?? ""),
+  );
+}
+
 /**
  * The VMI that the pod is the launcher of, read live: at an attachment the pod is told of what its VMI already says.
  * Whoever may make pods can write any label and any owner into them; what is asked for here is the VMI itself, in the

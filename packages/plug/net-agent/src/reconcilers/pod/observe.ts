@@ -20,6 +20,7 @@ import {
 import { parseKey } from "@patchbay/kube";
 import type { Sandbox } from "@patchbay/core/ports";
 import type { Deps } from "../../deps.ts";
+import { isKubeVirtLauncher } from "./launcher.ts";
 import { findSandbox, findSilence, type Silence } from "./sandbox.ts";
 import { entriesOf, rowsOfPass, toOwned, type OwnedRow } from "./attachment/owned-row.ts";
 import { isPodOf } from "./static-pod.ts";
@@ -55,6 +56,17 @@ function stageOf(pod: Pod | undefined): AttachmentFacts<OwnedRow>["pod"] {
 function networksOf(pod: Pod | undefined): NetworksAnnotation {
   if (pod === undefined) return NOTHING;
   return parseNetworks(pod.metadata.annotations?.[names.NETWORKS_ANNOTATION]);
+}
+
+/** The part of the facts that the pod itself determines. */
+function requestsOf(
+  pod: Pod | undefined,
+): Pick<AttachmentFacts<OwnedRow>, "networks" | "isHostNetwork" | "isKubeVirtLauncher"> {
+  return {
+    networks: networksOf(pod),
+    isHostNetwork: pod?.spec.hostNetwork === true,
+    ...(isKubeVirtLauncher(pod) && { isKubeVirtLauncher: true }),
+  };
 }
 
 /** More entries than a runtime writes: whoever makes a pod can write any status into it, and such a one tells nothing. */
@@ -142,8 +154,7 @@ export async function observe(key: string, uid: string, deps: Deps): Promise<Pod
     isLeftToRuntime: isGone && passed.length < rows.length,
     attachments: {
       namespace: parseKey(key).namespace ?? "",
-      networks: networksOf(pod),
-      isHostNetwork: pod?.spec.hostNetwork === true,
+      ...requestsOf(pod),
       owned: passed.map((row) => toOwned(row, { ...place, bootId: deps.bootId })),
       foreign: foreignOf(pod, rows),
       mode: deps.mode,

@@ -383,3 +383,34 @@ describe("a pod that is being deleted", () => {
     expect(world.cni.attachments).toEqual(want);
   });
 });
+
+test.each([
+  {
+    program: "/usr/bin/virt-launcher-monitor",
+    networks: ["ns1/a", "ns1/c"],
+    errors: { net1: "AttributesFixed" },
+    calls: ["ADD box-uid-1/net1", "ADD box-uid-1/net2", "DEL box-uid-1/net1"],
+  },
+  {
+    program: "/usr/bin/patchbay-launcher",
+    networks: ["ns1/b", "ns1/c"],
+    errors: {},
+    calls: [
+      ...["ADD box-uid-1/net1", "DEL box-uid-1/net1", "ADD box-uid-1/net1"],
+      ...["ADD box-uid-1/net2", "DEL box-uid-1/net1"],
+    ],
+  },
+])("after a swap beside a plug a pod of $program is on $networks", async (row) => {
+  const swap = new World();
+  swap.putNads("a", "b", "c");
+  const launcherProgram = row.program;
+  await swap.putPod({ networks: "a@net1", launcherProgram });
+  await swap.pass();
+  await swap.putPod({ networks: "b@net1,c@net2", launcherProgram });
+  await swap.pass();
+  expect((await swap.networkStatus()).map(({ name }) => name)).toEqual(row.networks);
+  expect(await swap.errorReasons()).toEqual(row.errors);
+  await swap.putPod({ networks: "c@net2", launcherProgram });
+  await swap.pass();
+  expect(swap.cni.calls).toEqual(row.calls);
+});
