@@ -10,7 +10,7 @@ import type { AddressServer, Command } from "@patchbay/core/ports";
 import { describeAddressServersContract, SERVED_NIC } from "@patchbay/podnet/testing";
 import { eventually, run } from "@patchbay/support";
 import { afterEach, describe, expect, test } from "vitest";
-import { askIpv4 } from "./dhcp-guest.ts";
+import { askIpv4, askIpv6 } from "./dhcp-guest.ts";
 import { addHost, addNic, makeNetwork, Namespaces, PREFIX } from "./links.ts";
 
 const family = `${PREFIX}-dhcp`;
@@ -81,21 +81,25 @@ describeAddressServersContract("dnsmasq", () => {
 
 describe("a server", () => {
   const namespaces = new Namespaces();
-  let server: AddressServer | undefined;
+  const running: AddressServer[] = [];
+  const start = async (pod: string, nic: ServedNic): Promise<AddressServer> => {
+    const server = await servers.start(namespaces.open(pod), nic);
+    running.push(server);
+    return server;
+  };
   afterEach(async () => {
-    await server?.stop();
-    server = undefined;
+    for (const server of running.splice(0)) await server.stop();
     namespaces.close();
   });
 
   test("has a user of its own, three capabilities, and the namespace only", async () => {
     const { pod, guest } = makePair(namespaces);
-    server = await servers.start(namespaces.open(pod), [SERVED_NIC]);
+    await start(pod, SERVED_NIC);
     const [pid = "", ...more] = serverPids();
     expect(more).toEqual([]);
     const read = (name: string): string => readFileSync(`/proc/${pid}/${name}`, "utf8");
     const status = read("status");
-    expect(status).toMatch(/^Uid:\t18790\d+\t/m);
+    expect(status).toMatch(/^Uid:\t1879\d{6}\t/m);
     // CAP_NET_BIND_SERVICE, CAP_NET_ADMIN, CAP_NET_RAW. Source: linux/capability.h
     for (const set of ["CapPrm", "CapEff", "CapBnd"]) {
       expect(status).toContain(`${set}:\t0000000000003400`);
@@ -132,9 +136,8 @@ describe("a server", () => {
     const env = { PATH: `${directory}:${process.env["PATH"] ?? ""}` };
     const real = createProcessRunner();
     const runner = { ...real, run: (command: Command) => real.run({ ...command, env }) };
-    server = await createAddressServers({ runner, family }).start(namespaces.open(pod), [
-      SERVED_NIC,
-    ]);
+    const withoutMounts = createAddressServers({ runner, family });
+    running.push(await withoutMounts.start(namespaces.open(pod), SERVED_NIC));
     expect(readFileSync(`/proc/${serverPids()[0] ?? ""}/status`, "utf8")).toMatch(
       /^NSpid:\t\d+\t1$/m,
     );
@@ -146,7 +149,7 @@ describe("a server", () => {
     const { pod } = makePair(namespaces);
     const left = (): string => run("sh", "-c", `grep -lz '${family}' /proc/[0-9]*/environ || true`);
     for (const find of [(pid: string) => pid, parentOf]) {
-      server = await servers.start(namespaces.open(pod), [SERVED_NIC]);
+      const server = await start(pod, SERVED_NIC);
       process.kill(Number(find(serverPids()[0] ?? "")), "SIGKILL");
       expect(await server.ended).not.toBe("");
       await eventually(() => left() === "", { withinMs: 5000 });
@@ -176,7 +179,7 @@ describe("a server", () => {
         privateOptions: [{ option: 224, value: "1,2 three" }],
       },
     };
-    server = await servers.start(namespaces.open(pod), [nic]);
+    await start(pod, nic);
     expect(askIpv4(guest)).toMatchObject({
       ip: "10.9.0.5",
       mask: "24",
@@ -208,7 +211,7 @@ describe("a server", () => {
       { ...SERVED_NIC, ...own },
     ];
     const { pod, guest } = makePair(namespaces, nics);
-    server = await servers.start(namespaces.open(pod), nics);
+    for (const nic of nics) await start(pod, nic);
     const out = ["router", "staticroutes", "dns", "search", "domain"];
     const told = (nic: string): readonly unknown[] => {
       const lease = askIpv4(guest, nic) ?? {};
@@ -221,15 +224,48 @@ describe("a server", () => {
   test("is told no more than one name for a name", async () => {
     const { pod } = makePair(namespaces);
     const nic = { ...SERVED_NIC, hostname: "guest1,10.9.0.6" };
-    await expect(servers.start(namespaces.open(pod), [nic])).rejects.toMatchObject({
+    await expect(servers.start(namespaces.open(pod), nic)).rejects.toMatchObject({
       code: "PODNET_ADDRESS_SERVER_FAILED",
     });
     expect(serverPids()).toEqual([]);
   });
 
+  test("serves NICs with equal addresses or equal MACs, each its own address", async () => {
+    const ipv4 = (address: string): ServedNic["lease"] => ({
+      ipv4: { address, server: "169.254.75.10/32", routes: [] },
+    });
+    const twin = { iface: "b", bridgeName: "k6t-1", mac: "02:00:00:00:5e:02" };
+    const bond = { iface: "c", bridgeName: "k6t-2", lease: ipv4("10.7.0.9/24") };
+    const nics = [SERVED_NIC, { ...SERVED_NIC, ...twin }, { ...SERVED_NIC, ...bond }];
+    const { pod, guest } = makePair(namespaces, nics);
+    await Promise.all(nics.map((nic) => start(pod, nic)));
+    const addresses = nics.map((_nic, at) => askIpv4(guest, `eth${String(at)}`)?.["ip"]);
+    expect(addresses).toEqual(["10.9.0.5", "10.9.0.5", "10.7.0.9"]);
+    const users = serverPids().map((pid) => readFileSync(`/proc/${pid}/status`, "utf8"));
+    expect(new Set(users.map((status) => /^Uid:\t(\d+)/m.exec(status)?.[1])).size).toBe(3);
+  });
+
+  test("serves IPv6 at one NIC beside another on the same subnet", async () => {
+    const ipv6 = (address: string): ServedNic["lease"] => ({
+      ipv6: { addresses: [{ address, server: "fd09::/64", isOnLink: true }], isRouter: false },
+    });
+    const nics = [
+      { ...SERVED_NIC, lease: ipv6("fd09::5/64") },
+      { ...SERVED_NIC, bridgeName: "k6t-1", lease: ipv6("fd09::6/64") },
+    ];
+    const { pod, guest } = makePair(namespaces, nics);
+    for (const { bridgeName } of nics) {
+      run("ip", "-n", pod, "addr", "add", "fd09::/64", "dev", bridgeName, "nodad");
+    }
+    await Promise.all(nics.map((nic) => start(pod, nic)));
+    const { mac } = SERVED_NIC;
+    const addresses = ["eth0", "eth1"].map((nic) => askIpv6(guest, nic, mac));
+    expect(addresses).toEqual(["fd09::5", "fd09::6"]);
+  });
+
   test("that was left is ended by a successor", async () => {
     const { pod } = makePair(namespaces);
-    const left = await servers.start(namespaces.open(pod), [SERVED_NIC]);
+    const left = await servers.start(namespaces.open(pod), SERVED_NIC);
     await createAddressServers({ runner: createProcessRunner(), family }).endLeft();
     expect(serverPids()).toEqual([]);
     expect(await left.ended).not.toBe("");

@@ -3,6 +3,7 @@
 import { chmodSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { parseIp, printAddress } from "@patchbay/api";
 import { run } from "@patchbay/support";
 
 /** What udhcpc was given, by its own names of variables; source: busybox, udhcpc. */
@@ -36,4 +37,45 @@ export function askIpv4(guest: string, nic = "eth0"): Lease | undefined {
 /** Waits for a router advertisement, and takes what it says: the kernel does so by itself. */
 export function defaultRouteOf(guest: string): string {
   return run("ip", "-n", guest, "-6", "route", "show", "default").trim();
+}
+
+/**
+ * A client of DHCPv6 as a program for `node -e LINK MAC`: repeats SOLICIT until a server answers, and prints the address
+ * that it offers. Source: RFC 8415 sections 18.2.1, 21.4, 21.6
+ */
+const SOLICIT = String.raw`
+const [link, mac] = process.argv.slice(1);
+const number = (value) => [value >> 8, value & 255];
+const option = (code, bytes) => [...number(code), ...number(bytes.length), ...bytes];
+const duid = [0, 3, 0, 1, ...mac.split(":").map((byte) => parseInt(byte, 16))];
+const message = Buffer.from([1, 1, 2, 3, ...option(1, duid), ...option(3, Array(12).fill(0)), ...option(8, [0, 0])]);
+const socket = require("node:dgram").createSocket("udp6");
+const find = (bytes, wanted) => {
+  for (let at = 0; at + 4 <= bytes.length; at += 4 + bytes.readUInt16BE(at + 2))
+    if (bytes.readUInt16BE(at) === wanted) return bytes.subarray(at + 4, at + 4 + bytes.readUInt16BE(at + 2));
+};
+socket.on("message", (bytes) => {
+  const association = find(bytes.subarray(4), 3);
+  const address = association && find(association.subarray(12), 5);
+  if (!address) return;
+  console.log(address.subarray(0, 16).toString("hex").match(/..../g).join(":"));
+  process.exit(0);
+});
+socket.bind(546, () => {
+  const send = () => socket.send(message, 547, "ff02::1:2%" + link, () => {});
+  send();
+  setInterval(send, 300);
+});
+setTimeout(() => process.exit(1), 15000);
+`;
+
+/** Requests an address by DHCPv6; undefined when no server answers. */
+export function askIpv6(guest: string, nic: string, mac: string): string | undefined {
+  try {
+    const words = [process.execPath, "-e", SOLICIT, nic, mac];
+    const ip = parseIp(run("ip", "netns", "exec", guest, ...words).trim());
+    return ip && printAddress(ip);
+  } catch {
+    return undefined;
+  }
 }

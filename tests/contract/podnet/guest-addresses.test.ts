@@ -48,7 +48,7 @@ async function makeGuest(kind: string) {
   const wiring: BridgeWiring = { ...own, answers: { addresses: serversOf(lease), gatewayMac } };
   const nic = { ...SERVED_NIC, bridgeName: own.bridgeName, mac: own.mac, lease };
   const serve = async (): Promise<void> => {
-    running.push(await servers.start(netns, [nic]));
+    running.push(await servers.start(netns, nic));
   };
   return { host, guest, netns, network, wiring, serve };
 }
@@ -74,7 +74,7 @@ test("and nobody else: a server on the network neither hears the guest nor is he
   const { mac } = SERVED_NIC;
   const lease = { ipv4: { address: "10.9.0.66/24", server: "10.9.0.254/24", routes: [] } };
   const foreign = { ...SERVED_NIC, bridgeName: "br0", mac, lease };
-  running.push(await servers.start(namespaces.open(host), [foreign]));
+  running.push(await servers.start(namespaces.open(host), foreign));
   await network.wireTap(netns, guestWiring(1));
   expect(askIpv4(guest)).toMatchObject({ ip: "10.9.0.66" });
   await network.wireTap(netns, wiring);

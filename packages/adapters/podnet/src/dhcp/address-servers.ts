@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Runs dnsmasq in a pod's network namespace, as a user of its own that sees nothing else, and ends it.
+// Runs dnsmasq for one NIC in a pod's network namespace, as a user of its own that sees nothing else, and ends it.
 import { AppError, messageOf, type ServedNic } from "@patchbay/core";
 import type {
   AddressServer,
@@ -24,15 +24,36 @@ const STARTED = "started, version";
 const SAID_MAX = 2000;
 
 /**
- * Users that nobody has, one for each network namespace: a server that is taken over can neither trace nor kill that of
- * another VM. Inodes of namespaces begin at the second number. Source: systemd, UIDS-GIDS.md; linux/proc_ns.h
+ * Unassigned users, one for each server: a server that is taken over can neither trace nor kill another. Each network
+ * namespace has a block of them, by its inode. Inodes of namespaces begin at FIRST_INODE.
+ * Source: systemd, UIDS-GIDS.md; linux/proc_ns.h
  */
 const FIRST_USER = 0x7000_0000;
 const FIRST_INODE = 0xf000_0000;
-const USERS = 0x0fff_ffff;
+const USERS_OF_NAMESPACE = 256;
+const NAMESPACES = 0x10_0000;
 
-function userOf({ inode }: NetnsHandle): string {
-  return String(FIRST_USER + (Math.max(Number(inode) - FIRST_INODE, 0) % USERS));
+/** The users of running servers, by the inode of their namespace. */
+class Users {
+  readonly #taken = new Map<string, Set<number>>();
+
+  /** The first free user of the namespace; beyond its block, servers of one pod share users. */
+  assign({ inode }: NetnsHandle): { readonly user: string; readonly release: () => void } {
+    const taken = this.#taken.get(inode) ?? new Set();
+    this.#taken.set(inode, taken);
+    let slot = 0;
+    while (taken.has(slot)) slot += 1;
+    taken.add(slot);
+    const block = Math.max(Number(inode) - FIRST_INODE, 0) % NAMESPACES;
+    const user = FIRST_USER + block * USERS_OF_NAMESPACE + (slot % USERS_OF_NAMESPACE);
+    return {
+      user: String(user),
+      release: () => {
+        taken.delete(slot);
+        if (taken.size === 0 && this.#taken.get(inode) === taken) this.#taken.delete(inode);
+      },
+    };
+  }
 }
 
 /** Ports below 1024, raw sockets for router advertisements, and entries of neighbours, without which dnsmasq does not start. */
@@ -53,8 +74,7 @@ exec unshare --mount --mount-proc sh -c '${HIDE}' sh "$@"`;
 /** It has 12 MiB of addresses, a few sockets for each NIC, writes no file, and starts no program; one that is ending may be there still. */
 const LIMITS = ["--as=67108864", "--nofile=256", "--nproc=4", "--fsize=0", "--core=0"] as const;
 
-function argvOf(netns: NetnsHandle, nics: readonly ServedNic[]): readonly [string, ...string[]] {
-  const user = userOf(netns);
+function argvOf(user: string, nic: ServedNic): readonly [string, ...string[]] {
   return [
     ...(["nsenter", "--net=/proc/self/fd/3", "sh", "-c", 'exec "$@" 2>&1 3<&-', "sh"] as const),
     // It is process 1 of its own, and sees no other; who waits for it outside dies with the agent, and takes it along.
@@ -64,7 +84,7 @@ function argvOf(netns: NetnsHandle, nics: readonly ServedNic[]): readonly [strin
     ...["--inh-caps", CAPABILITIES, "--ambient-caps", CAPABILITIES, "--bounding-set", CAPABILITIES],
     // A change of user takes back what was set before.
     ...["--pdeathsig", "KILL"],
-    ...["dnsmasq", ...dnsmasqArguments(nics)],
+    ...["dnsmasq", ...dnsmasqArguments(nic)],
   ];
 }
 
@@ -77,12 +97,17 @@ function lastOf(said: string): string {
   return said.trim().split("\n").at(-1) ?? "";
 }
 
+/** A user, and what it runs. */
+interface Assigned {
+  readonly argv: readonly [string, ...string[]];
+  readonly release: () => void;
+}
+
 async function start(
   { runner, family }: AddressServersOptions,
   netns: NetnsHandle,
-  nics: readonly ServedNic[],
+  { argv, release }: Assigned,
 ): Promise<AddressServer> {
-  const argv = argvOf(netns, nics);
   const listening = Promise.withResolvers<undefined>();
   const stop = new AbortController();
   let said = "";
@@ -95,6 +120,7 @@ async function start(
     ({ exitCode }) => `exit code ${String(exitCode)}: ${lastOf(said)}`,
     (error: unknown) => (stop.signal.aborted ? "it was stopped" : messageOf(error)),
   );
+  void ended.then(release);
   await Promise.race([listening.promise, ended.then((reason) => Promise.reject(failed(reason)))]);
   return {
     ended,
@@ -105,10 +131,19 @@ async function start(
   };
 }
 
-/** DHCP servers by dnsmasq; each in the namespace that it serves. */
+/** DHCP servers by dnsmasq; each runs in the namespace of the NIC that it serves. */
 export function createAddressServers(options: AddressServersOptions): AddressServers {
+  const users = new Users();
   return {
-    start: (netns, nics) => start(options, netns, nics),
+    start: async (netns, nic) => {
+      const { user, release } = users.assign(netns);
+      try {
+        return await start(options, netns, { argv: argvOf(user, nic), release });
+      } catch (error) {
+        release();
+        throw error;
+      }
+    },
     endLeft: () => options.runner.endFamily(options.family),
   };
 }

@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// What dnsmasq is told so that each guest's NIC gets what was remembered of its pod NIC, and nobody else gets anything.
+// The arguments with which dnsmasq gives a guest's NIC what was remembered of its pod NIC, and no other client anything.
 // Why each option: docs/design/guest-addresses.md. Source: dnsmasq(8), 2.90.
 import { parseIp, printAddress } from "@patchbay/api";
 import { AppError, type NicRoute, type ServedNic } from "@patchbay/core";
 
-/** Once for all NICs. */
 const COMMON: readonly string[] = [
   "--keep-in-foreground",
   "--log-facility=-",
@@ -154,20 +153,18 @@ function assertWords({ bridgeName, mac, hostname }: ServedNic): void {
 }
 
 /**
- * Arguments of dnsmasq for the NICs of one VM.
+ * Arguments of dnsmasq for one NIC. With a single interface dnsmasq binds its sockets to that device, so that servers of
+ * other NICs in the same namespace do not receive its requests.
  * @throws AppError with PODNET_ADDRESS_SERVER_FAILED for what is no name or address
  */
-export function dnsmasqArguments(nics: readonly ServedNic[]): readonly string[] {
-  nics.forEach(assertWords);
-  const isIpv6 = nics.some(({ lease }) => lease.ipv6 !== undefined);
+export function dnsmasqArguments(nic: ServedNic): readonly string[] {
+  assertWords(nic);
   return [
     ...COMMON,
-    ...(isIpv6 ? ["--enable-ra"] : []),
-    ...nics.flatMap((nic) => [
-      `--interface=${nic.bridgeName}`,
-      hostArgument(nic),
-      ...ipv4Arguments(nic),
-      ...ipv6Arguments(nic),
-    ]),
+    ...(nic.lease.ipv6 === undefined ? [] : ["--enable-ra"]),
+    `--interface=${nic.bridgeName}`,
+    hostArgument(nic),
+    ...ipv4Arguments(nic),
+    ...ipv6Arguments(nic),
   ];
 }

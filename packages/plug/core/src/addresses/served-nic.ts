@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the DHCP server of a VM is to give its NICs: from the spec and from what the agent remembers, and nothing else.
+// What the DHCP server of each NIC serves, derived only from the spec and from what the agent remembers.
 import { isDefaultNetwork, type DhcpOptions, type VirtualMachineInstance } from "@patchbay/api";
 import type { IfaceFacts } from "../iface/facts.ts";
 import { macOf } from "../iface/mac.ts";
@@ -29,7 +29,7 @@ export interface ServedNic {
 export interface ServingFacts {
   readonly vmi: VirtualMachineInstance;
   readonly ifaces: readonly IfaceFacts[];
-  /** What a server that runs gives; absent: none runs. */
+  /** What the running servers serve. */
   readonly served?: readonly ServedNic[];
   /** The pod's resolver; absent: it has none. */
   readonly dns?: DnsSettings;

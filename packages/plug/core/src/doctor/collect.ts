@@ -19,7 +19,7 @@ export interface WaySources {
   readonly answer?: readonly GuestNic[];
   /** What it told of its routes; absent: nothing. */
   readonly routes?: GuestFacts;
-  /** What the pod's DHCP server gives; absent: none runs. */
+  /** What the pod's DHCP servers serve, one for each NIC. */
   readonly served?: readonly ServedNic[];
   /** The guests of this node. */
   readonly vmis: readonly VirtualMachineInstance[];

@@ -156,8 +156,8 @@ function byNetwork(facts: WayFacts): Verdict {
 export function judgeAddresses(facts: WayFacts): Verdict {
   if (facts.serves === undefined) return byNetwork(facts);
   return lacksServer(facts)
-    ? dead("AddressServerDown", "the DHCP server of the VM does not run")
-    : ok("the DHCP server of the VM runs");
+    ? dead("AddressServerDown", "the DHCP server of this NIC does not run")
+    : ok("the DHCP server of this NIC runs");
 }
 
 /** The guest's addresses become the pod's. */

@@ -12,18 +12,39 @@ function aNode() {
   const clock = createFakeClock();
   const node = createGuestServers({ addressServers, clock, log: createFakeLogger() });
   const ends: string[] = [];
-  const serving = { netns: NETNS, nics: [SERVED_NIC], ended: () => ends.push("ended") };
+  const serving = { netns: NETNS, nic: SERVED_NIC, ended: () => ends.push("ended") };
   return { addressServers, clock, node, ends, serving };
 }
 
-test("a pod has one server at most, and none for no NIC", async () => {
+const OTHER = { ...SERVED_NIC, iface: "b", bridgeName: "k6t-beef", mac: "02:00:00:00:5e:02" };
+
+test("a NIC has one server at most, which its next one replaces", async () => {
   const { addressServers, node, ends, serving } = aNode();
   await node.serve("uid-1", serving);
-  await node.serve("uid-1", { ...serving, nics: [{ ...SERVED_NIC, mtu: 1300 }] });
+  await node.serve("uid-1", { ...serving, nic: { ...SERVED_NIC, mtu: 1300 } });
   expect(addressServers.count).toBe(1);
-  expect(node.served("uid-1")?.[0]?.mtu).toBe(1300);
-  await node.serve("uid-1", { ...serving, nics: [] });
-  expect([addressServers.count, node.served("uid-1"), ends]).toEqual([0, undefined, []]);
+  expect(node.served("uid-1").map(({ mtu }) => mtu)).toEqual([1300]);
+  await node.stopAt("uid-1", SERVED_NIC.bridgeName);
+  expect([addressServers.count, node.served("uid-1"), ends]).toEqual([0, [], []]);
+});
+
+test("NICs of a pod are served independently", async () => {
+  const { addressServers, node, ends, serving } = aNode();
+  await node.serve("uid-1", serving);
+  addressServers.failNext(new Error("bad options"));
+  await expect(node.serve("uid-1", { ...serving, nic: OTHER })).rejects.toThrow("bad options");
+  expect(node.served("uid-1")).toEqual([SERVED_NIC]);
+  await node.serve("uid-1", { ...serving, nic: OTHER });
+  await node.stopAt("uid-1", SERVED_NIC.bridgeName);
+  expect([node.served("uid-1"), ends]).toEqual([[OTHER], []]);
+});
+
+test("a server that starts while its pod is stopped is stopped as well", async () => {
+  const { addressServers, node, serving } = aNode();
+  const started = node.serve("uid-1", serving);
+  await node.stop("uid-1");
+  await started;
+  expect([addressServers.count, node.served("uid-1")]).toEqual([0, []]);
 });
 
 test("one that dies is told of; after a short life the next try fails first", async () => {
@@ -31,7 +52,7 @@ test("one that dies is told of; after a short life the next try fails first", as
   await node.serve("uid-1", serving);
   addressServers.kill("42");
   await Promise.resolve();
-  expect([node.served("uid-1"), ends]).toEqual([undefined, ["ended"]]);
+  expect([node.served("uid-1"), ends]).toEqual([[], ["ended"]]);
   await expect(node.serve("uid-1", serving)).rejects.toMatchObject({
     code: "PODNET_ADDRESS_SERVER_FAILED",
   });

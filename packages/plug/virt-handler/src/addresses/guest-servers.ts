@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which DHCP servers run on this node: one at most for each launcher pod.
+// The DHCP servers that run on this node: at most one for each NIC of a launcher pod.
 import { AppError, type ServedNic } from "@patchbay/core";
 import type {
   AddressServer,
@@ -9,42 +9,51 @@ import type {
   NetnsHandle,
 } from "@patchbay/core/ports";
 
-/** What is to be served, and who is told when that ends by itself. */
+/** A NIC to serve. */
 export interface Serving {
   readonly netns: NetnsHandle;
-  readonly nics: readonly ServedNic[];
+  readonly nic: ServedNic;
+  /** Called when the server ends by itself. */
   readonly ended: () => void;
 }
 
-/** The servers, by the uid of the pod. */
+/** The servers, by the uid of the pod and the bridge on which they listen. */
 export interface GuestServers {
-  /** What is served; undefined: nobody serves. */
-  served(podUid: string): readonly ServedNic[] | undefined;
+  /** The NICs of the pod that are served. */
+  served(podUid: string): readonly ServedNic[];
   /**
-   * Serves these from now on; for none, nobody does.
+   * Starts the server of the NIC, in place of the one that listens on its bridge.
    * @throws AppError with PODNET_ADDRESS_SERVER_FAILED
    */
   serve(podUid: string, serving: Serving): Promise<void>;
+  /** Stops the server on one bridge of the pod. */
+  stopAt(podUid: string, bridgeName: string): Promise<void>;
+  /** Stops all servers of the pod. */
   stop(podUid: string): Promise<void>;
   stopAll(): Promise<void>;
 }
 
-/** One that ends sooner is not started again at once, milliseconds. */
+/** A server that ends sooner is not restarted at once, milliseconds. */
 const SHORT_LIFE_MS = 10_000;
 
 interface Entry {
   readonly server: AddressServer;
-  readonly nics: readonly ServedNic[];
+  readonly nic: ServedNic;
   readonly sinceMs: number;
+}
+
+/** The servers of one pod, by the name of their bridge. */
+interface PodServers {
+  readonly entries: Map<string, Entry>;
+  /** Why the last server on a bridge ended after a short life. */
+  readonly ends: Map<string, string>;
 }
 
 class NodeGuestServers implements GuestServers {
   readonly #servers: AddressServers;
   readonly #clock: Clock;
   readonly #log: Logger;
-  readonly #entries = new Map<string, Entry>();
-  /** Why the last one ended that did not live for long. */
-  readonly #ends = new Map<string, string>();
+  readonly #pods = new Map<string, PodServers>();
 
   constructor(servers: AddressServers, clock: Clock, log: Logger) {
     this.#servers = servers;
@@ -52,37 +61,59 @@ class NodeGuestServers implements GuestServers {
     this.#log = log;
   }
 
-  served(podUid: string): readonly ServedNic[] | undefined {
-    return this.#entries.get(podUid)?.nics;
+  served(podUid: string): readonly ServedNic[] {
+    return [...(this.#pods.get(podUid)?.entries.values() ?? [])].map(({ nic }) => nic);
   }
 
-  async serve(podUid: string, { netns, nics, ended }: Serving): Promise<void> {
-    const reason = this.#ends.get(podUid);
-    this.#ends.delete(podUid);
+  async serve(podUid: string, { netns, nic, ended }: Serving): Promise<void> {
+    const pod = this.#podOf(podUid);
+    const { entries, ends } = pod;
+    const { bridgeName } = nic;
+    const reason = ends.get(bridgeName);
+    ends.delete(bridgeName);
     if (reason !== undefined) throw new AppError("PODNET_ADDRESS_SERVER_FAILED", { reason });
-    await this.stop(podUid);
-    if (nics.length === 0) return;
-    const server = await this.#servers.start(netns, nics);
-    const entry = { server, nics, sinceMs: this.#clock.monotonicMs() };
-    this.#entries.set(podUid, entry);
+    await this.stopAt(podUid, bridgeName);
+    const server = await this.#servers.start(netns, nic);
+    if (this.#pods.get(podUid) !== pod) {
+      // The pod was stopped while its server started.
+      await server.stop();
+      return;
+    }
+    const entry = { server, nic, sinceMs: this.#clock.monotonicMs() };
+    entries.set(bridgeName, entry);
     void server.ended.then((why) => {
-      if (this.#entries.get(podUid) !== entry) return;
-      this.#entries.delete(podUid);
-      if (this.#clock.monotonicMs() - entry.sinceMs < SHORT_LIFE_MS) this.#ends.set(podUid, why);
-      this.#log.warn("the DHCP server of a VM ended", { uid: podUid, reason: why });
+      if (entries.get(bridgeName) !== entry) return;
+      entries.delete(bridgeName);
+      if (this.#clock.monotonicMs() - entry.sinceMs < SHORT_LIFE_MS) ends.set(bridgeName, why);
+      this.#log.warn("the DHCP server of a NIC ended", { uid: podUid, bridgeName, reason: why });
       ended();
     });
   }
 
-  async stop(podUid: string): Promise<void> {
-    this.#ends.delete(podUid);
-    const entry = this.#entries.get(podUid);
-    this.#entries.delete(podUid);
+  async stopAt(podUid: string, bridgeName: string): Promise<void> {
+    const pod = this.#pods.get(podUid);
+    const entry = pod?.entries.get(bridgeName);
+    pod?.ends.delete(bridgeName);
+    pod?.entries.delete(bridgeName);
     await entry?.server.stop();
   }
 
+  async stop(podUid: string): Promise<void> {
+    const bridges = [...(this.#pods.get(podUid)?.entries.keys() ?? [])];
+    await Promise.all(bridges.map((bridgeName) => this.stopAt(podUid, bridgeName)));
+    this.#pods.delete(podUid);
+  }
+
   async stopAll(): Promise<void> {
-    await Promise.all([...this.#entries.keys()].map((podUid) => this.stop(podUid)));
+    await Promise.all([...this.#pods.keys()].map((podUid) => this.stop(podUid)));
+  }
+
+  #podOf(podUid: string): PodServers {
+    const known = this.#pods.get(podUid);
+    if (known !== undefined) return known;
+    const pod: PodServers = { entries: new Map(), ends: new Map() };
+    this.#pods.set(podUid, pod);
+    return pod;
   }
 }
 

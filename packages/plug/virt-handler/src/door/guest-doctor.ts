@@ -82,9 +82,8 @@ async function examine(
   }
   const served = deps.guestServers.served(pod.uid);
   const unheard: WaySources = {
-    ...{ iface, vmis: deps.vmis.list(), vmi },
+    ...{ iface, vmis: deps.vmis.list(), vmi, served },
     isPaused: known.domain?.isPaused === true,
-    ...(served === undefined ? {} : { served }),
   };
   const { leadsOut } = wayFactsOf(unheard);
   const sources: WaySources = { ...unheard, ...(await hearGuest(place, known, leadsOut)) };

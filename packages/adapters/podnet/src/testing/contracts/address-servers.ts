@@ -41,7 +41,7 @@ export function describeAddressServersContract(
 
     test("gives the guest its address until it is stopped", async () => {
       expect(await bench.ask()).toBeUndefined();
-      const server = await bench.servers.start(bench.netns, [SERVED_NIC]);
+      const server = await bench.servers.start(bench.netns, SERVED_NIC);
       expect(await bench.ask()).toBe("10.9.0.5/24");
       await server.stop();
       expect(await bench.ask()).toBeUndefined();
@@ -49,18 +49,19 @@ export function describeAddressServersContract(
     });
 
     test("knows nobody but the guest", async () => {
-      const server = await bench.servers.start(bench.netns, [
-        { ...SERVED_NIC, mac: "02:00:00:00:5e:02" },
-      ]);
+      const server = await bench.servers.start(bench.netns, {
+        ...SERVED_NIC,
+        mac: "02:00:00:00:5e:02",
+      });
       expect(await bench.ask()).toBeUndefined();
       await server.stop();
     });
 
     test("tells when it has died, and another takes its place", async () => {
-      const server = await bench.servers.start(bench.netns, [SERVED_NIC]);
+      const server = await bench.servers.start(bench.netns, SERVED_NIC);
       await bench.kill();
       expect(await server.ended).not.toBe("");
-      const next = await bench.servers.start(bench.netns, [SERVED_NIC]);
+      const next = await bench.servers.start(bench.netns, SERVED_NIC);
       expect(await bench.ask()).toBe("10.9.0.5/24");
       await next.stop();
     });

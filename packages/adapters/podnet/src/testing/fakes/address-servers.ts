@@ -17,7 +17,7 @@ export interface FakeAddressServers extends AddressServers {
 
 interface Running extends AddressServer {
   readonly inode: string;
-  readonly nics: readonly ServedNic[];
+  readonly nic: ServedNic;
   readonly end: (reason: string) => void;
 }
 
@@ -25,10 +25,10 @@ interface Running extends AddressServer {
 export function createFakeAddressServers(): FakeAddressServers {
   const running = new Set<Running>();
   let failure: { readonly error: Error } | undefined;
-  const begin = (inode: string, nics: readonly ServedNic[]): AddressServer => {
+  const begin = (inode: string, nic: ServedNic): AddressServer => {
     const { promise: ended, resolve } = Promise.withResolvers<string>();
     const server: Running = {
-      ...{ inode, nics, ended },
+      ...{ inode, nic, ended },
       end: (reason) => {
         running.delete(server);
         resolve(reason);
@@ -42,17 +42,17 @@ export function createFakeAddressServers(): FakeAddressServers {
     return server;
   };
   return {
-    start: ({ inode }, nics) => {
+    start: ({ inode }, nic) => {
       const failed = failure;
       failure = undefined;
-      if (failed === undefined) return Promise.resolve(begin(inode, nics));
+      if (failed === undefined) return Promise.resolve(begin(inode, nic));
       return Promise.reject(failed.error);
     },
     endLeft: () => Promise.resolve(),
     ask: (inode, mac) =>
       [...running]
         .filter((server) => server.inode === inode)
-        .flatMap(({ nics }) => nics)
+        .map(({ nic }) => nic)
         .find((nic) => nic.mac === mac)?.lease,
     kill: (inode) => {
       for (const server of running) if (server.inode === inode) server.end("it was killed");

@@ -49,8 +49,10 @@ export type NodeAction =
       readonly iface: string;
       readonly podInterfaceName: string;
     }
-  /** One DHCP server gives these NICs their addresses; none: there is no server. */
-  | { readonly kind: "serveAddresses"; readonly nics: readonly ServedNic[] }
+  /** Starts the DHCP server of a NIC, or replaces it. */
+  | { readonly kind: "serveAddresses"; readonly nic: ServedNic }
+  /** Stops the DHCP server that listens on this bridge. */
+  | { readonly kind: "stopServing"; readonly bridgeName: string }
   | { readonly kind: "defineDomain"; readonly xml: string }
   /** Paused: its vCPUs stand still until they are resumed. */
   | { readonly kind: "startDomain"; readonly paused?: true }
@@ -123,7 +125,7 @@ export interface NodeVmFacts {
   readonly silentSince?: string;
   /** What the guest says of its system, as far as it can be shown. */
   readonly guestSystem?: GuestOsInfo;
-  /** What the DHCP server gives; absent: none runs. */
+  /** What the DHCP servers serve, one for each NIC. */
   readonly served?: readonly ServedNic[];
   /** The pod's resolver; absent: it has none. */
   readonly dns?: DnsSettings;
@@ -360,10 +362,16 @@ function planGuest(facts: NodeVmFacts): readonly NodeAction[] {
   return [...planLeftovers(facts), ...swept, ...(ended ? [] : planStart(facts))];
 }
 
-/** Before a device comes: its guest asks at once. */
+/** Before a device is attached, because its guest requests an address at once. */
 function planServing(facts: NodeVmFacts): readonly NodeAction[] {
+  const { served = [] } = facts;
   const nics = servedNics(facts);
-  return isEqual(nics, facts.served ?? []) ? [] : [{ kind: "serveAddresses", nics }];
+  const ended = served.filter((old) => nics.every((nic) => nic.bridgeName !== old.bridgeName));
+  const changed = nics.filter((nic) => !served.some((old) => isEqual(old, nic)));
+  return [
+    ...ended.map(({ bridgeName }) => ({ kind: "stopServing", bridgeName }) as const),
+    ...changed.map((nic) => ({ kind: "serveAddresses", nic }) as const),
+  ];
 }
 
 /** The NIC in the pod that a step brings into use. */

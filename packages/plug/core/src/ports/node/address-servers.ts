@@ -11,13 +11,16 @@ export interface AddressServer {
   stop(): Promise<void>;
 }
 
-/** Starts servers: one for all NICs of a VM. They end when this process ends. */
+/**
+ * Starts servers, one for each NIC: a NIC that cannot be served must not stop the leases of others. They end when this
+ * process ends.
+ */
 export interface AddressServers {
   /**
-   * Resolves when it listens. The bridges are there, with their addresses.
+   * Resolves when it listens. The bridge exists, with its addresses.
    * @throws AppError with PODNET_ADDRESS_SERVER_FAILED, OS_PROGRAM_MISSING
    */
-  start(netns: NetnsHandle, nics: readonly ServedNic[]): Promise<AddressServer>;
+  start(netns: NetnsHandle, nic: ServedNic): Promise<AddressServer>;
   /** Ends what a process that died before this one has left running. */
   endLeft(): Promise<void>;
 }

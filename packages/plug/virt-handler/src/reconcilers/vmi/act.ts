@@ -11,7 +11,7 @@ import { earliest, runSteps, type StepsResult } from "@patchbay/kube";
 import { reportNodeVm } from "./report.ts";
 import type { FailedNodeStep, NodeStep } from "./steps/node-step.ts";
 import { ifaceStep, isOnDevice } from "./steps/on-iface.ts";
-import { serveStep } from "./steps/serve-addresses.ts";
+import { serveStep, stopServingStep } from "./steps/serve-addresses.ts";
 import { isOnDomain, START_STEP, startStep } from "./steps/start-guest.ts";
 import { sweepStep } from "./steps/sweep-links.ts";
 import { isLost, type StepContext } from "./step-context.ts";
@@ -70,9 +70,17 @@ function run(steps: readonly NodeStep[], { deps }: StepContext): Promise<Result>
   });
 }
 
+/** Each server starts on its own: one that fails, or is slow, does not hold up the other NICs. */
+function serverSteps(plan: readonly NodeAction[], context: StepContext): readonly NodeStep[] {
+  return plan.flatMap((action) => {
+    if (action.kind === "serveAddresses") return [serveStep(action, context)];
+    return action.kind === "stopServing" ? [stopServingStep(action, context)] : [];
+  });
+}
+
 /**
- * The server first, but that it starts while devices come, which takes longer: a guest needs a moment to ask, and asks
- * again.
+ * Starts the DHCP servers first, but in parallel with attaching devices, which takes longer: the guest requests an address
+ * later, and repeats its request.
  */
 async function serveAndPlug(
   plan: readonly NodeAction[],
@@ -80,17 +88,18 @@ async function serveAndPlug(
 ): Promise<readonly Result[]> {
   const onIfaces = plan.filter((action) => "iface" in action);
   const isPlug = onIfaces.every(({ kind }) => kind === "attachDevice" || kind === "wait");
-  const servers = plan.flatMap((action) =>
-    action.kind === "serveAddresses" ? [serveStep(action, context)] : [],
-  );
+  const servers = serverSteps(plan, context);
   const runIfaces = (): Promise<Result> =>
     run(
       onIfaces.map((action) => ifaceStep(action, context)),
       context,
     );
-  const serving = run(servers, context);
-  if (isPlug) return Promise.all([serving, runIfaces()]);
-  return [await serving, await runIfaces()];
+  const serving = Promise.all(servers.map((step) => run([step], context)));
+  if (isPlug) {
+    const [served, plugged] = await Promise.all([serving, runIfaces()]);
+    return [...served, plugged];
+  }
+  return [...(await serving), await runIfaces()];
 }
 
 /** Last, as in every plan: what is left of ifaces is taken away before a guest starts. */

@@ -19,6 +19,18 @@ function starting(): Bench {
   return bench;
 }
 
+/** A node whose VM is to start with two NICs whose networks assigned the same address. */
+function startingTwins(): Bench {
+  const bench = createBench(aScheduledVmi(["one", "two"]));
+  for (const name of ["one", "two"] as const) {
+    putNic(bench, name);
+    const nic = bench.podNetwork.findLink(NETNS, attachment(name).podInterfaceName);
+    if (nic === undefined) throw new Error("the scene has no NIC");
+    bench.podNetwork.putLink(NETNS, { ...nic, addresses: [ADDRESS] });
+  }
+  return bench;
+}
+
 function given(bench: Bench): string | undefined {
   return bench.addressServers.ask(NETNS, MAC)?.ipv4?.address;
 }
@@ -70,4 +82,21 @@ test("a server that cannot be started is told of, and tried again", async () => 
   bench.nowMs += ASKED_AGAIN_MS;
   await bench.goOn();
   expect(given(bench)).toBe(ADDRESS);
+});
+
+test("a server that does not start holds up its own NIC only", async () => {
+  const bench = startingTwins();
+  bench.addressServers.failNext(
+    new AppError("PODNET_ADDRESS_SERVER_FAILED", { reason: "bad options" }),
+  );
+  await bench.goOn();
+  const { interfaces = [] } = (await bench.vmi()).status ?? {};
+  expect(interfaces.map(({ name, hotplug }) => [name, hotplug?.reason])).toEqual([
+    ["one", "AddressesNotServed"],
+    ["two", undefined],
+  ]);
+  expect(bench.addressServers.count).toBe(1);
+  bench.nowMs += ASKED_AGAIN_MS;
+  await bench.goOn();
+  expect(bench.addressServers.count).toBe(2);
 });

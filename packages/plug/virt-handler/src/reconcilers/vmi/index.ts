@@ -25,7 +25,7 @@ import { observeNodeVm, type Known } from "./observe.ts";
 import { giveWay, heldBack, noteSuccess } from "./give-way.ts";
 import { stepsOf } from "./steps/on-iface.ts";
 import { reportNodeVm } from "./report.ts";
-import { SERVE_STEP } from "./steps/serve-addresses.ts";
+import { serveStepOf } from "./steps/serve-addresses.ts";
 import { START_STEP } from "./steps/start-guest.ts";
 import { sweepStepsOf } from "./steps/sweep-links.ts";
 import type { Place } from "./step-context.ts";
@@ -83,7 +83,7 @@ function forgetDone(
     ...hindered,
     ...sweepStepsOf(orphans),
     ...(domain?.running === true ? [] : [START_STEP]),
-    SERVE_STEP,
+    ...ifaces.map(({ name }) => serveStepOf(name)),
   ]);
 }
 

@@ -98,10 +98,7 @@ async function observeAddresses(
     links.some(({ name, index }) => name === row.podInterfaceName && index === row.index),
   );
   const served = guestServers.served(podUid);
-  return {
-    remembered: await addressStore.list(podUid),
-    facts: served === undefined ? {} : { served },
-  };
+  return { remembered: await addressStore.list(podUid), facts: { served } };
 }
 
 /** What lies where plugins have named sockets, by the NIC in the pod. */

@@ -59,7 +59,7 @@ export const PODNET_ERRORS = {
     http: 500,
   },
   PODNET_ADDRESS_SERVER_FAILED: {
-    summary: "the VM's DHCP server ended: {reason}",
+    summary: "the DHCP server of the NIC ended: {reason}",
     who: "environment",
     retry: "backoff",
     http: 500,

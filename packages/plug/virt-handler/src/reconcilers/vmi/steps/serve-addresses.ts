@@ -1,31 +1,55 @@
 // SPDX-License-Identifier: Apache-2.0
-// The step that starts the DHCP server of a VM, or another in its place.
+// The steps that start, replace and stop the DHCP server of a NIC.
 import { hindranceOfFailure, type NodeAction } from "@patchbay/core";
 import { keyOf, printKey } from "@patchbay/kube";
 import { timed, type StepContext } from "../step-context.ts";
 import type { NodeStep } from "./node-step.ts";
 
-/** Name of the step among those that are left alone. */
-export const SERVE_STEP = "serveAddresses";
+/** Name of the step among those that back off. */
+export function serveStepOf(iface: string): string {
+  return `serveAddresses ${iface}`;
+}
 
-/** Every iface that the server is for hears of its failure. */
+/** Only the NIC that the server is for shows its failure. */
 export function serveStep(
   action: Extract<NodeAction, { kind: "serveAddresses" }>,
   context: StepContext,
 ): NodeStep {
   const { facts, pod, session, wake, deps } = context;
-  const serving = { netns: session.launcher.netns, nics: action.nics, ended: wake };
+  const { iface } = action.nic;
+  const serving = { netns: session.launcher.netns, nic: action.nic, ended: wake };
   return {
     scope: facts.vmi.metadata.uid ?? "",
-    name: SERVE_STEP,
+    name: serveStepOf(iface),
     circumstances: JSON.stringify(action),
-    ifaces: action.nics.map(({ iface }) => iface),
+    ifaces: [iface],
     isOnDevice: false,
     perform: () => timed(action, context, () => deps.guestServers.serve(pod.uid, serving)),
     explain: (error) => hindranceOfFailure("serveAddresses", error, undefined),
     log: ({ pauseMs: retryMs, error: err }) => {
       const vmi = printKey(keyOf(facts.vmi));
-      deps.log.warn("the guest gets no addresses", { vmi, retryMs, err });
+      deps.log.warn("the DHCP server of a NIC does not start", { vmi, iface, retryMs, err });
+    },
+  };
+}
+
+/** Stopping a server has no outcome to report. */
+export function stopServingStep(
+  action: Extract<NodeAction, { kind: "stopServing" }>,
+  context: StepContext,
+): NodeStep {
+  const { facts, pod, deps } = context;
+  const { bridgeName } = action;
+  return {
+    scope: facts.vmi.metadata.uid ?? "",
+    name: `stopServing ${bridgeName}`,
+    circumstances: "",
+    ifaces: [],
+    isOnDevice: false,
+    perform: () => timed(action, context, () => deps.guestServers.stopAt(pod.uid, bridgeName)),
+    explain: (error) => hindranceOfFailure("serveAddresses", error, undefined),
+    log: ({ error: err }) => {
+      deps.log.warn("the DHCP server of a NIC does not stop", { link: bridgeName, err });
     },
   };
 }
