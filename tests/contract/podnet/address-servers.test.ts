@@ -3,13 +3,23 @@
 import { mkdtempSync, readdirSync, readFileSync, readlinkSync, rmSync, symlinkSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import type { ServedNic } from "@patchbay/core";
+import { names, type NetworkStatus } from "@patchbay/api";
+import {
+  collectIfaceFacts,
+  expectedWirings,
+  NO_VIEW,
+  withWired,
+  type ServedNic,
+} from "@patchbay/core";
 import { createProcessRunner } from "@patchbay/os";
 import { createAddressServers } from "@patchbay/podnet";
 import type { AddressServer, Command } from "@patchbay/core/ports";
 import { describeAddressServersContract, SERVED_NIC } from "@patchbay/podnet/testing";
-import { eventually, run } from "@patchbay/support";
+import { aPod, aVmi, eventually, run } from "@patchbay/support";
 import { afterEach, describe, expect, test } from "vitest";
+import { servedNics } from "../../../packages/plug/core/src/addresses/served-nic.ts";
+import { attachmentStatuses } from "../../../packages/plug/core/src/status/ifaces/attachments.ts";
+import { podNetworkFacts } from "../../../packages/plug/core/src/status/vmi.ts";
 import { askIpv4, askIpv6 } from "./dhcp-guest.ts";
 import { addHost, addNic, makeNetwork, Namespaces, PREFIX } from "./links.ts";
 
@@ -55,6 +65,28 @@ function makePair(namespaces: Namespaces, nics: readonly ServedNic[] = [SERVED_N
   const pair = { pod: namespaces.add("pod"), guest: namespaces.add("guest") };
   for (const [at, nic] of nics.entries()) addPairNic(pair, nic, at);
   return pair;
+}
+
+/** What is served at the NIC of a guest whose launcher pod has this entry in its annotation of networks. */
+function servedNicOf(entry: NetworkStatus): ServedNic {
+  const podInterfaceName = "pod7692c3ad354";
+  const pod = aPod();
+  const text = JSON.stringify([{ ...entry, interface: podInterfaceName }]);
+  const annotations = { ...pod.metadata.annotations, [names.NETWORK_STATUS_ANNOTATION]: text };
+  const vmi = aVmi({ nics: [{ name: "one", mac: SERVED_NIC.mac }] });
+  const facts = podNetworkFacts({ ...pod, metadata: { ...pod.metadata, annotations } });
+  const attachments = attachmentStatuses({ vmi, bindings: {} }, facts);
+  const taken = { podInterfaceName, index: 3, addresses: ["10.9.0.5/24"], routes: [] };
+  const ifaces = collectIfaceFacts({
+    vmi: { ...vmi, status: { attachments: [...attachments] } },
+    links: [{ name: podInterfaceName, index: 3, mtu: 1400, carrier: true }],
+    remembered: [taken],
+    ...{ nics: [], guest: NO_VIEW, bindings: {} },
+  });
+  const wired = new Set(expectedWirings(ifaces).map(({ tapName }) => tapName));
+  const [nic] = servedNics({ vmi, ifaces: withWired(ifaces, wired) });
+  if (nic === undefined) throw new Error("nothing is served");
+  return nic;
 }
 
 describeAddressServersContract("dnsmasq", () => {
@@ -219,6 +251,20 @@ describe("a server", () => {
     };
     expect(told("eth0")).toEqual(["10.9.0.5", ...out]);
     expect(told("eth1")).toEqual(["10.8.0.5"]);
+  });
+
+  test("gives the name servers that the pod's annotation has for the network", async () => {
+    // Pod authors can forge the annotation: what is no address or name does not reach dnsmasq.
+    const nameservers = ["10.9.0.53", "1.1.1.1,option:router", 7];
+    const search = ["corp.example", "lab.example", "a,b", "-x"];
+    const nic = servedNicOf({ name: "default/blue", dns: { nameservers, search } });
+    const { pod, guest } = makePair(namespaces, [nic]);
+    await start(pod, nic);
+    expect(askIpv4(guest)).toMatchObject({
+      dns: "10.9.0.53",
+      domain: "corp.example",
+      search: "corp.example lab.example",
+    });
   });
 
   test("is told no more than one name for a name", async () => {

@@ -46,7 +46,13 @@ describe("into a status goes", () => {
       given: { "device-info": { type: "pci" } },
       want: { "device-info": { type: "pci" } },
     },
-    { name: "no default that is only said", given: { default: "true", dns: {} }, want: {} },
+    { name: "no default that is only said", given: { default: "true" }, want: {} },
+    {
+      name: "the name servers of the network",
+      given: { dns: { nameservers: ["1.2.3.4"], search: ["corp.example"] } },
+      want: { dns: { nameservers: ["1.2.3.4"], search: ["corp.example"] } },
+    },
+    { name: "no DNS settings that are only text", given: { dns: "1.2.3.4" }, want: {} },
   ])("$name", ({ given, want }) => {
     const [entry = { name: "" }] = parseNetworkStatus(JSON.stringify([{ name: "a/b", ...given }]));
     expect(soundNetworkStatus(entry)).toEqual({ name: "a/b", ...want });

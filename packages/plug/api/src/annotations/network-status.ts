@@ -51,6 +51,7 @@ export function soundNetworkStatus(entry: NetworkStatus): NetworkStatus {
   const interfaceName = only(entry.interface, isNic);
   const mac = only(entry.mac, isMac);
   const ips = only<readonly unknown[]>(entry.ips, Array.isArray)?.filter(isIp);
+  const dns = only(entry.dns, isJsonObject);
   const deviceInfo = only(entry["device-info"], isJsonObject);
   return {
     name: entry.name,
@@ -58,6 +59,7 @@ export function soundNetworkStatus(entry: NetworkStatus): NetworkStatus {
     ...(ips === undefined ? {} : { ips }),
     ...(mac === undefined ? {} : { mac }),
     ...(entry.default === true ? { default: true } : {}),
+    ...(dns === undefined ? {} : { dns }),
     ...(deviceInfo === undefined ? {} : { "device-info": deviceInfo }),
   };
 }
