@@ -189,7 +189,14 @@ describe("install", () => {
     expect(objects.filter(({ change }) => change !== "unchanged")).toEqual(
       ["Deployment patchbay/virt-api", "Deployment patchbay/virt-controller"]
         .concat(["DaemonSet patchbay/net-agent", "DaemonSet patchbay/virt-handler"])
-        .map((name) => ({ name, change: "changed", isChecked: true })),
+        .map((name) => {
+          const image = `${name.slice(name.indexOf("/") + 1)}: image:`;
+          const differences = [
+            `- ${image} localhost/patchbay/patchbay:dev`,
+            `+ ${image} registry.example/patchbay:1`,
+          ];
+          return { name, change: "changed", differences, isChecked: true };
+        }),
     );
     expect((await api.get(secret)).body.data).toEqual({ "tls.key": "eA==" });
     expect(JSON.stringify((await api.get(`${WEBHOOKS}/patchbay`)).body)).toContain(
@@ -205,20 +212,53 @@ describe("install", () => {
     expect(changesIn(await patchbay("install"))).toEqual(new Set(["unchanged"]));
     expect((await api.get(KUBEVIRT_OBJECT)).body.spec).toEqual({ configuration });
     const said = await patchbay("install", "--mode", "multus", "--no-pod-creation");
-    expect(said.lines.filter((line) => !line.endsWith(": unchanged"))).toEqual([
+    const changed = said.lines.filter((line) => !line.endsWith(": unchanged"));
+    expect(changed.map((line) => line.replace(/: \{.*/, ""))).toEqual([
       "DaemonSet patchbay/net-agent: changed",
       ...["--mode=alone", "--health-port=8481", "--metrics-port=8482"].map(removed),
       ...["--cni-socket=/run/net-agent/cni.sock", "--install-plugin=/host/opt/cni/bin"].map(
         removed,
       ),
       ...["--runtime-config-dir=/etc/cni/net.d", "--own-pod=patchbay/$(K8S_POD_NAME)"].map(removed),
+      ...["env[K8S_POD_NAME]", "ports[health]", "ports[metrics]"].map(removed),
+      ...["/run/net-agent", "/host/opt/cni/bin", "/etc/cni/net.d"].map((path) =>
+        removed(`volumeMounts[${path}]`),
+      ),
+      ...["volumes[socket]", "volumes[plugins]", "volumes[network-configs]"].map(
+        (volume) => `  - ${volume}`,
+      ),
+      "  - hostNetwork: true",
+      "  - dnsPolicy: ClusterFirstWithHostNet",
       ...["--mode=multus", "--health-port=8081", "--metrics-port=8082"].map(added),
+      ...["ports[health]", "ports[metrics]"].map(added),
+      "  + dnsPolicy: ClusterFirst",
     ]);
     const agent = JSON.stringify((await api.get(AGENT)).body);
     expect(agent).not.toContain("--cni-socket");
     expect(agent).toContain('"--mode=multus"');
     expect(agent).toContain('"/data/kubelet/pod-resources"');
     expect(agent).toContain('"r/p:1"');
+  });
+
+  test("keeps what an operator changed in services, over defaults of the server", async () => {
+    await patchbay("install");
+    const container = {
+      name: "net-agent",
+      args: ["--mode=multus", "--health-port=8081", "--metrics-port=8082", "--tenant-bridges=br1"],
+      env: [{ name: "HTTPS_PROXY", value: "http://proxy.example" }],
+      resources: { limits: { memory: "2Gi" } },
+    };
+    const pod = { nodeSelector: { zone: "a" }, tolerations: [{ key: "gpu" }] };
+    const patch = { spec: { template: { spec: { ...pod, containers: [container] } } } };
+    const strategic = "application/strategic-merge-patch+json";
+    await api.patch(AGENT, patch, strategic);
+    const edited = (await api.get(AGENT)).body.spec;
+    expect(JSON.stringify(edited)).toContain('"--tenant-bridges=br1"');
+    expect(changesIn(await patchbay("install"))).toEqual(new Set(["unchanged"]));
+    const said = await patchbay("install", "--image", "r/p:2");
+    expect(said.lines).toContain("  + net-agent: image: r/p:2");
+    const text = JSON.stringify(edited).replace('"localhost/patchbay/patchbay:dev"', '"r/p:2"');
+    expect((await api.get(AGENT)).body.spec).toEqual(JSON.parse(text));
   });
 
   test("shows what it would do, and does nothing", async () => {

@@ -41,6 +41,9 @@ export const ATTACHMENT_ERRORS_ANNOTATION = "patchbay.io/attachment-errors";
 /** On a pod of net-agent: when it ends, its node's container runtime is to call it no more; writer: who uninstalls it. */
 export const LEAVE_RUNTIME_ANNOTATION = "patchbay.io/leave-runtime";
 
+/** The specification that `patchbay install` wrote last, before changes of operators; writer: `patchbay install`. */
+export const LAST_INSTALLED_ANNOTATION = "patchbay.io/last-installed";
+
 /** Where the PCI devices of the last start were, for the next one; writer: virt-controller. */
 export const PCIE_TOPOLOGY_ANNOTATION = "patchbay.io/pcie-topology";
 /** Which addresses the NICs of the last start had, for the next one; writer: virt-controller. */

@@ -2,7 +2,7 @@
 // What stays of an object that is there when it becomes what its manifest says? What others have written. Pure.
 import { isJsonObject, type JsonObject, type KubeObject } from "@patchbay/api";
 
-import { keepArguments } from "./kept-arguments.ts";
+import { lastInstalled, mergeSpec } from "./merge-workload.ts";
 import { isWorkload } from "./settings.ts";
 
 type Fields = Readonly<Record<string, unknown>>;
@@ -39,15 +39,15 @@ function withBundles(found: Fields, wanted: Fields): Fields {
   return { webhooks: merged };
 }
 
-function specOf(before: Fields, after: Fields, wanted: KubeObject): Fields {
-  const [found, spec] = [fieldsAt(before, "spec"), fieldsAt(after, "spec")];
+function specOf(there: KubeObject, wanted: KubeObject): Fields {
+  const [found, spec] = [fieldsAt({ ...there }, "spec"), fieldsAt({ ...wanted }, "spec")];
   if (wanted.kind === "APIService") return { spec: withBundle(found, spec) };
-  return isWorkload(wanted) ? { spec: keepArguments(found, spec) } : {};
+  return isWorkload(wanted) ? { spec: mergeSpec(lastInstalled(there), found, spec) } : {};
 }
 
 /**
  * The object to write in place of `found`. Members that the manifest does not have stay, labels and annotations are
- * added to, and so does the authority in webhooks and in an APIService. Arguments of services stay as the operator set them.
+ * added to, and so does the authority in webhooks and in an APIService. What an operator changed in a service stays.
  */
 export function carryOver(found: KubeObject, wanted: KubeObject): KubeObject {
   const [before, after]: readonly [Fields, Fields] = [{ ...found }, { ...wanted }];
@@ -56,7 +56,7 @@ export function carryOver(found: KubeObject, wanted: KubeObject): KubeObject {
     labels: { ...found.metadata.labels, ...wanted.metadata.labels },
     annotations: { ...found.metadata.annotations, ...wanted.metadata.annotations },
   };
-  const spec = specOf(before, after, wanted);
+  const spec = specOf(found, wanted);
   return { ...found, ...wanted, ...spec, ...withBundles(before, after), metadata };
 }
 

@@ -13,9 +13,10 @@ import type { Store, WriteOptions } from "@patchbay/core/ports";
 import { conditionsOf } from "../conditions.ts";
 import { TYPES, typeOf } from "../types.ts";
 import { carryOver, essenceOf } from "./carry-over.ts";
-import { argumentChanges } from "./kept-arguments.ts";
 import { leaveUnlessKept } from "./leave-runtimes.ts";
+import { withNote } from "./merge-workload.ts";
 import { isWorkload } from "./settings.ts";
+import { specDifferences } from "./spec-differences.ts";
 import { findStrangers, isOurs, isShared, nameOf } from "./strangers.ts";
 
 /** What became of an object, or would become. */
@@ -25,16 +26,16 @@ export interface ObjectResult {
   readonly change: "created" | "changed" | "unchanged" | "left alone";
   /** Whether the API server has judged it: it cannot where the namespace or the kind is not there yet. */
   readonly isChecked: boolean;
-  /** Arguments of a service that were removed (`-`) and added (`+`). Unset if there are none. */
+  /** Values in the specification of a service that were removed (`-`) and added (`+`). Unset if there are none. */
   readonly differences?: readonly string[];
 }
 
 type Applied = Pick<ObjectResult, "change" | "differences">;
 
-function argumentDifferences(found: KubeObject, written: KubeObject): readonly string[] {
+function workloadDifferences(found: KubeObject, written: KubeObject): readonly string[] {
   const specOf = (object: KubeObject & { readonly spec?: unknown }): JsonObject =>
     isJsonObject(object.spec) ? object.spec : {};
-  return argumentChanges(specOf(found), specOf(written));
+  return specDifferences(specOf(found), specOf(written));
 }
 
 /** How often a write is tried that others are faster than. */
@@ -55,7 +56,7 @@ async function applyOnce(
   if (isShared(object)) return { change: isOurs(found) ? "unchanged" : "left alone" };
   const written = await store.update(type, carryOver(found, object), options);
   if (isEqual(essenceOf(written), essenceOf(found))) return { change: "unchanged" };
-  const differences = isWorkload(object) ? argumentDifferences(found, written) : [];
+  const differences = isWorkload(object) ? workloadDifferences(found, written) : [];
   return { change: "changed", ...(differences.length > 0 && { differences }) };
 }
 
@@ -133,7 +134,8 @@ export async function install(store: Store, installation: Installation): Promise
   if (!dryRun) await leaveUnlessKept(store, installation.objects);
   const isConditioned = await knowsConditions(store, installation.objects);
   const objects = isConditioned ? installation.objects.map(withConditions) : installation.objects;
-  for (const object of inOrder(objects)) {
+  for (const listed of inOrder(objects)) {
+    const object = isWorkload(listed) ? withNote(listed) : listed;
     const isChecked = !dryRun || (await isJudgeable(store, object));
     const applied: Applied = isChecked
       ? await apply(store, object, { dryRun, isStrict: true })

@@ -23,6 +23,23 @@ function textsIn(workloads: readonly KubeObject[], member: string): readonly str
   return values.filter((value): value is string => typeof value === "string");
 }
 
+/** The workload without containers that an operator added, because their images and arguments are not ours. */
+function withoutAdded(found: KubeObject, manifest: KubeObject): KubeObject {
+  const own = membersIn(manifest, "containers").flat().filter(isJsonObject);
+  const isAdded = (entry: unknown): boolean =>
+    isJsonObject(entry) && own.every(({ name }) => name !== entry["name"]);
+  const copy = (value: unknown, member: string): unknown => {
+    if (Array.isArray(value)) {
+      return member === "containers" ? value.filter((entry) => !isAdded(entry)) : value;
+    }
+    if (!isJsonObject(value)) return value;
+    const members = Object.entries(value).filter(([name]) => name !== "initContainers");
+    return Object.fromEntries(members.map(([name, one]) => [name, copy(one, name)]));
+  };
+  // The same object with a shorter list.
+  return copy(found, "") as KubeObject;
+}
+
 /** The value of the first argument of that flag. */
 function valueOf(args: readonly string[], flag: string): string | undefined {
   return args.find((arg) => arg.startsWith(flag))?.slice(flag.length);
@@ -66,7 +83,9 @@ export async function findSettings(
   const found: KubeObject[] = [];
   for (const object of objects.filter(isWorkload)) {
     const there = await store.find(typeOf(object), object.metadata);
-    if (there !== undefined && isOurs(there)) found.push({ ...there, kind: object.kind });
+    if (there !== undefined && isOurs(there)) {
+      found.push(withoutAdded({ ...there, kind: object.kind }, object));
+    }
   }
   return settingsIn(found);
 }

@@ -12,6 +12,7 @@ import { AppError, isAppError } from "@patchbay/core";
 import type { ListOptions, ObjectKey, Store } from "@patchbay/core/ports";
 import { BESIDE, DEFINITIONS, TYPES } from "../types.ts";
 import { leaveRuntimes } from "./leave-runtimes.ts";
+import { KUBECTL_APPLIED } from "./merge-workload.ts";
 import { definesOurs, isShared, nameOf } from "./strangers.ts";
 
 const OURS = `${names.PART_OF_LABEL}=${names.PRODUCT}`;
@@ -94,12 +95,9 @@ async function reasonToKeep(store: Store, definition: Definition): Promise<strin
   return objects.length === 0 ? undefined : `objects of it still exist: ${named(objects)}`;
 }
 
-/** Written by kubectl, which `install` does not do. Source: kubectl, annotation of `kubectl apply`. */
-const APPLIED = "kubectl.kubernetes.io/last-applied-configuration";
-
 /** Why a shared definition with our mark may still be another component's: an `apply` of former versions marked Multus' own. */
 function reasonOfOthers({ metadata }: Definition): string | undefined {
-  return metadata.annotations?.[APPLIED] === undefined
+  return metadata.annotations?.[KUBECTL_APPLIED] === undefined
     ? undefined
     : "kubectl applied it, so another component may need it";
 }
