@@ -47,13 +47,13 @@ function ask(change: dns.Packet & { readonly name?: string; readonly qtype?: str
 
 async function answered(
   bytes: Buffer,
-  { askOthers = NOBODY, isTcp = false, turn = 0 } = {},
+  { askOthers = NOBODY, isTcp = false, turn = 0, counts = [] as string[] } = {},
 ): Promise<dns.DecodedPacket | undefined> {
   const deps: AnswerDeps = {
     zone: ZONE,
     askOthers,
     turn: () => turn,
-    countAnswer: () => undefined,
+    countAnswer: ({ by, result }) => counts.push(`${by} ${result}`),
   };
   const answer = await answerTo(bytes, { address: "10.88.0.9", isTcp }, deps);
   return answer === undefined ? undefined : dns.decode(answer);
@@ -106,6 +106,40 @@ test("others are asked for what is not ours, and behind a name of ours", async (
     "NOERROR",
     ["example.org", "192.0.2.7"],
   ]);
+});
+
+test.each([
+  { name: "web.blue.svc.cluster.local", askOthers: NOBODY, want: ["own done"] },
+  { name: "none.blue.svc.cluster.local", askOthers: NOBODY, want: ["own missing"] },
+  { name: "example.org", askOthers: OTHERS, want: ["others done"] },
+  { name: "example.org", askOthers: NOBODY, want: ["others failed"] },
+  { name: "out.blue.svc.cluster.local", askOthers: OTHERS, want: ["others done"] },
+  { name: "out.blue.svc.cluster.local", askOthers: NOBODY, want: ["others failed"] },
+])("$name is counted as $want", async ({ name, askOthers, want }) => {
+  const counts: string[] = [];
+  await answered(ask({ name }), { askOthers, counts });
+  expect(counts).toEqual(want);
+});
+
+test.each([
+  { what: "nothing", answer: undefined },
+  { what: "no packet", answer: Buffer.from("text") },
+])("a server failure is reported where other servers answer $what", async ({ answer }) => {
+  const askOthers: AskOthers = () => Promise.resolve(answer);
+  const name = "out.blue.svc.cluster.local";
+  expect(await said(ask({ name }), { askOthers })).toEqual(["SERVFAIL", []]);
+});
+
+test("other servers are queried for the client, by TCP behind a name of this zone", async () => {
+  const hows: unknown[] = [];
+  const askOthers: AskOthers = (question, how) => {
+    hows.push(how);
+    return OTHERS(question, how);
+  };
+  for (const name of ["example.org", "out.blue.svc.cluster.local"]) {
+    await answered(ask({ name }), { askOthers });
+  }
+  expect(hows).toEqual([false, true].map((isTcp) => ({ isTcp, client: "10.88.0.9" })));
 });
 
 test("several addresses come in another order each time", async () => {

@@ -9,8 +9,6 @@ const TTL_SECONDS = 5;
 const UDP_MIN = 512;
 /** What fits every path. Source: DNS flag day 2020. */
 const UDP_MAX = 1232;
-/** Id, flags, and four counts. */
-const HEADER_LENGTH = 12;
 /** Where the kind of a question is in its flags. Source: RFC 1035 section 4.1.1 */
 const [OPCODE_SHIFT, OPCODE_MASK] = [11, 15];
 
@@ -55,7 +53,6 @@ function toQuery(packet: dns.DecodedPacket): Query | undefined {
 
 /** Reads a question; undefined: it is none, and gets no answer. */
 export function readQuery(bytes: Buffer): Query | undefined {
-  if (bytes.length < HEADER_LENGTH) return undefined;
   try {
     return toQuery(dns.decode(bytes));
   } catch {

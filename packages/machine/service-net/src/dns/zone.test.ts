@@ -9,6 +9,8 @@ const SERVICES: readonly Service[] = [
   aService({ ports: PORTS }),
   aService({ clusterIP: "None", ports: PORTS }, { name: "db" }),
   aService({ type: "ExternalName", externalName: "Example.ORG." }, { name: "out" }),
+  aService({ clusterIP: "", ports: undefined }, { name: "pending" }),
+  aService({ ports: [{ name: "dns", port: 53 }, { port: 80 }] }, { name: "bare" }),
 ];
 const SLICE = aSlice(
   [
@@ -19,12 +21,14 @@ const SLICE = aSlice(
   ],
   { ports: [{ name: "http", port: 8080, protocol: "TCP" }] },
 );
+const IPV6 = { addressType: "IPv6" };
 const ZONE: Zone = {
   domain: "cluster.local",
   ranges: RANGES,
   findService: (namespace, name) =>
     SERVICES.find(({ metadata }) => metadata.namespace === namespace && metadata.name === name),
-  slicesOf: ({ metadata }) => (metadata.name === "db" ? [SLICE] : []),
+  slicesOf: ({ metadata }) =>
+    metadata.name === "pending" ? [] : [aSlice([{ addresses: ["fd00::5"] }], IPV6), SLICE],
   hasNamespace: (namespace) => namespace === "blue",
 };
 const a = (address: string) => ({ type: "A", address });
@@ -47,6 +51,11 @@ test.each([
       { type: "SRV", target: "10-88-0-6.db.blue.svc.cluster.local", port: 8080 },
     ],
   },
+  { name: "pending.blue.svc.cluster.local", want: [] },
+  {
+    name: "_dns._tcp.bare.blue.svc.cluster.local",
+    want: [{ type: "SRV", target: "bare.blue.svc.cluster.local", port: 53 }],
+  },
   { name: "cluster.local", want: [] },
   { name: "svc.cluster.local", want: [] },
   { name: "blue.svc.cluster.local", want: [] },
@@ -62,6 +71,11 @@ test.each([
   "vm2.db.blue.svc.cluster.local",
   "10-88-0-7.db.blue.svc.cluster.local",
   "_http._udp.web.blue.svc.cluster.local",
+  "_http._tcp.pending.blue.svc.cluster.local",
+  "_http.tcp.web.blue.svc.cluster.local",
+  "http._tcp.web.blue.svc.cluster.local",
+  "xhttp.xtcp.web.blue.svc.cluster.local",
+  "x._http._tcp.web.blue.svc.cluster.local",
   "_other._tcp.db.blue.svc.cluster.local",
   "a.b.c.web.blue.svc.cluster.local",
   "pod.cluster.local",

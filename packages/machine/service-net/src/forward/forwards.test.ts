@@ -2,7 +2,7 @@
 import type { Endpoint, EndpointSlice, Service } from "@patchbay/api";
 import { expect, test } from "vitest";
 import { aService, aSlice, RANGES } from "../testing/objects.ts";
-import { distinct, forwardsOf } from "./forwards.ts";
+import { distinct, forwardsOf, type Forward } from "./forwards.ts";
 import { addressAt, contains, parseNetwork } from "./network.ts";
 
 const ONE: Endpoint = { addresses: ["10.88.0.5"] };
@@ -75,10 +75,57 @@ test.each([
     want: [],
   },
   { name: "no text as an address", spec: { clusterIP: "10.96.0.5;" }, endpoints: [ONE], want: [] },
-  {
-    name: "no port of the node that is none",
-    spec: { type: "NodePort", ports: [{ port: 80, nodePort: 22 }] },
+  ...[29_999, 32_768, 70_000].map((nodePort) => ({
+    name: `no port of the node outside of their range: ${String(nodePort)}`,
+    spec: { type: "NodePort", ports: [{ port: 80, nodePort }] },
     endpoints: [ONE],
+    want: [FORWARD],
+  })),
+  ...[30_000, 32_767].map((nodePort) => ({
+    name: `the first and the last port of the node: ${String(nodePort)}`,
+    spec: { type: "NodePort", ports: [{ port: 80, nodePort }] },
+    endpoints: [ONE],
+    want: [{ ...FORWARD, nodePort }],
+  })),
+  {
+    name: "no port of the node where the Service is of another type",
+    spec: { ports: [{ port: 80, nodePort: 30_080 }] },
+    endpoints: [ONE],
+    want: [FORWARD],
+  },
+  {
+    name: "the first and the last port, and no other number",
+    spec: { ports: [1, 65_535, 0, 65_536, 80.5].map((port) => ({ port })) },
+    endpoints: [ONE],
+    want: [1, 65_535].map((port) => ({
+      ...FORWARD,
+      name: `blue/web:${String(port)}/tcp`,
+      port,
+    })),
+  },
+  {
+    name: "no protocol but TCP and UDP",
+    spec: { ports: [{ port: 80, protocol: "SCTP" }] },
+    endpoints: [ONE],
+    want: [],
+  },
+  { name: "nothing of a Service without ports", spec: { ports: [] }, endpoints: [ONE], want: [] },
+  {
+    name: "not what is neither ready nor about to go",
+    spec: {},
+    endpoints: [{ addresses: ["10.88.0.5"], conditions: { ready: false, serving: true } }],
+    want: [],
+  },
+  {
+    name: "not what is about to go and answers no more",
+    spec: {},
+    endpoints: [{ addresses: ["10.88.0.5"], conditions: { ...GOING, serving: false } }],
+    want: [],
+  },
+  {
+    name: "the first address of an endpoint",
+    spec: {},
+    endpoints: [{ addresses: ["10.88.0.5", "10.88.0.6"] }, { addresses: [] }],
     want: [FORWARD],
   },
 ])("forwards $name", ({ spec, endpoints, want }) => {
@@ -109,6 +156,25 @@ test.each([
   expect(forwards({}, aSlice([ONE], change))).toEqual([]);
 });
 
+test("UDP is forwarded to the endpoints' UDP port", () => {
+  const spec = { ports: [{ port: 53, protocol: "UDP" }] };
+  const slice = aSlice([ONE], { ports: [{ name: "", port: 5353, protocol: "UDP" }] });
+  expect(forwards(spec, slice)).toEqual([
+    {
+      ...FORWARD,
+      name: "blue/web:53/udp",
+      protocol: "udp",
+      port: 53,
+      endpoints: ["10.88.0.5 . 5353"],
+    },
+  ]);
+});
+
+test("a slice without endpoints or without ports forwards nothing", () => {
+  expect(forwards({}, aSlice([], { endpoints: undefined }))).toEqual([]);
+  expect(forwards({}, aSlice([ONE], { ports: undefined }))).toEqual([]);
+});
+
 test("slices of one Service are taken together, each address once", () => {
   const other = aSlice([ONE, { addresses: ["10.88.0.4"] }]);
   expect(forwards({}, aSlice([ONE]), other)).toMatchObject([
@@ -122,6 +188,26 @@ test("what two have is the first one's", () => {
   expect(distinct([second, ...(first === undefined ? [] : [first])])).toEqual([first]);
 });
 
+test.each([
+  { name: "another port of the node", change: { nodePort: 30_081 }, isKept: true },
+  { name: "the same port of the node", change: { nodePort: 30_080 }, isKept: false },
+  { name: "the same one for UDP", change: { nodePort: 30_080, protocol: "udp" }, isKept: true },
+  { name: "the same address and port", change: { address: FORWARD.address }, isKept: false },
+  { name: "none", change: {}, isKept: true },
+] as const)("a second Service with $name is kept: $isKept", ({ change, isKept }) => {
+  const first: Forward = { ...FORWARD, protocol: "tcp", nodePort: 30_080 };
+  const second: Forward = {
+    ...FORWARD,
+    protocol: "tcp",
+    name: "c",
+    address: "10.96.0.6",
+    ...change,
+  };
+  const third: Forward = { ...FORWARD, protocol: "tcp", name: "d", port: 81 };
+  const kept = distinct([third, first, second]);
+  expect(kept).toEqual(isKept ? [first, second, third] : [first, third]);
+});
+
 test("a deleted Service leads nowhere", () => {
   const service = aService({}, { deletionTimestamp: "2026-01-01T00:00:00Z" });
   expect(forwardsOf(service, [aSlice([ONE])], RANGES)).toEqual([]);
@@ -130,15 +216,27 @@ test("a deleted Service leads nowhere", () => {
 test.each([
   ["10.96.0.0/16", 10, "10.96.0.10"],
   ["172.30.0.0/16", 65_535, "172.30.255.255"],
+  ["10.0.0.0/8", 1, "10.0.0.1"],
+  ["10.96.0.0/30", 2, "10.96.0.2"],
 ])("address of %s at %i", (text, distance, want) => {
   const network = parseNetwork(text);
   expect(network === undefined ? "" : addressAt(network, distance)).toBe(want);
   expect(network !== undefined && contains(network, want)).toBe(true);
 });
 
-test.each(["10.96.0.1/16", "10.96.0.0", "10.96.0.0/33", "10.0.0.0/07", "a/16", "10.96.0.0/16 "])(
-  "%j is no network",
-  (text) => {
-    expect(parseNetwork(text)).toBeUndefined();
-  },
-);
+test.each([
+  "10.96.0.1/16",
+  "10.0.0.0/7",
+  "10.96.0.0/31",
+  "10.96.0.0",
+  "10.96.0.0/33",
+  "10.0.0.0/07",
+  "a/16",
+  "10.96.0.0/16 ",
+])("%j is no network", (text) => {
+  expect(parseNetwork(text)).toBeUndefined();
+});
+
+test("what is no address is in no network", () => {
+  expect(contains(RANGES.services, "text")).toBe(false);
+});

@@ -53,6 +53,58 @@ test("a table has a way in for each address and port, and chooses among endpoint
   );
 });
 
+test("a table without Services refuses what is sent to their addresses", () => {
+  expect(lines(tableText(SETTINGS, []))).toEqual([
+    "table ip t",
+    "delete table ip t",
+    "table ip t {",
+    "map addresses {",
+    "type ipv4_addr . inet_proto . inet_service : verdict",
+    "}",
+    "map node-ports {",
+    "type inet_proto . inet_service : verdict",
+    "}",
+    "chain services {",
+    "ip daddr . meta l4proto . th dport vmap @addresses",
+    "ip daddr != 127.0.0.0/8 fib daddr type local meta l4proto . th dport vmap @node-ports",
+    "}",
+    "chain prerouting {",
+    "type nat hook prerouting priority dstnat - 1; policy accept;",
+    "jump services",
+    "}",
+    "chain output {",
+    "type nat hook output priority -101; policy accept;",
+    "jump services",
+    "}",
+    "chain postrouting {",
+    "type nat hook postrouting priority srcnat - 1; policy accept;",
+    "meta mark & 0x1000 == 0x0 return",
+    "meta mark set meta mark ^ 0x1000",
+    "ct original ip daddr != 10.96.0.0/16 ip daddr 10.88.0.0/24 ip saddr != 10.88.0.0/24 fib saddr type != local return",
+    "masquerade",
+    "}",
+    "chain unanswered {",
+    "ip daddr != 10.96.0.0/16 return",
+    "ip daddr 10.96.0.10 return",
+    "meta l4proto tcp reject with tcp reset",
+    "reject",
+    "}",
+    "chain forward {",
+    "type filter hook forward priority filter; policy accept;",
+    "jump unanswered",
+    "}",
+    "chain leave {",
+    "type filter hook output priority filter; policy accept;",
+    "jump unanswered",
+    "}",
+    "chain enter {",
+    "type filter hook input priority filter; policy accept;",
+    'ip daddr 10.96.0.10 iifname != { "lo", "br0" } ct direction original drop',
+    "}",
+    "}",
+  ]);
+});
+
 test("nothing changes where nothing has changed", () => {
   expect(changeText(SETTINGS, [WEB, DNS], [WEB, DNS])).toBe("");
 });
@@ -73,6 +125,13 @@ test("another port of the node changes its ways in, and no chain", () => {
     "delete element ip t node-ports { tcp . 30080 }",
     "add element ip t addresses { 10.96.0.5 . tcp . 80 : goto CHAIN }",
     "add element ip t node-ports { tcp . 30081 : goto CHAIN }",
+  ]);
+});
+
+test("another address changes its ways in, and no chain", () => {
+  expect(lines(changeText(SETTINGS, [DNS], [{ ...DNS, address: "10.96.0.7" }]))).toEqual([
+    "delete element ip t addresses { 10.96.0.6 . udp . 53 }",
+    "add element ip t addresses { 10.96.0.7 . udp . 53 : goto CHAIN }",
   ]);
 });
 

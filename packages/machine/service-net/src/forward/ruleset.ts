@@ -145,20 +145,22 @@ function hasSameRules(one: Forward, other: Forward | undefined): boolean {
   return other !== undefined && rulesOf(one).join("\n") === rulesOf(other).join("\n");
 }
 
+function mapByName(forwards: readonly Forward[]): ReadonlyMap<string, Forward> {
+  return new Map(forwards.map((forward) => [forward.name, forward]));
+}
+
 /** What makes the table that has `before` have `after`; empty: nothing does. Nothing else of it is touched. */
 export function changeText(
   { table }: TableSettings,
   before: readonly Forward[],
   after: readonly Forward[],
 ): string {
-  const [old, wanted] = [before, after].map(
-    (forwards) => new Map(forwards.map((forward) => [forward.name, forward])),
-  );
+  const [old, wanted] = [mapByName(before), mapByName(after)];
   const inTable = `ip ${table}`;
-  const leaving = before.filter((forward) => !hasSameWays(forward, wanted?.get(forward.name)));
-  const coming = after.filter((forward) => !hasSameWays(forward, old?.get(forward.name)));
-  const changed = after.filter((forward) => !hasSameRules(forward, old?.get(forward.name)));
-  const gone = before.filter(({ name }) => wanted?.has(name) !== true);
+  const leaving = before.filter((forward) => !hasSameWays(forward, wanted.get(forward.name)));
+  const coming = after.filter((forward) => !hasSameWays(forward, old.get(forward.name)));
+  const changed = after.filter((forward) => !hasSameRules(forward, old.get(forward.name)));
+  const gone = before.filter(({ name }) => !wanted.has(name));
   const lines = [
     ...leaving.flatMap((forward) => elements("delete", table, forward)),
     ...changed.flatMap((forward) => [

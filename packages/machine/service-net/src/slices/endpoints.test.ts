@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import type { Endpoints, Pod, Service } from "@patchbay/api";
 import { describe, expect, test } from "vitest";
-import { aPod, aService } from "../testing/objects.ts";
+import { aPod, aService, aSlice } from "../testing/objects.ts";
 import { planEndpoints } from "./endpoints.ts";
 import { wantedSlices } from "./plan.ts";
 
@@ -49,6 +49,33 @@ describe("Endpoints", () => {
   test("of a Service that nothing stands behind are there, and empty", () => {
     for (const pods of [[], [aPod("a", "10.88.0.5", { metadata: GOING })]])
       expect(madeFor(aService(), ...pods)).not.toHaveProperty("subsets");
+  });
+
+  test("of a Service that only pods stand behind that are not ready have these", () => {
+    const pod = aPod("a", "10.88.0.5", { spec: { nodeName: undefined }, status: NOT_READY });
+    expect(madeFor(aService(), pod)?.subsets).toEqual([
+      {
+        notReadyAddresses: [
+          {
+            ip: "10.88.0.5",
+            targetRef: { kind: "Pod", namespace: "blue", name: "a", uid: "a-uid" },
+          },
+        ],
+        ports: [{ port: 8080, protocol: "TCP" }],
+      },
+    ]);
+  });
+
+  test("have addresses in order, and only the fields that endpoints have", () => {
+    const endpoints = ["10.88.0.6", "10.88.0.5", "10.88.0.7"].map((address) => ({
+      addresses: [address],
+      conditions: { ready: true },
+    }));
+    const made = planEndpoints(aService(), [aSlice(endpoints)], undefined)?.object;
+    const addresses = made?.subsets?.[0]?.addresses ?? [];
+    expect(addresses.map(Object.entries)).toEqual(
+      ["10.88.0.5", "10.88.0.6", "10.88.0.7"].map((ip) => [["ip", ip]]),
+    );
   });
 
   test("tell that a Service is headless, and of one without ports only addresses", () => {

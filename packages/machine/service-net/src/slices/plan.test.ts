@@ -110,6 +110,87 @@ describe("slices", () => {
     ]);
   });
 
+  test.each([
+    {
+      name: "another name",
+      ports: [{ name: "https", containerPort: 8443 }],
+      want: [],
+    },
+    {
+      name: "another protocol",
+      ports: [{ name: "http", containerPort: 8080, protocol: "UDP" }],
+      want: [],
+    },
+    {
+      name: "that name behind others",
+      ports: [
+        { name: "https", containerPort: 8443 },
+        { name: "http", containerPort: 8080, protocol: "UDP" },
+        { name: "http", containerPort: 9090 },
+      ],
+      want: [[[9090], [["10.88.0.5", true]]]],
+    },
+  ] as const)("find a named port in a pod that has one of $name", ({ ports, want }) => {
+    const service = aService({ ports: [{ port: 80, targetPort: "http" }] });
+    const containers = [{ name: "c", image: "i", ports }];
+    expect(addressesOf(service, aPod("p", "10.88.0.5", { spec: { containers } }))).toEqual(want);
+  });
+
+  test("lead to the Service's own port where it names no other", () => {
+    const service = aService({ ports: [{ port: 80 }] });
+    expect(addressesOf(service, aPod("p", "10.88.0.5"))).toEqual([[[80], [["10.88.0.5", true]]]]);
+  });
+
+  test("of a Service without ports have addresses alone", () => {
+    const service = aService({ ports: undefined });
+    expect(addressesOf(service, aPod("p", "10.88.0.5"))).toEqual([[[], [["10.88.0.5", true]]]]);
+  });
+
+  test.each([
+    { name: "all of several labels", labels: { app: "web", tier: "a" }, count: 1 },
+    { name: "one of several labels", labels: { app: "web", tier: "b" }, count: 0 },
+    { name: "no labels", labels: undefined, count: 0 },
+  ])("have a pod with $name: $count", ({ labels, count }) => {
+    const service = aService({ selector: { app: "web", tier: "a" } });
+    const pod = aPod("p", "10.88.0.5", { metadata: { labels } });
+    expect(wantedSlices(service, [pod])).toHaveLength(count);
+  });
+
+  test.each([
+    { name: "for another Service's subdomain", spec: { hostname: "vm1", subdomain: "db" } },
+    { name: "without a name of its own", spec: { subdomain: "web" } },
+    { name: "without a node", spec: { nodeName: undefined } },
+  ])("carry no host name of a pod $name", ({ spec }) => {
+    const [slice] = wantedSlices(aService(), [aPod("p", "10.88.0.5", { spec })]);
+    const [endpoint = {}] = slice?.endpoints ?? [];
+    expect(Object.keys(endpoint)).not.toContain("hostname");
+    expect(Object.keys(endpoint).includes("nodeName")).toBe(!("nodeName" in spec));
+  });
+
+  test.each([
+    { name: "no conditions", conditions: undefined, ready: false },
+    {
+      name: "another condition that holds",
+      conditions: [{ type: "Initialized", status: "True" }],
+      ready: false,
+    },
+    {
+      name: "Ready among conditions that do not hold",
+      conditions: [
+        { type: "Ready", status: "True" },
+        { type: "Other", status: "False" },
+      ],
+      ready: true,
+    },
+  ] as const)("of a pod with $name are ready: $ready", ({ conditions, ready }) => {
+    const pod = aPod("p", "10.88.0.5", { status: { conditions } });
+    expect(addressesOf(aService(), pod)).toEqual([[[8080], [["10.88.0.5", ready]]]]);
+  });
+
+  test("have no pod without status", () => {
+    expect(wantedSlices(aService(), [{ ...aPod("p", ""), status: {} }])).toEqual([]);
+  });
+
   test("hold as many as one may", () => {
     const pods = Array.from({ length: SLICE_ENDPOINTS_MAX + 1 }, (_none, index) =>
       aPod(`p${String(index)}`, `10.88.${String(index >> 8)}.${String(index & 255)}`),

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Services, pods and slices of tests: each row shows what matters.
 import type { Endpoint, EndpointSlice, Pod, Service } from "@patchbay/api";
+import { dropAbsent } from "@patchbay/core";
 import type { Ranges } from "../forward/forwards.ts";
 import { parseNetwork, type Network } from "../forward/network.ts";
 
@@ -16,22 +17,25 @@ export const RANGES: Ranges = {
   dns: "10.96.0.10",
 };
 
+/** Fields that replace the usual ones; an undefined one removes the field. */
+type Change<T> = { readonly [Name in keyof T]?: T[Name] | undefined };
+
 /** Service `web` of namespace `blue`, at port 80. */
 export function aService(
-  spec: Partial<Service["spec"]> = {},
+  spec: Change<Service["spec"]> = {},
   metadata: Partial<Service["metadata"]> = {},
 ): Service {
   return {
     apiVersion: "v1",
     kind: "Service",
     metadata: { name: "web", namespace: "blue", uid: "service-uid", ...metadata },
-    spec: {
+    spec: dropAbsent({
       type: "ClusterIP",
       clusterIP: "10.96.0.5",
       selector: { app: "web" },
       ports: [{ port: 80, protocol: "TCP", targetPort: 8080 }],
       ...spec,
-    },
+    }),
   };
 }
 
@@ -40,32 +44,38 @@ export function aPod(
   name: string,
   podIP: string,
   change: {
-    readonly metadata?: Partial<Pod["metadata"]>;
-    readonly spec?: Partial<Pod["spec"]>;
-    readonly status?: Partial<Pod["status"]>;
+    readonly metadata?: Change<Pod["metadata"]>;
+    readonly spec?: Change<Pod["spec"]>;
+    readonly status?: Change<NonNullable<Pod["status"]>>;
   } = {},
 ): Pod {
   const labels = { app: "web" };
   return {
     apiVersion: "v1",
     kind: "Pod",
-    metadata: { name, namespace: "blue", uid: `${name}-uid`, labels, ...change.metadata },
-    spec: { nodeName: "node1", containers: [{ name: "c", image: "i" }], ...change.spec },
-    status: {
+    metadata: dropAbsent({
+      ...{ name, namespace: "blue", uid: `${name}-uid`, labels },
+      ...change.metadata,
+    }),
+    spec: dropAbsent({
+      ...{ nodeName: "node1", containers: [{ name: "c", image: "i" }] },
+      ...change.spec,
+    }),
+    status: dropAbsent({
       phase: "Running",
       podIP,
       conditions: [{ type: "Ready", status: "True" }],
       ...change.status,
-    },
+    }),
   };
 }
 
 /** A slice of `web`. */
 export function aSlice(
   endpoints: readonly Endpoint[],
-  change: Partial<EndpointSlice> = {},
+  change: Change<EndpointSlice> = {},
 ): EndpointSlice {
-  return {
+  return dropAbsent({
     apiVersion: "discovery.k8s.io/v1",
     kind: "EndpointSlice",
     metadata: {
@@ -77,5 +87,5 @@ export function aSlice(
     endpoints,
     ports: [{ name: "", port: 8080, protocol: "TCP" }],
     ...change,
-  };
+  });
 }

@@ -1,0 +1,115 @@
+// SPDX-License-Identifier: Apache-2.0
+// The name server's sockets on the loopback address.
+import { createSocket, type Socket as UdpSocket } from "node:dgram";
+import { once } from "node:events";
+import { connect, type Socket } from "node:net";
+import { createFakeLogger } from "@patchbay/telemetry/testing";
+import { afterEach, expect, test } from "vitest";
+import { serveNames, type NameServerDeps } from "./serve.ts";
+
+const ADDRESS = "127.0.0.1";
+
+const stop = { current: new AbortController() };
+const clients: (UdpSocket | Socket)[] = [];
+
+afterEach(() => {
+  stop.current.abort();
+  stop.current = new AbortController();
+  for (const client of clients.splice(0)) {
+    if ("destroy" in client) client.destroy();
+    else client.close();
+  }
+});
+
+/** Repeats a query and its transport; has no answer for `quiet` and fails for `bad`. */
+const echo: NameServerDeps["answer"] = (bytes, { address, isTcp }) => {
+  const query = bytes.toString();
+  if (query === "bad") return Promise.reject(new Error("broken zone"));
+  const answer = Buffer.from(`${query} ${address} ${isTcp ? "tcp" : "udp"}`);
+  return Promise.resolve(query === "quiet" ? undefined : answer);
+};
+
+async function serve(port = 0) {
+  const log = createFakeLogger();
+  const { signal } = stop.current;
+  return { log, port: await serveNames({ address: ADDRESS, port, answer: echo, log }, signal) };
+}
+
+function udpClient(): UdpSocket {
+  const client = createSocket("udp4");
+  clients.push(client);
+  return client;
+}
+
+function tcpClient(port: number): Socket {
+  const client = connect(port, ADDRESS);
+  client.on("error", () => undefined);
+  clients.push(client);
+  return client;
+}
+
+/** A query as TCP carries it: its length first. */
+function framed(text: string): Buffer {
+  return Buffer.concat([Buffer.from([0, text.length]), Buffer.from(text)]);
+}
+
+test("UDP clients get answers; a query without one, or one that fails, is dropped", async () => {
+  const { port, log } = await serve();
+  const client = udpClient();
+  for (const query of ["quiet", "bad", "a"]) client.send(query, port, ADDRESS);
+  const [answer] = (await once(client, "message")) as [Buffer];
+  expect(answer.toString()).toBe("a 127.0.0.1 udp");
+  expect(log.lines).toMatchObject([{ level: "error", fields: { reason: "broken zone" } }]);
+});
+
+test("TCP clients get an answer to each query, in order, however the bytes arrive", async () => {
+  const { port } = await serve();
+  const client = tcpClient(port);
+  const bytes = Buffer.concat([framed("one"), framed("two"), framed("three")]);
+  const want = ["one", "two", "three"].map((query) => framed(`${query} 127.0.0.1 tcp`));
+  client.setNoDelay(true);
+  const received: Buffer[] = [];
+  const all = Buffer.concat(want);
+  for (const [from, to, answers] of [
+    [0, 1, 0],
+    [1, 4, 0],
+    [4, 6, 1],
+    [6, bytes.length, 3],
+  ] as const) {
+    client.write(bytes.subarray(from, to));
+    const length = Buffer.concat(want.slice(0, answers)).length;
+    while (Buffer.concat(received).length < length) {
+      received.push(...((await once(client, "data")) as [Buffer]));
+    }
+  }
+  expect(Buffer.concat(received)).toEqual(all);
+});
+
+test.each(["quiet", "bad"])("a TCP client's connection ends at %j", async (query) => {
+  const { port } = await serve();
+  const client = tcpClient(port);
+  client.write(Buffer.concat([framed(query), framed("next")]));
+  let received = "";
+  client.on("data", (piece) => (received += piece.toString()));
+  await once(client, "close");
+  expect(received).toBe("");
+});
+
+test("the abort frees the port", async () => {
+  const { port } = await serve();
+  const client = tcpClient(port);
+  await once(client, "connect");
+  stop.current.abort();
+  client.destroy();
+  stop.current = new AbortController();
+  // The same port is free for UDP and TCP again.
+  expect(await serve(port)).toMatchObject({ port });
+});
+
+test("a port in use is reported with the address", async () => {
+  const { port } = await serve();
+  await expect(serve(port)).rejects.toMatchObject({
+    code: "SERVICE_NAMES_FAILED",
+    details: { address: ADDRESS, reason: expect.stringContaining("EADDRINUSE") as string },
+  });
+});
