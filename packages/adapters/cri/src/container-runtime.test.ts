@@ -133,6 +133,206 @@ test.each<{ name: string; call: (its: ContainerRuntime) => Promise<unknown>; met
   },
 );
 
+const WIRE_CONTAINER = { id: "c", state: "CONTAINER_RUNNING", createdAt: 1, labels: { a: "b" } };
+const CONTAINER = {
+  id: "c",
+  name: "",
+  attempt: 0,
+  image: "",
+  state: "RUNNING",
+  createdAt: 1n,
+  labels: { a: "b" },
+  annotations: {},
+};
+const WIRE_IMAGE = { id: "i", repoTags: ["t"], repoDigests: ["d"], size: 7, uid: { value: 5 } };
+const IMAGE = { id: "i", tags: ["t"], digests: ["d"], bytes: 7, username: "", uid: 5 };
+
+test.each<{
+  method: string;
+  call: (its: ContainerRuntime) => Promise<unknown>;
+  answer: object;
+  request: object;
+  want: unknown;
+}>([
+  {
+    method: "StopPodSandbox",
+    call: (its) => its.stopSandbox("x"),
+    answer: {},
+    request: { podSandboxId: "x" },
+    want: undefined,
+  },
+  {
+    method: "RemovePodSandbox",
+    call: (its) => its.removeSandbox("x"),
+    answer: {},
+    request: { podSandboxId: "x" },
+    want: undefined,
+  },
+  {
+    method: "ListPodSandbox",
+    call: (its) => its.listSandboxes({ sandboxId: "x", labels: { a: "b" } }),
+    answer: { items: [] },
+    request: { filter: { id: "x", labelSelector: { a: "b" } } },
+    want: [],
+  },
+  {
+    method: "PodSandboxStatus",
+    call: (its) => its.findSandbox("x"),
+    answer: { status: { id: "x", state: "SANDBOX_READY", createdAt: 1 } },
+    request: { podSandboxId: "x", verbose: true },
+    want: {
+      id: "x",
+      metadata: { name: "", namespace: "", uid: "", attempt: 0 },
+      state: "READY",
+      createdAt: 1n,
+      labels: {},
+      annotations: {},
+      ips: [],
+    },
+  },
+  {
+    method: "StartContainer",
+    call: (its) => its.startContainer("c"),
+    answer: {},
+    request: { containerId: "c" },
+    want: undefined,
+  },
+  {
+    method: "StopContainer",
+    call: (its) => its.stopContainer("c", 300),
+    answer: {},
+    request: { containerId: "c", timeout: "300" },
+    want: undefined,
+  },
+  {
+    method: "RemoveContainer",
+    call: (its) => its.removeContainer("c"),
+    answer: {},
+    request: { containerId: "c" },
+    want: undefined,
+  },
+  {
+    method: "ListContainers",
+    call: (its) => its.listContainers({ sandboxId: "x", labels: { a: "b" } }),
+    answer: { containers: [{ ...WIRE_CONTAINER, podSandboxId: "x" }] },
+    request: {
+      filter: { id: "", podSandboxId: "x", labelSelector: { a: "b" } },
+    },
+    want: [{ ...CONTAINER, sandboxId: "x" }],
+  },
+  {
+    method: "ContainerStatus",
+    call: (its) => its.findContainer("c"),
+    answer: { status: { ...WIRE_CONTAINER, exitCode: 3 } },
+    request: { containerId: "c" },
+    want: {
+      ...CONTAINER,
+      startedAt: 0n,
+      finishedAt: 0n,
+      exitCode: 3,
+      reason: "",
+      message: "",
+      imageRef: "",
+      logPath: "",
+    },
+  },
+  {
+    method: "ContainerStatus",
+    call: (its) => its.findContainer("c"),
+    answer: {},
+    request: { containerId: "c" },
+    want: undefined,
+  },
+  {
+    method: "ListContainerStats",
+    call: (its) => its.listWrites(),
+    answer: {
+      stats: [
+        {
+          attributes: { id: "c", metadata: { name: "main" }, labels: { a: "b" } },
+          writableLayer: { usedBytes: { value: 9 } },
+        },
+        {},
+      ],
+    },
+    request: {},
+    want: [
+      { id: "c", name: "main", labels: { a: "b" }, writtenBytes: 9 },
+      { id: "", name: "", labels: {}, writtenBytes: 0 },
+    ],
+  },
+  {
+    method: "Attach",
+    call: (its) =>
+      its.attach({ containerId: "c", stdin: true, stdout: true, stderr: false, tty: true }),
+    answer: { url: "http://127.0.0.1:1/attach/x" },
+    request: { containerId: "c", stdin: true, stdout: true, stderr: false, tty: true },
+    want: "http://127.0.0.1:1/attach/x",
+  },
+  {
+    method: "ReopenContainerLog",
+    call: (its) => its.reopenLog("c"),
+    answer: {},
+    request: { containerId: "c" },
+    want: undefined,
+  },
+  {
+    method: "ImageStatus",
+    call: (its) => its.findImage("one"),
+    answer: { image: WIRE_IMAGE },
+    request: { image: { image: "one", annotations: {} } },
+    want: IMAGE,
+  },
+  {
+    method: "ImageStatus",
+    call: (its) => its.findImage("one"),
+    answer: {},
+    request: { image: { image: "one", annotations: {} } },
+    want: undefined,
+  },
+  {
+    method: "ListImages",
+    call: (its) => its.listImages(),
+    answer: { images: [WIRE_IMAGE] },
+    request: {},
+    want: [IMAGE],
+  },
+  {
+    method: "RemoveImage",
+    call: (its) => its.removeImage("one"),
+    answer: {},
+    request: { image: { image: "one", annotations: {} } },
+    want: undefined,
+  },
+])("$method sends $request and returns $want", async ({ method, call, answer, request, want }) => {
+  server.answers[method] = () => answer;
+  expect(await call(runtime)).toEqual(want);
+  expect(server.calls.map((one) => [one.method, one.request]).at(-1)).toEqual([method, request]);
+});
+
+test("a pull ends with its signal", async () => {
+  const stop = new AbortController();
+  server.answers["PullImage"] = () => {
+    stop.abort();
+    return new Promise(() => undefined);
+  };
+  const code = "CRI_UNAVAILABLE";
+  await expect(runtime.pullImage("one", undefined, stop.signal)).rejects.toMatchObject({ code });
+  await expect(runtime.pullImage("one", undefined, stop.signal)).rejects.toMatchObject({ code });
+  expect(server.calls.filter(({ method }) => method === "PullImage")).toHaveLength(1);
+});
+
+test("a status without conditions reports the first that is missing", async () => {
+  server.answers["Status"] = () => ({});
+  expect(await runtime.problem()).toBe("RuntimeReady is missing");
+});
+
+test("calls on a closed runtime fail", async () => {
+  await runtime.version();
+  runtime.close();
+  await expect(runtime.version()).rejects.toThrow();
+});
+
 test.each([
   {
     name: "CRI-O's exit code",

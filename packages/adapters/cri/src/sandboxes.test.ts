@@ -5,7 +5,7 @@ import { createFakeNamespaces } from "@patchbay/os/testing";
 import { expect, test } from "vitest";
 import { createCriSandboxes, type SandboxDeps } from "./sandboxes.ts";
 
-const IN_NODE_NETWORK: SandboxStatus = {
+const BARE: SandboxStatus = {
   id: "box-1",
   metadata: { namespace: "ns1", name: "pod", uid: "uid-1", attempt: 0 },
   state: "READY",
@@ -13,8 +13,9 @@ const IN_NODE_NETWORK: SandboxStatus = {
   labels: { "io.kubernetes.pod.uid": "uid-1" },
   annotations: {},
   ips: ["10.0.0.1"],
-  pid: 77,
 };
+const IN_NODE_NETWORK: SandboxStatus = { ...BARE, pid: 77 };
+const WITHOUT_PROCESS = { ...BARE, netnsPath: "/run/netns/box-1" };
 const STATUS = { ...IN_NODE_NETWORK, netnsPath: "/run/netns/box-1" };
 const ONE: Sandbox = {
   ...{ id: "box-1", podUid: "uid-1", netnsPath: "/run/netns/box-1", netnsInode: "1" },
@@ -90,6 +91,25 @@ test.each<{ name: string; statuses: readonly SandboxStatus[]; want: Partial<Sand
       want: { netnsPath: "/proc/77/ns/net", netnsInode: "2" },
     },
     {
+      name: "the last attempt, in whatever order they are listed",
+      statuses: [1, 2, 0].map((attempt) => ({
+        ...STATUS,
+        id: `box-${String(attempt)}`,
+        metadata: { ...STATUS.metadata, attempt },
+      })),
+      want: { id: "box-2" },
+    },
+    {
+      name: "one whose process the runtime does not report",
+      statuses: [WITHOUT_PROCESS],
+      want: ONE,
+    },
+    {
+      name: "none where its path is not seen and it has no process",
+      statuses: [{ ...WITHOUT_PROCESS, netnsPath: "/elsewhere" }],
+      want: undefined,
+    },
+    {
       name: "none where neither is seen",
       statuses: [{ ...STATUS, netnsPath: "/elsewhere", pid: 78 }],
       want: undefined,
@@ -138,4 +158,47 @@ test("one that was found is looked for again only when it is not ready any more"
   expect(await find()).toEqual([undefined, 2]);
   statuses.push({ ...STATUS, id: "box-2" });
   expect(await find()).toEqual(["box-2", 3]);
+});
+
+test("the runtime lists only sandboxes with the pod's label", async () => {
+  const filters: unknown[] = [];
+  const runtime: SandboxDeps["runtime"] = {
+    listSandboxes: (filter) => {
+      filters.push(filter);
+      return Promise.resolve([]);
+    },
+    findSandbox: () => Promise.reject(new Error("there is none to find")),
+  };
+  await createCriSandboxes({ runtime, namespaces: createFakeNamespaces() }).find("uid-1");
+  expect(filters).toEqual([{ labels: { "io.kubernetes.pod.uid": "uid-1" } }]);
+});
+
+test("of 1001 pods only the least recently requested one is listed again", async () => {
+  const podUids = Array.from({ length: 1001 }, (_none, index) => `uid-${String(index)}`);
+  const statuses = podUids.map((uid) => ({
+    ...STATUS,
+    id: uid,
+    metadata: { ...STATUS.metadata, uid },
+  }));
+  const namespaces = createFakeNamespaces();
+  namespaces.put(STATUS.netnsPath, "1");
+  const listed: unknown[] = [];
+  const byId = new Map(statuses.map((status) => [status.id, status]));
+  const sandboxes = createCriSandboxes({
+    runtime: {
+      listSandboxes: ({ labels = {} } = {}) => {
+        const [uid = ""] = Object.values(labels);
+        listed.push(uid);
+        return Promise.resolve([byId.get(uid) ?? STATUS]);
+      },
+      findSandbox: (id) => Promise.resolve(byId.get(id)),
+    },
+    namespaces,
+  });
+  for (const uid of podUids.slice(0, 1000)) await sandboxes.find(uid);
+  await sandboxes.find("uid-0");
+  listed.length = 0;
+  await sandboxes.find("uid-1000");
+  for (const uid of ["uid-0", "uid-2", "uid-1000", "uid-1"]) await sandboxes.find(uid);
+  expect(listed).toEqual(["uid-1000", "uid-1"]);
 });

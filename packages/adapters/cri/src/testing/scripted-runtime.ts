@@ -30,7 +30,7 @@ export type Answer = (request: Record<string, unknown>) => object | Promise<obje
 /** What a stream is: it gets the ways to write and to end. */
 export type Stream = (stream: ServerWritableStream<object, object>) => void;
 
-const PROTOS = ["cri.proto", "containerd-events.proto"];
+const PROTOS = ["cri.proto", "containerd-events.proto", "containerd-tasks.proto"];
 
 function definitionsOf(): Readonly<Record<string, ServiceDefinition>> {
   const loaded = PROTOS.map((file) =>
@@ -48,7 +48,12 @@ export function grpcError(code: keyof typeof status, details = ""): Error {
 
 /** A runtime whose methods are given by name, for example `Version`; all others are not implemented. */
 export class ScriptedRuntime {
-  readonly calls: { readonly method: string; readonly request: Record<string, unknown> }[] = [];
+  readonly calls: {
+    readonly method: string;
+    readonly request: Record<string, unknown>;
+    /** Metadata of unary calls, by name. */
+    readonly metadata?: Readonly<Record<string, unknown>>;
+  }[] = [];
   readonly address: string;
   readonly #directory = mkdtempSync(join(tmpdir(), "cri-"));
   readonly #services: readonly string[];
@@ -109,10 +114,10 @@ export class ScriptedRuntime {
 
   #answerOf(method: string) {
     return (
-      { request }: ServerUnaryCall<Record<string, unknown>, object>,
+      { request, metadata }: ServerUnaryCall<Record<string, unknown>, object>,
       answer: sendUnaryData<object>,
     ): void => {
-      this.calls.push({ method, request });
+      this.calls.push({ method, request, metadata: metadata.getMap() });
       const script = this.answers[method];
       if (script === undefined) {
         answer({ code: status.UNIMPLEMENTED, details: `no ${method}` });
