@@ -1,0 +1,192 @@
+// SPDX-License-Identifier: Apache-2.0
+import { describe, expect, test } from "vitest";
+import type { Fields } from "../../objects/json.ts";
+import type { KubeObject, Meta } from "../../objects/object.ts";
+import type { Authorizer, HeldRules, RoleRef } from "../authorizer.ts";
+import type { AccessAttributes, User } from "../user.ts";
+import { checkEscalation, type Grant } from "./escalation.ts";
+import { parseRules } from "./policy-rule.ts";
+
+const RBAC = "rbac.authorization.k8s.io";
+const JANE: User = { name: "jane", groups: ["devs"] };
+const READ = { apiGroups: [""], resources: ["pods"], verbs: ["get"] };
+const WRITE = { apiGroups: [""], resources: ["pods"], verbs: ["get", "delete"] };
+const ALL = [
+  { apiGroups: ["*"], resources: ["*"], verbs: ["*"] },
+  { nonResourceURLs: ["*"], verbs: ["*"] },
+];
+
+/** Holds some rules, knows one role, and may do what `allows` says. */
+class FakeAuthorizer implements Authorizer {
+  readonly asked: AccessAttributes[] = [];
+  readonly #held: HeldRules;
+  readonly #role: readonly Fields[] | undefined;
+  readonly #allowed: string;
+
+  constructor(held: readonly Fields[], role?: readonly Fields[], allowed = "") {
+    this.#held = { rules: parseRules(held), errors: [] };
+    this.#role = role;
+    this.#allowed = allowed;
+  }
+
+  readonly authorize: Authorizer["authorize"] = (_user, attributes) => {
+    this.asked.push(attributes);
+    return { allowed: attributes.verb === this.#allowed, reason: "" };
+  };
+
+  rulesFor(): HeldRules {
+    return this.#held;
+  }
+
+  rulesOf({ name }: RoleRef): ReturnType<Authorizer["rulesOf"]> {
+    return name === "known" ? parseRules(this.#role) : undefined;
+  }
+}
+
+function objectWith(fields: Fields, meta: Partial<Meta> = {}): KubeObject {
+  return { apiVersion: `${RBAC}/v1`, kind: "Role", metadata: { name: "r", ...meta }, ...fields };
+}
+
+function grantOf(resource: string, fields: Fields, change: Partial<Grant> = {}): Grant {
+  const kind = { group: RBAC, version: "v1", resource };
+  const object = objectWith(fields);
+  return { kind, namespace: "default", user: JANE, object, oldObject: undefined, ...change };
+}
+
+const bindingTo = (name: string, kind = "ClusterRole"): Fields => ({
+  roleRef: { apiGroup: RBAC, kind, name },
+});
+
+describe("a role", () => {
+  test.each<{ name: string; held: readonly Fields[]; fields: Fields }>([
+    { name: "what is held", held: [WRITE], fields: { rules: [READ] } },
+    { name: "nothing", held: [], fields: { rules: [] } },
+    { name: "nothing, with no aggregation", held: [], fields: { aggregationRule: null } },
+    { name: "an aggregation by who holds everything", held: ALL, fields: { aggregationRule: {} } },
+  ])("may give $name", ({ held, fields }) => {
+    expect(() => {
+      checkEscalation(grantOf("roles", fields), new FakeAuthorizer(held));
+    }).not.toThrow();
+  });
+
+  test("may not give more, and the refusal names what", () => {
+    const check = (): void => {
+      checkEscalation(grantOf("roles", { rules: [WRITE] }), new FakeAuthorizer([READ]));
+    };
+    expect(check).toThrow(
+      expect.objectContaining({
+        code: 403,
+        message:
+          'roles.rbac.authorization.k8s.io "r" is forbidden: user "jane" (groups=["devs"]) is attempting to grant RBAC permissions not currently held:\n' +
+          '{APIGroups:[""], Resources:["pods"], Verbs:["delete"]}',
+      }),
+    );
+  });
+
+  test.each([
+    { name: "resources", held: [ALL[0] ?? {}] },
+    { name: "paths", held: [ALL[1] ?? {}] },
+  ])("may not aggregate where only all $name are held", ({ held }) => {
+    const check = (): void => {
+      checkEscalation(grantOf("clusterroles", { aggregationRule: {} }), new FakeAuthorizer(held));
+    };
+    expect(check).toThrow(/must have cluster-admin privileges to use the aggregationRule/);
+  });
+
+  test("may give everything where its writer may escalate it", () => {
+    const authorizer = new FakeAuthorizer([], [], "escalate");
+    const oldObject = objectWith({});
+    checkEscalation(grantOf("roles", { rules: ALL }, { oldObject }), authorizer);
+    checkEscalation(grantOf("roles", { rules: ALL }), authorizer);
+    const asked = { verb: "escalate", group: RBAC, version: "v1", resource: "roles" };
+    const place = { namespace: "default", subresource: "", path: "" };
+    expect(authorizer.asked).toEqual([
+      { ...asked, ...place, name: "r" },
+      // A new role has no name that a rule could name. Source: Kubernetes policybased storage.
+      { ...asked, ...place, name: "" },
+    ]);
+  });
+
+  test("names why more may be held", () => {
+    const authorizer = new FakeAuthorizer([]);
+    authorizer.rulesFor = () => ({ rules: [], errors: ["a not found", "b not found"] });
+    const check = (): void => {
+      checkEscalation(grantOf("roles", { rules: [READ] }), authorizer);
+    };
+    expect(check).toThrow(/\n\{.*\}; resolution errors: \[a not found b not found\]$/);
+  });
+});
+
+describe("a binding", () => {
+  test.each(["rolebindings", "clusterrolebindings"])("%s may give what is held", (resource) => {
+    const authorizer = new FakeAuthorizer([READ], [READ]);
+    expect(() => {
+      checkEscalation(grantOf(resource, bindingTo("known")), authorizer);
+    }).not.toThrow();
+  });
+
+  test.each([
+    { kind: "Role", resource: "roles" },
+    { kind: "ClusterRole", resource: "clusterroles" },
+  ])("may not give more of a $kind, unless its writer may bind it", ({ kind, resource }) => {
+    const grant = grantOf("rolebindings", bindingTo("known", kind));
+    expect(() => {
+      checkEscalation(grant, new FakeAuthorizer([READ], [WRITE]));
+    }).toThrow(/permissions not currently held/);
+    const binder = new FakeAuthorizer([], [WRITE], "bind");
+    checkEscalation(grant, binder);
+    expect(binder.asked).toMatchObject([{ verb: "bind", group: RBAC, resource, name: "known" }]);
+  });
+
+  test("of a role that does not exist: 404", () => {
+    const check = (): void => {
+      checkEscalation(grantOf("rolebindings", bindingTo("gone")), new FakeAuthorizer([READ]));
+    };
+    expect(check).toThrow(
+      expect.objectContaining({
+        code: 404,
+        message: 'clusterroles.rbac.authorization.k8s.io "gone" not found',
+      }),
+    );
+  });
+});
+
+describe("is not asked about", () => {
+  const much: Fields = { rules: ALL };
+
+  test.each<{ name: string; change: Partial<Grant> }>([
+    { name: "masters", change: { user: { name: "root", groups: ["system:masters"] } } },
+    {
+      name: "other groups",
+      change: { kind: { group: "x.io", version: "v1", resource: "roles" } },
+    },
+    {
+      name: "owners and finalizers",
+      change: {
+        object: objectWith(much, {
+          resourceVersion: "2",
+          finalizers: ["a/b"],
+          ownerReferences: [],
+          managedFields: [],
+        }),
+        oldObject: objectWith(much, { resourceVersion: "1" }),
+      },
+    },
+  ])("$name", ({ change }) => {
+    const authorizer = new FakeAuthorizer([]);
+    expect(() => {
+      checkEscalation(grantOf("roles", much, change), authorizer);
+    }).not.toThrow();
+    expect(authorizer.asked).toEqual([]);
+  });
+
+  test.each<{ name: string; before: KubeObject }>([
+    { name: "labels", before: objectWith(much, { labels: { a: "b" } }) },
+    { name: "rules", before: objectWith({ rules: [READ] }) },
+  ])("but about a change of $name", ({ before }) => {
+    const grant = grantOf("roles", much, { oldObject: before });
+    expect(() => {
+      checkEscalation(grant, new FakeAuthorizer([]));
+    }).toThrow(/permissions not currently held/);
+  });
+});
