@@ -1,0 +1,98 @@
+// SPDX-License-Identifier: Apache-2.0
+// Which of the images that every pod needs are imported, on a containerd tool in memory.
+import { names } from "@patchbay/api";
+import type { Command, CommandResult } from "@patchbay/core/ports";
+import { createFakeFiles, createFakeProcessRunner } from "@patchbay/os/testing";
+import { createSilentLogger } from "@patchbay/telemetry";
+import { expect, test } from "vitest";
+import { pathsOf } from "../data-dir/paths.ts";
+import { keepOwnImages } from "./own-images.ts";
+
+const digest = (letter: string): string => `sha256:${letter.repeat(64)}`;
+const [OLD, NEW] = [digest("0"), digest("1")];
+
+interface Given {
+  readonly images: Readonly<Record<string, string>>;
+  /** Descriptions beside the archives, by name. */
+  readonly archives: Readonly<Record<string, object>>;
+}
+
+async function keep({ images, archives }: Given) {
+  const known = new Map(Object.entries(images));
+  const imported: string[] = [];
+  const ctr = ({ argv }: Command): Partial<CommandResult> => {
+    const [, verb = "", ...args] = argv.slice(5);
+    const last = args.at(-1) ?? "";
+    const base = args[args.indexOf("--base-name") + 1] ?? "";
+    if (verb === "import") {
+      imported.push(last.split("/").at(-1) ?? "");
+      known.set(`${base}@${NEW}`, NEW);
+    }
+    if (verb === "tag") known.set(last, NEW);
+    if (verb === "rm") for (const name of args) known.delete(name);
+    const lines = [...known].map(([name, of]) => `${name} type ${of} 1 B - -`);
+    return verb === "ls" ? { stdout: ["REF TYPE DIGEST", ...lines, ""].join("\n") } : {};
+  };
+  const files = createFakeFiles();
+  const read = files.readText.bind(files);
+  files.readText = (path) => {
+    const name = /\.cache\/images\/(.*)\.json$/.exec(path)?.[1];
+    const archive = name === undefined ? undefined : archives[name];
+    return archive === undefined ? read(path) : Promise.resolve(JSON.stringify(archive));
+  };
+  const steps: string[] = [];
+  const deps = { files, runner: createFakeProcessRunner({ ctr }), log: createSilentLogger() };
+  const keeping = keepOwnImages({ ...deps, paths: pathsOf("/d"), bootId: "boot" }, (text) => {
+    steps.push(text);
+    return Promise.resolve();
+  });
+  const error = await keeping.catch(String);
+  return { error, steps, imported };
+}
+
+const BOTH = { [names.PAUSE_IMAGE]: NEW, [names.LAUNCHER_IMAGE]: NEW };
+const ARCHIVES = {
+  pause: { digest: NEW, bytes: 1_000_001 },
+  "virt-launcher": { digest: NEW, bytes: 3_000_000 },
+};
+
+test.each([
+  {
+    name: "as in the archives",
+    given: { images: BOTH, archives: ARCHIVES },
+    imported: [],
+    steps: [],
+  },
+  { name: "without archives", given: { images: BOTH, archives: {} }, imported: [], steps: [] },
+  {
+    name: "that are missing",
+    given: { images: {}, archives: ARCHIVES },
+    imported: ["pause.tar", "virt-launcher.tar"],
+    steps: [
+      "importing image pause, 2 MB",
+      "image pause is there",
+      "importing image virt-launcher, 3 MB",
+      "image virt-launcher is there",
+    ],
+  },
+  {
+    name: "of which one is older",
+    given: { images: { ...BOTH, [names.LAUNCHER_IMAGE]: OLD }, archives: ARCHIVES },
+    imported: ["virt-launcher.tar"],
+    steps: ["importing image virt-launcher, 3 MB", "image virt-launcher is there"],
+  },
+  {
+    name: "whose archive does not report its size",
+    given: { images: { ...BOTH, [names.PAUSE_IMAGE]: OLD }, archives: { pause: { digest: NEW } } },
+    imported: ["pause.tar"],
+    steps: ["importing image pause, 0 MB", "image pause is there"],
+  },
+])("images $name: $imported are imported", async ({ given, imported, steps }) => {
+  expect(await keep(given)).toEqual({ error: undefined, steps, imported });
+});
+
+test("an image that is neither there nor in an archive ends the start", async () => {
+  const { error, imported } = await keep({ images: {}, archives: { pause: { digest: "" } } });
+  expect(error).toContain(`image ${names.PAUSE_IMAGE} is not on this machine`);
+  expect(imported).toEqual([]);
+});

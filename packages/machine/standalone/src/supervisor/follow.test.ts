@@ -1,0 +1,89 @@
+// SPDX-License-Identifier: Apache-2.0
+import { readProcessStartTime } from "@patchbay/os";
+import { createFakeFiles, settle } from "@patchbay/os/testing";
+import { beforeEach, expect, test } from "vitest";
+import { pathsOf } from "../data-dir/paths.ts";
+import { follow, printSeconds, type Following } from "./follow.ts";
+
+const PATHS = pathsOf("/d");
+const STEPS = [
+  { afterMs: 420, text: "one" },
+  { afterMs: 12_345, text: "two" },
+];
+const LINES = ["   0.42 s  one", "  12.35 s  two"];
+
+let files = createFakeFiles();
+let lines: string[];
+let startTime: string;
+beforeEach(async () => {
+  files = createFakeFiles();
+  lines = [];
+  startTime = (await readProcessStartTime(process.pid)) ?? "";
+});
+
+/** Follows this process, which does not end, until it is ready. */
+function followed(change: Partial<Following> = {}) {
+  return follow({
+    files,
+    paths: PATHS,
+    print: (line) => lines.push(line),
+    pid: process.pid,
+    startTime,
+    during: "starting",
+    until: ["ready", "failed"],
+    timeoutMs: 60_000,
+    ...change,
+  });
+}
+
+async function write(phase: string, steps: readonly object[], pid = process.pid): Promise<void> {
+  await files.writeAtomic(PATHS.state, JSON.stringify({ pid, startTime, phase, steps }));
+  await settle();
+}
+
+test.each([
+  { ms: 0, want: "   0.00 s" },
+  { ms: 1234, want: "   1.23 s" },
+  { ms: 1_234_567, want: "1234.57 s" },
+])("$ms ms are printed as $want", ({ ms, want }) => {
+  expect(printSeconds(ms)).toBe(want);
+});
+
+test("each step is printed once, until the phase is reached", async () => {
+  const following = followed();
+  await settle();
+  await write("starting", STEPS.slice(0, 1));
+  expect(lines).toEqual(LINES.slice(0, 1));
+  await write("starting", STEPS.slice(0, 1));
+  await write("ready", STEPS);
+  expect(await following).toMatchObject({ ended: false, state: { phase: "ready" } });
+  expect(lines).toEqual(LINES);
+  await write("ready", [...STEPS, ...STEPS]);
+  expect(lines).toEqual(LINES);
+});
+
+test("steps of another process or of another phase are not printed", async () => {
+  await write("ready", STEPS, process.pid + 1);
+  const following = followed();
+  await settle();
+  await write("stopping", STEPS);
+  expect(lines).toEqual([]);
+  await write("failed", []);
+  expect(await following).toMatchObject({ ended: false, state: { phase: "failed" } });
+});
+
+test("a process that has ended is reported with what it wrote last", async () => {
+  await write("stopping", STEPS);
+  const result = await followed({ startTime: "1", during: "stopping", until: [] });
+  expect(result).toMatchObject({ ended: true, state: { phase: "stopping" } });
+  expect(lines).toEqual(LINES);
+});
+
+test("a file that cannot be read ends it", async () => {
+  const broken = {
+    ...files,
+    watchDirectory: () => undefined,
+    readText: () => Promise.reject(new Error("disk")),
+  };
+  await expect(followed({ files: broken })).rejects.toThrow("disk");
+});
