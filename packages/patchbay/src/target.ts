@@ -33,6 +33,12 @@ export function subresourcePath(target: Target, ...subresource: readonly string[
   return `/apis/subresources.kubevirt.io/v1/${parts.map(encodeURIComponent).join("/")}`;
 }
 
+/** Path of the target itself. */
+export function objectPath({ kind, namespace, name }: Target): string {
+  const parts = ["namespaces", namespace, RESOURCES[kind], name];
+  return `/apis/kubevirt.io/v1/${parts.map(encodeURIComponent).join("/")}`;
+}
+
 /** How the target is called in sentences. */
 export function printTarget(target: Target): string {
   return `${target.kind} ${target.name}`;

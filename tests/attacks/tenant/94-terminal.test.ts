@@ -95,6 +95,7 @@ test("attack 94: addresses, MACs, NICs and devices that are none go into no stat
 
 const CALLS: readonly { readonly call: string; readonly see?: typeof seen }[] = [
   { call: "get interfaces victim", see: seenOfProcess },
+  { call: "get interfaces" },
   { call: "explain victim one" },
   { call: "get interfaces victim -o yaml" },
   { call: "explain victim one -o json" },

@@ -116,6 +116,11 @@ function edit(list: "networks" | "interfaces", value: unknown): void {
   machine.patch("vm", VM, [{ op: "add", path: at, value }]);
 }
 
+/** Changes the NIC by the command line, and waits for the effect. */
+function setInterface(...flags: readonly string[]): void {
+  machine.patchbay("set", "interface", VM, "--name", NIC, ...flags, "--wait");
+}
+
 interface Swap {
   readonly linkDownMs: number;
   /** When the link was up again, milliseconds since 1970. */
@@ -177,8 +182,8 @@ afterAll(async () => {
 describe("the link of a NIC", () => {
   test("goes down and up, as its guest sees by the carrier", async () => {
     expect(await carrier()).toBe("1");
-    edit("interfaces", "down");
-    await eventually(() => ifaceStatus(VM, NIC)?.linkState === "down", { withinMs: CHANGE_MS });
+    setInterface("--link", "down");
+    expect(machine.patchbay("get", "interfaces", VM)).toMatch(/^mover +\S*blue .* down /m);
     await eventually(async () => (await carrier()) === "0", { withinMs: CHANGE_MS });
     edit("interfaces", "up");
     await eventually(() => ifaceStatus(VM, NIC)?.linkState === "up", { withinMs: CHANGE_MS });
@@ -252,7 +257,7 @@ describe("a NIC on another network", () => {
       expect(why).toMatchObject({ type: "Swap", phase: "PodSwapping", reason: "NetworkNotFound" });
       expect(why.message).toContain("stays on network default/red");
       await isAnswered(pinger);
-      edit("networks", "red");
+      setInterface("--network", "red");
       await expectReady(VM, NIC);
       await isAnswered(pinger);
     } finally {

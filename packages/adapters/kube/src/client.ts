@@ -37,6 +37,8 @@ export interface RawRequest {
 export interface RawResponse {
   readonly status: number;
   readonly text: string;
+  /** What the server warns of beside it. */
+  readonly warnings: readonly string[];
 }
 
 /** What a client leaves to others; `random` and `watchTimes` are for tests and have defaults. */

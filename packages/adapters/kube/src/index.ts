@@ -2,7 +2,7 @@
 // The public door of kube.
 export { createCache, type StartableCache } from "./watch/cache.ts";
 export { joinCaches } from "./watch/joined-cache.ts";
-export { createKubeClient, type KubeClient } from "./client.ts";
+export { createKubeClient, type KubeClient, type RawRequest, type RawResponse } from "./client.ts";
 export { createEventRecorder, type EventRecorder, type Note } from "./event-recorder.ts";
 export type { HttpMethod } from "./connection/http.ts";
 export { loadKubeConfig, type KubeConfig } from "./connection/kubeconfig.ts";

@@ -249,6 +249,70 @@ describe("removeinterface", () => {
   });
 });
 
+describe("set interface", () => {
+  const READY = { type: "Plug", phase: "Ready" };
+  const NICS = {
+    domain: { devices: { interfaces: [{ name: "red" }] } },
+    networks: [{ name: "red", multus: { networkName: "red" } }],
+  };
+
+  test("patches the VM, and waits until the guest's NIC has the new network and link", async () => {
+    const metadata = { namespace: "blue", name: "one" };
+    machine.objects = {
+      [`${VMS}/one`]: { metadata, spec: { template: { spec: NICS } } },
+      [`${VMIS}/one`]: vmiOf("1"),
+    };
+    const attachments = [
+      { name: "red", networkName: "blue/green", podInterfaceName: "pod2", state: "Attached" },
+    ];
+    const version = (revision: string, hotplug: object, linkState: string) => {
+      const interfaces = [{ name: "red", podInterfaceName: "pod2", linkState, hotplug }];
+      return vmiOf(revision, { status: { phase: "Running", interfaces, attachments } });
+    };
+    machine.after = [
+      version("2", { type: "Swap", phase: "Switching" }, "up"),
+      version("3", READY, "up"),
+      version("4", READY, "down"),
+    ];
+    const words = ["set", "interface", "one", "--name", "red", "--network", "green"];
+    const { out, error } = await patchbay(...words, "--link", "down", "--wait");
+    expect(error).toBeUndefined();
+    expect(timeless(out)).toBe(
+      "T s  Switching\nT s  Ready\nvirtualmachine one: change of interface red to network green and link down done after T s\n",
+    );
+    const patches = machine.asked.filter(({ method }) => method === "PATCH");
+    expect(patches.map(({ path }) => path)).toEqual([`${VMS}/one`]);
+    expect(JSON.parse(patches[0]?.body ?? "")).toHaveLength(4);
+  });
+});
+
+describe("a dry run", () => {
+  test("changes nothing, and prints the answer and its warnings", async () => {
+    const message = "interface 'red' will be plugged into the running guest";
+    machine.judgement = { body: { kind: "Status", message }, warning: "network red is missing" };
+    const { out, error } = await patchbay(...ADD_RED, "--dry-run", "-o", "json");
+    expect(error).toBeUndefined();
+    expect(JSON.parse(out)).toMatchObject({
+      ...{ result: "dryRun", note: message, warnings: ["network red is missing"] },
+    });
+    expect(machine.asked.filter(({ method }) => method === "PUT")).toMatchObject([
+      { isDryRun: true },
+    ]);
+  });
+
+  test("is refused as the change would be", async () => {
+    machine.refusal = { code: 422, body: { kind: "Status", message: "no free PCIe port" } };
+    const { error } = await patchbay("removeinterface", "one", "--name", "red", "--dry-run");
+    expect(printError(error)).toContain("no free PCIe port");
+  });
+
+  test("is not waited for", async () => {
+    expect((await patchbay(...ADD_RED, "--dry-run", "--wait")).error).toMatchObject({
+      code: "commander.conflictingOption",
+    });
+  });
+});
+
 describe("start, stop and restart", () => {
   test("start waits until the guest runs", async () => {
     machine.objects = { [`${VMS}/one`]: vm };

@@ -1,21 +1,34 @@
 // SPDX-License-Identifier: Apache-2.0
 // How is a subresource called, and its effect waited for and printed? The same for every command that changes a VM.
+import type { JsonPatchOperation } from "@patchbay/api";
 import { AppError, isAppError } from "@patchbay/core";
+import type { RawRequest, RawResponse } from "@patchbay/kube";
 import type { Context } from "../command.ts";
 import { hasFlag, numberOption, type Input } from "../input.ts";
 import { printResult } from "../print/output.ts";
+import { oneLine } from "../print/safe.ts";
 import { printStep } from "../print/step.ts";
 import type { Session } from "../session.ts";
-import { printTarget, subresourcePath, type Target } from "../target.ts";
+import { objectPath, printTarget, subresourcePath, type Target } from "../target.ts";
 import { TargetFollower, type Observation } from "./follow-target.ts";
 import { StepRecorder, type StageOf, type Step } from "./steps.ts";
 import type { Verdict } from "./verdict.ts";
 
+/** What is sent to the API server: a call of a subresource, or a JSON patch of the object itself. */
+export type ChangeRequest =
+  | {
+      readonly kind: "subresource";
+      readonly name: string;
+      readonly body: Readonly<Record<string, unknown>>;
+    }
+  | { readonly kind: "patch"; readonly operations: readonly JsonPatchOperation[] };
+
 /** What is asked of a VM or VMI. */
 export interface Change {
   readonly target: Target;
-  readonly subresource: string;
-  readonly body: Readonly<Record<string, unknown>>;
+  /** Name of the change for programs, for example `addinterface`. */
+  readonly action: string;
+  readonly request: ChangeRequest;
   /** What is asked for, for example `interface blue: plug`. */
   readonly what: string;
   /** The command that shows how it stands. */
@@ -33,24 +46,55 @@ export interface Change {
 
 /** What came of it. */
 export interface ChangeResult {
-  readonly result: "requested" | "done";
+  /** `dryRun`: the API server would accept it; nothing was changed. */
+  readonly result: "requested" | "done" | "dryRun";
   readonly steps: readonly Step[];
   readonly elapsedMs?: number;
-  /** Why it comes only later. */
+  /** Why the change takes effect only later, or what a dry run was answered. */
   readonly note?: string;
+  /** What the API server warned of in a dry run. */
+  readonly warnings?: readonly string[];
 }
 
 /** Deadline of the request itself; admission and webhooks run within it. */
 const REQUEST_TIMEOUT_MS = 30_000;
 
-async function send(session: Session, context: Context, change: Change): Promise<void> {
-  await session.client.requestRaw({
-    method: "PUT",
-    path: subresourcePath(change.target, change.subresource),
-    body: change.body,
+function toCall({ target, request }: Change): RawRequest {
+  if (request.kind === "subresource") {
+    return { method: "PUT", path: subresourcePath(target, request.name), body: request.body };
+  }
+  return {
+    method: "PATCH",
+    path: objectPath(target),
+    body: request.operations,
+    contentType: "application/json-patch+json",
+  };
+}
+
+function send(
+  session: Session,
+  context: Context,
+  { change, isDryRun = false }: { readonly change: Change; readonly isDryRun?: boolean },
+): Promise<RawResponse> {
+  return session.client.requestRaw({
+    ...toCall(change),
+    ...(isDryRun && { query: { dryRun: "All" } }),
     timeoutMs: REQUEST_TIMEOUT_MS,
     signal: context.signal,
   });
+}
+
+/** The message of a Status; undefined for any other object. */
+function statusMessage(text: string): string | undefined {
+  const { kind, message } = JSON.parse(text) as { kind?: string; message?: string }; // the API server's answer
+  return kind === "Status" ? message : undefined;
+}
+
+async function tryOnly(session: Session, context: Context, change: Change): Promise<ChangeResult> {
+  const { text, warnings } = await send(session, context, { change, isDryRun: true });
+  for (const warning of warnings) context.err.write(`warning: ${oneLine(warning)}\n`);
+  const note = statusMessage(text) ?? change.waitsForNothing;
+  return { result: "dryRun", steps: [], ...(note !== undefined && { note }), warnings };
 }
 
 /** The same error, which also says where to look. */
@@ -83,7 +127,7 @@ async function sendAndWait(
     const recorder = new StepRecorder(change.stageOf, first, (step) => {
       if (context.global.output === "table") context.out.write(printStep(step));
     });
-    await send(session, context, change);
+    await send(session, context, { change });
     const verdict = await follow(follower, { ...waiting, first, recorder }, context.signal);
     const elapsedMs = Math.round(session.clock.monotonicMs() - startMs);
     const { steps } = recorder;
@@ -126,9 +170,14 @@ export function sayChange(change: Change, outcome: ChangeResult): string {
   const seconds = outcome.elapsedMs === undefined ? "" : ` after ${toSeconds(outcome.elapsedMs)} s`;
   const note = outcome.note === undefined ? "" : `; ${outcome.note}`;
   const subject = titleOf(change);
-  return outcome.result === "done"
-    ? `${subject} done${seconds}\n`
-    : `${subject} requested${note}\n`;
+  switch (outcome.result) {
+    case "done":
+      return `${subject} done${seconds}\n`;
+    case "dryRun":
+      return `${subject} would be accepted; nothing was changed${note}\n`;
+    case "requested":
+      return `${subject} requested${note}\n`;
+  }
 }
 
 function toSeconds(ms: number): string {
@@ -150,10 +199,11 @@ export async function performChange(
   const timeoutMs = numberOption(input, "timeout", 120_000);
   const { waitsForNothing: note } = change;
   try {
+    if (hasFlag(input, "dryRun")) return await tryOnly(session, context, change);
     if (isWaiting && note === undefined) {
       return await sendAndWait(session, context, { change, timeoutMs });
     }
-    await send(session, context, change);
+    await send(session, context, { change });
   } catch (error) {
     throw withLook(error, change);
   }
@@ -172,7 +222,7 @@ export async function requestChange(
   const { kind, namespace, name } = change.target;
   await printResult(context, {
     table: () => sayChange(change, outcome),
-    data: { kind, namespace, name, action: change.subresource, ...change.fields, ...outcome },
+    data: { kind, namespace, name, action: change.action, ...change.fields, ...outcome },
     names: [`${kind}/${name}`],
   });
 }

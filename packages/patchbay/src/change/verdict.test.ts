@@ -2,7 +2,7 @@
 import type { VirtualMachine, VirtualMachineInstance, VmiStatus, VmStatus } from "@patchbay/api";
 import { aVm, aVmi } from "@patchbay/support";
 import { describe, expect, test } from "vitest";
-import { plugVerdict, startVerdict, unplugVerdict } from "./verdict.ts";
+import { plugVerdict, settingsVerdict, startVerdict, unplugVerdict } from "./verdict.ts";
 
 const MESSAGE = "spec.template.spec.domain.devices.tpm: is not supported yet";
 const TOLD = {
@@ -127,5 +127,92 @@ describe("somebody who waits for a NIC of a VM whose changes are staged", () => 
   ])("$name", ({ verdict, iface, vm: now, want }) => {
     const seen = { vm: now, vmi: running };
     expect(verdict(iface, seen, seen)).toEqual(want);
+  });
+});
+
+describe("a caller that waits for a changed interface", () => {
+  const attached = (networkName: string, podInterfaceName: string) =>
+    ({ name: "red", networkName, podInterfaceName, state: "Attached" }) as const;
+  const nic = (podInterfaceName: string, linkState: string) => ({
+    ...{ name: "red", podInterfaceName, linkState },
+    hotplug: { type: "Plug", phase: "Ready" } as const,
+  });
+  const [OLD, NEW] = [attached("ns/a", "pod1"), attached("ns/b", "pod2")];
+
+  test.each([
+    {
+      name: "goes on waiting while the guest's NIC is on the old network",
+      vmi: vmi({ phase: "Running", interfaces: [nic("pod1", "up")], attachments: [OLD, NEW] }),
+      wanted: { network: "ns/b" },
+      want: { kind: "waiting" },
+    },
+    {
+      name: "is done when the NIC is on the new network",
+      vmi: vmi({ phase: "Running", interfaces: [nic("pod2", "up")], attachments: [NEW, OLD] }),
+      wanted: { network: "ns/b" },
+      want: { kind: "done" },
+    },
+    {
+      name: "goes on waiting while the swap before it is failing",
+      vmi: vmi({
+        phase: "Running",
+        interfaces: [
+          {
+            ...nic("pod1", "up"),
+            hotplug: { type: "Swap", phase: "PodSwapping", reason: "NetworkNotFound" },
+          },
+        ],
+        attachments: [OLD],
+      }),
+      wanted: { network: "ns/a" },
+      want: { kind: "waiting" },
+    },
+    {
+      name: "goes on waiting while the link has the other state",
+      vmi: vmi({ phase: "Running", interfaces: [nic("pod2", "up")], attachments: [NEW] }),
+      wanted: { network: "ns/b", link: "down" },
+      want: { kind: "waiting" },
+    },
+    {
+      name: "is done when the link has the wanted state",
+      vmi: vmi({ phase: "Running", interfaces: [nic("pod1", "down")], attachments: [OLD] }),
+      wanted: { link: "down" },
+      want: { kind: "done" },
+    },
+    {
+      name: "learns that a VM that has stopped is changed at its next start",
+      vmi: undefined,
+      wanted: { link: "down" },
+      want: {
+        kind: "later",
+        note: "the VM has stopped: the interface is changed at its next start",
+      },
+    },
+  ] as const)("$name", ({ vmi: now, wanted, want }) => {
+    const seen = { vm: vm({}), vmi: now };
+    expect(settingsVerdict({ iface: "red", ...wanted }, seen)).toEqual(want);
+  });
+
+  test("learns that the cluster stages the change", () => {
+    const interfaces = [{ name: "red" }];
+    const networks = [{ name: "red", multus: { networkName: "b" } }];
+    const staged = {
+      ...vm({
+        conditions: [
+          {
+            ...{ type: "RestartRequired", status: "True", reason: "NonLiveFieldsChanged" },
+            message:
+              "changed fields take effect at the next start: spec.template.spec.networks[0].multus.networkName",
+          },
+        ],
+      }),
+      spec: { template: { spec: { domain: { devices: { interfaces } }, networks } } },
+    };
+    const seen = { vm: staged, vmi: vmi({ phase: "Running" }) };
+    const verdict = settingsVerdict({ iface: "red", network: "ns/b" }, seen);
+    expect(verdict).toMatchObject({
+      kind: "later",
+      note: expect.stringContaining("vmRolloutStrategy") as string,
+    });
   });
 });

@@ -6,7 +6,7 @@ import {
   type VirtualMachine,
   type VirtualMachineInstance,
 } from "@patchbay/api";
-import { findSyncError, ifacesOf } from "@patchbay/core";
+import { findByName, findSyncError, ifacesOf } from "@patchbay/core";
 import type { Observation } from "./follow-target.ts";
 import { ifaceStage, isIfaceGone, printStage } from "./steps.ts";
 
@@ -85,13 +85,13 @@ export function startVerdict({ vm, vmi }: Seen, first: Seen): Verdict {
 }
 
 /** What a VMI that runs no longer, or not for long, means to a plug; undefined while it is there. */
-function goneVerdict({ vm, vmi }: Seen): Verdict | undefined {
+function goneVerdict({ vm, vmi }: Seen, done: string): Verdict | undefined {
   const isOver = vmi === undefined || isVmiFinal(vmi);
   if (!isOver && vmi.metadata.deletionTimestamp === undefined) return undefined;
   const what = isOver ? "has stopped" : "is stopping";
   return vm === undefined
     ? { kind: "failing", reason: `the VMI ${what}` }
-    : { kind: "later", note: `the VM ${what}: the interface is plugged at its next start` };
+    : { kind: "later", note: `the VM ${what}: the interface is ${done} at its next start` };
 }
 
 /** What keeps a plug from going on, in words. */
@@ -116,8 +116,9 @@ function staged(vm: VirtualMachine | undefined): readonly string[] {
 }
 
 /** A change of NICs that waits, by the cluster's rollout strategy. */
-function stagedVerdict(what: string, field: string, { vm }: Seen): Verdict | undefined {
-  if (!staged(vm).includes(field)) return undefined;
+function stagedVerdict(what: string, fields: readonly string[], { vm }: Seen): Verdict | undefined {
+  const waiting = staged(vm);
+  if (!fields.some((field) => waiting.includes(field))) return undefined;
   const note = `the interface is ${what} at the VM's next start, as the cluster's vmRolloutStrategy says`;
   return { kind: "later", note };
 }
@@ -125,7 +126,8 @@ function stagedVerdict(what: string, field: string, { vm }: Seen): Verdict | und
 /** On a plug of `iface`; `first` is how it stood before the request. */
 export function plugVerdict(iface: string, now: Seen, first: Seen): Verdict {
   const index = ifacesOfVm(now.vm).findIndex(({ name }) => name === iface);
-  const later = goneVerdict(now) ?? stagedVerdict("plugged", `${IFACES}[${String(index)}]`, now);
+  const later =
+    goneVerdict(now, "plugged") ?? stagedVerdict("plugged", [`${IFACES}[${String(index)}]`], now);
   if (later !== undefined) return later;
   const reason = plugTrouble(iface, now, first);
   if (reason !== undefined) return { kind: "failing", reason };
@@ -136,7 +138,60 @@ export function plugVerdict(iface: string, now: Seen, first: Seen): Verdict {
 export function unplugVerdict(iface: string, now: Seen): Verdict {
   if (isIfaceGone(now.vmi, iface)) return { kind: "done" };
   const isKept = ifacesOfVm(now.vm).some(({ name }) => name === iface);
-  return (isKept ? undefined : stagedVerdict("unplugged", IFACES, now)) ?? { kind: "waiting" };
+  return (isKept ? undefined : stagedVerdict("unplugged", [IFACES], now)) ?? { kind: "waiting" };
+}
+
+/** What an interface is to become. */
+export interface WantedSettings {
+  /** NAMESPACE/NAME. */
+  readonly network?: string;
+  readonly link?: "up" | "down";
+}
+
+/** Whether the guest's NIC is on that network; a NIC whose network is being swapped has two attachments. */
+function isOnNetwork(vmi: Vmi, iface: string, network: string): boolean {
+  const status = findByName(vmi?.status?.interfaces, iface);
+  const attachment = vmi?.status?.attachments?.find(
+    ({ name, networkName }) => name === iface && networkName === network,
+  );
+  return (
+    status?.hotplug?.phase === "Ready" && status.podInterfaceName === attachment?.podInterfaceName
+  );
+}
+
+/** Paths of what is changed in the VM. */
+function settingPaths(
+  { network, link }: WantedSettings,
+  iface: string,
+  vm: VirtualMachine | undefined,
+): readonly string[] {
+  const spec = vm?.spec.template.spec;
+  const indexIn = (list: readonly { readonly name: string }[] = []): string =>
+    String(list.findIndex(({ name }) => name === iface));
+  const ofLink = `${IFACES}[${indexIn(spec?.domain.devices?.interfaces)}].state`;
+  const ofNetwork = `spec.template.spec.networks[${indexIn(spec?.networks)}].multus.networkName`;
+  return [...(link === undefined ? [] : [ofLink]), ...(network === undefined ? [] : [ofNetwork])];
+}
+
+function hasSettings({ network, link }: WantedSettings, iface: string, vmi: Vmi): boolean {
+  const status = findByName(vmi?.status?.interfaces, iface);
+  if (link !== undefined && status?.linkState !== link) return false;
+  return network === undefined || isOnNetwork(vmi, iface, network);
+}
+
+/** On a change of the network and the link of `iface`: what failed before may be what the change repairs. */
+export function settingsVerdict(
+  { iface, ...wanted }: WantedSettings & { readonly iface: string },
+  now: Seen,
+): Verdict {
+  const paths = settingPaths(wanted, iface, now.vm);
+  const later = goneVerdict(now, "changed") ?? stagedVerdict("changed", paths, now);
+  if (later !== undefined) return later;
+  const trouble = startTrouble(now.vmi);
+  if (trouble !== undefined) {
+    return { kind: "failing", reason: `the VM does not start: ${trouble}` };
+  }
+  return doneWhen(hasSettings(wanted, iface, now.vmi));
 }
 
 /** On a stop: the VM says that it has stopped, and nothing of its guest is being taken down any more. */

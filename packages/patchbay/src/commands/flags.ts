@@ -50,3 +50,10 @@ export const IFACE_NAME: FlagSpec = {
   description: "name of the interface in the VM",
   required: true,
 };
+
+/** Of commands about one interface: the API server judges the request and changes nothing. */
+export const DRY_RUN: FlagSpec = {
+  flags: "--dry-run",
+  description: "only show whether the API server would accept the change, and when it takes effect",
+  conflicts: ["wait", "check"],
+};

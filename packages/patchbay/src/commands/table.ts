@@ -22,6 +22,7 @@ import { explain } from "./interfaces/explain.ts";
 import { getInterfaces } from "./interfaces/get-interfaces.ts";
 import { history } from "./interfaces/history.ts";
 import { removeInterface } from "./interfaces/remove-interface.ts";
+import { setInterface } from "./interfaces/set-interface.ts";
 import { expose } from "./services/expose.ts";
 import { apiserver } from "./machine/apiserver.ts";
 import { down } from "./machine/down.ts";
@@ -40,6 +41,7 @@ const GROUPS: CommandLine["groups"] = {
   create: "Create objects",
   get: "Show objects",
   image: "Manage images of the standalone machine",
+  set: "Change objects",
 };
 
 /** All commands, in the order of the help. */
@@ -47,7 +49,7 @@ export const COMMANDS: readonly Command[] = [
   ...[up, down, apiserver, restore, imageAdd, imageList, imageRemove],
   ...[install, uninstall, doctor],
   createVm,
-  ...[addInterface, removeInterface, getInterfaces, explain, history],
+  ...[addInterface, setInterface, removeInterface, getInterfaces, explain, history],
   ...[start, stop, restart, migrate, migrateCancel],
   ...GUEST_COMMANDS,
   ui,

@@ -67,10 +67,10 @@ describe("the list of interfaces", () => {
   test("shows each interface that anything is known of, those of the spec first", () => {
     expect(printInterfaces(toIfaceRows({ vm, vmi }), vmi)).toBe(
       [
-        "NAME      NETWORK   PHASE          REASON      MAC                 IPS        POD NIC          PCI            IN GUEST",
-        "default   pod       Ready          -           02:00:00:00:00:00   10.0.0.2   eth0             0000:01:00.0   enp1s0",
-        "blue      ns/blue   PodAttaching   CniFailed   02:00:00:00:00:01   -          pod16477688c0e   -              -",
-        "gone      -         Detaching      -           -                   -          -                -              -",
+        "NAME      NETWORK   PHASE          REASON      LINK   MAC                 IPS        POD NIC          PCI            IN GUEST",
+        "default   pod       Ready          -           -      02:00:00:00:00:00   10.0.0.2   eth0             0000:01:00.0   enp1s0",
+        "blue      ns/blue   PodAttaching   CniFailed   -      02:00:00:00:00:01   -          pod16477688c0e   -              -",
+        "gone      -         Detaching      -           -      -                   -          -                -              -",
         "",
       ].join("\n"),
     );

@@ -99,6 +99,13 @@ export function phaseOfRow(row: IfaceRow, isRunning: boolean): IfacePhase | "Sto
   return row.status?.infoSource?.includes("domain") === true ? "Ready" : "Pending";
 }
 
+/** State of the link: of the guest's device, or as declared while the VM does not run. */
+export function linkOf(row: IfaceRow, isRunning: boolean): string | undefined {
+  if (isRunning) return row.status?.linkState;
+  const state = (row.vmiIface ?? row.vmIface)?.state;
+  return state === "up" || state === "down" ? state : undefined;
+}
+
 /** The MAC address, as the nearest to the guest says it. */
 export function macOf(row: IfaceRow): string | undefined {
   const tellers = [row.status?.mac, row.attachment?.mac];

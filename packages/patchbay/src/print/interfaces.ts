@@ -2,8 +2,9 @@
 // How does the list of a VM's interfaces look?
 import {
   addressesOf,
-  macOf,
   isLive,
+  linkOf,
+  macOf,
   networkOf,
   phaseOfRow,
   podInterfaceOf,
@@ -13,11 +14,32 @@ import {
 import type { VirtualMachineInstance, VmiStatus } from "@patchbay/api";
 import { printTable } from "./table.ts";
 
-const HEADERS = ["NAME", "NETWORK", "PHASE", "REASON", "MAC", "IPS", "POD NIC", "PCI", "IN GUEST"];
+type Cell = string | undefined;
+
+const HEADERS = [
+  ...["NAME", "NETWORK", "PHASE", "REASON", "LINK", "MAC", "IPS"],
+  ...["POD NIC", "PCI", "IN GUEST"],
+];
 
 function printPorts(ports: VmiStatus["pciePorts"]): string {
   if (ports === undefined) return "";
   return `PCIe ports for more: ${String(ports.free)} of ${String(ports.total)} free\n`;
+}
+
+function cellsOf(row: IfaceRow, vmi: VirtualMachineInstance | undefined): readonly Cell[] {
+  const isRunning = isLive(vmi);
+  return [
+    row.name,
+    networkOf(row),
+    phaseOfRow(row, isRunning),
+    reasonOf(row),
+    linkOf(row, isRunning),
+    macOf(row),
+    addressesOf(row),
+    podInterfaceOf(row),
+    row.status?.pciAddress,
+    row.status?.interfaceName,
+  ];
 }
 
 /** The list for people, and how many more interfaces the running VM can take. */
@@ -25,22 +47,26 @@ export function printInterfaces(
   rows: readonly IfaceRow[],
   vmi: VirtualMachineInstance | undefined,
 ): string {
-  const isRunning = isLive(vmi);
   const ports = printPorts(vmi?.status?.pciePorts);
   if (rows.length === 0) return `no interfaces\n${ports}`;
   const table = printTable(
     HEADERS,
-    rows.map((row) => [
-      row.name,
-      networkOf(row),
-      phaseOfRow(row, isRunning),
-      reasonOf(row),
-      macOf(row),
-      addressesOf(row),
-      podInterfaceOf(row),
-      row.status?.pciAddress,
-      row.status?.interfaceName,
-    ]),
+    rows.map((row) => cellsOf(row, vmi)),
   );
   return `${table}${ports}`;
+}
+
+/** A VM with its interfaces. */
+export interface VmInterfaces {
+  readonly vm: string;
+  readonly vmi: VirtualMachineInstance | undefined;
+  readonly rows: readonly IfaceRow[];
+}
+
+/** The list for people of all VMs of a namespace. */
+export function printInterfacesOfAll(vms: readonly VmInterfaces[]): string {
+  const rows = vms.flatMap(({ vm, vmi, rows: own }) =>
+    own.map((row) => [vm, ...cellsOf(row, vmi)]),
+  );
+  return rows.length === 0 ? "no interfaces\n" : printTable(["VM", ...HEADERS], rows);
 }

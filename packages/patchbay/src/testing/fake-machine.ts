@@ -15,7 +15,14 @@ type Phases = readonly { readonly phase: string; readonly reason?: string }[];
 
 /** A machine with one namespace, whose VMI goes through phases once something is asked of it. */
 export class FakeMachine {
-  readonly asked: { readonly method: string; readonly path: string; readonly body: string }[] = [];
+  readonly asked: {
+    readonly method: string;
+    readonly path: string;
+    readonly body: string;
+    readonly isDryRun?: boolean;
+  }[] = [];
+  /** Answer to a dry run, and what it warns of. */
+  judgement: { readonly body: object; readonly warning?: string } = { body: {} };
   objects: Readonly<Record<string, object>> = {};
   /** Versions of the VMI `one` after a request; undefined: it is gone. */
   after: readonly (object | undefined)[] = [];
@@ -38,9 +45,14 @@ export class FakeMachine {
       request.on("data", (chunk: Buffer) => (body += chunk.toString()));
       request.on("end", () => {
         const url = new URL(request.url ?? "/", "http://machine");
-        this.asked.push({ method: request.method ?? "", path: url.pathname, body });
+        const isDryRun = url.searchParams.has("dryRun");
+        this.asked.push({
+          ...{ method: request.method ?? "", path: url.pathname, body },
+          ...(isDryRun && { isDryRun }),
+        });
         this.requested(url.pathname);
-        if (request.method === "PUT") this.#change(response);
+        if (isDryRun) this.#judge(response);
+        else if (["PUT", "PATCH"].includes(request.method ?? "")) this.#change(response);
         else if (url.searchParams.has("watch")) this.#watch(url, response);
         else this.#read(url, response);
       });
@@ -90,6 +102,12 @@ export class FakeMachine {
     response.flushHeaders();
     this.#watches.set(url.pathname, response);
     this.#tell();
+  }
+
+  #judge(response: ServerResponse): void {
+    const { warning, body } = this.judgement;
+    if (warning !== undefined) response.setHeader("warning", `299 - "${warning}"`);
+    this.#answer(response, this.refusal?.code ?? 200, this.refusal?.body ?? body);
   }
 
   #change(response: ServerResponse): void {

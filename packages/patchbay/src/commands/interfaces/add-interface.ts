@@ -2,7 +2,7 @@
 // patchbay addinterface: asks for an interface.
 import type { Command, Context } from "../../command.ts";
 import { hasFlag, textOption, type Input } from "../../input.ts";
-import { IFACE_NAME, VMI, WAIT } from "../flags.ts";
+import { DRY_RUN, IFACE_NAME, VMI, WAIT } from "../flags.ts";
 
 /** Body of the subresource. Source: KubeVirt v1.0 AddInterfaceOptions; the fields beside are ours. */
 function bodyOf(input: Input): Readonly<Record<string, unknown>> {
@@ -55,6 +55,7 @@ export const addInterface: Command = {
     },
     { flags: "--keep", description: "with --check: leave it in the VM in any case" },
     VMI,
+    DRY_RUN,
     ...WAIT,
   ],
   run,

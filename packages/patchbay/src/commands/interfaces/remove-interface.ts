@@ -2,7 +2,7 @@
 // patchbay removeinterface: asks for the end of an interface.
 import type { Command } from "../../command.ts";
 import { textOption } from "../../input.ts";
-import { IFACE_NAME, VMI, WAIT } from "../flags.ts";
+import { DRY_RUN, IFACE_NAME, VMI, WAIT } from "../flags.ts";
 
 /** Done when nothing is left of it: in the guest, in the pod, in the spec. */
 export const removeInterface: Command = {
@@ -10,7 +10,7 @@ export const removeInterface: Command = {
   args: ["<vm>"],
   values: ["vms"],
   summary: "Unplug a network interface from a VM",
-  flags: [{ ...IFACE_NAME, values: "interfaces" }, VMI, ...WAIT],
+  flags: [{ ...IFACE_NAME, values: "interfaces" }, VMI, DRY_RUN, ...WAIT],
   run: async (context, input) => {
     const { requestIface } = await import("./request-iface.ts");
     const iface = textOption(input, "name") ?? "";

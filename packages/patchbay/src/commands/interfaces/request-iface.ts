@@ -32,8 +32,8 @@ export function ifaceChange(request: IfaceRequest, target: Target): Change {
   const isPlug = subresource === "addinterface";
   return {
     target,
-    subresource,
-    body,
+    action: subresource,
+    request: { kind: "subresource", name: subresource, body },
     what: `${isPlug ? "plug" : "unplug"} of interface ${iface}`,
     look: `patchbay explain ${target.name} ${iface} -n ${target.namespace}`,
     fields: { interface: iface },

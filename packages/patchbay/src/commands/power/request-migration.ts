@@ -18,8 +18,8 @@ export async function requestMigration(context: Context, input: Input): Promise<
     const { namespace } = session;
     const change = {
       target: { kind: "virtualmachine", namespace, name },
-      subresource: "migrate",
-      body,
+      action: "migrate",
+      request: { kind: "subresource", name: "migrate", body },
       what: "migration",
       look: `kubectl describe vmi,vmim -n ${namespace}`,
       fields: {},

@@ -24,8 +24,8 @@ export async function requestPower(
     }
     const change = {
       target,
-      subresource,
-      body: {},
+      action: subresource,
+      request: { kind: "subresource", name: subresource, body: {} } as const,
       what: subresource,
       look: `kubectl describe vm,vmi ${target.name} -n ${target.namespace}`,
       fields: {},

@@ -19,7 +19,7 @@ function virtApiOf(node: string, answerWith: (certificate: string) => object) {
       ...{ commonName: node, organizations: [names.RELAY_GROUP], dnsNames: [], ipAddresses: [] },
       ...{ usages: ["server", "client"], validDays: 2 },
     });
-    return { status: 200, text: JSON.stringify(answerWith(certificate)) };
+    return { status: 200, text: JSON.stringify(answerWith(certificate)), warnings: [] };
   };
   return { asked, read: identityOfVirtApi({ requestRaw }, "node-1") };
 }

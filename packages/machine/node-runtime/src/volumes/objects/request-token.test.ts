@@ -9,7 +9,7 @@ function serverThatAnswers(status: unknown) {
   const requests: unknown[] = [];
   const requestRaw: KubeClient["requestRaw"] = (request) => {
     requests.push(request);
-    return Promise.resolve({ status: 201, text: JSON.stringify({ status }) });
+    return Promise.resolve({ status: 201, text: JSON.stringify({ status }), warnings: [] });
   };
   return { requests, request: tokenRequester({ requestRaw }) };
 }

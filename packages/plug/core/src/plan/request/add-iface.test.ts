@@ -262,7 +262,7 @@ describe("adding", () => {
       name: "the name is in use",
       target: { kind: "vm", vm: aVm(WITH_BLUE) },
       request: { networkAttachmentDefinitionName: "red" },
-      says: "interface 'blue' is on network blue-nad; to swap its network, change it in the specification",
+      says: "interface 'blue' is on network blue-nad; to swap its network, change it in the specification, or with patchbay set interface",
     },
     {
       name: "the name is that of one that leaves",

@@ -69,7 +69,9 @@ function sayElsewhere(iface: Iface, network: Network | undefined): string {
   const [name, on] = [iface.name, sayNetwork(network)];
   if (isAbsent(iface)) return `interface '${name}' is being unplugged from network ${on}`;
   const isSecondary = network !== undefined && !isDefaultNetwork(network);
-  const advice = isSecondary ? "; to swap its network, change it in the specification" : "";
+  const advice = isSecondary
+    ? "; to swap its network, change it in the specification, or with patchbay set interface"
+    : "";
   return `interface '${name}' is on network ${on}${advice}`;
 }
 
