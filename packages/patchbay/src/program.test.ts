@@ -90,6 +90,12 @@ describe("the output format", () => {
   });
 });
 
+test("an option of the local ssh client is not taken for the output format", async () => {
+  const words = ["-t", "-o StrictHostKeyChecking=no", "--kubeconfig", join(directory, "none")];
+  const { error } = await patchbay("ssh", ...words, "vm/web");
+  expect(error).toMatchObject({ code: "KUBE_CONFIG_INVALID" });
+});
+
 describe("images", () => {
   const image = (...args: readonly string[]): Promise<Ended> =>
     patchbay("image", ...args, "--data-dir", join(directory, "data"));

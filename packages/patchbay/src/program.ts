@@ -10,6 +10,7 @@ import {
 } from "./command.ts";
 import { COMMAND_LINE, COMMANDS } from "./commands/table.ts";
 import { DEFAULT_DATA_DIR } from "./config.ts";
+import { joinFlagValues } from "./flag-words.ts";
 import { parseAmount, parseCount, parseDuration, parseGroup, parsePort } from "./flag-values.ts";
 
 /** What does not depend on the arguments. */
@@ -78,9 +79,16 @@ function addCommand(parent: ParsedCommand, added: Command, surroundings: Surroun
   });
 }
 
+/** The whole program; its commands are commander's own. */
+class Program extends ParsedCommand {
+  override parseOptions(args: string[]): ReturnType<ParsedCommand["parseOptions"]> {
+    return super.parseOptions([...joinFlagValues(args, COMMANDS)]);
+  }
+}
+
 /** The program; it throws commander's errors instead of ending the process. */
 export function createProgram(surroundings: Surroundings): ParsedCommand {
-  const program = new ParsedCommand("patchbay")
+  const program = new Program("patchbay")
     .description("Plugs network interfaces into running virtual machines")
     .exitOverride()
     .configureOutput({
