@@ -384,11 +384,33 @@ describe("get interfaces and explain", () => {
   });
 });
 
-test("the console of a VM that does not run is not asked for", async () => {
-  machine.objects = { [`${VMS}/one`]: vm };
-  const { error } = await patchbay("console", "one");
+test.each([
+  { name: "the console", words: ["console", "one"], vmi: undefined },
+  { name: "the screen", words: ["vnc", "one"], vmi: undefined },
+  {
+    name: "the screen, of a guest that has shut down,",
+    words: ["vnc", "one"],
+    vmi: vmiOf("1", { status: { phase: "Succeeded" } }),
+  },
+  { name: "a port", words: ["port-forward", "one", "2222:22"], vmi: undefined },
+])("$name of a VM that does not run is refused at once", async ({ words, vmi }) => {
+  machine.objects = { [`${VMS}/one`]: vm, ...(vmi !== undefined && { [`${VMIS}/one`]: vmi }) };
+  const { error } = await patchbay(...words);
   expect(error).toMatchObject({
     code: "LAUNCHER_UNREACHABLE",
-    message: expect.stringContaining("it is not running") as string,
+    message: expect.stringContaining(
+      "it is not running; start it: patchbay start one -n blue",
+    ) as string,
+  });
+});
+
+test("the screen's port is closed, and the command fails, when the guest ends", async () => {
+  machine.after = [vmiOf("2", { status: { phase: "Succeeded" } })];
+  const ended = runPatchbay(["vnc", "one", "--kubeconfig", kubeconfig], interrupted.signal, () => {
+    void patchbay("removeinterface", "one", "--name", "red");
+  });
+  expect((await ended).error).toMatchObject({
+    code: "LAUNCHER_UNREACHABLE",
+    details: { reason: "it has stopped" },
   });
 });

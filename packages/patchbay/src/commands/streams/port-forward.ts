@@ -10,13 +10,14 @@ const HERE = "127.0.0.1";
 async function run(context: Context, input: Input): Promise<void> {
   const { withNamedTarget } = await import("../../target.ts");
   const { parseGuestName } = await import("./guest-name.ts");
-  const { openStream } = await import("./open-stream.ts");
+  const { assertRunning, openStream } = await import("./open-stream.ts");
   const { parsePorts } = await import("./ports.ts");
   const { servePorts } = await import("./serve-ports.ts");
   const ports = parsePorts(input.args.slice(1), hasFlag(input, "stdio"));
   const address = textOption(input, "address") ?? HERE;
   const guest = parseGuestName(argumentAt(input, 0));
   await withNamedTarget(context, guest, async (target, session) => {
+    assertRunning(target);
     const open = (remote: number) =>
       openStream(session, target, { what: ["portforward", String(remote), "tcp"] });
     const [only] = ports;

@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: Apache-2.0
+// The end of a running guest, observed by a watch.
+import { isVmiFinal, VIRTUAL_MACHINE_INSTANCES, type VirtualMachineInstance } from "@patchbay/api";
+import { AppError } from "@patchbay/core";
+import type { Reflection } from "@patchbay/kube";
+import type { Session } from "../../session.ts";
+import type { Target } from "../../target.ts";
+
+/** A signal that is aborted when the guest has ended; its reason is an AppError with LAUNCHER_UNREACHABLE. */
+export interface GuestEnd {
+  readonly signal: AbortSignal;
+  close(): void;
+}
+
+/** Whether a reflection of one VMI shows that the guest of `uid` has ended. */
+export function hasEnded(
+  reflection: Reflection<VirtualMachineInstance>,
+  uid: string | undefined,
+): boolean {
+  if (reflection.kind === "removed") return true;
+  const vmi = reflection.kind === "listed" ? reflection.objects[0] : reflection.object;
+  return vmi === undefined || vmi.metadata.uid !== uid || isVmiFinal(vmi);
+}
+
+/** Follows the guest that the target has now; a later guest of the same VM is another one. */
+export function followGuestEnd({ client }: Session, target: Target): GuestEnd {
+  const { kind, namespace, name, vmi } = target;
+  const ended = new AbortController();
+  const selection = { namespace, fieldSelector: `metadata.name=${name}` };
+  const subscription = client
+    .reflect(VIRTUAL_MACHINE_INSTANCES, selection)
+    .subscribe((reflection) => {
+      if (!hasEnded(reflection, vmi?.metadata.uid)) return;
+      const details = { vmi: `${kind} ${namespace}/${name}`, reason: "it has stopped" };
+      ended.abort(new AppError("LAUNCHER_UNREACHABLE", details));
+    });
+  return {
+    signal: ended.signal,
+    close: () => {
+      subscription.unsubscribe();
+    },
+  };
+}
