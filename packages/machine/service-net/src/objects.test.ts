@@ -104,7 +104,8 @@ describe("the caches", () => {
 
   test("hold a pod without status", async () => {
     const { apiVersion, kind, metadata, spec } = aPod("a", "");
-    const caches = await watched({ pods: [{ apiVersion, kind, metadata, spec }] });
+    const pod = { apiVersion, kind, metadata, spec };
+    const caches = await watched({ pods: [pod] });
     expect(caches.pods.list()).toMatchObject([{ metadata: { name: "a" }, status: {} }]);
   });
 });
