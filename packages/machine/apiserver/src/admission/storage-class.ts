@@ -17,13 +17,14 @@ function ageOf({ metadata }: KubeObject): string {
   return metadata.creationTimestamp ?? "";
 }
 
-/** The newest, and of two of the same second the first by name; undefined: there is none. */
+/** The newest default class, and of several made in the same second the first by name. Unset if there is none. */
 function defaultClass(store: Pick<Store, "list">): string | undefined {
   const [first] = store
     .list({ bucket: CLASSES })
     .map((stored) => stored.view())
     .filter(isDefaultClass)
-    .toSorted((one, other) => (ageOf(one) < ageOf(other) ? 1 : -1));
+    // The list is sorted by name, and sorting keeps the order of those of one age.
+    .toSorted((one, other) => ageOf(other).localeCompare(ageOf(one)));
   return first?.metadata.name;
 }
 

@@ -1,0 +1,114 @@
+// SPDX-License-Identifier: Apache-2.0
+import { afterEach, beforeEach, describe, expect, test } from "vitest";
+import type { Fields } from "../objects/json.ts";
+import { type Answer, type TestServer, runTurns, startTestServer } from "../testing/test-server.ts";
+
+const SPEC = { containers: [{ name: "c", image: "i" }], automountServiceAccountToken: false };
+
+let server: TestServer;
+beforeEach(async () => {
+  server = await startTestServer();
+});
+afterEach(async () => {
+  await server.close();
+});
+
+async function putAccount(name: string, fields: Fields = {}, namespace = "default"): Promise<void> {
+  await server.put("serviceaccounts", {
+    apiVersion: "v1",
+    kind: "ServiceAccount",
+    metadata: { name, namespace, uid: `uid-${name}` },
+    ...fields,
+  });
+}
+
+function create(spec: Fields, namespace = "default"): Promise<Answer> {
+  const body = { metadata: { name: "p" }, spec: { ...SPEC, ...spec } };
+  return server.send("POST", `/api/v1/namespaces/${namespace}/pods`, { body });
+}
+
+describe("the account of a pod", () => {
+  test.each([
+    { name: "the default one", spec: {}, want: "default" },
+    { name: "the one it names", spec: { serviceAccountName: "bot" }, want: "bot" },
+    { name: "the one it names by the old field", spec: { serviceAccount: "bot" }, want: "bot" },
+  ])("is $name", async ({ spec, want }) => {
+    await putAccount("bot");
+    expect(await create(spec)).toMatchObject({
+      code: 201,
+      body: { spec: { serviceAccountName: want, serviceAccount: want } },
+    });
+  });
+
+  test("must exist: 403, at once", async () => {
+    await putAccount("bot", {}, "other");
+    expect(await create({ serviceAccountName: "bot" })).toMatchObject({
+      code: 403,
+      body: {
+        message:
+          'pods "p" is forbidden: error looking up service account default/bot: serviceaccount "bot" not found',
+      },
+    });
+  });
+});
+
+describe("a pod in a namespace that has no default account yet", () => {
+  beforeEach(async () => {
+    await server.put("namespaces", {
+      apiVersion: "v1",
+      kind: "Namespace",
+      metadata: { name: "new", uid: "uid-new" },
+      status: { phase: "Active" },
+    });
+  });
+
+  test("waits for it", async () => {
+    const answer = create({}, "new");
+    await runTurns();
+    await putAccount("bot", {}, "new");
+    await runTurns();
+    await putAccount("default", {}, "new");
+    expect((await answer).code).toBe(201);
+  });
+
+  test("is refused after a second", async () => {
+    const answer = create({}, "new");
+    await runTurns();
+    await server.clock.advance(999);
+    await runTurns();
+    await server.clock.advance(1);
+    expect(await answer).toMatchObject({
+      code: 403,
+      body: { message: expect.stringContaining("account new/default") as string },
+    });
+  });
+});
+
+describe("secrets of an account with which images are pulled", () => {
+  const secrets = [{ name: "registry" }];
+
+  test.each([
+    { name: "are the pod's", own: [], of: secrets, want: secrets },
+    { name: "are not added to its own", own: [{ name: "a" }], of: secrets, want: [{ name: "a" }] },
+    { name: "need not exist", own: undefined, of: [], want: undefined },
+  ])("$name", async ({ own, of, want }) => {
+    await putAccount("bot", { imagePullSecrets: of });
+    const spec = { serviceAccountName: "bot", ...(own && { imagePullSecrets: own }) };
+    const { body } = await create(spec);
+    expect((body["spec"] as Fields)["imagePullSecrets"]).toEqual(want);
+  });
+});
+
+test("neither a change nor another kind is given an account", async () => {
+  await create({});
+  const path = "/api/v1/namespaces/default";
+  await server.send("PATCH", `${path}/pods/p`, { body: { metadata: { labels: { a: "b" } } } });
+  expect(server.stored("pods", "p")).toMatchObject({ spec: { serviceAccountName: "default" } });
+  const template = { metadata: { labels: { a: "b" } }, spec: SPEC };
+  const body = {
+    metadata: { name: "r" },
+    spec: { selector: { matchLabels: { a: "b" } }, template },
+  };
+  await server.send("POST", "/apis/apps/v1/namespaces/default/replicasets", { body });
+  expect(JSON.stringify(server.stored("apps/replicasets", "r"))).not.toContain("serviceAccount");
+});

@@ -1,0 +1,89 @@
+// SPDX-License-Identifier: Apache-2.0
+import { afterEach, beforeEach, expect, test } from "vitest";
+import type { Fields } from "../objects/json.ts";
+import { type TestServer, startTestServer } from "../testing/test-server.ts";
+
+const CLAIMS = "/api/v1/namespaces/default/persistentvolumeclaims";
+const DEFAULT = "storageclass.kubernetes.io/is-default-class";
+const SPEC = { accessModes: ["ReadWriteOnce"], resources: { requests: { storage: "1Gi" } } };
+
+interface Class {
+  readonly name: string;
+  readonly second?: number;
+  readonly isDefault?: boolean;
+}
+
+let server: TestServer;
+beforeEach(async () => {
+  server = await startTestServer();
+});
+afterEach(async () => {
+  await server.close();
+});
+
+async function putClass({ name, second = 0, isDefault = true }: Class): Promise<void> {
+  await server.put("storage.k8s.io/storageclasses", {
+    apiVersion: "storage.k8s.io/v1",
+    kind: "StorageClass",
+    metadata: {
+      name,
+      creationTimestamp: `2026-01-01T00:00:0${String(second)}Z`,
+      annotations: { [DEFAULT]: String(isDefault) },
+    },
+    provisioner: "x.io/p",
+  });
+}
+
+async function classOf(metadata: Fields, spec: Fields): Promise<unknown> {
+  const body = { metadata: { name: "c", ...metadata }, spec: { ...SPEC, ...spec } };
+  const answer = await server.send("POST", CLAIMS, { body });
+  expect(answer.code).toBe(201);
+  return (answer.body["spec"] as Fields)["storageClassName"];
+}
+
+test.each<{ name: string; classes: readonly Class[]; want: string | undefined }>([
+  { name: "none", classes: [], want: undefined },
+  { name: "none that is the default", classes: [{ name: "a", isDefault: false }], want: undefined },
+  { name: "the default", classes: [{ name: "a", isDefault: false }, { name: "b" }], want: "b" },
+  {
+    name: "the newest of several defaults",
+    classes: [
+      { name: "a", second: 1 },
+      { name: "b", second: 3 },
+      { name: "c", second: 2 },
+    ],
+    want: "b",
+  },
+  {
+    name: "the first by name of those made in the same second",
+    classes: [{ name: "b" }, { name: "a" }, { name: "c" }],
+    want: "a",
+  },
+])("a claim without a class gets $name", async ({ classes, want }) => {
+  for (const one of classes) await putClass(one);
+  expect(await classOf({}, {})).toBe(want);
+});
+
+test.each<{ name: string; metadata?: Fields; spec?: Fields; want: unknown }>([
+  { name: "another class", spec: { storageClassName: "other" }, want: "other" },
+  { name: "no class at all", spec: { storageClassName: "" }, want: "" },
+  {
+    name: "one by the old annotation",
+    metadata: { annotations: { "volume.beta.kubernetes.io/storage-class": "old" } },
+    want: undefined,
+  },
+])("a claim that names $name keeps it", async ({ metadata = {}, spec = {}, want }) => {
+  await putClass({ name: "a" });
+  expect(await classOf(metadata, spec)).toBe(want);
+});
+
+test("a claim that exists is given none", async () => {
+  await classOf({}, {});
+  await putClass({ name: "a" });
+  const body = { metadata: { labels: { a: "b" } } };
+  const answer = await server.send("PATCH", `${CLAIMS}/c`, { body });
+  expect([answer.code, answer.body["spec"]]).toEqual([
+    200,
+    expect.not.objectContaining({ storageClassName: "a" }),
+  ]);
+});
