@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
+import { AppError } from "@patchbay/core";
+import type { Command, CommandResult } from "@patchbay/core/ports";
+import { createFakeProcessRunner } from "@patchbay/os/testing";
 import { expect, test } from "vitest";
-import { bytesOfLayer, imageOfLayer, unpackingKeys } from "./unpacking.ts";
+import { bytesOfLayer, imageOfLayer, listUnpacking, unpackingKeys } from "./unpacking.ts";
 
 const KEY = "extract-209846897-6vD6 sha256:2d71";
 
@@ -28,4 +31,42 @@ test.each<{ name: string; labels: unknown; want: string | undefined }>([
 test("bytes are read beside a key that has a space in it", () => {
   expect(bytesOfLayer(`KEY   SIZE      INODES\n${KEY} 294981632 2      \n`)).toBe(294981632);
   expect(bytesOfLayer("KEY SIZE INODES\n")).toBe(0);
+});
+
+const OTHER = "extract-1-a sha256:9";
+const LISTING = `KEY PARENT KIND\n${KEY} Active\n${OTHER} Active\n`;
+const INFO = JSON.stringify({ Labels: { "containerd.io/snapshot/cri.image-ref": "r/a:1" } });
+
+/** A containerd whose tool answers so to the last words of its command. */
+function listed(answers: Readonly<Record<string, Partial<CommandResult>>>) {
+  const runner = createFakeProcessRunner({
+    ctr: ({ argv }: Command) => {
+      const words = argv.slice(5).join(" ");
+      const found = answers[words.replace("snapshots --snapshotter native ", "")];
+      return found ?? { exitCode: 1, stderr: `ctr: ${words}: not found` };
+    },
+  });
+  return listUnpacking({ runner, layout: { socket: "/s" } }, "native");
+}
+
+test("each layer is listed with its image and size, unless it is done meanwhile", async () => {
+  const layers = await listed({
+    ls: { stdout: LISTING },
+    [`info ${KEY}`]: { stdout: INFO },
+    [`usage -b ${KEY}`]: { stdout: `KEY SIZE INODES\n${KEY}   7 2\n` },
+    [`info ${OTHER}`]: { stdout: "{}" },
+  });
+  expect(layers).toEqual([{ key: KEY, reference: "r/a:1", bytes: 7 }]);
+});
+
+test("a tool that is missing or cannot list is reported", async () => {
+  await expect(listed({})).rejects.toMatchObject({ code: "CONTAINERD_FAILED" });
+  const failing = createFakeProcessRunner({
+    ctr: ({ argv }: Command) => {
+      if (argv.at(-1) === "ls") return { stdout: LISTING };
+      throw new AppError("OS_PROGRAM_MISSING", { program: "ctr" });
+    },
+  });
+  const deps = { runner: failing, layout: { socket: "/s" } };
+  await expect(listUnpacking(deps, "native")).rejects.toMatchObject({ code: "OS_PROGRAM_MISSING" });
 });
