@@ -172,19 +172,32 @@ test("networks come and go with the annotation, and a SIGTERM ends the agent wel
   expect(await killAgent("SIGTERM")).toBe(0);
 });
 
+function masqueradeRules(): readonly string[] {
+  const all = run("iptables-save", "-t", "nat").split("\n");
+  return all.filter((line) => line.includes(sandbox.id));
+}
+
 test("masquerading rules go with a NIC whose addresses the guest has taken", async () => {
-  const rules = (): readonly string[] =>
-    run("iptables-save", "-t", "nat")
-      .split("\n")
-      .filter((line) => line.includes(sandbox.id));
   await putNad("masked", [{ ...node.bridgePlugin(), ipMasq: true, isGateway: true }]);
   await ask([{ name: "masked", interface: "net1" }]);
   await expectStatus("net1");
-  expect(rules()).not.toEqual([]);
+  expect(masqueradeRules()).not.toEqual([]);
   run("ip", "-n", sandbox.id, "address", "flush", "dev", "net1");
   await ask([]);
   await expectStatus();
-  expect(rules()).toEqual([]);
+  expect(masqueradeRules()).toEqual([]);
+});
+
+test.each(["bridge", "ptp"])("a pod that ends leaves no masquerading rules of %s", async (type) => {
+  await putNad("masked", [{ ...node.bridgePlugin(), type, ipMasq: true }]);
+  await ask([{ name: "masked", interface: "net1" }]);
+  await expectStatus("net1");
+  expect(masqueradeRules()).not.toEqual([]);
+  node.dropSandbox(sandbox);
+  await api.delete(`${PODS}/pod`, { gracePeriodSeconds: 0 });
+  await eventually(() => !existsSync(rowsDirectory()), WITHIN);
+  expect(masqueradeRules()).toEqual([]);
+  expect(node.leases("masked")).toEqual([]);
 });
 
 test("what a plugin holds for nobody is freed when the agent starts, and not what a pod has", async () => {

@@ -31,6 +31,11 @@ export interface Invocation {
   /** CNI_ variables beside CNI_COMMAND and CNI_PATH. */
   readonly env: Readonly<Record<string, string>>;
   readonly timeoutMs: number;
+  /**
+   * ADDRESS/LENGTH of a NIC whose network namespace is deleted. The plugin gets another namespace with a link of these
+   * addresses, because it finds by them what it must remove on the host.
+   */
+  readonly standInAddresses?: readonly string[];
 }
 
 /** What a plugin is told of an attachment. */
@@ -52,17 +57,37 @@ const WORDS_MAX = 1_000;
 /** What a shell, and nsenter, exits with where there is no such program. Source: POSIX sh, 2.8.2. */
 const NO_SUCH_PROGRAM = 127;
 
+/**
+ * Makes the link of a stand-in namespace, and runs the plugin outside. The namespace is deleted with this process. The link
+ * is a veth, because the plugin needs that kernel module, too.
+ */
+const STAND_IN_SCRIPT = `
+ip link add "$CNI_IFNAME" type veth
+for address in $STAND_IN_ADDRESSES; do ip address add "$address" dev "$CNI_IFNAME"; done
+CNI_NETNS=/proc/$$/ns/net nsenter --target "$PPID" --net -- "$@"`;
+
 /** Plugins, what they load and what they call are the host's, and so are the links that they make: a runtime calls them so. */
-function argvOf(path: string, { hostProcess }: PluginHost): readonly [string, ...string[]] {
-  if (hostProcess === undefined) return [path];
-  return ["nsenter", "--target", String(hostProcess), "--mount", "--net", "--", path];
+function argvOf(
+  path: string,
+  { hostProcess }: PluginHost,
+  { standInAddresses }: Invocation,
+): readonly [string, ...string[]] {
+  const plugin: readonly [string, ...string[]] =
+    hostProcess === undefined
+      ? [path]
+      : ["nsenter", "--target", String(hostProcess), "--mount", "--net", "--", path];
+  return standInAddresses === undefined
+    ? plugin
+    : ["unshare", "--net", "--", "sh", "-c", STAND_IN_SCRIPT, "sh", ...plugin];
 }
 
 function isMissing(
   { hostProcess }: PluginHost,
+  { standInAddresses }: Invocation,
   { exitCode }: { readonly exitCode: number },
 ): boolean {
-  return hostProcess !== undefined && exitCode === NO_SUCH_PROGRAM;
+  const isWrapped = hostProcess !== undefined || standInAddresses !== undefined;
+  return isWrapped && exitCode === NO_SUCH_PROGRAM;
 }
 
 async function runIn(
@@ -73,11 +98,12 @@ async function runIn(
   try {
     const outcome = await host.limit(() =>
       host.runner.run({
-        argv: argvOf(`${directory}/${call.plugin}`, host),
+        argv: argvOf(`${directory}/${call.plugin}`, host, call),
         stdin: call.stdin,
         env: {
           PATH: PROGRAM_PATH,
           ...call.env,
+          ...(call.standInAddresses && { STAND_IN_ADDRESSES: call.standInAddresses.join(" ") }),
           CNI_COMMAND: call.command,
           CNI_PATH: host.binDirs.join(":"),
         },
@@ -86,7 +112,7 @@ async function runIn(
         family: host.family,
       }),
     );
-    return isMissing(host, outcome) ? undefined : outcome;
+    return isMissing(host, call, outcome) ? undefined : outcome;
   } catch (error) {
     if (isAppError(error, "OS_PROGRAM_MISSING")) return undefined;
     if (isAppError(error, "OS_PROGRAM_FAILED")) throw cutOff(call, error);

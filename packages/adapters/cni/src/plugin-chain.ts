@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Runs the plugins of a network configuration list. Source: CNI SPEC 1.1 sections 2 and 3.
-import { isJsonObject } from "@patchbay/api";
+import { isJsonObject, parseIp } from "@patchbay/api";
 import { AppError, isAppError } from "@patchbay/core";
 import type { AttachmentRequest, Cni, CniResult } from "@patchbay/core/ports";
 import pLimit from "p-limit";
@@ -150,6 +150,7 @@ function delInvocation(
   { request, prevResult }: Removal,
 ): Invocation {
   const { config, capabilityArgs } = request;
+  const standInAddresses = findMasqueraded(plugin, { request, prevResult });
   return {
     plugin: plugin.type,
     network: config.name,
@@ -161,5 +162,16 @@ function delInvocation(
     ),
     env: envOf(request),
     timeoutMs: DEL_TIMEOUT_MS,
+    ...(standInAddresses.length > 0 && { standInAddresses }),
   };
+}
+
+/**
+ * Addresses whose masquerading rules a plugin would leave behind, because it reads them from a namespace that is deleted.
+ * Source: CNI plugins bridge and ptp, cmdDel.
+ */
+function findMasqueraded(plugin: Plugin, { request, prevResult }: Removal): readonly string[] {
+  if (plugin["ipMasq"] !== true || request.netnsPath !== undefined) return [];
+  const addresses = (prevResult?.ips ?? []).map(({ address }) => address);
+  return addresses.filter((address) => parseIp(address) !== undefined);
 }
