@@ -103,6 +103,12 @@ export const SHAPES: readonly Shape[] = [
       cpu: { cores: 2 },
     },
   ),
+  shape("disks at requested addresses, one in a conventional slot", {
+    disks: ["0000:03:01.0", "0000:01:00.0", "0000:03:1f.0"].map((pciAddress, index) => ({
+      name: `at${String(index)}`,
+      disk: { bus: "virtio", pciAddress },
+    })),
+  }),
   shape("an identity", {}, IDENTITY),
   shape("a clock with timers", {}, CLOCK),
   shape("a clock of a zone", {}, { clock: { timezone: "Europe/Berlin" } }),

@@ -274,3 +274,31 @@ describe("a VM of two vCPUs with several queues", () => {
     await eventually(() => guestSees("queues", 2), { withinMs: CHANGE_MS });
   });
 });
+
+describe("a VM with requested addresses", () => {
+  const NICS = [
+    { name: "default", pciAddress: "0000:03:00.0" },
+    { name: "old", network: "red", model: "e1000", pciAddress: "0000:02:01.0" },
+  ];
+
+  afterAll(() => {
+    machine.deleteIfPresent("vm", "placed");
+  });
+
+  test("has an e1000 in a conventional slot and the other NIC in its port, as the guest sees it", async () => {
+    const options = { image: "full", pcieRootPorts: FEW_PORTS } as const;
+    machine.apply(vmManifest({ name: "placed", nics: NICS, ...options }));
+    await machine.booted("placed");
+    await eventually(() => readyCount("placed") === 2, { withinMs: CHANGE_MS });
+    expect(addressesOf("placed")).toEqual({ default: "0000:03:00.0", old: "0000:02:01.0" });
+    await eventually(() => guestSees("placed", 2), { withinMs: CHANGE_MS });
+    expect(await guestAddresses("placed")).toEqual(["0000:02:01.0", "0000:03:00.0"]);
+  });
+
+  test("is refused where the machine has no such address", () => {
+    const nics = [{ name: "default", pciAddress: "0000:01:01.0" }];
+    expect(() => {
+      machine.apply(vmManifest({ name: "placed-wrong", nics }));
+    }).toThrow(/interfaces\[0\]\.pciAddress: 0000:01:01\.0: this bus has only slot 0/);
+  });
+});

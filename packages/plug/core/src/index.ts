@@ -179,6 +179,7 @@ export { expectedWirings, withWired } from "./iface/links/wired.ts";
 export { vhostSocketsOf, type SeenSocket, type VhostSocket } from "./iface/links/vhost-socket.ts";
 export { wiringOf } from "./iface/links/wiring.ts";
 export { ifacesWithoutPort } from "./pcie/ports.ts";
+export { pciAddressCauses } from "./pcie/topology.ts";
 export { planNodeOffers, type NodeOffer } from "./plan/node/node-devices.ts";
 export { travellingDisks } from "./plan/node/guest/disks.ts";
 export { planDomain } from "./plan/node/domain.ts";

@@ -107,10 +107,10 @@ describe("a VMI is laid out", () => {
 
   test("or not, and the field is named", () => {
     const vmi = aVmiOf({
-      devices: { interfaces: [{ name: "a", bridge: {}, pciAddress: "0000:02:1f.0" }] },
+      devices: { interfaces: [{ name: "a", bridge: {}, pciAddress: "0000:02:00.1" }] },
     });
     expect(sayProblems(vmiStartProblems(vmi, CONFIG))).toBe(
-      "spec.domain.devices.interfaces[0].pciAddress: 0000:02:1f.0: a PCIe port has only slot 0, function 0",
+      "spec.domain.devices.interfaces[0].pciAddress: 0000:02:00.1: only function 0 of a slot can be used",
     );
   });
 });

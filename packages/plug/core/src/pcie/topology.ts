@@ -2,6 +2,7 @@
 // Where the devices of a VMI go, and how many ports are kept for those to come.
 import {
   isAbsent,
+  type Cause,
   type FieldProblem,
   type Iface,
   type NetworkConfig,
@@ -102,4 +103,34 @@ export function topologyProblems(
     field: `${base}.${fieldOf(spec, problem)}`,
     message: problem.message,
   }));
+}
+
+/** A VMI and the path of its specification in the object that a user writes. */
+interface Requested {
+  readonly vmi: VirtualMachineInstance;
+  readonly base: string;
+}
+
+function addressProblems({ vmi, base }: Requested, config: NetworkConfig): readonly FieldProblem[] {
+  // Another rule reports a machine type whose layout is unknown.
+  if (machineFamilyOf(machineOf(vmi.spec.domain)) === undefined) return [];
+  const plan = planVmiTopology(vmi, config);
+  const problems = plan.ok ? [] : topologyProblems(plan.problems, { spec: vmi.spec, base });
+  return problems.filter(({ field }) => field.endsWith(".pciAddress"));
+}
+
+/** One cause for each requested PCI address that the machine cannot have; none for those of `old`. */
+export function pciAddressCauses(
+  now: Requested,
+  old: VirtualMachineInstance | undefined,
+  config: NetworkConfig,
+): readonly Cause[] {
+  const problems = addressProblems(now, config);
+  const known =
+    problems.length === 0 || old === undefined
+      ? []
+      : addressProblems({ vmi: old, base: now.base }, config).map(({ message }) => message);
+  return problems
+    .filter(({ message }) => !known.includes(message))
+    .map((problem) => ({ reason: "FieldValueInvalid", ...problem }));
 }

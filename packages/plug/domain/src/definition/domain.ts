@@ -26,6 +26,12 @@ export interface RootPort {
   readonly multifunction: boolean;
 }
 
+/** A pcie-to-pci-bridge: its controller index is the number of its conventional bus, which has slots 1 to 31. */
+export interface PciBridge {
+  readonly index: number;
+  readonly address: PciAddress;
+}
+
 /** Machine types whose PCI layout Patchbay knows. */
 export type MachineFamily = "q35" | "pc";
 
@@ -59,6 +65,7 @@ export interface DomainDefinition {
   readonly hasNoNicVectors?: true;
   /** PCIe root ports, those of the devices included. */
   readonly ports: readonly RootPort[];
+  readonly bridges: readonly PciBridge[];
   readonly inputs: readonly InputDefinition[];
   readonly agent?: AgentChannel;
   readonly display?: DisplayDefinition;

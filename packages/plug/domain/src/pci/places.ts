@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Which places a machine has for which devices, and why an address is none of them.
 import type { MachineFamily, RootPort } from "../definition/domain.ts";
-import { LAST_SLOT, slotAddresses, type PciAddress } from "./address.ts";
+import { LAST_SLOT, printPciAddress, slotAddresses, type PciAddress } from "./address.ts";
 
 /** What of a domain says which places it has. */
 export interface Machine {
@@ -66,12 +66,37 @@ export function displayPlaces(machine: Machine): readonly PciAddress[] {
   return machine.family === "pc" ? PC_PLACES : DISPLAY_PLACES;
 }
 
+/**
+ * Where the bridge to a conventional bus is. Firmware numbers buses depth first, so the bus behind a bridge gets the
+ * number after that of the bridge's own bus. Source: SeaBIOS src/fw/pciinit.c, seen with QEMU 7.2.
+ */
+export function bridgeAddress(bus: number): PciAddress {
+  return { bus: bus - 1, slot: 0, function: 0 };
+}
+
+/** Whether an address is a slot behind a bridge rather than in a port. */
+export function isBehindBridge({ bus, slot }: PciAddress, machine: Machine): boolean {
+  return hasPorts(machine) && bus > 0 && slot > 0;
+}
+
+/**
+ * Whether a bus can be conventional. Its root port is left out, and the first of the eight in a slot cannot be: without
+ * function 0 firmware does not look for the others. Source: PCI Local Bus Specification 3.0 section 3.2.2.3.4.
+ */
+function canBeConventional(bus: number): boolean {
+  return (bus - 1) % FUNCTIONS !== 0;
+}
+
 function portProblem(address: PciAddress, onRootComplex: boolean): string | undefined {
+  const { bus, slot } = address;
   if (onRootComplex) return "the VM has no PCIe ports: its devices are on the root complex";
-  if (address.bus > PORTS_MAX) return `the last bus is ${String(PORTS_MAX)}`;
-  return address.slot === 0 && address.function === 0
-    ? undefined
-    : "a PCIe port has only slot 0, function 0";
+  if (bus > PORTS_MAX) return `the last bus is ${String(PORTS_MAX)}`;
+  if (address.function !== 0) return "only function 0 of a slot can be used";
+  if (slot === 0 || canBeConventional(bus)) return undefined;
+  const [first, last] = [1, LAST_SLOT].map((other) =>
+    printPciAddress({ bus: bus + 1, slot: other, function: 0 }),
+  );
+  return `this bus has only slot 0; use ${first ?? ""} to ${last ?? ""} for a conventional slot`;
 }
 
 function slotProblem(address: PciAddress, last: number): string | undefined {

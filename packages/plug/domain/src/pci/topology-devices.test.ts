@@ -69,8 +69,8 @@ describe("a layout of version 3", () => {
     const nics = [aNic("b"), aNic("a", { kept: at("0000:03:00.0") })];
     const topology = planned(aRequest({ version: 3, devices, nics }));
     expect(fixedPlaces(topology)).toEqual([
-      "guestAgent 0000:01:00.0",
       "disk:root 0000:02:00.0",
+      "guestAgent 0000:01:00.0",
       "disk:new 0000:04:00.0",
     ]);
     expect(placesOf(topology)).toEqual({ a: "0000:03:00.0", b: "0000:05:00.0" });
@@ -84,8 +84,11 @@ describe("a layout of version 3", () => {
   });
 
   test.each([
-    { asked: "0000:01:00.0", why: "is also the address of the channel of the guest's agent" },
-    { asked: "0000:02:01.0", why: "a PCIe port has only slot 0, function 0" },
+    { asked: "0000:05:00.1", why: "only function 0 of a slot can be used" },
+    {
+      asked: "0000:07:01.0",
+      why: "its PCI bridge needs 0000:06:00.0, the address of disk first",
+    },
     { asked: "0000:06:00.0", why: "is also the address of disk first" },
   ])("refuses a disk at $asked", ({ asked, why }) => {
     const first = { name: "disk:first", asked: at("0000:06:00.0") } as const;
@@ -94,6 +97,29 @@ describe("a layout of version 3", () => {
       ok: false,
       problems: [{ device: "disk:a", message: `${asked}: ${why}` }],
     });
+  });
+
+  test("assigns requested addresses before its own devices get theirs", () => {
+    const devices = [{ name: "disk:a" }, { name: "disk:b", asked: at("0000:02:00.0") }] as const;
+    const nics = [
+      aNic("a", { asked: at("0000:01:00.0") }),
+      aNic("b", { kept: at("0000:03:00.0") }),
+    ];
+    const topology = planned(aRequest({ version: 3, devices, nics, reserve: 0 }));
+    expect(fixedPlaces(topology)).toEqual([
+      "disk:b 0000:02:00.0",
+      "guestAgent 0000:04:00.0",
+      "disk:a 0000:05:00.0",
+    ]);
+    expect(placesOf(topology)).toEqual({ a: "0000:01:00.0", b: "0000:03:00.0" });
+  });
+
+  test("puts a disk into the conventional slot that it requests", () => {
+    const devices = [{ name: "disk:a", asked: at("0000:04:1f.0") }] as const;
+    const topology = planned(aRequest({ version: 3, devices, reserve: 1 }));
+    expect(fixedPlaces(topology)).toContain("disk:a 0000:04:1f.0");
+    expect(topology.bridges).toEqual([{ index: 4, address: at("0000:03:00.0") }]);
+    expect(topology.ports.map(({ index }) => index)).toEqual([1, 2, 3]);
   });
 
   test.each([

@@ -149,8 +149,16 @@ describe("a layout of version 1", () => {
     { asked: "0000:00:01.0", says: "only slots 2 to 30, function 0, can be used" },
     { asked: "0000:00:1f.0", says: "only slots 2 to 30, function 0, can be used" },
     { asked: "0000:00:05.1", says: "only slots 2 to 30, function 0, can be used" },
-    { asked: "0000:05:01.0", says: "a PCIe port has only slot 0, function 0" },
-    { asked: "0000:05:00.1", says: "a PCIe port has only slot 0, function 0" },
+    {
+      asked: "0000:01:01.0",
+      says: "this bus has only slot 0; use 0000:02:01.0 to 0000:02:1f.0 for a conventional slot",
+    },
+    {
+      asked: "0000:11:01.0",
+      says: "this bus has only slot 0; use 0000:12:01.0 to 0000:12:1f.0 for a conventional slot",
+    },
+    { asked: "0000:05:01.1", says: "only function 0 of a slot can be used" },
+    { asked: "0000:05:00.1", says: "only function 0 of a slot can be used" },
     { asked: "0000:ff:00.0", says: "the last bus is 232" },
   ])("refuses the address $asked", ({ asked, says }) => {
     const plan = planTopology(aRequest({ nics: [aNic("a", { asked: at(asked) })] }));
@@ -192,8 +200,19 @@ describe("a layout of version 1", () => {
 
   test("refuses a NIC in a slot that the ports of others need", () => {
     const nics = [aNic("a", { asked: at("0000:00:02.0") }), aNic("b")];
-    const message = "1 PCIe ports take the slots of a device on bus 0";
-    expect(planTopology(aRequest({ nics }))).toEqual({ ok: false, problems: [{ message }] });
+    const message =
+      "0000:00:02.0: 1 PCIe ports take the slots of bus 0 below 3; use a slot from 3 to 30, or another bus";
+    expect(planTopology(aRequest({ nics }))).toEqual({
+      ok: false,
+      problems: [{ nic: "a", message }],
+    });
+  });
+
+  test("refuses more ports than fit below devices without a requested address", () => {
+    const nics = [aNic("a", { asked: at("0000:e8:00.0") }), aNic("b", { model: "pcnet" })];
+    const message = "232 PCIe ports take the slots of a device on bus 0";
+    const plan = planTopology(aRequest({ nics, vcpus: 2 }));
+    expect(plan).toEqual({ ok: false, problems: [{ message }] });
   });
 
   test("has as many NICs as the guest has interrupt vectors for", () => {
@@ -214,6 +233,77 @@ describe("a layout of version 1", () => {
     const message =
       "50 interfaces and 50 PCIe ports need more interrupt vectors than 1 vCPUs have: give the VM more vCPUs";
     expect(plan).toEqual({ ok: false, problems: [{ message }] });
+  });
+});
+
+describe("a conventional slot", () => {
+  const E1000 = { model: "e1000" } as const;
+  const IN_SLOT = { ...E1000, asked: at("0000:02:01.0") };
+
+  test.each([
+    {
+      name: "is behind a bridge in the port before it, whose own port is left out",
+      nics: [aNic("a", IN_SLOT), aNic("b")],
+      reserve: 1,
+      places: { a: "0000:02:01.0", b: "0000:03:00.0" },
+      bridges: ["2 0000:01:00.0"],
+      ports: [1, 3, 4],
+    },
+    {
+      name: "shares its bridge with the other slots of its bus, and with a NIC that was plugged there",
+      nics: [
+        aNic("a", IN_SLOT),
+        aNic("b", { asked: at("0000:02:1f.0") }),
+        aNic("c", { kept: at("0000:02:05.0") }),
+      ],
+      reserve: 0,
+      places: { a: "0000:02:01.0", b: "0000:02:1f.0", c: "0000:02:05.0" },
+      bridges: ["2 0000:01:00.0"],
+      ports: [1],
+    },
+    {
+      name: "moves a NIC that had the port of the bridge, or its bus",
+      nics: [
+        aNic("a", IN_SLOT),
+        aNic("b", { kept: at("0000:01:00.0") }),
+        aNic("c", { kept: at("0000:02:00.0") }),
+      ],
+      reserve: 0,
+      places: { a: "0000:02:01.0", b: "0000:03:00.0", c: "0000:04:00.0" },
+      bridges: ["2 0000:01:00.0"],
+      ports: [1, 3, 4],
+    },
+    {
+      name: "is released by a NIC that no longer requests it",
+      nics: [aNic("a", { kept: at("0000:02:01.0") })],
+      reserve: 0,
+      places: { a: "0000:01:00.0" },
+      bridges: [],
+      ports: [1],
+    },
+  ])("$name", ({ nics, reserve, places, bridges, ports }) => {
+    const topology = planned(aRequest({ nics, reserve }));
+    expect(placesOf(topology)).toEqual(places);
+    const printed = topology.bridges.map(
+      ({ index, address }) => `${String(index)} ${printPciAddress(address)}`,
+    );
+    expect(printed).toEqual(bridges);
+    expect(topology.ports.map(({ index }) => index)).toEqual(ports);
+  });
+
+  test.each([
+    { asked: "0000:01:00.0", says: "is also the address of the PCI bridge of a conventional slot" },
+    { asked: "0000:02:00.0", says: "is also the address of the PCI bridge of a conventional slot" },
+    {
+      asked: "0000:03:01.0",
+      says: "its PCI bridge needs 0000:02:00.0, the address of the PCI bridge of a conventional slot",
+    },
+  ])("refuses $asked beside 0000:02:01.0", ({ asked, says }) => {
+    const nics = [aNic("a", IN_SLOT), aNic("b", { asked: at(asked) })];
+    expect(planTopology(aRequest({ nics }))).toEqual({
+      ok: false,
+      problems: [{ nic: "b", message: `${asked}: ${says}` }],
+    });
   });
 });
 
@@ -254,13 +344,12 @@ describe("a layout of version 2", () => {
     expect(topology.ports).toHaveLength(ports);
   });
 
-  test("refuses a NIC in the agent's place", () => {
+  test("gives the first port to a NIC that requests it, not to the agent's channel", () => {
     const nics = [aNic("a", { asked: at("0000:01:00.0") })];
-    const message = "0000:01:00.0: is also the address of the channel of the guest's agent";
-    expect(planTopology(aRequest({ version: 2, nics }))).toEqual({
-      ok: false,
-      problems: [{ nic: "a", message }],
-    });
+    const topology = planned(aRequest({ version: 2, nics, reserve: 1 }));
+    expect(placesOf(topology)).toEqual({ a: "0000:01:00.0" });
+    expect(printPlaces(topology.fixed)).toEqual(["guestAgent 0000:02:00.0"]);
+    expect(topology.ports).toHaveLength(3);
   });
 
   test("holds for versions that are not known", () => {

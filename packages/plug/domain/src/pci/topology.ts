@@ -1,15 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 // Where the ports and the devices of a new domain go, so that libvirt is never left to guess and nothing ever moves.
-import type { RootPort } from "../definition/domain.ts";
+import type { PciBridge, RootPort } from "../definition/domain.ts";
 import { findNicModel } from "../nic-model.ts";
 import { printPciAddress, type PciAddress } from "./address.ts";
 import { freeVectors, type DeviceKind, type InterruptUser } from "./interrupts.ts";
 import { layoutOf, type FixedDevice } from "./layouts.ts";
 import {
+  bridgeAddress,
   displayPlaces,
   FIRST_SLOT,
   FUNCTIONS,
   hasPorts,
+  isBehindBridge,
   LAST_ROOT_COMPLEX_SLOT,
   placeProblem,
   placesBesidePorts,
@@ -52,6 +54,8 @@ interface TopologyRequest extends Machine {
 /** Where everything on PCI is, so that libvirt has nothing left to choose. */
 export interface Topology {
   readonly ports: readonly RootPort[];
+  /** For devices that request a conventional slot. */
+  readonly bridges: readonly PciBridge[];
   /** By name of the NIC. */
   readonly addresses: ReadonlyMap<string, PciAddress>;
   /** Of devices that are no NICs. */
@@ -114,6 +118,8 @@ class Placement {
   readonly addresses = new Map<string, PciAddress>();
   readonly fixed = new Map<FixedDevice, PciAddress>();
   readonly problems: TopologyProblem[] = [];
+  /** By bus. */
+  readonly bridges = new Map<number, PciBridge>();
   /** By printed address, whose it is. */
   readonly #taken = new Map<string, string>();
   readonly #placed = new Set<Guest>();
@@ -150,21 +156,47 @@ class Placement {
   #ask(guest: Guest): void {
     const { asked } = guest;
     if (asked === undefined) return;
-    const holder = this.#taken.get(printPciAddress(asked));
+    const problem = this.#askProblem(asked);
+    if (problem === undefined) this.#take(guest, asked);
+    else this.refuse(guest, problem);
+  }
+
+  #askProblem(asked: PciAddress): string | undefined {
     const problem = placeProblem(asked, this.#machine);
-    if (problem !== undefined || holder !== undefined) {
-      const message = problem ?? `is also the address of ${holder ?? ""}`;
-      this.problems.push({ ...guest.of, message: `${printPciAddress(asked)}: ${message}` });
-      return;
+    if (problem !== undefined) return problem;
+    const holder = this.#taken.get(printPciAddress(asked));
+    if (holder !== undefined) return `is also the address of ${holder}`;
+    return isBehindBridge(asked, this.#machine) ? this.#addBridge(asked.bus) : undefined;
+  }
+
+  /** Makes a bus conventional; the reason why it cannot be. */
+  #addBridge(bus: number): string | undefined {
+    if (this.bridges.has(bus)) return undefined;
+    const address = bridgeAddress(bus);
+    // Slot 0 of the bus is the bridge's own, and its port is left out.
+    const needed = [address, { bus, slot: 0, function: 0 }].map(printPciAddress);
+    for (const place of needed) {
+      const holder = this.#taken.get(place);
+      if (holder !== undefined) return `its PCI bridge needs ${place}, the address of ${holder}`;
     }
-    this.#take(guest, asked);
+    for (const place of needed) this.#taken.set(place, "the PCI bridge of a conventional slot");
+    this.bridges.set(bus, { index: bus, address });
+    return undefined;
+  }
+
+  /** Reports that a device cannot be where its owner wants it. */
+  refuse({ asked, of }: Pick<Guest, "asked" | "of">, problem: string): void {
+    const at = asked === undefined ? "" : `${printPciAddress(asked)}: `;
+    this.problems.push({ ...of, message: `${at}${problem}` });
   }
 
   /** Puts a device where it was; one whose place somebody asked for, or that would not go there any more, gets another. */
   #keep(guest: Guest): void {
     if (guest.kept === undefined) return;
     const printed = printPciAddress(guest.kept);
-    const fits = guest.places.some((place) => printPciAddress(place) === printed);
+    // A NIC that was plugged into a conventional slot stays there as long as its bus does.
+    const isBridged = guest.kept.slot > 0 && this.bridges.has(guest.kept.bus);
+    const fits = isBridged || guest.places.some((place) => printPciAddress(place) === printed);
     if (fits && !this.#taken.has(printed)) this.#take(guest, guest.kept);
   }
 
@@ -172,7 +204,7 @@ class Placement {
   #find(guest: Guest): void {
     const address = guest.places.find((place) => !this.#taken.has(printPciAddress(place)));
     if (address === undefined) {
-      this.problems.push({ ...guest.of, message: "there is no free PCI slot for it" });
+      this.refuse(guest, "there is no free PCI slot for it");
       return;
     }
     this.#take(guest, address);
@@ -188,10 +220,40 @@ class Placement {
 function place(request: TopologyRequest): Placement {
   const placement = new Placement(request);
   const { always } = layoutOf(request.version);
-  placement.place(always.map((name) => placement.device({ name })));
-  const devices = request.devices.map((device) => placement.device(device));
-  placement.place([...devices, ...request.nics.map((nic) => placement.nic(nic))]);
+  const devices = [...always.map((name) => ({ name })), ...request.devices];
+  placement.place([
+    ...devices.map((device) => placement.device(device)),
+    ...request.nics.map((nic) => placement.nic(nic)),
+  ]);
   return placement;
+}
+
+/** Devices whose owners put them into slots of bus 0 that the ports need. */
+function devicesInSlots(
+  { devices, nics }: TopologyRequest,
+  slots: number,
+): readonly Pick<Guest, "asked" | "of">[] {
+  const all = [
+    ...devices.map(({ asked, name }) => ({ asked, of: { device: name } })),
+    ...nics.map(({ asked, name }) => ({ asked, of: { nic: name } })),
+  ];
+  return all.flatMap(({ asked, of }) =>
+    asked?.bus === 0 && asked.slot < FIRST_SLOT + slots ? [{ asked, of }] : [],
+  );
+}
+
+/** Refuses what leaves too few slots of bus 0 to the ports. */
+function refuseNarrow(request: TopologyRequest, placement: Placement, needed: number): void {
+  const slots = Math.ceil(needed / FUNCTIONS);
+  const inWay = devicesInSlots(request, slots);
+  const first = FIRST_SLOT + slots;
+  const ports = `${String(needed)} PCIe ports`;
+  for (const device of inWay) {
+    const problem = `${ports} take the slots of bus 0 below ${String(first)}; use a slot from ${String(first)} to ${String(LAST_ROOT_COMPLEX_SLOT)}, or another bus`;
+    placement.refuse(device, problem);
+  }
+  if (inWay.length > 0) return;
+  placement.problems.push({ message: `${ports} take the slots of a device on bus 0` });
 }
 
 /** Slots below the lowest device beside the ports are the ports'. */
@@ -219,28 +281,33 @@ function kindOf(device: FixedDevice): DeviceKind {
 /** Ports up to the last one that a device sits in, and the reserve as far as slots and interrupt vectors go. */
 function planPorts(request: TopologyRequest, placement: Placement): readonly RootPort[] {
   if (!hasPorts(request)) return [];
-  const addresses = [...placement.fixed.values(), ...placement.addresses.values()];
-  const buses = addresses.map(({ bus }) => bus).filter((bus) => bus > 0);
+  const { fixed, bridges } = placement;
+  const addresses = [...fixed.values(), ...placement.addresses.values()];
+  const inPorts = addresses.filter(({ bus, slot }) => bus > 0 && slot === 0);
+  // A bridge has two buses: that of its port, and its own, whose port is left out.
+  const buses = [
+    ...inPorts.map(({ bus }) => bus),
+    ...[...bridges.keys()].flatMap((bus) => [bus - 1, bus]),
+  ];
   const needed = Math.max(0, ...buses);
   const room = roomForPorts(addresses);
-  const devices = [...placement.fixed.keys()].map(kindOf);
+  const devices = [...fixed.keys()].map(kindOf);
   const vectors = freeVectors(request.vcpus, { ports: 0, devices, nics: request.nics });
-  if (needed > room) {
-    const message = `${String(needed)} PCIe ports take the slots of a device on bus 0`;
-    placement.problems.push({ message });
-  }
+  if (needed > room) refuseNarrow(request, placement, needed);
   if (needed > vectors) {
     const message = `${String(request.nics.length)} interfaces and ${String(needed)} PCIe ports need more interrupt vectors than ${String(request.vcpus)} vCPUs have: give the VM more vCPUs`;
     placement.problems.push({ message });
   }
-  return rootPorts(Math.max(needed, Math.min(buses.length + request.reserve, room, vectors)));
+  const count = Math.max(needed, Math.min(buses.length + request.reserve, room, vectors));
+  return rootPorts(count).filter(({ index }) => !bridges.has(index));
 }
 
 /** Lays a domain out. The same request gives the same layout; more devices, ports or restarts move nothing that was kept. */
 export function planTopology(request: TopologyRequest): PlannedTopology {
   const placement = place(request);
   const ports = planPorts(request, placement);
-  return placement.problems.length > 0
-    ? { ok: false, problems: placement.problems }
-    : { ok: true, topology: { ports, addresses: placement.addresses, fixed: placement.fixed } };
+  const { problems, addresses, fixed, bridges } = placement;
+  return problems.length > 0
+    ? { ok: false, problems }
+    : { ok: true, topology: { ports, bridges: [...bridges.values()], addresses, fixed } };
 }

@@ -10,6 +10,7 @@ export const PLAIN_MACHINE = {
   features: { acpi: true, apic: true },
   clock: { offset: { kind: "utc" }, timers: [] },
   ioThreads: 0,
+  bridges: [],
   controllers: [],
   disks: [],
   inputs: [],

@@ -113,6 +113,20 @@ describe("validation of a VM", () => {
     ]);
   });
 
+  const NIC = "spec.template.spec.domain.devices.interfaces[1]";
+  test.each([
+    { pciAddress: "0000:01:00.0", want: [] },
+    { pciAddress: "0000:02:01.0", want: [] },
+    { pciAddress: "0000:00:1f.0", want: [`FieldValueInvalid ${NIC}.pciAddress`] },
+    { pciAddress: "0000:01:01.0", want: [`FieldValueInvalid ${NIC}.pciAddress`] },
+    { pciAddress: "0000:ff:00.0", want: [`FieldValueInvalid ${NIC}.pciAddress`] },
+  ])("judges PCI address $pciAddress by the machine", async ({ pciAddress, want }) => {
+    const vm = vmWith({ bridge: {}, model: "e1000", pciAddress });
+    expect(causesOf(await validate(deps(), asked(vm)))).toEqual(want);
+    const stored = vmWith({ bridge: {}, pciAddress });
+    expect(await validate(deps(), asked(vm, stored))).toMatchObject({ allowed: true });
+  });
+
   test("leaves alone what was stored before", async () => {
     const bad = vmWith({ bridge: {}, model: "x" });
     const relabelled = { ...bad, metadata: { ...bad.metadata, labels: { a: "b" } } };

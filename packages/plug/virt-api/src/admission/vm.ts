@@ -7,6 +7,7 @@ import {
   VIRTUAL_MACHINE_INSTANCES,
   vmNameCauses,
   type Cause,
+  type NetworkConfig,
   type VirtualMachine,
   type VirtualMachineInstance,
 } from "@patchbay/api";
@@ -17,7 +18,9 @@ import {
   isOwnedBy,
   matcherCauses,
   messageOf,
+  pciAddressCauses,
   pluggedBindingCauses,
+  vmiOf,
 } from "@patchbay/core";
 import type { Deps } from "../deps.ts";
 import { expansionOf } from "../expansion.ts";
@@ -81,6 +84,11 @@ async function findVmiToPlug(
   }
 }
 
+function addressCauses({ vm, old }: Vms, config: NetworkConfig): readonly Cause[] {
+  const toStart = (each: VirtualMachine): VirtualMachineInstance => vmiOf(each, config.bindings);
+  return pciAddressCauses({ vmi: toStart(vm), base: BASE }, old && toStart(old), config);
+}
+
 /** What is wrong with the edit; `vmi` is the guest that it would reach. */
 function causesOf(
   deps: Deps,
@@ -90,13 +98,15 @@ function causesOf(
   const { namespace } = request;
   const { spec } = vm.spec.template;
   const before = old?.spec.template.spec;
-  const { bindings } = deps.networkConfig();
+  const config = deps.networkConfig();
+  const { bindings } = config;
   return [
     ...(old === undefined ? vmNameCauses(vm.metadata.name) : []),
     ...validateVmChange(old?.spec, vm.spec),
     ...(vmi === undefined
       ? []
       : pluggedBindingCauses({ before: before ?? vmi.spec, after: spec, base: BASE }, bindings)),
+    ...addressCauses({ vm, old }, config),
     ...twinCauses(deps, { spec, old: before, namespace, name: vm.metadata.name, base: BASE }),
   ];
 }

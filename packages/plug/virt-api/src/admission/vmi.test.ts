@@ -111,3 +111,10 @@ describe("a new VMI", () => {
     expect(owned).toEqual({ allowed: true, warnings: [] });
   });
 });
+
+test("a VMI without a VM is refused with the field of an impossible PCI address", async () => {
+  const lone = vmi("lone", specWith({ bridge: {}, macAddress: MAC, pciAddress: "0000:01:01.0" }));
+  expect(causesOf(await judge(lone, undefined))).toEqual([
+    "FieldValueInvalid spec.domain.devices.interfaces[1].pciAddress",
+  ]);
+});

@@ -9,6 +9,7 @@ import {
 import {
   fixedNetworkCauses,
   ownerVmOf,
+  pciAddressCauses,
   pluggedBindingCauses,
   unpluggableCauses,
   refuseVmiChange,
@@ -56,10 +57,13 @@ export async function validateVmi(
           ...unpluggableCauses({ before: old.spec, after: vmi.spec, base: "spec" }, bindings),
           ...fixedNetworkCauses({ before: old.spec, after: vmi.spec, base: "spec" }, bindings),
         ]),
-    // The MACs of a VM were judged when the VM was stored.
+    // The MACs and addresses of a VM were judged when the VM was stored.
     ...(isOwned
       ? []
-      : twinCauses(deps, { ...specs, namespace, name: vmi.metadata.name, base: "spec" })),
+      : [
+          ...pciAddressCauses({ vmi, base: "spec" }, old, config),
+          ...twinCauses(deps, { ...specs, namespace, name: vmi.metadata.name, base: "spec" }),
+        ]),
   ];
   if (causes.length > 0 || isOwned) return toVerdict(causes, []);
   return toVerdict(

@@ -91,6 +91,7 @@ test("a domain has what its VMI says, a place for each NIC, and ports beside the
         queues: 1,
       },
     ],
+    bridges: [],
     agent: { ...AGENT, pciAddress: { bus: 1, slot: 0, function: 0 } },
     console: {
       socketPath: "/run/launcher/serial0.sock",
@@ -114,7 +115,7 @@ test("a NIC that the VMI does not declare is not in its domain", () => {
 });
 
 test("a VMI whose devices have no places has none of them: it is never started", () => {
-  const interfaces = [{ name: "a", pciAddress: "0000:02:1f.0" }];
+  const interfaces = [{ name: "a", pciAddress: "0000:01:01.0" }];
   const { nics, ports, agent } = planDomain(
     aVmiWith({ devices: { interfaces } }),
     [wired("a")],

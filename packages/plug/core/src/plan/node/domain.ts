@@ -16,7 +16,7 @@ import { clockOf, cpuOf, featuresOf, firmwareOf, identityOf, kernelOf } from "./
 import { nicDefinitionOf } from "./nic.ts";
 
 /** Of a VMI that cannot be laid out, which is never started. */
-const NO_TOPOLOGY: Topology = { ports: [], addresses: new Map(), fixed: new Map() };
+const NO_TOPOLOGY: Topology = { ports: [], bridges: [], addresses: new Map(), fixed: new Map() };
 
 /** What a domain is made of beside the VMI. */
 export interface DomainSettings {
@@ -81,6 +81,7 @@ export function planDomain(
     disks: diskDefinitionsOf(vmi, topology, ioThreads),
     nics: nicsOf({ vmi, topology, network }, wired),
     ports: topology.ports,
+    bridges: topology.bridges,
     ...guestDevicesOf(vmi, topology),
   };
 }

@@ -132,7 +132,7 @@ function planLabel(vmi: VirtualMachineInstance, pod: Pod): readonly VmiAction[] 
 export function launcherRequestOf(facts: VmiFacts): LauncherRequest {
   const { vmi, settings, network, storage, definitions } = facts;
   const plan = planVmiTopology(vmi, network);
-  const ports = plan.ok ? plan.topology.ports.length : 0;
+  const ports = plan.ok ? plan.topology.ports.length + plan.topology.bridges.length : 0;
   const { bindings, allowsHooks } = network;
   return { ...settings, claims: storage.claims, ports, bindings, allowsHooks, definitions };
 }

@@ -5,7 +5,7 @@ import type { DomainDefinition } from "../../definition/domain.ts";
 import { machineFamilyOf } from "../../machine.ts";
 import { addressElement, given, virtioModel, yesNo, type Element } from "./element.ts";
 
-/** The root of PCI and its ports. */
+/** The root of PCI, its ports and its bridges. */
 export function pciControllers(definition: DomainDefinition): readonly Element[] {
   const family = machineFamilyOf(definition.machine);
   const root = family === "pc" ? "pci-root" : "pcie-root";
@@ -16,6 +16,12 @@ export function pciControllers(definition: DomainDefinition): readonly Element[]
       "@index": String(port.index),
       "@model": "pcie-root-port",
       address: addressElement(port.address, port.multifunction),
+    })),
+    ...definition.bridges.map(({ index, address }) => ({
+      "@type": "pci",
+      "@index": String(index),
+      "@model": "pcie-to-pci-bridge",
+      address: addressElement(address),
     })),
   ];
 }

@@ -143,6 +143,10 @@ describe("a domain has", () => {
       lines: ['<pvspinlock state="off"/>'],
     },
     {
+      change: { bridges: [{ index: 10, address: { bus: 9, slot: 0, function: 0 } }] },
+      lines: ['<controller type="pci" index="10" model="pcie-to-pci-bridge">', 'bus="0x09"'],
+    },
+    {
       change: { tpm: { model: "tpm-tis", isPersistent: false } },
       lines: ['<tpm model="tpm-tis">'],
     },
