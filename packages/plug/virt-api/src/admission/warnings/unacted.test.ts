@@ -130,6 +130,25 @@ describe("fields that are not acted on", () => {
     expect(JSON.stringify(await warningsOf(hooked, allowed))).toContain(`${base}${name}${unfit}`);
   });
 
+  test("warns of networks in an annotation of the template, once", async () => {
+    const name = "k8s.v1.cni.cncf.io/networks";
+    const metadata = { annotations: { [name]: "default/blue" } };
+    const plain = aVm();
+    const vm = aVm({ template: { ...plain.spec.template, metadata } });
+    const fix = "(declare the networks in spec.networks beside it)";
+    expect(await validate(deps(), asked(vm))).toEqual({
+      allowed: true,
+      warnings: [`stored without effect: spec.template.metadata.annotations[${name}] ${fix}`],
+    });
+    const halted = { ...vm, spec: { ...vm.spec, runStrategy: "Halted" as const } };
+    expect(await validate(deps(), asked(halted, vm))).toEqual({ allowed: true, warnings: [] });
+    const vmi = vmiWith("lone", { bridge: {} });
+    const alone = { ...vmi, metadata: { ...vmi.metadata, ...metadata } };
+    expect(JSON.stringify(await validate(deps(), asked(alone)))).toContain(
+      `stored without effect: metadata.annotations[${name}] ${fix}`,
+    );
+  });
+
   test("warns of DataVolumes where nobody makes them, once", async () => {
     const plain = aVm();
     const volumes = [{ name: "root", dataVolume: { name: "root" } }];

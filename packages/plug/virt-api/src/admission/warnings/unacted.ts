@@ -31,6 +31,13 @@ function unreadHooks(metadata: SubjectMetadata): readonly string[] {
   return metadata?.annotations?.[name] === undefined ? [] : [`metadata.annotations[${name}]`];
 }
 
+/** A launcher's networks are those of the specification. */
+function unreadNetworks(base: string, metadata: SubjectMetadata): readonly string[] {
+  const name = names.NETWORKS_ANNOTATION;
+  if (metadata?.annotations?.[name] === undefined) return [];
+  return [`${base}.annotations[${name}] (declare the networks in spec.networks beside it)`];
+}
+
 function fieldsOf(subject: Subject, { bindings, allowsHooks }: NetworkConfig): Told {
   const refusedAt = (base: string, metadata: SubjectMetadata): Told["refused"] => [
     ...bindingProblems(vmiSpecOf(subject), `${base}spec`, bindings),
@@ -40,10 +47,16 @@ function fieldsOf(subject: Subject, { bindings, allowsHooks }: NetworkConfig): T
     const { template } = subject.vm.spec;
     const { unbuilt, harmless } = unactedFieldsOfVm(subject.vm.spec);
     const refused = refusedAt("spec.template.", template.metadata);
-    return { unbuilt, harmless: [...harmless, ...unreadHooks(metadataOf(subject))], refused };
+    const unread = [
+      ...unreadHooks(metadataOf(subject)),
+      ...unreadNetworks("spec.template.metadata", template.metadata),
+    ];
+    return { unbuilt, harmless: [...harmless, ...unread], refused };
   }
   const { unbuilt, harmless } = unactedFieldsOfVmi(subject.vmi.spec, "spec");
-  return { unbuilt, harmless, refused: refusedAt("", subject.vmi.metadata) };
+  const { metadata } = subject.vmi;
+  const unread = unreadNetworks("metadata", metadata);
+  return { unbuilt, harmless: [...harmless, ...unread], refused: refusedAt("", metadata) };
 }
 
 function sayFields(fields: readonly string[]): string {
