@@ -175,6 +175,7 @@ export type {
 } from "./kinds/kubernetes/storage.ts";
 export {
   runStrategyOf,
+  startsByItself,
   type Matcher,
   type MatcherRef,
   type PcieTopology,

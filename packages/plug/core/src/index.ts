@@ -144,6 +144,7 @@ export {
   type MacOwner,
   type MacTwin,
   type RandomBytes,
+  type SegmentOf,
 } from "./iface/mac.ts";
 export { deviceTapsOf, type DeviceTaps } from "./iface/links/device-taps.ts";
 export { DATAPLANE_GROUP_FLAG, dataplaneGroupProblem } from "./iface/links/dataplane-group.ts";
@@ -178,6 +179,7 @@ export { letsGo } from "./iface/phase.ts";
 export { expectedWirings, withWired } from "./iface/links/wired.ts";
 export { vhostSocketsOf, type SeenSocket, type VhostSocket } from "./iface/links/vhost-socket.ts";
 export { wiringOf } from "./iface/links/wiring.ts";
+export { sharedLinkOf } from "./definition/segment.ts";
 export { ifacesWithoutPort } from "./pcie/ports.ts";
 export { pciAddressCauses } from "./pcie/topology.ts";
 export { planNodeOffers, type NodeOffer } from "./plan/node/node-devices.ts";

@@ -3,7 +3,9 @@
 import {
   KUBEVIRTS,
   NETWORK_ATTACHMENT_DEFINITIONS,
+  isVmiFinal,
   normalizeMac,
+  startsByItself,
   VIRTUAL_MACHINE_INSTANCES,
   VIRTUAL_MACHINES,
   type KubeVirt,
@@ -13,9 +15,9 @@ import {
   type VirtualMachineInstance,
   type VmiSpec,
 } from "@patchbay/api";
-import { hasVm, ifacesOf, launcherNamesOf, type MacOwner } from "@patchbay/core";
+import { hasVm, ifacesOf, launcherNamesOf, sharedLinkOf, type MacOwner } from "@patchbay/core";
 import type { DaemonContext } from "@patchbay/daemon";
-import { createCache, type Known, type StartableCache } from "@patchbay/kube";
+import { createCache, parseKey, type Known, type StartableCache } from "@patchbay/kube";
 import type { Cache, ObjectKey } from "@patchbay/core/ports";
 import { seenVmi } from "./seen-vmi.ts";
 
@@ -51,12 +53,16 @@ function withoutStatus({ apiVersion, kind, metadata, spec }: VirtualMachine): Vi
   return { apiVersion, kind, metadata, spec };
 }
 
-function withoutSpec({
+/** A definition with its configuration only where that names a link that networks can share. */
+export function seenNetwork({
   apiVersion,
   kind,
   metadata,
+  spec,
 }: NetworkAttachmentDefinition): NetworkAttachmentDefinition {
-  return { apiVersion, kind, metadata };
+  const config = spec?.config;
+  const isShared = config !== undefined && sharedLinkOf(config) !== undefined;
+  return { apiVersion, kind, metadata, ...(isShared && { spec: { config } }) };
 }
 
 /** Makes them; they are empty until they are started. */
@@ -72,7 +78,7 @@ export function createCaches({ client, log }: DaemonContext): Caches {
       indexes: INDEXES.vmis,
     }),
     kubevirts: createCache(client.reflect(KUBEVIRTS), { logger }),
-    nads: createCache(client.reflect(NETWORK_ATTACHMENT_DEFINITIONS, { trim: withoutSpec }), {
+    nads: createCache(client.reflect(NETWORK_ATTACHMENT_DEFINITIONS, { trim: seenNetwork }), {
       logger,
     }),
   };
@@ -91,6 +97,17 @@ function toOwner({ namespace = "", name }: ObjectMeta, spec: VmiSpec): MacOwner 
   return { namespace, name, spec };
 }
 
+/** Whether the VM of that name has a VMI whose guest has not ended. */
+export function hasGuest(vmis: Cache<VirtualMachineInstance>, key: ObjectKey): boolean {
+  const vmi = vmis.find(key);
+  return vmi !== undefined && !isVmiFinal(vmi);
+}
+
+/** The link that a network (NAMESPACE/NAME) shares with others; without one its own name. */
+export function findSegment(nads: Cache<NetworkAttachmentDefinition>, network: string): string {
+  return sharedLinkOf(nads.find(parseKey(network))?.spec?.config) ?? network;
+}
+
 /** VMs, and VMIs without a VM, that have one of the MACs (lower case, with colons). */
 export function listMacOwners(
   {
@@ -100,7 +117,11 @@ export function listMacOwners(
   macs: readonly string[],
 ): readonly MacOwner[] {
   return macs.flatMap((mac) => [
-    ...vms.listBy("mac", mac).map((vm) => toOwner(vm.metadata, vm.spec.template.spec)),
+    ...vms.listBy("mac", mac).map((vm): MacOwner => {
+      const owner = toOwner(vm.metadata, vm.spec.template.spec);
+      const isHalted = !startsByItself(vm) && !hasGuest(vmis, owner);
+      return isHalted ? { ...owner, isHalted } : owner;
+    }),
     ...vmis.listBy("mac", mac).map((vmi) => toOwner(vmi.metadata, vmi.spec)),
   ]);
 }

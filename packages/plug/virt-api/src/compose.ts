@@ -26,7 +26,15 @@ import { createOpenHandlerStream } from "./handlers/open-stream.ts";
 import { credentialsInFiles } from "./handlers/credentials.ts";
 import { createApp, type Callers } from "./http/app.ts";
 import { counted } from "./http/call-name.ts";
-import { createCaches, findByLauncher, knownKinds, listMacOwners, type Caches } from "./caches.ts";
+import {
+  createCaches,
+  findByLauncher,
+  findSegment,
+  hasGuest,
+  knownKinds,
+  listMacOwners,
+  type Caches,
+} from "./caches.ts";
 import { readVersion, type Flags } from "./config.ts";
 import type { Deps } from "./deps.ts";
 import { askApiServer } from "./networks/access-review.ts";
@@ -92,6 +100,8 @@ function createDeps(
     openHandlerStream: createOpenHandlerStream(ways),
     servesDataVolumes: askDiscovery(client, log, DATA_VOLUMES),
     listMacOwners: (macs) => listMacOwners(caches, macs),
+    segmentOf: (network) => findSegment(caches.nads, network),
+    hasGuest: (vm) => hasGuest(caches.vmis, vm),
     findByLauncher: (pod) => findByLauncher(caches.vmis, pod),
     countDecision: createDecisionCounter(metrics),
     networkConfig: () => networkConfigOf(caches.kubevirts.list()[0]),

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // What routes and admission work with.
 import type { EvictionStrategy, NetworkConfig, VirtualMachineInstance } from "@patchbay/api";
-import type { MacOwner, RandomBytes } from "@patchbay/core";
+import type { MacOwner, RandomBytes, SegmentOf } from "@patchbay/core";
 import type { OwnWrites, Reader } from "@patchbay/kube";
 import type { Logger, ObjectKey, Store } from "@patchbay/core/ports";
 import type { KeyedMutex } from "@patchbay/core/keyed-mutex";
@@ -35,6 +35,10 @@ export interface Deps {
   readonly servesDataVolumes: () => Promise<boolean>;
   /** VMs, and VMIs without a VM, that have one of the MACs (lower case, with colons), as far as they are known. */
   readonly listMacOwners: (macs: readonly string[]) => readonly MacOwner[];
+  /** What networks have in common that share a bridge, as far as their definitions are known. */
+  readonly segmentOf: SegmentOf;
+  /** Whether the VM of that name has a guest, as far as it is known. */
+  readonly hasGuest: (vm: ObjectKey) => boolean;
   /** The VMI that has that launcher pod, as far as it is known. */
   readonly findByLauncher: (pod: ObjectKey) => VirtualMachineInstance | undefined;
   readonly countDecision: (decision: Decision) => void;

@@ -222,6 +222,11 @@ export interface VirtualMachine extends KubeObject {
   readonly status?: VmStatus;
 }
 
+/** Whether the VM gets a guest without a request to start it. */
+export function startsByItself(vm: VirtualMachine): boolean {
+  return ["Always", "RerunOnFailure", "Once"].includes(runStrategyOf(vm));
+}
+
 /** The effective run strategy; `running` is the older form. Source: KubeVirt VirtualMachine.RunStrategy(). */
 export function runStrategyOf(vm: VirtualMachine): RunStrategy {
   return vm.spec.runStrategy ?? (vm.spec.running === true ? "Always" : "Halted");

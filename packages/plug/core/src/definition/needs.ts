@@ -43,9 +43,9 @@ const LINK_MEMBERS: ReadonlyMap<string, string> = new Map([
   ["ovs", "bridge"],
 ]);
 /** Source: plugins bridge; cluster-network-addons-operator, which has it under a name of its own. */
-const BRIDGE_PLUGINS: readonly string[] = ["bridge", "cnv-bridge"];
+export const BRIDGE_PLUGINS: readonly string[] = ["bridge", "cnv-bridge"];
 /** Source: plugins bridge, defaultBrName. */
-const DEFAULT_BRIDGE = "cni0";
+export const DEFAULT_BRIDGE = "cni0";
 /** Its NICs share a MAC. Source: Linux Documentation/networking/ipvlan.rst */
 const UNFIT_FOR_GUESTS: readonly string[] = ["ipvlan"];
 /** Source: plugins host-local backend/disk, defaultDataDir. */

@@ -224,7 +224,35 @@ describe("twins", () => {
   test("say which iface, network and VM", () => {
     const other = { ...own, name: "other" };
     expect(findMacTwins(own, [other])).toEqual([
-      { index: 0, mac, network: "ns/blue", owner: "ns/other" },
+      {
+        ...{ index: 0, mac, network: "ns/blue", owner: "ns/other" },
+        isOwnerHalted: false,
+        isOtherNetwork: false,
+      },
+    ]);
+  });
+
+  test("name a VM that runs before one that is halted", () => {
+    const running = { ...own, name: "running" };
+    const halted = { ...own, name: "halted", isHalted: true as const };
+    for (const others of [
+      [running, halted],
+      [halted, running],
+    ]) {
+      expect(findMacTwins(own, others)).toMatchObject([
+        { owner: "ns/running", isOwnerHalted: false },
+      ]);
+    }
+    expect(findMacTwins(own, [halted])).toMatchObject([
+      { owner: "ns/halted", isOwnerHalted: true },
+    ]);
+  });
+
+  test("are found on networks that share a bridge", () => {
+    const other = { ...own, name: "other", spec: onBlue({ macAddress: mac }, "ns/blue2") };
+    expect(findMacTwins(own, [other])).toEqual([]);
+    expect(findMacTwins(own, [other], () => "bridge br1 0")).toMatchObject([
+      { network: "ns/blue", isOtherNetwork: true },
     ]);
   });
 });

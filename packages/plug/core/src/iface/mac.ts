@@ -105,18 +105,26 @@ export interface MacOwner {
   readonly namespace: string;
   readonly name: string;
   readonly spec: VmiSpec;
+  /** It has no guest, and starts none by itself. */
+  readonly isHalted?: boolean;
 }
 
-/** Two NICs with one MAC on one network. */
+/** Two NICs with one MAC on one network, or on two networks of one bridge. */
 export interface MacTwin {
   /** Index of the iface in the judged specification. */
   readonly index: number;
   readonly mac: string;
-  /** NAMESPACE/NAME of the network. */
+  /** NAMESPACE/NAME of the judged iface's network. */
   readonly network: string;
   /** The other VM as NAMESPACE/NAME. */
   readonly owner: string;
+  readonly isOwnerHalted: boolean;
+  /** Whether the other NIC is on another network of the same bridge. */
+  readonly isOtherNetwork: boolean;
 }
+
+/** What two networks (NAMESPACE/NAME) have in common that share a bridge. */
+export type SegmentOf = (network: string) => string;
 
 function placesOf(owner: MacOwner): readonly { mac: string; network: string; index: number }[] {
   return ifacesOf(owner.spec).flatMap((iface, index) => {
@@ -127,17 +135,32 @@ function placesOf(owner: MacOwner): readonly { mac: string; network: string; ind
   });
 }
 
-/** The ifaces of `own` whose MAC another VM has on the same network, in the order of the specification. */
-export function findMacTwins(own: MacOwner, others: readonly MacOwner[]): readonly MacTwin[] {
-  const taken = new Map<string, string>();
-  for (const other of others) {
-    if (other.namespace === own.namespace && other.name === own.name) continue;
-    for (const { mac, network } of placesOf(other)) {
-      taken.set(`${network} ${mac}`, `${other.namespace}/${other.name}`);
+/**
+ * The ifaces of `own` whose MAC another VM has on the same segment, in the order of the specification. Of several VMs
+ * one that runs is named.
+ */
+export function findMacTwins(
+  own: MacOwner,
+  others: readonly MacOwner[],
+  segmentOf: SegmentOf = (network) => network,
+): readonly MacTwin[] {
+  const inUse = new Map<string, { readonly owner: MacOwner; readonly network: string }>();
+  const haltedFirst = [
+    ...others.filter(({ isHalted }) => isHalted === true),
+    ...others.filter(({ isHalted }) => isHalted !== true),
+  ];
+  for (const owner of haltedFirst) {
+    if (owner.namespace === own.namespace && owner.name === own.name) continue;
+    for (const { mac, network } of placesOf(owner)) {
+      inUse.set(`${segmentOf(network)} ${mac}`, { owner, network });
     }
   }
   return placesOf(own).flatMap(({ mac, network, index }) => {
-    const owner = taken.get(`${network} ${mac}`);
-    return owner === undefined ? [] : [{ index, mac, network, owner }];
+    const found = inUse.get(`${segmentOf(network)} ${mac}`);
+    if (found === undefined) return [];
+    const { namespace, name, isHalted } = found.owner;
+    const owner = `${namespace}/${name}`;
+    const isOtherNetwork = found.network !== network;
+    return [{ index, mac, network, owner, isOwnerHalted: isHalted === true, isOtherNetwork }];
   });
 }

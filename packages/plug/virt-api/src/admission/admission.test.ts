@@ -193,6 +193,36 @@ describe("validation of a VM", () => {
   });
 });
 
+describe("a MAC of another VM", () => {
+  const FIELD = "spec.template.spec.domain.devices.interfaces[1].macAddress";
+  const running = vmWith({ bridge: {}, macAddress: MAC });
+  const halted = { ...running, spec: { ...running.spec, runStrategy: "Halted" as const } };
+
+  beforeEach(() => {
+    owners = [{ namespace: "ns", name: "other", spec: specWith({ macAddress: MAC }) }];
+  });
+
+  test("is stored with a warning in a halted VM, which is refused when it is to start", async () => {
+    expect(await validate(deps(), asked(halted))).toMatchObject({
+      allowed: true,
+      warnings: [
+        `${FIELD}: MAC address ${MAC} is in use on network ns/blue by VM ns/other; only one of the two VMs can run at a time`,
+      ],
+    });
+    expect(causesOf(await validate(deps(), asked(running, halted)))).toEqual([
+      `FieldValueDuplicate ${FIELD}`,
+    ]);
+  });
+
+  test("is refused where a halted VM has a guest into which its NIC would be plugged", async () => {
+    const withGuest = { ...deps(), hasGuest: () => true };
+    const manual = { ...running, spec: { ...running.spec, runStrategy: "Manual" as const } };
+    expect(causesOf(await validate(withGuest, asked(manual)))).toEqual([
+      `FieldValueDuplicate ${FIELD}`,
+    ]);
+  });
+});
+
 describe("networks of other namespaces", () => {
   const network = (networkName: string): Network => ({ name: "nic1", multus: { networkName } });
   const SECRET = vmWith({ bridge: {} }, network("secret/blue"));

@@ -17,7 +17,7 @@ import { asked, MAC, specWith, vmiWith, vmWith } from "../testing/admission.ts";
 import { depsOn } from "../testing/deps.ts";
 import { aVm, aVmi } from "../testing/objects.ts";
 import { mutate } from "./mutate.ts";
-import { twinCauses } from "./twins.ts";
+import { twinCauses, twinWarnings } from "./twins.ts";
 import { validate } from "./validate.ts";
 
 let store: FakeStore;
@@ -47,7 +47,7 @@ describe("another VM's MAC", () => {
   const MESSAGE = `MAC address ${MAC} is in use on network ns/blue by `;
 
   function judge(owners: readonly MacOwner[], old?: VmiSpec, spec = SPEC) {
-    const deps = { listMacOwners: () => owners };
+    const deps = { listMacOwners: () => owners, segmentOf: (network: string) => network };
     const question = { namespace: "ns", name: "vm", spec, old, base: "spec" };
     return twinCauses(deps, question).map(({ field, message }) => `${field} ${message}`);
   }
@@ -92,7 +92,61 @@ describe("another VM's MAC", () => {
       throw new Error("asked");
     };
     const question = { namespace: "ns", name: "vm", spec: SPEC, old: SPEC, base: "spec" };
-    expect(twinCauses({ listMacOwners }, question)).toEqual([]);
+    const segmentOf = (network: string): string => network;
+    expect(twinCauses({ listMacOwners, segmentOf }, question)).toEqual([]);
+  });
+
+  test("is the same in another format, and new in none", () => {
+    const dashes = specWith({ ...IFACE, macAddress: MAC.toUpperCase().replaceAll(":", "-") });
+    expect(judge([ownerOf("other")], SPEC, dashes)).toEqual([]);
+    expect(judge([ownerOf("other")], undefined, dashes)).toHaveLength(1);
+  });
+
+  test("is found on another network of the same bridge", () => {
+    const network: Network = { name: "nic1", multus: { networkName: "blue2" } };
+    const owners = [{ namespace: "ns", name: "other", spec: specWith(IFACE, network) }];
+    const deps = { listMacOwners: () => owners, segmentOf: () => "bridge br1 0" };
+    const question = { namespace: "ns", name: "vm", spec: SPEC, old: undefined, base: "spec" };
+    expect(twinCauses(deps, question).map(({ message }) => message)).toEqual([
+      `MAC address ${MAC} is in use on the bridge of network ns/blue by VM ns/other`,
+    ]);
+  });
+
+  const RUNS = { causes: 1, warnings: 0 };
+  const WAITS = { causes: 0, warnings: 1 };
+  const SILENT = { causes: 0, warnings: 0 };
+  test.each([
+    { name: "two VMs that run", given: {}, want: RUNS },
+    { name: "a VM that is stored halted", given: { isHalted: true }, want: WAITS },
+    { name: "a VM beside a halted one", given: { isOtherHalted: true }, want: WAITS },
+    { name: "a start", given: { wasHalted: true, old: SPEC }, want: RUNS },
+    {
+      name: "a start beside a halted VM",
+      given: { wasHalted: true, old: SPEC, isOtherHalted: true },
+      want: WAITS,
+    },
+    { name: "a stop", given: { isHalted: true, old: SPEC }, want: SILENT },
+    {
+      name: "an edit of a halted VM",
+      given: { isHalted: true, wasHalted: true, old: SPEC },
+      want: SILENT,
+    },
+  ])("of $name: $want", ({ given, want }) => {
+    const {
+      isOtherHalted,
+      old,
+      ...rest
+    }: {
+      isOtherHalted?: boolean;
+      old?: VmiSpec;
+      isHalted?: boolean;
+      wasHalted?: boolean;
+    } = given;
+    const owner = { ...ownerOf("other"), isHalted: isOtherHalted === true };
+    const deps = { listMacOwners: () => [owner], segmentOf: (network: string) => network };
+    const question = { namespace: "ns", name: "vm", spec: SPEC, old, base: "spec", ...rest };
+    const [causes, warnings] = [twinCauses(deps, question), twinWarnings(deps, question)];
+    expect({ causes: causes.length, warnings: warnings.length }).toEqual(want);
   });
 });
 

@@ -3,6 +3,7 @@
 import {
   isAbsent,
   names,
+  startsByItself,
   validateVmChange,
   VIRTUAL_MACHINE_INSTANCES,
   vmNameCauses,
@@ -27,7 +28,7 @@ import { expansionOf } from "../expansion.ts";
 import { capacityWarnings } from "./warnings/capacity.ts";
 import { dataVolumeWarnings } from "./warnings/data-volumes.ts";
 import { ALLOWED, toVerdict, type AdmissionRequest, type Verdict } from "./review.ts";
-import { twinCauses } from "./twins.ts";
+import { twinCauses, twinWarnings, type TwinQuestion } from "./twins.ts";
 import { unactedWarnings } from "./warnings/unacted.ts";
 import { missingNetworkWarnings } from "./warnings/missing-networks.ts";
 import type { Specs } from "./new-networks.ts";
@@ -89,13 +90,24 @@ function addressCauses({ vm, old }: Vms, config: NetworkConfig): readonly Cause[
   return pciAddressCauses({ vmi: toStart(vm), base: BASE }, old && toStart(old), config);
 }
 
+function twinQuestionOf(deps: Deps, { namespace }: AdmissionRequest, vms: Vms): TwinQuestion {
+  const { vm, old } = vms;
+  const { name } = vm.metadata;
+  const hasGuest = deps.hasGuest({ namespace, name });
+  return {
+    ...{ namespace, name, base: BASE },
+    ...specsOf(vms),
+    isHalted: !hasGuest && !startsByItself(vm),
+    wasHalted: old !== undefined && !hasGuest && !startsByItself(old),
+  };
+}
+
 /** What is wrong with the edit; `vmi` is the guest that it would reach. */
 function causesOf(
   deps: Deps,
   request: AdmissionRequest,
   { vm, old, vmi }: Vms & { readonly vmi: VirtualMachineInstance | undefined },
 ): readonly Cause[] {
-  const { namespace } = request;
   const { spec } = vm.spec.template;
   const before = old?.spec.template.spec;
   const config = deps.networkConfig();
@@ -107,7 +119,7 @@ function causesOf(
       ? []
       : pluggedBindingCauses({ before: before ?? vmi.spec, after: spec, base: BASE }, bindings)),
     ...addressCauses({ vm, old }, config),
-    ...twinCauses(deps, { spec, old: before, namespace, name: vm.metadata.name, base: BASE }),
+    ...twinCauses(deps, twinQuestionOf(deps, request, { vm, old })),
   ];
 }
 
@@ -117,12 +129,14 @@ function specsOf({ vm, old }: Vms): Specs {
 
 async function warningsOf(
   deps: Deps,
-  { namespace }: AdmissionRequest,
+  request: AdmissionRequest,
   { vm, old, vmi }: Vms & { readonly vmi: VirtualMachineInstance | undefined },
 ): Promise<readonly string[]> {
+  const { namespace } = request;
   const config = deps.networkConfig();
   const specs = specsOf({ vm, old });
   return [
+    ...twinWarnings(deps, twinQuestionOf(deps, request, { vm, old })),
     ...unactedWarnings({ kind: "vm", vm }, old && { kind: "vm", vm: old }, config),
     ...(await dataVolumeWarnings(deps, { spec: vm.spec, old: old?.spec })),
     ...(await missingNetworkWarnings(deps, specs, namespace)),

@@ -17,7 +17,7 @@ import {
 import type { Deps } from "../deps.ts";
 import { capacityWarnings } from "./warnings/capacity.ts";
 import { ALLOWED, toVerdict, type AdmissionRequest, type Verdict } from "./review.ts";
-import { twinCauses } from "./twins.ts";
+import { twinCauses, twinWarnings } from "./twins.ts";
 import { unactedWarnings } from "./warnings/unacted.ts";
 import { missingNetworkWarnings } from "./warnings/missing-networks.ts";
 
@@ -45,6 +45,7 @@ export async function validateVmi(
   const specs = { spec: vmi.spec, old: old?.spec };
   const { namespace } = request;
   const isOwned = ownerVmOf(vmi) !== undefined;
+  const question = { ...specs, namespace, name: vmi.metadata.name, base: "spec" };
   const config = deps.networkConfig();
   const { bindings } = config;
   const causes = [
@@ -60,15 +61,13 @@ export async function validateVmi(
     // The MACs and addresses of a VM were judged when the VM was stored.
     ...(isOwned
       ? []
-      : [
-          ...pciAddressCauses({ vmi, base: "spec" }, old, config),
-          ...twinCauses(deps, { ...specs, namespace, name: vmi.metadata.name, base: "spec" }),
-        ]),
+      : [...pciAddressCauses({ vmi, base: "spec" }, old, config), ...twinCauses(deps, question)]),
   ];
   if (causes.length > 0 || isOwned) return toVerdict(causes, []);
   return toVerdict(
     [],
     [
+      ...twinWarnings(deps, question),
       ...unactedWarnings({ kind: "vmi", vmi }, old && { kind: "vmi", vmi: old }, config),
       ...(await missingNetworkWarnings(deps, specs, namespace)),
       ...capacityWarnings(vmi, vmi.spec, bindings),

@@ -3,7 +3,9 @@
 import {
   VIRTUAL_MACHINE_INSTANCES,
   VIRTUAL_MACHINES,
+  type FieldProblem,
   type StateChangeRequest,
+  type VirtualMachine,
 } from "@patchbay/api";
 import type { Parsed, RunStateFacts, RunStateOptions, RunStatePlan } from "@patchbay/core";
 import type { Call } from "../routes/call.ts";
@@ -15,6 +17,7 @@ import {
   toRefusalAnswer,
   type Answer,
 } from "../http/answers.ts";
+import { twinCauses } from "../admission/twins.ts";
 import { expansionOf } from "../expansion.ts";
 import { findVmWithVmi } from "./targets.ts";
 
@@ -68,6 +71,13 @@ export interface RunStateChange {
   readonly plan: (facts: RunStateFacts) => RunStatePlan;
 }
 
+function findMacsInUse(deps: Deps, call: Call, vm: VirtualMachine): readonly FieldProblem[] {
+  const { namespace, name } = call;
+  const { spec } = vm.spec.template;
+  const question = { namespace, name, spec, old: undefined, base: "spec.template.spec" };
+  return twinCauses(deps, question).map(({ field, message }) => ({ field, message }));
+}
+
 async function tryOnce(
   deps: Deps,
   call: Call,
@@ -77,7 +87,8 @@ async function tryOnce(
   const facts = await findVmWithVmi(deps.store, call);
   if (facts === undefined) return toNotFoundAnswer(about);
   const expansion = await expansionOf(deps.store, facts.vm);
-  const planned = plan({ ...facts, expansion, config: deps.networkConfig() });
+  const macsInUse = findMacsInUse(deps, call, expansion.vm);
+  const planned = plan({ ...facts, expansion, macsInUse, config: deps.networkConfig() });
   if (planned.kind === "refused") return toRefusalAnswer(planned.refusal, about);
   await write(deps, planned, call);
   const vm = `${call.namespace}/${call.name}`;

@@ -3,6 +3,7 @@
 import {
   isVmiFinal,
   runStrategyOf,
+  type FieldProblem,
   type JsonPatchOperation,
   type NetworkConfig,
   type StateChangeRequest,
@@ -24,6 +25,8 @@ export interface RunStateFacts {
   readonly config: NetworkConfig;
   /** The VM with what it takes from elsewhere; absent: it is what it says itself. */
   readonly expansion?: Expansion;
+  /** MACs that running VMs have on the same network. */
+  readonly macsInUse?: readonly FieldProblem[];
   /** Absent: nothing more is asked for. */
   readonly options?: RunStateOptions;
 }
@@ -117,11 +120,16 @@ function runningPatch(vm: VirtualMachine, running: boolean): readonly JsonPatchO
 }
 
 /** The plan, or the refusal of a start that could not come true: a restart would only end the guest. */
-function ifStartable({ vm, expansion, config }: RunStateFacts, plan: RunStatePlan): RunStatePlan {
+function ifStartable(
+  { vm, expansion, config }: RunStateFacts,
+  plan: RunStatePlan,
+  macsInUse: readonly FieldProblem[] = [],
+): RunStatePlan {
   const wanted = expansion?.vm ?? vm;
   const problems = [
     ...(expansion?.causes ?? []).map(({ field, message }) => ({ field, message })),
     ...vmStartProblems(wanted, vmiOf(wanted, config.bindings), config),
+    ...macsInUse,
   ];
   if (plan.kind === "refused" || problems.length === 0) return plan;
   const causes = problems.map((problem) => ({
@@ -179,15 +187,23 @@ export function planStart(facts: RunStateFacts): RunStatePlan {
     return conflict("RerunOnFailure does not support starting VM from failed state");
   switch (runStrategyOf(facts.vm)) {
     case "Halted":
-      return ifStartable(facts, {
-        kind: "patchVm",
-        operations: runningPatch(facts.vm, true),
-        ...requestsOfHalted(facts),
-        message,
-      });
+      return ifStartable(
+        facts,
+        {
+          kind: "patchVm",
+          operations: runningPatch(facts.vm, true),
+          ...requestsOfHalted(facts),
+          message,
+        },
+        facts.macsInUse,
+      );
     case "Manual":
     case "RerunOnFailure":
-      return ifStartable(facts, askController(facts, startRequests(facts), message));
+      return ifStartable(
+        facts,
+        askController(facts, startRequests(facts), message),
+        facts.macsInUse,
+      );
     case "Always":
     case "Once":
       return noManualStart(facts);

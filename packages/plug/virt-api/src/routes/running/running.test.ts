@@ -12,6 +12,7 @@ import { AppError } from "@patchbay/core";
 import { createFakeStore, type FakeStore } from "@patchbay/kube/testing";
 import { createSilentLogger } from "@patchbay/telemetry";
 import { beforeEach, describe, expect, test } from "vitest";
+import { MAC, vmWith } from "../../testing/admission.ts";
 import { aCall } from "../../testing/call.ts";
 import { depsOn } from "../../testing/deps.ts";
 import { aVm, aVmi, KEY } from "../../testing/objects.ts";
@@ -67,6 +68,22 @@ const STOP = { action: "Stop", uid: "vmi-uid" } as const;
 const START = { action: "Start" } as const;
 const PAUSED = { ...START, data: { paused: "true" } };
 const NOW_ASKED = { guest: "none", dryRun: false } as const;
+
+test.each(["Manual", "Halted"] as const)(
+  "a start of $0 is refused while another VM with its MAC runs",
+  async (runStrategy) => {
+    const vm = vmWith({ bridge: {}, macAddress: MAC });
+    store.put(VIRTUAL_MACHINES, { ...vm, spec: { ...vm.spec, runStrategy } });
+    const other = { namespace: "ns", name: "other", spec: vm.spec.template.spec };
+    const deps = depsOn(store, { listMacOwners: () => [other] });
+    const { code, body } = await start(deps)(aCall({}));
+    expect(code).toBe(422);
+    expect((body as StatusBody).message).toContain(
+      `MAC address ${MAC} is in use on network ns/blue by VM ns/other`,
+    );
+    expect(store.calls.filter((call) => call.startsWith("patch"))).toEqual([]);
+  },
+);
 
 describe("start", () => {
   test.each<{ strategy: RunStrategy; guest: Guest; requests?: readonly object[] }>([
