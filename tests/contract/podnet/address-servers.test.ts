@@ -16,7 +16,14 @@ import { createAddressServers } from "@patchbay/podnet";
 import type { AddressServer, Command } from "@patchbay/core/ports";
 import { describeAddressServersContract, SERVED_NIC } from "@patchbay/podnet/testing";
 import { aPod, aVmi, eventually, run } from "@patchbay/support";
+import fc from "fast-check";
 import { afterEach, describe, expect, test } from "vitest";
+import { dnsmasqArguments } from "../../../packages/adapters/podnet/src/dhcp/dnsmasq-arguments.ts";
+import { leaseOfRemembered, serversOf } from "../../../packages/plug/core/src/addresses/lease.ts";
+import {
+  fitSearch,
+  withFittingOptions,
+} from "../../../packages/plug/core/src/addresses/option-limits.ts";
 import { servedNics } from "../../../packages/plug/core/src/addresses/served-nic.ts";
 import { attachmentStatuses } from "../../../packages/plug/core/src/status/ifaces/attachments.ts";
 import { podNetworkFacts } from "../../../packages/plug/core/src/status/vmi.ts";
@@ -276,6 +283,52 @@ describe("a server", () => {
     expect(serverPids()).toEqual([]);
   });
 
+  test("serves what fits of more routes, domains and NTP servers than an option holds", async () => {
+    const numbers = Array.from({ length: 80 }, (_none, at) => at);
+    const routes = numbers.map((at) => ({
+      destination: `10.${String(at + 50)}.0.0/24`,
+      gateway: "10.9.0.1",
+    }));
+    const search = numbers.map((at) => `n${String(at)}.${"a".repeat(40)}`);
+    const ntpServers = numbers.map((at) => `10.9.1.${String(at)}`);
+    // The client accepts 576 bytes, which is room for one such option.
+    const changes: readonly Partial<ServedNic>[] = [
+      { lease: { ipv4: { address: "10.9.0.5/24", server: "169.254.75.10/32", routes } } },
+      { dns: { nameservers: [], search } },
+      { options: { ntpServers } },
+    ];
+    const nics = changes.map((change, at) =>
+      withFittingOptions({ ...SERVED_NIC, bridgeName: `k6t-${String(at)}`, ...change }),
+    );
+    const { pod, guest } = makePair(namespaces, nics);
+    await Promise.all(nics.map((nic) => start(pod, nic)));
+    const counts = ["staticroutes", "search", "ntpsrv"].map((option, at) => {
+      const lease = askIpv4(guest, `eth${String(at)}`) ?? {};
+      return lease[option]?.split(" ").length;
+    });
+    expect(counts).toEqual([31 * 2, 37, 63]);
+    expect(nics.map(({ leftOut }) => leftOut?.length)).toEqual([1, 1, 1]);
+  });
+
+  test("accepts each list of search domains that was cut to fit", () => {
+    const label = fc.stringMatching(/^[a-z]{1,20}$/);
+    const domain = fc
+      .tuple(fc.array(label, { maxLength: 3 }), fc.constantFrom("lan", "svc.cluster.local", "b.c"))
+      .map(([labels, parent]) => [...labels, parent].join("."));
+    const isAccepted = (search: readonly string[]): boolean => {
+      const nic = { ...SERVED_NIC, dns: { nameservers: [], search } };
+      const options = dnsmasqArguments(nic).filter((word) => word.startsWith("--dhcp-option="));
+      const words = ["--test", "--conf-file=/dev/null", ...options];
+      return run("sh", "-c", 'dnsmasq "$@" 2>&1 || true', "sh", ...words).includes("check OK");
+    };
+    fc.assert(
+      fc.property(fc.array(domain, { minLength: 8, maxLength: 32 }), (search) => {
+        expect(isAccepted(fitSearch(search, true).fitting)).toBe(true);
+      }),
+      { numRuns: 40 },
+    );
+  });
+
   test("serves NICs with equal addresses or equal MACs, each its own address", async () => {
     const ipv4 = (address: string): ServedNic["lease"] => ({
       ipv4: { address, server: "169.254.75.10/32", routes: [] },
@@ -291,22 +344,25 @@ describe("a server", () => {
     expect(new Set(users.map((status) => /^Uid:\t(\d+)/m.exec(status)?.[1])).size).toBe(3);
   });
 
-  test("serves IPv6 at one NIC beside another on the same subnet", async () => {
-    const ipv6 = (address: string): ServedNic["lease"] => ({
-      ipv6: { addresses: [{ address, server: "fd09::/64", isOnLink: true }], isRouter: false },
-    });
+  test("serves IPv6 at NICs on one subnet, and of a prefix shorter than /64", async () => {
+    const ipv6 = (address: string): ServedNic["lease"] =>
+      leaseOfRemembered({ podInterfaceName: "a", index: 3, addresses: [address], routes: [] }) ??
+      {};
     const nics = [
       { ...SERVED_NIC, lease: ipv6("fd09::5/64") },
       { ...SERVED_NIC, bridgeName: "k6t-1", lease: ipv6("fd09::6/64") },
+      { ...SERVED_NIC, bridgeName: "k6t-2", lease: ipv6("fd48::7/48") },
     ];
     const { pod, guest } = makePair(namespaces, nics);
-    for (const { bridgeName } of nics) {
-      run("ip", "-n", pod, "addr", "add", "fd09::/64", "dev", bridgeName, "nodad");
+    for (const { bridgeName, lease } of nics) {
+      for (const server of serversOf(lease)) {
+        run("ip", "-n", pod, "addr", "add", server, "dev", bridgeName, "nodad");
+      }
     }
     await Promise.all(nics.map((nic) => start(pod, nic)));
     const { mac } = SERVED_NIC;
-    const addresses = ["eth0", "eth1"].map((nic) => askIpv6(guest, nic, mac));
-    expect(addresses).toEqual(["fd09::5", "fd09::6"]);
+    const addresses = ["eth0", "eth1", "eth2"].map((nic) => askIpv6(guest, nic, mac));
+    expect(addresses).toEqual(["fd09::5", "fd09::6", "fd48::7"]);
   });
 
   test("that was left is ended by a successor", async () => {

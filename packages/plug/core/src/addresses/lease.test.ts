@@ -41,6 +41,13 @@ describe("the guest in the pod NIC's place", () => {
     { name: "a small subnet", address: "fd09::5/120", server: "fd09::/120", isOnLink: true },
     { name: "the least one", address: "fd09::5/126", server: "fd09::4/126", isOnLink: true },
     { name: "a link of two", address: "fd09::5/127", server: "fd09::/64", isOnLink: false },
+    {
+      name: "a wide subnet",
+      address: "fd48:1:2:3::5/48",
+      server: "fd48:1:2:3::/64",
+      isOnLink: false,
+    },
+    { name: "a subnet", address: "fd09::5/64", server: "fd09::/64", isOnLink: true },
     { name: "one address", address: "fd09::5/128", server: "fd09::/64", isOnLink: false },
   ])("is answered in $name from an address that is no host's", ({ address, server, isOnLink }) => {
     const lease = leaseOfRemembered({ ...NIC, addresses: [address] });

@@ -40,8 +40,11 @@ export interface GuestLease {
 const SERVER = "169.254.75.10/32";
 /** Longest prefix that has an address which is no host's. Source: RFC 4291 section 2.6.1; RFC 6164. */
 const SUBNET_MAX = 126;
-/** Of a guest whose prefix has no room for another address. Source: RFC 4291 section 2.5.4. */
-const SUBNET = 64;
+/**
+ * Length of the subnet that is served for a prefix without room for another address, and for one that is shorter, which
+ * dnsmasq refuses. Source: RFC 4291 section 2.5.4; dnsmasq(8), --dhcp-range
+ */
+export const IPV6_SUBNET = 64;
 
 function isDefault(route: NicRoute): boolean {
   return route.destination.endsWith("/0");
@@ -71,8 +74,8 @@ function ipv4LeaseOf({ addresses, routes }: NicAddresses): Ipv4Lease | undefined
 
 /** The subnet's address of its routers, which is no host's. Source: RFC 4291 section 2.6.1 */
 function ipv6AddressOf(address: string, ip: IpPrefix): Ipv6Address {
-  const isOnLink = ip.length <= SUBNET_MAX;
-  const length = isOnLink ? ip.length : SUBNET;
+  const isOnLink = ip.length >= IPV6_SUBNET && ip.length <= SUBNET_MAX;
+  const length = isOnLink ? ip.length : IPV6_SUBNET;
   const server = `${printAddress(networkOf({ ...ip, length }))}/${String(length)}`;
   return { address, server, isOnLink };
 }

@@ -90,3 +90,38 @@ describe("name servers and default routes", () => {
     });
   });
 });
+
+describe("what the server leaves out of what CNI gave", () => {
+  function leftOut(addresses: readonly string[], gatewayMac?: string): readonly string[] {
+    const iface = ifaceOf(lan("a"));
+    const { podInterfaceName } = iface;
+    const known = gatewayMac === undefined ? {} : { gatewayMac };
+    const remembered = { podInterfaceName, index: 3, addresses, routes: [], ...known };
+    const [nic] = servedNics({ vmi: aVmi({}), ifaces: [{ ...iface, remembered }] });
+    return nic?.leftOut ?? [];
+  }
+
+  test.each([
+    { name: "nothing of one address of each family", addresses: ["10.9.0.5/24", "fd09::5/64"] },
+    { name: "nothing of two IPv6 addresses", addresses: ["fd09::5/64", "fd09::6/64"] },
+    {
+      name: "each further IPv4 address",
+      addresses: ["10.9.1.5/24", "10.9.2.5/24"],
+      want: [/^IPv4 address 10\.9\.2\.5\/24 is not served/],
+    },
+    {
+      name: "the subnet of a short prefix without a router",
+      addresses: ["fd48::5/48"],
+      want: [/^the guest gets fd48::5\/48 without a route to its subnet/],
+    },
+    {
+      name: "nothing of a short prefix behind a router",
+      addresses: ["fd48::5/48"],
+      gatewayMac: "02:00:00:00:00:09",
+    },
+  ])("$name", ({ addresses, gatewayMac, want = [] }) => {
+    expect(leftOut(addresses, gatewayMac)).toEqual(
+      want.map((message) => expect.stringMatching(message) as unknown),
+    );
+  });
+});

@@ -1,12 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 // What the DHCP server of each NIC serves, derived only from the spec and from what the agent remembers.
-import { isDefaultNetwork, type DhcpOptions, type VirtualMachineInstance } from "@patchbay/api";
+import {
+  isDefaultNetwork,
+  parseIp,
+  type DhcpOptions,
+  type VirtualMachineInstance,
+} from "@patchbay/api";
 import type { IfaceFacts } from "../iface/facts.ts";
 import { macOf } from "../iface/mac.ts";
 import { namesOf } from "../iface/names.ts";
 import { leaseOf } from "../iface/links/wiring.ts";
 import { hostnameOf } from "../spec/hostname.ts";
-import { waysOutOf, withoutWaysOut, type GuestLease } from "./lease.ts";
+import { IPV6_SUBNET, waysOutOf, withoutWaysOut, type GuestLease } from "./lease.ts";
+import { withFittingOptions } from "./option-limits.ts";
 import type { DnsSettings } from "./resolver.ts";
 
 /** One NIC of a guest, as the server knows it. */
@@ -23,6 +29,8 @@ export interface ServedNic {
   readonly lease: GuestLease;
   readonly dns: DnsSettings;
   readonly options: DhcpOptions;
+  /** What the server cannot give the guest, one message each; unset when it gives everything. */
+  readonly leftOut?: readonly string[];
 }
 
 /** What the server depends on. */
@@ -70,12 +78,34 @@ function outwardOf(
   };
 }
 
+/** Addresses of the NIC that the guest does not get, or cannot fully use. */
+function unservedOf({ remembered }: IfaceFacts, lease: GuestLease): readonly string[] {
+  const { ipv4, ipv6 } = lease;
+  const others = (remembered?.addresses ?? []).filter(
+    (address) => parseIp(address)?.version === 4 && address !== ipv4?.address,
+  );
+  const wide = (ipv6?.addresses ?? []).filter(
+    ({ address, isOnLink }) => !isOnLink && (parseIp(address)?.length ?? 0) < IPV6_SUBNET,
+  );
+  return [
+    ...others.map(
+      (address) =>
+        `IPv4 address ${address} is not served, because DHCP gives one address to a NIC; set it in the guest, or define one IPv4 range for the network`,
+    ),
+    ...(ipv6?.isRouter === true ? [] : wide).map(
+      ({ address }) =>
+        `the guest gets ${address} without a route to its subnet, because no router answers there and router advertisements have no prefix shorter than /64; set the route in the guest, or use a /64`,
+    ),
+  ];
+}
+
 function servedNicOf(iface: IfaceFacts, facts: ServingFacts): readonly ServedNic[] {
   const lease = leaseOf(iface);
   const { bridgeName } = namesOf(iface.name, iface.podInterfaceName);
   if (lease === undefined || !isServable(iface.links, bridgeName, facts)) return [];
+  const leftOut = unservedOf(iface, lease);
   return [
-    {
+    withFittingOptions({
       iface: iface.name,
       bridgeName,
       mac: (iface.device?.mac ?? macOf(iface)).toLowerCase(),
@@ -83,7 +113,8 @@ function servedNicOf(iface: IfaceFacts, facts: ServingFacts): readonly ServedNic
       hostname: hostnameOf(facts.vmi),
       ...outwardOf(iface, lease, facts),
       options: iface.iface?.dhcpOptions ?? {},
-    },
+      ...(leftOut.length === 0 ? {} : { leftOut }),
+    }),
   ];
 }
 

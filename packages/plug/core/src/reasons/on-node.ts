@@ -43,6 +43,13 @@ export const REASONS_ON_NODE = {
     meaning: "the DHCP server that gives the guest its addresses is not running",
     who: "administrator: virt-handler's log has the server's messages",
   },
+  AddressesPartlyServed: {
+    ...WARNED,
+    phases: "`Ready`",
+    meaning:
+      "the DHCP server cannot give the guest everything that its network or its VM names: a second IPv4 address, or what does not fit into an option of 255 bytes; the rest is served",
+    who: "user: shorten what the message names, or set it in the guest",
+  },
   NoFreePciePort: {
     ...WARNED,
     phases: "`Pending`; `Attaching` if the port was taken in the meantime",

@@ -144,6 +144,11 @@ export function mtuDiffers(ofGuest: number, ofNetwork: number): Told<"MtuDiffers
   return { reason: "MtuDiffers", message };
 }
 
+/** The DHCP server serves the NIC, but not completely. */
+export function partlyServed(leftOut: readonly string[]): Told<"AddressesPartlyServed"> {
+  return { reason: "AddressesPartlyServed", message: leftOut.join("; ") };
+}
+
 /** A network is named as none can be; admission refuses such a name, where it is asked. */
 export function networkNameInvalid(networkName: string): Told {
   const message = `"${networkName}" is not a valid name of a NetworkAttachmentDefinition`;

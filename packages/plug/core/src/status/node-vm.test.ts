@@ -6,6 +6,7 @@ import { describe, expect, test } from "vitest";
 import { AppError } from "../errors/app-error.ts";
 import { NO_LINKS } from "../iface/facts.ts";
 import type { DomainSnapshot, NodeVmFacts } from "../plan/node/node-vm.ts";
+import { anIface, IN_USE } from "../testing/node-scene.ts";
 import { nodeVmStatus } from "./node-vm.ts";
 import { unreachableIfaces } from "./ifaces/unreachable.ts";
 
@@ -236,6 +237,20 @@ describe("the ports of a VMI", () => {
       ["b", undefined],
       ["c", "NoFreePciePort"],
     ]);
+  });
+});
+
+test("a NIC that is not served completely is Ready, with what is left out", () => {
+  const iface = anIface({ attachment: "Attached", links: IN_USE, device: {} });
+  const { podInterfaceName } = iface;
+  const addresses = ["10.9.1.5/24", "10.9.2.5/24"];
+  const remembered = { podInterfaceName, index: 3, addresses, routes: [] };
+  const ifaces = [{ ...iface, remembered }];
+  const { interfaces = [] } = nodeVmStatus(facts({ ifaces }), { hindrances: {}, now: NOW });
+  expect(interfaces[0]?.hotplug).toMatchObject({
+    phase: "Ready",
+    reason: "AddressesPartlyServed",
+    message: expect.stringContaining("10.9.2.5/24 is not served") as unknown,
   });
 });
 

@@ -2,6 +2,7 @@
 // What virt-handler reports of a VMI: its own fields of the status.
 import type { VirtualMachineInstance, VmiPhase, VmiStatus } from "@patchbay/api";
 import { countPorts } from "@patchbay/domain";
+import { servedNics } from "../addresses/served-nic.ts";
 import { openMigration } from "../migration/owner.ts";
 import type { NodeVmFacts } from "../plan/node/node-vm.ts";
 import { ifacesWithoutPort } from "../pcie/ports.ts";
@@ -118,6 +119,7 @@ export function nodeVmStatus(
   const interfaces = ifaceStatuses({
     ...report,
     ifaces: facts.ifaces,
+    leftOut: new Map(servedNics(facts).map(({ iface, leftOut = [] }) => [iface, leftOut])),
     portless: ifacesWithoutPort(seen, seen.spec, facts.network.bindings),
     ...(silentSince === undefined ? {} : { silentSince }),
   });

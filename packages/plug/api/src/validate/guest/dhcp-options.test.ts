@@ -13,6 +13,8 @@ function fieldsOf(dhcpOptions: DhcpOptions): readonly string[] {
   );
 }
 
+const TIME_SERVERS = Array.from({ length: 63 }, (_none, at) => `10.0.0.${String(at)}`);
+
 test.each<{ name: string; options: DhcpOptions; want: readonly string[] }>([
   { name: "none", options: {}, want: [] },
   {
@@ -52,6 +54,12 @@ test.each<{ name: string; options: DhcpOptions; want: readonly string[] }>([
     name: "time servers by name or of IPv6",
     options: { ntpServers: ["pool", "fd00::1", "10.0.0.1/24", "10.0.0.1"] },
     want: [".ntpServers[0]", ".ntpServers[1]", ".ntpServers[2]"],
+  },
+  { name: "time servers that fill option 42", options: { ntpServers: TIME_SERVERS }, want: [] },
+  {
+    name: "more time servers than option 42 holds",
+    options: { ntpServers: [...TIME_SERVERS, "10.1.0.1"] },
+    want: [".ntpServers"],
   },
   {
     name: "names that would be two",

@@ -9,6 +9,8 @@ import { causeIf, forEachIface, type Rule } from "../rule.ts";
 const [PRIVATE_FIRST, PRIVATE_LAST] = [224, 254];
 /** Longest value of an option. Source: RFC 2132 section 2 */
 const VALUE_MAX = 255;
+/** IPv4 addresses that fit into one option. */
+const NTP_SERVERS_MAX = Math.floor(VALUE_MAX / 4);
 /** One word of printable characters, which is not two. */
 const WORD = /^[!-+\--~]{1,127}$/;
 
@@ -67,6 +69,11 @@ const optionsAreWhole = forEachIface((iface, path) => {
   const at = `${path}.dhcpOptions`;
   return [
     ...privateCauses(options, at),
+    ...invalid(
+      (options.ntpServers ?? []).length > NTP_SERVERS_MAX,
+      `${at}.ntpServers`,
+      `must have at most ${String(NTP_SERVERS_MAX)} addresses, which is what a DHCP option holds`,
+    ),
     ...(options.ntpServers ?? []).flatMap((server, index) =>
       invalid(
         !isIpv4(server),

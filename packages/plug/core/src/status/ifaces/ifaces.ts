@@ -9,7 +9,7 @@ import {
 import type { IfaceFacts } from "../../iface/facts.ts";
 import { kindOfPhase, phaseOf } from "../../iface/phase.ts";
 import type { NoPort } from "../../pcie/ports.ts";
-import { mtuDiffers, staysOn } from "../../reasons/words.ts";
+import { mtuDiffers, partlyServed, staysOn } from "../../reasons/words.ts";
 import { addressFields } from "../guest/addresses.ts";
 import type { Hindrance } from "../hindrance.ts";
 
@@ -20,6 +20,8 @@ export interface IfaceReport {
   readonly hindrances: Readonly<Record<string, Hindrance | undefined>>;
   /** Ifaces for which there is no port, by name. */
   readonly portless: ReadonlyMap<string, NoPort>;
+  /** What the DHCP server of an iface leaves out, by name. */
+  readonly leftOut?: ReadonlyMap<string, readonly string[]>;
   /** RFC 3339. */
   readonly now: string;
   /** Since when the guest's agent has not listened, RFC 3339; absent: it does, or never did. */
@@ -60,13 +62,21 @@ function mtuHindrance({ device, links }: IfaceFacts): Omit<Hindrance, "attempts"
   return mtu === links.mtu || links.mtu === 0 ? undefined : mtuDiffers(mtu, links.mtu);
 }
 
+function leftOutHindrance(
+  { name }: IfaceFacts,
+  { leftOut }: IfaceReport,
+): Omit<Hindrance, "attempts"> | undefined {
+  const messages = leftOut?.get(name) ?? [];
+  return messages.length === 0 ? undefined : partlyServed(messages);
+}
+
 /** What keeps a plug from going on, with nothing tried on the node. */
 function waitOf(
   facts: IfaceFacts,
   phase: IfacePhase,
   report: IfaceReport,
 ): Omit<Hindrance, "attempts"> | undefined {
-  if (phase === "Ready") return mtuHindrance(facts);
+  if (phase === "Ready") return mtuHindrance(facts) ?? leftOutHindrance(facts, report);
   if (kindOfPhase(phase) === "Unplug") return undefined;
   return (
     bindingHindrance(facts) ?? attachmentHindrance(facts, phase) ?? portHindrance(facts, report)
