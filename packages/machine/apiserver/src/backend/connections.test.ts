@@ -1,0 +1,76 @@
+// SPDX-License-Identifier: Apache-2.0
+import { describe, expect, test } from "vitest";
+import { Connections, type Peer, toPem } from "./connections.ts";
+
+const AT = { host: "10.0.0.1", port: 443 };
+const PEER: Peer = { at: [AT], serverName: "webhook.default.svc", caPem: "CA" };
+
+function agentOf(peer: Peer, connections: Connections) {
+  const { agent } = connections.optionsFor(peer, AT);
+  if (typeof agent !== "object") throw new Error("there is no agent");
+  // An agent shows the options that it was made with.
+  return agent as typeof agent & { readonly options: Readonly<Record<string, unknown>> };
+}
+
+describe("a request to a peer", () => {
+  test("goes to one of its addresses, and expects the peer's name", () => {
+    expect(new Connections().optionsFor(PEER, AT)).toMatchObject({
+      ...AT,
+      servername: "webhook.default.svc",
+    });
+  });
+
+  test.each(["10.0.0.1", "fd00::1"])("names no address in TLS: %s", (serverName) => {
+    const options = new Connections().optionsFor({ ...PEER, serverName }, AT);
+    expect(options).not.toHaveProperty("servername");
+  });
+
+  test.each<{ name: string; peer: Partial<Peer>; want: Readonly<Record<string, unknown>> }>([
+    { name: "its authority", peer: {}, want: { ca: "CA", rejectUnauthorized: true } },
+    { name: "any certificate", peer: { insecure: true }, want: { rejectUnauthorized: false } },
+  ])("accepts $name", ({ peer, want }) => {
+    expect(agentOf({ ...PEER, ...peer }, new Connections()).options).toMatchObject(want);
+  });
+
+  test("accepts the machine's authorities where the peer names none", () => {
+    const { options } = agentOf({ ...PEER, caPem: "" }, new Connections());
+    expect([options["ca"], options["rejectUnauthorized"]]).toEqual([undefined, true]);
+  });
+
+  test.each([
+    { name: "its own certificate", own: { certPem: "C", keyPem: "K" }, want: ["C", "K"] },
+    { name: "none", own: undefined, want: [undefined, undefined] },
+  ])("shows $name", ({ own, want }) => {
+    const { options } = agentOf(PEER, new Connections(own));
+    expect([options["cert"], options["key"]]).toEqual(want);
+  });
+});
+
+describe("connections are kept", () => {
+  const other = { host: "10.0.0.2", port: 443 };
+
+  test("for each address, name, authority and strictness by themselves", () => {
+    const connections = new Connections();
+    const agents = [
+      connections.optionsFor(PEER, AT).agent,
+      connections.optionsFor(PEER, other).agent,
+      connections.optionsFor(PEER, { ...AT, port: 444 }).agent,
+      connections.optionsFor({ ...PEER, serverName: "other" }, AT).agent,
+      connections.optionsFor({ ...PEER, caPem: "OTHER" }, AT).agent,
+      connections.optionsFor({ ...PEER, insecure: true }, AT).agent,
+    ];
+    expect(new Set(agents).size).toBe(agents.length);
+    expect(connections.optionsFor({ ...PEER }, { ...AT }).agent).toBe(agents[0]);
+  });
+
+  test("until they are closed", () => {
+    const connections = new Connections();
+    const before = connections.optionsFor(PEER, AT).agent;
+    connections.close();
+    expect(connections.optionsFor(PEER, AT).agent).not.toBe(before);
+  });
+});
+
+test("the authority of a webhook is read from base64", () => {
+  expect(toPem(Buffer.from("PEM ä").toString("base64"))).toBe("PEM ä");
+});
