@@ -224,7 +224,15 @@ export {
   type PolicyFieldName,
 } from "./kinds/tenant-policy.ts";
 export { natPrefixOf } from "./values/nat-prefix.ts";
-export { IP_BITS, isWithin, networkOf, parseIp, printAddress, type IpPrefix } from "./values/ip.ts";
+export {
+  IP_BITS,
+  isWithin,
+  networkOf,
+  parseIp,
+  parseSloppyIp,
+  printAddress,
+  type IpPrefix,
+} from "./values/ip.ts";
 export { isLinkLocal, linkLocalOf } from "./values/link-local.ts";
 export { isNicMac, MAC_BYTES, normalizeMac, parseMac } from "./values/mac.ts";
 export { parseNadName, type NadName } from "./values/nad-name.ts";

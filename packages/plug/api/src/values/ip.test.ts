@@ -2,7 +2,7 @@
 import { SocketAddress } from "node:net";
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
-import { isWithin, networkOf, parseIp, printAddress } from "./ip.ts";
+import { isWithin, networkOf, parseIp, parseSloppyIp, printAddress } from "./ip.ts";
 
 function printed(text: string): string | undefined {
   const parsed = parseIp(text);
@@ -114,4 +114,24 @@ test.each([
   ["::", "0.0.0.0/0", false],
 ])("%s within %s: %s", (address, prefix, want) => {
   expect(isWithin(ip(address), ip(prefix))).toBe(want);
+});
+
+describe("an address with leading zeros", () => {
+  test.each([
+    ["01.1.1.1", "1.1.1.1"],
+    ["10.10.010.0/24", "10.10.10.0"],
+    ["0127.0.0.3", "127.0.0.3"],
+    ["000.00.0.008", "0.0.0.8"],
+    ["10.0.2.1", "10.0.2.1"],
+    ["0.0.0.0/0", "0.0.0.0"],
+    ["fd00:0:0:01::010", "fd00:0:0:1::10"],
+    ["::ffff:010.0.2.1", undefined],
+    ["10.0.2.0256", undefined],
+    ["10.0.2.1/024", undefined],
+    ["0x1.0.0.1", undefined],
+    ["a01.1.1.1", undefined],
+  ])("%s is read as %s", (text, want) => {
+    const parsed = parseSloppyIp(text);
+    expect(parsed && printAddress(parsed)).toBe(want);
+  });
 });

@@ -53,6 +53,14 @@ export function parseIp(text: string): IpPrefix | undefined {
   return isLength ? { version, value, length: Number(length) } : undefined;
 }
 
+/**
+ * Like {@link parseIp}, but decimal numbers may have leading zeros, as in `10.010.0.1`: KubeVirt accepts them in these fields
+ * and reads them as decimal. Source: k8s.io/utils/net ParseIPSloppy
+ */
+export function parseSloppyIp(text: string): IpPrefix | undefined {
+  return parseIp(text.includes(":") ? text : text.replaceAll(/(^|\.)0+(?=\d)/g, "$1"));
+}
+
 /** The address alone: IPv6 by RFC 5952, in hexadecimal groups throughout. */
 export function printAddress({ version, value }: Omit<IpPrefix, "length">): string {
   const bits = IP_BITS[version];

@@ -125,3 +125,10 @@ describe("what the server leaves out of what CNI gave", () => {
     );
   });
 });
+
+test("time servers with leading zeros are given in their usual form", () => {
+  const ntpServers = ["010.0.0.4", "10.0.0.5"];
+  const iface = { ...ifaceOf(lan("a")), iface: { name: "a", dhcpOptions: { ntpServers } } };
+  const [nic] = servedNics({ vmi: aVmi({}), ifaces: [iface] });
+  expect(nic?.options).toEqual({ ntpServers: ["10.0.0.4", "10.0.0.5"] });
+});

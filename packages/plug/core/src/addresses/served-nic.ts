@@ -12,6 +12,7 @@ import { namesOf } from "../iface/names.ts";
 import { leaseOf } from "../iface/links/wiring.ts";
 import { hostnameOf } from "../spec/hostname.ts";
 import { IPV6_SUBNET, waysOutOf, withoutWaysOut, type GuestLease } from "./lease.ts";
+import { normalizeAddress } from "./normalize.ts";
 import { withFittingOptions } from "./option-limits.ts";
 import type { DnsSettings } from "./resolver.ts";
 
@@ -99,6 +100,14 @@ function unservedOf({ remembered }: IfaceFacts, lease: GuestLease): readonly str
   ];
 }
 
+/** dnsmasq does not accept addresses with leading zeros. */
+function optionsOf({ iface }: IfaceFacts): DhcpOptions {
+  const { dhcpOptions = {} } = iface ?? {};
+  const { ntpServers } = dhcpOptions;
+  if (ntpServers === undefined) return dhcpOptions;
+  return { ...dhcpOptions, ntpServers: ntpServers.map(normalizeAddress) };
+}
+
 function servedNicOf(iface: IfaceFacts, facts: ServingFacts): readonly ServedNic[] {
   const lease = leaseOf(iface);
   const { bridgeName } = namesOf(iface.name, iface.podInterfaceName);
@@ -112,7 +121,7 @@ function servedNicOf(iface: IfaceFacts, facts: ServingFacts): readonly ServedNic
       mtu: iface.links.mtu,
       hostname: hostnameOf(facts.vmi),
       ...outwardOf(iface, lease, facts),
-      options: iface.iface?.dhcpOptions ?? {},
+      options: optionsOf(iface),
       ...(leftOut.length === 0 ? {} : { leftOut }),
     }),
   ];

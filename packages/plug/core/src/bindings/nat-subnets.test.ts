@@ -30,6 +30,12 @@ test.each<{
     },
   },
   {
+    name: "with leading zeros, which are decimal",
+    pod: { vmNetworkCIDR: "10.10.010.0/24" },
+    addresses: ["10.88.0.5/24"],
+    want: { ipv4: { gateway: "10.10.10.1/24", guest: "10.10.10.2" } },
+  },
+  {
     name: "empty words as the default",
     pod: { vmNetworkCIDR: "" },
     addresses: ["10.88.0.5/24"],

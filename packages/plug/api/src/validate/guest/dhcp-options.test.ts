@@ -55,6 +55,11 @@ test.each<{ name: string; options: DhcpOptions; want: readonly string[] }>([
     options: { ntpServers: ["pool", "fd00::1", "10.0.0.1/24", "10.0.0.1"] },
     want: [".ntpServers[0]", ".ntpServers[1]", ".ntpServers[2]"],
   },
+  {
+    name: "time servers with leading zeros",
+    options: { ntpServers: ["0127.0.0.3", "01.1.1.1"] },
+    want: [],
+  },
   { name: "time servers that fill option 42", options: { ntpServers: TIME_SERVERS }, want: [] },
   {
     name: "more time servers than option 42 holds",

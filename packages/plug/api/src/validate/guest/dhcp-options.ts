@@ -2,7 +2,7 @@
 // Which options may a guest be told by DHCP? Source: KubeVirt pkg/network/admitter/netiface.go.
 import type { DhcpOptions } from "../../kinds/guest/dhcp-options.ts";
 import type { Cause } from "../../kinds/kubernetes/meta.ts";
-import { parseIp } from "../../values/ip.ts";
+import { parseSloppyIp } from "../../values/ip.ts";
 import { causeIf, forEachIface, type Rule } from "../rule.ts";
 
 /** Options for private use that KubeVirt knows. Source: KubeVirt api/core/v1 schema.go, DHCPPrivateOptions. */
@@ -19,7 +19,7 @@ function invalid(isWrong: boolean, field: string, message: string): readonly Cau
 }
 
 function isIpv4(text: string): boolean {
-  const ip = parseIp(text);
+  const ip = parseSloppyIp(text);
   return ip?.version === 4 && !text.includes("/");
 }
 

@@ -293,6 +293,17 @@ const POD_ROWS: readonly GuestRow[] = [
     ],
   },
   {
+    name: "servers that are no addresses",
+    spec: {
+      domain: {},
+      dnsConfig: { nameservers: ["01.1.1.1", "ns.example", "1.1.1.1/8"] },
+    },
+    want: [
+      invalid("spec.dnsConfig.nameservers[1]", "must be valid IP address: ns.example"),
+      invalid("spec.dnsConfig.nameservers[2]", "must be valid IP address: 1.1.1.1/8"),
+    ],
+  },
+  {
     name: "a resolver of its own with an empty list of servers",
     spec: { domain: {}, dnsPolicy: "None", dnsConfig: { searches: ["a"] } },
     want: [

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // What a VM may say of the pod around it. Source: KubeVirt vmi-create-admitter, Kubernetes pkg/apis/core/validation.
 import type { Cause } from "../../kinds/kubernetes/meta.ts";
+import { parseSloppyIp } from "../../values/ip.ts";
 import { isJsonObject } from "../../values/json.ts";
 import { causeIf, type Rule } from "../rule.ts";
 import { labelFaults, subdomainFaults } from "./names.ts";
@@ -28,15 +29,21 @@ const subdomainIsName: Rule = ({ spec: { subdomain }, base }) =>
     ? nonconforming(`${base}.subdomain`, "DNS_SUBDOMAIN", subdomainFaults(subdomain))
     : [];
 
-function lengthOf(list: unknown): number {
-  return Array.isArray(list) ? list.length : 0;
+function itemsOf(list: unknown): readonly unknown[] {
+  return Array.isArray(list) ? list : [];
+}
+
+function isAddress(value: unknown): boolean {
+  return typeof value === "string" && !value.includes("/") && parseSloppyIp(value) !== undefined;
 }
 
 /** A pod without a resolver of its own names its servers. */
 const dnsIsWhole: Rule = ({ spec: { dnsPolicy, dnsConfig }, base }) => {
   const field = `${base}.dnsConfig`;
   const config = isJsonObject(dnsConfig) ? dnsConfig : undefined;
-  const [servers, searches] = [lengthOf(config?.["nameservers"]), lengthOf(config?.["searches"])];
+  const nameservers = itemsOf(config?.["nameservers"]);
+  const servers = nameservers.length;
+  const searches = itemsOf(config?.["searches"]).length;
   const isOwn = dnsPolicy === "None";
   return [
     ...causeIf(isOwn && config === undefined, {
@@ -54,6 +61,13 @@ const dnsIsWhole: Rule = ({ spec: { dnsPolicy, dnsConfig }, base }) => {
       field: `${field}.nameservers`,
       message: `must not have more than ${String(NAMESERVERS_MAX)} nameservers`,
     }),
+    ...nameservers.flatMap((server, at) =>
+      causeIf(!isAddress(server), {
+        reason: "FieldValueInvalid",
+        field: `${field}.nameservers[${String(at)}]`,
+        message: `must be valid IP address: ${String(server)}`,
+      }),
+    ),
     ...causeIf(searches > SEARCHES_MAX, {
       reason: "FieldValueInvalid",
       field: `${field}.searches`,

@@ -26,5 +26,8 @@ test("Kubernetes is told what the VMI says, and nothing of what it does not say"
     ...given,
     hostname: "web-1",
   });
+  const nameservers = ["01.1.1.1", "0127.0.0.3", "fd00::0a"];
+  const { dnsConfig } = podSettingsOf(vmiWith({ dnsConfig: { nameservers } }));
+  expect(dnsConfig).toEqual({ nameservers: ["1.1.1.1", "127.0.0.3", "fd00::a"] });
   expect(podSettingsOf(vmiWith({ dnsPolicy: "" }))).toEqual({ hostname: "vm1" });
 });

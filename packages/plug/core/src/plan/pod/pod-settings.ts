@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // What of a VMI's spec is said of its pod in the words that Kubernetes acts on?
 import type { Pod, VirtualMachineInstance } from "@patchbay/api";
+import { normalizeAddress } from "../../addresses/normalize.ts";
 import { hostnameOf } from "../../spec/hostname.ts";
 
 type Settings = Pick<
@@ -28,12 +29,18 @@ function given<T extends object>(members: {
   return Object.fromEntries(entries) as Partial<T>;
 }
 
+/** The API server refuses addresses with leading zeros, which KubeVirt accepts in a VMI. */
+function dnsConfigOf({ dnsConfig }: VirtualMachineInstance["spec"]): Settings["dnsConfig"] {
+  if (dnsConfig?.nameservers === undefined) return dnsConfig;
+  return { ...dnsConfig, nameservers: dnsConfig.nameservers.map(normalizeAddress) };
+}
+
 /** What is passed on to the pod as the VMI says it. The pod has the guest's name, by which DNS finds it in its subdomain. */
 export function podSettingsOf(vmi: VirtualMachineInstance): Settings {
   const { spec } = vmi;
   return given<Settings>({
     affinity: spec.affinity,
-    dnsConfig: spec.dnsConfig,
+    dnsConfig: dnsConfigOf(spec),
     dnsPolicy: spec.dnsPolicy,
     hostname: hostnameOf(vmi),
     nodeSelector: spec.nodeSelector,
