@@ -132,3 +132,44 @@ test("time servers with leading zeros are given in their usual form", () => {
   const [nic] = servedNics({ vmi: aVmi({}), ifaces: [iface] });
   expect(nic?.options).toEqual({ ntpServers: ["10.0.0.4", "10.0.0.5"] });
 });
+
+describe("the first search domain of a guest", () => {
+  const service = "default.svc.cluster.local";
+  const searchOf = (subdomain: string, search: readonly string[]): readonly string[] => {
+    const vmi = aVmi({});
+    const named = {
+      ...vmi,
+      metadata: { ...vmi.metadata, namespace: "default" },
+      spec: { ...vmi.spec, hostname: "myvm", subdomain },
+    };
+    const dns = { nameservers: ["10.96.0.10"], search };
+    const rows = [pod(GATEWAY), lan("b", GATEWAY)].map(ifaceOf);
+    const nics = servedNics({ vmi: named, ifaces: rows, dns });
+    expect(nics.at(-1)?.dns).toEqual(NO_DNS);
+    return nics[0]?.dns.search ?? [];
+  };
+
+  test.each([
+    {
+      name: "is its subdomain's, which DNS knows",
+      subdomain: "mysub",
+      search: [service, "svc.cluster.local"],
+      want: [`mysub.${service}`, service, "svc.cluster.local"],
+    },
+    {
+      name: "is its subdomain's once",
+      subdomain: "mysub",
+      search: [service, `mysub.${service}`],
+      want: [`mysub.${service}`, service],
+    },
+    { name: "is the pod's without a subdomain", subdomain: "", search: [service], want: [service] },
+    {
+      name: "is the resolver's where that has no service domain",
+      subdomain: "mysub",
+      search: ["corp.example", "other.svc.cluster.local"],
+      want: ["corp.example", "other.svc.cluster.local"],
+    },
+  ])("$name", ({ subdomain, search, want }) => {
+    expect(searchOf(subdomain, search)).toEqual(want);
+  });
+});

@@ -60,6 +60,20 @@ function isMain({ network }: IfaceFacts): boolean {
 }
 
 /**
+ * The domain in which DNS knows the guest comes first, so that the guest's full name is one that DNS resolves. It is the
+ * subdomain before the pod's service domain; a resolver without that domain stays as it is.
+ * Source: KubeVirt pkg/network/dns DomainNameWithSubdomain
+ */
+function withSubdomain(dns: DnsSettings, { metadata, spec }: VirtualMachineInstance): DnsSettings {
+  const { subdomain = "" } = spec;
+  const prefix = `${metadata.namespace ?? ""}.svc.`;
+  const domain = dns.search.find((each) => each.startsWith(prefix));
+  if (subdomain === "" || domain === undefined) return dns;
+  const own = `${subdomain}.${domain}`;
+  return { ...dns, search: [own, ...dns.search.filter((each) => each !== own)] };
+}
+
+/**
  * What leads out of the guest's networks is told of one NIC, since a guest takes equal ones for equally good: that on the
  * pod's network, and where the guest has none, that on the network which has the pod's default route. A network's own
  * name servers are its own matter.
@@ -69,7 +83,7 @@ function outwardOf(
   lease: GuestLease,
   facts: ServingFacts,
 ): Pick<ServedNic, "lease" | "dns"> {
-  const podDns = facts.dns ?? NO_DNS;
+  const podDns = withSubdomain(facts.dns ?? NO_DNS, facts.vmi);
   if (isMain(iface)) return { lease, dns: podDns };
   const main = facts.ifaces.find(isMain);
   const isOut = main === undefined && waysOutOf(lease).length > 0;
