@@ -28,6 +28,7 @@ export type {
   PodAnswers,
 } from "./bindings/pod-wiring.ts";
 export { hasRun } from "./node/has-run.ts";
+export { nearestName } from "./nearest-name.ts";
 export { claimNamesOf } from "./spec/claims.ts";
 export { nicsPatch } from "./spec/nics-patch.ts";
 export {

@@ -40,12 +40,15 @@ function launchersOf(vmi: VirtualMachineInstance): readonly string[] {
   return launcherNamesOf(vmi).map((name) => `${vmi.metadata.namespace ?? ""}/${name}`);
 }
 
-/** Index functions by which those are found that have a MAC, or a launcher pod of a name. */
+/** Index functions by which those are found that have a MAC, a launcher pod of a name, or a namespace. */
 export const INDEXES = {
   vms: { mac: (vm: VirtualMachine) => macsOf(vm.spec.template.spec) },
   vmis: {
     mac: (vmi: VirtualMachineInstance) => (hasVm(vmi) ? [] : macsOf(vmi.spec)),
     launcher: launchersOf,
+  },
+  nads: {
+    namespace: ({ metadata }: NetworkAttachmentDefinition) => [metadata.namespace ?? ""],
   },
 } as const;
 
@@ -80,6 +83,7 @@ export function createCaches({ client, log }: DaemonContext): Caches {
     kubevirts: createCache(client.reflect(KUBEVIRTS), { logger }),
     nads: createCache(client.reflect(NETWORK_ATTACHMENT_DEFINITIONS, { trim: seenNetwork }), {
       logger,
+      indexes: INDEXES.nads,
     }),
   };
 }

@@ -102,6 +102,8 @@ function createDeps(
     listMacOwners: (macs) => listMacOwners(caches, macs),
     segmentOf: (network) => findSegment(caches.nads, network),
     hasGuest: (vm) => hasGuest(caches.vmis, vm),
+    listNetworkNames: (namespace) =>
+      caches.nads.listBy("namespace", namespace).map(({ metadata }) => metadata.name),
     findByLauncher: (pod) => findByLauncher(caches.vmis, pod),
     countDecision: createDecisionCounter(metrics),
     networkConfig: () => networkConfigOf(caches.kubevirts.list()[0]),

@@ -39,6 +39,8 @@ export interface Deps {
   readonly segmentOf: SegmentOf;
   /** Whether the VM of that name has a guest, as far as it is known. */
   readonly hasGuest: (vm: ObjectKey) => boolean;
+  /** Names of the definitions of networks in a namespace, as far as they are known. */
+  readonly listNetworkNames: (namespace: string) => readonly string[];
   /** The VMI that has that launcher pod, as far as it is known. */
   readonly findByLauncher: (pod: ObjectKey) => VirtualMachineInstance | undefined;
   readonly countDecision: (decision: Decision) => void;

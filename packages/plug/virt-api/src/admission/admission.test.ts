@@ -146,6 +146,20 @@ describe("validation of a VM", () => {
     expect(await validate(deps(), asked(halted, vm))).toMatchObject({ warnings: [] });
   });
 
+  test("names the network of the same namespace that was probably meant", async () => {
+    const listNetworkNames = (namespace: string) => (namespace === "ns" ? ["blue"] : ["secret"]);
+    const known = { ...deps(), listNetworkNames };
+    const vm = (networkName: string) =>
+      vmWith({ bridge: {} }, { name: "nic1", multus: { networkName } });
+    const [own, foreign] = await Promise.all(
+      ["bleu", "other/secrt"].map((name) => validate(known, asked(vm(name), vmWith(undefined)))),
+    );
+    expect(JSON.stringify(own)).toContain(
+      String.raw`\"ns/bleu\" does not exist yet (the nearest name is \"blue\"); the interface waits`,
+    );
+    expect(JSON.stringify(foreign)).not.toContain("nearest");
+  });
+
   test.each([
     {
       name: "a NIC for which the running VM has no port",

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// Is there a definition of a network of that name?
+// Looks up definitions of networks by name.
 import { NETWORK_ATTACHMENT_DEFINITIONS, parseNadName } from "@patchbay/api";
+import { nearestName } from "@patchbay/core";
 import type { Reader } from "@patchbay/kube";
+import type { Deps } from "../deps.ts";
 
 /** Whether the definition is there; a name that cannot be one names none. */
 export async function hasNad(
@@ -13,4 +15,18 @@ export async function hasNad(
   if (nad === undefined) return false;
   const key = { namespace: nad.namespace ?? namespace, name: nad.name };
   return (await reader.find(NETWORK_ATTACHMENT_DEFINITIONS, key)) !== undefined;
+}
+
+/**
+ * The name in the namespace of the VM that was probably meant. Names of other namespaces are not given away: the caller may
+ * read none of them.
+ */
+export function nearestNetwork(
+  { listNetworkNames }: Pick<Deps, "listNetworkNames">,
+  networkName: string,
+  namespace: string,
+): string | undefined {
+  const nad = parseNadName(networkName);
+  const isOwn = nad !== undefined && (nad.namespace ?? namespace) === namespace;
+  return isOwn ? nearestName(nad.name, listNetworkNames(namespace)) : undefined;
 }

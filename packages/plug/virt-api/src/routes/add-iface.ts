@@ -5,7 +5,7 @@ import type { Call, CallHandler } from "./call.ts";
 import type { Deps } from "../deps.ts";
 import { changeNics } from "../changes/change-nics.ts";
 import { aboutTarget } from "../changes/targets.ts";
-import { hasNad } from "../networks/definitions.ts";
+import { hasNad, nearestNetwork } from "../networks/definitions.ts";
 import { foreignNetworkProblem } from "../networks/foreign.ts";
 import { toFailureAnswer, toRefusalAnswer } from "../http/answers.ts";
 
@@ -28,7 +28,10 @@ export function addIface(deps: Deps, asked: NicTarget["kind"]): CallHandler {
         asked,
         plan: async (target) => {
           const { bindings } = deps.networkConfig();
-          return planAddIface({ target, request, newMac, nadExists: await nad, bindings });
+          const nadExists = await nad;
+          const near = nadExists ? undefined : nearestNetwork(deps, network, call.namespace);
+          const facts = { target, request, newMac, nadExists, nearestNetwork: near, bindings };
+          return planAddIface(facts);
         },
         done: (target) => {
           const object = `${call.namespace}/${call.name}`;

@@ -26,6 +26,7 @@ export function depsOn(store: Store, others: Partial<Deps> = {}): Deps {
     listMacOwners: () => [],
     segmentOf: (network) => network,
     hasGuest: () => false,
+    listNetworkNames: () => [],
     findByLauncher: () => undefined,
     countDecision: () => undefined,
     networkConfig: () => networkConfigOf(undefined),

@@ -74,6 +74,26 @@ describe("adding", () => {
     ]);
   });
 
+  test.each([
+    {
+      named: "bleu",
+      nearestNetwork: "blue",
+      says: 'NetworkAttachmentDefinition "bleu" not found in namespace ns; the nearest name there is "blue"',
+    },
+    {
+      named: "nets/red",
+      nearestNetwork: undefined,
+      says: 'NetworkAttachmentDefinition "red" not found in namespace nets',
+    },
+  ])("a missing network $named is named with its namespace", ({ named, nearestNetwork, says }) => {
+    const request = { name: "nic1", networkAttachmentDefinitionName: named, fields: {} };
+    const target: NicTarget = { kind: "vm", vm: aVm() };
+    const facts = { target, request, nadExists: false, nearestNetwork, bindings: {} };
+    expect(planAddIface(facts)).toMatchObject({
+      refusal: { causes: [{ reason: "FieldValueNotFound", message: says }] },
+    });
+  });
+
   test("the same again changes nothing, also while the definition is gone", () => {
     const target: NicTarget = { kind: "vm", vm: aVm(WITH_BLUE) };
     const full = { networkAttachmentDefinitionName: "ns/blue-nad" };

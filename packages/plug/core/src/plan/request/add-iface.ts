@@ -4,6 +4,7 @@ import {
   isAbsent,
   isDefaultNetwork,
   normalizeMac,
+  parseNadName,
   validateVmiSpec,
   withDefaultBinding,
   type BindingRegistry,
@@ -34,6 +35,8 @@ export interface AddIfaceFacts {
   readonly request: AddIfaceRequest;
   /** Whether the NetworkAttachmentDefinition is there. */
   readonly nadExists: boolean;
+  /** The name in the VM's own namespace that was probably meant, where the definition is missing. */
+  readonly nearestNetwork?: string | undefined;
   /** A MAC that nobody has, for an iface that brings none and has none from before. */
   readonly newMac?: string;
   /** What the cluster has registered. */
@@ -195,6 +198,15 @@ function ruleCauses(
   });
 }
 
+function missingNetwork({ target, request, nearestNetwork }: AddIfaceFacts): string {
+  const { networkAttachmentDefinitionName: named } = request;
+  const nad = parseNadName(named);
+  const namespace = nad?.namespace ?? namespaceOf(target);
+  const near =
+    nearestNetwork === undefined ? "" : `; the nearest name there is "${nearestNetwork}"`;
+  return `NetworkAttachmentDefinition "${nad?.name ?? named}" not found in namespace ${namespace}${near}`;
+}
+
 function requestCauses(facts: AddIfaceFacts, wanted: Iface): readonly Cause[] {
   const { request, nadExists } = facts;
   const causes = [...bindingCauses(wanted, facts)];
@@ -206,7 +218,7 @@ function requestCauses(facts: AddIfaceFacts, wanted: Iface): readonly Cause[] {
     causes.push({
       reason: "FieldValueNotFound",
       field: "networkAttachmentDefinitionName",
-      message: `NetworkAttachmentDefinition "${request.networkAttachmentDefinitionName}" not found`,
+      message: missingNetwork(facts),
     });
   }
   return causes;

@@ -3,7 +3,7 @@
 import { parseNadName } from "@patchbay/api";
 import { messageOf, networkNameOf } from "@patchbay/core";
 import type { Deps } from "../../deps.ts";
-import { hasNad } from "../../networks/definitions.ts";
+import { hasNad, nearestNetwork } from "../../networks/definitions.ts";
 import { newNetworks, type Specs } from "../new-networks.ts";
 
 /** One warning for each new network whose definition is not there yet. */
@@ -23,8 +23,10 @@ export async function missingNetworkWarnings(
         return [];
       }
       const full = networkNameOf(network, namespace) ?? name;
+      const nearest = nearestNetwork(deps, name, namespace);
+      const near = nearest === undefined ? "" : ` (the nearest name is "${nearest}")`;
       return [
-        `network "${network.name}": NetworkAttachmentDefinition "${full}" does not exist yet; the interface waits for it`,
+        `network "${network.name}": NetworkAttachmentDefinition "${full}" does not exist yet${near}; the interface waits for it`,
       ];
     }),
   );
