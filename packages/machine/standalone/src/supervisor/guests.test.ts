@@ -32,6 +32,7 @@ class World {
   readonly log = createFakeLogger();
   readonly deletions: string[] = [];
   readonly selections: unknown[] = [];
+  readonly reports: string[] = [];
   #emit: (event: unknown) => void = () => undefined;
 
   shutDown(): Promise<number> {
@@ -55,7 +56,17 @@ class World {
       },
     };
     const { clock, files, log } = this;
-    return shutDownGuests({ client: client as KubeClient, files, clock, log, paths: PATHS });
+    const report = (text: string): void => {
+      this.reports.push(text);
+    };
+    return shutDownGuests({
+      client: client as KubeClient,
+      files,
+      clock,
+      log,
+      paths: PATHS,
+      report,
+    });
   }
 
   async list(...pods: readonly Pod[]): Promise<void> {
@@ -85,6 +96,28 @@ test("pods of the node are deleted with their own grace, and awaited", async () 
   await world.end(two);
   expect(await ending).toBe(2);
   expect([world.clock.dueMs, world.log.lines]).toEqual([[], []]);
+});
+
+test("a person who waits sees which pods end, have ended, and are killed", async () => {
+  const many = ["one", "two", "three", "four", "five", "six"].map((name) => aPod(name, 10));
+  const [one, two, ...others] = many;
+  const ending = world.shutDown();
+  await world.list(...many);
+  if (one !== undefined) await world.end(one);
+  for (const pod of others) await world.end(pod);
+  await world.clock.advance(40_000);
+  if (two !== undefined) await world.end(two);
+  expect(await ending).toBe(6);
+  expect(world.reports).toEqual([
+    "waiting up to 40 s for guests and pods to end: ns/five, ns/four, ns/one, ns/six, ns/three and 1 more",
+    "pod ns/one ended, 5 left",
+    "pod ns/three ended, 4 left",
+    "pod ns/four ended, 3 left",
+    "pod ns/five ended, 2 left",
+    "pod ns/six ended, 1 left",
+    "killing pods that did not end in time: ns/two",
+    "pod ns/two ended, 0 left",
+  ]);
 });
 
 test.each([

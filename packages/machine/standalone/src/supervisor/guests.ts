@@ -2,7 +2,7 @@
 // How guests are shut down without touching what their owners want: all pods of the machine go, gracefully.
 import { join } from "node:path";
 import { PODS, type Pod } from "@patchbay/api";
-import { createCache, keyOf, type KubeClient } from "@patchbay/kube";
+import { createCache, keyOf, printKey, type KubeClient } from "@patchbay/kube";
 import type { Cache, Clock, Files, Logger } from "@patchbay/core/ports";
 import type { Paths } from "../data-dir/paths.ts";
 
@@ -13,6 +13,8 @@ const WAIT_MAX_MS = 180_000;
 /** For what a forced deletion leaves to be swept, milliseconds. */
 const SWEEP_MS = 20_000;
 const DEFAULT_GRACE_SECONDS = 30;
+/** So many pods are named in one line. */
+const NAMES_MAX = 5;
 
 /** Ways to the machine's API server and to the directories of its pods. */
 export interface GuestDeps {
@@ -21,6 +23,8 @@ export interface GuestDeps {
   readonly clock: Clock;
   readonly log: Logger;
   readonly paths: Paths;
+  /** Reports each step to the person who waits. */
+  readonly report: (text: string) => void;
 }
 
 function graceMs(pods: readonly Pod[]): number {
@@ -30,12 +34,34 @@ function graceMs(pods: readonly Pod[]): number {
   return Math.min(Math.max(0, ...seconds) * 1000 + CLEANING_MS, WAIT_MAX_MS);
 }
 
+function namesOf(pods: readonly Pod[]): readonly string[] {
+  return pods.map((pod) => printKey(keyOf(pod))).sort();
+}
+
+/** The names of a few pods, and the number of the others. */
+function printNames(pods: readonly Pod[]): string {
+  const names = namesOf(pods);
+  const shown = names.slice(0, NAMES_MAX).join(", ");
+  const more = names.length - NAMES_MAX;
+  return more > 0 ? `${shown} and ${String(more)} more` : shown;
+}
+
 /** Resolves with true when the cache is empty, with false at the deadline. */
-async function waitUntilEmpty(pods: Cache<Pod>, clock: Clock, timeoutMs: number): Promise<boolean> {
+async function waitUntilEmpty(
+  pods: Cache<Pod>,
+  { clock, report }: Pick<GuestDeps, "clock" | "report">,
+  timeoutMs: number,
+): Promise<boolean> {
   const done = new AbortController();
   const { promise, resolve } = Promise.withResolvers<boolean>();
+  let before = namesOf(pods.list());
   const look = (): void => {
-    if (pods.list().length === 0) resolve(true);
+    const left = namesOf(pods.list());
+    for (const name of before.filter((each) => !left.includes(each))) {
+      report(`pod ${name} ended, ${String(left.length)} left`);
+    }
+    before = left;
+    if (left.length === 0) resolve(true);
   };
   const forget = pods.onChange(look);
   look();
@@ -67,19 +93,25 @@ const ON_A_NODE = { fieldSelector: "spec.nodeName!=" };
 
 /** Deletes the pods that run here, launchers and others, and waits until they are gone; answers how many there were. */
 export async function shutDownGuests(deps: GuestDeps): Promise<number> {
-  const { client, clock, log } = deps;
+  const { client, clock, log, report } = deps;
   const stop = new AbortController();
   const pods = createCache(client.reflect(PODS, ON_A_NODE), { logger: log });
   pods.start(stop.signal);
   try {
     await Promise.race([pods.synced(), clock.sleep(CLEANING_MS, stop.signal)]);
     const first = pods.list();
+    const waitMs = graceMs(first);
+    if (first.length > 0) {
+      const seconds = String(Math.round(waitMs / 1000));
+      report(`waiting up to ${seconds} s for guests and pods to end: ${printNames(first)}`);
+    }
     await deleteAll(deps, first, false);
-    if (!(await waitUntilEmpty(pods, clock, graceMs(first)))) {
+    if (!(await waitUntilEmpty(pods, deps, waitMs))) {
       const left = pods.list();
       log.warn("pods did not end and are killed", { count: left.length });
+      report(`killing pods that did not end in time: ${printNames(left)}`);
       await deleteAll(deps, left, true);
-      await waitUntilEmpty(pods, clock, SWEEP_MS);
+      await waitUntilEmpty(pods, deps, SWEEP_MS);
     }
     await waitForJournal(deps);
     return first.length;

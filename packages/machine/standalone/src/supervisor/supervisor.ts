@@ -237,7 +237,11 @@ export class Supervisor {
   }
 
   async #shutDown(client: KubeClient): Promise<number> {
-    return shutDownGuests({ ...this.#deps, client });
+    const report = (text: string): void => {
+      // What cannot be written fails again at the next step, which is awaited.
+      this.#deps.state.step(text).catch(() => undefined);
+    };
+    return shutDownGuests({ ...this.#deps, client, report });
   }
 
   async #stopAll(components: readonly Component[]): Promise<void> {
