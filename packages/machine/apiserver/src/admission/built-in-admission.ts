@@ -9,6 +9,7 @@ import type { Admission, AdmissionQuestion, Mutation } from "./admission.ts";
 import { restrictNode } from "./node-restriction.ts";
 import { giveAccount } from "./service-account.ts";
 import { giveStorageClass } from "./storage-class.ts";
+import { refuseUploadClaims } from "./upload-claim.ts";
 
 /** Where accounts, roles and pods of nodes are looked up, and who decides whether rights may be given away. */
 export interface BuiltInAdmissionDeps {
@@ -41,6 +42,7 @@ class BuiltInAdmission implements Admission {
 
   async validate(question: AdmissionQuestion): Promise<void> {
     restrictNode(question, this.#deps.store);
+    refuseUploadClaims(question, this.#deps.store);
     return this.#webhooks.validate(question);
   }
 

@@ -144,6 +144,13 @@ describe("resources", () => {
       message: "the server could not find the requested resource",
     },
     {
+      name: "CDI's settings, which virtctl reads before it makes a claim for a memory dump",
+      path: "/apis/cdi.kubevirt.io/v1beta1/cdiconfigs/config",
+      code: 400,
+      message:
+        "Patchbay has neither memory dumps nor the Containerized Data Importer; nothing was changed",
+    },
+    {
       name: "an unknown resource",
       path: "/api/v1/nopes",
       code: 404,

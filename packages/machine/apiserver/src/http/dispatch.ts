@@ -24,8 +24,8 @@ import { updateObject } from "../verbs/update.ts";
 import { watchObjects } from "../verbs/watch/watch.ts";
 import { chooseRepresentation, chooseStream, isForPeople } from "./answer/accept.ts";
 import { readBody } from "./body.ts";
-import { absentFeature } from "../meta/absent-groups.ts";
-import { methodNotAllowed, unknownPath } from "../meta/status.ts";
+import { absentFeature, absentResource } from "../meta/absent-groups.ts";
+import { badRequest, methodNotAllowed, unknownPath } from "../meta/status.ts";
 import type { Target } from "./target.ts";
 import { setWarnings } from "./answer/warnings.ts";
 import { asksToWatch } from "../auth/request-attributes.ts";
@@ -182,7 +182,8 @@ export async function dispatch(given: ResourceRequest, deps: DispatchDeps): Prom
   const { target, query, request, response } = given;
   const kind = deps.registry.find(target.group, target.version, target.resource);
   if (kind === undefined) {
-    throw unknownPath(absentFeature(target.group));
+    const refusal = absentResource(target.group, target.resource);
+    throw refusal === undefined ? unknownPath(absentFeature(target.group)) : badRequest(refusal);
   }
   const method = request.method ?? "GET";
   const verb = verbOf(method, target, query);

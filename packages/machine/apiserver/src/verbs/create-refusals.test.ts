@@ -31,6 +31,40 @@ function aMap(name: string, change: object = {}) {
   return { apiVersion: "v1", kind: "ConfigMap", metadata: { name, ...change }, data: { k: "v" } };
 }
 
+describe("a claim that waits for an upload", () => {
+  const CLAIMS = "/api/v1/namespaces/default/persistentvolumeclaims";
+  const UPLOAD = "cdi.kubevirt.io/storage.upload.target";
+  const spec = { accessModes: ["ReadWriteOnce"], resources: { requests: { storage: "1Gi" } } };
+  const claim = (name: string, annotations: Readonly<Record<string, string>> = {}) => ({
+    ...{ apiVersion: "v1", kind: "PersistentVolumeClaim", spec },
+    metadata: { name, annotations },
+  });
+  const refusal = {
+    code: 422,
+    body: {
+      details: {
+        causes: [
+          {
+            field: `metadata.annotations[${UPLOAD}]`,
+            message: expect.stringMatching(
+              /^Patchbay does not have the Containerized Data Importer/,
+            ) as string,
+          },
+        ],
+      },
+    },
+  };
+
+  test("is refused while nothing serves CDI's kinds, and is not left behind", async () => {
+    const body = claim("up", { [UPLOAD]: "" });
+    expect(await server.send("POST", CLAIMS, { body })).toMatchObject(refusal);
+    expect(await server.send("GET", `${CLAIMS}/up`)).toMatchObject({ code: 404 });
+    await server.send("POST", CLAIMS, { body: claim("old") });
+    const patch = { body: { metadata: { annotations: { [UPLOAD]: "" } } } };
+    expect(await server.send("PATCH", `${CLAIMS}/old`, patch)).toMatchObject(refusal);
+  });
+});
+
 describe("refusals", () => {
   beforeAll(async () => {
     await server.send("POST", MAPS, { body: aMap("taken") });

@@ -30,6 +30,6 @@ export function healthz(deps: Deps): CallHandler {
 /** Answers 400: clients that name an image themselves need not ask. Source: KubeVirt GetGsInfo. */
 export const guestfs: CallHandler = () => {
   const message =
-    "Patchbay does not have an image of libguestfs; name one with --image, for example virtctl guestfs --image IMAGE CLAIM";
+    "Patchbay does not have an image of libguestfs; nothing was made. Name one: virtctl guestfs --image quay.io/kubevirt/libguestfs-tools:TAG CLAIM, with --kvm=false where nodes have no usable /dev/kvm";
   return Promise.resolve(toFailureAnswer({ code: 400, message }));
 };

@@ -98,13 +98,17 @@ function missing(about: string, method: Method, ...paths: readonly string[]): [s
 
 const DISKS = missing("plugging disks (HotplugVolumes)", "put", "addvolume", "removevolume");
 const GRAPH = missing("the object graph (ObjectGraph)", "get", "objectgraph");
+/** virtctl makes the claim before it sends the request; a cluster's API server has no reason to refuse it. */
+const MEMORY_DUMP =
+  "memory dumps (delete a claim that --create-claim has just made: kubectl delete pvc CLAIM)";
 const EVACUATION = missing("the cancelling of evacuations", "put", "evacuate/cancel");
 /** What KubeVirt does and Patchbay does not: refused by name, and nothing is changed. */
 export const REFUSED: Readonly<Record<Resource, Readonly<Record<string, Entry>>>> = {
   virtualmachines: Object.fromEntries([
     ...DISKS,
     ...EVACUATION,
-    ...missing("memory dumps", "put", "memorydump", "removememorydump"),
+    ...missing(MEMORY_DUMP, "put", "memorydump"),
+    ...missing("memory dumps", "put", "removememorydump"),
     ...GRAPH,
   ]),
   virtualmachineinstances: Object.fromEntries([

@@ -15,7 +15,8 @@ const STATES: Readonly<Record<State, VmiStatus>> = {
   "with an agent": { phase: "Running", conditions: [{ type: "AgentConnected", status: "True" }] },
 };
 
-const NO_AGENT = "409 VMI does not have guest agent connected";
+const NO_AGENT =
+  "409 VMI does not have guest agent connected; install qemu-guest-agent in the guest and start it";
 const RESET =
   "400 Failed to reset non-running VMI with phase Scheduled: Unable to connect to VirtualMachineInstance because phase is Scheduled instead of Running or Scheduled";
 

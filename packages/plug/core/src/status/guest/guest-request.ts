@@ -14,7 +14,9 @@ function has({ status }: VirtualMachineInstance, type: string): boolean {
 type Problem = (vmi: VirtualMachineInstance) => string | undefined;
 
 const needsAgent: Problem = (vmi) =>
-  has(vmi, AGENT_CONNECTED) ? undefined : "VMI does not have guest agent connected";
+  has(vmi, AGENT_CONNECTED)
+    ? undefined
+    : "VMI does not have guest agent connected; install qemu-guest-agent in the guest and start it";
 
 const PROBLEMS: Readonly<Record<GuestRequest, Problem>> = {
   pause: (vmi) => (has(vmi, PAUSED) ? "VMI is already paused" : undefined),
