@@ -51,10 +51,11 @@ export const BOOT_MS = 300_000;
 /** Console of the guest in its launcher. Source: packages/plug/api/src/names.ts */
 const CONSOLE_LOG = "/run/launcher/serial0.log";
 
-function inNamespace(manifest: unknown, namespace: string): unknown {
+/** The manifest as text, in this namespace, also where it names none. */
+function inNamespace(manifest: unknown, namespace: string): string {
   const text = JSON.stringify(manifest);
   const named = text.replaceAll('"namespace":"default"', `"namespace":"${namespace}"`);
-  return JSON.parse(named.replaceAll('"image":"guest"', `"image":"${GUEST_IMAGE}"`));
+  return named.replaceAll('"image":"guest"', `"image":"${GUEST_IMAGE}"`);
 }
 
 /** A namespace of its own on the cluster, with a network and a VM; gone at the end with all that is in it. */
@@ -95,8 +96,9 @@ export class Room {
     this.#expectInstalled();
     this.#run("kubectl", ["create", "namespace", this.namespace]);
     for (const manifest of [networkManifest("blue"), ...manifests]) {
-      const text = JSON.stringify(inNamespace(manifest, this.namespace));
-      this.#run("kubectl", ["apply", "--filename", "-"], text);
+      const text = inNamespace(manifest, this.namespace);
+      // Without the flag, an object that names no namespace gets the kubeconfig's. With it, kubectl refuses another one.
+      this.#run("kubectl", ["--namespace", this.namespace, "apply", "--filename", "-"], text);
     }
   }
 
