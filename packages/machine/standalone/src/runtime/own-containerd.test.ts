@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: Apache-2.0
+import type { CommandResult } from "@patchbay/core/ports";
+import { createFakeFiles, createFakeProcessRunner } from "@patchbay/os/testing";
+import { createFakeLogger } from "@patchbay/telemetry/testing";
+import { expect, test } from "vitest";
+import { pathsOf } from "../data-dir/paths.ts";
+import {
+  cgroupRootOf,
+  containerdLayoutOf,
+  criEndpointOf,
+  prepareOwnContainerd,
+  removeOwnContainerd,
+} from "./own-containerd.ts";
+
+const PATHS = pathsOf("/d");
+const SPEC = JSON.stringify({ process: {}, linux: {} });
+
+function host(mount: Partial<CommandResult> = {}) {
+  const files = createFakeFiles();
+  const ok = (): Partial<CommandResult> => ({});
+  const runner = createFakeProcessRunner({
+    mount: () => mount,
+    umount: ok,
+    ctr: () => ({ stdout: SPEC }),
+    rmdir: ok,
+  });
+  return { files, runner, log: createFakeLogger(), paths: PATHS, bootId: "boot" };
+}
+
+test("machines of one host have places and control groups of their own", () => {
+  expect(criEndpointOf(PATHS)).toBe("unix:///d/run/containerd/containerd.sock");
+  expect(containerdLayoutOf(PATHS)).toMatchObject({
+    ...{ directory: "/d/containerd", runDirectory: "/d/run/containerd" },
+    cniConfDirectory: PATHS.cniConf,
+  });
+  expect(cgroupRootOf(PATHS)).toMatch(/^\/patchbay-[0-9a-f]{8}$/);
+  expect(cgroupRootOf(pathsOf("/e"))).not.toBe(cgroupRootOf(PATHS));
+});
+
+test.each([
+  { name: "can be mounted", mount: {}, want: "as overlays" },
+  {
+    name: "cannot be mounted",
+    mount: { exitCode: 32 },
+    want: "as copies: overlays cannot be mounted here",
+  },
+])("where overlays $name root file systems are kept $want", async ({ mount, want }) => {
+  const deps = host(mount);
+  expect(await prepareOwnContainerd(deps)).toBe(want);
+  const config = await deps.files.readText(containerdLayoutOf(PATHS).config);
+  expect(config).toContain("pause");
+});
+
+test("state and sockets of a containerd that has ended are removed, without a warning", async () => {
+  const deps = host();
+  const { state, socket, root } = containerdLayoutOf(PATHS);
+  for (const path of [`${state}/x`, socket, `${root}/x`]) await deps.files.writeAtomic(path, "");
+  await removeOwnContainerd(deps);
+  expect([deps.files.paths, deps.log.lines]).toEqual([[`${root}/x`], []]);
+});
