@@ -180,6 +180,7 @@ export { letsGo } from "./iface/phase.ts";
 export { expectedWirings, withWired } from "./iface/links/wired.ts";
 export { vhostSocketsOf, type SeenSocket, type VhostSocket } from "./iface/links/vhost-socket.ts";
 export { wiringOf } from "./iface/links/wiring.ts";
+export { membersOf } from "./plan/request/body.ts";
 export { sharedLinkOf } from "./definition/segment.ts";
 export { ifacesWithoutPort } from "./pcie/ports.ts";
 export { pciAddressCauses } from "./pcie/topology.ts";

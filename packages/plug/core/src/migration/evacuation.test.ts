@@ -3,7 +3,7 @@
 import type { EvictionStrategy, VirtualMachineInstance, VmiStatus } from "@patchbay/api";
 import { describe, expect, test } from "vitest";
 import { aGuest, aMigration, NOW } from "../testing/migration-facts.ts";
-import { planEvacuation, type EvacuationFacts } from "./evacuation.ts";
+import { evictionCondition, planEvacuation, type EvacuationFacts } from "./evacuation.ts";
 
 const NODE = { nodeName: "node1", evacuationNodeName: "node1" };
 const NOW_MS = Date.parse(NOW);
@@ -114,4 +114,19 @@ describe("a try that failed", () => {
     const elsewhere = failedAgo(1000, "m1", "node2");
     expect(plan(told(), { migrations: [elsewhere] })).toEqual(first);
   });
+});
+
+test.each([
+  { name: "marked on its node", status: { evacuationNodeName: "a", nodeName: "a" }, want: 1 },
+  { name: "not marked", status: { nodeName: "a" }, want: 0 },
+  { name: "on another node", status: { evacuationNodeName: "a", nodeName: "b" }, want: 0 },
+])("a VMI that is $name has $want conditions of an eviction", ({ status, want }) => {
+  const conditions = evictionCondition({ ...aGuest({}), status });
+  expect(conditions).toHaveLength(want);
+  for (const condition of conditions) {
+    expect(condition).toMatchObject({
+      ...{ type: "EvictionRequested", status: "True", reason: "EvictionRequested" },
+      message: "an eviction was requested: the guest is to leave node a",
+    });
+  }
 });

@@ -11,6 +11,7 @@ import {
 } from "@patchbay/api";
 import { sha256Hex } from "../iface/sha256.ts";
 import { toMs } from "../time.ts";
+import type { NewCondition } from "../status/conditions.ts";
 import { inTurn } from "./control/turns.ts";
 import { evictionStrategyIn, isMigratable } from "./requests.ts";
 
@@ -20,6 +21,17 @@ type Migration = VirtualMachineInstanceMigration;
 const PAUSE_MS = 20_000;
 /** Doublings at most: of those that are over five are kept. */
 const DOUBLINGS_MAX = 4;
+
+/** KubeVirt's condition, and its reason. Source: KubeVirt api/core/v1 VirtualMachineInstanceEvictionRequested. */
+export const EVICTION_REQUESTED = "EvictionRequested";
+
+/** Whether the guest is to leave its node; there is no condition where it is not. */
+export function evictionCondition({ status }: VirtualMachineInstance): readonly NewCondition[] {
+  const { evacuationNodeName: node, nodeName } = status ?? {};
+  if (node === undefined || node !== nodeName) return [];
+  const message = `an eviction was requested: the guest is to leave node ${node}`;
+  return [{ type: EVICTION_REQUESTED, status: "True", reason: EVICTION_REQUESTED, message }];
+}
 
 /** What is known of a VMI that may have been told to leave. */
 export interface EvacuationFacts {

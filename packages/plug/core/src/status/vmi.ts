@@ -16,6 +16,7 @@ import { ADDRESS_CHANGED, addressesCondition } from "../addresses/changed-addres
 import { attachmentStatuses, type PodNetworkFacts } from "./ifaces/attachments.ts";
 import type { NodeLoss } from "../node/node-loss.ts";
 import { GUEST_HELD, heldCondition, heldMessage } from "../migration/control/held.ts";
+import { EVICTION_REQUESTED, evictionCondition } from "../migration/evacuation.ts";
 import { openMigration } from "../migration/owner.ts";
 import { hasRun } from "../node/has-run.ts";
 import { failedHookOf } from "../plan/pod/hook-sidecars.ts";
@@ -119,7 +120,7 @@ function transitionsOf(
 /** Types that virt-controller writes; others' are left alone. */
 const OWN: readonly string[] = [
   ...[READY, SYNCHRONIZED, ADDRESS_CHANGED, LIVE_MIGRATABLE],
-  GUEST_HELD,
+  ...[GUEST_HELD, EVICTION_REQUESTED],
 ];
 
 /** Of a guest that runs, or ran when it was last heard of. */
@@ -175,6 +176,7 @@ function conditionsOf(
     ...addressesCondition(attachments, elements),
     ...migrationCondition(facts, phase ?? ""),
     ...heldCondition(openMigration(vmi)),
+    ...evictionCondition(vmi),
   ];
   const others = (stored ?? []).filter(({ type }) => !OWN.includes(type));
   return [...withTimes(own, stored, now), ...others];

@@ -5,6 +5,7 @@ import type { Deps } from "../deps.ts";
 import { addIface } from "./add-iface.ts";
 import { askGuest } from "./ask-guest.ts";
 import type { CallHandler } from "./call.ts";
+import { evacuateCancel } from "./running/evacuate-cancel.ts";
 import { examine } from "./examine.ts";
 import { expandSpec, expandVmSpec } from "./expand-spec.ts";
 import { guestfs, healthz, version } from "./general.ts";
@@ -40,6 +41,7 @@ function subresourcesOf(deps: Deps): { readonly [R in Resource]: Handlers<(typeo
   return {
     virtualmachines: {
       addinterface: addIface(deps, "vm"),
+      "evacuate/cancel": evacuateCancel(deps, "vm"),
       "expand-spec": expandSpec(deps),
       migrate: migrate(deps),
       ...FORWARDING,
@@ -53,6 +55,7 @@ function subresourcesOf(deps: Deps): { readonly [R in Resource]: Handlers<(typeo
       capture: streamOnly,
       console: streamOnly,
       doctor: examine(deps),
+      "evacuate/cancel": evacuateCancel(deps, "vmi"),
       filesystemlist: askGuest(deps, "filesystemlist"),
       guestosinfo: askGuest(deps, "guestosinfo"),
       interfacetraffic: askGuest(deps, "interfacetraffic"),

@@ -34,6 +34,10 @@ const FORWARDING = {
   "portforward/{port}": FORWARDS,
   "portforward/{port}/{protocol}": FORWARDS,
 } as const;
+const STAYS = {
+  method: "put",
+  about: "Cancels the evacuation of a guest from its node",
+} as const;
 const PLUGS = { method: "put", about: "Plugs a NIC" } as const;
 const UNPLUGS = { method: "put", about: "Unplugs a NIC" } as const;
 
@@ -41,6 +45,7 @@ const UNPLUGS = { method: "put", about: "Unplugs a NIC" } as const;
 export const SERVED = {
   virtualmachines: {
     addinterface: PLUGS,
+    "evacuate/cancel": STAYS,
     "expand-spec": {
       method: "get",
       about: "Returns the VM with its instancetype and preference applied",
@@ -56,6 +61,7 @@ export const SERVED = {
     addinterface: PLUGS,
     capture: { method: "get", about: "Shows packets of an interface, by WebSocket" },
     console: { method: "get", about: "Connects to the serial console, by WebSocket" },
+    "evacuate/cancel": STAYS,
     doctor: { method: "get", about: "Tells at which hop frames of an interface die" },
     filesystemlist: { method: "get", about: "Tells the guest's file systems" },
     guestosinfo: { method: "get", about: "Tells what the guest's agent knows" },
@@ -101,12 +107,10 @@ const GRAPH = missing("the object graph (ObjectGraph)", "get", "objectgraph");
 /** virtctl makes the claim before it sends the request; a cluster's API server has no reason to refuse it. */
 const MEMORY_DUMP =
   "memory dumps (delete a claim that --create-claim has just made: kubectl delete pvc CLAIM)";
-const EVACUATION = missing("the cancelling of evacuations", "put", "evacuate/cancel");
 /** What KubeVirt does and Patchbay does not: refused by name, and nothing is changed. */
 export const REFUSED: Readonly<Record<Resource, Readonly<Record<string, Entry>>>> = {
   virtualmachines: Object.fromEntries([
     ...DISKS,
-    ...EVACUATION,
     ...missing(MEMORY_DUMP, "put", "memorydump"),
     ...missing("memory dumps", "put", "removememorydump"),
     ...GRAPH,
@@ -114,7 +118,6 @@ export const REFUSED: Readonly<Record<Resource, Readonly<Record<string, Entry>>>
   virtualmachineinstances: Object.fromEntries([
     ...DISKS,
     ...missing("backup", "put", "backup", "redefine-checkpoint"),
-    ...EVACUATION,
     ...missing("freezing file systems", "put", "freeze", "unfreeze"),
     ...GRAPH,
     ...missing(
