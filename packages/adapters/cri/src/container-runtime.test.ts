@@ -4,6 +4,7 @@ import type { ContainerRuntime } from "@patchbay/core/ports";
 import { containerConfigFor, sandboxConfigFor } from "@patchbay/cri/testing";
 import { afterEach, beforeEach, expect, test } from "vitest";
 import { createContainerRuntime } from "./container-runtime.ts";
+import { openEndpoint } from "./grpc.ts";
 import { grpcError, ScriptedRuntime, wallClock } from "./testing/scripted-runtime.ts";
 
 const CRI = ["runtime.v1.RuntimeService", "runtime.v1.ImageService"];
@@ -320,6 +321,16 @@ test("a pull ends with its signal", async () => {
   await expect(runtime.pullImage("one", undefined, stop.signal)).rejects.toMatchObject({ code });
   await expect(runtime.pullImage("one", undefined, stop.signal)).rejects.toMatchObject({ code });
   expect(server.calls.filter(({ method }) => method === "PullImage")).toHaveLength(1);
+});
+
+test("a call ends at its deadline", async () => {
+  const call = { service: "runtime.v1.RuntimeService", method: "Version", request: {} } as const;
+  const past = openEndpoint(server.address, { now: () => 0 });
+  await expect(past.call(call, 1000)).rejects.toMatchObject({
+    code: "CRI_TIMED_OUT",
+    details: { call: "Version", timeoutMs: 1000 },
+  });
+  past.close();
 });
 
 test("a status without conditions reports the first that is missing", async () => {
