@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // `patchbay up`: brings the machine up, or says that it is up.
 import { join } from "node:path";
-import { AppError } from "@patchbay/core";
+import { AppError, dropAbsent } from "@patchbay/core";
 import { createFiles, createProcessRunner, startDetached, type ProcessName } from "@patchbay/os";
 import type { Files } from "@patchbay/core/ports";
 import { commandFor, isRoot, printProgress } from "./config.ts";
@@ -39,15 +39,15 @@ interface Deps {
 function wantedOf(options: UpOptions): WantedSettings {
   const { apiPort, apiAddress, nodeName, podSubnet, serviceSubnet, bridge } = options;
   const { dataplaneGroup } = options;
-  return {
-    ...(apiPort === undefined ? {} : { apiPort }),
-    ...(apiAddress === undefined ? {} : { apiAddress }),
-    ...(nodeName === undefined ? {} : { nodeName }),
-    ...(podSubnet === undefined ? {} : { podSubnet }),
-    ...(serviceSubnet === undefined ? {} : { serviceSubnet }),
-    ...(bridge === undefined ? {} : { bridge }),
-    ...(dataplaneGroup === undefined ? {} : { dataplaneGroup }),
-  };
+  return dropAbsent({
+    apiPort,
+    apiAddress,
+    nodeName,
+    podSubnet,
+    serviceSubnet,
+    bridge,
+    dataplaneGroup,
+  });
 }
 
 async function lastReason(files: Files, paths: Paths): Promise<string> {
