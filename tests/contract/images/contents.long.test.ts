@@ -26,6 +26,8 @@ const EXPECTED: Readonly<Record<string, Expected>> = {
       ...["virt-launcher", "prepare-disks", "copy-files", "libvirtd", "virsh", "qemu-img"],
       ...["xorriso", "xorrisofs", "swtpm", "swtpm_setup", "swtpm_localca", "certtool"],
       ...["mkfs.ext4", "mkfs.vfat", "sh", "timeout"],
+      // For people and tests in `kubectl exec`.
+      ...["bash", "grep", "ip"],
       process.arch === "arm64" ? "qemu-system-aarch64" : "qemu-system-x86_64",
     ],
     files: process.arch === "arm64" ? [] : ["/usr/share/seabios/bios-256k.bin"],
