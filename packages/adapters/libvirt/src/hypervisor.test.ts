@@ -2,30 +2,27 @@
 import { isAppError } from "@patchbay/core";
 import type {
   ChildProcessHandle,
+  ChildProgram,
   ChildStarter,
   Clock,
   HypervisorConnection,
-  Logger,
 } from "@patchbay/core/ports";
+import { createFakeLogger, type FakeLogger } from "@patchbay/telemetry/testing";
 import { beforeEach, describe, expect, test } from "vitest";
-import { createHypervisor } from "./hypervisor.ts";
+import { createHypervisor, type HypervisorOptions } from "./hypervisor.ts";
 import type { Beat, Reply, Request } from "./protocol.ts";
 
 const uri = { kind: "uri", uri: "test:///default" } as const;
 const ignore = (): void => undefined;
-const logger: Logger = {
-  debug: ignore,
-  info: ignore,
-  warn: ignore,
-  error: ignore,
-  child: () => logger,
-};
+let logger: FakeLogger;
 
 /** A child whose answers the test gives; connections open at once. */
 class ScriptedChild implements ChildProcessHandle {
   readonly pid = 1;
   readonly ended: Promise<string>;
   readonly requests: Request[] = [];
+  /** Descriptors with their tokens. */
+  readonly descriptors: (readonly [fd: number, token: number])[] = [];
   /** Open calls are answered only when set. */
   isAnswering = true;
   /** Beats are answered only when set. */
@@ -42,7 +39,8 @@ class ScriptedChild implements ChildProcessHandle {
   send(message: unknown): void {
     const request = message as Request; // the parent sends nothing else
     this.requests.push(request);
-    if (request.kind === "open" && this.isAnswering) {
+    const opens = request.kind === "open" || request.kind === "openSocket";
+    if (opens && this.isAnswering) {
       this.say({ kind: "result", connection: request.connection, call: 0 });
     }
     if (request.kind === "beat" && this.isAlive) this.say({ kind: "beat", eventLoopAgeMs: 0 });
@@ -56,8 +54,8 @@ class ScriptedChild implements ChildProcessHandle {
     this.#listener = listener;
   }
 
-  sendDescriptor(): void {
-    throw new Error("not used here");
+  sendDescriptor(fd: number, token: number): void {
+    this.descriptors.push([fd, token]);
   }
 
   takeDescriptor(): never {
@@ -114,20 +112,30 @@ async function settle(): Promise<void> {
 
 let children: ScriptedChild[] = [];
 let clock = new StepClock();
-let hypervisor = makeHypervisor();
+let hypervisor: ReturnType<typeof createHypervisor>;
+/** How children were started, and why the next one does not start. */
+let starts: ChildProgram[];
+let startError: Error | undefined;
 
-function makeHypervisor(): ReturnType<typeof createHypervisor> {
+function makeHypervisor(
+  options: Partial<HypervisorOptions> = {},
+): ReturnType<typeof createHypervisor> {
   children = [];
   clock = new StepClock();
+  logger = createFakeLogger();
+  starts = [];
+  startError = undefined;
   const starter: ChildStarter = {
-    start: () => {
+    start: (how) => {
+      starts.push(how);
+      if (startError !== undefined) return Promise.reject(startError);
       const child = new ScriptedChild();
       children.push(child);
       return Promise.resolve(child);
     },
   };
   const times = { callTimeoutMs: 1000, openTimeoutMs: 2000, stuckAfterMs: 3000, beatMs: 4000 };
-  return createHypervisor({ starter, clock, logger, ...times, stuckMax: 1 });
+  return createHypervisor({ starter, clock, logger, ...times, stuckMax: 1, ...options });
 }
 
 function childAt(index: number): ScriptedChild {
@@ -305,5 +313,107 @@ describe("hypervisor", () => {
     await hypervisor.close();
     expect((await connection.closed).reason).toContain("SIGKILL");
     await expect(hypervisor.open(uri)).rejects.toMatchObject({ code: "LIBVIRT_UNREACHABLE" });
+  });
+
+  test("a socket is opened by its descriptor, under the connection's number", async () => {
+    await hypervisor.open(uri);
+    await hypervisor.open({ kind: "socket", fd: 33 });
+    expect(childAt(0).descriptors).toEqual([[33, 2]]);
+    expect(childAt(0).requests.filter(({ kind }) => kind !== "beat")).toEqual([
+      { kind: "open", connection: 1, uri: "test:///default" },
+      { kind: "openSocket", connection: 2 },
+    ]);
+  });
+
+  test("an open has its own deadline where the caller names one", async () => {
+    await hypervisor.open(uri);
+    childAt(0).isAnswering = false;
+    const failure = failureOf(hypervisor.open(uri, { timeoutMs: 77 }));
+    await settle();
+    await clock.pass(77);
+    expect(await failure).toBe("LIBVIRT_TIMED_OUT");
+  });
+
+  test("replies of one connection do not reach another, nor ones of unknown connections", async () => {
+    const first = await hypervisor.open(uri);
+    const second = await hypervisor.open(uri);
+    const seen: string[] = [];
+    first.onEvent(({ domain }) => seen.push(`first ${domain}`));
+    second.onEvent(({ domain }) => seen.push(`second ${domain}`));
+    for (const connection of [1, 2, 3]) {
+      const event = { kind: "agentConnected", domain: `d${String(connection)}` } as const;
+      childAt(0).say({ kind: "event", connection, event });
+    }
+    expect(seen).toEqual(["first d1", "second d2"]);
+  });
+
+  test.each([
+    { name: "the launchers' user", identity: { uid: 107, gid: 107 } },
+    { name: "the parent's user", identity: undefined },
+  ])("a child runs as $name, without any user configuration", async ({ identity }) => {
+    const own = makeHypervisor(identity === undefined ? {} : { identity });
+    await own.open(uri);
+    const [start] = starts;
+    expect(start?.module).toMatch(/\/child\.ts$/);
+    expect(start).toMatchObject({ readyTimeoutMs: 15_000, env: { LIBVIRT_AUTOSTART: "0" } });
+    expect(start?.identity).toEqual(identity);
+    expect(logger.lines).toMatchObject([{ level: "info", fields: { pid: 1 } }]);
+  });
+
+  test("a child that does not start is reported, and the next open tries again", async () => {
+    startError = new Error("no memory");
+    await expect(hypervisor.open(uri)).rejects.toMatchObject({
+      code: "LIBVIRT_UNREACHABLE",
+      details: { message: "no memory" },
+    });
+    startError = undefined;
+    await hypervisor.open(uri);
+    expect(starts).toHaveLength(2);
+  });
+
+  test("the end of a child is logged with its reason, unless the hypervisor is closed", async () => {
+    await hypervisor.open(uri);
+    childAt(0).kill();
+    await settle();
+    await hypervisor.open(uri);
+    await hypervisor.close();
+    expect(logger.lines.filter(({ level }) => level === "warn")).toMatchObject([
+      { message: "the libvirt child ended", fields: { reason: "SIGKILL" } },
+    ]);
+  });
+
+  test("connections up to the limit may hang", async () => {
+    await abandonOne();
+    await clock.pass(3000);
+    await hypervisor.open(uri);
+    expect(children).toHaveLength(1);
+  });
+
+  test("connections that hung and then ended are not counted", async () => {
+    await abandonOne();
+    await clock.pass(3000);
+    childAt(0).say({ kind: "ended", connection: 1 });
+    await abandonOne();
+    await clock.pass(3000);
+    await hypervisor.open(uri);
+    expect(children).toHaveLength(1);
+  });
+
+  test("a child that was replaced may end without an effect on the next one", async () => {
+    await hypervisor.open(uri);
+    childAt(0).say({ kind: "nonsense" });
+    const second = await hypervisor.open(uri);
+    await settle();
+    const found = second.findDomain("x");
+    await settle();
+    childAt(1).say({ kind: "result", connection: 2, call: 1 });
+    expect(await found).toBeUndefined();
+    await hypervisor.open(uri);
+    expect(children).toHaveLength(2);
+  });
+
+  test("a hypervisor that opened nothing starts no child to close", async () => {
+    await hypervisor.close();
+    expect(starts).toEqual([]);
   });
 });
