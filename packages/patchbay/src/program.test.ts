@@ -167,6 +167,50 @@ describe("create vm", () => {
     expect(userDataIn(out)).toBe(text);
   });
 
+  test("warns of user data that cloud-init would ignore", async () => {
+    const { err, error } = await createVm("--user-data", fileOf("u", "users: []\n"), "-o", "json");
+    expect(error).toBeUndefined();
+    expect(err).toContain('warning: cloud-init ignores user data that begin with "users: []"');
+  });
+
+  test("prints user data as a literal block, also with a long line", async () => {
+    const text = `#cloud-config\nssh_authorized_keys: [ssh-ed25519 ${"A".repeat(100)} me]\n`;
+    const { out } = await createVm("--user-data", fileOf("user-data", text), "-o", "yaml");
+    expect(out).toContain(`userdata: |\n    ${text.split("\n")[0] ?? ""}\n`);
+  });
+
+  test("has network data for each NIC by the MAC that the VM names", async () => {
+    const words = ["--network", "blue", "--mac", "02:00:00:00:00:07", "-o", "json"];
+    const { out } = await createVm(...words);
+    const list = JSON.parse(out) as {
+      readonly items: readonly { readonly stringData?: Readonly<Record<string, string>> }[];
+    };
+    const data = list.items.find(({ stringData }) => stringData !== undefined)?.stringData ?? {};
+    const { ethernets } = parse(data["networkdata"] ?? "") as {
+      readonly ethernets: Readonly<Record<string, { readonly match: object }>>;
+    }; // our own text
+    expect(list.items.at(-1)).toMatchObject({
+      spec: {
+        template: {
+          spec: {
+            domain: {
+              devices: {
+                interfaces: [
+                  {
+                    macAddress: (ethernets["default"]?.match as { macaddress: string }).macaddress,
+                  },
+                  { name: "blue", macAddress: "02:00:00:00:00:07" },
+                ],
+              },
+            },
+          },
+        },
+      },
+    });
+    expect(ethernets["blue"]).toMatchObject({ match: { macaddress: "02:00:00:00:00:07" } });
+    expect((await createVm("-o", "json")).out).not.toContain("networkdata");
+  });
+
   test("leaves its size to an instancetype, and the rest to what the claim says suits it", async () => {
     const volume = ["--volume-pvc", "src:gold,name:root,bootorder:1"];
     const parts = ["--instancetype", "small", "--infer-preference"];

@@ -1,7 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 import { describe, expect, test } from "vitest";
 import { parse } from "yaml";
-import { addKeys, findLogin, makePassword, makeUserData, readPublicKeys } from "./user-data.ts";
+import {
+  addKeys,
+  findLogin,
+  makePassword,
+  makeUserData,
+  readPublicKeys,
+  userDataProblem,
+} from "./user-data.ts";
 
 const KEY = "ssh-ed25519 AAAAC3 me@here";
 const OTHER = "ecdsa-sha2-nistp256 AAAAE2 you";
@@ -32,7 +39,7 @@ describe("user data of ours", () => {
     const login = { user: "admin", password: "1234: #x" };
     const text = makeUserData(login, [KEY]);
     expect(text.split("\n")[0]).toBe("#cloud-config");
-    expect(parse(text)).toEqual({
+    expect(parse(text)).toMatchObject({
       users: [
         {
           name: "admin",
@@ -45,6 +52,20 @@ describe("user data of ours", () => {
       ],
     });
     expect(findLogin(text)).toEqual(login);
+  });
+
+  test("have systemd-networkd run DHCP on NICs that are plugged later", () => {
+    const text = makeUserData({ user: "me", password: "a" }, []);
+    const { write_files: files, runcmd } = parse(text) as {
+      readonly write_files: readonly { readonly path: string; readonly content: string }[];
+      readonly runcmd: unknown;
+    }; // our own text
+    expect(files[0]?.path).toMatch(/^\/etc\/systemd\/network\/9.*\.network$/);
+    expect(files[0]?.content.split("\n")).toEqual(
+      expect.arrayContaining(["Name=en* eth*", "RequiredForOnline=no", "DHCP=ipv4"]),
+    );
+    expect(JSON.stringify(runcmd)).toContain("networkctl reload");
+    expect(text).toContain("content: |");
   });
 
   test("name no keys where there are none", () => {
@@ -96,4 +117,23 @@ test.each([
   { text: "", want: undefined },
 ])("the login of $text is $want", ({ text, want }) => {
   expect(findLogin(text)).toEqual(want);
+});
+
+describe("a header that cloud-init knows", () => {
+  test.each([
+    "#cloud-config\na: 1\n",
+    "#!/bin/sh\n",
+    "## template: jinja\n#cloud-config\n",
+    "Content-Type: multipart/mixed; boundary=x\nMIME-Version: 1.0\n",
+    "MIME-Version: 1.0\n",
+    "\n  #Cloud-Config\n",
+    "#include\nhttps://example.com\n",
+    "",
+  ])("is in %j", (text) => {
+    expect(userDataProblem(text)).toBeUndefined();
+  });
+
+  test.each(["users: []\n", "# cloud-config\n", "echo hello\n"])("is missing in %j", (text) => {
+    expect(userDataProblem(text)).toMatch(/^cloud-init ignores user data that begin with "/);
+  });
 });

@@ -22,6 +22,20 @@ function isCloudConfig(text: string): boolean {
   return text.split("\n")[0]?.trimEnd() === HEADER;
 }
 
+/** What user data begin with, in small letters. Source: cloud-init, "User data formats", and type_from_starts_with. */
+const HEADERS = [
+  ...["#cloud-config", "#!", "## template:", "#cloud-boothook", "#part-handler"],
+  ...["#include", "#upstart-job", "content-type:", "mime-version:"],
+];
+
+/** Why cloud-init would ignore the user data; undefined where it reads them. */
+export function userDataProblem(text: string): string | undefined {
+  const start = text.trimStart().toLowerCase();
+  if (start === "" || HEADERS.some((header) => start.startsWith(header))) return undefined;
+  const first = JSON.stringify(text.trimStart().split("\n")[0]?.slice(0, 40));
+  return `cloud-init ignores user data that begin with ${first}; begin them with #cloud-config, #!, ## template: or a MIME header`;
+}
+
 /** A password that a person can copy from a screen; 16 bytes give 79 bits. */
 export function makePassword(random: Uint8Array): string {
   const letters = [...random].map((byte) => LETTERS[byte % LETTERS.length] ?? "");
@@ -46,10 +60,32 @@ export function readPublicKeys(text: string, file: string): readonly string[] {
 }
 
 function print(document: Document): string {
-  return `${HEADER}\n${document.toString({ lineWidth: 0 })}`;
+  return `${HEADER}\n${document.toString({ lineWidth: 0, blockQuote: "literal" })}`;
 }
 
-/** User data that let somebody log in by a password on the console, and by keys over the network. */
+/**
+ * Lets systemd-networkd, which Debian's images use, run DHCP on NICs that are plugged later; files of netplan and cloud-init
+ * sort before it. Source: systemd.network(5).
+ */
+const HOTPLUG_NETWORK = {
+  path: "/etc/systemd/network/90-plugged.network",
+  content: [
+    "[Match]",
+    "Type=ether",
+    "Name=en* eth*",
+    "[Link]",
+    "RequiredForOnline=no",
+    "[Network]",
+    "DHCP=ipv4",
+    "[DHCPv4]",
+    "RouteMetric=2048",
+    "",
+  ].join("\n"),
+};
+/** A guest with another network manager has nothing to reload. */
+const RELOAD_NETWORKS = ["sh", "-c", "networkctl reload || true"];
+
+/** User data that let a user log in by a password on the console, and by keys over the network; plugged NICs use DHCP. */
 export function makeUserData({ user, password }: Required<Login>, keys: readonly string[]): string {
   const administrator = {
     name: user,
@@ -59,7 +95,13 @@ export function makeUserData({ user, password }: Required<Login>, keys: readonly
     sudo: "ALL=(ALL) NOPASSWD:ALL",
     ...(keys.length > 0 && { [KEYS]: keys }),
   };
-  return print(new Document({ users: [administrator] }));
+  return print(
+    new Document({
+      users: [administrator],
+      write_files: [HOTPLUG_NETWORK],
+      runcmd: [RELOAD_NETWORKS],
+    }),
+  );
 }
 
 /**

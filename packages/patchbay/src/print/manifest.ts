@@ -14,7 +14,7 @@ export async function printManifest(
     return;
   }
   const { stringify } = await import("yaml");
-  // People read it, and not all of them know aliases.
-  const options = { aliasDuplicateObjects: false };
+  // People read and edit it: without aliases, and user data as they are written, also where a line is long.
+  const options = { aliasDuplicateObjects: false, blockQuote: "literal", lineWidth: 0 } as const;
   out.write(objects.map((object) => stringify(object, options)).join("---\n"));
 }

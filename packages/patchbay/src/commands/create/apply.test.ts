@@ -15,6 +15,7 @@ const OBJECTS = vmObjectsOf({
   userData: "#cloud-config\n",
   disks: ["1Gi"],
   networks: [],
+  macs: new Map<string, string>(),
   isStopped: false,
 });
 

@@ -40,13 +40,18 @@ function nextSteps(objects: VmObjects): string {
 
 async function run(context: Context, input: Input): Promise<void> {
   const { createFiles } = await import("@patchbay/os");
+  const { userDataProblem } = await import("../../cloud-init/user-data.ts");
   const { withSession } = await import("../../session.ts");
   const { createObjects } = await import("./apply.ts");
   const { readOrder } = await import("./read-order.ts");
   const { vmObjectsOf } = await import("./vm-objects.ts");
   const { namespace, output } = context.global;
-  const objectsIn = async (where: string | undefined): Promise<VmObjects> =>
-    vmObjectsOf(await readOrder(createFiles(), input, where));
+  const objectsIn = async (where: string | undefined): Promise<VmObjects> => {
+    const order = await readOrder(createFiles(), input, where);
+    const problem = userDataProblem(order.userData);
+    if (problem !== undefined) context.err.write(`warning: ${problem}\n`);
+    return vmObjectsOf(order);
+  };
   if (output === "yaml" || output === "json") {
     await printManifest(context, listOf(await objectsIn(namespace)));
     return;
@@ -124,6 +129,12 @@ export const createVm: Command = {
       isRepeatable: true,
     },
     {
+      flags: "--mac <mac>",
+      description:
+        "MAC address of the next network's interface, or NAME=MAC of interface NAME; may be repeated (default: generated)",
+      isRepeatable: true,
+    },
+    {
       flags: "--user <name>",
       description: "user who can log in, with a generated password, where there is no --user-data",
       fallback: "admin",
@@ -135,7 +146,11 @@ export const createVm: Command = {
       isRepeatable: true,
     },
     { flags: "--user-data <file>", description: "cloud-init user data", values: "files" },
-    { flags: "--network-data <file>", description: "cloud-init network data", values: "files" },
+    {
+      flags: "--network-data <file>",
+      description: "cloud-init network data (default with --network: DHCP on each NIC by its MAC)",
+      values: "files",
+    },
     { flags: "--stopped", description: "do not start the VM yet" },
   ],
   run,

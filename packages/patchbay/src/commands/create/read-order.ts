@@ -3,8 +3,10 @@
 import { randomBytes } from "node:crypto";
 import { resolve } from "node:path";
 import type { Matcher } from "@patchbay/api";
+import { macFor } from "@patchbay/core";
 import { AppError } from "@patchbay/core/errors";
 import type { Files } from "@patchbay/core/ports";
+import { makeNetworkData } from "../../cloud-init/network-data.ts";
 import { addKeys, makePassword, makeUserData, readPublicKeys } from "../../cloud-init/user-data.ts";
 import {
   argumentAt,
@@ -21,7 +23,8 @@ import {
   readVolumes,
   type MatcherFlag,
 } from "./order-flags.ts";
-import type { VmOrder } from "./vm-objects.ts";
+import { readMacs } from "./mac-flags.ts";
+import { ifaceNames, type VmOrder } from "./vm-objects.ts";
 
 /** Bytes of a generated password. */
 const PASSWORD_BYTES = 16;
@@ -76,6 +79,39 @@ function readMachine(input: Input): Machine {
   };
 }
 
+type Network = Pick<VmOrder, "networks" | "macs" | "networkData">;
+
+/** A MAC for every interface: those that were given, and new ones. */
+function withNewMacs(
+  names: readonly string[],
+  given: ReadonlyMap<string, string>,
+): ReadonlyMap<string, string> {
+  const macs = new Map(given);
+  for (const name of names) {
+    const taken = new Set(macs.values());
+    macs.set(name, macs.get(name) ?? macFor(taken, randomBytes));
+  }
+  return macs;
+}
+
+/**
+ * Without a file of network data, cloud-init configures the first NIC alone: a VM with further NICs gets network data by MAC.
+ * @throws AppError with FLAG_INVALID
+ */
+async function readNetwork(files: Files, input: Input): Promise<Network> {
+  const networks = listOption(input, "network");
+  const names = ifaceNames({ networks });
+  const given = readMacs(listOption(input, "mac"), names);
+  const path = textOption(input, "networkData");
+  if (path !== undefined) {
+    return { networks, macs: given, networkData: await readFile(files, "--network-data", path) };
+  }
+  if (names.length === 1) return { networks, macs: given };
+  const macs = withNewMacs(names, given);
+  const nics = names.map((name) => ({ name, mac: macs.get(name) ?? "" }));
+  return { networks, macs, networkData: makeNetworkData(nics) };
+}
+
 /**
  * Reads it. Without user data there is a user with a password that nobody knows yet.
  * @throws AppError with FLAG_INVALID
@@ -85,18 +121,15 @@ export async function readOrder(
   input: Input,
   namespace: string | undefined,
 ): Promise<VmOrder> {
-  const networkData = textOption(input, "networkData");
+  const network = await readNetwork(files, input);
   const machine = readMachine(input);
   return {
     name: argumentAt(input, 0),
     namespace,
     ...machine,
     userData: await readUserData(files, input),
-    ...(networkData !== undefined && {
-      networkData: await readFile(files, "--network-data", networkData),
-    }),
+    ...network,
     disks: listOption(input, "disk"),
-    networks: listOption(input, "network"),
     isStopped: hasFlag(input, "stopped"),
   };
 }

@@ -13,6 +13,7 @@ const ORDER: VmOrder = {
   userData: "#cloud-config\n",
   disks: [],
   networks: [],
+  macs: new Map(),
   isStopped: false,
 };
 
@@ -144,6 +145,15 @@ describe("networks", () => {
       "red",
     ]);
     expect(spec.networks?.at(2)).toEqual({ name: "red", multus: { networkName: "other/red" } });
+  });
+
+  test("have the MACs that were ordered", () => {
+    const macs = new Map([["blue", "02:00:00:00:00:01"]]);
+    const { spec } = vmObjectsOf(orderWith({ networks: ["blue"], macs })).vm.spec.template;
+    expect(spec.domain.devices?.interfaces).toEqual([
+      { name: "default", bridge: {} },
+      { name: "blue", bridge: {}, macAddress: "02:00:00:00:00:01" },
+    ]);
   });
 
   test.each([{ networks: ["blue", "other/blue"] }, { networks: ["default"] }])(

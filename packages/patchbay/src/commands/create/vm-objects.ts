@@ -31,6 +31,8 @@ export interface VmOrder {
   readonly disks: readonly string[];
   /** NAME or NAMESPACE/NAME of NetworkAttachmentDefinitions. */
   readonly networks: readonly string[];
+  /** By the name of the interface; one without is given a MAC by admission, or by CNI. */
+  readonly macs: ReadonlyMap<string, string>;
   readonly isStopped: boolean;
 }
 
@@ -120,8 +122,11 @@ function checkDiskNames(order: VmOrder): void {
   throw new AppError("FLAG_INVALID", { flag: VOLUME_FLAGS, reason });
 }
 
-/** @throws AppError with FLAG_INVALID when two of them would have one name */
-function ifaceNames({ networks }: VmOrder): readonly string[] {
+/**
+ * The pod network's interface, and one for each network.
+ * @throws AppError with FLAG_INVALID when two of them would have one name
+ */
+export function ifaceNames({ networks }: Pick<VmOrder, "networks">): readonly string[] {
   const names = [POD_NETWORK, ...networks.map(ifaceName)];
   const twice = names.find((name, index) => names.indexOf(name) !== index);
   if (twice === undefined) return names;
@@ -142,7 +147,10 @@ function devicesOf(order: VmOrder): NonNullable<Devices> {
       { name: CLOUD_INIT, disk },
       ...diskNames(order).map((name) => ({ name, serial: name, disk })),
     ],
-    interfaces: ifaceNames(order).map((name) => ({ name, bridge: {} })),
+    interfaces: ifaceNames(order).map((name) => {
+      const macAddress = order.macs.get(name);
+      return { name, bridge: {}, ...(macAddress !== undefined && { macAddress }) };
+    }),
   };
 }
 
