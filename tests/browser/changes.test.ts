@@ -61,18 +61,20 @@ test("a cable is drawn from a free socket to a jack: gathered, judged, and sent 
 
 /** The doctor's word, and the NIC as it is in use. */
 function answerPlug({ cluster }: FakePanel, dead?: string): void {
-  const hops = ["guest", "uplink"].map((hop) =>
+  const hops = ["tap", "uplink"].map((hop) =>
     hop === dead
       ? { hop, state: "dead", why: "it is down" }
       : { hop, state: "ok", why: "it is up" },
   );
-  cluster.way = () => ({ hops, ...(dead !== undefined && { firstDead: dead }) });
+  const isUnplugReason = dead === "tap";
+  cluster.way = () => ({ hops, isUnplugReason, ...(dead !== undefined && { firstDead: dead }) });
   const mail = RACK.find(({ name }) => name === "mail");
   const nics = [...(mail?.nics ?? []), { name: "storage", network: "storage", phase: "Ready" }];
   cluster.put("virtualmachineinstances", vmiOf({ name: "mail", ...mail, nics }));
 }
 
-const DIES = "frames die at uplink: it is down";
+const DIES = "frames die at tap: it is down";
+const STAYS = "it stays, because the fault is not in the guest or its pod";
 
 test.each([
   {
@@ -80,13 +82,18 @@ test.each([
     ...{ badge: "done", words: "it is in use, and no hop is dead", asked: ["addinterface"] },
   },
   {
-    ...{ what: "what does not work is taken out", dead: "uplink", keeps: false, flags: "--check" },
+    ...{ what: "what does not work is taken out", dead: "tap", keeps: false, flags: "--check" },
     ...{ badge: "unfit", words: `${DIES}; it is taken out again` },
     asked: ["addinterface", "removeinterface"],
   },
   {
-    ...{ what: "what is to stay is told", dead: "uplink", keeps: true, flags: "--check --keep" },
+    ...{ what: "what is to stay is told", dead: "tap", keeps: true, flags: "--check --keep" },
     ...{ badge: "unfit", words: `${DIES}; it stays, as you chose`, asked: ["addinterface"] },
+  },
+  {
+    ...{ what: "a fault outside the pod is told", dead: "uplink", keeps: false, flags: "--check" },
+    ...{ badge: "unfit", words: `frames die at uplink: it is down; ${STAYS}` },
+    asked: ["addinterface"],
   },
 ])("with a tick it is looked whether frames pass: $what", async (story) => {
   await using panel = await open();

@@ -77,7 +77,13 @@ function openEcho({ name }: { name: string }): Promise<Socket> {
 /** A way whose hops nobody has looked at. */
 function report({ namespace, name }: { namespace?: string; name: string }, iface: string) {
   const vmi = `${String(namespace)}/${name}`;
-  return Promise.resolve({ vmi, interface: iface, hops: [], milliseconds: 1 });
+  return Promise.resolve({
+    vmi,
+    interface: iface,
+    hops: [],
+    isUnplugReason: false,
+    milliseconds: 1,
+  });
 }
 
 /** Whether the kernel has an open connection from the server's port to the client's. */

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// An interface that is plugged on probation stays where frames of a real guest pass, and is taken out again where they do not.
-// A link that was set down is named.
+// An interface that is plugged on probation stays where frames of a real guest pass or a fault outside the pod stops them, and is
+// unplugged where the fault is the guest's own. A link that was set down is named.
 import { execFileSync } from "node:child_process";
 import { bridgeNetworkManifest, eventually } from "@patchbay/support";
 import { afterAll, afterEach, beforeAll, expect, test } from "vitest";
@@ -19,9 +19,15 @@ const [VM, NIC, NETWORK] = ["beta", "trial", "trial"];
 const BRIDGE = "pbt-trial";
 /** The bridge's way out of the node, and what is at its other end. */
 const [UPLINK, SWITCH] = ["pbt-trial0", "pbt-trial1"];
+/** It has one address that a NIC can have. */
+const [SUBNET, ONLY_ADDRESS] = ["10.98.77.0/30", "10.98.77.2"];
 
 function link(...words: readonly string[]): void {
   execFileSync("ip", ["link", ...words], { stdio: ["ignore", "ignore", "pipe"] });
+}
+
+function claimAddress(): void {
+  execFileSync("ip", ["addr", "add", `${ONLY_ADDRESS}/32`, "dev", SWITCH]);
 }
 
 function removeLinks(): void {
@@ -45,7 +51,7 @@ beforeAll(() => {
   link("add", BRIDGE, "type", "bridge");
   link("add", UPLINK, "type", "veth", "peer", "name", SWITCH);
   link("set", UPLINK, "master", BRIDGE, "up");
-  machine.apply(bridgeNetworkManifest(NETWORK, BRIDGE));
+  machine.apply(bridgeNetworkManifest(NETWORK, BRIDGE, SUBNET));
 });
 
 afterEach(async () => {
@@ -84,20 +90,28 @@ test("what works stays, and a link that is set down later is named", async () =>
   expect(hopOf(found, "device")?.fix).toContain("state: up");
 });
 
-test.each([
-  { what: "is taken out again and told", more: [], stands: "it was taken out again", stays: false },
-  {
-    what: "stays with --keep, and is told",
-    more: ["--keep"],
-    stands: "as --keep says",
-    stays: true,
-  },
-])("what does not work $what", ({ more, stands, stays }) => {
+test("a fault outside the pod is reported, and the interface stays", () => {
   link("set", SWITCH, "down");
-  const { code, stdout, stderr } = plug(...more);
+  const { code, stdout, stderr } = plug();
   expect(code).toBe(1);
   expect(stdout).toMatch(/✗ uplink +pbt-trial0: it has no carrier/);
   expect(stderr).toContain(`interface ${NIC} of ${VM} does not work: uplink: it has no carrier`);
+  expect(stderr).toContain(
+    "it was left in place, because the fault is not in the guest or its pod",
+  );
+  expect(ifaceStatus(VM, NIC)?.hotplug?.phase).toBe("Ready");
+});
+
+test.each([
+  { what: "is unplugged", more: [], stands: "it was taken out again", stays: false },
+  { what: "stays with --keep", more: ["--keep"], stands: "as --keep says", stays: true },
+])("what another host's equal address stops $what", ({ more, stands, stays }) => {
+  link("set", SWITCH, "up");
+  if (!stays) claimAddress();
+  const { code, stderr } = plug(...more);
+  expect(code).toBe(1);
+  expect(stderr).toContain(`interface ${NIC} of ${VM} does not work: guest: `);
+  expect(stderr).toContain("has the guest's address too");
   expect(stderr).toContain(stands);
   expect(ifaceStatus(VM, NIC)?.hotplug?.phase).toBe(stays ? "Ready" : undefined);
 });

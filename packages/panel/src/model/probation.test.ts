@@ -3,14 +3,21 @@ import type { VirtualMachineInstance } from "@patchbay/api";
 import type { DoctorReport } from "@patchbay/core";
 import { describe, expect, test } from "vitest";
 import type { Change } from "./changes.ts";
-import { checkable, complaintOf, isInUse, NO_PROBATION, probationFlags } from "./probation.ts";
+import {
+  checkable,
+  complaintOf,
+  isInUse,
+  NO_PROBATION,
+  probationFlags,
+  stayOf,
+} from "./probation.ts";
 import { unitOf } from "./unit.ts";
 
 const unit = { key: "ns/a", namespace: "ns", name: "a", kind: "virtualmachines" } as const;
 const plug: Change = { kind: "plug", unit, iface: "blue", network: "ns/blue" };
 const pull: Change = { kind: "pull", unit, iface: "blue" };
 const REPORT: DoctorReport = {
-  ...{ vmi: "ns/a", interface: "blue", milliseconds: 1 },
+  ...{ vmi: "ns/a", interface: "blue", milliseconds: 1, isUnplugReason: false },
   hops: [
     { hop: "guest", state: "ok", why: "it answers" },
     { hop: "uplink", state: "dead", why: "it is down" },
@@ -53,6 +60,22 @@ describe("on probation", () => {
       "frames die at uplink: it is down",
     );
     expect(complaintOf(REPORT)).toBeUndefined();
+  });
+
+  test.each([
+    { name: "as chosen", isUnplugReason: true, keeps: true, want: /as you chose/ },
+    {
+      name: "for a fault outside the pod",
+      isUnplugReason: false,
+      keeps: false,
+      want: /not in the/,
+    },
+  ])("what does not work stays: $name", ({ isUnplugReason, keeps, want }) => {
+    expect(stayOf({ ...REPORT, isUnplugReason }, keeps)).toMatch(want);
+  });
+
+  test("what does not work is unplugged for a fault in the pod", () => {
+    expect(stayOf({ ...REPORT, isUnplugReason: true }, false)).toBeUndefined();
   });
 
   test("is what the flags of addinterface ask for", () => {

@@ -37,6 +37,12 @@ export function complaintOf({ firstDead, hops }: DoctorReport): string | undefin
   return dead === undefined ? undefined : long(`frames die at ${dead.hop}: ${dead.why}`);
 }
 
+/** Why an interface that does not work stays plugged; undefined: it is unplugged. */
+export function stayOf({ isUnplugReason }: DoctorReport, keeps: boolean): string | undefined {
+  if (keeps) return "it stays, as you chose";
+  return isUnplugReason ? undefined : "it stays, because the fault is not in the guest or its pod";
+}
+
 /** The flags of `addinterface` that do the same. */
 export function probationFlags({ isOn, keeps }: Probation): readonly string[] {
   if (!isOn) return [];

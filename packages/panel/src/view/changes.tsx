@@ -107,8 +107,8 @@ function Check({ state, actions }: ViewProps): JSX.Element | null {
             actions.setProbation({ isOn: !isOn });
           }}
         />
-        Look whether frames of what is plugged pass, once it is in use, and take it out again where
-        they do not
+        Look whether frames of what is plugged pass, once it is in use, and unplug it again if a
+        fault in the guest or its pod stops them
       </label>
       {isOn ? (
         <label>

@@ -5,7 +5,7 @@ import { readWay, send } from "../browser/ask.ts";
 import { nowMs, pause } from "../browser/clock.ts";
 import type { Session } from "../browser/session.ts";
 import { asksOf } from "../model/changes.ts";
-import { complaintOf, isInUse, type PlugChange } from "../model/probation.ts";
+import { complaintOf, isInUse, stayOf, type PlugChange } from "../model/probation.ts";
 import { isRefusal, wordsOf } from "../model/verdict.ts";
 import { findUnit, type SentState, type PanelStore } from "./state.ts";
 
@@ -76,6 +76,6 @@ export async function examinePlug(
   if ("refused" in found) return { kind: "done", text: `${unlooked}: ${found.refused}` };
   const complaint = complaintOf(found);
   if (complaint === undefined) return { kind: "done", text: "it is in use, and no hop is dead" };
-  const stands = keeps ? "it stays, as you chose" : await takeOut(session, change);
+  const stands = stayOf(found, keeps) ?? (await takeOut(session, change));
   return { kind: "unfit", text: `${complaint}; ${stands}` };
 }

@@ -6,6 +6,7 @@ test("a way is a column of hops, with what to do at the first that is dead", () 
   const text = printWays([
     {
       ...{ vmi: "default/alpha", interface: "blue", firstDead: "tap", milliseconds: 9 },
+      isUnplugReason: true,
       hops: [
         { hop: "guest", state: "unknown", why: "no agent" },
         { hop: "device", name: "02:00:00:00:00:01", state: "ok", why: "its link is up" },

@@ -51,7 +51,7 @@ export const addInterface: Command = {
     {
       flags: "--check",
       description:
-        "wait, look whether its frames get through, and take it out again where they do not",
+        "wait, test the connection, and unplug again if a fault in the guest or its pod stops frames",
     },
     { flags: "--keep", description: "with --check: leave it in the VM in any case" },
     VMI,

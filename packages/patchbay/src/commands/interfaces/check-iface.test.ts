@@ -60,11 +60,13 @@ function reportWith(...hops: readonly Partial<HopReport>[]): DoctorReport {
   const firstDead = all.find(({ state }) => state === "dead")?.hop;
   return {
     ...{ vmi: "blue/one", interface: "red", hops: all, milliseconds: 7 },
+    isUnplugReason: firstDead === "tap",
     ...(firstDead === undefined ? {} : { firstDead }),
   };
 }
 
-const DEAD = reportWith({ hop: "uplink", state: "dead", reason: "NoCarrier", why: "no carrier" });
+const DEAD = reportWith({ hop: "tap", state: "dead", reason: "TapDown", why: "it is down" });
+const DEAD_OUTSIDE = reportWith({ hop: "uplink", state: "dead", reason: "NoCarrier", why: "no" });
 
 function patchbay(...more: readonly string[]): Promise<Ended> {
   // So long a guest is given to use what was plugged.
@@ -102,18 +104,28 @@ describe("addinterface --check", () => {
     unplugNext();
     const { out, error } = await patchbay();
     expect(asked()).toEqual(["addinterface", "removeinterface"]);
-    expect(out).toContain("no carrier");
+    expect(out).toContain("it is down");
     expect(out).toContain("unplug of interface red done");
     expect(printError(error)).toContain(
-      "interface red of one does not work: uplink: no carrier; it was taken out again",
+      "interface red of one does not work: tap: it is down; it was taken out again",
     );
   });
 
   test.each([
-    { name: "leaves it where that is wanted", more: ["--keep"], ifaces: [], stands: /--keep/ },
-    { name: "leaves what was there before", more: [], ifaces: ["red"], stands: /there before/ },
-  ])("$name", async ({ more, ifaces, stands }) => {
-    prepare(ifaces, DEAD);
+    {
+      ...{ name: "leaves it where that is wanted", more: ["--keep"], ifaces: [] },
+      ...{ report: DEAD, stands: /--keep/ },
+    },
+    {
+      ...{ name: "leaves what was there before", more: [], ifaces: ["red"] },
+      ...{ report: DEAD, stands: /there before/ },
+    },
+    {
+      ...{ name: "leaves it where the fault is outside the pod", more: [], ifaces: [] },
+      ...{ report: DEAD_OUTSIDE, stands: /uplink: no; it was left in place, because the fault/ },
+    },
+  ])("$name", async ({ more, ifaces, report, stands }) => {
+    prepare(ifaces, report);
     const { error } = await patchbay(...more);
     expect(asked()).toEqual(["addinterface"]);
     expect(printError(error)).toMatch(stands);
@@ -126,7 +138,7 @@ describe("addinterface --check", () => {
     expect(error).toBeDefined();
     expect(JSON.parse(out)).toMatchObject({
       ...{ action: "addinterface", interface: "red", result: "done", stands: "removed" },
-      check: { firstDead: "uplink" },
+      check: { firstDead: "tap" },
     });
   });
 

@@ -26,13 +26,14 @@ interface Probation extends Examined {
 /** How the interface was found, and what has become of it. */
 interface Trial {
   readonly report: DoctorReport;
-  readonly stands: "works" | "removed" | "kept" | "wasThere";
+  readonly stands: "works" | "removed" | "kept" | "wasThere" | "notItsFault";
 }
 
 const STANDS: Readonly<Record<Exclude<Trial["stands"], "works">, string>> = {
   removed: "it was taken out again",
   kept: "it was left, as --keep says",
   wasThere: "it was left, since it was there before",
+  notItsFault: "it was left in place, because the fault is not in the guest or its pod",
 };
 
 /** Until frames pass, or the guest has had its time. */
@@ -88,6 +89,7 @@ async function judge(probation: Probation): Promise<Trial> {
   if (report.firstDead === undefined) return { report, stands: "works" };
   if (isDeclared(target, iface)) return { report, stands: "wasThere" };
   if (hasFlag(input, "keep")) return { report, stands: "kept" };
+  if (!report.isUnplugReason) return { report, stands: "notItsFault" };
   await unplug(probation);
   return { report, stands: "removed" };
 }
@@ -125,8 +127,8 @@ async function plug(probation: Probation, request: IfaceRequest): Promise<void> 
 }
 
 /**
- * Waits until it is plugged, looks where its frames die, and unplugs what does not work, unless it is to be kept or was
- * there before.
+ * Waits until it is plugged, looks where its frames die, and unplugs it when the fault lies in the guest or its pod, unless
+ * it is to be kept or was there before.
  * @throws AppError with INTERFACE_DOES_NOT_WORK, INTERFACE_NOT_CHECKED, and what the change throws
  */
 export async function plugOnProbation(

@@ -215,6 +215,35 @@ test.each([
   expect(hops.find(({ hop }) => hop === "tap")?.why).toMatch(want);
 });
 
+test.each([
+  { name: "no fault", change: {}, want: false },
+  {
+    name: "a tap that is down",
+    change: { links: { tap: link("tap1", { up: false }) } },
+    want: true,
+  },
+  {
+    name: "a silent gateway",
+    change: { traces: [asked("outward", "podNic", "nodePeer")] },
+    want: false,
+  },
+  {
+    name: "a neighbor that is silent",
+    change: {
+      traces: [asked("outward", "podNic", "nodePeer")],
+      seen: { target: { address: "10.9.0.2", at: "port" as const, isGuest: true as const } },
+    },
+    want: false,
+  },
+  {
+    name: "a peer that is down",
+    change: { links: { nodePeer: link("v", { up: false }) } },
+    want: false,
+  },
+])("whether --check unplugs for $name: $want", ({ change, want }) => {
+  expect(diagnose(wayFacts(change)).isUnplugReason).toBe(want);
+});
+
 test("a dead hop says what was seen and what to do", () => {
   const { hops } = diagnose(wayFacts({ mayClaim: [] }));
   expect(hops.find(({ hop }) => hop === "tap")).toEqual({

@@ -38,10 +38,19 @@ function faultsOf(facts: WayFacts): Faults {
   );
 }
 
+/** Faults of the node or the network are not the interface's: unplugging it removes none of them. */
+const OUTSIDE_POD: readonly HopName[] = ["nodePeer", "nodeBridge", "uplink", "gateway"];
+
 /** What is said of the way. */
-export function diagnose(facts: WayFacts): Pick<DoctorReport, "hops" | "firstDead"> {
+export function diagnose(
+  facts: WayFacts,
+): Pick<DoctorReport, "hops" | "firstDead" | "isUnplugReason"> {
   const judged = { ...facts, faults: faultsOf(facts) };
   const hops = HOPS.map((hop) => ({ hop, ...JUDGES[hop](judged) }));
   const first = hops.find(({ state }) => state === "dead")?.hop;
-  return { hops, ...(first === undefined ? {} : { firstDead: first }) };
+  return {
+    hops,
+    ...(first === undefined ? {} : { firstDead: first }),
+    isUnplugReason: first !== undefined && !OUTSIDE_POD.includes(first),
+  };
 }

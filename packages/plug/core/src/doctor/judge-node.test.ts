@@ -32,6 +32,21 @@ const NODE: readonly WayRow[] = [
     ["nodePeer", "PeerOutOfBridge"],
   ],
   [
+    "a loose peer, and another guest that does not answer",
+    {
+      links: { nodePeer: link("veth1"), nodeBridge: undefined, uplinks: [] },
+      traces: [asked("outward", "podNic", "nodePeer")],
+      seen: { target: { address: "10.9.0.2", at: "port", isGuest: true } },
+    },
+  ],
+  [
+    "a loose peer, and no gateway known",
+    {
+      links: { nodePeer: link("veth1"), nodeBridge: undefined, uplinks: [] },
+      seen: { target: undefined, traces: [] },
+    },
+  ],
+  [
     "a peer that is routed",
     {
       links: { nodePeer: link("veth1"), nodeBridge: undefined, uplinks: [] },

@@ -18,13 +18,22 @@ function wayLost(facts: WayFacts): boolean {
   return (traceOf(facts, "outward")?.answered.length ?? 0) === 0;
 }
 
-/** A veth that is no port may be routed: then it has an address, or frames find their way all the same. */
+/** Only a gateway's silence proves a loss: another guest may be stopped. */
+function isGatewayLost(facts: WayFacts): boolean {
+  const isGateway = facts.seen?.target !== undefined && facts.seen.target.isGuest !== true;
+  return isGateway && traceOf(facts, "outward") !== undefined && wayLost(facts);
+}
+
+/** A veth that is no port may be routed: then it has an address, or frames pass all the same. */
 function loose(facts: WayFacts, peer: WayLink, seen: SeenWay): Verdict | undefined {
-  const isGateway = peer.addresses.some((address) => !isIpv6LinkLocal(address));
-  const isRouted = peer.master !== undefined || isGateway || !wayLost(facts);
-  return isRouted || !seen.isBridged
-    ? undefined
-    : dead("PeerOutOfBridge", "it is a port of no bridge", peer.name);
+  const hasAddress = peer.addresses.some((address) => !isIpv6LinkLocal(address));
+  if (peer.master !== undefined || hasAddress || !wayLost(facts) || !seen.isBridged) {
+    return undefined;
+  }
+  const why = "it is a port of no bridge";
+  return isGatewayLost(facts)
+    ? dead("PeerOutOfBridge", why, peer.name)
+    : unknown(`${why}; no gateway is known whose answer shows whether it is routed`, peer.name);
 }
 
 function untagged(peer: WayLink, { links }: SeenWay): Verdict | undefined {

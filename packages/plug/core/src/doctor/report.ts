@@ -39,6 +39,8 @@ export interface DoctorReport {
   readonly hops: readonly HopReport[];
   /** The first that is dead; absent: frames pass, as far as was seen. */
   readonly firstDead?: HopName;
+  /** The fault is certain and lies in the guest or its pod, so `addinterface --check` unplugs the interface. */
+  readonly isUnplugReason: boolean;
   /** How long it took. */
   readonly milliseconds: number;
 }
