@@ -1,0 +1,161 @@
+// SPDX-License-Identifier: Apache-2.0
+// Messages of parent and child over a stream of the test: how they are cut into lines, and what ends the stream.
+import { Duplex } from "node:stream";
+import type { Socket } from "node:net";
+import { beforeEach, describe, expect, test } from "vitest";
+import { JsonChannel } from "./json-channel.ts";
+
+const LINE_BYTES_MAX = 8 * 1024 * 1024;
+
+let written: string[];
+let stream: Duplex;
+let channel: JsonChannel;
+let received: unknown[];
+
+beforeEach(() => {
+  written = [];
+  received = [];
+  stream = new Duplex({
+    read: () => undefined,
+    write: (bytes: Buffer, _encoding, done) => {
+      written.push(bytes.toString());
+      done();
+    },
+  });
+  channel = new JsonChannel(stream as Socket, -1); // a channel uses a stream of bytes
+});
+
+const listen = (message: unknown): void => {
+  received.push(message);
+};
+
+/** The other end writes these pieces. */
+async function write(...pieces: readonly (string | Buffer)[]): Promise<void> {
+  for (const piece of pieces) stream.push(piece);
+  await new Promise((resolve) => {
+    setImmediate(resolve);
+  });
+}
+
+describe("received messages", () => {
+  test.each([
+    { name: "one in a piece", pieces: ['{"a":1}\n'], want: [{ a: 1 }] },
+    { name: "several in a piece", pieces: ["1\n2\n3\n"], want: [1, 2, 3] },
+    { name: "one in several pieces", pieces: ['{"a"', ":", "1}", "\n"], want: [{ a: 1 }] },
+    {
+      name: "the end of one with the start of the next",
+      pieces: ["1", "2\n3", "4\n"],
+      want: [12, 34],
+    },
+    { name: "without an end", pieces: ["1\n2"], want: [1] },
+    {
+      name: "with a letter that is cut",
+      pieces: [Buffer.from('"ä"\n').subarray(0, 2), Buffer.from('"ä"\n').subarray(2)],
+      want: ["ä"],
+    },
+  ])("$name", async ({ pieces, want }) => {
+    channel.onMessage(listen);
+    await write(...pieces);
+    expect(received).toEqual(want);
+    expect(stream.destroyed).toBe(false);
+  });
+
+  test("wait for a listener", async () => {
+    await write("1\n2\n");
+    channel.onMessage(listen);
+    expect(received).toEqual([1, 2]);
+  });
+
+  test("wait while the channel is paused", async () => {
+    channel.onMessage(listen);
+    channel.pause();
+    await write("1\n");
+    expect(received).toEqual([]);
+    channel.onMessage(listen);
+    await write("2\n");
+    expect(received).toEqual([1, 2]);
+  });
+
+  test("go to the next listener from where one hands over", async () => {
+    await write("1\n2\n3\n");
+    channel.onMessage((message) => {
+      received.push(`first ${String(message)}`);
+      channel.onMessage(listen);
+    });
+    await write("4\n");
+    expect(received).toEqual(["first 1", 2, 3, 4]);
+  });
+
+  test("stay for later where a listener pauses", async () => {
+    await write("1\n2\n");
+    channel.onMessage((message) => {
+      listen(message);
+      channel.pause();
+    });
+    expect([received, stream.isPaused()]).toEqual([[1], true]);
+    channel.onMessage(listen);
+    expect(received).toEqual([1, 2]);
+  });
+
+  test("that are no JSON end the stream, and none behind them counts", async () => {
+    channel.onMessage(listen);
+    await write("1\nno JSON\n2\n");
+    expect([received, stream.destroyed]).toEqual([[1], true]);
+  });
+
+  test.each([
+    { name: "of the longest line", bytes: LINE_BYTES_MAX, isCut: false },
+    { name: "of a longer one", bytes: LINE_BYTES_MAX + 1, isCut: true },
+  ])("$name without an end: cut off $isCut", async ({ bytes, isCut }) => {
+    channel.onMessage(listen);
+    await write(Buffer.alloc(bytes - 10, " "), Buffer.alloc(10, " "));
+    expect(stream.destroyed).toBe(isCut);
+  });
+
+  test("count their length anew after each line", async () => {
+    channel.onMessage(listen);
+    const half = Buffer.alloc(LINE_BYTES_MAX / 2 + 1, " ");
+    await write(half, "1\n", half, "2\n");
+    expect([received, stream.destroyed]).toEqual([[1, 2], false]);
+  });
+});
+
+describe("sent messages", () => {
+  test("are lines", () => {
+    channel.send({ a: 1 });
+    channel.send("two\nlines");
+    expect(written).toEqual(['{"a":1}\n', '"two\\nlines"\n']);
+  });
+
+  test("that are too long are refused, and nothing of them is sent", () => {
+    const fits = "x".repeat(LINE_BYTES_MAX - 3);
+    channel.send(fits);
+    expect(written).toHaveLength(1);
+    expect(() => {
+      channel.send(`${fits}x`);
+    }).toThrow(expect.objectContaining({ code: "OS_MESSAGE_TOO_LONG" }));
+    expect(written).toHaveLength(1);
+  });
+
+  test("to an end that has gone are dropped", () => {
+    stream.destroy();
+    channel.send(1);
+    expect(written).toEqual([]);
+  });
+
+  test("to an end that does not read end the stream", () => {
+    const stuck = new Duplex({ read: () => undefined, write: () => undefined });
+    const other = new JsonChannel(stuck as Socket, -1); // as above
+    const message = "x".repeat(LINE_BYTES_MAX - 3);
+    for (let count = 0; count < 9; count += 1) other.send(message);
+    expect(stuck.destroyed).toBe(false);
+    other.send(1);
+    expect(stuck.destroyed).toBe(true);
+  });
+});
+
+test("an error of the stream is left to its owner", async () => {
+  stream.destroy(new Error("reset"));
+  await write();
+  expect(stream.destroyed).toBe(true);
+});

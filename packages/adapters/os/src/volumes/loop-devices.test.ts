@@ -1,0 +1,30 @@
+// SPDX-License-Identifier: Apache-2.0
+import { createFakeProcessRunner } from "@patchbay/os/testing";
+import { expect, test } from "vitest";
+import { listLoopDevices } from "./loop-devices.ts";
+
+test.each([
+  { name: "none", stdout: "", want: [] },
+  {
+    name: "one that stays and one that goes with its last user",
+    stdout: "/dev/loop0 0\n/dev/loop1 1\n",
+    want: [
+      { name: "/dev/loop0", isLasting: true },
+      { name: "/dev/loop1", isLasting: false },
+    ],
+  },
+])("loop devices over a file: $name", async ({ stdout, want }) => {
+  const runner = createFakeProcessRunner({ losetup: () => ({ stdout }) });
+  expect(await listLoopDevices(runner, "/f")).toEqual(want);
+  expect(runner.commands.map(({ argv }) => argv.slice(-2))).toEqual([["--associated", "/f"]]);
+});
+
+test("a failure of losetup is reported with what it printed", async () => {
+  const runner = createFakeProcessRunner({
+    losetup: () => ({ exitCode: 1, stderr: " no /dev\n" }),
+  });
+  await expect(listLoopDevices(runner, "/f")).rejects.toMatchObject({
+    code: "OS_PROGRAM_FAILED",
+    details: { program: "losetup", exitCode: 1, stderr: "no /dev" },
+  });
+});
