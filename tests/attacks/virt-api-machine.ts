@@ -148,7 +148,7 @@ export class VirtApiMachine implements AsyncDisposable {
       domain: { devices: { interfaces: [{ name: "nic1", bridge: {}, macAddress: mac }] } },
       networks: [{ name: "nic1", multus: { networkName: "default/blue" } }],
     };
-    const body = { metadata: { name }, spec: { runStrategy: "Halted", template: { spec } } };
+    const body = { metadata: { name }, spec: { runStrategy: "Always", template: { spec } } };
     const answer = await this.api.post(VMS.replace("/default/", `/${namespace}/`), {
       apiVersion: "kubevirt.io/v1",
       kind: "VirtualMachine",
