@@ -3,7 +3,7 @@
 import { isJsonObject } from "@patchbay/api/json";
 import { join } from "node:path";
 import { NETWORK_ATTACHMENT_DEFINITIONS, type NetworkAttachmentDefinition } from "@patchbay/api";
-import { messageOf } from "@patchbay/core";
+import { AppError, messageOf } from "@patchbay/core";
 import type { KubeClient } from "@patchbay/kube";
 import type { Files, Logger, ProcessRunner, Store } from "@patchbay/core/ports";
 import { parseFields, readFields, textOf } from "../data-dir/json.ts";
@@ -20,12 +20,19 @@ export interface CleaningDeps {
   readonly bootId: string;
 }
 
-/** The host's links, as `ip -j link` has them. */
+/**
+ * The host's links, as `ip -j link` has them.
+ * @throws AppError with OS_PROGRAM_FAILED
+ */
 export async function listLinks(
   runner: ProcessRunner,
 ): Promise<readonly Readonly<Record<string, unknown>>[]> {
   const argv = ["ip", "-j", "link", "show"] as const;
-  const { stdout } = await runner.run({ argv, timeoutMs: TIMEOUT_MS });
+  const { exitCode, stdout, stderr } = await runner.run({ argv, timeoutMs: TIMEOUT_MS });
+  // Taken for an empty list, a failure would make an administrator's bridges ours, which `down` removes.
+  if (exitCode !== 0) {
+    throw new AppError("OS_PROGRAM_FAILED", { program: "ip", exitCode, stderr: stderr.trim() });
+  }
   const links: unknown = JSON.parse(stdout === "" ? "[]" : stdout);
   return Array.isArray(links) ? links.filter(isJsonObject) : [];
 }

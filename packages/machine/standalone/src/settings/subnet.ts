@@ -2,6 +2,7 @@
 // Which networks pods and Services get: such that nothing on the host leads to already.
 import { isWithin, parseIp } from "@patchbay/api";
 import { isJsonObject } from "@patchbay/api/json";
+import { AppError } from "@patchbay/core";
 import type { ProcessRunner } from "@patchbay/core/ports";
 import { textOf } from "../data-dir/json.ts";
 
@@ -40,12 +41,19 @@ export function serviceSubnetsBeside(routes: readonly string[]): readonly string
   return allBeside(routes, SERVICE_COUNT, (index) => `10.${String(SERVICE_FIRST + index)}.0.0/16`);
 }
 
-/** The networks that the host has routes to. Equivalent to: `ip -4 -j route show table main`. */
+/**
+ * The networks that the host has routes to. Equivalent to: `ip -4 -j route show table main`.
+ * @throws AppError with OS_PROGRAM_FAILED
+ */
 export async function listRoutes(runner: ProcessRunner): Promise<readonly string[]> {
-  const { stdout } = await runner.run({
+  const { exitCode, stdout, stderr } = await runner.run({
     argv: ["ip", "-4", "-j", "route", "show", "table", "main"],
     timeoutMs: TIMEOUT_MS,
   });
+  // Taken for an empty list, a failure would let the machine choose a network that the host uses.
+  if (exitCode !== 0) {
+    throw new AppError("OS_PROGRAM_FAILED", { program: "ip", exitCode, stderr: stderr.trim() });
+  }
   const routes: unknown = JSON.parse(stdout === "" ? "[]" : stdout);
   const targets = (Array.isArray(routes) ? routes : []).map((route: unknown) =>
     isJsonObject(route) ? textOf(route, "dst") : "",

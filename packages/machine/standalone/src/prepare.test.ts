@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: Apache-2.0
+import { once } from "node:events";
+import { createServer } from "node:net";
+import { createFakeProcessRunner } from "@patchbay/os/testing";
+import { expect, test } from "vitest";
+import { machineFacts, serverUrlOf } from "./prepare.ts";
+
+test("a port is free when nobody listens at it on the loopback address", async () => {
+  const { isPortFree } = machineFacts(createFakeProcessRunner({}));
+  const server = createServer();
+  await once(server.listen(0, "127.0.0.1"), "listening");
+  const address = server.address();
+  const port = typeof address === "object" ? (address?.port ?? 0) : 0;
+  expect(await isPortFree(port)).toBe(false);
+  server.close();
+  await once(server, "close");
+  expect(await isPortFree(port)).toBe(true);
+  expect(serverUrlOf(port)).toBe(`https://127.0.0.1:${String(port)}`);
+});
+
+test("the host's links and routes are those that ip lists, and it claims a network", async () => {
+  const runner = createFakeProcessRunner({
+    ip: ({ argv }) => {
+      if (argv.includes("link")) return { stdout: '[{"ifname":"lo"},{}]' };
+      if (argv.includes("show")) return { stdout: '[{"dst":"default"},{"dst":"10.0.0.0/8"}]' };
+      return { exitCode: argv.includes("10.96.0.0/16") ? 0 : 2 };
+    },
+  });
+  const facts = machineFacts(runner);
+  expect(await facts.listLinks()).toEqual(["lo", ""]);
+  expect(await facts.listRoutes()).toEqual(["10.0.0.0/8"]);
+  expect(await facts.claimServiceSubnet("10.96.0.0/16")).toBe(true);
+  expect(await facts.claimServiceSubnet("10.97.0.0/16")).toBe(false);
+  expect(facts.hostname).toBe(facts.hostname.toLowerCase());
+});
+
+test("links and routes that ip cannot list are an error, not none", async () => {
+  const failed = { exitCode: 1, stderr: "Cannot open netlink socket\n" };
+  const facts = machineFacts(createFakeProcessRunner({ ip: () => failed }));
+  const want = {
+    code: "OS_PROGRAM_FAILED",
+    details: { program: "ip", exitCode: 1, stderr: "Cannot open netlink socket" },
+  };
+  await expect(facts.listLinks()).rejects.toMatchObject(want);
+  await expect(facts.listRoutes()).rejects.toMatchObject(want);
+});
