@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: Apache-2.0
+// What is removed from the host of a machine that is down, on fake files and programs.
+import type { Command, CommandResult } from "@patchbay/core/ports";
+import { createFakeFiles, createFakeProcessRunner } from "@patchbay/os/testing";
+import { createFakeLogger } from "@patchbay/telemetry/testing";
+import { beforeEach, expect, test } from "vitest";
+import { pathsOf } from "../data-dir/paths.ts";
+import { cgroupRootOf } from "../runtime/own-containerd.ts";
+import { rememberHostLinks } from "./bridges.ts";
+import { removeLeftovers } from "./leftovers.ts";
+
+const PATHS = pathsOf("/d");
+const GROUP = `/sys/fs/cgroup${cgroupRootOf(PATHS)}`;
+
+let files = createFakeFiles();
+let ran: string[];
+beforeEach(async () => {
+  files = createFakeFiles();
+  ran = [];
+  const mountinfo = [
+    "25 1 0:22 / /sys/fs/cgroup rw - cgroup2 cgroup2 rw",
+    "40 1 0:30 / /d/pods/a/volume rw - tmpfs tmpfs rw",
+    "41 1 0:31 / /elsewhere rw - tmpfs tmpfs rw",
+  ];
+  await files.writeAtomic("/proc/self/mountinfo", mountinfo.join("\n"));
+  await files.writeAtomic(`${GROUP}/pod/cgroup.procs`, "");
+  // Links of the host before the machine started.
+  const runner = createFakeProcessRunner({ ip: () => ({ stdout: '[{"ifname":"lo"}]' }) });
+  const log = createFakeLogger();
+  await rememberHostLinks({ files, runner, log, paths: PATHS, bootId: "boot" });
+});
+
+/** Removes all; a program that fails is `broken`. */
+async function remove(broken?: string) {
+  const run = ({ argv }: Command): Partial<CommandResult> => {
+    if (argv[0] === broken) throw new Error(`${broken} is broken`);
+    ran.push(argv.join(" "));
+    if (argv[0] === "losetup") return { stdout: "/dev/loop7 0 /d/claims/a/volume.img\n" };
+    return argv.includes("show") ? { stdout: '[{"ifname":"br-blue"},{"ifname":"br-red"}]' } : {};
+  };
+  const names = ["ip", "losetup", "umount", "find", "rmdir"];
+  const runner = createFakeProcessRunner(Object.fromEntries(names.map((name) => [name, run])));
+  const log = createFakeLogger();
+  await removeLeftovers({ files, runner, log, paths: PATHS, bootId: "boot" }, ["br-blue"]);
+  return log.lines.map(({ level, fields }) => [level, fields["path"] ?? fields["reason"]]);
+}
+
+const WANTED = [
+  "umount --lazy /d/pods/a/volume",
+  "losetup --detach /dev/loop7",
+  `find ${GROUP} -depth -type d -exec rmdir {} ;`,
+  "ip link del br-blue type bridge",
+];
+
+test("mounts, loop devices, control groups and bridges of the machine go, and no others", async () => {
+  const lines = await remove();
+  expect(ran.filter((line) => WANTED.includes(line))).toEqual(WANTED);
+  expect(ran.join("\n")).not.toMatch(/elsewhere|br-red/);
+  expect(lines).toContainEqual(["warn", "/d/pods/a/volume"]);
+});
+
+test.each([
+  { broken: "umount", missing: 0 },
+  { broken: "losetup", missing: 1 },
+  { broken: "find", missing: 2 },
+  { broken: "ip", missing: 3 },
+])("a failure of $broken is logged and stops nothing else", async ({ broken, missing }) => {
+  const lines = await remove(broken);
+  expect(lines).toContainEqual(["warn", `${broken} is broken`]);
+  expect(ran.filter((line) => WANTED.includes(line))).toEqual(
+    WANTED.filter((_line, index) => index !== missing),
+  );
+});

@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: Apache-2.0
+// One supervisor for one machine, by a lock in a directory of the test.
+import { randomUUID } from "node:crypto";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { createFiles, readBootId } from "@patchbay/os";
+import { createFakeClock } from "@patchbay/os/testing";
+import { afterEach, beforeEach, expect, test } from "vitest";
+import { directoriesOf, pathsOf } from "../data-dir/paths.ts";
+import { holdMachine } from "./hold-machine.ts";
+import { findSupervisor, type Step } from "./state.ts";
+
+const files = createFiles();
+let paths = pathsOf("/d");
+beforeEach(() => {
+  paths = pathsOf(join(tmpdir(), `machine-${randomUUID()}`));
+});
+afterEach(async () => {
+  await files.remove(paths.dataDir);
+});
+
+function hold(onStep?: (step: Step) => void) {
+  return holdMachine({ files, clock: createFakeClock(), paths }, onStep);
+}
+
+test("a machine is held by one process until its lock is released", async () => {
+  const held = await hold();
+  await expect(hold()).rejects.toMatchObject({
+    code: "STANDALONE_RUNS_ALREADY",
+    details: { dataDir: paths.dataDir, pid: String(process.pid) },
+  });
+  held.lock.release();
+  (await hold()).lock.release();
+});
+
+test("its directories are made and marked, and this process is found as its supervisor", async () => {
+  const steps: Step[] = [];
+  const { lock, bootId, state } = await hold((step) => steps.push(step));
+  expect(bootId).toBe(await readBootId(files));
+  for (const [path] of directoriesOf(paths)) expect(await files.exists(path)).toBe(true);
+  expect(JSON.parse((await files.readText(paths.settings)) ?? "")).toHaveProperty("kind");
+  await state.step("one");
+  expect(await findSupervisor(files, paths)).toMatchObject({ pid: process.pid, bootId, steps });
+  expect(steps).toEqual([{ afterMs: 0, text: "one" }]);
+  lock.release();
+});
+
+test("a directory with other files is refused, and stays as it was", async () => {
+  await files.ensureDirectory(paths.dataDir);
+  await files.writeAtomic(join(paths.dataDir, "notes.txt"), "mine");
+  await expect(hold()).rejects.toMatchObject({ code: "STANDALONE_NOT_OURS" });
+  expect(await files.list(paths.dataDir)).toEqual(["notes.txt"]);
+});
