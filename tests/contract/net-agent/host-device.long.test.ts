@@ -52,7 +52,7 @@ beforeAll(async () => {
     () => readlinkSync(`/proc/${String(host.pid)}/ns/net`) !== own || undefined,
     WITHIN,
   );
-  machine = await AgentMachine.start(undefined, host.pid);
+  machine = await AgentMachine.start(undefined, { hostProcess: host.pid });
   await machine.putNad(NAMESPACE, "card", [{ type: "host-device", device: "card0" }]);
   // Found before the real one, which it calls: of one network it never removes anything.
   machine.node.addPlugin("host-device", STUBBORN);

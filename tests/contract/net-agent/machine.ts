@@ -21,7 +21,7 @@ import type { NetworkConfigList, Sandbox } from "@patchbay/core/ports";
 import { startTestServer, type TestServer } from "@patchbay/support/api-server";
 import { createMetrics } from "@patchbay/telemetry";
 import { runAgent } from "../../../packages/plug/net-agent/src/compose.ts";
-import { parseFlags } from "../../../packages/plug/net-agent/src/config.ts";
+import { parseFlags, type Flags } from "../../../packages/plug/net-agent/src/config.ts";
 import { CniNode } from "../cni/node.ts";
 
 const NODE = "node-1";
@@ -45,6 +45,13 @@ export interface PodRequest {
   readonly prepare?: (sandbox: Sandbox) => Promise<Readonly<Record<string, string>>>;
 }
 
+/** Flags of the agent that a test sets. */
+interface AgentFlags {
+  readonly hostProcess?: number | undefined;
+  /** Unset: the policy is enforced. */
+  readonly tenantPolicyMode?: Flags["tenantPolicyMode"];
+}
+
 /** The machine; close it in the end. */
 export class AgentMachine implements AsyncDisposable {
   readonly node = new CniNode();
@@ -52,6 +59,7 @@ export class AgentMachine implements AsyncDisposable {
   readonly #runtime: ToldSandboxes;
   readonly admin: KubeClient;
   readonly #stop = new AbortController();
+  readonly #metrics = createMetrics("net-agent");
   #running: Promise<void> = Promise.resolve();
 
   private constructor(server: TestServer, runtime: ToldSandboxes, admin: KubeClient) {
@@ -62,17 +70,17 @@ export class AgentMachine implements AsyncDisposable {
 
   /**
    * Starts everything; resolves when the agent is at work. `prepare` is done before there is an agent. `hostProcess`: has
-   * the namespace whose links are the host's; absent: ours.
+   * the namespace whose links are the host's; unset: ours.
    */
   static async start(
     prepare: (admin: KubeClient) => Promise<void> = () => Promise.resolve(),
-    hostProcess?: number,
+    flags: AgentFlags = {},
   ): Promise<AgentMachine> {
     const server = await startTestServer();
     const admin = await server.client("kubernetes-admin", ["system:masters"]);
     await prepare(admin);
     const machine = new AgentMachine(server, await ToldSandboxes.start(), admin);
-    await machine.#startAgent(hostProcess);
+    await machine.#startAgent(flags);
     return machine;
   }
 
@@ -130,6 +138,11 @@ export class AgentMachine implements AsyncDisposable {
   async ask(namespace: string, name: string, networks: string): Promise<void> {
     const fields = { metadata: { annotations: { [names.NETWORKS_ANNOTATION]: networks } } };
     await this.admin.store.patch(PODS, { namespace, name }, { type: "merge", fields });
+  }
+
+  /** The agent's metrics in the text format of Prometheus. */
+  printMetrics(): Promise<string> {
+    return this.#metrics.print();
   }
 
   /** What kubectl prints for an administrator. */
@@ -192,16 +205,12 @@ export class AgentMachine implements AsyncDisposable {
     await this.admin.store.delete(PODS, { namespace, name }, { gracePeriodSeconds: 0 });
   }
 
-  async #startAgent(hostProcess: number | undefined): Promise<void> {
+  async #startAgent({ hostProcess, tenantPolicyMode = "enforce" }: AgentFlags): Promise<void> {
     const { promise: isReady, resolve } = Promise.withResolvers<undefined>();
     const { clock, log } = this.#server;
     const context = {
       ...{ client: await this.#server.client(ACCOUNT), clock, log },
-      ...{
-        metrics: createMetrics("net-agent"),
-        leaving: this.#stop.signal,
-        signal: this.#stop.signal,
-      },
+      ...{ metrics: this.#metrics, leaving: this.#stop.signal, signal: this.#stop.signal },
       health: new DaemonHealth({ clock, log }),
       ready: () => {
         resolve(undefined);
@@ -210,6 +219,7 @@ export class AgentMachine implements AsyncDisposable {
     this.#running = runAgent(context, {
       ...parseFlags(["node", "net-agent", "--node-name", NODE, "--log-level", "error"]),
       ...(hostProcess !== undefined && { hostProcess }),
+      tenantPolicyMode,
       ...{ criEndpoint: [this.#runtime.endpoint], stateDir: join(this.node.directory, "state") },
       ...{ cniBinDir: [this.node.binDir, "/usr/lib/cni"], cniCacheDir: [this.cacheDir] },
       ...{ definitionDir: this.#definitionDir, podResourcesSocket: this.podResourcesSocket },

@@ -1,7 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // What definitions of tenants may name is changed in the KubeVirt object, while net-agent runs.
-import { EVENTS, KUBEVIRTS, type ClusterTenantPolicy, type KubeObject } from "@patchbay/api";
-import { eventually } from "@patchbay/support";
+import {
+  EVENTS,
+  KUBEVIRTS,
+  NETWORK_ATTACHMENT_DEFINITIONS,
+  type ClusterTenantPolicy,
+  type KubeObject,
+} from "@patchbay/api";
+import { eventually, run } from "@patchbay/support";
 import { CUSTOM_RESOURCE_DEFINITIONS } from "@patchbay/support/api-server";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { AgentMachine } from "./machine.ts";
@@ -97,4 +103,36 @@ test("without KubeVirt's kinds the flags alone count", async () => {
     return errors.length > 0 ? errors : undefined;
   }, WITHIN);
   expect(error?.reason).toBe("DefinitionForbidden");
+  expect(error?.message).toMatch(/allow it by the flag of net-agent that is named$/);
+});
+
+test("beside Multus a tenant's network on the node's own bridge is attached and reported", async () => {
+  await using other = await AgentMachine.start(undefined, { tenantPolicyMode: "auto" });
+  await other.addNamespace(TENANT);
+  const bridge = other.node.nameLink("own");
+  const uplink = other.node.nameLink("up");
+  run("ip", "link", "add", bridge, "type", "bridge");
+  run("ip", "link", "add", uplink, "link", other.node.addParent(), "type", "macvlan");
+  run("ip", "link", "set", uplink, "master", bridge);
+  await other.putNad(TENANT, "uplink", [{ type: "bridge", bridge }]);
+  const sandbox = await other.runPod({ namespace: TENANT, name: "pod", networks: "uplink@net1" });
+  const { store } = other.admin;
+  const problems = await eventually(async () => {
+    const key = { namespace: TENANT, name: "uplink" };
+    return (await store.find(NETWORK_ATTACHMENT_DEFINITIONS, key))?.status?.problems;
+  }, WITHIN);
+  const message = expect.stringMatching(
+    /^networks of this definition are attached, .*--tenant-bridges.*named$/,
+  ) as string;
+  expect(problems).toMatchObject([{ reason: "DefinitionTolerated", message }]);
+  const event = await eventually(async () => {
+    const { items } = await store.list(EVENTS, { namespace: TENANT });
+    return items.find(({ reason }) => reason === "DefinitionTolerated");
+  }, WITHIN);
+  expect(event).toMatchObject({ type: "Warning", involvedObject: { name: "uplink" }, message });
+  expect(await other.printMetrics()).toContain(
+    'patchbay_network_problems{reason="DefinitionTolerated"} 1\n',
+  );
+  await expect.poll(() => other.node.nics(sandbox), { timeout: WITHIN.withinMs }).toEqual(["net1"]);
+  expect(await other.errors(TENANT, "pod")).toEqual({});
 });

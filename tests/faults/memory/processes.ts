@@ -99,7 +99,12 @@ async function agent(surroundings: Surroundings): Promise<void> {
         isIsolated: true,
         mode: "alone",
         findProblems: () => Promise.resolve([]),
-        policy: { current: () => DEFAULT_POLICY, onChange: () => undefined },
+        policy: {
+          isEnforced: true,
+          setting: () => "",
+          current: () => DEFAULT_POLICY,
+          onChange: () => undefined,
+        },
         listOwnBridges: () => Promise.resolve(new Set<string>()),
         concurrency: 16,
       },

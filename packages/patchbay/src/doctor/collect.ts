@@ -7,6 +7,7 @@ import {
   customResourceDefinitions,
   DAEMON_SETS,
   DEPLOYMENTS,
+  EVENTS,
   isJsonObject,
   KUBEVIRTS,
   LEASES,
@@ -39,6 +40,9 @@ import { findMachineDir } from "./machine-dir.ts";
 
 const OURS = { labelSelector: `${names.PART_OF_LABEL}=${names.PRODUCT}` };
 const LAUNCHERS = { labelSelector: `${names.KUBEVIRT_LABEL}=${names.LAUNCHER_LABEL_VALUE}` };
+const OF_NETWORKS = {
+  fieldSelector: `involvedObject.kind=${NETWORK_ATTACHMENT_DEFINITIONS.kind}`,
+};
 /** Namespace of the nodes' leases. Source: Kubernetes corev1.NamespaceNodeLease. */
 const NODE_LEASES = "kube-node-lease";
 /** Both versions of the subresources; virt-api answers. */
@@ -228,6 +232,7 @@ export async function collectFacts(context: Context, session: Session): Promise<
     useEmulation: "seen" in kubevirts && usesEmulation(kubevirts.seen[0]),
     offersDataplane: "seen" in kubevirts && offersDataplane(kubevirts.seen[0]),
     networks: await list(session, NETWORK_ATTACHMENT_DEFINITIONS),
+    networkEvents: await list(session, EVENTS, OF_NETWORKS),
     vmis: await list(session, VIRTUAL_MACHINE_INSTANCES),
     pods: await list(session, PODS, LAUNCHERS),
     nowMs: session.clock.now(),

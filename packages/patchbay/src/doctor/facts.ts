@@ -4,6 +4,7 @@ import type {
   ApiService,
   DaemonSet,
   Deployment,
+  KubeEvent,
   KubeNode,
   Lease,
   NetworkAttachmentDefinition,
@@ -71,6 +72,8 @@ export interface Facts {
   /** Whether nodes are to offer the sockets of all VMs to a dataplane. */
   readonly offersDataplane: boolean;
   readonly networks: Asked<readonly NetworkAttachmentDefinition[]>;
+  /** Events of the networks. */
+  readonly networkEvents: Asked<readonly KubeEvent[]>;
   readonly vmis: Asked<readonly VirtualMachineInstance[]>;
   /** Launchers. */
   readonly pods: Asked<readonly Pod[]>;

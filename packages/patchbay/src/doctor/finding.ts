@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // What the doctor says of one thing that it looked at.
 
-/** `unknown`: it could not look, for want of a right for one. */
-export type Verdict = "ok" | "wrong" | "unknown";
+/** `warning`: it works, and someone should know of it; `unknown`: it could not look, for want of a right for one. */
+export type Verdict = "ok" | "warning" | "wrong" | "unknown";
 
 /** One line of the doctor's. */
 export interface Finding {
@@ -21,6 +21,11 @@ export type Asked<T> = { readonly seen: T } | { readonly unseen: string };
 /** What is as it must be. */
 export function ok(check: string, says: string): Finding {
   return { check, verdict: "ok", says };
+}
+
+/** What works and needs attention. */
+export function warning(check: string, says: string): Finding {
+  return { check, verdict: "warning", says };
 }
 
 /** What is not, and what to do about it. */

@@ -3,6 +3,7 @@ import { parseTime, printTime } from "@patchbay/kube";
 import { describe, expect, test } from "vitest";
 import {
   names,
+  type KubeEvent,
   type KubeNode,
   type Lease,
   type Pod,
@@ -10,6 +11,7 @@ import {
 } from "@patchbay/api";
 import { healthyFacts } from "./testing.ts";
 import type { Facts } from "./facts.ts";
+import { judgeNetworks } from "./checks/networks.ts";
 import { judgeNodes } from "./checks/nodes.ts";
 import { judgeInstallation } from "./judge.ts";
 
@@ -89,6 +91,68 @@ test("what may not be seen is unknown, and not wrong", () => {
   });
   expect(findings.filter(({ verdict }) => verdict === "wrong")).toEqual([]);
   expect(findings).toContainEqual({ check: "nodes", verdict: "unknown", says: unseen.unseen });
+});
+
+describe("a network that net-agent attaches against the tenant policy", () => {
+  const reason = "DefinitionTolerated";
+  const message = "bridge br1 is the node's own";
+  const network = {
+    ...{ apiVersion: "k8s.cni.cncf.io/v1", kind: "NetworkAttachmentDefinition" },
+    metadata: { namespace: "blue", name: "fast", uid: "u1" },
+  };
+  const event: KubeEvent = {
+    ...{ apiVersion: "v1", kind: "Event", metadata: { namespace: "blue", name: "e" } },
+    involvedObject: { kind: network.kind, namespace: "blue", name: "fast", uid: "u1" },
+    ...{ type: "Warning", reason, message, lastTimestamp: "2026-01-01T00:00:00Z" },
+    source: { component: "net-agent", host: "n1" },
+  };
+  const api = (served: readonly string[]) => [
+    { groupVersion: "k8s.cni.cncf.io/v1", resources: [], served: { seen: served } },
+  ];
+
+  test.each([
+    {
+      name: "is a warning by its status",
+      facts: {
+        networks: {
+          seen: [
+            { ...network, status: { problems: [{ node: "n1", reason, message, generation: 1 }] } },
+          ],
+        },
+      },
+      want: [`warning DefinitionTolerated on node n1: ${message}`],
+    },
+    {
+      name: "is a warning by its event where the kind keeps no status",
+      facts: {
+        apis: api(["network-attachment-definitions"]),
+        networks: { seen: [network] },
+        networkEvents: {
+          seen: [
+            { ...event, reason: "NodeLinkUnfit", lastTimestamp: "2025-12-31T23:00:00Z" },
+            event,
+            { ...event, involvedObject: { ...event.involvedObject, uid: "former" } },
+            { ...event, reason: "Other" },
+          ],
+        },
+      },
+      want: [
+        `warning DefinitionTolerated on node n1: ${message} (event of 2026-01-01T00:00:00Z; it may be mended since, because this kind keeps no status)`,
+      ],
+    },
+    {
+      name: "is none by an event where the status says nothing of it",
+      facts: {
+        apis: api(["network-attachment-definitions", "network-attachment-definitions/status"]),
+        networks: { seen: [network] },
+        networkEvents: { seen: [event] },
+      },
+      want: ["ok no node finds anything wrong with 1 of 1"],
+    },
+  ])("$name", ({ facts, want }) => {
+    const findings = judgeNetworks({ ...HEALTHY, ...facts });
+    expect(findings.map(({ verdict, says }) => `${verdict} ${says}`)).toEqual(want);
+  });
 });
 
 describe("devices of a node", () => {

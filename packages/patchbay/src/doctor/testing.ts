@@ -84,6 +84,7 @@ export function healthyFacts(): Facts {
     useEmulation: false,
     offersDataplane: false,
     networks: { seen: [] },
+    networkEvents: { seen: [] },
     vmis: { seen: [] },
     pods: { seen: [] },
   };

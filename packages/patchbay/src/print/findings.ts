@@ -3,7 +3,12 @@
 import type { Finding, Verdict } from "../doctor/finding.ts";
 import { indented } from "./safe.ts";
 
-const MARKS: Readonly<Record<Verdict, string>> = { ok: "ok", wrong: "WRONG", unknown: "?" };
+const MARKS: Readonly<Record<Verdict, string>> = {
+  ok: "ok",
+  warning: "warn",
+  wrong: "WRONG",
+  unknown: "?",
+};
 const MARK_COLUMNS = Math.max(...Object.values(MARKS).map((mark) => mark.length));
 const HANGING = " ".repeat(MARK_COLUMNS + 2);
 

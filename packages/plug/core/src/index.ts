@@ -211,7 +211,11 @@ export {
   tellProblems,
   type NodeFinding,
 } from "./definition/told-problems.ts";
-export { DEFAULT_POLICY, policyInForce } from "./plan/attachments/policy-in-force.ts";
+export {
+  DEFAULT_POLICY,
+  policyInForce,
+  policySettingOf,
+} from "./plan/attachments/policy-in-force.ts";
 export {
   isFromNicMover,
   isSameNodeNic,

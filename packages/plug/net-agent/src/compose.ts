@@ -34,7 +34,7 @@ import { hostOf, hostRootOf } from "./host/host.ts";
 import { runDefinitionLoop, type DefinitionLoopParts } from "./reconcilers/definition/loop.ts";
 import { judge } from "./reconcilers/definition/observe.ts";
 import { runLoop, type LoopParts } from "./loop.ts";
-import { followPolicy } from "./policy.ts";
+import { enforcesPolicy, followPolicy } from "./policy.ts";
 import { answersTo } from "./compose-runtime.ts";
 import { BY_NETWORK, networksAskedBy } from "./wake.ts";
 
@@ -50,7 +50,13 @@ function watchObjects(
   const nads = createCache(client.reflect(NETWORK_ATTACHMENT_DEFINITIONS), { logger: log });
   // Beside KubeVirt, or alone, there may be no such kind.
   const kubevirts = createCache(client.reflect(KUBEVIRTS, { isOptional: true }), { logger: log });
-  const policy = followPolicy({ flags: flags.tenantPolicy, kubevirts, events, log });
+  const policy = followPolicy({
+    isEnforced: enforcesPolicy(flags),
+    flags: flags.tenantPolicy,
+    kubevirts,
+    events,
+    log,
+  });
   for (const cache of [pods, nads, kubevirts]) cache.start(signal);
   return { pods, nads, policy, synced: waitForCaches([pods, nads, kubevirts], signal) };
 }
@@ -129,6 +135,7 @@ export async function runAgent(context: DaemonContext, flags: Flags): Promise<vo
     ...{ store, ...objects, ...runtime.parts, definitionFiles, events, clock, log },
     ...hostOf({ files, namespaces, ...links }, flags),
     nodeName: flags.nodeName,
+    metrics: context.metrics,
   };
   const parts: LoopParts = {
     ...{ ...definitions, ...remembered, namespaces, journal },
@@ -141,7 +148,6 @@ export async function runAgent(context: DaemonContext, flags: Flags): Promise<vo
     hostNetnsInode: readNetnsInode(flags.hostProcess),
     isIsolated: flags.namespaceIsolation,
     mode: flags.mode,
-    metrics: context.metrics,
     watch: health.watchLoop("pod"),
     ...runtime.parts,
     concurrency: flags.concurrency,

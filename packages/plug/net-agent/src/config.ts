@@ -12,6 +12,7 @@ import {
   type HostFlags,
 } from "@patchbay/daemon";
 import { Command, InvalidArgumentError, Option } from "commander";
+import type { PolicyMode } from "./policy.ts";
 import { addPolicyFlags, namedLists } from "./policy-flags.ts";
 
 /** The flags with their defaults; directories are absolute or below the working directory. */
@@ -36,6 +37,8 @@ export interface Flags extends CommonFlags, HostFlags, CriFlags {
   readonly ownBridge: readonly string[];
   /** What definitions of tenants may name, as far as flags say it. */
   readonly tenantPolicy: ClusterTenantPolicy;
+  /** Whether what the policy forbids is refused, or attached with a warning. */
+  readonly tenantPolicyMode: PolicyMode;
   /** Where the container runtime's CNI plugin asks; absent: nobody is answered. */
   readonly cniSocket?: string;
   /** The network that every pod gets, where the runtime is answered: see `readDefaultNetwork`. */
@@ -182,6 +185,14 @@ export function parseFlags(argv: readonly string[]): Flags {
       "bridge that is the node's own, though all its ports may be pods'; may be repeated",
       (name: string, previous: readonly string[]) => [...previous, name],
       [],
+    )
+    .addOption(
+      new Option(
+        "--tenant-policy-mode <mode>",
+        "what happens to definitions that name what tenants' definitions may not: enforce refuses them, warn attaches them and reports them; auto enforces in mode alone and with --cni-socket, and warns beside Multus, which attaches them anyway",
+      )
+        .choices(["auto", "warn", "enforce"] satisfies PolicyMode[])
+        .default("auto" satisfies PolicyMode),
     )
     .option("--concurrency <count>", "number of pods worked on at once", parseCount, 16)
     .exitOverride((error) => process.exit(error.exitCode === 0 ? 0 : 2));

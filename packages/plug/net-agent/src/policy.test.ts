@@ -5,7 +5,7 @@ import type { Note } from "@patchbay/kube";
 import { createFakeCache } from "@patchbay/kube/testing";
 import { createFakeLogger } from "@patchbay/telemetry/testing";
 import { expect, test } from "vitest";
-import { followPolicy } from "./policy.ts";
+import { enforcesPolicy, followPolicy } from "./policy.ts";
 
 const KEY = { namespace: "patchbay", name: "kubevirt" };
 
@@ -25,7 +25,7 @@ function follow(flags: ClusterTenantPolicy = {}) {
     record: (_object: unknown, note: Note) => notes.push(note),
     flush: () => Promise.resolve(),
   };
-  const policy = followPolicy({ flags, kubevirts, events, log });
+  const policy = followPolicy({ flags, isEnforced: true, kubevirts, events, log });
   let changes = 0;
   policy.onChange(() => {
     changes += 1;
@@ -83,4 +83,16 @@ test("an agent that starts with one that it does not understand allows nothing o
   kubevirts.put(kubevirtWith({ masters: ["e*1"] }));
   expect(policy.current()).toEqual({ ...DEFAULT_POLICY, masters: [] });
   expect(notes[0]?.message).toContain("such a list allows nothing until it is corrected");
+});
+
+test.each([
+  { mode: "multus", isEnforced: false },
+  { mode: "multus-dynamic", isEnforced: false },
+  { mode: "alone", isEnforced: true },
+  { mode: "multus", cniSocket: "/run/cni.sock", isEnforced: true },
+  { mode: "multus", tenantPolicyMode: "enforce", isEnforced: true },
+  { mode: "alone", tenantPolicyMode: "warn", isEnforced: false },
+] as const)("the policy is enforced: $isEnforced in $mode $cniSocket $tenantPolicyMode", (row) => {
+  const { isEnforced, ...flags } = row;
+  expect(enforcesPolicy({ tenantPolicyMode: "auto", ...flags })).toBe(isEnforced);
 });

@@ -1,13 +1,24 @@
 // SPDX-License-Identifier: Apache-2.0
 // What may definitions of tenants name now? The cluster's configuration may change it while the agent runs.
 import type { ClusterTenantPolicy, KubeVirt } from "@patchbay/api";
-import { DEFAULT_POLICY, isEqual, policyInForce, type TenantPolicy } from "@patchbay/core";
+import {
+  DEFAULT_POLICY,
+  isEqual,
+  policyInForce,
+  policySettingOf,
+  type AgentMode,
+  type TenantPolicy,
+} from "@patchbay/core";
 import type { EventRecorder } from "@patchbay/kube";
 import type { Cache, Logger } from "@patchbay/core/ports";
 
 /** The policy that counts. */
 export interface PolicyNow {
   current(): TenantPolicy;
+  /** Whether a definition that names what it may not is refused; otherwise it is attached with a warning. */
+  readonly isEnforced: boolean;
+  /** End of an advice that names a flag: the field that sets the policy for the cluster; empty where there is none. */
+  setting(): string;
   /** Calls `listener` after each change from now on. */
   onChange(listener: () => void): void;
 }
@@ -16,6 +27,7 @@ export interface PolicyNow {
 interface PolicyDeps {
   /** Lists that the node's flags name. */
   readonly flags: ClusterTenantPolicy;
+  readonly isEnforced: boolean;
   readonly kubevirts: Cache<KubeVirt>;
   readonly events: EventRecorder;
   readonly log: Logger;
@@ -35,8 +47,16 @@ class FollowedPolicy implements PolicyNow {
     });
   }
 
+  get isEnforced(): boolean {
+    return this.#deps.isEnforced;
+  }
+
   current(): TenantPolicy {
     return this.#policy ?? { ...DEFAULT_POLICY, ...this.#deps.flags };
+  }
+
+  setting(): string {
+    return policySettingOf(this.#deps.kubevirts.list()[0]);
   }
 
   onChange(listener: () => void): void {
@@ -73,4 +93,24 @@ class FollowedPolicy implements PolicyNow {
 /** Follows the cluster's configuration from now on. */
 export function followPolicy(deps: PolicyDeps): PolicyNow {
   return new FollowedPolicy(deps);
+}
+
+/** Whether and how the policy is applied, by a flag. */
+export type PolicyMode = "auto" | "warn" | "enforce";
+
+/**
+ * Whether the policy is enforced. Beside Multus it is no boundary, because Multus attaches in the next pod what this agent
+ * refuses; it is one where the agent makes all attachments.
+ */
+export function enforcesPolicy({
+  tenantPolicyMode,
+  mode,
+  cniSocket,
+}: {
+  readonly tenantPolicyMode: PolicyMode;
+  readonly mode: AgentMode;
+  readonly cniSocket?: string;
+}): boolean {
+  if (tenantPolicyMode !== "auto") return tenantPolicyMode === "enforce";
+  return mode === "alone" || cniSocket !== undefined;
 }

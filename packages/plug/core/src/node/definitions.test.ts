@@ -85,6 +85,16 @@ describe("networks that a node does not have", () => {
       want: undefined,
     },
     {
+      name: "the node only warns of it",
+      problems: [problem("n1", "DefinitionTolerated")],
+      want: undefined,
+    },
+    {
+      name: "one other has it and only warns of it",
+      problems: [problem("n1"), problem("n2", "DefinitionTolerated"), problem("n3")],
+      want: "n2 has it: a VM that is stopped and started there gets it",
+    },
+    {
       name: "others have it",
       problems: [problem("n1")],
       want: "n2, n3 have it: a VM that is stopped and started there gets it",

@@ -90,7 +90,8 @@ export function networksNotOn(
   const absences = new Map<string, NetworkAbsence>();
   for (const [network, { metadata, status }] of definitions) {
     const problems = (status?.problems ?? []).filter(
-      ({ generation }) => generation >= (metadata.generation ?? 0),
+      ({ generation, reason }) =>
+        generation >= (metadata.generation ?? 0) && reason !== "DefinitionTolerated",
     );
     const own = problems.find((problem) => problem.node === node);
     if (own === undefined || !OF_NODES.includes(own.reason)) continue;

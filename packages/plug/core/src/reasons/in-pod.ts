@@ -52,7 +52,17 @@ export const REASONS_IN_POD = {
       "the network's definition names a plugin, a link, a bridge, addresses or a path of the node that definitions of its namespace may not name, or names something in a spelling that plugins take for another",
     who: "user, administrator",
     advice:
-      "change spec.config of NetworkAttachmentDefinition {network}, or have an administrator define the network in namespace default, or allow it by the flag of net-agent that is named, or in spec.configuration.network.tenantPolicy of the KubeVirt object",
+      "change spec.config of NetworkAttachmentDefinition {network}, or have an administrator define the network in namespace default, or allow it by the flag of net-agent that is named{setting}",
+  },
+  DefinitionTolerated: {
+    phases: "none: of the definition only",
+    from: "net-agent",
+    event: "none",
+    meaning:
+      "net-agent attaches the network and only warns: with `--tenant-policy-mode enforce` it would refuse it as `DefinitionForbidden`",
+    who: "administrator",
+    advice:
+      "before you set --tenant-policy-mode enforce, change spec.config of NetworkAttachmentDefinition {network}, or define the network in namespace default, or allow it by the flag of net-agent that is named{setting}",
   },
   NetworkInvalid: {
     ...ATTACHING,

@@ -50,6 +50,7 @@ const OF_CODE: Readonly<Partial<Record<ErrorCode, Reason | Advised>>> = {
   CNI_DEFINITION_FILE_MISSING: "DefinitionFileMissing",
   CNI_NETWORK_FORBIDDEN: "NetworkForbidden",
   CNI_DEFINITION_FORBIDDEN: "DefinitionForbidden",
+  CNI_DEFINITION_TOLERATED: "DefinitionTolerated",
   CNI_CONFIG_INVALID: "NetworkInvalid",
   CNI_PLUGIN_MISSING: "PluginMissing",
   CNI_LINK_MISSING: "NodeLinkUnfit",
@@ -114,9 +115,12 @@ export function reasonOf(error: unknown): Reason | undefined {
   return typeof known === "string" ? known : undefined;
 }
 
-/** The words of an error, and what a person can do about it; `names`: what its advice calls by name. */
+/** The message of an error with its advice, which `names` and the error's details fill in. */
 export function sayWithAdvice(error: unknown, names: Details = {}): string {
   const known = knownOf(error);
+  const details = isAppError(error) ? error.details : {};
   const advice = typeof known === "string" ? adviceOn(known) : known?.advice;
-  return [messageOf(error), advice === undefined ? [] : fillIn(advice, names)].flat().join("; ");
+  return [messageOf(error), advice === undefined ? [] : fillIn(advice, { ...details, ...names })]
+    .flat()
+    .join("; ");
 }

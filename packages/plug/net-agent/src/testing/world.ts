@@ -99,6 +99,7 @@ export class World {
   });
   isIsolated = true;
   mode: AgentMode = "multus";
+  enforcesPolicy = true;
   /** The definitions are an administrator's, unless a test says otherwise. */
   policy: TenantPolicy = { ...DEFAULT_POLICY, trustedNamespaces: ["ns1", "default", "other"] };
   /** What is known to be wrong with every network. */
@@ -373,7 +374,12 @@ export class World {
       isIsolated: this.isIsolated,
       mode: this.mode,
       findProblems: () => Promise.resolve(this.problems),
-      policy: { current: () => this.policy, onChange: () => undefined },
+      policy: {
+        isEnforced: this.enforcesPolicy,
+        setting: () => "",
+        current: () => this.policy,
+        onChange: () => undefined,
+      },
       listOwnBridges: () => Promise.resolve(new Set(this.ownBridges)),
     };
   }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import type { ClusterTenantPolicy, KubeVirt } from "@patchbay/api";
 import { describe, expect, test } from "vitest";
-import { DEFAULT_POLICY, policyInForce } from "./policy-in-force.ts";
+import { DEFAULT_POLICY, policyInForce, policySettingOf } from "./policy-in-force.ts";
 import type { TenantPolicy } from "./tenant-policy.ts";
 
 function kubevirtWith(tenantPolicy: unknown): KubeVirt {
@@ -94,4 +94,19 @@ describe("what the cluster says cannot be understood", () => {
       ...{ masters: [], plugins: ["macvlan"], paths: ["/run/cni"] },
     });
   });
+});
+
+const FIELD = ", or in spec.configuration.network.tenantPolicy of the KubeVirt object";
+
+test.each([
+  { name: "there is none", kubevirt: undefined, want: "" },
+  { name: "KubeVirt's own", kubevirt: EMPTY, want: "" },
+  {
+    name: "Patchbay's",
+    kubevirt: { ...EMPTY, metadata: { namespace: "patchbay", name: "kubevirt" } },
+    want: FIELD,
+  },
+  { name: "any that has the field", kubevirt: kubevirtWith({}), want: FIELD },
+])("advice names the field of the KubeVirt object: $name", ({ kubevirt, want }) => {
+  expect(policySettingOf(kubevirt)).toBe(want);
 });

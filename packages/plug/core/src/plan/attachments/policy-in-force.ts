@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Which policy counts on a node? What its flags name, else what the cluster says, else what counts by default.
 import {
+  names,
   POLICY_FIELD_NAMES,
   POLICY_FIELDS,
   policyCauses,
@@ -22,6 +23,20 @@ function eachField(listOf: (name: PolicyFieldName) => readonly string[]): Tenant
 
 /** As net-agent has it where nobody says anything. */
 export const DEFAULT_POLICY: TenantPolicy = eachField((name) => POLICY_FIELDS[name].fallback);
+
+/** KubeVirt's own kind has no such field, so it is expected in Patchbay's namespace only, and where it is set. */
+function hasPolicyField(kubevirt: KubeVirt | undefined): boolean {
+  if (kubevirt === undefined) return false;
+  return (
+    kubevirt.metadata.namespace === names.SERVICES_NAMESPACE ||
+    kubevirt.spec?.configuration?.network?.tenantPolicy !== undefined
+  );
+}
+
+/** End of an advice that names a flag: the field of the KubeVirt object that does the same, where the object has it. */
+export function policySettingOf(kubevirt: KubeVirt | undefined): string {
+  return hasPolicyField(kubevirt) ? `, or in ${FIELD} of the KubeVirt object` : "";
+}
 
 /** Who says what. */
 export interface PolicySources {

@@ -38,6 +38,7 @@ class Bench {
   policy: TenantPolicy = DEFAULT_POLICY;
   links: { readonly name: string; readonly kind: string }[] = [{ name: "eth0", kind: "" }];
   nowMs = 0;
+  isEnforced = true;
   writes = 0;
   writeError: AppError | undefined;
   /** What asking for an object fails with. */
@@ -113,7 +114,12 @@ class Bench {
         record: (_object, note) => this.notes.push(note),
         flush: () => Promise.resolve(),
       },
-      policy: { current: () => this.policy, onChange: () => undefined },
+      policy: {
+        isEnforced: this.isEnforced,
+        setting: () => "",
+        current: () => this.policy,
+        onChange: () => undefined,
+      },
       listOwnBridges: () => Promise.resolve(new Set()),
       definitionFiles: createDefinitionFiles({ files, log }, "/etc/cni/multus/net.d"),
       node: createNodeView({
@@ -176,6 +182,14 @@ test.each([
 test("an administrator's that names a plugin by a path, though the file is there", async () => {
   bench.policy = { ...DEFAULT_POLICY, trustedNamespaces: [KEY.namespace] };
   await bench.put({ type: "macvlan", ipam: { type: "more/macvlan" } });
+  expect(await bench.pass()).toEqual({ said: "PluginMissing" });
+});
+
+test("what the policy only warns of is reported behind what keeps NICs from being made", async () => {
+  bench.isEnforced = false;
+  await bench.put({ type: "bridge", bridge: "virbr0" });
+  expect(await bench.pass()).toEqual({ said: "DefinitionTolerated" });
+  await bench.put({ type: "sriov", bridge: "virbr0" });
   expect(await bench.pass()).toEqual({ said: "PluginMissing" });
 });
 

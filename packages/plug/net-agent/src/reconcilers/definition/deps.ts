@@ -23,6 +23,8 @@ export interface DefinitionDeps extends JudgeDeps, Pick<Deps, "events" | "clock"
 /** What is remembered of a definition that is there. */
 export interface Judged {
   readonly uid: string | undefined;
+  /** Reasons of everything that was found, also of what the policy only warns of. */
+  readonly reasons: readonly string[];
   /** Kinds that the links had which it names, by name; undefined: there was none. */
   readonly links: ReadonlyMap<string, string | undefined>;
   /** Guests cannot use it, so that it matters who asks for it. */

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // One pass over one definition: what it needs of the node, what the node has, and what people are told of the difference.
 import type { NetworkAttachmentDefinition } from "@patchbay/api";
-import { hasStaleProblems, tellProblems, type NodeFinding } from "@patchbay/core";
+import { hasStaleProblems, reasonOf, tellProblems, type NodeFinding } from "@patchbay/core";
 import { after, done, parseKey, type Next } from "@patchbay/kube";
 import type { DefinitionDeps, Judged } from "./deps.ts";
 import { findGone } from "./gone-nodes.ts";
@@ -66,6 +66,7 @@ export async function reconcileDefinition(key: string, deps: DefinitionDeps): Pr
   const said = await say(nad, { told, isTidying, gone }, { before, deps });
   deps.judged.set(key, {
     ...{ uid: nad.metadata.uid, told: said.told, isWithoutStatus: said.isWithoutStatus },
+    reasons: finding.problems.map((problem) => reasonOf(problem) ?? "CniFailed"),
     ...{ links: linksSeen(finding), exhausted: finding.exhausted },
     isUnfitForGuests: finding.facts?.needs.unfitForGuests !== undefined,
     staleSinceMs: isTidying ? undefined : sinceMs,

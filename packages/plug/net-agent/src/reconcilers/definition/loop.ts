@@ -3,9 +3,11 @@
 import { messageOf } from "@patchbay/core";
 import { createQueue, done, runReconciler, type Next } from "@patchbay/kube";
 import type { Files, LinkWatch, OpenNetns } from "@patchbay/core/ports";
+import type { Metrics } from "@patchbay/telemetry";
 import type { DefinitionDeps, Judged } from "./deps.ts";
 import { reconcileDefinition } from "./index.ts";
 import { watchLeases } from "./lease-watches.ts";
+import { problemsFamily } from "./problems-family.ts";
 import { wakeByDirectories, wakeByLinks, wakeByObjects } from "./wake.ts";
 
 /** The key of all links; others are NAMESPACE/NAME. */
@@ -18,6 +20,7 @@ export interface DefinitionLoopParts extends Omit<DefinitionDeps, "judged"> {
   readonly openHostNetns: () => OpenNetns;
   /** Directories of plugins and of definitions. */
   readonly directories: readonly string[];
+  readonly metrics: Metrics;
 }
 
 /** Tells that links of the host have changed; where that cannot be watched, definitions are judged without it. */
@@ -41,8 +44,9 @@ export async function runDefinitionLoop(
   parts: DefinitionLoopParts,
   signal: AbortSignal,
 ): Promise<void> {
-  const { clock, log, files, directories } = parts;
+  const { clock, log, files, directories, metrics } = parts;
   const judged = new Map<string, Judged>();
+  metrics.addSource(() => Promise.resolve([problemsFamily(judged.values())]));
   const deps: DefinitionDeps = { ...parts, judged };
   const queue = createQueue({ clock });
   const leases = watchLeases(

@@ -11,7 +11,7 @@ import {
 import type { NetworkConfigList } from "@patchbay/core/ports";
 import { BY_NETWORK } from "../../wake.ts";
 import { definitionOf, isNoDefinition } from "../pod/attachment/definition.ts";
-import { findForbidden } from "../pod/attachment/policy.ts";
+import { findForbidden, isRefusal } from "../pod/attachment/policy.ts";
 import { findVmiOf } from "../pod/launcher.ts";
 import type { JudgeDeps } from "./deps.ts";
 
@@ -87,10 +87,13 @@ export async function judge(network: string, deps: JudgeDeps): Promise<Finding> 
   const config = await readOrProblem(network, deps);
   if (isAppError(config)) return { problems: [config], exhausted: [] };
   const forbidden = await findForbidden(network, config, deps);
-  if (forbidden !== undefined) return { problems: [forbidden], exhausted: [] };
+  if (forbidden !== undefined && isRefusal(forbidden)) {
+    return { problems: [forbidden], exhausted: [] };
+  }
   const facts = await factsOf(network, config, deps);
   const problems = problemsOf(facts); // pure
   const isExhausted = problems.some(({ code }) => code === "CNI_ADDRESSES_EXHAUSTED");
   const exhausted = isExhausted ? leaseDirectories(facts.needs, config, deps) : [];
-  return { problems, facts, exhausted };
+  const warnings = forbidden === undefined ? [] : [forbidden];
+  return { problems: [...problems, ...warnings], facts, exhausted };
 }

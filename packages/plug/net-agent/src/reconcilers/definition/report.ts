@@ -8,6 +8,12 @@ import type { DefinitionDeps } from "./deps.ts";
 /** What became of it: the kind has no status, or its status says it now, or said it already. */
 type Reported = "without status" | "written" | "known";
 
+function titleOf(reason: string): string {
+  return reason === "DefinitionTolerated"
+    ? "network is used against the tenant policy"
+    : "network cannot be used";
+}
+
 /** Writes the finding. @throws AppError with KUBE_CONFLICT where another node was first: look again */
 export async function report(
   nad: NetworkAttachmentDefinition,
@@ -31,7 +37,7 @@ export async function report(
   if (told === undefined) {
     if (before !== undefined) log.info("network can be used", { network });
   } else if (before?.message !== told.message) {
-    log.warn("network cannot be used", { network, reason: told.message });
+    log.warn(titleOf(told.reason), { network, reason: told.message });
     events.record(nad, { type: "Warning", ...told });
   }
   return reported;

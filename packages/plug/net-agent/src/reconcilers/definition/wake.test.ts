@@ -9,6 +9,7 @@ import { wakeByDirectories, wakeByLinks, wakeByObjects } from "./wake.ts";
 
 const NOTHING: Judged = {
   ...{ uid: "u", links: new Map(), isUnfitForGuests: false, exhausted: [] },
+  reasons: [],
   ...{ told: undefined, isWithoutStatus: false, staleSinceMs: undefined, nodesAskedMs: undefined },
 };
 
@@ -45,6 +46,8 @@ describe("what the API server tells wakes", () => {
   const policies: (() => void)[] = [];
   const policy = {
     onChange: (listener: () => void) => policies.push(listener),
+    isEnforced: true,
+    setting: () => "",
     current: () => {
       throw new Error("nobody asks");
     },

@@ -53,6 +53,13 @@ export const CNI_ERRORS = {
     retry: "on-change",
     http: 403,
   },
+  CNI_DEFINITION_TOLERATED: {
+    summary:
+      "networks of this definition are attached, although net-agent's tenant policy forbids definitions of namespace {namespace} to name: {named}",
+    who: "user",
+    retry: "on-change",
+    http: 403,
+  },
   CNI_LINK_MISSING: {
     summary: "network {network} needs link {link} ({field}), which the node does not have",
     who: "environment",

@@ -10,7 +10,7 @@ import { mayUse } from "../launcher.ts";
 import type { PodFacts } from "../observe.ts";
 import { definitionOf, isNoDefinition } from "./definition.ts";
 import { sandboxOf } from "./netns.ts";
-import { findForbidden } from "./policy.ts";
+import { findForbidden, isRefusal } from "./policy.ts";
 import { podArgsOf } from "./request.ts";
 import { newRow, writeRow } from "./row.ts";
 
@@ -43,7 +43,8 @@ async function configOf(
   try {
     if (await mayUse(network, facts, deps)) {
       const config = await definitionOf(network, deps);
-      if ((await findForbidden(network, config, deps)) === undefined) return config;
+      const forbidden = await findForbidden(network, config, deps);
+      if (forbidden === undefined || !isRefusal(forbidden)) return config;
     }
   } catch (error) {
     if (!isNoDefinition(error)) throw error;

@@ -66,8 +66,9 @@ export async function attach(wanted: WantedAttachment, facts: PodFacts, deps: De
 /** What the definition explains is told so: of a link or a module that is missing plugins say little. */
 async function explained(error: unknown, network: string, deps: Deps): Promise<unknown> {
   if (!isAppError(error, "CNI_PLUGIN_FAILED")) return error;
-  const [problem] = await deps.findProblems(network).catch(() => []); // the plugin's words are all there is
-  return problem ?? error;
+  const problems = await deps.findProblems(network).catch(() => []); // the plugin's words are all there is
+  // What the policy only warns of is not why the plugin failed.
+  return problems.find(({ code }) => code !== "CNI_DEFINITION_TOLERATED") ?? error;
 }
 
 /** What an ADD rests on, and what it asks for. */

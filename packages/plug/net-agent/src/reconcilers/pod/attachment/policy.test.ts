@@ -113,3 +113,11 @@ test("what was attached before goes when it is asked for no longer, whatever it 
   await world.pass();
   expect(world.cni.attachments).toEqual([]);
 });
+
+test("beside Multus it is attached nevertheless", async () => {
+  world.enforcesPolicy = false;
+  world.putNad({ namespace: "ns1", name: "mine" }, { type: "bridge", bridge: "br0" });
+  await world.pass();
+  expect(world.cni.calls).toEqual(["ADD box-uid-1/net1", "ADD box-uid-1/net2"]);
+  expect(await world.errorReasons()).toEqual({});
+});

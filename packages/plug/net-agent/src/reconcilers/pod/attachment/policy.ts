@@ -39,7 +39,10 @@ async function nameProblems(
   ];
 }
 
-/** CNI_PLUGIN_CALLS_ITSELF, or CNI_DEFINITION_FORBIDDEN, which names all of it; undefined: the definition may be run. */
+/**
+ * Why the definition is not run (CNI_PLUGIN_CALLS_ITSELF, CNI_DEFINITION_FORBIDDEN), or what the policy only warns of
+ * (CNI_DEFINITION_TOLERATED), with everything that it names; undefined: it may be run.
+ */
 export async function findForbidden(
   network: string,
   config: NetworkConfigList,
@@ -55,8 +58,14 @@ export async function findForbidden(
     ...(await nameProblems(config, deps)),
   ];
   if (problems.length === 0) return undefined;
-  const named = problems.join(", ");
-  return new AppError("CNI_DEFINITION_FORBIDDEN", { network, namespace, named });
+  const code = deps.policy.isEnforced ? "CNI_DEFINITION_FORBIDDEN" : "CNI_DEFINITION_TOLERATED";
+  const setting = deps.policy.setting();
+  return new AppError(code, { network, namespace, named: problems.join(", "), setting });
+}
+
+/** Whether the finding keeps the definition from being run; otherwise it is only reported. */
+export function isRefusal({ code }: AppError): boolean {
+  return code !== "CNI_DEFINITION_TOLERATED";
 }
 
 /** @throws AppError with what {@link findForbidden} finds */
@@ -66,5 +75,10 @@ export async function assertAllowed(
   deps: Deps,
 ): Promise<void> {
   const forbidden = await findForbidden(network, config, deps);
-  if (forbidden !== undefined) throw forbidden;
+  if (forbidden === undefined) return;
+  if (isRefusal(forbidden)) throw forbidden;
+  deps.log.warn("network is attached against the tenant policy", {
+    network,
+    reason: forbidden.message,
+  });
 }
