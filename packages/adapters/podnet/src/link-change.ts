@@ -16,7 +16,15 @@ export interface LinkSettings {
   readonly learning?: boolean;
   /** Whether frames to all, to many and to who is not known leave by it, as a port of a bridge. */
   readonly flooding?: boolean;
+  /** Whether frames for the next bridge (LLDP, 802.1X, LACP) pass, as a port of a bridge. */
+  readonly passesSwitchFrames?: boolean;
 }
+
+/**
+ * The port's mask of groups 01:80:C2:00:00:0x whose frames it passes on: all but pause frames, which the kernel does not
+ * allow. The bridge's own mask cannot have LACP. Source: linux net/bridge/br_private.h, BR_GROUPFWD_RESTRICTED
+ */
+export const SWITCH_FRAMES_MASK = 0xfffd;
 
 /** `nodad`: used at once, without a search for another owner. `noprefixroute`: it brings no route. Source: ip-address(8) */
 export type AddressFlag = "nodad" | "noprefixroute";
@@ -59,8 +67,21 @@ function printFlooding(flooding: boolean): string {
   return `type bridge_slave ${words.join(" ")}`;
 }
 
+function printGroups(passes: boolean): string {
+  return `type bridge_slave group_fwd_mask ${passes ? `0x${SWITCH_FRAMES_MASK.toString(16)}` : "0"}`;
+}
+
+function printPortSettings(settings: LinkSettings): readonly string[] {
+  const { learning, flooding, passesSwitchFrames } = settings;
+  return [
+    learning === undefined ? [] : `type bridge_slave learning ${onOff(learning)}`,
+    flooding === undefined ? [] : printFlooding(flooding),
+    passesSwitchFrames === undefined ? [] : printGroups(passesSwitchFrames),
+  ].flat();
+}
+
 function printSettings(settings: LinkSettings): string {
-  const { mac, mtu, master, arp, addressGeneration, up, learning, flooding } = settings;
+  const { mac, mtu, master, arp, addressGeneration, up } = settings;
   return [
     mac === undefined ? [] : `address ${mac}`,
     mtu === undefined ? [] : `mtu ${String(mtu)}`,
@@ -68,8 +89,7 @@ function printSettings(settings: LinkSettings): string {
     addressGeneration === undefined ? [] : `addrgenmode ${addressGeneration}`,
     arp === undefined ? [] : `arp ${onOff(arp)}`,
     up === undefined ? [] : up ? "up" : "down",
-    learning === undefined ? [] : `type bridge_slave learning ${onOff(learning)}`,
-    flooding === undefined ? [] : printFlooding(flooding),
+    printPortSettings(settings),
   ]
     .flat()
     .join(" ");

@@ -19,6 +19,8 @@ export interface WiredLink extends Link {
   readonly learning: boolean;
   /** Of a port of a bridge: frames to all, to many and to who is not known leave by it. */
   readonly flooding: boolean;
+  /** Of a port of a bridge: frames for the next bridge pass. */
+  readonly passesSwitchFrames: boolean;
 }
 
 /** Entries of a list that iproute2 printed. */

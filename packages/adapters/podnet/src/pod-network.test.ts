@@ -19,7 +19,8 @@ const WIRING: BridgeWiring = {
   ...{ podInterfaceName: "pod1", bridgeName: "k6t-1", tapName: "tap1" },
   ...{ mac: MAC, mtu: 1450, owner: 107, queues: 1 },
 };
-const port = { master: 3, isLearning: false } as const;
+// As around a guest that is held to nothing.
+const port = { master: 3, isLearning: false, groupMask: 0xfffd } as const;
 const link = { mtu: 1450, flags: ["up", "carrier"] } as const;
 const NIC: SketchedLink = { ...link, name: "pod1", index: 2, mac: MAC, kind: "veth" };
 const ENSLAVED: SketchedLink = { ...NIC, ...port };
@@ -111,8 +112,8 @@ describe("wiring a tap", () => {
       "newLink 0",
       ...LINK_SET(3, 2),
       "makeTap tap1",
-      ...LINK_SET(4, 5),
-      ...["newLink 2", "deleteAddress 2", ...LINK_SET(2, 2)],
+      ...LINK_SET(4, 6),
+      ...["newLink 2", "deleteAddress 2", ...LINK_SET(2, 3)],
       ...["deleteNeighbour 2", "newNeighbour 4"],
     ]);
     expect(commands).toEqual([]);

@@ -24,7 +24,14 @@ const LOOPBACK: SketchedLink = {
 describe("links", () => {
   test("are told with all that wiring sets, sorted by name", async () => {
     const netlink = kernelOf(() => ({ links: [LOOPBACK, NIC, BRIDGE, TAP] }));
-    const other = { addresses: [], flooding: true, noArp: false, plain: false, learning: true };
+    const other = {
+      addresses: [],
+      flooding: true,
+      passesSwitchFrames: false,
+      noArp: false,
+      plain: false,
+      learning: true,
+    };
     expect(await askLinks(netlink, NETNS)).toEqual([
       {
         ...other,

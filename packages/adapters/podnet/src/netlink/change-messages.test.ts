@@ -53,6 +53,12 @@ const ROWS: readonly Row[] = [
     change: { op: "setLink", link: "tap1", settings: { flooding: true } },
     hex: "4c00000010000500000000000000000000000000040000000000000000000000 2c001200 0b00040062726964676500 00 1c000500 0500090001000000 05001b0001000000 05001e0001000000",
   },
+  // IFLA_BRPORT_GROUP_FWD_MASK, 16 bits
+  {
+    words: "ip link set tap1 type bridge_slave group_fwd_mask 0xfffd",
+    change: { op: "setLink", link: "tap1", settings: { passesSwitchFrames: true } },
+    hex: "3c00000010000500000000000000000000000000040000000000000000000000 1c001200 0b00040062726964676500 00 0c000500 06001f00fdff0000",
+  },
   {
     words: "ip link del k6t-1",
     change: { op: "deleteLink", link: "k6t-1" },

@@ -2,7 +2,12 @@
 // What is the kernel told for one change of a namespace's links?
 import { IP_BITS, parseIp, type IpPrefix } from "@patchbay/api";
 import { AppError } from "@patchbay/core";
-import type { AddressFlag, LinkChange, LinkSettings } from "../link-change.ts";
+import {
+  SWITCH_FRAMES_MASK,
+  type AddressFlag,
+  type LinkChange,
+  type LinkSettings,
+} from "../link-change.ts";
 import { ACK, messageOf } from "./message.ts";
 import {
   AF_BRIDGE,
@@ -10,6 +15,7 @@ import {
   AF_INET6,
   FLAGS,
   FLOODING,
+  GROUP_FORWARD_MASK,
   HEAD,
   IFA,
   IFLA,
@@ -20,7 +26,7 @@ import {
   PLAIN_BRIDGE,
   RTM,
 } from "./rtnetlink.ts";
-import { attribute, macBytes, nested, u32, u8 } from "./write.ts";
+import { attribute, macBytes, nested, u16, u32, u8 } from "./write.ts";
 
 /** Index of a link by its name. */
 export type IndexOf = (name: string) => number;
@@ -70,8 +76,8 @@ function linkMessage(
 }
 
 /** The same value of some attributes of a port of a bridge. */
-function portParts(types: readonly number[], value: boolean): LinkParts {
-  const data = types.map((type) => attribute(type, u8(value ? 1 : 0)));
+function portParts(types: readonly number[], value: Uint8Array): LinkParts {
+  const data = types.map((type) => attribute(type, value));
   const kind = attribute(PORT_KIND, "bridge");
   return { parts: [nested(IFLA.info, kind, nested(INFO.portData, ...data))] };
 }
@@ -90,8 +96,10 @@ const SETTINGS: {
     parts: [nested(IFLA_AF_SPEC, nested(AF_INET6, attribute(ADDR_GEN_MODE, u8(GEN_NONE))))],
   }),
   up: (value) => ({ set: value ? FLAGS.up : 0, mask: FLAGS.up }),
-  learning: (value) => portParts([LEARNING], value),
-  flooding: (value) => portParts(FLOODING, value),
+  learning: (value) => portParts([LEARNING], u8(Number(value))),
+  flooding: (value) => portParts(FLOODING, u8(Number(value))),
+  passesSwitchFrames: (value) =>
+    portParts([GROUP_FORWARD_MASK], u16(value ? SWITCH_FRAMES_MASK : 0)),
 };
 
 /** The parts of one setting; none where it is absent. */

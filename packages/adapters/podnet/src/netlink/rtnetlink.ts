@@ -44,6 +44,8 @@ export const PLAIN_BRIDGE = { forwardDelay: 1, spanningTree: 5, snooping: 23 };
 export const LEARNING = 8;
 /** Whether frames leave by it that are to who is not known, to many, to all. */
 export const FLOODING: readonly number[] = [9, 27, 30];
+/** Which groups of frames for the next bridge pass, 16 bits. */
+export const GROUP_FORWARD_MASK = 31;
 /** Of a tap. */
 export const MULTI_QUEUE = 7;
 /** Source: linux/if.h */
@@ -120,6 +122,7 @@ function linkIn(message: Message): ToldLink | undefined {
         Object.values(PLAIN_BRIDGE).every((type) => findNumber(data, type) === 0),
       learning: findNumber(port, LEARNING) !== 0,
       flooding: FLOODING.every((type) => findNumber(port, type) !== 0),
+      passesSwitchFrames: (port.get(GROUP_FORWARD_MASK) ?? []).some((byte) => byte !== 0),
     },
     master: findNumber(attributes, IFLA.master),
   };

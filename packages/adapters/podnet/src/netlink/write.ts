@@ -10,6 +10,13 @@ export function u32(value: number): Uint8Array {
   return bytes;
 }
 
+/** 16 bits. */
+export function u16(value: number): Uint8Array {
+  const bytes = new Uint8Array(2);
+  new DataView(bytes.buffer).setUint16(0, value, true);
+  return bytes;
+}
+
 /** 8 bits. */
 export function u8(value: number): Uint8Array {
   return new Uint8Array([value]);

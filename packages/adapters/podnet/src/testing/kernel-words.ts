@@ -5,6 +5,7 @@ import { createFakeNetlink, type FakeNetlink } from "@patchbay/podnet/testing";
 import { attributesIn, messageOf, textIn } from "../netlink/message.ts";
 import {
   FLAGS,
+  GROUP_FORWARD_MASK,
   HEAD,
   IFA,
   IFLA,
@@ -16,7 +17,7 @@ import {
   PLAIN_BRIDGE,
   RTM,
 } from "../netlink/rtnetlink.ts";
-import { attribute, macBytes, u32 } from "../netlink/write.ts";
+import { attribute, macBytes, u16, u32 } from "../netlink/write.ts";
 
 /** A link as a test puts it. */
 export interface SketchedLink {
@@ -29,6 +30,8 @@ export interface SketchedLink {
   /** Index of its bridge. */
   readonly master?: number;
   readonly isLearning?: boolean;
+  /** Of a port: its mask of frames for the next bridge; default: none pass. */
+  readonly groupMask?: number;
   /** Of a tap. */
   readonly takesMany?: boolean;
   /** Of a bridge; default: all zero. */
@@ -57,14 +60,23 @@ export interface Sketch {
   readonly settings?: readonly string[];
 }
 
-function infoOf({ kind, bridge, takesMany, isLearning }: SketchedLink): readonly Uint8Array[] {
+function infoOf({
+  kind,
+  bridge,
+  takesMany,
+  isLearning,
+  groupMask = 0,
+}: SketchedLink): readonly Uint8Array[] {
   const asBridge = Object.entries(PLAIN_BRIDGE).map(([name, type]) =>
     // Names of the table are those of the sketch.
     attribute(type, u32(bridge?.[name as keyof typeof PLAIN_BRIDGE] ?? 0)),
   );
   const asTap = [attribute(MULTI_QUEUE, Buffer.from([takesMany === true ? 1 : 0]))];
   const data = kind === "bridge" ? asBridge : kind === "tun" ? asTap : [];
-  const port = [attribute(LEARNING, Buffer.from([isLearning === false ? 0 : 1]))];
+  const port = [
+    attribute(LEARNING, Buffer.from([isLearning === false ? 0 : 1])),
+    attribute(GROUP_FORWARD_MASK, u16(groupMask)),
+  ];
   return [
     ...(kind === undefined ? [] : [attribute(INFO.kind, kind)]),
     ...(data.length === 0 ? [] : [attribute(INFO.data, Buffer.concat(data))]),

@@ -13,7 +13,7 @@ import {
 } from "./bridge-plan.ts";
 
 const MAC = "02:00:00:00:00:0A";
-const WIRING: BridgeWiring = {
+const FREE: BridgeWiring = {
   kind: "bridge",
   podInterfaceName: "pod1",
   bridgeName: "k6t-1",
@@ -23,6 +23,7 @@ const WIRING: BridgeWiring = {
   owner: 107,
   queues: 1,
 };
+const WIRING: BridgeWiring = { ...FREE, guard: { macs: [MAC.toLowerCase()], serves: false } };
 const NIC: WiredLink = {
   name: "pod1",
   index: 2,
@@ -36,6 +37,7 @@ const NIC: WiredLink = {
   plain: false,
   learning: true,
   flooding: true,
+  passesSwitchFrames: false,
 };
 const BRIDGE: WiredLink = {
   ...NIC,
@@ -59,6 +61,30 @@ function index(...links: readonly WiredLink[]): ReadonlyMap<string, WiredLink> {
 function wordsOf(changes: readonly LinkChange[]): readonly string[] {
   return changes.map(printLinkChange);
 }
+
+describe("frames for the next bridge", () => {
+  const masks = (wiring: BridgeWiring, passesSwitchFrames: boolean): readonly string[] => {
+    const [tap, nic] = [TAP, ENSLAVED].map((link) => ({ ...link, passesSwitchFrames }));
+    if (tap === undefined || nic === undefined) return [];
+    return wordsOf(planWiring(nic, index(nic, tap, BRIDGE), wiring));
+  };
+  const both = (mask: string): readonly string[] =>
+    ["tap1", "pod1"].map((name) => `ip link set ${name} type bridge_slave group_fwd_mask ${mask}`);
+
+  test.each([
+    {
+      name: "pass where the guest is held to nothing",
+      wiring: FREE,
+      passes: false,
+      want: both("0xfffd"),
+    },
+    { name: "pass on", wiring: FREE, passes: true, want: [] },
+    { name: "end where it is held", wiring: WIRING, passes: true, want: both("0") },
+    { name: "stay out", wiring: WIRING, passes: false, want: [] },
+  ])("$name", ({ wiring, passes, want }) => {
+    expect(masks(wiring, passes)).toEqual(want);
+  });
+});
 
 describe("the plan to wire", () => {
   test("makes bridge, tap and port, in this order, from nothing", () => {

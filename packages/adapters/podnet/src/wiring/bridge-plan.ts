@@ -100,6 +100,13 @@ export function bridgeSteps(
   ];
 }
 
+/** A guest that is held to nothing speaks LLDP, 802.1X and LACP with the network's switch, past the bridge in the pod. */
+function withSwitchFrames<W extends Wiring>(
+  wiring: W,
+): W & { readonly passesSwitchFrames: boolean } {
+  return { ...wiring, passesSwitchFrames: wiring.guard === undefined };
+}
+
 /** Kinds whose MAC may change while they are up. Source: Linux IFF_LIVE_ADDR_CHANGE in drivers/net/veth.c, macvlan.c */
 const CHANGES_LIVE = ["veth", "macvlan"];
 
@@ -114,7 +121,7 @@ function nicSteps(nic: WiredLink, wiring: Wiring): readonly Step[] {
     ...silenceSteps(nic, wiring),
     setting(staysUp, name, { up: false }),
     setting(hasMac, name, { mac }),
-    ...portSteps(staysUp ? nic : { ...nic, up: false }, name, wiring),
+    ...portSteps(staysUp ? nic : { ...nic, up: false }, name, withSwitchFrames(wiring)),
   ];
 }
 
@@ -132,7 +139,7 @@ export function planWiring(
 ): readonly LinkChange[] {
   return changesOf([
     ...ownBridgeSteps(links.get(wiring.bridgeName), wiring),
-    ...tapSteps(links.get(wiring.tapName), wiring, wiring),
+    ...tapSteps(links.get(wiring.tapName), wiring, withSwitchFrames(wiring)),
     ...nicSteps(nic, wiring),
   ]);
 }

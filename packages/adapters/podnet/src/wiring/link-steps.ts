@@ -6,7 +6,11 @@ import type { WiredLink } from "../links.ts";
 
 type OnBridge = Pick<BridgeWiring, "bridgeName">;
 /** `floods`: frames to all leave by it; absent: as it is. */
-type AsPort = OnBridge & { readonly floods?: boolean };
+type AsPort = OnBridge & {
+  readonly floods?: boolean;
+  /** Whether frames for the next bridge pass; unset: they do not. */
+  readonly passesSwitchFrames?: boolean;
+};
 
 /** A change, and whether what it makes is there. */
 export interface Step {
@@ -28,16 +32,19 @@ export function setting(isDone: boolean, link: string, settings: LinkSettings): 
 export function portSteps(
   port: WiredLink | undefined,
   name: string,
-  { floods, ...wiring }: AsPort,
+  { floods, passesSwitchFrames = false, ...wiring }: AsPort,
 ): readonly Step[] {
   const isPort = port?.master === wiring.bridgeName;
   // A port floods from when it is one.
   const doesFlood = !isPort || port.flooding;
   const isRight = floods === undefined || floods === doesFlood;
+  // A new port passes none of them.
+  const doesPass = isPort && port.passesSwitchFrames;
   return [
     setting(isPort, name, { master: wiring.bridgeName }),
     setting(isPort && !port.learning, name, { learning: false }),
     ...(isRight ? [] : [setting(false, name, { flooding: floods })]),
+    ...(passesSwitchFrames === doesPass ? [] : [setting(false, name, { passesSwitchFrames })]),
     setting(port?.up === true, name, { up: true }),
   ];
 }

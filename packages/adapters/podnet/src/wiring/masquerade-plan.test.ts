@@ -22,6 +22,7 @@ function bridgeWith(...addresses: readonly string[]): ReadonlyMap<string, WiredL
     plain: true,
     learning: true,
     flooding: true,
+    passesSwitchFrames: false,
     addresses,
   };
   return new Map([["k6t-eth0", { ...bridge, ...rest }]]);

@@ -7,7 +7,9 @@ import { portSteps, setting, silenceSteps, type Step } from "./link-steps.ts";
 /** How the tap is made; it stays so. */
 export type Tap = Pick<BridgeWiring, "owner" | "queues">;
 /** What a tap on a bridge depends on, whatever else is on the bridge. */
-type TapOnBridge = Pick<BridgeWiring, "bridgeName" | "tapName" | "mtu" | "awaitedIn">;
+type TapOnBridge = Pick<BridgeWiring, "bridgeName" | "tapName" | "mtu" | "awaitedIn"> & {
+  readonly passesSwitchFrames?: boolean;
+};
 
 /** A tap that is there is taken as it was made. */
 export const ANY_TAP: Tap = { owner: 0, queues: 1 };
