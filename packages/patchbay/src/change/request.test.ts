@@ -161,6 +161,11 @@ describe("addinterface", () => {
       condition: { type: "Ready", reason: "ContainerCreating", message: "no bridge" },
       want: "the VM does not start: ContainerCreating: no bridge",
     },
+    {
+      name: "its disks cannot be prepared",
+      condition: { type: "Ready", reason: "PodInitializing", message: "disk full" },
+      want: "the VM does not start: PodInitializing: disk full",
+    },
   ])("ends at once where $name", async ({ condition, want }) => {
     const status = { phase: "Scheduling", conditions: [{ status: "False", ...condition }] };
     machine.objects = { ...machine.objects, [`${VMIS}/one`]: vmiOf("1", { status }) };
@@ -168,11 +173,13 @@ describe("addinterface", () => {
     expect(String(error)).toContain(want);
   });
 
-  test("waits for a VM that is on its way up", async () => {
-    const conditions = [
-      { type: "Ready", status: "False", reason: "GuestNotRunning", message: "x" },
-    ];
-    const status = { phase: "Scheduled", conditions };
+  test.each([
+    { phase: "Scheduled", reason: "GuestNotRunning", message: "x" },
+    { phase: "Scheduling", reason: "ContainerCreating", message: "" },
+    { phase: "Scheduling", reason: "PodInitializing", message: "" },
+  ])("waits for a VM that starts: $reason", async ({ phase, reason, message }) => {
+    const conditions = [{ type: "Ready", status: "False", reason, message }];
+    const status = { phase, conditions };
     machine.objects = { ...machine.objects, [`${VMIS}/one`]: vmiOf("1", { status }) };
     machine.after = [plugged("2", { phase: "Ready" })];
     expect((await patchbay(...ADD_RED, "--wait")).error).toBeUndefined();

@@ -27,7 +27,11 @@ function ifacesOfVm(vm: VirtualMachine | undefined): readonly Iface[] {
 }
 
 /** Reasons of the condition Ready that a VMI has on its way up. */
-const ON_ITS_WAY: readonly (string | undefined)[] = ["GuestNotRunning", "ContainerCreating"];
+const ON_ITS_WAY: readonly (string | undefined)[] = [
+  "GuestNotRunning",
+  "ContainerCreating",
+  "PodInitializing",
+];
 
 /** Done, or still on its way. */
 export function doneWhen(isDone: boolean): Verdict {
@@ -52,9 +56,9 @@ export function startTrouble(vmi: Vmi): string | undefined {
   return [trouble.reason, trouble.message].filter((text) => (text ?? "") !== "").join(": ");
 }
 
-/** A container that is being made has a message only when that fails. */
+/** A container that is being created, or waits for init containers, has a message only when that fails. */
 function hasFailure(reason: string | undefined, message: string): boolean {
-  return reason === "ContainerCreating" && message !== "";
+  return (reason === "ContainerCreating" || reason === "PodInitializing") && message !== "";
 }
 
 /** What `kubectl get vm` shows of a VM that is well, or on its way. */
