@@ -312,6 +312,7 @@ export { dataVolumesOf } from "./plan/vm/data-volumes.ts";
 export { withPlug, type NicsChange } from "./plan/vm/nics.ts";
 export { vmStartProblems } from "./plan/vm/start-problems.ts";
 export {
+  isLeavingName,
   isOwnedBy,
   nextLookMs,
   ownerVmOf,

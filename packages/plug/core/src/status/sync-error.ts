@@ -231,6 +231,8 @@ export interface VmSituation {
   readonly startProblems: readonly FieldProblem[];
   /** A VMI of the VM's name is there that is not the VM's. */
   readonly isNameTaken: boolean;
+  /** That VMI is being deleted, or its VM was: the name is free soon. */
+  readonly isTakerLeaving?: boolean;
   /** What the cluster has registered. */
   readonly bindings: BindingRegistry;
   /** Changes of NICs wait for the next start. */
@@ -243,8 +245,8 @@ export interface VmSituation {
   readonly failures: readonly StepFailure[];
 }
 
-function nameTaken({ vm, isNameTaken }: VmSituation): SyncError | undefined {
-  if (!isNameTaken) return undefined;
+function nameTaken({ vm, isNameTaken, isTakerLeaving }: VmSituation): SyncError | undefined {
+  if (!isNameTaken || isTakerLeaving === true) return undefined;
   const message = `a VirtualMachineInstance ${vm.metadata.name} exists that does not belong to this VM; delete it or rename the VM`;
   return { reason: "NameTaken", message };
 }

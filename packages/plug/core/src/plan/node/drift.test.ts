@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+import { aVmi } from "@patchbay/support";
 import { expect, test } from "vitest";
 import { NO_LINKS, type IfaceFacts } from "../../iface/facts.ts";
 import type { NodeAction } from "./node-vm.ts";
@@ -34,7 +35,7 @@ test.each<{ name: string; action: NodeAction; links?: Partial<typeof LINKS>; say
   { name: "the device", action: ATTACH, says: "its device was gone" },
 ])("of a NIC that was ready and lost $name it is told", ({ action, links = {}, says }) => {
   const facts = { ...READY, links: { ...LINKS, ...links } };
-  const drift = driftIn([action], { ifaces: [facts] });
+  const drift = driftIn([action], { vmi: aVmi(), ifaces: [facts] });
   expect(drift).toMatchObject([{ iface: "one" }]);
   expect(drift[0]?.message).toMatch(/^interface one: /);
   expect(drift[0]?.message).toContain(says);
@@ -59,5 +60,13 @@ test.each<{ name: string; facts: IfaceFacts; action: NodeAction }>([
   { name: "of another iface", facts: { ...READY, name: "two" }, action: WIRE },
   { name: "of the domain", facts: READY, action: { kind: "startDomain" } },
 ])("nothing is told $name", ({ facts, action }) => {
-  expect(driftIn([action], { ifaces: [facts] })).toEqual([]);
+  expect(driftIn([action], { vmi: aVmi(), ifaces: [facts] })).toEqual([]);
+});
+
+test("a VMI that is being deleted has no drift, because its launcher ends with its links", () => {
+  const vmi = aVmi();
+  const metadata = { ...vmi.metadata, deletionTimestamp: "2026-01-01T00:00:00Z" };
+  for (const action of [WIRE, DETACH, ATTACH]) {
+    expect(driftIn([action], { vmi: { ...vmi, metadata }, ifaces: [READY] })).toEqual([]);
+  }
 });

@@ -28,11 +28,12 @@ const WRONGS: Partial<Record<NodeAction["kind"], (facts: IfaceFacts) => string>>
   wireTap: sayLinks,
 };
 
-/** What is told of a plan; nothing of ifaces that were not ready, or are to go. */
+/** The drift that a plan repairs; none of ifaces that were not ready or are unplugged, or of a VMI that is being deleted. */
 export function driftIn(
   plan: readonly NodeAction[],
-  { ifaces }: Pick<NodeVmFacts, "ifaces">,
+  { vmi, ifaces }: Pick<NodeVmFacts, "vmi" | "ifaces">,
 ): readonly Drift[] {
+  if (vmi.metadata.deletionTimestamp !== undefined) return [];
   return plan.flatMap((action): readonly Drift[] => {
     const facts = "iface" in action ? findByName(ifaces, action.iface) : undefined;
     const hotplug = facts?.reported?.hotplug;

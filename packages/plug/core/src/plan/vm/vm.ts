@@ -54,6 +54,8 @@ export interface VmFacts {
   readonly startProblems: readonly FieldProblem[];
   /** A VMI of the VM's name is there that is not the VM's. */
   readonly isNameTaken: boolean;
+  /** That VMI is being deleted, or its VM was. */
+  readonly isTakerLeaving?: boolean;
   /** Of the VM's templates: those that are not there. */
   readonly missingDataVolumes: readonly DataVolume[];
   /** What the cluster has registered. */
@@ -137,6 +139,13 @@ export function isOwnedBy(vmi: VirtualMachineInstance, vm: VirtualMachine): bool
 export function ownerVmOf(vmi: VirtualMachineInstance): ReturnType<typeof controllerOf> {
   const owner = controllerOf(vmi);
   return owner?.kind === VIRTUAL_MACHINES.kind ? owner : undefined;
+}
+
+/** Whether a VMI is being deleted, or belonged to an earlier VM of this name, so that the garbage collector deletes it. */
+export function isLeavingName(vmi: VirtualMachineInstance, vm: VirtualMachine): boolean {
+  const owner = ownerVmOf(vmi);
+  const isOrphan = owner?.name === vm.metadata.name && owner.uid !== vm.metadata.uid;
+  return vmi.metadata.deletionTimestamp !== undefined || isOrphan;
 }
 
 function lacksMac(vm: VirtualMachine): boolean {

@@ -13,6 +13,7 @@ import {
   concernsParts,
   dataVolumesOf,
   isAppError,
+  isLeavingName,
   isOwnedBy,
   partsFactsOf,
   readParts,
@@ -93,5 +94,6 @@ export async function observeVm(key: string, deps: Deps): Promise<VmFacts | unde
   const own = vmi !== undefined && isOwnedBy(vmi, vm) ? vmi : undefined;
   const isWaiting = own !== undefined && waitsForBinding(own, claimsOf(own, deps.claims));
   const isNameTaken = own === undefined && vmi !== undefined;
-  return { ...facts, vmi: own, isNameTaken, waitsForBinding: isWaiting };
+  const isTakerLeaving = own === undefined && vmi !== undefined && isLeavingName(vmi, vm);
+  return { ...facts, vmi: own, isNameTaken, isTakerLeaving, waitsForBinding: isWaiting };
 }

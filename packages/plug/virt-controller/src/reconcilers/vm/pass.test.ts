@@ -147,6 +147,23 @@ describe("a VMI", () => {
   });
 });
 
+describe("a VMI of the VM's name that leaves", () => {
+  const owner = { apiVersion: "kubevirt.io/v1", kind: "VirtualMachine", name: "vm1" };
+  const ownerReferences = [{ ...owner, uid: "uid-of-an-earlier-vm", controller: true }];
+  test.each([
+    { name: "is being deleted", metadata: { deletionTimestamp: "2026-01-01T00:00:00Z" } },
+    { name: "belonged to a VM that was deleted", metadata: { ownerReferences } },
+  ])("is waited for without a warning: it $name", async ({ metadata }) => {
+    await putVm(aVm({ nics: [ONE] }));
+    const vmi = aVmi({ status: { phase: "Running" } });
+    await putVmi({ ...vmi, metadata: { ...vmi.metadata, ...metadata } });
+    await bench.passVm();
+    expect(await status()).toMatchObject({ created: false });
+    expect(await status()).not.toMatchObject({ printableStatus: "ErrorNameTaken" });
+    expect(bench.events).toEqual([]);
+  });
+});
+
 describe("MACs", () => {
   test("come with the binding that nobody named", async () => {
     const vm = aVm({ nics: [{ name: "one" }] });

@@ -196,3 +196,14 @@ test.each<{ name: string; before: VmiStatus; next: NodeVmStatus; messages: reado
     messages,
   );
 });
+
+test("a VMI that is being deleted has no warnings of its NICs and its launcher", () => {
+  const vmi = aScheduledVmi([], { interfaces: [READY] });
+  const detaching = { phase: "Detaching", reason: "DetachFailed", message: "no" } as const;
+  const hindrance = { reason: "LauncherUnreachable", message: "no", attempts: 3, since };
+  const next = { interfaces: [iface(detaching)], hindrance };
+  const reasonsOf = (told: ReturnType<typeof toldOf>) => told.map(({ note }) => note.reason);
+  expect(reasonsOf(toldOf(vmi, next))).toEqual(["SyncFailed", "DetachFailed"]);
+  const metadata = { ...vmi.metadata, deletionTimestamp: since };
+  expect(reasonsOf(toldOf({ ...vmi, metadata }, next))).toEqual([]);
+});

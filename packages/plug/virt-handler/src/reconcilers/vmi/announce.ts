@@ -156,6 +156,11 @@ export function announceDrift(
   events.record(declarerOf(vmi), note);
 }
 
+/** The end of a VMI that is being deleted is no fault: what fails on the way has no consequences. */
+function isNews(vmi: VirtualMachineInstance, { type }: Note): boolean {
+  return type !== "Warning" || vmi.metadata.deletionTimestamp === undefined;
+}
+
 /** Tells what the new report says beyond the last one. */
 export function announce(
   vmi: VirtualMachineInstance,
@@ -169,9 +174,11 @@ export function announce(
   const facts = { vmi, stories };
   const ofGuest = [
     next.phase === undefined ? [] : (PHASE_NOTES[next.phase] ?? []),
-    guestNotes(vmi, next),
+    guestNotes(vmi, next).filter((note) => isNews(vmi, note)),
   ].flat();
   for (const note of ofGuest) events.record(vmi, note);
   const ofNics = [...pluggedNotes(reports, facts), ...unpluggedNotes(reports, facts)];
-  for (const note of ofNics) events.record(declarerOf(vmi), note);
+  for (const note of ofNics) {
+    if (isNews(vmi, note)) events.record(declarerOf(vmi), note);
+  }
 }

@@ -9,6 +9,7 @@ import {
   nameOfAlias,
   planNodeVm,
   stagesOf,
+  type Drift,
   type NodeVmFacts,
 } from "@patchbay/core";
 import { after, done, parseKey, type Next } from "@patchbay/kube";
@@ -48,12 +49,23 @@ export function launcherOf(
   return { ...launcher, namespace: vmi.metadata.namespace ?? "" };
 }
 
+/** The drifts that were repaired. A guest that ends takes its taps along, and then every repair fails. */
+function repairedDrifts(
+  drifts: readonly Drift[],
+  { domain }: NodeVmFacts,
+  { hindrances, lost }: NodePlanResult,
+): readonly Drift[] {
+  if (lost !== undefined || domain?.running !== true) return [];
+  return drifts.filter(({ iface }) => hindrances[iface] === undefined);
+}
+
 async function converge(
   vmi: VirtualMachineInstance,
   place: Place,
   deps: Deps,
 ): Promise<{ facts: NodeVmFacts; result: NodePlanResult }> {
   let known: Known = {};
+  const drifts: Drift[] = [];
   for (let pass = 1; ; pass += 1) {
     const facts = await observeNodeVm(vmi, { ...place, ...known }, deps);
     const plan = planNodeVm(facts);
@@ -61,9 +73,10 @@ async function converge(
     if (place.role === "owner") {
       deps.stories.see(vmi, stagesOf(facts.ifaces, vmi.metadata.namespace ?? ""));
     }
-    for (const drift of driftIn(plan, facts)) announceDrift(vmi, drift, deps);
+    drifts.push(...driftIn(plan, facts));
     const result = await actNodeVm(plan, { ...place, facts, deps });
     if (!result.changed || result.lost !== undefined || pass === PASSES_MAX) {
+      for (const drift of repairedDrifts(drifts, facts, result)) announceDrift(vmi, drift, deps);
       return { facts, result };
     }
     known = plan.some(callsLibvirt) ? {} : { domain: facts.domain };
