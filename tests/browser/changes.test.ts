@@ -228,7 +228,9 @@ test("a VMI without a VM: its NIC is moved, its link switched, its console and s
   ]);
   await page.locator(".unit-name", { hasText: "db" }).click();
   await page.getByRole("button", { name: "Console" }).waitFor();
-  expect(await page.locator(".buttons button").allTextContents()).toEqual(["Console", "Screen"]);
+  expect(await page.locator(".buttons button").allTextContents()).toEqual([
+    ...["Console", "Screen", "Pause", "Reset"],
+  ]);
 });
 
 test("a plug is moved, another pulled, a link switched, a VM started: one Apply for all", async () => {

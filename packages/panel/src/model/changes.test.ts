@@ -19,6 +19,7 @@ const plug: Change = { kind: "plug", unit, iface: "blue", network: "ns/blue" };
 const move: Change = { kind: "move", unit, iface: "blue", network: "other/red" };
 const pull: Change = { kind: "pull", unit, iface: "blue" };
 const down: Change = { kind: "link", unit, iface: "blue", to: "down" };
+const up: Change = { ...down, to: "up" };
 const stop: Change = { kind: "power", unit, action: "stop" };
 const order: NewVm = {
   ...{ namespace: "ns", name: "new", image: "debian12", memory: "512Mi", cores: 2 },
@@ -39,7 +40,19 @@ const vm: VirtualMachine = {
 
 describe("gathered changes", () => {
   test.each<{ name: string; given: readonly Change[]; want: readonly Change[] }>([
-    { name: "of one interface: the last counts", given: [move, down], want: [down] },
+    {
+      name: "of one interface: network and link both count",
+      given: [move, down],
+      want: [move, down],
+    },
+    { name: "of one interface: the last link counts", given: [down, move, up], want: [move, up] },
+    { name: "a pull takes the place of both", given: [move, down, pull], want: [pull] },
+    { name: "a move takes the place of a pull", given: [pull, move], want: [move] },
+    {
+      name: "a link of what is only planned is plugged so",
+      given: [plug, down],
+      want: [{ ...plug, link: "down" }],
+    },
     { name: "of interface and power: both count", given: [move, stop], want: [move, stop] },
     { name: "a pull of what is only planned takes it back", given: [plug, pull], want: [] },
     {
@@ -52,8 +65,23 @@ describe("gathered changes", () => {
     expect(given.reduce<readonly Change[]>(withChange, [])).toEqual(want);
   });
 
+  test.each([
+    {
+      action: "pause",
+      method: "PUT",
+      path: "/apis/subresources.kubevirt.io/v1/namespaces/ns/virtualmachineinstances/a/pause",
+    },
+    {
+      action: "migrate",
+      method: "PUT",
+      path: "/apis/subresources.kubevirt.io/v1/namespaces/ns/virtualmachines/a/migrate",
+    },
+  ] as const)("$action is $method $path", ({ action, method, path }) => {
+    expect(asksOf({ kind: "power", unit, action }, {})).toMatchObject([{ method, path }]);
+  });
+
   test("one can be dropped", () => {
-    expect(withoutChange([move, stop], down)).toEqual([stop]);
+    expect(withoutChange([move, stop], move)).toEqual([stop]);
     expect(new Set([plug, stop, create].map(changeId)).size).toBe(3);
   });
 

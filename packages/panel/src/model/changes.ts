@@ -8,6 +8,9 @@ import type { Unit } from "./unit.ts";
 /** Which VM. */
 export type UnitRef = Pick<Unit, "key" | "namespace" | "name" | "kind">;
 
+/** What is done with a whole VM. */
+export type PowerAction = "start" | "stop" | "restart" | "pause" | "unpause" | "reset" | "migrate";
+
 /** What is wanted. */
 export type Change =
   | {
@@ -15,6 +18,8 @@ export type Change =
       readonly unit: UnitRef;
       readonly iface: string;
       readonly network: string;
+      /** Unset: up. */
+      readonly link?: "up" | "down";
     }
   | {
       readonly kind: "move";
@@ -32,7 +37,7 @@ export type Change =
   | {
       readonly kind: "power";
       readonly unit: UnitRef;
-      readonly action: "start" | "stop" | "restart";
+      readonly action: PowerAction;
     }
   | { readonly kind: "create"; readonly order: NewVm };
 
@@ -48,7 +53,7 @@ const JSON_TYPE = "application/json";
 /** Of a JSON patch. Source: RFC 6902 section 6 */
 export const PATCH_TYPE = "application/json-patch+json";
 
-/** Changes that stand for one another: of one iface, or of a VM's power, only the last counts. */
+/** Of changes with one id only the last counts. The link of an interface is changed beside its network. */
 export function changeId(change: Change): string {
   switch (change.kind) {
     case "create":
@@ -58,21 +63,46 @@ export function changeId(change: Change): string {
     case "plug":
     case "move":
     case "pull":
-    case "link":
       return `iface ${change.unit.key}/${change.iface}`;
+    case "link":
+      return `link ${change.unit.key}/${change.iface}`;
   }
 }
 
-/** The changes with one more; what is plugged only here is simply taken back by a pull. */
-export function withChange(changes: readonly Change[], change: Change): readonly Change[] {
-  const id = changeId(change);
-  const known = changes.find((each) => changeId(each) === id);
-  const others = changes.filter((each) => each !== known);
-  if (known?.kind !== "plug" || change.kind === "power" || change.kind === "create") {
-    return [...others, change];
+function isOfIface(change: Change, { unit, iface }: IfaceChange): boolean {
+  return "iface" in change && change.unit.key === unit.key && change.iface === iface;
+}
+
+type IfaceChange = Extract<Change, { readonly iface: string }>;
+
+/** A change of an interface that is plugged only here becomes a part of its plug; a pull takes the plug back. */
+function withinPlug(
+  plug: Extract<Change, { kind: "plug" }>,
+  change: IfaceChange,
+): readonly Change[] {
+  switch (change.kind) {
+    case "plug":
+      return [change];
+    case "move":
+      return [{ ...plug, network: change.network }];
+    case "link":
+      return [{ ...plug, link: change.to }];
+    case "pull":
+      return [];
   }
-  if (change.kind === "move") return [...others, { ...known, network: change.network }];
-  return change.kind === "plug" ? [...others, change] : others;
+}
+
+/** The changes with one more. A pull takes the place of everything else that is wanted of its interface. */
+export function withChange(changes: readonly Change[], change: Change): readonly Change[] {
+  const others = withoutChange(changes, change);
+  if (!("iface" in change)) return [...others, change];
+  const plug = changes.find((each) => each.kind === "plug" && isOfIface(each, change));
+  if (plug?.kind === "plug") {
+    return [...others.filter((each) => each !== plug), ...withinPlug(plug, change)];
+  }
+  const replaces = (each: Change): boolean =>
+    isOfIface(each, change) && (change.kind === "pull" || each.kind === "pull");
+  return [...others.filter((each) => !replaces(each)), change];
 }
 
 /** Without one. */
@@ -169,9 +199,19 @@ function linkAsk({ unit, iface, to }: Extract<Change, { kind: "link" }>, machine
   return patch(unit, entry, { name: iface, field: "state", value: to });
 }
 
-function plugAsk({ unit, iface, network }: Extract<Change, { kind: "plug" }>): Ask {
+function plugAsk({ unit, iface, network, link }: Extract<Change, { kind: "plug" }>): Ask {
   const networkAttachmentDefinitionName = networkIn(network, unit.namespace);
-  return subresource(unit, "addinterface", { networkAttachmentDefinitionName, name: iface });
+  const state = link === "down" ? { state: link } : {};
+  const body = { networkAttachmentDefinitionName, name: iface, ...state };
+  return subresource(unit, "addinterface", body);
+}
+
+/** What a guest's node does, is requested of its VMI. */
+const OF_GUEST: readonly PowerAction[] = ["pause", "unpause", "reset"];
+
+function powerAsk({ unit, action }: Extract<Change, { kind: "power" }>): Ask {
+  const kind = OF_GUEST.includes(action) ? "virtualmachineinstances" : unit.kind;
+  return subresource({ ...unit, kind }, action, {});
 }
 
 const CREATED: Readonly<Record<string, string>> = {
@@ -196,7 +236,7 @@ export function asksOf(change: Change, machine: Machine): readonly Ask[] {
     case "link":
       return [linkAsk(change, machine)];
     case "power":
-      return [subresource(change.unit, change.action, {})];
+      return [powerAsk(change)];
     case "create":
       return newVmObjects(change.order).map(createAsk);
   }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Which command, and which lines of YAML, do the same as a change? Pure.
 import { stringify } from "yaml";
-import { asksOf, type Change } from "./changes.ts";
+import { asksOf, type Change, type PowerAction } from "./changes.ts";
 import { newVmObjects } from "./new-vm.ts";
 import type { Machine } from "./nic/plug.ts";
 import { NO_PROBATION, probationFlags, type Probation } from "./probation.ts";
@@ -89,7 +89,10 @@ export function changedLists({ interfaces, networks }: Lists, change: Change): L
   switch (change.kind) {
     case "plug":
       return {
-        interfaces: [...interfaces, { name: change.iface, bridge: {} }],
+        interfaces: [
+          ...interfaces,
+          { name: change.iface, bridge: {}, ...(change.link === "down" && { state: "down" }) },
+        ],
         networks: [...networks, { name: change.iface, multus: { networkName: change.network } }],
       };
     case "move": {
@@ -112,13 +115,17 @@ export function changedLists({ interfaces, networks }: Lists, change: Change): L
   }
 }
 
-const STRATEGY = { start: "Always", stop: "Halted", restart: "Always" } as const;
+const STRATEGY: Readonly<Partial<Record<PowerAction, string>>> = {
+  start: "Always",
+  stop: "Halted",
+  restart: "Always",
+};
 
 /** What the object says afterwards. */
 export function yamlOf(change: Change, machine: Machine): string {
   if (change.kind === "create") {
     return newVmObjects(change.order)
-      .map((object) => stringify(object))
+      .map((object) => stringify(object, { blockQuote: "literal", lineWidth: 0 }))
       .join("---\n");
   }
   const { namespace, name, kind } = change.unit;
@@ -129,6 +136,7 @@ export function yamlOf(change: Change, machine: Machine): string {
     metadata: { namespace, name },
   };
   if (change.kind === "power") {
+    if (STRATEGY[change.action] === undefined) return "# no field of the object does this\n";
     return stringify({ ...head, spec: { runStrategy: STRATEGY[change.action] } });
   }
   const { interfaces, networks } = changedLists(listsOf(machine), change);

@@ -50,6 +50,14 @@ function problemsOf(definition: NetworkAttachmentDefinition): readonly string[] 
   );
 }
 
+/** From a network's name: it stays when other networks come and go. Two names may have one; the pod network's is 0. */
+function colourOf(key: string): number {
+  if (key === POD) return 0;
+  let hash = 0;
+  for (const letter of key) hash = (hash * 31 + (letter.codePointAt(0) ?? 0)) % 65_521;
+  return 1 + (hash % (COLOURS - 1));
+}
+
 function countPlugs(units: readonly Unit[]): ReadonlyMap<string, number> {
   const counts = new Map<string, number>();
   for (const { plugs } of units) {
@@ -63,9 +71,9 @@ function jackOf(
   {
     definition,
     plugs,
-    colour,
-  }: { definition: NetworkAttachmentDefinition | undefined } & Pick<Jack, "plugs" | "colour">,
+  }: { definition: NetworkAttachmentDefinition | undefined } & Pick<Jack, "plugs">,
 ): Jack {
+  const colour = colourOf(key);
   if (key === POD) {
     return { key, name: "pod network", type: "", plugs, problems: [], colour };
   }
@@ -84,11 +92,7 @@ export function jacksOf(
   const named = new Set([...networks.keys(), ...counts.keys()]);
   named.delete(POD);
   const keys = [POD, ...[...named].sort()];
-  return keys.map((key, index) =>
-    jackOf(key, {
-      definition: networks.get(key),
-      plugs: counts.get(key) ?? 0,
-      colour: index % COLOURS,
-    }),
+  return keys.map((key) =>
+    jackOf(key, { definition: networks.get(key), plugs: counts.get(key) ?? 0 }),
   );
 }

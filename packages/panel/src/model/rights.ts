@@ -66,6 +66,10 @@ export const RIGHTS = {
   start: { verb: "update", group: SUBRESOURCES, resource: "virtualmachines/start" },
   stop: { verb: "update", group: SUBRESOURCES, resource: "virtualmachines/stop" },
   restart: { verb: "update", group: SUBRESOURCES, resource: "virtualmachines/restart" },
+  migrate: { verb: "update", group: SUBRESOURCES, resource: "virtualmachines/migrate" },
+  pause: { verb: "update", group: SUBRESOURCES, resource: "virtualmachineinstances/pause" },
+  unpause: { verb: "update", group: SUBRESOURCES, resource: "virtualmachineinstances/unpause" },
+  reset: { verb: "update", group: SUBRESOURCES, resource: "virtualmachineinstances/reset" },
   console: { verb: "get", group: SUBRESOURCES, resource: "virtualmachineinstances/console" },
   doctor: { verb: "get", group: SUBRESOURCES, resource: "virtualmachineinstances/doctor" },
   traffic: {

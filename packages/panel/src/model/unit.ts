@@ -41,6 +41,9 @@ export interface Unit {
   /** Known while the guest runs. */
   readonly sockets?: Sockets;
   readonly notices: readonly Notice[];
+  /** Of the VM and its VMI: what each says, in one line. */
+  readonly conditions: readonly (readonly [type: string, text: string])[];
+  readonly isPaused: boolean;
 }
 
 const CHANGING = [
@@ -103,6 +106,16 @@ function noticesOf({ vm, vmi }: Machine): readonly Notice[] {
   ];
 }
 
+function conditionsOf({ vm, vmi }: Machine): Unit["conditions"] {
+  const own = vmi?.status?.conditions ?? vm?.status?.conditions ?? [];
+  const restart = (vm?.status?.conditions ?? []).filter(({ type }) => type === "RestartRequired");
+  const all = new Map([...restart, ...own].map((each) => [each.type, each]));
+  return [...all.values()].map(({ type, status, reason = "", message = "" }) => {
+    const why = [reason, message].filter((text) => text !== "").join(": ");
+    return [short(type), long(why === "" ? status : `${status} (${why})`)] as const;
+  });
+}
+
 function memoryOf({ vm, vmi }: Machine): string | undefined {
   const spec = vmi?.spec ?? vm?.spec.template.spec;
   const memory = spec?.domain.memory?.guest;
@@ -134,6 +147,8 @@ export function unitOf(key: string, machine: Machine): Unit {
     plugs: plugsOf(machine),
     done: doneWith(machine),
     notices: noticesOf(machine),
+    conditions: conditionsOf(machine),
+    isPaused: messageOf(machine.vmi?.status?.conditions, "Paused") !== undefined,
     ...liveFacts(machine.vmi),
     ...(memory !== undefined && { memory }),
   };

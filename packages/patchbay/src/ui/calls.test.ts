@@ -20,6 +20,7 @@ describe("a request", () => {
     { method: "PUT", target: `${SUB}/addinterface` },
     { method: "GET", target: `${SUB_VMI}/interfacetraffic` },
     { method: "PUT", target: `${SUB}/stop?dryRun=All` },
+    { method: "PUT", target: `${SUB_VMI}/pause?dryRun=All` },
     { method: "POST", target: "/apis/authorization.k8s.io/v1/selfsubjectrulesreviews" },
   ])("$method $target is passed on", ({ method, target }) => {
     const [path, query] = target.split("?");

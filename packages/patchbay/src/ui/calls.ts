@@ -13,7 +13,7 @@ export interface PassedCall {
 /** A name of an object or a namespace, as Kubernetes has them. Source: RFC 1123 */
 const NAME = "[a-z0-9](?:[a-z0-9.-]{0,251}[a-z0-9])?";
 const VM_KINDS = "virtualmachines|virtualmachineinstances";
-const SUBRESOURCES = "addinterface|removeinterface|start|stop|restart";
+const SUBRESOURCES = "addinterface|removeinterface|start|stop|restart|migrate|pause|unpause|reset";
 const REVIEWS = "selfsubjectaccessreviews|selfsubjectrulesreviews";
 
 /** By method: what its paths look like. */

@@ -2,6 +2,7 @@
 // What is selected, in words, with what can be done about it.
 import type { JSX } from "preact";
 import { useEffect, useRef } from "preact/hooks";
+import type { PowerAction } from "../../model/changes.ts";
 import { lines, short } from "../../model/shown.ts";
 import type { Unit } from "../../model/unit.ts";
 import type { Actions } from "../actions.ts";
@@ -10,16 +11,27 @@ import { Action, Facts } from "./parts.tsx";
 import { FreeDetails, NicDetails } from "./nic.tsx";
 import { findUnit, isAllowed, type PanelState } from "../state.ts";
 
+/** What can be done with a VM in its state, by the labels of the buttons. */
+function powerActions({
+  kind,
+  isLive,
+  isPaused,
+}: Unit): readonly (readonly [PowerAction, string])[] {
+  const isVm = kind === "virtualmachines";
+  const ofGuest = [
+    isPaused ? (["unpause", "Resume"] as const) : (["pause", "Pause"] as const),
+    ["reset", "Reset"] as const,
+  ];
+  const ofRunningVm = [
+    ["restart", "Restart"] as const,
+    ["stop", "Stop"] as const,
+    ["migrate", "Migrate"] as const,
+  ];
+  if (!isLive) return isVm ? [["start", "Start"]] : [];
+  return [...(isVm ? ofRunningVm : []), ...ofGuest];
+}
+
 function PowerButtons({ unit, state, actions }: { readonly unit: Unit } & ViewProps): JSX.Element {
-  const power = (action: "start" | "stop" | "restart", label: string): JSX.Element | null =>
-    isAllowed(state, unit.namespace, action) && unit.kind === "virtualmachines" ? (
-      <Action
-        label={label}
-        onAction={() => {
-          void actions.gather({ kind: "power", unit, action });
-        }}
-      />
-    ) : null;
   const stream = (what: "console" | "vnc", label: string): JSX.Element | null =>
     isAllowed(state, unit.namespace, what === "console" ? "console" : "screen") ? (
       <Action
@@ -29,13 +41,30 @@ function PowerButtons({ unit, state, actions }: { readonly unit: Unit } & ViewPr
         }}
       />
     ) : null;
+  const allowed = powerActions(unit).filter(([action]) => isAllowed(state, unit.namespace, action));
   return (
     <div class="buttons">
-      {unit.isLive
-        ? [stream("console", "Console"), stream("vnc", "Screen")]
-        : power("start", "Start")}
-      {unit.isLive ? [power("restart", "Restart"), power("stop", "Stop")] : null}
+      {unit.isLive ? [stream("console", "Console"), stream("vnc", "Screen")] : null}
+      {allowed.map(([action, label]) => (
+        <Action
+          key={action}
+          label={label}
+          onAction={() => {
+            void actions.gather({ kind: "power", unit, action });
+          }}
+        />
+      ))}
     </div>
+  );
+}
+
+function Conditions({ unit: { conditions } }: { readonly unit: Unit }): JSX.Element | null {
+  if (conditions.length === 0) return null;
+  return (
+    <section aria-label="Conditions">
+      <h3>Conditions</h3>
+      <Facts facts={conditions} />
+    </section>
   );
 }
 
@@ -77,6 +106,7 @@ function UnitDetails({ unit, state, actions }: { readonly unit: Unit } & ViewPro
         ]}
       />
       <PowerButtons unit={unit} state={state} actions={actions} />
+      <Conditions unit={unit} />
       <p class="hint">
         The same in a terminal:{" "}
         <code>{lines(`kubectl get vm ${short(unit.name)} -n ${unit.namespace}`)}</code>

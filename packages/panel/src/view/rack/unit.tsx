@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // One VM as a unit of the rack: its name, its sockets, and the plugs in them.
 import type { JSX } from "preact";
-import { changeId, type Change } from "../../model/changes.ts";
+import type { Change } from "../../model/changes.ts";
 import type { Jack } from "../../model/jacks.ts";
 import { SIZE, socketAt, type Place } from "../../model/layout.ts";
 import type { Plug } from "../../model/nic/plug.ts";
@@ -58,8 +58,8 @@ function pendingOf(gathered: readonly Gathered[], key: string): readonly Change[
 export function drawnOf(unit: Unit, gathered: readonly Gathered[]): readonly Drawn[] {
   const changes = pendingOf(gathered, unit.key);
   const known = unit.plugs.map((plug): Drawn => {
-    const id = `iface ${unit.key}/${plug.name}`;
-    const change = changes.find((each) => changeId(each) === id);
+    const own = changes.filter((each) => "iface" in each && each.iface === plug.name);
+    const change = own.find(({ kind }) => kind !== "link") ?? own[0];
     if (change === undefined || change.kind === "power" || change.kind === "create")
       return { plug };
     const network = change.kind === "move" ? change.network : plug.network;

@@ -1,0 +1,29 @@
+// SPDX-License-Identifier: Apache-2.0
+import { expect, test } from "vitest";
+import { COLOURS, jacksOf } from "./jacks.ts";
+
+function coloursOf(...keys: readonly string[]): ReadonlyMap<string, number> {
+  const networks = new Map(
+    keys.map((key) => {
+      const [namespace = "", name = ""] = key.split("/");
+      const definition = { apiVersion: "v1", kind: "N", metadata: { namespace, name } };
+      return [key, definition] as const;
+    }),
+  );
+  return new Map(jacksOf(networks, []).map(({ key, colour }) => [key, colour]));
+}
+
+test("a network keeps its color when others come", () => {
+  const before = coloursOf("ns/blue");
+  const after = coloursOf("a/first", "ns/blue", "ns/another");
+  expect(after.get("ns/blue")).toBe(before.get("ns/blue"));
+  expect(after.get("pod")).toBe(0);
+});
+
+test("networks have several colors, and none has the pod network's", () => {
+  const keys = Array.from({ length: 40 }, (_, index) => `ns/net${String(index)}`);
+  const colours = [...coloursOf(...keys)].flatMap(([key, colour]) =>
+    key === "pod" ? [] : [colour],
+  );
+  expect(new Set(colours)).toEqual(new Set(Array.from({ length: COLOURS - 1 }, (_, n) => n + 1)));
+});
