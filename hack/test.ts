@@ -4,11 +4,12 @@
 import { execFileSync, spawn, spawnSync } from "node:child_process";
 import { once } from "node:events";
 import { readFileSync } from "node:fs";
-import { delimiter, join, relative } from "node:path";
+import { delimiter, join } from "node:path";
 import { createInterface } from "node:readline";
 import type { Readable } from "node:stream";
 import { FILE_TIMES, type FileTime } from "./file-times.ts";
 import { secondsOfEnded, secondsOfMachine } from "./processor-time.ts";
+import { countReport, WHERE, type ReportCounts, type VitestReport } from "./test-report.ts";
 
 const LONG_FLAG = "--long";
 const isLong = process.argv.includes(LONG_FLAG);
@@ -79,65 +80,9 @@ function check(name: string, argv: readonly string[]): Suite {
   return { name, run };
 }
 
-/** Of a line of a reason, in the summary. */
-const REASON_COLUMNS = 500;
-
-/** For what the reports do not hold: errors outside of tests. */
-const WHERE = "where the suite ran, above";
-
-interface VitestReport {
-  readonly numPassedTests: number;
-  readonly numFailedTests: number;
-  readonly numPendingTests: number;
-  readonly numTodoTests: number;
-  readonly testResults: readonly {
-    readonly name: string;
-    readonly status: string;
-    readonly assertionResults: readonly {
-      readonly status: string;
-      readonly fullName: string;
-      readonly failureMessages?: readonly string[];
-    }[];
-  }[];
-}
-
-/** What a test failed with, without the places in the code: whoever has only the end of a log sees why. */
-function reasonOf(messages: readonly string[] = []): string {
-  const said = messages.flatMap((message) => {
-    const lines = message.split("\n");
-    const stack = lines.findIndex((line) => /^\s+at /.test(line));
-    return stack === -1 ? lines : lines.slice(0, stack);
-  });
-  return said.map((line) => `\n    ${line.slice(0, REASON_COLUMNS)}`).join("");
-}
-
-/** A skipped test is a failed one, and so is a file that could not be loaded, and a suite without tests. */
-function countReport(path: string): Counts {
+function readReport(path: string): ReportCounts {
   // Written by vitest's json reporter just before.
-  const report = JSON.parse(readFileSync(path, "utf8")) as VitestReport;
-  const broken = report.testResults.filter(
-    ({ status, assertionResults }) => status === "failed" && assertionResults.length === 0,
-  );
-  const { numFailedTests, numPendingTests, numTodoTests, numPassedTests } = report;
-  const failed = numFailedTests + numPendingTests + numTodoTests + broken.length;
-  const none = numPassedTests === 0 && failed === 0;
-  const failures = report.testResults.flatMap(({ name, assertionResults }) =>
-    assertionResults
-      .filter(({ status }) => status !== "passed")
-      .map(
-        ({ fullName, failureMessages }) =>
-          `${relative(root, name)}: ${fullName}${reasonOf(failureMessages)}`,
-      ),
-  );
-  return {
-    passed: numPassedTests,
-    failed: none ? 1 : failed,
-    failures: [
-      ...failures,
-      ...broken.map(({ name }) => relative(root, name)),
-      ...(none ? [`no test has run; why is told ${WHERE}`] : []),
-    ],
-  };
+  return countReport(JSON.parse(readFileSync(path, "utf8")) as VitestReport, root);
 }
 
 /** A part of a project's tests, which runs as a suite of its own. */
@@ -170,8 +115,9 @@ function suite(project: string, part?: Part): Suite {
       const { ok, processorSeconds } = await runProgram(argv, tell, { [FILE_TIMES]: times });
       // Written by that reporter just before.
       const files = JSON.parse(readFileSync(times, "utf8")) as readonly FileTime[];
-      const counts = { ...countReport(output), files, processorSeconds };
-      if (ok || counts.failed > 0) return counts;
+      const counts = { ...readReport(output), files, processorSeconds };
+      // Vitest ends with an error where tests were not possible.
+      if (ok || counts.failed > 0 || counts.notPossible !== undefined) return counts;
       const failures = [`an error outside of its tests; it is told ${WHERE}`];
       return { ...counts, failed: 1, failures };
     },

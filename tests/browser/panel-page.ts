@@ -4,6 +4,7 @@ import { randomBytes } from "node:crypto";
 import { createKubeClient, loadKubeConfig, type KubeConfig } from "@patchbay/kube";
 import { createClock, createFiles } from "@patchbay/os";
 import { createFakeLogger } from "@patchbay/telemetry/testing";
+import { needProgram } from "@patchbay/support";
 import { chromium, type Browser, type BrowserContext, type Page } from "playwright-core";
 import { readPage } from "../../packages/patchbay/src/ui/page.ts";
 import { startPanel, type Panel } from "../../packages/patchbay/src/ui/server.ts";
@@ -14,6 +15,7 @@ const CHROMIUM = "/usr/bin/chromium-headless-shell";
 
 /** Starts it; root needs to give up its sandbox, and every page here is ours. */
 export function openBrowser(): Promise<Browser> {
+  needProgram(CHROMIUM, "chromium-headless-shell");
   return chromium.launch({ executablePath: CHROMIUM, args: ["--no-sandbox", "--disable-gpu"] });
 }
 

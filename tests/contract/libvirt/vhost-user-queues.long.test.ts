@@ -13,6 +13,7 @@ import {
   aVmi,
   KERNEL_ARGS,
   openGuestConsole,
+  needTestpmd,
   Testpmd,
   type GuestConsole,
   openInode,
@@ -22,6 +23,8 @@ import { makeGuestImage } from "../guest-image.ts";
 import { definitionOf, makePlaces, placeOf } from "./definition.ts";
 import { silentLogger } from "./logger.ts";
 import { LAUNCHER, makeOwnDirectory, startSessionDaemon, type SessionDaemon } from "./session.ts";
+
+needTestpmd();
 
 const QUEUES = 2;
 const ALIAS = "ua-fast";

@@ -18,11 +18,20 @@ import { parseDomain } from "@patchbay/domain/parse";
 import { createHypervisor } from "@patchbay/libvirt";
 import { createClock, createVhostDirectories, createVhostSockets } from "@patchbay/os";
 import type { Hypervisor, HypervisorConnection } from "@patchbay/core/ports";
-import { createBuiltChildStarter, aVmi, eventually, Testpmd, openInode } from "@patchbay/support";
+import {
+  createBuiltChildStarter,
+  aVmi,
+  eventually,
+  needTestpmd,
+  Testpmd,
+  openInode,
+} from "@patchbay/support";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { definitionOf, makePlaces } from "./definition.ts";
 import { silentLogger } from "./logger.ts";
 import { LAUNCHER, makeOwnDirectory, startSessionDaemon, type SessionDaemon } from "./session.ts";
+
+needTestpmd();
 
 const DOMAIN = "default_vm1";
 const ALIAS = "ua-fast";

@@ -3,7 +3,14 @@
 import { createHash } from "node:crypto";
 import { chmodSync, copyFileSync, existsSync, mkdirSync, rmSync } from "node:fs";
 import { join } from "node:path";
-import { eventually, FEW_PORTS, OpenVswitch, Testpmd, vmManifest } from "@patchbay/support";
+import {
+  eventually,
+  FEW_PORTS,
+  OpenVswitch,
+  needTestpmd,
+  Testpmd,
+  vmManifest,
+} from "@patchbay/support";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import {
   CHANGE_MS,
@@ -16,6 +23,8 @@ import {
   setAddress,
   SUBRESOURCES,
 } from "../machine.ts";
+
+needTestpmd();
 
 const BIN_DIR = "/opt/cni/bin";
 const TYPE = `patchbay-vhost-${String(process.pid)}`;

@@ -2,7 +2,7 @@
 // The public door of testing.
 export { metricNamesOf, samplesIn } from "./documented-metrics.ts";
 export { OpenVswitch } from "./dataplanes/open-vswitch.ts";
-export { Testpmd, type Forwarding } from "./dataplanes/testpmd.ts";
+export { needTestpmd, Testpmd, type Forwarding } from "./dataplanes/testpmd.ts";
 export { eventually } from "./eventually.ts";
 export { findFreePort } from "./free-port.ts";
 export { openInode } from "./open-inode.ts";
@@ -27,6 +27,7 @@ export { judgeRights, type RightsFinding } from "./rights.ts";
 export { Plugger } from "./plugger.ts";
 export { RunningGuests } from "./machine/running-guests.ts";
 export { SecondNode } from "./machine/second-node.ts";
+export { needProgram, NOT_POSSIBLE } from "./programs/need-program.ts";
 export { run } from "./programs/run.ts";
 export { netnsOfPod } from "./sandbox.ts";
 export { SEED } from "./random/seed.ts";

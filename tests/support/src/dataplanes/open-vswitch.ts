@@ -5,6 +5,7 @@ import { once } from "node:events";
 import { linkSync, mkdtempSync, rmSync } from "node:fs";
 import { join } from "node:path";
 import { eventually } from "../eventually.ts";
+import { needProgram } from "../programs/need-program.ts";
 
 /** Of Debian's openvswitch-switch-dpdk, and of openvswitch-switch. */
 const [WITH_DPDK, WITHOUT] = [
@@ -24,6 +25,7 @@ export class OpenVswitch {
 
   /** Resolves when its DPDK has begun; with the name of a namespace it is there, without DPDK. */
   static async start(netns?: string): Promise<OpenVswitch> {
+    for (const program of [WITH_DPDK, WITHOUT]) needProgram(program, "openvswitch-switch-dpdk");
     const found = new OpenVswitch();
     try {
       await found.#start(netns);

@@ -6,6 +6,7 @@ import { chownSync, lstatSync, mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { eventually } from "../eventually.ts";
+import { needProgram } from "../programs/need-program.ts";
 
 /** What it does with frames: passes them on, throws them away, makes small ones for that MAC. */
 export type Forwarding =
@@ -55,6 +56,11 @@ function asUser({ uid, gid }: { readonly uid: number; readonly gid: number }): r
   return ["setpriv", ...ids, "--bounding-set=-all", "--inh-caps=-all", "--no-new-privs"];
 }
 
+/** Throws an error that makes a test not possible where DPDK's test program is not installed. */
+export function needTestpmd(): void {
+  needProgram("/usr/bin/dpdk-testpmd", "dpdk-dev");
+}
+
 /** One that runs. */
 export class Testpmd {
   readonly #child: ChildProcess;
@@ -73,6 +79,7 @@ export class Testpmd {
     queues: number,
     how: TestpmdHow = {},
   ): Promise<Testpmd> {
+    needTestpmd();
     const { user } = how;
     const directory = mkdtempSync(join(tmpdir(), "testpmd-"));
     if (user !== undefined) chownSync(directory, user.uid, user.gid);

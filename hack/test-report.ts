@@ -1,0 +1,101 @@
+// SPDX-License-Identifier: Apache-2.0
+// Counts what a report of vitest holds: passed, failed, and not possible because a program is missing.
+import { relative } from "node:path";
+import { NOT_POSSIBLE } from "@patchbay/support";
+
+/** The parts of the report of vitest's json reporter that are read. */
+export interface VitestReport {
+  readonly testResults: readonly VitestFile[];
+}
+
+interface VitestFile {
+  readonly name: string;
+  readonly status: string;
+  /** The first error outside of the file's tests. */
+  readonly message: string;
+  readonly assertionResults: readonly VitestTest[];
+}
+
+interface VitestTest {
+  readonly status: string;
+  readonly fullName: string;
+  readonly failureMessages?: readonly string[];
+}
+
+/** What a report says of one suite. */
+export interface ReportCounts {
+  readonly passed: number;
+  readonly failed: number;
+  /** Names of what failed, with the reasons. */
+  readonly failures: readonly string[];
+  /** Unset when every test was possible. */
+  readonly notPossible?: { readonly count: number; readonly why: string };
+}
+
+/** For what the reports do not hold: errors outside of tests. */
+export const WHERE = "where the suite ran, above";
+
+/** Of a line of a reason, in the summary. */
+const REASON_COLUMNS = 500;
+
+/** The messages without the places in the code, for readers who have only the end of a log. */
+function reasonOf(messages: readonly string[] = []): string {
+  const lines = messages.flatMap((message) => {
+    const all = message.split("\n");
+    const stack = all.findIndex((line) => /^\s+at /.test(line));
+    return stack === -1 ? all : all.slice(0, stack);
+  });
+  return lines.map((line) => `\n    ${line.slice(0, REASON_COLUMNS)}`).join("");
+}
+
+/** The text after the mark in an error's first line; undefined for other errors. */
+function missingIn(message: string): string | undefined {
+  const [line = ""] = message.split("\n");
+  return line.split(`${NOT_POSSIBLE} `)[1];
+}
+
+interface Judged {
+  readonly name: string;
+  /** Why it was not possible; unset for a failure. */
+  readonly missing: string | undefined;
+}
+
+/** Everything in a file that did not pass. */
+function judgeFile(
+  { name, status, message, assertionResults }: VitestFile,
+  root: string,
+): readonly Judged[] {
+  const file = relative(root, name);
+  const ofFile = missingIn(message);
+  if (status === "failed" && assertionResults.length === 0) {
+    return [{ name: `${file}${reasonOf(message === "" ? [] : [message])}`, missing: ofFile }];
+  }
+  return assertionResults
+    .filter((test) => test.status !== "passed")
+    .map(({ status: ended, fullName, failureMessages = [] }) => {
+      const reasons = failureMessages.map(missingIn);
+      const own = reasons.every((reason) => reason !== undefined) ? reasons[0] : undefined;
+      return {
+        name: `${file}: ${fullName}${reasonOf(failureMessages)}`,
+        // A test that did not run because its hook failed has no message of its own.
+        missing: ended === "failed" ? own : ofFile,
+      };
+    });
+}
+
+/** Counts a skipped test as failed, and so a file that could not be loaded and a suite without tests. */
+export function countReport({ testResults }: VitestReport, root: string): ReportCounts {
+  const tests = testResults.flatMap(({ assertionResults }) => assertionResults);
+  const passed = tests.filter(({ status }) => status === "passed").length;
+  const judged = testResults.flatMap((file) => judgeFile(file, root));
+  const failures = judged.filter(({ missing }) => missing === undefined).map(({ name }) => name);
+  const reasons = judged.flatMap(({ missing }) => missing ?? []);
+  if (passed === 0 && judged.length === 0) {
+    failures.push(`no test has run; the reason is ${WHERE}`);
+  }
+  const notPossible = { count: reasons.length, why: [...new Set(reasons)].join("; ") };
+  return {
+    ...{ passed, failed: failures.length, failures },
+    ...(reasons.length > 0 && { notPossible }),
+  };
+}
