@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Is there anything in the repository that belongs to one machine or one registry only? Does each file say what it is?
 import { existsSync, statSync } from "node:fs";
-import { join } from "node:path";
+import { basename, join } from "node:path";
 import { expect, test } from "vitest";
 import { findMentions, listFiles, printMention, readText, ROOT } from "./documents.ts";
 
@@ -31,10 +31,21 @@ test("no file names the host of a package registry", () => {
   expect(findMentions(files, REGISTRY).map(printMention)).toEqual([]);
 });
 
-test("the lock file holds no download address", () => {
-  const lock = files.filter(({ path }) => path === "package-lock.json");
-  expect(lock).toHaveLength(1);
-  expect(findMentions(lock, /"resolved": "([a-z+]+:.*)"/g).map(printMention)).toEqual([]);
+test("the lock files hold no download address", () => {
+  const locks = files.filter(({ path }) => basename(path) === "package-lock.json");
+  expect(locks.map(({ path }) => path)).toEqual([
+    "hack/tools/package-lock.json",
+    "package-lock.json",
+  ]);
+  expect(findMentions(locks, /"resolved": "([a-z+]+:.*)"/g).map(printMention)).toEqual([]);
+});
+
+test("hack/install runs with the Node.js that programs run with", () => {
+  const [bootstrap, project] = ["hack/tools/package.json", "package.json"].map(
+    // Our own files.
+    (path) => JSON.parse(readText(path)) as { readonly optionalDependencies: object },
+  );
+  expect(bootstrap?.optionalDependencies).toEqual(project?.optionalDependencies);
 });
 
 /** Where which kinds of files belong; a new kind is a new line here. Folders and names of files do not begin with a dash. */
@@ -47,6 +58,7 @@ const KINDS: readonly RegExp[] = [
   /^(vitest\.config\.ts|package(-lock)?\.json|knip(\.production)?\.json)$/,
   /^tsconfig(\.(base|pure|tests))?\.json$/,
   /^\.ci\/run$/,
+  /^hack\/tools\/(\.npmrc|package(-lock)?\.json)$/,
   new RegExp(`^(crds|packages/kit/manifests)/${FOLDERS}${NAME}\\.yaml$`),
   /^packages\/kit\/manifests\/monitoring\/dashboard\.json$/,
   new RegExp(`^docs/${FOLDERS}${NAME}\\.md$`),
