@@ -79,6 +79,19 @@ export interface Facts {
   readonly pods: Asked<readonly Pod[]>;
 }
 
+/** Whether net-agent is installed without Patchbay's other services, as beside KubeVirt. */
+export function isNetAgentAlone({
+  daemonSets,
+  deployments,
+  processes,
+}: Pick<Facts, "daemonSets" | "deployments" | "processes">): boolean {
+  if (processes !== undefined || "unseen" in daemonSets || "unseen" in deployments) return false;
+  const isNetAgent = ({ metadata }: DaemonSet) => metadata.name === "net-agent";
+  return (
+    deployments.seen.length === 0 && daemonSets.seen.length > 0 && daemonSets.seen.every(isNetAgent)
+  );
+}
+
 /** The server's clock as far as it is known. */
 export function serverNowMs({ trial, nowMs }: Pick<Facts, "trial" | "nowMs">): number {
   return "seen" in trial ? trial.seen.serverMs : nowMs;

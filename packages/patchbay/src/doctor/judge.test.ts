@@ -155,6 +155,24 @@ describe("a network that net-agent attaches against the tenant policy", () => {
   });
 });
 
+test("where only net-agent is installed, parts that are not installed are no fault", () => {
+  const unseen = { unseen: "not found" };
+  const daemonSets = "seen" in HEALTHY.daemonSets ? HEALTHY.daemonSets.seen : [];
+  const findings = judgeInstallation({
+    ...HEALTHY,
+    apis: [{ groupVersion: "kubevirt.io/v1", resources: ["a"], served: unseen }],
+    ...{ trial: unseen, apiServices: { seen: [] }, deployments: { seen: [] } },
+    ...{ leader: { seen: undefined }, vmis: unseen, nodes: nodeWith({ allocatable: {} }) },
+    daemonSets: { seen: daemonSets.filter(({ metadata }) => metadata.name === "net-agent") },
+  });
+  expect(findings.map(({ check, verdict }) => `${verdict} ${check}`)).toEqual([
+    "ok API server",
+    "ok DaemonSet net-agent",
+    "ok node n1",
+    "ok networks",
+  ]);
+});
+
 describe("devices of a node", () => {
   test("that virt-handler does not offer yet are no fault", () => {
     const nodes = nodeWith({ allocatable: {} });

@@ -5,6 +5,8 @@ import { ifSeen, ok, wrong, type Finding } from "../finding.ts";
 
 /** The oldest that Patchbay runs on. Source: docs/install.md */
 const OLDEST = { major: 1, minor: 26 };
+/** Check whose clock virt-api's trial shows. */
+export const SERVER_CLOCK = "clock of the API server";
 /** Most by which two clocks may differ, milliseconds; the server tells whole seconds. */
 const SKEW_MAX_MS = 5_000;
 
@@ -25,7 +27,7 @@ function judgeVersion(version: string): readonly Finding[] {
 }
 
 function judgeClock({ serverMs }: Trial, nowMs: number): readonly Finding[] {
-  const check = "clock of the API server";
+  const check = SERVER_CLOCK;
   const skewMs = serverMs - nowMs;
   if (Math.abs(skewMs) <= SKEW_MAX_MS) return [ok(check, "is this computer's")];
   const seconds = String(Math.round(Math.abs(skewMs) / 1000));
@@ -61,7 +63,7 @@ function judgeApi({ groupVersion, resources, served }: ServedApi): readonly Find
 export function judgeApiServer({ serverVersion, apis, trial, nowMs }: Facts): readonly Finding[] {
   return [
     ...ifSeen("API server", serverVersion, judgeVersion),
-    ...ifSeen("clock of the API server", trial, (seen) => judgeClock(seen, nowMs)),
+    ...ifSeen(SERVER_CLOCK, trial, (seen) => judgeClock(seen, nowMs)),
     ...apis.flatMap(judgeApi),
   ];
 }

@@ -67,6 +67,10 @@ function judgeWorkloads(kind: string, all: readonly Workload[]): readonly Findin
   ];
 }
 
+export function judgeDaemonSets(all: readonly DaemonSet[]): readonly Finding[] {
+  return judgeWorkloads("DaemonSet", all.map(ofDaemonSet));
+}
+
 function judgeProcess({ name, runs, answers }: MachineProcess): Finding {
   const check = `process ${name}`;
   if (!runs) return wrong(check, { says: "does not run", fix: UP });
@@ -109,9 +113,7 @@ export function judgeComponents(facts: Facts): readonly Finding[] {
     ...ifSeen("Deployments of Patchbay", deployments, (seen) =>
       judgeWorkloads("Deployment", seen.map(ofDeployment)),
     ),
-    ...ifSeen("DaemonSets of Patchbay", daemonSets, (seen) =>
-      judgeWorkloads("DaemonSet", seen.map(ofDaemonSet)),
-    ),
+    ...ifSeen("DaemonSets of Patchbay", daemonSets, judgeDaemonSets),
     ...ifSeen(LEADER, leader, (seen) => judgeLeader(seen, serverNowMs(facts))),
   ];
 }
