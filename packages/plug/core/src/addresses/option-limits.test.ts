@@ -77,7 +77,7 @@ test("a NIC whose options fit stays as it is", () => {
 test("a NIC whose options do not fit is served without the rest, each part with a message", () => {
   const ntpServers = Array.from({ length: 80 }, (_none, at) => `10.0.0.${String(at)}`);
   const ipv4 = { address: "10.9.0.5/24", server: "169.254.75.10/32", routes: routes(32) };
-  const nic = withFittingOptions({
+  const nic = withFittingOptions<ServedNic>({
     ...NIC,
     lease: { ipv4 },
     dns: { nameservers: [], search: domains(12, "") },

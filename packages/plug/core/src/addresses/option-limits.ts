@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // Cuts DHCP options to the size that the server accepts, and reports what is left out. dnsmasq refuses to start with an option
 // that is too long, and does not split options as RFC 3396 allows.
-import { parseIp } from "@patchbay/api";
+import { parseIp, type DhcpOptions } from "@patchbay/api";
+import type { GuestLease } from "./lease.ts";
 import type { NicRoute } from "./nic-addresses.ts";
-import type { ServedNic } from "./served-nic.ts";
+import type { DnsSettings } from "./resolver.ts";
 
 /** Bytes of one option. Source: RFC 2132 section 2 */
 const OPTION_MAX = 255;
@@ -12,6 +13,15 @@ const ADVERTISED_SEARCH_MAX = 2032;
 const IPV4_BYTES = 4;
 /** How many items a message names. */
 const NAMED_MAX = 3;
+
+/** What of a served NIC becomes options. */
+interface WithOptions {
+  readonly lease: GuestLease;
+  readonly dns: DnsSettings;
+  readonly options: DhcpOptions;
+  /** What is left out already, one message each. */
+  readonly leftOut?: readonly string[];
+}
 
 /** What has room, and what has not. */
 interface Fit<T> {
@@ -107,7 +117,7 @@ function leftOutMessage(
 }
 
 /** The NIC with options that the server accepts, and why some are not complete. */
-export function withFittingOptions(nic: ServedNic): ServedNic {
+export function withFittingOptions<Nic extends WithOptions>(nic: Nic): Nic {
   const { lease, dns, options } = nic;
   const { ntpServers = [] } = options;
   const routes = fitRoutes(lease.ipv4?.routes ?? []);
