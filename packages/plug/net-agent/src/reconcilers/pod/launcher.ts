@@ -10,7 +10,6 @@ import { AppError, isAppError, networkNameOf, networksOf } from "@patchbay/core"
 import { parseKey } from "@patchbay/kube";
 import type { ObjectKey } from "@patchbay/core/ports";
 import type { Deps } from "../../deps.ts";
-import type { PodFacts } from "./observe.ts";
 
 /** Whose networks every pod may use, beside those of its own namespace. Source: Multus, `globalNamespaces` when it is not set. */
 const SHARED_NAMESPACE = "default";
@@ -58,11 +57,17 @@ async function findVmi(
   }
 }
 
+/** The pod that asks, and the namespace of its attachments. */
+interface Asking {
+  readonly pod?: Pod;
+  readonly attachments: { readonly namespace: string };
+}
+
 /**
  * Whether the pod may use the network: one of its own namespace or of `default`; for a launcher also one that its VMI
  * names, since whoever wrote that was asked for the right to read it.
  */
-export async function mayUse(network: string, facts: PodFacts, deps: Deps): Promise<boolean> {
+export async function mayUse(network: string, facts: Asking, deps: Deps): Promise<boolean> {
   const { namespace } = facts.attachments;
   const of = parseKey(network).namespace;
   if (!deps.isIsolated || of === namespace || of === SHARED_NAMESPACE) return true;
@@ -72,7 +77,7 @@ export async function mayUse(network: string, facts: PodFacts, deps: Deps): Prom
 }
 
 /** @throws AppError with CNI_NETWORK_FORBIDDEN */
-export async function assertMayUse(network: string, facts: PodFacts, deps: Deps): Promise<void> {
+export async function assertMayUse(network: string, facts: Asking, deps: Deps): Promise<void> {
   if (await mayUse(network, facts, deps)) return;
   const { namespace } = facts.attachments;
   throw new AppError("CNI_NETWORK_FORBIDDEN", { network, namespace });
