@@ -104,7 +104,13 @@ export { DOCTOR, doctorPath, parseDoctorPath, parseDoctorQuery } from "./doctor/
 export { wayFactsOf, wayQuestionOf, type WaySources } from "./doctor/collect.ts";
 export { diagnose } from "./doctor/diagnose.ts";
 export type {
+  FixedEntry,
+  FixedNeighbor,
+  ForwardedPing,
+  FrameFilter,
   FrameTrace,
+  LossCount,
+  Place,
   RefusedFrames,
   ProbeName,
   SeenWay,

@@ -2,7 +2,7 @@
 // A guest, its pod, the node with a bridge and an uplink, and a network with a gateway: each a namespace. In the guest's a NIC of
 // its own is on the end of the tap, as the driver's is on a device.
 import { spawn, type ChildProcess } from "node:child_process";
-import { diagnose, type DoctorReport, type MasqueradeWiring, type PodWiring } from "@patchbay/core";
+import { diagnose, type MasqueradeWiring, type PodWiring } from "@patchbay/core";
 import type { ExaminedNic, NetnsHandle } from "@patchbay/core/ports";
 import { createClock, createNetlink, createProcessRunner } from "@patchbay/os";
 import { createNicDoctor } from "@patchbay/podnet";
@@ -140,6 +140,38 @@ export class DoctorScene {
     this.#switch.addLink("gw0", vlans.gateway);
   }
 
+  /** The node is the gateway of the guest's network, and translates for it to a network of its own. */
+  routeByNode(): void {
+    const { host, lan } = this;
+    const [own, beyond] = ["10.8.0.2", "10.8.0.1"];
+    run("ip", "-n", lan, "addr", "del", `${GATEWAY}/24`, "dev", "lan0");
+    run("ip", "-n", host, "link", "set", "up1", "nomaster");
+    run("ip", "-n", host, "addr", "add", `${GATEWAY}/24`, "dev", "br0");
+    const peer = ["peer", "name", "ex1", "netns", lan];
+    run("ip", "-n", host, "link", "add", "ex0", "type", "veth", ...peer);
+    run("ip", "-n", host, "addr", "add", `${own}/24`, "dev", "ex0");
+    run("ip", "-n", lan, "addr", "add", `${beyond}/24`, "dev", "ex1");
+    run("ip", "-n", host, "link", "set", "ex0", "up");
+    run("ip", "-n", lan, "link", "set", "ex1", "up");
+    run("ip", "-n", host, "route", "add", "default", "via", beyond);
+    run("ip", "netns", "exec", host, "sysctl", "-q", "-w", "net.ipv4.ip_forward=1");
+    const chain = "type nat hook postrouting priority srcnat ;";
+    const rules = `add table ip masq; add chain ip masq post { ${chain} }; add rule ip masq post ip saddr 10.9.0.0/24 oifname "ex0" masquerade`;
+    run("ip", "netns", "exec", host, "nft", rules);
+    run("ip", "netns", "exec", host, "busybox", "ping", "-c", "1", "-w", "5", beyond);
+  }
+
+  /** Another host of the network that answers for an address too. */
+  addClaimant(address: string): void {
+    const { host, namespaces } = this;
+    const other = namespaces.add(`o${this.host.slice(-3)}`);
+    const peer = ["peer", "name", "eth0", "netns", other];
+    run("ip", "-n", host, "link", "add", "other0", "type", "veth", ...peer);
+    run("ip", "-n", host, "link", "set", "other0", "master", "br0", "up");
+    run("ip", "-n", other, "addr", "add", `${address}/24`, "dev", "eth0");
+    run("ip", "-n", other, "link", "set", "eth0", "up");
+  }
+
   /** Runs a program in a namespace until the scene ends. */
   say(place: "guest" | "lan", ...argv: readonly string[]): void {
     const words = ["netns", "exec", this[place], ...argv];
@@ -178,7 +210,7 @@ export class DoctorScene {
     };
   }
 
-  async examine(change: FactsChange = {}): Promise<Pick<DoctorReport, "hops" | "firstDead">> {
+  async examine(change: FactsChange = {}): Promise<ReturnType<typeof diagnose>> {
     const { guard, kind } = this.#wiring;
     return diagnose({
       binding: kind,

@@ -47,6 +47,30 @@ describe.concurrent("the doctor on the kernel", () => {
     },
   );
 
+  test.each(["bridge", "masquerade"] as const)(
+    "finds no hop dead where the node is the gateway, and translates: %s",
+    async (binding) => {
+      const { hops } = await inScene(binding === "bridge" ? 97 : 98, async (scene) => {
+        await scene.wire(binding);
+        scene.routeByNode();
+        return scene.examine();
+      });
+      expect(hops.filter(({ state }) => state === "dead")).toEqual([]);
+      expect(hops.find(({ hop }) => hop === "gateway")).toMatchObject({ state: "ok" });
+    },
+  );
+
+  test("a guest that refuses pings and not connections is well", async () => {
+    const { hops } = await inScene(89, async (scene) => {
+      await scene.wire();
+      const rule = "add rule ip planted c icmp type echo-request drop";
+      const rules = `add table ip planted; add chain ip planted c { type filter hook input priority 0 ; }; ${rule}`;
+      run("ip", "netns", "exec", scene.guest, "nft", rules);
+      return scene.examine();
+    });
+    expect(hops[0]).toMatchObject({ hop: "guest", state: "ok" });
+  });
+
   test("a neighbor that does not answer leaves the gateway unknown", async () => {
     const { hops, firstDead } = await inScene(93, async (scene) => {
       await scene.wire();

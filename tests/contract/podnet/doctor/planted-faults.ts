@@ -57,6 +57,54 @@ function inOrder(...plants: readonly Plant[]): Plant {
 }
 
 const FORWARD = "forward priority 0";
+/** Half of all frames. */
+const HALF = "numgen random mod 2 0 drop";
+const NO_HOST = "02:00:00:00:5e:88";
+
+/** After the node was made the gateway of the network. */
+function routed(...plants: readonly Plant[]): Plant {
+  return inOrder(
+    (scene) => {
+      scene.routeByNode();
+    },
+    ...plants,
+  );
+}
+
+/** MAC of the gateway beyond the uplink. */
+function gatewayMac({ lan }: DoctorScene): string {
+  const words = run("ip", "-j", "-n", lan, "link", "show", "dev", "lan0");
+  const [link] = JSON.parse(words) as readonly { readonly address: string }[];
+  return link?.address ?? "";
+}
+
+/** A fixed forwarding entry for the MAC of the gateway. */
+function gatewayEntry(place: Place, port: Text): Plant {
+  return (scene) => {
+    const device = typeof port === "string" ? port : port(scene);
+    const words = [gatewayMac(scene), "dev", device, "master", "static", "sticky"];
+    run("bridge", "-n", scene[place], "fdb", "replace", ...words);
+  };
+}
+
+function neighbor(place: Place, address: string, device: string): Plant {
+  return ip(
+    place,
+    "neigh",
+    "replace",
+    address,
+    "lladdr",
+    NO_HOST,
+    "dev",
+    device,
+    "nud",
+    "permanent",
+  );
+}
+
+function ebtables(...words: readonly string[]): Plant {
+  return (scene) => void run("ip", "netns", "exec", scene.host, "ebtables", ...words);
+}
 
 const IN_GUEST: readonly PlantedFault[] = [
   {
@@ -89,6 +137,23 @@ const IN_GUEST: readonly PlantedFault[] = [
   {
     ...{ name: "duplicate address", hop: "guest", reason: "DuplicateAddress" },
     plant: ip("lan", "addr", "add", `${ADDRESS}/32`, "dev", "lan0"),
+  },
+  {
+    ...{ name: "firewall in the guest against IP", hop: "guest", reason: "GuestRefusesIp" },
+    plant: nft("guest", "ip", ["input priority 0", "drop"]),
+  },
+  {
+    ...{ name: "firewall against IP behind the pod", hop: "guest", reason: "GuestRefusesIp" },
+    binding: "masquerade",
+    plant: nft("guest", "ip", ["input priority 0", "drop"]),
+  },
+  {
+    ...{ name: "gateway's neighbor entry in the guest", hop: "guest", reason: "NeighborWrong" },
+    plant: neighbor("guest", GATEWAY, "eth0"),
+  },
+  {
+    ...{ name: "loss of half of all packets in the guest", hop: "guest", reason: "LossyLink" },
+    plant: nft("guest", "ip", ["input priority 0", HALF]),
   },
   {
     ...{ name: "link down on the device", hop: "device", reason: "DeviceLinkDown" },
@@ -148,6 +213,10 @@ const AT_TAP: readonly PlantedFault[] = [
     ...{ name: "frames dropped at the tap", hop: "tap", reason: "FramesLost" },
     plant: nft("pod", "netdev", ['ingress device "tap1" priority 0', "drop"]),
   },
+  {
+    ...{ name: "loss of half of all frames at the tap", hop: "tap", reason: "LossyLink" },
+    plant: nft("pod", "netdev", ['ingress device "tap1" priority 0', HALF]),
+  },
 ];
 
 const IN_POD: readonly PlantedFault[] = [
@@ -170,6 +239,23 @@ const IN_POD: readonly PlantedFault[] = [
   {
     ...{ name: "frames dropped in the pod", hop: "podBridge", reason: "FramesLost" },
     plant: nft("pod", "bridge", [FORWARD, 'oifname "tap1" drop']),
+  },
+  {
+    ...{ name: "the guest's frames dropped in the pod", hop: "podBridge", reason: "FramesLost" },
+    plant: nft("pod", "bridge", [FORWARD, 'iifname "tap1" drop']),
+  },
+  {
+    ...{ name: "entry of the gateway on the tap", hop: "podBridge", reason: "EntryElsewhere" },
+    plant: gatewayEntry("pod", "tap1"),
+  },
+  {
+    ...{
+      name: "neighbor entry of the guest in the pod",
+      hop: "podBridge",
+      reason: "NeighborWrong",
+    },
+    binding: "masquerade",
+    plant: neighbor("pod", "10.0.2.2", "k6t-1"),
   },
   {
     ...{ name: "DHCP server of the pod dead", hop: "addresses", reason: "AddressServerDown" },
@@ -215,6 +301,19 @@ const IN_POD: readonly PlantedFault[] = [
     ...{ name: "MTU smaller at the pod NIC", hop: "podNic", reason: "MtuSmaller" },
     plant: link("pod", "pod1", "mtu", "1400"),
   },
+  {
+    ...{ name: "frames dropped as they leave the pod NIC", hop: "podNic", reason: "FramesLost" },
+    plant: nft("pod", "netdev", ['egress device "pod1" priority 0', "drop"]),
+  },
+  {
+    ...{ name: "frames dropped as they come to the pod NIC", hop: "podNic", reason: "FramesLost" },
+    plant: nft("pod", "netdev", ['ingress device "pod1" priority 0', "drop"]),
+  },
+  {
+    ...{ name: "gateway's neighbor entry in the pod", hop: "podNic", reason: "NeighborWrong" },
+    binding: "masquerade",
+    plant: neighbor("pod", GATEWAY, "pod1"),
+  },
 ];
 
 const ON_NODE: readonly PlantedFault[] = [
@@ -244,6 +343,28 @@ const ON_NODE: readonly PlantedFault[] = [
     plant: nft("host", "netdev", [({ peer }) => `ingress device "${peer}" priority 0`, "drop"]),
   },
   {
+    ...{ name: "frames dropped as they leave the node", hop: "nodePeer", reason: "FramesLost" },
+    plant: nft("host", "netdev", [({ peer }) => `egress device "${peer}" priority 0`, "drop"]),
+  },
+  {
+    ...{ name: "loss of half of all frames at the peer", hop: "nodePeer", reason: "LossyLink" },
+    plant: nft("host", "netdev", [({ peer }) => `ingress device "${peer}" priority 0`, HALF]),
+  },
+  {
+    ...{ name: "peer in another namespace", hop: "nodePeer", reason: "PeerElsewhere" },
+    plant: (scene) => {
+      run("ip", "-n", scene.host, "link", "set", scene.peer, "netns", scene.lan);
+    },
+  },
+  {
+    ...{ name: "peer that is up in another namespace", hop: "nodePeer", reason: "PeerElsewhere" },
+    plant: (scene) => {
+      const elsewhere = scene.namespaces.add(`x${scene.pod.slice(-3)}`);
+      run("ip", "-n", scene.host, "link", "set", scene.peer, "netns", elsewhere);
+      run("ip", "-n", elsewhere, "link", "set", scene.peer, "up");
+    },
+  },
+  {
     ...{ name: "bridge of the node down", hop: "nodeBridge", reason: "NodeBridgeDown" },
     plant: link("host", "br0", "down"),
   },
@@ -260,8 +381,36 @@ const ON_NODE: readonly PlantedFault[] = [
     plant: nft("host", "bridge", [FORWARD, ({ peer }) => `oifname "${peer}" drop`]),
   },
   {
-    ...{ name: "the guest's MAC behind another port", hop: "nodeBridge", reason: "FramesLost" },
+    ...{ name: "the guest's MAC behind another port", hop: "nodeBridge", reason: "EntryElsewhere" },
     plant: bridge("host", "fdb", "replace", MAC, "dev", "up1", "master", "static", "sticky"),
+  },
+  {
+    ...{
+      name: "the gateway's MAC behind another port",
+      hop: "nodeBridge",
+      reason: "EntryElsewhere",
+    },
+    plant: gatewayEntry("host", ({ peer }) => peer),
+  },
+  {
+    ...{
+      name: "neighbor entry of the guest on the node",
+      hop: "nodeBridge",
+      reason: "NeighborWrong",
+    },
+    plant: routed(neighbor("host", ADDRESS, "br0")),
+  },
+  {
+    ...{ name: "ebtables against what is forwarded", hop: "nodeBridge", reason: "FramesLost" },
+    plant: ebtables("-A", "FORWARD", "-p", "IPv4", "-j", "DROP"),
+  },
+  {
+    ...{ name: "ebtables against what comes in", hop: "nodeBridge", reason: "FramesLost" },
+    plant: routed(ebtables("-t", "nat", "-A", "PREROUTING", "-j", "DROP")),
+  },
+  {
+    ...{ name: "loss of half of all frames in the bridge", hop: "nodeBridge", reason: "LossyLink" },
+    plant: nft("host", "bridge", [FORWARD, HALF]),
   },
 ];
 
@@ -285,6 +434,70 @@ const BEYOND: readonly PlantedFault[] = [
   {
     ...{ name: "gateway gone", hop: "gateway", reason: "GatewaySilent" },
     plant: ip("lan", "addr", "del", `${GATEWAY}/24`, "dev", "lan0"),
+  },
+  {
+    ...{ name: "gateway that another host claims", hop: "gateway", reason: "GatewayClaimed" },
+    plant: (scene) => {
+      scene.addClaimant(GATEWAY);
+    },
+  },
+  {
+    ...{ name: "gateway of the node that a host claims", hop: "gateway", reason: "GatewayClaimed" },
+    plant: routed((scene) => {
+      scene.addClaimant(GATEWAY);
+    }),
+  },
+  {
+    ...{
+      name: "neighbor entry of the guest at the gateway",
+      hop: "gateway",
+      reason: "NeighborWrong",
+    },
+    plant: neighbor("lan", ADDRESS, "lan0"),
+  },
+  {
+    ...{
+      name: "gateway's address gone from the node",
+      hop: "gateway",
+      reason: "GatewayAddressMissing",
+    },
+    plant: routed(ip("host", "addr", "del", `${GATEWAY}/24`, "dev", "br0")),
+  },
+  {
+    ...{
+      name: "gateway's address with a wrong prefix",
+      hop: "gateway",
+      reason: "GatewayPrefixWrong",
+    },
+    plant: routed(
+      ip("host", "addr", "del", `${GATEWAY}/24`, "dev", "br0"),
+      ip("host", "addr", "add", `${GATEWAY}/30`, "dev", "br0"),
+    ),
+  },
+  {
+    ...{ name: "node that forwards nothing", hop: "gateway", reason: "ForwardingRefused" },
+    plant: routed(nft("host", "ip", [FORWARD, "drop"])),
+  },
+  {
+    ...{ name: "node that forwards no answers", hop: "gateway", reason: "ForwardingRefused" },
+    plant: routed(nft("host", "ip", [FORWARD, 'iifname "ex0" drop'])),
+  },
+  {
+    ...{ name: "masquerade of the node gone", hop: "gateway", reason: "MasqueradeMissing" },
+    plant: routed((scene) => {
+      run("ip", "netns", "exec", scene.host, "nft", "delete table ip masq");
+    }),
+  },
+  {
+    ...{ name: "masquerade gone behind the pod", hop: "gateway", reason: "MasqueradeMissing" },
+    binding: "masquerade",
+    plant: routed((scene) => {
+      run("ip", "netns", "exec", scene.host, "nft", "delete table ip masq");
+    }),
+  },
+  {
+    ...{ name: "loss of half of all packets at the gateway", hop: "gateway", reason: "LossyLink" },
+    plant: nft("lan", "ip", ["input priority 0", HALF]),
   },
   {
     ...{ name: "another VLAN at the switch's port", hop: "gateway", reason: "GatewaySilent" },

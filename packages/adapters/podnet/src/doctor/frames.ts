@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Frames that ask, and by which numbers they and what answers them are known again. Each has a number of its own that nobody
-// else's has. Source: RFC 826, RFC 4861, RFC 7527, RFC 792, RFC 2131.
+// else's has. Source: RFC 826, RFC 4861, RFC 7527, RFC 792, RFC 2131, RFC 9293.
 import { parseIp } from "@patchbay/api";
 import type { FrameChecksum, FrameTest } from "@patchbay/core/ports";
 import { checksumOf, frameOf, u16 } from "../announcements.ts";
@@ -31,7 +31,7 @@ export const TO_ALL = "ff:ff:ff:ff:ff:ff";
 const [ARP, IPV4, IPV6] = [0x0806, 0x0800, 0x86dd];
 const ETHERNET = 14;
 const IPV4_HEAD = 20;
-const [ICMP, UDP, ICMPV6] = [1, 17, 58];
+const [ICMP, TCP, UDP, ICMPV6] = [1, 6, 17, 58];
 const TTL = 64;
 
 function u32(value: number): Buffer {
@@ -143,17 +143,21 @@ function ofIpv4(protocol: number): readonly FrameTest[] {
 /** Bytes of a ping, with all of its heads but that of Ethernet. */
 const PING_BYTES = 56;
 
-/** A ping by IPv4, of so many bytes. */
-export function ping(
-  { from, to, id }: Ends,
-  [source, address]: readonly [string, string],
-  bytes: number = PING_BYTES,
-): Question {
-  const ends = [source, address].map((text) => {
+function endsOf(addresses: readonly [string, string]): readonly Buffer[] {
+  return addresses.map((text) => {
     const ip = parseIp(text);
     if (ip === undefined) throw new Error(`${text} is not an IP address`);
     return Buffer.from(addressBytes(ip));
   });
+}
+
+/** A ping by IPv4, of so many bytes. */
+export function ping(
+  { from, to, id }: Ends,
+  addresses: readonly [string, string],
+  bytes: number = PING_BYTES,
+): Question {
+  const ends = endsOf(addresses);
   const message = Buffer.concat([Buffer.from([8, 0, 0, 0]), u32(id), Buffer.alloc(bytes - 28)]);
   message.writeUInt16BE(checksumOf(message), 2);
   const head = ipv4Head(ICMP, message.length, ends);
@@ -163,6 +167,35 @@ export function ping(
     frame: frameOf(macBytes(to), macBytes(from), [u16(IPV4), head, message]),
     asked: [...known, ...tests(1, [type, 8])],
     answered: [...known, ...tests(1, [type, 0])],
+  };
+}
+
+/** Port at which nothing listens (tcpmux), so that a host without a firewall refuses the connection. */
+const UNUSED_PORT = 1;
+
+/** A request to open a TCP connection by IPv4; a refusal answers it too. */
+export function connection({ from, to, id }: Ends, addresses: readonly [string, string]): Question {
+  const ends = endsOf(addresses);
+  const [headBytes, syn, windowBytes] = [20, 0x02, 1024];
+  const port = 0xc000 | (id & 0x3fff);
+  const segment = Buffer.concat([
+    ...[u16(port), u16(UNUSED_PORT), u32(id), u32(0)],
+    ...[Buffer.from([headBytes << 2, syn]), u16(windowBytes), u32(0)],
+  ]);
+  const summed = [...ends, Buffer.from([0, TCP]), u16(segment.length), segment];
+  segment.writeUInt16BE(checksumOf(Buffer.concat(summed)), 16);
+  const head = ipv4Head(TCP, segment.length, ends);
+  const at = ETHERNET + IPV4_HEAD;
+  const portsOf = (first: number, second: number): readonly FrameTest[] =>
+    tests(2, [at, first], [at + 2, second]);
+  return {
+    frame: frameOf(macBytes(to), macBytes(from), [u16(IPV4), head, segment]),
+    asked: [...ofIpv4(TCP), ...portsOf(port, UNUSED_PORT), ...tests(4, [at + 4, id])],
+    answered: [
+      ...ofIpv4(TCP),
+      ...portsOf(UNUSED_PORT, port),
+      ...tests(4, [at + 8, (id + 1) >>> 0]),
+    ],
   };
 }
 
@@ -199,6 +232,11 @@ export function dhcpDiscover({ from, id }: Omit<Ends, "to">): Question {
     asked: [...ofIpv4(UDP), ...tests(2, [portAt, server]), ...tests(4, [idAt, id])],
     answered: [...ofIpv4(UDP), ...tests(2, [portAt, client]), ...tests(4, [idAt, id])],
   };
+}
+
+/** Whether a frame is of ARP. */
+export function isArp(frame: Uint8Array): boolean {
+  return passes(frame, tests(2, [12, ARP]));
 }
 
 /** Whether a frame passes all of them. */

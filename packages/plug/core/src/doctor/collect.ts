@@ -82,6 +82,19 @@ function macsOf({ status }: VirtualMachineInstance): readonly string[] {
   return [...new Set(all.flatMap(({ mac }) => mac?.toLowerCase() ?? []))];
 }
 
+/** What is known of the VM, whichever interface it is about. */
+function vmFacts({
+  vmi,
+  isPaused,
+}: WaySources): Pick<WayFacts, "ownMacs" | "isPaused" | "isWindows"> {
+  const isWindows = vmi.status?.guestOSInfo?.id === "mswindows";
+  return {
+    ownMacs: macsOf(vmi),
+    ...(isPaused ? { isPaused: true } : {}),
+    ...(isWindows ? { isWindows: true } : {}),
+  };
+}
+
 /** What is known of the way, but for what is seen of it. */
 export function wayFactsOf(sources: WaySources): Omit<WayFacts, "seen"> {
   const { iface, answer } = sources;
@@ -91,8 +104,7 @@ export function wayFactsOf(sources: WaySources): Omit<WayFacts, "seen"> {
   const isHeard = answer !== undefined && device !== undefined;
   return {
     binding: moduleOf(iface).kind,
-    ownMacs: macsOf(sources.vmi),
-    ...(sources.isPaused ? { isPaused: true } : {}),
+    ...vmFacts(sources),
     ...(hindrance === undefined ? {} : { hindrance }),
     ...(device === undefined ? {} : { device }),
     ...(isHeard && { guest: guestWord(device.mac, sources) }),

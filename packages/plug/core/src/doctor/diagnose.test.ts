@@ -66,6 +66,30 @@ const GUEST: readonly WayRow[] = [
     "no default route where none leads out",
     { guest: { macs: [MAC], addresses: ["10.9.0.1"], hasDefaultRoute: false }, leadsOut: false },
   ],
+  [
+    "no answer by IP",
+    {
+      traces: ["ping" as const, "connect" as const].map((probe) =>
+        asked(probe, "nodePeer", "podNic", "tap"),
+      ),
+    },
+    ["guest", "GuestRefusesIp"],
+  ],
+  [
+    "no answer by IP of Windows",
+    {
+      isWindows: true,
+      traces: ["ping" as const, "connect" as const].map((probe) =>
+        asked(probe, "nodePeer", "podNic", "tap"),
+      ),
+    },
+  ],
+  ["a refused ping alone", { traces: [asked("ping", "nodePeer", "podNic", "tap")] }],
+  [
+    "frames to another MAC than the gateway's",
+    { traces: [trace("ping", { to: [MAC] })] },
+    ["guest", "NeighborWrong"],
+  ],
   ["a device that is down", { device: { linkUp: false, mac: MAC } }, ["device", "DeviceLinkDown"]],
   ["no device", { device: undefined, hindrance: "NoFreePciePort" }, ["device", "NotPlugged"]],
   ["a hook's device", { device: undefined, binding: "hook" }],
@@ -183,7 +207,10 @@ describe("the first dead hop of a NIC behind the pod that is", () => {
   test.each(casesOf(NAT))("$name", ({ change, want }) => {
     const { traces = [] } = change;
     const others = FROM_POD.filter(({ probe }) => !traces.some((one) => one.probe === probe));
-    const behind: WayChange = { binding: "masquerade", links: { podNic: link("eth0") } };
+    const behind: WayChange = {
+      binding: "masquerade",
+      links: { podNic: link("eth0", { mac: MAC }) },
+    };
     const seen = { isBridged: false };
     expectRow({ ...behind, ...change, seen, traces: [...others, ...traces] }, want);
   });

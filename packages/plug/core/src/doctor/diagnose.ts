@@ -11,7 +11,7 @@ import {
   judgeTap,
   judgeTranslation,
 } from "./judge-pod.ts";
-import { HOPS, type DoctorReport, type HopName } from "./report.ts";
+import { HOPS, type DoctorReport, type HopName, type HopReport } from "./report.ts";
 import type { Verdict } from "./verdict.ts";
 
 const JUDGES: Readonly<Record<HopName, (facts: JudgedFacts) => Verdict>> = {
@@ -41,6 +41,14 @@ function faultsOf(facts: WayFacts): Faults {
 /** Faults of the node or the network are not the interface's: unplugging it removes none of them. */
 const OUTSIDE_POD: readonly HopName[] = ["nodePeer", "nodeBridge", "uplink", "gateway"];
 
+/** Such a guest may work for what it opens itself. */
+const UNCERTAIN: readonly (string | undefined)[] = ["GuestRefusesIp", "LossyLink"];
+
+function isOfPod(hops: readonly HopReport[], first: HopName): boolean {
+  const reason = hops.find(({ hop }) => hop === first)?.reason;
+  return !OUTSIDE_POD.includes(first) && !UNCERTAIN.includes(reason);
+}
+
 /** What is said of the way. */
 export function diagnose(
   facts: WayFacts,
@@ -51,6 +59,6 @@ export function diagnose(
   return {
     hops,
     ...(first === undefined ? {} : { firstDead: first }),
-    isUnplugReason: first !== undefined && !OUTSIDE_POD.includes(first),
+    isUnplugReason: first !== undefined && isOfPod(hops, first),
   };
 }

@@ -53,7 +53,7 @@ export interface WiringLack {
 /**
  * A frame of the doctor's own: to the guest from the node's side, or to the network as if from the guest; the large ones are
  * as large as the NIC lets through; the partial one leaves its checksum to the links, as guests' TCP does; `own` asks the
- * network for the guest's own address.
+ * network for the guest's own address. `ping` and `connect` go to the guest as if from its gateway, by ICMP and by TCP.
  */
 export type ProbeName =
   | "inward"
@@ -64,7 +64,9 @@ export type ProbeName =
   | "echoLarge"
   | "echoPartial"
   | "own"
-  | "dhcp";
+  | "dhcp"
+  | "ping"
+  | "connect";
 
 /** Where such frames, and their answers, came by. */
 export interface FrameTrace {
@@ -75,6 +77,55 @@ export interface FrameTrace {
   readonly answered: readonly HopName[];
   /** MACs that answered, each once. */
   readonly by: readonly string[];
+  /** MACs that the answers were addressed to, each once. */
+  readonly to: readonly string[];
+}
+
+/** How many of a series of frames were seen at each link, and how many of their answers. */
+export interface LossCount {
+  readonly probe: "ping" | "echo";
+  readonly sent: number;
+  readonly asked: Partial<Record<HopName, number>>;
+  readonly answered: Partial<Record<HopName, number>>;
+}
+
+/** Namespace that something is in. */
+export type Place = "pod" | "node";
+
+/** A neighbor entry that does not age, for an address of this path. */
+export interface FixedNeighbor {
+  readonly at: Place;
+  readonly link: string;
+  readonly address: string;
+  readonly mac: string;
+}
+
+/** A forwarding entry that does not age, and that leads a MAC of this path to a port that is not on it. */
+export interface FixedEntry {
+  readonly at: Place;
+  readonly port: string;
+  readonly mac: string;
+}
+
+/** Something that can drop frames, and that Patchbay did not make. */
+export interface FrameFilter {
+  readonly at: Place;
+  /** Name of the link that it is on; unset: it is on the bridges of the namespace. */
+  readonly link?: string;
+  /** Command that shows it. */
+  readonly command: string;
+}
+
+/** A ping through the node, to the node's own gateway. */
+export interface ForwardedPing {
+  /** Link of the node's default route, and the gateway there. */
+  readonly link: string;
+  readonly gateway: string;
+  /** Whether it left by that link, and whose source address it had there. */
+  readonly left: "no" | "asGuest" | "asNode";
+  readonly isAnswered: boolean;
+  /** Whether that gateway answers the node's own pings. */
+  readonly answersNode: boolean;
 }
 
 /** Frames of the guest's that its send guard has refused for one reason. */
@@ -98,6 +149,10 @@ export interface WayTarget {
   readonly at: "bridge" | "port" | "beyond";
   /** Another guest, which may be stopped or have another address: its silence proves no fault. */
   readonly isGuest?: true;
+  /** It is the gateway of the guest's or the pod's default route. */
+  readonly isDefault?: true;
+  /** The node translates for the guest, so it must have this address, and has it no more. */
+  readonly isMissing?: true;
 }
 
 /** What was seen on the node. */
@@ -111,6 +166,16 @@ export interface SeenWay {
   readonly refused: readonly RefusedFrames[];
   /** Absent: nobody is known. */
   readonly target?: WayTarget;
+  /** Address of IPv4 that the network sees, without length: the guest's or the pod's; unset: it has none. */
+  readonly source?: string;
+  /** Unset: no series was sent. */
+  readonly losses?: readonly LossCount[];
+  readonly neighbors?: readonly FixedNeighbor[];
+  readonly entries?: readonly FixedEntry[];
+  /** Read only when frames were lost. */
+  readonly filters?: readonly FrameFilter[];
+  /** Unset: the node is not the guest's gateway, or has none itself. */
+  readonly forwarded?: ForwardedPing;
 }
 
 /** The guest's word on the NIC, by its agent. */
@@ -134,6 +199,8 @@ export interface WayFacts {
   readonly guest?: GuestWord;
   /** libvirt reports the guest as paused, so it cannot answer. */
   readonly isPaused?: true;
+  /** The guest's agent reports Windows, whose firewall refuses pings and connections by default. */
+  readonly isWindows?: true;
   /** MACs of all NICs of this VM, lower case: Linux answers for an address of one NIC on another of the same network. */
   readonly ownMacs?: readonly string[];
   /** What the guest may say it has; absent: anything. */

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // What frames of the doctor's own say of a hop, whichever it is.
-import { frameLostAt, questionLostAt } from "./blame.ts";
+import { filterOn, frameLostAt, lossAt, questionLostAt } from "./blame.ts";
 import type { FrameTrace, ProbeName, SeenWay, WayFacts, WayLink } from "./facts.ts";
 import type { DoctorReason } from "./reasons.ts";
 import type { HopName } from "./report.ts";
-import { dead, type Verdict } from "./verdict.ts";
+import { dead, withFix, type Verdict } from "./verdict.ts";
 
 /** What each probe is, for people. */
 const SAID: Readonly<Record<ProbeName, string>> = {
@@ -18,6 +18,8 @@ const SAID: Readonly<Record<ProbeName, string>> = {
     "pings to the network whose checksum is left to the links, as guests' TCP leaves it,",
   own: "ARP for the guest's own address",
   dhcp: "questions by DHCP",
+  ping: "pings to the guest",
+  connect: "connections to the guest",
 };
 /** The plain frame that passes where only the other does not, and what that is called. */
 const COMPARED: Partial<Readonly<Record<ProbeName, readonly [ProbeName, DoctorReason]>>> = {
@@ -64,22 +66,64 @@ function reasonOf({ probe }: FrameTrace, { traces }: SeenWay): DoctorReason | un
   return known !== undefined && known.answered.length > 0 ? reason : undefined;
 }
 
+/** MAC that answers of the network must be addressed to. */
+export function outsideMac({ device, seen }: WayFacts): string | undefined {
+  return seen?.isBridged === true ? device?.mac : seen?.links.podNic?.mac;
+}
+
+/** Answers that go to another MAC are lost wherever that leads, and the host that sends them is at fault. */
+export function isMisdirected(facts: WayFacts, { probe, to }: FrameTrace): boolean {
+  const mac = outsideMac(facts);
+  return probe.startsWith("echo") && mac !== undefined && to.length > 0 && !to.includes(mac);
+}
+
+function isLossy(seen: SeenWay): boolean {
+  return (seen.losses ?? []).some((count) => lossAt(count, seen) !== undefined);
+}
+
+/** The command that shows what may drop frames at the hop. */
+function filterFix(hop: HopName, seen: SeenWay): string {
+  const filter = filterOn(hop, seen);
+  if (filter === undefined) return "";
+  const place = filter.at === "pod" ? "in the pod's network namespace" : "on the node";
+  return `\`${filter.command}\` ${place} shows what may drop them; else `;
+}
+
+/** A part of the frames of a series is lost at the hop. */
+export function lossyHop({ seen }: WayFacts, hop: HopName, name?: string): Verdict | undefined {
+  for (const count of seen?.losses ?? []) {
+    const loss = seen === undefined ? undefined : lossAt(count, seen);
+    if (seen === undefined || loss?.hop !== hop) continue;
+    const why = `${String(loss.lost)} of ${String(count.sent)} ${SAID[count.probe]} were lost here`;
+    return withFix(filterFix(hop, seen), dead("LossyLink", why, name));
+  }
+  return undefined;
+}
+
+/** Probes that are repeated often enough to be answered on a link that loses half of all frames. */
+const REPEATED: readonly ProbeName[] = ["inward", "outward"];
+
+function tells(trace: FrameTrace, facts: WayFacts, seen: SeenWay): boolean {
+  if (isMisdirected(facts, trace)) return false;
+  return REPEATED.includes(trace.probe) || !isLossy(seen);
+}
+
 /** What is lost at the hop. */
-export function lostFrames(
-  { seen, faults }: JudgedFacts,
-  hop: HopName,
-  name?: string,
-): Verdict | undefined {
+export function lostFrames(facts: JudgedFacts, hop: HopName, name?: string): Verdict | undefined {
+  const { seen, faults } = facts;
   if (seen === undefined || faults === undefined) return undefined;
+  const lossy = lossyHop(facts, hop, name);
+  if (lossy !== undefined) return lossy;
   const [lost] = seen.traces.flatMap((trace) => {
     const reason = reasonOf(trace, seen);
-    return reason !== undefined && blames(trace, seen, hop) ? [{ ...trace, reason }] : [];
+    const isTold = reason !== undefined && tells(trace, facts, seen);
+    return isTold && blames(trace, seen, hop) ? [{ ...trace, reason }] : [];
   });
   if (lost === undefined) return undefined;
   if (isExplained(faults, hop, lost.reason === "MtuSmaller")) return undefined;
   const refusal = lost.refused === undefined ? "" : `; the kernel refuses: ${lost.refused}`;
   const why = `${SAID[lost.probe]} come this far and not further${refusal}`;
-  return dead(lost.reason, why, name);
+  return withFix(filterFix(hop, seen), dead(lost.reason, why, name));
 }
 
 /** Whether less passes it than the guest sends. */

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // The hops that are the guest's: the guest itself, and its device.
-import { frameLostAt } from "./blame.ts";
+import { frameLostAt, questionLostAt } from "./blame.ts";
 import type { FrameTrace, ProbeName, WayFacts } from "./facts.ts";
+import { lossyHop } from "./judge-frames.ts";
 import { dead, firstOf, ok, unknown, type Verdict } from "./verdict.ts";
 
 /** The trace of a probe; undefined: it was not made. */
@@ -60,6 +61,45 @@ function silent(facts: WayFacts): Verdict | undefined {
   return dead("GuestSilent", "frames leave the tap to the guest, and it answers none of them");
 }
 
+/** MACs that the guest's frames for its gateway may be addressed to. */
+function gatewayMacs(facts: WayFacts): readonly string[] {
+  const { seen } = facts;
+  const own = seen?.links.podBridge?.mac;
+  if (seen?.isBridged === true) return traceOf(facts, "outward")?.by ?? [];
+  return own === undefined ? [] : [own];
+}
+
+/** It answers ARP alone: a firewall drops what comes to it by IP, whatever it may open itself. */
+function refusesIp(facts: WayFacts): Verdict | undefined {
+  const { seen } = facts;
+  const traces = [traceOf(facts, "ping"), traceOf(facts, "connect")].filter(
+    (each) => each !== undefined,
+  );
+  const isSilentByIp = traces.length === 2 && traces.every(({ answered }) => answered.length === 0);
+  if (seen === undefined || !isSilentByIp) return undefined;
+  // Without its gateway's answers by ARP a guest can send that nothing by IP.
+  const hearsGateway = traceOf(facts, "outward")?.answered.includes("podNic") === true;
+  if (seen.isBridged && !hearsGateway) return undefined;
+  if (traces.some((trace) => questionLostAt(trace, seen) !== undefined)) return undefined;
+  const why = "it answers ARP, not IP: neither pings nor connections that come to it";
+  if (facts.isPaused === true || facts.isWindows === true) {
+    return unknown(`${why}; the firewall of Windows refuses both by default`);
+  }
+  return dead("GuestRefusesIp", why);
+}
+
+/** Where the guest sends what is for its gateway. */
+function wrongNeighbor(facts: WayFacts): Verdict | undefined {
+  const trace = [traceOf(facts, "ping"), traceOf(facts, "connect")].find(
+    (each) => each !== undefined && each.to.length > 0,
+  );
+  const known = gatewayMacs(facts);
+  if (trace === undefined || known.length === 0) return undefined;
+  if (trace.to.some((mac) => known.includes(mac))) return undefined;
+  const why = `it sends frames for its gateway to ${trace.to.join(", ")}, and the gateway answers from ${known.join(", ")}`;
+  return dead("NeighborWrong", why);
+}
+
 function addressless(facts: WayFacts): Verdict | undefined {
   const { guest } = facts;
   if (guest?.addresses?.length !== 0) return undefined;
@@ -93,6 +133,9 @@ export function judgeGuest(facts: WayFacts): Verdict {
       () => duplicate(facts),
       () => addressless(facts),
       () => routeless(facts),
+      () => wrongNeighbor(facts),
+      () => refusesIp(facts),
+      () => lossyHop(facts, "guest"),
     ) ?? speaking(facts)
   );
 }

@@ -13,6 +13,101 @@ import {
 } from "../testing/way-facts.ts";
 import { diagnose } from "./diagnose.ts";
 
+const TEN = { podNic: 10, nodePeer: 10, uplink: 10 };
+
+const MAC_ELSEWHERE = "02:00:00:00:5e:42";
+
+/** What surrounds the path, and what is sent by IP. */
+const AROUND: readonly WayRow[] = [
+  [
+    "a veth whose other end is elsewhere",
+    {
+      links: { onNode: "unseen", nodePeer: undefined, nodeBridge: undefined, uplinks: [] },
+      traces: [...FROM_POD, asked("outward", "podNic")],
+    },
+    ["nodePeer", "PeerElsewhere"],
+  ],
+  [
+    "half of the answers lost in the bridge",
+    {
+      seen: {
+        losses: [
+          {
+            ...{ probe: "echo", sent: 10, asked: TEN },
+            answered: { uplink: 10, nodePeer: 5, podNic: 5, tap: 5 },
+          },
+        ],
+      },
+    },
+    ["nodeBridge", "LossyLink"],
+  ],
+  [
+    "one of ten lost",
+    {
+      seen: {
+        losses: [
+          {
+            ...{ probe: "echo", sent: 10, asked: TEN },
+            answered: { uplink: 10, nodePeer: 9, podNic: 9, tap: 9 },
+          },
+        ],
+      },
+    },
+  ],
+  [
+    "an entry that leads the guest elsewhere",
+    { seen: { entries: [{ at: "node", port: "eno1", mac: "02:00:00:00:5e:01" }] } },
+    ["nodeBridge", "EntryElsewhere"],
+  ],
+  [
+    "a neighbor entry with another MAC",
+    {
+      seen: {
+        neighbors: [{ at: "node", link: "br0", address: "10.9.0.1", mac: MAC_ELSEWHERE }],
+      },
+    },
+    ["nodeBridge", "NeighborWrong"],
+  ],
+  [
+    "a gateway of two hosts",
+    { traces: [trace("outward", { by: ["02:00:00:00:5e:99", MAC_ELSEWHERE] })] },
+    ["gateway", "GatewayClaimed"],
+  ],
+  [
+    "a gateway that answers another host",
+    { traces: [trace("echo", { to: [MAC_ELSEWHERE] })] },
+    ["gateway", "NeighborWrong"],
+  ],
+  [
+    "frames lost on the bridge by a rule of it",
+    {
+      traces: [asked("outward", "podNic", "nodePeer")],
+      seen: { filters: [{ at: "node", command: "nft list chain bridge filter INPUT" }] },
+    },
+    ["nodeBridge", "FramesLost"],
+  ],
+];
+
+describe("the first dead hop with what surrounds the path:", () => {
+  test.each(casesOf(AROUND))("$name", ({ change, want }) => {
+    expectRow(change, want);
+  });
+});
+
+test.each([
+  { left: "no" as const, answersNode: true, want: "ForwardingRefused" },
+  { left: "asGuest" as const, answersNode: true, want: "MasqueradeMissing" },
+  { left: "asGuest" as const, answersNode: false, want: undefined },
+  { left: "asNode" as const, answersNode: true, want: "ForwardingRefused" },
+])(
+  "a ping through the node that left: $left, the node answered: $answersNode → $want",
+  ({ left, answersNode, want }) => {
+    const forwarded = { link: "eno1", gateway: "192.0.2.1", left, isAnswered: false, answersNode };
+    const { hops } = diagnose(wayFacts({ seen: { forwarded } }));
+    expect(hops.find(({ hop }) => hop === "gateway")?.reason).toBe(want);
+  },
+);
+
 const NODE: readonly WayRow[] = [
   [
     "a peer that is down",

@@ -3,9 +3,10 @@
 import { isIpv6LinkLocal } from "../addresses/nic-addresses.ts";
 import { frameLostAt } from "./blame.ts";
 import type { SeenWay, WayFacts, WayLink } from "./facts.ts";
-import { lostFrames, smallerMtu, type JudgedFacts } from "./judge-frames.ts";
+import { answering, claimed } from "./judge-gateway.ts";
+import { lossyHop, lostFrames, outsideMac, smallerMtu, type JudgedFacts } from "./judge-frames.ts";
 import { traceOf } from "./judge-guest.ts";
-import { absent, dead, firstOf, ok, unknown, type Verdict } from "./verdict.ts";
+import { absent, dead, firstOf, ok, unknown, withFix, type Verdict } from "./verdict.ts";
 
 const UNSEEN = "the pod NIC leads to nothing that can be seen on the node";
 
@@ -48,10 +49,18 @@ function blocked({ isBlocked, name }: WayLink): Verdict | undefined {
     : undefined;
 }
 
+/** A veth has its other end somewhere: where the gateway is silent too, it is in no place that leads to the network. */
+function elsewhere(facts: WayFacts): Verdict {
+  const nic = facts.seen?.links.podNic;
+  if (nic?.kind !== "veth" || (nic.carrier && !isGatewayLost(facts))) return unknown(UNSEEN);
+  const why = "the other end of the pod NIC is a veth that is not in the node's network namespace";
+  return dead("PeerElsewhere", why, nic.name);
+}
+
 /** The other end of the pod NIC. */
 export function judgeNodePeer(facts: JudgedFacts): Verdict {
   const { seen } = facts;
-  if (seen === undefined || seen.links.onNode === "unseen") return unknown(UNSEEN);
+  if (seen === undefined || seen.links.onNode === "unseen") return elsewhere(facts);
   if (seen.links.onNode === "parent") return absent("the pod NIC is part of a NIC of the node");
   const peer = seen.links.nodePeer;
   if (peer === undefined) return unknown(UNSEEN);
@@ -79,6 +88,28 @@ function bridgeVlan(seen: SeenWay, bridge: WayLink): Verdict | undefined {
   );
 }
 
+/** A forwarding entry that does not age, and that leads a MAC of this path to another port. */
+function entryElsewhere(seen: SeenWay): Verdict | undefined {
+  const wrong = (seen.entries ?? []).find(({ at }) => at === "node");
+  if (wrong === undefined) return undefined;
+  const { mac, port } = wrong;
+  const fix = `\`bridge fdb del ${mac} dev ${port} master\`; `;
+  return withFix(
+    fix,
+    dead("EntryElsewhere", `a fixed forwarding entry leads ${mac} to ${port}`, port),
+  );
+}
+
+/** A neighbor entry of the node that does not age, and that has another MAC for the guest's address. */
+function wrongNeighbor(facts: WayFacts, seen: SeenWay): Verdict | undefined {
+  const mac = outsideMac(facts);
+  const wrong = (seen.neighbors ?? []).find((each) => each.at === "node" && each.mac !== mac);
+  if (wrong === undefined || mac === undefined) return undefined;
+  const { address, link } = wrong;
+  const why = `the node has a fixed neighbor entry for ${address} with MAC ${wrong.mac}, which is at ${mac}`;
+  return withFix(`\`ip neigh del ${address} dev ${link}\`; `, dead("NeighborWrong", why, link));
+}
+
 /** The bridge on the node. */
 export function judgeNodeBridge(facts: JudgedFacts): Verdict {
   const { seen } = facts;
@@ -89,6 +120,8 @@ export function judgeNodeBridge(facts: JudgedFacts): Verdict {
     firstOf(
       () => (bridge.up ? undefined : dead("NodeBridgeDown", "it is down", bridge.name)),
       () => bridgeVlan(seen, bridge),
+      () => entryElsewhere(seen),
+      () => wrongNeighbor(facts, seen),
       () => lostFrames(facts, "nodeBridge", bridge.name),
     ) ?? ok("it is up", bridge.name)
   );
@@ -140,11 +173,22 @@ export function judgeGateway(facts: JudgedFacts): Verdict {
   const trace = traceOf(facts, "outward");
   if (trace === undefined) return unknown("it was not asked", address);
   if (trace.answered.length > 0) {
-    return lostOthers(facts, address) ?? answering(facts, seen, trace.by);
+    return (
+      firstOf(
+        () => claimed(facts, seen, trace.by),
+        () => lostOthers(facts, address),
+        () => (seen.target?.isGuest === true ? undefined : lossyHop(facts, "gateway", address)),
+      ) ?? answering(facts, seen, trace.by)
+    );
   }
   if (seen.target.isGuest === true) {
     const why = "another guest does not answer at this address; no gateway is known to probe";
     return unknown(why, address);
+  }
+  if (seen.target.isMissing === true) {
+    const why =
+      "the node translates for this network, and its bridge has not the gateway's address";
+    return dead("GatewayAddressMissing", why, address);
   }
   return frameLostAt(trace, seen) === "gateway"
     ? dead(
@@ -158,13 +202,5 @@ export function judgeGateway(facts: JudgedFacts): Verdict {
 /** That a gateway answers no ping is its own matter; that it answers small or finished ones alone is not. */
 function lostOthers(facts: JudgedFacts, address: string): Verdict | undefined {
   const lost = lostFrames(facts, "gateway", address);
-  return lost?.reason === "FramesLost" ? undefined : lost;
-}
-
-function answering(facts: WayFacts, { target }: SeenWay, by: readonly string[]): Verdict {
-  const echo = traceOf(facts, "echo");
-  const answered = `answered by ${by.join(", ")}`;
-  if (echo === undefined || echo.answered.length > 0) return ok(answered, target?.address);
-  const why = `${answered}; it answers ARP, not IP: it may refuse pings, or the address may belong to another host`;
-  return unknown(why, target?.address);
+  return lost?.reason === "FramesLost" || lost?.reason === "LossyLink" ? undefined : lost;
 }

@@ -6,7 +6,7 @@ import type { SeenWay, WayFacts, WayLink, WiringLack } from "./facts.ts";
 import { lacksServer, traceOf } from "./judge-guest.ts";
 import { lostFrames, smallerMtu, type JudgedFacts } from "./judge-frames.ts";
 import type { DoctorReason } from "./reasons.ts";
-import { absent, dead, firstOf, ok, unknown, type Verdict } from "./verdict.ts";
+import { absent, dead, firstOf, ok, unknown, withFix, type Verdict } from "./verdict.ts";
 
 const BY_OTHERS = "its frames do not pass the kernel of the pod";
 
@@ -114,6 +114,26 @@ function portLack({ lacks }: SeenWay): Verdict | undefined {
     : dead("LearningOn", `a port learns MACs: ${learning.words}`, learning.link);
 }
 
+/** An entry that does not age, and that leads a MAC of this path to another port. */
+function entryElsewhere(seen: SeenWay): Verdict | undefined {
+  const wrong = seen.isBridged ? (seen.entries ?? []).find(({ at }) => at === "pod") : undefined;
+  if (wrong === undefined) return undefined;
+  const why = `a fixed forwarding entry leads the gateway's MAC ${wrong.mac} to ${wrong.port}`;
+  return dead("EntryElsewhere", why, wrong.port);
+}
+
+/** A neighbor entry in the pod that does not age, and that has another MAC than the address. */
+function wrongNeighbor(seen: SeenWay, link: WayLink, macs: readonly string[]): Verdict | undefined {
+  const wrong = (seen.neighbors ?? []).find(
+    (each) => each.at === "pod" && each.link === link.name && !macs.includes(each.mac),
+  );
+  if (wrong === undefined || macs.length === 0) return undefined;
+  const { address, mac } = wrong;
+  const why = `the pod has a fixed neighbor entry for ${address} with MAC ${mac}, which is at ${macs.join(", ")}`;
+  const fix = `\`ip neigh del ${address} dev ${link.name}\` in the pod's network namespace; `;
+  return withFix(fix, dead("NeighborWrong", why, link.name));
+}
+
 /** Bridge between tap and pod NIC, or the guest's gateway in the pod. */
 export function judgePodBridge(facts: JudgedFacts): Verdict {
   const { seen, binding } = facts;
@@ -135,6 +155,8 @@ export function judgePodBridge(facts: JudgedFacts): Verdict {
           ["rules", "RulesChanged"],
           ["other", "BridgeChanged"],
         ]),
+      () => entryElsewhere(seen),
+      () => wrongNeighbor(seen, bridge, facts.device === undefined ? [] : [facts.device.mac]),
       () => lostFrames(facts, "podBridge", bridge.name),
     ) ?? ok("it is up, and knows the guest behind its tap", bridge.name)
   );
@@ -173,10 +195,18 @@ export function judgeTranslation({ seen, binding }: WayFacts): Verdict {
 function unplugged(facts: WayFacts, seen: SeenWay, nic: WayLink): Verdict | undefined {
   if (!nic.up) return dead("NicDown", "it is down", nic.name);
   if (nic.carrier) return undefined;
+  const { onNode, nodePeer } = seen.links;
   // Its other end says so itself.
-  return seen.links.onNode === "peer" && seen.links.nodePeer?.up === false
-    ? unknown("it has no carrier, since its other end is down", nic.name)
-    : dead("NoCarrier", "it has no carrier", nic.name);
+  if (onNode === "peer" && nodePeer?.up === false) {
+    return unknown("it has no carrier, since its other end is down", nic.name);
+  }
+  if (onNode === "unseen" && nic.kind === "veth") {
+    return unknown(
+      "it has no carrier, since its other end is not on the node or is down",
+      nic.name,
+    );
+  }
+  return dead("NoCarrier", "it has no carrier", nic.name);
 }
 
 /** What CNI made. */
@@ -200,6 +230,7 @@ export function judgePodNic(facts: JudgedFacts): Verdict {
           ? dead("PortBlocked", "this bridge port does not forward (spanning tree)", nic.name)
           : undefined,
       () => smallerMtu(facts, nic),
+      () => wrongNeighbor(seen, nic, traceOf(facts, "outward")?.by ?? []),
       () => lostFrames(facts, "podNic", nic.name),
     ) ?? ok("it is up", nic.name)
   );

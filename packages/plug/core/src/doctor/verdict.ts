@@ -22,6 +22,11 @@ export function dead(reason: DoctorReason, why: string, name?: string): Verdict 
   return { ...named(name), state: "dead", reason, why, fix };
 }
 
+/** The verdict with this before its fix. */
+export function withFix(first: string, verdict: Verdict): Verdict {
+  return { ...verdict, fix: `${first}${verdict.fix ?? ""}` };
+}
+
 /** Nothing is known. */
 export function unknown(why: string, name?: string): Verdict {
   return { ...named(name), state: "unknown", why };

@@ -39,7 +39,7 @@ const LINKS: WayLinks = {
 
 /** Of frames that came all the way, and their answers too. */
 export function trace(probe: FrameTrace["probe"], more: Partial<FrameTrace> = {}): FrameTrace {
-  const isInward = probe.startsWith("inward");
+  const isInward = probe.startsWith("inward") || probe === "ping" || probe === "connect";
   return {
     probe,
     asked: isInward
@@ -47,24 +47,27 @@ export function trace(probe: FrameTrace["probe"], more: Partial<FrameTrace> = {}
       : ["podNic", "nodePeer", "nodeBridge", "uplink"],
     answered: isInward ? ["tap", "podNic", "nodePeer"] : ["uplink", "nodePeer", "podNic", "tap"],
     by: [isInward ? MAC : OTHER],
+    to: [isInward ? OTHER : MAC],
     ...more,
   };
 }
 
 /** Of frames that nobody answered, and where they were seen. */
 export function asked(probe: FrameTrace["probe"], ...hops: readonly HopName[]): FrameTrace {
-  return trace(probe, { asked: hops, answered: [], by: [] });
+  return trace(probe, { asked: hops, answered: [], by: [], to: [] });
 }
 
 /** The guest asked from the pod's own bridge. */
-export const FROM_POD: readonly FrameTrace[] = (["inward", "inwardLarge"] as const).map((probe) =>
-  trace(probe, { asked: ["tap"], answered: ["tap", "podBridge"] }),
-);
+export const FROM_POD: readonly FrameTrace[] = (
+  ["inward", "inwardLarge", "ping", "connect"] as const
+).map((probe) => trace(probe, { asked: ["tap"], answered: ["tap", "podBridge", "podNic"] }));
 
 const TRACES: readonly FrameTrace[] = [
   ...(["inward", "inwardLarge", "outward", "outwardLarge"] as const).map((probe) => trace(probe)),
-  ...(["echo", "echoLarge", "echoPartial"] as const).map((probe) => trace(probe)),
-  trace("own", { answered: [], by: [] }),
+  ...(["echo", "echoLarge", "echoPartial", "ping", "connect"] as const).map((probe) =>
+    trace(probe),
+  ),
+  trace("own", { answered: [], by: [], to: [] }),
 ];
 
 type Loose<T> = { readonly [Key in keyof T]?: T[Key] | undefined };

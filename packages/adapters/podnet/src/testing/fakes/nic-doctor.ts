@@ -37,7 +37,7 @@ function wholeWay({ wiring, addresses, target }: ExaminedNic, nicsGone: boolean)
   } as const;
   const inward = {
     ...({ probe: "inward", asked: ["nodePeer", "podNic", "tap"] } as const),
-    ...({ answered: ["tap", "podNic", "nodePeer"], by: [wiring.mac] } as const),
+    ...({ answered: ["tap", "podNic", "nodePeer"], by: [wiring.mac], to: [] } as const),
   };
   return {
     isBridged: wiring.kind === "bridge",
