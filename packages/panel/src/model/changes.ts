@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Which changes are gathered, and what would each of them ask of the API server? Pure.
 import type { KubeObject, VmiSpec } from "@patchbay/api";
+import { nicsPlaceOf } from "@patchbay/core/nics";
 import { newVmObjects, type NewVm } from "./new-vm.ts";
 import type { Machine } from "./nic/plug.ts";
 import type { Unit } from "./unit.ts";
@@ -146,16 +147,6 @@ function subresource(unit: UnitRef, name: string, body: object): Ask {
   return { method: "PUT", path, body, contentType: JSON_TYPE };
 }
 
-/** What NICs are declared in, and where that is in the object. */
-export function placeOf({ vm, vmi }: Machine): {
-  readonly spec: VmiSpec | undefined;
-  readonly base: string;
-} {
-  return vm === undefined
-    ? { spec: vmi?.spec, base: "/spec" }
-    : { spec: vm.spec.template.spec, base: "/spec/template/spec" };
-}
-
 function indexOf(list: readonly { readonly name: string }[] | undefined, name: string): number {
   return (list ?? []).findIndex((each) => each.name === name);
 }
@@ -186,14 +177,14 @@ function moveAsk(
   { unit, iface, network }: Extract<Change, { kind: "move" }>,
   machine: Machine,
 ): Ask {
-  const { spec, base } = placeOf(machine);
+  const { spec, base } = nicsPlaceOf(machine);
   const entry = `${base}/networks/${String(indexOf(spec?.networks, iface))}`;
   const value = networkIn(network, unit.namespace);
   return patch(unit, entry, { name: iface, field: "multus/networkName", value });
 }
 
 function linkAsk({ unit, iface, to }: Extract<Change, { kind: "link" }>, machine: Machine): Ask {
-  const { spec, base } = placeOf(machine);
+  const { spec, base } = nicsPlaceOf(machine);
   const index = indexOf(spec?.domain.devices?.interfaces, iface);
   const entry = `${base}/domain/devices/interfaces/${String(index)}`;
   return patch(unit, entry, { name: iface, field: "state", value: to });

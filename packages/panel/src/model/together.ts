@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // What would become of all gathered changes of one VM's NICs together? One may take the port, or the name, that another one
 // needs. Pure.
+import { nicsPlaceOf } from "@patchbay/core/nics";
 import { changedLists, listsOf } from "./commands.ts";
-import { patchPath, PATCH_TYPE, placeOf, type Ask, type Change } from "./changes.ts";
+import { patchPath, PATCH_TYPE, type Ask, type Change } from "./changes.ts";
 import type { Machine } from "./nic/plug.ts";
 import { long } from "./shown.ts";
 import { isRefusal, wordsOf, type Answer, type Verdict } from "./verdict.ts";
@@ -22,7 +23,7 @@ export function nicChangesOf(changes: readonly Change[], unit: string): readonly
 /** One edit that does all of them; undefined where there are not several, or nothing to edit. */
 export function togetherAsk(changes: readonly NicChange[], machine: Machine): Ask | undefined {
   const [first] = changes;
-  const { spec, base } = placeOf(machine);
+  const { spec, base } = nicsPlaceOf(machine);
   const { devices } = spec?.domain ?? {};
   if (first === undefined || changes.length < 2) return undefined;
   if (devices?.interfaces === undefined || spec?.networks === undefined) return undefined;

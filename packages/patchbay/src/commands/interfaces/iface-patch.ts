@@ -2,6 +2,7 @@
 // JSON patch that sets the network and the link of one interface. Pure.
 import { parseNadName, type JsonPatchOperation, type VmiSpec } from "@patchbay/api";
 import { AppError, ifacesOf, networksOf } from "@patchbay/core";
+import { nicsPlaceOf } from "@patchbay/core/nics";
 import type { Target } from "../../target.ts";
 
 /** What an interface is set to; at least one of them. */
@@ -13,16 +14,6 @@ export interface IfaceSettings {
 
 function flagError(flag: string, reason: string): AppError {
   return new AppError("FLAG_INVALID", { flag, reason });
-}
-
-/** The specification in which NICs are declared, and its path in the object. */
-function declaredIn({ vm, vmi }: Target): {
-  readonly spec: VmiSpec | undefined;
-  readonly base: string;
-} {
-  return vm === undefined
-    ? { spec: vmi?.spec, base: "/spec" }
-    : { spec: vm.spec.template.spec, base: "/spec/template/spec" };
 }
 
 /** Sets a field of an entry, and fails when another entry has that position by then. */
@@ -45,7 +36,7 @@ function networkOperations(
   if (parseNadName(wanted) === undefined) {
     throw flagError("--network", `${JSON.stringify(wanted)} is neither NAME nor NAMESPACE/NAME`);
   }
-  const { spec, base } = declaredIn(target);
+  const { spec, base } = nicsPlaceOf(target);
   const networks = spec === undefined ? [] : networksOf(spec);
   const index = networks.findIndex(({ name }) => name === iface);
   if (networks[index]?.multus === undefined) {
@@ -68,7 +59,7 @@ export function ifacePatch(
   if (network === undefined && link === undefined) {
     throw flagError("--network, --link", "give at least one of them");
   }
-  const { spec, base } = declaredIn(target);
+  const { spec, base } = nicsPlaceOf(target);
   const index = (spec === undefined ? [] : ifacesOf(spec)).findIndex(({ name }) => name === iface);
   if (index === -1) {
     const object = `${iface} of ${target.kind} ${target.namespace}/${target.name}`;

@@ -1,6 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // Small queries over the networks and ifaces of a spec.
-import type { Iface, Network, VmiSpec } from "@patchbay/api";
+import type {
+  Iface,
+  Network,
+  VirtualMachine,
+  VirtualMachineInstance,
+  VmiSpec,
+} from "@patchbay/api";
 
 /** The ifaces of a spec; a VM without any has none. */
 export function ifacesOf(spec: VmiSpec): readonly Iface[] {
@@ -10,6 +16,25 @@ export function ifacesOf(spec: VmiSpec): readonly Iface[] {
 /** The networks of a spec; absent and empty are the same. */
 export function networksOf(spec: VmiSpec): readonly Network[] {
   return spec.networks ?? [];
+}
+
+/** Where the NICs of a VM are declared. */
+export interface NicsPlace {
+  /** Unset if there is neither object. */
+  readonly spec: VmiSpec | undefined;
+  /** JSON pointer to `spec` in the object. */
+  readonly base: string;
+}
+
+/** The spec that declares the NICs: the VM's template, or the spec of a VMI that has no VM. */
+export function nicsPlaceOf(machine: {
+  readonly vm?: VirtualMachine | undefined;
+  readonly vmi?: VirtualMachineInstance | undefined;
+}): NicsPlace {
+  const { vm, vmi } = machine;
+  return vm === undefined
+    ? { spec: vmi?.spec, base: "/spec" }
+    : { spec: vm.spec.template.spec, base: "/spec/template/spec" };
 }
 
 /** Networks and ifaces, in the order of the spec. */
