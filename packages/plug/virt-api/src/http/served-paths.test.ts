@@ -66,6 +66,7 @@ describe("discovery", () => {
     const { resources } = body as { resources: readonly { name: string; verbs: string[] }[] };
     expect(resources.map(({ name, verbs }) => `${verbs.join()} ${name}`)).toEqual([
       "update virtualmachines/addinterface",
+      "update virtualmachines/evacuate/cancel",
       "get virtualmachines/expand-spec",
       "update virtualmachines/migrate",
       "get virtualmachines/portforward",
@@ -76,6 +77,7 @@ describe("discovery", () => {
       "update virtualmachineinstances/addinterface",
       "get virtualmachineinstances/capture",
       "get virtualmachineinstances/console",
+      "update virtualmachineinstances/evacuate/cancel",
       "get virtualmachineinstances/doctor",
       "get virtualmachineinstances/filesystemlist",
       "get virtualmachineinstances/guestosinfo",
