@@ -20,6 +20,8 @@ import { isLost, type StepContext } from "./step-context.ts";
 export interface NodePlanResult {
   /** Whether anything was changed, so that it is worth looking again. */
   readonly changed: boolean;
+  /** Names of the steps that were done. */
+  readonly done: ReadonlySet<string>;
   readonly hindrances: Readonly<Record<string, Hindrance>>;
   /** Why there is no guest. */
   readonly guest: Hindrance | undefined;
@@ -127,11 +129,13 @@ export async function actNodeVm(
   const last = await run(lastSteps(taken, context), context);
   const results = [...first, last];
   const failed = results.flatMap((result) => result.failed);
+  const done = results.flatMap((result) => result.done);
   const hindrances = failed.flatMap(({ action, shown }) =>
     action.ifaces.map((iface) => [iface, shown] as const),
   );
   return {
-    changed: results.some(({ done }) => done.length > 0),
+    changed: done.length > 0,
+    done: new Set(done.map(({ name }) => name)),
     hindrances: Object.fromEntries(hindrances),
     guest: failed.find(({ action }) => action.name === START_STEP)?.shown,
     againInMs: earliest(results.map(({ againMs }) => againMs)),

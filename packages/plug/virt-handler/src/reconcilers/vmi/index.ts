@@ -10,6 +10,7 @@ import {
   planNodeVm,
   stagesOf,
   type Drift,
+  type NodeAction,
   type NodeVmFacts,
 } from "@patchbay/core";
 import { after, done, parseKey, type Next } from "@patchbay/kube";
@@ -24,7 +25,7 @@ import type { Listener } from "../../sessions/sessions.ts";
 import { askGuest } from "./ask-guest.ts";
 import { observeNodeVm, type Known } from "./observe.ts";
 import { giveWay, heldBack, noteSuccess } from "./give-way.ts";
-import { stepsOf } from "./steps/on-iface.ts";
+import { nameOfStep, stepsOf } from "./steps/on-iface.ts";
 import { reportNodeVm } from "./report.ts";
 import { serveStepOf } from "./steps/serve-addresses.ts";
 import { START_STEP } from "./steps/start-guest.ts";
@@ -49,14 +50,18 @@ export function launcherOf(
   return { ...launcher, namespace: vmi.metadata.namespace ?? "" };
 }
 
-/** The drifts that were repaired. A guest that ends takes its taps along, and then every repair fails. */
+/** The drifts that this pass repaired. A guest that ends takes its taps along, and then repairs fail. */
 function repairedDrifts(
-  drifts: readonly Drift[],
-  { domain }: NodeVmFacts,
-  { hindrances, lost }: NodePlanResult,
+  plan: readonly NodeAction[],
+  facts: NodeVmFacts,
+  result: NodePlanResult,
 ): readonly Drift[] {
-  if (lost !== undefined || domain?.running !== true) return [];
-  return drifts.filter(({ iface }) => hindrances[iface] === undefined);
+  const repairs = plan.filter((action) => "iface" in action && result.done.has(nameOfStep(action)));
+  return driftIn(repairs, facts);
+}
+
+function isGuestRunning({ domain }: NodeVmFacts, { lost }: NodePlanResult): boolean {
+  return lost === undefined && domain?.running === true;
 }
 
 async function converge(
@@ -73,10 +78,11 @@ async function converge(
     if (place.role === "owner") {
       deps.stories.see(vmi, stagesOf(facts.ifaces, vmi.metadata.namespace ?? ""));
     }
-    drifts.push(...driftIn(plan, facts));
     const result = await actNodeVm(plan, { ...place, facts, deps });
+    drifts.push(...repairedDrifts(plan, facts, result));
     if (!result.changed || result.lost !== undefined || pass === PASSES_MAX) {
-      for (const drift of repairedDrifts(drifts, facts, result)) announceDrift(vmi, drift, deps);
+      if (isGuestRunning(facts, result))
+        for (const drift of drifts) announceDrift(vmi, drift, deps);
       return { facts, result };
     }
     known = plan.some(callsLibvirt) ? {} : { domain: facts.domain };

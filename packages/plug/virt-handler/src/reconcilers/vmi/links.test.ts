@@ -140,8 +140,12 @@ describe("a tap that is deleted under QEMU", () => {
     expect(await hotplug(bench)).toMatchObject({ phase: "Ready" });
   });
 
-  test("is told in an event, and so is its device that was taken out", async () => {
+  test.each([
+    { name: "its device is plugged again", unplugPolicy: "grant" },
+    { name: "the guest keeps its device", unplugPolicy: "lose" },
+  ] as const)("is reported in an event once while $name", async ({ unplugPolicy }) => {
     const bench = await running(["one"]);
+    bench.daemon.unplugPolicy = unplugPolicy;
     remove(bench);
     await bench.goOn();
     const drifts = (): readonly string[] =>

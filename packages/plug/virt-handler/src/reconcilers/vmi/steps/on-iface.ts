@@ -171,6 +171,11 @@ function waitingStep(
   };
 }
 
+/** Name of the action's step: each NIC has one for each kind. */
+export function nameOfStep({ kind, iface }: Pick<IfaceAction, "kind" | "iface">): string {
+  return `${kind} ${iface}`;
+}
+
 /** The action as a step. Its circumstances are all NICs: others may free what it needs. */
 export function ifaceStep(action: IfaceAction, context: StepContext): NodeStep {
   if (action.kind === "wait") return waitingStep(action, context);
@@ -179,7 +184,7 @@ export function ifaceStep(action: IfaceAction, context: StepContext): NodeStep {
   const nics = facts.domain?.facts.nics.map(({ alias }) => alias) ?? [];
   const step: Step = {
     scope: facts.vmi.metadata.uid ?? "",
-    name: `${kind} ${iface}`,
+    name: nameOfStep(action),
     circumstances: JSON.stringify([action, nics]),
   };
   const reported = findByName(facts.ifaces, iface)?.reported;
