@@ -60,8 +60,13 @@ function repairedDrifts(
   return driftIn(repairs, facts);
 }
 
-function isGuestRunning({ domain }: NodeVmFacts, { lost }: NodePlanResult): boolean {
-  return lost === undefined && domain?.running === true;
+/** None where the guest has ended meanwhile. */
+function shownDrifts(
+  drifts: readonly Drift[],
+  { domain }: NodeVmFacts,
+  { lost }: NodePlanResult,
+): readonly Drift[] {
+  return lost === undefined && domain?.running === true ? drifts : [];
 }
 
 async function converge(
@@ -81,8 +86,7 @@ async function converge(
     const result = await actNodeVm(plan, { ...place, facts, deps });
     drifts.push(...repairedDrifts(plan, facts, result));
     if (!result.changed || result.lost !== undefined || pass === PASSES_MAX) {
-      if (isGuestRunning(facts, result))
-        for (const drift of drifts) announceDrift(vmi, drift, deps);
+      for (const drift of shownDrifts(drifts, facts, result)) announceDrift(vmi, drift, deps);
       return { facts, result };
     }
     known = plan.some(callsLibvirt) ? {} : { domain: facts.domain };
