@@ -43,6 +43,7 @@ import {
   readNodeRoute,
   translatesFor,
   type NodeRoute,
+  isRoutedTo,
 } from "./surroundings.ts";
 import { lookAtWay } from "./way-links.ts";
 
@@ -324,26 +325,52 @@ function leadsAway({ at, mac, port }: FixedEntry, grounds: Grounds): boolean {
   return grounds.target?.at === "beyond" && !uplinks.some(({ name }) => name === port);
 }
 
+/** Whether the node routes to the other end of the pod NIC, which is a port of no bridge. */
+async function peerRoute(
+  netlink: DoctorSources["netlink"],
+  { node }: ExaminedNic,
+  peer: string,
+): Promise<Pick<SeenWay, "isPeerRouted">> {
+  const found = isRoutedTo(netlink, node, peer).then((is) => (is === undefined ? [] : [is]));
+  const [isPeerRouted] = await hintsOf(found);
+  return isPeerRouted === undefined ? {} : { isPeerRouted };
+}
+
+/** What the probes met. */
+interface Outcome {
+  readonly traces: readonly FrameTrace[];
+  readonly losses: readonly LossCount[];
+}
+
+function hasLost({ traces, losses }: Outcome): boolean {
+  return (
+    losses.some((each) => !isWholeSeries(each)) ||
+    traces.some((trace) => !UNANSWERED.includes(trace.probe) && !isWhole(trace))
+  );
+}
+
 /** What frames were lost to, where they were. */
 async function readCauses(
   sources: DoctorSources,
   grounds: Grounds,
-  { traces, losses }: Pick<SeenWay, "traces"> & { readonly losses: readonly LossCount[] },
-): Promise<Pick<SeenWay, "neighbors" | "entries" | "filters">> {
-  const { nic, target } = grounds;
+  { traces, losses }: Outcome,
+): Promise<Pick<SeenWay, "neighbors" | "entries" | "filters" | "isPeerRouted">> {
+  const { links, nic, target } = grounds;
   const { netlink } = sources;
   const by = traces.find(({ probe }) => probe === "outward")?.by ?? [];
   const addresses = [...nic.addresses, sourceOf(grounds) ?? "", target?.address ?? ""];
   const neighbors = await hintsOf(readNeighbors(netlink, nic, addresses));
   const all = await hintsOf(readEntries(netlink, nic, [outsideMac(grounds), ...by]));
   const entries = all.filter((entry) => leadsAway(entry, grounds));
-  const isLost =
-    losses.some((each) => !isWholeSeries(each)) ||
-    traces.some((trace) => !UNANSWERED.includes(trace.probe) && !isWhole(trace));
+  const peer = links.nodePeer;
+  const isLoose = peer !== undefined && peer.master === undefined;
   return {
     neighbors,
     entries,
-    ...(isLost && { filters: await hintsOf(readFilters(sources, nic)) }),
+    ...((isLoose || hasLost({ traces, losses })) && {
+      filters: await hintsOf(readFilters(sources, nic)),
+    }),
+    ...(isLoose && (await peerRoute(netlink, nic, peer.name))),
   };
 }
 

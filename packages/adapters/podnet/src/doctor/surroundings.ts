@@ -127,6 +127,29 @@ function defaultRouteIn(message: Message, names: ReadonlyMap<number, string>): r
   return [{ link, gateway: addressText(4, via) }];
 }
 
+/** Whether a message is a route by that link, other than those that the kernel makes for every link of IPv6. */
+function leadsBy(message: Message, index: number): boolean {
+  if (message.type !== RTM.newRoute || message.body.length < HEAD.route) return false;
+  const attributes = attributesIn(message.body, HEAD.route);
+  if (findNumber(attributes, RTA.link) !== index) return false;
+  const version = versionIn(viewOf(message));
+  const destination = attributes.get(RTA.destination);
+  const text = destination === undefined ? "" : addressText(version, destination);
+  return version === 4 || !/^f(?:e80|f)/.test(text);
+}
+
+/** Whether a route of the node leads to that link; undefined: there is no such link. */
+export async function isRoutedTo(
+  netlink: Netlink,
+  node: NetnsHandle,
+  link: string,
+): Promise<boolean | undefined> {
+  const names = namesIn(await askWhole(netlink, node, LINKS));
+  const [index] = [...names].find(([, name]) => name === link) ?? [];
+  if (index === undefined) return undefined;
+  return (await askRoutes(netlink, node)).some((message) => leadsBy(message, index));
+}
+
 /** The node's default route of IPv4; undefined: it has none whose gateway is known. */
 export async function readNodeRoute(
   netlink: Netlink,

@@ -172,8 +172,10 @@ export interface SeenWay {
   readonly losses?: readonly LossCount[];
   readonly neighbors?: readonly FixedNeighbor[];
   readonly entries?: readonly FixedEntry[];
-  /** Read only when frames were lost. */
+  /** Read only when frames were lost, or the other end of the pod NIC is a port of no bridge. */
   readonly filters?: readonly FrameFilter[];
+  /** Whether a route of the node leads to `links.nodePeer`. Read only when that is a port of no bridge. */
+  readonly isPeerRouted?: boolean;
   /** Unset: the node is not the guest's gateway, or has none itself. */
   readonly forwarded?: ForwardedPing;
 }

@@ -135,6 +135,26 @@ const NODE: readonly WayRow[] = [
     },
   ],
   [
+    "a loose peer to which no route leads, and no gateway known",
+    {
+      links: { nodePeer: link("veth1"), nodeBridge: undefined, uplinks: [] },
+      seen: { target: undefined, traces: [], filters: [], isPeerRouted: false },
+    },
+    ["nodePeer", "PeerOutOfBridge"],
+  ],
+  [
+    "a loose peer with a program of its own, and no gateway known",
+    {
+      links: { nodePeer: link("veth1"), nodeBridge: undefined, uplinks: [] },
+      seen: {
+        target: undefined,
+        traces: [],
+        filters: [{ at: "node", link: "veth1", command: "tc qdisc show dev veth1" }],
+        isPeerRouted: false,
+      },
+    },
+  ],
+  [
     "a loose peer, and no gateway known",
     {
       links: { nodePeer: link("veth1"), nodeBridge: undefined, uplinks: [] },

@@ -32,7 +32,10 @@ function loose(facts: WayFacts, peer: WayLink, seen: SeenWay): Verdict | undefin
     return undefined;
   }
   const why = "it is a port of no bridge";
-  return isGatewayLost(facts)
+  // A program on the link can carry frames without a bridge or a route.
+  const hasProgram = seen.filters?.some(({ link }) => link === peer.name) !== false;
+  const isCutOff = seen.isPeerRouted === false && !hasProgram;
+  return isGatewayLost(facts) || isCutOff
     ? dead("PeerOutOfBridge", why, peer.name)
     : unknown(`${why}; no gateway is known whose answer shows whether it is routed`, peer.name);
 }
