@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Which changes are gathered, and what would each of them ask of the API server? Pure.
-import type { KubeObject, VmiSpec } from "@patchbay/api";
+import type { KubeObject } from "@patchbay/api";
 import { nicsPlaceOf } from "@patchbay/core/nics";
 import { newVmObjects, type NewVm } from "./new-vm.ts";
 import type { Machine } from "./nic/plug.ts";

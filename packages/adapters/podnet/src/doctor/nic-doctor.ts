@@ -337,12 +337,12 @@ async function peerRoute(
 }
 
 /** What the probes met. */
-interface Outcome {
+interface ProbeResults {
   readonly traces: readonly FrameTrace[];
   readonly losses: readonly LossCount[];
 }
 
-function hasLost({ traces, losses }: Outcome): boolean {
+function hasLost({ traces, losses }: ProbeResults): boolean {
   return (
     losses.some((each) => !isWholeSeries(each)) ||
     traces.some((trace) => !UNANSWERED.includes(trace.probe) && !isWhole(trace))
@@ -353,7 +353,7 @@ function hasLost({ traces, losses }: Outcome): boolean {
 async function readCauses(
   sources: DoctorSources,
   grounds: Grounds,
-  { traces, losses }: Outcome,
+  { traces, losses }: ProbeResults,
 ): Promise<Pick<SeenWay, "neighbors" | "entries" | "filters" | "isPeerRouted">> {
   const { links, nic, target } = grounds;
   const { netlink } = sources;
@@ -390,7 +390,7 @@ async function wayOut(
   return inside.includes(route?.link) ? undefined : route;
 }
 
-/** What becomes of a ping through the node, where the node is the guest's gateway and has one itself. */
+/** The result of a ping through the node, if the node is the guest's gateway and has a gateway itself. */
 async function tryForwarding(
   { netlink, clock }: DoctorSources,
   grounds: Grounds,

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // JSON patch that sets the network and the link of one interface. Pure.
-import { parseNadName, type JsonPatchOperation, type VmiSpec } from "@patchbay/api";
+import { parseNadName, type JsonPatchOperation } from "@patchbay/api";
 import { AppError, ifacesOf, networksOf } from "@patchbay/core";
 import { nicsPlaceOf } from "@patchbay/core/nics";
 import type { Target } from "../../target.ts";

@@ -100,7 +100,7 @@ function isInPlace(owned: OwnedAttachment): boolean {
   return owned.state === "attached" && !owned.isStale;
 }
 
-/** Whether a guest may be connected to the NIC by somebody who does not connect it to another one. */
+/** Whether a component that does not rewire guests may have connected a guest to the NIC. */
 function isWired(
   owned: OwnedAttachment,
   { isKubeVirtLauncher }: Pick<AttachmentFacts<OwnedAttachment>, "isKubeVirtLauncher">,
