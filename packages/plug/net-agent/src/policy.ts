@@ -17,7 +17,7 @@ export interface PolicyNow {
   current(): TenantPolicy;
   /** Whether a definition that names what it may not is refused; otherwise it is attached with a warning. */
   readonly isEnforced: boolean;
-  /** End of an advice that names a flag: the field that sets the policy for the cluster; empty where there is none. */
+  /** End of an advice that names a flag: the field that sets the policy for the cluster. Empty if no field does. */
   setting(): string;
   /** Calls `listener` after each change from now on. */
   onChange(listener: () => void): void;

@@ -17,7 +17,7 @@ function ageOf({ metadata }: KubeObject): string {
   return metadata.creationTimestamp ?? "";
 }
 
-/** The newest default class, and of several made in the same second the first by name. Unset if there is none. */
+/** The newest default class, and the first by name of those made in the same second. Unset without a default class. */
 function defaultClass(store: Pick<Store, "list">): string | undefined {
   const [first] = store
     .list({ bucket: CLASSES })
