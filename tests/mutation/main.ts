@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Whether the unit tests notice a change: runs Stryker on each package, or on the named ones (of one also only on the
-// named files), and prints a table of the scores.
+// named files), and prints a table of the scores. `--part 2/8` takes the second of every eight files, in the order of
+// their names: a sample of a large package.
+import { globSync } from "node:fs";
+import { parseArgs } from "node:util";
 import type { PartialStrykerOptions } from "@stryker-mutator/api/core";
 import { Stryker } from "@stryker-mutator/core";
 
@@ -93,15 +96,29 @@ function percentOf({ noticed, unnoticed }: Score): number {
   return noticed + unnoticed === 0 ? 100 : (100 * noticed) / (noticed + unnoticed);
 }
 
-const asked = process.argv.slice(2).filter((word) => !word.includes("/"));
-const files = process.argv.slice(2).filter((word) => word.includes("/"));
+/** The files of one part of a package, such as `2/8`: every eighth file, from the second on. */
+function filesOfPart(name: string, part: string): readonly string[] {
+  const [which = NaN, parts = NaN] = part.split("/").map(Number);
+  if (!(which >= 1 && which <= parts)) throw new Error(`--part ${part}: wanted a part such as 2/8`);
+  return globSync(`packages/*/${name}/src/**/*.ts`)
+    .filter((file) => !file.endsWith(".test.ts"))
+    .toSorted()
+    .filter((_, index) => index % parts === which - 1);
+}
+
+const {
+  values: { part },
+  positionals,
+} = parseArgs({ allowPositionals: true, options: { part: { type: "string" } } });
+const asked = positionals.filter((word) => !word.includes("/"));
+const files = positionals.filter((word) => word.includes("/"));
 const unknown = asked.filter((name) => WANTED[name] === undefined);
 if (unknown.length > 0) {
   throw new Error(`${unknown.join(", ")}: not one of ${Object.keys(WANTED).join(", ")}`);
 }
 const scores: Score[] = [];
 for (const name of asked.length === 0 ? Object.keys(WANTED) : asked) {
-  scores.push(await mutate(name, files));
+  scores.push(await mutate(name, part === undefined ? files : filesOfPart(name, part)));
 }
 
 const rows = scores.map((score) => {
