@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Upgraded connections (WebSocket, SPDY): asked for like any other request, then bytes both ways.
-import { type IncomingMessage, type RequestListener, ServerResponse } from "node:http";
-import type { Server } from "node:https";
+import { type IncomingMessage, type RequestListener, type Server, ServerResponse } from "node:http";
 import type { Duplex } from "node:stream";
 import { Socket } from "node:net";
 import { type Forwarding, openRequest, forwardAnswer } from "./forward-request.ts";

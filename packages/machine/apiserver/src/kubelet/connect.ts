@@ -172,7 +172,10 @@ async function answerOf(outgoing: ClientRequest, { peer }: Forwarding): Promise<
 async function forwardLog(forwarding: Forwarding, pod: string): Promise<void> {
   const { response } = forwarding;
   const outgoing = await open(forwarding);
-  outgoing.on("error", () => response.destroy());
+  outgoing.on("error", () => {
+    // A failure before the answer is answered with its cause.
+    if (response.headersSent) response.destroy();
+  });
   response.once("close", () => outgoing.destroy());
   const answer = await answerOf(outgoing, forwarding);
   const code = answer.statusCode ?? 0;

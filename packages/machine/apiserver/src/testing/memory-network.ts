@@ -9,6 +9,7 @@ import {
 } from "node:http";
 import type { RequestOptions } from "node:https";
 import { Socket } from "node:net";
+import type { Duplex } from "node:stream";
 import type { Connections, Peer } from "../backend/connections.ts";
 import { printHostPort } from "../backend/failure.ts";
 import type { HostPort } from "../backend/service-address.ts";
@@ -113,6 +114,38 @@ export function requestInMemory(
     read(answer).then(resolve, reject);
   });
   outgoing.end(body);
+  return promise;
+}
+
+/** A connection that became something else, or the answer that refused it. */
+export type UpgradedInMemory =
+  | { readonly answer: IncomingMessage; readonly socket: Duplex }
+  | { readonly refused: ReceivedAnswer };
+
+/** Requests an upgrade of the connection to SPDY. Rejects when the connection breaks. */
+export function upgradeInMemory(
+  server: Server,
+  path: string,
+  { method = "GET", headers = {} }: SentRequest = {},
+): Promise<UpgradedInMemory> {
+  const { promise, resolve, reject } = Promise.withResolvers<UpgradedInMemory>();
+  const outgoing = httpRequest({
+    method,
+    path,
+    headers: { host: "test", connection: "Upgrade", upgrade: "SPDY/3.1", ...headers },
+    createConnection: () => connectInMemory(server),
+  });
+  outgoing.on("error", reject);
+  outgoing.on("response", (answer) => {
+    read(answer).then((refused) => {
+      resolve({ refused });
+    }, reject);
+  });
+  outgoing.on("upgrade", (answer, socket, head) => {
+    socket.unshift(head);
+    resolve({ answer, socket });
+  });
+  outgoing.end();
   return promise;
 }
 

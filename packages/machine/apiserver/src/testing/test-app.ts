@@ -4,6 +4,7 @@ import { type Server, createServer } from "node:http";
 import { RemoteDiscovery } from "../aggregation/remote-discovery.ts";
 import { AccessLog } from "../auth/access-log.ts";
 import { Authentication } from "../auth/authentication.ts";
+import { serveUpgrades } from "../backend/tunnel.ts";
 import { type AppDeps, makeApp } from "../http/app.ts";
 import { type ReceivedAnswer, type SentRequest, requestInMemory } from "./memory-network.ts";
 import { aPod, widgetDefinition } from "./objects.ts";
@@ -65,6 +66,7 @@ export class TestApp {
       ...change,
     });
     this.http = createServer({ maxHeaderSize: 32 * 1024 }, app);
+    serveUpgrades(this.http, app);
   }
 
   /** Sends a request as the administrator unless its headers name another user. */
