@@ -25,8 +25,8 @@ test("a pod gets tolerations, nulls, empty members and its managers", () => {
     ],
   });
   expect(pod["status"]).toMatchObject({
-    conditions: [{ type: "Ready", lastProbeTime: null }],
-    containerStatuses: [{ name: "c", lastState: {} }],
+    conditions: [{ type: "Ready", lastProbeTime: null, lastTransitionTime: null }],
+    containerStatuses: [{ name: "c", lastState: {}, state: {}, imageID: "" }],
   });
   expect(pod.metadata.managedFields).toMatchObject([
     {
@@ -38,6 +38,42 @@ test("a pod gets tolerations, nulls, empty members and its managers", () => {
     },
     { subresource: "status", fieldsV1: { "f:status": {} } },
   ]);
+});
+
+test("what is there is not filled in", () => {
+  const toleration = { key: "node.kubernetes.io/not-ready", operator: "Exists" };
+  const condition = { type: "Ready", lastProbeTime: "t", lastTransitionTime: "u" };
+  const container = { name: "c", lastState: { a: 1 }, state: { b: 1 }, imageID: "i" };
+  const pod = fillIn({
+    ...aPod(),
+    spec: { tolerations: [toleration] },
+    status: { conditions: [condition, "text"], containerStatuses: [container, "text"] },
+  });
+  expect(pod["spec"]).toEqual({
+    tolerations: [
+      toleration,
+      {
+        key: "node.kubernetes.io/unreachable",
+        operator: "Exists",
+        effect: "NoExecute",
+        tolerationSeconds: 300,
+      },
+    ],
+  });
+  expect(pod["status"]).toEqual({
+    conditions: [condition, "text"],
+    containerStatuses: [container, "text"],
+  });
+});
+
+test.each([
+  { apiVersion: "v1", kind: "Node" },
+  { apiVersion: "other.io/v1", kind: "Pod" },
+])("$apiVersion $kind gets its managers only", (type) => {
+  const given = { ...aPod(), ...type };
+  const { metadata, ...filled } = fillIn(structuredClone(given));
+  expect({ ...filled, metadata: given.metadata }).toEqual(given);
+  expect(metadata.managedFields).toHaveLength(2);
 });
 
 test("filling in once more changes nothing", () => {
