@@ -229,11 +229,11 @@ test("a VMI without a VM: its NIC is moved, its link switched, its console and s
   await page.locator(".unit-name", { hasText: "db" }).click();
   await page.getByRole("button", { name: "Console" }).waitFor();
   expect(await page.locator(".buttons button").allTextContents()).toEqual([
-    ...["Console", "Screen", "Pause", "Reset"],
+    ...["Console", "Screen", "Pause", "Reset", "Delete"],
   ]);
 });
 
-test("a plug is moved, another pulled, a link switched, a VM started: one Apply for all", async () => {
+test("a plug is moved, another pulled, a link switched, a VM started, one deleted: one Apply for all", async () => {
   await using panel = await open();
   const { page } = panel;
   await draw(page, /^interface storage in use/, /^show only front/);
@@ -244,7 +244,10 @@ test("a plug is moved, another pulled, a link switched, a VM started: one Apply 
   await page.getByRole("button", { name: "Pull the plug" }).click();
   await page.locator(".unit-name", { hasText: "test" }).click();
   await page.getByRole("button", { name: "Start", exact: true }).click();
-  await page.getByText("4 changes gathered").waitFor();
+  await page.locator(".unit-name", { hasText: "web" }).click();
+  await page.getByRole("button", { name: "Delete", exact: true }).click();
+  await page.locator(".change-title", { hasText: "web: delete the VM; its claims stay" }).waitFor();
+  await page.getByText("5 changes gathered").waitFor();
   await page.getByRole("button", { name: "Apply" }).click();
   await page.getByText("All changes are sent").waitFor();
   const paths = done(panel).map(
@@ -255,6 +258,7 @@ test("a plug is moved, another pulled, a link switched, a VM started: one Apply 
     "PATCH virtualmachines/db",
     "PUT virtualmachines/router/removeinterface",
     "PUT virtualmachines/test/start",
+    "DELETE virtualmachines/web",
   ]);
 });
 
@@ -323,13 +327,20 @@ test("a new VM is gathered like any other change", async () => {
   await page.getByRole("button", { name: "Gather" }).click();
   await expect.poll(() => page.locator(".field-problem").count()).toBe(2);
   await page.getByLabel("Name", { exact: true }).fill("fresh");
-  await page.getByLabel("Image of its disk").fill("debian12");
+  const images = page.locator("datalist option");
+  await expect.poll(() => images.count()).toBe(2);
+  const image = (await images.first().getAttribute("value")) ?? "";
+  await page.getByLabel("Image of its disk").fill(image);
+  await page.getByLabel("Further disk").fill("10Gi");
+  await page.getByLabel("User who may log in").fill("admin");
+  await page.getByLabel("The user's password").fill("secret");
   await page.locator(".pick-network", { hasText: "default/front" }).click();
   await page.getByRole("button", { name: "Gather" }).click();
   await page.locator(".change-title", { hasText: "fresh: create the VM" }).waitFor();
   await page.getByRole("button", { name: "Apply" }).click();
   await page.getByText("All changes are sent").waitFor();
-  expect(done(panel)).toMatchObject([{ method: "POST", body: { kind: "VirtualMachine" } }]);
+  const kinds = ["PersistentVolumeClaim", "Secret", "VirtualMachine"];
+  expect(done(panel)).toMatchObject(kinds.map((kind) => ({ method: "POST", body: { kind } })));
 });
 
 test("what the user may not do is not offered", async () => {

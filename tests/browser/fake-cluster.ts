@@ -37,6 +37,8 @@ export class FakeCluster {
   rules: readonly object[] = [{ verbs: ["*"], apiGroups: ["*"], resources: ["*"] }];
   /** What each node would say of the traffic of a guest. */
   traffic: () => readonly object[] = () => [];
+  /** Events of a namespace. */
+  events: readonly object[] = [];
   /** What its doctor would say of the interface. */
   way: (iface: string) => object = () => ({});
   /** What a change is answered with; undefined: it is accepted. */
@@ -109,6 +111,14 @@ export class FakeCluster {
     }
     if (path.endsWith("/doctor")) {
       this.#send(response, 200, this.way(searchParams.get("iface") ?? ""));
+      return;
+    }
+    if (path.endsWith("/events")) {
+      this.#send(response, 200, { metadata: {}, items: this.events });
+      return;
+    }
+    if (path === "/version") {
+      this.#send(response, 200, { major: "1", minor: "36" });
       return;
     }
     if (path.endsWith("reviews")) {

@@ -19,6 +19,9 @@ export function openBrowser(): Promise<Browser> {
   return chromium.launch({ executablePath: CHROMIUM, args: ["--no-sandbox", "--disable-gpu"] });
 }
 
+/** Images that the machine of a panel has. */
+const IMAGES = ["debian:12", "alpine:3.22"];
+
 /** How large a window is. */
 export const WIDE = { width: 1280, height: 800 };
 /** A telephone's. */
@@ -69,7 +72,9 @@ async function openPanelOf(config: KubeConfig, browser: Browser, look: Look): Pr
   const client = createKubeClient(config, { logger: createFakeLogger(), clock: createClock() });
   const files = await readPage(createFiles());
   const scope = { namespace: "default" };
-  const panel = await startPanel({ client, files, scope, random: randomBytes }, 0);
+  const images = (): Promise<readonly string[]> => Promise.resolve(IMAGES);
+  const deps = { client, files, scope, images, random: randomBytes, clock: createClock() };
+  const panel = await startPanel(deps, 0);
   const { viewport = WIDE, scheme = "light", hasTouch = false } = look;
   const context = await browser.newContext({ viewport, colorScheme: scheme, hasTouch });
   const complaints: string[] = [];

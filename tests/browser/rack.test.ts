@@ -5,7 +5,7 @@ import { expect, test } from "vitest";
 import { createBench, fill } from "./bench.ts";
 import { RACK, vmiOf } from "./objects.ts";
 
-const { open } = createBench();
+const { browser, open } = createBench();
 const [DB, MAIL] = RACK;
 
 test("a rack: units, sockets, plugs with their state in words, jacks, and a cable for each plug", async () => {
@@ -18,9 +18,9 @@ test("a rack: units, sockets, plugs with their state in words, jacks, and a cabl
   expect(await page.locator("path.cable").count()).toBe(nics);
   expect(await page.locator(".jack").count()).toBe(5);
   for (const name of [
-    "interface uplink CniFailed on uplink",
-    "interface backup link down on backup",
-    "interface front plugging into the guest on front",
+    "interface uplink CniFailed on uplink 02:00:5e:10:00:13",
+    "interface backup link down on backup 10.77.4.4 02:00:5e:10:00:12",
+    "interface front plugging into the guest on front 02:00:5e:10:00:11",
     "db Free socket 29 of 32 ports free",
     "router Full all ports are used",
     "interface front at next start on front",
@@ -28,6 +28,7 @@ test("a rack: units, sockets, plugs with their state in words, jacks, and a cabl
     expect(await page.getByRole("button", { name, exact: true }).count()).toBe(1);
   }
   expect(await page.getByText("2 VMs need attention").count()).toBe(1);
+  expect(await page.getByText("3 of 32 ports used").count()).toBe(1);
   expect(panel.complaints).toEqual([]);
 });
 
@@ -38,6 +39,25 @@ test("what is wrong is said in words: the reason, the node's message, who can he
   await details.getByText("has no link enp9s0", { exact: false }).waitFor();
   expect(await details.getByText("Who can help:", { exact: false }).count()).toBe(1);
   expect(await details.locator('[aria-current="step"]').textContent()).toContain("PodAttaching");
+});
+
+test("a VM's events are among its details", async () => {
+  await using panel = await open((cluster) => {
+    fill(cluster);
+    cluster.events = [
+      {
+        metadata: { name: "db.1", creationTimestamp: "2026-11-26T14:00:00Z" },
+        involvedObject: { kind: "VirtualMachineInstance", name: "db" },
+        ...{ type: "Warning", reason: "FailedMigration", message: "no node fits", count: 2 },
+      },
+    ];
+  });
+  await panel.page.locator(".unit-name", { hasText: "db" }).click();
+  const events = panel.page.getByRole("region", { name: "Events" });
+  await events.getByText("FailedMigration").waitFor();
+  expect(await events.locator("li").allTextContents()).toEqual([
+    "2026-11-26T14:00:00Z, 2 times FailedMigration no node fits",
+  ]);
 });
 
 test("what was done with a NIC is listed, also from before the page was opened", async () => {
@@ -137,25 +157,41 @@ test("a watch that breaks is taken up again, and the page says so meanwhile", as
   await expect.poll(() => page.getByText("not connected").count()).toBe(1);
 });
 
-test("a link opens one page; another one says what to do", async () => {
+test("a server that is frozen is not called live", async () => {
   await using panel = await open();
   const { page } = panel;
+  await page.clock.install();
+  await page.reload();
+  await page.getByText("live", { exact: true }).waitFor();
+  // The page's clock alone goes on: no pulse comes meanwhile.
+  await page.clock.runFor(9500);
+  await expect.poll(() => page.getByText("not connected").count()).toBe(1);
+});
+
+test("a link is for one browser: it may load the page again, and another says what to do", async () => {
+  await using panel = await open();
+  const { page } = panel;
+  const link = panel.panel.link();
+  const other = await (await browser().newContext()).newPage();
   // The browser may break a page off, as openPage of panel-page.ts says.
   await eventually(
     async () => {
-      await page.reload();
-      await page.getByText("This link has been used").waitFor({ timeout: 5000 });
-      await page.goto(panel.panel.link());
+      await page.goto(link);
       await page.waitForSelector(".unit", { timeout: 5000 });
+      await page.reload();
+      await page.waitForSelector(".unit", { timeout: 5000 });
+      await other.goto(link);
+      await other.getByText("This link opens nothing more").waitFor({ timeout: 5000 });
       return true;
     },
     { withinMs: 20_000 },
   );
   expect(page.url()).not.toContain("token");
+  await other.context().close();
   const kept = await page.evaluate(
-    "JSON.stringify([{ ...localStorage }, { ...sessionStorage }, document.cookie])",
+    "JSON.stringify([Object.keys(localStorage).sort(), { ...sessionStorage }, document.cookie])",
   );
-  expect(kept).toBe('[{"patchbay-theme":"auto"},{},""]');
+  expect(kept).toBe('[["patchbay-link","patchbay-theme"],{},""]');
 });
 
 test("a page whose way in is lost asks for it again", async () => {

@@ -39,7 +39,9 @@ beforeAll(async () => {
   const page = { type: "text/html", render: (nonce: string) => `<p>${nonce}</p>` };
   const files = new Map([["/", page]]);
   const scope = { namespace: "default", onlyIn: "default" };
-  panel = await startPanel({ client, files, scope, random: randomBytes }, 0);
+  const images = (): Promise<readonly string[]> => Promise.resolve([]);
+  const deps = { client, files, scope, images, random: randomBytes, clock: createClock() };
+  panel = await startPanel(deps, 0);
   own = `127.0.0.1:${String(panel.port)}`;
 });
 afterAll(async () => {
@@ -67,10 +69,10 @@ function tokenOf(link: string): string {
   return link.split("#token=")[1] ?? "";
 }
 
-/** As a page of its own. */
+/** As a browser of its own. */
 function exchange(token: string, headers = fromPage()): Promise<Answer> {
-  const page = randomBytes(32).toString("base64url");
-  return ask("/session", { method: "POST", headers }, JSON.stringify({ token, page }));
+  const browser = randomBytes(32).toString("base64url");
+  return ask("/session", { method: "POST", headers }, JSON.stringify({ token, browser }));
 }
 
 async function newKey(): Promise<string> {
@@ -148,7 +150,7 @@ describe("another user of the machine", () => {
     expect(upstream.asked.length).toBe(before);
   });
 
-  test("attack 114: a link is good once, and a newer one ends an older one", async () => {
+  test("attack 114: a link is good for one browser, and a newer one ends an older one", async () => {
     const [first, second] = [panel.link(), panel.link()].map(tokenOf);
     expect(await exchange(first ?? "")).toMatchObject({ status: 401 });
     expect(await exchange(second ?? "")).toMatchObject({ status: 200 });
@@ -220,7 +222,10 @@ describe("a page that was taken over", () => {
     { method: "POST", path: "/api/v1/namespaces/default/serviceaccounts/default/token" },
     { method: "POST", path: "/apis/rbac.authorization.k8s.io/v1/clusterrolebindings" },
     { method: "PATCH", path: "/api/v1/namespaces/default/secrets/one" },
-    { method: "DELETE", path: VM },
+    { method: "DELETE", path: "/apis/kubevirt.io/v1/namespaces/default/virtualmachines" },
+    { method: "DELETE", path: "/api/v1/namespaces/default/secrets/one" },
+    { method: "DELETE", path: "/api/v1/namespaces/default/persistentvolumeclaims/one" },
+    { method: "DELETE", path: "/api/v1/namespaces/default" },
     { method: "PUT", path: VM },
     { method: "PUT", path: `${VM}/status` },
     { method: "GET", path: "http://127.0.0.1:1/api/v1/namespaces/default/events" },

@@ -2,6 +2,7 @@
 // How does the page ask the API server, through the panel's server?
 import type { DoctorReport } from "@patchbay/core";
 import type { Ask } from "../model/changes.ts";
+import { eventRows, type EventRow } from "../model/events.ts";
 import { countersIn, type Counters } from "../model/nic/traffic.ts";
 import type { Rules } from "../model/rights.ts";
 import type { Unit } from "../model/unit.ts";
@@ -59,6 +60,33 @@ export async function readTraffic(
     return status === 200 ? countersIn(text, iface) : undefined;
   } catch {
     return undefined;
+  }
+}
+
+/** Events of a VM and its VMI; none where they cannot be read. */
+export async function readEvents(
+  session: Session,
+  { namespace, name }: Pick<Unit, "namespace" | "name">,
+): Promise<readonly EventRow[]> {
+  const selector = encodeURIComponent(`involvedObject.name=${name}`);
+  const path = `/api/v1/namespaces/${namespace}/events?fieldSelector=${selector}&limit=500`;
+  try {
+    const response = await fetch(path, { headers: { "x-panel-key": session.key } });
+    const { status, text } = (await response.json()) as Answer; // the panel's own server
+    return status === 200 ? eventRows(text) : [];
+  } catch {
+    return [];
+  }
+}
+
+/** Names of images that the machine has; none where there is no machine, or it does not answer. */
+export async function readImages(session: Session): Promise<readonly string[]> {
+  try {
+    const response = await fetch("/images", { headers: { "x-panel-key": session.key } });
+    const { names = [] } = (await response.json()) as { readonly names?: readonly string[] }; // the panel's own server
+    return names;
+  } catch {
+    return [];
   }
 }
 

@@ -23,3 +23,24 @@ export function pause(ms: number): Promise<void> {
     setTimeout(resolve, ms);
   });
 }
+
+/** Calls `onMissed` when it is not restarted in time. */
+export class Deadline {
+  readonly #ms: number;
+  readonly #onMissed: () => void;
+  #timer: ReturnType<typeof setTimeout> | undefined;
+
+  constructor(ms: number, onMissed: () => void) {
+    this.#ms = ms;
+    this.#onMissed = onMissed;
+  }
+
+  restart(): void {
+    this.end();
+    this.#timer = setTimeout(this.#onMissed, this.#ms);
+  }
+
+  end(): void {
+    clearTimeout(this.#timer);
+  }
+}

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What does the browser keep? How the panel looks, and nothing else.
+// What does the browser keep of the panel's look?
 
 /** Light, dark, or as the system is. */
 export type Theme = "auto" | "light" | "dark";

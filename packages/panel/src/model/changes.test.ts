@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import type { VirtualMachine } from "@patchbay/api";
 import { describe, expect, test } from "vitest";
+import { parse } from "yaml";
 import {
   asksOf,
   changeId,
@@ -23,6 +24,7 @@ const up: Change = { ...down, to: "up" };
 const stop: Change = { kind: "power", unit, action: "stop" };
 const order: NewVm = {
   ...{ namespace: "ns", name: "new", image: "debian12", memory: "512Mi", cores: 2 },
+  ...{ disk: "", user: "", password: "" },
   ...{ networks: ["ns/blue", "other/red"], sshKey: "ssh-ed25519 A", isStarted: true },
 };
 const create: Change = { kind: "create", order };
@@ -75,6 +77,11 @@ describe("gathered changes", () => {
       action: "migrate",
       method: "PUT",
       path: "/apis/subresources.kubevirt.io/v1/namespaces/ns/virtualmachines/a/migrate",
+    },
+    {
+      action: "delete",
+      method: "DELETE",
+      path: "/apis/kubevirt.io/v1/namespaces/ns/virtualmachines/a",
     },
   ] as const)("$action is $method $path", ({ action, method, path }) => {
     expect(asksOf({ kind: "power", unit, action }, {})).toMatchObject([{ method, path }]);
@@ -174,6 +181,38 @@ describe("what is asked", () => {
     });
   });
 
+  test("a new VM with a user and a disk: its claim and its secret first", () => {
+    const full = { ...order, disk: "10Gi", user: "admin", password: "1: #x" };
+    const [claim, secret, made] = newVmObjects(full);
+    expect(claim).toMatchObject({
+      kind: "PersistentVolumeClaim",
+      metadata: { name: "new-disk-1", namespace: "ns" },
+      spec: { resources: { requests: { storage: "10Gi" } } },
+    });
+    const { userdata = "" } = (secret as unknown as { stringData: Record<string, string> })
+      .stringData;
+    expect(userdata.split("\n")[0]).toBe("#cloud-config");
+    expect(parse(userdata)).toMatchObject({
+      users: [
+        { name: "admin", plain_text_passwd: "1: #x", ssh_authorized_keys: ["ssh-ed25519 A"] },
+      ],
+    });
+    expect(made).toMatchObject({
+      spec: {
+        template: {
+          spec: {
+            domain: {
+              devices: { disks: [{ name: "root" }, { name: "cloud-init" }, { name: "disk-1" }] },
+            },
+            volumes: [{ name: "root" }, {}, { persistentVolumeClaim: { claimName: "new-disk-1" } }],
+          },
+        },
+      },
+    });
+    const paths = asksOf({ kind: "create", order: full }, {}).map(({ path }) => path);
+    expect(paths[0]).toBe("/api/v1/namespaces/ns/persistentvolumeclaims");
+  });
+
   test.each<{ name: string; part: Partial<NewVm>; want: readonly string[] }>([
     { name: "nothing is wrong", part: {}, want: [] },
     {
@@ -183,6 +222,9 @@ describe("what is asked", () => {
     },
     { name: "a name with a slash", part: { name: "a/b" }, want: ["name"] },
     { name: "half a core", part: { cores: 0.5 }, want: ["cores"] },
+    { name: "a disk of no size", part: { disk: "big" }, want: ["disk"] },
+    { name: "a user without a password", part: { user: "me" }, want: ["password"] },
+    { name: "a user with a slash", part: { user: "a/b", password: "x" }, want: ["user"] },
   ])("the form: $name", ({ part, want }) => {
     expect(Object.keys(problemsOf({ ...order, ...part }))).toEqual(want);
   });
@@ -198,6 +240,11 @@ describe("the same by hand", () => {
     { name: "pull", change: pull, want: "kubectl patchbay removeinterface a -n ns --name blue" },
     { name: "power", change: stop, want: "kubectl patchbay stop a -n ns" },
     { name: "create", change: create, want: "kubectl apply -f vm.yaml" },
+    {
+      name: "delete",
+      change: { kind: "power", unit, action: "delete" },
+      want: "kubectl delete virtualmachine a -n ns",
+    },
     {
       name: "pull of a VMI",
       change: { ...pull, unit: { ...unit, kind: "virtualmachineinstances" } },

@@ -10,7 +10,15 @@ import type { Unit } from "./unit.ts";
 export type UnitRef = Pick<Unit, "key" | "namespace" | "name" | "kind">;
 
 /** What is done with a whole VM. */
-export type PowerAction = "start" | "stop" | "restart" | "pause" | "unpause" | "reset" | "migrate";
+export type PowerAction =
+  | "start"
+  | "stop"
+  | "restart"
+  | "pause"
+  | "unpause"
+  | "reset"
+  | "migrate"
+  | "delete";
 
 /** What is wanted. */
 export type Change =
@@ -44,7 +52,7 @@ export type Change =
 
 /** A request to the API server. */
 export interface Ask {
-  readonly method: "PUT" | "PATCH" | "POST";
+  readonly method: "PUT" | "PATCH" | "POST" | "DELETE";
   readonly path: string;
   readonly body: object;
   readonly contentType: string;
@@ -127,7 +135,9 @@ export function sentenceOf(change: Change): string {
     case "link":
       return `${change.unit.name}: set the link of ${change.iface} ${change.to}`;
     case "power":
-      return `${change.unit.name}: ${change.action}`;
+      return change.action === "delete"
+        ? `${change.unit.name}: delete the VM; its claims stay`
+        : `${change.unit.name}: ${change.action}`;
     case "create":
       return `${change.order.name}: create the VM`;
   }
@@ -201,6 +211,10 @@ function plugAsk({ unit, iface, network, link }: Extract<Change, { kind: "plug" 
 const OF_GUEST: readonly PowerAction[] = ["pause", "unpause", "reset"];
 
 function powerAsk({ unit, action }: Extract<Change, { kind: "power" }>): Ask {
+  if (action === "delete") {
+    const body = { apiVersion: "v1", kind: "DeleteOptions" };
+    return { method: "DELETE", path: patchPath(unit), body, contentType: JSON_TYPE };
+  }
   const kind = OF_GUEST.includes(action) ? "virtualmachineinstances" : unit.kind;
   return subresource({ ...unit, kind }, action, {});
 }
@@ -208,6 +222,7 @@ function powerAsk({ unit, action }: Extract<Change, { kind: "power" }>): Ask {
 const CREATED: Readonly<Record<string, string>> = {
   VirtualMachine: "/apis/kubevirt.io/v1/namespaces/NAMESPACE/virtualmachines",
   Secret: "/api/v1/namespaces/NAMESPACE/secrets",
+  PersistentVolumeClaim: "/api/v1/namespaces/NAMESPACE/persistentvolumeclaims",
 };
 
 function createAsk(object: KubeObject): Ask {

@@ -63,7 +63,9 @@ export function commandOf(
     case "pull":
       return line("kubectl", "patchbay", "removeinterface", name, ...where, "--name", change.iface);
     case "power":
-      return line("kubectl", "patchbay", change.action, name, "-n", namespace);
+      return change.action === "delete"
+        ? line("kubectl", "delete", kind.slice(0, -1), name, "-n", namespace)
+        : line("kubectl", "patchbay", change.action, name, "-n", namespace);
   }
 }
 

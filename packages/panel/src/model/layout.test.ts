@@ -42,9 +42,9 @@ test("sockets stand beside and below one another; a cable leaves at the middle o
   expect([0, 1, 2].map((index) => socketAt(place, index))).toEqual([
     { x: 22, y: 46 },
     { x: 180, y: 46 },
-    { x: 22, y: 118 },
+    { x: 22, y: 46 + SIZE.plugHeight + SIZE.gap },
   ]);
-  expect(cableEnd(place, 1)).toEqual({ x: 180 + 74, y: 100 + 46 + 62 });
+  expect(cableEnd(place, 1)).toEqual({ x: 180 + 74, y: 100 + 46 + SIZE.plugHeight });
 });
 
 test("cables lie side by side in the tray, and pass between the plugs below", () => {

@@ -8,7 +8,7 @@ export const SIZE = {
   head: 46,
   /** A plug, with the gap behind it. */
   plugWidth: 148,
-  plugHeight: 62,
+  plugHeight: 86,
   gap: 10,
   /** Below the sockets, where cables run to the side. */
   tray: 20,

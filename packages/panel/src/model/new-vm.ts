@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Which objects make the VM that the form asks for? The shape is that of `patchbay create vm`. Pure.
 import type { KubeObject } from "@patchbay/api";
+import { stringify } from "yaml";
 
 /** What the form says. */
 export interface NewVm {
@@ -13,6 +14,11 @@ export interface NewVm {
   readonly cores: number;
   /** `namespace/name` each. */
   readonly networks: readonly string[];
+  /** Size of a further disk that is kept when the VM stops; empty: none. */
+  readonly disk: string;
+  /** Who may log in with the password; empty: the image's own users only. */
+  readonly user: string;
+  readonly password: string;
   /** May log in; empty: nobody is named. */
   readonly sshKey: string;
   readonly isStarted: boolean;
@@ -20,22 +26,49 @@ export interface NewVm {
 
 const NAME = /^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$/;
 const AMOUNT = /^\d+(Mi|Gi|M|G)$/;
-
-/** What is missing or wrong, by the form's field. */
-export function problemsOf(order: NewVm): Readonly<Partial<Record<keyof NewVm, string>>> {
-  const problems: Partial<Record<keyof NewVm, string>> = {};
-  if (!NAME.test(order.name)) problems.name = "a name of small letters, digits and dashes";
-  if (!NAME.test(order.namespace)) problems.namespace = "a namespace";
-  if (order.image.trim() === "") problems.image = "the image of its disk";
-  if (!AMOUNT.test(order.memory)) problems.memory = "an amount, for example 512Mi";
-  if (!Number.isInteger(order.cores) || order.cores < 1) problems.cores = "a number from 1";
-  return problems;
-}
+/** Of a user of Linux. Source: useradd(8) */
+const USER = /^[a-z_][a-z0-9_-]{0,31}$/;
 
 const CLOUD_INIT = "cloud-init";
 
-function secretOf({ namespace, name, sshKey }: NewVm): KubeObject {
-  const userdata = `#cloud-config\nssh_authorized_keys:\n  - ${JSON.stringify(sshKey.trim())}\n`;
+type Check = (order: NewVm) => boolean;
+
+/** What each field must be, and its words where it is not. */
+const CHECKS: readonly (readonly [field: keyof NewVm, isFit: Check, words: string])[] = [
+  ["name", ({ name }) => NAME.test(name), "a name of small letters, digits and dashes"],
+  ["namespace", ({ namespace }) => NAME.test(namespace), "a namespace"],
+  ["image", ({ image }) => image.trim() !== "", "the image of its disk"],
+  ["memory", ({ memory }) => AMOUNT.test(memory), "an amount, for example 512Mi"],
+  ["disk", ({ disk }) => disk === "" || AMOUNT.test(disk), "an amount, for example 10Gi"],
+  ["user", ({ user }) => user === "" || USER.test(user), "a name of small letters"],
+  ["password", ({ user, password }) => user === "" || password !== "", "the user's password"],
+  ["cores", ({ cores }) => Number.isInteger(cores) && cores >= 1, "a number from 1"],
+];
+
+/** What is missing or wrong, by the form's field. */
+export function problemsOf(order: NewVm): Readonly<Partial<Record<keyof NewVm, string>>> {
+  const failed = CHECKS.filter(([, isFit]) => !isFit(order));
+  return Object.fromEntries(failed.map(([field, , words]) => [field, words]));
+}
+
+/** Source: cloud-init, "Users and groups" */
+function userDataOf({ user, password, sshKey }: NewVm): string {
+  const key = sshKey.trim();
+  const keys = key === "" ? {} : { ssh_authorized_keys: [key] };
+  const administrator = {
+    name: user,
+    plain_text_passwd: password,
+    lock_passwd: false,
+    shell: "/bin/bash",
+    sudo: "ALL=(ALL) NOPASSWD:ALL",
+    ...keys,
+  };
+  return `#cloud-config\n${stringify(user === "" ? keys : { users: [administrator] })}`;
+}
+
+function secretOf(order: NewVm): KubeObject {
+  const { namespace, name } = order;
+  const userdata = userDataOf(order);
   return {
     apiVersion: "v1",
     kind: "Secret",
@@ -56,17 +89,31 @@ function nicsOf({ networks, namespace }: NewVm) {
   return [{ name: "default", pod: {} }, ...named];
 }
 
+function claimOf({ namespace, name, disk }: NewVm): KubeObject {
+  return {
+    apiVersion: "v1",
+    kind: "PersistentVolumeClaim",
+    metadata: { name: `${name}-disk-1`, namespace },
+    spec: { accessModes: ["ReadWriteOnce"], resources: { requests: { storage: disk } } },
+  } as KubeObject; // a claim
+}
+
 /** Those of an order, in the order in which they are created. */
 export function newVmObjects(order: NewVm): readonly KubeObject[] {
-  const { namespace, name, image, memory, cores, sshKey, isStarted } = order;
-  const hasKey = sshKey.trim() !== "";
+  const { namespace, name, image, memory, cores, disk, user, sshKey, isStarted } = order;
+  const hasLogin = user !== "" || sshKey.trim() !== "";
   const networks = nicsOf(order);
   const disks = [{ name: "root", disk: { bus: "virtio" } }];
   const volumes: object[] = [{ name: "root", containerDisk: { image } }];
-  if (hasKey) {
+  if (hasLogin) {
     disks.push({ name: CLOUD_INIT, disk: { bus: "virtio" } });
     const secretRef = { name: `${name}-cloud-init` };
     volumes.push({ name: CLOUD_INIT, cloudInitNoCloud: { secretRef } });
+  }
+  if (disk !== "") {
+    disks.push({ name: "disk-1", disk: { bus: "virtio" } });
+    const persistentVolumeClaim = { claimName: `${name}-disk-1` };
+    volumes.push({ name: "disk-1", persistentVolumeClaim });
   }
   const interfaces = networks.map((network) => ({ name: network.name, bridge: {} }));
   const vm = {
@@ -84,5 +131,5 @@ export function newVmObjects(order: NewVm): readonly KubeObject[] {
       },
     },
   };
-  return hasKey ? [secretOf(order), vm] : [vm];
+  return [...(disk === "" ? [] : [claimOf(order)]), ...(hasLogin ? [secretOf(order)] : []), vm];
 }

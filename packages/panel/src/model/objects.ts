@@ -10,7 +10,13 @@ import type {
 /** Kinds as the lines name them. */
 export type Watched = "vms" | "vmis" | "networks";
 
-/** A line of the watch. */
+/** Whether the API server answers the panel's server, told every four seconds. */
+export interface Pulse {
+  readonly kind: "pulse";
+  readonly isAnswering: boolean;
+}
+
+/** A line of the watch that is about objects. */
 export type Line =
   | { readonly kind: "scope"; readonly of: Watched; readonly namespace: string | null }
   | { readonly kind: "listed"; readonly of: Watched; readonly objects: readonly KubeObject[] }

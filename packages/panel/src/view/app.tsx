@@ -14,7 +14,7 @@ import type { Outside } from "../browser/session.ts";
 import { StreamWindow } from "./stream.tsx";
 
 const HEADINGS: Readonly<Record<Outside, string>> = {
-  used: "This link has been used",
+  used: "This link opens nothing more",
   unanswered: "The panel's server does not answer",
 };
 
@@ -24,8 +24,8 @@ export function Closed({ why }: { readonly why: Outside }): JSX.Element {
     <main class="closed">
       <h1>{HEADINGS[why]}</h1>
       <p>
-        Each link of <code>patchbay ui</code> opens one page, once. Press Enter in the terminal
-        where it runs to get a new one, and open that.
+        A link of <code>patchbay ui</code> is for the first browser that opens it, until the command
+        ends. Press Enter in the terminal where it runs to get a new link, and open that.
       </p>
     </main>
   );

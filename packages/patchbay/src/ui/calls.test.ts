@@ -42,7 +42,8 @@ describe("a request", () => {
     { method: "PATCH", target: `${VMI}/status` },
     { method: "PATCH", target: `${VM}/..` },
     { method: "PUT", target: `${SUB}/portforward` },
-    { method: "DELETE", target: `${VM}/a` },
+    { method: "DELETE", target: VM },
+    { method: "DELETE", target: "/api/v1/namespaces/ns/secrets/a" },
     { method: "TRACE", target: `${VM}/a` },
     { method: "constructor", target: `${VM}/a` },
     { method: "PATCH", target: `${VM}/a?fieldManager=x` },
@@ -101,20 +102,24 @@ describe("at the gate", () => {
   });
 });
 
-test("a token is good for one page, and only the newest", () => {
-  const [page, another] = ["a".repeat(32), "b".repeat(32)];
+test("a token is good for one browser, and only the newest opens the panel", () => {
+  const [browser, another] = ["a".repeat(32), "b".repeat(32)];
   let count = 0;
   const passes = new Passes((size) => new Uint8Array(size).fill((count += 1)));
   const [first, second] = [passes.issue(), passes.issue()];
-  expect(passes.exchange(first, page)).toBeUndefined();
+  expect(passes.exchange(first, browser)).toBeUndefined();
   expect(passes.exchange(second, "short")).toBeUndefined();
-  const key = passes.exchange(second, page) ?? "";
+  const key = passes.exchange(second, browser) ?? "";
   expect(passes.knows(key)).toBe(true);
   expect(passes.knows(second)).toBe(false);
   expect(passes.knows("")).toBe(false);
   expect(passes.exchange(second, another)).toBeUndefined();
-  // Its answer was lost.
-  expect(passes.exchange(second, page)).toBe(key);
+  const third = passes.exchange(passes.issue(), browser) ?? "";
+  expect(third).not.toBe(key);
+  // Its answer was lost, or the page was loaded again.
+  expect(passes.exchange(second, browser)).toBe(key);
+  expect(passes.knows(key)).toBe(true);
+  expect(passes.knows(third)).toBe(true);
 });
 
 test("a key comes as a protocol beside the panel's own", () => {

@@ -36,7 +36,7 @@ const PATHS: Readonly<Record<HttpMethod, readonly RegExp[]>> = {
     new RegExp(`^/api/v1/namespaces/${NAME}/(?:secrets|persistentvolumeclaims)$`),
     new RegExp(`^/apis/authorization\\.k8s\\.io/v1/(?:${REVIEWS})$`),
   ],
-  DELETE: [],
+  DELETE: [new RegExp(`^/apis/kubevirt\\.io/v1/namespaces/${NAME}/(?:${VM_KINDS})/${NAME}$`)],
 };
 
 const METHODS = Object.keys(PATHS) as readonly HttpMethod[]; // its keys are exactly these

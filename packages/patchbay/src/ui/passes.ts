@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// Who may use the panel? Whoever brings the link's token, once; then who brings the key that it was exchanged for.
+// Who may use the panel? The first browser that brings a link's token, and then requests with the key that it was given.
 import { createHash, timingSafeEqual } from "node:crypto";
 
-/** A page's own name for itself is its secret too; so many characters at least. */
-const PAGE_MIN = 32;
+/** A browser's name for itself is a secret too. Characters, at least. */
+const BROWSER_MIN = 32;
 
 /** Random bytes; as many as are asked for. */
 export type RandomBytes = (count: number) => Uint8Array;
@@ -20,13 +20,19 @@ function isSame(left: string, right: string | undefined): boolean {
   return right !== undefined && timingSafeEqual(digest(left), digest(right));
 }
 
-/** One link at a time is good for one page; keys are kept in memory, of the page and of this process. */
+/** A token that was exchanged. */
+interface UsedToken {
+  readonly token: string;
+  readonly browser: string;
+  readonly key: string;
+}
+
+/** One link at a time is open to anyone who has it. A used link stays good for the browser that used it. */
 export class Passes {
   readonly #random: RandomBytes;
   #token: string | undefined;
-  /** The last exchange. */
-  #used: { readonly token: string; readonly page: string; readonly key: string } | undefined;
-  readonly #keys = new Set<string>();
+  /** As many as a person has made links for. */
+  readonly #used: UsedToken[] = [];
 
   constructor(random: RandomBytes) {
     this.#random = random;
@@ -39,25 +45,26 @@ export class Passes {
   }
 
   /**
-   * The key for a token, which is used up by the page; undefined where it is not the one that was issued. A page whose answer was
-   * lost gets the same key again; nobody else does.
-   * @param page - what the page calls itself, which only it knows
+   * The key for a token; undefined where the token was not issued, or another browser has used it. A browser that has used it
+   * gets the same key again: when its page is loaded again, and when an answer was lost.
+   * @param browser - what the browser calls itself, which only it knows
    */
-  exchange(token: string, page: string): string | undefined {
-    if (page.length < PAGE_MIN) return undefined;
-    const used = this.#used;
-    if (used !== undefined && isSame(token, used.token) && isSame(page, used.page)) return used.key;
+  exchange(token: string, browser: string): string | undefined {
+    if (browser.length < BROWSER_MIN) return undefined;
+    const used = this.#used.find(
+      (each) => isSame(token, each.token) && isSame(browser, each.browser),
+    );
+    if (used !== undefined) return used.key;
     if (!isSame(token, this.#token)) return undefined;
     this.#token = undefined;
     const key = this.#make();
-    this.#keys.add(key);
-    this.#used = { token, page, key };
+    this.#used.push({ token, browser, key });
     return key;
   }
 
   /** Whether a key was given out. */
   knows(key: string): boolean {
-    return [...this.#keys].some((each) => isSame(key, each));
+    return this.#used.some((each) => isSame(key, each.key));
   }
 
   #make(): string {

@@ -1,9 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 import type { KubeClient } from "@patchbay/kube";
+import { createFakeClock } from "@patchbay/os/testing";
 import { afterEach, expect, test } from "vitest";
 import { readPage } from "./page.ts";
 import { startPanel, type Panel, type PanelDeps } from "./server.ts";
 
+const clock = createFakeClock();
+const images = (): Promise<readonly string[]> => Promise.resolve(["debian:12"]);
 let panel: Panel | undefined;
 afterEach(() => panel?.close());
 
@@ -40,10 +43,11 @@ async function open(client: PanelDeps["client"], onlyIn?: string): Promise<Recor
   const scope = { namespace: "blue", ...(onlyIn !== undefined && { onlyIn }) };
   let count = 0;
   const random = (size: number): Uint8Array => new Uint8Array(size).fill((count += 1));
-  panel = await startPanel({ client, files: new Map(), scope, random }, 0);
+  const deps = { client, files: new Map(), scope, random, clock, images };
+  panel = await startPanel(deps, 0);
   const origin = `http://127.0.0.1:${String(panel.port)}`;
   const token = panel.link().split("#token=")[1];
-  const body = JSON.stringify({ token, page: "p".repeat(32) });
+  const body = JSON.stringify({ token, browser: "p".repeat(32) });
   const response = await fetch(`${origin}/session`, { method: "POST", headers: { origin }, body });
   const session = (await response.json()) as { readonly key: string };
   expect(session).toMatchObject({ server: "https://test", namespace: "blue" });
@@ -68,6 +72,7 @@ async function firstLines(
   return text
     .trimEnd()
     .split("\n")
+    .slice(0, count)
     .map((line) => JSON.parse(line) as Told);
 }
 
@@ -90,6 +95,25 @@ test.each([
   ]);
   expect(told[0]?.namespace).toBe(want ?? null);
   expect(client.seen).toContainEqual(["virtualmachines", want]);
+});
+
+test.each([true, false])(
+  "the page is told whether the API server answers: %s",
+  async (isAnswering) => {
+    const client = clientOf(true);
+    const ask: KubeClient["ask"] = (request) =>
+      request.path === "/version" && !isAnswering
+        ? Promise.reject(new Error("no answer in time"))
+        : client.ask(request);
+    const told = await firstLines(await open({ ...client, ask }), 7);
+    expect(told.at(-1)).toEqual({ kind: "pulse", isAnswering });
+  },
+);
+
+test("the page is told the images of the machine", async () => {
+  const { origin = "", ...headers } = await open(clientOf(true));
+  const response = await fetch(`${origin}/images`, { headers });
+  expect(await response.json()).toEqual({ names: ["debian:12"] });
 });
 
 test("what the API server answers comes back whole: status, text, warnings", async () => {

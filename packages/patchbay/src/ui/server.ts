@@ -5,6 +5,7 @@ import { createServer, type IncomingMessage, type Server, type ServerResponse } 
 import type { AddressInfo } from "node:net";
 import type { Duplex } from "node:stream";
 import { messageOf } from "@patchbay/core";
+import type { Clock } from "@patchbay/core/ports";
 import type { KubeClient } from "@patchbay/kube";
 import { passedCall, passedStream, type PassedCall } from "./calls.ts";
 import { knockProblem, type Knock } from "./gate.ts";
@@ -21,12 +22,15 @@ export interface PanelDeps {
   readonly files: ReadonlyMap<string, PanelFile>;
   readonly scope: WatchScope;
   readonly random: RandomBytes;
+  readonly clock: Pick<Clock, "sleep">;
+  /** Names of images on this machine that a VM can boot from; none where there is no machine of ours. */
+  readonly images: () => Promise<readonly string[]>;
 }
 
 /** A panel that serves. */
 export interface Panel {
   readonly port: number;
-  /** A new link, good for one page; the one before is good for nothing any more. */
+  /** A new link, for the first browser that opens it. The link before it opens nothing more, unless a browser has used it. */
   link(): string;
   close(): Promise<void>;
 }
@@ -119,7 +123,11 @@ class PanelServer implements Panel {
     else if (request.method === "POST" && target === "/session")
       await this.#open(request, response);
     else if (!this.#passes.knows(headerOf(request, KEY_HEADER) ?? "")) {
-      this.#refuse(response, 401, "this page's link has been used; take a new one in the terminal");
+      this.#refuse(
+        response,
+        401,
+        "this page's link is good no more; take a new one in the terminal",
+      );
     } else await this.#serve(request, response);
   }
 
@@ -127,7 +135,11 @@ class PanelServer implements Panel {
     const target = request.url ?? "";
     if (request.method === "GET" && target === "/watch") {
       this.#begin(response, 200, "application/x-ndjson");
-      await tellChanges(this.#deps.client, this.#deps.scope, response);
+      await tellChanges(this.#deps, this.#deps.scope, response);
+      return;
+    }
+    if (request.method === "GET" && target === "/images") {
+      this.#send(response, 200, { names: await this.#deps.images() });
       return;
     }
     const call = passedCall(request.method ?? "", target);
@@ -135,14 +147,14 @@ class PanelServer implements Panel {
     else await this.#pass(call, request, response);
   }
 
-  /** A token is exchanged for the key of one page. */
+  /** Exchanges a token for a key. */
   async #open(request: IncomingMessage, response: ServerResponse): Promise<void> {
     const body = await readBody(request);
-    const { token, page } = (body ?? {}) as { readonly token?: unknown; readonly page?: unknown };
-    const isAsked = typeof token === "string" && typeof page === "string";
-    const key = isAsked ? this.#passes.exchange(token, page) : undefined;
+    const { token, browser } = (body ?? {}) as Readonly<Record<string, unknown>>;
+    const isAsked = typeof token === "string" && typeof browser === "string";
+    const key = isAsked ? this.#passes.exchange(token, browser) : undefined;
     if (key === undefined) {
-      this.#refuse(response, 401, "the link has been used, or a newer one was made");
+      this.#refuse(response, 401, "another browser has used the link, or a newer one was made");
       return;
     }
     const { client, scope } = this.#deps;

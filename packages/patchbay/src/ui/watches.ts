@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What becomes of VMs, VMIs and networks, as lines of JSON in one answer that never ends: a browser has six connections
+// Changes of VMs, VMIs and networks, as lines of JSON in one answer that never ends: a browser has six connections
 // to a server, and each watch would hold one of them.
 import type { ServerResponse } from "node:http";
 import {
@@ -9,6 +9,7 @@ import {
   type KubeObject,
   type ResourceType,
 } from "@patchbay/api";
+import type { Clock } from "@patchbay/core/ports";
 import type { KubeClient, Reflection } from "@patchbay/kube";
 
 /** The kinds that the panel shows, by the words of the lines. */
@@ -20,6 +21,12 @@ const WATCHED: Readonly<Record<string, ResourceType<KubeObject>>> = {
 
 /** What a tab that does not read may leave behind, bytes; it asks anew when it does. */
 const UNREAD_MAX = 64 * 1024 * 1024;
+
+/**
+ * How often the API server is asked whether it answers, and how long it has, milliseconds: a watch is silent when nothing
+ * changes, and when the server is frozen.
+ */
+const PULSE_MS = 4000;
 
 interface AccessReview {
   readonly status?: { readonly allowed?: boolean };
@@ -59,13 +66,38 @@ async function namespaceOf(
   return (await mayListEverywhere(client, type)) ? undefined : namespace;
 }
 
+/** What a watch works with. */
+export interface WatchDeps {
+  readonly client: Pick<KubeClient, "ask" | "reflect">;
+  readonly clock: Pick<Clock, "sleep">;
+}
+
+type Tell = (line: object) => void;
+
+/** Asks for what every user may read; an answer that refuses is an answer too. */
+async function tellPulses(
+  { client, clock }: WatchDeps,
+  tell: Tell,
+  ended: AbortSignal,
+): Promise<void> {
+  while (!ended.aborted) {
+    const isAnswering = await client
+      .ask({ method: "GET", path: "/version", timeoutMs: PULSE_MS })
+      .then(() => true)
+      .catch(() => false);
+    tell({ kind: "pulse", isAnswering });
+    await clock.sleep(PULSE_MS, ended).catch(() => undefined); // it has ended
+  }
+}
+
 /** Tells until the browser goes away. */
 export async function tellChanges(
-  client: Pick<KubeClient, "ask" | "reflect">,
+  deps: WatchDeps,
   scope: WatchScope,
   response: ServerResponse,
 ): Promise<void> {
-  const tell = (line: object): void => {
+  const { client } = deps;
+  const tell: Tell = (line) => {
     if (response.destroyed) return;
     response.write(`${JSON.stringify(line)}\n`);
     if (response.writableLength > UNREAD_MAX) response.destroy();
@@ -87,4 +119,9 @@ export async function tellChanges(
       subscription.unsubscribe();
     });
   }
+  const ended = new AbortController();
+  response.on("close", () => {
+    ended.abort();
+  });
+  if (!response.destroyed) await tellPulses(deps, tell, ended.signal);
 }

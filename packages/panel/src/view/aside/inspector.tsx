@@ -7,6 +7,7 @@ import { lines, short } from "../../model/shown.ts";
 import type { Unit } from "../../model/unit.ts";
 import type { Actions } from "../actions.ts";
 import type { ViewProps } from "../props.ts";
+import { Events } from "./events.tsx";
 import { Action, Facts } from "./parts.tsx";
 import { FreeDetails, NicDetails } from "./nic.tsx";
 import { findUnit, isAllowed, type PanelState } from "../state.ts";
@@ -27,8 +28,9 @@ function powerActions({
     ["stop", "Stop"] as const,
     ["migrate", "Migrate"] as const,
   ];
-  if (!isLive) return isVm ? [["start", "Start"]] : [];
-  return [...(isVm ? ofRunningVm : []), ...ofGuest];
+  const always = [["delete", "Delete"] as const];
+  if (!isLive) return [...(isVm ? [["start", "Start"] as const] : []), ...always];
+  return [...(isVm ? ofRunningVm : []), ...ofGuest, ...always];
 }
 
 function PowerButtons({ unit, state, actions }: { readonly unit: Unit } & ViewProps): JSX.Element {
@@ -41,7 +43,11 @@ function PowerButtons({ unit, state, actions }: { readonly unit: Unit } & ViewPr
         }}
       />
     ) : null;
-  const allowed = powerActions(unit).filter(([action]) => isAllowed(state, unit.namespace, action));
+  const isVm = unit.kind === "virtualmachines";
+  const allowed = powerActions(unit).filter(([action]) => {
+    const right = action === "delete" && !isVm ? "deleteVmi" : action;
+    return isAllowed(state, unit.namespace, right);
+  });
   return (
     <div class="buttons">
       {unit.isLive ? [stream("console", "Console"), stream("vnc", "Screen")] : null}
@@ -49,6 +55,7 @@ function PowerButtons({ unit, state, actions }: { readonly unit: Unit } & ViewPr
         <Action
           key={action}
           label={label}
+          isDanger={action === "delete"}
           onAction={() => {
             void actions.gather({ kind: "power", unit, action });
           }}
@@ -107,6 +114,7 @@ function UnitDetails({ unit, state, actions }: { readonly unit: Unit } & ViewPro
       />
       <PowerButtons unit={unit} state={state} actions={actions} />
       <Conditions unit={unit} />
+      <Events unit={unit} state={state} session={actions.session} />
       <p class="hint">
         The same in a terminal:{" "}
         <code>{lines(`kubectl get vm ${short(unit.name)} -n ${unit.namespace}`)}</code>

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // The form of a new VM; it is gathered as a change like any other.
-import type { ComponentChildren, JSX } from "preact";
-import { useState } from "preact/hooks";
+import type { ComponentChildren, InputHTMLAttributes, JSX } from "preact";
+import { useEffect, useState } from "preact/hooks";
+import { readImages } from "../../browser/ask.ts";
 import { problemsOf, type NewVm } from "../../model/new-vm.ts";
 import { short } from "../../model/shown.ts";
 import type { ViewProps } from "../props.ts";
@@ -9,7 +10,7 @@ import type { ViewProps } from "../props.ts";
 function emptyOrder(namespace: string): NewVm {
   return {
     ...{ namespace, name: "", image: "", memory: "512Mi", cores: 1 },
-    ...{ networks: [], sshKey: "", isStarted: true },
+    ...{ networks: [], disk: "", user: "", password: "", sshKey: "", isStarted: true },
   };
 }
 
@@ -45,8 +46,38 @@ const TEXTS = [
   ["name", "Name"],
   ["namespace", "Namespace"],
   ["image", "Image of its disk"],
+  ["disk", "Further disk that is kept, such as 10Gi (none: leave it empty)"],
   ["memory", "Memory"],
+  ["user", "User who may log in (none: leave it empty)"],
+  ["password", "The user's password"],
 ] as const;
+const IMAGE_LIST = "images";
+const ATTRIBUTES: Readonly<Record<string, InputHTMLAttributes>> = {
+  image: { list: IMAGE_LIST },
+  password: { type: "password" },
+};
+
+/** Images of this machine and of the VMs that are shown. */
+function useImages({ state, actions }: ViewProps): readonly string[] {
+  const [images, setImages] = useState<readonly string[]>([]);
+  useEffect(() => {
+    void readImages(actions.session).then(setImages);
+  }, [actions]);
+  const used = [...state.objects.vms.values()].flatMap(({ spec }) =>
+    (spec.template.spec.volumes ?? []).flatMap(({ containerDisk }) => containerDisk?.image ?? []),
+  );
+  return [...new Set([...images, ...used])].sort();
+}
+
+function ImageList(props: ViewProps): JSX.Element {
+  return (
+    <datalist id={IMAGE_LIST}>
+      {useImages(props).map((image) => (
+        <option key={image} value={image} />
+      ))}
+    </datalist>
+  );
+}
 
 function Texts({ order, onChange, problems }: FormProps): JSX.Element {
   return (
@@ -55,6 +86,7 @@ function Texts({ order, onChange, problems }: FormProps): JSX.Element {
         <Field key={field} label={label} problem={problems[field]}>
           <input
             value={order[field]}
+            {...(ATTRIBUTES[field] ?? {})}
             onInput={(event) => {
               onChange({ [field]: event.currentTarget.value });
             }}
@@ -148,6 +180,7 @@ export function NewVmForm({ state, actions }: ViewProps): JSX.Element {
     <aside class="aside" aria-label="New VM">
       <form noValidate onSubmit={onSubmit}>
         <FormHead actions={actions} />
+        <ImageList state={state} actions={actions} />
         <Texts order={order} onChange={onChange} problems={isTried ? problems : {}} />
         <Networks state={state} order={order} onChange={onChange} />
         <label class="check">

@@ -115,6 +115,8 @@ function PlugTile(props: PlugProps): JSX.Element {
       <span class="plug-state">{plug.state}</span>
       <Unseen>on</Unseen>
       <bdi class="plug-network">{networkLabel(plug.network)}</bdi>
+      <bdi class="plug-address">{plug.addresses[0]}</bdi>
+      <bdi class="plug-mac">{plug.mac}</bdi>
       <span class="boot" />
     </button>
   );
@@ -166,6 +168,9 @@ function Ports({ unit }: { readonly unit: Unit }): JSX.Element | null {
       {Array.from({ length: count }, (_, index) => (
         <i key={index} class={index < used ? "on" : ""} />
       ))}
+      <span class="ports-words">
+        {sockets.total - sockets.free} of {sockets.total} ports used
+      </span>
     </span>
   );
 }

@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 // patchbay ui: the patch panel, for a browser on this machine.
 import { once } from "node:events";
+import { join, resolve } from "node:path";
 import { stdin } from "node:process";
+import type { KubeConfig } from "@patchbay/kube";
 import type { Command, Context } from "../../command.ts";
 import { numberOption, type Input } from "../../input.ts";
 import type { Panel } from "../../ui/server.ts";
 
-/** Prints a link now, and a new one at each Enter: a link opens one page. */
+/** Prints a link now, and a new one at each Enter: a link is for one browser. */
 function offerLinks(context: Context, panel: Panel): void {
   context.out.write(`${panel.link()}\n`);
   if (!stdin.isTTY) return;
@@ -16,6 +18,21 @@ function offerLinks(context: Context, panel: Panel): void {
   });
 }
 
+/** Names of this machine's images where the API server is this machine's; none for a user who may not ask containerd. */
+async function imagesOf(
+  { global: { dataDir } }: Context,
+  { server }: Pick<KubeConfig, "server">,
+): Promise<readonly string[]> {
+  const { loadKubeConfig } = await import("@patchbay/kube");
+  const { listRunningImages } = await import("@patchbay/standalone");
+  try {
+    const own = await loadKubeConfig({ kubeconfig: join(dataDir, "kubeconfig") });
+    return own.server === server ? await listRunningImages(resolve(dataDir)) : [];
+  } catch {
+    return [];
+  }
+}
+
 async function run(context: Context, input: Input): Promise<void> {
   const { randomBytes } = await import("node:crypto");
   const { createFiles } = await import("@patchbay/os");
@@ -23,10 +40,11 @@ async function run(context: Context, input: Input): Promise<void> {
   const { readPage } = await import("../../ui/page.ts");
   const { startPanel } = await import("../../ui/server.ts");
   const files = await readPage(createFiles());
-  await withSession(context, async ({ client, namespace }) => {
+  await withSession(context, async ({ client, clock, config, namespace }) => {
     const onlyIn = context.global.namespace;
     const scope = { namespace, ...(onlyIn !== undefined && { onlyIn }) };
-    const deps = { client, files, scope, random: randomBytes };
+    const images = (): Promise<readonly string[]> => imagesOf(context, config);
+    const deps = { client, clock, files, scope, images, random: randomBytes };
     const panel = await startPanel(deps, numberOption(input, "port", 0));
     try {
       offerLinks(context, panel);

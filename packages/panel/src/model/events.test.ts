@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: Apache-2.0
+import { expect, test } from "vitest";
+import { eventRows } from "./events.ts";
+
+const OLD = "2026-11-26T14:00:00Z";
+const NEW = "2026-11-26T15:00:00Z";
+
+function eventOf(more: object) {
+  return {
+    metadata: { name: "a", creationTimestamp: OLD },
+    involvedObject: { kind: "VirtualMachineInstance", name: "db" },
+    ...{ type: "Normal", reason: "Created", message: "it runs" },
+    ...more,
+  };
+}
+
+function rowsOf(...items: readonly object[]) {
+  return eventRows(JSON.stringify({ items }));
+}
+
+test("the newest event comes first, with how often it was seen", () => {
+  const rows = rowsOf(
+    eventOf({ lastTimestamp: OLD }),
+    eventOf({ type: "Warning", reason: "CniFailed", lastTimestamp: NEW, count: 3 }),
+  );
+  expect(rows).toEqual([
+    { at: NEW, isWarning: true, reason: "CniFailed", message: "it runs", count: 3 },
+    { at: OLD, isWarning: false, reason: "Created", message: "it runs", count: 1 },
+  ]);
+});
+
+test.each([
+  { name: "its series", event: { series: { count: 7, lastObservedTime: NEW } }, want: [NEW, 7] },
+  { name: "its time", event: { eventTime: NEW, lastTimestamp: null }, want: [NEW, 1] },
+  { name: "its object", event: {}, want: [OLD, 1] },
+])("the time of an event is that of $name where nothing else tells it", ({ event, want }) => {
+  expect(rowsOf(eventOf(event)).map(({ at, count }) => [at, count])).toEqual([want]);
+});
+
+test("events of a pod of the same name, and of what came long before, are left out", () => {
+  const ofPod = eventOf({ involvedObject: { kind: "Pod", name: "db" } });
+  const many = Array.from({ length: 20 }, () => eventOf({}));
+  expect(rowsOf(ofPod)).toEqual([]);
+  expect(rowsOf(...many)).toHaveLength(12);
+  expect(eventRows("{}")).toEqual([]);
+});
+
+test("words of other people are shown, not obeyed", () => {
+  const [row] = rowsOf(eventOf({ message: "a\u202eb", reason: "c\nd" }));
+  expect(row).toMatchObject({ message: "a\\u202eb", reason: "c\\u000ad" });
+});
