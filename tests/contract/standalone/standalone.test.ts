@@ -27,6 +27,7 @@ const dataDir = join(tmpdir(), `standalone-${randomUUID().slice(0, 8)}`);
 const lines: string[] = [];
 const bridge = `pbt${randomUUID().slice(0, 8)}`;
 const ownBridge = `pbo${randomUUID().slice(0, 8)}`;
+const adminBridge = `pba${randomUUID().slice(0, 8)}`;
 const apiPort = await findFreePort();
 
 function print(line: string): void {
@@ -50,7 +51,9 @@ async function kubectl(...args: readonly string[]): Promise<string> {
 }
 
 afterAll(async () => {
-  await runner.run({ argv: ["ip", "link", "del", ownBridge], timeoutMs: 60_000 });
+  for (const link of [ownBridge, adminBridge]) {
+    await runner.run({ argv: ["ip", "link", "del", link], timeoutMs: 60_000 });
+  }
   await down({ dataDir, purge: true, print });
 }, UP_MS);
 
@@ -121,32 +124,40 @@ test(
   UP_MS,
 );
 
-/** A network whose bridge was made, as CNI makes it, and which is gone before the machine goes down. */
-async function makeAndForgetNetwork(): Promise<void> {
-  const config = JSON.stringify({ cniVersion: "1.0.0", type: "bridge", bridge: ownBridge });
+async function createNetwork(name: string, bridgeName: string): Promise<void> {
+  const config = JSON.stringify({ cniVersion: "1.0.0", type: "bridge", bridge: bridgeName });
   const nad = {
     apiVersion: "k8s.cni.cncf.io/v1",
     kind: "NetworkAttachmentDefinition",
-    metadata: { name: "own", namespace: "default" },
+    metadata: { name, namespace: "default" },
     spec: { config },
   };
   const file = join(dataDir, "nad.json");
   await files.writeAtomic(file, JSON.stringify(nad));
   await kubectl("create", "-f", file);
-  const memory = join(dataDir, "run", "bridges.json");
-  await expect.poll(async () => (await files.readText(memory)) ?? "").toContain(ownBridge);
-  const argv = ["ip", "link", "add", ownBridge, "type", "bridge"] as const;
-  await runner.run({ argv, timeoutMs: 60_000 });
-  await kubectl("delete", "net-attach-def", "own");
 }
 
-/** A pod that is nobody's launcher. */
+/** A bridge with an address and no port, which an administrator creates after the network that names it. */
+async function createAdminBridge(): Promise<void> {
+  for (const args of [
+    ["link", "add", adminBridge, "type", "bridge"],
+    ["addr", "add", "10.50.7.1/24", "dev", adminBridge],
+  ]) {
+    await runner.run({ argv: ["ip", ...args], timeoutMs: 60_000 });
+  }
+}
+
+function hasLink(name: string): Promise<boolean> {
+  return files.exists(join("/sys/class/net", name));
+}
+
+/** A plain pod on both networks, until it has both NICs. */
 async function runPod(): Promise<void> {
   const command = ["sleep", "600"];
   const pod = {
     apiVersion: "v1",
     kind: "Pod",
-    metadata: { name: "sleeper" },
+    metadata: { name: "sleeper", annotations: { [names.NETWORKS_ANNOTATION]: "own,admin" } },
     spec: {
       securityContext: { runAsUser: 107, runAsGroup: 107 },
       terminationGracePeriodSeconds: 1,
@@ -160,21 +171,29 @@ async function runPod(): Promise<void> {
   await kubectl("create", "-f", file);
   const phase = ["get", "pod", "sleeper", "-o", "jsonpath={.status.phase}"] as const;
   await expect.poll(() => kubectl(...phase)).toBe("Running");
-  expect(await files.exists(join("/sys/class/net", bridge))).toBe(true);
+  const status = names.NETWORK_STATUS_ANNOTATION.replaceAll(".", "\\.");
+  const attached = ["get", "pod", "sleeper", "-o", `jsonpath={.metadata.annotations.${status}}`];
+  await expect.poll(() => kubectl(...attached)).toMatch(/default\/own[^]*default\/admin/);
+  expect(await hasLink(bridge)).toBe(true);
+  expect(await hasLink(ownBridge)).toBe(true);
 }
 
 test(
-  "down ends everything, keeps the data and leaves nothing on the host",
+  "down ends everything, keeps the data, and removes the bridges that plugins created",
   async () => {
     const before = await Promise.all([...COMPONENTS, "supervisor"].map(ownProcess));
-    await makeAndForgetNetwork();
+    await createNetwork("own", ownBridge);
+    await createNetwork("admin", adminBridge);
+    await createAdminBridge();
     await runPod();
+    await kubectl("delete", "net-attach-def", "own");
     await down({ dataDir, print });
     expect(await files.list(join(dataDir, "pods"))).toEqual([]);
-    expect(await files.exists(join("/sys/class/net", ownBridge))).toBe(false);
+    expect(await hasLink(ownBridge)).toBe(false);
+    expect(await hasLink(adminBridge)).toBe(true);
     for (const name of before) expect(await isRunning(name)).toBe(false);
     expect(await files.exists(join(dataDir, "apiserver", "store.sqlite"))).toBe(true);
-    expect(await files.exists(join("/sys/class/net", bridge))).toBe(false);
+    expect(await hasLink(bridge)).toBe(false);
   },
   UP_MS,
 );

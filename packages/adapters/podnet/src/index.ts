@@ -6,3 +6,4 @@ export { createAddressServers } from "./dhcp/address-servers.ts";
 export { createPacketCaptures } from "./captures/packet-captures.ts";
 export { createNodeNics } from "./node-nics/node-nics.ts";
 export { createNicDoctor } from "./doctor/nic-doctor.ts";
+export { listHostLinks, openHostNetns, type HostLinksDeps } from "./host-links.ts";

@@ -26,6 +26,7 @@ import type { Cache, ContainerRuntime, ExecPrograms, Files } from "@patchbay/cor
 import { architecture, type Flags } from "./config.ts";
 import { controlNode } from "./compose/control.ts";
 import { listenToApiServer } from "./compose/kubelet-api.ts";
+import { composeBridgeRecorder } from "./compose/created-bridges.ts";
 import { limitPods } from "./compose/pod-share.ts";
 import { imageMemoryOf, type ImageMemory } from "./compose/image-memory.ts";
 import { pullGuardOf } from "./compose/pull-guard.ts";
@@ -225,9 +226,10 @@ function composePods(
     readonly queue: Queue;
     readonly volumes: VolumeDeps;
     readonly nodes: Cache<KubeNode>;
+    readonly observeNetworks: PodDeps["observeNetworks"];
   },
 ): PodDeps {
-  const { queue, volumes, nodes } = at;
+  const { queue, volumes, nodes, observeNetworks } = at;
   const { client, clock, log, signal } = context;
   const { files, runtime, runtimeName, facts, memory } = machine;
   const wake = (uid: string, afterMs = 0): void => {
@@ -254,6 +256,7 @@ function composePods(
     stops: createStops({ runtime, clock, log, wake }),
     sweeper: createSweeper({ sweep: sweepOf(machine, log), clock, log }, signal),
     released: new Set(),
+    observeNetworks,
   };
 }
 
@@ -266,7 +269,8 @@ export async function runNode(context: DaemonContext, flags: Flags): Promise<voi
   const queue = createQueue({ clock, concurrency: CONCURRENCY });
   const volumes = volumeDepsOf(context, machine);
   const nodes = startNodes(context, flags.nodeName);
-  const deps = composePods(context, machine, { queue, volumes, nodes });
+  const observeNetworks = await composeBridgeRecorder({ ...machine, log }, flags);
+  const deps = composePods(context, machine, { queue, volumes, nodes, observeNetworks });
   const { programs, facts } = machine;
   const serving = { ...deps, programs, signal, hostIp: facts.hostIp };
   const port = await listenToApiServer(serving, flags);

@@ -12,7 +12,6 @@ import {
 import { keepDefaultNetwork } from "./host/cni-conf.ts";
 import { nodeNameOfHost } from "./config.ts";
 import { directoriesOf, type Paths } from "./data-dir/paths.ts";
-import { textOf } from "./data-dir/json.ts";
 import { refuseOthers } from "./data-dir/ours.ts";
 import { listLinks } from "./host/bridges.ts";
 import {
@@ -55,7 +54,7 @@ export function machineFacts(runner: ProcessRunner): MachineFacts {
   return {
     hostname: nodeNameOfHost(),
     isPortFree,
-    listLinks: async () => (await listLinks(runner)).map((link) => textOf(link, "ifname")),
+    listLinks: async () => (await listLinks(runner)).map(({ name }) => name),
     listRoutes: () => listRoutes(runner),
     claimServiceSubnet: (network) => claimServices(runner, network),
   };

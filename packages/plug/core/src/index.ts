@@ -229,6 +229,12 @@ export {
   takesNodeNic,
 } from "./plan/attachments/node-nics.ts";
 export {
+  findAbsentBridges,
+  findCreatedBridges,
+  planBridgeRemoval,
+  type CreatedBridge,
+} from "./plan/attachments/created-bridges.ts";
+export {
   leaseDirectoriesOf,
   namesBridge,
   policyProblems,

@@ -2,11 +2,13 @@
 // Brings the adapters together and starts the loop. No decisions.
 import { KUBEVIRTS, NETWORK_ATTACHMENT_DEFINITIONS, PODS } from "@patchbay/api";
 import {
+  createBridgeRecorder,
   createCni,
   createDefinitionFiles,
   createDeviceInfoFiles,
   createJournal,
   createResultCache,
+  recordBridges,
 } from "@patchbay/cni";
 import { openSandboxes } from "@patchbay/cri";
 import type { DaemonContext } from "@patchbay/daemon";
@@ -25,7 +27,12 @@ import {
   readBootId,
   readNetnsInode,
 } from "@patchbay/os";
-import { createDefaultRoutes, createNodeNics, createPodNetwork } from "@patchbay/podnet";
+import {
+  createDefaultRoutes,
+  createNodeNics,
+  createPodNetwork,
+  listHostLinks,
+} from "@patchbay/podnet";
 import type { Files, Logger, ProcessRunner } from "@patchbay/core/ports";
 import type { Flags } from "./config.ts";
 import { countedCni } from "./counted-cni.ts";
@@ -130,6 +137,12 @@ export async function runAgent(context: DaemonContext, flags: Flags): Promise<vo
   health.addCheck(() => node.findProblem());
   const runtime = answersTo(flags, { files, log, pods: objects.pods });
   const links = linksOf({ runner, files }, flags);
+  const bootId = await readBootId(files);
+  const bridges = createBridgeRecorder({
+    ...{ files, log, bootId, stateDir: flags.stateDir },
+    listHostLinks: () =>
+      listHostLinks(flags.hostProcess, { namespaces, podNetwork: links.podNetwork }),
+  });
   const { definitionFiles, ...remembered } = filesOf({ files, log }, flags);
   const definitions: DefinitionLoopParts = {
     ...{ store, ...objects, ...runtime.parts, definitionFiles, events, clock, log },
@@ -143,8 +156,8 @@ export async function runAgent(context: DaemonContext, flags: Flags): Promise<vo
     podDevices: podDevicesOf(flags, clock),
     ...links,
     findProblems: async (network) => (await judge(network, definitions)).problems,
-    cni: countedCni(cniOf({ runner, family }, flags), context.metrics),
-    bootId: await readBootId(files),
+    cni: recordBridges(countedCni(cniOf({ runner, family }, flags), context.metrics), bridges),
+    bootId,
     hostNetnsInode: readNetnsInode(flags.hostProcess),
     isIsolated: flags.namespaceIsolation,
     mode: flags.mode,

@@ -184,7 +184,7 @@ export class SecondNode {
   async #remove(): Promise<void> {
     for (const part of this.#parts.toReversed()) await part.stop();
     // Results of the pods' network are the machine's as well: they went with the pods.
-    await removeLeftovers({ ...this.#deps, paths: pathsOf(this.dataDir) }, []);
+    await removeLeftovers({ ...this.#deps, paths: pathsOf(this.dataDir) });
     rmSync(this.dataDir, { recursive: true, force: true });
   }
 

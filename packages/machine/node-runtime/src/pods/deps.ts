@@ -74,6 +74,8 @@ export interface PodDeps {
   readonly pulls: Pulls;
   readonly stops: Stops;
   readonly sweeper: Sweeper;
+  /** Has the runtime make a sandbox, and records the bridges that its CNI plugins create on the node meanwhile. */
+  readonly observeNetworks: <T>(makeSandbox: () => Promise<T>) => Promise<T>;
   /** Sandboxes whose network was given back since this process began. */
   readonly released: Set<string>;
 }

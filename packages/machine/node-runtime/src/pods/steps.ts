@@ -60,7 +60,8 @@ async function runSandbox(
   const { pod, uid } = facts;
   const config = sandboxConfigOf(pod, attempt, deps.node);
   await deps.files.ensureDirectory(config.logDirectory, 0o700);
-  const home = await homeOf(deps, facts, await deps.runtime.runSandbox(config));
+  const id = await deps.observeNetworks(() => deps.runtime.runSandbox(config));
+  const home = await homeOf(deps, facts, id);
   const directory = podDirectoryOf(uid, deps.node.podsDir);
   await deps.files.ensureDirectory(directory, POD_MODE);
   const text = printHosts(hostnameOf(pod, deps.node.name), home?.ips ?? []);

@@ -174,6 +174,7 @@ export class PodWorld {
       stops: createStops({ runtime: this.runtime, clock, log, wake }),
       sweeper: { now: () => Promise.resolve(), afterCut: () => void (this.cuts += 1) },
       released: new Set(),
+      observeNetworks: (makeSandbox) => makeSandbox(),
     };
   }
 

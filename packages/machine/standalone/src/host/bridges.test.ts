@@ -1,89 +1,65 @@
 // SPDX-License-Identifier: Apache-2.0
-import { NETWORK_ATTACHMENT_DEFINITIONS, type NetworkAttachmentDefinition } from "@patchbay/api";
-import { createFakeStore } from "@patchbay/kube/testing";
-import { createFakeFiles, createFakeProcessRunner } from "@patchbay/os/testing";
-import { createSilentLogger } from "@patchbay/telemetry";
-import { beforeEach, describe, expect, test } from "vitest";
-import { OwnBridges, rememberHostLinks, removeBridges, type CleaningDeps } from "./bridges.ts";
+import { createFakeFiles, createFakeProcessRunner, type FakeFiles } from "@patchbay/os/testing";
+import { createFakeLogger } from "@patchbay/telemetry/testing";
+import { beforeEach, expect, test } from "vitest";
 import { pathsOf } from "../data-dir/paths.ts";
+import { removeBridges } from "./bridges.ts";
 
-interface Link {
-  readonly ifname: string;
-  readonly master?: string;
-}
+const PATHS = pathsOf("/d");
 
-let links: readonly Link[];
-let ran: string[];
-let deps: CleaningDeps;
+let files: FakeFiles;
+beforeEach(async () => {
+  files = createFakeFiles();
+  const write = (stateDir: string, name: string, record: object): Promise<void> =>
+    files.writeAtomic(`${stateDir}/bridges/${name}.json`, JSON.stringify({ name, ...record }));
+  await write(PATHS.netAgent, "br-blue", { index: 7, bootId: "boot" });
+  await write(PATHS.netAgent, "br-old", { index: 8, bootId: "boot before" });
+  await write(PATHS.nodeRuntime, "patchbay0", { index: 5, bootId: "boot" });
+});
 
-beforeEach(() => {
-  links = [{ ifname: "lo" }, { ifname: "old0" }];
-  ran = [];
+/** Links that are deleted, and what the log warns of. */
+async function remove(links: readonly object[], delExitCode = 0) {
+  const log = createFakeLogger();
+  const deleted: string[] = [];
   const runner = createFakeProcessRunner({
     ip: ({ argv }) => {
-      ran.push(argv.join(" "));
-      return { stdout: JSON.stringify(links) };
+      if (argv.includes("show")) return { stdout: JSON.stringify(links) };
+      deleted.push(argv.slice(3).join(" "));
+      return { exitCode: delExitCode, stderr: "Operation not permitted\n" };
     },
   });
-  const log = createSilentLogger();
-  deps = { files: createFakeFiles(), runner, log, paths: pathsOf("/d"), bootId: "b1" };
-});
-
-function nad(name: string, bridge: string): NetworkAttachmentDefinition {
-  const config = JSON.stringify({ cniVersion: "1.0.0", type: "bridge", bridge });
-  return {
-    apiVersion: "k8s.cni.cncf.io/v1",
-    kind: "NetworkAttachmentDefinition",
-    metadata: { name, namespace: "ns" },
-    spec: { config },
-  };
+  await removeBridges({ files, runner, log, paths: PATHS, bootId: "boot" });
+  const warned = log.lines.filter(({ level }) => level === "warn").map(({ fields }) => fields);
+  return { deleted, warned };
 }
 
-describe("bridges of this machine", () => {
-  test("are those of the default network and of networks that were there once", async () => {
-    const store = createFakeStore();
-    await deps.files.writeAtomic("/d/cni/net.d/1.conflist", '{"plugins":[{"type":"bridge"}]}');
-    store.put(NETWORK_ATTACHMENT_DEFINITIONS, nad("blue", "br-blue"));
-    expect(await new OwnBridges(deps).list(store)).toEqual(["br-blue", "cni0"]);
-    await store.delete(NETWORK_ATTACHMENT_DEFINITIONS, { namespace: "ns", name: "blue" });
-    store.put(NETWORK_ATTACHMENT_DEFINITIONS, nad("red", "br-red"));
-    expect(await new OwnBridges(deps).list(store)).toEqual(["br-blue", "br-red", "cni0"]);
-  });
-
-  test("are remembered when nobody can be asked, until the next boot", async () => {
-    const store = createFakeStore();
-    store.put(NETWORK_ATTACHMENT_DEFINITIONS, nad("blue", "br-blue"));
-    await new OwnBridges(deps).list(store);
-    expect(await new OwnBridges(deps).list(undefined)).toEqual(["br-blue"]);
-    const broken = { ...store, list: () => Promise.reject(new Error("away")) };
-    expect(await new OwnBridges(deps).list(broken)).toEqual(["br-blue"]);
-    expect(await new OwnBridges({ ...deps, bootId: "b2" }).list(undefined)).toEqual([]);
-  });
-});
-
-test("a bridge that an administrator made before its network is not of this machine", async () => {
-  const store = createFakeStore();
-  await rememberHostLinks(deps);
-  links = [...links, { ifname: "br-admin" }];
-  store.put(NETWORK_ATTACHMENT_DEFINITIONS, nad("admin", "br-admin"));
-  store.put(NETWORK_ATTACHMENT_DEFINITIONS, nad("blue", "br-blue"));
-  const bridges = await new OwnBridges(deps).list(store);
-  expect(bridges).toEqual(["br-blue"]);
-  links = [...links, { ifname: "br-blue" }];
-  expect(await new OwnBridges(deps).list(store)).toEqual(["br-blue"]);
-  await removeBridges(deps, bridges);
-  expect(ran.filter((line) => line.includes(" del "))).toEqual(["ip link del br-blue type bridge"]);
-});
-
-test("a bridge is removed that came since the start and has no port", async () => {
-  await rememberHostLinks(deps);
-  links = [
-    ...links,
-    { ifname: "br-blue" },
-    { ifname: "br-red" },
-    { ifname: "v", master: "br-red" },
+test("the bridges that plugins created for pods and for networks are removed", async () => {
+  const links = [
+    { ifname: "lo", ifindex: 1 },
+    { ifname: "patchbay0", ifindex: 5 },
+    { ifname: "br-blue", ifindex: 7 },
   ];
-  ran = [];
-  await removeBridges(deps, ["br-blue", "br-red", "old0", "gone"]);
-  expect(ran.filter((line) => line.includes(" del "))).toEqual(["ip link del br-blue type bridge"]);
+  const deleted = ["br-blue type bridge", "patchbay0 type bridge"];
+  expect(await remove(links)).toEqual({ deleted, warned: [] });
+});
+
+test.each([
+  { name: "a bridge that no plugin created", link: { ifname: "br-admin", ifindex: 9 } },
+  { name: "a bridge that was created anew by hand", link: { ifname: "br-blue", ifindex: 12 } },
+  { name: "a bridge of another boot", link: { ifname: "br-old", ifindex: 8 } },
+])("stays: $name", async ({ link }) => {
+  expect(await remove([link])).toEqual({ deleted: [], warned: [] });
+});
+
+test("a bridge with a port stays, and the log names it", async () => {
+  const links = [
+    { ifname: "br-blue", ifindex: 7 },
+    { ifname: "eth0", ifindex: 2, master: "br-blue" },
+  ];
+  expect(await remove(links)).toEqual({ deleted: [], warned: [{ link: "br-blue" }] });
+});
+
+test("a bridge that cannot be deleted is logged with the reason", async () => {
+  const { warned } = await remove([{ ifname: "br-blue", ifindex: 7 }], 2);
+  expect(warned).toEqual([{ link: "br-blue", reason: "Operation not permitted" }]);
 });

@@ -6,7 +6,6 @@ import { createFakeLogger } from "@patchbay/telemetry/testing";
 import { beforeEach, expect, test } from "vitest";
 import { pathsOf } from "../data-dir/paths.ts";
 import { cgroupRootOf } from "../runtime/own-containerd.ts";
-import { rememberHostLinks } from "./bridges.ts";
 import { removeLeftovers } from "./leftovers.ts";
 
 const PATHS = pathsOf("/d");
@@ -24,10 +23,8 @@ beforeEach(async () => {
   ];
   await files.writeAtomic("/proc/self/mountinfo", mountinfo.join("\n"));
   await files.writeAtomic(`${GROUP}/pod/cgroup.procs`, "");
-  // Links of the host before the machine started.
-  const runner = createFakeProcessRunner({ ip: () => ({ stdout: '[{"ifname":"lo"}]' }) });
-  const log = createFakeLogger();
-  await rememberHostLinks({ files, runner, log, paths: PATHS, bootId: "boot" });
+  const record = { name: "br-blue", index: 7, bootId: "boot" };
+  await files.writeAtomic(`${PATHS.netAgent}/bridges/br-blue.json`, JSON.stringify(record));
 });
 
 /** Removes all; a program that fails is `broken`. */
@@ -36,12 +33,13 @@ async function remove(broken?: string) {
     if (argv[0] === broken) throw new Error(`${broken} is broken`);
     ran.push(argv.join(" "));
     if (argv[0] === "losetup") return { stdout: "/dev/loop7 0 /d/claims/a/volume.img\n" };
-    return argv.includes("show") ? { stdout: '[{"ifname":"br-blue"},{"ifname":"br-red"}]' } : {};
+    if (!argv.includes("show")) return {};
+    return { stdout: '[{"ifname":"br-blue","ifindex":7},{"ifname":"br-red","ifindex":8}]' };
   };
   const names = ["ip", "losetup", "umount", "find", "rmdir"];
   const runner = createFakeProcessRunner(Object.fromEntries(names.map((name) => [name, run])));
   const log = createFakeLogger();
-  await removeLeftovers({ files, runner, log, paths: PATHS, bootId: "boot" }, ["br-blue"]);
+  await removeLeftovers({ files, runner, log, paths: PATHS, bootId: "boot" });
   return log.lines.map(({ level, fields }) => [level, fields["path"] ?? fields["reason"]]);
 }
 

@@ -19,12 +19,9 @@ async function removePodGroups(deps: CleaningDeps): Promise<void> {
 }
 
 /** Removes what the components have left, and says so; nothing here stops the rest. */
-export async function removeLeftovers(
-  deps: CleaningDeps,
-  bridges: readonly string[],
-): Promise<void> {
+export async function removeLeftovers(deps: CleaningDeps): Promise<void> {
   const steps = [removeOwnContainerd, removeMounts, removeLoops, removePodGroups, removeCniResults];
-  for (const step of [...steps, () => removeBridges(deps, bridges)]) {
+  for (const step of [...steps, removeBridges]) {
     try {
       await step(deps);
     } catch (error) {

@@ -4,7 +4,6 @@ import { keepShimSockets } from "@patchbay/containerd";
 import { messageOf } from "@patchbay/core";
 import { createKubeClient, loadKubeConfig, type KubeClient } from "@patchbay/kube";
 import type { Clock, Files, Logger, ProcessRunner } from "@patchbay/core/ports";
-import { OwnBridges, rememberHostLinks } from "../host/bridges.ts";
 import { Component, type ComponentProgram } from "./component.ts";
 import { programsOf, type Programs } from "./components.ts";
 import { architecture } from "../config.ts";
@@ -55,16 +54,13 @@ export class Supervisor {
   readonly #deps: SupervisorDeps;
   /** In the order in which they were started. */
   readonly #components: Component[] = [];
-  readonly #bridges: OwnBridges;
   readonly #ending = new AbortController();
   readonly #renewing = new AbortController();
   #client: KubeClient | undefined;
   #images: Promise<void> | undefined;
-  #endWatch: () => void = () => undefined;
 
   constructor(deps: SupervisorDeps) {
     this.#deps = deps;
-    this.#bridges = new OwnBridges(deps);
   }
 
   /**
@@ -75,12 +71,10 @@ export class Supervisor {
     try {
       const { prepared, programs, client } = await this.#startServer(wanted);
       const finding = await this.#keepObjects(client);
-      this.#endWatch = this.#bridges.watch(client);
       await this.#startServices(programs, client, prepared);
       await this.#deps.state.step(finding.why);
       void renewDaily(this.#renewal(programs), this.#renewing.signal);
     } catch (error) {
-      this.#endWatch();
       this.#ending.abort(new Error("the machine did not come up"));
       await this.#stopAll(this.#components.filter(({ isAdopted }) => !isAdopted));
       throw error;
@@ -94,8 +88,6 @@ export class Supervisor {
     const controller = this.#components.find(({ name }) => name === "virt-controller");
     // First, so that nothing makes new pods of VMs that are to run.
     if (controller !== undefined) await controller.stop();
-    this.#endWatch();
-    const bridges = await this.#bridges.list(this.#client?.store);
     try {
       const count = this.#client === undefined ? 0 : await this.#shutDown(this.#client);
       await state.step(`${String(count)} pods ended, guests were shut down`);
@@ -104,7 +96,7 @@ export class Supervisor {
     }
     await this.#stopAll(this.#components);
     this.#ending.abort(new Error("the machine goes down"));
-    await removeLeftovers(this.#deps, bridges);
+    await removeLeftovers(this.#deps);
     await removeMasquerade(this.#deps);
     await removeServiceRules(this.#deps);
     await state.step("host cleaned");
@@ -135,7 +127,6 @@ export class Supervisor {
   ): Promise<{ prepared: Prepared; programs: Programs; client: KubeClient }> {
     const { state } = this.#deps;
     const prepared = await prepare(this.#deps, wanted);
-    await rememberHostLinks(this.#deps);
     await state.step("certificates, kubeconfigs and settings are ready");
     const { settings } = prepared;
     const programs = programsOf(this.#deps, settings);
@@ -229,8 +220,6 @@ export class Supervisor {
       services: () => this.#components.filter(({ name }) => name !== containerd.name),
       announce: async () => {
         const client = await this.#connect();
-        this.#endWatch();
-        this.#endWatch = this.#bridges.watch(client);
         if (renewed !== undefined) await announceVirtApi(client, renewed);
       },
     };

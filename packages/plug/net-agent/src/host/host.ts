@@ -3,7 +3,8 @@
 import { createLinkWatch } from "@patchbay/os";
 import type { Files } from "@patchbay/core/ports";
 import type { Flags } from "../config.ts";
-import { listHostLinks, openHostNetns, ownBridgesOf, type HostLinksDeps } from "./links.ts";
+import { listHostLinks, openHostNetns, type HostLinksDeps } from "@patchbay/podnet";
+import { ownBridgesOf } from "./links.ts";
 import type { DefinitionLoopParts } from "../reconcilers/definition/loop.ts";
 import { createNodeView } from "../reconcilers/definition/node-view.ts";
 

@@ -237,9 +237,14 @@ function pluginsIn({ plugins }: NetworkConfigList): readonly JsonObject[] {
   return plugins.flatMap((plugin) => pluginsAmong(placesIn(plugin)).map((place) => place.plugin));
 }
 
+/** Bridges of the node that plugins of the list name, or choose where the list names none. */
+export function listNamedBridges(config: NetworkConfigList): readonly string[] {
+  return pluginsIn(config).flatMap(bridgesOf);
+}
+
 /** Whether it matters which bridges the node has. */
 export function namesBridge(config: NetworkConfigList): boolean {
-  return pluginsIn(config).some((plugin) => bridgesOf(plugin).length > 0);
+  return listNamedBridges(config).length > 0;
 }
 
 /** Directories in which host-local keeps account of the network's addresses: who has the same has the same addresses. */
