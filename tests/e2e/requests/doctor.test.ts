@@ -26,6 +26,7 @@ test("a machine that is whole: its processes, API, webhooks, certificates and no
     "supervisor: keeps",
     "process virt-handler: runs, and answers",
     "node ",
+    "start of a pod: a pod with the launchers' image and user starts and ends",
     "leftovers: none",
   ]) {
     expect(said.join("\n")).toContain(`ok     ${what}`);

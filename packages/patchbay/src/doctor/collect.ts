@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Asks for everything that is judged; nothing is changed, what is sent to be created is a dry run.
+// Reads everything that is judged. VMs are sent as dry runs; a standalone machine starts one pod, which is deleted again.
 import { X509Certificate } from "node:crypto";
 import {
   API_SERVICES,
@@ -37,6 +37,7 @@ import { chooseKubeConfig, type Session } from "../session.ts";
 import type { CertificateEnd, Facts, ServedApi, Trial, WantedApi } from "./facts.ts";
 import type { Asked } from "./finding.ts";
 import { findMachineDir } from "./machine-dir.ts";
+import { tryPod } from "./pod-trial.ts";
 
 const OURS = { labelSelector: `${names.PART_OF_LABEL}=${names.PRODUCT}` };
 const LAUNCHERS = { labelSelector: `${names.KUBEVIRT_LABEL}=${names.LAUNCHER_LABEL_VALUE}` };
@@ -186,14 +187,15 @@ async function readWebhooks(session: Session): Promise<Facts["webhooks"]> {
 async function readProcesses(
   version: Asked<string>,
   context: Context,
-  { config }: Session,
-): Promise<Pick<Facts, "processes" | "selinux">> {
+  session: Session,
+): Promise<Pick<Facts, "processes" | "selinux" | "podTrial">> {
   const isMachine = "seen" in version && version.seen.endsWith(STANDALONE);
   if (!isMachine) return {};
   const selinux = Promise.resolve().then(() => readSelinux(SELINUX_DIR));
   const files = createFiles();
   const kubeconfig = await chooseKubeConfig(context, files);
   const { dataDir } = context.global;
+  const { config } = session;
   const found = await findMachineDir(files, { kubeconfig, server: config.server, dataDir });
   const processes: Facts["processes"] =
     found === undefined
@@ -201,7 +203,11 @@ async function readProcesses(
           unseen: `neither the directory of ${kubeconfig} nor ${dataDir} holds the machine of ${config.server}: name its data directory by --data-dir`,
         }
       : await ask(describeMachine(found));
-  return { processes, selinux: await ask(selinux) };
+  return {
+    processes,
+    selinux: await ask(selinux),
+    podTrial: await ask(tryPod(session, context.signal)),
+  };
 }
 
 /** Asks, much at once. */

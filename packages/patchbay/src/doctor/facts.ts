@@ -39,6 +39,12 @@ export interface Trial {
   readonly isRefused: boolean;
 }
 
+/** What came of a pod that was created. */
+export interface PodTrial {
+  /** Why it did not start, as the runtime reports it. Unset if it started. */
+  readonly problem?: string;
+}
+
 /** A certificate of a chain or of an authority. */
 export interface CertificateEnd {
   /** Whose, for example `authority of webhook patchbay`. */
@@ -62,6 +68,8 @@ export interface Facts {
   readonly daemonSets: Asked<readonly DaemonSet[]>;
   /** Absent on a cluster. */
   readonly processes?: Asked<MachineProcesses>;
+  /** Of a standalone machine that runs. Unset on a cluster. */
+  readonly podTrial?: Asked<PodTrial>;
   /** Of this computer, where it is the machine; absent on a cluster. */
   readonly selinux?: Asked<Selinux>;
   /** Of virt-controllers; undefined: nobody has ever led. */

@@ -8,6 +8,7 @@ import { judgeComponents, judgeDaemonSets } from "./checks/components.ts";
 import { judgeLeftovers } from "./checks/leftovers.ts";
 import { judgeNetworks } from "./checks/networks.ts";
 import { judgeNodes } from "./checks/nodes.ts";
+import { judgePodStart } from "./checks/pod-start.ts";
 import { judgeSelinux } from "./checks/selinux.ts";
 import { isNetAgentAlone, type Facts } from "./facts.ts";
 import { ifSeen, type Finding } from "./finding.ts";
@@ -18,6 +19,7 @@ const JUDGES: readonly ((facts: Facts) => readonly Finding[])[] = [
   judgeCertificates,
   judgeComponents,
   judgeNodes,
+  judgePodStart,
   judgeSelinux,
   judgeNetworks,
   judgeLeftovers,

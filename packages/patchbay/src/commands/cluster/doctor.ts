@@ -31,7 +31,7 @@ async function run(context: Context, input: Input): Promise<void> {
   await examineVm(context, input);
 }
 
-/** Nothing is changed: what is sent to be created is a dry run. */
+/** Changes nothing that stays: VMs are sent as dry runs, and the pod that a standalone machine starts is deleted. */
 export const doctor: Command = {
   name: "doctor",
   args: ["[vm]", "[interface]"],

@@ -1,0 +1,103 @@
+// SPDX-License-Identifier: Apache-2.0
+import { PODS, type Pod } from "@patchbay/api";
+import type { Reflection } from "@patchbay/kube";
+import { createFakeStore } from "@patchbay/kube/testing";
+import { createClock } from "@patchbay/os";
+import { expect, test } from "vitest";
+import type { Session } from "../session.ts";
+import { judgePodStart } from "./checks/pod-start.ts";
+import { readTrial, tryPod } from "./pod-trial.ts";
+import { healthyFacts } from "./testing.ts";
+
+const DENIED = 'exec: "/usr/bin/true": stat /usr/bin/true: permission denied';
+
+type Status = NonNullable<Pod["status"]>;
+type State = NonNullable<NonNullable<Status["containerStatuses"]>[number]["state"]>;
+
+function statusOf(phase: Status["phase"], state: State): Status {
+  // Only these members are read.
+  return { phase, containerStatuses: [{ name: "trial", state }] } as unknown as Status;
+}
+
+const starting = (reason: string): State => ({ waiting: { reason } });
+
+test.each<{ name: string; status: Status | undefined; want: unknown }>([
+  { name: "no status", status: undefined, want: undefined },
+  {
+    name: "a container that is being made",
+    status: statusOf("Pending", starting("ContainerCreating")),
+    want: undefined,
+  },
+  { name: "a success", status: statusOf("Succeeded", {}), want: {} },
+  {
+    name: "a container that the runtime refuses",
+    status: statusOf("Pending", { waiting: { reason: "RunContainerError", message: DENIED } }),
+    want: { problem: `RunContainerError: ${DENIED}` },
+  },
+  {
+    name: "an image that is missing",
+    status: statusOf("Pending", starting("ErrImageNeverPull")),
+    want: { problem: "ErrImageNeverPull" },
+  },
+  {
+    name: "a program that could not start",
+    status: statusOf("Failed", {
+      terminated: { exitCode: 128, reason: "StartError", message: DENIED },
+    }),
+    want: { problem: `StartError: ${DENIED}` },
+  },
+  {
+    name: "a failure without a reason",
+    status: statusOf("Failed", {}),
+    want: { problem: "its program failed" },
+  },
+])("reads $name", ({ status, want }) => {
+  expect(readTrial(status === undefined ? {} : { status })).toEqual(want);
+});
+
+test("the pod is deleted after its trial", async () => {
+  const store = createFakeStore();
+  const created: Pod[] = [];
+  const node = {
+    delete: store.delete.bind(store),
+    create: async (...args: Parameters<typeof store.create>) => {
+      created.push((await store.create(...args)) as unknown as Pod);
+    },
+  };
+  const status = statusOf("Failed", { terminated: { exitCode: 1, reason: "", message: DENIED } });
+  const reflect = () => ({
+    subscribe: (listen: (change: Reflection<Pod>) => void) => {
+      listen({ kind: "listed", objects: created });
+      const [pod] = created;
+      if (pod !== undefined)
+        queueMicrotask(() => {
+          listen({ kind: "applied", object: { ...pod, status } });
+        });
+      return { unsubscribe: () => undefined };
+    },
+  });
+  // The doctor uses these members only.
+  const session = { client: { store: node, reflect }, clock: createClock(), namespace: "ns" };
+  expect(await tryPod(session as unknown as Session, new AbortController().signal)).toEqual({
+    problem: DENIED,
+  });
+  expect(created.map(({ metadata }) => metadata.namespace)).toEqual(["ns"]);
+  expect((await store.list(PODS)).items).toEqual([]);
+});
+
+test.each([
+  { name: "unset on a cluster", given: {}, want: [] },
+  {
+    name: "refused by the server",
+    given: { podTrial: { unseen: "forbidden" } },
+    want: ["unknown"],
+  },
+  { name: "successful", given: { podTrial: { seen: {} } }, want: ["ok"] },
+  { name: "failed", given: { podTrial: { seen: { problem: DENIED } } }, want: ["wrong"] },
+])("judges a trial that is $name", ({ given, want }) => {
+  const findings = judgePodStart({ ...healthyFacts(), ...given });
+  expect(findings.map(({ verdict }) => verdict)).toEqual(want);
+  expect(findings.every(({ says, verdict }) => verdict !== "wrong" || says.includes(DENIED))).toBe(
+    true,
+  );
+});

@@ -1,0 +1,101 @@
+// SPDX-License-Identifier: Apache-2.0
+// Starts a pod with the launchers' image and user, because only that shows that the node can start pods.
+import { randomUUID } from "node:crypto";
+import { apiVersionOf, names, PODS, type Pod } from "@patchbay/api";
+import type { Reflection } from "@patchbay/kube";
+
+import type { Session } from "../session.ts";
+import type { PodTrial } from "./facts.ts";
+
+/** Longest wait for the pod's program, milliseconds. */
+const START_MS = 30_000;
+/** The user of launchers. Source: hack/images/virt-launcher/customize */
+const LAUNCHER_UID = 107;
+/** Reasons of a container that is still being made. Source: kubelet, defaultWaitingState. */
+const STARTING: readonly string[] = ["ContainerCreating", "PodInitializing"];
+
+function trialPod(namespace: string): Pod {
+  return {
+    apiVersion: apiVersionOf(PODS),
+    kind: PODS.kind,
+    metadata: { namespace, name: `patchbay-doctor-${randomUUID().slice(0, 8)}` },
+    spec: {
+      restartPolicy: "Never",
+      terminationGracePeriodSeconds: 0,
+      automountServiceAccountToken: false,
+      containers: [
+        {
+          name: "trial",
+          image: names.LAUNCHER_IMAGE,
+          imagePullPolicy: "IfNotPresent",
+          command: ["/usr/bin/true"],
+          securityContext: {
+            allowPrivilegeEscalation: false,
+            capabilities: { drop: ["ALL"] },
+            runAsNonRoot: true,
+            runAsUser: LAUNCHER_UID,
+            seccompProfile: { type: "RuntimeDefault" },
+          },
+        },
+      ],
+    },
+  };
+}
+
+function joinWords(...words: readonly (string | undefined)[]): string {
+  return words.filter((word) => word !== undefined && word !== "").join(": ");
+}
+
+type PodStatus = NonNullable<Pod["status"]>;
+
+function stateOf({ containerStatuses = [] }: PodStatus) {
+  return containerStatuses[0]?.state ?? {};
+}
+
+function readFailure(status: PodStatus): PodTrial {
+  const { terminated } = stateOf(status);
+  const problem = joinWords(terminated?.reason, terminated?.message ?? status.message);
+  return { problem: problem === "" ? "its program failed" : problem };
+}
+
+/** What the pod shows. Undefined while it is starting. Pure. */
+export function readTrial({ status = {} }: Pick<Pod, "status">): PodTrial | undefined {
+  if (status.phase === "Succeeded") return {};
+  if (status.phase === "Failed") return readFailure(status);
+  const { waiting } = stateOf(status);
+  const isStarting = waiting === undefined || STARTING.includes(waiting.reason);
+  return isStarting ? undefined : { problem: joinWords(waiting.reason, waiting.message) };
+}
+
+function readChange(change: Reflection<Pod>): PodTrial | undefined {
+  const pod = change.kind === "listed" ? change.objects[0] : change.object;
+  const isGone = change.kind === "removed" || pod === undefined;
+  return isGone ? { problem: "another client deleted it" } : readTrial(pod);
+}
+
+/** @throws AppError with what the store throws */
+export async function tryPod(
+  { client, clock, namespace }: Session,
+  signal: AbortSignal,
+): Promise<PodTrial> {
+  const { store } = client;
+  const pod = trialPod(namespace);
+  await store.create(PODS, pod);
+  const tried = new AbortController();
+  const selection = { namespace, fieldSelector: `metadata.name=${pod.metadata.name}` };
+  const { promise, resolve, reject } = Promise.withResolvers<PodTrial>();
+  const subscription = client.reflect(PODS, selection).subscribe((change) => {
+    const trial = readChange(change);
+    if (trial !== undefined) resolve(trial);
+  });
+  clock.sleep(START_MS, AbortSignal.any([signal, tried.signal])).then(() => {
+    resolve({ problem: `it did not start within ${String(START_MS / 1000)} s` });
+  }, reject);
+  try {
+    return await promise;
+  } finally {
+    tried.abort();
+    subscription.unsubscribe();
+    await store.delete(PODS, pod.metadata, { gracePeriodSeconds: 0 });
+  }
+}
