@@ -91,7 +91,67 @@ const cases: readonly {
     change: { ...DELETE, oldObject: pod("n2") },
     refused: "can only delete pods",
   },
+  {
+    name: "a mirror pod",
+    change: {
+      ...CREATE,
+      object: {
+        ...pod("n1"),
+        metadata: { name: "p", annotations: { "kubernetes.io/config.mirror": "x" } },
+      },
+    },
+    refused: undefined,
+  },
+  {
+    name: "an eviction of a pod of its own, whose labels are not those of an eviction",
+    change: { ...CREATE, subresource: "eviction", oldObject: pod("n1", { a: "b" }) },
+    refused: undefined,
+  },
   { name: "itself", change: ITSELF, refused: undefined },
+  {
+    name: "its own end",
+    change: { ...ITSELF, operation: "DELETE", object: undefined },
+    refused: undefined,
+  },
+  {
+    name: "the end of another node",
+    change: { ...ITSELF, name: "n2", operation: "DELETE", object: undefined },
+    refused: "modify node n2",
+  },
+  {
+    name: "itself as new, with taints",
+    change: { ...ITSELF, ...CREATE, object: node({ own: "1" }, [{ key: "a" }]) },
+    refused: undefined,
+  },
+  {
+    name: "itself as new, with a reserved label",
+    change: { ...ITSELF, ...CREATE, object: node({ "x.k8s.io/b": "1", "k8s.io/a": "1" }) },
+    refused: "modify labels: k8s.io/a, x.k8s.io/b",
+  },
+  {
+    name: "the loss of a reserved label",
+    change: { ...ITSELF, oldObject: node({ "kubernetes.io/role": "1" }) },
+    refused: "modify labels: kubernetes.io/role",
+  },
+  {
+    name: "labels that only look reserved, and those of kubelets",
+    change: {
+      ...ITSELF,
+      object: node({
+        "k8s.io": "1",
+        "notk8s.io/a": "1",
+        "k8s.io.example/a": "1",
+        "kubelet.kubernetes.io/a": "1",
+        "x.node.kubernetes.io/a": "1",
+      }),
+    },
+    refused: undefined,
+  },
+  {
+    name: "a label of a domain that only ends like that of kubelets",
+    change: { ...ITSELF, object: node({ "mynode.kubernetes.io/a": "1" }) },
+    refused: "modify labels: mynode.kubernetes.io/a",
+  },
   { name: "another node", change: { ...ITSELF, name: "n2" }, refused: "modify node n2" },
   {
     name: "what it is",
@@ -114,6 +174,39 @@ const cases: readonly {
     name: "a lease elsewhere",
     change: { ...A_LEASE, namespace: "ns" },
     refused: "can only access leases",
+  },
+  {
+    name: "its lease as new",
+    change: {
+      ...A_LEASE,
+      name: "",
+      object: { apiVersion: "coordination.k8s.io/v1", kind: "Lease", metadata: { name: "n1" } },
+    },
+    refused: undefined,
+  },
+  {
+    name: "another's lease as new",
+    change: {
+      ...A_LEASE,
+      name: "",
+      object: { apiVersion: "coordination.k8s.io/v1", kind: "Lease", metadata: { name: "n2" } },
+    },
+    refused: 'leases.coordination.k8s.io "n2" is forbidden: can only access node lease',
+  },
+  {
+    name: "a service account",
+    change: { ...CREATE, kind: SERVICE_ACCOUNT, name: "default" },
+    refused: undefined,
+  },
+  {
+    name: "a token's account, which is no token",
+    change: { ...tokenFor(undefined), operation: "UPDATE" },
+    refused: undefined,
+  },
+  {
+    name: "a token of a pod of another version",
+    change: tokenFor({ apiVersion: "v2", kind: "Pod", name: "p", uid: "1" }),
+    refused: "not bound to a pod",
   },
   {
     name: "a token of a pod of its own",

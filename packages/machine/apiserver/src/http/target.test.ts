@@ -45,6 +45,22 @@ test.each([
     want: { ...none, resource: "namespaces", name: "a", watch: true },
   },
   { path: "/api/v1/pods/a%2Fstatus", want: undefined },
+  {
+    path: "/api/v1/namespaces/a/status",
+    want: { ...none, resource: "namespaces", name: "a", subresource: "status" },
+  },
+  {
+    path: "/api/v1/namespaces/a/status/b",
+    want: { ...none, namespace: "a", resource: "status", name: "b" },
+  },
+  {
+    path: "/api/v1/namespaces/a/pods/b/c/d",
+    want: { ...none, namespace: "a", resource: "pods", name: "b", subresource: "c/d" },
+  },
+  { path: "/api/v1/namespaces", want: { ...none, resource: "namespaces" } },
+  { path: "/api/v1/watch", want: { ...none, resource: "watch" } },
+  { path: "/apis/g.io/v1", want: undefined },
+  { path: "/apis/g.io/v1/things", want: { ...none, group: "g.io", resource: "things" } },
   { path: "/api/v1", want: undefined },
   { path: "/nope/x/y/z", want: undefined },
   { path: "/api/v1/pods/%zz", want: undefined },

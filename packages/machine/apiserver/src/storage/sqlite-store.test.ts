@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Does the store keep order, isolation and history?
-import { mkdtemp, rm } from "node:fs/promises";
+import { mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
@@ -192,6 +192,100 @@ test("changes come in portions", async () => {
   const [change, ...others] = store.changesAfter({ bucket: BUCKET }, first, 1) ?? [];
   expect(change?.current.address.name).toBe("b");
   expect(others).toEqual([]);
+});
+
+/** Runs with a file for a store. */
+async function withFile(work: (path: string) => Promise<void>): Promise<void> {
+  const directory = await mkdtemp(join(tmpdir(), "store-"));
+  try {
+    await work(join(directory, "store.sqlite"));
+  } finally {
+    await rm(directory, { recursive: true, force: true });
+  }
+}
+
+test("history of before it was opened is read from the file", async () => {
+  await withFile(async (path) => {
+    const first = openStore(path, fail);
+    const write = (name: string, value: string) =>
+      first.write((transaction) => transaction.put(at(name), object(name, value)));
+    await write("a", "1");
+    await write("a", "2");
+    await write("b", "1");
+    await first.write((transaction) => transaction.remove(at("a"), object("a", "last")));
+    await first.close();
+    const second = openStore(path, fail);
+    const changes = second.changesAfter({ bucket: BUCKET }, 1, 100) ?? [];
+    expect(
+      changes.map(({ type, revision, current, previous }) => ({
+        change: `${type} ${current.address.name} at ${String(revision)}`,
+        current: [current.revision, current.view()["data"]],
+        previous: previous && [previous.revision, previous.view()["data"]],
+      })),
+    ).toEqual([
+      { change: "ADDED a at 2", current: [2, { value: "1" }], previous: undefined },
+      {
+        change: "MODIFIED a at 3",
+        current: [3, { value: "2" }],
+        previous: [2, { value: "1" }],
+      },
+      { change: "ADDED b at 4", current: [4, { value: "1" }], previous: undefined },
+      {
+        change: "DELETED a at 5",
+        current: [5, { value: "last" }],
+        previous: [3, { value: "2" }],
+      },
+    ]);
+    expect(second.changesAfter({ bucket: BUCKET }, 1, 2)).toHaveLength(2);
+    expect(second.changesAfter({ bucket: "/other" }, 1, 100)).toEqual([]);
+    await second.close();
+  });
+});
+
+test("a file of a newer version is refused, and so is one that is no store", async () => {
+  await withFile(async (path) => {
+    const newer = new DatabaseSync(path);
+    newer.exec("PRAGMA user_version = 2");
+    newer.close();
+    expect(() => openStore(path, fail)).toThrow("it was written by a newer version (2)");
+    await writeFile(path, "text ".repeat(1000));
+    expect(() => openStore(path, fail)).toThrow(
+      expect.objectContaining({ code: "STORE_UNUSABLE" }),
+    );
+  });
+});
+
+test("a commit that fails is the failure of all its writers, and changes nothing", async () => {
+  const told: Change[] = [];
+  store.subscribe((changes) => told.push(...changes));
+  const before = store.revision();
+  const first = put("a");
+  const second = store.write((transaction) => {
+    const broken = object("b");
+    // Nothing but text can be stored as a uid.
+    Object.assign(broken.metadata, { uid: {} });
+    transaction.put(at("b"), broken);
+  });
+  const failed = { code: "STORE_WRITE_FAILED" };
+  await expect(first).rejects.toMatchObject(failed);
+  await expect(second).rejects.toMatchObject(failed);
+  expect([names({ bucket: BUCKET }), store.revision(), told]).toEqual([[], before, []]);
+  expect(await put("a")).toBe(before + 1);
+});
+
+test("what is queued is written before the store closes, and nothing behind it", async () => {
+  const closing = openStore(":memory:", fail);
+  // More than one commit takes.
+  const writes = Array.from({ length: 600 }, (_, index) =>
+    closing.write((transaction) => transaction.put(at(`n${String(index)}`), object("n"))),
+  );
+  const closed = closing.close();
+  await expect(closing.write(() => undefined)).rejects.toMatchObject({
+    code: "STORE_WRITE_FAILED",
+    message: expect.stringContaining("the store is closed") as string,
+  });
+  await closed;
+  await expect(Promise.all(writes)).resolves.toHaveLength(600);
 });
 
 test("a store that cannot be opened says why", () => {

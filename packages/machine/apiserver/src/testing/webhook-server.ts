@@ -105,7 +105,7 @@ export async function makeAdmission(
     uid: () => "uid-1",
     logger: logger as never,
   });
-  return { admission, connections, warned };
+  return { admission, connections, warned, store };
 }
 
 /** Completes nothing. */

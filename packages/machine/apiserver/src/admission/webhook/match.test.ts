@@ -66,3 +66,68 @@ test.each([
   const found = matchingKind(webhookFor(["*"], scope), question, {} as MatchDeps);
   expect(found !== undefined).toBe(want);
 });
+
+/** Labels of namespaces that are stored. */
+const STORED: Readonly<Record<string, Record<string, string>>> = { ns: { a: "stored" } };
+const STORE = {
+  find: ({ name }: { readonly name: string }) => {
+    const labels = STORED[name];
+    return labels && { view: () => ({ metadata: { name, labels } }) };
+  },
+};
+const NAMESPACES = defineKind({
+  group: "",
+  version: "v1",
+  resource: "namespaces",
+  kind: "Namespace",
+  namespaced: false,
+});
+
+test.each<{ name: string; change: Partial<AdmissionQuestion>; want: string | undefined }>([
+  { name: "a pod has the labels of its namespace", change: {}, want: "stored" },
+  { name: "a namespace is unknown", change: { namespace: "none" }, want: "" },
+  { name: "a node has no namespace", change: { kind: NODES }, want: undefined },
+  {
+    name: "a new namespace has its own labels",
+    change: { kind: NAMESPACES, operation: "CREATE" },
+    want: "own",
+  },
+  {
+    name: "a namespace that is deleted has its stored labels",
+    change: { kind: NAMESPACES, operation: "DELETE" },
+    want: "stored",
+  },
+  {
+    name: "a subresource of a namespace has its stored labels",
+    change: { kind: NAMESPACES, subresource: "finalize" },
+    want: "stored",
+  },
+])("selection by namespace: $name", ({ change, want }) => {
+  const selected: string[] = [];
+  const webhook: Webhook = {
+    ...webhookFor(["*", "*/*"], "*"),
+    selectsNamespaces: true,
+    matchesNamespace: ({ a = "" }) => {
+      selected.push(a);
+      return false;
+    },
+  };
+  const question: AdmissionQuestion = {
+    kind: PODS,
+    subresource: "",
+    operation: "UPDATE",
+    namespace: "ns",
+    name: "ns",
+    object: { apiVersion: "v1", kind: "X", metadata: { name: "x", labels: { a: "own" } } },
+    oldObject: undefined,
+    options: {},
+    user: { name: "u", groups: [] },
+    dryRun: false,
+    warnings: [],
+    ...change,
+  };
+  // Equivalent versions are not looked for: only the store is read.
+  const found = matchingKind(webhook, question, { store: STORE } as unknown as MatchDeps);
+  expect(selected).toEqual(want === undefined ? [] : [want]);
+  expect(found !== undefined).toBe(want === undefined);
+});

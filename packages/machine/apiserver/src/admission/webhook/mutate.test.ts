@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // What the patches of webhooks make of an object, and which are refused.
 import { describe, expect, test } from "vitest";
+import { badRequest, invalid } from "../../meta/status.ts";
 import type { Fields } from "../../objects/json.ts";
 import {
   answering,
@@ -85,6 +86,23 @@ describe("mutation", () => {
       ) as string,
     },
     {
+      name: "an empty type",
+      response: { ...label("x"), patchType: "" },
+      message: expect.stringContaining(
+        'webhook returned invalid response.patchType of ""',
+      ) as string,
+    },
+    {
+      name: "a patch that is no text",
+      response: { patchType: "JSONPatch", patch: 7 },
+      message: expect.stringContaining("illegal base64 data at input byte 0") as string,
+    },
+    {
+      name: "a patch of half a group",
+      response: { patchType: "JSONPatch", patch: "abc" },
+      message: expect.stringContaining("illegal base64 data at input byte 0") as string,
+    },
+    {
       name: "a patch that is no base64",
       response: { patchType: "JSONPatch", patch: "ab!c" },
       message: expect.stringContaining("illegal base64 data at input byte 2") as string,
@@ -108,6 +126,86 @@ describe("mutation", () => {
     );
     const asked = question({ operation: "UPDATE", oldObject: question().object });
     await expect(admission.mutate(asked, same)).rejects.toMatchObject({ code });
+  });
+
+  test("by a patch of nothing changes nothing", async () => {
+    const one = answering({
+      patchType: "JSONPatch",
+      patch: Buffer.from("null").toString("base64"),
+    });
+    const { admission } = await makeAdmission(
+      { "one:443": one.server },
+      { mutating: [hook("one")] },
+    );
+    const given = question();
+    expect(await admission.mutate(given, same)).toEqual(given.object);
+  });
+
+  test("keeps the kind and the version of the object", async () => {
+    const one = answering(
+      patchOf(
+        { op: "replace", path: "/kind", value: "Other" },
+        { op: "replace", path: "/apiVersion", value: "other/v1" },
+      ),
+    );
+    const { admission } = await makeAdmission(
+      { "one:443": one.server },
+      { mutating: [hook("one")] },
+    );
+    const given = question();
+    expect(await admission.mutate(given, same)).toEqual(given.object);
+  });
+
+  test("of a body of its own keeps its kind, and may name another object", async () => {
+    const one = answering(
+      patchOf(
+        { op: "replace", path: "/metadata/name", value: "x" },
+        { op: "replace", path: "/metadata/namespace", value: "x" },
+        { op: "replace", path: "/kind", value: "Other" },
+      ),
+    );
+    const { admission } = await makeAdmission(
+      { "one:443": one.server },
+      { mutating: [hook("one")] },
+    );
+    const object = { apiVersion: "a/v1", kind: "Body", metadata: { name: "m", namespace: "ns" } };
+    const bodyKind = { group: "a", version: "v1", kind: "Body" };
+    const asked = question({ bodyKind, object, oldObject: question().object });
+    expect(await admission.mutate(asked, same)).toEqual({
+      ...object,
+      metadata: { name: "x", namespace: "x" },
+    });
+  });
+
+  test.each([
+    { name: "a missing namespace", path: "/metadata/namespace" },
+    { name: "a missing name", path: "/metadata/name" },
+  ])("takes $name as that of the request", async ({ path }) => {
+    const one = answering(patchOf({ op: "replace", path, value: "" }));
+    const { admission } = await makeAdmission(
+      { "one:443": one.server },
+      { mutating: [hook("one")] },
+    );
+    const asked = question({ operation: "UPDATE", oldObject: question().object });
+    await expect(admission.mutate(asked, same)).resolves.toMatchObject({ kind: "ConfigMap" });
+  });
+
+  test.each([
+    { name: "of the client", given: badRequest("wrong"), want: 500 },
+    {
+      name: "of a rule",
+      given: invalid({ group: "", resource: "x", kind: "X" }, "x", []),
+      want: 422,
+    },
+  ])("whose object has a fault $name is answered with $want", async ({ given, want }) => {
+    const { admission } = await makeAdmission(
+      { "one:443": answering(label("x")).server },
+      { mutating: [hook("one")] },
+    );
+    const completing = admission.mutate(question(), () => {
+      throw given;
+    });
+    await expect(completing).rejects.toMatchObject({ code: want });
   });
 
   test("cannot change a deletion", async () => {

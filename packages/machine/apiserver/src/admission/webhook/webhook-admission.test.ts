@@ -3,6 +3,7 @@
 import { describe, expect, test } from "vitest";
 import { defineKind } from "../../kinds/kind.ts";
 import type { Fields } from "../../objects/json.ts";
+import { SUBSET, endpoints, service } from "../../testing/far-api.ts";
 import { type Reached, makeBehind } from "../../testing/memory-network.ts";
 import {
   GROUP,
@@ -63,6 +64,9 @@ describe("a refusal", () => {
     `Internal error occurred: failed calling webhook "one": failed to call webhook: ${why}`;
   const invalid = (why: string): string =>
     `Internal error occurred: failed calling webhook "one": received invalid webhook response: ${why}`;
+  /** A server that allows everything in an answer of its own form. */
+  const raw = (form: Fields) =>
+    text(200, JSON.stringify({ ...form, response: { uid: "uid-1", allowed: true } }));
   const post = 'Post "https://one/path?timeout=10s": ';
 
   test.each<{
@@ -91,6 +95,42 @@ describe("a refusal", () => {
       reached: answering({ allowed: false, status: { code: 200, reason: "Taken" } }).server,
       code: 400,
       message: 'admission webhook "one" denied the request: Taken',
+    },
+    {
+      name: "with an empty status",
+      reached: answering({ allowed: false, status: {} }).server,
+      code: 400,
+      message: 'admission webhook "one" denied the request without explanation',
+    },
+    {
+      name: "with the least code of a refusal",
+      reached: answering({ allowed: false, status: { code: 399, message: "no" } }).server,
+      code: 400,
+      message: 'admission webhook "one" denied the request: no',
+    },
+    {
+      name: "of an answer of another kind",
+      reached: raw({ apiVersion: "admission.k8s.io/v1", kind: "Other" }),
+      code: 500,
+      message: invalid(
+        "expected webhook response of admission.k8s.io/v1, Kind=AdmissionReview, got admission.k8s.io/v1, Kind=Other",
+      ),
+    },
+    {
+      name: "of an answer of another version",
+      reached: raw({ apiVersion: "v1", kind: "AdmissionReview" }),
+      code: 500,
+      message: invalid(
+        "expected webhook response of admission.k8s.io/v1, Kind=AdmissionReview, got /v1, Kind=AdmissionReview",
+      ),
+    },
+    {
+      name: "of the first code behind those of success",
+      reached: text(300, "{}"),
+      code: 500,
+      message: failed(
+        "the server responded with the status code 300 but did not return more information",
+      ),
     },
     {
       name: "of a server that is not there",
@@ -199,6 +239,146 @@ describe("a refusal", () => {
     expect(warned).toEqual([
       expect.stringContaining("webhook failed, going on without it") as string,
     ]);
+  });
+});
+
+test("a refusal carries the details that the webhook gave", async () => {
+  const status = { code: 403, message: "no", details: { name: "n", kind: "k" } };
+  const { admission } = await makeAdmission(
+    { "one:443": answering({ allowed: false, status }).server },
+    { validating: [hook("one")] },
+  );
+  await expect(admission.validate(question())).rejects.toMatchObject({
+    code: 403,
+    details: { name: "n", kind: "k" },
+  });
+});
+
+describe("a webhook is reached", () => {
+  test("at the port and the path of its URL", async () => {
+    const one = answering({});
+    const { admission, connections } = await makeAdmission(
+      { "[fd00::1]:8443": one.server },
+      { validating: [hook("one", { clientConfig: { url: "https://[fd00::1]:8443/a/b" } })] },
+    );
+    await admission.validate(question());
+    expect(one.received[0]?.request.url).toBe("/a/b?timeout=10s");
+    expect(one.received[0]?.request.headers.host).toBe("[fd00::1]:8443");
+    expect(connections.asked[0]?.peer).toEqual({
+      at: [{ host: "fd00::1", port: 8443 }],
+      serverName: "fd00::1",
+      caPem: "",
+    });
+  });
+
+  test.each([
+    { path: undefined, port: undefined, url: "/", host: "far.default.svc:443" },
+    { path: "/a", port: 443, url: "/a", host: "far.default.svc:443" },
+    { path: "a", port: 443, url: "/a", host: "far.default.svc:443" },
+  ])("at the endpoints of its Service: $path", async ({ path, port, url, host }) => {
+    const one = answering({});
+    const { admission, connections, store } = await makeAdmission(
+      { "10.0.0.2:8443": one.server },
+      {
+        validating: [
+          hook("one", {
+            clientConfig: {
+              service: { namespace: "default", name: "far", path, port },
+              caBundle: Buffer.from("CA").toString("base64"),
+            },
+          }),
+        ],
+      },
+    );
+    await store.write((transaction) => {
+      const at = { namespace: "default", name: "far" };
+      transaction.put({ bucket: "/services", ...at }, service());
+      transaction.put({ bucket: "/endpoints", ...at }, endpoints(SUBSET));
+    });
+    await admission.validate(question());
+    const [received] = one.received;
+    expect([received?.request.url, received?.request.headers.host]).toEqual([
+      `${url}?timeout=10s`,
+      host,
+    ]);
+    expect(connections.asked[0]?.peer).toEqual({
+      at: [
+        { host: "10.0.0.1", port: 8443 },
+        { host: "10.0.0.2", port: 8443 },
+      ],
+      serverName: "far.default.svc",
+      caPem: "CA",
+    });
+  });
+});
+
+describe("the first version of reviews", () => {
+  const first = { admissionReviewVersions: ["v2", "v1beta1", "v1"] };
+
+  test("is used when the webhook prefers it, and needs neither uid nor type", async () => {
+    const one = makeBehind((_request, response) => {
+      const { patch } = label("one");
+      response.end(JSON.stringify({ response: { allowed: true, patch } }));
+    });
+    const { admission } = await makeAdmission(
+      { "one:443": one.server },
+      { mutating: [hook("one", first)] },
+    );
+    const object = await admission.mutate(question(), same);
+    expect(object.metadata.labels).toEqual({ one: "1" });
+    expect(JSON.parse(one.received[0]?.body ?? "")).toMatchObject({
+      apiVersion: "admission.k8s.io/v1beta1",
+    });
+  });
+
+  test("does not let validation change anything", async () => {
+    const one = answering({ uid: "other", ...label("one") });
+    const { admission } = await makeAdmission(
+      { "one:443": one.server },
+      { validating: [hook("one", first)] },
+    );
+    await expect(admission.validate(question())).resolves.toBeUndefined();
+  });
+});
+
+test("a review of a namespace names it as its own namespace", async () => {
+  const one = answering({});
+  const rules = [{ operations: ["*"], apiGroups: [""], apiVersions: ["v1"], resources: ["*/*"] }];
+  const { admission } = await makeAdmission(
+    { "one:443": one.server },
+    { validating: [hook("one", { rules })] },
+  );
+  const kind = defineKind({
+    group: "",
+    version: "v1",
+    resource: "namespaces",
+    kind: "Namespace",
+    namespaced: false,
+  });
+  await admission.validate(question({ kind, namespace: "", name: "n", subresource: "status" }));
+  const { request } = JSON.parse(one.received[0]?.body ?? "") as { request: Fields };
+  expect(request).toMatchObject({
+    ...{ name: "n", namespace: "n" },
+    ...{ subResource: "status", requestSubResource: "status" },
+  });
+});
+
+test("a review of a body of its own shows it as it is", async () => {
+  const one = answering({});
+  const rules = [
+    { operations: ["*"], apiGroups: [""], apiVersions: ["v1"], resources: ["configmaps/x"] },
+  ];
+  const { admission } = await makeAdmission(
+    { "one:443": one.server },
+    { validating: [hook("one", { rules })] },
+  );
+  const object = { apiVersion: "a/v1", kind: "Body", metadata: { name: "m" } };
+  const bodyKind = { group: "a", version: "v1", kind: "Body" };
+  await admission.validate(question({ subresource: "x", bodyKind, object, oldObject: object }));
+  const { request } = JSON.parse(one.received[0]?.body ?? "") as { request: Fields };
+  expect(request).toMatchObject({
+    ...{ object, oldObject: object, kind: bodyKind, requestKind: bodyKind },
+    resource: { group: "", version: "v1", resource: "configmaps" },
   });
 });
 

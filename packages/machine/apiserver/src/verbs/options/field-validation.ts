@@ -1,15 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // What becomes of fields that nobody knows or that are there twice: refused, told, or dropped in silence. Source: Kubernetes "Field validation".
 import { parseObject } from "../../http/body.ts";
-import { badRequest, invalid } from "../../meta/status.ts";
-import { unsupportedValue } from "../../meta/causes.ts";
+import { badRequest } from "../../meta/status.ts";
 import { duplicateFields } from "../../objects/duplicate-fields.ts";
 import type { KubeObject } from "../../objects/object.ts";
 import { type Call, queueIfHeavy } from "../call.ts";
 import type { VerbDeps } from "../deps.ts";
 import { decodeObject } from "../decode.ts";
 
-const MODES: readonly string[] = ["", "Ignore", "Strict", "Warn"];
 /** Source: Kubernetes apimachinery, a decoder names no more than that. */
 const FAULTS_MAX = 100;
 /** Of a path: below a key of a million characters, a hundred fields would be told with a hundred million. */
@@ -17,19 +15,9 @@ const PATH_MAX_LENGTH = 256;
 
 type Mode = "Ignore" | "Strict" | "Warn";
 
-function optionsKind(call: Call): string {
-  if (call.body.contentType.includes("patch+")) {
-    return "PatchOptions";
-  }
-  return call.name === "" ? "CreateOptions" : "UpdateOptions";
-}
-
+/** The mode was checked with the other options of the write. */
 function modeOf(call: Call): Mode {
-  const mode = call.query.get("fieldValidation") ?? "";
-  if (!MODES.includes(mode)) {
-    const about = { group: "meta.k8s.io", resource: "", kind: optionsKind(call) };
-    throw invalid(about, "", [unsupportedValue("fieldValidation", mode, MODES)]);
-  }
+  const mode = call.query.get("fieldValidation");
   return mode === "Ignore" || mode === "Strict" ? mode : "Warn";
 }
 

@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: Apache-2.0
+// Disk space that is released piece by piece, and claimed again.
+import { mkdtempSync, rmSync, statSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { afterEach, beforeEach, expect, test } from "vitest";
+import { openReserve } from "./reserve.ts";
+
+const PIECE = 256 * 1024;
+
+let directory: string;
+
+beforeEach(() => {
+  directory = mkdtempSync(join(tmpdir(), "reserve-"));
+});
+
+afterEach(() => {
+  rmSync(directory, { recursive: true, force: true });
+});
+
+function sizeOf(): number {
+  return statSync(join(directory, "store.reserve")).size;
+}
+
+test("is whole from its start, and whole again when there is room", () => {
+  const reserve = openReserve(join(directory, "store"));
+  const whole = sizeOf();
+  expect([reserve.isWhole, whole > PIECE]).toEqual([true, true]);
+  expect(reserve.letGo()).toBe(true);
+  expect([reserve.isWhole, sizeOf()]).toEqual([false, whole - PIECE]);
+  reserve.refill();
+  expect([reserve.isWhole, sizeOf()]).toEqual([true, whole]);
+  reserve.refill();
+  expect(sizeOf()).toBe(whole);
+  reserve.close();
+});
+
+test("is released until nothing is left", () => {
+  const reserve = openReserve(join(directory, "store"));
+  const pieces = Math.ceil(sizeOf() / PIECE);
+  const released = Array.from({ length: pieces + 2 }, () => reserve.letGo());
+  expect(released.filter(Boolean)).toHaveLength(pieces);
+  expect([sizeOf(), reserve.letGo()]).toEqual([0, false]);
+  reserve.close();
+});
+
+test("that is there already is used as it is", () => {
+  writeFileSync(join(directory, "store.reserve"), Buffer.alloc(100));
+  const reserve = openReserve(join(directory, "store"));
+  expect(reserve.isWhole).toBe(true);
+  reserve.close();
+  const again = openReserve(join(directory, "store"));
+  expect(again.isWhole).toBe(true);
+  again.close();
+});
+
+test("is readable by its owner only", () => {
+  openReserve(join(directory, "store")).close();
+  expect(statSync(join(directory, "store.reserve")).mode & 0o777).toBe(0o600);
+});
+
+test("of a store in memory is nothing, and never short", () => {
+  const reserve = openReserve(":memory:");
+  expect([reserve.isWhole, reserve.letGo()]).toEqual([true, false]);
+});
+
+test("that cannot be opened for another reason than a full disk is an error", () => {
+  expect(() => openReserve("/nowhere/store")).toThrow("ENOENT");
+});
