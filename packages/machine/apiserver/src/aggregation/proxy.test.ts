@@ -4,11 +4,13 @@ import { createServer } from "node:http";
 import { describe, expect, test } from "vitest";
 import type { KubeObject } from "../objects/object.ts";
 import { BUCKET, apiService, putBackend } from "../testing/far-api.ts";
+import { serveUpgrades } from "../backend/tunnel.ts";
 import {
   MemoryConnections,
   type Reached,
   makeBehind,
   requestInMemory,
+  upgradeInMemory,
 } from "../testing/memory-network.ts";
 import { startTestServer } from "../testing/test-server.ts";
 import { findByPath } from "./api-services.ts";
@@ -217,6 +219,47 @@ describe("a request for another server", () => {
       setImmediate(() => response.destroy());
     }).server;
     await expect(ask({ "10.0.0.1:8443": partial })).rejects.toMatchObject({ code: "ECONNRESET" });
+  });
+
+  describe("that asks for another protocol", () => {
+    async function upgrade(reached: Readonly<Record<string, Reached>>) {
+      const server = await startTestServer();
+      await server.put(BUCKET, apiService());
+      await putBackend(server);
+      const connections = new MemoryConnections(reached);
+      const stop = new AbortController();
+      const aggregator = makeAggregator({
+        store: server.deps.store,
+        connections: connections.asConnections,
+        stop: stop.signal,
+      });
+      const front = createServer();
+      serveUpgrades(front, (request, response) => {
+        void aggregator.serve(request, response, USER);
+      });
+      const given = await upgradeInMemory(front, "/apis/far.io/v1/stars/s/exec?x=1");
+      await server.close();
+      return given;
+    }
+
+    test("becomes a connection to its server", async () => {
+      const urls: unknown[] = [];
+      const server = createServer();
+      server.on("upgrade", ({ url, headers }, socket) => {
+        urls.push(url, headers["x-remote-user"]);
+        socket.write("HTTP/1.1 101 Changed\r\nconnection: Upgrade\r\nupgrade: x\r\n\r\n");
+      });
+      const given = await upgrade({ "10.0.0.1:8443": server });
+      expect(given).toMatchObject({ answer: { statusCode: 101 } });
+      expect(urls).toEqual(["/apis/far.io/v1/stars/s/exec?x=1", "eve"]);
+      if ("socket" in given) given.socket.destroy();
+    });
+
+    test("is refused when nobody is reached", async () => {
+      expect(await upgrade({})).toMatchObject({
+        refused: { code: 503, text: `error trying to reach service: ${none}\n` },
+      });
+    });
   });
 
   const silent = makeBehind(() => undefined).server;

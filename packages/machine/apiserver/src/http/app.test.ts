@@ -1,8 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // Requests as they arrive over HTTP: users, rights, resources, refusals and the form of answers.
+import type { IncomingMessage } from "node:http";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { tooManyRequests } from "../meta/status.ts";
 import type { ReceivedAnswer, SentRequest } from "../testing/memory-network.ts";
 import { type Headers, type TestApp, json, startTestApp } from "../testing/test-app.ts";
+import { userOf } from "./gate.ts";
 
 let app: TestApp;
 
@@ -258,6 +261,23 @@ describe("resources", () => {
       message: "couldn't get version/kind; json parse error: exceeded max depth",
     },
     {
+      name: "a body with too many fields",
+      method: "POST",
+      path: pods,
+      body: `[${"0,".repeat(1_000_000)}0]`,
+      code: 413,
+      message: expect.stringContaining("the object has too many fields") as string,
+    },
+    {
+      name: "protobuf of an unknown kind",
+      method: "POST",
+      path: pods,
+      headers: { "content-type": "application/vnd.kubernetes.protobuf" },
+      body: "k8s\u0000\n\u0007\n\u0002v9\u0012\u0001X\u0012\u0000",
+      code: 415,
+      message: expect.stringContaining("application/json, application/yaml") as string,
+    },
+    {
       name: "a body of another type",
       method: "POST",
       path: pods,
@@ -361,4 +381,37 @@ test("an object that is too long for the store is refused", async () => {
     body,
   });
   expect([code, json(text)["message"]]).toEqual([413, expect.stringContaining("1572864")]);
+});
+
+test("a failure behind the head of an answer is the last event of the answer", async () => {
+  const failing = await startTestApp({
+    aggregator: {
+      serve: (_request, response) => {
+        response.write("begun\n");
+        return Promise.reject(new Error("broken"));
+      },
+    },
+  });
+  const { code, text } = await failing.send("/api/v1/pods");
+  const [begun, event] = text.split("\n");
+  expect([code, begun]).toEqual([200, "begun"]);
+  expect(json(event ?? "")).toMatchObject({
+    type: "ERROR",
+    object: { kind: "Status", code: 500, message: "Internal error occurred: broken" },
+  });
+  expect(failing.server.logged).toEqual([expect.stringContaining("broken")]);
+  await failing.server.close();
+});
+
+test("a refusal for now says when to come again", async () => {
+  const refusing = await startTestApp({
+    aggregator: { serve: () => Promise.reject(tooManyRequests("busy")) },
+  });
+  const { code, headers } = await refusing.send("/api/v1/pods");
+  expect([code, headers["retry-after"]]).toEqual([429, "1"]);
+  await refusing.server.close();
+});
+
+test("only requests that have passed have a user", () => {
+  expect(() => userOf({} as IncomingMessage)).toThrow("Unauthorized");
 });

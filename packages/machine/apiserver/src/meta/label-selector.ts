@@ -15,21 +15,8 @@ interface Requirement {
 }
 
 const INTEGER = /^[-+]?\d+$/;
-const TOKEN = /\s*(==|!=|=|!|\(|\)|,|>|<|[^\s=!(),<>]+)/y;
-
-function tokensOf(text: string): string[] {
-  const tokens: string[] = [];
-  const { length } = text.trimEnd();
-  TOKEN.lastIndex = 0;
-  while (TOKEN.lastIndex < length) {
-    const token = TOKEN.exec(text)?.[1];
-    if (token === undefined) {
-      throw refused(text, "unexpected character");
-    }
-    tokens.push(token);
-  }
-  return tokens;
-}
+/** Everything but white space belongs to a token. */
+const TOKEN = /==|!=|[=!(),<>]|[^\s=!(),<>]+/g;
 
 function refused(text: string, why: string): Error {
   return badRequest(`unable to parse requirement: ${why} in label selector "${text}"`);
@@ -45,7 +32,7 @@ class Tokens {
 
   constructor(text: string) {
     this.#text = text;
-    this.#tokens = tokensOf(text);
+    this.#tokens = text.match(TOKEN) ?? [];
   }
 
   get ended(): boolean {

@@ -21,7 +21,7 @@ interface Parsed {
 }
 
 function scaled(digits: string, fraction: string, power: bigint): bigint {
-  const value = BigInt(`${digits}${fraction}` || "0") * power;
+  const value = BigInt(`${digits}${fraction}`) * power;
   const divisor = 10n ** BigInt(fraction.length);
   // Away from zero: half a nano is one.
   return (value + divisor - 1n) / divisor;

@@ -9,13 +9,16 @@ const HOUR = 60 * MINUTE;
 const DAY = 24 * HOUR;
 const YEAR = 365 * DAY;
 
-interface Step {
-  /** Below this many seconds. */
-  readonly below: number;
+interface Form {
   readonly unit: number;
   readonly letter: string;
   /** The smaller unit that is shown beside, where it is not 0. */
   readonly rest?: readonly [number, string];
+}
+
+interface Step extends Form {
+  /** Below this many seconds. */
+  readonly below: number;
 }
 
 const STEPS: readonly Step[] = [
@@ -27,19 +30,16 @@ const STEPS: readonly Step[] = [
   { below: 8 * DAY, unit: DAY, letter: "d", rest: [HOUR, "h"] },
   { below: 2 * YEAR, unit: DAY, letter: "d" },
   { below: 8 * YEAR, unit: YEAR, letter: "y", rest: [DAY, "d"] },
-  { below: Infinity, unit: YEAR, letter: "y" },
 ];
+const YEARS: Form = { unit: YEAR, letter: "y" };
 
-/** A duration for people. `ms`: milliseconds, not negative. */
+/** A duration for people; one that has not begun is none. */
 function humanDuration(ms: number): string {
   const seconds = Math.floor(ms / 1000);
   if (seconds < 0) {
     return "0s";
   }
-  const step = STEPS.find((candidate) => seconds < candidate.below);
-  if (step === undefined) {
-    return "<invalid>";
-  }
+  const step = STEPS.find((candidate) => seconds < candidate.below) ?? YEARS;
   const whole = `${String(Math.floor(seconds / step.unit))}${step.letter}`;
   const [unit, letter] = step.rest ?? [0, ""];
   const rest = unit === 0 ? 0 : Math.floor((seconds % step.unit) / unit);

@@ -54,6 +54,27 @@ describe("a role that aggregates", () => {
     expect(rulesOf(given, "none")).toEqual([]);
   });
 
+  test("settles when roles select each other", async () => {
+    await using given = await startControllerTest();
+    const one = role("one", { ...gathering("two", "a") }, { one: "yes" });
+    const two = role("two", gathering("one"), { two: "yes" });
+    await given.server.put(ROLES, one, two, PODS);
+    await aggregateClusterRoles(given.server.deps);
+    expect([rulesOf(given, "one"), rulesOf(given, "two")]).toEqual([PODS["rules"], PODS["rules"]]);
+  });
+
+  test("that was deleted meanwhile is not written", async () => {
+    await using given = await startControllerTest();
+    await given.start(startClusterRoleAggregation);
+    const address = { bucket: ROLES, namespace: "", name: "all" };
+    await given.server.put(ROLES, role("all", gathering("a")), PODS);
+    await given.server.deps.store.write((transaction) =>
+      transaction.remove(address, role("all", gathering("a"))),
+    );
+    await runTurns(20);
+    expect(given.server.stored(ROLES, "all", "")).toBeUndefined();
+  });
+
   test("may be a part of another, whose name comes first", async () => {
     await using given = await startControllerTest();
     const outer = role("a-outer", gathering("inner"));

@@ -98,6 +98,18 @@ describe("at its start", () => {
     expect(names(given.server)).toEqual(want);
   });
 
+  test("an object without an owner goes by itself, its dependents first, when it wants that", async () => {
+    await using given = await startWith(
+      aMap("b", [{ name: "gone" }], { finalizers: ["foregroundDeletion"] }),
+      aMap("c", [{ name: "b", blocks: true }], { finalizers: ["test.io/x"] }),
+    );
+    await runTurns(60);
+    const waiting = given.server.stored("configmaps", "b")?.metadata;
+    expect(waiting?.deletionTimestamp).toBeDefined();
+    expect(waiting?.finalizers).toEqual(["foregroundDeletion"]);
+    expect(given.server.stored("configmaps", "c")?.metadata.deletionTimestamp).toBeDefined();
+  });
+
   test("an object loses owners that are gone and keeps the others", async () => {
     await using given = await startWith(aMap("a"), aMap("b", [{ name: "a" }, { name: "gone" }]));
     const owners = given.server.stored("configmaps", "b")?.metadata.ownerReferences;

@@ -65,6 +65,42 @@ test.each([
     pods: [FINISHED, OTHER],
     want: [0, 0, 1, 0],
   },
+  {
+    what: "all, where nothing is said",
+    spec: {},
+    pods: [pod(true), pod(true)],
+    want: [2, 2, 2, 0],
+  },
+  {
+    what: "all, of what is no number",
+    spec: { minAvailable: "x" },
+    pods: [pod(true)],
+    want: [1, 1, 1, 0],
+  },
+  {
+    what: "more away than there are",
+    spec: { maxUnavailable: 5 },
+    pods: [pod(true)],
+    want: [1, 1, 0, 1],
+  },
+  {
+    what: "a pod without labels",
+    spec: { minAvailable: 0 },
+    pods: [pod(true, { metadata: { name: "p" } })],
+    want: [0, 0, 0, 0],
+  },
+  {
+    what: "a pod that has failed",
+    spec: { minAvailable: 0 },
+    pods: [pod(true, { status: { phase: "Failed" } })],
+    want: [0, 0, 0, 0],
+  },
+  {
+    what: "a pod of which only something else is true",
+    spec: { minAvailable: 0 },
+    pods: [pod(true, { status: { conditions: [{ type: "Initialized", status: "True" }] } })],
+    want: [1, 0, 0, 0],
+  },
   { what: "more than there are", spec: { minAvailable: 5 }, pods: [pod(true)], want: [1, 1, 5, 0] },
 ])("a budget counts: $what", ({ spec, pods, want }) => {
   const selector = { matchLabels: { app: "a" } };
@@ -79,4 +115,14 @@ test.each([
     pods,
   );
   expect([expectedPods, currentHealthy, desiredHealthy, disruptionsAllowed]).toEqual(want);
+});
+
+test("a budget without a selector has no pods", () => {
+  const budget = {
+    apiVersion: "policy/v1",
+    kind: "PodDisruptionBudget",
+    metadata: { name: "b" },
+    spec: { minAvailable: 1 },
+  };
+  expect(disruptionsOf(budget, [pod(true)])).toMatchObject({ expectedPods: 0 });
 });

@@ -19,6 +19,14 @@ test.each([
   [{ image: "i:latest" }, { imagePullPolicy: "Always" }],
   [{ image: "i:1" }, { imagePullPolicy: "IfNotPresent" }],
   [{ image: "i@sha256:0" }, { imagePullPolicy: "IfNotPresent" }],
+  [
+    { securityContext: { privileged: true } },
+    {
+      resources: {},
+      terminationMessagePath: "/dev/termination-log",
+      terminationMessagePolicy: "File",
+    },
+  ],
   [{ ports: [{ containerPort: 1 }] }, { ports: [{ containerPort: 1, protocol: "TCP" }] }],
   [
     { readinessProbe: { httpGet: { port: 1 } } },
@@ -81,11 +89,15 @@ test.each([
   [{ imagePullPolicy: "Often" }, {}, "spec.containers[0].imagePullPolicy", "NotSupported"],
   [{ ports: [{}] }, {}, "spec.containers[0].ports[0].containerPort", "Required"],
   [
-    { ports: [{ containerPort: 70_000 }] },
+    { ports: [{ containerPort: 65_536 }] },
     {},
     "spec.containers[0].ports[0].containerPort",
     "Invalid",
   ],
+  [{ ports: [{ containerPort: -1 }] }, {}, "spec.containers[0].ports[0].containerPort", "Invalid"],
+  [{ volumeMounts: [{}] }, {}, "spec.containers[0].volumeMounts[0].name", "Required"],
+  [{}, { terminationGracePeriodSeconds: -1 }, "spec.terminationGracePeriodSeconds", "Invalid"],
+  [{}, { activeDeadlineSeconds: 0 }, "spec.activeDeadlineSeconds", "Invalid"],
   [{ env: [{}] }, {}, "spec.containers[0].env[0].name", "Required"],
   [{ volumeMounts: [{ name: "v" }] }, {}, "spec.containers[0].volumeMounts[0].name", "NotFound"],
   [
@@ -245,4 +257,18 @@ describe("where two could be meant", () => {
     const all = Object.fromEntries(sources.map((key) => [key, {}]));
     expect(causesOf({}, { volumes: [{ name: "v", ...all }] })).toHaveLength(sources.length - 1);
   });
+});
+
+test("a pod in the network of its host has the ports of its host", () => {
+  const ports = [{ containerPort: 80 }, { containerPort: 81, hostPort: 8081 }];
+  const [container] = defaulted({ ports }, { hostNetwork: true })["containers"] as unknown[];
+  expect(container).toMatchObject({ ports: [{ hostPort: 80 }, { hostPort: 8081 }] });
+});
+
+test.each([
+  { ports: [{ containerPort: 1 }, { containerPort: 65_535 }] },
+  { terminationGracePeriodSeconds: 0, activeDeadlineSeconds: 1 },
+])("%j is accepted", ({ ports, ...more }) => {
+  const spec = defaulted(ports === undefined ? {} : { ports }, more);
+  expect(podSpecCauses(spec, "spec")).toEqual([]);
 });
