@@ -2,6 +2,7 @@
 // How serving begins, goes on with new certificates, and ends.
 import { X509Certificate } from "node:crypto";
 import { once } from "node:events";
+import { readFileSync } from "node:fs";
 import type { IncomingMessage } from "node:http";
 import { request } from "node:https";
 import { connect } from "node:tls";
@@ -193,4 +194,22 @@ test("a connection is kept for longer than a minute of rest", async () => {
   await eventually(() => answers.length === 1, WITHIN);
   answers.pop()?.();
   expect(await promise).toBe("timeout=120");
+});
+
+/** Timers of established connections at a local port. Source: proc(5), /proc/net/tcp, field "tr"; 02: keepalive */
+function timersAt(port: number): readonly string[] {
+  const hex = port.toString(16).toUpperCase().padStart(4, "0");
+  const rows = readFileSync("/proc/self/net/tcp", "utf8").split("\n").slice(1);
+  return rows.flatMap((row) => {
+    const [, local = "", , state = "", , timer = ""] = row.trim().split(/\s+/);
+    return state === "01" && local.endsWith(`:${hex}`) ? [timer.slice(0, 2)] : [];
+  });
+}
+
+test("TCP probes clients that are silent", async () => {
+  const { port } = await serve();
+  const client = connect({ host: "127.0.0.1", port, rejectUnauthorized: false });
+  await once(client, "secureConnect");
+  await eventually(() => timersAt(port).join() === "02", WITHIN);
+  client.destroy();
 });

@@ -16,6 +16,8 @@ const REQUEST_TIMEOUT_MS = 30_000;
  * the end of one never meets a request on its way, and a call after a minute of rest needs no handshake.
  */
 const KEEP_ALIVE_MS = 120_000;
+/** After how long a silence TCP asks whether a peer still exists, milliseconds: a stream may be silent for days. */
+const PROBE_AFTER_MS = 30_000;
 /** Milliseconds for which answers may go on when the server is to stop. */
 const CLOSE_TIMEOUT_MS = 5000;
 
@@ -134,6 +136,8 @@ export async function startServer(
       rejectUnauthorized: settings.demandsCertificate === true,
       requestTimeout: REQUEST_TIMEOUT_MS,
       keepAliveTimeout: KEEP_ALIVE_MS,
+      keepAlive: true,
+      keepAliveInitialDelay: PROBE_AFTER_MS,
     },
     (request, response) => {
       if (deps.leaving?.aborted === true) response.setHeader("connection", "close");

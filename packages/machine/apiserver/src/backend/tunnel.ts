@@ -5,6 +5,9 @@ import type { Duplex } from "node:stream";
 import { Socket } from "node:net";
 import { type Forwarding, openRequest, forwardAnswer } from "./forward-request.ts";
 
+/** After how long a silence TCP asks whether a peer still exists, milliseconds: a stream may be silent for days. */
+const PROBE_AFTER_MS = 30_000;
+
 /** What is left of a request whose connection is to become something else. */
 interface Upgrade {
   readonly socket: Socket;
@@ -59,6 +62,7 @@ function join(left: Socket, right: Socket, stop: AbortSignal): void {
   ] as const) {
     from.setTimeout(0);
     from.setNoDelay(true);
+    from.setKeepAlive(true, PROBE_AFTER_MS);
     from.pipe(to);
     from.on("error", destroy);
     from.on("close", () => {

@@ -44,6 +44,8 @@ function criValues({ sandboxImage }: ContainerdSettings): Readonly<Record<string
     netns_mounts_under_state_dir: true,
     stream_server_address: "127.0.0.1",
     stream_server_port: "0",
+    // No limit, instead of 4 h, for exec and port-forward: their clients send pings, and may have nothing else to send.
+    stream_idle_timeout: "0s",
   };
 }
 

@@ -53,6 +53,7 @@ describe("the configuration", () => {
       "netns_mounts_under_state_dir = true",
       'stream_server_address = "127.0.0.1"',
       'stream_server_port = "0"',
+      'stream_idle_timeout = "0s"',
       "",
       '[plugins."io.containerd.grpc.v1.cri".cni]',
       'bin_dir = "/usr/lib/cni"',

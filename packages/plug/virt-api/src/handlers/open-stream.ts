@@ -33,6 +33,8 @@ export type OpenHandlerStream = (
 
 /** A launcher answers in milliseconds, or not at all. */
 const TIMEOUT_MS = 10_000;
+/** After how long a silence TCP asks whether the node still exists, milliseconds. */
+const PROBE_AFTER_MS = 30_000;
 /** Longest refusal that is read, characters. */
 const REFUSAL_MAX = 64 * 1024;
 
@@ -63,6 +65,7 @@ function connect(
   call.on("upgrade", (_response, stream, head) => {
     // A guest may be silent for as long as it likes.
     stream.setTimeout(0);
+    stream.setKeepAlive(true, PROBE_AFTER_MS);
     stream.on("error", () => stream.destroy());
     if (head.length > 0) stream.unshift(head);
     resolve({ stream });

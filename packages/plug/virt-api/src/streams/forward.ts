@@ -8,6 +8,8 @@ import type { ForwardRequest } from "./paths.ts";
 
 /** A guest that does not answer is given up; milliseconds. */
 const CONNECT_MS = 10_000;
+/** After how long a silence TCP asks whether the guest still exists, milliseconds. */
+const PROBE_AFTER_MS = 30_000;
 
 function forwardTcp(address: string, port: number): Promise<Duplex> {
   const { promise, resolve, reject } = Promise.withResolvers<Duplex>();
@@ -18,6 +20,7 @@ function forwardTcp(address: string, port: number): Promise<Duplex> {
   socket.once("error", reject);
   socket.once("connect", () => {
     socket.setTimeout(0);
+    socket.setKeepAlive(true, PROBE_AFTER_MS);
     socket.off("error", reject);
     socket.on("error", () => socket.destroy());
     resolve(socket);

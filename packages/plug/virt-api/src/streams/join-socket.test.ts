@@ -59,6 +59,20 @@ test("one that answers no ping is ended", async () => {
   await eventually(() => here.readyState === here.CLOSED, { withinMs: 5_000 });
 });
 
+test("one that answers pings stays open when nothing was sent for six hours", async () => {
+  client.on("ping", (data: Buffer) => {
+    client.pong(data);
+  });
+  void joinSocket(here, new Deaf(), clock);
+  for (const ms of [6 * 3_600_000, PAUSE_MS, PAUSE_MS]) {
+    const answered = once(here, "pong");
+    await settle();
+    await clock.advance(ms);
+    await answered;
+  }
+  expect(here.readyState).toBe(here.OPEN);
+});
+
 test("one whose words wait for the guest is not, since its answers wait behind them", async () => {
   void joinSocket(here, new Deaf(), clock);
   for (let index = 0; index < 4; index += 1) client.send(Buffer.alloc(MIB));

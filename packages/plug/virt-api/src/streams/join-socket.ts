@@ -6,8 +6,6 @@ import { createWebSocketStream, type WebSocket } from "ws";
 
 /** Between a peer's signs of life, milliseconds: proxies end connections that are silent for a minute. */
 const PING_MS = 30_000;
-/** For which nobody says anything before it is ended, milliseconds. */
-const IDLE_MS = 4 * 3_600_000;
 /** Going away: the other side says no more. Source: RFC 6455, 7.4.1 */
 export const GOING_AWAY = 1001;
 const NORMAL = 1000;
@@ -18,8 +16,8 @@ export interface Traffic {
   readonly fromGuest: number;
 }
 
-/** Pings until it has ended, and ends what answers no more, or says nothing for hours. */
-async function keepAlive(socket: WebSocket, clock: Clock, lastMs: () => number): Promise<void> {
+/** Pings until it has ended, and ends a client that does not answer. A console may be silent for days. */
+async function keepAlive(socket: WebSocket, clock: Clock): Promise<void> {
   const ended = new AbortController();
   let isAlive = true;
   socket.on("pong", () => {
@@ -32,7 +30,6 @@ async function keepAlive(socket: WebSocket, clock: Clock, lastMs: () => number):
     await clock.sleep(PING_MS, ended.signal).catch(() => undefined); // aborted: it has ended
     // What a guest does not take waits, and a client's answers wait behind it: it is not dead for that.
     if (!isAlive && !socket.isPaused) socket.terminate();
-    if (clock.monotonicMs() - lastMs() > IDLE_MS) socket.close(GOING_AWAY, "idle for too long");
     isAlive = false;
     if (socket.readyState === socket.OPEN) socket.ping();
   }
@@ -43,12 +40,10 @@ export function joinSocket(socket: WebSocket, guest: Duplex, clock: Clock): Prom
   const { promise, resolve } = Promise.withResolvers<Traffic>();
   const client = createWebSocketStream(socket, { writableObjectMode: true });
   const traffic = { toGuest: 0, fromGuest: 0 };
-  let lastMs = clock.monotonicMs();
   const count = (direction: keyof Traffic) => (chunk: Buffer) => {
     traffic[direction] += chunk.length;
-    lastMs = clock.monotonicMs();
   };
-  void keepAlive(socket, clock, () => lastMs);
+  void keepAlive(socket, clock);
   client.on("data", count("toGuest"));
   guest.on("data", count("fromGuest"));
   client.pipe(guest, { end: false });
