@@ -52,6 +52,7 @@ async function fail(error = NATIVE): Promise<void> {
 }
 
 const XML = "<interface><alias name='ua-red'/></interface>";
+const WRAPPED = '<interface><alias\n    name="ua-red"/></interface>';
 const DOMAIN = { name: "vm1", uuid: "u", state: "running", persistent: true };
 const AGENT = JSON.stringify({ return: { version: "7.2.0" } });
 
@@ -150,6 +151,12 @@ describe("a call", () => {
       operation: "attachDevice",
       call: (its) => its.attachDevice("vm1", XML, "live"),
       args: ["vm1", XML, "live"],
+      names: { ...ofDomain("virDomainAttachDeviceFlags"), device: "ua-red" },
+    },
+    {
+      operation: "attachDevice",
+      call: (its) => its.attachDevice("vm1", WRAPPED, "config"),
+      args: ["vm1", WRAPPED, "config"],
       names: { ...ofDomain("virDomainAttachDeviceFlags"), device: "ua-red" },
     },
     {

@@ -129,6 +129,11 @@ describe("libvirt errors", () => {
       want: "LIBVIRT_CONNECTION_LOST",
     },
     {
+      name: "a call that the daemon does not know",
+      given: { number: 55, domain: 7, message: "unknown procedure: 700" },
+      want: "LIBVIRT_REFUSED",
+    },
+    {
       name: "a tap that another VM uses",
       given: {
         number: 38,

@@ -34,6 +34,17 @@ describe("an agent that knows routes", () => {
     { name: "has one", value: told([local, route]), want: HAS },
     { name: "has none", value: told([local]), want: HAS_NONE },
     { name: "has one of IPv6 only", value: told([{ ...route, version: 6 }]), want: HAS_NONE },
+    {
+      name: "has one to half of all addresses",
+      value: told([{ ...route, mask: "128.0.0.0" }]),
+      want: HAS_NONE,
+    },
+    {
+      name: "has one to the other half",
+      value: told([{ ...route, destination: "128.0.0.0" }]),
+      want: HAS_NONE,
+    },
+    { name: "has one beside entries that are none", value: told([null, 7, route]), want: HAS },
     { name: "has none at all", value: told([]), want: HAS_NONE },
     { name: "says what is no list", value: told({}), want: undefined },
     { name: "says what is no JSON", value: "[", want: undefined },
@@ -66,6 +77,7 @@ describe("a guest's own list of routes", () => {
 
   test.each([
     { value: told(1000), want: "1000" },
+    { value: told(0), want: "0" },
     { value: told(-1), want: undefined },
     { value: told(1e300), want: undefined },
     { value: told("1,2"), want: undefined },

@@ -69,6 +69,8 @@ class ScriptedChild implements ChildProcessHandle {
 
 /** Time that passes when the test says so. */
 class StepClock implements Clock {
+  /** Since boot, milliseconds: longer than a child must run to count as healthy. */
+  nowMs = 100_000;
   #waits: { readonly ms: number; readonly wake: () => void; readonly signal: AbortSignal }[] = [];
 
   now(): number {
@@ -76,7 +78,7 @@ class StepClock implements Clock {
   }
 
   monotonicMs(): number {
-    return 0;
+    return this.nowMs;
   }
 
   sleep(ms: number, signal: AbortSignal): Promise<void> {
@@ -260,18 +262,42 @@ describe("hypervisor", () => {
     expect(children).toHaveLength(1);
   });
 
+  test("connections that only send messages still count as hanging", async () => {
+    await abandonOne();
+    await abandonOne();
+    childAt(0).say({ kind: "result", connection: 1, call: 1 });
+    await clock.pass(3000);
+    await hypervisor.open(uri);
+    expect(children).toHaveLength(2);
+  });
+
+  test("a child that has ended is sent nothing more", async () => {
+    await hypervisor.open(uri);
+    childAt(0).kill();
+    await settle();
+    const { length } = childAt(0).requests;
+    await clock.pass(4000);
+    expect(childAt(0).requests).toHaveLength(length);
+  });
+
   test("a child that breaks the protocol is replaced", async () => {
     const connection = await hypervisor.open(uri);
     childAt(0).say({ kind: "nonsense" });
     expect((await connection.closed).reason).toContain("SIGKILL");
+    expect(logger.lines).toContainEqual(
+      expect.objectContaining({
+        message: "replacing the libvirt child",
+        fields: { reason: "it broke the protocol" },
+      }),
+    );
     await hypervisor.open(uri);
     expect(children).toHaveLength(2);
   });
 
   test("a child that answers no beats is replaced", async () => {
     const connection = await hypervisor.open(uri);
-    await clock.pass(4000);
-    await clock.pass(4000);
+    for (let beat = 0; beat < 3; beat += 1) await clock.pass(4000);
+    await hypervisor.open(uri);
     expect(children).toHaveLength(1);
     childAt(0).isAlive = false;
     await clock.pass(4000);
@@ -291,9 +317,35 @@ describe("hypervisor", () => {
     const third = hypervisor.open(uri);
     await settle();
     expect(children).toHaveLength(2);
+    expect(logger.lines.at(-1)).toMatchObject({ level: "warn", fields: { pauseMs: 500 } });
     await clock.pass(500);
     await third;
     expect(children).toHaveLength(3);
+  });
+
+  test("a child that ran for a minute is started again at once, however often it ends", async () => {
+    for (const index of [0, 1, 2]) {
+      await hypervisor.open(uri);
+      clock.nowMs += 60_000;
+      childAt(index).kill();
+      await settle();
+    }
+    await hypervisor.open(uri);
+    expect(children).toHaveLength(4);
+  });
+
+  test("a child that cannot be started is started again after a wait", async () => {
+    startError = new Error("no memory");
+    for (const attempt of [1, 2]) {
+      expect(await failureOf(hypervisor.open(uri))).toBe("LIBVIRT_UNREACHABLE");
+      expect(starts).toHaveLength(attempt);
+    }
+    const third = failureOf(hypervisor.open(uri));
+    await settle();
+    expect(starts).toHaveLength(2);
+    await clock.pass(500);
+    await third;
+    expect(starts).toHaveLength(3);
   });
 
   test("a closed hypervisor waits for no start", async () => {
@@ -365,6 +417,7 @@ describe("hypervisor", () => {
     await expect(hypervisor.open(uri)).rejects.toMatchObject({
       code: "LIBVIRT_UNREACHABLE",
       details: { message: "no memory" },
+      cause: startError,
     });
     startError = undefined;
     await hypervisor.open(uri);
@@ -375,6 +428,7 @@ describe("hypervisor", () => {
     await hypervisor.open(uri);
     childAt(0).kill();
     await settle();
+    expect(logger.lines.map(({ message }) => message)).toContain("the libvirt child ended");
     await hypervisor.open(uri);
     await hypervisor.close();
     expect(logger.lines.filter(({ level }) => level === "warn")).toMatchObject([

@@ -80,7 +80,10 @@ test.each([
   },
   {
     name: "what comes in, and what is no number",
-    given: { type: "running", operation: "4", data_total: "-1", memory_bps: 7 },
+    given: {
+      ...{ type: "running", operation: "4", data_total: "-1", memory_bps: 7 },
+      ...{ downtime: "7 ms", time_elapsed: "1".repeat(16) },
+    },
     want: { state: "running", move: "in" },
   },
 ])("a job: $name", ({ given, want }) => {

@@ -45,6 +45,14 @@ describe("what the child says", () => {
       message: { kind: "event", connection: 1, event: { kind: "x", domain: "d", alias: "a" } },
     },
     {
+      name: "an event of no domain",
+      message: { kind: "event", connection: 1, event: { kind: "agentConnected", domain: 7 } },
+    },
+    {
+      name: "a device's event without its alias",
+      message: { kind: "event", connection: 1, event: { kind: "deviceAdded", domain: "d" } },
+    },
+    {
       name: "an unknown lifecycle",
       message: {
         kind: "event",
@@ -57,12 +65,27 @@ describe("what the child says", () => {
   });
 
   test.each([
-    { message: { kind: "beat", eventLoopAgeMs: 5 }, is: true },
-    { message: { kind: "beat" }, is: false },
-    { message: { kind: "ended", eventLoopAgeMs: 5 }, is: false },
-    { message: null, is: false },
-  ])("$message as a beat", ({ message, is }) => {
-    expect(parseBeat(message) !== undefined).toBe(is);
+    {
+      message: { kind: "beat", eventLoopAgeMs: 5, more: 1 },
+      want: { kind: "beat", eventLoopAgeMs: 5 },
+    },
+    { message: { kind: "beat" }, want: undefined },
+    { message: { kind: "ended", eventLoopAgeMs: 5 }, want: undefined },
+    { message: null, want: undefined },
+  ])("$message as a beat", ({ message, want }) => {
+    expect(parseBeat(message)).toEqual(want);
+  });
+
+  test("numbers that are missing are -1", () => {
+    const lifecycle = { kind: "lifecycle", domain: "d", event: "started" };
+    expect(parseReply({ kind: "event", connection: 1, event: lifecycle })).toEqual({
+      ...{ kind: "event", connection: 1, event: { ...lifecycle, detail: -1 } },
+    });
+    const failed = { kind: "failed", connection: 1, call: 2 };
+    expect(parseReply({ ...failed, error: { number: "1", message: "m" } })).toEqual({
+      ...failed,
+      error: { number: -1, domain: -1, level: -1, message: "m" },
+    });
   });
 
   test.each([
@@ -77,6 +100,11 @@ describe("what the child says", () => {
       want: { kind: "jobCompleted", domain: "d", downtimeMs: 136 },
     },
     {
+      name: "the end of one for which it never stood still",
+      event: { kind: "jobCompleted", domain: "d", detail: 0 },
+      want: { kind: "jobCompleted", domain: "d", downtimeMs: 0 },
+    },
+    {
       name: "the end of one that does not",
       event: { kind: "jobCompleted", domain: "d", detail: -1 },
       want: { kind: "jobCompleted", domain: "d" },
@@ -88,8 +116,19 @@ describe("what the child says", () => {
 
   test("a domain that has left says so, and nothing else does", () => {
     const domain = { name: "d", uuid: "u", state: "shutoff", persistent: true };
-    expect(parseDomain({ ...domain, move: "left" })).toEqual({ ...domain, move: "left" });
+    for (const move of ["left", "leaving"]) {
+      expect(parseDomain({ ...domain, move })).toEqual({ ...domain, move });
+    }
     expect(parseDomain({ ...domain, move: "" })).toEqual(domain);
+  });
+
+  test.each([
+    { name: "a disk error", given: { hasDiskError: true }, want: { hasDiskError: true } },
+    { name: "no disk error", given: { hasDiskError: 1 }, want: {} },
+    { name: "no configuration on disk", given: { persistent: 1 }, want: { persistent: false } },
+  ])("a domain with $name", ({ given, want }) => {
+    const domain = { name: "d", uuid: "u", state: "paused", persistent: true };
+    expect(parseDomain({ ...domain, ...given })).toStrictEqual({ ...domain, ...want });
   });
 
   test("a long message is cut", () => {
@@ -104,6 +143,8 @@ describe("what the child says", () => {
       is: true,
     },
     { name: "nothing", value: undefined, is: false },
+    { name: "one without a name", value: { uuid: "u", state: "running" }, is: false },
+    { name: "one without a UUID", value: { name: "d", state: "running" }, is: false },
     { name: "an unknown state", value: { name: "d", uuid: "u", state: "x" }, is: false },
   ])("$name as a domain", ({ value, is }) => {
     expect(parseDomain(value) !== undefined).toBe(is);
@@ -143,6 +184,7 @@ describe("what the child says", () => {
       want: { name: "x".repeat(1000) },
     },
     { name: "no object", value: ["os.id"], want: {} },
+    { name: "nothing", value: undefined, want: {} },
   ])("$name as the guest's system", ({ value, want }) => {
     expect(parseGuestSystem(value)).toEqual(want);
   });
@@ -167,7 +209,7 @@ describe("what an agent says of itself", () => {
       name: "is its version and its commands",
       value: told({
         version: "7.2.0",
-        supported_commands: [PING, { name: "guest-exec", enabled: 1 }],
+        supported_commands: [null, PING, 7, { name: "guest-exec", enabled: 1 }],
       }),
       want: {
         "agent.version": "7.2.0",
