@@ -7,7 +7,7 @@ import { createClock } from "@patchbay/os";
 import { createAuthority } from "@patchbay/pki";
 import { eventually } from "@patchbay/support";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
-import { startKubeletBench, type KubeletBench } from "../testing/kubelet-bench.ts";
+import { POD, startKubeletBench, type KubeletBench } from "../testing/kubelet-bench.ts";
 
 const WITHIN = { withinMs: 5000 };
 const LOGS = "/containerLogs/ns/p/c";
@@ -208,6 +208,26 @@ describe("a program", () => {
   });
 
   test.each([
+    { name: "a terminal has one output", tty: true, want: { tty: true, stderr: false } },
+    { name: "others have two", tty: false, want: { tty: false, stderr: true } },
+  ])("is attached to as its container was made: $name", async ({ tty, want }) => {
+    const id = await bench.run();
+    const other = { name: "other", image: "i", tty: !tty };
+    bench.pods.put({ ...POD, spec: { containers: [other, { name: "c", image: "i", tty }] } });
+    const requests: unknown[] = [];
+    const url = await bench.runtime.exec({ ...NO_STREAMS, containerId: "c", command: ["sh"] });
+    bench.runtime.attach = (request) => {
+      requests.push(request);
+      return Promise.resolve(url);
+    };
+    const attached = get("/attach/ns/p/c?output=1&error=1", UPGRADE);
+    await eventually(() => heard !== "", WITHIN);
+    sockets[0]?.end("HTTP/1.1 403 Forbidden\r\ncontent-length: 2\r\nconnection: close\r\n\r\nno");
+    expect((await attached).code).toBe(403);
+    expect(requests).toEqual([{ containerId: id, stdin: false, stdout: true, ...want }]);
+  });
+
+  test.each([
     {
       name: "no upgrade is asked for",
       path: EXEC,
@@ -228,6 +248,13 @@ describe("a program", () => {
       more: UPGRADE,
       code: 500,
       text: 'container not found ("c")\n',
+    },
+    {
+      name: "no upgrade is asked for to attach",
+      path: "/attach/ns/p/c?output=1",
+      more: {},
+      code: 400,
+      text: "Upgrade request required\n",
     },
     {
       name: "it is no program",
