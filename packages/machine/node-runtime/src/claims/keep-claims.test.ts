@@ -23,7 +23,7 @@ import { describe, expect, test } from "vitest";
 import { Death, Mortality } from "../testing/mortality.ts";
 import type { ClaimDeps } from "./deps.ts";
 import { keepClaims, reconcileClaim, reconcileVolume } from "./keep-claims.ts";
-import { aClaim, aClass, aVolume, HANDLE } from "./testing.ts";
+import { aClaim, aClass, aVolume, HANDLE, withoutClaim } from "./testing.ts";
 
 const FILE = `/claims/${HANDLE}/volume.img`;
 const CLAIM = { namespace: "ns", name: "data" };
@@ -298,4 +298,202 @@ test("claim, volume and class wake what rests on them", async () => {
   stop.abort();
   await loop;
   await expectBound(world);
+});
+
+describe("an error of one pass", () => {
+  const notFound = new AppError("KUBE_NOT_FOUND", { resource: "volumes", object: HANDLE });
+  const conflict = new AppError("KUBE_CONFLICT", { resource: "volumes", object: HANDLE });
+
+  /** A world whose volume has lost its claim, and whose next patch fails. */
+  async function failing(error: Error): Promise<World> {
+    const world = new World();
+    world.store.put(PERSISTENT_VOLUMES, aVolume("Bound"));
+    await world.watch();
+    world.store.patch = () => Promise.reject(error);
+    return world;
+  }
+
+  test("is none when the volume is gone meanwhile", async () => {
+    const world = await failing(notFound);
+    expect(await reconcileVolume(world.deps, HANDLE)).toMatchObject({ kind: "done" });
+    expect(world.notes).toEqual([]);
+  });
+
+  test("is not recorded when the API server refuses a write for a volume", async () => {
+    const world = await failing(conflict);
+    await expect(reconcileVolume(world.deps, HANDLE)).rejects.toBe(conflict);
+    expect(world.notes).toEqual([]);
+  });
+
+  test("is recorded when the machine fails a volume", async () => {
+    const world = await failing(new Error("disk is gone"));
+    await expect(reconcileVolume(world.deps, HANDLE)).rejects.toThrow("disk is gone");
+    expect(world.notes).toEqual([
+      { type: "Warning", reason: "VolumeFailedDelete", message: "disk is gone" },
+    ]);
+  });
+
+  /** A world whose claim is about to be bound, and whose disk or API server fails. */
+  async function binding(fail: (world: World) => void, phase: "Pending" | "Bound") {
+    const world = new World();
+    world.store.put(PERSISTENT_VOLUME_CLAIMS, aClaim());
+    world.store.put(PERSISTENT_VOLUMES, aVolume(phase));
+    await world.watch();
+    fail(world);
+    return world;
+  }
+
+  test("is recorded when the storage of a claim cannot be made", async () => {
+    const world = await binding((one) => {
+      one.disk.make = () => Promise.reject(new Error("disk is gone"));
+    }, "Pending");
+    await expect(reconcileClaim(world.deps, "ns/data")).rejects.toThrow("disk is gone");
+    expect(world.notes).toEqual([
+      {
+        type: "Warning",
+        reason: "ProvisioningFailed",
+        message: "its storage cannot be made: disk is gone",
+      },
+    ]);
+  });
+
+  test.each([
+    { name: "the API server refuses a write", phase: "Pending", error: conflict },
+    { name: "there is no storage to make", phase: "Bound", error: new Error("away") },
+  ] as const)("is not recorded for a claim when $name", async ({ phase, error }) => {
+    const world = await binding((one) => {
+      one.store.patch = () => Promise.reject(error);
+    }, phase);
+    await expect(reconcileClaim(world.deps, "ns/data")).rejects.toBe(error);
+    expect(world.notes).toEqual([]);
+  });
+});
+
+describe("one pass", () => {
+  test("over what is gone does nothing", async () => {
+    const world = new World();
+    expect(await reconcileClaim(world.deps, "ns/data")).toMatchObject({ kind: "done" });
+    expect(await reconcileVolume(world.deps, HANDLE)).toMatchObject({ kind: "done" });
+    expect(world.store.calls).toEqual([]);
+  });
+
+  test("over a claim that has no room comes again in a minute", async () => {
+    const world = new World();
+    world.files.space = () => Promise.resolve({ sizeBytes: 2 ** 20, freeBytes: 2 ** 20 });
+    world.store.put(PERSISTENT_VOLUME_CLAIMS, aClaim());
+    await world.watch();
+    expect(await reconcileClaim(world.deps, "ns/data")).toMatchObject({
+      ...{ kind: "after", ms: 60_000 },
+    });
+  });
+
+  test("over a claim without a class says so, and waits for a change", async () => {
+    const world = new World();
+    world.store.put(PERSISTENT_VOLUME_CLAIMS, aClaim({ storageClassName: "" }));
+    world.classes.put(aClass({ metadata: { name: "" } }));
+    await world.watch();
+    expect(await reconcileClaim(world.deps, "ns/data")).toMatchObject({ kind: "done" });
+    expect(world.notes).toMatchObject([{ reason: "FailedBinding" }]);
+  });
+
+  test("over a volume that no claim names marks it available", async () => {
+    const world = new World();
+    world.store.put(PERSISTENT_VOLUMES, withoutClaim(aVolume("Pending")));
+    await world.watch();
+    await reconcileVolume(world.deps, HANDLE);
+    expect((await world.volume())?.status?.phase).toBe("Available");
+  });
+
+  test("over a volume reads the claim of its namespace and name", async () => {
+    const world = await bound();
+    await world.watch();
+    const before = world.store.calls.length;
+    await reconcileVolume(world.deps, HANDLE);
+    expect(world.store.calls).toHaveLength(before);
+  });
+});
+
+describe("the loop", () => {
+  async function turns(): Promise<void> {
+    for (let turn = 0; turn < 6; turn += 1) await settle();
+  }
+
+  async function running(world: World, act: () => Promise<void> | void): Promise<void> {
+    const stop = new AbortController();
+    const loop = keepClaims(world.deps, stop.signal);
+    await turns();
+    await act();
+    await turns();
+    stop.abort();
+    await loop;
+  }
+
+  test("begins with what is there", async () => {
+    const world = new World();
+    world.store.put(PERSISTENT_VOLUMES, withoutClaim(aVolume("Pending")));
+    world.store.put(PERSISTENT_VOLUME_CLAIMS, aClaim({ storageClassName: "other" }));
+    await world.watch();
+    await running(world, () => undefined);
+    expect((await world.volume())?.status?.phase).toBe("Available");
+    expect(world.notes.map(({ reason }) => reason)).toEqual(["VolumeMismatch"]);
+  });
+
+  test("removes a volume's storage when its claim is deleted", async () => {
+    const world = await bound();
+    await world.files.writeAtomic(FILE, "");
+    await world.watch();
+    await running(world, async () => {
+      await world.store.delete(PERSISTENT_VOLUME_CLAIMS, CLAIM);
+      world.claims.take(CLAIM);
+    });
+    expect(await world.files.exists(FILE)).toBe(false);
+  });
+
+  test("binds a claim when its volume appears", async () => {
+    const world = new World();
+    world.store.put(PERSISTENT_VOLUME_CLAIMS, aClaim());
+    world.claims.put(aClaim());
+    await running(world, () => {
+      world.store.put(PERSISTENT_VOLUMES, aVolume("Bound"));
+      world.volumes.put(aVolume("Bound"));
+    });
+    expect((await world.claim())?.spec.volumeName).toBe(HANDLE);
+  });
+
+  test("creates a volume when the class of a claim appears", async () => {
+    const world = new World();
+    world.store.put(PERSISTENT_VOLUME_CLAIMS, aClaim());
+    world.claims.put(aClaim());
+    await running(world, () => {
+      world.classes.put(aClass());
+    });
+    expect(await world.volume()).toBeDefined();
+  });
+
+  test("follows nothing once it has ended", async () => {
+    const world = new World();
+    await running(world, () => undefined);
+    const calls = world.store.calls.length;
+    await world.watch();
+    await turns();
+    expect(world.store.calls.slice(calls).filter((call) => !call.startsWith("get"))).toEqual([]);
+  });
+
+  test("reports storage without a volume, and nothing else that is beside it", async () => {
+    const world = await bound();
+    const lost = HANDLE.replace("1111", "9999");
+    for (const name of [HANDLE, lost, "lost+found"]) {
+      await world.files.ensureDirectory(`/claims/${name}`);
+    }
+    await world.watch();
+    const before = world.log.lines.length;
+    await running(world, () => undefined);
+    expect(world.log.lines.slice(before)).toEqual([
+      {
+        level: "warn",
+        message: "storage without a volume object is kept",
+        fields: { path: `/claims/${lost}` },
+      },
+    ]);
+  });
 });

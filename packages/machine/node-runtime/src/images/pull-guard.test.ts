@@ -9,12 +9,20 @@ const MEBIBYTE = 2 ** 20;
 
 function setUp() {
   const clock = createFakeClock();
-  const disk = { sizeBytes: 1000 * MEBIBYTE, freeBytes: 900 * MEBIBYTE };
+  const disk = { sizeBytes: 1000 * MEBIBYTE, freeBytes: 900 * MEBIBYTE, fails: false };
+  const log = createFakeLogger();
+  const stop = new AbortController();
   const layers: UnpackingLayer[] = [];
   let looks = 0;
+  let spaces = 0;
   const guard = createPullGuard({
-    ...{ clock, log: createFakeLogger(), signal: new AbortController().signal },
-    files: { space: () => Promise.resolve({ ...disk }) },
+    ...{ clock, log, signal: stop.signal },
+    files: {
+      space: () => {
+        spaces += 1;
+        return disk.fails ? Promise.reject(new Error("no such file")) : Promise.resolve(disk);
+      },
+    },
     imagesDir: "/images",
     listUnpacking: () => {
       looks += 1;
@@ -40,7 +48,17 @@ function setUp() {
     void clock.advance(250);
     await settle();
   };
-  return { disk, pull, write, looks: () => looks };
+  /** A pull that a test ends. */
+  const finish = (reference: string): { readonly end: () => void } => {
+    const { promise, resolve } = Promise.withResolvers<undefined>();
+    void guard.run(reference, () => promise);
+    return {
+      end: () => {
+        resolve(undefined);
+      },
+    };
+  };
+  return { clock, disk, finish, log, pull, stop, write, looks: () => looks, spaces: () => spaces };
 }
 
 test("layers are added up, those that are done too, and only their pull is stopped", async () => {
@@ -79,4 +97,122 @@ test("how a pull fails by itself is told as it is", async () => {
   });
   await expect(guard.run("a", () => Promise.reject(new Error("401")))).rejects.toThrow("401");
   expect(await guard.run("a", () => Promise.resolve("id"))).toBe("id");
+});
+
+test("a pull whose name is none of an image is done all the same", async () => {
+  const { pull, write } = setUp();
+  const ends: string[] = [];
+  void pull("Not A Name").catch(() => ends.push("stopped"));
+  await write("one", "reg.example/x:1", 300);
+  expect(ends).toEqual([]);
+});
+
+test("layers of a pull that has ended count for no later one of that image", async () => {
+  const { disk, finish, pull, write } = setUp();
+  const ends: string[] = [];
+  void pull("reg.example/other:1");
+  const first = finish("reg.example/large:1");
+  await write("one", "reg.example/large:1", 200);
+  first.end();
+  await settle();
+  await write("other", "reg.example/other:1", 40);
+  disk.freeBytes += 240 * MEBIBYTE;
+  await write("none", "reg.example/other:1", 0);
+  void pull("reg.example/large:1").catch(() => ends.push("stopped"));
+  await write("two", "reg.example/large:1", 100);
+  expect(ends).toEqual([]);
+});
+
+test("every pull of an image that is too large is stopped, and its layers count no more", async () => {
+  const { pull, write } = setUp();
+  const ends: string[] = [];
+  void pull("reg.example/large:1").catch(() => ends.push("one"));
+  void pull("reg.example/large:1").catch(() => ends.push("two"));
+  void pull("reg.example/small:1").catch(() => ends.push("small"));
+  await write("one", "reg.example/large:1", 300);
+  expect(ends).toEqual(["one", "two"]);
+  void pull("reg.example/large:1").catch(() => ends.push("again"));
+  await write("two", "reg.example/large:1", 100);
+  expect(ends).toEqual(["one", "two"]);
+});
+
+test("the disk is no longer asked when all pulls have ended, nor when the program ends", async () => {
+  const { clock, finish, spaces, stop } = setUp();
+  const first = finish("reg.example/a:1");
+  await settle();
+  first.end();
+  await clock.advance(250);
+  await clock.advance(250);
+  expect(spaces()).toBe(1);
+  finish("reg.example/b:1");
+  await settle();
+  expect(spaces()).toBe(2);
+  await clock.advance(249);
+  expect(spaces()).toBe(2);
+  await clock.advance(1);
+  expect(spaces()).toBe(3);
+  stop.abort();
+  await clock.advance(250);
+  expect([spaces(), clock.dueMs]).toEqual([3, []]);
+});
+
+test("two pulls at a time are watched once", async () => {
+  const { clock, finish, spaces } = setUp();
+  finish("reg.example/a:1");
+  finish("reg.example/b:1");
+  await settle();
+  expect(spaces()).toBe(1);
+  await clock.advance(250);
+  expect(spaces()).toBe(2);
+});
+
+test("a disk that cannot be asked is reported, and pulls go on", async () => {
+  const { clock, disk, finish, log } = setUp();
+  disk.fails = true;
+  finish("reg.example/a:1");
+  await settle();
+  expect(log.lines).toEqual([
+    { level: "warn", message: "pulls are not watched", fields: { reason: "no such file" } },
+  ]);
+  await clock.advance(250);
+  expect(log.lines).toHaveLength(2);
+});
+
+test("what is stopped is reported with its reason", async () => {
+  const { log, pull, write } = setUp();
+  const large = pull("zeros").catch((error: unknown) => error);
+  await write("one", "docker.io/library/zeros:latest", 300);
+  expect(await large).toMatchObject({ code: "RUNTIME_IMAGE_TOO_LARGE" });
+  expect(log.lines).toMatchObject([
+    {
+      level: "warn",
+      message: "pull is stopped",
+      fields: { object: "docker.io/library/zeros:latest" },
+    },
+  ]);
+});
+
+test("layers are asked for when 32 MiB were written since the last time, and not before", async () => {
+  const { pull, write, looks } = setUp();
+  void pull("reg.example/slow:1");
+  await settle();
+  const before = looks();
+  await write("one", "reg.example/slow:1", 31);
+  expect(looks()).toBe(before);
+  await write("two", "reg.example/slow:1", 1);
+  expect(looks()).toBe(before + 1);
+  await write("three", "reg.example/slow:1", 32);
+  expect(looks()).toBe(before + 2);
+});
+
+test("what somebody removes meanwhile is room that may be written again", async () => {
+  const { disk, pull, write, looks } = setUp();
+  void pull("reg.example/slow:1");
+  await settle();
+  const before = looks();
+  disk.freeBytes += 100 * MEBIBYTE;
+  await write("one", "reg.example/slow:1", 0);
+  expect(looks()).toBe(before);
+  await write("two", "reg.example/slow:1", 32);
+  expect(looks()).toBe(before + 1);
 });

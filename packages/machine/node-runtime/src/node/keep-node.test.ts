@@ -204,9 +204,8 @@ test("a lease that somebody deleted is made again", async () => {
 });
 
 describe("the node is kept", () => {
-  const nodes = createFakeCache<KubeNode>();
-
   test("by a beat every ten seconds, the first one after the registration", async () => {
+    const nodes = createFakeCache<KubeNode>();
     const stop = new AbortController();
     const clock = createFakeClock();
     const kept = keepNode({ ...deps, clock }, nodes, stop.signal);

@@ -222,3 +222,283 @@ describe("a start is put off", () => {
     expect(restartDelayOf(aRun({ state: "EXITED", annotations, ...times }))).toBe(want);
   });
 });
+
+describe("a plan", () => {
+  const present = podFacts().images;
+  const wait = (ms: number) => ({ kind: "wait", ms });
+  const stop = (id: string, graceSeconds: number) => ({ kind: "stopContainer", id, graceSeconds });
+  const start = (more: object) => ({ kind: "startContainer", container: "compute", ...more });
+  const mounted = aPod({ volumes: [{ name: "k", image: { reference: "guest" } }] });
+  const failed = { kind: "failed", shown: SHOWN, pauseMs: 7 } as const;
+  const ended = (change = {}) =>
+    aRun({
+      ...{
+        state: "EXITED",
+        exitCode: 1,
+        attempt: 2,
+        startedAt: BigInt(NOW_MS - 1000) * 1_000_000n,
+      },
+      ...{ finishedAt: BigInt(NOW_MS) * 1_000_000n, ...change },
+    });
+  const delayed = { annotations: { "patchbay.io/restart-delay-seconds": "0" } };
+
+  test.each<{ name: string; facts: Partial<PodFacts>; want: readonly object[] }>([
+    {
+      name: "starts a container that was made, and makes none beside it",
+      facts: { sandboxes: [aSandbox()], containers: [aRun({ state: "CREATED", attempt: 3 })] },
+      want: [{ kind: "prepareVolumes" }, start({ attempt: 3, createdId: "c0" })],
+    },
+    {
+      name: "waits with a start that was made and failed",
+      facts: {
+        sandboxes: [aSandbox()],
+        containers: [aRun({ state: "CREATED" })],
+        held: new Map([["container compute", { shown: SHOWN, pauseMs: 4.2 }]]),
+      },
+      want: [wait(5)],
+    },
+    {
+      name: "waits with volumes that failed, and starts nothing",
+      facts: {
+        sandboxes: [aSandbox()],
+        held: new Map([["volumes", { shown: SHOWN, pauseMs: 6 }]]),
+      },
+      want: [wait(6)],
+    },
+    {
+      name: "waits with volumes that failed before the sandbox is made",
+      facts: { held: new Map([["volumes", { shown: SHOWN, pauseMs: 6 }]]) },
+      want: [wait(6)],
+    },
+    {
+      name: "waits with a sandbox that failed",
+      facts: { held: new Map([["sandbox", { shown: SHOWN, pauseMs: 6 }]]) },
+      want: [wait(6)],
+    },
+    {
+      name: "leaves a container alone that is well",
+      facts: {
+        sandboxes: [aSandbox()],
+        containers: [aRun()],
+        health: new Map([["c0", { isStarted: true, isReady: false, isUnhealthy: false }]]),
+      },
+      want: [],
+    },
+    {
+      name: "ends an unhealthy container in thirty seconds",
+      facts: {
+        sandboxes: [aSandbox()],
+        containers: [aRun()],
+        health: new Map([["c0", { isStarted: true, isReady: false, isUnhealthy: true }]]),
+      },
+      want: [stop("c0", 30)],
+    },
+    {
+      name: "ends an unhealthy container in the pod's grace",
+      facts: {
+        pod: aPod({ terminationGracePeriodSeconds: 5 }),
+        sandboxes: [aSandbox()],
+        containers: [aRun()],
+        health: new Map([["c0", { isStarted: true, isReady: false, isUnhealthy: true }]]),
+      },
+      want: [stop("c0", 5)],
+    },
+    {
+      name: "ends an unhealthy container in its probe's grace",
+      facts: {
+        pod: aPod({
+          terminationGracePeriodSeconds: 5,
+          containers: [aContainer({ livenessProbe: { terminationGracePeriodSeconds: 2 } })],
+        }),
+        sandboxes: [aSandbox()],
+        containers: [aRun()],
+        health: new Map([["c0", { isStarted: true, isReady: false, isUnhealthy: true }]]),
+      },
+      want: [stop("c0", 2)],
+    },
+    {
+      name: "ends at once what the runtime knows nothing of",
+      facts: { sandboxes: [aSandbox()], containers: [aRun({ state: "UNKNOWN" })] },
+      want: [stop("c0", 0)],
+    },
+    {
+      name: "starts again what ended, with the delay of the next time",
+      facts: { pod: always, sandboxes: [aSandbox()], containers: [ended()] },
+      want: [{ kind: "prepareVolumes" }, start({ attempt: 3, delaySeconds: 0 })],
+    },
+    {
+      name: "waits with the start of what ends again and again",
+      facts: { pod: always, sandboxes: [aSandbox()], containers: [ended(delayed)] },
+      want: [wait(10_000)],
+    },
+    {
+      name: "starts in a new sandbox what ended in the one before, when it is time",
+      facts: {
+        pod: always,
+        sandboxes: [aSandbox()],
+        containers: [ended({ ...delayed, sandboxId: "before" })],
+      },
+      want: [wait(10_000)],
+    },
+    {
+      name: "leaves what runs in another sandbox to its end",
+      facts: {
+        pod: always,
+        sandboxes: [aSandbox()],
+        containers: [aRun({ sandboxId: "before" })],
+      },
+      want: [],
+    },
+    {
+      name: "makes an init container anew in a new sandbox, without delay",
+      facts: {
+        pod: aPod({ restartPolicy: "Always", initContainers: [aContainer({ name: "one" })] }),
+        sandboxes: [aSandbox()],
+        containers: [ended({ ...delayed, name: "one", sandboxId: "before" })],
+      },
+      want: [{ kind: "prepareVolumes" }, { kind: "startContainer", container: "one", attempt: 3 }],
+    },
+    {
+      name: "makes in a new sandbox what was made in the one before",
+      facts: {
+        pod: always,
+        sandboxes: [aSandbox()],
+        containers: [aRun({ state: "CREATED", sandboxId: "before" })],
+      },
+      want: [{ kind: "prepareVolumes" }, start({ attempt: 1 })],
+    },
+    {
+      name: "waits for an image that is being pulled",
+      facts: {
+        sandboxes: [aSandbox()],
+        images: new Map([["localhost/launcher:dev", { kind: "pulling" }]]),
+      },
+      want: [],
+    },
+    {
+      name: "waits with an image that failed",
+      facts: {
+        sandboxes: [aSandbox()],
+        images: new Map([["localhost/launcher:dev", failed]]),
+      },
+      want: [wait(7)],
+    },
+    {
+      name: "fetches an image that is mounted before it makes a sandbox",
+      facts: { pod: mounted, images: new Map([...present, ["guest", { kind: "absent" }]]) },
+      want: [{ kind: "pullImage", reference: "guest" }],
+    },
+    {
+      name: "waits for an image that is mounted and being pulled",
+      facts: { pod: mounted, images: new Map([...present, ["guest", { kind: "pulling" }]]) },
+      want: [],
+    },
+    {
+      name: "makes a sandbox when the image that is mounted is there",
+      facts: {
+        pod: mounted,
+        images: new Map([...present, ["guest", present.get("localhost/launcher:dev") ?? failed]]),
+      },
+      want: [{ kind: "runSandbox", attempt: 0 }, { kind: "prepareVolumes" }, start({ attempt: 0 })],
+    },
+    {
+      name: "makes a sandbox with the next number in the place of dead ones",
+      facts: {
+        pod: always,
+        sandboxes: [
+          aSandbox({
+            id: "s1",
+            state: "NOTREADY",
+            metadata: { ...aSandbox().metadata, attempt: 1 },
+          }),
+          aSandbox({ state: "NOTREADY" }),
+        ],
+      },
+      want: [
+        { kind: "stopSandbox", id: "s1" },
+        { kind: "removeSandbox", id: "s1" },
+        { kind: "stopSandbox", id: "s0" },
+        { kind: "removeSandbox", id: "s0" },
+        { kind: "runSandbox", attempt: 2 },
+        { kind: "prepareVolumes" },
+        start({ attempt: 0 }),
+      ],
+    },
+    {
+      name: "leaves alone what was stopped already of a pod that is over",
+      facts: {
+        sandboxes: [aSandbox({ id: "s1" }), aSandbox()],
+        containers: [aRun({ state: "EXITED" })],
+        released: new Set(["s1"]),
+      },
+      want: [{ kind: "stopSandbox", id: "s0" }],
+    },
+    {
+      name: "removes a directory that is all that is left",
+      facts: { pod: undefined, hasRemains: true },
+      want: [{ kind: "removeRemains" }],
+    },
+    {
+      name: "gives a deleted pod a second at least",
+      facts: {
+        pod: aPod({}, { deletionTimestamp: new Date(NOW_MS + 200).toISOString() }),
+        sandboxes: [aSandbox()],
+        containers: [aRun()],
+      },
+      want: [stop("c0", 1), wait(200)],
+    },
+    {
+      name: "ends a deleted pod at its deadline",
+      facts: {
+        pod: aPod({}, { deletionTimestamp: new Date(NOW_MS).toISOString() }),
+        containers: [aRun()],
+      },
+      want: [{ kind: "deleteObject" }],
+    },
+    {
+      name: "asks of a deleted pod only what runs, known or not",
+      facts: {
+        pod: deleted,
+        containers: [
+          aRun({ id: "c1", state: "EXITED" }),
+          aRun({ id: "c2", state: "UNKNOWN" }),
+          aRun({ id: "c3" }),
+        ],
+      },
+      want: [stop("c2", 20), stop("c3", 20), wait(20_000)],
+    },
+  ])("$name", ({ facts, want }) => {
+    expect(planPod(podFacts(facts), NOW_MS)).toEqual(want);
+  });
+
+  test.each([
+    { attempt: 1, ageMs: 0, want: 1000 },
+    { attempt: 1, ageMs: 1000, want: undefined },
+    { attempt: 3, ageMs: 1000, want: 3000 },
+    { attempt: 9, ageMs: 0, want: 256_000 },
+    { attempt: 20, ageMs: 0, want: 256_000 },
+  ])("waits for sandbox $attempt after $ageMs ms: $want", ({ attempt, ageMs, want }) => {
+    const metadata = { ...aSandbox().metadata, attempt };
+    const createdAt = BigInt(NOW_MS - ageMs) * 1_000_000n;
+    const sandboxes = [aSandbox({ state: "NOTREADY", metadata, createdAt })];
+    const [first] = planPod(podFacts({ pod: always, sandboxes }), NOW_MS);
+    expect(first).toEqual(
+      want === undefined ? { kind: "stopSandbox", id: "s0" } : { kind: "wait", ms: want },
+    );
+  });
+
+  test("keeps two dead containers of a name, of which the newest may be one", () => {
+    const dead = [3, 2, 1].map((attempt) =>
+      aRun({ id: `c${String(attempt)}`, attempt, state: "EXITED", exitCode: 0 }),
+    );
+    const other = aRun({ id: "o1", name: "other", state: "EXITED" });
+    const facts = podFacts({
+      pod: aPod({
+        restartPolicy: "OnFailure",
+        containers: [aContainer(), aContainer({ name: "x" })],
+      }),
+      ...{ sandboxes: [aSandbox()], containers: [...dead, aRun({ id: "x0", name: "x" }), other] },
+    });
+    expect(planPod(facts, NOW_MS)).toEqual([{ kind: "removeContainer", id: "c1" }]);
+  });
+});

@@ -121,6 +121,12 @@ describe("neighbours", () => {
       want: "a",
     },
     {
+      name: "nobody, for a second one that its own kind is out of reach of",
+      pod: labelled("web", clingy),
+      there: [on(B, labelled("web", clingy))],
+      want: "b",
+    },
+    {
       name: "nobody of another namespace",
       pod: aPod(aloof),
       there: [on(A, labelled("web", {}, "other"))],

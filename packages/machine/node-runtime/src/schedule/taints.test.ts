@@ -2,7 +2,7 @@
 import type { Taint, Toleration } from "@patchbay/api";
 import { describe, expect, test } from "vitest";
 import { aPod } from "../testing/pods.ts";
-import { evictionOf, toleratesCordon, untolerated } from "./taints.ts";
+import { evictionOf, toleratesCordon, untolerated, unwelcome } from "./taints.ts";
 
 const TAINT: Taint = { key: "rack", value: "7", effect: "NoSchedule" };
 
@@ -79,4 +79,25 @@ describe("a pod that is on the node goes", () => {
   test("by no taint that only keeps others away", () => {
     expect(evictionOf(aPod(), [TAINT])).toBeUndefined();
   });
+});
+
+test.each([
+  { name: "first", keys: ["soon", "late"] },
+  { name: "last", keys: ["late", "soon"] },
+])("the taint that ends a pod soonest counts, also where it is $name", ({ keys }) => {
+  const tolerations = [
+    { key: "soon", operator: "Exists", tolerationSeconds: 5 },
+    { key: "late", operator: "Exists", tolerationSeconds: 60 },
+  ] as const;
+  const taints = keys.map((key) => ({ key, effect: "NoExecute" as const }));
+  const eviction = evictionOf(aPod({ tolerations }), taints);
+  expect([eviction?.taint.key, eviction?.afterSeconds]).toEqual(["soon", 5]);
+});
+
+test("a pod would rather be elsewhere for the preferences that it does not tolerate", () => {
+  const soft: Taint = { ...TAINT, effect: "PreferNoSchedule" };
+  const other: Taint = { key: "zone", effect: "PreferNoSchedule" };
+  const tolerant = aPod({ tolerations: [{ key: "rack", operator: "Exists" }] });
+  expect(unwelcome(aPod(), [TAINT, soft, other])).toEqual([soft, other]);
+  expect(unwelcome(tolerant, [TAINT, soft, other])).toEqual([other]);
 });

@@ -23,6 +23,11 @@ test.each([
     want: { servers: ["192.0.2.53"], searches: ["a"], options: [] },
   },
   {
+    name: "without options that have no name",
+    spec: { dnsConfig: { options: [{ value: "2" }, { name: "" }, { name: "rotate" }] } },
+    want: { ...OF_CLUSTER, options: ["ndots:5", "rotate"] },
+  },
+  {
     name: "with more of its own",
     spec: {
       dnsConfig: {

@@ -33,7 +33,7 @@ function wasCutOff({ reason, message, startedAt }: ContainerFacts): boolean {
 }
 
 /** Whether a container that ended so is to run again; init containers end with 0 once. */
-export function isToRestart({ spec }: Pod, end: End, isInit = false): boolean {
+export function isToRestart({ spec }: Pod, end: End, isInit: boolean): boolean {
   const { exitCode, container } = end;
   if (container !== undefined && wasCutOff(container)) return true;
   const policy = spec.restartPolicy ?? "Always";

@@ -63,7 +63,46 @@ describe("an object of a pod", () => {
     const reading = objects.read("ns", C);
     await settle();
     const late = clock.advance(10_000);
-    await expect(reading).rejects.toMatchObject({ code: "OS_TIMED_OUT" });
+    await expect(reading).rejects.toMatchObject({
+      code: "OS_TIMED_OUT",
+      details: {
+        program: expect.stringMatching(/^the watch of .*c/) as unknown,
+        timeoutMs: 10_000,
+      },
+    });
     await late;
+  });
+
+  test("that no pod holds is not read", async () => {
+    const bench = createVolumeBench();
+    bench.put(aConfigMap("c", { key: "1" }));
+    expect(await bench.deps.objects.read("ns", C)).toBeUndefined();
+    expect(bench.watches.size).toBe(0);
+  });
+
+  test("of another namespace is another one", async () => {
+    const bench = createVolumeBench();
+    const { objects } = bench.deps;
+    bench.put(aConfigMap("c", { key: "1" }));
+    objects.hold("1", "other", [C]);
+    expect(await objects.read("ns", C)).toBeUndefined();
+    objects.hold("1", "ns", [C]);
+    expect(openWatches(bench)).toEqual(["ConfigMap ns metadata.name=c"]);
+    expect((await objects.read("ns", C))?.size).toBe(1);
+  });
+
+  test("leaves no timer behind once it is read", async () => {
+    const bench = createVolumeBench();
+    bench.deps.objects.hold("1", "ns", [C]);
+    await bench.deps.objects.read("ns", C);
+    expect(bench.clock.dueMs).toEqual([]);
+  });
+
+  test("is no longer watched when the node stops", () => {
+    const stop = new AbortController();
+    const bench = createVolumeBench(stop.signal);
+    bench.deps.objects.hold("1", "ns", [C]);
+    stop.abort();
+    expect(openWatches(bench)).toEqual([]);
   });
 });

@@ -1,0 +1,240 @@
+// SPDX-License-Identifier: Apache-2.0
+import type { Pod } from "@patchbay/api";
+import { AppError } from "@patchbay/core";
+import { beforeEach, describe, expect, test } from "vitest";
+import { aContainer, aPod, UID } from "../testing/pods.ts";
+import { PodWorld } from "../testing/world.ts";
+import type { PodDeps } from "./deps.ts";
+import { observe } from "./observe.ts";
+import { reconcilePod } from "./index.ts";
+import { beginVolumes, takeStep, type Progress, type TakenAction } from "./steps.ts";
+
+let world: PodWorld;
+let deps: PodDeps;
+let sweeps: number;
+/** Directories that were made, with their modes. */
+let directories: string[];
+
+beforeEach(() => {
+  world = new PodWorld();
+  sweeps = 0;
+  directories = [];
+  const ensureDirectory = world.files.ensureDirectory.bind(world.files);
+  world.files.ensureDirectory = (path, mode = 0) => {
+    directories.push(`${path} ${mode.toString(8)}`);
+    return ensureDirectory(path);
+  };
+  const sweeper = {
+    now: () => {
+      sweeps += 1;
+      return Promise.resolve();
+    },
+    afterCut: () => undefined,
+  };
+  deps = { ...world.deps, sweeper };
+});
+
+function aProgress(change: Partial<Progress> = {}): Progress {
+  return { home: undefined, volumes: undefined, early: undefined, ...change };
+}
+
+async function take(action: TakenAction, progress = aProgress()): Promise<Progress> {
+  await takeStep(deps, await observe(UID, deps), { action, progress });
+  return progress;
+}
+
+async function putPod(pod: Pod = aPod()): Promise<void> {
+  await world.put(pod);
+}
+
+describe("a sandbox", () => {
+  test("is made with directories for root only, and a hosts file that names the pod", async () => {
+    await putPod();
+    const { home } = await take({ kind: "runSandbox", attempt: 4 });
+    expect(home).toMatchObject({ ips: ["10.244.0.2"], config: { metadata: { attempt: 4 } } });
+    expect(directories).toEqual([`/logs/ns_a_${UID} 700`, `/p/${UID} 750`]);
+    const [hosts = ""] = world.files.paths;
+    expect(await world.files.readText(hosts)).toMatch(/^10\.244\.0\.2\ta$/m);
+  });
+
+  test("that is gone at once is no home", async () => {
+    await putPod();
+    world.runtime.findSandbox = () => Promise.resolve(undefined);
+    expect((await take({ kind: "runSandbox", attempt: 0 })).home).toBeUndefined();
+  });
+
+  test("that is stopped has given its network back, until it is removed", async () => {
+    await putPod();
+    const { home } = await take({ kind: "runSandbox", attempt: 0 });
+    const id = home?.id ?? "";
+    await take({ kind: "stopSandbox", id });
+    expect([...deps.released]).toEqual([id]);
+    await take({ kind: "removeSandbox", id });
+    expect([...deps.released]).toEqual([]);
+  });
+
+  test.each([
+    { name: "by itself", kill: true, want: 1 },
+    { name: "in order", kill: false, want: 0 },
+  ])("that ended $name is swept after: $want times", async ({ kill, want }) => {
+    await putPod();
+    const { home } = await take({ kind: "runSandbox", attempt: 0 });
+    if (kill) world.runtime.killSandbox(home?.id ?? "");
+    await take({ kind: "removeSandbox", id: home?.id ?? "" });
+    expect([await world.remains(), sweeps]).toEqual([[], want]);
+  });
+});
+
+describe("volumes", () => {
+  test("are made when it is their turn", async () => {
+    await putPod(aPod({ volumes: [{ name: "v", emptyDir: {} }] }));
+    const { volumes } = await take({ kind: "prepareVolumes" });
+    expect(volumes).toEqual(new Map([["v", `/p/${UID}/v`]]));
+  });
+
+  test("that were begun before are waited for, and not made twice", async () => {
+    await putPod();
+    const early = Promise.resolve(new Map([["v", "/early"]]));
+    const { volumes } = await take({ kind: "prepareVolumes" }, aProgress({ early }));
+    expect(volumes).toEqual(await early);
+    expect(directories).toEqual([]);
+  });
+
+  test("begin for a pod, and not for one whose object is gone", async () => {
+    const progress = aProgress();
+    beginVolumes(deps, await observe(UID, deps), progress);
+    expect(progress.early).toBeUndefined();
+    await putPod();
+    beginVolumes(deps, await observe(UID, deps), progress);
+    expect(await progress.early).toEqual(new Map());
+  });
+});
+
+describe("a container", () => {
+  const start = { kind: "startContainer", container: "compute", attempt: 0 } as const;
+
+  test("starts in the sandbox that runs, whoever made it", async () => {
+    await putPod();
+    await take({ kind: "runSandbox", attempt: 0 });
+    await take(start, aProgress({ volumes: new Map() }));
+    expect(await world.remains()).toContain("compute 0 RUNNING");
+  });
+
+  test.each([
+    { name: "there is no sandbox", action: start, volumes: new Map<string, string>() },
+    {
+      name: "it is none of the pod's",
+      action: { ...start, container: "other" },
+      volumes: new Map<string, string>(),
+    },
+  ])("is not made when $name", async ({ action, volumes }) => {
+    await putPod();
+    if (action !== start) await take({ kind: "runSandbox", attempt: 0 });
+    await take(action, aProgress({ volumes }));
+    expect(world.runtime.calls.filter((call) => /Container/.test(call))).toEqual([]);
+  });
+
+  test("is not made before its volumes are", async () => {
+    await putPod();
+    await take({ kind: "runSandbox", attempt: 0 });
+    await take(start);
+    expect(world.runtime.calls.filter((call) => /Container/.test(call))).toEqual([]);
+  });
+
+  test("is asked to end, and removed", async () => {
+    await putPod();
+    await world.run();
+    const id = await world.running();
+    await take({ kind: "stopContainer", id, graceSeconds: 3 });
+    expect(world.runtime.calls).toContain(`stopContainer ${id} 3`);
+    await take({ kind: "removeContainer", id });
+    expect(await world.remains()).toEqual(["sandbox 0 READY"]);
+  });
+});
+
+test("an image that the pod does not need is not pulled", async () => {
+  await putPod(aPod({ containers: [aContainer({ image: "reg/x:1" })] }));
+  await take({ kind: "pullImage", reference: "reg/other:1" });
+  expect(world.runtime.calls).toEqual([]);
+  await take({ kind: "pullImage", reference: "reg/x:1" });
+  expect(world.notes.map(({ about }) => about)).toContain("reg/x:1");
+});
+
+test("remains are logs of the pod and no others, its directory, and what is remembered of it", async () => {
+  const kept: unknown[] = [];
+  deps = {
+    ...deps,
+    probes: { keep: (...call) => void kept.push(call), healthOf: () => new Map() },
+  };
+  for (const path of [`/logs/ns_a_${UID}/x`, `/logs/ns_b_0${UID}0/x`, `/p/${UID}/x`]) {
+    await world.files.writeAtomic(path, "");
+  }
+  deps.pauses.fail(
+    { scope: UID, name: "sandbox", circumstances: "x" },
+    { code: "CRI_FAILED", shown: { reason: "r", message: "m" } },
+  );
+  await take({ kind: "removeRemains" });
+  expect(world.files.paths).toEqual([`/logs/ns_b_0${UID}0/x`]);
+  expect(kept).toEqual([[UID, []]]);
+  expect(deps.pauses.findHeld({ scope: UID, name: "sandbox", circumstances: "x" })).toBeUndefined();
+});
+
+test("a step that needs the object does nothing once that is gone", async () => {
+  await take({ kind: "runSandbox", attempt: 0 });
+  await take({ kind: "deleteObject" });
+  expect([world.runtime.calls, world.writes]).toEqual([[], []]);
+});
+
+test("the object is deleted at once, and no other of its name", async () => {
+  await putPod();
+  const options: unknown[] = [];
+  world.store.delete = (_type, _key, given) => Promise.resolve(void options.push(given));
+  await take({ kind: "deleteObject" });
+  expect(options).toEqual([{ gracePeriodSeconds: 0, uid: UID }]);
+});
+
+describe("one pass", () => {
+  test.each([
+    { code: "KUBE_NOT_FOUND", passes: true },
+    { code: "KUBE_CONFLICT", passes: false },
+  ] as const)("goes on after $code of its report: $passes", async ({ code, passes }) => {
+    await putPod();
+    const error = new AppError(code, { resource: "pods", object: "ns/a" });
+    world.store.patch = () => Promise.reject(error);
+    const thrown = await reconcilePod(UID, deps).then(
+      () => undefined,
+      (reason: unknown) => reason,
+    );
+    expect(thrown).toBe(passes ? undefined : error);
+  });
+
+  test("probes the containers that run, with the addresses of their pod", async () => {
+    const probed: string[] = [];
+    deps = {
+      ...deps,
+      probes: {
+        keep: (uid, all) => {
+          for (const { container, podIps } of all)
+            probed.push([uid, container.name, container.state, ...podIps].join(" "));
+        },
+        healthOf: () => new Map(),
+      },
+    };
+    await putPod();
+    await world.run();
+    await reconcilePod(UID, deps);
+    expect(probed).toEqual([`${UID} compute RUNNING 10.244.0.2`]);
+    await world.askDeletion(30);
+    world.runtime.ignoresStop = () => true;
+    await reconcilePod(UID, deps);
+    expect(probed).toHaveLength(1);
+  });
+
+  test("of a pod that waits comes again when that is over", async () => {
+    await putPod();
+    await world.run();
+    await world.askDeletion(30);
+    world.runtime.ignoresStop = () => true;
+    expect(await reconcilePod(UID, deps)).toMatchObject({ kind: "after", ms: 30_000 });
+  });
+});

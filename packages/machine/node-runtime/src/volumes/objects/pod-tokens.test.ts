@@ -1,0 +1,115 @@
+// SPDX-License-Identifier: Apache-2.0
+import { createFakeClock } from "@patchbay/os/testing";
+import { createFakeLogger } from "@patchbay/telemetry/testing";
+import { beforeEach, describe, expect, test } from "vitest";
+import { aPodWith, UID } from "../testing.ts";
+import { createPodTokens, replaceAtMs, type PodTokens, type RequestToken } from "./pod-tokens.ts";
+
+const HOUR_MS = 3_600_000;
+const POD = aPodWith([]);
+
+test.each([
+  { name: "after four fifths of its life", lifeMs: 1000, want: 5800 },
+  { name: "after a day where it lives longer", lifeMs: 1000 * HOUR_MS, want: 5000 + 24 * HOUR_MS },
+])("a token is replaced $name", ({ lifeMs, want }) => {
+  expect(replaceAtMs({ text: "t", expiresMs: 5000 + lifeMs }, 5000)).toBe(want);
+});
+
+describe("tokens", () => {
+  let clock: ReturnType<typeof createFakeClock>;
+  let log: ReturnType<typeof createFakeLogger>;
+  let requests: Parameters<RequestToken>[1][];
+  let refusal: Error | undefined;
+  let tokens: PodTokens;
+
+  beforeEach(() => {
+    clock = createFakeClock();
+    log = createFakeLogger();
+    requests = [];
+    refusal = undefined;
+    const request: RequestToken = (_pod, source) => {
+      requests.push(source);
+      if (refusal !== undefined) return Promise.reject(refusal);
+      const expiresMs = clock.now() + source.expirationSeconds * 1000;
+      return Promise.resolve({ text: `token ${String(requests.length)}`, expiresMs });
+    };
+    tokens = createPodTokens(request, { clock, log });
+  });
+
+  test("are for an hour and the API server where the volume says nothing else", async () => {
+    await tokens.find(POD, {});
+    await tokens.find(POD, { audience: "vault", expirationSeconds: 600 });
+    expect(requests).toStrictEqual([
+      { expirationSeconds: 3600 },
+      { audience: "vault", expirationSeconds: 600 },
+    ]);
+  });
+
+  test("are requested once for each audience and life, and again when they are due", async () => {
+    expect(await tokens.find(POD, {})).toBe("token 1");
+    expect(await tokens.find(POD, { audience: "vault" })).toBe("token 2");
+    await clock.advance(0.8 * HOUR_MS - 1);
+    expect(await tokens.find(POD, {})).toBe("token 1");
+    expect(await tokens.find(POD, { audience: "vault" })).toBe("token 2");
+    await clock.advance(1);
+    expect(await tokens.find(POD, {})).toBe("token 3");
+  });
+
+  test("are due when the first of the pod's is", async () => {
+    expect(tokens.dueMs(UID)).toBeUndefined();
+    await tokens.find(POD, {});
+    await clock.advance(1000);
+    await tokens.find(POD, { expirationSeconds: 600 });
+    expect(tokens.dueMs(UID)).toBe(480_000);
+    await clock.advance(480_000);
+    expect(tokens.dueMs(UID)).toBe(0);
+    await clock.advance(1);
+    expect(tokens.dueMs(UID)).toBe(0);
+    expect(tokens.dueMs("another")).toBeUndefined();
+  });
+
+  test("are forgotten with their pod", async () => {
+    await tokens.find(POD, {});
+    tokens.forget("another");
+    expect(await tokens.find(POD, {})).toBe("token 1");
+    tokens.forget(UID);
+    expect(tokens.dueMs(UID)).toBeUndefined();
+    expect(await tokens.find(POD, {})).toBe("token 2");
+  });
+
+  test("serve until their end while the API server refuses new ones every ten seconds", async () => {
+    await tokens.find(POD, {});
+    refusal = new Error("not now");
+    await clock.advance(0.8 * HOUR_MS);
+    expect(await tokens.find(POD, {})).toBe("token 1");
+    expect(tokens.dueMs(UID)).toBe(10_000);
+    await clock.advance(9999);
+    expect(await tokens.find(POD, {})).toBe("token 1");
+    expect(requests).toHaveLength(2);
+    await clock.advance(1);
+    expect(await tokens.find(POD, {})).toBe("token 1");
+    expect(requests).toHaveLength(3);
+    expect(log.lines[0]).toMatchObject({
+      level: "warn",
+      message: "token not replaced",
+      fields: { uid: UID, reason: "not now" },
+    });
+    await clock.advance(0.2 * HOUR_MS - 10_001);
+    expect(await tokens.find(POD, {})).toBe("token 1");
+    await clock.advance(10_000);
+    await expect(tokens.find(POD, {})).rejects.toThrow("not now");
+  });
+
+  test("fail at the very moment at which the last one ends", async () => {
+    await tokens.find(POD, {});
+    refusal = new Error("not now");
+    await clock.advance(HOUR_MS);
+    await expect(tokens.find(POD, {})).rejects.toThrow("not now");
+  });
+
+  test("that were never given out are an error", async () => {
+    refusal = new Error("not now");
+    await expect(tokens.find(POD, {})).rejects.toThrow("not now");
+    expect([tokens.dueMs(UID), log.lines]).toEqual([undefined, []]);
+  });
+});
