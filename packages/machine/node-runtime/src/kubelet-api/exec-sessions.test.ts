@@ -295,26 +295,25 @@ test("programs are looked for ever later, at most 200 ms apart", async () => {
   await session.begun;
 });
 
-test("a client that has left is waited for one second, also near the end of its ten", async () => {
-  const bench = setUp();
-  const session = await begin(bench);
-  for (let ms = 0; ms < 9500; ms += 100) await bench.clock.advance(100);
-  session.end("left");
-  for (let ms = 0; ms < 400; ms += 100) await bench.clock.advance(100);
-  expect(session.isClosed()).toBe(false);
-  for (let ms = 0; ms < 300; ms += 100) await bench.clock.advance(100);
-  expect(session.isClosed()).toBe(true);
-});
-
-test("a client that leaves at once is waited for one second", async () => {
-  const bench = setUp();
-  const session = await begin(bench);
-  session.end("left");
-  for (let ms = 0; ms < 900; ms += 100) await bench.clock.advance(100);
-  expect(session.isClosed()).toBe(false);
-  for (let ms = 0; ms < 300; ms += 100) await bench.clock.advance(100);
-  expect(session.isClosed()).toBe(true);
-});
+test.each([
+  { name: "at once", leavesMs: 0, waitMs: 900 },
+  { name: "near the end of its ten seconds", leavesMs: 9500, waitMs: 400 },
+])(
+  "a program of a client that leaves $name may begin for a second, not beyond the ten",
+  async ({ leavesMs, waitMs }) => {
+    const bench = setUp();
+    const session = await begin(bench);
+    const pass = async (ms: number): Promise<void> => {
+      for (let passed = 0; passed < ms; passed += 100) await bench.clock.advance(100);
+    };
+    await pass(leavesMs);
+    session.end("left");
+    await pass(waitMs);
+    expect(session.isClosed()).toBe(false);
+    await pass(300);
+    expect(session.isClosed()).toBe(true);
+  },
+);
 
 test("sessions of one container do not count for another", async () => {
   const bench = setUp();

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 import type { Pod, PodVolume } from "@patchbay/api";
 import { describe, expect, test } from "vitest";
+import { aPod } from "../../testing/pods.ts";
 import { aConfigMap, aPodWith, aSecret, createVolumeBench } from "../testing.ts";
 import { entriesOfConfigMap, entriesOfSecret } from "./object-files.ts";
-import { volumeReferencesOf } from "./references.ts";
+import { isShown, tokenSourcesOf, volumeReferencesOf } from "./references.ts";
 import { filesOf, type Shown } from "./volume-files.ts";
 
 const CONFIG = {
@@ -222,4 +223,87 @@ test("each object is named once, from whatever volume", () => {
     "secret/secret",
     "secret/other",
   ]);
+});
+
+test("a pod without volumes names no object and no token", () => {
+  const bare = aPod();
+  expect(volumeReferencesOf(bare)).toEqual([]);
+  expect(tokenSourcesOf(bare)).toEqual([]);
+  expect(tokenSourcesOf(aPodWith([{ name: "v", projected: {} }]))).toEqual([]);
+  expect(volumeReferencesOf(aPodWith([{ name: "v", projected: {} }]))).toEqual([]);
+});
+
+test("each token is named by the volume that shows it", () => {
+  const [one, two] = [{ path: "one" }, { path: "two", audience: "vault" }];
+  const pod = aPodWith([
+    { name: "a", projected: { sources: [{ serviceAccountToken: one }, { secret: {} }] } },
+    { name: "b", projected: { sources: [{ serviceAccountToken: two }] } },
+    { name: "c", emptyDir: {} },
+  ]);
+  expect(tokenSourcesOf(pod)).toEqual([one, two]);
+});
+
+test.each([
+  { name: "a ConfigMap", volume: { configMap: {} }, want: true },
+  { name: "a Secret", volume: { secret: {} }, want: true },
+  { name: "the pod", volume: { downwardAPI: {} }, want: true },
+  { name: "several", volume: { projected: {} }, want: true },
+  { name: "an empty directory", volume: { emptyDir: {} }, want: false },
+])("a volume of $name is kept current: $want", ({ volume, want }) => {
+  expect(isShown({ name: "v", ...volume })).toBe(want);
+});
+
+test.each([
+  { name: "a projection of nothing", volume: { projected: {} } },
+  { name: "no items of the pod", volume: { downwardAPI: {} } },
+  {
+    name: "an optional object that is not there",
+    volume: { configMap: { name: "x", optional: true } },
+  },
+  {
+    name: "an optional entry that is not there",
+    volume: {
+      secret: { secretName: "secret", optional: true, items: [{ key: "x", path: "x" }] },
+    },
+  },
+])("a volume of $name is empty", ({ volume }) => {
+  expect(show({ name: "v", ...volume })).toEqual([]);
+});
+
+test("annotations are shown by name", () => {
+  const pod = aPodWith([]);
+  const annotations = { z: "2", a: "1" };
+  const items = [{ path: "x", fieldRef: { fieldPath: "metadata.annotations" } }];
+  const given = shownBy({ ...pod, metadata: { ...pod.metadata, annotations } });
+  const files = filesOf({ name: "v", downwardAPI: { items } }, given);
+  expect(Buffer.from(files.get("x")?.bytes ?? []).toString()).toBe('a="1"\nz="2"');
+});
+
+test.each([
+  { name: "a name of 255 bytes", path: "x".repeat(255) },
+  { name: "a path of 4,095 bytes", path: `${"x/".repeat(2047)}y` },
+  { name: "a name that begins with a dot", path: ".x" },
+  { name: "a name with two dots in it", path: "a/..x" },
+])("a file may be at $name", ({ path }) => {
+  const configMap = { name: "config", items: [{ key: "b", path }] };
+  expect(show({ name: "v", configMap })).toEqual([`${path} 644 B`]);
+});
+
+test.each([
+  { name: "a path of 4,096 bytes", path: `${"x/".repeat(2047)}yy` },
+  { name: "a name that is a dot", path: "a/." },
+])("a file may not be at $name", ({ path }) => {
+  const configMap = { name: "config", items: [{ key: "b", path }] };
+  expect(() => show({ name: "v", configMap })).toThrow(
+    expect.objectContaining({ code: "RUNTIME_VOLUME_FAILED" }),
+  );
+});
+
+test("a name that a file's name begins with is no directory of it", () => {
+  const items = [
+    { key: "b", path: "a" },
+    { key: "b", path: "ab" },
+  ];
+  const shown = show({ name: "v", configMap: { name: "config", items } });
+  expect(shown).toEqual(["a 644 B", "ab 644 B"]);
 });

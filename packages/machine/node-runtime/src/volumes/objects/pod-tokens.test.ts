@@ -3,6 +3,7 @@ import { createFakeClock } from "@patchbay/os/testing";
 import { createFakeLogger } from "@patchbay/telemetry/testing";
 import { beforeEach, describe, expect, test } from "vitest";
 import { aPodWith, UID } from "../testing.ts";
+import type { TokenSource } from "../content/references.ts";
 import { createPodTokens, replaceAtMs, type PodTokens, type RequestToken } from "./pod-tokens.ts";
 
 const HOUR_MS = 3_600_000;
@@ -21,6 +22,8 @@ describe("tokens", () => {
   let requests: Parameters<RequestToken>[1][];
   let refusal: Error | undefined;
   let tokens: PodTokens;
+  const findToken = (change: Partial<TokenSource> = {}): Promise<string> =>
+    tokens.find(POD, { path: "token", ...change });
 
   beforeEach(() => {
     clock = createFakeClock();
@@ -37,8 +40,8 @@ describe("tokens", () => {
   });
 
   test("are for an hour and the API server where the volume says nothing else", async () => {
-    await tokens.find(POD, {});
-    await tokens.find(POD, { audience: "vault", expirationSeconds: 600 });
+    await findToken();
+    await findToken({ audience: "vault", expirationSeconds: 600 });
     expect(requests).toStrictEqual([
       { expirationSeconds: 3600 },
       { audience: "vault", expirationSeconds: 600 },
@@ -46,20 +49,20 @@ describe("tokens", () => {
   });
 
   test("are requested once for each audience and life, and again when they are due", async () => {
-    expect(await tokens.find(POD, {})).toBe("token 1");
-    expect(await tokens.find(POD, { audience: "vault" })).toBe("token 2");
+    expect(await findToken()).toBe("token 1");
+    expect(await findToken({ audience: "vault" })).toBe("token 2");
     await clock.advance(0.8 * HOUR_MS - 1);
-    expect(await tokens.find(POD, {})).toBe("token 1");
-    expect(await tokens.find(POD, { audience: "vault" })).toBe("token 2");
+    expect(await findToken()).toBe("token 1");
+    expect(await findToken({ audience: "vault" })).toBe("token 2");
     await clock.advance(1);
-    expect(await tokens.find(POD, {})).toBe("token 3");
+    expect(await findToken()).toBe("token 3");
   });
 
   test("are due when the first of the pod's is", async () => {
     expect(tokens.dueMs(UID)).toBeUndefined();
-    await tokens.find(POD, {});
+    await findToken();
     await clock.advance(1000);
-    await tokens.find(POD, { expirationSeconds: 600 });
+    await findToken({ expirationSeconds: 600 });
     expect(tokens.dueMs(UID)).toBe(480_000);
     await clock.advance(480_000);
     expect(tokens.dueMs(UID)).toBe(0);
@@ -69,25 +72,25 @@ describe("tokens", () => {
   });
 
   test("are forgotten with their pod", async () => {
-    await tokens.find(POD, {});
+    await findToken();
     tokens.forget("another");
-    expect(await tokens.find(POD, {})).toBe("token 1");
+    expect(await findToken()).toBe("token 1");
     tokens.forget(UID);
     expect(tokens.dueMs(UID)).toBeUndefined();
-    expect(await tokens.find(POD, {})).toBe("token 2");
+    expect(await findToken()).toBe("token 2");
   });
 
   test("serve until their end while the API server refuses new ones every ten seconds", async () => {
-    await tokens.find(POD, {});
+    await findToken();
     refusal = new Error("not now");
     await clock.advance(0.8 * HOUR_MS);
-    expect(await tokens.find(POD, {})).toBe("token 1");
+    expect(await findToken()).toBe("token 1");
     expect(tokens.dueMs(UID)).toBe(10_000);
     await clock.advance(9999);
-    expect(await tokens.find(POD, {})).toBe("token 1");
+    expect(await findToken()).toBe("token 1");
     expect(requests).toHaveLength(2);
     await clock.advance(1);
-    expect(await tokens.find(POD, {})).toBe("token 1");
+    expect(await findToken()).toBe("token 1");
     expect(requests).toHaveLength(3);
     expect(log.lines[0]).toMatchObject({
       level: "warn",
@@ -95,21 +98,21 @@ describe("tokens", () => {
       fields: { uid: UID, reason: "not now" },
     });
     await clock.advance(0.2 * HOUR_MS - 10_001);
-    expect(await tokens.find(POD, {})).toBe("token 1");
+    expect(await findToken()).toBe("token 1");
     await clock.advance(10_000);
-    await expect(tokens.find(POD, {})).rejects.toThrow("not now");
+    await expect(findToken()).rejects.toThrow("not now");
   });
 
   test("fail at the very moment at which the last one ends", async () => {
-    await tokens.find(POD, {});
+    await findToken();
     refusal = new Error("not now");
     await clock.advance(HOUR_MS);
-    await expect(tokens.find(POD, {})).rejects.toThrow("not now");
+    await expect(findToken()).rejects.toThrow("not now");
   });
 
   test("that were never given out are an error", async () => {
     refusal = new Error("not now");
-    await expect(tokens.find(POD, {})).rejects.toThrow("not now");
+    await expect(findToken()).rejects.toThrow("not now");
     expect([tokens.dueMs(UID), log.lines]).toEqual([undefined, []]);
   });
 });

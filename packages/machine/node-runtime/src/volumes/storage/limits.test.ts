@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import type { Pod } from "@patchbay/api";
 import { describe, expect, test } from "vitest";
+import { aPod } from "../../testing/pods.ts";
 import { aPodWith } from "../testing.ts";
 import {
   DEFAULT_STORAGE_BYTES,
@@ -179,4 +180,65 @@ test.each([
   [3 * GI, "3Gi"],
 ])("%d bytes are written as %s", (bytes, want) => {
   expect(printBytes(bytes)).toBe(want);
+});
+
+describe("a pod without volumes", () => {
+  const bare = aPod();
+  test("may have the default on the disk, for its container's files", () => {
+    expect(storageLimitOf(bare)).toBe(DEFAULT_STORAGE_BYTES);
+    expect(headroomOf(bare, usage({}, { compute: GI }))).toBe(GI);
+    expect(storageFault(bare, usage({}, { compute: GI }))).toBeUndefined();
+    expect(storageFault(bare, usage({}, { compute: 2 * GI + 1 }))).toContain(
+      'most of it is in container "compute" (2Gi)',
+    );
+  });
+});
+
+test.each([
+  { name: "exactly its limit", small: 10 * MI, want: undefined },
+  { name: "a byte more", small: 10 * MI + 1, want: "small" },
+])("a volume of a pod that holds $name: $want", ({ small, want }) => {
+  const fault = storageFault(limited("1Gi"), usage({ small }));
+  expect(fault && /"(\w+)"/.exec(fault)?.[1]).toBe(want);
+});
+
+test.each([
+  { name: "no size", limit: "much" },
+  { name: "zero", limit: "0" },
+])("a limit that is $name is none", ({ limit }) => {
+  const pod = aPodWith([{ name: "small", emptyDir: { sizeLimit: limit } }]);
+  expect(storageFault(pod, usage({ small: GI }))).toBeUndefined();
+  expect(headroomOf(pod, usage({ small: GI }))).toBe(GI);
+  expect(storageFault(limited(limit), usage({}, { c0: GI }))).toBeUndefined();
+});
+
+test("a container's limit is for that container, and a limit of a part of a byte for a whole one", () => {
+  const pod = limited("20Mi", "1Gi");
+  expect(storageFault(pod, usage({}, { c0: 20 * MI, c1: 500 * MI }))).toBeUndefined();
+  expect(storageFault(pod, usage({}, { c1: 1025 * MI }))).toContain("Container c1 (1Gi)");
+  expect(storageLimitOf(limited("1500m"))).toBe(2);
+  const small = aPodWith([{ name: "small", emptyDir: { sizeLimit: "1500m" } }]);
+  expect(storageLimitOf(small)).toBe(DEFAULT_STORAGE_BYTES + 2);
+});
+
+test("what grows weighs as what is held does, when a pod has to go", () => {
+  const disk = { sizeBytes: 10 * GI, freeBytes: 0 };
+  const grown = { ...usage({}), growth: new Map([["new data", 64 * MI]]) };
+  expect(pressureVictim(new Map([["writer", grown]]), disk)?.uid).toBe("writer");
+  const little = { ...usage({}), growth: new Map([["new data", 64 * MI - 1]]) };
+  expect(pressureVictim(new Map([["writer", little]]), disk)).toBeUndefined();
+  expect(pressureVictim(new Map(), disk)).toBeUndefined();
+});
+
+test("a pod has to go where the ends of all together free just enough", () => {
+  const usages = new Map([
+    ["one", usage({ free: 64 * MI })],
+    ["other", usage({ free: 36 * MI })],
+  ]);
+  const needed = 0.05 * 2000 * MI;
+  const disk = { sizeBytes: 2000 * MI, freeBytes: 0 };
+  expect(needed).toBe(100 * MI);
+  expect(pressureVictim(usages, disk)?.uid).toBe("one");
+  const more = new Map([...usages, ["other", usage({ free: 36 * MI - 1 })]]);
+  expect(pressureVictim(more, disk)).toBeUndefined();
 });
