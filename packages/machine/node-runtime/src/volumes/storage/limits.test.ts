@@ -199,7 +199,7 @@ test.each([
   { name: "a byte more", small: 10 * MI + 1, want: "small" },
 ])("a volume of a pod that holds $name: $want", ({ small, want }) => {
   const fault = storageFault(limited("1Gi"), usage({ small }));
-  expect(fault && /"(\w+)"/.exec(fault)?.[1]).toBe(want);
+  expect(/"(\w+)"/.exec(fault ?? "")?.[1]).toBe(want);
 });
 
 test.each([
