@@ -53,6 +53,7 @@ export function pathOf(kind: ShortKind, name?: string): string {
 
 /** An event, with the fields that tests read. */
 export interface StoryEvent extends KubeObject {
+  readonly type?: string;
   readonly reason: string;
   readonly message: string;
   readonly count?: number;
