@@ -39,7 +39,7 @@ export async function changeInternally(
   at: { readonly kind: Kind; readonly address: Address; readonly subresource?: string },
   edit: (object: KubeObject) => KubeObject,
 ): Promise<void> {
-  const change = { part: "all", once: false, edit } as const;
+  const change = { part: "all", edit } as const;
   await changeObject(toCall(at.kind, at.address, at.subresource), deps, change).catch(ignoreAbsent);
 }
 

@@ -104,8 +104,3 @@ export function parseObject(body: Body): Fields {
   }
   return parsed;
 }
-
-/** The options in a body of DELETE; empty where there is none. */
-export function parseOptions(body: Body): Fields {
-  return body.text === "" ? {} : parseObject(body);
-}

@@ -237,6 +237,27 @@ describe("races", () => {
     expect(attempts()).toBe(1);
   });
 
+  test("a patch of a version loses: 409", async () => {
+    await putMap();
+    const resourceVersion = server.stored("configmaps", "m")?.metadata.resourceVersion;
+    const attempts = disturb(1);
+    const answer = await server.send("PATCH", `${MAPS}/m`, {
+      body: { metadata: { resourceVersion }, data: { k: "2" } },
+    });
+    expect([answer.code, answer.body.reason, attempts()]).toEqual([409, "Conflict", 1]);
+    expect(server.stored("configmaps", "m")?.["data"]).toEqual({ k: "1" });
+  });
+
+  test("finalizers of a version lose: 409", async () => {
+    const path = "/api/v1/namespaces/default";
+    const { body } = await server.send("GET", path);
+    await server.send("PATCH", path, { body: { metadata: { labels: { a: "b" } } } });
+    const answer = await server.send("PUT", `${path}/finalize`, {
+      body: { ...body, spec: { finalizers: [] } },
+    });
+    expect([answer.code, answer.body.reason]).toEqual([409, "Conflict"]);
+  });
+
   test("a patch that loses for ever ends in 409", async () => {
     await putMap();
     disturb(Infinity);

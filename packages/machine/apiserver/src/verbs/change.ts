@@ -25,8 +25,6 @@ export interface Change {
   readonly part: Part;
   /** Makes the new object of the current one, which it may change. Throws StatusErrors. */
   readonly edit: (current: KubeObject) => KubeObject;
-  /** Whether a race is lost at once (the client named a resourceVersion). */
-  readonly once: boolean;
   /** What admission is shown in place of the object. */
   readonly body?: ChangeBody;
 }
@@ -280,7 +278,7 @@ async function insist(call: Call, deps: VerbDeps, change: Change): Promise<KubeO
   throw modified(aboutOf(call.kind), call.name);
 }
 
-/** Makes a change; a race that is lost is run again on the newer object. Throws StatusErrors 404, 409 and 422. */
+/** Makes a change; a race that is lost is run again on the newer object, where `edit` refuses a resourceVersion that the client named. Throws StatusErrors 404, 409 and 422. */
 export async function changeObject(
   call: Call,
   deps: VerbDeps,
@@ -289,9 +287,6 @@ export async function changeObject(
   const changed = await attempt(call, deps, change);
   if (changed !== undefined) {
     return changed;
-  }
-  if (change.once) {
-    throw modified(aboutOf(call.kind), call.name);
   }
   // Writers that have lost a race go on one after the other: else many of them do little but lose again.
   const key = printAddress(addressOf(call));

@@ -2,7 +2,7 @@
 // Preconditions, grace, finalizers and propagation of DELETE.
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import type { Fields } from "../objects/json.ts";
-import { aConfigMap, aPod } from "../testing/objects.ts";
+import { aConfigMap, aPod, widgetDefinition } from "../testing/objects.ts";
 import { type TestServer, startTestServer } from "../testing/test-server.ts";
 
 const API = "/api/v1/namespaces/default";
@@ -45,6 +45,21 @@ describe("an object that nothing holds", () => {
       },
     });
     expect(server.stored("configmaps", "m")).toBeUndefined();
+  });
+
+  test("has the revision of its deletion mark, also in another version than the stored one", async () => {
+    await server.put("apiextensions.k8s.io/customresourcedefinitions", widgetDefinition());
+    await server.put("test.io/widgets", {
+      apiVersion: "test.io/v1",
+      kind: "Widget",
+      metadata: { name: "w", namespace: "default", uid: "u", finalizers: ["test.io/x"] },
+      spec: { size: 1 },
+    });
+    const path = "/apis/test.io/v2/namespaces/default/widgets/w";
+    const { code, body } = await server.send("DELETE", path);
+    const stored = server.stored("test.io/widgets", "w");
+    expect([code, body["apiVersion"], stored?.apiVersion]).toEqual([200, "test.io/v2", "test.io/v1"]);
+    expect(body.metadata.resourceVersion).toBe(stored?.metadata.resourceVersion);
   });
 
   test("of another group: the answer names the group", async () => {

@@ -153,7 +153,7 @@ function decide(step: Step): Deleted & { readonly changed: boolean } {
   if (held && grace === "none") {
     mark(kind, object, nowMs);
   }
-  const waits = grace === "begun" && (object.metadata.deletionGracePeriodSeconds ?? 0) > 0;
+  const waits = (object.metadata.deletionGracePeriodSeconds ?? 0) > 0;
   const changed = !equalJson(object, readObject(kind, stored));
   return { object, removed: !held && !waits, changed };
 }

@@ -9,7 +9,7 @@ import {
   unsupportedMediaType,
 } from "../meta/status.ts";
 import { invalidValue } from "../meta/causes.ts";
-import { type Fields, fieldsOf, isFields, printJson, textAt } from "../objects/json.ts";
+import { type Fields, fieldsOf, isFields, printJson } from "../objects/json.ts";
 import { type KubeObject, toFields } from "../objects/object.ts";
 import { applyJsonPatch, toOperations } from "../patch/json-patch.ts";
 import { applyMergePatch } from "../patch/merge-patch.ts";
@@ -47,17 +47,6 @@ export function parsePatch(call: Call): Patcher {
   return contentType === MERGE_PATCH
     ? (current) => applyMergePatch(current, patch)
     : (current) => applyStrategicMerge(current, patch, call.kind.shape);
-}
-
-/** The resourceVersion that a merge patch names. */
-function namedVersion(call: Call): string {
-  return call.body.contentType === JSON_PATCH
-    ? ""
-    : textAt(
-        fieldsOf(parseText(call.body.text, call.body.contentType)),
-        "metadata",
-        "resourceVersion",
-      );
 }
 
 /** Refuses a patch that names another state or another object. Controllers rely on Invalid for another uid. */
@@ -105,7 +94,6 @@ export async function patchObject(
   const patch = parsePatch(call);
   const object = await changeObject(call, deps, {
     part,
-    once: namedVersion(call) !== "",
     edit: (current) => {
       // Patches of an object leave an object, maybe an empty one.
       const decoded = decodePatched(call, fieldsOf(patch(toFields(current))));

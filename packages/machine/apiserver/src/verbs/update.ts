@@ -66,7 +66,6 @@ export async function updateObject(
   }
   const object = await changeObject(call, deps, {
     part,
-    once: (given.metadata.resourceVersion ?? "") !== "",
     edit: (current) => {
       checkVersion(call, given, current);
       return toObject(call.kind, copyJson(given));

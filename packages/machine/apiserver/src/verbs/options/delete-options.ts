@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // How is something to be deleted? Source: metav1.DeleteOptions.
-import { parseOptions } from "../../http/body.ts";
+import { parseObject } from "../../http/body.ts";
 import { type Cause, badRequest } from "../../meta/status.ts";
 import { invalidValue, unsupportedValue } from "../../meta/causes.ts";
 import { cannotUnmarshal } from "../../meta/decode-meta.ts";
@@ -98,7 +98,7 @@ function graceIn(given: Fields): number | undefined {
  * Throws StatusErrors 400 and 422.
  */
 export function deleteOptionsOf(call: Call): DeleteOptions {
-  const given = call.body.text === "" ? fromQuery(call.query) : parseOptions(call.body);
+  const given = call.body.text === "" ? fromQuery(call.query) : parseObject(call.body);
   checkTypes(given);
   // Its type was checked above.
   const inBody = (given["dryRun"] ?? []) as readonly string[];

@@ -33,7 +33,6 @@ export async function bindPod(call: Call, deps: VerbDeps): Promise<Reply> {
     { ...deps, admission: ADMIT_ALL },
     {
       part: "all",
-      once: false,
       edit: (pod) => {
         const bound = textAt(pod, "spec", "nodeName");
         if (bound !== "") {

@@ -14,7 +14,6 @@ export async function finalizeNamespace(call: Call, deps: VerbDeps): Promise<Rep
   checkAddress(call, given);
   const object = await changeObject(call, deps, {
     part: "all",
-    once: (given.metadata.resourceVersion ?? "") !== "",
     edit: (current) => {
       checkVersion(call, given, current);
       return { ...copyJson(given), status: current["status"] };

@@ -85,7 +85,6 @@ async function changeScale(
 ): Promise<Reply> {
   const changed = await changeObject(call, deps, {
     part: "main",
-    once: false,
     edit: (object) => withReplicas(call.kind, object, edit(toScale(call.kind, object))),
     body: {
       kind: SCALE,

@@ -1,0 +1,168 @@
+// SPDX-License-Identifier: Apache-2.0
+// One open watch: pieces, what its user may leave unread, and its end.
+import { describe, expect, test } from "vitest";
+import { Budget } from "../../limits/budget.ts";
+import { FakeResponse } from "../../testing/fake-response.ts";
+import { runTurns } from "../../testing/test-server.ts";
+import { WatchStream } from "./stream.ts";
+
+const PIECE = 64 * 1024;
+const BACKLOG = 256 * 1024;
+
+function open(options: { readonly slow?: boolean; readonly budget?: number } = {}) {
+  const response = new FakeResponse({ slow: options.slow === true });
+  const waiting = new Budget(options.budget ?? 10 * BACKLOG);
+  const stream = new WatchStream(response.asServerResponse, { waiting, unreadMs: 30 });
+  return { response, waiting, stream };
+}
+
+/** Whether everything that was spent has been given back: then any amount can be had. */
+async function isWhole(waiting: Budget): Promise<boolean> {
+  const late = new AbortController();
+  const reserved = waiting.reserve(10 * BACKLOG, late.signal);
+  await runTurns();
+  late.abort();
+  return reserved;
+}
+
+test("a watch begins with its head", () => {
+  const { response } = open();
+  expect(response.head).toEqual({
+    code: 200,
+    headers: { "content-type": "application/json", "transfer-encoding": "chunked" },
+  });
+  expect([response.headersSent, response.unreadMs]).toEqual([true, 30]);
+});
+
+test("a client that left before has an ended watch without a head", () => {
+  const response = new FakeResponse();
+  response.destroy();
+  const stream = new WatchStream(response.asServerResponse, {
+    waiting: new Budget(1),
+    unreadMs: 30,
+  });
+  stream.write("x");
+  expect([stream.signal.aborted, response.headersSent, response.text]).toEqual([true, false, ""]);
+});
+
+test("what is long is written in pieces, nothing at all for no text", async () => {
+  const { response, stream, waiting } = open();
+  stream.write("");
+  stream.write(Buffer.alloc(PIECE + 1, "a"));
+  stream.write("é");
+  await stream.drained();
+  await runTurns();
+  expect(response.pieces).toEqual([PIECE, 1, 2]);
+  expect(await isWhole(waiting)).toBe(true);
+});
+
+describe("a client that does not read", () => {
+  test("is behind once too much waits for it, and no longer when it has read", async () => {
+    const { response, stream } = open({ slow: true });
+    stream.write(Buffer.alloc(BACKLOG, "a"));
+    expect(stream.isBehind).toBe(false);
+    stream.write("a");
+    expect(stream.isBehind).toBe(true);
+    let isDrained = false;
+    const drained = stream.drained().then(() => {
+      isDrained = true;
+    });
+    await runTurns();
+    expect(isDrained).toBe(false);
+    for (let piece = 0; piece < 6; piece += 1) {
+      response.read();
+      await runTurns();
+    }
+    await drained;
+    expect([stream.isBehind, response.text.length]).toEqual([false, BACKLOG + 1]);
+  });
+
+  test("is behind when its user has used up the budget", () => {
+    const { stream } = open({ slow: true, budget: 10 });
+    stream.write("123456789");
+    expect(stream.isBehind).toBe(false);
+    stream.write("0");
+    expect(stream.isBehind).toBe(true);
+  });
+
+  test("is cut off at the end when it is behind", async () => {
+    const { response, stream, waiting } = open({ slow: true });
+    stream.write(Buffer.alloc(BACKLOG + 1, "a"));
+    stream.end();
+    await runTurns();
+    expect([response.destroyed, response.writableFinished]).toEqual([true, false]);
+    expect(await isWhole(waiting)).toBe(true);
+  });
+
+  test("gets the rest at the end when that is little", async () => {
+    const { response, stream } = open({ slow: true });
+    stream.write(Buffer.alloc(2 * PIECE + 1, "a"));
+    stream.end();
+    for (let piece = 0; piece < 4; piece += 1) {
+      response.read();
+      await runTurns();
+    }
+    expect([response.text.length, response.writableFinished]).toEqual([2 * PIECE + 1, true]);
+  });
+
+  test("that leaves gives back what waited, once", async () => {
+    const { response, stream, waiting } = open({ slow: true, budget: 100 });
+    waiting.spend(50);
+    stream.write("x".repeat(60));
+    expect(stream.isBehind).toBe(true);
+    response.destroy();
+    await runTurns();
+    stream.write("more");
+    waiting.spend(49);
+    expect([stream.signal.aborted, waiting.isSpent]).toEqual([true, false]);
+    waiting.spend(1);
+    expect(waiting.isSpent).toBe(true);
+  });
+
+  test("that leaves wakes whoever waits for it", async () => {
+    const { response, stream } = open({ slow: true });
+    stream.write(Buffer.alloc(PIECE + 1, "a"));
+    const drained = stream.drained();
+    response.destroy();
+    await expect(drained).resolves.toBeUndefined();
+  });
+});
+
+describe("work that writes", () => {
+  test("is done when the client has read, with a part of its user's budget", async () => {
+    const { response, stream, waiting } = open({ slow: true, budget: 100 });
+    stream.write(Buffer.alloc(PIECE, "a"));
+    const done: boolean[] = [];
+    const work = stream.withRoom(100, () => {
+      done.push(waiting.isSpent);
+      return Promise.resolve();
+    });
+    await runTurns();
+    expect(done).toEqual([]);
+    response.read();
+    await work;
+    expect([done, waiting.isSpent]).toEqual([[true], false]);
+  });
+
+  test("gives its part back when it fails", async () => {
+    const { stream, waiting } = open({ budget: 100 });
+    await expect(stream.withRoom(100, () => Promise.reject(new Error("no")))).rejects.toThrow("no");
+    expect(waiting.isSpent).toBe(false);
+  });
+
+  test("is not done where the watch ends before", async () => {
+    const { stream, waiting } = open({ budget: 100 });
+    waiting.spend(100);
+    let isDone = false;
+    const work = stream.withRoom(1, () => {
+      isDone = true;
+      return Promise.resolve();
+    });
+    await runTurns();
+    stream.end();
+    await work;
+    expect(isDone).toBe(false);
+    waiting.giveBack(1);
+    expect(waiting.isSpent).toBe(false);
+  });
+});
