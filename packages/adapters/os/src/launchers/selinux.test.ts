@@ -4,7 +4,7 @@ import { mkdirSync, mkdtempSync, rmSync, symlinkSync, writeFileSync } from "node
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, expect, test } from "vitest";
-import { readSelinux } from "./selinux.ts";
+import { labelForContainers, readSelinux } from "./selinux.ts";
 
 /** Takes numbers, and answers EINVAL to all else. Source: proc(5). */
 const REFUSES = "/proc/self/oom_score_adj";
@@ -38,4 +38,13 @@ test("one that may not be asked is not taken for any of them", () => {
   writeFileSync(join(directory, "enforce"), "1");
   mkdirSync(join(directory, "context"));
   expect(() => readSelinux(directory)).toThrow("EISDIR");
+});
+
+test("a file is labeled only where the kernel has SELinux", () => {
+  const missing = join(directory, "missing");
+  labelForContainers(missing, join(directory, "none"));
+  writeFileSync(join(directory, "enforce"), "1");
+  expect(() => {
+    labelForContainers(missing, directory);
+  }).toThrow("ENOENT");
 });

@@ -10,17 +10,18 @@ import { errnoOf, isMissing, toFileError } from "../files/file-errors.ts";
 import { osNative } from "../native.ts";
 import { pathOf, using } from "./beneath.ts";
 import { labelForContainers } from "./selinux.ts";
+import {
+  DIRECTORY_MODE,
+  directoryAccess,
+  fromRun,
+  isDirectoryId,
+  type DirectoryAccess,
+} from "./vhost-rules.ts";
 import type { VhostSocketsOptions } from "./vhost-sockets.ts";
 
 /** What {@link createVhostDirectories} needs. */
 export type VhostDirectoriesOptions = Omit<VhostSocketsOptions, "podsDir">;
 
-/** Two names that are no way out. Source: packages/adapters/cni/native/patchbay-vhost-user.c, is_name */
-const ID = /^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$/;
-/** Root makes, and nobody else but the group looks. */
-const MODE = 0o750;
-/** The group makes too; what is made has the directory's group, whoever made it. Source: inode(7), S_ISGID. */
-const SHARED_MODE = 0o2770;
 /** Ours and others': who has a right below it must come through. */
 const PARENT_MODE = 0o755;
 /** Something else has the name. Source: openat2(2). */
@@ -28,12 +29,6 @@ const NO_DIRECTORY: readonly string[] = ["ELOOP", "ENOTDIR"];
 
 /** What is shown first: nothing is to be shown that nobody serves. */
 const PARENTS: readonly string[] = [VHOST_USER_SHOWN_DIR, VHOST_USER_DIR];
-
-/** Root's, of that group. */
-interface Access {
-  readonly gid: number;
-  readonly mode: number;
-}
 
 async function orFileError(path: string, act: () => Promise<void> | void): Promise<void> {
   try {
@@ -61,7 +56,7 @@ class MachineDirectories implements VhostDirectories {
   async make(id: string): Promise<void> {
     await this.makeParents();
     await this.#inBoth(id, async (parent) => {
-      const access = this.#accessOf(parent);
+      const access = directoryAccess(parent, this.#options);
       if (!this.#keep(parent, id, access)) {
         await this.#removeFrom(parent, id);
         this.#keep(parent, id, access);
@@ -75,11 +70,11 @@ class MachineDirectories implements VhostDirectories {
 
   list(): Promise<readonly string[]> {
     const found = PARENTS.flatMap((parent) => this.#namesIn(parent));
-    return Promise.resolve([...new Set(found)].filter((name) => ID.test(name)).toSorted());
+    return Promise.resolve([...new Set(found)].filter(isDirectoryId).toSorted());
   }
 
   async #inBoth(id: string, act: (parent: string) => Promise<void>): Promise<void> {
-    if (!ID.test(id)) {
+    if (!isDirectoryId(id)) {
       const reason = "it is no name of a directory";
       throw new AppError("OS_PATH_REFUSED", { path: `${VHOST_USER_DIR}/${id}`, reason });
     }
@@ -89,30 +84,23 @@ class MachineDirectories implements VhostDirectories {
   /** Both parents are root's, and in a directory of root's. */
   #keepParent(parent: string): void {
     const { runDir, selinuxDir } = this.#options;
-    for (const path of [dirname(parent), parent].map((one) => join(runDir, below(one)))) {
+    for (const path of [dirname(parent), parent].map((one) => join(runDir, fromRun(one)))) {
       mkdirSync(path, { recursive: true, mode: PARENT_MODE });
       chmodSync(path, PARENT_MODE); // whatever the process masks
     }
-    labelForContainers(join(runDir, below(parent)), selinuxDir);
-  }
-
-  /** What a launcher sees is its group's to look into; where sockets are made, the dataplane's to write. */
-  #accessOf(parent: string): Access {
-    const { uid, dataplaneGroup = 0 } = this.#options;
-    if (parent === VHOST_USER_SHOWN_DIR) return { gid: uid, mode: MODE };
-    return { gid: dataplaneGroup, mode: dataplaneGroup === 0 ? MODE : SHARED_MODE };
+    labelForContainers(join(runDir, fromRun(parent)), selinuxDir);
   }
 
   /** Whether there is a directory of that name by now. */
-  #keep(parent: string, id: string, { gid, mode }: Access): boolean {
+  #keep(parent: string, id: string, { gid, mode }: DirectoryAccess): boolean {
     const { runDir: root, selinuxDir } = this.#options;
     try {
-      mkdirSync(join(root, below(parent), id), { mode: MODE });
+      mkdirSync(join(root, fromRun(parent), id), { mode: DIRECTORY_MODE });
     } catch (error) {
       if (errnoOf(error) !== "EEXIST") throw error;
     }
     try {
-      return using({ root, path: `${below(parent)}/${id}` }, "directory", (fd) => {
+      return using({ root, path: `${fromRun(parent)}/${id}` }, "directory", (fd) => {
         chownSync(pathOf(fd), 0, gid);
         chmodSync(pathOf(fd), mode);
         labelForContainers(pathOf(fd), selinuxDir);
@@ -125,22 +113,17 @@ class MachineDirectories implements VhostDirectories {
   }
 
   async #removeFrom(parent: string, id: string): Promise<void> {
-    await osNative().removeTree(join(this.#options.runDir, below(parent), id));
+    await osNative().removeTree(join(this.#options.runDir, fromRun(parent), id));
   }
 
   #namesIn(parent: string): readonly string[] {
     try {
-      return readdirSync(join(this.#options.runDir, below(parent)));
+      return readdirSync(join(this.#options.runDir, fromRun(parent)));
     } catch (error) {
       if (isMissing(error)) return [];
       throw toFileError(error, "list", parent);
     }
   }
-}
-
-/** From the node's `/run` on. */
-function below(path: string): string {
-  return path.slice("/run/".length);
 }
 
 /** The directories of sockets of the node whose `/run` is named. */

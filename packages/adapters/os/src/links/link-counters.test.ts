@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-import { expect, test } from "vitest";
-import { parseLinkCounters } from "./link-counters.ts";
+import { closeSync, fstatSync, openSync } from "node:fs";
+import { describe, expect, test } from "vitest";
+import { createLinkCounters, parseLinkCounters } from "./link-counters.ts";
 
 /** As Linux 6.1 prints it. */
 const TEXT = `Inter-|   Receive                                                |  Transmit
@@ -30,14 +31,37 @@ test("each line of a link is its counters", () => {
   ]);
 });
 
-test.each(["", "lo", "lo: 1 2 3", "lo: a b c d e f g h i j k l m n o p", ": \n:"])(
-  "%j is no link",
-  (text) => {
-    expect(parseLinkCounters(text)).toEqual([]);
-  },
-);
+test.each([
+  "",
+  "lo",
+  "lo: 1 2 3",
+  "lo: a b c d e f g h i j k l m n o p",
+  ": \n:",
+  "0 ".repeat(16),
+  `lo: ${"0 ".repeat(15)}x`,
+])("%j is no link", (text) => {
+  expect(parseLinkCounters(text)).toEqual([]);
+});
 
 test("at most 1,000 links are told", () => {
   const line = `one: ${"0 ".repeat(16)}\n`;
   expect(parseLinkCounters(line.repeat(5_000))).toHaveLength(1_000);
+});
+
+describe("counters are not read", () => {
+  test("of a namespace whose descriptor was closed", async () => {
+    const read = createLinkCounters().read({ fd: 1_000_000, inode: "1" });
+    await expect(read).rejects.toMatchObject({ code: "OS_DESCRIPTOR_STALE" });
+  });
+
+  test("of a file that is not a namespace", async () => {
+    const fd = openSync("/proc/self/stat", "r");
+    const inode = fstatSync(fd, { bigint: true }).ino.toString();
+    const read = createLinkCounters().read({ fd, inode });
+    await expect(read).rejects.toMatchObject({
+      code: "OS_FILE_FAILED",
+      details: { call: "setns", path: `net:[${inode}]`, errno: "EINVAL" },
+    });
+    closeSync(fd);
+  });
 });

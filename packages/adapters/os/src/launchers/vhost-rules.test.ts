@@ -1,0 +1,107 @@
+// SPDX-License-Identifier: Apache-2.0
+import { describe, expect, test } from "vitest";
+import {
+  directoryAccess,
+  isConnectable,
+  isDirectoryId,
+  shownFromRun,
+  socketFromRun,
+  socketId,
+  socketRefusal,
+} from "./vhost-rules.ts";
+
+const MADE = "/run/patchbay/vhost-user";
+const SHOWN = "/run/patchbay/vhost-user-shown";
+
+test("a socket has a path below /run in the dataplane's directory and in the launcher's", () => {
+  expect(socketFromRun(`${MADE}/d/one`)).toBe("patchbay/vhost-user/d/one");
+  expect(shownFromRun(`${MADE}/d/one`)).toBe("patchbay/vhost-user-shown/d/one");
+});
+
+test.each([MADE, `${SHOWN}/d/one`, "/run/other", ""])("%j is not the path of a socket", (path) => {
+  for (const find of [socketFromRun, shownFromRun]) {
+    expect(() => find(path)).toThrow(
+      expect.objectContaining({
+        code: "OS_PATH_REFUSED",
+        details: { path, reason: `it is not below ${MADE}` },
+      }) as Error,
+    );
+  }
+});
+
+describe("the ID of a socket", () => {
+  const status = { ino: 7n, birthtimeNs: 1_700_000_000_000_000_000n };
+  test.each([
+    { name: "another inode", next: { ...status, ino: 8n } },
+    { name: "another birth time", next: { ...status, birthtimeNs: status.birthtimeNs + 1n } },
+  ])("changes with $name", ({ next }) => {
+    expect(socketId(status)).toBe(socketId({ ...status }));
+    expect(socketId(next)).not.toBe(socketId(status));
+  });
+
+  test("is a safe integer for any inode", () => {
+    const id = socketId({ ino: 2n ** 64n - 1n, birthtimeNs: 2n ** 63n });
+    expect(Number.isSafeInteger(id) && id >= 0).toBe(true);
+  });
+});
+
+describe("a file in the place of a socket", () => {
+  const file = { isSocket: () => true, uid: 0n, gid: 0n };
+  const foreign =
+    "its group is 902, not the dataplane's (900): it was made elsewhere, or by somebody else";
+  test.each([
+    { name: "that root made is used", status: {}, group: 0, want: undefined },
+    { name: "of any group is used where root makes them", status: { gid: 902n }, group: 0 },
+    { name: "of the dataplane's group is used", status: { uid: 901n, gid: 900n }, group: 900 },
+    { name: "that was shared before is used", status: { gid: 107n }, group: 900 },
+    {
+      name: "of a foreign group is refused",
+      status: { uid: 901n, gid: 902n },
+      group: 900,
+      want: foreign,
+    },
+    {
+      name: "that the launcher made is refused",
+      status: { uid: 107n },
+      group: 0,
+      want: "the launcher has made it, not the dataplane",
+    },
+    {
+      name: "that is not a socket is refused",
+      status: { isSocket: () => false },
+      group: 0,
+      want: "it is no socket",
+    },
+  ])("$name", ({ status, group, want }) => {
+    expect(socketRefusal({ ...file, ...status }, { uid: 107, dataplaneGroup: group })).toBe(want);
+  });
+
+  test("of any group is used where no dataplane group is set", () => {
+    expect(socketRefusal({ ...file, gid: 902n }, { uid: 107 })).toBeUndefined();
+  });
+
+  test.each([
+    { gid: 107n, mode: 0o140_660n, want: true },
+    { gid: 107n, mode: 0o140_640n, want: false },
+    { gid: 107n, mode: 0o140_620n, want: false },
+    { gid: 0n, mode: 0o140_666n, want: false },
+  ])("of group $gid and mode $mode: launchers may connect: $want", ({ want, ...status }) => {
+    expect(isConnectable(status, { uid: 107 })).toBe(want);
+  });
+});
+
+test.each([
+  { parent: SHOWN, owners: { uid: 107, dataplaneGroup: 900 }, want: { gid: 107, mode: 0o750 } },
+  { parent: MADE, owners: { uid: 107 }, want: { gid: 0, mode: 0o750 } },
+  { parent: MADE, owners: { uid: 107, dataplaneGroup: 0 }, want: { gid: 0, mode: 0o750 } },
+  { parent: MADE, owners: { uid: 107, dataplaneGroup: 900 }, want: { gid: 900, mode: 0o2770 } },
+])("a directory in $parent of $owners has $want", ({ parent, owners, want }) => {
+  expect(directoryAccess(parent, owners)).toEqual(want);
+});
+
+test.each([
+  ...["a", "9a_b.c-d", "A".repeat(64)].map((id) => ({ id, want: true })),
+  ...["", ".a", "-a", "a/b", "a b", "A".repeat(65), "..", "a\n"].map((id) => ({ id, want: false })),
+])("$id is the name of a directory: $want", ({ id, want }) => {
+  expect(isDirectoryId(id)).toBe(want);
+});
