@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 // The API server of a standalone machine, in this process.
-import type { JsonObject } from "@patchbay/api/json";
-import { AppError } from "@patchbay/core/errors";
 import { startApiServer } from "@patchbay/apiserver";
 import { serveHealth } from "@patchbay/daemon/health";
 import { createClock, createFiles } from "@patchbay/os";
@@ -9,9 +7,9 @@ import { createLogger, type LogLevel } from "@patchbay/telemetry/logger";
 import { keepAdminKubeconfig, keepServerCertificates } from "./data-dir/certificates.ts";
 import { printResult, stopSignal } from "./config.ts";
 import type { Print } from "./supervisor/follow.ts";
-import { numberOf, readFields, textOf } from "./data-dir/json.ts";
+import { readFields } from "./data-dir/json.ts";
 import { pathsOf, type Paths } from "./data-dir/paths.ts";
-import { isStrict } from "./settings/settings.ts";
+import { apiServerOptions } from "./settings/api-server-options.ts";
 
 /** How the API server is to run. */
 export interface ApiServerRun {
@@ -35,24 +33,6 @@ async function makeDirectories(paths: Paths): Promise<void> {
   await files.ensureDirectory(paths.dataDir);
   for (const directory of [paths.pki, paths.storeDir])
     await files.ensureDirectory(directory, PRIVATE);
-}
-
-function portOf(run: ApiServerRun, kept: JsonObject | undefined): number {
-  const port = run.port ?? numberOf(kept, "apiPort");
-  if (port !== undefined) return port;
-  throw new AppError("STANDALONE_SETTING_INVALID", { causes: "--port is missing" });
-}
-
-/** The address that was chosen for pods, beside the loopback address. */
-function secondHostOf(kept: JsonObject | undefined): { readonly secondHost?: string } {
-  const secondHost = textOf(kept, "apiAddress");
-  return secondHost === "" ? {} : { secondHost };
-}
-
-/** The network that was chosen for Services; a machine that was made before there was one has the default. */
-function serviceNetworkOf(kept: JsonObject | undefined): { readonly serviceNetwork?: string } {
-  const serviceNetwork = textOf(kept, "serviceSubnet");
-  return serviceNetwork === "" ? {} : { serviceNetwork };
 }
 
 function aborted(signal: AbortSignal): Promise<void> {
@@ -88,10 +68,7 @@ export async function runApiServer(run: ApiServerRun): Promise<void> {
   const server = await startApiServer({
     storePath: paths.store,
     host: "127.0.0.1",
-    ...secondHostOf(kept),
-    ...serviceNetworkOf(kept),
-    port: portOf(run, kept),
-    strict: isStrict(kept),
+    ...apiServerOptions(run.port, kept),
     tls: apiServer,
     clientCaPem: ca.certPem,
     frontProxy: frontProxyClient,

@@ -3,7 +3,8 @@
 import type { ApiServerRun } from "./api-server.ts";
 import type { MachineProcess, MachineProcesses } from "./describe.ts";
 import type { DownOptions } from "./down.ts";
-import type { ImageToAdd, MachineImage } from "./images/images.ts";
+import type { MachineImage } from "./images/image-store.ts";
+import type { ImageToAdd } from "./images/images.ts";
 import type { RestoreOptions, Restored } from "./restore.ts";
 import type { UpOptions } from "./up.ts";
 

@@ -37,6 +37,7 @@ async function storeWithVirtApi() {
 interface Webhook {
   readonly name: string;
   readonly failurePolicy: string;
+  readonly matchConditions?: readonly { readonly name: string }[];
   readonly rules: readonly { readonly resources: readonly string[]; readonly scope: string }[];
 }
 
@@ -129,6 +130,17 @@ describe("virt-api", () => {
       "refused-pools": "Fail",
       "refused-exports": "Fail",
     });
+  });
+
+  test.each([
+    { name: "validate", want: ["spec-is-new"] },
+    { name: "guard", want: ["by-an-agent"] },
+    { name: "networks", want: undefined },
+  ])("is called by $name only under the conditions $want", async ({ name, want }) => {
+    const all = await webhooksOf(VALIDATING);
+    const webhook = all.find((one) => one.name === `${name}.virt-api.patchbay.io`);
+    expect(webhook?.matchConditions?.map((condition) => condition.name)).toEqual(want);
+    expect(webhook !== undefined && "matchConditions" in webhook).toBe(want !== undefined);
   });
 
   test("is called for objects of the whole cluster where sizes are among them", async () => {

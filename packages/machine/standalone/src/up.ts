@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // `patchbay up`: brings the machine up, or says that it is up.
 import { join } from "node:path";
-import { AppError, dropAbsent } from "@patchbay/core";
+import { AppError } from "@patchbay/core";
 import { createFiles, createProcessRunner, startDetached, type ProcessName } from "@patchbay/os";
 import type { Files } from "@patchbay/core/ports";
 import { commandFor, isRoot, printProgress } from "./config.ts";
 import { follow, type Print } from "./supervisor/follow.ts";
-import { parseFields, textOf } from "./data-dir/json.ts";
 import { containerdLayoutOf } from "./runtime/own-containerd.ts";
 import { pathsOf, type Paths } from "./data-dir/paths.ts";
 import { machineFacts, makeDirectories } from "./prepare.ts";
@@ -14,6 +13,7 @@ import { installService } from "./host/service-unit.ts";
 import { ignoredFlags } from "./settings/problems.ts";
 import { checkSettings, readSettings, type WantedSettings } from "./settings/settings.ts";
 import { findSupervisor, reasonOf, type SupervisorState } from "./supervisor/state.ts";
+import { lastReason, planUp, wantedOf } from "./up-plan.ts";
 
 /** How long everything may take to come up, milliseconds. */
 const UP_TIMEOUT_MS = 180_000;
@@ -34,26 +34,6 @@ type Options = UpOptions & { readonly print: Print };
 interface Deps {
   readonly files: Files;
   readonly paths: Paths;
-}
-
-function wantedOf(options: UpOptions): WantedSettings {
-  const { apiPort, apiAddress, nodeName, podSubnet, serviceSubnet, bridge } = options;
-  const { dataplaneGroup } = options;
-  return dropAbsent({
-    apiPort,
-    apiAddress,
-    nodeName,
-    podSubnet,
-    serviceSubnet,
-    bridge,
-    dataplaneGroup,
-  });
-}
-
-async function lastReason(files: Files, paths: Paths): Promise<string> {
-  const text = (await files.readText(join(paths.logs, "supervisor.log"))) ?? "";
-  const last = text.trimEnd().split("\n").at(-1) ?? "";
-  return textOf(parseFields(last), "reason") || last;
 }
 
 async function startSupervisor(options: Options, paths: Paths): Promise<ProcessName> {
@@ -123,6 +103,7 @@ function tooLate(): AppError {
 }
 
 async function followUp(name: ProcessName, options: Options, deps: Deps): Promise<void> {
+  const { files, paths } = deps;
   const { ended, state } = await follow({
     ...deps,
     ...name,
@@ -132,8 +113,8 @@ async function followUp(name: ProcessName, options: Options, deps: Deps): Promis
     timeoutMs: UP_TIMEOUT_MS,
   });
   if (state?.phase === "ready") return;
-  const said = ended ? await lastReason(deps.files, deps.paths) : "";
-  const reason = reasonOf(state, said);
+  const log = ended ? await files.readText(join(paths.logs, "supervisor.log")) : "";
+  const reason = reasonOf(state, lastReason(log));
   throw new AppError("RUNTIME_START_FAILED", { component: "the machine", reason });
 }
 
@@ -163,7 +144,7 @@ async function findStarting(
   options: Options,
   deps: Deps,
 ): Promise<ProcessName | undefined> {
-  if (running === undefined || running.phase === "starting") return running;
+  if (running === undefined || planUp(running.phase) === "follow") return running;
   await waitForDown(running, options, deps);
   return undefined;
 }
@@ -200,8 +181,9 @@ export async function up(asked: UpOptions): Promise<void> {
   const deps = { files, paths };
   containerdLayoutOf(paths); // before anything is made
   const running = await findSupervisor(files, paths);
-  if (running?.phase === "ready" || running?.phase === "starting") await leaveAlone(options, deps);
-  if (running?.phase === "ready") {
+  const plan = planUp(running?.phase);
+  if (plan === "report" || plan === "follow") await leaveAlone(options, deps);
+  if (plan === "report") {
     options.print(`patchbay is already up in ${options.dataDir}`);
     return;
   }

@@ -1,177 +1,35 @@
 // SPDX-License-Identifier: Apache-2.0
-// The images of a machine: added from directories, disks, archives and registries, listed, removed.
-import { randomUUID } from "node:crypto";
-import { join, resolve } from "node:path";
-import { names } from "@patchbay/api";
-import {
-  archiveDirectory,
-  findImage,
-  fullReference,
-  importImage,
-  listImages as listRecords,
-  measureImage,
-  pullImage,
-  PullProgress,
-  removeImage as removeRecord,
-  shortReference,
-} from "@patchbay/containerd";
-import { AppError } from "@patchbay/core";
+// The images of a machine, whether it is up or not.
+import { fullReference } from "@patchbay/containerd";
 import { createFiles } from "@patchbay/os";
-import type { ProcessRunner } from "@patchbay/core/ports";
-import { goArchitecture } from "../config.ts";
 import { pathsOf } from "../data-dir/paths.ts";
-import type { Print } from "../supervisor/follow.ts";
-import { copyDisk, inMib } from "./disk/copy-disk.ts";
-import { sourceOf, type ImageSource } from "./source.ts";
-import { runsContainerd, withContainerd, type ContainerdAccess } from "./with-containerd.ts";
-
-const STAT_MS = 5000;
-
-/** Images that every pod of a machine needs. */
-const OWN_IMAGES: readonly string[] = [names.PAUSE_IMAGE, names.LAUNCHER_IMAGE];
-
-/** An image of the machine. */
-export interface MachineImage {
-  /** As VMs name it. */
-  readonly name: string;
-  /** As a registry would name it. */
-  readonly reference: string;
-  /** Of its manifest. */
-  readonly digest: string;
-  /** As a registry would send it; absent when it has nothing for this machine. */
-  readonly bytes?: number;
-}
+import {
+  addTo,
+  listAdded,
+  listMeasured,
+  removableReference,
+  removeFrom,
+  type MachineImage,
+  type NewImage,
+} from "./image-store.ts";
+import { runsContainerd, withContainerd } from "./with-containerd.ts";
 
 /** What to add. */
-export interface ImageToAdd {
+export interface ImageToAdd extends NewImage {
   /** Absolute. */
   readonly dataDir: string;
-  readonly name: string;
-  /** A directory, a disk's file, an archive, or a reference of a registry. */
-  readonly source: string;
-  /** Gets how it goes on. */
-  readonly print: Print;
-  /** Ends a transfer. */
-  readonly signal?: AbortSignal;
-}
-
-async function measure(
-  access: ContainerdAccess,
-  { name, digest }: { readonly name: string; readonly digest: string },
-): Promise<MachineImage> {
-  const bytes = await measureImage(access, digest, goArchitecture());
-  const image = { name: shortReference(name), reference: name, digest };
-  return { ...image, ...(bytes !== undefined && { bytes }) };
 }
 
 /** Images of the machine, sorted by reference; none when there is no machine. */
 export async function listImages(dataDir: string): Promise<readonly MachineImage[]> {
   if (!(await createFiles().exists(pathsOf(dataDir).containerd))) return [];
-  return withContainerd(dataDir, async (access) => {
-    const records = await listRecords(access);
-    return Promise.all(records.map((record) => measure(access, record)));
-  });
+  return withContainerd(dataDir, listMeasured);
 }
 
 /** Names of the images that people added, while containerd runs; for completion, which must not start one. */
 export async function listRunningImages(dataDir: string): Promise<readonly string[]> {
   if (!(await runsContainerd(createFiles(), pathsOf(dataDir)))) return [];
-  return withContainerd(dataDir, async (access) => {
-    const records = await listRecords(access);
-    const others = records.filter(({ name }) => !OWN_IMAGES.includes(name));
-    return others.map(({ name }) => shortReference(name));
-  });
-}
-
-/** What is at a path, in the words of stat; undefined: nothing. */
-async function kindOfPath({ runner }: ContainerdAccess, path: string): Promise<string | undefined> {
-  const argv = ["stat", "--dereference", "--format=%F", path] as const;
-  const { exitCode, stdout } = await runner.run({ argv, timeoutMs: STAT_MS });
-  return exitCode === 0 ? stdout.trim() : undefined;
-}
-
-/** Gives `use` a directory of its own, which is not there yet, and whose end is the end of the call. */
-async function withWorkDirectory(
-  { files, layout }: ContainerdAccess,
-  use: (workDirectory: string, id: string) => Promise<void>,
-): Promise<void> {
-  const id = randomUUID();
-  const workDirectory = join(layout.directory, `image-${id}`);
-  try {
-    await use(workDirectory, id);
-  } finally {
-    await files.remove(workDirectory);
-  }
-}
-
-async function addDirectory(access: ContainerdAccess, path: string, name: string): Promise<void> {
-  await withWorkDirectory(access, async (workDirectory, id) => {
-    const image = { source: path, workDirectory, architecture: goArchitecture() };
-    await importImage(access, { archive: await archiveDirectory(access, image), id }, name);
-  });
-}
-
-/** Ends its programs at the signal. */
-function interruptible(runner: ProcessRunner, signal: AbortSignal | undefined): ProcessRunner {
-  if (signal === undefined) return runner;
-  return {
-    run: (command) => runner.run({ ...command, signal }),
-    endFamily: (family) => runner.endFamily(family),
-  };
-}
-
-async function addDisk(
-  access: ContainerdAccess,
-  path: string,
-  { source, print, name, signal }: ImageToAdd,
-): Promise<void> {
-  const deps = { files: access.files, runner: interruptible(access.runner, signal) };
-  await withWorkDirectory(access, async (workDirectory, id) => {
-    const root = join(workDirectory, "root");
-    print(`copying ${path}`);
-    const { format, bytes, virtualBytes } = await copyDisk(deps, { source, path, root });
-    print(
-      `${format}, ${inMib(bytes)}; the guest sees ${inMib(virtualBytes)}: making an image of it`,
-    );
-    const image = { source: root, workDirectory, architecture: goArchitecture() };
-    const owner = names.LAUNCHER_UID;
-    const archive = await archiveDirectory(deps, { ...image, owner });
-    await access.files.remove(root);
-    print("importing it");
-    await importImage(access, { archive, id }, name);
-  });
-}
-
-async function addFrom(
-  access: ContainerdAccess,
-  source: ImageSource,
-  image: ImageToAdd,
-): Promise<void> {
-  const { print, signal, name } = image;
-  switch (source.kind) {
-    case "directory":
-      print(`making an image of ${source.path}`);
-      await addDirectory(access, source.path, name);
-      break;
-    case "disk":
-      await addDisk(access, source.path, image);
-      break;
-    case "archive":
-      print(`importing ${source.path}`);
-      await importImage(access, { archive: source.path, id: randomUUID() }, name);
-      break;
-    case "registry": {
-      print(`fetching ${source.reference}`);
-      const progress = new PullProgress(print);
-      const options = {
-        onOutput: (text: string) => {
-          progress.read(text);
-        },
-        ...(signal !== undefined && { signal }),
-      };
-      await pullImage(access, { reference: source.reference, name }, options);
-    }
-  }
+  return withContainerd(dataDir, listAdded);
 }
 
 /**
@@ -179,15 +37,8 @@ async function addFrom(
  * @throws AppError with IMAGE_NAME_INVALID, IMAGE_SOURCE_INVALID, CONTAINERD_FAILED, and those of withContainerd
  */
 export async function addImage(image: ImageToAdd): Promise<MachineImage> {
-  const name = fullReference(image.name);
-  return withContainerd(image.dataDir, async (access) => {
-    const path = resolve(image.source);
-    const source = sourceOf(image.source, path, await kindOfPath(access, path));
-    await addFrom(access, source, { ...image, name });
-    const added = await findImage(access, name);
-    if (added === undefined) throw new AppError("RUNTIME_IMAGE_MISSING", { image: name });
-    return measure(access, added);
-  });
+  fullReference(image.name); // a wrong name is refused before a containerd is started
+  return withContainerd(image.dataDir, (access) => addTo(access, image));
 }
 
 /**
@@ -196,14 +47,6 @@ export async function addImage(image: ImageToAdd): Promise<MachineImage> {
  * withContainerd
  */
 export async function removeImage(dataDir: string, name: string): Promise<void> {
-  const reference = fullReference(name);
-  if (OWN_IMAGES.includes(reference)) {
-    throw new AppError("IMAGE_IN_USE", { image: name, users: "every pod of this machine" });
-  }
-  await withContainerd(dataDir, async (access) => {
-    if ((await findImage(access, reference)) === undefined) {
-      throw new AppError("RUNTIME_IMAGE_MISSING", { image: name });
-    }
-    await removeRecord(access, reference);
-  });
+  removableReference(name); // before a containerd is started
+  await withContainerd(dataDir, (access) => removeFrom(access, name));
 }

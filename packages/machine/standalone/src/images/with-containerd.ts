@@ -2,11 +2,10 @@
 // How does a command use the machine's containerd, whether the machine is up or not?
 import { waitUntilServing, type ContainerdLayout } from "@patchbay/containerd";
 import { AppError, isAppError } from "@patchbay/core";
-import { createClock, createFiles, createProcessRunner, isRunning, readBootId } from "@patchbay/os";
+import { createClock, createFiles, createProcessRunner } from "@patchbay/os";
 import type { Files, ProcessRunner } from "@patchbay/core/ports";
 import { createSilentLogger } from "@patchbay/telemetry";
 import { isRoot } from "../config.ts";
-import { numberOf, readFields, textOf } from "../data-dir/json.ts";
 import { pathsOf, type Paths } from "../data-dir/paths.ts";
 import {
   containerdLayoutOf,
@@ -15,6 +14,7 @@ import {
 } from "../runtime/own-containerd.ts";
 import { Component } from "../supervisor/component.ts";
 import { holdMachine } from "../supervisor/hold-machine.ts";
+import { isRecordedRunning } from "../supervisor/recorded-process.ts";
 
 /** A machine that is on its way up starts its containerd within that time, milliseconds. */
 const START_MS = 30_000;
@@ -28,10 +28,8 @@ export interface ContainerdAccess {
 }
 
 /** Whether the machine's containerd runs. */
-export async function runsContainerd(files: Files, { run }: Paths): Promise<boolean> {
-  const fields = await readFields(files, `${run}/containerd.json`);
-  const process = { pid: numberOf(fields, "pid") ?? 0, startTime: textOf(fields, "startTime") };
-  return textOf(fields, "bootId") === (await readBootId(files)) && isRunning(process);
+export function runsContainerd(files: Files, { run }: Paths): Promise<boolean> {
+  return isRecordedRunning(files, `${run}/containerd.json`);
 }
 
 /** Starts one for `use` alone; nobody brings the machine up meanwhile. */

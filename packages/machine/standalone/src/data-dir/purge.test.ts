@@ -1,0 +1,79 @@
+// SPDX-License-Identifier: Apache-2.0
+// tests/contract/standalone/purge.test.ts has real mounts, and a purge that is killed.
+import { createFakeFiles, type FakeFiles } from "@patchbay/os/testing";
+import { beforeEach, expect, test } from "vitest";
+import { markOurs } from "./ours.ts";
+import { pathsOf } from "./paths.ts";
+import { purge, refuseForeign } from "./purge.ts";
+
+const paths = pathsOf("/data");
+let files: FakeFiles;
+let removed: string[];
+let lines: string[];
+
+beforeEach(async () => {
+  files = createFakeFiles();
+  removed = [];
+  lines = [];
+  await markOurs(files, paths);
+  for (const file of ["pki/ca.crt", "run/supervisor.json", "lost+found/x"]) {
+    await files.writeAtomic(`/data/${file}`, "");
+  }
+  await files.writeAtomic("/database/file", "theirs");
+});
+
+function mount(...points: readonly string[]): Promise<void> {
+  const text = points.map((point) => `36 35 98:0 / ${point} rw - ext4 /dev/sda rw\n`).join("");
+  return files.writeAtomic("/proc/self/mountinfo", text);
+}
+
+function run(): Promise<void> {
+  const recording = Object.assign(Object.create(files) as FakeFiles, {
+    remove: (path: string) => {
+      removed.push(path);
+      return files.remove(path);
+    },
+    readText: (path: string) => files.readText(path),
+    list: (path: string) => files.list(path),
+  });
+  return purge({ files: recording, paths, print: (line) => lines.push(line) });
+}
+
+test("a directory is deleted with all that is in it, its mark last", async () => {
+  await mount("/", "/database");
+  await run();
+  expect(removed).toEqual(["/data/pki", "/data/run", "/data/standalone.json", "/data"]);
+  expect(files.paths).toEqual(["/database/file", "/proc/self/mountinfo"]);
+  expect(lines).toEqual(["/data is deleted"]);
+});
+
+test("a mount point is emptied and stays, with what belongs to its file system", async () => {
+  await mount("/", "/data");
+  await run();
+  expect(removed).toEqual(["/data/pki", "/data/run", "/data/standalone.json"]);
+  expect(await files.list("/data")).toEqual(["lost+found"]);
+  expect(lines).toEqual(["/data is empty; it is a mount point, and stays"]);
+});
+
+test("a directory in which something is mounted is left as it is", async () => {
+  await mount("/", "/data/claims/one");
+  await expect(run()).rejects.toMatchObject({
+    code: "STANDALONE_NOT_OURS",
+    details: { dataDir: "/data", reason: "/data/claims/one is mounted in it" },
+  });
+  expect([removed, lines]).toEqual([[], []]);
+});
+
+test("a host without a list of mounts has none", async () => {
+  await run();
+  expect(lines).toEqual(["/data is deleted"]);
+});
+
+test("a directory without the mark of a machine is refused", async () => {
+  await expect(refuseForeign({ files, paths })).resolves.toBeUndefined();
+  await files.writeAtomic(paths.settings, '{"kind":"Other"}');
+  await expect(refuseForeign({ files, paths })).rejects.toMatchObject({
+    code: "STANDALONE_NOT_OURS",
+    details: { dataDir: "/data", reason: "it has no standalone.json of Patchbay" },
+  });
+});

@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: Apache-2.0
+// tests/contract/apiserver restores whole backups.
+import { mkdtempSync, rmSync, statSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { afterEach, beforeEach, expect, test } from "vitest";
+import { restore } from "./restore.ts";
+
+let directory = "";
+beforeEach(() => {
+  directory = mkdtempSync(join(tmpdir(), "restore-"));
+});
+afterEach(() => {
+  rmSync(directory, { recursive: true });
+});
+
+test.each([
+  { name: "that is missing", text: undefined, reason: "there is no such file" },
+  { name: "that is not one", text: "{}", reason: expect.any(String) as string },
+])("a backup $name is refused with its path", async ({ text, reason }) => {
+  const file = join(directory, "backup.json");
+  if (text !== undefined) writeFileSync(file, text);
+  await expect(restore({ dataDir: join(directory, "data"), file })).rejects.toMatchObject({
+    code: "STORE_BACKUP_INVALID",
+    details: { path: file, reason },
+  });
+});
+
+test("only root may read the directory of the objects", async () => {
+  const file = join(directory, "backup.json");
+  writeFileSync(file, "{}");
+  const dataDir = join(directory, "data");
+  await restore({ dataDir, file }).catch(() => undefined);
+  expect(statSync(join(dataDir, "apiserver")).mode & 0o777).toBe(0o700);
+});

@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: Apache-2.0
+import { expect, test } from "vitest";
+import { apiServerOptions } from "./api-server-options.ts";
+
+const KEPT = { apiPort: 6443, apiAddress: "192.0.2.1", serviceSubnet: "10.97.0.0/16" };
+
+test.each([
+  {
+    name: "settings",
+    port: undefined,
+    kept: { ...KEPT, strict: true },
+    want: { port: 6443, secondHost: "192.0.2.1", serviceNetwork: "10.97.0.0/16", strict: true },
+  },
+  {
+    name: "settings of an early version",
+    port: undefined,
+    kept: { apiPort: 6443, apiAddress: "", strict: "yes" },
+    want: { port: 6443, strict: false },
+  },
+  { name: "a port alone", port: 0, kept: undefined, want: { port: 0, strict: false } },
+  { name: "a port and settings", port: 1, kept: { apiPort: 2 }, want: { port: 1, strict: false } },
+])("an API server by $name", ({ port, kept, want }) => {
+  expect(apiServerOptions(port, kept)).toStrictEqual(want);
+});
+
+test("an API server without a port is refused", () => {
+  expect(() => apiServerOptions(undefined, { apiPort: "6443" })).toThrow("--port is missing");
+});

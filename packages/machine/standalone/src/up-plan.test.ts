@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: Apache-2.0
+import { expect, test } from "vitest";
+import { lastReason, planUp, wantedOf } from "./up-plan.ts";
+
+test.each([
+  { phase: undefined, want: "start" },
+  { phase: "starting", want: "follow" },
+  { phase: "ready", want: "report" },
+  { phase: "stopping", want: "replace" },
+  { phase: "stopped", want: "replace" },
+  { phase: "failed", want: "replace" },
+] as const)("with a supervisor in phase $phase, up has to $want", ({ phase, want }) => {
+  expect(planUp(phase)).toBe(want);
+});
+
+test.each([
+  { name: "no log", log: undefined, want: "" },
+  { name: "an empty log", log: "\n", want: "" },
+  {
+    name: "a line with a reason",
+    log: 'start\n{"level":"error","reason":"no memory"}\n\n',
+    want: "no memory",
+  },
+  { name: "a line without one", log: '{"level":"error"}\n', want: '{"level":"error"}' },
+  {
+    name: "plain text",
+    log: '{"reason":"early"}\nSegmentation fault\n',
+    want: "Segmentation fault",
+  },
+])("the last reason in $name is $want", ({ log, want }) => {
+  expect(lastReason(log)).toBe(want);
+});
+
+test("the wanted settings are those that are set, and nothing else", () => {
+  const all = {
+    apiPort: 7443,
+    apiAddress: "192.0.2.1",
+    nodeName: "a",
+    podSubnet: "10.88.1.0/24",
+    serviceSubnet: "10.97.0.0/16",
+    bridge: "br1",
+    dataplaneGroup: 900,
+  };
+  expect(wantedOf({ ...all, ...{ dataDir: "/d", installService: true } })).toStrictEqual(all);
+  expect(wantedOf({})).toStrictEqual({});
+});
