@@ -42,6 +42,29 @@ const LEFT_OUT: Readonly<Record<string, readonly string[]>> = {
   ].map((name) => `compose/${name}.ts`),
   // tests/contract/libvirt/child.test.ts: both load the addon.
   libvirt: ["child.ts", "native.ts"],
+  os: [
+    // Every contract test of the package loads the addon.
+    "native.ts",
+    // children/child.test.ts runs it as a process of its own.
+    "children/child-entry.ts",
+    // tests/contract/podnet/netlink.test.ts and link-watch.test.ts, in namespaces of their own
+    "links/link-watch.ts",
+    "links/netlink.ts",
+    // tests/contract/os/vhost-sockets.test.ts and vhost-directories.test.ts, which change owners; vhost-rules.ts decides.
+    "launchers/vhost-directories.ts",
+    "launchers/vhost-sockets.ts",
+  ],
+  standalone: [
+    // Commands and processes that only connect; tests/contract/standalone and tests/e2e run them.
+    "api-server.ts",
+    "down.ts",
+    "images/images.ts",
+    "images/with-containerd.ts",
+    "index.ts",
+    "supervisor/process.ts",
+    "supervisor/supervisor.ts",
+    "up.ts",
+  ],
 };
 
 interface Score {
@@ -74,7 +97,8 @@ function optionsOf(name: string, files: readonly string[]): PartialStrykerOption
     tempDirName: `.cache/stryker-${name}`,
     reporters: ["clear-text", "progress-append-only"],
     clearTextReporter: { logTests: false, reportTests: false, allowColor: false },
-    ignorePatterns: ["/.cache", "dist", "build"],
+    // The tests of os lock files, watch links and end processes with the addon.
+    ignorePatterns: ["/.cache", "dist", "build", "!packages/adapters/os/build/os.node"],
   };
 }
 
