@@ -26,6 +26,10 @@ function tell(links: readonly GuestInterface[] | undefined, vmi = VMI): boolean 
   return guests.note(vmi, { links, macs: [MAC] });
 }
 
+function timeOut(vmi = VMI): boolean {
+  return guests.note(vmi, { links: undefined, isTimeout: true, macs: [MAC] });
+}
+
 function addressesOf(vmi = VMI): readonly string[] | undefined {
   return guests.viewOf(vmi).nics.get(MAC)?.ipv4.value;
 }
@@ -101,8 +105,11 @@ describe("the next question", () => {
     expect(guests.askInMs(UID, "a")).toBe(120_000);
     await clock.advance(120_000);
     tell(undefined);
-    expect(guests.askInMs(UID, "a")).toBe(240_000);
-    await clock.advance(240_000);
+    expect(guests.askInMs(UID, "a")).toBe(15_000);
+    await clock.advance(15_000);
+    tell(undefined);
+    expect(guests.askInMs(UID, "a")).toBe(480_000);
+    await clock.advance(480_000);
     tell([eth0()]);
     expect(guests.askInMs(UID, "a")).toBe(120_000);
   });
@@ -164,5 +171,82 @@ describe("that no agent listens", () => {
     ]);
     guests.noteListening(reported, false);
     expect(Date.parse(guests.silentSince(reported) ?? "")).toBe(Date.parse(silentSince));
+  });
+});
+
+describe("an agent that has the channel open and does not answer", () => {
+  async function hang(vmi = VMI): Promise<void> {
+    timeOut(vmi);
+    await clock.advance(15_000);
+    expect(timeOut(vmi)).toBe(true);
+    guests.noteListening(vmi, true);
+  }
+
+  test("counts as silent after two questions and a minute, since the first question", async () => {
+    tell([eth0("10.0.0.1")]);
+    const since = clock.now();
+    await hang();
+    expect(guests.silentSince(VMI)).toBeUndefined();
+    expect(guests.tellSilenceInMs(UID)).toBe(45_000);
+    await clock.advance(45_000);
+    expect(Date.parse(guests.silentSince(VMI) ?? "")).toBe(since);
+    expect(addressesOf()).toEqual(["10.0.0.1"]);
+  });
+
+  test("is not silent after one question", async () => {
+    tell([eth0("10.0.0.1")]);
+    timeOut();
+    guests.noteListening(VMI, true);
+    await clock.advance(100_000);
+    expect([guests.silentSince(VMI), guests.tellSilenceInMs(UID)]).toEqual([undefined, undefined]);
+  });
+
+  test("is not silent because it refuses a question", async () => {
+    tell([eth0("10.0.0.1")]);
+    for (let times = 0; times < 3; times += 1) tell(undefined);
+    guests.noteListening(VMI, true);
+    await clock.advance(100_000);
+    expect(guests.silentSince(VMI)).toBeUndefined();
+  });
+
+  test.each([
+    { name: "it answers again", change: () => tell([eth0("10.0.0.1")]) },
+    {
+      name: "it connects again",
+      change: () => {
+        guests.noteListening(VMI, false);
+      },
+    },
+  ])("is no longer silent when $name", async ({ change }) => {
+    tell([eth0("10.0.0.1")]);
+    await hang();
+    await clock.advance(60_000);
+    change();
+    guests.noteListening(VMI, true);
+    expect(guests.silentSince(VMI)).toBeUndefined();
+  });
+
+  test("is silent for the next process too, until it answers", () => {
+    const silentSince = new Date(clock.now()).toISOString();
+    const reported = vmiOf(UID, [
+      {
+        ...{ name: "one", mac: MAC, infoSource: "domain, guest-agent" },
+        addressInfo: { source: "guest-agent", since: silentSince, silentSince },
+      },
+    ]);
+    guests.noteListening(reported, true);
+    expect(Date.parse(guests.silentSince(reported) ?? "")).toBe(Date.parse(silentSince));
+    expect(tell([eth0("10.0.0.1")], reported)).toBe(true);
+    guests.noteListening(reported, true);
+    expect(guests.silentSince(reported)).toBeUndefined();
+  });
+
+  test("is silent although it never answered", async () => {
+    const { status, ...rest } = VMI;
+    const connected = { ...status, conditions: [{ type: "AgentConnected", status: "True" }] };
+    await hang({ ...rest, status: connected } as typeof VMI);
+    await clock.advance(45_000);
+    guests.noteListening(VMI, true);
+    expect(guests.silentSince(VMI)).toBeDefined();
   });
 });

@@ -19,6 +19,8 @@ import type { Clock, GuestInterface, GuestSystem } from "@patchbay/core/ports";
 export interface GuestAnswer {
   /** Undefined: it did not answer, which changes nothing that is known. */
   readonly links: readonly GuestInterface[] | undefined;
+  /** The agent has the channel open and did not answer in time. Unset where it refused the question. */
+  readonly isTimeout?: boolean;
   /** Of the VM's NICs, lower case with colons. */
   readonly macs: readonly string[];
   /** Undefined: it was not asked, or did not answer. */
@@ -38,7 +40,7 @@ export interface Guests {
   askInMs(uid: string, listeners: string): number | undefined;
   /** The guest was asked. True when something else is known now. */
   note(vmi: VirtualMachineInstance, answer: GuestAnswer): boolean;
-  /** An agent listens, or none does. */
+  /** An agent has the channel open, or none has; one that does not answer counts as none. */
   noteListening(vmi: VirtualMachineInstance, isListening: boolean): void;
   /** Since when no agent has listened to a guest that was heard before, RFC 3339; told once it is long enough. */
   silentSince(vmi: VirtualMachineInstance): string | undefined;
@@ -63,6 +65,16 @@ interface Silence {
   readonly toldAtMs: number;
 }
 
+/** Questions in a row that an agent with an open channel has not answered. */
+interface Unanswered {
+  readonly count: number;
+  /** Of the first, RFC 3339. */
+  readonly since: string;
+  readonly sinceMs: number;
+}
+
+/** So many questions in a row without an answer: the agent hangs. */
+const HUNG_AFTER_QUESTIONS = 2;
 /** A guest that starts again is silent for a while, and nobody needs to know. */
 const SILENCE_TOLD_AFTER_MS = 60_000;
 /** For an agent that comes and goes all the time: so many questions at once, then one in so many milliseconds. */
@@ -86,6 +98,7 @@ class KnownGuests implements Guests {
   readonly #views = new Map<string, GuestView>();
   readonly #systems = new Map<string, GuestOsInfo>();
   readonly #silences = new Map<string, Silence>();
+  readonly #unanswered = new Map<string, Unanswered>();
   readonly #questions;
 
   constructor(clock: Clock) {
@@ -116,7 +129,7 @@ class KnownGuests implements Guests {
     return dueInMs === 0 && !this.#questions.has(uid) ? QUESTIONS.refillMs : dueInMs;
   }
 
-  note(vmi: VirtualMachineInstance, { links, macs, system }: GuestAnswer): boolean {
+  note(vmi: VirtualMachineInstance, { links, macs, system, isTimeout }: GuestAnswer): boolean {
     const uid = uidOf(vmi);
     const nowMs = this.#clock.monotonicMs();
     this.#questions.take(uid);
@@ -125,25 +138,54 @@ class KnownGuests implements Guests {
       const failures = links === undefined ? history.failures + 1 : 0;
       this.#asks.set(uid, { ...history, asks: history.asks + 1, askedMs: nowMs, failures });
     }
+    if (isTimeout === true) return this.#noteTimeout(uid);
     if (links === undefined) return false;
+    this.#unanswered.delete(uid);
+    const wasSilent = this.#silences.has(uid);
     const before = this.viewOf(vmi);
     const view = nextGuestView(before, readGuestLinks(links), { macs, nowMs });
     this.#views.set(uid, view);
     if (system !== undefined) this.#systems.set(uid, readGuestSystem(system));
-    return system !== undefined || !isEqual(shownOf(before), shownOf(view));
+    return wasSilent || system !== undefined || !isEqual(shownOf(before), shownOf(view));
+  }
+
+  /** True when the agent hangs from now on. */
+  #noteTimeout(uid: string): boolean {
+    const before = this.#unanswered.get(uid) ?? {
+      count: 0,
+      since: printTime(this.#clock.now()),
+      sinceMs: this.#clock.monotonicMs(),
+    };
+    const count = before.count + 1;
+    this.#unanswered.set(uid, { ...before, count });
+    return count === HUNG_AFTER_QUESTIONS;
   }
 
   noteListening(vmi: VirtualMachineInstance, isListening: boolean): void {
     const uid = uidOf(vmi);
-    if (!isListening) this.#systems.delete(uid);
-    if (isListening || !this.#wasHeard(vmi)) {
-      this.#silences.delete(uid);
-    } else if (!this.#silences.has(uid)) {
-      const reported = reportedSilence(vmi);
-      const toldAtMs =
-        this.#clock.monotonicMs() + (reported !== undefined ? 0 : SILENCE_TOLD_AFTER_MS);
-      this.#silences.set(uid, { since: reported ?? printTime(this.#clock.now()), toldAtMs });
-    }
+    if (!isListening) this.#unanswered.delete(uid);
+    const isHung = isListening && this.#isHung(vmi);
+    if (isHung || !isListening) this.#systems.delete(uid);
+    const isSilent = isListening ? isHung : this.#wasHeard(vmi);
+    if (!isSilent) this.#silences.delete(uid);
+    else if (!this.#silences.has(uid)) this.#silences.set(uid, this.#beginSilence(vmi));
+  }
+
+  #beginSilence(vmi: VirtualMachineInstance): Silence {
+    const nowMs = this.#clock.monotonicMs();
+    const reported = reportedSilence(vmi);
+    if (reported !== undefined) return { since: reported, toldAtMs: nowMs };
+    const now = { since: printTime(this.#clock.now()), sinceMs: nowMs };
+    const { since, sinceMs } = this.#unanswered.get(uidOf(vmi)) ?? now;
+    return { since, toldAtMs: sinceMs + SILENCE_TOLD_AFTER_MS };
+  }
+
+  /** A process that has heard nothing yet goes by what the one before reported. */
+  #isHung(vmi: VirtualMachineInstance): boolean {
+    const uid = uidOf(vmi);
+    const unanswered = this.#unanswered.get(uid);
+    if (unanswered !== undefined && unanswered.count >= HUNG_AFTER_QUESTIONS) return true;
+    return !this.#views.has(uid) && reportedSilence(vmi) !== undefined;
   }
 
   silentSince(vmi: VirtualMachineInstance): string | undefined {
@@ -171,6 +213,7 @@ class KnownGuests implements Guests {
     this.#views.delete(uid);
     this.#systems.delete(uid);
     this.#silences.delete(uid);
+    this.#unanswered.delete(uid);
     this.#questions.forget(uid);
   }
 }

@@ -10,7 +10,9 @@ test.each([
   { changedAgoMs: 100_000, asks: 3, want: 0 },
   { changedAgoMs: 100_000, asks: 4, askedAgoMs: 40_000, want: 80_000 },
   { changedAgoMs: 900_000, asks: 9, askedAgoMs: 120_000, want: 0 },
-  { changedAgoMs: 900_000, asks: 9, askedAgoMs: 120_000, failures: 1, want: 120_000 },
+  { changedAgoMs: 900_000, asks: 9, askedAgoMs: 5_000, failures: 1, want: 10_000 },
+  { changedAgoMs: 900_000, asks: 9, askedAgoMs: 120_000, failures: 1, want: 0 },
+  { changedAgoMs: 900_000, asks: 9, askedAgoMs: 120_000, failures: 2, want: 360_000 },
   { changedAgoMs: 900_000, asks: 9, askedAgoMs: 0, failures: 2, want: 480_000 },
   { changedAgoMs: 900_000, asks: 9, askedAgoMs: 0, failures: 50, want: 960_000 },
 ])(

@@ -19,6 +19,8 @@ export interface AskHistory {
 const ASK_AFTER_MS: readonly number[] = [500, 3_000, 15_000, 60_000];
 /** And then for good: somebody in the guest may add an address. Source of the pace: KubeVirt's agent poller. */
 const ASK_EVERY_MS = 120_000;
+/** A question without an answer is repeated soon, because two in a row show that the agent hangs. */
+const REPEAT_AFTER_MS = 15_000;
 /** An agent that listens and does not answer is asked less and less: each question holds up its own VM for 2 s. */
 const ASK_EVERY_MAX_MS = 960_000;
 
@@ -26,6 +28,7 @@ const ASK_EVERY_MAX_MS = 960_000;
 export function nextAskInMs({ changedAgoMs, asks, askedAgoMs, failures }: AskHistory): number {
   const soonMs = ASK_AFTER_MS[asks];
   if (soonMs !== undefined) return Math.max(0, soonMs - changedAgoMs);
+  if (failures === 1) return Math.max(0, REPEAT_AFTER_MS - askedAgoMs);
   const everyMs = Math.min(ASK_EVERY_MAX_MS, ASK_EVERY_MS * 2 ** Math.min(failures, 10));
   return Math.max(0, everyMs - askedAgoMs);
 }

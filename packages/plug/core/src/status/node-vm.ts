@@ -35,11 +35,14 @@ export const NODE_VM_CONDITIONS: readonly string[] = [AGENT_CONNECTED, PAUSED];
 /** What virt-handler reports; phase only when it is its to say. */
 export type NodeVmStatus = Pick<VmiStatus, (typeof NODE_VM_FIELDS)[number] | "conditions">;
 
-/** An agent that is away for a moment, as that of a guest that starts again, is still told. */
+/**
+ * An agent that disconnects for a moment, as that of a guest that reboots, stays connected. One that has the channel open
+ * and does not answer is not.
+ */
 function isAgentTold({ vmi, domain, silentSince }: NodeVmFacts): boolean {
-  if (domain?.running !== true) return false;
+  if (domain?.running !== true || silentSince !== undefined) return false;
   const isTold = findCondition(vmi.status?.conditions, AGENT_CONNECTED) !== undefined;
-  return domain.facts.agentConnected || (isTold && silentSince === undefined);
+  return domain.facts.agentConnected || isTold;
 }
 
 /** Source: KubeVirt pkg/virt-handler vm.go updatePausedConditions. */

@@ -29,16 +29,23 @@ async function linksFrom(
   { vmi }: NodeVmFacts,
   { connection }: Session,
   deps: Deps,
-): Promise<readonly GuestInterface[] | undefined> {
+): Promise<{ readonly links: readonly GuestInterface[] | undefined; readonly isTimeout?: true }> {
   try {
-    return await connection.readGuestInterfaces(domainNameOf(vmi));
+    return { links: await connection.readGuestInterfaces(domainNameOf(vmi)) };
   } catch (error) {
     if (isAppError(error, "LIBVIRT_CONNECTION_LOST")) throw error;
     // A guest that does not answer is no fault: what is known of it stays.
     const reason = messageOf(error);
     deps.log.debug("the guest's agent gave no answer", { vmi: printKey(keyOf(vmi)), reason });
-    return undefined;
+    const isTimeout = isAppError(error, "LIBVIRT_AGENT_UNAVAILABLE");
+    return { links: undefined, ...(isTimeout && { isTimeout }) };
   }
+}
+
+/** The first of two moments, milliseconds from now. */
+function earlier(left: number | undefined, right: number | undefined): number | undefined {
+  if (left === undefined || right === undefined) return left ?? right;
+  return Math.min(left, right);
 }
 
 /** Asked once for each time that an agent comes; one that does not know the question is not asked again. */
@@ -69,9 +76,9 @@ export async function askGuest(
   const uid = vmi.metadata.uid ?? "";
   const listeners = listenersOf(facts);
   const dueInMs = deps.guests.askInMs(uid, listeners);
-  if (dueInMs !== 0) return dueInMs ?? deps.guests.tellSilenceInMs(uid);
-  const links = await linksFrom(facts, session, deps);
-  const system = links === undefined ? undefined : await systemFrom(facts, session, deps);
-  const isNew = deps.guests.note(vmi, { links, macs: macsOf(facts), system });
+  if (dueInMs !== 0) return earlier(dueInMs, deps.guests.tellSilenceInMs(uid));
+  const answer = await linksFrom(facts, session, deps);
+  const system = answer.links === undefined ? undefined : await systemFrom(facts, session, deps);
+  const isNew = deps.guests.note(vmi, { ...answer, macs: macsOf(facts), system });
   return isNew ? 0 : deps.guests.askInMs(uid, listeners);
 }

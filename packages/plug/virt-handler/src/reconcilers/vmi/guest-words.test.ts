@@ -262,6 +262,30 @@ describe("that the agent is there, and the guest's system,", () => {
     expect((await bench.vmi()).status?.guestOSInfo).toEqual(SYSTEM);
   });
 
+  test("are withdrawn when the agent hangs with its channel open, and restored when it answers", async () => {
+    const bench = await withAgent();
+    for (const ms of [3_000, 15_000, 60_000]) await later(bench, ms);
+    bench.daemon.failAlways(
+      "readGuestInterfaces",
+      new AppError("LIBVIRT_AGENT_UNAVAILABLE", { message: "guest agent is not responding" }),
+    );
+    await later(bench, 120_000);
+    const since = bench.nowMs;
+    await later(bench, 15_000);
+    expect(bench.next).toEqual({ kind: "after", ms: 45_000 });
+    expect(await conditions(bench)).toEqual(["AgentConnected"]);
+    await later(bench, 45_000);
+    expect(await conditions(bench)).toEqual([]);
+    const [first] = await interfacesOf(bench);
+    expect(Date.parse(first?.addressInfo?.silentSince ?? "")).toBe(since);
+    expect(await addresses(bench)).toEqual(["10.0.0.9", "fe80::1"]);
+    bench.daemon.failAlways("readGuestInterfaces", undefined);
+    await later(bench, 480_000);
+    await later(bench, 0);
+    expect(await conditions(bench)).toEqual(["AgentConnected"]);
+    expect((await interfacesOf(bench))[0]?.addressInfo?.silentSince).toBeUndefined();
+  });
+
   test("are no reason to ask again for an agent that does not know the question", async () => {
     const bench = await running();
     bench.daemon.failAlways(
