@@ -2,6 +2,7 @@
 import { names, type VirtualMachineInstance } from "@patchbay/api";
 import { describe, expect, test } from "vitest";
 import { aBlueDefinition, aNetworkService, aServedVmi } from "../testing/network-services.ts";
+import { isEqual } from "../equal.ts";
 import { networkServicePlan, seenByServices, type NetworkServiceFacts } from "./plan.ts";
 
 const TRUSTED = ["default"];
@@ -229,6 +230,36 @@ test.each(["127.0.0.1", "169.254.169.254", "224.0.0.1", "fe80::1", "::1", "ff02:
     expect(shown({ definition, vmis: [aServedVmi("vm1", [ip, "10.77.1.5"])] })).toEqual(READY);
   },
 );
+
+test.each([
+  { name: "nothing was reported yet", iface: {}, want: ["10.77.1.5", "10.77.1.6"] },
+  {
+    name: "DHCP gives the first one only",
+    iface: { ipAddresses: ["10.77.1.5"], addressInfo: { source: "pod" as const, since: "" } },
+    want: ["10.77.1.5"],
+  },
+  {
+    name: "the guest has the second one, and one that CNI did not give",
+    iface: {
+      ipAddresses: ["10.77.1.6", "10.77.1.66"],
+      addressInfo: { source: "guest-agent" as const, since: "" },
+    },
+    want: ["10.77.1.6"],
+  },
+  {
+    name: "the guest has none",
+    iface: { addressInfo: { source: "guest-agent" as const, since: "" } },
+    want: [],
+  },
+])("of two addresses those are endpoints that the guest has: $name", ({ iface, want }) => {
+  const vmi = aServedVmi("vm1", ["10.77.1.5/16", "10.77.1.6/16"], { iface });
+  const { slices } = networkServicePlan(factsOf({ vmis: [vmi] }));
+  const endpoints = slices.flatMap((slice) => slice.endpoints ?? []);
+  expect(endpoints.flatMap(({ addresses }) => addresses)).toEqual(want);
+  const before = aServedVmi("vm1", ["10.77.1.5/16", "10.77.1.6/16"]);
+  const isSame = want.length === 2;
+  expect(isEqual(seenByServices(vmi), seenByServices(before))).toBe(isSame);
+});
 
 describe("what slices rest on", () => {
   const before = aServedVmi("vm1", ["10.77.1.5"]);

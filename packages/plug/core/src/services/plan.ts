@@ -1,15 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 // Which slices has a Service that leads to VMs on a network? Addresses are CNI's, never a guest's own word.
-import type {
-  Attachment,
-  Endpoint,
-  EndpointPort,
-  EndpointSlice,
-  IpPrefix,
-  NetworkAttachmentDefinition,
-  Service,
-  ServicePort,
-  VirtualMachineInstance,
+import {
+  parseIp,
+  printAddress,
+  type Attachment,
+  type Endpoint,
+  type EndpointPort,
+  type EndpointSlice,
+  type IpPrefix,
+  type NetworkAttachmentDefinition,
+  type Service,
+  type ServicePort,
+  type VirtualMachineInstance,
 } from "@patchbay/api";
 import { sha256Hex } from "../iface/sha256.ts";
 import { hostnameOf } from "../spec/hostname.ts";
@@ -66,6 +68,22 @@ function isPlugged({ status }: VirtualMachineInstance, attachment: Attachment): 
   if (iface === undefined || iface.linkState === "down") return false;
   const { podInterfaceName = attachment.podInterfaceName, hotplug } = iface;
   return hotplug?.phase === "Ready" && podInterfaceName === attachment.podInterfaceName;
+}
+
+/**
+ * CNI's addresses that the guest has by the status of its NIC, so far as that says anything. A guest can take addresses
+ * away by its own word, and add none.
+ */
+function heldAddresses(
+  { status }: VirtualMachineInstance,
+  { name, ips = [] }: Attachment,
+): readonly string[] {
+  const { addressInfo, ipAddresses = [] } = findByName(status?.interfaces, name) ?? {};
+  if (addressInfo === undefined) return ips;
+  return ips.filter((text) => {
+    const parsed = parseIp(text);
+    return parsed !== undefined && ipAddresses.includes(printAddress(parsed));
+  });
 }
 
 /** The number of the port in that VM; undefined: its interface has none of that name. */
@@ -134,7 +152,7 @@ function partsOf(
   return attachments.flatMap((attachment) => {
     const ports = portsOf(service, vmi, attachment.name);
     if (ports === undefined) return [];
-    const addresses = (attachment.ips ?? []).flatMap(
+    const addresses = heldAddresses(vmi, attachment).flatMap(
       (text) => serviceAddressOf(text, on.prefixes) ?? [],
     );
     return addresses.map((address) => ({
@@ -173,7 +191,7 @@ export function seenByServices(vmi: VirtualMachineInstance): unknown {
     ...[isOver(vmi), status?.nodeName, findCondition(status?.conditions, READY)?.status],
     status?.attachments?.map((attachment) => [
       ...[attachment.name, attachment.networkName, attachment.podInterfaceName],
-      ...[attachment.state, attachment.ips, isPlugged(vmi, attachment)],
+      ...[attachment.state, heldAddresses(vmi, attachment), isPlugged(vmi, attachment)],
     ]),
   ];
 }

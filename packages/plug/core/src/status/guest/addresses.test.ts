@@ -13,10 +13,12 @@ interface Sketch {
   readonly binding?: BindingKind;
   readonly pod?: readonly string[];
   readonly guest?: GuestNicFacts;
+  /** Addresses of the pod NIC that its server knows. */
+  readonly served?: readonly string[];
   readonly reported?: IfaceStatus;
 }
 
-function factsOf({ binding = "bridge", pod, guest, reported }: Sketch): IfaceFacts {
+function factsOf({ binding = "bridge", pod, guest, served, reported }: Sketch): IfaceFacts {
   const attached: Attachment = { name: "one", podInterfaceName: "pod1", state: "Attached" };
   const device = { alias: "ua-one", mac: "02:00:00:00:00:01", linkUp: true, queues: 1 };
   return {
@@ -25,6 +27,9 @@ function factsOf({ binding = "bridge", pod, guest, reported }: Sketch): IfaceFac
     binding: { kind: binding },
     links: NO_LINKS,
     ...(pod === undefined ? {} : { attachment: { ...attached, ips: [...pod] } }),
+    ...(served === undefined
+      ? {}
+      : { remembered: { podInterfaceName: "pod1", index: 2, addresses: served, routes: [] } }),
     ...(guest === undefined ? {} : { device: { ...device, guest } }),
     ...(reported === undefined ? {} : { reported }),
   };
@@ -41,9 +46,31 @@ describe("addresses are", () => {
     { name: "none while nobody told any", given: {}, want: [undefined, undefined] },
     { name: "none of a pod NIC without", given: { pod: [] }, want: [undefined, undefined] },
     {
-      name: "CNI's while the guest has not spoken, IPv4 first",
+      name: "CNI's while the guest has not spoken, in the pod's order",
       given: { pod: ["fd00::1", "10.0.0.1"] },
+      want: [["fd00::1", "10.0.0.1"], "pod"],
+    },
+    {
+      name: "the one IPv4 address that DHCP gives while the guest has not spoken",
+      given: { pod: ["10.0.0.1", "10.0.1.1", "fd00::1"], served: ["10.0.0.1/24", "10.0.1.1/24"] },
       want: [["10.0.0.1", "fd00::1"], "pod"],
+    },
+    {
+      name: "both IPv4 addresses where the guest has set the other one too",
+      given: {
+        pod: ["10.0.0.1", "10.0.1.1"],
+        served: ["10.0.0.1/24", "10.0.1.1/24"],
+        guest: { ipv4: ["10.0.1.1", "10.0.0.1"] },
+      },
+      want: [["10.0.0.1", "10.0.1.1"], "guest-agent"],
+    },
+    {
+      name: "the guest's, in the pod's order of families, those of the pod first",
+      given: {
+        pod: ["fd00::1", "10.0.0.1"],
+        guest: { ipv4: ["10.0.0.9", "10.0.0.1"], ipv6: ["fe80::1", "fd00::1"] },
+      },
+      want: [["fd00::1", "10.0.0.1", "10.0.0.9", "fe80::1"], "guest-agent"],
     },
     {
       name: "CNI's while it is not known whether the guest has any",
@@ -53,7 +80,7 @@ describe("addresses are", () => {
     {
       name: "the guest's once it has spoken, all of them",
       given: { pod: ["10.0.0.1"], guest: { ipv4: ["10.0.0.9", "10.0.0.1"], ipv6: ["fe80::1"] } },
-      want: [["10.0.0.9", "10.0.0.1", "fe80::1"], "guest-agent"],
+      want: [["10.0.0.1", "10.0.0.9", "fe80::1"], "guest-agent"],
     },
     {
       name: "the guest's in the family that it has spoken of",

@@ -9,7 +9,7 @@ import {
 } from "@patchbay/api";
 import { isEqual } from "../../equal.ts";
 import type { IfaceFacts } from "../../iface/facts.ts";
-import { moduleOf } from "../../iface/links/wiring.ts";
+import { leaseOf, moduleOf } from "../../iface/links/wiring.ts";
 
 /** When it is told. */
 export interface AddressMoment {
@@ -28,12 +28,31 @@ interface Told {
   readonly by: "pod" | "guest-agent" | undefined;
 }
 
-function podAddresses({ attachment }: IfaceFacts, family: 4 | 6): readonly string[] {
-  const addresses = (attachment?.ips ?? [])
-    .flatMap((text) => parseIp(text) ?? [])
-    .filter(({ version }) => version === family)
-    .map(printAddress);
-  return [...new Set(addresses)];
+/** Both families, in the order of the pod's addresses. */
+function podAddresses({ attachment }: IfaceFacts): readonly string[] {
+  return [...new Set((attachment?.ips ?? []).flatMap(parsedAddress))];
+}
+
+function parsedAddress(text: string): readonly string[] {
+  const parsed = parseIp(text);
+  return parsed === undefined ? [] : [printAddress(parsed)];
+}
+
+function familyOf(address: string): number | undefined {
+  return parseIp(address)?.version;
+}
+
+function ofFamily(addresses: readonly string[], family: 4 | 6): readonly string[] {
+  return addresses.filter((address) => familyOf(address) === family);
+}
+
+/** What DHCP gives of the NIC's addresses: one IPv4 address. Where nothing is served, all of them may be the guest's. */
+function servedAddresses(facts: IfaceFacts, family: 4 | 6): readonly string[] {
+  const addresses = ofFamily(podAddresses(facts), family);
+  const { ipv4 } = leaseOf(facts) ?? {};
+  if (family === 6 || ipv4 === undefined) return addresses;
+  const served = addresses.filter((address) => parsedAddress(ipv4.address).includes(address));
+  return served.length === 0 ? addresses : served;
 }
 
 /**
@@ -41,15 +60,16 @@ function podAddresses({ attachment }: IfaceFacts, family: 4 | 6): readonly strin
  * reached by none of its own; where the pod has none, it is told what the guest has.
  */
 function toldOf(facts: IfaceFacts, family: 4 | 6): Told {
-  const pod = podAddresses(facts, family);
   const guest = facts.device?.guest?.[FAMILIES[family]];
   if (moduleOf(facts).addressesOf === "pod") {
+    const pod = ofFamily(podAddresses(facts), family);
     if (pod.length > 0) return { addresses: pod, by: "pod" };
     const reachable = (guest ?? []).filter((address) => !isLinkLocal(address));
     return { addresses: reachable, by: reachable.length > 0 ? "guest-agent" : undefined };
   }
   if (guest !== undefined) return { addresses: guest, by: "guest-agent" };
-  return { addresses: pod, by: pod.length > 0 ? "pod" : undefined };
+  const served = servedAddresses(facts, family);
+  return { addresses: served, by: served.length > 0 ? "pod" : undefined };
 }
 
 function sourceOf(told: readonly Told[]): AddressSource | undefined {
@@ -59,7 +79,26 @@ function sourceOf(told: readonly Told[]): AddressSource | undefined {
 }
 
 /**
- * The addresses, IPv4 first, and where they come from. They are told since when the same were first told by the same; of
+ * The pod's primary family first, and in each family the pod's addresses before those that the guest chose. Addresses of the
+ * link alone come last. Source: Kubernetes PodStatus, podIPs: the first one is the primary one
+ */
+function inOrderOfPod(addresses: readonly string[], pod: readonly string[]): readonly string[] {
+  const families = [...new Set([...pod.map(familyOf), 4, 6])];
+  const rank = (address: string): number => (pod.includes(address) ? 0 : 1);
+  const ordered = families.flatMap((family) =>
+    addresses
+      .filter((address) => familyOf(address) === family)
+      .toSorted((left, right) => rank(left) - rank(right) || positionIn(pod, left, right)),
+  );
+  return [...ordered.filter((each) => !isLinkLocal(each)), ...ordered.filter(isLinkLocal)];
+}
+
+function positionIn(pod: readonly string[], left: string, right: string): number {
+  return pod.indexOf(left) - pod.indexOf(right);
+}
+
+/**
+ * The addresses, in the pod's order, and where they come from. They are told since when the same were first told by the same; of
  * a guest without any that is told too, so that nobody takes it for one that has not been asked.
  */
 export function addressFields(
@@ -67,14 +106,17 @@ export function addressFields(
   { now, silentSince }: AddressMoment,
 ): AddressFields {
   const told = [toldOf(facts, 4), toldOf(facts, 6)];
-  const addresses = told.flatMap((family) => family.addresses);
+  const addresses = inOrderOfPod(
+    told.flatMap((family) => family.addresses),
+    podAddresses(facts),
+  );
   const source = sourceOf(told);
   if (source === undefined) return {};
   const { ipAddresses = [], addressInfo } = facts.reported ?? {};
   const isOld = addressInfo?.source === source && isEqual(ipAddresses, addresses);
   const [first] = addresses;
   return {
-    ...(first === undefined ? {} : { ipAddress: first, ipAddresses: addresses }),
+    ...(first === undefined ? {} : { ipAddress: first, ipAddresses: [...addresses] }),
     addressInfo: {
       source,
       since: isOld ? addressInfo.since : now,

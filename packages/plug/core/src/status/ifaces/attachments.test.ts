@@ -253,6 +253,19 @@ describe("the default network", () => {
       want: [{ name: "default", podInterfaceName: "eth7", state: "Attached", ips: ["10.0.0.5"] }],
     },
     {
+      name: "has its entry's addresses in the order of the pod",
+      pod: {
+        networkStatus: [{ name: "cbr0", default: true, ips: ["10.0.0.5", "fd00::5", "10.1.0.5"] }],
+        podIps: ["fd00::5", "10.0.0.5"],
+      },
+      want: [
+        {
+          ...{ name: "default", podInterfaceName: "eth0", state: "Attached" },
+          ips: ["fd00::5", "10.0.0.5", "10.1.0.5"],
+        },
+      ],
+    },
+    {
       name: "is eth0 where its entry does not say",
       pod: { networkStatus: [{ name: "cbr0", default: true }] },
       want: [{ name: "default", podInterfaceName: "eth0", state: "Attached" }],

@@ -51,10 +51,19 @@ function attached(identity: Identity, entry: NetworkStatus): Attachment {
   };
 }
 
+/** The kubelet's order says which family is the primary one; the CNI result may have another. */
+function inOrderOfPod(ips: readonly string[], podIps: readonly string[]): readonly string[] {
+  const listed = podIps.filter((ip) => ips.includes(ip));
+  return [...listed, ...ips.filter((ip) => !listed.includes(ip))];
+}
+
 function defaultAttachment(name: string, pod: PodNetworkFacts): Attachment {
   const entry = pod.networkStatus.find((status) => status.default === true);
   const identity = { name, podInterfaceName: entry?.interface ?? DEFAULT_POD_INTERFACE };
-  if (entry !== undefined) return attached(identity, entry);
+  if (entry !== undefined) {
+    const { ips = [], ...rest } = entry;
+    return attached(identity, { ...rest, ips: inOrderOfPod(ips, pod.podIps) });
+  }
   return pod.podIps.length > 0
     ? { ...identity, state: "Attached", ips: [...pod.podIps] }
     : { ...identity, state: "Requested" };
