@@ -10,8 +10,9 @@ import { judgeRights, type RightsFinding } from "@patchbay/support";
 /** Asked for at admission, not of a request: tests/strict shows that it is there. */
 const OWNERS = "only strict servers ask for it, of whoever sets blockOwnerDeletion";
 
-/** Standalone serves none: only a VM that asks for them makes it ask. */
-const CDI = "for VMs with dataVolumeTemplates, which only clusters with CDI start";
+const CDI = "only a VM with dataVolumeTemplates makes it ask";
+
+const FILLS = "only a DataVolume makes it ask: tests/contract/node-runtime/claims shows it";
 
 /** What such a volume is of. */
 const INFERRED = "only a VM with inferFromVolume makes it ask: tests/contract/manifests shows it";
@@ -63,6 +64,9 @@ const BY_CHANCE: Readonly<Record<string, string>> = {
   ...gettersOfParts(),
   "system:serviceaccount:patchbay:binder patch events":
     "why a claim waits is counted only where it is told again, seconds later",
+  "system:serviceaccount:patchbay:binder create persistentvolumeclaims": FILLS,
+  "system:serviceaccount:patchbay:binder create pods": FILLS,
+  "system:serviceaccount:patchbay:binder patch datavolumes.cdi.kubevirt.io/status": FILLS,
   "system:serviceaccount:patchbay:virt-controller get datavolumes.cdi.kubevirt.io": CDI,
   "system:serviceaccount:patchbay:virt-controller create datavolumes.cdi.kubevirt.io": CDI,
   "system:serviceaccount:patchbay:virt-api get datavolumes.cdi.kubevirt.io": INFERRED,

@@ -25,12 +25,15 @@ const EXPECTED: Readonly<Record<string, Expected>> = {
     programs: [
       ...["virt-launcher", "prepare-disks", "copy-files", "libvirtd", "virsh", "qemu-img"],
       ...["xorriso", "xorrisofs", "swtpm", "swtpm_setup", "swtpm_localca", "certtool"],
-      ...["mkfs.ext4", "mkfs.vfat", "sh", "timeout"],
+      ...["mkfs.ext4", "mkfs.vfat", "sh", "timeout", "wget"],
       // For people and tests in `kubectl exec`.
       ...["bash", "grep", "ip"],
       process.arch === "arm64" ? "qemu-system-aarch64" : "qemu-system-x86_64",
     ],
-    files: process.arch === "arm64" ? [] : ["/usr/share/seabios/bios-256k.bin"],
+    files: [
+      "/etc/ssl/certs/ca-certificates.crt",
+      ...(process.arch === "arm64" ? [] : ["/usr/share/seabios/bios-256k.bin"]),
+    ],
   },
   patchbay: {
     config: { User: "65532:65532", Env: [PATH] },

@@ -5,6 +5,8 @@ import { VirtApiMachine, type Person } from "../../attacks/virt-api-machine.ts";
 
 const NADS = "/apis/k8s.cni.cncf.io/v1/namespaces/default/network-attachment-definitions";
 const VMS = "/apis/kubevirt.io/v1/namespaces/default/virtualmachines";
+const DATA_VOLUMES =
+  "/apis/apiextensions.k8s.io/v1/customresourcedefinitions/datavolumes.cdi.kubevirt.io";
 
 let machine: VirtApiMachine;
 let person: Person;
@@ -51,6 +53,8 @@ test("who mends it is told nothing, and who only labels it neither", async () =>
 });
 
 test("a VM that brings DataVolumes along is kept where nobody serves them, and its author told", async () => {
+  // As on a cluster without CDI.
+  expect(await person.ask("DELETE", DATA_VOLUMES)).toMatchObject({ code: 200 });
   const devices = { disks: [{ name: "root", disk: { bus: "virtio" } }] };
   const volumes = [{ name: "root", dataVolume: { name: "root" } }];
   const domain = { memory: { guest: "64Mi" }, devices };

@@ -5,6 +5,7 @@ import { once } from "node:events";
 import {
   createWriteStream,
   existsSync,
+  mkdirSync,
   mkdtempSync,
   readdirSync,
   readFileSync,
@@ -176,17 +177,29 @@ export class RuntimeMachine {
   /** The image is large and stays until it is removed, or the machine ends. */
   async addGuestImage(): Promise<void> {
     if (this.#hasGuestImage) return;
+    await this.#addImage(GUEST, makeGuestImage());
+    this.#hasGuestImage = true;
+  }
+
+  /** Adds an image with a disk, which stays until the machine ends. */
+  async addDiskImage(name: string, disk: Buffer): Promise<void> {
+    const source = this.path("disk-image");
+    mkdirSync(join(source, "disk"), { recursive: true });
+    writeFileSync(join(source, "disk", "disk.img"), disk);
+    await this.#addImage(name, source);
+    rmSync(source, { recursive: true });
+  }
+
+  async #addImage(id: string, source: string): Promise<void> {
     const { layout } = this.containerd;
-    const workDirectory = this.path("guest-image");
+    const workDirectory = this.path("image-work");
     const architecture = process.arch === "arm64" ? "arm64" : "amd64";
-    const source = makeGuestImage();
     const archive = await archiveDirectory(
       { files, runner },
       { source, workDirectory, architecture },
     );
-    await importImage({ files, runner, layout }, { archive, id: GUEST }, fullReference(GUEST));
+    await importImage({ files, runner, layout }, { archive, id }, fullReference(id));
     rmSync(workDirectory, { recursive: true });
-    this.#hasGuestImage = true;
   }
 
   async removeGuestImage(): Promise<void> {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The story of Debian from a claim, by EFI with secure boot: what it wrote, after a restart and after its VM is gone, and
 // what systemd-networkd makes of two networks that both have a way out.
-import { diskVmManifest, eventually, fillClaim, obedientUserData } from "@patchbay/support";
+import { diskVmManifest, eventually, obedientUserData } from "@patchbay/support";
 import { addInterface, CHANGE_MS, expectReady, machine } from "../machine.ts";
 import { DEBIAN_IMAGE, debianBooted, debianRestarted, inDebian } from "./debian.ts";
 import { SecureShell, type ShellStory } from "./secure-shell.ts";
@@ -27,6 +27,17 @@ const OUT = {
         routes: [{ dst: "0.0.0.0/0" }],
       },
     }),
+  },
+};
+
+/** Outlives the VM. */
+const ROOT = {
+  apiVersion: "cdi.kubevirt.io/v1beta1",
+  kind: "DataVolume",
+  metadata: { name: CLAIM, namespace: "default" },
+  spec: {
+    source: { registry: { url: `docker://${DEBIAN_IMAGE}` } },
+    storage: { resources: { requests: { storage: "2Gi" } } },
   },
 };
 
@@ -98,7 +109,7 @@ function apply(publicKey: string): void {
     diskVmManifest({
       name: NAME,
       disks: [
-        { name: "root", volume: { persistentVolumeClaim: { claimName: CLAIM } } },
+        { name: "root", volume: { dataVolume: { name: CLAIM } } },
         { name: "seed", volume: { cloudInitConfigDrive: { userData } } },
       ],
       firmware: { bootloader: { efi: { secureBoot: true } } },
@@ -132,8 +143,9 @@ function askToMove(): ClaimStory["staying"] {
 
 /** Boots, restarts, deletes. */
 export async function bootFromClaim(): Promise<ClaimStory> {
-  await fillClaim(machine, { claim: CLAIM, image: DEBIAN_IMAGE });
   const person = new SecureShell();
+  // The VM waits for its disk by itself.
+  machine.apply(ROOT);
   apply(person.publicKey);
   await debianBooted(NAME);
   const staying = askToMove();
@@ -158,6 +170,6 @@ export async function bootFromClaim(): Promise<ClaimStory> {
 
 export function deleteClaim(): void {
   machine.deleteIfPresent("vm", NAME);
-  machine.deleteIfPresent("pvc", CLAIM);
+  machine.deleteIfPresent("dv", CLAIM);
   machine.deleteIfPresent("net-attach-def", "out");
 }

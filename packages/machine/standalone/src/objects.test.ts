@@ -124,6 +124,7 @@ describe("virt-api", () => {
       networks: "Ignore",
       launcher: "Fail",
       instancetypes: "Fail",
+      "data-volumes": "Fail",
       migrations: "Fail",
       evictions: "Ignore",
       refused: "Fail",

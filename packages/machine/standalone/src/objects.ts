@@ -5,6 +5,7 @@ import {
   CLUSTER_INSTANCETYPES,
   CLUSTER_PREFERENCES,
   customResourceDefinitions,
+  DATA_VOLUMES,
   ENDPOINTS,
   INSTANCETYPES,
   KUBEVIRTS,
@@ -155,6 +156,15 @@ const SIZES: Webhook = {
   isOfCluster: true,
 };
 
+/** DataVolumes with a source that the machine does not have. */
+const DATA_VOLUME_SOURCES: Webhook = {
+  ...JUDGED,
+  name: "data-volumes",
+  group: DATA_VOLUMES.group,
+  versions: [DATA_VOLUMES.version],
+  resources: [DATA_VOLUMES.resource],
+};
+
 /** Migrations of VMs that cannot be migrated, and a drain's evictions of launchers. */
 const LEAVING: readonly Webhook[] = [
   {
@@ -253,7 +263,10 @@ export async function keepVirtApi(store: Store, address: VirtApiAddress): Promis
   }
   for (const [type, asked] of [
     [MUTATING, [MUTATE]],
-    [VALIDATING, [VALIDATE, GUARD, NETWORKS, LAUNCHER, SIZES, ...LEAVING, ...REFUSED]],
+    [
+      VALIDATING,
+      [VALIDATE, GUARD, NETWORKS, LAUNCHER, SIZES, DATA_VOLUME_SOURCES, ...LEAVING, ...REFUSED],
+    ],
   ] as const) {
     const webhooks = asked.map((webhook) => printWebhook(webhook, address));
     await keepObject(store, type, newObject(type, names.SERVICES_NAMESPACE, { webhooks }));

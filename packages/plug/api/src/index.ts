@@ -57,7 +57,7 @@ export {
   type PreferenceSpec,
 } from "./kinds/instancetype/preference.ts";
 export { refusalOf } from "./kinds/refused-kinds.ts";
-export type { DataVolume } from "./kinds/guest/data-volume.ts";
+export type { DataVolume, DataVolumeStatus } from "./kinds/guest/data-volume.ts";
 export type { Disk } from "./kinds/guest/disk.ts";
 export {
   configVersionOf,

@@ -29,7 +29,15 @@ export type {
 } from "./bindings/pod-wiring.ts";
 export { hasRun } from "./node/has-run.ts";
 export { nearestName } from "./nearest-name.ts";
-export { claimNamesOf } from "./spec/claims.ts";
+export { claimModeOf, claimNamesOf } from "./spec/claims.ts";
+export {
+  FILL_MESSAGE_ANNOTATION,
+  FILL_PHASE_ANNOTATION,
+  FILL_STATE_ANNOTATION,
+  FILLED,
+  readDataVolume,
+  type FillOrder,
+} from "./spec/data-volume.ts";
 export { nicsPatch } from "./spec/nics-patch.ts";
 export {
   findByName,

@@ -111,6 +111,73 @@ describe("file", () => {
   });
 });
 
+describe("fill", () => {
+  const fill = (source: string, limit = LIMIT) =>
+    prepare(["fill", "root", `${WORK}/out/disk.img`, `${WORK}/${source}`, limit, WORK]);
+  /** A raw disk of 8 MiB that begins with a text. */
+  function makeDisk(text: string): void {
+    mkdirSync(work("image/disk"), { recursive: true });
+    writeFileSync(work("image/disk/root.img"), text);
+    truncateSync(work("image/disk/root.img"), 8 * MIB);
+  }
+  const textOn = (file: string) => readFileSync(work(file)).toString("latin1", 0, 5);
+
+  test("an image becomes a raw file as large as the claim", () => {
+    image().makeImage("image/disk/root.qcow2", "qcow2");
+    expect(fill("image/disk")).toEqual(READY);
+    const { size, mode } = statSync(work("out/disk.img"));
+    expect({ size, mode: mode & 0o777 }).toEqual({ size: 64 * MIB, mode: 0o660 });
+    expect(image().made()).toEqual(["disk.img"]);
+  });
+
+  test("what a killed run left is no disk; what a whole run left is not filled again", () => {
+    makeDisk("first");
+    writeFileSync(work("out/disk.img.partial"), "half".repeat(99));
+    chownSync(work("out/disk.img.partial"), USER, USER);
+    expect(fill("image/disk")).toEqual(READY);
+    makeDisk("other");
+    expect(fill("image/disk")).toEqual(READY);
+    expect(textOn("out/disk.img")).toBe("first");
+    expect(image().made()).toEqual(["disk.img"]);
+  });
+
+  test("an image that is larger than the claim is refused, and no disk is made", () => {
+    makeDisk("first");
+    expect(fill("image/disk", String(4 * MIB))).toMatchObject({
+      status: 3,
+      said: expect.stringContaining("is a disk of 8388608 bytes, and at most 4194304") as string,
+    });
+    expect(image().made()).toEqual([]);
+  });
+
+  test("a device is filled from its start", () => {
+    makeDisk("first");
+    writeFileSync(work("file"), "");
+    truncateSync(work("file"), 16 * MIB);
+    const device = run(["losetup", "--find", "--show", work("file")]).trim();
+    try {
+      const numbers = run(["stat", "-c", "%Hr %Lr", device]).trim().split(" ");
+      run(["mknod", work("device"), "b", ...numbers]);
+      chownSync(work("device"), USER, USER);
+      const words = ["fill", "root", `${WORK}/device`, `${WORK}/image/disk`, String(16 * MIB)];
+      expect(prepare(words)).toEqual(READY);
+      expect(textOn("device")).toBe("first");
+    } finally {
+      run(["losetup", "--detach", device]);
+    }
+  });
+
+  test("a download that fails is reported with its URL, and no disk is made", () => {
+    const url = "http://127.0.0.1:9/disk.qcow2";
+    const words = ["fill", "root", `${WORK}/out/disk.img`, url, LIMIT, WORK];
+    expect(prepare(words)).toMatchObject({
+      status: 1,
+      said: expect.stringContaining(`disk root: cannot download ${url}: `) as string,
+    });
+    expect(image().made()).toEqual([]);
+  });
+});
+
 describe("block", () => {
   const device = () => work("device");
   beforeEach(() => {

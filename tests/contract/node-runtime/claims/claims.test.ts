@@ -2,12 +2,11 @@
 // Claims with the program node-runtime, a real API server, a real containerd and this machine's disk.
 import { existsSync, readdirSync } from "node:fs";
 import type { Pod } from "@patchbay/api";
-import { parseManifests, readManifests } from "@patchbay/manifests";
-import { createFiles } from "@patchbay/os";
 import { eventually } from "@patchbay/support";
 import { afterAll, afterEach, beforeAll, expect, test } from "vitest";
 import type { Body } from "../../apiserver/harness.ts";
 import { PODS, RuntimeMachine, shellPod } from "../machine.ts";
+import { deleteDataVolumes, diskOf, fill, isFilled, readerOf, serveStorage } from "./fill.ts";
 
 const IMAGES_MS = 180_000;
 const STORY_MS = 120_000;
@@ -21,11 +20,10 @@ let machine: RuntimeMachine;
 
 beforeAll(async () => {
   machine = await RuntimeMachine.start();
-  const manifests = await readManifests(createFiles(), "standalone");
-  const [local] = parseManifests(manifests).filter(({ kind }) => kind === "StorageClass");
-  await machine.api.post("/apis/storage.k8s.io/v1/storageclasses", local);
+  await serveStorage(machine);
 }, IMAGES_MS);
 afterEach(async () => {
+  await deleteDataVolumes(machine);
   await machine.clear();
   for (const { metadata } of (await machine.api.get(CLAIMS)).body.items) {
     await machine.api.delete(`${CLAIMS}/${metadata.name}`);
@@ -243,6 +241,21 @@ test(
     await machine.create(claimed("reader", 'test "$(cat /v/file)" = kept'));
     await succeed("reader");
     await machine.api.patch(at, { spec: { persistentVolumeReclaimPolicy: "Delete" } });
+  },
+  STORY_MS,
+);
+
+test(
+  "a claim is filled from an image once, and another one from that claim",
+  async () => {
+    await machine.addDiskImage("golden", diskOf("golden"));
+    await fill(machine, "data", { registry: { url: "docker://golden" } });
+    await isFilled(machine, "data");
+    await fill(machine, "copy", { pvc: { name: "data" } });
+    await isFilled(machine, "copy");
+    await machine.create(readerOf("copy", "golden"));
+    await succeed("reader-of-copy");
+    expect((await machine.pods()).map(({ metadata }) => metadata.name)).toEqual([]);
   },
   STORY_MS,
 );

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Paths of the collections that tests change, by the short names of their kinds.
 import type {
+  DataVolume,
   KubeNode,
   KubeObject,
   Lease,
@@ -22,6 +23,7 @@ const COLLECTIONS = {
   clusterrole: `${RBAC}/clusterroles`,
   clusterrolebinding: `${RBAC}/clusterrolebindings`,
   configmap: `/api/v1/${DEFAULT}/configmaps`,
+  dv: `/apis/cdi.kubevirt.io/v1beta1/${DEFAULT}/datavolumes`,
   endpoints: `/api/v1/${DEFAULT}/endpoints`,
   event: `/api/v1/${DEFAULT}/events`,
   kubevirt: `${KUBEVIRT}/namespaces/patchbay/kubevirts`,
@@ -61,6 +63,7 @@ export interface StoryEvent extends KubeObject {
 }
 
 interface TypedObjects {
+  readonly dv: DataVolume;
   readonly event: StoryEvent;
   readonly lease: Lease;
   readonly node: KubeNode;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Refuses claims that wait for the upload of an image, where no CDI is installed that would take it. virtctl image-upload pvc
+// Refuses claims that wait for the upload of an image, unless a CDI is installed that takes it. virtctl image-upload pvc
 // makes such a claim first, waits five minutes for CDI, and leaves the claim behind. Source: KubeVirt virtctl imageupload.
 import { DEFINITIONS_BUCKET } from "../custom/definition.ts";
 import { bucketOf } from "../kinds/kind.ts";
@@ -13,7 +13,10 @@ import type { AdmissionQuestion } from "./admission.ts";
 const CLAIMS = bucketOf(PERSISTENT_VOLUME_CLAIM);
 /** Asks CDI for an upload. Source: CDI AnnUploadRequest. */
 const UPLOAD = "cdi.kubevirt.io/storage.upload.target";
-/** Installed with CDI. */
+/** Label and value of the machine's own definition, by which it takes no uploads. */
+const PART_OF = "app.kubernetes.io/part-of";
+const PRODUCT = "patchbay";
+/** Installed with CDI too. */
 const CDI_DEFINITION = {
   bucket: DEFINITIONS_BUCKET,
   namespace: "",
@@ -31,7 +34,8 @@ export function refuseUploadClaims(
 ): void {
   const isClaim = subresource === "" && bucketOf(kind) === CLAIMS;
   if (!isClaim || !isForUpload(object) || isForUpload(oldObject)) return;
-  if (store.find(CDI_DEFINITION) !== undefined) return;
+  const labels = store.find(CDI_DEFINITION)?.view().metadata.labels ?? { [PART_OF]: PRODUCT };
+  if (labels[PART_OF] !== PRODUCT) return;
   const message = `Patchbay does not have ${absentFeature("cdi.kubevirt.io") ?? ""}`;
   const field = `metadata.annotations[${UPLOAD}]`;
   throw invalid(kind, name, [{ reason: "FieldValueNotSupported", field, message }]);

@@ -3,7 +3,7 @@
 // told more than that there is no such path. Source: KubeVirt virtctl vmexport and image-upload; CDI.
 
 const CDI =
-  "the Containerized Data Importer, which uploads and imports disks; wrap one as an image (patchbay image add), or write it into a claim";
+  "the Containerized Data Importer, which uploads disks; wrap one as an image (patchbay image add), or fill a claim by a DataVolume with source registry, http or pvc";
 
 const FEATURES: Readonly<Record<string, string>> = {
   "cdi.kubevirt.io": CDI,

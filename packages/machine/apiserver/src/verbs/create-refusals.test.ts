@@ -63,6 +63,26 @@ describe("a claim that waits for an upload", () => {
     const patch = { body: { metadata: { annotations: { [UPLOAD]: "" } } } };
     expect(await server.send("PATCH", `${CLAIMS}/old`, patch)).toMatchObject(refusal);
   });
+
+  test.each([
+    {
+      name: "refused where the machine's own DataVolumes are served",
+      owner: "patchbay",
+      code: 422,
+    },
+    { name: "left to CDI where that is installed", owner: "cdi", code: 201 },
+  ])("is $name", async ({ owner, code }) => {
+    await server.put(DEFINITIONS, {
+      apiVersion: "apiextensions.k8s.io/v1",
+      kind: "CustomResourceDefinition",
+      metadata: {
+        name: "datavolumes.cdi.kubevirt.io",
+        labels: { "app.kubernetes.io/part-of": owner },
+      },
+    });
+    const body = claim(`for-${owner}`, { [UPLOAD]: "" });
+    expect(await server.send("POST", CLAIMS, { body })).toMatchObject({ code });
+  });
 });
 
 describe("refusals", () => {

@@ -1,10 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a cluster's control plane does for the pods and claims of this node: it gives pods to the node, and claims volumes.
-import { PERSISTENT_VOLUME_CLAIMS, PERSISTENT_VOLUMES, STORAGE_CLASSES } from "@patchbay/api";
+// What a cluster's control plane does for the pods and claims of this node: it gives pods to the node, claims volumes, and
+// fills the claims of DataVolumes.
+import {
+  DATA_VOLUMES,
+  PERSISTENT_VOLUME_CLAIMS,
+  PERSISTENT_VOLUMES,
+  PODS,
+  STORAGE_CLASSES,
+} from "@patchbay/api";
 import type { DaemonContext } from "@patchbay/daemon";
 import {
   createCache,
   createEventRecorder,
+  type EventRecorder,
   createKubeClient,
   loadKubeConfig,
   waitForCaches,
@@ -21,6 +29,8 @@ import {
   type StorageCaches,
 } from "../claims/index.ts";
 import type { Flags } from "../config.ts";
+import { FILLS_LABEL } from "../data-volumes/filler-pod.ts";
+import { keepDataVolumes } from "../data-volumes/keep-data-volumes.ts";
 
 /** The machine with the storage, and the loops over what is on it. */
 type WatchedClaims = ClaimMachine & Pick<ClaimDeps, "watches">;
@@ -36,6 +46,22 @@ async function startStorage(
   for (const cache of [claims, volumes, classes]) cache.start(signal);
   await waitForCaches([claims, volumes, classes], signal);
   return { claims, volumes, classes };
+}
+
+/** Fills claims, once the API server serves DataVolumes; nothing else waits for that. */
+async function fillClaims(
+  client: KubeClient,
+  { clock, log, signal }: DaemonContext,
+  shared: Pick<StorageCaches, "claims"> & { readonly recorder: EventRecorder },
+): Promise<void> {
+  const options = { logger: log };
+  const dataVolumes = createCache(client.reflect(DATA_VOLUMES), options);
+  const pods = createCache(client.reflect(PODS, { labelSelector: FILLS_LABEL }), options);
+  for (const cache of [dataVolumes, pods]) cache.start(signal);
+  await waitForCaches([dataVolumes, pods], signal);
+  if (signal.aborted) return;
+  const deps = { ...shared, store: client.store, clock, log, dataVolumes, pods };
+  await keepDataVolumes(deps, signal);
 }
 
 async function control(
@@ -63,7 +89,7 @@ async function control(
       nodeName,
       mutex: new KeyedMutex(),
     };
-    loops.push(keepClaims(deps, signal));
+    loops.push(keepClaims(deps, signal), fillClaims(client, context, deps));
   }
   await Promise.all(loops);
 }

@@ -15,15 +15,20 @@ function titleOf({ kind, metadata }: KubeObject): string {
   return `${kind.toLowerCase()}/${metadata.name}`;
 }
 
-/** Which disks are made anew at each start. */
-function fateOfDisks({ vm }: VmObjects): string {
+/** Which disks are created anew at each start. */
+export function fateOfDisks({ vm }: Pick<VmObjects, "vm">): string {
   const { volumes = [] } = vm.spec.template.spec;
-  const kept = volumes.some((volume) => volume.persistentVolumeClaim !== undefined);
+  const isKept = volumes.some((volume) => volume.persistentVolumeClaim ?? volume.dataVolume);
+  const filled = volumes.flatMap(({ name, dataVolume }) => (dataVolume ? [name] : []));
   const anew = volumes.flatMap(({ name, containerDisk }) => (containerDisk ? [name] : []));
+  if (filled.length > 0) {
+    return `its disk ${filled.join(", ")} is filled once, before the first start, and deleted with the VM: kubectl get dv`;
+  }
   if (anew.length === 0) return "its disks are kept";
   const which =
     anew.length === 1 ? `its disk ${anew.join()} is` : `its disks ${anew.join(", ")} are`;
-  return `${which} created anew at each start; ${kept ? "the others are kept" : "--disk adds one that is kept"}`;
+  const others = isKept ? "the others are kept" : "--root SIZE keeps it";
+  return `${which} created anew at each start; ${others}`;
 }
 
 /** What a person does next. */
@@ -79,6 +84,12 @@ export const createVm: Command = {
       flags: "--image <image>",
       description: "image with the disk: one that patchbay image list shows, or one in a registry",
       values: "images",
+    },
+    {
+      flags: "--root <size>",
+      description:
+        "size of a disk that is filled once from --image, kept when the VM restarts, and deleted with the VM (default: a disk that is created anew at each start)",
+      kind: "quantity",
     },
     {
       flags: "--volume-containerdisk <params>",

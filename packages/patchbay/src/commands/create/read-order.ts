@@ -24,7 +24,7 @@ import {
   type MatcherFlag,
 } from "./order-flags.ts";
 import { readMacs } from "./mac-flags.ts";
-import { ifaceNames, type VmOrder } from "./vm-objects.ts";
+import { ifaceNames, ROOT, type VmOrder } from "./vm-objects.ts";
 
 /** Bytes of a generated password. */
 const PASSWORD_BYTES = 16;
@@ -49,7 +49,16 @@ async function readUserData(files: Files, input: Input): Promise<string> {
   return makeUserData({ user: textOption(input, "user") ?? "", password }, keys);
 }
 
-type Machine = Pick<VmOrder, "volumes" | "size" | "instancetype" | "preference">;
+type Machine = Pick<VmOrder, "volumes" | "rootSize" | "size" | "instancetype" | "preference">;
+
+/** @throws AppError with FLAG_INVALID */
+function readRootSize(input: Input): Pick<VmOrder, "rootSize"> {
+  const rootSize = textOption(input, "root");
+  if (rootSize === undefined) return {};
+  if (textOption(input, "image") !== undefined) return { rootSize };
+  const reason = "it is the size of the claim that is filled from --image, which is missing";
+  throw new AppError("FLAG_INVALID", { flag: "--root", reason });
+}
 
 /** @throws AppError with FLAG_INVALID */
 function readMachine(input: Input): Machine {
@@ -59,7 +68,7 @@ function readMachine(input: Input): Machine {
     claims: listOption(input, "volumePvc"),
   };
   const volumes = inBootOrder([
-    ...(image === undefined ? [] : [{ name: "root", source: { image } }]),
+    ...(image === undefined ? [] : [{ name: ROOT, source: { image } }]),
     ...readVolumes(argumentAt(input, 0), texts),
   ]);
   const boot = bootVolumeOf(volumes);
@@ -73,6 +82,7 @@ function readMachine(input: Input): Machine {
   const memory = textOption(input, "memory") ?? "";
   return {
     volumes,
+    ...readRootSize(input),
     size: instancetype === undefined ? { memory, cpus: numberOption(input, "cpus", 1) } : undefined,
     instancetype,
     preference: matcherOf("preference", "inferPreference"),

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 import { validateVmChange } from "@patchbay/api";
+import { readDataVolume } from "@patchbay/core";
 import { describe, expect, test } from "vitest";
+import { fateOfDisks } from "./create-vm.ts";
 import { vmObjectsOf, type VmOrder } from "./vm-objects.ts";
 
 const ORDER: VmOrder = {
@@ -103,6 +105,53 @@ test("of an instancetype and a preference says neither its size nor the bus of i
     },
   });
   expect(validateVmChange(undefined, spec)).toEqual([]);
+});
+
+test("with a size for its root disk has a claim that is filled from the image once", () => {
+  const order = orderWith({ rootSize: "10Gi" });
+  const { vm, claims } = vmObjectsOf(order);
+  const [template] = vm.spec.dataVolumeTemplates ?? [];
+  expect(template).toEqual({
+    metadata: { name: "web-root" },
+    spec: {
+      source: { registry: { url: "docker://debian12" } },
+      storage: {
+        accessModes: ["ReadWriteOnce"],
+        resources: { requests: { storage: "10Gi" } },
+      },
+    },
+  });
+  expect(vm.spec.template.spec.volumes?.[0]).toEqual({
+    name: "root",
+    dataVolume: { name: "web-root" },
+  });
+  expect(claims).toEqual([]);
+  expect(validateVmChange(undefined, vm.spec)).toEqual([]);
+  expect(readDataVolume(template?.spec, "blue")).toMatchObject({
+    order: { size: "10Gi", source: { image: "debian12" } },
+  });
+});
+
+describe("what becomes of the disks", () => {
+  test.each([
+    {
+      name: "an image alone",
+      more: {},
+      want: /^its disk root is created anew .* --root SIZE keeps it$/,
+    },
+    {
+      name: "an image and a claim",
+      more: { disks: ["1Gi"] },
+      want: /^its disk root is created anew at each start; the others are kept$/,
+    },
+    {
+      name: "a root disk that is kept",
+      more: { rootSize: "10Gi", disks: ["1Gi"] },
+      want: /^its disk root is filled once, before the first start, and deleted with the VM/,
+    },
+  ])("is printed for $name", ({ more, want }) => {
+    expect(fateOfDisks(vmObjectsOf(orderWith(more)))).toMatch(want);
+  });
 });
 
 test("two disks of one name are refused", () => {

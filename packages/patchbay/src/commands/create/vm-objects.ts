@@ -21,6 +21,8 @@ export interface VmOrder {
   readonly namespace: string | undefined;
   /** At least one; they stand before all other disks. */
   readonly volumes: readonly VolumeOrder[];
+  /** Size of a claim that is filled once from the image of the volume {@link ROOT}; unset: that disk is created anew at each start. */
+  readonly rootSize?: string;
   /** Absent: the instancetype says it. */
   readonly size: { readonly memory: string; readonly cpus: number } | undefined;
   readonly instancetype: Matcher | undefined;
@@ -51,6 +53,8 @@ export interface VmObjects {
 type Template = VirtualMachine["spec"]["template"]["spec"];
 type Devices = Template["domain"]["devices"];
 
+/** Name of the volume of `--image`. */
+export const ROOT = "root";
 /** Names within the VM. */
 const CLOUD_INIT = "cloud-init";
 const POD_NETWORK = "default";
@@ -90,16 +94,41 @@ function claimsOf(order: VmOrder): readonly PersistentVolumeClaim[] {
   }));
 }
 
+type DataVolumeTemplate = NonNullable<VirtualMachine["spec"]["dataVolumeTemplates"]>[number];
+
+/** The image whose disk is copied into a claim once. */
+function keptImageOf({ volumes, rootSize }: VmOrder): string | undefined {
+  const source = volumes.find(({ name }) => name === ROOT)?.source;
+  return rootSize !== undefined && source !== undefined && "image" in source
+    ? source.image
+    : undefined;
+}
+
+function dataVolumesOf(order: VmOrder): DataVolumeTemplate[] {
+  const image = keptImageOf(order);
+  if (image === undefined) return [];
+  const storage = {
+    accessModes: ["ReadWriteOnce"],
+    resources: { requests: { storage: order.rootSize ?? "" } },
+  };
+  const source = { registry: { url: `docker://${image}` } };
+  return [{ metadata: { name: claimName(order, ROOT) }, spec: { source, storage } }];
+}
+
+function bootVolumeManifest(order: VmOrder, { name, source }: VolumeOrder) {
+  if (!("image" in source)) return { name, persistentVolumeClaim: { claimName: source.claim } };
+  if (name === ROOT && keptImageOf(order) !== undefined) {
+    return { name, dataVolume: { name: claimName(order, ROOT) } };
+  }
+  return { name, containerDisk: { image: source.image, imagePullPolicy: "IfNotPresent" } };
+}
+
 function volumesOf(order: VmOrder): NonNullable<Template["volumes"]> {
   const secretRef = { name: secretName(order) };
   const networkDataSecretRef =
     order.networkData === undefined ? {} : { networkDataSecretRef: secretRef };
   return [
-    ...order.volumes.map(({ name, source }) =>
-      "image" in source
-        ? { name, containerDisk: { image: source.image, imagePullPolicy: "IfNotPresent" } }
-        : { name, persistentVolumeClaim: { claimName: source.claim } },
-    ),
+    ...order.volumes.map((volume) => bootVolumeManifest(order, volume)),
     { name: CLOUD_INIT, cloudInitNoCloud: { secretRef, ...networkDataSecretRef } },
     ...diskNames(order).map((name) => ({
       name,
@@ -190,12 +219,14 @@ export function vmObjectsOf(order: VmOrder): VmObjects {
     networks: networksOf(order),
     volumes: volumesOf(order),
   };
+  const dataVolumeTemplates = dataVolumesOf(order);
   const vm: VirtualMachine = {
     ...headOf(VIRTUAL_MACHINES, order.name, order),
     spec: {
       runStrategy: isStopped ? "Halted" : "Always",
       ...(instancetype === undefined ? {} : { instancetype }),
       ...(preference === undefined ? {} : { preference }),
+      ...(dataVolumeTemplates.length === 0 ? {} : { dataVolumeTemplates }),
       template: { spec },
     },
   };

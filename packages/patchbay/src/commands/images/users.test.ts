@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-import type { Pod, VirtualMachine, VirtualMachineInstance } from "@patchbay/api";
+import type { DataVolume, Pod, VirtualMachine, VirtualMachineInstance } from "@patchbay/api";
 import { expect, test } from "vitest";
 import { usersOf } from "./users.ts";
 
@@ -45,6 +45,22 @@ function vmOfDisk(name: string, volume: object): VirtualMachine {
   };
 }
 
+function vmOfClaim(name: string, image: string): VirtualMachine {
+  const spec = {
+    source: { registry: { url: `docker://${image}` } },
+    storage: { resources: { requests: { storage: "1Gi" } } },
+  };
+  const vm = vmOf(name, "of-a-kernel");
+  return { ...vm, spec: { ...vm.spec, dataVolumeTemplates: [{ metadata: { name }, spec }] } };
+}
+
+function filled(name: string): DataVolume {
+  return {
+    ...{ apiVersion: "cdi.kubevirt.io/v1beta1", kind: "DataVolume" },
+    ...{ metadata: { namespace: "ns", name }, spec: {}, status: { phase: "Succeeded" } },
+  };
+}
+
 const users = {
   pods: [
     podOf("a", VOLUMES, "Running"),
@@ -57,9 +73,12 @@ const users = {
     vmOf("w", "other"),
     vmOf("x", "No Name"),
     vmOfDisk("z", { containerDisk: { image: "debian12" } }),
+    vmOfClaim("unfilled", "gold"),
+    vmOfClaim("filled", "gold"),
     vmOfDisk("old", { registryDisk: { image: "debian12:latest" } }),
   ],
   vmis: [vmiOf("v", "guest", true), vmiOf("y", "guest", false)],
+  dataVolumes: [filled("filled")],
 };
 
 test.each([
@@ -70,6 +89,7 @@ test.each([
   { image: "docker.io/library/other:latest", want: ["virtualmachine ns/w"] },
   { image: "virt-launcher", want: ["pod ns/a", "pod ns/b", "pod ns/d"] },
   { image: "debian12", want: ["virtualmachine ns/z", "virtualmachine ns/old"] },
+  { image: "gold", want: ["virtualmachine ns/unfilled"] },
   { image: "guest:v2", want: [] },
 ])("$image is used by $want, however they write its name", ({ image, want }) => {
   expect(usersOf(image, users)).toEqual(want);

@@ -2,18 +2,20 @@
 // Who on this machine needs an image? Asked of the machine's own API server; pure but for that.
 import { join } from "node:path";
 import {
+  DATA_VOLUMES,
   inCurrentWords,
   isPodFinished,
   PODS,
   VIRTUAL_MACHINE_INSTANCES,
   VIRTUAL_MACHINES,
+  type DataVolume,
   type KubeObject,
   type Pod,
   type VirtualMachine,
   type VirtualMachineInstance,
 } from "@patchbay/api";
 import { fullReference } from "@patchbay/containerd";
-import { isAppError } from "@patchbay/core";
+import { isAppError, readDataVolume } from "@patchbay/core";
 import { createKubeClient, loadKubeConfig } from "@patchbay/kube";
 import { createClock, createFiles } from "@patchbay/os";
 import type { Context } from "../../command.ts";
@@ -42,6 +44,27 @@ function imagesOfVm(spec: VirtualMachineInstance["spec"]): readonly (string | un
   ];
 }
 
+/** Of claims that the VM fills at its first start, until they are filled. */
+function imagesOfDataVolumes(
+  { metadata, spec }: VirtualMachine,
+  dataVolumes: readonly DataVolume[],
+): readonly (string | undefined)[] {
+  const namespace = metadata.namespace ?? "";
+  const filled = new Set(
+    dataVolumes
+      .filter((one) => one.metadata.namespace === namespace && one.status?.phase === "Succeeded")
+      .map((one) => one.metadata.name),
+  );
+  const waiting = (spec.dataVolumeTemplates ?? []).filter(
+    (template) => !filled.has(template.metadata?.name ?? ""),
+  );
+  return waiting.map((template) => {
+    const read = readDataVolume(template.spec, namespace);
+    const source = "order" in read ? read.order.source : undefined;
+    return source?.kind === "registry" ? source.image : undefined;
+  });
+}
+
 /** Whether both mean the same image; what is no name of an image means none. */
 function isSame(one: string | undefined, other: string): boolean {
   try {
@@ -56,13 +79,15 @@ export interface PossibleUsers {
   readonly pods: readonly Pod[];
   readonly vms: readonly VirtualMachine[];
   readonly vmis: readonly VirtualMachineInstance[];
+  readonly dataVolumes: readonly DataVolume[];
 }
 
 /**
  * Pods that run from the image, VMs that start from it, and VMIs that did, for example `pod default/a`.
  * @throws AppError with IMAGE_NAME_INVALID
  */
-export function usersOf(image: string, { pods, vms, vmis }: PossibleUsers): readonly string[] {
+export function usersOf(image: string, all: PossibleUsers): readonly string[] {
+  const { pods, vms, vmis, dataVolumes } = all;
   const reference = fullReference(image);
   const usesIt = (one: string | undefined): boolean => isSame(one, reference);
   return [
@@ -70,7 +95,11 @@ export function usersOf(image: string, { pods, vms, vmis }: PossibleUsers): read
       .filter((pod) => !isPodFinished(pod) && imagesOfPod(pod).some(usesIt))
       .map((pod) => titleOf("pod", pod)),
     ...vms
-      .filter(({ spec }) => imagesOfVm(spec.template.spec).some(usesIt))
+      .filter((vm) =>
+        [...imagesOfVm(vm.spec.template.spec), ...imagesOfDataVolumes(vm, dataVolumes)].some(
+          usesIt,
+        ),
+      )
       .map((vm) => titleOf("virtualmachine", vm)),
     ...vmis
       .filter(({ metadata }) => metadata.ownerReferences === undefined)
@@ -87,12 +116,16 @@ export async function findImageUsers(context: Context, image: string): Promise<r
   const client = createKubeClient(config, { logger: warnTo(context.err), clock: createClock() });
   const options = { timeoutMs: TIMEOUT_MS, signal: context.signal };
   try {
-    const [pods, vms, vmis] = await Promise.all([
+    const [pods, vms, vmis, dataVolumes] = await Promise.all([
       client.store.list(PODS, options),
       client.store.list(VIRTUAL_MACHINES, options),
       client.store.list(VIRTUAL_MACHINE_INSTANCES, options),
+      client.store.list(DATA_VOLUMES, options),
     ]);
-    return usersOf(image, { pods: pods.items, vms: vms.items, vmis: vmis.items });
+    return usersOf(image, {
+      ...{ pods: pods.items, vms: vms.items, vmis: vmis.items },
+      dataVolumes: dataVolumes.items,
+    });
   } catch (error) {
     if (isAppError(error, "KUBE_UNREACHABLE")) return [];
     throw error;

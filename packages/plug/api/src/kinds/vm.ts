@@ -85,7 +85,8 @@ export const VmSpecSchema = Type.Object(
     ),
     dataVolumeTemplates: Type.Optional(
       Type.Array(DataVolumeTemplateSchema, {
-        description: "DataVolumes that are made with the VM, where CDI serves that kind.",
+        description:
+          "DataVolumes that are made with the VM, where CDI or a standalone machine serves that kind.",
       }),
     ),
     instancetype: matcher("How large the machine is, by name."),

@@ -3,6 +3,7 @@
 import {
   CLUSTER_INSTANCETYPES,
   CLUSTER_PREFERENCES,
+  DATA_VOLUMES,
   INSTANCETYPES,
   instancetypeCauses,
   PREFERENCES,
@@ -12,6 +13,7 @@ import {
   type InstancetypeSpec,
   type PreferenceSpec,
 } from "@patchbay/api";
+import { judgeDataVolume } from "./data-volumes.ts";
 import { fieldsOf, toVerdict, type AdmissionRequest, type Verdict } from "./review.ts";
 
 function judgeInstancetype(spec: unknown): Verdict {
@@ -32,8 +34,10 @@ const JUDGES: Readonly<Record<string, (spec: unknown) => Verdict>> = {
   [CLUSTER_PREFERENCES.kind]: judgePreference,
 };
 
-/** The verdict on an instancetype, a preference, or an object of a kind that is refused; undefined for others. */
-export function judgeByKind({ kind, object }: AdmissionRequest): Verdict | undefined {
+/** The verdict on an instancetype, a preference, a DataVolume, or an object of a kind that is refused; undefined for others. */
+export function judgeByKind(request: AdmissionRequest): Verdict | undefined {
+  const { kind, object } = request;
+  if (kind === DATA_VOLUMES.kind) return judgeDataVolume(request);
   const message = refusalOf(kind);
   if (message !== undefined) return { allowed: false, code: 403, message, causes: [] };
   return Object.hasOwn(JUDGES, kind) ? JUDGES[kind]?.(fieldsOf(object)["spec"]) : undefined;

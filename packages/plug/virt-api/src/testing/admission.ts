@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // What tests of admission ask, and of whom.
 import type {
+  DataVolume,
   Iface,
   Network,
   VirtualMachine,
@@ -45,8 +46,8 @@ export function vmiWith(
 
 /** The question about an object that is created, or takes the place of an older one. */
 export function asked(
-  object: VirtualMachine | VirtualMachineInstance,
-  oldObject?: VirtualMachine | VirtualMachineInstance,
+  object: VirtualMachine | VirtualMachineInstance | DataVolume,
+  oldObject?: VirtualMachine | VirtualMachineInstance | DataVolume,
   userName = "alice",
 ): AdmissionRequest {
   const operation = oldObject === undefined ? "CREATE" : "UPDATE";

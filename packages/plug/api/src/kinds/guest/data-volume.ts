@@ -1,12 +1,22 @@
 // SPDX-License-Identifier: Apache-2.0
-// DataVolumes of CDI: claims with what fills them. Source: CDI cdi.kubevirt.io/v1beta1; of its specification nothing is read here.
+// DataVolumes: claims with what fills them. Source: CDI cdi.kubevirt.io/v1beta1. Where CDI serves them, their specification is not
+// read; a standalone machine reads it itself.
 import { Type } from "../../fields/schema.ts";
 import { anything, harmless, text } from "../../fields/notation.ts";
-import type { KubeObject } from "../kubernetes/meta.ts";
+import type { Condition, KubeObject } from "../kubernetes/meta.ts";
 
-/** Made for a VM, and for its users; CDI makes the claim of its name. */
+/** How far a DataVolume is. Source: CDI DataVolumeStatus. */
+export interface DataVolumeStatus {
+  readonly claimName?: string;
+  readonly phase?: string;
+  readonly progress?: string;
+  readonly conditions?: readonly Condition[];
+}
+
+/** Made for a VM, and for its users; CDI, or the node of a standalone machine, makes the claim of its name. */
 export interface DataVolume extends KubeObject {
   readonly spec: Readonly<Record<string, unknown>>;
+  readonly status?: DataVolumeStatus;
 }
 
 /** What a template says of its DataVolume. */

@@ -111,8 +111,8 @@ test.each([
 test("CDI's own words are told", () => {
   const told = (annotations: Record<string, string>) =>
     storageHindrance(vmiWith([ON_CLAIM]), storageOf([aClaim("c", { metadata: { annotations } })]));
-  expect(told(FAILING)?.message).toMatch(/ cannot be filled by CDI: no such host$/);
-  expect(told(FAILED)?.message).toMatch(/ cannot be filled by CDI: Failed$/);
+  expect(told(FAILING)?.message).toMatch(/ cannot be filled: no such host$/);
+  expect(told(FAILED)?.message).toMatch(/ cannot be filled: Failed$/);
 });
 
 test.each([

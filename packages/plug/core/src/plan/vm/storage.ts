@@ -7,6 +7,12 @@ import type {
   VirtualMachineInstance,
 } from "@patchbay/api";
 import { claimModeOf, claimNamesOf } from "../../spec/claims.ts";
+import {
+  FILL_MESSAGE_ANNOTATION,
+  FILL_PHASE_ANNOTATION,
+  FILL_STATE_ANNOTATION,
+  FILLED,
+} from "../../spec/data-volume.ts";
 import { claimNameOf } from "../../spec/disk-source.ts";
 import { disksOf, type GuestDisk } from "../../spec/disks.ts";
 import { findHostPath } from "../../spec/host-path.ts";
@@ -25,14 +31,8 @@ export interface StorageHindrance {
   readonly message: string;
 }
 
-/** How far CDI is with a claim that it fills. Source: CDI annotations on claims. */
-const CDI_PHASE = "cdi.kubevirt.io/storage.pod.phase";
-const CDI_DONE = "Succeeded";
-const CDI_FAILED = "Failed";
-/** How CDI's pod fares, which it runs again when it fails, and what it says. Source: CDI annotations on claims. */
-const CDI_STATE = "cdi.kubevirt.io/storage.condition.running.reason";
-const CDI_ERROR = "Error";
-const CDI_MESSAGE = "cdi.kubevirt.io/storage.condition.running.message";
+const FILL_FAILED = "Failed";
+const FILL_ERROR = "Error";
 
 /** The place of a disk's volume in the VMI. */
 function fieldOf({ volumeIndex, source }: GuestDisk): string {
@@ -48,15 +48,17 @@ function missing(disk: GuestDisk, name: string): StorageHindrance {
   return { reason, message };
 }
 
-/** What CDI does, or cannot do, with a claim that it is to fill. */
+/** How far the filling of a claim is. CDI reports it in annotations, and so does the node of a standalone machine. */
 function fillHindrance(where: string, { annotations = {} }: ObjectMeta) {
-  const { [CDI_PHASE]: phase, [CDI_STATE]: state, [CDI_MESSAGE]: said } = annotations;
-  if (phase === undefined || phase === CDI_DONE) return undefined;
-  if (phase === CDI_FAILED || state === CDI_ERROR) {
-    const words = said === undefined || said === "" ? phase : said;
-    return { reason: "DataVolumeError", message: `${where} cannot be filled by CDI: ${words}` };
+  const phase = annotations[FILL_PHASE_ANNOTATION];
+  const state = annotations[FILL_STATE_ANNOTATION];
+  const reported = annotations[FILL_MESSAGE_ANNOTATION] ?? "";
+  if (phase === undefined || phase === FILLED) return undefined;
+  const cause = reported === "" ? phase : reported;
+  if (phase === FILL_FAILED || state === FILL_ERROR) {
+    return { reason: "DataVolumeError", message: `${where} cannot be filled: ${cause}` };
   }
-  const message = `${where} is being filled by CDI (${phase}); the VM starts afterwards`;
+  const message = `${where} is being filled (${cause}); the VM starts afterwards`;
   return { reason: "DataVolumeNotReady", message };
 }
 

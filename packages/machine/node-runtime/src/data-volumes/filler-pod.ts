@@ -1,0 +1,183 @@
+// SPDX-License-Identifier: Apache-2.0
+// The pod that fills a claim: prepare-disks of the launcher image, as the launchers' user, beside an image, a claim or a URL. Pure.
+import {
+  apiVersionOf,
+  DATA_VOLUMES,
+  names,
+  parseQuantity,
+  type Container,
+  type DataVolume,
+  type KubeObject,
+  type ObjectMeta,
+  type Pod,
+  type PodVolume,
+  type VolumeMode,
+} from "@patchbay/api";
+import type { FillOrder } from "@patchbay/core";
+
+/** On a filling pod: uid of its DataVolume. */
+export const FILLS_LABEL = "patchbay.io/fills";
+/** The container that fills. */
+export const FILL_CONTAINER = "fill";
+const MIB = 2 ** 20;
+const SOURCE_DIR = "/run/volumes/source";
+const TARGET_DIR = "/run/volumes/target";
+const SCRATCH_DIR = "/run/volumes/scratch";
+/** What an image of format qcow2 has beside the data, MiB. */
+const FORMAT_MIB = 64;
+const OWN_MIB = 16;
+const LIMITS = { cpu: "1", memory: "512Mi" };
+const REQUESTS = { cpu: "10m", memory: "64Mi" };
+
+/** A volume and how the container sees it. */
+interface Part {
+  readonly volumes: readonly PodVolume[];
+  readonly mounts: NonNullable<Container["volumeMounts"]>;
+  readonly devices: NonNullable<Container["volumeDevices"]>;
+  /** In the container. */
+  readonly path: string;
+}
+
+/** What a pod is made of beside its DataVolume. */
+export interface FillerFacts {
+  readonly order: FillOrder;
+  /** Of the claim that is copied. */
+  readonly sourceMode: VolumeMode;
+}
+
+/** Name of the pod of a DataVolume; creating it twice is "exists already". */
+export function fillerPodName({ metadata }: DataVolume): string {
+  return `fill-${metadata.uid ?? ""}`;
+}
+
+/** What belongs to a DataVolume is deleted with it. */
+export function ownedBy({ metadata }: DataVolume): Pick<ObjectMeta, "ownerReferences"> {
+  const { name, uid = "" } = metadata;
+  const type = { apiVersion: apiVersionOf(DATA_VOLUMES), kind: DATA_VOLUMES.kind };
+  return { ownerReferences: [{ ...type, name, uid, controller: true }] };
+}
+
+/** Whether the object was created for this DataVolume. */
+export function isOwnedBy({ metadata }: KubeObject, owner: DataVolume): boolean {
+  return metadata.ownerReferences?.some(({ uid }) => uid === owner.metadata.uid) === true;
+}
+
+/** Bytes of the disk. */
+function bytesOf({ size }: FillOrder): number {
+  return Math.floor(parseQuantity(size) ?? 0);
+}
+
+function claimPart(name: "source" | "target", claimName: string, mode: VolumeMode): Part {
+  const readOnly = name === "source" ? { readOnly: true } : {};
+  const volumes = [{ name, persistentVolumeClaim: { claimName, ...readOnly } }];
+  const directory = name === "source" ? SOURCE_DIR : TARGET_DIR;
+  if (mode === "Block") {
+    const devicePath = `/dev/${name}`;
+    return { volumes, mounts: [], devices: [{ name, devicePath }], path: devicePath };
+  }
+  const mounts = [{ name, mountPath: directory, ...readOnly }];
+  return { volumes, mounts, devices: [], path: `${directory}/disk.img` };
+}
+
+function scratchMiB(order: FillOrder): number {
+  return order.source.kind === "http" ? Math.ceil(bytesOf(order) / MIB) + FORMAT_MIB : 0;
+}
+
+function sourcePart({ order, sourceMode }: FillerFacts): Part {
+  const { source } = order;
+  switch (source.kind) {
+    case "pvc":
+      return claimPart("source", source.claimName, sourceMode);
+    case "registry":
+      return {
+        // An image that was added to the machine is in no registry.
+        volumes: [
+          { name: "source", image: { reference: source.image, pullPolicy: "IfNotPresent" } },
+        ],
+        mounts: [{ name: "source", mountPath: SOURCE_DIR, readOnly: true }],
+        devices: [],
+        path: `${SOURCE_DIR}/disk`,
+      };
+    case "http": {
+      const sizeLimit = `${String(scratchMiB(order))}Mi`;
+      return {
+        volumes: [{ name: "scratch", emptyDir: { sizeLimit } }],
+        mounts: [{ name: "scratch", mountPath: SCRATCH_DIR }],
+        devices: [],
+        path: source.url,
+      };
+    }
+  }
+}
+
+/** Text in an argument, where Kubernetes replaces `$(NAME)`. */
+function literally(text: string): string {
+  return text.replaceAll("$", "$$$$");
+}
+
+function containerOf(
+  { metadata }: DataVolume,
+  { order }: FillerFacts,
+  { source, target }: { readonly source: Part; readonly target: Part },
+): Container {
+  const scratch = order.source.kind === "http" ? [SCRATCH_DIR] : [];
+  const words = ["fill", metadata.name, target.path, source.path, String(bytesOf(order))];
+  const devices = [...source.devices, ...target.devices];
+  const disk = { "ephemeral-storage": `${String(OWN_MIB + scratchMiB(order))}Mi` };
+  return {
+    name: FILL_CONTAINER,
+    image: names.LAUNCHER_IMAGE,
+    imagePullPolicy: "IfNotPresent",
+    command: ["/usr/bin/prepare-disks"],
+    args: [...words, ...scratch].map(literally),
+    terminationMessagePolicy: "FallbackToLogsOnError",
+    resources: { requests: { ...REQUESTS, ...disk }, limits: { ...LIMITS, ...disk } },
+    securityContext: {
+      runAsUser: names.LAUNCHER_UID,
+      runAsGroup: names.LAUNCHER_UID,
+      runAsNonRoot: true,
+      readOnlyRootFilesystem: true,
+      allowPrivilegeEscalation: false,
+      capabilities: { drop: ["ALL"] },
+    },
+    volumeMounts: [{ name: "tmp", mountPath: "/tmp" }, ...source.mounts, ...target.mounts],
+    ...(devices.length === 0 ? {} : { volumeDevices: devices }),
+  };
+}
+
+/** The pod; the kubelet runs it again until it succeeds. */
+export function fillerPodOf(dataVolume: DataVolume, facts: FillerFacts): Pod {
+  const { name, namespace = "", uid = "" } = dataVolume.metadata;
+  const user = names.LAUNCHER_UID;
+  const source = sourcePart(facts);
+  const target = claimPart("target", name, facts.order.volumeMode);
+  return {
+    apiVersion: "v1",
+    kind: "Pod",
+    metadata: {
+      name: fillerPodName(dataVolume),
+      namespace,
+      labels: { [FILLS_LABEL]: uid },
+      ...ownedBy(dataVolume),
+    },
+    spec: {
+      restartPolicy: "OnFailure",
+      terminationGracePeriodSeconds: 1,
+      automountServiceAccountToken: false,
+      enableServiceLinks: false,
+      securityContext: {
+        runAsUser: user,
+        runAsGroup: user,
+        fsGroup: user,
+        runAsNonRoot: true,
+        seccompProfile: { type: "RuntimeDefault" },
+      },
+      containers: [containerOf(dataVolume, facts, { source, target })],
+      volumes: [
+        { name: "tmp", emptyDir: { sizeLimit: `${String(OWN_MIB)}Mi` } },
+        ...source.volumes,
+        ...target.volumes,
+      ],
+    },
+  };
+}

@@ -1,0 +1,280 @@
+// SPDX-License-Identifier: Apache-2.0
+import type { ContainerStatus, DataVolume, PersistentVolumeClaim, Pod } from "@patchbay/api";
+import { describe, expect, test } from "vitest";
+import { fillerPodOf, ownedBy } from "./filler-pod.ts";
+import { planDataVolume, type DataVolumeFacts } from "./plan.ts";
+import { progressOf } from "./progress.ts";
+import { readDataVolume } from "@patchbay/core";
+
+const NOW = "2026-01-01T00:10:00Z";
+const PHASE = "cdi.kubevirt.io/storage.pod.phase";
+const STATE = "cdi.kubevirt.io/storage.condition.running.reason";
+const MESSAGE = "cdi.kubevirt.io/storage.condition.running.message";
+const REGISTRY = { registry: { url: "docker://debian12" } };
+const CLONE = { pvc: { name: "gold" } };
+
+function aDataVolume(source: object = REGISTRY): DataVolume {
+  const storage = { resources: { requests: { storage: "10Gi" } } };
+  return {
+    apiVersion: "cdi.kubevirt.io/v1beta1",
+    kind: "DataVolume",
+    metadata: { name: "root", namespace: "blue", uid: "u1" },
+    spec: { source, storage },
+  };
+}
+
+function aClaim(
+  annotations: Readonly<Record<string, string>> = { [PHASE]: "Pending" },
+  metadata: Partial<PersistentVolumeClaim["metadata"]> = {},
+): PersistentVolumeClaim {
+  return {
+    apiVersion: "v1",
+    kind: "PersistentVolumeClaim",
+    metadata: {
+      name: "root",
+      namespace: "blue",
+      annotations,
+      ...ownedBy(aDataVolume()),
+      ...metadata,
+    },
+    spec: {},
+    status: { phase: "Bound" },
+  };
+}
+
+function aPod(status: Pod["status"] = {}, source: object = REGISTRY): Pod {
+  const dataVolume = aDataVolume(source);
+  const read = readDataVolume(dataVolume.spec, "blue");
+  if ("causes" in read) throw new Error("the source is one");
+  const pod = fillerPodOf(dataVolume, { order: read.order, sourceMode: "Filesystem" });
+  const metadata = { ...pod.metadata, creationTimestamp: "2026-01-01T00:09:45Z" };
+  return { ...pod, metadata, status };
+}
+
+function container(state: Partial<ContainerStatus>): Pod["status"] {
+  const common = { name: "fill", image: "", imageID: "", ready: false, restartCount: 0, state: {} };
+  return { phase: "Running", containerStatuses: [{ ...common, ...state }] };
+}
+
+function plan(facts: Partial<DataVolumeFacts>) {
+  const common = { dataVolume: aDataVolume(), claim: undefined, pod: undefined };
+  const source = { sourceClaim: undefined, sourceUsers: [], now: NOW };
+  return planDataVolume({ ...common, ...source, ...facts });
+}
+
+function kindsOf(facts: Partial<DataVolumeFacts>): readonly string[] {
+  return plan(facts).actions.map(({ kind }) => kind);
+}
+
+const FAILED_RUN = { terminated: { exitCode: 1, message: "no such host\n" } };
+
+describe("a DataVolume", () => {
+  test("gets a claim first, by whose annotation a VM waits from its first moment on", () => {
+    const [action] = plan({}).actions;
+    expect(action).toMatchObject({
+      kind: "createClaim",
+      claim: {
+        metadata: {
+          name: "root",
+          annotations: { [PHASE]: "Pending" },
+          ownerReferences: [{ uid: "u1" }],
+        },
+        spec: { accessModes: ["ReadWriteOnce"], resources: { requests: { storage: "10Gi" } } },
+      },
+    });
+  });
+
+  test.each([
+    {
+      name: "with a claim gets a pod",
+      facts: { claim: aClaim() },
+      want: ["reportStatus", "createPod"],
+    },
+    {
+      name: "whose pod has succeeded is filled",
+      facts: { claim: aClaim(), pod: aPod({ phase: "Succeeded" }) },
+      want: ["reportClaim", "note", "reportStatus"],
+    },
+    {
+      name: "that is filled needs no pod any more",
+      facts: { claim: aClaim({ [PHASE]: "Succeeded" }), pod: aPod({ phase: "Succeeded" }) },
+      want: ["reportStatus", "deletePod"],
+    },
+    {
+      name: "that is filled is not filled again",
+      facts: { claim: aClaim({ [PHASE]: "Succeeded" }) },
+      want: ["reportStatus"],
+    },
+    {
+      name: "whose claim is deleted ends its pod, which the claim waits for",
+      facts: { claim: aClaim({}, { deletionTimestamp: NOW }), pod: aPod() },
+      want: ["deletePod"],
+    },
+    {
+      name: "leaves another's claim alone, whose disk would be lost",
+      facts: { claim: aClaim({}, { ownerReferences: [] }) },
+      want: ["note", "reportStatus"],
+    },
+    {
+      name: "that is deleted is left to the garbage collector",
+      facts: {
+        dataVolume: { ...aDataVolume(), metadata: { name: "root", deletionTimestamp: NOW } },
+      },
+      want: [],
+    },
+    {
+      name: "with a source that admission did not see says so",
+      facts: { dataVolume: aDataVolume({ upload: {} }) },
+      want: ["note", "reportStatus"],
+    },
+  ])("$name", ({ facts, want }) => {
+    expect(kindsOf(facts)).toEqual(want);
+  });
+
+  test("rests once all is reported", () => {
+    const claim = aClaim({ [PHASE]: "Succeeded" });
+    const [action] = plan({ claim }).actions;
+    const status = action?.kind === "reportStatus" ? action.status : undefined;
+    expect(status).toMatchObject({ phase: "Succeeded", progress: "100.0%", claimName: "root" });
+    expect(kindsOf({ claim, dataVolume: { ...aDataVolume(), ...(status && { status }) } })).toEqual(
+      [],
+    );
+  });
+
+  test("whose pod was evicted gets another one, after a pause", () => {
+    const evicted = { phase: "Failed", reason: "Evicted", message: "the disk is full" } as const;
+    const claim = aClaim({
+      [PHASE]: "Pending",
+      [STATE]: "Error",
+      [MESSAGE]: "Evicted: the disk is full",
+    });
+    const soon = plan({ claim, pod: aPod(evicted) });
+    expect(soon.lookAgainMs).toBe(15_000);
+    expect(soon.actions.map(({ kind }) => kind)).not.toContain("deletePod");
+    const later = plan({ claim, pod: aPod(evicted), now: "2026-01-01T00:10:15Z" });
+    expect(later.actions.map(({ kind }) => kind)).toContain("deletePod");
+  });
+});
+
+describe("a claim that is to be copied", () => {
+  const dataVolume = aDataVolume(CLONE);
+  const gold = aClaim({}, { name: "gold" });
+
+  test.each([
+    {
+      name: "does not exist",
+      facts: {},
+      want: "the claim gold, which is to be copied, does not exist",
+    },
+    {
+      name: "is in use",
+      facts: { sourceClaim: gold, sourceUsers: ["virt-launcher-a"] },
+      want: "the claim gold is in use by pod virt-launcher-a; stop the VM that uses it",
+    },
+    {
+      name: "is being filled",
+      facts: { sourceClaim: aClaim({ [PHASE]: "Running" }, { name: "gold" }) },
+      want: "the claim gold is being filled itself",
+    },
+    {
+      name: "is being deleted",
+      facts: { sourceClaim: aClaim({}, { name: "gold", deletionTimestamp: NOW }) },
+      want: "the claim gold is being deleted",
+    },
+  ])("$name: the copy waits, and says why", ({ facts, want }) => {
+    const { actions, lookAgainMs } = plan({ dataVolume, claim: aClaim(), ...facts });
+    expect(lookAgainMs).toBeGreaterThan(0);
+    expect(actions).toMatchObject([
+      { kind: "reportClaim", annotations: { [PHASE]: "Pending", [MESSAGE]: want } },
+      { kind: "reportStatus", status: { phase: "CloneScheduled" } },
+    ]);
+  });
+
+  test("is mounted read-only beside the new one", () => {
+    const { actions } = plan({ dataVolume, claim: aClaim(), sourceClaim: gold });
+    expect(actions.at(-1)).toMatchObject({
+      kind: "createPod",
+      pod: {
+        spec: {
+          volumes: [
+            { name: "tmp" },
+            { persistentVolumeClaim: { claimName: "gold", readOnly: true } },
+            { persistentVolumeClaim: { claimName: "root" } },
+          ],
+          containers: [
+            {
+              args: [
+                ...["fill", "root", "/run/volumes/target/disk.img"],
+                ...["/run/volumes/source/disk.img", "10737418240"],
+              ],
+            },
+          ],
+        },
+      },
+    });
+  });
+});
+
+test("a download has room for an image of the claim's size, and its URL is an argument as it is", () => {
+  const { spec } = aPod({}, { http: { url: "https://a/$(B)/c" } });
+  expect(spec.volumes?.[1]).toEqual({ name: "scratch", emptyDir: { sizeLimit: "10304Mi" } });
+  expect(spec.containers[0]?.args?.slice(3)).toEqual([
+    "https://a/$$(B)/c",
+    "10737418240",
+    "/run/volumes/scratch",
+  ]);
+});
+
+describe("progress", () => {
+  test.each([
+    { name: "a new pod", status: {}, want: { phase: "Pending", isFailing: false, message: "" } },
+    {
+      name: "a pod without a node",
+      status: {
+        phase: "Pending",
+        conditions: [{ type: "PodScheduled", status: "False", message: "no room" }],
+      } as const,
+      want: { phase: "Pending", isFailing: false, message: "no room" },
+    },
+    {
+      name: "a pod that waits for its image",
+      status: container({ state: { waiting: { reason: "ErrImagePull", message: "not found" } } }),
+      want: { phase: "Pending", isFailing: true, message: "ErrImagePull: not found" },
+    },
+    {
+      name: "a pod that is starting",
+      status: container({ state: { waiting: { reason: "ContainerCreating" } } }),
+      want: { phase: "Pending", isFailing: false, message: "" },
+    },
+    {
+      name: "a pod that runs",
+      status: container({ state: { running: {} }, lastState: FAILED_RUN }),
+      want: { phase: "Running", isFailing: false, message: "" },
+    },
+    {
+      name: "a run that failed",
+      status: container({ state: FAILED_RUN }),
+      want: { phase: "Running", isFailing: true, message: "no such host" },
+    },
+    {
+      name: "a run that failed and is about to be repeated",
+      status: container({
+        state: { waiting: { reason: "CrashLoopBackOff" } },
+        lastState: FAILED_RUN,
+      }),
+      want: { phase: "Running", isFailing: true, message: "no such host" },
+    },
+    {
+      name: "a run that was killed",
+      status: container({ state: { terminated: { exitCode: 137, reason: "OOMKilled" } } }),
+      want: { phase: "Running", isFailing: true, message: "OOMKilled, exit code 137" },
+    },
+    {
+      name: "a pod that has succeeded",
+      status: { phase: "Succeeded" } as const,
+      want: { phase: "Succeeded", isFailing: false, message: "" },
+    },
+  ])("of $name", ({ status, want }) => {
+    expect(progressOf(aPod(status))).toEqual(want);
+  });
+});

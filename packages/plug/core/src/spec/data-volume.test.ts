@@ -1,0 +1,122 @@
+// SPDX-License-Identifier: Apache-2.0
+import { describe, expect, test } from "vitest";
+import { readDataVolume } from "./data-volume.ts";
+
+const SIZE = { resources: { requests: { storage: "10Gi" } } };
+const REGISTRY = { registry: { url: "docker://debian12" } };
+
+function ordered(spec: object) {
+  const read = readDataVolume(spec, "blue");
+  return "order" in read ? read.order : read;
+}
+
+describe("a DataVolume", () => {
+  test.each([
+    {
+      name: "of an image",
+      source: { registry: { url: "docker://registry:5000/os/debian:12", pullMethod: "node" } },
+      want: { kind: "registry", image: "registry:5000/os/debian:12" },
+    },
+    {
+      name: "of a server of files",
+      source: { http: { url: "https://example.org/debian.qcow2" } },
+      want: { kind: "http", url: "https://example.org/debian.qcow2" },
+    },
+    {
+      name: "of a claim beside it",
+      source: { pvc: { name: "gold" } },
+      want: { kind: "pvc", claimName: "gold" },
+    },
+    {
+      name: "of a claim whose namespace is its own",
+      source: { pvc: { name: "gold", namespace: "blue" } },
+      want: { kind: "pvc", claimName: "gold" },
+    },
+  ])("$name is read", ({ source, want }) => {
+    expect(ordered({ source, storage: SIZE })).toEqual({
+      ...{ source: want, size: "10Gi", volumeMode: "Filesystem" },
+      accessModes: ["ReadWriteOnce"],
+    });
+  });
+
+  test("passes on what it says of its claim", () => {
+    const pvc = {
+      ...{ accessModes: ["ReadWriteMany"], volumeMode: "Block", storageClassName: "local" },
+      ...SIZE,
+    };
+    expect(ordered({ source: REGISTRY, pvc })).toMatchObject({
+      ...{ accessModes: ["ReadWriteMany"], volumeMode: "Block", storageClassName: "local" },
+    });
+  });
+});
+
+describe("causes", () => {
+  test.each([
+    {
+      name: "no source and no size",
+      spec: { storage: {} },
+      fields: ["spec.source", "spec.storage.resources.requests.storage"],
+    },
+    {
+      name: "an upload",
+      spec: { source: { upload: {} }, storage: SIZE },
+      fields: ["spec.source.upload"],
+    },
+    {
+      name: "an empty disk",
+      spec: { source: { blank: {} }, storage: SIZE },
+      fields: ["spec.source.blank"],
+    },
+    {
+      name: "two sources",
+      spec: { source: { ...REGISTRY, http: { url: "http://a/b" } }, storage: SIZE },
+      fields: ["spec.source"],
+    },
+    {
+      name: "a URL without its scheme",
+      spec: { source: { registry: { url: "debian12" } }, storage: SIZE },
+      fields: ["spec.source.registry.url"],
+    },
+    {
+      name: "secrets, which are not read",
+      spec: { source: { http: { url: "http://a/b", secretRef: "s" } }, storage: SIZE },
+      fields: ["spec.source.http.secretRef"],
+    },
+    {
+      name: "another scheme",
+      spec: { source: { http: { url: "file:///etc/passwd" } }, storage: SIZE },
+      fields: ["spec.source.http.url"],
+    },
+    {
+      name: "a claim of another namespace",
+      spec: { source: { pvc: { name: "gold", namespace: "red" } }, storage: SIZE },
+      fields: ["spec.source.pvc.namespace"],
+    },
+    {
+      name: "both forms of a claim",
+      spec: { source: REGISTRY, storage: SIZE, pvc: SIZE },
+      fields: ["spec"],
+    },
+    {
+      name: "a size that is none, a mode that is none, and an archive",
+      spec: {
+        source: REGISTRY,
+        contentType: "archive",
+        storage: { volumeMode: "File", resources: { requests: { storage: "much" } } },
+      },
+      fields: [
+        "spec.contentType",
+        "spec.storage.resources.requests.storage",
+        "spec.storage.volumeMode",
+      ],
+    },
+    {
+      name: "a reference to a source",
+      spec: { sourceRef: { kind: "DataSource", name: "a" }, storage: SIZE },
+      fields: ["spec.sourceRef", "spec.source"],
+    },
+  ])("name $name", ({ spec, fields }) => {
+    const read = readDataVolume(spec, "blue");
+    expect("causes" in read ? read.causes.map(({ field }) => field) : []).toEqual(fields);
+  });
+});

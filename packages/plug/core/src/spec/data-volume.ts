@@ -1,0 +1,210 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a DataVolume requests, where Patchbay itself fills claims (standalone). Source: CDI cdi.kubevirt.io/v1beta1 DataVolumeSpec.
+import { isJsonObject, parseQuantity, type Cause, type VolumeMode } from "@patchbay/api";
+
+/** Where the disk comes from. */
+export type FillSource =
+  | { readonly kind: "registry"; readonly image: string }
+  | { readonly kind: "http"; readonly url: string }
+  /** In the DataVolume's namespace. */
+  | { readonly kind: "pvc"; readonly claimName: string };
+
+/** A claim to create, and what to fill it with. */
+export interface FillOrder {
+  readonly source: FillSource;
+  /** Kubernetes quantity. */
+  readonly size: string;
+  readonly accessModes: readonly string[];
+  readonly volumeMode: VolumeMode;
+  /** Unset: the default class. */
+  readonly storageClassName?: string;
+}
+
+/** On a claim: how far its filling is, as a pod's phase. Source: CDI AnnPodPhase. */
+export const FILL_PHASE_ANNOTATION = "cdi.kubevirt.io/storage.pod.phase";
+/** On a claim: `Error` while the last attempt failed. Source: CDI AnnRunningConditionReason. */
+export const FILL_STATE_ANNOTATION = "cdi.kubevirt.io/storage.condition.running.reason";
+/** On a claim: why. Source: CDI AnnRunningConditionMessage. */
+export const FILL_MESSAGE_ANNOTATION = "cdi.kubevirt.io/storage.condition.running.message";
+/** Value of {@link FILL_PHASE_ANNOTATION} of a claim that is filled. */
+export const FILLED = "Succeeded";
+
+const SOURCES = ["registry", "http", "pvc"] as const;
+const REGISTRY_SCHEME = "docker://";
+/** Kubernetes' default of a disk that one VM writes to. */
+const ACCESS_MODES = ["ReadWriteOnce"];
+
+type Fields = Readonly<Record<string, unknown>>;
+
+/** Collects causes while values are read. */
+class Reader {
+  readonly causes: Cause[] = [];
+
+  require(field: string, message: string): void {
+    this.causes.push({ reason: "FieldValueRequired", field, message: `${field}: ${message}` });
+  }
+
+  refuse(field: string, message: string): void {
+    this.causes.push({ reason: "FieldValueNotSupported", field, message: `${field}: ${message}` });
+  }
+
+  invalid(field: string, message: string): void {
+    this.causes.push({ reason: "FieldValueInvalid", field, message: `${field}: ${message}` });
+  }
+
+  fields(value: unknown): Fields {
+    return isJsonObject(value) ? value : {};
+  }
+
+  /** Refuses all members but the known ones. */
+  only(fields: Fields, path: string, known: readonly string[]): void {
+    for (const name of Object.keys(fields).filter((one) => !known.includes(one))) {
+      this.refuse(`${path}.${name}`, `is not supported on a standalone machine; remove it`);
+    }
+  }
+
+  text(fields: Fields, path: string, name: string): string | undefined {
+    const value = fields[name];
+    if (typeof value === "string" && value !== "") return value;
+    this.require(`${path}.${name}`, "is missing");
+    return undefined;
+  }
+}
+
+function readRegistry(reader: Reader, fields: Fields, path: string): FillSource | undefined {
+  reader.only(fields, path, ["url", "pullMethod"]);
+  const url = reader.text(fields, path, "url");
+  if (url === undefined) return undefined;
+  const image = url.startsWith(REGISTRY_SCHEME) ? url.slice(REGISTRY_SCHEME.length) : "";
+  if (image === "") {
+    reader.invalid(`${path}.url`, `${url} must be ${REGISTRY_SCHEME}IMAGE`);
+    return undefined;
+  }
+  return { kind: "registry", image };
+}
+
+function isHttpUrl(text: string): boolean {
+  return /^https?:\/\/[^\s/]+(\/\S*)?$/.test(text);
+}
+
+function readHttp(reader: Reader, fields: Fields, path: string): FillSource | undefined {
+  reader.only(fields, path, ["url"]);
+  const url = reader.text(fields, path, "url");
+  if (url === undefined) return undefined;
+  if (!isHttpUrl(url)) {
+    reader.invalid(`${path}.url`, `${url} must be http://HOST/PATH or https://HOST/PATH`);
+    return undefined;
+  }
+  return { kind: "http", url };
+}
+
+function readClaim(
+  reader: Reader,
+  fields: Fields,
+  { path, namespace }: { readonly path: string; readonly namespace: string },
+): FillSource | undefined {
+  reader.only(fields, path, ["name", "namespace"]);
+  const claimName = reader.text(fields, path, "name");
+  const of = fields["namespace"] ?? namespace;
+  if (of !== namespace) {
+    reader.refuse(
+      `${path}.namespace`,
+      `claims are copied within their namespace only, which is ${namespace}; export the disk, and name it by http`,
+    );
+    return undefined;
+  }
+  return claimName === undefined ? undefined : { kind: "pvc", claimName };
+}
+
+function readSource(reader: Reader, spec: Fields, namespace: string): FillSource | undefined {
+  const given = reader.fields(spec["source"]);
+  const [name, ...others] = Object.keys(given);
+  if (name === undefined || others.length > 0) {
+    reader.require("spec.source", `must have exactly one of ${SOURCES.join(", ")}`);
+    return undefined;
+  }
+  const path = `spec.source.${name}`;
+  const fields = reader.fields(given[name]);
+  if (name === "registry") return readRegistry(reader, fields, path);
+  if (name === "http") return readHttp(reader, fields, path);
+  if (name === "pvc") return readClaim(reader, fields, { path, namespace });
+  const instead = name === "blank" ? "; a new PersistentVolumeClaim is an empty disk" : "";
+  reader.refuse(
+    path,
+    `is not supported on a standalone machine: use one of ${SOURCES.join(", ")}${instead}`,
+  );
+  return undefined;
+}
+
+function readSize(reader: Reader, target: Fields, path: string): string | undefined {
+  const field = `${path}.resources.requests.storage`;
+  const requests = reader.fields(reader.fields(target["resources"])["requests"]);
+  const size = requests["storage"];
+  if (size === undefined) {
+    reader.require(field, "the size of the disk is missing");
+    return undefined;
+  }
+  const text = typeof size === "number" ? String(size) : size;
+  if (typeof text === "string" && (parseQuantity(text) ?? 0) >= 1) return text;
+  reader.invalid(field, `${JSON.stringify(size)} is not a size, such as 10Gi`);
+  return undefined;
+}
+
+function readVolumeMode(reader: Reader, target: Fields, path: string): VolumeMode {
+  const { volumeMode = "Filesystem" } = target;
+  if (volumeMode === "Filesystem" || volumeMode === "Block") return volumeMode;
+  reader.invalid(`${path}.volumeMode`, "must be Filesystem or Block");
+  return "Filesystem";
+}
+
+function readAccessModes(reader: Reader, target: Fields, path: string): readonly string[] {
+  const { accessModes = [] } = target;
+  const isList = Array.isArray(accessModes);
+  const modes = isList ? accessModes.filter((mode) => typeof mode === "string") : [];
+  if (!isList || modes.length < accessModes.length) {
+    reader.invalid(`${path}.accessModes`, "must be a list of access modes");
+  }
+  return modes.length === 0 ? ACCESS_MODES : modes;
+}
+
+const TARGET_FIELDS = ["accessModes", "resources", "storageClassName", "volumeMode"];
+
+function readTarget(reader: Reader, spec: Fields): Omit<FillOrder, "source"> | undefined {
+  const [name, ...others] = ["pvc", "storage"].filter((one) => spec[one] !== undefined);
+  if (name === undefined || others.length > 0) {
+    reader.require("spec", "must have exactly one of storage, pvc, which describe the claim");
+    return undefined;
+  }
+  const path = `spec.${name}`;
+  const target = reader.fields(spec[name]);
+  reader.only(target, path, TARGET_FIELDS);
+  const size = readSize(reader, target, path);
+  const volumeMode = readVolumeMode(reader, target, path);
+  const accessModes = readAccessModes(reader, target, path);
+  const { storageClassName } = target;
+  if (size === undefined) return undefined;
+  const named = typeof storageClassName === "string" ? { storageClassName } : {};
+  return { size, volumeMode, accessModes, ...named };
+}
+
+/** What CDI has beside; these change nothing here. */
+const IGNORED = ["preallocation", "priorityClassName"];
+
+/** The order of a DataVolume, or all causes why there is none. */
+export function readDataVolume(
+  given: unknown,
+  namespace: string,
+): { readonly order: FillOrder } | { readonly causes: readonly Cause[] } {
+  const reader = new Reader();
+  const spec = reader.fields(given);
+  reader.only(spec, "spec", ["source", "pvc", "storage", "contentType", ...IGNORED]);
+  if ((spec["contentType"] ?? "kubevirt") !== "kubevirt") {
+    reader.refuse("spec.contentType", "only disks are supported: kubevirt");
+  }
+  const source = readSource(reader, spec, namespace);
+  const target = readTarget(reader, spec);
+  if (reader.causes.length > 0 || source === undefined || target === undefined) {
+    return { causes: reader.causes };
+  }
+  return { order: { source, ...target } };
+}
