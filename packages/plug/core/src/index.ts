@@ -154,9 +154,12 @@ export { readGuestSystem } from "./guest/system.ts";
 export { guestViewOf, nextGuestView, NO_VIEW, type GuestView } from "./guest/view.ts";
 export {
   findMacTwins,
+  findOwnMacTwins,
+  listMacs,
   macFor,
   withMacs,
   type MacOwner,
+  nameMacOwner,
   type MacTwin,
   type RandomBytes,
   type SegmentOf,

@@ -4,7 +4,6 @@ import {
   KUBEVIRTS,
   NETWORK_ATTACHMENT_DEFINITIONS,
   isVmiFinal,
-  normalizeMac,
   startsByItself,
   VIRTUAL_MACHINE_INSTANCES,
   VIRTUAL_MACHINES,
@@ -15,7 +14,7 @@ import {
   type VirtualMachineInstance,
   type VmiSpec,
 } from "@patchbay/api";
-import { hasVm, ifacesOf, launcherNamesOf, sharedLinkOf, type MacOwner } from "@patchbay/core";
+import { hasVm, launcherNamesOf, listMacs, sharedLinkOf, type MacOwner } from "@patchbay/core";
 import type { DaemonContext } from "@patchbay/daemon";
 import { createCache, parseKey, type Known, type StartableCache } from "@patchbay/kube";
 import type { Cache, ObjectKey } from "@patchbay/core/ports";
@@ -30,21 +29,15 @@ export interface Caches {
   readonly nads: StartableCache<NetworkAttachmentDefinition>;
 }
 
-function macsOf(spec: VmiSpec): readonly string[] {
-  return ifacesOf(spec).flatMap(({ macAddress = "" }) =>
-    macAddress === "" ? [] : [normalizeMac(macAddress)],
-  );
-}
-
 function launchersOf(vmi: VirtualMachineInstance): readonly string[] {
   return launcherNamesOf(vmi).map((name) => `${vmi.metadata.namespace ?? ""}/${name}`);
 }
 
 /** Index functions by which those are found that have a MAC, a launcher pod of a name, or a namespace. */
 export const INDEXES = {
-  vms: { mac: (vm: VirtualMachine) => macsOf(vm.spec.template.spec) },
+  vms: { mac: (vm: VirtualMachine) => listMacs(vm.spec.template.spec) },
   vmis: {
-    mac: (vmi: VirtualMachineInstance) => (hasVm(vmi) ? [] : macsOf(vmi.spec)),
+    mac: (vmi: VirtualMachineInstance) => (hasVm(vmi) ? [] : listMacs(vmi.spec)),
     launcher: launchersOf,
   },
   nads: {

@@ -31,6 +31,7 @@ import {
   isEqual,
   isNodeLost,
   isSchedulable,
+  listMacs,
   networkNamesOf,
   openMigration,
   seenDefinition,
@@ -38,6 +39,7 @@ import {
   seenNode,
   vmVnicFamily,
 } from "@patchbay/core";
+import { KeyedMutex } from "@patchbay/core/keyed-mutex";
 import type { DaemonContext } from "@patchbay/daemon";
 import {
   createCache,
@@ -72,6 +74,7 @@ import {
 import { createLeadership, leadingFamily, type Leadership } from "./leadership.ts";
 import { reconcile } from "./reconcilers/index.ts";
 import { reconcileInstallation } from "./reconcilers/installation.ts";
+import { BY_MAC } from "./reconcilers/vm/create-vmi.ts";
 import { createDeferrals } from "./reconcilers/vm/deferrals.ts";
 import { BY_NETWORK } from "./services/caches.ts";
 import { createMigrationCache, wakeMigrating } from "./migrations.ts";
@@ -193,7 +196,10 @@ function createCaches({ client, log }: DaemonContext): Caches {
   const logger = log;
   return {
     vms: createCache(client.reflect(VIRTUAL_MACHINES), {
-      indexes: { [BY_PART]: openPartsOf },
+      indexes: {
+        [BY_PART]: openPartsOf,
+        [BY_MAC]: (vm) => listMacs(vm.spec.template.spec),
+      },
       logger,
     }),
     parts: createPartCaches(client, logger),
@@ -201,6 +207,7 @@ function createCaches({ client, log }: DaemonContext): Caches {
       indexes: {
         [BY_NODE]: nodesOf,
         [BY_NETWORK]: (vmi) => networkNamesOf(vmi, {}),
+        [BY_MAC]: (vmi) => listMacs(vmi.spec),
       },
       logger,
     }),
@@ -237,6 +244,7 @@ function createDeps(
     store,
     parts: createNearReader(store, ownWrites, knownParts(caches.parts)),
     ownWrites,
+    macMutex: new KeyedMutex(),
     pauses: createPauses({ clock }),
     deferrals: createDeferrals(clock, STATUS_WAIT_MS),
     events: createEventRecorder({ store, clock, logger: log, component }),

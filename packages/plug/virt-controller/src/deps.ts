@@ -12,6 +12,7 @@ import type {
   VirtualMachineInstanceMigration,
 } from "@patchbay/api";
 import type { StepFailure } from "@patchbay/core";
+import type { KeyedMutex } from "@patchbay/core/keyed-mutex";
 import type { EventRecorder, OwnWrites, Pauses, Reader } from "@patchbay/kube";
 import type { Cache, Clock, Logger, Store } from "@patchbay/core/ports";
 import type { ImageVolumes } from "./image-volumes.ts";
@@ -33,6 +34,8 @@ export interface Deps {
   /** Instancetypes, preferences and their revisions: from caches, and what those do not have from the server. */
   readonly parts: Reader;
   readonly ownWrites: OwnWrites;
+  /** One VMI with a MAC is created at a time. */
+  readonly macMutex: KeyedMutex;
   readonly events: EventRecorder;
   /** Steps that failed, and their words; scopes are uids. */
   readonly pauses: Pauses<StepFailure>;

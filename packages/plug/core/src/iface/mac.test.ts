@@ -2,7 +2,7 @@
 import type { Iface, Network, VmiSpec } from "@patchbay/api";
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
-import { findMacTwins, macFor, macOf, withMacs } from "./mac.ts";
+import { findMacTwins, findOwnMacTwins, macFor, macOf, withMacs } from "./mac.ts";
 
 function specOf(ifaces: readonly Iface[], networks: readonly Network[]): VmiSpec {
   return { domain: { devices: { interfaces: [...ifaces] } }, networks: [...networks] };
@@ -246,6 +246,26 @@ describe("twins", () => {
     expect(findMacTwins(own, [halted])).toMatchObject([
       { owner: "ns/halted", isOwnerHalted: true },
     ]);
+  });
+
+  test.each([
+    { name: "two networks of one bridge", bridge: "br1", other: mac.toUpperCase(), want: 1 },
+    { name: "two bridges", bridge: undefined, other: mac, want: 0 },
+    { name: "one bridge with other MACs", bridge: "br1", other: "02:00:00:00:00:ff", want: 0 },
+  ])("are found within one VM on $name: $want", ({ bridge, other, want }) => {
+    const spec = specOf(
+      [
+        { name: "a", bridge: {}, macAddress: mac },
+        { name: "b", bridge: {}, macAddress: other },
+      ],
+      [
+        { name: "a", multus: { networkName: "blue" } },
+        { name: "b", multus: { networkName: "red" } },
+      ],
+    );
+    const twin = { index: 1, earlier: 0, mac, networks: ["ns/red", "ns/blue"] };
+    const found = findOwnMacTwins({ ...own, spec }, (network) => bridge ?? network);
+    expect(found).toEqual(Array.from({ length: want }, () => twin));
   });
 
   test("are found on networks that share a bridge", () => {

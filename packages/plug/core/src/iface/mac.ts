@@ -109,6 +109,13 @@ export interface MacOwner {
   readonly isHalted?: boolean;
 }
 
+/** The MACs that a specification names, lower case with colons. */
+export function listMacs(spec: VmiSpec): readonly string[] {
+  return ifacesOf(spec).flatMap(({ macAddress = "" }) =>
+    macAddress === "" ? [] : [normalizeMac(macAddress)],
+  );
+}
+
 /** Two NICs with one MAC on one network, or on two networks of one bridge. */
 export interface MacTwin {
   /** Index of the iface in the judged specification. */
@@ -163,4 +170,38 @@ export function findMacTwins(
     const isOtherNetwork = found.network !== network;
     return [{ index, mac, network, owner, isOwnerHalted: isHalted === true, isOtherNetwork }];
   });
+}
+
+/** Two NICs of one VM with one MAC on two networks of one bridge. */
+export interface OwnMacTwin {
+  /** Index of the later iface. */
+  readonly index: number;
+  /** Index of the earlier one. */
+  readonly earlier: number;
+  readonly mac: string;
+  /** NAMESPACE/NAME of each one's network. */
+  readonly networks: readonly [later: string, earlier: string];
+}
+
+/** NICs of one VM whose MACs collide on a bridge; two on the same network are refused by validation. */
+export function findOwnMacTwins(own: MacOwner, segmentOf: SegmentOf): readonly OwnMacTwin[] {
+  const places = placesOf(own);
+  return places.flatMap((place, at) => {
+    const other = places
+      .slice(0, at)
+      .find(
+        ({ mac, network }) =>
+          mac === place.mac &&
+          network !== place.network &&
+          segmentOf(network) === segmentOf(place.network),
+      );
+    if (other === undefined) return [];
+    const networks = [place.network, other.network] as const;
+    return [{ index: place.index, earlier: other.index, mac: place.mac, networks }];
+  });
+}
+
+/** How a VM is named to a user of a namespace, who may not be allowed to read VMs of other namespaces. */
+export function nameMacOwner(owner: string, namespace: string): string {
+  return owner.startsWith(`${namespace}/`) ? `VM ${owner}` : "a VM of another namespace";
 }

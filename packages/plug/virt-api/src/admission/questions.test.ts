@@ -112,6 +112,29 @@ describe("another VM's MAC", () => {
     ]);
   });
 
+  test.each([
+    { name: "a new one", old: undefined, isHalted: false, count: 1 },
+    { name: "one of a VM that is stored halted", old: undefined, isHalted: true, count: 1 },
+    { name: "one that was stored before", old: "same", isHalted: false, count: 0 },
+  ])("within one VM on two networks of a bridge is a warning: $name", (row) => {
+    const nic = (name: string): Iface => ({ ...IFACE, name });
+    const networks = ["a", "b"].map((name) => ({ name, multus: { networkName: name } }));
+    const spec: VmiSpec = {
+      domain: { devices: { interfaces: [nic("a"), nic("b")] } },
+      networks,
+    };
+    const deps = { listMacOwners: () => [], segmentOf: () => "bridge br1" };
+    const old = row.old === undefined ? undefined : spec;
+    const { isHalted, count } = row;
+    const question = { namespace: "ns", name: "vm", spec, old, base: "spec", isHalted };
+    expect(twinCauses(deps, question)).toEqual([]);
+    const text = `spec.domain.devices.interfaces[1].macAddress: MAC address ${MAC} is that of interface 'a' too`;
+    const warnings = twinWarnings(deps, question);
+    expect(warnings.map((warning) => warning.slice(0, text.length))).toEqual(
+      Array.from({ length: count }, () => text),
+    );
+  });
+
   const RUNS = { causes: 1, warnings: 0 };
   const WAITS = { causes: 0, warnings: 1 };
   const SILENT = { causes: 0, warnings: 0 };

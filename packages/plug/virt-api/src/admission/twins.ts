@@ -1,7 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 // Whether another VM has the same MAC on the same network, or on another network of the same bridge.
 import { normalizeMac, type Cause, type VmiSpec } from "@patchbay/api";
-import { findByName, findMacTwins, ifacesOf, type MacTwin } from "@patchbay/core";
+import {
+  findByName,
+  findMacTwins,
+  findOwnMacTwins,
+  ifacesOf,
+  nameMacOwner,
+  type MacTwin,
+} from "@patchbay/core";
 import type { Deps } from "../deps.ts";
 
 /** The object that is judged. */
@@ -21,14 +28,9 @@ export interface TwinQuestion {
 
 type TwinDeps = Pick<Deps, "listMacOwners" | "segmentOf">;
 
-/** VMs of other namespaces are not named, because the user may not be allowed to read them. */
-function nameTwin(twin: MacTwin, namespace: string): string {
-  return twin.owner.startsWith(`${namespace}/`) ? `VM ${twin.owner}` : "a VM of another namespace";
-}
-
 function sayTwin(twin: MacTwin, { namespace }: TwinQuestion): string {
   const where = twin.isOtherNetwork ? "the bridge of network" : "network";
-  return `MAC address ${twin.mac} is in use on ${where} ${twin.network} by ${nameTwin(twin, namespace)}`;
+  return `MAC address ${twin.mac} is in use on ${where} ${twin.network} by ${nameMacOwner(twin.owner, namespace)}`;
 }
 
 function fieldOf({ index }: MacTwin, { base }: TwinQuestion): string {
@@ -40,14 +42,17 @@ function macIn(spec: VmiSpec | undefined, name: string): string {
   return normalizeMac(iface?.macAddress ?? "");
 }
 
-/** The twins of MACs that are new, or that are about to be used for the first time. */
+/** Of each iface whether its MAC is new, or is about to be used for the first time. */
+function listNewMacs({ spec, old, isHalted, wasHalted }: TwinQuestion): readonly boolean[] {
+  const isStarting = wasHalted === true && isHalted !== true;
+  return ifacesOf(spec).map(({ name }) => isStarting || macIn(old, name) !== macIn(spec, name));
+}
+
+/** The twins of those MACs. */
 function findNewTwins(deps: TwinDeps, question: TwinQuestion): readonly MacTwin[] {
-  const { spec, old, isHalted = false, wasHalted = false } = question;
-  const ifaces = ifacesOf(spec);
-  const isStarting = wasHalted && !isHalted;
-  const isNew = ifaces.map(({ name }) => isStarting || macIn(old, name) !== macIn(spec, name));
+  const isNew = listNewMacs(question);
   if (!isNew.includes(true)) return [];
-  const macs = ifaces.map(({ macAddress = "" }) => normalizeMac(macAddress));
+  const macs = ifacesOf(question.spec).map(({ macAddress = "" }) => normalizeMac(macAddress));
   return findMacTwins(question, deps.listMacOwners(macs), deps.segmentOf).filter(
     ({ index }) => isNew[index] === true,
   );
@@ -65,12 +70,29 @@ export function twinCauses(deps: TwinDeps, question: TwinQuestion): readonly Cau
     }));
 }
 
-/** One warning for each new MAC that two VMs have of which at most one runs. */
+/**
+ * The ports of a guest's bond have one MAC and may lead to one bridge, so this is no error. Any two other NICs take frames
+ * from each other.
+ */
+function ownTwinWarnings(deps: TwinDeps, question: TwinQuestion): readonly string[] {
+  const { spec, base } = question;
+  const isNew = listNewMacs(question);
+  return findOwnMacTwins(question, deps.segmentOf)
+    .filter(({ index, earlier }) => isNew[index] === true || isNew[earlier] === true)
+    .map(({ index, earlier, mac, networks }) => {
+      const field = `${base}.domain.devices.interfaces[${String(index)}].macAddress`;
+      const name = ifacesOf(spec)[earlier]?.name ?? "";
+      return `${field}: MAC address ${mac} is that of interface '${name}' too, and networks ${networks.join(" and ")} have one bridge: frames reach one of the two at a time, so it is useful for ports of a bond only`;
+    });
+}
+
+/** One warning for each new MAC that two VMs have of which at most one runs, or that one VM has twice on a bridge. */
 export function twinWarnings(deps: TwinDeps, question: TwinQuestion): readonly string[] {
-  return findNewTwins(deps, question)
+  const ofVms = findNewTwins(deps, question)
     .filter(({ isOwnerHalted }) => isOwnerHalted || question.isHalted === true)
     .map(
       (twin) =>
         `${fieldOf(twin, question)}: ${sayTwin(twin, question)}; only one of the two VMs can run at a time`,
     );
+  return [...ofVms, ...ownTwinWarnings(deps, question)];
 }

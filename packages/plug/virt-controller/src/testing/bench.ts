@@ -23,6 +23,7 @@ import {
   type VirtualMachineInstanceMigration,
 } from "@patchbay/api";
 import { AppError, seenLauncher } from "@patchbay/core";
+import { KeyedMutex } from "@patchbay/core/keyed-mutex";
 import { createOwnWrites, createPauses, type Next } from "@patchbay/kube";
 import type { Cache, ObjectKey, Store } from "@patchbay/core/ports";
 import { createFakeStore, type FakeStore } from "@patchbay/kube/testing";
@@ -119,6 +120,7 @@ export class Bench {
       store,
       parts: this.server,
       ownWrites: createOwnWrites(),
+      macMutex: new KeyedMutex(),
       events: {
         record: ({ kind }, { type, reason, message }) => {
           this.events.push(`${kind} ${type} ${reason}: ${message}`);

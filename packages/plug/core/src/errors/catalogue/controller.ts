@@ -9,6 +9,13 @@ export const CONTROLLER_ERRORS = {
     retry: "on-change",
     http: 409,
   },
+  CONTROLLER_MAC_IN_USE: {
+    summary:
+      "the VM is not started: MAC address {mac} of interface {interface} is in use on network {network} by {owner}; stop that VM, or choose another MAC",
+    who: "user",
+    retry: "backoff",
+    http: 409,
+  },
   CONTROLLER_NO_DATA_VOLUMES: {
     summary:
       "the DataVolume {object} cannot be created: this cluster does not serve cdi.kubevirt.io/v1beta1 DataVolumes; install CDI, or remove dataVolumeTemplates, create a PersistentVolumeClaim and name it in the volume",

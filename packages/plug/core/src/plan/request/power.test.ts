@@ -325,3 +325,20 @@ describe("a strategy that is edited", () => {
     expect(lookAt(edited, vmiThatIs(state)).next).toBe(next);
   });
 });
+
+describe("a MAC that a running VM has", () => {
+  const macsInUse = [{ field: "spec.template.spec", message: "MAC address is in use" }];
+  test.each([
+    { request: "a start", plan: planStart, strategy: "Halted", phase: undefined },
+    { request: "a start on request", plan: planStart, strategy: "Manual", phase: undefined },
+    { request: "a restart", plan: planRestart, strategy: "Always", phase: "Running" },
+    { request: "a restart on request", plan: planRestart, strategy: "Manual", phase: "Running" },
+  ] as const)("refuses $request of $strategy", ({ plan, strategy, phase }) => {
+    const stored = aVm({});
+    const vm = { ...stored, spec: { ...stored.spec, runStrategy: strategy } };
+    const vmi = phase === undefined ? {} : { vmi: aVmi({ ownedByVm: true, status: { phase } }) };
+    const refused = plan({ vm, ...vmi, config: CONFIG, macsInUse });
+    expect(refused).toMatchObject({ kind: "refused", refusal: { code: 422 } });
+    expect(plan({ vm, ...vmi, config: CONFIG })).not.toMatchObject({ kind: "refused" });
+  });
+});

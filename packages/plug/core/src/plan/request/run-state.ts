@@ -266,8 +266,10 @@ export function planRestart(facts: RunStateFacts): RunStatePlan {
   if (uid === undefined) return NOT_RUNNING;
   const grace = graceOperations(facts);
   if (strategy === "Always") {
-    return ifStartable(facts, { kind: "deleteVmi", uid, message, ...pauseOf(facts), ...grace });
+    const plan = { kind: "deleteVmi", uid, message, ...pauseOf(facts), ...grace } as const;
+    return ifStartable(facts, plan, facts.macsInUse);
   }
   const requests = [{ action: "Stop", uid }, { action: "Start" }] as const;
-  return ifStartable(facts, { ...askController(facts, requests, message), ...grace });
+  const plan = { ...askController(facts, requests, message), ...grace };
+  return ifStartable(facts, plan, facts.macsInUse);
 }

@@ -23,6 +23,7 @@ import {
 import { keyOf, printKey } from "@patchbay/kube";
 import type { Deps } from "../../deps.ts";
 import { performSteps, type PerformedSteps } from "../steps.ts";
+import { createUniqueVmi } from "./create-vmi.ts";
 import { changeNics } from "./nics.ts";
 import { keepParts } from "./parts.ts";
 
@@ -57,7 +58,7 @@ async function setMacAddresses({ vm, vmi }: VmFacts, deps: Deps): Promise<void> 
 
 async function createVmi(vmi: VirtualMachineInstance, facts: VmFacts, deps: Deps): Promise<void> {
   try {
-    deps.ownWrites.note(await deps.store.create(VIRTUAL_MACHINE_INSTANCES, vmi));
+    deps.ownWrites.note(await createUniqueVmi(vmi, deps));
     deps.log.info("created vmi", { vmi: printKey(keyOf(vmi)) });
     const message = `Started the virtual machine by creating the virtual machine instance ${vmi.metadata.name}`;
     deps.events.record(facts.vm, { type: "Normal", reason: "SuccessfulCreate", message });

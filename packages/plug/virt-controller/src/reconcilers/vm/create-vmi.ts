@@ -1,0 +1,83 @@
+// SPDX-License-Identifier: Apache-2.0
+// Creates the VMI of a VM, unless another guest runs with one of its MACs. Admission judges by caches, which do not have the
+// other VM yet when two are started at the same moment; here the server is asked, one VMI with a MAC at a time.
+import { isVmiFinal, VIRTUAL_MACHINE_INSTANCES, type VirtualMachineInstance } from "@patchbay/api";
+import {
+  AppError,
+  findMacTwins,
+  ifacesOf,
+  listMacs,
+  nameMacOwner,
+  sharedLinkOf,
+  type MacOwner,
+  type MacTwin,
+} from "@patchbay/core";
+import { keyOf, parseKey, printKey } from "@patchbay/kube";
+import type { KeyedMutex } from "@patchbay/core/keyed-mutex";
+import type { Deps } from "../../deps.ts";
+
+type CreationDeps = Pick<Deps, "store" | "vms" | "vmis" | "nads" | "macMutex">;
+
+/** Name of the index of VMs and VMIs by MAC, lower case with colons. */
+export const BY_MAC = "mac";
+
+function toOwner({ metadata, spec }: VirtualMachineInstance): MacOwner {
+  return { namespace: metadata.namespace ?? "", name: metadata.name, spec };
+}
+
+/** Keys of the VMIs that may have one of the MACs: each is named like its VM, if it has one. */
+function listCandidates(own: VirtualMachineInstance, deps: CreationDeps): readonly string[] {
+  const owners = listMacs(own.spec).flatMap((mac) => [
+    ...deps.vms.listBy(BY_MAC, mac),
+    ...deps.vmis.listBy(BY_MAC, mac),
+  ]);
+  const keys = new Set(owners.map((owner) => printKey(keyOf(owner))));
+  keys.delete(printKey(keyOf(own)));
+  return [...keys].sort();
+}
+
+/** The first MAC of the VMI that a guest of another VM has on the same segment. */
+async function findRunningTwin(
+  own: VirtualMachineInstance,
+  deps: CreationDeps,
+): Promise<MacTwin | undefined> {
+  const segmentOf = (network: string): string =>
+    sharedLinkOf(deps.nads.find(parseKey(network))?.spec?.config) ?? network;
+  for (const key of listCandidates(own, deps)) {
+    const other = await deps.store.find(VIRTUAL_MACHINE_INSTANCES, parseKey(key));
+    if (other === undefined || isVmiFinal(other)) continue;
+    const [twin] = findMacTwins(toOwner(own), [toOwner(other)], segmentOf);
+    if (twin !== undefined) return twin;
+  }
+  return undefined;
+}
+
+/** Locks the MACs one after the other, always in the same order. */
+function withMacs<T>(
+  mutex: KeyedMutex,
+  [first, ...others]: readonly string[],
+  work: () => Promise<T>,
+): Promise<T> {
+  if (first === undefined) return work();
+  return mutex.runExclusive(first, () => withMacs(mutex, others, work));
+}
+
+/**
+ * Creates the VMI.
+ * @throws AppError with CONTROLLER_MAC_IN_USE, and what the server throws
+ */
+export function createUniqueVmi(
+  vmi: VirtualMachineInstance,
+  deps: CreationDeps,
+): Promise<VirtualMachineInstance> {
+  const macs = [...new Set(listMacs(vmi.spec))].sort();
+  return withMacs(deps.macMutex, macs, async () => {
+    const twin = await findRunningTwin(vmi, deps);
+    if (twin === undefined) return deps.store.create(VIRTUAL_MACHINE_INSTANCES, vmi);
+    const { mac, network, owner } = twin;
+    throw new AppError("CONTROLLER_MAC_IN_USE", {
+      ...{ mac, network, interface: ifacesOf(vmi.spec)[twin.index]?.name ?? "" },
+      owner: nameMacOwner(owner, vmi.metadata.namespace ?? ""),
+    });
+  });
+}
