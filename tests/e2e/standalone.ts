@@ -39,6 +39,18 @@ function optionsOf({ apiPort, bridge, podSubnet, serviceSubnet, apiAddress }: Wa
   ];
 }
 
+/** As an administrator's shell may have it, and docs/runbooks/backup-and-restore.md: no other user reads new files. */
+const STRICT_UMASK = 0o077;
+
+function withStrictUmask(run: () => void): void {
+  const umask = process.umask(STRICT_UMASK);
+  try {
+    run();
+  } finally {
+    process.umask(umask);
+  }
+}
+
 /** A machine that is up, and in which `fill` has made what the stories are about. */
 export async function bringUp(
   { strict = false, sharesMounts = false, ...wanted }: Wanted,
@@ -54,8 +66,10 @@ export async function bringUp(
   }
   try {
     await giveLauncherImages(dataDir);
-    machine.patchbay("image", "add", "guest", join(ROOT, ".cache/guest"));
-    machine.patchbay("up", ...optionsOf(wanted));
+    withStrictUmask(() => {
+      machine.patchbay("image", "add", "guest", join(ROOT, ".cache/guest"));
+      machine.patchbay("up", ...optionsOf(wanted));
+    });
     await fill(machine);
   } catch (error) {
     tellAndEnd(machine, error);

@@ -53,6 +53,18 @@ test("another process of the same pid is left alone", async () => {
   expect(await detached.ended).toBe("SIGKILL");
 });
 
+test("its umask is 022, and the caller keeps its own", async () => {
+  const callersUmask = process.umask(0o077);
+  try {
+    const detached = await start("umask");
+    expect(await detached.ended).toBe("exit code 0");
+    expect(await readFile(join(directory, "out"), "utf8")).toBe("0022\n");
+    expect(process.umask()).toBe(0o077);
+  } finally {
+    process.umask(callersUmask);
+  }
+});
+
 test("standard error is appended", async () => {
   const first = await start("echo one >&2");
   expect(await first.ended).toBe("exit code 0");

@@ -10,6 +10,8 @@ import { readProcessStartTime, type ProcessName } from "./process-name.ts";
 
 const OUT_MODE = 0o600;
 const LOG_MODE = 0o640;
+/** With a caller's 077, containerd unpacks images that no other user can read, launchers among them. */
+const UMASK = 0o022;
 
 /** What to start. */
 export interface DetachedProgram {
@@ -31,12 +33,17 @@ export interface DetachedProcess extends ProcessName {
 function spawnDetached(program: DetachedProgram, descriptors: readonly [number, number]) {
   const [file, ...args] = program.argv;
   sealDescriptors();
-  return spawn(file, args, {
-    cwd: "/",
-    env: program.env,
-    detached: true, // a session of its own: it gets no signal of the starter's terminal
-    stdio: ["ignore", ...descriptors],
-  });
+  const callersUmask = process.umask(UMASK);
+  try {
+    return spawn(file, args, {
+      cwd: "/",
+      env: program.env,
+      detached: true, // a session of its own: it gets no signal of the starter's terminal
+      stdio: ["ignore", ...descriptors],
+    });
+  } finally {
+    process.umask(callersUmask);
+  }
 }
 
 /**
