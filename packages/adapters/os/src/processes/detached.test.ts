@@ -55,14 +55,10 @@ test("another process of the same pid is left alone", async () => {
 
 test("its umask is 022, and the caller keeps its own", async () => {
   const callersUmask = process.umask(0o077);
-  try {
-    const detached = await start("umask");
-    expect(await detached.ended).toBe("exit code 0");
-    expect(await readFile(join(directory, "out"), "utf8")).toBe("0022\n");
-    expect(process.umask()).toBe(0o077);
-  } finally {
-    process.umask(callersUmask);
-  }
+  const detached = await start("umask");
+  expect(process.umask(callersUmask)).toBe(0o077);
+  expect(await detached.ended).toBe("exit code 0");
+  expect(await readFile(join(directory, "out"), "utf8")).toBe("0022\n");
 });
 
 test("standard error is appended", async () => {
