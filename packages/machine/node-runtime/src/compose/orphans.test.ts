@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
+import { layoutOf, type ContainerdLayout } from "@patchbay/containerd";
 import { AppError } from "@patchbay/core";
 import { createFakeContainerRuntime } from "@patchbay/cri/testing";
-import { createFakeClock } from "@patchbay/os/testing";
+import { createFakeClock, createFakeFiles, createFakeProcessRunner } from "@patchbay/os/testing";
 import { createFakeLogger } from "@patchbay/telemetry/testing";
-import { expect, test } from "vitest";
-import { createSweeper, sweepAfterCuts } from "./orphans.ts";
+import { describe, expect, test } from "vitest";
+import { NODE } from "../testing/pods.ts";
+import { createSweeper, sweepAfterCuts, sweepOf } from "./orphans.ts";
 
 function aNode(sweep: () => Promise<void>): {
   readonly clock: ReturnType<typeof createFakeClock>;
@@ -62,4 +64,33 @@ test("a runtime that cannot be asked is asked again", async () => {
   node.tell(undefined);
   await node.clock.advance(3001);
   expect(sweeps).toBe(2);
+});
+
+describe("a sweep", () => {
+  const facts = { ...NODE, cgroupParent: "/patchbay" };
+  const machine = (containerd?: ContainerdLayout) => {
+    const files = createFakeFiles();
+    const runner = createFakeProcessRunner({ ctr: () => ({ stdout: "" }) });
+    const log = createFakeLogger();
+    const sweep = sweepOf(
+      { files, runner, facts, dataplaneGroup: 0, ...(containerd && { containerd }) },
+      log,
+    );
+    return { files, runner, log, sweep };
+  };
+
+  test("looks at nothing where containerd is another program's", async () => {
+    const { files, runner, sweep } = machine();
+    files.list = () => Promise.reject(new Error("not ours"));
+    await sweep();
+    expect(runner.commands).toEqual([]);
+  });
+
+  test("removes nothing of a machine without shims", async () => {
+    const { log, runner, sweep } = machine(
+      layoutOf({ directory: "/c", runDirectory: "/run/c", cniConfDirectory: "/cni" }),
+    );
+    await sweep();
+    expect([runner.commands, log.lines]).toEqual([[], []]);
+  });
 });

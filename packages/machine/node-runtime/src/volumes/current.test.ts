@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 import type { Pod } from "@patchbay/api";
+import { LoopWatch } from "@patchbay/kube";
 import { createFakeCache } from "@patchbay/kube/testing";
 import { settle } from "@patchbay/os/testing";
 import { afterEach, describe, expect, test } from "vitest";
+import { aPod } from "../testing/pods.ts";
 import { keepVolumesCurrent } from "./current.ts";
 import { prepareVolumes } from "./prepare.ts";
 import { removeVolumes } from "./remove.ts";
@@ -131,4 +133,60 @@ test("a pod whose volumes are not made yet is left to whoever makes them", async
   await wait();
   expect(bench.watches.size).toBe(0);
   expect(bench.requests).toEqual([]);
+});
+
+test("a pod without volumes is left alone, though its directory is there", async () => {
+  const bench = createVolumeBench(stop.current.signal);
+  const pods = createFakeCache<Pod>({ uid: ({ metadata }) => [metadata.uid ?? ""] });
+  pods.put(aPod({}, { uid: UID }));
+  await bench.files.ensureDirectory(`${PODS_DIR}/${UID}`);
+  void keepVolumesCurrent(bench.deps, { pods, uidIndex: "uid" }, stop.current.signal);
+  await wait();
+  expect([bench.watches.size, bench.requests, bench.log.lines]).toEqual([0, [], []]);
+});
+
+test("what a change did is logged, and an unchanged volume is not", async () => {
+  const bench = await running();
+  const before = bench.log.lines.length;
+  bench.pods.put({ ...POD, metadata: { ...POD.metadata, annotations: { x: "y" } } });
+  await wait();
+  expect(bench.log.lines.slice(before)).toEqual([]);
+  bench.put(aConfigMap("c", { key: "2" }));
+  await wait();
+  expect(bench.log.lines.slice(before)).toEqual([
+    { level: "info", message: "volume is current", fields: { uid: UID, volume: "v" } },
+  ]);
+});
+
+test("an unexpected error is tried again", async () => {
+  const bench = await running();
+  bench.disk.publish = () => Promise.reject(new Error("disk is gone"));
+  const before = bench.log.lines.length;
+  bench.put(aConfigMap("c", { key: "2" }));
+  await wait();
+  expect(bench.log.lines.slice(before).map(({ message }) => message)).not.toContain(
+    "volume stays as it was",
+  );
+  expect(bench.clock.dueMs.length).toBeGreaterThan(0);
+});
+
+test("nothing is followed once it has ended", async () => {
+  const bench = await running();
+  stop.current.abort();
+  await wait();
+  const before = bench.requests.length;
+  bench.pods.put({ ...POD, metadata: { ...POD.metadata, labels: { app: "y" } } });
+  await wait();
+  expect([bench.text("labels"), bench.requests.length]).toEqual(['app="x"', before]);
+});
+
+test("a loop that is watched has worked after its first pass", async () => {
+  const bench = createVolumeBench(stop.current.signal);
+  const pods = createFakeCache<Pod>({ uid: ({ metadata }) => [metadata.uid ?? ""] });
+  const watch = new LoopWatch("volumes", bench.clock);
+  expect(watch.isUnderWay()).toBe(false);
+  pods.put(POD);
+  void keepVolumesCurrent(bench.deps, { pods, uidIndex: "uid", watch }, stop.current.signal);
+  await wait();
+  expect(watch.isUnderWay()).toBe(true);
 });

@@ -5,7 +5,7 @@ import { createFakeCache } from "@patchbay/kube/testing";
 import { settle } from "@patchbay/os/testing";
 import { expect, test } from "vitest";
 import { aPodWith, createVolumeBench, UID, type VolumeBench } from "../testing.ts";
-import { keepStorageLimits, type StorageDeps } from "./keep-storage.ts";
+import { keepStorageLimits, lookAtStorage, type StorageDeps } from "./keep-storage.ts";
 
 const MI = 2 ** 20;
 const VOLUME = `/pods/${UID}/volumes/kubernetes.io~empty-dir/v`;
@@ -101,4 +101,51 @@ test("a failure to measure is told, and tried again", async () => {
     fields: { reason: "du is gone" },
   });
   stop.abort();
+});
+
+test("a pod that makes a claim grow on a full disk is evicted, and what it wrote is forgiven", async () => {
+  const bench = createVolumeBench();
+  const pods = createFakeCache<Pod>();
+  pods.put(POD);
+  const evicted: string[] = [];
+  const forgiven: string[] = [];
+  const words = 'new data of claim volume "pvc-1"';
+  bench.files.space = () => Promise.resolve({ sizeBytes: 1000 * MI, freeBytes: 0 });
+  const deps: StorageDeps = {
+    ...bench.deps,
+    pods,
+    runtime: { listWrites: () => Promise.resolve([]) },
+    evict: (uid, message) => void evicted.push(`${uid} ${message}`),
+    growths: {
+      measure: () => Promise.resolve(new Map([[UID, new Map([[words, 64 * MI]])]])),
+      forgive: (uid) => void forgiven.push(uid),
+    },
+  };
+  const walk = await lookAtStorage(deps, undefined);
+  expect(evicted).toHaveLength(1);
+  expect(evicted[0]).toContain(`${UID} The node was low on resource`);
+  expect(evicted[0]).toContain(words);
+  expect(forgiven).toEqual([UID]);
+  expect(walk).toEqual({ atMs: 0, freeBytes: 0, headroomBytes: 10 * MI });
+  expect(bench.log.lines).toMatchObject([{ level: "warn", fields: { uid: UID } }]);
+});
+
+test("a pod over its own limit is evicted before one that only uses most, and nothing is forgiven", async () => {
+  const bench = createVolumeBench();
+  const pods = createFakeCache<Pod>();
+  const greedy = aPodWith([], { containers: [{ name: "main", image: "i" }] });
+  pods.put(POD);
+  pods.put({ ...greedy, metadata: { ...greedy.metadata, name: "b", uid: "other" } });
+  const evicted: string[] = [];
+  bench.files.space = () => Promise.resolve({ sizeBytes: 1000 * MI, freeBytes: 0 });
+  bench.disk.setUsed(VOLUME, 11 * MI);
+  bench.disk.setUsed("/logs/ns_b_other/main", 900 * MI);
+  const deps: StorageDeps = {
+    ...bench.deps,
+    pods,
+    runtime: { listWrites: () => Promise.resolve([]) },
+    evict: (uid) => void evicted.push(uid),
+  };
+  await lookAtStorage(deps, undefined);
+  expect(evicted).toEqual([UID]);
 });
