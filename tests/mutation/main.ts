@@ -50,6 +50,8 @@ const LEFT_OUT: Readonly<Record<string, readonly string[]>> = {
     // tests/contract/podnet/netlink.test.ts and link-watch.test.ts, in namespaces of their own
     "links/link-watch.ts",
     "links/netlink.ts",
+    // launchers/launcher-watch.test.ts and tests/attacks/launcher/21-renames.long.test.ts; watch-events.ts decides.
+    "launchers/launcher-watch.ts",
     // tests/contract/os/vhost-sockets.test.ts and vhost-directories.test.ts, which change owners; vhost-rules.ts decides.
     "launchers/vhost-directories.ts",
     "launchers/vhost-sockets.ts",

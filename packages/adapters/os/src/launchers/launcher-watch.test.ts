@@ -108,6 +108,32 @@ describe("watch of a launcher's path", () => {
     rmSync(elsewhere, { recursive: true });
   });
 
+  test("many changes of other names are one", async () => {
+    mkdirSync(join(podsDir, "uid-1"));
+    watchIt();
+    await expectWake(() => {
+      for (let name = 0; name < 60; name += 1) {
+        writeFileSync(join(podsDir, "uid-1", `other-${String(name)}`), "");
+      }
+    });
+    expect(wakes).toBe(1);
+  });
+
+  test("a directory of pods that is missing cannot be watched", () => {
+    rmSync(podsDir, { recursive: true });
+    expect(watchIt).toThrow(
+      expect.objectContaining({
+        code: "OS_FILE_FAILED",
+        details: expect.objectContaining({
+          call: "watch",
+          path: join(podsDir, ...names),
+          errno: "ENOENT",
+        }) as object,
+      }) as Error,
+    );
+    mkdirSync(podsDir);
+  });
+
   test("an aborted watch is silent", () => {
     controller.abort();
     watchIt();

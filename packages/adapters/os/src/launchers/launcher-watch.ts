@@ -4,9 +4,7 @@ import { closeSync, constants, fstatSync, openSync, watch, type FSWatcher } from
 import { toFileError } from "../files/file-errors.ts";
 import { osNative } from "../native.ts";
 import { Throttle } from "../throttle.ts";
-
-/** Changes of other names and of what is in files that are heard between two waits. */
-const NOISE_MAX = 50;
+import { isRelevant, NoiseCounter } from "./watch-events.ts";
 
 /** A path whose parts may not exist yet, and that someone else controls. */
 export interface UntrustedPath {
@@ -49,7 +47,7 @@ class LauncherWatch {
   readonly #changed: () => void;
   #watcher: FSWatcher | undefined;
   #timer: NodeJS.Timeout | undefined;
-  #noise = 0;
+  readonly #noise = new NoiseCounter();
   readonly #throttle = new Throttle();
 
   constructor(path: UntrustedPath, changed: () => void) {
@@ -59,7 +57,7 @@ class LauncherWatch {
 
   /** Listens where it must be listened now. */
   place(): void {
-    this.#noise = 0;
+    this.#noise.reset();
     let last: Place | undefined;
     // Each turn goes one level deeper at least, unless the tree changes meanwhile: then its event comes too.
     for (let turn = 0; turn <= this.#path.names.length; turn += 1) {
@@ -86,9 +84,7 @@ class LauncherWatch {
     // Through the descriptor: a link that is put in its place meanwhile is not followed.
     const watcher = watch(`/proc/self/fd/${String(place.fd)}`, (event, name) => {
       if (watcher !== this.#watcher) return;
-      // The directory itself is gone; its event has the name of the descriptor.
-      const isGone = name === null || /^\d+$/.test(name);
-      this.#hear(event === "rename" && (isGone || name === expected));
+      this.#hear(isRelevant(event, name, expected));
     });
     watcher.on("error", () => {
       if (watcher === this.#watcher) this.#hear(true);
@@ -102,8 +98,7 @@ class LauncherWatch {
   }
 
   #hear(isOurs: boolean): void {
-    if (!isOurs) this.#noise += 1;
-    if (!isOurs && this.#noise < NOISE_MAX) return;
+    if (!isOurs && !this.#noise.isTooMuch()) return;
     this.#deafen();
     this.#rest(this.#throttle.nextMs());
     if (isOurs) this.#changed();
