@@ -11,9 +11,10 @@ import {
   type ProcessName,
 } from "@patchbay/os";
 import type { Clock, Files, Logger } from "@patchbay/core/ports";
-import { numberOf, parseFields, readFields, textOf } from "../data-dir/json.ts";
+import { numberOf, readFields, textOf } from "../data-dir/json.ts";
 import type { Paths } from "../data-dir/paths.ts";
 import { askHealth, waitForStandstill } from "./liveness.ts";
+import { reasonInLog } from "./log-reason.ts";
 
 /** How long a component may take until it says that it is ready, milliseconds. */
 const READY_TIMEOUT_MS = 60_000;
@@ -204,7 +205,7 @@ export class Component {
         running.ended,
       ]);
       if (outcome === undefined) return;
-      const said = await this.#lastReason();
+      const said = reasonInLog(await this.#deps.files.readText(this.#logFile()));
       const reason = said === "" ? outcome : `${outcome}: ${said}`;
       throw new AppError("RUNTIME_START_FAILED", { component: this.name, reason });
     } finally {
@@ -216,17 +217,6 @@ export class Component {
     const { untilReady } = this.#program;
     if (untilReady !== undefined) await untilReady(signal);
     else await waitForLine(this.#outFile(), "ready", signal);
-  }
-
-  /** What the component's last line of the log says. */
-  async #lastReason(): Promise<string> {
-    const text = (await this.#deps.files.readText(this.#logFile())) ?? "";
-    const last = text.trimEnd().split("\n").at(-1) ?? "";
-    const fields = parseFields(last);
-    if (fields === undefined) return last;
-    // Of ours, and of containerd's.
-    const names = ["reason", "error", "message", "msg"];
-    return names.map((name) => textOf(fields, name)).find((text) => text !== "") ?? "";
   }
 
   /** Kills a process that stands still; its end is then noticed like any other. */

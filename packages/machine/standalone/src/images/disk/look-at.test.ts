@@ -21,12 +21,17 @@ test.each([
     name: "in its last words, which a terminal can show",
     ends: {
       exitCode: 1,
-      stderr: "qemu-img: hm\nqemu-img: Could not open '/dev/stdin': \u001b[2J\n",
+      stderr: "qemu-img: hm\nqemu-img: so\nqemu-img: Could not open '/dev/stdin': \u001b[2J\n",
     },
     want: {
       code: "IMAGE_SOURCE_INVALID",
       details: { source: "disk.img", reason: "qemu-img: Could not open 'disk.img': ?[2J" },
     },
+  },
+  {
+    name: "in at most 300 characters",
+    ends: { exitCode: 1, stderr: "x".repeat(1000) },
+    want: { details: { source: "disk.img", reason: "x".repeat(300) } },
   },
   {
     name: "when it was killed without a word",

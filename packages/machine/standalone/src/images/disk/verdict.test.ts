@@ -19,9 +19,20 @@ test.each([
   { source: "a.img", info: qcow2(), format: "qcow2" },
   { source: "a.img", info: RAW, format: "raw" },
   { source: "a.iso", info: RAW, format: "raw" },
+  { source: "a.raw.img", info: qcow2(), format: "qcow2" },
   { source: "a.RAW", info: RAW, format: "raw" },
 ])("$source of format $format is taken", ({ source, info, format }) => {
   expect(judgeDisk(fileOf(source, info))).toEqual({ format, virtualBytes: GIB });
+});
+
+test("a disk of 64 TiB is the largest that is taken", () => {
+  const largest = { ...RAW, "virtual-size": 64 * 2 ** 40 };
+  expect(judgeDisk(fileOf("a.img", largest))).toMatchObject({ virtualBytes: 64 * 2 ** 40 });
+});
+
+test("a long name in a disk is cut", () => {
+  const file = fileOf("a.img", qcow2({ "backing-filename": "x".repeat(1000) }));
+  expect(() => judgeDisk(file)).toThrow(`of the file "${"x".repeat(199)} and`);
 });
 
 test("a qcow2 file may end anywhere", () => {
@@ -33,6 +44,16 @@ test.each([
     name: "of another format",
     file: fileOf("a.vmdk", { format: "vmdk", "virtual-size": GIB }),
     want: "qemu-img convert -O qcow2 a.vmdk a.qcow2",
+  },
+  {
+    name: "of another format and with several endings",
+    file: fileOf("my.disk.vmdk", { format: "vmdk", "virtual-size": GIB }),
+    want: "qemu-img convert -O qcow2 my.disk.vmdk my.disk.qcow2",
+  },
+  {
+    name: "whose size is not a number",
+    file: fileOf("a.img", { ...RAW, "virtual-size": "1 GiB" }),
+    want: "it is empty",
   },
   {
     name: "that is called raw and is not",

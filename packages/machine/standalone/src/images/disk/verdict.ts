@@ -51,7 +51,7 @@ function otherFormat({ format }: JsonObject, { source }: LookedAt): string | und
 /** What a guest has written to a raw disk may look like a qcow2 file. */
 function misnamed({ format }: JsonObject, { source }: LookedAt): string | undefined {
   const [, named = ""] = /\.(raw|iso|qcow2)$/i.exec(source) ?? [];
-  const wanted = named === "" || named.toLowerCase() === "qcow2" ? "qcow2" : "raw";
+  const wanted = named.toLowerCase() === "qcow2" ? "qcow2" : "raw";
   if (named === "" || format === wanted) return undefined;
   return wanted === "raw"
     ? `it is named ${named} and holds a disk of format ${String(format)}; rename it if that is intended`
