@@ -32,6 +32,7 @@ import {
   createNodeNics,
   createPodNetwork,
   listHostLinks,
+  type HostLinksDeps,
 } from "@patchbay/podnet";
 import type { Files, Logger, ProcessRunner } from "@patchbay/core/ports";
 import type { Flags } from "./config.ts";
@@ -110,6 +111,20 @@ function cniOf(
   return createCni({ runner, binDirs, family, ...host });
 }
 
+/** Records the bridges that plugins create. */
+function recorderOf(
+  deps: HostLinksDeps & {
+    readonly files: Files;
+    readonly log: Logger;
+    readonly bootId: string;
+  },
+  { stateDir, hostProcess }: Flags,
+) {
+  const { files, log, bootId } = deps;
+  const list = (): ReturnType<typeof listHostLinks> => listHostLinks(hostProcess, deps);
+  return createBridgeRecorder({ files, log, bootId, stateDir, listHostLinks: list });
+}
+
 function podDevicesOf({ podResourcesSocket: socket }: Flags, clock: DaemonContext["clock"]) {
   return socket === "none" ? createNoPodDevices() : createPodDevices(socket, clock);
 }
@@ -138,11 +153,8 @@ export async function runAgent(context: DaemonContext, flags: Flags): Promise<vo
   const runtime = answersTo(flags, { files, log, pods: objects.pods });
   const links = linksOf({ runner, files }, flags);
   const bootId = await readBootId(files);
-  const bridges = createBridgeRecorder({
-    ...{ files, log, bootId, stateDir: flags.stateDir },
-    listHostLinks: () =>
-      listHostLinks(flags.hostProcess, { namespaces, podNetwork: links.podNetwork }),
-  });
+  const cni = countedCni(cniOf({ runner, family }, flags), context.metrics);
+  const recorder = recorderOf({ files, log, bootId, namespaces, ...links }, flags);
   const { definitionFiles, ...remembered } = filesOf({ files, log }, flags);
   const definitions: DefinitionLoopParts = {
     ...{ store, ...objects, ...runtime.parts, definitionFiles, events, clock, log },
@@ -156,7 +168,7 @@ export async function runAgent(context: DaemonContext, flags: Flags): Promise<vo
     podDevices: podDevicesOf(flags, clock),
     ...links,
     findProblems: async (network) => (await judge(network, definitions)).problems,
-    cni: recordBridges(countedCni(cniOf({ runner, family }, flags), context.metrics), bridges),
+    cni: recordBridges(cni, recorder),
     bootId,
     hostNetnsInode: readNetnsInode(flags.hostProcess),
     isIsolated: flags.namespaceIsolation,
