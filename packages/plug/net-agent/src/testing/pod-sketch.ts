@@ -7,7 +7,7 @@ export interface PodSketch {
   /** Annotation `k8s.v1.cni.cncf.io/networks`. */
   readonly networks?: string;
   readonly uid?: string;
-  readonly phase?: "Pending" | "Running" | "Succeeded";
+  readonly phase?: "Pending" | "Running" | "Succeeded" | "Failed";
   readonly isDeleting?: boolean;
   readonly hostNetwork?: boolean;
   readonly annotations?: Readonly<Record<string, string>>;

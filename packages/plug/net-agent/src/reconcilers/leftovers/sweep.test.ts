@@ -1,13 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0
 // What Multus and its dynamic networks controller remember of pods, and nobody takes away.
+import type { Pod } from "@patchbay/api";
 import { AppError } from "@patchbay/core";
+import type { Change } from "@patchbay/core/ports";
 import { beforeEach, expect, test } from "vitest";
 import { World } from "../../testing/world.ts";
+import { endedPodOf } from "./loop.ts";
 
 const CONFIG = { cniVersion: "1.0.0", name: "blue", plugins: [{ type: "bridge" }] };
 const PATH = "/multus/results/blue-box-uid-1-net1";
 
 let world: World;
+
+function podIn(phase: "Pending" | "Running" | "Succeeded" | "Failed"): Pod {
+  const metadata = { namespace: "ns1", name: "pod", uid: "uid-1" };
+  return { apiVersion: "v1", kind: "Pod", metadata, spec: { containers: [] }, status: { phase } };
+}
 
 /** As libcni writes it. */
 function remember(path: string, more: Readonly<Record<string, unknown>> = {}): Promise<void> {
@@ -49,6 +57,41 @@ test("of a pod that is gone it is released and forgotten, once", async () => {
   ]);
   expect(world.requests[0]?.request.netnsPath).toBeUndefined();
   expect(await world.files.exists(PATH)).toBe(false);
+});
+
+test.each(["Succeeded", "Failed"] as const)(
+  "of a pod that has ended (%s) it is released while the pod's object exists",
+  async (phase) => {
+    await world.putPod({ networks: "", phase });
+    await world.sweep();
+    expect(world.cni.calls).toEqual([]);
+    world.sandboxes.take("uid-1");
+    await world.sweep();
+    expect(world.cni.calls).toEqual(["DEL box-uid-1/net1"]);
+    expect(await world.files.exists(PATH)).toBe(false);
+  },
+);
+
+test.each<{ name: string; change: Change<Pod>; want: string | undefined }>([
+  {
+    name: "ends",
+    change: { kind: "updated", previous: podIn("Running"), current: podIn("Failed") },
+    want: "uid-1",
+  },
+  {
+    name: "has ended before",
+    change: { kind: "updated", previous: podIn("Failed"), current: podIn("Failed") },
+    want: undefined,
+  },
+  {
+    name: "runs",
+    change: { kind: "updated", previous: podIn("Pending"), current: podIn("Running") },
+    want: undefined,
+  },
+  { name: "is found ended", change: { kind: "added", current: podIn("Succeeded") }, want: "uid-1" },
+  { name: "is deleted", change: { kind: "deleted", previous: podIn("Running") }, want: "uid-1" },
+])("a pod that $name is looked after: $want", ({ change, want }) => {
+  expect(endedPodOf(change)).toBe(want);
 });
 
 test("a pod of the same name is another one", async () => {

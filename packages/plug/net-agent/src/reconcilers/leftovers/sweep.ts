@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Gives back what Multus attached and never took away: it removes what it attached when the pod was made, but
 // not what its dynamic networks controller asked for later, and nothing at all while its daemon is down.
-import { PODS } from "@patchbay/api";
+import { isPodFinished, PODS, type Pod } from "@patchbay/api";
 import type { RememberedAttachment } from "@patchbay/cni";
 import { messageOf } from "@patchbay/core";
 import { printKey } from "@patchbay/kube";
@@ -23,10 +23,17 @@ function ownerOf({ attachment: { args } }: RememberedAttachment): Owner | undefi
   return { uid, namespace, name };
 }
 
-/** Whether nothing of the pod is left: neither at the API server, which is asked, nor in the container runtime. */
-async function isGone({ uid, ...key }: Owner, deps: Deps): Promise<boolean> {
-  if (deps.pods.find(key)?.metadata.uid === uid) return false;
-  if ((await deps.store.find(PODS, key))?.metadata.uid === uid) return false;
+function isAlive(pod: Pod | undefined, uid: string): boolean {
+  return pod !== undefined && pod.metadata.uid === uid && !isPodFinished(pod);
+}
+
+/**
+ * Whether nothing of the pod can use the attachment any more: it is deleted or has ended by the API server, which is asked,
+ * and has no ready sandbox. The object of a pod that has ended may exist for days.
+ */
+async function isOver({ uid, ...key }: Owner, deps: Deps): Promise<boolean> {
+  if (isAlive(deps.pods.find(key), uid)) return false;
+  if (isAlive(await deps.store.find(PODS, key), uid)) return false;
   return (await deps.sandboxes.find(uid)) === undefined;
 }
 
@@ -47,13 +54,13 @@ async function release(leftover: RememberedAttachment, owner: Owner, deps: Deps)
 }
 
 /**
- * Runs DEL for what Multus remembers of pods that are gone, and forgets it; `uid`: of that pod only. What fails stays,
+ * Runs DEL for what Multus remembers of pods that have ended or are deleted, and forgets it; `uid`: of that pod only. What fails stays,
  * for the next time.
  */
 export async function sweepLeftovers(deps: Deps, uid?: string): Promise<void> {
   for (const entry of await deps.multusCache.list()) {
     const owner = ownerOf(entry);
     if (owner === undefined || (uid !== undefined && owner.uid !== uid)) continue;
-    if (await isGone(owner, deps)) await release(entry, owner, deps);
+    if (await isOver(owner, deps)) await release(entry, owner, deps);
   }
 }
