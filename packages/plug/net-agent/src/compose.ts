@@ -154,7 +154,7 @@ export async function runAgent(context: DaemonContext, flags: Flags): Promise<vo
   const links = linksOf({ runner, files }, flags);
   const bootId = await readBootId(files);
   const cni = countedCni(cniOf({ runner, family }, flags), context.metrics);
-  const recorder = recorderOf({ files, log, bootId, namespaces, ...links }, flags);
+  const bridges = recorderOf({ files, log, bootId, namespaces, ...links }, flags);
   const { definitionFiles, ...remembered } = filesOf({ files, log }, flags);
   const definitions: DefinitionLoopParts = {
     ...{ store, ...objects, ...runtime.parts, definitionFiles, events, clock, log },
@@ -168,7 +168,7 @@ export async function runAgent(context: DaemonContext, flags: Flags): Promise<vo
     podDevices: podDevicesOf(flags, clock),
     ...links,
     findProblems: async (network) => (await judge(network, definitions)).problems,
-    cni: recordBridges(cni, recorder),
+    cni: recordBridges(cni, bridges),
     bootId,
     hostNetnsInode: readNetnsInode(flags.hostProcess),
     isIsolated: flags.namespaceIsolation,
