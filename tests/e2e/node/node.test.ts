@@ -65,3 +65,15 @@ test("the KubeVirt object says that everything is deployed, and which version", 
   expect(read("{.status.phase}")).toBe("Deployed");
   expect(read("{.status.observedKubeVirtVersion}")).toMatch(/^v\d+\.\d+\.\d+/);
 });
+
+test("the metrics of all services are at the API server's port", () => {
+  const lines = machine.kubectl("get", "--raw", "/metrics").split("\n");
+  const services = lines.filter((line) => line.startsWith("patchbay_service_up{"));
+  expect(services).toEqual(
+    ["net-agent", "node-runtime", "service-net", "virt-api", "virt-controller", "virt-handler"].map(
+      (service) => `patchbay_service_up{service="${service}"} 1`,
+    ),
+  );
+  const requests = lines.filter((line) => line.startsWith("patchbay_api_requests_total{"));
+  expect(requests.some((line) => line.includes('service="virt-handler"'))).toBe(true);
+});

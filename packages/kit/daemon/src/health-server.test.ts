@@ -52,6 +52,22 @@ test("nothing else is told", async () => {
   expect(await ask("/metrics")).toBe("404 not found");
 });
 
+test("metrics are served where the caller passes them, and a failure is reported", async () => {
+  let print = (): Promise<string> => Promise.resolve("patchbay_x 1\n");
+  const socketPath = join(tmpdir(), `${randomUUID()}.sock`);
+  const more = { ...answers, printMetrics: () => print() };
+  await serveHealth(socketPath, more, { log, signal: stop.signal });
+  const read = async (): Promise<string> => {
+    const [answer] = (await once(request({ socketPath, path: "/metrics" }).end(), "response")) as [
+      IncomingMessage,
+    ];
+    return `${String(answer.statusCode)} ${(await answer.toArray()).join("")}`;
+  };
+  expect(await read()).toBe("200 patchbay_x 1\n");
+  print = () => Promise.reject(new Error("no link"));
+  expect(await read()).toBe("500 no link");
+});
+
 test("a service that ends is asked no more", async () => {
   isReady = true;
   stop.abort();

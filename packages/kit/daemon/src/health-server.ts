@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Where do probes ask? Whoever asks may be anybody: nothing but yes or no is told, and who leads.
+// Health checks of a service. At a TCP port anybody may send one, and learns only yes or no, and who leads.
 import type { Server } from "node:http";
+import { messageOf } from "@patchbay/core/errors";
 import type { Logger } from "@patchbay/core/ports";
 import type { DaemonHealth } from "./health.ts";
 import { createServer } from "./http-server.ts";
@@ -12,7 +13,12 @@ const CONNECTIONS_MAX = 16;
 
 /** Whether the service lives, and whether it does its work. */
 export type Answers = Pick<DaemonHealth, "isLive" | "isReady"> &
-  Partial<Pick<DaemonHealth, "notes">>;
+  Partial<Pick<DaemonHealth, "notes">> & {
+    /** The service's metrics, at a Unix socket in a directory of root's. Unset: `/metrics` is not served. */
+    readonly printMetrics?: () => Promise<string>;
+  };
+
+const NOT_FOUND = [404, "not found"] as const;
 
 async function answerTo(path: string, answers: Answers): Promise<readonly [number, string]> {
   switch (path) {
@@ -22,8 +28,10 @@ async function answerTo(path: string, answers: Answers): Promise<readonly [numbe
       return (await answers.isReady())
         ? [200, ["ok", ...(answers.notes?.() ?? [])].join("\n")]
         : [503, "not ready"];
+    case "/metrics":
+      return answers.printMetrics === undefined ? NOT_FOUND : [200, await answers.printMetrics()];
     default:
-      return [404, "not found"];
+      return NOT_FOUND;
   }
 }
 
@@ -31,8 +39,11 @@ function makeServer(answers: Answers): Server {
   const server = createServer({ requestTimeout: REQUEST_TIMEOUT_MS }, (request, response) => {
     const [path = ""] = (request.url ?? "").split("?");
     request.resume();
-    void answerTo(path, answers).then(([code, text]) => {
+    const send = ([code, text]: readonly [number, string]): void => {
       response.writeHead(code, { "content-type": "text/plain", connection: "close" }).end(text);
+    };
+    answerTo(path, answers).then(send, (error: unknown) => {
+      send([500, messageOf(error)]);
     });
   });
   server.maxConnections = CONNECTIONS_MAX;
@@ -71,6 +82,7 @@ export async function serveHealth(
     isLive: () => answers.isLive(),
     isReady: async () => leaving?.aborted !== true && !signal.aborted && (await answers.isReady()),
     notes: () => answers.notes?.() ?? [],
+    ...(answers.printMetrics !== undefined && { printMetrics: answers.printMetrics }),
   });
   const port = await listen(server, at);
   log.info("serving health checks", { at: port ?? at });

@@ -101,7 +101,14 @@ async function live(
   const { leaving, signal } = stopSignals(settings, { clock, log });
   const health = new DaemonHealth({ clock, log });
   const until = { log, leaving, signal };
-  await serveHealth(flags.healthSocket ?? flags.healthPort, health, until);
+  const answers = {
+    isLive: () => health.isLive(),
+    isReady: () => health.isReady(),
+    notes: () => health.notes(),
+    // Only root reaches the socket; the port is for anybody.
+    ...(flags.healthSocket !== undefined && { printMetrics: () => metrics.print() }),
+  };
+  await serveHealth(flags.healthSocket ?? flags.healthPort, answers, until);
   const askForAccess = askApiServerForAccess(client.store, clock);
   const served = { metrics, health, ...(flags.metricsSecure === true && { askForAccess }) };
   await serveMetrics(flags, served, { clock, log, signal });

@@ -70,6 +70,8 @@ export interface ApiServerOptions {
   readonly tokenKeyPem?: string;
   readonly logger: Logger;
   readonly clock: Clock;
+  /** The metrics of services in the text format of Prometheus, for `/metrics`. Unset: the path is unknown. */
+  readonly readMetrics?: () => Promise<string>;
   /** Network of which Services have their addresses, in CIDR form; absent: 10.96.0.0/16. */
   readonly serviceNetwork?: string;
   /**
@@ -162,6 +164,7 @@ function makeDeps(options: ApiServerOptions, store: Store, stop: AbortSignal): S
     shares: new Shares(limits),
     limits,
     serviceNetwork: options.serviceNetwork ?? SERVICE_NETWORK,
+    ...(options.readMetrics !== undefined && { readMetrics: options.readMetrics }),
     random: { uid: randomUUID, suffix: randomSuffix, part: randomPart },
     stop,
     remote: new RemoteDiscovery(store),

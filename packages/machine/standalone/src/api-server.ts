@@ -9,6 +9,7 @@ import { printResult, stopSignal } from "./config.ts";
 import type { Print } from "./supervisor/follow.ts";
 import { readFields } from "./data-dir/json.ts";
 import { pathsOf, type Paths } from "./data-dir/paths.ts";
+import { readMetrics } from "./metrics/read.ts";
 import { apiServerOptions } from "./settings/api-server-options.ts";
 
 /** How the API server is to run. */
@@ -77,6 +78,7 @@ export async function runApiServer(run: ApiServerRun): Promise<void> {
     kubeletClient,
     tokens: [],
     tokenKeyPem,
+    readMetrics: () => readMetrics(paths),
     logger,
     clock: deps.clock,
   });

@@ -420,4 +420,5 @@ export {
 } from "./metrics/traffic.ts";
 export { moveFamilies } from "./metrics/moves.ts";
 export { queueFamilies, type QueueFigures } from "./metrics/queues.ts";
+export { migrationFamilies, vmiAddressFamily, vmiInfoFamily } from "./metrics/vmis.ts";
 export { vmiVnicFamily, vmVnicFamily } from "./metrics/vnics.ts";

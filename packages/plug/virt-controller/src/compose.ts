@@ -5,6 +5,7 @@ import {
   API_SERVICES,
   controllerOf,
   configVersionOf,
+  evictionStrategyOf,
   KUBEVIRTS,
   MIGRATION_POLICIES,
   names,
@@ -32,12 +33,16 @@ import {
   isNodeLost,
   isSchedulable,
   listMacs,
+  migrationFamilies,
   networkNamesOf,
   openMigration,
   seenDefinition,
   seenLauncher,
   seenNode,
+  vmiAddressFamily,
+  vmiInfoFamily,
   vmVnicFamily,
+  type MetricFamily,
 } from "@patchbay/core";
 import { KeyedMutex } from "@patchbay/core/keyed-mutex";
 import type { DaemonContext } from "@patchbay/daemon";
@@ -311,6 +316,17 @@ async function tellInstallation(
   );
 }
 
+/** What the caches know of VMs, when somebody reads the metrics. */
+function familiesOf({ kubevirts, migrations, vmis, vms }: Caches): readonly MetricFamily[] {
+  const all = vmis.list();
+  return [
+    vmVnicFamily(vms.list()),
+    vmiInfoFamily(all, evictionStrategyOf(kubevirts.list()[0])),
+    vmiAddressFamily(all),
+    ...migrationFamilies(migrations.list(), all),
+  ];
+}
+
 /** Says who leads wherever somebody asks. */
 function tellLeader({ metrics, health }: DaemonContext, leadership: Leadership): void {
   metrics.addSource(() => Promise.resolve([leadingFamily(leadership)]));
@@ -331,7 +347,7 @@ export async function runController(context: DaemonContext, flags: Flags): Promi
   await Promise.all([startCaches(caches, signal), services.start(signal)]);
   tellLeader(context, leadership);
   health.tellConfig(() => configVersionOf(caches.kubevirts.list()[0]));
-  metrics.addSource(() => Promise.resolve([vmVnicFamily(caches.vms.list())]));
+  metrics.addSource(() => Promise.resolve(familiesOf(caches)));
   context.ready();
   await leadership.campaign(signal).catch(() => undefined); // only the signal ends it so
   if (signal.aborted) return;

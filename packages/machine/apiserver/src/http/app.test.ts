@@ -363,6 +363,23 @@ describe("resources", () => {
     expect(text.split("\n").filter((line) => line.includes('"name":"p1"'))).toHaveLength(1);
   });
 
+  test("metrics of services are sent to users who may get the path, where there are services", async () => {
+    expect((await send("/metrics")).code).toBe(404);
+    let readMetrics = (): Promise<string> => Promise.resolve("up 1\n");
+    const services = await startTestApp({ readMetrics: () => readMetrics() });
+    try {
+      const { headers, text } = await services.send("/metrics");
+      expect(headers["content-type"]).toBe("text/plain; version=0.0.4; charset=utf-8");
+      expect(text).toBe("up 1\n");
+      const bob = { headers: { authorization: "Bearer t-bob" } };
+      expect((await services.send("/metrics", bob)).code).toBe(403);
+      readMetrics = () => Promise.reject(new Error("no socket"));
+      expect((await services.send("/metrics")).code).toBe(500);
+    } finally {
+      await services.server.close();
+    }
+  });
+
   test("a watch is only sent as JSON", async () => {
     const accept = "application/yaml";
     const { code, text } = await send(`${pods}?watch=1`, { headers: { accept } });

@@ -12,6 +12,7 @@ import { type DiscoveryDeps, type SendFields, routeDiscovery } from "./routes/di
 import { type DispatchDeps, dispatch } from "./dispatch.ts";
 import { type GateDeps, gate, userOf } from "./gate.ts";
 import { routeHealth } from "./routes/health.ts";
+import { routeMetrics, type MetricsDeps } from "./routes/metrics.ts";
 import { routeOpenApi } from "./routes/openapi.ts";
 import { routeOpenId } from "./routes/openid.ts";
 import { inFormat, lengthOf, piecesOf, renderReply, type Rendered } from "./answer/render.ts";
@@ -32,7 +33,7 @@ export interface Aggregator {
 }
 
 /** What all routes together are given; `aggregator` gets what is not for this server. */
-export interface AppDeps extends DispatchDeps, DiscoveryDeps, GateDeps {
+export interface AppDeps extends DispatchDeps, DiscoveryDeps, GateDeps, MetricsDeps {
   readonly aggregator: Aggregator;
 }
 
@@ -151,6 +152,7 @@ export function makeApp(deps: AppDeps): Express {
   app.use(gate(deps));
   routeHealth(app);
   routeBackup(app, deps);
+  routeMetrics(app, deps);
   routeOpenId(app, deps.accountTokens);
   routeDiscovery(app, deps, sendFields);
   routeOpenApi(app, deps, sendFields);

@@ -14,8 +14,16 @@ const PREFIX = "kubevirt_vmi_migration_";
 
 type ReadJob = (job: JobStats) => number | undefined;
 
+/** Its type is a counter in KubeVirt 1.9. */
+const TOTAL = "data_bytes_total";
+
 const FAMILIES: Readonly<Record<string, readonly [help: string, read: ReadJob]>> = {
-  data_total_bytes: ["All that is to be moved, in bytes.", ({ totalBytes }) => totalBytes],
+  [TOTAL]: ["All that is to be moved, in bytes.", ({ totalBytes }) => totalBytes],
+  // The name of KubeVirt before 1.9, which its rules still offer.
+  data_total_bytes: [
+    "Deprecated: kubevirt_vmi_migration_data_bytes_total.",
+    ({ totalBytes }) => totalBytes,
+  ],
   data_processed_bytes: ["What has been moved, in bytes.", ({ processedBytes }) => processedBytes],
   data_remaining_bytes: [
     "What is still to be moved, in bytes.",
@@ -35,7 +43,7 @@ const FAMILIES: Readonly<Record<string, readonly [help: string, read: ReadJob]>>
 /** Of the guests that are on their way now; what libvirt has not told is left out. */
 export function moveFamilies(moves: readonly VmMove[], node: string): readonly MetricFamily[] {
   return Object.entries(FAMILIES).map(([suffix, [help, read]]) => ({
-    ...{ name: `${PREFIX}${suffix}`, help, type: "gauge" as const },
+    ...{ name: `${PREFIX}${suffix}`, help, type: suffix === TOTAL ? "counter" : "gauge" },
     samples: moves.flatMap(({ vmi, job }): readonly Sample[] => {
       const { namespace = "", name } = vmi.metadata;
       const value = read(job);
