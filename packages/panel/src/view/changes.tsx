@@ -132,13 +132,14 @@ function hintOf(gathered: readonly Gathered[]): string {
   return "What is plugged is being looked at; keep this page open until it is told.";
 }
 
-function Head({ state: { gathered }, actions }: ViewProps): JSX.Element {
+/** It stays where it is while words come in above: a button that moves under the pointer loses the click. */
+function Foot({ state: { gathered }, actions }: ViewProps): JSX.Element {
   const waiting = gathered.filter((each) => !isSent(each));
   const isAtWork = gathered.some(isSending);
   const isAsking = waiting.some(({ verdict }) => verdict === undefined);
   const isAllDone = waiting.length === 0;
   return (
-    <div class="changes-head">
+    <div class="changes-foot">
       <h2>{isAllDone ? "All changes are sent" : countWords(waiting.length)}</h2>
       <span class="hint">{hintOf(gathered)}</span>
       <span class="spring" />
@@ -174,8 +175,6 @@ export function Changes({ state, actions }: ViewProps): JSX.Element | null {
   if (gathered.length === 0) return null;
   return (
     <section class="changes" aria-label="Changes">
-      <Head state={state} actions={actions} />
-      <Check state={state} actions={actions} />
       <ul class="change-list">
         {gathered.map((each) => (
           <ChangeRow
@@ -186,6 +185,8 @@ export function Changes({ state, actions }: ViewProps): JSX.Element | null {
           />
         ))}
       </ul>
+      <Check state={state} actions={actions} />
+      <Foot state={state} actions={actions} />
     </section>
   );
 }
