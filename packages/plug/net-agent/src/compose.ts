@@ -34,7 +34,7 @@ import {
   listHostLinks,
   type HostLinksDeps,
 } from "@patchbay/podnet";
-import type { Files, Logger, ProcessRunner } from "@patchbay/core/ports";
+import type { Cni, Files, Logger, ProcessRunner } from "@patchbay/core/ports";
 import type { Flags } from "./config.ts";
 import { countedCni } from "./counted-cni.ts";
 import { holdState } from "./hold-state.ts";
@@ -111,18 +111,27 @@ function cniOf(
   return createCni({ runner, binDirs, family, ...host });
 }
 
-/** Records the bridges that plugins create. */
-function recorderOf(
+function eventsOf({ client, clock, log }: DaemonContext, { nodeName }: Flags): EventRecorder {
+  const { store } = client;
+  const about = { component: "net-agent", host: nodeName };
+  return createEventRecorder({ store, clock, logger: log, ...about });
+}
+
+/** The same plugins, counted, and with a record of the bridges that they create. */
+function observedCni(
+  cni: Cni,
   deps: HostLinksDeps & {
     readonly files: Files;
     readonly log: Logger;
     readonly bootId: string;
+    readonly metrics: DaemonContext["metrics"];
   },
   { stateDir, hostProcess }: Flags,
-) {
-  const { files, log, bootId } = deps;
+): Cni {
+  const { files, log, bootId, metrics } = deps;
   const list = (): ReturnType<typeof listHostLinks> => listHostLinks(hostProcess, deps);
-  return createBridgeRecorder({ files, log, bootId, stateDir, listHostLinks: list });
+  const recorder = createBridgeRecorder({ files, log, bootId, stateDir, listHostLinks: list });
+  return recordBridges(countedCni(cni, metrics), recorder);
 }
 
 function podDevicesOf({ podResourcesSocket: socket }: Flags, clock: DaemonContext["clock"]) {
@@ -131,8 +140,8 @@ function podDevicesOf({ podResourcesSocket: socket }: Flags, clock: DaemonContex
 
 /** Runs the loops until the signal is aborted; an operation that has begun is ended first. */
 export async function runAgent(context: DaemonContext, flags: Flags): Promise<void> {
-  const { client, clock, log, health, signal } = context;
-  const { store } = client;
+  const { clock, log, health, signal } = context;
+  const { store } = context.client;
   const files = createFiles();
   const runner = createProcessRunner();
   const held = await holdState(flags.stateDir, { files, clock, log }, signal);
@@ -141,9 +150,7 @@ export async function runAgent(context: DaemonContext, flags: Flags): Promise<vo
   // What plugins of a process that died have started would go on beside ours, and take addresses that we have freed.
   await runner.endFamily(family);
   const namespaces = createNamespaces();
-  const journal = createJournal(files, `${flags.stateDir}/journal`);
-  const recorder = { store, clock, logger: log, component: "net-agent", host: flags.nodeName };
-  const events = createEventRecorder(recorder);
+  const events = eventsOf(context, flags);
   const { synced, ...objects } = watchObjects(context, flags, events);
   const node = openSandboxes(
     { endpoints: flags.criEndpoint, hostProcess: flags.hostProcess, namespaces, clock, log },
@@ -153,22 +160,21 @@ export async function runAgent(context: DaemonContext, flags: Flags): Promise<vo
   const runtime = answersTo(flags, { files, log, pods: objects.pods });
   const links = linksOf({ runner, files }, flags);
   const bootId = await readBootId(files);
-  const cni = countedCni(cniOf({ runner, family }, flags), context.metrics);
-  const bridges = recorderOf({ files, log, bootId, namespaces, ...links }, flags);
+  const host = { files, log, bootId, namespaces, metrics: context.metrics, ...links };
   const { definitionFiles, ...remembered } = filesOf({ files, log }, flags);
   const definitions: DefinitionLoopParts = {
     ...{ store, ...objects, ...runtime.parts, definitionFiles, events, clock, log },
     ...hostOf({ files, namespaces, ...links }, flags),
-    nodeName: flags.nodeName,
-    metrics: context.metrics,
+    ...{ nodeName: flags.nodeName, metrics: context.metrics },
   };
   const parts: LoopParts = {
-    ...{ ...definitions, ...remembered, namespaces, journal },
+    ...{ ...definitions, ...remembered, namespaces },
+    journal: createJournal(files, `${flags.stateDir}/journal`),
     sandboxes: node.sandboxes,
     podDevices: podDevicesOf(flags, clock),
     ...links,
     findProblems: async (network) => (await judge(network, definitions)).problems,
-    cni: recordBridges(cni, bridges),
+    cni: observedCni(cniOf({ runner, family }, flags), host, flags),
     bootId,
     hostNetnsInode: readNetnsInode(flags.hostProcess),
     isIsolated: flags.namespaceIsolation,
