@@ -278,3 +278,119 @@ describe("progress", () => {
     expect(progressOf(aPod(status))).toEqual(want);
   });
 });
+
+describe("the status of a DataVolume", () => {
+  const before = [
+    { type: "Ready", status: "False", lastTransitionTime: "2026-01-01T00:00:00Z" },
+    { type: "Running", status: "True" },
+  ] as const;
+  const filled = aClaim({ [PHASE]: "Succeeded" });
+  const unbound: PersistentVolumeClaim = { ...aClaim(), status: { phase: "Pending" } };
+
+  test.each<{ name: string; facts: Partial<DataVolumeFacts>; want: readonly unknown[] }>([
+    {
+      name: "of a claim that is not bound",
+      facts: { claim: unbound },
+      want: [
+        "ImportScheduled",
+        "N/A",
+        "Bound False Pending",
+        "Running False Pending",
+        "Ready False Pending",
+      ],
+    },
+    {
+      name: "of a claim that is being filled",
+      facts: { claim: aClaim(), pod: aPod(container({ state: { running: {} } })) },
+      want: [
+        "ImportInProgress",
+        "N/A",
+        "Bound True Bound",
+        "Running True Running",
+        "Ready False Running",
+      ],
+    },
+    {
+      name: "of a claim that is being copied",
+      facts: {
+        dataVolume: aDataVolume(CLONE),
+        claim: aClaim(),
+        pod: aPod(container({ state: { running: {} } }), CLONE),
+      },
+      want: [
+        "CloneInProgress",
+        "N/A",
+        "Bound True Bound",
+        "Running True Running",
+        "Ready False Running",
+      ],
+    },
+    {
+      name: "of a claim whose fill failed",
+      facts: { claim: aClaim(), pod: aPod(container({ state: FAILED_RUN })) },
+      want: [
+        "ImportInProgress",
+        "N/A",
+        "Bound True Bound",
+        "Running False Error",
+        "Ready False Error",
+      ],
+    },
+    {
+      name: "of a claim that is filled",
+      facts: { claim: filled },
+      want: [
+        "Succeeded",
+        "100.0%",
+        "Bound True Bound",
+        "Running False Completed",
+        "Ready True Completed",
+      ],
+    },
+    {
+      name: "of what it may not have",
+      facts: { claim: aClaim({}, { ownerReferences: [] }) },
+      want: ["Failed", "N/A", "Bound False Pending", "Running False Error", "Ready False Error"],
+    },
+  ])("$name", ({ facts, want }) => {
+    const action = plan(facts).actions.find(({ kind }) => kind === "reportStatus");
+    const {
+      phase,
+      progress,
+      conditions = [],
+    } = action?.kind === "reportStatus" ? action.status : {};
+    const shown = conditions.map((one) => `${one.type} ${one.status} ${one.reason ?? ""}`);
+    expect([phase, progress, ...shown]).toEqual(want);
+  });
+
+  test("keeps the time of each condition that has not changed, and is not reported again", () => {
+    const dataVolume = { ...aDataVolume(), status: { conditions: before } };
+    const facts = { dataVolume, claim: aClaim(), pod: aPod(container({ state: { running: {} } })) };
+    const action = plan(facts).actions.find(({ kind }) => kind === "reportStatus");
+    const status = action?.kind === "reportStatus" ? action.status : {};
+    expect(status.conditions?.map(({ lastTransitionTime }) => lastTransitionTime)).toEqual([
+      NOW,
+      NOW,
+      "2026-01-01T00:00:00Z",
+    ]);
+    const again = plan({ ...facts, dataVolume: { ...dataVolume, status } });
+    expect(again.actions.map(({ kind }) => kind)).not.toContain("reportStatus");
+  });
+
+  test("reports a failure with its message, and nothing where there is none", () => {
+    const message = (state: object): unknown => {
+      const { actions } = plan({ claim: aClaim(), pod: aPod(container({ state })) });
+      const action = actions.find(({ kind }) => kind === "reportStatus");
+      const { conditions = [] } = action?.kind === "reportStatus" ? action.status : {};
+      return conditions.map((one) => Object.keys(one).includes("message"));
+    };
+    expect(message(FAILED_RUN)).toEqual([false, true, false]);
+    expect(message({ running: {} })).toEqual([false, false, false]);
+  });
+
+  test("of one that is being deleted is not reported", () => {
+    const { metadata } = aDataVolume();
+    const dataVolume = { ...aDataVolume(), metadata: { ...metadata, deletionTimestamp: NOW } };
+    expect(plan({ dataVolume, claim: aClaim() })).toEqual({ actions: [] });
+  });
+});

@@ -286,3 +286,80 @@ describe("a claim with a volume", () => {
     });
   });
 });
+
+describe("fields that an object need not have", () => {
+  const without = <T extends object>(whole: T, name: keyof T): T =>
+    // All members but one that need not be there.
+    Object.fromEntries(Object.entries(whole).filter(([key]) => key !== name)) as T;
+  const unreported = without(aClaim(), "status");
+  const volume = aVolume("Pending");
+  const [foreign, free] = [without(volume.spec, "csi"), without(volume.spec, "claimRef")];
+
+  test.each<{ name: string; given: Partial<ClaimFacts>; want: readonly string[] }>([
+    {
+      name: "a claim without resources has no size",
+      given: { claim: { ...unreported, spec: { storageClassName: "local" } } },
+      want: ["ProvisioningFailed: storage  is not a size"],
+    },
+    {
+      name: "a claim without requests has no size",
+      given: { claim: { ...unreported, spec: { storageClassName: "local", resources: {} } } },
+      want: ["ProvisioningFailed: storage  is not a size"],
+    },
+    {
+      name: "a claim of zero bytes has no size",
+      given: { claim: aClaim({ resources: { requests: { storage: "0" } } }) },
+      want: ["ProvisioningFailed: storage 0 is not a size"],
+    },
+    {
+      name: "a claim of one byte has one",
+      given: { claim: aClaim({ resources: { requests: { storage: "1" } } }) },
+      want: ["createVolume"],
+    },
+    {
+      name: "a claim without status is bound",
+      given: { claim: unreported, volume: aVolume("Pending") },
+      want: ["makeStorage", "reportVolume Bound", "bindClaim", "reportClaim Bound"],
+    },
+    {
+      name: "a claim without status waits for the volume that it names",
+      given: {
+        claim: { ...unreported, spec: { ...unreported.spec, volumeName: "old" } },
+      },
+      want: ['FailedBinding: volume "old" not found'],
+    },
+    {
+      name: "a volume without a driver is left to others",
+      given: { volume: { ...volume, spec: foreign } },
+      want: [],
+    },
+    {
+      name: "a volume that nobody has is claimed",
+      given: { volume: { ...volume, spec: free } },
+      want: ["takeVolume"],
+    },
+    {
+      name: "a volume promised to the same name in another namespace is not claimed",
+      given: { volume: aVolume("Available", { claimRef: { namespace: "other", name: "data" } }) },
+      want: [`FailedBinding: volume "${HANDLE}" already bound to a different claim.`],
+    },
+  ])("$name", ({ given, want }) => {
+    expect(planned(given)).toEqual(want);
+  });
+
+  test.each([
+    {
+      name: "a class without a policy",
+      storageClass: without(aClass(), "reclaimPolicy"),
+      policy: "Delete",
+    },
+    {
+      name: "a class that retains",
+      storageClass: aClass({ reclaimPolicy: "Retain" }),
+      policy: "Retain",
+    },
+  ])("$name makes volumes of policy $policy", ({ storageClass, policy }) => {
+    const [action] = planClaim(facts({ storageClass }));
+    expect(action).toMatchObject({ volume: { spec: { persistentVolumeReclaimPolicy: policy } } });
+  });
+});
