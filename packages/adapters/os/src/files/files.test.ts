@@ -8,10 +8,11 @@ import { describeFilesContract } from "@patchbay/os/testing";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { createFiles } from "./files.ts";
 
-const files = createFiles();
+let files = createFiles();
 let directory = "";
 
 beforeEach(() => {
+  files = createFiles();
   directory = mkdtempSync(join(tmpdir(), "patchbay-files-"));
 });
 afterEach(() => {

@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: Apache-2.0
+import { AppError } from "@patchbay/core/errors";
+import { expect, test } from "vitest";
+import { errnoOf, isMissing, toFileError } from "./file-errors.ts";
+
+const withCode = (code: unknown): Error => Object.assign(new Error("failed"), { code });
+
+test.each([
+  { name: "a system call", error: withCode("ENOENT"), errno: "ENOENT", missing: true },
+  { name: "a path through a file", error: withCode("ENOTDIR"), errno: "ENOTDIR", missing: true },
+  { name: "a lack of rights", error: withCode("EACCES"), errno: "EACCES", missing: false },
+  { name: "a number", error: withCode(2), errno: undefined, missing: false },
+  { name: "no code", error: new Error("failed"), errno: undefined, missing: false },
+  { name: "an object", error: { code: "ENOENT" }, errno: undefined, missing: false },
+  { name: "text", error: "ENOENT", errno: undefined, missing: false },
+  { name: "nothing", error: undefined, errno: undefined, missing: false },
+])("an error of $name has errno $errno", ({ error, errno, missing }) => {
+  expect(errnoOf(error)).toBe(errno);
+  expect(isMissing(error)).toBe(missing);
+});
+
+test("a failed call keeps its cause, and an error of ours stays itself", () => {
+  const cause = withCode("EACCES");
+  expect(toFileError(cause, "open", "/a")).toMatchObject({
+    code: "OS_FILE_FAILED",
+    details: { call: "open", path: "/a", reason: "failed", errno: "EACCES" },
+    cause,
+  });
+  const own = new AppError("OS_PROGRAM_MISSING", { program: "x" });
+  expect(toFileError(own, "open", "/a")).toBe(own);
+});
