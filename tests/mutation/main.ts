@@ -81,7 +81,8 @@ function optionsOf(name: string, files: readonly string[]): PartialStrykerOption
     testRunner: "vitest",
     plugins: ["@stryker-mutator/vitest-runner"],
     // Each change knows the tests that reach it: the imports of all test files need not be followed for it again.
-    vitest: { configFile: "tests/mutation/vitest.config.ts", related: false },
+    // A worker thread cannot set its umask, as the start of a detached process does.
+    vitest: { configFile: "tests/mutation/vitest.config.ts", related: false, pool: "forks" },
     mutate: [
       ...(files.length === 0 ? [`packages/*/${name}/src/**/*.ts`] : files),
       // A program's entry, flags and composition run as a whole only: the end-to-end tests have them.
