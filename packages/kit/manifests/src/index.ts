@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The public door of manifests.
 export { conditionsOf } from "./conditions.ts";
+export { forServerVersion } from "./install/app-armor.ts";
 export { install, type ObjectResult } from "./install/install.ts";
 export { findSettings } from "./install/kept-settings.ts";
 export { createKubeVirt, isEstablished } from "./install/kubevirt-object.ts";

@@ -48,7 +48,9 @@ async function run(context: Context, input: Input): Promise<void> {
   await withSession(context, async (session) => {
     const { store } = session.client;
     const kept = await kit.findSettings(store, manifests);
-    const objects = kit.withSettings(manifests, { ...kept, ...settingsOf(input) });
+    const version = await session.client.requestRaw({ method: "GET", path: "/version" });
+    const wanted = kit.withSettings(manifests, { ...kept, ...settingsOf(input) });
+    const objects = kit.forServerVersion(wanted, version.text);
     await kit.install(store, {
       ...{ objects, dryRun },
       tell: (outcome) => outcomes.push(outcome),

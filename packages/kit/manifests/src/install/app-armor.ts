@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: Apache-2.0
+// AppArmor profiles of the services, for API servers that do not know the field. It exists since Kubernetes 1.30; the
+// annotation before it draws a warning since then. Source: Kubernetes "Restrict a Container's Access to Resources with AppArmor"
+import { isJsonObject, parseJson, type JsonObject, type KubeObject } from "@patchbay/api";
+import { isWorkload } from "./settings.ts";
+
+const FIELD_SINCE = { major: 1, minor: 30 };
+const ANNOTATION = "container.apparmor.security.beta.kubernetes.io/";
+
+/** Whether an API server that answers so has the field; an unreadable version is a new one. */
+function hasField(answer: string): boolean {
+  const version = parseJson(answer);
+  const gitVersion = isJsonObject(version) ? String(version["gitVersion"]) : "";
+  const [, major, minor] = /^v?(\d+)\.(\d+)/.exec(gitVersion) ?? [];
+  if (major === undefined || minor === undefined) return true;
+  if (Number(major) !== FIELD_SINCE.major) return Number(major) > FIELD_SINCE.major;
+  return Number(minor) >= FIELD_SINCE.minor;
+}
+
+function objectAt(object: JsonObject, name: string): JsonObject {
+  const value = object[name];
+  return isJsonObject(value) ? value : {};
+}
+
+/** The container without the field, and the annotation in its place. */
+function withoutField(container: JsonObject): {
+  readonly container: JsonObject;
+  readonly annotations: JsonObject;
+} {
+  const { appArmorProfile, ...securityContext } = objectAt(container, "securityContext");
+  const isUnconfined = isJsonObject(appArmorProfile) && appArmorProfile["type"] === "Unconfined";
+  if (!isUnconfined) return { container, annotations: {} };
+  const key = `${ANNOTATION}${String(container["name"])}`;
+  return { container: { ...container, securityContext }, annotations: { [key]: "unconfined" } };
+}
+
+function withAnnotations(workload: KubeObject & { readonly spec?: unknown }): KubeObject {
+  const spec = isJsonObject(workload.spec) ? workload.spec : {};
+  const template = objectAt(spec, "template");
+  const podSpec = objectAt(template, "spec");
+  const { containers } = podSpec;
+  const listed = Array.isArray(containers) ? containers.filter(isJsonObject) : [];
+  const changed = listed.map(withoutField);
+  const annotations = Object.assign({}, ...changed.map((each) => each.annotations)) as JsonObject;
+  if (Object.keys(annotations).length === 0) return workload;
+  const metadata = objectAt(template, "metadata");
+  const changedTemplate = {
+    ...template,
+    metadata: {
+      ...metadata,
+      annotations: { ...objectAt(metadata, "annotations"), ...annotations },
+    },
+    spec: { ...podSpec, containers: changed.map(({ container }) => container) },
+  };
+  const changedSpec = { ...spec, template: changedTemplate };
+  return { ...workload, ...{ spec: changedSpec } };
+}
+
+/** The objects as an API server takes them that gives this answer at `/version`. */
+export function forServerVersion(
+  objects: readonly KubeObject[],
+  answer: string,
+): readonly KubeObject[] {
+  if (hasField(answer)) return objects;
+  return objects.map((object) => (isWorkload(object) ? withAnnotations(object) : object));
+}
