@@ -86,7 +86,9 @@ function optionsOf(name: string, files: readonly string[]): PartialStrykerOption
     mutate: [
       ...(files.length === 0 ? [`packages/*/${name}/src/**/*.ts`] : files),
       // A program's entry, flags and composition run as a whole only: the end-to-end tests have them.
-      ...["*.test.ts", "testing/**", "main.ts", "config.ts", "compose.ts"].map((of) => `!**/${of}`),
+      ...["*.test.ts", "testing.ts", "testing/**", "main.ts", "config.ts", "compose.ts"].map(
+        (of) => `!**/${of}`,
+      ),
       ...(LEFT_OUT[name] ?? []).map((of) => `!packages/*/${name}/src/${of}`),
     ],
     // Words are for people to judge, and where a name matters to a machine, another place has it too.
