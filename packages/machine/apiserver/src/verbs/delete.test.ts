@@ -58,7 +58,11 @@ describe("an object that nothing holds", () => {
     const path = "/apis/test.io/v2/namespaces/default/widgets/w";
     const { code, body } = await server.send("DELETE", path);
     const stored = server.stored("test.io/widgets", "w");
-    expect([code, body["apiVersion"], stored?.apiVersion]).toEqual([200, "test.io/v2", "test.io/v1"]);
+    expect([code, body["apiVersion"], stored?.apiVersion]).toEqual([
+      200,
+      "test.io/v2",
+      "test.io/v1",
+    ]);
     expect(body.metadata.resourceVersion).toBe(stored?.metadata.resourceVersion);
   });
 
