@@ -8,6 +8,7 @@ import {
   type CreatedBridge,
 } from "@patchbay/core";
 import type { Cni, Files, Link, Logger, NetworkConfigList } from "@patchbay/core/ports";
+import { wrapCni } from "./wrap-cni.ts";
 
 const SUFFIX = ".json";
 
@@ -81,14 +82,9 @@ export function createBridgeRecorder(deps: RecorderDeps): BridgeRecorder {
 
 /** The same plugins, whose ADDs are observed. */
 export function recordBridges(cni: Cni, recorder: BridgeRecorder): Cni {
-  return {
+  return wrapCni(cni, {
     add: (request) => recorder.observe([request.config], () => cni.add(request)),
-    del: (request, prevResult) => cni.del(request, prevResult),
-    check: (request, prevResult) => cni.check(request, prevResult),
-    status: (config) => cni.status(config),
-    gc: (config, listValid) => cni.gc(config, listValid),
-    releaseAddresses: (request) => cni.releaseAddresses(request),
-  };
+  });
 }
 
 function parseRecord(text: string | undefined, bootId: string): readonly CreatedBridge[] {

@@ -8,6 +8,7 @@ export {
   withCniArgs,
   withDevice,
 } from "./network-config.ts";
+export { wrapCni } from "./wrap-cni.ts";
 export { createBridgeRecorder, listCreatedBridges, recordBridges } from "./created-bridges.ts";
 export { createDeviceInfoFiles, type DeviceInfoFiles } from "./device-info-files.ts";
 export {

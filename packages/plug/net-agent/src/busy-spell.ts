@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // After a start of the node everybody's pods come at once: how long did it take until all had their networks?
+import { wrapCni } from "@patchbay/cni";
 import type { Clock, Cni, Logger } from "@patchbay/core/ports";
 
 /** Fewer operations than these are told one by one, in the pods' own events. */
@@ -27,14 +28,10 @@ type Counted = "attached" | "detached";
 type Count = <T>(operation: Promise<T>, as: Counted) => Promise<T>;
 
 function countedCni(cni: Cni, count: Count): Cni {
-  return {
+  return wrapCni(cni, {
     add: (request) => count(cni.add(request), "attached"),
     del: (request, prevResult) => count(cni.del(request, prevResult), "detached"),
-    check: (request, prevResult) => cni.check(request, prevResult),
-    status: (config) => cni.status(config),
-    gc: (config, listValid) => cni.gc(config, listValid),
-    releaseAddresses: (request) => cni.releaseAddresses(request),
-  };
+  });
 }
 
 /** Tells of each spell of many operations in the log, at its end. `isQuiet`: whether nothing waits. */
