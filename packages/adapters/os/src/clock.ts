@@ -18,7 +18,7 @@ function sleep(ms: number, signal: AbortSignal): Promise<void> {
     },
     Math.min(ms, TIMER_MAX_MS),
   );
-  signal.addEventListener("abort", refuse, { once: true });
+  signal.addEventListener("abort", refuse);
   if (signal.aborted) refuse();
   return promise;
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import { spawn } from "node:child_process";
 import { once } from "node:events";
-import { existsSync, mkdtempSync, rmSync } from "node:fs";
+import { existsSync, mkdtempSync, readdirSync, readlinkSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
@@ -21,7 +21,40 @@ function taken(outcome: ReturnType<typeof takeFileLock>): FileLock {
   throw new Error(`held by ${outcome.heldBy}`);
 }
 
+/** How many descriptors of this process lead to the lock's file. */
+function openLocks(): number {
+  return readdirSync("/proc/self/fd").filter((fd) => {
+    try {
+      return readlinkSync(`/proc/self/fd/${fd}`).startsWith(path);
+    } catch {
+      return false;
+    }
+  }).length;
+}
+
 describe("a lock", () => {
+  test("has one descriptor, and none once it is released", () => {
+    const lock = taken(takeFileLock(path));
+    takeFileLock(path);
+    expect(openLocks()).toBe(1);
+    lock.release();
+    expect(openLocks()).toBe(0);
+  });
+
+  test("names its holder alone, whatever a former holder wrote", () => {
+    writeFileSync(path, "12345678901234567890\n");
+    const lock = taken(takeFileLock(path));
+    expect(takeFileLock(path)).toEqual({ heldBy: String(process.pid) });
+    lock.release();
+  });
+
+  test("whose file was removed can be released", () => {
+    const lock = taken(takeFileLock(path));
+    rmSync(path);
+    lock.release();
+    expect(openLocks()).toBe(0);
+  });
+
   test("is one holder's, who is named, until it is given back", () => {
     const lock = taken(takeFileLock(path));
     expect(takeFileLock(path)).toEqual({ heldBy: String(process.pid) });

@@ -1,11 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
 import { execFileSync } from "node:child_process";
-import { mkdirSync, mkdtempSync, readdirSync, rmSync, statSync } from "node:fs";
+import {
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readlinkSync,
+  rmSync,
+  statfsSync,
+  statSync,
+  watch,
+} from "node:fs";
 import { symlink, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { describeFilesContract } from "@patchbay/os/testing";
-import { afterEach, beforeEach, describe, expect, test } from "vitest";
+import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
 import { createFiles } from "./files.ts";
 
 let files = createFiles();
@@ -56,7 +65,12 @@ describe("files", () => {
     const path = join(directory, "none", "file");
     await expect(files.writeAtomic(path, "text")).rejects.toMatchObject({
       code: "OS_FILE_FAILED",
-      details: { call: "write", path, errno: "ENOENT" },
+      details: {
+        call: "write",
+        path,
+        errno: "ENOENT",
+        reason: expect.stringContaining("open") as string,
+      },
     });
     expect(readdirSync(directory)).toEqual([]);
   });
@@ -75,6 +89,58 @@ describe("files", () => {
     expect(["a", "b", "c", "d"]).toContain(await files.readText(path));
     expect(readdirSync(directory)).toEqual(["file"]);
   });
+
+  test("a temporary file that an earlier process of this PID left is replaced", async () => {
+    const path = join(directory, "file");
+    const names: string[] = [];
+    const watcher = watch(directory, (_event, name) => names.push(String(name)));
+    await files.writeAtomic(path, "one");
+    const temporary = await vi.waitUntil(() => names.find((name) => name.endsWith(".tmp")));
+    watcher.close();
+    const [before, count = ""] = temporary.split("-");
+    const next = `${before ?? ""}-${String(Number.parseInt(count) + 1)}.tmp`;
+    await writeFile(join(directory, next), "left by an earlier process");
+    await files.writeAtomic(path, "two");
+    expect(await files.readText(path)).toBe("two");
+    expect(readdirSync(directory)).toEqual(["file"]);
+  });
+
+  test("a write leaves nothing open", async () => {
+    await files.writeAtomic(join(directory, "file"), "text");
+    const open = readdirSync("/proc/self/fd").flatMap((fd) => {
+      try {
+        return [readlinkSync(`/proc/self/fd/${fd}`)];
+      } catch {
+        return [];
+      }
+    });
+    expect(open.filter((target) => target.startsWith(directory))).toEqual([]);
+  });
+
+  test("names are listed in their order", async () => {
+    const names = Array.from({ length: 20 }, (_, index) => String(10 + index));
+    for (const name of names.toReversed()) mkdirSync(join(directory, name));
+    mkdirSync(join(directory, "5"));
+    expect(await files.list(directory)).toEqual([...names, "5"]);
+  });
+
+  test("free space is whole blocks of the file system", async () => {
+    const { sizeBytes, freeBytes } = await files.space(directory);
+    const { bsize } = statfsSync(directory);
+    expect(freeBytes % bsize).toBe(0);
+    expect(freeBytes).toBeGreaterThan(0);
+    expect(freeBytes).toBeLessThanOrEqual(sizeBytes);
+  });
+
+  test.each(["readText", "list", "exists"] as const)(
+    "%s fails by a name that the kernel does not take",
+    async (method) => {
+      await expect(files[method]("/a".repeat(3000))).rejects.toMatchObject({
+        code: "OS_FILE_FAILED",
+        details: { errno: "ENAMETOOLONG" },
+      });
+    },
+  );
 
   test("a dangling symbolic link exists", async () => {
     await symlink("/nowhere", join(directory, "link"));

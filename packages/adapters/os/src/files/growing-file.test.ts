@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+import { watch } from "node:fs";
 import { appendFile, mkdtemp, rename, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -31,6 +32,7 @@ describe("a file that grows", () => {
     await appendFile(path, " three");
     expect((await file?.read(7, 20))?.toString()).toBe(" three");
     await file?.close();
+    await expect(file?.read(0, 1)).rejects.toMatchObject({ code: "OS_FILE_FAILED" });
   });
 
   test("stays what it is when another takes its name", async () => {
@@ -54,17 +56,36 @@ describe("a file that grows", () => {
 });
 
 describe("a watch of a file", () => {
+  /** Writes a file; by its end the watches that were placed before have received what this one receives. */
+  async function writeAndWait(file: string): Promise<void> {
+    const { promise, resolve } = Promise.withResolvers<undefined>();
+    const later = watch(directory, () => {
+      resolve(undefined);
+    });
+    await writeFile(file, "x");
+    await promise;
+    later.close();
+  }
+
   test("tells of what is written, and not of its neighbours, until it is aborted", async () => {
     const stop = new AbortController();
     let changes = 0;
     watchFile(path, () => (changes += 1), stop.signal);
-    await writeFile(`${path}.other`, "x");
+    await writeAndWait(`${path}.other`);
+    expect(changes).toBe(0);
     await writeFile(path, "x");
     await eventually(() => changes > 0, WITHIN);
     stop.abort();
     const before = changes;
-    await writeFile(path, "y");
+    await writeAndWait(path);
     expect(changes).toBe(before);
+  });
+
+  test("that is aborted before it starts tells nothing", async () => {
+    let changes = 0;
+    watchFile(path, () => (changes += 1), AbortSignal.abort());
+    await writeAndWait(path);
+    expect(changes).toBe(0);
   });
 
   test("needs a directory", () => {
@@ -82,4 +103,30 @@ test("sizes and names", async () => {
   await renameFile(path, `${path}.1`);
   expect(await sizeOfFile(`${path}.1`)).toBe(3);
   await expect(renameFile(path, "/x")).rejects.toMatchObject({ code: "OS_FILE_FAILED" });
+});
+
+describe("a name that the kernel does not take is an error of", () => {
+  const long = "/a".repeat(3000);
+
+  test.each([
+    { name: "opening", call: "open", attempt: () => openGrowingFile(long) },
+    { name: "the size", call: "stat", attempt: () => sizeOfFile(long) },
+    {
+      name: "the comparison with an open file",
+      call: "stat",
+      attempt: async () => {
+        const file = await openGrowingFile("/dev/null");
+        try {
+          return await file?.isReplacedAt(long);
+        } finally {
+          await file?.close();
+        }
+      },
+    },
+  ])("$name", async ({ call, attempt }) => {
+    await expect(attempt()).rejects.toMatchObject({
+      code: "OS_FILE_FAILED",
+      details: { call, errno: "ENAMETOOLONG" },
+    });
+  });
 });

@@ -70,16 +70,12 @@ export function watchFile(path: string, changed: () => void, signal: AbortSignal
   const wanted = basename(path);
   try {
     const watcher = watch(dirname(path), (_event, name) => {
-      if (name === null || name === wanted) changed();
+      if (name === wanted) changed();
     });
     watcher.on("error", changed);
-    signal.addEventListener(
-      "abort",
-      () => {
-        watcher.close();
-      },
-      { once: true },
-    );
+    signal.addEventListener("abort", () => {
+      watcher.close();
+    });
   } catch (error) {
     throw toFileError(error, "watch", path);
   }

@@ -3,6 +3,7 @@ import {
   fstatSync,
   mkdirSync,
   mkdtempSync,
+  readdirSync,
   rmSync,
   statSync,
   symlinkSync,
@@ -40,6 +41,13 @@ test("the root is a directory too", () => {
   const opened = openDirectory("/");
   expect(fstatSync(opened.fd).ino).toBe(statSync("/").ino);
   opened.close();
+});
+
+test("no other descriptor stays open", () => {
+  const before = readdirSync("/proc/self/fd");
+  openDirectory(directory).close();
+  expect(() => openDirectory(join(directory, "none"))).toThrow();
+  expect(readdirSync("/proc/self/fd")).toEqual(before);
 });
 
 test.each([

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import { appendFileSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { getEventListeners } from "node:events";
+import { readdir } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, expect, test } from "vitest";
@@ -24,13 +26,33 @@ test("a whole line that is there is found, and the first of several", async () =
   expect(await wait()).toBe("ready one");
 });
 
+/** Lets the reads that have begun end. */
+async function settle(): Promise<void> {
+  for (let turn = 0; turn < 20; turn += 1) await readdir(directory);
+}
+
+function openWatches(): number {
+  return process.getActiveResourcesInfo().filter((name) => name === "FSEventWrap").length;
+}
+
 test("a file that comes later is read, and a line only once it has its end", async () => {
   const waiting = wait();
+  await settle();
   writeFileSync(join(directory, "other"), "ready elsewhere\n");
   writeFileSync(join(directory, "out"), "ready on");
-  await expect(Promise.race([waiting, Promise.resolve("open")])).resolves.toBe("open");
+  await settle();
   appendFileSync(join(directory, "out"), "e\n");
   expect(await waiting).toBe("ready one");
+});
+
+test("a wait that is over leaves neither a watch nor a listener", async () => {
+  const before = openWatches();
+  const waiting = wait();
+  expect(openWatches()).toBe(before + 1);
+  writeFileSync(join(directory, "out"), "ready\n");
+  await waiting;
+  expect(openWatches()).toBe(before);
+  expect(getEventListeners(stop.signal, "abort")).toEqual([]);
 });
 
 test("an abort ends it with its reason, before and during the wait", async () => {

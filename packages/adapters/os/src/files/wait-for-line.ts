@@ -37,13 +37,13 @@ export async function waitForLine(
     }, reject);
   };
   const watcher = watch(dirname(file), (_event, name) => {
-    if (name === null || name === basename(file)) look();
+    if (name === basename(file)) look();
   });
   const onAbort = (): void => {
     reject(signal.reason instanceof Error ? signal.reason : new Error(messageOf(signal.reason)));
   };
   watcher.on("error", reject);
-  signal.addEventListener("abort", onAbort, { once: true });
+  signal.addEventListener("abort", onAbort);
   look();
   try {
     return await promise;

@@ -21,13 +21,9 @@ function placeOf(path: string): Place | undefined {
   }
 }
 
-/** The directory, or the nearest one above it that exists. */
+/** The directory, or the nearest one above it that exists: at the latest the root. */
 function nearestPlace(directory: string): Place {
-  const place = placeOf(directory);
-  if (place !== undefined) return place;
-  const parent = dirname(directory);
-  if (parent === directory) return { path: directory, inode: 0 };
-  return nearestPlace(parent);
+  return placeOf(directory) ?? nearestPlace(dirname(directory));
 }
 
 function isSamePlace(one: Place | undefined, other: Place): boolean {
@@ -95,11 +91,7 @@ export function watchDirectory(directory: string, changed: () => void, signal: A
   if (signal.aborted) return;
   const directoryWatch = new DirectoryWatch(directory, changed);
   directoryWatch.place();
-  signal.addEventListener(
-    "abort",
-    () => {
-      directoryWatch.close();
-    },
-    { once: true },
-  );
+  signal.addEventListener("abort", () => {
+    directoryWatch.close();
+  });
 }

@@ -18,6 +18,7 @@ import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import type { LauncherPod, Sandbox } from "@patchbay/core/ports";
 import { afterEach, beforeEach, describe, expect, onTestFinished, test } from "vitest";
+import { errnoOf } from "../files/file-errors.ts";
 import { readNetnsInode } from "../namespaces.ts";
 import { createLaunchers, type LaunchersOptions } from "./launchers.ts";
 
@@ -160,6 +161,8 @@ interface Refusal {
   readonly pod?: Partial<LauncherPod>;
   readonly code: string;
   readonly details: object;
+  /** The system call's error, where there is one. */
+  readonly cause?: string;
 }
 
 describe("a launcher is not opened", () => {
@@ -208,6 +211,7 @@ describe("a launcher is not opened", () => {
       arrange: makeVolume,
       code: "LAUNCHER_UNREACHABLE",
       details: { reason: "it has no libvirt socket yet" },
+      cause: "ENOENT",
     },
     {
       name: "through a link in the place of its volume",
@@ -222,6 +226,7 @@ describe("a launcher is not opened", () => {
         path: "uid-2/volumes/kubernetes.io~empty-dir/launcher/libvirt/libvirt-sock",
         reason: "openat2: ELOOP",
       },
+      cause: "ELOOP",
     },
     {
       name: "through a file in the place of a directory",
@@ -231,6 +236,7 @@ describe("a launcher is not opened", () => {
       },
       code: "OS_PATH_REFUSED",
       details: { reason: "openat2: ENOTDIR" },
+      cause: "ENOTDIR",
     },
     {
       name: "by a name that is too long for the file system",
@@ -238,6 +244,7 @@ describe("a launcher is not opened", () => {
       node: () => ({ podsDir: `${podsDir}/${"a".repeat(300)}` }),
       code: "OS_FILE_FAILED",
       details: { call: "openat2", errno: "ENAMETOOLONG" },
+      cause: "ENAMETOOLONG",
     },
     {
       name: "by a file in the place of its socket",
@@ -253,6 +260,7 @@ describe("a launcher is not opened", () => {
       arrange: listenAndEnd,
       code: "LAUNCHER_NOT_LISTENING",
       details: { vmi: "pod uid-1" },
+      cause: "ECONNREFUSED",
     },
     {
       name: "where another user listens",
@@ -283,11 +291,13 @@ describe("a launcher is not opened", () => {
         reason: "the process behind its socket is not in the pod's network namespace",
       },
     },
-  ])("$name, and nothing stays open", async ({ arrange, node, pod, code, details }) => {
+  ])("$name, and nothing stays open", async ({ arrange, node, pod, code, details, cause }) => {
     await arrange?.();
     const found = sandbox({ podUid: pod?.uid ?? POD.uid });
     const opened = launchers({ found, ...node?.() }).open({ ...POD, ...pod });
-    await expect(opened).rejects.toMatchObject({ code, details });
+    const error: unknown = await opened.catch((reason: unknown) => reason);
+    expect(error).toMatchObject({ code, details });
+    expect(errnoOf((error as Error).cause)).toBe(cause);
     expect(openBelowPods()).toEqual([]);
   });
 });
