@@ -1,8 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // Messages of parent and child over a stream of the test: how they are cut into lines, and what ends the stream.
-import { Duplex } from "node:stream";
+import { closeSync, mkdtempSync, openSync, readdirSync, readlinkSync, rmSync } from "node:fs";
 import type { Socket } from "node:net";
-import { beforeEach, describe, expect, test } from "vitest";
+import { tmpdir } from "node:os";
+import { basename, join } from "node:path";
+import { Duplex } from "node:stream";
+import { afterEach, beforeEach, describe, expect, test } from "vitest";
+import { osNative } from "../native.ts";
 import { JsonChannel } from "./json-channel.ts";
 
 const LINE_BYTES_MAX = 8 * 1024 * 1024;
@@ -158,4 +162,87 @@ test("an error of the stream is left to its owner", async () => {
   stream.destroy(new Error("reset"));
   await write();
   expect(stream.destroyed).toBe(true);
+});
+
+describe("descriptors", () => {
+  let ours: JsonChannel;
+  let theirs: JsonChannel;
+  let directory: string;
+  let before: readonly string[];
+
+  beforeEach(() => {
+    directory = mkdtempSync(join(tmpdir(), "json-channel-"));
+    before = readdirSync("/proc/self/fd");
+    const [one, other] = osNative().socketPair();
+    ours = new JsonChannel(new Duplex() as Socket, one); // as above
+    theirs = new JsonChannel(new Duplex() as Socket, other);
+  });
+  afterEach(() => {
+    for (const end of [ours, theirs]) end.closeDescriptors();
+    rmSync(directory, { recursive: true });
+  });
+
+  /** Sends the descriptor of a new file, by the name of which it is known. */
+  function send(name: string, token: number): void {
+    const fd = openSync(join(directory, name), "w");
+    ours.sendDescriptor(fd, token);
+    closeSync(fd);
+  }
+
+  function take(token: number): string {
+    const taken = theirs.takeDescriptor(token);
+    const name = basename(readlinkSync(`/proc/self/fd/${String(taken.fd)}`));
+    taken.close();
+    return name;
+  }
+
+  test("are taken by their tokens in any order, and of two with a token the later one", () => {
+    send("one", 1);
+    send("former two", 2);
+    send("two", 2);
+    send("three", 3);
+    expect([3, 1, 2].map(take)).toEqual(["three", "one", "two"]);
+    for (const end of [ours, theirs]) end.closeDescriptors();
+    expect(readdirSync("/proc/self/fd")).toEqual(before);
+  });
+
+  test("are taken once each", () => {
+    send("one", 1);
+    send("two", 2);
+    expect([take(2), take(1)]).toEqual(["two", "one"]);
+    expect(() => take(1)).toThrow(
+      expect.objectContaining({
+        code: "OS_FILE_FAILED",
+        details: expect.objectContaining({
+          call: "recvmsg",
+          path: "descriptor (EAGAIN)",
+        }) as object,
+      }) as Error,
+    );
+  });
+
+  test("are at most 64 that wait", () => {
+    for (let token = 0; token < 64; token += 1) ours.sendDescriptor(0, token);
+    expect(() => theirs.takeDescriptor(64)).toThrow("too many descriptors wait");
+    for (let token = 0; token < 64; token += 1) theirs.takeDescriptor(token).close();
+    for (let token = 0; token < 64; token += 1) ours.sendDescriptor(0, token);
+    theirs.takeDescriptor(63).close();
+    theirs.closeDescriptors();
+    ours.closeDescriptors();
+    expect(readdirSync("/proc/self/fd")).toEqual(before);
+  });
+
+  test("are neither sent nor taken after the end is closed", () => {
+    theirs.closeDescriptors();
+    theirs.closeDescriptors();
+    const failed = (call: string): unknown =>
+      expect.objectContaining({
+        code: "OS_FILE_FAILED",
+        details: expect.objectContaining({ call, reason: "the other end is gone" }) as object,
+      });
+    expect(() => {
+      theirs.sendDescriptor(0, 1);
+    }).toThrow(failed("sendmsg"));
+    expect(() => theirs.takeDescriptor(1)).toThrow(failed("recvmsg"));
+  });
 });

@@ -13,7 +13,7 @@ const LINE_BYTES_MAX = 8 * 1024 * 1024;
 /** Bytes that wait to be written; more means that the other end does not read. */
 const WAITING_BYTES_MAX = 64 * 1024 * 1024;
 
-/** Descriptors that wait to be taken; more means that the other end misbehaves. */
+/** Descriptors that wait to be taken, those of this call among them; more means that the other end misbehaves. */
 const DESCRIPTORS_MAX = 64;
 
 /** A {@link ChildChannel} over a stream and the end of a socket pair. */
@@ -80,10 +80,12 @@ export class JsonChannel implements ChildChannel {
     };
   }
 
-  /** Closes the descriptors' end, after which none is sent or taken; may be repeated. */
+  /** Closes the descriptors' end and what waits, after which none is sent or taken; may be repeated. */
   closeDescriptors(): void {
     if (this.#descriptorEnd !== undefined) closeSync(this.#descriptorEnd);
     this.#descriptorEnd = undefined;
+    for (const fd of this.#descriptors.values()) closeSync(fd);
+    this.#descriptors.clear();
   }
 
   #openEnd(): number {
@@ -97,7 +99,7 @@ export class JsonChannel implements ChildChannel {
       this.#descriptors.delete(token);
       return known;
     }
-    for (let turn = 0; turn < DESCRIPTORS_MAX; turn += 1) {
+    for (let turn = this.#descriptors.size; turn < DESCRIPTORS_MAX; turn += 1) {
       const received = this.#receive();
       if (received.token === token) return received.fd;
       this.#keep(received);
