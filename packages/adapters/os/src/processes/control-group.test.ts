@@ -62,3 +62,24 @@ test("a limit that the kernel refuses is a failure that names the file", async (
     details: { path: join(root, "pids/pods/pids.max") },
   });
 });
+
+test("on version 2 a group at the top, and one in groups that hand down already, is limited", async () => {
+  const line = mounted("unified", "cgroup2 cgroup2 rw");
+  writeFileSync(join(root, "unified/cgroup.controllers"), "memory\n");
+  for (const group of ["/pods", "/a/b/pods"]) {
+    expect(await limitControlGroup(group, LIMITS, line)).toEqual(["pids"]);
+    expect(read("unified", group, "memory.max")).toBe("1073741824");
+  }
+  for (const parent of ["", "a", "a/b"]) {
+    expect(read("unified", parent, "cgroup.subtree_control")).toBe("+memory");
+  }
+});
+
+test("other file systems and a version 2 without controllers limit nothing", async () => {
+  const lines = [
+    mounted("disk", "ext4 /dev/vda rw,memory,pids"),
+    mounted("unified", "cgroup2 cgroup2 rw,memory,pids"),
+    "no line of a mount",
+  ];
+  expect(await limitControlGroup("/pods", LIMITS, lines.join("\n"))).toEqual(["memory", "pids"]);
+});

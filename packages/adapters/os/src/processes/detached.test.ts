@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-import { mkdtemp, readFile, rm } from "node:fs/promises";
+import { readdirSync } from "node:fs";
+import { mkdtemp, readFile, rm, stat } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, expect, test } from "vitest";
@@ -34,8 +35,8 @@ function waitForReady(): Promise<string> {
 test("a service runs in a session of its own, says that it is ready, and is ended", async () => {
   const detached = await start("echo starting; echo ready $$; exec sleep 60");
   expect(await waitForReady()).toBe(`ready ${String(detached.pid)}`);
-  const stat = await readFile(`/proc/${String(detached.pid)}/stat`, "utf8");
-  const session = stat.slice(stat.lastIndexOf(")") + 2).split(" ")[3];
+  const fields = await readFile(`/proc/${String(detached.pid)}/stat`, "utf8");
+  const session = fields.slice(fields.lastIndexOf(")") + 2).split(" ")[3];
   expect(session).toBe(String(detached.pid));
   expect(await isRunning(detached)).toBe(true);
   await signalProcess(detached, "SIGTERM");
@@ -69,12 +70,29 @@ test("standard error is appended", async () => {
   expect(await readFile(join(directory, "log"), "utf8")).toMatch(/one\ntwo\n$/);
 });
 
-test("a program that is not there is said to be missing", async () => {
-  const program = { argv: ["/no/such/program"], env: {} } as const;
+test.each([
+  { name: "is not there", program: "/no/such/program", want: { code: "OS_PROGRAM_MISSING" } },
+  {
+    name: "is no program",
+    program: "/etc",
+    want: { code: "OS_FILE_FAILED", details: { call: "exec", errno: "EACCES" } },
+  },
+])("a program that $name is an error, and its files are closed", async ({ program, want }) => {
   const files = { outFile: join(directory, "out"), logFile: join(directory, "log") };
-  await expect(startDetached({ ...program, ...files })).rejects.toMatchObject({
-    code: "OS_PROGRAM_MISSING",
-  });
+  const before = readdirSync("/proc/self/fd");
+  const start = startDetached({ argv: [program], env: {}, ...files });
+  await expect(start).rejects.toMatchObject(want);
+  expect(readdirSync("/proc/self/fd")).toEqual(before);
+});
+
+test("its output is for its user, and its log for the group too", async () => {
+  const detached = await start("pwd");
+  await detached.ended;
+  expect(await readFile(join(directory, "out"), "utf8")).toBe("/\n");
+  const modes = ["out", "log"].map(
+    async (name) => (await stat(join(directory, name))).mode & 0o777,
+  );
+  expect(await Promise.all(modes)).toEqual([0o600, 0o640]);
 });
 
 test("waiting for a line ends with the signal", async () => {

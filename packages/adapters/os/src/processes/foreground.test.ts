@@ -9,6 +9,13 @@ test.each([
   expect(await runInForeground(["sh", "-c", script])).toBe(want);
 });
 
+test("one that cannot be run is an error of the kernel", async () => {
+  await expect(runInForeground(["/etc"])).rejects.toMatchObject({
+    code: "OS_FILE_FAILED",
+    details: { call: "exec", path: "/etc", errno: "EACCES" },
+  });
+});
+
 test("one that is not there is named", async () => {
   await expect(runInForeground(["no-such-program-anywhere"])).rejects.toMatchObject({
     ...{ code: "OS_PROGRAM_MISSING", details: { program: "no-such-program-anywhere" } },

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 import { spawn, type ChildProcess } from "node:child_process";
+import { getEventListeners } from "node:events";
 import { readdirSync, readFileSync } from "node:fs";
 import { afterEach, describe, expect, test } from "vitest";
-import { waitForProcessEnd } from "./process-end.ts";
-import { readProcessStartTime } from "./process-name.ts";
+import { killAndWait, waitForProcessEnd } from "./process-end.ts";
+import { isRunning, readProcessStartTime } from "./process-name.ts";
 
 const started: ChildProcess[] = [];
 
@@ -45,6 +46,28 @@ describe("process end", () => {
     const wait = waitForProcessEnd(pid, startTime, controller.signal);
     controller.abort(new Error("enough"));
     await expect(wait).rejects.toThrow("enough");
+    const late = waitForProcessEnd(pid, startTime, controller.signal);
+    await expect(late).rejects.toThrow("enough");
+  });
+
+  test("a process that is killed has ended afterwards, and one that is not there is no error", async () => {
+    const pid = startSleeper();
+    await killAndWait(pid);
+    expect(await isRunning({ pid, startTime: await startTimeOf(pid) })).toBe(false);
+    await killAndWait(2 ** 22 + 1);
+  });
+
+  test("a number that is no process is an error of the kernel", async () => {
+    await expect(waitForProcessEnd(-1, "1")).rejects.toMatchObject({
+      code: "OS_FILE_FAILED",
+      details: { call: "pidfd_open", path: "/proc/-1", errno: "EINVAL" },
+    });
+  });
+
+  test("a wait that is over leaves no listener", async () => {
+    const { signal } = new AbortController();
+    await waitForProcessEnd(startSleeper(), "1", signal);
+    expect(getEventListeners(signal, "abort")).toEqual([]);
   });
 
   test("waits leave no descriptor and no thread behind", async () => {

@@ -46,7 +46,7 @@ export async function waitForProcessEnd(
   const onAbort = (): void => {
     resolve(undefined);
   };
-  signal?.addEventListener("abort", onAbort, { once: true });
+  signal?.addEventListener("abort", onAbort);
   try {
     // Asked after the pidfd was opened: if it is still that process, the pidfd is that process too.
     if ((await readProcessStartTime(pid)) !== startTime) return;

@@ -5,6 +5,7 @@ import {
   fstatSync,
   mkdirSync,
   mkdtempSync,
+  readdirSync,
   renameSync,
   rmSync,
   symlinkSync,
@@ -14,6 +15,7 @@ import { createServer } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, onTestFinished, test } from "vitest";
+import { errnoOf } from "../files/file-errors.ts";
 import { openVolumeSocket } from "./volume-socket.ts";
 
 let directory = "";
@@ -35,6 +37,15 @@ async function listenAt(path: string): Promise<void> {
   });
 }
 
+function catchError(action: () => unknown): Error {
+  try {
+    action();
+  } catch (error) {
+    if (error instanceof Error) return error;
+  }
+  throw new Error("nothing was thrown");
+}
+
 describe("the socket of a volume", () => {
   test("is found by whatever name, beside files and directories", async () => {
     await listenAt(inVolume("shim-x1y2.sock"));
@@ -47,20 +58,34 @@ describe("the socket of a volume", () => {
   });
 
   test("is missed where there is none, or no volume", () => {
+    const before = readdirSync("/proc/self/fd");
     for (const path of ["volume", "none"]) {
       expect(() => openVolumeSocket({ directory, path })).toThrow(
-        expect.objectContaining({ code: "OS_FILE_FAILED" }),
+        expect.objectContaining({
+          code: "OS_FILE_FAILED",
+          details: expect.objectContaining({ call: "open", errno: "ENOENT" }) as object,
+        }) as Error,
       );
     }
+    expect(readdirSync("/proc/self/fd")).toEqual(before);
   });
 
-  test.each<{ name: string; make: () => Promise<void> | void }>([
+  test("is found beside 63 other files, and leaves only its descriptor open", async () => {
+    await listenAt(inVolume("hook.sock"));
+    for (let index = 0; index < 63; index += 1) writeFileSync(inVolume(String(index)), "");
+    const before = readdirSync("/proc/self/fd");
+    openVolumeSocket({ directory, path: "volume" }).close();
+    expect(readdirSync("/proc/self/fd")).toEqual(before);
+  });
+
+  test.each<{ name: string; make: () => Promise<void> | void; reason: string; errno?: string }>([
     {
       name: "a link to a socket",
       make: async () => {
         await listenAt(join(directory, "elsewhere"));
         symlinkSync(join(directory, "elsewhere"), inVolume("hook.sock"));
       },
+      reason: "a link in it",
     },
     {
       name: "a volume that is a link",
@@ -69,6 +94,8 @@ describe("the socket of a volume", () => {
         renameSync(join(directory, "volume"), join(directory, "moved"));
         symlinkSync(join(directory, "moved"), join(directory, "volume"));
       },
+      reason: "a link or no directory",
+      errno: "ENOTDIR",
     },
     {
       name: "two sockets",
@@ -76,17 +103,24 @@ describe("the socket of a volume", () => {
         await listenAt(inVolume("one.sock"));
         await listenAt(inVolume("two.sock"));
       },
+      reason: "more than one socket in it",
     },
     {
       name: "very many files",
       make: () => {
         for (let index = 0; index < 100; index += 1) writeFileSync(inVolume(String(index)), "");
       },
+      reason: "more than 64 files",
     },
-  ])("is refused: $name", async ({ make }) => {
+  ])("is refused: $name", async ({ make, reason, errno }) => {
     await make();
-    expect(() => openVolumeSocket({ directory, path: "volume" })).toThrow(
-      expect.objectContaining({ code: "OS_PATH_REFUSED" }),
-    );
+    const before = readdirSync("/proc/self/fd");
+    const refusal = catchError(() => openVolumeSocket({ directory, path: "volume" }));
+    expect(refusal).toMatchObject({
+      code: "OS_PATH_REFUSED",
+      details: { path: `${directory}/volume`, reason },
+    });
+    expect(errnoOf(refusal.cause)).toBe(errno);
+    expect(readdirSync("/proc/self/fd")).toEqual(before);
   });
 });
