@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 import { describe, expect, test } from "vitest";
+import { CONFIG_MAP } from "../kinds/config/config-map.ts";
 import { LEASE } from "../kinds/cluster/lease.ts";
 import { NODE } from "../kinds/cluster/node.ts";
 import { POD } from "../kinds/workload/pod.ts";
@@ -80,6 +81,11 @@ const cases: readonly {
   },
   { name: "a pod itself", change: {}, refused: "not allowed to update pods" },
   {
+    name: "a pod of another node",
+    change: { oldObject: pod("n2") },
+    refused: "not allowed to update pods",
+  },
+  {
     name: "a binding",
     change: { ...CREATE, subresource: "binding" },
     refused: "unexpected pod subresource binding",
@@ -111,6 +117,34 @@ const cases: readonly {
   {
     name: "its own end",
     change: { ...ITSELF, operation: "DELETE", object: undefined },
+    refused: undefined,
+  },
+  {
+    name: "its own end, with labels and taints of the cluster",
+    change: {
+      ...ITSELF,
+      ...DELETE,
+      oldObject: node({ "kubernetes.io/role": "1" }, [{ key: "a" }]),
+    },
+    refused: undefined,
+  },
+  {
+    name: "its labels beside one of the cluster's, which stays",
+    change: {
+      ...ITSELF,
+      object: node({ "kubernetes.io/role": "1", own: "2" }),
+      oldObject: node({ "kubernetes.io/role": "1", own: "1" }),
+    },
+    refused: undefined,
+  },
+  {
+    name: "itself without the field of its taints, of which it has none",
+    change: { ...ITSELF, object: { ...node(), spec: {} } },
+    refused: undefined,
+  },
+  {
+    name: "a kind without a rule",
+    change: { kind: CONFIG_MAP },
     refused: undefined,
   },
   {

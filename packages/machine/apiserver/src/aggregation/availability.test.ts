@@ -183,8 +183,11 @@ describe("availability", () => {
     reached["10.0.0.1:8443"] = discovery();
     await server.clock.advance(50);
     await until("the success", () => available(server)?.status === "True");
+    // A second attempt may be due: it ends before the server does.
+    await server.clock.advance(10_000);
+    await runTurns(20);
     delete reached["10.0.0.1:8443"];
-    await server.clock.advance(29_950);
+    await server.clock.advance(19_950);
     await until("the regular check", () => available(server)?.status === "False");
     await server.deps.store.write((transaction) => {
       transaction.remove({ bucket: "/services", namespace: "default", name: "far" }, service());
@@ -196,6 +199,60 @@ describe("availability", () => {
     await server.put("configmaps", service());
     await runTurns(20);
     expect(server.deps.store.revision()).toBe(revision + 1);
+  });
+
+  test("is checked when the APIService's own spec changes, and not for its labels or others' backends", async () => {
+    await using given = await startControllerTest();
+    const { server } = given;
+    await server.put(BUCKET, apiService({ available: "Unknown" }));
+    await putBackend(server);
+    const connections = new MemoryConnections({ "10.0.0.1:8443": discovery() });
+    const remote = new RemoteDiscovery(server.deps.store);
+    await given.start(startAvailability, { connections: connections.asConnections, remote });
+    await until("the condition", () => available(server)?.status === "True");
+    await runTurns(20);
+    expect(server.clock.dueMs).toEqual([30_000]);
+    const count = connections.asked.length;
+    const one = service();
+    await server.put("services", { ...one, metadata: { ...one.metadata, name: "near" } });
+    await server.put("services", { ...one, metadata: { ...one.metadata, namespace: "other" } });
+    const stored = server.stored(BUCKET, NAME, "") ?? apiService();
+    await server.put(BUCKET, { ...stored, metadata: { ...stored.metadata, labels: { a: "b" } } });
+    await runTurns(20);
+    expect(connections.asked).toHaveLength(count);
+    await server.put(BUCKET, apiService({ spec: { service: undefined } }));
+    await until("the change of the spec", () => available(server)?.reason === "Local");
+  });
+
+  test("retains other conditions and the time of its last transition, and is written once", async () => {
+    await using given = await startControllerTest();
+    const { server } = given;
+    const before = apiService({ available: "False" });
+    const other = { type: "Other", status: "True" };
+    const { conditions } = before["status"] as { conditions: readonly Condition[] };
+    await server.put(BUCKET, { ...before, status: { conditions: [other, ...conditions] } });
+    const remote = new RemoteDiscovery(server.deps.store);
+    const { asConnections } = new MemoryConnections({});
+    await given.start(startAvailability, { connections: asConnections, remote });
+    await until("the reason", () => available(server)?.reason === "ServiceNotFound");
+    expect(server.stored(BUCKET, NAME, "")?.["status"]).toEqual({
+      conditions: [
+        other,
+        {
+          type: "Available",
+          status: "False",
+          reason: "ServiceNotFound",
+          message: 'service/far in "default" is not present',
+          lastTransitionTime: "2026-01-01T00:00:00Z",
+        },
+      ],
+    });
+    expect(server.clock.dueMs).toEqual([30_000]);
+    const count = server.webhooks.asked.length;
+    expect(count).toBeGreaterThan(0);
+    await server.clock.advance(30_000);
+    await runTurns(20);
+    expect(server.webhooks.asked).toHaveLength(count);
   });
 });
 

@@ -131,3 +131,60 @@ test.each<{ name: string; change: Partial<AdmissionQuestion>; want: string | und
   expect(selected).toEqual(want === undefined ? [] : [want]);
   expect(found !== undefined).toBe(want === undefined);
 });
+
+const CHOSEN = { apiVersion: "v1", kind: "Pod", metadata: { name: "x", labels: { a: "chosen" } } };
+const OTHER = { apiVersion: "v1", kind: "Pod", metadata: { name: "x" } };
+
+test.each([
+  { name: "the new object", object: CHOSEN, oldObject: undefined, want: true },
+  { name: "the new object of a change", object: CHOSEN, oldObject: OTHER, want: true },
+  { name: "the object before a change", object: OTHER, oldObject: CHOSEN, want: true },
+  { name: "the object that is deleted", object: undefined, oldObject: CHOSEN, want: true },
+  { name: "neither", object: OTHER, oldObject: OTHER, want: false },
+  { name: "no object at all", object: undefined, oldObject: undefined, want: false },
+])("selection by labels of $name: $want", ({ object, oldObject, want }) => {
+  const webhook: Webhook = {
+    ...webhookFor(["pods"], "*"),
+    selectsObjects: true,
+    matchesObject: ({ a }) => a === "chosen",
+  };
+  const question = { kind: PODS, subresource: "", object, oldObject } as AdmissionQuestion;
+  // Neither namespaces nor versions are looked up.
+  const found = matchingKind(webhook, question, {} as MatchDeps);
+  expect(found !== undefined).toBe(want);
+});
+
+const MAPS_V2 = { ...PODS, group: "a.io", version: "v2", resource: "maps" };
+const MAPS_V1 = { ...MAPS_V2, version: "v1" };
+/** Kinds that a rule for version `v1` names, and that are not equivalent. */
+const UNLIKE = [
+  { ...MAPS_V1, group: "b.io" },
+  { ...MAPS_V1, resource: "charts" },
+];
+
+test.each([
+  { name: "another version", kind: MAPS_V2, kinds: [MAPS_V1], equivalent: true, want: MAPS_V1 },
+  {
+    name: "its own version first",
+    kind: MAPS_V1,
+    kinds: [{ ...MAPS_V1, kind: "Again" }, MAPS_V2],
+    equivalent: true,
+    want: MAPS_V1,
+  },
+  { name: "no other kind", kind: MAPS_V2, kinds: UNLIKE, equivalent: true, want: undefined },
+  {
+    name: "the exact version only",
+    kind: MAPS_V2,
+    kinds: [MAPS_V1],
+    equivalent: false,
+    want: undefined,
+  },
+])("a rule for a version matches $name", ({ kind, kinds, equivalent, want }) => {
+  const base = webhookFor(["*"], "*");
+  const rules = base.rules.map((rule) => ({ ...rule, groups: ["*"] }));
+  const webhook: Webhook = { ...base, rules, matchesEquivalent: equivalent };
+  const question = { kind, subresource: "", operation: "UPDATE" } as AdmissionQuestion;
+  const registry = { list: () => [MAPS_V2, ...kinds] };
+  const found = matchingKind(webhook, question, { registry } as unknown as MatchDeps);
+  expect(found).toBe(want);
+});
