@@ -213,7 +213,10 @@ test.each<{ name: string; resources: Fields | undefined; want: Fields | undefine
     want: { limits: { cpu: "2", memory: "1Gi" }, requests: { cpu: "1", memory: "1Gi" } },
   },
 ])("a container of a pod with $name", ({ resources, want }) => {
-  const filled: Fields = { initContainers: [{ resources }], enableServiceLinks: false };
+  const filled: Fields = {
+    initContainers: [{ resources: structuredClone(resources) }],
+    enableServiceLinks: false,
+  };
   defaultOwnSpec(filled);
   expect(filled).toEqual({ initContainers: [{ resources: want }], enableServiceLinks: false });
 });
