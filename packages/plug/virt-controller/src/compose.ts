@@ -316,7 +316,7 @@ async function tellInstallation(
   );
 }
 
-/** What the caches know of VMs, when somebody reads the metrics. */
+/** Metrics of VMs, read from the caches at each scrape. */
 function familiesOf({ kubevirts, migrations, vmis, vms }: Caches): readonly MetricFamily[] {
   const all = vmis.list();
   return [

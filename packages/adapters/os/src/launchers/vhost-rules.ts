@@ -23,7 +23,7 @@ export interface DirectoryAccess {
 
 /** Only root writes, and only the group reads. */
 export const DIRECTORY_MODE = 0o750;
-/** The group writes too; new files inherit the directory's group, whoever makes them. Source: inode(7), S_ISGID. */
+/** The group writes too, and new files inherit the group of the directory. Source: inode(7), S_ISGID. */
 const SHARED_MODE = 0o2770;
 /** Two names that are no way out. Source: packages/adapters/cni/native/patchbay-vhost-user.c, is_name */
 const ID = /^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$/;

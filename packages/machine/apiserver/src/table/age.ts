@@ -33,7 +33,7 @@ const STEPS: readonly Step[] = [
 ];
 const YEARS: Form = { unit: YEAR, letter: "y" };
 
-/** A duration for people; one that has not begun is none. */
+/** A duration for people; zero where it has not begun. */
 function humanDuration(ms: number): string {
   const seconds = Math.floor(ms / 1000);
   if (seconds < 0) {

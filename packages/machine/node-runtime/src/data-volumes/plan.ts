@@ -30,7 +30,7 @@ const IN_USE_MS = 5_000;
 /** What is known of one DataVolume. */
 export interface DataVolumeFacts {
   readonly dataVolume: DataVolume;
-  /** The claim of its name, whoever created it. */
+  /** The claim with the name of the DataVolume, which another client may have created. */
   readonly claim: PersistentVolumeClaim | undefined;
   /** The pod that fills it. */
   readonly pod: Pod | undefined;

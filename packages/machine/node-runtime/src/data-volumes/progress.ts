@@ -8,7 +8,7 @@ export interface FillProgress {
   readonly phase: "Pending" | "Running" | "Succeeded";
   /** Whether the last attempt failed; it is tried again. */
   readonly isFailing: boolean;
-  /** The cause of a failure or of a wait; empty where there is none. */
+  /** The cause of a failure or of a wait; empty otherwise. */
   readonly message: string;
 }
 

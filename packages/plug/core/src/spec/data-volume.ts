@@ -190,7 +190,7 @@ function readTarget(reader: Reader, spec: Fields): Omit<FillOrder, "source"> | u
 /** What CDI has beside; these change nothing here. */
 const IGNORED = ["preallocation", "priorityClassName"];
 
-/** The order of a DataVolume, or all causes why there is none. */
+/** The order of a DataVolume, or all causes of its refusal. */
 export function readDataVolume(
   given: unknown,
   namespace: string,

@@ -98,8 +98,8 @@ function positionIn(pod: readonly string[], left: string, right: string): number
 }
 
 /**
- * The addresses, in the pod's order, and where they come from. They are told since when the same were first told by the same; of
- * a guest without any that is told too, so that nobody takes it for one that has not been asked.
+ * The addresses, in the pod's order, and their source. The time is that of the first report with the same addresses and source; a
+ * report without addresses has one too, which tells a guest without addresses from one that was not asked.
  */
 export function addressFields(
   facts: IfaceFacts,
