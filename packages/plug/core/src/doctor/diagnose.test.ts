@@ -56,6 +56,11 @@ const GUEST: readonly WayRow[] = [
   ],
   ["a second NIC of the same VM that answers for it", { ownMacs: [OTHER], traces: [trace("own")] }],
   ["somebody with its address", { traces: [trace("own")] }, ["guest", "DuplicateAddress"]],
+  [
+    "silence of a guest whose address another host has",
+    { traces: [asked("inward", "nodePeer", "podNic", "tap"), trace("own")] },
+    ["guest", "DuplicateAddress"],
+  ],
   ["no address", { guest: { macs: [MAC], addresses: [] } }, ["guest", "NoAddressInGuest"]],
   [
     "no default route",

@@ -129,8 +129,9 @@ export function judgeGuest(facts: WayFacts): Verdict {
   return (
     firstOf(
       () => wrongMac(facts),
-      () => silent(facts),
+      // A guest that finds its address in use does not take it, and is silent.
       () => duplicate(facts),
+      () => silent(facts),
       () => addressless(facts),
       () => routeless(facts),
       () => wrongNeighbor(facts),
