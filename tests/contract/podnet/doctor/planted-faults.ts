@@ -57,8 +57,8 @@ function inOrder(...plants: readonly Plant[]): Plant {
 }
 
 const FORWARD = "forward priority 0";
-/** Half of all frames. */
-const HALF = "numgen random mod 2 0 drop";
+/** A random half was, one time in twenty, the whole of ten pings. */
+const EVERY_FIFTH = "numgen inc mod 5 0 drop";
 const NO_HOST = "02:00:00:00:5e:88";
 
 /** After the node was made the gateway of the network. */
@@ -152,8 +152,8 @@ const IN_GUEST: readonly PlantedFault[] = [
     plant: neighbor("guest", GATEWAY, "eth0"),
   },
   {
-    ...{ name: "loss of half of all packets in the guest", hop: "guest", reason: "LossyLink" },
-    plant: nft("guest", "ip", ["input priority 0", HALF]),
+    ...{ name: "loss of every fifth packet in the guest", hop: "guest", reason: "LossyLink" },
+    plant: nft("guest", "ip", ["input priority 0", EVERY_FIFTH]),
   },
   {
     ...{ name: "link down on the device", hop: "device", reason: "DeviceLinkDown" },
@@ -214,8 +214,8 @@ const AT_TAP: readonly PlantedFault[] = [
     plant: nft("pod", "netdev", ['ingress device "tap1" priority 0', "drop"]),
   },
   {
-    ...{ name: "loss of half of all frames at the tap", hop: "tap", reason: "LossyLink" },
-    plant: nft("pod", "netdev", ['ingress device "tap1" priority 0', HALF]),
+    ...{ name: "loss of every fifth frame at the tap", hop: "tap", reason: "LossyLink" },
+    plant: nft("pod", "netdev", ['ingress device "tap1" priority 0', EVERY_FIFTH]),
   },
 ];
 
@@ -347,8 +347,11 @@ const ON_NODE: readonly PlantedFault[] = [
     plant: nft("host", "netdev", [({ peer }) => `egress device "${peer}" priority 0`, "drop"]),
   },
   {
-    ...{ name: "loss of half of all frames at the peer", hop: "nodePeer", reason: "LossyLink" },
-    plant: nft("host", "netdev", [({ peer }) => `ingress device "${peer}" priority 0`, HALF]),
+    ...{ name: "loss of every fifth frame at the peer", hop: "nodePeer", reason: "LossyLink" },
+    plant: nft("host", "netdev", [
+      ({ peer }) => `ingress device "${peer}" priority 0`,
+      EVERY_FIFTH,
+    ]),
   },
   {
     ...{ name: "peer in another namespace", hop: "nodePeer", reason: "PeerElsewhere" },
@@ -409,8 +412,8 @@ const ON_NODE: readonly PlantedFault[] = [
     plant: routed(ebtables("-t", "nat", "-A", "PREROUTING", "-j", "DROP")),
   },
   {
-    ...{ name: "loss of half of all frames in the bridge", hop: "nodeBridge", reason: "LossyLink" },
-    plant: nft("host", "bridge", [FORWARD, HALF]),
+    ...{ name: "loss of every fifth frame in the bridge", hop: "nodeBridge", reason: "LossyLink" },
+    plant: nft("host", "bridge", [FORWARD, EVERY_FIFTH]),
   },
 ];
 
@@ -496,8 +499,8 @@ const BEYOND: readonly PlantedFault[] = [
     }),
   },
   {
-    ...{ name: "loss of half of all packets at the gateway", hop: "gateway", reason: "LossyLink" },
-    plant: nft("lan", "ip", ["input priority 0", HALF]),
+    ...{ name: "loss of every fifth packet at the gateway", hop: "gateway", reason: "LossyLink" },
+    plant: nft("lan", "ip", ["input priority 0", EVERY_FIFTH]),
   },
   {
     ...{ name: "another VLAN at the switch's port", hop: "gateway", reason: "GatewaySilent" },
