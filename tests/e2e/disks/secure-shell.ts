@@ -41,6 +41,23 @@ export class SecureShell {
     return machine.try(["patchbay", "--data-dir", machine.dataDir, command, ...flags, ...args]);
   }
 
+  /** File with the public key. */
+  get publicKeyFile(): string {
+    return `${this.#key}.pub`;
+  }
+
+  /** What a command in the guest prints; waits until the guest lets the user in. */
+  async print(guest: string, command: string): Promise<string> {
+    return eventually(
+      () => {
+        const run = this.#run("ssh", guest, "-c", command);
+        if (run.code !== 0) throw new Error(run.stderr);
+        return run.stdout;
+      },
+      { withinMs: DEBIAN_BOOT_MS },
+    );
+  }
+
   /** Runs a command there, and copies a file there and back. */
   async visit(vm: string): Promise<ShellStory> {
     const guest = `root@vm/${vm}/default`;
