@@ -107,6 +107,11 @@ export class DoctorScene {
     await this.#make({ ...WIRING, guard: GUARD });
   }
 
+  /** Sets the rules for a pod that serves the guest by DHCP. */
+  async serveGuest(): Promise<void> {
+    await this.#make({ ...WIRING, answers: { addresses: ["169.254.75.10/32"] } });
+  }
+
   async #make(wiring: PodWiring): Promise<void> {
     await makeNetwork().wireTap(this.#pod, wiring);
     this.#wiring = wiring;

@@ -18,8 +18,12 @@ import { askNic } from "../netlink/ask.ts";
 import { sayErrno } from "../netlink/errno.ts";
 import { macOf } from "../netlink/rtnetlink.ts";
 import { createStateReader, type StateSources } from "../netlink/netns-state.ts";
+import { answersNameOf } from "../nft/answers.ts";
+import { parseDhcpRequests } from "../nft/dhcp-requests.ts";
 import { guardNameOf } from "../nft/guard.ts";
+import { natNameOf } from "../nft/nat.ts";
 import { parseRefusals, type Refusal } from "../nft/refusals.ts";
+import { hasTableNamed, type TableName } from "../nft/table.ts";
 import { runIn } from "../run-in.ts";
 import { isGuarded } from "../wiring/rules.ts";
 import type { NetnsState } from "../wiring/wirer.ts";
@@ -257,6 +261,24 @@ async function listRefusals(
   return parseRefusals(await runIn(runner, pod, { program: "nft", args }));
 }
 
+/** The table that counts the guest's DHCP requests; undefined if the pod does not serve DHCP on this NIC. */
+function requestsTableOf(wiring: ExaminedNic["wiring"]): TableName | undefined {
+  if (wiring.kind === "masquerade") return natNameOf(wiring.podInterfaceName);
+  const isAnswered = wiring.kind === "bridge" && wiring.answers !== undefined;
+  return isAnswered ? answersNameOf(wiring.bridgeName) : undefined;
+}
+
+async function countDhcpRequests(
+  { runner }: StateSources,
+  { pod, wiring }: ExaminedNic,
+  { tables }: NetnsState,
+): Promise<Pick<SeenWay, "dhcpRequests">> {
+  const name = requestsTableOf(wiring);
+  if (name === undefined || !hasTableNamed(tables, name)) return {};
+  const args = ["-p", "list", "table", name.family, name.name];
+  return { dhcpRequests: parseDhcpRequests(await runIn(runner, pod, { program: "nft", args })) };
+}
+
 function refusedSince(
   before: readonly Refusal[],
   after: readonly Refusal[],
@@ -446,6 +468,7 @@ async function examine(
     losses,
     ...causes,
     ...forwarded,
+    ...(await countDhcpRequests(sources, nic, state)),
     ...(source === undefined ? {} : { source }),
     refused: refusedSince(before, await listRefusals(sources, nic, state)),
     ...found,

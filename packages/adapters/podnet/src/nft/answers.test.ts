@@ -20,7 +20,7 @@ test("with IPv4 DHCP stays between guest and pod, and nothing else is heard or s
     'oifname "pod1" udp dport 67 drop',
   ]);
   expect(rulesOf(WIRING, "heard")).toEqual([
-    'iifname "tap1" udp dport 67 accept',
+    'iifname "tap1" udp dport 67 counter accept',
     'iifname "tap1" drop',
     'iifname "pod1" drop',
   ]);

@@ -2,6 +2,7 @@
 // Where the pod gives the guest its addresses: nobody else answers it, nobody else asks the pod, and what it sends by way
 // of the bridge goes to the network's own gateway. Why each: docs/design/guest-addresses.md.
 import type { BridgeWiring } from "@patchbay/core";
+import { DHCP_REQUESTS } from "./dhcp-requests.ts";
 import type { Table, TableName } from "./table.ts";
 
 /** What the rules are made from. */
@@ -21,11 +22,11 @@ export function answersNameOf(bridgeName: string): TableName {
 
 /** What a guest asks, and what it is answered, by family. */
 const IPV4 = {
-  questions: ["udp dport 67"],
+  questions: [DHCP_REQUESTS.ipv4],
   answers: ["udp sport 67"],
 } as const;
 const IPV6 = {
-  questions: ["udp dport 547", "icmpv6 type nd-router-solicit"],
+  questions: [DHCP_REQUESTS.ipv6, "icmpv6 type nd-router-solicit"],
   answers: ["udp sport 547", "icmpv6 type nd-router-advert"],
 } as const;
 /** What finding the bridge by IPv6 needs. */
@@ -43,6 +44,12 @@ function gatewayRules(
     ...[LINK_LOCAL, ...own].map((address) => `${toBridge} ip6 daddr ${address} accept`),
     `${toBridge} ether type ip6 ether daddr set ${answers.gatewayMac}`,
   ];
+}
+
+/** DHCP requests are counted for the doctor. */
+function heardRule(match: string): string {
+  const isDhcp = Object.values<string>(DHCP_REQUESTS).includes(match);
+  return `${match}${isDhcp ? " counter" : ""} accept`;
 }
 
 /** The rules around a bridge from which the pod answers. */
@@ -83,7 +90,7 @@ export function answersTable(wiring: AnswersWiring): Table {
         name: "heard",
         hook: hook("input priority filter"),
         rules: [
-          ...heard.map((match) => `${fromGuest} ${match} accept`),
+          ...heard.map((match) => `${fromGuest} ${heardRule(match)}`),
           `${fromGuest} drop`,
           `${fromNetwork} drop`,
         ],

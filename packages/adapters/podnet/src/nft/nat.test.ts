@@ -44,6 +44,11 @@ describe("masquerade", () => {
           iifname "eth0" oifname != "k6t-eth0" drop
           iifname != "k6t-eth0" oifname "eth0" drop
         }
+        chain heard {
+          type filter hook input priority filter; policy accept;
+          iifname "k6t-eth0" udp dport 67 counter
+          iifname "k6t-eth0" udp dport 547 counter
+        }
       }"
     `);
   });

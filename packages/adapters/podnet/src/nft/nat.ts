@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Translation between a guest's addresses and the pod's, as rules. Why each: docs/design/masquerade.md.
 import type { ForwardedPorts, MasqueradeWiring, NatSubnet } from "@patchbay/core";
+import { DHCP_REQUESTS } from "./dhcp-requests.ts";
 import type { Chain, Hook, Table, TableName } from "./table.ts";
 
 /** What the rules are made from. */
@@ -70,6 +71,15 @@ function betweenRules({ podInterfaceName, bridgeName }: NatWiring): readonly str
   ];
 }
 
+/** Counts the guest's DHCP requests for the doctor; accepts everything. */
+function heardRules({ bridgeName, ipv4, ipv6 }: NatWiring): readonly string[] {
+  const matches = [
+    ...(ipv4 === undefined ? [] : [DHCP_REQUESTS.ipv4]),
+    ...(ipv6 === undefined ? [] : [DHCP_REQUESTS.ipv6]),
+  ];
+  return matches.map((match) => `iifname "${bridgeName}" ${match} counter`);
+}
+
 function hookOf(type: Hook["type"], at: string): Pick<Chain, "hook"> {
   return { hook: { type, at, policy: "accept" } };
 }
@@ -127,6 +137,11 @@ export function natTable(wiring: NatWiring): Table {
         name: "between",
         ...hookOf("filter", "forward priority filter"),
         rules: betweenRules(wiring),
+      },
+      {
+        name: "heard",
+        ...hookOf("filter", "input priority filter"),
+        rules: heardRules(wiring),
       },
     ],
   };

@@ -276,6 +276,37 @@ test.each([
   expect(diagnose(wayFacts(change)).isUnplugReason).toBe(want);
 });
 
+const SILENT_TRACES = [asked("inward", "nodePeer", "podNic", "tap")];
+
+test.each([
+  { dhcpRequests: undefined, want: /use an address of its own$/ },
+  {
+    dhcpRequests: 0,
+    want: /of its own; the guest has sent no DHCP request since this NIC was wired$/,
+  },
+  { dhcpRequests: 1, want: /of its own; the guest has sent 1 DHCP request$/ },
+  { dhcpRequests: 4, want: /of its own; the guest has sent 4 DHCP requests$/ },
+])("a silent guest without an agent, after so many DHCP requests: $dhcpRequests", (row) => {
+  const { dhcpRequests, want } = row;
+  const change = { guest: undefined, serves: true, traces: SILENT_TRACES, seen: { dhcpRequests } };
+  const { hops } = diagnose(wayFacts(change));
+  expect(hops.find(({ hop }) => hop === "guest")).toMatchObject({
+    state: "unknown",
+    why: expect.stringMatching(want) as string,
+  });
+});
+
+test("a guest without an address is dead, and the report includes its DHCP requests", () => {
+  const change = { guest: { macs: [MAC], addresses: [] }, seen: { dhcpRequests: 0 } };
+  const { hops } = diagnose(wayFacts({ ...change, serves: true }));
+  const [guest] = hops;
+  expect(guest).toMatchObject({ state: "dead", reason: "NoAddressInGuest" });
+  expect(guest?.why).toMatch(/no address at this NIC; the guest has sent no DHCP request/);
+  expect(hops.find(({ hop }) => hop === "addresses")?.why).toMatch(
+    /runs; the guest has sent no DHCP request/,
+  );
+});
+
 test("a dead hop says what was seen and what to do", () => {
   const { hops } = diagnose(wayFacts({ mayClaim: [] }));
   expect(hops.find(({ hop }) => hop === "tap")).toEqual({

@@ -164,6 +164,8 @@ export interface SeenWay {
   readonly traces: readonly FrameTrace[];
   /** By reason, the most frequent first; none where the guest may send anything. */
   readonly refused: readonly RefusedFrames[];
+  /** DHCP requests of the guest since the NIC was wired. Unset if the pod assigns this NIC no addresses. */
+  readonly dhcpRequests?: number;
   /** Absent: nobody is known. */
   readonly target?: WayTarget;
   /** Address of IPv4 that the network sees, without length: the guest's or the pod's; unset: it has none. */

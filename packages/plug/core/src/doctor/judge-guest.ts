@@ -16,6 +16,14 @@ export function lacksServer(facts: WayFacts): boolean {
   return facts.serves === false || (asked !== undefined && asked.answered.length === 0);
 }
 
+/** Text to append: how often the guest has sent DHCP requests. Empty if the pod assigns this NIC no addresses. */
+export function dhcpHistory({ seen }: WayFacts): string {
+  const times = seen?.dhcpRequests;
+  if (times === undefined) return "";
+  if (times === 0) return "; the guest has sent no DHCP request since this NIC was wired";
+  return `; the guest has sent ${String(times)} DHCP request${times === 1 ? "" : "s"}`;
+}
+
 function wrongMac({ device, guest, ...facts }: WayFacts): Verdict | undefined {
   if (device === undefined) return undefined;
   const said = `the device has MAC ${device.mac}`;
@@ -50,7 +58,8 @@ function silenceExplained(facts: WayFacts): string | undefined {
     guest === undefined
       ? "no guest agent answers: the guest may still boot, or use an address of its own"
       : "its agent reports no address at this NIC";
-  return `it does not answer ARP for the address that the network assigned; ${cause}`;
+  const assigned = "it does not answer ARP for the address that the network assigned";
+  return `${assigned}; ${cause}${dhcpHistory(facts)}`;
 }
 
 function silent(facts: WayFacts): Verdict | undefined {
@@ -103,7 +112,7 @@ function wrongNeighbor(facts: WayFacts): Verdict | undefined {
 function addressless(facts: WayFacts): Verdict | undefined {
   const { guest } = facts;
   if (guest?.addresses?.length !== 0) return undefined;
-  const why = "the guest's agent tells of no address at this NIC";
+  const why = `the guest's agent tells of no address at this NIC${dhcpHistory(facts)}`;
   return lacksServer(facts) ? unknown(why) : dead("NoAddressInGuest", why);
 }
 

@@ -3,7 +3,7 @@
 import { isWithin, networkOf, parseIp } from "@patchbay/api";
 import { frameLostAt } from "./blame.ts";
 import type { SeenWay, WayFacts, WayLink, WiringLack } from "./facts.ts";
-import { lacksServer, traceOf } from "./judge-guest.ts";
+import { dhcpHistory, lacksServer, traceOf } from "./judge-guest.ts";
 import { lostFrames, smallerMtu, type JudgedFacts } from "./judge-frames.ts";
 import type { DoctorReason } from "./reasons.ts";
 import { absent, dead, firstOf, ok, unknown, withFix, type Verdict } from "./verdict.ts";
@@ -179,7 +179,7 @@ export function judgeAddresses(facts: WayFacts): Verdict {
   if (facts.serves === undefined) return byNetwork(facts);
   return lacksServer(facts)
     ? dead("AddressServerDown", "the DHCP server of this NIC does not run")
-    : ok("the DHCP server of this NIC runs");
+    : ok(`the DHCP server of this NIC runs${dhcpHistory(facts)}`);
 }
 
 /** The guest's addresses become the pod's. */
