@@ -150,9 +150,11 @@ describe("a server", () => {
     for (const kind of ["mnt", "pid", "ipc", "net"]) {
       expect(namespaceOf(pid, kind)).not.toBe(namespaceOf("self", kind));
     }
-    const seen = (place: string): readonly string[] => readdirSync(`/proc/${pid}/root${place}`);
-    expect(seen("/proc").filter((name) => /^\d+$/.test(name))).toEqual(["1"]);
-    expect(["/run", "/var", "/tmp", "/root", "/dev/shm"].flatMap(seen)).toEqual([]);
+    const listed = (place: string): readonly string[] => readdirSync(`/proc/${pid}/root${place}`);
+    expect(listed("/proc").filter((name) => /^\d+$/.test(name))).toEqual(["1"]);
+    const others = listed("/").filter((name) => !/^(?:s?bin|lib\w*)$/.test(name));
+    expect(others.toSorted()).toEqual(["dev", "etc", "proc", "usr"]);
+    expect(listed("/dev").toSorted()).toEqual(["null", "urandom"]);
     const limits = read("limits")
       .split("\n")
       .map((line) => line.split(/ {2,}/).slice(0, 3).join(" "));
@@ -166,6 +168,22 @@ describe("a server", () => {
       ]),
     );
     expect(askIpv4(guest)).toMatchObject({ ip: "10.9.0.5" });
+  });
+
+  test("keeps no file system in use that was mounted when it started", async () => {
+    const { pod } = makePair(namespaces);
+    const directory = mkdtempSync(join(tmpdir(), "mounted-"));
+    run("mount", "-t", "tmpfs", "none", directory);
+    try {
+      await start(pod, SERVED_NIC);
+    } finally {
+      run("umount", directory);
+    }
+    const mounts = serverPids().map((pid) => readFileSync(`/proc/${pid}/mountinfo`, "utf8"));
+    expect(mounts).toHaveLength(1);
+    expect(mounts[0]).not.toContain(directory);
+    // The kernel detaches what other namespaces have mounted there.
+    rmSync(directory, { recursive: true });
   });
 
   test("serves where its agent may not mount anything, as in some containers", async () => {

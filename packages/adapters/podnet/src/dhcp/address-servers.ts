@@ -60,16 +60,23 @@ class Users {
 const CAPABILITIES = "-all,+net_bind_service,+net_raw,+net_admin";
 
 /**
- * Where others' files and sockets are: the server is given empty places there, in mounts of its own. It reads no file but
- * its libraries. A container may be forbidden to mount (AppArmor): there it is left with what the agent's container has.
+ * The server's root file system has programs, libraries and two devices, and nothing else. The old root is detached rather
+ * than covered: a mount namespace that lives as long as a VM would keep every file system in use that is mounted now, and
+ * the claims of other VMs on them could be neither mounted again nor deleted.
  */
-const HIDDEN = "/dev/shm /home /media /mnt /opt /root /run /srv /tmp /var";
-const HIDE = `for place in ${HIDDEN}; do
-  [ ! -d "$place" ] || mount -t tmpfs -o ro,size=4k,mode=555 none "$place" || exit
+const ROOT = `mount -t tmpfs -o size=64k,mode=755 none /tmp && cd /tmp || exit
+for place in bin etc lib lib32 lib64 libx32 sbin usr; do
+  if [ -L "/$place" ]; then ln -s "$(readlink "/$place")" "$place"
+  elif [ -d "/$place" ]; then mkdir "$place" && mount --bind "/$place" "$place"
+  fi || exit
 done
+mkdir dev old proc && touch dev/null dev/urandom &&
+mount --bind /dev/null dev/null && mount --bind /dev/urandom dev/urandom && mount --move /proc proc &&
+pivot_root . old && cd / && umount -l old && rmdir old && mount -o remount,ro / || exit
 exec "$@"`;
-const HIDE_IF_ALLOWED = `unshare --mount mount -t tmpfs none /tmp 2>/dev/null || exec "$@"
-exec unshare --mount --mount-proc sh -c '${HIDE}' sh "$@"`;
+/** AppArmor may forbid mounts to a container; there the server keeps the mounts of the agent's container. */
+const WITH_ROOT_IF_ALLOWED = `unshare --mount sh -c 'mount -t tmpfs none /tmp && cd /tmp && mkdir old && exec pivot_root . old' 2>/dev/null || exec "$@"
+exec unshare --mount --mount-proc sh -c '${ROOT}' sh "$@"`;
 
 /** It has 12 MiB of addresses, a few sockets for each NIC, writes no file, and starts no program; one that is ending may be there still. */
 const LIMITS = ["--as=67108864", "--nofile=256", "--nproc=4", "--fsize=0", "--core=0"] as const;
@@ -78,7 +85,17 @@ function argvOf(user: string, nic: ServedNic): readonly [string, ...string[]] {
   return [
     ...(["nsenter", "--net=/proc/self/fd/3", "sh", "-c", 'exec "$@" 2>&1 3<&-', "sh"] as const),
     // It is process 1 of its own, and sees no other; who waits for it outside dies with the agent, and takes it along.
-    ...["unshare", "--pid", "--ipc", "--fork", "--kill-child", "sh", "-c", HIDE_IF_ALLOWED, "sh"],
+    ...[
+      "unshare",
+      "--pid",
+      "--ipc",
+      "--fork",
+      "--kill-child",
+      "sh",
+      "-c",
+      WITH_ROOT_IF_ALLOWED,
+      "sh",
+    ],
     ...["prlimit", ...LIMITS],
     ...["setpriv", "--reuid", user, "--regid", user, "--clear-groups", "--no-new-privs"],
     ...["--inh-caps", CAPABILITIES, "--ambient-caps", CAPABILITIES, "--bounding-set", CAPABILITIES],
