@@ -181,6 +181,7 @@ const GUEST_CONTRACTS = [
   "tests/contract/launcher/",
   "tests/contract/libvirt/",
   "tests/contract/node-runtime/",
+  "tests/contract/releases/",
   "tests/contract/standalone/guest-trial.long.test.ts",
 ];
 const ALL_BUT_GUESTS = GUEST_CONTRACTS.flatMap((path) => [
