@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 import { expect, test } from "vitest";
-import { machineFamilyOf } from "./machine.ts";
+import { machineFamilyOf, survivesLostTap } from "./machine.ts";
 
 test.each([
   { machine: "q35", family: "q35" },
@@ -12,4 +12,14 @@ test.each([
   { machine: "pc-0.14", family: undefined },
 ])("the family of $machine is $family", ({ machine, family }) => {
   expect(machineFamilyOf(machine)).toBe(family);
+});
+
+test.each([
+  { machine: "q35", want: true },
+  { machine: "pc-q35-7.2", want: true },
+  { machine: "pc-i440fx-6.1", want: true },
+  { machine: "pc-q35-8.0", want: false },
+  { machine: "pc-i440fx-10.0", want: false },
+])("QEMU with machine $machine survives that a tap is lost: $want", ({ machine, want }) => {
+  expect(survivesLostTap(machine)).toBe(want);
 });

@@ -94,6 +94,14 @@ export const REASONS_ON_NODE = {
       "the tap was deleted while QEMU used it; the guest is asked to let go of the device, and then gets it back",
     who: "whoever deleted it",
   },
+  TapLost: {
+    ...WARNED,
+    phases: ON_DEVICE,
+    meaning:
+      "the tap was deleted while QEMU used it; QEMU after 7.2 aborts when such a device is removed or reset, so the device stays, without a network",
+    who: "user: restart the VM",
+    advice: "restart the VM; until then do not reboot the guest from within",
+  },
   MemoryNotShared: {
     ...WARNED,
     phases: "`Wiring`, `Attaching`",

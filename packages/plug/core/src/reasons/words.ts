@@ -86,6 +86,13 @@ export const TAP_REPLACED: Told = {
     "the tap was deleted while the guest's device used it; QEMU cannot open the new one, so the guest was asked to let go of the device, and then gets it back",
 };
 
+/** QEMU would abort if it lost the device. */
+export const TAP_LOST: Told = {
+  reason: "TapLost",
+  message:
+    "the tap was deleted while the guest's device used it; this QEMU would abort if the device were removed, so the device stays until the VM is restarted",
+};
+
 /** QEMU is connected to a socket that is no more. */
 export const BACKEND_REPLACED: Told<"BackendReplaced"> = {
   reason: "BackendReplaced",

@@ -110,6 +110,11 @@ describe("a plug waits", () => {
     expect(none).toMatchObject({ reason: "TapReplaced", attempts: 0 });
   });
 
+  test("for a guest whose QEMU would abort without its tap", () => {
+    const wait = { kind: "wait", iface: "one", reason: "TapLost" } as const;
+    expect(hindranceOfWait(wait, given)).toMatchObject({ reason: "TapLost", attempts: 0 });
+  });
+
   test("for a guest that runs, as far as anybody knows", () => {
     const wait = { kind: "wait", iface: "one", reason: "GuestRefused" } as const;
     const hindrance = hindranceOfWait(wait, given);

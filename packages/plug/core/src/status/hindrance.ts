@@ -13,6 +13,7 @@ import {
   noFreePort,
   POD_INTERFACE_MISSING,
   staysOn,
+  TAP_LOST,
   TAP_REPLACED,
   type Told,
   WAITING_FOR_MIGRATION,
@@ -170,6 +171,8 @@ export function hindranceOfWait(
       return keptHindrance(iface, facts);
     case "TapReplaced":
       return { ...TAP_REPLACED, attempts };
+    case "TapLost":
+      return { ...TAP_LOST, attempts: 0 };
     case "WaitingForMigration":
       return { ...WAITING_FOR_MIGRATION, attempts: 0 };
     case "PodInterfaceMissing":

@@ -4,7 +4,7 @@ import { isJsonObject, type JsonObject } from "@patchbay/api/json";
 import { XMLParser } from "fast-xml-parser";
 import { AGENT_CHANNEL } from "../definition/devices.ts";
 import type { MachineFamily } from "../definition/domain.ts";
-import { machineFamilyOf } from "../machine.ts";
+import { machineFamilyOf, survivesLostTap } from "../machine.ts";
 import type { PciAddress } from "../pci/address.ts";
 import type { DeviceKind } from "../pci/interrupts.ts";
 import { checkDocument, reasonOf } from "./check-document.ts";
@@ -63,6 +63,8 @@ export interface PciControllerFacts {
 export interface DomainFacts {
   /** Undefined for a machine whose layout is unknown. */
   readonly family: MachineFamily | undefined;
+  /** Set if QEMU aborts when a NIC is reset or removed after its tap was deleted. */
+  readonly abortsWithoutTap?: true;
   readonly nics: readonly NicFacts[];
   /** Ascending by index. */
   readonly controllers: readonly PciControllerFacts[];
@@ -235,6 +237,7 @@ function factsOf(root: Node): DomainFacts {
   const access = childOf(childOf(root, "memoryBacking"), "access");
   return {
     family: machineFamilyOf(machine),
+    ...(!survivesLostTap(machine) && { abortsWithoutTap: true }),
     nics: nicsOf(devices),
     controllers: childrenOf(devices, "controller")
       .filter((controller) => textOf(controller, "@type") === "pci")

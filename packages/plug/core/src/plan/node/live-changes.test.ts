@@ -175,6 +175,44 @@ describe("a guest is asked to let go", () => {
     ]);
   });
 
+  test.each([
+    { name: "has another tap by its name", facts: replaced, want: "wait a" },
+    {
+      name: "has no tap",
+      facts: anIface({
+        attachment: "Attached",
+        links: { ...IN_USE, tap: false, tapOpen: false, wired: false },
+        device: {},
+      }),
+      want: "wireTap a",
+    },
+    {
+      name: "is unplugged and has no tap",
+      facts: anIface({
+        iface: { state: "absent" },
+        links: { tap: false, bridge: true },
+        device: {},
+      }),
+      want: "wait a",
+    },
+    {
+      name: "is unplugged and whose tap is only down",
+      facts: anIface({
+        iface: { state: "absent" },
+        links: { tap: true, bridge: true },
+        device: {},
+      }),
+      want: "detachDevice a",
+    },
+    { name: "is unplugged and has its tap", facts: unwanted, want: "detachDevice a" },
+  ])("not if QEMU would abort: a NIC that $name", ({ facts, want }) => {
+    const domain = running({ ...aDomain(1), abortsWithoutTap: true });
+    const steps = live([facts], { domain });
+    expect(stepsOf(steps)).toEqual([want]);
+    const reasons = steps.flatMap((step) => (step.kind === "wait" ? [step.reason] : []));
+    expect(reasons).toEqual(want.startsWith("wait") ? ["TapLost"] : []);
+  });
+
   test("of each device by itself", () => {
     const other = anIface({ name: "b", iface: null, links: IN_USE, device: {} });
     expect(stepsOf(live([unwanted, other], { asked: { a: asked(1, 0) } }))).toEqual([

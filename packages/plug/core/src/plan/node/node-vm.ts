@@ -86,6 +86,7 @@ export type WaitReason =
   | VhostUserWait
   | "GuestRefused"
   | "TapReplaced"
+  | "TapLost"
   | "PodInterfaceMissing"
   | "WaitingForMigration";
 
@@ -203,8 +204,22 @@ function planStart(facts: NodeVmFacts): readonly NodeAction[] {
   ];
 }
 
-function planDetach(facts: IfaceFacts, asked: UnplugRequest | undefined): NodeAction {
+/** Whether the tap that the device opened was deleted, also if another one has its name now. */
+function hasLostTap(facts: IfaceFacts): boolean {
+  const { tap, tapIndex, tapOpen, wired } = facts.links;
+  if (tapOpen || isByHook(facts) || moduleOf(facts).kind === "vhostuser") return false;
+  const isMissing = !tap && tapIndex === undefined;
+  return isMissing || wired;
+}
+
+function planDetach(
+  facts: IfaceFacts,
+  asked: UnplugRequest | undefined,
+  { abortsWithoutTap }: DomainFacts,
+): NodeAction {
   const iface = facts.name;
+  if (abortsWithoutTap === true && hasLostTap(facts))
+    return { kind: "wait", iface, reason: "TapLost" };
   const forMs = asked === undefined ? 0 : pauseAfterRequest(asked.count) - asked.agoMs;
   if (forMs <= 0) return { kind: "detachDevice", iface, alias: aliasOf(iface) };
   const replaced = moduleOf(facts).kind === "vhostuser" ? "BackendReplaced" : "TapReplaced";
@@ -286,7 +301,7 @@ function planLive(facts: NodeVmFacts, domain: DomainSnapshot): readonly NodeActi
   const newcomers = facts.ifaces.filter((iface) => isNewcomer(iface, facts));
   const places = planLivePlaces(facts, domain.facts, newcomers);
   const detach = (iface: IfaceFacts): readonly NodeAction[] => [
-    planDetach(iface, facts.asked[iface.name]),
+    planDetach(iface, facts.asked[iface.name], domain.facts),
   ];
   const attach = (iface: IfaceFacts): readonly NodeAction[] =>
     isOurs(iface)
