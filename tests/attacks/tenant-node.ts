@@ -99,7 +99,9 @@ export class TenantNode {
     this.bench = bench;
     this.#stop = stop;
     this.facts = {
-      ...{ name: "node", hostIp: "192.0.2.1", memoryBytes: 2 ** 34 },
+      name: "node",
+      hostIp: "192.0.2.1",
+      memoryBytes: 2 ** 34,
       podsDir: join(directory, "pods"),
       logDir: join(directory, "logs"),
       cgroupParent: bench.cgroupParent,
@@ -111,10 +113,15 @@ export class TenantNode {
       throw new Error("these pods have no tokens");
     };
     this.deps = {
-      ...{ files, clock, log, node: this.facts },
+      files,
+      clock,
+      log,
+      node: this.facts,
       disk: createVolumeDisk({ runner: createProcessRunner() }),
       sockets: createVhostDirectories({
-        ...{ runDir: join(directory, "run"), selinuxDir: directory, uid: names.LAUNCHER_UID },
+        runDir: join(directory, "run"),
+        selinuxDir: directory,
+        uid: names.LAUNCHER_UID,
       }),
       objects: createPodObjects({ openCache, clock }, stop.signal),
       tokens: createPodTokens(noToken, { clock, log }),
@@ -143,7 +150,13 @@ export class TenantNode {
     const [container] = pod.spec.containers;
     if (image === undefined || container === undefined) throw new Error("no image");
     const config = containerConfigOf({
-      ...{ pod, container, image, attempt: 0, volumes: paths, podDirectory, node: this.facts },
+      pod,
+      container,
+      image,
+      attempt: 0,
+      volumes: paths,
+      podDirectory,
+      node: this.facts,
       podIps: [],
       sources: { configMaps: new Map(), secrets: new Map() },
     });

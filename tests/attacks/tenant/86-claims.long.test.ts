@@ -58,7 +58,9 @@ function aPod(uid: string): Pod {
   const volumes = [{ name: "v", emptyDir: {} }];
   const containers = [{ name: "main", image: "i" }];
   return {
-    ...{ apiVersion: "v1", kind: "Pod", metadata: { name: uid, namespace: "ns", uid } },
+    apiVersion: "v1",
+    kind: "Pod",
+    metadata: { name: uid, namespace: "ns", uid },
     spec: { containers, ...(uid === "writer" ? {} : { volumes }) },
   };
 }
@@ -71,10 +73,17 @@ class Node {
   readonly classes = createFakeCache<StorageClass>();
   readonly notes: Note[] = [];
   readonly deps: ClaimDeps = {
-    ...{ store: this.store, claims: this.claims, volumes: this.volumes, classes: this.classes },
-    ...{ claimsDir: disk, disk: createClaimDisk({ runner: createProcessRunner() }) },
-    ...{ files: createFiles(), clock: createFakeClock(), log: createFakeLogger() },
-    ...{ nodeName: "node-1", mutex: new KeyedMutex() },
+    store: this.store,
+    claims: this.claims,
+    volumes: this.volumes,
+    classes: this.classes,
+    claimsDir: disk,
+    disk: createClaimDisk({ runner: createProcessRunner() }),
+    files: createFiles(),
+    clock: createFakeClock(),
+    log: createFakeLogger(),
+    nodeName: "node-1",
+    mutex: new KeyedMutex(),
     recorder: { record: (_, note) => void this.notes.push(note), flush: () => Promise.resolve() },
   };
 
@@ -133,11 +142,17 @@ test("attack 86: on a disk that older claims fill, whoever writes them goes, not
     const [clock, files] = [createFakeClock(), createFiles()];
     const volumes = createVolumeDisk({ runner: createProcessRunner() });
     const storage = {
-      ...{ clock, files, pods, log: createFakeLogger(), disk: volumes },
+      clock,
+      files,
+      pods,
+      log: createFakeLogger(),
+      disk: volumes,
       node: { ...FACTS, podsDir, logDir: join(small, "logs") },
       runtime: { listWrites: () => Promise.resolve([]) },
       growths: createClaimGrowth({
-        ...{ clock, files, claimsDir },
+        clock,
+        files,
+        claimsDir,
         usedBytes: (paths) => volumes.usedBytes(paths),
       }),
       evict: (uid: string, message: string) => void evicted.push(`${uid}: ${message}`),

@@ -59,7 +59,9 @@ beforeEach(async () => {
   daemons = await Promise.all(
     [bench.sourceDirectory, bench.targetDirectory].map((directory) =>
       startSessionDaemon({
-        ...{ cacheDirectory, runDirectory: directory, launcherDirectory: directory },
+        cacheDirectory,
+        runDirectory: directory,
+        launcherDirectory: directory,
       }),
     ),
   );

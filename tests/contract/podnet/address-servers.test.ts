@@ -88,7 +88,9 @@ function servedNicOf(entry: NetworkStatus): ServedNic {
     vmi: { ...vmi, status: { attachments: [...attachments] } },
     links: [{ name: podInterfaceName, index: 3, mtu: 1400, carrier: true }],
     remembered: [taken],
-    ...{ nics: [], guest: NO_VIEW, bindings: {} },
+    nics: [],
+    guest: NO_VIEW,
+    bindings: {},
   });
   const wired = new Set(expectedWirings(ifaces).map(({ tapName }) => tapName));
   const [nic] = servedNics({ vmi, ifaces: withWired(ifaces, wired) });

@@ -44,7 +44,10 @@ test("a device that was left goes, another machine's stays", async () => {
   const other = attach("machine-2");
   const log = createFakeLogger();
   await removeLoops({
-    ...{ files: createFiles(), runner: createProcessRunner(), log, bootId: "" },
+    files: createFiles(),
+    runner: createProcessRunner(),
+    log,
+    bootId: "",
     paths: pathsOf(join(directory, "machine")),
   });
   expect(devicesHere()).toEqual([other]);

@@ -88,7 +88,8 @@ async function waitForNext(name: string, before: NamedProcess): Promise<NamedPro
 async function fillApiServer(nodeName: string): Promise<void> {
   const config = await loadKubeConfig({ kubeconfig: paths.kubeconfig });
   const client = createKubeClient(config, {
-    ...{ logger: createSilentLogger(), clock: createClock() },
+    logger: createSilentLogger(),
+    clock: createClock(),
     component: "standalone",
   });
   // It answers its supervisor before it listens to others.
@@ -158,7 +159,9 @@ test(
     );
     const now = { files, clock: real, runner, paths };
     const renewal = new Renewal({
-      ...{ clock: real, log: createSilentLogger(), announce: () => Promise.resolve() },
+      clock: real,
+      log: createSilentLogger(),
+      announce: () => Promise.resolve(),
       renew: async () => {
         await prepare(now, {});
       },

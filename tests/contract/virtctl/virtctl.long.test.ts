@@ -85,7 +85,11 @@ async function startNode(): Promise<readonly string[]> {
   const authority = await createAuthority("guests", createClock());
   const issue = (commonName: string, usage: CertificateUsage) =>
     issueCertificate(authority, {
-      ...{ commonName, organizations: [], usages: [usage], ipAddresses: [], validDays: 1 },
+      commonName,
+      organizations: [],
+      usages: [usage],
+      ipAddresses: [],
+      validDays: 1,
       dnsNames: [commonName],
     });
   const [server, client] = [
@@ -95,7 +99,10 @@ async function startNode(): Promise<readonly string[]> {
   const caFile = write("ca.crt", authority.certPem);
   const door = await serveRequests(
     {
-      ...{ listenAddress: "127.0.0.1", port: 0, clientName: "virt-api", clientCaFile: caFile },
+      listenAddress: "127.0.0.1",
+      port: 0,
+      clientName: "virt-api",
+      clientCaFile: caFile,
       certFile: write("handler.crt", server.certPem),
       keyFile: write("handler.key", server.keyPem),
     },
@@ -110,10 +117,14 @@ async function startNode(): Promise<readonly string[]> {
   );
   closed = door.closed;
   return [
-    ...["--virt-handler-address", `127.0.0.1:${String(door.port)}`],
-    ...["--virt-handler-ca-file", caFile],
-    ...["--virt-handler-client-cert-file", write("client.crt", client.certPem)],
-    ...["--virt-handler-client-key-file", write("client.key", client.keyPem)],
+    "--virt-handler-address",
+    `127.0.0.1:${String(door.port)}`,
+    "--virt-handler-ca-file",
+    caFile,
+    "--virt-handler-client-cert-file",
+    write("client.crt", client.certPem),
+    "--virt-handler-client-key-file",
+    write("client.key", client.keyPem),
   ];
 }
 

@@ -18,7 +18,10 @@ const IN_NODE_NETWORK: SandboxStatus = { ...BARE, pid: 77 };
 const WITHOUT_PROCESS = { ...BARE, netnsPath: "/run/netns/box-1" };
 const STATUS = { ...IN_NODE_NETWORK, netnsPath: "/run/netns/box-1" };
 const ONE: Sandbox = {
-  ...{ id: "box-1", podUid: "uid-1", netnsPath: "/run/netns/box-1", netnsInode: "1" },
+  id: "box-1",
+  podUid: "uid-1",
+  netnsPath: "/run/netns/box-1",
+  netnsInode: "1",
   pod: { namespace: "ns1", name: "pod" },
 };
 
@@ -40,7 +43,8 @@ describeSandboxesContract("CRI", () => {
   const namespaces = createFakeNamespaces();
   const toStatus = ({ id, podUid: uid, netnsPath, pod }: Sandbox): SandboxStatus => ({
     ...STATUS,
-    ...{ id, netnsPath },
+    id,
+    netnsPath,
     metadata: { ...pod, uid, attempt: statuses.size },
     labels: { "io.kubernetes.pod.uid": uid },
   });

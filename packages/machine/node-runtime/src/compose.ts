@@ -188,7 +188,12 @@ async function startNode(
   const { nodeName } = at.flags;
   const { identity } = machine;
   const node: NodeDeps = {
-    ...{ store: client.store, clock, log, nodeName, identity, port: at.port },
+    store: client.store,
+    clock,
+    log,
+    nodeName,
+    identity,
+    port: at.port,
     ...sourcesOf(machine, at.flags),
   };
   await waitForCaches([at.nodes], signal);
@@ -241,8 +246,15 @@ function composePods(
   const component = { component: "node-runtime", host: facts.name };
   const recorder = createEventRecorder({ store, clock, logger: log, ...component });
   return {
-    ...{ store, runtime, runtimeName, files, clock, log, node: facts },
-    ...{ pods, recorder },
+    store,
+    runtime,
+    runtimeName,
+    files,
+    clock,
+    log,
+    node: facts,
+    pods,
+    recorder,
     admission: createAdmission({ pods, findNode: () => nodes.find({ name: facts.name }) }),
     volumes: volumesOf(volumes),
     disk: volumes.disk,
@@ -250,7 +262,11 @@ function composePods(
     pauses: createPauses({ clock }),
     owners: createOwners(runtime),
     pulls: createPulls({
-      ...{ runtime, clock, log, wake, guard: pullGuardOf(context, machine) },
+      runtime,
+      clock,
+      log,
+      wake,
+      guard: pullGuardOf(context, machine),
       access: createImageAccess(memory),
     }),
     stops: createStops({ runtime, clock, log, wake }),

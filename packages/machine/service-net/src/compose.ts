@@ -36,7 +36,8 @@ function allForwards({ services, slices }: Objects, ranges: Ranges): readonly Fo
 
 function zoneOf({ services, slices, pods }: Objects, ranges: Ranges, domain: string): Zone {
   return {
-    ...{ domain, ranges },
+    domain,
+    ranges,
     findService: (namespace, name) => services.find({ namespace, name }),
     slicesOf: (service) => slicesOf(slices, keyText(service)),
     hasNamespace: (namespace) =>
@@ -58,7 +59,9 @@ async function answerNames(
   const deps: AnswerDeps = { zone, askOthers, turn: () => (turns += 1), countAnswer };
   await serveNames(
     {
-      ...{ address: own, port: DNS_PORT, log },
+      address: own,
+      port: DNS_PORT,
+      log,
       answer: (bytes, asker) => answerTo(bytes, asker, deps),
     },
     signal,
@@ -84,8 +87,11 @@ export async function runServices(context: DaemonContext, flags: Flags): Promise
   await prepareHost(runner, serviceNetwork);
   await waitForCaches(caches, signal);
   const settings = {
-    ...{ table: tableOf(serviceNetwork), serviceNetwork, dns },
-    ...{ podNetwork: flags.podSubnet.text, bridge: flags.bridge },
+    table: tableOf(serviceNetwork),
+    serviceNetwork,
+    dns,
+    podNetwork: flags.podSubnet.text,
+    bridge: flags.bridge,
   };
   const { countAnswer, countWrite } = createServiceCounters(metrics, () => keeper.count);
   const keeper = new ForwardKeeper({ runner, log, settings, countWrite });
@@ -96,14 +102,20 @@ export async function runServices(context: DaemonContext, flags: Flags): Promise
   await Promise.all([
     runReconciler(
       {
-        ...{ ...loop, name: "slices", queue: slicesQueue, watch: health.watchLoop("slices") },
+        ...loop,
+        name: "slices",
+        queue: slicesQueue,
+        watch: health.watchLoop("slices"),
         reconcile: (key) => reconcileSlices(key, objects, client.store),
       },
       signal,
     ),
     runReconciler(
       {
-        ...{ ...loop, name: "forwards", queue: tableQueue, watch: health.watchLoop("forwards") },
+        ...loop,
+        name: "forwards",
+        queue: tableQueue,
+        watch: health.watchLoop("forwards"),
         reconcile: async () => {
           await keeper.keep(allForwards(objects, ranges));
           return done();

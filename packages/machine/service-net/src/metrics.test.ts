@@ -13,8 +13,11 @@ import { aService, aSlice, RANGES } from "./testing/objects.ts";
 /** Counted where loops and clients are made, as in each service. */
 const OF_EACH = /^(patchbay_(reconcile|api)|kubevirt_workqueue)_/;
 const SETTINGS = {
-  ...{ table: "t", serviceNetwork: RANGES.services.text, dns: RANGES.dns },
-  ...{ podNetwork: "10.88.0.0/16", bridge: "br0" },
+  table: "t",
+  serviceNetwork: RANGES.services.text,
+  dns: RANGES.dns,
+  podNetwork: "10.88.0.0/16",
+  bridge: "br0",
 };
 
 test("each number that the docs say service-net alone tells moves", async () => {
@@ -35,7 +38,8 @@ test("each number that the docs say service-net alone tells moves", async () => 
 
   const deps: AnswerDeps = {
     zone: {
-      ...{ domain: "cluster.local", ranges: RANGES },
+      domain: "cluster.local",
+      ranges: RANGES,
       findService: (_namespace, name) => (name === "web" ? aService() : undefined),
       slicesOf: () => [],
       hasNamespace: () => true,

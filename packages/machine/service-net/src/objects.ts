@@ -52,10 +52,13 @@ function seenPod({ apiVersion, kind, metadata, spec, status }: Pod): Pod {
   const { hostname, subdomain, nodeName, hostNetwork } = spec;
   const seen = { name, namespace, uid, resourceVersion, labels, deletionTimestamp };
   const containers = spec.containers.map(({ ports = [], ...container }) => ({
-    ...{ name: container.name, image: "", ports },
+    name: container.name,
+    image: "",
+    ports,
   }));
   return {
-    ...{ apiVersion, kind },
+    apiVersion,
+    kind,
     metadata: dropAbsent(seen),
     spec: { ...dropAbsent({ hostname, subdomain, nodeName, hostNetwork }), containers },
     status: dropAbsent({

@@ -41,6 +41,7 @@ test("the wanted settings are those that are set, and nothing else", () => {
     bridge: "br1",
     dataplaneGroup: 900,
   };
-  expect(wantedOf({ ...all, ...{ dataDir: "/d", installService: true } })).toStrictEqual(all);
+  const settings = { ...all, dataDir: "/d", installService: true };
+  expect(wantedOf(settings)).toStrictEqual(all);
   expect(wantedOf({})).toStrictEqual({});
 });

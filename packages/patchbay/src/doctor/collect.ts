@@ -225,7 +225,8 @@ export async function collectFacts(context: Context, session: Session): Promise<
   const ours = { ...OURS, namespace: names.SERVICES_NAMESPACE };
   return {
     serverVersion,
-    ...{ apiServices, webhooks },
+    apiServices,
+    webhooks,
     apis: await Promise.all(wantedApis().map((wanted) => readApi(session, wanted))),
     trial: await ask(tryOut(session)),
     certificates: await readCertificates(session, { apiServices, webhooks }),

@@ -25,14 +25,17 @@ describe("a request", () => {
   ])("$method $target is passed on", ({ method, target }) => {
     const [path, query] = target.split("?");
     expect(passedCall(method, target)).toEqual({
-      ...{ method, path },
+      method,
+      path,
       query: query === undefined ? {} : { dryRun: "All" },
     });
   });
 
   test("for the doctor names an interface", () => {
     expect(passedCall("GET", `${SUB_VMI}/doctor?interface=blue`)).toEqual({
-      ...{ method: "GET", path: `${SUB_VMI}/doctor`, query: { interface: "blue" } },
+      method: "GET",
+      path: `${SUB_VMI}/doctor`,
+      query: { interface: "blue" },
     });
   });
 
@@ -66,7 +69,9 @@ describe("a request", () => {
 
 describe("at the gate", () => {
   const own: Knock = {
-    ...{ method: "POST", host: "127.0.0.1:80", origin: "http://127.0.0.1:80" },
+    method: "POST",
+    host: "127.0.0.1:80",
+    origin: "http://127.0.0.1:80",
     site: "same-origin",
   };
   test.each<{ name: string; knock: Partial<Knock>; isStream?: boolean; want: boolean }>([

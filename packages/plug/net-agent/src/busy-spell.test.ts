@@ -8,7 +8,10 @@ import { createBusySpell, type BusySpell } from "./busy-spell.ts";
 
 function requestOf(pod: string, interfaceName: string): AttachmentRequest {
   return {
-    ...{ containerId: pod, netnsPath: `/run/netns/${pod}`, interfaceName, args: [] },
+    containerId: pod,
+    netnsPath: `/run/netns/${pod}`,
+    interfaceName,
+    args: [],
     config: { cniVersion: "1.0.0", name: "red", plugins: [{ type: "bridge" }] },
     capabilityArgs: {},
   };

@@ -47,7 +47,9 @@ export function createBusySpell(
     spell ??= {
       beganMs: clock.monotonicMs(),
       pods: new Set(),
-      ...{ attached: 0, detached: 0, failed: 0 },
+      attached: 0,
+      detached: 0,
+      failed: 0,
     };
     spell.pods.add(key);
   };

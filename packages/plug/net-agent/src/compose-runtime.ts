@@ -58,7 +58,9 @@ export function answersTo(
   const { served, leaving } = keepInstalled(places, flags, world);
   const { promise: begun, resolve } = Promise.withResolvers<undefined>();
   const parts: RuntimeParts = {
-    ...{ socketPath, nodeName: flags.nodeName, leaving },
+    socketPath,
+    nodeName: flags.nodeName,
+    leaving,
     ...(flags.hostProcess !== undefined && { hostProcess: flags.hostProcess }),
     served: async () => {
       await served();

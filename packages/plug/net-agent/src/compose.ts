@@ -163,12 +163,21 @@ export async function runAgent(context: DaemonContext, flags: Flags): Promise<vo
   const host = { files, log, bootId, namespaces, metrics: context.metrics, ...links };
   const { definitionFiles, ...remembered } = filesOf({ files, log }, flags);
   const definitions: DefinitionLoopParts = {
-    ...{ store, ...objects, ...runtime.parts, definitionFiles, events, clock, log },
+    store,
+    ...objects,
+    ...runtime.parts,
+    definitionFiles,
+    events,
+    clock,
+    log,
     ...hostOf({ files, namespaces, ...links }, flags),
-    ...{ nodeName: flags.nodeName, metrics: context.metrics },
+    nodeName: flags.nodeName,
+    metrics: context.metrics,
   };
   const parts: LoopParts = {
-    ...{ ...definitions, ...remembered, namespaces },
+    ...definitions,
+    ...remembered,
+    namespaces,
     journal: createJournal(files, `${flags.stateDir}/journal`),
     sandboxes: node.sandboxes,
     podDevices: podDevicesOf(flags, clock),

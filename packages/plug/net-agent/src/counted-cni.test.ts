@@ -11,9 +11,12 @@ import { countedCni } from "./counted-cni.ts";
 const NAME = "patchbay_cni_operations_total";
 const FAILED = new AppError("CNI_PLUGIN_FAILED", { plugin: "bridge", command: "any" });
 const REQUEST: AttachmentRequest = {
-  ...{ containerId: "box", netnsPath: "/run/netns/box", interfaceName: "net1" },
+  containerId: "box",
+  netnsPath: "/run/netns/box",
+  interfaceName: "net1",
   config: { cniVersion: "1.1.0", name: "blue", plugins: [{ type: "bridge" }] },
-  ...{ args: [], capabilityArgs: {} },
+  args: [],
+  capabilityArgs: {},
 };
 const OLD = { ...REQUEST.config, cniVersion: "0.3.1" };
 const RESULT = { cniVersion: "1.1.0" };

@@ -8,7 +8,10 @@ import { createFailures, type Failures } from "./failures.ts";
 const STEP = { scope: "uid-1", name: "add net1", circumstances: "blue" };
 const OTHER = { ...STEP, name: "add net2" };
 const REFUSED = new AppError("CNI_PLUGIN_FAILED", {
-  ...{ plugin: "ptp", command: "ADD", message: "no", cniCode: 999 },
+  plugin: "ptp",
+  command: "ADD",
+  message: "no",
+  cniCode: 999,
 });
 
 class Scene {

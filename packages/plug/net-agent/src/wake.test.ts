@@ -7,7 +7,9 @@ import { askedOf, BY_NETWORK, networksAskedBy, wakePods } from "./wake.ts";
 function aPod(name: string, networks?: string, generation = 1): Pod {
   const annotations = networks === undefined ? {} : { [names.NETWORKS_ANNOTATION]: networks };
   return {
-    ...{ apiVersion: "v1", kind: "Pod", spec: { containers: [] } },
+    apiVersion: "v1",
+    kind: "Pod",
+    spec: { containers: [] },
     metadata: { namespace: "ns1", name, uid: `uid-${name}`, generation, annotations },
   };
 }

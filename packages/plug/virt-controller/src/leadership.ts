@@ -36,7 +36,9 @@ function aloneWith(store: Store): Leadership {
     store,
     isLeading: () => true,
     describe: () => "alone",
-    ...{ campaign: nothing, hold: nothing, release: nothing },
+    campaign: nothing,
+    hold: nothing,
+    release: nothing,
   };
 }
 
@@ -53,7 +55,7 @@ export async function createLeadership(
   await waitForCaches([leases], signal);
   const identity = `${hostname()}_${randomUUID()}`;
   const key = { namespace, name: LEASE_NAME };
-  const elector = createElector({ ...{ key, identity, store, leases }, clock, log });
+  const elector = createElector({ key, identity, store, leases, clock, log });
   return {
     store: fencedStore(store, () => elector.writesLeftMs()),
     isLeading: () => elector.isLeading(),

@@ -149,8 +149,10 @@ function openIdentity(
 
 function openRelays(context: DaemonContext, flags: Flags): Relays {
   return createRelays({
-    ...{ starter: createChildStarter(), user: LAUNCHERS_USER },
-    ...{ identity: openIdentity(context, flags), address: flags.relayAddress },
+    starter: createChildStarter(),
+    user: LAUNCHERS_USER,
+    identity: openIdentity(context, flags),
+    address: flags.relayAddress,
   });
 }
 
@@ -211,7 +213,8 @@ function offerDevices(
   const podDevices = createPodDevices(join(kubeletDir, POD_RESOURCES_SOCKET), clock);
   const how = {
     places: { kubeletDir, hostRoot: hostRootOf(flags) },
-    ...{ user: LAUNCHERS_USER, sweepEveryMs: SWEEP_MS },
+    user: LAUNCHERS_USER,
+    sweepEveryMs: SWEEP_MS,
     deps: { nodes, directories, podDevices, files: createFiles(), clock, log },
   };
   const offer = (one: NodeOffer, until: AbortSignal): Promise<void> => {
@@ -286,8 +289,17 @@ export async function runHandler(context: DaemonContext, flags: Flags): Promise<
   });
   const addressServers = await openAddressServers(flags);
   const parts = {
-    ...{ nodeName, store, vmis, kubevirts, hypervisor, events, clock, log, concurrency },
-    ...{ metrics, watch },
+    nodeName,
+    store,
+    vmis,
+    kubevirts,
+    hypervisor,
+    events,
+    clock,
+    log,
+    concurrency,
+    metrics,
+    watch,
     launchers: openLaunchers(flags, node.sandboxes),
     hooks: openHooks(context, flags),
     linkWatch: createLinkWatch(),

@@ -61,7 +61,10 @@ describe("what a guest said", () => {
   test("is what was reported, while it has said nothing to this process", () => {
     const reported = vmiOf(UID, [
       {
-        ...{ name: "one", mac: MAC, infoSource: "domain, guest-agent", ipAddresses: ["10.0.0.7"] },
+        name: "one",
+        mac: MAC,
+        infoSource: "domain, guest-agent",
+        ipAddresses: ["10.0.0.7"],
         addressInfo: { source: "guest-agent", since: "2026-01-01T00:00:00Z" },
       },
     ]);
@@ -165,7 +168,9 @@ describe("that no agent listens", () => {
     const silentSince = new Date(clock.now() - 100_000).toISOString();
     const reported = vmiOf(UID, [
       {
-        ...{ name: "one", mac: MAC, infoSource: "domain, guest-agent" },
+        name: "one",
+        mac: MAC,
+        infoSource: "domain, guest-agent",
         addressInfo: { source: "guest-agent", since: silentSince, silentSince },
       },
     ]);
@@ -230,7 +235,9 @@ describe("an agent that has the channel open and does not answer", () => {
     const silentSince = new Date(clock.now()).toISOString();
     const reported = vmiOf(UID, [
       {
-        ...{ name: "one", mac: MAC, infoSource: "domain, guest-agent" },
+        name: "one",
+        mac: MAC,
+        infoSource: "domain, guest-agent",
         addressInfo: { source: "guest-agent", since: silentSince, silentSince },
       },
     ]);

@@ -87,7 +87,10 @@ function uidOf({ metadata }: VirtualMachineInstance): string {
 /** What is reported of a view; how often something was left out is not. */
 function shownOf({ nics, others }: GuestView): unknown {
   const shown = [...nics.values(), ...others].map(({ mac, name, ipv4, ipv6 }) => [
-    ...[mac, name, ipv4.value, ipv6.value],
+    mac,
+    name,
+    ipv4.value,
+    ipv6.value,
   ]);
   return shown;
 }

@@ -53,7 +53,13 @@ test("all of a VMI is forgotten with it, and nothing of another", () => {
   live(OTHER, memory);
   forgetVmi(FIRST, memory);
   const all = (is: boolean): Readonly<Record<string, boolean>> => ({
-    ...{ step: is, passes: is, writes: is, failures: is, request: is, name: is, tap: is },
+    step: is,
+    passes: is,
+    writes: is,
+    failures: is,
+    request: is,
+    name: is,
+    tap: is,
     taps: is,
     wirings: is,
   });

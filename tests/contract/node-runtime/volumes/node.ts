@@ -66,10 +66,14 @@ export class VolumeNode {
       selection: { fieldSelector: string },
     ) => createCache(client.reflect(type, selection), { logger: QUIET });
     this.deps = {
-      ...{ files, clock, log: QUIET },
+      files,
+      clock,
+      log: QUIET,
       disk: createVolumeDisk({ runner: createProcessRunner() }),
       sockets: createVhostDirectories({
-        ...{ runDir: join(directory, "run"), selinuxDir: directory, uid: names.LAUNCHER_UID },
+        runDir: join(directory, "run"),
+        selinuxDir: directory,
+        uid: names.LAUNCHER_UID,
       }),
       node: { ...node, podsDir: join(directory, "pods"), logDir: join(directory, "logs") },
       objects: createPodObjects({ openCache, clock }, stop.signal),
@@ -77,7 +81,9 @@ export class VolumeNode {
       mutex: new KeyedMutex(),
       images: { show: () => Promise.resolve(), release: () => Promise.resolve() },
       claims: createClaimUses({
-        ...{ files, store: client.store, claimsDir: join(directory, "claims") },
+        files,
+        store: client.store,
+        claimsDir: join(directory, "claims"),
         disk: createClaimDisk({ runner: createProcessRunner() }),
       }),
       mayUseHostPaths: () => false,
@@ -119,7 +125,9 @@ export class VolumeNode {
     const containers = [{ name: "main", image: "i" }];
     const metadata = { name, labels: { app: "x" } };
     const { code, text } = await this.api.post("/api/v1/namespaces/default/pods", {
-      ...{ apiVersion: "v1", kind: "Pod", metadata },
+      apiVersion: "v1",
+      kind: "Pod",
+      metadata,
       spec: { containers, automountServiceAccountToken: false, nodeName: NODE, ...spec },
     });
     if (code !== 201) throw new Error(text);

@@ -35,7 +35,9 @@ const PROTOS = ["cri.proto", "containerd-events.proto", "containerd-tasks.proto"
 function definitionsOf(): Readonly<Record<string, ServiceDefinition>> {
   const loaded = PROTOS.map((file) =>
     loadSync(fileURLToPath(new URL(`../../proto/${file}`, import.meta.url)), {
-      ...{ longs: String, enums: String, defaults: true },
+      longs: String,
+      enums: String,
+      defaults: true,
     }),
   );
   return Object.assign({}, ...loaded) as Readonly<Record<string, ServiceDefinition>>; // services among types

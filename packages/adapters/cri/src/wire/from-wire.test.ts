@@ -85,7 +85,8 @@ const CONTAINER = {
   metadata: { name: "main", attempt: 3 },
   image: { image: "localhost/one:1" },
   createdAt: "5",
-  ...{ labels: {}, annotations: {} },
+  labels: {},
+  annotations: {},
 };
 
 test.each([
@@ -95,8 +96,15 @@ test.each([
   ["CONTAINER_UNKNOWN", "UNKNOWN"],
 ] as const)("a container in a list is, of %s, %s", (state, want) => {
   expect(toContainerSummary({ ...CONTAINER, podSandboxId: "box", state })).toEqual({
-    ...{ id: "c", sandboxId: "box", name: "main", attempt: 3, image: "localhost/one:1" },
-    ...{ createdAt: 5n, labels: {}, annotations: {}, state: want },
+    id: "c",
+    sandboxId: "box",
+    name: "main",
+    attempt: 3,
+    image: "localhost/one:1",
+    createdAt: 5n,
+    labels: {},
+    annotations: {},
+    state: want,
   });
 });
 
@@ -109,11 +117,21 @@ test("the status of a container", () => {
       ...rest,
       ...times,
       state: "CONTAINER_EXITED",
-      ...{ metadata: null, image: null },
+      metadata: null,
+      image: null,
     }),
   ).toEqual({
-    ...{ id: "c", name: "", attempt: 0, image: "", state: "EXITED", labels: {}, annotations: {} },
-    ...{ createdAt: 5n, startedAt: 6n, finishedAt: 7n, ...rest },
+    id: "c",
+    name: "",
+    attempt: 0,
+    image: "",
+    state: "EXITED",
+    labels: {},
+    annotations: {},
+    createdAt: 5n,
+    startedAt: 6n,
+    finishedAt: 7n,
+    ...rest,
   });
 });
 
@@ -123,7 +141,11 @@ test.each([
 ])("an image whose user is %j", (uid, want) => {
   const image = { id: "i", repoTags: ["t"], repoDigests: ["d"], size: "210000000", username: "" };
   expect(toImage({ ...image, uid })).toEqual({
-    ...{ id: "i", tags: ["t"], digests: ["d"], bytes: 210_000_000, username: "" },
+    id: "i",
+    tags: ["t"],
+    digests: ["d"],
+    bytes: 210_000_000,
+    username: "",
     ...want,
   });
 });

@@ -40,7 +40,8 @@ export function toSandboxSummary(sandbox: WireSandbox): SandboxSummary {
     metadata: { name, namespace, uid, attempt },
     state: state === "SANDBOX_READY" ? "READY" : "NOTREADY",
     createdAt: BigInt(createdAt),
-    ...{ labels, annotations },
+    labels,
+    annotations,
   };
 }
 
@@ -72,7 +73,8 @@ function toContainerParts(
     state: CONTAINER_STATES[state],
     createdAt: BigInt(createdAt),
     image: image?.image ?? "",
-    ...{ labels, annotations },
+    labels,
+    annotations,
   };
 }
 
@@ -98,7 +100,11 @@ export function toContainerStatus(status: WireContainerStatus): ContainerStatus 
     ...toContainerParts(status),
     startedAt: BigInt(startedAt),
     finishedAt: BigInt(finishedAt),
-    ...{ exitCode, reason, message, imageRef, logPath },
+    exitCode,
+    reason,
+    message,
+    imageRef,
+    logPath,
   };
 }
 
@@ -106,7 +112,11 @@ export function toContainerStatus(status: WireContainerStatus): ContainerStatus 
 export function toImage(image: WireImage): ContainerImage {
   const { id, repoTags: tags, repoDigests: digests, size, uid, username } = image;
   return {
-    ...{ id, tags, digests, bytes: Number(size), username },
+    id,
+    tags,
+    digests,
+    bytes: Number(size),
+    username,
     ...(uid === null ? {} : { uid: Number(uid.value) }),
   };
 }

@@ -24,7 +24,11 @@ function profile(type: SecurityProfile): Wire {
 export function fromSandboxConfig(config: SandboxConfig): Wire {
   const { metadata, hostname, logDirectory, dns, labels, annotations, security } = config;
   return {
-    ...{ metadata, hostname, logDirectory, labels, annotations },
+    metadata,
+    hostname,
+    logDirectory,
+    labels,
+    annotations,
     ...(dns === undefined ? {} : { dnsConfig: dns }),
     linux: {
       cgroupParent: config.cgroupParent,
@@ -71,7 +75,11 @@ function fromSecurity(security: ContainerSecurity): Wire {
   return {
     capabilities: { addCapabilities: capabilities.add, dropCapabilities: capabilities.drop },
     namespaceOptions: namespaces,
-    ...{ privileged, readonlyRootfs, supplementalGroups, maskedPaths, readonlyPaths },
+    privileged,
+    readonlyRootfs,
+    supplementalGroups,
+    maskedPaths,
+    readonlyPaths,
     ...fromUser(security),
     noNewPrivs: noNewPrivileges,
     seccomp: profile(seccomp),
@@ -83,8 +91,17 @@ export function fromContainerConfig(config: ContainerConfig): Wire {
   const { metadata, image, command, args, workingDir, env, mounts, devices } = config;
   const { labels, annotations, logPath, stdin, stdinOnce, tty, resources, security } = config;
   return {
-    ...{ metadata, command, args, workingDir, devices, labels, annotations, logPath },
-    ...{ stdin, stdinOnce, tty },
+    metadata,
+    command,
+    args,
+    workingDir,
+    devices,
+    labels,
+    annotations,
+    logPath,
+    stdin,
+    stdinOnce,
+    tty,
     image: { image },
     envs: env.map(([key, text]) => ({ key, value: text })),
     mounts: mounts.map(fromMount),

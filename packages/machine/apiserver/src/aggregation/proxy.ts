@@ -44,7 +44,11 @@ export function makeAggregator(deps: ProxyDeps): Aggregator {
       }
       const peer = toPeer(apiService, resolution);
       const forwarding: Forwarding = {
-        ...{ request, response, peer, connections: deps.connections, path: request.url ?? "" },
+        request,
+        response,
+        peer,
+        connections: deps.connections,
+        path: request.url ?? "",
         headersFor: (host) => requestHeaders(request, user, host),
       };
       await (isUpgrade(request) ? tunnelOrSay(forwarding, deps.stop) : forward(forwarding));

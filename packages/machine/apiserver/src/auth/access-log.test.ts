@@ -8,8 +8,14 @@ import type { AccessAttributes } from "./user.ts";
 const CONTROLLER = { name: "system:serviceaccount:patchbay:virt-controller", groups: [] };
 const JANE = { name: "jane", groups: [] };
 const STATUS: AccessAttributes = {
-  ...{ verb: "patch", group: "kubevirt.io", version: "v1", resource: "virtualmachines" },
-  ...{ subresource: "status", namespace: "default", name: "alpha", path: "" },
+  verb: "patch",
+  group: "kubevirt.io",
+  version: "v1",
+  resource: "virtualmachines",
+  subresource: "status",
+  namespace: "default",
+  name: "alpha",
+  path: "",
 };
 const PODS: AccessAttributes = { ...STATUS, group: "", resource: "pods", subresource: "" };
 
@@ -19,7 +25,10 @@ function startLog(): { readonly log: AccessLog; readonly lines: [string, LogFiel
     lines.push([message, fields]);
   };
   const logger: Logger = {
-    ...{ info, debug: () => undefined, warn: () => undefined, error: () => undefined },
+    info,
+    debug: () => undefined,
+    warn: () => undefined,
+    error: () => undefined,
     child: () => logger,
   };
   return { log: new AccessLog(logger), lines };

@@ -83,7 +83,9 @@ describe("disruption budgets", () => {
 describe("protection of storage", () => {
   const claim = (name: string, more: Partial<Meta> = TERMINATING) =>
     anObject("PersistentVolumeClaim", {
-      ...{ name, namespace: "default", finalizers: ["kubernetes.io/pvc-protection"] },
+      name,
+      namespace: "default",
+      finalizers: ["kubernetes.io/pvc-protection"],
       ...more,
     });
   const volume = (name: string, phase: string) =>
@@ -105,7 +107,10 @@ describe("protection of storage", () => {
     await server.put("pods", user("p1", "used"), user("p2", "waiting", ""));
     await server.put(
       "persistentvolumeclaims",
-      ...[claim("used"), claim("waiting"), claim("free"), claim("living", {})],
+      claim("used"),
+      claim("waiting"),
+      claim("free"),
+      claim("living", {}),
       claim("kept", { ...TERMINATING, finalizers: ["kubernetes.io/pvc-protection", "test.io/x"] }),
     );
     await server.put("persistentvolumes", volume("bound", "Bound"), volume("released", "Released"));

@@ -158,7 +158,7 @@ export function makeApp(deps: AppDeps): Express {
   routeOpenApi(app, deps, sendFields);
   app.use((request: Request, response: Response) => serveResource(request, response, deps));
   // Express knows an error handler by its four parameters.
-  // oxlint-disable-next-line max-params, typescript/no-unused-vars -- see above
+  // oxlint-disable-next-line typescript/no-unused-vars -- see above
   app.use((error: unknown, request: Request, response: Response, _next: NextFunction) => {
     sendError(error, { request, response }, deps);
   });

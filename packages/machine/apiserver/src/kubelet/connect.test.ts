@@ -280,8 +280,14 @@ describe("a program", () => {
     const { answer, socket } = await open(EXEC, { method: "POST", headers: { "x-mine": "1" } });
     expect([answer.statusCode, answer.statusMessage]).toEqual([101, "Changed"]);
     expect(answer.rawHeaders).toEqual([
-      ...["Connection", "Upgrade", "Upgrade", "x"],
-      ...["X-Two", "a", "X-Two", "b"],
+      "Connection",
+      "Upgrade",
+      "Upgrade",
+      "x",
+      "X-Two",
+      "a",
+      "X-Two",
+      "b",
     ]);
     expect(await firstPiece(socket)).toBe("hi");
     const [request] = requests;

@@ -89,7 +89,9 @@ function forwardingOf(
   const segments = [pod.metadata.namespace ?? "", pod.metadata.name, container];
   const query = parameters.size === 0 ? "" : `?${parameters.toString()}`;
   return {
-    ...{ request, response, connections: kubelets.connections },
+    request,
+    response,
+    connections: kubelets.connections,
     peer: kubeletOf(store, textAt(pod, "spec", "nodeName"), kubelets.caPem),
     path: `/${verb}/${segments.map(encodeURIComponent).join("/")}${query}`,
     headersFor: (host) => forwardedHeaders(request, host),

@@ -48,13 +48,17 @@ test("a program is named to the kubelet as it is named here", () => {
     "command=sh&command=-c&command=a%26b&input=1&tty=1",
   );
   expect(connectionOf(new URLSearchParams("container=c&stdout=true&command=ls"))).toEqual({
-    ...{ container: "c", stdout: true, command: ["ls"] },
+    container: "c",
+    stdout: true,
+    command: ["ls"],
   });
 });
 
 describe("a container", () => {
   const podOf = (containers: readonly string[], initial: readonly string[] = []): KubeObject => ({
-    ...{ apiVersion: "v1", kind: "Pod", metadata: { name: "p" } },
+    apiVersion: "v1",
+    kind: "Pod",
+    metadata: { name: "p" },
     spec: {
       containers: containers.map((name) => ({ name })),
       initContainers: initial.map((name) => ({ name })),

@@ -56,8 +56,12 @@ test("a pull is printed once a second, whatever pieces it comes in", () => {
   const row = (seconds: string, amount: string): string =>
     `layer: done\nelapsed: ${seconds} s    total:  ${amount} (1.0 MiB/s)\r`;
   const text = [
-    ...[row("0.5", "1.0"), row("1.2", "2.0 Ki"), row("1.9", "3.0 Mi")],
-    ...[row("12.0", "4.0 Gi"), "x elapsed: 13.0 s total: 9.0 Gi (\n", "elapsed: 14.0 s"],
+    row("0.5", "1.0"),
+    row("1.2", "2.0 Ki"),
+    row("1.9", "3.0 Mi"),
+    row("12.0", "4.0 Gi"),
+    "x elapsed: 13.0 s total: 9.0 Gi (\n",
+    "elapsed: 14.0 s",
   ].join("");
   for (const letter of text) progress.read(letter);
   progress.read(" total: 5.0 (1 MiB/s)\n");

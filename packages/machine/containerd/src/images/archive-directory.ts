@@ -10,9 +10,12 @@ const TEXT_MODE = 0o644;
 
 /** Of the files nothing counts but their names, contents and whether they may be executed. */
 const SAME_EACH_TIME = [
-  ...["--sort=name", "--mtime=@0", "--numeric-owner"],
+  "--sort=name",
+  "--mtime=@0",
+  "--numeric-owner",
   // Users of pods read them, nobody writes them, and none of them gives rights.
-  ...["--mode=a+rX,go-w,ug-s", "--format=posix"],
+  "--mode=a+rX,go-w,ug-s",
+  "--format=posix",
   "--pax-option=delete=atime,delete=ctime,exthdr.name=%d/PaxHeaders/%f",
 ];
 

@@ -110,7 +110,7 @@ describe("an import", () => {
       `images rm --sync ${ID_B}`,
     ]);
     expect(tool.runner.commands.map(({ timeoutMs }) => timeoutMs).slice(0, 2)).toEqual([
-      ...[3_600_000, 60_000],
+      3_600_000, 60_000,
     ]);
   });
 

@@ -45,8 +45,12 @@ async function withProcesses(
   const files = createFakeFiles();
   for (const { pid, parent, argv, uid = 0, namespaces = String(pid) } of processes) {
     const status = [
-      ...["Name:\ta) b", `Pid:\t${String(pid)}`, `PPid:\t${String(parent)}`],
-      ...[`Uid:\t${Array(4).fill(uid).join("\t")}`, `NSpid:\t${namespaces}`, "Threads:\t1"],
+      "Name:\ta) b",
+      `Pid:\t${String(pid)}`,
+      `PPid:\t${String(parent)}`,
+      `Uid:\t${Array(4).fill(uid).join("\t")}`,
+      `NSpid:\t${namespaces}`,
+      "Threads:\t1",
     ];
     await files.writeAtomic(`/proc/${String(pid)}/status`, `${status.join("\n")}\n`);
     await files.writeAtomic(`/proc/${String(pid)}/cmdline`, `${argv.join("\0")}\0`);

@@ -88,7 +88,8 @@ describe("of a running containerd", () => {
     expect(await removeOrphans(deps())).toEqual(["gone"]);
     expect(killed).toEqual([11, 10]);
     expect(commands).toEqual([
-      ...[LIST, `umount --lazy ${BUNDLES}/gone/rootfs`],
+      LIST,
+      `umount --lazy ${BUNDLES}/gone/rootfs`,
       removal(`${CGROUP}/pb/gone`),
     ]);
   });

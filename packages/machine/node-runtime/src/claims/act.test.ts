@@ -154,7 +154,6 @@ describe("for a claim", () => {
     await putVolume(store, aVolume("Pending"));
     const subresources: unknown[] = [];
     const patch = store.patch.bind(store);
-    // oxlint-disable-next-line max-params -- the port's
     store.patch = (type, key, change, options) => {
       subresources.push(options?.subresource);
       return patch(type, key, change, options);

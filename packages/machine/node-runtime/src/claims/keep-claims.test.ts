@@ -47,10 +47,17 @@ class World {
   constructor() {
     this.store.put(STORAGE_CLASSES, aClass());
     this.deps = {
-      ...{ claims: this.claims, volumes: this.volumes, classes: this.classes },
-      ...{ store: this.mortality.wrap(this.store), disk: this.mortality.wrap(this.disk) },
-      ...{ files: this.mortality.wrap(this.files), claimsDir: "/claims", nodeName: "node-1" },
-      ...{ clock: createFakeClock(), log: this.log, mutex: new KeyedMutex() },
+      claims: this.claims,
+      volumes: this.volumes,
+      classes: this.classes,
+      store: this.mortality.wrap(this.store),
+      disk: this.mortality.wrap(this.disk),
+      files: this.mortality.wrap(this.files),
+      claimsDir: "/claims",
+      nodeName: "node-1",
+      clock: createFakeClock(),
+      log: this.log,
+      mutex: new KeyedMutex(),
       recorder: {
         record: (_, note) => void this.notes.push(note),
         flush: () => Promise.resolve(),
@@ -383,7 +390,8 @@ describe("one pass", () => {
     world.store.put(PERSISTENT_VOLUME_CLAIMS, aClaim());
     await world.watch();
     expect(await reconcileClaim(world.deps, "ns/data")).toMatchObject({
-      ...{ kind: "after", ms: 60_000 },
+      kind: "after",
+      ms: 60_000,
     });
   });
 

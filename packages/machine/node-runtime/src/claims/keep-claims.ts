@@ -44,7 +44,8 @@ async function factsOf(
   const others = volumes.filter(({ metadata }) => metadata.name !== own);
   const { sizeBytes: diskBytes } = await files.space(claimsDir);
   return {
-    ...{ claim, nodeName },
+    claim,
+    nodeName,
     storageClass: storageClassName === "" ? undefined : classes.find({ name: storageClassName }),
     volume: volumes.find(({ metadata }) => metadata.name === own),
     room: { diskBytes, promisedBytes: promisedBytesOf(others) },
@@ -171,7 +172,9 @@ export async function keepClaims(deps: ClaimDeps, signal: AbortSignal): Promise<
     await Promise.all([
       runReconciler(
         {
-          ...{ ...loop, name: "claim", queue: claimQueue },
+          ...loop,
+          name: "claim",
+          queue: claimQueue,
           ...(watches && { watch: watches.claim }),
           reconcile: (key) => reconcileClaim(deps, key),
         },
@@ -179,7 +182,9 @@ export async function keepClaims(deps: ClaimDeps, signal: AbortSignal): Promise<
       ),
       runReconciler(
         {
-          ...{ ...loop, name: "volume", queue: volumeQueue },
+          ...loop,
+          name: "volume",
+          queue: volumeQueue,
           ...(watches && { watch: watches.volume }),
           reconcile: (name) => reconcileVolume(deps, name),
         },

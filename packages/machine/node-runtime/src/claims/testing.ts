@@ -17,7 +17,9 @@ export function aClaim(
     apiVersion: "v1",
     kind: "PersistentVolumeClaim",
     metadata: {
-      ...{ name: "data", namespace: "ns", uid: CLAIM_UID },
+      name: "data",
+      namespace: "ns",
+      uid: CLAIM_UID,
       annotations: { [SELECTED_NODE]: "node-1" },
     },
     spec: {
@@ -35,8 +37,11 @@ export function aClaim(
 /** The class that makes volumes here. */
 export function aClass(change: Partial<StorageClass> = {}): StorageClass {
   return {
-    ...{ apiVersion: "storage.k8s.io/v1", kind: "StorageClass", metadata: { name: "local" } },
-    ...{ provisioner: PROVISIONER, reclaimPolicy: "Delete" },
+    apiVersion: "storage.k8s.io/v1",
+    kind: "StorageClass",
+    metadata: { name: "local" },
+    provisioner: PROVISIONER,
+    reclaimPolicy: "Delete",
     volumeBindingMode: "WaitForFirstConsumer",
     ...change,
   };

@@ -37,7 +37,10 @@ export async function composeBridgeRecorder(
   const namespaces = createNamespaces();
   const podNetwork = createPodNetwork({ runner, netlink: createNetlink() });
   const recorder = createBridgeRecorder({
-    ...{ files, log, stateDir: resolve(stateDir), bootId: await readBootId(files) },
+    files,
+    log,
+    stateDir: resolve(stateDir),
+    bootId: await readBootId(files),
     listHostLinks: () => listHostLinks(undefined, { namespaces, podNetwork }),
   });
   const directory = resolve(cniConfDir);

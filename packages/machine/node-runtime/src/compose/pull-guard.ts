@@ -12,7 +12,11 @@ export function pullGuardOf(
 ): PullGuard {
   if (layout === undefined) return NO_PULL_GUARD;
   return createPullGuard({
-    ...{ clock, files, log, signal, imagesDir: layout.root },
+    clock,
+    files,
+    log,
+    signal,
+    imagesDir: layout.root,
     listUnpacking: async () =>
       listUnpacking({ runner, layout }, await readSnapshotter(files, layout)),
   });

@@ -85,11 +85,17 @@ export function volumeDepsOf(context: DaemonContext, machine: VolumeMachine): Vo
   const openCache: OpenCache = (type, selection) =>
     createCache(client.reflect(type, selection), { logger: log });
   return {
-    ...{ files, clock, log, node: facts, images: viewsOf(machine) },
+    files,
+    clock,
+    log,
+    node: facts,
+    images: viewsOf(machine),
     claims: claimsOf(context, machine),
     disk: createVolumeDisk({ runner }),
     sockets: createVhostDirectories({
-      ...{ runDir: "/run", selinuxDir: "/sys/fs/selinux", uid: names.LAUNCHER_UID },
+      runDir: "/run",
+      selinuxDir: "/sys/fs/selinux",
+      uid: names.LAUNCHER_UID,
       dataplaneGroup: machine.dataplaneGroup,
     }),
     objects: createPodObjects({ clock, openCache }, signal),
@@ -130,11 +136,17 @@ export async function keepVolumes(
   const { disk, files, node } = deps;
   const watch = context.health.watchLoop("volumes", PASS_MS);
   const storage = {
-    ...{ disk, files, node, pods, clock, log },
+    disk,
+    files,
+    node,
+    pods,
+    clock,
+    log,
     runtime,
     ...(claims && {
       growths: createClaimGrowth({
-        ...{ ...claims, clock },
+        ...claims,
+        clock,
         usedBytes: (paths) => disk.usedBytes(paths),
       }),
     }),

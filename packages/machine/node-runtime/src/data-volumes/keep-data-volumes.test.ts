@@ -48,8 +48,12 @@ class World {
     this.store.put(DATA_VOLUMES, DATA_VOLUME);
     const { dataVolumes, claims, pods } = this;
     this.deps = {
-      ...{ store: this.mortality.wrap(this.store), dataVolumes, claims, pods },
-      ...{ clock: createFakeClock(), log: createFakeLogger() },
+      store: this.mortality.wrap(this.store),
+      dataVolumes,
+      claims,
+      pods,
+      clock: createFakeClock(),
+      log: createFakeLogger(),
       recorder: {
         record: (_, note) => void this.notes.push(note),
         flush: () => Promise.resolve(),

@@ -65,7 +65,9 @@ async function observe(deps: DataVolumeDeps, dataVolume: DataVolume): Promise<Da
   const source = "order" in read ? read.order.source : undefined;
   const name = source?.kind === "pvc" ? source.claimName : undefined;
   return {
-    ...{ dataVolume, pod, now: printTime(clock.now()) },
+    dataVolume,
+    pod,
+    now: printTime(clock.now()),
     claim: claims.find(keyOf(dataVolume)),
     sourceClaim: name === undefined ? undefined : claims.find({ namespace, name }),
     sourceUsers:

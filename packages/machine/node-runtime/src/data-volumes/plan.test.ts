@@ -204,8 +204,11 @@ describe("a claim that is to be copied", () => {
           containers: [
             {
               args: [
-                ...["fill", "root", "/run/volumes/target/disk.img"],
-                ...["/run/volumes/source/disk.img", "10737418240"],
+                "fill",
+                "root",
+                "/run/volumes/target/disk.img",
+                "/run/volumes/source/disk.img",
+                "10737418240",
               ],
             },
           ],

@@ -15,7 +15,9 @@ function anImage(tags: readonly string[], digests: readonly string[] = []): Cont
 
 function accessWith(isMarked?: AccessDeps["isMarked"]) {
   const grants = createGrants({
-    ...{ files: createFakeFiles(), log: createFakeLogger(), directory: "/images" },
+    files: createFakeFiles(),
+    log: createFakeLogger(),
+    directory: "/images",
   });
   return createImageAccess({ grants, ...(isMarked && { isMarked }) });
 }

@@ -100,7 +100,10 @@ test("a pod asks registries by the secrets that it names, where they exist", asy
   const config = { auths: { "reg.example": { username: "me", password: "pw" } } };
   const data = { ".dockerconfigjson": btoa(JSON.stringify(config)) };
   const secret = (name: string, namespace: string) => ({
-    ...{ apiVersion: "v1", kind: "Secret", metadata: { name, namespace }, data },
+    apiVersion: "v1",
+    kind: "Secret",
+    metadata: { name, namespace },
+    data,
   });
   store.put(SECRETS, secret("pull", "ns"));
   store.put(SECRETS, secret("foreign", "other"));

@@ -16,7 +16,9 @@ function setUp() {
   let looks = 0;
   let spaces = 0;
   const guard = createPullGuard({
-    ...{ clock, log, signal: stop.signal },
+    clock,
+    log,
+    signal: stop.signal,
     files: {
       space: () => {
         spaces += 1;
@@ -90,7 +92,9 @@ test("nobody is asked while nothing is written", async () => {
 
 test("how a pull fails by itself is told as it is", async () => {
   const guard = createPullGuard({
-    ...{ clock: createFakeClock(), log: createFakeLogger(), imagesDir: "/images" },
+    clock: createFakeClock(),
+    log: createFakeLogger(),
+    imagesDir: "/images",
     files: { space: () => Promise.resolve({ sizeBytes: 100, freeBytes: 90 }) },
     listUnpacking: () => Promise.reject(new Error("containerd is away")),
     signal: new AbortController().signal,

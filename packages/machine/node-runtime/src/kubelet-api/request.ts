@@ -88,7 +88,9 @@ function logsOf(
     return refused(422, "tailLines, limitBytes, sinceSeconds or sinceTime has an invalid value");
   }
   return {
-    ...{ kind: "logs", of, previous: flag(query, "previous") },
+    kind: "logs",
+    of,
+    previous: flag(query, "previous"),
     query: {
       follow: flag(query, "follow"),
       timestamps: flag(query, "timestamps"),

@@ -63,11 +63,14 @@ interface Serving extends KubeletApiDeps {
 
 const STRANGER: Refusal = { kind: "refused", code: 401, message: "Unauthorized" };
 const UPGRADE_REQUIRED: Refusal = {
-  ...{ kind: "refused", code: 400, message: "Upgrade request required" },
+  kind: "refused",
+  code: 400,
+  message: "Upgrade request required",
 };
 
 const FULL: Refusal = {
-  ...{ kind: "refused", code: 429 },
+  kind: "refused",
+  code: 429,
   message: `the container already has ${String(SESSIONS_MAX)} exec sessions: end one of them first`,
 };
 

@@ -24,7 +24,9 @@ test.each([
 
 test("two files are the least: the one that is written and the one before", () => {
   expect(planRotation(OLD, "0.log", { time: "5", filesMax: 2 }).remove).toEqual([
-    ...["0.log.1", "0.log.2", "0.log.3"],
+    "0.log.1",
+    "0.log.2",
+    "0.log.3",
   ]);
 });
 

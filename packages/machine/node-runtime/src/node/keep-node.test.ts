@@ -46,8 +46,16 @@ beforeEach(async () => {
     sleep: () => Promise.resolve(),
   };
   deps = {
-    ...{ store, files, clock, log: createSilentLogger(), nodeName: "n", identity: IDENTITY },
-    ...{ podsDir: "/pods", cniConfDir: "/cni", port: 10250, runtime: createFakeContainerRuntime() },
+    store,
+    files,
+    clock,
+    log: createSilentLogger(),
+    nodeName: "n",
+    identity: IDENTITY,
+    podsDir: "/pods",
+    cniConfDir: "/cni",
+    port: 10250,
+    runtime: createFakeContainerRuntime(),
   };
 });
 
@@ -81,13 +89,19 @@ describe("the first heartbeat", () => {
       "kubernetes.io/os": "linux",
     });
     expect(status?.capacity).toEqual({
-      ...{ cpu: "2", memory: "2Gi", "ephemeral-storage": "1Ti", pods: "110" },
+      cpu: "2",
+      memory: "2Gi",
+      "ephemeral-storage": "1Ti",
+      pods: "110",
       "devices.kubevirt.io/tun": "1k",
       "vhost-user.patchbay.io/sockets": "1k",
     });
     expect(status?.allocatable).toEqual({ ...status?.capacity, memory: "1536Mi" });
     expect(status?.nodeInfo).toMatchObject({
-      ...{ machineID: "m", bootID: "b", architecture: "amd64", operatingSystem: "linux" },
+      machineID: "m",
+      bootID: "b",
+      architecture: "amd64",
+      operatingSystem: "linux",
       kubeletVersion: expect.stringMatching(/^v1\.\d+\.\d+\+patchbay$/) as unknown,
     });
     expect(status?.addresses).toContainEqual({ type: "InternalIP", address: "192.0.2.1" });
@@ -105,7 +119,8 @@ describe("the first heartbeat", () => {
     const lease = await store.find(LEASES, { namespace: "kube-node-lease", ...NAME });
     expect(lease?.metadata.ownerReferences).toMatchObject([{ kind: "Node", name: "n" }]);
     expect(lease?.spec).toEqual({
-      ...{ holderIdentity: "n", leaseDurationSeconds: 40 },
+      holderIdentity: "n",
+      leaseDurationSeconds: 40,
       renewTime: "2023-11-14T22:13:20.000000Z",
     });
   });

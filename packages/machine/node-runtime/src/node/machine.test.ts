@@ -65,8 +65,11 @@ describe("a machine's identity", () => {
       "/etc/os-release": 'NAME="Debian"\nPRETTY_NAME="Debian 12"\nID=debian\n',
     });
     expect(await readIdentity({ files, runner }, told)).toEqual({
-      ...{ ...nameless, osImage: "Debian 12" },
-      ...{ machineId: "m", systemUuid: "u", kernelVersion: "6.1.0" },
+      ...nameless,
+      osImage: "Debian 12",
+      machineId: "m",
+      systemUuid: "u",
+      kernelVersion: "6.1.0",
     });
   });
 
@@ -82,8 +85,11 @@ describe("a machine's identity", () => {
       ...(text !== undefined && { "/etc/os-release": text }),
     });
     expect(await readIdentity({ files, runner }, told)).toEqual({
-      ...{ ...nameless, osImage: want },
-      ...{ machineId: "", systemUuid: "", kernelVersion: "" },
+      ...nameless,
+      osImage: want,
+      machineId: "",
+      systemUuid: "",
+      kernelVersion: "",
     });
   });
 });
@@ -98,9 +104,15 @@ describe("a machine's facts", () => {
     "/cni/10-default.conf": "{}",
   };
   const WANT: MachineFacts = {
-    ...{ cpus: 2, memoryKiB: 2048, memoryAvailableKiB: 1024, diskKiB: 2 ** 30 },
-    ...{ diskFreeKiB: 2 ** 29, threads: 234, threadsMax: 30_000 },
-    ...{ devices: ["vhost-user.patchbay.io/sockets"], hasDefaultNetwork: true },
+    cpus: 2,
+    memoryKiB: 2048,
+    memoryAvailableKiB: 1024,
+    diskKiB: 2 ** 30,
+    diskFreeKiB: 2 ** 29,
+    threads: 234,
+    threadsMax: 30_000,
+    devices: ["vhost-user.patchbay.io/sockets"],
+    hasDefaultNetwork: true,
     runtimeProblem: undefined,
   };
   const away = () =>
@@ -133,7 +145,8 @@ describe("a machine's facts", () => {
       texts: { "/dev/kvm": "", "/dev/vhost-net": "" },
       want: {
         devices: [
-          ...["vhost-user.patchbay.io/sockets", "devices.kubevirt.io/kvm"],
+          "vhost-user.patchbay.io/sockets",
+          "devices.kubevirt.io/kvm",
           "devices.kubevirt.io/vhost-net",
         ],
       },

@@ -122,7 +122,8 @@ function findingsOf(machine: MachineFacts): readonly Finding[] {
   const { threads, threadsMax, diskKiB, diskFreeKiB, hasDefaultNetwork } = machine;
   return [
     {
-      ...{ type: "NetworkUnavailable", isTrue: !hasDefaultNetwork },
+      type: "NetworkUnavailable",
+      isTrue: !hasDefaultNetwork,
       reason: hasDefaultNetwork ? "DefaultNetworkConfigured" : "NoDefaultNetwork",
       message: hasDefaultNetwork
         ? "the default network of the pods is configured"

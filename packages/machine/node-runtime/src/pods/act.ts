@@ -60,7 +60,11 @@ function tell(deps: PodDeps, { uid, pod }: PodFacts, failed: Failed): void {
   }
   const code = isAppError(error) ? error.code : undefined;
   deps.log.warn("step of a pod failed", {
-    ...{ uid, action: action.kind, code, reason: message, waitMs: pauseMs },
+    uid,
+    action: action.kind,
+    code,
+    reason: message,
+    waitMs: pauseMs,
   });
   if (action.kind !== "prepareVolumes") deps.sweeper.afterCut();
 }

@@ -121,7 +121,12 @@ export async function observe(uid: string, deps: PodDeps): Promise<PodFacts> {
   );
   const [pod] = deps.pods.listBy(BY_UID, uid);
   const facts: PodFacts = {
-    ...{ uid, pod, sandboxes, containers, hasRemains, released: deps.released },
+    uid,
+    pod,
+    sandboxes,
+    containers,
+    hasRemains,
+    released: deps.released,
     images: new Map(),
     held: pod === undefined ? new Map() : observeHeld(uid, pod, deps),
     refusal: pod === undefined ? undefined : refusalOf(pod, { deps, sandboxes }),

@@ -50,7 +50,8 @@ test.each<{ name: string; facts: PodFacts; want: readonly string[] }>([
   {
     name: "and is left alone then",
     facts: podFacts({
-      ...{ sandboxes: [aSandbox()], containers: [aRun({ state: "EXITED" })] },
+      sandboxes: [aSandbox()],
+      containers: [aRun({ state: "EXITED" })],
       released: new Set(["s0"]),
     }),
     want: [],
@@ -88,7 +89,8 @@ test.each<{ name: string; facts: PodFacts; want: readonly string[] }>([
   {
     name: "a dead sandbox goes before the next one comes",
     facts: podFacts({
-      ...{ pod: always, sandboxes: [aSandbox({ state: "NOTREADY" })] },
+      pod: always,
+      sandboxes: [aSandbox({ state: "NOTREADY" })],
       containers: [aRun({ state: "EXITED", exitCode: 255 })],
     }),
     want: ["stopSandbox", "removeSandbox", "runSandbox", "prepareVolumes", "startContainer"],
@@ -102,8 +104,13 @@ test.each<{ name: string; facts: PodFacts; want: readonly string[] }>([
           phase: "Running",
           containerStatuses: [
             {
-              ...{ name: "compute", image: "i", imageID: "i", ready: true, restartCount: 0 },
-              ...{ containerID: "fake://c0", state: { running: {} } },
+              name: "compute",
+              image: "i",
+              imageID: "i",
+              ready: true,
+              restartCount: 0,
+              containerID: "fake://c0",
+              state: { running: {} },
             },
           ],
         },
@@ -132,7 +139,9 @@ test.each<{ name: string; facts: PodFacts; want: readonly string[] }>([
   {
     name: "and goes when it has ended",
     facts: podFacts({
-      ...{ pod: deleted, sandboxes: [aSandbox()], hasRemains: true },
+      pod: deleted,
+      sandboxes: [aSandbox()],
+      hasRemains: true,
       containers: [aRun({ state: "EXITED" })],
     }),
     want: ["stopSandbox", "removeSandbox", "removeRemains", "deleteObject"],
@@ -160,11 +169,13 @@ test.each<{ name: string; facts: PodFacts; want: readonly string[] }>([
 test("the grace is what is left of it", () => {
   const facts = podFacts({ pod: deleted, sandboxes: [aSandbox()], containers: [aRun()] });
   expect(planPod(facts, NOW_MS + 15_000)[0]).toEqual({
-    ...{ kind: "stopContainer", id: "c0", graceSeconds: 5 },
+    kind: "stopContainer",
+    id: "c0",
+    graceSeconds: 5,
   });
   expect(
     kinds({ ...facts, pod: aPod({}, { deletionTimestamp: new Date(0).toISOString() }) }),
-  ).toEqual([...["stopSandbox", "removeSandbox", "removeRemains", "deleteObject"]]);
+  ).toEqual(["stopSandbox", "removeSandbox", "removeRemains", "deleteObject"]);
 });
 
 test("containers wait for those before them", () => {
@@ -197,7 +208,8 @@ test("no more than what --previous shows is kept of the dead", () => {
     aRun({ id: `c${String(attempt)}`, attempt, state: "EXITED" }),
   );
   const facts = podFacts({
-    ...{ pod: always, sandboxes: [aSandbox()] },
+    pod: always,
+    sandboxes: [aSandbox()],
     containers: [aRun({ id: "c4", attempt: 4 }), ...dead],
   });
   expect(planPod(facts, NOW_MS)).toEqual([
@@ -232,13 +244,12 @@ describe("a plan", () => {
   const failed = { kind: "failed", shown: SHOWN, pauseMs: 7 } as const;
   const ended = (change = {}) =>
     aRun({
-      ...{
-        state: "EXITED",
-        exitCode: 1,
-        attempt: 2,
-        startedAt: BigInt(NOW_MS - 1000) * 1_000_000n,
-      },
-      ...{ finishedAt: BigInt(NOW_MS) * 1_000_000n, ...change },
+      state: "EXITED",
+      exitCode: 1,
+      attempt: 2,
+      startedAt: BigInt(NOW_MS - 1000) * 1_000_000n,
+      finishedAt: BigInt(NOW_MS) * 1_000_000n,
+      ...change,
     });
   const delayed = { annotations: { "patchbay.io/restart-delay-seconds": "0" } };
 
@@ -497,7 +508,8 @@ describe("a plan", () => {
         restartPolicy: "OnFailure",
         containers: [aContainer(), aContainer({ name: "x" })],
       }),
-      ...{ sandboxes: [aSandbox()], containers: [...dead, aRun({ id: "x0", name: "x" }), other] },
+      sandboxes: [aSandbox()],
+      containers: [...dead, aRun({ id: "x0", name: "x" }), other],
     });
     expect(planPod(facts, NOW_MS)).toEqual([{ kind: "removeContainer", id: "c1" }]);
   });

@@ -12,7 +12,6 @@ async function aWorld(pod: Pod) {
   await world.put(pod);
   const patches: unknown[] = [];
   const patch = world.store.patch.bind(world.store);
-  // oxlint-disable-next-line max-params -- the port's
   world.store.patch = (type, key, change, options) => {
     patches.push({ ...key, ...change, ...options });
     return patch(type, key, change, options);

@@ -38,23 +38,27 @@ describe("a program", () => {
     { name: "ends with another code", runtime: ended(2, "no\n"), want: ["failure", "no"] },
     { name: "says nothing", runtime: ended(2), want: ["failure", "it ended with 2"] },
     {
-      ...{ name: "takes too long", want: ["failure", "it did not finish within 1 s"] },
+      name: "takes too long",
+      want: ["failure", "it did not finish within 1 s"],
       runtime: failed(new AppError("CRI_TIMED_OUT", { call: "ExecSync", timeoutMs: 1000 })),
     },
     {
-      ...{ name: "cannot be started", want: ["failure", expect.stringContaining("no such file")] },
+      name: "cannot be started",
+      want: ["failure", expect.stringContaining("no such file")],
       runtime: failed(
         new AppError("CRI_FAILED", { call: "ExecSync", status: "UNKNOWN", reason: "no such file" }),
       ),
     },
     {
-      ...{ name: "says too much", want: ["failure", "it says too much"] },
+      name: "says too much",
+      want: ["failure", "it says too much"],
       runtime: failed(
         new AppError("CRI_FAILED", { call: "ExecSync", status: "RESOURCE_EXHAUSTED", reason: "r" }),
       ),
     },
     {
-      ...{ name: "could not be asked for", want: ["unknown", expect.stringContaining("gone")] },
+      name: "could not be asked for",
+      want: ["unknown", expect.stringContaining("gone")],
       runtime: failed(new AppError("CRI_UNAVAILABLE", { endpoint: "e", reason: "gone" })),
     },
   ])("that $name", async ({ runtime, want }) => {
@@ -69,7 +73,8 @@ test("a port is open or closed", async () => {
   expect((await askContainer(SAYS_NOTHING, asked, ASKING)).outcome).toBe("success");
   server?.close();
   expect(await askContainer(SAYS_NOTHING, asked, ASKING)).toMatchObject({
-    ...{ outcome: "failure", message: expect.stringContaining("ECONNREFUSED") as string },
+    outcome: "failure",
+    message: expect.stringContaining("ECONNREFUSED") as string,
   });
 });
 
@@ -90,7 +95,8 @@ test("a server says yes, no, or nothing in time", async () => {
   expect((await ask("/200")).outcome).toBe("success");
   expect((await ask("/301")).outcome).toBe("success");
   expect(await ask("/503")).toEqual({
-    ...{ outcome: "failure", message: "HTTP probe failed with statuscode: 503" },
+    outcome: "failure",
+    message: "HTTP probe failed with statuscode: 503",
   });
   expect(await ask("/silent")).toEqual({ outcome: "failure", message: "no answer within 1000 ms" });
   expect(seen).toEqual(["b", "b", "b", "b"]);
@@ -99,6 +105,7 @@ test("a server says yes, no, or nothing in time", async () => {
 test("what cannot be asked has failed, with the reason", async () => {
   const none = { kind: "none", reason: "there is no port" } as const;
   expect(await askContainer(SAYS_NOTHING, none, ASKING)).toEqual({
-    ...{ outcome: "failure", message: "there is no port" },
+    outcome: "failure",
+    message: "there is no port",
   });
 });

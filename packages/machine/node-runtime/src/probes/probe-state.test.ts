@@ -54,8 +54,11 @@ test.each<Row>([
 
 test("settings have Kubernetes' defaults, and nothing is asked without a pause", () => {
   expect(probeSettingsOf({})).toEqual({
-    ...{ initialDelayMs: 0, periodMs: 10_000, timeoutSeconds: 1 },
-    ...{ successThreshold: 1, failureThreshold: 3 },
+    initialDelayMs: 0,
+    periodMs: 10_000,
+    timeoutSeconds: 1,
+    successThreshold: 1,
+    failureThreshold: 3,
   });
   expect(
     probeSettingsOf({ periodSeconds: 0, timeoutSeconds: 0, failureThreshold: 0 }),

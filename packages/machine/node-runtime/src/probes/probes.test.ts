@@ -157,7 +157,12 @@ describe("probes", () => {
 
   test("go on with what an earlier process has reported of the same run", () => {
     const status = {
-      ...{ name: "compute", image: "i", imageID: "i", ready: true, started: true, restartCount: 0 },
+      name: "compute",
+      image: "i",
+      imageID: "i",
+      ready: true,
+      started: true,
+      restartCount: 0,
       state: {},
     };
     const both = { readinessProbe: probe("ready"), startupProbe: probe("start") };
@@ -227,8 +232,14 @@ describe("probes", () => {
 
   test("begin anew where the same run was reported not to have started", () => {
     const status = {
-      ...{ name: "compute", image: "i", imageID: "i", ready: false, started: false },
-      ...{ restartCount: 0, state: {}, containerID: `containerd://${ID}` },
+      name: "compute",
+      image: "i",
+      imageID: "i",
+      ready: false,
+      started: false,
+      restartCount: 0,
+      state: {},
+      containerID: `containerd://${ID}`,
     };
     keep(podOf({ startupProbe: probe("start") }, { containerStatuses: [status] }));
     expect(health()).toMatchObject({ isStarted: false, isUnhealthy: false });

@@ -9,12 +9,14 @@ const NODE = { ips: ["192.0.2.1"], isOnNode: true };
 
 test.each<{ name: string; probe: Probe; place?: typeof POD; want: object }>([
   {
-    ...{ name: "a program", probe: { exec: { command: ["true"] } } },
+    name: "a program",
+    probe: { exec: { command: ["true"] } },
     want: { kind: "exec", command: ["true"] },
   },
   { name: "no program", probe: { exec: {} }, want: { kind: "none" } },
   {
-    ...{ name: "a port by number", probe: { tcpSocket: { port: 80 } } },
+    name: "a port by number",
+    probe: { tcpSocket: { port: 80 } },
     want: { kind: "tcp", host: "10.0.0.2", port: 80 },
   },
   { name: "a port by name", probe: { tcpSocket: { port: "web" } }, want: { port: 8080 } },
@@ -23,36 +25,42 @@ test.each<{ name: string; probe: Probe; place?: typeof POD; want: object }>([
   { name: "the first port", probe: { tcpSocket: { port: 1 } }, want: { port: 1 } },
   { name: "a port below all", probe: { tcpSocket: { port: 0 } }, want: { kind: "none" } },
   {
-    ...{ name: "an empty address", probe: { tcpSocket: { port: 1, host: "" } } },
+    name: "an empty address",
+    probe: { tcpSocket: { port: 1, host: "" } },
     want: { kind: "tcp", host: "10.0.0.2", port: 1 },
   },
   {
-    ...{ name: "a server without a path", probe: { httpGet: { port: 1 } } },
+    name: "a server without a path",
+    probe: { httpGet: { port: 1 } },
     want: { kind: "http", isTls: false, host: "10.0.0.2", port: 1, path: "/", headers: [] },
   },
   {
-    ...{ name: "a path with a slash at its end", probe: { httpGet: { port: 1, path: "a/" } } },
+    name: "a path with a slash at its end",
+    probe: { httpGet: { port: 1, path: "a/" } },
     want: { path: "/a/" },
   },
   { name: "a number that is none", probe: { tcpSocket: { port: 65_536 } }, want: { kind: "none" } },
   {
-    ...{ name: "the pod's own address", probe: { tcpSocket: { port: 1, host: "10.0.0.2" } } },
+    name: "the pod's own address",
+    probe: { tcpSocket: { port: 1, host: "10.0.0.2" } },
     want: { kind: "tcp", host: "10.0.0.2" },
   },
   {
-    ...{ name: "no address but the pod's", probe: { tcpSocket: { port: 1, host: "127.0.0.1" } } },
+    name: "no address but the pod's",
+    probe: { tcpSocket: { port: 1, host: "127.0.0.1" } },
     want: { kind: "none", reason: "127.0.0.1 is not an address of the pod, and no other is asked" },
   },
   {
-    ...{
-      name: "the node for a pod in its network",
-      probe: { tcpSocket: { port: 1, host: "127.0.0.1" } },
-    },
-    ...{ place: NODE, want: { kind: "tcp", host: "127.0.0.1" } },
+    name: "the node for a pod in its network",
+    probe: { tcpSocket: { port: 1, host: "127.0.0.1" } },
+    place: NODE,
+    want: { kind: "tcp", host: "127.0.0.1" },
   },
   {
-    ...{ name: "nobody while there is no address", probe: { tcpSocket: { port: 1 } } },
-    ...{ place: { ips: [], isOnNode: false }, want: { reason: "the pod has no address yet" } },
+    name: "nobody while there is no address",
+    probe: { tcpSocket: { port: 1 } },
+    place: { ips: [], isOnNode: false },
+    want: { reason: "the pod has no address yet" },
   },
   {
     name: "a server",
@@ -65,12 +73,17 @@ test.each<{ name: string; probe: Probe; place?: typeof POD; want: object }>([
       },
     },
     want: {
-      ...{ kind: "http", isTls: true, host: "10.0.0.2", port: 8080, path: "/healthz?a=b" },
+      kind: "http",
+      isTls: true,
+      host: "10.0.0.2",
+      port: 8080,
+      path: "/healthz?a=b",
       headers: [["x-a", "b"]],
     },
   },
   {
-    ...{ name: "no server elsewhere", probe: { httpGet: { port: 1, host: "169.254.169.254" } } },
+    name: "no server elsewhere",
+    probe: { httpGet: { port: 1, host: "169.254.169.254" } },
     want: { kind: "none" },
   },
   {

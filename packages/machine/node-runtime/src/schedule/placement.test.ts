@@ -70,7 +70,8 @@ test.each([
 describe("of nodes that can have it, a pod gets", () => {
   const soft = [{ key: "old", effect: "PreferNoSchedule" }] as const;
   const preference = (weight: number, value: string) => ({
-    ...{ weight, preference: expression("zone", "In", value) },
+    weight,
+    preference: expression("zone", "In", value),
   });
   const preferring = (...list: readonly object[]): Spec => ({
     affinity: { nodeAffinity: { preferredDuringSchedulingIgnoredDuringExecution: list } },

@@ -56,7 +56,9 @@ export function selectsLabels(selector: LabelSelector | undefined, labels: Label
   if (selector === undefined) return false;
   const { matchLabels = {}, matchExpressions = [] } = selector;
   const equal = Object.entries(matchLabels).map(([key, value]) => ({
-    ...{ key, operator: "In", values: [value] },
+    key,
+    operator: "In",
+    values: [value],
   }));
   return [...equal, ...matchExpressions].every((one) => holds(one, labels));
 }

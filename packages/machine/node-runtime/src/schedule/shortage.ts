@@ -29,7 +29,8 @@ export function shortagesOf(
   const used = usedBy(others);
   return [...podRequestOf(pod)]
     .map(([resource, requested]) => ({
-      ...{ resource, requested },
+      resource,
+      requested,
       used: used.get(resource) ?? 0,
       capacity: allocatable.get(resource) ?? 0,
     }))

@@ -13,8 +13,12 @@ function container(name: string, ready: boolean): ContainerStatus {
 
 function conditions(change: Partial<ConditionFacts> = {}): readonly Condition[] {
   return conditionsOf({
-    ...{ before: [], isOver: false, hasFailed: false, isInitialized: true },
-    ...{ containers: [container("a", true)], now: NOW },
+    before: [],
+    isOver: false,
+    hasFailed: false,
+    isInitialized: true,
+    containers: [container("a", true)],
+    now: NOW,
     ...change,
   });
 }
@@ -25,14 +29,19 @@ function find(all: readonly Condition[], type: string): Condition | undefined {
 
 const since = (time: string) => ({ lastTransitionTime: time });
 const UNINITIALIZED = {
-  ...{ type: "Initialized", status: "False", ...since(NOW), reason: "ContainersNotInitialized" },
+  type: "Initialized",
+  status: "False",
+  ...since(NOW),
+  reason: "ContainersNotInitialized",
   message: "not all init containers have succeeded",
 };
 
 test("a pod whose containers are all ready meets every condition", () => {
   expect(conditions()).toEqual(
     ["Initialized", "Ready", "ContainersReady", "PodScheduled"].map((type) => ({
-      ...{ type, status: "True", ...since(NOW) },
+      type,
+      status: "True",
+      ...since(NOW),
     })),
   );
 });
@@ -60,7 +69,10 @@ describe("Ready and ContainersReady", () => {
   ])("$name", ({ given, want }) => {
     for (const type of ["Ready", "ContainersReady"]) {
       expect(find(conditions(given), type)).toEqual({
-        ...{ type, status: "False", ...since(NOW), ...want },
+        type,
+        status: "False",
+        ...since(NOW),
+        ...want,
       });
     }
   });
@@ -124,7 +136,11 @@ test("conditions stay in their order, and those of other owners stay as they are
   const found = conditions({ before });
   expect(found[0]).toBe(foreign);
   expect(found.map(({ type }) => type)).toEqual([
-    ...["example.com/Gate", "Ready", "Initialized", "ContainersReady", "PodScheduled"],
+    "example.com/Gate",
+    "Ready",
+    "Initialized",
+    "ContainersReady",
+    "PodScheduled",
   ]);
 });
 

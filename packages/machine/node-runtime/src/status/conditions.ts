@@ -40,7 +40,9 @@ function conditionOf(finding: Finding, { before, now }: ConditionFacts): Conditi
   const lastTransitionTime = isSame ? earlier.lastTransitionTime : now;
   const { type, status, reason, message } = finding;
   return {
-    ...{ type, status, lastTransitionTime },
+    type,
+    status,
+    lastTransitionTime,
     ...(reason !== undefined && { reason }),
     ...(message !== undefined && { message }),
   };

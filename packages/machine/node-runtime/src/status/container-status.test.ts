@@ -14,8 +14,14 @@ const DELAY = "patchbay.io/restart-delay-seconds";
 function told(change: Partial<ContainerStatus> = {}): ContainerStatus {
   const { name, image } = aContainer();
   return {
-    ...{ name, image, imageID: "sha256:0", ready: true, started: true, restartCount: 0 },
-    ...{ state: {}, ...change },
+    name,
+    image,
+    imageID: "sha256:0",
+    ready: true,
+    started: true,
+    restartCount: 0,
+    state: {},
+    ...change,
   };
 }
 
@@ -35,19 +41,30 @@ function statusOf(given: Given, container = aContainer()): ContainerStatus {
 
 const ended = (change: object = {}) =>
   aRun({
-    ...{ state: "EXITED", startedAt: 2_000_000n, finishedAt: 5_000_000n, exitCode: 3 },
-    ...{ reason: "Error", ...change },
+    state: "EXITED",
+    startedAt: 2_000_000n,
+    finishedAt: 5_000_000n,
+    exitCode: 3,
+    reason: "Error",
+    ...change,
   });
 
 const ENDED = {
-  ...{ exitCode: 3, reason: "Error", startedAt: "at 2", finishedAt: "at 5" },
+  exitCode: 3,
+  reason: "Error",
+  startedAt: "at 2",
+  finishedAt: "at 5",
   containerID: "fake://c0",
 };
 
 test("a container that was never made waits, and has neither an id nor a last state", () => {
   expect(statusOf({})).toEqual({
-    ...{ name: "compute", image: "localhost/launcher:dev", imageID: "" },
-    ...{ ready: false, started: false, restartCount: 0 },
+    name: "compute",
+    image: "localhost/launcher:dev",
+    imageID: "",
+    ready: false,
+    started: false,
+    restartCount: 0,
     state: { waiting: { reason: "ContainerCreating" } },
   });
 });
@@ -69,8 +86,11 @@ describe("a container that runs", () => {
     const { ready, started, ...rest } = statusOf({ containers: [aRun()], health });
     expect([ready, started]).toEqual(want);
     expect(rest).toEqual({
-      ...{ name: "compute", image: "localhost/launcher:dev", imageID: "sha256:1" },
-      ...{ containerID: "fake://c0", restartCount: 0 },
+      name: "compute",
+      image: "localhost/launcher:dev",
+      imageID: "sha256:1",
+      containerID: "fake://c0",
+      restartCount: 0,
       state: { running: { startedAt: "at 1000" } },
     });
   });
@@ -98,7 +118,9 @@ describe("a container that ended for good", () => {
   ])("$name", ({ change, want }) => {
     const { state, ready, started, lastState } = statusOf({ containers: [ended(change)] });
     expect({ state, ready, started, lastState }).toEqual({
-      ...{ state: { terminated: want }, ready: false, started: false },
+      state: { terminated: want },
+      ready: false,
+      started: false,
     });
   });
 });
@@ -182,8 +204,14 @@ describe("a container that the runtime has forgotten", () => {
   test("keeps the end that was reported", () => {
     const terminated = { exitCode: 4, reason: "Error" };
     expect(statusOf({ told: told({ ...id, restartCount: 2, state: { terminated } }) })).toEqual({
-      ...{ name: "compute", image: "localhost/launcher:dev", imageID: "sha256:0", ...id },
-      ...{ ready: false, started: false, restartCount: 2, state: { terminated } },
+      name: "compute",
+      image: "localhost/launcher:dev",
+      imageID: "sha256:0",
+      ...id,
+      ready: false,
+      started: false,
+      restartCount: 2,
+      state: { terminated },
     });
   });
 
@@ -191,7 +219,8 @@ describe("a container that the runtime has forgotten", () => {
     const { state } = statusOf({ told: told({ ...id, state: { running: {} } }) });
     expect(state).toEqual({
       terminated: {
-        ...{ exitCode: 137, reason: "ContainerStatusUnknown" },
+        exitCode: 137,
+        reason: "ContainerStatusUnknown",
         message: "the container was gone before its exit code was read",
       },
     });
@@ -219,7 +248,8 @@ describe("a container that is started again", () => {
     {
       name: "shows what holds it up",
       given: {
-        ...{ spec, containers: [ended(late)] },
+        spec,
+        containers: [ended(late)],
         held: new Map([["container compute", { pauseMs: 1, shown: FAILED }]]),
       },
       want: { state: { waiting: FAILED }, lastState: terminated },
@@ -237,7 +267,8 @@ describe("a container that is started again", () => {
     {
       name: "has ended where its pod is deleted",
       given: {
-        ...{ spec, containers: [ended(late)] },
+        spec,
+        containers: [ended(late)],
         metadata: { deletionTimestamp: "2026-11-28T10:00:00Z" },
       },
       want: { state: terminated },

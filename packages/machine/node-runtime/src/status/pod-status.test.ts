@@ -25,7 +25,10 @@ function conditionOf({ conditions = [] }: PodStatus, type: string) {
 test("a new pod is pending since now, without addresses", () => {
   const { conditions, containerStatuses, ...rest } = statusOf();
   expect(rest).toEqual({
-    ...{ phase: "Pending", qosClass: "BestEffort", hostIP: "192.0.2.1", startTime: NOW },
+    phase: "Pending",
+    qosClass: "BestEffort",
+    hostIP: "192.0.2.1",
+    startTime: NOW,
   });
   expect([conditions?.length, containerStatuses?.length]).toEqual([4, 1]);
 });
@@ -94,11 +97,16 @@ test.each([
 test("a pod that runs is initialized and ready", () => {
   const before = [{ type: "example.com/Gate", status: "True" } as const];
   const status = statusOf({
-    ...{ sandboxes: [aSandbox()], containers: [aRun()], status: { conditions: before } },
+    sandboxes: [aSandbox()],
+    containers: [aRun()],
+    status: { conditions: before },
   });
   expect(status.phase).toBe("Running");
   expect(status.conditions?.map(({ type, status: is }) => `${type} ${is}`)).toEqual([
-    ...["example.com/Gate True", "Initialized True", "Ready True", "ContainersReady True"],
+    "example.com/Gate True",
+    "Initialized True",
+    "Ready True",
+    "ContainersReady True",
     "PodScheduled True",
   ]);
 });

@@ -26,7 +26,9 @@ const NODE = "node-1";
 
 /** Pod `ns/p` with container `c`. */
 export const POD: Pod = {
-  ...{ apiVersion: "v1", kind: "Pod", metadata: { namespace: "ns", name: "p", uid: RUN_UID } },
+  apiVersion: "v1",
+  kind: "Pod",
+  metadata: { namespace: "ns", name: "p", uid: RUN_UID },
   spec: { containers: [{ name: "c", image: "i" }] },
 };
 
@@ -49,8 +51,12 @@ export interface KubeletBench {
 
 async function issue(authority: Authority, commonName: string, usage: "server" | "client") {
   const { certPem, keyPem } = await issueCertificate(authority, {
-    ...{ commonName, organizations: [], dnsNames: [NODE], ipAddresses: [] },
-    ...{ usages: [usage], validDays: 1 },
+    commonName,
+    organizations: [],
+    dnsNames: [NODE],
+    ipAddresses: [],
+    usages: [usage],
+    validDays: 1,
   });
   return { cert: certPem, key: keyPem };
 }
@@ -72,8 +78,12 @@ export async function startKubeletBench(): Promise<KubeletBench> {
   pods.put(POD);
   const stop = new AbortController();
   const settings = {
-    ...{ listenAddress: "127.0.0.1", port: 0, certFile: at("kubelet.crt") },
-    ...{ keyFile: at("kubelet.key"), clientCaFile: at("clients.crt"), clientNames: [CLIENT] },
+    listenAddress: "127.0.0.1",
+    port: 0,
+    certFile: at("kubelet.crt"),
+    keyFile: at("kubelet.key"),
+    clientCaFile: at("clients.crt"),
+    clientNames: [CLIENT],
   };
   const programs = createFakeExecPrograms();
   const deps = { runtime, programs, pods, files: createFiles(), clock, log: createSilentLogger() };
@@ -82,7 +92,11 @@ export async function startKubeletBench(): Promise<KubeletBench> {
   const own = await identity(CLIENT);
   const tls = { ca: servers.certPem, servername: NODE, agent: false } as const;
   return {
-    ...{ port, runtime, pods, programs, identity },
+    port,
+    runtime,
+    pods,
+    programs,
+    identity,
     run: () => runs.run(),
     write: async (...texts) => {
       const log = at("c/0.log");

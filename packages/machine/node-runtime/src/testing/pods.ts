@@ -68,9 +68,21 @@ export function aSandbox(change: Partial<SandboxFacts> = {}): SandboxFacts {
 /** A container that runs in that sandbox. */
 export function aRun(change: Partial<ContainerFacts> = {}): ContainerFacts {
   return {
-    ...{ id: "c0", sandboxId: "s0", name: "compute", attempt: 0, state: "RUNNING" },
-    ...{ createdAt: 1n, image: IMAGE.id, imageRef: IMAGE.id, labels: {}, annotations: {} },
-    ...{ startedAt: 1_000_000_000n, finishedAt: 0n, exitCode: 0, reason: "", message: "" },
+    id: "c0",
+    sandboxId: "s0",
+    name: "compute",
+    attempt: 0,
+    state: "RUNNING",
+    createdAt: 1n,
+    image: IMAGE.id,
+    imageRef: IMAGE.id,
+    labels: {},
+    annotations: {},
+    startedAt: 1_000_000_000n,
+    finishedAt: 0n,
+    exitCode: 0,
+    reason: "",
+    message: "",
     logPath: "/logs/0.log",
     ...change,
   };
@@ -80,9 +92,15 @@ export function aRun(change: Partial<ContainerFacts> = {}): ContainerFacts {
 export function podFacts(change: Partial<PodFacts> = {}): PodFacts {
   const pod = "pod" in change ? change.pod : aPod();
   return {
-    ...{ uid: UID, pod, sandboxes: [], containers: [], hasRemains: false },
+    uid: UID,
+    pod,
+    sandboxes: [],
+    containers: [],
+    hasRemains: false,
     images: new Map([["localhost/launcher:dev", { kind: "present", image: IMAGE }]]),
-    ...{ held: new Map(), released: new Set(), health: new Map() },
+    held: new Map(),
+    released: new Set(),
+    health: new Map(),
     refusal: pod && forbid(pod),
     ...change,
   };

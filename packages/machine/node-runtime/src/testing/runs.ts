@@ -12,25 +12,49 @@ const IMAGE = { id: "image-1", tags: ["i"], digests: [], bytes: 1, username: "" 
 function sandboxOf(directory: string): SandboxConfig {
   return {
     metadata: { name: "p", namespace: "ns", uid: RUN_UID, attempt: 0 },
-    ...{ hostname: "p", logDirectory: directory, cgroupParent: "", sysctls: {}, annotations: {} },
+    hostname: "p",
+    logDirectory: directory,
+    cgroupParent: "",
+    sysctls: {},
+    annotations: {},
     labels: { "io.kubernetes.pod.uid": RUN_UID },
     security: {
-      ...{ namespaces: NAMESPACES, supplementalGroups: [], readonlyRootfs: false },
-      ...{ privileged: false, seccomp: "RuntimeDefault" },
+      namespaces: NAMESPACES,
+      supplementalGroups: [],
+      readonlyRootfs: false,
+      privileged: false,
+      seccomp: "RuntimeDefault",
     },
   };
 }
 
 function containerOf(attempt: number): ContainerConfig {
   return {
-    ...{ metadata: { name: "c", attempt }, image: "i", command: [], args: [], workingDir: "" },
-    ...{ env: [], mounts: [], devices: [], annotations: {}, resources: {} },
+    metadata: { name: "c", attempt },
+    image: "i",
+    command: [],
+    args: [],
+    workingDir: "",
+    env: [],
+    mounts: [],
+    devices: [],
+    annotations: {},
+    resources: {},
     labels: { "io.kubernetes.pod.uid": RUN_UID },
-    ...{ logPath: `c/${String(attempt)}.log`, stdin: false, stdinOnce: false, tty: false },
+    logPath: `c/${String(attempt)}.log`,
+    stdin: false,
+    stdinOnce: false,
+    tty: false,
     security: {
-      ...{ namespaces: NAMESPACES, capabilities: { add: [], drop: [] }, privileged: false },
-      ...{ readonlyRootfs: false, supplementalGroups: [], noNewPrivileges: true },
-      ...{ maskedPaths: [], readonlyPaths: [], seccomp: "RuntimeDefault" },
+      namespaces: NAMESPACES,
+      capabilities: { add: [], drop: [] },
+      privileged: false,
+      readonlyRootfs: false,
+      supplementalGroups: [],
+      noNewPrivileges: true,
+      maskedPaths: [],
+      readonlyPaths: [],
+      seccomp: "RuntimeDefault",
     },
   };
 }

@@ -29,8 +29,14 @@ import { IMAGE, NODE, UID } from "./pods.ts";
 
 /** Effects on the runtime and the API server, in whose middle the process can die. */
 const EFFECTS: readonly string[] = [
-  ...["runSandbox", "stopSandbox", "removeSandbox", "createContainer", "startContainer"],
-  ...["removeContainer", "patch", "delete"],
+  "runSandbox",
+  "stopSandbox",
+  "removeSandbox",
+  "createContainer",
+  "startContainer",
+  "removeContainer",
+  "patch",
+  "delete",
 ];
 const PASSES_MAX = 40;
 
@@ -153,7 +159,15 @@ export class PodWorld {
     const wake = (): void => undefined;
     const grants = createGrants({ files, log, directory: "/images" });
     return {
-      ...{ store, pods, runtime, files, disk, clock, log, node: NODE, runtimeName: "fake" },
+      store,
+      pods,
+      runtime,
+      files,
+      disk,
+      clock,
+      log,
+      node: NODE,
+      runtimeName: "fake",
       recorder: {
         record: (_, note) => void this.notes.push(note),
         flush: () => Promise.resolve(),

@@ -22,20 +22,33 @@ function configOf({ container: change, spec, metadata, more }: Given): Container
   const pod = aPod({ containers: [container], ...spec }, metadata);
   const names = (pod.spec.volumes ?? []).map(({ name }) => [name, `/v/${name}`] as const);
   return containerConfigOf({
-    ...{ pod, container, image: IMAGE, attempt: 2, volumes: new Map(names), node: NODE },
-    ...{ podDirectory: `/p/${UID}`, podIps: ["10.0.0.2", "fd00::2"], sources: SOURCES },
+    pod,
+    container,
+    image: IMAGE,
+    attempt: 2,
+    volumes: new Map(names),
+    node: NODE,
+    podDirectory: `/p/${UID}`,
+    podIps: ["10.0.0.2", "fd00::2"],
+    sources: SOURCES,
     ...more,
   });
 }
 
 test("a container has what its specification says", () => {
   const container = {
-    ...{ command: ["a"], args: ["b"], workingDir: "/w" },
-    ...{ stdin: true, stdinOnce: true, tty: true },
+    command: ["a"],
+    args: ["b"],
+    workingDir: "/w",
+    stdin: true,
+    stdinOnce: true,
+    tty: true,
   };
   expect(configOf({ container })).toMatchObject({
     ...container,
-    ...{ metadata: { name: "compute", attempt: 2 }, image: IMAGE.id, annotations: {} },
+    metadata: { name: "compute", attempt: 2 },
+    image: IMAGE.id,
+    annotations: {},
     labels: {
       "io.kubernetes.pod.name": "a",
       "io.kubernetes.pod.namespace": "ns",
@@ -45,8 +58,15 @@ test("a container has what its specification says", () => {
     logPath: "compute/2.log",
   });
   expect(configOf({})).toMatchObject({
-    ...{ command: [], args: [], workingDir: "", stdin: false, stdinOnce: false, tty: false },
-    ...{ env: [], devices: [], annotations: {} },
+    command: [],
+    args: [],
+    workingDir: "",
+    stdin: false,
+    stdinOnce: false,
+    tty: false,
+    env: [],
+    devices: [],
+    annotations: {},
   });
 });
 
@@ -86,7 +106,10 @@ describe("a mount", () => {
     },
   ])("is read-only or not, of $name", ({ volume, mount = {}, want }) => {
     expect(mountOf(mount, volume)).toEqual({
-      ...{ containerPath: "/m", hostPath: "/v/v", readonly: want, propagation: "PRIVATE" },
+      containerPath: "/m",
+      hostPath: "/v/v",
+      readonly: want,
+      propagation: "PRIVATE",
     });
   });
 
@@ -108,8 +131,10 @@ describe("a mount", () => {
 
 describe("its /etc/hosts is", () => {
   const hosts = {
-    ...{ containerPath: "/etc/hosts", hostPath: `/p/${UID}/etc-hosts` },
-    ...{ readonly: true, propagation: "PRIVATE" },
+    containerPath: "/etc/hosts",
+    hostPath: `/p/${UID}/etc-hosts`,
+    readonly: true,
+    propagation: "PRIVATE",
   };
   test.each<{ name: string; given: Given; want: readonly object[] }>([
     { name: "the pod's", given: {}, want: [hosts] },

@@ -25,7 +25,7 @@ function securityOf({ spec, shared = {}, own, image, isProduct = false }: Given)
   return containerSecurityOf(pod, container, { ...IMAGE, ...image });
 }
 
-const named = { ...{ id: "sha256:1", tags: [], digests: [] }, bytes: 1, username: "daemon" };
+const named = { id: "sha256:1", tags: [], digests: [], bytes: 1, username: "daemon" };
 const uid = (number: number) => ({ ...IMAGE, uid: number }) as never;
 
 describe("a container of the product runs as", () => {
@@ -105,8 +105,10 @@ describe("what a container says counts before what its pod says", () => {
 
 describe("rights", () => {
   const asked: SecurityContext = {
-    ...{ privileged: true, allowPrivilegeEscalation: true, readOnlyRootFilesystem: true },
-    ...{ capabilities: { add: ["NET_ADMIN"], drop: ["ALL"] } },
+    privileged: true,
+    allowPrivilegeEscalation: true,
+    readOnlyRootFilesystem: true,
+    capabilities: { add: ["NET_ADMIN"], drop: ["ALL"] },
     seccompProfile: { type: "Unconfined" },
   };
   test.each<{ name: string; given: Given; want: object }>([
@@ -114,16 +116,23 @@ describe("rights", () => {
       name: "of a pod that asks for all",
       given: { own: asked },
       want: {
-        ...{ privileged: false, noNewPrivileges: true, readonlyRootfs: true },
-        ...{ seccomp: "RuntimeDefault", capabilities: { add: [], drop: ["ALL"] } },
+        privileged: false,
+        noNewPrivileges: true,
+        readonlyRootfs: true,
+        seccomp: "RuntimeDefault",
+        capabilities: { add: [], drop: ["ALL"] },
       },
     },
     {
       name: "of the product when it asks for all",
       given: { own: asked, isProduct: true },
       want: {
-        ...{ privileged: true, noNewPrivileges: false, maskedPaths: [], readonlyPaths: [] },
-        ...{ seccomp: "Unconfined", capabilities: { add: ["NET_ADMIN"], drop: ["ALL"] } },
+        privileged: true,
+        noNewPrivileges: false,
+        maskedPaths: [],
+        readonlyPaths: [],
+        seccomp: "Unconfined",
+        capabilities: { add: ["NET_ADMIN"], drop: ["ALL"] },
       },
     },
     {
@@ -135,8 +144,11 @@ describe("rights", () => {
       name: "of the product when it asks for less",
       given: { own: { allowPrivilegeEscalation: false }, isProduct: true },
       want: {
-        ...{ privileged: false, noNewPrivileges: true, readonlyRootfs: false },
-        ...{ seccomp: "RuntimeDefault", capabilities: { add: [], drop: [] } },
+        privileged: false,
+        noNewPrivileges: true,
+        readonlyRootfs: false,
+        seccomp: "RuntimeDefault",
+        capabilities: { add: [], drop: [] },
       },
     },
     {

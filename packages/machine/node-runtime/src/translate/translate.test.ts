@@ -13,8 +13,15 @@ function make(container: Container, change: Partial<ContainerToMake> = {}): Cont
   const pod = change.pod ?? aPod({ containers: [container] });
   const sources = { configMaps: new Map(), secrets: new Map() };
   return {
-    ...{ pod, container, image: IMAGE, attempt: 0, volumes: new Map(), podDirectory: `/p/${UID}` },
-    ...{ node: NODE, podIps: ["10.0.0.2"], sources },
+    pod,
+    container,
+    image: IMAGE,
+    attempt: 0,
+    volumes: new Map(),
+    podDirectory: `/p/${UID}`,
+    node: NODE,
+    podIps: ["10.0.0.2"],
+    sources,
     ...change,
   };
 }
@@ -41,8 +48,12 @@ describe("a sandbox", () => {
       sysctls: {},
       security: {
         namespaces: { network: "POD", pid: "CONTAINER", ipc: "POD" },
-        ...{ runAsUser: 107, runAsGroup: 107, supplementalGroups: [107] },
-        ...{ readonlyRootfs: true, privileged: false, seccomp: "RuntimeDefault" },
+        runAsUser: 107,
+        runAsGroup: 107,
+        supplementalGroups: [107],
+        readonlyRootfs: true,
+        privileged: false,
+        seccomp: "RuntimeDefault",
       },
     });
   });
@@ -62,7 +73,9 @@ describe("a sandbox", () => {
   test("asks the name servers that the pod names", () => {
     const dnsConfig = { nameservers: ["192.0.2.53"], options: [{ name: "ndots", value: "2" }] };
     expect(sandboxConfigOf(aPod({ dnsConfig }), 0, NODE).dns).toEqual({
-      ...{ servers: ["192.0.2.53"], searches: [], options: ["ndots:2"] },
+      servers: ["192.0.2.53"],
+      searches: [],
+      options: ["ndots:2"],
     });
   });
 
@@ -78,8 +91,13 @@ describe("a container", () => {
   test("has nothing that nobody gave it", () => {
     const { security, mounts, devices, labels, logPath } = containerConfigOf(make(aContainer()));
     expect(security).toMatchObject({
-      ...{ capabilities: { add: [], drop: ["ALL"] }, privileged: false, noNewPrivileges: true },
-      ...{ runAsUser: 107, runAsGroup: 107, supplementalGroups: [107], seccomp: "RuntimeDefault" },
+      capabilities: { add: [], drop: ["ALL"] },
+      privileged: false,
+      noNewPrivileges: true,
+      runAsUser: 107,
+      runAsGroup: 107,
+      supplementalGroups: [107],
+      seccomp: "RuntimeDefault",
     });
     expect(security.maskedPaths).toContain("/proc/kcore");
     expect(security.readonlyPaths).toContain("/proc/sys");
@@ -97,7 +115,9 @@ describe("a container", () => {
     };
     const { devices } = containerConfigOf(make(aContainer({ resources: { limits } })));
     expect(devices.map(({ hostPath }) => hostPath)).toEqual([
-      ...["/dev/kvm", "/dev/net/tun", "/dev/vhost-net"],
+      "/dev/kvm",
+      "/dev/net/tun",
+      "/dev/vhost-net",
     ]);
   });
 
@@ -108,7 +128,9 @@ describe("a container", () => {
     const given = { ...make(container), pod: aPod({ volumes, containers: [container] }) };
     const [made] = containerConfigOf({ ...given, volumes: new Map([["scripts", "/v/c"]]) }).mounts;
     expect(made).toMatchObject({
-      ...{ containerPath: "/usr/bin/hook", hostPath: "/v/c/my.sh", readonly: true },
+      containerPath: "/usr/bin/hook",
+      hostPath: "/v/c/my.sh",
+      readonly: true,
     });
   });
 
@@ -120,7 +142,8 @@ describe("a container", () => {
     expect(mounts).toContainEqual({
       containerPath: `/run/patchbay/vhost-user/${uid}`,
       hostPath: `/run/patchbay/vhost-user-shown/${uid}`,
-      ...{ readonly: true, propagation: "PRIVATE" },
+      readonly: true,
+      propagation: "PRIVATE",
     });
   });
 
@@ -218,14 +241,14 @@ describe("a container", () => {
     const pod = productPod({ containers: [container] });
     const image = { ...IMAGE, uid: 0 };
     expect(containerConfigOf(make(container, { pod, image })).security).toMatchObject({
-      ...{
-        privileged: true,
-        runAsUser: 0,
-        runAsGroup: 0,
-        seccomp: "Unconfined",
-        noNewPrivileges: false,
-      },
-      ...{ capabilities: { add: ["SYS_ADMIN"], drop: [] }, maskedPaths: [], readonlyPaths: [] },
+      privileged: true,
+      runAsUser: 0,
+      runAsGroup: 0,
+      seccomp: "Unconfined",
+      noNewPrivileges: false,
+      capabilities: { add: ["SYS_ADMIN"], drop: [] },
+      maskedPaths: [],
+      readonlyPaths: [],
     });
   });
 
@@ -353,14 +376,17 @@ describe("resources", () => {
     {
       name: "all limited",
       resources: { limits: { cpu: "1500m", memory: "1Gi" } },
-      ...{ want: "Guaranteed", shares: 1536, oom: -997 },
+      want: "Guaranteed",
+      shares: 1536,
+      oom: -997,
     },
   ])("$name", ({ resources, want, shares, oom }) => {
     const container = aContainer({ resources });
     const pod = aPod({ containers: [container] });
     expect(qosClassOf(pod)).toBe(want);
     expect(resourcesOf(pod, container, NODE.memoryBytes)).toMatchObject({
-      ...{ cpuShares: shares, oomScoreAdj: oom },
+      cpuShares: shares,
+      oomScoreAdj: oom,
     });
   });
 

@@ -240,7 +240,9 @@ describe("a directory of the node", () => {
     const developerConfiguration = { featureGates: gates };
     const configuration = { developerConfiguration, hostDiskDirectories: ["/srv/disks"] };
     store.put(KUBEVIRTS, {
-      ...{ apiVersion: "kubevirt.io/v1", kind: "KubeVirt", spec: { configuration } },
+      apiVersion: "kubevirt.io/v1",
+      kind: "KubeVirt",
+      spec: { configuration },
       metadata: { name: "kubevirt" },
     });
     expect(await find()).toEqual(want);

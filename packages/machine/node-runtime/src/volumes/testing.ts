@@ -108,7 +108,11 @@ class Bench implements VolumeBench {
     };
     const node = { name: "n", hostIp: "192.0.2.1", podsDir: PODS_DIR, logDir: "/logs" };
     this.deps = {
-      ...{ disk: this.disk, files: this.files, clock, log, images },
+      disk: this.disk,
+      files: this.files,
+      clock,
+      log,
+      images,
       sockets: this.sockets,
       node: { ...node, cgroupParent: "/patchbay", memoryBytes: 2 ** 34 },
       objects: createPodObjects(

@@ -39,7 +39,9 @@ const OTHERS: AskOthers = (question) => {
 function ask(change: dns.Packet & { readonly name?: string; readonly qtype?: string }) {
   const { name = "web.blue.svc.cluster.local", qtype = "A", ...packet } = change;
   return dns.encode({
-    ...{ type: "query", id: 4711, flags: dns.RECURSION_DESIRED },
+    type: "query",
+    id: 4711,
+    flags: dns.RECURSION_DESIRED,
     questions: [{ type: qtype as dns.RecordType, name }],
     ...packet,
   });
@@ -155,8 +157,14 @@ test("what is too long for UDP is cut, as long as the client says; TCP has all",
   const short = await answered(ask({ name }));
   expect([short?.flag_tc, short?.answers]).toEqual([true, []]);
   const opt: dns.Answer = {
-    ...{ type: "OPT", name: ".", udpPayloadSize: 1232, extendedRcode: 0, ednsVersion: 0 },
-    ...{ flags: 0, flag_do: false, options: [] },
+    type: "OPT",
+    name: ".",
+    udpPayloadSize: 1232,
+    extendedRcode: 0,
+    ednsVersion: 0,
+    flags: 0,
+    flag_do: false,
+    options: [],
   };
   const long = await answered(ask({ name, additionals: [opt] }));
   expect([long?.flag_tc, long?.additionals?.[0]?.type]).toEqual([true, "OPT"]);

@@ -115,7 +115,11 @@ describe("a reply", () => {
         data: {
           mname: "ns.dns.example",
           rname: "hostmaster.example",
-          ...{ serial: 1, refresh: 7200, retry: 1800, expire: 86_400, minimum: 5 },
+          serial: 1,
+          refresh: 7200,
+          retry: 1800,
+          expire: 86_400,
+          minimum: 5,
         },
       },
     ]);

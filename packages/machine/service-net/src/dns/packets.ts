@@ -43,7 +43,10 @@ function toQuery(packet: dns.DecodedPacket): Query | undefined {
   const opt = additionals.find((answer) => answer.type === "OPT");
   const isOfInternet = question.class === undefined || question.class === "IN";
   return {
-    ...{ id, name: question.name, type: question.type, question },
+    id,
+    name: question.name,
+    type: question.type,
+    question,
     isRecursive: (flags & dns.RECURSION_DESIRED) !== 0,
     hasEdns: opt !== undefined,
     udpMax: udpMaxOf(opt),
@@ -102,7 +105,11 @@ export function writeReply(query: Query, reply: Reply, isTcp: boolean): Buffer {
   const asked = query.isRecursive ? dns.RECURSION_DESIRED : 0;
   const flags = authoritative | asked | dns.RECURSION_AVAILABLE | reply.rcode;
   const packet: dns.Packet = {
-    ...{ type: "response", id: query.id, flags, questions: [query.question], answers },
+    type: "response",
+    id: query.id,
+    flags,
+    questions: [query.question],
+    answers,
     ...(answers.length === 0 &&
       reply.domain !== undefined && { authorities: [authorityOf(reply.domain)] }),
     ...(query.hasEdns && { additionals: [OPT] }),
@@ -113,8 +120,14 @@ export function writeReply(query: Query, reply: Reply, isTcp: boolean): Buffer {
 }
 
 const OPT: dns.Answer = {
-  ...{ type: "OPT", name: ".", udpPayloadSize: UDP_MAX, extendedRcode: 0, ednsVersion: 0 },
-  ...{ flags: 0, flag_do: false, options: [] },
+  type: "OPT",
+  name: ".",
+  udpPayloadSize: UDP_MAX,
+  extendedRcode: 0,
+  ednsVersion: 0,
+  flags: 0,
+  flag_do: false,
+  options: [],
 };
 
 /** A question for another server. */

@@ -112,7 +112,10 @@ export function forwardsOf(
     return [
       {
         name: `${key}:${String(port.port)}/${protocol}`,
-        ...{ protocol, address: spec.clusterIP ?? "", port: port.port, endpoints },
+        protocol,
+        address: spec.clusterIP ?? "",
+        port: port.port,
+        endpoints,
         ...(nodePort !== undefined && { nodePort }),
         isSticky: spec.sessionAffinity === "ClientIP",
       },

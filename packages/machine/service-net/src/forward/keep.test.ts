@@ -18,8 +18,12 @@ const SETTINGS = {
 
 function aForward(port: number): Forward {
   return {
-    ...{ name: `blue/web:${String(port)}/tcp`, protocol: "tcp", address: "10.96.0.5", port },
-    ...{ endpoints: ["10.88.0.5 . 8080"], isSticky: false },
+    name: `blue/web:${String(port)}/tcp`,
+    protocol: "tcp",
+    address: "10.96.0.5",
+    port,
+    endpoints: ["10.88.0.5 . 8080"],
+    isSticky: false,
   };
 }
 
@@ -28,7 +32,9 @@ function keeper(...answers: Partial<CommandResult>[]) {
   const runner = createFakeProcessRunner({ nft: () => answers.shift() ?? {} });
   const counts: string[] = [];
   const made = new ForwardKeeper({
-    ...{ runner, log: createSilentLogger(), settings: SETTINGS },
+    runner,
+    log: createSilentLogger(),
+    settings: SETTINGS,
     countWrite: (what) => {
       counts.push(what);
     },

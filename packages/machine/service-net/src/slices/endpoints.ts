@@ -49,7 +49,8 @@ function subsetOf(slices: readonly EndpointSlice[]): EndpointsSubset {
     ...(ports.length > 0 && {
       ports: ports.map(({ name = "", port = 0, protocol = "TCP" }) => ({
         ...(name !== "" && { name }),
-        ...{ port, protocol },
+        port,
+        protocol,
       })),
     }),
   };
@@ -71,7 +72,8 @@ function wantedEndpoints(service: Service, slices: readonly EndpointSlice[]): En
     apiVersion: "v1",
     kind: "Endpoints",
     metadata: {
-      ...{ name, namespace },
+      name,
+      namespace,
       labels: { ...labels, ...(isHeadless(service) && { [HEADLESS_LABEL]: "" }) },
       // The server takes them away with the Service.
       ownerReferences: [{ apiVersion: "v1", kind: "Service", name, uid, controller: true }],

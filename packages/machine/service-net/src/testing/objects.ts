@@ -54,11 +54,15 @@ export function aPod(
     apiVersion: "v1",
     kind: "Pod",
     metadata: dropAbsent({
-      ...{ name, namespace: "blue", uid: `${name}-uid`, labels },
+      name,
+      namespace: "blue",
+      uid: `${name}-uid`,
+      labels,
       ...change.metadata,
     }),
     spec: dropAbsent({
-      ...{ nodeName: "node1", containers: [{ name: "c", image: "i" }] },
+      nodeName: "node1",
+      containers: [{ name: "c", image: "i" }],
       ...change.spec,
     }),
     status: dropAbsent({

@@ -45,8 +45,12 @@ export const HANDLER_CLIENT = "virt-api-client";
 
 /** Programs that have an account of their own. */
 const SERVICES = [
-  ...["virt-api", "virt-controller", "virt-handler", "net-agent"],
-  ...["binder", "service-net"],
+  "virt-api",
+  "virt-controller",
+  "virt-handler",
+  "net-agent",
+  "binder",
+  "service-net",
 ] as const;
 
 /** The one whose writes are bound to its node: a group of its account names it. */
@@ -252,7 +256,8 @@ async function keepRelayCertificate(
   const caFile = join(paths.relayPki, "ca.crt");
   if ((await files.readText(caFile)) !== ca.certPem) await files.writeAtomic(caFile, ca.certPem);
   await keepCertificate(deps, ca, {
-    ...{ directory: paths.relayPki, name: "tls" },
+    directory: paths.relayPki,
+    name: "tls",
     request: {
       commonName: nodeName,
       organizations: [names.RELAY_GROUP],

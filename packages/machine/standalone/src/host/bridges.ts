@@ -42,7 +42,8 @@ export async function listLinks(runner: ProcessRunner): Promise<readonly HostLin
   return links.filter(isJsonObject).map((link) => {
     const master = textOf(link, "master");
     return {
-      ...{ name: textOf(link, "ifname"), index: numberOf(link, "ifindex") ?? 0 },
+      name: textOf(link, "ifname"),
+      index: numberOf(link, "ifindex") ?? 0,
       ...(master !== "" && { master }),
     };
   });

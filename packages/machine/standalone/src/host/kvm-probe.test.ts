@@ -62,7 +62,11 @@ function probe(architecture = "x64") {
   const ok = (): Partial<CommandResult> => ({});
   const runner = createFakeProcessRunner({ ctr, mount: ok, umount: ok }, clock);
   return probeKvm({
-    ...{ files, runner, paths: PATHS, bootId: "boot", architecture },
+    files,
+    runner,
+    paths: PATHS,
+    bootId: "boot",
+    architecture,
     launcherImage: () => {
       launcherImages += 1;
       return Promise.resolve();
@@ -75,7 +79,9 @@ const WORKS = { useEmulation: false, why: "a guest boots under KVM: guests use K
 test("a guest that boots under KVM decides for KVM, once for each boot and kernel", async () => {
   expect(await probe()).toEqual(WORKS);
   expect(JSON.parse((await files.readText(CACHE)) ?? "")).toEqual({
-    ...{ bootId: "boot", digest: digest("0"), ...WORKS },
+    bootId: "boot",
+    digest: digest("0"),
+    ...WORKS,
   });
   expect(await probe()).toEqual(WORKS);
   expect([commands.length, launcherImages]).toEqual([1, 1]);
@@ -102,7 +108,8 @@ describe("guests are emulated", () => {
   test("where the host has no KVM", async () => {
     await files.remove("/dev/kvm");
     expect(await probe()).toEqual({
-      ...{ useEmulation: true, why: `there is no /dev/kvm: ${SOFTWARE}` },
+      useEmulation: true,
+      why: `there is no /dev/kvm: ${SOFTWARE}`,
     });
     expect(commands).toEqual([]);
   });
@@ -138,7 +145,8 @@ describe("guests are emulated", () => {
   ])("where QEMU $name", async ({ result, reason }) => {
     guest = result;
     expect(await probe()).toEqual({
-      ...{ useEmulation: true, why: `KVM does not work (${reason}): ${SOFTWARE}` },
+      useEmulation: true,
+      why: `KVM does not work (${reason}): ${SOFTWARE}`,
     });
   });
 

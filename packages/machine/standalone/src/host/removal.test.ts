@@ -40,7 +40,12 @@ function host(answers: Readonly<Record<string, Partial<CommandResult>>> = {}) {
   const log = { ...createSilentLogger(), info: note("info"), warn: note("warn") };
   const toLine = ({ argv }: Command): string => argv.join(" ");
   return {
-    ...{ files, runner, log, notes, paths: PATHS, bootId: "b1" },
+    files,
+    runner,
+    log,
+    notes,
+    paths: PATHS,
+    bootId: "b1",
     lines: () => runner.commands.map(toLine),
     stdins: () => runner.commands.map(({ stdin }) => stdin),
   };

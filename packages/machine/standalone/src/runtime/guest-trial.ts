@@ -52,18 +52,42 @@ function qemuOf({ architecture, accelerator }: Trial): readonly string[] {
   const cpu = accelerator === "kvm" ? "host" : "max";
   return [
     program,
-    ...["-accel", accelerator, "-machine", machine, "-cpu", cpu, "-m", "128"],
-    ...["-nodefaults", "-no-user-config", "-display", "none", "-no-reboot", "-serial", "stdio"],
-    ...["-kernel", `/guest/${KERNEL}`, "-initrd", `/guest/${INITRD}`],
-    ...["-append", `console=${console} quiet panic=-1`],
+    "-accel",
+    accelerator,
+    "-machine",
+    machine,
+    "-cpu",
+    cpu,
+    "-m",
+    "128",
+    "-nodefaults",
+    "-no-user-config",
+    "-display",
+    "none",
+    "-no-reboot",
+    "-serial",
+    "stdio",
+    "-kernel",
+    `/guest/${KERNEL}`,
+    "-initrd",
+    `/guest/${INITRD}`,
+    "-append",
+    `console=${console} quiet panic=-1`,
   ];
 }
 
 function containerFlags(layout: ContainerdLayout, paths: Paths, view: string): readonly string[] {
   return [
-    ...["--fifo-dir", join(layout.state, "fifo"), "--runc-root", layout.runcRoot],
-    ...["--cgroup", `${cgroupRootOf(paths)}/${CONTAINER}`, "--seccomp", "--read-only"],
-    ...["--mount", `type=bind,src=${view},dst=/guest,options=rbind:ro`],
+    "--fifo-dir",
+    join(layout.state, "fifo"),
+    "--runc-root",
+    layout.runcRoot,
+    "--cgroup",
+    `${cgroupRootOf(paths)}/${CONTAINER}`,
+    "--seccomp",
+    "--read-only",
+    "--mount",
+    `type=bind,src=${view},dst=/guest,options=rbind:ro`,
   ];
 }
 

@@ -75,8 +75,15 @@ interface SettingsDeps {
 export async function readSettings({ files, paths }: SettingsDeps): Promise<Partial<Settings>> {
   const fields = await readFields(files, paths.settings);
   const names = [
-    ...["apiPort", "apiAddress", "virtApiPort", "virtHandlerPort", "nodeName"],
-    ...["podSubnet", "serviceSubnet", "bridge", "dataplaneGroup"],
+    "apiPort",
+    "apiAddress",
+    "virtApiPort",
+    "virtHandlerPort",
+    "nodeName",
+    "podSubnet",
+    "serviceSubnet",
+    "bridge",
+    "dataplaneGroup",
   ] as const;
   const kept = names.flatMap((name): [string, string | number][] => {
     const value = numberOf(fields, name) ?? textOf(fields, name);

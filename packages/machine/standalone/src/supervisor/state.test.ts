@@ -83,7 +83,10 @@ test("a supervisor writes each step with its time, and restarts the count when i
   expect(await readState(files, PATHS)).toEqual({ ...STATE, phase: "starting", steps: [one] });
   await writer.enter("failed", "no disk");
   expect(await readState(files, PATHS)).toEqual({
-    ...{ ...STATE, phase: "failed", steps: [one], reason: "no disk" },
+    ...STATE,
+    phase: "failed",
+    steps: [one],
+    reason: "no disk",
   });
   await clock.advance(100);
   await writer.enter("stopping");

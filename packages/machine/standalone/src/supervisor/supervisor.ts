@@ -212,7 +212,8 @@ export class Supervisor {
     const { clock, log } = this.#deps;
     let renewed: Prepared | undefined;
     return {
-      ...{ clock, log },
+      clock,
+      log,
       renew: async () => {
         renewed = await prepare(this.#deps, {});
       },

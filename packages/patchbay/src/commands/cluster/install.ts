@@ -52,7 +52,8 @@ async function run(context: Context, input: Input): Promise<void> {
     const wanted = kit.withSettings(manifests, { ...kept, ...settingsOf(input) });
     const objects = kit.forServerVersion(wanted, version.text);
     await kit.install(store, {
-      ...{ objects, dryRun },
+      objects,
+      dryRun,
       tell: (outcome) => outcomes.push(outcome),
     });
     const { DEFINITIONS: type, isEstablished: isThere } = kit;

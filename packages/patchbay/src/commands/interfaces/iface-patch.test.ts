@@ -13,11 +13,13 @@ const NICS = {
 };
 const NAMED = { namespace: "blue", name: "one" };
 const VM: Target = {
-  ...{ ...NAMED, kind: "virtualmachine" },
+  ...NAMED,
+  kind: "virtualmachine",
   vm: { ...aVm(), spec: { template: { spec: NICS } } },
 };
 const VMI: Target = {
-  ...{ ...NAMED, kind: "virtualmachineinstance" },
+  ...NAMED,
+  kind: "virtualmachineinstance",
   vmi: { ...aVmi(), spec: NICS },
 };
 
@@ -30,7 +32,8 @@ describe("the patch of an interface", () => {
       want: [
         { op: "test", path: "/spec/template/spec/networks/1/name", value: "red" },
         {
-          ...{ op: "add", path: "/spec/template/spec/networks/1/multus/networkName" },
+          op: "add",
+          path: "/spec/template/spec/networks/1/multus/networkName",
           value: "nets/green",
         },
       ],

@@ -30,7 +30,8 @@ async function run(context: Context, input: Input): Promise<void> {
       return;
     }
     const locals = ports.map(({ local, remote }) => ({
-      ...{ port: local, address },
+      port: local,
+      address,
       open: () => open(remote),
     }));
     await servePorts(locals, context, (taken) => {

@@ -44,8 +44,8 @@ describe("custom resource definitions", () => {
       short: "vmi",
       status: true,
       columns: [
-        ...["Age", "Phase", "IP", "NodeName", "Ready", "Live-Migratable", "Paused"],
-        ...["Ports", "FreePorts"],
+        "Age", "Phase", "IP", "NodeName", "Ready", "Live-Migratable", "Paused",
+        "Ports", "FreePorts",
       ],
     },
     {
@@ -118,7 +118,7 @@ describe("custom resource definitions", () => {
     const schema = nad?.versions[0]?.schema.openAPIV3Schema;
     expect(Object.keys(schema ?? {})).not.toContain("required");
     expect(Object.keys(schema?.["properties"] ?? {})).toEqual([
-      ...["apiVersion", "kind", "metadata", "spec", "status"],
+      "apiVersion", "kind", "metadata", "spec", "status",
     ]);
   });
 

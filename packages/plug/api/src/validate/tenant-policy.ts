@@ -10,7 +10,9 @@ export function policyCauses(
   field: string,
 ): readonly Cause[] {
   const invalid = (at: string, message: string): Cause => ({
-    ...{ reason: "FieldValueInvalid", field: at, message },
+    reason: "FieldValueInvalid",
+    field: at,
+    message,
   });
   if (!Array.isArray(value)) return [invalid(field, "must be a list of texts")];
   const { pattern, must } = POLICY_ENTRIES[POLICY_FIELDS[name].entries];

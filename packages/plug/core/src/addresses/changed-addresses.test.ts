@@ -5,7 +5,10 @@ import type { Conditions } from "../status/conditions.ts";
 import { ADDRESS_CHANGED, addressesCondition, newAddressChange } from "./changed-addresses.ts";
 
 const ATTACHED: Attachment = {
-  ...{ name: "blue1", networkName: "ns1/blue", podInterfaceName: "pod1", state: "Attached" },
+  name: "blue1",
+  networkName: "ns1/blue",
+  podInterfaceName: "pod1",
+  state: "Attached",
 };
 
 function elementWith(...ips: readonly string[]): readonly NetworkSelection[] {
@@ -39,7 +42,9 @@ test("what is not as before is told, with what was", () => {
   const attachments = [{ ...ATTACHED, ips: ["10.0.0.7", "fd00::5"] }, other];
   expect(addressesCondition(attachments, asked)).toEqual([
     {
-      ...{ type: ADDRESS_CHANGED, status: "True", reason: "AddressNotKept" },
+      type: ADDRESS_CHANGED,
+      status: "True",
+      reason: "AddressNotKept",
       message:
         "interface blue1 now has 10.0.0.7, fd00::5 on ns1/blue; it had 10.0.0.5 before; interface red1 now has no address on ns1/red; it had 10.1.0.5 before; events of the launcher pod say why",
     },

@@ -34,7 +34,9 @@ function vmOf(iface: Iface = NIC, network = BLUE, status: VmStatus = {}): Virtua
 function has(fields: Partial<Attachment>, phase: "Ready" | "Wiring" = "Ready"): VmiStatus {
   const hotplug = { type: "Plug", phase, since: "2026-01-01T00:00:00Z" } as const;
   const attachment: Attachment = {
-    ...{ name: "blue1", podInterfaceName: "pod1", networkName: "default/blue" },
+    name: "blue1",
+    podInterfaceName: "pod1",
+    networkName: "default/blue",
     state: "Attached",
     ...fields,
   };

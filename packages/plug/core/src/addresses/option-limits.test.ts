@@ -64,7 +64,11 @@ describe("of search domains", () => {
 });
 
 const NIC: ServedNic = {
-  ...{ iface: "a", bridgeName: "k6t-1", mac: "02:00:00:00:00:01", mtu: 1400, hostname: "vm1" },
+  iface: "a",
+  bridgeName: "k6t-1",
+  mac: "02:00:00:00:00:01",
+  mtu: 1400,
+  hostname: "vm1",
   lease: { ipv4: { address: "10.9.0.5/24", server: "169.254.75.10/32", routes: routes(2) } },
   dns: { nameservers: [], search: [] },
   options: {},

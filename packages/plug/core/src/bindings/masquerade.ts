@@ -29,7 +29,11 @@ function wiringOf(facts: WiringFacts): Omit<MasqueradeWiring, "owner" | "queues"
   const { podInterfaceName, bridgeName, tapName, mac, mtu } = facts;
   return {
     kind: "masquerade",
-    ...{ podInterfaceName, bridgeName, tapName, mac, mtu },
+    podInterfaceName,
+    bridgeName,
+    tapName,
+    mac,
+    mtu,
     ...natSubnetsOf(facts.network, facts.podAddresses),
     ports: portsOf(facts.iface),
   };

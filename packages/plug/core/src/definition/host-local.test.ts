@@ -36,7 +36,9 @@ const ROWS: readonly Row[] = [
       ranges: [
         [
           {
-            ...{ subnet: "10.1.0.0/24", rangeStart: "10.1.0.5", rangeEnd: "10.1.0.6" },
+            subnet: "10.1.0.0/24",
+            rangeStart: "10.1.0.5",
+            rangeEnd: "10.1.0.6",
             gateway: "10.1.0.6",
           },
         ],

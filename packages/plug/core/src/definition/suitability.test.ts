@@ -144,13 +144,17 @@ const ROWS: readonly Row[] = [
 describe("a definition names", () => {
   test.each(ROWS)("$name", ({ plugins, facts = {}, want }) => {
     const problems = problemsOf({
-      ...{ network: "ns/blue", pluginPath: "/opt/cni/bin", plugins: new Set(ALL) },
+      network: "ns/blue",
+      pluginPath: "/opt/cni/bin",
+      plugins: new Set(ALL),
       needs: needsOf({ cniVersion: "1.0.0", name: "blue", plugins }),
       links: new Map([
         ["eth0", ""],
         ["br1", "bridge"],
       ]),
-      ...{ filtersVlans: undefined, leases: [], isAskedForGuests: false },
+      filtersVlans: undefined,
+      leases: [],
+      isAskedForGuests: false,
       ...facts,
     });
     expect(problems.map(({ code, message }) => `${code} ${message}`)).toEqual(

@@ -6,7 +6,8 @@ import { hasStaleProblems, otherNodesIn, problemsPatch, tellProblems } from "./t
 
 function nadWith(problems?: readonly NodeProblem[], generation = 2): NetworkAttachmentDefinition {
   return {
-    ...{ apiVersion: "k8s.cni.cncf.io/v1", kind: "NetworkAttachmentDefinition" },
+    apiVersion: "k8s.cni.cncf.io/v1",
+    kind: "NetworkAttachmentDefinition",
     metadata: { namespace: "ns", name: "blue", uid: "u", resourceVersion: "7", generation },
     ...(problems === undefined ? {} : { status: { problems: [...problems] } }),
   };

@@ -105,7 +105,9 @@ export function seenService({ apiVersion, kind, metadata, spec }: Service): Serv
   const annotations = asking.length === 2 ? Object.fromEntries(asking) : undefined;
   const seen = { name, namespace, uid, resourceVersion, deletionTimestamp, annotations };
   return {
-    ...{ apiVersion, kind, metadata: dropAbsent(seen) },
+    apiVersion,
+    kind,
+    metadata: dropAbsent(seen),
     spec: annotations ? dropAbsent({ type, selector, ports, publishNotReadyAddresses }) : {},
   };
 }

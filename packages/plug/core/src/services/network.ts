@@ -26,8 +26,15 @@ export interface ServiceAddress {
 
 /** Where API servers let no slice lead, and what stands for an IPv4 address. Source: Kubernetes ValidateNonSpecialIP. */
 const SPECIAL = [
-  ...["0.0.0.0/8", "127.0.0.0/8", "169.254.0.0/16", "224.0.0.0/4", "255.255.255.255/32"],
-  ...["::/127", "::ffff:0:0/96", "fe80::/10", "ff00::/8"],
+  "0.0.0.0/8",
+  "127.0.0.0/8",
+  "169.254.0.0/16",
+  "224.0.0.0/4",
+  "255.255.255.255/32",
+  "::/127",
+  "::ffff:0:0/96",
+  "fe80::/10",
+  "ff00::/8",
 ].flatMap((text) => parseIp(text) ?? []);
 
 /** Namespaces whose definitions are an administrator's. */

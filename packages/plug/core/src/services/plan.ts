@@ -185,13 +185,23 @@ export function networkServicePlan(facts: NetworkServiceFacts): NetworkServicePl
 export function seenByServices(vmi: VirtualMachineInstance): unknown {
   const { metadata, spec, status } = vmi;
   return [
-    ...[metadata.uid, metadata.labels, metadata.deletionTimestamp],
-    ...[spec.subdomain, spec.hostname, networksOf(spec)],
+    metadata.uid,
+    metadata.labels,
+    metadata.deletionTimestamp,
+    spec.subdomain,
+    spec.hostname,
+    networksOf(spec),
     ifacesOf(spec).map(({ name, ports }) => ({ name, ports })),
-    ...[isOver(vmi), status?.nodeName, findCondition(status?.conditions, READY)?.status],
+    isOver(vmi),
+    status?.nodeName,
+    findCondition(status?.conditions, READY)?.status,
     status?.attachments?.map((attachment) => [
-      ...[attachment.name, attachment.networkName, attachment.podInterfaceName],
-      ...[attachment.state, heldAddresses(vmi, attachment), isPlugged(vmi, attachment)],
+      attachment.name,
+      attachment.networkName,
+      attachment.podInterfaceName,
+      attachment.state,
+      heldAddresses(vmi, attachment),
+      isPlugged(vmi, attachment),
     ]),
   ];
 }

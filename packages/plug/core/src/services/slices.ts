@@ -103,7 +103,9 @@ export function slicesOfParts(
 
 function isAsWanted(slice: EndpointSlice, wanted: EndpointSlice): boolean {
   const shown = ({ metadata, addressType, endpoints = [], ports = [] }: EndpointSlice): unknown => [
-    ...[addressType, endpoints, ports],
+    addressType,
+    endpoints,
+    ports,
     metadata.labels?.[SERVICE_NAME_LABEL],
     metadata.ownerReferences?.map(({ uid }) => uid),
   ];

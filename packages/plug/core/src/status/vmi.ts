@@ -119,8 +119,12 @@ function transitionsOf(
 
 /** Types that virt-controller writes; others' are left alone. */
 const OWN: readonly string[] = [
-  ...[READY, SYNCHRONIZED, ADDRESS_CHANGED, LIVE_MIGRATABLE],
-  ...[GUEST_HELD, EVICTION_REQUESTED],
+  READY,
+  SYNCHRONIZED,
+  ADDRESS_CHANGED,
+  LIVE_MIGRATABLE,
+  GUEST_HELD,
+  EVICTION_REQUESTED,
 ];
 
 /** Of a guest that runs, or ran when it was last heard of. */

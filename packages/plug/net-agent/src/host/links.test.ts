@@ -5,7 +5,14 @@ import { ownBridgesOf } from "./links.ts";
 
 function port(kind: string, master?: string): Link {
   return {
-    ...{ name: "x", index: 1, kind, mac: "", mtu: 1500, up: true, carrier: true, addresses: [] },
+    name: "x",
+    index: 1,
+    kind,
+    mac: "",
+    mtu: 1500,
+    up: true,
+    carrier: true,
+    addresses: [],
     ...(master === undefined ? {} : { master }),
   };
 }

@@ -71,7 +71,10 @@ async function work(
     const failure = pluginFailureOf(error, call?.cniVersion);
     const key = pod && `${pod.namespace}/${pod.name}`;
     deps.log.warn("call of the container runtime failed", {
-      ...{ pod: key, action: command, sandbox: containerId, code: failure.code },
+      pod: key,
+      action: command,
+      sandbox: containerId,
+      code: failure.code,
       reason: failure.msg,
     });
     return { status: 400, body: JSON.stringify(failure) };

@@ -56,14 +56,18 @@ test("what another has made is removed by what is remembered of it, whatever it 
   world.policy = { ...world.policy, trustedNamespaces: [] };
   const made = { cniVersion: "1.0.0", name: "card", type: "host-device", device: "eth9" };
   const entry = {
-    ...{ kind: "cniCacheV1", containerId: "box-uid-1", ifName: "net9", networkName: "card" },
+    kind: "cniCacheV1",
+    containerId: "box-uid-1",
+    ifName: "net9",
+    networkName: "card",
     config: Buffer.from(JSON.stringify(made)).toString("base64"),
   };
   await world.files.writeAtomic("/cache/results/card-box-uid-1-net9", JSON.stringify(entry));
   const removal = { url: URL, env: { CNI_IFNAME: "net9" }, config };
   expect(await runtime.call("DEL", removal)).toMatchObject({ status: 200 });
   expect(world.requests.at(-1)?.request.config).toMatchObject({
-    ...{ name: "card", plugins: [{ type: "host-device" }] },
+    name: "card",
+    plugins: [{ type: "host-device" }],
   });
 });
 

@@ -72,7 +72,11 @@ function removalOf(call: PluginCall): AttachmentRequest {
   }
   const { containerId, interfaceName, netnsPath, args } = call;
   return {
-    ...{ containerId, interfaceName, args, config: parsed.config, capabilityArgs: {} },
+    containerId,
+    interfaceName,
+    args,
+    config: parsed.config,
+    capabilityArgs: {},
     ...(netnsPath === undefined ? {} : { netnsPath }),
   };
 }

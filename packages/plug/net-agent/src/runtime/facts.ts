@@ -73,7 +73,11 @@ export async function factsOf(
   const rows = await rowsOf({ uid, containerId }, deps);
   const asked = rows.filter(({ isDefault }) => isDefault !== true);
   return {
-    ...{ key, uid, pod, sandbox, isNewSandbox: true },
+    key,
+    uid,
+    pod,
+    sandbox,
+    isNewSandbox: true,
     attachments: {
       namespace,
       networks: parseNetworks(pod.metadata.annotations?.[names.NETWORKS_ANNOTATION]),

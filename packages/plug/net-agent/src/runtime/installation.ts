@@ -27,7 +27,11 @@ const CONFIG_FILE = "00-patchbay.conflist";
 const META_PLUGINS: readonly string[] = ["multus", "multus-shim"];
 /** What kubelets give along for the pods' own network. Source: containerd go-cni; CNI CONVENTIONS. */
 const CAPABILITIES = {
-  ...{ portMappings: true, bandwidth: true, dns: true, ipRanges: true, cgroupPath: true },
+  portMappings: true,
+  bandwidth: true,
+  dns: true,
+  ipRanges: true,
+  cgroupPath: true,
   "io.kubernetes.cri.pod-annotations": true,
 };
 
@@ -35,7 +39,9 @@ const CAPABILITIES = {
 function configText({ socketPath }: PluginPlaces): string {
   const plugin = { type: OWN_PLUGIN, socket: socketPath, capabilities: CAPABILITIES };
   const list = {
-    ...{ cniVersion: "1.0.0", cniVersions: ["1.0.0", "1.1.0"], name: "patchbay" },
+    cniVersion: "1.0.0",
+    cniVersions: ["1.0.0", "1.1.0"],
+    name: "patchbay",
     plugins: [plugin],
   };
   return `${JSON.stringify(list, undefined, 2)}\n`;

@@ -117,8 +117,13 @@ test("its plugins get what the runtime gives and what the element asks for, whic
   const [{ request } = {}] = world.requests;
   expect(request?.capabilityArgs).toEqual({ ...runtimeConfig, mac: element.mac });
   expect(request?.args.map(([key]) => key)).toEqual([
-    ...["IgnoreUnknown", "K8S_POD_NAMESPACE", "K8S_POD_NAME", "K8S_POD_INFRA_CONTAINER_ID"],
-    ...["K8S_POD_UID", "MAC", "MORE"],
+    "IgnoreUnknown",
+    "K8S_POD_NAMESPACE",
+    "K8S_POD_NAME",
+    "K8S_POD_INFRA_CONTAINER_ID",
+    "K8S_POD_UID",
+    "MAC",
+    "MORE",
   ]);
   expect(request?.config.plugins).toMatchObject([{ args: { cni: { x: 1 } } }]);
 });

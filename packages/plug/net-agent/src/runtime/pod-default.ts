@@ -36,8 +36,12 @@ async function everyPods(
   return {
     network,
     request: {
-      ...{ containerId, netnsPath, interfaceName, config },
-      ...{ args: argsOf({ interfaceName, ...call }), capabilityArgs: call.runtimeConfig },
+      containerId,
+      netnsPath,
+      interfaceName,
+      config,
+      args: argsOf({ interfaceName, ...call }),
+      capabilityArgs: call.runtimeConfig,
     },
   };
 }
@@ -95,7 +99,8 @@ async function named(
   const request = { ...asked, args, capabilityArgs };
   const given = await withDeviceOf(wanted, { facts, sandbox, request }, deps);
   return {
-    ...{ network, ...given },
+    network,
+    ...given,
     check: (result) => assertAskedIsGiven(wanted, { facts, result }, deps),
   };
 }

@@ -17,10 +17,16 @@ import { rowsOf } from "./facts.ts";
 /** What is known of a pod by its rows. */
 function factsOfRow({ podUid: uid, podNamespace: namespace, podName: name }: JournalRow): PodFacts {
   return {
-    ...{ key: `${namespace}/${name}`, uid },
+    key: `${namespace}/${name}`,
+    uid,
     attachments: {
-      ...{ namespace, networks: { ok: true, elements: [] }, isHostNetwork: false },
-      ...{ owned: [], foreign: [], mode: "alone", pod: "over" },
+      namespace,
+      networks: { ok: true, elements: [] },
+      isHostNetwork: false,
+      owned: [],
+      foreign: [],
+      mode: "alone",
+      pod: "over",
     },
   };
 }
@@ -68,7 +74,8 @@ export async function settle(row: JournalRow, deps: RuntimeDeps): Promise<void> 
     await report(known, { errors: new Map(), againMs: undefined }, deps);
   } catch (error) {
     deps.log.warn("status of a pod will be written later", {
-      ...{ pod: facts.key, reason: messageOf(error) },
+      pod: facts.key,
+      reason: messageOf(error),
     });
     deps.wake(facts.key);
   }
@@ -134,7 +141,8 @@ async function freeOf(network: UsableNetwork, deps: RuntimeDeps): Promise<void> 
   } catch (error) {
     if (!isAppError(error, "CNI_GC_HELD")) throw error;
     deps.log.debug("unused of network not freed now", {
-      ...{ network: network.name, reason: error.message },
+      network: network.name,
+      reason: error.message,
     });
   }
 }

@@ -33,7 +33,8 @@ beforeEach(async () => {
   const { promise: served, resolve } = Promise.withResolvers<undefined>();
   deps = {
     ...(await runtime.deps(new Life(Number.POSITIVE_INFINITY))),
-    ...{ socketPath, clock },
+    socketPath,
+    clock,
     served: () => {
       resolve(undefined);
       return Promise.resolve();

@@ -35,7 +35,8 @@ beforeEach(async () => {
 describe("CHECK", () => {
   test("asks the plugins of each network that lets itself be checked", async () => {
     expect(await callsOf("CHECK")).toEqual({
-      ...{ status: 200, said: undefined },
+      status: 200,
+      said: undefined,
       calls: ["CHECK box-uid-1/eth0", "CHECK box-uid-1/net1"],
     });
   });
@@ -64,7 +65,8 @@ describe("CHECK", () => {
     world.mode = "multus-dynamic";
     const call = { url: "/delegate", env: { CNI_IFNAME: "net1" } };
     expect(await callsOf("CHECK", call)).toMatchObject({
-      ...{ status: 200, calls: ["CHECK box-uid-1/net1"] },
+      status: 200,
+      calls: ["CHECK box-uid-1/net1"],
     });
     world.cni.failNext("check", failure(107));
     expect(await callsOf("CHECK", call)).toMatchObject({ status: 400, said: { code: 107 } });
@@ -74,7 +76,9 @@ describe("CHECK", () => {
 describe("STATUS", () => {
   test("asks the plugins of the default network, and of no other", async () => {
     expect(await callsOf("STATUS")).toEqual({
-      ...{ status: 200, said: undefined, calls: ["STATUS everyone"] },
+      status: 200,
+      said: undefined,
+      calls: ["STATUS everyone"],
     });
   });
 
@@ -85,7 +89,8 @@ describe("STATUS", () => {
   ])("a plugin that says $name", async ({ code, want }) => {
     world.cni.failNext("status", failure(code));
     expect((await callsOf("STATUS")).said).toMatchObject({
-      ...{ code: want, msg: expect.stringContaining("no daemon") as string },
+      code: want,
+      msg: expect.stringContaining("no daemon") as string,
     });
   });
 });
@@ -103,7 +108,7 @@ describe("GC", () => {
 
   test("has the plugins of all networks free what is not there", async () => {
     expect(await callsOf("GC", naming("box-uid-1"))).toMatchObject({
-      ...{ status: 200 },
+      status: 200,
       calls: ["GC everyone box-uid-1/eth0", "GC a box-uid-1/net1", "GC b box-uid-1/net2"],
     });
   });

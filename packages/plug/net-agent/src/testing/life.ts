@@ -68,7 +68,6 @@ export function mortalStore(
     list: (type) => store.list(type),
     create: (type, object) => store.create(type, object),
     update: (type, object) => store.update(type, object),
-    // oxlint-disable-next-line max-params -- the port's
     patch: (type, key, patch, options) => {
       server.beforeEachWrite();
       return life.call(() => store.patch(type, key, patch, options));

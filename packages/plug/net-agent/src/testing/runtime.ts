@@ -41,7 +41,9 @@ export class FakeRuntime {
     const text = JSON.stringify({ cniVersion: "1.0.0", name: "patchbay", ...config });
     const body = JSON.stringify({
       env: {
-        ...{ CNI_COMMAND: command, CNI_CONTAINERID: "box-uid-1", CNI_IFNAME: "eth0" },
+        CNI_COMMAND: command,
+        CNI_CONTAINERID: "box-uid-1",
+        CNI_IFNAME: "eth0",
         CNI_NETNS: "/run/netns/box-uid-1",
         CNI_ARGS: "K8S_POD_NAMESPACE=ns1;K8S_POD_NAME=pod;K8S_POD_UID=uid-1",
         ...env,
@@ -57,7 +59,8 @@ export class FakeRuntime {
   async deps(life: Life): Promise<RuntimeDeps> {
     return {
       ...(await this.#world.deps(life)),
-      ...{ socketPath: "/run/cni.sock", nodeName: "node" },
+      socketPath: "/run/cni.sock",
+      nodeName: "node",
       readDefaultNetwork: () => this.#read(),
       served: () => Promise.resolve(),
       leaving: () => Promise.resolve(),

@@ -188,7 +188,8 @@ export class World {
   /** The VMI `vm1` beside the pod, with these networks. */
   putVmi(uid: string, ...networks: readonly string[]): void {
     this.store.put(VIRTUAL_MACHINE_INSTANCES, {
-      ...{ apiVersion: OWNER.apiVersion, kind: OWNER.kind },
+      apiVersion: OWNER.apiVersion,
+      kind: OWNER.kind,
       metadata: { namespace: NAMES.namespace, name: OWNER.name, uid },
       spec: {
         domain: {},

@@ -198,7 +198,9 @@ describe("what is filled in", () => {
   function putClaim(labels: Readonly<Record<string, string>>): void {
     const metadata = { name: "disk", namespace: "ns", labels };
     store.put(PERSISTENT_VOLUME_CLAIMS, {
-      ...{ apiVersion: "v1", kind: PERSISTENT_VOLUME_CLAIMS.kind, metadata },
+      apiVersion: "v1",
+      kind: PERSISTENT_VOLUME_CLAIMS.kind,
+      metadata,
       spec: {},
     });
   }
@@ -218,7 +220,8 @@ describe("what is filled in", () => {
       patch: [
         { op: "add", path: "/spec/instancetype", value: { name: "small", kind } },
         {
-          ...{ op: "add", path: "/spec/preference" },
+          op: "add",
+          path: "/spec/preference",
           value: { name: "linux", kind: "virtualmachineclusterpreference" },
         },
         { op: "remove", path: "/spec/template/spec/domain/memory" },
@@ -238,7 +241,9 @@ describe("what is filled in", () => {
     putClaim({});
     const vm = onClaim({ preference: { inferFromVolume: "root" } });
     expect(await mutate(depsOn(store), asked(vm))).toEqual({
-      ...{ allowed: false, code: 400, causes: [] },
+      allowed: false,
+      code: 400,
+      causes: [],
       message: `unable to find required ${names.DEFAULT_PREFERENCE_LABEL} label on the volume`,
     });
   });

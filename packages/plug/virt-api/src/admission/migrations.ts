@@ -37,7 +37,9 @@ function priorityProblem(
   const field = "spec.priority";
   const message = `${field}: only virt-controller may say how urgent a migration is; leave it out`;
   return {
-    ...{ allowed: false, code: 403, message },
+    allowed: false,
+    code: 403,
+    message,
     causes: [{ reason: "FieldValueForbidden", field, message }],
   };
 }

@@ -95,7 +95,9 @@ function twinQuestionOf(deps: Deps, { namespace }: AdmissionRequest, vms: Vms): 
   const { name } = vm.metadata;
   const hasGuest = deps.hasGuest({ namespace, name });
   return {
-    ...{ namespace, name, base: BASE },
+    namespace,
+    name,
+    base: BASE,
     ...specsOf(vms),
     isHalted: !hasGuest && !startsByItself(vm),
     wasHalted: old !== undefined && !hasGuest && !startsByItself(old),

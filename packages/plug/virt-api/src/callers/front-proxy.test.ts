@@ -38,7 +38,8 @@ test.each<{ name: string; headers: Record<string, string[]>; known?: boolean; wa
     },
     known: true,
     want: {
-      ...{ name: "agent", groups: [] },
+      name: "agent",
+      groups: [],
       extra: { "authentication.kubernetes.io/pod-name": ["pod"] },
     },
   },

@@ -76,7 +76,9 @@ function starter() {
   const deps = {
     ...caches,
     apiServices: { v1: apiServices, v1alpha3: apiServices },
-    ...{ store, clock, log: createSilentLogger() },
+    store,
+    clock,
+    log: createSilentLogger(),
   } as const;
   const look = async (): Promise<void> => {
     await fill(caches.secrets, SECRETS);

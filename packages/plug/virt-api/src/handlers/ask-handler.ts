@@ -59,7 +59,13 @@ function exchange({ host, port, path, method, credentials }: Question): Promise<
   const { promise, resolve, reject } = Promise.withResolvers<[number, string]>();
   const call = httpsRequest(
     {
-      ...{ host, port, path, method, cert, key, ca },
+      host,
+      port,
+      path,
+      method,
+      cert,
+      key,
+      ca,
       servername: HANDLER_SERVER_NAME,
       signal: AbortSignal.timeout(TIMEOUT_MS),
       // The certificate counts for this connection; the next one may be another.

@@ -54,7 +54,13 @@ function connect(
 ): Promise<OpenedStream> {
   const { promise, resolve, reject } = Promise.withResolvers<OpenedStream>();
   const call = httpsRequest({
-    ...{ host, port, path, cert, key, ca, agent: false },
+    host,
+    port,
+    path,
+    cert,
+    key,
+    ca,
+    agent: false,
     servername: HANDLER_SERVER_NAME,
     headers: { connection: "Upgrade", upgrade: STREAM_PROTOCOL },
     timeout: TIMEOUT_MS,

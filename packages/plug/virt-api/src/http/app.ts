@@ -124,7 +124,6 @@ function statusOfHttpError(error: unknown): number | undefined {
 
 function answerErrors(deps: Deps): ErrorRequestHandler {
   // Express knows an error handler by its four parameters.
-  // oxlint-disable-next-line max-params -- see above
   return (error: unknown, request, response, next) => {
     if (response.headersSent) {
       next(error);

@@ -45,7 +45,8 @@ test("that it is busy is passed on", async () => {
   put(RUNNING);
   const answer = { code: 429, body: { message: "it is being examined" } };
   expect(await ask("interface=blue", answer)).toMatchObject({
-    ...{ code: 429, body: { reason: "TooManyRequests", message: "it is being examined" } },
+    code: 429,
+    body: { reason: "TooManyRequests", message: "it is being examined" },
   });
 });
 

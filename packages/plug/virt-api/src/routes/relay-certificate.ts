@@ -47,8 +47,12 @@ async function sign(node: string, { body }: Call, deps: Deps): Promise<Answer> {
     return toFailureAnswer({ code: 503, message });
   }
   const certificate = await certifyKey(found.authority, publicKeyPem, {
-    ...{ commonName: node, organizations: [names.RELAY_GROUP], dnsNames: [], ipAddresses: [] },
-    ...{ usages: ["server", "client"], validDays: VALID_DAYS },
+    commonName: node,
+    organizations: [names.RELAY_GROUP],
+    dnsNames: [],
+    ipAddresses: [],
+    usages: ["server", "client"],
+    validDays: VALID_DAYS,
   });
   deps.log.info("signed the certificate of a node for migrations", { node });
   return { code: 200, body: { certificate, authorities: found.bundlePem } };

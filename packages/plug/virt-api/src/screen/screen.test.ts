@@ -47,7 +47,8 @@ test.each([
   { name: "half a picture", change: { update: SCREEN.update.subarray(0, 20) }, want: /ended/ },
 ])("$name is no picture", async ({ change, want }) => {
   await expect(takePicture(aScreen(change).stream)).rejects.toMatchObject({
-    ...{ code: "API_SCREEN_UNREADABLE", message: expect.stringMatching(want) as string },
+    code: "API_SCREEN_UNREADABLE",
+    message: expect.stringMatching(want) as string,
   });
 });
 

@@ -71,7 +71,8 @@ test("a VMI that does not run, that has no screen, or that is not there is refus
   const spec = { ...vmi.spec, domain: { ...vmi.spec.domain, devices } };
   store.put(VIRTUAL_MACHINE_INSTANCES, { ...vmi, spec, status: RUNNING });
   expect(await ask(none)).toMatchObject({
-    ...{ code: 400, body: { message: "No graphics devices are present." } },
+    code: 400,
+    body: { message: "No graphics devices are present." },
   });
   expect(asked).toEqual([]);
 });

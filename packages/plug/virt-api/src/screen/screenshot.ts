@@ -41,7 +41,8 @@ export function screenshot(deps: Deps): CallHandler {
     const opened = await deps.openHandlerStream(vmi.status?.nodeName ?? "", key, request);
     if ("refused" in opened) return toNodeAnswer(opened.refused, about);
     deps.log.info("took a picture of a screen", {
-      ...{ vmi: `${call.namespace}/${call.name}`, user: call.user.name },
+      vmi: `${call.namespace}/${call.name}`,
+      user: call.user.name,
     });
     return pictureOf(opened.stream, { movesCursor: call.query.get("moveCursor") === "true" });
   };

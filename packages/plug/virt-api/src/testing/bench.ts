@@ -176,7 +176,9 @@ export async function startBench(findStore: () => Store): Promise<Bench> {
     { log, signal: stop.signal },
   );
   return {
-    ...{ port, directory, decisions },
+    port,
+    directory,
+    decisions,
     renew: async () => {
       const renewed = await issue(proxy, "virt-api", "server");
       await writeCertificate(directory, renewed);
@@ -184,7 +186,11 @@ export async function startBench(findStore: () => Store): Promise<Bench> {
     },
     send: (method, path, { text, as = "apiserver", accept } = {}) =>
       exchange({
-        ...{ port, method, path, text, client: clients[as] },
+        port,
+        method,
+        path,
+        text,
+        client: clients[as],
         ...(accept !== undefined && { accept }),
       }),
     stop: async () => {

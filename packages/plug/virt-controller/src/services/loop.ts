@@ -39,7 +39,12 @@ export function createServicesLoop(
     run: (by, signal) =>
       runReconciler(
         {
-          ...{ name: "services", queue, log, clock, metrics, watch: health.watchLoop("services") },
+          name: "services",
+          queue,
+          log,
+          clock,
+          metrics,
+          watch: health.watchLoop("services"),
           reconcile: (key) => reconcileService(key, { ...caches, ...by, told }),
         },
         signal,

@@ -41,7 +41,6 @@ export function keepFinalized({ server }: Bench): Bench["server"]["delete"] {
     }
     server.put(type, { ...current, metadata: { ...current.metadata, deletionTimestamp: NOW } });
   };
-  // oxlint-disable-next-line max-params -- the port's
   server.patch = async (type, key, change, options) => {
     const next = await patch(type, key, change, options);
     const { deletionTimestamp, finalizers = [] } = next.metadata;

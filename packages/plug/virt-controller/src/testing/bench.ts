@@ -109,14 +109,15 @@ export class Bench {
     };
     const store = this.#refusingStore();
     this.#deps = {
-      ...{ vms: this.vms, vmis: this.vmis, pods: this.pods, kubevirts: this.kubevirts },
-      ...{
-        migrations: this.migrations,
-        policies: this.policies,
-        claims: this.claims,
-        nodes: this.nodes,
-        nads: this.nads,
-      },
+      vms: this.vms,
+      vmis: this.vmis,
+      pods: this.pods,
+      kubevirts: this.kubevirts,
+      migrations: this.migrations,
+      policies: this.policies,
+      claims: this.claims,
+      nodes: this.nodes,
+      nads: this.nads,
       store,
       parts: this.server,
       ownWrites: createOwnWrites(),
@@ -265,7 +266,6 @@ export class Bench {
         this.#try(options?.dryRun === true ? "ask" : "create", type, object.metadata);
         return this.#answer(await server.create(type, object, options));
       },
-      // oxlint-disable-next-line max-params -- the port's
       patch: async (type, key, patch, options) => {
         this.#try("patch", type, key);
         const would = await server.patch(type, key, patch, { ...options, dryRun: true });

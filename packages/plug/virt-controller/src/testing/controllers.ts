@@ -158,13 +158,12 @@ export async function startController(
     },
   };
   const flags = {
-    ...{
-      logLevel: "info" as const,
-      launcherImage: "virt-launcher",
-      sidecarShimImage: "shim",
-      concurrency: 2,
-    },
-    ...{ leaderElect, leaseNamespace: "patchbay" },
+    logLevel: "info" as const,
+    launcherImage: "virt-launcher",
+    sidecarShimImage: "shim",
+    concurrency: 2,
+    leaderElect,
+    leaseNamespace: "patchbay",
   };
   const ended = runController(context, flags);
   ended.catch(() => undefined); // who waits for it is told

@@ -29,8 +29,12 @@ export function aMigration(uid = UID, metadata: Partial<Migration["metadata"]> =
     apiVersion: "kubevirt.io/v1",
     kind: VIRTUAL_MACHINE_INSTANCE_MIGRATIONS.kind,
     metadata: {
-      ...{ name: `move-${uid}`, namespace: "default", uid, resourceVersion: "1" },
-      ...{ creationTimestamp: "2026-01-01T00:00:00Z", ...metadata },
+      name: `move-${uid}`,
+      namespace: "default",
+      uid,
+      resourceVersion: "1",
+      creationTimestamp: "2026-01-01T00:00:00Z",
+      ...metadata,
     },
     spec: { vmiName: "vm1" },
   };
@@ -44,14 +48,20 @@ export function podNicAt(index: number): string {
 /** What the source's node tells of each NIC that the guest has. */
 function statusOf(nics: readonly NicSketch[]): VmiStatus {
   return {
-    ...{ phase: "Running", nodeName: "node1", activePods: { "pod-uid": "node1" } },
+    phase: "Running",
+    nodeName: "node1",
+    activePods: { "pod-uid": "node1" },
     conditions: [{ type: "LiveMigratable", status: "True" }],
     attachments: nics.map(({ name, network = "blue" }, index) => ({
-      ...{ name, networkName: `default/${network}`, podInterfaceName: podNicAt(index) },
-      ...{ state: "Attached" as const, ips: [`192.0.2.${String(index + 1)}`] },
+      name,
+      networkName: `default/${network}`,
+      podInterfaceName: podNicAt(index),
+      state: "Attached" as const,
+      ips: [`192.0.2.${String(index + 1)}`],
     })),
     interfaces: nics.map(({ name }, index) => ({
-      ...{ name, podInterfaceName: podNicAt(index) },
+      name,
+      podInterfaceName: podNicAt(index),
       hotplug: { type: "Plug" as const, phase: "Ready" as const },
     })),
   };
@@ -60,10 +70,14 @@ function statusOf(nics: readonly NicSketch[]): VmiStatus {
 /** What such a pod asks for, and has. */
 function annotationsOf(nics: readonly NicSketch[]): Readonly<Record<string, string>> {
   const asked = nics.map(({ network = "blue" }, index) => ({
-    ...{ name: network, namespace: "default", interface: podNicAt(index) },
+    name: network,
+    namespace: "default",
+    interface: podNicAt(index),
   }));
   const has = asked.map(({ name, interface: nic }, index) => ({
-    ...{ name: `default/${name}`, interface: nic, ips: [`192.0.2.${String(index + 1)}`] },
+    name: `default/${name}`,
+    interface: nic,
+    ips: [`192.0.2.${String(index + 1)}`],
   }));
   return {
     [names.NETWORKS_ANNOTATION]: JSON.stringify(asked),

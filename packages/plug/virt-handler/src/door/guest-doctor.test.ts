@@ -59,7 +59,8 @@ test("an interface is examined once at a time, and some of a node", async () => 
   await expect(examine(KEY, "one")).rejects.toMatchObject({ code: "DOCTOR_BUSY" });
   const second = examine(KEY, "two");
   await expect(examine(KEY, "three")).rejects.toMatchObject({
-    ...{ code: "DOCTOR_BUSY", details: { reason: "its node examines 2 others" } },
+    code: "DOCTOR_BUSY",
+    details: { reason: "its node examines 2 others" },
   });
   await expect(second).rejects.toMatchObject({ code: "KUBE_NOT_FOUND" });
   release();

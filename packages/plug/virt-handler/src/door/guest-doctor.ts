@@ -82,7 +82,10 @@ async function examine(
   }
   const served = deps.guestServers.served(pod.uid);
   const unheard: WaySources = {
-    ...{ iface, vmis: deps.vmis.list(), vmi, served },
+    iface,
+    vmis: deps.vmis.list(),
+    vmi,
+    served,
     isPaused: known.domain?.isPaused === true,
   };
   const { leadsOut } = wayFactsOf(unheard);

@@ -50,7 +50,9 @@ test.each(["v1alpha2", "v1alpha3"])(
     expect(cloudInit).toEqual([JSON.parse(told)]);
     expect(cloudInit).toMatchObject([
       {
-        ...{ DataSource: "noCloud", UserData: `password: ${PASSWORD}`, VolumeName: "init" },
+        DataSource: "noCloud",
+        UserData: `password: ${PASSWORD}`,
+        VolumeName: "init",
         NoCloudMetaData: { "instance-id": "vm1.default" },
       },
     ]);
@@ -77,7 +79,8 @@ test("one that answers now this and now that is refused, and what it says is not
   expect(error).toMatchObject({
     code: "HOOK_ANSWER_REFUSED",
     details: {
-      ...{ hook: "users (hook-sidecar-0)", call: "PreCloudInitIso" },
+      hook: "users (hook-sidecar-0)",
+      call: "PreCloudInitIso",
       reason:
         "asked twice of the same data it answers differently; make what it does a function of what it is given",
     },

@@ -34,7 +34,9 @@ async function askOne(
 ): Promise<HookedCloudInit> {
   const { UserData: userData, NetworkData: networkData } = given;
   const answer = await sidecars.get(container)?.preCloudInitIso({
-    ...{ version, vmi, data: JSON.stringify(given) },
+    version,
+    vmi,
+    data: JSON.stringify(given),
     noCloudSource: JSON.stringify({ userData, networkData }),
   });
   const answered = answer && answeredCloudInit(given, answer);

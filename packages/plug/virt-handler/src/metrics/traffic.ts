@@ -48,7 +48,8 @@ async function trafficOf(
     return { vmi, taps, links: await counters.read(netns) };
   } catch (error) {
     deps.log.warn("the counters of a pod's links cannot be read", {
-      ...{ vmi: printKey(keyOf(vmi)), reason: messageOf(error) },
+      vmi: printKey(keyOf(vmi)),
+      reason: messageOf(error),
     });
     return undefined;
   }

@@ -212,7 +212,10 @@ export async function arrive(
 ): Promise<boolean> {
   const { vmi, migration, deps } = arrival;
   const steps = planArrival({
-    ...{ migration, domain, isWired, relay: relayStateOf(arrival) },
+    migration,
+    domain,
+    isWired,
+    relay: relayStateOf(arrival),
     ...(await lookAtGuest(arrival, domain)),
     staysPaused: staysPaused(vmi),
   });

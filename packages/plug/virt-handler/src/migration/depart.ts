@@ -128,7 +128,11 @@ export async function depart(departure: Departure): Promise<boolean> {
   const { domain, job } = hasArrived ? { domain: undefined, job: NO_JOB } : await look(departure);
   noteJob(departure, job);
   const steps = planDeparture({
-    ...{ migration, domain, job, call: move.call, isHeard: move.isHeard },
+    migration,
+    domain,
+    job,
+    call: move.call,
+    isHeard: move.isHeard,
     isStalled: move.isStalled,
     isLate: isToBeDisrupted(migration, departure.vmi, departure.deps.clock.now()),
     hasRelay: move.leadsTo(placeOf(departure)),

@@ -14,12 +14,12 @@ let nodes: TwoNodes;
 /** Looked at again: so much has gone over. */
 async function goOn(mib: number): Promise<void> {
   nodes.daemon("node1").moveStats = {
-    ...{
-      totalBytes: 128 * MIB + mib,
-      processedBytes: mib * MIB,
-      remainingBytes: (128 - mib) * MIB,
-    },
-    ...{ memoryBytesPerSecond: 10 * MIB + mib, dirtyPagesPerSecond: mib, pageBytes: 4096 },
+    totalBytes: 128 * MIB + mib,
+    processedBytes: mib * MIB,
+    remainingBytes: (128 - mib) * MIB,
+    memoryBytesPerSecond: 10 * MIB + mib,
+    dirtyPagesPerSecond: mib,
+    pageBytes: 4096,
   };
   await nodes.clock.advance(2_500);
   await nodes.until(async () => {
@@ -55,8 +55,10 @@ test.each(NAMES)("%s moves, and goes with the move", async (name) => {
 test("it is told in the VMI", async () => {
   await goOn(30);
   expect((await nodes.move()).progress).toEqual({
-    ...{ dataTotalBytes: 128 * MIB + 30, dataProcessedBytes: 30 * MIB },
-    ...{ dataRemainingBytes: 98 * MIB, memoryBytesPerSecond: 10 * MIB + 30 },
+    dataTotalBytes: 128 * MIB + 30,
+    dataProcessedBytes: 30 * MIB,
+    dataRemainingBytes: 98 * MIB,
+    memoryBytesPerSecond: 10 * MIB + 30,
   });
 });
 

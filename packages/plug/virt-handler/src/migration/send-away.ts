@@ -47,7 +47,8 @@ function migrationOf({ vmi, migration }: Departure): Migration {
   const { bandwidthMibPerSecond, throttles, allowsUnsafe } = moveLimitsOf(migration);
   return {
     ...(bandwidthMibPerSecond !== undefined && { bandwidthMibPerSecond }),
-    ...{ throttles, allowsUnsafe },
+    throttles,
+    allowsUnsafe,
     ...(targets.length > 0 && { disks: { uri: `unix://${at(SOCKETS.disks)}`, targets } }),
     peerUri: `qemu+unix:///session?socket=${at(SOCKETS.peer)}`,
     memoryUri: `unix://${at(SOCKETS.memory)}`,

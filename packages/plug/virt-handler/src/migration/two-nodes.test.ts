@@ -48,7 +48,8 @@ test("it goes over, and is the other node's", async () => {
   await nodes.until(isReady);
   expect(await states()).toEqual(["shutoff", "running"]);
   expect(await nodes.move()).toMatchObject({
-    ...{ mode: "PreCopy", targetNodeAddress: nodes.relays.address },
+    mode: "PreCopy",
+    targetNodeAddress: nodes.relays.address,
     targetNodeDomainDetected: true,
   });
   await nodes.handOver();

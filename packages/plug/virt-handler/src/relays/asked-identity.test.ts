@@ -16,8 +16,12 @@ function virtApiOf(node: string, answerWith: (certificate: string) => object) {
     asked.push(`${method} ${path}`);
     const key = isJsonObject(body) ? String(body["publicKey"]) : "";
     const certificate = await certifyKey(authority, key, {
-      ...{ commonName: node, organizations: [names.RELAY_GROUP], dnsNames: [], ipAddresses: [] },
-      ...{ usages: ["server", "client"], validDays: 2 },
+      commonName: node,
+      organizations: [names.RELAY_GROUP],
+      dnsNames: [],
+      ipAddresses: [],
+      usages: ["server", "client"],
+      validDays: 2,
     });
     return { status: 200, text: JSON.stringify(answerWith(certificate)), warnings: [] };
   };

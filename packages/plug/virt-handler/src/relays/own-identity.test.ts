@@ -16,8 +16,12 @@ beforeEach(() => {
 
 async function keep(commonName: string, organizations: readonly string[]): Promise<void> {
   const { certPem, keyPem } = await issueCertificate(authority, {
-    ...{ commonName, organizations, dnsNames: [], ipAddresses: [] },
-    ...{ usages: ["server", "client"], validDays: 1 },
+    commonName,
+    organizations,
+    dnsNames: [],
+    ipAddresses: [],
+    usages: ["server", "client"],
+    validDays: 1,
   });
   await files.writeAtomic("/relay/tls.key", keyPem);
   await files.writeAtomic("/relay/tls.crt", certPem);

@@ -79,8 +79,13 @@ class OwnRelays implements Relays {
     const { migrationUid = "" } = migration;
     const identity = await this.#options.identity();
     return {
-      ...{ migrationUid, identity, peerNode: node, connections, sockets },
-      ...{ silenceMs, greetingMs: GREETING_MS },
+      migrationUid,
+      identity,
+      peerNode: node,
+      connections,
+      sockets,
+      silenceMs,
+      greetingMs: GREETING_MS,
     };
   }
 }

@@ -71,7 +71,9 @@ function serve(receiver: Receiver, channel: Channel): Server {
   const { order, tell } = receiver;
   const options = { ...tlsOf(order.identity), requestCert: true, rejectUnauthorized: true };
   const server = createServer({
-    ...{ ...options, handshakeTimeout: order.greetingMs, allowHalfOpen: true },
+    ...options,
+    handshakeTimeout: order.greetingMs,
+    allowHalfOpen: true,
   });
   const strangers = new Strangers(STRANGERS_MAX);
   server.on("connection", (socket: Socket) => {

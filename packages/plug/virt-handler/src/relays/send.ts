@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The relay of the node that a guest leaves: makes sockets in its launcher's directory, and leads them to the node that it goes to.
 import { createServer, type Server, type Socket } from "node:net";
-import { connect, type TLSSocket } from "node:tls";
+import { connect, type PeerCertificate, type TLSSocket } from "node:tls";
 import { messageOf } from "@patchbay/core/errors";
 import { createFiles } from "@patchbay/os";
 import { isPeer, tlsOf } from "./identity.ts";
@@ -26,15 +26,19 @@ export interface Sender {
 /** A connection to the other node, once it has shown who it is, and was told what is wanted. */
 function open({ order, address, ports }: Sender, channel: Channel, greeting: Greeting) {
   const { promise, resolve, reject } = Promise.withResolvers<TLSSocket>();
-  const remote: TLSSocket = connect({
+  // The types of Node.js lack `allowHalfOpen`, which it passes to net.connect.
+  const options = {
     ...tlsOf(order.identity),
-    ...{ host: address, port: ports[channel] ?? 0, allowHalfOpen: true },
+    host: address,
+    port: ports[channel] ?? 0,
+    allowHalfOpen: true,
     timeout: order.greetingMs,
-    checkServerIdentity: (_host, certificate) =>
+    checkServerIdentity: (_host: string, certificate: PeerCertificate) =>
       isPeer(certificate, order.peerNode)
         ? undefined
         : new Error(`who listens there is not node ${order.peerNode}`),
-  });
+  };
+  const remote: TLSSocket = connect(options);
   const late = (): void => {
     remote.destroy(new Error(`no answer in ${String(order.greetingMs)} ms`));
   };

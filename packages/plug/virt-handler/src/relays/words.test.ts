@@ -38,7 +38,8 @@ test("what a relay says is cut, and nothing is taken from what is none of its wo
   const long = { kind: "refused", reason: "x".repeat(5000) };
   expect(parseWord(long)).toEqual({ kind: "refused", reason: "x".repeat(300) });
   expect(parseWord({ kind: "listening", ports: { libvirt: "22", other: 1 } })).toEqual({
-    ...{ kind: "listening", ports: {} },
+    kind: "listening",
+    ports: {},
   });
   const none = [null, {}, { kind: "x" }, { kind: "joined", channel: "x" }, { kind: "ended" }];
   expect(none.map(parseWord)).toEqual(none.map(() => undefined));

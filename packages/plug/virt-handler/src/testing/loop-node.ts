@@ -132,8 +132,16 @@ export class LoopNode {
     const { store, vmis, podNetwork, linkWatch, vhostSockets, linkCounters } = this;
     const { launchers, clock } = this;
     const parts = {
-      ...{ nodeName: NODE, concurrency: 2 },
-      ...{ store, vmis, podNetwork, linkWatch, vhostSockets, linkCounters, launchers, clock },
+      nodeName: NODE,
+      concurrency: 2,
+      store,
+      vmis,
+      podNetwork,
+      linkWatch,
+      vhostSockets,
+      linkCounters,
+      launchers,
+      clock,
       hypervisor: this.#openingHypervisor(),
       kubevirts: createFakeCache<KubeVirt>(),
       addressServers: this.addressServers,

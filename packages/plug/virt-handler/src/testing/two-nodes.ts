@@ -149,7 +149,9 @@ export class TwoNodes {
     await this.tell({
       activePods: { [PODS.node1]: "node1", [PODS.node2]: "node2" },
       migrationState: {
-        ...{ migrationUid: MIGRATION, sourceNode: "node1", targetNode: "node2" },
+        migrationUid: MIGRATION,
+        sourceNode: "node1",
+        targetNode: "node2",
         sourcePod: launcherPodName(this.#vmi),
         targetAttachments: [attachment("one")],
         ...settings,
@@ -161,7 +163,8 @@ export class TwoNodes {
   async handOver(): Promise<void> {
     const { targetAttachments: attachments, ...state } = await this.move();
     await this.tell({
-      ...{ nodeName: "node2", activePods: { [PODS.node2]: "node2" } },
+      nodeName: "node2",
+      activePods: { [PODS.node2]: "node2" },
       migrationState: { ...state, completed: true },
       ...(attachments !== undefined && { attachments }),
     });
@@ -177,7 +180,13 @@ export class TwoNodes {
     if (node === "node1") this.metrics = metrics;
     const { store, clock, relays } = this;
     const parts = {
-      ...{ nodeName: node, concurrency: 2, store, clock, relays, vmis, podNetwork },
+      nodeName: node,
+      concurrency: 2,
+      store,
+      clock,
+      relays,
+      vmis,
+      podNetwork,
       launchers: this.#launchers,
       hypervisor: this.#openingHypervisor(node),
       kubevirts: this.kubevirts,

@@ -63,7 +63,12 @@ export function describeContainerRuntimeContract(
       expect(status?.pid).toBeGreaterThan(1);
       const [listed] = await runtime.listSandboxes();
       expect(listed).toEqual({
-        ...{ id, metadata, labels, annotations, state: "READY", createdAt: status?.createdAt },
+        id,
+        metadata,
+        labels,
+        annotations,
+        state: "READY",
+        createdAt: status?.createdAt,
       });
     });
 

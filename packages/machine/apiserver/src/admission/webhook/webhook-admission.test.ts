@@ -358,8 +358,10 @@ test("a review of a namespace names it as its own namespace", async () => {
   await admission.validate(question({ kind, namespace: "", name: "n", subresource: "status" }));
   const { request } = JSON.parse(one.received[0]?.body ?? "") as { request: Fields };
   expect(request).toMatchObject({
-    ...{ name: "n", namespace: "n" },
-    ...{ subResource: "status", requestSubResource: "status" },
+    name: "n",
+    namespace: "n",
+    subResource: "status",
+    requestSubResource: "status",
   });
 });
 
@@ -377,7 +379,10 @@ test("a review of a body of its own shows it as it is", async () => {
   await admission.validate(question({ subresource: "x", bodyKind, object, oldObject: object }));
   const { request } = JSON.parse(one.received[0]?.body ?? "") as { request: Fields };
   expect(request).toMatchObject({
-    ...{ object, oldObject: object, kind: bodyKind, requestKind: bodyKind },
+    object,
+    oldObject: object,
+    kind: bodyKind,
+    requestKind: bodyKind,
     resource: { group: "", version: "v1", resource: "configmaps" },
   });
 });

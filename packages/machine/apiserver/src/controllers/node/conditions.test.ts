@@ -13,7 +13,8 @@ function condition(type: string, status: string) {
 
 function silent(conditions: readonly object[] | undefined) {
   const node: KubeObject = {
-    ...{ apiVersion: "v1", kind: "Node" },
+    apiVersion: "v1",
+    kind: "Node",
     metadata: { name: "n", creationTimestamp: BEFORE },
     ...(conditions === undefined ? {} : { status: { phase: "p", conditions } }),
   };
@@ -23,9 +24,12 @@ function silent(conditions: readonly object[] | undefined) {
 test("what a node said is not known any more; when it said it is", () => {
   const known = OWN.map((type) => condition(type, type === "Ready" ? "True" : "False"));
   const of = (type: string) => ({
-    ...{ type, status: "Unknown", reason: "NodeStatusUnknown" },
+    type,
+    status: "Unknown",
+    reason: "NodeStatusUnknown",
     message: "Kubelet stopped posting node status.",
-    ...{ lastHeartbeatTime: BEFORE, lastTransitionTime: NOW },
+    lastHeartbeatTime: BEFORE,
+    lastTransitionTime: NOW,
   });
   expect(silent(known)).toEqual({ phase: "p", conditions: OWN.map(of) });
 });
@@ -40,9 +44,12 @@ test("what others say, and what was not known before, stays", () => {
 
 test("a node that never said anything gets conditions that say so", () => {
   const never = {
-    ...{ type: "Ready", status: "Unknown", reason: "NodeStatusNeverUpdated" },
+    type: "Ready",
+    status: "Unknown",
+    reason: "NodeStatusNeverUpdated",
     message: "Kubelet never posted node status.",
-    ...{ lastHeartbeatTime: BEFORE, lastTransitionTime: NOW },
+    lastHeartbeatTime: BEFORE,
+    lastTransitionTime: NOW,
   };
   expect(silent(undefined)).toMatchObject({ conditions: [never, {}, {}, {}] });
 });

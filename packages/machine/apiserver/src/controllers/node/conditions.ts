@@ -29,8 +29,10 @@ export function withUnknownConditions(node: KubeObject, now: string): KubeObject
     !known.some((condition) => textAt(condition, "type") === type);
   const lastHeartbeatTime = node.metadata.creationTimestamp;
   const never = (type: string): Fields => ({
-    ...{ type, ...NEVER },
-    ...{ lastHeartbeatTime, lastTransitionTime: now },
+    type,
+    ...NEVER,
+    lastHeartbeatTime,
+    lastTransitionTime: now,
   });
   const conditions = [...known.map(stopped), ...OWN_TYPES.filter(isMissing).map(never)];
   return { ...node, status: { ...status, conditions } };

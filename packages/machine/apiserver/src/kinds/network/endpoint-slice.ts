@@ -7,8 +7,10 @@ import type { Kind } from "../kind.ts";
 
 /** service-net writes those of Services with a selector, and follows all; the server only keeps them. */
 export const ENDPOINT_SLICE: Kind = keep({
-  ...{ group: "discovery.k8s.io", version: "v1" },
-  ...{ resource: "endpointslices", kind: "EndpointSlice" },
+  group: "discovery.k8s.io",
+  version: "v1",
+  resource: "endpointslices",
+  kind: "EndpointSlice",
   columns: [
     column("AddressType", ".addressType"),
     column("Ports", ".ports[*].port"),

@@ -19,8 +19,14 @@ import { volumeModeCauses } from "./volume-mode.ts";
 const POLICIES: readonly string[] = ["Delete", "Recycle", "Retain"];
 /** Fields beside which every other one says where the volume is. */
 const NOT_SOURCES: ReadonlySet<string> = new Set([
-  ...["accessModes", "capacity", "claimRef", "mountOptions", "nodeAffinity"],
-  ...["persistentVolumeReclaimPolicy", "storageClassName", "volumeAttributesClassName"],
+  "accessModes",
+  "capacity",
+  "claimRef",
+  "mountOptions",
+  "nodeAffinity",
+  "persistentVolumeReclaimPolicy",
+  "storageClassName",
+  "volumeAttributesClassName",
   "volumeMode",
 ]);
 

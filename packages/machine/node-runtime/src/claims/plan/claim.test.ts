@@ -7,7 +7,9 @@ const GIBIBYTE = 2 ** 30;
 
 function facts(change: Partial<ClaimFacts> = {}): ClaimFacts {
   return {
-    ...{ claim: aClaim(), storageClass: aClass(), volume: undefined },
+    claim: aClaim(),
+    storageClass: aClass(),
+    volume: undefined,
     nodeName: "node-1",
     room: { diskBytes: 100 * GIBIBYTE, promisedBytes: 0 },
     ...change,
@@ -49,8 +51,11 @@ test("a claim that a pod waits for gets a volume of its own", () => {
         storageClassName: "local",
         volumeMode: "Filesystem",
         claimRef: {
-          ...{ apiVersion: "v1", kind: "PersistentVolumeClaim" },
-          ...{ namespace: "ns", name: "data", uid: CLAIM_UID },
+          apiVersion: "v1",
+          kind: "PersistentVolumeClaim",
+          namespace: "ns",
+          name: "data",
+          uid: CLAIM_UID,
         },
         persistentVolumeReclaimPolicy: "Delete",
         csi: { driver: "patchbay.io/local", volumeHandle: HANDLE },
@@ -277,7 +282,8 @@ describe("a claim with a volume", () => {
   test("tells how much it has, and as what its storage is made", () => {
     const plan = planClaim(facts({ volume: aVolume("Pending", { volumeMode: "Block" }) }));
     expect(plan).toContainEqual({
-      ...{ kind: "makeStorage", handle: HANDLE },
+      kind: "makeStorage",
+      handle: HANDLE,
       size: { kind: "device", sizeBytes: GIBIBYTE },
     });
     expect(plan).toContainEqual({

@@ -161,7 +161,9 @@ test("a pod that will wait all the same begins no claim", () => {
     findVolume: () => undefined,
   };
   expect(podClaimsOf(aPod({ volumes }), lookup, 0)).toEqual({
-    ...{ areBound: false, toSelect: [], lookAgainMs: 30_000 },
+    areBound: false,
+    toSelect: [],
+    lookAgainMs: 30_000,
     problems: ['persistentvolumeclaim "none" not found'],
   });
 });

@@ -11,7 +11,9 @@ test("what a claim has grown by is that of the pods that use it, until one has g
   await files.writeAtomic(`/claims/${HANDLE}/users/pod-1`, "");
   let bytes = 100;
   const growth = createClaimGrowth({
-    ...{ files, claimsDir: "/claims", clock: createFakeClock() },
+    files,
+    claimsDir: "/claims",
+    clock: createFakeClock(),
     usedBytes: (paths) => Promise.resolve(new Map(paths.map((path) => [path, bytes]))),
   });
   expect(await growth.measure()).toEqual(new Map());
@@ -31,7 +33,9 @@ test("a claim that grows is that of each of its pods, and forgiven with each of 
   const paths: (readonly string[])[] = [];
   let bytes = 0;
   const growth = createClaimGrowth({
-    ...{ files, claimsDir: "/claims", clock: createFakeClock() },
+    files,
+    claimsDir: "/claims",
+    clock: createFakeClock(),
     usedBytes: (asked) => {
       paths.push(asked);
       return Promise.resolve(new Map(asked.map((path) => [path, bytes])));
@@ -55,7 +59,9 @@ test("a claim whose file is not measured has not grown", async () => {
   await files.writeAtomic(`/claims/${HANDLE}/users/pod-1`, "");
   let used = new Map<string, number>();
   const growth = createClaimGrowth({
-    ...{ files, claimsDir: "/claims", clock: createFakeClock() },
+    files,
+    claimsDir: "/claims",
+    clock: createFakeClock(),
     usedBytes: () => Promise.resolve(used),
   });
   await growth.measure();

@@ -49,14 +49,21 @@ test("variables are read from ConfigMaps and Secrets of the pod's namespace", as
   const world = new PodWorld();
   const meta = (name: string, namespace = "ns") => ({ metadata: { name, namespace } });
   world.store.put(CONFIG_MAPS, {
-    ...{ apiVersion: "v1", kind: "ConfigMap", ...meta("settings"), data: { mode: "fast" } },
+    apiVersion: "v1",
+    kind: "ConfigMap",
+    ...meta("settings"),
+    data: { mode: "fast" },
   });
   world.store.put(CONFIG_MAPS, {
-    ...{ apiVersion: "v1", kind: "ConfigMap", ...meta("settings", "other") },
+    apiVersion: "v1",
+    kind: "ConfigMap",
+    ...meta("settings", "other"),
     data: { mode: "wrong" },
   });
   world.store.put(SECRETS, {
-    ...{ apiVersion: "v1", kind: "Secret", ...meta("keys") },
+    apiVersion: "v1",
+    kind: "Secret",
+    ...meta("keys"),
     data: { token: Buffer.from("pass").toString("base64") },
   });
   await world.put(

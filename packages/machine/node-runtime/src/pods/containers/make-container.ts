@@ -66,7 +66,11 @@ async function make(deps: PodDeps, making: Making): Promise<string | undefined> 
   const { pod, container, action, image, home, volumes } = making;
   if (image?.kind !== "present") return undefined; // planned from these very facts
   const config = containerConfigOf({
-    ...{ pod, container, volumes, image: image.image, attempt: action.attempt },
+    pod,
+    container,
+    volumes,
+    image: image.image,
+    attempt: action.attempt,
     ...(action.delaySeconds !== undefined && { delaySeconds: action.delaySeconds }),
     podDirectory: podDirectoryOf(pod.metadata.uid ?? "", deps.node.podsDir),
     node: deps.node,

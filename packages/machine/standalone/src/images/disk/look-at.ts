@@ -18,11 +18,25 @@ const REASON_MAX = 300;
 
 const USER = String(names.LAUNCHER_UID);
 const CONFINED = [
-  ...["unshare", "--net", "--ipc", "--"],
-  ...["prlimit", `--as=${String(MEMORY)}`, `--cpu=${String(CPU_SECONDS)}`],
-  ...[`--nofile=${String(FILES)}`, "--fsize=0", "--core=0", "--"],
-  ...["setpriv", `--reuid=${USER}`, `--regid=${USER}`, "--clear-groups", "--no-new-privs"],
-  ...["--inh-caps=-all", "--bounding-set=-all", "--"],
+  "unshare",
+  "--net",
+  "--ipc",
+  "--",
+  "prlimit",
+  `--as=${String(MEMORY)}`,
+  `--cpu=${String(CPU_SECONDS)}`,
+  `--nofile=${String(FILES)}`,
+  "--fsize=0",
+  "--core=0",
+  "--",
+  "setpriv",
+  `--reuid=${USER}`,
+  `--regid=${USER}`,
+  "--clear-groups",
+  "--no-new-privs",
+  "--inh-caps=-all",
+  "--bounding-set=-all",
+  "--",
 ];
 /** The file is opened before, and read by its descriptor: its user need not reach its directory. */
 const WITH_FILE_AS_STDIN = 'file=$1; shift; exec "$@" <"$file"';

@@ -13,8 +13,12 @@ const HERE: Here = {
 };
 const PROXY = [
   ...HERE.program,
-  ...["--data-dir", "/d%h", "--kubeconfig", '/k"$(reboot)'],
-  ...["port-forward", "--stdio"],
+  "--data-dir",
+  "/d%h",
+  "--kubeconfig",
+  '/k"$(reboot)',
+  "port-forward",
+  "--stdio",
 ];
 
 function flagsOf(name: string, options: Readonly<Record<string, unknown>>): readonly string[] {
@@ -36,8 +40,12 @@ test("what the user says is passed on, each as one word", () => {
     localSshOpts: ["-o StrictHostKeyChecking=no", "-v"],
   };
   expect(flagsOf("web", options).slice(2)).toEqual([
-    ...["-o", 'UserKnownHostsFile="/a \\"b\\"%%"'],
-    ...["-o StrictHostKeyChecking=no", "-v", "-i", "-key"],
+    "-o",
+    'UserKnownHostsFile="/a \\"b\\"%%"',
+    "-o StrictHostKeyChecking=no",
+    "-v",
+    "-i",
+    "-key",
   ]);
 });
 

@@ -34,9 +34,13 @@ function proxyOf(guest: GuestName, { program, global, namespace }: Here, port: n
   const place = [kindOf(guest), guest.name, guest.namespace ?? namespace].join("/");
   const words = [
     ...program,
-    ...["--data-dir", dataDir],
+    "--data-dir",
+    dataDir,
     ...(kubeconfig === undefined ? [] : ["--kubeconfig", kubeconfig]),
-    ...["port-forward", "--stdio", place, String(port)],
+    "port-forward",
+    "--stdio",
+    place,
+    String(port),
   ];
   return `ProxyCommand=${words.map(quoted).join(" ")}`;
 }
@@ -46,7 +50,8 @@ export function clientFlags(guest: GuestName, here: Here, input: Input): readonl
   const identity = textOption(input, "identityFile");
   const known = textOption(input, "knownHosts");
   return [
-    ...["-o", proxyOf(guest, here, numberOption(input, "port", 22))],
+    "-o",
+    proxyOf(guest, here, numberOption(input, "port", 22)),
     ...(known === undefined ? [] : ["-o", `UserKnownHostsFile=${quotedSetting(known)}`]),
     ...listOption(input, "localSshOpts"),
     ...(identity === undefined ? [] : ["-i", identity]),

@@ -14,7 +14,8 @@ async function run(context: Context, input: Input): Promise<void> {
   await runClient([
     "ssh",
     ...clientFlags(guest, here, input),
-    ...["--", hostOf(guest, here, input)],
+    "--",
+    hostOf(guest, here, input),
     ...(command === undefined ? [] : [command]),
   ]);
 }

@@ -20,7 +20,9 @@ test.each<{ name: string; options: DhcpOptions; want: readonly string[] }>([
   {
     name: "all of them",
     options: {
-      ...{ bootFileName: "a/b.efi", tftpServerName: "10.0.0.1", ntpServers: ["10.0.0.2"] },
+      bootFileName: "a/b.efi",
+      tftpServerName: "10.0.0.1",
+      ntpServers: ["10.0.0.2"],
       privateOptions: [
         { option: 224, value: "1" },
         { option: 254, value: "ä,b" },

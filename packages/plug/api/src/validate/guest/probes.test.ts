@@ -20,7 +20,8 @@ test.each<GuestRow>([
     name: "questions to the agent, without any network",
     spec: {
       domain: {},
-      ...{ readinessProbe: { exec: { command: ["true"] } }, livenessProbe: { guestAgentPing: {} } },
+      readinessProbe: { exec: { command: ["true"] } },
+      livenessProbe: { guestAgentPing: {} },
     },
     want: [],
   },

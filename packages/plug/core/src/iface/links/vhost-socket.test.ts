@@ -17,7 +17,9 @@ const REGISTRY: BindingRegistry = {
 function attached(info: object | undefined, more: Partial<Attachment> = {}): Attachment {
   const deviceInfo = info && { type: "vhost-user", "vhost-user": info };
   return {
-    ...{ name: "one", podInterfaceName: "pod1", state: "Attached" as const },
+    name: "one",
+    podInterfaceName: "pod1",
+    state: "Attached" as const,
     ...(deviceInfo && { deviceInfo }),
     ...more,
   };

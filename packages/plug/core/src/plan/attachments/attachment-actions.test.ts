@@ -278,7 +278,8 @@ const ROWS: readonly Row[] = [
   {
     name: "beside Multus' dynamic networks controller what was begun before goes with the pod",
     given: facts([A], {
-      ...{ mode: "multus-dynamic", pod: "over" },
+      mode: "multus-dynamic",
+      pod: "over",
       owned: [owned("ns1/a", "net1", { isAdopted: true }), owned("ns1/b", "net2")],
     }),
     want: ["del ns1/b@net2", "forget ns1/a@net1"],
@@ -355,7 +356,9 @@ const ROWS: readonly Row[] = [
   {
     name: "a KubeVirt launcher that is over loses everything",
     given: facts([{ name: "b", interface: "net1" }], {
-      ...{ isKubeVirtLauncher: true, pod: "over", owned: [owned("ns1/a", "net1")] },
+      isKubeVirtLauncher: true,
+      pod: "over",
+      owned: [owned("ns1/a", "net1")],
     }),
     want: ["del ns1/a@net1"],
   },

@@ -11,9 +11,24 @@ export function foldMember(name: string): string {
 /** Members of plugins' configurations that are read or written here. */
 const READ_HERE: ReadonlyMap<string, string> = new Map(
   [
-    ...["type", "name", "cniVersion", "ipam", "dataDir", "args", "cni", "master", "bridge"],
-    ...["capabilities", "runtimeConfig", "prevResult", "delegate", "delegates", "plugins"],
-    ...["deviceID", "pciBusID", "linksInContainer"],
+    "type",
+    "name",
+    "cniVersion",
+    "ipam",
+    "dataDir",
+    "args",
+    "cni",
+    "master",
+    "bridge",
+    "capabilities",
+    "runtimeConfig",
+    "prevResult",
+    "delegate",
+    "delegates",
+    "plugins",
+    "deviceID",
+    "pciBusID",
+    "linksInContainer",
   ].map((name) => [foldMember(name), name]),
 );
 

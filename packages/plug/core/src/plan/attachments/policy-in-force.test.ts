@@ -6,7 +6,9 @@ import type { TenantPolicy } from "./tenant-policy.ts";
 
 function kubevirtWith(tenantPolicy: unknown): KubeVirt {
   return {
-    ...{ apiVersion: "kubevirt.io/v1", kind: "KubeVirt", metadata: { name: "kubevirt" } },
+    apiVersion: "kubevirt.io/v1",
+    kind: "KubeVirt",
+    metadata: { name: "kubevirt" },
     // What a server without the schema may hold.
     spec: { configuration: { network: { tenantPolicy: tenantPolicy as ClusterTenantPolicy } } },
   };
@@ -91,7 +93,9 @@ describe("what the cluster says cannot be understood", () => {
     const flags = { paths: ["/run/cni"] };
     expect(policyInForce({ flags, kubevirt, before: undefined }).policy).toEqual({
       ...DEFAULT_POLICY,
-      ...{ masters: [], plugins: ["macvlan"], paths: ["/run/cni"] },
+      masters: [],
+      plugins: ["macvlan"],
+      paths: ["/run/cni"],
     });
   });
 });

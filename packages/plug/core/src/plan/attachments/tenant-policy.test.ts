@@ -57,8 +57,11 @@ const SPELLINGS: readonly Row[] = [
   {
     name: "two masters, two IPAMs, two types of an IPAM",
     plugin: {
-      ...{ type: "macvlan", master: "eth1", Master: "eth0" },
-      ...{ ipam: { type: "dhcp", tYpe: "host-device" }, IPAM: { type: "host-device" } },
+      type: "macvlan",
+      master: "eth1",
+      Master: "eth0",
+      ipam: { type: "dhcp", tYpe: "host-device" },
+      IPAM: { type: "host-device" },
     },
     want: [
       "Master, which plugins take for master",

@@ -138,7 +138,8 @@ export function listWanted(
 ): readonly WantedAttachment[] {
   const known = withKeptNames(readElements(elements, namespace), own);
   const names: Names = {
-    ...{ own, others: others.toSorted(byNumber) },
+    own,
+    others: others.toSorted(byNumber),
     taken: new Set(known.flatMap(({ name }) => name ?? [])),
     placed: new Set(
       known.flatMap(({ name }, index) => (name === undefined ? [usualName(index)] : [])),

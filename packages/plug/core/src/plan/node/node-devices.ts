@@ -39,11 +39,15 @@ const VHOST_NET: NodeDevice = {
   ...SHARED,
 };
 const SOCKETS: NodeSockets = {
-  ...{ kind: "sockets", resource: names.VHOST_USER_RESOURCE, count: COUNT },
+  kind: "sockets",
+  resource: names.VHOST_USER_RESOURCE,
+  count: COUNT,
 };
 /** One process serves the sockets of a node. */
 const ALL_SOCKETS: NodeSockets = {
-  ...{ kind: "all-sockets", resource: names.VHOST_USER_DATAPLANE_RESOURCE, count: 1 },
+  kind: "all-sockets",
+  resource: names.VHOST_USER_DATAPLANE_RESOURCE,
+  count: 1,
 };
 
 /**
@@ -53,7 +57,9 @@ const ALL_SOCKETS: NodeSockets = {
 export function planNodeOffers(kubevirt: KubeVirt | undefined): readonly NodeOffer[] {
   return [
     ...(usesEmulation(kubevirt) ? [] : [KVM]),
-    ...[TUN, VHOST_NET, SOCKETS],
+    TUN,
+    VHOST_NET,
+    SOCKETS,
     ...(offersDataplane(kubevirt) ? [ALL_SOCKETS] : []),
   ];
 }

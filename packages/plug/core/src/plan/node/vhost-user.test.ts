@@ -30,8 +30,10 @@ const PREPARED = { domain: running({ ...aDomain(), hasNoNicVectors: true }) };
 
 function fast(links: Partial<LinkFacts>, more: Sketch = {}): IfaceFacts {
   const iface = anIface({
-    ...{ iface: { binding: { name: "fast" } }, binding: { kind: "vhostuser" } },
-    ...{ attachment: "Attached", links },
+    iface: { binding: { name: "fast" } },
+    binding: { kind: "vhostuser" },
+    attachment: "Attached",
+    links,
     ...more,
   });
   const { attachment } = iface;
@@ -47,7 +49,13 @@ const linked = {
 test("a socket is shared with the launcher, and the device comes at once", () => {
   const pciAddress = { bus: 1, slot: 0, function: 0 };
   const xml = printNic({
-    ...{ alias: "ua-a", mac: MAC, model: "virtio", mtu: 0, linkUp: true, queues: 1, pciAddress },
+    alias: "ua-a",
+    mac: MAC,
+    model: "virtio",
+    mtu: 0,
+    linkUp: true,
+    queues: 1,
+    pciAddress,
     socketPath: "/run/launcher/vhost-pod0a",
   });
   const attach = { kind: "attachDevice", iface: "a", xml };

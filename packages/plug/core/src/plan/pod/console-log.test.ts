@@ -29,7 +29,9 @@ test("the container reads the console's log, and can do nothing else", () => {
   const parts = { image: "launcher", securityContext, logsConsoles: true };
   expect(consoleLogOf({ domain: {} }, parts)).toMatchObject([
     {
-      ...{ name: "guest-console-log", image: "launcher", command: ["/usr/bin/virt-tail"] },
+      name: "guest-console-log",
+      image: "launcher",
+      command: ["/usr/bin/virt-tail"],
       securityContext,
       volumeMounts: [{ name: "launcher", mountPath: "/run/launcher", readOnly: true }],
       resources: { limits: { memory: "32Mi", cpu: "100m", "ephemeral-storage": "51Mi" } },

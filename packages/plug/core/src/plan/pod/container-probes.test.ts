@@ -20,11 +20,16 @@ test.each<Row>([
     name: "a server too, with all that is said of it",
     probe: {
       httpGet: { port: 80, path: "/healthz", httpHeaders: [{ name: "a", value: "b" }] },
-      ...{ periodSeconds: 7, successThreshold: 2, failureThreshold: 4 },
+      periodSeconds: 7,
+      successThreshold: 2,
+      failureThreshold: 4,
     },
     want: {
       httpGet: { port: 80, path: "/healthz", httpHeaders: [{ name: "a", value: "b" }] },
-      ...{ periodSeconds: 7, successThreshold: 2, failureThreshold: 4, initialDelaySeconds: 10 },
+      periodSeconds: 7,
+      successThreshold: 2,
+      failureThreshold: 4,
+      initialDelaySeconds: 10,
     },
   },
   {
@@ -33,11 +38,14 @@ test.each<Row>([
     want: {
       exec: {
         command: [
-          ...["virt-probe", "default_vm1", "5"],
+          "virt-probe",
+          "default_vm1",
+          "5",
           '{"execute":"guest-exec","arguments":{"path":"cat","arg":["a \\"b\\"","$(c)"],"capture-output":true}}',
         ],
       },
-      ...{ initialDelaySeconds: 10, timeoutSeconds: 6 },
+      initialDelaySeconds: 10,
+      timeoutSeconds: 6,
     },
   },
   {
@@ -45,14 +53,16 @@ test.each<Row>([
     probe: { guestAgentPing: {}, timeoutSeconds: 0 },
     want: {
       exec: { command: ["virt-probe", "default_vm1", "1"] },
-      ...{ initialDelaySeconds: 10, timeoutSeconds: 2 },
+      initialDelaySeconds: 10,
+      timeoutSeconds: 2,
     },
   },
 ])("$name", ({ probe, want }) => {
   const vmi = aVmi();
   const spec = { ...vmi.spec, livenessProbe: probe, readinessProbe: probe };
   expect(containerProbesOf({ ...vmi, spec })).toEqual({
-    ...{ livenessProbe: want, readinessProbe: want },
+    livenessProbe: want,
+    readinessProbe: want,
   });
 });
 

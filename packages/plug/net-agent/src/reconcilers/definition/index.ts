@@ -65,9 +65,12 @@ export async function reconcileDefinition(key: string, deps: DefinitionDeps): Pr
   const { gone, askedMs, againMs } = await findGone(nad, before, deps);
   const said = await say(nad, { told, isTidying, gone }, { before, deps });
   deps.judged.set(key, {
-    ...{ uid: nad.metadata.uid, told: said.told, isWithoutStatus: said.isWithoutStatus },
+    uid: nad.metadata.uid,
+    told: said.told,
+    isWithoutStatus: said.isWithoutStatus,
     reasons: finding.problems.map((problem) => reasonOf(problem) ?? "CniFailed"),
-    ...{ links: linksSeen(finding), exhausted: finding.exhausted },
+    links: linksSeen(finding),
+    exhausted: finding.exhausted,
     isUnfitForGuests: finding.facts?.needs.unfitForGuests !== undefined,
     staleSinceMs: isTidying ? undefined : sinceMs,
     nodesAskedMs: askedMs,

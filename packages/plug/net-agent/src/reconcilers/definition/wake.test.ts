@@ -8,9 +8,15 @@ import { watchLeases } from "./lease-watches.ts";
 import { wakeByDirectories, wakeByLinks, wakeByObjects } from "./wake.ts";
 
 const NOTHING: Judged = {
-  ...{ uid: "u", links: new Map(), isUnfitForGuests: false, exhausted: [] },
+  uid: "u",
+  links: new Map(),
+  isUnfitForGuests: false,
+  exhausted: [],
   reasons: [],
-  ...{ told: undefined, isWithoutStatus: false, staleSinceMs: undefined, nodesAskedMs: undefined },
+  told: undefined,
+  isWithoutStatus: false,
+  staleSinceMs: undefined,
+  nodesAskedMs: undefined,
 };
 
 function aPod(networks: string, errors?: string): Pod {
@@ -19,7 +25,9 @@ function aPod(networks: string, errors?: string): Pod {
     ...(errors === undefined ? {} : { [names.ATTACHMENT_ERRORS_ANNOTATION]: errors }),
   };
   return {
-    ...{ apiVersion: "v1", kind: "Pod", spec: { containers: [] } },
+    apiVersion: "v1",
+    kind: "Pod",
+    spec: { containers: [] },
     metadata: { namespace: "ns", name: "p", uid: "u", annotations },
   };
 }

@@ -20,7 +20,10 @@ function podIn(phase: "Pending" | "Running" | "Succeeded" | "Failed"): Pod {
 /** As libcni writes it. */
 function remember(path: string, more: Readonly<Record<string, unknown>> = {}): Promise<void> {
   const entry = {
-    ...{ kind: "cniCacheV1", containerId: "box-uid-1", ifName: "net1", networkName: "blue" },
+    kind: "cniCacheV1",
+    containerId: "box-uid-1",
+    ifName: "net1",
+    networkName: "blue",
     config: Buffer.from(JSON.stringify(CONFIG)).toString("base64"),
     cniArgs: ["NAMESPACE=ns1", "NAME=pod", "UID=uid-1"].map((pair) => `K8S_POD_${pair}`.split("=")),
     ...more,

@@ -132,7 +132,8 @@ describe("a running pod", () => {
     expect(await world.again()).toMatchObject({ code: "CRI_UNAVAILABLE" });
     expect(world.notes).toMatchObject([
       {
-        ...{ type: "Warning", reason: "RuntimeUnavailable" },
+        type: "Warning",
+        reason: "RuntimeUnavailable",
         message: expect.stringMatching(
           /at unix:\/\/\/x \(CRI_UNAVAILABLE\): refused; the call is tried again/,
         ) as string,
@@ -396,8 +397,11 @@ test.each([
     networks: ["ns1/b", "ns1/c"],
     errors: {},
     calls: [
-      ...["ADD box-uid-1/net1", "DEL box-uid-1/net1", "ADD box-uid-1/net1"],
-      ...["ADD box-uid-1/net2", "DEL box-uid-1/net1"],
+      "ADD box-uid-1/net1",
+      "DEL box-uid-1/net1",
+      "ADD box-uid-1/net1",
+      "ADD box-uid-1/net2",
+      "DEL box-uid-1/net1",
     ],
   },
 ])("after a swap beside a plug a pod of $program is on $networks", async (row) => {

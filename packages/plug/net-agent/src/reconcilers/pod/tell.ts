@@ -135,7 +135,10 @@ export function tellFailed(
   const link = interfaceOf(action);
   const isKnown = isAppError(thrown);
   deps.log[isKnown ? "warn" : "error"]("attachment failed", {
-    ...{ pod: facts.key, step: action.kind, link, retryMs: pauseMs },
+    pod: facts.key,
+    step: action.kind,
+    link,
+    retryMs: pauseMs,
     ...(isKnown ? { code: thrown.code } : { err: thrown }),
     reason: messageOf(thrown),
   });

@@ -102,9 +102,12 @@ export async function collectUnused(
     } catch (error) {
       if (!isAppError(error)) throw error;
       found.push({
-        ...{ key: `gc ${network.name}`, about: "gc", error },
+        key: `gc ${network.name}`,
+        about: "gc",
+        error,
         ...(network.definition && { object: network.definition }),
-        ...{ reason: "UnusedNotFreed", subject: "on this node" },
+        reason: "UnusedNotFreed",
+        subject: "on this node",
         over: { reason: "UnusedFreed", message: "what nobody uses is freed again on this node" },
       });
     }

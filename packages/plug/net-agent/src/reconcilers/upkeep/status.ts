@@ -21,9 +21,12 @@ export async function askNetworks(
     } catch (error) {
       if (!isAppError(error)) throw error;
       found.push({
-        ...{ key: `status ${name}`, about: "status", error },
+        key: `status ${name}`,
+        about: "status",
+        error,
         ...(definition && { object: definition }),
-        ...{ reason: "NetworkNotReady", subject: "this node cannot attach it now" },
+        reason: "NetworkNotReady",
+        subject: "this node cannot attach it now",
         over: { reason: "NetworkReady", message: "this node can attach it again" },
       });
     }

@@ -146,24 +146,38 @@ describe("in a migration", () => {
 
   test.each<{ field: string; value: unknown; source: boolean; target: boolean }>([
     ...["startTimestamp", "failureReason"].map((field) => ({
-      ...{ field, value: "x", source: true, target: false },
+      field,
+      value: "x",
+      source: true,
+      target: false,
     })),
     { field: "mode", value: "PreCopy", source: true, target: false },
     { field: "failed", value: true, source: true, target: false },
     { field: "abortStatus", value: "Succeeded", source: true, target: false },
     ...["targetNodeAddress", "targetNodeDomainReadyTimestamp"].map((field) => ({
-      ...{ field, value: "x", source: false, target: true },
+      field,
+      value: "x",
+      source: false,
+      target: true,
     })),
     { field: "targetNodeDomainDetected", value: true, source: false, target: true },
     {
       field: "targetDirectMigrationNodePorts",
-      ...{ value: { "1": 0 }, source: false, target: true },
+      value: { "1": 0 },
+      source: false,
+      target: true,
     },
     ...["completed", "abortRequested"].map((field) => ({
-      ...{ field, value: true, source: false, target: false },
+      field,
+      value: true,
+      source: false,
+      target: false,
     })),
     ...["migrationUid", "sourceNode", "targetNode", "endTimestamp"].map((field) => ({
-      ...{ field, value: "x", source: false, target: false },
+      field,
+      value: "x",
+      source: false,
+      target: false,
     })),
     { field: "targetAttachments", value: [], source: false, target: false },
   ])("$field is the source's word $source, the target's $target", async (row) => {
@@ -231,8 +245,15 @@ test.each([
   const verdict = await guardStatus(
     { nodeOfPod },
     {
-      ...{ uid: "1", kind: "VirtualMachineInstance", operation: "UPDATE", subresource: "status" },
-      ...{ namespace: "ns", name: "vm", user, object: status, oldObject: status },
+      uid: "1",
+      kind: "VirtualMachineInstance",
+      operation: "UPDATE",
+      subresource: "status",
+      namespace: "ns",
+      name: "vm",
+      user,
+      object: status,
+      oldObject: status,
     },
   );
   expect(verdict.allowed).toBe(false);

@@ -87,7 +87,8 @@ describe("fields that are not acted on", () => {
     };
     const before = domainOf({ launchSecurity: {}, memory: { maxGuest: "1Gi" } });
     const after = domainOf({
-      ...{ launchSecurity: {}, devices: { sound: { name: "s" } } },
+      launchSecurity: {},
+      devices: { sound: { name: "s" } },
       memory: { maxGuest: "1Gi", hugepages: {} },
     });
     const base = "spec.template.spec.domain";

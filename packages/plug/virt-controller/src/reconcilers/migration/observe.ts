@@ -187,7 +187,11 @@ export async function observeMigrations(
   const finished = all.filter(isMigrationFinal);
   const targetPod = guest && (await findTarget(guest.vmi, migration, deps));
   return {
-    ...{ key, guest, migration, finished, targetPod },
+    key,
+    guest,
+    migration,
+    finished,
+    targetPod,
     waiting: all.filter((each) => each !== migration && !isMigrationFinal(each)),
     targetLoss: findLoss(targetPod, deps),
     targetAbsences:

@@ -76,7 +76,9 @@ export function createUniqueVmi(
     if (twin === undefined) return deps.store.create(VIRTUAL_MACHINE_INSTANCES, vmi);
     const { mac, network, owner } = twin;
     throw new AppError("CONTROLLER_MAC_IN_USE", {
-      ...{ mac, network, interface: ifacesOf(vmi.spec)[twin.index]?.name ?? "" },
+      mac,
+      network,
+      interface: ifacesOf(vmi.spec)[twin.index]?.name ?? "",
       owner: nameMacOwner(owner, vmi.metadata.namespace ?? ""),
     });
   });

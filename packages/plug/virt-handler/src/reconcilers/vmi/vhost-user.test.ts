@@ -9,7 +9,8 @@ import { aScheduledVmi, devicesOf } from "../../testing/scene.ts";
 const PATH = "/run/patchbay/vhost-user/pod-uid/one.sock";
 const NIC = `pod${createHash("sha256").update("one").digest("hex").slice(0, 11)}`;
 const KUBEVIRT: KubeVirt = {
-  ...{ apiVersion: "kubevirt.io/v1", kind: "KubeVirt" },
+  apiVersion: "kubevirt.io/v1",
+  kind: "KubeVirt",
   metadata: { namespace: "patchbay", name: "kubevirt" },
   spec: {
     configuration: {

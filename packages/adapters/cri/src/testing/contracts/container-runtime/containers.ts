@@ -82,10 +82,14 @@ export function describeContainersContract(
       const done = await start(bench.done, 1);
       await vi.waitFor(async () => {
         expect(await runtime.findContainer(failed)).toMatchObject({
-          ...{ state: "EXITED", exitCode: 3, reason: "Error" },
+          state: "EXITED",
+          exitCode: 3,
+          reason: "Error",
         });
         expect(await runtime.findContainer(done)).toMatchObject({
-          ...{ state: "EXITED", exitCode: 0, reason: "Completed" },
+          state: "EXITED",
+          exitCode: 0,
+          reason: "Completed",
         });
       }, SOON);
     });
@@ -124,21 +128,25 @@ export function describeContainersContract(
       await runtime.removeContainer(id);
       await runtime.stopContainer(id, 1);
       await expect(runtime.startContainer(id)).rejects.toMatchObject({
-        ...{ code: "CRI_FAILED", details: { status: "NOT_FOUND" } },
+        code: "CRI_FAILED",
+        details: { status: "NOT_FOUND" },
       });
     });
 
     test("a program runs in a container, and what it says is told with its exit code", async () => {
       const id = await start(bench.runner);
       expect(await runtime.execSync(id, bench.speaker, 10)).toEqual({
-        ...{ exitCode: 3, stdout: "out\n", stderr: "err\n" },
+        exitCode: 3,
+        stdout: "out\n",
+        stderr: "err\n",
       });
     });
 
     test("what a program says is not taken when it is too much, which harms nothing else", async () => {
       const id = await start(bench.runner);
       await expect(runtime.execSync(id, bench.chatterer, 10)).rejects.toMatchObject({
-        ...{ code: "CRI_FAILED", details: { call: "ExecSync", status: "RESOURCE_EXHAUSTED" } },
+        code: "CRI_FAILED",
+        details: { call: "ExecSync", status: "RESOURCE_EXHAUSTED" },
       });
       expect(await runtime.execSync(id, bench.speaker, 10)).toMatchObject({ exitCode: 3 });
     });
@@ -146,7 +154,8 @@ export function describeContainersContract(
     test("a program that takes too long is a time-out; none runs where nothing does", async () => {
       const id = await start(bench.runner);
       const waiting = expect(runtime.execSync(id, bench.sleeper, 1)).rejects.toMatchObject({
-        ...{ code: "CRI_TIMED_OUT", details: { call: "ExecSync", timeoutMs: 1000 } },
+        code: "CRI_TIMED_OUT",
+        details: { call: "ExecSync", timeoutMs: 1000 },
       });
       await bench.pass(1000);
       await waiting;

@@ -75,10 +75,19 @@ export function newContainer(
   const { name, attempt } = config.metadata;
   const { labels, annotations, image } = config;
   const status: ContainerStatus = {
-    ...{ id: `container-${String(made.index)}`, name, attempt, image, labels, annotations },
+    id: `container-${String(made.index)}`,
+    name,
+    attempt,
+    image,
+    labels,
+    annotations,
     state: "CREATED",
     createdAt: BigInt(made.nowMs) * 1_000_000n,
-    ...{ startedAt: 0n, finishedAt: 0n, exitCode: 0, reason: "", message: "" },
+    startedAt: 0n,
+    finishedAt: 0n,
+    exitCode: 0,
+    reason: "",
+    message: "",
     imageRef: made.imageRef,
     logPath: `${box.config.logDirectory}/${config.logPath}`,
   };
@@ -98,7 +107,12 @@ export function listSandboxRecords(
     .filter(({ status }) => status.id === (filter.sandboxId ?? status.id))
     .filter(({ status }) => hasLabels(status.labels, filter))
     .map(({ status: { id, metadata, state, createdAt, labels, annotations } }) => ({
-      ...{ id, metadata, state, createdAt, labels, annotations },
+      id,
+      metadata,
+      state,
+      createdAt,
+      labels,
+      annotations,
     }));
 }
 
@@ -121,7 +135,10 @@ export function listContainerWrites(
   records: Iterable<ContainerRecord>,
 ): readonly ContainerWrites[] {
   return [...records].map(({ status: { id, name, labels }, writtenBytes }) => ({
-    ...{ id, name, labels, writtenBytes },
+    id,
+    name,
+    labels,
+    writtenBytes,
   }));
 }
 

@@ -114,7 +114,14 @@ export function diskDefinitionsOf(
     return [
       {
         alias: `${ALIAS_PREFIX}${disk.name}`,
-        ...{ source, device, bus, target, place, readOnly, cache, errorPolicy },
+        source,
+        device,
+        bus,
+        target,
+        place,
+        readOnly,
+        cache,
+        errorPolicy,
         ...ioOf(disk, source.kind === "block"),
         ...optionsOf(disk),
         ...(bootOrder === undefined ? {} : { bootOrder }),

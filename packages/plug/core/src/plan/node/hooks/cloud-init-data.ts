@@ -64,7 +64,10 @@ export function hookedCloudInitOf(
         DataSource: isNoCloud ? "noCloud" : "configDrive",
         NoCloudMetaData: isNoCloud ? metaData : null,
         ConfigDriveMetaData: isNoCloud ? null : metaData,
-        ...{ UserData, NetworkData, DevicesData: null, VolumeName: name },
+        UserData,
+        NetworkData,
+        DevicesData: null,
+        VolumeName: name,
       },
     ];
   });

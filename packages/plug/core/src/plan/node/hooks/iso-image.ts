@@ -51,11 +51,19 @@ function plainName(name: string): string {
 
 const TREES: readonly Tree[] = [
   {
-    ...{ index: 0, type: 1, escape: "", encode: ascii, directoryName: plainName },
+    index: 0,
+    type: 1,
+    escape: "",
+    encode: ascii,
+    directoryName: plainName,
     fileName: (name) => `${plainName(name)}${name.includes(".") ? "" : "."};1`,
   },
   {
-    ...{ index: 1, type: 2, escape: "%/E", encode: ucs2, directoryName: (name) => name },
+    index: 1,
+    type: 2,
+    escape: "%/E",
+    encode: ucs2,
+    directoryName: (name) => name,
     fileName: (name) => `${name};1`,
   },
 ];

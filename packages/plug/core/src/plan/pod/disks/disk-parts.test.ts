@@ -209,8 +209,17 @@ test("disks are made one after the other, and the pod may take what they may", (
     { name: "b", emptyDisk: { capacity: "1.5Ki" } },
   ]);
   expect(preparing(pod)?.args).toEqual([
-    ...["direct", "empty", "a", "/run/disks/a.qcow2", GIB, "--"],
-    ...["direct", "empty", "b", "/run/disks/b.qcow2", "1536"],
+    "direct",
+    "empty",
+    "a",
+    "/run/disks/a.qcow2",
+    GIB,
+    "--",
+    "direct",
+    "empty",
+    "b",
+    "/run/disks/b.qcow2",
+    "1536",
   ]);
   // 1024 + 1, and 64 beside each disk and beside all.
   expect(pod.spec.volumes).toContainEqual({ name: "disks", emptyDir: { sizeLimit: "1217Mi" } });
@@ -239,7 +248,11 @@ describe("cloud-init's data", () => {
     };
     const prepare = preparing(podOf([{ name: "ci", cloudInitNoCloud }], { hostname: "web-1.a" }));
     expect(prepare?.args).toEqual([
-      ...["direct", "iso", "ci", "/run/disks/ci.iso", "cidata"],
+      "direct",
+      "iso",
+      "ci",
+      "/run/disks/ci.iso",
+      "cidata",
       "meta-data=text:DISK_0_META_DATA",
       "user-data=text:DISK_0_USER_DATA",
       "network-config=base64:DISK_0_NETWORK_CONFIG",
@@ -260,7 +273,11 @@ describe("cloud-init's data", () => {
     const prepare = preparing(pod);
     const latest = "openstack/latest";
     expect(prepare?.args).toEqual([
-      ...["direct", "iso", "ci", "/run/disks/ci.iso", "config-2"],
+      "direct",
+      "iso",
+      "ci",
+      "/run/disks/ci.iso",
+      "config-2",
       `${latest}/meta_data.json=text:DISK_0_OPENSTACK_LATEST_META_DATA_JSON`,
       `${latest}/user_data=file:/run/volumes/ci/userdata/userdata`,
       `${latest}/user_data=file:/run/volumes/ci/userdata/userData`,
@@ -326,7 +343,12 @@ test.each<{ volume: Omit<Volume, "name">; source: object; label: string }>([
   const pod = podOf([{ name: "f", ...given.volume }]);
   expect(pod.spec.volumes?.at(-1)).toEqual({ name: "volume-0", ...given.source });
   expect(preparing(pod)?.args).toEqual([
-    ...["direct", "iso", "f", "/run/disks/f.iso", given.label, "tree:/run/volumes/f"],
+    "direct",
+    "iso",
+    "f",
+    "/run/disks/f.iso",
+    given.label,
+    "tree:/run/volumes/f",
   ]);
   expect(ownMounts(compute(pod))).toEqual([DISKS]);
 });

@@ -69,7 +69,9 @@ export function diskPartsOf(
   const own = joinParts(
     parts.map(({ volumes = [], mounts = [], devices = [] }) => ({
       ...NO_PARTS,
-      ...{ volumes, mounts, devices },
+      volumes,
+      mounts,
+      devices,
     })),
   );
   const volumeMounts = [...imageMounts, ...own.mounts];

@@ -37,7 +37,10 @@ export async function attachDefault(
   await deps.journal.write({ ...row, state: "attached", result });
   const durationMs = Math.round(deps.clock.monotonicMs() - startMs);
   deps.log.info("attached default network", {
-    ...{ pod: facts.key, network, link: interfaceName, durationMs },
+    pod: facts.key,
+    network,
+    link: interfaceName,
+    durationMs,
   });
   return result;
 }

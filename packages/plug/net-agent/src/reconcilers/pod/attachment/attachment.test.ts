@@ -186,8 +186,11 @@ describe("what was asked for", () => {
     const [add] = world.requests;
     expect(add?.request.capabilityArgs).toEqual({});
     expect(add?.request.args.map(([key]) => key)).toEqual([
-      ...["IgnoreUnknown", "K8S_POD_NAMESPACE", "K8S_POD_NAME"],
-      ...["K8S_POD_INFRA_CONTAINER_ID", "K8S_POD_UID"],
+      "IgnoreUnknown",
+      "K8S_POD_NAMESPACE",
+      "K8S_POD_NAME",
+      "K8S_POD_INFRA_CONTAINER_ID",
+      "K8S_POD_UID",
     ]);
     expect(add?.request.config.plugins).toEqual([{ type: "static", capabilities }]);
   });

@@ -161,7 +161,9 @@ function waitingStep(
 ): NodeStep {
   const shown = hindranceOfWait(action, facts);
   return {
-    ...{ scope: facts.vmi.metadata.uid ?? "", name: `wait ${action.iface}`, circumstances: "" },
+    scope: facts.vmi.metadata.uid ?? "",
+    name: `wait ${action.iface}`,
+    circumstances: "",
     ifaces: [action.iface],
     isOnDevice: false,
     perform: () => Promise.resolve(),

@@ -95,7 +95,10 @@ export function startStep(actions: readonly DomainAction[], context: StepContext
     explain: (error) => guestHindranceOf(vmi, "GuestNotStarted", error),
     log: ({ shown, pauseMs: retryMs, error: err }) => {
       context.deps.log.warn("the guest cannot be started", {
-        ...{ vmi: printKey(keyOf(vmi)), attempt: shown.attempts, retryMs, err },
+        vmi: printKey(keyOf(vmi)),
+        attempt: shown.attempts,
+        retryMs,
+        err,
       });
     },
     wait: () => waitOf(actions, step, context),

@@ -98,7 +98,10 @@ describe("of several attachments", () => {
     await world.files.writeAtomic(
       "/cache/results/other-box-uid-1-net7",
       JSON.stringify({
-        ...{ kind: "cniCacheV1", networkName: "other", containerId: "box-uid-1", ifName: "net7" },
+        kind: "cniCacheV1",
+        networkName: "other",
+        containerId: "box-uid-1",
+        ifName: "net7",
         config: Buffer.from(JSON.stringify(config)).toString("base64"),
       }),
     );

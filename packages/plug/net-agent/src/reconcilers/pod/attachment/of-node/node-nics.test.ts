@@ -7,7 +7,13 @@ import { HOST_INODE, inodeOf, World } from "../../../../testing/world.ts";
 
 const POD = { inode: inodeOf("uid-1"), name: "net1" };
 const CARD: NodeNic = {
-  ...{ name: "eth1", index: 3, kind: "", mac: "02:00:00:00:00:01", mtu: 9000, up: true, alias: "" },
+  name: "eth1",
+  index: 3,
+  kind: "",
+  mac: "02:00:00:00:00:01",
+  mtu: 9000,
+  up: true,
+  alias: "",
   permanentMac: "02:00:00:00:00:01",
   addresses: ["10.9.1.2/24", "fd09:1::2/64"],
   routes: ["default via 10.9.1.1"],
@@ -15,7 +21,10 @@ const CARD: NodeNic = {
 /** As {@link CARD}, of a kind that goes with its namespace. */
 const VLAN: NodeNic = { ...CARD, kind: "vlan" };
 const REFUSAL = new AppError("CNI_PLUGIN_FAILED", {
-  ...{ plugin: "host-device", command: "DEL", message: "no", cniCode: 999 },
+  plugin: "host-device",
+  command: "DEL",
+  message: "no",
+  cniCode: 999,
 });
 /** More calls than any story has. */
 const CALLS_MAX = 40;
