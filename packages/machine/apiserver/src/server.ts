@@ -3,36 +3,46 @@
 import { X509Certificate, randomBytes, randomUUID } from "node:crypto";
 import { once } from "node:events";
 import { type Server, createServer } from "node:https";
-import { createServer as createNetServer, type Server as NetServer, type Socket } from "node:net";
+import { type Server as NetServer, type Socket, createServer as createNetServer } from "node:net";
 import { AppError, messageOf } from "@patchbay/core/errors";
 import { KeyedMutex } from "@patchbay/core/keyed-mutex";
 import type { Clock, Logger } from "@patchbay/core/ports";
 import { withBuiltInAdmission } from "./admission/built-in-admission.ts";
 import { makeWebhookAdmission } from "./admission/webhook/webhook-admission.ts";
 import { findByPath } from "./aggregation/api-services.ts";
-import { keepAuthenticationConfig } from "./aggregation/authentication-config.ts";
+import { keepAuthenticationConfig } from "./aggregation/front-proxy.ts";
 import { startAvailability } from "./aggregation/availability.ts";
 import { startLocalApiServices } from "./aggregation/local-api-services.ts";
 import { makeAggregator } from "./aggregation/proxy.ts";
 import { RemoteDiscovery } from "./aggregation/remote-discovery.ts";
 import { Connections } from "./backend/connections.ts";
 import { serveUpgrades } from "./backend/tunnel.ts";
-import { makeStandardNamespaces } from "./controllers/bootstrap.ts";
-import { prepareAccess, startAccessControllers } from "./controllers/access/access.ts";
-import { startDefinitionCleanup } from "./controllers/definition/cleanup.ts";
-import { startDefinitionNames } from "./controllers/definition/names.ts";
-import { startDisruptionBudgets } from "./controllers/disruption/budgets.ts";
-import { startNodeLifecycle } from "./controllers/node/lifecycle.ts";
-import { startGarbageCollector } from "./controllers/owners/garbage-collector.ts";
-import { startNamespaceLifecycle } from "./controllers/namespace/lifecycle.ts";
-import { startStorageProtection } from "./controllers/storage/protection.ts";
+import {
+  keepNamespaceContents,
+  makeStandardNamespaces,
+  startNamespaceContents,
+} from "./controllers/namespace-contents.ts";
+import {
+  aggregateClusterRoles,
+  startClusterRoleAggregation,
+} from "./controllers/cluster-role-aggregation.ts";
+import { keepDefaultRoles } from "./controllers/default-roles.ts";
+import { startTokenSecrets } from "./controllers/token-secrets.ts";
+import {
+  startDefinitionCleanup,
+  startDefinitionNames,
+} from "./controllers/custom-resource-definitions.ts";
+import { startDisruptionBudgets } from "./controllers/disruption-budgets.ts";
+import { startNodeLifecycle } from "./controllers/node-lifecycle.ts";
+import { startGarbageCollector } from "./controllers/garbage-collector.ts";
+import { startNamespaceLifecycle } from "./controllers/namespace-lifecycle.ts";
+import { startStorageProtection } from "./controllers/storage-protection.ts";
 import { type AppDeps, makeApp } from "./http/app.ts";
 import { isPodStream } from "./kubelet/connect.ts";
 import { makeAccess } from "./auth/access.ts";
 import type { TokenEntry } from "./auth/authentication.ts";
 import { Registry } from "./kinds/registry.ts";
-import { LIMITS, type Limits } from "./limits/limits.ts";
-import { Shares } from "./limits/per-user.ts";
+import { LIMITS, type Limits, Shares } from "./limits/limits.ts";
 import { FairQueue } from "./limits/fair-queue.ts";
 import { openStore } from "./storage/sqlite-store.ts";
 import type { Store } from "./storage/store.ts";
@@ -181,7 +191,9 @@ function startControllers(deps: ServerDeps, stop: AbortSignal): void {
   startStorageProtection(deps, stop);
   startDefinitionCleanup(deps, stop);
   startDefinitionNames(deps, stop);
-  startAccessControllers(deps, stop);
+  startClusterRoleAggregation(deps, stop);
+  startNamespaceContents(deps, stop);
+  startTokenSecrets(deps, stop);
   startAvailability(deps, stop);
   startNodeLifecycle(deps, stop);
   startDisruptionBudgets(deps, stop);
@@ -236,7 +248,9 @@ async function prepare(
   stop: AbortSignal,
 ): Promise<void> {
   await makeStandardNamespaces(deps);
-  await prepareAccess(deps);
+  await keepDefaultRoles(deps);
+  await aggregateClusterRoles(deps);
+  await keepNamespaceContents(deps);
   await keepAuthenticationConfig(deps, {
     clientCaPem: options.clientCaPem,
     frontProxyCaPem: options.frontProxyCaPem,

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// What admission is asked, whoever answers.
+// Admission requests and the interface of admission plugins.
 import type { User } from "../auth/user.ts";
 import type { Kind } from "../kinds/kind.ts";
 import type { Fields } from "../objects/json.ts";
 import type { KubeObject } from "../objects/object.ts";
 
 /** What is being done. */
-export type Operation = "CREATE" | "UPDATE" | "DELETE" | "CONNECT";
+type Operation = "CREATE" | "UPDATE" | "DELETE" | "CONNECT";
 
 /** Which kind an object is of. */
 export interface GroupVersionKind {
@@ -55,3 +55,22 @@ export const ADMIT_ALL: Admission = {
   validate: () => Promise.resolve(),
   admitDeletion: () => Promise.resolve(),
 };
+
+/** Options of a query as an object, as webhooks are told them. */
+export function writeOptions(
+  kind: "CreateOptions" | "UpdateOptions",
+  query: URLSearchParams,
+): Fields {
+  const dryRun = query.getAll("dryRun");
+  const given = (name: string) => {
+    const value = query.get(name) ?? "";
+    return value === "" ? {} : { [name]: value };
+  };
+  return {
+    kind,
+    apiVersion: "meta.k8s.io/v1",
+    ...(dryRun.length === 0 ? {} : { dryRun }),
+    ...given("fieldManager"),
+    ...given("fieldValidation"),
+  };
+}

@@ -8,11 +8,10 @@ import type { Store } from "../storage/store.ts";
 import type { Admission, AdmissionQuestion, Mutation } from "./admission.ts";
 import { restrictNode } from "./node-restriction.ts";
 import { giveAccount } from "./service-account.ts";
-import { giveStorageClass } from "./storage-class.ts";
-import { refuseUploadClaims } from "./upload-claim.ts";
+import { giveStorageClass, refuseUploadClaims } from "./persistent-volume-claim.ts";
 
 /** Where accounts, roles and pods of nodes are looked up, and who decides whether rights may be given away. */
-export interface BuiltInAdmissionDeps {
+interface BuiltInAdmissionDeps {
   readonly store: Pick<Store, "find" | "list" | "subscribe">;
   readonly clock: Clock;
   readonly random: { readonly suffix: () => string };

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // A node writes only what is its own, whatever its role grants. Source: Kubernetes NodeRestriction admission.
-import { nodeOf } from "../auth/node/node-authorizer.ts";
-import { forbiddenBecause } from "../auth/refusal.ts";
+import { nodeOf } from "../auth/node-authorizer.ts";
+import { forbiddenBecause } from "../auth/forbidden.ts";
 import { equalJson, fieldsOf, textAt, valueAt } from "../objects/json.ts";
 import type { KubeObject } from "../objects/object.ts";
 import type { Store } from "../storage/store.ts";

@@ -9,9 +9,8 @@ import type { KubeObject } from "../objects/object.ts";
 import { rfc3339 } from "../objects/time.ts";
 import type { Transaction } from "../storage/store.ts";
 import type { VerbDeps } from "../verbs/deps.ts";
-import { API_SERVICES_BUCKET } from "./api-services.ts";
-import { localPriority } from "./priorities.ts";
-import { LOCAL } from "./probe.ts";
+import { API_SERVICES_BUCKET, localPriority } from "./api-services.ts";
+import { LOCAL } from "./availability.ts";
 
 const LABEL = "kube-aggregator.kubernetes.io/automanaged";
 

@@ -2,11 +2,16 @@
 // What aggregated servers have, as they said when they were last asked.
 import { type Fields, isFields, textAt } from "../objects/json.ts";
 import type { Store } from "../storage/store.ts";
-import { API_SERVICES_BUCKET, availableCondition, isAggregated } from "./api-services.ts";
-import { type Priority, localPriority } from "./priorities.ts";
+import {
+  API_SERVICES_BUCKET,
+  type Priority,
+  availableCondition,
+  isAggregated,
+  localPriority,
+} from "./api-services.ts";
 
 /** What a server said of a group version. */
-export interface RemoteDocuments {
+interface RemoteDocuments {
   /** metav1.APIResourceList. */
   readonly resources: Fields;
   /** Address of its OpenAPI v3 document; empty where it has none. */

@@ -1,16 +1,54 @@
 // SPDX-License-Identifier: Apache-2.0
-// Everything that knows users and their rights, put together.
+// Authentication and authorization together, and the log of used and missing rights.
 import type { Clock, Logger } from "@patchbay/core/ports";
 import type { Store } from "../storage/store.ts";
-import { AccessLog } from "./access-log.ts";
-import { AccountTokens } from "./tokens/account-tokens.ts";
 import { Authentication, type TokenEntry } from "./authentication.ts";
-import { withNodes } from "./node/node-authorizer.ts";
+import type { AccessAttributes, Authorizer } from "./authorizer.ts";
+import { withNodes } from "./node-authorizer.ts";
 import { makeRbac } from "./rbac/rbac.ts";
-import type { Authorizer } from "./authorizer.ts";
+import { AccountTokens } from "./tokens/account-tokens.ts";
+import type { User } from "./user.ts";
+
+/** Users of programs; what people may do and do is their affair. */
+const PROGRAM = /^system:(serviceaccount|node):/;
+
+/** Most lines of one process: names in paths are the client's to choose. */
+const LINES_MAX = 5000;
+
+/** As kubectl writes it, for example `virtualmachines.kubevirt.io/status`. */
+function resourceText({ group, resource, subresource }: AccessAttributes): string {
+  const whole = group === "" ? resource : `${resource}.${group}`;
+  return subresource === "" ? whole : `${whole}/${subresource}`;
+}
+
+/** Notes the first use of each right by a program, and the first refusal of each to anybody. */
+export class AccessLog {
+  readonly #logger: Logger;
+  readonly #seen = new Set<string>();
+
+  constructor(logger: Logger) {
+    this.#logger = logger;
+  }
+
+  /** Notes a request for a resource; paths that are no resources are of no interest. */
+  note(user: User, attributes: AccessAttributes, allowed: boolean): void {
+    if (attributes.path !== "" || (allowed && !PROGRAM.test(user.name))) {
+      return;
+    }
+    const { verb, namespace, name } = attributes;
+    const resource = resourceText(attributes);
+    const line = `${user.name} ${verb} ${resource} ${String(allowed)}`;
+    if (this.#seen.has(line) || this.#seen.size === LINES_MAX) {
+      return;
+    }
+    this.#seen.add(line);
+    const fields = { user: user.name, verb, resource, object: `${namespace}/${name}` };
+    this.#logger.info(allowed ? "right used" : "right missing", fields);
+  }
+}
 
 /** How users are known. */
-export interface AccessOptions {
+interface AccessOptions {
   readonly tokens: readonly TokenEntry[];
   readonly tokenKeyPem?: string;
   readonly clock: Clock;
@@ -18,7 +56,7 @@ export interface AccessOptions {
 }
 
 /** Users and their rights. */
-export interface Access {
+interface Access {
   readonly accountTokens: AccountTokens;
   readonly authentication: Authentication;
   readonly authorizer: Authorizer;

@@ -6,8 +6,7 @@ import { createFakeClock } from "@patchbay/os/testing";
 import { describe, expect, test } from "vitest";
 import { openStore } from "../storage/sqlite-store.ts";
 import { Authentication, TokenRefused } from "./authentication.ts";
-import { ISSUER } from "./tokens/account-claims.ts";
-import { AccountTokens } from "./tokens/account-tokens.ts";
+import { AccountTokens, ISSUER } from "./tokens/account-tokens.ts";
 
 const ADMIN = { name: "root", groups: ["system:masters", "system:authenticated"] };
 

@@ -4,8 +4,7 @@ import { createHash } from "node:crypto";
 import type { IncomingMessage } from "node:http";
 import { TLSSocket } from "node:tls";
 import { unauthorized } from "../meta/status.ts";
-import { ISSUER } from "./tokens/account-claims.ts";
-import type { AccountTokens, TokenUser } from "./tokens/account-tokens.ts";
+import { type AccountTokens, ISSUER, type TokenUser } from "./tokens/account-tokens.ts";
 import { ANONYMOUS, AUTHENTICATED, type User } from "./user.ts";
 
 /** A token that the server accepts. Secret. */

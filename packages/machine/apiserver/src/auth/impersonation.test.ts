@@ -3,8 +3,8 @@
 import type { IncomingMessage } from "node:http";
 import { describe, expect, test } from "vitest";
 import { NobodyImpersonated, impersonate } from "./impersonation.ts";
-import { groupsOfServiceAccount, parseServiceAccount } from "./service-account-name.ts";
-import type { AccessAttributes, User } from "./user.ts";
+import { type User, groupsOfServiceAccount, parseServiceAccount } from "./user.ts";
+import type { AccessAttributes } from "./authorizer.ts";
 
 const BOB: User = { name: "bob", groups: ["system:authenticated"] };
 

@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 // For whom does a user act? Source: Kubernetes "User impersonation".
 import type { IncomingMessage } from "node:http";
-import { forbiddenTo } from "./refusal.ts";
-import { groupsOfServiceAccount, parseServiceAccount } from "./service-account-name.ts";
+import { forbiddenTo } from "./forbidden.ts";
 import {
   ANONYMOUS,
   AUTHENTICATED,
-  type AccessAttributes,
-  type Authorize,
   UNAUTHENTICATED,
   type User,
+  groupsOfServiceAccount,
+  parseServiceAccount,
 } from "./user.ts";
+import type { AccessAttributes, Authorize } from "./authorizer.ts";
 
 const PREFIX = "impersonate-";
 const EXTRA = "impersonate-extra-";

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // What does a request want, in the words of roles? Source: Kubernetes apiserver RequestInfo.
 import { pathSegmentFault } from "../meta/names.ts";
-import type { AccessAttributes } from "./user.ts";
+import type { AccessAttributes } from "./authorizer.ts";
 
 /** A request, as far as rights depend on it. */
 export interface RequestLine {

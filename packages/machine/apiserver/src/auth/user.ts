@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Who asks, and whether they may.
+// Users, groups, and user names of service accounts.
+import type { Fields } from "../objects/json.ts";
 
 /** Group of everyone whom the server knows. */
 export const AUTHENTICATED = "system:authenticated";
@@ -20,26 +21,40 @@ export interface User {
 /** Who comes without credentials. */
 export const ANONYMOUS: User = { name: "system:anonymous", groups: [UNAUTHENTICATED] };
 
-/** What someone wants to do. Source: Kubernetes authorization.Attributes. */
-export interface AccessAttributes {
-  readonly verb: string;
-  readonly group: string;
-  readonly version: string;
-  readonly resource: string;
-  readonly subresource: string;
+const PREFIX = "system:serviceaccount:";
+const GROUP = "system:serviceaccounts";
+
+/** Where a service account lives. */
+interface ServiceAccountName {
   readonly namespace: string;
   readonly name: string;
-  /** Set for paths that are no resources. */
-  readonly path: string;
 }
 
-/** The answer, with a reason for people. */
-export interface AccessDecision {
-  readonly allowed: boolean;
-  readonly reason: string;
-  /** No role allows it: the node's pods need it. */
-  readonly isByPods?: boolean;
+/** The user name of an account. */
+export function userOfServiceAccount({ namespace, name }: ServiceAccountName): string {
+  return `${PREFIX}${namespace}:${name}`;
 }
 
-/** The one place where rights are decided. */
-export type Authorize = (user: User, attributes: AccessAttributes) => AccessDecision;
+/** The account that a user name belongs to; undefined for other users. */
+export function parseServiceAccount(user: string): ServiceAccountName | undefined {
+  if (!user.startsWith(PREFIX)) {
+    return undefined;
+  }
+  const [namespace = "", name = "", ...rest] = user.slice(PREFIX.length).split(":");
+  return namespace === "" || name === "" || rest.length > 0 ? undefined : { namespace, name };
+}
+
+/** Groups that every account of a namespace is in. */
+export function groupsOfServiceAccount(namespace: string): readonly string[] {
+  return [GROUP, `${GROUP}:${namespace}`];
+}
+
+/** A user as reviews of tokens and of admission show them. Source: authentication/v1 UserInfo. */
+export function userInfo(user: User): Fields {
+  return {
+    username: user.name,
+    ...(user.uid === undefined ? {} : { uid: user.uid }),
+    groups: user.groups,
+    ...(user.extra === undefined ? {} : { extra: user.extra }),
+  };
+}

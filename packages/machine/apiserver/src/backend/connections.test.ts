@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 import { describe, expect, test } from "vitest";
-import { Connections, type Peer, toPem } from "./connections.ts";
+import { Connections, type Peer, describeFailure, isUnreached, toPem } from "./connections.ts";
 
 const AT = { host: "10.0.0.1", port: 443 };
 const PEER: Peer = { at: [AT], serverName: "webhook.default.svc", caPem: "CA" };
@@ -73,4 +73,29 @@ describe("connections are kept", () => {
 
 test("the authority of a webhook is read from base64", () => {
   expect(toPem(Buffer.from("PEM ä").toString("base64"))).toBe("PEM ä");
+});
+
+const ADDRESS = { host: "::1", port: 9 };
+
+test.each([
+  { code: "ECONNREFUSED", want: "dial tcp [::1]:9: connect: connection refused" },
+  { code: "EHOSTUNREACH", want: "dial tcp [::1]:9: connect: no route to host" },
+  { code: "ENOTFOUND", want: "dial tcp: lookup ::1: no such host" },
+  { code: "ECONNRESET", want: "EOF" },
+  {
+    code: "DEPTH_ZERO_SELF_SIGNED_CERT",
+    want: "tls: failed to verify certificate: x509: certificate signed by unknown authority",
+  },
+  {
+    code: "CERT_HAS_EXPIRED",
+    want: "tls: failed to verify certificate: x509: certificate has expired or is not yet valid",
+  },
+  { code: "", want: "something else" },
+])("$code", ({ code, want }) => {
+  expect(describeFailure(Object.assign(new Error("something else"), { code }), ADDRESS)).toBe(want);
+});
+
+test("only where nobody is there another address may be tried", () => {
+  expect(isUnreached(Object.assign(new Error(""), { code: "ECONNREFUSED" }))).toBe(true);
+  expect(isUnreached(Object.assign(new Error(""), { code: "ECONNRESET" }))).toBe(false);
 });

@@ -2,15 +2,20 @@
 // One request to a server behind this one, read whole, with a deadline; addresses that refuse are passed over.
 import { type RequestOptions, request } from "node:https";
 import type { OutgoingHttpHeaders } from "node:http";
-import type { Connections, Peer } from "./connections.ts";
-import { codeOf, describeFailure, isUnreached } from "./failure.ts";
+import {
+  type Connections,
+  type Peer,
+  codeOf,
+  describeFailure,
+  isUnreached,
+} from "./connections.ts";
 import type { HostPort } from "./service-address.ts";
 
 /** An answer that is longer than this is refused. */
 const ANSWER_MAX_BYTES = 16 * 1024 * 1024;
 
 /** What to ask. */
-export interface Question {
+interface Question {
   readonly method: "GET" | "POST";
   readonly path: string;
   readonly headers: OutgoingHttpHeaders;

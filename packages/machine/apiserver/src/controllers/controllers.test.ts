@@ -4,9 +4,9 @@ import { describe, expect, test } from "vitest";
 import type { KubeObject, Meta } from "../objects/object.ts";
 import { startControllerTest } from "../testing/test-controllers.ts";
 import { runTurns } from "../testing/test-server.ts";
-import { makeStandardNamespaces } from "./bootstrap.ts";
-import { startNamespaceLifecycle } from "./namespace/lifecycle.ts";
-import { startNodeLifecycle } from "./node/lifecycle.ts";
+import { makeStandardNamespaces } from "./namespace-contents.ts";
+import { startNamespaceLifecycle } from "./namespace-lifecycle.ts";
+import { startNodeLifecycle } from "./node-lifecycle.ts";
 
 const NOW = "2026-01-01T00:00:00Z";
 const TERMINATING = { deletionTimestamp: NOW };

@@ -5,10 +5,9 @@ import type { KubeObject, Meta } from "../objects/object.ts";
 import { aPod, widgetDefinition } from "../testing/objects.ts";
 import { startControllerTest } from "../testing/test-controllers.ts";
 import { runTurns } from "../testing/test-server.ts";
-import { startDefinitionCleanup } from "./definition/cleanup.ts";
-import { startDefinitionNames } from "./definition/names.ts";
-import { startDisruptionBudgets } from "./disruption/budgets.ts";
-import { startStorageProtection } from "./storage/protection.ts";
+import { startDefinitionCleanup, startDefinitionNames } from "./custom-resource-definitions.ts";
+import { startDisruptionBudgets } from "./disruption-budgets.ts";
+import { startStorageProtection } from "./storage-protection.ts";
 
 const NOW = "2026-01-01T00:00:00Z";
 const TERMINATING = { deletionTimestamp: NOW };

@@ -8,7 +8,7 @@ const RETRY_MIN_MS = 50;
 const RETRY_MAX_MS = 30_000;
 
 /** What is done about keys, how its failures are told apart from others' in the log, and when all ends. */
-export interface QueueDeps {
+interface QueueDeps {
   readonly name: string;
   readonly clock: Clock;
   readonly logger: Logger;

@@ -5,7 +5,7 @@ import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { tooManyRequests } from "../meta/status.ts";
 import type { ReceivedAnswer, SentRequest } from "../testing/memory-network.ts";
 import { type Headers, type TestApp, json, startTestApp } from "../testing/test-app.ts";
-import { userOf } from "./gate.ts";
+import { userOf } from "./access-filter.ts";
 
 let app: TestApp;
 

@@ -7,21 +7,24 @@ import express, { type Express, type NextFunction, type Request, type Response }
 import { printJson } from "../objects/json.ts";
 import { chooseRepresentation } from "./answer/accept.ts";
 import { expectedBytes } from "./body.ts";
-import { routeBackup } from "./routes/backup.ts";
+import {
+  type MetricsDeps,
+  routeBackup,
+  routeHealth,
+  routeMetrics,
+  routeOpenId,
+} from "./routes/system.ts";
 import { type DiscoveryDeps, type SendFields, routeDiscovery } from "./routes/discovery.ts";
 import { type DispatchDeps, dispatch } from "./dispatch.ts";
-import { type GateDeps, gate, userOf } from "./gate.ts";
-import { routeHealth } from "./routes/health.ts";
-import { routeMetrics, type MetricsDeps } from "./routes/metrics.ts";
+import { type GateDeps, gate, userOf } from "./access-filter.ts";
 import { routeOpenApi } from "./routes/openapi.ts";
-import { routeOpenId } from "./routes/openid.ts";
-import { inFormat, lengthOf, piecesOf, renderReply, type Rendered } from "./answer/render.ts";
+import { type Rendered, inFormat, lengthOf, piecesOf, renderReply } from "./answer/render.ts";
 import { sendPieces } from "./answer/send-pieces.ts";
 import { StatusError, internalError, tooLarge, unknownPath } from "../meta/status.ts";
 import { parseTarget } from "./target.ts";
 import { withReserved } from "../limits/budget.ts";
 import type { Limits } from "../limits/limits.ts";
-import { Pace } from "../limits/pace.ts";
+import { Pace } from "../limits/fair-queue.ts";
 import { type Call, type Reply, queueIfHeavy } from "../verbs/call.ts";
 import type { User } from "../auth/user.ts";
 import { OBJECT_MAX_LENGTH, ObjectTooLong } from "../storage/store.ts";

@@ -35,7 +35,7 @@ import type { User } from "../auth/user.ts";
 export type DispatchDeps = VerbDeps & ReviewDeps & TokenRequestDeps & KubeletDeps;
 
 /** One request for a resource whose user is known and may ask for it; its body is not read yet. */
-export interface ResourceRequest {
+interface ResourceRequest {
   readonly target: Target;
   readonly query: URLSearchParams;
   readonly user: User;

@@ -4,25 +4,56 @@ import { once } from "node:events";
 import type { ClientRequest, IncomingMessage, ServerResponse } from "node:http";
 import type { Socket } from "node:net";
 import { messageOf } from "@patchbay/core/errors";
-import type { Connections } from "../backend/connections.ts";
-import { describeFailure, printHostPort } from "../backend/failure.ts";
-import { forwardedHeaders } from "../backend/forwarded-headers.ts";
-import { type Forwarding, openRequest, forwardAnswer } from "../backend/forward-request.ts";
+import {
+  type Connections,
+  type Peer,
+  describeFailure,
+  printHostPort,
+} from "../backend/connections.ts";
+import {
+  type Forwarding,
+  forwardAnswer,
+  forwardedHeaders,
+  openRequest,
+} from "../backend/forward-request.ts";
 import { isUpgrade, tunnel } from "../backend/tunnel.ts";
 import { parseTarget } from "../http/target.ts";
 import { StatusError, badRequest, internalError, notFound } from "../meta/status.ts";
-import { textAt } from "../objects/json.ts";
+import { listOf, textAt, valueAt } from "../objects/json.ts";
 import type { KubeObject } from "../objects/object.ts";
+import type { Store } from "../storage/store.ts";
 import { type Call, aboutOf, addressOf } from "../verbs/call.ts";
 import type { VerbDeps } from "../verbs/deps.ts";
 import { admitBody } from "../verbs/subresource/admit-body.ts";
-import { connectionOf, execParametersOf } from "./exec-options.ts";
-import { logParametersOf } from "./log-options.ts";
-import { kubeletOf } from "./node-peer.ts";
-import { chooseContainer } from "./pod-container.ts";
+import { chooseContainer, connectionOf, execParametersOf, logParametersOf } from "./parameters.ts";
+
+/** Source: Kubernetes kubelet, default of `port`. */
+const DEFAULT_PORT = 10250;
+
+/** Kinds of addresses, in the order in which they are taken. Source: kubeadm, --kubelet-preferred-address-types. */
+const PREFERRED: readonly string[] = ["InternalIP", "ExternalIP", "Hostname"];
+
+/** The kubelet of a node; `caPem` is the authority of its certificate, which must have the node's name. Throws StatusErrors 404 and 500. */
+export function kubeletOf(store: Store, nodeName: string, caPem: string): Peer {
+  const node = store.find({ bucket: "/nodes", namespace: "", name: nodeName })?.view();
+  if (node === undefined) {
+    throw notFound({ group: "", resource: "nodes", kind: "Node" }, nodeName);
+  }
+  const addresses = listOf(valueAt(node, "status", "addresses"));
+  const host = PREFERRED.flatMap((type) =>
+    addresses.filter((address) => textAt(address, "type") === type),
+  ).map((address) => textAt(address, "address"))[0];
+  if (host === undefined) {
+    const message = `no preferred addresses found; known addresses: []`;
+    throw new StatusError({ code: 500, reason: "", message });
+  }
+  const port = Number(valueAt(node, "status", "daemonEndpoints", "kubeletEndpoint", "Port") ?? 0);
+  const at = [{ host, port: port > 0 ? port : DEFAULT_PORT }];
+  return { at, serverName: nodeName, caPem };
+}
 
 /** How kubelets are reached. */
-export interface Kubelets {
+interface Kubelets {
   /** With the certificate that this server shows to them. */
   readonly connections: Connections;
   /** Authority of their certificates. */
@@ -37,7 +68,7 @@ export interface KubeletDeps extends VerbDeps {
 }
 
 /** The two ends of a request that a verb answers itself. */
-export interface Exchange {
+interface Exchange {
   readonly request: IncomingMessage;
   readonly response: ServerResponse;
 }

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Who may use the processor next for more than a moment? One piece of work in each turn of the event loop, users by turns.
+// Fair sharing of the event loop between users.
+import type { Clock } from "@patchbay/core/ports";
 
 /** Lets long work through piece by piece: between two pieces everything else is served. */
 export class FairQueue {
@@ -55,4 +56,35 @@ const LIGHT_LENGTH = 16 * 1024;
 /** Whether a text is worth a turn of its own. */
 export function isHeavy(length: number): boolean {
   return length > LIGHT_LENGTH;
+}
+
+/** Nobody else is served for so long. */
+const SLICE_MS = 10;
+
+/** The pace of one piece of work, which asks `isOver` before each object and then waits for `next`. */
+export class Pace {
+  readonly #clock: Pick<Clock, "monotonicMs">;
+  readonly #fairQueue: FairQueue;
+  readonly #user: string;
+  #begunMs: number;
+
+  constructor(
+    deps: { readonly clock: Pick<Clock, "monotonicMs">; readonly fairQueue: FairQueue },
+    user: string,
+  ) {
+    this.#clock = deps.clock;
+    this.#fairQueue = deps.fairQueue;
+    this.#user = user;
+    this.#begunMs = deps.clock.monotonicMs();
+  }
+
+  get isOver(): boolean {
+    return this.#clock.monotonicMs() - this.#begunMs >= SLICE_MS;
+  }
+
+  /** Resolves when it may go on. */
+  async next(): Promise<void> {
+    await this.#fairQueue.take(this.#user);
+    this.#begunMs = this.#clock.monotonicMs();
+  }
 }

@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Who may name owners, and let them wait? Source: Kubernetes OwnerReferencesPermissionEnforcement admission, which is off by default and on in OpenShift.
 import type { AdmissionQuestion } from "../admission/admission.ts";
-import type { Authorizer } from "../auth/authorizer.ts";
-import { forbiddenBecause } from "../auth/refusal.ts";
-import type { AccessAttributes } from "../auth/user.ts";
-import { blockedBy } from "../controllers/owners/owner-references.ts";
+import type { AccessAttributes, Authorizer } from "../auth/authorizer.ts";
+import { forbiddenBecause } from "../auth/forbidden.ts";
+import { blockedBy } from "../controllers/owner-references.ts";
 import type { Registry } from "../kinds/registry.ts";
 import { equalJson } from "../objects/json.ts";
 import type { KubeObject, OwnerReference } from "../objects/object.ts";

@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // One change of one object, whoever asks for it: the rules that update, patch and the subresources share.
-import type { GroupVersionKind } from "../admission/admission.ts";
-import { writeOptions } from "../admission/write-options.ts";
+import { type GroupVersionKind, writeOptions } from "../admission/admission.ts";
 import { type Cause, invalid, modified, notFound } from "../meta/status.ts";
 import type { Kind } from "../kinds/kind.ts";
 import { validateMeta, validateMetaUpdate } from "../meta/validate-meta.ts";
 import { type Fields, equalJson, listOf, valueAt, without } from "../objects/json.ts";
-import { printAddress, type KubeObject } from "../objects/object.ts";
+import { type KubeObject, printAddress } from "../objects/object.ts";
 import type { StoredObject } from "../storage/store.ts";
 import { type Call, aboutOf, addressOf, isDryRun, queueIfHeavy } from "./call.ts";
 import { takeClaims } from "./claim.ts";

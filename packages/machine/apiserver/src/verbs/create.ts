@@ -8,8 +8,8 @@ import {
   invalid,
   notFound,
 } from "../meta/status.ts";
-import { writeOptions } from "../admission/write-options.ts";
-import { forbiddenTo } from "../auth/refusal.ts";
+import { writeOptions } from "../admission/admission.ts";
+import { forbiddenTo } from "../auth/forbidden.ts";
 import { NAMESPACE } from "../kinds/cluster/namespace.ts";
 import { type Kind, bucketOf } from "../kinds/kind.ts";
 import { validateMeta } from "../meta/validate-meta.ts";

@@ -3,7 +3,7 @@
 import { type StatusError, badRequest, expired } from "../meta/status.ts";
 import { isFields, parseJson, printJson } from "../objects/json.ts";
 import { printAddress } from "../objects/object.ts";
-import { Pace } from "../limits/pace.ts";
+import { Pace } from "../limits/fair-queue.ts";
 import type { StoredObject } from "../storage/store.ts";
 import type { Call, Reply } from "./call.ts";
 import type { VerbDeps } from "./deps.ts";

@@ -13,8 +13,7 @@ import { isFields, parseJson, printJson, textAt } from "../../objects/json.ts";
 import type { Kind } from "../../kinds/kind.ts";
 import type { Store } from "../../storage/store.ts";
 import type { AdmissionQuestion } from "../admission.ts";
-import { type Verdict, readAnswer } from "./answer.ts";
-import { toReview } from "./review.ts";
+import { type Verdict, readAnswer, toReview } from "./review.ts";
 import type { Webhook } from "./webhook.ts";
 
 /** Where Services are looked up, how webhooks are reached, and a new uid for each question. */

@@ -1,21 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
-// Does a webhook want to hear of a write, and about which version of the resource?
+// Matching of admission requests against a webhook's rules, selectors and match conditions.
+import { messageOf } from "@patchbay/core/errors";
+import type { Variables } from "../../expressions/condition.ts";
 import type { Kind } from "../../kinds/kind.ts";
 import type { Registry } from "../../kinds/registry.ts";
+import { fieldsOf } from "../../objects/json.ts";
 import type { KubeObject } from "../../objects/object.ts";
 import type { Store } from "../../storage/store.ts";
 import type { AdmissionQuestion } from "../admission.ts";
-import type { Rule, Webhook } from "./webhook.ts";
+import { isNamespace, toReview } from "./review.ts";
+import type { MatchCondition, Rule, Webhook } from "./webhook.ts";
 
 /** What matching looks at beside the question. */
 export interface MatchDeps {
   readonly store: Store;
   readonly registry: Registry;
-}
-
-/** Whether the question is about a namespace itself. */
-export function isNamespace(kind: Pick<Kind, "group" | "resource">): boolean {
-  return kind.group === "" && kind.resource === "namespaces";
 }
 
 function names(list: readonly string[], value: string): boolean {
@@ -109,4 +108,31 @@ export function matchingKind(
     matchesObject(webhook, question)
     ? wanted
     : undefined;
+}
+
+function variablesOf(question: AdmissionQuestion, as: Kind): Variables {
+  const { request } = toReview(question, { as, uid: "", version: "v1" });
+  const { object, oldObject, ...rest } = fieldsOf(request);
+  return { object, oldObject, request: rest };
+}
+
+function tryCondition({ name, holds }: MatchCondition, variables: Variables): boolean | Error {
+  try {
+    return holds(variables);
+  } catch (error) {
+    return new Error(`matchConditions[${name}]: ${messageOf(error)}`);
+  }
+}
+
+/** Whether all of them hold; one that does not decides, whatever cannot be told of others. An error where that decides. */
+export function meetsConditions(
+  { conditions }: Pick<Webhook, "conditions">,
+  question: AdmissionQuestion,
+  as: Kind,
+): boolean | Error {
+  if (conditions.length === 0) return true;
+  const variables = variablesOf(question, as);
+  const results = conditions.map((condition) => tryCondition(condition, variables));
+  if (results.includes(false)) return false;
+  return results.find((result) => result instanceof Error) ?? true;
 }

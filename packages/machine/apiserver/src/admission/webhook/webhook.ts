@@ -23,7 +23,7 @@ export interface MatchCondition {
 }
 
 /** Whether labels match. */
-export type LabelTest = (labels: Readonly<Record<string, string>>) => boolean;
+type LabelTest = (labels: Readonly<Record<string, string>>) => boolean;
 
 /** Versions of AdmissionReview that the server speaks. */
 export type ReviewVersion = "v1" | "v1beta1";

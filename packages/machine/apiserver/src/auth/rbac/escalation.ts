@@ -1,17 +1,136 @@
 // SPDX-License-Identifier: Apache-2.0
 // May someone give these rights away? Only what they hold, unless they may escalate or bind.
 // Source: Kubernetes "Privilege escalation prevention and bootstrapping".
-import { notFound } from "../../meta/status.ts";
 import type { Kind } from "../../kinds/kind.ts";
+import { notFound, tooLarge } from "../../meta/status.ts";
 import { equalJson, textAt, without } from "../../objects/json.ts";
 import type { KubeObject } from "../../objects/object.ts";
-import { missingRules, printRules, quoteAll } from "./covers.ts";
-import { type PolicyRule, parseRules } from "./policy-rule.ts";
-import { RBAC_GROUP } from "./rbac-index.ts";
-import { isMaster } from "./rbac.ts";
-import { forbiddenBecause } from "../refusal.ts";
-import type { Authorizer, RoleRef } from "../authorizer.ts";
-import type { AccessAttributes, User } from "../user.ts";
+import {
+  type AccessAttributes,
+  type Authorizer,
+  type PolicyRule,
+  type RoleRef,
+  namesOne,
+  namesPath,
+  namesResource,
+  parseRules,
+} from "../authorizer.ts";
+import { forbiddenBecause, quoteAll } from "../forbidden.ts";
+import type { User } from "../user.ts";
+import { RBAC_GROUP, isMaster } from "./rbac.ts";
+
+/** A few names in each list of a rule are billions of broken-down ones. The largest roles in use have some thousands. */
+const BROKEN_DOWN_MAX = 10_000;
+/** Names that are compared: each broken-down rule with all that is held. */
+const COMPARED_MAX = 10_000_000;
+
+const NOTHING: Omit<PolicyRule, "verbs"> = {
+  apiGroups: [],
+  resources: [],
+  resourceNames: [],
+  nonResourceURLs: [],
+};
+
+function breakDownResources(rule: PolicyRule, verb: string): PolicyRule[] {
+  const names = rule.resourceNames.length === 0 ? [[]] : rule.resourceNames.map((name) => [name]);
+  return rule.apiGroups.flatMap((group) =>
+    rule.resources.flatMap((resource) =>
+      names.map((resourceNames) => ({
+        verbs: [verb],
+        apiGroups: [group],
+        resources: [resource],
+        resourceNames,
+        nonResourceURLs: [],
+      })),
+    ),
+  );
+}
+
+/** The rule as rules that each allow one verb on one thing. */
+function breakDown(rule: PolicyRule): readonly PolicyRule[] {
+  return rule.verbs.flatMap((verb) => [
+    ...breakDownResources(rule, verb),
+    ...rule.nonResourceURLs.map((url) => ({ ...NOTHING, verbs: [verb], nonResourceURLs: [url] })),
+  ]);
+}
+
+/** How many rules a rule is broken down into. */
+function countOf({ verbs, apiGroups, resources, resourceNames, nonResourceURLs }: PolicyRule) {
+  const things = apiGroups.length * resources.length * Math.max(1, resourceNames.length);
+  return verbs.length * (things + nonResourceURLs.length);
+}
+
+function namesIn(rule: PolicyRule): number {
+  const { verbs, apiGroups, resources, resourceNames, nonResourceURLs } = rule;
+  return [...verbs, ...apiGroups, ...resources, ...resourceNames, ...nonResourceURLs].length;
+}
+
+function sum(numbers: readonly number[]): number {
+  return numbers.reduce((total, number) => total + number, 0);
+}
+
+/** Refuses what cannot be compared in a moment. */
+function checkCount(owned: readonly PolicyRule[], wanted: readonly PolicyRule[]): void {
+  const count = sum(wanted.map(countOf));
+  const names = sum(owned.map(namesIn));
+  if (count > BROKEN_DOWN_MAX || count * names > COMPARED_MAX) {
+    throw tooLarge("the rules name too much to be compared with what is held");
+  }
+}
+
+/** Whether one rule allows all that a broken-down one does. */
+function coversOne(owned: PolicyRule, wanted: PolicyRule): boolean {
+  const [verb = ""] = wanted.verbs;
+  const named =
+    owned.resourceNames.length === 0 ||
+    wanted.resourceNames.some((name) => owned.resourceNames.includes(name));
+  return (
+    namesOne(owned.verbs, verb) &&
+    wanted.apiGroups.every((group) => namesOne(owned.apiGroups, group)) &&
+    wanted.resources.every((resource) => namesResource(owned.resources, resource)) &&
+    wanted.nonResourceURLs.every((url) => namesPath(owned.nonResourceURLs, url)) &&
+    (wanted.nonResourceURLs.length > 0 || named)
+  );
+}
+
+/** What of `wanted` is not among `owned`, broken down. Throws a StatusError 413 where that is too much. */
+export function missingRules(
+  owned: readonly PolicyRule[],
+  wanted: readonly PolicyRule[],
+): readonly PolicyRule[] {
+  checkCount(owned, wanted);
+  return wanted
+    .flatMap(breakDown)
+    .filter((rule) => !owned.some((candidate) => coversOne(candidate, rule)));
+}
+
+/** Joins broken-down rules about one thing into one rule with all their verbs. */
+function compact(rules: readonly PolicyRule[]): readonly PolicyRule[] {
+  const byThing = Map.groupBy(rules, (rule) => JSON.stringify({ ...rule, verbs: [] }));
+  return [...byThing.values()].flatMap((same) => {
+    const [first] = same;
+    const verbs = [...new Set(same.flatMap((rule) => rule.verbs))];
+    return first === undefined ? [] : [{ ...first, verbs }];
+  });
+}
+
+function printRule(rule: PolicyRule): string {
+  const parts: readonly (readonly [string, readonly string[]])[] = [
+    ["APIGroups", rule.apiGroups],
+    ["Resources", rule.resources],
+    ["NonResourceURLs", rule.nonResourceURLs],
+    ["ResourceNames", rule.resourceNames],
+    ["Verbs", rule.verbs],
+  ];
+  const shown = parts.filter(([, list]) => list.length > 0);
+  return `{${shown.map(([name, list]) => `${name}:${quoteAll(list)}`).join(", ")}}`;
+}
+
+/** Rules for people, each on a line, sorted. */
+export function printRules(rules: readonly PolicyRule[]): string {
+  const lines = new Set(compact(rules).map(printRule));
+  return [...lines].sort((left, right) => (left < right ? -1 : 1)).join("\n");
+}
 
 /** A write of a role or binding. */
 export interface Grant {

@@ -4,8 +4,8 @@ import type { Fields } from "../../objects/json.ts";
 import type { Address, KubeObject } from "../../objects/object.ts";
 import { openStore } from "../../storage/sqlite-store.ts";
 import type { Store } from "../../storage/store.ts";
-import type { Authorizer } from "../authorizer.ts";
-import type { AccessAttributes, AccessDecision, User } from "../user.ts";
+import type { AccessAttributes, AccessDecision, Authorizer } from "../authorizer.ts";
+import type { User } from "../user.ts";
 import { makeRbac } from "./rbac.ts";
 
 const RBAC = "rbac.authorization.k8s.io";

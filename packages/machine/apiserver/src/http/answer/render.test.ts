@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Answers as objects, tables and metadata; whole, and in pieces.
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { FairQueue } from "../../limits/fair-queue.ts";
-import { Pace } from "../../limits/pace.ts";
+import { FairQueue, Pace } from "../../limits/fair-queue.ts";
 import type { StoredObject } from "../../storage/store.ts";
 import { aConfigMap } from "../../testing/objects.ts";
 import { ADMIN, type TestServer, startTestServer } from "../../testing/test-server.ts";

@@ -4,7 +4,7 @@ import { apiVersionOf } from "../../kinds/kind.ts";
 import { type Fields, parseJson, printJson, without } from "../../objects/json.ts";
 import { printYaml } from "../../objects/yaml.ts";
 import type { KubeObject } from "../../objects/object.ts";
-import type { Pace } from "../../limits/pace.ts";
+import type { Pace } from "../../limits/fair-queue.ts";
 import type { StoredObject } from "../../storage/store.ts";
 import { type IncludeObject, toPartial, toRow, toTable } from "../../table/table.ts";
 import type { Call, Reply, Shown } from "../../verbs/call.ts";

@@ -1,13 +1,22 @@
 // SPDX-License-Identifier: Apache-2.0
-// Sends a long answer at the pace of the client, while others are served.
+// Streaming of long responses at the speed of the client.
 import type { ServerResponse } from "node:http";
-import { endUnread } from "./unread.ts";
+
+/** Cuts the connection when the client has taken nothing for so long, while something waits for it. */
+export function endUnread(response: ServerResponse, withinMs: number): void {
+  // Each write and each byte taken begins the time anew.
+  response.setTimeout(withinMs, () => {
+    if (response.writableLength > 0) {
+      response.destroy();
+    }
+  });
+}
 
 /** Characters, and bytes, that are written at once. */
 const CHUNK_LENGTH = 64 * 1024;
 
 /** An answer in pieces. */
-export interface Pieces {
+interface Pieces {
   readonly code: number;
   readonly contentType: string;
   readonly pieces: Iterable<string> | AsyncIterable<string>;

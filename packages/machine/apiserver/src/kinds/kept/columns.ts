@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Columns of kinds that are only kept: values at paths, as custom resources have them, and what pods they speak of.
-import { toColumn } from "../../custom/columns.ts";
+import { toColumn } from "../../custom/custom-kind.ts";
 import { asText, valueAt } from "../../objects/json.ts";
 import type { Column } from "../kind.ts";
 import { selectorText } from "../selector.ts";

@@ -3,7 +3,7 @@
 import { type FieldSelector, parseFieldSelector } from "../../meta/field-selector.ts";
 import { type LabelMatcher, parseLabelSelector } from "../../meta/label-selector.ts";
 import { type Kind, bucketOf } from "../../kinds/kind.ts";
-import type { Pace } from "../../limits/pace.ts";
+import type { Pace } from "../../limits/fair-queue.ts";
 import type { Scope, StoredObject } from "../../storage/store.ts";
 import type { Call } from "../call.ts";
 import { viewObject } from "../readable.ts";

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // May somebody do something? Source: Kubernetes SubjectAccessReview and its kin.
-import type { Authorizer } from "../../auth/authorizer.ts";
-import type { AccessAttributes, User } from "../../auth/user.ts";
+import type { AccessAttributes, Authorizer } from "../../auth/authorizer.ts";
+import type { User } from "../../auth/user.ts";
 import { type Cause, badRequest, invalid } from "../../meta/status.ts";
 import { forbiddenValue, invalidValue } from "../../meta/causes.ts";
 import { type Fields, fieldsOf, isFields, listOf, textAt } from "../../objects/json.ts";

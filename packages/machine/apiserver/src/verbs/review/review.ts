@@ -9,7 +9,7 @@ import { answerAccess } from "./access-review.ts";
 import type { Call, Reply } from "../call.ts";
 import type { VerbDeps } from "../deps.ts";
 import { readObjectOf } from "../options/field-validation.ts";
-import { userInfo } from "../../auth/user-info.ts";
+import { userInfo } from "../../auth/user.ts";
 import { answerToken } from "./token-review.ts";
 
 /** Who knows users by their tokens, and what they may. */

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Who is behind a token? Source: Kubernetes TokenReview.
 import { type Authentication, TokenRefused } from "../../auth/authentication.ts";
-import { userInfo } from "../../auth/user-info.ts";
+import { userInfo } from "../../auth/user.ts";
 import { badRequest } from "../../meta/status.ts";
 import { type Fields, listOf, textAt, valueAt } from "../../objects/json.ts";
 import type { KubeObject } from "../../objects/object.ts";

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Asks admission about the body of a subresource that is an object of its own: Binding, Eviction, TokenRequest.
-import type { GroupVersionKind } from "../../admission/admission.ts";
-import { writeOptions } from "../../admission/write-options.ts";
+import { type GroupVersionKind, writeOptions } from "../../admission/admission.ts";
 import { apiVersionOf } from "../../kinds/kind.ts";
 import { type Fields, fieldsOf, textAt } from "../../objects/json.ts";
 import type { KubeObject } from "../../objects/object.ts";

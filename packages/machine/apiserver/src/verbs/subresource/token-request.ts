@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // POST serviceaccounts/token: a token that ends. Source: Kubernetes TokenRequest.
-import { type BoundObject, ISSUER } from "../../auth/tokens/account-claims.ts";
-import type { AccountTokens } from "../../auth/tokens/account-tokens.ts";
+import { type AccountTokens, type BoundObject, ISSUER } from "../../auth/tokens/account-tokens.ts";
 import { StatusError, badRequest, invalid, notFound } from "../../meta/status.ts";
 import { type Kind, defineKind } from "../../kinds/kind.ts";
 import { invalidValue } from "../../meta/causes.ts";

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Tells one client what happens: from the log while it is behind, as it happens where it is not.
-import type { Pace } from "../../limits/pace.ts";
+import type { Pace } from "../../limits/fair-queue.ts";
 import { printJson } from "../../objects/json.ts";
 import type { Change, StoredObject } from "../../storage/store.ts";
 import type { VerbDeps } from "../deps.ts";

@@ -2,7 +2,7 @@
 // GET with watch: what happened after a revision, and then what happens.
 import type { ServerResponse } from "node:http";
 import { messageOf } from "@patchbay/core/errors";
-import { Pace } from "../../limits/pace.ts";
+import { Pace } from "../../limits/fair-queue.ts";
 import type { Call } from "../call.ts";
 import type { VerbDeps } from "../deps.ts";
 import { parseSelection } from "../options/selection.ts";

@@ -1,0 +1,83 @@
+// SPDX-License-Identifier: Apache-2.0
+// Fills the rules of cluster roles that are made of others. Source: Kubernetes "Aggregated ClusterRoles".
+import { RBAC_GROUP } from "../auth/rbac/rbac.ts";
+import { matcherOf } from "../meta/label-selector.ts";
+import { equalJson, listOf, printJson, valueAt } from "../objects/json.ts";
+import type { KubeObject } from "../objects/object.ts";
+import type { VerbDeps } from "../verbs/deps.ts";
+import { WorkQueue } from "./work-queue.ts";
+
+const BUCKET = `${RBAC_GROUP}/clusterroles`;
+
+type Selector = Parameters<typeof matcherOf>[0];
+
+function clusterRoles(deps: VerbDeps): readonly KubeObject[] {
+  return deps.store.list({ bucket: BUCKET }).map((stored) => stored.view());
+}
+
+function isAggregate(role: KubeObject): boolean {
+  return valueAt(role, "aggregationRule") !== undefined;
+}
+
+/** Rules of all roles that the aggregation rule selects, each once, in the order of the roles' names. */
+function aggregatedRules(role: KubeObject, all: readonly KubeObject[]): readonly unknown[] {
+  const selectors = listOf(valueAt(role, "aggregationRule", "clusterRoleSelectors"));
+  // Validation has let only label selectors pass.
+  const matchers = selectors.map((selector) => matcherOf(selector as Selector));
+  const rules = all
+    .filter(({ metadata }) => metadata.name !== role.metadata.name)
+    .filter(({ metadata }) => matchers.some((matches) => matches(metadata.labels ?? {})))
+    .flatMap((other) => listOf(other["rules"]));
+  return [...new Map(rules.map((rule) => [printJson(rule), rule])).values()];
+}
+
+/** Whether the role had other rules before. */
+async function aggregate(deps: VerbDeps, name: string): Promise<boolean> {
+  const address = { bucket: BUCKET, namespace: "", name };
+  return deps.store.write((transaction) => {
+    const role = transaction.find(address)?.copy();
+    if (role === undefined || !isAggregate(role)) {
+      return false;
+    }
+    const rules = aggregatedRules(role, clusterRoles(deps));
+    if (equalJson(listOf(role["rules"]), rules)) {
+      return false;
+    }
+    transaction.put(address, { ...role, rules });
+    return true;
+  });
+}
+
+function namesOfAggregates(deps: VerbDeps): readonly string[] {
+  return clusterRoles(deps)
+    .filter(isAggregate)
+    .map(({ metadata }) => metadata.name);
+}
+
+/** Fills all aggregates. Each may be a part of another one, so it takes as many rounds as they are deep. */
+export async function aggregateClusterRoles(deps: VerbDeps): Promise<void> {
+  const names = namesOfAggregates(deps);
+  for (let depth = 0; depth < names.length; depth += 1) {
+    const changes = await Promise.all(names.map((name) => aggregate(deps, name)));
+    if (!changes.includes(true)) {
+      return;
+    }
+  }
+}
+
+/** Starts the controller; it follows the store until `stop` is aborted. */
+export function startClusterRoleAggregation(deps: VerbDeps, stop: AbortSignal): void {
+  const { clock, logger, store } = deps;
+  const work = async (name: string) => {
+    await aggregate(deps, name);
+  };
+  const queue = new WorkQueue({ name: "clusterrole-aggregation", clock, logger, stop, work });
+  const unsubscribe = store.subscribe((changes) => {
+    if (changes.some(({ current }) => current.address.bucket === BUCKET)) {
+      namesOfAggregates(deps).forEach((name) => {
+        queue.add(name);
+      });
+    }
+  });
+  stop.addEventListener("abort", unsubscribe);
+}

@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: Apache-2.0
+// Keeps the status of pod disruption budgets. Source: Kubernetes disruption controller.
+import { bucketOf } from "../kinds/kind.ts";
+import { POD_DISRUPTION_BUDGET } from "../kinds/workload/disruption-budget.ts";
+import { disruptionsOf, ownPodsOf } from "../kinds/workload/disruptions.ts";
+import { POD } from "../kinds/workload/pod.ts";
+import { fieldsOf } from "../objects/json.ts";
+import { type Address, type KubeObject, printAddress } from "../objects/object.ts";
+import type { Change } from "../storage/store.ts";
+import type { VerbDeps } from "../verbs/deps.ts";
+import { changeInternally } from "./internal-writes.ts";
+import { WorkQueue } from "./work-queue.ts";
+
+const BUDGETS = bucketOf(POD_DISRUPTION_BUDGET);
+const PODS = bucketOf(POD);
+
+/** The budgets that a change is about. */
+function changedBy({ store }: VerbDeps, { current, previous, type }: Change): readonly Address[] {
+  const { bucket, namespace } = current.address;
+  if (bucket === BUDGETS) return type === "DELETED" ? [] : [current.address];
+  if (bucket !== PODS) return [];
+  const pods = [current.view(), ...(previous === undefined ? [] : [previous.view()])];
+  return store
+    .list({ bucket: BUDGETS, namespace })
+    .filter((budget) => pods.some(ownPodsOf(budget.view())))
+    .map(({ address }) => address);
+}
+
+/** Starts the controller; it follows the store until `stop` is aborted. */
+export function startDisruptionBudgets(deps: VerbDeps, stop: AbortSignal): void {
+  const { clock, logger, store } = deps;
+  const known = new Map<string, Address>();
+  const count = (budget: KubeObject, { namespace }: Address): KubeObject => {
+    const pods = store.list({ bucket: PODS, namespace }).map((pod) => pod.view());
+    const observedGeneration = budget.metadata.generation;
+    const status = {
+      ...fieldsOf(budget["status"]),
+      ...disruptionsOf(budget, pods),
+      observedGeneration,
+    };
+    return { ...budget, status };
+  };
+  const work = async (key: string): Promise<void> => {
+    const address = known.get(key);
+    if (address === undefined) return;
+    known.delete(key);
+    const at = { kind: POD_DISRUPTION_BUDGET, address, subresource: "status" };
+    await changeInternally(deps, at, (budget) => count(budget, address));
+  };
+  const queue = new WorkQueue({ name: "disruption-budgets", clock, logger, stop, work });
+  const look = (address: Address): void => {
+    known.set(printAddress(address), address);
+    queue.add(printAddress(address));
+  };
+  const unsubscribe = store.subscribe((changes) => {
+    for (const change of changes) changedBy(deps, change).forEach(look);
+  });
+  stop.addEventListener("abort", unsubscribe);
+  for (const { address } of store.list({ bucket: BUDGETS })) look(address);
+}

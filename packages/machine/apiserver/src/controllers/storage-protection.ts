@@ -1,0 +1,104 @@
+// SPDX-License-Identifier: Apache-2.0
+// Lets claims and volumes go that are being deleted, as soon as nobody uses them. Source: Kubernetes
+// pvc-protection-controller, pv-protection-controller.
+import { type Kind, bucketOf } from "../kinds/kind.ts";
+import { PERSISTENT_VOLUME_CLAIM } from "../kinds/storage/claim.ts";
+import { CLAIM_PROTECTION, VOLUME_PROTECTION } from "../kinds/storage/in-use-protection.ts";
+import { PERSISTENT_VOLUME } from "../kinds/storage/volume.ts";
+import { POD } from "../kinds/workload/pod.ts";
+import { listOf, textAt, valueAt } from "../objects/json.ts";
+import type { Address, KubeObject } from "../objects/object.ts";
+import type { Change, StoredObject } from "../storage/store.ts";
+import type { VerbDeps } from "../verbs/deps.ts";
+import { changeInternally } from "./internal-writes.ts";
+import { WorkQueue } from "./work-queue.ts";
+
+const CLAIMS = bucketOf(PERSISTENT_VOLUME_CLAIM);
+const VOLUMES = bucketOf(PERSISTENT_VOLUME);
+const PODS = bucketOf(POD);
+
+/** The claims that a pod's volumes name. */
+function claimsOf(pod: KubeObject): readonly string[] {
+  return listOf(valueAt(pod, "spec", "volumes"))
+    .map((volume) => textAt(volume, "persistentVolumeClaim", "claimName"))
+    .filter((name) => name !== "");
+}
+
+/** A pod without a node has not begun, and none takes it while the claim is on its way out. */
+function usesClaim(pod: KubeObject, claim: string): boolean {
+  return textAt(pod, "spec", "nodeName") !== "" && claimsOf(pod).includes(claim);
+}
+
+function isClaimUsed({ store }: VerbDeps, { namespace, name }: Address): boolean {
+  return store.list({ bucket: PODS, namespace }).some((pod) => usesClaim(pod.view(), name));
+}
+
+/** What is kept by which finalizer, and for how long. */
+interface Guard {
+  readonly kind: Kind;
+  readonly finalizer: string;
+  readonly isUsed: (deps: VerbDeps, stored: StoredObject) => boolean;
+}
+
+const GUARDS: Readonly<Record<string, Guard>> = {
+  [CLAIMS]: {
+    kind: PERSISTENT_VOLUME_CLAIM,
+    finalizer: CLAIM_PROTECTION,
+    isUsed: (deps, { address }) => isClaimUsed(deps, address),
+  },
+  [VOLUMES]: {
+    kind: PERSISTENT_VOLUME,
+    finalizer: VOLUME_PROTECTION,
+    isUsed: (_deps, stored) => textAt(stored.view(), "status", "phase") === "Bound",
+  },
+};
+
+function without(finalizer: string): (object: KubeObject) => KubeObject {
+  return (object) => {
+    const { metadata } = object;
+    metadata.finalizers = (metadata.finalizers ?? []).filter((one) => one !== finalizer);
+    return object;
+  };
+}
+
+async function letGo(deps: VerbDeps, address: Address): Promise<void> {
+  const guard = GUARDS[address.bucket];
+  const stored = deps.store.find(address);
+  if (guard === undefined || stored?.deleting !== true || guard.isUsed(deps, stored)) {
+    return;
+  }
+  await changeInternally(deps, { kind: guard.kind, address }, without(guard.finalizer));
+}
+
+/** The addresses that a change may have freed. */
+function freedBy({ current, type }: Change): readonly Address[] {
+  const { bucket, namespace } = current.address;
+  if (bucket === PODS && type === "DELETED") {
+    return claimsOf(current.view()).map((name) => ({ bucket: CLAIMS, namespace, name }));
+  }
+  return bucket in GUARDS && type !== "DELETED" && current.deleting ? [current.address] : [];
+}
+
+/** Starts the controller; it follows the store until `stop` is aborted. */
+export function startStorageProtection(deps: VerbDeps, stop: AbortSignal): void {
+  const { clock, logger, store } = deps;
+  const work = (key: string): Promise<void> => {
+    const [bucket = "", namespace = "", name = ""] = key.split(" ");
+    return letGo(deps, { bucket, namespace, name });
+  };
+  const queue = new WorkQueue({ name: "storage-protection", clock, logger, stop, work });
+  const add = ({ bucket, namespace, name }: Address): void => {
+    queue.add(`${bucket} ${namespace} ${name}`);
+  };
+  const unsubscribe = store.subscribe((changes) => {
+    changes.flatMap(freedBy).forEach(add);
+  });
+  stop.addEventListener("abort", unsubscribe);
+  for (const bucket of Object.keys(GUARDS)) {
+    for (const { address, deleting } of store.list({ bucket })) {
+      if (deleting) {
+        add(address);
+      }
+    }
+  }
+}
