@@ -7,7 +7,7 @@ import type { KubeObject } from "../objects/object.ts";
 import type { StoredObject } from "../storage/store.ts";
 import { type TestServer, startTestServer } from "../testing/test-server.ts";
 import type { AdmissionQuestion } from "./admission.ts";
-import { refuseUploadClaims } from "./persistent-volume-claim.ts";
+import { rejectUploadClaims } from "./persistent-volume-claim.ts";
 
 const CLAIMS = "/api/v1/namespaces/default/persistentvolumeclaims";
 const DEFAULT = "storageclass.kubernetes.io/is-default-class";
@@ -137,7 +137,7 @@ test.each<{ name: string; change?: Partial<AdmissionQuestion>; store?: typeof NO
   { name: "a claim that waited before", change: { operation: "UPDATE", oldObject: WAITING } },
 ])("$name is accepted", ({ change }) => {
   expect(() => {
-    refuseUploadClaims({ ...NEW_CLAIM, ...change }, NO_CDI);
+    rejectUploadClaims({ ...NEW_CLAIM, ...change }, NO_CDI);
   }).not.toThrow();
 });
 
@@ -146,7 +146,7 @@ test.each([
   { name: "whose definition has no such label", labels: {} },
 ])("a claim for a CDI $name is accepted", ({ labels }) => {
   expect(() => {
-    refuseUploadClaims(NEW_CLAIM, storeWith(labels));
+    rejectUploadClaims(NEW_CLAIM, storeWith(labels));
   }).not.toThrow();
 });
 
@@ -165,7 +165,7 @@ test.each([
 ])("a claim is refused $name, with the field and the reason", ({ store, change }) => {
   let refusal: unknown;
   try {
-    refuseUploadClaims({ ...NEW_CLAIM, ...change }, store);
+    rejectUploadClaims({ ...NEW_CLAIM, ...change }, store);
   } catch (error) {
     refusal = error;
   }

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Admission of PersistentVolumeClaims: default storage class, and no uploads without CDI.
+// Default storage class of new claims, and rejection of claims that wait for a CDI upload. Source of the former:
+// Kubernetes DefaultStorageClass admission.
 import { DEFINITIONS_BUCKET } from "../custom/definition.ts";
 import { bucketOf } from "../kinds/kind.ts";
 import { PERSISTENT_VOLUME_CLAIM } from "../kinds/storage/claim.ts";
@@ -13,47 +14,53 @@ import type { AdmissionQuestion, Mutation } from "./admission.ts";
 
 const CLAIMS = bucketOf(PERSISTENT_VOLUME_CLAIM);
 const CLASSES = bucketOf(STORAGE_CLASS);
-/** Named the class before there was a field for it. */
-const OLD_ANNOTATION = "volume.beta.kubernetes.io/storage-class";
+/** Named the class before `spec.storageClassName` existed. */
+const BETA_CLASS_ANNOTATION = "volume.beta.kubernetes.io/storage-class";
 
 function ageOf({ metadata }: KubeObject): string {
   return metadata.creationTimestamp ?? "";
 }
 
-/** The newest default class, and the first by name of those made in the same second. Unset without a default class. */
+/**
+ * Returns the newest default class; of classes created in the same second, the first by name. Undefined if no class is
+ * the default.
+ */
 function defaultClass(store: Pick<Store, "list">): string | undefined {
   const [first] = store
     .list({ bucket: CLASSES })
     .map((stored) => stored.view())
     .filter(isDefaultClass)
-    // The list is sorted by name, and sorting keeps the order of those of one age.
+    // The list is sorted by name, and toSorted is stable.
     .toSorted((one, other) => ageOf(other).localeCompare(ageOf(one)));
   return first?.metadata.name;
 }
 
-/** Sets the class of a new claim that names none; the empty name is a class: none. Changes the object. */
-export function giveStorageClass(question: Mutation, store: Pick<Store, "list">): void {
-  const { kind, subresource, operation, object } = question;
+/**
+ * Sets the class of a new claim that names none. An empty `storageClassName` explicitly requests no class and is left
+ * alone. Changes the object in place.
+ */
+export function setDefaultStorageClass(request: Mutation, store: Pick<Store, "list">): void {
+  const { kind, subresource, operation, object } = request;
   const isNew = subresource === "" && operation === "CREATE";
   if (!isNew || bucketOf(kind) !== CLAIMS) {
     return;
   }
   const spec = fieldsOf(object["spec"]);
-  const isAsked =
+  const hasClass =
     spec["storageClassName"] !== undefined ||
-    object.metadata.annotations?.[OLD_ANNOTATION] !== undefined;
-  const name = isAsked ? undefined : defaultClass(store);
+    object.metadata.annotations?.[BETA_CLASS_ANNOTATION] !== undefined;
+  const name = hasClass ? undefined : defaultClass(store);
   if (name !== undefined) {
     object["spec"] = { ...spec, storageClassName: name };
   }
 }
 
-/** Asks CDI for an upload. Source: CDI AnnUploadRequest. */
-const UPLOAD = "cdi.kubevirt.io/storage.upload.target";
-/** Label and value of the machine's own definition, by which it takes no uploads. */
-const PART_OF = "app.kubernetes.io/part-of";
+/** Requests an upload through CDI. Source: CDI AnnUploadRequest. */
+const UPLOAD_ANNOTATION = "cdi.kubevirt.io/storage.upload.target";
+/** The product's own DataVolume definition has this label; it does not implement uploads. */
+const PART_OF_LABEL = "app.kubernetes.io/part-of";
 const PRODUCT = "patchbay";
-/** Installed with CDI too. */
+/** Installed by CDI, too. */
 const CDI_DEFINITION = {
   bucket: DEFINITIONS_BUCKET,
   namespace: "",
@@ -61,19 +68,23 @@ const CDI_DEFINITION = {
 };
 
 function isForUpload(object: KubeObject | undefined): boolean {
-  return object?.metadata.annotations?.[UPLOAD] !== undefined;
+  return object?.metadata.annotations?.[UPLOAD_ANNOTATION] !== undefined;
 }
 
-/** Throws a StatusError for a claim that begins to wait for an upload. */
-export function refuseUploadClaims(
+/**
+ * Rejects claims that wait for an upload, unless CDI is installed. `virtctl image-upload pvc` creates such a claim,
+ * waits five minutes for CDI, and leaves the claim behind. Source: KubeVirt virtctl imageupload.
+ * @throws StatusError 422 if a new or changed claim requests an upload
+ */
+export function rejectUploadClaims(
   { kind, subresource, name, object, oldObject }: AdmissionQuestion,
   store: Pick<Store, "find">,
 ): void {
   const isClaim = subresource === "" && bucketOf(kind) === CLAIMS;
   if (!isClaim || !isForUpload(object) || isForUpload(oldObject)) return;
-  const labels = store.find(CDI_DEFINITION)?.view().metadata.labels ?? { [PART_OF]: PRODUCT };
-  if (labels[PART_OF] !== PRODUCT) return;
+  const labels = store.find(CDI_DEFINITION)?.view().metadata.labels ?? { [PART_OF_LABEL]: PRODUCT };
+  if (labels[PART_OF_LABEL] !== PRODUCT) return;
   const message = `Patchbay does not have ${absentFeature("cdi.kubevirt.io") ?? ""}`;
-  const field = `metadata.annotations[${UPLOAD}]`;
+  const field = `metadata.annotations[${UPLOAD_ANNOTATION}]`;
   throw invalid(kind, name, [{ reason: "FieldValueNotSupported", field, message }]);
 }

@@ -2,7 +2,7 @@
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import type { Fields } from "../objects/json.ts";
 import { type Answer, type TestServer, runTurns, startTestServer } from "../testing/test-server.ts";
-import { giveToken } from "./service-account.ts";
+import { addTokenVolume } from "./service-account.ts";
 
 const SPEC = { containers: [{ name: "c", image: "i" }], automountServiceAccountToken: false };
 
@@ -135,7 +135,7 @@ const VOLUME = {
 };
 
 function given(spec: Fields, account: Fields = {}): Fields {
-  giveToken(spec, account, () => "abcde");
+  addTokenVolume(spec, account, () => "abcde");
   return spec;
 }
 

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// Condition Available of APIServices. Source: Kubernetes kube-aggregator.
+// Condition Available of APIServices, from periodic probes. Source: Kubernetes kube-aggregator.
 import { messageOf } from "@patchbay/core/errors";
 import { type Connections, type Peer, printHostPort } from "../backend/connections.ts";
-import { type Answer, exchange } from "../backend/exchange.ts";
+import { type BackendResponse, exchange } from "../backend/exchange.ts";
 import {
   type ServiceReference,
-  type Unresolved,
+  type UnresolvedReason,
   toServiceReference,
 } from "../backend/service-address.ts";
 import { changeInternally } from "../controllers/internal-writes.ts";
@@ -33,34 +33,36 @@ import {
 import { userHeaders } from "./front-proxy.ts";
 import type { RemoteDiscovery } from "./remote-discovery.ts";
 
-/** What was found. Source: Kubernetes kube-aggregator, condition Available. */
 interface Availability {
   readonly status: "True" | "False";
-  readonly reason: "Local" | "Passed" | "FailedDiscoveryCheck" | Unresolved;
+  readonly reason: "Local" | "Passed" | "FailedDiscoveryCheck" | UnresolvedReason;
   readonly message: string;
 }
 
-/** Where a server is found, how it is reached, and where what it says of itself is kept. */
 interface ProbeDeps {
   readonly store: Store;
   readonly connections: Connections;
-  /** Gets what the servers say of themselves. */
+  /** Caches the discovery documents that probes fetch. */
   readonly remote: RemoteDiscovery;
 }
 
 /** Source: Kubernetes kube-aggregator. */
-const TIMEOUT_MS = 5000;
+const PROBE_TIMEOUT_MS = 5000;
 
-/** As whom the server asks for itself: somebody who may ask everything. */
-const PROBER = { name: "system:kube-aggregator", groups: ["system:masters"] };
+/** Probes are authenticated as this user, who may read everything. */
+const PROBE_USER = { name: "system:kube-aggregator", groups: ["system:masters"] };
 
-export const LOCAL: Availability = {
+export const LOCALLY_AVAILABLE: Availability = {
   status: "True",
   reason: "Local",
   message: "Local APIServices are always available",
 };
 
-function describe(reference: ServiceReference, reason: Unresolved, portName: string): string {
+function describeUnavailable(
+  reference: ServiceReference,
+  reason: UnresolvedReason,
+  portName: string,
+): string {
   const where = `service/${reference.name} in "${reference.namespace}"`;
   switch (reason) {
     case "ServiceNotFound":
@@ -74,55 +76,65 @@ function describe(reference: ServiceReference, reason: Unresolved, portName: str
   }
 }
 
-/** Asks for the group version's resources: the answer's text. Throws an Error with a text for people. */
-async function askDiscovery(peer: Peer, path: string, connections: Connections): Promise<string> {
-  const [at = { host: "", port: 0 }] = peer.at;
-  const url = `https://${printHostPort(at)}${path}`;
-  const headers = { host: printHostPort(at), accept: "application/json", ...userHeaders(PROBER) };
-  const question = { method: "GET", path, headers, timeoutMs: TIMEOUT_MS } as const;
+/**
+ * Requests the group version's resources and returns the response body.
+ * @throws Error with a message for the condition
+ */
+async function fetchDiscovery(peer: Peer, path: string, connections: Connections): Promise<string> {
+  const [address = { host: "", port: 0 }] = peer.addresses;
+  const url = `https://${printHostPort(address)}${path}`;
+  const headers = {
+    host: printHostPort(address),
+    accept: "application/json",
+    ...userHeaders(PROBE_USER),
+  };
+  const backendRequest = { method: "GET", path, headers, timeoutMs: PROBE_TIMEOUT_MS } as const;
   const failing = `failing or missing response from ${url}`;
-  let answer: Answer;
+  let response: BackendResponse;
   try {
-    answer = await exchange(peer, question, connections);
+    response = await exchange(peer, backendRequest, connections);
   } catch (error) {
     throw new Error(`${failing}: Get "${url}": ${messageOf(error)}`, { cause: error });
   }
-  if (answer.code < 200 || answer.code > 299) {
-    throw new Error(`${failing}: bad status from ${url}: ${String(answer.code)}`);
+  if (response.code < 200 || response.code > 299) {
+    throw new Error(`${failing}: bad status from ${url}: ${String(response.code)}`);
   }
-  return answer.text;
+  return response.text;
 }
 
-function parsed(text: string): Fields {
+function parseFields(text: string): Fields {
   try {
     return fieldsOf(parseJson(text));
   } catch {
-    // Whoever answers without JSON is there, but says nothing of its resources.
+    // A server may respond without JSON: it is available, but its resources are unknown.
     return {};
   }
 }
 
-/** Where the server has its OpenAPI document; empty where it has none. */
-async function askOpenApi(peer: Peer, key: string, connections: Connections): Promise<string> {
+/** Returns the path of the OpenAPI document, or an empty string if there is none. */
+async function fetchOpenApiUrl(peer: Peer, key: string, connections: Connections): Promise<string> {
   try {
-    const index = parsed(await askDiscovery(peer, "/openapi/v3", connections));
+    const index = parseFields(await fetchDiscovery(peer, "/openapi/v3", connections));
     return textAt(index, "paths", key, "serverRelativeURL");
   } catch {
-    // Servers need not have any.
+    // OpenAPI is optional.
     return "";
   }
 }
 
-/** Looks at Service and endpoints, then asks the server. The certificate is not judged here: each request that is passed on does that. */
+/**
+ * Checks the Service and its endpoints, then sends discovery requests. Skips verification of the certificate, because
+ * each proxied request verifies it.
+ */
 async function probe(apiService: KubeObject, deps: ProbeDeps): Promise<Availability> {
   if (!isAggregated(apiService)) {
-    return LOCAL;
+    return LOCALLY_AVAILABLE;
   }
   const resolution = resolveApiService(deps.store, apiService);
   if (!resolution.found) {
     const { reason, portName } = resolution;
     const reference = toServiceReference(valueAt(apiService, "spec", "service"));
-    return { status: "False", reason, message: describe(reference, reason, portName) };
+    return { status: "False", reason, message: describeUnavailable(reference, reason, portName) };
   }
   const peer = { ...toPeer(apiService, resolution), caPem: "", insecure: true };
   const [group, version] = [
@@ -131,8 +143,8 @@ async function probe(apiService: KubeObject, deps: ProbeDeps): Promise<Availabil
   ];
   const path = `apis/${group}/${version}`;
   try {
-    const resources = parsed(await askDiscovery(peer, `/${path}`, deps.connections));
-    const openApiUrl = await askOpenApi(peer, path, deps.connections);
+    const resources = parseFields(await fetchDiscovery(peer, `/${path}`, deps.connections));
+    const openApiUrl = await fetchOpenApiUrl(peer, path, deps.connections);
     deps.remote.remember(apiService.metadata.name, { resources, openApiUrl });
   } catch (error) {
     return { status: "False", reason: "FailedDiscoveryCheck", message: messageOf(error) };
@@ -140,15 +152,14 @@ async function probe(apiService: KubeObject, deps: ProbeDeps): Promise<Availabil
   return { status: "True", reason: "Passed", message: "all checks passed" };
 }
 
-/** How often a server is asked while nothing changes. Source: Kubernetes kube-aggregator. */
-const PROBE_EVERY_MS = 30_000;
+/** Source: Kubernetes kube-aggregator. */
+const PROBE_INTERVAL_MS = 30_000;
 
-/** A server that comes back is known so soon: whoever starts servers does not wait for the API server to notice. */
-const RETRY_MAX_MS = 1000;
+/** Limits the backoff, so that a server becomes available soon after it starts. */
+const PROBE_RETRY_MAX_MS = 1000;
 
 const BACKENDS: ReadonlySet<string> = new Set(["/services", "/endpoints"]);
 
-/** The server's own parts, to write conditions, and those that reach other servers. */
 type AvailabilityDeps = VerbDeps & Pick<ProbeDeps, "connections" | "remote">;
 
 function withCondition(apiService: KubeObject, available: Availability, now: string): KubeObject {
@@ -162,25 +173,25 @@ function withCondition(apiService: KubeObject, available: Availability, now: str
   return apiService;
 }
 
-/** Whether the condition says it already: then nothing is written, and admission is not asked. */
-function isSaid(apiService: KubeObject, available: Availability): boolean {
-  const said = availableCondition(apiService);
-  return Object.entries(available).every(([key, value]) => textAt(said, key) === value);
+/** Whether the condition already has these values, so that no write is necessary. */
+function isReported(apiService: KubeObject, available: Availability): boolean {
+  const condition = availableCondition(apiService);
+  return Object.entries(available).every(([key, value]) => textAt(condition, key) === value);
 }
 
-/** Throws where the server did not answer, so that it is asked again soon. */
-async function report(deps: AvailabilityDeps, name: string): Promise<void> {
+/** @throws Error if the server failed the probe, so that the queue retries soon */
+async function updateCondition(deps: AvailabilityDeps, name: string): Promise<void> {
   const address = { bucket: API_SERVICES_BUCKET, namespace: "", name };
   const kind = deps.registry.findByBucket(API_SERVICES_BUCKET);
-  const seen = deps.store.find(address)?.view();
-  if (kind === undefined || seen === undefined) {
+  const observed = deps.store.find(address)?.view();
+  if (kind === undefined || observed === undefined) {
     return;
   }
-  const available = await probe(seen, deps);
-  if (!isSaid(seen, available)) {
-    const at = { kind, address, subresource: "status" };
-    await changeInternally(deps, at, (apiService) =>
-      equalJson(apiService["spec"], seen["spec"])
+  const available = await probe(observed, deps);
+  if (!isReported(observed, available)) {
+    const target = { kind, address, subresource: "status" };
+    await changeInternally(deps, target, (apiService) =>
+      equalJson(apiService["spec"], observed["spec"])
         ? withCondition(apiService, available, rfc3339(deps.clock.now()))
         : apiService,
     );
@@ -190,8 +201,7 @@ async function report(deps: AvailabilityDeps, name: string): Promise<void> {
   }
 }
 
-/** APIServices that a change may make available or not. */
-function concernedBy(deps: VerbDeps, { current, previous }: Change): readonly string[] {
+function affectedApiServices(deps: VerbDeps, { current, previous }: Change): readonly string[] {
   const { bucket, namespace, name } = current.address;
   if (bucket === API_SERVICES_BUCKET) {
     const isSame = equalJson(current.view()["spec"], previous?.view()["spec"]);
@@ -208,14 +218,13 @@ function concernedBy(deps: VerbDeps, { current, previous }: Change): readonly st
     : [];
 }
 
-/** Adds what another server has, time and again. */
-async function repeat(
+async function probePeriodically(
   deps: VerbDeps,
   stop: AbortSignal,
   add: (name: string) => void,
 ): Promise<void> {
   while (!stop.aborted) {
-    await deps.clock.sleep(PROBE_EVERY_MS, stop).catch(() => undefined);
+    await deps.clock.sleep(PROBE_INTERVAL_MS, stop).catch(() => undefined);
     for (const stored of deps.store.list({ bucket: API_SERVICES_BUCKET })) {
       if (isAggregated(stored.view())) {
         add(stored.address.name);
@@ -224,22 +233,22 @@ async function repeat(
   }
 }
 
-/** Starts the controller; it follows the store until `stop` is aborted. */
+/** Runs until `stop` is aborted. */
 export function startAvailability(deps: AvailabilityDeps, stop: AbortSignal): void {
   const { clock, logger, store } = deps;
-  const work = (name: string) => report(deps, name);
+  const work = (name: string) => updateCondition(deps, name);
   const name = "apiservice-availability";
-  const queue = new WorkQueue({ name, clock, logger, stop, work, retryMaxMs: RETRY_MAX_MS });
+  const queue = new WorkQueue({ name, clock, logger, stop, work, retryMaxMs: PROBE_RETRY_MAX_MS });
   const unsubscribe = store.subscribe((changes) => {
-    for (const concerned of changes.flatMap((change) => concernedBy(deps, change))) {
-      queue.add(concerned);
+    for (const affected of changes.flatMap((change) => affectedApiServices(deps, change))) {
+      queue.add(affected);
     }
   });
   stop.addEventListener("abort", unsubscribe);
   for (const stored of store.list({ bucket: API_SERVICES_BUCKET })) {
     queue.add(stored.address.name);
   }
-  void repeat(deps, stop, (aggregated) => {
+  void probePeriodically(deps, stop, (aggregated) => {
     queue.add(aggregated);
   });
 }

@@ -2,7 +2,7 @@
 // What does an aggregated server get to know of a user?
 import { expect, test } from "vitest";
 import { startControllerTest } from "../testing/test-controllers.ts";
-import { keepAuthenticationConfig, userHeaders } from "./front-proxy.ts";
+import { writeAuthenticationConfig, userHeaders } from "./front-proxy.ts";
 
 test.each([
   {
@@ -45,12 +45,12 @@ test("the settings of aggregated servers are written once, and again when they c
   await using given = await startControllerTest();
   const { server } = given;
   const read = () => server.stored("configmaps", NAME, "kube-system");
-  await keepAuthenticationConfig(server.deps, TRUST);
+  await writeAuthenticationConfig(server.deps, TRUST);
   expect(read()).toMatchObject({ kind: "ConfigMap", metadata: { name: NAME }, data: DATA });
   const first = read()?.metadata;
-  await keepAuthenticationConfig(server.deps, TRUST);
+  await writeAuthenticationConfig(server.deps, TRUST);
   expect(read()?.metadata).toEqual(first);
-  await keepAuthenticationConfig(server.deps, { ...TRUST, frontProxyName: "other" });
+  await writeAuthenticationConfig(server.deps, { ...TRUST, frontProxyName: "other" });
   expect(read()).toMatchObject({
     metadata: { uid: first?.uid },
     data: { ...DATA, "requestheader-allowed-names": '["other"]' },

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Front proxy authentication: headers with the user, and the ConfigMap that makes servers trust them. Source: Kubernetes "Aggregation layer".
+// Front proxy authentication: the headers that identify the user, and the ConfigMap with which extension API servers
+// verify them. Source: Kubernetes "Aggregation layer".
 import type { IncomingMessage, OutgoingHttpHeaders } from "node:http";
 import type { User } from "../auth/user.ts";
 import { forwardedHeaders } from "../backend/forward-request.ts";
@@ -10,14 +11,13 @@ import type { KubeObject } from "../objects/object.ts";
 import { rfc3339 } from "../objects/time.ts";
 import type { VerbDeps } from "../verbs/deps.ts";
 
-/** Where extra information about users goes. */
 const EXTRA_PREFIX = "X-Remote-Extra-";
 
-/** Bytes that a header's name may not have. Source: RFC 9110 5.6.2; `%` is what escapes. */
+/** Characters that must be escaped in a header name; `%` is the escape character. Source: RFC 9110 section 5.6.2. */
 const UNSAFE_IN_NAME = /[^!#$&'*+\-.^_`|~0-9A-Za-z]/gu;
 
-/** Header values travel as bytes. */
-function asBytes(text: string): string {
+/** Node.js writes header values as latin1: one character for each UTF-8 byte. */
+function toHeaderValue(text: string): string {
   return Buffer.from(text, "utf8").toString("latin1");
 }
 
@@ -29,20 +29,21 @@ function escapeName(key: string): string {
   );
 }
 
-/** The headers that say who asks. */
 export function userHeaders(user: User): OutgoingHttpHeaders {
   const extra = Object.entries(user.extra ?? {}).map(
-    ([key, values]) => [`${EXTRA_PREFIX}${escapeName(key)}`, values.map(asBytes)] as const,
+    ([key, values]) => [`${EXTRA_PREFIX}${escapeName(key)}`, values.map(toHeaderValue)] as const,
   );
   return {
-    "X-Remote-User": asBytes(user.name),
-    ...(user.uid === undefined || user.uid === "" ? {} : { "X-Remote-Uid": asBytes(user.uid) }),
-    ...(user.groups.length === 0 ? {} : { "X-Remote-Group": user.groups.map(asBytes) }),
+    "X-Remote-User": toHeaderValue(user.name),
+    ...(user.uid === undefined || user.uid === ""
+      ? {}
+      : { "X-Remote-Uid": toHeaderValue(user.uid) }),
+    ...(user.groups.length === 0 ? {} : { "X-Remote-Group": user.groups.map(toHeaderValue) }),
     ...Object.fromEntries(extra),
   };
 }
 
-/** The headers of a request that is passed on to `host` for `user`. */
+/** Returns the headers of a request that is proxied to `host` on behalf of `user`. */
 export function requestHeaders(
   request: IncomingMessage,
   user: User,
@@ -59,23 +60,22 @@ export function requestHeaders(
   };
 }
 
-/** Whom aggregated servers may believe. */
-interface ProxyTrust {
-  /** Authority of client certificates. */
+interface FrontProxyConfig {
+  /** CA of client certificates. */
   readonly clientCaPem: string;
-  /** Authority of the front proxy's certificate. */
+  /** CA of the front proxy's certificate. */
   readonly frontProxyCaPem: string;
   /** CN of the front proxy's certificate. */
   readonly frontProxyName: string;
 }
 
-const NAME = "extension-apiserver-authentication";
+const CONFIG_MAP_NAME = "extension-apiserver-authentication";
 
-function dataOf(trust: ProxyTrust): Record<string, string> {
+function toConfigMapData(config: FrontProxyConfig): Record<string, string> {
   return {
-    "client-ca-file": trust.clientCaPem,
-    "requestheader-allowed-names": JSON.stringify([trust.frontProxyName]),
-    "requestheader-client-ca-file": trust.frontProxyCaPem,
+    "client-ca-file": config.clientCaPem,
+    "requestheader-allowed-names": JSON.stringify([config.frontProxyName]),
+    "requestheader-client-ca-file": config.frontProxyCaPem,
     "requestheader-extra-headers-prefix": JSON.stringify([EXTRA_PREFIX]),
     "requestheader-group-headers": JSON.stringify(["X-Remote-Group"]),
     "requestheader-uid-headers": JSON.stringify(["X-Remote-Uid"]),
@@ -83,10 +83,13 @@ function dataOf(trust: ProxyTrust): Record<string, string> {
   };
 }
 
-/** Writes the ConfigMap where it is missing or says something else. */
-export async function keepAuthenticationConfig(deps: VerbDeps, trust: ProxyTrust): Promise<void> {
-  const address = { bucket: bucketOf(CONFIG_MAP), namespace: "kube-system", name: NAME };
-  const data = dataOf(trust);
+/** Writes the ConfigMap extension-apiserver-authentication if it is missing or differs. */
+export async function writeAuthenticationConfig(
+  deps: VerbDeps,
+  config: FrontProxyConfig,
+): Promise<void> {
+  const address = { bucket: bucketOf(CONFIG_MAP), namespace: "kube-system", name: CONFIG_MAP_NAME };
+  const data = toConfigMapData(config);
   await deps.store.write((transaction) => {
     const stored = transaction.find(address);
     if (stored === undefined) {
@@ -94,7 +97,7 @@ export async function keepAuthenticationConfig(deps: VerbDeps, trust: ProxyTrust
         apiVersion: apiVersionOf(CONFIG_MAP),
         kind: CONFIG_MAP.kind,
         metadata: {
-          name: NAME,
+          name: CONFIG_MAP_NAME,
           namespace: "kube-system",
           uid: deps.random.uid(),
           creationTimestamp: rfc3339(deps.clock.now()),

@@ -1,29 +1,33 @@
 // SPDX-License-Identifier: Apache-2.0
-// Proxy for requests to aggregated API servers.
+// Proxy for requests to extension API servers.
 import type { ClientRequest, IncomingMessage, ServerResponse } from "node:http";
 import { messageOf } from "@patchbay/core/errors";
 import { type Connections, describeFailure } from "../backend/connections.ts";
-import { type Forwarding, forwardAnswer, openRequest } from "../backend/forward-request.ts";
+import { type Forwarding, forwardResponse, openRequest } from "../backend/forward-request.ts";
 import { isUpgrade, tunnel } from "../backend/tunnel.ts";
 import type { Aggregator } from "../http/app.ts";
 import { StatusError } from "../meta/status.ts";
 import { textAt } from "../objects/json.ts";
 import type { Store } from "../storage/store.ts";
-import { availableCondition, findByPath, resolveApiService, toPeer } from "./api-services.ts";
+import {
+  availableCondition,
+  findApiServiceByPath,
+  resolveApiService,
+  toPeer,
+} from "./api-services.ts";
 import { requestHeaders } from "./front-proxy.ts";
 
 /** Source: kube-apiserver --request-timeout. */
 const REQUEST_TIMEOUT_MS = 60_000;
 
-/** Subresources whose requests last as long as somebody looks. */
-const LONG_RUNNING = /\/(attach|exec|log|portforward|proxy)(\/|$)/;
+/** Requests for these subresources have no deadline. */
+const LONG_RUNNING_PATH = /\/(attach|exec|log|portforward|proxy)(\/|$)/;
 
-function timedOut(): StatusError {
+function timeoutError(): StatusError {
   const message = "Timeout: request did not complete within the allotted timeout";
   return new StatusError({ code: 504, reason: "Timeout", message, details: {} });
 }
 
-/** Answers as a proxy does that reaches nobody. */
 function sendUnavailable(response: ServerResponse, text: string): void {
   response.writeHead(503, {
     "content-type": "text/plain; charset=utf-8",
@@ -34,31 +38,33 @@ function sendUnavailable(response: ServerResponse, text: string): void {
 
 const UNITS_MS: Readonly<Record<string, number>> = { ms: 1, s: 1000, m: 60_000, h: 3_600_000 };
 
-/** Milliseconds of a duration such as `1m30s`, the usual timeout at most. */
-function timeoutOf(duration: string): number {
+/** Parses a duration such as `1m30s`; at most the default timeout. */
+function parseTimeout(duration: string): number {
   const parts = [...duration.matchAll(/(?<!\d)(\d+(?:\.\d+)?)(ms|s|m|h)/g)];
-  const asked = parts.reduce(
+  const requestedMs = parts.reduce(
     (sum, [, amount, unit]) => sum + Number(amount) * (UNITS_MS[unit ?? ""] ?? 0),
     0,
   );
-  return asked > 0 ? Math.min(asked, REQUEST_TIMEOUT_MS) : REQUEST_TIMEOUT_MS;
+  return requestedMs > 0 ? Math.min(requestedMs, REQUEST_TIMEOUT_MS) : REQUEST_TIMEOUT_MS;
 }
 
-/** The deadline of a request; undefined where it may last. */
-function deadlineOf(request: IncomingMessage): AbortSignal | undefined {
+/** Returns undefined for watches and other long-running requests. */
+function requestDeadline(request: IncomingMessage): AbortSignal | undefined {
   const url = new URL(request.url ?? "", "https://localhost");
   const watch = url.searchParams.get("watch");
-  const lasts =
+  const isLongRunning =
     (watch !== null && watch !== "false" && watch !== "0") ||
     url.searchParams.get("follow") === "true" ||
-    LONG_RUNNING.test(url.pathname);
-  return lasts ? undefined : AbortSignal.timeout(timeoutOf(url.searchParams.get("timeout") ?? ""));
+    LONG_RUNNING_PATH.test(url.pathname);
+  return isLongRunning
+    ? undefined
+    : AbortSignal.timeout(parseTimeout(url.searchParams.get("timeout") ?? ""));
 }
 
-/** Passes one request on and its answer back. Throws a StatusError 504. */
+/** @throws StatusError 504 at the deadline */
 async function forward(forwarding: Forwarding): Promise<void> {
   const { request, response } = forwarding;
-  const deadline = deadlineOf(request);
+  const deadline = requestDeadline(request);
   let outgoing: ClientRequest;
   try {
     outgoing = await openRequest(forwarding);
@@ -67,22 +73,22 @@ async function forward(forwarding: Forwarding): Promise<void> {
     return;
   }
   const { promise, resolve, reject } = Promise.withResolvers<undefined>();
-  const giveUp = (): void => {
+  const abort = (): void => {
     outgoing.destroy();
     if (response.headersSent) {
       response.destroy();
     } else {
-      reject(timedOut());
+      reject(timeoutError());
     }
   };
-  deadline?.addEventListener("abort", giveUp);
+  deadline?.addEventListener("abort", abort);
   response.on("close", () => {
-    deadline?.removeEventListener("abort", giveUp);
+    deadline?.removeEventListener("abort", abort);
     outgoing.destroy();
     resolve(undefined);
   });
   outgoing.on("error", (error) => {
-    // At the deadline the client is answered already, and destroying its response would cut that answer off.
+    // At the deadline the client has already received a response; destroying it would cut that off.
     if (deadline?.aborted === true) return;
     if (response.headersSent) {
       response.destroy();
@@ -93,28 +99,26 @@ async function forward(forwarding: Forwarding): Promise<void> {
       );
     }
   });
-  outgoing.on("response", (answer) => {
-    forwardAnswer(answer, response);
+  outgoing.on("response", (backendResponse) => {
+    forwardResponse(backendResponse, response);
   });
   if (deadline?.aborted === true) {
-    // The time was up before there was a connection, so no event follows.
-    giveUp();
+    // The deadline passed before the connection was open, so no event follows.
+    abort();
   } else {
     request.pipe(outgoing);
   }
   return promise;
 }
 
-/** Where APIServices and the Services behind them are found, and how their servers are reached. */
 interface ProxyDeps {
   readonly store: Store;
   readonly connections: Connections;
-  /** Aborted when the server stops: open tunnels end. */
+  /** Aborted when the server stops; closes open tunnels. */
   readonly stop: AbortSignal;
 }
 
-/** Passes an upgrade on, or says why it cannot. */
-async function tunnelOrSay(forwarding: Forwarding, stop: AbortSignal): Promise<void> {
+async function tunnelUpgrade(forwarding: Forwarding, stop: AbortSignal): Promise<void> {
   try {
     await tunnel(forwarding, stop);
   } catch (error) {
@@ -122,11 +126,11 @@ async function tunnelOrSay(forwarding: Forwarding, stop: AbortSignal): Promise<v
   }
 }
 
-/** Makes the proxy. An APIService that names a Service wins over a definition of the same group version. */
+/** An APIService with a Service takes precedence over a CustomResourceDefinition of the same group version. */
 export function makeAggregator(deps: ProxyDeps): Aggregator {
   return {
     serve: async (request, response, user) => {
-      const apiService = findByPath(deps.store, request.url ?? "");
+      const apiService = findApiServiceByPath(deps.store, request.url ?? "");
       if (apiService === undefined) {
         return false;
       }
@@ -145,7 +149,7 @@ export function makeAggregator(deps: ProxyDeps): Aggregator {
         path: request.url ?? "",
         headersFor: (host) => requestHeaders(request, user, host),
       };
-      await (isUpgrade(request) ? tunnelOrSay(forwarding, deps.stop) : forward(forwarding));
+      await (isUpgrade(request) ? tunnelUpgrade(forwarding, deps.stop) : forward(forwarding));
       return true;
     },
   };

@@ -37,8 +37,8 @@ function startLog(): { readonly log: AccessLog; readonly lines: [string, LogFiel
 describe("the access log", () => {
   test("names a program, the verb and the resource, as kubectl does", () => {
     const { log, lines } = startLog();
-    log.note(CONTROLLER, STATUS, true);
-    log.note(CONTROLLER, PODS, true);
+    log.record(CONTROLLER, STATUS, true);
+    log.record(CONTROLLER, PODS, true);
     expect(lines).toEqual([
       [
         "right used",
@@ -55,32 +55,32 @@ describe("the access log", () => {
 
   test("says each thing once, and a refusal also when it was allowed before", () => {
     const { log, lines } = startLog();
-    log.note(CONTROLLER, STATUS, true);
-    log.note(CONTROLLER, { ...STATUS, name: "beta" }, true);
-    log.note(CONTROLLER, STATUS, false);
-    log.note(CONTROLLER, STATUS, false);
+    log.record(CONTROLLER, STATUS, true);
+    log.record(CONTROLLER, { ...STATUS, name: "beta" }, true);
+    log.record(CONTROLLER, STATUS, false);
+    log.record(CONTROLLER, STATUS, false);
     expect(lines.map(([message]) => message)).toEqual(["right used", "right missing"]);
   });
 
   test("tells of people only what they were refused", () => {
     const { log, lines } = startLog();
-    log.note(JANE, STATUS, true);
+    log.record(JANE, STATUS, true);
     expect(lines).toEqual([]);
-    log.note(JANE, STATUS, false);
+    log.record(JANE, STATUS, false);
     expect(lines).toHaveLength(1);
   });
 
   test("does not tell of paths that are no resources", () => {
     const { log, lines } = startLog();
     const nothing = { group: "", version: "", resource: "", subresource: "" };
-    log.note(JANE, { ...nothing, verb: "get", namespace: "", name: "", path: "/x" }, false);
+    log.record(JANE, { ...nothing, verb: "get", namespace: "", name: "", path: "/x" }, false);
     expect(lines).toEqual([]);
   });
 
   test("ends somewhere, whatever names clients make up", () => {
     const { log, lines } = startLog();
     for (let count = 0; count < 6000; count += 1) {
-      log.note(JANE, { ...PODS, resource: `r${String(count)}` }, false);
+      log.record(JANE, { ...PODS, resource: `r${String(count)}` }, false);
     }
     expect(lines).toHaveLength(5000);
   });

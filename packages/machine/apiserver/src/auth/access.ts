@@ -1,53 +1,55 @@
 // SPDX-License-Identifier: Apache-2.0
-// Authentication and authorization together, and the log of used and missing rights.
+// Authentication, authorization and the access log, assembled.
 import type { Clock, Logger } from "@patchbay/core/ports";
 import type { Store } from "../storage/store.ts";
 import { Authentication, type TokenEntry } from "./authentication.ts";
 import type { AccessAttributes, Authorizer } from "./authorizer.ts";
-import { withNodes } from "./node-authorizer.ts";
+import { withNodeAuthorizer } from "./node-authorizer.ts";
 import { makeRbac } from "./rbac/rbac.ts";
 import { AccountTokens } from "./tokens/account-tokens.ts";
 import type { User } from "./user.ts";
 
-/** Users of programs; what people may do and do is their affair. */
-const PROGRAM = /^system:(serviceaccount|node):/;
+/** Only programs' use of rights is logged; what people use is not evaluated. */
+const PROGRAM_USER = /^system:(serviceaccount|node):/;
 
-/** Most lines of one process: names in paths are the client's to choose. */
-const LINES_MAX = 5000;
+/** Limits the log, because clients choose the names in paths. */
+const LOG_LINES_MAX = 5000;
 
-/** As kubectl writes it, for example `virtualmachines.kubevirt.io/status`. */
+/** Formats like kubectl, for example `virtualmachines.kubevirt.io/status`. */
 function resourceText({ group, resource, subresource }: AccessAttributes): string {
   const whole = group === "" ? resource : `${resource}.${group}`;
   return subresource === "" ? whole : `${whole}/${subresource}`;
 }
 
-/** Notes the first use of each right by a program, and the first refusal of each to anybody. */
+/**
+ * Logs the first use of each right by a program, and the first denial of each right to any user. Each user, verb and
+ * resource is logged once.
+ */
 export class AccessLog {
   readonly #logger: Logger;
-  readonly #seen = new Set<string>();
+  readonly #logged = new Set<string>();
 
   constructor(logger: Logger) {
     this.#logger = logger;
   }
 
-  /** Notes a request for a resource; paths that are no resources are of no interest. */
-  note(user: User, attributes: AccessAttributes, allowed: boolean): void {
-    if (attributes.path !== "" || (allowed && !PROGRAM.test(user.name))) {
+  /** Records a resource request; ignores other paths. */
+  record(user: User, attributes: AccessAttributes, allowed: boolean): void {
+    if (attributes.path !== "" || (allowed && !PROGRAM_USER.test(user.name))) {
       return;
     }
     const { verb, namespace, name } = attributes;
     const resource = resourceText(attributes);
     const line = `${user.name} ${verb} ${resource} ${String(allowed)}`;
-    if (this.#seen.has(line) || this.#seen.size === LINES_MAX) {
+    if (this.#logged.has(line) || this.#logged.size === LOG_LINES_MAX) {
       return;
     }
-    this.#seen.add(line);
+    this.#logged.add(line);
     const fields = { user: user.name, verb, resource, object: `${namespace}/${name}` };
     this.#logger.info(allowed ? "right used" : "right missing", fields);
   }
 }
 
-/** How users are known. */
 interface AccessOptions {
   readonly tokens: readonly TokenEntry[];
   readonly tokenKeyPem?: string;
@@ -55,7 +57,6 @@ interface AccessOptions {
   readonly logger: Logger;
 }
 
-/** Users and their rights. */
 interface Access {
   readonly accountTokens: AccountTokens;
   readonly authentication: Authentication;
@@ -63,14 +64,14 @@ interface Access {
   readonly accessLog: AccessLog;
 }
 
-/** Puts it together. Throws an AppError with APISERVER_TLS_INVALID where the key is none. */
+/** @throws AppError APISERVER_TLS_INVALID if the token key is invalid */
 export function makeAccess(options: AccessOptions, store: Store): Access {
   const { tokens, tokenKeyPem, clock, logger } = options;
   const accountTokens = new AccountTokens({ store, clock, keyPem: tokenKeyPem });
   return {
     accountTokens,
     authentication: new Authentication(tokens, accountTokens),
-    authorizer: withNodes(makeRbac(store), store),
+    authorizer: withNodeAuthorizer(makeRbac(store), store),
     accessLog: new AccessLog(logger),
   };
 }

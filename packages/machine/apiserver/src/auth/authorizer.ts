@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// Authorization interface, and the policy rules that roles consist of.
+// Authorization interface, and the policy rules of roles.
 import { listOf, valueAt } from "../objects/json.ts";
 import type { User } from "./user.ts";
 
-/** What someone wants to do. Source: Kubernetes authorization.Attributes. */
+/** Source: Kubernetes authorization.Attributes. */
 export interface AccessAttributes {
   readonly verb: string;
   readonly group: string;
@@ -12,102 +12,100 @@ export interface AccessAttributes {
   readonly subresource: string;
   readonly namespace: string;
   readonly name: string;
-  /** Set for paths that are no resources. */
+  /** Set for non-resource paths only. */
   readonly path: string;
 }
 
-/** The answer, with a reason for people. */
 export interface AccessDecision {
   readonly allowed: boolean;
   readonly reason: string;
-  /** No role allows it: the node's pods need it. */
-  readonly isByPods?: boolean;
+  /** Allowed by the node authorizer, because the node's pods need it; no role allows it. */
+  readonly isAllowedByPods?: boolean;
 }
 
-/** The one place where rights are decided. */
 export type Authorize = (user: User, attributes: AccessAttributes) => AccessDecision;
 
-/** Rules that apply to somebody. */
 export interface HeldRules {
   readonly rules: readonly PolicyRule[];
-  /** Why there may be more of them; empty where these are all. */
+  /** Why the list may be incomplete; empty if it is complete. */
   readonly errors: readonly string[];
 }
 
-/** Who may do what, and why. */
 export interface Authorizer {
   readonly authorize: Authorize;
-  /** All rules that apply to the user in a namespace; in the empty one, those that apply everywhere. */
+  /** Returns the rules that apply to the user in a namespace. An empty namespace means cluster-wide rules only. */
   rulesFor(user: User, namespace: string): HeldRules;
-  /** Rules of the role that a binding in the namespace names; undefined where there is no such role. */
-  rulesOf(roleRef: RoleRef, namespace: string): readonly PolicyRule[] | undefined;
+  /**
+   * Returns the rules of the role that a binding in the namespace references, or undefined if the role does not exist.
+   */
+  rulesOfRole(roleRef: RoleRef, namespace: string): readonly PolicyRule[] | undefined;
 }
 
-/** Which role a binding gives. Source: rbac/v1 RoleRef. */
+/** Source: rbac/v1 RoleRef. */
 export interface RoleRef {
   readonly apiGroup: string;
   readonly kind: string;
   readonly name: string;
 }
 
-/** One rule; all its lists must match, and each list by any member. */
+/** Matches if each list matches; a list matches if any item does. Source: rbac/v1 PolicyRule. */
 export interface PolicyRule {
   readonly verbs: readonly string[];
   readonly apiGroups: readonly string[];
   readonly resources: readonly string[];
-  /** Empty: all names, and requests without one. */
+  /** An empty list matches all names, and requests without a name. */
   readonly resourceNames: readonly string[];
   readonly nonResourceURLs: readonly string[];
 }
 
-const ALL = "*";
+const WILDCARD = "*";
 
-function textsAt(value: unknown, key: string): readonly string[] {
+function stringsAt(value: unknown, key: string): readonly string[] {
   return listOf(valueAt(value, key)).map(String);
 }
 
-/** Reads the rules of a role. */
 export function parseRules(rules: unknown): readonly PolicyRule[] {
   return listOf(rules).map((rule) => ({
-    verbs: textsAt(rule, "verbs"),
-    apiGroups: textsAt(rule, "apiGroups"),
-    resources: textsAt(rule, "resources"),
-    resourceNames: textsAt(rule, "resourceNames"),
-    nonResourceURLs: textsAt(rule, "nonResourceURLs"),
+    verbs: stringsAt(rule, "verbs"),
+    apiGroups: stringsAt(rule, "apiGroups"),
+    resources: stringsAt(rule, "resources"),
+    resourceNames: stringsAt(rule, "resourceNames"),
+    nonResourceURLs: stringsAt(rule, "nonResourceURLs"),
   }));
 }
 
-/** Whether a list of verbs or groups names one. */
-export function namesOne(list: readonly string[], wanted: string): boolean {
-  return list.includes(ALL) || list.includes(wanted);
+export function includesOrWildcard(list: readonly string[], item: string): boolean {
+  return list.includes(WILDCARD) || list.includes(item);
 }
 
-/** Whether a list of resources names one. A subresource is no part of its resource; a star before the slash names that of all. */
-export function namesResource(list: readonly string[], resource: string): boolean {
+/** `pods` does not match the subresource `pods/log`. A star before the slash matches it for every resource. */
+export function matchesResource(list: readonly string[], resource: string): boolean {
   const slash = resource.indexOf("/");
-  return namesOne(list, resource) || (slash >= 0 && list.includes(`*${resource.slice(slash)}`));
-}
-
-/** Whether a list of paths names one; a star at the end stands for everything below. */
-export function namesPath(list: readonly string[], path: string): boolean {
-  return list.some(
-    (known) => known === path || (known.endsWith(ALL) && path.startsWith(known.slice(0, -1))),
+  return (
+    includesOrWildcard(list, resource) || (slash >= 0 && list.includes(`*${resource.slice(slash)}`))
   );
 }
 
-/** Whether the rule allows it. */
+/** A trailing `*` matches any suffix. */
+export function matchesPath(list: readonly string[], path: string): boolean {
+  return list.some(
+    (pattern) =>
+      pattern === path || (pattern.endsWith(WILDCARD) && path.startsWith(pattern.slice(0, -1))),
+  );
+}
+
 export function ruleAllows(rule: PolicyRule, attributes: AccessAttributes): boolean {
   const { verb, group, resource, subresource, name, path } = attributes;
-  if (!namesOne(rule.verbs, verb)) {
+  if (!includesOrWildcard(rule.verbs, verb)) {
     return false;
   }
   if (path !== "") {
-    return namesPath(rule.nonResourceURLs, path);
+    return matchesPath(rule.nonResourceURLs, path);
   }
   const whole = subresource === "" ? resource : `${resource}/${subresource}`;
   return (
-    namesOne(rule.apiGroups, group) &&
-    namesResource(rule.resources, whole) &&
+    includesOrWildcard(rule.apiGroups, group) &&
+    matchesResource(rule.resources, whole) &&
     (rule.resourceNames.length === 0 || rule.resourceNames.includes(name))
   );
 }

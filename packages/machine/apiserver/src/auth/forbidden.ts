@@ -4,41 +4,40 @@ import { StatusError } from "../meta/status.ts";
 import type { AccessAttributes } from "./authorizer.ts";
 import type { User } from "./user.ts";
 
-function quoted(text: string): string {
+function quote(text: string): string {
   return JSON.stringify(text);
 }
 
-/** A list as Go prints it with %q. */
+/** Formats like Go's `%q` of a list. */
 export function quoteAll(texts: readonly string[]): string {
   return `[${texts.map((text) => JSON.stringify(text)).join(" ")}]`;
 }
 
-function whatOf(user: User, attributes: AccessAttributes): string {
+function describeAction(user: User, attributes: AccessAttributes): string {
   const { verb, group, resource, subresource, namespace, path } = attributes;
   if (path !== "") {
-    return `User ${quoted(user.name)} cannot ${verb} path ${quoted(path)}`;
+    return `User ${quote(user.name)} cannot ${verb} path ${quote(path)}`;
   }
   const whole = subresource === "" ? resource : `${resource}/${subresource}`;
-  const scope = namespace === "" ? "at the cluster scope" : `in the namespace ${quoted(namespace)}`;
-  return `User ${quoted(user.name)} cannot ${verb} resource ${quoted(whole)} in API group ${quoted(group)} ${scope}`;
+  const scope = namespace === "" ? "at the cluster scope" : `in the namespace ${quote(namespace)}`;
+  return `User ${quote(user.name)} cannot ${verb} resource ${quote(whole)} in API group ${quote(group)} ${scope}`;
 }
 
-/** What a refusal is about; all empty for paths that are no resources. */
-type About = Pick<AccessAttributes, "group" | "resource" | "name">;
+/** All empty for non-resource paths. */
+type ForbiddenSubject = Pick<AccessAttributes, "group" | "resource" | "name">;
 
-function subjectOf({ group, resource, name }: About): string {
+function describeSubject({ group, resource, name }: ForbiddenSubject): string {
   const qualified = group === "" ? resource : `${resource}.${group}`;
-  return qualified + (name === "" || qualified === "" ? "" : ` ${quoted(name)}`);
+  return qualified + (name === "" || qualified === "" ? "" : ` ${quote(name)}`);
 }
 
-/** 403 with a text of one's own. */
-export function forbiddenBecause(about: About, why: string): StatusError {
+export function forbiddenBecause(about: ForbiddenSubject, reason: string): StatusError {
   const { group, resource, name } = about;
-  const subject = subjectOf(about);
+  const subject = describeSubject(about);
   return new StatusError({
     code: 403,
     reason: "Forbidden",
-    message: subject === "" ? `forbidden: ${why}` : `${subject} is forbidden: ${why}`,
+    message: subject === "" ? `forbidden: ${reason}` : `${subject} is forbidden: ${reason}`,
     details: {
       ...(name === "" ? {} : { name }),
       ...(group === "" ? {} : { group }),
@@ -47,8 +46,7 @@ export function forbiddenBecause(about: About, why: string): StatusError {
   });
 }
 
-/** 403 for a user who may not do it. */
 export function forbiddenTo(user: User, attributes: AccessAttributes, reason: string): StatusError {
-  const what = whatOf(user, attributes);
-  return forbiddenBecause(attributes, reason === "" ? what : `${what}: ${reason}`);
+  const action = describeAction(user, attributes);
+  return forbiddenBecause(attributes, reason === "" ? action : `${action}: ${reason}`);
 }

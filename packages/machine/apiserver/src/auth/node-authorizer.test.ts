@@ -2,14 +2,14 @@
 import { describe, expect, test } from "vitest";
 import type { StoredObject } from "../storage/store.ts";
 import type { AccessAttributes, Authorizer } from "./authorizer.ts";
-import { withNodes } from "./node-authorizer.ts";
+import { withNodeAuthorizer } from "./node-authorizer.ts";
 import type { User } from "./user.ts";
 
 const NODE: User = { name: "system:node:n1", groups: ["system:nodes", "system:authenticated"] };
 const NOBODY: Authorizer = {
   authorize: () => ({ allowed: false, reason: "RBAC says no" }),
   rulesFor: () => ({ rules: [], errors: [] }),
-  rulesOf: () => undefined,
+  rulesOfRole: () => undefined,
 };
 
 const SPEC = {
@@ -64,7 +64,7 @@ const store = {
   list: ({ bucket, namespace }: { readonly bucket: string; readonly namespace?: string }) =>
     bucket === "/pods" && namespace === "ns" ? [stored(SPEC), stored(FOREIGN)] : [],
 };
-const { authorize } = withNodes(NOBODY, store);
+const { authorize } = withNodeAuthorizer(NOBODY, store);
 
 /** `verb resource[/subresource] [name]`, in `ns`. */
 function may(asked: string, user: User = NODE, namespace = "ns"): boolean {
@@ -139,7 +139,7 @@ test("what roles grant stays granted, and the reason of a refusal stays that of 
   const asked = { ...attributes, verb: "get", resource: "secrets", name: "x" };
   expect(authorize(NODE, asked)).toEqual({ allowed: false, reason: "RBAC says no" });
   const everything = { ...NOBODY, authorize: () => ({ allowed: true, reason: "RBAC" }) };
-  expect(withNodes(everything, store).authorize(NODE, asked)).toEqual({
+  expect(withNodeAuthorizer(everything, store).authorize(NODE, asked)).toEqual({
     allowed: true,
     reason: "RBAC",
   });

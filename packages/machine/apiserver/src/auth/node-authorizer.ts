@@ -1,19 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which objects does a pod need its node to read? Source: Kubernetes pkg/api/pod VisitPodSecretNames, VisitPodConfigmapNames.
+// Node authorizer: a node may read the ConfigMaps, Secrets, claims and volumes of its pods, and request tokens of their
+// accounts. Source: Kubernetes Node authorizer.
 import { CONTAINER_LISTS } from "../kinds/workload/pod-defaults.ts";
 import { listOf, textAt, valueAt } from "../objects/json.ts";
 import type { Store } from "../storage/store.ts";
 import type { AccessAttributes, AccessDecision, Authorizer } from "./authorizer.ts";
 import type { User } from "./user.ts";
 
-/** Names in the pod's namespace. */
+/** Names are in the pod's namespace. */
 interface PodReferences {
   readonly persistentvolumeclaims: ReadonlySet<string>;
   readonly configmaps: ReadonlySet<string>;
   readonly secrets: ReadonlySet<string>;
 }
 
-function ofVolume(volume: unknown): { configmaps: string[]; secrets: string[] } {
+function volumeReferences(volume: unknown): { configmaps: string[]; secrets: string[] } {
   const sources = listOf(valueAt(volume, "projected", "sources"));
   return {
     configmaps: [volume, ...sources].map((one) => textAt(one, "configMap", "name")),
@@ -24,7 +25,7 @@ function ofVolume(volume: unknown): { configmaps: string[]; secrets: string[] } 
   };
 }
 
-function ofContainer(container: unknown): { configmaps: string[]; secrets: string[] } {
+function containerReferences(container: unknown): { configmaps: string[]; secrets: string[] } {
   const variables = listOf(valueAt(container, "env"));
   const from = listOf(valueAt(container, "envFrom"));
   return {
@@ -39,10 +40,13 @@ function ofContainer(container: unknown): { configmaps: string[]; secrets: strin
   };
 }
 
-/** What the volumes, variables and pull secrets of a pod's specification name. */
-function podReferencesOf(spec: unknown): PodReferences {
+/** Source: Kubernetes pkg/api/pod VisitPodSecretNames, VisitPodConfigmapNames. */
+function findPodReferences(spec: unknown): PodReferences {
   const containers = CONTAINER_LISTS.flatMap((list) => listOf(valueAt(spec, list)));
-  const all = [...listOf(valueAt(spec, "volumes")).map(ofVolume), ...containers.map(ofContainer)];
+  const all = [
+    ...listOf(valueAt(spec, "volumes")).map(volumeReferences),
+    ...containers.map(containerReferences),
+  ];
   const pulls = listOf(valueAt(spec, "imagePullSecrets")).map((one) => textAt(one, "name"));
   const claims = listOf(valueAt(spec, "volumes")).map((volume) =>
     textAt(volume, "persistentVolumeClaim", "claimName"),
@@ -56,46 +60,50 @@ function podReferencesOf(spec: unknown): PodReferences {
 
 const NODES_GROUP = "system:nodes";
 const NODE_USER_PREFIX = "system:node:";
-/** How what pods name may be read. */
-const READS: Readonly<Record<keyof PodReferences, readonly string[]>> = {
+/** Verbs that a node may use on the objects that its pods reference. */
+const ALLOWED_VERBS: Readonly<Record<keyof PodReferences, readonly string[]>> = {
   configmaps: ["get", "list", "watch"],
   secrets: ["get", "list", "watch"],
   persistentvolumeclaims: ["get"],
 };
 
-function isReference(resource: string): resource is keyof PodReferences {
-  return Object.hasOwn(READS, resource);
+function isReferencedResource(resource: string): resource is keyof PodReferences {
+  return Object.hasOwn(ALLOWED_VERBS, resource);
 }
 
-/** The node that asks; undefined where somebody else does. */
-export function nodeOf({ name, groups }: User): string | undefined {
+/** Returns undefined if the user is not a node. */
+export function nodeNameOf({ name, groups }: User): string | undefined {
   const isNode = groups.includes(NODES_GROUP) && name.startsWith(NODE_USER_PREFIX);
   return isNode ? name.slice(NODE_USER_PREFIX.length) : undefined;
 }
 
-/** Whether a pod with that specification is reason enough. */
-type Need = (spec: unknown) => boolean;
+type PodSpecTest = (spec: unknown) => boolean;
 
-function needOf({ group, resource, subresource, verb, name }: AccessAttributes): Need | undefined {
+function podSpecTest({
+  group,
+  resource,
+  subresource,
+  verb,
+  name,
+}: AccessAttributes): PodSpecTest | undefined {
   if (group !== "" || name === "") {
     return undefined;
   }
   if (resource === "serviceaccounts" && subresource === "token" && verb === "create") {
     return (spec) => textAt(spec, "serviceAccountName") === name;
   }
-  if (!isReference(resource) || subresource !== "") {
+  if (!isReferencedResource(resource) || subresource !== "") {
     return undefined;
   }
-  return READS[resource].includes(verb)
-    ? (spec) => podReferencesOf(spec)[resource].has(name)
+  return ALLOWED_VERBS[resource].includes(verb)
+    ? (spec) => findPodReferences(spec)[resource].has(name)
     : undefined;
 }
 
-/** Where pods and volumes are looked up. */
 type Lookup = Pick<Store, "find" | "list">;
 
-/** A volume is read by way of the claim that has it. */
-function throughClaim(store: Lookup, attributes: AccessAttributes): AccessAttributes {
+/** Replaces a PersistentVolume by the claim that is bound to it, because pods reference claims. */
+function toClaimAttributes(store: Lookup, attributes: AccessAttributes): AccessAttributes {
   const { group, resource, subresource, verb, name } = attributes;
   const isVolume = group === "" && resource === "persistentvolumes" && subresource === "";
   if (!isVolume || verb !== "get" || name === "") {
@@ -107,30 +115,31 @@ function throughClaim(store: Lookup, attributes: AccessAttributes): AccessAttrib
   return { ...attributes, resource: "persistentvolumeclaims", namespace, name: claimName };
 }
 
-function hasNeed(store: Lookup, node: string, asked: AccessAttributes): boolean {
-  const attributes = throughClaim(store, asked);
-  const need = needOf(attributes);
-  if (need === undefined || attributes.namespace === "") {
+function isNeededByPods(store: Lookup, node: string, requested: AccessAttributes): boolean {
+  const attributes = toClaimAttributes(store, requested);
+  const needs = podSpecTest(attributes);
+  if (needs === undefined || attributes.namespace === "") {
     return false;
   }
   const pods = store.list({ bucket: "/pods", namespace: attributes.namespace });
   return pods.some((pod) => {
     const spec = valueAt(pod.view(), "spec");
-    return textAt(spec, "nodeName") === node && need(spec);
+    return textAt(spec, "nodeName") === node && needs(spec);
   });
 }
 
-/** Asks the roles first, and then what the node's pods need. */
-export function withNodes(authorizer: Authorizer, store: Lookup): Authorizer {
+/** Checks the roles first, then the references of the node's pods. */
+export function withNodeAuthorizer(authorizer: Authorizer, store: Lookup): Authorizer {
   const authorize = (user: User, attributes: AccessAttributes): AccessDecision => {
     const decision = authorizer.authorize(user, attributes);
-    const node = nodeOf(user);
-    const isAllowed = !decision.allowed && node !== undefined && hasNeed(store, node, attributes);
-    return isAllowed ? { allowed: true, reason: "", isByPods: true } : decision;
+    const node = nodeNameOf(user);
+    const isAllowed =
+      !decision.allowed && node !== undefined && isNeededByPods(store, node, attributes);
+    return isAllowed ? { allowed: true, reason: "", isAllowedByPods: true } : decision;
   };
   return {
     authorize,
     rulesFor: (user, namespace) => authorizer.rulesFor(user, namespace),
-    rulesOf: (roleRef, namespace) => authorizer.rulesOf(roleRef, namespace),
+    rulesOfRole: (roleRef, namespace) => authorizer.rulesOfRole(roleRef, namespace),
   };
 }

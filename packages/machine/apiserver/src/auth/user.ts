@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Users, groups, and user names of service accounts.
+// Users, groups, and the user names of service accounts.
 import type { Fields } from "../objects/json.ts";
 
 /** Group of everyone whom the server knows. */
@@ -8,48 +8,45 @@ export const AUTHENTICATED = "system:authenticated";
 /** Group of everyone whom the server does not know. */
 export const UNAUTHENTICATED = "system:unauthenticated";
 
-/** A user as authentication found them. */
 export interface User {
   readonly name: string;
   readonly groups: readonly string[];
-  /** Tells users of one name apart, where the name was given anew. */
+  /** Distinguishes users whose name was reused. */
   readonly uid?: string;
-  /** What else is known, for example the pod that a token is bound to. */
+  /** Additional attributes, for example the pod that a token is bound to. */
   readonly extra?: Readonly<Record<string, readonly string[]>>;
 }
 
-/** Who comes without credentials. */
+/** User of requests without credentials. */
 export const ANONYMOUS: User = { name: "system:anonymous", groups: [UNAUTHENTICATED] };
 
-const PREFIX = "system:serviceaccount:";
-const GROUP = "system:serviceaccounts";
+const ACCOUNT_USER_PREFIX = "system:serviceaccount:";
+const ACCOUNTS_GROUP = "system:serviceaccounts";
 
-/** Where a service account lives. */
 interface ServiceAccountName {
   readonly namespace: string;
   readonly name: string;
 }
 
-/** The user name of an account. */
-export function userOfServiceAccount({ namespace, name }: ServiceAccountName): string {
-  return `${PREFIX}${namespace}:${name}`;
+/** Source: Kubernetes apiserver serviceaccount/util. */
+export function serviceAccountUser({ namespace, name }: ServiceAccountName): string {
+  return `${ACCOUNT_USER_PREFIX}${namespace}:${name}`;
 }
 
-/** The account that a user name belongs to; undefined for other users. */
+/** Returns undefined for users that are not service accounts. */
 export function parseServiceAccount(user: string): ServiceAccountName | undefined {
-  if (!user.startsWith(PREFIX)) {
+  if (!user.startsWith(ACCOUNT_USER_PREFIX)) {
     return undefined;
   }
-  const [namespace = "", name = "", ...rest] = user.slice(PREFIX.length).split(":");
+  const [namespace = "", name = "", ...rest] = user.slice(ACCOUNT_USER_PREFIX.length).split(":");
   return namespace === "" || name === "" || rest.length > 0 ? undefined : { namespace, name };
 }
 
-/** Groups that every account of a namespace is in. */
-export function groupsOfServiceAccount(namespace: string): readonly string[] {
-  return [GROUP, `${GROUP}:${namespace}`];
+export function serviceAccountGroups(namespace: string): readonly string[] {
+  return [ACCOUNTS_GROUP, `${ACCOUNTS_GROUP}:${namespace}`];
 }
 
-/** A user as reviews of tokens and of admission show them. Source: authentication/v1 UserInfo. */
+/** Source: authentication/v1 UserInfo. */
 export function userInfo(user: User): Fields {
   return {
     username: user.name,

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// TLS connections to backends (aggregated APIs, webhooks, kubelets), and how their failures read.
+// TLS connections to backends (extension API servers, webhooks, kubelets), and messages for their failures.
 import { Agent, type RequestOptions } from "node:https";
 import { isIP } from "node:net";
 import { messageOf } from "@patchbay/core/errors";
@@ -19,83 +19,81 @@ const AUTHORITY_CODES: ReadonlySet<string> = new Set([
   "CERT_UNTRUSTED",
 ]);
 
-/** What a failed system call says behind the address. */
-const DIAL: Readonly<Record<string, string>> = {
+/** Go's messages for failed system calls. */
+const DIAL_ERRORS: Readonly<Record<string, string>> = {
   ECONNREFUSED: "connect: connection refused",
   EHOSTUNREACH: "connect: no route to host",
   ENETUNREACH: "connect: network is unreachable",
   ETIMEDOUT: "i/o timeout",
 };
 
-const CERTIFICATE: Readonly<Record<string, string>> = {
+const CERTIFICATE_ERRORS: Readonly<Record<string, string>> = {
   CERT_HAS_EXPIRED: "certificate has expired or is not yet valid",
   CERT_NOT_YET_VALID: "certificate has expired or is not yet valid",
 };
 
-/** The code of a failed system call or TLS check; empty where the error has none. */
-export function codeOf(error: unknown): string {
+/** Returns the code of a failed system call or TLS check, or an empty string. */
+export function errorCode(error: unknown): string {
   const code: unknown = error instanceof Error && "code" in error ? error.code : undefined;
   return typeof code === "string" ? code : "";
 }
 
-/** An address as URLs have it. */
 export function printHostPort({ host, port }: HostPort): string {
   return `${host.includes(":") ? `[${host}]` : host}:${String(port)}`;
 }
 
-/** Says why a connection to `at` failed. */
-export function describeFailure(error: unknown, at: HostPort): string {
-  const code = codeOf(error);
-  const dial = DIAL[code];
+/** Describes a failed connection in the words of Go's HTTP client. */
+export function describeFailure(error: unknown, address: HostPort): string {
+  const code = errorCode(error);
+  const dial = DIAL_ERRORS[code];
   if (dial !== undefined) {
-    return `dial tcp ${printHostPort(at)}: ${dial}`;
+    return `dial tcp ${printHostPort(address)}: ${dial}`;
   }
   if (code === "ENOTFOUND" || code === "EAI_AGAIN") {
-    return `dial tcp: lookup ${at.host}: no such host`;
+    return `dial tcp: lookup ${address.host}: no such host`;
   }
   if (AUTHORITY_CODES.has(code)) {
     return UNKNOWN_AUTHORITY;
   }
-  if (code === "ERR_TLS_CERT_ALTNAME_INVALID" || CERTIFICATE[code] !== undefined) {
-    return `tls: failed to verify certificate: x509: ${CERTIFICATE[code] ?? messageOf(error)}`;
+  if (code === "ERR_TLS_CERT_ALTNAME_INVALID" || CERTIFICATE_ERRORS[code] !== undefined) {
+    return `tls: failed to verify certificate: x509: ${CERTIFICATE_ERRORS[code] ?? messageOf(error)}`;
   }
   return code === "ECONNRESET" || code === "EPIPE" ? "EOF" : messageOf(error);
 }
 
-/** Whether nothing was sent yet: another address may be tried. */
-export function isUnreached(error: unknown): boolean {
-  return DIAL[codeOf(error)] !== undefined;
+/** Whether the request was not sent yet, so that another address may be tried. */
+export function isConnectFailure(error: unknown): boolean {
+  return DIAL_ERRORS[errorCode(error)] !== undefined;
 }
 
-/** A server to connect to, and whom it must prove to be. */
 export interface Peer {
-  /** Addresses that all lead to it, one at least. */
-  readonly at: readonly HostPort[];
-  /** Name that its certificate must have. */
+  /** Equivalent addresses, at least one. */
+  readonly addresses: readonly HostPort[];
+  /** Name in the certificate. */
   readonly serverName: string;
-  /** Authority of its certificate; empty: the machine's authorities. */
+  /** CA of its certificate, PEM. Empty: the system's CAs. */
   readonly caPem: string;
-  /** Whether its certificate is not looked at. */
+  /** Whether to skip verification of its certificate. */
   readonly insecure?: boolean;
 }
 
-/** What this server shows to peers. The key is a secret. */
+/** Certificate of this server as a client. The key is secret. */
 interface ClientCertificate {
   readonly certPem: string;
   readonly keyPem: string;
 }
 
-/** A base64 `caBundle` as PEM. */
+/** Decodes a base64 `caBundle`. */
 export function toPem(caBundle: string): string {
   return Buffer.from(caBundle, "base64").toString("utf8");
 }
 
-/** An address is no server name: TLS knows names only, and the certificate is checked against the host. */
-function nameOf(serverName: string): { readonly servername?: string } {
+/** SNI allows no IP addresses; Node.js then verifies the certificate against the host. */
+function serverNameOption(serverName: string): { readonly servername?: string } {
   return isIP(serverName) === 0 ? { servername: serverName } : {};
 }
 
-/** Connections that are kept open, one pool for each address of a peer. */
+/** Keep-alive connections, one pool for each address of a peer. */
 export class Connections {
   readonly #agents = new Map<string, Agent>();
   readonly #certificate: ClientCertificate | undefined;
@@ -104,13 +102,12 @@ export class Connections {
     this.#certificate = certificate;
   }
 
-  /** What a request to one address of `peer` needs. */
-  optionsFor(peer: Peer, at: HostPort): RequestOptions {
+  requestOptions(peer: Peer, address: HostPort): RequestOptions {
     return {
-      host: at.host,
-      port: at.port,
-      agent: this.#agentFor(peer, at),
-      ...nameOf(peer.serverName),
+      host: address.host,
+      port: address.port,
+      agent: this.#agentFor(peer, address),
+      ...serverNameOption(peer.serverName),
     };
   }
 
@@ -121,15 +118,15 @@ export class Connections {
     this.#agents.clear();
   }
 
-  #agentFor(peer: Peer, at: HostPort): Agent {
-    const key = printJson([at.host, at.port, peer.serverName, peer.caPem, peer.insecure]);
-    const known = this.#agents.get(key);
-    if (known !== undefined) {
-      return known;
+  #agentFor(peer: Peer, address: HostPort): Agent {
+    const key = printJson([address.host, address.port, peer.serverName, peer.caPem, peer.insecure]);
+    const existing = this.#agents.get(key);
+    if (existing !== undefined) {
+      return existing;
     }
     const agent = new Agent({
       keepAlive: true,
-      ...nameOf(peer.serverName),
+      ...serverNameOption(peer.serverName),
       rejectUnauthorized: peer.insecure !== true,
       ...(peer.caPem === "" ? {} : { ca: peer.caPem }),
       ...(this.#certificate === undefined

@@ -6,7 +6,7 @@ import type { KubeObject } from "../objects/object.ts";
 import { type ControllerTest, startControllerTest } from "../testing/test-controllers.ts";
 import { runTurns } from "../testing/test-server.ts";
 import { aggregateClusterRoles, startClusterRoleAggregation } from "./cluster-role-aggregation.ts";
-import { keepDefaultRoles } from "./default-roles.ts";
+import { ensureDefaultRoles } from "./default-roles.ts";
 import { startTokenSecrets } from "./token-secrets.ts";
 
 const RBAC = "rbac.authorization.k8s.io";
@@ -112,7 +112,7 @@ describe("default roles and bindings", () => {
   async function kept(change: (object: KubeObject) => void = () => undefined) {
     await using given = await startControllerTest();
     const { server } = given;
-    await keepDefaultRoles(server.deps);
+    await ensureDefaultRoles(server.deps);
     const read = (of: string): KubeObject => {
       const object = server.stored(of, ADMIN, "");
       if (object === undefined) throw new Error(`there is no ${of} ${ADMIN}`);
@@ -124,7 +124,7 @@ describe("default roles and bindings", () => {
       change(object);
       await server.put(of, object);
     }
-    await keepDefaultRoles(server.deps);
+    await ensureDefaultRoles(server.deps);
     return { before, after: KEPT.map(read) };
   }
 

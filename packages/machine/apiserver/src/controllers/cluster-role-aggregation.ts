@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Fills the rules of cluster roles that are made of others. Source: Kubernetes "Aggregated ClusterRoles".
+// Computes the rules of aggregated ClusterRoles. Source: Kubernetes "Aggregated ClusterRoles".
 import { RBAC_GROUP } from "../auth/rbac/rbac.ts";
 import { matcherOf } from "../meta/label-selector.ts";
 import { equalJson, listOf, printJson, valueAt } from "../objects/json.ts";
@@ -19,10 +19,10 @@ function isAggregate(role: KubeObject): boolean {
   return valueAt(role, "aggregationRule") !== undefined;
 }
 
-/** Rules of all roles that the aggregation rule selects, each once, in the order of the roles' names. */
+/** Returns the distinct rules of all selected roles, in order of role name. */
 function aggregatedRules(role: KubeObject, all: readonly KubeObject[]): readonly unknown[] {
   const selectors = listOf(valueAt(role, "aggregationRule", "clusterRoleSelectors"));
-  // Validation has let only label selectors pass.
+  // Validation admits only label selectors.
   const matchers = selectors.map((selector) => matcherOf(selector as Selector));
   const rules = all
     .filter(({ metadata }) => metadata.name !== role.metadata.name)
@@ -31,7 +31,7 @@ function aggregatedRules(role: KubeObject, all: readonly KubeObject[]): readonly
   return [...new Map(rules.map((rule) => [printJson(rule), rule])).values()];
 }
 
-/** Whether the role had other rules before. */
+/** Returns whether the rules changed. */
 async function aggregate(deps: VerbDeps, name: string): Promise<boolean> {
   const address = { bucket: BUCKET, namespace: "", name };
   return deps.store.write((transaction) => {
@@ -48,15 +48,15 @@ async function aggregate(deps: VerbDeps, name: string): Promise<boolean> {
   });
 }
 
-function namesOfAggregates(deps: VerbDeps): readonly string[] {
+function aggregateNames(deps: VerbDeps): readonly string[] {
   return clusterRoles(deps)
     .filter(isAggregate)
     .map(({ metadata }) => metadata.name);
 }
 
-/** Fills all aggregates. Each may be a part of another one, so it takes as many rounds as they are deep. */
+/** Updates all aggregated roles. Repeats for nested ones: one aggregated role may select another. */
 export async function aggregateClusterRoles(deps: VerbDeps): Promise<void> {
-  const names = namesOfAggregates(deps);
+  const names = aggregateNames(deps);
   for (let depth = 0; depth < names.length; depth += 1) {
     const changes = await Promise.all(names.map((name) => aggregate(deps, name)));
     if (!changes.includes(true)) {
@@ -65,7 +65,6 @@ export async function aggregateClusterRoles(deps: VerbDeps): Promise<void> {
   }
 }
 
-/** Starts the controller; it follows the store until `stop` is aborted. */
 export function startClusterRoleAggregation(deps: VerbDeps, stop: AbortSignal): void {
   const { clock, logger, store } = deps;
   const work = async (name: string) => {
@@ -74,7 +73,7 @@ export function startClusterRoleAggregation(deps: VerbDeps, stop: AbortSignal): 
   const queue = new WorkQueue({ name: "clusterrole-aggregation", clock, logger, stop, work });
   const unsubscribe = store.subscribe((changes) => {
     if (changes.some(({ current }) => current.address.bucket === BUCKET)) {
-      namesOfAggregates(deps).forEach((name) => {
+      aggregateNames(deps).forEach((name) => {
         queue.add(name);
       });
     }

@@ -4,7 +4,7 @@ import { describe, expect, test } from "vitest";
 import type { KubeObject, Meta } from "../objects/object.ts";
 import { startControllerTest } from "../testing/test-controllers.ts";
 import { runTurns } from "../testing/test-server.ts";
-import { makeStandardNamespaces } from "./namespace-contents.ts";
+import { createStandardNamespaces } from "./namespace-contents.ts";
 import { startNamespaceLifecycle } from "./namespace-lifecycle.ts";
 import { startNodeLifecycle } from "./node-lifecycle.ts";
 
@@ -117,7 +117,7 @@ describe("the lifecycle of namespaces", () => {
 test("the standard namespaces are made where they are missing", async () => {
   await using given = await startControllerTest();
   const { server } = given;
-  await given.start(makeStandardNamespaces);
+  await given.start(createStandardNamespaces);
   expect(server.stored("namespaces", "kube-system", "")).toMatchObject({
     apiVersion: "v1",
     kind: "Namespace",

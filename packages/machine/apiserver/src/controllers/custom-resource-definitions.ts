@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Controllers of CustomResourceDefinitions: accept names, delete objects before the definition.
-import { CLEANUP_FINALIZER, DEFINITIONS_BUCKET, withNames } from "../custom/definition.ts";
+// Controllers of CustomResourceDefinitions: one deletes the custom resources before the definition, one accepts names.
+import { CLEANUP_FINALIZER, DEFINITIONS_BUCKET, withNameConditions } from "../custom/definition.ts";
 import { fieldsOf, listOf, textAt, valueAt } from "../objects/json.ts";
 import type { KubeObject } from "../objects/object.ts";
 import { rfc3339 } from "../objects/time.ts";
@@ -9,7 +9,7 @@ import type { VerbDeps } from "../verbs/deps.ts";
 import { changeInternally, deleteInternally } from "./internal-writes.ts";
 import { WorkQueue } from "./work-queue.ts";
 
-function bucketDefinedBy(definition: KubeObject): string {
+function customResourceBucket(definition: KubeObject): string {
   return `${textAt(definition, "spec", "group")}/${textAt(definition, "spec", "names", "plural")}`;
 }
 
@@ -30,13 +30,13 @@ function markTerminating(definition: KubeObject, now: string): KubeObject {
   return definition;
 }
 
-function release(definition: KubeObject): KubeObject {
+function removeFinalizer(definition: KubeObject): KubeObject {
   const { finalizers = [] } = definition.metadata;
   definition.metadata.finalizers = finalizers.filter((name) => name !== CLEANUP_FINALIZER);
   return definition;
 }
 
-/** Deletes the objects; true when there are none any more. */
+/** Returns true if none remain. */
 async function deleteObjects(deps: VerbDeps, bucket: string): Promise<boolean> {
   const kind = deps.registry.findByBucket(bucket);
   if (kind === undefined) {
@@ -52,7 +52,7 @@ async function deleteObjects(deps: VerbDeps, bucket: string): Promise<boolean> {
   return deps.store.list({ bucket }).length === 0;
 }
 
-async function clean(deps: VerbDeps, name: string): Promise<void> {
+async function cleanUp(deps: VerbDeps, name: string): Promise<void> {
   const address = { bucket: DEFINITIONS_BUCKET, namespace: "", name };
   const definition = deps.store.find(address)?.view();
   const kind = deps.registry.findByBucket(DEFINITIONS_BUCKET);
@@ -61,15 +61,14 @@ async function clean(deps: VerbDeps, name: string): Promise<void> {
   }
   const now = rfc3339(deps.clock.now());
   await changeInternally(deps, { kind, address }, (object) => markTerminating(object, now));
-  if (await deleteObjects(deps, bucketDefinedBy(definition))) {
-    await changeInternally(deps, { kind, address }, release);
+  if (await deleteObjects(deps, customResourceBucket(definition))) {
+    await changeInternally(deps, { kind, address }, removeFinalizer);
   }
 }
 
-/** Starts the controller; it follows the store until `stop` is aborted. */
 export function startDefinitionCleanup(deps: VerbDeps, stop: AbortSignal): void {
   const { clock, logger, store } = deps;
-  const work = (name: string) => clean(deps, name);
+  const work = (name: string) => cleanUp(deps, name);
   const queue = new WorkQueue({ name: "definition-cleanup", clock, logger, stop, work });
   const terminating = () =>
     store
@@ -81,10 +80,10 @@ export function startDefinitionCleanup(deps: VerbDeps, stop: AbortSignal): void 
     }
   };
   const unsubscribe = store.subscribe((changes) => {
-    const concerns = changes.some(
+    const isRelevant = changes.some(
       ({ current, type }) => current.address.bucket === DEFINITIONS_BUCKET || type === "DELETED",
     );
-    if (concerns) {
+    if (isRelevant) {
       addTerminating();
     }
   });
@@ -92,14 +91,14 @@ export function startDefinitionCleanup(deps: VerbDeps, stop: AbortSignal): void 
   addTerminating();
 }
 
-function isWaiting(stored: StoredObject): boolean {
+function hasUnacceptedNames(stored: StoredObject): boolean {
   return listOf(valueAt(stored.view(), "status", "conditions")).some(
     (condition) =>
       textAt(condition, "type") === "NamesAccepted" && textAt(condition, "status") === "False",
   );
 }
 
-async function decide(deps: VerbDeps, name: string): Promise<void> {
+async function acceptNames(deps: VerbDeps, name: string): Promise<void> {
   const address = { bucket: DEFINITIONS_BUCKET, namespace: "", name };
   const kind = deps.registry.findByBucket(DEFINITIONS_BUCKET);
   if (kind === undefined || deps.store.find(address) === undefined) {
@@ -108,26 +107,26 @@ async function decide(deps: VerbDeps, name: string): Promise<void> {
   const all = deps.store.list({ bucket: DEFINITIONS_BUCKET }).map((stored) => stored.view());
   const now = rfc3339(deps.clock.now());
   await changeInternally(deps, { kind, address, subresource: "status" }, (object: KubeObject) => {
-    object["status"] = withNames(object, all, now);
+    object["status"] = withNameConditions(object, all, now);
     return object;
   });
 }
 
-/** Starts the controller; it follows the store until `stop` is aborted. */
+/** Accepts the names of a rejected definition when they are no longer in use. */
 export function startDefinitionNames(deps: VerbDeps, stop: AbortSignal): void {
   const { clock, logger, store } = deps;
-  const work = (name: string) => decide(deps, name);
+  const work = (name: string) => acceptNames(deps, name);
   const queue = new WorkQueue({ name: "definition-names", clock, logger, stop, work });
-  const addWaiting = () => {
-    for (const stored of store.list({ bucket: DEFINITIONS_BUCKET }).filter(isWaiting)) {
+  const addUnaccepted = () => {
+    for (const stored of store.list({ bucket: DEFINITIONS_BUCKET }).filter(hasUnacceptedNames)) {
       queue.add(stored.address.name);
     }
   };
   const unsubscribe = store.subscribe((changes) => {
     if (changes.some(({ current }) => current.address.bucket === DEFINITIONS_BUCKET)) {
-      addWaiting();
+      addUnaccepted();
     }
   });
   stop.addEventListener("abort", unsubscribe);
-  addWaiting();
+  addUnaccepted();
 }

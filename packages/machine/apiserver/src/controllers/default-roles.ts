@@ -9,48 +9,47 @@ import { type Fields, copyJson, equalJson, listOf } from "../objects/json.ts";
 import type { KubeObject } from "../objects/object.ts";
 import type { Transaction } from "../storage/store.ts";
 import type { VerbDeps } from "../verbs/deps.ts";
-import { keepObject } from "./internal-writes.ts";
+import { ensureObject } from "./internal-writes.ts";
 
-/** A role, or a binding of a cluster role to groups, that the server keeps. */
 interface DefaultObject {
   readonly resource: "clusterroles" | "clusterrolebindings" | "roles";
-  /** Empty for the cluster. */
+  /** Empty for cluster-scoped objects. */
   readonly namespace: string;
   readonly name: string;
   readonly labels: Readonly<Record<string, string>>;
   readonly fields: Fields;
 }
 
-const READ: readonly string[] = ["get", "list", "watch"];
-const CHANGE: readonly string[] = ["create", "delete", "deletecollection", "patch", "update"];
-/** Subresources that lead into a pod. */
-const POD_DOORS: readonly string[] = ["attach", "exec", "portforward", "proxy"].map(
+const READ_VERBS: readonly string[] = ["get", "list", "watch"];
+const WRITE_VERBS: readonly string[] = ["create", "delete", "deletecollection", "patch", "update"];
+const POD_CONNECT_SUBRESOURCES: readonly string[] = ["attach", "exec", "portforward", "proxy"].map(
   (name) => `pods/${name}`,
 );
-/** Workloads with a scale. */
-const SCALED: readonly string[] = ["deployments", "replicasets", "statefulsets"];
-const AGGREGATE = "rbac.authorization.k8s.io/aggregate-to-";
+/** Workloads with the subresource `scale`. */
+const SCALABLE_WORKLOADS: readonly string[] = ["deployments", "replicasets", "statefulsets"];
+const AGGREGATE_LABEL_PREFIX = "rbac.authorization.k8s.io/aggregate-to-";
 
 function allow(apiGroup: string, resources: readonly string[], verbs: readonly string[]): Fields {
   return { apiGroups: [apiGroup], resources, verbs };
 }
 
-function withStatus(...resources: readonly string[]): string[] {
+function withStatusSubresource(...resources: readonly string[]): string[] {
   return resources.flatMap((resource) => [resource, `${resource}/status`]);
 }
 
-function paths(...nonResourceURLs: readonly string[]): Fields {
+function allowPaths(...nonResourceURLs: readonly string[]): Fields {
   return { nonResourceURLs, verbs: ["get"] };
 }
 
 function role(name: string, rules: readonly Fields[], aggregatedTo = ""): DefaultObject {
-  const labels = aggregatedTo === "" ? {} : { [`${AGGREGATE}${aggregatedTo}`]: "true" };
+  const labels =
+    aggregatedTo === "" ? {} : { [`${AGGREGATE_LABEL_PREFIX}${aggregatedTo}`]: "true" };
   return { resource: "clusterroles", namespace: "", name, labels, fields: { rules } };
 }
 
-/** A role whose rules are those of the roles that are labelled for it. */
+/** A role with the rules of all roles that have its aggregation label. */
 function aggregate(name: string, aggregatedTo = ""): DefaultObject {
-  const clusterRoleSelectors = [{ matchLabels: { [`${AGGREGATE}${name}`]: "true" } }];
+  const clusterRoleSelectors = [{ matchLabels: { [`${AGGREGATE_LABEL_PREFIX}${name}`]: "true" } }];
   const { labels } = role(name, [], aggregatedTo);
   const fields = { aggregationRule: { clusterRoleSelectors }, rules: null };
   return { resource: "clusterroles", namespace: "", name, labels, fields };
@@ -72,48 +71,60 @@ const ROLES: readonly DefaultObject[] = [
     "system:aggregate-to-admin",
     [
       allow("authorization.k8s.io", ["localsubjectaccessreviews"], ["create"]),
-      allow(RBAC_GROUP, ["rolebindings", "roles"], [...READ, ...CHANGE]),
+      allow(RBAC_GROUP, ["rolebindings", "roles"], [...READ_VERBS, ...WRITE_VERBS]),
     ],
     "admin",
   ),
   role(
     "system:aggregate-to-edit",
     [
-      allow("", ["secrets", ...POD_DOORS, "services/proxy"], READ),
+      allow("", ["secrets", ...POD_CONNECT_SUBRESOURCES, "services/proxy"], READ_VERBS),
       allow("", ["serviceaccounts"], ["impersonate"]),
-      allow("", ["pods", ...POD_DOORS], CHANGE),
+      allow("", ["pods", ...POD_CONNECT_SUBRESOURCES], WRITE_VERBS),
       allow("", ["pods/eviction", "serviceaccounts/token"], ["create"]),
-      allow("", ["configmaps", "events", "persistentvolumeclaims", "secrets"], CHANGE),
-      allow("", ["serviceaccounts", "services", "services/proxy"], CHANGE),
-      allow("", ["replicationcontrollers", "replicationcontrollers/scale"], CHANGE),
-      allow("apps", ["daemonsets", ...SCALED, ...SCALED.map((name) => `${name}/scale`)], CHANGE),
-      allow("batch", ["cronjobs", "jobs"], CHANGE),
-      allow("policy", ["poddisruptionbudgets"], CHANGE),
-      allow("networking.k8s.io", ["ingresses", "networkpolicies"], CHANGE),
-      allow("coordination.k8s.io", ["leases"], [...READ, ...CHANGE]),
+      allow("", ["configmaps", "events", "persistentvolumeclaims", "secrets"], WRITE_VERBS),
+      allow("", ["serviceaccounts", "services", "services/proxy"], WRITE_VERBS),
+      allow("", ["replicationcontrollers", "replicationcontrollers/scale"], WRITE_VERBS),
+      allow(
+        "apps",
+        ["daemonsets", ...SCALABLE_WORKLOADS, ...SCALABLE_WORKLOADS.map((name) => `${name}/scale`)],
+        WRITE_VERBS,
+      ),
+      allow("batch", ["cronjobs", "jobs"], WRITE_VERBS),
+      allow("policy", ["poddisruptionbudgets"], WRITE_VERBS),
+      allow("networking.k8s.io", ["ingresses", "networkpolicies"], WRITE_VERBS),
+      allow("coordination.k8s.io", ["leases"], [...READ_VERBS, ...WRITE_VERBS]),
     ],
     "edit",
   ),
   role(
     "system:aggregate-to-view",
     [
-      allow("", ["configmaps", "endpoints", "pods", "serviceaccounts"], READ),
-      allow("", withStatus("persistentvolumeclaims", "services"), READ),
-      allow("", ["replicationcontrollers", "replicationcontrollers/scale"], READ),
-      allow("", ["bindings", "events", "limitranges", "namespaces/status"], READ),
-      allow("", ["pods/log", "pods/status", "replicationcontrollers/status"], READ),
-      allow("", withStatus("resourcequotas"), READ),
-      allow("", ["namespaces"], READ),
-      allow("discovery.k8s.io", ["endpointslices"], READ),
-      allow("apps", ["controllerrevisions", ...withStatus("daemonsets", ...SCALED)], READ),
+      allow("", ["configmaps", "endpoints", "pods", "serviceaccounts"], READ_VERBS),
+      allow("", withStatusSubresource("persistentvolumeclaims", "services"), READ_VERBS),
+      allow("", ["replicationcontrollers", "replicationcontrollers/scale"], READ_VERBS),
+      allow("", ["bindings", "events", "limitranges", "namespaces/status"], READ_VERBS),
+      allow("", ["pods/log", "pods/status", "replicationcontrollers/status"], READ_VERBS),
+      allow("", withStatusSubresource("resourcequotas"), READ_VERBS),
+      allow("", ["namespaces"], READ_VERBS),
+      allow("discovery.k8s.io", ["endpointslices"], READ_VERBS),
       allow(
         "apps",
-        SCALED.map((name) => `${name}/scale`),
-        READ,
+        ["controllerrevisions", ...withStatusSubresource("daemonsets", ...SCALABLE_WORKLOADS)],
+        READ_VERBS,
       ),
-      allow("batch", withStatus("cronjobs", "jobs"), READ),
-      allow("policy", withStatus("poddisruptionbudgets"), READ),
-      allow("networking.k8s.io", [...withStatus("ingresses"), "networkpolicies"], READ),
+      allow(
+        "apps",
+        SCALABLE_WORKLOADS.map((name) => `${name}/scale`),
+        READ_VERBS,
+      ),
+      allow("batch", withStatusSubresource("cronjobs", "jobs"), READ_VERBS),
+      allow("policy", withStatusSubresource("poddisruptionbudgets"), READ_VERBS),
+      allow(
+        "networking.k8s.io",
+        [...withStatusSubresource("ingresses"), "networkpolicies"],
+        READ_VERBS,
+      ),
     ],
     "view",
   ),
@@ -126,7 +137,7 @@ const ROLES: readonly DefaultObject[] = [
     allow("authentication.k8s.io", ["selfsubjectreviews"], ["create"]),
   ]),
   role("system:discovery", [
-    paths(
+    allowPaths(
       "/api",
       "/api/*",
       "/apis",
@@ -141,10 +152,10 @@ const ROLES: readonly DefaultObject[] = [
     ),
   ]),
   role("system:public-info-viewer", [
-    paths("/healthz", "/livez", "/readyz", "/version", "/version/"),
+    allowPaths("/healthz", "/livez", "/readyz", "/version", "/version/"),
   ]),
   role("system:monitoring", [
-    paths(
+    allowPaths(
       "/healthz",
       "/healthz/*",
       "/livez",
@@ -156,7 +167,7 @@ const ROLES: readonly DefaultObject[] = [
     ),
   ]),
   role("system:service-account-issuer-discovery", [
-    paths(
+    allowPaths(
       "/.well-known/openid-configuration",
       "/.well-known/openid-configuration/",
       "/openid/v1/jwks",
@@ -167,15 +178,15 @@ const ROLES: readonly DefaultObject[] = [
     allow("authentication.k8s.io", ["tokenreviews"], ["create"]),
     allow("authorization.k8s.io", ["subjectaccessreviews"], ["create"]),
   ]),
-  role("system:kube-aggregator", [allow("", ["endpoints", "services"], READ)]),
+  role("system:kube-aggregator", [allow("", ["endpoints", "services"], READ_VERBS)]),
   role("system:kube-scheduler", [
     allow("", ["events"], ["create", "patch", "update"]),
     allow("coordination.k8s.io", ["leases"], ["create", "get", "update"]),
-    allow("", ["nodes"], READ),
-    allow("", ["pods"], ["delete", ...READ]),
+    allow("", ["nodes"], READ_VERBS),
+    allow("", ["pods"], ["delete", ...READ_VERBS]),
     allow("", ["bindings", "pods/binding"], ["create"]),
     allow("", ["pods/status"], ["patch", "update"]),
-    allow("", ["services", "namespaces"], READ),
+    allow("", ["services", "namespaces"], READ_VERBS),
   ]),
   role("system:node", [
     allow("authentication.k8s.io", ["tokenreviews"], ["create"]),
@@ -184,14 +195,14 @@ const ROLES: readonly DefaultObject[] = [
       ["localsubjectaccessreviews", "subjectaccessreviews"],
       ["create"],
     ),
-    allow("", ["services"], READ),
-    allow("", ["nodes"], ["create", ...READ]),
+    allow("", ["services"], READ_VERBS),
+    allow("", ["nodes"], ["create", ...READ_VERBS]),
     allow("", ["nodes/status", "nodes"], ["patch", "update"]),
     allow("", ["events"], ["create", "patch", "update"]),
-    allow("", ["pods"], [...READ, "create", "delete"]),
+    allow("", ["pods"], [...READ_VERBS, "create", "delete"]),
     allow("", ["pods/status"], ["patch", "update"]),
     allow("", ["pods/eviction"], ["create"]),
-    allow("", ["configmaps", "secrets"], READ),
+    allow("", ["configmaps", "secrets"], READ_VERBS),
     allow("", ["serviceaccounts/token"], ["create"]),
     allow("coordination.k8s.io", ["leases"], ["create", "delete", "get", "patch", "update"]),
   ]),
@@ -204,11 +215,11 @@ const BINDINGS: readonly DefaultObject[] = [
   bind("system:public-info-viewer", AUTHENTICATED, UNAUTHENTICATED),
   bind("system:monitoring", "system:monitoring"),
   bind("system:service-account-issuer-discovery", "system:serviceaccounts"),
-  // As on a cluster: what a node may do is not the same for all nodes, so nobody has this role by it.
+  // No subjects, as on a cluster: the node authorizer and NodeRestriction decide for each node.
   bind("system:node"),
 ];
 
-/** Lets servers behind this one read how to recognize it. */
+/** Lets extension API servers read how to verify the front proxy. */
 const AUTHENTICATION_READER: DefaultObject = {
   resource: "roles",
   namespace: "kube-system",
@@ -217,22 +228,25 @@ const AUTHENTICATION_READER: DefaultObject = {
   fields: {
     rules: [
       {
-        ...allow("", ["configmaps"], READ),
+        ...allow("", ["configmaps"], READ_VERBS),
         resourceNames: ["extension-apiserver-authentication"],
       },
     ],
   },
 };
 
-/** Everything that is kept, roles before bindings. */
+/** Roles before bindings. */
 const DEFAULT_OBJECTS: readonly DefaultObject[] = [...ROLES, AUTHENTICATION_READER, ...BINDINGS];
 
 const LABELS = { "kubernetes.io/bootstrapping": "rbac-defaults" } as const;
 const AUTOUPDATE = "rbac.authorization.kubernetes.io/autoupdate";
 
-/** Rules beside the wanted ones stay; those of an aggregating role are somebody else's business. */
-function completeRules(object: KubeObject, wanted: DefaultObject): void {
-  const missing = listOf(wanted.fields["rules"]).filter(
+/**
+ * Adds missing rules and leaves additional ones alone. Aggregated roles get none, because their controller writes the
+ * rules.
+ */
+function completeRules(object: KubeObject, desired: DefaultObject): void {
+  const missing = listOf(desired.fields["rules"]).filter(
     (rule) => missingRules(parseRules(object["rules"]), parseRules([rule])).length > 0,
   );
   if (missing.length > 0) {
@@ -240,52 +254,55 @@ function completeRules(object: KubeObject, wanted: DefaultObject): void {
   }
 }
 
-function completeSubjects(object: KubeObject, wanted: DefaultObject): void {
-  const known = listOf(object["subjects"]);
-  const missing = listOf(wanted.fields["subjects"]).filter(
-    (subject) => !known.some((other) => equalJson(other, subject)),
+function completeSubjects(object: KubeObject, desired: DefaultObject): void {
+  const existing = listOf(object["subjects"]);
+  const missing = listOf(desired.fields["subjects"]).filter(
+    (subject) => !existing.some((other) => equalJson(other, subject)),
   );
   if (missing.length > 0) {
-    object["subjects"] = [...known, ...copyJson(missing)];
+    object["subjects"] = [...existing, ...copyJson(missing)];
   }
 }
 
-function complete(object: KubeObject, wanted: DefaultObject): void {
+function complete(object: KubeObject, desired: DefaultObject): void {
   const { metadata } = object;
-  metadata.labels = { ...metadata.labels, ...LABELS, ...wanted.labels };
+  metadata.labels = { ...metadata.labels, ...LABELS, ...desired.labels };
   metadata.annotations = { ...metadata.annotations, [AUTOUPDATE]: "true" };
-  if (wanted.fields["aggregationRule"] !== undefined) {
-    object["aggregationRule"] = copyJson(wanted.fields["aggregationRule"]);
+  if (desired.fields["aggregationRule"] !== undefined) {
+    object["aggregationRule"] = copyJson(desired.fields["aggregationRule"]);
   }
-  completeRules(object, wanted);
-  completeSubjects(object, wanted);
+  completeRules(object, desired);
+  completeSubjects(object, desired);
 }
 
-function isOurs(object: KubeObject): boolean {
+function isAutoUpdated(object: KubeObject): boolean {
   return object.metadata.annotations?.[AUTOUPDATE] !== "false";
 }
 
-function keep(transaction: Transaction, wanted: DefaultObject, deps: VerbDeps): void {
-  const kind = RBAC_KINDS.find(({ resource }) => resource === wanted.resource);
+function ensureDefault(transaction: Transaction, desired: DefaultObject, deps: VerbDeps): void {
+  const kind = RBAC_KINDS.find(({ resource }) => resource === desired.resource);
   if (kind === undefined) {
     return;
   }
-  const kept = { kind, namespace: wanted.namespace, name: wanted.name };
-  keepObject(transaction, { kept, deps }, (object, isNew) => {
+  const key = { kind, namespace: desired.namespace, name: desired.name };
+  ensureObject(transaction, key, deps, (object, isNew) => {
     if (isNew) {
-      Object.assign(object, copyJson(wanted.fields));
+      Object.assign(object, copyJson(desired.fields));
     }
-    if (isOurs(object)) {
-      complete(object, wanted);
+    if (isAutoUpdated(object)) {
+      complete(object, desired);
     }
   });
 }
 
-/** Brings the default roles and bindings up to date, all at once; those that are annotated not to be updated stay as they are. */
-export async function keepDefaultRoles(deps: VerbDeps): Promise<void> {
+/**
+ * Restores the default roles and bindings in one transaction. Leaves objects with the annotation autoupdate=false
+ * alone.
+ */
+export async function ensureDefaultRoles(deps: VerbDeps): Promise<void> {
   await deps.store.write((transaction) => {
-    for (const wanted of DEFAULT_OBJECTS) {
-      keep(transaction, wanted, deps);
+    for (const desired of DEFAULT_OBJECTS) {
+      ensureDefault(transaction, desired, deps);
     }
   });
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Keeps the status of pod disruption budgets. Source: Kubernetes disruption controller.
+// Updates the status of PodDisruptionBudgets. Source: Kubernetes disruption controller.
 import { bucketOf } from "../kinds/kind.ts";
 import { POD_DISRUPTION_BUDGET } from "../kinds/workload/disruption-budget.ts";
 import { disruptionsOf, ownPodsOf } from "../kinds/workload/disruptions.ts";
@@ -14,8 +14,10 @@ import { WorkQueue } from "./work-queue.ts";
 const BUDGETS = bucketOf(POD_DISRUPTION_BUDGET);
 const PODS = bucketOf(POD);
 
-/** The budgets that a change is about. */
-function changedBy({ store }: VerbDeps, { current, previous, type }: Change): readonly Address[] {
+function affectedBudgets(
+  { store }: VerbDeps,
+  { current, previous, type }: Change,
+): readonly Address[] {
   const { bucket, namespace } = current.address;
   if (bucket === BUDGETS) return type === "DELETED" ? [] : [current.address];
   if (bucket !== PODS) return [];
@@ -26,11 +28,10 @@ function changedBy({ store }: VerbDeps, { current, previous, type }: Change): re
     .map(({ address }) => address);
 }
 
-/** Starts the controller; it follows the store until `stop` is aborted. */
 export function startDisruptionBudgets(deps: VerbDeps, stop: AbortSignal): void {
   const { clock, logger, store } = deps;
-  const known = new Map<string, Address>();
-  const count = (budget: KubeObject, { namespace }: Address): KubeObject => {
+  const pending = new Map<string, Address>();
+  const withStatus = (budget: KubeObject, { namespace }: Address): KubeObject => {
     const pods = store.list({ bucket: PODS, namespace }).map((pod) => pod.view());
     const observedGeneration = budget.metadata.generation;
     const status = {
@@ -41,20 +42,20 @@ export function startDisruptionBudgets(deps: VerbDeps, stop: AbortSignal): void 
     return { ...budget, status };
   };
   const work = async (key: string): Promise<void> => {
-    const address = known.get(key);
+    const address = pending.get(key);
     if (address === undefined) return;
-    known.delete(key);
-    const at = { kind: POD_DISRUPTION_BUDGET, address, subresource: "status" };
-    await changeInternally(deps, at, (budget) => count(budget, address));
+    pending.delete(key);
+    const target = { kind: POD_DISRUPTION_BUDGET, address, subresource: "status" };
+    await changeInternally(deps, target, (budget) => withStatus(budget, address));
   };
   const queue = new WorkQueue({ name: "disruption-budgets", clock, logger, stop, work });
-  const look = (address: Address): void => {
-    known.set(printAddress(address), address);
+  const enqueue = (address: Address): void => {
+    pending.set(printAddress(address), address);
     queue.add(printAddress(address));
   };
   const unsubscribe = store.subscribe((changes) => {
-    for (const change of changes) changedBy(deps, change).forEach(look);
+    for (const change of changes) affectedBudgets(deps, change).forEach(enqueue);
   });
   stop.addEventListener("abort", unsubscribe);
-  for (const { address } of store.list({ bucket: BUDGETS })) look(address);
+  for (const { address } of store.list({ bucket: BUDGETS })) enqueue(address);
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Tells people why an object with an owner in another namespace goes or stays. Source: Kubernetes garbage collector OwnerRefInvalidNamespace.
+// Deletes objects whose owners are all deleted. Source: Kubernetes "Garbage Collection".
 import { DEFINITIONS_BUCKET } from "../custom/definition.ts";
 import { EVENT } from "../kinds/cluster/event.ts";
 import { apiVersionOf } from "../kinds/kind.ts";
@@ -13,14 +13,14 @@ import {
 import { rfc3339 } from "../objects/time.ts";
 import type { Change, StoredFacts, StoredObject } from "../storage/store.ts";
 import type { VerbDeps } from "../verbs/deps.ts";
-import { changeInternally, deleteInternally, keepObject } from "./internal-writes.ts";
+import { changeInternally, deleteInternally, ensureObject } from "./internal-writes.ts";
 import {
   FOREGROUND,
   OwnerIndex,
   type OwnerSources,
   type Target,
   blockedBy,
-  ownersOf,
+  classifyOwners,
   waitsForDependents,
   withoutBlocking,
   withoutFinalizer,
@@ -30,14 +30,17 @@ import { WorkQueue } from "./work-queue.ts";
 
 const COMPONENT = "garbage-collector-controller";
 
-/** Records that an object names an owner that lives elsewhere. */
-async function reportForeignOwner(
+/**
+ * Records a Warning event for an owner reference across namespaces. Source: Kubernetes garbage collector
+ * OwnerRefInvalidNamespace.
+ */
+async function recordForeignOwner(
   deps: VerbDeps,
-  at: Target,
-  given: { readonly object: KubeObject; readonly owner: OwnerReference },
+  target: Target,
+  object: KubeObject,
+  owner: OwnerReference,
 ): Promise<void> {
-  const { kind, address } = at;
-  const { object, owner } = given;
+  const { kind, address } = target;
   const identity = `[${owner.apiVersion}/${owner.kind}, namespace: ${address.namespace}, name: ${owner.name}, uid: ${owner.uid}]`;
   const now = rfc3339(deps.clock.now());
   const namespace = address.namespace === "" ? "default" : address.namespace;
@@ -49,9 +52,9 @@ async function reportForeignOwner(
     uid,
     apiVersion: apiVersionOf(kind),
   };
-  const kept = { kind: EVENT, namespace, name: `${address.name}.${owner.uid.slice(0, 16)}` };
+  const key = { kind: EVENT, namespace, name: `${address.name}.${owner.uid.slice(0, 16)}` };
   await deps.store.write((transaction) => {
-    keepObject(transaction, { kept, deps }, (event) => {
+    ensureObject(transaction, key, deps, (event) => {
       Object.assign(event, {
         involvedObject,
         type: "Warning",
@@ -69,17 +72,17 @@ async function reportForeignOwner(
 }
 
 const ORPHAN = "orphan";
-/** Owners that are remembered to be gone, because their dependents may be judged when their kind is gone too. */
-const GONE_MAX = 1000;
-/** Records of what happened are never collected. */
-const IGNORED: ReadonlySet<string> = new Set(["/events", "events.k8s.io/events"]);
+/** Deleted owners are remembered for dependents that are examined after the owner's kind is gone, too. */
+const DELETED_OWNERS_MAX = 1000;
+/** Events are not collected. */
+const IGNORED_BUCKETS: ReadonlySet<string> = new Set(["/events", "events.k8s.io/events"]);
 
-function isSame(left: readonly string[], right: readonly string[]): boolean {
+function equalLists(left: readonly string[], right: readonly string[]): boolean {
   return left.length === right.length && left.every((uid, index) => uid === right[index]);
 }
 
-/** How an object goes that nobody owns: as its own finalizers say. */
-function policyOf({ metadata }: KubeObject): string {
+/** The object's own finalizers determine how its dependents are deleted. */
+function propagationPolicyOf({ metadata }: KubeObject): string {
   const { finalizers = [] } = metadata;
   if (finalizers.includes(ORPHAN)) {
     return "Orphan";
@@ -93,9 +96,9 @@ class GarbageCollector {
   readonly #queue: WorkQueue;
   readonly #sources: OwnerSources;
   /** Oldest first. */
-  readonly #gone = new Set<string>();
-  /** Printed addresses of objects with owners of kinds that are not served. */
-  readonly #unclear = new Set<string>();
+  readonly #deletedOwners = new Set<string>();
+  /** Printed addresses of objects with owners of unknown kinds. */
+  readonly #unresolved = new Set<string>();
 
   constructor(deps: VerbDeps, stop: AbortSignal) {
     this.#deps = deps;
@@ -103,7 +106,7 @@ class GarbageCollector {
     this.#sources = {
       store: deps.store,
       registry: deps.registry,
-      isGone: (uid) => this.#gone.has(uid),
+      isDeleted: (uid) => this.#deletedOwners.has(uid),
     };
     this.#queue = new WorkQueue({
       name: "garbage-collector",
@@ -113,22 +116,22 @@ class GarbageCollector {
       work: (key) => this.#collect(parseAddress(key)),
     });
     for (const stored of deps.store.buckets().flatMap((bucket) => deps.store.list({ bucket }))) {
-      // What has its owners was judged when it was written: nothing is read of it at a start.
-      this.#addWhenDue(stored, stored);
+      // Objects with live owners were checked when they were written, so a start does not read them.
+      this.#addIfNeeded(stored, stored);
     }
   }
 
-  follow(change: Change): void {
+  handle(change: Change): void {
     const { current, previous } = change;
-    this.#index.follow(change);
+    this.#index.apply(change);
     if (change.type === "DELETED") {
       this.#afterDeletion(current);
     } else {
-      this.#addWhenDue(current, previous);
+      this.#addIfNeeded(current, previous);
       this.#addReleased(current, previous);
     }
     if (current.address.bucket === DEFINITIONS_BUCKET) {
-      this.#retryUnclear();
+      this.#retryUnresolved();
     }
   }
 
@@ -136,11 +139,11 @@ class GarbageCollector {
     this.#queue.add(printAddress(address));
   }
 
-  /** Dependents lose an owner; owners that wait may go on. */
+  /** Queues the dependents, and the owners that wait for this object. */
   #afterDeletion({ uid, owners }: StoredFacts): void {
     const dependents = this.#index.dependentsOf(uid);
     if (dependents.length > 0) {
-      this.#remember(uid);
+      this.#rememberDeleted(uid);
     }
     for (const address of dependents) {
       this.#add(address);
@@ -157,35 +160,35 @@ class GarbageCollector {
     }
   }
 
-  #remember(uid: string): void {
-    this.#gone.add(uid);
-    const [oldest] = this.#gone;
-    if (this.#gone.size > GONE_MAX && oldest !== undefined) {
-      this.#gone.delete(oldest);
+  #rememberDeleted(uid: string): void {
+    this.#deletedOwners.add(uid);
+    const [oldest] = this.#deletedOwners;
+    if (this.#deletedOwners.size > DELETED_OWNERS_MAX && oldest !== undefined) {
+      this.#deletedOwners.delete(oldest);
     }
   }
 
-  #retryUnclear(): void {
-    for (const key of this.#unclear) {
+  #retryUnresolved(): void {
+    for (const key of this.#unresolved) {
       this.#queue.add(key);
     }
-    this.#unclear.clear();
+    this.#unresolved.clear();
   }
 
-  /** Nearly every object has nothing to be done about, which its facts tell at no cost. */
-  #addWhenDue(stored: StoredObject, previous: StoredObject | undefined): void {
+  /** Decides from metadata in memory, because almost no object needs work. */
+  #addIfNeeded(stored: StoredObject, previous: StoredObject | undefined): void {
     const { address, owners, deleting } = stored;
-    const settled = owners.every((uid) => this.#isNear(address, uid));
-    const known =
-      owners.length === 0 || (previous !== undefined && isSame(owners, previous.owners));
+    const hasLiveOwners = owners.every((uid) => this.#isLiveOwner(address, uid));
+    const hasSameOwners =
+      owners.length === 0 || (previous !== undefined && equalLists(owners, previous.owners));
     if (deleting) {
       this.#addDeleting(stored);
-    } else if (!settled || !known) {
+    } else if (!hasLiveOwners || !hasSameOwners) {
       this.#add(address);
     }
   }
 
-  /** Something that goes with its dependents wakes them. */
+  /** Queues an object whose finalizers wait for its dependents. */
   #addDeleting(stored: StoredObject): void {
     const object = stored.view();
     const { finalizers = [] } = object.metadata;
@@ -194,76 +197,83 @@ class GarbageCollector {
     }
   }
 
-  /** Whether an owner is there to stay, as far as its uid tells. */
-  #isNear(dependent: Address, uid: string): boolean {
-    const at = this.#index.findByUid(uid);
+  /** Whether the uid belongs to an object in reach that is not being deleted. */
+  #isLiveOwner(dependent: Address, uid: string): boolean {
+    const address = this.#index.findByUid(uid);
     return (
-      at !== undefined &&
-      ["", dependent.namespace].includes(at.namespace) &&
-      this.#deps.store.find(at)?.deleting === false
+      address !== undefined &&
+      ["", dependent.namespace].includes(address.namespace) &&
+      this.#deps.store.find(address)?.deleting === false
     );
   }
 
-  /** Owners that need not wait for this dependent any more. */
+  /** Queues owners that no longer have to wait for this dependent. */
   #addReleased(current: StoredObject, previous: StoredObject | undefined): void {
     if (previous !== undefined && previous.owners.length > 0) {
-      const held = blockedBy(current.view());
-      this.#addOwners([...blockedBy(previous.view())].filter((uid) => !held.has(uid)));
+      const blocked = blockedBy(current.view());
+      this.#addOwners([...blockedBy(previous.view())].filter((uid) => !blocked.has(uid)));
     }
   }
 
   async #collect(address: Address): Promise<void> {
     const object = this.#deps.store.find(address)?.view();
     const kind = this.#deps.registry.findByBucket(address.bucket);
-    if (object === undefined || kind === undefined || IGNORED.has(address.bucket)) {
+    if (object === undefined || kind === undefined || IGNORED_BUCKETS.has(address.bucket)) {
       return;
     }
     if (object.metadata.deletionTimestamp !== undefined) {
-      await this.#finish({ kind, address }, object);
+      await this.#finishDeletion({ kind, address }, object);
     } else if ((object.metadata.ownerReferences ?? []).length > 0) {
-      await this.#judge({ kind, address }, object);
+      await this.#collectDependent({ kind, address }, object);
     }
   }
 
-  /** An object with owners: kept while one of them is solid. */
-  async #judge(at: Target, object: KubeObject): Promise<void> {
-    const { solid, gone, waiting, unclear } = ownersOf(at.address, object, this.#sources);
-    await this.#reportForeign(at, object);
-    if (unclear.length > 0) {
-      this.#unclear.add(printAddress(at.address));
+  /** Deletes an object without a live owner; otherwise removes the references to its deleted owners. */
+  async #collectDependent(target: Target, object: KubeObject): Promise<void> {
+    const { live, deleted, waiting, unresolved } = classifyOwners(
+      target.address,
+      object,
+      this.#sources,
+    );
+    await this.#recordForeignOwners(target, object);
+    if (unresolved.length > 0) {
+      this.#unresolved.add(printAddress(target.address));
       return;
     }
-    if (solid.length > 0) {
-      const dead = new Set([...gone, ...waiting].map(({ uid }) => uid));
-      if (dead.size > 0) {
-        await changeInternally(this.#deps, at, withoutOwners(dead));
+    if (live.length > 0) {
+      const removable = new Set([...deleted, ...waiting].map(({ uid }) => uid));
+      if (removable.size > 0) {
+        await changeInternally(this.#deps, target, withoutOwners(removable));
       }
       return;
     }
     const { uid = "" } = object.metadata;
     const dependents = this.#index.dependentsOf(uid);
     if (waiting.length === 0 || dependents.length === 0) {
-      await deleteInternally(this.#deps, at, { uid, propagationPolicy: policyOf(object) });
+      await deleteInternally(this.#deps, target, {
+        uid,
+        propagationPolicy: propagationPolicyOf(object),
+      });
       return;
     }
     if (dependents.some((address) => this.#waits(address))) {
-      // Owners of each other would wait for each other.
-      await changeInternally(this.#deps, at, withoutBlocking);
+      // Objects that own each other would block each other forever.
+      await changeInternally(this.#deps, target, withoutBlocking);
     }
-    await deleteInternally(this.#deps, at, { uid, propagationPolicy: "Foreground" });
+    await deleteInternally(this.#deps, target, { uid, propagationPolicy: "Foreground" });
   }
 
-  async #reportForeign(at: Target, object: KubeObject): Promise<void> {
+  async #recordForeignOwners(target: Target, object: KubeObject): Promise<void> {
     for (const owner of object.metadata.ownerReferences ?? []) {
       const { namespace = "" } = this.#index.findByUid(owner.uid) ?? {};
-      if (namespace !== "" && namespace !== at.address.namespace) {
-        await reportForeignOwner(this.#deps, at, { object, owner });
+      if (namespace !== "" && namespace !== target.address.namespace) {
+        await recordForeignOwner(this.#deps, target, object, owner);
       }
     }
   }
 
-  /** An object that is being deleted and says what shall become of its dependents. */
-  async #finish(at: Target, object: KubeObject): Promise<void> {
+  /** Completes an orphaning or foreground deletion. */
+  async #finishDeletion(target: Target, object: KubeObject): Promise<void> {
     const { finalizers = [], uid = "" } = object.metadata;
     const dependents = this.#index.dependentsOf(uid);
     if (finalizers.includes(ORPHAN)) {
@@ -273,13 +283,13 @@ class GarbageCollector {
           await changeInternally(this.#deps, { kind, address }, withoutOwners(new Set([uid])));
         }
       }
-      await changeInternally(this.#deps, at, withoutFinalizer(ORPHAN));
+      await changeInternally(this.#deps, target, withoutFinalizer(ORPHAN));
     } else if (finalizers.includes(FOREGROUND)) {
       for (const address of dependents.filter((dependent) => !this.#isDeleting(dependent))) {
         this.#add(address);
       }
       if (!dependents.some((address) => this.#blocks(address, uid))) {
-        await changeInternally(this.#deps, at, withoutFinalizer(FOREGROUND));
+        await changeInternally(this.#deps, target, withoutFinalizer(FOREGROUND));
       }
     }
   }
@@ -298,12 +308,11 @@ class GarbageCollector {
   }
 }
 
-/** Starts the collector; it follows the store until `stop` is aborted. */
 export function startGarbageCollector(deps: VerbDeps, stop: AbortSignal): void {
   const collector = new GarbageCollector(deps, stop);
   const unsubscribe = deps.store.subscribe((changes) => {
     for (const change of changes) {
-      collector.follow(change);
+      collector.handle(change);
     }
   });
   stop.addEventListener("abort", unsubscribe);

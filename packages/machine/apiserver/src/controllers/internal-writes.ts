@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Writes that the server makes itself.
+// Writes by the server itself: with admission and validation, or directly in a transaction.
 import { type Kind, apiVersionOf, bucketOf } from "../kinds/kind.ts";
 import { StatusError } from "../meta/status.ts";
 import { equalJson } from "../objects/json.ts";
@@ -11,7 +11,7 @@ import { changeObject } from "../verbs/change.ts";
 import { deleteOne } from "../verbs/delete.ts";
 import type { VerbDeps } from "../verbs/deps.ts";
 
-const SYSTEM = {
+const CONTROLLER_USER = {
   name: "system:kube-controller-manager",
   groups: ["system:masters", "system:authenticated"],
 };
@@ -24,48 +24,52 @@ function toCall(kind: Kind, address: Address, subresource = ""): Call {
     subresource,
     query: new URLSearchParams(),
     body: { text: "", contentType: "" },
-    user: SYSTEM,
+    user: CONTROLLER_USER,
     representation: { format: "json", as: "object", pretty: false },
     warnings: [],
   };
 }
 
-function ignoreAbsent(error: unknown): void {
+function ignoreNotFound(error: unknown): void {
   if (!(error instanceof StatusError && error.code === 404)) {
     throw error;
   }
 }
 
-/** Changes an object; absent is success. `edit` may change what it is given. `subresource`: what admission is told. */
+/**
+ * Does nothing if the object does not exist. `edit` may change its argument. Admission sees the request as one for
+ * `subresource`.
+ */
 export async function changeInternally(
   deps: VerbDeps,
-  at: { readonly kind: Kind; readonly address: Address; readonly subresource?: string },
+  target: { readonly kind: Kind; readonly address: Address; readonly subresource?: string },
   edit: (object: KubeObject) => KubeObject,
 ): Promise<void> {
   const change = { part: "all", edit } as const;
-  await changeObject(toCall(at.kind, at.address, at.subresource), deps, change).catch(ignoreAbsent);
+  await changeObject(toCall(target.kind, target.address, target.subresource), deps, change).catch(
+    ignoreNotFound,
+  );
 }
 
-/** Deletes an object; absent is success. An empty `uid` takes whatever has the name. */
+/** Does nothing if the object does not exist. An empty `uid` matches any object of that name. */
 export async function deleteInternally(
   deps: VerbDeps,
-  at: { readonly kind: Kind; readonly address: Address },
-  how: { readonly uid: string; readonly propagationPolicy: string },
+  target: { readonly kind: Kind; readonly address: Address },
+  deletion: { readonly uid: string; readonly propagationPolicy: string },
 ): Promise<void> {
-  const options = { ...how, graceSeconds: undefined, resourceVersion: "", dryRun: false };
-  await deleteOne(toCall(at.kind, at.address), deps, options).catch(ignoreAbsent);
+  const options = { ...deletion, graceSeconds: undefined, resourceVersion: "", dryRun: false };
+  await deleteOne(toCall(target.kind, target.address), deps, options).catch(ignoreNotFound);
 }
 
-/** Which object is kept, by kind and place. */
-interface Kept {
+interface ObjectKey {
   readonly kind: Kind;
-  /** Empty for the cluster. */
+  /** Empty for cluster-scoped objects. */
   readonly namespace: string;
   readonly name: string;
 }
 
-function newObject(kept: Kept, deps: VerbDeps): KubeObject {
-  const { kind, namespace, name } = kept;
+function newObject(key: ObjectKey, deps: VerbDeps): KubeObject {
+  const { kind, namespace, name } = key;
   const metadata: Meta = {
     name,
     ...(namespace === "" ? {} : { namespace }),
@@ -75,16 +79,16 @@ function newObject(kept: Kept, deps: VerbDeps): KubeObject {
   return { apiVersion: apiVersionOf(kind), kind: kind.kind, metadata };
 }
 
-/** Writes what `edit` makes of the object, or of an empty one; nothing where that is what is there. */
-export function keepObject(
+/** Creates the object, or updates it if `edit` changes it. Bypasses admission. */
+export function ensureObject(
   transaction: Transaction,
-  given: { readonly kept: Kept; readonly deps: VerbDeps },
+  key: ObjectKey,
+  deps: VerbDeps,
   edit: (object: KubeObject, isNew: boolean) => void,
 ): void {
-  const { kept, deps } = given;
-  const address = { bucket: bucketOf(kept.kind), namespace: kept.namespace, name: kept.name };
+  const address = { bucket: bucketOf(key.kind), namespace: key.namespace, name: key.name };
   const stored = transaction.find(address);
-  const object = stored?.copy() ?? newObject(kept, deps);
+  const object = stored?.copy() ?? newObject(key, deps);
   edit(object, stored === undefined);
   if (stored === undefined || !equalJson(object, stored.view())) {
     transaction.put(address, object);

@@ -3,7 +3,7 @@ import { describe, expect, test } from "vitest";
 import type { KubeObject, Meta } from "../objects/object.ts";
 import { type ControllerTest, startControllerTest } from "../testing/test-controllers.ts";
 import { runTurns } from "../testing/test-server.ts";
-import { keepNamespaceContents, startNamespaceContents } from "./namespace-contents.ts";
+import { ensureNamespaceContents, startNamespaceContents } from "./namespace-contents.ts";
 
 const MAP = "kube-root-ca.crt";
 const MORE = { rootCaPem: "PEM" };
@@ -31,7 +31,7 @@ async function started(): Promise<ControllerTest> {
 describe("every namespace has an account and the server's authority", () => {
   test("from the start of the server on", async () => {
     await using given = await startControllerTest();
-    await keepNamespaceContents({ ...given.server.deps, ...MORE });
+    await ensureNamespaceContents({ ...given.server.deps, ...MORE });
     expect(contentsOf(given, "default")).toMatchObject({
       account: { metadata: { uid: "uid-account-default" } },
       map: { data: { "ca.crt": "PEM" } },
@@ -54,7 +54,7 @@ describe("every namespace has an account and the server's authority", () => {
     const { deps } = given.server;
     const metadata = { deletionTimestamp: "2026-01-01T00:00:00Z" };
     await given.server.put("namespaces", aNamespace(metadata));
-    await keepNamespaceContents({ ...deps, ...MORE });
+    await ensureNamespaceContents({ ...deps, ...MORE });
     expect(contentsOf(given)).toEqual({ account: undefined, map: undefined });
   });
 
@@ -84,7 +84,7 @@ describe("every namespace has an account and the server's authority", () => {
     await using given = await started();
     const before = contentsOf(given).map?.metadata.resourceVersion;
     await given.server.put("namespaces", aNamespace({ labels: { a: "b" } }));
-    await keepNamespaceContents({ ...given.server.deps, ...MORE });
+    await ensureNamespaceContents({ ...given.server.deps, ...MORE });
     await runTurns(20);
     expect(contentsOf(given).map?.metadata.resourceVersion).toBe(before);
   });

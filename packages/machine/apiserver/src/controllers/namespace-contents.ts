@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Standard namespaces, and the objects that every namespace has.
+// Standard namespaces, and the objects that every namespace has: the default ServiceAccount and the CA of this server.
 import { DEFAULT_ACCOUNT } from "../admission/service-account.ts";
 import { SERVICE_ACCOUNT } from "../kinds/access/service-account.ts";
 import { NAMESPACE } from "../kinds/cluster/namespace.ts";
@@ -9,15 +9,19 @@ import type { KubeObject } from "../objects/object.ts";
 import { rfc3339 } from "../objects/time.ts";
 import type { Transaction } from "../storage/store.ts";
 import type { VerbDeps } from "../verbs/deps.ts";
-import { keepObject } from "./internal-writes.ts";
+import { ensureObject } from "./internal-writes.ts";
 import { WorkQueue } from "./work-queue.ts";
 
-const NAMES: readonly string[] = ["default", "kube-node-lease", "kube-public", "kube-system"];
+const STANDARD_NAMESPACES: readonly string[] = [
+  "default",
+  "kube-node-lease",
+  "kube-public",
+  "kube-system",
+];
 
-/** Makes the standard namespaces where they are missing. */
-export async function makeStandardNamespaces(deps: VerbDeps): Promise<void> {
+export async function createStandardNamespaces(deps: VerbDeps): Promise<void> {
   await deps.store.write((transaction) => {
-    for (const name of NAMES) {
+    for (const name of STANDARD_NAMESPACES) {
       const address = { bucket: bucketOf(NAMESPACE), namespace: "", name };
       if (transaction.find(address) === undefined) {
         const namespace: KubeObject = {
@@ -38,15 +42,14 @@ export async function makeStandardNamespaces(deps: VerbDeps): Promise<void> {
 
 const NAMESPACES = bucketOf(NAMESPACE);
 const ACCOUNTS = bucketOf(SERVICE_ACCOUNT);
-const MAPS = bucketOf(CONFIG_MAP);
+const CONFIG_MAPS = bucketOf(CONFIG_MAP);
 
 /** Source: Kubernetes root-ca-cert-publisher. */
 const ROOT_CA = "kube-root-ca.crt";
 const DESCRIPTION = "kubernetes.io/description";
 
-/** What the contents are made of. */
 type ContentsDeps = VerbDeps & {
-  /** Authority of the server's certificate, PEM. */
+  /** CA of the server's certificate, PEM. */
   readonly rootCaPem: string;
 };
 
@@ -55,14 +58,14 @@ function isActive(transaction: Transaction, name: string): boolean {
   return namespace !== undefined && namespace.view().metadata.deletionTimestamp === undefined;
 }
 
-function keep(transaction: Transaction, namespace: string, deps: ContentsDeps): void {
+function ensureContents(transaction: Transaction, namespace: string, deps: ContentsDeps): void {
   if (!isActive(transaction, namespace)) {
     return;
   }
   const account = { kind: SERVICE_ACCOUNT, namespace, name: DEFAULT_ACCOUNT };
-  keepObject(transaction, { kept: account, deps }, () => undefined);
+  ensureObject(transaction, account, deps, () => undefined);
   const map = { kind: CONFIG_MAP, namespace, name: ROOT_CA };
-  keepObject(transaction, { kept: map, deps }, (object, isNew) => {
+  ensureObject(transaction, map, deps, (object, isNew) => {
     if (isNew) {
       const text = "Authority of the API server's certificate, for clients inside of pods.";
       object.metadata.annotations = { [DESCRIPTION]: text };
@@ -71,22 +74,20 @@ function keep(transaction: Transaction, namespace: string, deps: ContentsDeps): 
   });
 }
 
-/** Gives all namespaces what they are to have. */
-export async function keepNamespaceContents(deps: ContentsDeps): Promise<void> {
+export async function ensureNamespaceContents(deps: ContentsDeps): Promise<void> {
   const namespaces = deps.store.list({ bucket: NAMESPACES });
   await deps.store.write((transaction) => {
     for (const { address } of namespaces) {
-      keep(transaction, address.name, deps);
+      ensureContents(transaction, address.name, deps);
     }
   });
 }
 
-/** Starts the controller; it follows the store until `stop` is aborted. */
 export function startNamespaceContents(deps: ContentsDeps, stop: AbortSignal): void {
   const { clock, logger, store } = deps;
   const work = (name: string) =>
     store.write((transaction) => {
-      keep(transaction, name, deps);
+      ensureContents(transaction, name, deps);
     });
   const queue = new WorkQueue({ name: "namespace-contents", clock, logger, stop, work });
   const unsubscribe = store.subscribe((changes) => {
@@ -96,7 +97,7 @@ export function startNamespaceContents(deps: ContentsDeps, stop: AbortSignal): v
         queue.add(name);
       } else if (
         (bucket === ACCOUNTS && name === DEFAULT_ACCOUNT && type === "DELETED") ||
-        (bucket === MAPS && name === ROOT_CA && type !== "ADDED")
+        (bucket === CONFIG_MAPS && name === ROOT_CA && type !== "ADDED")
       ) {
         queue.add(namespace);
       }

@@ -4,7 +4,7 @@ import { describe, expect, test } from "vitest";
 import type { Fields } from "../objects/json.ts";
 import type { KubeObject } from "../objects/object.ts";
 import type { StoredObject } from "../storage/store.ts";
-import { withRemaining } from "./namespace-lifecycle.ts";
+import { withContentConditions } from "./namespace-lifecycle.ts";
 
 const NOW = "2026-01-02T00:00:00Z";
 const BEFORE = "2026-01-01T00:00:00Z";
@@ -30,7 +30,7 @@ function find(namespace: KubeObject, type: string): Fields | undefined {
 }
 
 test("an empty namespace has nothing left", () => {
-  const namespace = withRemaining(aNamespace(), [], NOW);
+  const namespace = withContentConditions(aNamespace(), [], NOW);
   expect(namespace["status"]).toEqual({
     phase: "Terminating",
     conditions: [
@@ -75,7 +75,7 @@ test("an empty namespace has nothing left", () => {
 
 test("what is left is counted by resource and by finalizer", () => {
   const contents = [left("/pods", "z/y"), left("a.io/widgets", "a/b", "z/y"), left("/pods")];
-  const namespace = withRemaining(aNamespace(), contents, NOW);
+  const namespace = withContentConditions(aNamespace(), contents, NOW);
   expect(find(namespace, "NamespaceContentRemaining")).toMatchObject({
     status: "True",
     reason: "SomeResourcesRemain",
@@ -99,7 +99,11 @@ describe("the time of a condition", () => {
     { name: "is new where there was none", status: "False", time: undefined, want: NOW },
   ])("$name", ({ status, time, want }) => {
     const before = { type, status, ...(time === undefined ? {} : { lastTransitionTime: time }) };
-    const namespace = withRemaining(aNamespace([{ type: "Other", status }, before]), [], NOW);
+    const namespace = withContentConditions(
+      aNamespace([{ type: "Other", status }, before]),
+      [],
+      NOW,
+    );
     expect(find(namespace, type)?.["lastTransitionTime"]).toBe(want);
   });
 });

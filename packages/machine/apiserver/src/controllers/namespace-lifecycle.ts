@@ -10,15 +10,15 @@ import type { VerbDeps } from "../verbs/deps.ts";
 import { changeInternally, deleteInternally } from "./internal-writes.ts";
 import { WorkQueue } from "./work-queue.ts";
 
-interface Finding {
+interface Condition {
   readonly type: string;
   readonly status: "True" | "False";
   readonly reason: string;
   readonly message: string;
 }
 
-/** What always goes well here: kinds and contents are in this process. */
-const FINE: readonly Finding[] = [
+/** These steps cannot fail here, because all kinds and objects are in this process. */
+const ALWAYS_SUCCESSFUL: readonly Condition[] = [
   {
     type: "NamespaceDeletionDiscoveryFailure",
     status: "False",
@@ -39,7 +39,7 @@ const FINE: readonly Finding[] = [
   },
 ];
 
-function count(names: readonly string[]): Map<string, number> {
+function countNames(names: readonly string[]): Map<string, number> {
   const counts = new Map<string, number>();
   for (const name of names) {
     counts.set(name, (counts.get(name) ?? 0) + 1);
@@ -47,22 +47,24 @@ function count(names: readonly string[]): Map<string, number> {
   return counts;
 }
 
-function listed(counts: ReadonlyMap<string, number>, word: string): string {
+function printCounts(counts: ReadonlyMap<string, number>, verb: string): string {
   return [...counts]
-    .map(([name, number]) => `${name} ${word} ${String(number)} resource instances`)
+    .map(([name, number]) => `${name} ${verb} ${String(number)} resource instances`)
     .toSorted()
     .join(", ");
 }
 
-/** `resource.group`; the dot stays where there is no group. */
+/** Formats as `resource.group`, with the dot even if the group is empty. */
 function resourceOf({ address }: StoredObject): string {
   const [group = "", resource = ""] = address.bucket.split("/");
   return `${resource}.${group}`;
 }
 
-function remainingFindings(contents: readonly StoredObject[]): Finding[] {
-  const resources = count(contents.map(resourceOf));
-  const finalizers = count(contents.flatMap((stored) => stored.view().metadata.finalizers ?? []));
+function remainingConditions(contents: readonly StoredObject[]): Condition[] {
+  const resources = countNames(contents.map(resourceOf));
+  const finalizers = countNames(
+    contents.flatMap((stored) => stored.view().metadata.finalizers ?? []),
+  );
   return [
     resources.size === 0
       ? {
@@ -75,7 +77,7 @@ function remainingFindings(contents: readonly StoredObject[]): Finding[] {
           type: "NamespaceContentRemaining",
           status: "True",
           reason: "SomeResourcesRemain",
-          message: `Some resources are remaining: ${listed(resources, "has")}`,
+          message: `Some resources are remaining: ${printCounts(resources, "has")}`,
         },
     finalizers.size === 0
       ? {
@@ -88,14 +90,15 @@ function remainingFindings(contents: readonly StoredObject[]): Finding[] {
           type: "NamespaceFinalizersRemaining",
           status: "True",
           reason: "SomeFinalizersRemain",
-          message: `Some content in the namespace has finalizers remaining: ${listed(finalizers, "in")}`,
+          message: `Some content in the namespace has finalizers remaining: ${printCounts(finalizers, "in")}`,
         },
   ];
 }
 
-function toCondition(finding: Finding, before: unknown, now: string): Fields {
-  const since = textAt(before, "status") === finding.status && textAt(before, "lastTransitionTime");
-  const { type, status, reason, message } = finding;
+function toCondition(condition: Condition, before: unknown, now: string): Fields {
+  const since =
+    textAt(before, "status") === condition.status && textAt(before, "lastTransitionTime");
+  const { type, status, reason, message } = condition;
   return {
     type,
     status,
@@ -105,15 +108,15 @@ function toCondition(finding: Finding, before: unknown, now: string): Fields {
   };
 }
 
-/** Says in the conditions of a namespace what is left. Changes it. */
-export function withRemaining(
+/** Sets the conditions that list the remaining objects. Changes the namespace in place. */
+export function withContentConditions(
   namespace: KubeObject,
   contents: readonly StoredObject[],
   now: string,
 ): KubeObject {
   const status = fieldsOf(namespace["status"]);
   const before = listOf(status["conditions"]);
-  const conditions = [...FINE, ...remainingFindings(contents)].map((finding) =>
+  const conditions = [...ALWAYS_SUCCESSFUL, ...remainingConditions(contents)].map((finding) =>
     toCondition(
       finding,
       before.find((condition) => textAt(condition, "type") === finding.type),
@@ -136,7 +139,7 @@ function isTerminating(deps: VerbDeps, name: string): boolean {
   return stored?.deleting === true;
 }
 
-async function empty(deps: VerbDeps, name: string): Promise<void> {
+async function deleteContents(deps: VerbDeps, name: string): Promise<void> {
   if (!isTerminating(deps, name)) {
     return;
   }
@@ -147,34 +150,35 @@ async function empty(deps: VerbDeps, name: string): Promise<void> {
       .map(async (stored) => {
         const kind = deps.registry.findByBucket(stored.address.bucket);
         if (kind !== undefined) {
-          const at = { kind, address: stored.address };
-          await deleteInternally(deps, at, { uid: "", propagationPolicy: "Background" });
+          const target = { kind, address: stored.address };
+          await deleteInternally(deps, target, { uid: "", propagationPolicy: "Background" });
         }
       }),
   );
-  const left = contentsOf(deps, name);
+  const remaining = contentsOf(deps, name);
   const at = { kind: NAMESPACE, address: { bucket: BUCKET, namespace: "", name } };
-  if (left.length > 0) {
+  if (remaining.length > 0) {
     const now = rfc3339(deps.clock.now());
     const status = { ...at, subresource: "status" };
-    await changeInternally(deps, status, (namespace) => withRemaining(namespace, left, now));
+    await changeInternally(deps, status, (namespace) =>
+      withContentConditions(namespace, remaining, now),
+    );
   } else {
-    await changeInternally(deps, { ...at, subresource: "finalize" }, finalized);
+    await changeInternally(deps, { ...at, subresource: "finalize" }, withoutFinalizer);
   }
 }
 
-/** The namespace without this controller's own finalizer; others may have theirs. Changes it. */
-function finalized(namespace: KubeObject): KubeObject {
+/** Removes only this controller's finalizer. Changes the namespace in place. */
+function withoutFinalizer(namespace: KubeObject): KubeObject {
   const spec = fieldsOf(namespace["spec"]);
   const finalizers = listOf(spec["finalizers"]).filter((name) => name !== FINALIZER);
   namespace["spec"] = { ...spec, finalizers };
   return namespace;
 }
 
-/** Starts the controller; it follows the store until `stop` is aborted. */
 export function startNamespaceLifecycle(deps: VerbDeps, stop: AbortSignal): void {
   const { clock, logger, store } = deps;
-  const work = (name: string) => empty(deps, name);
+  const work = (name: string) => deleteContents(deps, name);
   const queue = new WorkQueue({ name: "namespace-lifecycle", clock, logger, stop, work });
   const unsubscribe = store.subscribe((changes) => {
     for (const { current, type } of changes) {

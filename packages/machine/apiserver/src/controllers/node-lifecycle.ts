@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What does a node say of itself that has gone silent? Nothing that anybody knows. Pure.
+// Sets the conditions of a node to Unknown when it stops renewing its Lease and status. Source: Kubernetes
+// node-lifecycle-controller. Evicts no pods and sets no taints, because a standalone machine is its only node.
 import { LEASE } from "../kinds/cluster/lease.ts";
 import { NODE } from "../kinds/cluster/node.ts";
 import { bucketOf } from "../kinds/kind.ts";
@@ -11,38 +12,45 @@ import type { VerbDeps } from "../verbs/deps.ts";
 import { changeInternally } from "./internal-writes.ts";
 import { WorkQueue } from "./work-queue.ts";
 
-/** What only the node itself can say. Source: Kubernetes node-lifecycle-controller, nodeConditionTypeToTaintKeyStatusMap. */
-const OWN_TYPES = ["Ready", "MemoryPressure", "DiskPressure", "PIDPressure"];
+/**
+ * Conditions that only the kubelet reports. Source: Kubernetes node-lifecycle-controller,
+ * nodeConditionTypeToTaintKeyStatusMap.
+ */
+const KUBELET_CONDITIONS = ["Ready", "MemoryPressure", "DiskPressure", "PIDPressure"];
 
-const STOPPED = {
+const STOPPED_REPORTING = {
   status: "Unknown",
   reason: "NodeStatusUnknown",
   message: "Kubelet stopped posting node status.",
 };
-const NEVER = {
+const NEVER_REPORTED = {
   status: "Unknown",
   reason: "NodeStatusNeverUpdated",
   message: "Kubelet never posted node status.",
 };
 
-/** The node with conditions that nobody knows; those that nobody knew already, and those of others, stay. */
+/**
+ * Adds missing kubelet conditions as Unknown. Leaves conditions of other writers, and those that are already Unknown,
+ * alone.
+ */
 export function withUnknownConditions(node: KubeObject, now: string): KubeObject {
   const status = fieldsOf(node["status"]);
-  const known = listOf(status["conditions"]).map(fieldsOf);
+  const existing = listOf(status["conditions"]).map(fieldsOf);
   const stopped = (condition: Fields): Fields =>
-    OWN_TYPES.includes(textAt(condition, "type")) && textAt(condition, "status") !== "Unknown"
-      ? { ...condition, ...STOPPED, lastTransitionTime: now }
+    KUBELET_CONDITIONS.includes(textAt(condition, "type")) &&
+    textAt(condition, "status") !== "Unknown"
+      ? { ...condition, ...STOPPED_REPORTING, lastTransitionTime: now }
       : condition;
   const isMissing = (type: string): boolean =>
-    !known.some((condition) => textAt(condition, "type") === type);
+    !existing.some((condition) => textAt(condition, "type") === type);
   const lastHeartbeatTime = node.metadata.creationTimestamp;
   const never = (type: string): Fields => ({
     type,
-    ...NEVER,
+    ...NEVER_REPORTED,
     lastHeartbeatTime,
     lastTransitionTime: now,
   });
-  const conditions = [...known.map(stopped), ...OWN_TYPES.filter(isMissing).map(never)];
+  const conditions = [...existing.map(stopped), ...KUBELET_CONDITIONS.filter(isMissing).map(never)];
   return { ...node, status: { ...status, conditions } };
 }
 
@@ -50,69 +58,68 @@ const NODES = bucketOf(NODE);
 const LEASES = bucketOf(LEASE);
 /** Source: Kubernetes core/v1 NamespaceNodeLease. */
 const LEASE_NAMESPACE = "kube-node-lease";
-/** How long a node may be silent. Source: kube-controller-manager 1.30, --node-monitor-grace-period. */
-const GRACE_MS = 40_000;
+/** Source: kube-controller-manager 1.30, --node-monitor-grace-period. */
+const GRACE_PERIOD_MS = 40_000;
 
-/** When a node was last heard of, by its own words; they differ where it was heard of since. */
-function signOf({ address }: Change["current"], object: KubeObject | undefined): string {
+/** Returns the timestamp that the kubelet changes with each heartbeat. */
+function heartbeatTime({ address }: Change["current"], object: KubeObject | undefined): string {
   if (address.bucket === LEASES) return textAt(object, "spec", "renewTime");
   const conditions = listOf(valueAt(object, "status", "conditions"));
   const ready = conditions.find((condition) => textAt(condition, "type") === "Ready");
   return textAt(ready, "lastHeartbeatTime");
 }
 
-function isOfNodes({ bucket, namespace }: Change["current"]["address"]): boolean {
+function isNodeOrLease({ bucket, namespace }: Change["current"]["address"]): boolean {
   return bucket === NODES || (bucket === LEASES && namespace === LEASE_NAMESPACE);
 }
 
-/** Whether a node, or its lease, tells by this change that it lives. */
-function isSign({ current, previous, type }: Change): boolean {
-  if (!isOfNodes(current.address) || type === "DELETED") return false;
+function isHeartbeat({ current, previous, type }: Change): boolean {
+  if (!isNodeOrLease(current.address) || type === "DELETED") return false;
   if (previous === undefined) return true;
-  return signOf(current, current.view()) !== signOf(current, previous.view());
+  return heartbeatTime(current, current.view()) !== heartbeatTime(current, previous.view());
 }
 
 /**
- * Starts the controller; it follows the store until `stop` is aborted. What counts is when a sign came, by this machine's
- * clock, not what it says: after a start of the server each node has its grace anew.
+ * Measures the time since a heartbeat was received with this machine's clock, and ignores the timestamps in it. Each
+ * node gets a new grace period when the server starts.
  */
 export function startNodeLifecycle(deps: VerbDeps, stop: AbortSignal): void {
   const { clock, logger, store } = deps;
-  /** Of nodes that were heard of within their grace. */
-  const waits = new Map<string, AbortController>();
+  /** Nodes within their grace period. */
+  const graceTimers = new Map<string, AbortController>();
   const work = (name: string): Promise<void> => {
     const address = { bucket: NODES, namespace: "", name };
     return changeInternally(deps, { kind: NODE, address, subresource: "status" }, (node) =>
-      waits.has(name) ? node : withUnknownConditions(node, rfc3339(clock.now())),
+      graceTimers.has(name) ? node : withUnknownConditions(node, rfc3339(clock.now())),
     );
   };
   const queue = new WorkQueue({ name: "node-lifecycle", clock, logger, stop, work });
-  const forget = (name: string): void => {
-    waits.get(name)?.abort();
-    waits.delete(name);
+  const stopGracePeriod = (name: string): void => {
+    graceTimers.get(name)?.abort();
+    graceTimers.delete(name);
   };
-  const hear = (name: string): void => {
-    forget(name);
-    const wait = new AbortController();
-    waits.set(name, wait);
-    clock.sleep(GRACE_MS, wait.signal).then(
+  const restartGracePeriod = (name: string): void => {
+    stopGracePeriod(name);
+    const timer = new AbortController();
+    graceTimers.set(name, timer);
+    clock.sleep(GRACE_PERIOD_MS, timer.signal).then(
       () => {
-        waits.delete(name);
+        graceTimers.delete(name);
         queue.add(name);
       },
-      () => undefined, // heard of again, or gone
+      () => undefined, // canceled by a heartbeat or by deletion
     );
   };
   const unsubscribe = store.subscribe((changes) => {
     for (const change of changes) {
       const { bucket, name } = change.current.address;
-      if (isSign(change)) hear(name);
-      else if (bucket === NODES && change.type === "DELETED") forget(name);
+      if (isHeartbeat(change)) restartGracePeriod(name);
+      else if (bucket === NODES && change.type === "DELETED") stopGracePeriod(name);
     }
   });
   stop.addEventListener("abort", () => {
     unsubscribe();
-    [...waits.keys()].forEach(forget);
+    [...graceTimers.keys()].forEach(stopGracePeriod);
   });
-  for (const { address } of store.list({ bucket: NODES })) hear(address.name);
+  for (const { address } of store.list({ bucket: NODES })) restartGracePeriod(address.name);
 }

@@ -7,7 +7,7 @@ import type { Kind } from "../kinds/kind.ts";
 import type { KubeObject, Meta } from "../objects/object.ts";
 import { openStore } from "../storage/sqlite-store.ts";
 import type { Store } from "../storage/store.ts";
-import { OwnerIndex, ownersOf } from "./owner-references.ts";
+import { OwnerIndex, classifyOwners } from "./owner-references.ts";
 
 const KINDS: readonly Kind[] = [CONFIG_MAP, NODE];
 const IN_A = { bucket: "/configmaps", namespace: "a", name: "dependent" };
@@ -37,53 +37,53 @@ async function storeWithOwners() {
 }
 
 test.each([
-  { what: "there", owner: { ...MAP, name: "here", uid: "u1" }, at: IN_A, want: "solid" },
-  { what: "recreated", owner: { ...MAP, name: "here", uid: "old" }, at: IN_A, want: "gone" },
-  { what: "misnamed", owner: { ...MAP, name: "there", uid: "u1" }, at: IN_A, want: "gone" },
+  { what: "there", owner: { ...MAP, name: "here", uid: "u1" }, at: IN_A, want: "live" },
+  { what: "recreated", owner: { ...MAP, name: "here", uid: "old" }, at: IN_A, want: "deleted" },
+  { what: "misnamed", owner: { ...MAP, name: "there", uid: "u1" }, at: IN_A, want: "deleted" },
   {
     what: "elsewhere",
     owner: { ...MAP, name: "here", uid: "u1" },
     at: { ...IN_A, namespace: "b" },
-    want: "gone",
+    want: "deleted",
   },
   { what: "waiting", owner: { ...MAP, name: "going", uid: "u2" }, at: IN_A, want: "waiting" },
   {
     what: "of the cluster",
     owner: { apiVersion: "v1", kind: "Node", name: "node", uid: "u3" },
     at: IN_A,
-    want: "solid",
+    want: "live",
   },
   {
     what: "of an unknown kind",
     owner: { apiVersion: "x/v1", kind: "X", name: "n", uid: "u4" },
     at: IN_A,
-    want: "unclear",
+    want: "unresolved",
   },
   {
     what: "of an unknown kind and known to be gone",
     owner: { apiVersion: "x/v1", kind: "X", name: "n", uid: "dead" },
     at: IN_A,
-    want: "gone",
+    want: "deleted",
   },
   {
     what: "in a namespace, of something that is in none",
     owner: { ...MAP, name: "here", uid: "u1" },
     at: NOWHERE,
-    want: "unclear",
+    want: "unresolved",
   },
 ])("an owner that is $what is $want", async ({ owner, at, want }) => {
   const store = await storeWithOwners();
   const dependent = object("ConfigMap", { name: "dependent", ownerReferences: [owner] });
-  const owners = ownersOf(at, dependent, {
+  const owners = classifyOwners(at, dependent, {
     store,
     registry: { findByKind: (_version, name) => KINDS.find(({ kind }) => kind === name) },
-    isGone: (uid) => uid === "dead",
+    isDeleted: (uid) => uid === "dead",
   });
   expect({ ...owners, [want]: owners[want as keyof typeof owners].length }).toEqual({
-    solid: [],
-    gone: [],
+    live: [],
+    deleted: [],
     waiting: [],
-    unclear: [],
+    unresolved: [],
     [want]: 1,
   });
   await store.close();
@@ -112,7 +112,7 @@ test("objects are found by their uid and by those of their owners, as the store 
   await put(store, "a", "o1", "o2");
   const index = new OwnerIndex(store);
   store.subscribe((changes) => {
-    for (const change of changes) index.follow(change);
+    for (const change of changes) index.apply(change);
   });
   const names = (uid: string) => index.dependentsOf(uid).map(({ name }) => name);
   expect([names("o1"), names("o2"), names("o3")]).toEqual([["a", "c"], ["a"], []]);

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Owner references: classification, edits, and an index by uid. Source: Kubernetes garbage collector classifyReferences.
+// Owner references: classification, changes, and an index by uid. Source: Kubernetes garbage collector
+// classifyReferences.
 import { type Kind, bucketOf } from "../kinds/kind.ts";
 import type { Registry } from "../kinds/registry.ts";
 import {
@@ -10,35 +11,31 @@ import {
 } from "../objects/object.ts";
 import type { Change, Store, StoredObject } from "../storage/store.ts";
 
-/** The finalizer of an owner that goes after its dependents. */
+/** Finalizer of an owner that is deleted after its dependents. */
 export const FOREGROUND = "foregroundDeletion";
 
-/** An object to work on. */
 export interface Target {
   readonly kind: Kind;
   readonly address: Address;
 }
 
-/** Owners of an object, by what they mean for it. */
 interface Owners {
-  /** There, and to stay for now. */
-  readonly solid: readonly OwnerReference[];
-  readonly gone: readonly OwnerReference[];
-  /** Being deleted, after their dependents. */
+  /** Exist, and do not wait for their dependents. */
+  readonly live: readonly OwnerReference[];
+  readonly deleted: readonly OwnerReference[];
+  /** Being deleted in the foreground: they wait for their dependents. */
   readonly waiting: readonly OwnerReference[];
-  /** Nobody can say: their kind is not served, or cannot own this object. Nothing is done while there is one. */
-  readonly unclear: readonly OwnerReference[];
+  /** Their kind is unknown, or cannot own this object. The garbage collector leaves such objects alone. */
+  readonly unresolved: readonly OwnerReference[];
 }
 
-/** Who can say what is there. */
 export interface OwnerSources {
   readonly store: Pick<Store, "find">;
   readonly registry: Pick<Registry, "findByKind">;
-  /** Whether an owner is known to be gone, though its kind may be gone too. */
-  readonly isGone: (uid: string) => boolean;
+  /** Whether the owner is known to be deleted, even if its kind is unknown by now. */
+  readonly isDeleted: (uid: string) => boolean;
 }
 
-/** Whether something waits for its dependents to be gone. */
 export function waitsForDependents(object: KubeObject): boolean {
   return (
     object.metadata.deletionTimestamp !== undefined &&
@@ -46,42 +43,46 @@ export function waitsForDependents(object: KubeObject): boolean {
   );
 }
 
-function meaningOf(
+function classify(
   reference: OwnerReference,
   dependent: Address,
   sources: OwnerSources,
 ): keyof Owners {
-  const { store, registry, isGone } = sources;
+  const { store, registry, isDeleted } = sources;
   const kind = registry.findByKind(reference.apiVersion, reference.kind);
   if (kind === undefined) {
-    return isGone(reference.uid) ? "gone" : "unclear";
+    return isDeleted(reference.uid) ? "deleted" : "unresolved";
   }
   if (kind.namespaced && dependent.namespace === "") {
-    return "unclear";
+    return "unresolved";
   }
   const namespace = kind.namespaced ? dependent.namespace : "";
   const owner = store.find({ bucket: bucketOf(kind), namespace, name: reference.name });
   if (owner?.uid !== reference.uid) {
-    return "gone";
+    return "deleted";
   }
-  return owner.deleting && waitsForDependents(owner.view()) ? "waiting" : "solid";
+  return owner.deleting && waitsForDependents(owner.view()) ? "waiting" : "live";
 }
 
-/** Sorts the owners of the object at an address. They are known by kind, name and uid, in the dependent's namespace or in none. */
-export function ownersOf(address: Address, object: KubeObject, sources: OwnerSources): Owners {
+/** Finds owners by kind, name and uid, in the dependent's namespace or cluster-scoped. */
+export function classifyOwners(
+  address: Address,
+  object: KubeObject,
+  sources: OwnerSources,
+): Owners {
   const owners: Record<keyof Owners, OwnerReference[]> = {
-    solid: [],
-    gone: [],
+    live: [],
+    deleted: [],
     waiting: [],
-    unclear: [],
+    unresolved: [],
   };
   for (const reference of object.metadata.ownerReferences ?? []) {
-    owners[meaningOf(reference, address, sources)].push(reference);
+    owners[classify(reference, address, sources)].push(reference);
   }
   return owners;
 }
 
-/** Changes an object: a finalizer less. */
+/** Returns an edit that removes the finalizer. */
 export function withoutFinalizer(name: string): (object: KubeObject) => KubeObject {
   return (object) => {
     const { finalizers = [] } = object.metadata;
@@ -90,7 +91,7 @@ export function withoutFinalizer(name: string): (object: KubeObject) => KubeObje
   };
 }
 
-/** Changes an object: some owners less. */
+/** Returns an edit that removes the references to these owners. */
 export function withoutOwners(uids: ReadonlySet<string>): (object: KubeObject) => KubeObject {
   return (object) => {
     const left = (object.metadata.ownerReferences ?? []).filter(({ uid }) => !uids.has(uid));
@@ -103,7 +104,7 @@ export function withoutOwners(uids: ReadonlySet<string>): (object: KubeObject) =
   };
 }
 
-/** Changes an object: its owners need not wait for it. */
+/** Edit that clears `blockOwnerDeletion` of all references. */
 export function withoutBlocking(object: KubeObject): KubeObject {
   for (const reference of object.metadata.ownerReferences ?? []) {
     if (reference.blockOwnerDeletion === true) {
@@ -113,7 +114,7 @@ export function withoutBlocking(object: KubeObject): KubeObject {
   return object;
 }
 
-/** Uids of the owners that have to wait for an object. */
+/** Returns the uids of owners whose deletion waits for this object. */
 export function blockedBy(object: KubeObject | undefined): ReadonlySet<string> {
   const references = object?.metadata.ownerReferences ?? [];
   return new Set(
@@ -121,10 +122,10 @@ export function blockedBy(object: KubeObject | undefined): ReadonlySet<string> {
   );
 }
 
-/** Who names whom as owner, by uid: also owners that are not there. */
+/** Includes references to owners that do not exist. */
 export class OwnerIndex {
   readonly #addresses = new Map<string, Address>();
-  /** By uid of the owner; values by printed address. */
+  /** Keyed by the uid of the owner, then by printed address. */
   readonly #dependents = new Map<string, Map<string, Address>>();
 
   constructor(store: Store) {
@@ -135,18 +136,17 @@ export class OwnerIndex {
     }
   }
 
-  /** Where the object with a uid lives. */
   findByUid(uid: string): Address | undefined {
     return this.#addresses.get(uid);
   }
 
-  /** Objects that name `uid` as an owner, sorted. */
+  /** Sorted by address. */
   dependentsOf(uid: string): readonly Address[] {
     const entries = [...(this.#dependents.get(uid) ?? [])];
     return entries.sort(([left], [right]) => (left < right ? -1 : 1)).map(([, address]) => address);
   }
 
-  follow(change: Change): void {
+  apply(change: Change): void {
     const { current, previous } = change;
     if (previous !== undefined) {
       this.#remove(previous);

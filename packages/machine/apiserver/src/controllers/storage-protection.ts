@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Lets claims and volumes go that are being deleted, as soon as nobody uses them. Source: Kubernetes
+// Removes the protection finalizer of deleted claims and volumes when they are no longer in use. Source: Kubernetes
 // pvc-protection-controller, pv-protection-controller.
 import { type Kind, bucketOf } from "../kinds/kind.ts";
 import { PERSISTENT_VOLUME_CLAIM } from "../kinds/storage/claim.ts";
@@ -17,30 +17,28 @@ const CLAIMS = bucketOf(PERSISTENT_VOLUME_CLAIM);
 const VOLUMES = bucketOf(PERSISTENT_VOLUME);
 const PODS = bucketOf(POD);
 
-/** The claims that a pod's volumes name. */
-function claimsOf(pod: KubeObject): readonly string[] {
+function claimNames(pod: KubeObject): readonly string[] {
   return listOf(valueAt(pod, "spec", "volumes"))
     .map((volume) => textAt(volume, "persistentVolumeClaim", "claimName"))
     .filter((name) => name !== "");
 }
 
-/** A pod without a node has not begun, and none takes it while the claim is on its way out. */
+/** A pod without a node has not started, and is not scheduled while its claim is being deleted. */
 function usesClaim(pod: KubeObject, claim: string): boolean {
-  return textAt(pod, "spec", "nodeName") !== "" && claimsOf(pod).includes(claim);
+  return textAt(pod, "spec", "nodeName") !== "" && claimNames(pod).includes(claim);
 }
 
 function isClaimUsed({ store }: VerbDeps, { namespace, name }: Address): boolean {
   return store.list({ bucket: PODS, namespace }).some((pod) => usesClaim(pod.view(), name));
 }
 
-/** What is kept by which finalizer, and for how long. */
-interface Guard {
+interface Protection {
   readonly kind: Kind;
   readonly finalizer: string;
   readonly isUsed: (deps: VerbDeps, stored: StoredObject) => boolean;
 }
 
-const GUARDS: Readonly<Record<string, Guard>> = {
+const PROTECTIONS: Readonly<Record<string, Protection>> = {
   [CLAIMS]: {
     kind: PERSISTENT_VOLUME_CLAIM,
     finalizer: CLAIM_PROTECTION,
@@ -53,7 +51,7 @@ const GUARDS: Readonly<Record<string, Guard>> = {
   },
 };
 
-function without(finalizer: string): (object: KubeObject) => KubeObject {
+function withoutFinalizer(finalizer: string): (object: KubeObject) => KubeObject {
   return (object) => {
     const { metadata } = object;
     metadata.finalizers = (metadata.finalizers ?? []).filter((one) => one !== finalizer);
@@ -61,40 +59,43 @@ function without(finalizer: string): (object: KubeObject) => KubeObject {
   };
 }
 
-async function letGo(deps: VerbDeps, address: Address): Promise<void> {
-  const guard = GUARDS[address.bucket];
+async function releaseUnused(deps: VerbDeps, address: Address): Promise<void> {
+  const protection = PROTECTIONS[address.bucket];
   const stored = deps.store.find(address);
-  if (guard === undefined || stored?.deleting !== true || guard.isUsed(deps, stored)) {
+  if (protection === undefined || stored?.deleting !== true || protection.isUsed(deps, stored)) {
     return;
   }
-  await changeInternally(deps, { kind: guard.kind, address }, without(guard.finalizer));
+  await changeInternally(
+    deps,
+    { kind: protection.kind, address },
+    withoutFinalizer(protection.finalizer),
+  );
 }
 
-/** The addresses that a change may have freed. */
-function freedBy({ current, type }: Change): readonly Address[] {
+/** Returns the claims and volumes whose finalizer may be removable after this change. */
+function releasableBy({ current, type }: Change): readonly Address[] {
   const { bucket, namespace } = current.address;
   if (bucket === PODS && type === "DELETED") {
-    return claimsOf(current.view()).map((name) => ({ bucket: CLAIMS, namespace, name }));
+    return claimNames(current.view()).map((name) => ({ bucket: CLAIMS, namespace, name }));
   }
-  return bucket in GUARDS && type !== "DELETED" && current.deleting ? [current.address] : [];
+  return bucket in PROTECTIONS && type !== "DELETED" && current.deleting ? [current.address] : [];
 }
 
-/** Starts the controller; it follows the store until `stop` is aborted. */
 export function startStorageProtection(deps: VerbDeps, stop: AbortSignal): void {
   const { clock, logger, store } = deps;
   const work = (key: string): Promise<void> => {
     const [bucket = "", namespace = "", name = ""] = key.split(" ");
-    return letGo(deps, { bucket, namespace, name });
+    return releaseUnused(deps, { bucket, namespace, name });
   };
   const queue = new WorkQueue({ name: "storage-protection", clock, logger, stop, work });
   const add = ({ bucket, namespace, name }: Address): void => {
     queue.add(`${bucket} ${namespace} ${name}`);
   };
   const unsubscribe = store.subscribe((changes) => {
-    changes.flatMap(freedBy).forEach(add);
+    changes.flatMap(releasableBy).forEach(add);
   });
   stop.addEventListener("abort", unsubscribe);
-  for (const bucket of Object.keys(GUARDS)) {
+  for (const bucket of Object.keys(PROTECTIONS)) {
     for (const { address, deleting } of store.list({ bucket })) {
       if (deleting) {
         add(address);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Fills secrets that ask for an account's token, and removes them with the account.
+// Fills Secrets of type service-account-token, and deletes them with their account.
 import type { AccountTokens } from "../auth/tokens/account-tokens.ts";
 import { SERVICE_ACCOUNT } from "../kinds/access/service-account.ts";
 import { ACCOUNT_NAME, ACCOUNT_UID, SECRET, TOKEN_SECRET } from "../kinds/config/secret.ts";
@@ -14,14 +14,13 @@ import { WorkQueue } from "./work-queue.ts";
 const SECRETS = bucketOf(SECRET);
 const ACCOUNTS = bucketOf(SERVICE_ACCOUNT);
 
-/** The server's own parts, and what a secret gets of it: a token, and the authority to know the server by. */
 export type TokenSecretsDeps = VerbDeps & {
   readonly accountTokens: AccountTokens;
-  /** Authority of the server's certificate, PEM. */
+  /** CA of the server's certificate, PEM. */
   readonly rootCaPem: string;
 };
 
-function accountOf(secret: KubeObject): string {
+function accountNameOf(secret: KubeObject): string {
   return secret["type"] === TOKEN_SECRET
     ? textAt(secret, "metadata", "annotations", ACCOUNT_NAME)
     : "";
@@ -31,8 +30,8 @@ function base64(text: string): string {
   return Buffer.from(text).toString("base64");
 }
 
-/** The secret as it is to be: what it lacks is added, a token that is there stays. */
-async function filled(
+/** Adds missing data. Retains an existing token. */
+async function withToken(
   secret: KubeObject,
   account: KubeObject,
   deps: TokenSecretsDeps,
@@ -54,14 +53,16 @@ async function filled(
 async function fill(stored: StoredObject, deps: TokenSecretsDeps): Promise<void> {
   const secret = stored.view();
   const { namespace } = stored.address;
-  const account = deps.store.find({ bucket: ACCOUNTS, namespace, name: accountOf(secret) })?.view();
-  const known = textAt(secret, "metadata", "annotations", ACCOUNT_UID);
-  if (account === undefined || (known !== "" && known !== account.metadata.uid)) {
-    const how = { uid: secret.metadata.uid ?? "", propagationPolicy: "Background" };
-    await deleteInternally(deps, { kind: SECRET, address: stored.address }, how);
+  const account = deps.store
+    .find({ bucket: ACCOUNTS, namespace, name: accountNameOf(secret) })
+    ?.view();
+  const accountUid = textAt(secret, "metadata", "annotations", ACCOUNT_UID);
+  if (account === undefined || (accountUid !== "" && accountUid !== account.metadata.uid)) {
+    const options = { uid: secret.metadata.uid ?? "", propagationPolicy: "Background" };
+    await deleteInternally(deps, { kind: SECRET, address: stored.address }, options);
     return;
   }
-  const next = await filled(secret, account, deps);
+  const next = await withToken(secret, account, deps);
   await deps.store.write((transaction) => {
     const isSame = transaction.find(stored.address)?.revision === stored.revision;
     if (isSame && !equalJson(next, secret)) {
@@ -70,7 +71,6 @@ async function fill(stored: StoredObject, deps: TokenSecretsDeps): Promise<void>
   });
 }
 
-/** Starts the controller; it follows the store until `stop` is aborted. */
 export function startTokenSecrets(deps: TokenSecretsDeps, stop: AbortSignal): void {
   const { clock, logger, store } = deps;
   const find = (key: string) => {
@@ -84,9 +84,9 @@ export function startTokenSecrets(deps: TokenSecretsDeps, stop: AbortSignal): vo
     }
   };
   const queue = new WorkQueue({ name: "token-secrets", clock, logger, stop, work });
-  const addIfAsking = (stored: StoredObject, account?: string) => {
-    const asked = accountOf(stored.view());
-    if (asked !== "" && (account === undefined || asked === account)) {
+  const addTokenSecret = (stored: StoredObject, account?: string) => {
+    const accountName = accountNameOf(stored.view());
+    if (accountName !== "" && (account === undefined || accountName === account)) {
       queue.add(`${stored.address.namespace}/${stored.address.name}`);
     }
   };
@@ -94,16 +94,16 @@ export function startTokenSecrets(deps: TokenSecretsDeps, stop: AbortSignal): vo
     for (const { current, type } of changes) {
       const { bucket, namespace, name } = current.address;
       if (bucket === SECRETS && type !== "DELETED") {
-        addIfAsking(current);
+        addTokenSecret(current);
       } else if (bucket === ACCOUNTS && type === "DELETED") {
         store.list({ bucket: SECRETS, namespace }).forEach((secret) => {
-          addIfAsking(secret, name);
+          addTokenSecret(secret, name);
         });
       }
     }
   });
   stop.addEventListener("abort", unsubscribe);
   store.list({ bucket: SECRETS }).forEach((secret) => {
-    addIfAsking(secret);
+    addTokenSecret(secret);
   });
 }

@@ -5,7 +5,7 @@ import { ALL_VERBS, type Kind } from "../kinds/kind.ts";
 import type { Fields } from "../objects/json.ts";
 import { objectOf, printCauses, withDefaults } from "../testing/judge.ts";
 import { widgetDefinition } from "../testing/objects.ts";
-import { columnsOf, kindsOf } from "./custom-kind.ts";
+import { toColumns, kindsOf } from "./custom-kind.ts";
 
 const REVISION = 7;
 const schema = {
@@ -181,10 +181,10 @@ test.each([
   ["date", ".spec.n", null],
   ["date", ".spec.t", "<invalid>"],
 ])("a column of type %s at %s shows %s", (type, jsonPath, want) => {
-  const [column] = columnsOf([{ name: "C", type, jsonPath }]);
+  const [column] = toColumns([{ name: "C", type, jsonPath }]);
   expect(column?.cell(OBJECT, NOW_MS)).toBe(want);
 });
 
 test("without columns there is the age", () => {
-  expect(columnsOf(undefined).map(({ name }) => name)).toEqual(["Age"]);
+  expect(toColumns(undefined).map(({ name }) => name)).toEqual(["Age"]);
 });

@@ -38,12 +38,12 @@ function toColumnType(type: string): Column["type"] {
   }
 }
 
-/** How a value is shown; one of another type than the column's is not. Source: apiextensions tableconvertor. */
+/** A value of another type than the column's is shown as null. Source: apiextensions tableconvertor. */
 const CELLS: Readonly<Record<Column["type"], (value: unknown, nowMs: number) => unknown>> = {
   boolean: (value) => (typeof value === "boolean" ? value : null),
   date: (value, nowMs) => (typeof value === "string" ? dateCell(value, nowMs) : null),
-  integer: (value) => (typeof value === "number" ? Math.trunc(value) : toLongInteger(value)),
-  number: (value) => (typeof value === "number" ? value : toLongInteger(value)),
+  integer: (value) => (typeof value === "number" ? Math.trunc(value) : toBigInteger(value)),
+  number: (value) => (typeof value === "number" ? value : toBigInteger(value)),
   string: asText,
 };
 
@@ -51,7 +51,7 @@ function dateCell(text: string, nowMs: number): string {
   return Number.isNaN(parseTime(text)) ? "<invalid>" : ageOf(text, nowMs);
 }
 
-function toLongInteger(value: unknown): unknown {
+function toBigInteger(value: unknown): unknown {
   return typeof value === "bigint" ? value : null;
 }
 
@@ -59,7 +59,7 @@ function toCell(type: Column["type"], value: unknown, nowMs: number): unknown {
   return value === undefined || value === null ? null : CELLS[type](value, nowMs);
 }
 
-/** A column of a definition. */
+/** Source: apiextensions/v1 CustomResourceColumnDefinition. */
 export function toColumn(definition: Fields): Column {
   const find = parsePath(textAt(definition, "jsonPath"));
   const type = toColumnType(textAt(definition, "type"));
@@ -70,15 +70,15 @@ export function toColumn(definition: Fields): Column {
     description: textAt(definition, "description"),
     priority: Number(valueAt(definition, "priority") ?? 0),
     cell: (object, nowMs) => {
-      const found = find(object);
-      const value = found.length > 1 ? found.map(String).join(",") : found[0];
+      const values = find(object);
+      const value = values.length > 1 ? values.map(String).join(",") : values[0];
       return toCell(type, value, nowMs);
     },
   };
 }
 
-/** Columns behind Name: those of the definition, or Age where it has none. */
-export function columnsOf(definitions: unknown): readonly Column[] {
+/** Returns the columns after Name. The default is Age. */
+export function toColumns(definitions: unknown): readonly Column[] {
   const columns = listOf(definitions).map((definition) => toColumn(fieldsOf(definition)));
   return columns.length === 0 ? [AGE] : columns;
 }
@@ -99,7 +99,7 @@ function scaleValues(scale: unknown): ScaleValues | undefined {
   };
 }
 
-function subresourcesOf(hasStatus: boolean, hasScale: boolean): Subresource[] {
+function toSubresources(hasStatus: boolean, hasScale: boolean): Subresource[] {
   const verbs = ["get", "patch", "update"] as const;
   return [
     ...(hasStatus ? [{ name: "status", verbs }] : []),
@@ -109,7 +109,7 @@ function subresourcesOf(hasStatus: boolean, hasScale: boolean): Subresource[] {
   ];
 }
 
-function strategyOf(version: Fields): Strategy {
+function toStrategy(version: Fields): Strategy {
   const schema = fieldsOf(valueAt(version, "schema", "openAPIV3Schema"));
   const validate = makeValidator(schema);
   const selectable = listOf(version["selectableFields"]).map((field) => textAt(field, "jsonPath"));
@@ -137,11 +137,11 @@ function strategyOf(version: Fields): Strategy {
         },
       ]),
     ),
-    columns: columnsOf(version["additionalPrinterColumns"]),
+    columns: toColumns(version["additionalPrinterColumns"]),
   };
 }
 
-function deprecationOf(
+function toDeprecation(
   version: Fields,
   apiVersion: string,
   kind: string,
@@ -153,8 +153,7 @@ function deprecationOf(
   return { deprecationWarning: text === "" ? `${apiVersion} ${kind} is deprecated` : text };
 }
 
-/** Text values of a list. */
-function textsOf(value: unknown): string[] {
+function toStrings(value: unknown): string[] {
   return listOf(value).filter((item): item is string => typeof item === "string");
 }
 
@@ -164,14 +163,14 @@ function toKind(definition: KubeObject, version: Fields, schemaRevision: number)
   const versions = listOf(valueAt(definition, "spec", "versions"));
   const stored = versions.find((candidate) => valueAt(candidate, "storage") === true);
   const name = textAt(version, "name");
-  const strategy = strategyOf(version);
+  const strategy = toStrategy(version);
   const scale = scaleValues(valueAt(version, "subresources", "scale"));
   const custom: CustomKind = {
     storageApiVersion: `${group}/${textAt(stored, "name")}`,
     schemaRevision,
     terminating: definition.metadata.deletionTimestamp !== undefined,
     schema: fieldsOf(valueAt(version, "schema", "openAPIV3Schema")),
-    ...deprecationOf(version, `${group}/${name}`, textAt(names, "kind")),
+    ...toDeprecation(version, `${group}/${name}`, textAt(names, "kind")),
   };
   return {
     group,
@@ -180,18 +179,21 @@ function toKind(definition: KubeObject, version: Fields, schemaRevision: number)
     kind: textAt(names, "kind"),
     listKind: textAt(names, "listKind"),
     singular: textAt(names, "singular"),
-    shortNames: textsOf(names["shortNames"]),
-    categories: textsOf(names["categories"]),
+    shortNames: toStrings(names["shortNames"]),
+    categories: toStrings(names["categories"]),
     namespaced: textAt(definition, "spec", "scope") === "Namespaced",
     verbs: custom.terminating ? ALL_VERBS.filter((verb) => verb !== "create") : ALL_VERBS,
-    subresources: subresourcesOf(strategy.hasStatus, scale !== undefined),
+    subresources: toSubresources(strategy.hasStatus, scale !== undefined),
     strategy,
     ...(scale === undefined ? {} : { scale }),
     custom,
   };
 }
 
-/** Kinds of the served versions; none while the definition is not established. `schemaRevision`: of the definition's last change. */
+/**
+ * Returns the kinds of the served versions; none until the definition is established. `schemaRevision` is the resource
+ * version of the definition.
+ */
 export function kindsOf(definition: KubeObject, schemaRevision: number): readonly Kind[] {
   const established = listOf(valueAt(definition, "status", "conditions")).some(
     (condition) =>

@@ -9,7 +9,7 @@ import { schemaCauses } from "../schema/structural-causes.ts";
 import { type Schema, itemSchema } from "../schema/structural.ts";
 import { makeValidator } from "../schema/validator.ts";
 
-function ownCauses(schema: Schema, path: string): Cause[] {
+function ownDefaultCauses(schema: Schema, path: string): Cause[] {
   if (schema["default"] === undefined) {
     return [];
   }
@@ -19,12 +19,12 @@ function ownCauses(schema: Schema, path: string): Cause[] {
   );
 }
 
-/** Causes for which the defaults below a schema are refused. */
+/** Checks each default value against its own schema. */
 function defaultCauses(schema: Schema, path: string): Cause[] {
   const items = itemSchema(schema);
   const { additionalProperties } = schema;
   return [
-    ...ownCauses(schema, path),
+    ...ownDefaultCauses(schema, path),
     ...Object.entries(fieldsOf(schema["properties"])).flatMap(([key, property]) =>
       defaultCauses(fieldsOf(property), `${path}.properties[${key}]`),
     ),
@@ -35,35 +35,35 @@ function defaultCauses(schema: Schema, path: string): Cause[] {
   ];
 }
 
-const RULES = "x-kubernetes-validations";
-/** A warning names so many fields. */
-const NAMED_MAX = 5;
+const VALIDATIONS_FIELD = "x-kubernetes-validations";
+/** Limits the fields that a warning lists. */
+const WARNED_FIELDS_MAX = 5;
 const STRATEGIES: readonly string[] = ["None", "Webhook"];
 
-/** Paths of the fields that have rules, below `path`. */
-function ruled(schema: Schema, path: string): string[] {
+/** Returns the paths of fields with CEL rules below `path`. */
+function fieldsWithRules(schema: Schema, path: string): string[] {
   const items = itemSchema(schema);
   const { additionalProperties } = schema;
   return [
-    ...(listOf(schema[RULES]).length === 0 ? [] : [path === "" ? "." : path]),
+    ...(listOf(schema[VALIDATIONS_FIELD]).length === 0 ? [] : [path === "" ? "." : path]),
     ...Object.entries(fieldsOf(schema["properties"])).flatMap(([key, property]) =>
-      ruled(fieldsOf(property), `${path}.${key}`),
+      fieldsWithRules(fieldsOf(property), `${path}.${key}`),
     ),
-    ...(items === undefined ? [] : ruled(items, `${path}[*]`)),
-    ...(isFields(additionalProperties) ? ruled(additionalProperties, `${path}.*`) : []),
+    ...(items === undefined ? [] : fieldsWithRules(items, `${path}[*]`)),
+    ...(isFields(additionalProperties) ? fieldsWithRules(additionalProperties, `${path}.*`) : []),
   ];
 }
 
 function ruleWarnings(version: Fields, index: number): string[] {
-  const fields = ruled(fieldsOf(valueAt(version, "schema", "openAPIV3Schema")), "");
+  const fields = fieldsWithRules(fieldsOf(valueAt(version, "schema", "openAPIV3Schema")), "");
   if (fields.length === 0) {
     return [];
   }
-  const more = fields.length - NAMED_MAX;
+  const more = fields.length - WARNED_FIELDS_MAX;
   const named =
-    fields.slice(0, NAMED_MAX).join(", ") + (more > 0 ? ` and ${String(more)} more` : "");
+    fields.slice(0, WARNED_FIELDS_MAX).join(", ") + (more > 0 ? ` and ${String(more)} more` : "");
   return [
-    `spec.versions[${String(index)}].schema.openAPIV3Schema: this server does not evaluate ${RULES} (CEL); values are not checked by the rules of ${named}`,
+    `spec.versions[${String(index)}].schema.openAPIV3Schema: this server does not evaluate ${VALIDATIONS_FIELD} (CEL); values are not checked by the rules of ${named}`,
   ];
 }
 
@@ -71,13 +71,13 @@ function versionsOf(definition: KubeObject): Fields[] {
   return listOf(valueAt(definition, "spec", "versions")).map(fieldsOf);
 }
 
-/** What a client is told that writes this definition. */
+/** Warns about features that this server ignores. */
 export function definitionWarnings(definition: KubeObject): readonly string[] {
   const versions = versionsOf(definition);
-  const hook = textAt(definition, "spec", "conversion", "strategy") === "Webhook";
+  const isWebhook = textAt(definition, "spec", "conversion", "strategy") === "Webhook";
   return [
     ...versions.flatMap(ruleWarnings),
-    ...(hook && versions.length === 1
+    ...(isWebhook && versions.length === 1
       ? [
           "spec.conversion: this server calls no conversion webhooks; with one version it needs none",
         ]
@@ -85,7 +85,7 @@ export function definitionWarnings(definition: KubeObject): readonly string[] {
   ];
 }
 
-/** Causes for which a definition is refused because objects would be handed out unconverted. */
+/** Rejects conversion webhooks if there are several versions, because objects would be served unconverted. */
 function conversionCauses(definition: KubeObject): readonly Cause[] {
   const strategy = textAt(definition, "spec", "conversion", "strategy");
   const field = "spec.conversion.strategy";
@@ -139,13 +139,13 @@ function scaleCauses(version: Fields, path: string): Cause[] {
   ] as const;
   return roots.flatMap(([key, root]) => {
     const field = `${path}.subresources.scale.${key}`;
-    const given = textAt(scale, key);
-    if (given === "") {
+    const jsonPath = textAt(scale, key);
+    if (jsonPath === "") {
       return [requiredValue(field)];
     }
-    return given.startsWith(root)
+    return jsonPath.startsWith(root)
       ? []
-      : [invalidValue(field, given, `should be a json path under ${root.slice(0, -1)}`)];
+      : [invalidValue(field, jsonPath, `should be a json path under ${root.slice(0, -1)}`)];
   });
 }
 
@@ -164,7 +164,6 @@ function versionCauses(version: Fields, index: number): Cause[] {
   ];
 }
 
-/** Each version has a name of its own. */
 function versionNameCauses(versions: readonly Fields[]): Cause[] {
   const names = versions.map((version) => textAt(version, "name"));
   const faults = names.flatMap((name, index) => {
@@ -172,13 +171,13 @@ function versionNameCauses(versions: readonly Fields[]): Cause[] {
     const field = `spec.versions[${String(index)}].name`;
     return fault === undefined ? [] : [invalidValue(field, name, fault)];
   });
-  const twice = new Set(names).size !== names.length;
-  return twice
+  const hasDuplicates = new Set(names).size !== names.length;
+  return hasDuplicates
     ? [...faults, invalidValue("spec.versions", names, "must contain unique version names")]
     : faults;
 }
 
-/** A version in which objects are stored cannot go before they are. */
+/** A version stays in the definition while objects may be stored in it. */
 function storedCauses(definition: KubeObject, versions: readonly Fields[]): Cause[] {
   return listOf(valueAt(definition, "status", "storedVersions")).flatMap((stored, index) =>
     versions.some((version) => version["name"] === stored)
@@ -228,7 +227,6 @@ function namesCauses(definition: KubeObject): Cause[] {
   ];
 }
 
-/** Every cause for which a definition is refused. */
 export function definitionCauses(definition: KubeObject): Cause[] {
   const spec = fieldsOf(definition["spec"]);
   const versions = listOf(spec["versions"]).map(fieldsOf);
@@ -255,13 +253,12 @@ export function definitionCauses(definition: KubeObject): Cause[] {
   ];
 }
 
-/** Every cause for which a change of a definition is refused. */
-export function definitionChange(definition: KubeObject, current: KubeObject): Cause[] {
-  const fixed = [["scope"], ["group"], ["names", "kind"], ["names", "plural"]];
-  return fixed.flatMap((path) => {
-    const is = valueAt(definition, "spec", ...path);
-    return is === valueAt(current, "spec", ...path)
+export function definitionUpdateCauses(definition: KubeObject, current: KubeObject): Cause[] {
+  const immutable = [["scope"], ["group"], ["names", "kind"], ["names", "plural"]];
+  return immutable.flatMap((path) => {
+    const value = valueAt(definition, "spec", ...path);
+    return value === valueAt(current, "spec", ...path)
       ? []
-      : [invalidValue(`spec.${path.join(".")}`, is, "field is immutable")];
+      : [invalidValue(`spec.${path.join(".")}`, value, "field is immutable")];
   });
 }

@@ -17,9 +17,9 @@ function scopeOf(resource: unknown): string {
   return valueAt(resource, "namespaced") === true ? "Namespaced" : "Cluster";
 }
 
-function optional(resource: unknown, ...keys: readonly string[]): Fields {
-  const given = keys.map((key) => [key, valueAt(resource, key)] as const);
-  return Object.fromEntries(given.filter(([, value]) => value !== undefined));
+function pickDefined(resource: unknown, ...keys: readonly string[]): Fields {
+  const entries = keys.map((key) => [key, valueAt(resource, key)] as const);
+  return Object.fromEntries(entries.filter(([, value]) => value !== undefined));
 }
 
 function toRemoteResource(resource: unknown, group: string, version: string): Fields {
@@ -29,11 +29,11 @@ function toRemoteResource(resource: unknown, group: string, version: string): Fi
     scope: scopeOf(resource),
     singularResource: textAt(resource, "singularName"),
     verbs: valueAt(resource, "verbs") ?? [],
-    ...optional(resource, "shortNames", "categories"),
+    ...pickDefined(resource, "shortNames", "categories"),
   };
 }
 
-/** The resources of a metav1.APIResourceList. A subresource whose resource is not listed gets one that can do nothing. */
+/** Converts a metav1.APIResourceList. A subresource without a listed parent gets a parent without verbs. */
 export function toRemoteResources(list: unknown, group: string, version: string): Fields[] {
   const resources = listOf(valueAt(list, "resources"));
   const isSubresource = (resource: unknown) => textAt(resource, "name").includes("/");
@@ -64,7 +64,7 @@ export function toRemoteResources(list: unknown, group: string, version: string)
 
 const GROUP = "apidiscovery.k8s.io";
 
-/** The version of the format that a client asks for first; undefined where it asks for none that is known. */
+/** Returns the first requested version of the format, or undefined if it is unknown. */
 export function aggregatedVersion(accept: string): "v2" | "v2beta1" | undefined {
   const entry = accept
     .split(",")
@@ -73,7 +73,6 @@ export function aggregatedVersion(accept: string): "v2" | "v2beta1" | undefined 
   return version === "v2" || version === "v2beta1" ? version : undefined;
 }
 
-/** Content type of an answer in that format. */
 export function aggregatedContentType(version: string): string {
   return `application/json;g=${GROUP};v=${version};as=APIGroupDiscoveryList`;
 }
@@ -106,12 +105,11 @@ function toResource(kind: Kind): Fields {
   };
 }
 
-/** What is served. */
 interface Served {
   readonly kinds: readonly Kind[];
-  /** Groups beside the core group, in their order. */
+  /** Without the core group, in order of priority. */
   readonly groups: readonly ServedGroup[];
-  /** What other servers have: they win over kinds of the same version. */
+  /** These take precedence over own kinds of the same version. */
   readonly remote: readonly RemoteVersion[];
 }
 
@@ -135,15 +133,15 @@ function toGroup(served: Served, { name, versions }: ServedGroup): Fields {
   };
 }
 
-/** The answer for `/api` (the core group) or for `/apis` (all others). */
+/** Returns the response for `/api` (the core group) or `/apis` (all other groups). */
 export function toDiscoveryList(
   served: Served,
-  of: { readonly root: "/api" | "/apis"; readonly version: string },
+  options: { readonly root: "/api" | "/apis"; readonly version: string },
 ): Fields {
-  const groups = of.root === "/api" ? [{ name: "", versions: ["v1"] }] : served.groups;
+  const groups = options.root === "/api" ? [{ name: "", versions: ["v1"] }] : served.groups;
   return {
     kind: "APIGroupDiscoveryList",
-    apiVersion: `${GROUP}/${of.version}`,
+    apiVersion: `${GROUP}/${options.version}`,
     metadata: {},
     items: groups.map((group) => toGroup(served, group)),
   };

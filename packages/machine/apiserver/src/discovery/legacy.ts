@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What is served, in the form of `/api`, `/apis` and `/apis/<group>/<version>`. Source: metav1.APIGroupList, APIResourceList.
+// Discovery documents of `/api`, `/apis` and below. Source: metav1.APIGroupList, APIResourceList.
 import type { Kind } from "../kinds/kind.ts";
 import { type Fields, without } from "../objects/json.ts";
 import type { ServedGroup } from "./served-groups.ts";

@@ -4,7 +4,7 @@ import type { Priority } from "../aggregation/api-services.ts";
 
 const VERSION = /^v(\d+)(?:(alpha|beta)(\d+))?$/;
 
-function rankOf(version: string): readonly number[] {
+function versionRank(version: string): readonly number[] {
   const match = VERSION.exec(version);
   if (match === null) {
     return [3, 0, 0];
@@ -14,35 +14,37 @@ function rankOf(version: string): readonly number[] {
   return [stage === undefined ? 0 : (stages[stage] ?? 2), -Number(major), -Number(minor)];
 }
 
-/** Orders versions as Kubernetes does: v10, v2, v1, v1beta2, v1alpha1, others by name. */
+/**
+ * Orders versions like Kubernetes: v10, v2, v1, v1beta2, v1alpha1, then others by name. Source: Kubernetes "Version
+ * priority" of CustomResourceDefinitions.
+ */
 export function compareVersions(left: string, right: string): number {
-  const [a, b] = [rankOf(left), rankOf(right)];
-  const at = a.findIndex((rank, index) => rank !== b[index]);
-  return at < 0 ? left.localeCompare(right) : (a[at] ?? 0) - (b[at] ?? 0);
+  const [a, b] = [versionRank(left), versionRank(right)];
+  const position = a.findIndex((rank, index) => rank !== b[index]);
+  return position < 0 ? left.localeCompare(right) : (a[position] ?? 0) - (b[position] ?? 0);
 }
 
-/** A group and its versions, the preferred one first. */
+/** The preferred version is first. */
 export interface ServedGroup {
   readonly name: string;
   readonly versions: readonly string[];
 }
 
-/** The group of APIServices has none itself, and comes first. */
-const FIRST = "apiregistration.k8s.io";
+/** Has no APIService with a priority, and is listed first. */
+const FIRST_GROUP = "apiregistration.k8s.io";
 
-/** The highest that any version of a group asks for. */
-function rankOfGroup(
+function groupRank(
   group: string,
   versions: readonly string[],
   priorityOf: (group: string, version: string) => Priority,
 ): number {
-  return group === FIRST
+  return group === FIRST_GROUP
     ? Number.MAX_SAFE_INTEGER
     : Math.max(...versions.map((version) => priorityOf(group, version).group));
 }
 
-/** Groups of kinds and of aggregated services, by their priorities, then by name; the core group is left out. */
-export function groupsOf(
+/** Sorts groups by priority, then by name. Leaves out the core group. */
+export function toServedGroups(
   groupVersions: Iterable<readonly [string, string]>,
   priorityOf: (group: string, version: string) => Priority,
 ): readonly ServedGroup[] {
@@ -56,7 +58,7 @@ export function groupsOf(
     .filter(([name]) => name !== "")
     .map(([name, versions]) => ({
       name,
-      rank: rankOfGroup(name, [...versions], priorityOf),
+      rank: groupRank(name, [...versions], priorityOf),
       versions: [...versions].sort(
         (left, right) =>
           priorityOf(name, right).version - priorityOf(name, left).version ||

@@ -6,25 +6,23 @@ import type { AccessLog } from "../auth/access.ts";
 import type { Authentication } from "../auth/authentication.ts";
 import type { Authorizer } from "../auth/authorizer.ts";
 import { forbiddenTo } from "../auth/forbidden.ts";
-import { NobodyImpersonated, impersonate } from "../auth/impersonation.ts";
-import { type RequestLine, attributesOf } from "../auth/request-attributes.ts";
+import { MissingImpersonatedUser, impersonate } from "../auth/impersonation.ts";
+import { type RequestLine, toAccessAttributes } from "../auth/request-attributes.ts";
 import { ANONYMOUS, type User } from "../auth/user.ts";
 import type { Shares } from "../limits/limits.ts";
 import { unauthorized, unknownPath } from "../meta/status.ts";
 
-/** Who says who asks, who says whether they may, and where that is counted and written down. */
-export interface GateDeps {
+export interface AccessFilterDeps {
   readonly authentication: Authentication;
   readonly authorizer: Authorizer;
   readonly accessLog: AccessLog;
   readonly shares: Shares;
 }
 
-/** Users by request, once they may do what they ask for. */
+/** Users of requests that were authorized. */
 const USERS = new WeakMap<IncomingMessage, User>();
 
-/** The user of a request that has passed. */
-export function userOf(request: IncomingMessage): User {
+export function authenticatedUser(request: IncomingMessage): User {
   const user = USERS.get(request);
   if (user === undefined) {
     throw unauthorized();
@@ -32,8 +30,8 @@ export function userOf(request: IncomingMessage): User {
   return user;
 }
 
-/** Refuses paths that could be read in two ways: what is asked about here must be what is served. */
-function lineOf(request: Request): RequestLine {
+/** Rejects paths that URL parsing changes, so that the authorized path is the served path. */
+function toRequestLine(request: Request): RequestLine {
   const { method, originalUrl } = request;
   const { pathname, searchParams } = new URL(originalUrl, "https://localhost");
   if (pathname !== originalUrl.split("?")[0]) {
@@ -42,17 +40,17 @@ function lineOf(request: Request): RequestLine {
   return { method, path: pathname, query: searchParams };
 }
 
-async function pass(request: Request, deps: GateDeps): Promise<User> {
+async function checkAccess(request: Request, deps: AccessFilterDeps): Promise<User> {
   const { authorize } = deps.authorizer;
-  const known = await deps.authentication.find(request);
-  if (known.name !== ANONYMOUS.name) {
-    deps.shares.addConnection(known.name, request.socket);
+  const client = await deps.authentication.authenticate(request);
+  if (client.name !== ANONYMOUS.name) {
+    deps.shares.addConnection(client.name, request.socket);
   }
-  const user = impersonate(request, known, authorize);
-  const attributes = attributesOf(lineOf(request));
-  const { allowed, reason, isByPods = false } = authorize(user, attributes);
-  if (!isByPods) {
-    deps.accessLog.note(user, attributes, allowed); // the log is compared with roles
+  const user = impersonate(request, client, authorize);
+  const attributes = toAccessAttributes(toRequestLine(request));
+  const { allowed, reason, isAllowedByPods: isAllowedByPods = false } = authorize(user, attributes);
+  if (!isAllowedByPods) {
+    deps.accessLog.record(user, attributes, allowed); // the log is compared with roles
   }
   if (!allowed) {
     throw forbiddenTo(user, attributes, reason);
@@ -60,13 +58,13 @@ async function pass(request: Request, deps: GateDeps): Promise<User> {
   return user;
 }
 
-/** Lets requests pass, or answers 401 and 403. */
-export function gate(deps: GateDeps) {
+/** Responds with 401 or 403 to rejected requests. */
+export function accessFilter(deps: AccessFilterDeps) {
   return async (request: Request, response: Response, next: NextFunction): Promise<void> => {
     try {
-      USERS.set(request, await pass(request, deps));
+      USERS.set(request, await checkAccess(request, deps));
     } catch (error) {
-      if (error instanceof NobodyImpersonated) {
+      if (error instanceof MissingImpersonatedUser) {
         const text = `Internal Server Error: ${JSON.stringify(request.originalUrl)}: ${error.message}\n`;
         response.status(500).type("text/plain").send(text);
         return;

@@ -16,7 +16,7 @@ import {
 import { aPod } from "../testing/objects.ts";
 import { type TestApp, json, startTestApp } from "../testing/test-app.ts";
 import { type TestServer, runTurns, startTestServer, until } from "../testing/test-server.ts";
-import { isPodStream, kubeletOf } from "./connect.ts";
+import { isPodStream, findKubelet } from "./connect.ts";
 
 const KUBELET = "10.0.0.9:10250";
 const PODS = "/api/v1/namespaces/default/pods";
@@ -101,7 +101,9 @@ describe("a log", () => {
     expect(first?.request.headers.host).toBe(KUBELET);
     expect(first?.request.headers.authorization).toBeUndefined();
     const at = { host: "10.0.0.9", port: 10250 };
-    expect(connections.asked).toEqual([{ at, peer: { at: [at], serverName: "n1", caPem: "CA" } }]);
+    expect(connections.asked).toEqual([
+      { at, peer: { addresses: [at], serverName: "n1", caPem: "CA" } },
+    ]);
     expect(opened).toEqual(['{"user":"admin","resource":"pods/log","object":"default/p1"}']);
   });
 
@@ -439,7 +441,7 @@ async function find(status: unknown) {
     metadata: { name: "n1", uid: "u" },
     status,
   });
-  return kubeletOf(server.deps.store, "n1", "CA");
+  return findKubelet(server.deps.store, "n1", "CA");
 }
 
 test.each([
@@ -469,7 +471,7 @@ test.each([
     want: { host: "10.0.0.9", port: 10250 },
   },
 ])("$name", async ({ status, want }) => {
-  expect(await find(status)).toEqual({ at: [want], serverName: "n1", caPem: "CA" });
+  expect(await find(status)).toEqual({ addresses: [want], serverName: "n1", caPem: "CA" });
 });
 
 test("a node without a usable address is an error of the server", async () => {
@@ -480,5 +482,5 @@ test("a node without a usable address is an error of the server", async () => {
 });
 
 test("an unknown node is not found", () => {
-  expect(() => kubeletOf(server.deps.store, "none", "CA")).toThrow('nodes "none" not found');
+  expect(() => findKubelet(server.deps.store, "none", "CA")).toThrow('nodes "none" not found');
 });

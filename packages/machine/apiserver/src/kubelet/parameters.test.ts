@@ -3,7 +3,12 @@
 import { describe, expect, test } from "vitest";
 import { StatusError } from "../meta/status.ts";
 import type { KubeObject } from "../objects/object.ts";
-import { chooseContainer, connectionOf, execParametersOf, logParametersOf } from "./parameters.ts";
+import {
+  chooseContainer,
+  toConnectOptions,
+  toExecParameters,
+  toLogParameters,
+} from "./parameters.ts";
 
 function refusal(ask: () => unknown): readonly [number, string] | undefined {
   try {
@@ -24,7 +29,7 @@ describe("a log", () => {
       want: "limitBytes=1&sinceTime=2026-11-22T09%3A00%3A00Z",
     },
   ])("is asked for by $query", ({ query, want }) => {
-    expect(logParametersOf(new URLSearchParams(query), "p").toString()).toBe(want);
+    expect(toLogParameters(new URLSearchParams(query), "p").toString()).toBe(want);
   });
 
   test.each([
@@ -35,17 +40,17 @@ describe("a log", () => {
     ["sinceTime=now", 400, "parsing time"],
     ["sinceTime=2026-11-22T09:00:00Z&sinceSeconds=5", 422, "at most one of"],
   ])("is refused for %s", (query, code, text) => {
-    const refused = refusal(() => logParametersOf(new URLSearchParams(query), "p"));
+    const refused = refusal(() => toLogParameters(new URLSearchParams(query), "p"));
     expect(refused).toEqual([code, expect.stringContaining(text)]);
   });
 });
 
 test("a program is named to the kubelet as it is named here", () => {
   const query = new URLSearchParams("command=sh&command=-c&command=a%26b&stdin=true&tty=1&x=y");
-  expect(execParametersOf(query).toString()).toBe(
+  expect(toExecParameters(query).toString()).toBe(
     "command=sh&command=-c&command=a%26b&input=1&tty=1",
   );
-  expect(connectionOf(new URLSearchParams("container=c&stdout=true&command=ls"))).toEqual({
+  expect(toConnectOptions(new URLSearchParams("container=c&stdout=true&command=ls"))).toEqual({
     container: "c",
     stdout: true,
     command: ["ls"],
@@ -85,7 +90,7 @@ describe("a container", () => {
 });
 
 const parametersOf = (query: string): string =>
-  logParametersOf(new URLSearchParams(query), "p").toString();
+  toLogParameters(new URLSearchParams(query), "p").toString();
 
 test.each([
   { query: "", want: "" },

@@ -8,8 +8,8 @@ import { parseTime } from "../objects/time.ts";
 
 const STREAM_FLAGS: readonly string[] = ["stdin", "stdout", "stderr", "tty"];
 
-/** As kubelets call the streams. Source: Kubernetes core/v1 ExecStdinParam and its kin. */
-const PARAMETERS: Readonly<Record<string, string>> = {
+/** The kubelet's names of the streams. Source: Kubernetes core/v1 ExecStdinParam and the like. */
+const KUBELET_PARAMETERS: Readonly<Record<string, string>> = {
   stdin: "input",
   stdout: "output",
   stderr: "error",
@@ -20,8 +20,8 @@ function isSet(query: URLSearchParams, flag: string): boolean {
   return ["true", "1"].includes(query.get(flag) ?? "");
 }
 
-/** What the client says, as admission is asked about it. */
-export function connectionOf(query: URLSearchParams): Fields {
+/** Returns the options as admission receives them. Source: Kubernetes core/v1 PodExecOptions. */
+export function toConnectOptions(query: URLSearchParams): Fields {
   const flags = STREAM_FLAGS.filter((name) => isSet(query, name)).map(
     (name) => [name, true] as const,
   );
@@ -34,27 +34,26 @@ export function connectionOf(query: URLSearchParams): Fields {
   };
 }
 
-/** The same, as a kubelet takes it. */
-export function execParametersOf(query: URLSearchParams): URLSearchParams {
+export function toExecParameters(query: URLSearchParams): URLSearchParams {
   const parameters = new URLSearchParams();
-  for (const word of query.getAll("command")) {
-    parameters.append("command", word);
+  for (const argument of query.getAll("command")) {
+    parameters.append("command", argument);
   }
   for (const name of STREAM_FLAGS.filter((flag) => isSet(query, flag))) {
-    parameters.set(PARAMETERS[name] ?? name, "1");
+    parameters.set(KUBELET_PARAMETERS[name] ?? name, "1");
   }
   return parameters;
 }
 
-const ABOUT = { group: "", resource: "pods", kind: "PodLogOptions" };
+const LOG_OPTIONS = { group: "", resource: "pods", kind: "PodLogOptions" };
 
-/** Numbers and the least that each may be. */
-const NUMBERS: readonly (readonly [name: string, least: number])[] = [
+/** Numeric options and their minimum. */
+const LOG_NUMBERS: readonly (readonly [name: string, least: number])[] = [
   ["tailLines", 0],
   ["limitBytes", 1],
   ["sinceSeconds", 1],
 ];
-const VALUES: readonly string[] = [...NUMBERS.map(([name]) => name), "sinceTime"];
+const LOG_VALUES: readonly string[] = [...LOG_NUMBERS.map(([name]) => name), "sinceTime"];
 const LOG_FLAGS: readonly string[] = ["follow", "previous", "timestamps"];
 
 function isFlagSet(query: URLSearchParams, name: string): boolean {
@@ -62,7 +61,7 @@ function isFlagSet(query: URLSearchParams, name: string): boolean {
 }
 
 function numberCauses(query: URLSearchParams): readonly Cause[] {
-  return NUMBERS.flatMap(([name, least]) => {
+  return LOG_NUMBERS.flatMap(([name, least]) => {
     const text = query.get(name) ?? "";
     if (text === "") {
       return [];
@@ -70,8 +69,8 @@ function numberCauses(query: URLSearchParams): readonly Cause[] {
     if (!/^-?\d{1,15}$/.test(text)) {
       throw badRequest(`strconv.ParseInt: parsing ${JSON.stringify(text)}: invalid syntax`);
     }
-    const why = least === 0 ? "must be greater than or equal to 0" : "must be greater than 0";
-    return Number(text) < least ? [invalidValue(name, Number(text), why)] : [];
+    const message = least === 0 ? "must be greater than or equal to 0" : "must be greater than 0";
+    return Number(text) < least ? [invalidValue(name, Number(text), message)] : [];
   });
 }
 
@@ -83,23 +82,26 @@ function timeCauses(query: URLSearchParams): readonly Cause[] {
   if (Number.isNaN(parseTime(time))) {
     throw badRequest(`parsing time ${JSON.stringify(time)}: it is no time of RFC 3339`);
   }
-  const both = (query.get("sinceSeconds") ?? "") !== "";
-  return both
+  const hasBoth = (query.get("sinceSeconds") ?? "") !== "";
+  return hasBoth
     ? [forbiddenValue("", "at most one of `sinceTime` or `sinceSeconds` may be specified")]
     : [];
 }
 
-/** The options as a kubelet takes them. Throws StatusErrors 400 and 422. */
-export function logParametersOf(query: URLSearchParams, pod: string): URLSearchParams {
+/**
+ * Source: Kubernetes core/v1 PodLogOptions and its validation.
+ * @throws StatusError 400 or 422
+ */
+export function toLogParameters(query: URLSearchParams, pod: string): URLSearchParams {
   const causes = [...numberCauses(query), ...timeCauses(query)];
   if (causes.length > 0) {
-    throw invalid(ABOUT, pod, causes);
+    throw invalid(LOG_OPTIONS, pod, causes);
   }
   const parameters = new URLSearchParams();
   for (const name of LOG_FLAGS.filter((flag) => isFlagSet(query, flag))) {
     parameters.set(name, "true");
   }
-  for (const name of VALUES) {
+  for (const name of LOG_VALUES) {
     const value = query.get(name) ?? "";
     if (value !== "") {
       parameters.set(name, value);
@@ -108,32 +110,36 @@ export function logParametersOf(query: URLSearchParams, pod: string): URLSearchP
   return parameters;
 }
 
-function namesOf(pod: KubeObject, list: string): readonly string[] {
+function containerNames(pod: KubeObject, list: string): readonly string[] {
   return listOf(valueAt(pod, "spec", list)).map((container) => textAt(container, "name"));
 }
 
-function ambiguous(pod: KubeObject): string {
-  const containers = namesOf(pod, "containers");
-  const initial = namesOf(pod, "initContainers");
+function ambiguousMessage(pod: KubeObject): string {
+  const containers = containerNames(pod, "containers");
+  const initial = containerNames(pod, "initContainers");
   const first = `a container name must be specified for pod ${pod.metadata.name}, choose one of: [${containers.join(" ")}]`;
   return initial.length === 0
     ? first
     : `${first} or one of the init containers: [${initial.join(" ")}]`;
 }
 
-/** The name of the container; `asked` is empty where none was named. Throws a StatusError 400. */
-export function chooseContainer(pod: KubeObject, asked: string): string {
-  const containers = namesOf(pod, "containers");
-  if (asked === "") {
+/**
+ * Returns the requested container, or the only one if `requested` is empty. Source: Kubernetes registry core/pod,
+ * validateContainer.
+ * @throws StatusError 400
+ */
+export function chooseContainer(pod: KubeObject, requested: string): string {
+  const containers = containerNames(pod, "containers");
+  if (requested === "") {
     const [only] = containers;
     if (only === undefined || containers.length > 1) {
-      throw badRequest(ambiguous(pod));
+      throw badRequest(ambiguousMessage(pod));
     }
     return only;
   }
-  const all = [...containers, ...namesOf(pod, "initContainers")];
-  if (!all.includes(asked)) {
-    throw badRequest(`container ${asked} is not valid for pod ${pod.metadata.name}`);
+  const all = [...containers, ...containerNames(pod, "initContainers")];
+  if (!all.includes(requested)) {
+    throw badRequest(`container ${requested} is not valid for pod ${pod.metadata.name}`);
   }
-  return asked;
+  return requested;
 }

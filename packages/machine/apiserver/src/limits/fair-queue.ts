@@ -1,21 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0
-// Fair sharing of the event loop between users.
+// Fair sharing of the event loop: long work runs in pieces, and users alternate.
 import type { Clock } from "@patchbay/core/ports";
 
-/** Lets long work through piece by piece: between two pieces everything else is served. */
+/** Runs one piece of long work in each turn of the event loop; other events are handled in between. */
 export class FairQueue {
-  /** Who waits, by user; users in the order in which they are served. */
+  /** Waiting work by user, in the order in which users are served. */
   readonly #waiting = new Map<string, ((value: undefined) => void)[]>();
   #isScheduled = false;
 
-  /** Resolves when the user's next piece of work may be done; it begins in that turn. */
+  /** Resolves when the user's next piece of work may run; it must start in that turn. */
   take(user: string): Promise<undefined> {
     const { promise, resolve } = Promise.withResolvers<undefined>();
-    const own = this.#waiting.get(user);
-    if (own === undefined) {
+    const queue = this.#waiting.get(user);
+    if (queue === undefined) {
       this.#waiting.set(user, [resolve]);
     } else {
-      own.push(resolve);
+      queue.push(resolve);
     }
     this.#schedule();
     return promise;
@@ -26,22 +26,22 @@ export class FairQueue {
       this.#isScheduled = true;
       setImmediate(() => {
         this.#isScheduled = false;
-        this.#letOneThrough();
+        this.#resolveNext();
       });
     }
   }
 
-  #letOneThrough(): void {
+  #resolveNext(): void {
     const [next] = this.#waiting;
     if (next === undefined) {
       return;
     }
-    const [user, own] = next;
-    const resolve = own.shift();
-    // Behind all others, or gone.
+    const [user, queue] = next;
+    const resolve = queue.shift();
+    // The user moves to the end, or is removed.
     this.#waiting.delete(user);
-    if (own.length > 0) {
-      this.#waiting.set(user, own);
+    if (queue.length > 0) {
+      this.#waiting.set(user, queue);
     }
     if (this.#waiting.size > 0) {
       this.#schedule();
@@ -50,10 +50,9 @@ export class FairQueue {
   }
 }
 
-/** Characters that are worked on in less than a moment. */
+/** Shorter texts are processed without waiting for a turn. */
 const LIGHT_LENGTH = 16 * 1024;
 
-/** Whether a text is worth a turn of its own. */
 export function isHeavy(length: number): boolean {
   return length > LIGHT_LENGTH;
 }
@@ -61,7 +60,7 @@ export function isHeavy(length: number): boolean {
 /** Nobody else is served for so long. */
 const SLICE_MS = 10;
 
-/** The pace of one piece of work, which asks `isOver` before each object and then waits for `next`. */
+/** A time slice for work on many objects. The work checks `isOver` before each object, and then awaits `next`. */
 export class Pace {
   readonly #clock: Pick<Clock, "monotonicMs">;
   readonly #fairQueue: FairQueue;
@@ -82,7 +81,6 @@ export class Pace {
     return this.#clock.monotonicMs() - this.#begunMs >= SLICE_MS;
   }
 
-  /** Resolves when it may go on. */
   async next(): Promise<void> {
     await this.#fairQueue.take(this.#user);
     this.#begunMs = this.#clock.monotonicMs();

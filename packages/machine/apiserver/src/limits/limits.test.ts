@@ -32,7 +32,7 @@ class FakeSocket extends EventEmitter {
 function makeShares() {
   return new Shares({
     ...LIMITS,
-    strangers: 1,
+    unauthenticatedConnections: 1,
     connections: 2,
     watches: 1,
     receivedBytes: 10,
@@ -68,11 +68,11 @@ test("a closed connection is not counted", () => {
 test("the oldest connection of unknown users ends for a new one, unless its user is known by now", () => {
   const shares = makeShares();
   const [one, two, three] = [new FakeSocket(), new FakeSocket(), new FakeSocket()];
-  shares.addStranger(one.asSocket);
+  shares.addUnauthenticated(one.asSocket);
   shares.addConnection("a", one.asSocket);
-  shares.addStranger(two.asSocket);
+  shares.addUnauthenticated(two.asSocket);
   expect([one.destroyed, two.destroyed]).toEqual([false, false]);
-  shares.addStranger(three.asSocket);
+  shares.addUnauthenticated(three.asSocket);
   expect([one.destroyed, two.destroyed, three.destroyed]).toEqual([false, true, false]);
 });
 
@@ -91,7 +91,7 @@ test("a user has one share, with budgets of its own", () => {
   const share = shares.of("a");
   expect(shares.of("a")).toBe(share);
   expect(shares.of("b")).not.toBe(share);
-  const spent = [share.received, share.answers, share.events].map((budget) => {
+  const spent = [share.received, share.responses, share.events].map((budget) => {
     budget.spend(10);
     return budget.isSpent;
   });

@@ -1,51 +1,49 @@
 // SPDX-License-Identifier: Apache-2.0
-// Limits of memory, connections and time for one user.
+// Limits of memory, connections and time for each user.
 import type { Socket } from "node:net";
 import { Strangers } from "@patchbay/core/strangers";
 import { tooManyRequests } from "../meta/status.ts";
 import { Budget } from "./budget.ts";
 
-/** How much one user may take of memory, connections and time. */
 export interface Limits {
-  /** Milliseconds in which the head of a request must have come, and a connection must have said whom it is for. */
+  /** Deadline for the headers of a request, and for the authentication of a new connection. */
   readonly headersMs: number;
-  /** Milliseconds in which a whole request must have come. */
+  /** Deadline for a whole request. */
   readonly requestMs: number;
-  /** Milliseconds after which an answer that nobody reads is cut off. */
+  /** Clients that read nothing for this long are disconnected. */
   readonly unreadMs: number;
-  /** Connections by which nobody is known yet; the oldest gives way to a new one. */
-  readonly strangers: number;
-  /** Connections of one user. */
+  /** Unauthenticated connections. Above the limit, the oldest is closed. */
+  readonly unauthenticatedConnections: number;
+  /** For each user. */
   readonly connections: number;
-  /** Open watches of one user. */
+  /** For each user. */
   readonly watches: number;
-  /** Bytes of bodies of one user that are worked on at once. */
+  /** Bytes of request bodies in progress, for each user. */
   readonly receivedBytes: number;
-  /** Bytes that one user has asked for and not taken: of answers, and the same of watches. */
+  /** Bytes of responses that a user has not read yet; the same again for watches. */
   readonly waitingBytes: number;
 }
 
 const MIB = 1024 * 1024;
 
-/** Generous: the busiest of Patchbay's own components has ten watches and a dozen connections. */
+/** Generous: Patchbay's busiest component has ten watches and a dozen connections. */
 export const LIMITS: Limits = {
   headersMs: 10_000,
   requestMs: 60_000,
   unreadMs: 30_000,
-  strangers: 512,
+  unauthenticatedConnections: 512,
   connections: 1500,
   watches: 1000,
   receivedBytes: 32 * MIB,
   waitingBytes: 32 * MIB,
 };
 
-/** One user's share. */
-class Share {
-  /** Bodies that are worked on. */
+class UserQuota {
+  /** Request bodies in progress. */
   readonly received: Budget;
-  /** Answers that are not taken yet. */
-  readonly answers: Budget;
-  /** The same of watches: whoever does not read these is answered all the same. */
+  /** Responses that the client has not read yet. */
+  readonly responses: Budget;
+  /** Watch events that the client has not read yet. Separate, so that unread watches do not block responses. */
   readonly events: Budget;
   readonly #limits: Limits;
   readonly #connections = new Set<Socket>();
@@ -54,11 +52,14 @@ class Share {
   constructor(limits: Limits) {
     this.#limits = limits;
     this.received = new Budget(limits.receivedBytes);
-    this.answers = new Budget(limits.waitingBytes);
+    this.responses = new Budget(limits.waitingBytes);
     this.events = new Budget(limits.waitingBytes);
   }
 
-  /** Counts a connection until it is closed. Throws a StatusError 429 for one too many. */
+  /**
+   * Counts a connection until it closes.
+   * @throws StatusError 429 above the limit
+   */
   addConnection(socket: Socket): void {
     if (this.#connections.has(socket) || socket.destroyed) {
       return;
@@ -70,7 +71,10 @@ class Share {
     socket.once("close", () => this.#connections.delete(socket));
   }
 
-  /** Counts a watch; gives what ends the counting. Throws a StatusError 429 for one too many. */
+  /**
+   * Returns a function that ends the count.
+   * @throws StatusError 429 above the limit
+   */
   addWatch(): () => void {
     if (this.#watches >= this.#limits.watches) {
       throw tooManyRequests("too many watches of this user");
@@ -82,31 +86,33 @@ class Share {
   }
 }
 
-/** The shares of all users, by name, and connections that are nobody's yet. */
+/** Quotas by user name, and the unauthenticated connections. */
 export class Shares {
   readonly #limits: Limits;
-  readonly #shares = new Map<string, Share>();
-  readonly #strangers: Strangers;
+  readonly #quotas = new Map<string, UserQuota>();
+  readonly #unauthenticated: Strangers;
 
   constructor(limits: Limits) {
     this.#limits = limits;
-    this.#strangers = new Strangers(limits.strangers);
+    this.#unauthenticated = new Strangers(limits.unauthenticatedConnections);
   }
 
-  /** A connection by which nobody is known; the oldest of too many is cut off. */
-  addStranger(socket: Socket): void {
-    this.#strangers.add(socket);
+  addUnauthenticated(socket: Socket): void {
+    this.#unauthenticated.add(socket);
   }
 
-  /** Somebody is known by a connection now. Throws a StatusError 429 where they have too many. */
+  /**
+   * Assigns an authenticated connection to its user.
+   * @throws StatusError 429 above the limit
+   */
   addConnection(user: string, socket: Socket): void {
     this.of(user).addConnection(socket);
-    this.#strangers.know(socket);
+    this.#unauthenticated.know(socket);
   }
 
-  of(user: string): Share {
-    const share = this.#shares.get(user) ?? new Share(this.#limits);
-    this.#shares.set(user, share);
-    return share;
+  of(user: string): UserQuota {
+    const quota = this.#quotas.get(user) ?? new UserQuota(this.#limits);
+    this.#quotas.set(user, quota);
+    return quota;
   }
 }

@@ -9,7 +9,7 @@ import { withBuiltInAdmission } from "../admission/built-in-admission.ts";
 import { makeAccess } from "../auth/access.ts";
 import type { User } from "../auth/user.ts";
 import { Connections } from "../backend/connections.ts";
-import { renderReply } from "../http/answer/render.ts";
+import { renderReply } from "../http/response/render.ts";
 import { type DispatchDeps, type Served, dispatch } from "../http/dispatch.ts";
 import { parseTarget } from "../http/target.ts";
 import { Registry } from "../kinds/registry.ts";

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // One request for a resource, as verbs are given it, and what they answer.
 import type { Body } from "../http/body.ts";
-import type { Representation } from "../http/answer/accept.ts";
+import type { Representation } from "../http/response/accept.ts";
 import type { About } from "../meta/status.ts";
 import type { User } from "../auth/user.ts";
 import { type Kind, bucketOf } from "../kinds/kind.ts";

@@ -4,7 +4,7 @@ import { expect, test } from "vitest";
 import { compileCondition } from "../../expressions/condition.ts";
 import { defineKind } from "../../kinds/kind.ts";
 import type { AdmissionQuestion } from "../admission.ts";
-import { type MatchDeps, matchingKind, meetsConditions } from "./match.ts";
+import { type MatchDeps, findMatchingKind, evaluateConditions } from "./match.ts";
 import type { Webhook } from "./webhook.ts";
 
 const PODS = defineKind({ group: "", version: "v1", resource: "pods", kind: "Pod" });
@@ -27,7 +27,7 @@ function webhookFor(resources: readonly string[], scope: string): Webhook {
     matchesEquivalent: false,
     allowsDryRun: true,
     timeoutMs: 1000,
-    reinvoked: false,
+    isReinvocable: false,
     reviewVersion: "v1",
     selectsNamespaces: false,
     matchesNamespace: () => false,
@@ -53,7 +53,7 @@ test.each([
 ])("$resources matches pods/$subresource: $want", ({ resources, subresource, want }) => {
   const question = { kind: PODS, subresource, operation: "UPDATE" } as AdmissionQuestion;
   // Neither selector nor equivalence is asked for: nothing else is looked at.
-  const found = matchingKind(webhookFor(resources, "*"), question, {} as MatchDeps);
+  const found = findMatchingKind(webhookFor(resources, "*"), question, {} as MatchDeps);
   expect(found !== undefined).toBe(want);
 });
 
@@ -64,7 +64,7 @@ test.each([
   { kind: NODES, scope: "Namespaced", want: false },
 ])("scope $scope matches $kind.kind: $want", ({ kind, scope, want }) => {
   const question = { kind, subresource: "", operation: "CREATE" } as AdmissionQuestion;
-  const found = matchingKind(webhookFor(["*"], scope), question, {} as MatchDeps);
+  const found = findMatchingKind(webhookFor(["*"], scope), question, {} as MatchDeps);
   expect(found !== undefined).toBe(want);
 });
 
@@ -128,7 +128,7 @@ test.each<{ name: string; change: Partial<AdmissionQuestion>; want: string | und
     ...change,
   };
   // Equivalent versions are not looked for: only the store is read.
-  const found = matchingKind(webhook, question, { store: STORE } as unknown as MatchDeps);
+  const found = findMatchingKind(webhook, question, { store: STORE } as unknown as MatchDeps);
   expect(selected).toEqual(want === undefined ? [] : [want]);
   expect(found !== undefined).toBe(want === undefined);
 });
@@ -151,7 +151,7 @@ test.each([
   };
   const question = { kind: PODS, subresource: "", object, oldObject } as AdmissionQuestion;
   // Neither namespaces nor versions are looked up.
-  const found = matchingKind(webhook, question, {} as MatchDeps);
+  const found = findMatchingKind(webhook, question, {} as MatchDeps);
   expect(found !== undefined).toBe(want);
 });
 
@@ -186,7 +186,7 @@ test.each([
   const webhook: Webhook = { ...base, rules, matchesEquivalent: equivalent };
   const question = { kind, subresource: "", operation: "UPDATE" } as AdmissionQuestion;
   const registry = { list: () => [MAPS_V2, ...kinds] };
-  const found = matchingKind(webhook, question, { registry } as unknown as MatchDeps);
+  const found = findMatchingKind(webhook, question, { registry } as unknown as MatchDeps);
   expect(found).toBe(want);
 });
 
@@ -209,7 +209,7 @@ function ask(...expressions: readonly string[]): boolean | Error {
     name: `c${String(index)}`,
     holds: compileCondition(expression),
   }));
-  return meetsConditions({ conditions }, QUESTION, PODS);
+  return evaluateConditions({ conditions }, QUESTION, PODS);
 }
 
 test.each([

@@ -11,35 +11,37 @@ import type { AdmissionQuestion } from "../admission.ts";
 import { isNamespace, toReview } from "./review.ts";
 import type { MatchCondition, Rule, Webhook } from "./webhook.ts";
 
-/** What matching looks at beside the question. */
 export interface MatchDeps {
   readonly store: Store;
   readonly registry: Registry;
 }
 
-function names(list: readonly string[], value: string): boolean {
+function includesOrWildcard(list: readonly string[], value: string): boolean {
   return list.includes("*") || list.includes(value);
 }
 
-/** `pods` is the resource alone, `pods/*` the resource and all below it, `*` every resource alone. */
-function namesResource(
+/** `pods` matches the resource, `pods/*` the resource and its subresources, `*` every resource without subresources. */
+function matchesResource(
   resources: readonly string[],
   resource: string,
   subresource: string,
 ): boolean {
   return resources.some((form) => {
-    const [wanted = "", below = ""] = form.split("/");
-    return (wanted === "*" || wanted === resource) && (below === "*" || below === subresource);
+    const [resourcePattern = "", subresourcePattern = ""] = form.split("/");
+    return (
+      (resourcePattern === "*" || resourcePattern === resource) &&
+      (subresourcePattern === "*" || subresourcePattern === subresource)
+    );
   });
 }
 
-function matchesRule(rule: Rule, question: AdmissionQuestion, kind: Kind): boolean {
+function matchesRule(rule: Rule, request: AdmissionQuestion, kind: Kind): boolean {
   const scope = kind.namespaced ? "Namespaced" : "Cluster";
   return (
-    names(rule.operations, question.operation) &&
-    names(rule.groups, kind.group) &&
-    names(rule.versions, kind.version) &&
-    namesResource(rule.resources, kind.resource, question.subresource) &&
+    includesOrWildcard(rule.operations, request.operation) &&
+    includesOrWildcard(rule.groups, kind.group) &&
+    includesOrWildcard(rule.versions, kind.version) &&
+    matchesResource(rule.resources, kind.resource, request.subresource) &&
     (rule.scope === "*" || rule.scope === scope)
   );
 }
@@ -52,9 +54,12 @@ function storedNamespaceLabels(store: Store, name: string): Readonly<Record<stri
   return labelsOf(store.find({ bucket: "/namespaces", namespace: "", name })?.view());
 }
 
-/** A namespace that is written counts with the labels that it will have; anything else with those that its namespace has. */
-function matchesNamespace(webhook: Webhook, question: AdmissionQuestion, store: Store): boolean {
-  const { kind, object, operation, subresource } = question;
+/**
+ * A Namespace that is being written matches by its new labels; other objects match by the stored labels of their
+ * namespace.
+ */
+function matchesNamespace(webhook: Webhook, request: AdmissionQuestion, store: Store): boolean {
+  const { kind, object, operation, subresource } = request;
   if (!webhook.selectsNamespaces) {
     return true;
   }
@@ -62,29 +67,29 @@ function matchesNamespace(webhook: Webhook, question: AdmissionQuestion, store: 
     return webhook.matchesNamespace(
       subresource === "" && operation !== "DELETE"
         ? labelsOf(object)
-        : storedNamespaceLabels(store, question.name),
+        : storedNamespaceLabels(store, request.name),
     );
   }
   return (
-    !kind.namespaced || webhook.matchesNamespace(storedNamespaceLabels(store, question.namespace))
+    !kind.namespaced || webhook.matchesNamespace(storedNamespaceLabels(store, request.namespace))
   );
 }
 
-function matchesObject(webhook: Webhook, question: AdmissionQuestion): boolean {
+function matchesObject(webhook: Webhook, request: AdmissionQuestion): boolean {
   return (
     !webhook.selectsObjects ||
-    [question.object, question.oldObject].some(
+    [request.object, request.oldObject].some(
       (object) => object !== undefined && webhook.matchesObject(labelsOf(object)),
     )
   );
 }
 
-function versionsOf(
-  question: AdmissionQuestion,
+function equivalentKinds(
+  request: AdmissionQuestion,
   webhook: Webhook,
   registry: Registry,
 ): readonly Kind[] {
-  const { kind } = question;
+  const { kind } = request;
   if (!webhook.matchesEquivalent) {
     return [kind];
   }
@@ -94,29 +99,29 @@ function versionsOf(
   return [kind, ...others.filter((other) => other.version !== kind.version)];
 }
 
-/** The kind in the version that the webhook wants; undefined where it does not want to hear of it. */
-export function matchingKind(
+/** Returns the kind in the version that the webhook wants, or undefined if no rule or selector matches. */
+export function findMatchingKind(
   webhook: Webhook,
-  question: AdmissionQuestion,
+  request: AdmissionQuestion,
   deps: MatchDeps,
 ): Kind | undefined {
-  const wanted = versionsOf(question, webhook, deps.registry).find((kind) =>
-    webhook.rules.some((rule) => matchesRule(rule, question, kind)),
+  const match = equivalentKinds(request, webhook, deps.registry).find((kind) =>
+    webhook.rules.some((rule) => matchesRule(rule, request, kind)),
   );
-  return wanted !== undefined &&
-    matchesNamespace(webhook, question, deps.store) &&
-    matchesObject(webhook, question)
-    ? wanted
+  return match !== undefined &&
+    matchesNamespace(webhook, request, deps.store) &&
+    matchesObject(webhook, request)
+    ? match
     : undefined;
 }
 
-function variablesOf(question: AdmissionQuestion, as: Kind): Variables {
-  const { request } = toReview(question, { as, uid: "", version: "v1" });
-  const { object, oldObject, ...rest } = fieldsOf(request);
+function toVariables(request: AdmissionQuestion, wantedKind: Kind): Variables {
+  const review = toReview(request, { wantedKind, uid: "", version: "v1" });
+  const { object, oldObject, ...rest } = fieldsOf(review["request"]);
   return { object, oldObject, request: rest };
 }
 
-function tryCondition({ name, holds }: MatchCondition, variables: Variables): boolean | Error {
+function evaluateCondition({ name, holds }: MatchCondition, variables: Variables): boolean | Error {
   try {
     return holds(variables);
   } catch (error) {
@@ -124,15 +129,18 @@ function tryCondition({ name, holds }: MatchCondition, variables: Variables): bo
   }
 }
 
-/** Whether all of them hold; one that does not decides, whatever cannot be told of others. An error where that decides. */
-export function meetsConditions(
+/**
+ * Returns false if any condition is false, even if others fail to evaluate. Otherwise returns the first evaluation
+ * error, or true. Source: KEP-3716, admission webhook match conditions.
+ */
+export function evaluateConditions(
   { conditions }: Pick<Webhook, "conditions">,
-  question: AdmissionQuestion,
-  as: Kind,
+  request: AdmissionQuestion,
+  wantedKind: Kind,
 ): boolean | Error {
   if (conditions.length === 0) return true;
-  const variables = variablesOf(question, as);
-  const results = conditions.map((condition) => tryCondition(condition, variables));
+  const variables = toVariables(request, wantedKind);
+  const results = conditions.map((condition) => evaluateCondition(condition, variables));
   if (results.includes(false)) return false;
   return results.find((result) => result instanceof Error) ?? true;
 }

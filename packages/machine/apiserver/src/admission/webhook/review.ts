@@ -8,74 +8,74 @@ import type { KubeObject } from "../../objects/object.ts";
 import type { AdmissionQuestion } from "../admission.ts";
 import type { ReviewVersion, Webhook } from "./webhook.ts";
 
-/** How to put a question. */
-interface Asking {
-  /** The version of the resource that the webhook wants. */
-  readonly as: Kind;
+interface ReviewOptions {
+  /** The kind in the version that the webhook wants. */
+  readonly wantedKind: Kind;
   readonly uid: string;
   readonly version: ReviewVersion;
 }
 
-/** Whether the question is about a namespace itself. */
 export function isNamespace(kind: Pick<Kind, "group" | "resource">): boolean {
   return kind.group === "" && kind.resource === "namespaces";
 }
 
-function objectIn(
-  question: AdmissionQuestion,
+function toReviewObject(
+  request: AdmissionQuestion,
   object: KubeObject | undefined,
   kind: Kind,
 ): KubeObject | null {
   if (object === undefined) {
     return null;
   }
-  return question.bodyKind === undefined ? { ...object, apiVersion: apiVersionOf(kind) } : object;
+  return request.bodyKind === undefined ? { ...object, apiVersion: apiVersionOf(kind) } : object;
 }
 
-function resourceOf(kind: Kind): Fields {
+function toResource(kind: Kind): Fields {
   return { group: kind.group, version: kind.version, resource: kind.resource };
 }
 
-function kindOf(question: AdmissionQuestion, kind: Kind): Fields {
-  const { group, version, kind: name } = question.bodyKind ?? kind;
+function toKind(request: AdmissionQuestion, kind: Kind): Fields {
+  const { group, version, kind: name } = request.bodyKind ?? kind;
   return { group, version, kind: name };
 }
 
-function named(name: string, value: string): Fields {
+function optionalField(name: string, value: string): Fields {
   return value === "" ? {} : { [name]: value };
 }
 
-/** The question as a review. A namespace is in itself. */
-export function toReview(question: AdmissionQuestion, { as, uid, version }: Asking): Fields {
-  const namespace = isNamespace(question.kind) ? question.name : question.namespace;
+/** Builds the AdmissionReview. For a Namespace, `request.namespace` is its own name. */
+export function toReview(
+  request: AdmissionQuestion,
+  { wantedKind, uid, version }: ReviewOptions,
+): Fields {
+  const namespace = isNamespace(request.kind) ? request.name : request.namespace;
   return {
     kind: "AdmissionReview",
     apiVersion: `admission.k8s.io/${version}`,
     request: {
       uid,
-      kind: kindOf(question, as),
-      resource: resourceOf(as),
-      ...named("subResource", question.subresource),
-      requestKind: kindOf(question, question.kind),
-      requestResource: resourceOf(question.kind),
-      ...named("requestSubResource", question.subresource),
-      ...named("name", question.name),
-      ...named("namespace", namespace),
-      operation: question.operation,
-      userInfo: userInfo(question.user),
-      object: objectIn(question, question.object, as),
-      oldObject: objectIn(question, question.oldObject, as),
-      dryRun: question.dryRun,
-      options: question.options,
+      kind: toKind(request, wantedKind),
+      resource: toResource(wantedKind),
+      ...optionalField("subResource", request.subresource),
+      requestKind: toKind(request, request.kind),
+      requestResource: toResource(request.kind),
+      ...optionalField("requestSubResource", request.subresource),
+      ...optionalField("name", request.name),
+      ...optionalField("namespace", namespace),
+      operation: request.operation,
+      userInfo: userInfo(request.user),
+      object: toReviewObject(request, request.object, wantedKind),
+      oldObject: toReviewObject(request, request.oldObject, wantedKind),
+      dryRun: request.dryRun,
+      options: request.options,
     },
   };
 }
 
-/** An answer that makes sense. */
 export interface Verdict {
-  /** Why it is refused; undefined: allowed. */
+  /** Undefined if the request is allowed. */
   readonly denial: StatusError | undefined;
-  /** Text of a JSON patch; empty where nothing is changed. */
+  /** JSON of the patch; empty if nothing changes. */
   readonly patch: string;
   readonly patchType: string;
   readonly warnings: readonly string[];
@@ -89,29 +89,29 @@ function decodePatch(value: unknown): string {
   }
   const text = typeof value === "string" ? value.replace(/[\r\n]/g, "") : undefined;
   if (text === undefined || !BASE64.test(text)) {
-    const at = text === undefined ? 0 : Math.max(0, text.search(/[^A-Za-z0-9+/]/));
-    throw new Error(`illegal base64 data at input byte ${String(at)}`);
+    const offset = text === undefined ? 0 : Math.max(0, text.search(/[^A-Za-z0-9+/]/));
+    throw new Error(`illegal base64 data at input byte ${String(offset)}`);
   }
   return Buffer.from(text, "base64").toString("utf8");
 }
 
-/** A refusal is never a success, whatever the webhook says. */
-function denialBy(webhook: string, status: Fields): StatusError {
-  const given = Number(status["code"] ?? 0);
+/** Enforces a status code of at least 400, because a denial must not look like success. */
+function toDenial(webhook: string, status: Fields): StatusError {
+  const code = Number(status["code"] ?? 0);
   const denied = `admission webhook "${webhook}" denied the request`;
-  const why = textAt(status, "message") || textAt(status, "reason");
+  const explanation = textAt(status, "message") || textAt(status, "reason");
   const details = isFields(status["details"]) ? { details: status["details"] } : {};
   return new StatusError({
-    code: given >= 400 ? given : 400,
+    code: code >= 400 ? code : 400,
     reason: textAt(status, "reason"),
-    message: why === "" ? `${denied} without explanation` : `${denied}: ${why}`,
+    message: explanation === "" ? `${denied} without explanation` : `${denied}: ${explanation}`,
     ...details,
   });
 }
 
-function checkKind(answer: unknown): void {
-  const apiVersion = textAt(answer, "apiVersion");
-  const kind = textAt(answer, "kind");
+function checkKind(review: unknown): void {
+  const apiVersion = textAt(review, "apiVersion");
+  const kind = textAt(review, "kind");
   if (apiVersion !== "admission.k8s.io/v1" || kind !== "AdmissionReview") {
     const [group = "", version = ""] = apiVersion.includes("/")
       ? apiVersion.split("/")
@@ -139,7 +139,7 @@ function patchFault(webhook: Webhook, patch: string, patchType: unknown): string
   return patchType === "" ? 'webhook returned invalid response.patchType of ""' : undefined;
 }
 
-function checkTypes(response: Fields): void {
+function checkAllowedType(response: Fields): void {
   const { allowed } = response;
   if (allowed !== undefined && allowed !== null && typeof allowed !== "boolean") {
     throw new Error(
@@ -148,19 +148,19 @@ function checkTypes(response: Fields): void {
   }
 }
 
-/** Reads an answer. Throws an Error where it makes no sense. */
-export function readAnswer(answer: unknown, webhook: Webhook, uid: string): Verdict {
-  const response = valueAt(answer, "response");
+/** @throws Error if the response is malformed */
+export function parseReview(review: unknown, webhook: Webhook, uid: string): Verdict {
+  const response = valueAt(review, "response");
   if (!isFields(response)) {
     throw new Error("webhook response was absent");
   }
-  checkTypes(response);
+  checkAllowedType(response);
   const patch = decodePatch(response["patch"]);
   if (webhook.reviewVersion === "v1") {
     if (response["uid"] !== uid) {
       throw new Error(`expected response.uid="${uid}", got "${textAt(response, "uid")}"`);
     }
-    checkKind(answer);
+    checkKind(review);
     const fault = patchFault(webhook, patch, response["patchType"]);
     if (fault !== undefined) {
       throw new Error(fault);
@@ -168,9 +168,9 @@ export function readAnswer(answer: unknown, webhook: Webhook, uid: string): Verd
   }
   const allowed = response["allowed"] === true;
   return {
-    denial: allowed ? undefined : denialBy(webhook.name, fieldsOf(response["status"])),
+    denial: allowed ? undefined : toDenial(webhook.name, fieldsOf(response["status"])),
     patch: webhook.mutating ? patch : "",
-    // The first version of the format did not ask for a type.
+    // v1beta1 has no patchType.
     patchType: webhook.reviewVersion === "v1" ? textAt(response, "patchType") : "JSONPatch",
     warnings: listOf(response["warnings"]).map(String),
   };

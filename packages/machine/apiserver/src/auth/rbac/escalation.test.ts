@@ -43,7 +43,7 @@ class FakeAuthorizer implements Authorizer {
     return this.#held;
   }
 
-  rulesOf({ name }: RoleRef): ReturnType<Authorizer["rulesOf"]> {
+  rulesOfRole({ name }: RoleRef): ReturnType<Authorizer["rulesOfRole"]> {
     return name === "known" ? parseRules(this.#role) : undefined;
   }
 }

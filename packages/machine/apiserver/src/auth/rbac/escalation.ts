@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// May someone give these rights away? Only what they hold, unless they may escalate or bind.
-// Source: Kubernetes "Privilege escalation prevention and bootstrapping".
+// Privilege escalation check: users may grant only rights that they hold, unless they have the verb `escalate` or
+// `bind`. Source: Kubernetes "Privilege escalation prevention and bootstrapping".
 import type { Kind } from "../../kinds/kind.ts";
 import { notFound, tooLarge } from "../../meta/status.ts";
 import { equalJson, textAt, without } from "../../objects/json.ts";
@@ -10,28 +10,28 @@ import {
   type Authorizer,
   type PolicyRule,
   type RoleRef,
-  namesOne,
-  namesPath,
-  namesResource,
+  includesOrWildcard,
+  matchesPath,
+  matchesResource,
   parseRules,
 } from "../authorizer.ts";
 import { forbiddenBecause, quoteAll } from "../forbidden.ts";
 import type { User } from "../user.ts";
-import { RBAC_GROUP, isMaster } from "./rbac.ts";
+import { RBAC_GROUP, isSystemMaster } from "./rbac.ts";
 
-/** A few names in each list of a rule are billions of broken-down ones. The largest roles in use have some thousands. */
-const BROKEN_DOWN_MAX = 10_000;
-/** Names that are compared: each broken-down rule with all that is held. */
-const COMPARED_MAX = 10_000_000;
+/** Bounds memory: the lists of one rule multiply. The largest roles in use split into a few thousand simple rules. */
+const SIMPLE_RULES_MAX = 10_000;
+/** Bounds time: the number of simple rules times the names in the held rules. */
+const COMPARISONS_MAX = 10_000_000;
 
-const NOTHING: Omit<PolicyRule, "verbs"> = {
+const EMPTY_RULE: Omit<PolicyRule, "verbs"> = {
   apiGroups: [],
   resources: [],
   resourceNames: [],
   nonResourceURLs: [],
 };
 
-function breakDownResources(rule: PolicyRule, verb: string): PolicyRule[] {
+function splitResources(rule: PolicyRule, verb: string): PolicyRule[] {
   const names = rule.resourceNames.length === 0 ? [[]] : rule.resourceNames.map((name) => [name]);
   return rule.apiGroups.flatMap((group) =>
     rule.resources.flatMap((resource) =>
@@ -46,21 +46,30 @@ function breakDownResources(rule: PolicyRule, verb: string): PolicyRule[] {
   );
 }
 
-/** The rule as rules that each allow one verb on one thing. */
-function breakDown(rule: PolicyRule): readonly PolicyRule[] {
+/** Splits a rule into simple rules, each with one verb on one resource or path. */
+function splitRule(rule: PolicyRule): readonly PolicyRule[] {
   return rule.verbs.flatMap((verb) => [
-    ...breakDownResources(rule, verb),
-    ...rule.nonResourceURLs.map((url) => ({ ...NOTHING, verbs: [verb], nonResourceURLs: [url] })),
+    ...splitResources(rule, verb),
+    ...rule.nonResourceURLs.map((url) => ({
+      ...EMPTY_RULE,
+      verbs: [verb],
+      nonResourceURLs: [url],
+    })),
   ]);
 }
 
-/** How many rules a rule is broken down into. */
-function countOf({ verbs, apiGroups, resources, resourceNames, nonResourceURLs }: PolicyRule) {
+function countSimpleRules({
+  verbs,
+  apiGroups,
+  resources,
+  resourceNames,
+  nonResourceURLs,
+}: PolicyRule) {
   const things = apiGroups.length * resources.length * Math.max(1, resourceNames.length);
   return verbs.length * (things + nonResourceURLs.length);
 }
 
-function namesIn(rule: PolicyRule): number {
+function countNames(rule: PolicyRule): number {
   const { verbs, apiGroups, resources, resourceNames, nonResourceURLs } = rule;
   return [...verbs, ...apiGroups, ...resources, ...resourceNames, ...nonResourceURLs].length;
 }
@@ -69,42 +78,44 @@ function sum(numbers: readonly number[]): number {
   return numbers.reduce((total, number) => total + number, 0);
 }
 
-/** Refuses what cannot be compared in a moment. */
-function checkCount(owned: readonly PolicyRule[], wanted: readonly PolicyRule[]): void {
-  const count = sum(wanted.map(countOf));
-  const names = sum(owned.map(namesIn));
-  if (count > BROKEN_DOWN_MAX || count * names > COMPARED_MAX) {
+/** @throws StatusError 413 if the comparison would take too long */
+function checkCount(held: readonly PolicyRule[], wanted: readonly PolicyRule[]): void {
+  const count = sum(wanted.map(countSimpleRules));
+  const names = sum(held.map(countNames));
+  if (count > SIMPLE_RULES_MAX || count * names > COMPARISONS_MAX) {
     throw tooLarge("the rules name too much to be compared with what is held");
   }
 }
 
-/** Whether one rule allows all that a broken-down one does. */
-function coversOne(owned: PolicyRule, wanted: PolicyRule): boolean {
+function coversSimpleRule(held: PolicyRule, wanted: PolicyRule): boolean {
   const [verb = ""] = wanted.verbs;
-  const named =
-    owned.resourceNames.length === 0 ||
-    wanted.resourceNames.some((name) => owned.resourceNames.includes(name));
+  const coversNames =
+    held.resourceNames.length === 0 ||
+    wanted.resourceNames.some((name) => held.resourceNames.includes(name));
   return (
-    namesOne(owned.verbs, verb) &&
-    wanted.apiGroups.every((group) => namesOne(owned.apiGroups, group)) &&
-    wanted.resources.every((resource) => namesResource(owned.resources, resource)) &&
-    wanted.nonResourceURLs.every((url) => namesPath(owned.nonResourceURLs, url)) &&
-    (wanted.nonResourceURLs.length > 0 || named)
+    includesOrWildcard(held.verbs, verb) &&
+    wanted.apiGroups.every((group) => includesOrWildcard(held.apiGroups, group)) &&
+    wanted.resources.every((resource) => matchesResource(held.resources, resource)) &&
+    wanted.nonResourceURLs.every((url) => matchesPath(held.nonResourceURLs, url)) &&
+    (wanted.nonResourceURLs.length > 0 || coversNames)
   );
 }
 
-/** What of `wanted` is not among `owned`, broken down. Throws a StatusError 413 where that is too much. */
+/**
+ * Returns the simple rules of `wanted` that `held` does not cover.
+ * @throws StatusError 413 if there are too many
+ */
 export function missingRules(
-  owned: readonly PolicyRule[],
+  held: readonly PolicyRule[],
   wanted: readonly PolicyRule[],
 ): readonly PolicyRule[] {
-  checkCount(owned, wanted);
+  checkCount(held, wanted);
   return wanted
-    .flatMap(breakDown)
-    .filter((rule) => !owned.some((candidate) => coversOne(candidate, rule)));
+    .flatMap(splitRule)
+    .filter((rule) => !held.some((candidate) => coversSimpleRule(candidate, rule)));
 }
 
-/** Joins broken-down rules about one thing into one rule with all their verbs. */
+/** Joins simple rules about the same resource into one rule. */
 function compact(rules: readonly PolicyRule[]): readonly PolicyRule[] {
   const byThing = Map.groupBy(rules, (rule) => JSON.stringify({ ...rule, verbs: [] }));
   return [...byThing.values()].flatMap((same) => {
@@ -126,31 +137,34 @@ function printRule(rule: PolicyRule): string {
   return `{${shown.map(([name, list]) => `${name}:${quoteAll(list)}`).join(", ")}}`;
 }
 
-/** Rules for people, each on a line, sorted. */
+/** Prints one rule a line, sorted. */
 export function printRules(rules: readonly PolicyRule[]): string {
   const lines = new Set(compact(rules).map(printRule));
   return [...lines].sort((left, right) => (left < right ? -1 : 1)).join("\n");
 }
 
-/** A write of a role or binding. */
 export interface Grant {
   readonly kind: Pick<Kind, "group" | "resource" | "version">;
   readonly namespace: string;
   readonly user: User;
   readonly object: KubeObject;
-  /** Absent: the object is new. */
+  /** Unset for a new object. */
   readonly oldObject: KubeObject | undefined;
 }
 
-const FULL: readonly PolicyRule[] = parseRules([
+const ALL_RIGHTS: readonly PolicyRule[] = parseRules([
   { verbs: ["*"], apiGroups: ["*"], resources: ["*"] },
   { verbs: ["*"], nonResourceURLs: ["*"] },
 ]);
 
-function may(grant: Grant, authorizer: Authorizer, wanted: Partial<AccessAttributes>): boolean {
+function isAllowed(
+  grant: Grant,
+  authorizer: Authorizer,
+  overrides: Partial<AccessAttributes>,
+): boolean {
   const { kind, namespace, user } = grant;
   const { group, version, resource } = kind;
-  const asked = {
+  const attributes = {
     verb: "",
     group,
     version,
@@ -160,12 +174,12 @@ function may(grant: Grant, authorizer: Authorizer, wanted: Partial<AccessAttribu
     name: "",
     path: "",
   };
-  return authorizer.authorize(user, { ...asked, ...wanted }).allowed;
+  return authorizer.authorize(user, { ...attributes, ...overrides }).allowed;
 }
 
-function refuse(grant: Grant, why: string): never {
+function reject(grant: Grant, reason: string): never {
   const { kind, object } = grant;
-  throw forbiddenBecause({ ...kind, name: object.metadata.name }, why);
+  throw forbiddenBecause({ ...kind, name: object.metadata.name }, reason);
 }
 
 function checkHeld(grant: Grant, authorizer: Authorizer, rules: readonly PolicyRule[]): void {
@@ -175,7 +189,7 @@ function checkHeld(grant: Grant, authorizer: Authorizer, rules: readonly PolicyR
   if (missing.length > 0) {
     const errors =
       held.errors.length === 0 ? "" : `; resolution errors: [${held.errors.join(" ")}]`;
-    refuse(
+    reject(
       grant,
       `user ${JSON.stringify(user.name)} (groups=${quoteAll(user.groups)}) is attempting to grant RBAC permissions not currently held:\n${printRules(missing)}${errors}`,
     );
@@ -185,14 +199,14 @@ function checkHeld(grant: Grant, authorizer: Authorizer, rules: readonly PolicyR
 function checkRole(grant: Grant, authorizer: Authorizer): void {
   const { object, oldObject } = grant;
   const name = oldObject?.metadata.name ?? "";
-  if (may(grant, authorizer, { verb: "escalate", name })) {
+  if (isAllowed(grant, authorizer, { verb: "escalate", name })) {
     return;
   }
   const rule = object["aggregationRule"];
-  const gathers = rule !== undefined && rule !== null;
+  const isAggregated = rule !== undefined && rule !== null;
   const held = authorizer.rulesFor(grant.user, grant.namespace).rules;
-  if (gathers && missingRules(held, FULL).length > 0) {
-    refuse(grant, "must have cluster-admin privileges to use the aggregationRule");
+  if (isAggregated && missingRules(held, ALL_RIGHTS).length > 0) {
+    reject(grant, "must have cluster-admin privileges to use the aggregationRule");
   }
   checkHeld(grant, authorizer, parseRules(object["rules"]));
 }
@@ -205,19 +219,19 @@ function checkBinding(grant: Grant, authorizer: Authorizer): void {
     name: textAt(object, "roleRef", "name"),
   };
   const resource = roleRef.kind === "Role" ? "roles" : "clusterroles";
-  const wanted = { verb: "bind", resource, group: roleRef.apiGroup, name: roleRef.name };
-  if (may(grant, authorizer, wanted)) {
+  const bindAttributes = { verb: "bind", resource, group: roleRef.apiGroup, name: roleRef.name };
+  if (isAllowed(grant, authorizer, bindAttributes)) {
     return;
   }
-  const rules = authorizer.rulesOf(roleRef, namespace);
+  const rules = authorizer.rulesOfRole(roleRef, namespace);
   if (rules === undefined) {
     throw notFound({ group: RBAC_GROUP, resource, kind: roleRef.kind }, roleRef.name);
   }
   checkHeld(grant, authorizer, rules);
 }
 
-/** Whether only what the garbage collector needs differs: owners, finalizers, and what follows every write. */
-function isSameBesideOwners(object: KubeObject, oldObject: KubeObject): boolean {
+/** Ignores the fields that the garbage collector and every write change. */
+function differsOnlyInOwners(object: KubeObject, oldObject: KubeObject): boolean {
   const rest = ({ metadata, ...fields }: KubeObject) => ({
     ...fields,
     metadata: without(
@@ -231,11 +245,11 @@ function isSameBesideOwners(object: KubeObject, oldObject: KubeObject): boolean 
   return equalJson(rest(object), rest(oldObject));
 }
 
-/** Throws a StatusError 403 where the write would give away what its user does not hold. */
+/** @throws StatusError 403 if the write grants rights that its user does not hold */
 export function checkEscalation(grant: Grant, authorizer: Authorizer): void {
   const { kind, user, object, oldObject } = grant;
-  const unchanged = oldObject !== undefined && isSameBesideOwners(object, oldObject);
-  if (kind.group !== RBAC_GROUP || isMaster(user) || unchanged) {
+  const unchanged = oldObject !== undefined && differsOnlyInOwners(object, oldObject);
+  if (kind.group !== RBAC_GROUP || isSystemMaster(user) || unchanged) {
     return;
   }
   if (kind.resource.endsWith("bindings")) {

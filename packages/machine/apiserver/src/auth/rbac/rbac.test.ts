@@ -210,8 +210,8 @@ test("roles and bindings that were there before are known", async () => {
   rbac = makeRbac(store);
   expect(ask(JANE).allowed).toBe(true);
   const roleRef = { apiGroup: RBAC, kind: "ClusterRole", name: "reader" };
-  expect(rbac.rulesOf(roleRef, "any")).toMatchObject([{ resources: ["pods"] }]);
-  expect(rbac.rulesOf({ ...roleRef, kind: "Role" }, "any")).toBeUndefined();
+  expect(rbac.rulesOfRole(roleRef, "any")).toMatchObject([{ resources: ["pods"] }]);
+  expect(rbac.rulesOfRole({ ...roleRef, kind: "Role" }, "any")).toBeUndefined();
 });
 
 test("bindings are reported by name, whatever their order", async () => {

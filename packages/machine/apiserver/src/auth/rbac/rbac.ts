@@ -12,27 +12,27 @@ import {
   parseRules,
   ruleAllows,
 } from "../authorizer.ts";
-import { type User, userOfServiceAccount } from "../user.ts";
+import { type User, serviceAccountUser } from "../user.ts";
 
-/** Group of roles and bindings. */
 export const RBAC_GROUP = "rbac.authorization.k8s.io";
 
-const ROLES: readonly string[] = ["roles", "clusterroles"].map((name) => `${RBAC_GROUP}/${name}`);
-const BINDINGS: readonly string[] = ["clusterrolebindings", "rolebindings"].map(
+const ROLE_BUCKETS: readonly string[] = ["roles", "clusterroles"].map(
+  (name) => `${RBAC_GROUP}/${name}`,
+);
+const BINDING_BUCKETS: readonly string[] = ["clusterrolebindings", "rolebindings"].map(
   (name) => `${RBAC_GROUP}/${name}`,
 );
 
-/** One binding and the subject in it that is meant. */
-interface Bound {
+interface BoundRole {
   readonly name: string;
-  /** Empty for bindings of the cluster. */
+  /** Empty for a ClusterRoleBinding. */
   readonly namespace: string;
   readonly roleRef: RoleRef;
-  /** The subject, as reasons name it. */
+  /** The subject as printed in reasons. */
   readonly subject: string;
 }
 
-interface Entry extends Bound {
+interface IndexEntry extends BoundRole {
   readonly key: string;
 }
 
@@ -44,7 +44,7 @@ function groupKey(namespace: string, name: string): string {
   return `${namespace}/g/${name}`;
 }
 
-function keyOf(subject: unknown, namespace: string): string {
+function subjectKey(subject: unknown, namespace: string): string {
   const name = textAt(subject, "name");
   switch (textAt(subject, "kind")) {
     case "User":
@@ -52,8 +52,8 @@ function keyOf(subject: unknown, namespace: string): string {
     case "Group":
       return groupKey(namespace, name);
     default: {
-      const home = textAt(subject, "namespace") || namespace;
-      return userKey(namespace, userOfServiceAccount({ namespace: home, name }));
+      const accountNamespace = textAt(subject, "namespace") || namespace;
+      return userKey(namespace, serviceAccountUser({ namespace: accountNamespace, name }));
     }
   }
 }
@@ -61,11 +61,11 @@ function keyOf(subject: unknown, namespace: string): string {
 function printSubject(subject: unknown, namespace: string): string {
   const kind = textAt(subject, "kind");
   const name = textAt(subject, "name");
-  const home = textAt(subject, "namespace") || namespace;
-  return kind === "ServiceAccount" ? `${kind} "${name}/${home}"` : `${kind} "${name}"`;
+  const accountNamespace = textAt(subject, "namespace") || namespace;
+  return kind === "ServiceAccount" ? `${kind} "${name}/${accountNamespace}"` : `${kind} "${name}"`;
 }
 
-function entriesOf(stored: StoredObject): readonly Entry[] {
+function toEntries(stored: StoredObject): readonly IndexEntry[] {
   const binding = stored.view();
   const { namespace, name } = stored.address;
   const roleRef = {
@@ -78,55 +78,60 @@ function entriesOf(stored: StoredObject): readonly Entry[] {
     namespace,
     roleRef,
     subject: printSubject(subject, namespace),
-    key: keyOf(subject, namespace),
+    key: subjectKey(subject, namespace),
   }));
 }
 
-/** Roles by name, bindings by subject. */
+/**
+ * Index of roles by name and of bindings by subject. It follows the store, so that a request reads only its own user's
+ * bindings.
+ */
 class RbacIndex {
-  /** By `<namespace>/<name>`; the namespace is empty for roles of the cluster. */
+  /** Keyed by `<namespace>/<name>`; the namespace is empty for a ClusterRole. */
   readonly #roles = new Map<string, readonly PolicyRule[]>();
-  /** By scope and subject, then by binding. */
-  readonly #bound = new Map<string, Map<string, Entry>>();
+  /** Keyed by namespace and subject, then by binding. */
+  readonly #bindings = new Map<string, Map<string, IndexEntry>>();
   #generation = 0;
 
   constructor(store: Pick<Store, "list" | "subscribe">) {
-    for (const bucket of [...ROLES, ...BINDINGS]) {
+    for (const bucket of [...ROLE_BUCKETS, ...BINDING_BUCKETS]) {
       for (const stored of store.list({ bucket })) {
         this.#add(stored);
       }
     }
     store.subscribe((changes) => {
       changes.forEach((change) => {
-        this.#follow(change);
+        this.#apply(change);
       });
     });
   }
 
-  /** Rises with every change of a role or binding. */
+  /** Increases with every change of a role or binding. */
   get generation(): number {
     return this.#generation;
   }
 
-  /** Rules of a role; undefined where there is none. */
-  rulesOf(roleRef: RoleRef, namespace: string): readonly PolicyRule[] | undefined {
-    const home = roleRef.kind === "Role" ? namespace : "";
-    return this.#roles.get(`${home}/${roleRef.name}`);
+  rulesOfRole(roleRef: RoleRef, namespace: string): readonly PolicyRule[] | undefined {
+    const roleNamespace = roleRef.kind === "Role" ? namespace : "";
+    return this.#roles.get(`${roleNamespace}/${roleRef.name}`);
   }
 
-  /** Bindings in a namespace (empty: of the cluster) that name the user or a group of theirs, by name. */
-  boundTo(user: User, namespace: string): readonly Bound[] {
+  /**
+   * Returns the roles that bindings in the namespace grant to the user or their groups, in order of binding name. An
+   * empty namespace means ClusterRoleBindings.
+   */
+  rolesBoundTo(user: User, namespace: string): readonly BoundRole[] {
     const keys = [
       userKey(namespace, user.name),
       ...user.groups.map((group) => groupKey(namespace, group)),
     ];
-    const found = keys.flatMap((key) => [...(this.#bound.get(key)?.values() ?? [])]);
-    return found.sort((left, right) => (left.name < right.name ? -1 : 1));
+    const entries = keys.flatMap((key) => [...(this.#bindings.get(key)?.values() ?? [])]);
+    return entries.sort((left, right) => (left.name < right.name ? -1 : 1));
   }
 
-  #follow({ type, current, previous }: Change): void {
+  #apply({ type, current, previous }: Change): void {
     const { bucket } = current.address;
-    if (!ROLES.includes(bucket) && !BINDINGS.includes(bucket)) {
+    if (!ROLE_BUCKETS.includes(bucket) && !BINDING_BUCKETS.includes(bucket)) {
       return;
     }
     if (previous !== undefined) {
@@ -140,77 +145,78 @@ class RbacIndex {
 
   #add(stored: StoredObject): void {
     const { bucket, namespace, name } = stored.address;
-    if (ROLES.includes(bucket)) {
+    if (ROLE_BUCKETS.includes(bucket)) {
       this.#roles.set(`${namespace}/${name}`, parseRules(stored.view()["rules"]));
       return;
     }
-    for (const entry of entriesOf(stored)) {
-      const known = this.#bound.get(entry.key) ?? new Map<string, Entry>();
-      this.#bound.set(entry.key, known.set(name, entry));
+    for (const entry of toEntries(stored)) {
+      const entries = this.#bindings.get(entry.key) ?? new Map<string, IndexEntry>();
+      this.#bindings.set(entry.key, entries.set(name, entry));
     }
   }
 
   #remove(stored: StoredObject): void {
     const { bucket, namespace, name } = stored.address;
-    if (ROLES.includes(bucket)) {
+    if (ROLE_BUCKETS.includes(bucket)) {
       this.#roles.delete(`${namespace}/${name}`);
       return;
     }
-    for (const { key } of entriesOf(stored)) {
-      const known = this.#bound.get(key);
-      known?.delete(name);
-      if (known?.size === 0) {
-        this.#bound.delete(key);
+    for (const { key } of toEntries(stored)) {
+      const entries = this.#bindings.get(key);
+      entries?.delete(name);
+      if (entries?.size === 0) {
+        this.#bindings.delete(key);
       }
     }
   }
 }
 
-/** Members may do everything, whatever the roles say. */
-const MASTERS = "system:masters";
+/** Members may do everything, regardless of roles. */
+const MASTERS_GROUP = "system:masters";
 
-/** Users, and namespaces of each, that are remembered between changes of roles; beyond that it begins anew. */
-const REMEMBERED_MAX = 1000;
+/** Limits the cached users, and the cached namespaces of each. A full cache is cleared. */
+const CACHED_MAX = 1000;
 
-const YES: AccessDecision = { allowed: true, reason: "" };
-const NO: AccessDecision = { allowed: false, reason: "" };
+const ALLOWED: AccessDecision = { allowed: true, reason: "" };
+const DENIED: AccessDecision = { allowed: false, reason: "" };
 
 interface Grant {
-  readonly bound: Bound;
-  /** Undefined: there is no such role. */
+  readonly bound: BoundRole;
+  /** Undefined if the role does not exist. */
   readonly rules: readonly PolicyRule[] | undefined;
 }
 
 type Grants = readonly Grant[];
 
-function printBound({ name, namespace, roleRef, subject }: Bound): string {
-  const what =
+function printBinding({ name, namespace, roleRef, subject }: BoundRole): string {
+  const binding =
     namespace === "" ? `ClusterRoleBinding "${name}"` : `RoleBinding "${name}/${namespace}"`;
-  return `${what} of ${roleRef.kind} "${roleRef.name}" to ${subject}`;
+  return `${binding} of ${roleRef.kind} "${roleRef.name}" to ${subject}`;
 }
 
-function missingRole({ roleRef }: Bound): string {
+function missingRoleMessage({ roleRef }: BoundRole): string {
   return `${roleRef.kind.toLowerCase()}.rbac.authorization.k8s.io "${roleRef.name}" not found`;
 }
 
-/** Several errors as Kubernetes joins them: each once. */
+/** Formats like Kubernetes: each error once. */
 function joinErrors(errors: readonly string[]): string {
   const distinct = [...new Set(errors)];
   return distinct.length === 1 ? (distinct[0] ?? "") : `[${distinct.join(", ")}]`;
 }
 
-function errorsOf(grants: Grants): readonly string[] {
-  return grants.flatMap(({ bound, rules }) => (rules === undefined ? [missingRole(bound)] : []));
+function missingRoleMessages(grants: Grants): readonly string[] {
+  return grants.flatMap(({ bound, rules }) =>
+    rules === undefined ? [missingRoleMessage(bound)] : [],
+  );
 }
 
-/** Whether the user may do everything. */
-export function isMaster(user: User): boolean {
-  return user.groups.includes(MASTERS);
+export function isSystemMaster(user: User): boolean {
+  return user.groups.includes(MASTERS_GROUP);
 }
 
 class Rbac implements Authorizer {
   readonly #index: RbacIndex;
-  readonly #known = new Map<string, Map<string, Grants>>();
+  readonly #grantCache = new Map<string, Map<string, Grants>>();
   #generation = 0;
 
   constructor(store: Pick<Store, "list" | "subscribe">) {
@@ -218,64 +224,67 @@ class Rbac implements Authorizer {
   }
 
   readonly authorize = (user: User, attributes: AccessAttributes): AccessDecision => {
-    if (isMaster(user)) {
-      return YES;
+    if (isSystemMaster(user)) {
+      return ALLOWED;
     }
     const grants = this.#grantsOf(user, attributes.path === "" ? attributes.namespace : "");
     const grant = grants.find(
       ({ rules }) => rules?.some((rule) => ruleAllows(rule, attributes)) === true,
     );
     if (grant !== undefined) {
-      return { allowed: true, reason: `RBAC: allowed by ${printBound(grant.bound)}` };
+      return { allowed: true, reason: `RBAC: allowed by ${printBinding(grant.bound)}` };
     }
-    const errors = errorsOf(grants);
-    return errors.length === 0 ? NO : { allowed: false, reason: `RBAC: ${joinErrors(errors)}` };
+    const errors = missingRoleMessages(grants);
+    return errors.length === 0 ? DENIED : { allowed: false, reason: `RBAC: ${joinErrors(errors)}` };
   };
 
   rulesFor(user: User, namespace: string): HeldRules {
     const grants = this.#grantsOf(user, namespace);
-    return { rules: grants.flatMap(({ rules }) => rules ?? []), errors: errorsOf(grants) };
+    return {
+      rules: grants.flatMap(({ rules }) => rules ?? []),
+      errors: missingRoleMessages(grants),
+    };
   }
 
-  rulesOf(roleRef: RoleRef, namespace: string): readonly PolicyRule[] | undefined {
-    return this.#index.rulesOf(roleRef, namespace);
+  rulesOfRole(roleRef: RoleRef, namespace: string): readonly PolicyRule[] | undefined {
+    return this.#index.rulesOfRole(roleRef, namespace);
   }
 
-  /** What the user is given in a namespace; first what is given everywhere. */
+  /** Returns cluster-wide grants first, then those of the namespace. */
   #grantsOf(user: User, namespace: string): Grants {
     const byNamespace = this.#grantsByNamespace(user);
-    const known = byNamespace.get(namespace);
-    if (known !== undefined) {
-      return known;
+    const cached = byNamespace.get(namespace);
+    if (cached !== undefined) {
+      return cached;
     }
-    if (byNamespace.size > REMEMBERED_MAX) {
+    if (byNamespace.size > CACHED_MAX) {
       byNamespace.clear();
     }
     const bound = [
-      ...this.#index.boundTo(user, ""),
-      ...(namespace === "" ? [] : this.#index.boundTo(user, namespace)),
+      ...this.#index.rolesBoundTo(user, ""),
+      ...(namespace === "" ? [] : this.#index.rolesBoundTo(user, namespace)),
     ];
     const grants = bound.map((one) => ({
       bound: one,
-      rules: this.#index.rulesOf(one.roleRef, one.namespace),
+      rules: this.#index.rulesOfRole(one.roleRef, one.namespace),
     }));
     byNamespace.set(namespace, grants);
     return grants;
   }
 
   #grantsByNamespace(user: User): Map<string, Grants> {
-    if (this.#generation !== this.#index.generation || this.#known.size > REMEMBERED_MAX) {
-      this.#known.clear();
+    if (this.#generation !== this.#index.generation || this.#grantCache.size > CACHED_MAX) {
+      this.#grantCache.clear();
       this.#generation = this.#index.generation;
     }
     const key = JSON.stringify([user.name, user.groups]);
-    const known = this.#known.get(key) ?? new Map<string, Grants>();
-    this.#known.set(key, known);
-    return known;
+    const cached = this.#grantCache.get(key) ?? new Map<string, Grants>();
+    this.#grantCache.set(key, cached);
+    return cached;
   }
 }
 
-/** Decides by the roles and bindings in the store. What a commit changed counts from the next request on. */
+/** Changes of roles and bindings take effect with the next request. */
 export function makeRbac(store: Pick<Store, "list" | "subscribe">): Authorizer {
   return new Rbac(store);
 }

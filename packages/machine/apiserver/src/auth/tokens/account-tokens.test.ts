@@ -1,7 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 import { expect, test } from "vitest";
 import type { KubeObject } from "../../objects/object.ts";
-import { type BoundObject, type Lookup, claimsFor, userOfClaims } from "./account-tokens.ts";
+import {
+  type BoundObject,
+  type ObjectLookup,
+  toClaims,
+  findUserByClaims,
+} from "./account-tokens.ts";
 
 const NOW = 1_000_000;
 const POD: BoundObject = { kind: "Pod", name: "p", uid: "pod-1" };
@@ -11,7 +16,7 @@ function anObject(name: string, uid: string): KubeObject {
 }
 
 /** A store with objects by `<bucket>/<namespace>/<name>`. */
-function storeOf(objects: Readonly<Record<string, string>>): Lookup {
+function storeOf(objects: Readonly<Record<string, string>>): ObjectLookup {
   return {
     find: ({ bucket, namespace, name }) => {
       const uid = objects[`${bucket}/${namespace}/${name}`];
@@ -89,7 +94,7 @@ const ROWS = [
 
 test.each(ROWS)("a token $name", ({ after, bound, objects, want }) => {
   const account = anObject("sa", "sa-1");
-  const claims = claimsFor({ account, audiences: ["a"], expiresInSeconds: 600, bound }, NOW);
+  const claims = toClaims({ account, audiences: ["a"], expiresInSeconds: 600, bound }, NOW);
   const given = { token: "t", claims, nowSeconds: NOW + after };
-  expect(userOfClaims(given, storeOf(objects))).toEqual(want);
+  expect(findUserByClaims(given, storeOf(objects))).toEqual(want);
 });

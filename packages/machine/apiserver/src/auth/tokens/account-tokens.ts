@@ -6,31 +6,29 @@ import { type Fields, listOf, textAt, valueAt } from "../../objects/json.ts";
 import type { Address, KubeObject } from "../../objects/object.ts";
 import type { Store } from "../../storage/store.ts";
 import { quoteAll } from "../forbidden.ts";
-import { AUTHENTICATED, type User, groupsOfServiceAccount, userOfServiceAccount } from "../user.ts";
+import { AUTHENTICATED, type User, serviceAccountGroups, serviceAccountUser } from "../user.ts";
 import { TokenSigner } from "./token-signer.ts";
 
-/** Who signs, and whom tokens are for where nobody else is named. */
+/** Issuer of tokens, and their default audience. */
 export const ISSUER = "https://kubernetes.default.svc.cluster.local";
 
-/** Who signs tokens that are kept in secrets. */
+/** Issuer of tokens in Secrets. */
 const SECRET_ISSUER = "kubernetes/serviceaccount";
 
-const SECRET_CLAIM = "kubernetes.io/serviceaccount/";
-const EXTRA = "authentication.kubernetes.io/";
+const SECRET_CLAIM_PREFIX = "kubernetes.io/serviceaccount/";
+const EXTRA_KEY_PREFIX = "authentication.kubernetes.io/";
 
-/** Where accounts, pods and secrets are looked up. */
-export interface Lookup {
+export interface ObjectLookup {
   find(address: Address): { view(): KubeObject } | undefined;
 }
 
-/** An object that a token ends with. */
+/** The token is valid only while this object exists. */
 export interface BoundObject {
   readonly kind: "Pod" | "Secret";
   readonly name: string;
   readonly uid: string;
 }
 
-/** What a token is to say. */
 interface TokenSpec {
   readonly account: KubeObject;
   readonly audiences: readonly string[];
@@ -38,13 +36,12 @@ interface TokenSpec {
   readonly bound: BoundObject | undefined;
 }
 
-function subjectOf(account: KubeObject): string {
+function toSubject(account: KubeObject): string {
   const { namespace = "", name } = account.metadata;
-  return userOfServiceAccount({ namespace, name });
+  return serviceAccountUser({ namespace, name });
 }
 
-/** Claims of a token that ends. */
-export function claimsFor(spec: TokenSpec, nowSeconds: number): Fields {
+export function toClaims(spec: TokenSpec, nowSeconds: number): Fields {
   const { account, audiences, expiresInSeconds, bound } = spec;
   const { namespace, name, uid } = account.metadata;
   const reference =
@@ -56,31 +53,30 @@ export function claimsFor(spec: TokenSpec, nowSeconds: number): Fields {
     iss: ISSUER,
     "kubernetes.io": { namespace, ...reference, serviceaccount: { name, uid } },
     nbf: nowSeconds,
-    sub: subjectOf(account),
+    sub: toSubject(account),
   };
 }
 
-/** Claims of a token that lives as long as the secret that it is kept in. */
-function secretClaimsFor(account: KubeObject, secret: string): Fields {
+/** Claims of a token without expiry, which is valid as long as its Secret exists. */
+function toSecretClaims(account: KubeObject, secret: string): Fields {
   const { namespace, name, uid } = account.metadata;
   return {
     iss: SECRET_ISSUER,
-    [`${SECRET_CLAIM}namespace`]: namespace,
-    [`${SECRET_CLAIM}secret.name`]: secret,
-    [`${SECRET_CLAIM}service-account.name`]: name,
-    [`${SECRET_CLAIM}service-account.uid`]: uid,
-    sub: subjectOf(account),
+    [`${SECRET_CLAIM_PREFIX}namespace`]: namespace,
+    [`${SECRET_CLAIM_PREFIX}secret.name`]: secret,
+    [`${SECRET_CLAIM_PREFIX}service-account.name`]: name,
+    [`${SECRET_CLAIM_PREFIX}service-account.uid`]: uid,
+    sub: toSubject(account),
   };
 }
 
-/** What a believed token says. */
-interface Said {
+interface TokenFacts {
   readonly namespace: string;
   readonly account: { readonly name: string; readonly uid: string };
   readonly bound: BoundObject | undefined;
 }
 
-function boundIn(claims: unknown): BoundObject | undefined {
+function readBoundObject(claims: unknown): BoundObject | undefined {
   for (const kind of ["Pod", "Secret"] as const) {
     const name = textAt(claims, kind.toLowerCase(), "name");
     if (name !== "") {
@@ -90,26 +86,25 @@ function boundIn(claims: unknown): BoundObject | undefined {
   return undefined;
 }
 
-function said(claims: Fields): Said {
-  const own = claims["kubernetes.io"];
-  const account = (key: string) => textAt(own, "serviceaccount", key);
+function readClaims(claims: Fields): TokenFacts {
+  const privateClaims = claims["kubernetes.io"];
+  const account = (key: string) => textAt(privateClaims, "serviceaccount", key);
   return {
-    namespace: textAt(own, "namespace"),
+    namespace: textAt(privateClaims, "namespace"),
     account: { name: account("name"), uid: account("uid") },
-    bound: boundIn(own),
+    bound: readBoundObject(privateClaims),
   };
 }
 
-function saidBySecret(claims: Fields): Said {
-  const of = (key: string) => textAt(claims, `${SECRET_CLAIM}${key}`);
+function readSecretClaims(claims: Fields): TokenFacts {
+  const claim = (key: string) => textAt(claims, `${SECRET_CLAIM_PREFIX}${key}`);
   return {
-    namespace: of("namespace"),
-    account: { name: of("service-account.name"), uid: of("service-account.uid") },
-    bound: { kind: "Secret", name: of("secret.name"), uid: "" },
+    namespace: claim("namespace"),
+    account: { name: claim("service-account.name"), uid: claim("service-account.uid") },
+    bound: { kind: "Secret", name: claim("secret.name"), uid: "" },
   };
 }
 
-/** Why time speaks against the token; undefined where it does not. */
 function timeFault(claims: Fields, nowSeconds: number): string | undefined {
   const { exp, nbf } = claims;
   if (typeof exp !== "number" || exp <= nowSeconds) {
@@ -120,15 +115,18 @@ function timeFault(claims: Fields, nowSeconds: number): string | undefined {
     : undefined;
 }
 
-function liveFault(store: Lookup, { namespace, account, bound }: Said): string | undefined {
+function objectFault(
+  store: ObjectLookup,
+  { namespace, account, bound }: TokenFacts,
+): string | undefined {
   const find = (bucket: string, name: string) =>
     store.find({ bucket, namespace, name })?.view().metadata;
-  const found = find("/serviceaccounts", account.name);
-  if (found === undefined) {
+  const accountMetadata = find("/serviceaccounts", account.name);
+  if (accountMetadata === undefined) {
     return `service account ${namespace}/${account.name} has been deleted`;
   }
-  if (found.uid !== account.uid) {
-    return `service account UID (${found.uid ?? ""}) does not match claim (${account.uid})`;
+  if (accountMetadata.uid !== account.uid) {
+    return `service account UID (${accountMetadata.uid ?? ""}) does not match claim (${account.uid})`;
   }
   if (bound === undefined) {
     return undefined;
@@ -138,62 +136,66 @@ function liveFault(store: Lookup, { namespace, account, bound }: Said): string |
   return isSame ? undefined : `service account token has been invalidated`;
 }
 
-/** Whether the secret still holds this very token. */
-function isKept(store: Lookup, { namespace, bound }: Said, token: string): boolean {
+function isStoredInSecret(
+  store: ObjectLookup,
+  { namespace, bound }: TokenFacts,
+  token: string,
+): boolean {
   const name = bound?.name ?? "";
   const secret = store.find({ bucket: "/secrets", namespace, name })?.view();
   return textAt(secret, "data", "token") === Buffer.from(token).toString("base64");
 }
 
-function userOf({ namespace, account, bound }: Said): User {
+function toUser({ namespace, account, bound }: TokenFacts): User {
   const extra =
     bound?.kind === "Pod"
-      ? { extra: { [`${EXTRA}pod-name`]: [bound.name], [`${EXTRA}pod-uid`]: [bound.uid] } }
+      ? {
+          extra: {
+            [`${EXTRA_KEY_PREFIX}pod-name`]: [bound.name],
+            [`${EXTRA_KEY_PREFIX}pod-uid`]: [bound.uid],
+          },
+        }
       : {};
   return {
-    name: userOfServiceAccount({ namespace, name: account.name }),
+    name: serviceAccountUser({ namespace, name: account.name }),
     uid: account.uid,
-    groups: [...groupsOfServiceAccount(namespace), AUTHENTICATED],
+    groups: [...serviceAccountGroups(namespace), AUTHENTICATED],
     ...extra,
   };
 }
 
-/** Whom a token is for. */
-function audiencesOf(claims: Fields): readonly string[] {
+function readAudiences(claims: Fields): readonly string[] {
   return claims["iss"] === SECRET_ISSUER ? [ISSUER] : listOf(valueAt(claims, "aud")).map(String);
 }
 
-/** The user whom claims name, or why they name nobody any more. */
-export function userOfClaims(
-  given: { readonly token: string; readonly claims: Fields; readonly nowSeconds: number },
-  store: Lookup,
+/** Returns the user, or a message if the account or the bound object no longer exists. */
+export function findUserByClaims(
+  parameters: { readonly token: string; readonly claims: Fields; readonly nowSeconds: number },
+  store: ObjectLookup,
 ): User | string {
-  const { token, claims, nowSeconds } = given;
+  const { token, claims, nowSeconds } = parameters;
   if (claims["iss"] === SECRET_ISSUER) {
-    const facts = saidBySecret(claims);
-    const kept = isKept(store, facts, token);
-    return (kept ? liveFault(store, facts) : "Token has been invalidated") ?? userOf(facts);
+    const facts = readSecretClaims(claims);
+    const isStored = isStoredInSecret(store, facts, token);
+    return (isStored ? objectFault(store, facts) : "Token has been invalidated") ?? toUser(facts);
   }
-  const facts = said(claims);
-  return timeFault(claims, nowSeconds) ?? liveFault(store, facts) ?? userOf(facts);
+  const facts = readClaims(claims);
+  return timeFault(claims, nowSeconds) ?? objectFault(store, facts) ?? toUser(facts);
 }
 
-/** Where accounts and the objects that tokens are bound to are looked up, and by which key tokens are signed. */
 interface AccountTokensDeps {
   readonly store: Pick<Store, "find">;
   readonly clock: Clock;
-  /** P-256, PKCS #8 PEM; absent: a new key. Secret. */
+  /** P-256, PKCS #8 PEM. Unset: a new key is generated. Secret. */
   readonly keyPem: string | undefined;
 }
 
-/** Somebody known by a token. */
 export interface TokenUser {
   readonly user: User;
-  /** For whom the token is, of those who were asked about. */
+  /** The requested audiences for which the token is valid. */
   readonly audiences: readonly string[];
 }
 
-/** Gives out tokens, and tells whose they are. */
 export class AccountTokens {
   readonly #deps: AccountTokensDeps;
   readonly #signer: TokenSigner;
@@ -203,23 +205,21 @@ export class AccountTokens {
     this.#signer = new TokenSigner(deps.keyPem);
   }
 
-  /** A token that ends. */
   issue(spec: TokenSpec): Promise<string> {
-    return this.#signer.sign(claimsFor(spec, this.#nowSeconds()));
+    return this.#signer.sign(toClaims(spec, this.#nowSeconds()));
   }
 
-  /** A token for a secret. */
+  /** Issues a token without expiry for a Secret. */
   issueForSecret(account: KubeObject, secret: string): Promise<string> {
-    return this.#signer.sign(secretClaimsFor(account, secret));
+    return this.#signer.sign(toSecretClaims(account, secret));
   }
 
-  /** The public keys by which others check tokens. */
   publicKeys(): Promise<readonly JWK[]> {
     return this.#signer.publicKeys();
   }
 
-  /** Whose token it is; a text where it is nobody's any more; undefined where it is none of ours. */
-  async recognize(
+  /** Returns the user of a token, a message if it is no longer valid, or undefined if this server did not sign it. */
+  async authenticate(
     token: string,
     audiences: readonly string[],
   ): Promise<TokenUser | string | undefined> {
@@ -227,14 +227,14 @@ export class AccountTokens {
     if (claims === undefined) {
       return undefined;
     }
-    const meant = audiencesOf(claims);
-    const both = meant.filter((audience) => audiences.includes(audience));
-    if (both.length === 0) {
-      return `token audiences ${quoteAll(meant)} is invalid for the target audiences ${quoteAll(audiences)}`;
+    const tokenAudiences = readAudiences(claims);
+    const matching = tokenAudiences.filter((audience) => audiences.includes(audience));
+    if (matching.length === 0) {
+      return `token audiences ${quoteAll(tokenAudiences)} is invalid for the target audiences ${quoteAll(audiences)}`;
     }
-    const given = { token, claims, nowSeconds: this.#nowSeconds() };
-    const user = userOfClaims(given, this.#deps.store);
-    return typeof user === "string" ? user : { user, audiences: both };
+    const parameters = { token, claims, nowSeconds: this.#nowSeconds() };
+    const user = findUserByClaims(parameters, this.#deps.store);
+    return typeof user === "string" ? user : { user, audiences: matching };
   }
 
   #nowSeconds(): number {

@@ -17,29 +17,29 @@ import {
 import { toProtobuf } from "../../openapi/protobuf.ts";
 import type { SendFields } from "./discovery.ts";
 
-/** Below this many bytes compression costs more than it saves. */
+/** Compression does not pay off below this size. */
 const GZIP_MIN_BYTES = 1024;
 
-function tagOf(content: Buffer): string {
+function entityTag(content: Buffer): string {
   return `"${createHash("sha256").update(content).digest("hex").slice(0, 32).toUpperCase()}"`;
 }
 
-function isKnown(request: Request, tag: string): boolean {
-  const known = (request.headers["if-none-match"] ?? "").split(",").map((entry) => entry.trim());
-  return known.some((entry) => entry === "*" || entry.replace(/^W\//, "") === tag);
+function hasTag(request: Request, tag: string): boolean {
+  const tags = (request.headers["if-none-match"] ?? "").split(",").map((entry) => entry.trim());
+  return tags.some((entry) => entry === "*" || entry.replace(/^W\//, "") === tag);
 }
 
-/** Sends the content, or 304 where the client has it. */
+/** Responds with 304 if the client has the content; compresses it if the client accepts gzip. */
 function sendDocument(
   request: Request,
   response: Response,
   document: { readonly contentType: string; readonly content: Buffer },
 ): void {
   const { contentType, content } = document;
-  const tag = tagOf(content);
+  const tag = entityTag(content);
   response.setHeader("etag", tag);
   response.setHeader("vary", "Accept-Encoding, Accept");
-  if (isKnown(request, tag)) {
+  if (hasTag(request, tag)) {
     response.status(304).end();
     return;
   }
@@ -53,7 +53,6 @@ function sendDocument(
   response.end(sent);
 }
 
-/** Whose kinds are described: this server's, and those of aggregated ones. */
 interface OpenApiDeps {
   readonly registry: Registry;
   readonly remote: RemoteDiscovery;
@@ -66,7 +65,7 @@ function kindsOfPath(registry: Registry, path: string): readonly Kind[] {
   return registry.list().filter((kind) => pathOfVersion(kind) === path);
 }
 
-/** Documents of other servers; a request for one is passed on to its server. */
+/** Returns the documents of extension API servers; requests for them are proxied. */
 function remotePaths(remote: RemoteDiscovery): Fields {
   const entries = remote
     .list()
@@ -77,7 +76,7 @@ function remotePaths(remote: RemoteDiscovery): Fields {
   return Object.fromEntries(entries);
 }
 
-function addressOf(request: Request): URL {
+function requestUrl(request: Request): URL {
   return new URL(request.originalUrl, "https://localhost");
 }
 
@@ -96,9 +95,9 @@ function sendV2(request: Request, response: Response, kinds: readonly Kind[]): v
   }
 }
 
-/** A client that asks by hash may keep the answer for ever; where the hash is not the document's it is sent to the right one. */
+/** A request with the right hash may be cached forever; one with a wrong hash is redirected. */
 function sendV3(request: Request, response: Response, kinds: readonly Kind[]): void {
-  const { pathname, search } = addressOf(request);
+  const { pathname, search } = requestUrl(request);
   const address = documentAddress(pathname.slice(V3.length), kinds);
   if (search.includes("hash=") && `${pathname}${search}` !== address) {
     response.redirect(301, address);
@@ -110,7 +109,7 @@ function sendV3(request: Request, response: Response, kinds: readonly Kind[]): v
   sendJson(request, response, toOpenApi3(kinds));
 }
 
-/** Adds the routes. Documents are made when they are asked for: that is rare, and they change with every definition. */
+/** Builds documents on request, because requests are rare and every definition changes them. */
 export function routeOpenApi(app: Express, deps: OpenApiDeps, send: SendFields): void {
   const { registry, remote } = deps;
   app.get("/openapi/v2", (request: Request, response: Response) => {
@@ -121,7 +120,7 @@ export function routeOpenApi(app: Express, deps: OpenApiDeps, send: SendFields):
     send(request, response, { paths: { ...fieldsOf(paths), ...remotePaths(remote) } });
   });
   const document = (request: Request, response: Response, next: NextFunction): void => {
-    const path = addressOf(request).pathname.slice(V3.length);
+    const path = requestUrl(request).pathname.slice(V3.length);
     const kinds = kindsOfPath(registry, path);
     const [, group = "", version = ""] = path.split("/");
     if (kinds.length === 0 || remote.has(group, version)) {

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-// Routes that are no resources: health, version, metrics, OpenID configuration, backup.
+// Non-resource routes: health, version, metrics, OpenID configuration, backup.
 import type { Express, NextFunction, Request, Response } from "express";
 import { type AccountTokens, ISSUER } from "../../auth/tokens/account-tokens.ts";
 import { ALGORITHM } from "../../auth/tokens/token-signer.ts";
 import type { Limits } from "../../limits/limits.ts";
 import { backupLines } from "../../storage/backup.ts";
 import type { Store } from "../../storage/store.ts";
-import { sendPieces } from "../answer/send-pieces.ts";
+import { sendPieces } from "../response/send-pieces.ts";
 
-/** What the server says of itself; clients choose their behaviour by it. */
+/** Clients choose their behavior by this version. */
 const VERSION = {
   major: "1",
   minor: "30",
@@ -21,38 +21,37 @@ const VERSION = {
   platform: "linux",
 };
 
-/** What has to be well; all of it is, as long as the server answers: it listens only when its store is open. */
-const CHECKS: readonly string[] = ["ping", "log", "store"];
+/** These always pass while the server responds, because it listens only after the store is open. */
+const HEALTH_CHECKS: readonly string[] = ["ping", "log", "store"];
 
-function wanted(request: Request, key: string): readonly string[] {
+function queryValues(request: Request, key: string): readonly string[] {
   return [request.query[key] ?? []].flat().map(String);
 }
 
 function healthText(name: string, request: Request): string {
-  const excluded = wanted(request, "exclude");
+  const excluded = queryValues(request, "exclude");
   if (request.query["verbose"] === undefined) {
     return "ok";
   }
-  const lines = CHECKS.map((check) =>
+  const lines = HEALTH_CHECKS.map((check) =>
     excluded.includes(check) ? `[+]${check} excluded: ok` : `[+]${check} ok`,
   );
-  const unknown = excluded.filter((check) => !CHECKS.includes(check));
-  const told =
+  const unknown = excluded.filter((check) => !HEALTH_CHECKS.includes(check));
+  const warnings =
     unknown.length === 0
       ? []
       : [
           `warn: some health checks cannot be excluded: no matches for ${unknown.map((check) => JSON.stringify(check)).join(", ")}`,
         ];
-  return `${[...lines, ...told].join("\n")}\n${name} check passed\n`;
+  return `${[...lines, ...warnings].join("\n")}\n${name} check passed\n`;
 }
 
-/** Adds the routes, those of single checks too. */
 export function routeHealth(app: Express): void {
   for (const name of ["healthz", "livez", "readyz"]) {
     app.get(`/${name}`, (request: Request, response: Response) => {
       response.type("text/plain").send(healthText(name, request));
     });
-    for (const check of CHECKS) {
+    for (const check of HEALTH_CHECKS) {
       app.get(`/${name}/${check}`, (_request: Request, response: Response) => {
         response.type("text/plain").send("ok");
       });
@@ -66,12 +65,11 @@ export function routeHealth(app: Express): void {
 /** Source: Prometheus exposition formats. */
 const CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8";
 
-/** Reads the metrics of all services; unset: there are none, and the path is unknown. */
+/** Unset: `/metrics` does not exist. */
 export interface MetricsDeps {
   readonly readMetrics?: () => Promise<string>;
 }
 
-/** Adds `/metrics`. */
 export function routeMetrics(app: Express, { readMetrics }: MetricsDeps): void {
   if (readMetrics === undefined) return;
   app.get("/metrics", async (_request: Request, response: Response, next: NextFunction) => {
@@ -86,7 +84,7 @@ export function routeMetrics(app: Express, { readMetrics }: MetricsDeps): void {
 
 const KEYS_PATH = "/openid/v1/jwks";
 
-/** Adds the configuration of the issuer and its public keys. */
+/** Lets other services verify tokens of service accounts. Source: OpenID Connect Discovery, RFC 7517. */
 export function routeOpenId(app: Express, tokens: AccountTokens): void {
   app.get("/.well-known/openid-configuration", (request: Request, response: Response) => {
     response.json({
@@ -103,7 +101,7 @@ export function routeOpenId(app: Express, tokens: AccountTokens): void {
   });
 }
 
-/** Adds `/backup`: lines of JSON, one for each object. */
+/** Responds with all objects, including Secrets, one JSON line each. Access requires a role for this path. */
 export function routeBackup(
   app: Express,
   { store, limits }: { readonly store: Store; readonly limits: Limits },

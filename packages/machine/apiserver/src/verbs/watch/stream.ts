@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The answer to one watch: what is written, what the client has not taken yet, and its end.
 import type { ServerResponse } from "node:http";
-import { endUnread } from "../../http/answer/send-pieces.ts";
+import { endUnread } from "../../http/response/send-pieces.ts";
 import type { Budget } from "../../limits/budget.ts";
 
 /** A client that is further behind gets no more for the time being. */

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// From what a verb answers to the text that the client wants.
+// Rendering of replies as objects, lists or tables, in JSON or YAML.
 import { apiVersionOf } from "../../kinds/kind.ts";
 import { type Fields, parseJson, printJson, without } from "../../objects/json.ts";
 import { printYaml } from "../../objects/yaml.ts";
@@ -11,13 +11,12 @@ import type { Call, Reply, Shown } from "../../verbs/call.ts";
 import { readText, viewObject } from "../../verbs/readable.ts";
 import type { Representation } from "./accept.ts";
 
-/** Longer lists are sent piece by piece. */
-const WHOLE_LENGTH = 64 * 1024;
+/** Longer lists are streamed. */
+const STREAMED_LIST_MIN_LENGTH = 64 * 1024;
 
-/** Nobody reads longer ones line by line. */
+/** Longer text is not indented. */
 const PRETTY_MAX_LENGTH = 256 * 1024;
 
-/** An answer ready to be sent. */
 export interface Rendered {
   readonly code: number;
   readonly contentType: string;
@@ -28,9 +27,9 @@ function isStored(shown: Shown): shown is StoredObject {
   return typeof shown["view"] === "function";
 }
 
-function includeOf(call: Call): IncludeObject {
-  const asked = call.query.get("includeObject");
-  return asked === "None" || asked === "Object" ? asked : "Metadata";
+function includeObjectOf(call: Call): IncludeObject {
+  const requested = call.query.get("includeObject");
+  return requested === "None" || requested === "Object" ? requested : "Metadata";
 }
 
 function toKubeObject(call: Call, shown: Shown): KubeObject {
@@ -46,7 +45,7 @@ function objectText(call: Call, shown: Shown, nowMs: number): string {
     case "Table": {
       const object = toKubeObject(call, shown);
       const metadata = { resourceVersion: object.metadata.resourceVersion };
-      const options = { kind: call.kind, include: includeOf(call), nowMs, headers: true };
+      const options = { kind: call.kind, include: includeObjectOf(call), nowMs, headers: true };
       return printJson(toTable([object], metadata, options));
     }
   }
@@ -62,14 +61,14 @@ function listMetadata(reply: ListReply): Fields {
   };
 }
 
-/** What comes before the items, and the text of each of them. */
+/** The list without its items, and the rendering of one item. */
 interface ListForm {
   readonly head: Fields;
   readonly items: string;
   readonly toText: (item: StoredObject) => string;
 }
 
-function formOf(call: Call, reply: ListReply, nowMs: number): ListForm {
+function toListForm(call: Call, reply: ListReply, nowMs: number): ListForm {
   const { kind } = call;
   const metadata = listMetadata(reply);
   switch (call.representation.as) {
@@ -90,7 +89,7 @@ function formOf(call: Call, reply: ListReply, nowMs: number): ListForm {
         toText: (item) => printJson(toPartial(viewObject(kind, item))),
       };
     case "Table": {
-      const options = { kind, include: includeOf(call), nowMs, headers: true };
+      const options = { kind, include: includeObjectOf(call), nowMs, headers: true };
       return {
         head: without(toTable([], metadata, options), "rows"),
         items: "rows",
@@ -100,7 +99,7 @@ function formOf(call: Call, reply: ListReply, nowMs: number): ListForm {
   }
 }
 
-/** A list as pieces of JSON text: never are all in memory, and others are served between them. */
+/** Renders a list one item at a time, to save memory and to serve other requests in between. */
 async function* listPieces(form: ListForm, items: readonly StoredObject[], pace: Pace) {
   yield `${printJson(form.head).slice(0, -1)},"${form.items}":[`;
   let separator = "";
@@ -118,41 +117,39 @@ function listText(form: ListForm, items: readonly StoredObject[]): string {
   return `${printJson(form.head).slice(0, -1)},"${form.items}":[${items.map(form.toText).join(",")}]}`;
 }
 
-/** Whether the texts of the items are so long that they are not put together. */
 function isLong(items: readonly StoredObject[]): boolean {
   let length = 0;
   return items.some((item) => {
     length += item.text.length;
-    return length > WHOLE_LENGTH;
+    return length > STREAMED_LIST_MIN_LENGTH;
   });
 }
 
-/** The pieces of an answer that is too long to be made at once, which is then JSON without line breaks; undefined where `renderReply` makes it. */
-export function piecesOf(
+/** Returns the pieces of a long list, always as compact JSON, or undefined if `renderReply` should render the reply. */
+export function streamReply(
   call: Call,
   reply: Reply,
-  at: { readonly nowMs: number; readonly pace: Pace },
+  context: { readonly nowMs: number; readonly pace: Pace },
 ): { readonly contentType: string; readonly pieces: AsyncIterable<string> } | undefined {
   if (reply.type !== "list" || !isLong(reply.items)) {
     return undefined;
   }
   const isYaml = call.representation.format === "yaml";
   return {
-    // JSON is YAML too.
+    // JSON is valid YAML.
     contentType: isYaml ? "application/yaml" : "application/json",
-    pieces: listPieces(formOf(call, reply, at.nowMs), reply.items, at.pace),
+    pieces: listPieces(toListForm(call, reply, context.nowMs), reply.items, context.pace),
   };
 }
 
-/** Characters that it takes to make the answer. */
-export function lengthOf(call: Call, reply: Reply): number {
+/** Returns the number of characters to process. */
+export function renderingCost(call: Call, reply: Reply): number {
   return reply.type === "object" && isStored(reply.object)
     ? reply.object.text.length
     : call.body.text.length;
 }
 
-/** JSON text in the format that the client wants. */
-export function inFormat(text: string, representation: Representation): Omit<Rendered, "code"> {
+export function formatJson(text: string, representation: Representation): Omit<Rendered, "code"> {
   if (representation.format === "yaml") {
     return { contentType: "application/yaml", text: printYaml(text) };
   }
@@ -161,20 +158,19 @@ export function inFormat(text: string, representation: Representation): Omit<Ren
   return { contentType: "application/json", text: `${printed}\n` };
 }
 
-/** The answer as text. */
 export function renderReply(call: Call, reply: Reply, nowMs: number): Rendered {
   switch (reply.type) {
     case "object":
       return {
         code: reply.code,
-        ...inFormat(objectText(call, reply.object, nowMs), call.representation),
+        ...formatJson(objectText(call, reply.object, nowMs), call.representation),
       };
     case "fields":
-      return { code: reply.code, ...inFormat(printJson(reply.fields), call.representation) };
+      return { code: reply.code, ...formatJson(printJson(reply.fields), call.representation) };
     case "list":
       return {
         code: 200,
-        ...inFormat(listText(formOf(call, reply, nowMs), reply.items), call.representation),
+        ...formatJson(listText(toListForm(call, reply, nowMs), reply.items), call.representation),
       };
   }
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Forms of answers that clients accept.
 import { describe, expect, test } from "vitest";
-import { chooseRepresentation, chooseStream, isForPeople } from "./accept.ts";
+import { chooseRepresentation, chooseStream, wantsPrettyPrint } from "./accept.ts";
 
 const JSON_OBJECT = { format: "json", as: "object" };
 const YAML_OBJECT = { format: "yaml", as: "object" };
@@ -66,5 +66,5 @@ test.each([
   { query: "pretty=untrue", userAgent: "curl/8.0", want: false },
   { query: "pretty=false", userAgent: "curl/8.0", want: false },
 ])("'$query' by '$userAgent' is for people: $want", ({ query, userAgent, want }) => {
-  expect(isForPeople(new URLSearchParams(query), userAgent)).toBe(want);
+  expect(wantsPrettyPrint(new URLSearchParams(query), userAgent)).toBe(want);
 });

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// What form of answer a client wants. Source: Kubernetes "Alternate representations of resources".
+// Content negotiation. Source: Kubernetes "Alternate representations of resources".
 import { StatusError } from "../../meta/status.ts";
 
-/** The form of an answer. */
 export interface Representation {
   readonly format: "json" | "yaml";
   /** How objects are shown. */
@@ -10,7 +9,7 @@ export interface Representation {
   readonly pretty: boolean;
 }
 
-const SHOWN: Readonly<Record<string, Representation["as"]>> = {
+const SHAPES: Readonly<Record<string, Representation["as"]>> = {
   Table: "Table",
   PartialObjectMetadata: "PartialObjectMetadata",
   PartialObjectMetadataList: "PartialObjectMetadata",
@@ -24,11 +23,11 @@ const FORMATS: Readonly<Record<string, Representation["format"]>> = {
   "application/yaml": "yaml",
 };
 
-/** One entry of an Accept header. */
+/** An entry of the Accept header. */
 interface MediaRange {
   readonly type: string;
   readonly parameters: ReadonlyMap<string, string>;
-  /** 0 to 1; 0 is not wanted at all. */
+  /** 0 to 1; 0 excludes the type. */
   readonly quality: number;
 }
 
@@ -44,10 +43,10 @@ function parseMediaRange(entry: string): MediaRange {
   return { type: type.toLowerCase(), parameters, quality: Number.isNaN(quality) ? 0 : quality };
 }
 
-function formOf({ type, parameters }: MediaRange): Omit<Representation, "pretty"> | undefined {
-  const asked = parameters.get("as");
+function toForm({ type, parameters }: MediaRange): Omit<Representation, "pretty"> | undefined {
+  const requested = parameters.get("as");
   const format = FORMATS[type];
-  const as = asked === undefined ? "object" : SHOWN[asked];
+  const as = requested === undefined ? "object" : SHAPES[requested];
   return format === undefined || as === undefined ? undefined : { format, as };
 }
 
@@ -62,11 +61,14 @@ function choose(accept: string, formats: readonly string[]) {
     .map(parseMediaRange)
     .filter(({ quality }) => quality > 0)
     .sort((left, right) => right.quality - left.quality)
-    .map(formOf)
+    .map(toForm)
     .find((form) => form !== undefined && formats.includes(form.format));
 }
 
-/** Chooses the form that the client likes most of those that the server has. Throws a StatusError 406 where there is none. */
+/**
+ * Chooses the supported representation that the client prefers.
+ * @throws StatusError 406 if there is none
+ */
 export function chooseRepresentation(accept: string, pretty: boolean): Representation {
   const form = choose(accept, ["json", "yaml"]);
   if (form === undefined) {
@@ -75,7 +77,10 @@ export function chooseRepresentation(accept: string, pretty: boolean): Represent
   return { ...form, pretty };
 }
 
-/** The same for a stream of events, which only JSON can be. Throws a StatusError 406. */
+/**
+ * Like `chooseRepresentation`, for watches, which support only JSON.
+ * @throws StatusError 406
+ */
 export function chooseStream(accept: string): Representation {
   const form = choose(accept, ["json"]);
   if (form === undefined) {
@@ -84,10 +89,10 @@ export function chooseStream(accept: string): Representation {
   return { ...form, pretty: false };
 }
 
-/** Whether people read the answer: they say so, or use a tool of theirs. Source: Kubernetes apiserver isPrettyPrint. */
-export function isForPeople(query: URLSearchParams, userAgent: string): boolean {
-  const asked = query.get("pretty");
-  return asked === null || asked === ""
+/** True if the client requests it, or is a browser, curl or wget. Source: Kubernetes apiserver isPrettyPrint. */
+export function wantsPrettyPrint(query: URLSearchParams, userAgent: string): boolean {
+  const requested = query.get("pretty");
+  return requested === null || requested === ""
     ? /^(curl|Wget|Mozilla\/5\.0)/.test(userAgent)
-    : /^(1|t|true)$/i.test(asked);
+    : /^(1|t|true)$/i.test(requested);
 }

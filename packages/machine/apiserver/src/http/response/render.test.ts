@@ -8,7 +8,7 @@ import { ADMIN, type TestServer, startTestServer } from "../../testing/test-serv
 import { CONFIG_MAP } from "../../kinds/config/config-map.ts";
 import type { Call, Reply } from "../../verbs/call.ts";
 import type { Representation } from "./accept.ts";
-import { inFormat, lengthOf, piecesOf } from "./render.ts";
+import { formatJson, renderingCost, streamReply } from "./render.ts";
 
 const MAPS = "/api/v1/namespaces/default/configmaps";
 const TABLE = "application/json;as=Table;v=v1;g=meta.k8s.io";
@@ -134,7 +134,7 @@ describe("a list in pieces", () => {
   async function pieces(representation: Representation, items: readonly StoredObject[]) {
     const pace = new Pace({ clock: server.clock, fairQueue: new FairQueue() }, "u");
     const reply: Reply = { type: "list", items, revision: 9 };
-    const made = piecesOf(callFor(representation), reply, { nowMs: 0, pace });
+    const made = streamReply(callFor(representation), reply, { nowMs: 0, pace });
     if (made === undefined) return undefined;
     const texts: string[] = [];
     for await (const piece of made.pieces) {
@@ -185,16 +185,16 @@ test("the length of an answer is that of the stored text, or of the body", async
   const [item] = await twoOf(1000);
   if (item === undefined) throw new Error("nothing is stored");
   const call = callFor(AS_JSON);
-  expect(lengthOf(call, { type: "object", code: 200, object: item })).toBe(1000);
-  expect(lengthOf(call, { type: "object", code: 200, object: item.copy() })).toBe(4);
-  expect(lengthOf(call, { type: "fields", code: 200, fields: {} })).toBe(4);
+  expect(renderingCost(call, { type: "object", code: 200, object: item })).toBe(1000);
+  expect(renderingCost(call, { type: "object", code: 200, object: item.copy() })).toBe(4);
+  expect(renderingCost(call, { type: "fields", code: 200, fields: {} })).toBe(4);
 });
 
 test.each([
   { name: "plain", text: '{"a":1}', pretty: false, want: '{"a":1}\n' },
   { name: "for people", text: '{"a":1}', pretty: true, want: '{\n  "a": 1\n}\n' },
 ])("JSON is printed $name", ({ text, pretty, want }) => {
-  expect(inFormat(text, { ...AS_JSON, pretty })).toEqual({
+  expect(formatJson(text, { ...AS_JSON, pretty })).toEqual({
     contentType: "application/json",
     text: want,
   });
@@ -205,11 +205,11 @@ test.each([
   { length: 256 * 1024 + 1, isPretty: false },
 ])("a text of $length characters has line breaks: $isPretty", ({ length, isPretty }) => {
   const text = `["${"x".repeat(length - 4)}"]`;
-  expect(inFormat(text, { ...AS_JSON, pretty: true }).text.startsWith("[\n")).toBe(isPretty);
+  expect(formatJson(text, { ...AS_JSON, pretty: true }).text.startsWith("[\n")).toBe(isPretty);
 });
 
 test("YAML is printed as YAML", () => {
-  expect(inFormat('{"a":[1]}', { ...AS_JSON, format: "yaml" })).toEqual({
+  expect(formatJson('{"a":[1]}', { ...AS_JSON, format: "yaml" })).toEqual({
     contentType: "application/yaml",
     text: "a:\n  - 1\n",
   });
