@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-// The API server as a whole: builds its parts, listens, stops.
 import { X509Certificate, randomBytes, randomUUID } from "node:crypto";
 import { once } from "node:events";
 import { type Server, createServer } from "node:https";
@@ -59,42 +58,35 @@ export interface ApiServerOptions {
   /** The directory must exist. `:memory:` keeps the store in memory. */
   readonly storePath: string;
   readonly host: string;
-  /** An additional address, with the same port. */
   readonly secondHost?: string;
   /** 0 chooses a free port. */
   readonly port: number;
   readonly tls: KeyPair;
   /** CA of `tls` and of client certificates (CN is the user, O are the groups). */
   readonly clientCaPem: string;
-  /** Client certificate for extension API servers. */
   readonly frontProxy: KeyPair;
   /** CA of `frontProxy`, published for extension API servers, PEM. */
   readonly frontProxyCaPem: string;
-  /** Client certificate for webhooks, if any. */
   readonly webhookClient?: KeyPair;
-  /** Client certificate for kubelets, if any. Their certificates are issued by `clientCaPem`. */
+  /** Kubelets must present certificates issued by `clientCaPem`. */
   readonly kubeletClient?: KeyPair;
   readonly tokens: readonly TokenEntry[];
-  /**
-   * Signs tokens of service accounts: P-256, PKCS #8 PEM. Unset: a new key, so that tokens become invalid when the
-   * server stops. Secret.
-   */
+  /** P-256, PKCS #8 PEM. Unset: a new key, so that tokens become invalid when the server stops. Secret. */
   readonly tokenKeyPem?: string;
   readonly logger: Logger;
   readonly clock: Clock;
-  /** Returns the services' metrics for `/metrics`, in the Prometheus text format. Unset: the path does not exist. */
+  /** In the Prometheus text format. Unset: `/metrics` does not exist. */
   readonly readMetrics?: () => Promise<string>;
   /** CIDR of Service addresses. Default: 10.96.0.0/16. */
   readonly serviceNetwork?: string;
   /**
-   * For tests: is as strict as a cluster's API server. Adds nulls, defaults and field managers to objects; rejects
-   * image volumes; requires a right on the owner for `blockOwnerDeletion`; sends no bookmarks on idle watches; ends
-   * watches after seconds; and rejects the first watch that resumes from before the start as too old. Default: false.
+   * For tests: is as strict as a cluster's API server. Adds nulls, defaults and field managers to objects. Rejects
+   * image volumes. Requires a right on the owner for `blockOwnerDeletion`. Sends no bookmarks on idle watches and ends
+   * watches after seconds. Rejects the first watch of each user and selector that resumes from before the start.
    */
   readonly strict?: boolean;
-  /** For tests: records field managers, so that objects are as large as on a cluster. `strict` implies it. */
+  /** For tests: records field managers, so that objects are as large as on a cluster. */
   readonly fieldManagers?: boolean;
-  /** Overrides of {@link LIMITS}. */
   readonly limits?: Partial<Limits>;
 }
 
@@ -107,14 +99,13 @@ export interface RunningApiServer {
 }
 
 /**
- * Long selectors are part of the request line; Patchbay's longest has a few hundred characters. Kubernetes allows 1
- * MiB. Headers are parsed before any fairness between users applies.
+ * Patchbay's longest selector has a few hundred characters; Kubernetes allows 1 MiB. Unauthenticated clients use this
+ * memory, too.
  */
 const HEADERS_MAX_BYTES = 32 * 1024;
 
 const DEFAULT_SERVICE_NETWORK = "10.96.0.0/16";
 
-/** Interval at which Node.js closes connections that missed a deadline. */
 const CONNECTION_CHECK_INTERVAL_MS = 2000;
 
 /** Characters of generated names. Source: Kubernetes util/rand. */
@@ -129,7 +120,6 @@ function randomSuffix(): string {
 
 type ServerDeps = AppDeps & { readonly connections: Connections; readonly rootCaPem: string };
 
-/** At least 0, less than 1. */
 function randomFraction(): number {
   return randomBytes(4).readUInt32BE() / 2 ** 32;
 }
@@ -256,7 +246,6 @@ async function createBuiltInObjects(
   await startLocalApiServices(deps, stop);
 }
 
-/** `close` stops accepting connections at the second address. */
 interface Listening {
   readonly port: number;
   readonly close: () => void;
@@ -277,7 +266,6 @@ async function listenAt(server: NetServer, host: string, port: number): Promise<
   return typeof address === "object" && address !== null ? address.port : port;
 }
 
-/** Passes connections to the second address to the same server. */
 async function listen(server: Server, options: ApiServerOptions): Promise<Listening> {
   const port = await listenAt(server, options.host, options.port);
   if (options.secondHost === undefined) return { port, close: () => undefined };
@@ -292,7 +280,7 @@ async function listen(server: Server, options: ApiServerOptions): Promise<Listen
 }
 
 async function closeServer(server: Server): Promise<void> {
-  // Ends of watches are written in this and the next turn of the event loop. Only then the connections count as idle.
+  // The ends of watches are written in this and the next turn; only then the connections count as idle.
   for (let turn = 0; turn < 2; turn += 1) {
     await new Promise((resolve) => setImmediate(resolve));
   }
@@ -304,7 +292,7 @@ async function closeServer(server: Server): Promise<void> {
 }
 
 /**
- * Resolves when the server is ready. After a crash, the store contains all acknowledged writes.
+ * After a crash, the store contains all acknowledged writes.
  * @throws AppError STORE_UNUSABLE, APISERVER_LISTEN_FAILED or APISERVER_TLS_INVALID
  */
 export async function startApiServer(options: ApiServerOptions): Promise<RunningApiServer> {

@@ -20,32 +20,23 @@ export interface AdmissionQuestion {
   readonly subresource: string;
   readonly operation: Operation;
   readonly namespace: string;
-  /** Empty if the server generates the name. */
   readonly name: string;
   readonly object: KubeObject | undefined;
   readonly oldObject: KubeObject | undefined;
-  /** Null for CONNECT, which has no options. */
   readonly options: Fields | null;
   readonly user: User;
   readonly dryRun: boolean;
-  /** Warnings for the client; plugins and webhooks append to it. */
   readonly warnings: string[];
 }
 
 export type Mutation = AdmissionQuestion & { readonly object: KubeObject };
 
 export interface Admission {
-  /**
-   * Returns the object after all changes. Calls `complete` after each change to apply defaults and prune it.
-   * @throws StatusError if the request is denied
-   */
+  /** Calls `complete` after each change, to apply defaults and prune. Throws a StatusError if the request is denied. */
   mutate(request: Mutation, complete: (object: KubeObject) => KubeObject): Promise<KubeObject>;
-  /** @throws StatusError if the request is denied */
+  /** Throws a StatusError if the request is denied. */
   validate(request: AdmissionQuestion): Promise<void>;
-  /**
-   * Runs the mutating and validating webhooks of a deletion, which may deny it but not change it.
-   * @throws StatusError if the request is denied
-   */
+  /** Runs mutating webhooks, too; they may deny a deletion but not change it. */
   admitDeletion(request: AdmissionQuestion): Promise<void>;
 }
 
@@ -56,7 +47,7 @@ export const ADMIT_ALL: Admission = {
   admitDeletion: () => Promise.resolve(),
 };
 
-/** Converts the query options to the object that webhooks receive. Source: metav1.CreateOptions, UpdateOptions. */
+/** Source: metav1.CreateOptions, UpdateOptions. */
 export function writeOptions(
   kind: "CreateOptions" | "UpdateOptions",
   query: URLSearchParams,

@@ -26,10 +26,7 @@ class BuiltInAdmission implements Admission {
     this.#webhooks = webhooks;
   }
 
-  /**
-   * Sets the account and the storage class before the webhooks see the object. Checks for privilege escalation after
-   * the webhooks, because they may change the rules.
-   */
+  /** Webhooks see the account and the class. Escalation is checked last, because webhooks may change rules. */
   async mutate(
     request: Mutation,
     complete: (object: KubeObject) => KubeObject,

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Limits the writes of a node to its own objects, whatever its roles grant. Source: Kubernetes NodeRestriction
-// admission.
+// Nodes write only their own objects, whatever their roles grant. Source: Kubernetes NodeRestriction admission.
 import { nodeNameOf } from "../auth/node-authorizer.ts";
 import { forbiddenBecause } from "../auth/forbidden.ts";
 import { equalJson, fieldsOf, textAt, valueAt } from "../objects/json.ts";
@@ -10,9 +9,8 @@ import type { AdmissionQuestion } from "./admission.ts";
 
 const LEASE_NAMESPACE = "kube-node-lease";
 const OWN_POD_SUBRESOURCES: readonly string[] = ["status", "eviction"];
-/** Labels in these domains are reserved for Kubernetes. */
 const RESERVED_DOMAIN = /(^|\.)(kubernetes\.io|k8s\.io)$/;
-/** Reserved labels that a kubelet may set on its own Node. Source: kubelet pkg/apis well_known_labels.go. */
+/** Reserved labels that a kubelet may set. Source: kubelet pkg/apis well_known_labels.go. */
 const KUBELET_LABELS: ReadonlySet<string> = new Set([
   "kubernetes.io/hostname",
   "kubernetes.io/arch",
@@ -120,7 +118,7 @@ function uidFault(reference: unknown, pod: KubeObject): Fault {
     : `the UID in the bound object reference (${uid}) does not match the UID in record. The object might have been deleted and then recreated`;
 }
 
-/** A node may request tokens only if they are bound to its own pods, so that they expire with the pods. */
+/** Tokens must be bound to the node's own pods, so that they expire with the pods. */
 function tokenFault(node: string, request: AdmissionQuestion, store: PodLookup): Fault {
   const { namespace, subresource, operation, object } = request;
   if (subresource !== "token" || operation !== "CREATE") {
@@ -148,7 +146,7 @@ const RULES: Readonly<Record<string, Rule>> = {
   "coordination.k8s.io/leases": leaseFault,
 };
 
-/** @throws StatusError 403 if a node writes an object that is not its own */
+/** Throws a StatusError 403 if a node writes an object that is not its own. */
 export function restrictNode(request: AdmissionQuestion, store: PodLookup): void {
   const node = nodeNameOf(request.user);
   const { kind, name, object } = request;

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Default storage class of new claims, and rejection of claims that wait for a CDI upload. Source of the former:
-// Kubernetes DefaultStorageClass admission.
+// Admission of claims: default storage class (source: Kubernetes DefaultStorageClass), no uploads without CDI.
 import { DEFINITIONS_BUCKET } from "../custom/definition.ts";
 import { bucketOf } from "../kinds/kind.ts";
 import { PERSISTENT_VOLUME_CLAIM } from "../kinds/storage/claim.ts";
@@ -21,10 +20,7 @@ function ageOf({ metadata }: KubeObject): string {
   return metadata.creationTimestamp ?? "";
 }
 
-/**
- * Returns the newest default class; of classes created in the same second, the first by name. Undefined if no class is
- * the default.
- */
+/** The newest default class wins; of classes created in the same second, the first by name. */
 function defaultClass(store: Pick<Store, "list">): string | undefined {
   const [first] = store
     .list({ bucket: CLASSES })
@@ -35,10 +31,7 @@ function defaultClass(store: Pick<Store, "list">): string | undefined {
   return first?.metadata.name;
 }
 
-/**
- * Sets the class of a new claim that names none. An empty `storageClassName` explicitly requests no class and is left
- * alone. Changes the object in place.
- */
+/** An empty `storageClassName` requests no class and is left alone. */
 export function setDefaultStorageClass(request: Mutation, store: Pick<Store, "list">): void {
   const { kind, subresource, operation, object } = request;
   const isNew = subresource === "" && operation === "CREATE";
@@ -55,12 +48,11 @@ export function setDefaultStorageClass(request: Mutation, store: Pick<Store, "li
   }
 }
 
-/** Requests an upload through CDI. Source: CDI AnnUploadRequest. */
+/** Source: CDI AnnUploadRequest. */
 const UPLOAD_ANNOTATION = "cdi.kubevirt.io/storage.upload.target";
-/** The product's own DataVolume definition has this label; it does not implement uploads. */
+/** Label of the product's own DataVolume definition, which does not implement uploads. */
 const PART_OF_LABEL = "app.kubernetes.io/part-of";
 const PRODUCT = "patchbay";
-/** Installed by CDI, too. */
 const CDI_DEFINITION = {
   bucket: DEFINITIONS_BUCKET,
   namespace: "",
@@ -72,9 +64,8 @@ function isForUpload(object: KubeObject | undefined): boolean {
 }
 
 /**
- * Rejects claims that wait for an upload, unless CDI is installed. `virtctl image-upload pvc` creates such a claim,
- * waits five minutes for CDI, and leaves the claim behind. Source: KubeVirt virtctl imageupload.
- * @throws StatusError 422 if a new or changed claim requests an upload
+ * Without CDI, `virtctl image-upload pvc` would wait five minutes for it and leave the claim behind.
+ * Source: KubeVirt virtctl imageupload.
  */
 export function rejectUploadClaims(
   { kind, subresource, name, object, oldObject }: AdmissionQuestion,

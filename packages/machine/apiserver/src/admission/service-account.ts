@@ -12,7 +12,7 @@ const MOUNT_PATH = "/var/run/secrets/kubernetes.io/serviceaccount";
 const VOLUME_NAME_PREFIX = "kube-api-access-";
 /** 0644. Source: Kubernetes ServiceAccount admission. */
 const VOLUME_MODE = 420;
-/** One hour plus 7 s, so that such tokens can be recognized. Source: Kubernetes ServiceAccount admission. */
+/** One hour plus 7 s, so that such tokens can be recognized. Source: as above. */
 const TOKEN_EXPIRATION_SECONDS = 3607;
 
 function tokenVolume(name: string): Fields {
@@ -30,7 +30,6 @@ function tokenVolume(name: string): Fields {
   };
 }
 
-/** The pod's setting takes precedence over the account's; the default is true. */
 function shouldMountToken(spec: Fields, account: unknown): boolean {
   const podSetting = spec["automountServiceAccountToken"];
   return (podSetting ?? valueAt(account, "automountServiceAccountToken") ?? true) === true;
@@ -40,10 +39,7 @@ function hasMount(container: Fields): boolean {
   return listOf(container["volumeMounts"]).some((one) => textAt(one, "mountPath") === MOUNT_PATH);
 }
 
-/**
- * Adds the token volume to a pod and mounts it in each container that mounts nothing at that path. Changes `spec` in
- * place.
- */
+/** Mounts the volume in each container that mounts nothing at that path. */
 export function addTokenVolume(spec: Fields, account: unknown, suffix: () => string): void {
   if (!shouldMountToken(spec, account)) {
     return;
@@ -67,10 +63,9 @@ export function addTokenVolume(spec: Fields, account: unknown, suffix: () => str
   }
 }
 
-/** Account of pods that name none. Each namespace gets it shortly after its creation. */
+/** Each namespace gets it shortly after its creation. */
 export const DEFAULT_ACCOUNT = "default";
 
-/** Maximum time that a pod creation waits for the default account of a new namespace. */
 const DEFAULT_ACCOUNT_WAIT_MS = 1000;
 
 const BUCKET = "/serviceaccounts";
@@ -114,10 +109,7 @@ function addPullSecrets(spec: Fields, account: KubeObject): void {
   }
 }
 
-/**
- * Sets the service account of a new pod and adds its pull secrets and token volume. Changes the object in place.
- * @throws StatusError 403 if the account does not exist
- */
+/** Also adds pull secrets and the token volume. Throws a StatusError 403 if the account does not exist. */
 export async function setServiceAccount(request: Mutation, lookup: AccountLookup): Promise<void> {
   const { kind, subresource, operation, object, namespace } = request;
   if (

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// APIServices: paths, backends, conditions and priorities. Source of the priorities: kube-apiserver,
-// apiVersionPriorities.
+// APIServices: paths, backends and priorities. Source of the priorities: kube-apiserver, apiVersionPriorities.
 import { type Peer, toPem } from "../backend/connections.ts";
 import {
   type Resolution,
@@ -14,7 +13,7 @@ import type { Store } from "../storage/store.ts";
 
 export const API_SERVICES_BUCKET = "apiregistration.k8s.io/apiservices";
 
-/** Matches the resources and the OpenAPI document of a group version. */
+/** Resources and the OpenAPI document of a group version. */
 const AGGREGATED_PATH = /^(?:\/openapi\/v3)?\/apis\/([^/?]+)\/([^/?]+)/;
 
 /** Whether an extension API server serves the group version. */
@@ -22,7 +21,6 @@ export function isAggregated(apiService: KubeObject): boolean {
   return isFields(valueAt(apiService, "spec", "service"));
 }
 
-/** Returns undefined if this server serves the path itself. */
 export function findApiServiceByPath(store: Store, url: string): KubeObject | undefined {
   const [, group, version] = AGGREGATED_PATH.exec(url) ?? [];
   if (group === undefined || version === undefined) {
@@ -33,7 +31,6 @@ export function findApiServiceByPath(store: Store, url: string): KubeObject | un
   return object !== undefined && isAggregated(object) ? object : undefined;
 }
 
-/** Returns undefined before the first probe. */
 export function availableCondition(apiService: KubeObject): unknown {
   return listOf(valueAt(apiService, "status", "conditions")).find(
     (condition) => textAt(condition, "type") === "Available",

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Condition Available of APIServices, from periodic probes. Source: Kubernetes kube-aggregator.
+// Condition Available of APIServices. Source: Kubernetes kube-aggregator.
 import { messageOf } from "@patchbay/core/errors";
 import { type Connections, type Peer, printHostPort } from "../backend/connections.ts";
 import { type BackendResponse, exchange } from "../backend/exchange.ts";
@@ -42,14 +42,11 @@ interface Availability {
 interface ProbeDeps {
   readonly store: Store;
   readonly connections: Connections;
-  /** Caches the discovery documents that probes fetch. */
   readonly remote: RemoteDiscovery;
 }
 
-/** Source: Kubernetes kube-aggregator. */
 const PROBE_TIMEOUT_MS = 5000;
 
-/** Probes are authenticated as this user, who may read everything. */
 const PROBE_USER = { name: "system:kube-aggregator", groups: ["system:masters"] };
 
 export const LOCALLY_AVAILABLE: Availability = {
@@ -76,10 +73,6 @@ function describeUnavailable(
   }
 }
 
-/**
- * Requests the group version's resources and returns the response body.
- * @throws Error with a message for the condition
- */
 async function fetchDiscovery(peer: Peer, path: string, connections: Connections): Promise<string> {
   const [address = { host: "", port: 0 }] = peer.addresses;
   const url = `https://${printHostPort(address)}${path}`;
@@ -106,12 +99,11 @@ function parseFields(text: string): Fields {
   try {
     return fieldsOf(parseJson(text));
   } catch {
-    // A server may respond without JSON: it is available, but its resources are unknown.
+    // The server is available, but its resources are unknown.
     return {};
   }
 }
 
-/** Returns the path of the OpenAPI document, or an empty string if there is none. */
 async function fetchOpenApiUrl(peer: Peer, key: string, connections: Connections): Promise<string> {
   try {
     const index = parseFields(await fetchDiscovery(peer, "/openapi/v3", connections));
@@ -122,10 +114,7 @@ async function fetchOpenApiUrl(peer: Peer, key: string, connections: Connections
   }
 }
 
-/**
- * Checks the Service and its endpoints, then sends discovery requests. Skips verification of the certificate, because
- * each proxied request verifies it.
- */
+/** Skips verification of the certificate, because each proxied request verifies it. */
 async function probe(apiService: KubeObject, deps: ProbeDeps): Promise<Availability> {
   if (!isAggregated(apiService)) {
     return LOCALLY_AVAILABLE;
@@ -152,7 +141,6 @@ async function probe(apiService: KubeObject, deps: ProbeDeps): Promise<Availabil
   return { status: "True", reason: "Passed", message: "all checks passed" };
 }
 
-/** Source: Kubernetes kube-aggregator. */
 const PROBE_INTERVAL_MS = 30_000;
 
 /** Limits the backoff, so that a server becomes available soon after it starts. */
@@ -173,13 +161,12 @@ function withCondition(apiService: KubeObject, available: Availability, now: str
   return apiService;
 }
 
-/** Whether the condition already has these values, so that no write is necessary. */
 function isReported(apiService: KubeObject, available: Availability): boolean {
   const condition = availableCondition(apiService);
   return Object.entries(available).every(([key, value]) => textAt(condition, key) === value);
 }
 
-/** @throws Error if the server failed the probe, so that the queue retries soon */
+/** Throws if the server failed the probe, so that the queue retries soon. */
 async function updateCondition(deps: AvailabilityDeps, name: string): Promise<void> {
   const address = { bucket: API_SERVICES_BUCKET, namespace: "", name };
   const kind = deps.registry.findByBucket(API_SERVICES_BUCKET);
@@ -233,7 +220,6 @@ async function probePeriodically(
   }
 }
 
-/** Runs until `stop` is aborted. */
 export function startAvailability(deps: AvailabilityDeps, stop: AbortSignal): void {
   const { clock, logger, store } = deps;
   const work = (name: string) => updateCondition(deps, name);

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Front proxy authentication: the headers that identify the user, and the ConfigMap with which extension API servers
-// verify them. Source: Kubernetes "Aggregation layer".
+// Headers that identify users to extension API servers, and the ConfigMap with which servers verify them.
 import type { IncomingMessage, OutgoingHttpHeaders } from "node:http";
 import type { User } from "../auth/user.ts";
 import { forwardedHeaders } from "../backend/forward-request.ts";
@@ -13,10 +12,10 @@ import type { VerbDeps } from "../verbs/deps.ts";
 
 const EXTRA_PREFIX = "X-Remote-Extra-";
 
-/** Characters that must be escaped in a header name; `%` is the escape character. Source: RFC 9110 section 5.6.2. */
+/** Characters to escape, including the escape character `%`. Source: RFC 9110 section 5.6.2. */
 const UNSAFE_IN_NAME = /[^!#$&'*+\-.^_`|~0-9A-Za-z]/gu;
 
-/** Node.js writes header values as latin1: one character for each UTF-8 byte. */
+/** Node.js expects one character for each UTF-8 byte. */
 function toHeaderValue(text: string): string {
   return Buffer.from(text, "utf8").toString("latin1");
 }
@@ -43,7 +42,7 @@ export function userHeaders(user: User): OutgoingHttpHeaders {
   };
 }
 
-/** Returns the headers of a request that is proxied to `host` on behalf of `user`. */
+/** Source: Kubernetes "Aggregation layer". */
 export function requestHeaders(
   request: IncomingMessage,
   user: User,
@@ -61,9 +60,7 @@ export function requestHeaders(
 }
 
 interface FrontProxyConfig {
-  /** CA of client certificates. */
   readonly clientCaPem: string;
-  /** CA of the front proxy's certificate. */
   readonly frontProxyCaPem: string;
   /** CN of the front proxy's certificate. */
   readonly frontProxyName: string;
@@ -83,7 +80,6 @@ function toConfigMapData(config: FrontProxyConfig): Record<string, string> {
   };
 }
 
-/** Writes the ConfigMap extension-apiserver-authentication if it is missing or differs. */
 export async function writeAuthenticationConfig(
   deps: VerbDeps,
   config: FrontProxyConfig,

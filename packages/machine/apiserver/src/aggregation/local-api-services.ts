@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Creates and deletes an APIService for each group version that this server serves itself. Source: Kubernetes
-// kube-aggregator, autoregister.
+// An APIService for each group version of this server. Source: Kubernetes kube-aggregator, autoregister.
 import { WorkQueue } from "../controllers/work-queue.ts";
 import { API_SERVICE } from "../kinds/extension/api-service.ts";
 import { apiVersionOf } from "../kinds/kind.ts";
@@ -25,7 +24,7 @@ interface DesiredApiService {
   readonly management: Management;
 }
 
-/** Leaves out the group apiregistration.k8s.io, which has no APIService. */
+/** The group of APIServices itself has none. */
 function desiredApiServices(deps: VerbDeps): ReadonlyMap<string, DesiredApiService> {
   const desired = deps.registry
     .list()
@@ -67,7 +66,7 @@ function addressOf(name: string) {
   return { bucket: API_SERVICES_BUCKET, namespace: "", name };
 }
 
-/** Creates a missing APIService, and corrects the spec of one with the managed label. Leaves others alone. */
+/** Leaves APIServices without the managed label alone. */
 function ensureApiService(
   deps: VerbDeps,
   transaction: Transaction,
@@ -84,7 +83,6 @@ function ensureApiService(
   }
 }
 
-/** Reconciles APIServices of the given management modes. */
 async function sync(deps: VerbDeps, managements: readonly Management[]): Promise<void> {
   const desired = desiredApiServices(deps);
   await deps.store.write((transaction) => {
@@ -103,7 +101,6 @@ async function sync(deps: VerbDeps, managements: readonly Management[]): Promise
   });
 }
 
-/** Creates missing APIServices, then watches definitions until `stop` is aborted. */
 export async function startLocalApiServices(deps: VerbDeps, stop: AbortSignal): Promise<void> {
   const { clock, logger, store } = deps;
   await sync(deps, ["onstart", "true"]);

@@ -129,7 +129,7 @@ describe("a request for another server", () => {
     expect(connections.asked).toEqual([
       {
         peer: {
-          at: [
+          addresses: [
             { host: "10.0.0.1", port: 8443 },
             { host: "10.0.0.2", port: 8443 },
           ],

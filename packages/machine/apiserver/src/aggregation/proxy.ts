@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-// Proxy for requests to extension API servers.
 import type { ClientRequest, IncomingMessage, ServerResponse } from "node:http";
 import { messageOf } from "@patchbay/core/errors";
 import { type Connections, describeFailure } from "../backend/connections.ts";
@@ -38,7 +37,6 @@ function sendUnavailable(response: ServerResponse, text: string): void {
 
 const UNITS_MS: Readonly<Record<string, number>> = { ms: 1, s: 1000, m: 60_000, h: 3_600_000 };
 
-/** Parses a duration such as `1m30s`; at most the default timeout. */
 function parseTimeout(duration: string): number {
   const parts = [...duration.matchAll(/(?<!\d)(\d+(?:\.\d+)?)(ms|s|m|h)/g)];
   const requestedMs = parts.reduce(
@@ -48,7 +46,6 @@ function parseTimeout(duration: string): number {
   return requestedMs > 0 ? Math.min(requestedMs, REQUEST_TIMEOUT_MS) : REQUEST_TIMEOUT_MS;
 }
 
-/** Returns undefined for watches and other long-running requests. */
 function requestDeadline(request: IncomingMessage): AbortSignal | undefined {
   const url = new URL(request.url ?? "", "https://localhost");
   const watch = url.searchParams.get("watch");
@@ -61,7 +58,7 @@ function requestDeadline(request: IncomingMessage): AbortSignal | undefined {
     : AbortSignal.timeout(parseTimeout(url.searchParams.get("timeout") ?? ""));
 }
 
-/** @throws StatusError 504 at the deadline */
+/** Throws a StatusError 504 at the deadline. */
 async function forward(forwarding: Forwarding): Promise<void> {
   const { request, response } = forwarding;
   const deadline = requestDeadline(request);
@@ -114,7 +111,6 @@ async function forward(forwarding: Forwarding): Promise<void> {
 interface ProxyDeps {
   readonly store: Store;
   readonly connections: Connections;
-  /** Aborted when the server stops; closes open tunnels. */
   readonly stop: AbortSignal;
 }
 
@@ -126,7 +122,7 @@ async function tunnelUpgrade(forwarding: Forwarding, stop: AbortSignal): Promise
   }
 }
 
-/** An APIService with a Service takes precedence over a CustomResourceDefinition of the same group version. */
+/** An APIService with a Service takes precedence over a definition of the same group version. */
 export function makeAggregator(deps: ProxyDeps): Aggregator {
   return {
     serve: async (request, response, user) => {

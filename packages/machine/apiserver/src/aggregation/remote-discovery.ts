@@ -17,7 +17,6 @@ interface RemoteDocuments {
   readonly openApiUrl: string;
 }
 
-/** A group version of an extension API server. */
 export interface RemoteVersion {
   readonly group: string;
   readonly version: string;
@@ -28,7 +27,6 @@ export interface RemoteVersion {
 
 export class RemoteDiscovery {
   readonly #store: Store;
-  /** Keyed by the name of the APIService. */
   readonly #documents = new Map<string, RemoteDocuments>();
 
   constructor(store: Store) {
@@ -56,10 +54,7 @@ export class RemoteDiscovery {
     return object !== undefined && isAggregated(object);
   }
 
-  /**
-   * Returns the priorities of all group versions. A group version without an APIService belongs to a new
-   * CustomResourceDefinition.
-   */
+  /** A group version without an APIService belongs to a new CustomResourceDefinition. */
   priorities(): (group: string, version: string) => Priority {
     const byName = new Map(
       this.#apiServices().map(({ metadata, spec }) => [metadata.name, toPriority(spec)]),

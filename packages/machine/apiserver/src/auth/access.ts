@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-// Authentication, authorization and the access log, assembled.
 import type { Clock, Logger } from "@patchbay/core/ports";
 import type { Store } from "../storage/store.ts";
 import { Authentication, type TokenEntry } from "./authentication.ts";
@@ -9,22 +8,19 @@ import { makeRbac } from "./rbac/rbac.ts";
 import { AccountTokens } from "./tokens/account-tokens.ts";
 import type { User } from "./user.ts";
 
-/** Only programs' use of rights is logged; what people use is not evaluated. */
+/** People's use of rights is not logged. */
 const PROGRAM_USER = /^system:(serviceaccount|node):/;
 
-/** Limits the log, because clients choose the names in paths. */
+/** Bounds memory, because clients choose the names in paths. */
 const LOG_LINES_MAX = 5000;
 
-/** Formats like kubectl, for example `virtualmachines.kubevirt.io/status`. */
+/** For example `virtualmachines.kubevirt.io/status`. */
 function resourceText({ group, resource, subresource }: AccessAttributes): string {
   const whole = group === "" ? resource : `${resource}.${group}`;
   return subresource === "" ? whole : `${whole}/${subresource}`;
 }
 
-/**
- * Logs the first use of each right by a program, and the first denial of each right to any user. Each user, verb and
- * resource is logged once.
- */
+/** Logs the first use of each right by a program, and the first denial of each right to anyone. */
 export class AccessLog {
   readonly #logger: Logger;
   readonly #logged = new Set<string>();
@@ -33,7 +29,6 @@ export class AccessLog {
     this.#logger = logger;
   }
 
-  /** Records a resource request; ignores other paths. */
   record(user: User, attributes: AccessAttributes, allowed: boolean): void {
     if (attributes.path !== "" || (allowed && !PROGRAM_USER.test(user.name))) {
       return;
@@ -64,7 +59,7 @@ interface Access {
   readonly accessLog: AccessLog;
 }
 
-/** @throws AppError APISERVER_TLS_INVALID if the token key is invalid */
+/** Throws an AppError APISERVER_TLS_INVALID if the token key is invalid. */
 export function makeAccess(options: AccessOptions, store: Store): Access {
   const { tokens, tokenKeyPem, clock, logger } = options;
   const accountTokens = new AccountTokens({ store, clock, keyPem: tokenKeyPem });

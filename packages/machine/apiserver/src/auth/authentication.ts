@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-// Authentication by client certificate or bearer token.
 import { createHash } from "node:crypto";
 import type { IncomingMessage } from "node:http";
 import { TLSSocket } from "node:tls";
@@ -18,12 +17,12 @@ function digest(token: string): string {
   return createHash("sha256").update(token).digest("hex");
 }
 
-/** Node.js returns a subject attribute as a string, or as a list if it occurs more than once. */
+/** Attributes that occur more than once are lists. */
 function toStrings(value: unknown): string[] {
   return [value].flat().filter((item): item is string => typeof item === "string");
 }
 
-/** The certificate's user, `none` without a certificate, or `bad` if it is not trusted or has no CN. */
+/** `bad`: not trusted, or without a CN. */
 type CertificateResult = User | "none" | "bad";
 
 function readCertificate(socket: TLSSocket): CertificateResult {
@@ -44,7 +43,6 @@ function bearerToken(request: IncomingMessage): string | undefined {
   return scheme.toLowerCase() === "bearer" && token !== "" ? token : undefined;
 }
 
-/** The token is invalid; the message says why. */
 export class TokenRefused extends Error {
   override readonly name = "TokenRefused";
 }
@@ -64,10 +62,7 @@ export class Authentication {
     }
   }
 
-  /**
-   * Authenticates a token for one of the audiences; an empty list means this server.
-   * @throws TokenRefused if the token is invalid
-   */
+  /** No audiences means this server. Throws TokenRefused. */
   async findByToken(token: string, audiences: readonly string[] = []): Promise<TokenUser> {
     const requestedAudiences = audiences.length === 0 ? [ISSUER] : audiences;
     const user = this.#users.get(digest(token));
@@ -83,10 +78,7 @@ export class Authentication {
     return result;
   }
 
-  /**
-   * Authenticates a request by certificate, then by token. A request with neither is anonymous.
-   * @throws StatusError 401 if the credentials are invalid
-   */
+  /** Certificates take precedence over tokens. Throws a StatusError 401 for invalid credentials. */
   async authenticate(request: IncomingMessage): Promise<User> {
     const { socket } = request;
     const certificate = socket instanceof TLSSocket ? this.#certificateOf(socket) : "none";

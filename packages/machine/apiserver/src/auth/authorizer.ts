@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-// Authorization interface, and the policy rules of roles.
 import { listOf, valueAt } from "../objects/json.ts";
 import type { User } from "./user.ts";
 
@@ -19,7 +18,7 @@ export interface AccessAttributes {
 export interface AccessDecision {
   readonly allowed: boolean;
   readonly reason: string;
-  /** Allowed by the node authorizer, because the node's pods need it; no role allows it. */
+  /** The node authorizer allows it, because the node's pods need it; no role allows it. */
   readonly isAllowedByPods?: boolean;
 }
 
@@ -27,17 +26,15 @@ export type Authorize = (user: User, attributes: AccessAttributes) => AccessDeci
 
 export interface HeldRules {
   readonly rules: readonly PolicyRule[];
-  /** Why the list may be incomplete; empty if it is complete. */
+  /** Why rules may be missing. */
   readonly errors: readonly string[];
 }
 
 export interface Authorizer {
   readonly authorize: Authorize;
-  /** Returns the rules that apply to the user in a namespace. An empty namespace means cluster-wide rules only. */
+  /** An empty namespace means cluster-wide rules only. */
   rulesFor(user: User, namespace: string): HeldRules;
-  /**
-   * Returns the rules of the role that a binding in the namespace references, or undefined if the role does not exist.
-   */
+  /** Returns undefined if the role does not exist. */
   rulesOfRole(roleRef: RoleRef, namespace: string): readonly PolicyRule[] | undefined;
 }
 
@@ -48,7 +45,7 @@ export interface RoleRef {
   readonly name: string;
 }
 
-/** Matches if each list matches; a list matches if any item does. Source: rbac/v1 PolicyRule. */
+/** All lists must match, each by any item. Source: rbac/v1 PolicyRule. */
 export interface PolicyRule {
   readonly verbs: readonly string[];
   readonly apiGroups: readonly string[];
@@ -78,7 +75,7 @@ export function includesOrWildcard(list: readonly string[], item: string): boole
   return list.includes(WILDCARD) || list.includes(item);
 }
 
-/** `pods` does not match the subresource `pods/log`. A star before the slash matches it for every resource. */
+/** `pods` does not match `pods/log`; a star before the slash matches it for every resource. */
 export function matchesResource(list: readonly string[], resource: string): boolean {
   const slash = resource.indexOf("/");
   return (

@@ -23,7 +23,6 @@ function describeAction(user: User, attributes: AccessAttributes): string {
   return `User ${quote(user.name)} cannot ${verb} resource ${quote(whole)} in API group ${quote(group)} ${scope}`;
 }
 
-/** All empty for non-resource paths. */
 type ForbiddenSubject = Pick<AccessAttributes, "group" | "resource" | "name">;
 
 function describeSubject({ group, resource, name }: ForbiddenSubject): string {

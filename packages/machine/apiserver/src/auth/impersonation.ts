@@ -15,7 +15,6 @@ import type { AccessAttributes, Authorize } from "./authorizer.ts";
 const HEADER_PREFIX = "impersonate-";
 const EXTRA_HEADER_PREFIX = "impersonate-extra-";
 
-/** The headers contain groups, a uid or extra fields, but no user. */
 export class MissingImpersonatedUser extends Error {
   override readonly name = "NobodyImpersonated";
 }
@@ -27,7 +26,7 @@ interface Impersonation {
   readonly extra: ReadonlyMap<string, readonly string[]>;
 }
 
-/** Keys of extra headers are percent-encoded; an invalid escape is taken literally. */
+/** Keys are percent-encoded; an invalid escape is taken literally. */
 function extraKey(header: string): string {
   const key = header.slice(EXTRA_HEADER_PREFIX.length);
   try {
@@ -49,7 +48,6 @@ function parseImpersonation(request: IncomingMessage): Impersonation {
   };
 }
 
-/** Returns one required right for each user, group, uid and extra value. */
 function requiredRights(impersonation: Impersonation): readonly AccessAttributes[] {
   const impersonate = {
     verb: "impersonate",
@@ -100,7 +98,7 @@ function printReferences(impersonation: Impersonation): string {
   return `[${[...groups, ...extra, ...uid].join(" ")}]`;
 }
 
-/** Removes the headers, because backends receive the impersonated user in front proxy headers. */
+/** Backends receive the impersonated user in front proxy headers instead. */
 function removeHeaders(request: IncomingMessage): void {
   for (const name of Object.keys(request.headers).filter((header) =>
     header.startsWith(HEADER_PREFIX),
@@ -109,11 +107,7 @@ function removeHeaders(request: IncomingMessage): void {
   }
 }
 
-/**
- * Returns the impersonated user, or `user` if the request does not impersonate.
- * @throws StatusError 403 if the user lacks a right
- * @throws MissingImpersonatedUser if no user is named
- */
+/** Throws a StatusError 403, or MissingImpersonatedUser. */
 export function impersonate(request: IncomingMessage, user: User, authorize: Authorize): User {
   if (!Object.keys(request.headers).some((name) => name.startsWith(HEADER_PREFIX))) {
     return user;

@@ -1,13 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// Node authorizer: a node may read the ConfigMaps, Secrets, claims and volumes of its pods, and request tokens of their
-// accounts. Source: Kubernetes Node authorizer.
+// Nodes read what their pods reference, and request tokens of their accounts. Source: Kubernetes Node authorizer.
 import { CONTAINER_LISTS } from "../kinds/workload/pod-defaults.ts";
 import { listOf, textAt, valueAt } from "../objects/json.ts";
 import type { Store } from "../storage/store.ts";
 import type { AccessAttributes, AccessDecision, Authorizer } from "./authorizer.ts";
 import type { User } from "./user.ts";
 
-/** Names are in the pod's namespace. */
 interface PodReferences {
   readonly persistentvolumeclaims: ReadonlySet<string>;
   readonly configmaps: ReadonlySet<string>;
@@ -60,7 +58,6 @@ function findPodReferences(spec: unknown): PodReferences {
 
 const NODES_GROUP = "system:nodes";
 const NODE_USER_PREFIX = "system:node:";
-/** Verbs that a node may use on the objects that its pods reference. */
 const ALLOWED_VERBS: Readonly<Record<keyof PodReferences, readonly string[]>> = {
   configmaps: ["get", "list", "watch"],
   secrets: ["get", "list", "watch"],
@@ -71,7 +68,6 @@ function isReferencedResource(resource: string): resource is keyof PodReferences
   return Object.hasOwn(ALLOWED_VERBS, resource);
 }
 
-/** Returns undefined if the user is not a node. */
 export function nodeNameOf({ name, groups }: User): string | undefined {
   const isNode = groups.includes(NODES_GROUP) && name.startsWith(NODE_USER_PREFIX);
   return isNode ? name.slice(NODE_USER_PREFIX.length) : undefined;
@@ -102,7 +98,7 @@ function podSpecTest({
 
 type Lookup = Pick<Store, "find" | "list">;
 
-/** Replaces a PersistentVolume by the claim that is bound to it, because pods reference claims. */
+/** Pods reference claims, and claims are bound to volumes. */
 function toClaimAttributes(store: Lookup, attributes: AccessAttributes): AccessAttributes {
   const { group, resource, subresource, verb, name } = attributes;
   const isVolume = group === "" && resource === "persistentvolumes" && subresource === "";

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Access attributes of a request, from its method, path and query. Source: Kubernetes apiserver RequestInfo.
+// Source: Kubernetes apiserver RequestInfo.
 import { pathSegmentFault } from "../meta/names.ts";
 import type { AccessAttributes } from "./authorizer.ts";
 
@@ -32,7 +32,7 @@ function splitSegments(path: string): readonly string[] {
       try {
         return decodeURIComponent(segment);
       } catch {
-        // An invalid escape is kept; no object has such a name.
+        // No object has such a name.
         return segment;
       }
     });
@@ -43,7 +43,6 @@ function nonResourceAttributes({ method, path }: RequestLine): AccessAttributes 
   return { ...nothing, verb: method.toLowerCase(), namespace: "", name: "", path };
 }
 
-/** Returns undefined for non-resource paths. */
 function splitPath(
   segments: readonly string[],
 ): { group: string; version: string; rest: readonly string[] } | undefined {
@@ -56,7 +55,6 @@ function splitPath(
     : undefined;
 }
 
-/** Splits the path below the version into namespace and resource segments. */
 function splitNamespace(rest: readonly string[]): {
   namespace: string;
   parts: readonly string[];
@@ -72,12 +70,11 @@ function isRead(method: string): boolean {
   return VERBS[method] === "get";
 }
 
-/** Only `false` and `0` disable a watch. Source: Kubernetes apimachinery Convert_Slice_string_To_bool. */
+/** Only `false` and `0` disable a watch. Source: apimachinery Convert_Slice_string_To_bool. */
 export function isWatchQuery(query: URLSearchParams): boolean {
   return query.has("watch") && !/^(false|0)$/i.test(query.get("watch") ?? "");
 }
 
-/** Returns the name if the field selector allows exactly one. */
 function selectedName(query: URLSearchParams): string {
   const terms = (query.get("fieldSelector") ?? "").split(/(?<!\\),/);
   const name = terms.map((term) => EXACT_NAME.exec(term)?.[1] ?? "").find((text) => text !== "");
@@ -94,7 +91,6 @@ function collectionAttributes(
   return { verb: method === "DELETE" ? "deletecollection" : (VERBS[method] ?? ""), name: "" };
 }
 
-/** `rest` is the path below the version. */
 function resourceAttributes(line: RequestLine, rest: readonly string[]) {
   const { method, query } = line;
   const { namespace, parts } = splitNamespace(rest);

@@ -1,11 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Users, groups, and the user names of service accounts.
 import type { Fields } from "../objects/json.ts";
 
-/** Group of everyone whom the server knows. */
 export const AUTHENTICATED = "system:authenticated";
 
-/** Group of everyone whom the server does not know. */
 export const UNAUTHENTICATED = "system:unauthenticated";
 
 export interface User {
@@ -13,11 +10,10 @@ export interface User {
   readonly groups: readonly string[];
   /** Distinguishes users whose name was reused. */
   readonly uid?: string;
-  /** Additional attributes, for example the pod that a token is bound to. */
+  /** For example the pod that a token is bound to. */
   readonly extra?: Readonly<Record<string, readonly string[]>>;
 }
 
-/** User of requests without credentials. */
 export const ANONYMOUS: User = { name: "system:anonymous", groups: [UNAUTHENTICATED] };
 
 const ACCOUNT_USER_PREFIX = "system:serviceaccount:";
@@ -33,7 +29,6 @@ export function serviceAccountUser({ namespace, name }: ServiceAccountName): str
   return `${ACCOUNT_USER_PREFIX}${namespace}:${name}`;
 }
 
-/** Returns undefined for users that are not service accounts. */
 export function parseServiceAccount(user: string): ServiceAccountName | undefined {
   if (!user.startsWith(ACCOUNT_USER_PREFIX)) {
     return undefined;

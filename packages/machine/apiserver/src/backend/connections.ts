@@ -32,7 +32,6 @@ const CERTIFICATE_ERRORS: Readonly<Record<string, string>> = {
   CERT_NOT_YET_VALID: "certificate has expired or is not yet valid",
 };
 
-/** Returns the code of a failed system call or TLS check, or an empty string. */
 export function errorCode(error: unknown): string {
   const code: unknown = error instanceof Error && "code" in error ? error.code : undefined;
   return typeof code === "string" ? code : "";
@@ -42,7 +41,7 @@ export function printHostPort({ host, port }: HostPort): string {
   return `${host.includes(":") ? `[${host}]` : host}:${String(port)}`;
 }
 
-/** Describes a failed connection in the words of Go's HTTP client. */
+/** Uses the words of Go's HTTP client. */
 export function describeFailure(error: unknown, address: HostPort): string {
   const code = errorCode(error);
   const dial = DIAL_ERRORS[code];
@@ -69,11 +68,9 @@ export function isConnectFailure(error: unknown): boolean {
 export interface Peer {
   /** Equivalent addresses, at least one. */
   readonly addresses: readonly HostPort[];
-  /** Name in the certificate. */
   readonly serverName: string;
   /** CA of its certificate, PEM. Empty: the system's CAs. */
   readonly caPem: string;
-  /** Whether to skip verification of its certificate. */
   readonly insecure?: boolean;
 }
 
@@ -83,7 +80,6 @@ interface ClientCertificate {
   readonly keyPem: string;
 }
 
-/** Decodes a base64 `caBundle`. */
 export function toPem(caBundle: string): string {
   return Buffer.from(caBundle, "base64").toString("utf8");
 }

@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-// A single request to a backend, with a deadline. The response is read into memory.
 import { type RequestOptions, request } from "node:https";
 import type { OutgoingHttpHeaders } from "node:http";
 import {
@@ -11,14 +10,12 @@ import {
 } from "./connections.ts";
 import type { HostPort } from "./service-address.ts";
 
-/** Longer responses are rejected. */
 const RESPONSE_MAX_BYTES = 16 * 1024 * 1024;
 
 interface BackendRequest {
   readonly method: "GET" | "POST";
   readonly path: string;
   readonly headers: OutgoingHttpHeaders;
-  /** Request body, if any. */
   readonly text?: string;
   readonly timeoutMs: number;
 }
@@ -68,10 +65,7 @@ function sendRequest(options: RequestOptions, text: string | undefined): Promise
   return promise;
 }
 
-/**
- * Tries one address after the other until one accepts the connection.
- * @throws the error of the last attempt
- */
+/** Tries the next address only if one refuses the connection. */
 export async function tryAddresses<T>(
   peer: Peer,
   attempt: (address: HostPort) => Promise<T>,
@@ -90,10 +84,7 @@ export async function tryAddresses<T>(
   throw failure;
 }
 
-/**
- * Returns the response, whatever its status code.
- * @throws Error with a message for users if there is no response
- */
+/** Throws an Error with a message for users if there is no response. */
 export async function exchange(
   peer: Peer,
   backendRequest: BackendRequest,

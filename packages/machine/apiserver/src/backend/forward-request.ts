@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-// Streams a request to a backend and the response back to the client.
 import { once } from "node:events";
 import type {
   ClientRequest,
@@ -21,7 +20,6 @@ const HOP_BY_HOP =
 const SERVER_ONLY =
   /^(authorization|host|impersonate-.*|x-remote-(user|uid|group|extra-.*)|x-forwarded-uri)$/;
 
-/** Removes hop-by-hop headers, including those that `Connection` names. */
 function endToEndHeaders(headers: IncomingHttpHeaders): [string, string | string[] | undefined][] {
   const named = (headers.connection ?? "").split(",").map((name) => name.trim().toLowerCase());
   return Object.entries(headers).filter(
@@ -29,7 +27,7 @@ function endToEndHeaders(headers: IncomingHttpHeaders): [string, string | string
   );
 }
 
-/** Returns the headers for `host`, without credentials and user headers of the client. */
+/** Removes the client's credentials and user headers. */
 export function forwardedHeaders({ headers }: IncomingMessage, host: string): OutgoingHttpHeaders {
   const forwarded = endToEndHeaders(headers).filter(([name]) => !SERVER_ONLY.test(name));
   return {
@@ -39,7 +37,6 @@ export function forwardedHeaders({ headers }: IncomingMessage, host: string): Ou
   };
 }
 
-/** Announces the same trailers as the backend. */
 export function responseHeaders(headers: IncomingHttpHeaders): OutgoingHttpHeaders {
   return {
     ...Object.fromEntries(endToEndHeaders(headers)),
@@ -52,22 +49,19 @@ export interface Forwarding {
   readonly response: ServerResponse;
   readonly peer: Peer;
   readonly connections: Connections;
-  /** Path and query at the backend. */
   readonly path: string;
-  /** Headers for the backend at `host`. */
   readonly headersFor: (host: string) => OutgoingHttpHeaders;
 }
 
 /** Source: Kubernetes apimachinery, proxy.UpgradeAwareHandler. */
 const REDIRECT_MESSAGE = "the backend attempted to redirect this request, which is not permitted";
 
-/** Opens a request and waits for the connection. No body bytes are sent yet. */
+/** No body bytes are sent yet. */
 async function openConnected(options: RequestOptions): Promise<ClientRequest> {
   const outgoing = httpsRequest(options);
   // The `socket` event's argument.
   const [socket] = (await once(outgoing, "socket")) as [Socket];
   if (!outgoing.reusedSocket) {
-    // The request emits the connection's error.
     const { promise, resolve, reject } = Promise.withResolvers<undefined>();
     outgoing.once("error", reject);
     socket.once("secureConnect", resolve);
@@ -77,10 +71,7 @@ async function openConnected(options: RequestOptions): Promise<ClientRequest> {
   return outgoing;
 }
 
-/**
- * Opens a request to the first reachable address, with `extraHeaders` added.
- * @throws Error with a message for users
- */
+/** Throws an Error with a message for users. */
 export async function openRequest(
   forwarding: Forwarding,
   extraHeaders: OutgoingHttpHeaders = {},
@@ -107,7 +98,6 @@ function isRedirect({ statusCode = 0, headers }: IncomingMessage): boolean {
   return statusCode >= 300 && statusCode < 400 && (headers.location ?? "") !== "";
 }
 
-/** Streams body and trailers to the client. Rejects redirects with 502. */
 export function forwardResponse(backendResponse: IncomingMessage, response: ServerResponse): void {
   if (isRedirect(backendResponse)) {
     backendResponse.destroy();

@@ -1,13 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// Resolution of a Service to addresses: its Endpoints or its external name.
 import { listOf, textAt, valueAt } from "../objects/json.ts";
 import type { Store } from "../storage/store.ts";
 
-/** Reference of a webhook or APIService to a Service port. */
 export interface ServiceReference {
   readonly namespace: string;
   readonly name: string;
-  /** Defaults to 443. */
   readonly port: number;
 }
 
@@ -34,7 +31,6 @@ export function toServiceReference(service: unknown): ServiceReference {
   };
 }
 
-/** Returns the name that the backend's certificate must have. */
 export function toServerName({ name, namespace }: ServiceReference): string {
   return `${name}.${namespace}.svc`;
 }

@@ -1,16 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-// Tunnels for upgraded connections (WebSocket, SPDY).
 import { type IncomingMessage, type RequestListener, type Server, ServerResponse } from "node:http";
 import type { Duplex } from "node:stream";
 import { Socket } from "node:net";
 import { type Forwarding, openRequest, forwardResponse } from "./forward-request.ts";
 
-/** Idle time before TCP keepalive probes, because streams may be idle for days. */
+/** Streams may be idle for days. */
 const KEEPALIVE_DELAY_MS = 30_000;
 
 interface Upgrade {
   readonly socket: Socket;
-  /** Bytes that the client sent after the request. */
   readonly head: Buffer;
 }
 
@@ -20,7 +18,7 @@ export function isUpgrade(request: IncomingMessage): boolean {
   return UPGRADES.has(request);
 }
 
-/** Passes upgrade requests to `listener`, so that they are authenticated and authorized like all others. */
+/** Upgrade requests pass `listener`, so that they are authenticated and authorized like all others. */
 export function serveUpgrades(server: Server, listener: RequestListener): void {
   server.on("upgrade", (request: IncomingMessage, socket: Duplex, head: Buffer) => {
     if (!(socket instanceof Socket)) {
@@ -72,10 +70,7 @@ function pipeBothWays(left: Socket, right: Socket, stop: AbortSignal): void {
   }
 }
 
-/**
- * Forwards an upgrade, or the backend's response if it refuses the upgrade.
- * @throws Error with a message for users if nothing was sent to the client yet
- */
+/** Forwards the response if the backend refuses. Throws an Error if nothing was sent to the client yet. */
 export async function tunnel(forwarding: Forwarding, stop: AbortSignal): Promise<void> {
   const { request, response } = forwarding;
   const upgrade = UPGRADES.get(request);

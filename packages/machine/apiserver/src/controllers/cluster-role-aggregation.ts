@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Computes the rules of aggregated ClusterRoles. Source: Kubernetes "Aggregated ClusterRoles".
+// Source: Kubernetes "Aggregated ClusterRoles".
 import { RBAC_GROUP } from "../auth/rbac/rbac.ts";
 import { matcherOf } from "../meta/label-selector.ts";
 import { equalJson, listOf, printJson, valueAt } from "../objects/json.ts";
@@ -19,7 +19,6 @@ function isAggregate(role: KubeObject): boolean {
   return valueAt(role, "aggregationRule") !== undefined;
 }
 
-/** Returns the distinct rules of all selected roles, in order of role name. */
 function aggregatedRules(role: KubeObject, all: readonly KubeObject[]): readonly unknown[] {
   const selectors = listOf(valueAt(role, "aggregationRule", "clusterRoleSelectors"));
   // Validation admits only label selectors.
@@ -54,7 +53,7 @@ function aggregateNames(deps: VerbDeps): readonly string[] {
     .map(({ metadata }) => metadata.name);
 }
 
-/** Updates all aggregated roles. Repeats for nested ones: one aggregated role may select another. */
+/** Repeats, because aggregated roles may select one another. */
 export async function aggregateClusterRoles(deps: VerbDeps): Promise<void> {
   const names = aggregateNames(deps);
   for (let depth = 0; depth < names.length; depth += 1) {

@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-// Controllers of CustomResourceDefinitions: one deletes the custom resources before the definition, one accepts names.
 import { CLEANUP_FINALIZER, DEFINITIONS_BUCKET, withNameConditions } from "../custom/definition.ts";
 import { fieldsOf, listOf, textAt, valueAt } from "../objects/json.ts";
 import type { KubeObject } from "../objects/object.ts";

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Default roles and bindings, restored at each start. Source: Kubernetes "Default roles and role bindings".
+// Default roles and bindings. Source: Kubernetes "Default roles and role bindings".
 import { parseRules } from "../auth/authorizer.ts";
 import { missingRules } from "../auth/rbac/escalation.ts";
 import { RBAC_GROUP } from "../auth/rbac/rbac.ts";
@@ -25,7 +25,6 @@ const WRITE_VERBS: readonly string[] = ["create", "delete", "deletecollection", 
 const POD_CONNECT_SUBRESOURCES: readonly string[] = ["attach", "exec", "portforward", "proxy"].map(
   (name) => `pods/${name}`,
 );
-/** Workloads with the subresource `scale`. */
 const SCALABLE_WORKLOADS: readonly string[] = ["deployments", "replicasets", "statefulsets"];
 const AGGREGATE_LABEL_PREFIX = "rbac.authorization.k8s.io/aggregate-to-";
 
@@ -47,7 +46,6 @@ function role(name: string, rules: readonly Fields[], aggregatedTo = ""): Defaul
   return { resource: "clusterroles", namespace: "", name, labels, fields: { rules } };
 }
 
-/** A role with the rules of all roles that have its aggregation label. */
 function aggregate(name: string, aggregatedTo = ""): DefaultObject {
   const clusterRoleSelectors = [{ matchLabels: { [`${AGGREGATE_LABEL_PREFIX}${name}`]: "true" } }];
   const { labels } = role(name, [], aggregatedTo);
@@ -219,7 +217,6 @@ const BINDINGS: readonly DefaultObject[] = [
   bind("system:node"),
 ];
 
-/** Lets extension API servers read how to verify the front proxy. */
 const AUTHENTICATION_READER: DefaultObject = {
   resource: "roles",
   namespace: "kube-system",
@@ -235,16 +232,12 @@ const AUTHENTICATION_READER: DefaultObject = {
   },
 };
 
-/** Roles before bindings. */
 const DEFAULT_OBJECTS: readonly DefaultObject[] = [...ROLES, AUTHENTICATION_READER, ...BINDINGS];
 
 const LABELS = { "kubernetes.io/bootstrapping": "rbac-defaults" } as const;
 const AUTOUPDATE = "rbac.authorization.kubernetes.io/autoupdate";
 
-/**
- * Adds missing rules and leaves additional ones alone. Aggregated roles get none, because their controller writes the
- * rules.
- */
+/** Aggregated roles get no rules here, because their controller writes them. */
 function completeRules(object: KubeObject, desired: DefaultObject): void {
   const missing = listOf(desired.fields["rules"]).filter(
     (rule) => missingRules(parseRules(object["rules"]), parseRules([rule])).length > 0,
@@ -295,10 +288,7 @@ function ensureDefault(transaction: Transaction, desired: DefaultObject, deps: V
   });
 }
 
-/**
- * Restores the default roles and bindings in one transaction. Leaves objects with the annotation autoupdate=false
- * alone.
- */
+/** Leaves additional rules, and objects with the annotation autoupdate=false, alone. */
 export async function ensureDefaultRoles(deps: VerbDeps): Promise<void> {
   await deps.store.write((transaction) => {
     for (const desired of DEFAULT_OBJECTS) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Updates the status of PodDisruptionBudgets. Source: Kubernetes disruption controller.
+// Source: Kubernetes disruption controller.
 import { bucketOf } from "../kinds/kind.ts";
 import { POD_DISRUPTION_BUDGET } from "../kinds/workload/disruption-budget.ts";
 import { disruptionsOf, ownPodsOf } from "../kinds/workload/disruptions.ts";

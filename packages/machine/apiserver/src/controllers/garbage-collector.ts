@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Deletes objects whose owners are all deleted. Source: Kubernetes "Garbage Collection".
+// Source: Kubernetes "Garbage Collection".
 import { DEFINITIONS_BUCKET } from "../custom/definition.ts";
 import { EVENT } from "../kinds/cluster/event.ts";
 import { apiVersionOf } from "../kinds/kind.ts";
@@ -30,10 +30,7 @@ import { WorkQueue } from "./work-queue.ts";
 
 const COMPONENT = "garbage-collector-controller";
 
-/**
- * Records a Warning event for an owner reference across namespaces. Source: Kubernetes garbage collector
- * OwnerRefInvalidNamespace.
- */
+/** Source: Kubernetes garbage collector OwnerRefInvalidNamespace. */
 async function recordForeignOwner(
   deps: VerbDeps,
   target: Target,
@@ -72,16 +69,14 @@ async function recordForeignOwner(
 }
 
 const ORPHAN = "orphan";
-/** Deleted owners are remembered for dependents that are examined after the owner's kind is gone, too. */
+/** For dependents that are examined after the owner's kind is gone, too. */
 const DELETED_OWNERS_MAX = 1000;
-/** Events are not collected. */
 const IGNORED_BUCKETS: ReadonlySet<string> = new Set(["/events", "events.k8s.io/events"]);
 
 function equalLists(left: readonly string[], right: readonly string[]): boolean {
   return left.length === right.length && left.every((uid, index) => uid === right[index]);
 }
 
-/** The object's own finalizers determine how its dependents are deleted. */
 function propagationPolicyOf({ metadata }: KubeObject): string {
   const { finalizers = [] } = metadata;
   if (finalizers.includes(ORPHAN)) {
@@ -95,7 +90,6 @@ class GarbageCollector {
   readonly #index: OwnerIndex;
   readonly #queue: WorkQueue;
   readonly #sources: OwnerSources;
-  /** Oldest first. */
   readonly #deletedOwners = new Set<string>();
   /** Printed addresses of objects with owners of unknown kinds. */
   readonly #unresolved = new Set<string>();
@@ -139,7 +133,6 @@ class GarbageCollector {
     this.#queue.add(printAddress(address));
   }
 
-  /** Queues the dependents, and the owners that wait for this object. */
   #afterDeletion({ uid, owners }: StoredFacts): void {
     const dependents = this.#index.dependentsOf(uid);
     if (dependents.length > 0) {
@@ -188,7 +181,6 @@ class GarbageCollector {
     }
   }
 
-  /** Queues an object whose finalizers wait for its dependents. */
   #addDeleting(stored: StoredObject): void {
     const object = stored.view();
     const { finalizers = [] } = object.metadata;
@@ -197,7 +189,7 @@ class GarbageCollector {
     }
   }
 
-  /** Whether the uid belongs to an object in reach that is not being deleted. */
+  /** Whether the owner exists in reach and is not being deleted. */
   #isLiveOwner(dependent: Address, uid: string): boolean {
     const address = this.#index.findByUid(uid);
     return (
@@ -228,7 +220,6 @@ class GarbageCollector {
     }
   }
 
-  /** Deletes an object without a live owner; otherwise removes the references to its deleted owners. */
   async #collectDependent(target: Target, object: KubeObject): Promise<void> {
     const { live, deleted, waiting, unresolved } = classifyOwners(
       target.address,
@@ -272,7 +263,6 @@ class GarbageCollector {
     }
   }
 
-  /** Completes an orphaning or foreground deletion. */
   async #finishDeletion(target: Target, object: KubeObject): Promise<void> {
     const { finalizers = [], uid = "" } = object.metadata;
     const dependents = this.#index.dependentsOf(uid);

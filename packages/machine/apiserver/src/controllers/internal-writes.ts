@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-// Writes by the server itself: with admission and validation, or directly in a transaction.
 import { type Kind, apiVersionOf, bucketOf } from "../kinds/kind.ts";
 import { StatusError } from "../meta/status.ts";
 import { equalJson } from "../objects/json.ts";
@@ -36,10 +35,7 @@ function ignoreNotFound(error: unknown): void {
   }
 }
 
-/**
- * Does nothing if the object does not exist. `edit` may change its argument. Admission sees the request as one for
- * `subresource`.
- */
+/** Does nothing if the object does not exist. `subresource` is for admission. */
 export async function changeInternally(
   deps: VerbDeps,
   target: { readonly kind: Kind; readonly address: Address; readonly subresource?: string },
@@ -63,7 +59,6 @@ export async function deleteInternally(
 
 interface ObjectKey {
   readonly kind: Kind;
-  /** Empty for cluster-scoped objects. */
   readonly namespace: string;
   readonly name: string;
 }
@@ -79,7 +74,7 @@ function newObject(key: ObjectKey, deps: VerbDeps): KubeObject {
   return { apiVersion: apiVersionOf(kind), kind: kind.kind, metadata };
 }
 
-/** Creates the object, or updates it if `edit` changes it. Bypasses admission. */
+/** Creates or updates the object, bypassing admission. */
 export function ensureObject(
   transaction: Transaction,
   key: ObjectKey,

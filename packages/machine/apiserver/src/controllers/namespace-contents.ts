@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-// Standard namespaces, and the objects that every namespace has: the default ServiceAccount and the CA of this server.
 import { DEFAULT_ACCOUNT } from "../admission/service-account.ts";
 import { SERVICE_ACCOUNT } from "../kinds/access/service-account.ts";
 import { NAMESPACE } from "../kinds/cluster/namespace.ts";

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Deletes the contents of terminating namespaces, then the namespace. Source: Kubernetes namespace controller.
+// Source: Kubernetes namespace controller.
 import { NAMESPACE } from "../kinds/cluster/namespace.ts";
 import { bucketOf } from "../kinds/kind.ts";
 import { type Fields, fieldsOf, listOf, textAt } from "../objects/json.ts";
@@ -54,7 +54,7 @@ function printCounts(counts: ReadonlyMap<string, number>, verb: string): string 
     .join(", ");
 }
 
-/** Formats as `resource.group`, with the dot even if the group is empty. */
+/** Retains the dot even if the group is empty. */
 function resourceOf({ address }: StoredObject): string {
   const [group = "", resource = ""] = address.bucket.split("/");
   return `${resource}.${group}`;
@@ -108,7 +108,6 @@ function toCondition(condition: Condition, before: unknown, now: string): Fields
   };
 }
 
-/** Sets the conditions that list the remaining objects. Changes the namespace in place. */
 export function withContentConditions(
   namespace: KubeObject,
   contents: readonly StoredObject[],
@@ -168,7 +167,6 @@ async function deleteContents(deps: VerbDeps, name: string): Promise<void> {
   }
 }
 
-/** Removes only this controller's finalizer. Changes the namespace in place. */
 function withoutFinalizer(namespace: KubeObject): KubeObject {
   const spec = fieldsOf(namespace["spec"]);
   const finalizers = listOf(spec["finalizers"]).filter((name) => name !== FINALIZER);

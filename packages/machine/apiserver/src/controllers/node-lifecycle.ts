@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Sets the conditions of a node to Unknown when it stops renewing its Lease and status. Source: Kubernetes
-// node-lifecycle-controller. Evicts no pods and sets no taints, because a standalone machine is its only node.
+// Source: Kubernetes node-lifecycle-controller. No taints or evictions: a standalone machine is its only node.
 import { LEASE } from "../kinds/cluster/lease.ts";
 import { NODE } from "../kinds/cluster/node.ts";
 import { bucketOf } from "../kinds/kind.ts";
@@ -12,10 +11,7 @@ import type { VerbDeps } from "../verbs/deps.ts";
 import { changeInternally } from "./internal-writes.ts";
 import { WorkQueue } from "./work-queue.ts";
 
-/**
- * Conditions that only the kubelet reports. Source: Kubernetes node-lifecycle-controller,
- * nodeConditionTypeToTaintKeyStatusMap.
- */
+/** Source: Kubernetes node-lifecycle-controller, nodeConditionTypeToTaintKeyStatusMap. */
 const KUBELET_CONDITIONS = ["Ready", "MemoryPressure", "DiskPressure", "PIDPressure"];
 
 const STOPPED_REPORTING = {
@@ -29,10 +25,7 @@ const NEVER_REPORTED = {
   message: "Kubelet never posted node status.",
 };
 
-/**
- * Adds missing kubelet conditions as Unknown. Leaves conditions of other writers, and those that are already Unknown,
- * alone.
- */
+/** Leaves conditions of other writers, and those that are already Unknown, alone. */
 export function withUnknownConditions(node: KubeObject, now: string): KubeObject {
   const status = fieldsOf(node["status"]);
   const existing = listOf(status["conditions"]).map(fieldsOf);
@@ -61,7 +54,6 @@ const LEASE_NAMESPACE = "kube-node-lease";
 /** Source: kube-controller-manager 1.30, --node-monitor-grace-period. */
 const GRACE_PERIOD_MS = 40_000;
 
-/** Returns the timestamp that the kubelet changes with each heartbeat. */
 function heartbeatTime({ address }: Change["current"], object: KubeObject | undefined): string {
   if (address.bucket === LEASES) return textAt(object, "spec", "renewTime");
   const conditions = listOf(valueAt(object, "status", "conditions"));
@@ -79,10 +71,7 @@ function isHeartbeat({ current, previous, type }: Change): boolean {
   return heartbeatTime(current, current.view()) !== heartbeatTime(current, previous.view());
 }
 
-/**
- * Measures the time since a heartbeat was received with this machine's clock, and ignores the timestamps in it. Each
- * node gets a new grace period when the server starts.
- */
+/** Uses this machine's clock, not the kubelet's timestamps. A start of the server begins new grace periods. */
 export function startNodeLifecycle(deps: VerbDeps, stop: AbortSignal): void {
   const { clock, logger, store } = deps;
   /** Nodes within their grace period. */

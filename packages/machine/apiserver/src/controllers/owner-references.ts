@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Owner references: classification, changes, and an index by uid. Source: Kubernetes garbage collector
-// classifyReferences.
+// Source: Kubernetes garbage collector classifyReferences.
 import { type Kind, bucketOf } from "../kinds/kind.ts";
 import type { Registry } from "../kinds/registry.ts";
 import {
@@ -11,7 +10,7 @@ import {
 } from "../objects/object.ts";
 import type { Change, Store, StoredObject } from "../storage/store.ts";
 
-/** Finalizer of an owner that is deleted after its dependents. */
+/** The owner is deleted after its dependents. */
 export const FOREGROUND = "foregroundDeletion";
 
 export interface Target {
@@ -25,7 +24,7 @@ interface Owners {
   readonly deleted: readonly OwnerReference[];
   /** Being deleted in the foreground: they wait for their dependents. */
   readonly waiting: readonly OwnerReference[];
-  /** Their kind is unknown, or cannot own this object. The garbage collector leaves such objects alone. */
+  /** Unknown kind, or one that cannot own this object. Objects with such owners are left alone. */
   readonly unresolved: readonly OwnerReference[];
 }
 
@@ -64,7 +63,6 @@ function classify(
   return owner.deleting && waitsForDependents(owner.view()) ? "waiting" : "live";
 }
 
-/** Finds owners by kind, name and uid, in the dependent's namespace or cluster-scoped. */
 export function classifyOwners(
   address: Address,
   object: KubeObject,
@@ -82,7 +80,6 @@ export function classifyOwners(
   return owners;
 }
 
-/** Returns an edit that removes the finalizer. */
 export function withoutFinalizer(name: string): (object: KubeObject) => KubeObject {
   return (object) => {
     const { finalizers = [] } = object.metadata;
@@ -91,7 +88,6 @@ export function withoutFinalizer(name: string): (object: KubeObject) => KubeObje
   };
 }
 
-/** Returns an edit that removes the references to these owners. */
 export function withoutOwners(uids: ReadonlySet<string>): (object: KubeObject) => KubeObject {
   return (object) => {
     const left = (object.metadata.ownerReferences ?? []).filter(({ uid }) => !uids.has(uid));
@@ -104,7 +100,6 @@ export function withoutOwners(uids: ReadonlySet<string>): (object: KubeObject) =
   };
 }
 
-/** Edit that clears `blockOwnerDeletion` of all references. */
 export function withoutBlocking(object: KubeObject): KubeObject {
   for (const reference of object.metadata.ownerReferences ?? []) {
     if (reference.blockOwnerDeletion === true) {
@@ -114,7 +109,6 @@ export function withoutBlocking(object: KubeObject): KubeObject {
   return object;
 }
 
-/** Returns the uids of owners whose deletion waits for this object. */
 export function blockedBy(object: KubeObject | undefined): ReadonlySet<string> {
   const references = object?.metadata.ownerReferences ?? [];
   return new Set(
@@ -140,7 +134,6 @@ export class OwnerIndex {
     return this.#addresses.get(uid);
   }
 
-  /** Sorted by address. */
   dependentsOf(uid: string): readonly Address[] {
     const entries = [...(this.#dependents.get(uid) ?? [])];
     return entries.sort(([left], [right]) => (left < right ? -1 : 1)).map(([, address]) => address);

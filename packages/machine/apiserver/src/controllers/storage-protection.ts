@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Removes the protection finalizer of deleted claims and volumes when they are no longer in use. Source: Kubernetes
-// pvc-protection-controller, pv-protection-controller.
+// Source: Kubernetes pvc-protection-controller, pv-protection-controller.
 import { type Kind, bucketOf } from "../kinds/kind.ts";
 import { PERSISTENT_VOLUME_CLAIM } from "../kinds/storage/claim.ts";
 import { CLAIM_PROTECTION, VOLUME_PROTECTION } from "../kinds/storage/in-use-protection.ts";
@@ -72,7 +71,6 @@ async function releaseUnused(deps: VerbDeps, address: Address): Promise<void> {
   );
 }
 
-/** Returns the claims and volumes whose finalizer may be removable after this change. */
 function releasableBy({ current, type }: Change): readonly Address[] {
   const { bucket, namespace } = current.address;
   if (bucket === PODS && type === "DELETED") {

@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-// Fills Secrets of type service-account-token, and deletes them with their account.
 import type { AccountTokens } from "../auth/tokens/account-tokens.ts";
 import { SERVICE_ACCOUNT } from "../kinds/access/service-account.ts";
 import { ACCOUNT_NAME, ACCOUNT_UID, SECRET, TOKEN_SECRET } from "../kinds/config/secret.ts";
@@ -30,7 +29,7 @@ function base64(text: string): string {
   return Buffer.from(text).toString("base64");
 }
 
-/** Adds missing data. Retains an existing token. */
+/** Retains an existing token. */
 async function withToken(
   secret: KubeObject,
   account: KubeObject,

@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-// Work queue with deduplication, bounded concurrency and retries with backoff.
 import { messageOf } from "@patchbay/core/errors";
 import type { Clock, Logger } from "@patchbay/core/ports";
 
@@ -14,7 +13,6 @@ interface QueueDeps {
   readonly stop: AbortSignal;
   /** Must be idempotent. */
   readonly work: (key: string) => Promise<void>;
-  /** Maximum retry delay. Default: 30 s. */
   readonly retryMaxMs?: number;
 }
 

@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-// Kinds of a CustomResourceDefinition, one for each served version.
 import {
   ALL_VERBS,
   type Column,
@@ -38,7 +37,7 @@ function toColumnType(type: string): Column["type"] {
   }
 }
 
-/** A value of another type than the column's is shown as null. Source: apiextensions tableconvertor. */
+/** Values of another type than the column's are null. Source: apiextensions tableconvertor. */
 const CELLS: Readonly<Record<Column["type"], (value: unknown, nowMs: number) => unknown>> = {
   boolean: (value) => (typeof value === "boolean" ? value : null),
   date: (value, nowMs) => (typeof value === "string" ? dateCell(value, nowMs) : null),
@@ -77,7 +76,6 @@ export function toColumn(definition: Fields): Column {
   };
 }
 
-/** Returns the columns after Name. The default is Age. */
 export function toColumns(definitions: unknown): readonly Column[] {
   const columns = listOf(definitions).map((definition) => toColumn(fieldsOf(definition)));
   return columns.length === 0 ? [AGE] : columns;
@@ -190,10 +188,7 @@ function toKind(definition: KubeObject, version: Fields, schemaRevision: number)
   };
 }
 
-/**
- * Returns the kinds of the served versions; none until the definition is established. `schemaRevision` is the resource
- * version of the definition.
- */
+/** None until the definition is established. */
 export function kindsOf(definition: KubeObject, schemaRevision: number): readonly Kind[] {
   const established = listOf(valueAt(definition, "status", "conditions")).some(
     (condition) =>

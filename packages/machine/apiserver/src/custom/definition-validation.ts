@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Validation and warnings of CustomResourceDefinitions. Source: apiextensions/v1 validation.
+// Source: apiextensions/v1 validation.
 import { forbiddenValue, invalidValue, requiredValue, unsupportedValue } from "../meta/causes.ts";
 import { dns1035Fault } from "../meta/names.ts";
 import type { Cause } from "../meta/status.ts";
@@ -19,7 +19,6 @@ function ownDefaultCauses(schema: Schema, path: string): Cause[] {
   );
 }
 
-/** Checks each default value against its own schema. */
 function defaultCauses(schema: Schema, path: string): Cause[] {
   const items = itemSchema(schema);
   const { additionalProperties } = schema;
@@ -36,7 +35,6 @@ function defaultCauses(schema: Schema, path: string): Cause[] {
 }
 
 const VALIDATIONS_FIELD = "x-kubernetes-validations";
-/** Limits the fields that a warning lists. */
 const WARNED_FIELDS_MAX = 5;
 const STRATEGIES: readonly string[] = ["None", "Webhook"];
 
@@ -85,7 +83,7 @@ export function definitionWarnings(definition: KubeObject): readonly string[] {
   ];
 }
 
-/** Rejects conversion webhooks if there are several versions, because objects would be served unconverted. */
+/** Without conversion webhooks, several versions would be served unconverted. */
 function conversionCauses(definition: KubeObject): readonly Cause[] {
   const strategy = textAt(definition, "spec", "conversion", "strategy");
   const field = "spec.conversion.strategy";
@@ -177,7 +175,7 @@ function versionNameCauses(versions: readonly Fields[]): Cause[] {
     : faults;
 }
 
-/** A version stays in the definition while objects may be stored in it. */
+/** Objects may still be stored in such a version. */
 function storedCauses(definition: KubeObject, versions: readonly Fields[]): Cause[] {
   return listOf(valueAt(definition, "status", "storedVersions")).flatMap((stored, index) =>
     versions.some((version) => version["name"] === stored)

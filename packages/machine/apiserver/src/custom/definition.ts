@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The kind CustomResourceDefinition: defaults, names and conditions. Source: apiextensions/v1.
+// Source: apiextensions/v1.
 import { type Kind, defineKind } from "../kinds/kind.ts";
 import { type Fields, fieldsOf, listOf, textAt, valueAt } from "../objects/json.ts";
 import type { KubeObject } from "../objects/object.ts";
@@ -30,7 +30,7 @@ const NAME_CHECKS: readonly (readonly [string, string, "resource" | "kind"])[] =
   ["listKind", "ListKindConflict", "kind"],
 ];
 
-/** Returns the last conflict, as Kubernetes reports it, or undefined. Source: apiextensions/v1 "naming". */
+/** The last conflict, as Kubernetes reports it. Source: apiextensions/v1 "naming". */
 function nameConflict(
   definition: KubeObject,
   others: readonly KubeObject[],
@@ -60,11 +60,9 @@ function sameGroupDefinitions(
   );
 }
 
-/** Delays the deletion of a definition until its custom resources are deleted. */
 export const CLEANUP_FINALIZER = "customresourcecleanup.apiextensions.k8s.io";
 export const DEFINITIONS_BUCKET = "apiextensions.k8s.io/customresourcedefinitions";
 
-/** Returns the other accepted definitions of a group. */
 type AcceptedDefinitions = (group: string) => readonly KubeObject[];
 
 function applyDefaults(definition: KubeObject): void {
@@ -115,10 +113,7 @@ function findCondition(definition: KubeObject, type: string): unknown {
   );
 }
 
-/**
- * Returns the status with the conditions and names that result from `others`. Retains other conditions, and the
- * transition times of unchanged ones.
- */
+/** Retains other conditions, and the transition times of unchanged ones. */
 export function withNameConditions(
   definition: KubeObject,
   others: readonly KubeObject[],
@@ -168,7 +163,7 @@ function prepareCreate(definition: KubeObject, accepted: AcceptedDefinitions): v
 
 function prepareUpdate(definition: KubeObject, accepted: AcceptedDefinitions): void {
   const others = accepted(textAt(definition, "spec", "group"));
-  // Uses the creation time as transition time, because no clock is available here and names rarely change.
+  // No clock is available here, and names rarely change.
   const status = withNameConditions(
     definition,
     others,
@@ -179,7 +174,6 @@ function prepareUpdate(definition: KubeObject, accepted: AcceptedDefinitions): v
   definition["status"] = status;
 }
 
-/** `accepted` returns the definitions whose names are in use. */
 export function definitionKind(accepted: AcceptedDefinitions): Kind {
   return defineKind({
     group: "apiextensions.k8s.io",

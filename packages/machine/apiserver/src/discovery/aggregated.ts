@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Aggregated discovery. Source: apidiscovery.k8s.io/v2 APIGroupDiscoveryList.
+// Source: apidiscovery.k8s.io/v2 APIGroupDiscoveryList.
 import type { RemoteVersion } from "../aggregation/remote-discovery.ts";
 import type { Kind, Subresource } from "../kinds/kind.ts";
 import { type Fields, listOf, textAt, valueAt } from "../objects/json.ts";
@@ -33,7 +33,7 @@ function toRemoteResource(resource: unknown, group: string, version: string): Fi
   };
 }
 
-/** Converts a metav1.APIResourceList. A subresource without a listed parent gets a parent without verbs. */
+/** A subresource without a listed parent gets a parent without verbs. */
 export function toRemoteResources(list: unknown, group: string, version: string): Fields[] {
   const resources = listOf(valueAt(list, "resources"));
   const isSubresource = (resource: unknown) => textAt(resource, "name").includes("/");
@@ -64,7 +64,6 @@ export function toRemoteResources(list: unknown, group: string, version: string)
 
 const GROUP = "apidiscovery.k8s.io";
 
-/** Returns the first requested version of the format, or undefined if it is unknown. */
 export function aggregatedVersion(accept: string): "v2" | "v2beta1" | undefined {
   const entry = accept
     .split(",")
@@ -133,7 +132,7 @@ function toGroup(served: Served, { name, versions }: ServedGroup): Fields {
   };
 }
 
-/** Returns the response for `/api` (the core group) or `/apis` (all other groups). */
+/** `/api` lists the core group, `/apis` all others. */
 export function toDiscoveryList(
   served: Served,
   options: { readonly root: "/api" | "/apis"; readonly version: string },

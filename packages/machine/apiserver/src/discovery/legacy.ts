@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Discovery documents of `/api`, `/apis` and below. Source: metav1.APIGroupList, APIResourceList.
+// Source: metav1.APIGroupList, APIResourceList.
 import type { Kind } from "../kinds/kind.ts";
 import { type Fields, without } from "../objects/json.ts";
 import type { ServedGroup } from "./served-groups.ts";

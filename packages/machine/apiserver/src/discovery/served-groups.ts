@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-// Served API groups and their versions, in order of priority.
 import type { Priority } from "../aggregation/api-services.ts";
 
 const VERSION = /^v(\d+)(?:(alpha|beta)(\d+))?$/;
@@ -14,10 +13,7 @@ function versionRank(version: string): readonly number[] {
   return [stage === undefined ? 0 : (stages[stage] ?? 2), -Number(major), -Number(minor)];
 }
 
-/**
- * Orders versions like Kubernetes: v10, v2, v1, v1beta2, v1alpha1, then others by name. Source: Kubernetes "Version
- * priority" of CustomResourceDefinitions.
- */
+/** Source: Kubernetes "Version priority" of CustomResourceDefinitions. */
 export function compareVersions(left: string, right: string): number {
   const [a, b] = [versionRank(left), versionRank(right)];
   const position = a.findIndex((rank, index) => rank !== b[index]);
@@ -30,7 +26,7 @@ export interface ServedGroup {
   readonly versions: readonly string[];
 }
 
-/** Has no APIService with a priority, and is listed first. */
+/** It has no APIService with a priority. */
 const FIRST_GROUP = "apiregistration.k8s.io";
 
 function groupRank(
@@ -43,7 +39,7 @@ function groupRank(
     : Math.max(...versions.map((version) => priorityOf(group, version).group));
 }
 
-/** Sorts groups by priority, then by name. Leaves out the core group. */
+/** Leaves out the core group. */
 export function toServedGroups(
   groupVersions: Iterable<readonly [string, string]>,
   priorityOf: (group: string, version: string) => Priority,

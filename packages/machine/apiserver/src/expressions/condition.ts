@@ -1,10 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// CEL match conditions of admission webhooks. Source: Kubernetes "Dynamic Admission Control", matching requests:
-// matchConditions.
+// CEL match conditions. Source: Kubernetes "Dynamic Admission Control", matching requests: matchConditions.
 import { Environment } from "@marcbachmann/cel-js";
 import { messageOf } from "@patchbay/core/errors";
 
-/** Missing objects are null. All integers become CEL's `int`. */
 export interface Variables {
   readonly object: unknown;
   readonly oldObject: unknown;
@@ -12,7 +10,7 @@ export interface Variables {
   readonly request: unknown;
 }
 
-/** @throws Error if the evaluation fails */
+/** Throws an Error if the evaluation fails. */
 export type Condition = (variables: Variables) => boolean;
 
 const ENVIRONMENT = new Environment()
@@ -20,7 +18,7 @@ const ENVIRONMENT = new Environment()
   .registerVariable("oldObject", "dyn")
   .registerVariable("request", "dyn");
 
-/** Converts JSON to CEL: integers become bigint, because a JavaScript number is a CEL double. */
+/** A JavaScript number is a CEL double, so integers become bigint. */
 function toCel(value: unknown): unknown {
   if (typeof value === "number") return Number.isSafeInteger(value) ? BigInt(value) : value;
   if (Array.isArray(value)) return value.map(toCel);
@@ -28,14 +26,14 @@ function toCel(value: unknown): unknown {
   return Object.fromEntries(Object.entries(value).map(([name, member]) => [name, toCel(member)]));
 }
 
-/** @throws Error with a message of one line */
+/** Throws an Error with a message of one line. */
 export function compileCondition(expression: string): Condition {
   const evaluate = ENVIRONMENT.parse(expression);
   const { valid, type, error } = evaluate.check();
   if (!valid) throw new Error(`compilation failed: ${error?.message ?? "unknown"}`);
   if (type !== "bool" && type !== "dyn") throw new Error("must evaluate to bool");
   return ({ object, oldObject, request }) => {
-    // Converts variables on first access: most expressions use only the request, the smallest of the three.
+    // Converted on first access: most expressions use only the request, the smallest of the three.
     const result: unknown = evaluate({
       get object() {
         return toCel(object);
@@ -52,7 +50,6 @@ export function compileCondition(expression: string): Condition {
   };
 }
 
-/** Returns why the expression is invalid, or undefined. */
 export function conditionFault(expression: string): string | undefined {
   try {
     compileCondition(expression);

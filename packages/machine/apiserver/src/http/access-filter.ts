@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-// Filter in front of all routes: authentication, impersonation, authorization.
 import type { IncomingMessage } from "node:http";
 import type { NextFunction, Request, Response } from "express";
 import type { AccessLog } from "../auth/access.ts";
@@ -19,7 +18,6 @@ export interface AccessFilterDeps {
   readonly shares: Shares;
 }
 
-/** Users of requests that were authorized. */
 const USERS = new WeakMap<IncomingMessage, User>();
 
 export function authenticatedUser(request: IncomingMessage): User {
@@ -30,7 +28,7 @@ export function authenticatedUser(request: IncomingMessage): User {
   return user;
 }
 
-/** Rejects paths that URL parsing changes, so that the authorized path is the served path. */
+/** The authorized path must be the served path, so paths that URL parsing changes are rejected. */
 function toRequestLine(request: Request): RequestLine {
   const { method, originalUrl } = request;
   const { pathname, searchParams } = new URL(originalUrl, "https://localhost");
@@ -58,7 +56,6 @@ async function checkAccess(request: Request, deps: AccessFilterDeps): Promise<Us
   return user;
 }
 
-/** Responds with 401 or 403 to rejected requests. */
 export function accessFilter(deps: AccessFilterDeps) {
   return async (request: Request, response: Response, next: NextFunction): Promise<void> => {
     try {

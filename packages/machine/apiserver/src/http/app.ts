@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-// Request handler of the server: routes, responses and errors.
 import { randomUUID } from "node:crypto";
 import type { IncomingMessage, ServerResponse } from "node:http";
 import { messageOf } from "@patchbay/core/errors";
@@ -36,7 +35,7 @@ import type { User } from "../auth/user.ts";
 import { OBJECT_MAX_LENGTH, ObjectTooLong } from "../storage/store.ts";
 
 export interface Aggregator {
-  /** Returns false if no extension API server serves the path. */
+  /** Returns false if this server serves the path itself. */
   serve(request: IncomingMessage, response: ServerResponse, user: User): Promise<boolean>;
 }
 
@@ -44,7 +43,6 @@ export interface AppDeps extends DispatchDeps, DiscoveryDeps, AccessFilterDeps, 
   readonly aggregator: Aggregator;
 }
 
-/** Longer responses are streamed at the speed of the client. */
 const STREAMED_TEXT_MIN_LENGTH = 16 * 1024;
 
 async function send(response: ServerResponse, rendered: Rendered, limits: Limits): Promise<void> {
@@ -81,7 +79,6 @@ async function serveResource(request: Request, response: Response, deps: AppDeps
   }
 }
 
-/** Waits until the user's budget for responses has room. */
 async function sendReply(
   response: Response,
   { call, reply }: { readonly call: Call; readonly reply: Reply },

@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-// Request bodies: JSON, YAML or protobuf, of limited size.
 import type { IncomingMessage } from "node:http";
 import { messageOf } from "@patchbay/core/errors";
 import { extentFault } from "../objects/extent.ts";
@@ -14,7 +13,6 @@ const BODY_MAX_BYTES = 3 * 1024 * 1024;
 const PROTOBUF = "application/vnd.kubernetes.protobuf";
 const OBJECT_TYPES: readonly string[] = ["application/json", "application/yaml"];
 
-/** Returns the maximum size of the body according to the headers. */
 export function expectedBytes({ headers }: Pick<IncomingMessage, "headers">): number {
   const length = Number(headers["content-length"] ?? 0);
   const isKnown = headers["transfer-encoding"] === undefined && Number.isSafeInteger(length);
@@ -27,10 +25,6 @@ export interface Body {
   readonly contentType: string;
 }
 
-/**
- * Converts the body to JSON.
- * @throws StatusError 400, 413 or 415
- */
 function decodeProtobufBody(received: Buffer): Body {
   const decoded = decodeFields(received);
   if (decoded === undefined) {
@@ -47,7 +41,7 @@ function decodeFields(received: Buffer): Fields | undefined {
   }
 }
 
-/** @throws StatusError 413 if the body is too large */
+/** Throws a StatusError 413 if the body is too large. */
 export async function readBody(request: IncomingMessage): Promise<Body> {
   const chunks: Buffer[] = [];
   let bytes = 0;
@@ -70,7 +64,6 @@ export async function readBody(request: IncomingMessage): Promise<Body> {
     : { text: received.toString("utf8"), contentType };
 }
 
-/** Rejects text that takes too long to process or is nested too deeply. */
 function checkSize(text: string, isYaml: boolean): void {
   const fault = extentFault(text);
   if (fault === "deep") {
@@ -81,7 +74,7 @@ function checkSize(text: string, isYaml: boolean): void {
   }
 }
 
-/** @throws StatusError 400 or 413 */
+/** Throws StatusErrors 400 and 413. */
 export function parseText(text: string, contentType: string): unknown {
   const isYaml = contentType === "application/yaml" || contentType.endsWith("+yaml");
   checkSize(text, isYaml);
@@ -92,7 +85,7 @@ export function parseText(text: string, contentType: string): unknown {
   }
 }
 
-/** @throws StatusError 400, 413 or 415 */
+/** Throws StatusErrors 400, 413 and 415. */
 export function parseObject(body: Body): Fields {
   if (body.contentType !== "" && !OBJECT_TYPES.includes(body.contentType)) {
     throw unsupportedMediaType(body.contentType, OBJECT_TYPES);

@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-// Dispatches resource requests to verbs.
 import type { IncomingMessage, ServerResponse } from "node:http";
 import type { Kind } from "../kinds/kind.ts";
 import { isReview } from "../kinds/access/reviews.ts";
@@ -33,7 +32,7 @@ import type { User } from "../auth/user.ts";
 
 export type DispatchDeps = VerbDeps & ReviewDeps & TokenRequestDeps & KubeletDeps;
 
-/** An authorized request whose body is not read yet. */
+/** The user is authorized, and the body is not read yet. */
 interface ResourceRequest {
   readonly target: Target;
   readonly query: URLSearchParams;
@@ -100,7 +99,6 @@ const VERBS: Readonly<Record<string, string>> = {
   PATCH: "patch",
 };
 
-/** Returns the verb as in discovery and authorization. */
 function toVerb(method: string, target: Target, query: URLSearchParams): string {
   if (method === "GET") {
     const listing = isWatchQuery(query) ? "watch" : "list";
@@ -176,7 +174,6 @@ export interface Served {
   readonly reply: Reply | undefined;
 }
 
-/** @throws StatusError if the request is rejected */
 export async function dispatch(
   resourceRequest: ResourceRequest,
   deps: DispatchDeps,

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Parsing of resource paths. Source: Kubernetes apiserver RequestInfo.
+// Source: Kubernetes apiserver RequestInfo.
 
 /** Missing parts are empty. */
 export interface Target {
@@ -9,11 +9,11 @@ export interface Target {
   readonly resource: string;
   readonly name: string;
   readonly subresource: string;
-  /** Whether the path requests a watch, the deprecated form without a query parameter. */
+  /** The path itself requests a watch (deprecated form). */
   readonly watch: boolean;
 }
 
-/** Returns undefined if a segment has an invalid escape or an escaped slash. */
+/** Rejects escaped slashes, because they would change the path. */
 function decodeSegments(path: string): string[] | undefined {
   try {
     const parts = path.split("/").slice(1).map(decodeURIComponent);
@@ -39,7 +39,6 @@ function isInNamespace(rest: readonly string[]): boolean {
   return rest[0] === "namespaces" && rest.length > 2 && !isSubresource;
 }
 
-/** Returns undefined for non-resource paths. */
 export function parseTarget(path: string): Target | undefined {
   const split = splitGroup(decodeSegments(path.replace(/\/$/, "")) ?? []);
   if (split === undefined) {

@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-// Subresources `log`, `exec` and `attach` of pods, proxied to the kubelet.
 import { once } from "node:events";
 import type { ClientRequest, IncomingMessage, ServerResponse } from "node:http";
 import type { Socket } from "node:net";
@@ -32,16 +31,13 @@ import {
   toLogParameters,
 } from "./parameters.ts";
 
-/** Source: Kubernetes kubelet, default of `port`. */
+/** Source: kubelet, default of `port`. */
 const DEFAULT_KUBELET_PORT = 10250;
 
 /** In order of preference. Source: kubeadm, --kubelet-preferred-address-types. */
 const PREFERRED_ADDRESS_TYPES: readonly string[] = ["InternalIP", "ExternalIP", "Hostname"];
 
-/**
- * Returns the kubelet of a node. Its certificate must be issued for the node's name, by the CA `caPem`.
- * @throws StatusError 404 or 500
- */
+/** The certificate must be issued for the node's name. Throws StatusErrors 404 and 500. */
 export function findKubelet(store: Store, nodeName: string, caPem: string): Peer {
   const node = store.find({ bucket: "/nodes", namespace: "", name: nodeName })?.view();
   if (node === undefined) {
@@ -68,7 +64,6 @@ interface Kubelets {
 
 export interface KubeletDeps extends VerbDeps {
   readonly kubelets: Kubelets;
-  /** Aborted when the server stops; closes open streams. */
   readonly stop: AbortSignal;
 }
 
@@ -77,16 +72,15 @@ interface Exchange {
   readonly response: ServerResponse;
 }
 
-/** Kinds of the options that admission receives, by subresource. */
+/** Kinds of the options for admission. */
 const STREAM_OPTION_KINDS: Readonly<Record<string, string>> = {
   attach: "PodAttachOptions",
   exec: "PodExecOptions",
 };
 
-/** The rest of an error response is not read. Source: Kubernetes registry/generic/rest, maxReadLength. */
+/** Source: Kubernetes registry/generic/rest, maxReadLength. */
 const ERROR_TEXT_MAX_BYTES = 50_000;
 
-/** Whether an upgrade of a request to this URL is to be tunneled. */
 export function isPodStream(url: string): boolean {
   const target = parseTarget(url.split("?")[0] ?? "");
   return (
@@ -134,7 +128,6 @@ function toForwarding(
   };
 }
 
-/** Counts a stream as a watch of its user, and logs who opened it. */
 async function countAsWatch(
   call: Call,
   deps: KubeletDeps,
@@ -166,7 +159,7 @@ async function readErrorText(response: IncomingMessage): Promise<string> {
   return Buffer.concat(chunks).toString("utf8", 0, ERROR_TEXT_MAX_BYTES);
 }
 
-/** Converts an error response of the kubelet. Source: Kubernetes registry/generic/rest, ResponseChecker. */
+/** Source: Kubernetes registry/generic/rest, ResponseChecker. */
 function toStatusError(code: number, text: string, pod: string): StatusError {
   if (code === 400) {
     return badRequest(text.trimEnd());
@@ -183,7 +176,7 @@ function toStatusError(code: number, text: string, pod: string): StatusError {
   return new StatusError({ code, reason: code === 404 ? "NotFound" : "", message, details });
 }
 
-/** @throws StatusError with the message of Go's HTTP client */
+/** Uses the messages of Go's HTTP client. */
 async function openLogRequest(forwarding: Forwarding): Promise<ClientRequest> {
   try {
     return await openRequest(forwarding);
@@ -200,7 +193,6 @@ async function awaitResponse(
 ): Promise<IncomingMessage> {
   outgoing.end();
   try {
-    // The `response` event's argument.
     const [response] = (await once(outgoing, "response")) as [IncomingMessage];
     return response;
   } catch (error) {
@@ -209,7 +201,6 @@ async function awaitResponse(
   }
 }
 
-/** @throws StatusError if the kubelet cannot be reached or returns an error */
 async function forwardLog(forwarding: Forwarding, pod: string): Promise<void> {
   const { response } = forwarding;
   const outgoing = await openLogRequest(forwarding);
@@ -227,7 +218,6 @@ async function forwardLog(forwarding: Forwarding, pod: string): Promise<void> {
   await once(response, "close");
 }
 
-/** @throws StatusError if the request is rejected */
 export async function serveLog(call: Call, deps: KubeletDeps, exchange: Exchange): Promise<void> {
   const pod = findPod(call, deps);
   const parameters = toLogParameters(call.query, call.name);
@@ -247,10 +237,6 @@ async function waitForClose(socket: Socket): Promise<void> {
   }
 }
 
-/**
- * Runs admission for `pods/exec` and `pods/attach`, then opens the tunnel.
- * @throws StatusError if the request is rejected
- */
 export async function serveStream(
   call: Call,
   deps: KubeletDeps,

@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-// Options of exec, attach and log requests, as query parameters for the kubelet.
 import { forbiddenValue, invalidValue } from "../meta/causes.ts";
 import { type Cause, badRequest, invalid } from "../meta/status.ts";
 import { type Fields, listOf, textAt, valueAt } from "../objects/json.ts";
@@ -8,7 +7,7 @@ import { parseTime } from "../objects/time.ts";
 
 const STREAM_FLAGS: readonly string[] = ["stdin", "stdout", "stderr", "tty"];
 
-/** The kubelet's names of the streams. Source: Kubernetes core/v1 ExecStdinParam and the like. */
+/** Source: Kubernetes core/v1 ExecStdinParam and the like. */
 const KUBELET_PARAMETERS: Readonly<Record<string, string>> = {
   stdin: "input",
   stdout: "output",
@@ -20,7 +19,7 @@ function isSet(query: URLSearchParams, flag: string): boolean {
   return ["true", "1"].includes(query.get(flag) ?? "");
 }
 
-/** Returns the options as admission receives them. Source: Kubernetes core/v1 PodExecOptions. */
+/** Source: Kubernetes core/v1 PodExecOptions. */
 export function toConnectOptions(query: URLSearchParams): Fields {
   const flags = STREAM_FLAGS.filter((name) => isSet(query, name)).map(
     (name) => [name, true] as const,
@@ -47,7 +46,6 @@ export function toExecParameters(query: URLSearchParams): URLSearchParams {
 
 const LOG_OPTIONS = { group: "", resource: "pods", kind: "PodLogOptions" };
 
-/** Numeric options and their minimum. */
 const LOG_NUMBERS: readonly (readonly [name: string, least: number])[] = [
   ["tailLines", 0],
   ["limitBytes", 1],
@@ -88,10 +86,7 @@ function timeCauses(query: URLSearchParams): readonly Cause[] {
     : [];
 }
 
-/**
- * Source: Kubernetes core/v1 PodLogOptions and its validation.
- * @throws StatusError 400 or 422
- */
+/** Source: Kubernetes core/v1 PodLogOptions and its validation. */
 export function toLogParameters(query: URLSearchParams, pod: string): URLSearchParams {
   const causes = [...numberCauses(query), ...timeCauses(query)];
   if (causes.length > 0) {
@@ -123,11 +118,7 @@ function ambiguousMessage(pod: KubeObject): string {
     : `${first} or one of the init containers: [${initial.join(" ")}]`;
 }
 
-/**
- * Returns the requested container, or the only one if `requested` is empty. Source: Kubernetes registry core/pod,
- * validateContainer.
- * @throws StatusError 400
- */
+/** Source: Kubernetes registry core/pod, validateContainer. */
 export function chooseContainer(pod: KubeObject, requested: string): string {
   const containers = containerNames(pod, "containers");
   if (requested === "") {

@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-// A budget of bytes; reservations wait in order of arrival.
 
 import type { ServerResponse } from "node:http";
 
@@ -31,10 +30,7 @@ export class Budget {
     this.#admitWaiting();
   }
 
-  /**
-   * Waits until the amount fits, or until nothing else is spent if it never fits. Returns false, without spending, if
-   * `signal` is aborted first.
-   */
+  /** An amount above the maximum waits until nothing else is spent. Returns false if `signal` is aborted first. */
   async reserve(amount: number, signal: AbortSignal): Promise<boolean> {
     if (signal.aborted) {
       return false;
@@ -47,7 +43,6 @@ export class Budget {
       },
     };
     const cancel = (): void => {
-      // Not in the queue: already admitted.
       if (this.#queue.delete(waiting)) {
         resolve(false);
         this.#admitWaiting();
@@ -78,7 +73,7 @@ export class Budget {
 /** Smaller amounts are not reserved. */
 const UNCOUNTED_MAX = 16 * 1024;
 
-/** Runs `work` with a reservation. Returns undefined if the client disconnects before there is room. */
+/** Returns undefined if the client disconnects before there is room. */
 export async function withReserved<T>(
   budget: Budget,
   wanted: { readonly amount: number; readonly response: ServerResponse },

@@ -1,14 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// Fair sharing of the event loop: long work runs in pieces, and users alternate.
 import type { Clock } from "@patchbay/core/ports";
 
-/** Runs one piece of long work in each turn of the event loop; other events are handled in between. */
+/** Runs one piece of long work in each turn of the event loop, and alternates between users. */
 export class FairQueue {
-  /** Waiting work by user, in the order in which users are served. */
   readonly #waiting = new Map<string, ((value: undefined) => void)[]>();
   #isScheduled = false;
 
-  /** Resolves when the user's next piece of work may run; it must start in that turn. */
+  /** The next piece must start in the turn in which the promise resolves. */
   take(user: string): Promise<undefined> {
     const { promise, resolve } = Promise.withResolvers<undefined>();
     const queue = this.#waiting.get(user);
@@ -38,7 +36,6 @@ export class FairQueue {
     }
     const [user, queue] = next;
     const resolve = queue.shift();
-    // The user moves to the end, or is removed.
     this.#waiting.delete(user);
     if (queue.length > 0) {
       this.#waiting.set(user, queue);
@@ -50,17 +47,16 @@ export class FairQueue {
   }
 }
 
-/** Shorter texts are processed without waiting for a turn. */
+/** In characters. Shorter texts are processed without waiting. */
 const LIGHT_LENGTH = 16 * 1024;
 
 export function isHeavy(length: number): boolean {
   return length > LIGHT_LENGTH;
 }
 
-/** Nobody else is served for so long. */
 const SLICE_MS = 10;
 
-/** A time slice for work on many objects. The work checks `isOver` before each object, and then awaits `next`. */
+/** The work checks `isOver` before each object, and then awaits `next`. */
 export class Pace {
   readonly #clock: Pick<Clock, "monotonicMs">;
   readonly #fairQueue: FairQueue;

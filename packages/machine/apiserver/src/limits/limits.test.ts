@@ -32,7 +32,7 @@ class FakeSocket extends EventEmitter {
 function makeShares() {
   return new Shares({
     ...LIMITS,
-    unauthenticatedConnections: 1,
+    strangers: 1,
     connections: 2,
     watches: 1,
     receivedBytes: 10,

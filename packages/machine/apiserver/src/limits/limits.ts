@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Limits of memory, connections and time for each user.
+// Limits for each user.
 import type { Socket } from "node:net";
 import { Strangers } from "@patchbay/core/strangers";
 import { tooManyRequests } from "../meta/status.ts";
@@ -8,19 +8,16 @@ import { Budget } from "./budget.ts";
 export interface Limits {
   /** Deadline for the headers of a request, and for the authentication of a new connection. */
   readonly headersMs: number;
-  /** Deadline for a whole request. */
   readonly requestMs: number;
   /** Clients that read nothing for this long are disconnected. */
   readonly unreadMs: number;
   /** Unauthenticated connections. Above the limit, the oldest is closed. */
-  readonly unauthenticatedConnections: number;
-  /** For each user. */
+  readonly strangers: number;
   readonly connections: number;
-  /** For each user. */
   readonly watches: number;
-  /** Bytes of request bodies in progress, for each user. */
+  /** Request bodies in progress. */
   readonly receivedBytes: number;
-  /** Bytes of responses that a user has not read yet; the same again for watches. */
+  /** Responses that are not read yet; the same again for watch events. */
   readonly waitingBytes: number;
 }
 
@@ -31,7 +28,7 @@ export const LIMITS: Limits = {
   headersMs: 10_000,
   requestMs: 60_000,
   unreadMs: 30_000,
-  unauthenticatedConnections: 512,
+  strangers: 512,
   connections: 1500,
   watches: 1000,
   receivedBytes: 32 * MIB,
@@ -39,11 +36,9 @@ export const LIMITS: Limits = {
 };
 
 class UserQuota {
-  /** Request bodies in progress. */
   readonly received: Budget;
-  /** Responses that the client has not read yet. */
   readonly responses: Budget;
-  /** Watch events that the client has not read yet. Separate, so that unread watches do not block responses. */
+  /** Separate, so that unread watches do not block responses. */
   readonly events: Budget;
   readonly #limits: Limits;
   readonly #connections = new Set<Socket>();
@@ -56,10 +51,7 @@ class UserQuota {
     this.events = new Budget(limits.waitingBytes);
   }
 
-  /**
-   * Counts a connection until it closes.
-   * @throws StatusError 429 above the limit
-   */
+  /** Throws a StatusError 429 above the limit. */
   addConnection(socket: Socket): void {
     if (this.#connections.has(socket) || socket.destroyed) {
       return;
@@ -71,10 +63,7 @@ class UserQuota {
     socket.once("close", () => this.#connections.delete(socket));
   }
 
-  /**
-   * Returns a function that ends the count.
-   * @throws StatusError 429 above the limit
-   */
+  /** Returns a function that ends the count. Throws a StatusError 429 above the limit. */
   addWatch(): () => void {
     if (this.#watches >= this.#limits.watches) {
       throw tooManyRequests("too many watches of this user");
@@ -86,7 +75,6 @@ class UserQuota {
   }
 }
 
-/** Quotas by user name, and the unauthenticated connections. */
 export class Shares {
   readonly #limits: Limits;
   readonly #quotas = new Map<string, UserQuota>();
@@ -94,17 +82,14 @@ export class Shares {
 
   constructor(limits: Limits) {
     this.#limits = limits;
-    this.#unauthenticated = new Strangers(limits.unauthenticatedConnections);
+    this.#unauthenticated = new Strangers(limits.strangers);
   }
 
   addUnauthenticated(socket: Socket): void {
     this.#unauthenticated.add(socket);
   }
 
-  /**
-   * Assigns an authenticated connection to its user.
-   * @throws StatusError 429 above the limit
-   */
+  /** Throws a StatusError 429 above the limit. */
   addConnection(user: string, socket: Socket): void {
     this.of(user).addConnection(socket);
     this.#unauthenticated.know(socket);

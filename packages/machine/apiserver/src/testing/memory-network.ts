@@ -191,7 +191,7 @@ export class MemoryConnections {
     return this as unknown as Connections;
   }
 
-  optionsFor(peer: Peer, at: HostPort): RequestOptions {
+  requestOptions(peer: Peer, at: HostPort): RequestOptions {
     this.asked.push({ peer, at });
     return { host: at.host, port: at.port, createConnection: () => this.#connect(at) };
   }

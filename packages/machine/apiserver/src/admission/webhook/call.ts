@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-// HTTPS call of one webhook, by URL or by Service.
 import { messageOf } from "@patchbay/core/errors";
 import { type Connections, type Peer, toPem } from "../../backend/connections.ts";
 import { type BackendResponse, exchange } from "../../backend/exchange.ts";
@@ -59,7 +58,7 @@ function findDestination(webhook: Webhook, store: Store): Destination {
     : urlDestination(textAt(webhook.clientConfig, "url"), caPem);
 }
 
-/** Messages of client-go for error responses. Source: Kubernetes api/errors NewGenericServerResponse. */
+/** Messages of client-go. Source: Kubernetes api/errors NewGenericServerResponse. */
 const STATUS_MESSAGES: Readonly<Record<number, string>> = {
   400: "the server rejected our request for an unknown reason",
   401: "the server has asked for the client to provide credentials",
@@ -131,7 +130,6 @@ async function post(
   }
 }
 
-/** Prefixes an error's message with `context`. */
 async function withContext<T>(context: string, step: () => T | Promise<T>): Promise<T> {
   try {
     return await step();
@@ -140,10 +138,7 @@ async function withContext<T>(context: string, step: () => T | Promise<T>): Prom
   }
 }
 
-/**
- * Sends the object in the version of `wantedKind`.
- * @throws Error if the call fails or the response is invalid
- */
+/** Throws an Error if the call fails or the response is invalid. */
 export async function callWebhook(
   webhook: Webhook,
   request: AdmissionQuestion,

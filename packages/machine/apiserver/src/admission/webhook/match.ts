@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Matching of admission requests against a webhook's rules, selectors and match conditions.
+// Rules, selectors and match conditions of webhooks.
 import { messageOf } from "@patchbay/core/errors";
 import type { Variables } from "../../expressions/condition.ts";
 import type { Kind } from "../../kinds/kind.ts";
@@ -20,7 +20,7 @@ function includesOrWildcard(list: readonly string[], value: string): boolean {
   return list.includes("*") || list.includes(value);
 }
 
-/** `pods` matches the resource, `pods/*` the resource and its subresources, `*` every resource without subresources. */
+/** `pods/*` also matches subresources; `*` matches every resource without subresources. */
 function matchesResource(
   resources: readonly string[],
   resource: string,
@@ -54,10 +54,7 @@ function storedNamespaceLabels(store: Store, name: string): Readonly<Record<stri
   return labelsOf(store.find({ bucket: "/namespaces", namespace: "", name })?.view());
 }
 
-/**
- * A Namespace that is being written matches by its new labels; other objects match by the stored labels of their
- * namespace.
- */
+/** A Namespace matches by its new labels, other objects by the stored labels of their namespace. */
 function matchesNamespace(webhook: Webhook, request: AdmissionQuestion, store: Store): boolean {
   const { kind, object, operation, subresource } = request;
   if (!webhook.selectsNamespaces) {
@@ -99,7 +96,7 @@ function equivalentKinds(
   return [kind, ...others.filter((other) => other.version !== kind.version)];
 }
 
-/** Returns the kind in the version that the webhook wants, or undefined if no rule or selector matches. */
+/** Returns the kind in the version that the webhook wants. */
 export function findMatchingKind(
   webhook: Webhook,
   request: AdmissionQuestion,
@@ -129,10 +126,7 @@ function evaluateCondition({ name, holds }: MatchCondition, variables: Variables
   }
 }
 
-/**
- * Returns false if any condition is false, even if others fail to evaluate. Otherwise returns the first evaluation
- * error, or true. Source: KEP-3716, admission webhook match conditions.
- */
+/** A false condition decides even if others fail to evaluate. Source: KEP-3716. */
 export function evaluateConditions(
   { conditions }: Pick<Webhook, "conditions">,
   request: AdmissionQuestion,

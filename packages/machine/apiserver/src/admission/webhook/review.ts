@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// AdmissionReview: the request to a webhook, and its response. Source: admission.k8s.io/v1.
+// AdmissionReview requests and responses. Source: admission.k8s.io/v1.
 import { userInfo } from "../../auth/user.ts";
 import { type Kind, apiVersionOf } from "../../kinds/kind.ts";
 import { StatusError } from "../../meta/status.ts";
@@ -9,7 +9,6 @@ import type { AdmissionQuestion } from "../admission.ts";
 import type { ReviewVersion, Webhook } from "./webhook.ts";
 
 interface ReviewOptions {
-  /** The kind in the version that the webhook wants. */
   readonly wantedKind: Kind;
   readonly uid: string;
   readonly version: ReviewVersion;
@@ -43,7 +42,7 @@ function optionalField(name: string, value: string): Fields {
   return value === "" ? {} : { [name]: value };
 }
 
-/** Builds the AdmissionReview. For a Namespace, `request.namespace` is its own name. */
+/** The namespace of a Namespace is its own name. */
 export function toReview(
   request: AdmissionQuestion,
   { wantedKind, uid, version }: ReviewOptions,
@@ -73,9 +72,7 @@ export function toReview(
 }
 
 export interface Verdict {
-  /** Undefined if the request is allowed. */
   readonly denial: StatusError | undefined;
-  /** JSON of the patch; empty if nothing changes. */
   readonly patch: string;
   readonly patchType: string;
   readonly warnings: readonly string[];
@@ -95,7 +92,7 @@ function decodePatch(value: unknown): string {
   return Buffer.from(text, "base64").toString("utf8");
 }
 
-/** Enforces a status code of at least 400, because a denial must not look like success. */
+/** Status codes below 400 become 400, because a denial must not look like success. */
 function toDenial(webhook: string, status: Fields): StatusError {
   const code = Number(status["code"] ?? 0);
   const denied = `admission webhook "${webhook}" denied the request`;
@@ -148,7 +145,7 @@ function checkAllowedType(response: Fields): void {
   }
 }
 
-/** @throws Error if the response is malformed */
+/** Throws an Error if the response is malformed. */
 export function parseReview(review: unknown, webhook: Webhook, uid: string): Verdict {
   const response = valueAt(review, "response");
   if (!isFields(response)) {

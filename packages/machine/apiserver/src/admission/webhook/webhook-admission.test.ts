@@ -51,7 +51,7 @@ test("a webhook receives the whole request", async () => {
     },
   });
   expect(connections.asked[0]?.peer).toEqual({
-    at: [{ host: "one", port: 443 }],
+    addresses: [{ host: "one", port: 443 }],
     serverName: "one",
     caPem: "",
   });
@@ -265,7 +265,7 @@ describe("a webhook is reached", () => {
     expect(one.received[0]?.request.url).toBe("/a/b?timeout=10s");
     expect(one.received[0]?.request.headers.host).toBe("[fd00::1]:8443");
     expect(connections.asked[0]?.peer).toEqual({
-      at: [{ host: "fd00::1", port: 8443 }],
+      addresses: [{ host: "fd00::1", port: 8443 }],
       serverName: "fd00::1",
       caPem: "",
     });
@@ -302,7 +302,7 @@ describe("a webhook is reached", () => {
       host,
     ]);
     expect(connections.asked[0]?.peer).toEqual({
-      at: [
+      addresses: [
         { host: "10.0.0.1", port: 8443 },
         { host: "10.0.0.2", port: 8443 },
       ],

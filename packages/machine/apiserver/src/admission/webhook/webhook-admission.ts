@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Admission by webhooks: mutating webhooks one after the other, then validating webhooks in parallel. Source:
-// Kubernetes "Dynamic Admission Control".
+// Admission by webhooks. Source: Kubernetes "Dynamic Admission Control".
 import { messageOf } from "@patchbay/core/errors";
 import type { Logger } from "@patchbay/core/ports";
 import { apiVersionOf } from "../../kinds/kind.ts";
@@ -15,7 +14,6 @@ import { type MatchDeps, findMatchingKind, evaluateConditions } from "./match.ts
 import type { Verdict } from "./review.ts";
 import { type Webhook, parseWebhooks } from "./webhook.ts";
 
-/** Applies defaults and prunes unknown fields. */
 type Complete = (object: KubeObject) => KubeObject;
 
 interface MutationResult {
@@ -33,7 +31,6 @@ function applyPatch(object: KubeObject, patch: string): unknown {
   }
 }
 
-/** Rejects changes of name, uid and namespace. */
 function checkIdentity(request: Mutation, object: KubeObject): void {
   const { kind, oldObject, namespace, bodyKind } = request;
   if (bodyKind !== undefined) {
@@ -54,7 +51,6 @@ function checkIdentity(request: Mutation, object: KubeObject): void {
   }
 }
 
-/** Reports a 400 as 500, because the webhook caused it and not the client. */
 function completeObject(object: KubeObject, complete: Complete): KubeObject {
   try {
     return complete(object);
@@ -63,7 +59,7 @@ function completeObject(object: KubeObject, complete: Complete): KubeObject {
   }
 }
 
-/** @throws StatusError 400, 422 or 500 if the patch cannot be applied */
+/** Throws StatusErrors 400, 422 and 500. */
 function applyWebhookPatch(request: Mutation, patch: string, complete: Complete): MutationResult {
   const { object, kind, bodyKind } = request;
   const result = applyPatch(object, patch);
@@ -135,10 +131,7 @@ class WebhookAdmission implements Admission {
     await this.validate(request);
   }
 
-  /**
-   * Returns the webhooks of all configurations, in order of name. Requests for webhook configurations are exempt, so
-   * that a broken webhook can always be removed.
-   */
+  /** Webhook configurations are exempt, so that a broken webhook can always be removed. */
   #webhooks(resource: string, { kind }: AdmissionQuestion): readonly Webhook[] {
     const exempt =
       kind.group === GROUP && (kind.resource === MUTATING || kind.resource === VALIDATING);
@@ -147,7 +140,6 @@ class WebhookAdmission implements Admission {
       : this.#deps.store.list({ bucket: `${GROUP}/${resource}` }).flatMap(parseWebhooks);
   }
 
-  /** Calls the webhooks one after the other. Passes each webhook that was called to `onCalled`. */
   async #mutateByAll(
     webhooks: readonly Webhook[],
     request: Mutation,
@@ -167,7 +159,6 @@ class WebhookAdmission implements Admission {
     return object;
   }
 
-  /** Returns undefined if the webhook does not match the request. */
   async #mutateBy(
     webhook: Webhook,
     request: Mutation,
@@ -182,10 +173,7 @@ class WebhookAdmission implements Admission {
       : applyWebhookPatch(request, verdict.patch, complete);
   }
 
-  /**
-   * Returns undefined if the webhook does not match, or if it failed and its failure policy is Ignore.
-   * @throws StatusError if the webhook denies the request
-   */
+  /** Returns undefined if no rule matches, or if the webhook fails and its failure policy is Ignore. */
   async #review(webhook: Webhook, request: AdmissionQuestion): Promise<Verdict | undefined> {
     const wantedKind = findMatchingKind(webhook, request, this.#deps);
     if (wantedKind === undefined) {
@@ -205,7 +193,6 @@ class WebhookAdmission implements Admission {
     return verdict;
   }
 
-  /** Applies the failure policy to conditions that cannot be evaluated. */
   #checkConditions(
     webhook: Webhook,
     request: AdmissionQuestion,

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Webhooks, parsed from their configurations. Source: admissionregistration.k8s.io/v1.
+// Source: admissionregistration.k8s.io/v1.
 import { compileCondition, type Condition } from "../../expressions/condition.ts";
 import { matcherOf } from "../../meta/label-selector.ts";
 import { type Fields, fieldsOf, listOf, textAt, valueAt } from "../../objects/json.ts";
@@ -30,13 +30,10 @@ export interface Webhook {
   readonly clientConfig: Fields;
   readonly rules: readonly Rule[];
   readonly failsClosed: boolean;
-  /** Whether a rule also matches other versions of its resource. */
   readonly matchesEquivalent: boolean;
   readonly allowsDryRun: boolean;
   readonly timeoutMs: number;
-  /** Whether it is called again if a later webhook changes the object. */
   readonly isReinvocable: boolean;
-  /** The first listed version that the server supports. */
   readonly reviewVersion: ReviewVersion;
   readonly selectsNamespaces: boolean;
   readonly matchesNamespace: LabelTest;
@@ -113,7 +110,6 @@ function toWebhook(value: unknown, mutating: boolean): Webhook {
   };
 }
 
-/** Parsed configurations, by stored state. */
 const PARSED_CONFIGURATIONS = new WeakMap<StoredObject, readonly Webhook[]>();
 
 export function parseWebhooks(configuration: StoredObject): readonly Webhook[] {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Privilege escalation check: users may grant only rights that they hold, unless they have the verb `escalate` or
-// `bind`. Source: Kubernetes "Privilege escalation prevention and bootstrapping".
+// Users grant only rights that they hold, or need the verb `escalate` or `bind`.
+// Source: Kubernetes "Privilege escalation prevention and bootstrapping".
 import type { Kind } from "../../kinds/kind.ts";
 import { notFound, tooLarge } from "../../meta/status.ts";
 import { equalJson, textAt, without } from "../../objects/json.ts";
@@ -19,9 +19,9 @@ import { forbiddenBecause, quoteAll } from "../forbidden.ts";
 import type { User } from "../user.ts";
 import { RBAC_GROUP, isSystemMaster } from "./rbac.ts";
 
-/** Bounds memory: the lists of one rule multiply. The largest roles in use split into a few thousand simple rules. */
+/** Bounds memory, because the lists of a rule multiply. The largest roles in use have a few thousand simple rules. */
 const SIMPLE_RULES_MAX = 10_000;
-/** Bounds time: the number of simple rules times the names in the held rules. */
+/** Bounds time: simple rules times the names in the held rules. */
 const COMPARISONS_MAX = 10_000_000;
 
 const EMPTY_RULE: Omit<PolicyRule, "verbs"> = {
@@ -46,7 +46,7 @@ function splitResources(rule: PolicyRule, verb: string): PolicyRule[] {
   );
 }
 
-/** Splits a rule into simple rules, each with one verb on one resource or path. */
+/** A simple rule has one verb on one resource or path. */
 function splitRule(rule: PolicyRule): readonly PolicyRule[] {
   return rule.verbs.flatMap((verb) => [
     ...splitResources(rule, verb),
@@ -78,7 +78,6 @@ function sum(numbers: readonly number[]): number {
   return numbers.reduce((total, number) => total + number, 0);
 }
 
-/** @throws StatusError 413 if the comparison would take too long */
 function checkCount(held: readonly PolicyRule[], wanted: readonly PolicyRule[]): void {
   const count = sum(wanted.map(countSimpleRules));
   const names = sum(held.map(countNames));
@@ -101,10 +100,7 @@ function coversSimpleRule(held: PolicyRule, wanted: PolicyRule): boolean {
   );
 }
 
-/**
- * Returns the simple rules of `wanted` that `held` does not cover.
- * @throws StatusError 413 if there are too many
- */
+/** Returns the simple rules that `held` does not cover. Throws a StatusError 413 if there are too many. */
 export function missingRules(
   held: readonly PolicyRule[],
   wanted: readonly PolicyRule[],
@@ -115,7 +111,7 @@ export function missingRules(
     .filter((rule) => !held.some((candidate) => coversSimpleRule(candidate, rule)));
 }
 
-/** Joins simple rules about the same resource into one rule. */
+/** Joins simple rules about the same resource. */
 function compact(rules: readonly PolicyRule[]): readonly PolicyRule[] {
   const byThing = Map.groupBy(rules, (rule) => JSON.stringify({ ...rule, verbs: [] }));
   return [...byThing.values()].flatMap((same) => {
@@ -137,7 +133,6 @@ function printRule(rule: PolicyRule): string {
   return `{${shown.map(([name, list]) => `${name}:${quoteAll(list)}`).join(", ")}}`;
 }
 
-/** Prints one rule a line, sorted. */
 export function printRules(rules: readonly PolicyRule[]): string {
   const lines = new Set(compact(rules).map(printRule));
   return [...lines].sort((left, right) => (left < right ? -1 : 1)).join("\n");
@@ -148,7 +143,6 @@ export interface Grant {
   readonly namespace: string;
   readonly user: User;
   readonly object: KubeObject;
-  /** Unset for a new object. */
   readonly oldObject: KubeObject | undefined;
 }
 
@@ -230,7 +224,6 @@ function checkBinding(grant: Grant, authorizer: Authorizer): void {
   checkHeld(grant, authorizer, rules);
 }
 
-/** Ignores the fields that the garbage collector and every write change. */
 function differsOnlyInOwners(object: KubeObject, oldObject: KubeObject): boolean {
   const rest = ({ metadata, ...fields }: KubeObject) => ({
     ...fields,
@@ -245,7 +238,7 @@ function differsOnlyInOwners(object: KubeObject, oldObject: KubeObject): boolean
   return equalJson(rest(object), rest(oldObject));
 }
 
-/** @throws StatusError 403 if the write grants rights that its user does not hold */
+/** Throws a StatusError 403 if the write grants rights that its user does not hold. */
 export function checkEscalation(grant: Grant, authorizer: Authorizer): void {
   const { kind, user, object, oldObject } = grant;
   const unchanged = oldObject !== undefined && differsOnlyInOwners(object, oldObject);

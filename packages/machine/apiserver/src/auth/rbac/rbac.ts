@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-// RBAC authorizer: decides by the stored roles and bindings.
 import { listOf, textAt } from "../../objects/json.ts";
 import type { Change, Store, StoredObject } from "../../storage/store.ts";
 import {
@@ -28,7 +27,6 @@ interface BoundRole {
   /** Empty for a ClusterRoleBinding. */
   readonly namespace: string;
   readonly roleRef: RoleRef;
-  /** The subject as printed in reasons. */
   readonly subject: string;
 }
 
@@ -82,14 +80,9 @@ function toEntries(stored: StoredObject): readonly IndexEntry[] {
   }));
 }
 
-/**
- * Index of roles by name and of bindings by subject. It follows the store, so that a request reads only its own user's
- * bindings.
- */
+/** Follows the store, so that a request reads only its own user's bindings. */
 class RbacIndex {
-  /** Keyed by `<namespace>/<name>`; the namespace is empty for a ClusterRole. */
   readonly #roles = new Map<string, readonly PolicyRule[]>();
-  /** Keyed by namespace and subject, then by binding. */
   readonly #bindings = new Map<string, Map<string, IndexEntry>>();
   #generation = 0;
 
@@ -116,10 +109,7 @@ class RbacIndex {
     return this.#roles.get(`${roleNamespace}/${roleRef.name}`);
   }
 
-  /**
-   * Returns the roles that bindings in the namespace grant to the user or their groups, in order of binding name. An
-   * empty namespace means ClusterRoleBindings.
-   */
+  /** Sorted by binding name. An empty namespace means ClusterRoleBindings. */
   rolesBoundTo(user: User, namespace: string): readonly BoundRole[] {
     const keys = [
       userKey(namespace, user.name),
@@ -174,7 +164,7 @@ class RbacIndex {
 /** Members may do everything, regardless of roles. */
 const MASTERS_GROUP = "system:masters";
 
-/** Limits the cached users, and the cached namespaces of each. A full cache is cleared. */
+/** Of users, and of namespaces for each. A full cache is cleared. */
 const CACHED_MAX = 1000;
 
 const ALLOWED: AccessDecision = { allowed: true, reason: "" };
@@ -198,7 +188,6 @@ function missingRoleMessage({ roleRef }: BoundRole): string {
   return `${roleRef.kind.toLowerCase()}.rbac.authorization.k8s.io "${roleRef.name}" not found`;
 }
 
-/** Formats like Kubernetes: each error once. */
 function joinErrors(errors: readonly string[]): string {
   const distinct = [...new Set(errors)];
   return distinct.length === 1 ? (distinct[0] ?? "") : `[${distinct.join(", ")}]`;
@@ -250,7 +239,7 @@ class Rbac implements Authorizer {
     return this.#index.rulesOfRole(roleRef, namespace);
   }
 
-  /** Returns cluster-wide grants first, then those of the namespace. */
+  /** Cluster-wide grants come first. */
   #grantsOf(user: User, namespace: string): Grants {
     const byNamespace = this.#grantsByNamespace(user);
     const cached = byNamespace.get(namespace);
@@ -284,7 +273,6 @@ class Rbac implements Authorizer {
   }
 }
 
-/** Changes of roles and bindings take effect with the next request. */
 export function makeRbac(store: Pick<Store, "list" | "subscribe">): Authorizer {
   return new Rbac(store);
 }

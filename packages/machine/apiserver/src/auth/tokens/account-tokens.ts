@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Tokens of service accounts: issued, and checked against the stored objects. Source: Kubernetes serviceaccount claims.
+// Source: Kubernetes serviceaccount claims.
 import type { JWK } from "jose";
 import type { Clock } from "@patchbay/core/ports";
 import { type Fields, listOf, textAt, valueAt } from "../../objects/json.ts";
@@ -57,7 +57,7 @@ export function toClaims(spec: TokenSpec, nowSeconds: number): Fields {
   };
 }
 
-/** Claims of a token without expiry, which is valid as long as its Secret exists. */
+/** The token has no expiry; it is valid as long as its Secret exists. */
 function toSecretClaims(account: KubeObject, secret: string): Fields {
   const { namespace, name, uid } = account.metadata;
   return {
@@ -168,7 +168,7 @@ function readAudiences(claims: Fields): readonly string[] {
   return claims["iss"] === SECRET_ISSUER ? [ISSUER] : listOf(valueAt(claims, "aud")).map(String);
 }
 
-/** Returns the user, or a message if the account or the bound object no longer exists. */
+/** Returns a message if the account or the bound object no longer exists. */
 export function findUserByClaims(
   parameters: { readonly token: string; readonly claims: Fields; readonly nowSeconds: number },
   store: ObjectLookup,
@@ -209,7 +209,6 @@ export class AccountTokens {
     return this.#signer.sign(toClaims(spec, this.#nowSeconds()));
   }
 
-  /** Issues a token without expiry for a Secret. */
   issueForSecret(account: KubeObject, secret: string): Promise<string> {
     return this.#signer.sign(toSecretClaims(account, secret));
   }
@@ -218,7 +217,7 @@ export class AccountTokens {
     return this.#signer.publicKeys();
   }
 
-  /** Returns the user of a token, a message if it is no longer valid, or undefined if this server did not sign it. */
+  /** Returns a message if the token is no longer valid, and undefined if this server did not sign it. */
   async authenticate(
     token: string,
     audiences: readonly string[],

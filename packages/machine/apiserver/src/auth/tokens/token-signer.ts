@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-// Signing and verification of JSON Web Tokens, without interpreting their claims.
 import {
   type KeyObject,
   createHash,
@@ -11,17 +10,15 @@ import { AppError, messageOf } from "@patchbay/core/errors";
 import type * as Jose from "jose";
 import { type Fields, isFields } from "../../objects/json.ts";
 
-/** The only accepted signature algorithm. */
 export const ALGORITHM = "ES256";
 
-/** Limits the cache of verified tokens. A full cache is cleared. */
+/** A full cache is cleared. */
 const CACHED_TOKENS_MAX = 1000;
 
 const CURVE = "P-256";
 /** OpenSSL's name of P-256. */
 const OPENSSL_CURVE = "prime256v1";
 
-/** Loads jose on first use. */
 function loadJose(): Promise<typeof Jose> {
   return import("jose");
 }
@@ -51,17 +48,13 @@ function parseClaims(payload: Uint8Array): Fields | undefined {
   }
 }
 
-/** Accepts only tokens that it signed with the same key. */
 export class TokenSigner {
   readonly #privateKey: KeyObject;
   readonly #publicKey: KeyObject;
   readonly #keyId: string;
   readonly #verified = new Map<string, Fields>();
 
-  /**
-   * `keyPem`: P-256, PKCS #8. Unset: a new key is generated.
-   * @throws AppError APISERVER_TLS_INVALID if the key is invalid
-   */
+  /** P-256, PKCS #8. Unset: a new key. Throws an AppError APISERVER_TLS_INVALID for other keys. */
   constructor(keyPem: string | undefined) {
     this.#privateKey = keyPem === undefined ? generateKey() : loadKey(keyPem);
     this.#publicKey = createPublicKey(this.#privateKey);
@@ -77,7 +70,7 @@ export class TokenSigner {
       .sign(this.#privateKey);
   }
 
-  /** Returns the claims, or undefined if the signature is invalid. */
+  /** Returns undefined if the signature is invalid. */
   async verify(token: string): Promise<Fields | undefined> {
     const cached = this.#verified.get(token);
     if (cached !== undefined) {

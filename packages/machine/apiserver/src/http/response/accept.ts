@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// Content negotiation. Source: Kubernetes "Alternate representations of resources".
+// Source: Kubernetes "Alternate representations of resources".
 import { StatusError } from "../../meta/status.ts";
 
 export interface Representation {
   readonly format: "json" | "yaml";
-  /** How objects are shown. */
   readonly as: "object" | "Table" | "PartialObjectMetadata";
   readonly pretty: boolean;
 }
@@ -23,11 +22,9 @@ const FORMATS: Readonly<Record<string, Representation["format"]>> = {
   "application/yaml": "yaml",
 };
 
-/** An entry of the Accept header. */
 interface MediaRange {
   readonly type: string;
   readonly parameters: ReadonlyMap<string, string>;
-  /** 0 to 1; 0 excludes the type. */
   readonly quality: number;
 }
 
@@ -65,10 +62,7 @@ function choose(accept: string, formats: readonly string[]) {
     .find((form) => form !== undefined && formats.includes(form.format));
 }
 
-/**
- * Chooses the supported representation that the client prefers.
- * @throws StatusError 406 if there is none
- */
+/** Throws a StatusError 406 if no representation is acceptable. */
 export function chooseRepresentation(accept: string, pretty: boolean): Representation {
   const form = choose(accept, ["json", "yaml"]);
   if (form === undefined) {
@@ -77,10 +71,7 @@ export function chooseRepresentation(accept: string, pretty: boolean): Represent
   return { ...form, pretty };
 }
 
-/**
- * Like `chooseRepresentation`, for watches, which support only JSON.
- * @throws StatusError 406
- */
+/** Watches support only JSON. Throws a StatusError 406. */
 export function chooseStream(accept: string): Representation {
   const form = choose(accept, ["json"]);
   if (form === undefined) {
@@ -89,7 +80,7 @@ export function chooseStream(accept: string): Representation {
   return { ...form, pretty: false };
 }
 
-/** True if the client requests it, or is a browser, curl or wget. Source: Kubernetes apiserver isPrettyPrint. */
+/** Source: Kubernetes apiserver isPrettyPrint. */
 export function wantsPrettyPrint(query: URLSearchParams, userAgent: string): boolean {
   const requested = query.get("pretty");
   return requested === null || requested === ""

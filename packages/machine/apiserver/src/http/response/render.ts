@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-// Rendering of replies as objects, lists or tables, in JSON or YAML.
 import { apiVersionOf } from "../../kinds/kind.ts";
 import { type Fields, parseJson, printJson, without } from "../../objects/json.ts";
 import { printYaml } from "../../objects/yaml.ts";
@@ -11,10 +10,8 @@ import type { Call, Reply, Shown } from "../../verbs/call.ts";
 import { readText, viewObject } from "../../verbs/readable.ts";
 import type { Representation } from "./accept.ts";
 
-/** Longer lists are streamed. */
 const STREAMED_LIST_MIN_LENGTH = 64 * 1024;
 
-/** Longer text is not indented. */
 const PRETTY_MAX_LENGTH = 256 * 1024;
 
 export interface Rendered {
@@ -61,7 +58,6 @@ function listMetadata(reply: ListReply): Fields {
   };
 }
 
-/** The list without its items, and the rendering of one item. */
 interface ListForm {
   readonly head: Fields;
   readonly items: string;
@@ -99,7 +95,7 @@ function toListForm(call: Call, reply: ListReply, nowMs: number): ListForm {
   }
 }
 
-/** Renders a list one item at a time, to save memory and to serve other requests in between. */
+/** Renders one item at a time, to save memory and to serve other requests in between. */
 async function* listPieces(form: ListForm, items: readonly StoredObject[], pace: Pace) {
   yield `${printJson(form.head).slice(0, -1)},"${form.items}":[`;
   let separator = "";
@@ -125,7 +121,7 @@ function isLong(items: readonly StoredObject[]): boolean {
   });
 }
 
-/** Returns the pieces of a long list, always as compact JSON, or undefined if `renderReply` should render the reply. */
+/** Streams long lists, as compact JSON. Returns undefined if `renderReply` should render the reply. */
 export function streamReply(
   call: Call,
   reply: Reply,
@@ -142,7 +138,6 @@ export function streamReply(
   };
 }
 
-/** Returns the number of characters to process. */
 export function renderingCost(call: Call, reply: Reply): number {
   return reply.type === "object" && isStored(reply.object)
     ? reply.object.text.length

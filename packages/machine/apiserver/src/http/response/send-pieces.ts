@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// Streaming of long responses at the speed of the client.
 import type { ServerResponse } from "node:http";
 
-/** Disconnects a client that reads nothing for `withinMs` while data is pending. */
+/** Disconnects a client that reads nothing while data is pending. */
 export function endUnread(response: ServerResponse, withinMs: number): void {
-  // Each write and each byte read by the client restarts the timeout.
+  // Each write, and each byte that the client reads, restarts the timeout.
   response.setTimeout(withinMs, () => {
     if (response.writableLength > 0) {
       response.destroy();
@@ -12,20 +11,17 @@ export function endUnread(response: ServerResponse, withinMs: number): void {
   });
 }
 
-/** In characters or bytes. */
 const CHUNK_LENGTH = 64 * 1024;
 
 interface Pieces {
   readonly code: number;
   readonly contentType: string;
   readonly pieces: Iterable<string> | AsyncIterable<string>;
-  /** Milliseconds after which a client that reads nothing is disconnected. */
   readonly unreadMs: number;
 }
 
 /**
- * Resolves when the response is written or the client has disconnected.
- * Ends the response only after the client has read the rest. Otherwise Node.js pauses the parser of the connection and
+ * Ends the response only after the client has read the rest. Otherwise Node.js pauses the parser of the connection, and
  * fails when the next request has a long body (HPE_PAUSED).
  */
 export async function sendPieces(response: ServerResponse, content: Pieces): Promise<void> {

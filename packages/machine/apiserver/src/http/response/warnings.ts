@@ -1,13 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// `Warning` headers. Source: Kubernetes apiserver filters/warning.go, RFC 7234 section 5.5.
+// Source: Kubernetes apiserver filters/warning.go, RFC 7234 section 5.5.
 import type { ServerResponse } from "node:http";
 
-/** Above this total number of characters, each warning is truncated. */
+/** In characters. Above this total, each warning is truncated. */
 const TOTAL_MAX = 4096;
-/** Characters of a truncated warning. */
 const TRUNCATED_MAX = 256;
 
-// Headers cannot contain control characters.
 const CONTROL = /\p{Cc}/u;
 
 function truncate(text: string, maximum: number): string {
@@ -29,7 +27,7 @@ function fitTotal(texts: readonly string[]): readonly string[] {
     });
 }
 
-/** Returns distinct header values. Leaves out warnings that a header cannot contain. */
+/** Leaves out warnings that a header cannot contain. */
 export function warningValues(warnings: readonly string[]): string[] {
   const texts = [...new Set(warnings)].filter((text) => text !== "" && !CONTROL.test(text));
   return fitTotal(texts).map((text) => {
@@ -39,7 +37,6 @@ export function warningValues(warnings: readonly string[]): string[] {
   });
 }
 
-/** Does nothing if the headers are already sent. */
 export function setWarnings(response: ServerResponse, warnings: readonly string[]): void {
   const values = warningValues(warnings);
   if (values.length > 0 && !response.headersSent) {

@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-// Discovery routes.
 import type { Express, NextFunction, Request, Response } from "express";
 import {
   toApiGroup,
@@ -40,7 +39,6 @@ function resourceList(deps: DiscoveryDeps, group: string, version: string): Fiel
     : toApiResourceList(groupVersion, kinds);
 }
 
-/** Responds with aggregated discovery if the client accepts it. */
 function sendAggregated(deps: DiscoveryDeps, root: "/api" | "/apis") {
   return (request: Request, response: Response, next: NextFunction): void => {
     const version = aggregatedVersion(request.headers.accept ?? "");
@@ -72,7 +70,6 @@ const ROOT_PATHS: readonly string[] = [
   "/version",
 ];
 
-/** Adds `/`, `/api`, `/apis` and the paths below, down to group versions. */
 export function routeDiscovery(app: Express, deps: DiscoveryDeps, send: SendFields): void {
   const respondWith = (find: (request: Request) => Fields | undefined) => {
     return (request: Request, response: Response, next: NextFunction): void => {

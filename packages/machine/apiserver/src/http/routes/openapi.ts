@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-// Routes of the OpenAPI documents.
 import { createHash } from "node:crypto";
 import { gzipSync } from "node:zlib";
 import type { Express, NextFunction, Request, Response } from "express";
@@ -29,7 +28,6 @@ function hasTag(request: Request, tag: string): boolean {
   return tags.some((entry) => entry === "*" || entry.replace(/^W\//, "") === tag);
 }
 
-/** Responds with 304 if the client has the content; compresses it if the client accepts gzip. */
 function sendDocument(
   request: Request,
   response: Response,
@@ -65,7 +63,6 @@ function kindsOfPath(registry: Registry, path: string): readonly Kind[] {
   return registry.list().filter((kind) => pathOfVersion(kind) === path);
 }
 
-/** Returns the documents of extension API servers; requests for them are proxied. */
 function remotePaths(remote: RemoteDiscovery): Fields {
   const entries = remote
     .list()
@@ -95,7 +92,7 @@ function sendV2(request: Request, response: Response, kinds: readonly Kind[]): v
   }
 }
 
-/** A request with the right hash may be cached forever; one with a wrong hash is redirected. */
+/** Content with the right hash never changes; a wrong hash is redirected. */
 function sendV3(request: Request, response: Response, kinds: readonly Kind[]): void {
   const { pathname, search } = requestUrl(request);
   const address = documentAddress(pathname.slice(V3.length), kinds);
@@ -109,7 +106,7 @@ function sendV3(request: Request, response: Response, kinds: readonly Kind[]): v
   sendJson(request, response, toOpenApi3(kinds));
 }
 
-/** Builds documents on request, because requests are rare and every definition changes them. */
+/** Documents are built on request, because requests are rare and every definition changes them. */
 export function routeOpenApi(app: Express, deps: OpenApiDeps, send: SendFields): void {
   const { registry, remote } = deps;
   app.get("/openapi/v2", (request: Request, response: Response) => {

@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-// Non-resource routes: health, version, metrics, OpenID configuration, backup.
 import type { Express, NextFunction, Request, Response } from "express";
 import { type AccountTokens, ISSUER } from "../../auth/tokens/account-tokens.ts";
 import { ALGORITHM } from "../../auth/tokens/token-signer.ts";
@@ -21,7 +20,7 @@ const VERSION = {
   platform: "linux",
 };
 
-/** These always pass while the server responds, because it listens only after the store is open. */
+/** They pass while the server responds, because it listens only after the store is open. */
 const HEALTH_CHECKS: readonly string[] = ["ping", "log", "store"];
 
 function queryValues(request: Request, key: string): readonly string[] {
@@ -65,7 +64,6 @@ export function routeHealth(app: Express): void {
 /** Source: Prometheus exposition formats. */
 const CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8";
 
-/** Unset: `/metrics` does not exist. */
 export interface MetricsDeps {
   readonly readMetrics?: () => Promise<string>;
 }
@@ -84,7 +82,7 @@ export function routeMetrics(app: Express, { readMetrics }: MetricsDeps): void {
 
 const KEYS_PATH = "/openid/v1/jwks";
 
-/** Lets other services verify tokens of service accounts. Source: OpenID Connect Discovery, RFC 7517. */
+/** Source: OpenID Connect Discovery, RFC 7517. */
 export function routeOpenId(app: Express, tokens: AccountTokens): void {
   app.get("/.well-known/openid-configuration", (request: Request, response: Response) => {
     response.json({
@@ -101,7 +99,7 @@ export function routeOpenId(app: Express, tokens: AccountTokens): void {
   });
 }
 
-/** Responds with all objects, including Secrets, one JSON line each. Access requires a role for this path. */
+/** The response includes Secrets; access requires a role for this path. */
 export function routeBackup(
   app: Express,
   { store, limits }: { readonly store: Store; readonly limits: Limits },
