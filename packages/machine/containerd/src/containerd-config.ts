@@ -1,21 +1,58 @@
 // SPDX-License-Identifier: Apache-2.0
-// What is in config.toml? Pure. Source: containerd, configuration of the CRI plugin, version 2, which 1.6 to 2.x read.
-import type { ContainerdLayout } from "../layout.ts";
+// The configuration of containerd: config.toml and the base specification of containers. Pure.
+// Source: containerd, configuration of the CRI plugin, version 2, which 1.6 to 2.x read.
+import { isJsonObject, parseJson, type JsonObject } from "@patchbay/api/json";
+import { AppError } from "@patchbay/core";
+import type { ContainerdLayout } from "./layout.ts";
 
-/** How layers become a root file system: copies of all files, or mounts that share them. */
+/**
+ * Limit of processes and threads per container. QEMU with its I/O workers and libvirt needs less
+ * than 200, and a fork bomb leaves the machine usable.
+ */
+export const PIDS_MAX = 1024;
+
+function objectAt(object: JsonObject, name: string): JsonObject {
+  const value = object[name];
+  return isJsonObject(value) ? value : {};
+}
+
+/**
+ * Adds the process limit, for which CRI has no field, to the output of `ctr oci spec`. Removes its
+ * limit of 1024 open files.
+ * @throws AppError with CONTAINERD_FAILED when the output is not a specification
+ */
+export function baseSpecText(printed: string, pidsMax: number = PIDS_MAX): string {
+  const spec = parseJson(printed);
+  if (!isJsonObject(spec) || !isJsonObject(spec["process"])) {
+    throw new AppError("CONTAINERD_FAILED", {
+      call: "oci spec",
+      reason: "the output is not an OCI specification",
+    });
+  }
+  const process = Object.fromEntries(
+    Object.entries(spec["process"]).filter(([name]) => name !== "rlimits"),
+  );
+  const linux = objectAt(spec, "linux");
+  const resources = { ...objectAt(linux, "resources"), pids: { limit: pidsMax } };
+  return `${JSON.stringify({ ...spec, process, linux: { ...linux, resources } }, undefined, 2)}\n`;
+}
+
+/** `native` copies all files of a layer; `overlayfs` shares them by mounts. */
 export type Snapshotter = "overlayfs" | "native";
 
-/** What is chosen beside the places. */
-export interface ContainerdSettings {
+interface ContainerdSettings {
   readonly snapshotter: Snapshotter;
-  /** Reference of the image of which every sandbox's first container is. */
+  /** Reference of the image of every sandbox's pause container. */
   readonly sandboxImage: string;
 }
 
-/** Debian's; the other usual place is a cluster's own. Source: Debian, containernetworking-plugins. */
+/** Debian's directory. Source: Debian, containernetworking-plugins. */
 const CNI_PLUGINS = "/usr/lib/cni";
 
-/** They want devices or tools, say so at each start, and are not used; NRI's socket would be the machine's. */
+/**
+ * Unused plugins that need devices or tools and log errors at each start; NRI's socket would be
+ * shared with the machine's containerd.
+ */
 const DISABLED_PLUGINS = [
   "io.containerd.snapshotter.v1.aufs",
   "io.containerd.snapshotter.v1.btrfs",
@@ -37,14 +74,14 @@ function topValues({ root, state }: ContainerdLayout): Readonly<Record<string, V
 function criValues({ sandboxImage }: ContainerdSettings): Readonly<Record<string, Value>> {
   return {
     sandbox_image: sandboxImage,
-    // Else no sandbox starts where CAP_SYS_RESOURCE is missing.
+    // Without this no sandbox starts where CAP_SYS_RESOURCE is missing.
     restrict_oom_score_adj: true,
-    // Else a device stays root's, and the launchers' user cannot open it.
+    // Otherwise devices belong to root, and the launchers' user cannot open them.
     device_ownership_from_security_context: true,
     netns_mounts_under_state_dir: true,
     stream_server_address: "127.0.0.1",
     stream_server_port: "0",
-    // No limit, instead of 4 h, for exec and port-forward: their clients send pings, and may have nothing else to send.
+    // No limit instead of 4 h for exec and port-forward, whose clients may send only pings.
     stream_idle_timeout: "0s",
   };
 }
@@ -60,7 +97,7 @@ function sectionsOf(layout: ContainerdLayout, settings: ContainerdSettings): rea
     [[...CRI, "registry"], { config_path: layout.registryHosts }],
     [
       [...CRI, "containerd"],
-      // Names the image on each layer that is unpacked: who fills the disk, and is to be stopped?
+      // Labels each unpacked layer with its image, to find the pull that fills the disk.
       { snapshotter, default_runtime_name: "runc", disable_snapshot_annotations: false },
     ],
     [RUNC, { runtime_type: "io.containerd.runc.v2", base_runtime_spec: layout.baseSpec }],
@@ -68,7 +105,7 @@ function sectionsOf(layout: ContainerdLayout, settings: ContainerdSettings): rea
   ];
 }
 
-/** JSON's texts, numbers and lists are TOML's too, but for the one character that TOML wants escaped. */
+/** JSON and TOML differ only in one character that TOML requires to be escaped. */
 function printValue(value: Value): string {
   return JSON.stringify(value).replaceAll("\u007f", String.raw`\u007f`);
 }
@@ -81,7 +118,6 @@ function printValues(values: Readonly<Record<string, Value>>): readonly string[]
   return Object.entries(values).map(([name, value]) => `${name} = ${printValue(value)}`);
 }
 
-/** The whole file. */
 export function configText(layout: ContainerdLayout, settings: ContainerdSettings): string {
   const sections = sectionsOf(layout, settings).flatMap(([path, values]) => [
     "",

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import { describe, expect, test } from "vitest";
-import { layoutOf } from "../layout.ts";
-import { baseSpecText, PIDS_MAX } from "./base-spec.ts";
-import { configText } from "./config-text.ts";
+import { layoutOf } from "./layout.ts";
+import { baseSpecText, PIDS_MAX, configText } from "./containerd-config.ts";
 
 const places = { directory: "/d/c", runDirectory: "/d/run", cniConfDirectory: "/d/net.d" };
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 import { expect, test } from "vitest";
-import { sayFault } from "./source-fault.ts";
+import { describeFailure } from "./run-on-source.ts";
 
 test.each([
   {
@@ -29,5 +29,5 @@ test.each([
   { name: "another fault", stderr: "qemu-img: bad magic\n", want: /^qemu-img: bad magic$/ },
   { name: "nothing", stderr: "\n", want: /^no reason was given$/ },
 ])("$name is told with what to do", ({ stderr, want }) => {
-  expect(sayFault(stderr)).toMatch(want);
+  expect(describeFailure(stderr)).toMatch(want);
 });

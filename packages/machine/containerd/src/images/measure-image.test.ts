@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import { describe, expect, test } from "vitest";
-import { readManifest } from "./manifest.ts";
-import { PullProgress } from "./pull-progress.ts";
+import { readManifest } from "./measure-image.ts";
+import { PullProgress } from "./images.ts";
 
 function indexOf(...platforms: readonly (readonly [string, string])[]): string {
   const manifests = platforms.map(([architecture, digest]) => ({
