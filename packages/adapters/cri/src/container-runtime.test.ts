@@ -370,10 +370,10 @@ test.each([
 });
 
 test("what a program says is not received when it is long; all else is", async () => {
-  const said = (bytes: number) => () => ({ stdout: Buffer.alloc(bytes, "x"), exitCode: 0 });
-  server.answers["ExecSync"] = said(60_000);
+  const execAnswer = (bytes: number) => () => ({ stdout: Buffer.alloc(bytes, "x"), exitCode: 0 });
+  server.answers["ExecSync"] = execAnswer(60_000);
   expect((await runtime.execSync("c", ["speak"], 1)).stdout).toHaveLength(60_000);
-  server.answers["ExecSync"] = said(70_000);
+  server.answers["ExecSync"] = execAnswer(70_000);
   await expect(runtime.execSync("c", ["speak"], 1)).rejects.toMatchObject({
     code: "CRI_FAILED",
     details: { call: "ExecSync", status: "RESOURCE_EXHAUSTED" },

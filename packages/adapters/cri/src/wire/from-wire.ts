@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Answers of CRI v1 → what the port says of sandboxes, containers and images. Pure.
+// Converts CRI v1 messages to the types of the port. Pure.
 import type {
   ContainerImage,
   ContainerState,
@@ -20,9 +20,59 @@ import type {
   WireSandboxStatus,
   WireSandboxStatusResponse,
 } from "./messages.ts";
-import { parseSandboxInfo } from "./sandbox-info.ts";
 
-const NOBODY = { name: "", namespace: "", uid: "", attempt: 0 };
+interface SandboxInfo {
+  /**
+   * Pid of the pause container; unset when it has exited or does not exist (CRI-O's
+   * `drop_infra_ctr`).
+   */
+  readonly pid?: number;
+  /** Path of the network namespace; unset for host network or when unknown. */
+  readonly netnsPath?: string;
+}
+
+type Json = Readonly<Record<string, unknown>>;
+
+function isJson(value: unknown): value is Json {
+  return typeof value === "object" && value !== null && !Array.isArray(value);
+}
+
+function readField(value: unknown, key: string): unknown {
+  return isJson(value) ? value[key] : undefined;
+}
+
+function parse(text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch {
+    return undefined; // the format is specific to the runtime; invalid info is ignored
+  }
+}
+
+function findNetnsPath(info: unknown): string | undefined {
+  const namespaces = readField(readField(readField(info, "runtimeSpec"), "linux"), "namespaces");
+  const network: unknown = Array.isArray(namespaces)
+    ? namespaces.find((namespace: unknown) => readField(namespace, "type") === "network")
+    : undefined;
+  const path = readField(network, "path");
+  return typeof path === "string" && path.startsWith("/") ? path : undefined;
+}
+
+/**
+ * Parses the verbose `info`: JSON with `pid` and the OCI specification of the pause container, in
+ * containerd and CRI-O. Source: containerd 1.6 sandbox_status.go, CRI-O 1.29 sandbox_status.go.
+ */
+export function parseSandboxInfo(info: Readonly<Record<string, string>>): SandboxInfo {
+  const told = parse(info["info"] ?? "");
+  const pid = readField(told, "pid");
+  const netnsPath = findNetnsPath(told);
+  return {
+    ...(typeof pid === "number" && pid > 0 ? { pid } : {}),
+    ...(netnsPath === undefined ? {} : { netnsPath }),
+  };
+}
+
+const EMPTY_METADATA = { name: "", namespace: "", uid: "", attempt: 0 };
 
 const CONTAINER_STATES: Readonly<Record<WireContainerState, ContainerState>> = {
   CONTAINER_CREATED: "CREATED",
@@ -31,10 +81,9 @@ const CONTAINER_STATES: Readonly<Record<WireContainerState, ContainerState>> = {
   CONTAINER_UNKNOWN: "UNKNOWN",
 };
 
-/** A line of a list. */
 export function toSandboxSummary(sandbox: WireSandbox): SandboxSummary {
   const { id, metadata, state, createdAt, labels, annotations } = sandbox;
-  const { name, namespace, uid, attempt } = metadata ?? NOBODY;
+  const { name, namespace, uid, attempt } = metadata ?? EMPTY_METADATA;
   return {
     id,
     metadata: { name, namespace, uid, attempt },
@@ -50,14 +99,14 @@ function ipsOf({ network }: WireSandboxStatus): readonly string[] {
   return [network.ip, ...network.additionalIps.map(({ ip }) => ip)].filter((ip) => ip !== "");
 }
 
-/** A status with what the verbose part adds; undefined when the answer has none. */
+/** Adds the verbose info; undefined when the answer contains no status. */
 export function toSandboxStatus(answer: WireSandboxStatusResponse): SandboxStatus | undefined {
   const { status } = answer;
   if (status === null) return undefined;
   const { pid, netnsPath } = parseSandboxInfo(answer.info);
   const known = { ...toSandboxSummary(status), ...(pid === undefined ? {} : { pid }) };
   if (status.linux?.namespaces?.options?.network === "NODE") return { ...known, ips: [] };
-  // Where a path is not told, that of the living process is.
+  // Falls back to the namespace of the sandbox's process.
   const path = netnsPath ?? (pid === undefined ? undefined : `/proc/${String(pid)}/ns/net`);
   return { ...known, ips: ipsOf(status), ...(path === undefined ? {} : { netnsPath: path }) };
 }
@@ -78,12 +127,10 @@ function toContainerParts(
   };
 }
 
-/** A line of a list. */
 export function toContainerSummary(container: WireContainer): ContainerSummary {
   return { ...toContainerParts(container), sandboxId: container.podSandboxId };
 }
 
-/** What it has written. */
 export function toContainerWrites({
   attributes,
   writableLayer,
@@ -93,7 +140,6 @@ export function toContainerWrites({
   return { id, name: metadata?.name ?? "", labels, writtenBytes };
 }
 
-/** A status. */
 export function toContainerStatus(status: WireContainerStatus): ContainerStatus {
   const { startedAt, finishedAt, exitCode, reason, message, imageRef, logPath } = status;
   return {
@@ -108,7 +154,6 @@ export function toContainerStatus(status: WireContainerStatus): ContainerStatus 
   };
 }
 
-/** An image. */
 export function toImage(image: WireImage): ContainerImage {
   const { id, repoTags: tags, repoDigests: digests, size, uid, username } = image;
   return {
@@ -121,10 +166,10 @@ export function toImage(image: WireImage): ContainerImage {
   };
 }
 
-/** The conditions that must be true. Source: CRI RuntimeCondition. */
+/** Source: CRI RuntimeCondition. */
 const REQUIRED: readonly string[] = ["RuntimeReady", "NetworkReady"];
 
-/** What the first condition that must be true, and is not, says. */
+/** Describes the first required condition that is missing or false. */
 export function toProblem(conditions: readonly WireCondition[]): string | undefined {
   for (const type of REQUIRED) {
     const condition = conditions.find((it) => it.type === type);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Answers of CRI v1 as they are read: numbers of 64 bits are text, what is absent is its default or null.
+// Types of CRI v1 messages. 64-bit numbers are strings; missing fields have their default or null.
 
 /** Source: CRI PodSandboxMetadata. */
 export interface WireSandboxMetadata {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the port asks for → requests of CRI v1. Pure. Members that are left out are the wire's defaults.
+// Converts requests of the port to CRI v1 messages. Pure. Omitted fields have their default.
 import type {
   ContainerConfig,
   ContainerMount,
@@ -55,11 +55,12 @@ function fromResources({ memoryLimitBytes, ...resources }: ContainerResources): 
 }
 
 /**
- * As whom a container runs. Both numbers go as one name where the group is known: a runtime that is given a user alone
- * adds what the image's /etc/group has for that user, and `1000:1000` is a member of nothing, since no name has a colon.
- * The user goes as a number too, which the name goes before: whoever it names owns the container's devices.
- * Equivalent to: `supplemental_groups_policy` Strict, which containerd has from 2.0. Source: containerd 1.6 WithUser,
- * WithAdditionalGIDs, generateUserString, getDeviceUserGroupID.
+ * Encodes the user. With a known group, both numbers are sent as one user name, because a runtime
+ * adds the groups of the image's /etc/group to a plain user; `1000:1000` cannot be in that file,
+ * since names have no colon. The number is sent too, because it decides the owner of the
+ * container's devices. Equivalent to: `supplemental_groups_policy` Strict, which containerd has
+ * from 2.0. Source: containerd 1.6 WithUser, WithAdditionalGIDs, generateUserString,
+ * getDeviceUserGroupID.
  */
 function fromUser({ runAsUser, runAsGroup, runAsUsername }: ContainerSecurity): Wire {
   const number = { runAsUser: value(runAsUser) };

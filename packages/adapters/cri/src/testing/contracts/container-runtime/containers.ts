@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What every ContainerRuntime must do for the containers of a sandbox; run on the fake and on containerd.
+// Contract of ContainerRuntime for containers, for the fake and for containerd.
 
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test, vi } from "vitest";
 import type { ContainerRuntime } from "@patchbay/core/ports";
@@ -12,7 +12,6 @@ import {
   type ContainerRuntimeBench,
 } from "./bench.ts";
 
-/** The suite for containers. */
 export function describeContainersContract(
   name: string,
   make: () => Promise<ContainerRuntimeBench> | ContainerRuntimeBench,

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 import { expect, test } from "vitest";
-import { toCriError } from "./errors.ts";
+import { toCriError } from "./grpc.ts";
 
 function grpcError(code: number, details: string): Error {
   return Object.assign(new Error(`${String(code)}: ${details}`), { code, details });
