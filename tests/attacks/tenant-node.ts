@@ -19,14 +19,16 @@ import {
   startContainerdRuntime,
   type ContainerdRuntimeBench,
 } from "../contract/cri/containerd-runtime.ts";
-import { containerConfigOf } from "../../packages/machine/node-runtime/src/translate/container.ts";
-import { hostsFileOf } from "../../packages/machine/node-runtime/src/translate/hosts.ts";
+import { toContainerConfig } from "../../packages/machine/node-runtime/src/translate/container.ts";
+import {
+  hostsFileOf,
+  toSandboxConfig,
+} from "../../packages/machine/node-runtime/src/translate/sandbox.ts";
 import type { NodeFacts } from "../../packages/machine/node-runtime/src/translate/node-facts.ts";
-import { sandboxConfigOf } from "../../packages/machine/node-runtime/src/translate/sandbox.ts";
 import {
   createPodObjects,
   createPodTokens,
-  keepStorageLimits,
+  enforceStorageLimits,
   prepareVolumes,
   removeVolumes,
   type VolumeDeps,
@@ -144,12 +146,12 @@ export class TenantNode {
     const paths = await prepareVolumes(deps, pod);
     const podDirectory = join(this.facts.podsDir, pod.metadata.uid ?? "");
     await deps.files.writeAtomic(hostsFileOf(podDirectory), "");
-    const sandbox = sandboxConfigOf(pod, 0, this.facts);
+    const sandbox = toSandboxConfig(pod, 0, this.facts);
     const sandboxId = await runtime.runSandbox(sandbox);
     const image = await runtime.findImage(reference);
     const [container] = pod.spec.containers;
     if (image === undefined || container === undefined) throw new Error("no image");
-    const config = containerConfigOf({
+    const config = toContainerConfig({
       pod,
       container,
       image,
@@ -187,7 +189,7 @@ export class TenantNode {
     const evict = (_uid: string, message: string): void => {
       resolve(message);
     };
-    const looking = keepStorageLimits(
+    const looking = enforceStorageLimits(
       { disk, files, node, clock, log, pods, runtime, evict },
       over.signal,
     );

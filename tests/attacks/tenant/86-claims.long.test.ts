@@ -21,14 +21,14 @@ import { createFakeClock } from "@patchbay/os/testing";
 import { createFakeLogger } from "@patchbay/telemetry/testing";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import type { ClaimDeps } from "../../../packages/machine/node-runtime/src/claims/deps.ts";
-import { reconcileClaim } from "../../../packages/machine/node-runtime/src/claims/keep-claims.ts";
+import { reconcileClaim } from "../../../packages/machine/node-runtime/src/claims/reconcile-claims.ts";
 import {
   aClaim,
   aClass,
   HANDLE,
 } from "../../../packages/machine/node-runtime/src/claims/testing.ts";
-import { createClaimGrowth } from "../../../packages/machine/node-runtime/src/claims/use/claim-growth.ts";
-import { lookAtStorage } from "../../../packages/machine/node-runtime/src/volumes/storage/keep-storage.ts";
+import { createClaimGrowth } from "../../../packages/machine/node-runtime/src/claims/claim-growth.ts";
+import { checkStorage } from "../../../packages/machine/node-runtime/src/volumes/storage/enforce-limits.ts";
 
 const MEBIBYTE = 2 ** 20;
 const NUMBERS = [1, 2, 3];
@@ -158,10 +158,10 @@ test("attack 86: on a disk that older claims fill, whoever writes them goes, not
       evict: (uid: string, message: string) => void evicted.push(`${uid}: ${message}`),
     };
     writeFileSync(join(claim, "volume.img"), Buffer.alloc(MEBIBYTE));
-    const first = await lookAtStorage(storage, undefined);
+    const first = await checkStorage(storage, undefined);
     writeFileSync(join(claim, "volume.img"), Buffer.alloc(172 * MEBIBYTE));
     await clock.advance(10_000);
-    await lookAtStorage(storage, first);
+    await checkStorage(storage, first);
     expect(evicted).toHaveLength(1);
     expect(evicted[0]).toMatch(/^writer: .*low on resource.* new data of claim volume "pvc-/);
   } finally {

@@ -27,11 +27,11 @@ import { createClaimUses } from "../../../../packages/machine/node-runtime/src/c
 import {
   createPodObjects,
   createPodTokens,
-  hostDisksOf,
-  keepVolumesCurrent,
+  createHostDiskFinder,
+  refreshVolumes,
   prepareVolumes,
   removeVolumes,
-  tokenRequester,
+  createTokenRequester,
   type VolumeDeps,
 } from "../../../../packages/machine/node-runtime/src/volumes/index.ts";
 import { identity, QUIET, startHarness, type Harness } from "../../apiserver/harness.ts";
@@ -77,7 +77,7 @@ export class VolumeNode {
       }),
       node: { ...node, podsDir: join(directory, "pods"), logDir: join(directory, "logs") },
       objects: createPodObjects({ openCache, clock }, stop.signal),
-      tokens: createPodTokens(tokenRequester(client), { clock, log: QUIET }),
+      tokens: createPodTokens(createTokenRequester(client), { clock, log: QUIET }),
       mutex: new KeyedMutex(),
       images: { show: () => Promise.resolve(), release: () => Promise.resolve() },
       claims: createClaimUses({
@@ -87,7 +87,7 @@ export class VolumeNode {
         disk: createClaimDisk({ runner: createProcessRunner() }),
       }),
       mayUseHostPaths: () => false,
-      findHostDisks: hostDisksOf(client.store),
+      findHostDisks: createHostDiskFinder(client.store),
     };
   }
 
@@ -145,7 +145,7 @@ export class VolumeNode {
   /** Keeps volumes current from now on. */
   keepCurrent(): void {
     const from = { pods: this.pods, uidIndex: "uid" };
-    this.#current = keepVolumesCurrent(this.deps, from, this.#stop.signal);
+    this.#current = refreshVolumes(this.deps, from, this.#stop.signal);
   }
 
   podDirectory(pod: Pod): string {

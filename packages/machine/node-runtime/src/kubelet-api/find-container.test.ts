@@ -2,7 +2,7 @@
 import type { ContainerStateDetails, Pod } from "@patchbay/api";
 import type { ContainerState, ContainerSummary } from "@patchbay/core/ports";
 import { expect, test } from "vitest";
-import { findLogged, findRunning, type KnownPod } from "./find-container.ts";
+import { findLogRun, findRunningRun, type KnownPod } from "./request.ts";
 
 const OF = { namespace: "ns", pod: "p", container: "c" };
 
@@ -67,7 +67,7 @@ test.each([
     want: "run-0",
   },
 ])("the log of $name", ({ given, previous, want }) => {
-  expect(findLogged(given, OF, previous)).toEqual({ kind: "found", id: want });
+  expect(findLogRun(given, OF, previous)).toEqual({ kind: "found", id: want });
 });
 
 test.each([
@@ -111,16 +111,16 @@ test.each([
     want: [400, `container "c" in pod "p" is waiting to start: ${text}`],
   })),
 ])("no log: $name", ({ given, of, previous, want: [code, message] }) => {
-  expect(findLogged(given, of, previous)).toEqual({ kind: "refused", code, message });
+  expect(findLogRun(given, of, previous)).toEqual({ kind: "refused", code, message });
 });
 
 test("programs are started in what runs, and nowhere else", () => {
-  expect(findRunning(known(RUNNING, "EXITED", "RUNNING"), OF)).toEqual({
+  expect(findRunningRun(known(RUNNING, "EXITED", "RUNNING"), OF)).toEqual({
     kind: "found",
     id: "run-1",
   });
-  expect(findRunning(undefined, OF)).toMatchObject({ code: 404, message: "pod does not exist" });
-  expect(findRunning(known(BACK_OFF, "EXITED"), OF)).toMatchObject({
+  expect(findRunningRun(undefined, OF)).toMatchObject({ code: 404, message: "pod does not exist" });
+  expect(findRunningRun(known(BACK_OFF, "EXITED"), OF)).toMatchObject({
     code: 500,
     message: 'container not found ("c")',
   });

@@ -2,7 +2,7 @@
 import type { KubeNode, NodeCondition } from "@patchbay/api";
 import { describe, expect, test } from "vitest";
 import type { MachineFacts } from "./machine.ts";
-import { isStatusDue, nodeLabelsOf, nodeStatusOf, type NodeStatus } from "./status.ts";
+import { isStatusDue, buildNodeLabels, buildNodeStatus, type NodeStatus } from "./status.ts";
 
 const NOW = "2026-11-28T10:00:00Z";
 const NOW_MS = Date.UTC(2026, 10, 28, 10);
@@ -40,7 +40,7 @@ function aNode(conditions: readonly NodeCondition[]): KubeNode {
 
 function statusOf(machine: Partial<MachineFacts> = {}, before?: KubeNode): NodeStatus {
   const own = { name: "n", identity: IDENTITY, port: 10250, nowMs: NOW_MS, now: NOW };
-  return nodeStatusOf(before, { ...own, machine: aMachine(machine) });
+  return buildNodeStatus(before, { ...own, machine: aMachine(machine) });
 }
 
 function condition(type: string, { conditions = [] }: NodeStatus): NodeCondition | undefined {
@@ -55,7 +55,7 @@ test("a node reports how it is reached and what it is", () => {
   ]);
   expect(daemonEndpoints).toEqual({ kubeletEndpoint: { Port: 10250 } });
   expect(nodeInfo).toMatchObject({ architecture: "arm64", osImage: "Debian", systemUUID: "u" });
-  expect(nodeLabelsOf("n", IDENTITY)["kubernetes.io/arch"]).toBe("arm64");
+  expect(buildNodeLabels("n", IDENTITY)["kubernetes.io/arch"]).toBe("arm64");
 });
 
 test.each([

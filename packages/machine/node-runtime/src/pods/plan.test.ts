@@ -3,7 +3,7 @@ import { describe, expect, test } from "vitest";
 import { aContainer, aPod, aRun, aSandbox, podFacts } from "../testing/pods.ts";
 import type { PodFacts } from "./facts.ts";
 import { planPod } from "./plan.ts";
-import { restartDelayOf } from "./containers/restart.ts";
+import { restartDelayOf } from "./progress.ts";
 
 const NOW_MS = 1_000_000;
 const SHOWN = { reason: "CreateContainerError", message: "no" };
@@ -12,7 +12,12 @@ function kinds(facts: PodFacts): readonly string[] {
   return planPod(facts, NOW_MS).map(({ kind }) => kind);
 }
 
-const CUT_OFF = { state: "EXITED", exitCode: 128, reason: "StartError", startedAt: 0n } as const;
+const INTERRUPTED_START = {
+  state: "EXITED",
+  exitCode: 128,
+  reason: "StartError",
+  startedAt: 0n,
+} as const;
 const always = aPod({ restartPolicy: "Always" });
 const deleted = aPod({}, { deletionTimestamp: new Date(NOW_MS + 20_000).toISOString() });
 
@@ -60,7 +65,9 @@ test.each<{ name: string; facts: PodFacts; want: readonly string[] }>([
     name: "a start that was cut off is made again, whatever is done of ends",
     facts: podFacts({
       sandboxes: [aSandbox()],
-      containers: [aRun({ ...CUT_OFF, message: "failed to start: context canceled: unknown" })],
+      containers: [
+        aRun({ ...INTERRUPTED_START, message: "failed to start: context canceled: unknown" }),
+      ],
     }),
     want: ["prepareVolumes", "startContainer"],
   },
@@ -70,7 +77,7 @@ test.each<{ name: string; facts: PodFacts; want: readonly string[] }>([
       sandboxes: [aSandbox()],
       containers: [
         aRun({
-          ...CUT_OFF,
+          ...INTERRUPTED_START,
           message:
             "failed to create containerd task: failed to start shim: start failed: : signal: killed: unknown",
         }),
@@ -82,7 +89,7 @@ test.each<{ name: string; facts: PodFacts; want: readonly string[] }>([
     name: "one that cannot be is not",
     facts: podFacts({
       sandboxes: [aSandbox()],
-      containers: [aRun({ ...CUT_OFF, message: "exec: no such file" })],
+      containers: [aRun({ ...INTERRUPTED_START, message: "exec: no such file" })],
     }),
     want: ["stopSandbox"],
   },
@@ -127,7 +134,7 @@ test.each<{ name: string; facts: PodFacts; want: readonly string[] }>([
     name: "a step that failed is waited for",
     facts: podFacts({
       sandboxes: [aSandbox()],
-      held: new Map([["container compute", { shown: SHOWN, pauseMs: 5 }]]),
+      paused: new Map([["container compute", { shown: SHOWN, pauseMs: 5 }]]),
     }),
     want: ["wait"],
   },
@@ -159,7 +166,7 @@ test.each<{ name: string; facts: PodFacts; want: readonly string[] }>([
   { name: "nothing is left to do", facts: podFacts({ pod: undefined }), want: [] },
   {
     name: "a pod that may not run is left alone",
-    facts: podFacts({ pod: aPod({ hostPID: true }), refusal: { reason: "r", message: "m" } }),
+    facts: podFacts({ pod: aPod({ hostPID: true }), rejection: { reason: "r", message: "m" } }),
     want: [],
   },
 ])("$name", ({ facts, want }) => {
@@ -264,7 +271,7 @@ describe("a plan", () => {
       facts: {
         sandboxes: [aSandbox()],
         containers: [aRun({ state: "CREATED" })],
-        held: new Map([["container compute", { shown: SHOWN, pauseMs: 4.2 }]]),
+        paused: new Map([["container compute", { shown: SHOWN, pauseMs: 4.2 }]]),
       },
       want: [wait(5)],
     },
@@ -272,18 +279,18 @@ describe("a plan", () => {
       name: "waits with volumes that failed, and starts nothing",
       facts: {
         sandboxes: [aSandbox()],
-        held: new Map([["volumes", { shown: SHOWN, pauseMs: 6 }]]),
+        paused: new Map([["volumes", { shown: SHOWN, pauseMs: 6 }]]),
       },
       want: [wait(6)],
     },
     {
       name: "waits with volumes that failed before the sandbox is made",
-      facts: { held: new Map([["volumes", { shown: SHOWN, pauseMs: 6 }]]) },
+      facts: { paused: new Map([["volumes", { shown: SHOWN, pauseMs: 6 }]]) },
       want: [wait(6)],
     },
     {
       name: "waits with a sandbox that failed",
-      facts: { held: new Map([["sandbox", { shown: SHOWN, pauseMs: 6 }]]) },
+      facts: { paused: new Map([["sandbox", { shown: SHOWN, pauseMs: 6 }]]) },
       want: [wait(6)],
     },
     {

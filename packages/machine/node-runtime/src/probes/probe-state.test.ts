@@ -3,7 +3,7 @@
 import { describe, expect, test } from "vitest";
 import {
   firstProbeState,
-  healthFrom,
+  deriveHealth,
   isProbeDue,
   nextProbeState,
   probeSettingsOf,
@@ -108,7 +108,7 @@ describe("a container", () => {
       want: [true, true, false],
     },
   ])("$name", ({ given, want }) => {
-    const { isStarted, isReady, isUnhealthy } = healthFrom(states(given));
+    const { isStarted, isReady, isUnhealthy } = deriveHealth(states(given));
     expect([isStarted, isReady, isUnhealthy]).toEqual(want);
   });
 

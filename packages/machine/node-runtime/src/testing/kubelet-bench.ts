@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A node's server on a runtime in memory, with certificates, logs on disk, and clients of several kinds.
+// A kubelet API server on a fake runtime, with certificates, logs on disk and clients.
 import { mkdtemp, rm, writeFile, mkdir } from "node:fs/promises";
 import { request, type RequestOptions } from "node:https";
 import type { ClientRequest } from "node:http";
@@ -19,9 +19,9 @@ import { createSilentLogger } from "@patchbay/telemetry";
 import { createRuns, RUN_UID } from "./runs.ts";
 import { serveKubeletApi } from "../kubelet-api/serve.ts";
 
-/** Whom the node takes for the API server. */
+/** Accepted common name of the API server. */
 const CLIENT = "kube-apiserver-kubelet-client";
-/** As the certificate knows the node. */
+/** Name in the server's certificate. */
 const NODE = "node-1";
 
 /** Pod `ns/p` with container `c`. */
@@ -32,19 +32,18 @@ export const POD: Pod = {
   spec: { containers: [{ name: "c", image: "i" }] },
 };
 
-/** A server, and what it serves from. */
 export interface KubeletBench {
   readonly port: number;
   readonly runtime: FakeContainerRuntime;
   readonly pods: FakeCache<Pod>;
   readonly programs: FakeExecPrograms;
-  /** Starts container `c`; gives its id. */
+  /** Starts container `c` and returns its id. */
   run(): Promise<string>;
   /** Writes lines to the log of its first run. */
   write(...texts: readonly string[]): Promise<void>;
-  /** A request of the API server; `more` for others. */
+  /** Sends a request as the API server; `more` overrides options. */
   open(path: string, more?: RequestOptions): ClientRequest;
-  /** A certificate of the authority that is believed, or of another. */
+  /** Issues a client certificate, by default of the trusted authority. */
   identity(commonName: string, authority?: Authority): Promise<{ cert: string; key: string }>;
   stop(): Promise<void>;
 }
@@ -61,7 +60,6 @@ async function issue(authority: Authority, commonName: string, usage: "server" |
   return { cert: certPem, key: keyPem };
 }
 
-/** Starts the server of one node. */
 export async function startKubeletBench(): Promise<KubeletBench> {
   const clock = createClock();
   const directory = await mkdtemp(join(tmpdir(), "kubelet-api-"));

@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Runs of one container in a runtime in memory, whose logs are on disk.
+// Runs of one container in a fake runtime, with logs on disk.
 import type { ContainerConfig, SandboxConfig } from "@patchbay/core/ports";
 import type { FakeContainerRuntime } from "@patchbay/cri/testing";
 
-/** uid of the pod that they are of. */
 export const RUN_UID = "uid-1";
 
 const NAMESPACES = { network: "POD", pid: "CONTAINER", ipc: "POD" } as const;
@@ -61,11 +60,10 @@ function containerOf(attempt: number): ContainerConfig {
 
 /** Runs of container `c` of pod `ns/p`. */
 export interface Runs {
-  /** Starts the next one; gives its id. Its log is `c/ATTEMPT.log` below the directory. */
+  /** Starts the next run and returns its id. Its log is `c/ATTEMPT.log` below the directory. */
   run(): Promise<string>;
 }
 
-/** No run yet. */
 export function createRuns(runtime: FakeContainerRuntime, directory: string): Runs {
   runtime.putImage(IMAGE);
   const sandbox = sandboxOf(directory);

@@ -3,7 +3,7 @@ import type { Container, Pod, PodVolume, VolumeMount } from "@patchbay/api";
 import type { ContainerConfig } from "@patchbay/core/ports";
 import { describe, expect, test } from "vitest";
 import { aContainer, aPod, IMAGE, NODE, UID } from "../testing/pods.ts";
-import { containerConfigOf, type ContainerToMake } from "./container.ts";
+import { toContainerConfig, type ContainerToMake } from "./container.ts";
 
 const SOURCES = {
   configMaps: new Map([["c", { key: "of map", "a=b": "not valid" }]]),
@@ -21,7 +21,7 @@ function configOf({ container: change, spec, metadata, more }: Given): Container
   const container = aContainer(change);
   const pod = aPod({ containers: [container], ...spec }, metadata);
   const names = (pod.spec.volumes ?? []).map(({ name }) => [name, `/v/${name}`] as const);
-  return containerConfigOf({
+  return toContainerConfig({
     pod,
     container,
     image: IMAGE,
@@ -71,7 +71,7 @@ test("a container has what its specification says", () => {
 });
 
 describe("a mount", () => {
-  const mountOf = (mount: Partial<VolumeMount>, volume: Partial<PodVolume>) => {
+  const toMount = (mount: Partial<VolumeMount>, volume: Partial<PodVolume>) => {
     const volumes = [
       { name: "before", configMap: { name: "c" } },
       { name: "v", ...volume },
@@ -105,7 +105,7 @@ describe("a mount", () => {
       want: true,
     },
   ])("is read-only or not, of $name", ({ volume, mount = {}, want }) => {
-    expect(mountOf(mount, volume)).toEqual({
+    expect(toMount(mount, volume)).toEqual({
       containerPath: "/m",
       hostPath: "/v/v",
       readonly: want,
@@ -118,7 +118,7 @@ describe("a mount", () => {
     { mountPropagation: "HostToContainer", want: "HOST_TO_CONTAINER" },
     { mountPropagation: "Bidirectional", want: "BIDIRECTIONAL" },
   ] as const)("propagates as $mountPropagation", ({ mountPropagation, want }) => {
-    expect(mountOf({ mountPropagation }, { emptyDir: {} })?.propagation).toBe(want);
+    expect(toMount({ mountPropagation }, { emptyDir: {} })?.propagation).toBe(want);
   });
 
   test("of a volume that does not exist is refused", () => {

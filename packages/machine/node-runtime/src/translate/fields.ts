@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a pod may be told of itself: fields of its object, and its containers' resources. Pure.
+// Fields of a pod and resources of its containers, for the downward API. Pure.
 import { parseQuantity, type Container, type Pod, type ResourceFieldSelector } from "@patchbay/api";
 import { memoryLimitOf } from "./resources.ts";
 import type { NodeFacts } from "./node-facts.ts";
 
-/** What the object does not tell yet when its containers are made. */
+/** Values that the pod's status does not contain yet when its containers are created. */
 export interface FieldContext {
   readonly node: NodeFacts;
   /** Addresses of the sandbox. */
@@ -33,7 +33,10 @@ function plainFieldOf(
   return fields[path];
 }
 
-/** The value of a field as text; undefined when it is none that a pod may ask for. Source: Kubernetes fieldpath. */
+/**
+ * Returns the field as text; undefined when the field is not supported. Source: Kubernetes
+ * fieldpath.
+ */
 export function fieldOf(pod: Pod, path: string, context: FieldContext): string | undefined {
   const match = SUBSCRIPT.exec(path);
   if (match === null) return plainFieldOf(pod, path, context);
@@ -50,7 +53,9 @@ function amountOf(container: Container, resource: string): number {
   return parseQuantity(quantity ?? "0") ?? 0;
 }
 
-/** The amount in units of its divisor, rounded up; that of `own` where no container is named. */
+/**
+ * Returns the amount in units of the divisor, rounded up. Uses `own` when no container is named.
+ */
 export function resourceFieldOf(
   pod: Pod,
   { containerName, resource, divisor }: ResourceFieldSelector,

@@ -3,11 +3,10 @@ import type { Container, Pod } from "@patchbay/api";
 import { AppError } from "@patchbay/core";
 import { describe, expect, test } from "vitest";
 import { aContainer, aPod, IMAGE, NODE, UID } from "../testing/pods.ts";
-import { containerConfigOf, type ContainerToMake } from "./container.ts";
-import { expand } from "./expansion.ts";
-import { printHosts } from "./hosts.ts";
-import { memoryLimitOf, qosClassOf, resourcesOf } from "./resources.ts";
-import { sandboxConfigOf } from "./sandbox.ts";
+import { toContainerConfig, type ContainerToMake } from "./container.ts";
+import { expand } from "./environment.ts";
+import { printHosts, toSandboxConfig } from "./sandbox.ts";
+import { memoryLimitOf, qosClassOf, toContainerResources } from "./resources.ts";
 
 function make(container: Container, change: Partial<ContainerToMake> = {}): ContainerToMake {
   const pod = change.pod ?? aPod({ containers: [container] });
@@ -33,7 +32,7 @@ function productPod(spec: Partial<Pod["spec"]>): Pod {
 
 describe("a sandbox", () => {
   test("has the pod's names, one control group above it and nothing of the node", () => {
-    expect(sandboxConfigOf(aPod({}, { labels: { app: "x" } }), 2, NODE)).toEqual({
+    expect(toSandboxConfig(aPod({}, { labels: { app: "x" } }), 2, NODE)).toEqual({
       metadata: { name: "a", namespace: "ns", uid: UID, attempt: 2 },
       hostname: "a",
       logDirectory: `/logs/ns_a_${UID}`,
@@ -60,19 +59,19 @@ describe("a sandbox", () => {
 
   test("is found by labels that a pod's own do not hide", () => {
     const labels = { "io.kubernetes.pod.uid": "another" };
-    expect(sandboxConfigOf(aPod({}, { labels }), 0, NODE).labels).toMatchObject({
+    expect(toSandboxConfig(aPod({}, { labels }), 0, NODE).labels).toMatchObject({
       "io.kubernetes.pod.uid": UID,
     });
   });
 
   test("has a host's name that a kernel takes", () => {
-    const config = sandboxConfigOf(aPod({}, { name: `${"a".repeat(62)}-b` }), 0, NODE);
+    const config = toSandboxConfig(aPod({}, { name: `${"a".repeat(62)}-b` }), 0, NODE);
     expect(config.hostname).toBe("a".repeat(62));
   });
 
   test("asks the name servers that the pod names", () => {
     const dnsConfig = { nameservers: ["192.0.2.53"], options: [{ name: "ndots", value: "2" }] };
-    expect(sandboxConfigOf(aPod({ dnsConfig }), 0, NODE).dns).toEqual({
+    expect(toSandboxConfig(aPod({ dnsConfig }), 0, NODE).dns).toEqual({
       servers: ["192.0.2.53"],
       searches: [],
       options: ["ndots:2"],
@@ -81,7 +80,7 @@ describe("a sandbox", () => {
 
   test("of the product is in the node's namespaces when it says so", () => {
     const spec = { hostNetwork: true, hostPID: true, hostIPC: true };
-    const config = sandboxConfigOf(productPod(spec), 0, NODE);
+    const config = toSandboxConfig(productPod(spec), 0, NODE);
     expect(config.security.namespaces).toEqual({ network: "NODE", pid: "NODE", ipc: "NODE" });
     expect(config.hostname).toBe("node-1");
   });
@@ -89,7 +88,7 @@ describe("a sandbox", () => {
 
 describe("a container", () => {
   test("has nothing that nobody gave it", () => {
-    const { security, mounts, devices, labels, logPath } = containerConfigOf(make(aContainer()));
+    const { security, mounts, devices, labels, logPath } = toContainerConfig(make(aContainer()));
     expect(security).toMatchObject({
       capabilities: { add: [], drop: ["ALL"] },
       privileged: false,
@@ -113,7 +112,7 @@ describe("a container", () => {
       "devices.kubevirt.io/kvm": "1",
       "devices.kubevirt.io/vhost-net": "1",
     };
-    const { devices } = containerConfigOf(make(aContainer({ resources: { limits } })));
+    const { devices } = toContainerConfig(make(aContainer({ resources: { limits } })));
     expect(devices.map(({ hostPath }) => hostPath)).toEqual([
       "/dev/kvm",
       "/dev/net/tun",
@@ -126,7 +125,7 @@ describe("a container", () => {
     const mount = { name: "scripts", mountPath: "/usr/bin/hook", subPath: "my.sh" };
     const container = aContainer({ volumeMounts: [mount] });
     const given = { ...make(container), pod: aPod({ volumes, containers: [container] }) };
-    const [made] = containerConfigOf({ ...given, volumes: new Map([["scripts", "/v/c"]]) }).mounts;
+    const [made] = toContainerConfig({ ...given, volumes: new Map([["scripts", "/v/c"]]) }).mounts;
     expect(made).toMatchObject({
       containerPath: "/usr/bin/hook",
       hostPath: "/v/c/my.sh",
@@ -138,7 +137,7 @@ describe("a container", () => {
     const limits = { "vhost-user.patchbay.io/sockets": "2" };
     const pod = aPod({ containers: [] });
     const uid = pod.metadata.uid ?? "";
-    const { mounts } = containerConfigOf(make(aContainer({ resources: { limits } }), { pod }));
+    const { mounts } = toContainerConfig(make(aContainer({ resources: { limits } }), { pod }));
     expect(mounts).toContainEqual({
       containerPath: `/run/patchbay/vhost-user/${uid}`,
       hostPath: `/run/patchbay/vhost-user-shown/${uid}`,
@@ -163,7 +162,7 @@ describe("a container", () => {
       ["data", "/p/data"],
       ["kernel", "/p/kernel"],
     ]);
-    const { mounts } = containerConfigOf(make(container, { pod, volumes: paths }));
+    const { mounts } = toContainerConfig(make(container, { pod, volumes: paths }));
     expect(mounts.slice(0, 2)).toEqual([
       { containerPath: "/data", hostPath: "/p/data", readonly: false, propagation: "PRIVATE" },
       { containerPath: "/kernel", hostPath: "/p/kernel", readonly: true, propagation: "PRIVATE" },
@@ -183,7 +182,7 @@ describe("a container", () => {
     });
     const pod = aPod({ containers: [container], volumes });
     const paths = new Map(names.map((name) => [name, `/host/${name}`]));
-    const { mounts, devices } = containerConfigOf(make(container, { pod, volumes: paths }));
+    const { mounts, devices } = toContainerConfig(make(container, { pod, volumes: paths }));
     expect(mounts.slice(0, 2).map(({ readonly }) => readonly)).toEqual([false, true]);
     expect(devices).toEqual([
       { containerPath: "/dev/bytes", hostPath: "/host/bytes", permissions: "rw" },
@@ -198,7 +197,7 @@ describe("a container", () => {
     const container = aContainer({ volumeDevices: [{ name: "v", devicePath: "/dev/v" }] });
     const pod = aPod({ containers: [container], volumes });
     const paths = new Map([["v", "/p/v"]]);
-    expect(() => containerConfigOf(make(container, { pod, volumes: paths }))).toThrow(
+    expect(() => toContainerConfig(make(container, { pod, volumes: paths }))).toThrow(
       "volumeDevices: volume v is not a claim",
     );
   });
@@ -219,7 +218,7 @@ describe("a container", () => {
     const found = { ...rest, ...("username" in image ? {} : { uid: uid ?? 0 }), ...image };
     const container = aContainer();
     const pod = aPod({ containers: [container], securityContext: context ?? {} });
-    expect(() => containerConfigOf(make(container, { pod, image: found }))).toThrow(AppError);
+    expect(() => toContainerConfig(make(container, { pod, image: found }))).toThrow(AppError);
   });
 
   test.each<{ name: string; context: Pod["spec"]["securityContext"]; want: readonly number[] }>([
@@ -229,7 +228,7 @@ describe("a container", () => {
   ])("has one group, and never the image's, with $name", ({ context, want }) => {
     const container = aContainer();
     const pod = aPod({ containers: [container], securityContext: context ?? {} });
-    const { security } = containerConfigOf(make(container, { pod }));
+    const { security } = toContainerConfig(make(container, { pod }));
     expect([security.runAsUser, security.runAsGroup]).toEqual(want);
     expect(security.supplementalGroups).toEqual([]);
   });
@@ -240,7 +239,7 @@ describe("a container", () => {
     });
     const pod = productPod({ containers: [container] });
     const image = { ...IMAGE, uid: 0 };
-    expect(containerConfigOf(make(container, { pod, image })).security).toMatchObject({
+    expect(toContainerConfig(make(container, { pod, image })).security).toMatchObject({
       privileged: true,
       runAsUser: 0,
       runAsGroup: 0,
@@ -253,7 +252,7 @@ describe("a container", () => {
   });
 
   test("remembers how long its start was put off", () => {
-    const { annotations } = containerConfigOf(make(aContainer(), { delaySeconds: 20, attempt: 3 }));
+    const { annotations } = toContainerConfig(make(aContainer(), { delaySeconds: 20, attempt: 3 }));
     expect(annotations).toEqual({ "patchbay.io/restart-delay-seconds": "20" });
   });
 });
@@ -283,7 +282,7 @@ describe("its variables", () => {
       command: ["run", "$(A)"],
     });
     const node = { ...NODE, apiServer: { host: "192.0.2.9", port: "6443" } };
-    const config = containerConfigOf(make(container, { node, sources }));
+    const config = toContainerConfig(make(container, { node, sources }));
     expect(config.env).toEqual([
       ["KUBERNETES_SERVICE_HOST", "192.0.2.9"],
       ["KUBERNETES_SERVICE_PORT", "6443"],
@@ -316,7 +315,7 @@ describe("its variables", () => {
     { name: "no such field", env: { name: "X", valueFrom: { fieldRef: { fieldPath: "spec.x" } } } },
     { name: "no name", env: { name: "A=B", value: "" } },
   ])("that cannot be made are told of: $name", ({ env }) => {
-    expect(() => containerConfigOf(make(aContainer({ env: [env] }), { sources }))).toThrow(
+    expect(() => toContainerConfig(make(aContainer({ env: [env] }), { sources }))).toThrow(
       AppError,
     );
   });
@@ -359,7 +358,7 @@ describe("its variables", () => {
     },
   ])("that are too long are refused: $name", ({ env, command, says }) => {
     const container = aContainer({ env, ...(command === undefined ? {} : { command }) });
-    expect(() => containerConfigOf(make(container, { sources }))).toThrow(says);
+    expect(() => toContainerConfig(make(container, { sources }))).toThrow(says);
   });
 });
 
@@ -384,7 +383,7 @@ describe("resources", () => {
     const container = aContainer({ resources });
     const pod = aPod({ containers: [container] });
     expect(qosClassOf(pod)).toBe(want);
-    expect(resourcesOf(pod, container, NODE.memoryBytes)).toMatchObject({
+    expect(toContainerResources(pod, container, NODE.memoryBytes)).toMatchObject({
       cpuShares: shares,
       oomScoreAdj: oom,
     });
@@ -393,7 +392,10 @@ describe("resources", () => {
   test("a limit of CPU is a quota", () => {
     const container = aContainer({ resources: { limits: { cpu: "250m" } } });
     const pod = aPod({ containers: [container] });
-    expect(resourcesOf(pod, container, 1)).toMatchObject({ cpuQuota: 25_000, cpuPeriod: 100_000 });
+    expect(toContainerResources(pod, container, 1)).toMatchObject({
+      cpuQuota: 25_000,
+      cpuPeriod: 100_000,
+    });
   });
 
   test.each([

@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: Apache-2.0
+import { messageOf } from "@patchbay/core";
+import type { Clock, ContainerRuntime, Logger } from "@patchbay/core/ports";
+
+export interface Stops {
+  /**
+   * Stops the container unless a stop with the same or an earlier deadline is running. Wakes the
+   * pod when the call ends or fails.
+   */
+  begin(uid: string, id: string, graceSeconds: number): void;
+}
+
+/** A new deadline replaces the old one only when it is earlier by this much, milliseconds. */
+const DEADLINE_TOLERANCE_MS = 1000;
+const STOP_RETRY_INTERVAL_MS = 1000;
+
+interface StopDeps {
+  readonly runtime: ContainerRuntime;
+  readonly clock: Clock;
+  readonly log: Logger;
+  readonly wake: (uid: string, afterMs: number) => void;
+}
+
+export function createStops({ runtime, clock, log, wake }: StopDeps): Stops {
+  const deadlines = new Map<string, number>();
+  const stop = async (uid: string, id: string, graceSeconds: number): Promise<void> => {
+    try {
+      await runtime.stopContainer(id, graceSeconds);
+      wake(uid, 0);
+    } catch (error) {
+      log.warn("container cannot be stopped", { uid, object: id, reason: messageOf(error) });
+      wake(uid, STOP_RETRY_INTERVAL_MS);
+    }
+  };
+  return {
+    begin: (uid, id, graceSeconds) => {
+      const dueMs = clock.monotonicMs() + graceSeconds * 1000;
+      const underWay = deadlines.get(id);
+      if (underWay !== undefined && dueMs > underWay - DEADLINE_TOLERANCE_MS) return;
+      deadlines.set(id, dueMs);
+      void stop(uid, id, graceSeconds).finally(() => {
+        if (deadlines.get(id) === dueMs) deadlines.delete(id);
+      });
+    },
+  };
+}
