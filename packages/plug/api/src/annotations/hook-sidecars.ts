@@ -4,7 +4,7 @@
 import type { ObjectMeta } from "../kinds/kubernetes/meta.ts";
 import * as names from "../names.ts";
 import { isJsonObject, parseJson, type JsonObject } from "../values/json.ts";
-import type { FieldProblem } from "../validate/unsupported.ts";
+import type { FieldProblem } from "../validate/fields.ts";
 
 /** A script of a ConfigMap in the place of a hook's program. */
 export interface HookScript {

@@ -3,8 +3,7 @@
 import { Type } from "../fields/schema.ts";
 import { KubeVirtSpecSchema, KubeVirtStatusSchema } from "../kinds/kubevirt-config.ts";
 import type { KubeObject } from "../kinds/kubernetes/meta.ts";
-import { InstancetypeSpecSchema } from "../kinds/instancetype/instancetype.ts";
-import { PreferenceSpecSchema } from "../kinds/instancetype/preference.ts";
+import { InstancetypeSpecSchema, PreferenceSpecSchema } from "../kinds/instancetype.ts";
 import {
   EXPORT_GROUP,
   INSTANCETYPE_GROUP,
@@ -17,8 +16,7 @@ import {
 } from "../names.ts";
 import { OPEN } from "../kinds/network.ts";
 import { structuralSchemaOf, withoutDescriptions, type StructuralSchema } from "./structural-schema.ts";
-import { MigrationSpecSchema, MigrationStatusSchema } from "../kinds/migration/migration.ts";
-import { MigrationPolicySpecSchema } from "../kinds/migration/policy.ts";
+import { MigrationSpecSchema, MigrationStatusSchema, MigrationPolicySpecSchema } from "../kinds/migration.ts";
 import { NadSpecSchema, NadStatusSchema } from "../kinds/nad.ts";
 import { VmSpecSchema, VmStatusSchema } from "../kinds/vm.ts";
 import { VmiSpecSchema } from "../kinds/vmi-spec.ts";

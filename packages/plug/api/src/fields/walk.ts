@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Which fields of an object Patchbay does not act on, and which fields a schema has.
 import { isJsonObject, type JsonObject } from "../values/json.ts";
-import { remembered } from "../values/remembered.ts";
+import { remembered } from "../values/memoize.ts";
 import {
   findMark,
   findValueMark,

@@ -3,17 +3,11 @@
 import type { Static } from "typebox";
 import { quantity } from "../fields/notation.ts";
 import { Type } from "../fields/schema.ts";
-import type { KubeObject } from "./kubernetes/meta.ts";
-import { OPEN } from "./network.ts";
-import {
-  CLUSTER_PORT_SECURITY,
-  clusterSecurityOf,
-  type ClusterSecurity,
-} from "./guest/port-security.ts";
-import { PCIE_ROOT_PORTS_DEFAULT, PCIE_ROOT_PORTS_MAX } from "../values/pcie-root-ports.ts";
+import { type KubeObject, CONDITIONS_SCHEMA } from "./kubernetes/meta.ts";
+import { OPEN, CLUSTER_PORT_SECURITY, clusterSecurityOf, type ClusterSecurity } from "./network.ts";
+import { PCIE_ROOT_PORTS_DEFAULT, PCIE_ROOT_PORTS_MAX } from "../values/pci.ts";
 import { TENANT_POLICY } from "./tenant-policy.ts";
-import { MIGRATION_CONFIGURATION } from "./migration/configuration.ts";
-import { CONDITIONS_SCHEMA } from "./conditions.ts";
+import { MIGRATION_CONFIGURATION } from "./migration.ts";
 
 /** Most pairs of queues that a NIC can be given. Source: linux/drivers/net/tun.c MAX_TAP_QUEUES */
 const QUEUES_MAX = 256;

@@ -1,12 +1,111 @@
 // SPDX-License-Identifier: Apache-2.0
 // Networks and ifaces as a VM declares them. Source: KubeVirt api/core/v1 schema.go, types Network and Interface.
-import type { Static } from "typebox";
 import { Type } from "../fields/schema.ts";
-import { BINDING_FIELDS, IFACE_FIELDS } from "../fields/device-fields.ts";
-import { anything, flag, oneOf, unbuilt } from "../fields/notation.ts";
-import { NETWORK_FIELDS } from "../fields/pod-fields.ts";
-import { DHCP_OPTIONS } from "./guest/dhcp-options.ts";
-import { PORT_SECURITY } from "./guest/port-security.ts";
+import { integer, list, object, text, anything, flag, oneOf, unbuilt } from "../fields/notation.ts";
+import type { Static } from "typebox";
+import { BINDING_FIELDS, IFACE_FIELDS, NETWORK_FIELDS } from "../fields/unacted-fields.ts";
+
+// Source: KubeVirt api/core/v1 schema.go, type DHCPOptions.
+
+/** One of the options 224 to 254; the value is given as it is. */
+interface PrivateDhcpOption {
+  readonly option: number;
+  readonly value: string;
+}
+
+/** Options that a person asks for. */
+export interface DhcpOptions {
+  readonly bootFileName?: string;
+  readonly tftpServerName?: string;
+  readonly ntpServers?: readonly string[];
+  readonly privateOptions?: readonly PrivateDhcpOption[];
+}
+
+/** Of an iface. */
+const DHCP_OPTIONS = Type.Optional(
+  Type.Unsafe<DhcpOptions>(
+    object("What the guest is told by DHCP, where the pod gives it its address.", {
+      bootFileName: text("Option 67."),
+      tftpServerName: text("Option 66."),
+      ntpServers: list("Option 42.", text("IPv4 address.")),
+      privateOptions: list(
+        "Options 224 to 254.",
+        object("One option.", { option: integer("Number."), value: text("Value.") }, [
+          "option",
+          "value",
+        ]),
+      ),
+    }),
+  ),
+);
+
+/** From the least that is judged to the most. */
+export const SECURITY_MODES = ["Off", "MAC", "Addresses"] as const;
+
+/** What is judged of the frames that a guest sends: nothing, where they come from, or also which addresses they claim. */
+export type SecurityMode = (typeof SECURITY_MODES)[number];
+
+/** Whether a text is a mode. */
+export function isSecurityMode(text: string): text is SecurityMode {
+  return SECURITY_MODES.some((mode) => mode === text);
+}
+
+const MODE_WORDS =
+  "Off: nothing is judged. MAC: frames come from the guest's own MAC, and are neither spanning tree nor answers of a DHCP server or router. Addresses: they also claim no address but its own.";
+
+/** What an iface says of what its guest may send. */
+const PORT_SECURITY = Type.Object(
+  {
+    mode: Type.Optional(
+      Type.String({ description: `${MODE_WORDS} The cluster's setting when absent.` }),
+    ),
+    allowedMACs: Type.Optional(
+      Type.Array(Type.String({ description: "MAC address." }), {
+        description: "MACs that the guest may send from beside its own, for example VRRP's.",
+      }),
+    ),
+    allowedAddresses: Type.Optional(
+      Type.Array(Type.String({ description: "Address or prefix, for example 10.9.0.0/24." }), {
+        description: "What the guest may claim beside the addresses that the network gave it.",
+      }),
+    ),
+    allowServers: Type.Optional(
+      Type.Boolean({
+        description: "The guest may answer DHCP and advertise itself as a router.",
+      }),
+    ),
+  },
+  { description: "What the guest may send on a network that is not the pod's own." },
+);
+
+/** What the cluster says of all ifaces. */
+export const CLUSTER_PORT_SECURITY = Type.Object({
+  mode: Type.Optional(
+    Type.String({
+      enum: [...SECURITY_MODES],
+      description: `${MODE_WORDS} Off when absent; on the pod network always Addresses.`,
+    }),
+  ),
+  enforced: Type.Optional(
+    Type.Boolean({
+      description: "Interfaces can ask for more, not for less: what they allow does not count.",
+    }),
+  ),
+});
+
+/** What the cluster says, with defaults for what it does not say. */
+export interface ClusterSecurity {
+  readonly mode: SecurityMode;
+  readonly enforced: boolean;
+}
+
+/** The cluster's settings, with defaults for what it does not say. */
+export function clusterSecurityOf(
+  given: Static<typeof CLUSTER_PORT_SECURITY> | undefined,
+): ClusterSecurity {
+  const mode = given?.mode ?? "";
+  return { mode: isSecurityMode(mode) ? mode : "Off", enforced: given?.enforced ?? false };
+}
 
 /** Keeps fields that Patchbay does not know; the CRD says `x-kubernetes-preserve-unknown-fields`. */
 export const OPEN = { "x-kubernetes-preserve-unknown-fields": true } as const;
@@ -148,4 +247,29 @@ export function isDefaultNetwork(network: Network): boolean {
 /** Whether the iface is to be unplugged: its entry stays until the guest and the pod have let go of it. */
 export function isAbsent(iface: Iface): boolean {
   return iface.state === "absent";
+}
+
+/** Every way that the API has or has had. Source: KubeVirt api/core/v1 schema.go, InterfaceBindingMethod and PluginBinding. */
+const BINDINGS = [
+  "bridge",
+  "masquerade",
+  "sriov",
+  "passtBinding",
+  "binding",
+  "slirp",
+  "passt",
+  "macvtap",
+] as const;
+
+/** One way; the name of its field in the iface. */
+export type Binding = (typeof BINDINGS)[number];
+
+/** Whether a field of an iface is a way to bind it. */
+export function isBinding(field: string): boolean {
+  return BINDINGS.some((binding) => binding === field);
+}
+
+/** The ways that an iface names, in the order of the API; none means bridge on a secondary network. */
+export function bindingsOf(iface: Iface): readonly Binding[] {
+  return BINDINGS.filter((binding) => (iface[binding] ?? undefined) !== undefined);
 }

@@ -1,26 +1,26 @@
 // SPDX-License-Identifier: Apache-2.0
 // Which kinds exist and how they are addressed.
-import type { ConfigMap, Secret } from "./kubernetes/config.ts";
 import type {
+  ConfigMap,
+  Secret,
   ApiService,
   KubeEvent,
   KubeNode,
   Lease,
   Namespace,
   WebhookConfiguration,
+  ControllerRevision,
+  DaemonSet,
+  Deployment,
 } from "./kubernetes/core-kinds.ts";
-import type { ControllerRevision } from "./kubernetes/controller-revision.ts";
-import type { Instancetype } from "./instancetype/instancetype.ts";
-import type { Preference } from "./instancetype/preference.ts";
+import type { Instancetype, Preference } from "./instancetype.ts";
 import type { KubeVirt } from "./kubevirt-config.ts";
-import type { DataVolume } from "./guest/data-volume.ts";
+import type { DataVolume } from "./guest/disks.ts";
 import type { KubeObject } from "./kubernetes/meta.ts";
-import type { VirtualMachineInstanceMigration } from "./migration/migration.ts";
-import type { MigrationPolicy } from "./migration/policy.ts";
+import type { VirtualMachineInstanceMigration, MigrationPolicy } from "./migration.ts";
 import type { NetworkAttachmentDefinition } from "./nad.ts";
 import type { Endpoints, EndpointSlice, Service } from "./kubernetes/service.ts";
 import { INSTANCETYPE_GROUP, KUBEVIRT_GROUP, MIGRATIONS_GROUP, NAD_GROUP } from "../names.ts";
-import type { DaemonSet, Deployment } from "./kubernetes/installed-kinds.ts";
 import type { Pod } from "./kubernetes/pod.ts";
 import type {
   PersistentVolume,
@@ -291,4 +291,18 @@ export const NETWORK_ATTACHMENT_DEFINITIONS: ResourceType<NetworkAttachmentDefin
 /** `apiVersion` of a kind, for example `kubevirt.io/v1`. */
 export function apiVersionOf(type: ResourceType<KubeObject>): string {
   return type.group === "" ? type.version : `${type.group}/${type.version}`;
+}
+
+const REFUSALS: Readonly<Record<string, string>> = {
+  VirtualMachineInstanceReplicaSet:
+    "Patchbay does not run VirtualMachineInstanceReplicaSets: nothing would make their guests. Write a VirtualMachine for each guest instead; with an instancetype and a preference each is a few lines",
+  VirtualMachinePool:
+    "Patchbay does not run VirtualMachinePools: nothing would make their VMs. Write a VirtualMachine for each of them instead; with an instancetype and a preference each is a few lines",
+  VirtualMachineExport:
+    "Patchbay does not have exports of VMs: nothing would offer the disks for download. Stop the VM, mount its claim into a pod and copy the disk from there (kubectl cp)",
+};
+
+/** Why nobody can make an object of that kind; undefined for one that is not refused. */
+export function refusalOf(kind: string): string | undefined {
+  return Object.hasOwn(REFUSALS, kind) ? REFUSALS[kind] : undefined;
 }

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // What may network definitions of tenants name? One table for the cluster's configuration, flags and messages.
 import { Type } from "../fields/schema.ts";
+import type { Cause } from "./kubernetes/meta.ts";
 
 /** How the entries of a list are written. The expressions are also RE2's, by which API servers judge. */
-export const POLICY_ENTRIES = {
+const POLICY_ENTRIES = {
   namespaces: {
     // Source: Kubernetes names of namespaces, RFC 1123 label.
     pattern: "^[a-z0-9](?:[-a-z0-9]{0,61}[a-z0-9])?$",
@@ -116,3 +117,23 @@ export const TENANT_POLICY = Type.Unsafe<ClusterTenantPolicy>({
     "What network definitions of tenants may name. A list that net-agent of a node is given by a flag counts there instead.",
   properties: Object.fromEntries(POLICY_FIELD_NAMES.map((name) => [name, schemaOf(name)])),
 });
+
+/** All that is wrong with a list, wherever it comes from; `field` is its path. */
+export function policyCauses(
+  name: PolicyFieldName,
+  value: unknown,
+  field: string,
+): readonly Cause[] {
+  const invalid = (at: string, message: string): Cause => ({
+    reason: "FieldValueInvalid",
+    field: at,
+    message,
+  });
+  if (!Array.isArray(value)) return [invalid(field, "must be a list of texts")];
+  const { pattern, must } = POLICY_ENTRIES[POLICY_FIELDS[name].entries];
+  const isUnderstood = new RegExp(pattern);
+  return value.flatMap((entry: unknown, index) => {
+    if (typeof entry === "string" && isUnderstood.test(entry)) return [];
+    return [invalid(`${field}[${String(index)}]`, `${JSON.stringify(entry)} ${must}`)];
+  });
+}

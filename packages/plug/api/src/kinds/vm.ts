@@ -3,13 +3,12 @@
 import type { Static } from "typebox";
 import { Type } from "../fields/schema.ts";
 import { map, text } from "../fields/notation.ts";
-import { TEMPLATE_METADATA_FIELDS, VM_FIELDS } from "../fields/pod-fields.ts";
-import { DataVolumeTemplateSchema } from "./guest/data-volume.ts";
-import type { KubeObject } from "./kubernetes/meta.ts";
-import { IFACE_HISTORY_SCHEMA } from "./iface-history.ts";
+import { TEMPLATE_METADATA_FIELDS, VM_FIELDS } from "../fields/unacted-fields.ts";
+import { DataVolumeTemplateSchema } from "./guest/disks.ts";
+import { type KubeObject, CONDITIONS_SCHEMA } from "./kubernetes/meta.ts";
+import { IFACE_HISTORY_SCHEMA } from "./iface-status.ts";
 import { OPEN } from "./network.ts";
 import { VmiSpecSchema } from "./vmi-spec.ts";
-import { CONDITIONS_SCHEMA } from "./conditions.ts";
 
 const RUN_STRATEGIES = ["Always", "Halted", "Manual", "RerunOnFailure", "Once"] as const;
 

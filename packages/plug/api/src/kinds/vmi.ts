@@ -2,12 +2,16 @@
 // VirtualMachineInstance: its status, and the whole. Source: KubeVirt api/core/v1 types.go; `attachments`, `hotplug`, `interfaceHistory` and `pciePorts` are ours.
 import type { Static } from "typebox";
 import { Type } from "../fields/schema.ts";
-import type { KubeObject } from "./kubernetes/meta.ts";
-import { ATTACHMENT_SCHEMA } from "./attachment.ts";
-import { CONDITIONS_SCHEMA } from "./conditions.ts";
-import { IFACE_HISTORY_SCHEMA } from "./iface-history.ts";
-import { HOTPLUG_TYPES, IFACE_PHASES, type HotplugType, type IfacePhase } from "./iface-phase.ts";
-import { MIGRATION_STATE_SCHEMA } from "./migration/state.ts";
+import { type KubeObject, CONDITIONS_SCHEMA } from "./kubernetes/meta.ts";
+import {
+  ATTACHMENT_SCHEMA,
+  IFACE_HISTORY_SCHEMA,
+  HOTPLUG_TYPES,
+  IFACE_PHASES,
+  type HotplugType,
+  type IfacePhase,
+} from "./iface-status.ts";
+import { MIGRATION_STATE_SCHEMA } from "./migration.ts";
 import { OPEN } from "./network.ts";
 import type { VmiSpec } from "./vmi-spec.ts";
 

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // What admission fills in where nothing was said.
-import { bindingsOf } from "../kinds/binding.ts";
+import { bindingsOf, isDefaultNetwork, type Iface, type Network } from "../kinds/network.ts";
 import type { AutoBinding } from "../kinds/kubevirt-config.ts";
-import { isDefaultNetwork, type Iface, type Network } from "../kinds/network.ts";
 import type { VmiSpec } from "../kinds/vmi-spec.ts";
 
 /** Whether the iface joins a network that is not the pod's default one. */

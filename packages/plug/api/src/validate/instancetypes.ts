@@ -1,8 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // Whether an instancetype or a preference may be stored, beside what its schema says. Source: KubeVirt
 // pkg/instancetype/webhooks, pkg/instancetype/preference/webhooks, whose words these are.
-import type { InstancetypeSpec } from "../kinds/instancetype/instancetype.ts";
-import { CPU_TOPOLOGIES, type PreferenceSpec } from "../kinds/instancetype/preference.ts";
+import {
+  type InstancetypeSpec,
+  CPU_TOPOLOGIES,
+  type PreferenceSpec,
+} from "../kinds/instancetype.ts";
 import type { Cause } from "../kinds/kubernetes/meta.ts";
 import { causeIf } from "./rule.ts";
 

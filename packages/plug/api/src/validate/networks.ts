@@ -2,7 +2,7 @@
 // Which networks a VM may name. Source: KubeVirt pkg/network/admitter/netsource.go, netiface.go.
 import type { Cause } from "../kinds/kubernetes/meta.ts";
 import { NETWORKS_MAX } from "../annotations/networks.ts";
-import { parseNadName } from "../values/nad-name.ts";
+import { parseNadName } from "../values/name-syntax.ts";
 import { causeIf, forEachNetwork, networkPath, type Rule } from "./rule.ts";
 
 const onePodNetwork: Rule = ({ networks, base }) =>

@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // What a rule of admission is; the order of the rules is the order of the causes.
 import type { Cause } from "../kinds/kubernetes/meta.ts";
-import type { Disk } from "../kinds/guest/disk.ts";
+import type { Disk, Volume } from "../kinds/guest/disks.ts";
 import type { Iface, Network } from "../kinds/network.ts";
 import type { VmiSpec } from "../kinds/vmi-spec.ts";
-import type { Volume } from "../kinds/guest/volume.ts";
 
 /** `spec.domain.devices` of a VMI. */
 type Devices = NonNullable<VmiSpec["domain"]["devices"]>;

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 // JSON whose shape is not known yet. A door of its own (`@patchbay/api/json`): it loads no schema.
-
 /** A JSON object; what its members are is still to be asked. */
 export type JsonObject = Readonly<Record<string, unknown>>;
 
@@ -33,3 +32,8 @@ export function parseJson(text: string | undefined): unknown {
     return undefined;
   }
 }
+
+/** One operation of a JSON patch, as far as Patchbay sends or answers them; a path is a JSON pointer. Source: RFC 6902 section 4. */
+export type JsonPatchOperation =
+  | { readonly op: "add" | "replace" | "test"; readonly path: string; readonly value: unknown }
+  | { readonly op: "remove"; readonly path: string };

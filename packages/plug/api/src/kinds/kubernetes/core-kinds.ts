@@ -112,3 +112,42 @@ export interface WebhookConfiguration extends KubeObject {
     readonly rules?: readonly { readonly apiGroups?: readonly string[] }[];
   }[];
 }
+
+// Source: Kubernetes core/v1 ConfigMap, Secret.
+
+/** Configuration in the open. */
+export interface ConfigMap extends KubeObject {
+  readonly data?: Readonly<Record<string, string>>;
+  /** Base64. */
+  readonly binaryData?: Readonly<Record<string, string>>;
+}
+
+/** Configuration that not everybody may read. */
+export interface Secret extends KubeObject {
+  /** Base64. */
+  readonly data?: Readonly<Record<string, string>>;
+  readonly type?: string;
+}
+
+// Source: Kubernetes apps/v1.
+
+/** Immutable; what `data` is, its labels tell. */
+export interface ControllerRevision extends KubeObject {
+  readonly data?: unknown;
+  readonly revision: number;
+}
+
+/** Pods of which some are always there. Source: Kubernetes apps/v1 Deployment. */
+export interface Deployment extends KubeObject {
+  readonly spec?: { readonly replicas?: number };
+  readonly status?: { readonly readyReplicas?: number; readonly updatedReplicas?: number };
+}
+
+/** Pods of which each node has one. Source: Kubernetes apps/v1 DaemonSet. */
+export interface DaemonSet extends KubeObject {
+  readonly status?: {
+    readonly desiredNumberScheduled?: number;
+    readonly numberReady?: number;
+    readonly updatedNumberScheduled?: number;
+  };
+}

@@ -1,8 +1,232 @@
 // SPDX-License-Identifier: Apache-2.0
 // The part of a pod that Patchbay writes and reads. Source: Kubernetes core/v1 Pod.
-import type { Container, ContainerStatus, SeccompProfile } from "./container.ts";
 import type { Condition, KubeObject } from "./meta.ts";
-import type { PodVolume } from "./pod-volume.ts";
+
+// Source: Kubernetes core/v1 Volume.
+
+/** A key of a ConfigMap or Secret and the file that it becomes; `mode` as a number. */
+export interface KeyToPath {
+  readonly key: string;
+  /** Relative, without `..`. */
+  readonly path: string;
+  readonly mode?: number;
+}
+
+/** A field of the pod's own object, for example `metadata.name`. */
+interface ObjectFieldSelector {
+  readonly apiVersion?: string;
+  readonly fieldPath: string;
+}
+
+/** A container's limit or request, for example `limits.memory`, in units of `divisor`. */
+export interface ResourceFieldSelector {
+  readonly containerName?: string;
+  readonly resource: string;
+  readonly divisor?: string;
+}
+
+/** One file of a downwardAPI volume. */
+export interface DownwardFile {
+  readonly path: string;
+  readonly mode?: number;
+  readonly fieldRef?: ObjectFieldSelector;
+  readonly resourceFieldRef?: ResourceFieldSelector;
+}
+
+/** One source of a projected volume. */
+export interface VolumeProjection {
+  readonly configMap?: {
+    readonly name?: string;
+    readonly items?: readonly KeyToPath[];
+    readonly optional?: boolean;
+  };
+  readonly secret?: {
+    readonly name?: string;
+    readonly items?: readonly KeyToPath[];
+    readonly optional?: boolean;
+  };
+  readonly downwardAPI?: { readonly items?: readonly DownwardFile[] };
+  readonly serviceAccountToken?: {
+    readonly audience?: string;
+    readonly expirationSeconds?: number;
+    readonly path: string;
+  };
+}
+
+/** A volume; exactly one of its members beside the name. */
+export interface PodVolume {
+  readonly name: string;
+  readonly emptyDir?: { readonly medium?: string; readonly sizeLimit?: string };
+  /** Files of an OCI image, read-only. Source: Kubernetes KEP-4639 "image volume source". */
+  readonly image?: {
+    readonly reference: string;
+    readonly pullPolicy?: "Always" | "Never" | "IfNotPresent";
+  };
+  readonly configMap?: {
+    readonly name?: string;
+    readonly items?: readonly KeyToPath[];
+    readonly defaultMode?: number;
+    readonly optional?: boolean;
+  };
+  readonly secret?: {
+    readonly secretName?: string;
+    readonly items?: readonly KeyToPath[];
+    readonly defaultMode?: number;
+    readonly optional?: boolean;
+  };
+  readonly downwardAPI?: {
+    readonly items?: readonly DownwardFile[];
+    readonly defaultMode?: number;
+  };
+  readonly projected?: {
+    readonly sources?: readonly VolumeProjection[];
+    readonly defaultMode?: number;
+  };
+  /** A claim in the pod's namespace. */
+  readonly persistentVolumeClaim?: { readonly claimName: string; readonly readOnly?: boolean };
+  readonly hostPath?: { readonly path: string; readonly type?: string };
+}
+
+// Source: Kubernetes core/v1 Container, ContainerStatus.
+
+interface KeySelector {
+  readonly name?: string;
+  readonly key: string;
+  readonly optional?: boolean;
+}
+
+/** One variable of the environment: its value, or where it is from. */
+export interface EnvVar {
+  readonly name: string;
+  readonly value?: string;
+  readonly valueFrom?: {
+    readonly fieldRef?: ObjectFieldSelector;
+    readonly resourceFieldRef?: ResourceFieldSelector;
+    readonly configMapKeyRef?: KeySelector;
+    readonly secretKeyRef?: KeySelector;
+  };
+}
+
+/** All keys of a ConfigMap or Secret as variables. */
+export interface EnvFromSource {
+  readonly prefix?: string;
+  readonly configMapRef?: { readonly name?: string; readonly optional?: boolean };
+  readonly secretRef?: { readonly name?: string; readonly optional?: boolean };
+}
+
+/** Source: Kubernetes core/v1 SeccompProfile. */
+interface SeccompProfile {
+  readonly type: "RuntimeDefault" | "Unconfined" | "Localhost";
+  readonly localhostProfile?: string;
+}
+
+/** What a container's processes may do; what is absent is as the pod says. */
+export interface SecurityContext {
+  readonly privileged?: boolean;
+  readonly runAsUser?: number;
+  readonly runAsGroup?: number;
+  readonly runAsNonRoot?: boolean;
+  readonly readOnlyRootFilesystem?: boolean;
+  readonly allowPrivilegeEscalation?: boolean;
+  readonly procMount?: string;
+  readonly seccompProfile?: SeccompProfile;
+  readonly capabilities?: { readonly drop?: readonly string[]; readonly add?: readonly string[] };
+}
+
+/** Source: Kubernetes core/v1 VolumeMount. */
+export interface VolumeMount {
+  readonly name: string;
+  readonly mountPath: string;
+  readonly subPath?: string;
+  readonly subPathExpr?: string;
+  readonly readOnly?: boolean;
+  readonly mountPropagation?: "None" | "HostToContainer" | "Bidirectional";
+}
+
+/** A question that is asked of a container again and again; exactly one way of asking. Times in seconds. */
+export interface Probe {
+  readonly exec?: { readonly command?: readonly string[] };
+  readonly tcpSocket?: { readonly port: number | string; readonly host?: string };
+  readonly httpGet?: {
+    readonly path?: string;
+    readonly port: number | string;
+    readonly host?: string;
+    readonly scheme?: "HTTP" | "HTTPS";
+    readonly httpHeaders?: readonly { readonly name: string; readonly value: string }[];
+  };
+  readonly grpc?: { readonly port: number; readonly service?: string };
+  readonly initialDelaySeconds?: number;
+  readonly timeoutSeconds?: number;
+  readonly periodSeconds?: number;
+  readonly successThreshold?: number;
+  readonly failureThreshold?: number;
+  readonly terminationGracePeriodSeconds?: number;
+}
+
+/** What runs in a pod: the image, its process, and what that may do. */
+export interface Container {
+  readonly name: string;
+  readonly image: string;
+  readonly imagePullPolicy?: "Always" | "Never" | "IfNotPresent";
+  readonly command?: readonly string[];
+  readonly args?: readonly string[];
+  readonly workingDir?: string;
+  readonly env?: readonly EnvVar[];
+  readonly envFrom?: readonly EnvFromSource[];
+  readonly ports?: readonly {
+    readonly name?: string;
+    readonly containerPort: number;
+    readonly hostPort?: number;
+    readonly protocol?: string;
+  }[];
+  readonly resources?: {
+    readonly requests?: Readonly<Record<string, string>>;
+    readonly limits?: Readonly<Record<string, string>>;
+  };
+  readonly securityContext?: SecurityContext;
+  readonly volumeMounts?: readonly VolumeMount[];
+  readonly livenessProbe?: Probe;
+  readonly readinessProbe?: Probe;
+  readonly startupProbe?: Probe;
+  /** What is run after the start and before the end. Source: Kubernetes core/v1 Lifecycle. */
+  readonly lifecycle?: { readonly postStart?: object; readonly preStop?: object };
+  /** Of an init container: `Always` is a sidecar, which goes on beside the others. */
+  readonly restartPolicy?: string;
+  readonly volumeDevices?: readonly { readonly name: string; readonly devicePath: string }[];
+  /** Whether the end of the log tells why it failed, where the container has left no message. */
+  readonly terminationMessagePolicy?: "File" | "FallbackToLogsOnError";
+  readonly stdin?: boolean;
+  readonly stdinOnce?: boolean;
+  readonly tty?: boolean;
+}
+
+/** How far a container is; one member, or none where nothing is known. */
+export interface ContainerStateDetails {
+  readonly waiting?: { readonly reason: string; readonly message?: string };
+  readonly running?: { readonly startedAt?: string };
+  readonly terminated?: {
+    readonly exitCode: number;
+    readonly reason?: string;
+    readonly message?: string;
+    readonly startedAt?: string;
+    readonly finishedAt?: string;
+    readonly containerID?: string;
+  };
+}
+
+/** State of a container as the runtime reports it. */
+export interface ContainerStatus {
+  readonly name: string;
+  readonly image: string;
+  readonly imageID: string;
+  readonly ready: boolean;
+  readonly started?: boolean;
+  readonly restartCount: number;
+  readonly containerID?: string;
+  readonly state: ContainerStateDetails;
+  /** How the run before ended. */
+  readonly lastState?: ContainerStateDetails;
+}
 
 /** Which taints do not keep a pod away; what is left out fits every one. Source: Kubernetes core/v1 Toleration. */
 export interface Toleration {

@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: Apache-2.0
+// What `spec.networks[].multus.networkName` says. Source: KubeVirt pkg/network/multus/nad.go.
+/** DNS-1123 label and subdomain, with the most characters of each. Source: Kubernetes apimachinery validation. */
+const LABEL = /^[a-z0-9]([-a-z0-9]*[a-z0-9])?$/;
+const LABEL_MAX = 63;
+const SUBDOMAIN = /^[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*$/;
+const SUBDOMAIN_MAX = 253;
+
+/** Name of a NetworkAttachmentDefinition; namespace absent: that of the VM. */
+export interface NadName {
+  readonly namespace?: string;
+  readonly name: string;
+}
+
+/** Whether an object can have this name: a DNS-1123 subdomain. */
+export function isObjectName(text: string): boolean {
+  return text.length <= SUBDOMAIN_MAX && SUBDOMAIN.test(text);
+}
+
+/** Whether a namespace can have this name: a DNS-1123 label. */
+export function isNamespaceName(text: string): boolean {
+  return text.length <= LABEL_MAX && LABEL.test(text);
+}
+
+/** Reads NAME or NAMESPACE/NAME; undefined when it is neither. */
+export function parseNadName(text: string): NadName | undefined {
+  const [first = "", second, ...rest] = text.split("/", 3);
+  if (second === undefined) return isObjectName(first) ? { name: first } : undefined;
+  const isBoth = rest.length === 0 && isNamespaceName(first) && isObjectName(second);
+  return isBoth ? { namespace: first, name: second } : undefined;
+}
+
+/** IFNAMSIZ - 1, in bytes. Source: linux/if.h */
+export const LINK_NAME_MAX = 15;
+
+/** Bytes of a text in UTF-8. */
+function byteLengthOf(text: string): number {
+  let bytes = 0;
+  for (const character of text) {
+    const point = character.codePointAt(0) ?? 0;
+    bytes += 1 + Number(point > 0x7f) + Number(point > 0x7ff) + Number(point > 0xffff);
+  }
+  return bytes;
+}
+
+/** Whether a link can have this name. Control characters, which the kernel lets pass, are refused: names are printed. Source: linux/net/core/dev.c dev_valid_name. */
+export function isLinkName(text: string): boolean {
+  return (
+    text !== "" &&
+    text !== "." &&
+    text !== ".." &&
+    byteLengthOf(text) <= LINK_NAME_MAX &&
+    !/[\s/:\p{Cc}\p{Cs}]/u.test(text)
+  );
+}
