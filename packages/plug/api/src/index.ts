@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-// The public door of api.
 export {
   parseAttachmentErrors,
   printAttachmentErrors,

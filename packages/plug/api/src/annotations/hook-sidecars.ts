@@ -1,49 +1,48 @@
 // SPDX-License-Identifier: Apache-2.0
-// Codec of the annotation that asks for hooks: sidecars of the launcher that change the guest's domain. Source: KubeVirt
-// pkg/hooks/hooks.go HookSidecar.
+// Codec of the annotation that requests hook sidecars: containers beside the launcher that change the libvirt domain.
+// Source: KubeVirt pkg/hooks/hooks.go HookSidecar.
 import type { ObjectMeta } from "../kinds/kubernetes/meta.ts";
 import * as names from "../names.ts";
 import { isJsonObject, parseJson, type JsonObject } from "../values/json.ts";
 import type { FieldProblem } from "../validate/fields.ts";
 
-/** A script of a ConfigMap in the place of a hook's program. */
+/** A script from a ConfigMap that runs instead of the image's own program. */
 export interface HookScript {
-  /** Of the ConfigMap, in the VMI's namespace. */
+  /** Name of a ConfigMap in the VMI's namespace. */
   readonly name: string;
   readonly key: string;
-  /** Where the hook's container has it; absolute. */
+  /** Absolute path in the hook's container. */
   readonly hookPath: string;
 }
 
-/** A claim whose files a hook has. */
+/** A PersistentVolumeClaim that is mounted in the hook's container. */
 export interface HookClaim {
-  /** Of the claim, in the VMI's namespace. */
+  /** Name of a claim in the VMI's namespace. */
   readonly name: string;
-  /** Where the hook's container has it; absolute. */
+  /** Absolute mount path in the hook's container. */
   readonly volumePath: string;
-  /** Where the guest's QEMU has it: `/var/run/NAME`. */
+  /** Mount path in the container that runs QEMU: `/var/run/NAME`. */
   readonly sharedComputePath?: string;
 }
 
-/** One hook that a VMI asks for. */
 export interface HookSidecarRequest {
-  /** Absent: the one that runs programs, as KubeVirt's sidecar-shim does. */
+  /** Unset: an image that runs programs, like KubeVirt's sidecar-shim. */
   readonly image?: string;
   readonly imagePullPolicy?: "Always" | "IfNotPresent" | "Never";
   readonly command?: readonly string[];
   readonly args?: readonly string[];
   readonly configMap?: HookScript;
   readonly pvc?: HookClaim;
-  /** It reads what the launcher tells of its NICs. */
+  /** The hook reads the network info of the downward API. */
   readonly readsDeviceInfo?: true;
 }
 
-/** Most hooks of one VMI: each is a container. */
+/** Limit per VMI: each hook is a container. */
 const SIDECARS_MAX = 16;
 const POLICIES = ["Always", "IfNotPresent", "Never"] as const;
 const DEVICE_INFO = "device-info";
 
-/** What a member must be; undefined: it is. */
+/** Returns why the value is invalid. */
 type Rule = (value: unknown) => string | undefined;
 
 const isText = (value: unknown): value is string => typeof value === "string" && value !== "";
@@ -58,7 +57,7 @@ const path: Rule = (value) =>
   isText(value) && /^(?:\/[\w.-]+)+$/.test(value) && !value.split("/").includes("..")
     ? undefined
     : "must be the absolute path of a file";
-/** Nothing that the launcher has there itself. */
+/** Prefixes of directories in /var/run that the launcher uses itself. */
 const RESERVED = ["kubevirt", "libvirt", "patchbay", "secrets"];
 const sharedPath: Rule = (value) => {
   const name = /^\/var\/run\/([a-z][\w.-]*)$/.exec(isText(value) ? value : "")?.[1];
@@ -142,7 +141,7 @@ function textOf(metadata: Annotated): string | undefined {
   return metadata?.annotations?.[names.HOOK_SIDECARS_ANNOTATION];
 }
 
-/** For what the hooks that the metadata at `base` asks for cannot be had; `isAllowed`: the cluster lets VMs have hooks. */
+/** Validates the hooks that the metadata at `base` requests. `isAllowed`: the cluster enables hooks for VMs. */
 export function hookSidecarProblems(
   metadata: Annotated,
   base: string,
@@ -162,13 +161,13 @@ export function hookSidecarProblems(
 function toSidecar(value: JsonObject): HookSidecarRequest {
   const { downwardAPI, ...rest } = value;
   return {
-    // Judged before.
+    // hookSidecarProblems has validated the value.
     ...(rest as unknown as HookSidecarRequest),
     ...(downwardAPI === undefined ? {} : { readsDeviceInfo: true }),
   };
 }
 
-/** The hooks that the metadata asks for, in their order; none where there is anything that they cannot be had for. */
+/** Returns the requested hooks in their order, or none if any of them is invalid. */
 export function hookSidecarsOf(
   metadata: Annotated,
   isAllowed: boolean,

@@ -1,17 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
-// Codec of the annotation `k8s.v1.cni.cncf.io/network-status`. Source: NPWG de-facto standard 1.3 section 5.
+// Codecs of the annotations that report a pod's networks: network-status, device-info and attachment-errors. Source:
+// NPWG de-facto standard 1.3 section 5.
 import { parseIp } from "../values/ip.ts";
 import { isJsonObject, parseJson } from "../values/json.ts";
 import { isLinkName } from "../values/name-syntax.ts";
 import { parseMac } from "../values/mac.ts";
 
-/** One network that the pod has. */
 export interface NetworkStatus {
-  /** NAMESPACE/NAME of the network definition, or the name in the CNI configuration for the default network. */
+  /** NAMESPACE/NAME of the NetworkAttachmentDefinition; for the default network, the name in the CNI configuration. */
   readonly name: string;
-  /** NIC in the pod. */
   readonly interface?: string;
-  /** Addresses without prefix length. */
+  /** Without prefix length. */
   readonly ips?: readonly string[];
   readonly mac?: string;
   readonly mtu?: number;
@@ -25,14 +24,12 @@ function isNetworkStatus(value: unknown): value is NetworkStatus {
   return isJsonObject(value) && typeof value["name"] === "string";
 }
 
-/** Reads the annotation; what is missing or malformed is an empty list, and so is each malformed entry. */
+/** Skips malformed entries. A missing or malformed annotation is an empty list. */
 export function parseNetworkStatus(text: string | undefined): readonly NetworkStatus[] {
   const value = parseJson(text);
-  // Foreign text: a reader of status has nothing to refuse, it sees no network.
   return Array.isArray(value) ? value.filter(isNetworkStatus) : [];
 }
 
-/** The value where it is what it says to be. */
 function only<T>(value: unknown, isSo: (value: unknown) => value is T): T | undefined {
   return isSo(value) ? value : undefined;
 }
@@ -45,7 +42,7 @@ const isMac = isText((text) => parseMac(text) !== undefined);
 const isIp = isText((text) => parseIp(text) !== undefined);
 const isNic = isText(isLinkName);
 
-/** What of an entry may go into a status: whoever may write a pod's annotations can have put anything into each field. */
+/** Keeps only the valid fields of an entry, because pod authors can write any value into the annotation. */
 export function soundNetworkStatus(entry: NetworkStatus): NetworkStatus {
   const interfaceName = only(entry.interface, isNic);
   const mac = only(entry.mac, isMac);
@@ -63,23 +60,20 @@ export function soundNetworkStatus(entry: NetworkStatus): NetworkStatus {
   };
 }
 
-/** Writes the annotation; order is kept. */
 export function printNetworkStatus(entries: readonly NetworkStatus[]): string {
   return JSON.stringify(entries);
 }
 
-// Source: NPWG device information 1.1.0 section 4.
-
-/** A socket over which a guest's NIC and a process of the node speak vhost-user. */
+/** The unix socket of a vhost-user NIC. Source: NPWG device information 1.1.0 section 4. */
 export interface VhostUserInfo {
-  /** `client`: the process of the node listens, the guest's side connects; `server`: the other way round. */
+  /** `client`: the node's process listens and QEMU connects; `server`: QEMU listens. */
   readonly mode: string;
   readonly path: string;
 }
 
 const TYPE = "vhost-user";
 
-/** The socket of a device information; undefined: it tells of another kind of device, or of none. */
+/** Returns the socket; undefined for other types of device. */
 export function vhostUserOf(deviceInfo: unknown): VhostUserInfo | undefined {
   if (!isJsonObject(deviceInfo) || deviceInfo["type"] !== TYPE) return undefined;
   const told = deviceInfo[TYPE];
@@ -90,15 +84,13 @@ export function vhostUserOf(deviceInfo: unknown): VhostUserInfo | undefined {
   };
 }
 
-/** Why one attachment fails. */
 export interface AttachmentError {
   /** Stable, in CamelCase; docs/reference/phases.md. */
   readonly reason: string;
-  /** For people. */
   readonly message: string;
 }
 
-/** Why attachments fail, by pod NIC. */
+/** Keyed by pod NIC. */
 export type AttachmentErrors = Readonly<Record<string, AttachmentError>>;
 
 function isAttachmentError(value: unknown): value is AttachmentError {
@@ -109,7 +101,7 @@ function isAttachmentError(value: unknown): value is AttachmentError {
   );
 }
 
-/** Reads the annotation; what cannot be read says nothing: it is only a reason for people, the attachment is still awaited. */
+/** Skips malformed entries: the errors only explain why an attachment is still pending. */
 export function parseAttachmentErrors(text: string | undefined): AttachmentErrors {
   const value = parseJson(text);
   if (!isJsonObject(value)) return {};
@@ -120,7 +112,7 @@ export function parseAttachmentErrors(text: string | undefined): AttachmentError
   );
 }
 
-/** Writes the annotation, sorted by NIC, so that the same errors are the same text; undefined: there are none. */
+/** Sorts by NIC, so that equal errors print equal text; undefined without errors. */
 export function printAttachmentErrors(
   errors: ReadonlyMap<string, AttachmentError>,
 ): string | undefined {

@@ -1,24 +1,23 @@
 // SPDX-License-Identifier: Apache-2.0
-// Addresses that NICs had before: which a VMI is told of, and which an element of the network selection prefers.
+// Codecs of the VMI annotations with which a VM keeps its addresses and PCI layout over restarts.
 import { parseIp, printAddress } from "../values/ip.ts";
 import { isJsonObject, parseJson } from "../values/json.ts";
 import type { NetworkSelection } from "./networks.ts";
 import type { PcieTopology } from "../kinds/vm.ts";
 
-/** What one iface had on one network. */
+/** Addresses of one NIC on one network. */
 export interface KeptAddresses {
-  /** Name of the iface. */
   readonly name: string;
-  /** NAMESPACE/NAME of the network definition. */
+  /** NAMESPACE/NAME of the NetworkAttachmentDefinition. */
   readonly networkName: string;
-  /** Without prefix length, each in the one spelling in which addresses are compared. */
+  /** Normalized, without prefix length. */
   readonly ips: readonly string[];
 }
 
-/** Most addresses of one NIC that are kept; whoever writes a status of networks can name as many as it holds. */
+/** Limit per NIC, because pod authors can write any number of addresses into a network-status annotation. */
 const ADDRESSES_MAX = 16;
 
-/** Addresses in the one spelling, without prefix length; what is none is left out. */
+/** Normalizes addresses, drops prefix lengths and skips invalid entries. */
 export function soundAddresses(texts: unknown): readonly string[] {
   const list: readonly unknown[] = Array.isArray(texts) ? texts : [];
   const sound = list.flatMap((text) => {
@@ -35,18 +34,17 @@ function toEntry(value: unknown): readonly KeptAddresses[] {
   return [{ name, networkName, ips: soundAddresses(value["ips"]) }];
 }
 
-/** Reads the annotation of a VMI; what is missing or malformed was not kept. */
+/** Skips malformed entries. */
 export function parseKeptAddresses(text: string | undefined): readonly KeptAddresses[] {
   const value = parseJson(text);
   return Array.isArray(value) ? value.flatMap(toEntry) : [];
 }
 
-/** Writes the annotation; the order of the ifaces is kept. */
 export function printKeptAddresses(kept: readonly KeptAddresses[]): string {
   return JSON.stringify(kept);
 }
 
-/** The addresses that an element prefers, which is not to fail for their sake. */
+/** Returns the addresses that IPAM should prefer. The attachment must not fail if they are unavailable. */
 export function keptIpsOf(element: NetworkSelection | undefined): readonly string[] {
   return soundAddresses(element?.["io.patchbay.kept-ips"]);
 }
@@ -61,19 +59,18 @@ function isEntry(value: unknown): value is Entry {
   );
 }
 
-/** Reads the annotation; undefined when it is absent or cannot be read: the devices are then laid out anew. */
+/** Returns undefined if the annotation is missing or malformed: the devices then get a new layout. */
 export function parsePcieTopology(text: string | undefined): PcieTopology | undefined {
   const value = parseJson(text);
   if (!isJsonObject(value)) return undefined;
   const { version, interfaces, devices } = value;
   if (typeof version !== "number" || !Array.isArray(interfaces)) return undefined;
   if (!interfaces.every(isEntry)) return undefined;
-  // One that was written before devices were remembered has none.
+  // Annotations of older versions have no devices.
   const isKept = Array.isArray(devices) && devices.every(isEntry);
   return { version, interfaces, ...(isKept ? { devices } : {}) };
 }
 
-/** Writes the annotation; the order of the interfaces is kept. */
 export function printPcieTopology(topology: PcieTopology): string {
   return JSON.stringify(topology);
 }

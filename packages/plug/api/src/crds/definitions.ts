@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which CustomResourceDefinitions Patchbay brings; made from the same schemas as the types.
+// CustomResourceDefinitions of Patchbay, built from the schemas of the types.
 import { Type } from "../fields/schema.ts";
 import { KubeVirtSpecSchema, KubeVirtStatusSchema } from "../kinds/kubevirt-config.ts";
 import type { KubeObject } from "../kinds/kubernetes/meta.ts";
@@ -22,7 +22,7 @@ import { VmSpecSchema, VmStatusSchema } from "../kinds/vm.ts";
 import { VmiSpecSchema } from "../kinds/vmi-spec.ts";
 import { VmiStatusSchema } from "../kinds/vmi.ts";
 
-/** A column of `kubectl get`; priority 1 shows it with `-o wide` only. */
+/** A column of `kubectl get`; priority 1 is shown with `-o wide` only. */
 interface PrinterColumn {
   readonly name: string;
   readonly type: "string" | "integer" | "date";
@@ -30,20 +30,19 @@ interface PrinterColumn {
   readonly priority?: number;
 }
 
-/** One version of a kind. Source: Kubernetes CustomResourceDefinitionVersion. */
+/** Source: Kubernetes CustomResourceDefinitionVersion. */
 interface DefinitionVersion {
   readonly name: string;
   readonly served: boolean;
   readonly storage: boolean;
   readonly deprecated?: boolean;
-  /** What clients of this version are told. */
   readonly deprecationWarning?: string;
   readonly schema: { readonly openAPIV3Schema: StructuralSchema };
   readonly subresources?: { readonly status: Readonly<Record<string, never>> };
   readonly additionalPrinterColumns?: readonly PrinterColumn[];
 }
 
-/** A CustomResourceDefinition. Source: Kubernetes apiextensions.k8s.io/v1. */
+/** Source: Kubernetes apiextensions.k8s.io/v1. */
 interface CustomResourceDefinition extends KubeObject {
   readonly spec: {
     readonly group: string;
@@ -63,11 +62,10 @@ interface CustomResourceDefinition extends KubeObject {
 
 interface Definition {
   readonly group: string;
-  /** The one that is stored, and that clients prefer. */
+  /** The storage version. */
   readonly version: string;
-  /** Whether its objects are the cluster's; a namespace's else. */
   readonly isOfCluster?: boolean;
-  /** Older versions that are served beside it, newest first; the same fields in the same places. */
+  /** Newest first; with the same fields as the storage version. */
   readonly olderVersions?: readonly string[];
   readonly kind: string;
   readonly plural: string;
@@ -91,14 +89,14 @@ function conditionColumn(name: string, type: string): PrinterColumn {
 const READY = conditionColumn("Ready", "Ready");
 const PHASE: PrinterColumn = { name: "Phase", type: "string", jsonPath: ".status.phase" };
 
-/** The first node's word; where and what it is with `-o wide`. */
+/** Shows the first node's problem. */
 const PROBLEM: readonly PrinterColumn[] = [
   { name: "Problem", type: "string", jsonPath: ".status.problems[0].reason" },
   { name: "Node", type: "string", jsonPath: ".status.problems[0].node", priority: 1 },
   { name: "Message", type: "string", jsonPath: ".status.problems[0].message", priority: 1 },
 ];
 
-/** Versions in which manifests of before v1 were written. Source: KubeVirt v0.8 to v0.58 api, ApiSupportedVersions. */
+/** Deprecated versions of KubeVirt's API. Source: KubeVirt v0.8 to v0.58 api, ApiSupportedVersions. */
 const KUBEVIRT_OLDER = ["v1alpha3", "v1alpha2"] as const;
 
 type Names = Pick<Definition, "kind" | "plural" | "singular" | "shortNames">;
@@ -132,7 +130,7 @@ function preference(name: string, shortNames: readonly string[]): Definition {
   return ofInstancetypeGroup(name, shortNames, PreferenceSpecSchema);
 }
 
-/** A kind that clients may ask for, and of which virt-api lets nobody make an object. */
+/** A kind that is served, so that clients get an explanation, but whose objects virt-api rejects. */
 function refused(
   group: string,
   kind: string,
@@ -148,7 +146,7 @@ function refused(
   };
 }
 
-/** Names, columns and their order are KubeVirt's. Source: KubeVirt pkg/virt-operator/resource/generate/components/crds.go. */
+/** Names, columns and their order match KubeVirt. Source: KubeVirt pkg/virt-operator/resource/generate/components/crds.go. */
 const DEFINITIONS: readonly Definition[] = [
   {
     group: KUBEVIRT_GROUP,
@@ -275,7 +273,6 @@ function objectSchemaOf(definition: Definition): StructuralSchema {
   };
 }
 
-/** The one that is stored, which clients prefer. */
 function storedVersionOf(definition: Definition): DefinitionVersion {
   return {
     name: definition.version,
@@ -325,7 +322,7 @@ function toCrd(definition: Definition): CustomResourceDefinition {
   };
 }
 
-/** Makes the definitions of every kind that is not Kubernetes' own, in the order in which they are applied. */
+/** Lists the definitions in the order in which they are applied. */
 export function customResourceDefinitions(): readonly CustomResourceDefinition[] {
   return DEFINITIONS.map(toCrd);
 }

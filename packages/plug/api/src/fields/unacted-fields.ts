@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Devices of the guest that are not acted on. Source: KubeVirt api/core/v1 schema.go, type Devices.
+// Fields of KubeVirt that Patchbay stores but does not act on, by the object that they belong to. Source: KubeVirt
+// api/core/v1 schema.go, types.go.
 import {
   feature,
   flag,
@@ -38,7 +39,7 @@ const GPU_OPTIONS = object("How a virtual GPU is shown.", {
   display: feature("A display on it.", { ramFB: feature("A framebuffer before the driver.") }),
 });
 
-/** Of `spec.domain.devices`, beside the fields that are acted on. */
+/** In `spec.domain.devices`. */
 export const DEVICE_FIELDS = {
   filesystems: unbuilt(
     list(
@@ -74,14 +75,14 @@ export const DEVICE_FIELDS = {
   }),
 };
 
-/** Of an iface, beside the fields that are acted on and the bindings. */
+/** In an interface. */
 export const IFACE_FIELDS = {
   tag: harmless(tag),
 };
 
 const USE_BRIDGE = { hint: "use bridge" };
 
-/** Every binding but bridge and those that the cluster registers. Source: KubeVirt InterfaceBindingMethod and PluginBinding. */
+/** Bindings of an interface. Source: KubeVirt InterfaceBindingMethod and PluginBinding. */
 export const BINDING_FIELDS = {
   sriov: unbuilt(object("A virtual function of the node's NIC."), USE_BRIDGE),
   passtBinding: unbuilt(object("The pod's address is shared by passt."), {
@@ -92,9 +93,7 @@ export const BINDING_FIELDS = {
   macvtap: unbuilt(object("Taken out of KubeVirt."), USE_BRIDGE),
 };
 
-// Source: KubeVirt api/core/v1 schema.go.
-
-/** Of `spec.domain.cpu`, beside the fields that are acted on. */
+/** In `spec.domain.cpu`. */
 export const CPU_FIELDS = {
   dedicatedCpuPlacement: unbuilt(flag("Each vCPU has a processor of the node for itself."), {
     unless: oneOf(false),
@@ -113,7 +112,7 @@ export const CPU_FIELDS = {
   ),
 };
 
-/** Of `spec.domain.memory`, beside the guest's amount. */
+/** In `spec.domain.memory`. */
 export const MEMORY_FIELDS = {
   hugepages: unbuilt(
     object("Memory in large pages.", { pageSize: text("Size of a page, for example 2Mi.") }),
@@ -129,7 +128,7 @@ export const MEMORY_FIELDS = {
   ),
 };
 
-/** Of `spec.domain.firmware`, beside the fields that are acted on. */
+/** In `spec.domain.firmware`. */
 export const FIRMWARE_FIELDS = {
   acpi: unbuilt(
     object("ACPI tables for the guest.", {
@@ -159,13 +158,13 @@ const HYPERV = {
   vpindex: feature("Number of the virtual processor."),
 };
 
-/** Of `spec.domain.features`, beside the fields that are acted on. */
+/** In `spec.domain.features`. */
 export const FEATURES = {
   hyperv: unbuilt(object("What Windows expects of a hypervisor.", HYPERV)),
   hypervPassthrough: unbuilt(feature("All that KVM offers to Windows."), { unless: isOff }),
 };
 
-/** Of `spec.domain` itself, beside the parts of the machine. */
+/** In `spec.domain`. */
 export const DOMAIN_FIELDS = {
   ioThreads: harmless(
     object("Threads for disks.", {
@@ -190,8 +189,6 @@ export const DOMAIN_FIELDS = {
     unless: oneOf("", "Reboot"),
   }),
 };
-
-// Source: KubeVirt api/core/v1 types.go.
 
 const agentUsers = object(
   "Set by the guest's agent.",
@@ -230,7 +227,7 @@ const CREDENTIAL = object("One credential.", {
   ),
 });
 
-/** Of `spec` of a VMI: what is not acted on of the pod around the guest. */
+/** In the `spec` of a VMI. */
 export const POD_FIELDS = {
   accessCredentials: unbuilt(list("Keys and passwords for the guest.", CREDENTIAL)),
   architecture: unbuilt(text("Processor architecture of the guest."), {
@@ -253,7 +250,7 @@ export const POD_FIELDS = {
   serviceAccountName: harmless(text("Account of the pod; the launcher has none.")),
 };
 
-/** Of a network, beside the ways to join one that are built. */
+/** In a network. */
 export const NETWORK_FIELDS = {
   resourceClaim: unbuilt(
     object("A network device of a claim.", {
@@ -263,12 +260,12 @@ export const NETWORK_FIELDS = {
   ),
 };
 
-/** Of `spec` of a VM, beside the template and when it runs. */
+/** In the `spec` of a VM. */
 export const VM_FIELDS = {
   updateVolumesStrategy: harmless(text("How changed volumes are taken over.")),
 };
 
-/** Of the metadata of a template, beside labels and annotations. */
+/** In the metadata of a VM's template. */
 export const TEMPLATE_METADATA_FIELDS = {
   name: harmless(text("Not used: a VMI has the name of its VM.")),
   generateName: harmless(text("Not used: a VMI has the name of its VM.")),
@@ -284,12 +281,10 @@ export const TEMPLATE_METADATA_FIELDS = {
   selfLink: harmless(text("Not used.")),
 };
 
-// Source: KubeVirt api/core/v1 schema.go, type Volume.
-
 const claimName = text("Name of the claim, in the VM's namespace.");
 const readOnly = flag("It is mounted read-only.");
 
-/** Of a volume, beside the fields that are acted on. */
+/** In a volume. */
 export const VOLUME_FIELDS = {
   containerPath: unbuilt(
     object("A path of the launcher.", { path: text("Path."), readOnly }, ["path"]),
@@ -313,7 +308,7 @@ export const VOLUME_FIELDS = {
   ),
 };
 
-/** Of `spec` of a VMI, beside the volumes. */
+/** In the `spec` of a VMI. */
 export const UTILITY_VOLUME_FIELDS = {
   utilityVolumes: harmless(
     list(

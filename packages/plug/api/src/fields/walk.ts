@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which fields of an object Patchbay does not act on, and which fields a schema has.
+// Walks a value together with its schema, to find unsupported fields and quantities.
 import { isJsonObject, type JsonObject } from "../values/json.ts";
 import { remembered } from "../values/memoize.ts";
 import {
@@ -12,7 +12,6 @@ import {
   type JsonSchema,
 } from "./notation.ts";
 
-/** A field of an object that is not acted on. */
 export interface UnactedField {
   /** With indexes, for example `spec.domain.devices.interfaces[0].tag`. */
   readonly path: string;
@@ -24,15 +23,13 @@ function schemaAt(schema: JsonSchema, key: string): JsonSchema | undefined {
   return isJsonObject(child) ? child : undefined;
 }
 
-/** A value with the schema that it is of. */
 interface Visited {
-  /** With indexes. */
   readonly path: string;
   readonly schema: JsonSchema;
   readonly value: unknown;
 }
 
-/** The schemas of members: the same few are asked about for every object. */
+/** Cached, because every object is walked with the same few schemas. */
 const membersOf = remembered((schema: JsonSchema) =>
   Object.entries(schemaAt(schema, "properties") ?? {}).flatMap(([key, child]) =>
     isJsonObject(child) ? [[key, child] as const] : [],
@@ -43,7 +40,7 @@ function rootOf(schema: object): JsonSchema {
   return isJsonObject(schema) ? schema : {};
 }
 
-/** What stands directly below a value, in the order of the schema: members, entries of a list, values of a map. */
+/** Lists members, array entries or map values, in the order of the schema. */
 function childrenOf({ path, schema, value }: Visited): readonly Visited[] {
   if (Array.isArray(value)) {
     const items = schemaAt(schema, "items") ?? {};
@@ -67,7 +64,7 @@ function childrenOf({ path, schema, value }: Visited): readonly Visited[] {
   return children;
 }
 
-/** Whether a schema, or one below it, is such a one: what stands where none is need not be looked at. */
+/** Returns a predicate: whether a schema or a schema below it matches. Walks skip subtrees that cannot match. */
 function reaching(isSuch: (schema: JsonSchema) => boolean): (schema: JsonSchema) => boolean {
   const reaches = remembered(
     (schema: JsonSchema): boolean => isSuch(schema) || schemasBelow(schema).some(reaches),
@@ -88,7 +85,7 @@ const leadsToMarks = reaching(
 );
 const leadsToQuantities = reaching(isQuantity);
 
-/** The mark of a value that is not acted on, or not as it is. */
+/** Returns a mark if the field, or its present value, is not acted on. */
 function markOf({ schema, value }: Visited): FieldMark | undefined {
   const mark = findMark(schema);
   if (mark !== undefined) return mark;
@@ -106,8 +103,8 @@ function unactedBelow(visited: Visited): readonly UnactedField[] {
 }
 
 /**
- * The fields of `value` that are not acted on, in the order of the schema. What stands below such a field is not looked
- * at: the topmost one is what a person has to take out.
+ * Lists the fields of `value` that are not acted on, in the order of the schema. Skips everything below such a field,
+ * because users have to remove the topmost one.
  */
 export function unactedFields(
   schema: object,
@@ -142,12 +139,11 @@ function actedBelow(visited: Visited): unknown {
   return isJsonObject(value) ? actedMembers(schema, value) : value;
 }
 
-/** A copy of `value` without its harmless fields, and without objects that had nothing else. */
+/** Copies `value` without its harmless fields. Objects that become empty are dropped. */
 export function withoutHarmlessFields(schema: object, value: JsonObject): JsonObject {
   return actedMembers(rootOf(schema), value) ?? {};
 }
 
-/** Amounts that a value has, wherever they are, with their paths. */
 export function quantitiesOf(
   schema: object,
   value: unknown,
@@ -160,15 +156,18 @@ export function quantitiesOf(
   return below({ path, schema: rootOf(schema), value });
 }
 
-/** A field of a schema, as the reference of fields lists it. */
+/** A field for the generated reference. */
 export interface SchemaField {
-  /** `[]` after a list, `{}` after a map. */
+  /** With `[]` for lists and `{}` for maps. */
   readonly path: string;
-  /** As KubeVirt's document has it: `object`, `string`, `integer`, `boolean`, `string|integer|number`; of the entries of a list or map. */
+  /**
+   * As in KubeVirt's API document: `object`, `string`, `integer`, `boolean`, `string|integer|number`. For lists and
+   * maps, the type of the entries.
+   */
   readonly type: string;
   readonly required: boolean;
   readonly list: FieldList;
-  /** Where not every value of a field that is acted on is built: what to do instead of the others. */
+  /** What to use instead of unsupported values. */
   readonly instead?: string;
   readonly description: string;
 }
@@ -177,7 +176,7 @@ function textOf(value: unknown): string {
   return typeof value === "string" ? value : "";
 }
 
-/** The schema of the entries of a list or map, with what is written after its path; else of the field itself. */
+/** Returns the path suffix and schema of the entries of a list or map; otherwise of the field itself. */
 function entriesOf(node: JsonSchema): readonly [suffix: string, schema: JsonSchema] {
   const items = schemaAt(node, "items");
   if (items !== undefined) return ["[]", items];
@@ -191,7 +190,7 @@ function typeOf(schema: JsonSchema): string {
     : textOf(schema["type"]);
 }
 
-/** Every field of a schema below `path`, each with the list that it is in: its own, or that of the field above it. */
+/** Lists every field below `path`. A field without a mark inherits `above`. */
 export function schemaFields(
   schema: object,
   path: string,

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a specification says in the words of kubevirt.io/v1. Objects are stored as they were written, in older words too;
-// whoever reads disks, volumes or the machine's type reads them through here, and knows the newest words only.
+// Older field names of KubeVirt. Objects are stored as written, so code that reads disks, volumes or the machine type
+// resolves the aliases first.
 import type { VmiSpec } from "./vmi-spec.ts";
 import { isJsonObject, type JsonObject } from "../values/json.ts";
 
@@ -12,14 +12,14 @@ function without(value: JsonObject, key: string): JsonObject {
   return Object.fromEntries(Object.entries(value).filter(([other]) => other !== key));
 }
 
-/** The list with each entry read; what is no list, and entries that are no objects, the schema refuses. */
+/** Maps the entries of a list. Leaves other types unchanged, because the schema rejects them. */
 function each<T>(value: T, read: (entry: JsonObject) => JsonObject): T {
   if (!Array.isArray(value)) return value;
-  // Older words go and newer ones come; no entry takes another type.
+  // Renames keys only, so the type of each entry stays the same.
   return value.map((entry: unknown) => (isJsonObject(entry) ? read(entry) : entry)) as T;
 }
 
-/** A disk named its volume beside itself. Source: KubeVirt v0.8 api/v1 schema.go, type Disk. */
+/** `volumeName` held the volume's name. Source: KubeVirt v0.8 api/v1 schema.go, type Disk. */
 function readDisk(disk: JsonObject): JsonObject {
   if (!("volumeName" in disk)) return disk;
   const { volumeName } = disk;
@@ -27,14 +27,14 @@ function readDisk(disk: JsonObject): JsonObject {
   return { ...without(disk, "volumeName"), name: isText(volumeName) ? volumeName : name };
 }
 
-/** A disk in an image was a registry disk; a volume with both is refused. Source: KubeVirt v0.8 api/v1 schema.go, type RegistryDiskSource. */
+/** `registryDisk` is now containerDisk; a volume with both is rejected. Source: KubeVirt v0.8 api/v1 schema.go, type RegistryDiskSource. */
 function readVolume(volume: JsonObject): JsonObject {
   if (!("registryDisk" in volume) || "containerDisk" in volume) return volume;
   const { registryDisk } = volume;
   return { ...without(volume, "registryDisk"), containerDisk: registryDisk };
 }
 
-/** An empty type asked for the default. Source: KubeVirt v0.8 api/v1 defaults.go. */
+/** An empty type meant the default. Source: KubeVirt v0.8 api/v1 defaults.go. */
 function readMachine({ domain: { machine } }: VmiSpec): Pick<VmiSpec["domain"], "machine"> {
   return machine?.type === "" ? { machine: {} } : {};
 }
@@ -49,9 +49,8 @@ function readVolumes({ volumes }: VmiSpec): Pick<VmiSpec, "volumes"> {
 }
 
 /**
- * The specification in current words: `registryDisk` as `containerDisk`, `disks[].volumeName` as the disk's name, machine
- * type `""` as none. All else, and every place in a list, is as it was, so that paths of fields stay true. A disk is known
- * by the name of its volume, also where it had another.
+ * Resolves the aliases of a specification: `registryDisk` to `containerDisk`, `disks[].volumeName` to the disk's
+ * name, machine type `""` to unset. Keeps the order of lists, so that field paths remain valid.
  */
 export function inCurrentWords(spec: VmiSpec): VmiSpec {
   const domain = { ...spec.domain, ...readMachine(spec), ...readDisks(spec) };

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Where an iface can be in its life, and what that is part of.
+// Hot-plug phases, operations and pod attachments of an interface, as VM and VMI report them. These fields are
+// Patchbay's own.
 import type { Static } from "typebox";
 import { Type } from "../fields/schema.ts";
 import { OPEN } from "./network.ts";
@@ -7,25 +8,21 @@ import { OPEN } from "./network.ts";
 const PLUG_PHASES = ["Pending", "PodAttaching", "Wiring", "Attaching", "Ready"] as const;
 const SWAP_PHASES = ["PodSwapping", "Switching"] as const;
 const UNPLUG_PHASES = ["Detaching", "Unwiring", "PodDetaching"] as const;
-/** All of them, in the order in which they pass. */
+/** In the order in which they occur. */
 export const IFACE_PHASES = [...PLUG_PHASES, ...SWAP_PHASES, ...UNPLUG_PHASES] as const;
-/** All of them. */
 export const HOTPLUG_TYPES = ["Plug", "Swap", "Unplug"] as const;
 
-/** Where one iface is in its life; derived by `phaseOf` in core, meanings in docs/reference/phases.md. */
+/** Hot-plug phase of an interface. Derived by `phaseOf` in core; meanings: docs/reference/phases.md. */
 export type IfacePhase = (typeof IFACE_PHASES)[number];
 
-/** What a phase is part of: the NIC comes, changes its network, or goes. */
 export type HotplugType = (typeof HOTPLUG_TYPES)[number];
 
 const OPERATION_TYPES = [...HOTPLUG_TYPES, "LinkState"] as const;
 const OUTCOMES = ["Done", "Cancelled", "GuestEnded"] as const;
 const LINK_STATES = ["up", "down"] as const;
 
-/** What was asked for: the NIC comes, changes its network, goes, or its link goes up or down. */
 type OperationType = (typeof OPERATION_TYPES)[number];
 
-/** How an operation ended: as asked, taken back, or with its guest. */
 export type OperationEnd = (typeof OUTCOMES)[number];
 
 const OperationSchema = Type.Object({
@@ -69,10 +66,9 @@ const OperationSchema = Type.Object({
   attempts: Type.Optional(Type.Integer({ description: "How often that step was tried in a row." })),
 });
 
-/** One thing that was done with a NIC of a running guest. */
 export type IfaceOperation = Static<typeof OperationSchema>;
 
-/** The last operations of each NIC; writers: docs/reference/ownership.md. */
+/** The last operations of each interface; writers: docs/reference/ownership.md. */
 export const IFACE_HISTORY_SCHEMA = Type.Array(
   Type.Object({
     name: Type.String({ description: "Name of the interface, which need not be there any more." }),
@@ -81,12 +77,10 @@ export const IFACE_HISTORY_SCHEMA = Type.Array(
   { description: "What was done with the NICs of the running guest." },
 );
 
-/** The last operations of each NIC. */
 export type IfaceHistory = Static<typeof IFACE_HISTORY_SCHEMA>;
 
 const ATTACHMENT_STATES = ["Requested", "Attached", "Failed", "Removing"] as const;
 
-/** What the pod has for one iface. */
 export const ATTACHMENT_SCHEMA = Type.Object(
   {
     name: Type.String({ description: "Name of the interface." }),
@@ -117,7 +111,7 @@ export const ATTACHMENT_SCHEMA = Type.Object(
 );
 
 /**
- * What CNI made of an iface in the pod, as virt-controller tells virt-handler. Known by name and `podInterfaceName`: an
- * iface that changes its network has the old one and the new one.
+ * Attachment of an interface to a network in the pod; virt-controller reports it to virt-handler. The key is name and
+ * `podInterfaceName`, because an interface that changes its network has two attachments.
  */
 export type Attachment = Static<typeof ATTACHMENT_SCHEMA>;

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// VirtualMachineInstancetype and VirtualMachineClusterInstancetype: how large a VM is, by name. Source: KubeVirt
-// api/instancetype/v1beta1 types.go.
+// Instancetypes and preferences, namespaced and cluster-wide. Source: KubeVirt api/instancetype/v1beta1 types.go.
 import type { Static, TOptional, TUnsafe } from "typebox";
 import {
   DEVICE_FIELDS,
@@ -24,7 +23,6 @@ import { BlockSizeSchema } from "./guest/disks.ts";
 
 const flag = (description: string) => Type.Optional(Type.Boolean({ description }));
 
-/** Labels or annotations by name. */
 function stringMap(description: string): TOptional<TUnsafe<Readonly<Record<string, string>>>> {
   return Type.Optional(
     Type.Unsafe<Readonly<Record<string, string>>>(map(description, text("Value."))),
@@ -68,7 +66,7 @@ const MemorySchema = Type.Object(
   { description: "Memory." },
 );
 
-/** What of a VM an instancetype decides; the VM itself then must not. */
+/** The fields that an instancetype sets. A VM with an instancetype must not set them itself. */
 export const InstancetypeSpecSchema = Type.Object(
   {
     cpu: CpuSchema,
@@ -87,20 +85,17 @@ export const InstancetypeSpecSchema = Type.Object(
   { description: "How large a VM is, and where it runs." },
 );
 
-/** What of a VM an instancetype decides. */
 export type InstancetypeSpec = Static<typeof InstancetypeSpecSchema>;
 
-/** An instancetype, of a namespace or of the cluster. */
+/** A namespaced or cluster instancetype. */
 export interface Instancetype extends KubeObject {
   readonly spec: InstancetypeSpec;
 }
 
-// Source: KubeVirt api/instancetype/v1beta1 types.go.
-
 const optionalText = (description: string) => Type.Optional(Type.String({ description }));
 const count = (description: string) => Type.Optional(Type.Integer({ minimum: 1, description }));
 
-/** How processors are arranged; the longer words are older spellings. Source: KubeVirt PreferredCPUTopology. */
+/** Maps each value, including deprecated aliases, to its present name. Source: KubeVirt PreferredCPUTopology. */
 export const CPU_TOPOLOGIES = {
   sockets: "sockets",
   cores: "cores",
@@ -114,7 +109,7 @@ export const CPU_TOPOLOGIES = {
   preferAny: "any",
 } as const;
 
-/** Where processors are spread. Source: KubeVirt SpreadAcross. */
+/** Source: KubeVirt SpreadAcross. */
 const SPREADS = ["SocketsCores", "CoresThreads", "SocketsCoresThreads"] as const;
 
 const PreferredCpuSchema = Type.Object(
@@ -232,7 +227,7 @@ const RequirementsSchema = Type.Object(
   { description: "What a VM must have for this preference." },
 );
 
-/** What suits a guest: each holds where the VM says nothing. */
+/** Defaults for fields that the VM leaves unset. */
 export const PreferenceSpecSchema = Type.Object(
   {
     annotations: stringMap("Annotations of the VMI."),
@@ -280,10 +275,9 @@ export const PreferenceSpecSchema = Type.Object(
   { description: "What suits a guest." },
 );
 
-/** What suits a guest. */
 export type PreferenceSpec = Static<typeof PreferenceSpecSchema>;
 
-/** A preference, of a namespace or of the cluster. */
+/** A namespaced or cluster preference. */
 export interface Preference extends KubeObject {
   readonly spec: PreferenceSpec;
 }

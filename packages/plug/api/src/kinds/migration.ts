@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Under which settings do guests move? Those of the cluster, with what a policy changes of them. Source: KubeVirt api/core/v1
-// types.go MigrationConfiguration.
+// Live migration: its settings, policies, requests and state. Source: KubeVirt api/core/v1 types.go,
+// api/migrations/v1alpha1 types.go.
 import type { Static } from "typebox";
 import { quantity } from "../fields/notation.ts";
 import { Type } from "../fields/schema.ts";
@@ -19,12 +19,12 @@ function flag(description: string) {
   return Type.Optional(Type.Boolean({ description }));
 }
 
-/** What cannot be had is refused where it is asked for, not left out in silence. */
+/** A setting that is not supported. The schema rejects true, so that it is not ignored silently. */
 function refusedFlag(description: string) {
   return Type.Optional(Type.Unsafe<boolean>({ type: "boolean", enum: [false], description }));
 }
 
-/** What a policy may change. */
+/** The settings that a policy can override. */
 const MIGRATION_SETTINGS = {
   allowAutoConverge: flag(
     "A guest that writes faster than its memory goes over is slowed down; false when absent.",
@@ -52,7 +52,7 @@ const MIGRATION_SETTINGS = {
   ),
 };
 
-/** Settings of the cluster, resolved too. */
+/** The cluster's settings; also the resolved settings of a migration. */
 export const MIGRATION_CONFIGURATION = Type.Object(
   {
     ...MIGRATION_SETTINGS,
@@ -89,12 +89,11 @@ const DEFAULTS = {
 type Given = Static<typeof MIGRATION_CONFIGURATION>;
 type Known = keyof typeof DEFAULTS;
 
-/** All settings, none of them open. */
+/** The settings, with all defaults resolved. */
 export type MigrationConfiguration = Given & {
   readonly [K in Known]-?: NonNullable<Given[K]>;
 };
 
-/** The cluster's settings, with what is changed of them. */
 export function migrationConfigOf(
   cluster: Given | undefined,
   changed: Given = {},
@@ -102,11 +101,13 @@ export function migrationConfigOf(
   const given: Given = { ...cluster, ...changed };
   const keys = Object.keys(DEFAULTS) as readonly Known[];
   const known = Object.fromEntries(keys.map((key) => [key, given[key] ?? DEFAULTS[key]]));
-  // Every member is of its own type: the schema has spoken.
+  // The API server validated each member against its schema.
   return known as MigrationConfiguration;
 }
 
-// Source: KubeVirt api/core/v1 types.go VirtualMachineInstanceMigrationState; `targetAttachments`, `targetNodeDomainFaults`, `sourceNodeDomainLeft`, `sourceEndedTimestamp`, `abortRequestedTimestamp`, `guestLost` and `progress` are ours.
+// Source: KubeVirt VirtualMachineInstanceMigrationState; `targetAttachments`, `targetNodeDomainFaults`,
+// `sourceNodeDomainLeft`, `sourceEndedTimestamp`, `abortRequestedTimestamp`, `guestLost` and `progress` are
+// Patchbay's own.
 
 const MODES = ["PreCopy", "PostCopy", "Paused"] as const;
 const ABORT_STATES = ["Aborting", "Succeeded", "Failed"] as const;
@@ -123,7 +124,7 @@ function amount(description: string) {
   return Type.Optional(Type.Integer({ minimum: 0, description }));
 }
 
-/** Of memory and disks together, as the source's libvirt counts them (virDomainGetJobStats). */
+/** Memory and disks together, as counted by the source's libvirt (virDomainGetJobStats). */
 const PROGRESS_SCHEMA = Type.Object(
   {
     dataTotalBytes: amount("All that the guest has."),
@@ -137,7 +138,7 @@ const PROGRESS_SCHEMA = Type.Object(
   },
 );
 
-/** Of one migration at a time; the last one's stays. */
+/** The state of the present or last migration, in the status of both VMI and migration. */
 export const MIGRATION_STATE_SCHEMA = Type.Object(
   {
     migrationUid: word("uid of the VirtualMachineInstanceMigration."),
@@ -206,12 +207,9 @@ export const MIGRATION_STATE_SCHEMA = Type.Object(
   OPEN,
 );
 
-/** What is told of a VMI's migration. */
 export type MigrationState = Static<typeof MIGRATION_STATE_SCHEMA>;
 
-// Source: KubeVirt api/core/v1 types.go.
-
-/** Of a migration that goes well, in the order in which they pass. Source: KubeVirt VirtualMachineInstanceMigrationPhase. */
+/** Phases of a successful migration, in order. Source: KubeVirt VirtualMachineInstanceMigrationPhase. */
 export const MIGRATION_PHASES = [
   "Pending",
   "Scheduling",
@@ -225,17 +223,16 @@ export const MIGRATION_PHASES = [
 const PHASES = ["", ...MIGRATION_PHASES, "Failed"] as const;
 const PHASE = Type.Unsafe<(typeof PHASES)[number]>({ type: "string", enum: [...PHASES] });
 
-/** Those that come first first. Source: KubeVirt MigrationPriority. */
+/** Most urgent first. Source: KubeVirt MigrationPriority. */
 export const MIGRATION_PRIORITIES = [
   "system-critical",
   "user-triggered",
   "system-maintenance",
 ] as const;
 
-/** How urgent a migration is. */
 type MigrationPriority = (typeof MIGRATION_PRIORITIES)[number];
 
-/** What is asked for; never changed. */
+/** Immutable. */
 export const MigrationSpecSchema = Type.Object(
   {
     vmiName: Type.Optional(
@@ -258,7 +255,7 @@ export const MigrationSpecSchema = Type.Object(
   OPEN,
 );
 
-/** Where it is; writer: virt-controller. */
+/** Writer: virt-controller. */
 export const MigrationStatusSchema = Type.Object(
   {
     phase: Type.Optional(PHASE),
@@ -277,24 +274,19 @@ export const MigrationStatusSchema = Type.Object(
   OPEN,
 );
 
-/** A guest is to go to another node. */
 export interface VirtualMachineInstanceMigration extends KubeObject {
   readonly spec: Static<typeof MigrationSpecSchema>;
   readonly status?: Static<typeof MigrationStatusSchema>;
 }
 
-/** Whether nothing of it will ever change. */
 export function isMigrationFinal({ status }: VirtualMachineInstanceMigration): boolean {
   return status?.phase === "Succeeded" || status?.phase === "Failed";
 }
-
-// Source: KubeVirt api/migrations/v1alpha1 types.go.
 
 function labels(description: string) {
   return Type.Optional(Type.Record(Type.String(), Type.String(), { description }));
 }
 
-/** Whose, and what is other. */
 export const MigrationPolicySpecSchema = Type.Object(
   {
     selectors: Type.Optional(
@@ -317,7 +309,7 @@ export const MigrationPolicySpecSchema = Type.Object(
   OPEN,
 );
 
-/** Other settings for some guests. */
+/** Overrides the cluster's settings for the VMs that it selects. */
 export interface MigrationPolicy extends KubeObject {
   readonly spec: Static<typeof MigrationPolicySpecSchema>;
 }

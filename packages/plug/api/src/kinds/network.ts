@@ -1,19 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
-// Networks and ifaces as a VM declares them. Source: KubeVirt api/core/v1 schema.go, types Network and Interface.
+// Networks and interfaces of a VM, with bindings, DHCP options and port security. Source: KubeVirt api/core/v1
+// schema.go, types Network and Interface.
 import { Type } from "../fields/schema.ts";
 import { integer, list, object, text, anything, flag, oneOf, unbuilt } from "../fields/notation.ts";
 import type { Static } from "typebox";
 import { BINDING_FIELDS, IFACE_FIELDS, NETWORK_FIELDS } from "../fields/unacted-fields.ts";
 
-// Source: KubeVirt api/core/v1 schema.go, type DHCPOptions.
-
-/** One of the options 224 to 254; the value is given as it is. */
+/** Options 224 to 254; the value is sent unchanged. */
 interface PrivateDhcpOption {
   readonly option: number;
   readonly value: string;
 }
 
-/** Options that a person asks for. */
+/** Source: KubeVirt api/core/v1 schema.go, type DHCPOptions. */
 export interface DhcpOptions {
   readonly bootFileName?: string;
   readonly tftpServerName?: string;
@@ -21,7 +20,6 @@ export interface DhcpOptions {
   readonly privateOptions?: readonly PrivateDhcpOption[];
 }
 
-/** Of an iface. */
 const DHCP_OPTIONS = Type.Optional(
   Type.Unsafe<DhcpOptions>(
     object("What the guest is told by DHCP, where the pod gives it its address.", {
@@ -39,13 +37,12 @@ const DHCP_OPTIONS = Type.Optional(
   ),
 );
 
-/** From the least that is judged to the most. */
+/** From the weakest to the strictest. KubeVirt has no port security; the terms are OpenStack's. */
 export const SECURITY_MODES = ["Off", "MAC", "Addresses"] as const;
 
-/** What is judged of the frames that a guest sends: nothing, where they come from, or also which addresses they claim. */
+/** Off: no checks. MAC: checks the source MAC. Addresses: also checks the claimed IP addresses. */
 export type SecurityMode = (typeof SECURITY_MODES)[number];
 
-/** Whether a text is a mode. */
 export function isSecurityMode(text: string): text is SecurityMode {
   return SECURITY_MODES.some((mode) => mode === text);
 }
@@ -53,7 +50,7 @@ export function isSecurityMode(text: string): text is SecurityMode {
 const MODE_WORDS =
   "Off: nothing is judged. MAC: frames come from the guest's own MAC, and are neither spanning tree nor answers of a DHCP server or router. Addresses: they also claim no address but its own.";
 
-/** What an iface says of what its guest may send. */
+/** Port security of one interface. */
 const PORT_SECURITY = Type.Object(
   {
     mode: Type.Optional(
@@ -78,7 +75,7 @@ const PORT_SECURITY = Type.Object(
   { description: "What the guest may send on a network that is not the pod's own." },
 );
 
-/** What the cluster says of all ifaces. */
+/** Port security of all interfaces. */
 export const CLUSTER_PORT_SECURITY = Type.Object({
   mode: Type.Optional(
     Type.String({
@@ -93,13 +90,12 @@ export const CLUSTER_PORT_SECURITY = Type.Object({
   ),
 });
 
-/** What the cluster says, with defaults for what it does not say. */
+/** The cluster's port security, with defaults. */
 export interface ClusterSecurity {
   readonly mode: SecurityMode;
   readonly enforced: boolean;
 }
 
-/** The cluster's settings, with defaults for what it does not say. */
 export function clusterSecurityOf(
   given: Static<typeof CLUSTER_PORT_SECURITY> | undefined,
 ): ClusterSecurity {
@@ -107,10 +103,10 @@ export function clusterSecurityOf(
   return { mode: isSecurityMode(mode) ? mode : "Off", enforced: given?.enforced ?? false };
 }
 
-/** Keeps fields that Patchbay does not know; the CRD says `x-kubernetes-preserve-unknown-fields`. */
+/** Preserves fields that the schema does not list. */
 export const OPEN = { "x-kubernetes-preserve-unknown-fields": true } as const;
 
-/** A network of a VM, by which its iface of the same name is found. */
+/** The interface with the same name joins this network. */
 export const NetworkSchema = Type.Object(
   {
     name: Type.String({ description: "Name of the network within the VM." }),
@@ -137,7 +133,7 @@ export const NetworkSchema = Type.Object(
           networkName: Type.String({
             description: "NetworkAttachmentDefinition, as NAME or NAMESPACE/NAME.",
           }),
-          // Read where a stored VM must not be taken for one with a secondary network.
+          // Read, so that a stored VM with it does not count as a VM with a secondary network.
           default: unbuilt(flag("It takes the place of the pod's default network."), {
             unless: oneOf(false),
             hint: "use pod: {}, or join the network beside it",
@@ -171,7 +167,6 @@ const PORT_RANGE = Type.Object(
   { description: "One range." },
 );
 
-/** A NIC as the VM declares it; fields that are not acted on are among `fields/`. */
 export const IfaceSchema = Type.Object(
   {
     name: Type.String({ description: "Name of the interface; equals the name of its network." }),
@@ -234,22 +229,22 @@ export const IfaceSchema = Type.Object(
   { description: "A NIC of the VM." },
 );
 
-/** An entry of `spec.networks`: what to join. */
+/** Entry of `spec.networks`. */
 export type Network = Static<typeof NetworkSchema>;
-/** An entry of `spec.domain.devices.interfaces`: the NIC that the VM declares. */
+/** Entry of `spec.domain.devices.interfaces`. */
 export type Iface = Static<typeof IfaceSchema>;
 
-/** Whether the network is the one that the pod has from the start. */
+/** Whether the network is the pod's default network. */
 export function isDefaultNetwork(network: Network): boolean {
   return network.pod !== undefined || network.multus?.default === true;
 }
 
-/** Whether the iface is to be unplugged: its entry stays until the guest and the pod have let go of it. */
+/** Whether the interface is to be unplugged. Its entry remains until guest and pod have detached it. */
 export function isAbsent(iface: Iface): boolean {
   return iface.state === "absent";
 }
 
-/** Every way that the API has or has had. Source: KubeVirt api/core/v1 schema.go, InterfaceBindingMethod and PluginBinding. */
+/** All present and former bindings of the API. Source: KubeVirt api/core/v1 schema.go, InterfaceBindingMethod and PluginBinding. */
 const BINDINGS = [
   "bridge",
   "masquerade",
@@ -261,15 +256,14 @@ const BINDINGS = [
   "macvtap",
 ] as const;
 
-/** One way; the name of its field in the iface. */
+/** Name of the binding's field in the interface. */
 export type Binding = (typeof BINDINGS)[number];
 
-/** Whether a field of an iface is a way to bind it. */
 export function isBinding(field: string): boolean {
   return BINDINGS.some((binding) => binding === field);
 }
 
-/** The ways that an iface names, in the order of the API; none means bridge on a secondary network. */
+/** Lists the interface's bindings in the order of the API; none means bridge on a secondary network. */
 export function bindingsOf(iface: Iface): readonly Binding[] {
   return BINDINGS.filter((binding) => (iface[binding] ?? undefined) !== undefined);
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a VMI is to be: the specification, one definition for type, schema and validation. Source: KubeVirt api/core/v1 schema.go; `pcieRootPorts` is ours.
+// Specification of a VMI. Source: KubeVirt api/core/v1 schema.go, types.go; `pcieRootPorts` is Patchbay's own.
 import { Type } from "../fields/schema.ts";
 import {
   anything,
@@ -34,9 +34,7 @@ import { DiskSchema, VolumeSchema } from "./guest/disks.ts";
 import { IfaceSchema, NetworkSchema } from "./network.ts";
 import { PCIE_ROOT_PORTS_MAX } from "../values/pci.ts";
 
-// Source: KubeVirt api/core/v1 types.go.
-
-/** An object of Kubernetes' own that is passed on without a look. */
+/** An object of Kubernetes that is passed to the pod unchecked. */
 type Whole = Readonly<Record<string, unknown>>;
 
 /** Source: Kubernetes Toleration. */
@@ -48,7 +46,7 @@ const TOLERATION = object("One toleration.", {
   tolerationSeconds: integer("Seconds for which NoExecute is tolerated."),
 });
 
-/** DNS settings of a pod. Source: Kubernetes PodDNSConfig. */
+/** Source: Kubernetes PodDNSConfig. */
 export interface DnsConfig {
   readonly nameservers?: readonly string[];
   readonly searches?: readonly string[];
@@ -64,7 +62,7 @@ const DNS_CONFIG = object("DNS settings of the pod.", {
   ),
 });
 
-/** Of `spec` of a VMI. */
+/** Fields of `spec` that virt-controller copies to the launcher pod. */
 const AROUND_GUEST = {
   affinity: Type.Optional(Type.Unsafe<Whole>(anything("Which nodes and neighbours the VM wants."))),
   dnsConfig: Type.Optional(Type.Unsafe<DnsConfig>(DNS_CONFIG)),
@@ -89,11 +87,8 @@ const AROUND_GUEST = {
   ),
 };
 
-// Source: KubeVirt api/core/v1 types.go Probe.
-
-/** Exactly one way of asking; times in seconds. */
+/** Exactly one handler is set. Times are in seconds. Source: KubeVirt api/core/v1 types.go Probe. */
 export interface GuestProbe extends Omit<Probe, "grpc"> {
-  /** The guest's agent answers. */
   readonly guestAgentPing?: object;
 }
 
@@ -133,13 +128,12 @@ function probe(what: string) {
   return Type.Optional(Type.Unsafe<GuestProbe>(schema));
 }
 
-/** Of `spec` of a VMI. */
 const GUEST_PROBES = {
   livenessProbe: probe("When the guest counts as dead, and is ended."),
   readinessProbe: probe("When the guest counts as ready, for a Service too."),
 };
 
-/** An amount, for example 128Mi, or a number of bytes. Source: Kubernetes resource.Quantity. */
+/** For example 128Mi, or a number of bytes. Source: Kubernetes resource.Quantity. */
 const QuantitySchema = (description: string) => Type.Unsafe<string | number>(quantity(description));
 
 const MemorySchema = Type.Object(
@@ -225,7 +219,7 @@ const DomainSpecSchema = Type.Object(
   { description: "The guest." },
 );
 
-/** The specification of a VMI, which the template of a VM holds too. */
+/** Also the `spec` of a VM's template. */
 export const VmiSpecSchema = Type.Object(
   {
     domain: DomainSpecSchema,
@@ -269,5 +263,5 @@ export const VmiSpecSchema = Type.Object(
   { description: "What the VM is to be." },
 );
 
-/** What a guest is to be; of a VM's VMI virt-controller keeps the NICs as the VM has them. */
+/** If the VMI belongs to a VM, virt-controller keeps its NICs equal to the VM's. */
 export type VmiSpec = Static<typeof VmiSpecSchema>;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which fields of a VM, a VMI or an iface keep it from being started or plugged, and which are only kept.
+// Checks of fields against their schema: unsupported fields, malformed quantities and wrong types.
 import { IfaceSchema, isAbsent, type Iface } from "../kinds/network.ts";
 import { VmSpecSchema, type VmSpec } from "../kinds/vm.ts";
 import { VmiSpecSchema, type VmiSpec } from "../kinds/vmi-spec.ts";
@@ -16,17 +16,16 @@ import { remembered, rememberedAt } from "../values/memoize.ts";
 import { parseQuantity } from "../values/quantity.ts";
 import { isJsonObject, type JsonObject } from "../values/json.ts";
 
-/** A field, and in words what is wrong with it; no full sentence, the field comes before it. */
+/** `message` continues a sentence that starts with `field`. */
 export interface FieldProblem {
   readonly field: string;
   readonly message: string;
 }
 
-/** Fields of an object that are not acted on. */
 export interface UnactedFields {
-  /** Without them the guest would be another: it is not started. */
+  /** Unsupported fields on which the guest depends: the VM is not started. */
   readonly unbuilt: readonly FieldProblem[];
-  /** They change nothing for the guest. */
+  /** Unsupported fields on which the guest does not depend. */
   readonly harmless: readonly string[];
 }
 
@@ -43,7 +42,7 @@ function split(fields: readonly UnactedField[]): UnactedFields {
   };
 }
 
-/** An iface that is leaving asks for nothing: of what is said of the VMI specification at `base`, what is not of such a one. */
+/** Drops the fields of interfaces that are to be unplugged; `base` is the path of the VMI specification. */
 function ofPresent(fields: readonly UnactedField[], spec: VmiSpec, base: string): UnactedFields {
   const ifaces = spec.domain.devices?.interfaces ?? [];
   const absent = ifaces.flatMap((iface, index) =>
@@ -52,29 +51,28 @@ function ofPresent(fields: readonly UnactedField[], spec: VmiSpec, base: string)
   return split(fields.filter(({ path }) => !absent.some((prefix) => path.startsWith(prefix))));
 }
 
-/** What is not acted on of a VMI specification at `base`, in the order of the schema. */
+/** In the order of the schema. */
 export const unactedFieldsOfVmi: (spec: VmiSpec, base: string) => UnactedFields = rememberedAt(
   (spec, base) => ofPresent(unactedFields(VmiSpecSchema, spec, base), spec, base),
 );
 
-/** What is not acted on of a VM specification, its template with it, in the order of the schema. */
+/** Includes the template; in the order of the schema. */
 export const unactedFieldsOfVm: (spec: VmSpec) => UnactedFields = remembered((spec) => {
   const fields = unactedFields(VmSpecSchema, spec, "spec");
   return ofPresent(fields, spec.template.spec, "spec.template.spec");
 });
 
-/** The VMI specification without fields that are stored without effect, for comparisons. */
+/** Returns the specification without harmless fields, for comparisons. */
 export const effectiveVmiSpec: (spec: VmiSpec) => VmiSpec = remembered(
-  // Harmless fields are optional, so that the rest still is a specification.
+  // Harmless fields are optional, so the result is still a valid specification.
   (spec) => withoutHarmlessFields(VmiSpecSchema, { ...spec }) as unknown as VmiSpec,
 );
 
-/** Every field of a VM, and what becomes of it. */
 export function vmFields(): readonly SchemaField[] {
   return schemaFields(VmSpecSchema, "spec");
 }
 
-/** The first field of an iface, by its place below the iface, without which the NIC would be another. */
+/** Returns the first unsupported field on which the NIC depends; its path is relative to the interface. */
 export function unbuiltFieldOf(iface: Iface): FieldProblem | undefined {
   return split(unactedFields(IfaceSchema, iface, "")).unbuilt[0];
 }
@@ -83,7 +81,7 @@ function isNegative(text: string): boolean {
   return text.startsWith("-") && parseQuantity(text.slice(1)) !== undefined;
 }
 
-/** Fields of a VMI specification at `base` that ought to be an amount and are none. */
+/** Returns the fields that should be quantities and are malformed. They are errors; no default replaces them. */
 export const unreadableQuantities: (spec: VmiSpec, base: string) => readonly FieldProblem[] =
   rememberedAt((spec, base) =>
     quantitiesOf(VmiSpecSchema, spec, base)
@@ -117,7 +115,7 @@ function isOfType(schema: JsonSchema, value: unknown): boolean {
 }
 
 function asSchemas(value: unknown): Readonly<Record<string, JsonSchema>> {
-  // Only schemas stand there.
+  // These keywords hold only schemas.
   return isJsonObject(value) ? (value as Readonly<Record<string, JsonSchema>>) : {};
 }
 
@@ -144,7 +142,7 @@ function problemsOf(schema: JsonSchema, value: unknown, path: string): readonly 
   return isJsonObject(value) ? memberProblems(schema, value, path) : [];
 }
 
-/** Fields of what ought to be a VM's specification that are not of the type that they must be, or are missing. */
+/** Returns the fields of a VM specification that are missing or have the wrong type. For objects that the API server did not validate. */
 export function misshapenFields(spec: unknown): readonly string[] {
   return problemsOf({ ...VmSpecSchema }, spec ?? null, "spec");
 }

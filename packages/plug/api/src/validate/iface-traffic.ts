@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which subnets and ports masquerade may have, and what a guest may be allowed to send. Source of the limits of ports:
-// KubeVirt pkg/network/admitter/netiface.go.
+// Rules for masquerade, ports, port security and DHCP options of interfaces. Source: KubeVirt
+// pkg/network/admitter/netiface.go.
 import type { Cause } from "../kinds/kubernetes/meta.ts";
 import {
   isDefaultNetwork,
@@ -15,7 +15,7 @@ import { causeIf, findNetworkOf, forEachIface, forEachNetwork, type Rule } from 
 
 const PORT_MAX = 65_535;
 const RANGES_MAX = 10;
-/** Each is a rule that every frame may have to pass. */
+/** Each entry becomes a rule that every frame may have to pass. */
 const ALLOWED_MAX = 64;
 const PROTOCOLS: readonly string[] = ["TCP", "UDP"];
 
@@ -99,7 +99,7 @@ function printRange({ start, end }: PortRange): string {
   return `[${String(start)}-${String(end)}]`;
 }
 
-/** Of one protocol each range is beyond all that begin before it; what is no range is told as such. */
+/** Ranges of one protocol must not overlap. Skips reversed ranges, which another rule reports. */
 const rangesAreApart = forEachIface(({ portRanges = [] }, path) =>
   PROTOCOLS.flatMap((protocol) => {
     const ranges = portRanges
@@ -114,7 +114,6 @@ const rangesAreApart = forEachIface(({ portRanges = [] }, path) =>
   }),
 );
 
-/** Causes for what of a list is not as it must be, and for a list that is too long. */
 function listCauses(
   list: readonly string[] | undefined,
   field: string,
@@ -152,7 +151,7 @@ const securityIsKnown = forEachIface(({ portSecurity = {} }, path): readonly Cau
   ];
 });
 
-/** Whether the iface asks for anything but what is always so on the pod network. */
+/** Whether port security deviates from Addresses without exceptions, which the pod network always enforces. */
 function asksForLess({ portSecurity = {} }: Iface): boolean {
   const { mode = "", allowedMACs = [], allowedAddresses = [], allowServers } = portSecurity;
   const isOther = mode !== "" && mode !== "Addresses";
@@ -170,7 +169,6 @@ const podNetworkIsGuarded = forEachIface((iface, path, spec) => {
   );
 });
 
-/** Judges what passes between a guest and its network. */
 export const IFACE_TRAFFIC_RULES: readonly Rule[] = [
   natSubnetsFit,
   portsAreNumbers,
@@ -181,15 +179,12 @@ export const IFACE_TRAFFIC_RULES: readonly Rule[] = [
   podNetworkIsGuarded,
 ];
 
-// Source: KubeVirt pkg/network/admitter/netiface.go.
-
-/** Options for private use that KubeVirt knows. Source: KubeVirt api/core/v1 schema.go, DHCPPrivateOptions. */
+/** Private options that KubeVirt allows. Source: KubeVirt api/core/v1 schema.go, DHCPPrivateOptions. */
 const [PRIVATE_FIRST, PRIVATE_LAST] = [224, 254];
-/** Longest value of an option. Source: RFC 2132 section 2 */
+/** In bytes. Source: RFC 2132 section 2 */
 const VALUE_MAX = 255;
-/** IPv4 addresses that fit into one option. */
 const NTP_SERVERS_MAX = Math.floor(VALUE_MAX / 4);
-/** One word of printable characters, which is not two. */
+/** Printable ASCII without blank and comma. */
 const WORD = /^[!-+\--~]{1,127}$/;
 
 function invalidIf(isWrong: boolean, field: string, message: string): readonly Cause[] {
@@ -201,7 +196,6 @@ function isIpv4(text: string): boolean {
   return ip?.version === 4 && !text.includes("/");
 }
 
-/** Bytes. */
 function utf8LengthOf(text: string): number {
   return encodeURIComponent(text.toWellFormed()).replaceAll(/%../g, "x").length;
 }
@@ -263,5 +257,4 @@ const optionsAreWhole = forEachIface((iface, path) => {
   ];
 });
 
-/** Judges the options of DHCP of each iface. */
 export const DHCP_OPTION_RULES: readonly Rule[] = [optionsAreWhole];

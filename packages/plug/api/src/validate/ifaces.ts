@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which states and bindings an iface may have. Source: KubeVirt pkg/network/admitter/admit.go, binding.go.
+// Rules for state, binding, name, MAC, model and PCI address of interfaces. Source: KubeVirt
+// pkg/network/admitter/admit.go, binding.go, netiface.go.
 import { bindingsOf, type Binding, isDefaultNetwork, type Iface } from "../kinds/network.ts";
 import { normalizeMac, isMulticastMac, MAC_BYTES, parseMac } from "../values/mac.ts";
 import {
@@ -17,15 +18,14 @@ const STATES: readonly string[] = ["", "up", "down", "absent"];
 /** MAC of the bridge in a pod with masquerade. Source: KubeVirt pkg/network/link. */
 const RESERVED_MAC = "02:00:00:00:00:00";
 
-/** Bindings that KubeVirt took out; they have a rule of their own. Source: KubeVirt pkg/network/admitter/discontinued.go. */
+/** Bindings that KubeVirt removed, for which there is a separate rule. Source: KubeVirt pkg/network/admitter/discontinued.go. */
 export const DISCONTINUED: readonly Binding[] = ["slirp", "passt", "macvtap"];
 
-/** Bindings of which an iface has exactly one. Source: KubeVirt pkg/network/admitter/binding.go. */
+/** An interface has exactly one of these. Source: KubeVirt pkg/network/admitter/binding.go. */
 function currentBindings(iface: Iface): readonly Binding[] {
   return bindingsOf(iface).filter((binding) => !DISCONTINUED.includes(binding));
 }
 
-/** What to do about an iface that has none of them, or several. */
 function sayOneBinding({ name }: Iface, bindings: readonly Binding[], onPod: boolean): string {
   const has = `Interface "${name}" has ${bindings.length === 0 ? "none" : bindings.join(" and ")}`;
   if (bindings.length > 0) return `${has}: keep one of them`;
@@ -53,7 +53,7 @@ const linkStateNeedsTap = forEachIface((iface, path) =>
   }),
 );
 
-/** Those that a NIC can have which comes and goes. KubeVirt has only the first. */
+/** Bindings that support hot-plug. KubeVirt supports bridge only. */
 const PLUGGABLE: readonly Binding[] = ["bridge", "binding"];
 
 const absentNeedsPluggable = forEachIface((iface, path) => {
@@ -74,7 +74,7 @@ const absentNeedsSecondary = forEachIface((iface, path, spec) =>
   }),
 );
 
-/** No binding on a secondary network means bridge, which the defaults fill in. */
+/** Without a binding, an interface on a secondary network gets bridge by default. */
 const oneBinding = forEachIface((iface, path, spec) => {
   const bindings = currentBindings(iface);
   const network = findNetworkOf(spec, iface);
@@ -105,7 +105,6 @@ const masqueradeMacIsFree = forEachIface((iface, path) =>
   }),
 );
 
-/** Judges states and bindings, against the network that the iface joins. */
 export const IFACE_STATE_RULES: readonly Rule[] = [
   stateIsKnown,
   linkStateNeedsTap,
@@ -116,10 +115,8 @@ export const IFACE_STATE_RULES: readonly Rule[] = [
   masqueradeMacIsFree,
 ];
 
-// Source: KubeVirt pkg/network/admitter/netiface.go.
-
 const NAME = /^[A-Za-z0-9-_]+$/;
-/** KubeVirt's, and vmxnet3, which guests from elsewhere have drivers for. Source: KubeVirt pkg/network/admitter/netiface.go. */
+/** KubeVirt's models, and vmxnet3 for guests from VMware. Source: KubeVirt pkg/network/admitter/netiface.go. */
 const MODELS: readonly string[] = [
   "e1000",
   "e1000e",
@@ -157,7 +154,7 @@ const nameIsPlain = forEachIface((iface, path) =>
   }),
 );
 
-/** A rule on a text that may be absent; `refusal` is what is said of one that is not taken. */
+/** Returns a rule for an optional text. */
 function textRule(
   field: "model" | "pciAddress",
   isTaken: (text: string) => boolean,
@@ -178,7 +175,7 @@ const modelIsKnown = textRule("model", (model) => MODELS.includes(model), {
   say: (model) => `uses model ${model} that is not supported.`,
 });
 
-/** What is wrong with a MAC, or undefined. A group's address is refused too: no device can be made with it. */
+/** Also rejects multicast addresses, which no device accepts. */
 function macProblem(text: string): string | undefined {
   const pairs = parseMac(text);
   if (pairs === undefined) return "malformed";
@@ -202,7 +199,7 @@ function sameSegment(spec: JudgedSpec, one: Iface, other: Iface): boolean {
   return first !== undefined && first.networkName === second?.networkName;
 }
 
-/** Two NICs with one MAC on one network never work; KubeVirt lets it pass. */
+/** Equal MACs on one network never work, although KubeVirt accepts them. */
 const macIsUnique = forEachIface((iface, path, spec) => {
   const mac = normalizeMac(iface.macAddress ?? "");
   const before = spec.ifaces.slice(0, spec.ifaces.indexOf(iface));
@@ -221,7 +218,6 @@ const pciAddressIsValid = textRule("pciAddress", (address) => PCI_ADDRESS.test(a
   say: (address) => `has malformed PCI address (${address}).`,
 });
 
-/** Judges what an iface is called: name, model, MAC, PCI address. */
 export const IFACE_FIELD_RULES: readonly Rule[] = [
   oneIfaceEach,
   networkIsThere,
@@ -241,7 +237,7 @@ const portsInBounds: Rule = ({ devices, base }) => {
   });
 };
 
-/** i440fx has slots, of which there are always 30. */
+/** i440fx has 30 PCI slots, which cannot be configured. */
 const portsNeedQ35: Rule = ({ devices, machine, base }) =>
   causeIf(
     devices.pcieRootPorts !== undefined &&
@@ -264,7 +260,7 @@ const acpiIndexIsUnique = forEachIface((iface, path, { ifaces }) => {
   });
 });
 
-/** 16 383 is the last index that systemd makes a name of. Source: systemd udev-builtin-net_id.c ONBOARD_14BIT_INDEX_MAX */
+/** systemd names links after an index up to 16 383. Source: systemd udev-builtin-net_id.c ONBOARD_14BIT_INDEX_MAX */
 const ACPI_INDEX_MAX = 16_383;
 
 const acpiIndexInBounds: Rule = ({ ifaces, base }) =>
@@ -276,7 +272,6 @@ const acpiIndexInBounds: Rule = ({ ifaces, base }) =>
     }),
   );
 
-/** Rules for PCIe ports and ACPI indexes. */
 export const DEVICE_RULES: readonly Rule[] = [
   portsInBounds,
   portsNeedQ35,

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Whether an instancetype or a preference may be stored, beside what its schema says. Source: KubeVirt
-// pkg/instancetype/webhooks, pkg/instancetype/preference/webhooks, whose words these are.
+// Validation of instancetypes and preferences beyond their schemas, with KubeVirt's messages. Source: KubeVirt
+// pkg/instancetype/webhooks, pkg/instancetype/preference/webhooks.
 import {
   type InstancetypeSpec,
   CPU_TOPOLOGIES,
@@ -9,7 +9,6 @@ import {
 import type { Cause } from "../kinds/kubernetes/meta.ts";
 import { causeIf } from "./rule.ts";
 
-/** Against an instancetype. */
 export function instancetypeCauses({ memory }: InstancetypeSpec): readonly Cause[] {
   const { overcommitPercent = 0, hugepages } = memory;
   return causeIf(overcommitPercent !== 0 && hugepages !== undefined, {
@@ -20,10 +19,9 @@ export function instancetypeCauses({ memory }: InstancetypeSpec): readonly Cause
   });
 }
 
-/** Threads of a core; another number cannot be had. */
+/** The only supported number of threads per core. */
 const THREADS_OF_CORE = 2;
 
-/** Against a preference. */
 export function preferenceCauses({ cpu }: PreferenceSpec): readonly Cause[] {
   const { preferredCPUTopology = "sockets", spreadOptions = {} } = cpu ?? {};
   const isSpread = CPU_TOPOLOGIES[preferredCPUTopology] === "spread";
@@ -36,7 +34,6 @@ export function preferenceCauses({ cpu }: PreferenceSpec): readonly Cause[] {
   });
 }
 
-/** What whoever writes a preference is told. */
 export function preferenceWarnings({ cpu }: PreferenceSpec): readonly string[] {
   const said = cpu?.preferredCPUTopology;
   if (said === undefined || CPU_TOPOLOGIES[said] === said) return [];

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Whether a VM or a VMI may be stored: all causes at once, in KubeVirt's order.
+// Validation of VMs and VMIs: all causes at once, in KubeVirt's order.
 import { type Rule, causeIf, forEachIface, type JudgedSpec } from "./rule.ts";
 import { unreadableQuantities, type FieldProblem } from "./fields.ts";
 import { BLOCK_SIZE_RULES, DISK_RULES, SHARING_RULES } from "./guest/disks.ts";
@@ -37,9 +37,7 @@ const GUEST_RULES: readonly Rule[] = [
   wordsAreKnown,
 ];
 
-// Source: KubeVirt pkg/storage/admitters/data-volume-template.go.
-
-/** Whether a volume of the VM is of that DataVolume, or of the claim that it makes. */
+/** Whether a volume of the VM uses the DataVolume or its claim. */
 function isUsed({ template }: VmSpec, name: string): boolean {
   return (template.spec.volumes ?? []).some(
     ({ dataVolume, persistentVolumeClaim }) =>
@@ -47,7 +45,7 @@ function isUsed({ template }: VmSpec, name: string): boolean {
   );
 }
 
-/** What CDI is to make the volume as: one of two forms. */
+/** A DataVolume has either `pvc` or `storage`. */
 function targetFault(spec: Readonly<Record<string, unknown>>): string | undefined {
   const targets = ["pvc", "storage"].filter((key) => spec[key] !== undefined).length;
   if (targets === 0) return "Missing Data volume PVC or Storage";
@@ -74,7 +72,7 @@ function templateCauses(spec: VmSpec, index: number): readonly Cause[] {
   return [{ reason: "FieldValueRequired", field: path, message }];
 }
 
-/** Causes against the DataVolumes of a VM, of each the first. */
+/** Returns the first cause for each template. Source: KubeVirt pkg/storage/admitters/data-volume-template.go. */
 function dataVolumeCauses(spec: VmSpec): readonly Cause[] {
   return (spec.dataVolumeTemplates ?? []).flatMap((_template, index) =>
     templateCauses(spec, index),
@@ -93,7 +91,7 @@ const RULES: readonly Rule[] = [
   ...GUEST_RULES,
 ];
 
-/** Bindings that KubeVirt took out. Source: KubeVirt pkg/network/admitter/discontinued.go. */
+/** Applies to new objects only. Source: KubeVirt pkg/network/admitter/discontinued.go. */
 const noDiscontinuedBinding = forEachIface((iface, path) =>
   DISCONTINUED.filter((name) => name in iface).map((name) => ({
     reason: "FieldValueInvalid",
@@ -104,7 +102,6 @@ const noDiscontinuedBinding = forEachIface((iface, path) =>
 
 const CREATION_RULES: readonly Rule[] = [noDiscontinuedBinding];
 
-/** Whether the object comes new into the store, or an older one is changed. */
 type Admission = "create" | "update";
 
 function judgedSpecOf(given: VmiSpec, base: string): JudgedSpec {
@@ -122,7 +119,7 @@ function judgedSpecOf(given: VmiSpec, base: string): JudgedSpec {
   };
 }
 
-/** Every cause against a VMI specification at `base`; a new one is judged by more rules than one that is stored. */
+/** Stored objects are exempt from some rules, so that later versions can tighten them. */
 export function validateVmiSpec(
   spec: VmiSpec,
   base: string,
@@ -134,14 +131,14 @@ export function validateVmiSpec(
 }
 
 /**
- * What is wrong with the guest that a specification at `base` declares: the part of `validateVmiSpec` that has nothing to
- * do with networks. A guest with a problem is not started, whenever and by whomever it was stored.
+ * Returns the problems that are unrelated to networks. A guest with a problem is not started, even if it was stored
+ * before the rule existed.
  */
 export const guestProblems: (spec: VmiSpec, base: string) => readonly FieldProblem[] = rememberedAt(
   (spec, base) => {
     const judged = judgedSpecOf(spec, base);
     const causes = GUEST_RULES.flatMap((rule) => rule(judged));
-    // Problems are told behind their fields, causes name them.
+    // Problems are printed after their field, so the message need not repeat it.
     return causes.map(({ field, message }) => ({
       field,
       message: message.startsWith(`${field} `) ? message.slice(field.length + 1) : message,
@@ -149,7 +146,6 @@ export const guestProblems: (spec: VmiSpec, base: string) => readonly FieldProbl
   },
 );
 
-/** Every cause against a VM specification, those against its template with their paths in the VM. */
 export function validateVmSpec(spec: VmSpec, admission: Admission = "update"): readonly Cause[] {
   return [
     ...causeIf(spec.running !== undefined && spec.runStrategy !== undefined, {
@@ -162,14 +158,14 @@ export function validateVmSpec(spec: VmSpec, admission: Admission = "update"): r
   ];
 }
 
-/** The cause with names in place of indexes: an entry that was moved is the same entry. */
+/** Identifies a cause by names instead of indexes, so that moving an entry does not make it new. */
 function identityOf(cause: Cause, { networks = [], volumes = [], domain }: VmiSpec): string {
   const { interfaces = [], disks = [] } = domain.devices ?? {};
   const entries = { networks, interfaces, volumes, disks };
   const text = `${cause.reason} ${cause.field} ${cause.message}`;
   return text.replaceAll(
     /(networks|interfaces|volumes|disks)\[(\d+)\]/g,
-    // The expression matches nothing but these keys.
+    // The expression matches only these keys.
     (_match, key: keyof typeof entries, index: string) =>
       `${key}[${entries[key][Number(index)]?.name ?? index}]`,
   );
@@ -180,13 +176,13 @@ interface Judged {
   readonly causes: readonly Cause[];
 }
 
-/** What was wrong before is no fault of this change: it must not stand in the way of an unplug. */
+/** Ignores causes that existed before the change: they must not block an unplug. */
 function newCauses(before: Judged, after: Judged): readonly Cause[] {
   const known = new Set(before.causes.map((cause) => identityOf(cause, before.spec)));
   return after.causes.filter((cause) => !known.has(identityOf(cause, after.spec)));
 }
 
-/** Judges a VM specification that takes the place of `before`; undefined: it is new. */
+/** Validates a change; `before` is undefined for a new VM. */
 export function validateVmChange(before: VmSpec | undefined, after: VmSpec): readonly Cause[] {
   if (before === undefined) return validateVmSpec(after, "create");
   return newCauses(
@@ -195,7 +191,7 @@ export function validateVmChange(before: VmSpec | undefined, after: VmSpec): rea
   );
 }
 
-/** Judges a VMI specification that takes the place of `before`; undefined: it is new. */
+/** Validates a change; `before` is undefined for a new VMI. */
 export function validateVmiChange(before: VmiSpec | undefined, after: VmiSpec): readonly Cause[] {
   if (before === undefined) return validateVmiSpec(after, "spec", "create");
   return newCauses(
@@ -211,7 +207,7 @@ function sameSource(one: Network, other: Network): boolean {
   );
 }
 
-/** The pod has its default network from the start to the end. */
+/** The pod's default network cannot change while the pod runs. */
 export function validateVmiNetworkChange(before: VmiSpec, after: VmiSpec): readonly Cause[] {
   const kept = (before.networks ?? []).filter(isDefaultNetwork);
   const lost = kept.filter(

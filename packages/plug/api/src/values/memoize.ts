@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What was found out about an object need not be found out again for as long as it is there: objects do not change.
-/** The function, asked once for each object; `find` depends on nothing else. */
+// Caches of derived values, for objects that do not change.
+/** Calls `find` once per object. `find` must depend on nothing else. */
 export function remembered<About extends object, Found>(
   find: (about: About) => Found,
 ): (about: About) => Found {
@@ -14,7 +14,7 @@ export function remembered<About extends object, Found>(
   };
 }
 
-/** The same for an object at a place of another; of places there are few, and they are kept. */
+/** Calls `find` once per object and path. Paths are few and are never evicted. */
 export function rememberedAt<About extends object, Found>(
   find: (about: About, at: string) => Found,
 ): (about: About, at: string) => Found {

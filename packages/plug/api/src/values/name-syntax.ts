@@ -1,28 +1,28 @@
 // SPDX-License-Identifier: Apache-2.0
-// What `spec.networks[].multus.networkName` says. Source: KubeVirt pkg/network/multus/nad.go.
-/** DNS-1123 label and subdomain, with the most characters of each. Source: Kubernetes apimachinery validation. */
+// Syntax of the names of Kubernetes objects, network definitions and links.
+/** DNS-1123. Source: Kubernetes apimachinery validation. */
 const LABEL = /^[a-z0-9]([-a-z0-9]*[a-z0-9])?$/;
 const LABEL_MAX = 63;
 const SUBDOMAIN = /^[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*$/;
 const SUBDOMAIN_MAX = 253;
 
-/** Name of a NetworkAttachmentDefinition; namespace absent: that of the VM. */
+/** Unset namespace: the VM's namespace. */
 export interface NadName {
   readonly namespace?: string;
   readonly name: string;
 }
 
-/** Whether an object can have this name: a DNS-1123 subdomain. */
+/** Whether the text is a DNS-1123 subdomain. */
 export function isObjectName(text: string): boolean {
   return text.length <= SUBDOMAIN_MAX && SUBDOMAIN.test(text);
 }
 
-/** Whether a namespace can have this name: a DNS-1123 label. */
+/** Whether the text is a DNS-1123 label. */
 export function isNamespaceName(text: string): boolean {
   return text.length <= LABEL_MAX && LABEL.test(text);
 }
 
-/** Reads NAME or NAMESPACE/NAME; undefined when it is neither. */
+/** Parses NAME or NAMESPACE/NAME; undefined if malformed. Source: KubeVirt pkg/network/multus/nad.go. */
 export function parseNadName(text: string): NadName | undefined {
   const [first = "", second, ...rest] = text.split("/", 3);
   if (second === undefined) return isObjectName(first) ? { name: first } : undefined;
@@ -33,7 +33,7 @@ export function parseNadName(text: string): NadName | undefined {
 /** IFNAMSIZ - 1, in bytes. Source: linux/if.h */
 export const LINK_NAME_MAX = 15;
 
-/** Bytes of a text in UTF-8. */
+/** Counts UTF-8 bytes. */
 function byteLengthOf(text: string): number {
   let bytes = 0;
   for (const character of text) {
@@ -43,7 +43,7 @@ function byteLengthOf(text: string): number {
   return bytes;
 }
 
-/** Whether a link can have this name. Control characters, which the kernel lets pass, are refused: names are printed. Source: linux/net/core/dev.c dev_valid_name. */
+/** Stricter than the kernel: rejects control characters, because names are printed. Source: linux/net/core/dev.c dev_valid_name. */
 export function isLinkName(text: string): boolean {
   return (
     text !== "" &&

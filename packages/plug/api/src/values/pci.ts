@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// How the address of a PCI device is written.
-/** For example 0000:02:00.0; the domain may be left out. Source: KubeVirt pkg/util/hardware ParsePciAddress. */
+/** For example 0000:02:00.0; the domain is optional. Source: KubeVirt pkg/util/hardware ParsePciAddress. */
 export const PCI_ADDRESS = /^([0-9a-f]{4}:)?[0-9a-f]{2}:[0-9a-f]{2}\.[0-7]$/i;
 
-/** Costs 9 MiB, and little of a boot. Source: docs/design/pci-topology.md */
+/** Costs 9 MiB and little boot time. Source: docs/design/pci-topology.md */
 export const PCIE_ROOT_PORTS_DEFAULT = 32;
 
-/** Each costs boot time. Source: docs/design/pci-topology.md */
+/** Each port costs boot time. Source: docs/design/pci-topology.md */
 export const PCIE_ROOT_PORTS_MAX = 128;

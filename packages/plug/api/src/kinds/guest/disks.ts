@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Disks as a VM declares them. Source: KubeVirt api/core/v1 schema.go, type Disk.
+// Disks, volumes and DataVolumes of a VM. Source: KubeVirt api/core/v1 schema.go, types Disk and Volume; CDI
+// cdi.kubevirt.io/v1beta1.
 import type { Static } from "typebox";
 import { Type } from "../../fields/schema.ts";
 import {
@@ -26,7 +27,6 @@ const bus = Type.Optional(
 );
 const readonly = Type.Optional(Type.Boolean({ description: "The guest cannot write to it." }));
 
-/** Sizes of a disk's blocks. */
 export const BlockSizeSchema = Type.Object(
   {
     custom: Type.Optional(
@@ -53,7 +53,7 @@ export const BlockSizeSchema = Type.Object(
   { description: "Sizes of the disk's blocks; 512 bytes when absent." },
 );
 
-/** A disk as the VM declares it, which has its data from the volume of its name. */
+/** The disk's data comes from the volume with the same name. */
 export const DiskSchema = Type.Object(
   {
     name: Type.String({ description: "Name; equals the name of its volume." }),
@@ -132,14 +132,11 @@ export const DiskSchema = Type.Object(
   { description: "One disk." },
 );
 
-/** A disk as the VM declares it. */
 export type Disk = Static<typeof DiskSchema>;
-
-// Source: KubeVirt api/core/v1 schema.go, type Volume.
 
 const optionalText = (description: string) => Type.Optional(Type.String({ description }));
 const optionalFlag = (description: string) => Type.Optional(Type.Boolean({ description }));
-/** An amount, for example 1Gi, or a number of bytes. Source: Kubernetes resource.Quantity. */
+/** For example 1Gi, or a number of bytes. Source: Kubernetes resource.Quantity. */
 const size = (description: string) => Type.Unsafe<string | number>(quantity(description));
 const secretNamed = (description: string) =>
   Type.Optional(
@@ -219,7 +216,7 @@ const DownwardFileSchema = Type.Object(
   { description: "One file." },
 );
 
-/** A volume of a VM; exactly one of its members beside the name. */
+/** Exactly one member beside the name is set. */
 export const VolumeSchema = Type.Object(
   {
     name: Type.String({ description: "Name of the volume." }),
@@ -294,12 +291,9 @@ export const VolumeSchema = Type.Object(
   { description: "One volume." },
 );
 
-/** A volume as the VM declares it. */
 export type Volume = Static<typeof VolumeSchema>;
 
-// Source: CDI cdi.kubevirt.io/v1beta1. Where CDI serves them, their specification is not read; a standalone machine reads it itself.
-
-/** How far a DataVolume is. Source: CDI DataVolumeStatus. */
+/** Source: CDI DataVolumeStatus. */
 export interface DataVolumeStatus {
   readonly claimName?: string;
   readonly phase?: string;
@@ -307,20 +301,19 @@ export interface DataVolumeStatus {
   readonly conditions?: readonly Condition[];
 }
 
-/** Made for a VM, and for its users; CDI, or the node of a standalone machine, makes the claim of its name. */
+/** CDI, or the node of a standalone machine, creates a claim with the same name. Patchbay reads `spec` on standalone machines only. */
 export interface DataVolume extends KubeObject {
   readonly spec: Readonly<Record<string, unknown>>;
   readonly status?: DataVolumeStatus;
 }
 
-/** What a template says of its DataVolume. */
 export interface TemplateMetadata {
   readonly name?: string;
   readonly labels?: Readonly<Record<string, string>>;
   readonly annotations?: Readonly<Record<string, string>>;
 }
 
-/** Of `spec.dataVolumeTemplates` of a VM. */
+/** Entry of a VM's `spec.dataVolumeTemplates`. */
 export const DataVolumeTemplateSchema = Type.Object(
   {
     apiVersion: harmless(text("API version.")),

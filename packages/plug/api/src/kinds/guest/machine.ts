@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a guest starts with. Source: KubeVirt api/core/v1 schema.go, types Firmware and KernelBoot.
+// Firmware, CPU, clock, features and other devices of the guest. Source: KubeVirt api/core/v1 schema.go.
 import { Type } from "../../fields/schema.ts";
 import { FIRMWARE_FIELDS, CPU_FIELDS, FEATURES } from "../../fields/unacted-fields.ts";
 import type { TProperties } from "typebox";
@@ -29,7 +29,6 @@ const KernelBootSchema = Type.Object(
   { description: "The guest is booted from a kernel and an initrd." },
 );
 
-/** EFI and how it boots. */
 export const EfiSchema = Type.Object(
   {
     persistent: Type.Optional(
@@ -53,7 +52,6 @@ const BootloaderSchema = Type.Object(
   { description: "Firmware of the guest; BIOS when absent." },
 );
 
-/** `spec.domain.firmware`. */
 export const FirmwareSchema = Type.Object(
   {
     kernelBoot: Type.Optional(KernelBootSchema),
@@ -65,9 +63,6 @@ export const FirmwareSchema = Type.Object(
   { description: "What the guest starts with." },
 );
 
-// Source: KubeVirt api/core/v1 schema.go, type CPU.
-
-/** A feature of a processor, by name. */
 export const CpuFeatureSchema = Type.Object(
   {
     name: Type.String({ description: "Name of the feature, for example apic." }),
@@ -80,7 +75,6 @@ export const CpuFeatureSchema = Type.Object(
   { description: "One feature." },
 );
 
-/** `spec.domain.cpu`. */
 export const CpuSchema = Type.Object(
   {
     cores: Type.Optional(Type.Integer({ minimum: 1, description: "Cores of each socket." })),
@@ -100,8 +94,6 @@ export const CpuSchema = Type.Object(
   { description: "Virtual processors." },
 );
 
-// Source: KubeVirt api/core/v1 schema.go, type Clock.
-
 const present = Type.Optional(
   Type.Boolean({ description: "Whether the timer is there; true when absent." }),
 );
@@ -112,7 +104,6 @@ const tickPolicy = text(
 const timer = <T extends TProperties>(description: string, more: T) =>
   Type.Optional(Type.Object({ present, ...more }, { description }));
 
-/** Timers that a guest has or lacks. */
 export const TimerSchema = Type.Object(
   {
     hpet: timer("High Precision Event Timer.", { tickPolicy }),
@@ -124,7 +115,7 @@ export const TimerSchema = Type.Object(
   { description: "Timers that the guest has or lacks." },
 );
 
-/** What a clock shows. Source: KubeVirt ClockOffset. */
+/** Source: KubeVirt ClockOffset. */
 export const OFFSET_FIELDS = {
   utc: Type.Optional(
     Type.Object(
@@ -141,7 +132,6 @@ export const OFFSET_FIELDS = {
   timezone: text("Zone that the clock shows, for example Europe/Berlin."),
 };
 
-/** `spec.domain.clock`. */
 export const ClockSchema = Type.Object(
   {
     ...OFFSET_FIELDS,
@@ -150,9 +140,7 @@ export const ClockSchema = Type.Object(
   { description: "The guest's clock; UTC when absent." },
 );
 
-// Source: KubeVirt api/core/v1 schema.go, type Features.
-
-/** A feature that is on when it is named. Source: KubeVirt FeatureState. */
+/** A feature that is on if it is present. Source: KubeVirt FeatureState. */
 const feature = <T extends TProperties>(description: string, more: T) =>
   Type.Optional(
     Type.Object(
@@ -166,7 +154,7 @@ const feature = <T extends TProperties>(description: string, more: T) =>
     ),
   );
 
-/** Those that are acted on. */
+/** The features that Patchbay implements. */
 export const FEATURE_FIELDS = {
   acpi: feature("ACPI; the guest has it when this is absent.", {}),
   apic: feature("APIC; the guest has it when this is absent.", {
@@ -184,7 +172,6 @@ export const FEATURE_FIELDS = {
   smm: feature("System Management Mode, which secure boot needs.", {}),
 };
 
-/** `spec.domain.features`. */
 export const FeaturesSchema = Type.Object(
   {
     ...FEATURE_FIELDS,
@@ -192,8 +179,6 @@ export const FeaturesSchema = Type.Object(
   },
   { description: "Features of the machine." },
 );
-
-// Source: KubeVirt api/core/v1 schema.go, type Devices.
 
 const InputSchema = Type.Object(
   {
@@ -230,7 +215,6 @@ const TpmSchema = Type.Object(
   { description: "A TPM 2.0." },
 );
 
-/** Of `spec.domain.devices`. */
 export const GUEST_DEVICES = {
   inputs: Type.Optional(Type.Array(InputSchema, { description: "Input devices." })),
   rng: Type.Optional(Type.Object({}, { description: "A source of randomness for the guest." })),
@@ -265,7 +249,6 @@ export const GUEST_DEVICES = {
   ),
 };
 
-/** `spec.domain.chassis`. */
 export const ChassisSchema = Type.Object(
   {
     asset: text("Asset tag."),

@@ -1,10 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The part of a pod that Patchbay writes and reads. Source: Kubernetes core/v1 Pod.
+// The parts of a pod that Patchbay writes and reads. Source: Kubernetes core/v1 Pod, Container, Volume.
 import type { Condition, KubeObject } from "./meta.ts";
 
-// Source: Kubernetes core/v1 Volume.
-
-/** A key of a ConfigMap or Secret and the file that it becomes; `mode` as a number. */
 export interface KeyToPath {
   readonly key: string;
   /** Relative, without `..`. */
@@ -12,20 +9,19 @@ export interface KeyToPath {
   readonly mode?: number;
 }
 
-/** A field of the pod's own object, for example `metadata.name`. */
+/** For example `metadata.name`. */
 interface ObjectFieldSelector {
   readonly apiVersion?: string;
   readonly fieldPath: string;
 }
 
-/** A container's limit or request, for example `limits.memory`, in units of `divisor`. */
+/** For example `limits.memory`, in units of `divisor`. */
 export interface ResourceFieldSelector {
   readonly containerName?: string;
   readonly resource: string;
   readonly divisor?: string;
 }
 
-/** One file of a downwardAPI volume. */
 export interface DownwardFile {
   readonly path: string;
   readonly mode?: number;
@@ -33,7 +29,6 @@ export interface DownwardFile {
   readonly resourceFieldRef?: ResourceFieldSelector;
 }
 
-/** One source of a projected volume. */
 export interface VolumeProjection {
   readonly configMap?: {
     readonly name?: string;
@@ -53,7 +48,7 @@ export interface VolumeProjection {
   };
 }
 
-/** A volume; exactly one of its members beside the name. */
+/** Exactly one member beside the name is set. */
 export interface PodVolume {
   readonly name: string;
   readonly emptyDir?: { readonly medium?: string; readonly sizeLimit?: string };
@@ -82,12 +77,9 @@ export interface PodVolume {
     readonly sources?: readonly VolumeProjection[];
     readonly defaultMode?: number;
   };
-  /** A claim in the pod's namespace. */
   readonly persistentVolumeClaim?: { readonly claimName: string; readonly readOnly?: boolean };
   readonly hostPath?: { readonly path: string; readonly type?: string };
 }
-
-// Source: Kubernetes core/v1 Container, ContainerStatus.
 
 interface KeySelector {
   readonly name?: string;
@@ -95,7 +87,6 @@ interface KeySelector {
   readonly optional?: boolean;
 }
 
-/** One variable of the environment: its value, or where it is from. */
 export interface EnvVar {
   readonly name: string;
   readonly value?: string;
@@ -120,7 +111,7 @@ interface SeccompProfile {
   readonly localhostProfile?: string;
 }
 
-/** What a container's processes may do; what is absent is as the pod says. */
+/** Unset members are inherited from the pod. */
 export interface SecurityContext {
   readonly privileged?: boolean;
   readonly runAsUser?: number;
@@ -143,7 +134,7 @@ export interface VolumeMount {
   readonly mountPropagation?: "None" | "HostToContainer" | "Bidirectional";
 }
 
-/** A question that is asked of a container again and again; exactly one way of asking. Times in seconds. */
+/** Exactly one handler is set. Times are in seconds. */
 export interface Probe {
   readonly exec?: { readonly command?: readonly string[] };
   readonly tcpSocket?: { readonly port: number | string; readonly host?: string };
@@ -163,7 +154,6 @@ export interface Probe {
   readonly terminationGracePeriodSeconds?: number;
 }
 
-/** What runs in a pod: the image, its process, and what that may do. */
 export interface Container {
   readonly name: string;
   readonly image: string;
@@ -188,19 +178,18 @@ export interface Container {
   readonly livenessProbe?: Probe;
   readonly readinessProbe?: Probe;
   readonly startupProbe?: Probe;
-  /** What is run after the start and before the end. Source: Kubernetes core/v1 Lifecycle. */
+  /** Source: Kubernetes core/v1 Lifecycle. */
   readonly lifecycle?: { readonly postStart?: object; readonly preStop?: object };
-  /** Of an init container: `Always` is a sidecar, which goes on beside the others. */
+  /** `Always` makes an init container a sidecar. */
   readonly restartPolicy?: string;
   readonly volumeDevices?: readonly { readonly name: string; readonly devicePath: string }[];
-  /** Whether the end of the log tells why it failed, where the container has left no message. */
   readonly terminationMessagePolicy?: "File" | "FallbackToLogsOnError";
   readonly stdin?: boolean;
   readonly stdinOnce?: boolean;
   readonly tty?: boolean;
 }
 
-/** How far a container is; one member, or none where nothing is known. */
+/** At most one member is set; none if the state is unknown. */
 export interface ContainerStateDetails {
   readonly waiting?: { readonly reason: string; readonly message?: string };
   readonly running?: { readonly startedAt?: string };
@@ -214,7 +203,6 @@ export interface ContainerStateDetails {
   };
 }
 
-/** State of a container as the runtime reports it. */
 export interface ContainerStatus {
   readonly name: string;
   readonly image: string;
@@ -224,11 +212,11 @@ export interface ContainerStatus {
   readonly restartCount: number;
   readonly containerID?: string;
   readonly state: ContainerStateDetails;
-  /** How the run before ended. */
+  /** State of the previous run. */
   readonly lastState?: ContainerStateDetails;
 }
 
-/** Which taints do not keep a pod away; what is left out fits every one. Source: Kubernetes core/v1 Toleration. */
+/** Unset members match every taint. Source: Kubernetes core/v1 Toleration. */
 export interface Toleration {
   readonly key?: string;
   readonly operator?: string;
@@ -237,7 +225,6 @@ export interface Toleration {
   readonly tolerationSeconds?: number;
 }
 
-/** A pod; launchers are the ones that Patchbay makes. */
 export interface Pod extends KubeObject {
   readonly spec: {
     readonly nodeName?: string;
@@ -293,7 +280,7 @@ export interface Pod extends KubeObject {
   };
 }
 
-/** Whether no process of the pod runs any more, for ever. */
+/** Whether all containers ended for good. */
 export function isPodFinished(pod: Pod): boolean {
   return pod.status?.phase === "Succeeded" || pod.status?.phase === "Failed";
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which disks a VM may declare. Source: KubeVirt pkg/storage/admitters/disks.go.
+// Rules for disks: buses, block sizes and sharing. Source: KubeVirt pkg/storage/admitters/disks.go.
 import type { Disk, Volume } from "../../kinds/guest/disks.ts";
 import type { Cause } from "../../kinds/kubernetes/meta.ts";
 import { PCI_ADDRESS } from "../../values/pci.ts";
@@ -9,7 +9,7 @@ import { isOn } from "../../fields/notation.ts";
 
 /** Source: KubeVirt arrayLenMax. */
 const LIST_MAX = 256;
-/** Characters of a serial number. Source: KubeVirt maxStrLen. */
+/** In characters. Source: KubeVirt maxStrLen. */
 const SERIAL_MAX = 256;
 const SERIAL = /^[A-Za-z0-9_.+-]+$/;
 /** Source: KubeVirt DiskBus. */
@@ -18,17 +18,16 @@ const TARGETS = ["disk", "lun", "cdrom"] as const;
 
 type Target = (typeof TARGETS)[number];
 
-/** Of a disk that names none. Source: KubeVirt defaults of amd64. */
+/** Source: KubeVirt defaults of amd64. */
 const DEFAULT_BUS = "sata";
 
-/** What the disk is said to be, and its bus; of several the first, which another rule refuses. */
+/** Returns the first target if there are several, which another rule rejects. */
 function targetOf(disk: Disk): { readonly target: Target; readonly bus: string } {
   const target = TARGETS.find((each) => disk[each] !== undefined) ?? "disk";
   const bus = disk[target]?.bus ?? "";
   return { target, bus: bus === "" ? DEFAULT_BUS : bus };
 }
 
-/** A cause against the bus of a disk. */
 function busCause(path: string, target: Target, message: string): readonly Cause[] {
   return [{ reason: "FieldValueInvalid", field: `${path}.${target}.bus`, message }];
 }
@@ -108,13 +107,12 @@ const busIsKnown = forEachDisk((disk, path): readonly Cause[] => {
   return BUSES.includes(bus) ? [] : busCause(path, target, message);
 });
 
-/** What a bus cannot carry. */
 const busSuits = forEachDisk((disk, path): readonly Cause[] => {
   const { target, bus } = targetOf(disk);
   if (target === "cdrom" && bus === "virtio") {
     return busCause(path, target, `Bus type ${bus} is invalid for CD-ROM device`);
   }
-  // KubeVirt takes it, and libvirt and QEMU refuse to start it. Source: KubeVirt issue 17826.
+  // KubeVirt accepts this combination, but libvirt and QEMU do not start it. Source: KubeVirt issue 17826.
   if (target === "lun" && bus !== "scsi") {
     return busCause(path, target, `Bus type ${bus} is invalid for LUN device; use scsi`);
   }
@@ -149,7 +147,6 @@ const serialIsValid = forEachDisk(({ serial = "" }, path) => {
   ];
 });
 
-/** Judges what each disk is, on which bus, and what the guest reads of it. */
 export const DISK_RULES: readonly Rule[] = [
   notTooMany,
   hasVolume,
@@ -164,9 +161,7 @@ export const DISK_RULES: readonly Rule[] = [
   nameIsLabel,
 ];
 
-// Source: KubeVirt pkg/storage/admitters/disks.go.
-
-/** Source: KubeVirt minCustomBlockSize; the sector of a disk. */
+/** The sector size of a disk. Source: KubeVirt minCustomBlockSize. */
 const MIN_BYTES = 512;
 /** Source: KubeVirt maxCustomBlockSize. */
 const MAX_BYTES = 2 * 1024 * 1024;
@@ -175,7 +170,6 @@ type Sizes = Required<Omit<CustomSizes, "discardGranularity">> &
   Pick<CustomSizes, "discardGranularity">;
 type CustomSizes = NonNullable<NonNullable<Disk["blockSize"]>["custom"]>;
 
-/** What is wrong with one size; undefined: nothing. */
 function sizeFault(bytes: number): string | undefined {
   if (bytes < MIN_BYTES) {
     return `Provided size of ${String(bytes)} is less than the supported minimum size of ${String(MIN_BYTES)}`;
@@ -187,12 +181,11 @@ function sizeFault(bytes: number): string | undefined {
   return isPower ? undefined : `Provided size of ${String(bytes)} is not a power of 2`;
 }
 
-/** Emulated controllers of that bus know no other. Source: QEMU hw/ide/ide-dev.c. */
+/** QEMU's SATA controllers support 512-byte sectors only. Source: QEMU hw/ide/ide-dev.c. */
 function isSata({ disk, cdrom, lun }: Disk): boolean {
   return ["", "sata"].includes((disk ?? cdrom ?? lun)?.bus ?? "");
 }
 
-/** What is wrong with the sizes to each other; undefined: nothing. */
 function relationFault(
   disk: Disk,
   sizes: Sizes,
@@ -240,19 +233,18 @@ const sizesAreValid = forEachDisk((disk, diskPath): readonly Cause[] => {
   return sizeCauses(disk, custom, path);
 });
 
-/** Judges block sizes. */
 export const BLOCK_SIZE_RULES: readonly Rule[] = [sizesAreValid];
 
-/** Volumes over which each VM gets a qcow2 file of its own, which its QEMU locks. Source: ADR 0033. */
+/** Volumes for which each VM gets its own qcow2 file, which its QEMU locks. Source: ADR 0033. */
 const OWN_FILES = [
   "containerDisk",
   "ephemeral",
   "emptyDisk",
 ] as const satisfies readonly (keyof Volume)[];
-/** Past the host's memory, of which another node knows nothing. Source: KubeVirt pkg/virt-launcher converter, Shareable. */
+/** Cache modes without the host's page cache, which other nodes do not see. Source: KubeVirt pkg/virt-launcher converter, Shareable. */
 const UNCACHED: readonly string[] = ["", "none", "directsync"];
 
-/** Who only reads locks nothing. Source: libvirt qemu_validate.c, shared access of disks. */
+/** Read-only disks are not locked. Source: libvirt qemu_validate.c, shared access of disks. */
 function isWritten({ disk, lun, cdrom }: Disk): boolean {
   if (cdrom !== undefined) return cdrom.readonly === false;
   return (disk ?? lun)?.readonly !== true;
@@ -277,17 +269,17 @@ const cacheSuitsSharing = forEachDisk(({ shareable, cache = "" }, path) =>
   }),
 );
 
-/** What a volume has that another can have too. */
+/** A claim or file that several volumes can reference. */
 interface Use {
-  /** In words. */
+  /** Description for messages. */
   readonly what: string;
-  /** Where the volume names it, below the volume. */
+  /** Path below the volume. */
   readonly field: string;
   readonly isWritten: boolean;
   readonly isShared: boolean;
 }
 
-/** A volume that no disk names is a disk all the same. Source: KubeVirt SetDefaultVolumeDisk. */
+/** A volume without a disk becomes a disk too. Source: KubeVirt SetDefaultVolumeDisk. */
 function useOf(volume: Volume, disks: readonly Disk[]): Use | undefined {
   const disk = disks.find(({ name }) => name === volume.name) ?? { name: volume.name };
   const { persistentVolumeClaim: claim, dataVolume, ephemeral, hostDisk } = volume;
@@ -310,7 +302,7 @@ function useOf(volume: Volume, disks: readonly Disk[]): Use | undefined {
   return { what, field: "hostDisk.path", isShared, isWritten: isWritten(disk) };
 }
 
-/** QEMU locks what it writes against everybody else, itself included. Source: QEMU block/file-posix.c, raw_check_perm. */
+/** QEMU takes an exclusive lock on a writable image, even against itself. Source: QEMU block/file-posix.c, raw_check_perm. */
 function excludes(one: Use, other: Use): boolean {
   const bothShare = one.isShared && other.isShared;
   return one.what === other.what && (one.isWritten || other.isWritten) && !bothShare;
@@ -330,5 +322,4 @@ const isUsedOnce: Rule = ({ volumes, disks, base }) => {
   });
 };
 
-/** Judges disks that are shareable, and those that would have to be. */
 export const SHARING_RULES: readonly Rule[] = [fileCanBeShared, cacheSuitsSharing, isUsedOnce];

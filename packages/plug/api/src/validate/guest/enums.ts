@@ -1,17 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which words the fields of a guest may have that know a few only.
+// Fields of a guest that accept a fixed set of values.
 import { EVICTION_STRATEGIES } from "../../kinds/kubevirt-config.ts";
 import type { Cause } from "../../kinds/kubernetes/meta.ts";
 import { isJsonObject } from "../../values/json.ts";
 import type { Rule } from "../rule.ts";
 
-/** A field that knows a few words; empty is as if it were not there. */
+/** An empty value counts as unset. */
 interface Choice {
   /** Below the specification; `[]` after a list. */
   readonly path: string;
   readonly words: readonly string[];
   readonly reason?: Cause["reason"];
-  /** `field` is the path of the value. */
   readonly say?: (field: string, word: string) => string;
 }
 
@@ -26,12 +25,12 @@ function unrecognized(field: string, word: string): string {
   return `${field} is set with an unrecognized option: ${word}`;
 }
 
-/** What is said where KubeVirt says nothing. */
+/** For fields that KubeVirt does not check. */
 function sayWords(words: readonly string[]): NonNullable<Choice["say"]> {
   return (field, word) => `${field} has invalid value ${word}; it can be ${words.join(", ")}`;
 }
 
-/** Words and messages are KubeVirt's where it has any. Source: KubeVirt api/core/v1 schema.go, types.go; its admitters. */
+/** Values and messages match KubeVirt. Source: KubeVirt api/core/v1 schema.go, types.go; its admitters. */
 const CHOICES: readonly Choice[] = [
   {
     path: `${DISKS}.cache`,
@@ -101,7 +100,6 @@ interface Found {
   readonly value: unknown;
 }
 
-/** The values below one value by one step of a path. */
 function below({ field, value }: Found, step: string): readonly Found[] {
   const isList = step.endsWith("[]");
   const key = isList ? step.slice(0, -2) : step;
@@ -122,10 +120,9 @@ function findAll(steps: readonly string[], root: Found): readonly Found[] {
   );
 }
 
-/** The choices with their paths as steps: every VM is judged by them whenever it is looked at. */
+/** Splits the paths once, because every observation of a VM runs this rule. */
 const STEPS = CHOICES.map((choice) => ({ ...choice, steps: choice.path.split(".") }));
 
-/** Judges each word that stands where a few are known. */
 export const wordsAreKnown: Rule = ({ spec, base }) =>
   STEPS.flatMap(({ steps, words, reason = "FieldValueInvalid", say }) =>
     findAll(steps, { field: base, value: spec }).flatMap(({ field, value }): readonly Cause[] => {

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which processors a guest may have. Source: KubeVirt validateCPUHotplug.
+// Rules for vCPUs, boot order, resources and firmware. Source: KubeVirt validateCPUHotplug, validateBootOrder,
+// validateFirmware, validateKernelBoot, vmi-create-admitter.
 import { causeIf, type Rule, diskPath, ifacePath, type JudgedSpec } from "../rule.ts";
 import type { Cause } from "../../kinds/kubernetes/meta.ts";
 import { isAbsent } from "../../kinds/network.ts";
@@ -7,7 +8,7 @@ import { parseQuantity } from "../../values/quantity.ts";
 import { isOff } from "../../fields/notation.ts";
 import { isJsonObject } from "../../values/json.ts";
 
-/** More need an IOMMU with extended interrupt mode, which no guest is given. Source: libvirt QEMU_MAX_VCPUS_WITHOUT_EIM. */
+/** More need an IOMMU with extended interrupt mode, which Patchbay does not add. Source: libvirt QEMU_MAX_VCPUS_WITHOUT_EIM. */
 const VCPUS_MAX = 255;
 
 const notTooMany: Rule = ({ spec, base }) => {
@@ -30,10 +31,7 @@ const socketsFit: Rule = ({ spec, base }) => {
   });
 };
 
-/** Judges the number of processors. */
 export const CPU_RULES: readonly Rule[] = [notTooMany, socketsFit];
-
-// Source: KubeVirt validateBootOrder.
 
 interface Bootable {
   readonly path: string;
@@ -68,19 +66,15 @@ const isUnique: Rule = (spec) => {
   });
 };
 
-/** Judges the order of boot devices. */
 export const BOOT_ORDER_RULES: readonly Rule[] = [startsAtOne, isUnique];
 
-// Source: KubeVirt vmi-create-admitter, rules on requests and limits.
-
-/** Bytes; less is taken for a forgotten unit. Source: KubeVirt validateMemoryRequestsNegativeOrNull. */
+/** In bytes; a smaller request most likely lacks its unit. Source: KubeVirt validateMemoryRequestsNegativeOrNull. */
 const MEMORY_MIN_BYTES = 1e6;
 
-/** An amount with its field and as it was written. */
 interface Amount {
   readonly field: string;
   readonly text: string;
-  /** 0 where nothing is said, or what is said cannot be read, which another rule refuses. */
+  /** 0 if unset or malformed; another rule rejects malformed quantities. */
   readonly value: number;
 }
 
@@ -91,7 +85,7 @@ function amountOf(field: string, quantity: unknown): Amount {
 
 function amountsOf({ spec, base }: JudgedSpec, resource: "cpu" | "memory") {
   const path = `${base}.domain.resources`;
-  // The limits of a VM are amounts, like its requests.
+  // The schema restricts both to quantities.
   const { requests, limits } = (spec.domain.resources ?? {}) as Readonly<
     Record<"requests" | "limits", Readonly<Record<string, unknown>> | undefined>
   >;
@@ -138,12 +132,9 @@ const guestIsInLimit: Rule = (judged) => {
   });
 };
 
-/** Judges requests and limits. */
 export const RESOURCE_RULES: readonly Rule[] = [memoryIsInLimit, guestIsInLimit, cpuIsInLimit];
 
-// Source: KubeVirt validateDomainSpec, validateFirmware, validateKernelBoot.
-
-/** Characters of a serial number. Source: KubeVirt maxStrLen. */
+/** In characters. Source: KubeVirt maxStrLen. */
 const SERIAL_MAX = 256;
 const SERIAL = /^[A-Za-z0-9_.+-]+$/;
 /** Source: RFC 9562 section 4. */
@@ -165,7 +156,7 @@ const oneBootLoader: Rule = (judged) => {
   });
 };
 
-/** What protects the firmware's variables from the guest. */
+/** SMM protects the firmware's variables from the guest. */
 const secureBootHasSmm: Rule = (judged) => {
   const efi: unknown = firmwareOf(judged).bootloader?.efi;
   const isSecure = isJsonObject(efi) && efi["secureBoot"] !== false;
@@ -224,7 +215,6 @@ const kernelHasImage: Rule = (judged) => {
   ];
 };
 
-/** Judges boot loader, kernel and identity. */
 export const FIRMWARE_RULES: readonly Rule[] = [
   oneBootLoader,
   kernelHasImage,

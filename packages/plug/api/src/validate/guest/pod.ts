@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a VM may say of the pod around it. Source: KubeVirt vmi-create-admitter, Kubernetes pkg/apis/core/validation.
+// Rules for fields of the launcher pod: names, DNS and probes. Source: KubeVirt vmi-create-admitter, Kubernetes
+// pkg/apis/core/validation.
 import type { Cause } from "../../kinds/kubernetes/meta.ts";
 import { parseSloppyIp } from "../../values/ip.ts";
 import { isJsonObject } from "../../values/json.ts";
@@ -9,7 +10,7 @@ import type { GuestProbe } from "../../kinds/vmi-spec.ts";
 
 /** Source: Kubernetes MaxDNSNameservers. */
 const NAMESERVERS_MAX = 3;
-/** Source: Kubernetes MaxDNSSearchPaths; KubeVirt has 6, as Kubernetes before 1.28. */
+/** KubeVirt allows 6, like Kubernetes before 1.28. Source: Kubernetes MaxDNSSearchPaths. */
 const SEARCHES_MAX = 32;
 
 function nonconforming(field: string, rules: string, faults: readonly string[]): readonly Cause[] {
@@ -38,7 +39,6 @@ function isAddress(value: unknown): boolean {
   return typeof value === "string" && !value.includes("/") && parseSloppyIp(value) !== undefined;
 }
 
-/** A pod without a resolver of its own names its servers. */
 const dnsIsWhole: Rule = ({ spec: { dnsPolicy, dnsConfig }, base }) => {
   const field = `${base}.dnsConfig`;
   const config = isJsonObject(dnsConfig) ? dnsConfig : undefined;
@@ -77,7 +77,6 @@ const dnsIsWhole: Rule = ({ spec: { dnsPolicy, dnsConfig }, base }) => {
   ];
 };
 
-/** Judges names and resolver of the pod. */
 export const POD_RULES: readonly Rule[] = [hostNameIsLabel, subdomainIsName, dnsIsWhole];
 
 // Source: KubeVirt vmi-create-admitter validateProbe.
@@ -109,7 +108,7 @@ const hasOneWay = forEachProbe((probe, field) => {
   ];
 });
 
-/** The node asks the pod's address, behind which a guest is that is on the pod's network. */
+/** kubelet probes the pod's address, which reaches the guest only over the pod network. */
 const overPodNetwork: Rule = (judged) => {
   if (judged.networks.some(({ pod }) => pod !== undefined)) return [];
   const judge = forEachProbe((probe, field) =>
@@ -124,5 +123,4 @@ const overPodNetwork: Rule = (judged) => {
   return judge(judged);
 };
 
-/** Judges the probes of a guest. */
 export const PROBE_RULES: readonly Rule[] = [hasOneWay, overPodNetwork];

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which paths name a file and nothing around it. Source: KubeVirt ValidatePath.
+// Rules for volumes and cloud-init. Source: KubeVirt validateVolumes, validateContainerDisks.
 import { isNothing } from "../../fields/notation.ts";
 import { parseQuantity } from "../../values/quantity.ts";
 import type { Cause } from "../../kinds/kubernetes/meta.ts";
@@ -15,7 +15,7 @@ function hasOnlyPlainParts(path: string): boolean {
   );
 }
 
-/** What is wrong with the path of a file at `field`; undefined: nothing, or there is no path. */
+/** Returns why a set path is invalid. Source: KubeVirt ValidatePath. */
 function pathFault(path: string, field: string): string | undefined {
   if (path === "") return undefined;
   if (path === "/") return `${field} must not point to root`;
@@ -28,7 +28,7 @@ function pathFault(path: string, field: string): string | undefined {
 const BASE64 = /^(?:[A-Za-z0-9+/]{4})*(?:[A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=)?$/;
 const LINE_BREAKS = /[\r\n]/g;
 
-/** Bytes that the text stands for, line breaks left out; undefined when it is no base64. */
+/** Returns the decoded length in bytes, without line breaks; undefined if malformed. */
 function base64Length(text: string): number | undefined {
   const line = text.replaceAll(LINE_BREAKS, "");
   if (!BASE64.test(line)) return undefined;
@@ -36,11 +36,9 @@ function base64Length(text: string): number | undefined {
   return (line.length / 4) * 3 - padding;
 }
 
-// Source: KubeVirt validateVolumes, validateContainerDisks.
-
 const nameIsUnique = namesAreUnique(({ volumes }) => volumes, volumePath);
 
-/** A volume that a disk names was judged with the disk. */
+/** The disk's rule covers volumes that a disk references. */
 const nameIsLabel = forEachVolume(({ name }, path, { disks }): readonly Cause[] => {
   if (disks.some((disk) => disk.name === name)) return [];
   return labelFaults(name).map((message) => ({
@@ -61,7 +59,7 @@ const hasOneSource = forEachVolume((volume, path) => {
   });
 });
 
-/** What a source must name, below the volume. */
+/** Required fields of each source, below the volume. */
 const REQUIRED: readonly (readonly [field: string, of: (volume: Volume) => string | undefined])[] =
   [
     ["configMap.name", ({ configMap }) => configMap && (configMap.name ?? "")],
@@ -132,7 +130,7 @@ const hostDiskIsWhole = forEachVolume(({ hostDisk }, volume): readonly Cause[] =
   return [
     ...hostDiskPathCauses(hostDisk.path, path),
     ...hostDiskTypeCauses(type, path),
-    // A file that is there has its size.
+    // An existing file has a size already.
     ...causeIf(type === "Disk" && parseQuantity(capacity) !== 0, {
       reason: "FieldValueInvalid",
       field: `${path}.capacity`,
@@ -141,7 +139,6 @@ const hostDiskIsWhole = forEachVolume(({ hostDisk }, volume): readonly Cause[] =
   ];
 });
 
-/** Judges volumes, apart from what cloud-init is told. */
 export const VOLUME_RULES: readonly Rule[] = [
   nameIsUnique,
   nameIsLabel,
@@ -153,15 +150,13 @@ export const VOLUME_RULES: readonly Rule[] = [
   hostDiskIsWhole,
 ];
 
-// Source: KubeVirt validateVolumes.
-
-/** Bytes of user data, and of network data, that an object may hold itself. Source: KubeVirt cloudInitUserMaxLen, cloudInitNetworkMaxLen. */
+/** Limit in bytes for each of user data and network data. Source: KubeVirt cloudInitUserMaxLen, cloudInitNetworkMaxLen. */
 const INLINE_MAX_BYTES = 2048;
 const KINDS = ["cloudInitNoCloud", "cloudInitConfigDrive"] as const;
 
 type CloudInit = NonNullable<Volume[(typeof KINDS)[number]]>;
 
-/** One of the two things that cloud-init is told, in the forms that it may have. */
+/** User data or network data, in its alternative forms. */
 interface Told {
   readonly key: "userData" | "networkData";
   readonly text: string;
@@ -192,7 +187,7 @@ function formsOf({ text, base64, secret }: Told): number {
   return [text, base64, secret].filter((form) => form !== "").length;
 }
 
-/** KubeVirt's words for one thing in several forms. */
+/** KubeVirt's messages. */
 const ONE_FORM = {
   userData: "must have only one userdatasource set.",
   networkData: "must have only one networkdata source set.",
@@ -200,10 +195,10 @@ const ONE_FORM = {
 
 const SECRETS = { userData: "UserDataSecretRef", networkData: "NetworkDataSecretRef" } as const;
 
-/** Bytes of a text in UTF-8; no more than 2048 matter, so that a longer text need not be counted out. */
+/** Counts UTF-8 bytes; a text beyond the limit need not be counted exactly. */
 function bytesOf(text: string): number {
   if (text.length > INLINE_MAX_BYTES) return text.length;
-  // By code points, which are what UTF-8 encodes.
+  // Array.from iterates over code points, which UTF-8 encodes.
   return Array.from(text, (point) => utf8Length(point.codePointAt(0) ?? 0)).reduce(
     (sum, bytes) => sum + bytes,
     0,
@@ -260,5 +255,4 @@ const dataIsValid = forEachVolume((volume, volumePath) =>
   }),
 );
 
-/** Judges cloud-init's data. */
 export const CLOUD_INIT_RULES: readonly Rule[] = [dataIsValid];
