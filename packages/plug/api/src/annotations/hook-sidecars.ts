@@ -45,22 +45,24 @@ const DEVICE_INFO = "device-info";
 /** Returns why the value is invalid. */
 type Rule = (value: unknown) => string | undefined;
 
-const isText = (value: unknown): value is string => typeof value === "string" && value !== "";
-const text: Rule = (value) => (isText(value) ? undefined : "must be a text that is not empty");
-const texts: Rule = (value) =>
+const isNonEmptyString = (value: unknown): value is string =>
+  typeof value === "string" && value !== "";
+const nonEmptyString: Rule = (value) =>
+  isNonEmptyString(value) ? undefined : "must be a text that is not empty";
+const stringList: Rule = (value) =>
   Array.isArray(value) && value.every((one) => typeof one === "string")
     ? undefined
     : "must be a list of texts";
 const policy: Rule = (value) =>
   POLICIES.some((one) => one === value) ? undefined : `must be one of ${POLICIES.join(", ")}`;
-const path: Rule = (value) =>
-  isText(value) && /^(?:\/[\w.-]+)+$/.test(value) && !value.split("/").includes("..")
+const filePath: Rule = (value) =>
+  isNonEmptyString(value) && /^(?:\/[\w.-]+)+$/.test(value) && !value.split("/").includes("..")
     ? undefined
     : "must be the absolute path of a file";
 /** Prefixes of directories in /var/run that the launcher uses itself. */
 const RESERVED = ["kubevirt", "libvirt", "patchbay", "secrets"];
 const sharedPath: Rule = (value) => {
-  const name = /^\/var\/run\/([a-z][\w.-]*)$/.exec(isText(value) ? value : "")?.[1];
+  const name = /^\/var\/run\/([a-z][\w.-]*)$/.exec(isNonEmptyString(value) ? value : "")?.[1];
   const isFree = name !== undefined && !RESERVED.some((word) => name.startsWith(word));
   return isFree
     ? undefined
@@ -70,16 +72,20 @@ const deviceInfo: Rule = (value) =>
   value === DEVICE_INFO ? undefined : `must be ${DEVICE_INFO}: nothing else is told`;
 
 const RULES: Readonly<Record<string, Rule>> = {
-  image: text,
+  image: nonEmptyString,
   imagePullPolicy: policy,
-  command: texts,
-  args: texts,
+  command: stringList,
+  args: stringList,
   downwardAPI: deviceInfo,
 };
-const SCRIPT_RULES: Readonly<Record<string, Rule>> = { name: text, key: text, hookPath: path };
+const SCRIPT_RULES: Readonly<Record<string, Rule>> = {
+  name: nonEmptyString,
+  key: nonEmptyString,
+  hookPath: filePath,
+};
 const CLAIM_RULES: Readonly<Record<string, Rule>> = {
-  name: text,
-  volumePath: path,
+  name: nonEmptyString,
+  volumePath: filePath,
   sharedComputePath: sharedPath,
 };
 const OPTIONAL: readonly string[] = ["sharedComputePath"];
@@ -137,7 +143,7 @@ function listProblems(value: unknown, at: string): readonly FieldProblem[] {
 
 type Annotated = Pick<ObjectMeta, "annotations"> | undefined;
 
-function textOf(metadata: Annotated): string | undefined {
+function findAnnotation(metadata: Annotated): string | undefined {
   return metadata?.annotations?.[names.HOOK_SIDECARS_ANNOTATION];
 }
 
@@ -147,15 +153,15 @@ export function hookSidecarProblems(
   base: string,
   isAllowed: boolean,
 ): readonly FieldProblem[] {
-  const said = textOf(metadata);
-  if (said === undefined || said === "") return [];
+  const annotation = findAnnotation(metadata);
+  if (annotation === undefined || annotation === "") return [];
   const field = `${base}.annotations[${names.HOOK_SIDECARS_ANNOTATION}]`;
   if (!isAllowed) {
     const message =
       "hooks of VMs are switched off; an administrator adds Sidecar to configuration.developerConfiguration.featureGates of the KubeVirt object";
     return [{ field, message }];
   }
-  return listProblems(parseJson(said), field);
+  return listProblems(parseJson(annotation), field);
 }
 
 function toSidecar(value: JsonObject): HookSidecarRequest {
@@ -172,7 +178,7 @@ export function hookSidecarsOf(
   metadata: Annotated,
   isAllowed: boolean,
 ): readonly HookSidecarRequest[] {
-  const value = parseJson(textOf(metadata));
+  const value = parseJson(findAnnotation(metadata));
   if (!Array.isArray(value) || hookSidecarProblems(metadata, "metadata", isAllowed).length > 0) {
     return [];
   }

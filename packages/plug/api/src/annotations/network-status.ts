@@ -30,25 +30,25 @@ export function parseNetworkStatus(text: string | undefined): readonly NetworkSt
   return Array.isArray(value) ? value.filter(isNetworkStatus) : [];
 }
 
-function only<T>(value: unknown, isSo: (value: unknown) => value is T): T | undefined {
-  return isSo(value) ? value : undefined;
+function ifValid<T>(value: unknown, isValid: (value: unknown) => value is T): T | undefined {
+  return isValid(value) ? value : undefined;
 }
 
-function isText(isSo: (text: string) => boolean): (value: unknown) => value is string {
-  return (value): value is string => typeof value === "string" && isSo(value);
+function isStringWhere(isValid: (text: string) => boolean): (value: unknown) => value is string {
+  return (value): value is string => typeof value === "string" && isValid(value);
 }
 
-const isMac = isText((text) => parseMac(text) !== undefined);
-const isIp = isText((text) => parseIp(text) !== undefined);
-const isNic = isText(isLinkName);
+const isMac = isStringWhere((text) => parseMac(text) !== undefined);
+const isIp = isStringWhere((text) => parseIp(text) !== undefined);
+const isNic = isStringWhere(isLinkName);
 
 /** Keeps only the valid fields of an entry, because pod authors can write any value into the annotation. */
 export function soundNetworkStatus(entry: NetworkStatus): NetworkStatus {
-  const interfaceName = only(entry.interface, isNic);
-  const mac = only(entry.mac, isMac);
-  const ips = only<readonly unknown[]>(entry.ips, Array.isArray)?.filter(isIp);
-  const dns = only(entry.dns, isJsonObject);
-  const deviceInfo = only(entry["device-info"], isJsonObject);
+  const interfaceName = ifValid(entry.interface, isNic);
+  const mac = ifValid(entry.mac, isMac);
+  const ips = ifValid<readonly unknown[]>(entry.ips, Array.isArray)?.filter(isIp);
+  const dns = ifValid(entry.dns, isJsonObject);
+  const deviceInfo = ifValid(entry["device-info"], isJsonObject);
   return {
     name: entry.name,
     ...(interfaceName === undefined ? {} : { interface: interfaceName }),
@@ -76,8 +76,8 @@ const TYPE = "vhost-user";
 /** Returns the socket; undefined for other types of device. */
 export function vhostUserOf(deviceInfo: unknown): VhostUserInfo | undefined {
   if (!isJsonObject(deviceInfo) || deviceInfo["type"] !== TYPE) return undefined;
-  const told = deviceInfo[TYPE];
-  const { mode, path } = isJsonObject(told) ? told : {};
+  const details = deviceInfo[TYPE];
+  const { mode, path } = isJsonObject(details) ? details : {};
   return {
     mode: typeof mode === "string" ? mode : "",
     path: typeof path === "string" ? path : "",

@@ -160,12 +160,12 @@ function invalid(field: string, message: string): Cause {
 }
 
 /** Returns a cause if the value is set and invalid. */
-function unless(
+function causeUnless(
   { field, value }: { readonly field: string; readonly value: unknown },
-  isSo: (value: unknown) => boolean,
+  isValid: (value: unknown) => boolean,
   message: string,
 ): Causes {
-  if (value === undefined || isSo(value)) return [];
+  if (value === undefined || isValid(value)) return [];
   const shown = JSON.stringify(value).slice(0, 63);
   return [invalid(field, `${shown} ${message}`)];
 }
@@ -179,11 +179,11 @@ function isIp(value: unknown): boolean {
 }
 
 /** Whether the value is an IP address without a prefix length. */
-function isHost(value: unknown): value is string {
+function isPlainAddress(value: unknown): value is string {
   return typeof value === "string" && !value.includes("/") && parseIp(value) !== undefined;
 }
 
-function isWhole(least: number, most: number): (value: unknown) => boolean {
+function isIntegerBetween(least: number, most: number): (value: unknown) => boolean {
   return (value) => Number.isInteger(value) && Number(value) >= least && Number(value) <= most;
 }
 
@@ -191,19 +191,27 @@ function mappingCauses(field: string, mapping: unknown): Causes {
   if (!isJsonObject(mapping)) return [invalid(field, "is not an object")];
   const ports = ["hostPort", "containerPort"].flatMap((name) => {
     const at = { field: `${field}.${name}`, value: mapping[name] ?? null };
-    return unless(at, isWhole(1, PORT_MAX), `is not a port from 1 to ${String(PORT_MAX)}`);
+    return causeUnless(
+      at,
+      isIntegerBetween(1, PORT_MAX),
+      `is not a port from 1 to ${String(PORT_MAX)}`,
+    );
   });
   const isProtocol = (value: unknown): boolean =>
     typeof value === "string" && PROTOCOLS.includes(value.toLowerCase());
   const { protocol, hostIP } = mapping;
   return [
     ...ports,
-    ...unless(
+    ...causeUnless(
       { field: `${field}.protocol`, value: protocol },
       isProtocol,
       "is not TCP, UDP or SCTP",
     ),
-    ...unless({ field: `${field}.hostIP`, value: hostIP }, isHost, "is not an IP address"),
+    ...causeUnless(
+      { field: `${field}.hostIP`, value: hostIP },
+      isPlainAddress,
+      "is not an IP address",
+    ),
   ];
 }
 
@@ -225,10 +233,14 @@ function bandwidthCauses(value: unknown): Causes {
   if (value === undefined) return [];
   if (!isJsonObject(value)) return [invalid("bandwidth", "is not an object")];
   const names = ["ingressRate", "ingressBurst", "egressRate", "egressBurst"];
-  const isBits = isWhole(0, Number.MAX_SAFE_INTEGER);
+  const isBits = isIntegerBetween(0, Number.MAX_SAFE_INTEGER);
   return [
     ...names.flatMap((name) =>
-      unless({ field: `bandwidth.${name}`, value: value[name] }, isBits, "is not a number of bits"),
+      causeUnless(
+        { field: `bandwidth.${name}`, value: value[name] },
+        isBits,
+        "is not a number of bits",
+      ),
     ),
     ...burstCauses(value, "ingress"),
     ...burstCauses(value, "egress"),
@@ -244,13 +256,17 @@ function routeCauses(value: unknown): Causes {
   }
   const gateways: readonly unknown[] = value;
   const versions = gateways.map((gateway) =>
-    isHost(gateway) ? parseIp(gateway)?.version : undefined,
+    isPlainAddress(gateway) ? parseIp(gateway)?.version : undefined,
   );
   return gateways.flatMap((gateway, index) => {
     const at = `${field}[${String(index)}]`;
     const version = versions[index];
     if (version === undefined) {
-      return unless({ field: at, value: gateway ?? null }, isHost, "is not an IP address");
+      return causeUnless(
+        { field: at, value: gateway ?? null },
+        isPlainAddress,
+        "is not an IP address",
+      );
     }
     return versions.indexOf(version) === index
       ? []
@@ -264,7 +280,7 @@ function claimCauses({ ips, "ipam-claim-reference": claim }: NetworkSelection): 
   if (claim !== undefined && ips !== undefined && ips.length > 0) {
     return [{ reason: "FieldValueForbidden", field, message: "cannot be beside ips" }];
   }
-  return unless({ field, value: claim }, isName, "is not the name of an IPAMClaim");
+  return causeUnless({ field, value: claim }, isName, "is not the name of an IPAMClaim");
 }
 
 /** Validates the values that an element requests; returns all causes. Source: NPWG 1.3 section 4.1.2.1. */
@@ -272,29 +288,29 @@ export function requestCausesOf(element: NetworkSelection): Causes {
   const { mac, ips = [], deviceID, "infiniband-guid": guid } = element;
   const isText = (value: unknown): boolean => typeof value === "string" && value !== "";
   return [
-    ...unless(
+    ...causeUnless(
       { field: "mac", value: mac },
       isHardwareAddress(MAC_BYTES),
       "is not a MAC address of six bytes",
     ),
-    ...unless(
+    ...causeUnless(
       { field: "infiniband-guid", value: guid },
       isHardwareAddress(GUID_BYTES),
       "is not a GUID of eight bytes",
     ),
     ...ips.flatMap((ip, index) =>
-      unless({ field: `ips[${String(index)}]`, value: ip }, isIp, "is not an IP address"),
+      causeUnless({ field: `ips[${String(index)}]`, value: ip }, isIp, "is not an IP address"),
     ),
     ...portCauses(element.portMappings),
     ...bandwidthCauses(element.bandwidth),
     ...routeCauses(element["default-route"]),
-    ...unless({ field: "deviceID", value: deviceID }, isText, "is not the ID of a device"),
+    ...causeUnless({ field: "deviceID", value: deviceID }, isText, "is not the ID of a device"),
     ...claimCauses(element),
   ];
 }
 
 /** Returns the valid gateways of the requested default routes. */
 export function gatewaysOf(element: NetworkSelection): readonly string[] {
-  const asked = element["default-route"];
-  return Array.isArray(asked) ? asked.filter(isHost) : [];
+  const gateways = element["default-route"];
+  return Array.isArray(gateways) ? gateways.filter(isPlainAddress) : [];
 }

@@ -20,11 +20,11 @@ const ADDRESSES_MAX = 16;
 /** Normalizes addresses, drops prefix lengths and skips invalid entries. */
 export function soundAddresses(texts: unknown): readonly string[] {
   const list: readonly unknown[] = Array.isArray(texts) ? texts : [];
-  const sound = list.flatMap((text) => {
+  const valid = list.flatMap((text) => {
     const address = typeof text === "string" ? parseIp(text) : undefined;
     return address === undefined ? [] : [printAddress(address)];
   });
-  return [...new Set(sound)].slice(0, ADDRESSES_MAX);
+  return [...new Set(valid)].slice(0, ADDRESSES_MAX);
 }
 
 function toEntry(value: unknown): readonly KeptAddresses[] {

@@ -2,7 +2,7 @@
 import { describe, expect, test } from "vitest";
 import { customResourceDefinitions } from "./definitions.ts";
 import { schemaFields } from "../fields/walk.ts";
-import { structuralSchemaOf, withoutDescriptions } from "./structural-schema.ts";
+import { toStructuralSchema, withoutDescriptions } from "./structural-schema.ts";
 
 const FORBIDDEN = ["patternProperties", "~kind", "~optional", "$id", "const", "anyOf"];
 
@@ -207,7 +207,7 @@ describe("structural schema", () => {
       want: { type: "array", items: { type: "integer", minimum: 1 } },
     },
   ])("$name", ({ given, want }) => {
-    expect(structuralSchemaOf(given)).toEqual(want);
+    expect(toStructuralSchema(given)).toEqual(want);
   });
 });
 

@@ -15,7 +15,7 @@ import {
   PRODUCT,
 } from "../names.ts";
 import { OPEN } from "../kinds/network.ts";
-import { structuralSchemaOf, withoutDescriptions, type StructuralSchema } from "./structural-schema.ts";
+import { toStructuralSchema, withoutDescriptions, type StructuralSchema } from "./structural-schema.ts";
 import { MigrationSpecSchema, MigrationStatusSchema, MigrationPolicySpecSchema } from "../kinds/migration.ts";
 import { NadSpecSchema, NadStatusSchema } from "../kinds/nad.ts";
 import { VmSpecSchema, VmStatusSchema } from "../kinds/vm.ts";
@@ -64,7 +64,7 @@ interface Definition {
   readonly group: string;
   /** The storage version. */
   readonly version: string;
-  readonly isOfCluster?: boolean;
+  readonly isClusterScoped?: boolean;
   /** Newest first; with the same fields as the storage version. */
   readonly olderVersions?: readonly string[];
   readonly kind: string;
@@ -90,14 +90,14 @@ const READY = conditionColumn("Ready", "Ready");
 const PHASE: PrinterColumn = { name: "Phase", type: "string", jsonPath: ".status.phase" };
 
 /** Shows the first node's problem. */
-const PROBLEM: readonly PrinterColumn[] = [
+const PROBLEM_COLUMNS: readonly PrinterColumn[] = [
   { name: "Problem", type: "string", jsonPath: ".status.problems[0].reason" },
   { name: "Node", type: "string", jsonPath: ".status.problems[0].node", priority: 1 },
   { name: "Message", type: "string", jsonPath: ".status.problems[0].message", priority: 1 },
 ];
 
 /** Deprecated versions of KubeVirt's API. Source: KubeVirt v0.8 to v0.58 api, ApiSupportedVersions. */
-const KUBEVIRT_OLDER = ["v1alpha3", "v1alpha2"] as const;
+const DEPRECATED_VERSIONS = ["v1alpha3", "v1alpha2"] as const;
 
 type Names = Pick<Definition, "kind" | "plural" | "singular" | "shortNames">;
 
@@ -106,7 +106,7 @@ function namesOf(kind: string, shortNames: readonly string[]): Names {
   return { kind, plural: `${singular}s`, singular, shortNames };
 }
 
-function ofInstancetypeGroup(
+function instancetypeGroupKind(
   name: string,
   shortNames: readonly string[],
   schema: object,
@@ -115,7 +115,7 @@ function ofInstancetypeGroup(
     group: INSTANCETYPE_GROUP,
     version: "v1beta1",
     ...namesOf(`VirtualMachine${name}`, shortNames),
-    isOfCluster: name.startsWith("Cluster"),
+    isClusterScoped: name.startsWith("Cluster"),
     categories: ["all"],
     columns: [AGE],
     spec: { schema, required: true },
@@ -123,15 +123,15 @@ function ofInstancetypeGroup(
 }
 
 function instancetype(name: string, shortNames: readonly string[]): Definition {
-  return ofInstancetypeGroup(name, shortNames, InstancetypeSpecSchema);
+  return instancetypeGroupKind(name, shortNames, InstancetypeSpecSchema);
 }
 
 function preference(name: string, shortNames: readonly string[]): Definition {
-  return ofInstancetypeGroup(name, shortNames, PreferenceSpecSchema);
+  return instancetypeGroupKind(name, shortNames, PreferenceSpecSchema);
 }
 
 /** A kind that is served, so that clients get an explanation, but whose objects virt-api rejects. */
-function refused(
+function rejectedKind(
   group: string,
   kind: string,
   more: Pick<Definition, "version" | "shortNames" | "olderVersions">,
@@ -151,7 +151,7 @@ const DEFINITIONS: readonly Definition[] = [
   {
     group: KUBEVIRT_GROUP,
     version: "v1",
-    olderVersions: KUBEVIRT_OLDER,
+    olderVersions: DEPRECATED_VERSIONS,
     kind: "VirtualMachine",
     plural: "virtualmachines",
     singular: "virtualmachine",
@@ -164,7 +164,7 @@ const DEFINITIONS: readonly Definition[] = [
   {
     group: KUBEVIRT_GROUP,
     version: "v1",
-    olderVersions: KUBEVIRT_OLDER,
+    olderVersions: DEPRECATED_VERSIONS,
     kind: "VirtualMachineInstance",
     plural: "virtualmachineinstances",
     singular: "virtualmachineinstance",
@@ -187,7 +187,7 @@ const DEFINITIONS: readonly Definition[] = [
   {
     group: KUBEVIRT_GROUP,
     version: "v1",
-    olderVersions: KUBEVIRT_OLDER,
+    olderVersions: DEPRECATED_VERSIONS,
     kind: "VirtualMachineInstanceMigration",
     plural: "virtualmachineinstancemigrations",
     singular: "virtualmachineinstancemigration",
@@ -200,7 +200,7 @@ const DEFINITIONS: readonly Definition[] = [
   {
     group: MIGRATIONS_GROUP,
     version: "v1alpha1",
-    isOfCluster: true,
+    isClusterScoped: true,
     kind: "MigrationPolicy",
     plural: "migrationpolicies",
     singular: "migrationpolicy",
@@ -212,7 +212,7 @@ const DEFINITIONS: readonly Definition[] = [
   {
     group: KUBEVIRT_GROUP,
     version: "v1",
-    olderVersions: KUBEVIRT_OLDER,
+    olderVersions: DEPRECATED_VERSIONS,
     kind: "KubeVirt",
     plural: "kubevirts",
     singular: "kubevirt",
@@ -231,17 +231,17 @@ const DEFINITIONS: readonly Definition[] = [
   ]),
   preference("Preference", ["vmpref", "vmprefs", "vmp", "vmps"]),
   preference("ClusterPreference", ["vmcp", "vmcps"]),
-  refused(KUBEVIRT_GROUP, "VirtualMachineInstanceReplicaSet", {
+  rejectedKind(KUBEVIRT_GROUP, "VirtualMachineInstanceReplicaSet", {
     version: "v1",
     olderVersions: ["v1alpha3"],
     shortNames: ["vmirs", "vmirss"],
   }),
-  refused(POOL_GROUP, "VirtualMachinePool", {
+  rejectedKind(POOL_GROUP, "VirtualMachinePool", {
     version: "v1beta1",
     olderVersions: ["v1alpha1"],
     shortNames: ["vmpool", "vmpools"],
   }),
-  refused(EXPORT_GROUP, "VirtualMachineExport", {
+  rejectedKind(EXPORT_GROUP, "VirtualMachineExport", {
     version: "v1",
     olderVersions: ["v1beta1", "v1alpha1"],
     shortNames: ["vmexport", "vmexports"],
@@ -253,7 +253,7 @@ const DEFINITIONS: readonly Definition[] = [
     plural: "network-attachment-definitions",
     singular: "network-attachment-definition",
     shortNames: ["net-attach-def", "nad"],
-    columns: [...PROBLEM, AGE],
+    columns: [...PROBLEM_COLUMNS, AGE],
     spec: { schema: NadSpecSchema, required: false },
     status: NadStatusSchema,
   },
@@ -267,8 +267,8 @@ function objectSchemaOf(definition: Definition): StructuralSchema {
       apiVersion: { type: "string" },
       kind: { type: "string" },
       metadata: { type: "object" },
-      spec: structuralSchemaOf(definition.spec.schema),
-      ...(definition.status === undefined ? {} : { status: structuralSchemaOf(definition.status) }),
+      spec: toStructuralSchema(definition.spec.schema),
+      ...(definition.status === undefined ? {} : { status: toStructuralSchema(definition.status) }),
     },
   };
 }
@@ -300,14 +300,14 @@ function versionsOf(definition: Definition): readonly DefinitionVersion[] {
 }
 
 function toCrd(definition: Definition): CustomResourceDefinition {
-  const { group, isOfCluster = false, kind, plural, singular, shortNames, categories } = definition;
+  const { group, isClusterScoped = false, kind, plural, singular, shortNames, categories } = definition;
   return {
     apiVersion: "apiextensions.k8s.io/v1",
     kind: "CustomResourceDefinition",
     metadata: { name: `${plural}.${group}`, labels: { [PART_OF_LABEL]: PRODUCT } },
     spec: {
       group,
-      scope: isOfCluster ? "Cluster" : "Namespaced",
+      scope: isClusterScoped ? "Cluster" : "Namespaced",
       names: {
         plural,
         singular,

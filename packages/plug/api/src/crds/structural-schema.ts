@@ -36,7 +36,7 @@ function propertiesOf(schema: JsonSchema): StructuralSchema {
   const properties = schema["properties"];
   if (!isJsonObject(properties) || Object.keys(properties).length === 0) return {};
   const entries = Object.entries(properties).map(
-    ([name, value]) => [name, isJsonObject(value) ? structuralSchemaOf(value) : {}] as const,
+    ([name, value]) => [name, isJsonObject(value) ? toStructuralSchema(value) : {}] as const,
   );
   return { properties: Object.fromEntries(entries) };
 }
@@ -44,11 +44,11 @@ function propertiesOf(schema: JsonSchema): StructuralSchema {
 function mapValuesOf(schema: JsonSchema): StructuralSchema {
   const patterns = schema["patternProperties"];
   const values = isJsonObject(patterns) ? patterns[ANY_KEY] : schema["additionalProperties"];
-  return isJsonObject(values) ? { additionalProperties: structuralSchemaOf(values) } : {};
+  return isJsonObject(values) ? { additionalProperties: toStructuralSchema(values) } : {};
 }
 
 /** Drops TypeBox's own keywords and converts `patternProperties` to `additionalProperties`. */
-export function structuralSchemaOf(source: object): StructuralSchema {
+export function toStructuralSchema(source: object): StructuralSchema {
   const schema: JsonSchema = { ...source };
   const plain = PLAIN_KEYWORDS.filter((keyword) => schema[keyword] !== undefined).map(
     (keyword) => [keyword, schema[keyword]] as const,
@@ -58,29 +58,29 @@ export function structuralSchemaOf(source: object): StructuralSchema {
     ...Object.fromEntries(plain),
     ...propertiesOf(schema),
     ...mapValuesOf(schema),
-    ...(isJsonObject(items) ? { items: structuralSchemaOf(items) } : {}),
+    ...(isJsonObject(items) ? { items: toStructuralSchema(items) } : {}),
   };
 }
 
-function eachOf(schemas: unknown): unknown {
+function stripEach(schemas: unknown): unknown {
   const entries = Object.entries(isJsonObject(schemas) ? schemas : {});
-  return Object.fromEntries(entries.map(([name, schema]) => [name, bareOf(schema)]));
+  return Object.fromEntries(entries.map(([name, schema]) => [name, stripSchema(schema)]));
 }
 
-function bareOf(schema: unknown): unknown {
+function stripSchema(schema: unknown): unknown {
   return isJsonObject(schema) ? withoutDescriptions(schema) : schema;
 }
 
-const BELOW: Readonly<Record<string, (value: unknown) => unknown>> = {
-  properties: eachOf,
-  items: bareOf,
-  additionalProperties: bareOf,
+const STRIP_BY_KEYWORD: Readonly<Record<string, (value: unknown) => unknown>> = {
+  properties: stripEach,
+  items: stripSchema,
+  additionalProperties: stripSchema,
 };
 
 /** Removes all descriptions, for deprecated versions. */
 export function withoutDescriptions(schema: StructuralSchema): StructuralSchema {
   const kept = Object.entries(schema).filter(([keyword]) => keyword !== "description");
   return Object.fromEntries(
-    kept.map(([keyword, value]) => [keyword, BELOW[keyword]?.(value) ?? value]),
+    kept.map(([keyword, value]) => [keyword, STRIP_BY_KEYWORD[keyword]?.(value) ?? value]),
   );
 }

@@ -65,7 +65,7 @@ export function findMark(schema: JsonSchema): FieldMark | undefined {
 }
 
 /** Whether the value counts as unset. */
-export function isNothing(value: unknown): boolean {
+export function isUnset(value: unknown): boolean {
   return value === undefined || value === null || (Array.isArray(value) && value.length === 0);
 }
 

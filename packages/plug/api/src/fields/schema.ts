@@ -6,7 +6,7 @@ import type { Type as TypeBox } from "typebox";
 type Schema = Readonly<Record<string, unknown>>;
 
 /** Schemas of optional properties. A WeakSet, because the JSON must not contain the flag. */
-const optional = new WeakSet<Schema>();
+const optionalSchemas = new WeakSet<Schema>();
 
 /** Source: TypeBox's output for Record. */
 const ANY_KEY = "^.*$";
@@ -15,20 +15,20 @@ function plain(type: string): (options?: Schema) => Schema {
   return (options = {}) => ({ type, ...options });
 }
 
-const words = {
+const builders = {
   Array: (items: Schema, options: Schema = {}): Schema => ({ type: "array", items, ...options }),
   Boolean: plain("boolean"),
   Integer: plain("integer"),
   Object: (properties: Readonly<Record<string, Schema>>, options: Schema = {}): Schema => {
     const required = Object.entries(properties).flatMap(([name, schema]) =>
-      optional.has(schema) ? [] : [name],
+      optionalSchemas.has(schema) ? [] : [name],
     );
-    const isRequired = required.length === 0 ? {} : { required };
-    return { type: "object", ...isRequired, properties, ...options };
+    const requiredKeyword = required.length === 0 ? {} : { required };
+    return { type: "object", ...requiredKeyword, properties, ...options };
   },
   Optional: (schema: Schema): Schema => {
     const copy = { ...schema };
-    optional.add(copy);
+    optionalSchemas.add(copy);
     return copy;
   },
   Record: (_key: Schema, value: Schema, options: Schema = {}): Schema => ({
@@ -42,4 +42,4 @@ const words = {
 
 /** TypeBox's builders that schemas use; they produce the same JSON. */
 // A test compares each builder with TypeBox, whose types describe the values of a schema.
-export const Type = words as unknown as Pick<typeof TypeBox, keyof typeof words>;
+export const Type = builders as unknown as Pick<typeof TypeBox, keyof typeof builders>;

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // Walks a value together with its schema, to find unsupported fields and quantities.
 import { isJsonObject, type JsonObject } from "../values/json.ts";
-import { remembered } from "../values/memoize.ts";
+import { memoize } from "../values/memoize.ts";
 import {
   findMark,
   findValueMark,
-  isNothing,
+  isUnset,
   isQuantity,
   type FieldList,
   type FieldMark,
@@ -23,14 +23,14 @@ function schemaAt(schema: JsonSchema, key: string): JsonSchema | undefined {
   return isJsonObject(child) ? child : undefined;
 }
 
-interface Visited {
+interface SchemaValue {
   readonly path: string;
   readonly schema: JsonSchema;
   readonly value: unknown;
 }
 
 /** Cached, because every object is walked with the same few schemas. */
-const membersOf = remembered((schema: JsonSchema) =>
+const membersOf = memoize((schema: JsonSchema) =>
   Object.entries(schemaAt(schema, "properties") ?? {}).flatMap(([key, child]) =>
     isJsonObject(child) ? [[key, child] as const] : [],
   ),
@@ -41,7 +41,7 @@ function rootOf(schema: object): JsonSchema {
 }
 
 /** Lists members, array entries or map values, in the order of the schema. */
-function childrenOf({ path, schema, value }: Visited): readonly Visited[] {
+function childrenOf({ path, schema, value }: SchemaValue): readonly SchemaValue[] {
   if (Array.isArray(value)) {
     const items = schemaAt(schema, "items") ?? {};
     return value.map((entry: unknown, index) => ({
@@ -56,7 +56,7 @@ function childrenOf({ path, schema, value }: Visited): readonly Visited[] {
   if (values !== undefined) {
     return Object.keys(value).map((key) => ({ path: at(key), schema: values, value: value[key] }));
   }
-  const children: Visited[] = [];
+  const children: SchemaValue[] = [];
   for (const [key, child] of membersOf(schema)) {
     if (value[key] !== undefined)
       children.push({ path: at(key), schema: child, value: value[key] });
@@ -65,9 +65,9 @@ function childrenOf({ path, schema, value }: Visited): readonly Visited[] {
 }
 
 /** Returns a predicate: whether a schema or a schema below it matches. Walks skip subtrees that cannot match. */
-function reaching(isSuch: (schema: JsonSchema) => boolean): (schema: JsonSchema) => boolean {
-  const reaches = remembered(
-    (schema: JsonSchema): boolean => isSuch(schema) || schemasBelow(schema).some(reaches),
+function canReach(matches: (schema: JsonSchema) => boolean): (schema: JsonSchema) => boolean {
+  const reaches = memoize(
+    (schema: JsonSchema): boolean => matches(schema) || schemasBelow(schema).some(reaches),
   );
   return reaches;
 }
@@ -80,13 +80,13 @@ function schemasBelow(schema: JsonSchema): readonly JsonSchema[] {
   ];
 }
 
-const leadsToMarks = reaching(
+const leadsToMarks = canReach(
   (schema) => findMark(schema) !== undefined || findValueMark(schema) !== undefined,
 );
-const leadsToQuantities = reaching(isQuantity);
+const leadsToQuantities = canReach(isQuantity);
 
 /** Returns a mark if the field, or its present value, is not acted on. */
-function markOf({ schema, value }: Visited): FieldMark | undefined {
+function markOf({ schema, value }: SchemaValue): FieldMark | undefined {
   const mark = findMark(schema);
   if (mark !== undefined) return mark;
   const values = findValueMark(schema);
@@ -94,11 +94,11 @@ function markOf({ schema, value }: Visited): FieldMark | undefined {
   return values === undefined || isBuilt ? undefined : { list: "unbuilt", hint: values.hint };
 }
 
-function unactedBelow(visited: Visited): readonly UnactedField[] {
-  const { path, schema, value } = visited;
-  if (isNothing(value) || !leadsToMarks(schema)) return [];
-  const mark = markOf(visited);
-  if (mark === undefined) return childrenOf(visited).flatMap(unactedBelow);
+function unactedBelow(schemaValue: SchemaValue): readonly UnactedField[] {
+  const { path, schema, value } = schemaValue;
+  if (isUnset(value) || !leadsToMarks(schema)) return [];
+  const mark = markOf(schemaValue);
+  if (mark === undefined) return childrenOf(schemaValue).flatMap(unactedBelow);
   return mark.unless?.(value) === true ? [] : [{ path, mark }];
 }
 
@@ -127,15 +127,15 @@ function actedMembers(schema: JsonSchema, value: JsonObject): JsonObject | undef
   return isEmptied ? undefined : Object.fromEntries(entries);
 }
 
-function actedBelow(visited: Visited): unknown {
-  const { schema, value } = visited;
-  if (isNothing(value) || !leadsToMarks(schema)) return value;
-  const mark = markOf(visited);
+function actedBelow(schemaValue: SchemaValue): unknown {
+  const { schema, value } = schemaValue;
+  if (isUnset(value) || !leadsToMarks(schema)) return value;
+  const mark = markOf(schemaValue);
   if (mark !== undefined) {
     const isDropped = mark.list === "harmless" && mark.unless?.(value) !== true;
     return isDropped ? undefined : value;
   }
-  if (Array.isArray(value)) return childrenOf(visited).map((entry) => actedBelow(entry) ?? {});
+  if (Array.isArray(value)) return childrenOf(schemaValue).map((entry) => actedBelow(entry) ?? {});
   return isJsonObject(value) ? actedMembers(schema, value) : value;
 }
 
@@ -148,10 +148,10 @@ export function quantitiesOf(
   schema: object,
   value: unknown,
   path: string,
-): readonly Pick<Visited, "path" | "value">[] {
-  const below = (visited: Visited): readonly Visited[] => {
-    if (!leadsToQuantities(visited.schema)) return [];
-    return isQuantity(visited.schema) ? [visited] : childrenOf(visited).flatMap(below);
+): readonly Pick<SchemaValue, "path" | "value">[] {
+  const below = (schemaValue: SchemaValue): readonly SchemaValue[] => {
+    if (!leadsToQuantities(schemaValue.schema)) return [];
+    return isQuantity(schemaValue.schema) ? [schemaValue] : childrenOf(schemaValue).flatMap(below);
   };
   return below({ path, schema: rootOf(schema), value });
 }

@@ -280,7 +280,7 @@ export function logsConsoles(kubevirt: KubeVirt | undefined): boolean {
 /** Source: KubeVirt feature gate HostDisk. */
 const HOST_DISK_GATE = "HostDisk";
 
-function gatesOf(kubevirt: KubeVirt | undefined): readonly string[] {
+function featureGatesOf(kubevirt: KubeVirt | undefined): readonly string[] {
   return kubevirt?.spec?.configuration?.developerConfiguration?.featureGates ?? [];
 }
 
@@ -289,7 +289,7 @@ const DATAPLANE_GATE = "VhostUserDataplane";
 
 /** Whether dataplane pods may mount the vhost-user sockets of all VMs of their node. */
 export function offersDataplane(kubevirt: KubeVirt | undefined): boolean {
-  return gatesOf(kubevirt).includes(DATAPLANE_GATE);
+  return featureGatesOf(kubevirt).includes(DATAPLANE_GATE);
 }
 
 export interface StorageConfig {
@@ -302,7 +302,7 @@ export interface StorageConfig {
 export function storageConfigOf(kubevirt: KubeVirt | undefined): StorageConfig {
   const given = kubevirt?.spec?.configuration;
   return {
-    hostDisks: gatesOf(kubevirt).includes(HOST_DISK_GATE)
+    hostDisks: featureGatesOf(kubevirt).includes(HOST_DISK_GATE)
       ? (given?.hostDiskDirectories ?? [])
       : undefined,
     stateClass: given?.vmStateStorageClass,
@@ -363,6 +363,6 @@ export function networkConfigOf(kubevirt: KubeVirt | undefined): NetworkConfig {
     bindings: given.binding ?? {},
     isStaged: configuration?.vmRolloutStrategy === "Stage",
     autoBinding: autoBindingOf(given),
-    allowsHooks: gatesOf(kubevirt).includes(SIDECAR_GATE),
+    allowsHooks: featureGatesOf(kubevirt).includes(SIDECAR_GATE),
   };
 }

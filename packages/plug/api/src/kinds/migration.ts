@@ -87,11 +87,11 @@ const DEFAULTS = {
 } as const;
 
 type Given = Static<typeof MIGRATION_CONFIGURATION>;
-type Known = keyof typeof DEFAULTS;
+type SettingName = keyof typeof DEFAULTS;
 
 /** The settings, with all defaults resolved. */
 export type MigrationConfiguration = Given & {
-  readonly [K in Known]-?: NonNullable<Given[K]>;
+  readonly [K in SettingName]-?: NonNullable<Given[K]>;
 };
 
 export function migrationConfigOf(
@@ -99,7 +99,7 @@ export function migrationConfigOf(
   changed: Given = {},
 ): MigrationConfiguration {
   const given: Given = { ...cluster, ...changed };
-  const keys = Object.keys(DEFAULTS) as readonly Known[];
+  const keys = Object.keys(DEFAULTS) as readonly SettingName[];
   const known = Object.fromEntries(keys.map((key) => [key, given[key] ?? DEFAULTS[key]]));
   // The API server validated each member against its schema.
   return known as MigrationConfiguration;
@@ -116,7 +116,7 @@ function time(description: string) {
   return Type.Optional(Type.String({ format: "date-time", description }));
 }
 
-function word(description: string) {
+function optionalString(description: string) {
   return Type.Optional(Type.String({ description }));
 }
 
@@ -141,14 +141,16 @@ const PROGRESS_SCHEMA = Type.Object(
 /** The state of the present or last migration, in the status of both VMI and migration. */
 export const MIGRATION_STATE_SCHEMA = Type.Object(
   {
-    migrationUid: word("uid of the VirtualMachineInstanceMigration."),
-    sourceNode: word("Node that the guest leaves."),
-    sourcePod: word("Name of the launcher pod there."),
-    targetNode: word("Node that the guest goes to."),
-    targetPod: word("Name of the launcher pod there."),
+    migrationUid: optionalString("uid of the VirtualMachineInstanceMigration."),
+    sourceNode: optionalString("Node that the guest leaves."),
+    sourcePod: optionalString("Name of the launcher pod there."),
+    targetNode: optionalString("Node that the guest goes to."),
+    targetPod: optionalString("Name of the launcher pod there."),
     migrationConfiguration: Type.Optional(MIGRATION_CONFIGURATION),
-    migrationPolicyName: word("The policy that changed the cluster's settings for this guest."),
-    targetNodeAddress: word("Where the target's node listens; writer: its virt-handler."),
+    migrationPolicyName: optionalString(
+      "The policy that changed the cluster's settings for this guest.",
+    ),
+    targetNodeAddress: optionalString("Where the target's node listens; writer: its virt-handler."),
     targetDirectMigrationNodePorts: Type.Optional(
       Type.Record(Type.String(), Type.Integer(), {
         description:
@@ -192,7 +194,7 @@ export const MIGRATION_STATE_SCHEMA = Type.Object(
     ),
     completed: flag("It is over, whatever came of it."),
     failed: flag("The guest stays where it was."),
-    failureReason: word("Why it failed."),
+    failureReason: optionalString("Why it failed."),
     guestLost: flag("It failed with the guest, which is nowhere any more."),
     abortRequested: flag("It is to end before its time."),
     abortRequestedTimestamp: time("Since when."),

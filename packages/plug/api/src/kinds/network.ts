@@ -47,14 +47,14 @@ export function isSecurityMode(text: string): text is SecurityMode {
   return SECURITY_MODES.some((mode) => mode === text);
 }
 
-const MODE_WORDS =
+const MODE_DESCRIPTION =
   "Off: nothing is judged. MAC: frames come from the guest's own MAC, and are neither spanning tree nor answers of a DHCP server or router. Addresses: they also claim no address but its own.";
 
 /** Port security of one interface. */
 const PORT_SECURITY = Type.Object(
   {
     mode: Type.Optional(
-      Type.String({ description: `${MODE_WORDS} The cluster's setting when absent.` }),
+      Type.String({ description: `${MODE_DESCRIPTION} The cluster's setting when absent.` }),
     ),
     allowedMACs: Type.Optional(
       Type.Array(Type.String({ description: "MAC address." }), {
@@ -80,7 +80,7 @@ export const CLUSTER_PORT_SECURITY = Type.Object({
   mode: Type.Optional(
     Type.String({
       enum: [...SECURITY_MODES],
-      description: `${MODE_WORDS} Off when absent; on the pod network always Addresses.`,
+      description: `${MODE_DESCRIPTION} Off when absent; on the pod network always Addresses.`,
     }),
   ),
   enforced: Type.Optional(

@@ -15,13 +15,13 @@ const RUN_STRATEGIES = ["Always", "Halted", "Manual", "RerunOnFailure", "Once"] 
 /** Source: KubeVirt VirtualMachineRunStrategy. */
 export type RunStrategy = (typeof RUN_STRATEGIES)[number];
 
-const words = (description: string) =>
+const stringMap = (description: string) =>
   Type.Unsafe<Readonly<Record<string, string>>>(map(description, text("Value.")));
 
 const TemplateMetadataSchema = Type.Object(
   {
-    labels: Type.Optional(words("Labels of the VMI and of its pod.")),
-    annotations: Type.Optional(words("Annotations of the VMI.")),
+    labels: Type.Optional(stringMap("Labels of the VMI and of its pod.")),
+    annotations: Type.Optional(stringMap("Annotations of the VMI.")),
     ...TEMPLATE_METADATA_FIELDS,
   },
   { nullable: true, description: "Metadata of the VMI." },

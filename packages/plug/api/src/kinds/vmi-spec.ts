@@ -35,7 +35,7 @@ import { IfaceSchema, NetworkSchema } from "./network.ts";
 import { PCIE_ROOT_PORTS_MAX } from "../values/pci.ts";
 
 /** An object of Kubernetes that is passed to the pod unchecked. */
-type Whole = Readonly<Record<string, unknown>>;
+type OpaqueObject = Readonly<Record<string, unknown>>;
 
 /** Source: Kubernetes Toleration. */
 const TOLERATION = object("One toleration.", {
@@ -63,8 +63,10 @@ const DNS_CONFIG = object("DNS settings of the pod.", {
 });
 
 /** Fields of `spec` that virt-controller copies to the launcher pod. */
-const AROUND_GUEST = {
-  affinity: Type.Optional(Type.Unsafe<Whole>(anything("Which nodes and neighbours the VM wants."))),
+const POD_PASSTHROUGH_FIELDS = {
+  affinity: Type.Optional(
+    Type.Unsafe<OpaqueObject>(anything("Which nodes and neighbours the VM wants.")),
+  ),
   dnsConfig: Type.Optional(Type.Unsafe<DnsConfig>(DNS_CONFIG)),
   dnsPolicy: Type.Optional(Type.Unsafe<string>(text("DNS policy of the pod."))),
   hostname: Type.Optional(
@@ -76,12 +78,12 @@ const AROUND_GUEST = {
   schedulerName: Type.Optional(Type.Unsafe<string>(text("Scheduler of the pod."))),
   subdomain: Type.Optional(Type.Unsafe<string>(text("Domain of the host name."))),
   tolerations: Type.Optional(
-    Type.Unsafe<readonly Whole[]>(
+    Type.Unsafe<readonly OpaqueObject[]>(
       list("Taints of nodes that do not keep the VM away.", TOLERATION),
     ),
   ),
   topologySpreadConstraints: Type.Optional(
-    Type.Unsafe<readonly Whole[]>(
+    Type.Unsafe<readonly OpaqueObject[]>(
       list("How VMs are spread over nodes.", anything("One constraint.")),
     ),
   ),
@@ -250,7 +252,7 @@ export const VmiSpecSchema = Type.Object(
         map("Labels of the nodes on which the VM may run.", text("Value of the label.")),
       ),
     ),
-    ...AROUND_GUEST,
+    ...POD_PASSTHROUGH_FIELDS,
     ...GUEST_PROBES,
     ...POD_FIELDS,
     volumes: Type.Optional(

@@ -87,7 +87,7 @@ const VMI_PHASES = [
 /** Source: KubeVirt VirtualMachineInstancePhase. */
 export type VmiPhase = (typeof VMI_PHASES)[number];
 
-const GuestHindranceSchema = Type.Object(
+const BlockedReasonSchema = Type.Object(
   {
     reason: Type.String({ description: "Stable, in CamelCase; docs/reference/phases.md." }),
     message: Type.String(),
@@ -171,7 +171,7 @@ export const VmiStatusSchema = Type.Object(
     pciePorts: Type.Optional(Type.Object({ total: Type.Integer(), free: Type.Integer() })),
     volumeStatus: Type.Optional(Type.Array(VolumeStatusSchema)),
     migrationState: Type.Optional(MIGRATION_STATE_SCHEMA),
-    hindrance: Type.Optional(GuestHindranceSchema),
+    hindrance: Type.Optional(BlockedReasonSchema),
     conditions: Type.Optional(CONDITIONS_SCHEMA),
     observedGeneration: Type.Optional(Type.Integer()),
   },

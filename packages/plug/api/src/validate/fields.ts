@@ -3,7 +3,7 @@
 import { IfaceSchema, isAbsent, type Iface } from "../kinds/network.ts";
 import { VmSpecSchema, type VmSpec } from "../kinds/vm.ts";
 import { VmiSpecSchema, type VmiSpec } from "../kinds/vmi-spec.ts";
-import { type FieldMark, isNothing } from "../fields/notation.ts";
+import { type FieldMark, isUnset } from "../fields/notation.ts";
 import {
   schemaFields,
   unactedFields,
@@ -12,7 +12,7 @@ import {
   type UnactedField,
   quantitiesOf,
 } from "../fields/walk.ts";
-import { remembered, rememberedAt } from "../values/memoize.ts";
+import { memoize, memoizeAt } from "../values/memoize.ts";
 import { parseQuantity } from "../values/quantity.ts";
 import { isJsonObject, type JsonObject } from "../values/json.ts";
 
@@ -29,41 +29,47 @@ export interface UnactedFields {
   readonly harmless: readonly string[];
 }
 
-function sayUnbuilt({ hint }: FieldMark): string {
+function unbuiltMessage({ hint }: FieldMark): string {
   return ["is not supported yet", hint ?? []].flat().join("; ");
 }
 
-function split(fields: readonly UnactedField[]): UnactedFields {
+function splitByMark(fields: readonly UnactedField[]): UnactedFields {
   return {
     unbuilt: fields
       .filter(({ mark }) => mark.list === "unbuilt")
-      .map(({ path, mark }) => ({ field: path, message: sayUnbuilt(mark) })),
+      .map(({ path, mark }) => ({ field: path, message: unbuiltMessage(mark) })),
     harmless: fields.filter(({ mark }) => mark.list === "harmless").map(({ path }) => path),
   };
 }
 
 /** Drops the fields of interfaces that are to be unplugged; `base` is the path of the VMI specification. */
-function ofPresent(fields: readonly UnactedField[], spec: VmiSpec, base: string): UnactedFields {
+function withoutAbsentIfaces(
+  fields: readonly UnactedField[],
+  spec: VmiSpec,
+  base: string,
+): UnactedFields {
   const ifaces = spec.domain.devices?.interfaces ?? [];
   const absent = ifaces.flatMap((iface, index) =>
     isAbsent(iface) ? [`${base}.domain.devices.interfaces[${String(index)}].`] : [],
   );
-  return split(fields.filter(({ path }) => !absent.some((prefix) => path.startsWith(prefix))));
+  return splitByMark(
+    fields.filter(({ path }) => !absent.some((prefix) => path.startsWith(prefix))),
+  );
 }
 
 /** In the order of the schema. */
-export const unactedFieldsOfVmi: (spec: VmiSpec, base: string) => UnactedFields = rememberedAt(
-  (spec, base) => ofPresent(unactedFields(VmiSpecSchema, spec, base), spec, base),
+export const unactedFieldsOfVmi: (spec: VmiSpec, base: string) => UnactedFields = memoizeAt(
+  (spec, base) => withoutAbsentIfaces(unactedFields(VmiSpecSchema, spec, base), spec, base),
 );
 
 /** Includes the template; in the order of the schema. */
-export const unactedFieldsOfVm: (spec: VmSpec) => UnactedFields = remembered((spec) => {
+export const unactedFieldsOfVm: (spec: VmSpec) => UnactedFields = memoize((spec) => {
   const fields = unactedFields(VmSpecSchema, spec, "spec");
-  return ofPresent(fields, spec.template.spec, "spec.template.spec");
+  return withoutAbsentIfaces(fields, spec.template.spec, "spec.template.spec");
 });
 
 /** Returns the specification without harmless fields, for comparisons. */
-export const effectiveVmiSpec: (spec: VmiSpec) => VmiSpec = remembered(
+export const effectiveVmiSpec: (spec: VmiSpec) => VmiSpec = memoize(
   // Harmless fields are optional, so the result is still a valid specification.
   (spec) => withoutHarmlessFields(VmiSpecSchema, { ...spec }) as unknown as VmiSpec,
 );
@@ -74,7 +80,7 @@ export function vmFields(): readonly SchemaField[] {
 
 /** Returns the first unsupported field on which the NIC depends; its path is relative to the interface. */
 export function unbuiltFieldOf(iface: Iface): FieldProblem | undefined {
-  return split(unactedFields(IfaceSchema, iface, "")).unbuilt[0];
+  return splitByMark(unactedFields(IfaceSchema, iface, "")).unbuilt[0];
 }
 
 function isNegative(text: string): boolean {
@@ -83,9 +89,9 @@ function isNegative(text: string): boolean {
 
 /** Returns the fields that should be quantities and are malformed. They are errors; no default replaces them. */
 export const unreadableQuantities: (spec: VmiSpec, base: string) => readonly FieldProblem[] =
-  rememberedAt((spec, base) =>
+  memoizeAt((spec, base) =>
     quantitiesOf(VmiSpecSchema, spec, base)
-      .filter(({ value }) => !isNothing(value) && parseQuantity(value) === undefined)
+      .filter(({ value }) => !isUnset(value) && parseQuantity(value) === undefined)
       .map(({ path, value }) => {
         const text = String(value);
         const message = isNegative(text)
@@ -97,7 +103,7 @@ export const unreadableQuantities: (spec: VmiSpec, base: string) => readonly Fie
 
 type JsonSchema = Readonly<Record<string, unknown>>;
 
-const IS: Readonly<Record<string, (value: unknown) => boolean>> = {
+const TYPE_CHECKS: Readonly<Record<string, (value: unknown) => boolean>> = {
   array: Array.isArray,
   boolean: (value) => typeof value === "boolean",
   integer: Number.isInteger,
@@ -109,9 +115,9 @@ function isOfType(schema: JsonSchema, value: unknown): boolean {
   if (schema["x-kubernetes-int-or-string"] === true) {
     return typeof value === "string" || Number.isInteger(value);
   }
-  const { enum: words } = schema;
-  const is = IS[String(schema["type"])] ?? (() => true);
-  return is(value) && (!Array.isArray(words) || words.includes(value));
+  const { enum: allowed } = schema;
+  const is = TYPE_CHECKS[String(schema["type"])] ?? (() => true);
+  return is(value) && (!Array.isArray(allowed) || allowed.includes(value));
 }
 
 function asSchemas(value: unknown): Readonly<Record<string, JsonSchema>> {
@@ -119,7 +125,11 @@ function asSchemas(value: unknown): Readonly<Record<string, JsonSchema>> {
   return isJsonObject(value) ? (value as Readonly<Record<string, JsonSchema>>) : {};
 }
 
-function memberProblems(schema: JsonSchema, value: JsonObject, path: string): readonly string[] {
+function findMistypedMembers(
+  schema: JsonSchema,
+  value: JsonObject,
+  path: string,
+): readonly string[] {
   const properties = asSchemas(schema["properties"]);
   const required = Array.isArray(schema["required"]) ? schema["required"].map(String) : [];
   const { additionalProperties: others } = asSchemas(schema);
@@ -127,22 +137,22 @@ function memberProblems(schema: JsonSchema, value: JsonObject, path: string): re
     ...required.filter((name) => value[name] === undefined).map((name) => `${path}.${name}`),
     ...Object.entries(value).flatMap(([name, member]) => {
       const inner = Object.hasOwn(properties, name) ? properties[name] : others;
-      return inner === undefined ? [] : problemsOf(inner, member, `${path}.${name}`);
+      return inner === undefined ? [] : findMistyped(inner, member, `${path}.${name}`);
     }),
   ];
 }
 
-function problemsOf(schema: JsonSchema, value: unknown, path: string): readonly string[] {
+function findMistyped(schema: JsonSchema, value: unknown, path: string): readonly string[] {
   if (value === undefined || (value === null && schema["nullable"] === true)) return [];
   if (!isOfType(schema, value)) return [path];
   if (Array.isArray(value)) {
     const { items = {} } = asSchemas(schema);
-    return value.flatMap((item, index) => problemsOf(items, item, `${path}[${String(index)}]`));
+    return value.flatMap((item, index) => findMistyped(items, item, `${path}[${String(index)}]`));
   }
-  return isJsonObject(value) ? memberProblems(schema, value, path) : [];
+  return isJsonObject(value) ? findMistypedMembers(schema, value, path) : [];
 }
 
 /** Returns the fields of a VM specification that are missing or have the wrong type. For objects that the API server did not validate. */
 export function misshapenFields(spec: unknown): readonly string[] {
-  return problemsOf({ ...VmSpecSchema }, spec ?? null, "spec");
+  return findMistyped({ ...VmSpecSchema }, spec ?? null, "spec");
 }

@@ -67,18 +67,18 @@ const rangesAreRanges = forEachIface(({ portRanges = [] }, path) => [
   ),
   ...portRanges.flatMap(({ protocol, start, end }, index) => {
     const field = `${path}.portRanges[${String(index)}]`;
-    const word = (name: string): string =>
+    const message = (name: string): string =>
       `${name} must be a valid port number, 0 < x < ${String(PORT_MAX + 1)}`;
     return [
       ...protocolCauses(protocol, field),
-      ...causeIf(!isPort(start), invalid(`${field}.start`, word("Start"))),
-      ...causeIf(!isPort(end), invalid(`${field}.end`, word("End"))),
+      ...causeIf(!isPort(start), invalid(`${field}.start`, message("Start"))),
+      ...causeIf(!isPort(end), invalid(`${field}.end`, message("End"))),
       ...causeIf(start > end, invalid(`${field}.start`, "Start must be less than or equal to end")),
     ];
   }),
 ]);
 
-const rangesAreOfMasquerade = forEachIface(({ masquerade, ports = [], portRanges = [] }, path) => {
+const rangesNeedMasquerade = forEachIface(({ masquerade, ports = [], portRanges = [] }, path) => {
   if (portRanges.length === 0) return [];
   const field = `${path}.name`;
   return [
@@ -100,7 +100,7 @@ function printRange({ start, end }: PortRange): string {
 }
 
 /** Ranges of one protocol must not overlap. Skips reversed ranges, which another rule reports. */
-const rangesAreApart = forEachIface(({ portRanges = [] }, path) =>
+const rangesDoNotOverlap = forEachIface(({ portRanges = [] }, path) =>
   PROTOCOLS.flatMap((protocol) => {
     const ranges = portRanges
       .filter((range) => range.protocol === protocol && range.start <= range.end)
@@ -117,7 +117,7 @@ const rangesAreApart = forEachIface(({ portRanges = [] }, path) =>
 function listCauses(
   list: readonly string[] | undefined,
   field: string,
-  judge: { readonly isFit: (text: string) => boolean; readonly message: string },
+  judge: { readonly isValid: (text: string) => boolean; readonly message: string },
 ): readonly Cause[] {
   const entries = list ?? [];
   return [
@@ -127,7 +127,7 @@ function listCauses(
     ),
     ...entries.flatMap((text, index) =>
       causeIf(
-        !judge.isFit(text),
+        !judge.isValid(text),
         invalid(`${field}[${String(index)}]`, `${text} ${judge.message}`),
       ),
     ),
@@ -141,27 +141,27 @@ const securityIsKnown = forEachIface(({ portSecurity = {} }, path): readonly Cau
   return [
     ...causeIf(mode !== "" && !isSecurityMode(mode), invalid(`${field}.mode`, words)),
     ...listCauses(allowedMACs, `${field}.allowedMACs`, {
-      isFit: isNicMac,
+      isValid: isNicMac,
       message: "is not a MAC address that a NIC can have",
     }),
     ...listCauses(allowedAddresses, `${field}.allowedAddresses`, {
-      isFit: (text) => (parseIp(text)?.length ?? 0) > 0,
+      isValid: (text) => (parseIp(text)?.length ?? 0) > 0,
       message: "is neither an address nor a prefix of addresses",
     }),
   ];
 });
 
 /** Whether port security deviates from Addresses without exceptions, which the pod network always enforces. */
-function asksForLess({ portSecurity = {} }: Iface): boolean {
+function weakensSecurity({ portSecurity = {} }: Iface): boolean {
   const { mode = "", allowedMACs = [], allowedAddresses = [], allowServers } = portSecurity;
   const isOther = mode !== "" && mode !== "Addresses";
   return isOther || allowedMACs.length + allowedAddresses.length > 0 || allowServers === true;
 }
 
-const podNetworkIsGuarded = forEachIface((iface, path, spec) => {
+const podNetworkIsStrict = forEachIface((iface, path, spec) => {
   const network = findNetworkOf(spec, iface);
   return causeIf(
-    network !== undefined && isDefaultNetwork(network) && asksForLess(iface),
+    network !== undefined && isDefaultNetwork(network) && weakensSecurity(iface),
     invalid(
       `${path}.portSecurity`,
       "on the pod network a guest may send only from its own MAC and addresses",
@@ -172,11 +172,11 @@ const podNetworkIsGuarded = forEachIface((iface, path, spec) => {
 export const IFACE_TRAFFIC_RULES: readonly Rule[] = [
   natSubnetsFit,
   portsAreNumbers,
-  rangesAreOfMasquerade,
+  rangesNeedMasquerade,
   rangesAreRanges,
-  rangesAreApart,
+  rangesDoNotOverlap,
   securityIsKnown,
-  podNetworkIsGuarded,
+  podNetworkIsStrict,
 ];
 
 /** Private options that KubeVirt allows. Source: KubeVirt api/core/v1 schema.go, DHCPPrivateOptions. */
@@ -185,7 +185,7 @@ const [PRIVATE_FIRST, PRIVATE_LAST] = [224, 254];
 const VALUE_MAX = 255;
 const NTP_SERVERS_MAX = Math.floor(VALUE_MAX / 4);
 /** Printable ASCII without blank and comma. */
-const WORD = /^[!-+\--~]{1,127}$/;
+const PRINTABLE_TEXT = /^[!-+\--~]{1,127}$/;
 
 function invalidIf(isWrong: boolean, field: string, message: string): readonly Cause[] {
   return causeIf(isWrong, { reason: "FieldValueInvalid", field, message });
@@ -225,18 +225,18 @@ function privateCauses({ privateOptions = [] }: DhcpOptions, path: string): read
   });
 }
 
-function wordCauses(options: DhcpOptions, path: string): readonly Cause[] {
+function textCauses(options: DhcpOptions, path: string): readonly Cause[] {
   return (["bootFileName", "tftpServerName"] as const).flatMap((name) => {
-    const word = options[name] ?? "";
+    const text = options[name] ?? "";
     return invalidIf(
-      word !== "" && !WORD.test(word),
+      text !== "" && !PRINTABLE_TEXT.test(text),
       `${path}.${name}`,
       "must be at most 127 printable ASCII characters without blank and comma",
     );
   });
 }
 
-const optionsAreWhole = forEachIface((iface, path) => {
+const dhcpOptionsAreValid = forEachIface((iface, path) => {
   const options = iface.dhcpOptions ?? {};
   const at = `${path}.dhcpOptions`;
   return [
@@ -253,8 +253,8 @@ const optionsAreWhole = forEachIface((iface, path) => {
         "NTP servers must be a list of valid IPv4 addresses.",
       ),
     ),
-    ...wordCauses(options, at),
+    ...textCauses(options, at),
   ];
 });
 
-export const DHCP_OPTION_RULES: readonly Rule[] = [optionsAreWhole];
+export const DHCP_OPTION_RULES: readonly Rule[] = [dhcpOptionsAreValid];

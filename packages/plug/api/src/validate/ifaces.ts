@@ -26,7 +26,7 @@ function currentBindings(iface: Iface): readonly Binding[] {
   return bindingsOf(iface).filter((binding) => !DISCONTINUED.includes(binding));
 }
 
-function sayOneBinding({ name }: Iface, bindings: readonly Binding[], onPod: boolean): string {
+function oneBindingMessage({ name }: Iface, bindings: readonly Binding[], onPod: boolean): string {
   const has = `Interface "${name}" has ${bindings.length === 0 ? "none" : bindings.join(" and ")}`;
   if (bindings.length > 0) return `${has}: keep one of them`;
   return `${has}: give it one, for example ${onPod ? "masquerade" : "bridge"}: {}`;
@@ -54,11 +54,12 @@ const linkStateNeedsTap = forEachIface((iface, path) =>
 );
 
 /** Bindings that support hot-plug. KubeVirt supports bridge only. */
-const PLUGGABLE: readonly Binding[] = ["bridge", "binding"];
+const PLUGGABLE_BINDINGS: readonly Binding[] = ["bridge", "binding"];
 
 const absentNeedsPluggable = forEachIface((iface, path) => {
   const bindings = currentBindings(iface);
-  const isPluggable = bindings.length === 0 || bindings.some((each) => PLUGGABLE.includes(each));
+  const isPluggable =
+    bindings.length === 0 || bindings.some((each) => PLUGGABLE_BINDINGS.includes(each));
   return causeIf(iface.state === "absent" && !isPluggable, {
     reason: "FieldValueInvalid",
     field: `${path}.state`,
@@ -82,7 +83,7 @@ const oneBinding = forEachIface((iface, path, spec) => {
   return causeIf(bindings.length !== 1 && !(defaulted && !isOnDefaultNetwork(spec, iface)), {
     reason: "FieldValueInvalid",
     field: path,
-    message: `logical ${iface.name} interface must have exactly one binding method or binding plugin. ${sayOneBinding(iface, bindings, network?.pod !== undefined)}`,
+    message: `logical ${iface.name} interface must have exactly one binding method or binding plugin. ${oneBindingMessage(iface, bindings, network?.pod !== undefined)}`,
   });
 });
 
@@ -128,7 +129,7 @@ const MODELS: readonly string[] = [
   "vmxnet3",
 ];
 
-const oneIfaceEach = forEachIface((iface, path, { ifaces }) => {
+const networkHasOneIface = forEachIface((iface, path, { ifaces }) => {
   const first = ifaces.find((other) => other.name === iface.name);
   return causeIf(first !== iface, {
     reason: "FieldValueDuplicate",
@@ -137,7 +138,7 @@ const oneIfaceEach = forEachIface((iface, path, { ifaces }) => {
   });
 });
 
-const networkIsThere = forEachIface((iface, path, spec) =>
+const networkExists = forEachIface((iface, path, spec) =>
   causeIf(findNetworkOf(spec, iface) === undefined, {
     reason: "FieldValueInvalid",
     field: `${path}.name`,
@@ -157,22 +158,22 @@ const nameIsPlain = forEachIface((iface, path) =>
 /** Returns a rule for an optional text. */
 function textRule(
   field: "model" | "pciAddress",
-  isTaken: (text: string) => boolean,
-  refusal: { readonly reason: Cause["reason"]; readonly say: (text: string) => string },
+  isValid: (text: string) => boolean,
+  refusal: { readonly reason: Cause["reason"]; readonly message: (text: string) => string },
 ): Rule {
   return forEachIface((iface, path) => {
     const text = iface[field] ?? "";
-    return causeIf(text !== "" && !isTaken(text), {
+    return causeIf(text !== "" && !isValid(text), {
       reason: refusal.reason,
       field: `${path}.${field}`,
-      message: `interface ${path}.name ${refusal.say(text)}`,
+      message: `interface ${path}.name ${refusal.message(text)}`,
     });
   });
 }
 
 const modelIsKnown = textRule("model", (model) => MODELS.includes(model), {
   reason: "FieldValueNotSupported",
-  say: (model) => `uses model ${model} that is not supported.`,
+  message: (model) => `uses model ${model} that is not supported.`,
 });
 
 /** Also rejects multicast addresses, which no device accepts. */
@@ -215,12 +216,12 @@ const macIsUnique = forEachIface((iface, path, spec) => {
 
 const pciAddressIsValid = textRule("pciAddress", (address) => PCI_ADDRESS.test(address), {
   reason: "FieldValueInvalid",
-  say: (address) => `has malformed PCI address (${address}).`,
+  message: (address) => `has malformed PCI address (${address}).`,
 });
 
 export const IFACE_FIELD_RULES: readonly Rule[] = [
-  oneIfaceEach,
-  networkIsThere,
+  networkHasOneIface,
+  networkExists,
   nameIsPlain,
   modelIsKnown,
   macIsValid,

@@ -35,9 +35,9 @@ export function preferenceCauses({ cpu }: PreferenceSpec): readonly Cause[] {
 }
 
 export function preferenceWarnings({ cpu }: PreferenceSpec): readonly string[] {
-  const said = cpu?.preferredCPUTopology;
-  if (said === undefined || CPU_TOPOLOGIES[said] === said) return [];
+  const topology = cpu?.preferredCPUTopology;
+  if (topology === undefined || CPU_TOPOLOGIES[topology] === topology) return [];
   return [
-    `PreferredCPUTopology ${said} is deprecated for removal in a future release, please use ${CPU_TOPOLOGIES[said]} instead`,
+    `PreferredCPUTopology ${topology} is deprecated for removal in a future release, please use ${CPU_TOPOLOGIES[topology]} instead`,
   ];
 }

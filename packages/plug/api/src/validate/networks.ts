@@ -58,7 +58,7 @@ const nadNameIsValid = forEachNetwork((network, path): readonly Cause[] => {
   });
 });
 
-const podCanNameAll: Rule = ({ networks, base }) =>
+const notTooManyNetworks: Rule = ({ networks, base }) =>
   causeIf(networks.filter((network) => network.multus !== undefined).length > NETWORKS_MAX, {
     reason: "FieldValueInvalid",
     field: `${base}.networks`,
@@ -72,7 +72,7 @@ export const NETWORK_SOURCE_RULES: readonly Rule[] = [
   oneSource,
   multusHasName,
   nadNameIsValid,
-  podCanNameAll,
+  notTooManyNetworks,
 ];
 
 const nameIsUnique = forEachNetwork((network, path, { networks }) => {

@@ -6,7 +6,7 @@ import { BLOCK_SIZE_RULES, DISK_RULES, SHARING_RULES } from "./guest/disks.ts";
 import { BOOT_ORDER_RULES, CPU_RULES, FIRMWARE_RULES, RESOURCE_RULES } from "./guest/machine.ts";
 import { CLOUD_INIT_RULES, VOLUME_RULES } from "./guest/volumes.ts";
 import { POD_RULES, PROBE_RULES } from "./guest/pod.ts";
-import { wordsAreKnown } from "./guest/enums.ts";
+import { enumValuesAreValid } from "./guest/enums.ts";
 import type { Cause } from "../kinds/kubernetes/meta.ts";
 import type { VmSpec } from "../kinds/vm.ts";
 import type { VmiSpec } from "../kinds/vmi-spec.ts";
@@ -14,7 +14,7 @@ import { DEVICE_RULES, IFACE_FIELD_RULES, DISCONTINUED, IFACE_STATE_RULES } from
 import { IFACE_TRAFFIC_RULES, DHCP_OPTION_RULES } from "./iface-traffic.ts";
 import { NETWORK_NAME_RULES, NETWORK_SOURCE_RULES } from "./networks.ts";
 import { inCurrentWords } from "../kinds/field-aliases.ts";
-import { rememberedAt } from "../values/memoize.ts";
+import { memoizeAt } from "../values/memoize.ts";
 import { isDefaultNetwork, type Network } from "../kinds/network.ts";
 
 const quantitiesAreReadable: Rule = ({ spec, base }) =>
@@ -34,11 +34,11 @@ const GUEST_RULES: readonly Rule[] = [
   ...FIRMWARE_RULES,
   ...VOLUME_RULES,
   ...CLOUD_INIT_RULES,
-  wordsAreKnown,
+  enumValuesAreValid,
 ];
 
 /** Whether a volume of the VM uses the DataVolume or its claim. */
-function isUsed({ template }: VmSpec, name: string): boolean {
+function usesDataVolume({ template }: VmSpec, name: string): boolean {
   return (template.spec.volumes ?? []).some(
     ({ dataVolume, persistentVolumeClaim }) =>
       dataVolume?.name === name || persistentVolumeClaim?.claimName === name,
@@ -67,7 +67,7 @@ function templateCauses(spec: VmSpec, index: number): readonly Cause[] {
   if (fault !== undefined) {
     return [{ reason: "FieldValueInvalid", field: `${path}.spec`, message: fault }];
   }
-  if (isUsed(spec, name)) return [];
+  if (usesDataVolume(spec, name)) return [];
   const message = `DataVolumeTemplate entry ${path} must be referenced in the VMI template's 'volumes' list`;
   return [{ reason: "FieldValueRequired", field: path, message }];
 }
@@ -134,7 +134,7 @@ export function validateVmiSpec(
  * Returns the problems that are unrelated to networks. A guest with a problem is not started, even if it was stored
  * before the rule existed.
  */
-export const guestProblems: (spec: VmiSpec, base: string) => readonly FieldProblem[] = rememberedAt(
+export const guestProblems: (spec: VmiSpec, base: string) => readonly FieldProblem[] = memoizeAt(
   (spec, base) => {
     const judged = judgedSpecOf(spec, base);
     const causes = GUEST_RULES.flatMap((rule) => rule(judged));

@@ -13,7 +13,7 @@ export interface IpPrefix {
 
 export const IP_BITS = { 4: 32, 6: 128 } as const;
 
-function valueOf(bytes: readonly number[]): bigint {
+function toBigInt(bytes: readonly number[]): bigint {
   return bytes.reduce((sum, byte) => (sum << 8n) | BigInt(byte), 0n);
 }
 
@@ -22,7 +22,7 @@ function valueOf(bytes: readonly number[]): bigint {
  * between implementations.
  */
 function parseIpv4(text: string): bigint | undefined {
-  return IPv4.isValidFourPartDecimal(text) ? valueOf(IPv4.parse(text).toByteArray()) : undefined;
+  return IPv4.isValidFourPartDecimal(text) ? toBigInt(IPv4.parse(text).toByteArray()) : undefined;
 }
 
 /** Converts a trailing IPv4 address to two groups: ipaddr.js reads `::192.0.2.1` as `::ffff:192.0.2.1`, and `010` as 8. */
@@ -38,7 +38,7 @@ function withoutIpv4(text: string): string | undefined {
 function parseIpv6(text: string): bigint | undefined {
   const plain = text.includes("%") ? undefined : withoutIpv4(text);
   const isAddress = plain !== undefined && IPv6.isValid(plain);
-  return isAddress ? valueOf(IPv6.parse(plain).toByteArray()) : undefined;
+  return isAddress ? toBigInt(IPv6.parse(plain).toByteArray()) : undefined;
 }
 
 /** Parses ADDRESS or ADDRESS/LENGTH; undefined if malformed. */
@@ -110,8 +110,8 @@ const DEFAULTS = { 4: "10.0.2.0/24", 6: "fd10:0:2::/120" } as const;
 const HOST_BITS_MIN = 2;
 
 /** Returns the guest's subnet with masquerade, by default KubeVirt's; undefined if it is malformed or too small. */
-export function natPrefixOf(said: string | undefined, version: 4 | 6): IpPrefix | undefined {
-  const prefix = parseSloppyIp(said === undefined || said === "" ? DEFAULTS[version] : said);
+export function natPrefixOf(cidr: string | undefined, version: 4 | 6): IpPrefix | undefined {
+  const prefix = parseSloppyIp(cidr === undefined || cidr === "" ? DEFAULTS[version] : cidr);
   if (prefix?.version !== version) return undefined;
   return prefix.length <= IP_BITS[version] - HOST_BITS_MIN ? prefix : undefined;
 }

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 import { expect, test } from "vitest";
-import { remembered, rememberedAt } from "./memoize.ts";
+import { memoize, memoizeAt } from "./memoize.ts";
 
 test("the same object is looked at once for each place, an equal one again", () => {
   const asked: string[] = [];
-  const lengthAt = rememberedAt((about: { readonly text: string }, at) => {
+  const lengthAt = memoizeAt((about: { readonly text: string }, at) => {
     asked.push(`${about.text} ${at}`);
     return about.text.length;
   });
@@ -16,7 +16,7 @@ test("the same object is looked at once for each place, an equal one again", () 
 
 test("an answer of false is an answer", () => {
   let asked = 0;
-  const isEmpty = remembered((about: { readonly text: string }) => {
+  const isEmpty = memoize((about: { readonly text: string }) => {
     asked += 1;
     return about.text === "";
   });

@@ -63,7 +63,7 @@ const nameIsLabel = forEachDisk(({ name }, path) =>
   })),
 );
 
-const isOneThing = forEachDisk((disk, path) =>
+const hasOneTarget = forEachDisk((disk, path) =>
   causeIf(TARGETS.filter((target) => disk[target] !== undefined).length > 1, {
     reason: "FieldValueInvalid",
     field: path,
@@ -151,7 +151,7 @@ export const DISK_RULES: readonly Rule[] = [
   notTooMany,
   hasVolume,
   nameIsUnique,
-  isOneThing,
+  hasOneTarget,
   lunIsClaim,
   pciAddressIsValid,
   busIsKnown,
@@ -191,15 +191,15 @@ function relationFault(
   sizes: Sizes,
 ): readonly [key: string, fault: string] | undefined {
   const { logical, physical, discardGranularity: granularity = 0 } = sizes;
-  const said = `Logical size ${String(logical)}`;
+  const prefix = `Logical size ${String(logical)}`;
   if (logical > physical) {
     return [
       "logical",
-      `${said} must be the same or less than the physical size of ${String(physical)}`,
+      `${prefix} must be the same or less than the physical size of ${String(physical)}`,
     ];
   }
   if (isSata(disk) && logical !== MIN_BYTES) {
-    return ["logical", `${said} must be ${String(MIN_BYTES)} for SATA devices`];
+    return ["logical", `${prefix} must be ${String(MIN_BYTES)} for SATA devices`];
   }
   if (logical > 0 && granularity % logical !== 0) {
     const fault = `Discard granularity ${String(granularity)} must be multiples of logical size ${String(logical)}`;
@@ -280,7 +280,7 @@ interface Use {
 }
 
 /** A volume without a disk becomes a disk too. Source: KubeVirt SetDefaultVolumeDisk. */
-function useOf(volume: Volume, disks: readonly Disk[]): Use | undefined {
+function findUse(volume: Volume, disks: readonly Disk[]): Use | undefined {
   const disk = disks.find(({ name }) => name === volume.name) ?? { name: volume.name };
   const { persistentVolumeClaim: claim, dataVolume, ephemeral, hostDisk } = volume;
   const isShared = disk.shareable === true || hostDisk?.shared === true;
@@ -309,7 +309,7 @@ function excludes(one: Use, other: Use): boolean {
 }
 
 const isUsedOnce: Rule = ({ volumes, disks, base }) => {
-  const uses = volumes.map((volume) => useOf(volume, disks));
+  const uses = volumes.map((volume) => findUse(volume, disks));
   return uses.flatMap((use, index): readonly Cause[] => {
     if (use === undefined) return [];
     const first = uses

@@ -6,12 +6,12 @@ import { isJsonObject } from "../../values/json.ts";
 import type { Rule } from "../rule.ts";
 
 /** An empty value counts as unset. */
-interface Choice {
+interface EnumField {
   /** Below the specification; `[]` after a list. */
   readonly path: string;
-  readonly words: readonly string[];
+  readonly values: readonly string[];
   readonly reason?: Cause["reason"];
-  readonly say?: (field: string, word: string) => string;
+  readonly describe?: (field: string, value: string) => string;
 }
 
 const TICKS = ["delay", "catchup", "merge", "discard"];
@@ -21,77 +21,77 @@ const DISKS = "domain.devices.disks[]";
 const INPUTS = "domain.devices.inputs[]";
 const TIMER = "domain.clock.timer";
 
-function unrecognized(field: string, word: string): string {
-  return `${field} is set with an unrecognized option: ${word}`;
+function unrecognized(field: string, value: string): string {
+  return `${field} is set with an unrecognized option: ${value}`;
 }
 
 /** For fields that KubeVirt does not check. */
-function sayWords(words: readonly string[]): NonNullable<Choice["say"]> {
-  return (field, word) => `${field} has invalid value ${word}; it can be ${words.join(", ")}`;
+function listAllowedValues(values: readonly string[]): NonNullable<EnumField["describe"]> {
+  return (field, value) => `${field} has invalid value ${value}; it can be ${values.join(", ")}`;
 }
 
 /** Values and messages match KubeVirt. Source: KubeVirt api/core/v1 schema.go, types.go; its admitters. */
-const CHOICES: readonly Choice[] = [
+const ENUM_FIELDS: readonly EnumField[] = [
   {
     path: `${DISKS}.cache`,
-    words: ["none", "writethrough", "writeback", "directsync"],
-    say: (field, word) => `${field} has invalid value ${word}`,
+    values: ["none", "writethrough", "writeback", "directsync"],
+    describe: (field, value) => `${field} has invalid value ${value}`,
   },
   {
     path: `${DISKS}.io`,
-    words: ["native", "threads"],
+    values: ["native", "threads"],
     reason: "FieldValueNotSupported",
-    say: (field) =>
+    describe: (field) =>
       `Disk IO mode for ${field} is not supported. Supported modes are: native, threads.`,
   },
   {
     path: `${DISKS}.errorPolicy`,
-    words: ["stop", "ignore", "report", "enospace"],
-    say: (field, word) => `${field} has invalid value "${word}"`,
+    values: ["stop", "ignore", "report", "enospace"],
+    describe: (field, value) => `${field} has invalid value "${value}"`,
   },
-  { path: `${DISKS}.cdrom.tray`, words: ["open", "closed"] },
+  { path: `${DISKS}.cdrom.tray`, values: ["open", "closed"] },
   {
     path: `${INPUTS}.bus`,
-    words: ["virtio", "usb"],
-    say: () => "Input device can have only virtio or usb bus.",
+    values: ["virtio", "usb"],
+    describe: () => "Input device can have only virtio or usb bus.",
   },
   {
     path: `${INPUTS}.type`,
-    words: ["tablet"],
-    say: () => "Input device can have only tablet type.",
+    values: ["tablet"],
+    describe: () => "Input device can have only tablet type.",
   },
   {
     path: "domain.cpu.features[].policy",
-    words: ["force", "require", "optional", "disable", "forbid"],
+    values: ["force", "require", "optional", "disable", "forbid"],
     reason: "FieldValueNotSupported",
-    say: (field, word) => `${field}: CPU feature uses policy ${word} that is not supported.`,
+    describe: (field, value) => `${field}: CPU feature uses policy ${value} that is not supported.`,
   },
   {
     path: "domain.ioThreadsPolicy",
-    words: ["shared", "auto", "supplementalPool"],
-    say: (_field, word) => `Invalid IOThreadsPolicy (${word})`,
+    values: ["shared", "auto", "supplementalPool"],
+    describe: (_field, value) => `Invalid IOThreadsPolicy (${value})`,
   },
-  { path: "domain.rebootPolicy", words: ["Reboot", "Terminate"], say: unrecognized },
-  { path: `${TIMER}.hpet.tickPolicy`, words: TICKS },
-  { path: `${TIMER}.pit.tickPolicy`, words: TICKS },
-  { path: `${TIMER}.rtc.tickPolicy`, words: TICKS },
-  { path: `${TIMER}.rtc.track`, words: ["guest", "wall"] },
-  { path: "domain.devices.watchdog.i6300esb.action", words: ACTIONS },
-  { path: "domain.devices.watchdog.diag288.action", words: ACTIONS },
-  { path: "domain.firmware.kernelBoot.container.imagePullPolicy", words: PULL_POLICIES },
-  { path: "volumes[].containerDisk.imagePullPolicy", words: PULL_POLICIES },
+  { path: "domain.rebootPolicy", values: ["Reboot", "Terminate"], describe: unrecognized },
+  { path: `${TIMER}.hpet.tickPolicy`, values: TICKS },
+  { path: `${TIMER}.pit.tickPolicy`, values: TICKS },
+  { path: `${TIMER}.rtc.tickPolicy`, values: TICKS },
+  { path: `${TIMER}.rtc.track`, values: ["guest", "wall"] },
+  { path: "domain.devices.watchdog.i6300esb.action", values: ACTIONS },
+  { path: "domain.devices.watchdog.diag288.action", values: ACTIONS },
+  { path: "domain.firmware.kernelBoot.container.imagePullPolicy", values: PULL_POLICIES },
+  { path: "volumes[].containerDisk.imagePullPolicy", values: PULL_POLICIES },
   {
     path: "evictionStrategy",
-    words: EVICTION_STRATEGIES,
-    say: unrecognized,
+    values: EVICTION_STRATEGIES,
+    describe: unrecognized,
   },
-  { path: "startStrategy", words: ["Paused"], say: unrecognized },
+  { path: "startStrategy", values: ["Paused"], describe: unrecognized },
   {
     path: "dnsPolicy",
-    words: ["ClusterFirstWithHostNet", "ClusterFirst", "Default", "None"],
+    values: ["ClusterFirstWithHostNet", "ClusterFirst", "Default", "None"],
     reason: "FieldValueNotSupported",
-    say: (_field, word) =>
-      `DNSPolicy: ${word} is not supported, valid values: [ClusterFirstWithHostNet ClusterFirst Default None ]`,
+    describe: (_field, value) =>
+      `DNSPolicy: ${value} is not supported, valid values: [ClusterFirstWithHostNet ClusterFirst Default None ]`,
   },
 ];
 
@@ -100,7 +100,7 @@ interface Found {
   readonly value: unknown;
 }
 
-function below({ field, value }: Found, step: string): readonly Found[] {
+function findChildren({ field, value }: Found, step: string): readonly Found[] {
   const isList = step.endsWith("[]");
   const key = isList ? step.slice(0, -2) : step;
   const child = isJsonObject(value) ? value[key] : undefined;
@@ -115,19 +115,20 @@ function below({ field, value }: Found, step: string): readonly Found[] {
 
 function findAll(steps: readonly string[], root: Found): readonly Found[] {
   return steps.reduce<readonly Found[]>(
-    (found, step) => (found.length === 0 ? found : found.flatMap((each) => below(each, step))),
+    (found, step) =>
+      found.length === 0 ? found : found.flatMap((each) => findChildren(each, step)),
     [root],
   );
 }
 
 /** Splits the paths once, because every observation of a VM runs this rule. */
-const STEPS = CHOICES.map((choice) => ({ ...choice, steps: choice.path.split(".") }));
+const SPLIT_FIELDS = ENUM_FIELDS.map((field) => ({ ...field, steps: field.path.split(".") }));
 
-export const wordsAreKnown: Rule = ({ spec, base }) =>
-  STEPS.flatMap(({ steps, words, reason = "FieldValueInvalid", say }) =>
+export const enumValuesAreValid: Rule = ({ spec, base }) =>
+  SPLIT_FIELDS.flatMap(({ steps, values, reason = "FieldValueInvalid", describe }) =>
     findAll(steps, { field: base, value: spec }).flatMap(({ field, value }): readonly Cause[] => {
-      if (typeof value !== "string" || value === "" || words.includes(value)) return [];
-      const message = (say ?? sayWords(words))(field, value);
+      if (typeof value !== "string" || value === "" || values.includes(value)) return [];
+      const message = (describe ?? listAllowedValues(values))(field, value);
       return [{ reason, field, message }];
     }),
   );

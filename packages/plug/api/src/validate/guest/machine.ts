@@ -187,7 +187,7 @@ const serialIsValid: Rule = (judged) => {
   ];
 };
 
-const uuidIsOne: Rule = (judged) => {
+const uuidIsValid: Rule = (judged) => {
   const { uuid } = firmwareOf(judged);
   const field = `${judged.base}.domain.firmware.uuid`;
   return causeIf(typeof uuid === "string" && uuid !== "" && !UUID.test(uuid), {
@@ -220,5 +220,5 @@ export const FIRMWARE_RULES: readonly Rule[] = [
   kernelHasImage,
   secureBootHasSmm,
   serialIsValid,
-  uuidIsOne,
+  uuidIsValid,
 ];

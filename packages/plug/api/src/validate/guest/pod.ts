@@ -39,20 +39,20 @@ function isAddress(value: unknown): boolean {
   return typeof value === "string" && !value.includes("/") && parseSloppyIp(value) !== undefined;
 }
 
-const dnsIsWhole: Rule = ({ spec: { dnsPolicy, dnsConfig }, base }) => {
+const dnsConfigIsComplete: Rule = ({ spec: { dnsPolicy, dnsConfig }, base }) => {
   const field = `${base}.dnsConfig`;
   const config = isJsonObject(dnsConfig) ? dnsConfig : undefined;
   const nameservers = itemsOf(config?.["nameservers"]);
   const servers = nameservers.length;
   const searches = itemsOf(config?.["searches"]).length;
-  const isOwn = dnsPolicy === "None";
+  const isNone = dnsPolicy === "None";
   return [
-    ...causeIf(isOwn && config === undefined, {
+    ...causeIf(isNone && config === undefined, {
       reason: "FieldValueRequired",
       field,
       message: "must provide `dnsConfig` when `dnsPolicy` is None",
     }),
-    ...causeIf(isOwn && config !== undefined && servers === 0, {
+    ...causeIf(isNone && config !== undefined && servers === 0, {
       reason: "FieldValueRequired",
       field: `${field}.nameservers`,
       message: "must provide at least one DNS nameserver when `dnsPolicy` is None",
@@ -77,7 +77,7 @@ const dnsIsWhole: Rule = ({ spec: { dnsPolicy, dnsConfig }, base }) => {
   ];
 };
 
-export const POD_RULES: readonly Rule[] = [hostNameIsLabel, subdomainIsName, dnsIsWhole];
+export const POD_RULES: readonly Rule[] = [hostNameIsLabel, subdomainIsName, dnsConfigIsComplete];
 
 // Source: KubeVirt vmi-create-admitter validateProbe.
 
@@ -91,16 +91,18 @@ function forEachProbe(judge: Judge): Rule {
     });
 }
 
-const hasOneWay = forEachProbe((probe, field) => {
+const hasOneHandler = forEachProbe((probe, field) => {
   const { httpGet, tcpSocket, exec, guestAgentPing } = probe;
-  const ways = [httpGet, tcpSocket, exec, guestAgentPing].filter((way) => way !== undefined);
+  const handlers = [httpGet, tcpSocket, exec, guestAgentPing].filter(
+    (handler) => handler !== undefined,
+  );
   return [
-    ...causeIf(ways.length > 1, {
+    ...causeIf(handlers.length > 1, {
       reason: "FieldValueInvalid",
       field,
       message: `${field} must have exactly one probe type set`,
     }),
-    ...causeIf(ways.length === 0, {
+    ...causeIf(handlers.length === 0, {
       reason: "FieldValueRequired",
       field,
       message: `either ${field}.tcpSocket, ${field}.exec or ${field}.httpGet must be set if a ${field} is specified`,
@@ -109,18 +111,18 @@ const hasOneWay = forEachProbe((probe, field) => {
 });
 
 /** kubelet probes the pod's address, which reaches the guest only over the pod network. */
-const overPodNetwork: Rule = (judged) => {
+const probesNeedPodNetwork: Rule = (judged) => {
   if (judged.networks.some(({ pod }) => pod !== undefined)) return [];
   const judge = forEachProbe((probe, field) =>
-    (["httpGet", "tcpSocket"] as const).flatMap((way) =>
-      causeIf(probe[way] !== undefined, {
+    (["httpGet", "tcpSocket"] as const).flatMap((handler) =>
+      causeIf(probe[handler] !== undefined, {
         reason: "FieldValueInvalid",
-        field: `${field}.${way}`,
-        message: `${field}.${way} is only allowed if the Pod Network is attached`,
+        field: `${field}.${handler}`,
+        message: `${field}.${handler} is only allowed if the Pod Network is attached`,
       }),
     ),
   );
   return judge(judged);
 };
 
-export const PROBE_RULES: readonly Rule[] = [hasOneWay, overPodNetwork];
+export const PROBE_RULES: readonly Rule[] = [hasOneHandler, probesNeedPodNetwork];

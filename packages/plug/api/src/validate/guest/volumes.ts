@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Rules for volumes and cloud-init. Source: KubeVirt validateVolumes, validateContainerDisks.
-import { isNothing } from "../../fields/notation.ts";
+import { isUnset } from "../../fields/notation.ts";
 import { parseQuantity } from "../../values/quantity.ts";
 import type { Cause } from "../../kinds/kubernetes/meta.ts";
 import type { Volume } from "../../kinds/guest/disks.ts";
@@ -49,9 +49,7 @@ const nameIsLabel = forEachVolume(({ name }, path, { disks }): readonly Cause[] 
 });
 
 const hasOneSource = forEachVolume((volume, path) => {
-  const given = Object.entries(volume).filter(
-    ([key, value]) => key !== "name" && !isNothing(value),
-  );
+  const given = Object.entries(volume).filter(([key, value]) => key !== "name" && !isUnset(value));
   return causeIf(given.length !== 1, {
     reason: "FieldValueInvalid",
     field: path,
@@ -72,7 +70,7 @@ const REQUIRED: readonly (readonly [field: string, of: (volume: Volume) => strin
     ],
   ];
 
-const namesItsSource = forEachVolume((volume, path) =>
+const sourceIsNamed = forEachVolume((volume, path) =>
   REQUIRED.filter(([, of]) => of(volume) === "").map(([below]) => ({
     reason: "FieldValueInvalid",
     field: `${path}.${below}`,
@@ -123,7 +121,7 @@ function hostDiskPathCauses(given: string, path: string): readonly Cause[] {
   return message === undefined ? [] : [{ reason: "FieldValueInvalid", field, message }];
 }
 
-const hostDiskIsWhole = forEachVolume(({ hostDisk }, volume): readonly Cause[] => {
+const hostDiskIsValid = forEachVolume(({ hostDisk }, volume): readonly Cause[] => {
   if (hostDisk === undefined) return [];
   const path = `${volume}.hostDisk`;
   const { type, capacity = 0 } = hostDisk;
@@ -144,10 +142,10 @@ export const VOLUME_RULES: readonly Rule[] = [
   nameIsLabel,
   hasOneSource,
   dataVolumeHasName,
-  namesItsSource,
+  sourceIsNamed,
   imagePathIsFile,
   emptyDiskHasSize,
-  hostDiskIsWhole,
+  hostDiskIsValid,
 ];
 
 /** Limit in bytes for each of user data and network data. Source: KubeVirt cloudInitUserMaxLen, cloudInitNetworkMaxLen. */
@@ -157,14 +155,14 @@ const KINDS = ["cloudInitNoCloud", "cloudInitConfigDrive"] as const;
 type CloudInit = NonNullable<Volume[(typeof KINDS)[number]]>;
 
 /** User data or network data, in its alternative forms. */
-interface Told {
+interface CloudInitData {
   readonly key: "userData" | "networkData";
   readonly text: string;
   readonly base64: string;
   readonly secret: string;
 }
 
-function toldBy(given: CloudInit): readonly [user: Told, network: Told] {
+function splitCloudInit(given: CloudInit): readonly [user: CloudInitData, network: CloudInitData] {
   const { userData, userDataBase64, secretRef } = given;
   const { networkData, networkDataBase64, networkDataSecretRef } = given;
   return [
@@ -183,7 +181,7 @@ function toldBy(given: CloudInit): readonly [user: Told, network: Told] {
   ];
 }
 
-function formsOf({ text, base64, secret }: Told): number {
+function formsOf({ text, base64, secret }: CloudInitData): number {
   return [text, base64, secret].filter((form) => form !== "").length;
 }
 
@@ -212,8 +210,8 @@ function utf8Length(codePoint: number): number {
   return codePoint < 0x10000 ? 3 : 4;
 }
 
-function toldCauses(told: Told, path: string): readonly Cause[] {
-  const { key, text, base64 } = told;
+function cloudInitCauses(data: CloudInitData, path: string): readonly Cause[] {
+  const { key, text, base64 } = data;
   const decoded = base64Length(base64);
   const bytes = Math.max(bytesOf(text), decoded ?? 0);
   return [
@@ -222,7 +220,7 @@ function toldCauses(told: Told, path: string): readonly Cause[] {
       field: `${path}.${key}Base64`,
       message: `${path}.${key}Base64 is not a valid base64 value.`,
     }),
-    ...causeIf(formsOf(told) > 1, {
+    ...causeIf(formsOf(data) > 1, {
       reason: "FieldValueInvalid",
       field: path,
       message: `${path} ${ONE_FORM[key]}`,
@@ -240,11 +238,11 @@ const dataIsValid = forEachVolume((volume, volumePath) =>
     const given = volume[kind];
     if (given === undefined) return [];
     const path = `${volumePath}.${kind}`;
-    const told = toldBy(given);
+    const data = splitCloudInit(given);
     return [
-      ...told.flatMap((each) => toldCauses(each, path)),
+      ...data.flatMap((each) => cloudInitCauses(each, path)),
       ...causeIf(
-        told.every((each) => formsOf(each) === 0),
+        data.every((each) => formsOf(each) === 0),
         {
           reason: "FieldValueInvalid",
           field: path,
