@@ -19,8 +19,10 @@ import {
 import { eventually } from "@patchbay/support";
 import { createSilentLogger } from "@patchbay/telemetry";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { createOpenHandlerStream } from "../../../packages/plug/virt-api/src/handlers/open-stream.ts";
-import { createAskHandler } from "../../../packages/plug/virt-api/src/handlers/ask-handler.ts";
+import {
+  createOpenHandlerStream,
+  createAskHandler,
+} from "../../../packages/plug/virt-api/src/handlers/client.ts";
 import { serveRequests } from "../../../packages/plug/virt-handler/src/door/serve-requests.ts";
 
 const KEY = { namespace: "ns", name: "vm" };

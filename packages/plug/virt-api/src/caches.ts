@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // What virt-api watches: what requests are about, so that none of them has to be read first.
 import {
+  type IfaceStatus,
+  type VirtualMachineInstance,
+  type VmiStatus,
   KUBEVIRTS,
   NETWORK_ATTACHMENT_DEFINITIONS,
   isVmiFinal,
@@ -11,14 +14,55 @@ import {
   type NetworkAttachmentDefinition,
   type ObjectMeta,
   type VirtualMachine,
-  type VirtualMachineInstance,
   type VmiSpec,
 } from "@patchbay/api";
-import { hasVm, launcherNamesOf, listMacs, sharedLinkOf, type MacOwner } from "@patchbay/core";
+import {
+  LIVE_MIGRATABLE,
+  hasVm,
+  launcherNamesOf,
+  listMacs,
+  sharedLinkOf,
+  type MacOwner,
+} from "@patchbay/core";
 import type { DaemonContext } from "@patchbay/daemon";
 import { createCache, parseKey, type Known, type StartableCache } from "@patchbay/kube";
 import type { Cache, ObjectKey } from "@patchbay/core/ports";
-import { seenVmi } from "./seen-vmi.ts";
+
+function seenIface({ name, pciAddress }: IfaceStatus): IfaceStatus {
+  return { ...(name !== undefined && { name }), ...(pciAddress !== undefined && { pciAddress }) };
+}
+
+/** Whose guest it is, and whether it can leave. */
+function seenMigration({
+  nodeName,
+  evacuationNodeName,
+  migrationState,
+  conditions = [],
+}: VmiStatus): VmiStatus {
+  const told = conditions.filter(({ type }) => type === LIVE_MIGRATABLE);
+  return {
+    ...(nodeName !== undefined && { nodeName }),
+    ...(evacuationNodeName !== undefined && { evacuationNodeName }),
+    ...(migrationState !== undefined && { migrationState }),
+    ...(told.length > 0 && { conditions: told }),
+  };
+}
+
+/** The VMI, of its status only whether and where it runs, and which devices and ports it has. */
+export function seenVmi({ status, ...vmi }: VirtualMachineInstance): VirtualMachineInstance {
+  if (status === undefined) return vmi;
+  const { phase, pciePorts, attachments, interfaces } = status;
+  return {
+    ...vmi,
+    status: {
+      ...(phase !== undefined && { phase }),
+      ...seenMigration(status),
+      ...(pciePorts !== undefined && { pciePorts }),
+      ...(attachments !== undefined && { attachments }),
+      ...(interfaces !== undefined && { interfaces: interfaces.map(seenIface) }),
+    },
+  };
+}
 
 /** The caches of this program. */
 export interface Caches {

@@ -2,7 +2,7 @@
 // The flags of virt-api.
 import { createRequire } from "node:module";
 import { addCommonFlags, toPort, type CommonFlags } from "@patchbay/daemon";
-import type { HandlerAddress } from "./handlers/address.ts";
+import type { HandlerAddress } from "./handlers/client.ts";
 import { Command, InvalidArgumentError } from "commander";
 
 /** A pod's own time to end is 30 s. Source: Kubernetes core/v1 terminationGracePeriodSeconds. */

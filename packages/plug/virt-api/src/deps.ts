@@ -5,12 +5,11 @@ import type { MacOwner, RandomBytes, SegmentOf } from "@patchbay/core";
 import type { OwnWrites, Reader } from "@patchbay/kube";
 import type { Logger, ObjectKey, Store } from "@patchbay/core/ports";
 import type { KeyedMutex } from "@patchbay/core/keyed-mutex";
-import type { OpenHandlerStream } from "./handlers/open-stream.ts";
-import type { Decision } from "./admission/decisions.ts";
-import type { AskHandler } from "./handlers/ask-handler.ts";
-import type { ReadAuthority } from "./certificates/own-authority.ts";
-import type { NodeOfPod } from "./callers/token-pod.ts";
-import type { MayReadNetwork } from "./networks/access-review.ts";
+import type { OpenHandlerStream, AskHandler } from "./handlers/client.ts";
+import type { Decision } from "./admission/review.ts";
+import type { ReadAuthority } from "./certificates/secret.ts";
+import type { NodeOfPod } from "./callers.ts";
+import type { MayReadNetwork } from "./networks.ts";
 
 /** One set for the whole process; nothing in it belongs to one request. */
 export interface Deps {

@@ -1,18 +1,151 @@
 // SPDX-License-Identifier: Apache-2.0
 // POST /mutate: what is filled in before an object is stored.
 import {
+  autoNicOf,
+  declaresNoNics,
+  findAutoNic,
+  names,
+  type Iface,
+  type JsonPatchOperation,
+  type Network,
+  type VirtualMachine,
+  type VmiSpec,
   VIRTUAL_MACHINE_INSTANCES,
   withDefaultBinding,
-  type Iface,
-  type VmiSpec,
-  type JsonPatchOperation,
 } from "@patchbay/api";
-import { ifacesOf, isOwnedBy, messageOf, networksOf, withMacs, withNics } from "@patchbay/core";
+import {
+  defaultKindOf,
+  matcherCauses,
+  matcherOf,
+  PARTS,
+  readParts,
+  type Part,
+  ifacesOf,
+  isOwnedBy,
+  messageOf,
+  networksOf,
+  withMacs,
+  withNics,
+} from "@patchbay/core";
 import type { Deps } from "../deps.ts";
-import { basePathOf, fillAutoNic, inferredSubject, matcherPatch } from "./defaults.ts";
-import type { AdmissionRequest, Verdict } from "./review.ts";
-import { ALLOWED } from "./review.ts";
-import { findSubject, isUnchanged, metadataOf, vmiSpecOf, type Subject } from "./subject.ts";
+import { inferencesOf } from "../expansion.ts";
+import { type AdmissionRequest, type Verdict, ALLOWED } from "./review.ts";
+import { vmiSpecOf, type Subject, findSubject, isUnchanged, metadataOf } from "./subject.ts";
+
+// Source: KubeVirt pkg/defaults, pkg/network/vmispec.
+
+/** Where the VMI specification of a subject is. */
+function basePathOf({ kind }: Subject): string {
+  return kind === "vm" ? "/spec/template/spec" : "/spec";
+}
+
+function matcherOperations(
+  vm: VirtualMachine,
+  inferred: VirtualMachine,
+  part: Part,
+): readonly JsonPatchOperation[] {
+  const [matcher, found] = [matcherOf(vm, part), matcherOf(inferred, part)];
+  const path = `/spec/${part}`;
+  if (matcher === undefined) return [];
+  if (found === undefined) return [{ op: "remove", path }];
+  if (found !== matcher) return [{ op: "add", path, value: found }];
+  if ((matcher.kind ?? "") !== "" || (matcher.name ?? "") === "") return [];
+  return [{ op: "add", path: `${path}/kind`, value: defaultKindOf(part) }];
+}
+
+/** The kind of each part that is named alone; name and kind of one that a volume names; `inferred`: the subject with these. */
+function matcherPatch(subject: Subject, inferred: Subject): readonly JsonPatchOperation[] {
+  if (subject.kind === "vmi" || inferred.kind === "vmi") return [];
+  const path = `${basePathOf(subject)}/domain/memory`;
+  const had = "memory" in vmiSpecOf(subject).domain;
+  return [
+    ...PARTS.flatMap((part) => matcherOperations(subject.vm, inferred.vm, part)),
+    ...(had && !("memory" in vmiSpecOf(inferred).domain) ? [{ op: "remove", path } as const] : []),
+  ];
+}
+
+/** The subject with the parts that its volumes name; the text says why it may not be stored. */
+async function inferredSubject(
+  deps: Deps,
+  { namespace }: AdmissionRequest,
+  { subject, old }: { readonly subject: Subject; readonly old: Subject | undefined },
+): Promise<Subject | string> {
+  if (subject.kind === "vmi") return subject;
+  // What is not said as it must be the validation tells of.
+  if (matcherCauses(subject.vm, old?.kind === "vm" ? old.vm : undefined).length > 0) return subject;
+  const inferred = await inferencesOf(deps.store, inNamespace(subject.vm, namespace));
+  return inferred.kind === "refused" ? inferred.message : inferred;
+}
+
+interface Nic {
+  readonly network: Network;
+  readonly iface: Iface;
+}
+
+/** What is filled in, and what is said about it. */
+interface Filled {
+  readonly patch: readonly JsonPatchOperation[];
+  readonly warnings: readonly string[];
+}
+
+const NOTHING: Filled = { patch: [], warnings: [] };
+/** For an edit by which the NIC would have gone. */
+const KEPT =
+  "the interface on the pod's network stays, as for every VM that declares none; set autoattachPodInterface: false to have none";
+
+/** What suits the guest, where the VM does not say. One that is not there the validation tells of. */
+async function isUnwanted(deps: Deps, subject: Subject, namespace: string): Promise<boolean> {
+  const own = vmiSpecOf(subject).domain.devices?.autoattachPodInterface;
+  if (own !== undefined || subject.kind === "vmi") return own === false;
+  const { apiVersion, kind, metadata, spec } = inNamespace(subject.vm, namespace);
+  const { parts } = await readParts(
+    { apiVersion, kind, metadata, spec },
+    deps.store.find.bind(deps.store),
+  );
+  return parts.preference?.devices?.preferredAutoattachPodInterface === false;
+}
+
+function nicPatch(base: string, { domain }: VmiSpec, nic: Nic): readonly JsonPatchOperation[] {
+  const path = `${base}/domain/devices`;
+  const interfaces = [nic.iface];
+  return [
+    { op: "add", path: `${base}/networks`, value: [nic.network] },
+    // Nothing was judged yet: it may be null.
+    (domain.devices ?? undefined) === undefined
+      ? { op: "add", path, value: { interfaces } }
+      : { op: "add", path: `${path}/interfaces`, value: interfaces },
+  ];
+}
+
+/** A new object gets one; one that has it keeps it, so that a manifest that says nothing of it can be applied again. */
+function nicFor(
+  deps: Deps,
+  { subject, old }: { readonly subject: Subject; readonly old: Subject | undefined },
+): Nic | undefined {
+  return old === undefined
+    ? autoNicOf(vmiSpecOf(subject), deps.networkConfig().autoBinding)
+    : findAutoNic(vmiSpecOf(old));
+}
+
+/** The NIC of an object that declares none. What our own services write is as it is to be. */
+async function fillAutoNic(
+  deps: Deps,
+  { namespace, user }: AdmissionRequest,
+  { subject, old }: { readonly subject: Subject; readonly old: Subject | undefined },
+): Promise<Filled> {
+  const spec = vmiSpecOf(subject);
+  if (user.name.startsWith(names.SERVICE_ACCOUNT_PREFIX) || !declaresNoNics(spec)) return NOTHING;
+  const nic = nicFor(deps, { subject, old });
+  if (nic === undefined) return NOTHING;
+  if (await isUnwanted(deps, subject, namespace)) return NOTHING;
+  const patch = nicPatch(basePathOf(subject), spec, nic);
+  return { patch, warnings: old === undefined ? [] : [KEPT] };
+}
+
+/** The object need not name the namespace of its request. */
+function inNamespace(vm: VirtualMachine, namespace: string): VirtualMachine {
+  return { ...vm, metadata: { ...vm.metadata, namespace } };
+}
 
 /** An answer that comes later than this would hold up the write; the MAC is then a new one. */
 const LOOKUP_TIMEOUT_MS = 1000;

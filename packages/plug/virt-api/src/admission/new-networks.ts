@@ -3,7 +3,7 @@
 import { names, type Network, type VmiSpec } from "@patchbay/api";
 import { findByName, networksOf } from "@patchbay/core";
 import type { Deps } from "../deps.ts";
-import { foreignNetworkProblem } from "../networks/foreign.ts";
+import { foreignNetworkProblem } from "../networks.ts";
 import type { AdmissionRequest, Verdict } from "./review.ts";
 
 /** The specification of a request, and what was stored before. */

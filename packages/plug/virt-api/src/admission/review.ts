@@ -8,7 +8,8 @@ import {
   type JsonObject,
 } from "@patchbay/api";
 import { AppError } from "@patchbay/core";
-import type { User } from "../callers/user.ts";
+import type { User } from "../callers.ts";
+import type { Metrics } from "@patchbay/telemetry";
 
 /** One question. `object` and `oldObject` are as the client sent them: nothing about them was checked at mutation. */
 export interface AdmissionRequest {
@@ -142,4 +143,26 @@ export function toVerdict(causes: readonly Cause[], warnings: readonly string[] 
   if (causes.length === 0) return { allowed: true, warnings };
   const message = causes.map((cause) => cause.message).join(", ");
   return { allowed: false, code: 422, message, causes };
+}
+
+/** One question, and what became of it. */
+export interface Decision {
+  readonly webhook: "mutate" | "validate";
+  readonly operation: "CREATE" | "UPDATE";
+  /** Failed: none, because of an error here. */
+  readonly decision: "allowed" | "denied" | "failed";
+}
+
+/** Counts them as `patchbay_admission_decisions_total`. */
+export function createDecisionCounter(
+  metrics: Pick<Metrics, "addCounter">,
+): (decision: Decision) => void {
+  const count = metrics.addCounter({
+    name: "patchbay_admission_decisions_total",
+    help: "Questions of the API server at admission, by what became of them.",
+    labelNames: ["webhook", "operation", "decision"],
+  });
+  return (decision) => {
+    count({ ...decision });
+  };
 }

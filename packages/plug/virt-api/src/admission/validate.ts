@@ -1,17 +1,98 @@
 // SPDX-License-Identifier: Apache-2.0
 // POST /validate: whether an object may be stored.
-import { NETWORK_ATTACHMENT_DEFINITIONS, PODS } from "@patchbay/api";
+import { isEqual, readDataVolume } from "@patchbay/core";
+import { fieldsOf, toVerdict, type AdmissionRequest, type Verdict, ALLOWED } from "./review.ts";
+import {
+  CLUSTER_INSTANCETYPES,
+  CLUSTER_PREFERENCES,
+  DATA_VOLUMES,
+  INSTANCETYPES,
+  instancetypeCauses,
+  PREFERENCES,
+  preferenceCauses,
+  preferenceWarnings,
+  refusalOf,
+  type InstancetypeSpec,
+  type PreferenceSpec,
+  NETWORK_ATTACHMENT_DEFINITIONS,
+  PODS,
+} from "@patchbay/api";
+import { parseNetworkConfig } from "@patchbay/cni";
 import type { Deps } from "../deps.ts";
-import { judgeByKind } from "./instancetypes.ts";
 import { judgeLeaving } from "./migrations.ts";
-import { guardLauncher } from "./guards/launcher-guard.ts";
-import { warnOfDefinition } from "./warnings/network-definition.ts";
+import { guardLauncher, guardStatus } from "./guards.ts";
 import { refuseForeignNetworks } from "./new-networks.ts";
-import { guardStatus } from "./guards/node-guard.ts";
-import { ALLOWED, type AdmissionRequest, type Verdict } from "./review.ts";
 import { findSubject, isUnchanged, vmiSpecOf, type Subject } from "./subject.ts";
-import { validateVm } from "./vm.ts";
-import { validateVmi } from "./vmi.ts";
+import { validateVm, validateVmi } from "./vm.ts";
+
+function specOf(object: unknown): unknown {
+  return fieldsOf(object)["spec"];
+}
+
+/** The verdict on a DataVolume. Source of the immutable specification: CDI datavolume-validate. */
+function judgeDataVolume(request: AdmissionRequest): Verdict {
+  const { namespace, operation, object, oldObject } = request;
+  const spec = specOf(object);
+  if (operation === "CREATE") {
+    const read = readDataVolume(spec, namespace);
+    return toVerdict("causes" in read ? read.causes : []);
+  }
+  if (isEqual(spec, specOf(oldObject))) return toVerdict([]);
+  const message =
+    "spec: the specification of a DataVolume cannot be changed; delete it, and create it again";
+  return toVerdict([{ reason: "FieldValueForbidden", field: "spec", message }]);
+}
+
+function judgeInstancetype(spec: unknown): Verdict {
+  // The schema has spoken.
+  return toVerdict(instancetypeCauses(spec as InstancetypeSpec));
+}
+
+function judgePreference(given: unknown): Verdict {
+  // The schema has spoken.
+  const spec = given as PreferenceSpec;
+  return toVerdict(preferenceCauses(spec), preferenceWarnings(spec));
+}
+
+const JUDGES: Readonly<Record<string, (spec: unknown) => Verdict>> = {
+  [INSTANCETYPES.kind]: judgeInstancetype,
+  [CLUSTER_INSTANCETYPES.kind]: judgeInstancetype,
+  [PREFERENCES.kind]: judgePreference,
+  [CLUSTER_PREFERENCES.kind]: judgePreference,
+};
+
+/** The verdict on an instancetype, a preference, a DataVolume, or an object of a kind that is refused; undefined for others. */
+function judgeByKind(request: AdmissionRequest): Verdict | undefined {
+  const { kind, object } = request;
+  if (kind === DATA_VOLUMES.kind) return judgeDataVolume(request);
+  const message = refusalOf(kind);
+  if (message !== undefined) return { allowed: false, code: 403, message, causes: [] };
+  return Object.hasOwn(JUDGES, kind) ? JUDGES[kind]?.(fieldsOf(object)["spec"]) : undefined;
+}
+
+function textIn(fields: Readonly<Record<string, unknown>>, name: string): string {
+  const text = fields[name];
+  return typeof text === "string" ? text : "";
+}
+
+/** Warns of a configuration with which nothing can be attached; which plugins there are is known on nodes only. */
+function warnOfDefinition({ namespace, object, oldObject }: AdmissionRequest): Verdict {
+  const spec = fieldsOf(fieldsOf(object)["spec"]);
+  if (isEqual(spec, fieldsOf(oldObject)["spec"])) return ALLOWED;
+  const name = textIn(fieldsOf(fieldsOf(object)["metadata"]), "name");
+  const title = `NetworkAttachmentDefinition ${namespace}/${name}`;
+  const text = textIn(spec, "config");
+  if (text === "") {
+    const warning = `${title} has no spec.config: interfaces are attached to it only on nodes with a file that defines a network of that name, in the directory of net-agent's flag --definition-dir`;
+    return { allowed: true, warnings: [warning] };
+  }
+  // One whose name is made by the server is not named yet.
+  const parsed = parseNetworkConfig(text, name === "" ? "unnamed" : name);
+  if (parsed.ok) return ALLOWED;
+  const causes = parsed.causes.map(({ field, message }) => `${field}: ${message}`).join("; ");
+  const warning = `${title} is stored, but no interface can be attached to it: ${causes}; correct it and apply it again`;
+  return { allowed: true, warnings: [warning] };
+}
 
 function judge(
   deps: Deps,

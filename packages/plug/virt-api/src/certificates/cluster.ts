@@ -25,9 +25,14 @@ import {
 import type { Cache, ObjectKey } from "@patchbay/core/ports";
 import { credentialsOfOwnAuthority, type ReadCredentials } from "../handlers/credentials.ts";
 import type { Version } from "../routes/table.ts";
-import { apiServiceKey, keepCertificates } from "./keeper.ts";
-import { authorityInSecret, type ReadAuthority } from "./own-authority.ts";
-import { contentsOf, HANDLERS_KEY, SECRET_KEY } from "./kept.ts";
+import { apiServiceKey, keepCertificates } from "./reconcile.ts";
+import {
+  authorityInSecret,
+  type ReadAuthority,
+  contentsOf,
+  HANDLERS_KEY,
+  SECRET_KEY,
+} from "./secret.ts";
 
 /** Where the API server says how its front proxy is known. Source: Kubernetes "Configure the Aggregation Layer". */
 export const AUTHENTICATION_KEY = {

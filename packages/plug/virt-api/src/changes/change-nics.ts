@@ -4,15 +4,15 @@
 import type { NetworkConfig } from "@patchbay/api";
 import { ownerVmOf, targetProblem, type NicPlan, type NicTarget } from "@patchbay/core";
 import type { Reader } from "@patchbay/kube";
-import type { Call } from "../routes/call.ts";
-import type { Deps } from "../deps.ts";
 import {
+  type Call,
   toAcceptedAnswer,
   toNotFoundAnswer,
   toRefusalAnswer,
   type Answer,
 } from "../http/answers.ts";
-import { insist } from "./races.ts";
+import type { Deps } from "../deps.ts";
+import { insist } from "./retry.ts";
 import { aboutTarget, findOwner, observeTarget, typeOf } from "./targets.ts";
 
 /** What is asked: on what, and what it means. */

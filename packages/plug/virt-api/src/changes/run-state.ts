@@ -8,15 +8,15 @@ import {
   type VirtualMachine,
 } from "@patchbay/api";
 import type { Parsed, RunStateFacts, RunStateOptions, RunStatePlan } from "@patchbay/core";
-import type { Call } from "../routes/call.ts";
-import type { Deps } from "../deps.ts";
-import { insist } from "./races.ts";
 import {
+  type Call,
   toAcceptedAnswer,
   toNotFoundAnswer,
   toRefusalAnswer,
   type Answer,
 } from "../http/answers.ts";
+import type { Deps } from "../deps.ts";
+import { insist } from "./retry.ts";
 import { twinCauses } from "../admission/twins.ts";
 import { expansionOf } from "../expansion.ts";
 import { findVmWithVmi } from "./targets.ts";

@@ -5,7 +5,7 @@ import { certificateInFiles, trustInFile } from "@patchbay/daemon";
 import { endOfCertificate, issueCertificate } from "@patchbay/pki";
 import type { Secret } from "@patchbay/api";
 import type { Cache, Clock, Files } from "@patchbay/core/ports";
-import { authorityInSecret } from "../certificates/own-authority.ts";
+import { authorityInSecret } from "../certificates/secret.ts";
 
 /** All PEM. The key is a secret. */
 export interface HandlerCredentials {

@@ -1,8 +1,24 @@
 // SPDX-License-Identifier: Apache-2.0
 // How answers are said: Kubernetes `metav1.Status` bodies.
+import type { User } from "../callers.ts";
 import type { Cause, KubeObject, ResourceType, StatusBody } from "@patchbay/api";
-import type { HandlerAnswer } from "../handlers/ask-handler.ts";
+import type { HandlerAnswer } from "../handlers/client.ts";
 import { CATALOGUE, isAppError, type AppError, type Refusal } from "@patchbay/core";
+
+/** Namespace and name are those of the path, and so the key of the VM or VMI. */
+export interface Call {
+  readonly namespace: string;
+  readonly name: string;
+  readonly user: User;
+  /** Nothing may be changed: `?dryRun=All`, or `dryRun: ["All"]` in the body. */
+  readonly dryRun: boolean;
+  readonly query: URLSearchParams;
+  /** The parsed body; undefined when there is none. */
+  readonly body: unknown;
+}
+
+/** Answers one request; what it throws becomes an answer too, by the error's code. */
+export type CallHandler = (call: Call) => Promise<Answer>;
 
 /** An HTTP answer. */
 export interface Answer {
@@ -35,7 +51,7 @@ const REASONS: Readonly<Record<number, string>> = {
 };
 
 /** What is said of a failure. */
-export interface Failure {
+interface Failure {
   readonly code: number;
   readonly message: string;
   readonly reason?: string;

@@ -1,14 +1,26 @@
 // SPDX-License-Identifier: Apache-2.0
 // Which path leads to which route.
-import { names } from "@patchbay/api";
-import { messageOf } from "@patchbay/core";
+import { AppError, messageOf } from "@patchbay/core";
 import express, {
+  type Request,
   type ErrorRequestHandler,
   type Express,
-  type Request,
   type RequestHandler,
   type Response,
 } from "express";
+import { type ClientAuthority, configHealth } from "@patchbay/daemon";
+import { findRemoteUser, type User } from "../callers.ts";
+import {
+  type Call,
+  type CallHandler,
+  toErrorAnswer,
+  toFailureAnswer,
+  type Answer,
+} from "./answers.ts";
+import type { RequestListener } from "node:http";
+import type { Metrics } from "@patchbay/telemetry";
+import { ROUTES, VERSIONS } from "../routes/table.ts";
+import { names } from "@patchbay/api";
 import { mutate } from "../admission/mutate.ts";
 import {
   parseReview,
@@ -17,16 +29,85 @@ import {
   type Verdict,
 } from "../admission/review.ts";
 import { validate } from "../admission/validate.ts";
-import type { CallHandler } from "../routes/call.ts";
 import type { Deps } from "../deps.ts";
-import { configHealth, type ClientAuthority } from "@patchbay/daemon";
-import { findRemoteUser } from "../callers/front-proxy.ts";
 import { boundRoutes } from "../routes/bound-routes.ts";
-import { aggregatedFor, API_GROUP, GROUP_LIST, resourceListOf } from "../routes/discovery.ts";
-import { openApi3Of, openApiIndexOf, swaggerOf } from "../routes/openapi.ts";
-import { VERSIONS } from "../routes/table.ts";
-import { parseBody, toCall } from "./request.ts";
-import { toErrorAnswer, toFailureAnswer, type Answer } from "./answers.ts";
+import {
+  aggregatedFor,
+  API_GROUP,
+  GROUP_LIST,
+  resourceListOf,
+  openApi3Of,
+  openApiIndexOf,
+  swaggerOf,
+} from "../routes/discovery.ts";
+
+const NOBODY: User = { name: "", groups: [] };
+
+/**
+ * The body of a request that was read as text; undefined when there is none.
+ * @throws AppError with API_MALFORMED when it is no JSON
+ */
+function parseBody(request: Request): unknown {
+  const text: unknown = request.body;
+  if (typeof text !== "string" || text.trim() === "") return undefined;
+  try {
+    return JSON.parse(text);
+  } catch (cause) {
+    const reason = messageOf(cause);
+    throw new AppError("API_MALFORMED", { what: "the request body", reason }, { cause });
+  }
+}
+
+function isDryRun(request: Request, body: unknown): boolean {
+  const inBody = typeof body === "object" && body !== null && "dryRun" in body ? body.dryRun : [];
+  return [request.query["dryRun"], inBody].flat().includes("All");
+}
+
+function parameterOf(request: Request, name: string): string {
+  const value = request.params[name];
+  return typeof value === "string" ? value : "";
+}
+
+/** The user is whom the front proxy brings: without one nobody comes so far. */
+function toCall(request: Request, frontProxy: ClientAuthority | undefined): Call {
+  const body = parseBody(request);
+  return {
+    namespace: parameterOf(request, "namespace"),
+    name: parameterOf(request, "name"),
+    user: findRemoteUser(frontProxy, request) ?? NOBODY,
+    dryRun: isDryRun(request, body),
+    query: new URL(request.url, "http://virt-api").searchParams,
+    body,
+  };
+}
+
+const CALLS: ReadonlySet<string> = new Set([
+  "mutate",
+  "validate",
+  ...ROUTES.map(({ call }) => call),
+]);
+
+/** Where the name stands in `/apis/GROUP/VERSION/namespaces/NAMESPACE/RESOURCE/NAME/SUBRESOURCE`. */
+const SUBRESOURCE_AT = 8;
+
+/** `mutate`, `validate`, the subresource, or `other`. */
+export function callNameOf(url: string): string {
+  const [path = ""] = url.split("?");
+  const parts = path.split("/");
+  const name = parts[SUBRESOURCE_AT] ?? parts.at(-1) ?? "";
+  return CALLS.has(name) ? name : "other";
+}
+
+/** Counts each request before it is answered. */
+export function counted(
+  answer: RequestListener,
+  metrics: Pick<Metrics, "countServed">,
+): RequestListener {
+  return (request, response) => {
+    metrics.countServed(callNameOf(request.url ?? ""));
+    answer(request, response);
+  };
+}
 
 /** An AdmissionReview holds two objects of at most 3 MiB each. Source: Kubernetes limitedReadBody. */
 const BODY_MAX_BYTES = 8 * 1024 * 1024;

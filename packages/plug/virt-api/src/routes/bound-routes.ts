@@ -2,22 +2,14 @@
 // Who answers which path of the table.
 import { RELAY_CERTIFICATE } from "@patchbay/core";
 import type { Deps } from "../deps.ts";
-import { addIface } from "./add-iface.ts";
-import { askGuest } from "./ask-guest.ts";
-import type { CallHandler } from "./call.ts";
-import { evacuateCancel } from "./running/evacuate-cancel.ts";
-import { examine } from "./examine.ts";
+import { addIface, removeIface } from "./ifaces.ts";
+import { askGuest, examine } from "./guest.ts";
+import type { CallHandler } from "../http/answers.ts";
+import { evacuateCancel, migrate, restart, start, stop } from "./lifecycle.ts";
 import { expandSpec, expandVmSpec } from "./expand-spec.ts";
-import { guestfs, healthz, version } from "./general.ts";
-import { migrate } from "./running/migrate.ts";
-import { refused } from "./refused.ts";
+import { guestfs, healthz, version, refused, streamOnly } from "./general.ts";
 import { relayCertificate } from "./relay-certificate.ts";
-import { removeIface } from "./remove-iface.ts";
-import { restart } from "./running/restart.ts";
 import { screenshot } from "../screen/screenshot.ts";
-import { start } from "./running/start.ts";
-import { stop } from "./running/stop.ts";
-import { streamOnly } from "./stream-only.ts";
 import {
   namespacePath,
   ROUTES,

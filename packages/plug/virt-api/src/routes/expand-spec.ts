@@ -14,9 +14,13 @@ import { matcherCauses, PARTS, withNics } from "@patchbay/core";
 import { fieldsOf } from "../admission/review.ts";
 import { findSubject } from "../admission/subject.ts";
 import { expansionOf, inferencesOf } from "../expansion.ts";
-import { toFailureAnswer, toNotFoundAnswer, type Answer } from "../http/answers.ts";
+import {
+  toFailureAnswer,
+  toNotFoundAnswer,
+  type Answer,
+  type CallHandler,
+} from "../http/answers.ts";
 import type { Deps } from "../deps.ts";
-import type { CallHandler } from "./call.ts";
 
 function refused(causes: readonly Cause[]): Answer {
   const message = causes.map((cause) => cause.message).join(", ");

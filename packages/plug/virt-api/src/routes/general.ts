@@ -3,9 +3,8 @@
 import { KUBEVIRTS } from "@patchbay/api";
 import { messageOf } from "@patchbay/core";
 import { configHealth } from "@patchbay/daemon";
-import { toFailureAnswer } from "../http/answers.ts";
+import { toFailureAnswer, type CallHandler } from "../http/answers.ts";
 import type { Deps } from "../deps.ts";
-import type { CallHandler } from "./call.ts";
 
 /** Answers as KubeVirt's version.Info, with Patchbay's own version. virtctl asks after each failure. */
 export function version({ release }: Deps): CallHandler {
@@ -31,5 +30,18 @@ export function healthz(deps: Deps): CallHandler {
 export const guestfs: CallHandler = () => {
   const message =
     "Patchbay does not have an image of libguestfs; nothing was made. Name one: virtctl guestfs --image quay.io/kubevirt/libguestfs-tools:TAG CLAIM, with --kvm=false where nodes have no usable /dev/kvm";
+  return Promise.resolve(toFailureAnswer({ code: 400, message }));
+};
+
+/** Answers 400, as KubeVirt does where a feature gate is off; reads nothing and changes nothing. */
+export function refused(feature: string): CallHandler {
+  const message = `Patchbay does not have ${feature}; nothing was changed`;
+  return () => Promise.resolve(toFailureAnswer({ code: 400, message }));
+}
+
+/** Answers 400, in the words of KubeVirt's library. Source: gorilla/websocket server.go */
+export const streamOnly: CallHandler = () => {
+  const message =
+    "websocket: the client is not using the websocket protocol: 'upgrade' token not found in 'Connection' header";
   return Promise.resolve(toFailureAnswer({ code: 400, message }));
 };

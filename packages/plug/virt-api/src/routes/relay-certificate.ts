@@ -5,11 +5,10 @@ import { createPublicKey } from "node:crypto";
 import { isJsonObject, names } from "@patchbay/api";
 import { HANDLER_CLIENT_NAME, HANDLER_SERVER_NAME } from "@patchbay/core";
 import { certifyKey } from "@patchbay/pki";
-import { AGENT, nodeOfAgent } from "../callers/agent-node.ts";
-import { SERVER_NAME } from "../certificates/kept.ts";
+import { AGENT, nodeOfAgent } from "../callers.ts";
+import { SERVER_NAME } from "../certificates/secret.ts";
 import type { Deps } from "../deps.ts";
-import { toFailureAnswer, type Answer } from "../http/answers.ts";
-import type { Call, CallHandler } from "./call.ts";
+import { toFailureAnswer, type Answer, type Call, type CallHandler } from "../http/answers.ts";
 
 /** For one migration, whose end is told over a connection of its own. */
 const VALID_DAYS = 2;

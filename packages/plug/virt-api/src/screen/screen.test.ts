@@ -2,7 +2,7 @@
 import { inflateSync } from "node:zlib";
 import { expect, test } from "vitest";
 import { aScreen, SCREEN } from "../testing/screen.ts";
-import { toPng } from "./png.ts";
+import { toPng } from "./screenshot.ts";
 import { takePicture } from "./rfb.ts";
 
 const PIXELS = Buffer.from([255, 0, 0, 0, 0, 0, 255, 0]);

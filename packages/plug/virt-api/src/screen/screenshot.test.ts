@@ -4,7 +4,7 @@ import type { Duplex } from "node:stream";
 import { VIRTUAL_MACHINE_INSTANCES, type VmiStatus } from "@patchbay/api";
 import { createFakeStore, type FakeStore } from "@patchbay/kube/testing";
 import { beforeEach, expect, test } from "vitest";
-import type { OpenedStream, OpenHandlerStream } from "../handlers/open-stream.ts";
+import type { OpenedStream, OpenHandlerStream } from "../handlers/client.ts";
 import type { Answer } from "../http/answers.ts";
 import { aCall } from "../testing/call.ts";
 import { depsOn } from "../testing/deps.ts";

@@ -21,8 +21,7 @@ import {
 import type { Clock } from "@patchbay/core/ports";
 import type { ClientAuthority, UpgradeListener } from "@patchbay/daemon";
 import { WebSocketServer } from "ws";
-import { findRemoteUser } from "../callers/front-proxy.ts";
-import type { User } from "../callers/user.ts";
+import { findRemoteUser, type User } from "../callers.ts";
 import type { Deps } from "../deps.ts";
 import {
   toErrorAnswer,
@@ -34,8 +33,7 @@ import {
   type Answer,
 } from "../http/answers.ts";
 import { kindOf, type ActiveStreams } from "./active.ts";
-import { openForward } from "./forward.ts";
-import { GOING_AWAY, joinSocket, type Traffic } from "./join-socket.ts";
+import { openForward, GOING_AWAY, joinSocket, type Traffic } from "./connections.ts";
 import { parseStreamUrl, type ForwardRequest, type StreamTarget } from "./paths.ts";
 
 /** A frame that is longer is an error; what comes is written on at once. Bytes. */

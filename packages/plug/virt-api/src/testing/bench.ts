@@ -15,7 +15,7 @@ import {
 import type { Store } from "@patchbay/core/ports";
 import { createFakeStore } from "@patchbay/kube/testing";
 import { createSilentLogger } from "@patchbay/telemetry";
-import type { Decision } from "../admission/decisions.ts";
+import type { Decision } from "../admission/review.ts";
 import { createApp } from "../http/app.ts";
 import { certificateInFiles, ClientAuthority, startServer, trustInFile } from "@patchbay/daemon";
 import { depsOn } from "./deps.ts";
