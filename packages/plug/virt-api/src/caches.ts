@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What virt-api watches: what requests are about, so that none of them has to be read first.
+// Caches of the objects that requests need, so that requests need not read them first.
 import {
   type IfaceStatus,
   type VirtualMachineInstance,
@@ -32,7 +32,7 @@ function seenIface({ name, pciAddress }: IfaceStatus): IfaceStatus {
   return { ...(name !== undefined && { name }), ...(pciAddress !== undefined && { pciAddress }) };
 }
 
-/** Whose guest it is, and whether it can leave. */
+/** The fields that identify the owner node and whether the guest can migrate. */
 function seenMigration({
   nodeName,
   evacuationNodeName,
@@ -48,7 +48,7 @@ function seenMigration({
   };
 }
 
-/** The VMI, of its status only whether and where it runs, and which devices and ports it has. */
+/** Trims the status to the fields that requests and admission read: phase, node, devices and ports. */
 export function seenVmi({ status, ...vmi }: VirtualMachineInstance): VirtualMachineInstance {
   if (status === undefined) return vmi;
   const { phase, pciePorts, attachments, interfaces } = status;
@@ -64,12 +64,11 @@ export function seenVmi({ status, ...vmi }: VirtualMachineInstance): VirtualMach
   };
 }
 
-/** The caches of this program. */
 export interface Caches {
   readonly vms: StartableCache<VirtualMachine>;
   readonly vmis: StartableCache<VirtualMachineInstance>;
   readonly kubevirts: StartableCache<KubeVirt>;
-  /** Whether a definition is there; a cluster need not serve the kind. */
+  /** Optional: a cluster may lack the kind. */
   readonly nads: StartableCache<NetworkAttachmentDefinition>;
 }
 
@@ -77,7 +76,7 @@ function launchersOf(vmi: VirtualMachineInstance): readonly string[] {
   return launcherNamesOf(vmi).map((name) => `${vmi.metadata.namespace ?? ""}/${name}`);
 }
 
-/** Index functions by which those are found that have a MAC, a launcher pod of a name, or a namespace. */
+/** Indexes by MAC, by launcher pod and by namespace. */
 export const INDEXES = {
   vms: { mac: (vm: VirtualMachine) => listMacs(vm.spec.template.spec) },
   vmis: {
@@ -93,7 +92,7 @@ function withoutStatus({ apiVersion, kind, metadata, spec }: VirtualMachine): Vi
   return { apiVersion, kind, metadata, spec };
 }
 
-/** A definition with its configuration only where that names a link that networks can share. */
+/** Trims the configuration unless it names a link that networks can share. */
 export function seenNetwork({
   apiVersion,
   kind,
@@ -105,7 +104,7 @@ export function seenNetwork({
   return { apiVersion, kind, metadata, ...(isShared && { spec: { config } }) };
 }
 
-/** Makes them; they are empty until they are started. */
+/** Returns empty caches, which the caller starts. */
 export function createCaches({ client, log }: DaemonContext): Caches {
   const logger = log;
   return {
@@ -125,7 +124,6 @@ export function createCaches({ client, log }: DaemonContext): Caches {
   };
 }
 
-/** The kinds that are looked up by name. */
 export function knownKinds({ vms, vmis, nads }: Caches): readonly Known[] {
   return [
     { type: VIRTUAL_MACHINES, cache: vms },
@@ -138,18 +136,18 @@ function toOwner({ namespace = "", name }: ObjectMeta, spec: VmiSpec): MacOwner 
   return { namespace, name, spec };
 }
 
-/** Whether the VM of that name has a VMI whose guest has not ended. */
+/** Whether the VM has a VMI whose guest has not ended. */
 export function hasGuest(vmis: Cache<VirtualMachineInstance>, key: ObjectKey): boolean {
   const vmi = vmis.find(key);
   return vmi !== undefined && !isVmiFinal(vmi);
 }
 
-/** The link that a network (NAMESPACE/NAME) shares with others; without one its own name. */
+/** Returns the shared link of a network (NAMESPACE/NAME); without one, the network's name. */
 export function findSegment(nads: Cache<NetworkAttachmentDefinition>, network: string): string {
   return sharedLinkOf(nads.find(parseKey(network))?.spec?.config) ?? network;
 }
 
-/** VMs, and VMIs without a VM, that have one of the MACs (lower case, with colons). */
+/** Lists VMs, and VMIs without a VM, with one of the MACs (lower case, with colons). */
 export function listMacOwners(
   {
     vms,
@@ -167,7 +165,6 @@ export function listMacOwners(
   ]);
 }
 
-/** The VMI that has that launcher pod, as far as it is known. */
 export function findByLauncher(
   vmis: Cache<VirtualMachineInstance>,
   { namespace = "", name }: ObjectKey,

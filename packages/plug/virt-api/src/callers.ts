@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
-// Who asks, as the API server tells it.
+// Identity of callers: users behind the API server's front proxy, and agents of nodes.
 import type { IncomingMessage } from "node:http";
 import type { ClientAuthority } from "@patchbay/daemon";
 import { PODS, names } from "@patchbay/api";
 import type { Store } from "@patchbay/core/ports";
 
-/** A user as authentication has found them. Source: Kubernetes authentication.k8s.io/v1 UserInfo. */
+/** Source: Kubernetes authentication.k8s.io/v1 UserInfo. */
 export interface User {
   readonly name: string;
   readonly groups: readonly string[];
-  /** Claims of a token by name, such as the pod that it is bound to; absent: there are none. */
+  /** Claims of a token by name, for example the pod that it is bound to. */
   readonly extra?: Readonly<Record<string, readonly string[]>>;
 }
 
@@ -17,10 +17,10 @@ export interface User {
 
 const USER_HEADER = "x-remote-user";
 const GROUP_HEADER = "x-remote-group";
-/** Before the name of a claim, which is encoded as in a URL. Source: Kubernetes, the default of requestheader-extra-headers-prefix. */
+/** Prefix of claim names, which are URL-encoded. Source: Kubernetes, the default of requestheader-extra-headers-prefix. */
 const EXTRA_PREFIX = "x-remote-extra-";
 
-/** The name of a claim; undefined where it cannot be read. */
+/** Returns undefined if the encoding is malformed. */
 function claimIn(header: string): string | undefined {
   try {
     return decodeURIComponent(header.slice(EXTRA_PREFIX.length));
@@ -37,7 +37,7 @@ function extraIn(headers: IncomingMessage["headersDistinct"]): Pick<User, "extra
   return claims.length === 0 ? {} : { extra: Object.fromEntries(claims) };
 }
 
-/** The user that the API server's proxy names; undefined where somebody else asks, or where nobody is named. */
+/** Returns undefined if the request does not come from the front proxy, or without a user name. */
 export function findRemoteUser(
   frontProxy: ClientAuthority | undefined,
   request: Pick<IncomingMessage, "socket" | "headersDistinct">,
@@ -49,23 +49,23 @@ export function findRemoteUser(
   return { name, groups: headersDistinct[GROUP_HEADER] ?? [], ...extraIn(headersDistinct) };
 }
 
-/** A pod that a token is bound to, as the token's claims name it. */
+/** The pod that a service account token is bound to. */
 export interface TokenPod {
   readonly namespace: string;
   readonly name: string;
   readonly uid: string;
 }
 
-/** Finds the node of the pod; undefined where there is no such pod, or it has no node yet. */
+/** Returns undefined if the pod does not exist or is not scheduled. */
 export type NodeOfPod = (pod: TokenPod) => Promise<string | undefined>;
 
 /**
- * Most pods whose node is remembered; the one that was read first is forgotten first. One agent runs on each node.
- * Source: Kubernetes "Considerations for large clusters", nodes.
+ * Limit of cached pods; the oldest entry is evicted first. Each node runs one agent. Source: Kubernetes
+ * "Considerations for large clusters", nodes.
  */
 const REMEMBERED_MAX = 5000;
 
-/** Reads each pod once: its node never changes once it is set, and a pod of that name with another uid is another pod. */
+/** Caches by uid: the node of a pod never changes, and a new pod with the same name has another uid. */
 export function askForPods(store: Store): NodeOfPod {
   const known = new Map<string, string>();
   return async ({ uid, ...key }) => {
@@ -81,29 +81,28 @@ export function askForPods(store: Store): NodeOfPod {
   };
 }
 
-/** The account of all agents that write the status of VMIs. */
+/** Account of all agents that write the status of VMIs. It is the same on all nodes, so a claim or certificate identifies the node. */
 export const AGENT: string = `${names.SERVICE_ACCOUNT_PREFIX}virt-handler`;
-/** Pod that a token is bound to. Source: Kubernetes serviceaccount claims, since 1.21. */
+/** Source: Kubernetes serviceaccount claims, since 1.21. */
 const POD_CLAIMS = {
   name: "authentication.kubernetes.io/pod-name",
   uid: "authentication.kubernetes.io/pod-uid",
 } as const;
-/** Node of that pod. Source: Kubernetes ServiceAccountTokenPodNodeInfo, since 1.30: older servers name the pod only. */
+/** Servers before 1.30 set the pod claims only. Source: Kubernetes ServiceAccountTokenPodNodeInfo, since 1.30. */
 const NODE_CLAIM = "authentication.kubernetes.io/node-name";
 
-/** Where the pods of tokens are looked up. */
 export interface Pods {
   readonly nodeOfPod: NodeOfPod;
 }
 
-/** Nodes that a token or groups of a certificate name. */
+/** Lists the nodes in the token's claims and in the certificate's groups. */
 function namedNodes({ groups, extra }: User): readonly string[] {
   const prefix = names.NODE_GROUP_PREFIX;
   const certified = groups.filter((group) => group.startsWith(prefix));
   return [...(extra?.[NODE_CLAIM] ?? []), ...certified.map((group) => group.slice(prefix.length))];
 }
 
-/** The pod that a token names; undefined where it names none, or more than one. */
+/** Returns undefined if the token names no pod or several. */
 function tokenPodOf({ extra }: User): TokenPod | undefined {
   const [name, ...otherNames] = extra?.[POD_CLAIMS.name] ?? [];
   const [uid, ...otherUids] = extra?.[POD_CLAIMS.uid] ?? [];
@@ -113,7 +112,7 @@ function tokenPodOf({ extra }: User): TokenPod | undefined {
     : { namespace: names.SERVICES_NAMESPACE, name, uid };
 }
 
-/** Undefined where none or several are named, and where the pod of a token that names none has none. */
+/** Returns undefined if the credentials name several nodes, or neither a node nor a scheduled pod. */
 export async function nodeOfAgent(user: User, { nodeOfPod }: Pods): Promise<string | undefined> {
   const nodes = namedNodes(user);
   if (nodes.length > 0) return nodes.length === 1 ? nodes[0] : undefined;

@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-// Brings caches, application and server together.
 import {
   type KubeObject,
   type ResourceType,
@@ -54,10 +53,10 @@ import { ActiveStreams } from "./streams/active.ts";
 import { serveStreams } from "./streams/serve-streams.ts";
 import { askForPods } from "./callers.ts";
 
-/** A person waits for the answer; milliseconds. */
+/** Short, because a user waits for the response. */
 const TIMEOUT_MS = 2_000;
 
-/** Asks each time: kinds come and go. Where nobody answers, the kind counts as known. */
+/** Requests discovery each time, because kinds can be installed later. Assumes that the kind exists if the request fails. */
 function askDiscovery(
   client: Pick<KubeClient, "requestRaw">,
   log: Logger,
@@ -179,8 +178,8 @@ export async function runApi(context: DaemonContext, flags: Flags): Promise<void
     { listenAddress, port, certificate, clientAuthorities },
     { log, leaving, signal, onUpgrade: streamsOf(context, deps, callers) },
   );
-  // A stop that comes before the API server has answered ends the waiting too.
-  // Whether the cluster has networks at all is no condition.
+  // Also returns on an abort before the API server has responded. Does not wait for `nads`, because a cluster may
+  // lack the kind.
   await waitForCaches([vms, vmis, kubevirts], signal);
   if (!isOver()) {
     log.info("listening", { port: server.port });

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// May a user read a network's definition? The API server knows.
+// Lookup of NetworkAttachmentDefinitions, and who may use those of other namespaces.
 import {
   NETWORK_ATTACHMENT_DEFINITIONS,
   type KubeObject,
@@ -13,10 +13,9 @@ import type { Deps } from "./deps.ts";
 import { nearestName } from "@patchbay/core";
 import type { Reader } from "@patchbay/kube";
 
-/** Answers whether the user may read the definition. */
 export type MayReadNetwork = (user: User, nad: Required<NadName>) => Promise<boolean>;
 
-/** A question to the API server. Source: Kubernetes authorization.k8s.io/v1 SubjectAccessReview. */
+/** Source: Kubernetes authorization.k8s.io/v1 SubjectAccessReview. */
 interface SubjectAccessReview extends KubeObject {
   readonly spec: {
     readonly user: string;
@@ -36,7 +35,7 @@ const SUBJECT_ACCESS_REVIEWS: ResourceType<SubjectAccessReview> = {
 
 const { group, version, resource } = NETWORK_ATTACHMENT_DEFINITIONS;
 
-/** Asks the API server each time: it knows the roles, and they change. */
+/** Does not cache, because roles change. */
 export function askApiServer(store: Store): MayReadNetwork {
   return async (user, nad) => {
     const { status } = await store.create(SUBJECT_ACCESS_REVIEWS, {
@@ -54,9 +53,9 @@ export function askApiServer(store: Store): MayReadNetwork {
 }
 
 /**
- * Why the user may not use the network, as a sentence. Undefined where they may, and for a network of the VM's own
- * namespace, which whoever may change the VM may use.
- * @throws AppError with what the API server's answer is, when it cannot be asked
+ * Returns why the user may not use the network; undefined if they may. A network in the VM's own namespace is always
+ * allowed; other namespaces need permission to read the definition.
+ * @throws AppError with the API server's response, when the review fails
  */
 export async function foreignNetworkProblem(
   deps: Pick<Deps, "mayReadNetwork">,
@@ -70,7 +69,7 @@ export async function foreignNetworkProblem(
   return `network ${namespace}/${name} is of another namespace: User "${user.name}" cannot get resource "${resource}" in API group "${group}" in the namespace "${namespace}"`;
 }
 
-/** Whether the definition is there; a name that cannot be one names none. */
+/** Returns false for malformed names. */
 export async function hasNad(
   reader: Reader,
   networkName: string,
@@ -82,10 +81,7 @@ export async function hasNad(
   return (await reader.find(NETWORK_ATTACHMENT_DEFINITIONS, key)) !== undefined;
 }
 
-/**
- * The name in the namespace of the VM that was probably meant. Names of other namespaces are not given away: the caller may
- * read none of them.
- */
+/** Suggests a name in the VM's namespace only: callers may not be allowed to list other namespaces. */
 export function nearestNetwork(
   { listNetworkNames }: Pick<Deps, "listNetworkNames">,
   networkName: string,

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Whether an agent may write the status of a VMI: only that of its own node, and only its own fields. Roles know no nodes.
+// Guards for writes that RBAC cannot restrict: agents may write the VMI status of their own node only, and only nodes
+// may change a launcher's annotations.
 import { names, VIRTUAL_MACHINE_INSTANCES, type MigrationState } from "@patchbay/api";
 import {
   isEqual,
@@ -13,22 +14,22 @@ import {
 import { AGENT, nodeOfAgent, type Pods } from "../callers.ts";
 import { ALLOWED, fieldsOf, type AdmissionRequest, type Verdict } from "./review.ts";
 
-/** As docs/reference/ownership.md gives them to virt-handler. */
+/** Fields of virt-handler; see docs/reference/ownership.md. */
 const OWN_FIELDS: readonly string[] = NODE_VM_FIELDS;
 
 function statusOf(object: unknown): Readonly<Record<string, unknown>> {
   return fieldsOf(fieldsOf(object)["status"]);
 }
 
-/** Whose guest it was before this write; before a node is named, that of the pod. */
+/** Nodes that owned the VMI before this write. Until `nodeName` is set, these are the nodes of its pods. */
 function ownersOf(oldObject: unknown): readonly unknown[] {
   const { nodeName, activePods } = statusOf(oldObject);
   return nodeName === undefined ? Object.values(fieldsOf(activePods)) : [nodeName];
 }
 
-/** Where its open migration led before this write. */
+/** Target node of the open migration before this write. */
 function targetOf(oldObject: unknown): string | undefined {
-  // virt-controller made it, and the schema has spoken.
+  // virt-controller created it, and the API server validated it against the schema.
   const told = statusOf(oldObject)["migrationState"] as MigrationState | undefined;
   return migrationIn(told)?.targetNode;
 }
@@ -42,7 +43,7 @@ function refuse(message: string): Verdict {
   return { allowed: false, code: 403, message, causes: [] };
 }
 
-/** A field of the status that is another after a write. */
+/** A status field that this write changes. */
 interface Change {
   readonly field: string;
   readonly from: unknown;
@@ -59,7 +60,7 @@ function changesOf(
     .filter(({ from, to }) => !isEqual(from, to));
 }
 
-/** The conditions that are others', as they stand. */
+/** Conditions of other writers. */
 function foreignConditions(conditions: unknown): readonly unknown[] {
   const all: readonly unknown[] = Array.isArray(conditions) ? conditions : [];
   return all.filter((condition) => {
@@ -70,7 +71,7 @@ function foreignConditions(conditions: unknown): readonly unknown[] {
 
 const MIGRATION = "migrationState";
 
-/** The changes, those of a migration each by itself. */
+/** Splits a change of `migrationState` into its members. */
 function withMembers(changes: readonly Change[]): readonly Change[] {
   return changes.flatMap((change) => {
     if (change.field !== MIGRATION) return [change];
@@ -79,7 +80,7 @@ function withMembers(changes: readonly Change[]): readonly Change[] {
   });
 }
 
-/** Of a migration that is open; nobody's else. */
+/** No fields without an open migration. */
 function migrationFieldsOf(role: NodeRole, oldObject: unknown): readonly string[] {
   const fields = targetOf(oldObject) === undefined ? [] : NODE_MIGRATION_FIELDS[role];
   return fields.map((field) => `${MIGRATION}.${field}`);
@@ -90,7 +91,7 @@ function isOwners({ field, from, to }: Change): boolean {
   return field === "phase" ? isNodesPhase(from, to) : OWN_FIELDS.includes(field);
 }
 
-/** The first change that is not the node's to make. */
+/** Returns the first change that the node may not make. */
 function wrongIn({ oldObject, object }: AdmissionRequest, role: NodeRole): Change | undefined {
   const ofMigration = migrationFieldsOf(role, oldObject);
   const isOwn = (change: Change): boolean =>
@@ -106,7 +107,6 @@ function printChange({ field, from, to }: Change): string {
   return `status.phase: ${next ?? ""} after ${old ?? ""}`;
 }
 
-/** Judges a write by the agent of a node, if of one. */
 function judge(request: AdmissionRequest, node: string | undefined): Verdict {
   const { user } = request;
   if (node === undefined) {
@@ -127,8 +127,8 @@ function judge(request: AdmissionRequest, node: string | undefined): Verdict {
 }
 
 /**
- * Judges a write of the status of a VMI; what else is written with a status is not asked about.
- * @throws AppError with what the API server's answer is, when an agent's pod cannot be read
+ * Checks writes of a VMI's status by agents; allows all others.
+ * @throws AppError with the API server's response, when the agent's pod cannot be read
  */
 export async function guardStatus(pods: Pods, request: AdmissionRequest): Promise<Verdict> {
   const { kind, user } = request;
@@ -136,7 +136,7 @@ export async function guardStatus(pods: Pods, request: AdmissionRequest): Promis
   return judge(request, await nodeOfAgent(user, pods));
 }
 
-/** Where words of a pod are that are not its author's; `patchbay install` and standalone ask by the same ones. */
+/** Fields of a launcher pod that Patchbay trusts. `patchbay install` and standalone match the same fields. */
 const GUARDED = [
   ["labels", names.KUBEVIRT_LABEL],
   ["annotations", names.NETWORK_STATUS_ANNOTATION],
@@ -151,7 +151,7 @@ function isLauncher(object: unknown): boolean {
   return wordOf(object, "labels", names.KUBEVIRT_LABEL) === names.LAUNCHER_LABEL_VALUE;
 }
 
-/** Judges a write of a pod; the label that makes it one of those that are judged cannot be taken away first. */
+/** Rejects changes of trusted fields. The label that marks launchers is one of them, so it cannot be removed first. */
 export function guardLauncher({ object, oldObject }: AdmissionRequest): Verdict {
   if (!isLauncher(oldObject)) return ALLOWED;
   const changed = GUARDED.find(

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// POST /mutate: what is filled in before an object is stored.
+// POST /mutate: defaults for VMs and VMIs. Source: KubeVirt pkg/defaults, pkg/network/vmispec.
 import {
   autoNicOf,
   declaresNoNics,
@@ -32,9 +32,6 @@ import { inferencesOf } from "../expansion.ts";
 import { type AdmissionRequest, type Verdict, ALLOWED } from "./review.ts";
 import { vmiSpecOf, type Subject, findSubject, isUnchanged, metadataOf } from "./subject.ts";
 
-// Source: KubeVirt pkg/defaults, pkg/network/vmispec.
-
-/** Where the VMI specification of a subject is. */
 function basePathOf({ kind }: Subject): string {
   return kind === "vm" ? "/spec/template/spec" : "/spec";
 }
@@ -53,7 +50,7 @@ function matcherOperations(
   return [{ op: "add", path: `${path}/kind`, value: defaultKindOf(part) }];
 }
 
-/** The kind of each part that is named alone; name and kind of one that a volume names; `inferred`: the subject with these. */
+/** Adds missing kinds of instancetype and preference, and what the VM's volumes infer. `inferred` is the subject with all inferences. */
 function matcherPatch(subject: Subject, inferred: Subject): readonly JsonPatchOperation[] {
   if (subject.kind === "vmi" || inferred.kind === "vmi") return [];
   const path = `${basePathOf(subject)}/domain/memory`;
@@ -64,14 +61,14 @@ function matcherPatch(subject: Subject, inferred: Subject): readonly JsonPatchOp
   ];
 }
 
-/** The subject with the parts that its volumes name; the text says why it may not be stored. */
+/** Infers instancetype and preference from the VM's volumes; returns a message if that fails. */
 async function inferredSubject(
   deps: Deps,
   { namespace }: AdmissionRequest,
   { subject, old }: { readonly subject: Subject; readonly old: Subject | undefined },
 ): Promise<Subject | string> {
   if (subject.kind === "vmi") return subject;
-  // What is not said as it must be the validation tells of.
+  // The validating webhook reports these causes.
   if (matcherCauses(subject.vm, old?.kind === "vm" ? old.vm : undefined).length > 0) return subject;
   const inferred = await inferencesOf(deps.store, inNamespace(subject.vm, namespace));
   return inferred.kind === "refused" ? inferred.message : inferred;
@@ -82,18 +79,17 @@ interface Nic {
   readonly iface: Iface;
 }
 
-/** What is filled in, and what is said about it. */
 interface Filled {
   readonly patch: readonly JsonPatchOperation[];
   readonly warnings: readonly string[];
 }
 
 const NOTHING: Filled = { patch: [], warnings: [] };
-/** For an edit by which the NIC would have gone. */
+/** Warning for an update that would remove the NIC. */
 const KEPT =
   "the interface on the pod's network stays, as for every VM that declares none; set autoattachPodInterface: false to have none";
 
-/** What suits the guest, where the VM does not say. One that is not there the validation tells of. */
+/** Reads the preference if the VM does not opt out itself. The validating webhook reports a missing preference. */
 async function isUnwanted(deps: Deps, subject: Subject, namespace: string): Promise<boolean> {
   const own = vmiSpecOf(subject).domain.devices?.autoattachPodInterface;
   if (own !== undefined || subject.kind === "vmi") return own === false;
@@ -110,14 +106,14 @@ function nicPatch(base: string, { domain }: VmiSpec, nic: Nic): readonly JsonPat
   const interfaces = [nic.iface];
   return [
     { op: "add", path: `${base}/networks`, value: [nic.network] },
-    // Nothing was judged yet: it may be null.
+    // May be null: the schema is checked after this webhook.
     (domain.devices ?? undefined) === undefined
       ? { op: "add", path, value: { interfaces } }
       : { op: "add", path: `${path}/interfaces`, value: interfaces },
   ];
 }
 
-/** A new object gets one; one that has it keeps it, so that a manifest that says nothing of it can be applied again. */
+/** New objects get a NIC. Existing objects keep theirs, so that a manifest without NICs can be applied again. */
 function nicFor(
   deps: Deps,
   { subject, old }: { readonly subject: Subject; readonly old: Subject | undefined },
@@ -127,7 +123,7 @@ function nicFor(
     : findAutoNic(vmiSpecOf(old));
 }
 
-/** The NIC of an object that declares none. What our own services write is as it is to be. */
+/** Adds the default NIC to an object without NICs. Patchbay's own services write objects as they should be. */
 async function fillAutoNic(
   deps: Deps,
   { namespace, user }: AdmissionRequest,
@@ -142,19 +138,19 @@ async function fillAutoNic(
   return { patch, warnings: old === undefined ? [] : [KEPT] };
 }
 
-/** The object need not name the namespace of its request. */
+/** The object may omit its namespace. */
 function inNamespace(vm: VirtualMachine, namespace: string): VirtualMachine {
   return { ...vm, metadata: { ...vm.metadata, namespace } };
 }
 
-/** An answer that comes later than this would hold up the write; the MAC is then a new one. */
+/** A slow lookup would delay the write; without a response the NIC gets a new MAC. */
 const LOOKUP_TIMEOUT_MS = 1000;
 
 function lacksMac(iface: Iface): boolean {
   return (iface.macAddress ?? "") === "";
 }
 
-/** The VMI of a VM: an iface that was taken out of the VM and has not left the guest keeps its MAC. */
+/** Finds the VM's VMI. A NIC that was removed from the VM and is not yet detached from the guest retains its MAC. */
 async function findRunningSpec(
   deps: Deps,
   subject: Subject,
@@ -187,14 +183,13 @@ async function earlierSpecs(
   return [vmiSpecOf(old), ...(running === undefined ? [] : [running])];
 }
 
-/** The fields that `after` has and `before` has not, or has otherwise. */
 function addedFields(before: Iface, after: Iface, path: string): readonly JsonPatchOperation[] {
   return (["bridge", "macAddress"] as const)
     .filter((field) => before[field] !== after[field])
     .map((field) => ({ op: "add", path: `${path}/${field}`, value: after[field] }));
 }
 
-/** Gives each iface on a secondary network a binding and a MAC. */
+/** Sets binding and MAC of each interface on a secondary network. */
 async function nicsPatchOf(
   deps: Deps,
   request: AdmissionRequest,
@@ -216,7 +211,6 @@ async function nicsPatchOf(
   );
 }
 
-/** Fills in what was not said. */
 export async function mutate(deps: Deps, request: AdmissionRequest): Promise<Verdict> {
   const subject = findSubject(request.kind, request.object);
   if (subject === undefined || metadataOf(subject).deletionTimestamp !== undefined) return ALLOWED;

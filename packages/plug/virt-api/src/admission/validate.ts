@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// POST /validate: whether an object may be stored.
+// POST /validate: dispatches by kind, and validates the kinds without a file of their own.
 import { isEqual, readDataVolume } from "@patchbay/core";
 import { fieldsOf, toVerdict, type AdmissionRequest, type Verdict, ALLOWED } from "./review.ts";
 import {
@@ -29,7 +29,7 @@ function specOf(object: unknown): unknown {
   return fieldsOf(object)["spec"];
 }
 
-/** The verdict on a DataVolume. Source of the immutable specification: CDI datavolume-validate. */
+/** On standalone machines only; in clusters CDI validates DataVolumes. Source of the immutable specification: CDI datavolume-validate. */
 function judgeDataVolume(request: AdmissionRequest): Verdict {
   const { namespace, operation, object, oldObject } = request;
   const spec = specOf(object);
@@ -44,12 +44,12 @@ function judgeDataVolume(request: AdmissionRequest): Verdict {
 }
 
 function judgeInstancetype(spec: unknown): Verdict {
-  // The schema has spoken.
+  // The API server validated the specification against its schema.
   return toVerdict(instancetypeCauses(spec as InstancetypeSpec));
 }
 
 function judgePreference(given: unknown): Verdict {
-  // The schema has spoken.
+  // The API server validated the specification against its schema.
   const spec = given as PreferenceSpec;
   return toVerdict(preferenceCauses(spec), preferenceWarnings(spec));
 }
@@ -61,7 +61,7 @@ const JUDGES: Readonly<Record<string, (spec: unknown) => Verdict>> = {
   [CLUSTER_PREFERENCES.kind]: judgePreference,
 };
 
-/** The verdict on an instancetype, a preference, a DataVolume, or an object of a kind that is refused; undefined for others. */
+/** Handles instancetypes, preferences, DataVolumes and rejected kinds; undefined for others. */
 function judgeByKind(request: AdmissionRequest): Verdict | undefined {
   const { kind, object } = request;
   if (kind === DATA_VOLUMES.kind) return judgeDataVolume(request);
@@ -75,7 +75,10 @@ function textIn(fields: Readonly<Record<string, unknown>>, name: string): string
   return typeof text === "string" ? text : "";
 }
 
-/** Warns of a configuration with which nothing can be attached; which plugins there are is known on nodes only. */
+/**
+ * Warns if nothing can attach to the network. The definition is stored in any case, because other programs may read
+ * it. Only nodes know which plugins exist.
+ */
 function warnOfDefinition({ namespace, object, oldObject }: AdmissionRequest): Verdict {
   const spec = fieldsOf(fieldsOf(object)["spec"]);
   if (isEqual(spec, fieldsOf(oldObject)["spec"])) return ALLOWED;
@@ -86,7 +89,7 @@ function warnOfDefinition({ namespace, object, oldObject }: AdmissionRequest): V
     const warning = `${title} has no spec.config: interfaces are attached to it only on nodes with a file that defines a network of that name, in the directory of net-agent's flag --definition-dir`;
     return { allowed: true, warnings: [warning] };
   }
-  // One whose name is made by the server is not named yet.
+  // A generated name is unknown yet.
   const parsed = parseNetworkConfig(text, name === "" ? "unnamed" : name);
   if (parsed.ok) return ALLOWED;
   const causes = parsed.causes.map(({ field, message }) => `${field}: ${message}`).join("; ");
@@ -107,7 +110,7 @@ function judge(
   return validateVmi(deps, request, { vmi, old: old?.kind === "vmi" ? old.vmi : undefined });
 }
 
-/** Judges a request by its kind. The schema was checked before. */
+/** The object is valid according to its schema. */
 export async function validate(deps: Deps, request: AdmissionRequest): Promise<Verdict> {
   if (request.subresource === "status") return guardStatus(deps, request);
   if (request.kind === NETWORK_ATTACHMENT_DEFINITIONS.kind) return warnOfDefinition(request);

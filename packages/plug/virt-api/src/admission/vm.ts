@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Whether a VM may be stored.
+// Validation of VMs and VMIs against the state of the cluster.
 import {
   isAbsent,
   names,
@@ -42,21 +42,19 @@ import { twinCauses, twinWarnings, type TwinQuestion } from "./twins.ts";
 import type { Specs } from "./new-networks.ts";
 
 const BASE = "spec.template.spec";
-/** The account under which virt-api itself writes. */
 const OWN_ACCOUNT = `${names.SERVICE_ACCOUNT_PREFIX}virt-api`;
 
-/** A VM and what was stored before. */
 interface Vms {
   readonly vm: VirtualMachine;
   readonly old: VirtualMachine | undefined;
 }
 
-/** Both with what they take from elsewhere, and what of the newer one does not go together and did before. */
+/** Both with instancetype and preference applied. `causes` holds conflicts that the stored VM did not have. */
 interface ExpandedVms extends Vms {
   readonly causes: readonly Cause[];
 }
 
-/** What one of our own services writes it has judged, or has taken over from what was. */
+/** Skips expansion for Patchbay's own services, which validated the VM or copied it. */
 async function expandBoth(deps: Deps, vms: Vms, isService: boolean): Promise<ExpandedVms> {
   if (isService) return { ...vms, causes: [] };
   const [now, before] = await Promise.all([
@@ -75,7 +73,7 @@ function addsIface({ spec, old = spec }: Specs): boolean {
   });
 }
 
-/** The VM's VMI, where the edit adds an iface to it. */
+/** Returns the VM's VMI if the update adds an interface to it. */
 async function findVmiToPlug(
   deps: Deps,
   vm: VirtualMachine,
@@ -87,7 +85,7 @@ async function findVmiToPlug(
     const vmi = await deps.known.find(VIRTUAL_MACHINE_INSTANCES, { namespace, name });
     return vmi !== undefined && isOwnedBy(vmi, vm) && !isOver(vmi) ? vmi : undefined;
   } catch (error) {
-    // A warning less does no harm, and virt-controller plugs only what it may.
+    // The VMI is needed for a warning only, and virt-controller checks again before it plugs.
     deps.log.warn("cannot look for the VMI", { vm: `${namespace}/${name}`, err: messageOf(error) });
     return undefined;
   }
@@ -112,7 +110,7 @@ function twinQuestionOf(deps: Deps, { namespace }: AdmissionRequest, vms: Vms): 
   };
 }
 
-/** What is wrong with the edit; `vmi` is the guest that it would reach. */
+/** `vmi`: the running guest that the update would affect. */
 function causesOf(
   deps: Deps,
   request: AdmissionRequest,
@@ -154,7 +152,7 @@ async function warningsOf(
   ];
 }
 
-/** Judges a VM; what was stored before and is not changed is not judged again. */
+/** Does not report causes that existed before the update. */
 export async function validateVm(
   deps: Deps,
   request: AdmissionRequest,
@@ -166,7 +164,7 @@ export async function validateVm(
   if (matchers.length > 0) return toVerdict(matchers);
   const { name } = request.user;
   const expanded = await expandBoth(deps, vms, name.startsWith(names.SERVICE_ACCOUNT_PREFIX));
-  // What was asked of virt-api was judged there.
+  // virt-api validated subresource requests already.
   const isOwn = name === OWN_ACCOUNT;
   const vmi = isOwn ? undefined : await findVmiToPlug(deps, vm, specsOf(expanded));
   const causes = [...expanded.causes, ...causesOf(deps, request, { ...expanded, vmi })];
@@ -174,7 +172,6 @@ export async function validateVm(
   return toVerdict([], await warningsOf(deps, request, { ...expanded, vmi }));
 }
 
-/** A VMI and what was stored before. */
 interface Vmis {
   readonly vmi: VirtualMachineInstance;
   readonly old: VirtualMachineInstance | undefined;
@@ -185,7 +182,7 @@ function restrictionOf({ user }: AdmissionRequest, { vmi, old }: Vmis): Verdict 
   return refusal && { allowed: false, ...refusal };
 }
 
-/** Judges a VMI; what was stored before and is not changed is not judged again. */
+/** Does not report causes that existed before the update. */
 export async function validateVmi(
   deps: Deps,
   request: AdmissionRequest,
@@ -211,7 +208,7 @@ export async function validateVmi(
           ...unpluggableCauses({ before: old.spec, after: vmi.spec, base: "spec" }, bindings),
           ...fixedNetworkCauses({ before: old.spec, after: vmi.spec, base: "spec" }, bindings),
         ]),
-    // The MACs and addresses of a VM were judged when the VM was stored.
+    // MACs and PCI addresses of an owned VMI were validated with its VM.
     ...(isOwned
       ? []
       : [...pciAddressCauses({ vmi, base: "spec" }, old, config), ...twinCauses(deps, question)]),

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a person is told about fields that are not acted on.
+// Warnings for valid VMs and VMIs that will not work as written.
 import {
   hookSidecarProblems,
   names,
@@ -27,12 +27,11 @@ import type { Deps } from "../deps.ts";
 import { hasNad, nearestNetwork } from "../networks.ts";
 import { newNetworks, type Specs } from "./new-networks.ts";
 
-/** Fields that are named in one warning; the rest is counted, so that all warnings reach the client. */
+/** Limit of fields per warning, so that all warnings reach the client. */
 const NAMED_MAX = 10;
 
-/** What a person is told about. */
 interface Told extends UnactedFields {
-  /** Bindings and hooks that cannot be. */
+  /** Bindings and hooks that are not available. */
   readonly refused: readonly FieldProblem[];
 }
 
@@ -40,13 +39,13 @@ const NOTHING: Told = { unbuilt: [], harmless: [], refused: [] };
 
 type SubjectMetadata = Parameters<typeof hookSidecarProblems>[0];
 
-/** On the VM itself nobody looks for hooks: the guest's are the template's. */
+/** Hooks on the VM itself have no effect; the template's metadata holds them. */
 function unreadHooks(metadata: SubjectMetadata): readonly string[] {
   const name = names.HOOK_SIDECARS_ANNOTATION;
   return metadata?.annotations?.[name] === undefined ? [] : [`metadata.annotations[${name}]`];
 }
 
-/** A launcher's networks are those of the specification. */
+/** The launcher's networks come from the specification. */
 function unreadNetworks(base: string, metadata: SubjectMetadata): readonly string[] {
   const name = names.NETWORKS_ANNOTATION;
   if (metadata?.annotations?.[name] === undefined) return [];
@@ -84,7 +83,10 @@ function isSame(one: FieldProblem, other: FieldProblem): boolean {
   return one.field === other.field && one.message === other.message;
 }
 
-/** One warning for the fields that keep the guest from being started, one for each binding and hook that cannot be, and one for those that are only kept; none for what was there before. */
+/**
+ * Returns one warning for all fields that prevent a start, one for each unavailable binding or hook, and one for all
+ * fields without effect. Skips what was stored before.
+ */
 export function unactedWarnings(
   subject: Subject,
   old: Subject | undefined,
@@ -106,7 +108,7 @@ export function unactedWarnings(
   ];
 }
 
-/** One warning for each iface of `spec` that has to wait: for a port, or for a start because of its model. */
+/** Warns for each interface of `spec` that must wait for a free port, or for a restart because of its model. */
 export function capacityWarnings(
   vmi: VirtualMachineInstance | undefined,
   spec: VmiSpec,
@@ -121,7 +123,7 @@ export function capacityWarnings(
 
 type Spec = VirtualMachine["spec"];
 
-/** One warning where the kind is not served; none for templates that were stored before. */
+/** Warns if the cluster does not serve DataVolumes. Skips templates that were stored before. */
 export async function dataVolumeWarnings(
   deps: Deps,
   specs: { readonly spec: Spec; readonly old: Spec | undefined },
@@ -134,7 +136,7 @@ export async function dataVolumeWarnings(
   return [`the VM is stored but cannot be started: ${messageOf(error)}`];
 }
 
-/** One warning for each new network whose definition is not there yet. */
+/** Warns for each new network whose NetworkAttachmentDefinition is missing. */
 export async function missingNetworkWarnings(
   deps: Deps,
   specs: Specs,

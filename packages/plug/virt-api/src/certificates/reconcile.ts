@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Keeps virt-api's own certificates in a Secret, and everybody told who signs them. Several may do so at once: each
-// write rests on the version that was read, and who is late reads again.
+// Reconciles virt-api's certificates and distributes their CA. Replicas may run concurrently: each write tests the
+// version that was read, and a lost race repeats the pass.
 import {
   API_SERVICES,
   MUTATING_WEBHOOKS,
@@ -41,15 +41,14 @@ import {
   type Target,
 } from "./plan.ts";
 
-/** Common name of an authority; which one it is, its key says. */
+/** The same for all generations; their keys differ. */
 const AUTHORITY_NAME = "patchbay-virt-api";
-/** Names beside the common one. */
+/** Subject alternative names, beside the common name. */
 const SERVER_NAMES: Readonly<Record<string, readonly string[]>> = {
   [SERVER_NAME]: [SERVER_NAME, `${SERVER_NAME}.cluster.local`, "localhost"],
 };
 const WEBHOOKS = { name: names.WEBHOOKS_NAME } as const;
 
-/** The APIService of a version. */
 export function apiServiceKey(version: Version): { readonly name: string } {
   return { name: `${version}.${names.SUBRESOURCES_GROUP}` };
 }
@@ -58,29 +57,26 @@ function isVersion(target: Target): target is Version {
   return VERSIONS.some((version) => version === target);
 }
 
-/** The objects that certificates are about, as watches tell of them. */
 interface KeeperCaches {
   readonly secrets: Cache<Secret>;
-  /** Of virt-handlers: an installation that is older has none. */
+  /** Secret of virt-handlers; older installations have none. */
   readonly handlers: Cache<Secret>;
   readonly apiServices: Readonly<Record<Version, Cache<ApiService>>>;
   readonly mutating: Cache<WebhookConfiguration>;
   readonly validating: Cache<WebhookConfiguration>;
 }
 
-/** What a pass works with. */
 interface KeeperDeps extends KeeperCaches {
   readonly store: Store;
   readonly clock: Clock;
   readonly log: Logger;
 }
 
-/** What a pass has seen. */
 interface Seen {
   readonly secret: Secret;
   readonly handlers: Secret | undefined;
   readonly kept: Kept;
-  /** As objects carry it: base64. */
+  /** Base64, as in webhooks and APIServices. */
   readonly caBundle: string;
 }
 
@@ -132,7 +128,7 @@ function factsOf(seen: Seen, deps: KeeperDeps): CertificateFacts {
   };
 }
 
-/** Writes a Secret, if it is still the one that was read. */
+/** Fails if the Secret changed since it was read. */
 async function writeData(
   { metadata }: Secret,
   data: Readonly<Record<string, string>>,
@@ -152,7 +148,7 @@ function writeSecret(seen: Seen, contents: Contents, deps: KeeperDeps): Promise<
 async function makeAuthority(seen: Seen, deps: KeeperDeps): Promise<void> {
   const { contents } = seen.kept;
   const made = await createAuthority(AUTHORITY_NAME, deps.clock);
-  // What the others have signed is good until it is replaced.
+  // Certificates of the previous CAs remain valid until they are replaced.
   const others = livingAuthorities(contents.bundlePem, deps.clock.now());
   const bundlePem = [made.certPem, ...others].join("");
   await writeSecret(seen, { ...contents, bundlePem, caKeyPem: made.keyPem }, deps);
@@ -180,7 +176,7 @@ async function issueServing(seen: Seen, deps: KeeperDeps): Promise<void> {
   await writeSecret(seen, { ...contents, certPem, keyPem }, deps);
 }
 
-/** One for all nodes; with the authorities by which virt-api is known, and without a key of theirs. */
+/** One certificate for all nodes, with the CA bundle for virt-api's client certificates and without a CA key. */
 async function issueHandlers({ kept, handlers }: Seen, deps: KeeperDeps): Promise<void> {
   const { contents, authority } = kept;
   if (authority === undefined || handlers === undefined) return;
@@ -189,7 +185,7 @@ async function issueHandlers({ kept, handlers }: Seen, deps: KeeperDeps): Promis
   await writeData(handlers, printContents({ bundlePem, certPem, keyPem }), deps);
 }
 
-/** Tells all webhooks of a configuration; what was inserted before them meanwhile makes the patch fail. */
+/** Updates all webhooks of a configuration. The patch fails if their order changed. */
 function webhookOperations(
   webhooks: NonNullable<WebhookConfiguration["webhooks"]>,
   caBundle: string,
@@ -226,8 +222,9 @@ async function act(action: CertificateAction, seen: Seen, deps: KeeperDeps): Pro
 }
 
 /**
- * One pass; safe to repeat, and to run beside another process's.
- * @throws AppError with KUBE_NOT_FOUND while the Secret is not installed, KUBE_CONFLICT when another one was faster
+ * Runs one pass; idempotent, and safe to run concurrently in several processes.
+ * @throws AppError with KUBE_NOT_FOUND while the Secret is not installed, KUBE_CONFLICT when another process was
+ * faster
  */
 export async function keepCertificates(deps: KeeperDeps): Promise<Next> {
   const seen = observe(deps);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the Secret with virt-api's certificates holds, and what of it is good.
+// Content of the Secrets with virt-api's certificates.
 import { names, type Secret } from "@patchbay/api";
 import {
   endOfCertificate,
@@ -14,22 +14,20 @@ import { HANDLER_SERVER_NAME, isAppError, AppError } from "@patchbay/core";
 import type { KeyPair } from "@patchbay/daemon";
 import type { Cache, Clock } from "@patchbay/core/ports";
 
-/** Where the Secret is. */
 export const SECRET_KEY = {
   namespace: names.SERVICES_NAMESPACE,
   name: names.CERTIFICATES_SECRET,
 } as const;
 
-/** Where what virt-handlers serve with is. */
 export const HANDLERS_KEY = {
   namespace: names.SERVICES_NAMESPACE,
   name: names.HANDLER_CERTIFICATES_SECRET,
 } as const;
 
-/** The name by which the API server calls virt-api. Source: Kubernetes, a webhook's or APIService's service. */
+/** The host name that the API server uses for virt-api. Source: Kubernetes, a webhook's or APIService's service. */
 export const SERVER_NAME = `${names.VIRT_API_SERVICE}.${names.SERVICES_NAMESPACE}.svc`;
 
-/** What the members of the Secret are called. Source: Kubernetes kubernetes.io/tls; cert-manager for the authority. */
+/** Source: Kubernetes kubernetes.io/tls; cert-manager for the CA. */
 const MEMBERS = {
   bundlePem: "ca.crt",
   caKeyPem: "ca.key",
@@ -37,19 +35,19 @@ const MEMBERS = {
   keyPem: "tls.key",
 } as const;
 
-/** The Secret's content, PEM; what is not there is empty. */
+/** PEM; empty if missing. */
 export type Contents = Readonly<Record<keyof typeof MEMBERS, string>>;
 
-/** What is good of a Secret's content. */
+/** The valid parts of a Secret. */
 export interface Kept {
   readonly contents: Contents;
-  /** The authority that signs: the first of the bundle, whose key is there. */
+  /** The signing CA: the first of the bundle, if its key matches. */
   readonly authority?: IssuedCertificate & { readonly endMs: number };
-  /** What is served with: of that authority, and for the Service's name. */
+  /** The serving certificate, if this CA signed it for the Service's name. */
   readonly serving?: KeyPair & { readonly endMs: number };
 }
 
-/** Reads the members of a Secret; what is no base64 is what is left of it. */
+/** Decodes leniently: invalid base64 is skipped. */
 export function contentsOf({ data }: Pick<Secret, "data">): Contents {
   const read = (member: string): string =>
     Buffer.from(data?.[member] ?? "", "base64").toString("utf8");
@@ -61,7 +59,7 @@ export function contentsOf({ data }: Pick<Secret, "data">): Contents {
   };
 }
 
-/** The Secret's data; of what is not given there is no member. */
+/** Omits unset members. */
 export function printContents(contents: Partial<Contents>): Readonly<Record<string, string>> {
   const members = (Object.keys(MEMBERS) as readonly (keyof Contents)[]).flatMap((name) => {
     const text = contents[name];
@@ -70,7 +68,7 @@ export function printContents(contents: Partial<Contents>): Readonly<Record<stri
   return Object.fromEntries(members) as Readonly<Record<string, string>>;
 }
 
-/** What a person or another program has put there may be anything: it then counts as nothing. */
+/** Treats malformed PEM, which a user or another program may have written, as missing. */
 function unlessUnreadable<T>(read: () => T | undefined): T | undefined {
   try {
     return read();
@@ -95,7 +93,6 @@ function servingIn(
   return isGood ? { certPem, keyPem, endMs: endOfCertificate(certPem) } : undefined;
 }
 
-/** Reads the Secret. */
 export function readKept(secret: Pick<Secret, "data">): Kept {
   const contents = contentsOf(secret);
   const authority = unlessUnreadable(() => authorityIn(contents));
@@ -104,7 +101,7 @@ export function readKept(secret: Pick<Secret, "data">): Kept {
   return { contents, authority, ...(serving !== undefined && { serving }) };
 }
 
-/** When what virt-handlers serve with ends; undefined: it is not of that authority, or its clients are not known by all. */
+/** Returns undefined unless the present CA signed the certificate and the bundle is up to date. */
 export function endOfHandlers(
   secret: Pick<Secret, "data">,
   { authority, contents }: Kept,
@@ -114,23 +111,23 @@ export function endOfHandlers(
   return unlessUnreadable(() => servingIn(given, authority.certPem, HANDLER_SERVER_NAME))?.endMs;
 }
 
-/** The authorities of a bundle that are good for something, the newest first. */
+/** Lists the CAs of a bundle that have not expired, newest first. */
 export function livingAuthorities(bundlePem: string, nowMs: number): readonly string[] {
   return splitBundle(bundlePem).filter(
     (pem) => (unlessUnreadable(() => endOfCertificate(pem)) ?? 0) > nowMs,
   );
 }
 
-/** Who signs, and all whose certificates are believed, PEM. */
+/** The signing CA and the bundle of trusted CAs, PEM. */
 interface OwnAuthority {
   readonly authority: Authority;
   readonly bundlePem: string;
 }
 
-/** Gives it as it is now; undefined: there is none, and will be none. */
+/** Returns undefined if virt-api does not manage the certificates. */
 export type ReadAuthority = () => Promise<OwnAuthority | undefined>;
 
-/** @throws AppError with KUBE_NOT_FOUND while there is none, by what it gives */
+/** @throws AppError with KUBE_NOT_FOUND from the returned function, while there is no CA */
 export function authorityInSecret(
   secrets: Cache<Secret>,
   clock: Pick<Clock, "now">,

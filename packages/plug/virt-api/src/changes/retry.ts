@@ -1,21 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
-// What becomes of a write that somebody else was faster than? It is planned anew, on fresh facts.
 import { isLostRace } from "@patchbay/kube";
 import type { Deps } from "../deps.ts";
 import { toLostAnswer, type About, type Answer } from "../http/answers.ts";
 
-/** Writers that were faster so many times in a row are a fault of their own. */
+/** More conflicts in a row indicate a fault of another writer. */
 const ATTEMPTS_MAX = 10;
 
-/** The server's own words; empty where there were none. */
 function wordsOf(lost: unknown): string {
   const { message } = isLostRace(lost) ? lost.details : {};
   return typeof message === "string" ? message : "";
 }
 
 /**
- * Tries again until the race is won. An attempt is told how many there were before; it says "again", or throws that
- * the race is lost. Where it never is won the user is told what the server says, and so is the log.
+ * Repeats an attempt after conflicts. `attempt` gets the number of earlier attempts; it returns "again" or throws on
+ * a conflict. Finally responds with, and logs, the server's message.
  */
 export async function insist(
   attempt: (count: number) => Promise<Answer | "again">,

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Where is the virt-handler of a node?
+// HTTPS client of virt-handler, with client and server certificates.
 import { names, PODS, type Pod, parseJson } from "@patchbay/api";
 import type { Store, ObjectKey } from "@patchbay/core/ports";
 import { request as httpsRequest } from "node:https";
@@ -22,16 +22,15 @@ import type { HandlerCredentials, ReadCredentials } from "./credentials.ts";
 import type { IncomingMessage } from "node:http";
 import type { Duplex } from "node:stream";
 
-/** A TCP address. */
 export interface HandlerAddress {
   readonly host: string;
   readonly port: number;
 }
 
-/** Finds it; undefined where none runs there. */
+/** Returns undefined if no virt-handler runs on the node. */
 export type FindHandler = (node: string) => Promise<HandlerAddress | undefined>;
 
-/** As the manifests name it. */
+/** The same port as in the manifests. */
 const HANDLER_PORT = 8186;
 const HANDLERS = "app.kubernetes.io/name=virt-handler";
 
@@ -39,7 +38,7 @@ function isThere({ metadata, status }: Pod): boolean {
   return metadata.deletionTimestamp === undefined && status?.phase === "Running";
 }
 
-/** By the pods of the DaemonSet; asked for each time, since such requests are rare. */
+/** Finds the pod of the DaemonSet; lists each time, because such requests are rare. */
 export function findByPods(store: Store): FindHandler {
   return async (node) => {
     const { items } = await store.list(PODS, {
@@ -52,37 +51,32 @@ export function findByPods(store: Store): FindHandler {
   };
 }
 
-/** What it answered; an object, also where it refuses. */
+/** Errors have an object as body too. */
 export interface HandlerAnswer {
   readonly code: number;
   readonly body: Readonly<Record<string, unknown>>;
 }
 
-/**
- * Asks the virt-handler of a node.
- * @throws AppError with API_NODE_UNREACHABLE where it is not there, does not answer in time, or is not who it must be
- */
+/** @throws AppError with API_NODE_UNREACHABLE when virt-handler is missing, does not respond in time, or has an invalid certificate */
 export type AskHandler = (
   node: string,
   key: ObjectKey,
   request: GuestRequest | DoctorRequest,
 ) => Promise<HandlerAnswer>;
 
-/** What a guest is asked through its node's doctor. */
 interface DoctorRequest {
-  /** Name of the interface that is examined. */
+  /** Name of the interface to examine. */
   readonly examine: string;
 }
 
-/** Ways to the virt-handlers. */
 export interface HandlerWays {
   readonly find: FindHandler;
   readonly credentials: ReadCredentials;
 }
 
-/** libvirt's own deadlines are shorter. Source: KubeVirt's client of virt-handler. */
+/** Longer than libvirt's own timeouts. Source: KubeVirt's client of virt-handler. */
 const REQUEST_TIMEOUT_MS = 10_000;
-/** Longest answer that is read, characters. */
+/** In characters. */
 const ANSWER_MAX = 1024 * 1024;
 
 interface Question extends HandlerAddress {
@@ -105,7 +99,7 @@ function exchange({ host, port, path, method, credentials }: Question): Promise<
       ca,
       servername: HANDLER_SERVER_NAME,
       signal: AbortSignal.timeout(REQUEST_TIMEOUT_MS),
-      // The certificate counts for this connection; the next one may be another.
+      // The certificates are renewed, so connections are not reused.
       agent: false,
     },
     (response) => {
@@ -123,18 +117,15 @@ function exchange({ host, port, path, method, credentials }: Question): Promise<
   return promise;
 }
 
-/** What a virt-handler has written; empty where it is no object. */
+/** Returns an empty object if the text is not a JSON object. */
 function parseAnswer(text: string): HandlerAnswer["body"] {
   const parsed = parseJson(text);
   return typeof parsed === "object" && parsed !== null && !Array.isArray(parsed)
-    ? (parsed as HandlerAnswer["body"]) // an object, of whatever members
+    ? (parsed as HandlerAnswer["body"])
     : {};
 }
 
-/**
- * Does something with the virt-handler of a node.
- * @throws AppError with API_NODE_UNREACHABLE where none is there, and for whatever `use` throws
- */
+/** @throws AppError with API_NODE_UNREACHABLE when no virt-handler runs on the node, and for all errors of `use` */
 async function reachHandler<T>(
   { find, credentials }: HandlerWays,
   node: string,
@@ -161,7 +152,6 @@ function requestPath(
   return { path: guestPath(key, request), method: GUEST_REQUESTS[request].toUpperCase() };
 }
 
-/** Makes it. */
 export function createAskHandler(ways: HandlerWays): AskHandler {
   return (node, key, request) =>
     reachHandler(ways, node, async (address, credentials) => {
@@ -172,25 +162,20 @@ export function createAskHandler(ways: HandlerWays): AskHandler {
     });
 }
 
-/** The stream, or what virt-handler said instead. */
 export type OpenedStream = { readonly stream: Duplex } | { readonly refused: HandlerAnswer };
 
-/**
- * Opens it.
- * @throws AppError with API_NODE_UNREACHABLE where virt-handler is not there, does not answer in time, or is not who it
- *   must be
- */
+/** @throws AppError with API_NODE_UNREACHABLE when virt-handler is missing, does not respond in time, or has an invalid certificate */
 export type OpenHandlerStream = (
   node: string,
   key: ObjectKey,
   request: StreamRequest | CaptureRequest,
 ) => Promise<OpenedStream>;
 
-/** A launcher answers in milliseconds, or not at all. */
+/** A launcher responds in milliseconds or not at all. */
 const CONNECT_TIMEOUT_MS = 10_000;
-/** After how long a silence TCP asks whether the node still exists, milliseconds. */
+/** Idle time before TCP keepalive probes, so that a dead node is detected. */
 const PROBE_AFTER_MS = 30_000;
-/** Longest refusal that is read, characters. */
+/** In characters. */
 const REFUSAL_MAX = 64 * 1024;
 
 async function readRefusal(response: IncomingMessage): Promise<HandlerAnswer> {
@@ -224,7 +209,7 @@ function connect(
     call.destroy(new Error(`no answer within ${String(CONNECT_TIMEOUT_MS)} ms`));
   });
   call.on("upgrade", (_response, stream, head) => {
-    // A guest may be silent for as long as it likes.
+    // A guest may be silent for any time.
     stream.setTimeout(0);
     stream.setKeepAlive(true, PROBE_AFTER_MS);
     stream.on("error", () => stream.destroy());
@@ -244,7 +229,6 @@ function streamPath(key: ObjectKey, request: StreamRequest | CaptureRequest): st
   return request.stream === CAPTURE ? capturePath(key, request) : guestStreamPath(key, request);
 }
 
-/** Makes it. */
 export function createOpenHandlerStream(ways: HandlerWays): OpenHandlerStream {
   return (node, key, request) =>
     reachHandler(ways, node, (address, credentials) =>

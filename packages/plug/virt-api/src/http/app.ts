@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which path leads to which route.
+// The HTTP application: admission webhooks, subresources, discovery and OpenAPI.
 import { AppError, messageOf } from "@patchbay/core";
 import express, {
   type Request,
@@ -44,8 +44,8 @@ import {
 const NOBODY: User = { name: "", groups: [] };
 
 /**
- * The body of a request that was read as text; undefined when there is none.
- * @throws AppError with API_MALFORMED when it is no JSON
+ * Returns undefined without a body.
+ * @throws AppError with API_MALFORMED when the body is not JSON
  */
 function parseBody(request: Request): unknown {
   const text: unknown = request.body;
@@ -68,7 +68,7 @@ function parameterOf(request: Request, name: string): string {
   return typeof value === "string" ? value : "";
 }
 
-/** The user is whom the front proxy brings: without one nobody comes so far. */
+/** The router rejects requests without a user before. */
 function toCall(request: Request, frontProxy: ClientAuthority | undefined): Call {
   const body = parseBody(request);
   return {
@@ -87,10 +87,10 @@ const CALLS: ReadonlySet<string> = new Set([
   ...ROUTES.map(({ call }) => call),
 ]);
 
-/** Where the name stands in `/apis/GROUP/VERSION/namespaces/NAMESPACE/RESOURCE/NAME/SUBRESOURCE`. */
+/** Index of the subresource in `/apis/GROUP/VERSION/namespaces/NAMESPACE/RESOURCE/NAME/SUBRESOURCE`. */
 const SUBRESOURCE_AT = 8;
 
-/** `mutate`, `validate`, the subresource, or `other`. */
+/** Returns `mutate`, `validate`, the subresource, or `other`. */
 export function callNameOf(url: string): string {
   const [path = ""] = url.split("?");
   const parts = path.split("/");
@@ -98,7 +98,6 @@ export function callNameOf(url: string): string {
   return CALLS.has(name) ? name : "other";
 }
 
-/** Counts each request before it is answered. */
 export function counted(
   answer: RequestListener,
   metrics: Pick<Metrics, "countServed">,
@@ -111,7 +110,7 @@ export function counted(
 
 /** An AdmissionReview holds two objects of at most 3 MiB each. Source: Kubernetes limitedReadBody. */
 const BODY_MAX_BYTES = 8 * 1024 * 1024;
-/** Reads a body only from whoever may ask. */
+/** Installed behind the authentication, so that bodies of unknown clients are not read. */
 const TEXT_BODY = express.text({ type: () => true, limit: BODY_MAX_BYTES });
 const GROUP_PATH = `/apis/${names.SUBRESOURCES_GROUP}`;
 
@@ -121,11 +120,10 @@ function send(response: Response, answer: Answer): void {
   else response.type(answer.type).send(answer.body);
 }
 
-/** Whose requests are believed. */
 export interface Callers {
-  /** Brings users to the subresources; absent: nobody does. */
+  /** Authenticates users of subresources; without it, every request is rejected. */
   readonly frontProxy?: ClientAuthority;
-  /** Asks at admission; absent: everybody may. */
+  /** Authenticates webhook calls; without it, every client may call. */
   readonly webhooks?: ClientAuthority;
 }
 
@@ -204,7 +202,7 @@ function statusOfHttpError(error: unknown): number | undefined {
 }
 
 function answerErrors(deps: Deps): ErrorRequestHandler {
-  // Express knows an error handler by its four parameters.
+  // Express recognizes error handlers by their four parameters.
   return (error: unknown, request, response, next) => {
     if (response.headersSent) {
       next(error);
@@ -240,11 +238,11 @@ function serveGroup(app: Express, deps: Deps, callers: Callers): void {
   serveRoutes(app, deps, callers);
 }
 
-/** Makes the application; it holds no state of its own. */
+/** The application holds no state. */
 export function createApp(deps: Deps, callers: Callers): Express {
   const app = express();
   app.disable("x-powered-by");
-  // KubeVirt's suite of tests asks with two slashes.
+  // KubeVirt's test suite requests this path with two slashes.
   app.get(/^\/{1,2}healthz$/, (_request, response) => {
     send(response, configHealth(true, deps.configVersion()));
   });

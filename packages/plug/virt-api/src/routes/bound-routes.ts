@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Who answers which path of the table.
+// Handlers of all routes.
 import { RELAY_CERTIFICATE } from "@patchbay/core";
 import type { Deps } from "../deps.ts";
 import { addIface, removeIface } from "./ifaces.ts";
@@ -23,7 +23,7 @@ import {
 
 type Handlers<T> = { readonly [Name in keyof T]: CallHandler };
 
-/** What becomes a WebSocket is answered in streams/. */
+/** streams/ handles WebSocket upgrades. */
 const FORWARDING = {
   "portforward/{port}": streamOnly,
   "portforward/{port}/{protocol}": streamOnly,
@@ -77,12 +77,11 @@ function inNamespacesOf(deps: Deps): Handlers<typeof IN_NAMESPACE> {
   return { "expand-vm-spec": expandVmSpec(deps) };
 }
 
-/** A path and what answers it. */
 export interface BoundRoute extends Route {
   readonly handle: CallHandler;
 }
 
-/** The whole table; what nothing answers is refused. */
+/** Routes without a handler are rejected. */
 export function boundRoutes(deps: Deps): readonly BoundRoute[] {
   const handlers = new Map<string, CallHandler>([
     ...Object.entries(subresourcesOf(deps)).flatMap(([resource, own]) =>

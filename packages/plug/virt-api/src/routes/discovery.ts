@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What this API offers, as clients ask for it. Source: Kubernetes API concepts, "API discovery".
+// Discovery and OpenAPI documents, built from the table of routes. Source: Kubernetes API concepts, "API discovery".
 import { names } from "@patchbay/api";
 import {
   IN_NAMESPACE,
@@ -28,14 +28,14 @@ const GROUP = {
   preferredVersion: groupVersionOf(VERSIONS[0]),
 };
 
-/** One line of the list; what is refused is no offer. */
+/** A served subresource. Rejected ones are not listed. */
 interface Offer {
   readonly resource: Resource;
   readonly subresource: string;
   readonly verb: string;
 }
 
-/** A subresource is one, with whatever parameters its paths go on. */
+/** Drops path parameters, so that each subresource is listed once. */
 function offersOf(resource: Resource): readonly Offer[] {
   const verbs = new Map(
     Object.entries<Entry>(SERVED[resource]).map(([path, { method }]) => [
@@ -91,7 +91,8 @@ function aggregatedVersionOf(version: string): object {
     version,
     kind: KINDS[resource],
   });
-  // A resource that is not here itself, only what is below it. Source: Kubernetes apiserver aggregated discovery.
+  // The resource itself is served by another group; only its subresources are listed. Source: Kubernetes apiserver
+  // aggregated discovery.
   const owners = (Object.keys(KINDS) as readonly Resource[]).map((owner) => ({
     ...aggregatedResource(owner, [], {}),
     subresources: OFFERS.filter(({ resource }) => resource === owner).map(
@@ -104,13 +105,12 @@ function aggregatedVersionOf(version: string): object {
   return { version, resources: [...owners, ...others], freshness: "Current" };
 }
 
-/** Everything in one answer, and its media type. */
 interface AggregatedDiscovery {
   readonly contentType: string;
   readonly body: object;
 }
 
-/** `/apis` for who asks for all at once; undefined: they do not. Source: apidiscovery.k8s.io APIGroupDiscoveryList. */
+/** `/apis` as aggregated discovery; undefined if the client does not accept it. Source: apidiscovery.k8s.io APIGroupDiscoveryList. */
 export function aggregatedFor(accept: string): AggregatedDiscovery | undefined {
   const asked = accept
     .split(",")
@@ -148,7 +148,7 @@ function parameterOf(name: string, dialect: Dialect): object {
   };
 }
 
-/** For example `v1PutVirtualmachinesStart`; a name for each operation, as clients' generators want. */
+/** For example `v1PutVirtualmachinesStart`. Client generators need unique names. */
 function operationIdOf({ method, path }: Route, version: string): string {
   const parts = path.split(/[^A-Za-z0-9]+/).filter((part) => part !== "" && part !== "namespaces");
   const words = [method, ...parts].map((part) => part.charAt(0).toUpperCase() + part.slice(1));
@@ -182,7 +182,7 @@ function infoOf(release: string): object {
   return { title: "Patchbay's subresources", version: release };
 }
 
-/** `/openapi/v2`; `release` is that of virt-api, for example v0.1.0. */
+/** `/openapi/v2`; `release` is the version of virt-api, for example v0.1.0. */
 export function swaggerOf(release: string): object {
   return {
     swagger: "2.0",
@@ -198,7 +198,7 @@ export function openApi3Of(version: string, release: string): object {
   return { openapi: "3.0.0", info: infoOf(release), paths, components: { schemas: {} } };
 }
 
-/** `/openapi/v3`: where the documents are, by an address that changes with them. */
+/** `/openapi/v3`: URLs of the documents, with a hash of their content. */
 export function openApiIndexOf(release: string): object {
   const paths = VERSIONS.map((version) => {
     const text = JSON.stringify(openApi3Of(version, release));

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// pause, unpause, reset, softreboot, guestosinfo, userlist, filesystemlist and interfacetraffic of a VMI: its node does or tells it at once.
+// Subresources of a VMI that virt-handler answers.
 import { VIRTUAL_MACHINE_INSTANCES } from "@patchbay/api";
 import {
   GUEST_REQUESTS,
@@ -37,7 +37,7 @@ function toAnswer({ code, body }: HandlerAnswer, request: GuestRequest, about: A
     : toDoneAnswer(DONE[request] ?? "");
 }
 
-/** Answers 200; 409 or 400 where the guest is not so that it could, in KubeVirt's words; 503 where its node does not answer. */
+/** 200; 409 or 400 if the guest's state forbids the request, with KubeVirt's message; 503 if the node does not respond. */
 export function askGuest(deps: Deps, request: GuestRequest): CallHandler {
   return async (call) => {
     const about = { type: VIRTUAL_MACHINE_INSTANCES, name: call.name };
@@ -60,8 +60,8 @@ function toProblemsAnswer(problems: readonly string[]): Answer {
 }
 
 /**
- * Answers 200 with a DoctorReport; 400, 404 or 409 where there is nothing to examine, 429 while it is being examined, 503
- * where its node does not answer.
+ * 200 with a DoctorReport; 400, 404 or 409 if there is nothing to examine; 429 during another examination; 503 if the
+ * node does not respond.
  */
 export function examine(deps: Deps): CallHandler {
   return async ({ namespace, name, query }) => {

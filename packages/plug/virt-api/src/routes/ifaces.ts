@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// PUT .../addinterface: plugs an iface.
+// PUT .../addinterface and PUT .../removeinterface: plug and unplug an interface.
 import {
   macFor,
   parseAddIface,
@@ -14,7 +14,7 @@ import { changeNics } from "../changes/change-nics.ts";
 import { aboutTarget } from "../changes/targets.ts";
 import { hasNad, nearestNetwork, foreignNetworkProblem } from "../networks.ts";
 
-/** Answers `addinterface` of VMs or of VMIs; what is asked of a VMI that a VM owns is done to the VM. */
+/** Changes the VM that owns a VMI instead of the VMI. */
 export function addIface(deps: Deps, asked: NicTarget["kind"]): CallHandler {
   return async (call: Call) => {
     const parsed = parseAddIface(call.body);
@@ -24,7 +24,7 @@ export function addIface(deps: Deps, asked: NicTarget["kind"]): CallHandler {
     const named = { networkName: network, namespace: call.namespace };
     const message = await foreignNetworkProblem(deps, call.user, named);
     if (message !== undefined) return toFailureAnswer({ code: 403, message });
-    // Asked while the VM is read; only a plan waits for the answer.
+    // Runs in parallel with reading the VM; the plan awaits it.
     const nad = hasNad(deps.known, network, call.namespace);
     const newMac = macFor(new Set(), deps.randomBytes);
     const answer = changeNics(
@@ -55,7 +55,7 @@ export function addIface(deps: Deps, asked: NicTarget["kind"]): CallHandler {
   };
 }
 
-/** Answers `removeinterface` of VMs or of VMIs; what is asked of a VMI that a VM owns is done to the VM. */
+/** Changes the VM that owns a VMI instead of the VMI. */
 export function removeIface(deps: Deps, asked: NicTarget["kind"]): CallHandler {
   return async (call: Call) => {
     const parsed = parseRemoveIface(call.body);

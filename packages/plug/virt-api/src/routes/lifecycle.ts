@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// PUT .../start: a VM is to run.
+// PUT .../start, stop, restart, migrate and evacuate/cancel.
 import {
   parseStartBody,
   planStart,
@@ -33,22 +33,22 @@ import {
 import { findVmWithVmi, aboutTarget, observeTarget } from "../changes/targets.ts";
 import { insist } from "../changes/retry.ts";
 
-/** Answers 202; 409 where a guest runs already or the run strategy starts it; 422 where it cannot be started at all. */
+/** 202; 409 if a guest runs or the run strategy starts it anyway; 422 if the VM cannot start. */
 export function start(deps: Deps): CallHandler {
   return (call) => changeRunState(deps, call, { parse: parseStartBody, plan: planStart });
 }
 
-/** Answers 202, also when a start that is still waited for is taken back; 409 where nothing runs. */
+/** 202, also if it cancels a pending start; 409 if nothing runs. */
 export function stop(deps: Deps): CallHandler {
   return (call) => changeRunState(deps, call, { parse: parseStopBody, plan: planStop });
 }
 
-/** Answers 202; 409 where nothing runs; 422 where the guest would end and not come back. */
+/** 202; 409 if nothing runs; 422 if the guest would not start again. */
 export function restart(deps: Deps): CallHandler {
   return (call) => changeRunState(deps, call, { parse: parseRestartBody, plan: planRestart });
 }
 
-/** Bytes of chance in a migration's name. */
+/** Random bytes in a migration's name. */
 const NAME_BYTES = 5;
 
 function migrationOf(
@@ -63,7 +63,7 @@ function migrationOf(
   return { apiVersion: apiVersionOf(type), kind: type.kind, metadata, spec };
 }
 
-/** Answers 202 and makes a migration; 404 without a VM, 409 where no guest runs, 400 where it cannot leave. */
+/** 202 and creates a migration; 404 without a VM, 409 without a running guest, 400 if the guest cannot migrate. */
 export function migrate(deps: Deps): CallHandler {
   return async (call) => {
     const about = { type: VIRTUAL_MACHINES, name: call.name };
@@ -79,8 +79,6 @@ export function migrate(deps: Deps): CallHandler {
     return toAcceptedAnswer(plan.message);
   };
 }
-
-// Source: KubeVirt pkg/virt-api/rest/evacuate_cancel.go.
 
 const PATH = "/status/evacuationNodeName";
 
@@ -101,7 +99,10 @@ async function cancel(deps: Deps, kind: NicTarget["kind"], call: Call): Promise<
   return toDoneAnswer(`the evacuation of ${object} from node ${node} was canceled`);
 }
 
-/** Answers 200, also where nothing is evacuated; 404 without a guest. A migration that runs is not ended. */
+/**
+ * 200, also if there is no evacuation; 404 without a guest. Does not cancel a running migration. Source: KubeVirt
+ * pkg/virt-api/rest/evacuate_cancel.go.
+ */
 export function evacuateCancel(deps: Deps, kind: NicTarget["kind"]): CallHandler {
   return (call) => {
     const about = aboutTarget(kind, call);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// vnc/screenshot of a VMI: a picture of its screen as PNG. Source: KubeVirt pkg/virt-api/rest/vnc.go.
+// vnc/screenshot of a VMI, as PNG. Source: KubeVirt pkg/virt-api/rest/vnc.go.
 import { promisify } from "node:util";
 import { crc32, deflate } from "node:zlib";
 import { type Picture, takePicture, type PictureOptions } from "./rfb.ts";
@@ -19,9 +19,8 @@ import {
 
 const deflated = promisify(deflate);
 const SIGNATURE = Buffer.from([0x89, 0x50, 0x4e, 0x47, 0x0d, 0x0a, 0x1a, 0x0a]);
-/** Of each colour. */
+/** Per color channel. */
 const BITS = 8;
-/** Red, green and blue. */
 const TRUE_COLOUR = 2;
 
 function chunk(type: string, data: Buffer): Buffer {
@@ -32,7 +31,7 @@ function chunk(type: string, data: Buffer): Buffer {
   return Buffer.concat([length, body, check]);
 }
 
-/** Its rows, each behind a byte that says that nothing is filtered. */
+/** Each row starts with filter type 0, none. */
 function rowsOf({ width, height, pixels }: Picture): Buffer {
   const stride = 1 + width * 3;
   const rows = Buffer.alloc(stride * height);
@@ -45,7 +44,6 @@ function rowsOf({ width, height, pixels }: Picture): Buffer {
   return rows;
 }
 
-/** The picture as a file. */
 export async function toPng(picture: Picture): Promise<Buffer> {
   const header = Buffer.alloc(13);
   header.writeUInt32BE(picture.width, 0);
@@ -60,7 +58,7 @@ export async function toPng(picture: Picture): Promise<Buffer> {
   ]);
 }
 
-/** A screen answers in milliseconds; a large one takes a second to come. */
+/** A screen responds in milliseconds; a large picture takes about a second. */
 const TIMEOUT_MS = 10_000;
 
 async function pictureOf(screen: Duplex, options: PictureOptions): Promise<Answer> {
@@ -79,7 +77,7 @@ async function pictureOf(screen: Duplex, options: PictureOptions): Promise<Answe
   }
 }
 
-/** Answers 200 with the picture, whoever looks at the screen meanwhile; refuses in KubeVirt's words. */
+/** 200 with the picture, also while others view the screen. Errors have KubeVirt's messages. */
 export function screenshot(deps: Deps): CallHandler {
   return async (call) => {
     const about = { type: VIRTUAL_MACHINE_INSTANCES, name: call.name };

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A connection to a port of a guest, at the address that its pod has in the cluster.
+// Connections of a stream: to a port of the guest, and between the WebSocket and the guest.
 import { createSocket } from "node:dgram";
 import { connect, isIPv6 } from "node:net";
 import { Duplex } from "node:stream";
@@ -7,9 +7,8 @@ import type { ForwardRequest } from "./paths.ts";
 import type { Clock } from "@patchbay/core/ports";
 import { createWebSocketStream, type WebSocket } from "ws";
 
-/** A guest that does not answer is given up; milliseconds. */
 const CONNECT_MS = 10_000;
-/** After how long a silence TCP asks whether the guest still exists, milliseconds. */
+/** Idle time before TCP keepalive probes, so that a dead guest is detected. */
 const PROBE_AFTER_MS = 30_000;
 
 function forwardTcp(address: string, port: number): Promise<Duplex> {
@@ -29,7 +28,7 @@ function forwardTcp(address: string, port: number): Promise<Duplex> {
   return promise;
 }
 
-/** Each message is a datagram; what comes faster than it is read is lost, as on a wire. */
+/** Each message is a datagram. Datagrams are dropped if the client reads too slowly. */
 function forwardUdp(address: string, port: number): Promise<Duplex> {
   const { promise, resolve, reject } = Promise.withResolvers<Duplex>();
   const socket = createSocket(isIPv6(address) ? "udp6" : "udp4");
@@ -54,7 +53,7 @@ function forwardUdp(address: string, port: number): Promise<Duplex> {
     if (wantsMore) wantsMore = duplex.push(message);
   });
   socket.on("error", (error) => duplex.destroy(error));
-  duplex.on("error", () => undefined); // its end is what matters
+  duplex.on("error", () => undefined); // the close event handles it
   socket.connect(port, address, (error?: Error) => {
     if (error === undefined) resolve(duplex);
     else reject(error);
@@ -63,26 +62,26 @@ function forwardUdp(address: string, port: number): Promise<Duplex> {
 }
 
 /**
- * Connects.
- * @throws Error with the system's words
+ * Connects to the guest at its pod address.
+ * @throws Error with the system's message
  */
 export function openForward(address: string, { port, protocol }: ForwardRequest): Promise<Duplex> {
   return protocol === "tcp" ? forwardTcp(address, port) : forwardUdp(address, port);
 }
 
-/** Between a peer's signs of life, milliseconds: proxies end connections that are silent for a minute. */
+/** Proxies close connections that are idle for a minute. */
 const PING_MS = 30_000;
-/** Going away: the other side says no more. Source: RFC 6455, 7.4.1 */
+/** Source: RFC 6455, 7.4.1 */
 export const GOING_AWAY = 1001;
 const NORMAL = 1000;
 
-/** How many bytes went each way. */
+/** In bytes. */
 export interface Traffic {
   readonly toGuest: number;
   readonly fromGuest: number;
 }
 
-/** Pings until it has ended, and ends a client that does not answer. A console may be silent for days. */
+/** Pings the client and terminates it if it does not reply. A console may be idle for days. */
 async function keepAlive(socket: WebSocket, clock: Clock): Promise<void> {
   const ended = new AbortController();
   let isAlive = true;
@@ -93,15 +92,15 @@ async function keepAlive(socket: WebSocket, clock: Clock): Promise<void> {
     ended.abort();
   });
   while (!ended.signal.aborted) {
-    await clock.sleep(PING_MS, ended.signal).catch(() => undefined); // aborted: it has ended
-    // What a guest does not take waits, and a client's answers wait behind it: it is not dead for that.
+    await clock.sleep(PING_MS, ended.signal).catch(() => undefined); // aborted on close
+    // While the socket is paused, because the guest does not read, pongs are queued behind its data.
     if (!isAlive && !socket.isPaused) socket.terminate();
     isAlive = false;
     if (socket.readyState === socket.OPEN) socket.ping();
   }
 }
 
-/** Joins them until one side ends; what went over. */
+/** Pipes both ways with backpressure until one side closes; resolves with the number of bytes. */
 export function joinSocket(socket: WebSocket, guest: Duplex, clock: Clock): Promise<Traffic> {
   const { promise, resolve } = Promise.withResolvers<Traffic>();
   const client = createWebSocketStream(socket, { writableObjectMode: true });
@@ -117,7 +116,7 @@ export function joinSocket(socket: WebSocket, guest: Duplex, clock: Clock): Prom
   for (const side of [client, guest]) side.on("error", () => side.destroy());
   client.on("end", () => guest.end());
   client.on("close", () => guest.destroy());
-  // What the guest has said last goes out before the end.
+  // Flushes the guest's last output before the close.
   guest.on("end", () => {
     client.end();
   });
