@@ -9,7 +9,6 @@ import {
 } from "@patchbay/api";
 import type { Store } from "@patchbay/core/ports";
 import type { User } from "./callers.ts";
-import type { Deps } from "./deps.ts";
 import { nearestName } from "@patchbay/core";
 import type { Reader } from "@patchbay/kube";
 
@@ -58,7 +57,7 @@ export function askApiServer(store: Store): MayReadNetwork {
  * @throws AppError with the API server's response, when the review fails
  */
 export async function foreignNetworkProblem(
-  deps: Pick<Deps, "mayReadNetwork">,
+  deps: { readonly mayReadNetwork: MayReadNetwork },
   user: User,
   asked: { readonly networkName: string; readonly namespace: string },
 ): Promise<string | undefined> {
@@ -83,7 +82,7 @@ export async function hasNad(
 
 /** Suggests a name in the VM's namespace only: callers may not be allowed to list other namespaces. */
 export function nearestNetwork(
-  { listNetworkNames }: Pick<Deps, "listNetworkNames">,
+  { listNetworkNames }: { readonly listNetworkNames: (namespace: string) => readonly string[] },
   networkName: string,
   namespace: string,
 ): string | undefined {
