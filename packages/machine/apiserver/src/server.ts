@@ -17,8 +17,8 @@ import { RemoteDiscovery } from "./aggregation/remote-discovery.ts";
 import { Connections } from "./backend/connections.ts";
 import { serveUpgrades } from "./backend/tunnel.ts";
 import {
-  ensureNamespaceContents,
   createStandardNamespaces,
+  ensureNamespaceContents,
   startNamespaceContents,
 } from "./controllers/namespace-contents.ts";
 import {
@@ -41,12 +41,12 @@ import { isPodStream } from "./kubelet/connect.ts";
 import { makeAccess } from "./auth/access.ts";
 import type { TokenEntry } from "./auth/authentication.ts";
 import { Registry } from "./kinds/registry.ts";
-import { LIMITS, type Limits, Shares } from "./limits/limits.ts";
+import { type Limits, LIMITS, Shares } from "./limits/limits.ts";
 import { FairQueue } from "./limits/fair-queue.ts";
 import { openStore } from "./storage/sqlite-store.ts";
 import type { Store } from "./storage/store.ts";
 import { recordManagers, strictAdmission } from "./strict/strict-admission.ts";
-import { KIND_MANNERS, strictManners } from "./strict/watch-manners.ts";
+import { LENIENT_WATCH_BEHAVIOR, makeStrictWatchBehavior } from "./strict/watch-behavior.ts";
 
 /** PEM. The key is secret. */
 export interface KeyPair {
@@ -155,7 +155,9 @@ function makeDeps(options: ApiServerOptions, store: Store, stop: AbortSignal): S
     store,
     registry,
     admission: isStrict ? strictAdmission(builtIn, { ...access, registry }) : plain,
-    watchManners: isStrict ? strictManners(startRevision, randomFraction) : KIND_MANNERS,
+    watchBehavior: isStrict
+      ? makeStrictWatchBehavior(startRevision, randomFraction)
+      : LENIENT_WATCH_BEHAVIOR,
     clock: options.clock,
     logger: options.logger,
     mutex: new KeyedMutex(),

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import { afterEach, beforeEach, expect, test } from "vitest";
 import { CONFIG_MAP } from "../kinds/config/config-map.ts";
-import { PERSISTENT_VOLUME_CLAIM } from "../kinds/storage/claim.ts";
+import { PERSISTENT_VOLUME_CLAIM } from "../kinds/storage/persistent-volume-claim.ts";
 import type { Fields } from "../objects/json.ts";
 import type { KubeObject } from "../objects/object.ts";
 import type { StoredObject } from "../storage/store.ts";

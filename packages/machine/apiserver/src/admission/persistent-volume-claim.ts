@@ -2,7 +2,7 @@
 // Admission of claims: default storage class (source: Kubernetes DefaultStorageClass), no uploads without CDI.
 import { DEFINITIONS_BUCKET } from "../custom/definition.ts";
 import { bucketOf } from "../kinds/kind.ts";
-import { PERSISTENT_VOLUME_CLAIM } from "../kinds/storage/claim.ts";
+import { PERSISTENT_VOLUME_CLAIM } from "../kinds/storage/persistent-volume-claim.ts";
 import { STORAGE_CLASS, isDefaultClass } from "../kinds/storage/storage-class.ts";
 import { absentFeature } from "../meta/absent-groups.ts";
 import { invalid } from "../meta/status.ts";

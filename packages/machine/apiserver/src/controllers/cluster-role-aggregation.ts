@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Source: Kubernetes "Aggregated ClusterRoles".
 import { RBAC_GROUP } from "../auth/rbac/rbac.ts";
-import { matcherOf } from "../meta/label-selector.ts";
+import { makeLabelMatcher } from "../meta/label-selector.ts";
 import { equalJson, listOf, printJson, valueAt } from "../objects/json.ts";
 import type { KubeObject } from "../objects/object.ts";
 import type { VerbDeps } from "../verbs/deps.ts";
@@ -9,7 +9,7 @@ import { WorkQueue } from "./work-queue.ts";
 
 const BUCKET = `${RBAC_GROUP}/clusterroles`;
 
-type Selector = Parameters<typeof matcherOf>[0];
+type Selector = Parameters<typeof makeLabelMatcher>[0];
 
 function clusterRoles(deps: VerbDeps): readonly KubeObject[] {
   return deps.store.list({ bucket: BUCKET }).map((stored) => stored.view());
@@ -22,7 +22,7 @@ function isAggregate(role: KubeObject): boolean {
 function aggregatedRules(role: KubeObject, all: readonly KubeObject[]): readonly unknown[] {
   const selectors = listOf(valueAt(role, "aggregationRule", "clusterRoleSelectors"));
   // Validation admits only label selectors.
-  const matchers = selectors.map((selector) => matcherOf(selector as Selector));
+  const matchers = selectors.map((selector) => makeLabelMatcher(selector as Selector));
   const rules = all
     .filter(({ metadata }) => metadata.name !== role.metadata.name)
     .filter(({ metadata }) => matchers.some((matches) => matches(metadata.labels ?? {})))

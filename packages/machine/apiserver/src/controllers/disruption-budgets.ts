@@ -1,8 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // Source: Kubernetes disruption controller.
 import { bucketOf } from "../kinds/kind.ts";
-import { POD_DISRUPTION_BUDGET } from "../kinds/workload/disruption-budget.ts";
-import { disruptionsOf, ownPodsOf } from "../kinds/workload/disruptions.ts";
+import {
+  POD_DISRUPTION_BUDGET,
+  countDisruptions,
+  makePodMatcher,
+} from "../kinds/workload/disruption-budget.ts";
 import { POD } from "../kinds/workload/pod.ts";
 import { fieldsOf } from "../objects/json.ts";
 import { type Address, type KubeObject, printAddress } from "../objects/object.ts";
@@ -24,7 +27,7 @@ function affectedBudgets(
   const pods = [current.view(), ...(previous === undefined ? [] : [previous.view()])];
   return store
     .list({ bucket: BUDGETS, namespace })
-    .filter((budget) => pods.some(ownPodsOf(budget.view())))
+    .filter((budget) => pods.some(makePodMatcher(budget.view())))
     .map(({ address }) => address);
 }
 
@@ -36,7 +39,7 @@ export function startDisruptionBudgets(deps: VerbDeps, stop: AbortSignal): void 
     const observedGeneration = budget.metadata.generation;
     const status = {
       ...fieldsOf(budget["status"]),
-      ...disruptionsOf(budget, pods),
+      ...countDisruptions(budget, pods),
       observedGeneration,
     };
     return { ...budget, status };

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Source: Kubernetes pvc-protection-controller, pv-protection-controller.
 import { type Kind, bucketOf } from "../kinds/kind.ts";
-import { PERSISTENT_VOLUME_CLAIM } from "../kinds/storage/claim.ts";
-import { CLAIM_PROTECTION, VOLUME_PROTECTION } from "../kinds/storage/in-use-protection.ts";
-import { PERSISTENT_VOLUME } from "../kinds/storage/volume.ts";
+import { PERSISTENT_VOLUME_CLAIM } from "../kinds/storage/persistent-volume-claim.ts";
+import { CLAIM_PROTECTION, VOLUME_PROTECTION } from "../kinds/storage/volume-fields.ts";
+import { PERSISTENT_VOLUME } from "../kinds/storage/persistent-volume.ts";
 import { POD } from "../kinds/workload/pod.ts";
 import { listOf, textAt, valueAt } from "../objects/json.ts";
 import type { Address, KubeObject } from "../objects/object.ts";

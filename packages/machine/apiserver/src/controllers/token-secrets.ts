@@ -1,7 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 import type { AccountTokens } from "../auth/tokens/account-tokens.ts";
 import { SERVICE_ACCOUNT } from "../kinds/access/service-account.ts";
-import { ACCOUNT_NAME, ACCOUNT_UID, SECRET, TOKEN_SECRET } from "../kinds/config/secret.ts";
+import {
+  ACCOUNT_NAME_ANNOTATION,
+  ACCOUNT_UID_ANNOTATION,
+  SECRET,
+  TOKEN_SECRET_TYPE,
+} from "../kinds/config/secret.ts";
 import { bucketOf } from "../kinds/kind.ts";
 import { equalJson, fieldsOf, textAt } from "../objects/json.ts";
 import type { KubeObject } from "../objects/object.ts";
@@ -20,8 +25,8 @@ export type TokenSecretsDeps = VerbDeps & {
 };
 
 function accountNameOf(secret: KubeObject): string {
-  return secret["type"] === TOKEN_SECRET
-    ? textAt(secret, "metadata", "annotations", ACCOUNT_NAME)
+  return secret["type"] === TOKEN_SECRET_TYPE
+    ? textAt(secret, "metadata", "annotations", ACCOUNT_NAME_ANNOTATION)
     : "";
 }
 
@@ -43,7 +48,7 @@ async function withToken(
     ...secret,
     metadata: {
       ...secret.metadata,
-      annotations: { ...annotations, [ACCOUNT_UID]: account.metadata.uid ?? "" },
+      annotations: { ...annotations, [ACCOUNT_UID_ANNOTATION]: account.metadata.uid ?? "" },
     },
     data: { ...data, "ca.crt": base64(deps.rootCaPem), namespace: base64(namespace), token },
   };
@@ -55,7 +60,7 @@ async function fill(stored: StoredObject, deps: TokenSecretsDeps): Promise<void>
   const account = deps.store
     .find({ bucket: ACCOUNTS, namespace, name: accountNameOf(secret) })
     ?.view();
-  const accountUid = textAt(secret, "metadata", "annotations", ACCOUNT_UID);
+  const accountUid = textAt(secret, "metadata", "annotations", ACCOUNT_UID_ANNOTATION);
   if (account === undefined || (accountUid !== "" && accountUid !== account.metadata.uid)) {
     const options = { uid: secret.metadata.uid ?? "", propagationPolicy: "Background" };
     await deleteInternally(deps, { kind: SECRET, address: stored.address }, options);

@@ -59,7 +59,7 @@ test("a kind has the names that were accepted, and all verbs", () => {
   });
   expect(strategy).toMatchObject({
     hasStatus: false,
-    statusTakesMetadata: false,
+    statusWritesMetadata: false,
     hasGeneration: true,
     allowsUnconditionalUpdate: false,
     allowsCreateOnUpdate: false,

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 import {
-  ALL_VERBS,
   type Column,
   type CustomKind,
   type Kind,
   type ScaleValues,
   type Strategy,
   type Subresource,
+  ALL_VERBS,
 } from "../kinds/kind.ts";
 import {
   type Fields,
@@ -19,8 +19,7 @@ import {
 } from "../objects/json.ts";
 import type { KubeObject } from "../objects/object.ts";
 import { parseTime } from "../objects/time.ts";
-import { applyDefaults } from "../schema/default.ts";
-import { pruneObject, unknownFields } from "../schema/prune.ts";
+import { applyDefaults, pruneObject, unknownFields } from "../schema/prune-and-default.ts";
 import { makeValidator } from "../schema/validator.ts";
 import { AGE, ageOf } from "../table/age.ts";
 import { parsePath } from "../table/json-path.ts";
@@ -113,7 +112,7 @@ function toStrategy(version: Fields): Strategy {
   const selectable = listOf(version["selectableFields"]).map((field) => textAt(field, "jsonPath"));
   return {
     hasStatus: isFields(valueAt(version, "subresources", "status")),
-    statusTakesMetadata: false,
+    statusWritesMetadata: false,
     hasGeneration: true,
     allowsUnconditionalUpdate: false,
     allowsCreateOnUpdate: false,

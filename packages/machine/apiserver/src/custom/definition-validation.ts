@@ -5,8 +5,7 @@ import { dns1035Fault } from "../meta/names.ts";
 import type { Cause } from "../meta/status.ts";
 import { type Fields, fieldsOf, isFields, listOf, textAt, valueAt } from "../objects/json.ts";
 import type { KubeObject } from "../objects/object.ts";
-import { schemaCauses } from "../schema/structural-causes.ts";
-import { type Schema, itemSchema } from "../schema/structural.ts";
+import { type Schema, itemSchema, schemaCauses } from "../schema/structural.ts";
 import { makeValidator } from "../schema/validator.ts";
 
 function ownDefaultCauses(schema: Schema, path: string): Cause[] {

@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// Label selectors inside objects as text and as predicates. Source: metav1.LabelSelector.
-import { type LabelMatcher, matcherOf } from "../meta/label-selector.ts";
-import { type Fields, fieldsOf, isFields, listOf, textAt } from "../objects/json.ts";
+// Label selectors inside objects. Source: metav1.LabelSelector and its validation.
+import { type LabelMatcher, makeLabelMatcher } from "../meta/label-selector.ts";
+import { type Fields, fieldsOf, isFields, listOf, textAt, valueAt } from "../objects/json.ts";
+import type { Cause } from "../meta/status.ts";
+import { forbiddenValue, invalidValue, requiredValue } from "../meta/causes.ts";
+import { labelValueFault, qualifiedFault } from "../meta/names.ts";
 
 function expressionsOf(selector: Fields): readonly Fields[] {
   return listOf(selector["matchExpressions"]).filter(isFields);
@@ -25,7 +28,7 @@ function expressionText(expression: Fields): string {
   return texts[textAt(expression, "operator")] ?? key;
 }
 
-/** The selector as clients write it in a query; empty where there is none. */
+/** The selector in the syntax of the labelSelector query parameter; empty when there is none. */
 export function selectorText(value: unknown): string {
   const selector = fieldsOf(value);
   const labels = Object.entries(labelsOf(selector["matchLabels"])).map(
@@ -40,10 +43,9 @@ export function selectorText(value: unknown): string {
     .join(",");
 }
 
-/** Which labels a selector matches. */
 export function selectorMatcher(value: unknown): LabelMatcher {
   const selector = fieldsOf(value);
-  return matcherOf({
+  return makeLabelMatcher({
     matchLabels: labelsOf(selector["matchLabels"]),
     matchExpressions: expressionsOf(selector).map((expression) => ({
       key: textAt(expression, "key"),
@@ -51,4 +53,57 @@ export function selectorMatcher(value: unknown): LabelMatcher {
       values: listOf(expression["values"]).map(String),
     })),
   });
+}
+
+function expressionCauses(expression: unknown, field: string): Cause[] {
+  const operator = textAt(expression, "operator");
+  const key = textAt(expression, "key");
+  const values = listOf(valueAt(expression, "values"));
+  const keyFault = qualifiedFault(key);
+  const causes: Cause[] =
+    keyFault === undefined ? [] : [invalidValue(`${field}.key`, key, keyFault)];
+  switch (operator) {
+    case "In":
+    case "NotIn":
+      if (values.length === 0) {
+        causes.push(
+          requiredValue(`${field}.values`, "must be specified when `operator` is 'In' or 'NotIn'"),
+        );
+      }
+      break;
+    case "Exists":
+    case "DoesNotExist":
+      if (values.length > 0) {
+        causes.push(
+          forbiddenValue(
+            `${field}.values`,
+            "may not be specified when `operator` is 'Exists' or 'DoesNotExist'",
+          ),
+        );
+      }
+      break;
+    default:
+      causes.push(invalidValue(`${field}.operator`, operator, "not a valid selector operator"));
+  }
+  return causes;
+}
+
+export function selectorCauses(selector: unknown, field: string): Cause[] {
+  const labels = Object.entries(fieldsOf(valueAt(selector, "matchLabels")));
+  const expressions = listOf(valueAt(selector, "matchExpressions"));
+  return [
+    ...labels.flatMap(([key, value]) => {
+      const keyFault = qualifiedFault(key);
+      const valueFault = labelValueFault(String(value));
+      return [
+        ...(keyFault === undefined ? [] : [invalidValue(`${field}.matchLabels`, key, keyFault)]),
+        ...(valueFault === undefined
+          ? []
+          : [invalidValue(`${field}.matchLabels`, value, valueFault)]),
+      ];
+    }),
+    ...expressions.flatMap((expression, index) =>
+      expressionCauses(expression, `${field}.matchExpressions[${String(index)}]`),
+    ),
+  ];
 }

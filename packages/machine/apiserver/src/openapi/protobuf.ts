@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The v2 document in the form that kubectl up to 1.26 asks for. Source: google/gnostic openapiv2/OpenAPIv2.proto (field numbers).
+// The OpenAPI v2 document as protobuf, which kubectl up to 1.26 requests. Source: google/gnostic
+// openapiv2/OpenAPIv2.proto (field numbers).
 import { type Fields, asText, fieldsOf, isFields, listOf, printJson } from "../objects/json.ts";
 
 const LENGTH_DELIMITED = 2;
@@ -15,7 +16,7 @@ function varint(value: number): Buffer {
   return Buffer.from([...bytes, rest]);
 }
 
-/** A field with bytes; empty ones are written too, since a message may be there without members. */
+/** Writes empty messages too, because a message without members has a meaning. */
 function message(field: number, ...parts: readonly Buffer[]): Buffer {
   const content = Buffer.concat(parts);
   return Buffer.concat([varint(field * 8 + LENGTH_DELIMITED), varint(content.length), content]);
@@ -27,14 +28,14 @@ function text(field: number, value: unknown): Buffer {
     : Buffer.alloc(0);
 }
 
-/** Any value, as YAML text: JSON is YAML. */
-function any(field: number, value: unknown): Buffer {
+/** Writes the value as JSON, which is valid YAML. */
+function anyValue(field: number, value: unknown): Buffer {
   return message(field, text(2, printJson(value)));
 }
 
 function extensions(field: number, of: Fields): Buffer {
   const own = Object.entries(of).filter(([key]) => key.startsWith("x-"));
-  return Buffer.concat(own.map(([key, value]) => message(field, text(1, key), any(2, value))));
+  return Buffer.concat(own.map(([key, value]) => message(field, text(1, key), anyValue(2, value))));
 }
 
 function namedSchemas(properties: Fields): Buffer[] {
@@ -47,7 +48,7 @@ function additionalProperties(value: unknown): Buffer {
   return isFields(value) ? message(21, message(1, ...schemaParts(value))) : Buffer.alloc(0);
 }
 
-/** Members of message Schema. */
+/** Fields of message Schema. */
 function schemaParts(schema: Fields): Buffer[] {
   const { items, properties } = schema;
   return [
@@ -56,7 +57,7 @@ function schemaParts(schema: Fields): Buffer[] {
     text(4, schema["description"]),
     text(13, schema["pattern"]),
     ...listOf(schema["required"]).map((name) => text(19, name)),
-    ...listOf(schema["enum"]).map((value) => any(20, value)),
+    ...listOf(schema["enum"]).map((value) => anyValue(20, value)),
     additionalProperties(schema["additionalProperties"]),
     ...(schema["type"] === undefined ? [] : [message(22, text(1, schema["type"]))]),
     ...(isFields(items) ? [message(23, message(1, ...schemaParts(items)))] : []),
@@ -92,7 +93,6 @@ function pathItem(item: Fields): Buffer[] {
   });
 }
 
-/** The document as protobuf. */
 export function toProtobuf(document: Fields): Buffer {
   const { info, paths, definitions } = document;
   const { title, version } = fieldsOf(info);

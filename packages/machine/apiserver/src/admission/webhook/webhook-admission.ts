@@ -7,7 +7,7 @@ import { invalidValue } from "../../meta/causes.ts";
 import { StatusError, badRequest, forbidden, internalError, invalid } from "../../meta/status.ts";
 import { equalJson, parseJson } from "../../objects/json.ts";
 import { type KubeObject, isKubeObject } from "../../objects/object.ts";
-import { applyJsonPatch, toOperations } from "../../patch/json-patch.ts";
+import { applyJsonPatch, parseOperations } from "../../patch/json-patch.ts";
 import type { Admission, AdmissionQuestion, Mutation } from "../admission.ts";
 import { type WebhookCallDeps, callWebhook } from "./call.ts";
 import { type MatchDeps, findMatchingKind, evaluateConditions } from "./match.ts";
@@ -25,7 +25,9 @@ interface MutationResult {
 function applyPatch(object: KubeObject, patch: string): unknown {
   try {
     const operations = parseJson(patch);
-    return operations === null ? object : applyJsonPatch(object, toOperations(operations, patch));
+    return operations === null
+      ? object
+      : applyJsonPatch(object, parseOperations(operations, patch));
   } catch (error) {
     throw internalError(messageOf(error));
   }

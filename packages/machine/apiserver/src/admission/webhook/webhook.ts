@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Source: admissionregistration.k8s.io/v1.
 import { compileCondition, type Condition } from "../../expressions/condition.ts";
-import { matcherOf } from "../../meta/label-selector.ts";
+import { makeLabelMatcher } from "../../meta/label-selector.ts";
 import { type Fields, fieldsOf, listOf, textAt, valueAt } from "../../objects/json.ts";
 import type { KubeObject } from "../../objects/object.ts";
 import type { StoredObject } from "../../storage/store.ts";
@@ -68,7 +68,7 @@ function toLabelTest(selector: unknown): LabelTest {
   const labels = Object.entries(fieldsOf(matchLabels)).map(
     ([key, value]) => [key, String(value)] as const,
   );
-  return matcherOf({
+  return makeLabelMatcher({
     matchLabels: Object.fromEntries(labels),
     matchExpressions: listOf(matchExpressions).map((expression) => ({
       key: textAt(expression, "key"),

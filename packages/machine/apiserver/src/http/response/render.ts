@@ -6,8 +6,8 @@ import type { KubeObject } from "../../objects/object.ts";
 import type { Pace } from "../../limits/fair-queue.ts";
 import type { StoredObject } from "../../storage/store.ts";
 import { type IncludeObject, toPartial, toRow, toTable } from "../../table/table.ts";
-import type { Call, Reply, Shown } from "../../verbs/call.ts";
-import { readText, viewObject } from "../../verbs/readable.ts";
+import type { Call, Reply, ReplyObject } from "../../verbs/call.ts";
+import { readText, viewObject } from "../../verbs/conversion.ts";
 import type { Representation } from "./accept.ts";
 
 const STREAMED_LIST_MIN_LENGTH = 64 * 1024;
@@ -20,7 +20,7 @@ export interface Rendered {
   readonly text: string;
 }
 
-function isStored(shown: Shown): shown is StoredObject {
+function isStored(shown: ReplyObject): shown is StoredObject {
   return typeof shown["view"] === "function";
 }
 
@@ -29,11 +29,11 @@ function includeObjectOf(call: Call): IncludeObject {
   return requested === "None" || requested === "Object" ? requested : "Metadata";
 }
 
-function toKubeObject(call: Call, shown: Shown): KubeObject {
+function toKubeObject(call: Call, shown: ReplyObject): KubeObject {
   return isStored(shown) ? viewObject(call.kind, shown) : shown;
 }
 
-function objectText(call: Call, shown: Shown, nowMs: number): string {
+function objectText(call: Call, shown: ReplyObject, nowMs: number): string {
   switch (call.representation.as) {
     case "object":
       return isStored(shown) ? readText(call.kind, shown) : printJson(shown);

@@ -1,31 +1,27 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which defaults do specifications of pods have, alone and in templates? Source: Kubernetes core/v1 defaults.
+// Defaults of pod specs, for pods and for pod templates. Source: Kubernetes core/v1 defaults.
 import { type Fields, fieldsOf, isFields, listOf, textAt, valueAt } from "../../objects/json.ts";
 
-/** Fields that hold containers. */
 export const CONTAINER_LISTS = ["containers", "initContainers", "ephemeralContainers"] as const;
-/** Fields of a container that hold probes. */
 export const PROBES = ["livenessProbe", "readinessProbe", "startupProbe"] as const;
-/** Fields of a container's lifecycle. */
 export const HOOKS = ["postStart", "preStop"] as const;
 /** 0644. Source: Kubernetes core/v1 ConfigMapVolumeSourceDefaultMode. */
 const FILE_MODE = 420;
 /** Source: Kubernetes core/v1 ServiceAccountTokenProjection. */
-const TOKEN_SECONDS = 3600;
+const TOKEN_EXPIRATION_SECONDS = 3600;
 
-/** Sets a field where there is none. */
+/** Sets a field that is unset or null. */
 export function setDefault(fields: Fields, key: string, value: unknown): void {
   if (fields[key] === undefined || fields[key] === null) {
     fields[key] = value;
   }
 }
 
-/** Objects of a list. */
 export function itemsOf(fields: Fields, key: string): Fields[] {
   return listOf(fields[key]).filter(isFields);
 }
 
-function pullPolicyOf(image: string): string {
+function defaultPullPolicy(image: string): string {
   const tag = /:([^/:@]+)$/.exec(image)?.[1];
   return image.includes("@") || (tag !== undefined && tag !== "latest") ? "IfNotPresent" : "Always";
 }
@@ -62,7 +58,7 @@ function defaultFieldRef(of: unknown): void {
 }
 
 function defaultContainer(container: Fields, hostNetwork: boolean): void {
-  setDefault(container, "imagePullPolicy", pullPolicyOf(textAt(container, "image")));
+  setDefault(container, "imagePullPolicy", defaultPullPolicy(textAt(container, "image")));
   setDefault(container, "resources", {});
   setDefault(container, "terminationMessagePath", "/dev/termination-log");
   setDefault(container, "terminationMessagePolicy", "File");
@@ -87,7 +83,7 @@ function defaultProjected(source: Fields): void {
   for (const projection of itemsOf(source, "sources")) {
     const token = projection["serviceAccountToken"];
     if (isFields(token)) {
-      setDefault(token, "expirationSeconds", TOKEN_SECONDS);
+      setDefault(token, "expirationSeconds", TOKEN_EXPIRATION_SECONDS);
     }
     defaultDownward(fieldsOf(projection["downwardAPI"]));
   }
@@ -123,14 +119,14 @@ function defaultVolume(volume: Fields): void {
   }
 }
 
-/** Fills in the defaults of a pod's specification, also of one in a template. Changes it. */
+/** Applies to pods and to pod templates. Changes `spec`. */
 export function defaultPodSpec(spec: Fields): void {
   setDefault(spec, "restartPolicy", "Always");
   setDefault(spec, "terminationGracePeriodSeconds", 30);
   setDefault(spec, "dnsPolicy", "ClusterFirst");
   setDefault(spec, "schedulerName", "default-scheduler");
   setDefault(spec, "securityContext", {});
-  // The old name is kept beside the new one for clients that know no other.
+  // Older clients read only the deprecated field serviceAccount.
   setDefault(spec, "serviceAccountName", spec["serviceAccount"]);
   setDefault(spec, "serviceAccount", spec["serviceAccountName"]);
   for (const key of ["serviceAccount", "serviceAccountName"]) {
@@ -146,8 +142,8 @@ export function defaultPodSpec(spec: Fields): void {
   }
 }
 
-/** What only a pod itself has: links to services, and requests that follow from limits. Changes it. */
-export function defaultOwnSpec(spec: Fields): void {
+/** Defaults that a pod has and a pod template does not. Changes `spec`. */
+export function defaultPodOnlyFields(spec: Fields): void {
   setDefault(spec, "enableServiceLinks", true);
   for (const container of CONTAINER_LISTS.flatMap((list) => itemsOf(spec, list))) {
     const resources = fieldsOf(container["resources"]);

@@ -1,26 +1,25 @@
 // SPDX-License-Identifier: Apache-2.0
-// How is something to be deleted? Source: metav1.DeleteOptions.
+// Source: metav1.DeleteOptions.
 import { parseObject } from "../../http/body.ts";
 import { type Cause, badRequest } from "../../meta/status.ts";
 import { invalidValue, unsupportedValue } from "../../meta/causes.ts";
-import { cannotUnmarshal } from "../../meta/decode-meta.ts";
+import { cannotUnmarshal } from "../../meta/metadata.ts";
 import { type Fields, isFields, textAt } from "../../objects/json.ts";
 import type { Call } from "../call.ts";
-import { dryRunCauses, refuseOptions } from "./write-options.ts";
+import { dryRunCauses, rejectInvalidOptions } from "./write-options.ts";
 
 const POLICIES: readonly string[] = ["Foreground", "Background", "Orphan"];
 
-/** How to delete. */
 export interface DeleteOptions {
   /** Never negative. */
   readonly graceSeconds: number | undefined;
-  /** Uid that the object must have; empty: any. */
+  /** Precondition; empty for any. */
   readonly uid: string;
-  /** State that the object must be in; empty: any. */
+  /** Precondition; empty for any. */
   readonly resourceVersion: string;
-  /** Empty: what the object's finalizers say already. */
+  /** Empty keeps the object's finalizers. */
   readonly propagationPolicy: string;
-  /** The older way to say what becomes of dependents. */
+  /** Deprecated predecessor of propagationPolicy. */
   readonly orphanDependents?: boolean;
   readonly dryRun: boolean;
 }
@@ -53,26 +52,25 @@ function checkTypes(given: Fields): void {
   }
 }
 
-function secondsIn(text: string): number {
+function parseSeconds(text: string): number {
   if (!/^-?\d+$/.test(text)) {
     throw badRequest(`strconv.ParseInt: parsing "${text}": invalid syntax`);
   }
   return Number(text);
 }
 
-/** The options of a query, in the form of a body. */
 function fromQuery(query: URLSearchParams): Fields {
   const grace = query.get("gracePeriodSeconds");
   const orphan = query.get("orphanDependents");
   const policy = query.get("propagationPolicy");
   return {
-    ...(grace === null ? {} : { gracePeriodSeconds: secondsIn(grace) }),
+    ...(grace === null ? {} : { gracePeriodSeconds: parseSeconds(grace) }),
     ...(orphan === null ? {} : { orphanDependents: !/^(false|0)$/i.test(orphan) }),
     ...(policy === null ? {} : { propagationPolicy: policy }),
   };
 }
 
-function causesOf(given: Fields, dryRun: readonly string[]): Cause[] {
+function optionCauses(given: Fields, dryRun: readonly string[]): Cause[] {
   const policy = given["propagationPolicy"] ?? undefined;
   const both = policy !== undefined && (given["orphanDependents"] ?? undefined) !== undefined;
   const why = "orphanDependents and deletionPropagation cannot be both set";
@@ -85,7 +83,7 @@ function causesOf(given: Fields, dryRun: readonly string[]): Cause[] {
   ];
 }
 
-function graceIn(given: Fields): number | undefined {
+function parseGrace(given: Fields): number | undefined {
   const grace = given["gracePeriodSeconds"];
   if (typeof grace !== "number") {
     return undefined;
@@ -94,19 +92,19 @@ function graceIn(given: Fields): number | undefined {
 }
 
 /**
- * The options in the body; in the query where there is no body. A dry run may be asked for in both.
- * Throws StatusErrors 400 and 422.
+ * Reads the options from the body, or from the query if there is no body. dryRun may be in both. Throws StatusErrors
+ * 400 and 422.
  */
-export function deleteOptionsOf(call: Call): DeleteOptions {
+export function parseDeleteOptions(call: Call): DeleteOptions {
   const given = call.body.text === "" ? fromQuery(call.query) : parseObject(call.body);
   checkTypes(given);
-  // Its type was checked above.
+  // checkTypes has checked its type
   const inBody = (given["dryRun"] ?? []) as readonly string[];
   const dryRun = [...inBody, ...call.query.getAll("dryRun")];
-  refuseOptions("DeleteOptions", causesOf(given, dryRun));
+  rejectInvalidOptions("DeleteOptions", optionCauses(given, dryRun));
   const orphan = given["orphanDependents"];
   return {
-    graceSeconds: graceIn(given),
+    graceSeconds: parseGrace(given),
     uid: textAt(given, "preconditions", "uid"),
     resourceVersion: textAt(given, "preconditions", "resourceVersion"),
     propagationPolicy: textAt(given, "propagationPolicy"),
@@ -115,8 +113,8 @@ export function deleteOptionsOf(call: Call): DeleteOptions {
   };
 }
 
-/** The options as webhooks are told them. */
-export function deleteOptionsFields(options: DeleteOptions): Fields {
+/** The options as an API object, for webhooks. */
+export function printDeleteOptions(options: DeleteOptions): Fields {
   const { uid, resourceVersion, propagationPolicy, orphanDependents, graceSeconds } = options;
   const preconditions = {
     ...(uid === "" ? {} : { uid }),
