@@ -58,6 +58,7 @@ export interface ApiServerOptions {
   /** The directory must exist. `:memory:` keeps the store in memory. */
   readonly storePath: string;
   readonly host: string;
+  /** An additional address, with the same port. */
   readonly secondHost?: string;
   /** 0 chooses a free port. */
   readonly port: number;
@@ -98,10 +99,7 @@ export interface RunningApiServer {
   close(): Promise<void>;
 }
 
-/**
- * Patchbay's longest selector has a few hundred characters; Kubernetes allows 1 MiB. Unauthenticated clients use this
- * memory, too.
- */
+/** Patchbay's longest selector has a few hundred characters; Kubernetes allows 1 MiB. Headers have no limit per user. */
 const HEADERS_MAX_BYTES = 32 * 1024;
 
 const DEFAULT_SERVICE_NETWORK = "10.96.0.0/16";

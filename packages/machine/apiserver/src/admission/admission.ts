@@ -20,9 +20,11 @@ export interface AdmissionQuestion {
   readonly subresource: string;
   readonly operation: Operation;
   readonly namespace: string;
+  /** Empty if the server generates it. */
   readonly name: string;
   readonly object: KubeObject | undefined;
   readonly oldObject: KubeObject | undefined;
+  /** Null for CONNECT. */
   readonly options: Fields | null;
   readonly user: User;
   readonly dryRun: boolean;

@@ -49,15 +49,15 @@ function parseImpersonation(request: IncomingMessage): Impersonation {
 }
 
 function requiredRights(impersonation: Impersonation): readonly AccessAttributes[] {
-  const impersonate = {
+  const request = {
     verb: "impersonate",
     version: "v1",
     subresource: "",
     namespace: "",
     path: "",
   };
-  const core = { ...impersonate, group: "" };
-  const authentication = { ...impersonate, group: "authentication.k8s.io" };
+  const core = { ...request, group: "" };
+  const authentication = { ...request, group: "authentication.k8s.io" };
   const account = parseServiceAccount(impersonation.user);
   const extra = [...impersonation.extra].flatMap(([subresource, values]) =>
     values.map((name) => ({ ...authentication, resource: "userextras", subresource, name })),

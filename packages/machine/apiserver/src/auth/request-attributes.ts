@@ -39,8 +39,8 @@ function splitSegments(path: string): readonly string[] {
 }
 
 function nonResourceAttributes({ method, path }: RequestLine): AccessAttributes {
-  const nothing = { group: "", version: "", resource: "", subresource: "" };
-  return { ...nothing, verb: method.toLowerCase(), namespace: "", name: "", path };
+  const empty = { group: "", version: "", resource: "", subresource: "" };
+  return { ...empty, verb: method.toLowerCase(), namespace: "", name: "", path };
 }
 
 function splitPath(

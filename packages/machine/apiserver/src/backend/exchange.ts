@@ -39,7 +39,7 @@ async function readAll(response: AsyncIterable<Buffer>): Promise<string> {
   return Buffer.concat(chunks).toString("utf8");
 }
 
-/** Retries once a keep-alive connection that the backend closed meanwhile. */
+/** Retries if the backend has closed the keep-alive connection meanwhile. */
 function sendRequest(options: RequestOptions, text: string | undefined): Promise<BackendResponse> {
   const { promise, resolve, reject } = Promise.withResolvers<BackendResponse>();
   const outgoing = request(options);

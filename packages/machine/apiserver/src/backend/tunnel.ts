@@ -89,9 +89,9 @@ export async function tunnel(forwarding: Forwarding, stop: AbortSignal): Promise
       resolve(undefined);
     });
   });
-  outgoing.on("upgrade", (answer, remote, remoteHead) => {
+  outgoing.on("upgrade", (backendResponse, remote, remoteHead) => {
     response.detachSocket(socket);
-    socket.write(printHead(answer));
+    socket.write(printHead(backendResponse));
     socket.write(remoteHead);
     remote.write(head);
     pipeBothWays(socket, remote, stop);

@@ -247,7 +247,7 @@ class GarbageCollector {
       });
       return;
     }
-    if (dependents.some((address) => this.#waits(address))) {
+    if (dependents.some((address) => this.#isWaiting(address))) {
       // Objects that own each other would block each other forever.
       await changeInternally(this.#deps, target, withoutBlocking);
     }
@@ -278,7 +278,7 @@ class GarbageCollector {
       for (const address of dependents.filter((dependent) => !this.#isDeleting(dependent))) {
         this.#add(address);
       }
-      if (!dependents.some((address) => this.#blocks(address, uid))) {
+      if (!dependents.some((address) => this.#isBlocking(address, uid))) {
         await changeInternally(this.#deps, target, withoutFinalizer(FOREGROUND));
       }
     }
@@ -288,12 +288,12 @@ class GarbageCollector {
     return this.#deps.store.find(address)?.deleting === true;
   }
 
-  #waits(address: Address): boolean {
+  #isWaiting(address: Address): boolean {
     const stored = this.#deps.store.find(address);
     return stored?.deleting === true && waitsForDependents(stored.view());
   }
 
-  #blocks(address: Address, ownerUid: string): boolean {
+  #isBlocking(address: Address, ownerUid: string): boolean {
     return blockedBy(this.#deps.store.find(address)?.view()).has(ownerUid);
   }
 }

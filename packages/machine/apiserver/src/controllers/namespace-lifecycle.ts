@@ -115,10 +115,10 @@ export function withContentConditions(
 ): KubeObject {
   const status = fieldsOf(namespace["status"]);
   const before = listOf(status["conditions"]);
-  const conditions = [...ALWAYS_SUCCESSFUL, ...remainingConditions(contents)].map((finding) =>
+  const conditions = [...ALWAYS_SUCCESSFUL, ...remainingConditions(contents)].map((condition) =>
     toCondition(
-      finding,
-      before.find((condition) => textAt(condition, "type") === finding.type),
+      condition,
+      before.find((other) => textAt(other, "type") === condition.type),
       now,
     ),
   );
@@ -155,15 +155,15 @@ async function deleteContents(deps: VerbDeps, name: string): Promise<void> {
       }),
   );
   const remaining = contentsOf(deps, name);
-  const at = { kind: NAMESPACE, address: { bucket: BUCKET, namespace: "", name } };
+  const namespaceTarget = { kind: NAMESPACE, address: { bucket: BUCKET, namespace: "", name } };
   if (remaining.length > 0) {
     const now = rfc3339(deps.clock.now());
-    const status = { ...at, subresource: "status" };
+    const status = { ...namespaceTarget, subresource: "status" };
     await changeInternally(deps, status, (namespace) =>
       withContentConditions(namespace, remaining, now),
     );
   } else {
-    await changeInternally(deps, { ...at, subresource: "finalize" }, withoutFinalizer);
+    await changeInternally(deps, { ...namespaceTarget, subresource: "finalize" }, withoutFinalizer);
   }
 }
 

@@ -3,6 +3,7 @@
 import { Environment } from "@marcbachmann/cel-js";
 import { messageOf } from "@patchbay/core/errors";
 
+/** Missing objects are null. */
 export interface Variables {
   readonly object: unknown;
   readonly oldObject: unknown;
@@ -26,14 +27,14 @@ function toCel(value: unknown): unknown {
   return Object.fromEntries(Object.entries(value).map(([name, member]) => [name, toCel(member)]));
 }
 
-/** Throws an Error with a message of one line. */
+/** @throws Error with a message of one line */
 export function compileCondition(expression: string): Condition {
   const evaluate = ENVIRONMENT.parse(expression);
   const { valid, type, error } = evaluate.check();
   if (!valid) throw new Error(`compilation failed: ${error?.message ?? "unknown"}`);
   if (type !== "bool" && type !== "dyn") throw new Error("must evaluate to bool");
   return ({ object, oldObject, request }) => {
-    // Converted on first access: most expressions use only the request, the smallest of the three.
+    // Converted on access: most expressions use only the request, the smallest of the three.
     const result: unknown = evaluate({
       get object() {
         return toCel(object);

@@ -71,7 +71,7 @@ async function serveResource(request: Request, response: Response, deps: AppDeps
   }
   const { received } = deps.shares.of(user.name);
   const amount = request.method === "GET" ? 0 : expectedBytes(request);
-  const served = await withReserved(received, { amount, response }, () =>
+  const served = await withReserved(received, amount, response, () =>
     dispatch({ target, query: url.searchParams, user, request, response }, deps),
   );
   if (served?.reply !== undefined) {
@@ -85,11 +85,11 @@ async function sendReply(
   deps: AppDeps,
 ): Promise<void> {
   const { limits, clock } = deps;
-  const { responses: answers } = deps.shares.of(call.user.name);
+  const { responses } = deps.shares.of(call.user.name);
   const nowMs = clock.now();
   const pieces = streamReply(call, reply, { nowMs, pace: new Pace(deps, call.user.name) });
   const length = pieces === undefined ? renderingCost(call, reply) : OBJECT_MAX_LENGTH;
-  await withReserved(answers, { amount: length, response }, async () => {
+  await withReserved(responses, length, response, async () => {
     if (pieces !== undefined) {
       await sendPieces(response, { code: 200, ...pieces, unreadMs: limits.unreadMs });
       return;

@@ -41,7 +41,7 @@ interface ResourceRequest {
 type Handler = (
   call: Call,
   deps: DispatchDeps,
-  given: ResourceRequest,
+  resourceRequest: ResourceRequest,
 ) => Reply | Promise<Reply | undefined>;
 
 const COLLECTION_HANDLERS: Readonly<Record<string, Handler>> = {
@@ -63,13 +63,13 @@ const STATUS_HANDLERS: Readonly<Record<string, Handler>> = {
   PATCH: (call, deps) => patchObject(call, deps, "status"),
 };
 
-const handleStream: Handler = async (call, deps, given) => {
-  await serveStream(call, deps, given);
+const handleStream: Handler = async (call, deps, resourceRequest) => {
+  await serveStream(call, deps, resourceRequest);
   return undefined;
 };
 
-const handleLog: Handler = async (call, deps, given) => {
-  await serveLog(call, deps, given);
+const handleLog: Handler = async (call, deps, resourceRequest) => {
+  await serveLog(call, deps, resourceRequest);
   return undefined;
 };
 

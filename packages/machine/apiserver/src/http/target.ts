@@ -13,7 +13,7 @@ export interface Target {
   readonly watch: boolean;
 }
 
-/** Rejects escaped slashes, because they would change the path. */
+/** Returns undefined if a segment has an invalid escape or an escaped slash. */
 function decodeSegments(path: string): string[] | undefined {
   try {
     const parts = path.split("/").slice(1).map(decodeURIComponent);

@@ -76,10 +76,10 @@ const UNCOUNTED_MAX = 16 * 1024;
 /** Returns undefined if the client disconnects before there is room. */
 export async function withReserved<T>(
   budget: Budget,
-  wanted: { readonly amount: number; readonly response: ServerResponse },
+  amount: number,
+  response: ServerResponse,
   work: () => Promise<T>,
 ): Promise<T | undefined> {
-  const { amount, response } = wanted;
   if (amount <= UNCOUNTED_MAX) {
     return work();
   }

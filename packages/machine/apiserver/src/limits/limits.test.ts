@@ -108,7 +108,7 @@ describe("a part of a budget", () => {
   test("is returned when the work is done", async () => {
     const budget = new Budget(BIG);
     const response = new FakeSocket();
-    const seen = await withReserved(budget, { amount: BIG, response: response.asResponse }, () =>
+    const seen = await withReserved(budget, BIG, response.asResponse, () =>
       Promise.resolve(budget.isSpent),
     );
     expect([seen, budget.isSpent, response.listenerCount("close")]).toEqual([true, false, 0]);
@@ -116,10 +116,8 @@ describe("a part of a budget", () => {
 
   test("is returned when the work fails", async () => {
     const budget = new Budget(BIG);
-    const failing = withReserved(
-      budget,
-      { amount: BIG, response: new FakeSocket().asResponse },
-      () => Promise.reject(new Error("no")),
+    const failing = withReserved(budget, BIG, new FakeSocket().asResponse, () =>
+      Promise.reject(new Error("no")),
     );
     await expect(failing).rejects.toThrow("no");
     expect(budget.isSpent).toBe(false);
@@ -127,23 +125,20 @@ describe("a part of a budget", () => {
 
   test("is not needed for little", async () => {
     const budget = new Budget(1);
-    const small = { amount: BIG - 1, response: new FakeSocket().asResponse };
-    expect(await withReserved(budget, small, () => Promise.resolve(budget.isSpent))).toBe(false);
+    const { asResponse } = new FakeSocket();
+    const work = () => Promise.resolve(budget.isSpent);
+    expect(await withReserved(budget, BIG - 1, asResponse, work)).toBe(false);
   });
 
   test("is not waited for when the client is gone", async () => {
     const budget = new Budget(BIG);
     budget.spend(1);
     const response = new FakeSocket();
-    const leaving = withReserved(budget, { amount: BIG, response: response.asResponse }, () =>
-      Promise.resolve("done"),
-    );
+    const leaving = withReserved(budget, BIG, response.asResponse, () => Promise.resolve("done"));
     response.destroy();
     expect(await leaving).toBeUndefined();
     budget.giveBack(1);
-    const late = withReserved(budget, { amount: BIG, response: response.asResponse }, () =>
-      Promise.resolve("done"),
-    );
+    const late = withReserved(budget, BIG, response.asResponse, () => Promise.resolve("done"));
     expect([await late, budget.isSpent]).toEqual([undefined, false]);
   });
 });

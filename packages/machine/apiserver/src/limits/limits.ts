@@ -6,7 +6,7 @@ import { tooManyRequests } from "../meta/status.ts";
 import { Budget } from "./budget.ts";
 
 export interface Limits {
-  /** Deadline for the headers of a request, and for the authentication of a new connection. */
+  /** Deadline for the TLS handshake, and for the headers of a request. */
   readonly headersMs: number;
   readonly requestMs: number;
   /** Clients that read nothing for this long are disconnected. */

@@ -73,6 +73,7 @@ export function toReview(
 
 export interface Verdict {
   readonly denial: StatusError | undefined;
+  /** JSON text; empty if nothing changes. */
   readonly patch: string;
   readonly patchType: string;
   readonly warnings: readonly string[];

@@ -170,10 +170,10 @@ function readAudiences(claims: Fields): readonly string[] {
 
 /** Returns a message if the account or the bound object no longer exists. */
 export function findUserByClaims(
-  parameters: { readonly token: string; readonly claims: Fields; readonly nowSeconds: number },
+  presented: { readonly token: string; readonly claims: Fields; readonly nowSeconds: number },
   store: ObjectLookup,
 ): User | string {
-  const { token, claims, nowSeconds } = parameters;
+  const { token, claims, nowSeconds } = presented;
   if (claims["iss"] === SECRET_ISSUER) {
     const facts = readSecretClaims(claims);
     const isStored = isStoredInSecret(store, facts, token);
@@ -231,8 +231,8 @@ export class AccountTokens {
     if (matching.length === 0) {
       return `token audiences ${quoteAll(tokenAudiences)} is invalid for the target audiences ${quoteAll(audiences)}`;
     }
-    const parameters = { token, claims, nowSeconds: this.#nowSeconds() };
-    const user = findUserByClaims(parameters, this.#deps.store);
+    const presented = { token, claims, nowSeconds: this.#nowSeconds() };
+    const user = findUserByClaims(presented, this.#deps.store);
     return typeof user === "string" ? user : { user, audiences: matching };
   }
 

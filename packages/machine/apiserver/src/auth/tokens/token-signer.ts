@@ -54,7 +54,10 @@ export class TokenSigner {
   readonly #keyId: string;
   readonly #verified = new Map<string, Fields>();
 
-  /** P-256, PKCS #8. Unset: a new key. Throws an AppError APISERVER_TLS_INVALID for other keys. */
+  /**
+   * `keyPem`: P-256, PKCS #8. Unset: a new key is generated.
+   * @throws AppError APISERVER_TLS_INVALID for other keys
+   */
   constructor(keyPem: string | undefined) {
     this.#privateKey = keyPem === undefined ? generateKey() : loadKey(keyPem);
     this.#publicKey = createPublicKey(this.#privateKey);

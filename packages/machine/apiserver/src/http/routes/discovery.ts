@@ -1,17 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 import type { Express, NextFunction, Request, Response } from "express";
 import {
+  aggregatedContentType,
+  aggregatedVersion,
   toApiGroup,
   toApiGroupList,
   toApiResourceList,
   toApiVersions,
-} from "../../discovery/legacy.ts";
-import { type ServedGroup, toServedGroups } from "../../discovery/served-groups.ts";
-import {
-  aggregatedContentType,
-  aggregatedVersion,
   toDiscoveryList,
-} from "../../discovery/aggregated.ts";
+} from "../../discovery/documents.ts";
+import { type ServedGroup, toServedGroups } from "../../discovery/served-groups.ts";
 import type { RemoteDiscovery } from "../../aggregation/remote-discovery.ts";
 import type { Registry } from "../../kinds/registry.ts";
 import { type Fields, printJson } from "../../objects/json.ts";

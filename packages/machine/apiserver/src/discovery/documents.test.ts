@@ -2,7 +2,7 @@
 import { describe, expect, test } from "vitest";
 import { CONFIG_MAP } from "../kinds/config/config-map.ts";
 import type { Kind } from "../kinds/kind.ts";
-import { aggregatedVersion, toDiscoveryList, toRemoteResources } from "./aggregated.ts";
+import { aggregatedVersion, toDiscoveryList, toRemoteResources } from "./documents.ts";
 
 describe("the version that a client accepts", () => {
   test.each([
