@@ -12,7 +12,7 @@ import { createAuthority, issueCertificate } from "@patchbay/pki";
 import { eventually } from "@patchbay/support";
 import { createSilentLogger } from "@patchbay/telemetry";
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { serveRequests } from "../../../packages/plug/virt-handler/src/door/serve-requests.ts";
+import { serveRequests } from "../../../packages/plug/virt-handler/src/server/serve-requests.ts";
 import { LoopNode } from "../../../packages/plug/virt-handler/src/testing/loop-node.ts";
 import { aScheduledVmi } from "../../../packages/plug/virt-handler/src/testing/scene.ts";
 

@@ -23,7 +23,7 @@ import {
   createOpenHandlerStream,
   createAskHandler,
 } from "../../../packages/plug/virt-api/src/handlers/client.ts";
-import { serveRequests } from "../../../packages/plug/virt-handler/src/door/serve-requests.ts";
+import { serveRequests } from "../../../packages/plug/virt-handler/src/server/serve-requests.ts";
 
 const KEY = { namespace: "ns", name: "vm" };
 

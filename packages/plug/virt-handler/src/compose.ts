@@ -58,14 +58,18 @@ import type {
 } from "@patchbay/core/ports";
 import { createAddressStore } from "./addresses/address-store.ts";
 import type { Flags } from "./config.ts";
-import type { NodeDoctor } from "./door/guest-doctor.ts";
-import { connectBelow } from "./door/guest-streams.ts";
-import { serveRequests } from "./door/serve-requests.ts";
+import type { NodeDoctor } from "./server/guest-doctor.ts";
+import { connectBelow } from "./server/guest-streams.ts";
+import { serveRequests } from "./server/serve-requests.ts";
 import { offerNodeDevices } from "./devices.ts";
 import { runLoop, type GuestWays } from "./loop.ts";
-import { createRelays, type Relays } from "./relays/own-relays.ts";
-import { identityOfVirtApi } from "./relays/asked-identity.ts";
-import { identityInDirectory, tellIdentity, type ReadIdentity } from "./relays/own-identity.ts";
+import { createRelays, type Relays } from "./relays/relays.ts";
+import {
+  identityOfVirtApi,
+  identityInDirectory,
+  tellIdentity,
+  type ReadIdentity,
+} from "./relays/node-identity.ts";
 
 /** Programs that change or read links, at once. More of them only take the processor from each other. */
 const PROCESSES = 8;

@@ -18,7 +18,7 @@ import type { GuestServers } from "./addresses/guest-servers.ts";
 import type { GuestHooks } from "./hooks/guest-hooks.ts";
 import type { Memory } from "./memory.ts";
 import type { Moves } from "./migration/moves.ts";
-import type { Relays } from "./relays/own-relays.ts";
+import type { Relays } from "./relays/relays.ts";
 import type { Sessions } from "./sessions/sessions.ts";
 
 /** One node as the loop is given it: its adapters, and the caches that others fill. */

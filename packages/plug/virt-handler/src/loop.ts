@@ -23,20 +23,20 @@ import type {
   PacketCaptures,
 } from "@patchbay/core/ports";
 import type { Deps, NodeParts } from "./deps.ts";
-import { createExamineGuest, type ExamineGuest, type NodeDoctor } from "./door/guest-doctor.ts";
-import { createAskGuest, type AskGuest } from "./door/guest-requests.ts";
-import { createOpenCapture, type OpenCapture } from "./door/guest-captures.ts";
+import { createExamineGuest, type ExamineGuest, type NodeDoctor } from "./server/guest-doctor.ts";
+import { createAskGuest, type AskGuest } from "./server/guest-requests.ts";
+import { createOpenCapture, type OpenCapture } from "./server/guest-captures.ts";
 import {
   createOpenGuestStream,
   type ConnectToPod,
   type OpenGuestStream,
-} from "./door/guest-streams.ts";
+} from "./server/guest-streams.ts";
 import { createGuestServers } from "./addresses/guest-servers.ts";
 import { forgetNodeVm } from "./forget.ts";
 import { createGuestHooks } from "./hooks/guest-hooks.ts";
 import { createMemory } from "./memory.ts";
 import { createMoves } from "./migration/moves.ts";
-import { createMoveSource } from "./migration/progress.ts";
+import { createMoveSource } from "./migration/outgoing.ts";
 import { givenTo } from "./pace.ts";
 import { withBackoff } from "./sessions/backoff.ts";
 import { reconcileNodeVm } from "./reconcilers/vmi/index.ts";

@@ -4,7 +4,7 @@ import type { DeviceTaps } from "@patchbay/core";
 import type { Clock } from "@patchbay/core/ports";
 import { createGuests, type Guests } from "./guests.ts";
 import { createPace, type Pace } from "./pace.ts";
-import type { Taps } from "./metrics/taps.ts";
+import type { Taps } from "./metrics/plugs.ts";
 import { createStories, type Stories } from "./stories.ts";
 import { createUnplugRequests, type UnplugRequests } from "./unplug-requests.ts";
 

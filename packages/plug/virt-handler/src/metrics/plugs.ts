@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // How long do plugs, swaps and unplugs take, what holds them up, and which is the oldest? By what the watch tells.
-import { isVmiFinal, type HotplugType, type VirtualMachineInstance } from "@patchbay/api";
 import {
+  wiringOf,
+  type NodeVmFacts,
   ifacePhaseFamily,
   oldestPendingFamily,
   pendingIfaces,
@@ -10,8 +11,22 @@ import {
   type MetricFamily,
   type PendingIface,
 } from "@patchbay/core";
+import { isVmiFinal, type HotplugType, type VirtualMachineInstance } from "@patchbay/api";
 import { parseTime } from "@patchbay/kube";
 import type { Cache, Change, Clock } from "@patchbay/core/ports";
+
+/** By uid of the VMI: names of taps by names of ifaces. */
+export type Taps = Map<string, ReadonlyMap<string, string>>;
+
+/** The taps of the ifaces that have a device. */
+export function noteTaps({ vmi, ifaces }: NodeVmFacts, taps: Taps): void {
+  const withDevice = ifaces.filter(({ device }) => device !== undefined);
+  const entries = withDevice.flatMap((iface) => {
+    const wiring = wiringOf(iface);
+    return wiring === undefined ? [] : [[iface.name, wiring.tapName] as const];
+  });
+  taps.set(vmi.metadata.uid ?? "", new Map(entries));
+}
 
 interface CounterSettings {
   readonly name: string;

@@ -1,22 +1,57 @@
 // SPDX-License-Identifier: Apache-2.0
 // A pass over a VMI whose guest is on its way: from this node, or to it.
-import type { MigrationState, VirtualMachineInstance } from "@patchbay/api";
+import type { VirtualMachineInstance, MigrationState } from "@patchbay/api";
 import {
+  announcedNics,
+  leftWirings,
+  messageOf,
+  type NodeVmFacts,
   broughtAlong,
   domainNameOf,
   findByName,
   openMigration,
-  type NodeVmFacts,
 } from "@patchbay/core";
-import { after, done, type Next } from "@patchbay/kube";
+import { keyOf, printKey, after, done, type Next } from "@patchbay/kube";
+import type { PodNetwork } from "@patchbay/core/ports";
 import type { Deps } from "../deps.ts";
-import type { Place } from "../reconcilers/vmi/step-context.ts";
-import { arrive } from "./arrive.ts";
-import { hasItsDisks } from "./arriving-disks.ts";
-import { depart, placeOf } from "./depart.ts";
+import { observeNodeVm } from "../reconcilers/vmi/observe.ts";
+import type { Place } from "../reconcilers/vmi/steps/step-context.ts";
+import { arrive, hasItsDisks } from "./incoming.ts";
+import { depart, placeOf, PROGRESS_MS } from "./outgoing.ts";
 import type { Move } from "./moves.ts";
-import { announceGuest, releaseGuest } from "./guest-macs.ts";
-import { PROGRESS_MS } from "./progress.ts";
+
+/** The launcher's namespace. */
+type Netns = Parameters<PodNetwork["announce"]>[0];
+
+async function attempt(
+  vmi: VirtualMachineInstance,
+  { place, deps }: { readonly place: Place; readonly deps: Deps },
+  act: (facts: NodeVmFacts, netns: Netns) => Promise<void>,
+): Promise<boolean> {
+  try {
+    await act(await observeNodeVm(vmi, place, deps), place.session.launcher.netns);
+    return true;
+  } catch (error) {
+    const fields = { vmi: printKey(keyOf(vmi)), reason: messageOf(error) };
+    deps.log.warn("the macs of a guest that moves may be heard in another place", fields);
+    return false;
+  }
+}
+
+/** Networks may have heard it at the pod to which it was to go. May be repeated. */
+async function announceGuest(vmi: VirtualMachineInstance, place: Place, deps: Deps): Promise<void> {
+  await attempt(vmi, { place, deps }, async (facts, netns) => {
+    for (const nic of announcedNics(facts)) await deps.podNetwork.announce(netns, nic);
+  });
+}
+
+/** Two macvlans of one parent cannot have the same MAC, and no switch is to hear the guest here. May be repeated; whether it is done. */
+function releaseGuest(vmi: VirtualMachineInstance, place: Place, deps: Deps): Promise<boolean> {
+  return attempt(vmi, { place, deps }, async (facts, netns) => {
+    for (const wiring of leftWirings(facts, place.pod.uid))
+      await deps.podNetwork.wireTap(netns, wiring);
+  });
+}
 
 /** How often it is looked whether a guest that is held still differs, milliseconds: what it waits for may tell nobody. */
 const HELD_MS = 10_000;
@@ -25,7 +60,7 @@ const HELD_MS = 10_000;
 const RELEASE_MS = 500;
 
 /** The rest of a pass: what is done with the VMI's links and devices, and what it came to. */
-export type Converge = () => Promise<{ readonly facts: NodeVmFacts; readonly next: Next }>;
+type Converge = () => Promise<{ readonly facts: NodeVmFacts; readonly next: Next }>;
 
 /** Whether each NIC that the guest brings along has its links here. */
 function isWired(vmi: VirtualMachineInstance, { ifaces }: NodeVmFacts): boolean {

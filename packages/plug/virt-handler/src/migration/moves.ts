@@ -10,8 +10,7 @@ import {
 } from "@patchbay/core";
 import type { VirtualMachineInstance } from "@patchbay/api";
 import type { JobStats } from "@patchbay/core/ports";
-import type { RelayPlace } from "../relays/own-relays.ts";
-import type { Relay } from "../relays/relays.ts";
+import type { RelayPlace, Relay } from "../relays/relays.ts";
 
 /** What stands between the pod and a guest that is here, and as what networks know it. */
 export interface Surroundings {

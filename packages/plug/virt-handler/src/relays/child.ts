@@ -4,7 +4,7 @@ import { messageOf } from "@patchbay/core/errors";
 import type { ChildChannel } from "@patchbay/core/ports";
 import { receive } from "./receive.ts";
 import { send, tellGone, type Sender } from "./send.ts";
-import { DIRECTORY_TOKEN, type Order, type Word } from "./words.ts";
+import { DIRECTORY_TOKEN, type Order, type Word } from "./protocol.ts";
 
 /** Runs in the child once privileges are gone. */
 export function main(channel: ChildChannel): void {

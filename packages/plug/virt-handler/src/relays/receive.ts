@@ -5,9 +5,9 @@ import { createServer, type Server, type TLSSocket } from "node:tls";
 import { messageOf } from "@patchbay/core/errors";
 import { Strangers } from "@patchbay/core/strangers";
 import { connectUnixSocket } from "@patchbay/os";
-import { isPeer, tlsOf } from "./identity.ts";
+import { isPeer, tlsOf } from "./protocol.ts";
 import { join, readLine } from "./streams.ts";
-import { CHANNELS, parseGreeting, type Channel, type RelayOrder, type Word } from "./words.ts";
+import { CHANNELS, parseGreeting, type Channel, type RelayOrder, type Word } from "./protocol.ts";
 
 /**
  * Connections at a port that have not shown the peer's certificate. The oldest gives way to the next: who comes a thousand

@@ -2,7 +2,17 @@
 // One relay for one migration on one of its nodes, in a process of its own: it copies gigabytes that launchers and networks made.
 import { AppError } from "@patchbay/core";
 import type { ChildProcessHandle, ChildStarter, ProcessIdentity } from "@patchbay/core/ports";
-import { DIRECTORY_TOKEN, parseWord, type Order, type Ports, type Word } from "./words.ts";
+import {
+  DIRECTORY_TOKEN,
+  parseWord,
+  type Order,
+  type Ports,
+  type Word,
+  type Channel,
+  type RelayOrder,
+} from "./protocol.ts";
+import { names, type MigrationState } from "@patchbay/api";
+import type { ReadIdentity } from "./node-identity.ts";
 
 /** How long it may take to start and to drop privileges, milliseconds. */
 const READY_TIMEOUT_MS = 15_000;
@@ -29,7 +39,7 @@ export interface Relay {
 }
 
 /** What a relay is started with. */
-export interface RelayDeps {
+interface RelayDeps {
   readonly starter: ChildStarter;
   /** Whom it becomes: the launchers' user. */
   readonly user: ProcessIdentity;
@@ -113,4 +123,94 @@ export async function startRelay(
   }
   relay.ports = word.ports;
   return relay;
+}
+
+/** The sockets of a migration in a launcher's directory: at the source the relay's own, at the target its QEMU's. */
+export const SOCKETS = {
+  peer: "migration-peer.sock",
+  memory: "migration-memory.sock",
+  disks: "migration-disks.sock",
+} as const;
+
+/** How long whoever connects may take to say who it is, milliseconds. */
+const GREETING_MS = 10_000;
+
+/** What a relay is for. */
+export interface RelayRequest {
+  readonly migration: MigrationState;
+  /** How many disks are copied along. */
+  readonly disks: number;
+  /** For so long nothing may come or go where the guest's memory goes, milliseconds. */
+  readonly silenceMs: number;
+  /** The directory of the launcher's sockets; may be closed afterwards. */
+  readonly directoryFd: number;
+}
+
+/** Where another node's relay listens. */
+export interface RelayPlace {
+  readonly address: string;
+  readonly ports: Ports;
+}
+
+/** Starts relays. All throw AppError with RELAY_FAILED, OS_FILE_FAILED, OS_PROGRAM_FAILED, OS_TIMED_OUT. */
+export interface Relays {
+  /** Where those listen that this node starts. */
+  readonly address: string;
+  /** Of the node that a guest comes to. */
+  receive(request: RelayRequest): Promise<Relay>;
+  /** Of the node that it leaves. */
+  send(request: RelayRequest, to: RelayPlace): Promise<Relay>;
+}
+
+/** What they are started with. */
+interface OwnRelaysOptions extends RelayDeps {
+  readonly identity: ReadIdentity;
+  readonly address: string;
+}
+
+class OwnRelays implements Relays {
+  readonly address: string;
+  readonly #options: OwnRelaysOptions;
+
+  constructor(options: OwnRelaysOptions) {
+    this.address = options.address;
+    this.#options = options;
+  }
+
+  async receive(request: RelayRequest): Promise<Relay> {
+    const peer = { node: request.migration.sourceNode ?? "", socket: names.LIBVIRT_SOCKET };
+    const order = await this.#order(request, peer);
+    const wanted = { kind: "receive", order, listenAddress: this.address } as const;
+    return startRelay(wanted, request.directoryFd, this.#options);
+  }
+
+  async send(request: RelayRequest, to: RelayPlace): Promise<Relay> {
+    const peer = { node: request.migration.targetNode ?? "", socket: SOCKETS.peer };
+    const order = await this.#order(request, peer);
+    return startRelay({ kind: "send", order, ...to }, request.directoryFd, this.#options);
+  }
+
+  async #order(
+    { migration, disks, silenceMs }: RelayRequest,
+    { node, socket }: { readonly node: string; readonly socket: string },
+  ): Promise<RelayOrder> {
+    const sockets: RelayOrder["sockets"] = { ...SOCKETS, libvirt: socket };
+    const connections: Partial<Record<Channel, number>> = { libvirt: 1, memory: 1, disks };
+    const { migrationUid = "" } = migration;
+    const identity = await this.#options.identity();
+    return {
+      migrationUid,
+      identity,
+      peerNode: node,
+      connections,
+      sockets,
+      silenceMs,
+      greetingMs: GREETING_MS,
+    };
+  }
+}
+
+/** The relays of this node. */
+export function createRelays(options: OwnRelaysOptions): Relays {
+  return new OwnRelays(options);
 }

@@ -4,7 +4,7 @@ import { createServer, type Server, type Socket } from "node:net";
 import { connect, type PeerCertificate, type TLSSocket } from "node:tls";
 import { messageOf } from "@patchbay/core/errors";
 import { createFiles } from "@patchbay/os";
-import { isPeer, tlsOf } from "./identity.ts";
+import { isPeer, tlsOf } from "./protocol.ts";
 import { join, readLine } from "./streams.ts";
 import {
   CHANNELS,
@@ -14,7 +14,7 @@ import {
   type Ports,
   type RelayOrder,
   type Word,
-} from "./words.ts";
+} from "./protocol.ts";
 
 /** Where the other node listens, and who it must be. */
 export interface Sender {

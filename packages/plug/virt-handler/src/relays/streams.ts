@@ -2,7 +2,7 @@
 // Bytes both ways between two connections, until both have ended, one fails, or nothing moves any more.
 import type { Socket } from "node:net";
 import type { TLSSocket } from "node:tls";
-import { GREETING_MAX } from "./words.ts";
+import { GREETING_MAX } from "./protocol.ts";
 
 /** How a pair of connections ended, for people. */
 type OnEnd = (reason: string) => void;

@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Relays in memory: the two ends of a migration find each other by its uid.
 import { AppError } from "@patchbay/core";
-import type { RelayPlace, RelayRequest, Relays } from "../relays/own-relays.ts";
-import type { Relay } from "../relays/relays.ts";
-import type { Ports, Word } from "../relays/words.ts";
+import type { RelayPlace, RelayRequest, Relays, Relay } from "../relays/relays.ts";
+import type { Ports, Word } from "../relays/protocol.ts";
 
 class FakeRelay implements Relay {
   readonly ports: Ports;

@@ -27,7 +27,7 @@ import {
 import { createMetrics, type ReconcilePass } from "@patchbay/telemetry";
 import { createFakeLogger } from "@patchbay/telemetry/testing";
 import { createAddressStore } from "../addresses/address-store.ts";
-import type { AskGuest } from "../door/guest-requests.ts";
+import type { AskGuest } from "../server/guest-requests.ts";
 import { runLoop, type GuestWays } from "../loop.ts";
 import { launcherOf } from "../reconcilers/vmi/index.ts";
 import { NETNS } from "./bench.ts";

@@ -9,12 +9,16 @@ import {
 } from "@patchbay/core";
 import { earliest, runSteps, type StepsResult } from "@patchbay/kube";
 import { reportNodeVm } from "./report.ts";
-import type { FailedNodeStep, NodeStep } from "./steps/node-step.ts";
+import {
+  type FailedNodeStep,
+  type NodeStep,
+  isLost,
+  type StepContext,
+} from "./steps/step-context.ts";
 import { ifaceStep, isOnDevice } from "./steps/on-iface.ts";
 import { serveStep, stopServingStep } from "./steps/serve-addresses.ts";
 import { isOnDomain, START_STEP, startStep } from "./steps/start-guest.ts";
 import { sweepStep } from "./steps/sweep-links.ts";
-import { isLost, type StepContext } from "./step-context.ts";
 
 /** What came of a plan. */
 export interface NodePlanResult {

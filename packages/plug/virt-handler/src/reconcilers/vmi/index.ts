@@ -17,7 +17,7 @@ import { after, done, parseKey, type Next } from "@patchbay/kube";
 import type { HypervisorEvent, LauncherPod } from "@patchbay/core/ports";
 import type { Deps } from "../../deps.ts";
 import { keepLauncher } from "../../forget.ts";
-import { noteTaps } from "../../metrics/taps.ts";
+import { noteTaps } from "../../metrics/plugs.ts";
 import { moveGuest, tellLeft } from "../../migration/index.ts";
 import { actNodeVm, callsLibvirt, type NodePlanResult } from "./act.ts";
 import { announceDrift } from "./announce.ts";
@@ -30,7 +30,7 @@ import { reportNodeVm } from "./report.ts";
 import { serveStepOf } from "./steps/serve-addresses.ts";
 import { START_STEP } from "./steps/start-guest.ts";
 import { sweepStepsOf } from "./steps/sweep-links.ts";
-import type { Place } from "./step-context.ts";
+import type { Place } from "./steps/step-context.ts";
 
 /** Its pod is being made: what of the launcher's path is there may still be mounted over, of which inotify tells nothing. */
 const BEFORE_LAUNCHER: readonly (string | undefined)[] = ["Pending", "Scheduling"];

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Reads everything about one VMI on this node: spec, attachments, links, live domain.
-import { networkConfigOf, usesEmulation, type VirtualMachineInstance } from "@patchbay/api";
 import {
+  AppError,
   collectIfaceFacts,
   domainNameOf,
   deviceTapsOf,
@@ -21,10 +21,39 @@ import {
   type RememberedAddresses,
   type SeenSocket,
 } from "@patchbay/core";
-import type { DomainState, HypervisorConnection, Link, PodView } from "@patchbay/core/ports";
+import type { DomainFacts } from "@patchbay/domain";
+import { parseDomain } from "@patchbay/domain/parse";
+import type { HypervisorConnection, DomainState, Link, PodView } from "@patchbay/core/ports";
+import { networkConfigOf, usesEmulation, type VirtualMachineInstance } from "@patchbay/api";
 import type { Deps } from "../../deps.ts";
-import { readDomainFacts } from "./domain-text.ts";
-import type { Place } from "./step-context.ts";
+import type { Place } from "./steps/step-context.ts";
+
+type DomainReader = Pick<HypervisorConnection, "readDomainXml">;
+
+interface Read {
+  readonly xml: string;
+  readonly facts: DomainFacts;
+}
+
+/** By the connection, which has one domain. */
+const lastRead = new WeakMap<DomainReader, Read>();
+
+/**
+ * What the live definition of the domain says.
+ * @throws AppError with DOMAIN_XML_INVALID, and what the connection throws
+ */
+export async function readDomainFacts(
+  name: string,
+  connection: DomainReader,
+): Promise<DomainFacts> {
+  const xml = await connection.readDomainXml(name, "live");
+  const last = lastRead.get(connection);
+  if (last?.xml === xml) return last.facts;
+  const parsed = parseDomain(xml);
+  if (!parsed.ok) throw new AppError("DOMAIN_XML_INVALID", { reason: parsed.reason });
+  lastRead.set(connection, { xml, facts: parsed.domain });
+  return parsed.domain;
+}
 
 /** States in which libvirt has no QEMU process. Source: libvirt virDomainState. */
 const ENDED: readonly DomainState[] = ["shutoff", "crashed"];

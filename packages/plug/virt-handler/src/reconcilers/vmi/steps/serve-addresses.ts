@@ -2,8 +2,7 @@
 // The steps that start, replace and stop the DHCP server of a NIC.
 import { hindranceOfFailure, type NodeAction } from "@patchbay/core";
 import { keyOf, printKey } from "@patchbay/kube";
-import { timed, type StepContext } from "../step-context.ts";
-import type { NodeStep } from "./node-step.ts";
+import { timed, type StepContext, type NodeStep } from "./step-context.ts";
 
 /** Name of the step among those that back off. */
 export function serveStepOf(iface: string): string {

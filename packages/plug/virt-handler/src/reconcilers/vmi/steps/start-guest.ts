@@ -11,8 +11,7 @@ import {
 import { keyOf, printKey, type Step } from "@patchbay/kube";
 import { makeCloudInitDisks } from "../../../hooks/cloud-init-disks.ts";
 import type { HookState } from "../../../hooks/guest-hooks.ts";
-import { timed, type StepContext } from "../step-context.ts";
-import type { NodeStep } from "./node-step.ts";
+import { timed, type StepContext, type NodeStep } from "./step-context.ts";
 
 /** A step on the domain as a whole. */
 type DomainAction = Extract<NodeAction, { kind: "defineDomain" | "startDomain" | "resumeDomain" }>;

@@ -2,8 +2,7 @@
 // The step that removes links of ours that belong to nobody. That some stay hinders no iface: it is tried again later.
 import type { Hindrance, NodeAction } from "@patchbay/core";
 import { keyOf, printKey } from "@patchbay/kube";
-import type { StepContext } from "../step-context.ts";
-import type { NodeStep } from "./node-step.ts";
+import type { StepContext, NodeStep } from "./step-context.ts";
 
 /** Removal of what is left around one NIC. */
 type SweepAction = Extract<NodeAction, { kind: "sweepLinks" }>;

@@ -6,11 +6,12 @@ import {
   type NodeAction,
   type NodeRole,
   type NodeVmFacts,
+  type Hindrance,
 } from "@patchbay/core";
-import { keyOf, printKey } from "@patchbay/kube";
+import { keyOf, printKey, type FailedStep, type Step } from "@patchbay/kube";
 import type { LauncherPod } from "@patchbay/core/ports";
-import type { Deps } from "../../deps.ts";
-import type { Session } from "../../sessions/sessions.ts";
+import type { Deps } from "../../../deps.ts";
+import type { Session } from "../../../sessions/sessions.ts";
 
 /** Where a VMI is worked on. */
 export interface Place {
@@ -47,4 +48,24 @@ export async function timed(
     ...("iface" in action ? { iface: action.iface } : {}),
     durationMs: Math.round(deps.clock.monotonicMs() - startedMs),
   });
+}
+
+/** What failed, or waits, and what is told of it. */
+export type FailedNodeStep = FailedStep<NodeStep, Hindrance>;
+
+/** A step that is left alone for a growing time when it fails. */
+export interface NodeStep extends Step {
+  /** Ifaces that hear of its failure; with one alone, what comes later for the same iface rests on it. */
+  readonly ifaces: readonly string[];
+  /** Whether it is a call on a device of the domain: another one, while the domain is busy or lost, would fare no better. */
+  readonly isOnDevice: boolean;
+  readonly perform: () => Promise<void>;
+  /** What is told of a failure. */
+  readonly explain: (error: unknown) => Hindrance;
+  /** Puts a failure into the log. */
+  readonly log: (failed: FailedNodeStep) => void;
+  /** What it waits for, untried; undefined: nothing. */
+  readonly wait?: () =>
+    | { readonly shown: Hindrance; readonly pauseMs: number | undefined }
+    | undefined;
 }

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // What is carried between the launchers of a VM that moves, and what a relay and its parent say to each other. Pure.
 import { isJsonObject, parseJson } from "@patchbay/api/json";
+import type { PeerCertificate, SecureContextOptions } from "node:tls";
+import { RELAY_GROUP } from "@patchbay/api/names";
 
 /** One way between two launchers: libvirt's own words, the guest's memory, its disks. */
 export type Channel = "libvirt" | "memory" | "disks";
@@ -132,4 +134,15 @@ export function parseWord(message: unknown): Word | undefined {
     default:
       return undefined;
   }
+}
+
+/** What a connection is made with; both ends are ours. */
+export function tlsOf(identity: RelayIdentity): SecureContextOptions {
+  const { certPem: cert, keyPem: key, authorityPem: ca } = identity;
+  return { cert, key, ca, minVersion: "TLSv1.3" };
+}
+
+/** Whether a certificate that the authority has signed is that node's, for this use. */
+export function isPeer({ subject }: Pick<PeerCertificate, "subject">, node: string): boolean {
+  return subject.CN === node && subject.O === RELAY_GROUP;
 }

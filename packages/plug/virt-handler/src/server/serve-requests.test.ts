@@ -2,7 +2,7 @@
 import { Duplex } from "node:stream";
 import { setImmediate as turn } from "node:timers/promises";
 import { expect, test } from "vitest";
-import { joinStreams } from "./join-streams.ts";
+import { joinStreams } from "./serve-requests.ts";
 
 /** One end: what it says is pushed, what it is told is kept; a deaf one takes nothing. */
 class End extends Duplex {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import type { LinkChanges } from "@patchbay/core/ports";
 import { beforeEach, expect, test } from "vitest";
-import { Attention } from "./attention.ts";
+import { Attention } from "./sessions.ts";
 
 let wakes = 0;
 let attention: Attention;

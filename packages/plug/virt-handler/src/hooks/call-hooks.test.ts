@@ -3,7 +3,7 @@
 import { createFakeHookSidecars, type FakeHookSidecars } from "@patchbay/hooks/testing";
 import { aVmi } from "@patchbay/support";
 import { beforeEach, describe, expect, test } from "vitest";
-import { askHooks, tellEnd } from "./ask-hooks.ts";
+import { askHooks, tellEnd } from "./call-hooks.ts";
 
 const POD = { uid: "uid-1", namespace: "default", name: "virt-launcher-vm1" };
 const FIRST = "hook-sidecar-0";

@@ -4,7 +4,7 @@ import { createFakeClock, createFakeFiles } from "@patchbay/os/testing";
 import { createAuthority, issueCertificate } from "@patchbay/pki";
 import { createFakeLogger } from "@patchbay/telemetry/testing";
 import { beforeEach, expect, test } from "vitest";
-import { identityInDirectory, tellIdentity } from "./own-identity.ts";
+import { identityInDirectory, tellIdentity } from "./node-identity.ts";
 
 const clock = createFakeClock();
 const authority = await createAuthority("patchbay-test", clock);

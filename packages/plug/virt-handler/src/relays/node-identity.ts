@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // What does this node show to another one when a guest moves? Read anew each time, for it is renewed while the node runs.
-import { createPrivateKey, X509Certificate } from "node:crypto";
+import { createPrivateKey, X509Certificate, generateKeyPair } from "node:crypto";
 import { join } from "node:path";
-import { AppError, messageOf } from "@patchbay/core";
+import { AppError, messageOf, RELAY_CERTIFICATE } from "@patchbay/core";
 import type { Clock, Files, Logger } from "@patchbay/core/ports";
-import { isPeer } from "./identity.ts";
-import type { RelayIdentity } from "./words.ts";
+import { isPeer, type RelayIdentity } from "./protocol.ts";
+import { promisify } from "node:util";
+import { isJsonObject, names, parseJson } from "@patchbay/api";
+import type { KubeClient } from "@patchbay/kube";
 
 /**
  * Gives what holds now.
@@ -28,7 +30,7 @@ function problemOf({ certPem, keyPem }: RelayIdentity, node: string): string | u
  * The identity, if it is this node's.
  * @throws AppError with RELAY_FAILED
  */
-export function checkedIdentity(identity: RelayIdentity, node: string): RelayIdentity {
+function checkedIdentity(identity: RelayIdentity, node: string): RelayIdentity {
   let reason: string | undefined;
   try {
     reason = problemOf(identity, node);
@@ -80,4 +82,30 @@ export async function tellIdentity(
       await clock.sleep(AGAIN_MS, signal).catch(() => undefined); // aborted: the loop ends
     }
   }
+}
+
+const PATH = `/apis/${names.SUBRESOURCES_GROUP}/v1/${RELAY_CERTIFICATE}`;
+
+const makeKeys = promisify(generateKeyPair);
+
+/** Which node asks is for its token to say. */
+export function identityOfVirtApi(
+  { requestRaw }: Pick<KubeClient, "requestRaw">,
+  node: string,
+): ReadIdentity {
+  return async () => {
+    const { publicKey, privateKey: keyPem } = await makeKeys("ec", {
+      namedCurve: "P-256",
+      publicKeyEncoding: { type: "spki", format: "pem" },
+      privateKeyEncoding: { type: "pkcs8", format: "pem" },
+    });
+    const { text } = await requestRaw({ method: "PUT", path: PATH, body: { publicKey } });
+    const answer = parseJson(text);
+    const { certificate, authorities } = isJsonObject(answer) ? answer : {};
+    if (typeof certificate !== "string" || typeof authorities !== "string") {
+      const reason = "virt-api gave no certificate for migrations";
+      throw new AppError("RELAY_FAILED", { reason });
+    }
+    return checkedIdentity({ certPem: certificate, keyPem, authorityPem: authorities }, node);
+  };
 }

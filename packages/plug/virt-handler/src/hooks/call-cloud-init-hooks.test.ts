@@ -4,7 +4,7 @@ import type { Volume } from "@patchbay/api";
 import { createFakeHookSidecars, type FakeHookSidecars } from "@patchbay/hooks/testing";
 import { aVmi } from "@patchbay/support";
 import { beforeEach, expect, test } from "vitest";
-import { askHooks, type Hooked } from "./ask-hooks.ts";
+import { askHooks, type Hooked } from "./call-hooks.ts";
 
 const POD = { uid: "uid-1", namespace: "default", name: "virt-launcher-vm1" };
 const HOOK = "hook-sidecar-0";

@@ -15,7 +15,7 @@ import { printKey } from "@patchbay/kube";
 import type { NetnsHandle, NicDoctor, ObjectKey } from "@patchbay/core/ports";
 import type { Deps } from "../deps.ts";
 import { observeNodeVm } from "../reconcilers/vmi/observe.ts";
-import type { Place } from "../reconcilers/vmi/step-context.ts";
+import type { Place } from "../reconcilers/vmi/steps/step-context.ts";
 import { findGuest, type FoundGuest } from "./find-guest.ts";
 
 /** Examines an interface of a guest of this node. */

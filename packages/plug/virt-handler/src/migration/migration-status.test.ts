@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 import { expect, test } from "vitest";
-import { tellPorts, toldPorts } from "./told-ports.ts";
+import { tellPorts, toldPorts } from "./migration-status.ts";
 
 test("ports are told by what is behind them, and read back", () => {
   const ports = { libvirt: 40_001, memory: 40_002, disks: 40_003 };

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the node does that a guest comes to: looks at what is wired and what has come, plans, and performs the steps.
-import { networkConfigOf, type VirtualMachineInstance } from "@patchbay/api";
+// Which files and sockets does the domain of a VMI use, as this node would define it? Pure.
+import { type NetworkConfig, type VirtualMachineInstance, networkConfigOf } from "@patchbay/api";
 import {
+  AppError,
+  planDomain,
   announcedNics,
   arrivalFaults,
   arrivedWirings,
@@ -16,21 +18,33 @@ import {
   type ArrivalStep,
   type ArrivedNic,
 } from "@patchbay/core";
-import { printPciAddress } from "@patchbay/domain";
+import { printDomain, printPciAddress } from "@patchbay/domain";
+import { parseDomain } from "@patchbay/domain/parse";
 import { keyOf, printKey, printTime } from "@patchbay/kube";
 import type { DomainInfo } from "@patchbay/core/ports";
 import type { Deps } from "../deps.ts";
-import { readDomainFacts } from "../reconcilers/vmi/domain-text.ts";
-import { observeNodeVm } from "../reconcilers/vmi/observe.ts";
-import type { Place } from "../reconcilers/vmi/step-context.ts";
+import { readDomainFacts, observeNodeVm } from "../reconcilers/vmi/observe.ts";
+import type { Place } from "../reconcilers/vmi/steps/step-context.ts";
 import type { Move, Surroundings } from "./moves.ts";
-import { reportMove } from "./report-move.ts";
-import { pathsOf } from "./expected-paths.ts";
-import { relayRequestOf } from "./send-away.ts";
-import { tellPorts } from "./told-ports.ts";
+import { reportMove, tellPorts } from "./migration-status.ts";
+import { relayRequestOf } from "./outgoing.ts";
+import { makeCloudInitDisks } from "../hooks/cloud-init-disks.ts";
+
+/** Paths of a domain are the same with every accelerator and every identity. */
+const ANY = { useEmulation: true, uuid: "00000000-0000-4000-8000-000000000000" };
+
+/**
+ * All but those of its NICs, read from a definition in the way in which what has come is read.
+ * @throws AppError with DOMAIN_XML_INVALID, of a VMI that nobody could start
+ */
+function pathsOf(vmi: VirtualMachineInstance, network: NetworkConfig): readonly string[] {
+  const parsed = parseDomain(printDomain(planDomain(vmi, [], { ...ANY, network })));
+  if (!parsed.ok) throw new AppError("DOMAIN_XML_INVALID", { reason: parsed.reason });
+  return parsed.domain.paths;
+}
 
 /** What the steps of one pass work on. */
-export interface Arrival {
+interface Arrival {
   readonly vmi: VirtualMachineInstance;
   readonly migration: ArrivalFacts["migration"];
   readonly move: Move;
@@ -229,4 +243,30 @@ export async function arrive(
     }
   }
   return steps.some((step) => step.kind === "wait" && step.for === "person");
+}
+
+/** Whether a hook might say what is on one of its disks. */
+function mayBeHooked({ vmi, place }: Arrival): boolean {
+  const { sidecars = [] } = place.session.launcher;
+  const { volumes = [] } = vmi.spec;
+  const disks = volumes.map(({ cloudInitNoCloud, cloudInitConfigDrive }) => {
+    return cloudInitNoCloud ?? cloudInitConfigDrive;
+  });
+  return sidecars.length > 0 && disks.some((disk) => disk !== undefined);
+}
+
+/**
+ * Whether its disks are ready; else its hooks are being asked, and wake the loop. May be repeated.
+ * @throws AppError with what kept them from answering
+ */
+export function hasItsDisks(arrival: Arrival): boolean {
+  if (!mayBeHooked(arrival)) return true;
+  const { vmi, place, deps } = arrival;
+  const { pod, session, wake } = place;
+  const { sidecars = [] } = session.launcher;
+  const state = deps.guestHooks.look({ pod, sidecars, vmi, made: [], domainXml: undefined }, wake);
+  if (state.kind === "answered") makeCloudInitDisks(state.cloudInit, { pod, deps });
+  if (state.kind !== "failed") return state.kind === "answered";
+  deps.guestHooks.retry(pod);
+  throw state.error;
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 import { expect, test } from "vitest";
-import { readDomainFacts } from "./domain-text.ts";
+import { readDomainFacts } from "./observe.ts";
 
 function nic(mac: string): string {
   return `<interface type='ethernet'><mac address='${mac}'/><model type='virtio'/></interface>`;

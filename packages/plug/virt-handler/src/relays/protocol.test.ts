@@ -1,7 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 import { expect, test } from "vitest";
-import { isPeer } from "./identity.ts";
-import { parseGreeting, parseWord, printGreeting, type Greeting, type Word } from "./words.ts";
+import {
+  isPeer,
+  parseGreeting,
+  parseWord,
+  printGreeting,
+  type Greeting,
+  type Word,
+} from "./protocol.ts";
 
 test.each<Greeting>([
   { migration: "m", channel: "memory" },

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 import { expect, test } from "vitest";
-import { Slots } from "./slots.ts";
+import { Slots } from "./guest-hooks.ts";
 
 /** Work that ends when it is told to. */
 function begin(slots: Slots, namespace: string): { isBegun: boolean; end: () => void } {

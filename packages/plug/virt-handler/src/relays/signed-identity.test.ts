@@ -5,7 +5,7 @@ import type { KubeClient } from "@patchbay/kube";
 import { createFakeClock } from "@patchbay/os/testing";
 import { certifyKey, createAuthority, isKeyOf } from "@patchbay/pki";
 import { expect, test } from "vitest";
-import { identityOfVirtApi } from "./asked-identity.ts";
+import { identityOfVirtApi } from "./node-identity.ts";
 
 const authority = await createAuthority("own", createFakeClock());
 
