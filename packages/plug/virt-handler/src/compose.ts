@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-// Brings caches, adapters, queue and loop together.
 import { join } from "node:path";
 import {
   configVersionOf,
@@ -71,18 +70,18 @@ import {
   type ReadIdentity,
 } from "./relays/node-identity.ts";
 
-/** Programs that change or read links, at once. More of them only take the processor from each other. */
+/** Maximum number of child programs at a time that read or change links. More would only compete for the CPU. */
 const PROCESSES = 8;
 
-/** Below the kubelet's directory. Source: kubelet podresources, DefaultSocketPath. */
+/** Relative to the kubelet's directory. Source: kubelet podresources, DefaultSocketPath. */
 const POD_RESOURCES_SOCKET = "pod-resources/kubelet.sock";
-/** How often the kubelet is asked which directories of sockets pods still have, milliseconds. */
+/** Interval for asking the kubelet which socket directories pods still use, milliseconds. */
 const SWEEP_MS = 30_000;
 
-/** Whom children of ours become that speak to launchers. */
+/** User of the child processes that connect to launchers. */
 const LAUNCHERS_USER = { uid: names.LAUNCHER_UID, gid: names.LAUNCHER_UID };
 
-/** The VMIs whose guests are here, and those whose guests are to come. */
+/** Watches the VMIs whose guests run on this node, and those whose guests migrate here. */
 function watchVmis(
   { client, clock, log, signal }: DaemonContext,
   nodeName: string,
@@ -110,7 +109,7 @@ function openHypervisor({ log, clock }: DaemonContext): Hypervisor {
   });
 }
 
-/** Hooks are spoken to as their pod's own user, who listens in a volume of the pod. */
+/** Connects to hooks as the user of their pod, through a volume of the pod. */
 function openHooks({ clock }: DaemonContext, { podsDir }: Flags): HookSidecars {
   return createHookSidecars({
     identity: LAUNCHERS_USER,
@@ -141,7 +140,7 @@ function openPodNetwork({ hostProcess }: Flags): PodNetwork {
   });
 }
 
-/** Kept by others, or signed by virt-api. */
+/** Reads the certificate from a directory, or has virt-api sign one. */
 function openIdentity(
   { client }: DaemonContext,
   { relayCertificates: directory, nodeName }: Flags,
@@ -160,7 +159,7 @@ function openRelays(context: DaemonContext, flags: Flags): Relays {
   });
 }
 
-/** Those of a process that died would go on beside ours. */
+/** Ends programs that an earlier process of virt-handler left running. */
 async function withoutLeft<T extends { endLeft(): Promise<void> }>(programs: T): Promise<T> {
   await programs.endLeft();
   return programs;
@@ -171,7 +170,7 @@ function openCaptures({ stateDir }: Flags): Promise<PacketCaptures> {
   return withoutLeft(createPacketCaptures({ runner: createProcessRunner(), family }));
 }
 
-/** The node's own namespace stays open as long as this process does. */
+/** The node's namespace stays open for the life of this process. */
 function openDoctor({ clock }: DaemonContext, { hostProcess }: Flags): NodeDoctor {
   const path = `/proc/${String(hostProcess ?? "self")}/ns/net`;
   const node = createNamespaces().open(path);
@@ -187,12 +186,11 @@ function openAddressServers({ stateDir }: Flags): Promise<AddressServers> {
   return withoutLeft(createAddressServers({ runner: createProcessRunner(), family }));
 }
 
-/** What the node's `/` is from here. */
+/** The host's root directory, as seen from this process. */
 function hostRootOf({ hostProcess }: Flags): string {
   return hostProcess === undefined ? "/" : `/proc/${String(hostProcess)}/root`;
 }
 
-/** Where sockets of vhost-user are on the node, and whose launchers are. */
 function vhostPlacesOf(flags: Flags): VhostDirectoriesOptions {
   const root = hostRootOf(flags);
   const selinuxDir = join(root, "sys/fs/selinux");
@@ -204,7 +202,7 @@ function openVhostSockets(flags: Flags): VhostSockets {
   return createVhostSockets({ ...vhostPlacesOf(flags), podsDir: flags.podsDir });
 }
 
-/** Offers the node's devices to its kubelet, where one is named, until the signal is aborted. */
+/** Offers the node's devices to its kubelet until aborted. Does nothing without a kubelet directory. */
 function offerDevices(
   { clock, log, signal }: DaemonContext,
   flags: Flags,
@@ -230,7 +228,7 @@ function offerDevices(
   return offerNodeDevices({ kubevirts, offer }, signal);
 }
 
-/** The runtime of the node, which may listen on the host's own files. */
+/** The container runtime's socket may be on the host's file system. */
 function openNode(
   { clock, log, signal }: DaemonContext,
   { criEndpoint, hostProcess }: Flags,
@@ -239,10 +237,10 @@ function openNode(
   return openSandboxes({ endpoints: criEndpoint, hostProcess, namespaces, clock, log }, signal);
 }
 
-/** How long is waited for certificates that virt-api has not made yet, milliseconds. */
+/** Retry interval until virt-api has created the certificates, milliseconds. */
 const CERTIFICATES_WAIT_MS = 5000;
 
-/** Answers virt-api as soon as there are certificates for it, where a port is named. */
+/** Starts the server for virt-api as soon as its certificates exist. Does nothing without a port. */
 async function openDoor(
   context: DaemonContext,
   flags: Flags,
@@ -272,7 +270,10 @@ async function openDoor(
   }
 }
 
-/** Is ready when the caches are read and the container runtime has answered; resolves after an abort, when libvirt's child has ended and all events are written. */
+/**
+ * Ready when the caches are synced and the container runtime has answered. Resolves after an abort, when libvirt's child process has
+ * ended and all events are written.
+ */
 export async function runHandler(context: DaemonContext, flags: Flags): Promise<void> {
   const { client, clock, log, metrics, health, signal } = context;
   const { nodeName, concurrency } = flags;

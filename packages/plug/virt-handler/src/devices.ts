@@ -1,13 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// Keeps offered to the node's kubelet what the configuration wants, as long as it wants it.
+// Offers devices to the node's kubelet as the configuration demands.
 import type { KubeVirt } from "@patchbay/api";
 import { planNodeOffers, type NodeOffer } from "@patchbay/core";
 import type { Cache } from "@patchbay/core/ports";
 
-/** What is needed to offer devices. */
 export interface DeviceParts {
   readonly kubevirts: Cache<KubeVirt>;
-  /** Offers one resource until aborted; resolves when nothing of the offer is left. */
+  /** Offers one resource until aborted; resolves when the offer is withdrawn completely. */
   offer(one: NodeOffer, signal: AbortSignal): Promise<void>;
 }
 
@@ -16,7 +15,7 @@ interface Offered {
   readonly over: Promise<void>;
 }
 
-/** Offers what the configuration wants, until aborted; resolves when nothing is offered any more. */
+/** Offers what the configuration demands until aborted; resolves when all offers are withdrawn. */
 export async function offerNodeDevices(parts: DeviceParts, signal: AbortSignal): Promise<void> {
   const { kubevirts } = parts;
   const offered = new Map<string, Offered>();
@@ -33,7 +32,7 @@ export async function offerNodeDevices(parts: DeviceParts, signal: AbortSignal):
     }
     for (const device of wanted.filter(({ resource }) => !offered.has(resource))) {
       const stop = new AbortController();
-      // Both would listen at one socket.
+      // Two offers of one resource would listen on the same socket.
       const before = ending.get(device.resource) ?? Promise.resolve();
       const over = before.then(() => parts.offer(device, stop.signal));
       offered.set(device.resource, { stop, over });

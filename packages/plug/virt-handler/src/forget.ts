@@ -1,11 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// Lets go of what belongs to a VMI or to a pod of it that is not this node's any more.
 import type { VirtualMachineInstance } from "@patchbay/api";
 import type { LauncherPod } from "@patchbay/core/ports";
 import type { Deps } from "./deps.ts";
 import { forgetVmi } from "./memory.ts";
 
-/** The pod is gone, or is not needed any more. */
 function forgetPod(pod: LauncherPod, deps: Deps): void {
   const { sessions, guestHooks, guestServers, addressStore, log } = deps;
   sessions.close(pod);
@@ -16,7 +14,7 @@ function forgetPod(pod: LauncherPod, deps: Deps): void {
   });
 }
 
-/** Remembers the launcher of a VMI on this node; what there was of another one is let go: its guest has left, or never came. */
+/** Records the current launcher of a VMI, and releases the previous one: its guest has left this node or never arrived. */
 export function keepLauncher(
   { metadata }: VirtualMachineInstance,
   launcher: LauncherPod | undefined,
@@ -32,7 +30,7 @@ export function keepLauncher(
   if (launcher !== undefined) deps.knownLaunchers.set(uid, launcher);
 }
 
-/** Forgets what belonged to a VMI that is gone, or has left this node. */
+/** Releases everything of a VMI that was deleted or has left this node. */
 export function forgetNodeVm(vmi: VirtualMachineInstance, deps: Deps): void {
   keepLauncher(vmi, undefined, deps);
   const { uid = "" } = vmi.metadata;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What guests say of their links, as they last said it, and when they are asked again. Lost at a restart, after which they
-// are asked anew; until then what was reported stays.
+// What guest agents last reported, and when to query them next. After a restart the agents are queried again; until then the
+// VMI's status stays as it is.
 import type { GuestOsInfo, VirtualMachineInstance } from "@patchbay/api";
 import {
   AGENT_CONNECTED,
@@ -15,38 +15,35 @@ import {
 import { createTokenBuckets, printTime } from "@patchbay/kube";
 import type { Clock, GuestInterface, GuestSystem } from "@patchbay/core/ports";
 
-/** An answer of a guest's agent, or that there was none. */
 export interface GuestAnswer {
-  /** Undefined: it did not answer, which changes nothing that is known. */
+  /** Undefined when the agent did not answer; what is known then stays. */
   readonly links: readonly GuestInterface[] | undefined;
-  /** The agent has the channel open and did not answer in time. Unset where it refused the question. */
+  /** True when the agent has the channel open but did not answer in time. Unset when the agent rejected the query. */
   readonly isTimeout?: boolean;
-  /** Of the VM's NICs, lower case with colons. */
+  /** MACs of the VM's NICs, lower case with colons. */
   readonly macs: readonly string[];
-  /** Undefined: it was not asked, or did not answer. */
+  /** Undefined when the agent was not queried or did not answer. */
   readonly system?: GuestSystem | undefined;
 }
 
-/** What the guests' agents said, by the uid of the VMI. */
+/** What guest agents reported, by the uid of the VMI. */
 export interface Guests {
-  /** What is known of the guest's links. */
   viewOf(vmi: VirtualMachineInstance): GuestView;
-  /** What is known of the guest's system; undefined: it is to be asked. A guest whose agent comes back may have another. */
+  /** Undefined when the agent must be queried for it. An agent that reconnects may run in another system. */
   systemOf(uid: string): GuestOsInfo | undefined;
   /**
-   * Milliseconds until the guest is to be asked, 0 for now; undefined: not before something changes. `listeners` says who
-   * would answer, and for what; another text than at the last look is a change.
+   * Milliseconds until the next query, 0 for now; undefined to wait for a change. `inputs` names the NICs and networks that the
+   * agent would report; a different text counts as a change.
    */
   askInMs(uid: string, listeners: string): number | undefined;
-  /** The guest was asked. True when something else is known now. */
+  /** Records a query and its answer. Returns true when the answer contains something new. */
   note(vmi: VirtualMachineInstance, answer: GuestAnswer): boolean;
-  /** An agent has the channel open, or none has; one that does not answer counts as none. */
+  /** Records whether an agent has the channel open. An agent that does not answer counts as not connected. */
   noteListening(vmi: VirtualMachineInstance, isListening: boolean): void;
-  /** Since when no agent has listened to a guest that was heard before, RFC 3339; told once it is long enough. */
+  /** RFC 3339 time since which the agent of a guest has not answered; undefined until the silence is long enough to report. */
   silentSince(vmi: VirtualMachineInstance): string | undefined;
-  /** Milliseconds until that is to be told; undefined: it is, or an agent listens. */
+  /** Milliseconds until the silence is long enough to report; undefined when it is, or when the agent answers. */
   tellSilenceInMs(uid: string): number | undefined;
-  /** The VMI is gone, and with it what its guest said. */
   forget(uid: string): void;
 }
 
@@ -58,33 +55,32 @@ interface Asks {
   readonly failures: number;
 }
 
-/** No agent listens any more. */
 interface Silence {
   /** RFC 3339. */
   readonly since: string;
   readonly toldAtMs: number;
 }
 
-/** Questions in a row that an agent with an open channel has not answered. */
+/** Consecutive timeouts of an agent that has the channel open. */
 interface Unanswered {
   readonly count: number;
-  /** Of the first, RFC 3339. */
+  /** Time of the first timeout, RFC 3339. */
   readonly since: string;
   readonly sinceMs: number;
 }
 
-/** So many questions in a row without an answer: the agent hangs. */
+/** The agent counts as hung after this many timeouts in a row. */
 const HUNG_AFTER_QUESTIONS = 2;
-/** A guest that starts again is silent for a while, and nobody needs to know. */
+/** A guest that reboots is silent for a while, which needs no report. */
 const SILENCE_TOLD_AFTER_MS = 60_000;
-/** For an agent that comes and goes all the time: so many questions at once, then one in so many milliseconds. */
+/** Limits queries for agents that connect and disconnect all the time: a burst, then one in each `refillMs`. */
 const QUESTIONS = { burst: 12, refillMs: 30_000 };
 
 function uidOf({ metadata }: VirtualMachineInstance): string {
   return metadata.uid ?? "";
 }
 
-/** What is reported of a view; how often something was left out is not. */
+/** The fields of a view that the status shows. */
 function shownOf({ nics, others }: GuestView): unknown {
   const shown = [...nics.values(), ...others].map(({ mac, name, ipv4, ipv6 }) => [
     mac,
@@ -152,7 +148,7 @@ class KnownGuests implements Guests {
     return wasSilent || system !== undefined || !isEqual(shownOf(before), shownOf(view));
   }
 
-  /** True when the agent hangs from now on. */
+  /** Returns true when the agent has just been found to hang. */
   #noteTimeout(uid: string): boolean {
     const before = this.#unanswered.get(uid) ?? {
       count: 0,
@@ -183,7 +179,7 @@ class KnownGuests implements Guests {
     return { since, toldAtMs: sinceMs + SILENCE_TOLD_AFTER_MS };
   }
 
-  /** A process that has heard nothing yet goes by what the one before reported. */
+  /** A process that has not queried the agent yet relies on what its predecessor reported. */
   #isHung(vmi: VirtualMachineInstance): boolean {
     const uid = uidOf(vmi);
     const unanswered = this.#unanswered.get(uid);
@@ -221,12 +217,11 @@ class KnownGuests implements Guests {
   }
 }
 
-/** As another process reported it. */
+/** The silence that the VMI's status reports. */
 function reportedSilence({ status }: VirtualMachineInstance): string | undefined {
   return (status?.interfaces ?? []).flatMap(({ addressInfo }) => addressInfo?.silentSince ?? [])[0];
 }
 
-/** No guest was heard yet. */
 export function createGuests(clock: Clock): Guests {
   return new KnownGuests(clock);
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The loop over the VMIs of one node, on whatever adapters it is given.
+// The reconcile loop over the VMIs of one node, independent of the adapters.
 import type { VirtualMachineInstance } from "@patchbay/api";
 import type { MetricFamily } from "@patchbay/core";
 import {
@@ -44,34 +44,30 @@ import { createSessions } from "./sessions/sessions.ts";
 import { measurePlugs, type PlugMetrics } from "./metrics/plugs.ts";
 import { createTrafficSource } from "./metrics/traffic.ts";
 
-/** What is counted, and what is read when it is asked for. */
+/** Counters, and metrics that are read at each scrape. */
 interface LoopMetrics extends ReconcileMetrics, PlugMetrics {
   addSource(read: () => Promise<readonly MetricFamily[]>): void;
 }
 
-/** What others than the loop do with guests. */
+/** Access to guests for the server that virt-api calls. */
 export interface GuestWays {
   readonly ask: AskGuest;
-  /** What opens their streams, by a way to the sockets of their pods. */
+  /** Builds the function that opens guest streams, from one that connects to sockets of pods. */
   readonly openBy: (connect: ConnectToPod) => OpenGuestStream;
-  /** What shows their packets. */
   readonly captureBy: (captures: PacketCaptures) => OpenCapture;
-  /** What tells where their frames die. */
   readonly examineBy: (doctor: NodeDoctor) => ExamineGuest;
 }
 
-/** A node, the ways to its launchers, and how many of its VMs are worked on at once. */
 interface LoopParts extends NodeParts {
   readonly launchers: Launchers;
   readonly linkWatch: LinkWatch;
   readonly addressServers: AddressServers;
   readonly hooks: HookSidecars;
-  /** Of the links in pods. */
   readonly linkCounters: LinkCounters;
   readonly metrics: LoopMetrics;
   readonly watch?: LoopWatch;
   readonly concurrency: number;
-  /** Is given the ways to guests, as soon as the loop runs. */
+  /** Called as soon as the loop runs. */
   readonly offerGuests?: (ways: GuestWays) => void;
 }
 
@@ -92,14 +88,14 @@ function depsOf(parts: LoopParts): Deps {
   };
 }
 
-/** Uids of the pods of this node that somebody may still work with. */
+/** Uids of the pods that VMIs of this node still use. */
 function podsOf(vmis: readonly VirtualMachineInstance[]): ReadonlySet<string> {
   return new Set(vmis.flatMap(({ status }) => Object.keys(status?.activePods ?? {})));
 }
 
 /**
- * Works on each VMI of the node when it, its launcher or its guest has changed; resolves once the signal is aborted and
- * all sessions are closed.
+ * Reconciles each VMI of the node when the VMI, its launcher or its guest changes. Resolves when the signal is aborted and all
+ * sessions are closed.
  */
 export async function runLoop(parts: LoopParts, signal: AbortSignal): Promise<void> {
   const { clock, concurrency, metrics, vmis } = parts;

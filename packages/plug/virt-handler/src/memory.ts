@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the process remembers of the VMs of its node from pass to pass. Lost at a restart, which does no harm.
+// State of the node's VMs between passes. A restart loses it, which is harmless.
 import type { DeviceTaps } from "@patchbay/core";
 import type { Clock } from "@patchbay/core/ports";
 import { createGuests, type Guests } from "./guests.ts";
@@ -8,17 +8,16 @@ import type { Taps } from "./metrics/plugs.ts";
 import { createStories, type Stories } from "./stories.ts";
 import { createUnplugRequests, type UnplugRequests } from "./unplug-requests.ts";
 
-/** All of it is kept by the uid of the VMI, and forgotten with that. */
+/** Everything here is keyed by the VMI's uid and dropped with the VMI. */
 export interface Memory extends Pace {
   readonly unplugRequests: UnplugRequests;
   readonly guests: Guests;
-  /** Taps with which devices were seen, by VMI uid. */
+  /** Taps that devices were observed with, by VMI uid. */
   readonly deviceTaps: Map<string, DeviceTaps>;
   readonly taps: Taps;
   readonly stories: Stories;
 }
 
-/** The memory of a process that was just started. */
 export function createMemory(clock: Clock): Memory {
   return {
     ...createPace(clock),
@@ -30,7 +29,6 @@ export function createMemory(clock: Clock): Memory {
   };
 }
 
-/** Nothing is left of a VMI: one of that uid would begin anew. */
 export function forgetVmi(uid: string, memory: Memory): void {
   memory.steps.forget(uid);
   memory.passes.forget(uid);

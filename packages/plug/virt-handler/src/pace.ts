@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// How often one VM is worked on, and how soon after a failure.
+// Rate limits and backoff for the passes over one VM.
 import type { VirtualMachineInstance } from "@patchbay/api";
 import type { Hindrance } from "@patchbay/core";
 import {
@@ -12,44 +12,44 @@ import {
 } from "@patchbay/kube";
 import type { Clock } from "@patchbay/core/ports";
 
-/** What holds the loop back. Lost at a restart, after which all is tried at once. */
+/** A restart loses all of it, so that the new process tries everything at once. */
 export interface Pace {
   /** Steps that failed, by VMI uid. */
   readonly steps: Pauses<Hindrance>;
   readonly passes: Budget;
-  /** Of the status. */
+  /** Limits writes of the status. */
   readonly writes: Budget;
   readonly wirings: Wirings;
-  /** Since when there is news that may be over in a moment, by VMI uid; monotonic milliseconds. */
+  /** Since when a change is held back that may be over in a moment, by VMI uid; monotonic milliseconds. */
   readonly transientSince: Map<string, number>;
-  /** How many passes in a row failed, by VMI uid; the queue leaves the key alone meanwhile. */
+  /** Consecutive failed passes, by VMI uid. The queue backs off meanwhile. */
   readonly failures: Map<string, number>;
 }
 
-/** What others say that is to be done with a VMI, and where. */
+/** The fields of a VMI that other components write. A change resets limits and backoff. */
 export function givenTo(vmi: VirtualMachineInstance | undefined): string {
   const { attachments, activePods, migrationState: move } = vmi?.status ?? {};
-  // A target that was started anew listens at other ports.
+  // A target that restarted listens on other ports.
   const { migrationUid, targetDirectMigrationNodePorts: ports, abortRequested } = move ?? {};
   const ofMove = [migrationUid, ports, abortRequested, move?.sourceEndedTimestamp];
   return JSON.stringify([specVersionOf(vmi), attachments, activePods, ofMove]);
 }
 
-/** Time in which a VMI may have one pass more, milliseconds. */
+/** Time after which a VMI may have one more pass, milliseconds. */
 export const PASS_REFILL_MS = 1_000;
-/** A start takes about twenty passes, a plug ten; then once a second, for a libvirt that never stops waking us. */
+/** A start takes about twenty passes and a plug ten. After the burst, a libvirt that sends events all the time gets one a second. */
 const PASSES = { burst: 50, refillMs: PASS_REFILL_MS };
-/** Time in which the status of a VMI may be written once more, milliseconds. */
+/** Time after which the status of a VMI may be written once more, milliseconds. */
 export const WRITE_REFILL_MS = 10_000;
-/** A start takes three writes, a plug three; then one in a while, for a guest or a libvirt that never says the same twice. */
+/** A start takes three writes and a plug three. After the burst, a guest or libvirt whose answers keep changing gets one in 10 s. */
 const WRITES = { burst: 20, refillMs: WRITE_REFILL_MS };
 
-/** For so long it is not told that a plug waits for its pod or that a guest is asked, milliseconds; most have ended by then. */
+/** Delay before the status shows that a plug waits for its pod or for the guest, milliseconds. Most of these waits end sooner. */
 export const TRANSIENT_MS = 1_000;
 
-/** What each VMI may have so many of, by its uid. */
+/** A limited number of operations for each VMI, by its uid. */
 export interface Budget {
-  /** Takes one; false: it has had enough for now. What others say anew gives it all of them again. */
+  /** Uses up one operation; false when none is left. A change of the VMI's inputs refills the budget. */
   take(vmi: VirtualMachineInstance): boolean;
   forget(uid: string): void;
 }
@@ -72,14 +72,13 @@ function createBudget(clock: Clock, allowance: Allowance): Budget {
   };
 }
 
-/** Time in which the links of an iface may be made once more, milliseconds. */
+/** Time after which the links of an iface may be created once more, milliseconds. */
 export const WIRING_REFILL_MS = 10_000;
-/** A plug takes one or two; then one in a while, for a launcher that spoils them again and again. */
+/** A plug takes one or two. After the burst, a launcher that keeps breaking its links gets one in 10 s. */
 const WIRINGS = { burst: 10, refillMs: WIRING_REFILL_MS };
 
-/** How often the links of each iface may be made. */
 export interface Wirings {
-  /** Takes one; false: they were made often enough for now. What others say anew gives all of them again. */
+  /** Uses up one operation; false when none is left. A change of the VMI's inputs refills the budget. */
   take(vmi: VirtualMachineInstance, iface: string): boolean;
   forget(uid: string): void;
 }
@@ -101,7 +100,6 @@ function createWirings(clock: Clock): Wirings {
   };
 }
 
-/** A pace that holds nothing back yet. */
 export function createPace(clock: Clock): Pace {
   return {
     steps: createPauses({ clock }),

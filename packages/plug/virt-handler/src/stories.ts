@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Since when is each NIC of a VM on its way, and what took how long? Kept by the uid of the VMI.
+// How long each plug and unplug takes, for events and `status.interfaceHistory`.
 import { isFinalPhase, type IfaceHistory, type VirtualMachineInstance } from "@patchbay/api";
 import {
   endedHistory,
@@ -13,26 +13,24 @@ import {
 import type { Clock } from "@patchbay/core/ports";
 import { printTime } from "@patchbay/kube";
 
-/** What was seen of the NICs of each VM. */
+/** Phase timings of the NICs of each VM. */
 export interface Stories {
-  /** The NICs are as `now` says, whether or not that is told to anybody. */
+  /** Records the current phases of the NICs, whether or not they are reported. */
   see(vmi: VirtualMachineInstance, now: readonly IfaceStage[]): void;
-  /** How long it took that NIC to come to where it is, in words; undefined where that is not known. */
+  /** Describes how long the NIC took to reach its phase; undefined when that is unknown. */
   say(vmi: VirtualMachineInstance, iface: string): string | undefined;
-  /** What is to be kept of the operations on its NICs, of which `next` is told now. */
+  /** The history to write to the status together with `next`. */
   historyOf(vmi: VirtualMachineInstance, next: NextStatus): IfaceHistory;
-  /** That was written. */
+  /** Drops the finished operations, because they are in the status now. */
   noteWritten(uid: string): void;
   forget(uid: string): void;
 }
 
-/** What is told of the VMI beside. */
 export type NextStatus = Pick<
   NonNullable<VirtualMachineInstance["status"]>,
   "interfaces" | "phase"
 >;
 
-/** Stories of a process that was just started. */
 export function createStories(clock: Clock): Stories {
   const known = new Map<string, SeenNics>();
   return {

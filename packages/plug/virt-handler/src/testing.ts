@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The parts of virt-handler that tests run on their own: its only other door is the program.
+// Parts of virt-handler for tests of other packages.
 export { createAddressStore } from "./addresses/address-store.ts";
 export { WORKERS } from "./config.ts";
 export { runLoop } from "./loop.ts";

@@ -1,20 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
-// When guests were asked to let go of a device. Lost at a restart, after which they are asked again: that is harmless.
+// Unplug requests to guests. After a restart the guest is asked again, which is harmless.
 import type { UnplugRequest } from "@patchbay/core";
 import type { Clock } from "@patchbay/core/ports";
 
-/** Requests to guests, by VMI uid and iface. */
+/** Unplug requests, by VMI uid and iface. */
 export interface UnplugRequests {
   /**
-   * One more request, noted before it is made: the refusal may come before its answer. `before` is how often it was asked
-   * by a process that is gone. Takes it back when called: it was not made after all.
+   * Records a request before it is made, because the guest's refusal may arrive before libvirt's reply. `before` is the number of
+   * requests that earlier processes made. The returned function undoes the record when the request was not made.
    */
   note(uid: string, iface: string, before: number): () => void;
-  /** The last request has failed, as libvirt says; nothing where there was none. */
+  /** Records that libvirt reported the last request as failed. Does nothing without a request. */
   noteRefusal(uid: string, iface: string): void;
-  /** What the guest was asked; undefined when it was not. */
   find(uid: string, iface: string): UnplugRequest | undefined;
-  /** Forgets the requests of a VMI for all ifaces but these. */
   retain(uid: string, ifaces: readonly string[]): void;
 }
 
@@ -24,7 +22,6 @@ interface Requests {
   readonly isRefused: boolean;
 }
 
-/** No requests yet; the clock tells how long ago each is. */
 export function createUnplugRequests(clock: Clock): UnplugRequests {
   const byVmi = new Map<string, ReadonlyMap<string, Requests>>();
   const find = (uid: string, iface: string): Requests | undefined => byVmi.get(uid)?.get(iface);

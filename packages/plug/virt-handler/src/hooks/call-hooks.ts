@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Asks hooks for cloud-init's data. Its disk was made before they ran: of a guest with a hook for it, it is made again of what
-// they have answered.
+// Calls to hook sidecars before a guest starts and after it ends. Cloud-init disks exist before the sidecars run, so the disks of
+// guests with a PreCloudInitIso hook are created again from the hooks' answers.
 import type { VirtualMachineInstance } from "@patchbay/api";
 import {
   answeredCloudInit,
@@ -23,7 +23,7 @@ const UNSTEADY =
   "asked twice of the same data it answers differently; make what it does a function of what it is given";
 
 interface Request {
-  /** As JSON. */
+  /** JSON. */
   readonly vmi: string;
   readonly subscriptions: readonly Subscription[];
   readonly sidecars: ReadonlyMap<string, HookSidecar>;
@@ -51,7 +51,7 @@ async function askOne(
   throw new AppError("HOOK_ANSWER_REFUSED", { hook, call: CALL, reason });
 }
 
-/** What each hook makes of the data, in their order. */
+/** The data after each hook, in their order. */
 async function mutateCloudInitOnce(
   given: HookedCloudInit,
   request: Request,
@@ -65,7 +65,7 @@ async function mutateCloudInitOnce(
   return answers;
 }
 
-/** Each is asked twice: a guest whose start fails would be another one each time. */
+/** Calls each hook twice and rejects different answers, because a guest whose start is retried would change each time. */
 async function askAll(given: HookedCloudInit, request: Request): Promise<HookedCloudInit> {
   const first = await mutateCloudInitOnce(given, request);
   const second = await mutateCloudInitOnce(given, request);
@@ -77,8 +77,8 @@ async function askAll(given: HookedCloudInit, request: Request): Promise<HookedC
 }
 
 /**
- * The data of each disk of cloud-init's as those want it that are to be asked of it; none where nobody is.
- * @throws AppError with HOOK_ANSWER_REFUSED, HOOK_FAILED where a Secret says what is in it
+ * Calls the hooks for each cloud-init disk; returns nothing without subscribed hooks.
+ * @throws AppError with HOOK_ANSWER_REFUSED, or HOOK_FAILED when the data is in a Secret
  */
 async function askCloudInit(
   vmi: VirtualMachineInstance,
@@ -100,27 +100,24 @@ async function askCloudInit(
   return answered;
 }
 
-/** Where hooks are. */
 export interface HookPlace {
   readonly pod: LauncherPod;
-  /** Their containers, in the order of the pod. */
+  /** Containers of the hooks, in the pod's order. */
   readonly sidecars: readonly string[];
 }
 
-/** Whose hooks are asked, and of which domain. */
 export interface HookRequest extends HookPlace {
-  /** Ifaces whose NICs are for hooks to make. */
+  /** Ifaces whose NICs hooks create. */
   readonly made: readonly string[];
   readonly vmi: VirtualMachineInstance;
-  /** Undefined: the guest comes from another node, where they were asked for it. */
+  /** Undefined for a guest that migrates here; the source called its hooks for the domain. */
   readonly domainXml: string | undefined;
 }
 
-/** What hooks have made of a guest. */
 export interface Hooked {
-  /** Empty where they were not asked for it. */
+  /** Empty if the hooks were not called for the domain. */
   readonly domainXml: string;
-  /** Of cloud-init's disks, those that are to be made of it. */
+  /** Data of the cloud-init disks that must be created again. */
   readonly cloudInit: readonly HookedCloudInit[];
 }
 
@@ -128,14 +125,14 @@ type DomainRequest = HookRequest & { readonly domainXml: string };
 
 type Reached = ReadonlyMap<string, HookSidecar>;
 
-/** Refused changes that are told one by one. */
+/** Maximum number of rejected changes in an error text. */
 const TOLD_MAX = 5;
 
 function refused(hook: string, call: string, reason: string): AppError {
   return new AppError("HOOK_ANSWER_REFUSED", { hook, call, reason });
 }
 
-/** All of them, or none. */
+/** Connects to all hooks, or to none. */
 async function reach({ pod, sidecars }: HookPlace, hooks: HookSidecars): Promise<Reached> {
   const reaching = sidecars.map(async (container) => {
     return [container, await hooks.connect(pod, container)] as const;
@@ -144,7 +141,7 @@ async function reach({ pod, sidecars }: HookPlace, hooks: HookSidecars): Promise
   const reached = settled.flatMap((one) => (one.status === "fulfilled" ? [one.value] : []));
   if (reached.length === sidecars.length) return new Map(reached);
   await Promise.all(reached.map(([, sidecar]) => sidecar.close()));
-  await Promise.all(reaching); // throws what kept one from being reached
+  await Promise.all(reaching); // throws the error of the failed connection
   return new Map();
 }
 
@@ -166,7 +163,7 @@ function rootOf(hook: string, xml: string): XmlElement {
   throw refused(hook, "OnDefineDomain", `it is a ${read.root.name.slice(0, 63)} and no domain`);
 }
 
-/** What the hook makes of the domain; what it may not change is refused, all of it at once. */
+/** Applies the hook's answer to the domain. Rejects all forbidden changes at once. */
 function hookedDomain(
   { hook }: Subscription,
   { given, answered }: { readonly given: XmlElement; readonly answered: string },
@@ -181,7 +178,7 @@ function hookedDomain(
   throw refused(hook, "OnDefineDomain", reason);
 }
 
-/** The domain after each hook, in the order in which they are asked. */
+/** The domain after each hook, in their order. */
 async function mutateDomainOnce(
   request: DomainRequest,
   reached: Reached,
@@ -200,7 +197,7 @@ async function mutateDomainOnce(
   return domains;
 }
 
-/** Whoever answers one thing now and another then would have another guest after each failure. */
+/** Rejects hooks whose two answers differ, because a guest whose start is retried would change each time. */
 function checkSame(
   subscriptions: readonly Subscription[],
   first: readonly XmlElement[],
@@ -218,7 +215,7 @@ function checkSame(
   });
 }
 
-/** The domain that two passes agree on. */
+/** The domain on which both rounds agree. */
 async function hookedXml(
   request: DomainRequest,
   reached: Reached,
@@ -231,7 +228,7 @@ async function hookedXml(
 }
 
 /**
- * The guest as the hooks want it. Each is asked twice, and must answer the same.
+ * Calls the guest's hooks, each twice; both answers must be the same.
  * @throws AppError with HOOK_UNREACHABLE, HOOK_TIMED_OUT, HOOK_FAILED, HOOK_ANSWER_REFUSED, OS_PATH_REFUSED
  */
 export async function askHooks(request: HookRequest, hooks: HookSidecars): Promise<Hooked> {
@@ -253,7 +250,7 @@ export async function askHooks(request: HookRequest, hooks: HookSidecars): Promi
 }
 
 /**
- * Tells the hooks that the guest has ended, those that want to hear it.
+ * Notifies the hooks that subscribed to the guest's end.
  * @throws AppError as {@link askHooks}
  */
 export async function tellEnd(place: HookPlace, hooks: HookSidecars): Promise<void> {

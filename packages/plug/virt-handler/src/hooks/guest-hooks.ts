@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the hooks of guests have answered, or that they are being asked: no pass of the loop waits for one.
+// Calls hooks in the background and holds their answers, so that no pass of the loop waits for a hook.
 import { isAppError } from "@patchbay/core";
 import type { Clock, HookSidecars, LauncherPod, Logger } from "@patchbay/core/ports";
 import { askHooks, tellEnd, type Hooked, type HookPlace, type HookRequest } from "./call-hooks.ts";
 
-/** At once on the node; each takes some 60 MiB. */
+/** Maximum number of calls on the node at a time; each takes about 60 MiB. */
 const SLOTS = 8;
-/** Of one namespace, so that hooks that never answer keep nobody else's from being asked. */
+/** Maximum for one namespace, so that its hanging hooks do not block those of other namespaces. */
 const SLOTS_OF_ONE = 2;
 
 interface Waiting {
@@ -14,12 +14,11 @@ interface Waiting {
   readonly begin: () => void;
 }
 
-/** Work that waits until there is room for it; in its order, but for what its namespace has too much of. */
+/** Runs work in order of arrival when a slot is free. Work of a namespace at its limit waits longer. */
 export class Slots {
   readonly #running: string[] = [];
   readonly #waiting: Waiting[] = [];
 
-  /** Runs the work when there is room. */
   async run<T>(namespace: string, work: () => Promise<T>): Promise<T> {
     const { promise, resolve } = Promise.withResolvers<undefined>();
     const begin = (): void => {
@@ -51,34 +50,30 @@ export class Slots {
   }
 }
 
-/** Between two looks for a sidecar that does not listen yet, milliseconds. Source: KubeVirt pkg/hooks manager.go, 1 s. */
+/** Retry interval for a sidecar that does not listen yet, milliseconds. Source: KubeVirt pkg/hooks manager.go, 1 s. */
 const AGAIN_MS = 500;
-/** Looks until it is told that it does not: a minute. */
+/** Attempts before the call counts as failed; together one minute. */
 const LOOKS_MAX = 120;
 
-/** How far the hooks of a guest are with a domain. */
 export type HookState =
   | { readonly kind: "asking" }
   | ({ readonly kind: "answered" } & Hooked)
   | { readonly kind: "failed"; readonly error: unknown };
 
-/** The hooks of the guests of this node. */
 export interface GuestHooks {
-  /** How far they are with this domain; asks them where nobody has. `wake` is called when they have answered, or have not. */
+  /** State of the calls for this domain. Starts them if necessary, and calls `wake` when they have succeeded or failed. */
   look(request: HookRequest, wake: () => void): HookState;
-  /** The failure was told: the next look asks again. */
+  /** Forgets a reported failure, so that the next `look` calls the hooks again. */
   retry(pod: LauncherPod): void;
-  /** The guest runs: nobody is asked any more. */
+  /** The guest runs, so its hooks are not called for the domain any more. */
   started(pod: LauncherPod): void;
-  /** The guest has ended: its hooks are told, once, as far as they can be reached. */
+  /** The guest has ended. Notifies its hooks once, if they are reachable. */
   ended(place: HookPlace): void;
-  /** The pod is gone. */
   forget(pod: LauncherPod): void;
 }
 
-/** Of one pod. */
 interface Entry {
-  /** What they were asked about. */
+  /** The domain for which the hooks were called. */
   readonly domainXml: string | undefined;
   readonly end: AbortController;
   state: HookState;
@@ -93,7 +88,7 @@ interface GuestHooksOptions {
 class AskedHooks implements GuestHooks {
   readonly #options: GuestHooksOptions;
   readonly #entries = new Map<string, Entry>();
-  /** Pods whose hooks were told of the end. */
+  /** Pods whose hooks were notified of the guest's end. */
   readonly #told = new Set<string>();
   readonly #slots = new Slots();
 
@@ -161,12 +156,11 @@ class AskedHooks implements GuestHooks {
         const isAway = isAppError(error, "HOOK_UNREACHABLE");
         if (!isAway || looks === LOOKS_MAX || signal.aborted) return { kind: "failed", error };
       }
-      await clock.sleep(AGAIN_MS, signal).catch(() => undefined); // aborted: nobody wants the answer
+      await clock.sleep(AGAIN_MS, signal).catch(() => undefined); // aborted: the answer is no longer needed
     }
   }
 }
 
-/** Hooks, none of which was asked yet. */
 export function createGuestHooks(options: GuestHooksOptions): GuestHooks {
   return new AskedHooks(options);
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// How long do plugs, swaps and unplugs take, what holds them up, and which is the oldest? By what the watch tells.
+// Metrics of plugs, swaps and unplugs, from changes of the VMIs: durations, reasons for waiting, and the oldest pending one.
 import {
   wiringOf,
   type NodeVmFacts,
@@ -15,10 +15,10 @@ import { isVmiFinal, type HotplugType, type VirtualMachineInstance } from "@patc
 import { parseTime } from "@patchbay/kube";
 import type { Cache, Change, Clock } from "@patchbay/core/ports";
 
-/** By uid of the VMI: names of taps by names of ifaces. */
+/** Names of taps by iface name, by uid of the VMI. */
 export type Taps = Map<string, ReadonlyMap<string, string>>;
 
-/** The taps of the ifaces that have a device. */
+/** Records the taps of ifaces that have a device. */
 export function noteTaps({ vmi, ifaces }: NodeVmFacts, taps: Taps): void {
   const withDevice = ifaces.filter(({ device }) => device !== undefined);
   const entries = withDevice.flatMap((iface) => {
@@ -36,7 +36,6 @@ interface CounterSettings {
 
 type Labels = Readonly<Record<string, string>>;
 
-/** Where is counted. */
 export interface PlugMetrics {
   addCounter(settings: CounterSettings): (labels: Labels) => void;
   addHistogram(
@@ -44,7 +43,7 @@ export interface PlugMetrics {
   ): (labels: Labels, value: number) => void;
 }
 
-/** From the request for an iface to its end, as this program sees it. Bounds in seconds. */
+/** Time from the request until this process observes the end. Buckets in seconds. */
 const PLUG_SECONDS = {
   name: "patchbay_plug_seconds",
   help: "Duration of a plug, swap or unplug while the guest runs.",
@@ -52,7 +51,7 @@ const PLUG_SECONDS = {
   buckets: [0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10, 30, 60, 300],
 };
 
-/** Bounds in seconds, as above: most phases take some milliseconds. */
+/** Buckets in seconds. Most phases take some milliseconds. */
 const PHASE_SECONDS = {
   name: "patchbay_plug_duration_seconds",
   help: "Duration of each phase of a plug, swap or unplug while the guest runs.",
@@ -60,18 +59,18 @@ const PHASE_SECONDS = {
   buckets: [0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10, 30, 60, 300],
 };
 
-/** A reason was told of an iface, or told again after another attempt. */
+/** Counts each report of a reason, also of the same reason after another attempt. */
 const IFACE_FAILURES = {
   name: "patchbay_iface_failures_total",
   help: "Reasons for which ifaces wait, counted each time one is reported or a step is tried again.",
   labelNames: ["reason"],
 };
 
-/** One iface on its way. */
+/** A pending operation of one iface. */
 interface Begun {
   readonly type: HotplugType;
   readonly atMs: number;
-  /** Its guest ran when it began: its end is not that of a boot. */
+  /** The guest ran at the start, so the operation is not part of a boot. */
   readonly isLive: boolean;
 }
 
@@ -84,7 +83,7 @@ function isRunning({ status }: VirtualMachineInstance): boolean {
   return status?.phase === "Running";
 }
 
-/** What was on its way before this program began has the age of its phase. */
+/** An operation that started before this process gets the age of its phase. */
 function ageMs({ since }: PendingIface, clock: Clock): number {
   return since === undefined ? 0 : Math.max(0, clock.now() - parseTime(since));
 }
@@ -106,7 +105,7 @@ function pendingAfter(
   );
 }
 
-/** Measures what the cache tells until the answer is called; the families are read when somebody asks. */
+/** Measures until `stop` is called. The families are computed at each scrape. */
 export function measurePlugs(
   vmis: Cache<VirtualMachineInstance>,
   metrics: PlugMetrics,

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What is told of the VMs of this node to whoever asks for metrics: their NICs, and what went through their taps. Read
-// from the kernel when it is asked for; libvirt, which is the launcher's, is not asked.
+// Metrics of the node's NICs and of the traffic through their taps. The counters are read from the kernel at each scrape,
+// because libvirt belongs to the launcher.
 import type { VirtualMachineInstance } from "@patchbay/api";
 import {
   AppError,
@@ -16,12 +16,15 @@ import type { LinkCounters } from "@patchbay/core/ports";
 import type { Deps } from "../deps.ts";
 import { launcherOf } from "../reconcilers/vmi/index.ts";
 
-/** A reading serves everybody who asks within this time, milliseconds. */
+/** Maximum age of a reading that scrapes share, milliseconds. */
 const FRESH_MS = 1_000;
 
 type TrafficDeps = Pick<Deps, "vmis" | "sessions" | "taps" | "nodeName" | "clock" | "log">;
 
-/** What whoever asks for one guest is told of its NICs. @throws AppError with LAUNCHER_UNREACHABLE while that cannot be read */
+/**
+ * Traffic of one guest's NICs, as a response for virt-api.
+ * @throws AppError with LAUNCHER_UNREACHABLE while it cannot be read
+ */
 export async function tellTraffic(
   vmi: VirtualMachineInstance,
   { linkCounters, ...deps }: TrafficDeps & { readonly linkCounters: LinkCounters },
@@ -34,7 +37,7 @@ export async function tellTraffic(
   return { metadata: {}, items: nicCounts(traffic) };
 }
 
-/** Undefined while its launcher cannot be reached, or its guest does not run. */
+/** Undefined while the launcher is unreachable or the guest does not run. */
 async function trafficOf(
   vmi: VirtualMachineInstance,
   counters: LinkCounters,
@@ -55,7 +58,7 @@ async function trafficOf(
   }
 }
 
-/** Reads the metrics of all VMs of the node; who asks again at once gets the same. */
+/** Returns the function that reads metrics of all VMs of the node. */
 export function createTrafficSource(
   counters: LinkCounters,
   deps: TrafficDeps,

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which files and sockets does the domain of a VMI use, as this node would define it? Pure.
+// The target side of a migration.
 import { type NetworkConfig, type VirtualMachineInstance, networkConfigOf } from "@patchbay/api";
 import {
   AppError,
@@ -30,12 +30,12 @@ import { reportMove, tellPorts } from "./migration-status.ts";
 import { relayRequestOf } from "./outgoing.ts";
 import { makeCloudInitDisks } from "../hooks/cloud-init-disks.ts";
 
-/** Paths of a domain are the same with every accelerator and every identity. */
+/** Does not affect the domain's paths. */
 const ANY = { useEmulation: true, uuid: "00000000-0000-4000-8000-000000000000" };
 
 /**
- * All but those of its NICs, read from a definition in the way in which what has come is read.
- * @throws AppError with DOMAIN_XML_INVALID, of a VMI that nobody could start
+ * Files and sockets of the domain as this node would define it, without those of its NICs.
+ * @throws AppError with DOMAIN_XML_INVALID for a VMI that cannot be started
  */
 function pathsOf(vmi: VirtualMachineInstance, network: NetworkConfig): readonly string[] {
   const parsed = parseDomain(printDomain(planDomain(vmi, [], { ...ANY, network })));
@@ -43,7 +43,6 @@ function pathsOf(vmi: VirtualMachineInstance, network: NetworkConfig): readonly 
   return parsed.domain.paths;
 }
 
-/** What the steps of one pass work on. */
 interface Arrival {
   readonly vmi: VirtualMachineInstance;
   readonly migration: ArrivalFacts["migration"];
@@ -52,12 +51,12 @@ interface Arrival {
   readonly deps: Deps;
 }
 
-/** Its node says so over the relay, or virt-controller has found that its pod has ended. */
+/** Either the source's relay reports it, or virt-controller found that the source pod has ended. */
 function isOffAtSource({ migration, move }: Arrival): boolean {
   return move.isOffAtSource || migration.sourceEndedTimestamp !== undefined;
 }
 
-/** libvirt gives no figures of a move here, and that is how it tells of one. Source: libvirt qemuDomainGetJobStats. */
+/** On the target, libvirt refuses job statistics during an incoming migration. Source: libvirt qemuDomainGetJobStats. */
 async function isComing({ vmi, place }: Arrival): Promise<boolean> {
   try {
     const { state, move } = await place.session.connection.readJob(domainNameOf(vmi));
@@ -70,7 +69,7 @@ async function isComing({ vmi, place }: Arrival): Promise<boolean> {
   }
 }
 
-/** What the VM uses here beside its NICs; of a guest whose hooks may have added something, what it has. */
+/** Expected paths without those of NICs. Hooks may add paths, so a guest with hooks is expected to have what it has. */
 function expectedPaths({ vmi, move, place, deps }: Arrival, came: readonly string[]) {
   const { sidecars = [] } = place.session.launcher;
   if (sidecars.length > 0) return came;
@@ -78,7 +77,7 @@ function expectedPaths({ vmi, move, place, deps }: Arrival, came: readonly strin
   return move.expectedPaths;
 }
 
-/** How what has come differs from what this node has made ready. */
+/** Differences between the incoming guest and what this node prepared. */
 async function findFaults(arrival: Arrival): Promise<readonly string[]> {
   const { vmi, place, deps } = arrival;
   const { nics, paths } = await readDomainFacts(domainNameOf(vmi), place.session.connection);
@@ -104,8 +103,8 @@ async function surroundingsOf({ vmi, move, place, deps }: Arrival): Promise<Surr
 }
 
 /**
- * While the guest is on its way there is time for what it would wait for afterwards: its definition is here already, and read again when it
- * has come, which is quick where it is the same. What fails is looked at then.
+ * Reads the facts while memory is still being copied, because the guest waits for them afterwards. The definition exists already;
+ * reading it again later is quick if it is unchanged. Errors are handled at that later read.
  */
 async function lookAhead(arrival: Arrival): Promise<void> {
   const { move, vmi, deps } = arrival;
@@ -119,7 +118,7 @@ async function lookAhead(arrival: Arrival): Promise<void> {
   }
 }
 
-/** Asks no more than what is decided by: a guest waits for the answer. */
+/** Reads only what the next decision needs, because the guest is paused meanwhile. */
 async function lookAtGuest(
   arrival: Arrival,
   domain: DomainInfo | undefined,
@@ -150,13 +149,13 @@ function relayStateOf(arrival: Arrival): ArrivalFacts["relay"] {
 
 async function startRelay(arrival: Arrival): Promise<void> {
   const { place, move, deps } = arrival;
-  // A guest that has come waits for the comparison: what can be known before is.
+  // Computed now, because the guest waits for the comparison once it has arrived.
   expectedPaths(arrival, []);
   const relay = await deps.relays.receive(relayRequestOf(arrival, place.session));
   move.follow(relay, undefined, place.wake);
 }
 
-/** One part of what is around the guest; no other waits for it. What it has not come to is mended as everything is, once this node owns the guest. */
+/** Performs one repair without letting its failure block others. Once this node owns the guest, the regular pass repairs the rest. */
 async function attempt({ vmi, deps }: Arrival, act: () => Promise<void>): Promise<void> {
   try {
     await act();
@@ -167,8 +166,8 @@ async function attempt({ vmi, deps }: Arrival, act: () => Promise<void>): Promis
 }
 
 /**
- * As what is around a guest that is here, no longer around one that is awaited. QEMU announces a guest some moments after it has gone on:
- * until then switches would send its frames to where it was.
+ * Wires the links as for a local guest, and announces the guest's MACs. QEMU announces them only some time after it resumes, and
+ * until then switches would send frames to the source.
  */
 async function welcome(arrival: Arrival): Promise<void> {
   const { place, deps } = arrival;
@@ -180,7 +179,7 @@ async function welcome(arrival: Arrival): Promise<void> {
   for (const nic of nics) await attempt(arrival, () => deps.podNetwork.announce(netns, nic));
 }
 
-/** It is off where it was: its frames may come here before it reads them. */
+/** The source is off. Resuming and wiring run in parallel, because frames may arrive before the guest reads them. */
 async function resume(arrival: Arrival): Promise<void> {
   const { vmi, place, deps } = arrival;
   await Promise.all([place.session.connection.resumeDomain(domainNameOf(vmi)), welcome(arrival)]);
@@ -199,7 +198,7 @@ async function reportFaults({ vmi, deps }: Arrival, faults: readonly string[]): 
   deps.log.error("a guest that came stays paused: it is not what was made ready for it", fields);
 }
 
-/** How the steps are performed that are no waiting. */
+/** Implementations of all steps except waiting and reporting faults. */
 const PERFORM: Readonly<Partial<Record<ArrivalStep["kind"], (of: Arrival) => Promise<void>>>> = {
   startRelay,
   reportAddress: (arrival) =>
@@ -219,7 +218,10 @@ async function perform(step: ArrivalStep, arrival: Arrival): Promise<void> {
   else await PERFORM[step.kind]?.(arrival);
 }
 
-/** One pass; safe to repeat. `isWired`: all that it brings along has its links here. True: the guest waits for a person. */
+/**
+ * One pass; safe to repeat. `isWired` tells whether all NICs that the guest brings along have their links here. Returns true when
+ * the guest waits for a person.
+ */
 export async function arrive(
   arrival: Arrival,
   { domain, isWired }: Pick<ArrivalFacts, "domain" | "isWired">,
@@ -245,7 +247,7 @@ export async function arrive(
   return steps.some((step) => step.kind === "wait" && step.for === "person");
 }
 
-/** Whether a hook might say what is on one of its disks. */
+/** Whether a hook may change the content of a cloud-init disk. */
 function mayBeHooked({ vmi, place }: Arrival): boolean {
   const { sidecars = [] } = place.session.launcher;
   const { volumes = [] } = vmi.spec;
@@ -256,8 +258,8 @@ function mayBeHooked({ vmi, place }: Arrival): boolean {
 }
 
 /**
- * Whether its disks are ready; else its hooks are being asked, and wake the loop. May be repeated.
- * @throws AppError with what kept them from answering
+ * Whether the cloud-init disks are ready. Otherwise the hooks are being called, and their answer wakes the loop. May be repeated.
+ * @throws AppError of the failed hook call
  */
 export function hasItsDisks(arrival: Arrival): boolean {
   if (!mayBeHooked(arrival)) return true;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A pass over a VMI whose guest is on its way: from this node, or to it.
+// One pass over a VMI that migrates from this node or to it.
 import type { VirtualMachineInstance, MigrationState } from "@patchbay/api";
 import {
   announcedNics,
@@ -20,7 +20,6 @@ import { arrive, hasItsDisks } from "./incoming.ts";
 import { depart, placeOf, PROGRESS_MS } from "./outgoing.ts";
 import type { Move } from "./moves.ts";
 
-/** The launcher's namespace. */
 type Netns = Parameters<PodNetwork["announce"]>[0];
 
 async function attempt(
@@ -38,14 +37,17 @@ async function attempt(
   }
 }
 
-/** Networks may have heard it at the pod to which it was to go. May be repeated. */
+/** Announces the guest's MACs, because networks may have learned them at the target. May be repeated. */
 async function announceGuest(vmi: VirtualMachineInstance, place: Place, deps: Deps): Promise<void> {
   await attempt(vmi, { place, deps }, async (facts, netns) => {
     for (const nic of announcedNics(facts)) await deps.podNetwork.announce(netns, nic);
   });
 }
 
-/** Two macvlans of one parent cannot have the same MAC, and no switch is to hear the guest here. May be repeated; whether it is done. */
+/**
+ * Detaches the pod from its guest's MACs: two macvlans of one parent cannot share a MAC, and switches must not learn it here. May
+ * be repeated. Returns whether it succeeded.
+ */
 function releaseGuest(vmi: VirtualMachineInstance, place: Place, deps: Deps): Promise<boolean> {
   return attempt(vmi, { place, deps }, async (facts, netns) => {
     for (const wiring of leftWirings(facts, place.pod.uid))
@@ -53,16 +55,16 @@ function releaseGuest(vmi: VirtualMachineInstance, place: Place, deps: Deps): Pr
   });
 }
 
-/** How often it is looked whether a guest that is held still differs, milliseconds: what it waits for may tell nobody. */
+/** Interval for checking an incoming guest that is paused because it differs, milliseconds. No event may report a repair. */
 const HELD_MS = 10_000;
 
-/** When a pod that could not let go of its guest's MACs tries again, milliseconds: the guest may wait for them. */
+/** Retry interval for releasing the guest's MACs, milliseconds. It is short because the target may wait for them. */
 const RELEASE_MS = 500;
 
-/** The rest of a pass: what is done with the VMI's links and devices, and what it came to. */
+/** The regular part of a pass, which converges links and devices. */
 type Converge = () => Promise<{ readonly facts: NodeVmFacts; readonly next: Next }>;
 
-/** Whether each NIC that the guest brings along has its links here. */
+/** Whether the links of all NICs that the guest brings along are wired here. */
 function isWired(vmi: VirtualMachineInstance, { ifaces }: NodeVmFacts): boolean {
   return broughtAlong(vmi).every(({ name = "" }) => findByName(ifaces, name)?.links.wired === true);
 }
@@ -71,13 +73,12 @@ function sooner(next: Next, ms: number): Next {
   return next.kind === "after" ? after(Math.min(next.ms, ms)) : after(ms);
 }
 
-/** What a pass has beside the VMI and its place. */
 interface Rest {
   readonly deps: Deps;
   readonly converge: Converge;
 }
 
-/** The migration that the VMI is in, and what this process has begun of it; undefined: it is in none. */
+/** The open migration of the VMI and this process's state of it; undefined without a migration. */
 function underWay(
   vmi: VirtualMachineInstance,
   { moves }: Pick<Deps, "moves">,
@@ -106,7 +107,7 @@ async function leave(
   return move.call === "running" || move.job !== undefined ? sooner(next, PROGRESS_MS) : next;
 }
 
-/** While there is nothing of it yet, its links are made; from then on nothing is changed. */
+/** Wires the links until the incoming domain appears, and changes nothing from then on. */
 async function receive(
   vmi: VirtualMachineInstance,
   place: Place,
@@ -128,14 +129,14 @@ async function receive(
   return next;
 }
 
-/** One pass with a launcher that answers; `converge` is what is done with a VMI beside that. */
+/** One pass over a migrating VMI. `converge` is the regular part of the pass. */
 export function moveGuest(vmi: VirtualMachineInstance, place: Place, rest: Rest): Promise<Next> {
   return place.role === "owner" ? leave(vmi, place, rest) : receive(vmi, place, rest);
 }
 
 /**
- * The guest has left, and its launcher may have ended: what is still to be said is said. True where that is all there is to do: as long as
- * its pod has the guest's MACs the target may not be able to take them.
+ * Completes the source's part after the guest has left, when its launcher may have ended. Returns true when nothing is left to do;
+ * until the pod has released the guest's MACs, the target may be unable to use them.
  */
 export async function tellLeft(
   vmi: VirtualMachineInstance,
@@ -145,7 +146,7 @@ export async function tellLeft(
   const migration = openMigration(vmi);
   const move = deps.moves.of(vmi);
   if (migration === undefined || move?.call !== "arrived") return false;
-  // A relay to where it listens now is made in the launcher's directory.
+  // A relay to the target's new address must be created in the launcher's directory, which needs a session.
   if (!move.leadsTo(placeOf({ migration }))) return false;
   const announce = (): Promise<void> => Promise.resolve();
   await depart({ vmi, migration, move, session: undefined, wake, announce, deps });

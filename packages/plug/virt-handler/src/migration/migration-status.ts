@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The ports at which the target's node listens, as the VMI's status tells them: what is behind each. Pure.
-// Source: KubeVirt pkg/virt-handler/migration-proxy, whose numbers these are.
+// Fields of `status.migrationState`.
 import {
   type MigrationState,
   VIRTUAL_MACHINE_INSTANCES,
@@ -15,7 +14,10 @@ const BEHIND: Readonly<Record<Channel, number>> = { libvirt: 0, memory: 49_152, 
 
 type ToldPorts = NonNullable<MigrationState["targetDirectMigrationNodePorts"]>;
 
-/** As they are told. */
+/**
+ * Converts the relay's ports to the status format.
+ * Source: KubeVirt pkg/virt-handler/migration-proxy, which defines the numbers.
+ */
 export function tellPorts(ports: Ports): ToldPorts {
   return Object.fromEntries(
     CHANNELS.flatMap((channel) => {
@@ -25,7 +27,7 @@ export function tellPorts(ports: Ports): ToldPorts {
   );
 }
 
-/** As they were told; what is no port is left out. */
+/** Parses the ports in the status and drops invalid ones. */
 export function toldPorts(told: ToldPorts = {}): Ports {
   return Object.fromEntries(
     CHANNELS.flatMap((channel) => {
@@ -39,7 +41,7 @@ export function toldPorts(told: ToldPorts = {}): Ports {
 
 const PATH = "/status/migrationState";
 
-/** How sure it must be that nobody has written meanwhile: of the same migration, or nothing at all has changed in what is told of it. */
+/** The patch tests that the migration is still the same one, or that no field of its state has changed. */
 type Tested = "migration" | "all";
 
 function testOf(told: MigrationState, tested: Tested): JsonPatchOperation {
@@ -49,8 +51,8 @@ function testOf(told: MigrationState, tested: Tested): JsonPatchOperation {
 }
 
 /**
- * One write.
- * @throws AppError with KUBE_CONFLICT when something else is told of the migration by now
+ * Writes once.
+ * @throws AppError with KUBE_CONFLICT when the tested part of the migration state has changed
  */
 export async function reportMove(
   vmi: VirtualMachineInstance,

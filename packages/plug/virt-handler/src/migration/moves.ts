@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What this process has begun for the guests that leave this node or come to it. Lost at a restart, with the relays: the next process
-// looks at the domains, and begins nothing a second time.
+// This process's state of migrations from and to this node. A restart loses it together with the relays; the new process reads the
+// domains and starts nothing twice.
 import {
   isEqual,
   openMigration,
@@ -12,35 +12,35 @@ import type { VirtualMachineInstance } from "@patchbay/api";
 import type { JobStats } from "@patchbay/core/ports";
 import type { RelayPlace, Relay } from "../relays/relays.ts";
 
-/** What stands between the pod and a guest that is here, and as what networks know it. */
+/** Links and announced MACs of a guest that runs here. */
 export interface Surroundings {
   readonly wirings: ReturnType<typeof arrivedWirings>;
   readonly nics: ReturnType<typeof announcedNics>;
 }
 
-/** One migration on this node. */
+/** State of one migration on this node. */
 export class Move {
   readonly migrationUid: string;
-  /** Of the node that it leaves: how its call ended, or that it goes on. */
+  /** Source only: whether the libvirt call runs, or how it ended. */
   call: DepartureFacts["call"];
-  /** The same: its job as libvirt told it last; undefined: none was seen, or it is over. */
+  /** Source only: last job statistics; undefined without a running job. */
   job: JobStats | undefined;
-  /** When more was seen to have come over last, and when that was told, monotonic milliseconds. */
+  /** Source only: when the transferred bytes last changed, monotonic milliseconds. */
   progressMs: number | undefined;
   toldMs: number | undefined;
-  /** Nothing came over for longer than it may. */
+  /** Source only: no bytes were transferred for longer than allowed. */
   isStalled = false;
-  /** It has taken all its time, and goes whatever is left of it. */
+  /** Source only: the time limit has passed, so the downtime is no longer limited. */
   isDisrupted = false;
-  /** Of the node that it comes to: the source's node has said that the guest is off there. */
+  /** Target only: the source's node has reported that the guest has left. */
   isOffAtSource = false;
-  /** The same: files and sockets that its domain is to use; undefined: nobody has asked yet. */
+  /** Target only: files and sockets that the domain is expected to use; undefined until computed. */
   expectedPaths: readonly string[] | undefined;
-  /** The same: what is around the guest once it is here; undefined: nobody has looked yet. */
+  /** Target only: undefined until read. */
   surroundings: Surroundings | undefined;
-  /** Of the node that it leaves: nothing of its pod is taken for the guest any more. */
+  /** Source only: the pod no longer holds the guest's MACs. */
   isReleased = false;
-  /** Of the node that it leaves: the target's has heard that, by the relay that runs. */
+  /** Source only: the target's node has confirmed through the current relay that it knows of the departure. */
   isHeard = false;
   #relay: Relay | undefined;
   #leadsTo: RelayPlace | undefined;
@@ -49,17 +49,17 @@ export class Move {
     this.migrationUid = migrationUid;
   }
 
-  /** The relay that runs; undefined: none does. */
+  /** The running relay, if any. */
   get relay(): Relay | undefined {
     return this.#relay;
   }
 
-  /** Whether the relay that runs leads to that place. */
+  /** Whether the running relay connects to that endpoint. */
   leadsTo(place: RelayPlace): boolean {
     return this.#relay !== undefined && isEqual(this.#leadsTo, place);
   }
 
-  /** From now on that relay is the one; `changed` is called when it has ended, and when the source's node has spoken. */
+  /** Uses this relay from now on. Calls `changed` when the relay ends or the source's node reports that the guest has left. */
   follow(relay: Relay, leadsTo: RelayPlace | undefined, changed: () => void): void {
     this.stopRelay();
     this.#relay = relay;
@@ -84,13 +84,12 @@ export class Move {
   }
 }
 
-/** By the uid of the VMI, one at a time. */
+/** At most one migration for each VMI uid. */
 export interface Moves {
-  /** Of the migration that the VMI is in; undefined: it is in none, and what there was of one before is ended. */
+  /** State of the VMI's open migration; undefined without one. Drops the state of an earlier migration. */
   of(vmi: VirtualMachineInstance): Move | undefined;
-  /** Nothing is left of it. */
   forget(uid: string): void;
-  /** The job of the guest that leaves this node; undefined: it does not, or nothing was told of it. */
+  /** Job statistics of a guest that leaves this node; undefined without any. */
   jobOf(uid: string): JobStats | undefined;
   forgetAll(): void;
 }
@@ -123,7 +122,6 @@ class KnownMoves implements Moves {
   }
 }
 
-/** Nothing has begun. */
 export function createMoves(): Moves {
   return new KnownMoves();
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The call that sends a guest to another node, on a connection of its own, and what must follow it at once.
+// The source side of a migration.
 import { names, usesEmulation, type VirtualMachineInstance } from "@patchbay/api";
 import {
   domainNameOf,
@@ -24,20 +24,18 @@ import type { Session } from "../sessions/sessions.ts";
 import type { Move } from "./moves.ts";
 import { reportMove, toldPorts } from "./migration-status.ts";
 
-/** What the steps of one pass work on. */
 interface Departure {
   readonly vmi: VirtualMachineInstance;
   readonly migration: DepartureFacts["migration"];
   readonly move: Move;
-  /** Undefined: the launcher does not answer, or has ended. */
+  /** Undefined when the launcher does not answer or has ended. */
   readonly session: Session | undefined;
   readonly wake: () => void;
-  /** Tells networks that the guest is here. */
+  /** Announces the guest's MACs from this node. */
   readonly announce: () => Promise<void>;
   readonly deps: Deps;
 }
 
-/** Where its launcher's sockets are, and what is carried. */
 export function relayRequestOf(
   { vmi, migration }: Pick<Departure, "vmi" | "migration">,
   { launcher }: Session,
@@ -47,7 +45,7 @@ export function relayRequestOf(
   return { migration, disks, silenceMs: moveLimitsOf(migration).silenceMs, directoryFd };
 }
 
-/** As its launcher finds the ways: in the volume of its sockets. */
+/** Uses the sockets in the launcher's volume, by their paths inside the launcher. */
 function migrationOf({ vmi, migration }: Departure): Migration {
   const at = (socket: string): string => `${names.LAUNCHER_DIR}/${socket}`;
   const targets = travellingDisks(vmi.spec);
@@ -66,7 +64,7 @@ function note({ log }: Deps, vmi: VirtualMachineInstance, outcome: object): void
   log.info("a guest's departure has come to its end", { vmi: printKey(keyOf(vmi)), ...outcome });
 }
 
-/** Where that cannot be had, it is as QEMU has it. */
+/** If setting the limit fails, QEMU's default applies. */
 async function limitDowntime(
   { vmi, migration, move, deps }: Departure,
   connection: HypervisorConnection,
@@ -84,19 +82,19 @@ async function limitDowntime(
   }
 }
 
-/** What failed, for people; libvirt says that it was cancelled when we have done so. */
+/** The reason of a failure, for people. libvirt reports a cancellation when this process aborted a stalled migration. */
 function failureOf({ migration, move }: Departure, error: unknown): string {
   if (!move.isStalled) return messageOf(error);
   const seconds = moveLimitsOf(migration).silenceMs / 1000;
   return `nothing came over for ${String(seconds)} s (progressTimeout)`;
 }
 
-/** Waits for the end; the guest stands still at the target from then on until the target's node has heard of it. */
+/** Runs the migration to its end. The guest then stays paused on the target until the target's node knows that it has left here. */
 async function follow(departure: Departure, connection: HypervisorConnection): Promise<void> {
   const { vmi, move, wake, deps } = departure;
   try {
     await limitDowntime(departure, connection, 1);
-    // What goes over is called on this connection until it has ended: others are answered meanwhile.
+    // This connection is busy until the migration ends, so the limit is set on the session's connection.
     connection.onEvent((event) => {
       const { session } = departure;
       if (event.kind !== "migrationIteration" || session === undefined) return;
@@ -110,7 +108,7 @@ async function follow(departure: Departure, connection: HypervisorConnection): P
     note(deps, vmi, { isHeard: move.isHeard });
   } catch (error) {
     const reason = failureOf(departure, error);
-    // That the other node has not heard of it is the next pass's to mend.
+    // The next pass retries reporting the guest's departure.
     if (move.call === "running") move.call = { failure: reason };
     note(deps, vmi, { reason });
   }
@@ -119,8 +117,8 @@ async function follow(departure: Departure, connection: HypervisorConnection): P
 }
 
 /**
- * Begins; what becomes of it is in the move, and wakes.
- * @throws AppError with LIBVIRT_UNREACHABLE, LIBVIRT_TIMED_OUT; nothing has begun then
+ * Starts the migration. Its outcome is recorded in `move`, and wakes the loop.
+ * @throws AppError with LIBVIRT_UNREACHABLE, LIBVIRT_TIMED_OUT; nothing has started then
  */
 async function sendAway(departure: Departure, { launcher }: Session): Promise<void> {
   const { move, deps } = departure;
@@ -129,10 +127,10 @@ async function sendAway(departure: Departure, { launcher }: Session): Promise<vo
   void follow(departure, connection);
 }
 
-/** How often it is told at most, and looked at, milliseconds. */
+/** Minimum interval between progress reports, milliseconds. */
 export const PROGRESS_MS = 2_000;
 
-/** What came over last, and since when nothing more has. */
+/** Records the transferred bytes and since when they have not changed. */
 function noteJob({ migration, move, deps }: Departure, job: JobStats): void {
   const isMoving = job.state === "running" && job.move === "out";
   const nowMs = deps.clock.monotonicMs();
@@ -143,7 +141,7 @@ function noteJob({ migration, move, deps }: Departure, job: JobStats): void {
   move.job = isMoving ? job : undefined;
 }
 
-/** One write at most, and none sooner than a while after the last. */
+/** Writes the progress at most once in each interval. */
 async function tellProgress({ vmi, move, deps }: Departure): Promise<void> {
   const { job, toldMs } = move;
   const nowMs = deps.clock.monotonicMs();
@@ -159,7 +157,7 @@ async function tellProgress({ vmi, move, deps }: Departure): Promise<void> {
   await reportMove(vmi, { progress }, { deps });
 }
 
-/** The same for whoever asks for metrics: of the guests that leave this node now. */
+/** Metrics of the migrations that leave this node. */
 export function createMoveSource({
   vmis,
   moves,
@@ -187,7 +185,7 @@ async function readJob(connection: HypervisorConnection, name: string): Promise<
   }
 }
 
-/** The job first: who sees none, and then a guest that stands still on its way, knows that nothing goes on. */
+/** Reads the job before the domain: if there is no job and the domain is paused after that, no migration is running. */
 async function look({
   vmi,
   session,
@@ -199,7 +197,7 @@ async function look({
   return { job, domain: await session.connection.findDomain(name) };
 }
 
-/** Where the target's node listens, as it has told. */
+/** Where the target's relay listens, from the VMI's status. */
 export function placeOf({ migration }: Pick<Departure, "migration">): RelayPlace {
   const { targetNodeAddress: address = "", targetDirectMigrationNodePorts } = migration;
   return { address, ports: toldPorts(targetDirectMigrationNodePorts) };
@@ -217,7 +215,7 @@ async function tellGone({ move }: Departure): Promise<void> {
     await move.relay?.tellGone();
     move.isHeard = move.relay !== undefined;
   } catch (error) {
-    // The other end may be another one by now.
+    // Another relay may listen at the old address by now.
     move.stopRelay();
     throw error;
   }
@@ -237,7 +235,7 @@ async function reportStart({ vmi, deps }: Departure): Promise<void> {
   await reportMove(vmi, { startTimestamp, mode: "PreCopy" }, { deps, test: "all" });
 }
 
-/** From the next look of QEMU on it stands still, which its iterations do not take back. */
+/** Raises the allowed downtime so that QEMU pauses the guest at its next iteration. Later iterations do not lower it again. */
 async function disrupt({ vmi, move, session, deps }: Departure): Promise<void> {
   if (session === undefined) return;
   move.isDisrupted = true;
@@ -246,7 +244,7 @@ async function disrupt({ vmi, move, session, deps }: Departure): Promise<void> {
   deps.log.info("a guest stands still for the rest of its way", { vmi: printKey(keyOf(vmi)) });
 }
 
-/** How the steps are performed that are no waiting. */
+/** Implementations of all steps except waiting and reporting failure. */
 const PERFORM: Readonly<Partial<Record<DepartureStep["kind"], (of: Departure) => Promise<void>>>> =
   {
     startRelay,
@@ -275,10 +273,7 @@ async function perform(step: DepartureStep, departure: Departure): Promise<void>
   else await PERFORM[step.kind]?.(departure);
 }
 
-/**
- * One pass; safe to repeat. What a step throws is tried again. True: the guest is off here since it is at the target, and nothing
- * else is to be done with it.
- */
+/** One pass; safe to repeat. Failed steps are retried. Returns true when the guest has left this node and no further work is due. */
 export async function depart(departure: Departure): Promise<boolean> {
   const { migration, move } = departure;
   const hasArrived = move.call === "arrived";

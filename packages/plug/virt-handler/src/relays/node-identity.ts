@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What does this node show to another one when a guest moves? Read anew each time, for it is renewed while the node runs.
+// The certificate that this node presents to other nodes in migrations. Read each time, because it is renewed while the node runs.
 import { createPrivateKey, X509Certificate, generateKeyPair } from "node:crypto";
 import { join } from "node:path";
 import { AppError, messageOf, RELAY_CERTIFICATE } from "@patchbay/core";
@@ -10,12 +10,12 @@ import { isJsonObject, names, parseJson } from "@patchbay/api";
 import type { KubeClient } from "@patchbay/kube";
 
 /**
- * Gives what holds now.
- * @throws AppError with RELAY_FAILED when there is nothing that another node would believe, by what it gives
+ * Reads the current certificate.
+ * @throws AppError with RELAY_FAILED when other nodes would not accept it
  */
 export type ReadIdentity = () => Promise<RelayIdentity>;
 
-/** Why another node would not take it for that of this node; undefined when it would. */
+/** Why other nodes would reject the certificate; undefined when they accept it. */
 function problemOf({ certPem, keyPem }: RelayIdentity, node: string): string | undefined {
   const certificate = new X509Certificate(certPem);
   if (!isPeer(certificate.toLegacyObject(), node)) {
@@ -27,7 +27,7 @@ function problemOf({ certPem, keyPem }: RelayIdentity, node: string): string | u
 }
 
 /**
- * The identity, if it is this node's.
+ * Returns the identity if it is valid for this node.
  * @throws AppError with RELAY_FAILED
  */
 function checkedIdentity(identity: RelayIdentity, node: string): RelayIdentity {
@@ -47,7 +47,6 @@ async function readRequired(files: Files, path: string): Promise<string> {
   throw new AppError("RELAY_FAILED", { reason: `there is no file ${path}` });
 }
 
-/** From the files of a directory. */
 export function identityInDirectory(files: Files, directory: string, node: string): ReadIdentity {
   return async () => {
     const [certPem, keyPem, authorityPem] = await Promise.all(
@@ -60,10 +59,9 @@ export function identityInDirectory(files: Files, directory: string, node: strin
   };
 }
 
-/** How long until it is tried again, milliseconds. */
 const AGAIN_MS = 30_000;
 
-/** Tries once at the start, and until it works: what is wrong is told before a guest is to move. */
+/** Reads the certificate at the start, and until it is valid, so that problems are logged before the first migration. */
 export async function tellIdentity(
   read: ReadIdentity,
   { clock, log }: { readonly clock: Clock; readonly log: Logger },
@@ -88,7 +86,7 @@ const PATH = `/apis/${names.SUBRESOURCES_GROUP}/v1/${RELAY_CERTIFICATE}`;
 
 const makeKeys = promisify(generateKeyPair);
 
-/** Which node asks is for its token to say. */
+/** virt-api takes the node's name from the token of the request. */
 export function identityOfVirtApi(
   { requestRaw }: Pick<KubeClient, "requestRaw">,
   node: string,

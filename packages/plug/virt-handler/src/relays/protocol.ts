@@ -1,34 +1,34 @@
 // SPDX-License-Identifier: Apache-2.0
-// What is carried between the launchers of a VM that moves, and what a relay and its parent say to each other. Pure.
+// Messages between a migration relay and its parent, and between the relays of two nodes. Pure.
 import { isJsonObject, parseJson } from "@patchbay/api/json";
 import type { PeerCertificate, SecureContextOptions } from "node:tls";
 import { RELAY_GROUP } from "@patchbay/api/names";
 
-/** One way between two launchers: libvirt's own words, the guest's memory, its disks. */
+/** A connection between two launchers: libvirt's migration protocol, the guest's memory, or its disks. */
 export type Channel = "libvirt" | "memory" | "disks";
 
 export const CHANNELS: readonly Channel[] = ["libvirt", "memory", "disks"];
 
-/** Who a node is, and whom it believes; PEM. The key is a secret. */
+/** A node's certificate and key and the CA that it trusts, PEM. The key is a secret. */
 export interface RelayIdentity {
   readonly certPem: string;
   readonly keyPem: string;
   readonly authorityPem: string;
 }
 
-/** One migration's relay on one of its nodes. */
+/** The settings of one migration's relay on one of its nodes. */
 export interface RelayOrder {
   readonly migrationUid: string;
   readonly identity: RelayIdentity;
-  /** The only node that is spoken to. */
+  /** The only node that may connect. */
   readonly peerNode: string;
-  /** How many connections each channel has, once each; a channel that is not there has none. */
+  /** Number of connections of each channel. Each is used once; a missing channel has none. */
   readonly connections: Readonly<Partial<Record<Channel, number>>>;
-  /** Of the launcher's sockets, in its directory, whose descriptor has the token {@link DIRECTORY_TOKEN}. */
+  /** Names of the launcher's sockets in its directory. The directory's descriptor has the token {@link DIRECTORY_TOKEN}. */
   readonly sockets: Readonly<Record<Channel, string>>;
-  /** A connection over which nothing comes or goes for so long is cut, milliseconds; disks may be silent. */
+  /** A connection without traffic for this long is closed, milliseconds. The disks channel is exempt. */
   readonly silenceMs: number;
-  /** How long whoever connects may take until it has said who it is, milliseconds. */
+  /** Time that a client has to send its greeting, milliseconds. */
   readonly greetingMs: number;
 }
 
@@ -36,42 +36,42 @@ export const DIRECTORY_TOKEN = 0;
 
 export type Ports = Readonly<Partial<Record<Channel, number>>>;
 
-/** What the parent says. */
+/** A command from the parent to the relay. */
 export type Order =
-  /** Listens at that address for the source's node, and connects to the launcher's sockets. */
+  /** Listens on the address for the source's node, and connects to the launcher's sockets. */
   | { readonly kind: "receive"; readonly order: RelayOrder; readonly listenAddress: string }
-  /** Makes the launcher's sockets, and connects to the target's node. */
+  /** Creates the launcher's sockets, and connects to the target's node. */
   | {
       readonly kind: "send";
       readonly order: RelayOrder;
       readonly address: string;
       readonly ports: Ports;
     }
-  /** Tells the target's node that the guest is off where it was; by who sends. */
+  /** On the source: informs the target's node that the guest has left. */
   | { readonly kind: "tellGone" };
 
-/** What the relay says. */
+/** A message from the relay to its parent. */
 export type Word =
-  /** It can be connected to; of who receives, at these ports. */
+  /** The relay accepts connections; on the target, at these ports. */
   | { readonly kind: "listening"; readonly ports: Ports }
-  /** It cannot do what it was told to. */
+  /** The relay could not execute the command. */
   | { readonly kind: "failed"; readonly reason: string }
   | { readonly kind: "joined"; readonly channel: Channel }
   | { readonly kind: "ended"; readonly channel: Channel; readonly reason: string }
-  /** Somebody came who is not let in. */
+  /** The relay rejected a connection. */
   | { readonly kind: "refused"; readonly reason: string }
-  /** The source's node says that the guest is off there. */
+  /** The source's node reports that the guest has left. */
   | { readonly kind: "gone" }
-  /** The target's node has heard that, or has not. */
+  /** The target's node has confirmed that, or has not. */
   | { readonly kind: "heard" }
   | { readonly kind: "unheard"; readonly reason: string };
 
-/** What a connection begins with, in one line. */
+/** The first line of a connection. */
 export type Greeting =
   | { readonly migration: string; readonly channel: Channel }
   | { readonly migration: string; readonly says: "gone" };
 
-/** Longest line of a greeting, bytes. */
+/** Maximum length of a greeting, bytes. */
 export const GREETING_MAX = 256;
 
 export function printGreeting(greeting: Greeting): string {
@@ -82,7 +82,6 @@ function isChannel(value: unknown): value is Channel {
   return CHANNELS.some((channel) => channel === value);
 }
 
-/** The greeting of a line; undefined when it is none. */
 export function parseGreeting(line: string): Greeting | undefined {
   const said = parseJson(line);
   if (!isJsonObject(said) || typeof said["migration"] !== "string") return undefined;
@@ -91,7 +90,7 @@ export function parseGreeting(line: string): Greeting | undefined {
   return isChannel(channel) ? { migration, channel } : undefined;
 }
 
-/** Longest text of a relay that is kept, characters. */
+/** Maximum length of a reason from the relay, characters. Longer ones are cut. */
 const REASON_MAX = 300;
 
 function textOf(value: unknown): string {
@@ -107,13 +106,12 @@ function parsePorts(value: unknown): Ports {
   return Object.fromEntries(found);
 }
 
-/** A word about one channel. */
 function channelWordOf(kind: "joined" | "ended", channel: unknown, reason: string) {
   if (!isChannel(channel)) return undefined;
   return kind === "joined" ? { kind, channel } : { kind, channel, reason };
 }
 
-/** What the relay said, which speaks to strangers; undefined when it is nothing of the above. */
+/** Parses a message of the relay, which handles untrusted data; undefined when the message is invalid. */
 export function parseWord(message: unknown): Word | undefined {
   if (!isJsonObject(message)) return undefined;
   const { kind } = message;
@@ -136,13 +134,13 @@ export function parseWord(message: unknown): Word | undefined {
   }
 }
 
-/** What a connection is made with; both ends are ours. */
+/** TLS options of both ends of a relay connection. */
 export function tlsOf(identity: RelayIdentity): SecureContextOptions {
   const { certPem: cert, keyPem: key, authorityPem: ca } = identity;
   return { cert, key, ca, minVersion: "TLSv1.3" };
 }
 
-/** Whether a certificate that the authority has signed is that node's, for this use. */
+/** Whether the CA-signed certificate is a relay certificate of that node. */
 export function isPeer({ subject }: Pick<PeerCertificate, "subject">, node: string): boolean {
   return subject.CN === node && subject.O === RELAY_GROUP;
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The relay of the node that a guest comes to: lets in the node that it comes from, for one migration, and each channel once.
+// The relay on a migration's target node: accepts the source node's connections for one migration, once for each channel.
 import type { AddressInfo, Socket } from "node:net";
 import { createServer, type Server, type TLSSocket } from "node:tls";
 import { messageOf } from "@patchbay/core/errors";
@@ -10,8 +10,8 @@ import { join, readLine } from "./streams.ts";
 import { CHANNELS, parseGreeting, type Channel, type RelayOrder, type Word } from "./protocol.ts";
 
 /**
- * Connections at a port that have not shown the peer's certificate. The oldest gives way to the next: who comes a thousand
- * times in a second leaves the peer a quarter of a second for its handshake.
+ * Maximum number of unauthenticated connections at a port. A new one closes the oldest: at a thousand new connections a second,
+ * the peer has a quarter of a second for its handshake.
  */
 const STRANGERS_MAX = 256;
 
@@ -20,11 +20,11 @@ interface Receiver {
   /** Path of the launcher's directory, by its descriptor. */
   readonly directory: string;
   readonly tell: (word: Word) => void;
-  /** How many connections of a channel are still waited for. */
+  /** Number of connections still expected for each channel. */
   readonly left: Map<Channel, number>;
 }
 
-/** The channel's next connection, which is then no longer waited for. */
+/** Claims one of the channel's expected connections; false when none is left. */
 function takePlace({ left }: Receiver, channel: Channel): boolean {
   const count = left.get(channel) ?? 0;
   if (count === 0) return false;
@@ -46,7 +46,7 @@ async function carry(receiver: Receiver, channel: Channel, remote: TLSSocket): P
   }
 }
 
-/** Why the connection of the peer is not let in; undefined: it was. */
+/** Accepts the peer's connection, or returns the reason for rejecting it. */
 async function letIn(
   receiver: Receiver,
   port: Channel,
@@ -110,7 +110,7 @@ function listen(server: Server, address: string): Promise<number> {
   return promise;
 }
 
-/** Listens, and tells where. */
+/** Listens and reports the ports. */
 export async function receive(
   { order, listenAddress }: { readonly order: RelayOrder; readonly listenAddress: string },
   directory: string,

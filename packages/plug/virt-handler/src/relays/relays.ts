@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// One relay for one migration on one of its nodes, in a process of its own: it copies gigabytes that launchers and networks made.
+// Starts relay processes for migrations. Each runs in its own process, because it copies gigabytes of untrusted data.
 import { AppError } from "@patchbay/core";
 import type { ChildProcessHandle, ChildStarter, ProcessIdentity } from "@patchbay/core/ports";
 import {
@@ -14,34 +14,32 @@ import {
 import { names, type MigrationState } from "@patchbay/api";
 import type { ReadIdentity } from "./node-identity.ts";
 
-/** How long it may take to start and to drop privileges, milliseconds. */
+/** Time limit for the process to start and drop its privileges, milliseconds. */
 const READY_TIMEOUT_MS = 15_000;
 
-/** From sources the child runs sources too. */
+/** If the parent runs from TypeScript sources, the child does too. */
 const childModule = import.meta.url.endsWith(".ts")
   ? new URL("./child.ts", import.meta.url).href
   : new URL("./child.js", import.meta.url).href;
 
-/** A relay that runs. */
+/** A running relay. */
 export interface Relay {
-  /** Where it listens; of one that sends, those of the other node. */
+  /** Ports where the target's relay listens, on either node. */
   readonly ports: Ports;
-  /** Calls `listener` for each word that comes from now on. */
   onWord(listener: (word: Word) => void): void;
   /**
-   * Of one that sends: the other node knows then that the guest is off here. May be repeated.
-   * @throws AppError with RELAY_FAILED when it does not
+   * On the source: informs the target's node that the guest has left. May be repeated.
+   * @throws AppError with RELAY_FAILED when the target's node does not confirm it
    */
   tellGone(): Promise<void>;
-  /** Resolves with the reason when its process has ended, and all that it carried with it. */
+  /** Resolves with the reason when the process, and with it all its connections, has ended. */
   readonly ended: Promise<string>;
   close(): void;
 }
 
-/** What a relay is started with. */
 interface RelayDeps {
   readonly starter: ChildStarter;
-  /** Whom it becomes: the launchers' user. */
+  /** The launchers' user. */
   readonly user: ProcessIdentity;
 }
 
@@ -65,7 +63,7 @@ class RunningRelay implements Relay {
     this.#listeners.add(listener);
   }
 
-  /** Says something, and waits for one of these words; the end of the process is a failure as well. */
+  /** Sends a command and waits for one of these messages. If the process ends, that counts as a failure. */
   async ask(order: Order, answers: readonly Word["kind"][]): Promise<Word> {
     const { promise, resolve } = Promise.withResolvers<Word>();
     const listen = (word: Word): void => {
@@ -99,7 +97,7 @@ function failed(word: Word): AppError {
 }
 
 /**
- * Starts one; it is ready when it can be connected to. `directoryFd` is the directory of the launcher's sockets.
+ * Starts a relay. Resolves when the relay accepts connections. `directoryFd` is the directory of the launcher's sockets.
  * @throws AppError with RELAY_FAILED, OS_PROGRAM_FAILED, OS_TIMED_OUT
  */
 export async function startRelay(
@@ -125,44 +123,41 @@ export async function startRelay(
   return relay;
 }
 
-/** The sockets of a migration in a launcher's directory: at the source the relay's own, at the target its QEMU's. */
+/** A migration's sockets in a launcher's directory: the relay's own at the source, QEMU's at the target. */
 export const SOCKETS = {
   peer: "migration-peer.sock",
   memory: "migration-memory.sock",
   disks: "migration-disks.sock",
 } as const;
 
-/** How long whoever connects may take to say who it is, milliseconds. */
+/** Time that a client has to send its greeting, milliseconds. */
 const GREETING_MS = 10_000;
 
-/** What a relay is for. */
 export interface RelayRequest {
   readonly migration: MigrationState;
-  /** How many disks are copied along. */
+  /** Number of disks to copy. */
   readonly disks: number;
-  /** For so long nothing may come or go where the guest's memory goes, milliseconds. */
+  /** The memory connection is closed after this time without traffic, milliseconds. */
   readonly silenceMs: number;
-  /** The directory of the launcher's sockets; may be closed afterwards. */
+  /** The directory of the launcher's sockets. The caller may close it afterwards. */
   readonly directoryFd: number;
 }
 
-/** Where another node's relay listens. */
 export interface RelayPlace {
   readonly address: string;
   readonly ports: Ports;
 }
 
-/** Starts relays. All throw AppError with RELAY_FAILED, OS_FILE_FAILED, OS_PROGRAM_FAILED, OS_TIMED_OUT. */
+/** Starts relays. All methods throw AppError with RELAY_FAILED, OS_FILE_FAILED, OS_PROGRAM_FAILED, OS_TIMED_OUT. */
 export interface Relays {
-  /** Where those listen that this node starts. */
+  /** Address on which this node's relays listen. */
   readonly address: string;
-  /** Of the node that a guest comes to. */
+  /** Starts the relay of a migration's target node. */
   receive(request: RelayRequest): Promise<Relay>;
-  /** Of the node that it leaves. */
+  /** Starts the relay of a migration's source node. */
   send(request: RelayRequest, to: RelayPlace): Promise<Relay>;
 }
 
-/** What they are started with. */
 interface OwnRelaysOptions extends RelayDeps {
   readonly identity: ReadIdentity;
   readonly address: string;
@@ -210,7 +205,6 @@ class OwnRelays implements Relays {
   }
 }
 
-/** The relays of this node. */
 export function createRelays(options: OwnRelaysOptions): Relays {
   return new OwnRelays(options);
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The relay of the node that a guest leaves: makes sockets in its launcher's directory, and leads them to the node that it goes to.
+// The relay on a migration's source node: creates sockets in the launcher's directory and connects them to the target node.
 import { createServer, type Server, type Socket } from "node:net";
 import { connect, type PeerCertificate, type TLSSocket } from "node:tls";
 import { messageOf } from "@patchbay/core/errors";
@@ -16,14 +16,14 @@ import {
   type Word,
 } from "./protocol.ts";
 
-/** Where the other node listens, and who it must be. */
+/** Where the target node listens, and its identity. */
 export interface Sender {
   readonly order: RelayOrder;
   readonly address: string;
   readonly ports: Ports;
 }
 
-/** A connection to the other node, once it has shown who it is, and was told what is wanted. */
+/** Connects to the target node, verifies its certificate and sends the greeting. */
 function open({ order, address, ports }: Sender, channel: Channel, greeting: Greeting) {
   const { promise, resolve, reject } = Promise.withResolvers<TLSSocket>();
   // The types of Node.js lack `allowHalfOpen`, which it passes to net.connect.
@@ -75,7 +75,7 @@ async function carry(
   }
 }
 
-/** A socket in the launcher's directory, for as many connections as the channel has; then its name goes. */
+/** Listens in the launcher's directory for the channel's number of connections, then removes the socket. */
 function serve(sender: Sender, channel: Channel, tell: (word: Word) => void): Server {
   let left = sender.order.connections[channel] ?? 0;
   const server = createServer({ allowHalfOpen: true, pauseOnConnect: true }, (local) => {
@@ -101,7 +101,7 @@ function listen(server: Server, path: string): Promise<void> {
   return promise;
 }
 
-/** Makes the sockets, and tells when they are there. A name that is in the way, whatever it is, is of this launcher's, and goes. */
+/** Creates the sockets and reports when they exist. Removes existing files of these names, since the directory is the launcher's own. */
 export async function send(
   sender: Sender,
   directory: string,
@@ -116,7 +116,7 @@ export async function send(
   tell({ kind: "listening", ports });
 }
 
-/** Tells the other node that the guest is off here; what has become of that is told. */
+/** Informs the target node that the guest has left, and reports whether it confirmed that. */
 export async function tellGone(sender: Sender, tell: (word: Word) => void): Promise<void> {
   const { migrationUid, greetingMs } = sender.order;
   try {

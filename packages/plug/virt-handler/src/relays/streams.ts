@@ -1,21 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
-// Bytes both ways between two connections, until both have ended, one fails, or nothing moves any more.
+// Copies bytes between two connections until both have ended, one fails or neither makes progress.
 import type { Socket } from "node:net";
 import type { TLSSocket } from "node:tls";
 import { GREETING_MAX } from "./protocol.ts";
 
-/** How a pair of connections ended, for people. */
+/** Called with the reason, as text for people. */
 type OnEnd = (reason: string) => void;
 
-/** The launcher's end and the other node's. */
 interface Pair {
   readonly local: Socket;
   readonly remote: TLSSocket;
 }
 
 /**
- * Joins them. What one side has ended, the other is told, and may go on itself.
- * @param silenceMs - so long may nothing come or go; 0: for ever
+ * Copies in both directions. When one side ends, the other may still send.
+ * @param silenceMs - closes both after this time without traffic, milliseconds; 0 for never
  */
 export function join({ local, remote }: Pair, silenceMs: number, onEnd: OnEnd): void {
   let reason = "both sides have ended";
@@ -39,7 +38,7 @@ export function join({ local, remote }: Pair, silenceMs: number, onEnd: OnEnd): 
       end(error.message);
     });
     from.once("close", () => {
-      // What it said last may still be on its way to the other side.
+      // The last bytes may still be in transit to the other side.
       if (!to.writableEnded) to.end();
       left -= 1;
       if (left === 0) onEnd(reason);
@@ -48,8 +47,8 @@ export function join({ local, remote }: Pair, silenceMs: number, onEnd: OnEnd): 
 }
 
 /**
- * The first line of a connection; undefined when it is too long, or does not come. What follows stays to be read.
- * @param withinMs - how long it may take
+ * Reads the first line of a connection; undefined when it is too long or does not arrive. Leaves the rest unread.
+ * @param withinMs - time limit, milliseconds
  */
 export function readLine(socket: TLSSocket, withinMs: number): Promise<string | undefined> {
   const { promise, resolve } = Promise.withResolvers<string | undefined>();

@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-// Is a guest of this node, and which pod is its launcher?
 import { AppError } from "@patchbay/core";
 import { printKey } from "@patchbay/kube";
 import type { VirtualMachineInstance } from "@patchbay/api";
@@ -8,14 +7,13 @@ import type { Deps } from "../deps.ts";
 import { launcherOf, listenerOf } from "../reconcilers/vmi/index.ts";
 import type { Listener } from "../sessions/sessions.ts";
 
-/** What is needed to work with its launcher. */
 export interface FoundGuest {
   readonly vmi: VirtualMachineInstance;
   readonly pod: LauncherPod;
   readonly listener: Listener;
 }
 
-/** @throws AppError with KUBE_NOT_FOUND where the guest is not of this node */
+/** @throws AppError with KUBE_NOT_FOUND when the guest is not on this node */
 export function findGuest(key: ObjectKey, deps: Deps, wake: (key: string) => void): FoundGuest {
   const vmi = deps.vmis.find(key);
   const launcher = vmi === undefined ? undefined : launcherOf(vmi, deps);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Packets of a guest's interface, as they pass its tap, for whoever may see them: within bytes and time, and told on the VMI.
+// Packet captures at the tap of a guest's interface, limited in bytes and time and recorded as an event of the VMI.
 import { Duplex } from "node:stream";
 import type { VirtualMachineInstance } from "@patchbay/api";
 import { AppError, findByName, ifacesOf, WholePackets, type CaptureRequest } from "@patchbay/core";
@@ -8,13 +8,13 @@ import type { NetnsHandle, ObjectKey, PacketCapture, PacketCaptures } from "@pat
 import type { Deps } from "../deps.ts";
 import { findGuest } from "./find-guest.ts";
 
-/** Opens a capture of a guest of this node; paused, until somebody reads it. */
+/** Opens a capture of a guest of this node. The stream is paused until it is read. */
 export type OpenCapture = (key: ObjectKey, request: CaptureRequest) => Promise<Duplex>;
 
-/** Each is a process that sees every packet of a link. */
+/** Maximum for the node, because each capture is a process that receives every packet of a link. */
 const MAX_OF_NODE = 8;
 
-/** What was captured, as fast as it is read; what is written to it is nobody's. */
+/** Captured data at the reader's speed. Data written to the stream is dropped. */
 class CaptureStream extends Duplex {
   #wanted: (() => void) | undefined;
 
@@ -27,7 +27,7 @@ class CaptureStream extends Duplex {
     done();
   }
 
-  /** Resolves when more is wanted, or nothing any more. */
+  /** Resolves when the reader accepts more data or has ended. */
   async give(bytes: Uint8Array): Promise<void> {
     if (this.destroyed || this.readableEnded || this.push(bytes)) return;
     const { promise, resolve } = Promise.withResolvers<undefined>();
@@ -61,14 +61,13 @@ function tell(
   events.record(vmi, { type: "Normal", reason: "PacketsCaptured", message, about: iface });
 }
 
-/** What is needed to capture. */
 interface Way {
   readonly captures: PacketCaptures;
   readonly netns: NetnsHandle;
   readonly link: string;
 }
 
-/** Starts it, and ends it in time. */
+/** Starts the capture, and ends the stream at the byte limit. */
 async function run(
   stream: CaptureStream,
   { order }: CaptureRequest,
@@ -92,9 +91,9 @@ async function run(
 }
 
 /**
- * Makes it: one at a time of an interface, some of a node.
- * @throws AppError with KUBE_NOT_FOUND, GUEST_STREAM_IN_USE, CAPTURE_NOT_POSSIBLE, LAUNCHER_UNREACHABLE, and what a session
- *   and captures throw, by what it gives
+ * Creates the capture function. It allows one capture for each interface and a few for the node.
+ * @throws AppError with KUBE_NOT_FOUND, GUEST_STREAM_IN_USE, CAPTURE_NOT_POSSIBLE, LAUNCHER_UNREACHABLE and the errors of
+ *   sessions and captures, all from the returned function
  */
 export function createOpenCapture(
   deps: Deps,
@@ -123,7 +122,7 @@ export function createOpenCapture(
         taken.delete(place);
       });
     try {
-      // That the pod is the one which it says, its session has made sure of.
+      // Opening the session verifies that the pod is the one that the VMI's status names.
       const capture = await deps.sessions.use(pod, listener, ({ launcher: { netns } }) =>
         run(stream, request, { captures, netns, link }),
       );
@@ -132,7 +131,7 @@ export function createOpenCapture(
       void deps.clock.sleep(seconds * 1000, over.signal).then(stop, stop);
       return stream;
     } catch (error) {
-      taken.delete(place); // at once: whoever is told may ask again
+      taken.delete(place); // at once, because the client may retry after the error
       stream.destroy();
       throw error;
     }

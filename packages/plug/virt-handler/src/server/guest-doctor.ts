@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Where frames of a guest's interface die: what this node knows of it, what its agent says, and a look along its way.
+// Diagnoses where frames of a guest's interface get lost, from the node's facts, the guest agent and packet probes.
 import {
   AppError,
   diagnose,
@@ -18,25 +18,24 @@ import { observeNodeVm } from "../reconcilers/vmi/observe.ts";
 import type { Place } from "../reconcilers/vmi/steps/step-context.ts";
 import { findGuest, type FoundGuest } from "./find-guest.ts";
 
-/** Examines an interface of a guest of this node. */
 export type ExamineGuest = (key: ObjectKey, iface: string) => Promise<DoctorReport>;
 
-/** Looks at ways, from the node's own namespace. */
+/** Examines network paths from the node's own namespace. */
 export interface NodeDoctor {
   readonly doctor: NicDoctor;
   readonly node: NetnsHandle;
 }
 
-/** Each takes a thread of the four that this process has for files and links too. */
+/** Maximum for the node: each examination uses one of libuv's four threads, which also serve files and links. */
 const MAX_OF_NODE = 2;
-/** All of it, milliseconds. */
+/** Time limit of an examination, milliseconds. */
 const WITHIN_MS = 5000;
-/** What is left to the look when all else was said, at most and at least, milliseconds. */
+/** Maximum and minimum time for the probes, milliseconds. */
 const [LOOK_MS, LOOK_LEAST_MS] = [4000, 1000];
-/** For what comes after the look, and what the kernel takes for it, milliseconds. */
+/** Time reserved for the work after the probes, and for kernel delays, milliseconds. */
 const REST_MS = 600;
 
-/** What the agent answers; undefined: it listens and says nothing, as where there is none. */
+/** The agent's answer; undefined when it does not answer, as without an agent. */
 async function hear<T>(question: Promise<T>): Promise<T | undefined> {
   try {
     return await question;
@@ -45,7 +44,7 @@ async function hear<T>(question: Promise<T>): Promise<T | undefined> {
   }
 }
 
-/** What the guest's agent says of its links, and, where it is told of a way out, of its routes; nothing where none answers. */
+/** Queries the agent for its links and, if the NIC leads out of the node, for its routes. Empty without an answer. */
 async function hearGuest(
   { vmi, session }: Place & Pick<FoundGuest, "vmi">,
   { domain }: NodeVmFacts,
@@ -100,7 +99,7 @@ async function examine(
   return { vmi: vmiKey, interface: name, ...said, milliseconds };
 }
 
-/** In time, or not at all. */
+/** Rejects with `late` at the time limit. */
 async function inTime<T>(
   work: Promise<T>,
   { deps, late }: { readonly deps: Deps; readonly late: AppError },
@@ -108,7 +107,7 @@ async function inTime<T>(
   const over = new AbortController();
   const timer = deps.clock.sleep(WITHIN_MS, over.signal).then(
     () => Promise.reject(late),
-    () => new Promise<never>(() => undefined), // it was answered
+    () => new Promise<never>(() => undefined), // the work has finished
   );
   try {
     return await Promise.race([work, timer]);
@@ -118,8 +117,9 @@ async function inTime<T>(
 }
 
 /**
- * Makes it: one at a time of an interface, some of a node.
- * @throws AppError with KUBE_NOT_FOUND, DOCTOR_BUSY, DOCTOR_LATE, LAUNCHER_UNREACHABLE, and what a session and a look throw
+ * Creates the examination function. It allows one examination for each interface and a few for the node.
+ * @throws AppError with KUBE_NOT_FOUND, DOCTOR_BUSY, DOCTOR_LATE, LAUNCHER_UNREACHABLE, and the errors of sessions and
+ *   probes, all from the returned function
  */
 export function createExamineGuest(
   deps: Deps,
@@ -149,7 +149,7 @@ export function createExamineGuest(
       })
       .finally(() => {
         taken.delete(place);
-        // What has changed since the loop's last look, it has yet to see.
+        // The examination consumed events that the loop has not observed.
         listener.wake();
       });
     const late = new AppError("DOCTOR_LATE", { ...about, seconds: WITHIN_MS / 1000 });

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What virt-api asks of a guest of this node is done at once, beside the loop, which sees what has come of it.
+// virt-api's requests to guests, executed at once and independent of the loop, which observes their results.
 import {
   domainNameOf,
   guestAgentInfoOf,
@@ -20,12 +20,12 @@ import type { Deps } from "../deps.ts";
 import { tellTraffic } from "../metrics/traffic.ts";
 import { findGuest } from "./find-guest.ts";
 
-/** Asks a guest of this node, and gives what is to be answered; `{}` where only something was done. */
+/** Executes a request to a guest of this node. Returns `{}` for requests without data. */
 export type AskGuest = (key: ObjectKey, request: GuestRequest) => Promise<object>;
 
 type Asked = (connection: HypervisorConnection, domain: string) => Promise<object>;
 
-/** An agent that does not know one question may know the others. */
+/** An agent that does not support one query may support others. */
 async function unlessUnknown<T>(question: Promise<T>): Promise<T | undefined> {
   try {
     return await question;
@@ -37,7 +37,7 @@ async function unlessUnknown<T>(question: Promise<T>): Promise<T | undefined> {
   }
 }
 
-/** One after the other: the agent has one channel. */
+/** Queries one after the other, because the agent has only one channel. */
 async function hearAll(connection: HypervisorConnection, domain: string): Promise<HeardOfGuest> {
   const hear = (topic: GuestTopic): Promise<GuestFacts | undefined> =>
     unlessUnknown(connection.readGuestFacts(domain, topic));
@@ -74,8 +74,8 @@ const REQUESTS: Readonly<Record<Exclude<GuestRequest, "interfacetraffic">, Asked
 };
 
 /**
- * Makes it. Safe to repeat, as what it asks for is.
- * @throws AppError with KUBE_NOT_FOUND where the guest is not of this node, LAUNCHER_UNREACHABLE, and what libvirt throws
+ * Creates the request function. It is as safe to repeat as the request itself.
+ * @throws AppError with KUBE_NOT_FOUND when the guest is not on this node, LAUNCHER_UNREACHABLE, and libvirt's errors
  */
 export function createAskGuest(
   deps: Deps & { readonly linkCounters: LinkCounters },

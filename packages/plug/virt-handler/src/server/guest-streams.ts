@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The serial console and the screen of guests of this node: each is had by one at a time.
+// Serial consoles and screens of guests of this node, for one client at a time.
 import type { Socket } from "node:net";
 import { names } from "@patchbay/api";
 import { AppError, isAppError, type GuestStream, type StreamRequest } from "@patchbay/core";
@@ -9,19 +9,19 @@ import type { LauncherPod, ObjectKey } from "@patchbay/core/ports";
 import type { Deps } from "../deps.ts";
 import { findGuest } from "./find-guest.ts";
 
-/** Opens a stream of a guest of this node; paused, until somebody reads it. */
+/** Opens a stream of a guest of this node. The stream is paused until it is read. */
 export type OpenGuestStream = (key: ObjectKey, request: StreamRequest) => Promise<Socket>;
 
-/** Below the launcher's volume. */
+/** Socket names in the launcher's volume. */
 const SOCKETS: Readonly<Record<GuestStream, string>> = {
   console: names.CONSOLE_SOCKET,
   vnc: names.VNC_SOCKET,
 };
 
-/** How a pod's socket is reached, through no link that the pod has made. */
+/** Connects to a pod's socket without following symlinks that the pod created. */
 export type ConnectToPod = (pod: LauncherPod, socket: string) => Promise<Socket>;
 
-/** By its directory below `podsDir`. */
+/** Connects through the pod's directory below `podsDir`. */
 export function connectBelow(podsDir: string): ConnectToPod {
   return ({ uid }, socket) => {
     const path = [uid, names.EMPTY_DIR_VOLUMES, names.LAUNCHER_VOLUME, socket].join("/");
@@ -36,7 +36,7 @@ function unreachable(key: ObjectKey, stream: GuestStream, cause: unknown): unkno
   return new AppError("LAUNCHER_UNREACHABLE", { vmi: printKey(key), reason }, { cause });
 }
 
-/** QEMU shows a screen to several at once. */
+/** QEMU serves several screen clients at once. */
 async function connectScreen(
   connect: ConnectToPod,
   { key, pod }: { readonly key: ObjectKey; readonly pod: LauncherPod },
@@ -51,10 +51,10 @@ async function connectScreen(
 }
 
 /**
- * Makes it. QEMU serves one client of a socket and lets the next one wait without a word: who has the stream loses it to
- * the next, or keeps it where that one says so.
- * @throws AppError with KUBE_NOT_FOUND, GUEST_STREAM_IN_USE, LAUNCHER_UNREACHABLE, and what a session throws, by what it
- *   gives
+ * Creates the stream function. QEMU serves one client of a socket and leaves the next one waiting, so a new client replaces the
+ * current one, unless it asks to preserve the session.
+ * @throws AppError with KUBE_NOT_FOUND, GUEST_STREAM_IN_USE, LAUNCHER_UNREACHABLE, and the errors of sessions, all from the
+ *   returned function
  */
 export function createOpenGuestStream(
   deps: Deps,
@@ -65,7 +65,7 @@ export function createOpenGuestStream(
   return async (key, { stream, preservesSession, isBeside = false }) => {
     const { pod, listener } = findGuest(key, deps, wake);
     const place = `${pod.uid} ${stream}`;
-    // That the pod is the one which it says, its session has made sure of.
+    // Opening the session verifies that the pod is the one that the VMI's status names.
     await deps.sessions.use(pod, listener, () => Promise.resolve());
     if (isBeside) return connectScreen(connect, { key, pod });
     const before = taken.get(place);
@@ -75,9 +75,9 @@ export function createOpenGuestStream(
     before?.destroy();
     try {
       const socket = await connect(pod, SOCKETS[stream]);
-      // Whoever has it may not listen yet.
+      // The caller may not listen for errors yet.
       socket.on("error", () => socket.destroy());
-      // Two may have come at once.
+      // Another client may have connected in the meantime.
       taken.get(place)?.destroy();
       taken.set(place, socket);
       socket.once("close", () => {

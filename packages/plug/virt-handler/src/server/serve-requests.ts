@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Bytes both ways between a guest and whoever has its console, its screen or its packets.
+// The HTTPS server that virt-api calls for guests of this node.
 import type { Duplex } from "node:stream";
 import {
   type CaptureRequest,
@@ -34,13 +34,12 @@ import type { AskGuest } from "./guest-requests.ts";
 import type { OpenCapture } from "./guest-captures.ts";
 import type { OpenGuestStream } from "./guest-streams.ts";
 
-/** What is joined. */
 type StreamKind = (StreamRequest | CaptureRequest)["stream"];
 
-/** So much of a console waits for a reader who does not read, bytes; what comes then is dropped, and told. */
+/** Console output buffered for a slow client, bytes. Further output is dropped and its size reported. */
 const WAITING_MAX = 1024 * 1024;
 
-/** The guest stops at a console that is not read: it is always read, whatever becomes of the words. */
+/** Reads the console even if the client does not, because the guest would block on a full console. */
 function drain(from: Duplex, to: Duplex): void {
   let dropped = 0;
   from.on("data", (chunk: Buffer) => {
@@ -52,11 +51,11 @@ function drain(from: Duplex, to: Duplex): void {
     dropped = 0;
     to.write(chunk);
   });
-  // It was paused until somebody wanted it.
+  // The stream was paused until now.
   from.resume();
 }
 
-/** Joins them until one side ends; what is on its way then still arrives. */
+/** Copies both ways until one side ends. Data in transit still arrives. */
 export function joinStreams(stream: StreamKind, guest: Duplex, client: Duplex): void {
   if (stream === "console") drain(guest, client);
   else guest.pipe(client, { end: false });
@@ -69,17 +68,17 @@ export function joinStreams(stream: StreamKind, guest: Duplex, client: Duplex): 
     from.on("end", () => to.end());
     from.on("close", () => {
       to.end();
-      // What waits for a reader who is gone is not kept; whoever was told the end is heard until it has ended itself.
+      // Drops data for a client that is gone. A client that was sent the end is read until it ends too.
       if (to === guest) guest.destroy();
       else client.resume();
     });
   }
 }
 
-/** Where is listened, and who is known. Files are PEM. */
+/** The server's address, certificate and trusted client. Files are PEM. */
 interface DoorSettings {
   readonly listenAddress: string;
-  /** 0 takes a free one. */
+  /** 0 for a free port. */
   readonly port: number;
   readonly certFile: string;
   readonly keyFile: string;
@@ -100,14 +99,14 @@ function send(response: ServerResponse, code: number, body: object): void {
   response.writeHead(code, { "content-type": "application/json" }).end(JSON.stringify(body));
 }
 
-/** What of a failure virt-api may read: our own words, never a stack's. */
+/** Errors without an error code stay internal, so that no stack trace gets out. */
 function failureOf(error: unknown): { readonly code: number; readonly message: string } {
   return isAppError(error)
     ? { code: CATALOGUE[error.code].http, message: error.message }
     : { code: 500, message: "internal error" };
 }
 
-/** What is asked of a guest, and whether it is changed by that. */
+/** A request to a guest, and whether it changes the guest. */
 interface Asked {
   readonly key: Required<ObjectKey>;
   readonly request: string;
@@ -152,7 +151,7 @@ async function answer(
   }
 }
 
-/** An answer on a connection that does not become a stream. */
+/** Writes an HTTP response on a connection that does not become a stream. */
 function refuseUpgrade(socket: Duplex, code: number, message: string): void {
   const body = JSON.stringify({ message });
   const head = [
@@ -164,7 +163,6 @@ function refuseUpgrade(socket: Duplex, code: number, message: string): void {
   socket.end(`${head.join("\r\n")}\r\n\r\n${body}`);
 }
 
-/** A stream of a guest, and who has it. */
 interface Joined {
   readonly stream: StreamKind;
   readonly guest: Duplex;
@@ -177,13 +175,13 @@ const SWITCHING = [
   `upgrade: ${STREAM_PROTOCOL}`,
 ];
 
-/** Joins them until one side ends, or the service does: an open stream would keep its process. */
+/** Connects both until one side ends or the service stops, because an open stream would keep the process alive. */
 function carry({ stream, guest, client }: Joined, signal: AbortSignal): void {
   const end = (): void => {
     guest.destroy();
     client.destroy();
   };
-  // Whoever has gone while the guest was asked tells of it no more.
+  // The client may disconnect while the guest's stream is opened.
   if (client.destroyed || signal.aborted) {
     end();
     return;
@@ -221,8 +219,7 @@ async function answerUpgrade(url: string, socket: Duplex, deps: DoorDeps): Promi
 }
 
 /**
- * Serves until the signal is aborted. A client without the right certificate does not get through the handshake, or is
- * told 401.
+ * Serves until the signal is aborted. A client without the right certificate fails in the TLS handshake or gets a 401.
  * @throws AppError with OS_FILE_FAILED while there is no certificate
  */
 export function serveRequests(settings: DoorSettings, deps: DoorDeps): Promise<RunningServer> {
@@ -230,7 +227,7 @@ export function serveRequests(settings: DoorSettings, deps: DoorDeps): Promise<R
   const files = createFiles();
   const clients = new ClientAuthority(trustInFile(files, { caFile, names: [clientName] }));
   const listen: RequestListener = (request, response) => {
-    request.resume(); // no request has a body that matters
+    request.resume(); // no request has a relevant body
     if (clients.vouchesFor(request)) void answer(request, response, deps);
     else send(response, 401, { message: "Unauthorized" });
   };

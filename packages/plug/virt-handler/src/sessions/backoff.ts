@@ -1,25 +1,23 @@
 // SPDX-License-Identifier: Apache-2.0
-// Launchers that hang or drop their connections are left alone for a time that grows, whatever wakes the loop for them.
+// Backoff for launchers that hang or drop their connections, independent of what wakes the loop.
 import { AppError, isAppError } from "@patchbay/core";
 import { createPauses, type Pauses } from "@patchbay/kube";
 import type { Clock, LauncherPod, NetnsHandle } from "@patchbay/core/ports";
 import type { Listener, Session, Sessions } from "./sessions.ts";
 
-/** The first pause is short: a libvirt that was started anew is back by then. */
+/** The first pause is short, because a restarted libvirt is available again by then. */
 const RANGE = { firstMs: 100, maxMs: 30_000, jitter: 0.2 };
-/** A connection that lasted so long was a good one: its end is a first one. */
+/** When a connection lasted this long, its end counts as a first failure. */
 const GOOD_MS = 60_000;
 /**
- * How long one may work with a session, milliseconds. Longer than one call that waits for a busy domain (30 s) and what
- * comes before and after it; a libvirt that takes its time for each call is given up here.
+ * Time limit for one pass with a session, milliseconds. Longer than one call that waits for a busy domain (30 s) and the calls
+ * around it. Stops a libvirt that is slow in every call.
  */
 const WORK_MS = 90_000;
 
-/** Sessions whose launchers are left alone after they failed. */
 class BackoffSessions implements Sessions {
   readonly #sessions: Sessions;
   readonly #clock: Clock;
-  /** By pod. */
   readonly #pauses: Pauses<undefined>;
   readonly #known = new WeakSet<Session>();
 
@@ -73,10 +71,10 @@ class BackoffSessions implements Sessions {
     });
   }
 
-  /** Once for a call that was late and the end of its connection, which follows. */
+  /** Backs off once for a timeout together with the end of its connection, which follows. */
   #backOff(pod: LauncherPod): void {
     if (this.pauseMs(pod) > 0) return;
-    // One code for all: a launcher that hangs and hangs up by turns gains nothing by it.
+    // Uses one code for all failures, so that a launcher gains nothing by alternating between them.
     this.#pauses.fail(stepOf(pod), { code: "launcher", shown: undefined });
   }
 
@@ -86,9 +84,9 @@ class BackoffSessions implements Sessions {
     this.#clock.sleep(WORK_MS, done.signal).then(
       () => {
         late.abort();
-        void session.connection.close(); // what the work waits for fails
+        void session.connection.close(); // makes the pending calls of `work` fail
       },
-      () => undefined, // done in time
+      () => undefined, // finished in time
     );
     try {
       return await work(session);
@@ -102,7 +100,7 @@ class BackoffSessions implements Sessions {
   }
 }
 
-/** Nobody pays for whoever names the uid of a pod that is not its own. */
+/** Includes the name, so that a VMI whose status names the uid of a foreign pod cannot delay that pod's launcher. */
 function scopeOf({ uid, namespace, name }: LauncherPod): string {
   return JSON.stringify([uid, namespace, name]);
 }
@@ -111,7 +109,7 @@ function stepOf(pod: LauncherPod): { scope: string; name: string; circumstances:
   return { scope: scopeOf(pod), name: "session", circumstances: "" };
 }
 
-/** The same sessions; launchers that hang or hang up are to be left alone for a while. */
+/** Wraps sessions so that launchers that hang or disconnect back off. */
 export function withBackoff(sessions: Sessions, clock: Clock): Sessions {
   return new BackoffSessions(sessions, clock);
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Open ways to the launchers of this node: their libvirt and their network namespace.
+// Sessions with the launchers of this node: their libvirt and their network namespace.
 import type {
   LinkChanges,
   Hypervisor,
@@ -16,12 +16,12 @@ import type {
 } from "@patchbay/core/ports";
 import { AppError, isAppError } from "@patchbay/core";
 
-/** What the loop is told of one launcher. */
+/** Filters libvirt and netlink events of one launcher: only changes that the last observation missed wake the loop. */
 export class Attention {
   readonly #wake: () => void;
   #isWorthLook: (changes: LinkChanges) => boolean = () => true;
   #works = 0;
-  /** Not seen yet. */
+  /** True for a libvirt event that no observation has covered. */
   #hasEvent = false;
   #changes: LinkChanges[] = [];
 
@@ -29,35 +29,33 @@ export class Attention {
     this.#wake = wake;
   }
 
-  /** libvirt told of the guest. */
   noteEvent(): void {
     this.#hasEvent = true;
     this.#settle();
   }
 
-  /** The kernel told of links. */
   noteLinks(changes: LinkChanges): void {
     this.#changes.push(changes);
     this.#settle();
   }
 
-  /** A look begins, and sees all that happened until now. */
+  /** Marks the start of an observation, which covers all earlier events. */
   look(): void {
     this.#hasEvent = false;
     this.#changes = [];
   }
 
-  /** A look at links alone begins: what libvirt told is still to be seen. */
+  /** Marks the start of an observation of links only. libvirt events remain uncovered. */
   lookAtLinks(): void {
     this.#changes = [];
   }
 
-  /** From now on only such changes of links are worth a look. */
+  /** Restricts the link changes that wake the loop. */
   wakeOnlyFor(isWorthLook: (changes: LinkChanges) => boolean): void {
     this.#isWorthLook = isWorthLook;
   }
 
-  /** Somebody works on the launcher, and looks at it: what happens meanwhile wakes at the end at the earliest. */
+  /** Delays wake-ups while a pass works with the launcher. */
   async during<T>(work: () => Promise<T>): Promise<T> {
     this.#works += 1;
     try {
@@ -76,43 +74,43 @@ export class Attention {
   }
 }
 
-/** A launcher whose libvirt answers. Its descriptors are open, and name what they did, while somebody uses it. */
+/** A launcher whose libvirt answers. Its descriptors stay open while a pass uses them. */
 export interface Session {
   readonly launcher: Launcher;
   readonly connection: HypervisorConnection;
-  /** A look at the guest and its links begins: what happened until now wakes nobody any more. */
+  /** Marks the start of an observation; earlier events no longer wake the loop. */
   look(): void;
-  /** The same of the links alone. */
+  /** Marks the start of an observation of links only. */
   lookAtLinks(): void;
-  /** From now on only such changes of links wake the listener. */
+  /** Restricts the link changes that wake the listener. */
   wakeOnlyFor: Attention["wakeOnlyFor"];
-  /** From now on what comes and goes at the paths of these sockets wakes the listener, and at no others. */
+  /** Watches exactly these socket paths from now on; changes there wake the listener. */
   watchSockets(paths: readonly string[]): void;
 }
 
-/** Whoever works with a launcher. */
+/** The receiver of a launcher's events. */
 export interface Listener {
-  /** Something about the launcher may have changed, which nobody has looked at since. */
+  /** Called when something about the launcher may have changed that no pass has observed. */
   readonly wake: () => void;
-  /** What libvirt told, for what it tells beside that. */
+  /** Called with each libvirt event. */
   readonly hear: (event: HypervisorEvent) => void;
 }
 
-/** Opens a session at its first use and keeps it until either end is gone. */
+/** Opens a session at its first use and retains it until either end is gone. */
 export interface Sessions {
   /**
-   * Works with the session of a pod. A session that is lost or closed meanwhile keeps its descriptors until the last
-   * `work` with it has ended, since their numbers would be given to the next that is opened. The listener of the first
-   * use is told, also of a launcher that comes later.
+   * Works with the session of a pod. A session that is lost or closed in the meantime keeps its descriptors open until the last
+   * `work` with it has ended, because the kernel would reuse their numbers. Only the listener of the first use receives events,
+   * including those of a launcher that appears later.
    * @throws AppError with LAUNCHER_UNREACHABLE, LAUNCHER_NOT_LISTENING, OS_PATH_REFUSED, LIBVIRT_UNREACHABLE,
-   *   LIBVIRT_TIMED_OUT, OS_FILE_FAILED; and what `work` throws
+   *   LIBVIRT_TIMED_OUT, OS_FILE_FAILED; and the errors of `work`
    */
   use<T>(pod: LauncherPod, listener: Listener, work: (session: Session) => Promise<T>): Promise<T>;
-  /** The network namespace of the pod, while its session is open; to be used at once, since it may end at any time. */
+  /** The pod's network namespace while its session is open. Callers must use it at once, because it may be closed at any time. */
   netnsOf(pod: LauncherPod): NetnsHandle | undefined;
-  /** How long the pod's launcher is to be left alone, milliseconds; 0: it may be asked. */
+  /** How long to leave the pod's launcher alone, milliseconds; 0 when it may be used. */
   pauseMs(pod: LauncherPod): number;
-  /** Closes what belongs to the pod; what is still used, when its last user is done. */
+  /** Closes the pod's session, after the last `work` with it. */
   close(pod: LauncherPod): void;
   closeAll(): void;
 }
@@ -120,7 +118,7 @@ export interface Sessions {
 /** A launcher that was found, and whose libvirt answers. */
 type Reached = Pick<Session, "launcher" | "connection">;
 
-/** A session and those who work with it. */
+/** A session with a count of its users. */
 class SharedSession implements Session {
   readonly launcher: Launcher;
   readonly connection: HypervisorConnection;
@@ -128,7 +126,7 @@ class SharedSession implements Session {
   readonly #over = new AbortController();
   readonly #links: WatchedLinks;
   readonly #vhostSockets: VhostSockets;
-  /** By path: what ends the watch. */
+  /** Ends the watch, by path. */
   readonly #watchedSockets = new Map<string, AbortController>();
   #users = 0;
 
@@ -187,7 +185,7 @@ class SharedSession implements Session {
     }
   }
 
-  /** @throws AppError with LAUNCHER_UNREACHABLE when it has ended */
+  /** @throws AppError with LAUNCHER_UNREACHABLE when the session has ended */
   async use<T>(pod: LauncherPod, work: (session: Session) => Promise<T>): Promise<T> {
     if (this.#over.signal.aborted) {
       const reason = "its session was closed meanwhile";
@@ -202,7 +200,7 @@ class SharedSession implements Session {
     }
   }
 
-  /** Ends the connection at once, so that whoever works with it soon hears. False when it had ended. */
+  /** Closes the connection at once, so that pending calls fail soon. Returns false when the session had ended before. */
   end(): boolean {
     if (this.#over.signal.aborted) return false;
     this.#over.abort(new Error("the session is over"));
@@ -216,28 +214,26 @@ class SharedSession implements Session {
   }
 }
 
-/** What there is of one pod, until it is closed. */
 interface Entry {
   readonly pod: LauncherPod;
-  /** Absent while no launcher answers; one attempt at a time. */
+  /** Unset while no launcher answers. Only one attempt runs at a time. */
   session: Promise<SharedSession> | undefined;
-  /** The same, once it is open. */
+  /** The same session, once it is open. */
   opened: SharedSession | undefined;
-  /** Ends the watch for a launcher that is not there yet. */
+  /** Ends the watch for a launcher that does not exist yet. */
   watch: AbortController | undefined;
-  /** How often in a row libvirt did not answer in time. */
+  /** Consecutive timeouts of libvirt. */
   late: number;
 }
 
 /**
- * How long libvirt may take to answer at first, milliseconds. It probes QEMU when it is new, 8 s measured: that goes on
- * between the attempts, the next of which waits twice as long.
+ * Timeout of the first attempt to open libvirt, milliseconds. A new libvirt probes QEMU, which took 8 s when measured. The
+ * probe continues between attempts, and each attempt waits twice as long as the previous one.
  */
 const OPEN_FIRST_MS = 5000;
-/** And at most. */
 const OPEN_LONGEST_MS = 30_000;
 
-/** Whoever names the uid of a pod that is not its own has no part in that pod's session. */
+/** Includes the name, so that a VMI whose status names the uid of a foreign pod gets no access to that pod's session. */
 function idOf({ uid, namespace, name }: LauncherPod): string {
   return JSON.stringify([uid, namespace, name]);
 }
@@ -286,7 +282,7 @@ class LauncherSessions implements Sessions {
       (session) => {
         this.#end(pod, session, "the pod is not needed");
       },
-      () => undefined, // told to those who wait for it
+      () => undefined, // reported to those who wait for the session
     );
   }
 
@@ -339,7 +335,7 @@ class LauncherSessions implements Sessions {
     }
   }
 
-  /** The socket comes later, or again: inotify tells. */
+  /** inotify reports when the socket appears. */
   #awaitLauncher(pod: LauncherPod, entry: Entry, wake: () => void): void {
     if (entry.watch !== undefined) return;
     entry.watch = new AbortController();
@@ -378,7 +374,7 @@ class LauncherSessions implements Sessions {
     });
   }
 
-  /** False when it had ended. */
+  /** Returns false when the session had ended before. */
   #end(pod: LauncherPod, session: SharedSession, reason: string): boolean {
     if (!session.end()) return false;
     this.#options.log.info("closed session", { uid: pod.uid, reason });
@@ -386,7 +382,6 @@ class LauncherSessions implements Sessions {
   }
 }
 
-/** Sessions, none of which is open yet. */
 export function createSessions(options: SessionsOptions): Sessions {
   return new LauncherSessions(options);
 }

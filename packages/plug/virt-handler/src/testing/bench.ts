@@ -50,55 +50,52 @@ const SOCKET_FD = 7;
 export const NETNS = "42";
 const NODE = "node1";
 
-/** Effects are counted; the one at `crashAt` is the last, and half of the crashes come after it took effect. */
+/** The effect with number `crashAt` is the last one; if `after` is true, it takes effect before the crash. */
 interface CrashPlan {
   crashAt: number;
   after: boolean;
   count: number;
-  /** Called when the process dies; the effect never returns to it. */
+  /** Called when the process dies; the effect never returns. */
   die: () => void;
 }
 
-/** The node, as a test sets it up, drives it and looks at it. */
 export interface Bench {
   readonly store: FakeStore;
   readonly podNetwork: FakePodNetwork;
   readonly addressServers: FakeAddressServers;
   readonly vhostSockets: FakeVhostSockets;
   readonly launcherDisks: FakeLauncherDisks;
-  /** The configuration; none unless a test puts one there. */
+  /** Empty unless a test adds a configuration. */
   readonly kubevirts: FakeCache<KubeVirt>;
   readonly daemon: FakeDaemon;
   readonly hooks: FakeHookSidecars;
-  /** Milliseconds that the clock says. */
+  /** Time of the fake clock, milliseconds. */
   nowMs: number;
-  /** Effects that were tried so far. */
+  /** Number of attempted effects. */
   readonly effects: number;
-  /** The effect of that number (from 1) is the last before the process dies. */
+  /** Crashes the process at this effect, counted from 1. */
   crashAt(effect: number, after: boolean): void;
-  /** Events that were recorded, as `REASON message`. */
+  /** Recorded events, as `REASON message`. */
   readonly events: readonly string[];
-  /** The same as they were given. */
   readonly notes: readonly Note[];
   readonly log: FakeLogger;
-  /** The launcher's pod is there again, or goes. */
   readonly launcher: {
-    /** With hooks, by their containers' names. */
+    /** Starts the launcher with these hook containers. */
     start(...sidecars: readonly string[]): void;
     stop(): void;
     readonly openCount: number;
   };
-  /** The watch tells nothing of what is written from now on. */
+  /** While true, the watch delivers no writes. */
   isBehind: boolean;
-  /** What the last pass answered; undefined: it failed. */
+  /** Result of the last pass; undefined after a failure. */
   readonly next: Next | undefined;
-  /** Runs the loop as a new process until it is silent; a crash ends the process and starts the next. */
+  /** Runs the loop as a new process until nothing changes. A crash ends the process and starts the next one. */
   run(): Promise<void>;
-  /** Goes on with the last process until it is silent; the errors with which passes ended. */
+  /** Continues the last process until nothing changes. Returns the errors of failed passes. */
   goOn(): Promise<readonly unknown[]>;
-  /** One pass, as after an event. */
+  /** Runs one pass, as after an event. */
   wake(): Promise<void>;
-  /** Changes what libvirt says of a domain. */
+  /** Changes the domain XML that libvirt returns. */
   disguise: (xml: string) => string;
   vmi(): Promise<VirtualMachineInstance>;
   edit(change: (vmi: VirtualMachineInstance) => VirtualMachineInstance): Promise<void>;
@@ -119,7 +116,7 @@ function withCrashes<T extends object>(target: T, names: readonly (keyof T)[], p
     get(object, name): unknown {
       const value: unknown = Reflect.get(object, name, object);
       if (typeof value !== "function") return value;
-      // The proxied ports have methods only, which take and give what the port says.
+      // The proxied ports have methods only, with the port's parameters and results.
       const method = value.bind(object) as (...args: unknown[]) => unknown;
       if (!names.some((effect) => effect === name)) return method;
       return async (...args: unknown[]): Promise<unknown> => {
@@ -170,7 +167,7 @@ class MemoryBench implements Bench {
     monotonicMs: () => this.nowMs,
     sleep: () => Promise.resolve(),
   };
-  /** No timer ends: a pause is over when the clock says so at a wake. */
+  /** No timer ends, so a pause is over when a wake finds that its time has passed. */
   readonly #queue = createQueue({
     clock: { ...this.#clock, sleep: () => new Promise(() => undefined) },
     circumstancesOf: () => givenTo(this.#vmis.find(KEY)),
@@ -304,7 +301,7 @@ class MemoryBench implements Bench {
     };
   }
 
-  /** The watch tells what is in the store. */
+  /** The watch delivers the store's content. */
   async #look(): Promise<VirtualMachineInstance | undefined> {
     const found = await this.store.find(VIRTUAL_MACHINE_INSTANCES, KEY);
     if (this.isBehind) return found;
@@ -313,7 +310,7 @@ class MemoryBench implements Bench {
     return found;
   }
 
-  /** One pass; whether it did anything. Without a place for errors they are thrown, but for a lost race. */
+  /** Runs one pass and returns whether it changed anything. Without `errors` it throws them, except for conflicts. */
   async #pass(deps: Deps, errors?: unknown[]): Promise<boolean> {
     const before = JSON.stringify(await this.#look()) + String(this.effects);
     const died = new Promise<undefined>((resolve) => {
@@ -334,7 +331,7 @@ class MemoryBench implements Bench {
     return isDue || before !== JSON.stringify(after) + String(this.effects);
   }
 
-  /** Runs one process until it is silent; false when it died. */
+  /** Runs one process until nothing changes; returns false when it crashed. */
   async #runProcess(deps: Deps): Promise<boolean> {
     this.#process = deps;
     for (let passes = 0; passes < 20; passes += 1) {
@@ -345,7 +342,6 @@ class MemoryBench implements Bench {
   }
 }
 
-/** A node with one VMI whose launcher listens. */
 export function createBench(first: VirtualMachineInstance): Bench {
   return new MemoryBench(first);
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Relays in memory: the two ends of a migration find each other by its uid.
+// Relays in memory. The two ends of a migration find each other by port.
 import { AppError } from "@patchbay/core";
 import type { RelayPlace, RelayRequest, Relays, Relay } from "../relays/relays.ts";
 import type { Ports, Word } from "../relays/protocol.ts";
@@ -11,7 +11,7 @@ class FakeRelay implements Relay {
   readonly #tell: (() => void) | undefined;
   isOpen = true;
 
-  /** @param tell - what is done when the guest is off at the source; undefined: it receives */
+  /** @param tell - called when the guest has left the source; undefined for a receiver */
   constructor(ports: Ports, tell?: () => void) {
     this.ports = ports;
     this.#tell = tell;
@@ -46,11 +46,10 @@ class FakeRelay implements Relay {
   }
 }
 
-/** {@link Relays} in memory, and what was started. */
 export interface FakeRelays extends Relays {
-  /** How many run. */
+  /** Number of running relays. */
   readonly openCount: number;
-  /** All of them end, as when their processes are killed. */
+  /** Ends all relays, as if their processes were killed. */
   kill(): void;
 }
 
@@ -91,7 +90,7 @@ class MemoryRelays implements FakeRelays {
   }
 }
 
-/** Nothing was started; both nodes may be given the same. */
+/** Both nodes may share one instance. */
 export function createFakeRelays(): FakeRelays {
   return new MemoryRelays();
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A node on which the whole loop runs, on fakes: one launcher that listens, one NIC in its pod, and a clock of the test's.
+// A node that runs the whole loop on fakes: one launcher that listens, one NIC in its pod, and a fake clock.
 import {
   VIRTUAL_MACHINE_INSTANCES,
   type KubeObject,
@@ -39,7 +39,6 @@ const KEY = { namespace: "default", name: "vm1" };
 const NODE = "node1";
 const SOCKET_FD = 7;
 
-/** The node, its fakes, and what came of the passes. */
 export class LoopNode {
   readonly store = createFakeStore();
   readonly vmis = createFakeCache<VirtualMachineInstance>();
@@ -53,16 +52,13 @@ export class LoopNode {
   readonly clock = createFakeClock();
   readonly metrics = createMetrics("virt-handler");
   readonly results: string[] = [];
-  /** What was told to people: REASON: WORDS. */
+  /** Recorded events, as `REASON: message`. */
   readonly events: string[] = [];
-  /** What asks its guests, once the loop runs. */
+  /** Set when the loop runs, like the three below. */
   ask: AskGuest = () => Promise.reject(new Error("the loop does not run"));
-  /** What opens streams of its guests, as above. */
   openBy: GuestWays["openBy"] = () => () => Promise.reject(new Error("the loop does not run"));
-  /** What shows their packets, as above. */
   captureBy: GuestWays["captureBy"] = () => () =>
     Promise.reject(new Error("the loop does not run"));
-  /** What examines them, as above. */
   examineBy: GuestWays["examineBy"] = () => () =>
     Promise.reject(new Error("the loop does not run"));
   readonly #stop = new AbortController();
@@ -87,7 +83,7 @@ export class LoopNode {
     return this.hypervisor.daemonAt({ kind: "socket", fd: SOCKET_FD });
   }
 
-  /** The VMI as the watch told it last. */
+  /** The VMI that the watch delivered last. */
   get vmi(): VirtualMachineInstance | undefined {
     return this.vmis.find(KEY);
   }
@@ -96,24 +92,22 @@ export class LoopNode {
     return this.vmi?.status?.phase === "Running";
   }
 
-  /** The watch tells what is in the store. */
   async #look(): Promise<void> {
     const vmi = await this.store.find(VIRTUAL_MACHINE_INSTANCES, KEY);
     if (vmi !== undefined) this.vmis.put(vmi);
   }
 
-  /** The VMI is as given, and the watch tells it. */
+  /** Stores the VMI, and the watch delivers it. */
   async put(vmi: VirtualMachineInstance): Promise<void> {
     this.store.put(VIRTUAL_MACHINE_INSTANCES, vmi);
     await this.#look();
   }
 
-  /** The VMI leaves the node. */
+  /** Removes the VMI from the node. */
   take(): void {
     this.vmis.take(KEY);
   }
 
-  /** Its QEMU opens the taps of its devices. */
   #openingHypervisor(): Hypervisor {
     const qemu = {
       daemon: this.daemon,
@@ -173,7 +167,6 @@ export class LoopNode {
     this.#loop = runLoop(parts, this.#stop.signal);
   }
 
-  /** Resolves when the loop has ended. */
   async stop(): Promise<void> {
     this.#stop.abort();
     await this.#loop;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Events for the steps that a person would ask about.
+// Events about NICs and about the guest as a whole.
 import type { IfaceStatus, KubeObject, VirtualMachineInstance, VmiPhase } from "@patchbay/api";
 import {
   eventTypeOf,
@@ -16,12 +16,10 @@ interface SaidStories {
   readonly stories: Pick<Deps["stories"], "say">;
 }
 
-/** Whose NICs are told of, and how long each took. */
 interface NicFacts extends SaidStories {
   readonly vmi: VirtualMachineInstance;
 }
 
-/** The network that an iface is to be on. */
 function sayNetwork({ spec }: VirtualMachineInstance, name: string): string {
   const network = findByName(networksOf(spec), name)?.multus?.networkName;
   return network === undefined ? "the pod's network" : `network ${network}`;
@@ -41,7 +39,7 @@ function hindranceNote(before: IfaceStatus | undefined, after: IfaceStatus): Not
   return { type, reason, message, about };
 }
 
-/** Its device is there as before, and hangs on another NIC of the pod. */
+/** The same device is now connected to another NIC of the pod. */
 function isSwapped(before: IfaceStatus | undefined, after: IfaceStatus): boolean {
   return (
     before?.pciAddress !== undefined &&
@@ -50,7 +48,6 @@ function isSwapped(before: IfaceStatus | undefined, after: IfaceStatus): boolean
   );
 }
 
-/** What a NIC that is in order has come to. */
 function readyNote(
   before: IfaceStatus | undefined,
   after: IfaceStatus,
@@ -62,20 +59,18 @@ function readyNote(
     const message = `interface ${about} is on ${network} now, with the MAC and the PCI address that it had`;
     return { type: "Normal", reason: "InterfaceMoved", message, about };
   }
-  // A network swap that was called off is none.
+  // Canceling a network swap is no swap.
   if (isReady(before) || before?.hotplug?.type === "Swap") return undefined;
   const mac = after.mac === undefined ? "" : ` with MAC ${after.mac}`;
   const message = `interface ${about} is in the VM at ${pciAddress}, on ${network}${mac}`;
   return { type: "Normal", reason: "InterfacePlugged", message, about };
 }
 
-/** With how long it took, where that is known. */
 function withStory(note: Note, { vmi, stories }: NicFacts): Note {
   const told = stories.say(vmi, note.about ?? "");
   return told === undefined ? note : { ...note, message: `${note.message}, ${told}` };
 }
 
-/** What is new of one iface: that it is ready, or why it is not; a NIC that is ready may have something to tell too. */
 function noteOf(
   before: IfaceStatus | undefined,
   after: IfaceStatus,
@@ -88,10 +83,10 @@ function noteOf(
 
 type Notes = readonly Note[];
 
-/** What holds up a guest that does not run yet. */
+/** Reasons that keep a guest from starting. */
 const OF_STARTS: readonly string[] = ["GuestNotStarted", "HookFailed", "HookAnswerRefused"];
 
-/** Of what holds up the VMI as a whole, once; its words may differ each time. Source of the reason: KubeVirt virt-handler. */
+/** One event for each reason that blocks the VMI as a whole, because messages may vary. Source of the reason: KubeVirt virt-handler. */
 function guestNotes({ status }: VirtualMachineInstance, { hindrance }: NodeVmStatus): Notes {
   if (hindrance === undefined || hindrance.reason === status?.hindrance?.reason) return [];
   if (eventTypeOf(hindrance.reason) === undefined) return [];
@@ -102,7 +97,7 @@ function guestNotes({ status }: VirtualMachineInstance, { hindrance }: NodeVmSta
   return [{ type: "Warning", reason: "SyncFailed", message }];
 }
 
-/** Of the guest as a whole. Source of the reasons: KubeVirt virt-handler. */
+/** Events about the guest as a whole. Source of the reasons: KubeVirt virt-handler. */
 const PHASE_NOTES: Partial<Record<VmiPhase, Note>> = {
   Running: { type: "Normal", reason: "Started", message: "the guest runs" },
   Succeeded: { type: "Normal", reason: "Stopped", message: "the guest has shut down" },
@@ -114,7 +109,7 @@ const PHASE_NOTES: Partial<Record<VmiPhase, Note>> = {
   },
 };
 
-/** What was told last and what is told now. */
+/** The NICs in the previous and in the new status. */
 interface Reports {
   readonly before: readonly IfaceStatus[];
   readonly after: readonly IfaceStatus[];
@@ -137,7 +132,7 @@ function unpluggedNotes({ before, after }: Reports, facts: NicFacts): Notes {
     });
 }
 
-/** Who is told of NICs: the VM that declares them, where there is one, else the VMI. */
+/** Events about NICs go to the VM that declares them, or to the VMI if it has no VM. */
 function declarerOf(vmi: VirtualMachineInstance): KubeObject {
   const owner = ownerVmOf(vmi);
   if (owner === undefined) return vmi;
@@ -146,7 +141,7 @@ function declarerOf(vmi: VirtualMachineInstance): KubeObject {
   return { apiVersion, kind, metadata: { namespace, name, uid } };
 }
 
-/** Tells that a NIC was not as it was made, which is mended: an event for each thing that can be wrong with it. */
+/** Records that a NIC differed from its configuration and was repaired, one event for each kind of drift. */
 export function announceDrift(
   vmi: VirtualMachineInstance,
   { message }: Drift,
@@ -156,18 +151,17 @@ export function announceDrift(
   events.record(declarerOf(vmi), note);
 }
 
-/** The end of a VMI that is being deleted is no fault: what fails on the way has no consequences. */
+/** Failures during the deletion of a VMI are expected and have no consequences. */
 function isNews(vmi: VirtualMachineInstance, { type }: Note): boolean {
   return type !== "Warning" || vmi.metadata.deletionTimestamp === undefined;
 }
 
-/** Tells what the new report says beyond the last one. */
 export function announce(
   vmi: VirtualMachineInstance,
   next: NodeVmStatus,
   { events, stories }: Pick<Deps, "events"> & SaidStories,
 ): void {
-  // Links of the guest's own have no names, and are nobody's plug.
+  // Links that the guest created itself have no names in the spec.
   const ofSpec = ({ name }: IfaceStatus): boolean => name !== undefined;
   const before = (vmi.status?.interfaces ?? []).filter(ofSpec);
   const reports = { before, after: (next.interfaces ?? before).filter(ofSpec) };

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Asks the guest's agent what it calls its NICs, which addresses they have, and which system it is: soon after something has changed that it may
-// have words for, and now and then while it listens.
+// Queries the guest agent for NIC names, addresses and the operating system: soon after a relevant change, and at intervals.
 import { domainNameOf, isAppError, messageOf, type NodeVmFacts } from "@patchbay/core";
 import { keyOf, printKey } from "@patchbay/kube";
 import type { GuestInterface, GuestSystem } from "@patchbay/core/ports";
@@ -11,14 +10,14 @@ function macsOf({ ifaces }: NodeVmFacts): readonly string[] {
   return ifaces.flatMap(({ device }) => device?.mac ?? []);
 }
 
-/** Each NIC on its network: a guest that is moved to another one gets other addresses there. */
+/** Includes the network, because a guest gets other addresses when its NIC moves to another network. */
 function placesOf({ ifaces }: NodeVmFacts): readonly string[] {
   return ifaces.flatMap(({ device, podInterfaceName }) =>
     device === undefined ? [] : [`${device.mac}@${podInterfaceName}`],
   );
 }
 
-/** The NICs that an agent could tell of, where they are; empty while no agent listens. */
+/** The NICs that the agent can report, with their networks; empty while no agent is connected. */
 function listenersOf(facts: NodeVmFacts): string {
   const { domain } = facts;
   const isListening = domain?.running === true && domain.facts.agentConnected;
@@ -34,7 +33,7 @@ async function linksFrom(
     return { links: await connection.readGuestInterfaces(domainNameOf(vmi)) };
   } catch (error) {
     if (isAppError(error, "LIBVIRT_CONNECTION_LOST")) throw error;
-    // A guest that does not answer is no fault: what is known of it stays.
+    // An agent that does not answer is no failure: what is known stays.
     const reason = messageOf(error);
     deps.log.debug("the guest's agent gave no answer", { vmi: printKey(keyOf(vmi)), reason });
     const isTimeout = isAppError(error, "LIBVIRT_AGENT_UNAVAILABLE");
@@ -42,13 +41,12 @@ async function linksFrom(
   }
 }
 
-/** The first of two moments, milliseconds from now. */
 function earlier(left: number | undefined, right: number | undefined): number | undefined {
   if (left === undefined || right === undefined) return left ?? right;
   return Math.min(left, right);
 }
 
-/** Asked once for each time that an agent comes; one that does not know the question is not asked again. */
+/** Queries once each time the agent connects. An agent that does not support the query is not queried again. */
 async function systemFrom(
   { vmi }: NodeVmFacts,
   { connection }: Session,
@@ -64,8 +62,8 @@ async function systemFrom(
 }
 
 /**
- * Asks if it is time to; a guest that takes long delays nobody but itself. Milliseconds until there is something to do
- * again, 0 when there is something to report; undefined: not before something changes.
+ * Queries the agent when that is due. Returns the milliseconds until the next query or report, 0 when there is something to
+ * report now, undefined to wait for a change.
  */
 export async function askGuest(
   facts: NodeVmFacts,

@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-// When a VM is left alone, whatever its libvirt does to wake us: before a pass, and after one that its launcher failed.
 import type { VirtualMachineInstance } from "@patchbay/api";
 import { isAppError, type AppError } from "@patchbay/core";
 import { done, keyOf, printKey, type Next } from "@patchbay/kube";
@@ -8,14 +7,14 @@ import type { Deps } from "../../deps.ts";
 import { PASS_REFILL_MS } from "../../pace.ts";
 import { reportFailure } from "./report.ts";
 
-/** Errors that mean this launcher cannot be worked with: its own, and those of the CRI, libvirt, its domain, the pod's links or the OS. */
+/** Errors of the launcher: its own, and those of the CRI, libvirt, the domain, the pod's links and the OS. */
 const OF_LAUNCHER = /^(?:LAUNCHER|CRI|LIBVIRT|DOMAIN|PODNET|OS)_/;
 
 function isOfLauncher(error: unknown): error is AppError {
   return isAppError(error) && OF_LAUNCHER.test(error.code);
 }
 
-/** Milliseconds for which its launcher is left alone, or the VMI has had enough passes; undefined: it may have one. */
+/** Milliseconds to wait because the launcher backs off or the VMI used up its passes; undefined when a pass may run. */
 export function heldBack(
   vmi: VirtualMachineInstance,
   pod: LauncherPod,
@@ -26,12 +25,11 @@ export function heldBack(
   return passes.take(vmi) ? undefined : PASS_REFILL_MS;
 }
 
-/** The launcher could be worked with. */
 export function noteSuccess({ metadata }: VirtualMachineInstance, { failures }: Deps): void {
   failures.delete(metadata.uid ?? "");
 }
 
-/** Tells why a launcher cannot be worked with, and throws: the queue leaves the key alone for a growing time. */
+/** Reports why a launcher cannot be used, and rethrows, so that the queue backs off. */
 export async function giveWay(
   vmi: VirtualMachineInstance,
   error: unknown,
@@ -46,8 +44,8 @@ export async function giveWay(
     throw error;
   }
   await reportFailure(vmi, { error, failures: 0 }, deps);
-  // Not there yet, or gone: the watch on its socket wakes this key. Of a socket at which nobody listens yet, or any
-  // more, nothing tells when that changes.
+  // The launcher is not there yet or is gone, and the watch on its socket wakes this key. When the socket exists but nobody
+  // listens on it, the loop gets no event, so those errors are rethrown above.
   deps.log.debug("launcher is not reachable", { vmi: printKey(keyOf(vmi)), reason: error.message });
   return done();
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The node loop: facts on this node become devices in the VM.
+// The node loop: turns the facts of one node into devices of the VM.
 import { isVmiFinal, type VirtualMachineInstance } from "@patchbay/api";
 import {
   driftIn,
@@ -32,14 +32,14 @@ import { START_STEP } from "./steps/start-guest.ts";
 import { sweepStepsOf } from "./steps/sweep-links.ts";
 import type { Place } from "./steps/step-context.ts";
 
-/** Its pod is being made: what of the launcher's path is there may still be mounted over, of which inotify tells nothing. */
+/** While the pod is created, a mount may still cover the launcher's path, and inotify does not report that. */
 const BEFORE_LAUNCHER: readonly (string | undefined)[] = ["Pending", "Scheduling"];
-/** Remember addresses, wire, attach, and look once more; each pass does what the one before made possible. */
+/** Remember addresses, wire, attach and check once more: each pass does what the previous one made possible. */
 const PASSES_MAX = 5;
 
 /**
- * The launcher of a VMI on this node: the uid as its status says, in the VMI's namespace and of the name that
- * virt-controller gives it. None where the guest has left the node.
+ * The launcher of a VMI on this node, with the uid from the VMI's status and the name that virt-controller assigns. Undefined
+ * when the guest has left the node.
  */
 export function launcherOf(
   vmi: VirtualMachineInstance,
@@ -50,7 +50,7 @@ export function launcherOf(
   return { ...launcher, namespace: vmi.metadata.namespace ?? "" };
 }
 
-/** The drifts that this pass repaired. A guest that ends takes its taps along, and then repairs fail. */
+/** Drifts that this pass repaired. Repairs fail while a guest shuts down, because its taps vanish. */
 function repairedDrifts(
   plan: readonly NodeAction[],
   facts: NodeVmFacts,
@@ -60,7 +60,7 @@ function repairedDrifts(
   return driftIn(repairs, facts);
 }
 
-/** None where the guest has ended meanwhile. */
+/** Returns none when the guest has ended in the meantime. */
 function shownDrifts(
   drifts: readonly Drift[],
   { domain }: NodeVmFacts,
@@ -79,7 +79,7 @@ async function converge(
   for (let pass = 1; ; pass += 1) {
     const facts = await observeNodeVm(vmi, { ...place, ...known }, deps);
     const plan = planNodeVm(facts);
-    // What goes on is its owner's to tell: who gets the guest goes on with what was told.
+    // Only the owner records phases; a migration target continues with those in the status.
     if (place.role === "owner") {
       deps.stories.see(vmi, stagesOf(facts.ifaces, vmi.metadata.namespace ?? ""));
     }
@@ -93,7 +93,7 @@ async function converge(
   }
 }
 
-/** What went on is not remembered: the next unplug, and the next step of an iface, begin anew. */
+/** Drops the retry state of steps that succeeded, so that the next unplug or step starts afresh. */
 function forgetDone(
   { vmi, ifaces, domain, orphans }: NodeVmFacts,
   result: NodePlanResult,
@@ -110,7 +110,6 @@ function forgetDone(
   ]);
 }
 
-/** What a guest's life means for its hooks. */
 function noteHooks({ vmi, domain }: NodeVmFacts, { pod, session }: Place, deps: Deps): void {
   if (domain?.running === true) deps.guestHooks.started(pod);
   else if (domain !== undefined && hasRun(vmi)) {
@@ -118,7 +117,6 @@ function noteHooks({ vmi, domain }: NodeVmFacts, { pod, session }: Place, deps: 
   }
 }
 
-/** Converges, reports, and asks the guest, with a launcher that answers. */
 async function workOn(
   vmi: VirtualMachineInstance,
   place: Place,
@@ -130,8 +128,7 @@ async function workOn(
   noteHooks(facts, place, deps);
   const heldMs = await reportNodeVm(facts, result, deps);
   if (result.lost !== undefined) throw result.lost;
-  // Unless an agent listens nothing is looked at at rest: the kernel tells of links, libvirt of the guest, the API server
-  // of what is wanted.
+  // Without a guest agent nothing is polled: netlink, libvirt and the API server report every change.
   const dueInMs = [
     result.changed ? 0 : [],
     result.againInMs ?? [],
@@ -140,12 +137,12 @@ async function workOn(
   return { facts, next: dueInMs.length === 0 ? done() : after(Math.min(...dueInMs)) };
 }
 
-/** A guest that is about to come is its owner's to ask. */
+/** On a migration target, the guest's owner queries the agent. */
 async function askOwn(facts: NodeVmFacts, place: Place, deps: Deps): Promise<number | undefined> {
   return place.role === "owner" ? askGuest(facts, place.session, deps) : undefined;
 }
 
-/** libvirt tells once that a guest keeps a device; nothing shows it afterwards. */
+/** libvirt reports a refused unplug only once, and no query shows it afterwards. */
 function noteRefusal(
   { metadata }: VirtualMachineInstance,
   event: HypervisorEvent,
@@ -156,7 +153,6 @@ function noteRefusal(
   if (iface !== undefined) unplugRequests.noteRefusal(metadata.uid ?? "", iface);
 }
 
-/** Whoever works with the VMI's launcher: the first one is told of what happens there. */
 export function listenerOf(vmi: VirtualMachineInstance, deps: Deps, wake: () => void): Listener {
   return {
     wake,
@@ -166,7 +162,7 @@ export function listenerOf(vmi: VirtualMachineInstance, deps: Deps, wake: () => 
   };
 }
 
-/** A guest that is on its way is worked on otherwise. */
+/** Migrating guests take a separate path. */
 async function passOver(vmi: VirtualMachineInstance, place: Place, deps: Deps): Promise<Next> {
   const converge = (): ReturnType<typeof workOn> => workOn(vmi, place, deps);
   if (deps.moves.of(vmi) === undefined) return (await converge()).next;

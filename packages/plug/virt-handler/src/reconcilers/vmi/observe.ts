@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Reads everything about one VMI on this node: spec, attachments, links, live domain.
+// Reads everything about one VMI on this node: spec, attachments, links and live domain.
 import {
   AppError,
   collectIfaceFacts,
@@ -35,12 +35,12 @@ interface Read {
   readonly facts: DomainFacts;
 }
 
-/** By the connection, which has one domain. */
+/** By connection, because each has only one domain. */
 const lastRead = new WeakMap<DomainReader, Read>();
 
 /**
- * What the live definition of the domain says.
- * @throws AppError with DOMAIN_XML_INVALID, and what the connection throws
+ * Reads the domain's live definition.
+ * @throws AppError with DOMAIN_XML_INVALID, and the errors of the connection
  */
 export async function readDomainFacts(
   name: string,
@@ -67,17 +67,17 @@ async function observeDomain(
   const facts = await readDomainFacts(name, connection);
   return {
     running: !ENDED.includes(info.state),
-    // That it stands still on its last part of the way nobody has asked for.
+    // libvirt pauses the guest itself for the last part of a migration.
     isPaused: info.state === "paused" && info.move === undefined,
     ...(info.hasDiskError === true && { hasDiskError: true }),
-    // One that has left, and is this node's all the same, has ended where it was.
+    // A domain that migrated away while this node still owns the VMI counts as crashed.
     crashed: info.state === "crashed" || info.move === "left",
     ...(info.move === "leaving" && { isLeaving: true as const }),
     facts,
   };
 }
 
-/** Looks at the links, and at the domain where it is not known. */
+/** Observes the links, and the domain unless it is known. */
 async function observeLinks(
   vmi: VirtualMachineInstance,
   { session, domain }: Place & Known,
@@ -92,13 +92,12 @@ async function observeLinks(
   return both(observeDomain(domainNameOf(vmi), session.connection), deps.podNetwork.look(netns));
 }
 
-/** Waits for both also when one fails: the session's descriptors are in use until the other has ended. */
+/** Waits for both even when one fails, because the other still uses the session's descriptors. */
 async function both<One, Other>(one: Promise<One>, other: Promise<Other>): Promise<[One, Other]> {
   await Promise.allSettled([one, other]);
   return Promise.all([one, other]);
 }
 
-/** What its guest said. */
 function observeGuest(
   vmi: VirtualMachineInstance,
   domain: DomainSnapshot | undefined,
@@ -117,7 +116,7 @@ function observeGuest(
   return { view, facts };
 }
 
-/** What was taken from the pod's NICs, and what the guest is given; what was taken from one that has gone is forgotten. */
+/** Reads the addresses taken over from pod NICs and the served NICs. Forgets the addresses of NICs that no longer exist. */
 async function observeAddresses(
   podUid: string,
   links: readonly Link[],
@@ -130,7 +129,7 @@ async function observeAddresses(
   return { remembered: await addressStore.list(podUid), facts: { served } };
 }
 
-/** What lies where plugins have named sockets, by the NIC in the pod. */
+/** Observes the sockets at the paths that CNI plugins named, by pod NIC. */
 function observeSockets(
   vmi: VirtualMachineInstance,
   { pod, session }: Place,
@@ -143,26 +142,26 @@ function observeSockets(
   );
 }
 
-/** Asks the pod network which of the wirings that should be there are whole. */
+/** Marks the ifaces whose expected wiring is complete. */
 function judgeLinks(ifaces: NodeVmFacts["ifaces"], view: PodView): NodeVmFacts["ifaces"] {
   const whole = expectedWirings(ifaces).filter((wiring) => view.isWired(wiring));
   return withWired(ifaces, new Set(whole.map(({ tapName }) => tapName)));
 }
 
-/** The pod that waits for the guest, if this is it. */
+/** The uid of the pod that waits for the guest, on a migration target. */
 function awaitedIn({ role, pod }: Pick<Place, "role" | "pod">): { readonly awaitedIn?: string } {
   return role === "target" ? { awaitedIn: pod.uid } : {};
 }
 
-/** What was seen a moment ago, and nobody of us has changed since. */
+/** What the previous pass observed and nothing has changed since. */
 export interface Known {
   readonly domain?: DomainSnapshot | undefined;
 }
 
 /**
- * The facts of a VMI whose launcher answers: two calls of libvirt, unless its domain is known, and meanwhile one look at
- * the links.
- * @throws AppError with DOMAIN_XML_INVALID, and those of the calls
+ * Collects the facts of a VMI whose launcher answers. Takes two libvirt calls, unless the domain is known, and one read of the
+ * links in parallel.
+ * @throws AppError with DOMAIN_XML_INVALID, and the errors of the calls
  */
 export async function observeNodeVm(
   stored: VirtualMachineInstance,

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Writes virt-handler's fields of the VMI's status when they say something new.
+// Writes virt-handler's fields of the VMI's status when they changed.
 import {
   networkConfigOf,
   VIRTUAL_MACHINE_INSTANCES,
@@ -26,7 +26,7 @@ import type { Deps } from "../../deps.ts";
 import { TRANSIENT_MS, WRITE_REFILL_MS } from "../../pace.ts";
 import { announce } from "./announce.ts";
 
-/** The report rests on what virt-controller said of the pod, and `phase` has a second writer: both are tested. */
+/** The report depends on the attachments that virt-controller wrote, and virt-controller also writes `phase`: the patch tests both. */
 function preconditions(current: VmiStatus, next: NodeVmStatus): readonly JsonPatchOperation[] {
   const { attachments, phase } = current;
   return [
@@ -41,10 +41,10 @@ function preconditions(current: VmiStatus, next: NodeVmStatus): readonly JsonPat
 
 const INTERFACES = "/status/interfaces";
 
-/** Fields that are there while there is something to say. */
+/** Optional fields that are removed when they have no value. */
 const TRANSIENT = ["hindrance", "unlistedGuestInterfaces"] as const;
 
-/** virt-controller writes conditions too: nothing of what it wrote meanwhile may be lost. */
+/** virt-controller writes conditions too, so the patch tests the old value and loses no concurrent write. */
 function conditionChanges(current: VmiStatus, next: NodeVmStatus): readonly JsonPatchOperation[] {
   const [path, value] = ["/status/conditions", next.conditions];
   if (value === undefined || isEqual(current.conditions ?? [], value)) return [];
@@ -70,7 +70,7 @@ function changes(current: VmiStatus, next: NodeVmStatus): readonly JsonPatchOper
   return [...changed, ...over, ...conditionChanges(current, next)];
 }
 
-/** Nothing is written for its sake alone: it goes along with what is told of NICs, and of the guest's end. */
+/** The history alone causes no write: it is written together with changes of NICs or of the guest's end. */
 function historyChanges(
   vmi: VirtualMachineInstance,
   next: NodeVmStatus,
@@ -83,15 +83,15 @@ function historyChanges(
     : [{ op: "add", path: "/status/interfaceHistory", value: history }];
 }
 
-/** How long what is new is held back, milliseconds; 0: it is told. */
+/** How long a change is held back, milliseconds; 0 when it was written. */
 export type HeldMs = number;
 
-/** Its phase is told at once: it changes a few times in a life. */
+/** A changed phase is written at once, because it changes only a few times in a life. */
 function isHeld(vmi: VirtualMachineInstance, next: NodeVmStatus, { writes }: Deps): boolean {
   return !writes.take(vmi) && next.phase === undefined;
 }
 
-/** Until news that is over in a moment, most of the time, is told nevertheless. */
+/** Milliseconds for which to hold back a change that is usually over in a moment. */
 function transientMs(
   vmi: VirtualMachineInstance,
   next: NodeVmStatus,
@@ -131,17 +131,16 @@ async function write(vmi: VirtualMachineInstance, next: NodeVmStatus, deps: Deps
   return 0;
 }
 
-/** What the report says beside the facts. */
 export interface Told {
-  /** What keeps ifaces from going on, by their names. */
+  /** Blocked ifaces, by name. */
   readonly hindrances: Readonly<Record<string, Hindrance>>;
-  /** Why there is no guest. */
+  /** Why the guest is not started. */
   readonly guest?: Hindrance | undefined;
 }
 
 /**
- * One write at most.
- * @throws AppError with KUBE_CONFLICT when the attachments changed meanwhile; the facts must be read again.
+ * Writes the status at most once.
+ * @throws AppError with KUBE_CONFLICT when the attachments changed in the meantime; the facts must be read again.
  */
 export async function reportNodeVm(facts: NodeVmFacts, told: Told, deps: Deps): Promise<HeldMs> {
   if (!isNodesWord(facts)) return 0;
@@ -149,7 +148,7 @@ export async function reportNodeVm(facts: NodeVmFacts, told: Told, deps: Deps): 
   return write(facts.vmi, nodeVmStatus(facts, { ...told, now }), deps);
 }
 
-/** A libvirt that is started again needs a moment: the VMI as a whole is told to be hindered from this failure on. */
+/** A restarted libvirt needs a moment, so the VMI as a whole is reported as blocked only from this failure on. */
 const TOLD_FROM = 3;
 
 function hindranceAfter(
@@ -164,7 +163,7 @@ function hindranceAfter(
   return before === undefined ? {} : { hindrance: before };
 }
 
-/** Tells what holds up a VMI, and what its ifaces wait for, while its launcher cannot be worked with because of `error`. */
+/** Reports why a VMI is blocked and what its ifaces wait for, while `error` makes its launcher unusable. */
 export async function reportFailure(
   vmi: VirtualMachineInstance,
   failure: { readonly error: unknown; readonly failures: number },
@@ -172,9 +171,9 @@ export async function reportFailure(
 ): Promise<void> {
   if (vmi.metadata.deletionTimestamp !== undefined) return;
   if (launcherOn(vmi, deps.nodeName)?.role !== "owner") return;
-  // A guest that has left takes its launcher's end along.
+  // A launcher ends after its guest has migrated away, which is no failure.
   if (openMigration(vmi) !== undefined) return;
-  // What was just told of a step knows more.
+  // A report about a step that was just written is more precise.
   if (deps.ownWrites.isBehind(vmi)) return;
   const now = printTime(deps.clock.now());
   const hindrance = hindranceAfter(vmi, failure, now);

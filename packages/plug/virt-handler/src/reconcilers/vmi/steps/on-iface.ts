@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The steps on an iface: what each is called, and how it is done. Each may be repeated.
+// The steps of an iface, with their names. Each step can be repeated.
 import {
   domainNameOf,
   type NodeAction,
@@ -20,14 +20,14 @@ import { WIRING_REFILL_MS } from "../../../pace.ts";
 type SwapAction = Extract<NodeAction, { kind: "swapNetwork" }>;
 
 /**
- * The link is down for so long at least, milliseconds: a guest that finds it up again when it looks has seen nothing, and
- * asks for no new address.
+ * Minimum time for which the link is down, milliseconds. If the guest finds the link up again when it checks, it does not
+ * request a new address.
  */
 const LINK_DOWN_MS = 50;
-/** It is too short to be cut. */
+/** The wait is too short to need a cancellation. */
 const NEVER = new AbortController().signal;
 
-/** As it was before, as far as that can be had; what fails here is seen by the next pass, and mended. */
+/** Restores the old network as far as possible. The next pass detects and repairs what fails here. */
 async function goBack(action: SwapAction, setLink: SetLink, context: StepContext): Promise<void> {
   const { podNetwork, log } = context.deps;
   const steps = [
@@ -52,7 +52,7 @@ function linkSetter({ link }: SwapAction, { facts, session }: StepContext): SetL
   };
 }
 
-/** The tap is moved while the link is down, for long enough to be seen. */
+/** Moves the tap while the link is down, and long enough for the guest to notice. */
 async function moveTap(action: SwapAction, { session, deps }: StepContext): Promise<void> {
   const begunMs = deps.clock.monotonicMs();
   await deps.podNetwork.wireTap(session.launcher.netns, action.to);
@@ -61,8 +61,8 @@ async function moveTap(action: SwapAction, { session, deps }: StepContext): Prom
 }
 
 /**
- * What can be made before is made before, so that the link is down for the swap alone.
- * @throws AppError of the step that failed; the device is on its old network then, as far as that can be had.
+ * Prepares everything first, so that the link is down only for the swap itself.
+ * @throws AppError of the step that failed; the device is back on its old network then, as far as possible.
  */
 async function swapNetwork(action: SwapAction, context: StepContext): Promise<void> {
   const { session, deps, facts } = context;
@@ -84,9 +84,7 @@ async function swapNetwork(action: SwapAction, context: StepContext): Promise<vo
   });
 }
 
-/** A step on an iface. */
 type IfaceAction = Extract<NodeAction, { iface: string }>;
-/** One that does something. */
 type EffectiveAction = Exclude<IfaceAction, { kind: "wait" }>;
 
 const KINDS: readonly EffectiveAction["kind"][] = [
@@ -101,12 +99,11 @@ const KINDS: readonly EffectiveAction["kind"][] = [
   "removeBridge",
 ];
 
-/** Names of all steps on an iface, among the steps that are left alone. */
 export function stepsOf(iface: string): readonly string[] {
   return KINDS.map((kind) => `${kind} ${iface}`);
 }
 
-/** Takes some refusals for success: what was asked for is so already, or is on its way. */
+/** Treats errors with these codes as success: the requested state exists or is being reached. */
 async function tolerate(call: Promise<void>, ...codes: readonly ErrorCode[]): Promise<void> {
   try {
     await call;
@@ -115,7 +112,7 @@ async function tolerate(call: Promise<void>, ...codes: readonly ErrorCode[]): Pr
   }
 }
 
-/** Puts the device into the definition and into the running guest, at once; one by one where either has it. */
+/** Adds the device to the definition and to the running guest at once, or one by one when either has it. */
 async function attach(alias: string, xml: string, { facts, session }: StepContext): Promise<void> {
   const { connection } = session;
   const name = domainNameOf(facts.vmi);
@@ -130,7 +127,7 @@ async function attach(alias: string, xml: string, { facts, session }: StepContex
   await tolerate(connection.attachDevice(name, xml, "live"), "LIBVIRT_DEVICE_EXISTS");
 }
 
-/** Takes the device out of the definition, then asks the running guest to let go of it. */
+/** Removes the device from the definition, then asks the running guest to release it. */
 async function detach(
   iface: string,
   alias: string,
@@ -143,16 +140,16 @@ async function detach(
   const takeBack = deps.unplugRequests.note(facts.vmi.metadata.uid ?? "", iface, before);
   try {
     const live = connection.detachDevice(name, alias, "live");
-    // It went meanwhile; or an earlier request is still with the guest.
+    // The device is gone already, or an earlier request is still pending in the guest.
     await tolerate(live, "LIBVIRT_DEVICE_MISSING", "LIBVIRT_UNPLUG_PENDING");
   } catch (error) {
-    // Of a connection that is lost nobody knows whether the guest heard it.
+    // When the connection is lost, the guest may have received the request.
     if (!isLost(error)) takeBack();
     throw error;
   }
 }
 
-/** What the NIC has is on the disk before wiring takes it. */
+/** Stores the NIC's addresses on disk before wiring takes them off the NIC. */
 async function remember(
   podInterfaceName: string,
   { pod, session, deps }: StepContext,
@@ -164,7 +161,6 @@ async function remember(
   await deps.addressStore.write(pod.uid, row);
 }
 
-/** What is so already is success. */
 async function perform(action: EffectiveAction, context: StepContext): Promise<void> {
   const { facts, session, deps } = context;
   const { netns } = session.launcher;
@@ -205,21 +201,20 @@ const ON_DEVICE: readonly NodeAction["kind"][] = [
   "swapNetwork",
 ];
 
-/** Whether the action is a call on a device of the domain. */
 export function isOnDevice({ kind }: NodeAction): boolean {
   return ON_DEVICE.includes(kind);
 }
 
 type Waiting = ReturnType<NonNullable<NodeStep["wait"]>>;
 
-/** A wiring that is spoilt again each time is made so often and no more. */
+/** Limits how often a wiring is repaired that breaks each time. */
 function waitOf(action: EffectiveAction, step: Step, { facts, deps }: StepContext): Waiting {
   if (action.kind !== "wireTap" || deps.steps.findHeld(step) !== undefined) return undefined;
   if (deps.wirings.take(facts.vmi, action.iface)) return undefined;
   return { shown: { ...LINKS_RESTLESS, attempts: 0 }, pauseMs: WIRING_REFILL_MS };
 }
 
-/** An iface that waits: nothing is done, and what it waits for is told. */
+/** A step for an iface that waits: reports the reason and does nothing. */
 function waitingStep(
   action: Extract<IfaceAction, { kind: "wait" }>,
   { facts }: StepContext,
@@ -238,12 +233,11 @@ function waitingStep(
   };
 }
 
-/** Name of the action's step: each NIC has one for each kind. */
 export function nameOfStep({ kind, iface }: Pick<IfaceAction, "kind" | "iface">): string {
   return `${kind} ${iface}`;
 }
 
-/** The action as a step. Its circumstances are all NICs: others may free what it needs. */
+/** Builds the step of an action. All NICs are part of its inputs, because unplugging another one may free what it needs. */
 export function ifaceStep(action: IfaceAction, context: StepContext): NodeStep {
   if (action.kind === "wait") return waitingStep(action, context);
   const { facts, deps } = context;
@@ -262,7 +256,7 @@ export function ifaceStep(action: IfaceAction, context: StepContext): NodeStep {
     perform: () => timed(action, context, () => perform(action, context)),
     explain: (error) => hindranceOfFailure(kind, error, reported),
     log: ({ shown: { attempts: attempt }, error: err }) => {
-      // A lost connection is told of the pass as a whole.
+      // The pass as a whole reports a lost connection.
       if (!isLost(err)) deps.log.warn("step failed", { action: kind, iface, attempt, err });
     },
     wait: () => waitOf(action, step, context),

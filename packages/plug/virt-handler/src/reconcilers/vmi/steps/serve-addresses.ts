@@ -1,15 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-// The steps that start, replace and stop the DHCP server of a NIC.
+// Steps that start, replace and stop the DHCP server of a NIC.
 import { hindranceOfFailure, type NodeAction } from "@patchbay/core";
 import { keyOf, printKey } from "@patchbay/kube";
 import { timed, type StepContext, type NodeStep } from "./step-context.ts";
 
-/** Name of the step among those that back off. */
 export function serveStepOf(iface: string): string {
   return `serveAddresses ${iface}`;
 }
 
-/** Only the NIC that the server is for shows its failure. */
+/** Only the served NIC shows the failure. */
 export function serveStep(
   action: Extract<NodeAction, { kind: "serveAddresses" }>,
   context: StepContext,
@@ -32,7 +31,6 @@ export function serveStep(
   };
 }
 
-/** Stopping a server has no outcome to report. */
 export function stopServingStep(
   action: Extract<NodeAction, { kind: "stopServing" }>,
   context: StepContext,

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The step that defines and starts the domain, as the guest's hooks want it. libvirt's own events of the attempt wake the
-// loop, and so does an answer of the hooks.
+// The step that defines and starts the domain, modified by the guest's hooks. libvirt's events and the hooks' answers wake the
+// loop.
 import {
   domainNameOf,
   guestHindranceOf,
@@ -13,18 +13,15 @@ import { makeCloudInitDisks } from "../../../hooks/cloud-init-disks.ts";
 import type { HookState } from "../../../hooks/guest-hooks.ts";
 import { timed, type StepContext, type NodeStep } from "./step-context.ts";
 
-/** A step on the domain as a whole. */
 type DomainAction = Extract<NodeAction, { kind: "defineDomain" | "startDomain" | "resumeDomain" }>;
 
-/** Whether the step is one on the domain as a whole. */
 export function isOnDomain(action: NodeAction): action is DomainAction {
   return ["defineDomain", "startDomain", "resumeDomain"].includes(action.kind);
 }
 
-/** Name of the start among the steps that are left alone. */
 export const START_STEP = "startGuest";
 
-/** How far the hooks are with that domain; without any the domain is as it is. */
+/** State of the hooks' answers for this domain. Without hooks the domain is used unchanged. */
 function hookedOf(domainXml: string, { facts, pod, session, wake, deps }: StepContext): HookState {
   const { sidecars = [] } = session.launcher;
   if (sidecars.length === 0) return { kind: "answered", domainXml, cloudInit: [] };
@@ -39,7 +36,7 @@ async function define(domainXml: string, context: StepContext): Promise<void> {
     context.deps.guestHooks.retry(context.pod);
     throw hooked.error;
   }
-  if (hooked.kind === "asking") return; // those are waited for before
+  if (hooked.kind === "asking") return; // the step waits for the answers beforehand
   makeCloudInitDisks(hooked.cloudInit, context);
   await context.session.connection.defineDomain(hooked.domainXml);
 }
@@ -61,7 +58,7 @@ async function perform(action: DomainAction, context: StepContext): Promise<void
   }
 }
 
-/** Until the hooks have answered; a start that failed is left alone first. */
+/** Waits until the hooks have answered. A failed start backs off first. */
 function waitOf(
   actions: readonly DomainAction[],
   step: Step,
@@ -76,7 +73,7 @@ function waitOf(
   return { shown, pauseMs: undefined };
 }
 
-/** The step of these actions, of which there is at least one. */
+/** Builds one step of one or more actions. */
 export function startStep(actions: readonly DomainAction[], context: StepContext): NodeStep {
   const { vmi } = context.facts;
   const step: Step = {

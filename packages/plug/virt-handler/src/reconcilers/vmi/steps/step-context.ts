@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the steps of one pass share.
 import {
   isAppError,
   type AppError,
@@ -13,28 +12,26 @@ import type { LauncherPod } from "@patchbay/core/ports";
 import type { Deps } from "../../../deps.ts";
 import type { Session } from "../../../sessions/sessions.ts";
 
-/** Where a VMI is worked on. */
+/** A VMI's launcher, in which a pass works. */
 export interface Place {
   readonly pod: LauncherPod;
-  /** What the node is to the VMI. */
+  /** The node's role for the VMI: owner of the guest or migration target. */
   readonly role: NodeRole;
   readonly session: Session;
-  /** To be called when something has changed that nobody has looked at since. */
+  /** Called when something changes that no pass has observed. */
   readonly wake: () => void;
 }
 
-/** What the steps of one pass over one VMI work on. */
 export interface StepContext extends Place {
   readonly facts: NodeVmFacts;
   readonly deps: Deps;
 }
 
-/** Whether the libvirt of this VMI cannot be used at all, so that no further step makes sense. */
+/** Whether libvirt is unusable for this VMI, so that further steps make no sense. */
 export function isLost(error: unknown): error is AppError {
   return isAppError(error, "LIBVIRT_CONNECTION_LOST") || isAppError(error, "LIBVIRT_TIMED_OUT");
 }
 
-/** Performs a step, and logs how long it took when it succeeded. */
 export async function timed(
   action: NodeAction,
   { facts, deps }: StepContext,
@@ -50,21 +47,18 @@ export async function timed(
   });
 }
 
-/** What failed, or waits, and what is told of it. */
 export type FailedNodeStep = FailedStep<NodeStep, Hindrance>;
 
-/** A step that is left alone for a growing time when it fails. */
+/** A step that backs off after a failure. */
 export interface NodeStep extends Step {
-  /** Ifaces that hear of its failure; with one alone, what comes later for the same iface rests on it. */
+  /** Ifaces that show its failure. If it is only one, later steps of that iface depend on this step. */
   readonly ifaces: readonly string[];
-  /** Whether it is a call on a device of the domain: another one, while the domain is busy or lost, would fare no better. */
+  /** Whether it calls libvirt for a device. Such a step fails without a try while the domain is busy or lost. */
   readonly isOnDevice: boolean;
   readonly perform: () => Promise<void>;
-  /** What is told of a failure. */
   readonly explain: (error: unknown) => Hindrance;
-  /** Puts a failure into the log. */
   readonly log: (failed: FailedNodeStep) => void;
-  /** What it waits for, untried; undefined: nothing. */
+  /** Returns why the step must wait; undefined when it can run. */
   readonly wait?: () =>
     | { readonly shown: Hindrance; readonly pauseMs: number | undefined }
     | undefined;
