@@ -40,7 +40,7 @@ beforeEach(async () => {
   chownSync(path, LAUNCHER.uid, LAUNCHER.gid);
   chmodSync(path, 0o700);
   relay = await bench.receive({ greetingMs: 1000 });
-  relay.onWord((word) => words.push(word));
+  relay.onMessage((word) => words.push(word));
 });
 
 afterEach(async () => {

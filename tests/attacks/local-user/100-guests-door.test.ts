@@ -70,7 +70,7 @@ beforeAll(async () => {
       keyFile: write("tls.key", server.keyPem),
     },
     {
-      ask: node.ask,
+      request: node.request,
       open: () => Promise.reject(new Error("no stream is asked for")),
       capture: () => Promise.reject(new Error("no capture is asked for")),
       examine: () => Promise.reject(new Error("no doctor is asked for")),

@@ -115,7 +115,7 @@ async function serve(
       clientCaFile: file("ca.crt", own.certPem),
     },
     {
-      ask: answerTo,
+      request: answerTo,
       open: openEcho,
       capture: openEcho,
       examine: report,

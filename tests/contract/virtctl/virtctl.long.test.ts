@@ -67,7 +67,7 @@ function openGuest(): OpenGuestStream {
       request.isBeside === true
         ? { path: join(directory, "screen.sock") }
         : { host: GUEST.address, port: GUEST.port };
-    const open = node.openBy(async () => {
+    const open = node.createOpenStream(async () => {
       const socket = connect(place);
       await once(socket, "connect");
       return socket;
@@ -107,9 +107,9 @@ async function startNode(): Promise<readonly string[]> {
       keyFile: write("handler.key", server.keyPem),
     },
     {
-      ask: node.ask,
+      request: node.request,
       open: openGuest(),
-      capture: node.captureBy(createFakePacketCaptures([])),
+      capture: node.createCapture(createFakePacketCaptures([])),
       examine: () => Promise.reject(new Error("virtctl asks no doctor")),
       log: createSilentLogger(),
       signal: stop.signal,

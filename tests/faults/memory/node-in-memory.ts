@@ -131,7 +131,7 @@ export class NodeInMemory implements TestNode {
       openTap: (name) => {
         this.#podNetwork.openTap(uid, name);
       },
-      disguise: (xml) => xml,
+      rewriteXml: (xml) => xml,
     });
   }
 

@@ -58,25 +58,25 @@ import type {
 import { createAddressStore } from "./addresses/address-store.ts";
 import type { Flags } from "./config.ts";
 import type { NodeDoctor } from "./server/guest-doctor.ts";
-import { connectBelow } from "./server/guest-streams.ts";
+import { connectInPodsDir } from "./server/guest-streams.ts";
 import { serveRequests } from "./server/serve-requests.ts";
 import { offerNodeDevices } from "./devices.ts";
-import { runLoop, type GuestWays } from "./loop.ts";
+import { runLoop, type GuestAccess } from "./loop.ts";
 import { createRelays, type Relays } from "./relays/relays.ts";
 import {
-  identityOfVirtApi,
-  identityInDirectory,
-  tellIdentity,
+  identityFromVirtApi,
+  identityFromDirectory,
+  waitForIdentity,
   type ReadIdentity,
 } from "./relays/node-identity.ts";
 
 /** Maximum number of child programs at a time that read or change links. More would only compete for the CPU. */
-const PROCESSES = 8;
+const PROCESSES_MAX = 8;
 
 /** Relative to the kubelet's directory. Source: kubelet podresources, DefaultSocketPath. */
 const POD_RESOURCES_SOCKET = "pod-resources/kubelet.sock";
 /** Interval for asking the kubelet which socket directories pods still use, milliseconds. */
-const SWEEP_MS = 30_000;
+const SWEEP_INTERVAL_MS = 30_000;
 
 /** User of the child processes that connect to launchers. */
 const LAUNCHERS_USER = { uid: names.LAUNCHER_UID, gid: names.LAUNCHER_UID };
@@ -134,7 +134,7 @@ function openLaunchers(flags: Flags, sandboxes: Sandboxes): Launchers {
 
 function openPodNetwork({ hostProcess }: Flags): PodNetwork {
   return createPodNetwork({
-    runner: limitProcesses(createProcessRunner(), PROCESSES),
+    runner: limitProcesses(createProcessRunner(), PROCESSES_MAX),
     netlink: createNetlink(),
     ...(hostProcess !== undefined && { hostProcess }),
   });
@@ -146,8 +146,8 @@ function openIdentity(
   { relayCertificates: directory, nodeName }: Flags,
 ): ReadIdentity {
   return directory === undefined
-    ? identityOfVirtApi(client, nodeName)
-    : identityInDirectory(createFiles(), directory, nodeName);
+    ? identityFromVirtApi(client, nodeName)
+    : identityFromDirectory(createFiles(), directory, nodeName);
 }
 
 function openRelays(context: DaemonContext, flags: Flags): Relays {
@@ -160,14 +160,14 @@ function openRelays(context: DaemonContext, flags: Flags): Relays {
 }
 
 /** Ends programs that an earlier process of virt-handler left running. */
-async function withoutLeft<T extends { endLeft(): Promise<void> }>(programs: T): Promise<T> {
+async function endLeftovers<T extends { endLeft(): Promise<void> }>(programs: T): Promise<T> {
   await programs.endLeft();
   return programs;
 }
 
 function openCaptures({ stateDir }: Flags): Promise<PacketCaptures> {
   const family = `virt-handler-captures:${stateDir}`;
-  return withoutLeft(createPacketCaptures({ runner: createProcessRunner(), family }));
+  return endLeftovers(createPacketCaptures({ runner: createProcessRunner(), family }));
 }
 
 /** The node's namespace stays open for the life of this process. */
@@ -177,29 +177,29 @@ function openDoctor({ clock }: DaemonContext, { hostProcess }: Flags): NodeDocto
   if (node === undefined) {
     throw new AppError("OS_PATH_REFUSED", { path, reason: "it is not a network namespace" });
   }
-  const runner = limitProcesses(createProcessRunner(), PROCESSES);
+  const runner = limitProcesses(createProcessRunner(), PROCESSES_MAX);
   return { doctor: createNicDoctor({ runner, netlink: createNetlink(), clock }), node };
 }
 
 function openAddressServers({ stateDir }: Flags): Promise<AddressServers> {
   const family = `virt-handler:${stateDir}`;
-  return withoutLeft(createAddressServers({ runner: createProcessRunner(), family }));
+  return endLeftovers(createAddressServers({ runner: createProcessRunner(), family }));
 }
 
 /** The host's root directory, as seen from this process. */
-function hostRootOf({ hostProcess }: Flags): string {
+function findHostRoot({ hostProcess }: Flags): string {
   return hostProcess === undefined ? "/" : `/proc/${String(hostProcess)}/root`;
 }
 
-function vhostPlacesOf(flags: Flags): VhostDirectoriesOptions {
-  const root = hostRootOf(flags);
+function vhostOptions(flags: Flags): VhostDirectoriesOptions {
+  const root = findHostRoot(flags);
   const selinuxDir = join(root, "sys/fs/selinux");
   const { dataplaneGroup } = flags;
   return { runDir: join(root, "run"), selinuxDir, uid: names.LAUNCHER_UID, dataplaneGroup };
 }
 
 function openVhostSockets(flags: Flags): VhostSockets {
-  return createVhostSockets({ ...vhostPlacesOf(flags), podsDir: flags.podsDir });
+  return createVhostSockets({ ...vhostOptions(flags), podsDir: flags.podsDir });
 }
 
 /** Offers the node's devices to its kubelet until aborted. Does nothing without a kubelet directory. */
@@ -211,25 +211,25 @@ function offerDevices(
   const { kubeletDir } = flags;
   if (kubeletDir === undefined) return Promise.resolve();
   const nodes = createDeviceNodes({ runner: createProcessRunner() });
-  const directories = createVhostDirectories(vhostPlacesOf(flags));
+  const directories = createVhostDirectories(vhostOptions(flags));
   const podDevices = createPodDevices(join(kubeletDir, POD_RESOURCES_SOCKET), clock);
-  const how = {
-    places: { kubeletDir, hostRoot: hostRootOf(flags) },
+  const options = {
+    places: { kubeletDir, hostRoot: findHostRoot(flags) },
     user: LAUNCHERS_USER,
-    sweepEveryMs: SWEEP_MS,
+    sweepEveryMs: SWEEP_INTERVAL_MS,
     deps: { nodes, directories, podDevices, files: createFiles(), clock, log },
   };
   const offer = (one: NodeOffer, until: AbortSignal): Promise<void> => {
-    if (one.kind === "device") return offerDevice(one, how, until);
+    if (one.kind === "device") return offerDevice(one, options, until);
     return one.kind === "sockets"
-      ? offerSockets(one, how, until)
-      : offerAllSockets(one, how, until);
+      ? offerSockets(one, options, until)
+      : offerAllSockets(one, options, until);
   };
   return offerNodeDevices({ kubevirts, offer }, signal);
 }
 
 /** The container runtime's socket may be on the host's file system. */
-function openNode(
+function openRuntime(
   { clock, log, signal }: DaemonContext,
   { criEndpoint, hostProcess }: Flags,
 ): OpenSandboxes {
@@ -238,34 +238,41 @@ function openNode(
 }
 
 /** Retry interval until virt-api has created the certificates, milliseconds. */
-const CERTIFICATES_WAIT_MS = 5000;
+const CERTIFICATES_RETRY_INTERVAL_MS = 5000;
 
 /** Starts the server for virt-api as soon as its certificates exist. Does nothing without a port. */
-async function openDoor(
+async function serveVirtApi(
   context: DaemonContext,
   flags: Flags,
-  { ask, openBy, captureBy, examineBy }: GuestWays,
+  { request, createOpenStream, createCapture, createExamine }: GuestAccess,
 ): Promise<void> {
   const { clock, log, signal } = context;
-  const open = openBy(connectBelow(flags.podsDir));
+  const open = createOpenStream(connectInPodsDir(flags.podsDir));
   const { listenAddress, port, tlsCertFile, tlsPrivateKeyFile, clientCaFile, clientName } = flags;
   if (port === undefined) return;
-  const capture = captureBy(await openCaptures(flags));
-  const examine = examineBy(openDoctor(context, flags));
+  const capture = createCapture(await openCaptures(flags));
+  const examine = createExamine(openDoctor(context, flags));
   const files = { certFile: tlsCertFile, keyFile: tlsPrivateKeyFile, clientCaFile };
-  let told = "";
+  let lastReason = "";
   while (!signal.aborted) {
     try {
       const settings = { listenAddress, port, clientName, ...files };
-      const server = await serveRequests(settings, { ask, open, capture, examine, log, signal });
+      const server = await serveRequests(settings, {
+        request,
+        open,
+        capture,
+        examine,
+        log,
+        signal,
+      });
       log.info("listening for virt-api", { port: server.port });
       await server.closed;
       return;
     } catch (error) {
       const reason = messageOf(error);
-      if (reason !== told) log.warn("virt-api cannot be answered yet", { reason });
-      told = reason;
-      await clock.sleep(CERTIFICATES_WAIT_MS, signal).catch(() => undefined); // aborted: the loop ends
+      if (reason !== lastReason) log.warn("virt-api cannot be answered yet", { reason });
+      lastReason = reason;
+      await clock.sleep(CERTIFICATES_RETRY_INTERVAL_MS, signal).catch(() => undefined); // aborted: the loop ends
     }
   }
 }
@@ -286,7 +293,7 @@ export async function runHandler(context: DaemonContext, flags: Flags): Promise<
   const events = createEventRecorder({ store, clock, logger: log, component, host: nodeName });
   kubevirts.start(signal);
   await Promise.all([vmis.synced(), kubevirts.synced()]);
-  const node = openNode(context, flags);
+  const node = openRuntime(context, flags);
   health.addCheck(() => node.findProblem());
   health.tellConfig(() => configVersionOf(kubevirts.list()[0]));
   void node.answered.then(() => {
@@ -315,13 +322,13 @@ export async function runHandler(context: DaemonContext, flags: Flags): Promise<
     addressServers,
     linkCounters: createLinkCounters(),
     relays: openRelays(context, flags),
-    offerGuests: (ways: GuestWays) => {
-      void openDoor(context, flags, ways);
+    offerGuests: (access: GuestAccess) => {
+      void serveVirtApi(context, flags, access);
     },
   };
   await Promise.all([
     offerDevices(context, flags, kubevirts),
-    tellIdentity(openIdentity(context, flags), context, signal),
+    waitForIdentity(openIdentity(context, flags), context, signal),
     runLoop(parts, signal),
   ]);
   await hypervisor.close();

@@ -35,7 +35,7 @@ export interface Flags extends CommonFlags, HostFlags, CriFlags {
 }
 
 /** Mount point of the certificates that virt-api creates for virt-handler. */
-const CERTIFICATES = "/etc/patchbay/virt-handler";
+const CERTIFICATES_DIR = "/etc/patchbay/virt-handler";
 
 /** Exceeds the number of VMs on a node, so that no VM waits for another VM's launcher. */
 export const WORKERS = 512;
@@ -69,12 +69,16 @@ export function parseFlags(argv: readonly string[]): Flags {
       "TCP port where virt-api asks for guests of this node; 0 takes a free one (default: nobody is answered)",
       toPort,
     )
-    .option("--tls-cert-file <file>", "certificate to serve with, PEM", `${CERTIFICATES}/tls.crt`)
-    .option("--tls-private-key-file <file>", "its key, PEM", `${CERTIFICATES}/tls.key`)
+    .option(
+      "--tls-cert-file <file>",
+      "certificate to serve with, PEM",
+      `${CERTIFICATES_DIR}/tls.crt`,
+    )
+    .option("--tls-private-key-file <file>", "its key, PEM", `${CERTIFICATES_DIR}/tls.key`)
     .option(
       "--client-ca-file <file>",
       "authority of virt-api's client certificate",
-      `${CERTIFICATES}/ca.crt`,
+      `${CERTIFICATES_DIR}/ca.crt`,
     )
     .option("--client-name <name>", "common name of that certificate", HANDLER_CLIENT_NAME)
     .option(

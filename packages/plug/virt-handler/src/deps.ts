@@ -16,7 +16,7 @@ import type { AddressStore } from "./addresses/address-store.ts";
 import type { GuestServers } from "./addresses/guest-servers.ts";
 import type { GuestHooks } from "./hooks/guest-hooks.ts";
 import type { Memory } from "./memory.ts";
-import type { Moves } from "./migration/moves.ts";
+import type { MigrationRuns } from "./migration/migration-runs.ts";
 import type { Relays } from "./relays/relays.ts";
 import type { Sessions } from "./sessions/sessions.ts";
 
@@ -44,7 +44,7 @@ export interface Deps extends NodeParts, Memory {
   readonly guestServers: GuestServers;
   readonly guestHooks: GuestHooks;
   readonly ownWrites: OwnWrites;
-  readonly moves: Moves;
+  readonly migrationRuns: MigrationRuns;
   /** The last known launcher of each VMI, by the VMI's uid. */
   readonly knownLaunchers: Map<string, LauncherPod>;
 }

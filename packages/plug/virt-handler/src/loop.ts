@@ -24,7 +24,7 @@ import type {
 } from "@patchbay/core/ports";
 import type { Deps, NodeParts } from "./deps.ts";
 import { createExamineGuest, type ExamineGuest, type NodeDoctor } from "./server/guest-doctor.ts";
-import { createAskGuest, type AskGuest } from "./server/guest-requests.ts";
+import { createRequestGuest, type RequestGuest } from "./server/guest-requests.ts";
 import { createOpenCapture, type OpenCapture } from "./server/guest-captures.ts";
 import {
   createOpenGuestStream,
@@ -32,14 +32,13 @@ import {
   type OpenGuestStream,
 } from "./server/guest-streams.ts";
 import { createGuestServers } from "./addresses/guest-servers.ts";
-import { forgetNodeVm } from "./forget.ts";
+import { releaseVmi, reconcileNodeVm } from "./reconcilers/vmi/index.ts";
 import { createGuestHooks } from "./hooks/guest-hooks.ts";
 import { createMemory } from "./memory.ts";
-import { createMoves } from "./migration/moves.ts";
-import { createMoveSource } from "./migration/outgoing.ts";
-import { givenTo } from "./pace.ts";
+import { createMigrationRuns } from "./migration/migration-runs.ts";
+import { createMigrationMetrics } from "./migration/outgoing.ts";
+import { inputsOf } from "./rate-limits.ts";
 import { withBackoff } from "./sessions/backoff.ts";
-import { reconcileNodeVm } from "./reconcilers/vmi/index.ts";
 import { createSessions } from "./sessions/sessions.ts";
 import { measurePlugs, type PlugMetrics } from "./metrics/plugs.ts";
 import { createTrafficSource } from "./metrics/traffic.ts";
@@ -50,12 +49,12 @@ interface LoopMetrics extends ReconcileMetrics, PlugMetrics {
 }
 
 /** Access to guests for the server that virt-api calls. */
-export interface GuestWays {
-  readonly ask: AskGuest;
+export interface GuestAccess {
+  readonly request: RequestGuest;
   /** Builds the function that opens guest streams, from one that connects to sockets of pods. */
-  readonly openBy: (connect: ConnectToPod) => OpenGuestStream;
-  readonly captureBy: (captures: PacketCaptures) => OpenCapture;
-  readonly examineBy: (doctor: NodeDoctor) => ExamineGuest;
+  readonly createOpenStream: (connect: ConnectToPod) => OpenGuestStream;
+  readonly createCapture: (captures: PacketCaptures) => OpenCapture;
+  readonly createExamine: (doctor: NodeDoctor) => ExamineGuest;
 }
 
 interface LoopParts extends NodeParts {
@@ -68,10 +67,10 @@ interface LoopParts extends NodeParts {
   readonly watch?: LoopWatch;
   readonly concurrency: number;
   /** Called as soon as the loop runs. */
-  readonly offerGuests?: (ways: GuestWays) => void;
+  readonly onGuestAccess?: (access: GuestAccess) => void;
 }
 
-function depsOf(parts: LoopParts): Deps {
+function buildDeps(parts: LoopParts): Deps {
   const { launchers, hypervisor, linkWatch, vhostSockets, clock, log } = parts;
   return {
     ...parts,
@@ -83,13 +82,13 @@ function depsOf(parts: LoopParts): Deps {
     guestHooks: createGuestHooks(parts),
     ...createMemory(clock),
     ownWrites: createOwnWrites(parts.vmis),
-    moves: createMoves(),
+    migrationRuns: createMigrationRuns(),
     knownLaunchers: new Map(),
   };
 }
 
 /** Uids of the pods that VMIs of this node still use. */
-function podsOf(vmis: readonly VirtualMachineInstance[]): ReadonlySet<string> {
+function activePodUids(vmis: readonly VirtualMachineInstance[]): ReadonlySet<string> {
   return new Set(vmis.flatMap(({ status }) => Object.keys(status?.activePods ?? {})));
 }
 
@@ -99,29 +98,29 @@ function podsOf(vmis: readonly VirtualMachineInstance[]): ReadonlySet<string> {
  */
 export async function runLoop(parts: LoopParts, signal: AbortSignal): Promise<void> {
   const { clock, concurrency, metrics, vmis } = parts;
-  const deps = depsOf(parts);
+  const deps = buildDeps(parts);
   const plugs = measurePlugs(vmis, metrics, clock);
   metrics.addSource(() => Promise.resolve(plugs.families()));
   metrics.addSource(createTrafficSource(parts.linkCounters, deps));
-  metrics.addSource(createMoveSource(deps));
-  const circumstancesOf = (key: string): string => givenTo(vmis.find(parseKey(key)));
-  await deps.addressStore.retainPods(podsOf(vmis.list()));
+  metrics.addSource(createMigrationMetrics(deps));
+  const circumstancesOf = (key: string): string => inputsOf(vmis.find(parseKey(key)));
+  await deps.addressStore.retainPods(activePodUids(vmis.list()));
   const queue = createQueue({ clock, concurrency, circumstancesOf });
   const wake = (key: string): void => {
     queue.add(key);
   };
   for (const vmi of vmis.list()) wake(printKey(keyOf(vmi)));
   const stop = vmis.onChange((change: Change<VirtualMachineInstance>) => {
-    if (change.kind === "deleted") forgetNodeVm(change.previous, deps);
+    if (change.kind === "deleted") releaseVmi(change.previous, deps);
     else wake(printKey(keyOf(change.current)));
   });
   const reconcile = (key: string): ReturnType<typeof reconcileNodeVm> =>
     reconcileNodeVm(key, deps, wake);
-  parts.offerGuests?.({
-    ask: createAskGuest({ ...deps, linkCounters: parts.linkCounters }, wake),
-    openBy: (connect) => createOpenGuestStream(deps, connect, wake),
-    captureBy: (captures) => createOpenCapture(deps, captures, wake),
-    examineBy: (doctor) => createExamineGuest(deps, doctor, wake),
+  parts.onGuestAccess?.({
+    request: createRequestGuest({ ...deps, linkCounters: parts.linkCounters }, wake),
+    createOpenStream: (connect) => createOpenGuestStream(deps, connect, wake),
+    createCapture: (captures) => createOpenCapture(deps, captures, wake),
+    createExamine: (doctor) => createExamineGuest(deps, doctor, wake),
   });
   const lostWrites: LostWriteTeller = {
     events: parts.events,
@@ -130,7 +129,7 @@ export async function runLoop(parts: LoopParts, signal: AbortSignal): Promise<vo
   await runReconciler({ ...parts, name: "vmi", queue, reconcile, lostWrites }, signal);
   stop();
   plugs.stop();
-  deps.moves.forgetAll();
+  deps.migrationRuns.forgetAll();
   deps.sessions.closeAll();
   await deps.guestServers.stopAll();
 }

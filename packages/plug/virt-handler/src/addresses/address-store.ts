@@ -19,7 +19,7 @@ const NAME = /^[A-Za-z0-9][A-Za-z0-9_.-]{0,62}$/;
 const SUFFIX = ".json";
 const PRIVATE_DIRECTORY = 0o700;
 
-function nameChecked(name: string): string {
+function checkName(name: string): string {
   if (NAME.test(name)) return name;
   throw new AppError("OS_PATH_REFUSED", { path: name, reason: "not a name" });
 }
@@ -76,11 +76,11 @@ class FileAddressStore implements AddressStore {
   }
 
   #podPath(podUid: string): string {
-    return `${this.#directory}/${nameChecked(podUid)}`;
+    return `${this.#directory}/${checkName(podUid)}`;
   }
 
   #rowPath(podUid: string, podInterfaceName: string): string {
-    return `${this.#podPath(podUid)}/${nameChecked(podInterfaceName)}${SUFFIX}`;
+    return `${this.#podPath(podUid)}/${checkName(podInterfaceName)}${SUFFIX}`;
   }
 
   #rowsOf(podUid: string): Promise<Map<string, RememberedAddresses>> {

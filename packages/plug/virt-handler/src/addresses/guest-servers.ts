@@ -13,7 +13,7 @@ export interface Serving {
   readonly netns: NetnsHandle;
   readonly nic: ServedNic;
   /** Called when the server ends on its own. */
-  readonly ended: () => void;
+  readonly onEnd: () => void;
 }
 
 /** DHCP servers, by the uid of the pod and the bridge on which they listen. */
@@ -60,7 +60,7 @@ class NodeGuestServers implements GuestServers {
     return [...(this.#pods.get(podUid)?.entries.values() ?? [])].map(({ nic }) => nic);
   }
 
-  async serve(podUid: string, { netns, nic, ended }: Serving): Promise<void> {
+  async serve(podUid: string, { netns, nic, onEnd }: Serving): Promise<void> {
     const pod = this.#podOf(podUid);
     const { entries, ends } = pod;
     const { bridgeName } = nic;
@@ -81,7 +81,7 @@ class NodeGuestServers implements GuestServers {
       entries.delete(bridgeName);
       if (this.#clock.monotonicMs() - entry.sinceMs < SHORT_LIFE_MS) ends.set(bridgeName, why);
       this.#log.warn("the DHCP server of a NIC ended", { uid: podUid, bridgeName, reason: why });
-      ended();
+      onEnd();
     });
   }
 

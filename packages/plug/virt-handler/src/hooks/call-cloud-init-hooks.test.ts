@@ -4,7 +4,7 @@ import type { Volume } from "@patchbay/api";
 import { createFakeHookSidecars, type FakeHookSidecars } from "@patchbay/hooks/testing";
 import { aVmi } from "@patchbay/support";
 import { beforeEach, expect, test } from "vitest";
-import { askHooks, type Hooked } from "./call-hooks.ts";
+import { callHooks, type Hooked } from "./call-hooks.ts";
 
 const POD = { uid: "uid-1", namespace: "default", name: "virt-launcher-vm1" };
 const HOOK = "hook-sidecar-0";
@@ -31,8 +31,8 @@ function ask(volume: Omit<Volume, "name"> | undefined): Promise<Hooked> {
   const vmi = aVmi();
   const volumes = volume === undefined ? [] : [{ name: "init", ...volume }];
   const spec = { ...vmi.spec, volumes };
-  return askHooks(
-    { pod: POD, sidecars: [HOOK], domainXml: DOMAIN, made: [], vmi: { ...vmi, spec } },
+  return callHooks(
+    { pod: POD, sidecars: [HOOK], domainXml: DOMAIN, hookNics: [], vmi: { ...vmi, spec } },
     hooks,
   );
 }

@@ -3,7 +3,7 @@
 import { createFakeHookSidecars, type FakeHookSidecars } from "@patchbay/hooks/testing";
 import { aVmi } from "@patchbay/support";
 import { beforeEach, describe, expect, test } from "vitest";
-import { askHooks, tellEnd } from "./call-hooks.ts";
+import { callHooks, notifyEnd } from "./call-hooks.ts";
 
 const POD = { uid: "uid-1", namespace: "default", name: "virt-launcher-vm1" };
 const FIRST = "hook-sidecar-0";
@@ -37,8 +37,8 @@ function put(
 }
 
 async function ask(...sidecars: readonly string[]): Promise<string> {
-  const request = { pod: POD, sidecars, vmi: aVmi(), domainXml: DOMAIN, made: [] };
-  return (await askHooks(request, hooks)).domainXml;
+  const request = { pod: POD, sidecars, vmi: aVmi(), domainXml: DOMAIN, hookNics: [] };
+  return (await callHooks(request, hooks)).domainXml;
 }
 
 const withTitle =
@@ -186,7 +186,7 @@ test("the end is told to those that want to hear it, in the version that knows i
   hooks.put(POD.uid, FIRST, hook("new", "v1alpha3", "Shutdown"));
   hooks.put(POD.uid, SECOND, hook("old", "v1alpha2", "Shutdown"));
   hooks.put(POD.uid, "hook-sidecar-2", hook("other", "v1alpha3", "OnDefineDomain"));
-  await tellEnd({ pod: POD, sidecars: [FIRST, SECOND, "hook-sidecar-2"] }, hooks);
+  await notifyEnd({ pod: POD, sidecars: [FIRST, SECOND, "hook-sidecar-2"] }, hooks);
   expect(told).toEqual(["new"]);
   expect(hooks.openCount).toBe(0);
 });

@@ -19,7 +19,7 @@ import type { HookSidecar, HookSidecars, LauncherPod } from "@patchbay/core/port
 import { layOver, readXml, writeXml, type XmlElement } from "@patchbay/domain/overlay";
 
 const CALL = "PreCloudInitIso";
-const UNSTEADY =
+const UNSTABLE_ANSWER =
   "asked twice of the same data it answers differently; make what it does a function of what it is given";
 
 interface Request {
@@ -33,7 +33,7 @@ function decode(base64: string): string {
   return Buffer.from(base64, "base64").toString("utf8");
 }
 
-async function askOne(
+async function callCloudInitHook(
   given: HookedCloudInit,
   { hook, version, container }: Subscription,
   { vmi, sidecars }: Request,
@@ -59,20 +59,20 @@ async function mutateCloudInitOnce(
   const answers: HookedCloudInit[] = [];
   let last = given;
   for (const subscription of request.subscriptions) {
-    last = await askOne(last, subscription, request);
+    last = await callCloudInitHook(last, subscription, request);
     answers.push(last);
   }
   return answers;
 }
 
 /** Calls each hook twice and rejects different answers, because a guest whose start is retried would change each time. */
-async function askAll(given: HookedCloudInit, request: Request): Promise<HookedCloudInit> {
+async function mutateCloudInit(given: HookedCloudInit, request: Request): Promise<HookedCloudInit> {
   const first = await mutateCloudInitOnce(given, request);
   const second = await mutateCloudInitOnce(given, request);
   const other = first.findIndex((answer, index) => !isEqual(answer, second[index]));
-  const unsteady = request.subscriptions[other];
-  if (unsteady === undefined) return first.at(-1) ?? given;
-  const details = { hook: unsteady.hook, call: CALL, reason: UNSTEADY };
+  const unstable = request.subscriptions[other];
+  if (unstable === undefined) return first.at(-1) ?? given;
+  const details = { hook: unstable.hook, call: CALL, reason: UNSTABLE_ANSWER };
   throw new AppError("HOOK_ANSWER_REFUSED", details);
 }
 
@@ -80,7 +80,7 @@ async function askAll(given: HookedCloudInit, request: Request): Promise<HookedC
  * Calls the hooks for each cloud-init disk; returns nothing without subscribed hooks.
  * @throws AppError with HOOK_ANSWER_REFUSED, or HOOK_FAILED when the data is in a Secret
  */
-async function askCloudInit(
+async function callCloudInitHooks(
   vmi: VirtualMachineInstance,
   subscriptions: readonly Subscription[],
   sidecars: ReadonlyMap<string, HookSidecar>,
@@ -95,20 +95,20 @@ async function askCloudInit(
         "a Secret says cloud-init's data, which no node reads: write it in the VM, or use a hook without that point";
       throw new AppError("HOOK_FAILED", { hook: first.hook, call: CALL, reason });
     }
-    answered.push(await askAll(given, request));
+    answered.push(await mutateCloudInit(given, request));
   }
   return answered;
 }
 
-export interface HookPlace {
+export interface HookedPod {
   readonly pod: LauncherPod;
   /** Containers of the hooks, in the pod's order. */
   readonly sidecars: readonly string[];
 }
 
-export interface HookRequest extends HookPlace {
+export interface HookRequest extends HookedPod {
   /** Ifaces whose NICs hooks create. */
-  readonly made: readonly string[];
+  readonly hookNics: readonly string[];
   readonly vmi: VirtualMachineInstance;
   /** Undefined for a guest that migrates here; the source called its hooks for the domain. */
   readonly domainXml: string | undefined;
@@ -123,31 +123,33 @@ export interface Hooked {
 
 type DomainRequest = HookRequest & { readonly domainXml: string };
 
-type Reached = ReadonlyMap<string, HookSidecar>;
+type Sidecars = ReadonlyMap<string, HookSidecar>;
 
 /** Maximum number of rejected changes in an error text. */
-const TOLD_MAX = 5;
+const LISTED_CHANGES_MAX = 5;
 
 function refused(hook: string, call: string, reason: string): AppError {
   return new AppError("HOOK_ANSWER_REFUSED", { hook, call, reason });
 }
 
 /** Connects to all hooks, or to none. */
-async function reach({ pod, sidecars }: HookPlace, hooks: HookSidecars): Promise<Reached> {
+async function connectAll({ pod, sidecars }: HookedPod, hooks: HookSidecars): Promise<Sidecars> {
   const reaching = sidecars.map(async (container) => {
     return [container, await hooks.connect(pod, container)] as const;
   });
   const settled = await Promise.allSettled(reaching);
-  const reached = settled.flatMap((one) => (one.status === "fulfilled" ? [one.value] : []));
-  if (reached.length === sidecars.length) return new Map(reached);
-  await Promise.all(reached.map(([, sidecar]) => sidecar.close()));
+  const sidecarsByContainer = settled.flatMap((one) =>
+    one.status === "fulfilled" ? [one.value] : [],
+  );
+  if (sidecarsByContainer.length === sidecars.length) return new Map(sidecarsByContainer);
+  await Promise.all(sidecarsByContainer.map(([, sidecar]) => sidecar.close()));
   await Promise.all(reaching); // throws the error of the failed connection
   return new Map();
 }
 
-async function introduce(reached: Reached): Promise<readonly Subscriber[]> {
+async function readSubscribers(sidecarsByContainer: Sidecars): Promise<readonly Subscriber[]> {
   return Promise.all(
-    [...reached].map(async ([container, sidecar]) => {
+    [...sidecarsByContainer].map(async ([container, sidecar]) => {
       const info = await sidecar.info();
       const problem = subscriptionProblem(info);
       if (problem !== undefined) throw refused(hookNameOf(container, info), "Info", problem);
@@ -156,7 +158,7 @@ async function introduce(reached: Reached): Promise<readonly Subscriber[]> {
   );
 }
 
-function rootOf(hook: string, xml: string): XmlElement {
+function parseRoot(hook: string, xml: string): XmlElement {
   const read = readXml(xml);
   if (!read.ok) throw refused(hook, "OnDefineDomain", read.reason);
   if (read.root.name === "domain") return read.root;
@@ -164,41 +166,43 @@ function rootOf(hook: string, xml: string): XmlElement {
 }
 
 /** Applies the hook's answer to the domain. Rejects all forbidden changes at once. */
-function hookedDomain(
+function applyAnswer(
   { hook }: Subscription,
   { given, answered }: { readonly given: XmlElement; readonly answered: string },
-  { vmi, made }: HookRequest,
+  { vmi, hookNics }: HookRequest,
 ): XmlElement {
-  const { root, changes } = layOver(given, rootOf(hook, answered));
-  const all = refusedChanges(changes, vmi.spec, new Set(made));
+  const { root, changes } = layOver(given, parseRoot(hook, answered));
+  const all = refusedChanges(changes, vmi.spec, new Set(hookNics));
   if (all.length === 0) return root;
-  const told = all.slice(0, TOLD_MAX).map(({ where, message }) => `${where}: ${message}`);
-  const more = all.length - told.length;
-  const reason = [...told, more === 0 ? [] : `and ${String(more)} more`].flat().join("; ");
+  const listed = all
+    .slice(0, LISTED_CHANGES_MAX)
+    .map(({ where, message }) => `${where}: ${message}`);
+  const more = all.length - listed.length;
+  const reason = [...listed, more === 0 ? [] : `and ${String(more)} more`].flat().join("; ");
   throw refused(hook, "OnDefineDomain", reason);
 }
 
 /** The domain after each hook, in their order. */
 async function mutateDomainOnce(
   request: DomainRequest,
-  reached: Reached,
+  sidecarsByContainer: Sidecars,
   subscriptions: readonly Subscription[],
 ): Promise<readonly XmlElement[]> {
   const vmi = JSON.stringify(request.vmi);
   const domains: XmlElement[] = [];
-  let given = rootOf("of ours", request.domainXml);
+  let given = parseRoot("of ours", request.domainXml);
   for (const subscription of subscriptions) {
     const { container, version } = subscription;
     const asked = { version, domainXml: writeXml(given), vmi };
-    const answered = await reached.get(container)?.onDefineDomain(asked);
-    given = hookedDomain(subscription, { given, answered: answered ?? "" }, request);
+    const answered = await sidecarsByContainer.get(container)?.onDefineDomain(asked);
+    given = applyAnswer(subscription, { given, answered: answered ?? "" }, request);
     domains.push(given);
   }
   return domains;
 }
 
 /** Rejects hooks whose two answers differ, because a guest whose start is retried would change each time. */
-function checkSame(
+function checkStable(
   subscriptions: readonly Subscription[],
   first: readonly XmlElement[],
   second: readonly XmlElement[],
@@ -216,13 +220,17 @@ function checkSame(
 }
 
 /** The domain on which both rounds agree. */
-async function hookedXml(
+async function mutateDomain(
   request: DomainRequest,
-  reached: Reached,
+  sidecarsByContainer: Sidecars,
   subscriptions: readonly Subscription[],
 ): Promise<string> {
-  const first = await mutateDomainOnce(request, reached, subscriptions);
-  checkSame(subscriptions, first, await mutateDomainOnce(request, reached, subscriptions));
+  const first = await mutateDomainOnce(request, sidecarsByContainer, subscriptions);
+  checkStable(
+    subscriptions,
+    first,
+    await mutateDomainOnce(request, sidecarsByContainer, subscriptions),
+  );
   const last = first.at(-1);
   return last === undefined ? request.domainXml : writeXml(last);
 }
@@ -231,36 +239,36 @@ async function hookedXml(
  * Calls the guest's hooks, each twice; both answers must be the same.
  * @throws AppError with HOOK_UNREACHABLE, HOOK_TIMED_OUT, HOOK_FAILED, HOOK_ANSWER_REFUSED, OS_PATH_REFUSED
  */
-export async function askHooks(request: HookRequest, hooks: HookSidecars): Promise<Hooked> {
-  const reached = await reach(request, hooks);
+export async function callHooks(request: HookRequest, hooks: HookSidecars): Promise<Hooked> {
+  const sidecarsByContainer = await connectAll(request, hooks);
   try {
-    const subscribers = await introduce(reached);
+    const subscribers = await readSubscribers(sidecarsByContainer);
     const beforeCloudInit = subscribersAt("PreCloudInitIso", subscribers);
-    const cloudInit = await askCloudInit(request.vmi, beforeCloudInit, reached);
+    const cloudInit = await callCloudInitHooks(request.vmi, beforeCloudInit, sidecarsByContainer);
     const { domainXml } = request;
     if (domainXml === undefined) return { domainXml: "", cloudInit };
     const subscriptions = subscribersAt("OnDefineDomain", subscribers);
     return {
-      domainXml: await hookedXml({ ...request, domainXml }, reached, subscriptions),
+      domainXml: await mutateDomain({ ...request, domainXml }, sidecarsByContainer, subscriptions),
       cloudInit,
     };
   } finally {
-    await Promise.all([...reached.values()].map((sidecar) => sidecar.close()));
+    await Promise.all([...sidecarsByContainer.values()].map((sidecar) => sidecar.close()));
   }
 }
 
 /**
  * Notifies the hooks that subscribed to the guest's end.
- * @throws AppError as {@link askHooks}
+ * @throws AppError as {@link callHooks}
  */
-export async function tellEnd(place: HookPlace, hooks: HookSidecars): Promise<void> {
-  const reached = await reach(place, hooks);
+export async function notifyEnd(place: HookedPod, hooks: HookSidecars): Promise<void> {
+  const sidecarsByContainer = await connectAll(place, hooks);
   try {
-    const subscribers = await introduce(reached);
+    const subscribers = await readSubscribers(sidecarsByContainer);
     for (const { container } of subscribersAt("Shutdown", subscribers)) {
-      await reached.get(container)?.shutdown();
+      await sidecarsByContainer.get(container)?.shutdown();
     }
   } finally {
-    await Promise.all([...reached.values()].map((sidecar) => sidecar.close()));
+    await Promise.all([...sidecarsByContainer.values()].map((sidecar) => sidecar.close()));
   }
 }

@@ -2,12 +2,18 @@
 // Calls hooks in the background and holds their answers, so that no pass of the loop waits for a hook.
 import { isAppError } from "@patchbay/core";
 import type { Clock, HookSidecars, LauncherPod, Logger } from "@patchbay/core/ports";
-import { askHooks, tellEnd, type Hooked, type HookPlace, type HookRequest } from "./call-hooks.ts";
+import {
+  callHooks,
+  notifyEnd,
+  type Hooked,
+  type HookedPod,
+  type HookRequest,
+} from "./call-hooks.ts";
 
 /** Maximum number of calls on the node at a time; each takes about 60 MiB. */
-const SLOTS = 8;
+const SLOTS_MAX = 8;
 /** Maximum for one namespace, so that its hanging hooks do not block those of other namespaces. */
-const SLOTS_OF_ONE = 2;
+const SLOTS_PER_NAMESPACE = 2;
 
 interface Waiting {
   readonly namespace: string;
@@ -38,7 +44,7 @@ export class Slots {
 
   #hasRoom(namespace: string): boolean {
     const own = this.#running.filter((one) => one === namespace).length;
-    return this.#running.length < SLOTS && own < SLOTS_OF_ONE;
+    return this.#running.length < SLOTS_MAX && own < SLOTS_PER_NAMESPACE;
   }
 
   #fill(): void {
@@ -51,9 +57,9 @@ export class Slots {
 }
 
 /** Retry interval for a sidecar that does not listen yet, milliseconds. Source: KubeVirt pkg/hooks manager.go, 1 s. */
-const AGAIN_MS = 500;
+const HOOK_RETRY_INTERVAL_MS = 500;
 /** Attempts before the call counts as failed; together one minute. */
-const LOOKS_MAX = 120;
+const ATTEMPTS_MAX = 120;
 
 export type HookState =
   | { readonly kind: "asking" }
@@ -62,13 +68,13 @@ export type HookState =
 
 export interface GuestHooks {
   /** State of the calls for this domain. Starts them if necessary, and calls `wake` when they have succeeded or failed. */
-  look(request: HookRequest, wake: () => void): HookState;
-  /** Forgets a reported failure, so that the next `look` calls the hooks again. */
+  ensureCalled(request: HookRequest, wake: () => void): HookState;
+  /** Forgets a reported failure, so that the next `ensureCalled` calls the hooks again. */
   retry(pod: LauncherPod): void;
   /** The guest runs, so its hooks are not called for the domain any more. */
   started(pod: LauncherPod): void;
   /** The guest has ended. Notifies its hooks once, if they are reachable. */
-  ended(place: HookPlace): void;
+  ended(place: HookedPod): void;
   forget(pod: LauncherPod): void;
 }
 
@@ -85,7 +91,7 @@ interface GuestHooksOptions {
   readonly log: Logger;
 }
 
-class AskedHooks implements GuestHooks {
+class NodeGuestHooks implements GuestHooks {
   readonly #options: GuestHooksOptions;
   readonly #entries = new Map<string, Entry>();
   /** Pods whose hooks were notified of the guest's end. */
@@ -96,7 +102,7 @@ class AskedHooks implements GuestHooks {
     this.#options = options;
   }
 
-  look(request: HookRequest, wake: () => void): HookState {
+  ensureCalled(request: HookRequest, wake: () => void): HookState {
     const { domainXml, pod } = request;
     const known = this.#entries.get(pod.uid);
     if (known !== undefined && known.domainXml === domainXml) return known.state;
@@ -116,13 +122,13 @@ class AskedHooks implements GuestHooks {
     this.#entries.delete(uid);
   }
 
-  ended(place: HookPlace): void {
+  ended(place: HookedPod): void {
     const { uid, namespace } = place.pod;
     if (place.sidecars.length === 0 || this.#told.has(uid)) return;
     this.#told.add(uid);
     const { hooks, log } = this.#options;
     this.#slots
-      .run(namespace, () => tellEnd(place, hooks))
+      .run(namespace, () => notifyEnd(place, hooks))
       .catch((err: unknown) => {
         log.warn("a hook does not hear that its guest has ended", { uid, err });
       });
@@ -148,19 +154,20 @@ class AskedHooks implements GuestHooks {
   async #answer(request: HookRequest, signal: AbortSignal): Promise<HookState> {
     const { clock, hooks } = this.#options;
     const { namespace } = request.pod;
-    for (let looks = 1; ; looks += 1) {
+    for (let attempts = 1; ; attempts += 1) {
       try {
-        const hooked = await this.#slots.run(namespace, () => askHooks(request, hooks));
+        const hooked = await this.#slots.run(namespace, () => callHooks(request, hooks));
         return { kind: "answered", ...hooked };
       } catch (error) {
-        const isAway = isAppError(error, "HOOK_UNREACHABLE");
-        if (!isAway || looks === LOOKS_MAX || signal.aborted) return { kind: "failed", error };
+        const isUnreachable = isAppError(error, "HOOK_UNREACHABLE");
+        if (!isUnreachable || attempts === ATTEMPTS_MAX || signal.aborted)
+          return { kind: "failed", error };
       }
-      await clock.sleep(AGAIN_MS, signal).catch(() => undefined); // aborted: the answer is no longer needed
+      await clock.sleep(HOOK_RETRY_INTERVAL_MS, signal).catch(() => undefined); // aborted: the answer is no longer needed
     }
   }
 }
 
 export function createGuestHooks(options: GuestHooksOptions): GuestHooks {
-  return new AskedHooks(options);
+  return new NodeGuestHooks(options);
 }

@@ -19,7 +19,7 @@ import type { Cache, Change, Clock } from "@patchbay/core/ports";
 export type Taps = Map<string, ReadonlyMap<string, string>>;
 
 /** Records the taps of ifaces that have a device. */
-export function noteTaps({ vmi, ifaces }: NodeVmFacts, taps: Taps): void {
+export function recordTaps({ vmi, ifaces }: NodeVmFacts, taps: Taps): void {
   const withDevice = ifaces.filter(({ device }) => device !== undefined);
   const entries = withDevice.flatMap((iface) => {
     const wiring = wiringOf(iface);
@@ -67,7 +67,7 @@ const IFACE_FAILURES = {
 };
 
 /** A pending operation of one iface. */
-interface Begun {
+interface PendingOperation {
   readonly type: HotplugType;
   readonly atMs: number;
   /** The guest ran at the start, so the operation is not part of a boot. */
@@ -75,7 +75,7 @@ interface Begun {
 }
 
 /** By uid of the VMI, then by name of the iface. */
-type Pending = Map<string, ReadonlyMap<string, Begun>>;
+type Pending = Map<string, ReadonlyMap<string, PendingOperation>>;
 
 const MS_PER_SECOND = 1000;
 
@@ -90,15 +90,15 @@ function ageMs({ since }: PendingIface, clock: Clock): number {
 
 function pendingAfter(
   vmi: VirtualMachineInstance,
-  before: ReadonlyMap<string, Begun> | undefined,
+  before: ReadonlyMap<string, PendingOperation> | undefined,
   clock: Clock,
-): ReadonlyMap<string, Begun> {
+): ReadonlyMap<string, PendingOperation> {
   if (isVmiFinal(vmi)) return new Map();
   const nowMs = clock.monotonicMs();
   return new Map(
-    pendingIfaces(vmi).map((iface): [string, Begun] => {
-      const was = before?.get(iface.name);
-      if (was?.type === iface.type) return [iface.name, was];
+    pendingIfaces(vmi).map((iface): [string, PendingOperation] => {
+      const known = before?.get(iface.name);
+      if (known?.type === iface.type) return [iface.name, known];
       const atMs = before === undefined ? nowMs - ageMs(iface, clock) : nowMs;
       return [iface.name, { type: iface.type, atMs, isLive: isRunning(vmi) }];
     }),
@@ -122,7 +122,7 @@ export function measurePlugs(
       observePhase({ type, phase }, Math.max(0, untilMs - parseTime(since)) / MS_PER_SECOND);
     }
   };
-  const note = (vmi: VirtualMachineInstance, previous?: VirtualMachineInstance): void => {
+  const record = (vmi: VirtualMachineInstance, previous?: VirtualMachineInstance): void => {
     const { uid = "" } = vmi.metadata;
     const before = pending.get(uid);
     const after = pendingAfter(vmi, before, clock);
@@ -135,10 +135,10 @@ export function measurePlugs(
       if (isLive && !after.has(name)) observePlug({ type }, (nowMs - atMs) / MS_PER_SECOND);
     }
   };
-  for (const vmi of vmis.list()) note(vmi, vmi);
+  for (const vmi of vmis.list()) record(vmi, vmi);
   const stop = vmis.onChange((change: Change<VirtualMachineInstance>) => {
     if (change.kind === "deleted") pending.delete(change.previous.metadata.uid ?? "");
-    else note(change.current, change.kind === "updated" ? change.previous : undefined);
+    else record(change.current, change.kind === "updated" ? change.previous : undefined);
   });
   const oldestSeconds = (): number => {
     const begun = [...pending.values()].flatMap((ifaces) => [...ifaces.values()]);

@@ -14,10 +14,10 @@ import {
 import { keyOf, printKey } from "@patchbay/kube";
 import type { LinkCounters } from "@patchbay/core/ports";
 import type { Deps } from "../deps.ts";
-import { launcherOf } from "../reconcilers/vmi/index.ts";
+import { findLauncher } from "../reconcilers/vmi/index.ts";
 
 /** Maximum age of a reading that scrapes share, milliseconds. */
-const FRESH_MS = 1_000;
+const READING_MAX_AGE_MS = 1_000;
 
 type TrafficDeps = Pick<Deps, "vmis" | "sessions" | "taps" | "nodeName" | "clock" | "log">;
 
@@ -25,11 +25,11 @@ type TrafficDeps = Pick<Deps, "vmis" | "sessions" | "taps" | "nodeName" | "clock
  * Traffic of one guest's NICs, as a response for virt-api.
  * @throws AppError with LAUNCHER_UNREACHABLE while it cannot be read
  */
-export async function tellTraffic(
+export async function readTraffic(
   vmi: VirtualMachineInstance,
   { linkCounters, ...deps }: TrafficDeps & { readonly linkCounters: LinkCounters },
 ): Promise<object> {
-  const traffic = await trafficOf(vmi, linkCounters, deps);
+  const traffic = await findTraffic(vmi, linkCounters, deps);
   if (traffic === undefined) {
     const reason = "the counters of its links cannot be read";
     throw new AppError("LAUNCHER_UNREACHABLE", { vmi: printKey(keyOf(vmi)), reason });
@@ -38,13 +38,13 @@ export async function tellTraffic(
 }
 
 /** Undefined while the launcher is unreachable or the guest does not run. */
-async function trafficOf(
+async function findTraffic(
   vmi: VirtualMachineInstance,
   counters: LinkCounters,
   deps: TrafficDeps,
 ): Promise<VmTraffic | undefined> {
   const taps = deps.taps.get(vmi.metadata.uid ?? "");
-  const pod = launcherOf(vmi, deps);
+  const pod = findLauncher(vmi, deps);
   const netns = pod === undefined ? undefined : deps.sessions.netnsOf(pod);
   if (taps === undefined || taps.size === 0 || netns === undefined) return undefined;
   try {
@@ -68,14 +68,14 @@ export function createTrafficSource(
     | undefined;
   const read = async (): Promise<readonly MetricFamily[]> => {
     const vmis = deps.vmis.list();
-    const all = await Promise.all(vmis.map((vmi) => trafficOf(vmi, counters, deps)));
+    const all = await Promise.all(vmis.map((vmi) => findTraffic(vmi, counters, deps)));
     const vms = all.filter((traffic) => traffic !== undefined);
     const running = vmis.filter(({ status }) => status?.phase === "Running");
     return [vmiVnicFamily(running), ...trafficFamilies(vms, deps.nodeName)];
   };
   return () => {
     const nowMs = deps.clock.monotonicMs();
-    if (last === undefined || nowMs - last.atMs >= FRESH_MS)
+    if (last === undefined || nowMs - last.atMs >= READING_MAX_AGE_MS)
       last = { atMs: nowMs, families: read() };
     return last.families;
   };

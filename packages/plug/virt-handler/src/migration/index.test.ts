@@ -34,7 +34,9 @@ test("the target's has it when the guest runs there, and the source's no longer"
   await nodes.until(() => Promise.resolve(sent() === 1));
   expect(await heardAt()).toEqual([true, false]);
   nodes.daemon("node1").endMove("default_vm1", "over");
-  await nodes.until(async () => (await nodes.move()).targetNodeDomainReadyTimestamp !== undefined);
+  await nodes.until(
+    async () => (await nodes.migrationState()).targetNodeDomainReadyTimestamp !== undefined,
+  );
   await nodes.until(async () => (await heardAt())[0] === false);
   expect(await heardAt()).toEqual([false, true]);
 });
@@ -45,7 +47,7 @@ test("the source's keeps it when the guest stays, which networks are told before
   await nodes.until(() => Promise.resolve(sent() === 1));
   expect(nodes.network("node1").announced).toHaveLength(1);
   nodes.daemon("node1").endMove("default_vm1", "broken before");
-  await nodes.until(async () => (await nodes.move()).failed === true);
+  await nodes.until(async () => (await nodes.migrationState()).failed === true);
   expect(nodes.network("node1").announced).toHaveLength(2);
   expect(nodes.network("node2").announced).toEqual([]);
   expect(await heardAt()).toEqual([true, false]);
@@ -60,7 +62,7 @@ test("the source's lets go of it as long as it has to, also when all has been sa
   nodes.network("node1").failNext("wireTap", new AppError("PODNET_FAILED", { message: "no" }));
   nodes.daemon("node1").endMove("default_vm1", "over");
   await nodes.until(async () => (await heardAt())[0] === false);
-  expect(await nodes.move()).not.toHaveProperty("targetNodeDomainReadyTimestamp");
+  expect(await nodes.migrationState()).not.toHaveProperty("targetNodeDomainReadyTimestamp");
 });
 
 test("a guest whose NIC cannot have it yet is here all the same, and the NIC gets it later", async () => {
@@ -69,8 +71,10 @@ test("a guest whose NIC cannot have it yet is here all the same, and the NIC get
   await nodes.until(() => Promise.resolve(sent() === 1));
   nodes.network("node2").failNext("wireTap", new AppError("PODNET_FAILED", { message: "no" }));
   nodes.daemon("node1").endMove("default_vm1", "over");
-  await nodes.until(async () => (await nodes.move()).targetNodeDomainReadyTimestamp !== undefined);
-  await nodes.handOver();
+  await nodes.until(
+    async () => (await nodes.migrationState()).targetNodeDomainReadyTimestamp !== undefined,
+  );
+  await nodes.complete();
   await nodes.until(async () => (await heardAt())[1] === true);
   expect(await nodes.stateOn("node2")).toBe("running");
 });

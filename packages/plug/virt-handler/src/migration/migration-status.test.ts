@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 import { expect, test } from "vitest";
-import { tellPorts, toldPorts } from "./migration-status.ts";
+import { formatPorts, parsePorts } from "./migration-status.ts";
 
 test("ports are told by what is behind them, and read back", () => {
   const ports = { libvirt: 40_001, memory: 40_002, disks: 40_003 };
-  expect(tellPorts(ports)).toEqual({ "40001": 0, "40002": 49_152, "40003": 49_153 });
-  expect(toldPorts(tellPorts(ports))).toEqual(ports);
+  expect(formatPorts(ports)).toEqual({ "40001": 0, "40002": 49_152, "40003": 49_153 });
+  expect(parsePorts(formatPorts(ports))).toEqual(ports);
 });
 
 test.each([
@@ -13,5 +13,5 @@ test.each([
   { name: "what is behind none", told: { "40001": 7 }, want: {} },
   { name: "what is no port", told: { x: 0, "0": 49_152, "70000": 49_153 }, want: {} },
 ])("of $name there is no port", ({ told, want }) => {
-  expect(toldPorts(told)).toEqual(want);
+  expect(parsePorts(told)).toEqual(want);
 });

@@ -23,7 +23,7 @@ async function goOn(mib: number): Promise<void> {
   };
   await nodes.clock.advance(2_500);
   await nodes.until(async () => {
-    const { progress } = await nodes.move();
+    const { progress } = await nodes.migrationState();
     return progress?.dataProcessedBytes === mib * MIB;
   });
 }
@@ -35,7 +35,7 @@ beforeEach(async () => {
   await nodes.until(async () => (await nodes.vmi()).status?.phase === "Running");
   nodes.daemon("node1").holdsMoves = true;
   await nodes.open({ migrationConfiguration: { progressTimeout: 20, maxDowntimeMs: 300 } });
-  await nodes.until(async () => (await nodes.move()).startTimestamp !== undefined);
+  await nodes.until(async () => (await nodes.migrationState()).startTimestamp !== undefined);
 });
 afterEach(() => nodes.stopAll());
 
@@ -54,7 +54,7 @@ test.each(NAMES)("%s moves, and goes with the move", async (name) => {
 
 test("it is told in the VMI", async () => {
   await goOn(30);
-  expect((await nodes.move()).progress).toEqual({
+  expect((await nodes.migrationState()).progress).toEqual({
     dataTotalBytes: 128 * MIB + 30,
     dataProcessedBytes: 30 * MIB,
     dataRemainingBytes: 98 * MIB,
@@ -64,8 +64,10 @@ test("it is told in the VMI", async () => {
 
 test("a move of which nothing comes over is ended, and the guest stays", async () => {
   await goOn(10);
-  await nodes.until(async () => (await nodes.move()).failed === true);
-  expect((await nodes.move()).failureReason).toBe("nothing came over for 20 s (progressTimeout)");
+  await nodes.until(async () => (await nodes.migrationState()).failed === true);
+  expect((await nodes.migrationState()).failureReason).toBe(
+    "nothing came over for 20 s (progressTimeout)",
+  );
   expect(await nodes.stateOn("node1")).toBe("running");
 });
 
@@ -78,15 +80,17 @@ function limits(): readonly string[] {
 }
 
 test("a guest that has taken all its time, and may be disrupted, goes whatever is left of it", async () => {
-  const { migrationConfiguration } = await nodes.move();
+  const { migrationConfiguration } = await nodes.migrationState();
   const disrupted = { completionTimeoutPerGiB: 30, allowWorkloadDisruption: true };
-  await nodes.tellMove({ migrationConfiguration: { ...migrationConfiguration, ...disrupted } });
+  await nodes.writeMigration({
+    migrationConfiguration: { ...migrationConfiguration, ...disrupted },
+  });
   await goOn(10);
-  expect([(await nodes.move()).mode, limits()]).toEqual(["PreCopy", ["33"]]);
+  expect([(await nodes.migrationState()).mode, limits()]).toEqual(["PreCopy", ["33"]]);
   await nodes.clock.advance(15_000);
   await goOn(20);
   await nodes.clock.advance(15_000);
-  await nodes.until(async () => (await nodes.move()).mode === "Paused");
+  await nodes.until(async () => (await nodes.migrationState()).mode === "Paused");
   nodes.daemon("node1").iterate("default_vm1", 2);
   nodes.daemon("node1").endMove("default_vm1", "over");
   await nodes.until(async () => (await nodes.stateOn("node2")) === "running");

@@ -19,15 +19,15 @@ import {
 import { keyOf, printKey, printTime } from "@patchbay/kube";
 import type { HypervisorConnection, Migration, JobStats, DomainInfo } from "@patchbay/core/ports";
 import type { Deps } from "../deps.ts";
-import { SOCKETS, type RelayRequest, type RelayPlace } from "../relays/relays.ts";
+import { SOCKETS, type RelayRequest, type RelayEndpoint } from "../relays/relays.ts";
 import type { Session } from "../sessions/sessions.ts";
-import type { Move } from "./moves.ts";
-import { reportMove, toldPorts } from "./migration-status.ts";
+import type { MigrationRun } from "./migration-runs.ts";
+import { writeMigrationState, parsePorts } from "./migration-status.ts";
 
-interface Departure {
+interface Outgoing {
   readonly vmi: VirtualMachineInstance;
   readonly migration: DepartureFacts["migration"];
-  readonly move: Move;
+  readonly move: MigrationRun;
   /** Undefined when the launcher does not answer or has ended. */
   readonly session: Session | undefined;
   readonly wake: () => void;
@@ -36,8 +36,8 @@ interface Departure {
   readonly deps: Deps;
 }
 
-export function relayRequestOf(
-  { vmi, migration }: Pick<Departure, "vmi" | "migration">,
+export function buildRelayRequest(
+  { vmi, migration }: Pick<Outgoing, "vmi" | "migration">,
   { launcher }: Session,
 ): RelayRequest {
   const { directoryFd } = launcher;
@@ -46,7 +46,7 @@ export function relayRequestOf(
 }
 
 /** Uses the sockets in the launcher's volume, by their paths inside the launcher. */
-function migrationOf({ vmi, migration }: Departure): Migration {
+function buildMigration({ vmi, migration }: Outgoing): Migration {
   const at = (socket: string): string => `${names.LAUNCHER_DIR}/${socket}`;
   const targets = travellingDisks(vmi.spec);
   const { bandwidthMibPerSecond, throttles, allowsUnsafe } = moveLimitsOf(migration);
@@ -60,13 +60,13 @@ function migrationOf({ vmi, migration }: Departure): Migration {
   };
 }
 
-function note({ log }: Deps, vmi: VirtualMachineInstance, outcome: object): void {
+function logOutcome({ log }: Deps, vmi: VirtualMachineInstance, outcome: object): void {
   log.info("a guest's departure has come to its end", { vmi: printKey(keyOf(vmi)), ...outcome });
 }
 
 /** If setting the limit fails, QEMU's default applies. */
 async function limitDowntime(
-  { vmi, migration, move, deps }: Departure,
+  { vmi, migration, move, deps }: Outgoing,
   connection: HypervisorConnection,
   iteration: number,
 ): Promise<void> {
@@ -83,14 +83,17 @@ async function limitDowntime(
 }
 
 /** The reason of a failure, for people. libvirt reports a cancellation when this process aborted a stalled migration. */
-function failureOf({ migration, move }: Departure, error: unknown): string {
+function describeFailure({ migration, move }: Outgoing, error: unknown): string {
   if (!move.isStalled) return messageOf(error);
   const seconds = moveLimitsOf(migration).silenceMs / 1000;
   return `nothing came over for ${String(seconds)} s (progressTimeout)`;
 }
 
 /** Runs the migration to its end. The guest then stays paused on the target until the target's node knows that it has left here. */
-async function follow(departure: Departure, connection: HypervisorConnection): Promise<void> {
+async function awaitMigration(
+  departure: Outgoing,
+  connection: HypervisorConnection,
+): Promise<void> {
   const { vmi, move, wake, deps } = departure;
   try {
     await limitDowntime(departure, connection, 1);
@@ -100,17 +103,17 @@ async function follow(departure: Departure, connection: HypervisorConnection): P
       if (event.kind !== "migrationIteration" || session === undefined) return;
       void limitDowntime(departure, session.connection, event.iteration);
     });
-    await connection.migrateDomain(domainNameOf(vmi), migrationOf(departure));
+    await connection.migrateDomain(domainNameOf(vmi), buildMigration(departure));
     move.call = "arrived";
     const { relay } = move;
-    await relay?.tellGone();
-    move.isHeard = relay !== undefined && relay === move.relay;
-    note(deps, vmi, { isHeard: move.isHeard });
+    await relay?.reportGone();
+    move.isConfirmed = relay !== undefined && relay === move.relay;
+    logOutcome(deps, vmi, { isHeard: move.isConfirmed });
   } catch (error) {
-    const reason = failureOf(departure, error);
+    const reason = describeFailure(departure, error);
     // The next pass retries reporting the guest's departure.
     if (move.call === "running") move.call = { failure: reason };
-    note(deps, vmi, { reason });
+    logOutcome(deps, vmi, { reason });
   }
   await connection.close();
   wake();
@@ -120,18 +123,18 @@ async function follow(departure: Departure, connection: HypervisorConnection): P
  * Starts the migration. Its outcome is recorded in `move`, and wakes the loop.
  * @throws AppError with LIBVIRT_UNREACHABLE, LIBVIRT_TIMED_OUT; nothing has started then
  */
-async function sendAway(departure: Departure, { launcher }: Session): Promise<void> {
+async function startMigration(departure: Outgoing, { launcher }: Session): Promise<void> {
   const { move, deps } = departure;
   const connection = await deps.hypervisor.open({ kind: "socket", fd: launcher.socketFd });
   move.call = "running";
-  void follow(departure, connection);
+  void awaitMigration(departure, connection);
 }
 
 /** Minimum interval between progress reports, milliseconds. */
-export const PROGRESS_MS = 2_000;
+export const PROGRESS_INTERVAL_MS = 2_000;
 
 /** Records the transferred bytes and since when they have not changed. */
-function noteJob({ migration, move, deps }: Departure, job: JobStats): void {
+function recordJob({ migration, move, deps }: Outgoing, job: JobStats): void {
   const isMoving = job.state === "running" && job.move === "out";
   const nowMs = deps.clock.monotonicMs();
   if (move.progressMs === undefined || job.processedBytes !== move.job?.processedBytes) {
@@ -142,10 +145,11 @@ function noteJob({ migration, move, deps }: Departure, job: JobStats): void {
 }
 
 /** Writes the progress at most once in each interval. */
-async function tellProgress({ vmi, move, deps }: Departure): Promise<void> {
-  const { job, toldMs } = move;
+async function reportProgress({ vmi, move, deps }: Outgoing): Promise<void> {
+  const { job, reportedMs } = move;
   const nowMs = deps.clock.monotonicMs();
-  if (job === undefined || (toldMs !== undefined && nowMs - toldMs < PROGRESS_MS)) return;
+  if (job === undefined || (reportedMs !== undefined && nowMs - reportedMs < PROGRESS_INTERVAL_MS))
+    return;
   const { totalBytes, processedBytes, remainingBytes, memoryBytesPerSecond } = job;
   const progress = {
     ...(totalBytes !== undefined && { dataTotalBytes: totalBytes }),
@@ -153,19 +157,19 @@ async function tellProgress({ vmi, move, deps }: Departure): Promise<void> {
     ...(remainingBytes !== undefined && { dataRemainingBytes: remainingBytes }),
     ...(memoryBytesPerSecond !== undefined && { memoryBytesPerSecond }),
   };
-  move.toldMs = nowMs;
-  await reportMove(vmi, { progress }, { deps });
+  move.reportedMs = nowMs;
+  await writeMigrationState(vmi, { progress }, { deps });
 }
 
 /** Metrics of the migrations that leave this node. */
-export function createMoveSource({
+export function createMigrationMetrics({
   vmis,
-  moves,
+  migrationRuns,
   nodeName,
-}: Pick<Deps, "vmis" | "moves" | "nodeName">): () => Promise<readonly MetricFamily[]> {
+}: Pick<Deps, "vmis" | "migrationRuns" | "nodeName">): () => Promise<readonly MetricFamily[]> {
   return () => {
     const leaving = vmis.list().flatMap((vmi) => {
-      const job = moves.jobOf(vmi.metadata.uid ?? "");
+      const job = migrationRuns.jobOf(vmi.metadata.uid ?? "");
       return job === undefined ? [] : [{ vmi, job }];
     });
     return Promise.resolve(moveFamilies(leaving, nodeName));
@@ -186,34 +190,34 @@ async function readJob(connection: HypervisorConnection, name: string): Promise<
 }
 
 /** Reads the job before the domain: if there is no job and the domain is paused after that, no migration is running. */
-async function look({
+async function observeMigration({
   vmi,
   session,
-}: Departure): Promise<{ readonly domain: DomainInfo | undefined; readonly job: JobStats }> {
+}: Outgoing): Promise<{ readonly domain: DomainInfo | undefined; readonly job: JobStats }> {
   if (session === undefined) return { domain: undefined, job: NO_JOB };
   const name = domainNameOf(vmi);
-  session.look();
+  session.markObserved();
   const job = await readJob(session.connection, name);
   return { job, domain: await session.connection.findDomain(name) };
 }
 
 /** Where the target's relay listens, from the VMI's status. */
-export function placeOf({ migration }: Pick<Departure, "migration">): RelayPlace {
+export function targetEndpoint({ migration }: Pick<Outgoing, "migration">): RelayEndpoint {
   const { targetNodeAddress: address = "", targetDirectMigrationNodePorts } = migration;
-  return { address, ports: toldPorts(targetDirectMigrationNodePorts) };
+  return { address, ports: parsePorts(targetDirectMigrationNodePorts) };
 }
 
-async function startRelay(departure: Departure): Promise<void> {
+async function startRelay(departure: Outgoing): Promise<void> {
   const { session, move, wake, deps } = departure;
   if (session === undefined) return;
-  const to = placeOf(departure);
-  move.follow(await deps.relays.send(relayRequestOf(departure, session), to), to, wake);
+  const to = targetEndpoint(departure);
+  move.useRelay(await deps.relays.send(buildRelayRequest(departure, session), to), to, wake);
 }
 
-async function tellGone({ move }: Departure): Promise<void> {
+async function notifyTarget({ move }: Outgoing): Promise<void> {
   try {
-    await move.relay?.tellGone();
-    move.isHeard = move.relay !== undefined;
+    await move.relay?.reportGone();
+    move.isConfirmed = move.relay !== undefined;
   } catch (error) {
     // Another relay may listen at the old address by now.
     move.stopRelay();
@@ -222,72 +226,75 @@ async function tellGone({ move }: Departure): Promise<void> {
 }
 
 async function reportFailed(
-  { vmi, deps }: Departure,
+  { vmi, deps }: Outgoing,
   { reason, isAborted }: Extract<DepartureStep, { kind: "reportFailed" }>,
 ): Promise<void> {
-  const told = { failed: true, failureReason: reason } as const;
-  await reportMove(vmi, isAborted ? { ...told, abortStatus: "Succeeded" } : told, { deps });
+  const failure = { failed: true, failureReason: reason } as const;
+  await writeMigrationState(vmi, isAborted ? { ...failure, abortStatus: "Succeeded" } : failure, {
+    deps,
+  });
   deps.log.warn("a guest that was to leave stays", { vmi: printKey(keyOf(vmi)), reason });
 }
 
-async function reportStart({ vmi, deps }: Departure): Promise<void> {
+async function reportStart({ vmi, deps }: Outgoing): Promise<void> {
   const startTimestamp = printTime(deps.clock.now());
-  await reportMove(vmi, { startTimestamp, mode: "PreCopy" }, { deps, test: "all" });
+  await writeMigrationState(vmi, { startTimestamp, mode: "PreCopy" }, { deps, test: "all" });
 }
 
 /** Raises the allowed downtime so that QEMU pauses the guest at its next iteration. Later iterations do not lower it again. */
-async function disrupt({ vmi, move, session, deps }: Departure): Promise<void> {
+async function disrupt({ vmi, move, session, deps }: Outgoing): Promise<void> {
   if (session === undefined) return;
   move.isDisrupted = true;
   await session.connection.setMaxDowntime(domainNameOf(vmi), DISRUPTED_MS);
-  await reportMove(vmi, { mode: "Paused" }, { deps });
+  await writeMigrationState(vmi, { mode: "Paused" }, { deps });
   deps.log.info("a guest stands still for the rest of its way", { vmi: printKey(keyOf(vmi)) });
 }
 
 /** Implementations of all steps except waiting and reporting failure. */
-const PERFORM: Readonly<Partial<Record<DepartureStep["kind"], (of: Departure) => Promise<void>>>> =
-  {
-    startRelay,
-    reportStart,
-    migrate: async (departure) => {
-      if (departure.session !== undefined) await sendAway(departure, departure.session);
-    },
-    disrupt,
-    abort: async ({ vmi, session }) => {
-      await session?.connection.abortJob(domainNameOf(vmi));
-    },
-    goOn: async ({ vmi, session }) => {
-      await session?.connection.resumeDomain(domainNameOf(vmi));
-    },
-    tellGone,
-    reportLeft: ({ vmi, deps }) => reportMove(vmi, { sourceNodeDomainLeft: true }, { deps }),
-    announceMacs: ({ announce }) => announce(),
-    stopRelay: ({ move }) => {
-      move.stopRelay();
-      return Promise.resolve();
-    },
-  };
+const PERFORM: Readonly<Partial<Record<DepartureStep["kind"], (of: Outgoing) => Promise<void>>>> = {
+  startRelay,
+  reportStart,
+  migrate: async (departure) => {
+    if (departure.session !== undefined) await startMigration(departure, departure.session);
+  },
+  disrupt,
+  abort: async ({ vmi, session }) => {
+    await session?.connection.abortJob(domainNameOf(vmi));
+  },
+  goOn: async ({ vmi, session }) => {
+    await session?.connection.resumeDomain(domainNameOf(vmi));
+  },
+  tellGone: notifyTarget,
+  reportLeft: ({ vmi, deps }) => writeMigrationState(vmi, { sourceNodeDomainLeft: true }, { deps }),
+  announceMacs: ({ announce }) => announce(),
+  stopRelay: ({ move }) => {
+    move.stopRelay();
+    return Promise.resolve();
+  },
+};
 
-async function perform(step: DepartureStep, departure: Departure): Promise<void> {
+async function perform(step: DepartureStep, departure: Outgoing): Promise<void> {
   if (step.kind === "reportFailed") await reportFailed(departure, step);
   else await PERFORM[step.kind]?.(departure);
 }
 
 /** One pass; safe to repeat. Failed steps are retried. Returns true when the guest has left this node and no further work is due. */
-export async function depart(departure: Departure): Promise<boolean> {
+export async function sendGuest(departure: Outgoing): Promise<boolean> {
   const { migration, move } = departure;
   const hasArrived = move.call === "arrived";
-  const { domain, job } = hasArrived ? { domain: undefined, job: NO_JOB } : await look(departure);
-  noteJob(departure, job);
+  const { domain, job } = hasArrived
+    ? { domain: undefined, job: NO_JOB }
+    : await observeMigration(departure);
+  recordJob(departure, job);
   const steps = planDeparture({
     migration,
     domain,
     job,
     call: move.call,
-    isHeard: move.isHeard,
+    isHeard: move.isConfirmed,
     isStalled: move.isStalled,
     isLate: isToBeDisrupted(migration, departure.vmi, departure.deps.clock.now()),
-    hasRelay: move.leadsTo(placeOf(departure)),
+    hasRelay: move.leadsTo(targetEndpoint(departure)),
   });
   for (const step of steps) {
     try {
@@ -299,6 +306,6 @@ export async function depart(departure: Departure): Promise<boolean> {
       throw error;
     }
   }
-  await tellProgress(departure);
+  await reportProgress(departure);
   return hasArrived || domain?.move === "left";
 }

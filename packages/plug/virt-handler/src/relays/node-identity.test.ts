@@ -4,7 +4,7 @@ import { createFakeClock, createFakeFiles } from "@patchbay/os/testing";
 import { createAuthority, issueCertificate } from "@patchbay/pki";
 import { createFakeLogger } from "@patchbay/telemetry/testing";
 import { beforeEach, expect, test } from "vitest";
-import { identityInDirectory, tellIdentity } from "./node-identity.ts";
+import { identityFromDirectory, waitForIdentity } from "./node-identity.ts";
 
 const clock = createFakeClock();
 const authority = await createAuthority("patchbay-test", clock);
@@ -28,7 +28,7 @@ async function keep(commonName: string, organizations: readonly string[]): Promi
   await files.writeAtomic("/relay/ca.crt", authority.certPem);
 }
 
-const read = () => identityInDirectory(files, "/relay", "node-1")();
+const read = () => identityFromDirectory(files, "/relay", "node-1")();
 
 test("what is in the files now is given, each time", async () => {
   await keep("node-1", [names.RELAY_GROUP]);
@@ -65,7 +65,7 @@ test("a node without a file says so", async () => {
 
 test("what is wrong is told once at the start, and when it is right", async () => {
   const log = createFakeLogger();
-  const done = tellIdentity(read, { clock, log }, new AbortController().signal);
+  const done = waitForIdentity(read, { clock, log }, new AbortController().signal);
   for (let time = 0; time < 2; time += 1) {
     await expect.poll(() => clock.dueMs).toHaveLength(1);
     await clock.advance(30_000);

@@ -16,7 +16,7 @@ import type { KubeClient } from "@patchbay/kube";
 export type ReadIdentity = () => Promise<RelayIdentity>;
 
 /** Why other nodes would reject the certificate; undefined when they accept it. */
-function problemOf({ certPem, keyPem }: RelayIdentity, node: string): string | undefined {
+function findProblem({ certPem, keyPem }: RelayIdentity, node: string): string | undefined {
   const certificate = new X509Certificate(certPem);
   if (!isPeer(certificate.toLegacyObject(), node)) {
     return `the certificate for migrations does not name node ${node}`;
@@ -33,7 +33,7 @@ function problemOf({ certPem, keyPem }: RelayIdentity, node: string): string | u
 function checkedIdentity(identity: RelayIdentity, node: string): RelayIdentity {
   let reason: string | undefined;
   try {
-    reason = problemOf(identity, node);
+    reason = findProblem(identity, node);
   } catch (error) {
     reason = `the certificate for migrations cannot be read: ${messageOf(error)}`;
   }
@@ -47,7 +47,7 @@ async function readRequired(files: Files, path: string): Promise<string> {
   throw new AppError("RELAY_FAILED", { reason: `there is no file ${path}` });
 }
 
-export function identityInDirectory(files: Files, directory: string, node: string): ReadIdentity {
+export function identityFromDirectory(files: Files, directory: string, node: string): ReadIdentity {
   return async () => {
     const [certPem, keyPem, authorityPem] = await Promise.all(
       ["tls.crt", "tls.key", "ca.crt"].map((name) => readRequired(files, join(directory, name))),
@@ -59,15 +59,15 @@ export function identityInDirectory(files: Files, directory: string, node: strin
   };
 }
 
-const AGAIN_MS = 30_000;
+const IDENTITY_RETRY_INTERVAL_MS = 30_000;
 
 /** Reads the certificate at the start, and until it is valid, so that problems are logged before the first migration. */
-export async function tellIdentity(
+export async function waitForIdentity(
   read: ReadIdentity,
   { clock, log }: { readonly clock: Clock; readonly log: Logger },
   signal: AbortSignal,
 ): Promise<void> {
-  let told = "";
+  let lastReason = "";
   while (!signal.aborted) {
     try {
       await read();
@@ -75,9 +75,10 @@ export async function tellIdentity(
       return;
     } catch (error) {
       const reason = messageOf(error);
-      if (reason !== told) log.warn("no guest can leave this node or come to it yet", { reason });
-      told = reason;
-      await clock.sleep(AGAIN_MS, signal).catch(() => undefined); // aborted: the loop ends
+      if (reason !== lastReason)
+        log.warn("no guest can leave this node or come to it yet", { reason });
+      lastReason = reason;
+      await clock.sleep(IDENTITY_RETRY_INTERVAL_MS, signal).catch(() => undefined); // aborted: the loop ends
     }
   }
 }
@@ -87,7 +88,7 @@ const PATH = `/apis/${names.SUBRESOURCES_GROUP}/v1/${RELAY_CERTIFICATE}`;
 const makeKeys = promisify(generateKeyPair);
 
 /** virt-api takes the node's name from the token of the request. */
-export function identityOfVirtApi(
+export function identityFromVirtApi(
   { requestRaw }: Pick<KubeClient, "requestRaw">,
   node: string,
 ): ReadIdentity {

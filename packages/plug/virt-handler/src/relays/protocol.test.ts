@@ -3,10 +3,10 @@ import { expect, test } from "vitest";
 import {
   isPeer,
   parseGreeting,
-  parseWord,
+  parseRelayMessage,
   printGreeting,
   type Greeting,
-  type Word,
+  type RelayMessage,
 } from "./protocol.ts";
 
 test.each<Greeting>([
@@ -27,7 +27,7 @@ test.each([
   expect(parseGreeting(line)).toBeUndefined();
 });
 
-test.each<Word>([
+test.each<RelayMessage>([
   { kind: "listening", ports: { libvirt: 40_000, disks: 40_001 } },
   { kind: "failed", reason: "r" },
   { kind: "joined", channel: "libvirt" },
@@ -37,18 +37,18 @@ test.each<Word>([
   { kind: "heard" },
   { kind: "unheard", reason: "r" },
 ])("the relay's $kind is understood", (word) => {
-  expect(parseWord(word)).toEqual(word);
+  expect(parseRelayMessage(word)).toEqual(word);
 });
 
 test("what a relay says is cut, and nothing is taken from what is none of its words", () => {
   const long = { kind: "refused", reason: "x".repeat(5000) };
-  expect(parseWord(long)).toEqual({ kind: "refused", reason: "x".repeat(300) });
-  expect(parseWord({ kind: "listening", ports: { libvirt: "22", other: 1 } })).toEqual({
+  expect(parseRelayMessage(long)).toEqual({ kind: "refused", reason: "x".repeat(300) });
+  expect(parseRelayMessage({ kind: "listening", ports: { libvirt: "22", other: 1 } })).toEqual({
     kind: "listening",
     ports: {},
   });
   const none = [null, {}, { kind: "x" }, { kind: "joined", channel: "x" }, { kind: "ended" }];
-  expect(none.map(parseWord)).toEqual(none.map(() => undefined));
+  expect(none.map(parseRelayMessage)).toEqual(none.map(() => undefined));
 });
 
 test.each([

@@ -17,7 +17,7 @@ export interface RelayIdentity {
 }
 
 /** The settings of one migration's relay on one of its nodes. */
-export interface RelayOrder {
+export interface RelayOptions {
   readonly migrationUid: string;
   readonly identity: RelayIdentity;
   /** The only node that may connect. */
@@ -37,13 +37,13 @@ export const DIRECTORY_TOKEN = 0;
 export type Ports = Readonly<Partial<Record<Channel, number>>>;
 
 /** A command from the parent to the relay. */
-export type Order =
+export type RelayCommand =
   /** Listens on the address for the source's node, and connects to the launcher's sockets. */
-  | { readonly kind: "receive"; readonly order: RelayOrder; readonly listenAddress: string }
+  | { readonly kind: "receive"; readonly order: RelayOptions; readonly listenAddress: string }
   /** Creates the launcher's sockets, and connects to the target's node. */
   | {
       readonly kind: "send";
-      readonly order: RelayOrder;
+      readonly order: RelayOptions;
       readonly address: string;
       readonly ports: Ports;
     }
@@ -51,7 +51,7 @@ export type Order =
   | { readonly kind: "tellGone" };
 
 /** A message from the relay to its parent. */
-export type Word =
+export type RelayMessage =
   /** The relay accepts connections; on the target, at these ports. */
   | { readonly kind: "listening"; readonly ports: Ports }
   /** The relay could not execute the command. */
@@ -83,9 +83,9 @@ function isChannel(value: unknown): value is Channel {
 }
 
 export function parseGreeting(line: string): Greeting | undefined {
-  const said = parseJson(line);
-  if (!isJsonObject(said) || typeof said["migration"] !== "string") return undefined;
-  const { migration, channel, says } = said;
+  const parsed = parseJson(line);
+  if (!isJsonObject(parsed) || typeof parsed["migration"] !== "string") return undefined;
+  const { migration, channel, says } = parsed;
   if (says === "gone") return { migration, says };
   return isChannel(channel) ? { migration, channel } : undefined;
 }
@@ -93,7 +93,7 @@ export function parseGreeting(line: string): Greeting | undefined {
 /** Maximum length of a reason from the relay, characters. Longer ones are cut. */
 const REASON_MAX = 300;
 
-function textOf(value: unknown): string {
+function toReason(value: unknown): string {
   return typeof value === "string" ? value.slice(0, REASON_MAX) : "";
 }
 
@@ -106,16 +106,16 @@ function parsePorts(value: unknown): Ports {
   return Object.fromEntries(found);
 }
 
-function channelWordOf(kind: "joined" | "ended", channel: unknown, reason: string) {
+function parseChannelMessage(kind: "joined" | "ended", channel: unknown, reason: string) {
   if (!isChannel(channel)) return undefined;
   return kind === "joined" ? { kind, channel } : { kind, channel, reason };
 }
 
 /** Parses a message of the relay, which handles untrusted data; undefined when the message is invalid. */
-export function parseWord(message: unknown): Word | undefined {
+export function parseRelayMessage(message: unknown): RelayMessage | undefined {
   if (!isJsonObject(message)) return undefined;
   const { kind } = message;
-  const reason = textOf(message["reason"]);
+  const reason = toReason(message["reason"]);
   switch (kind) {
     case "listening":
       return { kind, ports: parsePorts(message["ports"]) };
@@ -128,14 +128,14 @@ export function parseWord(message: unknown): Word | undefined {
       return { kind };
     case "joined":
     case "ended":
-      return channelWordOf(kind, message["channel"], reason);
+      return parseChannelMessage(kind, message["channel"], reason);
     default:
       return undefined;
   }
 }
 
 /** TLS options of both ends of a relay connection. */
-export function tlsOf(identity: RelayIdentity): SecureContextOptions {
+export function toTlsOptions(identity: RelayIdentity): SecureContextOptions {
   const { certPem: cert, keyPem: key, authorityPem: ca } = identity;
   return { cert, key, ca, minVersion: "TLSv1.3" };
 }

@@ -4,12 +4,12 @@ import { AppError } from "@patchbay/core";
 import type { ChildProcessHandle, ChildStarter, ProcessIdentity } from "@patchbay/core/ports";
 import {
   DIRECTORY_TOKEN,
-  parseWord,
-  type Order,
+  parseRelayMessage,
+  type RelayCommand,
   type Ports,
-  type Word,
+  type RelayMessage,
   type Channel,
-  type RelayOrder,
+  type RelayOptions,
 } from "./protocol.ts";
 import { names, type MigrationState } from "@patchbay/api";
 import type { ReadIdentity } from "./node-identity.ts";
@@ -26,12 +26,12 @@ const childModule = import.meta.url.endsWith(".ts")
 export interface Relay {
   /** Ports where the target's relay listens, on either node. */
   readonly ports: Ports;
-  onWord(listener: (word: Word) => void): void;
+  onMessage(listener: (message: RelayMessage) => void): void;
   /**
    * On the source: informs the target's node that the guest has left. May be repeated.
    * @throws AppError with RELAY_FAILED when the target's node does not confirm it
    */
-  tellGone(): Promise<void>;
+  reportGone(): Promise<void>;
   /** Resolves with the reason when the process, and with it all its connections, has ended. */
   readonly ended: Promise<string>;
   close(): void;
@@ -47,27 +47,30 @@ class RunningRelay implements Relay {
   ports: Ports = {};
   readonly ended: Promise<string>;
   readonly #child: ChildProcessHandle;
-  readonly #listeners = new Set<(word: Word) => void>();
+  readonly #listeners = new Set<(message: RelayMessage) => void>();
 
   constructor(child: ChildProcessHandle) {
     this.#child = child;
     this.ended = child.ended;
-    child.onMessage((message) => {
-      const word = parseWord(message);
-      if (word === undefined) child.kill();
-      else for (const listener of this.#listeners) listener(word);
+    child.onMessage((raw) => {
+      const message = parseRelayMessage(raw);
+      if (message === undefined) child.kill();
+      else for (const listener of this.#listeners) listener(message);
     });
   }
 
-  onWord(listener: (word: Word) => void): void {
+  onMessage(listener: (message: RelayMessage) => void): void {
     this.#listeners.add(listener);
   }
 
   /** Sends a command and waits for one of these messages. If the process ends, that counts as a failure. */
-  async ask(order: Order, answers: readonly Word["kind"][]): Promise<Word> {
-    const { promise, resolve } = Promise.withResolvers<Word>();
-    const listen = (word: Word): void => {
-      if (answers.includes(word.kind)) resolve(word);
+  async request(
+    order: RelayCommand,
+    replies: readonly RelayMessage["kind"][],
+  ): Promise<RelayMessage> {
+    const { promise, resolve } = Promise.withResolvers<RelayMessage>();
+    const listen = (message: RelayMessage): void => {
+      if (replies.includes(message.kind)) resolve(message);
     };
     this.#listeners.add(listen);
     void this.ended.then((reason) => {
@@ -81,9 +84,9 @@ class RunningRelay implements Relay {
     }
   }
 
-  async tellGone(): Promise<void> {
-    const word = await this.ask({ kind: "tellGone" }, ["heard", "unheard"]);
-    if (word.kind !== "heard") throw failed(word);
+  async reportGone(): Promise<void> {
+    const message = await this.request({ kind: "tellGone" }, ["heard", "unheard"]);
+    if (message.kind !== "heard") throw toFailure(message);
   }
 
   close(): void {
@@ -91,8 +94,8 @@ class RunningRelay implements Relay {
   }
 }
 
-function failed(word: Word): AppError {
-  const reason = "reason" in word ? word.reason : word.kind;
+function toFailure(message: RelayMessage): AppError {
+  const reason = "reason" in message ? message.reason : message.kind;
   return new AppError("RELAY_FAILED", { reason });
 }
 
@@ -101,7 +104,7 @@ function failed(word: Word): AppError {
  * @throws AppError with RELAY_FAILED, OS_PROGRAM_FAILED, OS_TIMED_OUT
  */
 export async function startRelay(
-  order: Exclude<Order, { kind: "tellGone" }>,
+  order: Exclude<RelayCommand, { kind: "tellGone" }>,
   directoryFd: number,
   { starter, user }: RelayDeps,
 ): Promise<Relay> {
@@ -114,12 +117,12 @@ export async function startRelay(
   const child = await starter.start(program);
   const relay = new RunningRelay(child);
   child.sendDescriptor(directoryFd, DIRECTORY_TOKEN);
-  const word = await relay.ask(order, ["listening", "failed"]);
-  if (word.kind !== "listening") {
+  const message = await relay.request(order, ["listening", "failed"]);
+  if (message.kind !== "listening") {
     relay.close();
-    throw failed(word);
+    throw toFailure(message);
   }
-  relay.ports = word.ports;
+  relay.ports = message.ports;
   return relay;
 }
 
@@ -131,7 +134,7 @@ export const SOCKETS = {
 } as const;
 
 /** Time that a client has to send its greeting, milliseconds. */
-const GREETING_MS = 10_000;
+const GREETING_TIMEOUT_MS = 10_000;
 
 export interface RelayRequest {
   readonly migration: MigrationState;
@@ -143,7 +146,7 @@ export interface RelayRequest {
   readonly directoryFd: number;
 }
 
-export interface RelayPlace {
+export interface RelayEndpoint {
   readonly address: string;
   readonly ports: Ports;
 }
@@ -155,19 +158,19 @@ export interface Relays {
   /** Starts the relay of a migration's target node. */
   receive(request: RelayRequest): Promise<Relay>;
   /** Starts the relay of a migration's source node. */
-  send(request: RelayRequest, to: RelayPlace): Promise<Relay>;
+  send(request: RelayRequest, to: RelayEndpoint): Promise<Relay>;
 }
 
-interface OwnRelaysOptions extends RelayDeps {
+interface NodeRelaysOptions extends RelayDeps {
   readonly identity: ReadIdentity;
   readonly address: string;
 }
 
-class OwnRelays implements Relays {
+class NodeRelays implements Relays {
   readonly address: string;
-  readonly #options: OwnRelaysOptions;
+  readonly #options: NodeRelaysOptions;
 
-  constructor(options: OwnRelaysOptions) {
+  constructor(options: NodeRelaysOptions) {
     this.address = options.address;
     this.#options = options;
   }
@@ -179,7 +182,7 @@ class OwnRelays implements Relays {
     return startRelay(wanted, request.directoryFd, this.#options);
   }
 
-  async send(request: RelayRequest, to: RelayPlace): Promise<Relay> {
+  async send(request: RelayRequest, to: RelayEndpoint): Promise<Relay> {
     const peer = { node: request.migration.targetNode ?? "", socket: SOCKETS.peer };
     const order = await this.#order(request, peer);
     return startRelay({ kind: "send", order, ...to }, request.directoryFd, this.#options);
@@ -188,8 +191,8 @@ class OwnRelays implements Relays {
   async #order(
     { migration, disks, silenceMs }: RelayRequest,
     { node, socket }: { readonly node: string; readonly socket: string },
-  ): Promise<RelayOrder> {
-    const sockets: RelayOrder["sockets"] = { ...SOCKETS, libvirt: socket };
+  ): Promise<RelayOptions> {
+    const sockets: RelayOptions["sockets"] = { ...SOCKETS, libvirt: socket };
     const connections: Partial<Record<Channel, number>> = { libvirt: 1, memory: 1, disks };
     const { migrationUid = "" } = migration;
     const identity = await this.#options.identity();
@@ -200,11 +203,11 @@ class OwnRelays implements Relays {
       connections,
       sockets,
       silenceMs,
-      greetingMs: GREETING_MS,
+      greetingMs: GREETING_TIMEOUT_MS,
     };
   }
 }
 
-export function createRelays(options: OwnRelaysOptions): Relays {
-  return new OwnRelays(options);
+export function createRelays(options: NodeRelaysOptions): Relays {
+  return new NodeRelays(options);
 }

@@ -5,7 +5,7 @@ import type { KubeClient } from "@patchbay/kube";
 import { createFakeClock } from "@patchbay/os/testing";
 import { certifyKey, createAuthority, isKeyOf } from "@patchbay/pki";
 import { expect, test } from "vitest";
-import { identityOfVirtApi } from "./node-identity.ts";
+import { identityFromVirtApi } from "./node-identity.ts";
 
 const authority = await createAuthority("own", createFakeClock());
 
@@ -25,7 +25,7 @@ function virtApiOf(node: string, answerWith: (certificate: string) => object) {
     });
     return { status: 200, text: JSON.stringify(answerWith(certificate)), warnings: [] };
   };
-  return { asked, read: identityOfVirtApi({ requestRaw }, "node-1") };
+  return { asked, read: identityFromVirtApi({ requestRaw }, "node-1") };
 }
 
 const whole = (certificate: string): object => ({ certificate, authorities: authority.certPem });

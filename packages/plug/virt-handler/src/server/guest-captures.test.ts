@@ -28,7 +28,7 @@ beforeEach(async () => {
   node.start();
   await eventually(() => node.isRunning, SOON);
   captures = createFakePacketCaptures(["tap7692c3ad354"]);
-  const capture = node.captureBy(captures);
+  const capture = node.createCapture(captures);
   open = async (key, request) => {
     const stream = await capture(key, request);
     opened.push(stream);

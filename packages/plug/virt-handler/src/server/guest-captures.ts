@@ -12,7 +12,7 @@ import { findGuest } from "./find-guest.ts";
 export type OpenCapture = (key: ObjectKey, request: CaptureRequest) => Promise<Duplex>;
 
 /** Maximum for the node, because each capture is a process that receives every packet of a link. */
-const MAX_OF_NODE = 8;
+const CAPTURES_MAX = 8;
 
 /** Captured data at the reader's speed. Data written to the stream is dropped. */
 class CaptureStream extends Duplex {
@@ -28,7 +28,7 @@ class CaptureStream extends Duplex {
   }
 
   /** Resolves when the reader accepts more data or has ended. */
-  async give(bytes: Uint8Array): Promise<void> {
+  async pushWhenReady(bytes: Uint8Array): Promise<void> {
     if (this.destroyed || this.readableEnded || this.push(bytes)) return;
     const { promise, resolve } = Promise.withResolvers<undefined>();
     this.#wanted = () => {
@@ -39,7 +39,7 @@ class CaptureStream extends Duplex {
   }
 }
 
-function tapOf(vmi: VirtualMachineInstance, iface: string, { taps }: Deps): string {
+function findTap(vmi: VirtualMachineInstance, iface: string, { taps }: Deps): string {
   const tap = taps.get(vmi.metadata.uid ?? "")?.get(iface);
   if (tap !== undefined) return tap;
   const isThere = findByName(ifacesOf(vmi.spec), iface) !== undefined;
@@ -50,7 +50,7 @@ function tapOf(vmi: VirtualMachineInstance, iface: string, { taps }: Deps): stri
   throw new AppError("CAPTURE_NOT_POSSIBLE", { iface, vmi: `${namespace}/${name}`, reason });
 }
 
-function tell(
+function recordEvent(
   vmi: VirtualMachineInstance,
   { order, by }: CaptureRequest,
   { events }: Pick<Deps, "events">,
@@ -61,7 +61,7 @@ function tell(
   events.record(vmi, { type: "Normal", reason: "PacketsCaptured", message, about: iface });
 }
 
-interface Way {
+interface CaptureSource {
   readonly captures: PacketCaptures;
   readonly netns: NetnsHandle;
   readonly link: string;
@@ -71,18 +71,18 @@ interface Way {
 async function run(
   stream: CaptureStream,
   { order }: CaptureRequest,
-  { captures, netns, link }: Way,
+  { captures, netns, link }: CaptureSource,
 ): Promise<PacketCapture> {
   const packets = new WholePackets(order.bytes);
   let isFull = false;
-  const take = async (bytes: Uint8Array): Promise<void> => {
+  const onBytes = async (bytes: Uint8Array): Promise<void> => {
     if (isFull) return;
     const passed = packets.take(bytes);
     ({ isFull } = passed);
-    for (const one of passed.bytes) await stream.give(one);
+    for (const one of passed.bytes) await stream.pushWhenReady(one);
     if (isFull) stream.push(null);
   };
-  const capture = await captures.start(netns, { link, filter: order.filter }, take);
+  const capture = await captures.start(netns, { link, filter: order.filter }, onBytes);
   void capture.ended.then(() => {
     if (!isFull) stream.push(null);
     isFull = true;
@@ -100,38 +100,38 @@ export function createOpenCapture(
   captures: PacketCaptures,
   wake: (key: string) => void,
 ): OpenCapture {
-  const taken = new Set<string>();
-  const enter = (place: string, vmi: string): void => {
-    if (taken.has(place) || taken.size >= MAX_OF_NODE) {
+  const inUse = new Set<string>();
+  const claim = (slot: string, vmi: string): void => {
+    if (inUse.has(slot) || inUse.size >= CAPTURES_MAX) {
       throw new AppError("GUEST_STREAM_IN_USE", { vmi, stream: "capture" });
     }
-    taken.add(place);
+    inUse.add(slot);
   };
   return async (key, request) => {
     const { vmi, pod, listener } = findGuest(key, deps, wake);
     const { interface: iface, seconds } = request.order;
-    const link = tapOf(vmi, iface, deps);
-    const place = `${pod.uid} ${iface}`;
-    enter(place, printKey(key));
+    const link = findTap(vmi, iface, deps);
+    const slot = `${pod.uid} ${iface}`;
+    claim(slot, printKey(key));
     const stream = new CaptureStream();
     const over = new AbortController();
     stream
       .on("error", () => stream.destroy())
       .once("close", () => {
         over.abort(new Error("nobody reads it any more"));
-        taken.delete(place);
+        inUse.delete(slot);
       });
     try {
       // Opening the session verifies that the pod is the one that the VMI's status names.
       const capture = await deps.sessions.use(pod, listener, ({ launcher: { netns } }) =>
         run(stream, request, { captures, netns, link }),
       );
-      tell(vmi, request, deps);
+      recordEvent(vmi, request, deps);
       const stop = (): Promise<void> => capture.stop();
       void deps.clock.sleep(seconds * 1000, over.signal).then(stop, stop);
       return stream;
     } catch (error) {
-      taken.delete(place); // at once, because the client may retry after the error
+      inUse.delete(slot); // at once, because the client may retry after the error
       stream.destroy();
       throw error;
     }

@@ -20,7 +20,7 @@ beforeEach(async () => {
   node.start();
   await eventually(() => node.isRunning, SOON);
   doctor = createFakeNicDoctor();
-  examine = node.examineBy({ doctor, node: { fd: 9, inode: "1" } });
+  examine = node.createExamine({ doctor, node: { fd: 9, inode: "1" } });
 });
 
 afterEach(async () => {

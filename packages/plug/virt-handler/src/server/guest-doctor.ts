@@ -15,7 +15,7 @@ import { printKey } from "@patchbay/kube";
 import type { NetnsHandle, NicDoctor, ObjectKey } from "@patchbay/core/ports";
 import type { Deps } from "../deps.ts";
 import { observeNodeVm } from "../reconcilers/vmi/observe.ts";
-import type { Place } from "../reconcilers/vmi/steps/step-context.ts";
+import type { LauncherContext } from "../reconcilers/vmi/steps/step-context.ts";
 import { findGuest, type FoundGuest } from "./find-guest.ts";
 
 export type ExamineGuest = (key: ObjectKey, iface: string) => Promise<DoctorReport>;
@@ -27,16 +27,16 @@ export interface NodeDoctor {
 }
 
 /** Maximum for the node: each examination uses one of libuv's four threads, which also serve files and links. */
-const MAX_OF_NODE = 2;
+const EXAMINATIONS_MAX = 2;
 /** Time limit of an examination, milliseconds. */
-const WITHIN_MS = 5000;
+const EXAMINATION_TIMEOUT_MS = 5000;
 /** Maximum and minimum time for the probes, milliseconds. */
-const [LOOK_MS, LOOK_LEAST_MS] = [4000, 1000];
+const [PROBE_MAX_MS, PROBE_MIN_MS] = [4000, 1000];
 /** Time reserved for the work after the probes, and for kernel delays, milliseconds. */
-const REST_MS = 600;
+const RESERVED_MS = 600;
 
 /** The agent's answer; undefined when it does not answer, as without an agent. */
-async function hear<T>(question: Promise<T>): Promise<T | undefined> {
+async function orUndefined<T>(question: Promise<T>): Promise<T | undefined> {
   try {
     return await question;
   } catch {
@@ -45,28 +45,28 @@ async function hear<T>(question: Promise<T>): Promise<T | undefined> {
 }
 
 /** Queries the agent for its links and, if the NIC leads out of the node, for its routes. Empty without an answer. */
-async function hearGuest(
-  { vmi, session }: Place & Pick<FoundGuest, "vmi">,
+async function queryGuest(
+  { vmi, session }: LauncherContext & Pick<FoundGuest, "vmi">,
   { domain }: NodeVmFacts,
   leadsOut: boolean,
 ): Promise<Pick<WaySources, "answer" | "routes">> {
   if (domain?.running !== true || !domain.facts.agentConnected) return {};
   const { connection } = session;
-  const answer = await hear(connection.readGuestInterfaces(domainNameOf(vmi)));
+  const answer = await orUndefined(connection.readGuestInterfaces(domainNameOf(vmi)));
   if (answer === undefined) return {};
   if (!leadsOut) return { answer };
-  const routes = await hear(connection.readGuestFacts(domainNameOf(vmi), "routes"));
+  const routes = await orUndefined(connection.readGuestFacts(domainNameOf(vmi), "routes"));
   return { answer, ...(routes === undefined ? {} : { routes }) };
 }
 
-interface Asked {
+interface ExaminedIface {
   readonly iface: string;
   readonly startedMs: number;
 }
 
 async function examine(
-  place: Place & Pick<FoundGuest, "vmi">,
-  { iface: name, startedMs }: Asked,
+  place: LauncherContext & Pick<FoundGuest, "vmi">,
+  { iface: name, startedMs }: ExaminedIface,
   { deps, doctor, node }: NodeDoctor & { readonly deps: Deps },
 ): Promise<DoctorReport> {
   const { vmi, pod, session } = place;
@@ -80,32 +80,34 @@ async function examine(
     });
   }
   const served = deps.guestServers.served(pod.uid);
-  const unheard: WaySources = {
+  const localSources: WaySources = {
     iface,
     vmis: deps.vmis.list(),
     vmi,
     served,
     isPaused: known.domain?.isPaused === true,
   };
-  const { leadsOut } = wayFactsOf(unheard);
-  const sources: WaySources = { ...unheard, ...(await hearGuest(place, known, leadsOut)) };
+  const { leadsOut } = wayFactsOf(localSources);
+  const sources: WaySources = { ...localSources, ...(await queryGuest(place, known, leadsOut)) };
   const facts = wayFactsOf(sources);
   const question = wayQuestionOf(sources, facts);
-  const leftMs = startedMs + WITHIN_MS - REST_MS - deps.clock.monotonicMs();
-  const withinMs = Math.max(LOOK_LEAST_MS, Math.min(LOOK_MS, leftMs));
+  const leftMs = startedMs + EXAMINATION_TIMEOUT_MS - RESERVED_MS - deps.clock.monotonicMs();
+  const withinMs = Math.max(PROBE_MIN_MS, Math.min(PROBE_MAX_MS, leftMs));
   const nic = question && { ...question, pod: session.launcher.netns, node, withinMs };
-  const said = diagnose(nic === undefined ? facts : { ...facts, seen: await doctor.examine(nic) });
+  const diagnosis = diagnose(
+    nic === undefined ? facts : { ...facts, seen: await doctor.examine(nic) },
+  );
   const milliseconds = Math.round(deps.clock.monotonicMs() - startedMs);
-  return { vmi: vmiKey, interface: name, ...said, milliseconds };
+  return { vmi: vmiKey, interface: name, ...diagnosis, milliseconds };
 }
 
 /** Rejects with `late` at the time limit. */
-async function inTime<T>(
+async function withDeadline<T>(
   work: Promise<T>,
   { deps, late }: { readonly deps: Deps; readonly late: AppError },
 ): Promise<T> {
   const over = new AbortController();
-  const timer = deps.clock.sleep(WITHIN_MS, over.signal).then(
+  const timer = deps.clock.sleep(EXAMINATION_TIMEOUT_MS, over.signal).then(
     () => Promise.reject(late),
     () => new Promise<never>(() => undefined), // the work has finished
   );
@@ -126,21 +128,21 @@ export function createExamineGuest(
   nodeDoctor: NodeDoctor,
   wake: (key: string) => void,
 ): ExamineGuest {
-  const taken = new Set<string>();
-  const enter = (place: string, about: { readonly iface: string; readonly vmi: string }): void => {
-    const reason = taken.has(place)
+  const inUse = new Set<string>();
+  const claim = (place: string, about: { readonly iface: string; readonly vmi: string }): void => {
+    const reason = inUse.has(place)
       ? "it is being examined"
-      : `its node examines ${String(MAX_OF_NODE)} others`;
-    if (taken.has(place) || taken.size >= MAX_OF_NODE) {
+      : `its node examines ${String(EXAMINATIONS_MAX)} others`;
+    if (inUse.has(place) || inUse.size >= EXAMINATIONS_MAX) {
       throw new AppError("DOCTOR_BUSY", { ...about, reason });
     }
-    taken.add(place);
+    inUse.add(place);
   };
   return async (key, iface) => {
     const { vmi, pod, listener } = findGuest(key, deps, wake);
     const about = { iface, vmi: printKey(key) };
     const place = `${pod.uid} ${iface}`;
-    enter(place, about);
+    claim(place, about);
     const startedMs = deps.clock.monotonicMs();
     const work = deps.sessions
       .use(pod, listener, (session) => {
@@ -148,11 +150,11 @@ export function createExamineGuest(
         return examine(at, { iface, startedMs }, { deps, ...nodeDoctor });
       })
       .finally(() => {
-        taken.delete(place);
+        inUse.delete(place);
         // The examination consumed events that the loop has not observed.
         listener.wake();
       });
-    const late = new AppError("DOCTOR_LATE", { ...about, seconds: WITHIN_MS / 1000 });
-    return inTime(work, { deps, late });
+    const late = new AppError("DOCTOR_LATE", { ...about, seconds: EXAMINATION_TIMEOUT_MS / 1000 });
+    return withDeadline(work, { deps, late });
   };
 }

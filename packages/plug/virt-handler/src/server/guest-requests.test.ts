@@ -26,10 +26,10 @@ function conditions(): readonly string[] {
 }
 
 test("a guest stands still and goes on, and the loop tells of it", async () => {
-  expect(await node.ask(KEY, "pause")).toEqual({});
+  expect(await node.request(KEY, "pause")).toEqual({});
   await eventually(() => conditions().includes("Paused"), SOON);
-  expect(await node.ask(KEY, "pause")).toEqual({});
-  expect(await node.ask(KEY, "unpause")).toEqual({});
+  expect(await node.request(KEY, "pause")).toEqual({});
+  expect(await node.request(KEY, "unpause")).toEqual({});
   await eventually(() => !conditions().includes("Paused"), SOON);
 });
 
@@ -37,7 +37,7 @@ test.each<{ request: GuestRequest; call: string }>([
   { request: "reset", call: "resetDomain" },
   { request: "softreboot", call: "rebootDomain" },
 ])("$request is asked of libvirt once", async ({ request, call }) => {
-  expect(await node.ask(KEY, request)).toEqual({});
+  expect(await node.request(KEY, request)).toEqual({});
   expect(node.daemon.calls.filter((each) => each === `${call} ${DOMAIN}`)).toHaveLength(1);
 });
 
@@ -45,10 +45,13 @@ test("what the agent knows is told, also where it does not know all questions", 
   node.daemon.setAgent(DOMAIN, []);
   node.daemon.setGuestSystem(DOMAIN, { id: "debian" });
   node.daemon.setGuestFacts(DOMAIN, "users", { "user.count": "1", "user.0.name": "root" });
-  expect(await node.ask(KEY, "userlist")).toEqual({ metadata: {}, items: [{ userName: "root" }] });
-  expect(await node.ask(KEY, "filesystemlist")).toEqual({ metadata: {}, items: [] });
+  expect(await node.request(KEY, "userlist")).toEqual({
+    metadata: {},
+    items: [{ userName: "root" }],
+  });
+  expect(await node.request(KEY, "filesystemlist")).toEqual({ metadata: {}, items: [] });
   node.daemon.failNext("readGuestFacts", new AppError("LIBVIRT_UNSUPPORTED", { message: "old" }));
-  expect(await node.ask(KEY, "guestosinfo")).toEqual({
+  expect(await node.request(KEY, "guestosinfo")).toEqual({
     os: { id: "debian" },
     userList: [{ userName: "root" }],
     fsInfo: { disks: [] },
@@ -56,20 +59,20 @@ test("what the agent knows is told, also where it does not know all questions", 
 });
 
 test("a guest without an agent says so", async () => {
-  await expect(node.ask(KEY, "guestosinfo")).rejects.toMatchObject({
+  await expect(node.request(KEY, "guestosinfo")).rejects.toMatchObject({
     code: "LIBVIRT_AGENT_UNAVAILABLE",
   });
 });
 
 test("what went through its NICs is the node's word, as the guest sees it", async () => {
-  await expect(node.ask(KEY, "interfacetraffic")).rejects.toMatchObject({
+  await expect(node.request(KEY, "interfacetraffic")).rejects.toMatchObject({
     code: "LAUNCHER_UNREACHABLE",
   });
   const { tapName } = linkNamesOf("one");
   const counts = (bytes: number) => ({ bytes, packets: 1, errors: 0, dropped: 0 });
   const ofTap = { received: counts(10), transmitted: counts(20) };
   node.linkCounters.put(NETNS, { name: tapName, ...ofTap });
-  expect(await node.ask(KEY, "interfacetraffic")).toEqual({
+  expect(await node.request(KEY, "interfacetraffic")).toEqual({
     metadata: {},
     items: [{ name: "one", received: counts(20), sent: counts(10) }],
   });
@@ -77,5 +80,5 @@ test("what went through its NICs is the node's word, as the guest sees it", asyn
 
 test("a guest of another node is not found", async () => {
   const other = { ...KEY, name: "other" };
-  await expect(node.ask(other, "pause")).rejects.toMatchObject({ code: "KUBE_NOT_FOUND" });
+  await expect(node.request(other, "pause")).rejects.toMatchObject({ code: "KUBE_NOT_FOUND" });
 });

@@ -17,16 +17,16 @@ import type {
   ObjectKey,
 } from "@patchbay/core/ports";
 import type { Deps } from "../deps.ts";
-import { tellTraffic } from "../metrics/traffic.ts";
+import { readTraffic } from "../metrics/traffic.ts";
 import { findGuest } from "./find-guest.ts";
 
 /** Executes a request to a guest of this node. Returns `{}` for requests without data. */
-export type AskGuest = (key: ObjectKey, request: GuestRequest) => Promise<object>;
+export type RequestGuest = (key: ObjectKey, request: GuestRequest) => Promise<object>;
 
-type Asked = (connection: HypervisorConnection, domain: string) => Promise<object>;
+type Handler = (connection: HypervisorConnection, domain: string) => Promise<object>;
 
 /** An agent that does not support one query may support others. */
-async function unlessUnknown<T>(question: Promise<T>): Promise<T | undefined> {
+async function ifSupported<T>(question: Promise<T>): Promise<T | undefined> {
   try {
     return await question;
   } catch (error) {
@@ -38,17 +38,17 @@ async function unlessUnknown<T>(question: Promise<T>): Promise<T | undefined> {
 }
 
 /** Queries one after the other, because the agent has only one channel. */
-async function hearAll(connection: HypervisorConnection, domain: string): Promise<HeardOfGuest> {
-  const hear = (topic: GuestTopic): Promise<GuestFacts | undefined> =>
-    unlessUnknown(connection.readGuestFacts(domain, topic));
+async function readAll(connection: HypervisorConnection, domain: string): Promise<HeardOfGuest> {
+  const read = (topic: GuestTopic): Promise<GuestFacts | undefined> =>
+    ifSupported(connection.readGuestFacts(domain, topic));
   return {
-    system: await unlessUnknown(connection.readGuestSystem(domain)),
-    agent: await hear("agent"),
-    freeze: await hear("freeze"),
-    hostname: await hear("hostname"),
-    timezone: await hear("timezone"),
-    users: await hear("users"),
-    filesystems: await hear("filesystems"),
+    system: await ifSupported(connection.readGuestSystem(domain)),
+    agent: await read("agent"),
+    freeze: await read("freeze"),
+    hostname: await read("hostname"),
+    timezone: await read("timezone"),
+    users: await read("users"),
+    filesystems: await read("filesystems"),
   };
 }
 
@@ -57,12 +57,12 @@ async function done(change: Promise<void>): Promise<object> {
   return {};
 }
 
-const REQUESTS: Readonly<Record<Exclude<GuestRequest, "interfacetraffic">, Asked>> = {
+const REQUESTS: Readonly<Record<Exclude<GuestRequest, "interfacetraffic">, Handler>> = {
   pause: (connection, domain) => done(connection.suspendDomain(domain)),
   unpause: (connection, domain) => done(connection.resumeDomain(domain)),
   reset: (connection, domain) => done(connection.resetDomain(domain)),
   softreboot: (connection, domain) => done(connection.rebootDomain(domain)),
-  guestosinfo: async (connection, domain) => guestAgentInfoOf(await hearAll(connection, domain)),
+  guestosinfo: async (connection, domain) => guestAgentInfoOf(await readAll(connection, domain)),
   userlist: async (connection, domain) => ({
     metadata: {},
     items: guestUsersOf(await connection.readGuestFacts(domain, "users")),
@@ -77,13 +77,13 @@ const REQUESTS: Readonly<Record<Exclude<GuestRequest, "interfacetraffic">, Asked
  * Creates the request function. It is as safe to repeat as the request itself.
  * @throws AppError with KUBE_NOT_FOUND when the guest is not on this node, LAUNCHER_UNREACHABLE, and libvirt's errors
  */
-export function createAskGuest(
+export function createRequestGuest(
   deps: Deps & { readonly linkCounters: LinkCounters },
   wake: (key: string) => void,
-): AskGuest {
+): RequestGuest {
   return async (key, request) => {
     const { vmi, pod, listener } = findGuest(key, deps, wake);
-    if (request === "interfacetraffic") return tellTraffic(vmi, deps);
+    if (request === "interfacetraffic") return readTraffic(vmi, deps);
     return deps.sessions.use(pod, listener, ({ connection }) =>
       REQUESTS[request](connection, domainNameOf(vmi)),
     );

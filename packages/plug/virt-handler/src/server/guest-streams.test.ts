@@ -43,7 +43,7 @@ beforeEach(async () => {
   await node.put(aScheduledVmi(["one"]));
   node.start();
   await eventually(() => node.isRunning, SOON);
-  open = node.openBy(connectHere);
+  open = node.createOpenStream(connectHere);
 });
 
 afterEach(async () => {
@@ -101,7 +101,7 @@ test.each([
   { errno: "ECONNREFUSED", code: "LAUNCHER_UNREACHABLE" },
   { errno: "EACCES", code: "OS_FILE_FAILED" },
 ])("a socket that answers $errno is $code", async ({ errno, code }) => {
-  const failing = node.openBy(() =>
+  const failing = node.createOpenStream(() =>
     Promise.reject(new AppError("OS_FILE_FAILED", { call: "connect", path: "/x", errno })),
   );
   await expect(failing(KEY, TAKES)).rejects.toMatchObject({ code });

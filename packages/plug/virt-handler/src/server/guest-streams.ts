@@ -22,14 +22,14 @@ const SOCKETS: Readonly<Record<GuestStream, string>> = {
 export type ConnectToPod = (pod: LauncherPod, socket: string) => Promise<Socket>;
 
 /** Connects through the pod's directory below `podsDir`. */
-export function connectBelow(podsDir: string): ConnectToPod {
+export function connectInPodsDir(podsDir: string): ConnectToPod {
   return ({ uid }, socket) => {
     const path = [uid, names.EMPTY_DIR_VOLUMES, names.LAUNCHER_VOLUME, socket].join("/");
     return connectUnixSocket({ directory: podsDir, path });
   };
 }
 
-function unreachable(key: ObjectKey, stream: GuestStream, cause: unknown): unknown {
+function toUnreachable(key: ObjectKey, stream: GuestStream, cause: unknown): unknown {
   const errno = isAppError(cause) ? cause.details["errno"] : undefined;
   if (errno !== "ENOENT" && errno !== "ECONNREFUSED") return cause;
   const reason = `its guest has no ${stream}, or has not started yet`;
@@ -46,7 +46,7 @@ async function connectScreen(
     socket.on("error", () => socket.destroy());
     return socket;
   } catch (error) {
-    throw unreachable(key, "vnc", error);
+    throw toUnreachable(key, "vnc", error);
   }
 }
 
@@ -61,31 +61,31 @@ export function createOpenGuestStream(
   connect: ConnectToPod,
   wake: (key: string) => void,
 ): OpenGuestStream {
-  const taken = new Map<string, Socket>();
+  const openSockets = new Map<string, Socket>();
   return async (key, { stream, preservesSession, isBeside = false }) => {
     const { pod, listener } = findGuest(key, deps, wake);
-    const place = `${pod.uid} ${stream}`;
+    const slot = `${pod.uid} ${stream}`;
     // Opening the session verifies that the pod is the one that the VMI's status names.
     await deps.sessions.use(pod, listener, () => Promise.resolve());
     if (isBeside) return connectScreen(connect, { key, pod });
-    const before = taken.get(place);
-    if (before !== undefined && preservesSession) {
+    const current = openSockets.get(slot);
+    if (current !== undefined && preservesSession) {
       throw new AppError("GUEST_STREAM_IN_USE", { vmi: printKey(key), stream });
     }
-    before?.destroy();
+    current?.destroy();
     try {
       const socket = await connect(pod, SOCKETS[stream]);
       // The caller may not listen for errors yet.
       socket.on("error", () => socket.destroy());
       // Another client may have connected in the meantime.
-      taken.get(place)?.destroy();
-      taken.set(place, socket);
+      openSockets.get(slot)?.destroy();
+      openSockets.set(slot, socket);
       socket.once("close", () => {
-        if (taken.get(place) === socket) taken.delete(place);
+        if (openSockets.get(slot) === socket) openSockets.delete(slot);
       });
       return socket;
     } catch (error) {
-      throw unreachable(key, stream, error);
+      throw toUnreachable(key, stream, error);
     }
   };
 }

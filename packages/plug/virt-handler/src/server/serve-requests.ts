@@ -30,20 +30,20 @@ import {
 import { createFiles } from "@patchbay/os";
 import type { Logger, ObjectKey } from "@patchbay/core/ports";
 import type { ExamineGuest } from "./guest-doctor.ts";
-import type { AskGuest } from "./guest-requests.ts";
+import type { RequestGuest } from "./guest-requests.ts";
 import type { OpenCapture } from "./guest-captures.ts";
 import type { OpenGuestStream } from "./guest-streams.ts";
 
 type StreamKind = (StreamRequest | CaptureRequest)["stream"];
 
 /** Console output buffered for a slow client, bytes. Further output is dropped and its size reported. */
-const WAITING_MAX = 1024 * 1024;
+const CONSOLE_BUFFER_MAX = 1024 * 1024;
 
 /** Reads the console even if the client does not, because the guest would block on a full console. */
 function drain(from: Duplex, to: Duplex): void {
   let dropped = 0;
   from.on("data", (chunk: Buffer) => {
-    if (to.writableLength > WAITING_MAX) {
+    if (to.writableLength > CONSOLE_BUFFER_MAX) {
       dropped += chunk.length;
       return;
     }
@@ -76,7 +76,7 @@ export function joinStreams(stream: StreamKind, guest: Duplex, client: Duplex): 
 }
 
 /** The server's address, certificate and trusted client. Files are PEM. */
-interface DoorSettings {
+interface ServerSettings {
   readonly listenAddress: string;
   /** 0 for a free port. */
   readonly port: number;
@@ -86,8 +86,8 @@ interface DoorSettings {
   readonly clientName: string;
 }
 
-interface DoorDeps {
-  readonly ask: AskGuest;
+interface ServerDeps {
+  readonly request: RequestGuest;
   readonly open: OpenGuestStream;
   readonly capture: OpenCapture;
   readonly examine: ExamineGuest;
@@ -100,52 +100,52 @@ function send(response: ServerResponse, code: number, body: object): void {
 }
 
 /** Errors without an error code stay internal, so that no stack trace gets out. */
-function failureOf(error: unknown): { readonly code: number; readonly message: string } {
+function toResponseError(error: unknown): { readonly code: number; readonly message: string } {
   return isAppError(error)
     ? { code: CATALOGUE[error.code].http, message: error.message }
     : { code: 500, message: "internal error" };
 }
 
 /** A request to a guest, and whether it changes the guest. */
-interface Asked {
+interface Operation {
   readonly key: Required<ObjectKey>;
   readonly request: string;
   readonly changes: boolean;
-  readonly ask: () => Promise<object>;
+  readonly run: () => Promise<object>;
 }
 
-function askedBy(url: string, method: string, { ask, examine }: DoorDeps): Asked | undefined {
+function findOperation(url: string, method: string, deps: ServerDeps): Operation | undefined {
   const doctor = method === "get" ? parseDoctorPath(url) : undefined;
   if (doctor !== undefined) {
     const { key, iface } = doctor;
-    return { key, request: DOCTOR, changes: false, ask: () => examine(key, iface) };
+    return { key, request: DOCTOR, changes: false, run: () => deps.examine(key, iface) };
   }
   const { key, request } = parseGuestRequest(url) ?? {};
   if (key === undefined || request === undefined || GUEST_REQUESTS[request] !== method) {
     return undefined;
   }
-  return { key, request, changes: method === "put", ask: () => ask(key, request) };
+  return { key, request, changes: method === "put", run: () => deps.request(key, request) };
 }
 
 async function answer(
   { method = "", url = "" }: IncomingMessage,
   response: ServerResponse,
-  deps: DoorDeps,
+  deps: ServerDeps,
 ): Promise<void> {
   const { log } = deps;
-  const asked = askedBy(url, method.toLowerCase(), deps);
-  if (asked === undefined) {
+  const operation = findOperation(url, method.toLowerCase(), deps);
+  if (operation === undefined) {
     send(response, 404, { message: "there is no such request" });
     return;
   }
-  const { key, request, changes } = asked;
+  const { key, request, changes } = operation;
   const fields = { vmi: `${key.namespace}/${key.name}`, request };
   try {
-    const body = await asked.ask();
+    const body = await operation.run();
     if (changes) log.info("did what virt-api asked of a guest", fields);
     send(response, 200, body);
   } catch (error) {
-    const { code, message } = failureOf(error);
+    const { code, message } = toResponseError(error);
     if (code >= 500) log.warn("a request of virt-api failed", { ...fields, err: error });
     send(response, code, { message });
   }
@@ -163,7 +163,7 @@ function refuseUpgrade(socket: Duplex, code: number, message: string): void {
   socket.end(`${head.join("\r\n")}\r\n\r\n${body}`);
 }
 
-interface Joined {
+interface StreamPair {
   readonly stream: StreamKind;
   readonly guest: Duplex;
   readonly client: Duplex;
@@ -176,7 +176,7 @@ const SWITCHING = [
 ];
 
 /** Connects both until one side ends or the service stops, because an open stream would keep the process alive. */
-function carry({ stream, guest, client }: Joined, signal: AbortSignal): void {
+function connectStreams({ stream, guest, client }: StreamPair, signal: AbortSignal): void {
   const end = (): void => {
     guest.destroy();
     client.destroy();
@@ -194,25 +194,25 @@ function carry({ stream, guest, client }: Joined, signal: AbortSignal): void {
   joinStreams(stream, guest, client);
 }
 
-async function answerUpgrade(url: string, socket: Duplex, deps: DoorDeps): Promise<void> {
+async function answerUpgrade(url: string, socket: Duplex, deps: ServerDeps): Promise<void> {
   const { open, capture, log, signal } = deps;
-  const asked = parseGuestStream(url) ?? parseCapturePath(url);
-  if (asked === undefined) {
+  const operation = parseGuestStream(url) ?? parseCapturePath(url);
+  if (operation === undefined) {
     refuseUpgrade(socket, 404, "there is no such stream");
     return;
   }
-  const { key, stream } = asked;
+  const { key, stream } = operation;
   const fields = { vmi: `${key.namespace}/${key.name}`, stream };
   try {
-    const opening = asked.stream === "capture" ? capture(key, asked) : open(key, asked);
+    const opening = operation.stream === "capture" ? capture(key, operation) : open(key, operation);
     const guest = await opening;
     log.info("opened a stream of a guest", fields);
     guest.once("close", () => {
       log.info("closed a stream of a guest", fields);
     });
-    carry({ stream, guest, client: socket }, signal);
+    connectStreams({ stream, guest, client: socket }, signal);
   } catch (error) {
-    const { code, message } = failureOf(error);
+    const { code, message } = toResponseError(error);
     log.warn("a stream of a guest cannot be opened", { ...fields, err: error });
     refuseUpgrade(socket, code, message);
   }
@@ -222,7 +222,7 @@ async function answerUpgrade(url: string, socket: Duplex, deps: DoorDeps): Promi
  * Serves until the signal is aborted. A client without the right certificate fails in the TLS handshake or gets a 401.
  * @throws AppError with OS_FILE_FAILED while there is no certificate
  */
-export function serveRequests(settings: DoorSettings, deps: DoorDeps): Promise<RunningServer> {
+export function serveRequests(settings: ServerSettings, deps: ServerDeps): Promise<RunningServer> {
   const { listenAddress, port, certFile, keyFile, clientCaFile: caFile, clientName } = settings;
   const files = createFiles();
   const clients = new ClientAuthority(trustInFile(files, { caFile, names: [clientName] }));

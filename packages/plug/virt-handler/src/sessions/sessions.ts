@@ -17,7 +17,7 @@ import type {
 import { AppError, isAppError } from "@patchbay/core";
 
 /** Filters libvirt and netlink events of one launcher: only changes that the last observation missed wake the loop. */
-export class Attention {
+export class WakeFilter {
   readonly #wake: () => void;
   #isWorthLook: (changes: LinkChanges) => boolean = () => true;
   #works = 0;
@@ -29,30 +29,30 @@ export class Attention {
     this.#wake = wake;
   }
 
-  noteEvent(): void {
+  recordEvent(): void {
     this.#hasEvent = true;
     this.#settle();
   }
 
-  noteLinks(changes: LinkChanges): void {
+  recordLinkChanges(changes: LinkChanges): void {
     this.#changes.push(changes);
     this.#settle();
   }
 
   /** Marks the start of an observation, which covers all earlier events. */
-  look(): void {
+  markObserved(): void {
     this.#hasEvent = false;
     this.#changes = [];
   }
 
   /** Marks the start of an observation of links only. libvirt events remain uncovered. */
-  lookAtLinks(): void {
+  markLinksObserved(): void {
     this.#changes = [];
   }
 
   /** Restricts the link changes that wake the loop. */
-  wakeOnlyFor(isWorthLook: (changes: LinkChanges) => boolean): void {
-    this.#isWorthLook = isWorthLook;
+  wakeOnlyFor(isRelevant: (changes: LinkChanges) => boolean): void {
+    this.#isWorthLook = isRelevant;
   }
 
   /** Delays wake-ups while a pass works with the launcher. */
@@ -69,7 +69,7 @@ export class Attention {
   #settle(): void {
     if (this.#works > 0) return;
     const isNews = this.#hasEvent || this.#changes.some((changes) => this.#isWorthLook(changes));
-    this.look();
+    this.markObserved();
     if (isNews) this.#wake();
   }
 }
@@ -79,11 +79,11 @@ export interface Session {
   readonly launcher: Launcher;
   readonly connection: HypervisorConnection;
   /** Marks the start of an observation; earlier events no longer wake the loop. */
-  look(): void;
+  markObserved(): void;
   /** Marks the start of an observation of links only. */
-  lookAtLinks(): void;
+  markLinksObserved(): void;
   /** Restricts the link changes that wake the listener. */
-  wakeOnlyFor: Attention["wakeOnlyFor"];
+  wakeOnlyFor: WakeFilter["wakeOnlyFor"];
   /** Watches exactly these socket paths from now on; changes there wake the listener. */
   watchSockets(paths: readonly string[]): void;
 }
@@ -93,7 +93,7 @@ export interface Listener {
   /** Called when something about the launcher may have changed that no pass has observed. */
   readonly wake: () => void;
   /** Called with each libvirt event. */
-  readonly hear: (event: HypervisorEvent) => void;
+  readonly onEvent: (event: HypervisorEvent) => void;
 }
 
 /** Opens a session at its first use and retains it until either end is gone. */
@@ -109,7 +109,7 @@ export interface Sessions {
   /** The pod's network namespace while its session is open. Callers must use it at once, because it may be closed at any time. */
   netnsOf(pod: LauncherPod): NetnsHandle | undefined;
   /** How long to leave the pod's launcher alone, milliseconds; 0 when it may be used. */
-  pauseMs(pod: LauncherPod): number;
+  backoffMs(pod: LauncherPod): number;
   /** Closes the pod's session, after the last `work` with it. */
   close(pod: LauncherPod): void;
   closeAll(): void;
@@ -122,7 +122,7 @@ type Reached = Pick<Session, "launcher" | "connection">;
 class SharedSession implements Session {
   readonly launcher: Launcher;
   readonly connection: HypervisorConnection;
-  readonly #attention: Attention;
+  readonly #attention: WakeFilter;
   readonly #over = new AbortController();
   readonly #links: WatchedLinks;
   readonly #vhostSockets: VhostSockets;
@@ -139,32 +139,32 @@ class SharedSession implements Session {
     this.launcher = launcher;
     this.connection = connection;
     this.#vhostSockets = vhostSockets;
-    this.#attention = new Attention(listener.wake);
+    this.#attention = new WakeFilter(listener.wake);
     this.#links = linkWatch.watch(
       launcher.netns,
       (changes) => {
-        this.#attention.noteLinks(changes);
+        this.#attention.recordLinkChanges(changes);
       },
       this.#over.signal,
     );
     connection.onEvent((event) => {
-      listener.hear(event);
-      this.#attention.noteEvent();
+      listener.onEvent(event);
+      this.#attention.recordEvent();
     });
   }
 
-  look(): void {
+  markObserved(): void {
     this.#links.catchUp();
-    this.#attention.look();
+    this.#attention.markObserved();
   }
 
-  lookAtLinks(): void {
+  markLinksObserved(): void {
     this.#links.catchUp();
-    this.#attention.lookAtLinks();
+    this.#attention.markLinksObserved();
   }
 
-  wakeOnlyFor(isWorthLook: Parameters<Attention["wakeOnlyFor"]>[0]): void {
-    this.#attention.wakeOnlyFor(isWorthLook);
+  wakeOnlyFor(isRelevant: Parameters<WakeFilter["wakeOnlyFor"]>[0]): void {
+    this.#attention.wakeOnlyFor(isRelevant);
   }
 
   watchSockets(paths: readonly string[]): void {
@@ -177,7 +177,7 @@ class SharedSession implements Session {
       if (this.#watchedSockets.has(path)) continue;
       const watch = new AbortController();
       const changed = (): void => {
-        this.#attention.noteEvent();
+        this.#attention.recordEvent();
       };
       const signal = AbortSignal.any([this.#over.signal, watch.signal]);
       this.#vhostSockets.watch(path, changed, signal);
@@ -223,18 +223,18 @@ interface Entry {
   /** Ends the watch for a launcher that does not exist yet. */
   watch: AbortController | undefined;
   /** Consecutive timeouts of libvirt. */
-  late: number;
+  timeouts: number;
 }
 
 /**
  * Timeout of the first attempt to open libvirt, milliseconds. A new libvirt probes QEMU, which took 8 s when measured. The
  * probe continues between attempts, and each attempt waits twice as long as the previous one.
  */
-const OPEN_FIRST_MS = 5000;
-const OPEN_LONGEST_MS = 30_000;
+const FIRST_OPEN_TIMEOUT_MS = 5000;
+const MAX_OPEN_TIMEOUT_MS = 30_000;
 
 /** Includes the name, so that a VMI whose status names the uid of a foreign pod gets no access to that pod's session. */
-function idOf({ uid, namespace, name }: LauncherPod): string {
+function podKey({ uid, namespace, name }: LauncherPod): string {
   return JSON.stringify([uid, namespace, name]);
 }
 
@@ -266,17 +266,17 @@ class LauncherSessions implements Sessions {
   }
 
   netnsOf(pod: LauncherPod): NetnsHandle | undefined {
-    return this.#entries.get(idOf(pod))?.opened?.launcher.netns;
+    return this.#entries.get(podKey(pod))?.opened?.launcher.netns;
   }
 
-  pauseMs(): number {
+  backoffMs(): number {
     return 0;
   }
 
   close(pod: LauncherPod): void {
-    const entry = this.#entries.get(idOf(pod));
+    const entry = this.#entries.get(podKey(pod));
     if (entry === undefined) return;
-    this.#entries.delete(idOf(pod));
+    this.#entries.delete(podKey(pod));
     entry.watch?.abort();
     entry.session?.then(
       (session) => {
@@ -291,24 +291,24 @@ class LauncherSessions implements Sessions {
   }
 
   #entryOf(pod: LauncherPod): Entry {
-    const entry = this.#entries.get(idOf(pod)) ?? {
+    const entry = this.#entries.get(podKey(pod)) ?? {
       pod,
       session: undefined,
       opened: undefined,
       watch: undefined,
-      late: 0,
+      timeouts: 0,
     };
-    this.#entries.set(idOf(pod), entry);
+    this.#entries.set(podKey(pod), entry);
     return entry;
   }
 
   #begin(pod: LauncherPod, entry: Entry, listener: Listener): Promise<SharedSession> {
     const opening = this.#open(pod, entry, listener);
     opening.then(
-      () => (entry.late = 0),
+      () => (entry.timeouts = 0),
       (error: unknown) => {
         entry.session = undefined;
-        if (isAppError(error, "LIBVIRT_TIMED_OUT")) entry.late += 1;
+        if (isAppError(error, "LIBVIRT_TIMED_OUT")) entry.timeouts += 1;
       },
     );
     return opening;
@@ -342,11 +342,14 @@ class LauncherSessions implements Sessions {
     this.#options.launchers.watch(pod, wake, entry.watch.signal);
   }
 
-  async #connect(pod: LauncherPod, { late }: Entry): Promise<Reached> {
+  async #connect(pod: LauncherPod, { timeouts }: Entry): Promise<Reached> {
     const launcher = await this.#options.launchers.open(pod);
     try {
       const address = { kind: "socket", fd: launcher.socketFd } as const;
-      const timeoutMs = Math.min(OPEN_LONGEST_MS, OPEN_FIRST_MS * 2 ** Math.min(late, 10));
+      const timeoutMs = Math.min(
+        MAX_OPEN_TIMEOUT_MS,
+        FIRST_OPEN_TIMEOUT_MS * 2 ** Math.min(timeouts, 10),
+      );
       const connection = await this.#options.hypervisor.open(address, { timeoutMs });
       return { launcher, connection };
     } catch (error) {

@@ -37,9 +37,9 @@ import { createGuestServers } from "../addresses/guest-servers.ts";
 import type { Deps } from "../deps.ts";
 import { createGuestHooks } from "../hooks/guest-hooks.ts";
 import { createMemory } from "../memory.ts";
-import { createMoves } from "../migration/moves.ts";
-import { givenTo } from "../pace.ts";
-import { launcherOf, reconcileNodeVm } from "../reconcilers/vmi/index.ts";
+import { createMigrationRuns } from "../migration/migration-runs.ts";
+import { inputsOf } from "../rate-limits.ts";
+import { findLauncher, reconcileNodeVm } from "../reconcilers/vmi/index.ts";
 import { createSessions } from "../sessions/sessions.ts";
 import { createFakeRelays } from "./fake-relays.ts";
 import { openingTaps, type Qemu } from "./opening-taps.ts";
@@ -92,11 +92,11 @@ export interface Bench {
   /** Runs the loop as a new process until nothing changes. A crash ends the process and starts the next one. */
   run(): Promise<void>;
   /** Continues the last process until nothing changes. Returns the errors of failed passes. */
-  goOn(): Promise<readonly unknown[]>;
+  resume(): Promise<readonly unknown[]>;
   /** Runs one pass, as after an event. */
   wake(): Promise<void>;
   /** Changes the domain XML that libvirt returns. */
-  disguise: (xml: string) => string;
+  rewriteXml: (xml: string) => string;
   vmi(): Promise<VirtualMachineInstance>;
   edit(change: (vmi: VirtualMachineInstance) => VirtualMachineInstance): Promise<void>;
 }
@@ -132,7 +132,7 @@ function withCrashes<T extends object>(target: T, names: readonly (keyof T)[], p
 
 function withCrashingConnections(
   hypervisor: Hypervisor,
-  bench: Pick<Bench, "daemon" | "podNetwork" | "disguise">,
+  bench: Pick<Bench, "daemon" | "podNetwork" | "rewriteXml">,
   plan: CrashPlan,
 ): Hypervisor {
   const qemu: Qemu = {
@@ -140,7 +140,7 @@ function withCrashingConnections(
     openTap: (name) => {
       bench.podNetwork.openTap(NETNS, name);
     },
-    disguise: (xml) => bench.disguise(xml),
+    rewriteXml: (xml) => bench.rewriteXml(xml),
   };
   return {
     open: async (address): Promise<HypervisorConnection> =>
@@ -170,7 +170,7 @@ class MemoryBench implements Bench {
   /** No timer ends, so a pause is over when a wake finds that its time has passed. */
   readonly #queue = createQueue({
     clock: { ...this.#clock, sleep: () => new Promise(() => undefined) },
-    circumstancesOf: () => givenTo(this.#vmis.find(KEY)),
+    circumstancesOf: () => inputsOf(this.#vmis.find(KEY)),
   });
   readonly #vmis = createFakeCache<VirtualMachineInstance>();
   #process: Deps | undefined;
@@ -184,7 +184,7 @@ class MemoryBench implements Bench {
   constructor(first: VirtualMachineInstance) {
     this.store.put(VIRTUAL_MACHINE_INSTANCES, first);
     this.daemon = this.#hypervisor.daemonAt({ kind: "socket", fd: SOCKET_FD });
-    const pod = launcherOf(first, { nodeName: NODE });
+    const pod = findLauncher(first, { nodeName: NODE });
     const launchers = this.#launchers;
     this.launcher = {
       start: (...sidecars) => {
@@ -220,7 +220,7 @@ class MemoryBench implements Bench {
     await this.#runProcess(this.#newProcess());
   }
 
-  async goOn(): Promise<readonly unknown[]> {
+  async resume(): Promise<readonly unknown[]> {
     const errors: unknown[] = [];
     this.#process ??= this.#newProcess();
     for (let passes = 0; passes < 20; passes += 1) {
@@ -229,7 +229,7 @@ class MemoryBench implements Bench {
     throw new Error("the loop is not silent");
   }
 
-  disguise = (xml: string): string => xml;
+  rewriteXml = (xml: string): string => xml;
 
   async wake(): Promise<void> {
     this.#process ??= this.#newProcess();
@@ -266,7 +266,7 @@ class MemoryBench implements Bench {
       kubevirts: this.kubevirts,
       hypervisor,
       relays: createFakeRelays(),
-      moves: createMoves(),
+      migrationRuns: createMigrationRuns(),
       knownLaunchers: new Map(),
       sessions: createSessions({
         launchers: this.#launchers,

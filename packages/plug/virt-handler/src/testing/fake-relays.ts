@@ -1,20 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
 // Relays in memory. The two ends of a migration find each other by port.
 import { AppError } from "@patchbay/core";
-import type { RelayPlace, RelayRequest, Relays, Relay } from "../relays/relays.ts";
-import type { Ports, Word } from "../relays/protocol.ts";
+import type { RelayEndpoint, RelayRequest, Relays, Relay } from "../relays/relays.ts";
+import type { Ports, RelayMessage } from "../relays/protocol.ts";
 
 class FakeRelay implements Relay {
   readonly ports: Ports;
   readonly #end = Promise.withResolvers<string>();
-  readonly #listeners = new Set<(word: Word) => void>();
+  readonly #listeners = new Set<(word: RelayMessage) => void>();
   readonly #tell: (() => void) | undefined;
   isOpen = true;
 
-  /** @param tell - called when the guest has left the source; undefined for a receiver */
-  constructor(ports: Ports, tell?: () => void) {
+  /** @param onReportGone - called when the guest has left the source; undefined for a receiver */
+  constructor(ports: Ports, onReportGone?: () => void) {
     this.ports = ports;
-    this.#tell = tell;
+    this.#tell = onReportGone;
   }
 
   get isReceiver(): boolean {
@@ -25,15 +25,15 @@ class FakeRelay implements Relay {
     return this.#end.promise;
   }
 
-  onWord(listener: (word: Word) => void): void {
+  onMessage(listener: (word: RelayMessage) => void): void {
     this.#listeners.add(listener);
   }
 
-  say(word: Word): void {
+  send(word: RelayMessage): void {
     for (const listener of this.#listeners) listener(word);
   }
 
-  tellGone(): Promise<void> {
+  reportGone(): Promise<void> {
     return new Promise((resolve) => {
       this.#tell?.();
       resolve();
@@ -72,16 +72,16 @@ class MemoryRelays implements FakeRelays {
     return this.#add(new FakeRelay(ports));
   }
 
-  send(_request: RelayRequest, to: RelayPlace): Promise<Relay> {
-    const tell = (): void => {
+  send(_request: RelayRequest, to: RelayEndpoint): Promise<Relay> {
+    const onReportGone = (): void => {
       const peer = this.#relays.find(
         ({ isOpen, isReceiver, ports }) =>
           isOpen && isReceiver && ports.libvirt === to.ports.libvirt,
       );
       if (peer === undefined) throw new AppError("RELAY_FAILED", { reason: "nobody listens" });
-      peer.say({ kind: "gone" });
+      peer.send({ kind: "gone" });
     };
-    return this.#add(new FakeRelay(to.ports, tell));
+    return this.#add(new FakeRelay(to.ports, onReportGone));
   }
 
   #add(relay: FakeRelay): Promise<Relay> {

@@ -27,9 +27,9 @@ import {
 import { createMetrics, type ReconcilePass } from "@patchbay/telemetry";
 import { createFakeLogger } from "@patchbay/telemetry/testing";
 import { createAddressStore } from "../addresses/address-store.ts";
-import type { AskGuest } from "../server/guest-requests.ts";
-import { runLoop, type GuestWays } from "../loop.ts";
-import { launcherOf } from "../reconcilers/vmi/index.ts";
+import type { RequestGuest } from "../server/guest-requests.ts";
+import { runLoop, type GuestAccess } from "../loop.ts";
+import { findLauncher } from "../reconcilers/vmi/index.ts";
 import { NETNS } from "./bench.ts";
 import { createFakeRelays } from "./fake-relays.ts";
 import { openingTaps } from "./opening-taps.ts";
@@ -55,17 +55,18 @@ export class LoopNode {
   /** Recorded events, as `REASON: message`. */
   readonly events: string[] = [];
   /** Set when the loop runs, like the three below. */
-  ask: AskGuest = () => Promise.reject(new Error("the loop does not run"));
-  openBy: GuestWays["openBy"] = () => () => Promise.reject(new Error("the loop does not run"));
-  captureBy: GuestWays["captureBy"] = () => () =>
+  request: RequestGuest = () => Promise.reject(new Error("the loop does not run"));
+  createOpenStream: GuestAccess["createOpenStream"] = () => () =>
     Promise.reject(new Error("the loop does not run"));
-  examineBy: GuestWays["examineBy"] = () => () =>
+  createCapture: GuestAccess["createCapture"] = () => () =>
+    Promise.reject(new Error("the loop does not run"));
+  createExamine: GuestAccess["createExamine"] = () => () =>
     Promise.reject(new Error("the loop does not run"));
   readonly #stop = new AbortController();
   #loop = Promise.resolve();
 
   constructor() {
-    const pod = launcherOf(aScheduledVmi([]), { nodeName: NODE });
+    const pod = findLauncher(aScheduledVmi([]), { nodeName: NODE });
     if (pod === undefined) throw new Error("the VMI is on no node");
     this.launchers.start(pod, { socketFd: SOCKET_FD, netns: { fd: 8, inode: NETNS } });
     this.hypervisor.daemonAt({ kind: "socket", fd: SOCKET_FD });
@@ -114,7 +115,7 @@ export class LoopNode {
       openTap: (name: string): void => {
         this.podNetwork.openTap(NETNS, name);
       },
-      disguise: (xml: string): string => xml,
+      rewriteXml: (xml: string): string => xml,
     };
     return {
       open: async (address) => openingTaps(await this.hypervisor.open(address), qemu),
@@ -150,11 +151,16 @@ export class LoopNode {
         flush: () => Promise.resolve(),
       },
       log: createFakeLogger(),
-      offerGuests: ({ ask, openBy, captureBy, examineBy }: GuestWays): void => {
-        this.ask = ask;
-        this.openBy = openBy;
-        this.captureBy = captureBy;
-        this.examineBy = examineBy;
+      offerGuests: ({
+        request,
+        createOpenStream,
+        createCapture,
+        createExamine,
+      }: GuestAccess): void => {
+        this.request = request;
+        this.createOpenStream = createOpenStream;
+        this.createCapture = createCapture;
+        this.createExamine = createExamine;
       },
       metrics: {
         ...this.metrics,

@@ -8,7 +8,7 @@ export interface Qemu {
   readonly daemon: Pick<FakeDaemon, "xmlOf">;
   openTap(tapName: string): void | Promise<void>;
   /** Changes the domain XML that libvirt returns. */
-  disguise(xml: string): string;
+  rewriteXml(xml: string): string;
 }
 
 /** QEMU opens a tap when its device is added and never again. An incoming guest's taps are opened before it resumes. */
@@ -21,7 +21,7 @@ export function openingTaps(connection: HypervisorConnection, qemu: Qemu): Hyper
   };
   const proxied: Partial<HypervisorConnection> = {
     readDomainXml: async (name, target) =>
-      qemu.disguise(await connection.readDomainXml(name, target)),
+      qemu.rewriteXml(await connection.readDomainXml(name, target)),
     attachDevice: async (name, xml, target) => {
       await connection.attachDevice(name, xml, target);
       if (target !== "config") await openIn(`<domain><devices>${xml}</devices></domain>`);

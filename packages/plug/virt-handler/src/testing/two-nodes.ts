@@ -114,7 +114,7 @@ export class TwoNodes {
     return found;
   }
 
-  async move(): Promise<MigrationState> {
+  async migrationState(): Promise<MigrationState> {
     return (await this.vmi()).status?.migrationState ?? {};
   }
 
@@ -129,19 +129,19 @@ export class TwoNodes {
   }
 
   /** Writes status fields, as virt-controller does. */
-  async tell(status: VmiStatus): Promise<void> {
+  async writeStatus(status: VmiStatus): Promise<void> {
     const vmi = await this.vmi();
     this.store.put(VIRTUAL_MACHINE_INSTANCES, { ...vmi, status: { ...vmi.status, ...status } });
     await this.#look();
   }
 
-  async tellMove(state: MigrationState): Promise<void> {
-    await this.tell({ migrationState: { ...(await this.move()), ...state } });
+  async writeMigration(state: MigrationState): Promise<void> {
+    await this.writeStatus({ migrationState: { ...(await this.migrationState()), ...state } });
   }
 
   /** Opens a migration. */
   async open(settings: Pick<MigrationState, "migrationConfiguration"> = {}): Promise<void> {
-    await this.tell({
+    await this.writeStatus({
       activePods: { [PODS.node1]: "node1", [PODS.node2]: "node2" },
       migrationState: {
         migrationUid: MIGRATION,
@@ -155,9 +155,9 @@ export class TwoNodes {
   }
 
   /** Closes the migration: the second node owns the guest. */
-  async handOver(): Promise<void> {
-    const { targetAttachments: attachments, ...state } = await this.move();
-    await this.tell({
+  async complete(): Promise<void> {
+    const { targetAttachments: attachments, ...state } = await this.migrationState();
+    await this.writeStatus({
       nodeName: "node2",
       activePods: { [PODS.node2]: "node2" },
       migrationState: { ...state, completed: true },
@@ -224,7 +224,7 @@ export class TwoNodes {
       openTap: (name: string): void => {
         this.#networks[node].openTap(NETNS, name);
       },
-      disguise: (xml: string): string => xml,
+      rewriteXml: (xml: string): string => xml,
     };
     const hypervisor = this.#hypervisor;
     return {

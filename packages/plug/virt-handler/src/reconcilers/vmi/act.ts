@@ -15,8 +15,8 @@ import {
   isLost,
   type StepContext,
 } from "./steps/step-context.ts";
-import { ifaceStep, isOnDevice } from "./steps/on-iface.ts";
-import { serveStep, stopServingStep } from "./steps/serve-addresses.ts";
+import { ifaceStep, isOnDevice } from "./steps/iface-steps.ts";
+import { serveStep, stopServingStep } from "./steps/dhcp-steps.ts";
 import { isOnDomain, START_STEP, startStep } from "./steps/start-guest.ts";
 import { sweepStep } from "./steps/sweep-links.ts";
 
@@ -29,9 +29,9 @@ export interface NodePlanResult {
   /** Why the guest is not started. */
   readonly guest: Hindrance | undefined;
   /** When to reconcile again if no event arrives before. */
-  readonly againInMs: number | undefined;
+  readonly retryInMs: number | undefined;
   /** The error that ended the connection to libvirt. */
-  readonly lost: AppError | undefined;
+  readonly connectionError: AppError | undefined;
 }
 
 type Result = StepsResult<NodeStep, Hindrance>;
@@ -60,7 +60,7 @@ function run(steps: readonly NodeStep[], { deps }: StepContext): Promise<Result>
     await step.perform();
   };
   return runSteps<NodeStep, Hindrance>(steps, perform, {
-    pauses: deps.steps,
+    pauses: deps.stepBackoff,
     stepOf: (step) => step,
     explain: (step, error) => ({
       code: isAppError(error) ? error.code : "UNKNOWN",
@@ -117,7 +117,10 @@ function lastSteps(plan: readonly NodeAction[], context: StepContext): readonly 
 }
 
 /** Writes the status first when the plan demands it. Returns false when the write was held back. */
-async function isTold(plan: readonly NodeAction[], { facts, deps }: StepContext): Promise<boolean> {
+async function reportFirst(
+  plan: readonly NodeAction[],
+  { facts, deps }: StepContext,
+): Promise<boolean> {
   if (!plan.some(({ kind }) => kind === "report")) return true;
   return (await reportNodeVm(facts, { hindrances: {} }, deps)) === 0;
 }
@@ -127,9 +130,9 @@ export async function actNodeVm(
   plan: readonly NodeAction[],
   context: StepContext,
 ): Promise<NodePlanResult> {
-  const taken = (await isTold(plan, context)) ? plan : [];
-  const first = await serveAndPlug(taken, context);
-  const last = await run(lastSteps(taken, context), context);
+  const actions = (await reportFirst(plan, context)) ? plan : [];
+  const first = await serveAndPlug(actions, context);
+  const last = await run(lastSteps(actions, context), context);
   const results = [...first, last];
   const failed = results.flatMap((result) => result.failed);
   const done = results.flatMap((result) => result.done);
@@ -141,7 +144,7 @@ export async function actNodeVm(
     done: new Set(done.map(({ name }) => name)),
     hindrances: Object.fromEntries(hindrances),
     guest: failed.find(({ action }) => action.name === START_STEP)?.shown,
-    againInMs: earliest(results.map(({ againMs }) => againMs)),
-    lost: failed.map(({ error }) => error).find(isLost),
+    retryInMs: earliest(results.map(({ againMs }) => againMs)),
+    connectionError: failed.map(({ error }) => error).find(isLost),
   };
 }

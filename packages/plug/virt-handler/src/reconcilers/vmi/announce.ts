@@ -12,15 +12,15 @@ import {
 import type { Note } from "@patchbay/kube";
 import type { Deps } from "../../deps.ts";
 
-interface SaidStories {
-  readonly stories: Pick<Deps["stories"], "say">;
+interface PhaseTimingTexts {
+  readonly phaseTimings: Pick<Deps["phaseTimings"], "describe">;
 }
 
-interface NicFacts extends SaidStories {
+interface NicFacts extends PhaseTimingTexts {
   readonly vmi: VirtualMachineInstance;
 }
 
-function sayNetwork({ spec }: VirtualMachineInstance, name: string): string {
+function describeNetwork({ spec }: VirtualMachineInstance, name: string): string {
   const network = findByName(networksOf(spec), name)?.multus?.networkName;
   return network === undefined ? "the pod's network" : `network ${network}`;
 }
@@ -54,7 +54,7 @@ function readyNote(
   facts: NicFacts,
 ): Note | undefined {
   const { name: about = "", pciAddress = "an unknown address" } = after;
-  const network = sayNetwork(facts.vmi, about);
+  const network = describeNetwork(facts.vmi, about);
   if (isSwapped(before, after)) {
     const message = `interface ${about} is on ${network} now, with the MAC and the PCI address that it had`;
     return { type: "Normal", reason: "InterfaceMoved", message, about };
@@ -66,31 +66,31 @@ function readyNote(
   return { type: "Normal", reason: "InterfacePlugged", message, about };
 }
 
-function withStory(note: Note, { vmi, stories }: NicFacts): Note {
-  const told = stories.say(vmi, note.about ?? "");
+function withTiming(note: Note, { vmi, phaseTimings }: NicFacts): Note {
+  const told = phaseTimings.describe(vmi, note.about ?? "");
   return told === undefined ? note : { ...note, message: `${note.message}, ${told}` };
 }
 
-function noteOf(
+function buildNotes(
   before: IfaceStatus | undefined,
   after: IfaceStatus,
   facts: NicFacts,
 ): readonly Note[] {
   const ready = isReady(after) ? readyNote(before, after, facts) : undefined;
   const hindrance = hindranceNote(before, after);
-  return [ready === undefined ? [] : withStory(ready, facts), hindrance ?? []].flat();
+  return [ready === undefined ? [] : withTiming(ready, facts), hindrance ?? []].flat();
 }
 
 type Notes = readonly Note[];
 
 /** Reasons that keep a guest from starting. */
-const OF_STARTS: readonly string[] = ["GuestNotStarted", "HookFailed", "HookAnswerRefused"];
+const START_REASONS: readonly string[] = ["GuestNotStarted", "HookFailed", "HookAnswerRefused"];
 
 /** One event for each reason that blocks the VMI as a whole, because messages may vary. Source of the reason: KubeVirt virt-handler. */
 function guestNotes({ status }: VirtualMachineInstance, { hindrance }: NodeVmStatus): Notes {
   if (hindrance === undefined || hindrance.reason === status?.hindrance?.reason) return [];
   if (eventTypeOf(hindrance.reason) === undefined) return [];
-  const said = OF_STARTS.includes(hindrance.reason)
+  const said = START_REASONS.includes(hindrance.reason)
     ? "the guest cannot be started"
     : "the guest cannot be worked with";
   const message = `${said}: ${hindrance.message}`;
@@ -116,7 +116,9 @@ interface Reports {
 }
 
 function pluggedNotes({ before, after }: Reports, facts: NicFacts): Notes {
-  return after.flatMap((status) => noteOf(findByName(before, status.name ?? ""), status, facts));
+  return after.flatMap((status) =>
+    buildNotes(findByName(before, status.name ?? ""), status, facts),
+  );
 }
 
 function unpluggedNotes({ before, after }: Reports, facts: NicFacts): Notes {
@@ -125,7 +127,7 @@ function unpluggedNotes({ before, after }: Reports, facts: NicFacts): Notes {
     .filter((name) => findByName(after, name) === undefined)
     .map((name) => {
       const message = `interface ${name} is out of the VM and of its pod`;
-      return withStory(
+      return withTiming(
         { type: "Normal", reason: "InterfaceUnplugged", message, about: name },
         facts,
       );
@@ -133,7 +135,7 @@ function unpluggedNotes({ before, after }: Reports, facts: NicFacts): Notes {
 }
 
 /** Events about NICs go to the VM that declares them, or to the VMI if it has no VM. */
-function declarerOf(vmi: VirtualMachineInstance): KubeObject {
+function findDeclarer(vmi: VirtualMachineInstance): KubeObject {
   const owner = ownerVmOf(vmi);
   if (owner === undefined) return vmi;
   const { apiVersion, kind, name, uid } = owner;
@@ -148,31 +150,31 @@ export function announceDrift(
   { events }: Pick<Deps, "events">,
 ): void {
   const note = { type: "Warning", reason: "InterfaceDrifted", message, about: message } as const;
-  events.record(declarerOf(vmi), note);
+  events.record(findDeclarer(vmi), note);
 }
 
 /** Failures during the deletion of a VMI are expected and have no consequences. */
-function isNews(vmi: VirtualMachineInstance, { type }: Note): boolean {
+function isReportable(vmi: VirtualMachineInstance, { type }: Note): boolean {
   return type !== "Warning" || vmi.metadata.deletionTimestamp === undefined;
 }
 
 export function announce(
   vmi: VirtualMachineInstance,
   next: NodeVmStatus,
-  { events, stories }: Pick<Deps, "events"> & SaidStories,
+  { events, phaseTimings }: Pick<Deps, "events"> & PhaseTimingTexts,
 ): void {
   // Links that the guest created itself have no names in the spec.
-  const ofSpec = ({ name }: IfaceStatus): boolean => name !== undefined;
-  const before = (vmi.status?.interfaces ?? []).filter(ofSpec);
-  const reports = { before, after: (next.interfaces ?? before).filter(ofSpec) };
-  const facts = { vmi, stories };
-  const ofGuest = [
+  const isDeclared = ({ name }: IfaceStatus): boolean => name !== undefined;
+  const before = (vmi.status?.interfaces ?? []).filter(isDeclared);
+  const reports = { before, after: (next.interfaces ?? before).filter(isDeclared) };
+  const facts = { vmi, phaseTimings };
+  const guestNotesNow = [
     next.phase === undefined ? [] : (PHASE_NOTES[next.phase] ?? []),
-    guestNotes(vmi, next).filter((note) => isNews(vmi, note)),
+    guestNotes(vmi, next).filter((note) => isReportable(vmi, note)),
   ].flat();
-  for (const note of ofGuest) events.record(vmi, note);
-  const ofNics = [...pluggedNotes(reports, facts), ...unpluggedNotes(reports, facts)];
-  for (const note of ofNics) {
-    if (isNews(vmi, note)) events.record(declarerOf(vmi), note);
+  for (const note of guestNotesNow) events.record(vmi, note);
+  const nicNotes = [...pluggedNotes(reports, facts), ...unpluggedNotes(reports, facts)];
+  for (const note of nicNotes) {
+    if (isReportable(vmi, note)) events.record(findDeclarer(vmi), note);
   }
 }

@@ -26,17 +26,17 @@ import { parseDomain } from "@patchbay/domain/parse";
 import type { HypervisorConnection, DomainState, Link, PodView } from "@patchbay/core/ports";
 import { networkConfigOf, usesEmulation, type VirtualMachineInstance } from "@patchbay/api";
 import type { Deps } from "../../deps.ts";
-import type { Place } from "./steps/step-context.ts";
+import type { LauncherContext } from "./steps/step-context.ts";
 
 type DomainReader = Pick<HypervisorConnection, "readDomainXml">;
 
-interface Read {
+interface ParsedXml {
   readonly xml: string;
   readonly facts: DomainFacts;
 }
 
 /** By connection, because each has only one domain. */
-const lastRead = new WeakMap<DomainReader, Read>();
+const lastRead = new WeakMap<DomainReader, ParsedXml>();
 
 /**
  * Reads the domain's live definition.
@@ -56,7 +56,7 @@ export async function readDomainFacts(
 }
 
 /** States in which libvirt has no QEMU process. Source: libvirt virDomainState. */
-const ENDED: readonly DomainState[] = ["shutoff", "crashed"];
+const ENDED_STATES: readonly DomainState[] = ["shutoff", "crashed"];
 
 async function observeDomain(
   name: string,
@@ -66,7 +66,7 @@ async function observeDomain(
   if (info === undefined) return undefined;
   const facts = await readDomainFacts(name, connection);
   return {
-    running: !ENDED.includes(info.state),
+    running: !ENDED_STATES.includes(info.state),
     // libvirt pauses the guest itself for the last part of a migration.
     isPaused: info.state === "paused" && info.move === undefined,
     ...(info.hasDiskError === true && { hasDiskError: true }),
@@ -80,20 +80,26 @@ async function observeDomain(
 /** Observes the links, and the domain unless it is known. */
 async function observeLinks(
   vmi: VirtualMachineInstance,
-  { session, domain }: Place & Known,
+  { session, domain }: LauncherContext & Known,
   deps: Deps,
 ): Promise<[DomainSnapshot | undefined, PodView]> {
   const { netns } = session.launcher;
   if (domain !== undefined) {
-    session.lookAtLinks();
+    session.markLinksObserved();
     return [domain, await deps.podNetwork.look(netns)];
   }
-  session.look();
-  return both(observeDomain(domainNameOf(vmi), session.connection), deps.podNetwork.look(netns));
+  session.markObserved();
+  return settleBoth(
+    observeDomain(domainNameOf(vmi), session.connection),
+    deps.podNetwork.look(netns),
+  );
 }
 
 /** Waits for both even when one fails, because the other still uses the session's descriptors. */
-async function both<One, Other>(one: Promise<One>, other: Promise<Other>): Promise<[One, Other]> {
+async function settleBoth<One, Other>(
+  one: Promise<One>,
+  other: Promise<Other>,
+): Promise<[One, Other]> {
   await Promise.allSettled([one, other]);
   return Promise.all([one, other]);
 }
@@ -101,13 +107,13 @@ async function both<One, Other>(one: Promise<One>, other: Promise<Other>): Promi
 function observeGuest(
   vmi: VirtualMachineInstance,
   domain: DomainSnapshot | undefined,
-  { guests }: Deps,
+  { guestAgents }: Deps,
 ): { view: GuestView; facts: Pick<NodeVmFacts, "guestLinks" | "silentSince" | "guestSystem"> } {
   if (domain?.running !== true) return { view: NO_VIEW, facts: {} };
-  guests.noteListening(vmi, domain.facts.agentConnected);
-  const view = guests.viewOf(vmi);
-  const silentSince = guests.silentSince(vmi);
-  const guestSystem = guests.systemOf(vmi.metadata.uid ?? "");
+  guestAgents.recordConnected(vmi, domain.facts.agentConnected);
+  const view = guestAgents.viewOf(vmi);
+  const silentSince = guestAgents.silentSince(vmi);
+  const guestSystem = guestAgents.systemOf(vmi.metadata.uid ?? "");
   const facts = {
     guestLinks: view.others,
     ...(silentSince === undefined ? {} : { silentSince }),
@@ -132,7 +138,7 @@ async function observeAddresses(
 /** Observes the sockets at the paths that CNI plugins named, by pod NIC. */
 function observeSockets(
   vmi: VirtualMachineInstance,
-  { pod, session }: Place,
+  { pod, session }: LauncherContext,
   { vhostSockets, kubevirts }: Deps,
 ): ReadonlyMap<string, SeenSocket> {
   const sockets = vhostSocketsOf(vmi, networkConfigOf(kubevirts.list()[0]).bindings);
@@ -143,13 +149,15 @@ function observeSockets(
 }
 
 /** Marks the ifaces whose expected wiring is complete. */
-function judgeLinks(ifaces: NodeVmFacts["ifaces"], view: PodView): NodeVmFacts["ifaces"] {
+function markWired(ifaces: NodeVmFacts["ifaces"], view: PodView): NodeVmFacts["ifaces"] {
   const whole = expectedWirings(ifaces).filter((wiring) => view.isWired(wiring));
   return withWired(ifaces, new Set(whole.map(({ tapName }) => tapName)));
 }
 
 /** The uid of the pod that waits for the guest, on a migration target. */
-function awaitedIn({ role, pod }: Pick<Place, "role" | "pod">): { readonly awaitedIn?: string } {
+function awaitedIn({ role, pod }: Pick<LauncherContext, "role" | "pod">): {
+  readonly awaitedIn?: string;
+} {
   return role === "target" ? { awaitedIn: pod.uid } : {};
 }
 
@@ -165,7 +173,7 @@ export interface Known {
  */
 export async function observeNodeVm(
   stored: VirtualMachineInstance,
-  place: Place & Known,
+  place: LauncherContext & Known,
   deps: Deps,
 ): Promise<NodeVmFacts> {
   const { pod, role, session } = place;
@@ -180,13 +188,13 @@ export async function observeNodeVm(
   const { bindings, security } = network;
   const deviceTaps: DeviceTaps = deps.deviceTaps.get(uid) ?? new Map<string, number>();
   const addresses = await observeAddresses(pod.uid, links, deps);
-  const said = { guest: guest.view, deviceTaps, remembered: addresses.remembered };
+  const reported = { guest: guest.view, deviceTaps, remembered: addresses.remembered };
   const isRunning = domain?.running === true;
   const sockets = observeSockets(vmi, place, deps);
   const useEmulation = usesEmulation(kubevirt);
-  const seen = { links, sockets, nics, isRunning, isEmulated: useEmulation };
-  const sources = { vmi, ...seen, bindings, security, ...said, ...awaitedIn(place) };
-  const ifaces = judgeLinks(collectIfaceFacts(sources), view);
+  const observed = { links, sockets, nics, isRunning, isEmulated: useEmulation };
+  const sources = { vmi, ...observed, bindings, security, ...reported, ...awaitedIn(place) };
+  const ifaces = markWired(collectIfaceFacts(sources), view);
   deps.deviceTaps.set(uid, deviceTapsOf(ifaces, deviceTaps));
   session.wakeOnlyFor(linkFilterOf(ifaces, links));
   return {

@@ -23,7 +23,7 @@ import {
 } from "@patchbay/core";
 import { keyOf, printTime } from "@patchbay/kube";
 import type { Deps } from "../../deps.ts";
-import { TRANSIENT_MS, WRITE_REFILL_MS } from "../../pace.ts";
+import { TRANSIENT_REPORT_DELAY_MS, WRITE_REFILL_MS } from "../../rate-limits.ts";
 import { announce } from "./announce.ts";
 
 /** The report depends on the attachments that virt-controller wrote, and virt-controller also writes `phase`: the patch tests both. */
@@ -64,57 +64,65 @@ function changes(current: VmiStatus, next: NodeVmStatus): readonly JsonPatchOper
       ? []
       : [{ op: "add" as const, path: `/status/${field}`, value: next[field] }],
   );
-  const over = TRANSIENT.filter(
+  const removed = TRANSIENT.filter(
     (field) => current[field] !== undefined && next[field] === undefined,
   ).map((field) => ({ op: "remove" as const, path: `/status/${field}` }));
-  return [...changed, ...over, ...conditionChanges(current, next)];
+  return [...changed, ...removed, ...conditionChanges(current, next)];
 }
 
 /** The history alone causes no write: it is written together with changes of NICs or of the guest's end. */
 function historyChanges(
   vmi: VirtualMachineInstance,
   next: NodeVmStatus,
-  { stories }: Deps,
+  { phaseTimings }: Deps,
 ): readonly JsonPatchOperation[] {
   const { interfaces, interfaceHistory: told = [] } = vmi.status ?? {};
-  const history = stories.historyOf(vmi, { ...(interfaces && { interfaces }), ...next });
+  const history = phaseTimings.historyOf(vmi, { ...(interfaces && { interfaces }), ...next });
   return isEqual(told, history)
     ? []
     : [{ op: "add", path: "/status/interfaceHistory", value: history }];
 }
 
 /** How long a change is held back, milliseconds; 0 when it was written. */
-export type HeldMs = number;
+export type DelayMs = number;
 
 /** A changed phase is written at once, because it changes only a few times in a life. */
-function isHeld(vmi: VirtualMachineInstance, next: NodeVmStatus, { writes }: Deps): boolean {
-  return !writes.take(vmi) && next.phase === undefined;
+function isRateLimited(
+  vmi: VirtualMachineInstance,
+  next: NodeVmStatus,
+  { writeBudget }: Deps,
+): boolean {
+  return !writeBudget.take(vmi) && next.phase === undefined;
 }
 
 /** Milliseconds for which to hold back a change that is usually over in a moment. */
-function transientMs(
+function transientDelayMs(
   vmi: VirtualMachineInstance,
   next: NodeVmStatus,
   { transientSince, clock }: Deps,
-): HeldMs {
+): DelayMs {
   const { interfaces: before = [] } = vmi.status ?? {};
   if (!isTransientChange(before, next.interfaces ?? before)) return 0;
   const { uid = "" } = vmi.metadata;
   const nowMs = clock.monotonicMs();
   const sinceMs = transientSince.get(uid) ?? nowMs;
   transientSince.set(uid, sinceMs);
-  return Math.max(0, TRANSIENT_MS - (nowMs - sinceMs));
+  return Math.max(0, TRANSIENT_REPORT_DELAY_MS - (nowMs - sinceMs));
 }
 
-async function write(vmi: VirtualMachineInstance, next: NodeVmStatus, deps: Deps): Promise<HeldMs> {
+async function write(
+  vmi: VirtualMachineInstance,
+  next: NodeVmStatus,
+  deps: Deps,
+): Promise<DelayMs> {
   const current = vmi.status ?? {};
   const operations = changes(current, next);
   const isOfIfaces = operations.length > 0 && operations.every(({ path }) => path === INTERFACES);
-  const heldMs = isOfIfaces ? transientMs(vmi, next, deps) : 0;
-  if (heldMs > 0) return heldMs;
+  const delayMs = isOfIfaces ? transientDelayMs(vmi, next, deps) : 0;
+  if (delayMs > 0) return delayMs;
   deps.transientSince.delete(vmi.metadata.uid ?? "");
   if (operations.length === 0) return 0;
-  if (isHeld(vmi, next, deps)) return WRITE_REFILL_MS;
+  if (isRateLimited(vmi, next, deps)) return WRITE_REFILL_MS;
   const patch = {
     type: "json",
     operations: [
@@ -126,12 +134,12 @@ async function write(vmi: VirtualMachineInstance, next: NodeVmStatus, deps: Deps
   const options = { subresource: "status" } as const;
   const written = await deps.store.patch(VIRTUAL_MACHINE_INSTANCES, keyOf(vmi), patch, options);
   deps.ownWrites.note(written);
-  deps.stories.noteWritten(vmi.metadata.uid ?? "");
+  deps.phaseTimings.markWritten(vmi.metadata.uid ?? "");
   announce(vmi, next, deps);
   return 0;
 }
 
-export interface Told {
+export interface ReportExtras {
   /** Blocked ifaces, by name. */
   readonly hindrances: Readonly<Record<string, Hindrance>>;
   /** Why the guest is not started. */
@@ -142,14 +150,18 @@ export interface Told {
  * Writes the status at most once.
  * @throws AppError with KUBE_CONFLICT when the attachments changed in the meantime; the facts must be read again.
  */
-export async function reportNodeVm(facts: NodeVmFacts, told: Told, deps: Deps): Promise<HeldMs> {
+export async function reportNodeVm(
+  facts: NodeVmFacts,
+  told: ReportExtras,
+  deps: Deps,
+): Promise<DelayMs> {
   if (!isNodesWord(facts)) return 0;
   const now = printTime(deps.clock.now());
   return write(facts.vmi, nodeVmStatus(facts, { ...told, now }), deps);
 }
 
 /** A restarted libvirt needs a moment, so the VMI as a whole is reported as blocked only from this failure on. */
-const TOLD_FROM = 3;
+const REPORT_AFTER_FAILURES = 3;
 
 function hindranceAfter(
   vmi: VirtualMachineInstance,
@@ -157,7 +169,7 @@ function hindranceAfter(
   now: string,
 ): Pick<NodeVmStatus, "hindrance"> {
   const before = vmi.status?.hindrance;
-  if (failures >= TOLD_FROM) {
+  if (failures >= REPORT_AFTER_FAILURES) {
     return guestHindranceField(vmi, guestHindranceOf(vmi, "LauncherUnreachable", error), now);
   }
   return before === undefined ? {} : { hindrance: before };

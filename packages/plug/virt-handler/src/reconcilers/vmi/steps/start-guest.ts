@@ -22,23 +22,29 @@ export function isOnDomain(action: NodeAction): action is DomainAction {
 export const START_STEP = "startGuest";
 
 /** State of the hooks' answers for this domain. Without hooks the domain is used unchanged. */
-function hookedOf(domainXml: string, { facts, pod, session, wake, deps }: StepContext): HookState {
+function callHooks(domainXml: string, { facts, pod, session, wake, deps }: StepContext): HookState {
   const { sidecars = [] } = session.launcher;
   if (sidecars.length === 0) return { kind: "answered", domainXml, cloudInit: [] };
-  const made = facts.ifaces.filter(({ binding }) => binding.kind === "hook");
-  const request = { pod, sidecars, vmi: facts.vmi, domainXml, made: made.map(({ name }) => name) };
-  return deps.guestHooks.look(request, wake);
+  const hookNics = facts.ifaces.filter(({ binding }) => binding.kind === "hook");
+  const request = {
+    pod,
+    sidecars,
+    vmi: facts.vmi,
+    domainXml,
+    hookNics: hookNics.map(({ name }) => name),
+  };
+  return deps.guestHooks.ensureCalled(request, wake);
 }
 
 async function define(domainXml: string, context: StepContext): Promise<void> {
-  const hooked = hookedOf(domainXml, context);
-  if (hooked.kind === "failed") {
+  const hookState = callHooks(domainXml, context);
+  if (hookState.kind === "failed") {
     context.deps.guestHooks.retry(context.pod);
-    throw hooked.error;
+    throw hookState.error;
   }
-  if (hooked.kind === "asking") return; // the step waits for the answers beforehand
-  makeCloudInitDisks(hooked.cloudInit, context);
-  await context.session.connection.defineDomain(hooked.domainXml);
+  if (hookState.kind === "asking") return; // the step waits for the answers beforehand
+  makeCloudInitDisks(hookState.cloudInit, context);
+  await context.session.connection.defineDomain(hookState.domainXml);
 }
 
 async function perform(action: DomainAction, context: StepContext): Promise<void> {
@@ -59,16 +65,16 @@ async function perform(action: DomainAction, context: StepContext): Promise<void
 }
 
 /** Waits until the hooks have answered. A failed start backs off first. */
-function waitOf(
+function waitForHooks(
   actions: readonly DomainAction[],
   step: Step,
   context: StepContext,
 ): { readonly shown: Hindrance; readonly pauseMs: undefined } | undefined {
-  if (context.deps.steps.findHeld(step) !== undefined) return undefined;
-  const isAsked = actions.some(
-    (action) => action.kind === "defineDomain" && hookedOf(action.xml, context).kind === "asking",
+  if (context.deps.stepBackoff.findHeld(step) !== undefined) return undefined;
+  const isCalling = actions.some(
+    (action) => action.kind === "defineDomain" && callHooks(action.xml, context).kind === "asking",
   );
-  if (!isAsked) return undefined;
+  if (!isCalling) return undefined;
   const shown = waitingForHooks(context.session.launcher.sidecars ?? []);
   return { shown, pauseMs: undefined };
 }
@@ -97,6 +103,6 @@ export function startStep(actions: readonly DomainAction[], context: StepContext
         err,
       });
     },
-    wait: () => waitOf(actions, step, context),
+    wait: () => waitForHooks(actions, step, context),
   };
 }

@@ -13,7 +13,7 @@ import type { Deps } from "../../../deps.ts";
 import type { Session } from "../../../sessions/sessions.ts";
 
 /** A VMI's launcher, in which a pass works. */
-export interface Place {
+export interface LauncherContext {
   readonly pod: LauncherPod;
   /** The node's role for the VMI: owner of the guest or migration target. */
   readonly role: NodeRole;
@@ -22,7 +22,7 @@ export interface Place {
   readonly wake: () => void;
 }
 
-export interface StepContext extends Place {
+export interface StepContext extends LauncherContext {
   readonly facts: NodeVmFacts;
   readonly deps: Deps;
 }

@@ -9,23 +9,23 @@ type SweepAction = Extract<NodeAction, { kind: "sweepLinks" }>;
 const STEP = "sweepLinks";
 
 /** Not shown anywhere. */
-const UNTOLD: Hindrance = { reason: "UnwiringFailed", message: "", attempts: 0 };
+const UNREPORTED: Hindrance = { reason: "UnwiringFailed", message: "", attempts: 0 };
 
 type Wiring = SweepAction["wiring"];
 
-function nameOf({ podInterfaceName }: Wiring): string {
+function stepName({ podInterfaceName }: Wiring): string {
   return `${STEP} ${podInterfaceName}`;
 }
 
-export function sweepStepsOf(orphans: readonly Wiring[] = []): readonly string[] {
-  return orphans.map(nameOf);
+export function sweepStepNames(orphans: readonly Wiring[] = []): readonly string[] {
+  return orphans.map(stepName);
 }
 
 export function sweepStep(action: SweepAction, { facts, session, deps }: StepContext): NodeStep {
   const where = { vmi: printKey(keyOf(facts.vmi)), link: action.wiring.podInterfaceName };
   return {
     scope: facts.vmi.metadata.uid ?? "",
-    name: nameOf(action.wiring),
+    name: stepName(action.wiring),
     circumstances: "",
     ifaces: [],
     isOnDevice: false,
@@ -33,7 +33,7 @@ export function sweepStep(action: SweepAction, { facts, session, deps }: StepCon
       await deps.podNetwork.unwireTap(session.launcher.netns, action.wiring);
       deps.log.warn("removed links that belonged to no iface", where);
     },
-    explain: () => UNTOLD,
+    explain: () => UNREPORTED,
     log: ({ error: err }) => {
       deps.log.warn("links that belong to no iface stay", { ...where, err });
     },

@@ -4,14 +4,14 @@ import type { GuestInterface } from "@patchbay/core/ports";
 import { createFakeClock, type FakeClock } from "@patchbay/os/testing";
 import { aVmi } from "@patchbay/support";
 import { beforeEach, describe, expect, test } from "vitest";
-import { createGuests, type Guests } from "./guests.ts";
+import { createGuestAgents, type GuestAgents } from "./guest-agents.ts";
 
 const MAC = "02:00:00:00:00:01";
 const VMI = vmiOf("vmi-uid");
 const UID = "vmi-uid";
 
 let clock: FakeClock;
-let guests: Guests;
+let guests: GuestAgents;
 
 function vmiOf(uid: string, interfaces: readonly IfaceStatus[] = []): ReturnType<typeof aVmi> {
   const vmi = aVmi({ status: { interfaces: [...interfaces] } });
@@ -23,11 +23,11 @@ function eth0(...addresses: readonly string[]): GuestInterface {
 }
 
 function tell(links: readonly GuestInterface[] | undefined, vmi = VMI): boolean {
-  return guests.note(vmi, { links, macs: [MAC] });
+  return guests.recordAnswer(vmi, { links, macs: [MAC] });
 }
 
 function timeOut(vmi = VMI): boolean {
-  return guests.note(vmi, { links: undefined, isTimeout: true, macs: [MAC] });
+  return guests.recordAnswer(vmi, { links: undefined, isTimeout: true, macs: [MAC] });
 }
 
 function addressesOf(vmi = VMI): readonly string[] | undefined {
@@ -36,7 +36,7 @@ function addressesOf(vmi = VMI): readonly string[] | undefined {
 
 beforeEach(() => {
   clock = createFakeClock();
-  guests = createGuests(clock);
+  guests = createGuestAgents(clock);
 });
 
 describe("what a guest said", () => {
@@ -85,52 +85,52 @@ describe("what a guest said", () => {
 
 describe("the next question", () => {
   test("is never, where nobody listens", () => {
-    expect(guests.askInMs(UID, "")).toBeUndefined();
+    expect(guests.queryDueInMs(UID, "")).toBeUndefined();
   });
 
   test("comes after a while, and later when the guest was asked; a change begins anew", async () => {
-    const first = guests.askInMs(UID, "a");
+    const first = guests.queryDueInMs(UID, "a");
     expect(first).toBe(500);
     await clock.advance(500);
-    expect(guests.askInMs(UID, "a")).toBe(0);
+    expect(guests.queryDueInMs(UID, "a")).toBe(0);
     tell(undefined);
-    expect(guests.askInMs(UID, "a")).toBe(2_500);
-    expect(guests.askInMs(UID, "a b")).toBe(500);
+    expect(guests.queryDueInMs(UID, "a")).toBe(2_500);
+    expect(guests.queryDueInMs(UID, "a b")).toBe(500);
   });
 
   test("comes at a slow pace at rest, and slower when nobody answers", async () => {
-    guests.askInMs(UID, "a");
+    guests.queryDueInMs(UID, "a");
     for (const ms of [500, 2_500, 12_000, 45_000]) {
       await clock.advance(ms);
-      expect(guests.askInMs(UID, "a")).toBe(0);
+      expect(guests.queryDueInMs(UID, "a")).toBe(0);
       tell([eth0()]);
     }
-    expect(guests.askInMs(UID, "a")).toBe(120_000);
+    expect(guests.queryDueInMs(UID, "a")).toBe(120_000);
     await clock.advance(120_000);
     tell(undefined);
-    expect(guests.askInMs(UID, "a")).toBe(15_000);
+    expect(guests.queryDueInMs(UID, "a")).toBe(15_000);
     await clock.advance(15_000);
     tell(undefined);
-    expect(guests.askInMs(UID, "a")).toBe(480_000);
+    expect(guests.queryDueInMs(UID, "a")).toBe(480_000);
     await clock.advance(480_000);
     tell([eth0()]);
-    expect(guests.askInMs(UID, "a")).toBe(120_000);
+    expect(guests.queryDueInMs(UID, "a")).toBe(120_000);
   });
 
   test("comes as at first when the VMI was forgotten", async () => {
-    guests.askInMs(UID, "a");
+    guests.queryDueInMs(UID, "a");
     await clock.advance(500);
     tell([eth0()]);
     guests.forget(UID);
-    expect(guests.askInMs(UID, "a")).toBe(500);
+    expect(guests.queryDueInMs(UID, "a")).toBe(500);
   });
 
   test("is put off for an agent that comes and goes all the time", async () => {
     let questions = 0;
     for (let second = 0; second < 3_600; second += 1) {
-      const inMs = guests.askInMs(UID, second % 2 === 0 ? "a" : "b");
+      const inMs = guests.queryDueInMs(UID, second % 2 === 0 ? "a" : "b");
       await clock.advance(500);
-      if (inMs !== undefined && guests.askInMs(UID, second % 2 === 0 ? "a" : "b") === 0) {
+      if (inMs !== undefined && guests.queryDueInMs(UID, second % 2 === 0 ? "a" : "b") === 0) {
         tell([eth0()]);
         questions += 1;
       }
@@ -145,22 +145,25 @@ describe("that no agent listens", () => {
   test("is told after a minute, since when it is so, and not once it listens again", async () => {
     tell([eth0("10.0.0.1")]);
     const since = new Date(clock.now()).toISOString();
-    guests.noteListening(VMI, false);
-    expect(guests.tellSilenceInMs(UID)).toBe(60_000);
+    guests.recordConnected(VMI, false);
+    expect(guests.silenceReportDueInMs(UID)).toBe(60_000);
     await clock.advance(59_000);
-    guests.noteListening(VMI, false);
+    guests.recordConnected(VMI, false);
     expect(guests.silentSince(VMI)).toBeUndefined();
     await clock.advance(1_000);
     expect(Date.parse(guests.silentSince(VMI) ?? "")).toBe(Date.parse(since));
-    expect(guests.tellSilenceInMs(UID)).toBeUndefined();
-    guests.noteListening(VMI, true);
+    expect(guests.silenceReportDueInMs(UID)).toBeUndefined();
+    guests.recordConnected(VMI, true);
     expect(guests.silentSince(VMI)).toBeUndefined();
   });
 
   test("is no news of a guest that was never heard", async () => {
-    guests.noteListening(VMI, false);
+    guests.recordConnected(VMI, false);
     await clock.advance(100_000);
-    expect([guests.silentSince(VMI), guests.tellSilenceInMs(UID)]).toEqual([undefined, undefined]);
+    expect([guests.silentSince(VMI), guests.silenceReportDueInMs(UID)]).toEqual([
+      undefined,
+      undefined,
+    ]);
   });
 
   test("is told as before by the next process", async () => {
@@ -174,7 +177,7 @@ describe("that no agent listens", () => {
         addressInfo: { source: "guest-agent", since: silentSince, silentSince },
       },
     ]);
-    guests.noteListening(reported, false);
+    guests.recordConnected(reported, false);
     expect(Date.parse(guests.silentSince(reported) ?? "")).toBe(Date.parse(silentSince));
   });
 });
@@ -184,7 +187,7 @@ describe("an agent that has the channel open and does not answer", () => {
     timeOut(vmi);
     await clock.advance(15_000);
     expect(timeOut(vmi)).toBe(true);
-    guests.noteListening(vmi, true);
+    guests.recordConnected(vmi, true);
   }
 
   test("counts as silent after two questions and a minute, since the first question", async () => {
@@ -192,7 +195,7 @@ describe("an agent that has the channel open and does not answer", () => {
     const since = clock.now();
     await hang();
     expect(guests.silentSince(VMI)).toBeUndefined();
-    expect(guests.tellSilenceInMs(UID)).toBe(45_000);
+    expect(guests.silenceReportDueInMs(UID)).toBe(45_000);
     await clock.advance(45_000);
     expect(Date.parse(guests.silentSince(VMI) ?? "")).toBe(since);
     expect(addressesOf()).toEqual(["10.0.0.1"]);
@@ -201,15 +204,18 @@ describe("an agent that has the channel open and does not answer", () => {
   test("is not silent after one question", async () => {
     tell([eth0("10.0.0.1")]);
     timeOut();
-    guests.noteListening(VMI, true);
+    guests.recordConnected(VMI, true);
     await clock.advance(100_000);
-    expect([guests.silentSince(VMI), guests.tellSilenceInMs(UID)]).toEqual([undefined, undefined]);
+    expect([guests.silentSince(VMI), guests.silenceReportDueInMs(UID)]).toEqual([
+      undefined,
+      undefined,
+    ]);
   });
 
   test("is not silent because it refuses a question", async () => {
     tell([eth0("10.0.0.1")]);
     for (let times = 0; times < 3; times += 1) tell(undefined);
-    guests.noteListening(VMI, true);
+    guests.recordConnected(VMI, true);
     await clock.advance(100_000);
     expect(guests.silentSince(VMI)).toBeUndefined();
   });
@@ -219,7 +225,7 @@ describe("an agent that has the channel open and does not answer", () => {
     {
       name: "it connects again",
       change: () => {
-        guests.noteListening(VMI, false);
+        guests.recordConnected(VMI, false);
       },
     },
   ])("is no longer silent when $name", async ({ change }) => {
@@ -227,7 +233,7 @@ describe("an agent that has the channel open and does not answer", () => {
     await hang();
     await clock.advance(60_000);
     change();
-    guests.noteListening(VMI, true);
+    guests.recordConnected(VMI, true);
     expect(guests.silentSince(VMI)).toBeUndefined();
   });
 
@@ -241,10 +247,10 @@ describe("an agent that has the channel open and does not answer", () => {
         addressInfo: { source: "guest-agent", since: silentSince, silentSince },
       },
     ]);
-    guests.noteListening(reported, true);
+    guests.recordConnected(reported, true);
     expect(Date.parse(guests.silentSince(reported) ?? "")).toBe(Date.parse(silentSince));
     expect(tell([eth0("10.0.0.1")], reported)).toBe(true);
-    guests.noteListening(reported, true);
+    guests.recordConnected(reported, true);
     expect(guests.silentSince(reported)).toBeUndefined();
   });
 
@@ -253,7 +259,7 @@ describe("an agent that has the channel open and does not answer", () => {
     const connected = { ...status, conditions: [{ type: "AgentConnected", status: "True" }] };
     await hang({ ...rest, status: connected } as typeof VMI);
     await clock.advance(45_000);
-    guests.noteListening(VMI, true);
+    guests.recordConnected(VMI, true);
     expect(guests.silentSince(VMI)).toBeDefined();
   });
 });

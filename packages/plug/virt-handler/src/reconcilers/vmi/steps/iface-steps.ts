@@ -15,7 +15,7 @@ import {
 } from "@patchbay/core";
 import { keyOf, printKey, type Step } from "@patchbay/kube";
 import { type StepContext, isLost, timed, type NodeStep } from "./step-context.ts";
-import { WIRING_REFILL_MS } from "../../../pace.ts";
+import { WIRING_REFILL_MS } from "../../../rate-limits.ts";
 
 type SwapAction = Extract<NodeAction, { kind: "swapNetwork" }>;
 
@@ -23,12 +23,16 @@ type SwapAction = Extract<NodeAction, { kind: "swapNetwork" }>;
  * Minimum time for which the link is down, milliseconds. If the guest finds the link up again when it checks, it does not
  * request a new address.
  */
-const LINK_DOWN_MS = 50;
+const LINK_DOWN_MIN_MS = 50;
 /** The wait is too short to need a cancellation. */
-const NEVER = new AbortController().signal;
+const NEVER_ABORTED = new AbortController().signal;
 
 /** Restores the old network as far as possible. The next pass detects and repairs what fails here. */
-async function goBack(action: SwapAction, setLink: SetLink, context: StepContext): Promise<void> {
+async function restoreNetwork(
+  action: SwapAction,
+  setLink: SetLink,
+  context: StepContext,
+): Promise<void> {
   const { podNetwork, log } = context.deps;
   const steps = [
     () => podNetwork.wireTap(context.session.launcher.netns, action.from),
@@ -56,8 +60,8 @@ function linkSetter({ link }: SwapAction, { facts, session }: StepContext): SetL
 async function moveTap(action: SwapAction, { session, deps }: StepContext): Promise<void> {
   const begunMs = deps.clock.monotonicMs();
   await deps.podNetwork.wireTap(session.launcher.netns, action.to);
-  const leftMs = LINK_DOWN_MS - (deps.clock.monotonicMs() - begunMs);
-  if (action.link !== undefined && leftMs > 0) await deps.clock.sleep(leftMs, NEVER);
+  const leftMs = LINK_DOWN_MIN_MS - (deps.clock.monotonicMs() - begunMs);
+  if (action.link !== undefined && leftMs > 0) await deps.clock.sleep(leftMs, NEVER_ABORTED);
 }
 
 /**
@@ -73,7 +77,7 @@ async function swapNetwork(action: SwapAction, context: StepContext): Promise<vo
     await setLink("down");
     await moveTap(action, context);
   } catch (error) {
-    await goBack(action, setLink, context);
+    await restoreNetwork(action, setLink, context);
     throw error;
   }
   await setLink("up");
@@ -99,7 +103,7 @@ const KINDS: readonly EffectiveAction["kind"][] = [
   "removeBridge",
 ];
 
-export function stepsOf(iface: string): readonly string[] {
+export function stepNamesOf(iface: string): readonly string[] {
   return KINDS.map((kind) => `${kind} ${iface}`);
 }
 
@@ -137,20 +141,20 @@ async function detach(
   const name = domainNameOf(facts.vmi);
   await tolerate(connection.detachDevice(name, alias, "config"), "LIBVIRT_DEVICE_MISSING");
   const before = requestsReported(findByName(facts.ifaces, iface)?.reported);
-  const takeBack = deps.unplugRequests.note(facts.vmi.metadata.uid ?? "", iface, before);
+  const undoRecord = deps.unplugRequests.record(facts.vmi.metadata.uid ?? "", iface, before);
   try {
     const live = connection.detachDevice(name, alias, "live");
     // The device is gone already, or an earlier request is still pending in the guest.
     await tolerate(live, "LIBVIRT_DEVICE_MISSING", "LIBVIRT_UNPLUG_PENDING");
   } catch (error) {
     // When the connection is lost, the guest may have received the request.
-    if (!isLost(error)) takeBack();
+    if (!isLost(error)) undoRecord();
     throw error;
   }
 }
 
 /** Stores the NIC's addresses on disk before wiring takes them off the NIC. */
-async function remember(
+async function storeAddresses(
   podInterfaceName: string,
   { pod, session, deps }: StepContext,
 ): Promise<void> {
@@ -166,7 +170,7 @@ async function perform(action: EffectiveAction, context: StepContext): Promise<v
   const { netns } = session.launcher;
   switch (action.kind) {
     case "rememberAddresses":
-      await remember(action.podInterfaceName, context);
+      await storeAddresses(action.podInterfaceName, context);
       return;
     case "linkSocket":
       deps.vhostSockets.link(context.pod.uid, action.socket);
@@ -205,12 +209,12 @@ export function isOnDevice({ kind }: NodeAction): boolean {
   return ON_DEVICE.includes(kind);
 }
 
-type Waiting = ReturnType<NonNullable<NodeStep["wait"]>>;
+type StepWait = ReturnType<NonNullable<NodeStep["wait"]>>;
 
 /** Limits how often a wiring is repaired that breaks each time. */
-function waitOf(action: EffectiveAction, step: Step, { facts, deps }: StepContext): Waiting {
-  if (action.kind !== "wireTap" || deps.steps.findHeld(step) !== undefined) return undefined;
-  if (deps.wirings.take(facts.vmi, action.iface)) return undefined;
+function limitRepairs(action: EffectiveAction, step: Step, { facts, deps }: StepContext): StepWait {
+  if (action.kind !== "wireTap" || deps.stepBackoff.findHeld(step) !== undefined) return undefined;
+  if (deps.wiringBudget.take(facts.vmi, action.iface)) return undefined;
   return { shown: { ...LINKS_RESTLESS, attempts: 0 }, pauseMs: WIRING_REFILL_MS };
 }
 
@@ -233,7 +237,7 @@ function waitingStep(
   };
 }
 
-export function nameOfStep({ kind, iface }: Pick<IfaceAction, "kind" | "iface">): string {
+export function stepNameOf({ kind, iface }: Pick<IfaceAction, "kind" | "iface">): string {
   return `${kind} ${iface}`;
 }
 
@@ -245,7 +249,7 @@ export function ifaceStep(action: IfaceAction, context: StepContext): NodeStep {
   const nics = facts.domain?.facts.nics.map(({ alias }) => alias) ?? [];
   const step: Step = {
     scope: facts.vmi.metadata.uid ?? "",
-    name: nameOfStep(action),
+    name: stepNameOf(action),
     circumstances: JSON.stringify([action, nics]),
   };
   const reported = findByName(facts.ifaces, iface)?.reported;
@@ -259,6 +263,6 @@ export function ifaceStep(action: IfaceAction, context: StepContext): NodeStep {
       // The pass as a whole reports a lost connection.
       if (!isLost(err)) deps.log.warn("step failed", { action: kind, iface, attempt, err });
     },
-    wait: () => waitOf(action, step, context),
+    wait: () => limitRepairs(action, step, context),
   };
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import { createFakeClock, type FakeClock } from "@patchbay/os/testing";
 import { beforeEach, expect, test } from "vitest";
-import { createPace, type Budget } from "./pace.ts";
+import { createRateLimits, type Budget } from "./rate-limits.ts";
 import { aScheduledVmi, attachment } from "./testing/scene.ts";
 
 const VMI = aScheduledVmi(["one"]);
@@ -9,11 +9,11 @@ const OTHER = { ...VMI, metadata: { ...VMI.metadata, uid: "another" } };
 const CHANGED = aScheduledVmi(["one"], { attachments: [attachment("one", "Failed")] });
 
 let clock: FakeClock;
-let passes: Budget;
-let writes: Budget;
+let passBudget: Budget;
+let writeBudget: Budget;
 
 /** How many passes the VMI gets now. */
-function burst(vmi = VMI, budget = passes): number {
+function burst(vmi = VMI, budget = passBudget): number {
   let taken = 0;
   while (budget.take(vmi)) taken += 1;
   return taken;
@@ -21,7 +21,7 @@ function burst(vmi = VMI, budget = passes): number {
 
 beforeEach(() => {
   clock = createFakeClock();
-  ({ passes, writes } = createPace(clock));
+  ({ passBudget, writeBudget } = createRateLimits(clock));
 });
 
 test("a VMI has 50 passes at once, then one a second", async () => {
@@ -33,11 +33,11 @@ test("a VMI has 50 passes at once, then one a second", async () => {
 });
 
 test("its status is written 20 times at once, then once in ten seconds", async () => {
-  expect(burst(VMI, writes)).toBe(20);
+  expect(burst(VMI, writeBudget)).toBe(20);
   await clock.advance(9_999);
-  expect(burst(VMI, writes)).toBe(0);
+  expect(burst(VMI, writeBudget)).toBe(0);
   await clock.advance(1);
-  expect(burst(VMI, writes)).toBe(1);
+  expect(burst(VMI, writeBudget)).toBe(1);
   expect(burst()).toBe(50);
 });
 
@@ -54,6 +54,6 @@ test("what others say anew gives it all of them again, and what it says itself d
 
 test("a VMI that was forgotten begins anew", () => {
   burst();
-  passes.forget(VMI.metadata.uid ?? "");
+  passBudget.forget(VMI.metadata.uid ?? "");
   expect(burst()).toBe(50);
 });

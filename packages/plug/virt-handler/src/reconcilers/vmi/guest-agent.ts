@@ -11,20 +11,20 @@ function macsOf({ ifaces }: NodeVmFacts): readonly string[] {
 }
 
 /** Includes the network, because a guest gets other addresses when its NIC moves to another network. */
-function placesOf({ ifaces }: NodeVmFacts): readonly string[] {
+function nicsOnNetworks({ ifaces }: NodeVmFacts): readonly string[] {
   return ifaces.flatMap(({ device, podInterfaceName }) =>
     device === undefined ? [] : [`${device.mac}@${podInterfaceName}`],
   );
 }
 
 /** The NICs that the agent can report, with their networks; empty while no agent is connected. */
-function listenersOf(facts: NodeVmFacts): string {
+function reportableNics(facts: NodeVmFacts): string {
   const { domain } = facts;
   const isListening = domain?.running === true && domain.facts.agentConnected;
-  return isListening ? placesOf(facts).join(" ") : "";
+  return isListening ? nicsOnNetworks(facts).join(" ") : "";
 }
 
-async function linksFrom(
+async function readLinks(
   { vmi }: NodeVmFacts,
   { connection }: Session,
   deps: Deps,
@@ -47,12 +47,12 @@ function earlier(left: number | undefined, right: number | undefined): number | 
 }
 
 /** Queries once each time the agent connects. An agent that does not support the query is not queried again. */
-async function systemFrom(
+async function readSystem(
   { vmi }: NodeVmFacts,
   { connection }: Session,
   deps: Deps,
 ): Promise<GuestSystem | undefined> {
-  if (deps.guests.systemOf(vmi.metadata.uid ?? "") !== undefined) return undefined;
+  if (deps.guestAgents.systemOf(vmi.metadata.uid ?? "") !== undefined) return undefined;
   try {
     return await connection.readGuestSystem(domainNameOf(vmi));
   } catch (error) {
@@ -65,18 +65,18 @@ async function systemFrom(
  * Queries the agent when that is due. Returns the milliseconds until the next query or report, 0 when there is something to
  * report now, undefined to wait for a change.
  */
-export async function askGuest(
+export async function queryGuestAgent(
   facts: NodeVmFacts,
   session: Session,
   deps: Deps,
 ): Promise<number | undefined> {
   const { vmi } = facts;
   const uid = vmi.metadata.uid ?? "";
-  const listeners = listenersOf(facts);
-  const dueInMs = deps.guests.askInMs(uid, listeners);
-  if (dueInMs !== 0) return earlier(dueInMs, deps.guests.tellSilenceInMs(uid));
-  const answer = await linksFrom(facts, session, deps);
-  const system = answer.links === undefined ? undefined : await systemFrom(facts, session, deps);
-  const isNew = deps.guests.note(vmi, { ...answer, macs: macsOf(facts), system });
-  return isNew ? 0 : deps.guests.askInMs(uid, listeners);
+  const inputs = reportableNics(facts);
+  const dueInMs = deps.guestAgents.queryDueInMs(uid, inputs);
+  if (dueInMs !== 0) return earlier(dueInMs, deps.guestAgents.silenceReportDueInMs(uid));
+  const answer = await readLinks(facts, session, deps);
+  const system = answer.links === undefined ? undefined : await readSystem(facts, session, deps);
+  const isNew = deps.guestAgents.recordAnswer(vmi, { ...answer, macs: macsOf(facts), system });
+  return isNew ? 0 : deps.guestAgents.queryDueInMs(uid, inputs);
 }

@@ -13,25 +13,29 @@ import {
 import type { Clock } from "@patchbay/core/ports";
 
 /** A restart loses all of it, so that the new process tries everything at once. */
-export interface Pace {
+export interface RateLimits {
   /** Steps that failed, by VMI uid. */
-  readonly steps: Pauses<Hindrance>;
-  readonly passes: Budget;
+  readonly stepBackoff: Pauses<Hindrance>;
+  readonly passBudget: Budget;
   /** Limits writes of the status. */
-  readonly writes: Budget;
-  readonly wirings: Wirings;
+  readonly writeBudget: Budget;
+  readonly wiringBudget: Wirings;
   /** Since when a change is held back that may be over in a moment, by VMI uid; monotonic milliseconds. */
   readonly transientSince: Map<string, number>;
   /** Consecutive failed passes, by VMI uid. The queue backs off meanwhile. */
-  readonly failures: Map<string, number>;
+  readonly failedPasses: Map<string, number>;
 }
 
 /** The fields of a VMI that other components write. A change resets limits and backoff. */
-export function givenTo(vmi: VirtualMachineInstance | undefined): string {
-  const { attachments, activePods, migrationState: move } = vmi?.status ?? {};
+export function inputsOf(vmi: VirtualMachineInstance | undefined): string {
+  const { attachments, activePods, migrationState } = vmi?.status ?? {};
   // A target that restarted listens on other ports.
-  const { migrationUid, targetDirectMigrationNodePorts: ports, abortRequested } = move ?? {};
-  const ofMove = [migrationUid, ports, abortRequested, move?.sourceEndedTimestamp];
+  const {
+    migrationUid,
+    targetDirectMigrationNodePorts: ports,
+    abortRequested,
+  } = migrationState ?? {};
+  const ofMove = [migrationUid, ports, abortRequested, migrationState?.sourceEndedTimestamp];
   return JSON.stringify([specVersionOf(vmi), attachments, activePods, ofMove]);
 }
 
@@ -45,7 +49,7 @@ export const WRITE_REFILL_MS = 10_000;
 const WRITES = { burst: 20, refillMs: WRITE_REFILL_MS };
 
 /** Delay before the status shows that a plug waits for its pod or for the guest, milliseconds. Most of these waits end sooner. */
-export const TRANSIENT_MS = 1_000;
+export const TRANSIENT_REPORT_DELAY_MS = 1_000;
 
 /** A limited number of operations for each VMI, by its uid. */
 export interface Budget {
@@ -60,9 +64,9 @@ function createBudget(clock: Clock, allowance: Allowance): Budget {
   return {
     take(vmi): boolean {
       const { uid = "" } = vmi.metadata;
-      const given = givenTo(vmi);
-      if (known.get(uid) !== given) buckets.forget(uid);
-      known.set(uid, given);
+      const inputs = inputsOf(vmi);
+      if (known.get(uid) !== inputs) buckets.forget(uid);
+      known.set(uid, inputs);
       return buckets.take(uid);
     },
     forget(uid): void {
@@ -77,21 +81,21 @@ export const WIRING_REFILL_MS = 10_000;
 /** A plug takes one or two. After the burst, a launcher that keeps breaking its links gets one in 10 s. */
 const WIRINGS = { burst: 10, refillMs: WIRING_REFILL_MS };
 
-export interface Wirings {
+interface Wirings {
   /** Uses up one operation; false when none is left. A change of the VMI's inputs refills the budget. */
   take(vmi: VirtualMachineInstance, iface: string): boolean;
   forget(uid: string): void;
 }
 
 function createWirings(clock: Clock): Wirings {
-  const known = new Map<string, { readonly given: string; readonly buckets: TokenBuckets }>();
+  const known = new Map<string, { readonly inputs: string; readonly buckets: TokenBuckets }>();
   return {
     take(vmi, iface): boolean {
       const { uid = "" } = vmi.metadata;
-      const given = givenTo(vmi);
+      const inputs = inputsOf(vmi);
       const last = known.get(uid);
-      const buckets = last?.given === given ? last.buckets : createTokenBuckets(clock, WIRINGS);
-      known.set(uid, { given, buckets });
+      const buckets = last?.inputs === inputs ? last.buckets : createTokenBuckets(clock, WIRINGS);
+      known.set(uid, { inputs, buckets });
       return buckets.take(iface);
     },
     forget(uid): void {
@@ -100,13 +104,13 @@ function createWirings(clock: Clock): Wirings {
   };
 }
 
-export function createPace(clock: Clock): Pace {
+export function createRateLimits(clock: Clock): RateLimits {
   return {
-    steps: createPauses({ clock }),
-    passes: createBudget(clock, PASSES),
-    writes: createBudget(clock, WRITES),
-    wirings: createWirings(clock),
+    stepBackoff: createPauses({ clock }),
+    passBudget: createBudget(clock, PASSES),
+    writeBudget: createBudget(clock, WRITES),
+    wiringBudget: createWirings(clock),
     transientSince: new Map(),
-    failures: new Map(),
+    failedPasses: new Map(),
   };
 }

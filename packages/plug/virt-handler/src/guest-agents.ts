@@ -15,7 +15,7 @@ import {
 import { createTokenBuckets, printTime } from "@patchbay/kube";
 import type { Clock, GuestInterface, GuestSystem } from "@patchbay/core/ports";
 
-export interface GuestAnswer {
+interface AgentAnswer {
   /** Undefined when the agent did not answer; what is known then stays. */
   readonly links: readonly GuestInterface[] | undefined;
   /** True when the agent has the channel open but did not answer in time. Unset when the agent rejected the query. */
@@ -27,7 +27,7 @@ export interface GuestAnswer {
 }
 
 /** What guest agents reported, by the uid of the VMI. */
-export interface Guests {
+export interface GuestAgents {
   viewOf(vmi: VirtualMachineInstance): GuestView;
   /** Undefined when the agent must be queried for it. An agent that reconnects may run in another system. */
   systemOf(uid: string): GuestOsInfo | undefined;
@@ -35,30 +35,30 @@ export interface Guests {
    * Milliseconds until the next query, 0 for now; undefined to wait for a change. `inputs` names the NICs and networks that the
    * agent would report; a different text counts as a change.
    */
-  askInMs(uid: string, listeners: string): number | undefined;
+  queryDueInMs(uid: string, inputs: string): number | undefined;
   /** Records a query and its answer. Returns true when the answer contains something new. */
-  note(vmi: VirtualMachineInstance, answer: GuestAnswer): boolean;
+  recordAnswer(vmi: VirtualMachineInstance, answer: AgentAnswer): boolean;
   /** Records whether an agent has the channel open. An agent that does not answer counts as not connected. */
-  noteListening(vmi: VirtualMachineInstance, isListening: boolean): void;
+  recordConnected(vmi: VirtualMachineInstance, isListening: boolean): void;
   /** RFC 3339 time since which the agent of a guest has not answered; undefined until the silence is long enough to report. */
   silentSince(vmi: VirtualMachineInstance): string | undefined;
   /** Milliseconds until the silence is long enough to report; undefined when it is, or when the agent answers. */
-  tellSilenceInMs(uid: string): number | undefined;
+  silenceReportDueInMs(uid: string): number | undefined;
   forget(uid: string): void;
 }
 
-interface Asks {
-  readonly listeners: string;
+interface QueryHistory {
+  readonly inputs: string;
   readonly changedMs: number;
-  readonly asks: number;
-  readonly askedMs: number;
+  readonly queries: number;
+  readonly queriedMs: number;
   readonly failures: number;
 }
 
-interface Silence {
+interface AgentSilence {
   /** RFC 3339. */
   readonly since: string;
-  readonly toldAtMs: number;
+  readonly reportAtMs: number;
 }
 
 /** Consecutive timeouts of an agent that has the channel open. */
@@ -70,18 +70,18 @@ interface Unanswered {
 }
 
 /** The agent counts as hung after this many timeouts in a row. */
-const HUNG_AFTER_QUESTIONS = 2;
+const HUNG_AFTER_TIMEOUTS = 2;
 /** A guest that reboots is silent for a while, which needs no report. */
-const SILENCE_TOLD_AFTER_MS = 60_000;
+const SILENCE_REPORT_DELAY_MS = 60_000;
 /** Limits queries for agents that connect and disconnect all the time: a burst, then one in each `refillMs`. */
-const QUESTIONS = { burst: 12, refillMs: 30_000 };
+const QUERY_LIMIT = { burst: 12, refillMs: 30_000 };
 
 function uidOf({ metadata }: VirtualMachineInstance): string {
   return metadata.uid ?? "";
 }
 
 /** The fields of a view that the status shows. */
-function shownOf({ nics, others }: GuestView): unknown {
+function reportedFields({ nics, others }: GuestView): unknown {
   const shown = [...nics.values(), ...others].map(({ mac, name, ipv4, ipv6 }) => [
     mac,
     name,
@@ -91,18 +91,18 @@ function shownOf({ nics, others }: GuestView): unknown {
   return shown;
 }
 
-class KnownGuests implements Guests {
+class TrackedGuestAgents implements GuestAgents {
   readonly #clock: Clock;
-  readonly #asks = new Map<string, Asks>();
+  readonly #asks = new Map<string, QueryHistory>();
   readonly #views = new Map<string, GuestView>();
   readonly #systems = new Map<string, GuestOsInfo>();
-  readonly #silences = new Map<string, Silence>();
+  readonly #silences = new Map<string, AgentSilence>();
   readonly #unanswered = new Map<string, Unanswered>();
   readonly #questions;
 
   constructor(clock: Clock) {
     this.#clock = clock;
-    this.#questions = createTokenBuckets(clock, QUESTIONS);
+    this.#questions = createTokenBuckets(clock, QUERY_LIMIT);
   }
 
   viewOf(vmi: VirtualMachineInstance): GuestView {
@@ -113,29 +113,33 @@ class KnownGuests implements Guests {
     return this.#systems.get(uid);
   }
 
-  askInMs(uid: string, listeners: string): number | undefined {
+  queryDueInMs(uid: string, inputs: string): number | undefined {
     const nowMs = this.#clock.monotonicMs();
     const known = this.#asks.get(uid);
-    const begun = { listeners, changedMs: nowMs, asks: 0, askedMs: nowMs, failures: 0 };
-    const history = known?.listeners === listeners ? known : begun;
+    const fresh = { inputs, changedMs: nowMs, queries: 0, queriedMs: nowMs, failures: 0 };
+    const history = known?.inputs === inputs ? known : fresh;
     this.#asks.set(uid, history);
-    if (listeners === "") return undefined;
+    if (inputs === "") return undefined;
     const dueInMs = nextAskInMs({
-      ...history,
+      asks: history.queries,
+      failures: history.failures,
       changedAgoMs: nowMs - history.changedMs,
-      askedAgoMs: nowMs - history.askedMs,
+      askedAgoMs: nowMs - history.queriedMs,
     });
-    return dueInMs === 0 && !this.#questions.has(uid) ? QUESTIONS.refillMs : dueInMs;
+    return dueInMs === 0 && !this.#questions.has(uid) ? QUERY_LIMIT.refillMs : dueInMs;
   }
 
-  note(vmi: VirtualMachineInstance, { links, macs, system, isTimeout }: GuestAnswer): boolean {
+  recordAnswer(
+    vmi: VirtualMachineInstance,
+    { links, macs, system, isTimeout }: AgentAnswer,
+  ): boolean {
     const uid = uidOf(vmi);
     const nowMs = this.#clock.monotonicMs();
     this.#questions.take(uid);
     const history = this.#asks.get(uid);
     if (history !== undefined) {
       const failures = links === undefined ? history.failures + 1 : 0;
-      this.#asks.set(uid, { ...history, asks: history.asks + 1, askedMs: nowMs, failures });
+      this.#asks.set(uid, { ...history, queries: history.queries + 1, queriedMs: nowMs, failures });
     }
     if (isTimeout === true) return this.#noteTimeout(uid);
     if (links === undefined) return false;
@@ -145,7 +149,9 @@ class KnownGuests implements Guests {
     const view = nextGuestView(before, readGuestLinks(links), { macs, nowMs });
     this.#views.set(uid, view);
     if (system !== undefined) this.#systems.set(uid, readGuestSystem(system));
-    return wasSilent || system !== undefined || !isEqual(shownOf(before), shownOf(view));
+    return (
+      wasSilent || system !== undefined || !isEqual(reportedFields(before), reportedFields(view))
+    );
   }
 
   /** Returns true when the agent has just been found to hang. */
@@ -157,10 +163,10 @@ class KnownGuests implements Guests {
     };
     const count = before.count + 1;
     this.#unanswered.set(uid, { ...before, count });
-    return count === HUNG_AFTER_QUESTIONS;
+    return count === HUNG_AFTER_TIMEOUTS;
   }
 
-  noteListening(vmi: VirtualMachineInstance, isListening: boolean): void {
+  recordConnected(vmi: VirtualMachineInstance, isListening: boolean): void {
     const uid = uidOf(vmi);
     if (!isListening) this.#unanswered.delete(uid);
     const isHung = isListening && this.#isHung(vmi);
@@ -170,20 +176,20 @@ class KnownGuests implements Guests {
     else if (!this.#silences.has(uid)) this.#silences.set(uid, this.#beginSilence(vmi));
   }
 
-  #beginSilence(vmi: VirtualMachineInstance): Silence {
+  #beginSilence(vmi: VirtualMachineInstance): AgentSilence {
     const nowMs = this.#clock.monotonicMs();
     const reported = reportedSilence(vmi);
-    if (reported !== undefined) return { since: reported, toldAtMs: nowMs };
+    if (reported !== undefined) return { since: reported, reportAtMs: nowMs };
     const now = { since: printTime(this.#clock.now()), sinceMs: nowMs };
     const { since, sinceMs } = this.#unanswered.get(uidOf(vmi)) ?? now;
-    return { since, toldAtMs: sinceMs + SILENCE_TOLD_AFTER_MS };
+    return { since, reportAtMs: sinceMs + SILENCE_REPORT_DELAY_MS };
   }
 
   /** A process that has not queried the agent yet relies on what its predecessor reported. */
   #isHung(vmi: VirtualMachineInstance): boolean {
     const uid = uidOf(vmi);
     const unanswered = this.#unanswered.get(uid);
-    if (unanswered !== undefined && unanswered.count >= HUNG_AFTER_QUESTIONS) return true;
+    if (unanswered !== undefined && unanswered.count >= HUNG_AFTER_TIMEOUTS) return true;
     return !this.#views.has(uid) && reportedSilence(vmi) !== undefined;
   }
 
@@ -192,7 +198,7 @@ class KnownGuests implements Guests {
     return silence === undefined || this.#leftMs(silence) > 0 ? undefined : silence.since;
   }
 
-  tellSilenceInMs(uid: string): number | undefined {
+  silenceReportDueInMs(uid: string): number | undefined {
     const silence = this.#silences.get(uid);
     const leftMs = silence === undefined ? 0 : this.#leftMs(silence);
     return leftMs > 0 ? leftMs : undefined;
@@ -203,8 +209,8 @@ class KnownGuests implements Guests {
     return isTold || this.viewOf(vmi).nics.size > 0;
   }
 
-  #leftMs({ toldAtMs }: Silence): number {
-    return toldAtMs - this.#clock.monotonicMs();
+  #leftMs({ reportAtMs }: AgentSilence): number {
+    return reportAtMs - this.#clock.monotonicMs();
   }
 
   forget(uid: string): void {
@@ -222,6 +228,6 @@ function reportedSilence({ status }: VirtualMachineInstance): string | undefined
   return (status?.interfaces ?? []).flatMap(({ addressInfo }) => addressInfo?.silentSince ?? [])[0];
 }
 
-export function createGuests(clock: Clock): Guests {
-  return new KnownGuests(clock);
+export function createGuestAgents(clock: Clock): GuestAgents {
+  return new TrackedGuestAgents(clock);
 }

@@ -1,23 +1,26 @@
 // SPDX-License-Identifier: Apache-2.0
 import { createFakeClock } from "@patchbay/os/testing";
 import { expect, test } from "vitest";
-import { createPace } from "../../pace.ts";
+import { createRateLimits } from "../../rate-limits.ts";
 import { aScheduledVmi } from "../../testing/scene.ts";
-import { heldBack } from "./give-way.ts";
+import { findDelayMs } from "./index.ts";
 
 const VMI = aScheduledVmi([]);
 const POD = { uid: "pod-uid", namespace: "default", name: "launcher" };
 
 /** What holds the VMI back while its launcher is to be left alone for so long. */
-function heldFor(pauseMs: number, { passes } = createPace(createFakeClock())): number | undefined {
+function heldFor(
+  backoffMs: number,
+  { passBudget } = createRateLimits(createFakeClock()),
+): number | undefined {
   const sessions = {
-    pauseMs: () => pauseMs,
+    backoffMs: () => backoffMs,
     use: () => Promise.reject(new Error("nobody works with a session here")),
     netnsOf: () => undefined,
     close: () => undefined,
     closeAll: () => undefined,
   };
-  return heldBack(VMI, POD, { passes, sessions });
+  return findDelayMs(VMI, POD, { passBudget, sessions });
 }
 
 test("a VMI whose launcher may be asked is not held back", () => {
@@ -29,13 +32,13 @@ test("a VMI is held back for as long as its launcher is to be left alone", () =>
 });
 
 test("a VMI that has had enough passes is held back for a second", () => {
-  const pace = createPace(createFakeClock());
-  while (pace.passes.take(VMI));
+  const pace = createRateLimits(createFakeClock());
+  while (pace.passBudget.take(VMI));
   expect(heldFor(0, pace)).toBe(1_000);
 });
 
 test("a launcher that is left alone costs the VMI no pass", () => {
-  const pace = createPace(createFakeClock());
+  const pace = createRateLimits(createFakeClock());
   for (let look = 0; look < 100; look += 1) heldFor(1, pace);
   expect(heldFor(0, pace)).toBeUndefined();
 });

@@ -5,14 +5,14 @@ import type { IfaceStage } from "@patchbay/core";
 import { createFakeClock } from "@patchbay/os/testing";
 import { aVmi } from "@patchbay/support";
 import { beforeEach, expect, test } from "vitest";
-import { createStories, type Stories } from "./stories.ts";
+import { createPhaseTimings, type PhaseTimings } from "./memory.ts";
 
 let clock: ReturnType<typeof createFakeClock>;
-let stories: Stories;
+let stories: PhaseTimings;
 
 beforeEach(() => {
   clock = createFakeClock();
-  stories = createStories(clock);
+  stories = createPhaseTimings(clock);
 });
 
 /** The VMI, of which that phase of its NIC was told last. */
@@ -24,7 +24,7 @@ function vmiWith(told?: IfacePhase, phase: VmiPhase = "Running"): VirtualMachine
 }
 
 async function see(vmi: VirtualMachineInstance, ...stages: readonly IfaceStage[]): Promise<void> {
-  stories.see(vmi, stages);
+  stories.observe(vmi, stages);
   await clock.advance(1000);
 }
 
@@ -40,7 +40,7 @@ test("a plug is told from the pass that saw it first, whenever it is told", asyn
   await see(vmiWith(), ATTACHING);
   await see(vmiWith("PodAttaching"), stage("Plug", "Wiring"));
   await see(vmiWith("PodAttaching"), READY);
-  expect(stories.say(vmiWith("PodAttaching"), "one")).toBe(
+  expect(stories.describe(vmiWith("PodAttaching"), "one")).toBe(
     "after 2.00 s (pod 1.00 s, device 1.00 s)",
   );
 });
@@ -49,27 +49,27 @@ test("an unplug is told when nothing is left to see", async () => {
   await see(vmiWith("Ready"), READY);
   await see(vmiWith("Ready"), DETACHING);
   await see(vmiWith("Detaching"));
-  expect(stories.say(vmiWith("Detaching"), "one")).toBe("after 2.00 s");
+  expect(stories.describe(vmiWith("Detaching"), "one")).toBe("after 2.00 s");
   await see(vmiWith());
-  expect(stories.say(vmiWith(), "one")).toBeUndefined();
+  expect(stories.describe(vmiWith(), "one")).toBeUndefined();
 });
 
 test("what was on its way when the program was started has no beginning", async () => {
   await see(vmiWith("PodAttaching"), ATTACHING);
   await see(vmiWith("PodAttaching"), READY);
-  expect(stories.say(vmiWith("PodAttaching"), "one")).toBeUndefined();
+  expect(stories.describe(vmiWith("PodAttaching"), "one")).toBeUndefined();
   await see(vmiWith("Ready"), DETACHING);
-  expect(stories.say(vmiWith("Detaching"), "one")).toBe("after 1.00 s");
+  expect(stories.describe(vmiWith("Detaching"), "one")).toBe("after 1.00 s");
 });
 
 test("a NIC that comes with its guest is no plug", async () => {
   await see(vmiWith(undefined, "Scheduled"), ATTACHING);
   await see(vmiWith("PodAttaching", "Scheduled"), READY);
-  expect(stories.say(vmiWith("PodAttaching"), "one")).toBeUndefined();
+  expect(stories.describe(vmiWith("PodAttaching"), "one")).toBeUndefined();
 });
 
 test("a VMI that is forgotten begins anew", async () => {
   await see(vmiWith(), ATTACHING);
   stories.forget(vmiWith().metadata.uid ?? "");
-  expect(stories.say(vmiWith(), "one")).toBeUndefined();
+  expect(stories.describe(vmiWith(), "one")).toBeUndefined();
 });

@@ -4,7 +4,7 @@ import { hindranceOfFailure, type NodeAction } from "@patchbay/core";
 import { keyOf, printKey } from "@patchbay/kube";
 import { timed, type StepContext, type NodeStep } from "./step-context.ts";
 
-export function serveStepOf(iface: string): string {
+export function serveStepName(iface: string): string {
   return `serveAddresses ${iface}`;
 }
 
@@ -15,10 +15,10 @@ export function serveStep(
 ): NodeStep {
   const { facts, pod, session, wake, deps } = context;
   const { iface } = action.nic;
-  const serving = { netns: session.launcher.netns, nic: action.nic, ended: wake };
+  const serving = { netns: session.launcher.netns, nic: action.nic, onEnd: wake };
   return {
     scope: facts.vmi.metadata.uid ?? "",
-    name: serveStepOf(iface),
+    name: serveStepName(iface),
     circumstances: JSON.stringify(action),
     ifaces: [iface],
     isOnDevice: false,

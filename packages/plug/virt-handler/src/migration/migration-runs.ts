@@ -10,16 +10,16 @@ import {
 } from "@patchbay/core";
 import type { VirtualMachineInstance } from "@patchbay/api";
 import type { JobStats } from "@patchbay/core/ports";
-import type { RelayPlace, Relay } from "../relays/relays.ts";
+import type { RelayEndpoint, Relay } from "../relays/relays.ts";
 
 /** Links and announced MACs of a guest that runs here. */
-export interface Surroundings {
+export interface GuestNetwork {
   readonly wirings: ReturnType<typeof arrivedWirings>;
   readonly nics: ReturnType<typeof announcedNics>;
 }
 
 /** State of one migration on this node. */
-export class Move {
+export class MigrationRun {
   readonly migrationUid: string;
   /** Source only: whether the libvirt call runs, or how it ended. */
   call: DepartureFacts["call"];
@@ -27,7 +27,7 @@ export class Move {
   job: JobStats | undefined;
   /** Source only: when the transferred bytes last changed, monotonic milliseconds. */
   progressMs: number | undefined;
-  toldMs: number | undefined;
+  reportedMs: number | undefined;
   /** Source only: no bytes were transferred for longer than allowed. */
   isStalled = false;
   /** Source only: the time limit has passed, so the downtime is no longer limited. */
@@ -37,13 +37,13 @@ export class Move {
   /** Target only: files and sockets that the domain is expected to use; undefined until computed. */
   expectedPaths: readonly string[] | undefined;
   /** Target only: undefined until read. */
-  surroundings: Surroundings | undefined;
+  guestNetwork: GuestNetwork | undefined;
   /** Source only: the pod no longer holds the guest's MACs. */
   isReleased = false;
   /** Source only: the target's node has confirmed through the current relay that it knows of the departure. */
-  isHeard = false;
+  isConfirmed = false;
   #relay: Relay | undefined;
-  #leadsTo: RelayPlace | undefined;
+  #leadsTo: RelayEndpoint | undefined;
 
   constructor(migrationUid: string) {
     this.migrationUid = migrationUid;
@@ -55,24 +55,24 @@ export class Move {
   }
 
   /** Whether the running relay connects to that endpoint. */
-  leadsTo(place: RelayPlace): boolean {
-    return this.#relay !== undefined && isEqual(this.#leadsTo, place);
+  leadsTo(endpoint: RelayEndpoint): boolean {
+    return this.#relay !== undefined && isEqual(this.#leadsTo, endpoint);
   }
 
   /** Uses this relay from now on. Calls `changed` when the relay ends or the source's node reports that the guest has left. */
-  follow(relay: Relay, leadsTo: RelayPlace | undefined, changed: () => void): void {
+  useRelay(relay: Relay, leadsTo: RelayEndpoint | undefined, onChange: () => void): void {
     this.stopRelay();
     this.#relay = relay;
     this.#leadsTo = leadsTo;
-    relay.onWord(({ kind }) => {
+    relay.onMessage(({ kind }) => {
       if (kind !== "gone") return;
       this.isOffAtSource = true;
-      changed();
+      onChange();
     });
     void relay.ended.then(() => {
       if (this.#relay !== relay) return;
       this.stopRelay();
-      changed();
+      onChange();
     });
   }
 
@@ -80,30 +80,30 @@ export class Move {
     this.#relay?.close();
     this.#relay = undefined;
     this.#leadsTo = undefined;
-    this.isHeard = false;
+    this.isConfirmed = false;
   }
 }
 
 /** At most one migration for each VMI uid. */
-export interface Moves {
+export interface MigrationRuns {
   /** State of the VMI's open migration; undefined without one. Drops the state of an earlier migration. */
-  of(vmi: VirtualMachineInstance): Move | undefined;
+  of(vmi: VirtualMachineInstance): MigrationRun | undefined;
   forget(uid: string): void;
   /** Job statistics of a guest that leaves this node; undefined without any. */
   jobOf(uid: string): JobStats | undefined;
   forgetAll(): void;
 }
 
-class KnownMoves implements Moves {
-  readonly #moves = new Map<string, Move>();
+class TrackedRuns implements MigrationRuns {
+  readonly #moves = new Map<string, MigrationRun>();
 
-  of(vmi: VirtualMachineInstance): Move | undefined {
+  of(vmi: VirtualMachineInstance): MigrationRun | undefined {
     const { uid = "" } = vmi.metadata;
     const { migrationUid } = openMigration(vmi) ?? {};
     const known = this.#moves.get(uid);
     if (known?.migrationUid !== migrationUid) this.forget(uid);
     if (migrationUid === undefined) return undefined;
-    const move = this.#moves.get(uid) ?? new Move(migrationUid);
+    const move = this.#moves.get(uid) ?? new MigrationRun(migrationUid);
     this.#moves.set(uid, move);
     return move;
   }
@@ -122,6 +122,6 @@ class KnownMoves implements Moves {
   }
 }
 
-export function createMoves(): Moves {
-  return new KnownMoves();
+export function createMigrationRuns(): MigrationRuns {
+  return new TrackedRuns();
 }
