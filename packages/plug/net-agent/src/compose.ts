@@ -36,9 +36,9 @@ import {
 } from "@patchbay/podnet";
 import type { Cni, Files, Logger, ProcessRunner } from "@patchbay/core/ports";
 import type { Flags } from "./config.ts";
-import { countedCni } from "./counted-cni.ts";
-import { holdState } from "./hold-state.ts";
-import { hostOf, hostRootOf } from "./host/host.ts";
+import { countOperations } from "./cni-metrics.ts";
+import { holdState } from "./state-lock.ts";
+import { hostOf, hostRootOf } from "./host.ts";
 import { runDefinitionLoop, type DefinitionLoopParts } from "./reconcilers/definition/loop.ts";
 import { judge } from "./reconcilers/definition/observe.ts";
 import { runLoop, type LoopParts } from "./loop.ts";
@@ -131,7 +131,7 @@ function observedCni(
   const { files, log, bootId, metrics } = deps;
   const list = (): ReturnType<typeof listHostLinks> => listHostLinks(hostProcess, deps);
   const recorder = createBridgeRecorder({ files, log, bootId, stateDir, listHostLinks: list });
-  return recordBridges(countedCni(cni, metrics), recorder);
+  return recordBridges(countOperations(cni, metrics), recorder);
 }
 
 function podDevicesOf({ podResourcesSocket: socket }: Flags, clock: DaemonContext["clock"]) {

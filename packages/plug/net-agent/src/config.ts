@@ -1,7 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 // The flags of net-agent.
+import {
+  POLICY_FIELD_NAMES,
+  POLICY_FIELDS,
+  policyCauses,
+  type ClusterTenantPolicy,
+  type PolicyFieldName,
+} from "@patchbay/api";
+import { InvalidArgumentError, Option, Command } from "commander";
 import { hostname } from "node:os";
-import type { ClusterTenantPolicy } from "@patchbay/api";
 import type { AgentMode } from "@patchbay/core";
 import {
   addCommonFlags,
@@ -11,9 +18,45 @@ import {
   type CriFlags,
   type HostFlags,
 } from "@patchbay/daemon";
-import { Command, InvalidArgumentError, Option } from "commander";
 import type { PolicyMode } from "./policy.ts";
-import { addPolicyFlags, namedLists } from "./policy-flags.ts";
+
+/** A list as a flag has it, its entries separated by commas; `name`: of which list. */
+function parseListOf(name: PolicyFieldName): (text: string) => readonly string[] {
+  return (text) => {
+    const entries = text
+      .split(",")
+      .map((part) => part.trim())
+      .filter((part) => part !== "");
+    const [cause] = policyCauses(name, entries, POLICY_FIELDS[name].flag);
+    if (cause === undefined) return entries;
+    throw new InvalidArgumentError(`${cause.message}.`);
+  };
+}
+
+function optionOf(name: PolicyFieldName): Option {
+  const { flag, entries, about, fallback } = POLICY_FIELDS[name];
+  return new Option(`${flag} <${entries}>`, about)
+    .argParser(parseListOf(name))
+    .default(undefined, `the KubeVirt object's, else ${fallback.join(",")}`);
+}
+
+/** Adds a flag for each list. */
+export function addPolicyFlags(command: Command): Command {
+  for (const name of POLICY_FIELD_NAMES) command.addOption(optionOf(name));
+  return command;
+}
+
+/** The lists that flags name, of what was parsed. */
+export function namedLists(command: Command): ClusterTenantPolicy {
+  const entries = POLICY_FIELD_NAMES.flatMap((name) => {
+    // What `parseListOf` made.
+    const list = command.getOptionValue(optionOf(name).attributeName()) as
+      | readonly string[]
+      | undefined;
+    return list === undefined ? [] : [[name, list] as const];
+  });
+  return Object.fromEntries(entries);
+}
 
 /** The flags with their defaults; directories are absolute or below the working directory. */
 export interface Flags extends CommonFlags, HostFlags, CriFlags {

@@ -12,11 +12,11 @@ import {
   type ReconcileMetrics,
 } from "@patchbay/kube";
 import { KeyedMutex } from "@patchbay/core/keyed-mutex";
-import { createBusySpell } from "./busy-spell.ts";
+import { createBusySpell } from "./cni-metrics.ts";
 import type { Deps } from "./deps.ts";
 import { createFailures } from "./failures.ts";
-import { runLeftoverLoop } from "./reconcilers/leftovers/loop.ts";
-import { runUpkeepLoop } from "./reconcilers/upkeep/loop.ts";
+import { runLeftoverLoop } from "./reconcilers/leftovers.ts";
+import { runUpkeepLoop } from "./reconcilers/upkeep/upkeep.ts";
 import { reconcilePod } from "./reconcilers/pod/index.ts";
 import { loadTrackedPods } from "./tracked-pods.ts";
 import { askedOf, wakePods } from "./wake.ts";

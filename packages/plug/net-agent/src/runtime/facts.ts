@@ -5,8 +5,7 @@ import { CNI_CODES, type CalledPod, type JournalRow, type PluginCall } from "@pa
 import { AppError } from "@patchbay/core";
 import type { Sandbox } from "@patchbay/core/ports";
 import { toOwned } from "../reconcilers/pod/attachment/owned-row.ts";
-import { findByUid, type PodFacts } from "../reconcilers/pod/observe.ts";
-import { isPodOf } from "../reconcilers/pod/static-pod.ts";
+import { findByUid, type PodFacts, isPodOf } from "../reconcilers/pod/observe.ts";
 import type { RuntimeDeps } from "./deps.ts";
 
 function refuse(reason: string): never {

@@ -1,13 +1,156 @@
 // SPDX-License-Identifier: Apache-2.0
 // Listens for the container runtime at a unix socket that only root can reach.
+import {
+  CNI_CODES,
+  type PluginCall,
+  parsePluginCall,
+  pluginFailureOf,
+  printResult,
+} from "@patchbay/cni";
+import { AppError, isAppError, messageOf } from "@patchbay/core";
+import { listLinks } from "../reconcilers/pod/attachment/netns.ts";
+import { findVmiOf } from "../reconcilers/pod/launcher.ts";
+import { checkAttachment } from "../reconcilers/upkeep/attachments.ts";
+import type { RuntimeDeps } from "./deps.ts";
+import { factsOf, rowsOf } from "./facts.ts";
+import { parseJson } from "@patchbay/api";
+import type { CniResult, Files } from "@patchbay/core/ports";
+import { addPod } from "./add.ts";
+import { delegate } from "./delegate.ts";
+import { collectGarbage, removePod } from "./release.ts";
 import type { IncomingMessage, Server, ServerResponse } from "node:http";
 import { dirname } from "node:path";
-import { AppError } from "@patchbay/core";
 import { createHttpServer } from "@patchbay/daemon";
 import { answersAt, publishSocket, showAlive } from "@patchbay/os";
-import type { Files } from "@patchbay/core/ports";
-import { answer } from "./answer.ts";
-import type { RuntimeDeps } from "./deps.ts";
+
+/** As plugins say it of their own. Source: CNI SPEC 1.1 section 5, codes from 100 on. */
+const NOT_AS_MADE = 100;
+
+function refuse(reason: string): never {
+  throw new AppError("CNI_CALL_INVALID", { reason, cniCode: NOT_AS_MADE });
+}
+
+/**
+ * Answers CHECK. The NICs of a launcher need only be there: their addresses are its guest's, and their plugins would miss them.
+ * @throws AppError with CNI_CALL_INVALID, which names what is missing, and with what the plugins find
+ */
+function checkPod(call: PluginCall, deps: RuntimeDeps): Promise<void> {
+  const { containerId, pod } = call;
+  const uid = pod?.uid ?? "";
+  return deps.podMutex.runExclusive(uid, async () => {
+    const facts = await factsOf(call, deps);
+    const rows = (await rowsOf({ uid, containerId }, deps)).filter(
+      ({ state }) => state === "attached",
+    );
+    if (!rows.some(({ isDefault }) => isDefault === true)) refuse("it has no default network");
+    const nics = new Set((await listLinks(facts, deps)).map(({ name }) => name));
+    const missing = rows.filter(({ request }) => !nics.has(request.interfaceName));
+    const names = missing.map(({ network, request }) => `${request.interfaceName} of ${network}`);
+    if (names.length > 0) refuse(`the sandbox has lost ${names.join(", ")}`);
+    if ((await findVmiOf(facts.pod, deps)) !== undefined) return;
+    for (const row of rows) await checkAttachment(row, deps);
+  });
+}
+
+/** A plugin that says so knows that what is attached suffers as well; whatever else is wrong, no pod can be attached. */
+function readinessCodeOf(error: unknown): number {
+  const isLimited = isAppError(error) && error.details["cniCode"] === CNI_CODES.limitedConnectivity;
+  return isLimited ? CNI_CODES.limitedConnectivity : CNI_CODES.notAvailable;
+}
+
+/**
+ * Answers STATUS by the default network, without which no pod starts. Of networks that only some pods ask for their events
+ * tell: a tenant's must not keep everybody's pods from the node.
+ * @throws AppError with CNI_CALL_INVALID, whose code says that no pod can be attached
+ */
+async function checkReady(deps: RuntimeDeps): Promise<void> {
+  try {
+    await deps.cni.status(await deps.readDefaultNetwork());
+  } catch (error) {
+    const reason = messageOf(error);
+    throw new AppError("CNI_CALL_INVALID", { reason, cniCode: readinessCodeOf(error) });
+  }
+}
+
+/** A request that has come whole. */
+interface RuntimeRequest {
+  readonly method: string;
+  /** Path and query. */
+  readonly url: string;
+  readonly body: string;
+}
+
+/** JSON text, or none. */
+export interface RuntimeAnswer {
+  readonly status: number;
+  readonly body: string;
+}
+
+const DONE: RuntimeAnswer = { status: 200, body: "" };
+const NOT_FOUND: RuntimeAnswer = { status: 404, body: "" };
+const WRONG_METHOD: RuntimeAnswer = { status: 405, body: "" };
+/** What Multus' programs read a result as. Source: Multus pkg/server/api Response. */
+const MULTUS_VERSION = "1.0.0";
+
+async function answerCall(call: PluginCall, deps: RuntimeDeps): Promise<CniResult | undefined> {
+  switch (call.command) {
+    case "ADD":
+      return addPod(call, deps);
+    case "DEL":
+      await removePod(call, deps);
+      return undefined;
+    case "CHECK":
+      await checkPod(call, deps);
+      return undefined;
+    case "GC":
+      await collectGarbage(call, deps);
+      return undefined;
+    case "STATUS":
+      await checkReady(deps);
+      return undefined;
+  }
+}
+
+function say(result: CniResult | undefined, call: PluginCall, isPlugin: boolean): RuntimeAnswer {
+  if (result === undefined) return DONE;
+  const answer = isPlugin
+    ? printResult(result, call.cniVersion)
+    : { Result: printResult(result, MULTUS_VERSION) };
+  return { status: 200, body: JSON.stringify(answer) };
+}
+
+async function work(
+  { url, body }: RuntimeRequest,
+  perform: typeof answerCall,
+  deps: RuntimeDeps,
+): Promise<RuntimeAnswer> {
+  let call: PluginCall | undefined;
+  try {
+    call = parsePluginCall(parseJson(body));
+    return say(await perform(call, deps), call, url.endsWith("?answer=plugin"));
+  } catch (error) {
+    const { command, containerId = "", pod } = call ?? {};
+    const failure = pluginFailureOf(error, call?.cniVersion);
+    const key = pod && `${pod.namespace}/${pod.name}`;
+    deps.log.warn("call of the container runtime failed", {
+      pod: key,
+      action: command,
+      sandbox: containerId,
+      code: failure.code,
+      reason: failure.msg,
+    });
+    return { status: 400, body: JSON.stringify(failure) };
+  }
+}
+
+/** Does what a request asks for; never throws. */
+export async function answer(request: RuntimeRequest, deps: RuntimeDeps): Promise<RuntimeAnswer> {
+  const [path = ""] = request.url.split("?", 1);
+  if (path === "/healthz" || path === "/readyz") return DONE;
+  if (path !== "/cni" && path !== "/delegate") return NOT_FOUND;
+  if (request.method !== "POST") return WRONG_METHOD;
+  return work(request, path === "/cni" ? answerCall : delegate, deps);
+}
 
 /** Bytes of a request: a configuration of a megabyte in base64, and an environment. */
 const BODY_MAX = 2 * 1024 * 1024;

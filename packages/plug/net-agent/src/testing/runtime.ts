@@ -3,7 +3,7 @@
 import { parseJson } from "@patchbay/api";
 import { AppError } from "@patchbay/core";
 import type { NetworkConfigList } from "@patchbay/core/ports";
-import { answer, type RuntimeAnswer } from "../runtime/answer.ts";
+import { answer, type RuntimeAnswer } from "../runtime/serve.ts";
 import type { RuntimeDeps } from "../runtime/deps.ts";
 import { Life } from "./life.ts";
 import type { World } from "./world.ts";

@@ -40,10 +40,10 @@ import {
 import { createSilentLogger } from "@patchbay/telemetry";
 import type { Deps } from "../deps.ts";
 import { createFailures } from "../failures.ts";
-import { createUpkeep } from "../reconcilers/upkeep/index.ts";
+import { createUpkeep } from "../reconcilers/upkeep/upkeep.ts";
 import { reconcilePod } from "../reconcilers/pod/index.ts";
 import { loadTrackedPods, type TrackedPods } from "../tracked-pods.ts";
-import { sweepLeftovers } from "../reconcilers/leftovers/sweep.ts";
+import { sweepLeftovers } from "../reconcilers/leftovers.ts";
 import {
   Life,
   mortalJournal,

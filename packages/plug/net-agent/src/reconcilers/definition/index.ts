@@ -1,12 +1,101 @@
 // SPDX-License-Identifier: Apache-2.0
 // One pass over one definition: what it needs of the node, what the node has, and what people are told of the difference.
-import type { NetworkAttachmentDefinition } from "@patchbay/api";
-import { hasStaleProblems, reasonOf, tellProblems, type NodeFinding } from "@patchbay/core";
-import { after, done, parseKey, type Next } from "@patchbay/kube";
+import {
+  NODES,
+  type NetworkAttachmentDefinition,
+  NETWORK_ATTACHMENT_DEFINITIONS,
+} from "@patchbay/api";
+import {
+  isAppError,
+  otherNodesIn,
+  problemsPatch,
+  type NodeFinding,
+  hasStaleProblems,
+  reasonOf,
+  tellProblems,
+} from "@patchbay/core";
 import type { DefinitionDeps, Judged } from "./deps.ts";
-import { findGone } from "./gone-nodes.ts";
+import { keyOf, printKey, after, done, parseKey, type Next } from "@patchbay/kube";
 import { judge, type Finding } from "./observe.ts";
-import { report } from "./report.ts";
+
+/** So long nobody is asked again about the nodes of one definition, milliseconds. */
+const ASK_EVERY_MS = 3_600_000;
+
+/** What is known of other nodes. */
+interface OtherNodes {
+  readonly gone: readonly string[];
+  /** When they were asked for; undefined: never. */
+  readonly askedMs: number | undefined;
+  /** When to look again, milliseconds; undefined: no other node tells anything. */
+  readonly againMs: number | undefined;
+}
+
+/** Who may not ask knows of none. */
+async function isGone(name: string, { store }: DefinitionDeps): Promise<boolean> {
+  try {
+    return (await store.find(NODES, { name })) === undefined;
+  } catch (error) {
+    if (isAppError(error, "KUBE_FORBIDDEN")) return false;
+    throw error;
+  }
+}
+
+/** Asks for the nodes that others' entries name, once an hour. */
+async function findGone(
+  nad: NetworkAttachmentDefinition,
+  before: Judged | undefined,
+  deps: DefinitionDeps,
+): Promise<OtherNodes> {
+  const names = otherNodesIn(nad, deps.nodeName);
+  const lastMs = before?.nodesAskedMs;
+  if (names.length === 0) return { gone: [], askedMs: lastMs, againMs: undefined };
+  const nowMs = deps.clock.monotonicMs();
+  const sinceMs = lastMs === undefined ? ASK_EVERY_MS : nowMs - lastMs;
+  if (sinceMs < ASK_EVERY_MS) {
+    return { gone: [], askedMs: lastMs, againMs: ASK_EVERY_MS - sinceMs };
+  }
+  const gone: string[] = [];
+  for (const name of names) if (await isGone(name, deps)) gone.push(name);
+  return { gone, askedMs: nowMs, againMs: ASK_EVERY_MS };
+}
+
+/** What became of it: the kind has no status, or its status says it now, or said it already. */
+type Reported = "without status" | "written" | "known";
+
+function titleOf(reason: string): string {
+  return reason === "DefinitionTolerated"
+    ? "network is used against the tenant policy"
+    : "network cannot be used";
+}
+
+/** Writes the finding. @throws AppError with KUBE_CONFLICT where another node was first: look again */
+async function report(
+  nad: NetworkAttachmentDefinition,
+  finding: Omit<NodeFinding, "node">,
+  { store, events, log, nodeName }: DefinitionDeps,
+): Promise<Reported> {
+  const operations = problemsPatch(nad, { ...finding, node: nodeName }); // pure
+  if (operations.length === 0) return "known";
+  const { told } = finding;
+  let reported: Reported = "written";
+  try {
+    const patch = { type: "json", operations } as const;
+    await store.patch(NETWORK_ATTACHMENT_DEFINITIONS, keyOf(nad), patch, { subresource: "status" });
+  } catch (error) {
+    // It is gone, of which its deletion tells, or its kind is Multus' own.
+    if (!isAppError(error, "KUBE_NOT_FOUND")) throw error;
+    reported = "without status";
+  }
+  const before = nad.status?.problems?.find(({ node }) => node === nodeName);
+  const network = printKey(keyOf(nad));
+  if (told === undefined) {
+    if (before !== undefined) log.info("network can be used", { network });
+  } else if (before?.message !== told.message) {
+    log.warn(titleOf(told.reason), { network, reason: told.message });
+    events.record(nad, { type: "Warning", ...told });
+  }
+  return reported;
+}
 
 /** So long an entry of another node may be of an older text, until it is taken for that of a node that is gone, milliseconds. */
 const TIDY_MS = 30_000;

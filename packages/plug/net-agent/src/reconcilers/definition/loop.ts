@@ -1,14 +1,27 @@
 // SPDX-License-Identifier: Apache-2.0
 // The loop over the definitions of networks: each is judged when it changes, or something that it names.
-import { messageOf } from "@patchbay/core";
+import { type MetricFamily, messageOf } from "@patchbay/core";
+import type { Judged, DefinitionDeps } from "./deps.ts";
 import { createQueue, done, runReconciler, type Next } from "@patchbay/kube";
 import type { Files, LinkWatch, OpenNetns } from "@patchbay/core/ports";
 import type { Metrics } from "@patchbay/telemetry";
-import type { DefinitionDeps, Judged } from "./deps.ts";
 import { reconcileDefinition } from "./index.ts";
-import { watchLeases } from "./lease-watches.ts";
-import { problemsFamily } from "./problems-family.ts";
-import { wakeByDirectories, wakeByLinks, wakeByObjects } from "./wake.ts";
+import { watchLeases, wakeByDirectories, wakeByLinks, wakeByObjects } from "./wake.ts";
+
+/** The definitions that have a problem on this node, by reason; one with two problems counts under both. */
+export function problemsFamily(judged: Iterable<Pick<Judged, "reasons">>): MetricFamily {
+  const reasons = [...judged].flatMap((each) => [...new Set(each.reasons)]);
+  const samples = [...Map.groupBy(reasons, (reason) => reason)].map(([reason, all]) => ({
+    labels: { reason },
+    value: all.length,
+  }));
+  return {
+    name: "patchbay_network_problems",
+    help: "Definitions of networks that have a problem on this node, by reason.",
+    type: "gauge",
+    samples,
+  };
+}
 
 /** The key of all links; others are NAMESPACE/NAME. */
 const LINKS = "*links";

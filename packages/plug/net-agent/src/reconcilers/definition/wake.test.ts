@@ -4,8 +4,7 @@ import { createFakeCache } from "@patchbay/kube/testing";
 import { createFakeFiles } from "@patchbay/os/testing";
 import { beforeEach, describe, expect, test } from "vitest";
 import type { Judged } from "./deps.ts";
-import { watchLeases } from "./lease-watches.ts";
-import { wakeByDirectories, wakeByLinks, wakeByObjects } from "./wake.ts";
+import { watchLeases, wakeByDirectories, wakeByLinks, wakeByObjects } from "./wake.ts";
 
 const NOTHING: Judged = {
   uid: "u",

@@ -1,15 +1,36 @@
 // SPDX-License-Identifier: Apache-2.0
 // Carries out a plan, one CNI operation after the other. One attachment that fails holds up no other.
 import type { AttachmentError } from "@patchbay/api";
-import { runSteps, type FailedStep, type Step } from "@patchbay/kube";
 import type { Deps } from "../../deps.ts";
+import type { PodFacts } from "./observe.ts";
+import { stepOf, type Action, interfaceOf, networkOf } from "./step.ts";
+import { runSteps, type FailedStep, type Step } from "@patchbay/kube";
 import { adopt } from "./attachment/adopt.ts";
 import { attach } from "./attachment/attach.ts";
 import { detach } from "./attachment/detach.ts";
-import { nameInUseError, type Holder } from "./name-in-use.ts";
-import type { PodFacts } from "./observe.ts";
-import { interfaceOf, networkOf, stepOf, type Action } from "./step.ts";
 import { tellFailed, tellFound } from "./tell.ts";
+
+/** An attachment that could not be removed: its row is the recipe of the next try, so nothing else gets its name. */
+interface Holder {
+  /** NAMESPACE/NAME of the network that has the name. */
+  readonly network: string;
+  /** Why it could not be removed. */
+  readonly message: string;
+}
+
+/** Never the failure of another network; of the attachment's own, why it was not made. */
+function nameInUseError(
+  action: Extract<Action, { readonly kind: "add" }>,
+  { facts, holder }: { readonly facts: PodFacts; readonly holder: Holder },
+  deps: Deps,
+): AttachmentError {
+  const own = deps.failures.lastOf(stepOf(action, facts, deps));
+  if (own !== undefined) return own;
+  const { network, interfaceName } = action.wanted;
+  if (network === holder.network) return { reason: "CniFailed", message: holder.message };
+  const message = `${interfaceName} is in use until ${holder.network} is detached: ${holder.message}`;
+  return { reason: "InterfaceNameTaken", message };
+}
 
 /** What is still wrong after the steps of a plan, and when to look again. */
 export interface ActResult {

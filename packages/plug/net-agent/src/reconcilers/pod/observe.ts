@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // What is known of a pod's attachments: what it asks for, what we have begun, where its namespace is.
 import {
+  type Pod,
+  type AttachmentError,
   isPodFinished,
   names,
   NETWORKS_MAX,
@@ -8,22 +10,72 @@ import {
   parseNetworkStatus,
   PODS,
   type NetworksAnnotation,
-  type Pod,
 } from "@patchbay/api";
-import type { JournalRow } from "@patchbay/cni";
 import {
+  AppError,
+  reasonOf,
   interfacesOf,
   isOwnPodInterfaceName,
   type AttachmentFacts,
   type ForeignAttachment,
 } from "@patchbay/core";
-import { parseKey } from "@patchbay/kube";
 import type { Sandbox } from "@patchbay/core/ports";
 import type { Deps } from "../../deps.ts";
+import type { JournalRow } from "@patchbay/cni";
+import { parseKey } from "@patchbay/kube";
 import { isKubeVirtLauncher } from "./launcher.ts";
-import { findSandbox, findSilence, type Silence } from "./sandbox.ts";
 import { entriesOf, rowsOfPass, toOwned, type OwnedRow } from "./attachment/owned-row.ts";
-import { isPodOf } from "./static-pod.ts";
+
+/** Of a static pod the API server has an image with a uid of its own. Source: kubelet types, ConfigMirrorAnnotationKey. */
+const MIRROR_ANNOTATION = "kubernetes.io/config.mirror";
+
+/**
+ * Whether the pod has the uid, or is the image of a static pod that has it. Whoever makes a pod can write the annotation:
+ * ask only of uids that belong to the pod's own namespace and name.
+ */
+export function isPodOf(pod: Pod | undefined, uid: string): pod is Pod {
+  if (pod === undefined) return false;
+  return pod.metadata.uid === uid || pod.metadata.annotations?.[MIRROR_ANNOTATION] === uid;
+}
+
+/** The container runtime does not answer. */
+interface Silence {
+  readonly error: unknown;
+  /** What is told of it; the words of its first failure. */
+  readonly told: AttachmentError;
+}
+
+/** What is told of an error of the runtime, once of the pod; undefined for an error that is none of it. */
+function findSilence(
+  { pod, uid, error }: { pod: Pod | undefined; uid: string; error: unknown },
+  deps: Deps,
+): Silence | undefined {
+  if (reasonOf(error) !== "RuntimeUnavailable") return undefined;
+  const step = { scope: uid, name: "sandbox", circumstances: "" };
+  const before = deps.failures.lastOf(step);
+  const { shown: told } = deps.failures.explain(step, error);
+  if (pod !== undefined && told !== before) {
+    deps.events.record(pod, { type: "Warning", ...told, about: "sandbox" });
+  }
+  return { error, told };
+}
+
+/** The sandbox, where the pod still needs one; `none` when it is too early for it. */
+async function findSandbox(
+  key: string,
+  uid: string,
+  found: { readonly pod: Pod | undefined; readonly isOver: boolean; readonly deps: Deps },
+): Promise<Sandbox | undefined | "none"> {
+  const sandbox = await found.deps.sandboxes.find(uid);
+  // One that is of another pod is none.
+  const isOwn = sandbox !== undefined && `${sandbox.pod.namespace}/${sandbox.pod.name}` === key;
+  if (isOwn) return sandbox;
+  if (found.isOver) return undefined;
+  if (found.pod?.spec.hostNetwork === true) return undefined;
+  // Before it runs, the pod's own changes tell when to look again.
+  if (found.pod?.status?.phase !== "Running") return "none";
+  throw new AppError("SANDBOX_NOT_FOUND", { pod: key });
+}
 
 /** One pod, or what is left of one. */
 export interface PodFacts {

@@ -3,7 +3,7 @@
 import type { AttachmentAction } from "@patchbay/core";
 import { parseKey, type Step } from "@patchbay/kube";
 import type { Deps } from "../../deps.ts";
-import { deviceCircumstances } from "./attachment/of-node/device.ts";
+import { deviceCircumstances } from "./attachment/device.ts";
 import type { OwnedRow } from "./attachment/owned-row.ts";
 import type { PodFacts } from "./observe.ts";
 

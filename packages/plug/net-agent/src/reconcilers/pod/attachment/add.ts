@@ -1,15 +1,44 @@
 // SPDX-License-Identifier: Apache-2.0
 // Runs one ADD so that whatever happens is known afterwards: intent on disk before, DEL behind a failure.
 import type { JournalRow } from "@patchbay/cni";
-import { messageOf } from "@patchbay/core";
-import type { CniResult, Sandbox } from "@patchbay/core/ports";
+import type { AttachmentRequest, Sandbox, CniResult } from "@patchbay/core/ports";
 import type { Deps } from "../../../deps.ts";
 import type { PodFacts } from "../observe.ts";
+import { messageOf } from "@patchbay/core";
 import { takeDefaultRoutes } from "./default-route.ts";
 import { detach } from "./detach.ts";
-import { noteNodeNics } from "./of-node/node-nics.ts";
-import { offerDeviceInfo, withDeviceInfo, type DeviceOfRequest } from "./of-node/device.ts";
-import { newRow, writeRow } from "./row.ts";
+import { noteNodeNics } from "./node-nics.ts";
+import { offerDeviceInfo, withDeviceInfo, type DeviceOfRequest } from "./device.ts";
+
+/** A row of the sandbox that is there now, in order behind those that the pod has: later attachments may stand on earlier ones. */
+export async function newRow(
+  { network }: { readonly network: string },
+  what: {
+    readonly facts: PodFacts;
+    readonly sandbox: Sandbox;
+    readonly request: AttachmentRequest;
+  },
+  deps: Deps,
+): Promise<Omit<JournalRow, "state">> {
+  const { facts, sandbox, request } = what;
+  const rows = await deps.journal.list(facts.uid);
+  return {
+    podUid: facts.uid,
+    podNamespace: facts.attachments.namespace,
+    podName: facts.key.slice(facts.attachments.namespace.length + 1),
+    network,
+    request,
+    netnsInode: sandbox.netnsInode,
+    bootId: deps.bootId,
+    sequence: Math.max(0, ...rows.map((other) => other.sequence)) + 1,
+  };
+}
+
+/** Writes the row; from now on its pod is known to have some. */
+export async function writeRow(row: JournalRow, facts: PodFacts, deps: Deps): Promise<void> {
+  await deps.journal.write(row);
+  deps.tracked.add(facts.key, facts.uid);
+}
 
 /** Writes the intent before anything is made, since afterwards nothing tells what was made. */
 export async function begin(

@@ -12,7 +12,7 @@ import { definitionOf, isNoDefinition } from "./definition.ts";
 import { sandboxOf } from "./netns.ts";
 import { findForbidden, isRefusal } from "./policy.ts";
 import { podArgsOf } from "./request.ts";
-import { newRow, writeRow } from "./row.ts";
+import { newRow, writeRow } from "./add.ts";
 
 interface Recipe extends Pick<AttachmentRequest, "config" | "args" | "capabilityArgs"> {
   readonly result?: CniResult;

@@ -20,7 +20,7 @@ import { addOrUndo, begin } from "./add.ts";
 import { adopt } from "./adopt.ts";
 import { definitionOf } from "./definition.ts";
 import { assertMayRoute, claimOf } from "./default-route.ts";
-import { withDeviceOf } from "./of-node/device.ts";
+import { withDeviceOf } from "./device.ts";
 import { assertMayUse, findVmiOf } from "../launcher.ts";
 import { assertAllowed } from "./policy.ts";
 import type { PodFacts } from "../observe.ts";

@@ -1,16 +1,47 @@
 // SPDX-License-Identifier: Apache-2.0
 // Takes one attachment away by what the journal knows of it, also when its plugin can no longer do so.
+import { isNicMac, normalizeMac } from "@patchbay/api";
+import type { AttachmentRequest, CniResult, LentNic, OpenNetns } from "@patchbay/core/ports";
 import { networkStatusOf, type JournalRow } from "@patchbay/cni";
 import { findMovedNic, messageOf, takesNodeNic } from "@patchbay/core";
-import type { AttachmentRequest, OpenNetns } from "@patchbay/core/ports";
 import type { Deps } from "../../../deps.ts";
 import type { PodFacts } from "../observe.ts";
 import { tellDetached, tellTakenApart } from "../tell.ts";
 import { bringBackRoutes } from "./default-route.ts";
-import { dropDeviceInfo } from "./of-node/device.ts";
-import { lentNicOf } from "./lent-nic.ts";
+import { dropDeviceInfo } from "./device.ts";
 import { openNetnsOf } from "./netns.ts";
-import { bringBackNic, isBackAlready, restoreNodeNics } from "./of-node/node-nics.ts";
+import { bringBackNic, isBackAlready, restoreNodeNics } from "./node-nics.ts";
+
+interface Nic {
+  readonly index: number;
+  readonly mac: string;
+}
+
+/** What the result says of the NIC that was asked for. */
+function nicOf(result: CniResult, interfaceName: string): Nic {
+  const nics = result.interfaces ?? [];
+  const index = nics.findIndex(
+    ({ name, sandbox }) => name === interfaceName && sandbox !== undefined && sandbox !== "",
+  );
+  return { index, mac: nics[index]?.mac ?? "" };
+}
+
+/** A NIC whose plugin did not set the MAC that was asked for got it from somebody else. */
+function isMacForeign({ args }: AttachmentRequest, { mac }: Nic): boolean {
+  const asked = args.find(([key]) => key === "MAC")?.[1];
+  return asked !== undefined && isNicMac(mac) && normalizeMac(asked) !== normalizeMac(mac);
+}
+
+/** What the NIC of an attachment had after ADD; nothing but its name where no result is known. */
+export function lentNicOf(request: AttachmentRequest, result: CniResult | undefined): LentNic {
+  const { interfaceName: name } = request;
+  if (result === undefined) return { name, addresses: [] };
+  const nic = nicOf(result, name);
+  const addresses = (result.ips ?? [])
+    .filter(({ interface: owner }) => owner === undefined || owner === nic.index)
+    .map(({ address }) => address);
+  return { name, ...(isMacForeign(request, nic) && { mac: nic.mac }), addresses };
+}
 
 /**
  * After so many failed DELs an attachment is taken apart without its plugin; fewer once nothing of the pod can use it.

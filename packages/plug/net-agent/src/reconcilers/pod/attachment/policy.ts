@@ -1,11 +1,53 @@
 // SPDX-License-Identifier: Apache-2.0
 // May the definition of a network name what it names? Its plugins run as root, whoever wrote it.
-import { POLICY_FIELDS } from "@patchbay/api";
-import { AppError, namesBridge, policyProblems } from "@patchbay/core";
-import { parseKey } from "@patchbay/kube";
+import {
+  isAppError,
+  leaseDirectoriesOf,
+  AppError,
+  namesBridge,
+  policyProblems,
+} from "@patchbay/core";
+import { keyOf, printKey, parseKey } from "@patchbay/kube";
 import type { NetworkConfigList } from "@patchbay/core/ports";
 import type { Deps } from "../../../deps.ts";
-import { findPoolOwner, type PoolOwners } from "./pool-owner.ts";
+import { definitionOf } from "./definition.ts";
+import { POLICY_FIELDS } from "@patchbay/api";
+
+/** What tells of the networks of administrators. */
+type PoolOwners = Pick<Deps, "policy" | "nads" | "definitionFiles" | "readDefaultNetwork">;
+
+/** What cannot be read gives no addresses. */
+async function readOr<T>(read: () => Promise<T> | undefined): Promise<T | undefined> {
+  try {
+    return await read();
+  } catch (error) {
+    if (isAppError(error)) return undefined;
+    throw error;
+  }
+}
+
+/**
+ * The network of an administrator whose addresses those of the configuration would be, in words; undefined: there is none.
+ * That of every pod goes by its name alone, since its plugin may choose its IPAM plugin itself. Source: plugin flannel.
+ */
+async function findPoolOwner(
+  config: NetworkConfigList,
+  deps: PoolOwners,
+): Promise<string | undefined> {
+  const directories = new Set(leaseDirectoriesOf(config));
+  if (directories.size === 0) return undefined;
+  const everyPods = await readOr(() => deps.readDefaultNetwork?.());
+  if (everyPods?.name === config.name) return "the pods' default network";
+  const { trustedNamespaces } = deps.policy.current();
+  for (const nad of deps.nads.list()) {
+    if (!trustedNamespaces.includes(nad.metadata.namespace ?? "")) continue;
+    const network = printKey(keyOf(nad));
+    const other = await readOr(() => definitionOf(network, deps));
+    const others = other === undefined ? [] : leaseDirectoriesOf(other);
+    if (others.some((directory) => directories.has(directory))) return `network ${network}`;
+  }
+  return undefined;
+}
 
 /** The program that runtimes call, which calls us. Source: packages/adapters/cni/native. */
 export const OWN_PLUGIN = "patchbay-cni";

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import type { Link } from "@patchbay/core/ports";
 import { expect, test } from "vitest";
-import { ownBridgesOf } from "./links.ts";
+import { ownBridgesOf } from "./host.ts";
 
 function port(kind: string, master?: string): Link {
   return {

@@ -4,8 +4,8 @@ import type { Pod } from "@patchbay/api";
 import { AppError } from "@patchbay/core";
 import type { Change } from "@patchbay/core/ports";
 import { beforeEach, expect, test } from "vitest";
-import { World } from "../../testing/world.ts";
-import { endedPodOf } from "./loop.ts";
+import { World } from "../testing/world.ts";
+import { endedPodOf } from "./leftovers.ts";
 
 const CONFIG = { cniVersion: "1.0.0", name: "blue", plugins: [{ type: "bridge" }] };
 const PATH = "/multus/results/blue-box-uid-1-net1";

@@ -1,7 +1,38 @@
 // SPDX-License-Identifier: Apache-2.0
-// After a start of the node everybody's pods come at once: how long did it take until all had their networks?
+// What plugins are asked, and what becomes of it, in numbers.
+import type { Cni, Clock, Logger } from "@patchbay/core/ports";
+import type { Metrics } from "@patchbay/telemetry";
 import { wrapCni } from "@patchbay/cni";
-import type { Clock, Cni, Logger } from "@patchbay/core/ports";
+
+type Command = "ADD" | "DEL" | "CHECK" | "STATUS" | "GC" | "RELEASE";
+
+/** The same plugins, whose operations are counted as `patchbay_cni_operations_total`. */
+export function countOperations(cni: Cni, metrics: Pick<Metrics, "addCounter">): Cni {
+  const count = metrics.addCounter({
+    name: "patchbay_cni_operations_total",
+    help: "Operations of CNI on whole lists of plugins, by what became of them.",
+    labelNames: ["command", "result"],
+  });
+  const counted = async <T>(command: Command, operation: Promise<T>): Promise<T> => {
+    try {
+      const outcome = await operation;
+      // What configuration or version keep from being asked says so.
+      count({ command, result: outcome === false ? "unasked" : "done" });
+      return outcome;
+    } catch (error) {
+      count({ command, result: "failed" });
+      throw error;
+    }
+  };
+  return {
+    add: (request) => counted("ADD", cni.add(request)),
+    del: (request, prevResult) => counted("DEL", cni.del(request, prevResult)),
+    check: (request, prevResult) => counted("CHECK", cni.check(request, prevResult)),
+    status: (config) => counted("STATUS", cni.status(config)),
+    gc: (config, listValid) => counted("GC", cni.gc(config, listValid)),
+    releaseAddresses: (request) => counted("RELEASE", cni.releaseAddresses(request)),
+  };
+}
 
 /** Fewer operations than these are told one by one, in the pods' own events. */
 const TOLD_FROM = 20;
@@ -27,7 +58,7 @@ type Counted = "attached" | "detached";
 /** Counts what ends well by its kind, and what fails. */
 type Count = <T>(operation: Promise<T>, as: Counted) => Promise<T>;
 
-function countedCni(cni: Cni, count: Count): Cni {
+function countInBatch(cni: Cni, count: Count): Cni {
   return wrapCni(cni, {
     add: (request) => count(cni.add(request), "attached"),
     del: (request, prevResult) => count(cni.del(request, prevResult), "detached"),
@@ -84,6 +115,6 @@ export function createBusySpell(
         end();
       }
     },
-    cni: countedCni(cni, count),
+    cni: countInBatch(cni, count),
   };
 }

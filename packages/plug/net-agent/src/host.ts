@@ -1,12 +1,23 @@
 // SPDX-License-Identifier: Apache-2.0
-// The host as definitions are judged by it: its files, its links, and what tells that these have changed.
+// The node's own bridges: those with a port that leads elsewhere than to a pod or a guest.
+import type { Link, Files } from "@patchbay/core/ports";
 import { createLinkWatch } from "@patchbay/os";
-import type { Files } from "@patchbay/core/ports";
-import type { Flags } from "../config.ts";
+import type { Flags } from "./config.ts";
 import { listHostLinks, openHostNetns, type HostLinksDeps } from "@patchbay/podnet";
-import { ownBridgesOf } from "./links.ts";
-import type { DefinitionLoopParts } from "../reconcilers/definition/loop.ts";
-import { createNodeView } from "../reconcilers/definition/node-view.ts";
+import type { DefinitionLoopParts } from "./reconcilers/definition/loop.ts";
+import { createNodeView } from "./reconcilers/definition/node-view.ts";
+
+/** Kinds of links that lead to pods and guests. Source: Linux, rtnl_link_ops of veth and tun. */
+const TO_GUESTS: readonly string[] = ["veth", "tun"];
+
+/** Names of the bridges among the links of a host. */
+export function ownBridgesOf(links: readonly Link[]): ReadonlySet<string> {
+  return new Set(
+    links.flatMap(({ kind, master }) =>
+      master === undefined || TO_GUESTS.includes(kind) ? [] : [master],
+    ),
+  );
+}
 
 type Host = Pick<
   DefinitionLoopParts,

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import { names, type AttachmentError, type NetworkStatus } from "@patchbay/api";
 import { expect, test } from "vitest";
-import { annotationPatch, changedAnnotations } from "./annotations.ts";
+import { annotationPatch, changedAnnotations } from "./report.ts";
 
 const STATUS = names.NETWORK_STATUS_ANNOTATION;
 const ERRORS = names.ATTACHMENT_ERRORS_ANNOTATION;

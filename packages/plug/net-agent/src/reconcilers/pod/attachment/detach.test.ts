@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import type { AttachmentRequest, CniResult } from "@patchbay/core/ports";
 import { expect, test } from "vitest";
-import { lentNicOf } from "./lent-nic.ts";
+import { lentNicOf } from "./detach.ts";
 
 const OWN_MAC = "02:00:00:00:00:0A";
 const GUEST_MAC = "02:00:00:00:00:01";

@@ -6,7 +6,7 @@ import { join } from "node:path";
 import { createFiles } from "@patchbay/os";
 import { createSilentLogger } from "@patchbay/telemetry";
 import { afterEach, beforeEach, expect, test } from "vitest";
-import { holdState } from "./hold-state.ts";
+import { holdState } from "./state-lock.ts";
 
 let directory: string;
 const told: string[] = [];

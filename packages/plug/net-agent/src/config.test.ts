@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import { Command } from "commander";
 import { expect, test } from "vitest";
-import { addPolicyFlags, namedLists } from "./policy-flags.ts";
+import { addPolicyFlags, namedLists } from "./config.ts";
 
 function parse(...args: readonly string[]) {
   const command = addPolicyFlags(new Command("net-agent"))

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 import { expect, test } from "vitest";
-import { problemsFamily } from "./problems-family.ts";
+import { problemsFamily } from "./loop.ts";
 
 test.each([
   { name: "nothing is wrong", given: [[], []], want: [] },

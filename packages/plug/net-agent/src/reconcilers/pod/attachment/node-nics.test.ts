@@ -3,7 +3,7 @@
 import { AppError } from "@patchbay/core";
 import type { NodeNic } from "@patchbay/core/ports";
 import { beforeEach, describe, expect, test } from "vitest";
-import { HOST_INODE, inodeOf, World } from "../../../../testing/world.ts";
+import { HOST_INODE, inodeOf, World } from "../../../testing/world.ts";
 
 const POD = { inode: inodeOf("uid-1"), name: "net1" };
 const CARD: NodeNic = {

@@ -2,9 +2,9 @@
 // Attachments that have devices of their own: which ones, what plugins are given, and what is told of them.
 import { names } from "@patchbay/api";
 import { beforeEach, describe, expect, test } from "vitest";
-import { FakeRuntime } from "../../../../testing/runtime.ts";
-import { DEVICE_INFO } from "../../../../testing/node-files.ts";
-import { POD_KEY, World } from "../../../../testing/world.ts";
+import { FakeRuntime } from "../../../testing/runtime.ts";
+import { DEVICE_INFO } from "../../../testing/node-files.ts";
+import { POD_KEY, World } from "../../../testing/world.ts";
 
 const NIC = "vendor.io/nic";
 const INFO = { type: "pci", version: "1.1.0", pci: { "pci-address": "d1" } };

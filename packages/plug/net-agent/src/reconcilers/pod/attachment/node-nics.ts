@@ -4,9 +4,9 @@
 import type { JournalRow } from "@patchbay/cni";
 import { AppError, isFromNicMover, isSameNodeNic, nodeNicNamesOf } from "@patchbay/core";
 import type { AttachmentRequest, NodeNic, OpenNetns } from "@patchbay/core/ports";
-import type { Deps } from "../../../../deps.ts";
-import type { PodFacts } from "../../observe.ts";
-import { tellNicNotRestored } from "../../tell.ts";
+import type { Deps } from "../../../deps.ts";
+import type { PodFacts } from "../observe.ts";
+import { tellNicNotRestored } from "../tell.ts";
 
 /** After so many tries it is left to a person. Hardware comes from a namespace that has gone a moment later. */
 const TRIES_MAX = 5;

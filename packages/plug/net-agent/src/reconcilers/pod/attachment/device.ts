@@ -19,15 +19,15 @@ import {
 } from "@patchbay/core";
 import { parseKey } from "@patchbay/kube";
 import type { AttachmentRequest, Sandbox } from "@patchbay/core/ports";
-import type { Deps } from "../../../../deps.ts";
-import type { PodFacts } from "../../observe.ts";
-import { deviceOfRow } from "../owned-row.ts";
+import type { Deps } from "../../../deps.ts";
+import type { PodFacts } from "../observe.ts";
+import { deviceOfRow } from "./owned-row.ts";
 
 /** Capability whose value is the file that tells of the device. Source: NPWG device information 1.1.0 section 5. */
 const INFO_FILE = "CNIDeviceInfoFile";
 
 /** What an attachment asks of devices; undefined: nothing. */
-export function deviceRequestOf(
+function deviceRequestOf(
   { network, selection }: Pick<WantedAttachment, "network" | "selection">,
   { nads }: Pick<Deps, "nads">,
 ): DeviceRequest | undefined {

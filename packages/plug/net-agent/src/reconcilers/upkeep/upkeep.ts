@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: Apache-2.0
+// Can the networks that pods of this node ask for be attached? Plugins that know the question are asked; ADD does not wait
+// for it, since it gives the answer itself, and that of an hour ago may be wrong.
+import { isAppError } from "@patchbay/core";
+import type { Deps } from "../../deps.ts";
+import { networksAskedBy } from "../../wake.ts";
+import { type Finding, tellChanges } from "./finding.ts";
+import { type UsableNetwork, listNetworks } from "./networks.ts";
+import { checkAttachments } from "./attachments.ts";
+import { collectUnused } from "./collect.ts";
+import { after, createQueue, runReconciler, type Next } from "@patchbay/kube";
+
+/** Asks the default network, and each that is used here; what keeps those from working that answer so. */
+async function askNetworks(
+  networks: readonly UsableNetwork[],
+  deps: Deps,
+): Promise<readonly Finding[]> {
+  const asked = new Set(deps.pods.list().flatMap(networksAskedBy));
+  const found: Finding[] = [];
+  for (const { name, definition, config } of networks) {
+    if (definition !== undefined && !asked.has(name)) continue;
+    try {
+      await deps.cni.status(config);
+    } catch (error) {
+      if (!isAppError(error)) throw error;
+      found.push({
+        key: `status ${name}`,
+        about: "status",
+        error,
+        ...(definition && { object: definition }),
+        reason: "NetworkNotReady",
+        subject: "this node cannot attach it now",
+        over: { reason: "NetworkReady", message: "this node can attach it again" },
+      });
+    }
+  }
+  return found;
+}
+
+/** Makes what does one round, and knows what the rounds before have told. */
+export function createUpkeep(deps: Deps): () => Promise<void> {
+  let told: ReadonlyMap<string, Finding> = new Map();
+  return async () => {
+    const networks = await listNetworks(deps);
+    const found = [
+      ...(await askNetworks(networks, deps)),
+      ...(await collectUnused(networks, deps)),
+      ...(await checkAttachments(deps)),
+    ];
+    const now = new Map(found.map((finding) => [finding.key, finding]));
+    tellChanges(told, now, deps);
+    told = now;
+  };
+}
+
+/** The key of everything. */
+const ALL = "*";
+const HOUR_MS = 3_600_000;
+
+/** Looks until the signal is aborted. */
+export async function runUpkeepLoop(deps: Deps, signal: AbortSignal): Promise<void> {
+  const { clock, log } = deps;
+  const queue = createQueue({ clock });
+  const upkeep = createUpkeep(deps);
+  queue.add(ALL);
+  const reconcile = async (): Promise<Next> => {
+    await upkeep();
+    return after(HOUR_MS);
+  };
+  await runReconciler({ name: "upkeep", queue, reconcile, log, clock }, signal);
+}
