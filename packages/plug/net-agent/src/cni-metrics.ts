@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// What plugins are asked, and what becomes of it, in numbers.
+// Counters around CNI: operations for metrics, and a log line after a batch of many pods.
 import type { Cni, Clock, Logger } from "@patchbay/core/ports";
 import type { Metrics } from "@patchbay/telemetry";
 import { wrapCni } from "@patchbay/cni";
 
 type Command = "ADD" | "DEL" | "CHECK" | "STATUS" | "GC" | "RELEASE";
 
-/** The same plugins, whose operations are counted as `patchbay_cni_operations_total`. */
+/** Counts operations as `patchbay_cni_operations_total`. */
 export function countOperations(cni: Cni, metrics: Pick<Metrics, "addCounter">): Cni {
   const count = metrics.addCounter({
     name: "patchbay_cni_operations_total",
@@ -16,7 +16,7 @@ export function countOperations(cni: Cni, metrics: Pick<Metrics, "addCounter">):
   const counted = async <T>(command: Command, operation: Promise<T>): Promise<T> => {
     try {
       const outcome = await operation;
-      // What configuration or version keep from being asked says so.
+      // The configuration or its version does not support the operation.
       count({ command, result: outcome === false ? "unasked" : "done" });
       return outcome;
     } catch (error) {
@@ -34,14 +34,13 @@ export function countOperations(cni: Cni, metrics: Pick<Metrics, "addCounter">):
   };
 }
 
-/** Fewer operations than these are told one by one, in the pods' own events. */
+/** Batches with fewer operations are not logged, because each pod's events report them. */
 const TOLD_FROM = 20;
 
-/** The time from the first pod that is worked on until no pod is, nor waits to be. */
+/** A period from the first pass over a pod until no pass runs and the queue is empty. */
 export interface BusySpell {
-  /** Runs a pass over a pod as part of the spell. */
+  /** Runs a pass as part of the batch. */
   pass<T>(key: string, work: () => Promise<T>): Promise<T>;
-  /** The same plugins, whose operations are counted. */
   readonly cni: Cni;
 }
 
@@ -55,7 +54,7 @@ interface Spell {
 
 type Counted = "attached" | "detached";
 
-/** Counts what ends well by its kind, and what fails. */
+/** Counts a success by its kind, and a failure. */
 type Count = <T>(operation: Promise<T>, as: Counted) => Promise<T>;
 
 function countInBatch(cni: Cni, count: Count): Cni {
@@ -65,7 +64,7 @@ function countInBatch(cni: Cni, count: Count): Cni {
   });
 }
 
-/** Tells of each spell of many operations in the log, at its end. `isQuiet`: whether nothing waits. */
+/** Logs each batch of many operations at its end. `isIdle` tells whether the queue is empty. */
 export function createBusySpell(
   { cni, clock, log }: { readonly cni: Cni; readonly clock: Clock; readonly log: Logger },
   isQuiet: () => boolean,

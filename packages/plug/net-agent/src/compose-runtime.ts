@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Brings together what answers the container runtime, where that is asked for. No decisions.
+// Wires up the server for the container runtime, if flags enable it. No decisions.
 import { names, type Pod } from "@patchbay/api";
 import { PLUGIN_PROGRAM } from "@patchbay/cni";
 import { parseKey } from "@patchbay/kube";
@@ -18,13 +18,13 @@ interface RuntimeWorld {
   readonly pods: Cache<Pod>;
 }
 
-/** Whether whoever takes this agent away has said that it is for good. */
+/** Whether the annotation on the agent's own pod says that the agent is being uninstalled. */
 function isToLeave({ ownPod }: Flags, { pods }: RuntimeWorld): boolean {
   const pod = ownPod === undefined ? undefined : pods.find(parseKey(ownPod));
   return pod?.metadata.annotations?.[names.LEAVE_RUNTIME_ANNOTATION] === "true";
 }
 
-/** What is done with the runtime's directories when answering begins and ends. */
+/** Installs the plugin when the server starts, and removes it at the end if the agent is being uninstalled. */
 function keepInstalled(
   places: PluginPlaces | undefined,
   flags: Flags,
@@ -42,7 +42,7 @@ function keepInstalled(
   };
 }
 
-/** How the container runtime is answered, where it is, and when that has begun. */
+/** The server for the container runtime and its default network, with a promise that resolves when it serves. Empty without a socket. */
 export function answersTo(
   flags: Flags,
   world: RuntimeWorld,

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Brings the adapters together and starts the loop. No decisions.
+// Wires up the adapters and starts the loops. No decisions.
 import { KUBEVIRTS, NETWORK_ATTACHMENT_DEFINITIONS, PODS } from "@patchbay/api";
 import {
   createBridgeRecorder,
@@ -46,7 +46,6 @@ import { enforcesPolicy, followPolicy } from "./policy.ts";
 import { answersTo } from "./compose-runtime.ts";
 import { BY_NETWORK, networksAskedBy } from "./wake.ts";
 
-/** What is known of the API server's objects; the listeners of the caches see every object. */
 function watchObjects(
   { client, log, signal }: DaemonContext,
   flags: Flags,
@@ -56,7 +55,7 @@ function watchObjects(
   const indexes = { [BY_NETWORK]: networksAskedBy };
   const pods = createCache(client.reflect(PODS, { fieldSelector }), { indexes, logger: log });
   const nads = createCache(client.reflect(NETWORK_ATTACHMENT_DEFINITIONS), { logger: log });
-  // Beside KubeVirt, or alone, there may be no such kind.
+  // This kind is missing in clusters without KubeVirt.
   const kubevirts = createCache(client.reflect(KUBEVIRTS, { isOptional: true }), { logger: log });
   const policy = followPolicy({
     isEnforced: enforcesPolicy(flags),
@@ -69,7 +68,7 @@ function watchObjects(
   return { pods, nads, policy, synced: waitForCaches([pods, nads, kubevirts], signal) };
 }
 
-/** What reaches into the namespaces of pods, and into that of the host. */
+/** Access to the network namespaces of pods and of the host. */
 function linksOf(
   { runner, files }: { readonly runner: ProcessRunner; readonly files: Files },
   { hostProcess }: Flags,
@@ -82,7 +81,7 @@ function linksOf(
   };
 }
 
-/** What is in files of this node: what others remember of what they attached, definitions, and what is told of devices. */
+/** Files of this node: caches of other CNI users, definitions and device information. */
 function filesOf(
   deps: { readonly files: Files; readonly log: Logger },
   { cniCacheDir, multusDir, definitionDir, deviceInfoDir }: Flags,
@@ -95,14 +94,12 @@ function filesOf(
   };
 }
 
-/** Has whoever started the agent know of it, once all of that has come. */
 function tellReady(context: DaemonContext, ...all: readonly Promise<unknown>[]): void {
   void Promise.all(all).then(() => {
     if (!context.signal.aborted) context.ready();
   });
 }
 
-/** How plugins are run. */
 function cniOf(
   { runner, family }: { readonly runner: ProcessRunner; readonly family: string },
   { cniBinDir: binDirs, hostProcess }: Flags,
@@ -117,7 +114,7 @@ function eventsOf({ client, clock, log }: DaemonContext, { nodeName }: Flags): E
   return createEventRecorder({ store, clock, logger: log, ...about });
 }
 
-/** The same plugins, counted, and with a record of the bridges that they create. */
+/** Adds metrics and a record of the bridges that plugins create. */
 function observedCni(
   cni: Cni,
   deps: HostLinksDeps & {
@@ -138,7 +135,7 @@ function podDevicesOf({ podResourcesSocket: socket }: Flags, clock: DaemonContex
   return socket === "none" ? createNoPodDevices() : createPodDevices(socket, clock);
 }
 
-/** Runs the loops until the signal is aborted; an operation that has begun is ended first. */
+/** Runs the loops until the signal is aborted. Completes a running operation first. */
 export async function runAgent(context: DaemonContext, flags: Flags): Promise<void> {
   const { clock, log, health, signal } = context;
   const { store } = context.client;
@@ -147,7 +144,7 @@ export async function runAgent(context: DaemonContext, flags: Flags): Promise<vo
   const held = await holdState(flags.stateDir, { files, clock, log }, signal);
   if (held === undefined) return;
   const family = `net-agent:${flags.stateDir}`;
-  // What plugins of a process that died have started would go on beside ours, and take addresses that we have freed.
+  // Plugins that an earlier process started may still run, and could use addresses that this process frees.
   await runner.endFamily(family);
   const namespaces = createNamespaces();
   const events = eventsOf(context, flags);

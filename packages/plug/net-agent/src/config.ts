@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-// The flags of net-agent.
 import {
   POLICY_FIELD_NAMES,
   POLICY_FIELDS,
@@ -20,7 +19,7 @@ import {
 } from "@patchbay/daemon";
 import type { PolicyMode } from "./policy.ts";
 
-/** A list as a flag has it, its entries separated by commas; `name`: of which list. */
+/** Parses a comma-separated list and checks its entries. */
 function parseListOf(name: PolicyFieldName): (text: string) => readonly string[] {
   return (text) => {
     const entries = text
@@ -40,16 +39,15 @@ function optionOf(name: PolicyFieldName): Option {
     .default(undefined, `the KubeVirt object's, else ${fallback.join(",")}`);
 }
 
-/** Adds a flag for each list. */
 export function addPolicyFlags(command: Command): Command {
   for (const name of POLICY_FIELD_NAMES) command.addOption(optionOf(name));
   return command;
 }
 
-/** The lists that flags name, of what was parsed. */
+/** Policy lists that were set by flags. */
 export function namedLists(command: Command): ClusterTenantPolicy {
   const entries = POLICY_FIELD_NAMES.flatMap((name) => {
-    // What `parseListOf` made.
+    // the result of `parseListOf`
     const list = command.getOptionValue(optionOf(name).attributeName()) as
       | readonly string[]
       | undefined;
@@ -58,41 +56,40 @@ export function namedLists(command: Command): ClusterTenantPolicy {
   return Object.fromEntries(entries);
 }
 
-/** The flags with their defaults; directories are absolute or below the working directory. */
+/** Directories are absolute or relative to the working directory. */
 export interface Flags extends CommonFlags, HostFlags, CriFlags {
   readonly nodeName: string;
   readonly mode: AgentMode;
   readonly stateDir: string;
   readonly cniBinDir: readonly string[];
-  /** Where definitions without a configuration of their own are looked for. */
+  /** Configurations for definitions without `spec.config`. */
   readonly definitionDir: string;
-  /** Where runtimes remember their attachments, in `results`. */
+  /** Result caches of container runtimes; their files are in `results`. */
   readonly cniCacheDir: readonly string[];
-  /** Where Multus remembers its attachments, in `results`. */
+  /** Result cache of Multus; its files are in `results`. */
   readonly multusDir: string;
-  /** Absolute path of the kubelet's socket for resources of pods; `none`: its kubelet gives pods no devices. */
+  /** Absolute path of the kubelet's pod-resources socket; `none` if the node has no device plugins. */
   readonly podResourcesSocket: string;
-  /** Where device plugins and CNI plugins tell of devices, in `dp` and `cni`. */
+  /** Device information of device plugins (`dp`) and CNI plugins (`cni`). */
   readonly deviceInfoDir: string;
-  /** Whether pods may use networks of their own namespace, of `default` and of their VMI only. */
+  /** Whether pods may use only networks of their own namespace, of `default` and of their VMI. */
   readonly namespaceIsolation: boolean;
-  /** Bridges that are the node's own whatever their ports are. */
+  /** Bridges that belong to the node regardless of their ports. */
   readonly ownBridge: readonly string[];
-  /** What definitions of tenants may name, as far as flags say it. */
+  /** What tenants' definitions may use, as far as flags set it. */
   readonly tenantPolicy: ClusterTenantPolicy;
-  /** Whether what the policy forbids is refused, or attached with a warning. */
+  /** Whether violations of the policy are rejected, or attached with a warning. */
   readonly tenantPolicyMode: PolicyMode;
-  /** Where the container runtime's CNI plugin asks; absent: nobody is answered. */
+  /** Socket for the container runtime's CNI plugin; unset to serve none. */
   readonly cniSocket?: string;
-  /** The network that every pod gets, where the runtime is answered: see `readDefaultNetwork`. */
+  /** The network of every pod, if the runtime is served; see `readDefaultNetwork`. */
   readonly defaultNetwork: string;
-  /** Where the container runtime takes its configuration from. */
   readonly runtimeConfigDir: string;
-  /** The container runtime's directory of plugins, to which ours is copied; absent: somebody else does. */
+  /** The container runtime's plugin directory, to which patchbay-cni is copied; unset to copy nothing. */
   readonly installPlugin?: string;
-  /** NAMESPACE/NAME of the pod that this agent is; absent: it is none. */
+  /** NAMESPACE/NAME of the agent's own pod; unset outside a cluster. */
   readonly ownPod?: string;
-  /** How many pods are worked on at once; each has one operation at a time. */
+  /** Number of pods reconciled at a time. Each pod has one operation at a time. */
   readonly concurrency: number;
 }
 
@@ -103,7 +100,7 @@ const BIN_DIRS: readonly string[] = ["/opt/cni/bin", "/usr/lib/cni"];
 const DEFINITION_DIR = "/etc/cni/multus/net.d";
 /** Source: Multus cniDir. */
 const MULTUS_DIR = "/var/lib/cni/multus";
-/** Source: the same; CNI libcni CacheDir. */
+/** Source: Multus cniDir; CNI libcni CacheDir. */
 const CACHE_DIRS: readonly string[] = [MULTUS_DIR, "/var/lib/cni"];
 
 /** Source: kubelet podresources, DefaultSocketPath. */
@@ -122,12 +119,11 @@ function parsePath(text: string): string {
   throw new InvalidArgumentError("It must be an absolute path.");
 }
 
-/** Directories that are named take the place of the default. */
+/** The first directory that a flag names replaces the defaults. */
 function collectDirectory(value: string, previous: readonly string[]): readonly string[] {
   return previous === BIN_DIRS || previous === CACHE_DIRS ? [value] : [...previous, value];
 }
 
-/** What the container runtime is answered with. */
 function addRuntimeFlags(command: Command): Command {
   return command
     .option(
@@ -157,7 +153,6 @@ function addRuntimeFlags(command: Command): Command {
     );
 }
 
-/** Where devices of pods are told of. */
 function addDeviceFlags(command: Command): Command {
   return command
     .option(
@@ -174,7 +169,6 @@ function addDeviceFlags(command: Command): Command {
     );
 }
 
-/** Where things of CNI are on the node. */
 function addDirectoryFlags(command: Command): Command {
   return command
     .option(
@@ -201,7 +195,7 @@ function addDirectoryFlags(command: Command): Command {
     );
 }
 
-/** Reads the arguments; prints help and exits where asked for, exits with 2 on unknown ones. */
+/** Prints the help and exits on request, and exits with 2 on unknown arguments. */
 export function parseFlags(argv: readonly string[]): Flags {
   const command = addCriFlags(addHostFlags(addCommonFlags(new Command("net-agent"))))
     .description("Attaches networks to the running pods of one node and detaches them.")

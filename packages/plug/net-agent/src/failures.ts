@@ -1,29 +1,29 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which steps of attachments failed, for how long are they left alone, and what is told of them? An attachment's own
-// writes wake its pod, and a plugin may put other words into each failure: neither must make it try or tell more often.
+// Backoff and reports of failed attachment steps. The agent's own writes wake the pod, and a plugin may vary its messages; neither
+// may cause more retries or events.
 import type { AttachmentError } from "@patchbay/api";
 import { isAppError, reasonOf, sayWithAdvice } from "@patchbay/core";
 import { createPauses, type Explanation, type Held, type Pauses, type Step } from "@patchbay/kube";
 import type { Clock } from "@patchbay/core/ports";
 
-/** What is remembered of steps that failed; a step's scope is the uid of its pod. */
+/** Failed steps. The scope of a step is the uid of its pod. */
 export interface Failures extends Pauses<AttachmentError> {
-  /** The words for a failure of the step, which is about that network: those of the first failure of its kind. */
+  /** The report for a failure of the step on that network: the message of the first failure of its kind. */
   explain(step: Step, error: unknown, network?: string): Explanation<AttachmentError>;
-  /** What was last told of a step that failed, also when it may be tried again. */
+  /** The last report of a failed step, also after its backoff. */
   lastOf(step: Step): AttachmentError | undefined;
-  /** Whether it is to be told that the step found this: not again while it finds the same. */
+  /** Whether the finding is new. The same finding is not reported again. */
   isNews(step: Step, found: AttachmentError): boolean;
 }
 
-/** For so long a failure keeps its first words, milliseconds; as long as an event counts its repeats. */
+/** How long a failure keeps its first message, milliseconds. As long as an event counts repeats. */
 const TOLD_MS = 600_000;
 
 function toAttachmentError(error: unknown, network?: string): AttachmentError {
   return { reason: reasonOf(error) ?? "CniFailed", message: sayWithAdvice(error, { network }) };
 }
 
-/** What stays the same while the words of a failure change. */
+/** The part of a failure that stays the same when its message varies. */
 function identityOf(error: unknown): string {
   if (!isAppError(error)) return error instanceof Error ? error.name : typeof error;
   const { plugin, command, cniCode } = error.details;
@@ -31,7 +31,7 @@ function identityOf(error: unknown): string {
 }
 
 interface Told {
-  /** What of it must stay the same for the words to be kept. */
+  /** If this stays the same, the message is kept. */
   readonly what: string;
   readonly error: AttachmentError;
   readonly sinceMs: number;
@@ -86,7 +86,7 @@ class StepFailures implements Failures {
     this.#told.delete(scope);
   }
 
-  /** The words that count: those that were told before, unless something else or much time has come between. */
+  /** Returns the earlier report, unless the failure differs or the report is too old. */
   #tell({ scope, name, circumstances }: Step, kind: string, error: AttachmentError): Told {
     const steps = this.#told.get(scope) ?? new Map<string, Told>();
     this.#told.set(scope, steps);
@@ -100,7 +100,7 @@ class StepFailures implements Failures {
   }
 }
 
-/** Remembers nothing yet, and nothing beyond this process: after a restart every step is tried at once. */
+/** Failures are not persisted: after a restart every step is tried at once. */
 export function createFailures(clock: Clock): Failures {
   return new StepFailures(clock);
 }

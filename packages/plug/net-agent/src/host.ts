@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The node's own bridges: those with a port that leads elsewhere than to a pod or a guest.
+// The host's links and files, as definitions are checked against them.
 import type { Link, Files } from "@patchbay/core/ports";
 import { createLinkWatch } from "@patchbay/os";
 import type { Flags } from "./config.ts";
@@ -7,10 +7,10 @@ import { listHostLinks, openHostNetns, type HostLinksDeps } from "@patchbay/podn
 import type { DefinitionLoopParts } from "./reconcilers/definition/loop.ts";
 import { createNodeView } from "./reconcilers/definition/node-view.ts";
 
-/** Kinds of links that lead to pods and guests. Source: Linux, rtnl_link_ops of veth and tun. */
+/** Kinds of links to pods and guests. Source: Linux, rtnl_link_ops of veth and tun. */
 const TO_GUESTS: readonly string[] = ["veth", "tun"];
 
-/** Names of the bridges among the links of a host. */
+/** Bridges with a port that leads elsewhere than to a pod or a guest. */
 export function ownBridgesOf(links: readonly Link[]): ReadonlySet<string> {
   return new Set(
     links.flatMap(({ kind, master }) =>
@@ -24,12 +24,11 @@ type Host = Pick<
   "files" | "node" | "listOwnBridges" | "linkWatch" | "openHostNetns" | "directories"
 >;
 
-/** Where the host's files are; plugins are the host's, also where this process has other files. */
+/** Path of the host's root directory; plugins are there even if this process has its own file system. */
 export function hostRootOf(hostProcess: number | undefined): string {
   return hostProcess === undefined ? "" : `/proc/${String(hostProcess)}/root`;
 }
 
-/** The host of this agent. */
 export function hostOf(
   deps: HostLinksDeps & { readonly files: Files },
   { hostProcess, cniBinDir, definitionDir, ownBridge }: Flags,

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-// One net-agent at a time works with a directory of state: two would run plugins on the same sandboxes.
+// Lock on the state directory: two net-agents would run plugins on the same sandboxes.
 import type { Clock, Files, Logger } from "@patchbay/core/ports";
 import { takeFileLock, type FileLock } from "@patchbay/os";
 
-/** The kernel tells nobody when a lock is free, and waiting for it would hold up the process. */
+/** Interval between attempts. The process polls, because waiting for a lock would block it. */
 const AGAIN_MS = 2_000;
 
 /**
- * Takes the directory's lock, which the process that has it gives back when it ends. While another one has it, that is said
- * once, and waited for. Undefined: the signal was aborted first.
+ * Takes the lock; the kernel releases it when the process ends. Logs once if another process has it, and waits. Undefined when the
+ * signal is aborted first.
  */
 export async function holdState(
   directory: string,
@@ -28,7 +28,7 @@ export async function holdState(
       });
     }
     isTold = true;
-    await clock.sleep(AGAIN_MS, signal).catch(() => undefined); // aborted: seen above
+    await clock.sleep(AGAIN_MS, signal).catch(() => undefined); // aborted: the loop ends
   }
   return undefined;
 }

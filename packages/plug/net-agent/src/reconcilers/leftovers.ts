@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Gives back what Multus attached and never took away: it removes what it attached when the pod was made, but
-// not what its dynamic networks controller asked for later, and nothing at all while its daemon is down.
+// Releases attachments that Multus left behind. Multus removes what it attached at pod creation, but not what its dynamic networks
+// controller requested later, and nothing while its daemon is down.
 import { isPodFinished, PODS, type Pod } from "@patchbay/api";
 import type { RememberedAttachment } from "@patchbay/cni";
 import { messageOf } from "@patchbay/core";
@@ -8,12 +8,11 @@ import { printKey, after, createQueue, done, runReconciler, type Next } from "@p
 import type { ObjectKey, Change } from "@patchbay/core/ports";
 import type { Deps } from "../deps.ts";
 
-/** The pod that an attachment was made for. */
 interface Owner extends ObjectKey {
   readonly uid: string;
 }
 
-/** As a kubelet's runtime tells every plugin; undefined for what is none of a kubelet's. Source: Kubernetes, CNI_ARGS. */
+/** The pod in the arguments that a kubelet's runtime passes to plugins; undefined for other callers. Source: Kubernetes, CNI_ARGS. */
 function ownerOf({ attachment: { args } }: RememberedAttachment): Owner | undefined {
   const told: ReadonlyMap<string, string> = new Map(args);
   const [uid, namespace, name] = ["UID", "NAMESPACE", "NAME"].map((key) =>
@@ -28,8 +27,8 @@ function isAlive(pod: Pod | undefined, uid: string): boolean {
 }
 
 /**
- * Whether nothing of the pod can use the attachment any more: it is deleted or has ended by the API server, which is asked,
- * and has no ready sandbox. The object of a pod that has ended may exist for days.
+ * Whether nothing in the pod can use the attachment any more: the API server has it deleted or finished, and it has no ready sandbox.
+ * A finished pod's object may exist for days.
  */
 async function isOver({ uid, ...key }: Owner, deps: Deps): Promise<boolean> {
   if (isAlive(deps.pods.find(key), uid)) return false;
@@ -43,7 +42,7 @@ async function release(leftover: RememberedAttachment, owner: Owner, deps: Deps)
   const request = { containerId, interfaceName, config, args, capabilityArgs };
   const what = { pod: printKey(owner), network: config.name };
   try {
-    // Without a namespace: it went with the pod, and its path may be another one's by now.
+    // Without a namespace, because it went with the pod, and its path may belong to another pod now.
     await deps.cni.del(request, result);
     await deps.multusCache.forget(leftover);
     deps.log.info("released what Multus left", { ...what, link: interfaceName });
@@ -54,8 +53,8 @@ async function release(leftover: RememberedAttachment, owner: Owner, deps: Deps)
 }
 
 /**
- * Runs DEL for what Multus remembers of pods that have ended or are deleted, and forgets it; `uid`: of that pod only. What fails stays,
- * for the next time.
+ * Runs DEL for Multus' attachments of finished or deleted pods, and drops its records. Failed ones are retried next time. `uid`
+ * restricts this to one pod.
  */
 export async function sweepLeftovers(deps: Deps, uid?: string): Promise<void> {
   for (const entry of await deps.multusCache.list()) {
@@ -65,13 +64,13 @@ export async function sweepLeftovers(deps: Deps, uid?: string): Promise<void> {
   }
 }
 
-/** The key of everything; others are uids of pods. */
+/** Queue key for all pods; other keys are uids of pods. */
 const ALL = "*";
 const HOUR_MS = 3_600_000;
-/** After a pod has ended Multus may still be about to take away what it remembers, milliseconds. */
+/** Delay after a pod's end, because Multus may still be removing its attachments, milliseconds. */
 const SETTLE_MS = 10_000;
 
-/** The uid of a pod that ends by the change. */
+/** The uid of a pod that ends with this change. */
 export function endedPodOf(change: Change<Pod>): string | undefined {
   if (change.kind === "deleted") return change.previous.metadata.uid;
   const before = change.kind === "updated" ? change.previous : undefined;
@@ -80,7 +79,6 @@ export function endedPodOf(change: Change<Pod>): string | undefined {
   return hasEnded ? change.current.metadata.uid : undefined;
 }
 
-/** Looks until the signal is aborted. */
 export async function runLeftoverLoop(deps: Deps, signal: AbortSignal): Promise<void> {
   const { clock, log, pods } = deps;
   const queue = createQueue({ clock });

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Makes the networks of a pod whose sandbox is just being made: the default network, then those of its annotation. All of
-// them, or none and an error, with which the kubelet makes the pod another sandbox.
+// Attaches the networks of a new sandbox: the default network, then those of the pod's annotation. If one fails, all are undone, and the
+// kubelet creates another sandbox.
 import { AppError, type WantedAttachment, messageOf, planAttachmentActions } from "@patchbay/core";
 import type { CniResult, AttachmentRequest } from "@patchbay/core/ports";
 import type { Deps } from "../deps.ts";
@@ -21,17 +21,16 @@ import { report } from "../reconcilers/pod/report.ts";
 import { factsOf } from "./facts.ts";
 import { releaseRows, releaseSandbox, settle } from "./release.ts";
 
-/** What is to be made. */
 interface DefaultNetwork extends DeviceOfRequest {
-  /** As the pod's status tells it. */
+  /** The name in the pod's status. */
   readonly network: string;
-  /** Throws where the result is not what was asked for. */
+  /** Throws if the result does not meet the request. */
   readonly check?: (result: CniResult) => Promise<void>;
 }
 
 /**
- * Attaches it; its row is the recipe for the runtime's DEL.
- * @throws AppError with what plugins and the sandbox give cause to, CNI_NAME_TAKEN
+ * Attaches the default network. Its row is used for the runtime's DEL.
+ * @throws AppError of the plugins and the sandbox, CNI_NAME_TAKEN
  */
 async function attachDefault(
   { network, check, ...given }: DefaultNetwork,
@@ -58,11 +57,11 @@ async function attachDefault(
   return result;
 }
 
-/** Where definitions of default networks are unless another namespace is named: an administrator's. Source: Multus multusNamespace. */
+/** Default namespace of definitions in the annotation; only administrators can write there. Source: Multus multusNamespace. */
 const NAMESPACE = "kube-system";
 const IGNORE_UNKNOWN = "IgnoreUnknown";
 
-/** Plugins fail on arguments that they do not know, unless they are told not to. Source: CNI pkg/types, CommonArgs. */
+/** Makes plugins ignore unknown arguments instead of failing. Source: CNI pkg/types, CommonArgs. */
 function argsOf({ args }: PluginCall): AttachmentRequest["args"] {
   return args.some(([key]) => key === IGNORE_UNKNOWN) ? args : [[IGNORE_UNKNOWN, "1"], ...args];
 }
@@ -94,7 +93,7 @@ function refuse({ key: pod }: PodFacts, reason: string): never {
   throw new AppError("CNI_OWN_DEFAULT_INVALID", { annotation, pod, reason });
 }
 
-/** The one element of the annotation. */
+/** The only element of the annotation. */
 function elementOf(text: string, facts: PodFacts): NetworkSelection {
   const parsed = parseNetworks(text);
   if (!parsed.ok) return refuse(facts, parsed.reason);
@@ -104,7 +103,7 @@ function elementOf(text: string, facts: PodFacts): NetworkSelection {
   return element;
 }
 
-/** A runtime looks for the NIC that it asked for, and takes the sandbox away where that is not there. */
+/** Checks the element. The runtime expects the NIC under the name that it requested, and deletes the sandbox otherwise. */
 function wantedOf(
   element: NetworkSelection,
   { interfaceName }: PluginCall,
@@ -124,7 +123,7 @@ function wantedOf(
   return { network, interfaceName, selection: element };
 }
 
-/** With what the runtime gives along for every pod's; what the element asks for goes before. */
+/** The network that the annotation names. The element's arguments override the runtime's. */
 async function named(
   text: string,
   { call, facts }: { readonly call: PluginCall; readonly facts: PodFacts },
@@ -149,9 +148,9 @@ async function named(
 }
 
 /**
- * The default network of a sandbox that is just being made.
- * @throws AppError with CNI_DEFAULT_NETWORK_MISSING, CNI_OWN_DEFAULT_INVALID, CNI_PLUGIN_CALLS_ITSELF, and with what an
- * attachment that an annotation asks for gives cause to
+ * The default network of a new sandbox.
+ * @throws AppError with CNI_DEFAULT_NETWORK_MISSING, CNI_OWN_DEFAULT_INVALID, CNI_PLUGIN_CALLS_ITSELF, and the errors of an attachment
+ *   from an annotation
  */
 function defaultNetworkOf(
   call: PluginCall,
@@ -162,20 +161,20 @@ function defaultNetworkOf(
   return text === undefined ? everyPods(call, facts, deps) : named(text, { call, facts }, deps);
 }
 
-/** What was made for former sandboxes of the pod, whose DEL never came: the runtime died before it knew of them. */
+/** Releases the pod's former sandboxes, whose DEL never came because the runtime died before it recorded them. */
 async function releaseFormer({ key, uid, sandbox }: PodFacts, deps: RuntimeDeps): Promise<void> {
   const rows = await deps.journal.list(uid);
   const former = rows.filter(({ request }) => request.containerId !== sandbox?.id);
   try {
     await releaseRows(former, deps);
   } catch (error) {
-    // It is tried again, and must not keep the pod from its new sandbox.
+    // It is retried later, and must not keep the pod from its new sandbox.
     const reason = messageOf(error);
     deps.log.warn("networks of a former sandbox could not be removed", { pod: key, reason });
   }
 }
 
-/** The annotation's networks, as a pass makes them; what failed before, in another sandbox, holds nothing up. */
+/** Attaches the annotation's networks like a pass, but without the backoff of failures in earlier sandboxes. */
 async function attachAsked(facts: PodFacts, deps: RuntimeDeps): Promise<ActResult> {
   const plan = planAttachmentActions(facts.attachments); // pure
   return act(plan, facts, { ...deps, failures: createFailures(deps.clock) });
@@ -189,7 +188,7 @@ function assertAll({ key }: PodFacts, { errors }: ActResult): void {
   throw new AppError("CNI_POD_NOT_ATTACHED", { pod: key, reasons: reasons.join("; ") });
 }
 
-/** Leaves nothing of a sandbox that the runtime will throw away, and says why; the error is the runtime's to hear. */
+/** Releases everything of a sandbox that the runtime will delete, and writes the reason to the pod's status. The caller rethrows the error. */
 async function undo(
   facts: PodFacts,
   outcome: ActResult | undefined,
@@ -200,13 +199,13 @@ async function undo(
     await releaseSandbox({ uid, containerId: sandbox?.id ?? "" }, deps);
     if (outcome !== undefined) await report(facts, outcome, deps);
   } catch (error) {
-    // The journal has what is left; the runtime's DEL and the next ADD go over it.
+    // The journal still has the rest; the runtime's DEL and the next ADD release it.
     const reason = messageOf(error);
     deps.log.warn("undoing the networks of a new pod failed", { pod: key, reason });
   }
 }
 
-/** What failed has been undone; no more than its own row is forgotten, since the name may be another attachment's. */
+/** A failed ADD is already undone. Only its own row is dropped, because the interface name may belong to another attachment. */
 async function addDefault(
   network: DefaultNetwork,
   facts: PodFacts,
@@ -222,7 +221,7 @@ async function addDefault(
 }
 
 async function addTo(call: PluginCall, facts: PodFacts, deps: RuntimeDeps): Promise<CniResult> {
-  // Before anything is made: without it nothing is.
+  // Resolved first, so that nothing is attached without a default network.
   const network = await defaultNetworkOf(call, facts, deps);
   await releaseFormer(facts, deps);
   const result = await addDefault(network, facts, deps);
@@ -238,7 +237,7 @@ async function addTo(call: PluginCall, facts: PodFacts, deps: RuntimeDeps): Prom
   }
 }
 
-/** Where the runtime put the sandbox, by the runtime's own path. */
+/** Replaces the sandbox path in the result by the runtime's own path. */
 function inItsWords(result: CniResult, call: PluginCall, facts: PodFacts): CniResult {
   const { netnsPath = "" } = call;
   if (result.interfaces === undefined) return result;
@@ -249,9 +248,9 @@ function inItsWords(result: CniResult, call: PluginCall, facts: PodFacts): CniRe
 }
 
 /**
- * Answers ADD with the result of the default network; the pod's status tells all of them by then.
- * @throws AppError with CNI_CALL_INVALID, CNI_POD_UNKNOWN, CNI_DEFAULT_NETWORK_MISSING, CNI_OWN_DEFAULT_INVALID, CNI_POD_NOT_ATTACHED, and with
- * what the default network's plugins give cause to
+ * Answers ADD with the result of the default network. The pod's status has all networks by then.
+ * @throws AppError with CNI_CALL_INVALID, CNI_POD_UNKNOWN, CNI_DEFAULT_NETWORK_MISSING, CNI_OWN_DEFAULT_INVALID, CNI_POD_NOT_ATTACHED, and
+ *   the errors of the default network's plugins
  */
 export function addPod(call: PluginCall, deps: RuntimeDeps): Promise<CniResult> {
   return deps.podMutex.runExclusive(call.pod?.uid ?? "", async () => {

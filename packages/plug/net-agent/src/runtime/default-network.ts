@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which network does every pod get? A file of the node, read anew for each pod, so that it may come and change at any time.
+// The pods' default network. Its file is read for each pod, so that it may appear and change at any time.
 import { parseNetworkConfig } from "@patchbay/cni";
 import { AppError } from "@patchbay/core";
 import type { Files, NetworkConfigList } from "@patchbay/core/ports";
 import { OWN_PLUGIN } from "../reconcilers/pod/attachment/policy.ts";
 
-/** Endings of files that hold a configuration. Source: CNI libcni ConfFiles. */
+/** Endings of configuration files. Source: CNI libcni ConfFiles. */
 const ENDINGS: readonly string[] = [".conf", ".conflist", ".json"];
 
 function isConfigFile(path: string): boolean {
@@ -25,7 +25,7 @@ async function readConfig(files: Files, path: string): Promise<NetworkConfigList
   throw missing(`${path}: ${causes}`);
 }
 
-/** In the order in which a runtime reads them; our own entry is none. A broken file hides no other one. */
+/** Searches files in the order of container runtimes, and skips Patchbay's own. A broken file does not hide others. */
 async function findIn(
   files: Files,
   directory: string,
@@ -47,8 +47,8 @@ async function findIn(
 }
 
 /**
- * Reads the default network: `where` is the absolute path of a file, or of a directory whose first configuration counts, or
- * the name of a network whose configuration is in `confDir`.
+ * Reads the default network. `where` is the absolute path of a file, of a directory whose first configuration is used, or the name of a
+ * network in `confDir`.
  * @throws AppError with CNI_DEFAULT_NETWORK_MISSING
  */
 export function readDefaultNetwork(

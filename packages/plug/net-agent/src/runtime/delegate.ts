@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Makes and removes one network of a running pod for the controller that asks Multus for it. What the controller cannot
-// keep is kept here: the network is in the journal, and goes with the pod. Source: Multus pkg/server, "delegate".
+// Attaches and detaches single networks of running pods for Multus' dynamic networks controller. The journal stores them, because the
+// controller has no storage, and they are detached with the pod. Source: Multus pkg/server, "delegate".
 import {
   CNI_CODES,
   parseNetworkConfig,
@@ -25,7 +25,7 @@ function refuse(reason: string): never {
   throw new AppError("CNI_CALL_INVALID", { reason, cniCode: CNI_CODES.badConfig });
 }
 
-/** Two that attach what an annotation asks for would do so twice. */
+/** If both the controller and net-agent handled annotations, each network would be attached twice. */
 function assertAsked(deps: RuntimeDeps): void {
   if (deps.mode === "multus-dynamic") return;
   refuse(
@@ -44,8 +44,8 @@ async function findRow(
 }
 
 /**
- * Attaches the element of the pod's annotation that has the name of the NIC. Configuration and attributes that are sent
- * along are a copy of what its definition says, made by somebody who does not ask what the pod may use: not taken.
+ * Attaches the annotation's element with the NIC's name. The configuration and attributes in the call are ignored: they are copies from
+ * the definition by a component that does not check what the pod may use.
  */
 async function add(call: PluginCall, deps: RuntimeDeps): Promise<CniResult> {
   const { interfaceName } = call;
@@ -64,7 +64,7 @@ async function add(call: PluginCall, deps: RuntimeDeps): Promise<CniResult> {
   throw new AppError("CNI_POD_NOT_ATTACHED", { pod: facts.key, reasons });
 }
 
-/** The configuration that is sent along. */
+/** Builds the DEL request from the configuration in the call. */
 function removalOf(call: PluginCall): AttachmentRequest {
   const parsed = parseNetworkConfig(JSON.stringify(call.config), "");
   if (!parsed.ok) {
@@ -82,8 +82,8 @@ function removalOf(call: PluginCall): AttachmentRequest {
 }
 
 /**
- * What another has made is removed by what that one remembers of it, else by the configuration that is sent along. The
- * controller takes that from the pod's status, into which whoever makes a pod can write any network of its namespace.
+ * Detaches what another component attached, with its cached configuration or else with the one in the call. The policy applies to the
+ * latter: the controller takes it from the pod's status, into which pod authors can write any network of their namespace.
  */
 async function removeForeign(
   call: PluginCall,
@@ -121,8 +121,8 @@ async function check(call: PluginCall, deps: RuntimeDeps): Promise<void> {
 }
 
 /**
- * Answers ADD, DEL and CHECK of one network; ADD with its result.
- * @throws AppError with CNI_CALL_INVALID, CNI_POD_UNKNOWN, CNI_POD_NOT_ATTACHED, and with what plugins give cause to
+ * Answers ADD, DEL and CHECK of one network.
+ * @throws AppError with CNI_CALL_INVALID, CNI_POD_UNKNOWN, CNI_POD_NOT_ATTACHED, and the errors of plugins
  */
 export async function delegate(
   call: PluginCall,

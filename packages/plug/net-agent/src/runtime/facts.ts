@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Of which pod is a call, and in which namespace? The runtime says it, and it is looked at.
+// The pod and sandbox of a call, from the call's arguments and verified.
 import { names, parseNetworks, PODS, type Pod } from "@patchbay/api";
 import { CNI_CODES, type CalledPod, type JournalRow, type PluginCall } from "@patchbay/cni";
 import { AppError } from "@patchbay/core";
@@ -12,7 +12,7 @@ function refuse(reason: string): never {
   throw new AppError("CNI_CALL_INVALID", { reason, cniCode: CNI_CODES.badEnvironment });
 }
 
-/** The runtime's path may lie in a mount that is not seen from here. */
+/** The runtime's path may be in a mount that this process does not see. */
 function pathsOf(path: string, { hostProcess }: RuntimeDeps): readonly string[] {
   return hostProcess === undefined ? [path] : [path, `/proc/${String(hostProcess)}/root${path}`];
 }
@@ -29,7 +29,7 @@ function findNamespace(
   return undefined;
 }
 
-/** The pod that a call says it is for; `isLive`: as the API server has it at this moment. */
+/** The pod of the call; `isLive` reads it from the API server. */
 async function podOf(
   { namespace, name, uid }: CalledPod,
   { deps, isLive }: { readonly deps: RuntimeDeps; readonly isLive: boolean },
@@ -42,7 +42,7 @@ async function podOf(
   throw new AppError("CNI_POD_UNKNOWN", { pod: key, uid });
 }
 
-/** The rows of one sandbox, in the order in which they were begun. */
+/** The rows of one sandbox, oldest first. */
 export async function rowsOf(
   { uid, containerId }: { readonly uid: string; readonly containerId: string },
   deps: RuntimeDeps,
@@ -52,9 +52,8 @@ export async function rowsOf(
 }
 
 /**
- * What a pass of the loop would find, for a sandbox that the runtime is just making and tells nobody else of; `live`: by
- * what the pod's annotation says at this moment.
- * @throws AppError with CNI_CALL_INVALID, CNI_POD_UNKNOWN, of which the runtime asks again
+ * The facts that a pass would find, for a sandbox that only the runtime knows yet. `live` reads the annotation from the API server.
+ * @throws AppError with CNI_CALL_INVALID, or CNI_POD_UNKNOWN, after which the runtime retries
  */
 export async function factsOf(
   call: PluginCall,
@@ -83,7 +82,7 @@ export async function factsOf(
       isHostNetwork: pod.spec.hostNetwork === true,
       owned: asked.map((row) => toOwned(row, { sandbox, bootId: deps.bootId })),
       foreign: [],
-      // Whoever else attaches networks does so later.
+      // Other components attach networks only later.
       mode: "alone",
       pod: "alive",
     },

@@ -1,31 +1,29 @@
 // SPDX-License-Identifier: Apache-2.0
-// How does the container runtime of this node come to call our plugin, and how does it stop to?
+// Installs patchbay-cni as the container runtime's CNI plugin, and removes it.
 import { isJsonObject, parseJson } from "@patchbay/api";
 import { AppError } from "@patchbay/core";
 import type { Files, Logger } from "@patchbay/core/ports";
 import { OWN_PLUGIN } from "../reconcilers/pod/attachment/policy.ts";
 
-/** Where it goes on this node. */
 export interface PluginPlaces {
-  /** The runtime's directory of plugins. */
+  /** The runtime's plugin directory. */
   readonly binDir: string;
-  /** The runtime's directory of network configurations, of which it takes the first. */
+  /** The runtime's directory of network configurations; it uses the first file. */
   readonly configDir: string;
   readonly socketPath: string;
 }
 
-/** What installs it. */
 export interface InstallDeps {
   readonly files: Files;
   readonly log: Logger;
-  /** Puts our program at that path. */
+  /** Copies patchbay-cni to the path. */
   readonly putProgram: (path: string) => Promise<void>;
 }
 
 const CONFIG_FILE = "00-patchbay.conflist";
-/** They attach what annotations ask for, too: every pod would get its networks twice. Source: Multus, cmd. */
+/** These plugins also attach the annotation's networks, so every pod would get them twice. Source: Multus, cmd. */
 const META_PLUGINS: readonly string[] = ["multus", "multus-shim"];
-/** What kubelets give along for the pods' own network. Source: containerd go-cni; CNI CONVENTIONS. */
+/** Capabilities that kubelets pass for the pods' own network. Source: containerd go-cni; CNI CONVENTIONS. */
 const CAPABILITIES = {
   portMappings: true,
   bandwidth: true,
@@ -35,7 +33,7 @@ const CAPABILITIES = {
   "io.kubernetes.cri.pod-annotations": true,
 };
 
-/** A runtime that knows 1.1 takes that, and asks for STATUS and GC; another one takes no notice of the list. */
+/** A runtime that supports CNI 1.1 uses it, including STATUS and GC. Others ignore the list of versions. */
 function configText({ socketPath }: PluginPlaces): string {
   const plugin = { type: OWN_PLUGIN, socket: socketPath, capabilities: CAPABILITIES };
   const list = {
@@ -47,7 +45,7 @@ function configText({ socketPath }: PluginPlaces): string {
   return `${JSON.stringify(list, undefined, 2)}\n`;
 }
 
-/** The types that a configuration names; none where it cannot be read. */
+/** Plugin types in a configuration; none if it is invalid. */
 function typesOf(text: string | undefined): readonly unknown[] {
   const config = parseJson(text);
   if (!isJsonObject(config)) return [];
@@ -72,8 +70,8 @@ async function assertAlone(
 }
 
 /**
- * Puts program and configuration where the runtime looks for them: the configuration last, since pods are made by it at once.
- * @throws AppError with CNI_RUNTIME_TAKEN where another one attaches what annotations ask for, OS_FILE_FAILED
+ * Installs the program and then the configuration, because the runtime uses the configuration at once.
+ * @throws AppError with CNI_RUNTIME_TAKEN if another plugin attaches annotations' networks, OS_FILE_FAILED
  */
 export async function installPlugin(places: PluginPlaces, deps: InstallDeps): Promise<void> {
   const { binDir, configDir } = places;
@@ -86,7 +84,7 @@ export async function installPlugin(places: PluginPlaces, deps: InstallDeps): Pr
   deps.log.info("the container runtime calls net-agent from now on", { path });
 }
 
-/** Takes both away, the configuration first: new pods get their networks from the next one. May be repeated. */
+/** Removes the configuration and then the program, so that new pods use the next configuration. May be repeated. */
 export async function removePlugin(places: PluginPlaces, deps: InstallDeps): Promise<void> {
   const { binDir, configDir } = places;
   await deps.files.remove(`${configDir}/${CONFIG_FILE}`);

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Takes everything of a sandbox away, by what the journal has of it: whatever the pod, its definitions and its namespace
-// are by now.
+// Releases a sandbox by its journal rows, independent of the current state of the pod, its definitions and its namespace.
 import { isPodFinished, type Pod } from "@patchbay/api";
 import type { JournalRow, PluginCall } from "@patchbay/cni";
 import { isAppError, messageOf } from "@patchbay/core";
@@ -13,7 +12,6 @@ import { listNetworks, type UsableNetwork } from "../reconcilers/upkeep/networks
 import type { RuntimeDeps } from "./deps.ts";
 import { rowsOf } from "./facts.ts";
 
-/** What is known of a pod by its rows. */
 function factsOfRow({ podUid: uid, podNamespace: namespace, podName: name }: JournalRow): PodFacts {
   return {
     key: `${namespace}/${name}`,
@@ -31,15 +29,15 @@ function factsOfRow({ podUid: uid, podNamespace: namespace, podName: name }: Jou
 }
 
 /**
- * DEL of each row, the last one first; one that fails keeps no other from it.
- * @throws what the first of those that failed threw
+ * Runs DEL for each row, the last one first. A failure does not stop the others.
+ * @throws the first error
  */
 export async function releaseRows(rows: readonly JournalRow[], deps: RuntimeDeps): Promise<void> {
   const failures: unknown[] = [];
   for (const row of rows.toReversed()) {
     if (row.state === "removed") continue;
     try {
-      // Without the pod: its end is no news of each network.
+      // Without the pod, so that its end causes no event for each network.
       await detach(row, factsOfRow(row), deps);
     } catch (error) {
       failures.push(error);
@@ -48,7 +46,7 @@ export async function releaseRows(rows: readonly JournalRow[], deps: RuntimeDeps
   if (failures.length > 0) throw failures[0];
 }
 
-/** The pod, where somebody will still read its status. */
+/** The pod, if its status is still of interest. */
 function readerOf(facts: PodFacts, deps: RuntimeDeps): Pod | undefined {
   const pod = deps.pods.find(parseKey(facts.key));
   if (!isPodOf(pod, facts.uid) || isPodFinished(pod)) return undefined;
@@ -56,8 +54,8 @@ function readerOf(facts: PodFacts, deps: RuntimeDeps): Pod | undefined {
 }
 
 /**
- * Forgets what is gone, and says so where the pod has nothing else: the ADD of a newer sandbox has said all of it. The
- * runtime does not wait for the API server to be there: a pass says it then.
+ * Deletes rows of removed attachments. If none is left, updates the pod's status; otherwise a newer sandbox's ADD has written it. The
+ * runtime must not wait for the API server, so a failed write is left to a pass.
  */
 export async function settle(row: JournalRow, deps: RuntimeDeps): Promise<void> {
   const facts = factsOfRow(row);
@@ -80,7 +78,7 @@ export async function settle(row: JournalRow, deps: RuntimeDeps): Promise<void> 
   }
 }
 
-/** Releases one sandbox of a pod; nothing of it is known: success. */
+/** Releases one sandbox of a pod. Succeeds if nothing of it is known. */
 export async function releaseSandbox(
   sandbox: { readonly uid: string; readonly containerId: string },
   deps: RuntimeDeps,
@@ -95,24 +93,27 @@ export async function releaseSandbox(
   }
 }
 
-/** Uids of the pods that may have the sandbox; a call names one, and calls of old may name none. */
+/** Uids of the pods that may have the sandbox. Old calls may name no pod. */
 function uidsOf({ pod }: PluginCall, { tracked }: RuntimeDeps): readonly string[] {
   const known = tracked.keys().flatMap((key) => tracked.uidsOf(key));
   return [...new Set([...(pod === undefined ? [] : [pod.uid]), ...known])];
 }
 
-/** Answers DEL. @throws what the plugins of the networks give cause to */
+/**
+ * Answers DEL.
+ * @throws the errors of the networks' plugins
+ */
 export async function removePod(call: PluginCall, deps: RuntimeDeps): Promise<void> {
   const { containerId, pod } = call;
   for (const uid of uidsOf(call, deps)) {
-    // Whoever the call names may be in the midst of an ADD, of which no row tells yet.
+    // The named pod may be in the middle of an ADD that has no row yet.
     const isIts = uid === pod?.uid || (await rowsOf({ uid, containerId }, deps)).length > 0;
     if (!isIts) continue;
     await deps.podMutex.runExclusive(uid, () => releaseSandbox({ uid, containerId }, deps));
   }
 }
 
-/** Releases what is of sandboxes that the runtime does not name; what failed. */
+/** Releases sandboxes that the runtime does not name. Returns the errors. */
 async function releaseUnnamed(call: PluginCall, deps: RuntimeDeps): Promise<readonly unknown[]> {
   const valid = new Set(call.valid.map(({ containerId }) => containerId));
   const failures: unknown[] = [];
@@ -133,7 +134,7 @@ async function releaseUnnamed(call: PluginCall, deps: RuntimeDeps): Promise<read
   return failures;
 }
 
-/** What is not certain is freed another time. */
+/** GC that is not certain to be safe is left to another time. */
 async function freeOf(network: UsableNetwork, deps: RuntimeDeps): Promise<void> {
   try {
     await freeUnused(network, deps);
@@ -147,10 +148,9 @@ async function freeOf(network: UsableNetwork, deps: RuntimeDeps): Promise<void> 
 }
 
 /**
- * Answers GC: releases what is of sandboxes that the runtime does not name, but not what is ready for another runtime of
- * this node, and then has the plugins of all networks free what they hold for attachments that are not there. One that
- * fails keeps no other from it.
- * @throws what the first of those that failed threw
+ * Answers GC: releases sandboxes that the runtime does not name, except those of another runtime that are ready, and then runs GC for all
+ * networks. A failure does not stop the others.
+ * @throws the first error
  */
 export async function collectGarbage(call: PluginCall, deps: RuntimeDeps): Promise<void> {
   const failures = [...(await releaseUnnamed(call, deps))];

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Listens for the container runtime at a unix socket that only root can reach.
+// The server for the container runtime's CNI plugin, on a unix socket that only root can use.
 import {
   CNI_CODES,
   type PluginCall,
@@ -23,7 +23,7 @@ import { dirname } from "node:path";
 import { createHttpServer } from "@patchbay/daemon";
 import { answersAt, publishSocket, showAlive } from "@patchbay/os";
 
-/** As plugins say it of their own. Source: CNI SPEC 1.1 section 5, codes from 100 on. */
+/** Plugin-specific error code. Source: CNI SPEC 1.1 section 5, codes from 100 on. */
 const NOT_AS_MADE = 100;
 
 function refuse(reason: string): never {
@@ -31,8 +31,8 @@ function refuse(reason: string): never {
 }
 
 /**
- * Answers CHECK. The NICs of a launcher need only be there: their addresses are its guest's, and their plugins would miss them.
- * @throws AppError with CNI_CALL_INVALID, which names what is missing, and with what the plugins find
+ * Answers CHECK. The NICs of a launcher only need to exist, because their addresses are on the guest and plugins would miss them.
+ * @throws AppError with CNI_CALL_INVALID, which names what is missing, and the errors of plugins
  */
 function checkPod(call: PluginCall, deps: RuntimeDeps): Promise<void> {
   const { containerId, pod } = call;
@@ -52,15 +52,15 @@ function checkPod(call: PluginCall, deps: RuntimeDeps): Promise<void> {
   });
 }
 
-/** A plugin that says so knows that what is attached suffers as well; whatever else is wrong, no pod can be attached. */
+/** A plugin may report limited connectivity of existing attachments. Any other error means that no pod can be attached. */
 function readinessCodeOf(error: unknown): number {
   const isLimited = isAppError(error) && error.details["cniCode"] === CNI_CODES.limitedConnectivity;
   return isLimited ? CNI_CODES.limitedConnectivity : CNI_CODES.notAvailable;
 }
 
 /**
- * Answers STATUS by the default network, without which no pod starts. Of networks that only some pods ask for their events
- * tell: a tenant's must not keep everybody's pods from the node.
+ * Answers STATUS for the default network, without which no pod starts. Problems of other networks are only events: a tenant's network must
+ * not keep all pods from the node.
  * @throws AppError with CNI_CALL_INVALID, whose code says that no pod can be attached
  */
 async function checkReady(deps: RuntimeDeps): Promise<void> {
@@ -72,7 +72,7 @@ async function checkReady(deps: RuntimeDeps): Promise<void> {
   }
 }
 
-/** A request that has come whole. */
+/** A complete request. */
 interface RuntimeRequest {
   readonly method: string;
   /** Path and query. */
@@ -80,7 +80,7 @@ interface RuntimeRequest {
   readonly body: string;
 }
 
-/** JSON text, or none. */
+/** JSON text or empty. */
 export interface RuntimeAnswer {
   readonly status: number;
   readonly body: string;
@@ -89,7 +89,7 @@ export interface RuntimeAnswer {
 const DONE: RuntimeAnswer = { status: 200, body: "" };
 const NOT_FOUND: RuntimeAnswer = { status: 404, body: "" };
 const WRONG_METHOD: RuntimeAnswer = { status: 405, body: "" };
-/** What Multus' programs read a result as. Source: Multus pkg/server/api Response. */
+/** Version in which Multus' programs read a result. Source: Multus pkg/server/api Response. */
 const MULTUS_VERSION = "1.0.0";
 
 async function answerCall(call: PluginCall, deps: RuntimeDeps): Promise<CniResult | undefined> {
@@ -143,7 +143,7 @@ async function work(
   }
 }
 
-/** Does what a request asks for; never throws. */
+/** Executes a request; never throws. */
 export async function answer(request: RuntimeRequest, deps: RuntimeDeps): Promise<RuntimeAnswer> {
   const [path = ""] = request.url.split("?", 1);
   if (path === "/healthz" || path === "/readyz") return DONE;
@@ -152,20 +152,23 @@ export async function answer(request: RuntimeRequest, deps: RuntimeDeps): Promis
   return work(request, path === "/cni" ? answerCall : delegate, deps);
 }
 
-/** Bytes of a request: a configuration of a megabyte in base64, and an environment. */
+/** Maximum size of a request, bytes: a configuration of a megabyte in base64, and an environment. */
 const BODY_MAX = 2 * 1024 * 1024;
-/** Milliseconds for a request to come whole. */
+/** Time limit for receiving a request, milliseconds. */
 const REQUEST_TIMEOUT_MS = 10_000;
-/** Calls at once; after a start of the node each of its pods has one. */
+/** Maximum number of concurrent calls. After a reboot each pod has one. */
 const CONNECTIONS_MAX = 1024;
-/** How often the socket's file says that we live; our plugin takes ten minutes of silence for more than a restart. */
+/**
+ * Interval for updating the socket's time stamp, milliseconds. After ten minutes without an update patchbay-cni takes the agent for
+ * removed and not just restarting.
+ */
 const ALIVE_MS = 60_000;
 
-/** The body; undefined: it is too long. */
+/** Undefined if the body is too long. */
 async function readBody(request: IncomingMessage): Promise<string | undefined> {
   const parts: Buffer[] = [];
   let length = 0;
-  // A request without encoding gives bytes.
+  // A request without an encoding yields buffers.
   for await (const part of request as AsyncIterable<Buffer>) {
     length += part.length;
     if (length > BODY_MAX) return undefined;
@@ -214,13 +217,13 @@ async function prepare(files: Files, socketPath: string): Promise<void> {
 async function keepAlive({ socketPath, clock }: RuntimeDeps, signal: AbortSignal): Promise<void> {
   while (!signal.aborted) {
     await showAlive(socketPath, clock.now());
-    await clock.sleep(ALIVE_MS, signal).catch(() => undefined); // aborted: seen above
+    await clock.sleep(ALIVE_MS, signal).catch(() => undefined); // aborted: the loop ends
   }
 }
 
 /**
- * Answers until the signal is aborted; what has begun is ended first.
- * @throws AppError with OS_PATH_REFUSED where another listens, OS_FILE_FAILED
+ * Serves until the signal is aborted. Completes calls that have begun.
+ * @throws AppError with OS_PATH_REFUSED if another process listens there, OS_FILE_FAILED
  */
 export async function serveRuntime(
   deps: RuntimeDeps,
@@ -231,7 +234,7 @@ export async function serveRuntime(
   await prepare(files, socketPath);
   const server = createHttpServer({ requestTimeout: REQUEST_TIMEOUT_MS }, (request, response) => {
     respond(request, response, deps).catch((error: unknown) => {
-      // It went away before it had said what it wanted.
+      // The client disconnected before it had sent its request.
       log.debug("a call of the container runtime was cut off", { err: error });
       response.destroy();
     });

@@ -1,17 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
-// When does a process die, counted in its calls that change something outside? What only looks is not counted.
+// A process that dies at a given call. Only calls that change something outside count.
 import { names } from "@patchbay/api";
 import type { Journal } from "@patchbay/cni";
 import type { DefaultRoutes, NodeNics, PodNetwork, Store } from "@patchbay/core/ports";
 
-/** The agent's process: it dies before the call whose number is given, and does nothing afterwards. */
+/** The agent's process. It dies before the call with this number, and does nothing afterwards. */
 export class Life {
   #calls = 0;
   readonly #dieAt: number;
   constructor(dieAt: number) {
     this.#dieAt = dieAt;
   }
-  /** How many there were. */
   get calls(): number {
     return this.#calls;
   }
@@ -26,7 +25,6 @@ export class Life {
   }
 }
 
-/** The journal of a process that can die. */
 export function mortalJournal(journal: Journal, life: Life): Journal {
   return {
     ...journal,
@@ -35,7 +33,6 @@ export function mortalJournal(journal: Journal, life: Life): Journal {
   };
 }
 
-/** What the agent does to links itself. */
 export function mortalPodNetwork(
   network: PodNetwork,
   life: Life,
@@ -48,7 +45,7 @@ export function mortalPodNetwork(
   };
 }
 
-/** The API server of a process that can die; VMIs are found where it has KubeVirt. */
+/** VMIs exist only if the server has KubeVirt. */
 export function mortalStore(
   store: Store,
   life: Life,
@@ -76,7 +73,6 @@ export function mortalStore(
   };
 }
 
-/** Changes of default routes are calls. */
 export function mortalRoutes(routes: DefaultRoutes, life: Life): DefaultRoutes {
   return {
     list: (netns) => routes.list(netns),
@@ -86,7 +82,6 @@ export function mortalRoutes(routes: DefaultRoutes, life: Life): DefaultRoutes {
   };
 }
 
-/** Changes of the node's NICs are calls. */
 export function mortalNics(nics: NodeNics, life: Life): NodeNics {
   return {
     find: (host, name) => nics.find(host, name),

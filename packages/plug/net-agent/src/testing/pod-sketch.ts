@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The one pod of the tests of the loop, from what a test says of it.
+// The pod of the loop's tests, built from options.
 import { names, type Pod } from "@patchbay/api";
 
-/** What the tests say of a pod. */
 export interface PodSketch {
   /** Annotation `k8s.v1.cni.cncf.io/networks`. */
   readonly networks?: string;
@@ -11,21 +10,20 @@ export interface PodSketch {
   readonly isDeleting?: boolean;
   readonly hostNetwork?: boolean;
   readonly annotations?: Readonly<Record<string, string>>;
-  /** uid of the VMI `vm1` that the pod says it is the launcher of. */
+  /** uid of the VMI `vm1` that owns the pod. */
   readonly launcherOf?: string;
-  /** Changes of that owner reference. */
+  /** Changes to that owner reference. */
   readonly owner?: Readonly<Record<string, unknown>>;
-  /** Amounts that its container requests. */
+  /** Resource limits of its container. */
   readonly limits?: Readonly<Record<string, string>>;
-  /** First argument of its container, which is then a launcher's by label and name. */
+  /** First argument of its container, which then has a launcher's label and name. */
   readonly launcherProgram?: string;
-  /** Whether each of its containers has ended. */
+  /** Whether each of its containers has terminated. */
   readonly ended?: readonly boolean[];
 }
 
-/** Of the pod. */
 export const NAMES = { namespace: "ns1", name: "pod" };
-/** Its VMI, where it is a launcher. */
+/** The launcher's VMI. */
 export const OWNER = { apiVersion: "kubevirt.io/v1", kind: "VirtualMachineInstance", name: "vm1" };
 
 function containerOf(isOver: boolean, index: number): ContainerStatus {
@@ -54,7 +52,7 @@ function containersOf({ limits, launcherProgram: program }: PodSketch): Pod["spe
   return limits === undefined ? [] : [{ name: "c", image: "i", resources: { limits } }];
 }
 
-/** The pod as the API server has it; `before`: annotations that it has already. */
+/** @param before - annotations that the pod has already */
 export function toPod(sketch: PodSketch, before: Pod["metadata"]["annotations"]): Pod {
   const { networks, uid = "uid-1", phase = "Running", isDeleting = false } = sketch;
   const asked = networks === undefined ? {} : { [names.NETWORKS_ANNOTATION]: networks };

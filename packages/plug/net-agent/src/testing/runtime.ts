@@ -8,19 +8,19 @@ import type { RuntimeDeps } from "../runtime/deps.ts";
 import { Life } from "./life.ts";
 import type { World } from "./world.ts";
 
-/** What a test says of a call; the rest is that of an ADD for the one pod. */
+/** Options of a call; the defaults are those of an ADD for the World's pod. */
 export interface CallSketch {
   readonly env?: Readonly<Record<string, string>>;
   readonly config?: object;
-  /** Default: that of our own plugin. */
+  /** Default: the URL of patchbay-cni. */
   readonly url?: string;
   readonly method?: string;
 }
 
-/** How calls are answered on that world; the agent dies at the call whose number is given. */
+/** Calls the agent of the World. */
 export class FakeRuntime {
   readonly #world: World;
-  /** The default network; undefined: there is none. */
+  /** The default network; undefined for none. */
   network: NetworkConfigList | undefined = {
     cniVersion: "1.0.0",
     name: "everyone",
@@ -32,7 +32,7 @@ export class FakeRuntime {
     this.#world = world;
   }
 
-  /** Has the runtime call its plugin for the sandbox `box-uid-1`. */
+  /** Calls the plugin for the sandbox `box-uid-1`. The agent dies at the call `dieAt`. */
   async call(
     command: string,
     { env = {}, config = {}, url = "/cni?answer=plugin", method = "POST" }: CallSketch = {},
@@ -55,7 +55,7 @@ export class FakeRuntime {
     return { ...given, said: parseJson(given.body) };
   }
 
-  /** What the agent answers with, which dies with that life. */
+  /** Dependencies of an agent that dies with this life. */
   async deps(life: Life): Promise<RuntimeDeps> {
     return {
       ...(await this.#world.deps(life)),

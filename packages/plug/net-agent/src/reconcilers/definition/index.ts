@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// One pass over one definition: what it needs of the node, what the node has, and what people are told of the difference.
+// One pass over one definition: checks what it needs against what the node has, and reports the difference.
 import {
   NODES,
   type NetworkAttachmentDefinition,
@@ -18,19 +18,18 @@ import type { DefinitionDeps, Judged } from "./deps.ts";
 import { keyOf, printKey, after, done, parseKey, type Next } from "@patchbay/kube";
 import { judge, type Finding } from "./observe.ts";
 
-/** So long nobody is asked again about the nodes of one definition, milliseconds. */
+/** Interval for looking up the nodes that a definition's status names, milliseconds. */
 const ASK_EVERY_MS = 3_600_000;
 
-/** What is known of other nodes. */
 interface OtherNodes {
   readonly gone: readonly string[];
-  /** When they were asked for; undefined: never. */
+  /** When they were last looked up; undefined for never. */
   readonly askedMs: number | undefined;
-  /** When to look again, milliseconds; undefined: no other node tells anything. */
+  /** Milliseconds until the next lookup; undefined if no other node has an entry. */
   readonly againMs: number | undefined;
 }
 
-/** Who may not ask knows of none. */
+/** Without permission to read nodes, none counts as deleted. */
 async function isGone(name: string, { store }: DefinitionDeps): Promise<boolean> {
   try {
     return (await store.find(NODES, { name })) === undefined;
@@ -40,7 +39,7 @@ async function isGone(name: string, { store }: DefinitionDeps): Promise<boolean>
   }
 }
 
-/** Asks for the nodes that others' entries name, once an hour. */
+/** Finds deleted nodes with entries in the status, at most once an hour. They cannot remove their entries, so any agent does. */
 async function findGone(
   nad: NetworkAttachmentDefinition,
   before: Judged | undefined,
@@ -59,7 +58,7 @@ async function findGone(
   return { gone, askedMs: nowMs, againMs: ASK_EVERY_MS };
 }
 
-/** What became of it: the kind has no status, or its status says it now, or said it already. */
+/** Whether the kind has no status, or its status was written or up to date. */
 type Reported = "without status" | "written" | "known";
 
 function titleOf(reason: string): string {
@@ -68,7 +67,10 @@ function titleOf(reason: string): string {
     : "network cannot be used";
 }
 
-/** Writes the finding. @throws AppError with KUBE_CONFLICT where another node was first: look again */
+/**
+ * Writes the finding.
+ * @throws AppError with KUBE_CONFLICT if another node has written first; the caller reads again
+ */
 async function report(
   nad: NetworkAttachmentDefinition,
   finding: Omit<NodeFinding, "node">,
@@ -82,7 +84,7 @@ async function report(
     const patch = { type: "json", operations } as const;
     await store.patch(NETWORK_ATTACHMENT_DEFINITIONS, keyOf(nad), patch, { subresource: "status" });
   } catch (error) {
-    // It is gone, of which its deletion tells, or its kind is Multus' own.
+    // Either the definition is deleted, or its kind has no status, like that of Multus.
     if (!isAppError(error, "KUBE_NOT_FOUND")) throw error;
     reported = "without status";
   }
@@ -97,10 +99,10 @@ async function report(
   return reported;
 }
 
-/** So long an entry of another node may be of an older text, until it is taken for that of a node that is gone, milliseconds. */
+/** After this time an outdated entry counts as one of a deleted node, milliseconds. */
 const TIDY_MS = 30_000;
 
-/** Kinds that the links had which the definition names. */
+/** Kinds of the links that the definition names. */
 function linksSeen({ facts }: Finding): Judged["links"] {
   const { links, needs } = facts ?? {};
   const named = [...(needs?.links ?? []), ...(needs?.bridges ?? [])];
@@ -112,7 +114,7 @@ interface Stale {
   readonly isTidying: boolean;
 }
 
-/** What is to become of others' entries of an older text. */
+/** Whether outdated entries of other nodes should be removed. */
 function staleOf(
   nad: NetworkAttachmentDefinition,
   before: Judged | undefined,
@@ -124,10 +126,9 @@ function staleOf(
   return { sinceMs, isTidying: nowMs - sinceMs >= TIDY_MS };
 }
 
-/** What is written of others and of this node. */
 type Said = Omit<NodeFinding, "node">;
 
-/** A kind without status cannot be asked what it says already. */
+/** Writes the finding. For a kind without status, the last report is remembered instead of read. */
 async function say(
   nad: NetworkAttachmentDefinition,
   finding: Said,
@@ -139,7 +140,7 @@ async function say(
   return { told: words, isWithoutStatus: reported === "without status" };
 }
 
-/** One pass over the definition of that key. Safe to repeat. */
+/** One pass over the definition with that key. Safe to repeat. */
 export async function reconcileDefinition(key: string, deps: DefinitionDeps): Promise<Next> {
   const nad = deps.nads.find(parseKey(key));
   if (nad === undefined) {
@@ -164,7 +165,7 @@ export async function reconcileDefinition(key: string, deps: DefinitionDeps): Pr
     staleSinceMs: isTidying ? undefined : sinceMs,
     nodesAskedMs: askedMs,
   });
-  // What was tidied up wakes it once more.
+  // The removal of entries wakes this key again.
   if (sinceMs !== undefined) return isTidying ? done() : after(TIDY_MS);
   return againMs === undefined ? done() : after(againMs);
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The loop over the definitions of networks: each is judged when it changes, or something that it names.
+// The loop over network definitions. A definition is checked when it or something that it names changes.
 import { type MetricFamily, messageOf } from "@patchbay/core";
 import type { Judged, DefinitionDeps } from "./deps.ts";
 import { createQueue, done, runReconciler, type Next } from "@patchbay/kube";
@@ -8,7 +8,7 @@ import type { Metrics } from "@patchbay/telemetry";
 import { reconcileDefinition } from "./index.ts";
 import { watchLeases, wakeByDirectories, wakeByLinks, wakeByObjects } from "./wake.ts";
 
-/** The definitions that have a problem on this node, by reason; one with two problems counts under both. */
+/** Definitions with problems on this node, by reason. A definition counts once for each of its reasons. */
 export function problemsFamily(judged: Iterable<Pick<Judged, "reasons">>): MetricFamily {
   const reasons = [...judged].flatMap((each) => [...new Set(each.reasons)]);
   const samples = [...Map.groupBy(reasons, (reason) => reason)].map(([reason, all]) => ({
@@ -23,10 +23,9 @@ export function problemsFamily(judged: Iterable<Pick<Judged, "reasons">>): Metri
   };
 }
 
-/** The key of all links; others are NAMESPACE/NAME. */
+/** Queue key for all links; other keys are NAMESPACE/NAME. */
 const LINKS = "*links";
 
-/** A node, and what tells that something on it has changed. */
 export interface DefinitionLoopParts extends Omit<DefinitionDeps, "judged"> {
   readonly files: Pick<Files, "list" | "watchDirectory">;
   readonly linkWatch: LinkWatch;
@@ -36,7 +35,7 @@ export interface DefinitionLoopParts extends Omit<DefinitionDeps, "judged"> {
   readonly metrics: Metrics;
 }
 
-/** Tells that links of the host have changed; where that cannot be watched, definitions are judged without it. */
+/** Watches the host's links. If that fails, link changes trigger no check. */
 function watchHostLinks(
   { linkWatch, openHostNetns, log }: DefinitionLoopParts,
   changed: () => void,
@@ -52,7 +51,6 @@ function watchHostLinks(
   }
 }
 
-/** Judges definitions until the signal is aborted. */
 export async function runDefinitionLoop(
   parts: DefinitionLoopParts,
   signal: AbortSignal,

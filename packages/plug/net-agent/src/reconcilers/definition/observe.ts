@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What is known of a definition: what it says, what it may say, and what the node has of what it names.
+// Checks a definition: its configuration, the policy, and what the node has of what it needs.
 import {
   isAppError,
   needsOf,
@@ -15,12 +15,11 @@ import { findForbidden, isRefusal } from "../pod/attachment/policy.ts";
 import { findVmiOf } from "../pod/launcher.ts";
 import type { JudgeDeps } from "./deps.ts";
 
-/** What was found of one definition. */
 export interface Finding {
   readonly problems: readonly AppError[];
-  /** Absent where it cannot be read, or may not be what it is. */
+  /** Unset if the definition is unreadable or forbidden. */
   readonly facts?: DefinitionFacts;
-  /** Directories in which something must go before a NIC can be made. */
+  /** Lease directories that are full, where a lease must be released before a NIC can be created. */
   readonly exhausted: readonly string[];
 }
 
@@ -82,7 +81,7 @@ async function readOrProblem(
   }
 }
 
-/** All that keeps NICs from being made of the network, NAMESPACE/NAME, on this node. */
+/** Finds everything that keeps this node from creating NICs of the network, NAMESPACE/NAME. */
 export async function judge(network: string, deps: JudgeDeps): Promise<Finding> {
   const config = await readOrProblem(network, deps);
   if (isAppError(config)) return { problems: [config], exhausted: [] };

@@ -1,14 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which definitions does a change concern? Their own, and those of what they name; nothing is looked at while nothing changes.
+// Which definitions to check after a change of a definition, a pod, the policy, a directory or a link.
 import type { Files, Cache, Change } from "@patchbay/core/ports";
 import { names, type Pod } from "@patchbay/api";
 import { keyOf, printKey, type Queue } from "@patchbay/kube";
 import { networksAskedBy } from "../../wake.ts";
 import type { DefinitionDeps, Judged } from "./deps.ts";
 
-/** What is watched, by definition. */
 interface LeaseWatches {
-  /** These directories and no others from now on; none: nothing any more. */
+  /** Watches exactly these directories for the definition. */
   set(key: string, directories: readonly string[]): void;
 }
 
@@ -17,7 +16,7 @@ interface Watched {
   readonly stop: AbortController;
 }
 
-/** Calls `changed` with the definition of a directory in which something came or went, until the signal is aborted. */
+/** Watches lease directories until the signal is aborted. Calls `changed` with the definition's key when a file appears or vanishes. */
 export function watchLeases(
   files: Pick<Files, "watchDirectory">,
   changed: (key: string) => void,
@@ -46,14 +45,17 @@ export function watchLeases(
 
 type Waking = Pick<Queue, "add" | "addAfter">;
 
-/** What is installed comes file by file, milliseconds. */
+/** Delay until an installation, which adds file by file, is complete, milliseconds. */
 const SETTLE_MS = 1000;
 
 function errorsOf(pod: Pod | undefined): string | undefined {
   return pod?.metadata.annotations?.[names.ATTACHMENT_ERRORS_ANNOTATION];
 }
 
-/** Who asks matters where a problem was told or only guests cannot use it, and each time when an attachment has failed. */
+/**
+ * Networks whose check depends on the pod: those with a reported problem, those that guests cannot use, and those of a pod with a new
+ * attachment error.
+ */
 function concernedBy(change: Change<Pod>, judged: ReadonlyMap<string, Judged>): readonly string[] {
   const previous = change.kind === "added" ? undefined : change.previous;
   const current = change.kind === "deleted" ? undefined : change.current;
@@ -65,7 +67,6 @@ function concernedBy(change: Change<Pod>, judged: ReadonlyMap<string, Judged>): 
   });
 }
 
-/** Wakes all definitions; `afterMs`: not before. */
 function wakeAll(queue: Waking, { nads }: Pick<DefinitionDeps, "nads">, afterMs = 0): void {
   for (const nad of nads.list()) {
     const key = printKey(keyOf(nad));
@@ -74,7 +75,6 @@ function wakeAll(queue: Waking, { nads }: Pick<DefinitionDeps, "nads">, afterMs 
   }
 }
 
-/** Wakes definitions by what the API server tells, from now on. */
 export function wakeByObjects(
   queue: Waking,
   deps: Pick<DefinitionDeps, "nads" | "policy" | "judged"> & { readonly pods: Cache<Pod> },
@@ -90,7 +90,7 @@ export function wakeByObjects(
   });
 }
 
-/** Wakes all definitions when something comes into one of the directories, or goes. */
+/** Wakes all definitions when a file appears in or vanishes from one of the directories. */
 export function wakeByDirectories(
   queue: Waking,
   what: {
@@ -111,7 +111,7 @@ export function wakeByDirectories(
   }
 }
 
-/** Wakes the definitions that name a link which is another one than when they were judged. */
+/** Wakes the definitions whose named links have changed since the last check. */
 export function wakeByLinks(
   queue: Pick<Waking, "add">,
   kinds: ReadonlyMap<string, string>,

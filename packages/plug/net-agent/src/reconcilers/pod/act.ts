@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Carries out a plan, one CNI operation after the other. One attachment that fails holds up no other.
+// Executes a plan, one CNI operation after the other. A failed attachment does not block the others.
 import type { AttachmentError } from "@patchbay/api";
 import type { Deps } from "../../deps.ts";
 import type { PodFacts } from "./observe.ts";
@@ -10,15 +10,15 @@ import { attach } from "./attachment/attach.ts";
 import { detach } from "./attachment/detach.ts";
 import { tellFailed, tellFound } from "./tell.ts";
 
-/** An attachment that could not be removed: its row is the recipe of the next try, so nothing else gets its name. */
+/** An attachment that could not be removed. Its journal row is needed for the next attempt, so its interface name stays in use. */
 interface Holder {
-  /** NAMESPACE/NAME of the network that has the name. */
+  /** NAMESPACE/NAME of its network. */
   readonly network: string;
   /** Why it could not be removed. */
   readonly message: string;
 }
 
-/** Never the failure of another network; of the attachment's own, why it was not made. */
+/** Reports the attachment's own last failure, but never that of another network. */
 function nameInUseError(
   action: Extract<Action, { readonly kind: "add" }>,
   { facts, holder }: { readonly facts: PodFacts; readonly holder: Holder },
@@ -32,17 +32,16 @@ function nameInUseError(
   return { reason: "InterfaceNameTaken", message };
 }
 
-/** What is still wrong after the steps of a plan, and when to look again. */
 export interface ActResult {
-  /** By NIC in the pod; also of what is left alone after a failure. */
+  /** By NIC in the pod, including steps that back off. */
   readonly errors: ReadonlyMap<string, AttachmentError>;
-  /** When the first of the failed steps may be tried again, milliseconds; undefined: none has failed. */
+  /** Milliseconds until the first failed step may be retried; undefined without a failure. */
   readonly againMs: number | undefined;
 }
 
 type Failed = FailedStep<Action, AttachmentError>;
 
-/** Who has the name that an attachment is to get, and could not be removed. */
+/** Finds the attachment that still uses the name because it could not be removed. */
 function findHolder(interfaceName: string, failed: readonly Failed[]): Holder | undefined {
   for (const { action, shown } of failed) {
     if (action.kind !== "del" || action.owned.interfaceName !== interfaceName) continue;
@@ -51,7 +50,7 @@ function findHolder(interfaceName: string, failed: readonly Failed[]): Holder | 
   return undefined;
 }
 
-/** What only a change of the pod can mend; the plan has found it. */
+/** Reports an error from the plan that only a change of the pod can fix. */
 function found(
   { reason, message, interfaceName: about }: Extract<Action, { readonly kind: "reportError" }>,
   { step, facts }: { readonly step: Step; readonly facts: PodFacts },
@@ -62,7 +61,7 @@ function found(
   return error;
 }
 
-/** What an action waits for that is no pause of its own. */
+/** Returns why an action must wait, apart from its own backoff. */
 function waitOf(
   action: Action,
   { facts, failed }: { readonly facts: PodFacts; readonly failed: readonly Failed[] },
@@ -77,7 +76,7 @@ function waitOf(
     : undefined;
 }
 
-/** Performs the actions in order, but for those that are left alone. Never throws for an attachment's sake. */
+/** Executes the actions in order, except for those that back off. Attachment errors are returned and not thrown. */
 export async function act(
   actions: readonly Action[],
   facts: PodFacts,
@@ -108,12 +107,12 @@ export async function act(
   );
   return {
     errors: new Map(failed.map(({ action, shown }) => [interfaceOf(action), shown])),
-    // What was adopted may be to go, which only the next look tells.
+    // The next pass may decide to detach what was adopted.
     againMs: done.some(({ kind }) => kind === "adopt") ? 0 : againMs,
   };
 }
 
-/** What is told while the runtime does not answer: each NIC that is to come or to go waits for it. */
+/** The result while the container runtime is unavailable: every attach and detach waits for it. */
 export function heldUp(actions: readonly Action[], told: AttachmentError): ActResult {
   const waits = actions.filter(({ kind }) => kind === "add" || kind === "del");
   return {
@@ -136,6 +135,6 @@ async function perform(action: Action, facts: PodFacts, deps: Deps): Promise<voi
     case "forget":
       await deps.journal.remove(action.owned.row);
       return;
-    case "reportError": // it waits always
+    case "reportError": // always waits, and so is never performed
   }
 }

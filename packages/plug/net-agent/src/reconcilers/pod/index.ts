@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// One pass over one pod: its annotation, the journal and CNI brought together.
+// One pass over one pod: compares its annotation with the journal, and attaches and detaches.
 import { messageOf, planAttachmentActions, retryRuleOf } from "@patchbay/core";
 import { after, done, type EventRecorder, type Next } from "@patchbay/kube";
 import type { Deps } from "../../deps.ts";
@@ -7,7 +7,7 @@ import { act, heldUp } from "./act.ts";
 import { listUids, observe } from "./observe.ts";
 import { report } from "./report.ts";
 
-/** One pass over the pod of that key, and over past pods of the same name. Safe to repeat. */
+/** One pass over the pod with that key, and over deleted pods of the same name. Safe to repeat. */
 export async function reconcilePod(key: string, deps: Deps): Promise<Next> {
   const failures: unknown[] = [];
   const again: number[] = [];
@@ -16,7 +16,7 @@ export async function reconcilePod(key: string, deps: Deps): Promise<Next> {
       const againMs = await reconcileOne(key, uid, deps);
       if (againMs !== undefined) again.push(againMs);
     } catch (error) {
-      // What is left of a past pod must not hold up the one that is there.
+      // A failure of a deleted pod must not block the current one.
       failures.push(error);
     }
   }
@@ -25,12 +25,12 @@ export async function reconcilePod(key: string, deps: Deps): Promise<Next> {
   return again.length === 0 ? done() : after(Math.min(...again));
 }
 
-/** What libraries throw may be anything. */
+/** Libraries may throw any value. */
 function toError(thrown: unknown): Error {
   return thrown instanceof Error ? thrown : new Error(messageOf(thrown));
 }
 
-/** What is told while others wait for the pod's status is told behind it. */
+/** Defers events until the pod's status is written. */
 async function recordingLast<T>(
   { events, ...deps }: Deps,
   work: (deps: Deps) => Promise<T>,
@@ -48,14 +48,14 @@ async function recordingLast<T>(
   }
 }
 
-/** When to look again although nothing changes, milliseconds. */
+/** Returns the milliseconds until the next pass; undefined to wait for a change. */
 function reconcileOne(key: string, uid: string, all: Deps): Promise<number | undefined> {
   return all.podMutex.runExclusive(uid, () =>
     recordingLast(all, (deps) => passOver(key, uid, deps)),
   );
 }
 
-/** How long the runtime may take to call for the end of a pod that the API server has lost, milliseconds. */
+/** Time for the runtime to detach a pod that is gone from the API server, milliseconds. */
 const LEFT_TO_RUNTIME_MS = 60_000;
 
 async function passOver(key: string, uid: string, deps: Deps): Promise<number | undefined> {
@@ -67,7 +67,7 @@ async function passOver(key: string, uid: string, deps: Deps): Promise<number | 
   }
   if (facts.silence !== undefined) {
     await report(facts, heldUp(plan, facts.silence.told), deps);
-    throw facts.silence.error; // it comes again by itself
+    throw facts.silence.error; // the queue retries
   }
   const outcome = await act(plan, facts, deps);
   await report(facts, outcome, deps);

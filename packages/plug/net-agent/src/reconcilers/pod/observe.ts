@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What is known of a pod's attachments: what it asks for, what we have begun, where its namespace is.
+// Reads the facts about a pod's attachments: requested networks, journal rows and sandbox.
 import {
   type Pod,
   type AttachmentError,
@@ -26,26 +26,25 @@ import { parseKey } from "@patchbay/kube";
 import { isKubeVirtLauncher } from "./launcher.ts";
 import { entriesOf, rowsOfPass, toOwned, type OwnedRow } from "./attachment/owned-row.ts";
 
-/** Of a static pod the API server has an image with a uid of its own. Source: kubelet types, ConfigMirrorAnnotationKey. */
+/** The API server has a mirror of a static pod, with a different uid. Source: kubelet types, ConfigMirrorAnnotationKey. */
 const MIRROR_ANNOTATION = "kubernetes.io/config.mirror";
 
 /**
- * Whether the pod has the uid, or is the image of a static pod that has it. Whoever makes a pod can write the annotation:
- * ask only of uids that belong to the pod's own namespace and name.
+ * Whether the pod has the uid, or mirrors a static pod that has it. Pod authors can forge the annotation, so the uid must belong to the
+ * pod's namespace and name.
  */
 export function isPodOf(pod: Pod | undefined, uid: string): pod is Pod {
   if (pod === undefined) return false;
   return pod.metadata.uid === uid || pod.metadata.annotations?.[MIRROR_ANNOTATION] === uid;
 }
 
-/** The container runtime does not answer. */
 interface Silence {
   readonly error: unknown;
-  /** What is told of it; the words of its first failure. */
+  /** The report: the message of the first failure. */
   readonly told: AttachmentError;
 }
 
-/** What is told of an error of the runtime, once of the pod; undefined for an error that is none of it. */
+/** Reports once that the container runtime is unavailable; undefined for other errors. */
 function findSilence(
   { pod, uid, error }: { pod: Pod | undefined; uid: string; error: unknown },
   deps: Deps,
@@ -60,43 +59,43 @@ function findSilence(
   return { error, told };
 }
 
-/** The sandbox, where the pod still needs one; `none` when it is too early for it. */
+/** Finds the sandbox if the pod still needs one; `none` when the pod has not started yet. */
 async function findSandbox(
   key: string,
   uid: string,
   found: { readonly pod: Pod | undefined; readonly isOver: boolean; readonly deps: Deps },
 ): Promise<Sandbox | undefined | "none"> {
   const sandbox = await found.deps.sandboxes.find(uid);
-  // One that is of another pod is none.
+  // A sandbox of another pod does not count.
   const isOwn = sandbox !== undefined && `${sandbox.pod.namespace}/${sandbox.pod.name}` === key;
   if (isOwn) return sandbox;
   if (found.isOver) return undefined;
   if (found.pod?.spec.hostNetwork === true) return undefined;
-  // Before it runs, the pod's own changes tell when to look again.
+  // Before the pod runs, its own changes trigger the next pass.
   if (found.pod?.status?.phase !== "Running") return "none";
   throw new AppError("SANDBOX_NOT_FOUND", { pod: key });
 }
 
-/** One pod, or what is left of one. */
+/** One pod, or the remains of one. */
 export interface PodFacts {
   /** NAMESPACE/NAME. */
   readonly key: string;
   readonly uid: string;
-  /** Absent: it is gone. */
+  /** Unset when the pod is deleted. */
   readonly pod?: Pod;
   readonly sandbox?: Sandbox;
-  /** The container runtime does not answer: nothing can be done, and what is there is taken to be as it was. */
+  /** Set when the container runtime does not answer: nothing can be changed, and the last state is assumed. */
   readonly silence?: Silence;
   readonly attachments: AttachmentFacts<OwnedRow>;
-  /** The pod is gone, and its default network waits for the runtime's call. */
+  /** The pod is deleted, and its default network waits for the runtime's DEL. */
   readonly isLeftToRuntime?: boolean;
-  /** The runtime is just making the sandbox: what the pod's status says is of another, or of nothing. */
+  /** The runtime is creating the sandbox, so the pod's status describes another one or none. */
   readonly isNewSandbox?: true;
 }
 
 const NOTHING: NetworksAnnotation = { ok: true, elements: [] };
 
-/** `over` only when nothing of the pod can use a NIC any more. */
+/** Returns `over` only when nothing in the pod can use a NIC any more. */
 function stageOf(pod: Pod | undefined): AttachmentFacts<OwnedRow>["pod"] {
   if (pod === undefined || isPodFinished(pod)) return "over";
   if (pod.metadata.deletionTimestamp === undefined) return "alive";
@@ -110,7 +109,7 @@ function networksOf(pod: Pod | undefined): NetworksAnnotation {
   return parseNetworks(pod.metadata.annotations?.[names.NETWORKS_ANNOTATION]);
 }
 
-/** The part of the facts that the pod itself determines. */
+/** The facts that the pod itself determines. */
 function requestsOf(
   pod: Pod | undefined,
 ): Pick<AttachmentFacts<OwnedRow>, "networks" | "isHostNetwork" | "isKubeVirtLauncher"> {
@@ -121,7 +120,7 @@ function requestsOf(
   };
 }
 
-/** More entries than a runtime writes: whoever makes a pod can write any status into it, and such a one tells nothing. */
+/** Ignores oversized status annotations, which no runtime writes: pod authors can forge them. */
 const STATUS_ENTRIES_MAX = 2 * NETWORKS_MAX;
 
 function foreignOf(
@@ -142,7 +141,7 @@ function foreignOf(
   });
 }
 
-/** Whether there is anything to decide. */
+/** Whether there is anything to plan. */
 function concernsUs(pod: Pod, rows: readonly JournalRow[]): boolean {
   const networks = networksOf(pod);
   const errors = pod.metadata.annotations?.[names.ATTACHMENT_ERRORS_ANNOTATION];
@@ -153,7 +152,7 @@ function concernsUs(pod: Pod, rows: readonly JournalRow[]): boolean {
   );
 }
 
-/** The pod that has the uid; a cache may be behind, so absence is asked for once more before anything is torn down. */
+/** Finds the pod with this uid. Because the cache may be stale, a missing pod is looked up again before anything is detached. */
 export async function findByUid(key: string, uid: string, deps: Deps): Promise<Pod | undefined> {
   const cached = deps.pods.find(parseKey(key));
   if (isPodOf(cached, uid)) return cached;
@@ -161,7 +160,7 @@ export async function findByUid(key: string, uid: string, deps: Deps): Promise<P
   return isPodOf(live, uid) ? live : undefined;
 }
 
-/** The uids to look at: the pod that is there, then those of which only the journal knows. */
+/** Uids to reconcile: the current pod, then former pods in the journal. */
 export function listUids(key: string, deps: Deps): readonly string[] {
   const pod = deps.pods.find(parseKey(key));
   const tracked = deps.tracked.uidsOf(key);
@@ -170,7 +169,6 @@ export function listUids(key: string, deps: Deps): readonly string[] {
   return current === undefined ? past : [current, ...past];
 }
 
-/** Where the pod lives, or why nobody says. */
 type Place = Pick<PodFacts, "sandbox" | "silence">;
 
 async function findPlace(
@@ -188,7 +186,7 @@ async function findPlace(
   }
 }
 
-/** The facts of one pod, by uid; undefined when there is nothing for us in it. */
+/** The facts of one pod, by uid; undefined if there is nothing to do. */
 export async function observe(key: string, uid: string, deps: Deps): Promise<PodFacts | undefined> {
   const pod = await findByUid(key, uid, deps);
   const rows = await deps.journal.list(uid);

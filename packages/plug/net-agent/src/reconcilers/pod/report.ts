@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Writes what the pod has to its annotations, in one write, and then forgets what is gone.
+// Writes the pod's annotations in one write, and then deletes the rows of removed attachments.
 import {
   names,
   parseNetworkStatus,
@@ -19,10 +19,10 @@ import type { ActResult } from "./act.ts";
 import { toOwned } from "./attachment/owned-row.ts";
 import { type PodFacts, isPodOf } from "./observe.ts";
 
-/** Text by name of the annotation; undefined: absent, or to be taken away. */
+/** Text by annotation name; undefined if it is missing or to be removed. */
 type Annotations = Readonly<Record<string, string | undefined>>;
 
-/** The annotations of ours that must change; text that means the same is left as it is. */
+/** The annotations that must change. Text with the same meaning stays. */
 export function changedAnnotations(
   current: Annotations,
   entries: readonly NetworkStatus[],
@@ -39,7 +39,7 @@ export function changedAnnotations(
   };
 }
 
-/** One JSON patch that fails when the pod is another one or an annotation is no longer what was read. Source: RFC 6902. */
+/** A JSON patch that fails if the pod is another one or if an annotation has changed. Source: RFC 6902. */
 export function annotationPatch(
   pod: {
     readonly uid: string;
@@ -50,7 +50,7 @@ export function annotationPatch(
 ): readonly JsonPatchOperation[] {
   const { uid, resourceVersion, annotations } = pod;
   const changes = Object.entries(changed);
-  // Absence cannot be tested for, so the version is.
+  // A JSON patch cannot test for a missing field, so it tests the version.
   const isNew = changes.some(([name]) => annotations?.[name] === undefined);
   return [
     { op: "test", path: "/metadata/uid", value: uid },
@@ -71,16 +71,16 @@ export function annotationPatch(
   ];
 }
 
-/** Tries against other writers of the pod; afterwards the pass fails and comes again. */
+/** Attempts against concurrent writers. After that the pass fails and is retried. */
 const ATTEMPTS = 5;
 
-/** The pod as it is now; undefined when it is gone or another one has its name. */
+/** The current pod; undefined if it is deleted or replaced. */
 async function findAgain(facts: PodFacts, deps: Deps): Promise<Pod | undefined> {
   const pod = await deps.store.find(PODS, parseKey(facts.key));
   return isPodOf(pod, facts.uid) ? pod : undefined;
 }
 
-/** One attempt; true when the pod says what it should, or is gone. */
+/** One attempt. Returns true when the pod has the right annotations or is gone. */
 async function writeOnce(
   pod: Pod,
   what: {
@@ -127,7 +127,7 @@ async function writeStatus(
   }
 }
 
-/** Writes `network-status` and `attachment-errors`; rows of removed attachments go once nobody can see them any more. */
+/** Writes `network-status` and `attachment-errors`. Rows of removed attachments are deleted once the status no longer shows them. */
 export async function report(facts: PodFacts, outcome: ActResult, deps: Deps): Promise<void> {
   const rows = await deps.journal.list(facts.uid);
   await writeStatus(facts, { rows, outcome }, deps);
@@ -135,7 +135,7 @@ export async function report(facts: PodFacts, outcome: ActResult, deps: Deps): P
     if (row.state === "removed") await deps.journal.remove(row);
   }
   if (!rows.every((row) => row.state === "removed")) return;
-  // What is remembered of a pod without rows must be forgotten when the pod is gone: it is looked at once more then.
+  // A pod without rows but with errors stays tracked, so that its failures are dropped when it is deleted.
   if (facts.pod !== undefined && outcome.errors.size > 0) deps.tracked.add(facts.key, facts.uid);
   else deps.tracked.remove(facts.key, facts.uid);
   if (facts.pod === undefined) deps.failures.forget(facts.uid);

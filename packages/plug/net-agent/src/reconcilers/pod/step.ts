@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which step is an action of a plan, and what does its outcome rest on?
+// Steps of a plan's actions, with their names and inputs.
 import type { AttachmentAction } from "@patchbay/core";
 import { parseKey, type Step } from "@patchbay/kube";
 import type { Deps } from "../../deps.ts";
@@ -7,10 +7,9 @@ import { deviceCircumstances } from "./attachment/device.ts";
 import type { OwnedRow } from "./attachment/owned-row.ts";
 import type { PodFacts } from "./observe.ts";
 
-/** An action of the plan for one pod's attachments. */
 export type Action = AttachmentAction<OwnedRow>;
 
-/** The NIC in the pod that an action is about; empty for the annotation as a whole. */
+/** The NIC in the pod; empty for the annotation as a whole. */
 export function interfaceOf(action: Action): string {
   switch (action.kind) {
     case "add":
@@ -25,7 +24,7 @@ export function interfaceOf(action: Action): string {
   }
 }
 
-/** The network that an action is about, as NAMESPACE/NAME; undefined for the annotation as a whole. */
+/** The network as NAMESPACE/NAME; undefined for the annotation as a whole. */
 export function networkOf(action: Action): string | undefined {
   switch (action.kind) {
     case "add":
@@ -40,7 +39,7 @@ export function networkOf(action: Action): string | undefined {
   }
 }
 
-/** What the action's outcome rests on: when it changes, a failure of before tells nothing. */
+/** The inputs of an action. When they change, an earlier failure no longer counts. */
 function circumstancesOf(action: Action, facts: PodFacts, deps: Deps): unknown {
   switch (action.kind) {
     case "add": {
@@ -59,7 +58,7 @@ function circumstancesOf(action: Action, facts: PodFacts, deps: Deps): unknown {
   }
 }
 
-/** The step by which a failure of the action is remembered; what is only told is another step with other words. */
+/** Builds the step that tracks failures of an action. For reported errors the message is part of the step's name. */
 export function stepOf(action: Action, facts: PodFacts, deps: Deps): Step {
   const what = action.kind === "reportError" ? `: ${action.message}` : "";
   return {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What do people hear of a pod's attachments? Events of the pod and of networks at fault, and lines of the log.
+// Events and log lines about a pod's attachments, including events of networks at fault.
 import { soundAddresses, type AttachmentError } from "@patchbay/api";
 import { networkStatusOf, type JournalRow } from "@patchbay/cni";
 import { isAppError, isFaultOfDefinition, messageOf, type WantedAttachment } from "@patchbay/core";
@@ -10,7 +10,7 @@ import type { PreferredAddresses } from "./attachment/preferred-addresses.ts";
 import type { PodFacts } from "./observe.ts";
 import { interfaceOf, type Action } from "./step.ts";
 
-/** An attachment was made; `durationMs`: how long its plugins took. */
+/** @param durationMs - time that the plugins took */
 export function tellAttached(
   { network, interfaceName: link }: WantedAttachment,
   { facts, result, durationMs }: { facts: PodFacts; result: CniResult; durationMs: number },
@@ -24,7 +24,7 @@ export function tellAttached(
   deps.events.record(facts.pod, { type: "Normal", reason: "AddedInterface", message, about: link });
 }
 
-/** Why a NIC has not what it had before: the network's words, or what is known of it. */
+/** Why the NIC did not get its previous addresses. */
 function sayWhy({
   preferred,
   refusal,
@@ -36,7 +36,7 @@ function sayWhy({
   return refusal ?? "the network gave other addresses and reported no error";
 }
 
-/** Tells where an attachment has not all addresses that it had before; it works nevertheless. */
+/** Reports that an attachment lost some of its previous addresses. It works nevertheless. */
 export function tellAddresses(
   { network, interfaceName: link }: WantedAttachment,
   what: {
@@ -57,7 +57,7 @@ export function tellAddresses(
   deps.events.record(facts.pod, { type: "Warning", reason, message, about: link });
 }
 
-/** An attachment is gone. One that was never seen to succeed is no event: its failure was one. */
+/** No event for an attachment that never succeeded, because its failure had one. */
 export function tellDetached(row: JournalRow, facts: PodFacts, deps: Deps): void {
   const { network } = row;
   const link = row.request.interfaceName;
@@ -68,13 +68,13 @@ export function tellDetached(row: JournalRow, facts: PodFacts, deps: Deps): void
   deps.events.record(facts.pod, { type: "Normal", reason, message, about: link });
 }
 
-/** A pod that is gone can still be told about. */
+/** Events can be recorded for deleted pods too. */
 function podOf(row: JournalRow, { pod }: PodFacts) {
   const metadata = { namespace: row.podNamespace, name: row.podName, uid: row.podUid };
   return pod ?? { apiVersion: "v1", kind: "Pod", metadata };
 }
 
-/** An attachment was taken apart past its plugin: `why`, and what became of its addresses, in words. */
+/** @param released - what happened to the addresses, as text */
 export function tellTakenApart(
   row: JournalRow,
   { facts, why, released }: { facts: PodFacts; why: string; released: string },
@@ -93,7 +93,7 @@ export function tellTakenApart(
   deps.events.record(podOf(row, facts), { type: "Warning", reason, message, about: link });
 }
 
-/** NICs of the node came back from an attachment, but not as they were, or did not come back; `lacks`: in words. */
+/** @param lacks - settings that could not be restored, as text */
 export function tellNicNotRestored(
   row: JournalRow,
   { facts, lacks }: { facts: PodFacts; lacks: string },
@@ -106,7 +106,7 @@ export function tellNicNotRestored(
   deps.events.record(podOf(row, facts), { type: "Warning", reason, message, about: link });
 }
 
-/** A default route that gave way to an attachment could not be brought back. */
+/** Reports that a replaced default route could not be restored. */
 export function tellRouteLost(
   row: JournalRow,
   what: { facts: PodFacts; route: DefaultRoute; reason: string },
@@ -126,7 +126,7 @@ export function tellRouteLost(
   });
 }
 
-/** An action has failed: the log gets this failure's words, the event those that are kept while it stays the same. */
+/** The log gets the message of this failure. The event gets the first message of its kind, so that repeats are counted. */
 export function tellFailed(
   { action, shown, pauseMs, error: thrown }: FailedStep<Action, AttachmentError>,
   facts: PodFacts,
@@ -149,7 +149,7 @@ export function tellFailed(
   deps.events.record(facts.pod, { type: "Warning", reason, message, about: link });
 }
 
-/** Whoever looks at a network's definition learns what is wrong with it; of the pod nothing is said, which may be another's. */
+/** Reports the fault on the network's definition, without naming the pod, which may belong to another tenant. */
 function tellDefinition(
   { network }: WantedAttachment,
   { thrown, shown }: { readonly thrown: unknown; readonly shown: AttachmentError },
@@ -159,7 +159,7 @@ function tellDefinition(
   if (nad !== undefined) deps.events.record(nad, { type: "Warning", ...shown });
 }
 
-/** The plan has found something that only a change of the pod can mend. */
+/** Reports an error that only a change of the pod can fix. */
 export function tellFound(
   { reason, message }: AttachmentError,
   { facts, about }: { facts: PodFacts; about: string },

@@ -1,23 +1,22 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a round has found, told once: when it comes, when its words change, and when it is over.
+// Findings of upkeep rounds. Each is reported when it appears, when its message changes, and when it is resolved.
 import type { KubeObject } from "@patchbay/api";
 import { messageOf } from "@patchbay/core";
 import { keyOf, printKey } from "@patchbay/kube";
 import type { Deps } from "../../deps.ts";
 
-/** Something that is not as it should be. */
 export interface Finding {
-  /** Names it in every round. */
+  /** Identifies the finding across rounds. */
   readonly key: string;
-  /** Who is told; absent: only the log is. */
+  /** The object for the event; unset to log only. */
   readonly object?: KubeObject;
-  /** Which part of the object. */
+  /** The part of the object. */
   readonly about: string;
   readonly reason: string;
-  /** What it is about, in words. */
+  /** What the message is about. */
   readonly subject: string;
   readonly error: unknown;
-  /** Reason and words of its end. */
+  /** Reason and message when the finding is resolved. */
   readonly over: { readonly reason: string; readonly message: string };
 }
 
@@ -29,7 +28,7 @@ function sayOf({ subject, error }: Finding): string {
   return `${subject}: ${messageOf(error)}`;
 }
 
-/** Tells what is new of what was found now, and what of before is over. */
+/** Reports new, changed and resolved findings. */
 export function tellChanges(
   before: ReadonlyMap<string, Finding>,
   now: ReadonlyMap<string, Finding>,

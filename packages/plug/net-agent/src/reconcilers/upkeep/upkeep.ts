@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Can the networks that pods of this node ask for be attached? Plugins that know the question are asked; ADD does not wait
-// for it, since it gives the answer itself, and that of an hour ago may be wrong.
+// Hourly checks of networks and attachments with CNI STATUS, GC and CHECK. Findings are reported and change nothing.
 import { isAppError } from "@patchbay/core";
 import type { Deps } from "../../deps.ts";
 import { networksAskedBy } from "../../wake.ts";
@@ -10,7 +9,10 @@ import { checkAttachments } from "./attachments.ts";
 import { collectUnused } from "./collect.ts";
 import { after, createQueue, runReconciler, type Next } from "@patchbay/kube";
 
-/** Asks the default network, and each that is used here; what keeps those from working that answer so. */
+/**
+ * Runs STATUS for the default network and for each network in use. ADD does not depend on it, because ADD itself fails if the network is
+ * not ready, and an hour-old answer may be wrong.
+ */
 async function askNetworks(
   networks: readonly UsableNetwork[],
   deps: Deps,
@@ -37,7 +39,7 @@ async function askNetworks(
   return found;
 }
 
-/** Makes what does one round, and knows what the rounds before have told. */
+/** Creates a function that runs one round. It compares findings with those of the previous round. */
 export function createUpkeep(deps: Deps): () => Promise<void> {
   let told: ReadonlyMap<string, Finding> = new Map();
   return async () => {
@@ -53,11 +55,10 @@ export function createUpkeep(deps: Deps): () => Promise<void> {
   };
 }
 
-/** The key of everything. */
+/** The only queue key. */
 const ALL = "*";
 const HOUR_MS = 3_600_000;
 
-/** Looks until the signal is aborted. */
 export async function runUpkeepLoop(deps: Deps, signal: AbortSignal): Promise<void> {
   const { clock, log } = deps;
   const queue = createQueue({ clock });

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Runs one ADD so that whatever happens is known afterwards: intent on disk before, DEL behind a failure.
+// One CNI ADD that leaves no unknown state: the intent is on disk before, and DEL follows a failure.
 import type { JournalRow } from "@patchbay/cni";
 import type { AttachmentRequest, Sandbox, CniResult } from "@patchbay/core/ports";
 import type { Deps } from "../../../deps.ts";
@@ -10,7 +10,7 @@ import { detach } from "./detach.ts";
 import { noteNodeNics } from "./node-nics.ts";
 import { offerDeviceInfo, withDeviceInfo, type DeviceOfRequest } from "./device.ts";
 
-/** A row of the sandbox that is there now, in order behind those that the pod has: later attachments may stand on earlier ones. */
+/** Builds a row for the current sandbox. Its sequence is the highest of the pod, because later attachments may depend on earlier ones. */
 export async function newRow(
   { network }: { readonly network: string },
   what: {
@@ -34,13 +34,13 @@ export async function newRow(
   };
 }
 
-/** Writes the row; from now on its pod is known to have some. */
+/** Writes the row, and tracks the pod. */
 export async function writeRow(row: JournalRow, facts: PodFacts, deps: Deps): Promise<void> {
   await deps.journal.write(row);
   deps.tracked.add(facts.key, facts.uid);
 }
 
-/** Writes the intent before anything is made, since afterwards nothing tells what was made. */
+/** Writes the intent before ADD, because after a crash nothing else tells what ADD made. */
 export async function begin(
   network: Parameters<typeof newRow>[0],
   what: DeviceOfRequest & {
@@ -65,15 +65,15 @@ export async function begin(
   return row;
 }
 
-/** An ADD that has succeeded, and what its row says by now. */
+/** A successful ADD, with its current row. */
 interface Made {
   readonly row: JournalRow;
   readonly result: CniResult;
 }
 
 /**
- * A failed ADD may leave a NIC and a lease: DEL always follows, also where `check` says that the result is none, or the pod's
- * routes cannot go by it. Source: CNI SPEC 1.1, "Lifecycle & Ordering".
+ * A failed ADD may leave a NIC and a lease, so DEL always follows, even if only `check` or the default routes failed.
+ * Source: CNI SPEC 1.1, "Lifecycle & Ordering".
  */
 export async function addOrUndo(
   begun: JournalRow,
@@ -94,7 +94,7 @@ export async function addOrUndo(
     await takeDefaultRoutes(row, remember, deps);
     return { row, result };
   } catch (error) {
-    // The row stays "begun" when this fails too, so that the next pass tries again; the first error is told.
+    // If DEL fails too, the row stays "begun" and the next pass tries again. The first error is reported.
     await detach(row, facts, deps).catch((undoError: unknown) => {
       const reason = messageOf(undoError);
       deps.log.warn("undoing an attachment failed", { pod: facts.key, reason });

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Takes note of an attachment that the pod's runtime made (Multus, when the pod was created), so that an unplug has a
-// recipe: what libcni remembers of it, else the network's definition. Its NIC and its status stay as they are.
+// Records an attachment that the pod's runtime made, for example Multus at pod creation, so that it can be detached. The
+// configuration comes from libcni's cache or else from the network's definition. NIC and status stay as they are.
 import type { JournalRow } from "@patchbay/cni";
 import type { ForeignAttachment } from "@patchbay/core";
 import { parseKey } from "@patchbay/kube";
@@ -19,8 +19,8 @@ interface Recipe extends Pick<AttachmentRequest, "config" | "args" | "capability
 }
 
 /**
- * Without definition nothing can be run: the NIC is then taken out of the pod and that is all. So it is with one that
- * the pod may not use, or that names what it may not: whoever makes a pod can write any status into it.
+ * Without a definition no plugin can run, so a detach only removes the NIC from the pod. The same holds for networks that the pod may
+ * not use and for forbidden definitions, because pod authors can write any status into their pod.
  */
 async function recipeByDefinition(
   network: string,
@@ -53,7 +53,7 @@ async function configOf(
 }
 
 /**
- * Writes the row of an attachment that is there.
+ * Writes a row for an existing attachment.
  * @throws AppError with SANDBOX_NOT_FOUND
  */
 export async function adopt(

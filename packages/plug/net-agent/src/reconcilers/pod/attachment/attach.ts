@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Makes one attachment in a pod's sandbox: intent on disk, CNI ADD, and a look at what it gave.
+// Attaches one network in a pod's sandbox: intent on disk, CNI ADD, and a check of the result.
 import { names, normalizeMac, parseNetworkStatus } from "@patchbay/api";
 import { networkStatusesOf, networkStatusOf, type JournalRow } from "@patchbay/cni";
 import {
@@ -28,10 +28,7 @@ import { tellAddresses, tellAttached } from "../tell.ts";
 import { listLinks, sandboxOf } from "./netns.ts";
 import { missingOf, requestOf } from "./request.ts";
 
-/**
- * Attaches what is wanted.
- * @throws AppError with what plugins, the request and the sandbox give cause to
- */
+/** @throws AppError of the plugins, the request and the sandbox */
 export async function attach(wanted: WantedAttachment, facts: PodFacts, deps: Deps): Promise<void> {
   const sandbox = sandboxOf(facts);
   await assertMayUse(wanted.network, facts, deps);
@@ -63,22 +60,22 @@ export async function attach(wanted: WantedAttachment, facts: PodFacts, deps: De
   if (preferred !== undefined) tellAddresses(wanted, { facts, result, preferred, refusal }, deps);
 }
 
-/** What the definition explains is told so: of a link or a module that is missing plugins say little. */
+/** Prefers a problem of the definition, because plugins say little about a missing link or kernel module. */
 async function explained(error: unknown, network: string, deps: Deps): Promise<unknown> {
   if (!isAppError(error, "CNI_PLUGIN_FAILED")) return error;
-  const problems = await deps.findProblems(network).catch(() => []); // the plugin's words are all there is
-  // What the policy only warns of is not why the plugin failed.
+  const problems = await deps.findProblems(network).catch(() => []); // only the plugin's error is known
+  // A policy warning is not why the plugin failed.
   return problems.find(({ code }) => code !== "CNI_DEFINITION_TOLERATED") ?? error;
 }
 
-/** What an ADD rests on, and what it asks for. */
+/** Input of an ADD. */
 type Intent = Parameters<typeof begin>[1];
 
-/** An ADD that has succeeded. */
+/** A successful ADD. */
 interface Added {
   readonly row: JournalRow;
   readonly result: CniResult;
-  /** Why the addresses of before were refused, if they were. */
+  /** Why the previous addresses were rejected, if they were. */
   readonly refusal?: string;
 }
 
@@ -91,7 +88,7 @@ async function addNew(wanted: WantedAttachment, intent: Intent, deps: Deps): Pro
   return addOrUndo(row, { facts, check }, deps);
 }
 
-/** With the addresses of before where the network can be asked for them and gives them, else with those that it gives. */
+/** Requests the previous addresses if the network supports that. If it rejects them, accepts new ones. */
 async function addAsBefore(
   wanted: WantedAttachment,
   { preferred, ...intent }: Intent & { readonly preferred: PreferredAddresses | undefined },
@@ -111,8 +108,8 @@ async function addAsBefore(
 }
 
 /**
- * Whether the pod's runtime has made the attachment already, by a plugin that makes no interface, so that the pod and its
- * status do not show it. A second ADD of one attachment is an error. Source: CNI SPEC 1.1 section 2, "ADD".
+ * Whether the pod's runtime has already made this attachment with a plugin that creates no interface, so that neither the pod nor
+ * its status shows it. A second ADD would be an error. Source: CNI SPEC 1.1 section 2, "ADD".
  */
 async function isMadeWithoutInterface(
   { containerId, interfaceName, config }: AttachmentRequest,
@@ -127,7 +124,7 @@ async function isMadeWithoutInterface(
   );
 }
 
-/** In a new sandbox the runtime has made again what the annotation names, and has said so. */
+/** In a new sandbox the runtime attaches the annotation's networks again, and its status entry tells so. */
 async function adoptOrThrow(
   { network, interfaceName }: WantedAttachment,
   { facts, there }: { readonly facts: PodFacts; readonly there: Link },
@@ -146,12 +143,12 @@ async function adoptOrThrow(
       normalizeMac(entry.mac ?? "") === normalizeMac(there.mac),
   );
   const isMade = isTold || (await isRemembered({ network, interfaceName }, { facts, there }, deps));
-  // No DEL: it would destroy what somebody else has made.
+  // A DEL would destroy an attachment of another owner.
   if (!isMade) throw new AppError("CNI_NAME_TAKEN", { interface: interfaceName });
   await adopt({ network, interfaceName }, facts, deps);
 }
 
-/** libcni's cache has the very NIC, of that network: the runtime's entry in the status may have been lost. */
+/** Whether libcni's cache has this NIC for this network. The runtime's status entry may have been overwritten. */
 async function isRemembered(
   { network, interfaceName }: ForeignAttachment,
   { facts, there }: { readonly facts: PodFacts; readonly there: Link },
@@ -166,8 +163,8 @@ async function isRemembered(
 }
 
 /**
- * The MAC of a launcher's NIC is the guest's, which nobody may have asked for: where the plugin cannot set it (ptp,
- * host-device), the wiring around the NIC does.
+ * Checks that the result has the requested addresses and MAC. A launcher's MAC is exempt: it is the guest's, and if a plugin cannot
+ * set it (ptp, host-device), virt-handler's wiring does.
  * @throws AppError with CNI_REQUEST_NOT_MET
  */
 export async function assertAskedIsGiven(
@@ -182,7 +179,7 @@ export async function assertAskedIsGiven(
   throw new AppError("CNI_REQUEST_NOT_MET", { what: mac });
 }
 
-/** Looked up only where a MAC was wanted and the result does not tell it, as before version 0.3.0. */
+/** Reads the MAC from the NIC if one was requested and the result has none, as before version 0.3.0. */
 async function seenMacOf(
   wanted: WantedAttachment,
   { facts, result }: { readonly facts: PodFacts; readonly result: CniResult },

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Lets the default routes of a pod go by an attachment that asks for it, and brings back those that gave way.
+// Moves a pod's default routes to an attachment that requests them, and restores the old ones at detach.
 // Source: NPWG 1.3 section 4.1.2.1.9.
 import { gatewaysOf } from "@patchbay/api";
 import type { JournalRow } from "@patchbay/cni";
@@ -20,14 +20,14 @@ import type { PodFacts } from "../observe.ts";
 import { tellRouteLost } from "../tell.ts";
 import { openNetnsOf } from "./netns.ts";
 
-/** More than a pod has that nobody plays with: whoever may change its routes can make any number of them. */
+/** More than any ordinary pod has. Whoever may change the pod's routes could create any number. */
 const REPLACED_MAX = 16;
 
 function refuse({ network }: WantedAttachment, reason: string): AppError {
   return new AppError("CNI_REQUEST_INVALID", { network, reason: `default-route: ${reason}` });
 }
 
-/** @throws AppError with CNI_REQUEST_INVALID where the pod's default routes are not this attachment's to have */
+/** @throws AppError with CNI_REQUEST_INVALID if the attachment may not have the pod's default routes */
 export async function assertMayRoute(
   wanted: WantedAttachment,
   facts: PodFacts,
@@ -40,12 +40,12 @@ export async function assertMayRoute(
     throw refuse(wanted, `only one element may ask for it, and that of ${rival.name} does already`);
   }
   if ((await findVmiOf(facts.pod, deps)) === undefined) return;
-  // The launcher's own routes carry what the guest sends by masquerade, and its probes.
+  // The launcher's own routes carry the guest's masqueraded traffic and the pod's probes.
   const why = "the guest of a VM has routes of its own, and its launcher's must stay";
   throw refuse(wanted, `${why}; give the guest its gateway by the routes of the network's ipam`);
 }
 
-/** What the row of an attachment says of default routes before it is made. */
+/** The row's fields about default routes before ADD. */
 export function claimOf({
   selection,
 }: Pick<WantedAttachment, "selection">): Pick<JournalRow, "defaultRoute"> {
@@ -57,7 +57,7 @@ function toClaim({ defaultRoute, request }: JournalRow): RouteClaim | undefined 
   return defaultRoute && { interfaceName: request.interfaceName, ...defaultRoute };
 }
 
-/** What other attachments of the same sandbox have done to its routes. */
+/** Route changes by other attachments of the same sandbox. */
 async function listOthers(row: JournalRow, deps: Deps): Promise<readonly RouteClaim[]> {
   const { containerId, interfaceName } = row.request;
   const rows = await deps.journal.list(row.podUid);
@@ -67,7 +67,6 @@ async function listOthers(row: JournalRow, deps: Deps): Promise<readonly RouteCl
     .flatMap((other) => toClaim(other) ?? []);
 }
 
-/** What the network gave to a NIC, in words. */
 function sayGiven({ result, request }: JournalRow): string {
   const addresses = result?.ips?.map(({ address }) => address).join(", ") ?? "";
   return `the network gave ${request.interfaceName} ${addresses === "" ? "no address" : addresses}`;
@@ -92,7 +91,7 @@ async function setRoutes(
 }
 
 /**
- * Moves the pod's default routes to an attachment that was made; those that give way are in its row before they go.
+ * Moves the default routes to a new attachment. Stores the replaced ones in the row before it removes them.
  * @throws AppError with CNI_REQUEST_NOT_MET, SANDBOX_NOT_FOUND, PODNET_FAILED
  */
 export async function takeDefaultRoutes(
@@ -120,7 +119,10 @@ export async function takeDefaultRoutes(
   }
 }
 
-/** Brings back what gave way. Its NIC may have gone, or the pod have other addresses: then the attachment is gone all the same. */
+/**
+ * Restores replaced routes. Failures are only reported, because the detach itself has succeeded: the NIC may be gone, or the pod may
+ * have other addresses.
+ */
 async function restore(
   claim: RouteClaim,
   at: { readonly row: JournalRow; readonly facts: PodFacts; readonly netns: OpenNetns },
@@ -137,12 +139,12 @@ async function restore(
   }
 }
 
-/** After an attachment has gone: its own routes go, where its NIC stays, and what gave way comes back. */
+/** After a detach: removes the attachment's own routes, in case its NIC remains, and restores the replaced ones. */
 export async function bringBackRoutes(row: JournalRow, facts: PodFacts, deps: Deps): Promise<void> {
   const claim = toClaim(row);
   if (claim === undefined || facts.attachments.pod === "over") return;
   const netns = openNetnsOf(row, deps);
-  if (netns === undefined) return; // with its routes
+  if (netns === undefined) return; // gone together with its routes
   try {
     const own = (await deps.defaultRoutes.list(netns)).filter(
       ({ link, gateway = "" }) => link === claim.interfaceName && claim.gateways.includes(gateway),

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// What does a network's definition say? Its own configuration, or that of a file of the node. Source: NPWG 1.3 section 3.4.1.
+// Configuration of a network's definition, from `spec.config` or from a file of the node. Source: NPWG 1.3 section 3.4.1.
 import { parseNetworkConfig, type DefinitionSearch } from "@patchbay/cni";
 import { AppError, isAppError } from "@patchbay/core";
 import { parseKey } from "@patchbay/kube";
 import type { NetworkConfigList } from "@patchbay/core/ports";
 import type { Deps } from "../../../deps.ts";
 
-/** Most names that a message repeats. */
+/** Maximum number of names in a message. */
 const NAMES_MAX = 16;
 
 function saySeen({ names, unreadable }: DefinitionSearch): string {
@@ -19,11 +19,10 @@ function saySeen({ names, unreadable }: DefinitionSearch): string {
 
 interface ConfigText {
   readonly text: string;
-  /** Where it is. */
+  /** Where the text is from. */
   readonly at: string;
 }
 
-/** Where definitions are. */
 type Definitions = Pick<Deps, "nads" | "definitionFiles">;
 
 async function findText(network: string, deps: Definitions): Promise<ConfigText> {
@@ -51,7 +50,7 @@ export async function definitionOf(network: string, deps: Definitions): Promise<
   throw new AppError("CNI_CONFIG_INVALID", { network, reason });
 }
 
-/** Whether a failure of {@link definitionOf} says that there is no definition that could be run. */
+/** Whether an error of {@link definitionOf} means that there is no usable definition. */
 export function isNoDefinition(error: unknown): boolean {
   return (
     isAppError(error, "CNI_NETWORK_NOT_FOUND") ||

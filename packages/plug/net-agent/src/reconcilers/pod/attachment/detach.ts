@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Takes one attachment away by what the journal knows of it, also when its plugin can no longer do so.
+// Detaches a network with the data in its journal row, even if its plugin can no longer do so.
 import { isNicMac, normalizeMac } from "@patchbay/api";
 import type { AttachmentRequest, CniResult, LentNic, OpenNetns } from "@patchbay/core/ports";
 import { networkStatusOf, type JournalRow } from "@patchbay/cni";
@@ -17,7 +17,6 @@ interface Nic {
   readonly mac: string;
 }
 
-/** What the result says of the NIC that was asked for. */
 function nicOf(result: CniResult, interfaceName: string): Nic {
   const nics = result.interfaces ?? [];
   const index = nics.findIndex(
@@ -26,13 +25,13 @@ function nicOf(result: CniResult, interfaceName: string): Nic {
   return { index, mac: nics[index]?.mac ?? "" };
 }
 
-/** A NIC whose plugin did not set the MAC that was asked for got it from somebody else. */
+/** The NIC has another MAC than the request: the plugin did not set it. */
 function isMacForeign({ args }: AttachmentRequest, { mac }: Nic): boolean {
   const asked = args.find(([key]) => key === "MAC")?.[1];
   return asked !== undefined && isNicMac(mac) && normalizeMac(asked) !== normalizeMac(mac);
 }
 
-/** What the NIC of an attachment had after ADD; nothing but its name where no result is known. */
+/** What the NIC had after ADD; only its name without a result. */
 export function lentNicOf(request: AttachmentRequest, result: CniResult | undefined): LentNic {
   const { interfaceName: name } = request;
   if (result === undefined) return { name, addresses: [] };
@@ -44,12 +43,12 @@ export function lentNicOf(request: AttachmentRequest, result: CniResult | undefi
 }
 
 /**
- * After so many failed DELs an attachment is taken apart without its plugin; fewer once nothing of the pod can use it.
- * Until then the plugin may still clean up what nobody else knows of.
+ * Number of failed DELs after which an attachment is removed without its plugin; lower once the pod is over. Until then the plugin
+ * may still clean up what only it knows of.
  */
 const FAILED_REMOVALS_MAX = { alive: 5, ending: 5, over: 3 } as const;
 
-/** A plugin looks for the NIC by its name, which KubeVirt has given to another link: what ADD made must go, not that. */
+/** Restores the NIC's name. The plugin looks the NIC up by name, and KubeVirt has given that name to another link. */
 async function restoreName(row: JournalRow, netns: OpenNetns, deps: Deps): Promise<void> {
   const { interfaceName: before } = row.request;
   const name = findMovedNic(await deps.podNetwork.listLinks(netns), before);
@@ -66,13 +65,13 @@ async function giveBack(
   try {
     await deps.podNetwork.giveBack(where.netns, lentNicOf(row.request, row.result));
   } catch (error) {
-    // DEL comes nevertheless: it may do without, and it is what takes the NIC away.
+    // DEL follows nevertheless: it may not need this, and it removes the NIC.
     const reason = messageOf(error);
     deps.log.warn("giving back to a NIC failed", { pod: where.facts.key, reason });
   }
 }
 
-/** The request of DEL; it names the namespace only while that of ADD is there, and then the NIC has what it had. */
+/** Builds the request of DEL. It names the namespace only while ADD's namespace exists, and then first restores the NIC. */
 async function prepareRemoval(
   row: JournalRow,
   facts: PodFacts,
@@ -92,14 +91,14 @@ async function prepareRemoval(
   return { containerId, interfaceName, config, args, capabilityArgs };
 }
 
-/** Takes the NIC out of the pod past its plugin, so that its name is free and its addresses are not used. */
+/** Removes the NIC from the pod without its plugin, so that its name is free and its addresses are not used. */
 async function removeNic(row: JournalRow, deps: Deps): Promise<void> {
   const netns = openNetnsOf(row, deps);
   if (netns === undefined) return;
   const { interfaceName, config } = row.request;
   try {
     const moved = findMovedNic(await deps.podNetwork.listLinks(netns), interfaceName);
-    // One of the node is not removed, of whatever kind it is.
+    // A NIC of the node is moved back and not deleted, whatever its kind.
     if (takesNodeNic(config)) await bringBackNic(netns, moved ?? interfaceName, deps);
     else if (moved !== undefined) await deps.podNetwork.removeLink(netns, moved);
     await deps.podNetwork.removeLink(netns, interfaceName);
@@ -108,7 +107,7 @@ async function removeNic(row: JournalRow, deps: Deps): Promise<void> {
   }
 }
 
-/** Gives the addresses back by their IPAM plugins alone; what may be left of them, in words. */
+/** Releases the addresses through their IPAM plugins alone, and describes the result. */
 async function releaseAddresses(row: JournalRow, deps: Deps): Promise<string> {
   try {
     await deps.cni.releaseAddresses(row.request);
@@ -120,7 +119,7 @@ async function releaseAddresses(row: JournalRow, deps: Deps): Promise<string> {
   }
 }
 
-/** Some plugins fail for ever, for example macvlan 1.1.1 once its parent is gone, and dhcp without its daemon. */
+/** Some plugins fail forever, for example macvlan 1.1.1 once its parent is gone, or dhcp without its daemon. */
 async function takeApart(
   row: JournalRow,
   { facts, why }: { readonly facts: PodFacts; readonly why: string },
@@ -131,7 +130,7 @@ async function takeApart(
   tellTakenApart(row, { facts, why, released }, deps);
 }
 
-/** Why the plugin is not asked again; undefined: it has done its work. */
+/** Runs DEL. Returns undefined on success, or why the plugin is not called again. */
 async function del(row: JournalRow, facts: PodFacts, deps: Deps): Promise<string | undefined> {
   try {
     const request = await prepareRemoval(row, facts, deps);
@@ -149,18 +148,18 @@ async function del(row: JournalRow, facts: PodFacts, deps: Deps): Promise<string
   }
 }
 
-/** Has the plugins take away what they have made; the row afterwards. */
+/** Removes what the plugins made, and returns the updated row. */
 async function unmake(row: JournalRow, facts: PodFacts, deps: Deps): Promise<JournalRow> {
   const why = await del(row, facts, deps);
   if (why !== undefined) await takeApart(row, { facts, why }, deps);
   if (row.nodeNics === undefined) return row;
-  // A plugin that is asked once more finds no NIC, and fails.
+  // If the plugin were called again, it would find no NIC and fail.
   const unmade: JournalRow = { ...row, state: "begun", isUnmade: true, failedRemovals: 0 };
   await deps.journal.write(unmade);
   return unmade;
 }
 
-/** As libcni does after DEL: what is remembered there would be taken for an attachment that is there. */
+/** Deletes the libcni cache entry, as libcni does after DEL. It would otherwise count as an existing attachment. */
 async function forgetCached(
   { containerId, interfaceName }: AttachmentRequest,
   { resultCache }: Deps,
@@ -172,7 +171,7 @@ async function forgetCached(
   }
 }
 
-/** Removes the attachment; its row stays, marked, until the pod's status says so. */
+/** Detaches the network. Its row stays, marked as removed, until the pod's status is written. */
 export async function detach(row: JournalRow, facts: PodFacts, deps: Deps): Promise<void> {
   const unmade = row.isUnmade === true ? row : await unmake(row, facts, deps);
   await restoreNodeNics(unmade, facts, deps);

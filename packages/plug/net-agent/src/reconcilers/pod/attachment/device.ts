@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Gives an attachment a device of those that the kubelet has given to its pod. Source: Multus, k8sclient and conf.go.
+// Assigns a device of the pod to an attachment. Source: Multus, k8sclient and conf.go.
 import { names } from "@patchbay/api";
 import {
   deviceIn,
@@ -23,10 +23,10 @@ import type { Deps } from "../../../deps.ts";
 import type { PodFacts } from "../observe.ts";
 import { deviceOfRow } from "./owned-row.ts";
 
-/** Capability whose value is the file that tells of the device. Source: NPWG device information 1.1.0 section 5. */
+/** Capability whose value is the path of the device information file. Source: NPWG device information 1.1.0 section 5. */
 const INFO_FILE = "CNIDeviceInfoFile";
 
-/** What an attachment asks of devices; undefined: nothing. */
+/** The requested resource or device; undefined without a request. */
 function deviceRequestOf(
   { network, selection }: Pick<WantedAttachment, "network" | "selection">,
   { nads }: Pick<Deps, "nads">,
@@ -38,7 +38,7 @@ function deviceRequestOf(
   return { ...(resource !== "" && { resource }), ...(typeof id === "string" && { id }) };
 }
 
-/** Of the same sandbox: what a former one had is free, though its DEL may still have to come. */
+/** Devices in use in the same sandbox. Those of a former sandbox count as free, even if their DEL is still pending. */
 async function listHeld(
   facts: PodFacts,
   sandbox: Sandbox,
@@ -56,7 +56,7 @@ async function listHeld(
   return [...own, ...(await Promise.all(others)).flat()];
 }
 
-/** Devices that elements of the annotation name, but for the one itself. */
+/** Devices that other elements of the annotation name. */
 function listNamed(
   { selection }: Pick<WantedAttachment, "selection">,
   { attachments: { networks } }: PodFacts,
@@ -68,8 +68,8 @@ function listNamed(
 }
 
 /**
- * What the choice of a device rests on that changes: whoever found none looks again then. What goes, goes before anything
- * comes; one that cannot be removed frees its device later.
+ * The inputs of the device choice, so that a failed choice is retried when they change. Detaches run before attaches; a failed detach
+ * frees its device later.
  */
 export function deviceCircumstances(
   wanted: WantedAttachment,
@@ -83,7 +83,7 @@ export function deviceCircumstances(
   return [request, networks, stuck.map(({ interfaceName }) => interfaceName)];
 }
 
-/** A request, and the device that it gives to its plugins. */
+/** A request, and the device that it passes to the plugins. */
 export interface DeviceOfRequest {
   readonly request: AttachmentRequest;
   readonly device?: JournalDevice;
@@ -97,7 +97,7 @@ function infoPathOf(
   return deviceInfo.pathOf({ network, containerId, interfaceName });
 }
 
-/** A plugin that says so tells of what it makes itself, a socket for example: no device plugin has a part in it. */
+/** Some plugins write the file themselves, for example about a socket that they create, without a device plugin. */
 function withInfoFile(
   { network }: Pick<WantedAttachment, "network">,
   request: AttachmentRequest,
@@ -109,7 +109,7 @@ function withInfoFile(
   return { device: { infoPath }, request: { ...request, capabilityArgs } };
 }
 
-/** The pod's devices; none without an answer of the kubelet where the pod requests none. */
+/** The pod's devices. If the kubelet does not answer, empty for a pod that cannot have any. */
 async function listGiven(
   asked: DeviceRequest,
   facts: PodFacts,
@@ -125,8 +125,8 @@ async function listGiven(
 }
 
 /**
- * The request with a device, where the network or the element asks for one: in each plugin's configuration, and as values of
- * the capabilities that are declared for it.
+ * Adds a device to the request if the network or the element asks for one: to each plugin's configuration, and as values of the
+ * capabilities.
  * @throws AppError with CNI_NO_DEVICE, DEVICES_UNKNOWN
  */
 export async function withDeviceOf(
@@ -162,21 +162,21 @@ export async function withDeviceOf(
   };
 }
 
-/** Puts what is known of the device where the plugins of ADD find it. */
+/** Writes the device information file for the plugins of ADD. */
 export async function offerDeviceInfo({ device }: JournalRow, deps: Deps): Promise<void> {
   if (device?.id === undefined) return;
   const { id, infoPath, resource } = device;
   await deps.deviceInfo.prepare(infoPath, { id, ...(resource !== undefined && { resource }) });
 }
 
-/** The row with what is told of its device after ADD. */
+/** Adds to the row the device information after ADD. */
 export async function withDeviceInfo(row: JournalRow, deps: Deps): Promise<JournalRow> {
   if (row.device === undefined) return row;
   const deviceInfo = await deps.deviceInfo.read(row.device.infoPath);
   return deviceInfo === undefined ? row : { ...row, deviceInfo };
 }
 
-/** After DEL; what the device plugin tells stays. */
+/** Removes the file after DEL. The device plugin's own file stays. */
 export async function dropDeviceInfo({ device }: JournalRow, deps: Deps): Promise<void> {
   if (device !== undefined) await deps.deviceInfo.remove(device.infoPath);
 }

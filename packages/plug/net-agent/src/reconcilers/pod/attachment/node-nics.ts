@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// NICs of the node that an attachment takes: noted before ADD, and after DEL given back what they had. A plugin brings back
-// the name at most; a namespace that goes gives hardware back under any name, down and without addresses.
+// NICs of the node that an attachment takes. They are recorded before ADD and restored after DEL, because a plugin restores at most
+// the name, and a deleted namespace returns hardware under any name, down and without addresses.
 import type { JournalRow } from "@patchbay/cni";
 import { AppError, isFromNicMover, isSameNodeNic, nodeNicNamesOf } from "@patchbay/core";
 import type { AttachmentRequest, NodeNic, OpenNetns } from "@patchbay/core/ports";
@@ -8,7 +8,7 @@ import type { Deps } from "../../../deps.ts";
 import type { PodFacts } from "../observe.ts";
 import { tellNicNotRestored } from "../tell.ts";
 
-/** After so many tries it is left to a person. Hardware comes from a namespace that has gone a moment later. */
+/** Attempts until a person has to fix the NIC. Hardware returns from a deleted namespace with a delay. */
 const TRIES_MAX = 5;
 
 async function onHost<T>(deps: Deps, work: (host: OpenNetns) => Promise<T>): Promise<T> {
@@ -20,7 +20,7 @@ async function onHost<T>(deps: Deps, work: (host: OpenNetns) => Promise<T>): Pro
   }
 }
 
-/** What attachments of this node have noted, and not given back. */
+/** NICs that attachments of this node have recorded and not restored. */
 async function listNoted(
   { journal, tracked, bootId }: Deps,
   except?: JournalRow,
@@ -37,7 +37,7 @@ async function listNoted(
   return noted;
 }
 
-/** The NICs of the node that the request takes, as they are, or as they were where another has not given them back in full. */
+/** Records the node's NICs that the request takes, as they are. If another attachment has not fully restored a NIC, its record is used. */
 export async function noteNodeNics(
   request: AttachmentRequest,
   deps: Deps,
@@ -57,12 +57,12 @@ export async function noteNodeNics(
   });
 }
 
-/** Moves a NIC of the node out of a pod, past its plugin. */
+/** Moves a NIC of the node out of a pod without its plugin. */
 export async function bringBackNic(netns: OpenNetns, name: string, deps: Deps): Promise<void> {
   await onHost(deps, (host) => deps.nodeNics.bringBack(netns, name, host));
 }
 
-/** Whether a plugin has failed only because the NIC is on the node already: an ADD that was never run, or a DEL that was. */
+/** Whether a plugin failed only because the NIC is back on the node already: ADD never ran, or DEL ran before. */
 export async function isBackAlready(
   { nodeNics = [], bootId }: JournalRow,
   error: unknown,
@@ -77,10 +77,9 @@ export async function isBackAlready(
   });
 }
 
-/** What one NIC lacks, in words. */
 interface Lack {
   readonly words: string;
-  /** Whether it may be otherwise at another try. */
+  /** Whether another attempt may succeed. */
   readonly mayPass: boolean;
 }
 
@@ -95,7 +94,7 @@ async function restoreOne(
     if (lacks.length === 0) return [];
     return [{ words: `${nic.name} lacks ${lacks.join(", ")}`, mayPass: true }];
   }
-  // Whoever has it by now gives it back.
+  // The other attachment that has it now restores it.
   if ((await listNoted(deps, row)).some((other) => isSameNodeNic(other, nic))) return [];
   const isHardware = nic.kind === "";
   const how = isHardware ? "has not come back" : `is gone: the kernel removed it with the pod`;
@@ -103,9 +102,9 @@ async function restoreOne(
 }
 
 /**
- * Gives the NICs of the node back what they had; what cannot be given is told in the end. A node that was started anew has
- * configured them itself.
- * @throws AppError with PODNET_FAILED where another try may do more
+ * Restores the settings of the node's NICs, and reports finally what could not be restored. After a reboot the node has configured
+ * them itself.
+ * @throws AppError with PODNET_FAILED if another attempt may do more
  */
 export async function restoreNodeNics(row: JournalRow, facts: PodFacts, deps: Deps): Promise<void> {
   const { nodeNics = [], bootId, failedRemovals = 0 } = row;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// May the definition of a network name what it names? Its plugins run as root, whoever wrote it.
+// Checks what a network's definition may use. Its plugins run as root, no matter who wrote it.
 import {
   isAppError,
   leaseDirectoriesOf,
@@ -13,10 +13,9 @@ import type { Deps } from "../../../deps.ts";
 import { definitionOf } from "./definition.ts";
 import { POLICY_FIELDS } from "@patchbay/api";
 
-/** What tells of the networks of administrators. */
 type PoolOwners = Pick<Deps, "policy" | "nads" | "definitionFiles" | "readDefaultNetwork">;
 
-/** What cannot be read gives no addresses. */
+/** An unreadable definition assigns no addresses. */
 async function readOr<T>(read: () => Promise<T> | undefined): Promise<T | undefined> {
   try {
     return await read();
@@ -27,8 +26,8 @@ async function readOr<T>(read: () => Promise<T> | undefined): Promise<T | undefi
 }
 
 /**
- * The network of an administrator whose addresses those of the configuration would be, in words; undefined: there is none.
- * That of every pod goes by its name alone, since its plugin may choose its IPAM plugin itself. Source: plugin flannel.
+ * Describes the administrator's network whose address pool this configuration would share; undefined if there is none. The pods' default
+ * network is compared by name only, because its plugin may choose the IPAM plugin itself. Source: plugin flannel.
  */
 async function findPoolOwner(
   config: NetworkConfigList,
@@ -49,7 +48,7 @@ async function findPoolOwner(
   return undefined;
 }
 
-/** The program that runtimes call, which calls us. Source: packages/adapters/cni/native. */
+/** The program that container runtimes call, and that calls net-agent. Source: packages/adapters/cni/native. */
 export const OWN_PLUGIN = "patchbay-cni";
 
 function findOwn(network: string, { plugins }: NetworkConfigList): AppError | undefined {
@@ -58,7 +57,7 @@ function findOwn(network: string, { plugins }: NetworkConfigList): AppError | un
 }
 
 /**
- * It would wait for itself.
+ * The plugin would wait for itself.
  * @throws AppError with CNI_PLUGIN_CALLS_ITSELF
  */
 export function assertNotOwn(network: string, config: NetworkConfigList): void {
@@ -66,7 +65,6 @@ export function assertNotOwn(network: string, config: NetworkConfigList): void {
   if (own !== undefined) throw own;
 }
 
-/** What a definition is judged by. */
 type PolicyFacts = PoolOwners & Pick<Deps, "listOwnBridges">;
 
 async function nameProblems(
@@ -82,8 +80,8 @@ async function nameProblems(
 }
 
 /**
- * Why the definition is not run (CNI_PLUGIN_CALLS_ITSELF, CNI_DEFINITION_FORBIDDEN), or what the policy only warns of
- * (CNI_DEFINITION_TOLERATED), with everything that it names; undefined: it may be run.
+ * Why the definition is rejected (CNI_PLUGIN_CALLS_ITSELF, CNI_DEFINITION_FORBIDDEN), or what the policy only warns of
+ * (CNI_DEFINITION_TOLERATED), with all violations; undefined if it may run.
  */
 export async function findForbidden(
   network: string,
@@ -105,12 +103,12 @@ export async function findForbidden(
   return new AppError(code, { network, namespace, named: problems.join(", "), setting });
 }
 
-/** Whether the finding keeps the definition from being run; otherwise it is only reported. */
+/** Whether the finding rejects the definition; otherwise it is only reported. */
 export function isRefusal({ code }: AppError): boolean {
   return code !== "CNI_DEFINITION_TOLERATED";
 }
 
-/** @throws AppError with what {@link findForbidden} finds */
+/** @throws AppError that {@link findForbidden} returns */
 export async function assertAllowed(
   network: string,
   config: NetworkConfigList,

@@ -1,24 +1,23 @@
 // SPDX-License-Identifier: Apache-2.0
-// How is a network asked for the addresses that a NIC had before? A preference, which no attachment fails for: only IPAM that
-// keeps account of what it has given is asked, and it decides.
+// Requests the addresses that a NIC had before. They are a preference that never fails an attachment, so only IPAM plugins that track
+// their leases are asked.
 import { isJsonObject, keptIpsOf, type NetworkSelection } from "@patchbay/api";
 import { hasCapability, withCniArgs } from "@patchbay/cni";
 import { isAppError } from "@patchbay/core";
 import type { AttachmentRequest, NetworkConfigList } from "@patchbay/core/ports";
 
-/** What a NIC had before. */
 export interface PreferredAddresses {
   readonly ips: readonly string[];
-  /** The request that asks for it; absent: this network cannot be asked. */
+  /** The request for these addresses; unset if the network does not support it. */
   readonly request?: AttachmentRequest;
 }
 
 /**
- * IPAM that gives whatever it is told, whoever has it, or asks a server that knows the NIC by its MAC. Source: CNI plugins,
- * plugins/ipam/static, plugins/ipam/dhcp.
+ * IPAM plugins that assign any requested address without a check, or ask a server that knows the NIC by its MAC.
+ * Source: CNI plugins, plugins/ipam/static, plugins/ipam/dhcp.
  */
 const NEVER_ASKED: readonly string[] = ["static", "dhcp"];
-/** IPAM that takes `args.cni.ips` without a declared capability. Source: CNI plugins, plugins/ipam/host-local. */
+/** IPAM plugin that accepts `args.cni.ips` without a declared capability. Source: CNI plugins, plugins/ipam/host-local. */
 const TAKES_ARGS = "host-local";
 
 function ipamsOf({ plugins }: NetworkConfigList): readonly unknown[] {
@@ -40,7 +39,7 @@ function asksFor(
     : undefined;
 }
 
-/** What the selection prefers beside what it asks for; addresses that it asks for go first. */
+/** The preferred addresses of a selection. Undefined if it requests addresses, which take precedence. */
 export function preferredAddressesOf(
   selection: NetworkSelection,
   request: AttachmentRequest,
@@ -53,10 +52,10 @@ export function preferredAddressesOf(
   return { ips, ...(asking === undefined ? {} : { request: asking }) };
 }
 
-/** Error code of a plugin that is to be asked the same again. Source: CNI SPEC 1.1, "Error". */
+/** CNI error code for a transient failure. Source: CNI SPEC 1.1, "Error". */
 const TRY_AGAIN_LATER = 11;
 
-/** Whether a failure may be one of the preference: a plugin has said no, and will not say otherwise in a moment. */
+/** Whether the failure may be a rejection of the preferred addresses, and not a transient error. */
 export function mayBeRefusal(error: unknown): boolean {
   return isAppError(error, "CNI_PLUGIN_FAILED") && error.details["cniCode"] !== TRY_AGAIN_LATER;
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a wanted attachment means to CNI: configuration, arguments, capabilities. Source: NPWG 1.3 section 4.1.2; CNI CONVENTIONS.
+// Builds the CNI request of an attachment: configuration, arguments and capabilities. Source: NPWG 1.3 section 4.1.2; CNI CONVENTIONS.
 import {
   normalizeMac,
   parseIp,
@@ -20,19 +20,18 @@ import type { Deps } from "../../../deps.ts";
 import type { PodFacts } from "../observe.ts";
 import { definitionOf } from "./definition.ts";
 
-/** What goes to plugins as it is, and the capability that one must declare for it. Source: CNI CONVENTIONS; NPWG 1.3 section 4.1.2.1. */
+/** Attributes that plugins get unchanged, with the capability that one must declare. Source: CNI CONVENTIONS; NPWG 1.3 section 4.1.2.1. */
 const CAPABILITIES = [
   ["portMappings", "portMappings"],
   ["bandwidth", "bandwidth"],
   ["infiniband-guid", "infinibandGUID"],
 ] as const;
 
-/** What is asked for beside MAC and addresses. */
 function valuesOf(selection: NetworkSelection): ReadonlyMap<string, unknown> {
   return new Map<string, unknown>(Object.entries(selection));
 }
 
-/** @throws AppError with CNI_REQUEST_INVALID, which names all that is wrong */
+/** @throws AppError with CNI_REQUEST_INVALID, with all causes */
 function assertCanBeAsked({ network, selection }: WantedAttachment): void {
   const causes = requestCausesOf(selection).map(({ field, message }) => `${field}: ${message}`);
   if (causes.length === 0) return;
@@ -47,7 +46,7 @@ async function configOf(wanted: WantedAttachment, deps: Deps): Promise<NetworkCo
   return cniArgs == null ? config : withCniArgs(config, cniArgs);
 }
 
-/** What every plugin is told of the pod. Source: CNI CONVENTIONS, "CNI_ARGS"; Kubernetes dockershim. */
+/** Arguments about the pod for every plugin. Source: CNI CONVENTIONS, "CNI_ARGS"; Kubernetes dockershim. */
 export function podArgsOf(
   facts: PodFacts,
   sandbox: Sandbox,
@@ -69,7 +68,7 @@ function argsOf({ mac, ips = [] }: NetworkSelection): readonly (readonly [string
   ];
 }
 
-/** @throws AppError with CNI_REQUEST_NOT_MET: a plugin is not told of what it does not declare, and would not do it. */
+/** @throws AppError with CNI_REQUEST_NOT_MET if no plugin declares the capability of an attribute */
 function declaredArgsOf(
   selection: NetworkSelection,
   config: NetworkConfigList,
@@ -97,8 +96,8 @@ function capabilityArgsOf(
 }
 
 /**
- * The request of ADD.
- * @throws AppError with what {@link definitionOf} throws, CNI_REQUEST_INVALID, CNI_REQUEST_NOT_MET
+ * Builds the request of ADD.
+ * @throws AppError with the errors of {@link definitionOf}, CNI_REQUEST_INVALID, CNI_REQUEST_NOT_MET
  */
 export async function requestOf(
   wanted: WantedAttachment,
@@ -117,16 +116,15 @@ export async function requestOf(
   };
 }
 
-/** The address in its one spelling, without its prefix; undefined when it is none. */
+/** The address in canonical form without its prefix; undefined if it is invalid. */
 function addressOf(text: string): string | undefined {
   const ip = parseIp(text);
   return ip && printAddress(ip);
 }
 
 /**
- * What was asked for and is not in the result: a network may ignore a request without an error. Compared by value, since
- * MACs and IPv6 addresses have many spellings. `seenMac` is the MAC of the NIC in the pod, for results that do not tell
- * it. Source: NPWG 1.3 section 4.1.2.1.
+ * What was requested and is not in the result, because a network may ignore a request without an error. Values are compared in
+ * canonical form. `seenMac` is the MAC of the NIC in the pod, for results without one. Source: NPWG 1.3 section 4.1.2.1.
  */
 export function missingOf(
   wanted: WantedAttachment,
