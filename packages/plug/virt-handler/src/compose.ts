@@ -322,7 +322,7 @@ export async function runHandler(context: DaemonContext, flags: Flags): Promise<
     addressServers,
     linkCounters: createLinkCounters(),
     relays: openRelays(context, flags),
-    offerGuests: (access: GuestAccess) => {
+    onGuestAccess: (access: GuestAccess) => {
       void serveVirtApi(context, flags, access);
     },
   };

@@ -151,7 +151,7 @@ export class LoopNode {
         flush: () => Promise.resolve(),
       },
       log: createFakeLogger(),
-      offerGuests: ({
+      onGuestAccess: ({
         request,
         createOpenStream,
         createCapture,
