@@ -6,7 +6,7 @@ import type { AttachmentRequest, Cni, LogFields } from "@patchbay/core/ports";
 import { metricNamesOf, samplesIn } from "@patchbay/support";
 import { createMetrics, createSilentLogger } from "@patchbay/telemetry";
 import { expect, test } from "vitest";
-import { countOperations, createBusySpell, type BusySpell } from "./cni-metrics.ts";
+import { countOperations, createBatchStats, type BatchStats } from "./cni-metrics.ts";
 import { createFakeClock } from "@patchbay/os/testing";
 
 const NAME = "patchbay_cni_operations_total";
@@ -89,13 +89,13 @@ function setUp(waiting: { count: number }) {
     ...createSilentLogger(),
     info: (_message: string, fields?: LogFields) => told.push(fields ?? {}),
   };
-  const spell = createBusySpell({ cni, clock, log }, () => waiting.count === 0);
+  const spell = createBatchStats({ cni, clock, log }, () => waiting.count === 0);
   return { told, clock, cni, spell };
 }
 
 /** Two networks for each pod, of which the last is worked on when nothing waits any more. */
 async function attachAll(
-  spell: BusySpell,
+  spell: BatchStats,
   pods: readonly string[],
   waiting: { count: number },
 ): Promise<void> {

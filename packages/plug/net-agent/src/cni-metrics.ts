@@ -15,10 +15,10 @@ export function countOperations(cni: Cni, metrics: Pick<Metrics, "addCounter">):
   });
   const counted = async <T>(command: Command, operation: Promise<T>): Promise<T> => {
     try {
-      const outcome = await operation;
+      const result = await operation;
       // The configuration or its version does not support the operation.
-      count({ command, result: outcome === false ? "unasked" : "done" });
-      return outcome;
+      count({ command, result: result === false ? "unasked" : "done" });
+      return result;
     } catch (error) {
       count({ command, result: "failed" });
       throw error;
@@ -35,27 +35,27 @@ export function countOperations(cni: Cni, metrics: Pick<Metrics, "addCounter">):
 }
 
 /** Batches with fewer operations are not logged, because each pod's events report them. */
-const TOLD_FROM = 20;
+const LOGGED_FROM = 20;
 
 /** A period from the first pass over a pod until no pass runs and the queue is empty. */
-export interface BusySpell {
+export interface BatchStats {
   /** Runs a pass as part of the batch. */
   pass<T>(key: string, work: () => Promise<T>): Promise<T>;
   readonly cni: Cni;
 }
 
-interface Spell {
-  readonly beganMs: number;
+interface Batch {
+  readonly startedMs: number;
   readonly pods: Set<string>;
   attached: number;
   detached: number;
   failed: number;
 }
 
-type Counted = "attached" | "detached";
+type CountedAs = "attached" | "detached";
 
 /** Counts a success by its kind, and a failure. */
-type Count = <T>(operation: Promise<T>, as: Counted) => Promise<T>;
+type Count = <T>(operation: Promise<T>, as: CountedAs) => Promise<T>;
 
 function countInBatch(cni: Cni, count: Count): Cni {
   return wrapCni(cni, {
@@ -65,42 +65,42 @@ function countInBatch(cni: Cni, count: Count): Cni {
 }
 
 /** Logs each batch of many operations at its end. `isIdle` tells whether the queue is empty. */
-export function createBusySpell(
+export function createBatchStats(
   { cni, clock, log }: { readonly cni: Cni; readonly clock: Clock; readonly log: Logger },
-  isQuiet: () => boolean,
-): BusySpell {
-  let spell: Spell | undefined;
-  let working = 0;
+  isIdle: () => boolean,
+): BatchStats {
+  let batch: Batch | undefined;
+  let activePasses = 0;
 
   const begin = (key: string): void => {
-    working += 1;
-    spell ??= {
-      beganMs: clock.monotonicMs(),
+    activePasses += 1;
+    batch ??= {
+      startedMs: clock.monotonicMs(),
       pods: new Set(),
       attached: 0,
       detached: 0,
       failed: 0,
     };
-    spell.pods.add(key);
+    batch.pods.add(key);
   };
 
   const end = (): void => {
-    working -= 1;
-    if (working > 0 || !isQuiet() || spell === undefined) return;
-    const { beganMs, pods, ...counts } = spell;
-    spell = undefined;
-    if (counts.attached + counts.detached + counts.failed < TOLD_FROM) return;
-    const durationMs = Math.round(clock.monotonicMs() - beganMs);
+    activePasses -= 1;
+    if (activePasses > 0 || !isIdle() || batch === undefined) return;
+    const { startedMs, pods, ...counts } = batch;
+    batch = undefined;
+    if (counts.attached + counts.detached + counts.failed < LOGGED_FROM) return;
+    const durationMs = Math.round(clock.monotonicMs() - startedMs);
     log.info("networks of many pods were worked on", { pods: pods.size, ...counts, durationMs });
   };
 
-  const count = async <T>(operation: Promise<T>, as: Counted): Promise<T> => {
+  const count = async <T>(operation: Promise<T>, as: CountedAs): Promise<T> => {
     try {
       const result = await operation;
-      if (spell !== undefined) spell[as] += 1;
+      if (batch !== undefined) batch[as] += 1;
       return result;
     } catch (error) {
-      if (spell !== undefined) spell.failed += 1;
+      if (batch !== undefined) batch.failed += 1;
       throw error;
     }
   };

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 import { Command } from "commander";
 import { expect, test } from "vitest";
-import { addPolicyFlags, namedLists } from "./config.ts";
+import { addPolicyFlags, parsePolicyLists } from "./config.ts";
 
 function parse(...args: readonly string[]) {
   const command = addPolicyFlags(new Command("net-agent"))
     .exitOverride()
     .configureOutput({ writeErr: () => undefined });
-  return namedLists(command.parse(["node", "net-agent", ...args]));
+  return parsePolicyLists(command.parse(["node", "net-agent", ...args]));
 }
 
 test.each([

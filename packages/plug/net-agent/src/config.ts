@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// Command-line flags of net-agent.
 import {
   POLICY_FIELD_NAMES,
   POLICY_FIELDS,
@@ -32,7 +33,7 @@ function parseListOf(name: PolicyFieldName): (text: string) => readonly string[]
   };
 }
 
-function optionOf(name: PolicyFieldName): Option {
+function buildOption(name: PolicyFieldName): Option {
   const { flag, entries, about, fallback } = POLICY_FIELDS[name];
   return new Option(`${flag} <${entries}>`, about)
     .argParser(parseListOf(name))
@@ -40,15 +41,15 @@ function optionOf(name: PolicyFieldName): Option {
 }
 
 export function addPolicyFlags(command: Command): Command {
-  for (const name of POLICY_FIELD_NAMES) command.addOption(optionOf(name));
+  for (const name of POLICY_FIELD_NAMES) command.addOption(buildOption(name));
   return command;
 }
 
 /** Policy lists that were set by flags. */
-export function namedLists(command: Command): ClusterTenantPolicy {
+export function parsePolicyLists(command: Command): ClusterTenantPolicy {
   const entries = POLICY_FIELD_NAMES.flatMap((name) => {
     // the result of `parseListOf`
-    const list = command.getOptionValue(optionOf(name).attributeName()) as
+    const list = command.getOptionValue(buildOption(name).attributeName()) as
       | readonly string[]
       | undefined;
     return list === undefined ? [] : [[name, list] as const];
@@ -235,5 +236,8 @@ export function parseFlags(argv: readonly string[]): Flags {
     .exitOverride((error) => process.exit(error.exitCode === 0 ? 0 : 2));
   const flags = addDeviceFlags(addRuntimeFlags(addDirectoryFlags(command)));
   addPolicyFlags(flags).parse([...argv]);
-  return { ...command.opts<Omit<Flags, "tenantPolicy">>(), tenantPolicy: namedLists(command) };
+  return {
+    ...command.opts<Omit<Flags, "tenantPolicy">>(),
+    tenantPolicy: parsePolicyLists(command),
+  };
 }

@@ -21,7 +21,7 @@ import type {
   Store,
 } from "@patchbay/core/ports";
 import type { Failures } from "./failures.ts";
-import type { PolicyNow } from "./policy.ts";
+import type { CurrentPolicy } from "./policy.ts";
 import type { TrackedPods } from "./tracked-pods.ts";
 
 /** API server, kernel, CNI, files and the agent's own state. Lives as long as the process. */
@@ -72,7 +72,7 @@ export interface Deps {
   /** Inode of the host's own network namespace. Nothing is ever attached to it. */
   readonly hostNetnsInode: string;
   /** What tenants' definitions may use. */
-  readonly policy: PolicyNow;
+  readonly policy: CurrentPolicy;
   /** Bridges of the host that serve more than pods and guests. */
   readonly listOwnBridges: () => Promise<ReadonlySet<string>>;
   /** Why this node cannot create NICs of a network, NAMESPACE/NAME. Called after a plugin failed. */

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import type { Link } from "@patchbay/core/ports";
 import { expect, test } from "vitest";
-import { ownBridgesOf } from "./host.ts";
+import { findOwnBridges } from "./host.ts";
 
 function port(kind: string, master?: string): Link {
   return {
@@ -27,5 +27,5 @@ test.each([
     want: ["a", "b"],
   },
 ])("the node's own bridges: $name", ({ links, want }) => {
-  expect([...ownBridgesOf(links)]).toEqual(want);
+  expect([...findOwnBridges(links)]).toEqual(want);
 });

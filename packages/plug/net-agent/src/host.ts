@@ -8,13 +8,13 @@ import type { DefinitionLoopParts } from "./reconcilers/definition/loop.ts";
 import { createNodeView } from "./reconcilers/definition/node-view.ts";
 
 /** Kinds of links to pods and guests. Source: Linux, rtnl_link_ops of veth and tun. */
-const TO_GUESTS: readonly string[] = ["veth", "tun"];
+const GUEST_LINK_KINDS: readonly string[] = ["veth", "tun"];
 
 /** Bridges with a port that leads elsewhere than to a pod or a guest. */
-export function ownBridgesOf(links: readonly Link[]): ReadonlySet<string> {
+export function findOwnBridges(links: readonly Link[]): ReadonlySet<string> {
   return new Set(
     links.flatMap(({ kind, master }) =>
-      master === undefined || TO_GUESTS.includes(kind) ? [] : [master],
+      master === undefined || GUEST_LINK_KINDS.includes(kind) ? [] : [master],
     ),
   );
 }
@@ -25,21 +25,21 @@ type Host = Pick<
 >;
 
 /** Path of the host's root directory; plugins are there even if this process has its own file system. */
-export function hostRootOf(hostProcess: number | undefined): string {
+export function findHostRoot(hostProcess: number | undefined): string {
   return hostProcess === undefined ? "" : `/proc/${String(hostProcess)}/root`;
 }
 
-export function hostOf(
+export function openHost(
   deps: HostLinksDeps & { readonly files: Files },
   { hostProcess, cniBinDir, definitionDir, ownBridge }: Flags,
 ): Host {
   const { files } = deps;
-  const hostRoot = hostRootOf(hostProcess);
+  const hostRoot = findHostRoot(hostProcess);
   const list = (): ReturnType<typeof listHostLinks> => listHostLinks(hostProcess, deps);
   return {
     files,
     node: createNodeView({ files, hostRoot, binDirs: cniBinDir, listHostLinks: list }),
-    listOwnBridges: async () => new Set([...ownBridge, ...ownBridgesOf(await list())]),
+    listOwnBridges: async () => new Set([...ownBridge, ...findOwnBridges(await list())]),
     linkWatch: createLinkWatch(),
     openHostNetns: () => openHostNetns(hostProcess, deps),
     directories: [...cniBinDir.map((directory) => `${hostRoot}${directory}`), definitionDir],

@@ -12,14 +12,14 @@ import {
   type ReconcileMetrics,
 } from "@patchbay/kube";
 import { KeyedMutex } from "@patchbay/core/keyed-mutex";
-import { createBusySpell } from "./cni-metrics.ts";
+import { createBatchStats } from "./cni-metrics.ts";
 import type { Deps } from "./deps.ts";
 import { createFailures } from "./failures.ts";
 import { runLeftoverLoop } from "./reconcilers/leftovers.ts";
 import { runUpkeepLoop } from "./reconcilers/upkeep/upkeep.ts";
 import { reconcilePod } from "./reconcilers/pod/index.ts";
 import { loadTrackedPods } from "./tracked-pods.ts";
-import { askedOf, wakePods } from "./wake.ts";
+import { inputsOf, wakePods } from "./wake.ts";
 
 export interface LoopParts extends Omit<Deps, "failures" | "tracked" | "podMutex" | "progressed"> {
   readonly metrics?: ReconcileMetrics;
@@ -36,13 +36,13 @@ export interface LoopParts extends Omit<Deps, "failures" | "tracked" | "podMutex
 export async function runLoop(parts: LoopParts, signal: AbortSignal): Promise<void> {
   const { pods, journal, clock, log, concurrency } = parts;
   const tracked = await loadTrackedPods(journal, log);
-  const circumstancesOf = (key: string): string => askedOf(pods.find(parseKey(key)));
+  const circumstancesOf = (key: string): string => inputsOf(pods.find(parseKey(key)));
   // Keeps one namespace from delaying the others when all pods start after a reboot.
   const groupOf = (key: string): string => parseKey(key).namespace ?? "";
   const queue = createQueue({ clock, concurrency, circumstancesOf, groupOf });
-  const spell = createBusySpell(parts, () => queue.length === 0);
-  const own = { tracked, podMutex: new KeyedMutex(), failures: createFailures(clock) };
-  const deps = { ...parts, ...own, cni: spell.cni };
+  const spell = createBatchStats(parts, () => queue.length === 0);
+  const state = { tracked, podMutex: new KeyedMutex(), failures: createFailures(clock) };
+  const deps = { ...parts, ...state, cni: spell.cni };
   wakePods(queue, parts);
   for (const pod of pods.list()) queue.add(printKey(keyOf(pod)));
   for (const key of tracked.keys()) queue.add(key);

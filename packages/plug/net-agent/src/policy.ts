@@ -12,7 +12,7 @@ import {
 import type { EventRecorder } from "@patchbay/kube";
 import type { Cache, Logger } from "@patchbay/core/ports";
 
-export interface PolicyNow {
+export interface CurrentPolicy {
   current(): TenantPolicy;
   /** Whether violations are rejected; otherwise they are attached with a warning. */
   readonly isEnforced: boolean;
@@ -30,7 +30,7 @@ interface PolicyDeps {
   readonly log: Logger;
 }
 
-class FollowedPolicy implements PolicyNow {
+class WatchedPolicy implements CurrentPolicy {
   readonly #deps: PolicyDeps;
   readonly #listeners: (() => void)[] = [];
   #policy: TenantPolicy | undefined;
@@ -38,9 +38,9 @@ class FollowedPolicy implements PolicyNow {
   constructor(deps: PolicyDeps) {
     this.#deps = deps;
     deps.kubevirts.onChange((change) => {
-      const isOfStatus =
+      const isStatusChange =
         change.kind === "updated" && isEqual(change.previous.spec, change.current.spec);
-      if (!isOfStatus) this.#look();
+      if (!isStatusChange) this.#look();
     });
   }
 
@@ -68,27 +68,27 @@ class FollowedPolicy implements PolicyNow {
     if (kubevirt !== undefined && causes.length > 0) {
       this.#tell(kubevirt, causes.map(({ field, message }) => `${field}: ${message}`).join("; "));
     }
-    const isNews = !isEqual(policy, this.current());
+    const hasChanged = !isEqual(policy, this.current());
     this.#policy = policy;
-    if (!isNews) return;
+    if (!hasChanged) return;
     log.info("tenant policy changed", { policy: JSON.stringify(policy) });
     for (const listener of this.#listeners) listener();
   }
 
   #tell(kubevirt: KubeVirt, causes: string): void {
     const { events, log } = this.#deps;
-    const stays =
+    const consequence =
       this.#policy === undefined
         ? "such a list allows nothing until it is corrected"
         : "the policy of before stays until it is corrected";
-    log.warn("tenant policy not understood", { reason: `${causes}; ${stays}` });
-    const message = `${causes}; ${stays}`;
+    log.warn("tenant policy not understood", { reason: `${causes}; ${consequence}` });
+    const message = `${causes}; ${consequence}`;
     events.record(kubevirt, { type: "Warning", reason: "TenantPolicyInvalid", message });
   }
 }
 
-export function followPolicy(deps: PolicyDeps): PolicyNow {
-  return new FollowedPolicy(deps);
+export function followPolicy(deps: PolicyDeps): CurrentPolicy {
+  return new WatchedPolicy(deps);
 }
 
 export type PolicyMode = "auto" | "warn" | "enforce";

@@ -6,7 +6,7 @@ import { join } from "node:path";
 import { createFiles } from "@patchbay/os";
 import { createSilentLogger } from "@patchbay/telemetry";
 import { afterEach, beforeEach, expect, test } from "vitest";
-import { holdState } from "./state-lock.ts";
+import { lockState } from "./state-lock.ts";
 
 let directory: string;
 const told: string[] = [];
@@ -26,7 +26,7 @@ function hold(signal: AbortSignal, sleep: () => void = () => undefined) {
     monotonicMs: () => 0,
     sleep: () => Promise.resolve().then(sleep),
   };
-  return holdState(join(directory, "state"), { files: createFiles(), clock, log }, signal);
+  return lockState(join(directory, "state"), { files: createFiles(), clock, log }, signal);
 }
 
 test("the second says so once, and works when the first has ended", async () => {

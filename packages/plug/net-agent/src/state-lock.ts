@@ -4,31 +4,31 @@ import type { Clock, Files, Logger } from "@patchbay/core/ports";
 import { takeFileLock, type FileLock } from "@patchbay/os";
 
 /** Interval between attempts. The process polls, because waiting for a lock would block it. */
-const AGAIN_MS = 2_000;
+const LOCK_RETRY_INTERVAL_MS = 2_000;
 
 /**
  * Takes the lock; the kernel releases it when the process ends. Logs once if another process has it, and waits. Undefined when the
  * signal is aborted first.
  */
-export async function holdState(
+export async function lockState(
   directory: string,
   deps: { readonly files: Files; readonly clock: Clock; readonly log: Logger },
   signal: AbortSignal,
 ): Promise<FileLock | undefined> {
   const { files, clock, log } = deps;
   await files.ensureDirectory(directory, 0o700);
-  let isTold = false;
+  let isLogged = false;
   while (!signal.aborted) {
     const lock = takeFileLock(`${directory}/lock`);
     if ("release" in lock) return lock;
-    if (!isTold) {
+    if (!isLogged) {
       log.warn("another net-agent works on this node; waiting until it ends", {
         pid: lock.heldBy,
         directory,
       });
     }
-    isTold = true;
-    await clock.sleep(AGAIN_MS, signal).catch(() => undefined); // aborted: the loop ends
+    isLogged = true;
+    await clock.sleep(LOCK_RETRY_INTERVAL_MS, signal).catch(() => undefined); // aborted: the loop ends
   }
   return undefined;
 }

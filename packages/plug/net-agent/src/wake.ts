@@ -3,13 +3,13 @@
 import { names, parseNetworks, type NetworkAttachmentDefinition, type Pod } from "@patchbay/api";
 import { keyOf, printKey, specVersionOf, type Queue } from "@patchbay/kube";
 import type { Cache } from "@patchbay/core/ports";
-import type { PolicyNow } from "./policy.ts";
+import type { CurrentPolicy } from "./policy.ts";
 
 /** Index of the pod cache by requested networks, NAMESPACE/NAME. */
 export const BY_NETWORK = "network";
 
 /** The networks that a pod requests, as NAMESPACE/NAME; none if its annotation is invalid. */
-export function networksAskedBy(pod: Pod): readonly string[] {
+export function requestedNetworks(pod: Pod): readonly string[] {
   const networks = parseNetworks(pod.metadata.annotations?.[names.NETWORKS_ANNOTATION]);
   if (!networks.ok) return [];
   const own = pod.metadata.namespace ?? "";
@@ -19,7 +19,7 @@ export function networksAskedBy(pod: Pod): readonly string[] {
 }
 
 /** The inputs of a pod's attachments. The annotation is included, because it does not change the generation. */
-export function askedOf(pod: Pod | undefined): string {
+export function inputsOf(pod: Pod | undefined): string {
   return `${specVersionOf(pod)} ${pod?.metadata.annotations?.[names.NETWORKS_ANNOTATION] ?? ""}`;
 }
 
@@ -36,7 +36,7 @@ export function wakePods(
   }: {
     readonly pods: Cache<Pod>;
     readonly nads: Cache<NetworkAttachmentDefinition>;
-    readonly policy: Pick<PolicyNow, "onChange">;
+    readonly policy: Pick<CurrentPolicy, "onChange">;
   },
 ): void {
   pods.onChange((change) => {
@@ -50,7 +50,7 @@ export function wakePods(
   });
   policy.onChange(() => {
     for (const pod of pods.list()) {
-      if (networksAskedBy(pod).length > 0) queue.add(printKey(keyOf(pod)));
+      if (requestedNetworks(pod).length > 0) queue.add(printKey(keyOf(pod)));
     }
   });
 }

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// Wires up the adapters and starts the loop. No decisions.
 import { join } from "node:path";
 import {
   configVersionOf,

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// Command-line flags of virt-handler.
 import { hostname } from "node:os";
 import {
   addCommonFlags,

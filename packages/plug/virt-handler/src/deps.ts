@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// Dependencies and shared state of the loop over VMIs.
 import type { KubeVirt, VirtualMachineInstance } from "@patchbay/api";
 import type { EventRecorder, OwnWrites } from "@patchbay/kube";
 import type {

@@ -5,7 +5,7 @@ import { AppError } from "@patchbay/core";
 import type { Change } from "@patchbay/core/ports";
 import { beforeEach, expect, test } from "vitest";
 import { World } from "../testing/world.ts";
-import { endedPodOf } from "./leftovers.ts";
+import { findEndedPod } from "./leftovers.ts";
 
 const CONFIG = { cniVersion: "1.0.0", name: "blue", plugins: [{ type: "bridge" }] };
 const PATH = "/multus/results/blue-box-uid-1-net1";
@@ -94,7 +94,7 @@ test.each<{ name: string; change: Change<Pod>; want: string | undefined }>([
   { name: "is found ended", change: { kind: "added", current: podIn("Succeeded") }, want: "uid-1" },
   { name: "is deleted", change: { kind: "deleted", previous: podIn("Running") }, want: "uid-1" },
 ])("a pod that $name is looked after: $want", ({ change, want }) => {
-  expect(endedPodOf(change)).toBe(want);
+  expect(findEndedPod(change)).toBe(want);
 });
 
 test("a pod of the same name is another one", async () => {

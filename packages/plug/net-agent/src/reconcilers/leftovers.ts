@@ -13,10 +13,10 @@ interface Owner extends ObjectKey {
 }
 
 /** The pod in the arguments that a kubelet's runtime passes to plugins; undefined for other callers. Source: Kubernetes, CNI_ARGS. */
-function ownerOf({ attachment: { args } }: RememberedAttachment): Owner | undefined {
-  const told: ReadonlyMap<string, string> = new Map(args);
+function parseOwner({ attachment: { args } }: RememberedAttachment): Owner | undefined {
+  const argsByName: ReadonlyMap<string, string> = new Map(args);
   const [uid, namespace, name] = ["UID", "NAMESPACE", "NAME"].map((key) =>
-    told.get(`K8S_POD_${key}`),
+    argsByName.get(`K8S_POD_${key}`),
   );
   if (uid === undefined || namespace === undefined || name === undefined) return undefined;
   return { uid, namespace, name };
@@ -40,15 +40,15 @@ async function release(leftover: RememberedAttachment, owner: Owner, deps: Deps)
   const { containerId, interfaceName, attachment } = leftover;
   const { config, args, capabilityArgs, result } = attachment;
   const request = { containerId, interfaceName, config, args, capabilityArgs };
-  const what = { pod: printKey(owner), network: config.name };
+  const fields = { pod: printKey(owner), network: config.name };
   try {
     // Without a namespace, because it went with the pod, and its path may belong to another pod now.
     await deps.cni.del(request, result);
     await deps.multusCache.forget(leftover);
-    deps.log.info("released what Multus left", { ...what, link: interfaceName });
+    deps.log.info("released what Multus left", { ...fields, link: interfaceName });
   } catch (error) {
     const reason = messageOf(error);
-    deps.log.warn("releasing what Multus left failed", { ...what, reason });
+    deps.log.warn("releasing what Multus left failed", { ...fields, reason });
   }
 }
 
@@ -58,7 +58,7 @@ async function release(leftover: RememberedAttachment, owner: Owner, deps: Deps)
  */
 export async function sweepLeftovers(deps: Deps, uid?: string): Promise<void> {
   for (const entry of await deps.multusCache.list()) {
-    const owner = ownerOf(entry);
+    const owner = parseOwner(entry);
     if (owner === undefined || (uid !== undefined && owner.uid !== uid)) continue;
     if (await isOver(owner, deps)) await release(entry, owner, deps);
   }
@@ -66,12 +66,12 @@ export async function sweepLeftovers(deps: Deps, uid?: string): Promise<void> {
 
 /** Queue key for all pods; other keys are uids of pods. */
 const ALL = "*";
-const HOUR_MS = 3_600_000;
+const SWEEP_INTERVAL_MS = 3_600_000;
 /** Delay after a pod's end, because Multus may still be removing its attachments, milliseconds. */
 const SETTLE_MS = 10_000;
 
 /** The uid of a pod that ends with this change. */
-export function endedPodOf(change: Change<Pod>): string | undefined {
+export function findEndedPod(change: Change<Pod>): string | undefined {
   if (change.kind === "deleted") return change.previous.metadata.uid;
   const before = change.kind === "updated" ? change.previous : undefined;
   const hasEnded =
@@ -83,13 +83,13 @@ export async function runLeftoverLoop(deps: Deps, signal: AbortSignal): Promise<
   const { clock, log, pods } = deps;
   const queue = createQueue({ clock });
   pods.onChange((change) => {
-    const uid = endedPodOf(change);
+    const uid = findEndedPod(change);
     if (uid !== undefined) queue.addAfter(uid, SETTLE_MS);
   });
   queue.add(ALL);
   const reconcile = async (key: string): Promise<Next> => {
     await sweepLeftovers(deps, key === ALL ? undefined : key);
-    return key === ALL ? after(HOUR_MS) : done();
+    return key === ALL ? after(SWEEP_INTERVAL_MS) : done();
   };
   await runReconciler({ name: "leftovers", queue, reconcile, log, clock }, signal);
 }

@@ -41,9 +41,9 @@ describe("which network it is", () => {
     ['[{"name":"mine","namespace":"ns1","interface":"eth0"}]', "ns1/mine"],
   ])("%s", async (own, network) => {
     await bind(own);
-    const { status, said } = await runtime.call("ADD");
+    const { status, parsed } = await runtime.call("ADD");
     expect(status).toBe(200);
-    expect(said).toMatchObject({ interfaces: [{ name: "eth0" }] });
+    expect(parsed).toMatchObject({ interfaces: [{ name: "eth0" }] });
     expect(await told()).toEqual([`${network} eth0 default`, "ns1/a net1"]);
   });
 
@@ -70,17 +70,17 @@ describe("refused, and nothing is made:", () => {
     ["other/theirs", "pods of namespace ns1 may not use network other/theirs"],
   ])("%s", async (own, words) => {
     await bind(own);
-    const { status, said } = await runtime.call("ADD");
+    const { status, parsed } = await runtime.call("ADD");
     expect(status).toBe(400);
-    expect(said).toMatchObject({ msg: expect.stringContaining(words) as string });
+    expect(parsed).toMatchObject({ msg: expect.stringContaining(words) as string });
     expect(world.cni.calls).toEqual([]);
     expect(await world.journal.list("uid-1")).toEqual([]);
   });
 
   test("a bad value names annotation and pod", async () => {
     await bind("");
-    const { said } = await runtime.call("ADD");
-    expect(said).toMatchObject({
+    const { parsed } = await runtime.call("ADD");
+    expect(parsed).toMatchObject({
       msg: "annotation v1.multus-cni.io/default-network of pod ns1/pod cannot be used: it names no network",
     });
   });
@@ -89,8 +89,8 @@ describe("refused, and nothing is made:", () => {
     world.policy = { ...world.policy, trustedNamespaces: ["kube-system"] };
     world.putNad({ namespace: "ns1", name: "mine" }, { type: "host-device", device: "eth0" });
     await bind("ns1/mine");
-    const { said } = await runtime.call("ADD");
-    expect(said).toMatchObject({ msg: expect.stringContaining("host-device") as string });
+    const { parsed } = await runtime.call("ADD");
+    expect(parsed).toMatchObject({ msg: expect.stringContaining("host-device") as string });
     expect(world.cni.calls).toEqual([]);
   });
 
@@ -131,8 +131,8 @@ test("its plugins get what the runtime gives and what the element asks for, whic
 test("one that gives another MAC is undone", async () => {
   world.cni.ignoreMacs();
   await bind('[{"name":"own","mac":"02:00:00:00:00:01"}]');
-  const { said } = await runtime.call("ADD");
-  expect(said).toMatchObject({ msg: expect.stringContaining("MAC 02:00:00:00:00:01") as string });
+  const { parsed } = await runtime.call("ADD");
+  expect(parsed).toMatchObject({ msg: expect.stringContaining("MAC 02:00:00:00:00:01") as string });
   expect(world.cni.attachments).toEqual([]);
   expect(await world.journal.list("uid-1")).toEqual([]);
 });
@@ -180,7 +180,7 @@ test("one that fails is undone, with its plugin's own code", async () => {
   const fault = { plugin: "bridge", command: "ADD", message: "no", cniCode: 107 };
   world.cni.failNext("add", new AppError("CNI_PLUGIN_FAILED", fault), "half");
   await bind("own");
-  expect((await runtime.call("ADD")).said).toMatchObject({ code: 107 });
+  expect((await runtime.call("ADD")).parsed).toMatchObject({ code: 107 });
   expect(world.cni.attachments).toEqual([]);
   expect(await world.journal.list("uid-1")).toEqual([]);
 });

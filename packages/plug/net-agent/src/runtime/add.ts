@@ -5,23 +5,23 @@ import { AppError, type WantedAttachment, messageOf, planAttachmentActions } fro
 import type { CniResult, AttachmentRequest } from "@patchbay/core/ports";
 import type { Deps } from "../deps.ts";
 import type { PodFacts } from "../reconcilers/pod/observe.ts";
-import { addOrUndo, begin } from "../reconcilers/pod/attachment/add.ts";
-import { listLinks, sandboxOf } from "../reconcilers/pod/attachment/netns.ts";
-import { type DeviceOfRequest, withDeviceOf } from "../reconcilers/pod/attachment/device.ts";
+import { addOrUndo, beginAttachment } from "../reconcilers/pod/attachment/add.ts";
+import { listLinks, requireSandbox } from "../reconcilers/pod/attachment/netns.ts";
+import { type RequestWithDevice, addDevice } from "../reconcilers/pod/attachment/device.ts";
 import { names, parseNetworks, type NetworkSelection } from "@patchbay/api";
 import type { PluginCall } from "@patchbay/cni";
-import { assertAskedIsGiven } from "../reconcilers/pod/attachment/attach.ts";
+import { assertRequestMet } from "../reconcilers/pod/attachment/attach.ts";
 import { assertAllowed, assertNotOwn } from "../reconcilers/pod/attachment/policy.ts";
-import { requestOf } from "../reconcilers/pod/attachment/request.ts";
+import { buildRequest } from "../reconcilers/pod/attachment/request.ts";
 import { assertMayUse } from "../reconcilers/pod/launcher.ts";
 import type { RuntimeDeps } from "./deps.ts";
 import { createFailures } from "../failures.ts";
 import { act, type ActResult } from "../reconcilers/pod/act.ts";
 import { report } from "../reconcilers/pod/report.ts";
-import { factsOf } from "./facts.ts";
-import { releaseRows, releaseSandbox, settle } from "./release.ts";
+import { readFacts } from "./facts.ts";
+import { releaseRows, releaseSandbox, forgetRemoved } from "./release.ts";
 
-interface DefaultNetwork extends DeviceOfRequest {
+interface DefaultNetwork extends RequestWithDevice {
   /** The name in the pod's status. */
   readonly network: string;
   /** Throws if the result does not meet the request. */
@@ -33,18 +33,23 @@ interface DefaultNetwork extends DeviceOfRequest {
  * @throws AppError of the plugins and the sandbox, CNI_NAME_TAKEN
  */
 async function attachDefault(
-  { network, check, ...given }: DefaultNetwork,
+  { network, check, ...requestWithDevice }: DefaultNetwork,
   facts: PodFacts,
   deps: Deps,
 ): Promise<CniResult> {
-  const { interfaceName } = given.request;
+  const { interfaceName } = requestWithDevice.request;
   const links = await listLinks(facts, deps);
   if (links.some(({ name }) => name === interfaceName)) {
     throw new AppError("CNI_NAME_TAKEN", { interface: interfaceName });
   }
   const startMs = deps.clock.monotonicMs();
-  const what = { facts, sandbox: sandboxOf(facts), ...given, isDefault: true } as const;
-  const begun = await begin({ network }, what, deps);
+  const options = {
+    facts,
+    sandbox: requireSandbox(facts),
+    ...requestWithDevice,
+    isDefault: true,
+  } as const;
+  const begun = await beginAttachment({ network }, options, deps);
   const { row, result } = await addOrUndo(begun, { facts, ...(check && { check }) }, deps);
   await deps.journal.write({ ...row, state: "attached", result });
   const durationMs = Math.round(deps.clock.monotonicMs() - startMs);
@@ -58,15 +63,15 @@ async function attachDefault(
 }
 
 /** Default namespace of definitions in the annotation; only administrators can write there. Source: Multus multusNamespace. */
-const NAMESPACE = "kube-system";
+const DEFAULT_DEFINITION_NAMESPACE = "kube-system";
 const IGNORE_UNKNOWN = "IgnoreUnknown";
 
 /** Makes plugins ignore unknown arguments instead of failing. Source: CNI pkg/types, CommonArgs. */
-function argsOf({ args }: PluginCall): AttachmentRequest["args"] {
+function withIgnoreUnknown({ args }: PluginCall): AttachmentRequest["args"] {
   return args.some(([key]) => key === IGNORE_UNKNOWN) ? args : [[IGNORE_UNKNOWN, "1"], ...args];
 }
 
-async function everyPods(
+async function readEveryPodsNetwork(
   { interfaceName, ...call }: PluginCall,
   facts: PodFacts,
   deps: RuntimeDeps,
@@ -74,7 +79,7 @@ async function everyPods(
   const config = await deps.readDefaultNetwork();
   const network = config.name;
   assertNotOwn(network, config);
-  const { id: containerId, netnsPath } = sandboxOf(facts);
+  const { id: containerId, netnsPath } = requireSandbox(facts);
   return {
     network,
     request: {
@@ -82,68 +87,69 @@ async function everyPods(
       netnsPath,
       interfaceName,
       config,
-      args: argsOf({ interfaceName, ...call }),
+      args: withIgnoreUnknown({ interfaceName, ...call }),
       capabilityArgs: call.runtimeConfig,
     },
   };
 }
 
-function refuse({ key: pod }: PodFacts, reason: string): never {
+function reject({ key: pod }: PodFacts, reason: string): never {
   const annotation = names.DEFAULT_NETWORK_ANNOTATION;
   throw new AppError("CNI_OWN_DEFAULT_INVALID", { annotation, pod, reason });
 }
 
 /** The only element of the annotation. */
-function elementOf(text: string, facts: PodFacts): NetworkSelection {
+function parseElement(text: string, facts: PodFacts): NetworkSelection {
   const parsed = parseNetworks(text);
-  if (!parsed.ok) return refuse(facts, parsed.reason);
+  if (!parsed.ok) return reject(facts, parsed.reason);
   const [element, ...others] = parsed.elements;
-  if (element === undefined) return refuse(facts, "it names no network");
-  if (others.length > 0) return refuse(facts, "it names more than one network");
+  if (element === undefined) return reject(facts, "it names no network");
+  if (others.length > 0) return reject(facts, "it names more than one network");
   return element;
 }
 
 /** Checks the element. The runtime expects the NIC under the name that it requested, and deletes the sandbox otherwise. */
-function wantedOf(
+function toWanted(
   element: NetworkSelection,
   { interfaceName }: PluginCall,
   facts: PodFacts,
 ): WantedAttachment {
-  const { name, namespace = "", interface: asked = "", "default-route": route } = element;
-  if (asked !== "" && asked !== interfaceName) {
-    refuse(
+  const { name, namespace = "", interface: requested = "", "default-route": route } = element;
+  if (requested !== "" && requested !== interfaceName) {
+    reject(
       facts,
-      `interface ${asked} is not ${interfaceName}, by which the container runtime finds it`,
+      `interface ${requested} is not ${interfaceName}, by which the container runtime finds it`,
     );
   }
   if (route !== undefined) {
-    refuse(facts, "default-route is for networks beside the default one, which has its own routes");
+    reject(facts, "default-route is for networks beside the default one, which has its own routes");
   }
-  const network = `${namespace === "" ? NAMESPACE : namespace}/${name}`;
+  const network = `${namespace === "" ? DEFAULT_DEFINITION_NAMESPACE : namespace}/${name}`;
   return { network, interfaceName, selection: element };
 }
 
 /** The network that the annotation names. The element's arguments override the runtime's. */
-async function named(
+async function readNamedNetwork(
   text: string,
   { call, facts }: { readonly call: PluginCall; readonly facts: PodFacts },
   deps: RuntimeDeps,
 ): Promise<DefaultNetwork> {
-  const wanted = wantedOf(elementOf(text, facts), call, facts);
+  const wanted = toWanted(parseElement(text, facts), call, facts);
   const { network } = wanted;
-  const sandbox = sandboxOf(facts);
-  if (!network.startsWith(`${NAMESPACE}/`)) await assertMayUse(network, facts, deps);
-  const asked = await requestOf(wanted, { facts, sandbox }, deps);
-  await assertAllowed(network, asked.config, deps);
-  const capabilityArgs = { ...call.runtimeConfig, ...asked.capabilityArgs };
-  const own = new Set(asked.args.map(([key]) => key));
-  const args = [...asked.args, ...call.args.filter(([key]) => !own.has(key))];
-  const request = { ...asked, args, capabilityArgs };
-  const given = await withDeviceOf(wanted, { facts, sandbox, request }, deps);
+  const sandbox = requireSandbox(facts);
+  if (!network.startsWith(`${DEFAULT_DEFINITION_NAMESPACE}/`))
+    await assertMayUse(network, facts, deps);
+  const requested = await buildRequest(wanted, { facts, sandbox }, deps);
+  await assertAllowed(network, requested.config, deps);
+  const capabilityArgs = { ...call.runtimeConfig, ...requested.capabilityArgs };
+  const own = new Set(requested.args.map(([key]) => key));
+  const args = [...requested.args, ...call.args.filter(([key]) => !own.has(key))];
+  const request = { ...requested, args, capabilityArgs };
+  const requestWithDevice = await addDevice(wanted, { facts, sandbox, request }, deps);
   return {
     network,
-    ...given,
-    check: (result) => assertAskedIsGiven(wanted, { facts, result }, deps),
+    ...requestWithDevice,
+    check: (result) => assertRequestMet(wanted, { facts, result }, deps),
   };
 }
 
@@ -152,13 +158,15 @@ async function named(
  * @throws AppError with CNI_DEFAULT_NETWORK_MISSING, CNI_OWN_DEFAULT_INVALID, CNI_PLUGIN_CALLS_ITSELF, and the errors of an attachment
  *   from an annotation
  */
-function defaultNetworkOf(
+function resolveDefaultNetwork(
   call: PluginCall,
   facts: PodFacts,
   deps: RuntimeDeps,
 ): Promise<DefaultNetwork> {
   const text = facts.pod?.metadata.annotations?.[names.DEFAULT_NETWORK_ANNOTATION];
-  return text === undefined ? everyPods(call, facts, deps) : named(text, { call, facts }, deps);
+  return text === undefined
+    ? readEveryPodsNetwork(call, facts, deps)
+    : readNamedNetwork(text, { call, facts }, deps);
 }
 
 /** Releases the pod's former sandboxes, whose DEL never came because the runtime died before it recorded them. */
@@ -175,12 +183,12 @@ async function releaseFormer({ key, uid, sandbox }: PodFacts, deps: RuntimeDeps)
 }
 
 /** Attaches the annotation's networks like a pass, but without the backoff of failures in earlier sandboxes. */
-async function attachAsked(facts: PodFacts, deps: RuntimeDeps): Promise<ActResult> {
+async function attachAnnotated(facts: PodFacts, deps: RuntimeDeps): Promise<ActResult> {
   const plan = planAttachmentActions(facts.attachments); // pure
   return act(plan, facts, { ...deps, failures: createFailures(deps.clock) });
 }
 
-function assertAll({ key }: PodFacts, { errors }: ActResult): void {
+function assertAllAttached({ key }: PodFacts, { errors }: ActResult): void {
   if (errors.size === 0) return;
   const reasons = [...errors].map(([nic, { message }]) =>
     nic === "" ? message : `${nic}: ${message}`,
@@ -189,15 +197,15 @@ function assertAll({ key }: PodFacts, { errors }: ActResult): void {
 }
 
 /** Releases everything of a sandbox that the runtime will delete, and writes the reason to the pod's status. The caller rethrows the error. */
-async function undo(
+async function undoAll(
   facts: PodFacts,
-  outcome: ActResult | undefined,
+  actResult: ActResult | undefined,
   deps: RuntimeDeps,
 ): Promise<void> {
   const { key, uid, sandbox } = facts;
   try {
     await releaseSandbox({ uid, containerId: sandbox?.id ?? "" }, deps);
-    if (outcome !== undefined) await report(facts, outcome, deps);
+    if (actResult !== undefined) await report(facts, actResult, deps);
   } catch (error) {
     // The journal still has the rest; the runtime's DEL and the next ADD release it.
     const reason = messageOf(error);
@@ -215,30 +223,30 @@ async function addDefault(
     return await attachDefault(network, facts, deps);
   } catch (error) {
     const [row] = await deps.journal.list(facts.uid);
-    if (row !== undefined) await settle(row, deps);
+    if (row !== undefined) await forgetRemoved(row, deps);
     throw error;
   }
 }
 
-async function addTo(call: PluginCall, facts: PodFacts, deps: RuntimeDeps): Promise<CniResult> {
+async function attachAll(call: PluginCall, facts: PodFacts, deps: RuntimeDeps): Promise<CniResult> {
   // Resolved first, so that nothing is attached without a default network.
-  const network = await defaultNetworkOf(call, facts, deps);
+  const network = await resolveDefaultNetwork(call, facts, deps);
   await releaseFormer(facts, deps);
   const result = await addDefault(network, facts, deps);
-  let outcome: ActResult | undefined;
+  let actResult: ActResult | undefined;
   try {
-    outcome = await attachAsked(facts, deps);
-    assertAll(facts, outcome);
-    await report(facts, outcome, deps);
+    actResult = await attachAnnotated(facts, deps);
+    assertAllAttached(facts, actResult);
+    await report(facts, actResult, deps);
     return result;
   } catch (error) {
-    await undo(facts, outcome, deps);
+    await undoAll(facts, actResult, deps);
     throw error;
   }
 }
 
 /** Replaces the sandbox path in the result by the runtime's own path. */
-function inItsWords(result: CniResult, call: PluginCall, facts: PodFacts): CniResult {
+function withRuntimePath(result: CniResult, call: PluginCall, facts: PodFacts): CniResult {
   const { netnsPath = "" } = call;
   if (result.interfaces === undefined) return result;
   const interfaces = result.interfaces.map((nic) =>
@@ -254,7 +262,7 @@ function inItsWords(result: CniResult, call: PluginCall, facts: PodFacts): CniRe
  */
 export function addPod(call: PluginCall, deps: RuntimeDeps): Promise<CniResult> {
   return deps.podMutex.runExclusive(call.pod?.uid ?? "", async () => {
-    const facts = await factsOf(call, deps);
-    return inItsWords(await addTo(call, facts, deps), call, facts);
+    const facts = await readFacts(call, deps);
+    return withRuntimePath(await attachAll(call, facts, deps), call, facts);
   });
 }

@@ -12,21 +12,21 @@ function isConfigFile(path: string): boolean {
   return ENDINGS.some((ending) => path.endsWith(ending));
 }
 
-function missing(reason: string): AppError {
+function toMissingError(reason: string): AppError {
   return new AppError("CNI_DEFAULT_NETWORK_MISSING", { reason });
 }
 
 async function readConfig(files: Files, path: string): Promise<NetworkConfigList> {
   const text = await files.readText(path);
-  if (text === undefined) throw missing(`${path} does not exist`);
+  if (text === undefined) throw toMissingError(`${path} does not exist`);
   const parsed = parseNetworkConfig(text, "");
   if (parsed.ok) return parsed.config;
   const causes = parsed.causes.map(({ field, message }) => `${field} ${message}`).join(", ");
-  throw missing(`${path}: ${causes}`);
+  throw toMissingError(`${path}: ${causes}`);
 }
 
 /** Searches files in the order of container runtimes, and skips Patchbay's own. A broken file does not hide others. */
-async function findIn(
+async function findInDirectory(
   files: Files,
   directory: string,
   isWanted: (config: NetworkConfigList) => boolean,
@@ -43,7 +43,7 @@ async function findIn(
       problems.push(String(error.details["reason"]));
     }
   }
-  throw missing([`none was found in ${directory}`, ...problems].join("; "));
+  throw toMissingError([`none was found in ${directory}`, ...problems].join("; "));
 }
 
 /**
@@ -53,8 +53,11 @@ async function findIn(
  */
 export function readDefaultNetwork(
   files: Files,
-  { where, confDir }: { readonly where: string; readonly confDir: string },
+  { source, confDir }: { readonly source: string; readonly confDir: string },
 ): Promise<NetworkConfigList> {
-  if (!where.startsWith("/")) return findIn(files, confDir, ({ name }) => name === where);
-  return isConfigFile(where) ? readConfig(files, where) : findIn(files, where, () => true);
+  if (!source.startsWith("/"))
+    return findInDirectory(files, confDir, ({ name }) => name === source);
+  return isConfigFile(source)
+    ? readConfig(files, source)
+    : findInDirectory(files, source, () => true);
 }

@@ -15,20 +15,20 @@ import { createFailures } from "../failures.ts";
 import { act } from "../reconcilers/pod/act.ts";
 import { findVmiOf } from "../reconcilers/pod/launcher.ts";
 import { assertAllowed } from "../reconcilers/pod/attachment/policy.ts";
-import { interfaceOf } from "../reconcilers/pod/step.ts";
+import { interfaceNameOf } from "../reconcilers/pod/step.ts";
 import { checkAttachment } from "../reconcilers/upkeep/attachments.ts";
 import type { RuntimeDeps } from "./deps.ts";
-import { factsOf, rowsOf } from "./facts.ts";
-import { releaseRows, settle } from "./release.ts";
+import { readFacts, listRows } from "./facts.ts";
+import { releaseRows, forgetRemoved } from "./release.ts";
 
-function refuse(reason: string): never {
+function reject(reason: string): never {
   throw new AppError("CNI_CALL_INVALID", { reason, cniCode: CNI_CODES.badConfig });
 }
 
 /** If both the controller and net-agent handled annotations, each network would be attached twice. */
-function assertAsked(deps: RuntimeDeps): void {
+function assertEnabled(deps: RuntimeDeps): void {
   if (deps.mode === "multus-dynamic") return;
-  refuse(
+  reject(
     "net-agent attaches what annotations ask for itself; remove the dynamic networks controller, or start net-agent with --mode=multus-dynamic",
   );
 }
@@ -37,7 +37,7 @@ async function findRow(
   { containerId, interfaceName, pod }: PluginCall,
   deps: RuntimeDeps,
 ): Promise<JournalRow | undefined> {
-  const rows = await rowsOf({ uid: pod?.uid ?? "", containerId }, deps);
+  const rows = await listRows({ uid: pod?.uid ?? "", containerId }, deps);
   return rows.find(
     ({ request, state }) => request.interfaceName === interfaceName && state !== "removed",
   );
@@ -49,12 +49,12 @@ async function findRow(
  */
 async function add(call: PluginCall, deps: RuntimeDeps): Promise<CniResult> {
   const { interfaceName } = call;
-  const facts = await factsOf(call, deps, "live");
+  const facts = await readFacts(call, deps, "live");
   const plan = planAttachmentActions(facts.attachments); // pure
-  const steps = plan.filter((step) => interfaceOf(step) === interfaceName);
-  const isAsked = steps.some(({ kind }) => kind === "add");
-  if (!isAsked) {
-    refuse(`the annotation of pod ${facts.key} does not ask for a new ${interfaceName}`);
+  const steps = plan.filter((step) => interfaceNameOf(step) === interfaceName);
+  const isRequested = steps.some(({ kind }) => kind === "add");
+  if (!isRequested) {
+    reject(`the annotation of pod ${facts.key} does not ask for a new ${interfaceName}`);
   }
   const failures = createFailures(deps.clock);
   const { errors } = await act(steps, facts, { ...deps, failures });
@@ -65,10 +65,10 @@ async function add(call: PluginCall, deps: RuntimeDeps): Promise<CniResult> {
 }
 
 /** Builds the DEL request from the configuration in the call. */
-function removalOf(call: PluginCall): AttachmentRequest {
+function buildRemoval(call: PluginCall): AttachmentRequest {
   const parsed = parseNetworkConfig(JSON.stringify(call.config), "");
   if (!parsed.ok) {
-    refuse(parsed.causes.map(({ field, message }) => `${field} ${message}`).join(", "));
+    reject(parsed.causes.map(({ field, message }) => `${field} ${message}`).join(", "));
   }
   const { containerId, interfaceName, netnsPath, args } = call;
   return {
@@ -91,16 +91,16 @@ async function removeForeign(
   deps: RuntimeDeps,
 ): Promise<void> {
   const { containerId, interfaceName } = call;
-  const sent = removalOf(call);
+  const fromCall = buildRemoval(call);
   for (const cache of [deps.resultCache, deps.multusCache]) {
-    const made = await cache.find(containerId, interfaceName);
-    if (made === undefined) continue;
-    const { result, ...how } = made;
-    await deps.cni.del({ ...sent, ...how }, result);
+    const cached = await cache.find(containerId, interfaceName);
+    if (cached === undefined) continue;
+    const { result, ...how } = cached;
+    await deps.cni.del({ ...fromCall, ...how }, result);
     return;
   }
-  await assertAllowed(`${namespace}/${sent.config.name}`, sent.config, deps);
-  await deps.cni.del(sent);
+  await assertAllowed(`${namespace}/${fromCall.config.name}`, fromCall.config, deps);
+  await deps.cni.del(fromCall);
 }
 
 async function remove(call: PluginCall, pod: CalledPod, deps: RuntimeDeps): Promise<void> {
@@ -110,12 +110,12 @@ async function remove(call: PluginCall, pod: CalledPod, deps: RuntimeDeps): Prom
     return;
   }
   await releaseRows([row], deps);
-  await settle(row, deps);
+  await forgetRemoved(row, deps);
 }
 
 async function check(call: PluginCall, deps: RuntimeDeps): Promise<void> {
   const row = await findRow(call, deps);
-  if (row?.state !== "attached") return refuse(`${call.interfaceName} is not attached`);
+  if (row?.state !== "attached") return reject(`${call.interfaceName} is not attached`);
   const pod = deps.pods.find(parseKey(`${row.podNamespace}/${row.podName}`));
   if ((await findVmiOf(pod, deps)) === undefined) await checkAttachment(row, deps);
 }
@@ -128,9 +128,9 @@ export async function delegate(
   call: PluginCall,
   deps: RuntimeDeps,
 ): Promise<CniResult | undefined> {
-  assertAsked(deps);
+  assertEnabled(deps);
   const { pod } = call;
-  if (pod === undefined) return refuse("CNI_ARGS name no pod");
+  if (pod === undefined) return reject("CNI_ARGS name no pod");
   return deps.podMutex.runExclusive(pod.uid, async () => {
     switch (call.command) {
       case "ADD":
@@ -143,7 +143,7 @@ export async function delegate(
         return undefined;
       case "GC":
       case "STATUS":
-        return refuse(`${call.command} is not for one network`);
+        return reject(`${call.command} is not for one network`);
     }
   });
 }

@@ -2,19 +2,19 @@
 // Dependencies of calls from the container runtime, in addition to those of the loop over pods.
 import type { Deps } from "../deps.ts";
 
-export interface RuntimeParts {
+export interface RuntimeOptions {
   /** Absolute path of the socket. Its directory is created, accessible to root only. */
   readonly socketPath: string;
   readonly nodeName: string;
   /** Process in whose mount namespace the runtime's paths are; unset if it is the agent's own. */
   readonly hostProcess?: number;
   /** Called once the server answers calls. */
-  readonly served: () => Promise<void>;
+  readonly onServing: () => Promise<void>;
   /** Called when the server ends. */
-  readonly leaving: () => Promise<void>;
+  readonly onEnd: () => Promise<void>;
 }
 
-export interface RuntimeDeps extends Deps, RuntimeParts {
+export interface RuntimeDeps extends Deps, RuntimeOptions {
   readonly readDefaultNetwork: NonNullable<Deps["readDefaultNetwork"]>;
   /** Wakes the pod with that key. */
   wake(key: string): void;

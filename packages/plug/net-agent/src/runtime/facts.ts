@@ -8,12 +8,12 @@ import { toOwned } from "../reconcilers/pod/attachment/owned-row.ts";
 import { findByUid, type PodFacts, isPodOf } from "../reconcilers/pod/observe.ts";
 import type { RuntimeDeps } from "./deps.ts";
 
-function refuse(reason: string): never {
+function reject(reason: string): never {
   throw new AppError("CNI_CALL_INVALID", { reason, cniCode: CNI_CODES.badEnvironment });
 }
 
 /** The runtime's path may be in a mount that this process does not see. */
-function pathsOf(path: string, { hostProcess }: RuntimeDeps): readonly string[] {
+function listPaths(path: string, { hostProcess }: RuntimeDeps): readonly string[] {
   return hostProcess === undefined ? [path] : [path, `/proc/${String(hostProcess)}/root${path}`];
 }
 
@@ -21,7 +21,7 @@ function findNamespace(
   path: string,
   deps: RuntimeDeps,
 ): Pick<Sandbox, "netnsPath" | "netnsInode"> | undefined {
-  for (const netnsPath of pathsOf(path, deps)) {
+  for (const netnsPath of listPaths(path, deps)) {
     const netns = deps.namespaces.open(netnsPath);
     netns?.close();
     if (netns !== undefined) return { netnsPath, netnsInode: netns.inode };
@@ -30,7 +30,7 @@ function findNamespace(
 }
 
 /** The pod of the call; `isLive` reads it from the API server. */
-async function podOf(
+async function findPod(
   { namespace, name, uid }: CalledPod,
   { deps, isLive }: { readonly deps: RuntimeDeps; readonly isLive: boolean },
 ): Promise<Pod> {
@@ -43,7 +43,7 @@ async function podOf(
 }
 
 /** The rows of one sandbox, oldest first. */
-export async function rowsOf(
+export async function listRows(
   { uid, containerId }: { readonly uid: string; readonly containerId: string },
   deps: RuntimeDeps,
 ): Promise<readonly JournalRow[]> {
@@ -55,21 +55,21 @@ export async function rowsOf(
  * The facts that a pass would find, for a sandbox that only the runtime knows yet. `live` reads the annotation from the API server.
  * @throws AppError with CNI_CALL_INVALID, or CNI_POD_UNKNOWN, after which the runtime retries
  */
-export async function factsOf(
+export async function readFacts(
   call: PluginCall,
   deps: RuntimeDeps,
-  how?: "live",
+  source?: "live",
 ): Promise<PodFacts> {
-  const { containerId, pod: called, netnsPath = "" } = call;
-  if (called === undefined) return refuse("it is of no pod");
-  const { namespace, name, uid } = called;
+  const { containerId, pod: calledPod, netnsPath = "" } = call;
+  if (calledPod === undefined) return reject("it is of no pod");
+  const { namespace, name, uid } = calledPod;
   const key = `${namespace}/${name}`;
-  const pod = await podOf(called, { deps, isLive: how === "live" });
+  const pod = await findPod(calledPod, { deps, isLive: source === "live" });
   const place = findNamespace(netnsPath, deps);
-  if (place === undefined) return refuse(`CNI_NETNS ${netnsPath} is not a network namespace`);
+  if (place === undefined) return reject(`CNI_NETNS ${netnsPath} is not a network namespace`);
   const sandbox = { id: containerId, podUid: uid, pod: { namespace, name }, ...place };
-  const rows = await rowsOf({ uid, containerId }, deps);
-  const asked = rows.filter(({ isDefault }) => isDefault !== true);
+  const rows = await listRows({ uid, containerId }, deps);
+  const secondary = rows.filter(({ isDefault }) => isDefault !== true);
   return {
     key,
     uid,
@@ -80,7 +80,7 @@ export async function factsOf(
       namespace,
       networks: parseNetworks(pod.metadata.annotations?.[names.NETWORKS_ANNOTATION]),
       isHostNetwork: pod.spec.hostNetwork === true,
-      owned: asked.map((row) => toOwned(row, { sandbox, bootId: deps.bootId })),
+      owned: secondary.map((row) => toOwned(row, { sandbox, bootId: deps.bootId })),
       foreign: [],
       // Other components attach networks only later.
       mode: "alone",

@@ -5,7 +5,7 @@ import { AppError } from "@patchbay/core";
 import type { Files, Logger } from "@patchbay/core/ports";
 import { OWN_PLUGIN } from "../reconcilers/pod/attachment/policy.ts";
 
-export interface PluginPlaces {
+export interface PluginPaths {
   /** The runtime's plugin directory. */
   readonly binDir: string;
   /** The runtime's directory of network configurations; it uses the first file. */
@@ -17,7 +17,7 @@ export interface InstallDeps {
   readonly files: Files;
   readonly log: Logger;
   /** Copies patchbay-cni to the path. */
-  readonly putProgram: (path: string) => Promise<void>;
+  readonly copyProgram: (path: string) => Promise<void>;
 }
 
 const CONFIG_FILE = "00-patchbay.conflist";
@@ -34,7 +34,7 @@ const CAPABILITIES = {
 };
 
 /** A runtime that supports CNI 1.1 uses it, including STATUS and GC. Others ignore the list of versions. */
-function configText({ socketPath }: PluginPlaces): string {
+function formatConfig({ socketPath }: PluginPaths): string {
   const plugin = { type: OWN_PLUGIN, socket: socketPath, capabilities: CAPABILITIES };
   const list = {
     cniVersion: "1.0.0",
@@ -46,21 +46,21 @@ function configText({ socketPath }: PluginPlaces): string {
 }
 
 /** Plugin types in a configuration; none if it is invalid. */
-function typesOf(text: string | undefined): readonly unknown[] {
+function readTypes(text: string | undefined): readonly unknown[] {
   const config = parseJson(text);
   if (!isJsonObject(config)) return [];
   const plugins: readonly unknown[] = Array.isArray(config["plugins"]) ? config["plugins"] : [];
   return [config, ...plugins].map((one) => (isJsonObject(one) ? one["type"] : undefined));
 }
 
-async function assertAlone(
-  { configDir }: PluginPlaces,
+async function assertNoMetaPlugin(
+  { configDir }: PluginPaths,
   { files, log }: InstallDeps,
 ): Promise<void> {
   for (const name of await files.list(configDir)) {
     if (!/\.(?:conf|conflist|json)$/.test(name)) continue;
     const path = `${configDir}/${name}`;
-    const types = typesOf(await files.readText(path));
+    const types = readTypes(await files.readText(path));
     const plugin = META_PLUGINS.find((meta) => types.includes(meta));
     if (plugin !== undefined) throw new AppError("CNI_RUNTIME_TAKEN", { path, plugin });
     if (name < CONFIG_FILE && !types.includes(OWN_PLUGIN)) {
@@ -73,20 +73,20 @@ async function assertAlone(
  * Installs the program and then the configuration, because the runtime uses the configuration at once.
  * @throws AppError with CNI_RUNTIME_TAKEN if another plugin attaches annotations' networks, OS_FILE_FAILED
  */
-export async function installPlugin(places: PluginPlaces, deps: InstallDeps): Promise<void> {
-  const { binDir, configDir } = places;
-  await assertAlone(places, deps);
-  await deps.putProgram(`${binDir}/${OWN_PLUGIN}`);
+export async function installPlugin(paths: PluginPaths, deps: InstallDeps): Promise<void> {
+  const { binDir, configDir } = paths;
+  await assertNoMetaPlugin(paths, deps);
+  await deps.copyProgram(`${binDir}/${OWN_PLUGIN}`);
   const path = `${configDir}/${CONFIG_FILE}`;
-  const text = configText(places);
+  const text = formatConfig(paths);
   if (text === (await deps.files.readText(path))) return;
   await deps.files.writeAtomic(path, text);
   deps.log.info("the container runtime calls net-agent from now on", { path });
 }
 
 /** Removes the configuration and then the program, so that new pods use the next configuration. May be repeated. */
-export async function removePlugin(places: PluginPlaces, deps: InstallDeps): Promise<void> {
-  const { binDir, configDir } = places;
+export async function removePlugin(paths: PluginPaths, deps: InstallDeps): Promise<void> {
+  const { binDir, configDir } = paths;
   await deps.files.remove(`${configDir}/${CONFIG_FILE}`);
   await deps.files.remove(`${binDir}/${OWN_PLUGIN}`);
   deps.log.info("the container runtime calls net-agent no more");

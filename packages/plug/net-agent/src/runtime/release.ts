@@ -10,9 +10,9 @@ import { report } from "../reconcilers/pod/report.ts";
 import { freeUnused } from "../reconcilers/upkeep/collect.ts";
 import { listNetworks, type UsableNetwork } from "../reconcilers/upkeep/networks.ts";
 import type { RuntimeDeps } from "./deps.ts";
-import { rowsOf } from "./facts.ts";
+import { listRows } from "./facts.ts";
 
-function factsOfRow({ podUid: uid, podNamespace: namespace, podName: name }: JournalRow): PodFacts {
+function toFacts({ podUid: uid, podNamespace: namespace, podName: name }: JournalRow): PodFacts {
   return {
     key: `${namespace}/${name}`,
     uid,
@@ -38,7 +38,7 @@ export async function releaseRows(rows: readonly JournalRow[], deps: RuntimeDeps
     if (row.state === "removed") continue;
     try {
       // Without the pod, so that its end causes no event for each network.
-      await detach(row, factsOfRow(row), deps);
+      await detach(row, toFacts(row), deps);
     } catch (error) {
       failures.push(error);
     }
@@ -47,7 +47,7 @@ export async function releaseRows(rows: readonly JournalRow[], deps: RuntimeDeps
 }
 
 /** The pod, if its status is still of interest. */
-function readerOf(facts: PodFacts, deps: RuntimeDeps): Pod | undefined {
+function findLivePod(facts: PodFacts, deps: RuntimeDeps): Pod | undefined {
   const pod = deps.pods.find(parseKey(facts.key));
   if (!isPodOf(pod, facts.uid) || isPodFinished(pod)) return undefined;
   return pod.metadata.deletionTimestamp === undefined ? pod : undefined;
@@ -57,15 +57,15 @@ function readerOf(facts: PodFacts, deps: RuntimeDeps): Pod | undefined {
  * Deletes rows of removed attachments. If none is left, updates the pod's status; otherwise a newer sandbox's ADD has written it. The
  * runtime must not wait for the API server, so a failed write is left to a pass.
  */
-export async function settle(row: JournalRow, deps: RuntimeDeps): Promise<void> {
-  const facts = factsOfRow(row);
+export async function forgetRemoved(row: JournalRow, deps: RuntimeDeps): Promise<void> {
+  const facts = toFacts(row);
   const rows = await deps.journal.list(facts.uid);
-  const gone = rows.filter(({ state }) => state === "removed");
-  if (gone.length < rows.length) {
-    for (const one of gone) await deps.journal.remove(one);
+  const removed = rows.filter(({ state }) => state === "removed");
+  if (removed.length < rows.length) {
+    for (const one of removed) await deps.journal.remove(one);
     return;
   }
-  const pod = readerOf(facts, deps);
+  const pod = findLivePod(facts, deps);
   const known: PodFacts = pod === undefined ? facts : { ...facts, pod };
   try {
     await report(known, { errors: new Map(), againMs: undefined }, deps);
@@ -83,18 +83,18 @@ export async function releaseSandbox(
   sandbox: { readonly uid: string; readonly containerId: string },
   deps: RuntimeDeps,
 ): Promise<void> {
-  const rows = await rowsOf(sandbox, deps);
+  const rows = await listRows(sandbox, deps);
   const [first] = rows;
   if (first === undefined) return;
   try {
     await releaseRows(rows, deps);
   } finally {
-    await settle(first, deps);
+    await forgetRemoved(first, deps);
   }
 }
 
 /** Uids of the pods that may have the sandbox. Old calls may name no pod. */
-function uidsOf({ pod }: PluginCall, { tracked }: RuntimeDeps): readonly string[] {
+function listUids({ pod }: PluginCall, { tracked }: RuntimeDeps): readonly string[] {
   const known = tracked.keys().flatMap((key) => tracked.uidsOf(key));
   return [...new Set([...(pod === undefined ? [] : [pod.uid]), ...known])];
 }
@@ -105,10 +105,10 @@ function uidsOf({ pod }: PluginCall, { tracked }: RuntimeDeps): readonly string[
  */
 export async function removePod(call: PluginCall, deps: RuntimeDeps): Promise<void> {
   const { containerId, pod } = call;
-  for (const uid of uidsOf(call, deps)) {
+  for (const uid of listUids(call, deps)) {
     // The named pod may be in the middle of an ADD that has no row yet.
-    const isIts = uid === pod?.uid || (await rowsOf({ uid, containerId }, deps)).length > 0;
-    if (!isIts) continue;
+    const ownsSandbox = uid === pod?.uid || (await listRows({ uid, containerId }, deps)).length > 0;
+    if (!ownsSandbox) continue;
     await deps.podMutex.runExclusive(uid, () => releaseSandbox({ uid, containerId }, deps));
   }
 }
@@ -117,7 +117,7 @@ export async function removePod(call: PluginCall, deps: RuntimeDeps): Promise<vo
 async function releaseUnnamed(call: PluginCall, deps: RuntimeDeps): Promise<readonly unknown[]> {
   const valid = new Set(call.valid.map(({ containerId }) => containerId));
   const failures: unknown[] = [];
-  for (const uid of uidsOf(call, deps)) {
+  for (const uid of listUids(call, deps)) {
     const rows = await deps.journal.list(uid);
     const stale = new Set(
       rows.map(({ request }) => request.containerId).filter((id) => !valid.has(id)),
@@ -135,7 +135,7 @@ async function releaseUnnamed(call: PluginCall, deps: RuntimeDeps): Promise<read
 }
 
 /** GC that is not certain to be safe is left to another time. */
-async function freeOf(network: UsableNetwork, deps: RuntimeDeps): Promise<void> {
+async function freeIfSafe(network: UsableNetwork, deps: RuntimeDeps): Promise<void> {
   try {
     await freeUnused(network, deps);
   } catch (error) {
@@ -155,7 +155,7 @@ async function freeOf(network: UsableNetwork, deps: RuntimeDeps): Promise<void> 
 export async function collectGarbage(call: PluginCall, deps: RuntimeDeps): Promise<void> {
   const failures = [...(await releaseUnnamed(call, deps))];
   for (const network of await listNetworks(deps)) {
-    await freeOf(network, deps).catch((error: unknown) => failures.push(error));
+    await freeIfSafe(network, deps).catch((error: unknown) => failures.push(error));
   }
   if (failures.length > 0) throw failures[0];
 }

@@ -35,7 +35,7 @@ beforeEach(async () => {
     ...(await runtime.deps(new Life(Number.POSITIVE_INFINITY))),
     socketPath,
     clock,
-    served: () => {
+    onServing: () => {
       resolve(undefined);
       return Promise.resolve();
     },

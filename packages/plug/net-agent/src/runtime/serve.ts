@@ -12,7 +12,7 @@ import { listLinks } from "../reconcilers/pod/attachment/netns.ts";
 import { findVmiOf } from "../reconcilers/pod/launcher.ts";
 import { checkAttachment } from "../reconcilers/upkeep/attachments.ts";
 import type { RuntimeDeps } from "./deps.ts";
-import { factsOf, rowsOf } from "./facts.ts";
+import { readFacts, listRows } from "./facts.ts";
 import { parseJson } from "@patchbay/api";
 import type { CniResult, Files } from "@patchbay/core/ports";
 import { addPod } from "./add.ts";
@@ -24,10 +24,10 @@ import { createHttpServer } from "@patchbay/daemon";
 import { answersAt, publishSocket, showAlive } from "@patchbay/os";
 
 /** Plugin-specific error code. Source: CNI SPEC 1.1 section 5, codes from 100 on. */
-const NOT_AS_MADE = 100;
+const CNI_CHECK_FAILED = 100;
 
-function refuse(reason: string): never {
-  throw new AppError("CNI_CALL_INVALID", { reason, cniCode: NOT_AS_MADE });
+function reject(reason: string): never {
+  throw new AppError("CNI_CALL_INVALID", { reason, cniCode: CNI_CHECK_FAILED });
 }
 
 /**
@@ -38,22 +38,22 @@ function checkPod(call: PluginCall, deps: RuntimeDeps): Promise<void> {
   const { containerId, pod } = call;
   const uid = pod?.uid ?? "";
   return deps.podMutex.runExclusive(uid, async () => {
-    const facts = await factsOf(call, deps);
-    const rows = (await rowsOf({ uid, containerId }, deps)).filter(
+    const facts = await readFacts(call, deps);
+    const rows = (await listRows({ uid, containerId }, deps)).filter(
       ({ state }) => state === "attached",
     );
-    if (!rows.some(({ isDefault }) => isDefault === true)) refuse("it has no default network");
+    if (!rows.some(({ isDefault }) => isDefault === true)) reject("it has no default network");
     const nics = new Set((await listLinks(facts, deps)).map(({ name }) => name));
     const missing = rows.filter(({ request }) => !nics.has(request.interfaceName));
     const names = missing.map(({ network, request }) => `${request.interfaceName} of ${network}`);
-    if (names.length > 0) refuse(`the sandbox has lost ${names.join(", ")}`);
+    if (names.length > 0) reject(`the sandbox has lost ${names.join(", ")}`);
     if ((await findVmiOf(facts.pod, deps)) !== undefined) return;
     for (const row of rows) await checkAttachment(row, deps);
   });
 }
 
 /** A plugin may report limited connectivity of existing attachments. Any other error means that no pod can be attached. */
-function readinessCodeOf(error: unknown): number {
+function toReadinessCode(error: unknown): number {
   const isLimited = isAppError(error) && error.details["cniCode"] === CNI_CODES.limitedConnectivity;
   return isLimited ? CNI_CODES.limitedConnectivity : CNI_CODES.notAvailable;
 }
@@ -68,7 +68,7 @@ async function checkReady(deps: RuntimeDeps): Promise<void> {
     await deps.cni.status(await deps.readDefaultNetwork());
   } catch (error) {
     const reason = messageOf(error);
-    throw new AppError("CNI_CALL_INVALID", { reason, cniCode: readinessCodeOf(error) });
+    throw new AppError("CNI_CALL_INVALID", { reason, cniCode: toReadinessCode(error) });
   }
 }
 
@@ -81,14 +81,14 @@ interface RuntimeRequest {
 }
 
 /** JSON text or empty. */
-export interface RuntimeAnswer {
+export interface RuntimeResponse {
   readonly status: number;
   readonly body: string;
 }
 
-const DONE: RuntimeAnswer = { status: 200, body: "" };
-const NOT_FOUND: RuntimeAnswer = { status: 404, body: "" };
-const WRONG_METHOD: RuntimeAnswer = { status: 405, body: "" };
+const DONE: RuntimeResponse = { status: 200, body: "" };
+const NOT_FOUND: RuntimeResponse = { status: 404, body: "" };
+const WRONG_METHOD: RuntimeResponse = { status: 405, body: "" };
 /** Version in which Multus' programs read a result. Source: Multus pkg/server/api Response. */
 const MULTUS_VERSION = "1.0.0";
 
@@ -111,23 +111,27 @@ async function answerCall(call: PluginCall, deps: RuntimeDeps): Promise<CniResul
   }
 }
 
-function say(result: CniResult | undefined, call: PluginCall, isPlugin: boolean): RuntimeAnswer {
+function toAnswer(
+  result: CniResult | undefined,
+  call: PluginCall,
+  isPlugin: boolean,
+): RuntimeResponse {
   if (result === undefined) return DONE;
-  const answer = isPlugin
+  const handleRequest = isPlugin
     ? printResult(result, call.cniVersion)
     : { Result: printResult(result, MULTUS_VERSION) };
-  return { status: 200, body: JSON.stringify(answer) };
+  return { status: 200, body: JSON.stringify(handleRequest) };
 }
 
-async function work(
+async function handleCall(
   { url, body }: RuntimeRequest,
   perform: typeof answerCall,
   deps: RuntimeDeps,
-): Promise<RuntimeAnswer> {
+): Promise<RuntimeResponse> {
   let call: PluginCall | undefined;
   try {
     call = parsePluginCall(parseJson(body));
-    return say(await perform(call, deps), call, url.endsWith("?answer=plugin"));
+    return toAnswer(await perform(call, deps), call, url.endsWith("?answer=plugin"));
   } catch (error) {
     const { command, containerId = "", pod } = call ?? {};
     const failure = pluginFailureOf(error, call?.cniVersion);
@@ -144,12 +148,15 @@ async function work(
 }
 
 /** Executes a request; never throws. */
-export async function answer(request: RuntimeRequest, deps: RuntimeDeps): Promise<RuntimeAnswer> {
+export async function handleRequest(
+  request: RuntimeRequest,
+  deps: RuntimeDeps,
+): Promise<RuntimeResponse> {
   const [path = ""] = request.url.split("?", 1);
   if (path === "/healthz" || path === "/readyz") return DONE;
   if (path !== "/cni" && path !== "/delegate") return NOT_FOUND;
   if (request.method !== "POST") return WRONG_METHOD;
-  return work(request, path === "/cni" ? answerCall : delegate, deps);
+  return handleCall(request, path === "/cni" ? answerCall : delegate, deps);
 }
 
 /** Maximum size of a request, bytes: a configuration of a megabyte in base64, and an environment. */
@@ -162,7 +169,7 @@ const CONNECTIONS_MAX = 1024;
  * Interval for updating the socket's time stamp, milliseconds. After ten minutes without an update patchbay-cni takes the agent for
  * removed and not just restarting.
  */
-const ALIVE_MS = 60_000;
+const ALIVE_INTERVAL_MS = 60_000;
 
 /** Undefined if the body is too long. */
 async function readBody(request: IncomingMessage): Promise<string | undefined> {
@@ -184,25 +191,27 @@ async function respond(
 ): Promise<void> {
   const { method = "", url = "" } = request;
   const body = await readBody(request);
-  const said =
-    body === undefined ? { status: 413, body: "" } : await answer({ method, url, body }, deps);
-  response.writeHead(said.status, {
+  const answered =
+    body === undefined
+      ? { status: 413, body: "" }
+      : await handleRequest({ method, url, body }, deps);
+  response.writeHead(answered.status, {
     "content-type": "application/json",
-    "content-length": String(Buffer.byteLength(said.body)),
+    "content-length": String(Buffer.byteLength(answered.body)),
     connection: "close",
   });
-  response.end(said.body);
+  response.end(answered.body);
 }
 
 async function listen(server: Server, socketPath: string): Promise<void> {
-  const made = `${socketPath}.new`;
+  const temporaryPath = `${socketPath}.new`;
   const { promise, resolve, reject } = Promise.withResolvers<undefined>();
   server.once("error", reject);
-  server.listen(made, () => {
+  server.listen(temporaryPath, () => {
     resolve(undefined);
   });
   await promise;
-  await publishSocket(made, socketPath);
+  await publishSocket(temporaryPath, socketPath);
 }
 
 async function prepare(files: Files, socketPath: string): Promise<void> {
@@ -214,10 +223,10 @@ async function prepare(files: Files, socketPath: string): Promise<void> {
   await files.remove(`${socketPath}.new`);
 }
 
-async function keepAlive({ socketPath, clock }: RuntimeDeps, signal: AbortSignal): Promise<void> {
+async function touchSocket({ socketPath, clock }: RuntimeDeps, signal: AbortSignal): Promise<void> {
   while (!signal.aborted) {
     await showAlive(socketPath, clock.now());
-    await clock.sleep(ALIVE_MS, signal).catch(() => undefined); // aborted: the loop ends
+    await clock.sleep(ALIVE_INTERVAL_MS, signal).catch(() => undefined); // aborted: the loop ends
   }
 }
 
@@ -242,9 +251,9 @@ export async function serveRuntime(
   server.maxConnections = CONNECTIONS_MAX;
   await listen(server, socketPath);
   log.info("serving the container runtime", { at: socketPath });
-  await deps.served();
-  await keepAlive(deps, signal);
-  await deps.leaving();
+  await deps.onServing();
+  await touchSocket(deps, signal);
+  await deps.onEnd();
   const { promise: closed, resolve } = Promise.withResolvers<undefined>();
   server.close(() => {
     resolve(undefined);

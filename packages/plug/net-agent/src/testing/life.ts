@@ -14,18 +14,18 @@ export class Life {
   get calls(): number {
     return this.#calls;
   }
-  get isOver(): boolean {
+  get isDead(): boolean {
     return this.#calls >= this.#dieAt;
   }
   async call<T>(perform: () => Promise<T>): Promise<T> {
-    if (this.isOver) throw new Error("the process is dead");
+    if (this.isDead) throw new Error("the process is dead");
     this.#calls += 1;
     if (this.#calls >= this.#dieAt) throw new Error("the process dies here");
     return perform();
   }
 }
 
-export function mortalJournal(journal: Journal, life: Life): Journal {
+export function crashingJournal(journal: Journal, life: Life): Journal {
   return {
     ...journal,
     write: (row) => life.call(() => journal.write(row)),
@@ -33,7 +33,7 @@ export function mortalJournal(journal: Journal, life: Life): Journal {
   };
 }
 
-export function mortalPodNetwork(
+export function crashingPodNetwork(
   network: PodNetwork,
   life: Life,
 ): Pick<PodNetwork, "listLinks" | "giveBack" | "removeLink" | "restoreName"> {
@@ -46,7 +46,7 @@ export function mortalPodNetwork(
 }
 
 /** VMIs exist only if the server has KubeVirt. */
-export function mortalStore(
+export function crashingStore(
   store: Store,
   life: Life,
   server: {
@@ -73,7 +73,7 @@ export function mortalStore(
   };
 }
 
-export function mortalRoutes(routes: DefaultRoutes, life: Life): DefaultRoutes {
+export function crashingRoutes(routes: DefaultRoutes, life: Life): DefaultRoutes {
   return {
     list: (netns) => routes.list(netns),
     add: (netns, route) => life.call(() => routes.add(netns, route)),
@@ -82,7 +82,7 @@ export function mortalRoutes(routes: DefaultRoutes, life: Life): DefaultRoutes {
   };
 }
 
-export function mortalNics(nics: NodeNics, life: Life): NodeNics {
+export function crashingNics(nics: NodeNics, life: Life): NodeNics {
   return {
     find: (host, name) => nics.find(host, name),
     bringBack: (pod, name, host) => life.call(() => nics.bringBack(pod, name, host)),

@@ -2,7 +2,7 @@
 // The pod of the loop's tests, built from options.
 import { names, type Pod } from "@patchbay/api";
 
-export interface PodSketch {
+export interface PodOptions {
   /** Annotation `k8s.v1.cni.cncf.io/networks`. */
   readonly networks?: string;
   readonly uid?: string;
@@ -40,12 +40,12 @@ function containerOf(isOver: boolean, index: number): ContainerStatus {
 
 type ContainerStatus = NonNullable<NonNullable<Pod["status"]>["containerStatuses"]>[number];
 
-function labelsOf({ launcherProgram }: PodSketch): Pick<Pod["metadata"], "labels"> {
+function labelsOf({ launcherProgram }: PodOptions): Pick<Pod["metadata"], "labels"> {
   if (launcherProgram === undefined) return {};
   return { labels: { [names.KUBEVIRT_LABEL]: names.LAUNCHER_LABEL_VALUE } };
 }
 
-function containersOf({ limits, launcherProgram: program }: PodSketch): Pod["spec"]["containers"] {
+function containersOf({ limits, launcherProgram: program }: PodOptions): Pod["spec"]["containers"] {
   if (program !== undefined) {
     return [{ name: names.LAUNCHER_CONTAINER, image: "i", command: [program] }];
   }
@@ -53,10 +53,11 @@ function containersOf({ limits, launcherProgram: program }: PodSketch): Pod["spe
 }
 
 /** @param before - annotations that the pod has already */
-export function toPod(sketch: PodSketch, before: Pod["metadata"]["annotations"]): Pod {
-  const { networks, uid = "uid-1", phase = "Running", isDeleting = false } = sketch;
-  const asked = networks === undefined ? {} : { [names.NETWORKS_ANNOTATION]: networks };
-  const annotations = { ...before, ...sketch.annotations, ...asked };
+export function toPod(options: PodOptions, before: Pod["metadata"]["annotations"]): Pod {
+  const { networks, uid = "uid-1", phase = "Running", isDeleting = false } = options;
+  const networksAnnotation =
+    networks === undefined ? {} : { [names.NETWORKS_ANNOTATION]: networks };
+  const annotations = { ...before, ...options.annotations, ...networksAnnotation };
   return {
     apiVersion: "v1",
     kind: "Pod",
@@ -64,26 +65,26 @@ export function toPod(sketch: PodSketch, before: Pod["metadata"]["annotations"])
       ...NAMES,
       uid,
       ...(Object.keys(annotations).length === 0 ? {} : { annotations }),
-      ...labelsOf(sketch),
+      ...labelsOf(options),
       ...(isDeleting ? { deletionTimestamp: "2026-01-01T00:00:00Z" } : {}),
-      ...(sketch.launcherOf === undefined
+      ...(options.launcherOf === undefined
         ? {}
         : {
             ownerReferences: [
-              { ...OWNER, uid: sketch.launcherOf, controller: true, ...sketch.owner },
+              { ...OWNER, uid: options.launcherOf, controller: true, ...options.owner },
             ],
           }),
     },
     spec: {
       nodeName: "node",
-      containers: containersOf(sketch),
-      hostNetwork: sketch.hostNetwork ?? false,
+      containers: containersOf(options),
+      hostNetwork: options.hostNetwork ?? false,
     },
     status: {
       phase,
-      ...(sketch.ended === undefined
+      ...(options.ended === undefined
         ? {}
-        : { containerStatuses: sketch.ended.map((isOver, index) => containerOf(isOver, index)) }),
+        : { containerStatuses: options.ended.map((isOver, index) => containerOf(isOver, index)) }),
     },
   };
 }

@@ -3,13 +3,13 @@
 import { parseJson } from "@patchbay/api";
 import { AppError } from "@patchbay/core";
 import type { NetworkConfigList } from "@patchbay/core/ports";
-import { answer, type RuntimeAnswer } from "../runtime/serve.ts";
+import { handleRequest, type RuntimeResponse } from "../runtime/serve.ts";
 import type { RuntimeDeps } from "../runtime/deps.ts";
 import { Life } from "./life.ts";
 import type { World } from "./world.ts";
 
 /** Options of a call; the defaults are those of an ADD for the World's pod. */
-export interface CallSketch {
+export interface CallOptions {
   readonly env?: Readonly<Record<string, string>>;
   readonly config?: object;
   /** Default: the URL of patchbay-cni. */
@@ -35,9 +35,9 @@ export class FakeRuntime {
   /** Calls the plugin for the sandbox `box-uid-1`. The agent dies at the call `dieAt`. */
   async call(
     command: string,
-    { env = {}, config = {}, url = "/cni?answer=plugin", method = "POST" }: CallSketch = {},
+    { env = {}, config = {}, url = "/cni?answer=plugin", method = "POST" }: CallOptions = {},
     dieAt = Number.POSITIVE_INFINITY,
-  ): Promise<RuntimeAnswer & { readonly said: unknown }> {
+  ): Promise<RuntimeResponse & { readonly parsed: unknown }> {
     const text = JSON.stringify({ cniVersion: "1.0.0", name: "patchbay", ...config });
     const body = JSON.stringify({
       env: {
@@ -50,9 +50,9 @@ export class FakeRuntime {
       },
       config: Buffer.from(text).toString("base64"),
     });
-    const given = await answer({ method, url, body }, await this.deps(new Life(dieAt)));
+    const response = await handleRequest({ method, url, body }, await this.deps(new Life(dieAt)));
     await this.#world.sync();
-    return { ...given, said: parseJson(given.body) };
+    return { ...response, parsed: parseJson(response.body) };
   }
 
   /** Dependencies of an agent that dies with this life. */
@@ -62,8 +62,8 @@ export class FakeRuntime {
       socketPath: "/run/cni.sock",
       nodeName: "node",
       readDefaultNetwork: () => this.#read(),
-      served: () => Promise.resolve(),
-      leaving: () => Promise.resolve(),
+      onServing: () => Promise.resolve(),
+      onEnd: () => Promise.resolve(),
       wake: (key) => this.woken.push(key),
     };
   }

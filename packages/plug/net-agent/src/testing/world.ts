@@ -46,14 +46,14 @@ import { loadTrackedPods, type TrackedPods } from "../tracked-pods.ts";
 import { sweepLeftovers } from "../reconcilers/leftovers.ts";
 import {
   Life,
-  mortalJournal,
-  mortalNics,
-  mortalPodNetwork,
-  mortalRoutes,
-  mortalStore,
+  crashingJournal,
+  crashingNics,
+  crashingPodNetwork,
+  crashingRoutes,
+  crashingStore,
 } from "./life.ts";
 import { nodeFiles } from "./node-files.ts";
-import { NAMES, OWNER, toPod, type PodSketch } from "./pod-sketch.ts";
+import { NAMES, OWNER, toPod, type PodOptions } from "./pod-sketch.ts";
 
 export const HOST_INODE = "inode-host";
 const HOST_NETNS = "/proc/self/ns/net";
@@ -137,9 +137,9 @@ export class World {
   #failed: string[] = [];
 
   /** Reason of the last failed ADD. */
-  lastOfAdd(interfaceName: string, uid = "uid-1"): string | undefined {
+  lastAddReason(interfaceName: string, uid = "uid-1"): string | undefined {
     const step = { scope: uid, name: `add ${interfaceName}`, circumstances: "" };
-    return this.#failures.lastOf(step)?.reason;
+    return this.#failures.lastReport(step)?.reason;
   }
 
   /** Number of namespaces that were opened and not closed. */
@@ -152,11 +152,11 @@ export class World {
   }
 
   /** Stores the pod, and creates its sandbox unless it is pending. */
-  async putPod(sketch: PodSketch): Promise<void> {
-    const { uid = "uid-1", phase = "Running" } = sketch;
-    const kept = this.#pods.find(NAMES);
-    const before = kept?.metadata.uid === uid ? kept.metadata.annotations : undefined;
-    this.store.put(PODS, toPod(sketch, before));
+  async putPod(options: PodOptions): Promise<void> {
+    const { uid = "uid-1", phase = "Running" } = options;
+    const existing = this.#pods.find(NAMES);
+    const before = existing?.metadata.uid === uid ? existing.metadata.annotations : undefined;
+    this.store.put(PODS, toPod(options, before));
     if (phase !== "Pending") this.putSandbox(uid, `box-${uid}`);
     await this.sync();
   }
@@ -245,11 +245,11 @@ export class World {
     this.#failures = createFailures(this.#clock);
     this.#tracked = undefined;
     this.#upkeep = undefined;
-    return this.again(dieAt);
+    return this.passAgain(dieAt);
   }
 
   /** Runs another pass in the same agent process. */
-  async again(dieAt = Number.POSITIVE_INFINITY): Promise<unknown> {
+  async passAgain(dieAt = Number.POSITIVE_INFINITY): Promise<unknown> {
     const life = new Life(dieAt);
     this.#failed = [];
     try {
@@ -271,12 +271,12 @@ export class World {
   }
 
   /** Whether a new agent reaches call number `dieAt`, where it dies. */
-  async dies(dieAt: number): Promise<boolean> {
+  async diesAt(dieAt: number): Promise<boolean> {
     const life = new Life(dieAt);
     this.#tracked = undefined;
     await reconcilePod(POD_KEY, await this.deps(life)).catch(() => undefined); // dead or failed: returned below
     await this.sync();
-    return life.isOver;
+    return life.isDead;
   }
 
   async networkStatus(): Promise<readonly NetworkStatus[]> {
@@ -339,7 +339,7 @@ export class World {
   async deps(life: Life): Promise<Deps> {
     const journal = this.journal;
     return {
-      store: mortalStore(this.store, life, this),
+      store: crashingStore(this.store, life, this),
       pods: this.#pods,
       nads: this.#nads,
       sandboxes: { find: (uid) => this.#findSandbox(uid) },
@@ -347,12 +347,12 @@ export class World {
       ...nodeFiles(this.files),
       ...(this.readDefaultNetwork && { readDefaultNetwork: this.readDefaultNetwork }),
       namespaces: this.#namespaces,
-      podNetwork: mortalPodNetwork(this.podNetwork, life),
-      defaultRoutes: mortalRoutes(this.defaultRoutes, life),
-      nodeNics: mortalNics(this.nodeNics, life),
+      podNetwork: crashingPodNetwork(this.podNetwork, life),
+      defaultRoutes: crashingRoutes(this.defaultRoutes, life),
+      nodeNics: crashingNics(this.nodeNics, life),
       openHostNetns: () => this.#openHost(),
       cni: this.#mortalCni(life),
-      journal: mortalJournal(journal, life),
+      journal: crashingJournal(journal, life),
       tracked: (this.#tracked ??= await loadTrackedPods(journal, createSilentLogger())),
       events: {
         record: (_object, note) => this.notes.push(note),

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// Lookup of a guest of this node and of its launcher.
 import { AppError } from "@patchbay/core";
 import { printKey } from "@patchbay/kube";
 import type { VirtualMachineInstance } from "@patchbay/api";

@@ -16,8 +16,8 @@ import { createFakeCache, createFakeStore } from "@patchbay/kube/testing";
 import { createFakeFiles } from "@patchbay/os/testing";
 import { createSilentLogger } from "@patchbay/telemetry";
 import { beforeEach, expect, test } from "vitest";
-import { BY_NETWORK, networksAskedBy } from "../../wake.ts";
-import type { DefinitionDeps, Judged } from "./deps.ts";
+import { BY_NETWORK, requestedNetworks } from "../../wake.ts";
+import type { DefinitionDeps, CheckedDefinition } from "./deps.ts";
 import { reconcileDefinition } from "./index.ts";
 import { createNodeView } from "./node-view.ts";
 
@@ -31,10 +31,10 @@ const LEASES = "/host/var/lib/cni/networks/blue";
 class Bench {
   readonly files = createFakeFiles();
   readonly store = createFakeStore();
-  readonly pods = createFakeCache<Pod>({ [BY_NETWORK]: networksAskedBy });
+  readonly pods = createFakeCache<Pod>({ [BY_NETWORK]: requestedNetworks });
   readonly nads = createFakeCache<NetworkAttachmentDefinition>();
   readonly notes: Note[] = [];
-  readonly judged = new Map<string, Judged>();
+  readonly judged = new Map<string, CheckedDefinition>();
   policy: TenantPolicy = DEFAULT_POLICY;
   links: { readonly name: string; readonly kind: string }[] = [{ name: "eth0", kind: "" }];
   nowMs = 0;
@@ -93,7 +93,7 @@ class Bench {
       files,
       pods: this.pods,
       nads: this.nads,
-      judged: this.judged,
+      checked: this.judged,
       log,
       nodeName: "node",
       store: {

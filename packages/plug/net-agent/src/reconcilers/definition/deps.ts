@@ -4,7 +4,7 @@ import type { Files } from "@patchbay/core/ports";
 import type { Deps } from "../../deps.ts";
 import type { NodeView } from "./node-view.ts";
 
-export interface JudgeDeps extends Pick<
+export interface CheckDeps extends Pick<
   Deps,
   "store" | "pods" | "nads" | "definitionFiles" | "readDefaultNetwork" | "policy" | "listOwnBridges"
 > {
@@ -12,14 +12,14 @@ export interface JudgeDeps extends Pick<
   readonly files: Pick<Files, "list">;
 }
 
-export interface DefinitionDeps extends JudgeDeps, Pick<Deps, "events" | "clock" | "log"> {
+export interface DefinitionDeps extends CheckDeps, Pick<Deps, "events" | "clock" | "log"> {
   readonly nodeName: string;
   /** Results of the last checks, by NAMESPACE/NAME. */
-  readonly judged: Map<string, Judged>;
+  readonly checked: Map<string, CheckedDefinition>;
 }
 
 /** Result of the last check of a definition. */
-export interface Judged {
+export interface CheckedDefinition {
   readonly uid: string | undefined;
   /** Reasons of all findings, including policy warnings. */
   readonly reasons: readonly string[];
@@ -30,11 +30,11 @@ export interface Judged {
   /** Lease directories that are full, where a lease must be released before a NIC can be created. */
   readonly exhausted: readonly string[];
   /** The reported problem; undefined for none. */
-  readonly told: string | undefined;
+  readonly reported: string | undefined;
   /** The kind has no status subresource, like Multus' own CRD. */
   readonly isWithoutStatus: boolean;
   /** Since when other nodes' entries refer to an older version of the definition, monotonic milliseconds. */
   readonly staleSinceMs: number | undefined;
   /** When the nodes of other entries were last looked up, monotonic milliseconds; undefined for never. */
-  readonly nodesAskedMs: number | undefined;
+  readonly nodesReadMs: number | undefined;
 }

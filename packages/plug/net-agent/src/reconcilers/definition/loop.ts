@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The loop over network definitions. A definition is checked when it or something that it names changes.
 import { type MetricFamily, messageOf } from "@patchbay/core";
-import type { Judged, DefinitionDeps } from "./deps.ts";
+import type { CheckedDefinition, DefinitionDeps } from "./deps.ts";
 import { createQueue, done, runReconciler, type Next } from "@patchbay/kube";
 import type { Files, LinkWatch, OpenNetns } from "@patchbay/core/ports";
 import type { Metrics } from "@patchbay/telemetry";
@@ -9,7 +9,7 @@ import { reconcileDefinition } from "./index.ts";
 import { watchLeases, wakeByDirectories, wakeByLinks, wakeByObjects } from "./wake.ts";
 
 /** Definitions with problems on this node, by reason. A definition counts once for each of its reasons. */
-export function problemsFamily(judged: Iterable<Pick<Judged, "reasons">>): MetricFamily {
+export function problemsFamily(judged: Iterable<Pick<CheckedDefinition, "reasons">>): MetricFamily {
   const reasons = [...judged].flatMap((each) => [...new Set(each.reasons)]);
   const samples = [...Map.groupBy(reasons, (reason) => reason)].map(([reason, all]) => ({
     labels: { reason },
@@ -26,7 +26,7 @@ export function problemsFamily(judged: Iterable<Pick<Judged, "reasons">>): Metri
 /** Queue key for all links; other keys are NAMESPACE/NAME. */
 const LINKS = "*links";
 
-export interface DefinitionLoopParts extends Omit<DefinitionDeps, "judged"> {
+export interface DefinitionLoopParts extends Omit<DefinitionDeps, "checked"> {
   readonly files: Pick<Files, "list" | "watchDirectory">;
   readonly linkWatch: LinkWatch;
   readonly openHostNetns: () => OpenNetns;
@@ -38,12 +38,12 @@ export interface DefinitionLoopParts extends Omit<DefinitionDeps, "judged"> {
 /** Watches the host's links. If that fails, link changes trigger no check. */
 function watchHostLinks(
   { linkWatch, openHostNetns, log }: DefinitionLoopParts,
-  changed: () => void,
+  onChange: () => void,
   signal: AbortSignal,
 ): void {
   const netns = openHostNetns();
   try {
-    linkWatch.watch(netns, changed, signal);
+    linkWatch.watch(netns, onChange, signal);
   } catch (error) {
     log.warn("links of the host are not watched", { reason: messageOf(error) });
   } finally {
@@ -56,9 +56,9 @@ export async function runDefinitionLoop(
   signal: AbortSignal,
 ): Promise<void> {
   const { clock, log, files, directories, metrics } = parts;
-  const judged = new Map<string, Judged>();
-  metrics.addSource(() => Promise.resolve([problemsFamily(judged.values())]));
-  const deps: DefinitionDeps = { ...parts, judged };
+  const checked = new Map<string, CheckedDefinition>();
+  metrics.addSource(() => Promise.resolve([problemsFamily(checked.values())]));
+  const deps: DefinitionDeps = { ...parts, checked };
   const queue = createQueue({ clock });
   const leases = watchLeases(
     files,
@@ -81,11 +81,11 @@ export async function runDefinitionLoop(
   }
   const reconcile = async (key: string): Promise<Next> => {
     if (key === LINKS) {
-      wakeByLinks(queue, judged.size === 0 ? new Map() : await parts.node.linkKinds(), judged);
+      wakeByLinks(queue, checked.size === 0 ? new Map() : await parts.node.linkKinds(), checked);
       return done();
     }
     const next = await reconcileDefinition(key, deps);
-    leases.set(key, judged.get(key)?.exhausted ?? []);
+    leases.set(key, checked.get(key)?.exhausted ?? []);
     return next;
   };
   await runReconciler({ name: "definition", queue, reconcile, log, clock }, signal);

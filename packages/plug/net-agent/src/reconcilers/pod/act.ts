@@ -3,12 +3,12 @@
 import type { AttachmentError } from "@patchbay/api";
 import type { Deps } from "../../deps.ts";
 import type { PodFacts } from "./observe.ts";
-import { stepOf, type Action, interfaceOf, networkOf } from "./step.ts";
+import { toStep, type Action, interfaceNameOf, networkOf } from "./step.ts";
 import { runSteps, type FailedStep, type Step } from "@patchbay/kube";
 import { adopt } from "./attachment/adopt.ts";
 import { attach } from "./attachment/attach.ts";
 import { detach } from "./attachment/detach.ts";
-import { tellFailed, tellFound } from "./tell.ts";
+import { reportFailed, reportPlanError } from "./tell.ts";
 
 /** An attachment that could not be removed. Its journal row is needed for the next attempt, so its interface name stays in use. */
 interface Holder {
@@ -19,13 +19,13 @@ interface Holder {
 }
 
 /** Reports the attachment's own last failure, but never that of another network. */
-function nameInUseError(
+function toNameInUseError(
   action: Extract<Action, { readonly kind: "add" }>,
   { facts, holder }: { readonly facts: PodFacts; readonly holder: Holder },
   deps: Deps,
 ): AttachmentError {
-  const own = deps.failures.lastOf(stepOf(action, facts, deps));
-  if (own !== undefined) return own;
+  const lastReport = deps.failures.lastReport(toStep(action, facts, deps));
+  if (lastReport !== undefined) return lastReport;
   const { network, interfaceName } = action.wanted;
   if (network === holder.network) return { reason: "CniFailed", message: holder.message };
   const message = `${interfaceName} is in use until ${holder.network} is detached: ${holder.message}`;
@@ -51,28 +51,28 @@ function findHolder(interfaceName: string, failed: readonly Failed[]): Holder | 
 }
 
 /** Reports an error from the plan that only a change of the pod can fix. */
-function found(
+function handlePlanError(
   { reason, message, interfaceName: about }: Extract<Action, { readonly kind: "reportError" }>,
   { step, facts }: { readonly step: Step; readonly facts: PodFacts },
   deps: Deps,
 ): AttachmentError {
   const error = { reason, message };
-  if (deps.failures.isNews(step, error)) tellFound(error, { facts, about }, deps);
+  if (deps.failures.isNew(step, error)) reportPlanError(error, { facts, about }, deps);
   return error;
 }
 
 /** Returns why an action must wait, apart from its own backoff. */
-function waitOf(
+function findWaitReason(
   action: Action,
   { facts, failed }: { readonly facts: PodFacts; readonly failed: readonly Failed[] },
   deps: Deps,
 ): AttachmentError | undefined {
   if (action.kind === "reportError") {
-    return found(action, { step: stepOf(action, facts, deps), facts }, deps);
+    return handlePlanError(action, { step: toStep(action, facts, deps), facts }, deps);
   }
-  const holder = action.kind === "add" ? findHolder(interfaceOf(action), failed) : undefined;
+  const holder = action.kind === "add" ? findHolder(interfaceNameOf(action), failed) : undefined;
   return action.kind === "add" && holder !== undefined
-    ? nameInUseError(action, { facts, holder }, deps)
+    ? toNameInUseError(action, { facts, holder }, deps)
     : undefined;
 }
 
@@ -82,7 +82,7 @@ export async function act(
   facts: PodFacts,
   deps: Deps,
 ): Promise<ActResult> {
-  const stepFor = (action: Action): Step => stepOf(action, facts, deps);
+  const stepFor = (action: Action): Step => toStep(action, facts, deps);
   deps.failures.retain(
     facts.uid,
     actions.map((action) => stepFor(action).name),
@@ -97,26 +97,26 @@ export async function act(
       stepOf: stepFor,
       explain: (action, error) => deps.failures.explain(stepFor(action), error, networkOf(action)),
       wait: (action, before) => {
-        const shown = waitOf(action, { facts, failed: before }, deps);
+        const shown = findWaitReason(action, { facts, failed: before }, deps);
         return shown && { shown, pauseMs: undefined };
       },
       tell: (one) => {
-        tellFailed(one, facts, deps);
+        reportFailed(one, facts, deps);
       },
     },
   );
   return {
-    errors: new Map(failed.map(({ action, shown }) => [interfaceOf(action), shown])),
+    errors: new Map(failed.map(({ action, shown }) => [interfaceNameOf(action), shown])),
     // The next pass may decide to detach what was adopted.
     againMs: done.some(({ kind }) => kind === "adopt") ? 0 : againMs,
   };
 }
 
 /** The result while the container runtime is unavailable: every attach and detach waits for it. */
-export function heldUp(actions: readonly Action[], told: AttachmentError): ActResult {
+export function blockAll(actions: readonly Action[], told: AttachmentError): ActResult {
   const waits = actions.filter(({ kind }) => kind === "add" || kind === "del");
   return {
-    errors: new Map(waits.map((action) => [interfaceOf(action), told])),
+    errors: new Map(waits.map((action) => [interfaceNameOf(action), told])),
     againMs: undefined,
   };
 }

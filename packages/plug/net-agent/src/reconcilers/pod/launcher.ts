@@ -56,7 +56,7 @@ async function findVmi(
   }
 }
 
-interface Asking {
+interface PodOfNamespace {
   readonly pod?: Pod;
   readonly attachments: { readonly namespace: string };
 }
@@ -65,17 +65,21 @@ interface Asking {
  * Whether the pod may use the network: one of its own namespace or of `default`, or for a launcher one that its VMI names. The author
  * of the VMI needed permission to read that network.
  */
-export async function mayUse(network: string, facts: Asking, deps: Deps): Promise<boolean> {
+export async function mayUse(network: string, facts: PodOfNamespace, deps: Deps): Promise<boolean> {
   const { namespace } = facts.attachments;
-  const of = parseKey(network).namespace;
-  if (!deps.isIsolated || of === namespace || of === SHARED_NAMESPACE) return true;
+  const owner = parseKey(network).namespace;
+  if (!deps.isIsolated || owner === namespace || owner === SHARED_NAMESPACE) return true;
   const vmi = await findVmiOf(facts.pod, deps);
   const named = vmi === undefined ? [] : networksOf(vmi.spec);
   return named.some((candidate) => networkNameOf(candidate, namespace) === network);
 }
 
 /** @throws AppError with CNI_NETWORK_FORBIDDEN */
-export async function assertMayUse(network: string, facts: Asking, deps: Deps): Promise<void> {
+export async function assertMayUse(
+  network: string,
+  facts: PodOfNamespace,
+  deps: Deps,
+): Promise<void> {
   if (await mayUse(network, facts, deps)) return;
   const { namespace } = facts.attachments;
   throw new AppError("CNI_NETWORK_FORBIDDEN", { network, namespace });

@@ -24,7 +24,7 @@ import type { Deps } from "../../deps.ts";
 import type { JournalRow } from "@patchbay/cni";
 import { parseKey } from "@patchbay/kube";
 import { isKubeVirtLauncher } from "./launcher.ts";
-import { entriesOf, rowsOfPass, toOwned, type OwnedRow } from "./attachment/owned-row.ts";
+import { statusEntriesOf, selectRows, toOwned, type OwnedRow } from "./attachment/owned-row.ts";
 
 /** The API server has a mirror of a static pod, with a different uid. Source: kubelet types, ConfigMirrorAnnotationKey. */
 const MIRROR_ANNOTATION = "kubernetes.io/config.mirror";
@@ -38,25 +38,25 @@ export function isPodOf(pod: Pod | undefined, uid: string): pod is Pod {
   return pod.metadata.uid === uid || pod.metadata.annotations?.[MIRROR_ANNOTATION] === uid;
 }
 
-interface Silence {
+interface RuntimeUnavailable {
   readonly error: unknown;
   /** The report: the message of the first failure. */
-  readonly told: AttachmentError;
+  readonly report: AttachmentError;
 }
 
 /** Reports once that the container runtime is unavailable; undefined for other errors. */
-function findSilence(
+function toRuntimeUnavailable(
   { pod, uid, error }: { pod: Pod | undefined; uid: string; error: unknown },
   deps: Deps,
-): Silence | undefined {
+): RuntimeUnavailable | undefined {
   if (reasonOf(error) !== "RuntimeUnavailable") return undefined;
   const step = { scope: uid, name: "sandbox", circumstances: "" };
-  const before = deps.failures.lastOf(step);
-  const { shown: told } = deps.failures.explain(step, error);
-  if (pod !== undefined && told !== before) {
-    deps.events.record(pod, { type: "Warning", ...told, about: "sandbox" });
+  const before = deps.failures.lastReport(step);
+  const { shown: report } = deps.failures.explain(step, error);
+  if (pod !== undefined && report !== before) {
+    deps.events.record(pod, { type: "Warning", ...report, about: "sandbox" });
   }
-  return { error, told };
+  return { error, report };
 }
 
 /** Finds the sandbox if the pod still needs one; `none` when the pod has not started yet. */
@@ -85,7 +85,7 @@ export interface PodFacts {
   readonly pod?: Pod;
   readonly sandbox?: Sandbox;
   /** Set when the container runtime does not answer: nothing can be changed, and the last state is assumed. */
-  readonly silence?: Silence;
+  readonly runtimeUnavailable?: RuntimeUnavailable;
   readonly attachments: AttachmentFacts<OwnedRow>;
   /** The pod is deleted, and its default network waits for the runtime's DEL. */
   readonly isLeftToRuntime?: boolean;
@@ -96,7 +96,7 @@ export interface PodFacts {
 const NOTHING: NetworksAnnotation = { ok: true, elements: [] };
 
 /** Returns `over` only when nothing in the pod can use a NIC any more. */
-function stageOf(pod: Pod | undefined): AttachmentFacts<OwnedRow>["pod"] {
+function podStage(pod: Pod | undefined): AttachmentFacts<OwnedRow>["pod"] {
   if (pod === undefined || isPodFinished(pod)) return "over";
   if (pod.metadata.deletionTimestamp === undefined) return "alive";
   const containers = pod.status?.containerStatuses ?? [];
@@ -110,7 +110,7 @@ function networksOf(pod: Pod | undefined): NetworksAnnotation {
 }
 
 /** The facts that the pod itself determines. */
-function requestsOf(
+function readRequests(
   pod: Pod | undefined,
 ): Pick<AttachmentFacts<OwnedRow>, "networks" | "isHostNetwork" | "isKubeVirtLauncher"> {
   return {
@@ -123,14 +123,14 @@ function requestsOf(
 /** Ignores oversized status annotations, which no runtime writes: pod authors can forge them. */
 const STATUS_ENTRIES_MAX = 2 * NETWORKS_MAX;
 
-function foreignOf(
+function listForeign(
   pod: Pod | undefined,
   rows: readonly JournalRow[],
 ): readonly ForeignAttachment[] {
   const own = new Set(
     rows.flatMap((row) => {
       const { interfaceName } = row.request;
-      return interfacesOf({ interfaceName, entries: entriesOf(row) });
+      return interfacesOf({ interfaceName, entries: statusEntriesOf(row) });
     }),
   );
   const entries = parseNetworkStatus(pod?.metadata.annotations?.[names.NETWORK_STATUS_ANNOTATION]);
@@ -142,13 +142,13 @@ function foreignOf(
 }
 
 /** Whether there is anything to plan. */
-function concernsUs(pod: Pod, rows: readonly JournalRow[]): boolean {
+function hasWork(pod: Pod, rows: readonly JournalRow[]): boolean {
   const networks = networksOf(pod);
   const errors = pod.metadata.annotations?.[names.ATTACHMENT_ERRORS_ANNOTATION];
   if (!networks.ok || networks.elements.length > 0 || errors !== undefined) return true;
   return (
     rows.length > 0 ||
-    foreignOf(pod, rows).some(({ interfaceName }) => isOwnPodInterfaceName(interfaceName))
+    listForeign(pod, rows).some(({ interfaceName }) => isOwnPodInterfaceName(interfaceName))
   );
 }
 
@@ -169,20 +169,20 @@ export function listUids(key: string, deps: Deps): readonly string[] {
   return current === undefined ? past : [current, ...past];
 }
 
-type Place = Pick<PodFacts, "sandbox" | "silence">;
+type PodLocation = Pick<PodFacts, "sandbox" | "runtimeUnavailable">;
 
-async function findPlace(
+async function findLocation(
   key: string,
   uid: string,
   found: { readonly pod: Pod | undefined; readonly isOver: boolean; readonly deps: Deps },
-): Promise<Place | "none"> {
+): Promise<PodLocation | "none"> {
   try {
     const sandbox = await findSandbox(key, uid, found);
     return sandbox === undefined || sandbox === "none" ? (sandbox ?? {}) : { sandbox };
   } catch (error) {
-    const silence = findSilence({ pod: found.pod, uid, error }, found.deps);
-    if (silence === undefined) throw error;
-    return { silence };
+    const runtimeUnavailable = toRuntimeUnavailable({ pod: found.pod, uid, error }, found.deps);
+    if (runtimeUnavailable === undefined) throw error;
+    return { runtimeUnavailable };
   }
 }
 
@@ -190,25 +190,26 @@ async function findPlace(
 export async function observe(key: string, uid: string, deps: Deps): Promise<PodFacts | undefined> {
   const pod = await findByUid(key, uid, deps);
   const rows = await deps.journal.list(uid);
-  if (pod !== undefined && !concernsUs(pod, rowsOfPass(rows, false))) return undefined;
-  const place = await findPlace(key, uid, { pod, isOver: stageOf(pod) === "over", deps });
-  if (place === "none") return undefined;
+  if (pod !== undefined && !hasWork(pod, selectRows(rows, false))) return undefined;
+  const location = await findLocation(key, uid, { pod, isOver: podStage(pod) === "over", deps });
+  if (location === "none") return undefined;
   const isGone = pod === undefined;
-  const isNothingLeft = isGone && place.sandbox === undefined && place.silence === undefined;
-  const passed = rowsOfPass(rows, isNothingLeft);
+  const isNothingLeft =
+    isGone && location.sandbox === undefined && location.runtimeUnavailable === undefined;
+  const selected = selectRows(rows, isNothingLeft);
   return {
     key,
     uid,
     ...(pod === undefined ? {} : { pod }),
-    ...place,
-    isLeftToRuntime: isGone && passed.length < rows.length,
+    ...location,
+    isLeftToRuntime: isGone && selected.length < rows.length,
     attachments: {
       namespace: parseKey(key).namespace ?? "",
-      ...requestsOf(pod),
-      owned: passed.map((row) => toOwned(row, { ...place, bootId: deps.bootId })),
-      foreign: foreignOf(pod, rows),
+      ...readRequests(pod),
+      owned: selected.map((row) => toOwned(row, { ...location, bootId: deps.bootId })),
+      foreign: listForeign(pod, rows),
       mode: deps.mode,
-      pod: stageOf(pod),
+      pod: podStage(pod),
     },
   };
 }

@@ -75,7 +75,7 @@ export function annotationPatch(
 const ATTEMPTS = 5;
 
 /** The current pod; undefined if it is deleted or replaced. */
-async function findAgain(facts: PodFacts, deps: Deps): Promise<Pod | undefined> {
+async function findCurrent(facts: PodFacts, deps: Deps): Promise<Pod | undefined> {
   const pod = await deps.store.find(PODS, parseKey(facts.key));
   return isPodOf(pod, facts.uid) ? pod : undefined;
 }
@@ -83,26 +83,26 @@ async function findAgain(facts: PodFacts, deps: Deps): Promise<Pod | undefined> 
 /** One attempt. Returns true when the pod has the right annotations or is gone. */
 async function writeOnce(
   pod: Pod,
-  what: {
+  options: {
     readonly facts: PodFacts;
     readonly rows: readonly JournalRow[];
-    readonly outcome: ActResult;
+    readonly actResult: ActResult;
   },
   deps: Deps,
 ): Promise<boolean> {
   const { annotations, resourceVersion = "" } = pod.metadata;
-  const said = annotations?.[names.NETWORK_STATUS_ANNOTATION];
-  const current = what.facts.isNewSandbox === true ? [] : parseNetworkStatus(said);
-  const now = { ...what.facts, bootId: deps.bootId };
-  const owned = what.rows.map((row) => toOwned(row, now));
+  const text = annotations?.[names.NETWORK_STATUS_ANNOTATION];
+  const current = options.facts.isNewSandbox === true ? [] : parseNetworkStatus(text);
+  const now = { ...options.facts, bootId: deps.bootId };
+  const owned = options.rows.map((row) => toOwned(row, now));
   const entries = mergeNetworkStatus(current, owned);
-  const changed = changedAnnotations(annotations ?? {}, entries, what.outcome.errors);
+  const changed = changedAnnotations(annotations ?? {}, entries, options.actResult.errors);
   if (Object.keys(changed).length === 0) return true;
   const { uid = "" } = pod.metadata;
   const operations = annotationPatch({ uid, resourceVersion, annotations }, changed);
   try {
     const patch = { type: "json", operations } as const;
-    await deps.store.patch(PODS, parseKey(what.facts.key), patch, { subresource: "status" });
+    await deps.store.patch(PODS, parseKey(options.facts.key), patch, { subresource: "status" });
     return true;
   } catch (error) {
     if (isAppError(error, "KUBE_CONFLICT")) return false;
@@ -113,30 +113,30 @@ async function writeOnce(
 
 async function writeStatus(
   facts: PodFacts,
-  what: { readonly rows: readonly JournalRow[]; readonly outcome: ActResult },
+  options: { readonly rows: readonly JournalRow[]; readonly actResult: ActResult },
   deps: Deps,
 ): Promise<void> {
   let pod = facts.pod;
   for (let attempt = 1; pod !== undefined; attempt += 1) {
-    if (await writeOnce(pod, { facts, ...what }, deps)) return;
+    if (await writeOnce(pod, { facts, ...options }, deps)) return;
     if (attempt === ATTEMPTS) {
       const object = facts.key;
       throw new AppError("KUBE_CONFLICT", { resource: "pods", object });
     }
-    pod = await findAgain(facts, deps);
+    pod = await findCurrent(facts, deps);
   }
 }
 
 /** Writes `network-status` and `attachment-errors`. Rows of removed attachments are deleted once the status no longer shows them. */
-export async function report(facts: PodFacts, outcome: ActResult, deps: Deps): Promise<void> {
+export async function report(facts: PodFacts, actResult: ActResult, deps: Deps): Promise<void> {
   const rows = await deps.journal.list(facts.uid);
-  await writeStatus(facts, { rows, outcome }, deps);
+  await writeStatus(facts, { rows, actResult }, deps);
   for (const row of rows) {
     if (row.state === "removed") await deps.journal.remove(row);
   }
   if (!rows.every((row) => row.state === "removed")) return;
   // A pod without rows but with errors stays tracked, so that its failures are dropped when it is deleted.
-  if (facts.pod !== undefined && outcome.errors.size > 0) deps.tracked.add(facts.key, facts.uid);
+  if (facts.pod !== undefined && actResult.errors.size > 0) deps.tracked.add(facts.key, facts.uid);
   else deps.tracked.remove(facts.key, facts.uid);
   if (facts.pod === undefined) deps.failures.forget(facts.uid);
 }

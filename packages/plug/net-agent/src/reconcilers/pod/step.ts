@@ -3,14 +3,14 @@
 import type { AttachmentAction } from "@patchbay/core";
 import { parseKey, type Step } from "@patchbay/kube";
 import type { Deps } from "../../deps.ts";
-import { deviceCircumstances } from "./attachment/device.ts";
+import { deviceInputs } from "./attachment/device.ts";
 import type { OwnedRow } from "./attachment/owned-row.ts";
 import type { PodFacts } from "./observe.ts";
 
 export type Action = AttachmentAction<OwnedRow>;
 
 /** The NIC in the pod; empty for the annotation as a whole. */
-export function interfaceOf(action: Action): string {
+export function interfaceNameOf(action: Action): string {
   switch (action.kind) {
     case "add":
       return action.wanted.interfaceName;
@@ -40,12 +40,12 @@ export function networkOf(action: Action): string | undefined {
 }
 
 /** The inputs of an action. When they change, an earlier failure no longer counts. */
-function circumstancesOf(action: Action, facts: PodFacts, deps: Deps): unknown {
+function inputsOf(action: Action, facts: PodFacts, deps: Deps): unknown {
   switch (action.kind) {
     case "add": {
       const { network, selection } = action.wanted;
       const config = deps.nads.find(parseKey(network))?.spec?.config;
-      const device = deviceCircumstances(action.wanted, facts, deps);
+      const device = deviceInputs(action.wanted, facts, deps);
       return [network, selection, config, facts.sandbox, deps.policy.current(), device];
     }
     case "del":
@@ -59,11 +59,11 @@ function circumstancesOf(action: Action, facts: PodFacts, deps: Deps): unknown {
 }
 
 /** Builds the step that tracks failures of an action. For reported errors the message is part of the step's name. */
-export function stepOf(action: Action, facts: PodFacts, deps: Deps): Step {
+export function toStep(action: Action, facts: PodFacts, deps: Deps): Step {
   const what = action.kind === "reportError" ? `: ${action.message}` : "";
   return {
     scope: facts.uid,
-    name: `${action.kind} ${interfaceOf(action)}${what}`,
-    circumstances: JSON.stringify(circumstancesOf(action, facts, deps)),
+    name: `${action.kind} ${interfaceNameOf(action)}${what}`,
+    circumstances: JSON.stringify(inputsOf(action, facts, deps)),
   };
 }

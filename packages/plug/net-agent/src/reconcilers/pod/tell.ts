@@ -8,10 +8,10 @@ import type { CniResult, DefaultRoute } from "@patchbay/core/ports";
 import type { Deps } from "../../deps.ts";
 import type { PreferredAddresses } from "./attachment/preferred-addresses.ts";
 import type { PodFacts } from "./observe.ts";
-import { interfaceOf, type Action } from "./step.ts";
+import { interfaceNameOf, type Action } from "./step.ts";
 
 /** @param durationMs - time that the plugins took */
-export function tellAttached(
+export function reportAttached(
   { network, interfaceName: link }: WantedAttachment,
   { facts, result, durationMs }: { facts: PodFacts; result: CniResult; durationMs: number },
   deps: Deps,
@@ -25,7 +25,7 @@ export function tellAttached(
 }
 
 /** Why the NIC did not get its previous addresses. */
-function sayWhy({
+function describeRefusal({
   preferred,
   refusal,
 }: {
@@ -37,7 +37,7 @@ function sayWhy({
 }
 
 /** Reports that an attachment lost some of its previous addresses. It works nevertheless. */
-export function tellAddresses(
+export function reportLostAddresses(
   { network, interfaceName: link }: WantedAttachment,
   what: {
     facts: PodFacts;
@@ -51,14 +51,14 @@ export function tellAddresses(
   const has = soundAddresses(networkStatusOf(result, network, link).ips);
   const lost = preferred.ips.filter((ip) => !has.includes(ip)).join(", ");
   if (lost === "" || facts.pod === undefined) return;
-  const message = `${link} of ${network} did not get ${lost} again: ${sayWhy(what)}`;
+  const message = `${link} of ${network} did not get ${lost} again: ${describeRefusal(what)}`;
   deps.log.info("addresses were not kept", { pod: facts.key, network, link, reason: message });
   const reason = "AddressNotKept";
   deps.events.record(facts.pod, { type: "Warning", reason, message, about: link });
 }
 
 /** No event for an attachment that never succeeded, because its failure had one. */
-export function tellDetached(row: JournalRow, facts: PodFacts, deps: Deps): void {
+export function reportDetached(row: JournalRow, facts: PodFacts, deps: Deps): void {
   const { network } = row;
   const link = row.request.interfaceName;
   deps.log.info("detached network", { pod: facts.key, network, link });
@@ -69,20 +69,20 @@ export function tellDetached(row: JournalRow, facts: PodFacts, deps: Deps): void
 }
 
 /** Events can be recorded for deleted pods too. */
-function podOf(row: JournalRow, { pod }: PodFacts) {
+function podReference(row: JournalRow, { pod }: PodFacts) {
   const metadata = { namespace: row.podNamespace, name: row.podName, uid: row.podUid };
   return pod ?? { apiVersion: "v1", kind: "Pod", metadata };
 }
 
 /** @param released - what happened to the addresses, as text */
-export function tellTakenApart(
+export function reportRemovedByForce(
   row: JournalRow,
-  { facts, why, released }: { facts: PodFacts; why: string; released: string },
+  { facts, cause, released }: { facts: PodFacts; cause: string; released: string },
   deps: Deps,
 ): void {
   const { network, request } = row;
   const link = request.interfaceName;
-  const message = `${link} of ${network} was removed without its plugin: ${why}; ${released}; rules and links that the plugin created on the node may remain`;
+  const message = `${link} of ${network} was removed without its plugin: ${cause}; ${released}; rules and links that the plugin created on the node may remain`;
   deps.log.warn("network detached without its plugin", {
     pod: facts.key,
     network,
@@ -90,24 +90,24 @@ export function tellTakenApart(
     reason: message,
   });
   const reason = "RemovedInterfaceByForce";
-  deps.events.record(podOf(row, facts), { type: "Warning", reason, message, about: link });
+  deps.events.record(podReference(row, facts), { type: "Warning", reason, message, about: link });
 }
 
-/** @param lacks - settings that could not be restored, as text */
-export function tellNicNotRestored(
+/** @param missing - settings that could not be restored, as text */
+export function reportNicNotRestored(
   row: JournalRow,
-  { facts, lacks }: { facts: PodFacts; lacks: string },
+  { facts, missing }: { facts: PodFacts; missing: string },
   deps: Deps,
 ): void {
   const link = row.request.interfaceName;
-  deps.log.warn("node's NIC not restored", { pod: facts.key, link, reason: lacks });
-  const message = `${link} of ${row.network} is gone, but not all of the node is as it was before: ${lacks}; an administrator must configure the NIC on the node`;
+  deps.log.warn("node's NIC not restored", { pod: facts.key, link, reason: missing });
+  const message = `${link} of ${row.network} is gone, but not all of the node is as it was before: ${missing}; an administrator must configure the NIC on the node`;
   const reason = "NodeNicNotRestored";
-  deps.events.record(podOf(row, facts), { type: "Warning", reason, message, about: link });
+  deps.events.record(podReference(row, facts), { type: "Warning", reason, message, about: link });
 }
 
 /** Reports that a replaced default route could not be restored. */
-export function tellRouteLost(
+export function reportRouteLost(
   row: JournalRow,
   what: { facts: PodFacts; route: DefaultRoute; reason: string },
   deps: Deps,
@@ -127,12 +127,12 @@ export function tellRouteLost(
 }
 
 /** The log gets the message of this failure. The event gets the first message of its kind, so that repeats are counted. */
-export function tellFailed(
+export function reportFailed(
   { action, shown, pauseMs, error: thrown }: FailedStep<Action, AttachmentError>,
   facts: PodFacts,
   deps: Deps,
 ): void {
-  const link = interfaceOf(action);
+  const link = interfaceNameOf(action);
   const isKnown = isAppError(thrown);
   deps.log[isKnown ? "warn" : "error"]("attachment failed", {
     pod: facts.key,
@@ -142,7 +142,7 @@ export function tellFailed(
     ...(isKnown ? { code: thrown.code } : { err: thrown }),
     reason: messageOf(thrown),
   });
-  if (action.kind === "add") tellDefinition(action.wanted, { thrown, shown }, deps);
+  if (action.kind === "add") reportOnDefinition(action.wanted, { thrown, shown }, deps);
   if (facts.pod === undefined) return;
   const reason = action.kind === "del" ? "FailedRemovingInterface" : "FailedAddingInterface";
   const message = `${link}: ${shown.message}`;
@@ -150,7 +150,7 @@ export function tellFailed(
 }
 
 /** Reports the fault on the network's definition, without naming the pod, which may belong to another tenant. */
-function tellDefinition(
+function reportOnDefinition(
   { network }: WantedAttachment,
   { thrown, shown }: { readonly thrown: unknown; readonly shown: AttachmentError },
   deps: Deps,
@@ -160,7 +160,7 @@ function tellDefinition(
 }
 
 /** Reports an error that only a change of the pod can fix. */
-export function tellFound(
+export function reportPlanError(
   { reason, message }: AttachmentError,
   { facts, about }: { facts: PodFacts; about: string },
   deps: Deps,

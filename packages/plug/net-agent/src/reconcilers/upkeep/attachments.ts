@@ -7,12 +7,12 @@ import { isAppError } from "@patchbay/core";
 import { parseKey } from "@patchbay/kube";
 import type { CniResult } from "@patchbay/core/ports";
 import type { Deps } from "../../deps.ts";
-import { openNetnsOf } from "../pod/attachment/netns.ts";
+import { openRowNetns } from "../pod/attachment/netns.ts";
 import { findVmiOf } from "../pod/launcher.ts";
 import type { Finding } from "./finding.ts";
 
 /** The pod of attachments that can be checked. A launcher's cannot, because its addresses are on the guest. */
-async function findUser(key: string, uid: string, deps: Deps): Promise<Pod | undefined> {
+async function findCheckedPod(key: string, uid: string, deps: Deps): Promise<Pod | undefined> {
   const pod = deps.pods.find(parseKey(key));
   if (pod?.metadata.uid !== uid || isPodFinished(pod)) return undefined;
   if (pod.metadata.deletionTimestamp !== undefined) return undefined;
@@ -25,15 +25,15 @@ async function findUser(key: string, uid: string, deps: Deps): Promise<Pod | und
 }
 
 /** The result of a row that can be checked. Adopted rows cannot, because this agent did not make them. */
-function resultOf(row: JournalRow, deps: Deps): CniResult | undefined {
+function findResult(row: JournalRow, deps: Deps): CniResult | undefined {
   if (row.state !== "attached" || row.isAdopted === true) return undefined;
-  const netns = openNetnsOf(row, deps);
+  const netns = openRowNetns(row, deps);
   netns?.close();
   return netns === undefined ? undefined : row.result;
 }
 
 /** Whether the attachment still exists, so that one removed in the meantime is not reported. */
-async function isStill({ podUid, sequence }: JournalRow, deps: Deps): Promise<boolean> {
+async function isStillAttached({ podUid, sequence }: JournalRow, deps: Deps): Promise<boolean> {
   const rows = await deps.journal.list(podUid);
   return rows.some((row) => row.sequence === sequence && row.state === "attached");
 }
@@ -43,7 +43,7 @@ async function isStill({ podUid, sequence }: JournalRow, deps: Deps): Promise<bo
  * @throws AppError of the plugins
  */
 export async function checkAttachment(row: JournalRow, deps: Deps): Promise<void> {
-  const result = resultOf(row, deps);
+  const result = findResult(row, deps);
   if (result !== undefined) await deps.cni.check(row.request, result);
 }
 
@@ -54,11 +54,16 @@ async function checkOne(row: JournalRow, pod: Pod, deps: Deps): Promise<readonly
     return [];
   } catch (error) {
     if (!isAppError(error)) throw error;
-    if (!(await isStill(row, deps))) return [];
+    if (!(await isStillAttached(row, deps))) return [];
     const subject = `${link} of ${row.network} is not as it was attached`;
-    const over = { reason: "InterfaceAsAttached", message: `${link} is as it was attached again` };
+    const resolved = {
+      reason: "InterfaceAsAttached",
+      message: `${link} is as it was attached again`,
+    };
     const key = `check ${row.podUid} ${String(row.sequence)}`;
-    return [{ key, object: pod, about: link, reason: "InterfaceChanged", subject, error, over }];
+    return [
+      { key, object: pod, about: link, reason: "InterfaceChanged", subject, error, resolved },
+    ];
   }
 }
 
@@ -67,7 +72,7 @@ export async function checkAttachments(deps: Deps): Promise<readonly Finding[]> 
   const found: Finding[] = [];
   for (const key of deps.tracked.keys()) {
     for (const uid of deps.tracked.uidsOf(key)) {
-      const pod = await findUser(key, uid, deps);
+      const pod = await findCheckedPod(key, uid, deps);
       if (pod === undefined) continue;
       for (const row of await deps.journal.list(uid))
         found.push(...(await checkOne(row, pod, deps)));

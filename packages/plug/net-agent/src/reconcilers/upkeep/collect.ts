@@ -16,7 +16,7 @@ export function isStarting({ spec, status }: Pod): boolean {
   return attached === undefined ? status?.phase !== "Running" : attached.status !== "True";
 }
 
-function held(network: string, reason: string): AppError {
+function toHeldError(network: string, reason: string): AppError {
   return new AppError("CNI_GC_HELD", { network, reason });
 }
 
@@ -26,20 +26,24 @@ async function listOwn(
   { journal, tracked }: Deps,
 ): Promise<readonly AttachmentName[]> {
   const [unread] = tracked.unreadable;
-  if (unread !== undefined) throw held(config.name, `the journal of pod ${unread} cannot be read`);
-  const own: AttachmentName[] = [];
+  if (unread !== undefined)
+    throw toHeldError(config.name, `the journal of pod ${unread} cannot be read`);
+  const ownNames: AttachmentName[] = [];
   for (const uid of new Set(tracked.keys().flatMap((key) => tracked.uidsOf(key)))) {
     for (const { network, request, state } of await journal.list(uid)) {
       const { containerId, interfaceName } = request;
       // Without its configuration the network's name in CNI is unknown.
       if (request.config.plugins.length === 0 && network === name) {
-        throw held(config.name, `how ${interfaceName} of pod ${uid} was attached is not known`);
+        throw toHeldError(
+          config.name,
+          `how ${interfaceName} of pod ${uid} was attached is not known`,
+        );
       }
       if (request.config.name !== config.name || state === "removed") continue;
-      own.push({ containerId, interfaceName });
+      ownNames.push({ containerId, interfaceName });
     }
   }
-  return own;
+  return ownNames;
 }
 
 /** Attachments in other components' caches. */
@@ -48,10 +52,10 @@ async function listOthers(
   { resultCache, multusCache, mode }: Deps,
 ): Promise<readonly AttachmentName[]> {
   const caches = [resultCache, multusCache];
-  const kept = await Promise.all(caches.map((cache) => cache.isKept()));
-  if (mode !== "alone" && !kept.includes(true)) {
+  const isAvailable = await Promise.all(caches.map((cache) => cache.isKept()));
+  if (mode !== "alone" && !isAvailable.includes(true)) {
     const reason = "what others have attached cannot be seen: no --cni-cache-dir has results";
-    throw held(config.name, reason);
+    throw toHeldError(config.name, reason);
   }
   return (await Promise.all(caches.map((cache) => cache.namesOf(config.name)))).flat();
 }
@@ -61,20 +65,20 @@ async function listValid(network: UsableNetwork, deps: Deps): Promise<readonly A
   const { config } = network;
   const starting = deps.pods.list().find((pod) => !isPodFinished(pod) && isStarting(pod));
   if (starting !== undefined) {
-    throw held(config.name, `pod ${printKey(keyOf(starting))} is being started`);
+    throw toHeldError(config.name, `pod ${printKey(keyOf(starting))} is being started`);
   }
-  const own = await listOwn(network, deps);
+  const ownNames = await listOwn(network, deps);
   const others = await listOthers(network, deps);
-  const known = new Set(own.map(printName));
+  const known = new Set(ownNames.map(printName));
   const foreign = others.filter((other) => !known.has(printName(other)));
   const { namespace = "" } = network.definition?.metadata ?? {};
   const isTrusted =
     network.definition === undefined || deps.policy.current().trustedNamespaces.includes(namespace);
   if (foreign.length > 0 && !isTrusted) {
     const reason = `its configuration has the name ${config.name}, which another runtime uses`;
-    throw held(config.name, reason);
+    throw toHeldError(config.name, reason);
   }
-  return [...own, ...foreign];
+  return [...ownNames, ...foreign];
 }
 
 function printName({ containerId, interfaceName }: AttachmentName): string {
@@ -108,7 +112,10 @@ export async function collectUnused(
         ...(network.definition && { object: network.definition }),
         reason: "UnusedNotFreed",
         subject: "on this node",
-        over: { reason: "UnusedFreed", message: "what nobody uses is freed again on this node" },
+        resolved: {
+          reason: "UnusedFreed",
+          message: "what nobody uses is freed again on this node",
+        },
       });
     }
   }

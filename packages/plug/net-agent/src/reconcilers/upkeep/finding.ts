@@ -17,43 +17,43 @@ export interface Finding {
   readonly subject: string;
   readonly error: unknown;
   /** Reason and message when the finding is resolved. */
-  readonly over: { readonly reason: string; readonly message: string };
+  readonly resolved: { readonly reason: string; readonly message: string };
 }
 
-function nameOf({ object, key }: Finding): string {
+function describeObject({ object, key }: Finding): string {
   return object === undefined ? key : printKey(keyOf(object));
 }
 
-function sayOf({ subject, error }: Finding): string {
+function describeFinding({ subject, error }: Finding): string {
   return `${subject}: ${messageOf(error)}`;
 }
 
 /** Reports new, changed and resolved findings. */
-export function tellChanges(
+export function reportChanges(
   before: ReadonlyMap<string, Finding>,
   now: ReadonlyMap<string, Finding>,
   { events, log }: Pick<Deps, "events" | "log">,
 ): void {
   for (const [key, finding] of now) {
     const { object, about, reason } = finding;
-    const message = sayOf(finding);
+    const message = describeFinding(finding);
     const known = before.get(key);
-    if (known !== undefined && sayOf(known) === message) continue;
+    if (known !== undefined && describeFinding(known) === message) continue;
     log.warn("upkeep has found something", {
-      object: nameOf(finding),
+      object: describeObject(finding),
       step: reason,
       reason: message,
     });
     if (object !== undefined) events.record(object, { type: "Warning", reason, message, about });
   }
   for (const [key, finding] of before) {
-    const { object, about, over } = finding;
+    const { object, about, resolved } = finding;
     if (now.has(key)) continue;
     log.info("what upkeep found is over", {
-      object: nameOf(finding),
-      step: over.reason,
-      reason: over.message,
+      object: describeObject(finding),
+      step: resolved.reason,
+      reason: resolved.message,
     });
-    if (object !== undefined) events.record(object, { type: "Normal", ...over, about });
+    if (object !== undefined) events.record(object, { type: "Normal", ...resolved, about });
   }
 }

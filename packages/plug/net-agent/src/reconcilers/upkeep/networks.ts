@@ -5,7 +5,7 @@ import { isAppError } from "@patchbay/core";
 import { keyOf, printKey } from "@patchbay/kube";
 import type { NetworkConfigList } from "@patchbay/core/ports";
 import type { Deps } from "../../deps.ts";
-import { definitionOf } from "../pod/attachment/definition.ts";
+import { readDefinition } from "../pod/attachment/definition.ts";
 import { assertAllowed } from "../pod/attachment/policy.ts";
 
 export interface UsableNetwork {
@@ -35,7 +35,7 @@ export async function listNetworks(deps: Deps): Promise<readonly UsableNetwork[]
   for (const definition of deps.nads.list()) {
     const name = printKey(keyOf(definition));
     try {
-      const config = await definitionOf(name, deps);
+      const config = await readDefinition(name, deps);
       await assertAllowed(name, config, deps);
       usable.push({ name, definition, config });
     } catch (error) {

@@ -2,8 +2,8 @@
 // Hourly checks of networks and attachments with CNI STATUS, GC and CHECK. Findings are reported and change nothing.
 import { isAppError } from "@patchbay/core";
 import type { Deps } from "../../deps.ts";
-import { networksAskedBy } from "../../wake.ts";
-import { type Finding, tellChanges } from "./finding.ts";
+import { requestedNetworks } from "../../wake.ts";
+import { type Finding, reportChanges } from "./finding.ts";
 import { type UsableNetwork, listNetworks } from "./networks.ts";
 import { checkAttachments } from "./attachments.ts";
 import { collectUnused } from "./collect.ts";
@@ -13,14 +13,14 @@ import { after, createQueue, runReconciler, type Next } from "@patchbay/kube";
  * Runs STATUS for the default network and for each network in use. ADD does not depend on it, because ADD itself fails if the network is
  * not ready, and an hour-old answer may be wrong.
  */
-async function askNetworks(
+async function checkStatus(
   networks: readonly UsableNetwork[],
   deps: Deps,
 ): Promise<readonly Finding[]> {
-  const asked = new Set(deps.pods.list().flatMap(networksAskedBy));
+  const requested = new Set(deps.pods.list().flatMap(requestedNetworks));
   const found: Finding[] = [];
   for (const { name, definition, config } of networks) {
-    if (definition !== undefined && !asked.has(name)) continue;
+    if (definition !== undefined && !requested.has(name)) continue;
     try {
       await deps.cni.status(config);
     } catch (error) {
@@ -32,7 +32,7 @@ async function askNetworks(
         ...(definition && { object: definition }),
         reason: "NetworkNotReady",
         subject: "this node cannot attach it now",
-        over: { reason: "NetworkReady", message: "this node can attach it again" },
+        resolved: { reason: "NetworkReady", message: "this node can attach it again" },
       });
     }
   }
@@ -41,23 +41,23 @@ async function askNetworks(
 
 /** Creates a function that runs one round. It compares findings with those of the previous round. */
 export function createUpkeep(deps: Deps): () => Promise<void> {
-  let told: ReadonlyMap<string, Finding> = new Map();
+  let reported: ReadonlyMap<string, Finding> = new Map();
   return async () => {
     const networks = await listNetworks(deps);
     const found = [
-      ...(await askNetworks(networks, deps)),
+      ...(await checkStatus(networks, deps)),
       ...(await collectUnused(networks, deps)),
       ...(await checkAttachments(deps)),
     ];
     const now = new Map(found.map((finding) => [finding.key, finding]));
-    tellChanges(told, now, deps);
-    told = now;
+    reportChanges(reported, now, deps);
+    reported = now;
   };
 }
 
 /** The only queue key. */
 const ALL = "*";
-const HOUR_MS = 3_600_000;
+const UPKEEP_INTERVAL_MS = 3_600_000;
 
 export async function runUpkeepLoop(deps: Deps, signal: AbortSignal): Promise<void> {
   const { clock, log } = deps;
@@ -66,7 +66,7 @@ export async function runUpkeepLoop(deps: Deps, signal: AbortSignal): Promise<vo
   queue.add(ALL);
   const reconcile = async (): Promise<Next> => {
     await upkeep();
-    return after(HOUR_MS);
+    return after(UPKEEP_INTERVAL_MS);
   };
   await runReconciler({ name: "upkeep", queue, reconcile, log, clock }, signal);
 }

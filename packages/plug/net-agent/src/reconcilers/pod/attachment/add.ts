@@ -5,22 +5,22 @@ import type { AttachmentRequest, Sandbox, CniResult } from "@patchbay/core/ports
 import type { Deps } from "../../../deps.ts";
 import type { PodFacts } from "../observe.ts";
 import { messageOf } from "@patchbay/core";
-import { takeDefaultRoutes } from "./default-route.ts";
+import { claimDefaultRoutes } from "./default-route.ts";
 import { detach } from "./detach.ts";
-import { noteNodeNics } from "./node-nics.ts";
-import { offerDeviceInfo, withDeviceInfo, type DeviceOfRequest } from "./device.ts";
+import { recordNodeNics } from "./node-nics.ts";
+import { offerDeviceInfo, withDeviceInfo, type RequestWithDevice } from "./device.ts";
 
 /** Builds a row for the current sandbox. Its sequence is the highest of the pod, because later attachments may depend on earlier ones. */
 export async function newRow(
   { network }: { readonly network: string },
-  what: {
+  options: {
     readonly facts: PodFacts;
     readonly sandbox: Sandbox;
     readonly request: AttachmentRequest;
   },
   deps: Deps,
 ): Promise<Omit<JournalRow, "state">> {
-  const { facts, sandbox, request } = what;
+  const { facts, sandbox, request } = options;
   const rows = await deps.journal.list(facts.uid);
   return {
     podUid: facts.uid,
@@ -41,9 +41,9 @@ export async function writeRow(row: JournalRow, facts: PodFacts, deps: Deps): Pr
 }
 
 /** Writes the intent before ADD, because after a crash nothing else tells what ADD made. */
-export async function begin(
+export async function beginAttachment(
   network: Parameters<typeof newRow>[0],
-  what: DeviceOfRequest & {
+  options: RequestWithDevice & {
     readonly facts: PodFacts;
     readonly sandbox: Sandbox;
     readonly isDefault?: true;
@@ -53,20 +53,20 @@ export async function begin(
   deps: Deps,
 ): Promise<JournalRow> {
   const row: JournalRow = {
-    ...(await newRow(network, what, deps)),
-    ...(what.isDefault === true && { isDefault: true }),
-    ...(what.selection !== undefined && { selection: what.selection }),
-    ...(what.defaultRoute !== undefined && { defaultRoute: what.defaultRoute }),
-    ...(await noteNodeNics(what.request, deps)),
-    ...(what.device !== undefined && { device: what.device }),
+    ...(await newRow(network, options, deps)),
+    ...(options.isDefault === true && { isDefault: true }),
+    ...(options.selection !== undefined && { selection: options.selection }),
+    ...(options.defaultRoute !== undefined && { defaultRoute: options.defaultRoute }),
+    ...(await recordNodeNics(options.request, deps)),
+    ...(options.device !== undefined && { device: options.device }),
     state: "begun",
   };
-  await writeRow(row, what.facts, deps);
+  await writeRow(row, options.facts, deps);
   return row;
 }
 
 /** A successful ADD, with its current row. */
-interface Made {
+interface Added {
   readonly row: JournalRow;
   readonly result: CniResult;
 }
@@ -77,10 +77,10 @@ interface Made {
  */
 export async function addOrUndo(
   begun: JournalRow,
-  what: { readonly facts: PodFacts; readonly check?: (result: CniResult) => Promise<void> },
+  options: { readonly facts: PodFacts; readonly check?: (result: CniResult) => Promise<void> },
   deps: Deps,
-): Promise<Made> {
-  const { facts, check } = what;
+): Promise<Added> {
+  const { facts, check } = options;
   let row = begun;
   try {
     await offerDeviceInfo(row, deps);
@@ -91,7 +91,7 @@ export async function addOrUndo(
       row = changed;
       await deps.journal.write(changed);
     };
-    await takeDefaultRoutes(row, remember, deps);
+    await claimDefaultRoutes(row, remember, deps);
     return { row, result };
   } catch (error) {
     // If DEL fails too, the row stays "begun" and the next pass tries again. The first error is reported.

@@ -8,13 +8,13 @@ import type { AttachmentRequest, CniResult, Sandbox } from "@patchbay/core/ports
 import type { Deps } from "../../../deps.ts";
 import { mayUse } from "../launcher.ts";
 import type { PodFacts } from "../observe.ts";
-import { definitionOf, isNoDefinition } from "./definition.ts";
-import { sandboxOf } from "./netns.ts";
+import { readDefinition, isUnusableDefinition } from "./definition.ts";
+import { requireSandbox } from "./netns.ts";
 import { findForbidden, isRefusal } from "./policy.ts";
-import { podArgsOf } from "./request.ts";
+import { buildPodArgs } from "./request.ts";
 import { newRow, writeRow } from "./add.ts";
 
-interface Recipe extends Pick<AttachmentRequest, "config" | "args" | "capabilityArgs"> {
+interface AttachmentConfig extends Pick<AttachmentRequest, "config" | "args" | "capabilityArgs"> {
   readonly result?: CniResult;
 }
 
@@ -22,32 +22,32 @@ interface Recipe extends Pick<AttachmentRequest, "config" | "args" | "capability
  * Without a definition no plugin can run, so a detach only removes the NIC from the pod. The same holds for networks that the pod may
  * not use and for forbidden definitions, because pod authors can write any status into their pod.
  */
-async function recipeByDefinition(
+async function buildConfig(
   network: string,
   facts: PodFacts,
   where: { readonly sandbox: Sandbox; readonly deps: Deps },
-): Promise<Recipe> {
+): Promise<AttachmentConfig> {
   const { sandbox, deps } = where;
   return {
-    config: await configOf(network, facts, deps),
-    args: podArgsOf(facts, sandbox),
+    config: await findUsableConfig(network, facts, deps),
+    args: buildPodArgs(facts, sandbox),
     capabilityArgs: {},
   };
 }
 
-async function configOf(
+async function findUsableConfig(
   network: string,
   facts: PodFacts,
   deps: Deps,
 ): Promise<AttachmentRequest["config"]> {
   try {
     if (await mayUse(network, facts, deps)) {
-      const config = await definitionOf(network, deps);
+      const config = await readDefinition(network, deps);
       const forbidden = await findForbidden(network, config, deps);
       if (forbidden === undefined || !isRefusal(forbidden)) return config;
     }
   } catch (error) {
-    if (!isNoDefinition(error)) throw error;
+    if (!isUnusableDefinition(error)) throw error;
   }
   return { cniVersion: "1.0.0", name: parseKey(network).name, plugins: [] };
 }
@@ -61,10 +61,10 @@ export async function adopt(
   facts: PodFacts,
   deps: Deps,
 ): Promise<void> {
-  const sandbox = sandboxOf(facts);
+  const sandbox = requireSandbox(facts);
   const cached = await deps.resultCache.find(sandbox.id, interfaceName);
-  const recipe = cached ?? (await recipeByDefinition(network, facts, { sandbox, deps }));
-  const { result, ...how } = recipe;
+  const source = cached ?? (await buildConfig(network, facts, { sandbox, deps }));
+  const { result, ...how } = source;
   const { id: containerId, netnsPath } = sandbox;
   const request = { containerId, netnsPath, interfaceName, ...how };
   const row: JournalRow = {
@@ -74,6 +74,11 @@ export async function adopt(
     ...(result === undefined ? {} : { result }),
   };
   await writeRow(row, facts, deps);
-  const isRemembered = cached !== undefined;
-  deps.log.info("adopted network", { pod: facts.key, network, link: interfaceName, isRemembered });
+  const isCached = cached !== undefined;
+  deps.log.info("adopted network", {
+    pod: facts.key,
+    network,
+    link: interfaceName,
+    isRemembered: isCached,
+  });
 }

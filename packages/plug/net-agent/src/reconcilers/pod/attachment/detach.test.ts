@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import type { AttachmentRequest, CniResult } from "@patchbay/core/ports";
 import { expect, test } from "vitest";
-import { lentNicOf } from "./detach.ts";
+import { buildLentNic } from "./detach.ts";
 
 const OWN_MAC = "02:00:00:00:00:0A";
 const GUEST_MAC = "02:00:00:00:00:01";
@@ -22,7 +22,7 @@ const REQUEST: AttachmentRequest = {
 };
 
 function lentBy(result: Omit<CniResult, "cniVersion">, request = REQUEST): unknown {
-  return lentNicOf(request, { cniVersion: "1.0.0", ...result });
+  return buildLentNic(request, { cniVersion: "1.0.0", ...result });
 }
 
 test("a NIC had the MAC and the addresses of the result", () => {
@@ -61,5 +61,5 @@ test("a MAC that nobody asked for is left as it is", () => {
 });
 
 test("nothing is known without a result", () => {
-  expect(lentNicOf(REQUEST, undefined)).toEqual({ name: "net1", addresses: [] });
+  expect(buildLentNic(REQUEST, undefined)).toEqual({ name: "net1", addresses: [] });
 });

@@ -6,18 +6,18 @@ import { networkStatusOf, type JournalRow } from "@patchbay/cni";
 import { findMovedNic, messageOf, takesNodeNic } from "@patchbay/core";
 import type { Deps } from "../../../deps.ts";
 import type { PodFacts } from "../observe.ts";
-import { tellDetached, tellTakenApart } from "../tell.ts";
-import { bringBackRoutes } from "./default-route.ts";
+import { reportDetached, reportRemovedByForce } from "../tell.ts";
+import { restoreRoutes } from "./default-route.ts";
 import { dropDeviceInfo } from "./device.ts";
-import { openNetnsOf } from "./netns.ts";
-import { bringBackNic, isBackAlready, restoreNodeNics } from "./node-nics.ts";
+import { openRowNetns } from "./netns.ts";
+import { bringBackNic, isAlreadyBack, restoreNodeNics } from "./node-nics.ts";
 
 interface Nic {
   readonly index: number;
   readonly mac: string;
 }
 
-function nicOf(result: CniResult, interfaceName: string): Nic {
+function findNic(result: CniResult, interfaceName: string): Nic {
   const nics = result.interfaces ?? [];
   const index = nics.findIndex(
     ({ name, sandbox }) => name === interfaceName && sandbox !== undefined && sandbox !== "",
@@ -26,20 +26,20 @@ function nicOf(result: CniResult, interfaceName: string): Nic {
 }
 
 /** The NIC has another MAC than the request: the plugin did not set it. */
-function isMacForeign({ args }: AttachmentRequest, { mac }: Nic): boolean {
-  const asked = args.find(([key]) => key === "MAC")?.[1];
-  return asked !== undefined && isNicMac(mac) && normalizeMac(asked) !== normalizeMac(mac);
+function isOtherMac({ args }: AttachmentRequest, { mac }: Nic): boolean {
+  const requested = args.find(([key]) => key === "MAC")?.[1];
+  return requested !== undefined && isNicMac(mac) && normalizeMac(requested) !== normalizeMac(mac);
 }
 
 /** What the NIC had after ADD; only its name without a result. */
-export function lentNicOf(request: AttachmentRequest, result: CniResult | undefined): LentNic {
+export function buildLentNic(request: AttachmentRequest, result: CniResult | undefined): LentNic {
   const { interfaceName: name } = request;
   if (result === undefined) return { name, addresses: [] };
-  const nic = nicOf(result, name);
+  const nic = findNic(result, name);
   const addresses = (result.ips ?? [])
     .filter(({ interface: owner }) => owner === undefined || owner === nic.index)
     .map(({ address }) => address);
-  return { name, ...(isMacForeign(request, nic) && { mac: nic.mac }), addresses };
+  return { name, ...(isOtherMac(request, nic) && { mac: nic.mac }), addresses };
 }
 
 /**
@@ -57,13 +57,13 @@ async function restoreName(row: JournalRow, netns: OpenNetns, deps: Deps): Promi
   await deps.podNetwork.restoreName(netns, { name, before, ...(mac !== undefined && { mac }) });
 }
 
-async function giveBack(
+async function giveBackSettings(
   row: JournalRow,
   where: { readonly netns: OpenNetns; readonly facts: PodFacts },
   deps: Deps,
 ): Promise<void> {
   try {
-    await deps.podNetwork.giveBack(where.netns, lentNicOf(row.request, row.result));
+    await deps.podNetwork.giveBack(where.netns, buildLentNic(row.request, row.result));
   } catch (error) {
     // DEL follows nevertheless: it may not need this, and it removes the NIC.
     const reason = messageOf(error);
@@ -77,11 +77,11 @@ async function prepareRemoval(
   facts: PodFacts,
   deps: Deps,
 ): Promise<AttachmentRequest> {
-  const netns = openNetnsOf(row, deps);
+  const netns = openRowNetns(row, deps);
   if (netns !== undefined) {
     try {
       await restoreName(row, netns, deps);
-      await giveBack(row, { netns, facts }, deps);
+      await giveBackSettings(row, { netns, facts }, deps);
     } finally {
       netns.close();
     }
@@ -93,7 +93,7 @@ async function prepareRemoval(
 
 /** Removes the NIC from the pod without its plugin, so that its name is free and its addresses are not used. */
 async function removeNic(row: JournalRow, deps: Deps): Promise<void> {
-  const netns = openNetnsOf(row, deps);
+  const netns = openRowNetns(row, deps);
   if (netns === undefined) return;
   const { interfaceName, config } = row.request;
   try {
@@ -120,25 +120,25 @@ async function releaseAddresses(row: JournalRow, deps: Deps): Promise<string> {
 }
 
 /** Some plugins fail forever, for example macvlan 1.1.1 once its parent is gone, or dhcp without its daemon. */
-async function takeApart(
+async function removeWithoutPlugin(
   row: JournalRow,
-  { facts, why }: { readonly facts: PodFacts; readonly why: string },
+  { facts, cause }: { readonly facts: PodFacts; readonly cause: string },
   deps: Deps,
 ): Promise<void> {
   await removeNic(row, deps);
   const released = await releaseAddresses(row, deps);
-  tellTakenApart(row, { facts, why, released }, deps);
+  reportRemovedByForce(row, { facts, cause, released }, deps);
 }
 
 /** Runs DEL. Returns undefined on success, or why the plugin is not called again. */
-async function del(row: JournalRow, facts: PodFacts, deps: Deps): Promise<string | undefined> {
+async function runDel(row: JournalRow, facts: PodFacts, deps: Deps): Promise<string | undefined> {
   try {
     const request = await prepareRemoval(row, facts, deps);
     if (request.config.plugins.length === 0) return "its container ID is unknown";
     await deps.cni.del(request, row.result);
     return undefined;
   } catch (error) {
-    if (await isBackAlready(row, error, deps)) return undefined;
+    if (await isAlreadyBack(row, error, deps)) return undefined;
     const failedRemovals = (row.failedRemovals ?? 0) + 1;
     if (failedRemovals >= FAILED_REMOVALS_MAX[facts.attachments.pod]) {
       return `it keeps failing: ${messageOf(error)}`;
@@ -149,14 +149,14 @@ async function del(row: JournalRow, facts: PodFacts, deps: Deps): Promise<string
 }
 
 /** Removes what the plugins made, and returns the updated row. */
-async function unmake(row: JournalRow, facts: PodFacts, deps: Deps): Promise<JournalRow> {
-  const why = await del(row, facts, deps);
-  if (why !== undefined) await takeApart(row, { facts, why }, deps);
+async function removeLinks(row: JournalRow, facts: PodFacts, deps: Deps): Promise<JournalRow> {
+  const cause = await runDel(row, facts, deps);
+  if (cause !== undefined) await removeWithoutPlugin(row, { facts, cause }, deps);
   if (row.nodeNics === undefined) return row;
   // If the plugin were called again, it would find no NIC and fail.
-  const unmade: JournalRow = { ...row, state: "begun", isUnmade: true, failedRemovals: 0 };
-  await deps.journal.write(unmade);
-  return unmade;
+  const removedRow: JournalRow = { ...row, state: "begun", isUnmade: true, failedRemovals: 0 };
+  await deps.journal.write(removedRow);
+  return removedRow;
 }
 
 /** Deletes the libcni cache entry, as libcni does after DEL. It would otherwise count as an existing attachment. */
@@ -173,11 +173,11 @@ async function forgetCached(
 
 /** Detaches the network. Its row stays, marked as removed, until the pod's status is written. */
 export async function detach(row: JournalRow, facts: PodFacts, deps: Deps): Promise<void> {
-  const unmade = row.isUnmade === true ? row : await unmake(row, facts, deps);
-  await restoreNodeNics(unmade, facts, deps);
-  await bringBackRoutes(row, facts, deps);
+  const removedRow = row.isUnmade === true ? row : await removeLinks(row, facts, deps);
+  await restoreNodeNics(removedRow, facts, deps);
+  await restoreRoutes(row, facts, deps);
   await dropDeviceInfo(row, deps);
   if (row.isAdopted === true) await forgetCached(row.request, deps);
   await deps.journal.write({ ...row, state: "removed" });
-  tellDetached(row, facts, deps);
+  reportDetached(row, facts, deps);
 }

@@ -58,7 +58,7 @@ describe("of several attachments", () => {
       ),
     );
     const { asked } = world.podDevices;
-    await world.again();
+    await world.passAgain();
     expect(world.podDevices.asked).toBe(asked);
   });
 
@@ -66,7 +66,7 @@ describe("of several attachments", () => {
     await ask({ interface: "net1" }, { interface: "net2" }, { interface: "net3" });
     await world.pass();
     await ask({ interface: "net2" }, { interface: "net3" });
-    expect(await world.again()).toBeUndefined();
+    expect(await world.passAgain()).toBeUndefined();
     expect((await devices()).toSorted()).toEqual(["net2 d2", "net3 d1"]);
     expect(await world.errorReasons()).toEqual({});
   });
@@ -77,12 +77,12 @@ describe("of several attachments", () => {
     await world.pass();
     await ask({ interface: "net2" });
     world.cni.failNext("del", new Error("busy"));
-    await world.again();
+    await world.passAgain();
     expect(await world.errorReasons()).toMatchObject({ net2: "NoDevice" });
-    await world.again();
+    await world.passAgain();
     world.nowMs += 60_000;
-    await world.again();
-    await world.again();
+    await world.passAgain();
+    await world.passAgain();
     expect(await devices()).toEqual(["net2 d1"]);
     expect(await world.errorReasons()).toEqual({});
   });
@@ -149,7 +149,7 @@ test("another resource in the definition is another try", async () => {
   await world.pass();
   expect(await world.errorReasons()).toEqual({ net1: "NoDevice" });
   putFast();
-  expect(await world.again()).toBeUndefined();
+  expect(await world.passAgain()).toBeUndefined();
   expect(await devices()).toEqual(["net1 d1"]);
 });
 
@@ -242,7 +242,7 @@ describe("what is told of a device", () => {
     const left: string[] = [];
     for (let dieAt = 1; ; dieAt += 1) {
       await ask({});
-      const isOver = await world.dies(dieAt);
+      const isOver = await world.diesAt(dieAt);
       await ask();
       await world.pass();
       left.push(...(await world.files.list(`${DEVICE_INFO}/cni`)));
@@ -269,8 +269,8 @@ describe("when the pod is created", () => {
 
   test("the runtime hears it where there are too few", async () => {
     await ask({}, {}, {});
-    const { status, said } = await new FakeRuntime(world).call("ADD");
-    expect([status, said]).toMatchObject([
+    const { status, parsed } = await new FakeRuntime(world).call("ADD");
+    expect([status, parsed]).toMatchObject([
       400,
       { msg: expect.stringContaining("the pod has no more devices of vendor.io/nic") as string },
     ]);

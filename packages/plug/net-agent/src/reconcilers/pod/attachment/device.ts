@@ -27,7 +27,7 @@ import { deviceOfRow } from "./owned-row.ts";
 const INFO_FILE = "CNIDeviceInfoFile";
 
 /** The requested resource or device; undefined without a request. */
-function deviceRequestOf(
+function readDeviceRequest(
   { network, selection }: Pick<WantedAttachment, "network" | "selection">,
   { nads }: Pick<Deps, "nads">,
 ): DeviceRequest | undefined {
@@ -71,12 +71,12 @@ function listNamed(
  * The inputs of the device choice, so that a failed choice is retried when they change. Detaches run before attaches; a failed detach
  * frees its device later.
  */
-export function deviceCircumstances(
+export function deviceInputs(
   wanted: WantedAttachment,
   facts: PodFacts,
   deps: Pick<Deps, "nads">,
 ): unknown {
-  const request = deviceRequestOf(wanted, deps);
+  const request = readDeviceRequest(wanted, deps);
   if (request === undefined) return undefined;
   const { owned, networks } = facts.attachments;
   const stuck = owned.filter(({ row, hasDevice }) => hasDevice && row.failedRemovals !== undefined);
@@ -84,12 +84,12 @@ export function deviceCircumstances(
 }
 
 /** A request, and the device that it passes to the plugins. */
-export interface DeviceOfRequest {
+export interface RequestWithDevice {
   readonly request: AttachmentRequest;
   readonly device?: JournalDevice;
 }
 
-function infoPathOf(
+function findInfoPath(
   network: string,
   { containerId, interfaceName }: AttachmentRequest,
   { deviceInfo }: Pick<Deps, "deviceInfo">,
@@ -102,16 +102,16 @@ function withInfoFile(
   { network }: Pick<WantedAttachment, "network">,
   request: AttachmentRequest,
   deps: Pick<Deps, "deviceInfo">,
-): DeviceOfRequest {
+): RequestWithDevice {
   if (!hasCapability(request.config, INFO_FILE)) return { request };
-  const infoPath = infoPathOf(network, request, deps);
+  const infoPath = findInfoPath(network, request, deps);
   const capabilityArgs = { ...request.capabilityArgs, [INFO_FILE]: infoPath };
   return { device: { infoPath }, request: { ...request, capabilityArgs } };
 }
 
 /** The pod's devices. If the kubelet does not answer, empty for a pod that cannot have any. */
-async function listGiven(
-  asked: DeviceRequest,
+async function listPodDevices(
+  deviceRequest: DeviceRequest,
   facts: PodFacts,
   { podDevices }: Pick<Deps, "podDevices">,
 ): Promise<ReadonlyMap<string, readonly string[]>> {
@@ -119,7 +119,8 @@ async function listGiven(
   try {
     return await podDevices.find({ namespace, name });
   } catch (error) {
-    if (!isAppError(error, "DEVICES_UNKNOWN") || mayHaveDevice(asked, facts.pod)) throw error;
+    if (!isAppError(error, "DEVICES_UNKNOWN") || mayHaveDevice(deviceRequest, facts.pod))
+      throw error;
     return new Map();
   }
 }
@@ -129,7 +130,7 @@ async function listGiven(
  * capabilities.
  * @throws AppError with CNI_NO_DEVICE, DEVICES_UNKNOWN
  */
-export async function withDeviceOf(
+export async function addDevice(
   wanted: Pick<WantedAttachment, "network" | "selection">,
   what: {
     readonly request: AttachmentRequest;
@@ -137,13 +138,13 @@ export async function withDeviceOf(
     readonly sandbox: Sandbox;
   },
   deps: Deps,
-): Promise<DeviceOfRequest> {
+): Promise<RequestWithDevice> {
   const { request, facts, sandbox } = what;
-  const asked = deviceRequestOf(wanted, deps);
-  if (asked === undefined) return withInfoFile(wanted, request, deps);
+  const deviceRequest = readDeviceRequest(wanted, deps);
+  if (deviceRequest === undefined) return withInfoFile(wanted, request, deps);
   const { network } = wanted;
-  const choice = chooseDevice(asked, {
-    given: await listGiven(asked, facts, deps),
+  const choice = chooseDevice(deviceRequest, {
+    given: await listPodDevices(deviceRequest, facts, deps),
     held: await listHeld(facts, sandbox, deps),
     named: listNamed(wanted, facts),
   });
@@ -151,7 +152,7 @@ export async function withDeviceOf(
   if (choice.id === undefined) return withInfoFile(wanted, request, deps);
   const { id, resource } = choice;
   const { config, capabilityArgs } = request;
-  const infoPath = infoPathOf(network, request, deps);
+  const infoPath = findInfoPath(network, request, deps);
   return {
     device: { id, infoPath, ...(resource !== undefined && { resource }) },
     request: {

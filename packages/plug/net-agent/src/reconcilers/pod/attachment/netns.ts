@@ -8,7 +8,7 @@ import type { Deps } from "../../../deps.ts";
 import type { PodFacts } from "../observe.ts";
 
 /** @throws AppError with SANDBOX_NOT_FOUND */
-export function sandboxOf({ sandbox, key }: PodFacts): Sandbox {
+export function requireSandbox({ sandbox, key }: PodFacts): Sandbox {
   if (sandbox === undefined) throw new AppError("SANDBOX_NOT_FOUND", { pod: key });
   return sandbox;
 }
@@ -18,7 +18,7 @@ export function sandboxOf({ sandbox, key }: PodFacts): Sandbox {
  * @throws AppError with SANDBOX_NOT_FOUND when its namespace is not the one that the runtime named, OS_PATH_REFUSED
  */
 export async function listLinks(facts: PodFacts, deps: Deps): Promise<readonly Link[]> {
-  const sandbox = sandboxOf(facts);
+  const sandbox = requireSandbox(facts);
   const netns = deps.namespaces.open(sandbox.netnsPath);
   try {
     if (netns?.inode !== sandbox.netnsInode) {
@@ -35,7 +35,7 @@ export async function listLinks(facts: PodFacts, deps: Deps): Promise<readonly L
 }
 
 /** Opens the namespace of ADD if it still exists; another one at the same path does not count. The caller closes it. */
-export function openNetnsOf(row: JournalRow, deps: Deps): OpenNetns | undefined {
+export function openRowNetns(row: JournalRow, deps: Deps): OpenNetns | undefined {
   const { netnsPath } = row.request;
   if (netnsPath === undefined || row.bootId !== deps.bootId) return undefined;
   const netns = deps.namespaces.open(netnsPath);

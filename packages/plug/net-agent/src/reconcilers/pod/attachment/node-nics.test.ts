@@ -190,7 +190,7 @@ test("an agent that dies at any call leaves it as it was in the end", async () =
     begin();
     await plug();
     await world.putPod({ networks: "" });
-    const isDead = await world.dies(dieAt);
+    const isDead = await world.diesAt(dieAt);
     for (let pass = 1; pass <= TRIES + 1; pass += 1) await world.pass();
     expect(host(), `died at call ${String(dieAt)}`).toEqual([CARD]);
     expect(await rows()).toBe(0);

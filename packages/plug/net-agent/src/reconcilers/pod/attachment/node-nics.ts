@@ -6,12 +6,12 @@ import { AppError, isFromNicMover, isSameNodeNic, nodeNicNamesOf } from "@patchb
 import type { AttachmentRequest, NodeNic, OpenNetns } from "@patchbay/core/ports";
 import type { Deps } from "../../../deps.ts";
 import type { PodFacts } from "../observe.ts";
-import { tellNicNotRestored } from "../tell.ts";
+import { reportNicNotRestored } from "../tell.ts";
 
 /** Attempts until a person has to fix the NIC. Hardware returns from a deleted namespace with a delay. */
-const TRIES_MAX = 5;
+const ATTEMPTS_MAX = 5;
 
-async function onHost<T>(deps: Deps, work: (host: OpenNetns) => Promise<T>): Promise<T> {
+async function withHostNetns<T>(deps: Deps, work: (host: OpenNetns) => Promise<T>): Promise<T> {
   const host = deps.openHostNetns();
   try {
     return await work(host);
@@ -21,36 +21,36 @@ async function onHost<T>(deps: Deps, work: (host: OpenNetns) => Promise<T>): Pro
 }
 
 /** NICs that attachments of this node have recorded and not restored. */
-async function listNoted(
+async function listRecorded(
   { journal, tracked, bootId }: Deps,
   except?: JournalRow,
 ): Promise<readonly NodeNic[]> {
-  const noted: NodeNic[] = [];
+  const recorded: NodeNic[] = [];
   for (const uid of tracked.keys().flatMap((key) => tracked.uidsOf(key))) {
     for (const row of await journal.list(uid)) {
       const isOther = row.podUid !== except?.podUid || row.sequence !== except.sequence;
       if (isOther && row.state !== "removed" && row.bootId === bootId) {
-        noted.push(...(row.nodeNics ?? []));
+        recorded.push(...(row.nodeNics ?? []));
       }
     }
   }
-  return noted;
+  return recorded;
 }
 
 /** Records the node's NICs that the request takes, as they are. If another attachment has not fully restored a NIC, its record is used. */
-export async function noteNodeNics(
+export async function recordNodeNics(
   request: AttachmentRequest,
   deps: Deps,
 ): Promise<Pick<JournalRow, "nodeNics">> {
   const names = nodeNicNamesOf(request);
   if (names.length === 0) return {};
-  const noted = await listNoted(deps);
-  return onHost(deps, async (host) => {
+  const recorded = await listRecorded(deps);
+  return withHostNetns(deps, async (host) => {
     const nodeNics: NodeNic[] = [];
     for (const name of names) {
       const nic = await deps.nodeNics.find(host, name);
       if (nic !== undefined) {
-        nodeNics.push(noted.find((before) => isSameNodeNic(before, nic)) ?? nic);
+        nodeNics.push(recorded.find((before) => isSameNodeNic(before, nic)) ?? nic);
       }
     }
     return nodeNics.length === 0 ? {} : { nodeNics };
@@ -59,17 +59,17 @@ export async function noteNodeNics(
 
 /** Moves a NIC of the node out of a pod without its plugin. */
 export async function bringBackNic(netns: OpenNetns, name: string, deps: Deps): Promise<void> {
-  await onHost(deps, (host) => deps.nodeNics.bringBack(netns, name, host));
+  await withHostNetns(deps, (host) => deps.nodeNics.bringBack(netns, name, host));
 }
 
 /** Whether a plugin failed only because the NIC is back on the node already: ADD never ran, or DEL ran before. */
-export async function isBackAlready(
+export async function isAlreadyBack(
   { nodeNics = [], bootId }: JournalRow,
   error: unknown,
   deps: Deps,
 ): Promise<boolean> {
   if (!isFromNicMover(error) || nodeNics.length === 0 || bootId !== deps.bootId) return false;
-  return onHost(deps, async (host) => {
+  return withHostNetns(deps, async (host) => {
     for (const nic of nodeNics) {
       if ((await deps.nodeNics.restore(host, nic)).kind === "absent") return false;
     }
@@ -77,28 +77,28 @@ export async function isBackAlready(
   });
 }
 
-interface Lack {
-  readonly words: string;
+interface MissingSetting {
+  readonly message: string;
   /** Whether another attempt may succeed. */
-  readonly mayPass: boolean;
+  readonly isTransient: boolean;
 }
 
 async function restoreOne(
   nic: NodeNic,
   { host, row }: { readonly host: OpenNetns; readonly row: JournalRow },
   deps: Deps,
-): Promise<readonly Lack[]> {
+): Promise<readonly MissingSetting[]> {
   const restored = await deps.nodeNics.restore(host, nic);
   if (restored.kind === "there") {
-    const { lacks } = restored;
-    if (lacks.length === 0) return [];
-    return [{ words: `${nic.name} lacks ${lacks.join(", ")}`, mayPass: true }];
+    const { lacks: missing } = restored;
+    if (missing.length === 0) return [];
+    return [{ message: `${nic.name} lacks ${missing.join(", ")}`, isTransient: true }];
   }
   // The other attachment that has it now restores it.
-  if ((await listNoted(deps, row)).some((other) => isSameNodeNic(other, nic))) return [];
+  if ((await listRecorded(deps, row)).some((other) => isSameNodeNic(other, nic))) return [];
   const isHardware = nic.kind === "";
-  const how = isHardware ? "has not come back" : `is gone: the kernel removed it with the pod`;
-  return [{ words: `${nic.name} ${how}`, mayPass: isHardware }];
+  const problem = isHardware ? "has not come back" : `is gone: the kernel removed it with the pod`;
+  return [{ message: `${nic.name} ${problem}`, isTransient: isHardware }];
 }
 
 /**
@@ -109,22 +109,22 @@ async function restoreOne(
 export async function restoreNodeNics(row: JournalRow, facts: PodFacts, deps: Deps): Promise<void> {
   const { nodeNics = [], bootId, failedRemovals = 0 } = row;
   if (nodeNics.length === 0 || bootId !== deps.bootId) return;
-  const lacks = await onHost(deps, async (host) => {
-    const found: Lack[] = [];
+  const missing = await withHostNetns(deps, async (host) => {
+    const found: MissingSetting[] = [];
     for (const nic of nodeNics) found.push(...(await restoreOne(nic, { host, row }, deps)));
     return found;
   });
-  if (lacks.length === 0) {
+  if (missing.length === 0) {
     const nics = nodeNics.map(({ name }) => name).join(", ");
     deps.log.info("node's NIC restored", { pod: facts.key, nics });
     return;
   }
-  const words = lacks.map((lack) => lack.words).join("; ");
-  if (lacks.some(({ mayPass }) => mayPass) && failedRemovals + 1 < TRIES_MAX) {
+  const message = missing.map((lack) => lack.message).join("; ");
+  if (missing.some(({ isTransient }) => isTransient) && failedRemovals + 1 < ATTEMPTS_MAX) {
     await deps.journal.write({ ...row, failedRemovals: failedRemovals + 1 });
     throw new AppError("PODNET_FAILED", {
-      message: `a NIC of the node is not as it was: ${words}`,
+      message: `a NIC of the node is not as it was: ${message}`,
     });
   }
-  tellNicNotRestored(row, { facts, lacks: words }, deps);
+  reportNicNotRestored(row, { facts, missing: message }, deps);
 }

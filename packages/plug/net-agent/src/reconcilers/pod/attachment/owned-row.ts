@@ -37,7 +37,7 @@ function secondaryEntriesOf(
 }
 
 /** Status entries of the row's NICs; none until ADD has succeeded. */
-export function entriesOf(row: JournalRow): readonly NetworkStatus[] {
+export function statusEntriesOf(row: JournalRow): readonly NetworkStatus[] {
   const { result, network, request, deviceInfo } = row;
   if (result === undefined) return [];
   const { interfaceName } = request;
@@ -66,7 +66,7 @@ export function deviceOfRow({ device, request }: JournalRow): HeldDevice | undef
  * The rows that a pass decides on. The runtime detaches the default network before it removes the sandbox. If the runtime has forgotten
  * the sandbox, that call never comes, so the agent detaches it once nothing of the pod is left.
  */
-export function rowsOfPass(
+export function selectRows(
   rows: readonly JournalRow[],
   isNothingLeft: boolean,
 ): readonly JournalRow[] {
@@ -74,15 +74,15 @@ export function rowsOfPass(
 }
 
 /** The pod's current sandbox. While the runtime is unavailable, the pod is assumed to be where it was. */
-interface Now {
+interface CurrentPod {
   readonly sandbox?: Sandbox | undefined;
-  readonly silence?: unknown;
+  readonly runtimeUnavailable?: unknown;
   readonly bootId: string;
 }
 
 /** Whether the row is from another boot or namespace. */
-function isStale(row: JournalRow, { sandbox, silence, bootId }: Now): boolean {
-  if (silence !== undefined) return false;
+function isStale(row: JournalRow, { sandbox, runtimeUnavailable, bootId }: CurrentPod): boolean {
+  if (runtimeUnavailable !== undefined) return false;
   return (
     row.bootId !== bootId ||
     row.request.containerId !== sandbox?.id ||
@@ -91,7 +91,7 @@ function isStale(row: JournalRow, { sandbox, silence, bootId }: Now): boolean {
 }
 
 /** Converts the row for plans, which only detach stale rows. */
-export function toOwned(row: JournalRow, now: Now): OwnedRow {
+export function toOwned(row: JournalRow, now: CurrentPod): OwnedRow {
   return {
     row,
     network: row.network,
@@ -100,7 +100,7 @@ export function toOwned(row: JournalRow, now: Now): OwnedRow {
     isStale: isStale(row, now),
     isAdopted: row.isAdopted === true,
     hasDevice: deviceOfRow(row) !== undefined,
-    entries: entriesOf(row),
+    entries: statusEntriesOf(row),
     ...(row.selection !== undefined && { asked: row.selection }),
   };
 }

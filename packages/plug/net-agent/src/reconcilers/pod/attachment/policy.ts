@@ -10,13 +10,13 @@ import {
 import { keyOf, printKey, parseKey } from "@patchbay/kube";
 import type { NetworkConfigList } from "@patchbay/core/ports";
 import type { Deps } from "../../../deps.ts";
-import { definitionOf } from "./definition.ts";
+import { readDefinition } from "./definition.ts";
 import { POLICY_FIELDS } from "@patchbay/api";
 
 type PoolOwners = Pick<Deps, "policy" | "nads" | "definitionFiles" | "readDefaultNetwork">;
 
 /** An unreadable definition assigns no addresses. */
-async function readOr<T>(read: () => Promise<T> | undefined): Promise<T | undefined> {
+async function readIfUsable<T>(read: () => Promise<T> | undefined): Promise<T | undefined> {
   try {
     return await read();
   } catch (error) {
@@ -35,15 +35,16 @@ async function findPoolOwner(
 ): Promise<string | undefined> {
   const directories = new Set(leaseDirectoriesOf(config));
   if (directories.size === 0) return undefined;
-  const everyPods = await readOr(() => deps.readDefaultNetwork?.());
-  if (everyPods?.name === config.name) return "the pods' default network";
+  const defaultNetwork = await readIfUsable(() => deps.readDefaultNetwork?.());
+  if (defaultNetwork?.name === config.name) return "the pods' default network";
   const { trustedNamespaces } = deps.policy.current();
   for (const nad of deps.nads.list()) {
     if (!trustedNamespaces.includes(nad.metadata.namespace ?? "")) continue;
     const network = printKey(keyOf(nad));
-    const other = await readOr(() => definitionOf(network, deps));
-    const others = other === undefined ? [] : leaseDirectoriesOf(other);
-    if (others.some((directory) => directories.has(directory))) return `network ${network}`;
+    const other = await readIfUsable(() => readDefinition(network, deps));
+    const directoriesInUse = other === undefined ? [] : leaseDirectoriesOf(other);
+    if (directoriesInUse.some((directory) => directories.has(directory)))
+      return `network ${network}`;
   }
   return undefined;
 }
@@ -51,7 +52,7 @@ async function findPoolOwner(
 /** The program that container runtimes call, and that calls net-agent. Source: packages/adapters/cni/native. */
 export const OWN_PLUGIN = "patchbay-cni";
 
-function findOwn(network: string, { plugins }: NetworkConfigList): AppError | undefined {
+function findSelfCall(network: string, { plugins }: NetworkConfigList): AppError | undefined {
   if (!plugins.some(({ type }) => type === OWN_PLUGIN)) return undefined;
   return new AppError("CNI_PLUGIN_CALLS_ITSELF", { network, plugin: OWN_PLUGIN });
 }
@@ -61,13 +62,13 @@ function findOwn(network: string, { plugins }: NetworkConfigList): AppError | un
  * @throws AppError with CNI_PLUGIN_CALLS_ITSELF
  */
 export function assertNotOwn(network: string, config: NetworkConfigList): void {
-  const own = findOwn(network, config);
+  const own = findSelfCall(network, config);
   if (own !== undefined) throw own;
 }
 
 type PolicyFacts = PoolOwners & Pick<Deps, "listOwnBridges">;
 
-async function nameProblems(
+async function findNameProblems(
   config: NetworkConfigList,
   deps: PolicyFacts,
 ): Promise<readonly string[]> {
@@ -88,14 +89,14 @@ export async function findForbidden(
   config: NetworkConfigList,
   deps: PolicyFacts,
 ): Promise<AppError | undefined> {
-  const own = findOwn(network, config);
+  const own = findSelfCall(network, config);
   const { namespace = "" } = parseKey(network);
   const policy = deps.policy.current();
   if (own !== undefined || policy.trustedNamespaces.includes(namespace)) return own;
   const ownBridges = namesBridge(config) ? await deps.listOwnBridges() : new Set<string>();
   const problems = [
     ...policyProblems({ namespace, config }, policy, ownBridges),
-    ...(await nameProblems(config, deps)),
+    ...(await findNameProblems(config, deps)),
   ];
   if (problems.length === 0) return undefined;
   const code = deps.policy.isEnforced ? "CNI_DEFINITION_FORBIDDEN" : "CNI_DEFINITION_TOLERATED";

@@ -16,31 +16,31 @@ export interface PreferredAddresses {
  * IPAM plugins that assign any requested address without a check, or ask a server that knows the NIC by its MAC.
  * Source: CNI plugins, plugins/ipam/static, plugins/ipam/dhcp.
  */
-const NEVER_ASKED: readonly string[] = ["static", "dhcp"];
+const UNSUPPORTED_IPAMS: readonly string[] = ["static", "dhcp"];
 /** IPAM plugin that accepts `args.cni.ips` without a declared capability. Source: CNI plugins, plugins/ipam/host-local. */
-const TAKES_ARGS = "host-local";
+const ARGS_IPAM = "host-local";
 
 function ipamsOf({ plugins }: NetworkConfigList): readonly unknown[] {
   return plugins.flatMap(({ ipam }) => (isJsonObject(ipam) ? [ipam["type"]] : []));
 }
 
-function asksFor(
+function withRequestedIps(
   request: AttachmentRequest,
   ips: readonly string[],
 ): AttachmentRequest | undefined {
   const { config, capabilityArgs } = request;
   const ipams = ipamsOf(config);
-  if (ipams.some((ipam) => NEVER_ASKED.some((each) => each === ipam))) return undefined;
+  if (ipams.some((ipam) => UNSUPPORTED_IPAMS.some((each) => each === ipam))) return undefined;
   if (hasCapability(config, "ips")) {
     return { ...request, capabilityArgs: { ...capabilityArgs, ips } };
   }
-  return ipams.includes(TAKES_ARGS)
+  return ipams.includes(ARGS_IPAM)
     ? { ...request, config: withCniArgs(config, { ips }) }
     : undefined;
 }
 
 /** The preferred addresses of a selection. Undefined if it requests addresses, which take precedence. */
-export function preferredAddressesOf(
+export function readPreferredAddresses(
   selection: NetworkSelection,
   request: AttachmentRequest,
 ): PreferredAddresses | undefined {
@@ -48,14 +48,14 @@ export function preferredAddressesOf(
   const ips = keptIpsOf(selection);
   const hasOwn = asked > 0 || selection["cni-args"]?.["ips"] !== undefined;
   if (hasOwn || ips.length === 0) return undefined;
-  const asking = asksFor(request, ips);
-  return { ips, ...(asking === undefined ? {} : { request: asking }) };
+  const preferredRequest = withRequestedIps(request, ips);
+  return { ips, ...(preferredRequest === undefined ? {} : { request: preferredRequest }) };
 }
 
 /** CNI error code for a transient failure. Source: CNI SPEC 1.1, "Error". */
-const TRY_AGAIN_LATER = 11;
+const CNI_TRY_AGAIN_LATER = 11;
 
 /** Whether the failure may be a rejection of the preferred addresses, and not a transient error. */
-export function mayBeRefusal(error: unknown): boolean {
-  return isAppError(error, "CNI_PLUGIN_FAILED") && error.details["cniCode"] !== TRY_AGAIN_LATER;
+export function mayBeRejection(error: unknown): boolean {
+  return isAppError(error, "CNI_PLUGIN_FAILED") && error.details["cniCode"] !== CNI_TRY_AGAIN_LATER;
 }

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// Context and form of the steps of one pass.
 import {
   isAppError,
   type AppError,
