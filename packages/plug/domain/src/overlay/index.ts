@@ -1,4 +1,249 @@
 // SPDX-License-Identifier: Apache-2.0
 // The door for those who have others change a domain.
-export { readXml, writeXml, type XmlElement } from "./element.ts";
-export { layOver } from "./lay-over.ts";
+import { isJsonObject } from "@patchbay/api/json";
+import Builder from "fast-xml-builder";
+import { XMLParser } from "fast-xml-parser";
+import { checkDocument, reasonOf } from "../xml/check-document.ts";
+
+/** Elements below one another; a domain of libvirt's has seven. */
+const MAX_DEPTH = 32;
+
+/** One element. Comments and processing instructions are gone; text is trimmed, and all of an element's is one. */
+export interface XmlElement {
+  readonly name: string;
+  readonly attributes: ReadonlyMap<string, string>;
+  readonly children: readonly XmlElement[];
+  readonly text: string;
+}
+
+/** What a document was read as, or why it is refused. */
+type ReadXml =
+  | { readonly ok: true; readonly root: XmlElement }
+  | { readonly ok: false; readonly reason: string };
+
+const ATTRIBUTES = ":@";
+const TEXT = "#text";
+const SETTINGS = {
+  preserveOrder: true,
+  ignoreAttributes: false,
+  attributeNamePrefix: "",
+} as const;
+
+const parser = new XMLParser({
+  ...SETTINGS,
+  parseTagValue: false,
+  parseAttributeValue: false,
+  processEntities: true,
+  // Without it numbers stay as they are written: those of Go are `"` and ends of lines.
+  // oxlint-disable-next-line typescript/no-deprecated -- what follows it takes a decoder of one's own
+  htmlEntities: true,
+  ignoreDeclaration: true,
+  ignorePiTags: true,
+  trimValues: true,
+});
+
+const builder = new Builder({ ...SETTINGS, format: true, suppressEmptyNode: true });
+
+function attributesOf(value: unknown): ReadonlyMap<string, string> {
+  if (!isJsonObject(value)) return new Map();
+  return new Map(Object.entries(value).map(([name, text]) => [name, String(text)]));
+}
+
+/** The parser gives each node as an object with its name, and its attributes beside that. */
+function elementsOf(nodes: readonly unknown[], depth: number): readonly XmlElement[] {
+  if (depth > MAX_DEPTH) throw new Error(`it has more than ${String(MAX_DEPTH)} levels`);
+  return nodes.filter(isJsonObject).flatMap((node): readonly XmlElement[] => {
+    const name = Object.keys(node).find((key) => key !== ATTRIBUTES && key !== TEXT);
+    const below = name === undefined ? undefined : node[name];
+    if (name === undefined || !Array.isArray(below)) return [];
+    const texts = below.filter(isJsonObject).flatMap(({ [TEXT]: text }) => text ?? []);
+    return [
+      {
+        name,
+        attributes: attributesOf(node[ATTRIBUTES]),
+        children: elementsOf(below, depth + 1),
+        text: texts.map(String).join("").trim(),
+      },
+    ];
+  });
+}
+
+function rootOf(xml: string): XmlElement {
+  checkDocument(xml);
+  const nodes: unknown = parser.parse(xml);
+  const [root, second] = elementsOf(Array.isArray(nodes) ? nodes : [], 0);
+  if (root === undefined || second !== undefined)
+    throw new Error("it has no element that is all of it");
+  return root;
+}
+
+/** Reads a document; refuses what is too long or too deep, has a DOCTYPE or is not well formed. */
+export function readXml(xml: string): ReadXml {
+  try {
+    return { ok: true, root: rootOf(xml) };
+  } catch (error) {
+    return { ok: false, reason: reasonOf(error) };
+  }
+}
+
+function nodeOf({ name, attributes, children, text }: XmlElement): object {
+  const texts = text === "" ? [] : [{ [TEXT]: text }];
+  const below = [...texts, ...children.map(nodeOf)];
+  return {
+    [name]: below,
+    ...(attributes.size === 0 ? {} : { [ATTRIBUTES]: Object.fromEntries(attributes) }),
+  };
+}
+
+/** The document of an element. */
+export function writeXml(root: XmlElement): string {
+  return `${builder.build([nodeOf(root)]).trim()}\n`;
+}
+
+/** One thing that differs. */
+export interface DomainChange {
+  /** `missing`: it was left out, and stays. */
+  readonly kind: "added" | "changed" | "missing";
+  /** Of names, from the root on; an attribute begins with `@`. */
+  readonly path: readonly string[];
+  /** The path in words: what is there several times is told apart by what it is known by. */
+  readonly where: string;
+  /** What it says now, and said before; empty for an element. */
+  readonly to: string;
+  readonly from: string;
+  /** What was added or left out, where it is an element. */
+  readonly element?: XmlElement;
+  /** The element as it was given that the change is in, nearest first. */
+  readonly within: readonly XmlElement[];
+}
+
+/** The domain as it is to be, and what is new in it. */
+interface LaidOver {
+  readonly root: XmlElement;
+  readonly changes: readonly DomainChange[];
+}
+
+function childOf({ children }: XmlElement, name: string): XmlElement | undefined {
+  return children.find((child) => child.name === name);
+}
+
+function attributeOf(element: XmlElement | undefined, name: string): string | undefined {
+  return element?.attributes.get(name);
+}
+
+/** How an alias is found that its writer knows without libvirt's prefix for those of users. Source: libvirt formatdomain "alias". */
+function aliasOfElement(element: XmlElement): string | undefined {
+  return attributeOf(childOf(element, "alias"), "name");
+}
+
+/** What an element is known by among others of its name; undefined: its place alone. */
+function identityOf(element: XmlElement): string | undefined {
+  const { attributes } = element;
+  const alias = aliasOfElement(element);
+  if (alias !== undefined) return alias;
+  if (element.name === "controller") {
+    return [attributes.get("type"), attributes.get("index")].join(" ");
+  }
+  const target = childOf(element, "target");
+  return (
+    attributeOf(target, "dev") ??
+    attributeOf(childOf(element, "mac"), "address")?.toLowerCase() ??
+    attributeOf(target, "name") ??
+    attributes.get("name") ??
+    attributes.get("alias")
+  );
+}
+
+/** One level of the way to a change. */
+interface Way {
+  readonly path: readonly string[];
+  readonly where: string;
+  readonly within: readonly XmlElement[];
+}
+
+function below(way: Way, element: XmlElement): Way {
+  const identity = identityOf(element);
+  const { name } = element;
+  return {
+    path: [...way.path, name],
+    where: `${way.where}/${name}${identity === undefined ? "" : `[${identity}]`}`,
+    within: [element, ...way.within],
+  };
+}
+
+/** A value of an element as it was given, or of an attribute. */
+function valueChange(
+  way: Way,
+  name: string | undefined,
+  { from, to }: { readonly from: string | undefined; readonly to: string },
+): readonly DomainChange[] {
+  if (from === to) return [];
+  const place =
+    name === undefined
+      ? way
+      : { ...way, path: [...way.path, `@${name}`], where: `${way.where}/@${name}` };
+  const kind = from === undefined ? "added" : "changed";
+  return [{ kind, ...place, to, from: from ?? "" }];
+}
+
+function layAttributes(
+  given: XmlElement,
+  answered: XmlElement,
+  way: Way,
+): { readonly attributes: XmlElement["attributes"]; readonly changes: readonly DomainChange[] } {
+  const attributes = new Map([...given.attributes, ...answered.attributes]);
+  const changes = [...answered.attributes].flatMap(([name, to]) =>
+    valueChange(way, name, { from: given.attributes.get(name), to }),
+  );
+  return { attributes, changes };
+}
+
+/** Takes from `left` the element that is `given`, as it was answered. */
+function takeMatch(given: XmlElement, left: XmlElement[]): XmlElement | undefined {
+  const identity = identityOf(given);
+  const index = left.findIndex(
+    (one) => one.name === given.name && (identity === undefined || identityOf(one) === identity),
+  );
+  return index < 0 ? undefined : left.splice(index, 1)[0];
+}
+
+function layChildren(
+  given: XmlElement,
+  answered: XmlElement,
+  way: Way,
+): { readonly children: readonly XmlElement[]; readonly changes: readonly DomainChange[] } {
+  const left = [...answered.children];
+  const changes: DomainChange[] = [];
+  const kept = given.children.map((child) => {
+    const match = takeMatch(child, left);
+    if (match === undefined) {
+      changes.push({ kind: "missing", ...below(way, child), to: "", from: "", element: child });
+      return child;
+    }
+    const laid = lay(child, match, below(way, child));
+    changes.push(...laid.changes);
+    return laid.root;
+  });
+  for (const element of left) {
+    const { path, where } = below(way, element);
+    changes.push({ kind: "added", path, where, within: way.within, to: "", from: "", element });
+  }
+  return { children: [...kept, ...left], changes };
+}
+
+function lay(given: XmlElement, answered: XmlElement, way: Way): LaidOver {
+  const { attributes, changes: ofAttributes } = layAttributes(given, answered, way);
+  const { children, changes: ofChildren } = layChildren(given, answered, way);
+  const text = answered.text === "" ? given.text : answered.text;
+  const changes = [
+    ...ofAttributes,
+    ...valueChange(way, undefined, { from: given.text, to: text }),
+    ...ofChildren,
+  ];
+  return { root: { name: given.name, attributes, children, text }, changes };
+}
+
+/** The answer laid over what was given, whose names are the same. */
+export function layOver(given: XmlElement, answered: XmlElement): LaidOver {
+  return lay(given, answered, below({ path: [], where: "", within: [] }, given));
+}

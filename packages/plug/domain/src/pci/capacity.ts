@@ -1,10 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Which PCI addresses of a live domain can take a NIC, and how many NICs it can take.
-import { findNicModel } from "../nic-model.ts";
+import { findNicModel, freeVectors, vectorsOf, type InterruptUser } from "./interrupts.ts";
 import type { DomainFacts, PciControllerFacts } from "../xml/parse.ts";
-import { slotAddresses, type PciAddress } from "./address.ts";
-import { freeVectors, vectorsOf, type InterruptUser } from "./interrupts.ts";
-import { FIRST_SLOT } from "./places.ts";
+import { slotAddresses, type PciAddress, FIRST_SLOT } from "./addresses.ts";
 
 /** How many NICs the domain can take. */
 interface PortCount {

@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // Where the ports and the devices of a new domain go, so that libvirt is never left to guess and nothing ever moves.
-import type { PciBridge, RootPort } from "../definition/domain.ts";
-import { findNicModel } from "../nic-model.ts";
-import { printPciAddress, type PciAddress } from "./address.ts";
-import { freeVectors, type DeviceKind, type InterruptUser } from "./interrupts.ts";
-import { layoutOf, type FixedDevice } from "./layouts.ts";
+import type { PciBridge, RootPort } from "../definition.ts";
+import { findNicModel, freeVectors, type DeviceKind, type InterruptUser } from "./interrupts.ts";
 import {
+  printPciAddress,
+  type PciAddress,
   bridgeAddress,
   displayPlaces,
   FIRST_SLOT,
@@ -18,7 +17,48 @@ import {
   rootPorts,
   usualPlaces,
   type Machine,
-} from "./places.ts";
+} from "./addresses.ts";
+
+/** Devices that are defined once and then stay; what follows a colon says which of them. */
+export type FixedDevice =
+  | "guestAgent"
+  | "display"
+  | "usb"
+  | "scsi"
+  | `sata:${string}`
+  | "rng"
+  | "watchdog"
+  | `disk:${string}`
+  | `input:${string}`;
+
+/** The rules of one version. */
+interface Layout {
+  /** What every domain has, in the first places. */
+  readonly always: readonly FixedDevice[];
+  /** Whether the guest's memory can be shared with other processes (memfd), which cannot be changed while it runs. */
+  readonly sharesMemory: boolean;
+  /**
+   * Whether what a VM says nothing of is as KubeVirt has it: a display, the host's processor model, the topology of the
+   * processors told, boot ROMs on NICs that are booted from. Guests of older versions keep the machine that they know.
+   */
+  readonly hasKubeVirtDefaults: boolean;
+}
+
+/** The version for domains that start for the first time. */
+export const TOPOLOGY_VERSION = 3;
+
+const NEWEST: Layout = { always: ["guestAgent"], sharesMemory: true, hasKubeVirtDefaults: true };
+
+const LAYOUTS: Readonly<Record<number, Layout>> = {
+  1: { always: [], sharesMemory: true, hasKubeVirtDefaults: false },
+  2: { always: ["guestAgent"], sharesMemory: true, hasKubeVirtDefaults: false },
+  [TOPOLOGY_VERSION]: NEWEST,
+};
+
+/** The rules of a version; of one that is not known, which a newer Patchbay gave, the newest that are. */
+export function layoutOf(version: number): Layout {
+  return LAYOUTS[version] ?? NEWEST;
+}
 
 /** What a device was promised. */
 interface Preferences {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // A machine with nothing but what every one has.
-import type { DomainDefinition } from "../definition/domain.ts";
+import type { DomainDefinition } from "../definition.ts";
 
 /** What a definition may say beside name, size, NICs and console, said as plainly as can be. */
 export const PLAIN_MACHINE = {

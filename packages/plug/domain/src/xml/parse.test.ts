@@ -1,14 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 import { describe, expect, test } from "vitest";
-import { AGENT_CHANNEL } from "../definition/devices.ts";
-import type { DomainDefinition } from "../definition/domain.ts";
-import type { NicDefinition } from "../definition/nic.ts";
+import {
+  AGENT_CHANNEL,
+  type DomainDefinition,
+  type NicDefinition,
+  machineFamilyOf,
+} from "../definition.ts";
 import { PLAIN_MACHINE } from "../testing/plain-machine.ts";
-import { machineFamilyOf } from "../machine.ts";
-import { printPciAddress } from "../pci/address.ts";
+import { printPciAddress } from "../pci/addresses.ts";
 import { countPorts, freeAddresses } from "../pci/capacity.ts";
-import { TOPOLOGY_VERSION } from "../pci/layouts.ts";
-import { planTopology } from "../pci/topology.ts";
+import { TOPOLOGY_VERSION, planTopology } from "../pci/topology.ts";
 import { parseDomain, type DomainFacts } from "./parse.ts";
 import { printDomain } from "./print/domain.ts";
 

@@ -2,13 +2,28 @@
 // Reads a live domain's XML, which comes from a hostile place.
 import { isJsonObject, type JsonObject } from "@patchbay/api/json";
 import { XMLParser } from "fast-xml-parser";
-import { AGENT_CHANNEL } from "../definition/devices.ts";
-import type { MachineFamily } from "../definition/domain.ts";
-import { machineFamilyOf } from "../machine.ts";
-import type { PciAddress } from "../pci/address.ts";
+import { AGENT_CHANNEL, type MachineFamily, machineFamilyOf } from "../definition.ts";
+import type { PciAddress } from "../pci/addresses.ts";
 import type { DeviceKind } from "../pci/interrupts.ts";
 import { checkDocument, reasonOf } from "./check-document.ts";
-import { pathsIn } from "./paths.ts";
+
+/**
+ * Elements that name no file of the guest's: libvirt finds the program and the images below an image by itself, and where it found them is
+ * of one machine. Source: libvirt formatdomain "emulator", "backingStore".
+ */
+const OF_LIBVIRT: ReadonlySet<string> = new Set(["interface", "emulator", "backingStore"]);
+
+function below(node: unknown): readonly string[] {
+  if (typeof node === "string") return node.startsWith("/") ? [node] : [];
+  if (Array.isArray(node)) return node.flatMap(below);
+  if (!isJsonObject(node)) return [];
+  return Object.entries(node).flatMap(([key, value]) => (OF_LIBVIRT.has(key) ? [] : below(value)));
+}
+
+/** What begins with a slash below `os` and `devices`, each once, in order of the alphabet. */
+function pathsIn(root: JsonObject): readonly string[] {
+  return [...new Set([root["os"], root["devices"]].flatMap(below))].toSorted();
+}
 
 /** NICs; more than any machine has places for. */
 const NICS_MAX = 256;

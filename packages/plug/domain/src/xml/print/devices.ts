@@ -1,9 +1,161 @@
 // SPDX-License-Identifier: Apache-2.0
 // Devices that are neither NICs nor disks. Source: libvirt formatdomain, "Devices".
-import { AGENT_CHANNEL, type InputDefinition } from "../../definition/devices.ts";
-import type { DomainDefinition } from "../../definition/domain.ts";
-import { machineFamilyOf } from "../../machine.ts";
-import { addressElement, given, virtioModel, yesNo, type Element } from "./element.ts";
+import {
+  type BlockSizes,
+  type ControllerDefinition,
+  type DiskDefinition,
+  type DiskPlace,
+  type DiskSource,
+  type NicDefinition,
+  type SocketSource,
+  type TapSource,
+  AGENT_CHANNEL,
+  type InputDefinition,
+  type DomainDefinition,
+  machineFamilyOf,
+} from "../../definition.ts";
+import { addressElement, given, virtioModel, type Element, yesNo } from "./element.ts";
+import { findNicModel } from "../../pci/interrupts.ts";
+
+// Source: libvirt formatdomain, "Hard drives, floppy disks, CDROMs" and "Controllers".
+
+function sourceElement({ kind, path }: DiskSource): Element {
+  return kind === "block" ? { "@dev": path } : { "@file": path };
+}
+
+function driverElement(disk: DiskDefinition): Element {
+  const { source } = disk;
+  return given({
+    "@name": "qemu",
+    "@type": source.format,
+    "@cache": disk.cache,
+    "@error_policy": disk.errorPolicy,
+    "@io": disk.io,
+    "@discard": disk.discard,
+    "@iothread": disk.ioThread,
+    "@queues": disk.queues,
+  });
+}
+
+function targetElement({ target, bus, isTrayOpen }: DiskDefinition): Element {
+  return { "@dev": target, "@bus": bus, ...(isTrayOpen === true ? { "@tray": "open" } : {}) };
+}
+
+function blockElement({ logical, physical }: BlockSizes): Element {
+  return given({
+    "@logical_block_size": logical,
+    "@physical_block_size": physical,
+  });
+}
+
+function placeElement(place: DiskPlace): Element {
+  if (place.kind === "pci") return addressElement(place.address);
+  return {
+    "@type": "drive",
+    "@controller": String(place.controller),
+    "@bus": "0",
+    "@target": "0",
+    "@unit": String(place.unit),
+  };
+}
+
+/** One disk. */
+export function diskElement(disk: DiskDefinition): Element {
+  const model = disk.place.kind === "pci" ? { "@model": virtioModel(disk.place.address) } : {};
+  return given({
+    "@type": disk.source.kind,
+    "@device": disk.device,
+    ...model,
+    driver: driverElement(disk),
+    source: sourceElement(disk.source),
+    target: targetElement(disk),
+    blockio: disk.blockSize === undefined ? undefined : blockElement(disk.blockSize),
+    readonly: disk.readOnly ? "" : undefined,
+    shareable: disk.isShareable === true ? "" : undefined,
+    serial: disk.serial,
+    boot: disk.bootOrder === undefined ? undefined : { "@order": String(disk.bootOrder) },
+    alias: { "@name": disk.alias },
+    address: placeElement(disk.place),
+  });
+}
+
+const MODELS = {
+  scsi: ({ bus }) => (bus > 0 ? "virtio-non-transitional" : "virtio-scsi"),
+  sata: () => undefined,
+  usb: () => "qemu-xhci",
+} as const satisfies Readonly<
+  Record<ControllerDefinition["type"], (address: ControllerDefinition["pciAddress"]) => unknown>
+>;
+
+/** A controller that the definition names. */
+export function controllerElement(controller: ControllerDefinition): Element {
+  const { type, index, pciAddress, ioThread } = controller;
+  return given({
+    "@type": type,
+    "@index": String(index),
+    "@model": MODELS[type](pciAddress),
+    driver: ioThread === undefined ? undefined : { "@iothread": String(ioThread) },
+    address: addressElement(pciAddress),
+  });
+}
+
+// Source: libvirt formatdomain, "Network interfaces".
+
+/**
+ * Descriptors in each ring of a NIC that speaks vhost-user: the most that there can be, since a process that polls is not
+ * told of a ring that is full. Source: QEMU hw/net/virtio-net.c VIRTIO_NET_RX_QUEUE_MAX_SIZE, VIRTIO_NET_TX_QUEUE_MAX_SIZE
+ */
+const RING_SIZE = "1024";
+
+/** What depends on how frames leave QEMU. */
+interface SourceElements {
+  readonly type: string;
+  readonly source: Element;
+  readonly driver: Element;
+}
+
+function hasSeveral({ queues, model }: NicDefinition): boolean {
+  return queues > 1 && findNicModel(model)?.isMultiQueue === true;
+}
+
+/** `managed='no'`: an unprivileged libvirt cannot make a tap, it opens the one that virt-handler made. */
+function tapElements(nic: NicDefinition & TapSource): SourceElements {
+  return {
+    type: "ethernet",
+    source: { target: { "@dev": nic.tapName, "@managed": "no" } },
+    // One pair is what a driver has anyway; a tap made for one refuses the attribute.
+    driver: hasSeveral(nic) ? { driver: { "@name": "qemu", "@queues": String(nic.queues) } } : {},
+  };
+}
+
+/** No `reconnect`: QEMU would wait for a process that is away, and its guest would stand still meanwhile. */
+function socketElements(nic: NicDefinition & SocketSource): SourceElements {
+  const rings = { "@rx_queue_size": RING_SIZE, "@tx_queue_size": RING_SIZE };
+  return {
+    type: "vhostuser",
+    source: { source: { "@type": "unix", "@path": nic.socketPath, "@mode": "client" } },
+    driver: { driver: { ...(hasSeveral(nic) && { "@queues": String(nic.queues) }), ...rings } },
+  };
+}
+
+/** The NIC as an element `interface`. */
+export function nicElement(nic: NicDefinition): Element {
+  const { type, source, driver } = "tapName" in nic ? tapElements(nic) : socketElements(nic);
+  return {
+    "@type": type,
+    mac: { "@address": nic.mac },
+    ...source,
+    model: { "@type": nic.model === "virtio" ? virtioModel(nic.pciAddress) : nic.model },
+    ...driver,
+    ...(nic.mtu > 0 && { mtu: { "@size": String(nic.mtu) } }),
+    ...(nic.linkUp ? {} : { link: { "@state": "down" } }),
+    rom: { "@enabled": yesNo(nic.hasBootRom === true) },
+    ...(nic.bootOrder === undefined ? {} : { boot: { "@order": String(nic.bootOrder) } }),
+    ...(nic.acpiIndex === undefined ? {} : { acpi: { "@index": String(nic.acpiIndex) } }),
+    alias: { "@name": nic.alias },
+    address: addressElement(nic.pciAddress),
+  };
+}
 
 /** The root of PCI, its ports and its bridges. */
 export function pciControllers(definition: DomainDefinition): readonly Element[] {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // How elements are written down that become XML.
-import type { PciAddress } from "../../pci/address.ts";
+import type { PciAddress } from "../../pci/addresses.ts";
 
 /** An element: `@` before attributes, `#text` for text, all else below it. */
 export type Element = Readonly<Record<string, unknown>>;

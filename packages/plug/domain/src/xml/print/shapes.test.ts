@@ -1,13 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // How is everything written that a definition may hold?
 import { describe, expect, test } from "vitest";
-import type { DiskDefinition } from "../../definition/disk.ts";
-import type { DomainDefinition } from "../../definition/domain.ts";
+import { type DiskDefinition, type DomainDefinition, machineFamilyOf } from "../../definition.ts";
 import { PLAIN_MACHINE } from "../../testing/plain-machine.ts";
-import { machineFamilyOf } from "../../machine.ts";
-import type { PciAddress } from "../../pci/address.ts";
-import type { FixedDevice } from "../../pci/layouts.ts";
-import { planTopology } from "../../pci/topology.ts";
+import type { PciAddress } from "../../pci/addresses.ts";
+import { type FixedDevice, planTopology } from "../../pci/topology.ts";
 import { printDomain } from "./domain.ts";
 
 const DEVICES = [

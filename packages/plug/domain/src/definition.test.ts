@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 import { expect, test } from "vitest";
-import { machineFamilyOf } from "./machine.ts";
+import { machineFamilyOf } from "./definition.ts";
 
 test.each([
   { machine: "q35", family: "q35" },

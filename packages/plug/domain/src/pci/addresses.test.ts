@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 import { describe, expect, test } from "vitest";
-import { parsePciAddress, printPciAddress } from "./address.ts";
+import { parsePciAddress, printPciAddress } from "./addresses.ts";
 
 test.each([
   { text: "0000:00:02.0", address: { bus: 0, slot: 2, function: 0 } },

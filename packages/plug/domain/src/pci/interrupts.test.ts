@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 import { describe, expect, test } from "vitest";
-import { findNicModel } from "./nic-model.ts";
-import { vectorsOf } from "./pci/interrupts.ts";
+import { findNicModel, vectorsOf } from "./interrupts.ts";
 
 describe("the interrupt vectors of a NIC", () => {
   test.each([

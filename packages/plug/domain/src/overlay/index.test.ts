@@ -3,8 +3,7 @@
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, test } from "vitest";
-import { readXml, writeXml, type XmlElement } from "./element.ts";
-import { layOver } from "./lay-over.ts";
+import { readXml, writeXml, type XmlElement, layOver } from "./index.ts";
 
 const GIVEN = readFileSync(join(import.meta.dirname, "../xml/__golden__/q35-2-nics.xml"), "utf8");
 
