@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
-// A domain as Patchbay defines it.
+// A libvirt domain as Patchbay defines it.
 import type { PciAddress } from "./pci/addresses.ts";
 
-/** A PCIe root port: its controller index is the number of the bus behind it. */
+/** A PCIe root port. Its controller index is the number of the bus behind it. */
 export interface RootPort {
   readonly index: number;
   readonly address: PciAddress;
   readonly multifunction: boolean;
 }
 
-/** A pcie-to-pci-bridge: its controller index is the number of its conventional bus, which has slots 1 to 31. */
+/** A pcie-to-pci-bridge. Its controller index is the number of its conventional bus, with slots 1 to 31. */
 export interface PciBridge {
   readonly index: number;
   readonly address: PciAddress;
@@ -18,35 +18,35 @@ export interface PciBridge {
 /** Machine types whose PCI layout Patchbay knows. */
 export type MachineFamily = "q35" | "pc";
 
-/** A domain, whole. Paths are those in the launcher; everything on PCI has its address, so that libvirt chooses none. */
+/** Paths are those in the launcher. Every PCI device has an address, so that libvirt chooses none. */
 export interface DomainDefinition {
   readonly name: string;
-  /** Given, so that defining it again changes it instead of clashing with it. */
+  /** Fixed, so that a repeated define updates the domain instead of conflicting with it. */
   readonly uuid: string;
   /** `qemu` is software emulation. */
   readonly accelerator: "kvm" | "qemu";
-  /** As libvirt names it, for example `q35` or `pc-i440fx-7.2`. */
+  /** libvirt's name, for example `q35` or `pc-i440fx-7.2`. */
   readonly machine: string;
   readonly vcpus: number;
   readonly memoryMiB: number;
-  /** Whether the guest's memory can be shared with other processes (memfd). */
+  /** Whether guest memory can be shared with other processes (memfd). */
   readonly sharesMemory: boolean;
   readonly cpu: CpuDefinition;
   readonly firmware: FirmwareDefinition;
-  /** Absent: what firmware finds is booted. */
+  /** Unset: the firmware boots from a disk or NIC. */
   readonly kernel?: KernelDefinition;
   readonly identity: IdentityDefinition;
   readonly features: FeaturesDefinition;
   readonly clock: ClockDefinition;
-  /** Threads for the work of disks, which name them by number, from 1. */
+  /** Number of I/O threads; disks reference them by number, from 1. */
   readonly ioThreads: number;
-  /** Beside PCI's own and what the machine has by itself. */
+  /** Without PCI controllers and those that the machine has implicitly. */
   readonly controllers: readonly ControllerDefinition[];
   readonly disks: readonly DiskDefinition[];
   readonly nics: readonly NicDefinition[];
-  /** NICs of virtio have no interrupt vectors (MSI-X); absent: as many as they want. */
+  /** Disables MSI-X vectors of virtio NICs; unset: QEMU's default number of vectors. */
   readonly hasNoNicVectors?: true;
-  /** PCIe root ports, those of the devices included. */
+  /** All PCIe root ports, including used ones. */
   readonly ports: readonly RootPort[];
   readonly bridges: readonly PciBridge[];
   readonly inputs: readonly InputDefinition[];
@@ -55,62 +55,59 @@ export interface DomainDefinition {
   readonly rng?: { readonly pciAddress: PciAddress };
   readonly watchdog?: WatchdogDefinition;
   readonly tpm?: TpmDefinition;
-  /** The serial console; absent: the guest has none. */
+  /** Unset: the guest has no serial console. */
   readonly console?: { readonly socketPath: string; readonly logPath: string };
 }
 
-/** The family of a machine type, or undefined when Patchbay does not know its PCI layout. Source: QEMU `-machine help`. */
+/** Returns undefined if Patchbay does not know the PCI layout. Source: QEMU `-machine help`. */
 export function machineFamilyOf(machine: string): MachineFamily | undefined {
   if (machine === "q35" || machine.startsWith("pc-q35-")) return "q35";
   if (machine === "pc" || machine.startsWith("pc-i440fx-")) return "pc";
   return undefined;
 }
 
-/** Firmware of the guest. Paths are those in the launcher. */
 export type FirmwareDefinition =
   | {
       readonly kind: "bios";
-      /** Whether it speaks on the serial console. */ readonly usesSerial: boolean;
+      /** Whether the firmware uses the serial console. */ readonly usesSerial: boolean;
     }
   | {
       readonly kind: "efi";
-      /** Whether only signed code is booted; needs System Management Mode. */
+      /** Boots signed code only; requires System Management Mode. */
       readonly secureBoot: boolean;
       readonly codePath: string;
-      /** What variables begin with: libvirt copies it to `variablesPath` where nothing is. */
+      /** Initial variables, which libvirt copies to `variablesPath` if that file is missing. */
       readonly templatePath: string;
       readonly variablesPath: string;
     };
 
-/** A kernel that is booted directly. */
 export interface KernelDefinition {
   readonly path: string;
   readonly initrdPath?: string;
   readonly args?: string;
 }
 
-/** A feature of the processor. Source: libvirt formatdomain, "CPU model and topology". */
+/** Source: libvirt formatdomain, "CPU model and topology". */
 interface CpuFeature {
   readonly name: string;
   readonly policy: "force" | "require" | "optional" | "disable" | "forbid";
 }
 
-/** The processors, as the guest sees them. */
 export interface CpuDefinition {
-  /** Sockets, cores of each, threads of each core: their product is the domain's vCPUs. Absent: QEMU's choice. */
+  /** The product is the number of vCPUs. Unset: QEMU's default. */
   readonly topology?: {
     readonly sockets: number;
     readonly cores: number;
     readonly threads: number;
   };
-  /** The host's by its nearest name, the host's itself, all that can be had, or one that has a name. Absent: QEMU's own. */
+  /** Unset: QEMU's default. */
   readonly model?:
     | { readonly mode: "host-model" | "host-passthrough" | "maximum" }
     | { readonly mode: "custom"; readonly name: string };
   readonly features: readonly CpuFeature[];
 }
 
-/** A timer of the guest. Source: libvirt formatdomain, "Time keeping". */
+/** Source: libvirt formatdomain, "Time keeping". */
 export interface TimerDefinition {
   readonly name: "hpet" | "pit" | "rtc" | "kvmclock" | "hypervclock";
   readonly isPresent: boolean;
@@ -118,9 +115,8 @@ export interface TimerDefinition {
   readonly track?: "guest" | "wall";
 }
 
-/** The guest's clock. */
 export interface ClockDefinition {
-  /** UTC, UTC and so many seconds, or the time of a zone. */
+  /** UTC, a fixed distance from UTC, or a time zone. */
   readonly offset:
     | { readonly kind: "utc" }
     | { readonly kind: "seconds"; readonly seconds: number }
@@ -128,19 +124,19 @@ export interface ClockDefinition {
   readonly timers: readonly TimerDefinition[];
 }
 
-/** Features of the machine; absent ones are as QEMU has them. */
+/** Unset features have QEMU's default. */
 interface FeaturesDefinition {
   readonly acpi: boolean;
   readonly apic: boolean;
-  /** Whether the end of an interrupt is told without an exit. */
+  /** Paravirtual end of interrupt, without a VM exit. */
   readonly apicEndOfInterrupt?: boolean;
   readonly smm?: boolean;
-  /** Whether the guest does not see that KVM runs it. */
+  /** Hides KVM from the guest. */
   readonly kvmHidden?: boolean;
   readonly pvspinlock?: boolean;
 }
 
-/** What the guest reads of its machine by SMBIOS, beside the UUID, which is the domain's. Source: DMTF DSP0134 sections 7.2 and 7.4. */
+/** SMBIOS data beside the UUID, which is the domain's. Source: DMTF DSP0134 sections 7.2 and 7.4. */
 export interface IdentityDefinition {
   readonly serial?: string;
   readonly chassis?: Readonly<
@@ -148,137 +144,132 @@ export interface IdentityDefinition {
   >;
 }
 
-/** Where the bytes are, in the launcher. What the bytes say of themselves is never asked: the format is given. */
+/** Path in the launcher. The format is explicit, because guests can write a misleading header into a raw image. */
 export interface DiskSource {
   readonly kind: "file" | "block";
   readonly path: string;
   readonly format: "raw" | "qcow2";
 }
 
-/** Where the guest finds it: a PCI device of its own, or a unit of the controller of its bus. */
+/** A PCI device of its own, or a unit on the controller of its bus. */
 export type DiskPlace =
   | { readonly kind: "pci"; readonly address: PciAddress }
   | { readonly kind: "drive"; readonly controller: number; readonly unit: number };
 
-/** Sizes in bytes. */
+/** In bytes. */
 export interface BlockSizes {
   readonly logical: number;
   readonly physical: number;
   readonly discardGranularity?: number;
 }
 
-/** A disk that the domain is defined with. */
 export interface DiskDefinition {
-  /** Begins with `ua-`, else libvirt drops it. */
+  /** libvirt drops aliases without the prefix `ua-`. */
   readonly alias: string;
   readonly source: DiskSource;
   readonly device: "disk" | "cdrom" | "lun";
   readonly bus: "virtio" | "scsi" | "sata";
-  /** Name that libvirt orders disks by, unique in the domain: `vda` on virtio, `sda` on scsi and sata. */
+  /** Unique device name by which libvirt orders disks: `vda` on virtio, `sda` on scsi and sata. */
   readonly target: string;
   readonly place: DiskPlace;
   readonly readOnly: boolean;
   readonly isTrayOpen?: boolean;
-  /** Whether other machines may have it at the same time. */
+  /** Whether other VMs may use the disk at the same time. */
   readonly isShareable?: boolean;
   readonly serial?: string;
-  /** Absent: QEMU's own, which is writeback. */
+  /** Unset: QEMU's default, writeback. */
   readonly cache?: "none" | "writethrough" | "writeback" | "directsync";
-  /** Absent: QEMU's own, which is threads. */
+  /** Unset: QEMU's default, threads. */
   readonly io?: "native" | "threads";
   readonly discard?: "unmap" | "ignore";
   readonly errorPolicy?: "stop" | "ignore" | "report" | "enospace";
   readonly blockSize?: BlockSizes;
-  /** Lower boots first, counted together with those of NICs; absent: not booted from. */
+  /** Lowest first, in one order with NICs; unset: no boot device. */
   readonly bootOrder?: number;
-  /** Number of the thread that does its work, from 1; only on virtio. */
+  /** Number of the I/O thread, from 1; virtio only. */
   readonly ioThread?: number;
-  /** Queues, where it has more than one; only on virtio. */
+  /** Set for more than one queue; virtio only. */
   readonly queues?: number;
 }
 
-/** A controller that is not there by itself; each has a place on PCI. */
+/** A controller that libvirt does not add by itself. */
 export interface ControllerDefinition {
   readonly type: "scsi" | "sata" | "usb";
-  /** Counted for each type. */
+  /** Counted per type. */
   readonly index: number;
   readonly pciAddress: PciAddress;
-  /** Number of the thread that does the work of its disks, from 1; only of type scsi. */
+  /** Number of the I/O thread, from 1; scsi only. */
   readonly ioThread?: number;
 }
 
-/** Opens a tap, which is there before the domain is defined or the NIC attached. */
+/** A tap that exists before the domain is defined or the NIC attached. */
 export interface TapSource {
   readonly tapName: string;
 }
 
-/** Speaks vhost-user at a socket where a process of the node listens already. */
+/** A vhost-user socket on which a process of the node already listens. */
 export interface SocketSource {
-  /** In the launcher. */
+  /** Path in the launcher. */
   readonly socketPath: string;
 }
 
-/** A NIC of the domain. */
 export type NicDefinition = NicCommons & (TapSource | SocketSource);
 
 interface NicCommons {
-  /** Begins with `ua-`, else libvirt drops it. */
+  /** libvirt drops aliases without the prefix `ua-`. */
   readonly alias: string;
   readonly mac: string;
   /** Device model; `virtio` for paravirtual. */
   readonly model: string;
-  /** Pairs of queues, at least 1. */
+  /** Queue pairs, at least 1. */
   readonly queues: number;
-  /** Bytes; 0: the guest is told none. */
+  /** In bytes; 0: not announced to the guest. */
   readonly mtu: number;
   readonly linkUp: boolean;
   readonly pciAddress: PciAddress;
-  /** Lower boots first, counted together with those of disks; absent: not booted from. */
+  /** Lowest first, in one order with disks; unset: no boot device. */
   readonly bootOrder?: number;
-  /** Whether firmware finds a boot ROM on it, without which there is no network boot from BIOS; absent: it finds none. */
+  /** Whether the NIC has a boot ROM, which network boot with BIOS needs. */
   readonly hasBootRom?: boolean;
-  /** What the guest's firmware calls it: `eno<N>` in Linux. */
+  /** Index by which the firmware names the NIC: `eno<N>` in Linux. */
   readonly acpiIndex?: number;
 }
 
-/** Name of the channel that libvirt takes for the guest agent's. Source: libvirt formatdomain, "Channel". */
+/** libvirt recognizes the guest agent's channel by this name. Source: libvirt formatdomain, "Channel". */
 export const AGENT_CHANNEL = "org.qemu.guest_agent.0";
 
-/** The channel that the guest's agent talks through. */
 interface AgentChannel {
-  /** Where libvirt listens to the agent. */
+  /** libvirt listens here. */
   readonly socketPath: string;
-  /** Of the controller that the channel is on. */
+  /** Address of the channel's controller. */
   readonly pciAddress: PciAddress;
 }
 
-/** A display, which is seen by VNC. */
 interface DisplayDefinition {
-  /** Where QEMU listens to viewers. */
+  /** QEMU's VNC server listens here. */
   readonly socketPath: string;
-  /** As libvirt names it, for example `vga` or `bochs`. */
+  /** libvirt's name, for example `vga` or `bochs`. */
   readonly model: string;
-  /** KiB of video memory; absent: the model's own. */
+  /** Video memory in KiB; unset: the model's default. */
   readonly memoryKiB?: number;
   readonly pciAddress: PciAddress;
 }
 
-/** A watchdog. */
 interface WatchdogDefinition {
   readonly alias: string;
   readonly action: "reset" | "poweroff" | "shutdown";
   readonly pciAddress: PciAddress;
 }
 
-/** A TPM 2.0 that swtpm plays; not on PCI. */
+/** A TPM 2.0, emulated by swtpm; not on PCI. */
 interface TpmDefinition {
   /** `tpm-tis` or `tpm-crb`. */
   readonly model: string;
-  /** Whether its state outlives the domain. */
+  /** Whether the state is kept when the domain ends. */
   readonly isPersistent: boolean;
 }
 
-/** An input device: on the controller of its bus, or a PCI device of its own. */
+/** A device on the controller of its bus, or a PCI device of its own. */
 export type InputDefinition =
   | { readonly alias: string; readonly type: "tablet"; readonly bus: "usb"; readonly port: number }
   | {

@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-// The public door of domain.
 export {
   type ControllerDefinition,
   type DiskDefinition,
@@ -21,7 +20,7 @@ export {
   type Topology,
   type TopologyProblem,
 } from "./pci/topology.ts";
-// What reads XML has a door of its own: its libraries take programs 10 MB that read none.
+// Only types: the XML parsers have separate exports, because they cost a program 10 MB.
 export type { DomainChange } from "./overlay/index.ts";
 export type { DomainFacts, NicFacts } from "./xml/parse.ts";
 export { printDomain, printNic } from "./xml/print/domain.ts";

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-// The door for those who have others change a domain.
+// Merges a domain that a hook returned into the original domain.
 import { isJsonObject } from "@patchbay/api/json";
 import Builder from "fast-xml-builder";
 import { XMLParser } from "fast-xml-parser";
 import { checkDocument, reasonOf } from "../xml/check-document.ts";
 
-/** Elements below one another; a domain of libvirt's has seven. */
+/** A domain of libvirt has seven levels. */
 const MAX_DEPTH = 32;
 
-/** One element. Comments and processing instructions are gone; text is trimmed, and all of an element's is one. */
+/** Without comments and processing instructions. `text` is trimmed and joined. */
 export interface XmlElement {
   readonly name: string;
   readonly attributes: ReadonlyMap<string, string>;
@@ -16,7 +16,6 @@ export interface XmlElement {
   readonly text: string;
 }
 
-/** What a document was read as, or why it is refused. */
 type ReadXml =
   | { readonly ok: true; readonly root: XmlElement }
   | { readonly ok: false; readonly reason: string };
@@ -34,7 +33,7 @@ const parser = new XMLParser({
   parseTagValue: false,
   parseAttributeValue: false,
   processEntities: true,
-  // Without it numbers stay as they are written: those of Go are `"` and ends of lines.
+  // Decodes numeric character references: Go writes quotes and line breaks that way.
   // oxlint-disable-next-line typescript/no-deprecated -- what follows it takes a decoder of one's own
   htmlEntities: true,
   ignoreDeclaration: true,
@@ -49,7 +48,7 @@ function attributesOf(value: unknown): ReadonlyMap<string, string> {
   return new Map(Object.entries(value).map(([name, text]) => [name, String(text)]));
 }
 
-/** The parser gives each node as an object with its name, and its attributes beside that. */
+/** The parser represents a node as an object with its name and its attributes as keys. */
 function elementsOf(nodes: readonly unknown[], depth: number): readonly XmlElement[] {
   if (depth > MAX_DEPTH) throw new Error(`it has more than ${String(MAX_DEPTH)} levels`);
   return nodes.filter(isJsonObject).flatMap((node): readonly XmlElement[] => {
@@ -77,7 +76,7 @@ function rootOf(xml: string): XmlElement {
   return root;
 }
 
-/** Reads a document; refuses what is too long or too deep, has a DOCTYPE or is not well formed. */
+/** Rejects documents that are too long, too deep or not well formed, or that have a DOCTYPE. */
 export function readXml(xml: string): ReadXml {
   try {
     return { ok: true, root: rootOf(xml) };
@@ -95,29 +94,27 @@ function nodeOf({ name, attributes, children, text }: XmlElement): object {
   };
 }
 
-/** The document of an element. */
 export function writeXml(root: XmlElement): string {
   return `${builder.build([nodeOf(root)]).trim()}\n`;
 }
 
-/** One thing that differs. */
 export interface DomainChange {
-  /** `missing`: it was left out, and stays. */
+  /** `missing`: the returned domain lacks it; the merge retains it. */
   readonly kind: "added" | "changed" | "missing";
-  /** Of names, from the root on; an attribute begins with `@`. */
+  /** Names from the root; attributes begin with `@`. */
   readonly path: readonly string[];
-  /** The path in words: what is there several times is told apart by what it is known by. */
+  /** The path as text, with the identity of each element. */
   readonly where: string;
-  /** What it says now, and said before; empty for an element. */
+  /** New and old value; empty for an element. */
   readonly to: string;
   readonly from: string;
-  /** What was added or left out, where it is an element. */
+  /** Set if an element was added or is missing. */
   readonly element?: XmlElement;
-  /** The element as it was given that the change is in, nearest first. */
+  /** The enclosing original elements, innermost first. */
   readonly within: readonly XmlElement[];
 }
 
-/** The domain as it is to be, and what is new in it. */
+/** The merged domain and its differences from the original. */
 interface LaidOver {
   readonly root: XmlElement;
   readonly changes: readonly DomainChange[];
@@ -131,12 +128,12 @@ function attributeOf(element: XmlElement | undefined, name: string): string | un
   return element?.attributes.get(name);
 }
 
-/** How an alias is found that its writer knows without libvirt's prefix for those of users. Source: libvirt formatdomain "alias". */
+/** Hooks see aliases without libvirt's prefix for user-defined ones. Source: libvirt formatdomain "alias". */
 function aliasOfElement(element: XmlElement): string | undefined {
   return attributeOf(childOf(element, "alias"), "name");
 }
 
-/** What an element is known by among others of its name; undefined: its place alone. */
+/** Identifies an element among those with the same name; undefined: by position only. */
 function identityOf(element: XmlElement): string | undefined {
   const { attributes } = element;
   const alias = aliasOfElement(element);
@@ -154,7 +151,7 @@ function identityOf(element: XmlElement): string | undefined {
   );
 }
 
-/** One level of the way to a change. */
+/** The position of an element in the document. */
 interface Way {
   readonly path: readonly string[];
   readonly where: string;
@@ -171,7 +168,7 @@ function below(way: Way, element: XmlElement): Way {
   };
 }
 
-/** A value of an element as it was given, or of an attribute. */
+/** Compares an attribute, or the text if there is no name. */
 function valueChange(
   way: Way,
   name: string | undefined,
@@ -198,7 +195,7 @@ function layAttributes(
   return { attributes, changes };
 }
 
-/** Takes from `left` the element that is `given`, as it was answered. */
+/** Removes the element that matches `given` from `left`, and returns it. */
 function takeMatch(given: XmlElement, left: XmlElement[]): XmlElement | undefined {
   const identity = identityOf(given);
   const index = left.findIndex(
@@ -243,7 +240,7 @@ function lay(given: XmlElement, answered: XmlElement, way: Way): LaidOver {
   return { root: { name: given.name, attributes, children, text }, changes };
 }
 
-/** The answer laid over what was given, whose names are the same. */
+/** Merges `answered` into `given`. Their root elements have the same name. */
 export function layOver(given: XmlElement, answered: XmlElement): LaidOver {
   return lay(given, answered, below({ path: [], where: "", within: [] }, given));
 }

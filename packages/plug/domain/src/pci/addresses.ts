@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A PCI address as text and as numbers.
+// PCI addresses, and those that a machine offers for each kind of device.
 import type { MachineFamily, RootPort } from "../definition.ts";
 
 /** Domain 0 only. Source: libvirt formatdomain, "Device addresses", type pci. */
@@ -12,10 +12,10 @@ export interface PciAddress {
   readonly function: number;
 }
 
-/** Last slot of a bus. Source: PCI Local Bus Specification 3.0 section 3.2.2.3. */
+/** Source: PCI Local Bus Specification 3.0 section 3.2.2.3. */
 const LAST_SLOT = 31;
 
-/** First functions of the slots `first` to `last` of a bus. */
+/** Returns function 0 of the slots `first` to `last`. */
 export function slotAddresses(bus: number, first: number, last = LAST_SLOT): readonly PciAddress[] {
   return Array.from({ length: last - first + 1 }, (_unused, position) => ({
     bus,
@@ -30,12 +30,12 @@ function hex(value: number, digits: number): string {
   return value.toString(16).padStart(digits, "0");
 }
 
-/** As statuses and annotations have it, lower case: `0000:02:00.0`. */
+/** Prints lower case, for example `0000:02:00.0`. */
 export function printPciAddress(address: PciAddress): string {
   return `0000:${hex(address.bus, 2)}:${hex(address.slot, 2)}.${address.function.toString(16)}`;
 }
 
-/** Reads what {@link printPciAddress} prints, in either case; undefined when it is none, or not in domain 0. */
+/** Parses upper or lower case; undefined if malformed or not in domain 0. */
 export function parsePciAddress(text: string): PciAddress | undefined {
   const match = ADDRESS.exec(text.toLowerCase());
   if (match === null) return undefined;
@@ -43,24 +43,22 @@ export function parsePciAddress(text: string): PciAddress | undefined {
   return { bus: parseInt(bus, 16), slot: parseInt(slot, 16), function: Number(fn) };
 }
 
-/** What of a domain says which places it has. */
 export interface Machine {
   readonly family: MachineFamily;
-  /** Whether devices sit on the root complex, where nothing can be plugged later. */
+  /** Places devices on the root complex, where hot-plug is impossible. */
   readonly onRootComplex: boolean;
 }
 
-/** First slot for ports and, on `pc`, for devices: 0 is the host bridge, 1 is the display's or PIIX3's. Source: QEMU hw/i386/pc_piix.c */
+/** Slot 0 is the host bridge, slot 1 the display or PIIX3. Source: QEMU hw/i386/pc_piix.c */
 export const FIRST_SLOT = 2;
-/** Functions of one slot. Source: PCI Local Bus Specification 3.0 section 3.2.2.3. */
+/** Functions per slot. Source: PCI Local Bus Specification 3.0 section 3.2.2.3. */
 export const FUNCTIONS = 8;
-/** On q35 the last slot is ICH9's. Source: QEMU hw/i386/pc_q35.c */
+/** The last slot of q35 is ICH9. Source: QEMU hw/i386/pc_q35.c */
 export const LAST_ROOT_COMPLEX_SLOT = LAST_SLOT - 1;
 
-/** Ports that the root complex has slots for. */
 const PORTS_MAX = (LAST_ROOT_COMPLEX_SLOT - FIRST_SLOT + 1) * FUNCTIONS;
 
-/** `count` root ports, eight to a slot. A port's place depends on its index alone: more ports move none. */
+/** Returns `count` root ports, eight per slot. The address depends on the index only, so adding ports moves none. */
 export function rootPorts(count: number): readonly RootPort[] {
   return Array.from({ length: count }, (_unused, position) => ({
     index: position + 1,
@@ -73,7 +71,7 @@ export function rootPorts(count: number): readonly RootPort[] {
   }));
 }
 
-/** Made once: every look at a VM asks for them. */
+/** Computed once, because every observation of a VM needs them. */
 const PORT_PLACES: readonly PciAddress[] = rootPorts(PORTS_MAX).map(({ index }) => ({
   bus: index,
   slot: 0,
@@ -81,47 +79,45 @@ const PORT_PLACES: readonly PciAddress[] = rootPorts(PORTS_MAX).map(({ index }) 
 }));
 const PC_PLACES = slotAddresses(0, FIRST_SLOT);
 const ROOT_COMPLEX_PLACES = slotAddresses(0, FIRST_SLOT, LAST_ROOT_COMPLEX_SLOT);
-/** Ports grow from below, so what must sit beside them comes from above. */
+/** From the last slot down, because ports are allocated from the first slot up. */
 const PLACES_BESIDE_PORTS = ROOT_COMPLEX_PLACES.toReversed();
 const DISPLAY_PLACES = slotAddresses(0, FIRST_SLOT - 1, FIRST_SLOT - 1);
 
-/** Whether devices sit behind ports. */
 export function hasPorts({ family, onRootComplex }: Machine): boolean {
   return family === "q35" && !onRootComplex;
 }
 
-/** Places that a device without needs of its own may take, best first. */
+/** Addresses for a device without special needs, best first. */
 export function usualPlaces(machine: Machine): readonly PciAddress[] {
   if (hasPorts(machine)) return PORT_PLACES;
   return machine.family === "pc" ? PC_PLACES : ROOT_COMPLEX_PLACES;
 }
 
-/** Places for a device that does not go behind a port: conventional PCI, or in need of I/O ports. */
+/** Addresses for devices that cannot be behind a root port: conventional PCI, or with I/O ports. */
 export function placesBesidePorts(machine: Machine): readonly PciAddress[] {
   return hasPorts(machine) ? PLACES_BESIDE_PORTS : usualPlaces(machine);
 }
 
-/** Places for a display, which firmware expects on the first bus. */
+/** Firmware expects the display on the first bus. */
 export function displayPlaces(machine: Machine): readonly PciAddress[] {
   return machine.family === "pc" ? PC_PLACES : DISPLAY_PLACES;
 }
 
 /**
- * Where the bridge to a conventional bus is. Firmware numbers buses depth first, so the bus behind a bridge gets the
- * number after that of the bridge's own bus. Source: SeaBIOS src/fw/pciinit.c, seen with QEMU 7.2.
+ * Firmware numbers buses depth first, so the bus behind a bridge follows the bus of the bridge. Source: SeaBIOS
+ * src/fw/pciinit.c, observed with QEMU 7.2.
  */
 export function bridgeAddress(bus: number): PciAddress {
   return { bus: bus - 1, slot: 0, function: 0 };
 }
 
-/** Whether an address is a slot behind a bridge rather than in a port. */
 export function isBehindBridge({ bus, slot }: PciAddress, machine: Machine): boolean {
   return hasPorts(machine) && bus > 0 && slot > 0;
 }
 
 /**
- * Whether a bus can be conventional. Its root port is left out, and the first of the eight in a slot cannot be: without
- * function 0 firmware does not look for the others. Source: PCI Local Bus Specification 3.0 section 3.2.2.3.4.
+ * A conventional bus replaces a root port. The first of eight ports in a slot cannot be replaced: firmware ignores a
+ * device without function 0. Source: PCI Local Bus Specification 3.0 section 3.2.2.3.4.
  */
 function canBeConventional(bus: number): boolean {
   return (bus - 1) % FUNCTIONS !== 0;
@@ -146,7 +142,7 @@ function slotProblem(address: PciAddress, last: number): string | undefined {
     : `only slots ${String(FIRST_SLOT)} to ${String(last)}, function 0, can be used`;
 }
 
-/** Why no device can be at an address that its owner asks for; undefined: it can. */
+/** Returns why a requested address is unavailable on the machine. */
 export function placeProblem(address: PciAddress, machine: Machine): string | undefined {
   const { family, onRootComplex } = machine;
   if (address.bus === 0) {

@@ -1,22 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which PCI addresses of a live domain can take a NIC, and how many NICs it can take.
+// Free PCI addresses of a live domain, and the number of NICs that it can take.
 import { findNicModel, freeVectors, vectorsOf, type InterruptUser } from "./interrupts.ts";
 import type { DomainFacts, PciControllerFacts } from "../xml/parse.ts";
 import { slotAddresses, type PciAddress, FIRST_SLOT } from "./addresses.ts";
 
-/** How many NICs the domain can take. */
 interface PortCount {
-  /** Places that can take a NIC, used or not. */
+  /** Addresses for NICs, free or used. */
   readonly total: number;
-  /** NICs that can still be plugged: free places, as far as the guest's interrupt vectors go. */
+  /** NICs that can still be plugged: free addresses, limited by the guest's interrupt vectors. */
   readonly free: number;
 }
 
-/** Ports that take one device each. */
+/** Ports for one device each. */
 const PORTS = new Set(["pcie-root-port", "pcie-switch-downstream-port"]);
-/** Conventional buses that take a device for each slot. Source: libvirt pci-hotplug.rst */
+/** Conventional buses with one device per slot. Source: libvirt pci-hotplug.rst */
 const BRIDGES = new Set(["pci-bridge", "pcie-to-pci-bridge"]);
-/** What is counted when nobody says which model is meant. */
+/** The NIC that capacity is counted for. */
 const USUAL: InterruptUser = { model: "virtio", queues: 1 };
 
 function placesOf(controller: PciControllerFacts): readonly PciAddress[] {
@@ -35,14 +34,14 @@ function places(domain: DomainFacts): readonly PciAddress[] {
   return [...controllers.filter((each) => !isBridge(each)), ...bridges].flatMap(placesOf);
 }
 
-/** A device takes its whole slot, whichever its function. */
+/** Any function occupies the whole slot. */
 function isUsed(domain: DomainFacts, place: PciAddress): boolean {
   return domain.pciAddresses.some(({ bus, slot }) => bus === place.bus && slot === place.slot);
 }
 
 /**
- * Free addresses for a NIC, best first; none of a q35's for a model that needs I/O ports, since its ports have no window.
- * Source: counted so, 12 of 12 topologies took as many NICs as were free, libvirt 9.0.
+ * Returns free addresses, best first. q35 has none for models with I/O ports, because its ports have no I/O window.
+ * Source: measured with libvirt 9.0; 12 of 12 topologies took as many NICs as were free.
  */
 export function freeAddresses(domain: DomainFacts, model = USUAL.model): readonly PciAddress[] {
   const needsIoPorts = findNicModel(model)?.needsIoPorts === true;
@@ -50,14 +49,12 @@ export function freeAddresses(domain: DomainFacts, model = USUAL.model): readonl
   return places(domain).filter((place) => !isUsed(domain, place));
 }
 
-/** Interrupt vectors that the guest has left. */
 export function spareVectors(domain: DomainFacts): number {
   const { vcpus, nics, devices } = domain;
   const ports = domain.controllers.filter(({ model }) => PORTS.has(model)).length;
   return freeVectors(vcpus, { ports, nics, devices });
 }
 
-/** All and free ports, counted from the live domain. */
 export function countPorts(domain: DomainFacts): PortCount {
   const all = places(domain);
   const free = all.filter((place) => !isUsed(domain, place)).length;

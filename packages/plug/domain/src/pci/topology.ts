@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Where the ports and the devices of a new domain go, so that libvirt is never left to guess and nothing ever moves.
+// Assigns PCI addresses to the ports and devices of a new domain, so that libvirt chooses none and later starts move
+// none.
 import type { PciBridge, RootPort } from "../definition.ts";
 import { findNicModel, freeVectors, type DeviceKind, type InterruptUser } from "./interrupts.ts";
 import {
@@ -19,7 +20,7 @@ import {
   type Machine,
 } from "./addresses.ts";
 
-/** Devices that are defined once and then stay; what follows a colon says which of them. */
+/** Devices that are never plugged later. The part after the colon is the device's name. */
 export type FixedDevice =
   | "guestAgent"
   | "display"
@@ -31,20 +32,20 @@ export type FixedDevice =
   | `disk:${string}`
   | `input:${string}`;
 
-/** The rules of one version. */
+/** The rules of one layout version. A VM keeps the version of its first start, so entries never change; new rules need a new version. */
 interface Layout {
-  /** What every domain has, in the first places. */
+  /** Devices of every domain, at the first addresses. */
   readonly always: readonly FixedDevice[];
-  /** Whether the guest's memory can be shared with other processes (memfd), which cannot be changed while it runs. */
+  /** Whether guest memory can be shared (memfd), which cannot change while the guest runs. */
   readonly sharesMemory: boolean;
   /**
-   * Whether what a VM says nothing of is as KubeVirt has it: a display, the host's processor model, the topology of the
-   * processors told, boot ROMs on NICs that are booted from. Guests of older versions keep the machine that they know.
+   * Whether unset fields have KubeVirt's defaults: a display, the host's CPU model, an explicit CPU topology, and
+   * boot ROMs on bootable NICs. Guests of older versions keep their machine.
    */
   readonly hasKubeVirtDefaults: boolean;
 }
 
-/** The version for domains that start for the first time. */
+/** The version for VMs that start for the first time. */
 export const TOPOLOGY_VERSION = 3;
 
 const NEWEST: Layout = { always: ["guestAgent"], sharesMemory: true, hasKubeVirtDefaults: true };
@@ -55,68 +56,61 @@ const LAYOUTS: Readonly<Record<number, Layout>> = {
   [TOPOLOGY_VERSION]: NEWEST,
 };
 
-/** The rules of a version; of one that is not known, which a newer Patchbay gave, the newest that are. */
+/** Returns the newest rules for unknown versions, which a newer Patchbay wrote. */
 export function layoutOf(version: number): Layout {
   return LAYOUTS[version] ?? NEWEST;
 }
 
-/** What a device was promised. */
 interface Preferences {
-  /** Where it was before, which it keeps. */
+  /** The previous address. */
   readonly kept?: PciAddress;
-  /** Where its owner wants it; goes before `kept`. */
+  /** The address that the VM's specification requests; has priority over `kept`. */
   readonly asked?: PciAddress;
 }
 
-/** A NIC that needs a place in the domain's layout. */
 export interface NicToPlace extends InterruptUser, Preferences {
   readonly name: string;
 }
 
-/** A device that is no NIC and needs a place. */
 export interface DeviceToPlace extends Preferences {
   readonly name: FixedDevice;
 }
 
-/** What a domain is laid out for. */
 interface TopologyRequest extends Machine {
-  /** Of the layout's rules. */
+  /** Layout version. */
   readonly version: number;
   readonly vcpus: number;
-  /** Ports for NICs that come later; none on `pc`, whose bus takes what its slots take. */
+  /** Number of free ports for hot-plug; unused on `pc`, where every free slot takes a NIC. */
   readonly reserve: number;
-  /** Beside those that the version has by itself, in the order of their places, which come before those of NICs. */
+  /** Without those that the layout adds. Addresses are assigned in this order, before those of NICs. */
   readonly devices: readonly DeviceToPlace[];
   /** In the order of the definition. */
   readonly nics: readonly NicToPlace[];
 }
 
-/** Where everything on PCI is, so that libvirt has nothing left to choose. */
 export interface Topology {
   readonly ports: readonly RootPort[];
   /** For devices that request a conventional slot. */
   readonly bridges: readonly PciBridge[];
-  /** By name of the NIC. */
+  /** By the NIC's name. */
   readonly addresses: ReadonlyMap<string, PciAddress>;
-  /** Of devices that are no NICs. */
+  /** Devices other than NICs. */
   readonly fixed: ReadonlyMap<FixedDevice, PciAddress>;
 }
 
-/** Why a domain cannot be laid out. */
 export interface TopologyProblem {
-  /** The NIC that is concerned. */
+  /** The affected NIC. */
   readonly nic?: string;
-  /** The other device that is concerned; neither: the domain as a whole. */
+  /** The affected other device; without NIC and device, the whole domain. */
   readonly device?: FixedDevice;
   readonly message: string;
 }
 
-/** A layout, or every reason against it. */
 export type PlannedTopology =
   | { readonly ok: true; readonly topology: Topology }
   | { readonly ok: false; readonly problems: readonly TopologyProblem[] };
 
-/** What is placed, whatever it is. */
+/** A NIC or device without an address. */
 interface Guest extends Preferences {
   readonly says: string;
   readonly of: Omit<TopologyProblem, "message">;
@@ -138,7 +132,7 @@ function sayFixed(device: FixedDevice): string {
   return SAYS[device] ?? `${kind} ${name}`;
 }
 
-/** What sits on conventional PCI. Source: libvirt formatdomain, "Watchdog devices" and "Controllers". */
+/** Devices on conventional PCI. Source: libvirt formatdomain, "Watchdog devices" and "Controllers". */
 function isConventional(device: FixedDevice): boolean {
   return device === "watchdog" || device.startsWith("sata:");
 }
@@ -153,14 +147,14 @@ function nicPlaces(nic: NicToPlace, machine: Machine): readonly PciAddress[] {
   return needsIoPorts ? placesBesidePorts(machine) : usualPlaces(machine);
 }
 
-/** Gives places: those that are asked for first, then kept ones, then the others in order. */
+/** Assigns addresses: requested ones first, then previous ones, then the remaining devices in order. */
 class Placement {
   readonly addresses = new Map<string, PciAddress>();
   readonly fixed = new Map<FixedDevice, PciAddress>();
   readonly problems: TopologyProblem[] = [];
-  /** By bus. */
+  /** Keyed by bus. */
   readonly bridges = new Map<number, PciBridge>();
-  /** By printed address, whose it is. */
+  /** Owner by printed address. */
   readonly #taken = new Map<string, string>();
   readonly #placed = new Set<Guest>();
   readonly #machine: Machine;
@@ -169,14 +163,12 @@ class Placement {
     this.#machine = machine;
   }
 
-  /** A NIC that is to be placed. */
   nic(nic: NicToPlace): Guest {
     const take = (address: PciAddress): void => void this.addresses.set(nic.name, address);
     const places = nicPlaces(nic, this.#machine);
     return { ...nic, says: `interface ${nic.name}`, of: { nic: nic.name }, places, take };
   }
 
-  /** Another device that is to be placed. */
   device(device: DeviceToPlace): Guest {
     const { name } = device;
     const take = (address: PciAddress): void => void this.fixed.set(name, address);
@@ -192,7 +184,6 @@ class Placement {
     for (const guest of rest) if (!this.#placed.has(guest)) this.#find(guest);
   }
 
-  /** Puts a device where its owner wants it. */
   #ask(guest: Guest): void {
     const { asked } = guest;
     if (asked === undefined) return;
@@ -209,11 +200,11 @@ class Placement {
     return isBehindBridge(asked, this.#machine) ? this.#addBridge(asked.bus) : undefined;
   }
 
-  /** Makes a bus conventional; the reason why it cannot be. */
+  /** Makes a bus conventional, or returns why that is impossible. */
   #addBridge(bus: number): string | undefined {
     if (this.bridges.has(bus)) return undefined;
     const address = bridgeAddress(bus);
-    // Slot 0 of the bus is the bridge's own, and its port is left out.
+    // The bridge occupies slot 0 of its bus, whose root port is omitted.
     const needed = [address, { bus, slot: 0, function: 0 }].map(printPciAddress);
     for (const place of needed) {
       const holder = this.#taken.get(place);
@@ -224,23 +215,21 @@ class Placement {
     return undefined;
   }
 
-  /** Reports that a device cannot be where its owner wants it. */
   refuse({ asked, of }: Pick<Guest, "asked" | "of">, problem: string): void {
     const at = asked === undefined ? "" : `${printPciAddress(asked)}: `;
     this.problems.push({ ...of, message: `${at}${problem}` });
   }
 
-  /** Puts a device where it was; one whose place somebody asked for, or that would not go there any more, gets another. */
+  /** Assigns the previous address, unless it is in use or no longer suits the device. */
   #keep(guest: Guest): void {
     if (guest.kept === undefined) return;
     const printed = printPciAddress(guest.kept);
-    // A NIC that was plugged into a conventional slot stays there as long as its bus does.
+    // A NIC keeps its conventional slot as long as the bus exists.
     const isBridged = guest.kept.slot > 0 && this.bridges.has(guest.kept.bus);
     const fits = isBridged || guest.places.some((place) => printPciAddress(place) === printed);
     if (fits && !this.#taken.has(printed)) this.#take(guest, guest.kept);
   }
 
-  /** Puts a device in the first free place. */
   #find(guest: Guest): void {
     const address = guest.places.find((place) => !this.#taken.has(printPciAddress(place)));
     if (address === undefined) {
@@ -268,7 +257,7 @@ function place(request: TopologyRequest): Placement {
   return placement;
 }
 
-/** Devices whose owners put them into slots of bus 0 that the ports need. */
+/** Devices with a requested slot of bus 0 that the ports need. */
 function devicesInSlots(
   { devices, nics }: TopologyRequest,
   slots: number,
@@ -282,7 +271,7 @@ function devicesInSlots(
   );
 }
 
-/** Refuses what leaves too few slots of bus 0 to the ports. */
+/** Reports devices that leave too few slots of bus 0 to the ports. */
 function refuseNarrow(request: TopologyRequest, placement: Placement, needed: number): void {
   const slots = Math.ceil(needed / FUNCTIONS);
   const inWay = devicesInSlots(request, slots);
@@ -296,7 +285,7 @@ function refuseNarrow(request: TopologyRequest, placement: Placement, needed: nu
   placement.problems.push({ message: `${ports} take the slots of a device on bus 0` });
 }
 
-/** Slots below the lowest device beside the ports are the ports'. */
+/** Ports get the slots below the lowest device on bus 0. */
 function roomForPorts(addresses: readonly PciAddress[]): number {
   const slots = addresses
     .filter(({ bus, slot }) => bus === 0 && slot >= FIRST_SLOT)
@@ -318,13 +307,13 @@ function kindOf(device: FixedDevice): DeviceKind {
   return KINDS[device.split(":")[0] ?? ""] ?? "other";
 }
 
-/** Ports up to the last one that a device sits in, and the reserve as far as slots and interrupt vectors go. */
+/** Plans ports up to the last used one, plus the reserve as far as slots and interrupt vectors suffice. */
 function planPorts(request: TopologyRequest, placement: Placement): readonly RootPort[] {
   if (!hasPorts(request)) return [];
   const { fixed, bridges } = placement;
   const addresses = [...fixed.values(), ...placement.addresses.values()];
   const inPorts = addresses.filter(({ bus, slot }) => bus > 0 && slot === 0);
-  // A bridge has two buses: that of its port, and its own, whose port is left out.
+  // A bridge uses two buses: that of its port, and its own, whose port is omitted.
   const buses = [
     ...inPorts.map(({ bus }) => bus),
     ...[...bridges.keys()].flatMap((bus) => [bus - 1, bus]),
@@ -342,7 +331,7 @@ function planPorts(request: TopologyRequest, placement: Placement): readonly Roo
   return rootPorts(count).filter(({ index }) => !bridges.has(index));
 }
 
-/** Lays a domain out. The same request gives the same layout; more devices, ports or restarts move nothing that was kept. */
+/** Lays out a domain deterministically. More devices, ports or restarts move no device with a previous address. */
 export function planTopology(request: TopologyRequest): PlannedTopology {
   const placement = place(request);
   const ports = planPorts(request, placement);

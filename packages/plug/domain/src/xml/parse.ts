@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Reads a live domain's XML, which comes from a hostile place.
+// Parses the XML of a live domain. The XML is untrusted: it comes from a launcher.
 import { isJsonObject, type JsonObject } from "@patchbay/api/json";
 import { XMLParser } from "fast-xml-parser";
 import { AGENT_CHANNEL, type MachineFamily, machineFamilyOf } from "../definition.ts";
@@ -8,8 +8,8 @@ import type { DeviceKind } from "../pci/interrupts.ts";
 import { checkDocument, reasonOf } from "./check-document.ts";
 
 /**
- * Elements that name no file of the guest's: libvirt finds the program and the images below an image by itself, and where it found them is
- * of one machine. Source: libvirt formatdomain "emulator", "backingStore".
+ * Elements without paths of the guest. libvirt finds the emulator and backing files itself, and their paths depend on
+ * the host. Source: libvirt formatdomain "emulator", "backingStore".
  */
 const OF_LIBVIRT: ReadonlySet<string> = new Set(["interface", "emulator", "backingStore"]);
 
@@ -20,15 +20,15 @@ function below(node: unknown): readonly string[] {
   return Object.entries(node).flatMap(([key, value]) => (OF_LIBVIRT.has(key) ? [] : below(value)));
 }
 
-/** What begins with a slash below `os` and `devices`, each once, in order of the alphabet. */
+/** Returns the absolute paths below `os` and `devices`, sorted and without duplicates. NicFacts holds the paths of NICs. */
 function pathsIn(root: JsonObject): readonly string[] {
   return [...new Set([root["os"], root["devices"]].flatMap(below))].toSorted();
 }
 
-/** NICs; more than any machine has places for. */
+/** More NICs than any machine supports. */
 const NICS_MAX = 256;
 
-/** The greatest numbers that libvirt takes. Source: libvirt docs/formatdomain.rst "Device Addresses", "Controllers". */
+/** libvirt's limits. Source: libvirt docs/formatdomain.rst "Device Addresses", "Controllers". */
 const MAX = {
   bus: 0xff,
   slot: 0x1f,
@@ -39,69 +39,64 @@ const MAX = {
   mtu: 65_535,
 } as const;
 
-/** Numbers as libvirt prints them. */
 const NUMBER = /^(?:0x[0-9a-f]{1,8}|[0-9]{1,10})$/i;
 
-/** Why a document is refused, from the place where it is found. */
 class Refusal extends Error {}
 
-/** A NIC as the live domain has it, which need not be as it was defined. */
+/** A NIC of the live domain, which may differ from its definition. */
 export interface NicFacts {
   readonly alias: string;
   readonly mac: string;
   readonly tapName?: string;
-  /** At which it speaks vhost-user, in the launcher. */
+  /** vhost-user socket in the launcher. */
   readonly socketPath?: string;
   readonly pciAddress?: PciAddress;
   readonly linkUp: boolean;
-  /** As libvirt names it, for example `virtio-non-transitional`. */
+  /** libvirt's name, for example `virtio-non-transitional`. */
   readonly model: string;
-  /** Pairs of queues of the driver; 1 when none are given. */
+  /** Queue pairs of the driver; 1 if unset. */
   readonly queues: number;
-  /** Bytes, as the guest is told; absent where libvirt does not say. */
+  /** In bytes, as announced to the guest; unset if libvirt reports none. */
   readonly mtu?: number;
-  /** Whether firmware finds a boot ROM on it; absent: it finds none. */
   readonly hasBootRom?: true;
 }
 
-/** A PCI controller: a bus that devices sit on. */
+/** A PCI controller and its bus. */
 export interface PciControllerFacts {
-  /** The number of its bus. */
+  /** Number of its bus. */
   readonly index: number;
   /** For example `pcie-root-port`. */
   readonly model: string;
-  /** False where hot-plug was switched off. */
+  /** False if hot-plug is disabled. */
   readonly hotplug: boolean;
 }
 
-/** What Patchbay wants to know of a domain. */
 export interface DomainFacts {
-  /** Undefined for a machine whose layout is unknown. */
+  /** Undefined if the machine type's PCI layout is unknown. */
   readonly family: MachineFamily | undefined;
   readonly nics: readonly NicFacts[];
   /** Ascending by index. */
   readonly controllers: readonly PciControllerFacts[];
-  /** Every PCI address in use. */
+  /** All PCI addresses in use. */
   readonly pciAddresses: readonly PciAddress[];
-  /** What sits behind ports and is no NIC. */
+  /** Devices other than NICs behind ports. */
   readonly devices: readonly DeviceKind[];
   readonly vcpus: number;
-  /** Whether processes beside QEMU can share the guest's memory, as vhost-user needs. */
+  /** Whether other processes can share guest memory, as vhost-user requires. */
   readonly sharesMemory: boolean;
-  /** Whether NICs of virtio have no interrupt vectors; absent: they have. */
+  /** Whether MSI-X vectors of virtio NICs are disabled. */
   readonly hasNoNicVectors?: true;
-  /** Whether an agent in the guest listens. */
+  /** Whether the guest agent is connected. */
   readonly agentConnected: boolean;
-  /** Of the files and sockets that it uses beside those of its NICs, in the launcher. */
+  /** Files and sockets in the launcher, without those of NICs. */
   readonly paths: readonly string[];
 }
 
-/** A domain's XML as facts, or why it is refused. */
 type ParsedDomain =
   | { readonly ok: true; readonly domain: DomainFacts }
   | { readonly ok: false; readonly reason: string };
 
-/** An element with attributes or elements below it; others are text. */
+/** An element with attributes or children. The parser represents other elements as text. */
 type Node = JsonObject;
 
 const LISTS: ReadonlySet<unknown> = new Set([
@@ -156,7 +151,6 @@ function pciAddressOf(device: unknown): PciAddress | undefined {
   };
 }
 
-/** How frames leave QEMU. */
 function sourceOf(device: Node): Pick<NicFacts, "tapName" | "socketPath"> {
   if (textOf(device, "@type") === "vhostuser") {
     return { socketPath: textOf(childOf(device, "source"), "@path") ?? "" };
@@ -181,7 +175,7 @@ function nicOf(device: Node): NicFacts {
   };
 }
 
-/** Of devices themselves: what is below them, as the source of a host device, is another bus's. */
+/** Skips nested addresses, for example in the source of a host device, which belong to another bus. */
 function allPciAddresses(devices: Node | undefined): readonly PciAddress[] {
   return Object.values(devices ?? {})
     .flat()
@@ -208,7 +202,7 @@ function devicesBehindPorts(devices: Node | undefined): readonly DeviceKind[] {
 
 function nicsOf(devices: Node | undefined): readonly NicFacts[] {
   const nics = childrenOf(devices, "interface");
-  const all = devices?.["interface"]; // with those that are empty
+  const all = devices?.["interface"]; // includes empty elements
   if (Array.isArray(all) && all.length > NICS_MAX)
     throw new Refusal(`it has more than ${String(NICS_MAX)} NICs`);
   return nics.map(nicOf);
@@ -227,16 +221,16 @@ function isConnectedAgent(channel: Node): boolean {
   return textOf(target, "@name") === AGENT_CHANNEL && textOf(target, "@state") === "connected";
 }
 
-/** An element without attributes is its text. */
+/** Without attributes the element is plain text. */
 function vcpusOf(root: Node): number {
   const text = textOf(root, "vcpu") ?? textOf(childOf(root, "vcpu"), "#text") ?? "1";
   return parseNumber(text, "vcpus");
 }
 
-/** As `printDomain` writes it. */
+/** Written by `printDomain`. */
 const WITHOUT_VECTORS = "virtio-net-pci-base.vectors=0";
 
-/** What QEMU is told beside what libvirt says. */
+/** QEMU arguments that libvirt passes through. */
 function argumentsOf(root: Node): readonly string[] {
   const given = childOf(root, "qemu:commandline")?.["qemu:arg"];
   return [given ?? []]
@@ -272,7 +266,7 @@ function readDomain(xml: string): DomainFacts {
   return factsOf(root);
 }
 
-/** Reads the XML of a domain; refuses what is too long, has a DOCTYPE, is not well formed or says what cannot be. */
+/** Rejects documents that are too long, malformed or out of range, or that have a DOCTYPE. */
 export function parseDomain(xml: string): ParsedDomain {
   try {
     return { ok: true, domain: readDomain(xml) };

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Devices that are neither NICs nor disks. Source: libvirt formatdomain, "Devices".
+// Prints devices. Source: libvirt formatdomain, "Devices".
 import {
   type BlockSizes,
   type ControllerDefinition,
@@ -16,8 +16,6 @@ import {
 } from "../../definition.ts";
 import { addressElement, given, virtioModel, type Element, yesNo } from "./element.ts";
 import { findNicModel } from "../../pci/interrupts.ts";
-
-// Source: libvirt formatdomain, "Hard drives, floppy disks, CDROMs" and "Controllers".
 
 function sourceElement({ kind, path }: DiskSource): Element {
   return kind === "block" ? { "@dev": path } : { "@file": path };
@@ -59,7 +57,6 @@ function placeElement(place: DiskPlace): Element {
   };
 }
 
-/** One disk. */
 export function diskElement(disk: DiskDefinition): Element {
   const model = disk.place.kind === "pci" ? { "@model": virtioModel(disk.place.address) } : {};
   return given({
@@ -87,7 +84,6 @@ const MODELS = {
   Record<ControllerDefinition["type"], (address: ControllerDefinition["pciAddress"]) => unknown>
 >;
 
-/** A controller that the definition names. */
 export function controllerElement(controller: ControllerDefinition): Element {
   const { type, index, pciAddress, ioThread } = controller;
   return given({
@@ -99,15 +95,12 @@ export function controllerElement(controller: ControllerDefinition): Element {
   });
 }
 
-// Source: libvirt formatdomain, "Network interfaces".
-
 /**
- * Descriptors in each ring of a NIC that speaks vhost-user: the most that there can be, since a process that polls is not
- * told of a ring that is full. Source: QEMU hw/net/virtio-net.c VIRTIO_NET_RX_QUEUE_MAX_SIZE, VIRTIO_NET_TX_QUEUE_MAX_SIZE
+ * Descriptors per ring of a vhost-user NIC. The maximum, because a polling dataplane is not notified of a full ring.
+ * Source: QEMU hw/net/virtio-net.c VIRTIO_NET_RX_QUEUE_MAX_SIZE, VIRTIO_NET_TX_QUEUE_MAX_SIZE
  */
 const RING_SIZE = "1024";
 
-/** What depends on how frames leave QEMU. */
 interface SourceElements {
   readonly type: string;
   readonly source: Element;
@@ -118,17 +111,17 @@ function hasSeveral({ queues, model }: NicDefinition): boolean {
   return queues > 1 && findNicModel(model)?.isMultiQueue === true;
 }
 
-/** `managed='no'`: an unprivileged libvirt cannot make a tap, it opens the one that virt-handler made. */
+/** `managed='no'`: an unprivileged libvirt cannot create a tap, so it opens the one from virt-handler. */
 function tapElements(nic: NicDefinition & TapSource): SourceElements {
   return {
     type: "ethernet",
     source: { target: { "@dev": nic.tapName, "@managed": "no" } },
-    // One pair is what a driver has anyway; a tap made for one refuses the attribute.
+    // One pair is the default, and a single-queue tap rejects the attribute.
     driver: hasSeveral(nic) ? { driver: { "@name": "qemu", "@queues": String(nic.queues) } } : {},
   };
 }
 
-/** No `reconnect`: QEMU would wait for a process that is away, and its guest would stand still meanwhile. */
+/** Without `reconnect`, which would pause the guest while the dataplane is away. */
 function socketElements(nic: NicDefinition & SocketSource): SourceElements {
   const rings = { "@rx_queue_size": RING_SIZE, "@tx_queue_size": RING_SIZE };
   return {
@@ -138,7 +131,6 @@ function socketElements(nic: NicDefinition & SocketSource): SourceElements {
   };
 }
 
-/** The NIC as an element `interface`. */
 export function nicElement(nic: NicDefinition): Element {
   const { type, source, driver } = "tapName" in nic ? tapElements(nic) : socketElements(nic);
   return {
@@ -157,7 +149,6 @@ export function nicElement(nic: NicDefinition): Element {
   };
 }
 
-/** The root of PCI, its ports and its bridges. */
 export function pciControllers(definition: DomainDefinition): readonly Element[] {
   const family = machineFamilyOf(definition.machine);
   const root = family === "pc" ? "pci-root" : "pcie-root";
@@ -178,7 +169,7 @@ export function pciControllers(definition: DomainDefinition): readonly Element[]
   ];
 }
 
-/** The controller that the agent's channel is on. */
+/** The controller of the guest agent's channel. */
 export function agentControllers({ agent }: DomainDefinition): readonly Element[] {
   if (agent === undefined) return [];
   const controller = {
@@ -190,7 +181,6 @@ export function agentControllers({ agent }: DomainDefinition): readonly Element[
   return [controller];
 }
 
-/** The channel of the guest's agent. */
 export function agentElements({ agent }: DomainDefinition): Element {
   if (agent === undefined) return {};
   const channel = {
@@ -201,7 +191,6 @@ export function agentElements({ agent }: DomainDefinition): Element {
   return { channel };
 }
 
-/** The serial console. */
 export function consoleElements({ console }: DomainDefinition): Element {
   if (console === undefined) return {};
   const serial = {
@@ -213,7 +202,6 @@ export function consoleElements({ console }: DomainDefinition): Element {
   return { serial };
 }
 
-/** Heads: one monitor. */
 function displayElements({ display }: DomainDefinition): Element {
   if (display === undefined) return {};
   const { socketPath, model, memoryKiB, pciAddress } = display;
@@ -226,7 +214,7 @@ function displayElements({ display }: DomainDefinition): Element {
   };
 }
 
-/** Randomness of the launcher's /dev/urandom, which never blocks. */
+/** Reads the launcher's /dev/urandom, which never blocks. */
 function rngElements({ rng }: DomainDefinition): Element {
   if (rng === undefined) return {};
   const { pciAddress } = rng;
@@ -266,7 +254,7 @@ function inputElement(input: InputDefinition): Element {
     const address = { "@type": "usb", "@bus": "0", "@port": String(input.port) };
     return { "@type": input.type, "@bus": "usb", alias, address };
   }
-  // There is no transitional one, so none has to be named.
+  // Input devices have no transitional model, so none is set.
   return {
     "@type": input.type,
     "@bus": "virtio",
@@ -275,7 +263,6 @@ function inputElement(input: InputDefinition): Element {
   };
 }
 
-/** What only some guests have. */
 export function optionalDevices(definition: DomainDefinition): Element {
   return {
     ...displayElements(definition),

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Writes the XML of a domain and of a NIC.
+// Prints the XML of a domain and of a NIC. Source: libvirt formatdomain.
 import type {
   DomainDefinition,
   ClockDefinition,
@@ -23,8 +23,6 @@ import {
   nicElement,
 } from "./devices.ts";
 
-// Source: libvirt formatdomain, the sections of those names.
-
 function kernelElements({ path, initrdPath, args }: KernelDefinition): Element {
   return given({ kernel: path, initrd: initrdPath, cmdline: args });
 }
@@ -46,7 +44,6 @@ function hasIdentity({ serial, chassis }: IdentityDefinition): boolean {
   return serial !== undefined || chassis !== undefined;
 }
 
-/** What is booted, and whether the guest reads the given identity. */
 function osElement({ machine, kernel, firmware, identity }: DomainDefinition): Element {
   return {
     type: { "@arch": "x86_64", "@machine": machine, "#text": "hvm" },
@@ -61,7 +58,6 @@ function entries(values: Readonly<Record<string, string | undefined>>): Element 
   return { entry: present.map(([name, value]) => ({ "@name": name, "#text": value })) };
 }
 
-/** What the guest reads by SMBIOS. */
 function identityElements({ identity, uuid }: DomainDefinition): Element {
   if (!hasIdentity(identity)) return {};
   const { serial, chassis } = identity;
@@ -77,7 +73,7 @@ function identityElements({ identity, uuid }: DomainDefinition): Element {
 function modelElements(model: CpuDefinition["model"]): Element {
   if (model === undefined) return {};
   if (model.mode !== "custom") return { "@mode": model.mode };
-  // Never another than the one asked for.
+  // libvirt must not substitute another model.
   return {
     "@mode": "custom",
     "@match": "exact",
@@ -85,7 +81,6 @@ function modelElements(model: CpuDefinition["model"]): Element {
   };
 }
 
-/** The processors; nothing where nothing is said of them. */
 function cpuElements({ model, topology, features }: CpuDefinition): Element {
   if (model === undefined && topology === undefined && features.length === 0) return {};
   return {
@@ -105,18 +100,17 @@ function cpuElements({ model, topology, features }: CpuDefinition): Element {
 }
 
 /**
- * Code that QEMU has translated, MiB: without a bound it takes up to 1 GiB, more with each boot, until the launcher's
- * memory is used up and QEMU is killed (measured: after 2 to 4 resets of a guest of 128 MiB).
+ * Limit of QEMU's cache of translated code, in MiB. Without it the cache grows to 1 GiB with each reboot, and the
+ * launcher runs out of memory (measured: after 2 to 4 resets of a guest of 128 MiB).
  */
 const TRANSLATION_MIB = 96;
 
-/** Bounds the cache of an emulated guest. Source: libvirt formatdomain, "Hypervisor features". */
+/** For emulated guests only. Source: libvirt formatdomain, "Hypervisor features". */
 function translation({ accelerator }: DomainDefinition): Element {
   if (accelerator === "kvm") return {};
   return { tcg: { "tb-cache": { "@unit": "MiB", "#text": String(TRANSLATION_MIB) } } };
 }
 
-/** Features of the machine. */
 function featuresElement(definition: DomainDefinition): Element {
   const { acpi, apic, apicEndOfInterrupt, smm, kvmHidden, pvspinlock } = definition.features;
   const endOfInterrupt =
@@ -147,7 +141,6 @@ function offsetElement(offset: ClockDefinition["offset"]): Element {
     : { "@offset": "timezone", "@timezone": offset.timezone };
 }
 
-/** The clock and its timers. */
 function clockElement({ offset, timers }: ClockDefinition): Element {
   return { ...offsetElement(offset), timer: timers.map(timerElement) };
 }
@@ -159,7 +152,7 @@ const builder = new Builder({
   suppressEmptyNode: true,
 });
 
-/** Of the elements that are QEMU's own. Source: libvirt drvqemu. */
+/** Source: libvirt drvqemu. */
 const QEMU_NAMESPACE = "http://libvirt.org/schemas/domain/qemu/1.0";
 
 function memoryBacking(definition: DomainDefinition): Element {
@@ -167,7 +160,7 @@ function memoryBacking(definition: DomainDefinition): Element {
   return definition.sharesMemory ? { memoryBacking: shared } : {};
 }
 
-/** Without a word of ours libvirt gives a controller of USB. */
+/** libvirt adds a USB controller by default. */
 function usbControllers({ controllers }: DomainDefinition): readonly Element[] {
   const hasUsb = controllers.some(({ type }) => type === "usb");
   return hasUsb ? [] : [{ "@type": "usb", "@index": "0", "@model": "none" }];
@@ -194,16 +187,10 @@ function ioThreads({ ioThreads: count }: DomainDefinition): Element {
   return count === 0 ? {} : { iothreads: String(count) };
 }
 
-/**
- * Of all NICs of virtio, those that come later too. Source: QEMU hw/virtio/virtio-net-pci.c, property `vectors` of
- * virtio-net-pci-base.
- */
+/** Also applies to NICs that are plugged later. Source: QEMU hw/virtio/virtio-net-pci.c, property `vectors` of virtio-net-pci-base. */
 const WITHOUT_VECTORS = ["-global", "virtio-net-pci-base.vectors=0"];
 
-/**
- * What libvirt has no word for, which it passes on to QEMU. Source: libvirt drvqemu, "Overriding properties of QEMU
- * devices"; QEMU hw/block/block.c.
- */
+/** QEMU properties that libvirt's XML lacks. Source: libvirt drvqemu, "Overriding properties of QEMU devices"; QEMU hw/block/block.c. */
 function overrides({ disks }: DomainDefinition): Element {
   const devices = disks.flatMap(({ alias, blockSize }) => {
     const value = blockSize?.discardGranularity;
