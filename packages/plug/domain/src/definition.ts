@@ -1,22 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // A libvirt domain as Patchbay defines it.
-import type { PciAddress } from "./pci/addresses.ts";
-
-/** A PCIe root port. Its controller index is the number of the bus behind it. */
-export interface RootPort {
-  readonly index: number;
-  readonly address: PciAddress;
-  readonly multifunction: boolean;
-}
-
-/** A pcie-to-pci-bridge. Its controller index is the number of its conventional bus, with slots 1 to 31. */
-export interface PciBridge {
-  readonly index: number;
-  readonly address: PciAddress;
-}
-
-/** Machine types whose PCI layout Patchbay knows. */
-export type MachineFamily = "q35" | "pc";
+import type { PciAddress, PciBridge, RootPort } from "./pci/addresses.ts";
 
 /** Paths are those in the launcher. Every PCI device has an address, so that libvirt chooses none. */
 export interface DomainDefinition {
@@ -57,13 +41,6 @@ export interface DomainDefinition {
   readonly tpm?: TpmDefinition;
   /** Unset: the guest has no serial console. */
   readonly console?: { readonly socketPath: string; readonly logPath: string };
-}
-
-/** Returns undefined if Patchbay does not know the PCI layout. Source: QEMU `-machine help`. */
-export function machineFamilyOf(machine: string): MachineFamily | undefined {
-  if (machine === "q35" || machine.startsWith("pc-q35-")) return "q35";
-  if (machine === "pc" || machine.startsWith("pc-i440fx-")) return "pc";
-  return undefined;
 }
 
 export type FirmwareDefinition =

@@ -1,13 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
-export {
-  type ControllerDefinition,
-  type DiskDefinition,
-  type DomainDefinition,
-  type NicDefinition,
-  machineFamilyOf,
+export type {
+  ControllerDefinition,
+  DiskDefinition,
+  DomainDefinition,
+  NicDefinition,
 } from "./definition.ts";
+export {
+  machineFamilyOf,
+  parsePciAddress,
+  printPciAddress,
+  type PciAddress,
+} from "./pci/addresses.ts";
 export { findNicModel, vectorsOf } from "./pci/interrupts.ts";
-export { parsePciAddress, printPciAddress, type PciAddress } from "./pci/addresses.ts";
 export { countPorts, freeAddresses, spareVectors } from "./pci/capacity.ts";
 export {
   layoutOf,

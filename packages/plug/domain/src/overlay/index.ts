@@ -53,14 +53,14 @@ function elementsOf(nodes: readonly unknown[], depth: number): readonly XmlEleme
   if (depth > MAX_DEPTH) throw new Error(`it has more than ${String(MAX_DEPTH)} levels`);
   return nodes.filter(isJsonObject).flatMap((node): readonly XmlElement[] => {
     const name = Object.keys(node).find((key) => key !== ATTRIBUTES && key !== TEXT);
-    const below = name === undefined ? undefined : node[name];
-    if (name === undefined || !Array.isArray(below)) return [];
-    const texts = below.filter(isJsonObject).flatMap(({ [TEXT]: text }) => text ?? []);
+    const content = name === undefined ? undefined : node[name];
+    if (name === undefined || !Array.isArray(content)) return [];
+    const texts = content.filter(isJsonObject).flatMap(({ [TEXT]: text }) => text ?? []);
     return [
       {
         name,
         attributes: attributesOf(node[ATTRIBUTES]),
-        children: elementsOf(below, depth + 1),
+        children: elementsOf(content, depth + 1),
         text: texts.map(String).join("").trim(),
       },
     ];
@@ -87,9 +87,9 @@ export function readXml(xml: string): ReadXml {
 
 function nodeOf({ name, attributes, children, text }: XmlElement): object {
   const texts = text === "" ? [] : [{ [TEXT]: text }];
-  const below = [...texts, ...children.map(nodeOf)];
+  const content = [...texts, ...children.map(nodeOf)];
   return {
-    [name]: below,
+    [name]: content,
     ...(attributes.size === 0 ? {} : { [ATTRIBUTES]: Object.fromEntries(attributes) }),
   };
 }
@@ -114,8 +114,8 @@ export interface DomainChange {
   readonly within: readonly XmlElement[];
 }
 
-/** The merged domain and its differences from the original. */
-interface LaidOver {
+/** The merged element and its differences from the original. */
+interface MergedElement {
   readonly root: XmlElement;
   readonly changes: readonly DomainChange[];
 }
@@ -152,95 +152,117 @@ function identityOf(element: XmlElement): string | undefined {
 }
 
 /** The position of an element in the document. */
-interface Way {
+interface Position {
   readonly path: readonly string[];
   readonly where: string;
   readonly within: readonly XmlElement[];
 }
 
-function below(way: Way, element: XmlElement): Way {
+function toChildPosition(position: Position, element: XmlElement): Position {
   const identity = identityOf(element);
   const { name } = element;
   return {
-    path: [...way.path, name],
-    where: `${way.where}/${name}${identity === undefined ? "" : `[${identity}]`}`,
-    within: [element, ...way.within],
+    path: [...position.path, name],
+    where: `${position.where}/${name}${identity === undefined ? "" : `[${identity}]`}`,
+    within: [element, ...position.within],
   };
 }
 
 /** Compares an attribute, or the text if there is no name. */
 function valueChange(
-  way: Way,
+  position: Position,
   name: string | undefined,
   { from, to }: { readonly from: string | undefined; readonly to: string },
 ): readonly DomainChange[] {
   if (from === to) return [];
   const place =
     name === undefined
-      ? way
-      : { ...way, path: [...way.path, `@${name}`], where: `${way.where}/@${name}` };
+      ? position
+      : { ...position, path: [...position.path, `@${name}`], where: `${position.where}/@${name}` };
   const kind = from === undefined ? "added" : "changed";
   return [{ kind, ...place, to, from: from ?? "" }];
 }
 
-function layAttributes(
-  given: XmlElement,
-  answered: XmlElement,
-  way: Way,
+function mergeAttributes(
+  original: XmlElement,
+  returned: XmlElement,
+  position: Position,
 ): { readonly attributes: XmlElement["attributes"]; readonly changes: readonly DomainChange[] } {
-  const attributes = new Map([...given.attributes, ...answered.attributes]);
-  const changes = [...answered.attributes].flatMap(([name, to]) =>
-    valueChange(way, name, { from: given.attributes.get(name), to }),
+  const attributes = new Map([...original.attributes, ...returned.attributes]);
+  const changes = [...returned.attributes].flatMap(([name, to]) =>
+    valueChange(position, name, { from: original.attributes.get(name), to }),
   );
   return { attributes, changes };
 }
 
 /** Removes the element that matches `given` from `left`, and returns it. */
-function takeMatch(given: XmlElement, left: XmlElement[]): XmlElement | undefined {
-  const identity = identityOf(given);
-  const index = left.findIndex(
-    (one) => one.name === given.name && (identity === undefined || identityOf(one) === identity),
+function takeMatch(original: XmlElement, remaining: XmlElement[]): XmlElement | undefined {
+  const identity = identityOf(original);
+  const index = remaining.findIndex(
+    (one) => one.name === original.name && (identity === undefined || identityOf(one) === identity),
   );
-  return index < 0 ? undefined : left.splice(index, 1)[0];
+  return index < 0 ? undefined : remaining.splice(index, 1)[0];
 }
 
-function layChildren(
-  given: XmlElement,
-  answered: XmlElement,
-  way: Way,
+function mergeChildren(
+  original: XmlElement,
+  returned: XmlElement,
+  position: Position,
 ): { readonly children: readonly XmlElement[]; readonly changes: readonly DomainChange[] } {
-  const left = [...answered.children];
+  const remaining = [...returned.children];
   const changes: DomainChange[] = [];
-  const kept = given.children.map((child) => {
-    const match = takeMatch(child, left);
+  const retained = original.children.map((child) => {
+    const match = takeMatch(child, remaining);
     if (match === undefined) {
-      changes.push({ kind: "missing", ...below(way, child), to: "", from: "", element: child });
+      changes.push({
+        kind: "missing",
+        ...toChildPosition(position, child),
+        to: "",
+        from: "",
+        element: child,
+      });
       return child;
     }
-    const laid = lay(child, match, below(way, child));
-    changes.push(...laid.changes);
-    return laid.root;
+    const merged = mergeElement(child, match, toChildPosition(position, child));
+    changes.push(...merged.changes);
+    return merged.root;
   });
-  for (const element of left) {
-    const { path, where } = below(way, element);
-    changes.push({ kind: "added", path, where, within: way.within, to: "", from: "", element });
+  for (const element of remaining) {
+    const { path, where } = toChildPosition(position, element);
+    changes.push({
+      kind: "added",
+      path,
+      where,
+      within: position.within,
+      to: "",
+      from: "",
+      element,
+    });
   }
-  return { children: [...kept, ...left], changes };
+  return { children: [...retained, ...remaining], changes };
 }
 
-function lay(given: XmlElement, answered: XmlElement, way: Way): LaidOver {
-  const { attributes, changes: ofAttributes } = layAttributes(given, answered, way);
-  const { children, changes: ofChildren } = layChildren(given, answered, way);
-  const text = answered.text === "" ? given.text : answered.text;
+function mergeElement(
+  original: XmlElement,
+  returned: XmlElement,
+  position: Position,
+): MergedElement {
+  const { attributes, changes: attributeChanges } = mergeAttributes(original, returned, position);
+  const { children, changes: childChanges } = mergeChildren(original, returned, position);
+  const text = returned.text === "" ? original.text : returned.text;
   const changes = [
-    ...ofAttributes,
-    ...valueChange(way, undefined, { from: given.text, to: text }),
-    ...ofChildren,
+    ...attributeChanges,
+    ...valueChange(position, undefined, { from: original.text, to: text }),
+    ...childChanges,
   ];
-  return { root: { name: given.name, attributes, children, text }, changes };
+  return { root: { name: original.name, attributes, children, text }, changes };
 }
 
 /** Merges `answered` into `given`. Their root elements have the same name. */
-export function layOver(given: XmlElement, answered: XmlElement): LaidOver {
-  return lay(given, answered, below({ path: [], where: "", within: [] }, given));
+export function layOver(original: XmlElement, returned: XmlElement): MergedElement {
+  return mergeElement(
+    original,
+    returned,
+    toChildPosition({ path: [], where: "", within: [] }, original),
+  );
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 import { describe, expect, test } from "vitest";
-import { parsePciAddress, printPciAddress } from "./addresses.ts";
+import { parsePciAddress, printPciAddress, machineFamilyOf } from "./addresses.ts";
 
 test.each([
   { text: "0000:00:02.0", address: { bus: 0, slot: 2, function: 0 } },
@@ -18,4 +18,16 @@ describe("no address", () => {
       expect(parsePciAddress(text)).toBeUndefined();
     },
   );
+});
+
+test.each([
+  { machine: "q35", family: "q35" },
+  { machine: "pc-q35-9.0", family: "q35" },
+  { machine: "pc", family: "pc" },
+  { machine: "pc-i440fx-7.2", family: "pc" },
+  { machine: "", family: undefined },
+  { machine: "microvm", family: undefined },
+  { machine: "pc-0.14", family: undefined },
+])("the family of $machine is $family", ({ machine, family }) => {
+  expect(machineFamilyOf(machine)).toBe(family);
 });

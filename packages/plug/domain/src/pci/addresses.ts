@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 // PCI addresses, and those that a machine offers for each kind of device.
-import type { MachineFamily, RootPort } from "../definition.ts";
 
 /** Domain 0 only. Source: libvirt formatdomain, "Device addresses", type pci. */
 export interface PciAddress {
@@ -10,6 +9,29 @@ export interface PciAddress {
   readonly slot: number;
   /** 0..7 */
   readonly function: number;
+}
+
+/** A PCIe root port. Its controller index is the number of the bus behind it. */
+export interface RootPort {
+  readonly index: number;
+  readonly address: PciAddress;
+  readonly multifunction: boolean;
+}
+
+/** A pcie-to-pci-bridge. Its controller index is the number of its conventional bus, with slots 1 to 31. */
+export interface PciBridge {
+  readonly index: number;
+  readonly address: PciAddress;
+}
+
+/** Machine types whose PCI layout Patchbay knows. */
+export type MachineFamily = "q35" | "pc";
+
+/** Returns undefined if Patchbay does not know the PCI layout. Source: QEMU `-machine help`. */
+export function machineFamilyOf(machine: string): MachineFamily | undefined {
+  if (machine === "q35" || machine.startsWith("pc-q35-")) return "q35";
+  if (machine === "pc" || machine.startsWith("pc-i440fx-")) return "pc";
+  return undefined;
 }
 
 /** Source: PCI Local Bus Specification 3.0 section 3.2.2.3. */
@@ -52,11 +74,11 @@ export interface Machine {
 /** Slot 0 is the host bridge, slot 1 the display or PIIX3. Source: QEMU hw/i386/pc_piix.c */
 export const FIRST_SLOT = 2;
 /** Functions per slot. Source: PCI Local Bus Specification 3.0 section 3.2.2.3. */
-export const FUNCTIONS = 8;
+export const FUNCTIONS_PER_SLOT = 8;
 /** The last slot of q35 is ICH9. Source: QEMU hw/i386/pc_q35.c */
 export const LAST_ROOT_COMPLEX_SLOT = LAST_SLOT - 1;
 
-const PORTS_MAX = (LAST_ROOT_COMPLEX_SLOT - FIRST_SLOT + 1) * FUNCTIONS;
+const PORTS_MAX = (LAST_ROOT_COMPLEX_SLOT - FIRST_SLOT + 1) * FUNCTIONS_PER_SLOT;
 
 /** Returns `count` root ports, eight per slot. The address depends on the index only, so adding ports moves none. */
 export function rootPorts(count: number): readonly RootPort[] {
@@ -64,43 +86,43 @@ export function rootPorts(count: number): readonly RootPort[] {
     index: position + 1,
     address: {
       bus: 0,
-      slot: FIRST_SLOT + Math.floor(position / FUNCTIONS),
-      function: position % FUNCTIONS,
+      slot: FIRST_SLOT + Math.floor(position / FUNCTIONS_PER_SLOT),
+      function: position % FUNCTIONS_PER_SLOT,
     },
-    multifunction: position % FUNCTIONS === 0,
+    multifunction: position % FUNCTIONS_PER_SLOT === 0,
   }));
 }
 
 /** Computed once, because every observation of a VM needs them. */
-const PORT_PLACES: readonly PciAddress[] = rootPorts(PORTS_MAX).map(({ index }) => ({
+const PORT_ADDRESSES: readonly PciAddress[] = rootPorts(PORTS_MAX).map(({ index }) => ({
   bus: index,
   slot: 0,
   function: 0,
 }));
-const PC_PLACES = slotAddresses(0, FIRST_SLOT);
-const ROOT_COMPLEX_PLACES = slotAddresses(0, FIRST_SLOT, LAST_ROOT_COMPLEX_SLOT);
+const PC_ADDRESSES = slotAddresses(0, FIRST_SLOT);
+const ROOT_COMPLEX_ADDRESSES = slotAddresses(0, FIRST_SLOT, LAST_ROOT_COMPLEX_SLOT);
 /** From the last slot down, because ports are allocated from the first slot up. */
-const PLACES_BESIDE_PORTS = ROOT_COMPLEX_PLACES.toReversed();
-const DISPLAY_PLACES = slotAddresses(0, FIRST_SLOT - 1, FIRST_SLOT - 1);
+const ADDRESSES_BESIDE_PORTS = ROOT_COMPLEX_ADDRESSES.toReversed();
+const DISPLAY_ADDRESSES = slotAddresses(0, FIRST_SLOT - 1, FIRST_SLOT - 1);
 
 export function hasPorts({ family, onRootComplex }: Machine): boolean {
   return family === "q35" && !onRootComplex;
 }
 
 /** Addresses for a device without special needs, best first. */
-export function usualPlaces(machine: Machine): readonly PciAddress[] {
-  if (hasPorts(machine)) return PORT_PLACES;
-  return machine.family === "pc" ? PC_PLACES : ROOT_COMPLEX_PLACES;
+export function defaultAddresses(machine: Machine): readonly PciAddress[] {
+  if (hasPorts(machine)) return PORT_ADDRESSES;
+  return machine.family === "pc" ? PC_ADDRESSES : ROOT_COMPLEX_ADDRESSES;
 }
 
 /** Addresses for devices that cannot be behind a root port: conventional PCI, or with I/O ports. */
-export function placesBesidePorts(machine: Machine): readonly PciAddress[] {
-  return hasPorts(machine) ? PLACES_BESIDE_PORTS : usualPlaces(machine);
+export function addressesBesidePorts(machine: Machine): readonly PciAddress[] {
+  return hasPorts(machine) ? ADDRESSES_BESIDE_PORTS : defaultAddresses(machine);
 }
 
 /** Firmware expects the display on the first bus. */
-export function displayPlaces(machine: Machine): readonly PciAddress[] {
-  return machine.family === "pc" ? PC_PLACES : DISPLAY_PLACES;
+export function displayAddresses(machine: Machine): readonly PciAddress[] {
+  return machine.family === "pc" ? PC_ADDRESSES : DISPLAY_ADDRESSES;
 }
 
 /**
@@ -120,7 +142,7 @@ export function isBehindBridge({ bus, slot }: PciAddress, machine: Machine): boo
  * device without function 0. Source: PCI Local Bus Specification 3.0 section 3.2.2.3.4.
  */
 function canBeConventional(bus: number): boolean {
-  return (bus - 1) % FUNCTIONS !== 0;
+  return (bus - 1) % FUNCTIONS_PER_SLOT !== 0;
 }
 
 function portProblem(address: PciAddress, onRootComplex: boolean): string | undefined {
@@ -143,7 +165,7 @@ function slotProblem(address: PciAddress, last: number): string | undefined {
 }
 
 /** Returns why a requested address is unavailable on the machine. */
-export function placeProblem(address: PciAddress, machine: Machine): string | undefined {
+export function findAddressProblem(address: PciAddress, machine: Machine): string | undefined {
   const { family, onRootComplex } = machine;
   if (address.bus === 0) {
     return slotProblem(address, family === "pc" ? LAST_SLOT : LAST_ROOT_COMPLEX_SLOT);

@@ -16,9 +16,9 @@ const PORTS = new Set(["pcie-root-port", "pcie-switch-downstream-port"]);
 /** Conventional buses with one device per slot. Source: libvirt pci-hotplug.rst */
 const BRIDGES = new Set(["pci-bridge", "pcie-to-pci-bridge"]);
 /** The NIC that capacity is counted for. */
-const USUAL: InterruptUser = { model: "virtio", queues: 1 };
+const DEFAULT_NIC: InterruptUser = { model: "virtio", queues: 1 };
 
-function placesOf(controller: PciControllerFacts): readonly PciAddress[] {
+function listControllerAddresses(controller: PciControllerFacts): readonly PciAddress[] {
   if (!controller.hotplug) return [];
   if (PORTS.has(controller.model)) return [{ bus: controller.index, slot: 0, function: 0 }];
   if (BRIDGES.has(controller.model)) return slotAddresses(controller.index, 1);
@@ -27,26 +27,31 @@ function placesOf(controller: PciControllerFacts): readonly PciAddress[] {
 }
 
 /** Ports before slots of bridges, both ascending. */
-function places(domain: DomainFacts): readonly PciAddress[] {
+function listAddresses(domain: DomainFacts): readonly PciAddress[] {
   const isBridge = ({ model }: PciControllerFacts): boolean => BRIDGES.has(model);
   const { controllers } = domain;
   const bridges = controllers.filter(isBridge);
-  return [...controllers.filter((each) => !isBridge(each)), ...bridges].flatMap(placesOf);
+  return [...controllers.filter((each) => !isBridge(each)), ...bridges].flatMap(
+    listControllerAddresses,
+  );
 }
 
 /** Any function occupies the whole slot. */
-function isUsed(domain: DomainFacts, place: PciAddress): boolean {
-  return domain.pciAddresses.some(({ bus, slot }) => bus === place.bus && slot === place.slot);
+function isUsed(domain: DomainFacts, address: PciAddress): boolean {
+  return domain.pciAddresses.some(({ bus, slot }) => bus === address.bus && slot === address.slot);
 }
 
 /**
  * Returns free addresses, best first. q35 has none for models with I/O ports, because its ports have no I/O window.
  * Source: measured with libvirt 9.0; 12 of 12 topologies took as many NICs as were free.
  */
-export function freeAddresses(domain: DomainFacts, model = USUAL.model): readonly PciAddress[] {
+export function freeAddresses(
+  domain: DomainFacts,
+  model = DEFAULT_NIC.model,
+): readonly PciAddress[] {
   const needsIoPorts = findNicModel(model)?.needsIoPorts === true;
   if (needsIoPorts && domain.family === "q35") return [];
-  return places(domain).filter((place) => !isUsed(domain, place));
+  return listAddresses(domain).filter((address) => !isUsed(domain, address));
 }
 
 export function spareVectors(domain: DomainFacts): number {
@@ -56,8 +61,8 @@ export function spareVectors(domain: DomainFacts): number {
 }
 
 export function countPorts(domain: DomainFacts): PortCount {
-  const all = places(domain);
-  const free = all.filter((place) => !isUsed(domain, place)).length;
-  const byVectors = Math.max(0, Math.floor(spareVectors(domain) / vectorsOf(USUAL)));
+  const all = listAddresses(domain);
+  const free = all.filter((address) => !isUsed(domain, address)).length;
+  const byVectors = Math.max(0, Math.floor(spareVectors(domain) / vectorsOf(DEFAULT_NIC)));
   return { total: all.length, free: Math.min(free, byVectors) };
 }

@@ -1,24 +1,25 @@
 // SPDX-License-Identifier: Apache-2.0
 // Assigns PCI addresses to the ports and devices of a new domain, so that libvirt chooses none and later starts move
 // none.
-import type { PciBridge, RootPort } from "../definition.ts";
-import { findNicModel, freeVectors, type DeviceKind, type InterruptUser } from "./interrupts.ts";
 import {
+  type PciBridge,
+  type RootPort,
   printPciAddress,
   type PciAddress,
   bridgeAddress,
-  displayPlaces,
+  displayAddresses,
   FIRST_SLOT,
-  FUNCTIONS,
+  FUNCTIONS_PER_SLOT,
   hasPorts,
   isBehindBridge,
   LAST_ROOT_COMPLEX_SLOT,
-  placeProblem,
-  placesBesidePorts,
+  findAddressProblem,
+  addressesBesidePorts,
   rootPorts,
-  usualPlaces,
+  defaultAddresses,
   type Machine,
 } from "./addresses.ts";
+import { findNicModel, freeVectors, type DeviceKind, type InterruptUser } from "./interrupts.ts";
 
 /** Devices that are never plugged later. The part after the colon is the device's name. */
 export type FixedDevice =
@@ -111,14 +112,14 @@ export type PlannedTopology =
   | { readonly ok: false; readonly problems: readonly TopologyProblem[] };
 
 /** A NIC or device without an address. */
-interface Guest extends Preferences {
-  readonly says: string;
+interface DevicePlacement extends Preferences {
+  readonly label: string;
   readonly of: Omit<TopologyProblem, "message">;
   readonly places: readonly PciAddress[];
-  take(address: PciAddress): void;
+  assign(address: PciAddress): void;
 }
 
-const SAYS: Readonly<Record<string, string>> = {
+const DEVICE_LABELS: Readonly<Record<string, string>> = {
   guestAgent: "the channel of the guest's agent",
   display: "the display",
   usb: "the USB controller",
@@ -127,9 +128,9 @@ const SAYS: Readonly<Record<string, string>> = {
   watchdog: "the watchdog",
 };
 
-function sayFixed(device: FixedDevice): string {
+function labelFixedDevice(device: FixedDevice): string {
   const [kind = "", name = ""] = device.split(":");
-  return SAYS[device] ?? `${kind} ${name}`;
+  return DEVICE_LABELS[device] ?? `${kind} ${name}`;
 }
 
 /** Devices on conventional PCI. Source: libvirt formatdomain, "Watchdog devices" and "Controllers". */
@@ -137,14 +138,14 @@ function isConventional(device: FixedDevice): boolean {
   return device === "watchdog" || device.startsWith("sata:");
 }
 
-function devicePlaces(device: FixedDevice, machine: Machine): readonly PciAddress[] {
-  if (device === "display") return displayPlaces(machine);
-  return isConventional(device) ? placesBesidePorts(machine) : usualPlaces(machine);
+function deviceAddresses(device: FixedDevice, machine: Machine): readonly PciAddress[] {
+  if (device === "display") return displayAddresses(machine);
+  return isConventional(device) ? addressesBesidePorts(machine) : defaultAddresses(machine);
 }
 
-function nicPlaces(nic: NicToPlace, machine: Machine): readonly PciAddress[] {
+function nicAddresses(nic: NicToPlace, machine: Machine): readonly PciAddress[] {
   const needsIoPorts = findNicModel(nic.model)?.needsIoPorts === true;
-  return needsIoPorts ? placesBesidePorts(machine) : usualPlaces(machine);
+  return needsIoPorts ? addressesBesidePorts(machine) : defaultAddresses(machine);
 }
 
 /** Assigns addresses: requested ones first, then previous ones, then the remaining devices in order. */
@@ -155,47 +156,47 @@ class Placement {
   /** Keyed by bus. */
   readonly bridges = new Map<number, PciBridge>();
   /** Owner by printed address. */
-  readonly #taken = new Map<string, string>();
-  readonly #placed = new Set<Guest>();
+  readonly #ownerByAddress = new Map<string, string>();
+  readonly #placed = new Set<DevicePlacement>();
   readonly #machine: Machine;
 
   constructor(machine: Machine) {
     this.#machine = machine;
   }
 
-  nic(nic: NicToPlace): Guest {
-    const take = (address: PciAddress): void => void this.addresses.set(nic.name, address);
-    const places = nicPlaces(nic, this.#machine);
-    return { ...nic, says: `interface ${nic.name}`, of: { nic: nic.name }, places, take };
+  nic(nic: NicToPlace): DevicePlacement {
+    const assign = (address: PciAddress): void => void this.addresses.set(nic.name, address);
+    const places = nicAddresses(nic, this.#machine);
+    return { ...nic, label: `interface ${nic.name}`, of: { nic: nic.name }, places, assign };
   }
 
-  device(device: DeviceToPlace): Guest {
+  device(device: DeviceToPlace): DevicePlacement {
     const { name } = device;
-    const take = (address: PciAddress): void => void this.fixed.set(name, address);
-    const places = devicePlaces(name, this.#machine);
-    return { ...device, says: sayFixed(name), of: { device: name }, places, take };
+    const assign = (address: PciAddress): void => void this.fixed.set(name, address);
+    const places = deviceAddresses(name, this.#machine);
+    return { ...device, label: labelFixedDevice(name), of: { device: name }, places, assign };
   }
 
-  place(guests: readonly Guest[]): void {
-    const asking = guests.filter(({ asked }) => asked !== undefined);
-    for (const guest of asking) this.#ask(guest);
-    const rest = guests.filter(({ asked }) => asked === undefined);
-    for (const guest of rest) this.#keep(guest);
-    for (const guest of rest) if (!this.#placed.has(guest)) this.#find(guest);
+  place(placements: readonly DevicePlacement[]): void {
+    const requesting = placements.filter(({ asked }) => asked !== undefined);
+    for (const placement of requesting) this.#placeRequested(placement);
+    const rest = placements.filter(({ asked }) => asked === undefined);
+    for (const placement of rest) this.#placePrevious(placement);
+    for (const placement of rest) if (!this.#placed.has(placement)) this.#placeFirstFree(placement);
   }
 
-  #ask(guest: Guest): void {
-    const { asked } = guest;
+  #placeRequested(placement: DevicePlacement): void {
+    const { asked } = placement;
     if (asked === undefined) return;
-    const problem = this.#askProblem(asked);
-    if (problem === undefined) this.#take(guest, asked);
-    else this.refuse(guest, problem);
+    const problem = this.#findRequestProblem(asked);
+    if (problem === undefined) this.#assign(placement, asked);
+    else this.report(placement, problem);
   }
 
-  #askProblem(asked: PciAddress): string | undefined {
-    const problem = placeProblem(asked, this.#machine);
+  #findRequestProblem(asked: PciAddress): string | undefined {
+    const problem = findAddressProblem(asked, this.#machine);
     if (problem !== undefined) return problem;
-    const holder = this.#taken.get(printPciAddress(asked));
+    const holder = this.#ownerByAddress.get(printPciAddress(asked));
     if (holder !== undefined) return `is also the address of ${holder}`;
     return isBehindBridge(asked, this.#machine) ? this.#addBridge(asked.bus) : undefined;
   }
@@ -207,42 +208,45 @@ class Placement {
     // The bridge occupies slot 0 of its bus, whose root port is omitted.
     const needed = [address, { bus, slot: 0, function: 0 }].map(printPciAddress);
     for (const place of needed) {
-      const holder = this.#taken.get(place);
+      const holder = this.#ownerByAddress.get(place);
       if (holder !== undefined) return `its PCI bridge needs ${place}, the address of ${holder}`;
     }
-    for (const place of needed) this.#taken.set(place, "the PCI bridge of a conventional slot");
+    for (const place of needed)
+      this.#ownerByAddress.set(place, "the PCI bridge of a conventional slot");
     this.bridges.set(bus, { index: bus, address });
     return undefined;
   }
 
-  refuse({ asked, of }: Pick<Guest, "asked" | "of">, problem: string): void {
+  report({ asked, of }: Pick<DevicePlacement, "asked" | "of">, problem: string): void {
     const at = asked === undefined ? "" : `${printPciAddress(asked)}: `;
     this.problems.push({ ...of, message: `${at}${problem}` });
   }
 
   /** Assigns the previous address, unless it is in use or no longer suits the device. */
-  #keep(guest: Guest): void {
-    if (guest.kept === undefined) return;
-    const printed = printPciAddress(guest.kept);
+  #placePrevious(placement: DevicePlacement): void {
+    if (placement.kept === undefined) return;
+    const printed = printPciAddress(placement.kept);
     // A NIC keeps its conventional slot as long as the bus exists.
-    const isBridged = guest.kept.slot > 0 && this.bridges.has(guest.kept.bus);
-    const fits = isBridged || guest.places.some((place) => printPciAddress(place) === printed);
-    if (fits && !this.#taken.has(printed)) this.#take(guest, guest.kept);
+    const isBridged = placement.kept.slot > 0 && this.bridges.has(placement.kept.bus);
+    const fits = isBridged || placement.places.some((place) => printPciAddress(place) === printed);
+    if (fits && !this.#ownerByAddress.has(printed)) this.#assign(placement, placement.kept);
   }
 
-  #find(guest: Guest): void {
-    const address = guest.places.find((place) => !this.#taken.has(printPciAddress(place)));
+  #placeFirstFree(placement: DevicePlacement): void {
+    const address = placement.places.find(
+      (place) => !this.#ownerByAddress.has(printPciAddress(place)),
+    );
     if (address === undefined) {
-      this.refuse(guest, "there is no free PCI slot for it");
+      this.report(placement, "there is no free PCI slot for it");
       return;
     }
-    this.#take(guest, address);
+    this.#assign(placement, address);
   }
 
-  #take(guest: Guest, address: PciAddress): void {
-    guest.take(address);
-    this.#placed.add(guest);
-    this.#taken.set(printPciAddress(address), guest.says);
+  #assign(placement: DevicePlacement, address: PciAddress): void {
+    placement.assign(address);
+    this.#placed.add(placement);
+    this.#ownerByAddress.set(printPciAddress(address), placement.label);
   }
 }
 
@@ -261,7 +265,7 @@ function place(request: TopologyRequest): Placement {
 function devicesInSlots(
   { devices, nics }: TopologyRequest,
   slots: number,
-): readonly Pick<Guest, "asked" | "of">[] {
+): readonly Pick<DevicePlacement, "asked" | "of">[] {
   const all = [
     ...devices.map(({ asked, name }) => ({ asked, of: { device: name } })),
     ...nics.map(({ asked, name }) => ({ asked, of: { nic: name } })),
@@ -272,28 +276,28 @@ function devicesInSlots(
 }
 
 /** Reports devices that leave too few slots of bus 0 to the ports. */
-function refuseNarrow(request: TopologyRequest, placement: Placement, needed: number): void {
-  const slots = Math.ceil(needed / FUNCTIONS);
-  const inWay = devicesInSlots(request, slots);
+function reportTooFewSlots(request: TopologyRequest, placement: Placement, needed: number): void {
+  const slots = Math.ceil(needed / FUNCTIONS_PER_SLOT);
+  const conflicting = devicesInSlots(request, slots);
   const first = FIRST_SLOT + slots;
   const ports = `${String(needed)} PCIe ports`;
-  for (const device of inWay) {
+  for (const device of conflicting) {
     const problem = `${ports} take the slots of bus 0 below ${String(first)}; use a slot from ${String(first)} to ${String(LAST_ROOT_COMPLEX_SLOT)}, or another bus`;
-    placement.refuse(device, problem);
+    placement.report(device, problem);
   }
-  if (inWay.length > 0) return;
+  if (conflicting.length > 0) return;
   placement.problems.push({ message: `${ports} take the slots of a device on bus 0` });
 }
 
 /** Ports get the slots below the lowest device on bus 0. */
-function roomForPorts(addresses: readonly PciAddress[]): number {
+function countPortsThatFit(addresses: readonly PciAddress[]): number {
   const slots = addresses
     .filter(({ bus, slot }) => bus === 0 && slot >= FIRST_SLOT)
     .map(({ slot }) => slot);
-  return (Math.min(LAST_ROOT_COMPLEX_SLOT + 1, ...slots) - FIRST_SLOT) * FUNCTIONS;
+  return (Math.min(LAST_ROOT_COMPLEX_SLOT + 1, ...slots) - FIRST_SLOT) * FUNCTIONS_PER_SLOT;
 }
 
-const KINDS: Readonly<Record<string, DeviceKind>> = {
+const DEVICE_KINDS: Readonly<Record<string, DeviceKind>> = {
   disk: "disk",
   scsi: "scsi",
   usb: "usb",
@@ -304,7 +308,7 @@ const KINDS: Readonly<Record<string, DeviceKind>> = {
 };
 
 function kindOf(device: FixedDevice): DeviceKind {
-  return KINDS[device.split(":")[0] ?? ""] ?? "other";
+  return DEVICE_KINDS[device.split(":")[0] ?? ""] ?? "other";
 }
 
 /** Plans ports up to the last used one, plus the reserve as far as slots and interrupt vectors suffice. */
@@ -319,10 +323,10 @@ function planPorts(request: TopologyRequest, placement: Placement): readonly Roo
     ...[...bridges.keys()].flatMap((bus) => [bus - 1, bus]),
   ];
   const needed = Math.max(0, ...buses);
-  const room = roomForPorts(addresses);
+  const room = countPortsThatFit(addresses);
   const devices = [...fixed.keys()].map(kindOf);
   const vectors = freeVectors(request.vcpus, { ports: 0, devices, nics: request.nics });
-  if (needed > room) refuseNarrow(request, placement, needed);
+  if (needed > room) reportTooFewSlots(request, placement, needed);
   if (needed > vectors) {
     const message = `${String(request.nics.length)} interfaces and ${String(needed)} PCIe ports need more interrupt vectors than ${String(request.vcpus)} vCPUs have: give the VM more vCPUs`;
     placement.problems.push({ message });

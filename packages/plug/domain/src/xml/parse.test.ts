@@ -1,13 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 import { describe, expect, test } from "vitest";
-import {
-  AGENT_CHANNEL,
-  type DomainDefinition,
-  type NicDefinition,
-  machineFamilyOf,
-} from "../definition.ts";
+import { AGENT_CHANNEL, type DomainDefinition, type NicDefinition } from "../definition.ts";
+import { machineFamilyOf, printPciAddress } from "../pci/addresses.ts";
 import { PLAIN_MACHINE } from "../testing/plain-machine.ts";
-import { printPciAddress } from "../pci/addresses.ts";
 import { countPorts, freeAddresses } from "../pci/capacity.ts";
 import { TOPOLOGY_VERSION, planTopology } from "../pci/topology.ts";
 import { parseDomain, type DomainFacts } from "./parse.ts";

@@ -2,8 +2,8 @@
 // Parses the XML of a live domain. The XML is untrusted: it comes from a launcher.
 import { isJsonObject, type JsonObject } from "@patchbay/api/json";
 import { XMLParser } from "fast-xml-parser";
-import { AGENT_CHANNEL, type MachineFamily, machineFamilyOf } from "../definition.ts";
-import type { PciAddress } from "../pci/addresses.ts";
+import { AGENT_CHANNEL } from "../definition.ts";
+import { type MachineFamily, machineFamilyOf, type PciAddress } from "../pci/addresses.ts";
 import type { DeviceKind } from "../pci/interrupts.ts";
 import { checkDocument, reasonOf } from "./check-document.ts";
 
@@ -11,25 +11,31 @@ import { checkDocument, reasonOf } from "./check-document.ts";
  * Elements without paths of the guest. libvirt finds the emulator and backing files itself, and their paths depend on
  * the host. Source: libvirt formatdomain "emulator", "backingStore".
  */
-const OF_LIBVIRT: ReadonlySet<string> = new Set(["interface", "emulator", "backingStore"]);
+const ELEMENTS_WITHOUT_PATHS: ReadonlySet<string> = new Set([
+  "interface",
+  "emulator",
+  "backingStore",
+]);
 
-function below(node: unknown): readonly string[] {
+function pathsBelow(node: unknown): readonly string[] {
   if (typeof node === "string") return node.startsWith("/") ? [node] : [];
-  if (Array.isArray(node)) return node.flatMap(below);
+  if (Array.isArray(node)) return node.flatMap(pathsBelow);
   if (!isJsonObject(node)) return [];
-  return Object.entries(node).flatMap(([key, value]) => (OF_LIBVIRT.has(key) ? [] : below(value)));
+  return Object.entries(node).flatMap(([key, value]) =>
+    ELEMENTS_WITHOUT_PATHS.has(key) ? [] : pathsBelow(value),
+  );
 }
 
 /** Returns the absolute paths below `os` and `devices`, sorted and without duplicates. NicFacts holds the paths of NICs. */
 function pathsIn(root: JsonObject): readonly string[] {
-  return [...new Set([root["os"], root["devices"]].flatMap(below))].toSorted();
+  return [...new Set([root["os"], root["devices"]].flatMap(pathsBelow))].toSorted();
 }
 
 /** More NICs than any machine supports. */
 const NICS_MAX = 256;
 
 /** libvirt's limits. Source: libvirt docs/formatdomain.rst "Device Addresses", "Controllers". */
-const MAX = {
+const LIMITS = {
   bus: 0xff,
   slot: 0x1f,
   function: 7,
@@ -129,11 +135,11 @@ function textOf(node: Node | undefined, name: string): string | undefined {
   return typeof value === "string" ? value : undefined;
 }
 
-function parseNumber(text: string, name: keyof typeof MAX): number {
+function parseNumber(text: string, name: keyof typeof LIMITS): number {
   const value = NUMBER.test(text) ? Number(text) : NaN;
-  if (value <= MAX[name]) return value;
+  if (value <= LIMITS[name]) return value;
   throw new Refusal(
-    `its ${name} ${JSON.stringify(text.slice(0, 20))} is not a number from 0 to ${String(MAX[name])}`,
+    `its ${name} ${JSON.stringify(text.slice(0, 20))} is not a number from 0 to ${String(LIMITS[name])}`,
   );
 }
 
@@ -232,8 +238,8 @@ const WITHOUT_VECTORS = "virtio-net-pci-base.vectors=0";
 
 /** QEMU arguments that libvirt passes through. */
 function argumentsOf(root: Node): readonly string[] {
-  const given = childOf(root, "qemu:commandline")?.["qemu:arg"];
-  return [given ?? []]
+  const args = childOf(root, "qemu:commandline")?.["qemu:arg"];
+  return [args ?? []]
     .flat()
     .flatMap((arg) => (isJsonObject(arg) ? (textOf(arg, "@value") ?? []) : []));
 }

@@ -12,9 +12,9 @@ import {
   AGENT_CHANNEL,
   type InputDefinition,
   type DomainDefinition,
-  machineFamilyOf,
 } from "../../definition.ts";
-import { addressElement, given, virtioModel, type Element, yesNo } from "./element.ts";
+import { machineFamilyOf } from "../../pci/addresses.ts";
+import { addressElement, withoutUndefined, virtioModel, type Element, yesNo } from "./element.ts";
 import { findNicModel } from "../../pci/interrupts.ts";
 
 function sourceElement({ kind, path }: DiskSource): Element {
@@ -23,7 +23,7 @@ function sourceElement({ kind, path }: DiskSource): Element {
 
 function driverElement(disk: DiskDefinition): Element {
   const { source } = disk;
-  return given({
+  return withoutUndefined({
     "@name": "qemu",
     "@type": source.format,
     "@cache": disk.cache,
@@ -40,7 +40,7 @@ function targetElement({ target, bus, isTrayOpen }: DiskDefinition): Element {
 }
 
 function blockElement({ logical, physical }: BlockSizes): Element {
-  return given({
+  return withoutUndefined({
     "@logical_block_size": logical,
     "@physical_block_size": physical,
   });
@@ -59,7 +59,7 @@ function placeElement(place: DiskPlace): Element {
 
 export function diskElement(disk: DiskDefinition): Element {
   const model = disk.place.kind === "pci" ? { "@model": virtioModel(disk.place.address) } : {};
-  return given({
+  return withoutUndefined({
     "@type": disk.source.kind,
     "@device": disk.device,
     ...model,
@@ -86,7 +86,7 @@ const MODELS = {
 
 export function controllerElement(controller: ControllerDefinition): Element {
   const { type, index, pciAddress, ioThread } = controller;
-  return given({
+  return withoutUndefined({
     "@type": type,
     "@index": String(index),
     "@model": MODELS[type](pciAddress),
@@ -107,7 +107,7 @@ interface SourceElements {
   readonly driver: Element;
 }
 
-function hasSeveral({ queues, model }: NicDefinition): boolean {
+function isMultiQueueNic({ queues, model }: NicDefinition): boolean {
   return queues > 1 && findNicModel(model)?.isMultiQueue === true;
 }
 
@@ -117,7 +117,9 @@ function tapElements(nic: NicDefinition & TapSource): SourceElements {
     type: "ethernet",
     source: { target: { "@dev": nic.tapName, "@managed": "no" } },
     // One pair is the default, and a single-queue tap rejects the attribute.
-    driver: hasSeveral(nic) ? { driver: { "@name": "qemu", "@queues": String(nic.queues) } } : {},
+    driver: isMultiQueueNic(nic)
+      ? { driver: { "@name": "qemu", "@queues": String(nic.queues) } }
+      : {},
   };
 }
 
@@ -127,7 +129,9 @@ function socketElements(nic: NicDefinition & SocketSource): SourceElements {
   return {
     type: "vhostuser",
     source: { source: { "@type": "unix", "@path": nic.socketPath, "@mode": "client" } },
-    driver: { driver: { ...(hasSeveral(nic) && { "@queues": String(nic.queues) }), ...rings } },
+    driver: {
+      driver: { ...(isMultiQueueNic(nic) && { "@queues": String(nic.queues) }), ...rings },
+    },
   };
 }
 
@@ -208,7 +212,7 @@ function displayElements({ display }: DomainDefinition): Element {
   return {
     graphics: { "@type": "vnc", "@socket": socketPath },
     video: {
-      model: given({ "@type": model, "@heads": "1", "@vram": memoryKiB }),
+      model: withoutUndefined({ "@type": model, "@heads": "1", "@vram": memoryKiB }),
       address: addressElement(pciAddress),
     },
   };

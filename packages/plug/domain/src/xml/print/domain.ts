@@ -10,7 +10,7 @@ import type {
   TimerDefinition,
   NicDefinition,
 } from "../../definition.ts";
-import { given, onOff, yesNo, type Element } from "./element.ts";
+import { withoutUndefined, onOff, yesNo, type Element } from "./element.ts";
 import Builder from "fast-xml-builder";
 import {
   agentControllers,
@@ -24,7 +24,7 @@ import {
 } from "./devices.ts";
 
 function kernelElements({ path, initrdPath, args }: KernelDefinition): Element {
-  return given({ kernel: path, initrd: initrdPath, cmdline: args });
+  return withoutUndefined({ kernel: path, initrd: initrdPath, cmdline: args });
 }
 
 function firmwareElements(firmware: FirmwareDefinition): Element {
@@ -84,7 +84,7 @@ function modelElements(model: CpuDefinition["model"]): Element {
 function cpuElements({ model, topology, features }: CpuDefinition): Element {
   if (model === undefined && topology === undefined && features.length === 0) return {};
   return {
-    cpu: given({
+    cpu: withoutUndefined({
       ...modelElements(model),
       topology:
         topology === undefined
@@ -103,30 +103,30 @@ function cpuElements({ model, topology, features }: CpuDefinition): Element {
  * Limit of QEMU's cache of translated code, in MiB. Without it the cache grows to 1 GiB with each reboot, and the
  * launcher runs out of memory (measured: after 2 to 4 resets of a guest of 128 MiB).
  */
-const TRANSLATION_MIB = 96;
+const TRANSLATION_CACHE_MIB = 96;
 
 /** For emulated guests only. Source: libvirt formatdomain, "Hypervisor features". */
-function translation({ accelerator }: DomainDefinition): Element {
+function translationCacheElement({ accelerator }: DomainDefinition): Element {
   if (accelerator === "kvm") return {};
-  return { tcg: { "tb-cache": { "@unit": "MiB", "#text": String(TRANSLATION_MIB) } } };
+  return { tcg: { "tb-cache": { "@unit": "MiB", "#text": String(TRANSLATION_CACHE_MIB) } } };
 }
 
 function featuresElement(definition: DomainDefinition): Element {
   const { acpi, apic, apicEndOfInterrupt, smm, kvmHidden, pvspinlock } = definition.features;
   const endOfInterrupt =
     apicEndOfInterrupt === undefined ? "" : { "@eoi": onOff(apicEndOfInterrupt) };
-  return given({
+  return withoutUndefined({
     acpi: acpi ? "" : undefined,
     apic: apic ? endOfInterrupt : undefined,
     kvm: kvmHidden === undefined ? undefined : { hidden: { "@state": onOff(kvmHidden) } },
     pvspinlock: pvspinlock === undefined ? undefined : { "@state": onOff(pvspinlock) },
     smm: smm === undefined ? undefined : { "@state": onOff(smm) },
-    ...translation(definition),
+    ...translationCacheElement(definition),
   });
 }
 
 function timerElement({ name, isPresent, tickPolicy, track }: TimerDefinition): Element {
-  return given({
+  return withoutUndefined({
     "@name": name,
     "@present": yesNo(isPresent),
     "@tickpolicy": tickPolicy,
@@ -202,9 +202,9 @@ function overrides({ disks }: DomainDefinition): Element {
 }
 
 function commandLine({ hasNoNicVectors }: DomainDefinition): Element {
-  const words = hasNoNicVectors === true ? WITHOUT_VECTORS : [];
-  if (words.length === 0) return {};
-  return { "qemu:commandline": { "qemu:arg": words.map((word) => ({ "@value": word })) } };
+  const args = hasNoNicVectors === true ? WITHOUT_VECTORS : [];
+  if (args.length === 0) return {};
+  return { "qemu:commandline": { "qemu:arg": args.map((arg) => ({ "@value": arg })) } };
 }
 
 function qemuElements(definition: DomainDefinition): Element {

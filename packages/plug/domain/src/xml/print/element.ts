@@ -31,6 +31,6 @@ export function onOff(value: boolean): "on" | "off" {
 }
 
 /** Drops undefined members. */
-export function given(members: Element): Element {
+export function withoutUndefined(members: Element): Element {
   return Object.fromEntries(Object.entries(members).filter(([, value]) => value !== undefined));
 }

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // How is everything written that a definition may hold?
 import { describe, expect, test } from "vitest";
-import { type DiskDefinition, type DomainDefinition, machineFamilyOf } from "../../definition.ts";
+import type { DiskDefinition, DomainDefinition } from "../../definition.ts";
+import { machineFamilyOf, type PciAddress } from "../../pci/addresses.ts";
 import { PLAIN_MACHINE } from "../../testing/plain-machine.ts";
-import type { PciAddress } from "../../pci/addresses.ts";
 import { type FixedDevice, planTopology } from "../../pci/topology.ts";
 import { printDomain } from "./domain.ts";
 
