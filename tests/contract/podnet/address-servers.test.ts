@@ -23,8 +23,8 @@ import { leaseOfRemembered, serversOf } from "../../../packages/plug/core/src/ad
 import {
   fitSearch,
   withFittingOptions,
-} from "../../../packages/plug/core/src/addresses/option-limits.ts";
-import { servedNics } from "../../../packages/plug/core/src/addresses/served-nic.ts";
+  servedNics,
+} from "../../../packages/plug/core/src/addresses/served-nic.ts";
 import { attachmentStatuses } from "../../../packages/plug/core/src/status/ifaces/attachments.ts";
 import { podNetworkFacts } from "../../../packages/plug/core/src/status/vmi.ts";
 import { askIpv4, askIpv6 } from "./dhcp-guest.ts";

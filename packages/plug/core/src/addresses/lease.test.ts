@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 import { describe, expect, test } from "vitest";
-import { leaseBehindPod, leaseOfRemembered, serversOf } from "./lease.ts";
-import type { RememberedAddresses } from "./nic-addresses.ts";
+import { leaseBehindPod, leaseOfRemembered, serversOf, type RememberedAddresses } from "./lease.ts";
 
 const NIC: RememberedAddresses = {
   podInterfaceName: "pod1",

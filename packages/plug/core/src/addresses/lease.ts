@@ -1,10 +1,43 @@
 // SPDX-License-Identifier: Apache-2.0
 // Which addresses and routes does the guest get from the pod, and from which address of the bridge does the pod answer?
 import { IP_BITS, networkOf, parseIp, printAddress, type IpPrefix } from "@patchbay/api";
-import type { NicAddresses, NicRoute, RememberedAddresses } from "./nic-addresses.ts";
+
+/** A route of a NIC. */
+export interface NicRoute {
+  /** ADDRESS/LENGTH; length 0 is the default route. */
+  readonly destination: string;
+  /** Absent: the destination is on the link. */
+  readonly gateway?: string;
+}
+
+/** Addresses and routes as the kernel has them. */
+export interface NicAddresses {
+  /** ADDRESS/LENGTH: global ones that somebody set, not those that the kernel made of router advertisements. */
+  readonly addresses: readonly string[];
+  readonly routes: readonly NicRoute[];
+}
+
+/** What the agent wrote down before it took the addresses from the NIC. */
+export interface RememberedAddresses extends NicAddresses {
+  readonly podInterfaceName: string;
+  /** Index of the NIC: one that is made anew under its name has another. */
+  readonly index: number;
+  /** Who answered for the gateway of IPv6 then; absent when nobody did, or there is none. */
+  readonly gatewayMac?: string;
+}
+
+/** Whether ADDRESS/LENGTH is one that every link with IPv6 has. Source: RFC 4291 section 2.5.6 */
+export function isIpv6LinkLocal(address: string): boolean {
+  return /^fe[89ab][0-9a-f]:/i.test(address);
+}
+
+/** Gateway of IPv6's default route. */
+export function ipv6GatewayOf({ routes }: NicAddresses): string | undefined {
+  return routes.find(({ destination }) => destination === "::/0")?.gateway;
+}
 
 /** By DHCP, for ever: the address is the guest's as long as the pod lives. */
-export interface Ipv4Lease {
+interface Ipv4Lease {
   /** ADDRESS/LENGTH */
   readonly address: string;
   /** The bridge's own address, ADDRESS/LENGTH. */
@@ -14,7 +47,7 @@ export interface Ipv4Lease {
 }
 
 /** One address by DHCPv6. */
-export interface Ipv6Address {
+interface Ipv6Address {
   /** ADDRESS/LENGTH */
   readonly address: string;
   /** The bridge's own address in the same subnet, ADDRESS/LENGTH. */
@@ -24,7 +57,7 @@ export interface Ipv6Address {
 }
 
 /** By DHCPv6, which router advertisements tell of. */
-export interface Ipv6Lease {
+interface Ipv6Lease {
   readonly addresses: readonly Ipv6Address[];
   /** The guest's default route leads to the bridge. */
   readonly isRouter: boolean;

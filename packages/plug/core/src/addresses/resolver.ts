@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Whom does a guest ask for names? Whom its pod asks, or whom a network says is to be asked there.
-import { isJsonObject, parseIp, printAddress } from "@patchbay/api";
+import { isJsonObject, parseIp, printAddress, parseSloppyIp } from "@patchbay/api";
 
 /** Servers of names, and what is put behind a name that is asked for. */
 export interface DnsSettings {
@@ -50,4 +50,10 @@ export function parseNetworkDns(dns: unknown): DnsSettings | undefined {
   const { nameservers, search } = isJsonObject(dns) ? dns : {};
   const settings = settingsOf(textsOf(nameservers), textsOf(search));
   return settings.nameservers.length === 0 ? undefined : settings;
+}
+
+/** The address in its usual form, without leading zeros; text that is no address stays as it is. */
+export function normalizeAddress(text: string): string {
+  const ip = parseSloppyIp(text);
+  return ip === undefined ? text : printAddress(ip);
 }

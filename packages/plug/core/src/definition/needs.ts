@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // What must a node have for NICs of a network? Only of plugins that are known, and only what they do not make themselves.
-import { isJsonObject, type JsonObject } from "@patchbay/api";
+import { isJsonObject, parseJson, type JsonObject } from "@patchbay/api";
 import type { NetworkConfigList } from "../ports/cni.ts";
 
 /** Something that the configuration names, and where. */
@@ -43,9 +43,9 @@ const LINK_MEMBERS: ReadonlyMap<string, string> = new Map([
   ["ovs", "bridge"],
 ]);
 /** Source: plugins bridge; cluster-network-addons-operator, which has it under a name of its own. */
-export const BRIDGE_PLUGINS: readonly string[] = ["bridge", "cnv-bridge"];
+const BRIDGE_PLUGINS: readonly string[] = ["bridge", "cnv-bridge"];
 /** Source: plugins bridge, defaultBrName. */
-export const DEFAULT_BRIDGE = "cni0";
+const DEFAULT_BRIDGE = "cni0";
 /** Its NICs share a MAC. Source: Linux Documentation/networking/ipvlan.rst */
 const UNFIT_FOR_GUESTS: readonly string[] = ["ipvlan"];
 /** Source: plugins host-local backend/disk, defaultDataDir. */
@@ -106,4 +106,37 @@ export function needsOf({ plugins }: NetworkConfigList): DefinitionNeeds {
     pools: each(poolsOf),
     unfitForGuests: unfit?.type,
   };
+}
+
+/** By plugin: the kind of its link, and the member that names it. Sources: plugins macvlan; ovs-cni. */
+const LINKS: Readonly<Record<string, { readonly kind: string; readonly member: string }>> = {
+  macvlan: { kind: "link", member: "master" },
+  ovs: { kind: "ovs", member: "bridge" },
+  ...Object.fromEntries(
+    BRIDGE_PLUGINS.map((type) => [type, { kind: "bridge", member: "bridge" }] as const),
+  ),
+};
+
+function firstPlugin(config: JsonObject): JsonObject {
+  const { plugins } = config;
+  const list: readonly unknown[] = Array.isArray(plugins) ? plugins : [config];
+  return isJsonObject(list[0]) ? list[0] : {};
+}
+
+/**
+ * Kind, name and VLAN of the link that a CNI configuration connects NICs to, for example `bridge br1 100`; undefined
+ * where the plugin is not known to share a link.
+ */
+export function sharedLinkOf(config: string | undefined): string | undefined {
+  const parsed = parseJson(config);
+  if (!isJsonObject(parsed)) return undefined;
+  const plugin = firstPlugin(parsed);
+  const type = typeof plugin["type"] === "string" ? plugin["type"] : "";
+  const link = Object.hasOwn(LINKS, type) ? LINKS[type] : undefined;
+  if (link === undefined) return undefined;
+  const named = plugin[link.member];
+  const fallback = link.kind === "bridge" ? DEFAULT_BRIDGE : "";
+  const name = typeof named === "string" && named !== "" ? named : fallback;
+  const vlan = typeof plugin["vlan"] === "number" ? plugin["vlan"] : 0;
+  return name === "" ? undefined : `${link.kind} ${name} ${String(vlan)}`;
 }

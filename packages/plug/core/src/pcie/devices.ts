@@ -1,18 +1,49 @@
 // SPDX-License-Identifier: Apache-2.0
 // Which devices of a VMI that are no NICs need a place on PCI, in the order in which they get theirs.
-import type { VirtualMachineInstance } from "@patchbay/api";
 import {
+  names,
+  parsePcieTopology,
+  type PcieTopology,
+  type VirtualMachineInstance,
+} from "@patchbay/api";
+import {
+  parsePciAddress,
+  TOPOLOGY_VERSION,
   layoutOf,
   machineFamilyOf,
-  parsePciAddress,
+  type PciAddress,
   type DeviceToPlace,
   type FixedDevice,
 } from "@patchbay/domain";
 import { disksOf, type GuestDisk } from "../spec/disks.ts";
 import { hasDisplay, inputsOf } from "../spec/guest-devices.ts";
 import { machineOf } from "../spec/machine.ts";
-import { askedPciAddress } from "./asked.ts";
-import { keptTopology, topologyVersionOf } from "./kept.ts";
+
+/** What a VMI was told; undefined when it was told nothing. */
+export function keptTopology(vmi: VirtualMachineInstance): PcieTopology | undefined {
+  return parsePcieTopology(vmi.metadata.annotations?.[names.PCIE_TOPOLOGY_ANNOTATION]);
+}
+
+/** The version of the rules by which a VMI is laid out: that of its VM's first start. */
+export function topologyVersionOf(vmi: VirtualMachineInstance): number {
+  return keptTopology(vmi)?.version ?? TOPOLOGY_VERSION;
+}
+
+/** Where the NICs of a VMI were at the last start, by name of the iface. */
+export function keptAddresses(vmi: VirtualMachineInstance): ReadonlyMap<string, PciAddress> {
+  return new Map(
+    keptTopology(vmi)?.interfaces.flatMap(({ name, pciAddress }) => {
+      const address = parsePciAddress(pciAddress);
+      return address === undefined ? [] : [[name, address] as const];
+    }),
+  );
+}
+
+/** As a field of the specification has it; KubeVirt's short form leaves the domain out. */
+export function askedPciAddress(text: string | undefined): PciAddress | undefined {
+  if (text === undefined || text === "") return undefined;
+  return parsePciAddress(text.split(":").length === 2 ? `0000:${text}` : text);
+}
 
 /** Ports of one SATA controller. Source: QEMU hw/ide/ich.c */
 export const SATA_PORTS = 6;

@@ -12,7 +12,7 @@ import {
 } from "@patchbay/domain";
 import type { IfaceFacts } from "../iface/facts.ts";
 import type { Reason } from "../reasons/table.ts";
-import { keptAddresses } from "./kept.ts";
+import { keptAddresses } from "./devices.ts";
 import { askedAddress, modelOf, queuesOf } from "./topology.ts";
 
 /** Where a NIC goes, and how many pairs of queues it has. */
@@ -25,7 +25,7 @@ export interface NicPlace {
 export type NoPlace = Extract<Reason, "NoFreePciePort" | "PciAddressInUse" | "ModelNeedsIoPorts">;
 
 /** The VMI whose domain it is, with all its ifaces: those that have no device yet may have been promised a place. */
-export interface LivePlaceFacts {
+interface LivePlaceFacts {
   readonly vmi: VirtualMachineInstance;
   readonly network: NetworkConfig;
   readonly ifaces: readonly IfaceFacts[];

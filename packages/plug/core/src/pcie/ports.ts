@@ -9,13 +9,13 @@ import {
   type VmiSpec,
 } from "@patchbay/api";
 import { findNicModel, machineFamilyOf } from "@patchbay/domain";
-import { canBind } from "../bindings/binding-of.ts";
+import { canBind } from "../bindings/resolve-binding.ts";
 import { modelNeedsIoPorts, noFreePort, type Told } from "../reasons/words.ts";
 import { machineOf } from "../spec/machine.ts";
 import { findByName, ifacesOf, networksOf } from "../spec/nics.ts";
 
 /** Ports of a running VM, and what of them is promised. */
-export interface PortBook {
+interface PortBook {
   readonly total: number;
   readonly free: number;
   /** Ifaces that are being plugged and have no device yet, those first for which the pod has something. */

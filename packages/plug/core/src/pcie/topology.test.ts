@@ -13,7 +13,7 @@ import { aVm, aVmi } from "@patchbay/support";
 import { describe, expect, test } from "vitest";
 import { vmStatus } from "../status/vm.ts";
 import { sayProblems, vmiStartProblems } from "../plan/vm/start-problems.ts";
-import { keptAddresses, keptTopology, topologyVersionOf } from "./kept.ts";
+import { keptAddresses, keptTopology, topologyVersionOf } from "./devices.ts";
 import { askedAddress, modelOf, planVmiTopology, queuesOf, topologyProblems } from "./topology.ts";
 import { vmiOf } from "../plan/vm/vm.ts";
 

@@ -2,17 +2,20 @@
 // Where the devices of a VMI go, and how many ports are kept for those to come.
 import {
   isAbsent,
+  networkConfigOf,
   type Cause,
   type FieldProblem,
   type Iface,
   type NetworkConfig,
   type VirtualMachineInstance,
   type VmiSpec,
+  type PcieTopology,
 } from "@patchbay/api";
 import {
   findNicModel,
   machineFamilyOf,
   planTopology,
+  printPciAddress,
   type NicToPlace,
   type PciAddress,
   type PlannedTopology,
@@ -21,9 +24,13 @@ import {
 import { ifacesOf } from "../spec/nics.ts";
 import { disksOf } from "../spec/disks.ts";
 import { isOnRootComplex, machineOf, vcpusOf } from "../spec/machine.ts";
-import { askedPciAddress } from "./asked.ts";
-import { deviceOfDisk, devicesToPlace } from "./devices.ts";
-import { keptAddresses, topologyVersionOf } from "./kept.ts";
+import {
+  askedPciAddress,
+  deviceOfDisk,
+  devicesToPlace,
+  keptAddresses,
+  topologyVersionOf,
+} from "./devices.ts";
 
 const DEFAULT_MODEL = "virtio";
 
@@ -133,4 +140,19 @@ export function pciAddressCauses(
   return problems
     .filter(({ message }) => !known.includes(message))
     .map((problem) => ({ reason: "FieldValueInvalid", ...problem }));
+}
+
+/**
+ * The devices with their addresses, which the cluster's configuration does not change; none of a VMI that cannot be laid
+ * out.
+ */
+export function printedDevicesOf(
+  vmi: VirtualMachineInstance,
+): NonNullable<PcieTopology["devices"]> {
+  const plan = planVmiTopology(vmi, networkConfigOf(undefined));
+  if (!plan.ok) return [];
+  return devicesToPlace(vmi).flatMap(({ name }) => {
+    const address = plan.topology.fixed.get(name);
+    return address === undefined ? [] : [{ name, pciAddress: printPciAddress(address) }];
+  });
 }

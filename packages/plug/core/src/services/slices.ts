@@ -12,7 +12,7 @@ import {
 import { isEqual } from "../equal.ts";
 
 /** What is done with a slice. */
-export interface SliceAction {
+interface SliceAction {
   readonly kind: "create" | "update" | "delete";
   readonly slice: EndpointSlice;
 }
@@ -25,7 +25,7 @@ export interface ServicePart {
 }
 
 /** Whose slices these are. */
-export interface SliceOwner {
+interface SliceOwner {
   readonly service: Service;
   /** Who writes them: the value of their label. */
   readonly writer: string;

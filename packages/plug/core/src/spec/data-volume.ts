@@ -3,7 +3,7 @@
 import { isJsonObject, parseQuantity, type Cause, type VolumeMode } from "@patchbay/api";
 
 /** Where the disk comes from. */
-export type FillSource =
+type FillSource =
   | { readonly kind: "registry"; readonly image: string }
   | { readonly kind: "http"; readonly url: string }
   /** In the DataVolume's namespace. */

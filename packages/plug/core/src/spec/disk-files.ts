@@ -1,8 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // Where a disk's data is in the launcher. The guest's domain names these places, `prepare-disks` fills them.
-import { names, type VirtualMachineInstance } from "@patchbay/api";
-import { isSmallDisk, type GuestDisk } from "./disks.ts";
-import { findHostPath } from "./host-path.ts";
+import {
+  names,
+  parseQuantity,
+  type VirtualMachineInstance,
+  type PersistentVolumeClaim,
+} from "@patchbay/api";
+import { isSmallDisk, claimNameOf, disksOf, type GuestDisk } from "./disks.ts";
+import { stateClaimNameOf } from "./guest-devices.ts";
 
 /** How a claim is given to a pod. Source: Kubernetes PersistentVolumeMode. */
 export type VolumeMode = "Filesystem" | "Block";
@@ -58,3 +63,37 @@ export function volumeModeOf({ status }: VirtualMachineInstance, volume: string)
 
 /** What the firmware keeps over restarts of the guest. */
 export const NVRAM_FILE = `${names.STATE_DIR}/nvram.fd`;
+
+/** An absolute path of a file, taken apart. */
+interface HostPath {
+  /** Absolute, without a slash at its end; the root is a slash. */
+  readonly directory: string;
+  readonly file: string;
+}
+
+/** Taken apart; undefined for a path that is not absolute, names no file, or goes up or in circles by `.` and `..`. */
+export function findHostPath(path: string): HostPath | undefined {
+  const [root, ...parts] = path.split("/");
+  const isPlain = parts.every((part) => part !== "" && part !== "." && part !== "..");
+  const file = parts.at(-1);
+  if (root !== "" || file === undefined || !isPlain) return undefined;
+  return { directory: `/${parts.slice(0, -1).join("/")}`, file };
+}
+
+/** Whether it is files or a device; files where nothing is known. */
+export function claimModeOf(claim: PersistentVolumeClaim | undefined): VolumeMode {
+  return claim?.spec.volumeMode === "Block" ? "Block" : "Filesystem";
+}
+
+/** How much it holds, bytes: what it has, before it is bound what it asks for; undefined where neither can be read. */
+export function claimBytesOf(claim: PersistentVolumeClaim | undefined): number | undefined {
+  const has = claim?.status?.capacity?.["storage"];
+  const bytes = parseQuantity(has ?? claim?.spec.resources?.requests?.["storage"]);
+  return bytes === undefined ? undefined : Math.floor(bytes);
+}
+
+/** Names of the claims that a VMI uses, each once: those of its disks, in their order, and that of its state. */
+export function claimNamesOf(vmi: VirtualMachineInstance): readonly string[] {
+  const ofDisks = disksOf(vmi.spec).flatMap(({ source }) => claimNameOf(source) ?? []);
+  return [...new Set([...ofDisks, ...[stateClaimNameOf(vmi) ?? []].flat()])];
+}

@@ -2,9 +2,8 @@
 // Which disks does a specification ask for, with which defaults, and where is their data?
 import { expect, test } from "vitest";
 import type { Disk, VirtualMachineInstance, Volume } from "@patchbay/api";
-import { claimNameOf, type DiskSource } from "./disk-source.ts";
+import { claimNameOf, disksOf, isSmallDisk, type DiskSource, type GuestDisk } from "./disks.ts";
 import { diskFileOf, volumeModeOf, type DiskFile, type VolumeMode } from "./disk-files.ts";
-import { disksOf, isSmallDisk, type GuestDisk } from "./disks.ts";
 
 const CLAIM: Volume = { name: "a", persistentVolumeClaim: { claimName: "c" } };
 

@@ -1,21 +1,189 @@
 // SPDX-License-Identifier: Apache-2.0
 // The disks of a VMI, each joined with its volume, with KubeVirt's defaults filled in.
-import { inCurrentWords, type Disk, type VmiSpec, type Volume } from "@patchbay/api";
-import { sourceOf, type DiskSource } from "./disk-source.ts";
+import {
+  parseQuantity,
+  inCurrentWords,
+  type DownwardFile,
+  type Volume,
+  type Disk,
+  type VmiSpec,
+} from "@patchbay/api";
 import { findByName } from "./nics.ts";
+
+/** Text that a VM says itself, or that a Secret holds. */
+export type GivenText =
+  | { readonly kind: "inline"; readonly text: string }
+  | { readonly kind: "base64"; readonly text: string }
+  | { readonly kind: "secret"; readonly name: string };
+
+/** What cloud-init is given. */
+export interface CloudInitData {
+  readonly userData: GivenText | undefined;
+  readonly networkData: GivenText | undefined;
+}
+
+/** Files that become a small disk with this label; undefined: the label of its kind. */
+interface SmallDisk {
+  readonly label: string | undefined;
+}
+
+/** Where a disk's data comes from, by the volume's member. */
+export type DiskSource =
+  | {
+      readonly kind: "containerDisk";
+      readonly image: string;
+      /** In the image, as the VM says it; undefined: the first file below `/disk`. */
+      readonly path: string | undefined;
+      /** As the VM says it. */
+      readonly pullPolicy: string | undefined;
+      readonly pullSecret: string | undefined;
+    }
+  | {
+      readonly kind: "persistentVolumeClaim";
+      readonly claimName: string;
+      readonly readOnly: boolean;
+    }
+  | { readonly kind: "dataVolume"; readonly claimName: string; readonly readOnly: boolean }
+  | { readonly kind: "ephemeral"; readonly claimName: string; readonly readOnly: boolean }
+  | { readonly kind: "emptyDisk"; readonly bytes: number }
+  | {
+      readonly kind: "hostDisk";
+      /** Of the file on the node. */
+      readonly path: string;
+      /** Whether it is made where it is not there. */
+      readonly isMade: boolean;
+      /** Of a file that is made. */
+      readonly bytes: number | undefined;
+      readonly shared: boolean;
+    }
+  | ({ readonly kind: "cloudInitNoCloud" } & CloudInitData)
+  | ({ readonly kind: "cloudInitConfigDrive" } & CloudInitData)
+  | ({ readonly kind: "configMap"; readonly name: string; readonly optional: boolean } & SmallDisk)
+  | ({ readonly kind: "secret"; readonly name: string; readonly optional: boolean } & SmallDisk)
+  | ({ readonly kind: "downwardAPI"; readonly files: readonly DownwardFile[] } & SmallDisk);
+
+/** The name of a kind of source. */
+export type DiskSourceKind = DiskSource["kind"];
+
+/** Empty means the same as absent. */
+function given(text: string | undefined): string | undefined {
+  return text === "" ? undefined : text;
+}
+
+type CloudInitVolume = NonNullable<Volume["cloudInitNoCloud"]>;
+
+function givenText(
+  text: string | undefined,
+  base64: string | undefined,
+  secret: { readonly name?: string } | undefined,
+): GivenText | undefined {
+  const name = given(secret?.name);
+  if (name !== undefined) return { kind: "secret", name };
+  if (given(base64) !== undefined) return { kind: "base64", text: base64 ?? "" };
+  return given(text) === undefined ? undefined : { kind: "inline", text: text ?? "" };
+}
+
+/** Where data is given in more than one form, which admission refuses: the Secret's, then base64. */
+function cloudInitOf(volume: CloudInitVolume): CloudInitData {
+  return {
+    userData: givenText(volume.userData, volume.userDataBase64, volume.secretRef),
+    networkData: givenText(
+      volume.networkData,
+      volume.networkDataBase64,
+      volume.networkDataSecretRef,
+    ),
+  };
+}
+
+/** How each member of a volume is read, in the order in which they are looked for. */
+const READERS: {
+  readonly [K in DiskSourceKind]: (
+    member: NonNullable<Volume[K]>,
+  ) => Extract<DiskSource, { readonly kind: K }> | undefined;
+} = {
+  containerDisk: ({ image, path, imagePullPolicy, imagePullSecret }) => ({
+    kind: "containerDisk",
+    image,
+    path: given(path),
+    pullPolicy: given(imagePullPolicy),
+    pullSecret: given(imagePullSecret),
+  }),
+  persistentVolumeClaim: ({ claimName, readOnly }) => ({
+    kind: "persistentVolumeClaim",
+    claimName,
+    readOnly: readOnly === true,
+  }),
+  dataVolume: ({ name }) => ({ kind: "dataVolume", claimName: name, readOnly: false }),
+  ephemeral: ({ persistentVolumeClaim: claim }) =>
+    claim === undefined
+      ? undefined
+      : { kind: "ephemeral", claimName: claim.claimName, readOnly: claim.readOnly === true },
+  // What cannot be read keeps the VM from being started.
+  emptyDisk: ({ capacity }) => ({ kind: "emptyDisk", bytes: parseQuantity(capacity) ?? 0 }),
+  hostDisk: ({ path, type, capacity, shared }) => ({
+    kind: "hostDisk",
+    path,
+    isMade: type === "DiskOrCreate",
+    bytes: capacity === undefined ? undefined : parseQuantity(capacity),
+    shared: shared === true,
+  }),
+  cloudInitNoCloud: (member) => ({ kind: "cloudInitNoCloud", ...cloudInitOf(member) }),
+  cloudInitConfigDrive: (member) => ({ kind: "cloudInitConfigDrive", ...cloudInitOf(member) }),
+  configMap: ({ name = "", optional, volumeLabel }) => ({
+    kind: "configMap",
+    name,
+    optional: optional === true,
+    label: given(volumeLabel),
+  }),
+  secret: ({ secretName = "", optional, volumeLabel }) => ({
+    kind: "secret",
+    name: secretName,
+    optional: optional === true,
+    label: given(volumeLabel),
+  }),
+  downwardAPI: ({ fields = [], volumeLabel }) => ({
+    kind: "downwardAPI",
+    files: fields,
+    label: given(volumeLabel),
+  }),
+};
+
+// The keys are those that the type lists, and only they.
+const KINDS = Object.keys(READERS) as readonly DiskSourceKind[];
+
+function readAs(kind: DiskSourceKind, volume: Volume): DiskSource | undefined {
+  // Each reader takes the member of its own key, which the compiler cannot follow through a variable key.
+  const read = READERS[kind] as (member: unknown) => DiskSource | undefined;
+  const member = volume[kind];
+  return member === undefined ? undefined : read(member);
+}
+
+/** Where the data of a volume comes from; undefined for a volume of no kind, or of one that no disk is made of. */
+function sourceOf(volume: Volume): DiskSource | undefined {
+  for (const kind of KINDS) {
+    const source = readAs(kind, volume);
+    if (source !== undefined) return source;
+  }
+  return undefined;
+}
+
+/** The claim of a source; undefined for one without. */
+export function claimNameOf(source: DiskSource): string | undefined {
+  return "claimName" in source ? source.claimName : undefined;
+}
 
 const BUSES = ["virtio", "sata", "scsi"] as const;
 /** How a disk is joined to the machine. */
-export type DiskBus = (typeof BUSES)[number];
+type DiskBus = (typeof BUSES)[number];
 const CACHES = ["none", "writethrough", "writeback", "directsync"] as const;
 /** How the host's memory is between a disk and its file. Source: KubeVirt DriverCache. */
-export type DiskCache = (typeof CACHES)[number];
+type DiskCache = (typeof CACHES)[number];
 const IO_MODES = ["native", "threads", "default"] as const;
 /** Who does the reading and writing. Source: KubeVirt DriverIO. */
-export type DiskIo = (typeof IO_MODES)[number];
+type DiskIo = (typeof IO_MODES)[number];
 const ERROR_POLICIES = ["stop", "ignore", "report", "enospace"] as const;
 /** What becomes of a guest whose disk fails. Source: KubeVirt DiskErrorPolicy. */
-export type DiskErrorPolicy = (typeof ERROR_POLICIES)[number];
+type DiskErrorPolicy = (typeof ERROR_POLICIES)[number];
 
 /** Typical of what guests have drivers for without doing anything. Source: KubeVirt defaults of amd64. */
 const DEFAULT_BUS: DiskBus = "sata";
@@ -25,7 +193,7 @@ const DEFAULT_CACHE: DiskCache = "none";
 const DEFAULT_ERROR_POLICY: DiskErrorPolicy = "stop";
 
 /** Sizes of a disk's blocks in bytes; undefined: 512, or what the device has. */
-export interface DiskBlockSize {
+interface DiskBlockSize {
   readonly logical: number | undefined;
   readonly physical: number | undefined;
   readonly discardGranularity: number | undefined;
@@ -83,10 +251,6 @@ export function isDirect({ cache }: Pick<GuestDisk, "cache">): boolean {
 
 function wordOf<T extends string>(words: readonly T[], word: string | undefined): T | undefined {
   return words.find((each) => each === word);
-}
-
-function given(text: string | undefined): string | undefined {
-  return text === "" ? undefined : text;
 }
 
 interface Device {

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // Which devices beside disks and NICs a specification asks for, with KubeVirt's defaults filled in.
-import type { VmiSpec } from "@patchbay/api";
+import type { VmiSpec, VirtualMachineInstance } from "@patchbay/api";
 
 type Devices = NonNullable<VmiSpec["domain"]["devices"]>;
 
 /** A tablet, which a pointer's place is told by. */
-export interface GuestInput {
+interface GuestInput {
   readonly bus: "usb" | "virtio";
 }
 
@@ -40,4 +40,19 @@ export function tpmOf({ domain }: VmiSpec): Devices["tpm"] {
 /** Whether the guest boots by EFI. */
 export function hasEfi({ domain }: VmiSpec): boolean {
   return domain.firmware?.bootloader?.efi !== undefined;
+}
+
+/** Whether the guest has firmware or a TPM that writes. */
+export function hasState(spec: VmiSpec): boolean {
+  return hasEfi(spec) || tpmOf(spec) !== undefined;
+}
+
+/**
+ * The claim that keeps it over restarts; undefined: it ends with the VMI. Source: KubeVirt persistent-state-for-, where a
+ * VMI has the name of its VM.
+ */
+export function stateClaimNameOf({ metadata, spec }: VirtualMachineInstance): string | undefined {
+  const isKept =
+    spec.domain.firmware?.bootloader?.efi?.persistent === true || tpmOf(spec)?.persistent === true;
+  return isKept ? `persistent-state-for-${metadata.name}` : undefined;
 }

@@ -6,7 +6,7 @@ import { names, type VmiSpec } from "@patchbay/api";
 const DEFAULT_KERNEL = "vmlinuz";
 
 /** Paths in the image of the kernel. */
-export interface KernelFiles {
+interface KernelFiles {
   /** Absolute, without `.` and `..`: as a program sees it whose root is the image. */
   readonly kernel: string;
   /** Like `kernel`; undefined: there is none. */

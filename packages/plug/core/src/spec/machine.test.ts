@@ -3,8 +3,7 @@
 import { names } from "@patchbay/api";
 import { aVmi } from "@patchbay/support";
 import { describe, expect, test } from "vitest";
-import { isOnRootComplex, machineOf, vcpusOf } from "./machine.ts";
-import { memoryMiBOf } from "./memory.ts";
+import { isOnRootComplex, machineOf, vcpusOf, memoryMiBOf } from "./machine.ts";
 
 describe("the machine type", () => {
   test.each([

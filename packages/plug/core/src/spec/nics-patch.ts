@@ -5,7 +5,7 @@ import { versionTest } from "../patch.ts";
 import type { Nics } from "./nics.ts";
 
 /** Where in which object both lists are, and what was read there. */
-export interface NicsPlace {
+interface NicsPlace {
   readonly object: KubeObject;
   /** Pointer to the specification, for example `/spec`. */
   readonly base: string;

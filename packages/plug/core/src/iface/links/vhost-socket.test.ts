@@ -3,7 +3,7 @@ import type { Attachment, BindingRegistry, VirtualMachineInstance } from "@patch
 import { aVmi } from "@patchbay/support";
 import { describe, expect, test } from "vitest";
 import { NO_VIEW } from "../../guest/view.ts";
-import { isForVhostUser } from "../../bindings/for-vhost-user.ts";
+import { isForVhostUser } from "../../bindings/resolve-binding.ts";
 import { collectIfaceFacts } from "../collect.ts";
 import type { LinkFacts } from "../facts.ts";
 import { socketProblem, vhostSocketsOf, type SeenSocket } from "./vhost-socket.ts";

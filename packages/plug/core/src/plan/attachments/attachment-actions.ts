@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Which CNI operations bring a pod from what net-agent has begun to what the pod asks for. Source: NPWG 1.3 section 4.
-import type { NetworkSelection, NetworksAnnotation } from "@patchbay/api";
+import { normalizeMac, type NetworkSelection, type NetworksAnnotation } from "@patchbay/api";
 import { isOwnPodInterfaceName } from "../../iface/names.ts";
 import {
   annotationInvalid,
@@ -12,13 +12,13 @@ import {
   swapNeedsMigration,
   type Told,
 } from "../../reasons/words.ts";
-import { changedAttributes } from "./fixed-attributes.ts";
 import {
   listWanted,
   splitDuplicates,
   type PresentAttachment,
   type WantedAttachment,
 } from "./wanted-attachments.ts";
+import { isEqual } from "../../equal.ts";
 
 /** One attachment that net-agent has begun, as its journal has it. */
 export interface OwnedAttachment {
@@ -240,4 +240,37 @@ export function planAttachmentActions<Owned extends OwnedAttachment>(
       ...duplicateInterface(interfaceName, network),
     })),
   ];
+}
+
+/** What plugins are asked for beside the MAC, by the names of the annotation. */
+const FIELDS = [
+  "ips",
+  "ipam-claim-reference",
+  "cni-args",
+  "portMappings",
+  "bandwidth",
+  "infiniband-guid",
+  "default-route",
+  "deviceID",
+] as const satisfies readonly (keyof NetworkSelection)[];
+
+/** What asks for nothing is as good as absent. */
+function askedBy(value: unknown): unknown {
+  const isEmpty = value === null || value === "" || isEqual(value, []) || isEqual(value, {});
+  return isEmpty ? undefined : value;
+}
+
+/** A MAC that is no longer asked for is as good as any. */
+function isOtherMac(before: NetworkSelection, now: NetworkSelection): boolean {
+  const asked = normalizeMac(now.mac ?? "");
+  return asked !== "" && asked !== normalizeMac(before.mac ?? "");
+}
+
+/** Names of the attributes, in the order of the standard. */
+export function changedAttributes(
+  before: NetworkSelection,
+  now: NetworkSelection,
+): readonly string[] {
+  const others = FIELDS.filter((field) => !isEqual(askedBy(before[field]), askedBy(now[field])));
+  return [...(isOtherMac(before, now) ? ["mac"] : []), ...others];
 }

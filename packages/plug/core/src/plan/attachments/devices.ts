@@ -30,7 +30,7 @@ export interface DeviceRequest {
 }
 
 /** The device, or why the attachment cannot have one. */
-export type DeviceChoice =
+type DeviceChoice =
   | { readonly ok: true; readonly id: string; readonly resource?: string }
   /**
    * The kubelet gave the pod nothing of the resource, so the attachment is made without a device. Marker resources, such as

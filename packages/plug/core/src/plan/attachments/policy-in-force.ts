@@ -39,7 +39,7 @@ export function policySettingOf(kubevirt: KubeVirt | undefined): string {
 }
 
 /** Who says what. */
-export interface PolicySources {
+interface PolicySources {
   /** Lists that the node's flags name. */
   readonly flags: ClusterTenantPolicy;
   /** The cluster's configuration; undefined where there is none, or none that may be read. */
@@ -49,7 +49,7 @@ export interface PolicySources {
 }
 
 /** What counts, and all that is wrong with what the cluster says. */
-export interface PolicyInForce {
+interface PolicyInForce {
   readonly policy: TenantPolicy;
   readonly causes: readonly Cause[];
 }

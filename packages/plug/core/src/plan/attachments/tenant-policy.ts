@@ -3,13 +3,12 @@
 import { isJsonObject, POLICY_FIELDS, type JsonObject, type PolicyFieldName } from "@patchbay/api";
 import type { NetworkConfigList } from "../../ports/cni.ts";
 import { needsOf } from "../../definition/needs.ts";
-import { foldMember, spellingProblems } from "./member-spelling.ts";
 
 /**
  * Names that are allowed, in order, of which the first that matches counts: `NAME`, `PREFIX*`, and `!` before those that are
  * refused. What nothing matches is refused.
  */
-export type Patterns = readonly string[];
+type Patterns = readonly string[];
 
 /** What definitions of tenants may name, all of it; an administrator's are not limited. */
 export type TenantPolicy = Readonly<Record<PolicyFieldName, Patterns>>;
@@ -265,4 +264,46 @@ export function policyProblems(
 ): readonly string[] {
   if (policy.trustedNamespaces.includes(definition.namespace)) return [];
   return definition.config.plugins.flatMap((plugin) => problemsOf(plugin, { policy, ownBridges }));
+}
+
+/** The same for names that Go takes for one, those with U+017F and U+212A too. */
+function foldMember(name: string): string {
+  return name.toUpperCase().toLowerCase();
+}
+
+/** Members of plugins' configurations that are read or written here. */
+const READ_HERE: ReadonlyMap<string, string> = new Map(
+  [
+    "type",
+    "name",
+    "cniVersion",
+    "ipam",
+    "dataDir",
+    "args",
+    "cni",
+    "master",
+    "bridge",
+    "capabilities",
+    "runtimeConfig",
+    "prevResult",
+    "delegate",
+    "delegates",
+    "plugins",
+    "deviceID",
+    "pciBusID",
+    "linksInContainer",
+  ].map((name) => [foldMember(name), name]),
+);
+
+/** Members of an object that plugins take for another one; `field`: where it is, empty for the plugin itself. */
+function spellingProblems(field: string, value: unknown): readonly string[] {
+  if (!isJsonObject(value)) return [];
+  const seen = new Map<string, string>();
+  return Object.keys(value).flatMap((name) => {
+    const folded = foldMember(name);
+    const meant = READ_HERE.get(folded) ?? seen.get(folded) ?? name;
+    seen.set(folded, meant);
+    if (meant === name) return [];
+    return [`${field === "" ? "" : `${field}.`}${name}, which plugins take for ${meant}`];
+  });
 }

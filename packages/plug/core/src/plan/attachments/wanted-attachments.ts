@@ -31,7 +31,7 @@ function networkOf({ name, namespace: own = "" }: NetworkSelection, namespace: s
 }
 
 /** What a pod has, from which elements without a name get theirs. */
-export interface Present {
+interface Present {
   /** What others have attached, also what was adopted of it. */
   readonly others: readonly PresentAttachment[];
   /** What is in place of what the annotation has asked for. */
@@ -153,7 +153,7 @@ export function listWanted(
 }
 
 /** Attachments that ask for names, and those whose names others ask for before them. */
-export interface SplitWanted {
+interface SplitWanted {
   readonly accepted: readonly WantedAttachment[];
   readonly duplicates: readonly WantedAttachment[];
 }

@@ -1,19 +1,130 @@
 // SPDX-License-Identifier: Apache-2.0
 // The libvirt domain of a VMI.
-import type { NetworkConfig, VirtualMachineInstance } from "@patchbay/api";
+import {
+  names,
+  type VirtualMachineInstance,
+  type VmiSpec,
+  type NetworkConfig,
+} from "@patchbay/api";
 import { layoutOf, type DomainDefinition, type Topology } from "@patchbay/domain";
+import { sha256Hex } from "../../iface/sha256.ts";
+import { deviceOfInput, topologyVersionOf } from "../../pcie/devices.ts";
+import { hasConsole, inputsOf, tpmOf } from "../../spec/guest-devices.ts";
+import {
+  VIDEO_MODELS,
+  WATCHDOG_ACTIONS,
+  wordOf,
+  clockOf,
+  cpuOf,
+  featuresOf,
+  firmwareOf,
+  identityOf,
+  kernelOf,
+} from "./guest/machine.ts";
 import type { IfaceFacts } from "../../iface/facts.ts";
-import { topologyVersionOf } from "../../pcie/kept.ts";
 import { planVmiTopology, queuesOf } from "../../pcie/topology.ts";
-import { machineOf, vcpusOf } from "../../spec/machine.ts";
-import { memoryMiBOf } from "../../spec/memory.ts";
-import { isForVhostUser } from "../../bindings/for-vhost-user.ts";
-import { domainNameOf } from "./domain-name.ts";
-import { guestDevicesOf } from "./guest/devices.ts";
-import { controllersOf, diskDefinitionsOf } from "./guest/disks.ts";
-import { ioThreadsOf } from "./guest/io-threads.ts";
-import { clockOf, cpuOf, featuresOf, firmwareOf, identityOf, kernelOf } from "./guest/machine.ts";
-import { nicDefinitionOf } from "./nic.ts";
+import { machineOf, vcpusOf, memoryMiBOf } from "../../spec/machine.ts";
+import { isForVhostUser } from "../../bindings/resolve-binding.ts";
+import { controllersOf, diskDefinitionsOf, ioThreadsOf } from "./guest/disks.ts";
+import { nicDefinitionOf } from "./nics.ts";
+
+/** Name of the domain. Source: KubeVirt api.VMINamespaceKeyFunc. */
+export function domainNameOf(vmi: VirtualMachineInstance): string {
+  return `${vmi.metadata.namespace ?? ""}_${vmi.metadata.name}`;
+}
+
+/** As libvirt reads one. */
+const UUID = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i;
+
+/**
+ * The machine's UUID, the same at every start: the one that the VM asks for, else a version 8 UUID of its name.
+ * Source: RFC 9562 section 5.8.
+ */
+export function machineUuidOf(vmi: VirtualMachineInstance): string {
+  const asked = vmi.spec.domain.firmware?.uuid ?? "";
+  if (UUID.test(asked)) return asked.toLowerCase();
+  const hex = sha256Hex(domainNameOf(vmi));
+  return [
+    hex.slice(0, 8),
+    hex.slice(8, 12),
+    `8${hex.slice(13, 16)}`,
+    `8${hex.slice(17, 20)}`,
+    hex.slice(20, 32),
+  ].join("-");
+}
+
+function inLauncherDir(name: string): string {
+  return `${names.LAUNCHER_DIR}/${name}`;
+}
+
+function agentOf({ fixed }: Topology): Pick<DomainDefinition, "agent"> {
+  const pciAddress = fixed.get("guestAgent");
+  if (pciAddress === undefined) return {};
+  return { agent: { socketPath: inLauncherDir(names.AGENT_SOCKET), pciAddress } };
+}
+
+/** Source: KubeVirt, which gives every card as much. */
+const VIDEO_MEMORY_KIB = 16 * 1024;
+
+function displayOf({ domain }: VmiSpec, { fixed }: Topology): Pick<DomainDefinition, "display"> {
+  const pciAddress = fixed.get("display");
+  if (pciAddress === undefined) return {};
+  const model = wordOf(VIDEO_MODELS, domain.devices?.video?.type) ?? "vga";
+  // A virtio card has no memory of its own.
+  const memory = model === "virtio" ? {} : { memoryKiB: VIDEO_MEMORY_KIB };
+  return { display: { socketPath: inLauncherDir(names.VNC_SOCKET), model, ...memory, pciAddress } };
+}
+
+function inputDefinitionsOf(spec: VmiSpec, { fixed }: Topology): DomainDefinition["inputs"] {
+  return inputsOf(spec).flatMap(({ bus }, index): DomainDefinition["inputs"] => {
+    const alias = `ua-input-${String(index)}`;
+    if (bus === "usb") return [{ alias, type: "tablet", bus, port: index + 1 }];
+    const pciAddress = fixed.get(deviceOfInput(index));
+    return pciAddress === undefined ? [] : [{ alias, type: "tablet", bus, pciAddress }];
+  });
+}
+
+function rngOf({ fixed }: Topology): Pick<DomainDefinition, "rng"> {
+  const pciAddress = fixed.get("rng");
+  return pciAddress === undefined ? {} : { rng: { pciAddress } };
+}
+
+function watchdogOf({ domain }: VmiSpec, { fixed }: Topology): Pick<DomainDefinition, "watchdog"> {
+  const pciAddress = fixed.get("watchdog");
+  if (pciAddress === undefined) return {};
+  const action = wordOf(WATCHDOG_ACTIONS, domain.devices?.watchdog?.i6300esb?.action) ?? "reset";
+  return { watchdog: { alias: "ua-watchdog", action, pciAddress } };
+}
+
+/** The model that keeps its state is the newer one. Source: KubeVirt. */
+function tpmDefinitionOf(spec: VmiSpec): Pick<DomainDefinition, "tpm"> {
+  const tpm = tpmOf(spec);
+  if (tpm === undefined) return {};
+  const isPersistent = tpm.persistent === true;
+  return { tpm: { model: isPersistent ? "tpm-crb" : "tpm-tis", isPersistent } };
+}
+
+function consoleOf(spec: VmiSpec): Pick<DomainDefinition, "console"> {
+  if (!hasConsole(spec)) return {};
+  const socketPath = inLauncherDir(names.CONSOLE_SOCKET);
+  return { console: { socketPath, logPath: inLauncherDir(names.CONSOLE_LOG) } };
+}
+
+/** All of them; what has no place in the layout is left out. */
+export function guestDevicesOf(
+  { spec }: VirtualMachineInstance,
+  topology: Topology,
+): Pick<DomainDefinition, "agent" | "display" | "inputs" | "rng" | "watchdog" | "tpm" | "console"> {
+  return {
+    ...agentOf(topology),
+    ...displayOf(spec, topology),
+    inputs: inputDefinitionsOf(spec, topology),
+    ...rngOf(topology),
+    ...watchdogOf(spec, topology),
+    ...tpmDefinitionOf(spec),
+    ...consoleOf(spec),
+  };
+}
 
 /** Of a VMI that cannot be laid out, which is never started. */
 const NO_TOPOLOGY: Topology = { ports: [], bridges: [], addresses: new Map(), fixed: new Map() };

@@ -3,7 +3,7 @@
 import { networkConfigOf, type BindingRegistry, type Iface } from "@patchbay/api";
 import { aVmi } from "@patchbay/support";
 import { describe, expect, test } from "vitest";
-import { bindingOf } from "../../bindings/binding-of.ts";
+import { bindingOf } from "../../bindings/resolve-binding.ts";
 import { collectIfaceFacts, type IfaceSources } from "../../iface/collect.ts";
 import { phaseOf } from "../../iface/phase.ts";
 import { expectedWirings, withWired } from "../../iface/links/wired.ts";

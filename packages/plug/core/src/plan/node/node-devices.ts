@@ -10,7 +10,7 @@ interface Offered {
 }
 
 /** A device of the node that all launchers may have at once. */
-export interface NodeDevice extends Offered {
+interface NodeDevice extends Offered {
   readonly kind: "device";
   /** Its file, on the node and in the launcher. */
   readonly path: string;
@@ -19,7 +19,7 @@ export interface NodeDevice extends Offered {
 }
 
 /** Directories of sockets of vhost-user: one that is one pod's, or all of them, for the dataplane. */
-export interface NodeSockets extends Offered {
+interface NodeSockets extends Offered {
   readonly kind: "sockets" | "all-sockets";
 }
 

@@ -18,7 +18,7 @@ import type { IfaceFacts } from "../../iface/facts.ts";
 import { aliasOf } from "../../iface/names.ts";
 import { isWanted, letsGo, phaseOf } from "../../iface/phase.ts";
 import { isByHook, leaseOf, moduleOf, onSwap, wiringOf } from "../../iface/links/wiring.ts";
-import { type NicPlace, planLivePlaces, type NoPlace } from "../../pcie/live-places.ts";
+import { planLivePlaces, type NicPlace, type NoPlace } from "../../pcie/live-places.ts";
 import { queuesOf } from "../../pcie/topology.ts";
 import { planDomain } from "./domain.ts";
 import { openMigration, type NodeRole } from "../../migration/owner.ts";
@@ -27,17 +27,17 @@ import { findByName } from "../../spec/nics.ts";
 import {
   planLinkSocket,
   vhostUserWaitOf,
-  type LinkSocketAction,
-  type VhostUserWait,
-} from "./vhost-user.ts";
-import { pauseAfterRequest, type UnplugRequest } from "./unplug-request.ts";
-import { liveNicOf, nicDefinitionOf } from "./nic.ts";
-import {
+  pauseAfterRequest,
+  liveNicOf,
+  nicDefinitionOf,
   planLeft,
   planSwapNetwork,
+  type LinkSocketAction,
+  type VhostUserWait,
+  type UnplugRequest,
   type RemoveBridgeAction,
   type SwapAction,
-} from "./network-swap.ts";
+} from "./nics.ts";
 
 /** One step; performed in order, each may be repeated. */
 export type NodeAction =
@@ -396,5 +396,44 @@ export function isToldFirst(plan: readonly NodeAction[], { ifaces }: NodeVmFacts
     const nic = nicOfStep(action);
     const iface = "iface" in action ? findByName(ifaces, action.iface) : undefined;
     return nic !== undefined && isNews(nic, iface?.reported);
+  });
+}
+
+/** One iface that is not as it was made. */
+export interface Drift {
+  readonly iface: string;
+  /** What people are told. */
+  readonly message: string;
+}
+
+function sayLinks({ links: { tap, bridge } }: IfaceFacts): string {
+  if (!tap && !bridge) return "its tap and its bridge were gone and are created again";
+  if (!tap) return "its tap was gone and is created again";
+  if (!bridge) return "its bridge was gone and is created again";
+  return "its links in the pod were changed by something else and are repaired";
+}
+
+/** By the steps that mend. */
+const WRONGS: Partial<Record<NodeAction["kind"], (facts: IfaceFacts) => string>> = {
+  attachDevice: () => "its device was gone from the VM and is plugged again",
+  detachDevice: () =>
+    "its tap, or its socket, is not the one that its device uses; the device is unplugged and plugged again",
+  linkSocket: () => "its socket was made anew and is shared with the launcher again",
+  wireTap: sayLinks,
+};
+
+/** The drift that a plan repairs; none of ifaces that were not ready or are unplugged, or of a VMI that is being deleted. */
+export function driftIn(
+  plan: readonly NodeAction[],
+  { vmi, ifaces }: Pick<NodeVmFacts, "vmi" | "ifaces">,
+): readonly Drift[] {
+  if (vmi.metadata.deletionTimestamp !== undefined) return [];
+  return plan.flatMap((action): readonly Drift[] => {
+    const facts = "iface" in action ? findByName(ifaces, action.iface) : undefined;
+    const hotplug = facts?.reported?.hotplug;
+    if (facts === undefined || hotplug?.phase !== "Ready" || !isWanted(facts)) return [];
+    const wrong = WRONGS[action.kind]?.(facts);
+    if (wrong === undefined) return [];
+    return [{ iface: facts.name, message: `interface ${facts.name}: ${wrong}` }];
   });
 }

@@ -15,12 +15,12 @@ import {
   type VirtualMachineInstance,
   type VolumeMount,
 } from "@patchbay/api";
-import { canBind } from "../../bindings/binding-of.ts";
+import { canBind } from "../../bindings/resolve-binding.ts";
 import { ifacesOf } from "../../spec/nics.ts";
 import { inMi } from "./parts.ts";
 
 /** What a launcher needs for its hooks. */
-export interface HookParts {
+interface HookParts {
   readonly containers: readonly Container[];
   readonly volumes: readonly PodVolume[];
   /** Of the launcher's own container: what hooks share with the guest's QEMU. */

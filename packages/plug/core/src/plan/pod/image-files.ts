@@ -1,7 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 // How files of an image come into the launcher: the image is a volume, or a container of it copies them before the start.
-import type { Container, Pod, PodVolume } from "@patchbay/api";
+import {
+  names,
+  type Container,
+  type Pod,
+  type PodVolume,
+  type VirtualMachineInstance,
+} from "@patchbay/api";
 import { inMi, NO_PARTS, type PartsRequest, type PodParts } from "./parts.ts";
+import { kernelFilesOf } from "../../spec/kernel.ts";
 
 /** Volume with the program that copies, since an image need not hold any. */
 const TOOL_VOLUME = "copy-files";
@@ -152,4 +159,24 @@ function isImageDropped({ spec }: Pod): boolean {
 /** Whether the pod's container never gets the files of an image: somebody on the way knows no volumes that are images. */
 export function hasLostImage(pod: Pod): boolean {
   return isImageDropped(pod) || isImageUnknown(pod);
+}
+
+/** Most that kernel and initrd take on disk; those of distributions have 30 to 150 MiB. */
+const KERNEL_MIB = 512;
+
+/** The files of the guest's kernel, if it is booted from one. */
+export function kernelImageOf(vmi: VirtualMachineInstance): readonly ImageFiles[] {
+  const boot = vmi.spec.domain.firmware?.kernelBoot?.container;
+  if (boot === undefined) return [];
+  const { kernel, initrd } = kernelFilesOf(vmi.spec.domain);
+  return [
+    {
+      name: KERNEL_FILES,
+      image: boot.image,
+      pullPolicy: pullPolicyOf(boot.imagePullPolicy),
+      pullSecret: boot.imagePullSecret,
+      mountPath: names.KERNEL_BOOT_DIR,
+      copy: { option: "--parents", files: [kernel, ...[initrd ?? []].flat()], mib: KERNEL_MIB },
+    },
+  ];
 }

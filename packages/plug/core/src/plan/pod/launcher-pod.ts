@@ -9,28 +9,26 @@ import {
   type SecurityContext,
   type VirtualMachineInstance,
   type VolumeMount,
+  type VmiSpec,
+  type GuestProbe,
+  type Probe,
 } from "@patchbay/api";
 import { layoutOf } from "@patchbay/domain";
-import { bindingsMiBOf } from "../../bindings/overhead.ts";
+import { bindingsMiBOf, launcherResourcesOf } from "./launcher-resources.ts";
 import { networkResources, type Definitions } from "../../node/definitions.ts";
 import { launcherPodName } from "../../migration/owner.ts";
-import { topologyVersionOf } from "../../pcie/kept.ts";
-import { isForVhostUser } from "../../bindings/for-vhost-user.ts";
-import { hasDisplay } from "../../spec/guest-devices.ts";
-import type { DiskFacts } from "./disks/disk-part.ts";
-import { diskImagesOf, diskPartsOf, planDisks } from "./disks/disk-parts.ts";
-import { imagePartsOf } from "./image-files.ts";
-import { kernelImageOf } from "./kernel-boot.ts";
-import { launcherResourcesOf } from "./launcher-resources.ts";
+import { topologyVersionOf } from "../../pcie/devices.ts";
+import { isForVhostUser } from "../../bindings/resolve-binding.ts";
+import { hasDisplay, hasConsole } from "../../spec/guest-devices.ts";
+import type { DiskFacts } from "./disk-parts.ts";
+import { diskImagesOf, diskPartsOf, planDisks } from "./disks.ts";
+import { imagePartsOf, kernelImageOf } from "./image-files.ts";
 import { hookPartsOf, type HookSettings } from "./hook-sidecars.ts";
-import { inMi, joinParts, type PodParts } from "./parts.ts";
-import { statePartsOf } from "./state-parts.ts";
+import { inMi, joinParts, statePartsOf, type PodParts } from "./parts.ts";
 import { networkInfoVolume } from "./network-info.ts";
-import { consoleLogOf } from "./console-log.ts";
-import { containerProbesOf } from "./container-probes.ts";
 import { planPodNetworks, type NetworksOwner } from "./pod-networks.ts";
-import { podAnnotationsOf, podLabelsOf } from "./pod-metadata.ts";
-import { podSettingsOf } from "./pod-settings.ts";
+import { podAnnotationsOf, podLabelsOf, podSettingsOf } from "./inherited-fields.ts";
+import { domainNameOf } from "../node/domain.ts";
 
 /** What the cluster decides about launchers. */
 export interface LauncherSettings {
@@ -197,5 +195,103 @@ export function launcherPodOf(vmi: VirtualMachineInstance, request: LauncherRequ
         ...hooks.volumes,
       ],
     },
+  };
+}
+
+/** What a container is made of that is the same for all of a launcher. */
+interface LogParts {
+  readonly image: string;
+  readonly securityContext: SecurityContext;
+  /** Whether guests have it that do not say. Source: KubeVirt virtualMachineOptions.disableSerialConsoleLog. */
+  readonly logsConsoles: boolean;
+}
+
+/** A shell and `tail`; a guest that prints as much as it can gets no more. Disk: what the node keeps of a log. */
+const RESOURCES = {
+  requests: { cpu: "5m", memory: "8Mi", "ephemeral-storage": "1Mi" },
+  limits: { cpu: "100m", memory: "32Mi", "ephemeral-storage": "51Mi" },
+};
+
+/** Whether what the guest prints is a container's log. */
+function isLogged(spec: VmiSpec, byDefault: boolean): boolean {
+  return hasConsole(spec) && (spec.domain.devices?.logSerialConsole ?? byDefault);
+}
+
+/** None, or the one. It may read where the console's log is, and write nothing. */
+export function consoleLogOf(spec: VmiSpec, parts: LogParts): readonly Container[] {
+  const { image, securityContext, logsConsoles } = parts;
+  if (!isLogged(spec, logsConsoles)) return [];
+  return [
+    {
+      name: names.CONSOLE_LOG_CONTAINER,
+      image,
+      imagePullPolicy: "IfNotPresent",
+      command: ["/usr/bin/virt-tail"],
+      resources: RESOURCES,
+      securityContext,
+      volumeMounts: [
+        { name: names.LAUNCHER_VOLUME, mountPath: names.LAUNCHER_DIR, readOnly: true },
+      ],
+    },
+  ];
+}
+
+/** Added to the delay: libvirt starts, and then the guest, seconds. Source: KubeVirt LibvirtStartupDelay. */
+const STARTUP_SECONDS = 10;
+/** Added to the time for an answer where the guest's agent gives it, seconds. */
+const AGENT_SECONDS = 1;
+/** Source: Kubernetes, default timeoutSeconds of a probe. */
+const TIMEOUT_SECONDS = 1;
+
+/** What the kubelet does with it as with any other container's. */
+const HANDED_ON = [
+  "httpGet",
+  "tcpSocket",
+  "periodSeconds",
+  "timeoutSeconds",
+  "successThreshold",
+  "failureThreshold",
+] as const;
+
+/** What the agent is sent: the command, whose output it keeps. Source: QEMU qga/qapi-schema.json guest-exec. */
+function execRequest([path = "", ...args]: readonly string[]): string {
+  const fields = { path, arg: args, "capture-output": true };
+  return JSON.stringify({ execute: "guest-exec", arguments: fields });
+}
+
+/** The words of `virt-probe` in the launcher; undefined: the kubelet asks the guest itself. */
+function commandOf(vmi: VirtualMachineInstance, probe: GuestProbe): readonly string[] | undefined {
+  const { exec, guestAgentPing, timeoutSeconds = TIMEOUT_SECONDS } = probe;
+  const words = [
+    "virt-probe",
+    domainNameOf(vmi),
+    String(Math.max(timeoutSeconds, TIMEOUT_SECONDS)),
+  ];
+  if (guestAgentPing !== undefined) return words;
+  return exec === undefined ? undefined : [...words, execRequest(exec.command ?? [])];
+}
+
+function containerProbeOf(vmi: VirtualMachineInstance, probe: GuestProbe): Probe {
+  const { initialDelaySeconds = 0, timeoutSeconds = TIMEOUT_SECONDS } = probe;
+  const command = commandOf(vmi, probe);
+  const asked = HANDED_ON.filter((field) => probe[field] !== undefined);
+  return {
+    ...Object.fromEntries(asked.map((field) => [field, probe[field]])),
+    initialDelaySeconds: initialDelaySeconds + STARTUP_SECONDS,
+    ...(command !== undefined && {
+      exec: { command },
+      timeoutSeconds: Math.max(timeoutSeconds, TIMEOUT_SECONDS) + AGENT_SECONDS,
+    }),
+  };
+}
+
+/** The probes of the container that runs the guest. */
+export function containerProbesOf(
+  vmi: VirtualMachineInstance,
+): Pick<Container, "livenessProbe" | "readinessProbe"> {
+  const { livenessProbe, readinessProbe } = vmi.spec;
+  return {
+    ...(livenessProbe !== undefined && { livenessProbe: containerProbeOf(vmi, livenessProbe) }),
+    ...(readinessProbe !== undefined && { readinessProbe: containerProbeOf(vmi, readinessProbe) }),
   };
 }

@@ -17,7 +17,7 @@ import {
   type VirtualMachineInstance,
   type VolumeMount,
 } from "@patchbay/api";
-import { bindingOf } from "../../bindings/binding-of.ts";
+import { bindingOf } from "../../bindings/resolve-binding.ts";
 import { nicsOfElements, podNicOf, type PodNicSources } from "../../iface/pod-nic.ts";
 import { findByName, ifacesOf, networksOf } from "../../spec/nics.ts";
 import type { NetworksOwner } from "./pod-networks.ts";

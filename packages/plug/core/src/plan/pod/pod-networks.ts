@@ -13,7 +13,7 @@ import {
   type VirtualMachineInstance,
 } from "@patchbay/api";
 import { keptIpsFor } from "../../addresses/kept-addresses.ts";
-import { bindingOf } from "../../bindings/binding-of.ts";
+import { bindingOf } from "../../bindings/resolve-binding.ts";
 import { extraInterfaceNameOf, isOwnPodInterfaceName } from "../../iface/names.ts";
 import { nicsOfElements, podNicOf } from "../../iface/pod-nic.ts";
 import type { NetworkAbsences } from "../../node/definitions.ts";

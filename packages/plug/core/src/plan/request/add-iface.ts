@@ -12,14 +12,14 @@ import {
   type Iface,
   type Network,
 } from "@patchbay/api";
-import { NEEDS_START } from "./plugged-bindings.ts";
-import { bindingOf } from "../../bindings/binding-of.ts";
+import { NEEDS_START } from "./spec-edits.ts";
+import { bindingOf } from "../../bindings/resolve-binding.ts";
 import { isEqual } from "../../equal.ts";
 import { bookPorts, lacksIoPorts } from "../../pcie/ports.ts";
 import { noFreePort } from "../../reasons/words.ts";
 import { findByName, ifacesOf, networkNameOf, networksOf, withNics } from "../../spec/nics.ts";
 import type { AddIfaceRequest } from "./nic-body.ts";
-import { refuse, type NicPlan } from "./nic-plan.ts";
+import { refuse, type NicPlan } from "./refusal.ts";
 import {
   findLiveVmi,
   namespaceOf,
@@ -30,7 +30,7 @@ import {
 } from "./target.ts";
 
 /** What is known of the world for a request to plug. */
-export interface AddIfaceFacts {
+interface AddIfaceFacts {
   readonly target: NicTarget;
   readonly request: AddIfaceRequest;
   /** Whether the NetworkAttachmentDefinition is there. */

@@ -7,20 +7,19 @@ import {
   type VirtualMachineInstanceMigration,
 } from "@patchbay/api";
 import { migrationProblem } from "../../migration/requests.ts";
-import { membersOf } from "./body.ts";
-import { toRefusal, type Parsed, type Refusal } from "./nic-plan.ts";
+import { membersOf, toRefusal, type Parsed, type Refusal } from "./refusal.ts";
 
 type MigrationSpec = VirtualMachineInstanceMigration["spec"];
 type Labels = NonNullable<MigrationSpec["addedNodeSelector"]>;
 
 /** What is asked for beside the migration itself. */
-export interface MigrateOptions {
+interface MigrateOptions {
   /** Labels that the target node has besides. */
   readonly addedNodeSelector?: Labels;
 }
 
 /** What becomes of the request. */
-export type MigratePlan =
+type MigratePlan =
   | { readonly kind: "refused"; readonly refusal: Refusal }
   | { readonly kind: "create"; readonly spec: MigrationSpec; readonly message: string };
 

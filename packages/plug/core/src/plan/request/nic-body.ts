@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // What the body of addinterface and removeinterface says. Source: KubeVirt v1.0.1 api/types.go, virt-api/rest/interfacehotplug.go.
 import { isJsonObject, type Cause, type Iface, type JsonObject } from "@patchbay/api";
-import { toRefusal, type Parsed } from "./nic-plan.ts";
+import { toRefusal, type Parsed } from "./refusal.ts";
 
 /** Fields of an iface that may stand beside the name; the rest of the iface. */
 export type IfaceFields = Omit<Iface, "name">;

@@ -3,11 +3,11 @@
 import { isAbsent, isDefaultNetwork, validateVmiSpec, type Iface } from "@patchbay/api";
 import { findByName, ifacesOf, networksOf, withNics } from "../../spec/nics.ts";
 import type { RemoveIfaceRequest } from "./nic-body.ts";
-import { refuse, type NicPlan } from "./nic-plan.ts";
+import { refuse, type NicPlan } from "./refusal.ts";
 import { findLiveVmi, specOf, targetProblem, patchTarget, type NicTarget } from "./target.ts";
 
 /** What is known of the world for a request to unplug. */
-export interface RemoveIfaceFacts {
+interface RemoveIfaceFacts {
   readonly target: NicTarget;
   readonly request: RemoveIfaceRequest;
 }

@@ -10,7 +10,7 @@ import {
 import type { NodeLoss } from "../../node/node-loss.ts";
 import type { Nics } from "../../spec/nics.ts";
 import { nicsPatch } from "../../spec/nics-patch.ts";
-import { toRefusal, type Refusal } from "./nic-plan.ts";
+import { toRefusal, type Refusal } from "./refusal.ts";
 
 /** The object whose specification is to be changed; a VM together with its VMI, if there is one. */
 export type NicTarget =

@@ -10,10 +10,10 @@ import {
 } from "@patchbay/api";
 
 /** What is to happen with the VMI. `keep` also where there is none. */
-export type RunStep = "keep" | "start" | "stop";
+type RunStep = "keep" | "start" | "stop";
 
 /** What follows from strategy, requests and the guest's end. */
-export interface RunDecision {
+interface RunDecision {
   readonly step: RunStep;
   /** `status.stateChangeRequests` as it is to be: what was carried out or has no meaning is gone. */
   readonly requests: readonly StateChangeRequest[];

@@ -13,11 +13,10 @@ import {
   type VmiSpec,
 } from "@patchbay/api";
 import { machineFamilyOf } from "@patchbay/domain";
-import { bindingProblems } from "../../bindings/binding-of.ts";
-import { machineOf } from "../../spec/machine.ts";
+import { bindingProblems } from "../../bindings/resolve-binding.ts";
+import { machineOf, memoryMiBOf } from "../../spec/machine.ts";
 import { disksOf } from "../../spec/disks.ts";
 import { ifacesOf } from "../../spec/nics.ts";
-import { memoryMiBOf } from "../../spec/memory.ts";
 import { planVmiTopology, topologyProblems } from "../../pcie/topology.ts";
 
 function machineProblems({ domain }: VmiSpec, base: string): readonly FieldProblem[] {

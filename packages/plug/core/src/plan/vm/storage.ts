@@ -1,21 +1,24 @@
 // SPDX-License-Identifier: Apache-2.0
 // Whether what the disks of a VMI are on is there, so that its launcher can be made.
-import type {
-  ObjectMeta,
-  PersistentVolumeClaim,
-  StorageConfig,
-  VirtualMachineInstance,
+import {
+  apiVersionOf,
+  DATA_VOLUMES,
+  names,
+  type ObjectMeta,
+  type PersistentVolumeClaim,
+  type StorageConfig,
+  type VirtualMachineInstance,
+  type DataVolume,
+  type VirtualMachine,
 } from "@patchbay/api";
-import { claimModeOf, claimNamesOf } from "../../spec/claims.ts";
+import { claimModeOf, claimNamesOf, findHostPath } from "../../spec/disk-files.ts";
 import {
   FILL_MESSAGE_ANNOTATION,
   FILL_PHASE_ANNOTATION,
   FILL_STATE_ANNOTATION,
   FILLED,
 } from "../../spec/data-volume.ts";
-import { claimNameOf } from "../../spec/disk-source.ts";
-import { disksOf, type GuestDisk } from "../../spec/disks.ts";
-import { findHostPath } from "../../spec/host-path.ts";
+import { claimNameOf, disksOf, type GuestDisk } from "../../spec/disks.ts";
 
 /** What there is of storage. */
 export interface StorageFacts {
@@ -25,7 +28,7 @@ export interface StorageFacts {
 }
 
 /** What keeps a launcher from being made. */
-export interface StorageHindrance {
+interface StorageHindrance {
   /** Stable, in CamelCase; listed in docs/reference/phases.md. */
   readonly reason: string;
   readonly message: string;
@@ -131,4 +134,30 @@ export function storageHindrance(
     if (hindrance !== undefined) return hindrance;
   }
   return undefined;
+}
+
+/** What a VM's templates ask for, owned by the VM: they go with it. Source: KubeVirt spec.dataVolumeTemplates. */
+export function dataVolumesOf(vm: VirtualMachine): readonly DataVolume[] {
+  const { metadata, spec } = vm;
+  return (spec.dataVolumeTemplates ?? []).map((template) => ({
+    apiVersion: apiVersionOf(DATA_VOLUMES),
+    kind: DATA_VOLUMES.kind,
+    metadata: {
+      name: template.metadata?.name ?? "",
+      namespace: metadata.namespace ?? "",
+      labels: { ...template.metadata?.labels, [names.CREATED_BY_LABEL]: metadata.uid ?? "" },
+      annotations: { ...template.metadata?.annotations },
+      ownerReferences: [
+        {
+          apiVersion: vm.apiVersion,
+          kind: vm.kind,
+          name: metadata.name,
+          uid: metadata.uid ?? "",
+          controller: true,
+          blockOwnerDeletion: true,
+        },
+      ],
+    },
+    spec: template.spec,
+  }));
 }

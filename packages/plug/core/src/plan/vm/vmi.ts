@@ -28,7 +28,7 @@ import {
   type LauncherSettings,
 } from "../pod/launcher-pod.ts";
 import { networkInfoOf } from "../pod/network-info.ts";
-import { stateClaimOf } from "../pod/state-parts.ts";
+import { stateClaimOf } from "../pod/parts.ts";
 import { planPodNetworks, type NetworksOwner } from "../pod/pod-networks.ts";
 import { planOwnNics } from "./nics.ts";
 import { vmiStartProblems } from "./start-problems.ts";

@@ -9,11 +9,9 @@ import {
 } from "@patchbay/domain";
 import { deviceOfDisk, deviceOfSata, SATA_PORTS } from "../../../pcie/devices.ts";
 import { diskFileOf, volumeModeOf } from "../../../spec/disk-files.ts";
-import type { DiskSourceKind } from "../../../spec/disk-source.ts";
-import { disksOf, type GuestDisk } from "../../../spec/disks.ts";
-import { machineOf } from "../../../spec/machine.ts";
-import { bootOrderOf } from "./boot-order.ts";
-import type { IoThreads } from "./io-threads.ts";
+import { disksOf, type DiskSourceKind, type GuestDisk } from "../../../spec/disks.ts";
+import { machineOf, vcpusOf } from "../../../spec/machine.ts";
+import { ifacesOf } from "../../../spec/nics.ts";
 
 /** Not the alias of a NIC of the same name. */
 const ALIAS_PREFIX = "ua-disk-";
@@ -148,4 +146,67 @@ export function controllersOf(
       ? [{ type: "sata", index, pciAddress }]
       : [];
   });
+}
+
+/** Numbers of threads, from 1. */
+interface IoThreads {
+  readonly count: number;
+  /** By name of the disk. */
+  readonly ofDisks: ReadonlyMap<string, number>;
+  /** Of the SCSI controller, for all disks on it. */
+  readonly ofScsi?: number;
+}
+
+const NONE: IoThreads = { count: 0, ofDisks: new Map() };
+
+/** Threads of the policy auto for each vCPU. Source: KubeVirt getIOThreadsCountType. */
+const AUTO_THREADS_PER_VCPU = 2;
+
+/** Threads that disks share: one, or with `auto` one each as far as the bound allows. */
+function sharedThreads({ domain }: VmiSpec, shared: number, own: number): number {
+  const most = domain.ioThreadsPolicy === "auto" ? AUTO_THREADS_PER_VCPU * vcpusOf(domain) : 1;
+  return Math.max(1, Math.min(shared, most - own));
+}
+
+function hasThread({ bus }: GuestDisk): boolean {
+  return bus === "virtio";
+}
+
+/**
+ * Only virtio disks and the SCSI controller have threads; there are none where the VM asks for none. Those that are
+ * shared come first, then those that a disk has for itself. Source: KubeVirt setIOThreads.
+ */
+export function ioThreadsOf(spec: VmiSpec): IoThreads {
+  const all = disksOf(spec);
+  const disks = all.filter(hasThread);
+  const hasScsi = all.some(({ bus }) => bus === "scsi");
+  const owning = disks.filter(({ hasOwnIoThread }) => hasOwnIoThread);
+  const sharing = disks.filter(({ hasOwnIoThread }) => !hasOwnIoThread);
+  const isAsked = spec.domain.ioThreadsPolicy !== undefined || owning.length > 0;
+  if (!isAsked || (disks.length === 0 && !hasScsi)) return NONE;
+  const shared = sharedThreads(spec, sharing.length, owning.length);
+  const ofDisks = new Map([
+    ...sharing.map(({ name }, index): [string, number] => [name, 1 + (index % shared)]),
+    ...owning.map(({ name }, index): [string, number] => [name, 1 + shared + index]),
+  ]);
+  return { count: shared + owning.length, ofDisks, ...(hasScsi ? { ofScsi: 1 } : {}) };
+}
+
+/** Behind every number that a NIC may be plugged with while the guest runs: libvirt refuses a number twice. */
+const UNSAID_FROM = 1001;
+
+/**
+ * Numbers by name of the disk: what the VM says of them. Where it says nothing of any disk or NIC and boots no
+ * kernel, disks are tried in the order of the list. One without a number is not tried.
+ */
+export function bootOrderOf(spec: VmiSpec): ReadonlyMap<string, number> {
+  const disks = disksOf(spec);
+  const isSaid = [...disks, ...ifacesOf(spec)].some(({ bootOrder }) => bootOrder !== undefined);
+  const hasKernel = spec.domain.firmware?.kernelBoot?.container !== undefined;
+  return new Map(
+    disks.flatMap(({ name, bootOrder }, index): readonly [string, number][] => {
+      const order = isSaid || hasKernel ? bootOrder : UNSAID_FROM + index;
+      return order === undefined ? [] : [[name, order]];
+    }),
+  );
 }

@@ -5,8 +5,24 @@ import type { DomainDefinition } from "@patchbay/domain";
 import { NVRAM_FILE } from "../../../spec/disk-files.ts";
 import { inLauncher, kernelFilesOf } from "../../../spec/kernel.ts";
 import { cpuTopologyOf } from "../../../spec/machine.ts";
-import { timersOf } from "./timers.ts";
-import { CPU_POLICIES, wordOf } from "./words.ts";
+
+/** Source: libvirt formatdomain, "CPU model and topology". */
+const CPU_POLICIES = ["force", "require", "optional", "disable", "forbid"] as const;
+/** Source: KubeVirt HPETTickPolicy, PITTickPolicy and RTCTickPolicy. */
+const TICK_POLICIES = ["delay", "catchup", "merge", "discard"] as const;
+/** Source: KubeVirt RTCTimerTrack. */
+const TRACKS = ["guest", "wall"] as const;
+/** Source: KubeVirt WatchdogAction. */
+export const WATCHDOG_ACTIONS = ["reset", "poweroff", "shutdown"] as const;
+/** Cards that the launcher has the firmware for. Source: libvirt formatdomain, "Video devices". */
+export const VIDEO_MODELS = ["vga", "bochs", "cirrus", "virtio"] as const;
+/** The word, if it is one of these. */
+export function wordOf<T extends string>(
+  words: readonly T[],
+  word: string | undefined,
+): T | undefined {
+  return words.find((each) => each === word);
+}
 
 type Domain = VmiSpec["domain"];
 
@@ -118,4 +134,41 @@ export function featuresOf({ features }: Domain): DomainDefinition["features"] {
 export function identityOf({ firmware, chassis }: Domain): DomainDefinition["identity"] {
   const serial = firmware?.serial ?? "";
   return { ...(serial === "" ? {} : { serial }), ...(chassis === undefined ? {} : { chassis }) };
+}
+
+type Timers = NonNullable<NonNullable<VmiSpec["domain"]["clock"]>["timer"]>;
+type Timer = DomainDefinition["clock"]["timers"][number];
+
+const NAMES = {
+  rtc: "rtc",
+  pit: "pit",
+  kvm: "kvmclock",
+  hpet: "hpet",
+  hyperv: "hypervclock",
+} as const satisfies Readonly<Record<keyof Timers, Timer["name"]>>;
+
+const KINDS = ["rtc", "pit", "kvm", "hpet", "hyperv"] as const satisfies readonly (keyof Timers)[];
+
+interface AnyTimer {
+  readonly present?: boolean;
+  readonly tickPolicy?: string;
+  readonly track?: string;
+}
+
+/** The timers that are named; each is there unless it says otherwise. */
+function timersOf(timers: Timers): readonly Timer[] {
+  return KINDS.flatMap((kind) => {
+    const timer: AnyTimer | undefined = timers[kind];
+    if (timer === undefined) return [];
+    const tickPolicy = wordOf(TICK_POLICIES, timer.tickPolicy);
+    const track = wordOf(TRACKS, timer.track);
+    return [
+      {
+        name: NAMES[kind],
+        isPresent: timer.present !== false,
+        ...(tickPolicy === undefined ? {} : { tickPolicy }),
+        ...(track === undefined ? {} : { track }),
+      },
+    ];
+  });
 }

@@ -7,9 +7,8 @@ import {
   type JsonObject,
   type VirtualMachineInstance,
 } from "@patchbay/api";
-import { CLOUD_INIT_LAYOUTS, metaDataOf } from "../../../spec/cloud-init-meta.ts";
-import { disksOf } from "../../../spec/disks.ts";
-import type { GivenText } from "../../../spec/disk-source.ts";
+import { CLOUD_INIT_LAYOUTS, metaDataOf } from "../../../spec/cloud-init.ts";
+import { disksOf, type GivenText } from "../../../spec/disks.ts";
 
 /** cloud-init's data of one disk, as hooks are told; members are KubeVirt's. */
 export interface HookedCloudInit {
@@ -23,7 +22,7 @@ export interface HookedCloudInit {
 }
 
 /** What a hook has answered; each is JSON, or nothing. */
-export interface CloudInitAnswer {
+interface CloudInitAnswer {
   /** Of {@link HookedCloudInit}. */
   readonly data: string;
   /** Of the volume's member `cloudInitNoCloud`, by hooks that are older. */

@@ -1,0 +1,179 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a hook may change of the domain that it is given, and why it may not change the rest. ADR 0085.
+import type { VmiSpec } from "@patchbay/api";
+import type { DomainChange } from "@patchbay/domain";
+import { nameOfAlias } from "../../../iface/names.ts";
+import { ifacesOf } from "../../../spec/nics.ts";
+
+/** A change that is refused. */
+interface RefusedChange {
+  /** Of the domain, for people. */
+  readonly where: string;
+  /** No full sentence: the place comes before it. */
+  readonly message: string;
+}
+
+/** What hooks are for: it may be added and changed, and what is below it. */
+const FREE: readonly string[] = [
+  "title",
+  "description",
+  "metadata",
+  "sysinfo",
+  "os/smbios",
+  "os/bios",
+  "os/bootmenu",
+  "cpu",
+  "features",
+  "clock",
+  "pm",
+  "qemu:commandline",
+  "qemu:capabilities",
+];
+
+/** Below what is free, and yet memory that the pod is given by. */
+const COUNTED: readonly string[] = ["features/tcg", "cpu/numa"];
+
+/** Devices that may be added: they take nothing that the pod does not have. */
+const ADDABLE: readonly string[] = [
+  "audio",
+  "channel",
+  "controller",
+  "graphics",
+  "hub",
+  "input",
+  "interface",
+  "iommu",
+  "panic",
+  "rng",
+  "sound",
+  "video",
+  "watchdog",
+];
+
+/** What is done instead of adding a device. */
+const INSTEAD: Readonly<Record<string, string>> = {
+  disk: "a hook cannot give the guest a disk; name it in spec.volumes of the VM",
+  filesystem: "a hook cannot give the guest a directory; name a disk in spec.volumes of the VM",
+  hostdev: "a hook cannot give the guest a device of the node",
+  emulator: "a hook cannot say what runs the guest; leave it out",
+};
+
+/** Types of NICs that may be added: what they hang on is in the pod. Source: libvirt formatdomain "Network interfaces". */
+const NIC_TYPES: readonly (string | undefined)[] = ["user", "ethernet"];
+
+/** They change devices that are there already. Source: QEMU qemu-options.hx. */
+const REFUSED_ARGUMENTS: readonly string[] = ["set", "global", "readconfig"];
+
+function isBelow(place: string, roots: readonly string[]): boolean {
+  return roots.some((root) => place === root || place.startsWith(`${root}/`));
+}
+
+/** Without it nothing of QEMU's own can be said. Source: libvirt drvqemu. */
+const QEMU_NAMESPACE = {
+  place: "@xmlns:qemu",
+  uri: "http://libvirt.org/schemas/domain/qemu/1.0",
+} as const;
+
+function isNamespace(place: string, uri: string): boolean {
+  return place === QEMU_NAMESPACE.place && uri === QEMU_NAMESPACE.uri;
+}
+
+/** Arguments of QEMU that a change brings, as it takes them: with one hyphen or two. */
+function argumentsIn({ path, to, element }: DomainChange): readonly string[] {
+  if (path[1] !== "qemu:commandline") return [];
+  const below = element === undefined ? [] : [element, ...element.children];
+  const values = below.flatMap(({ attributes }) => attributes.get("value") ?? []);
+  return [to, ...values].map((value) => value.trim().replace(/^--?/, ""));
+}
+
+function argumentRefusal(change: DomainChange): string | undefined {
+  const refused = argumentsIn(change).find((argument) => REFUSED_ARGUMENTS.includes(argument));
+  return refused === undefined
+    ? undefined
+    : `-${refused} changes devices that are there already; use -device to add one`;
+}
+
+type NewDevice = NonNullable<DomainChange["element"]>;
+
+function valueBelow(device: NewDevice, name: string, attribute: string): string | undefined {
+  return device.children.find((child) => child.name === name)?.attributes.get(attribute);
+}
+
+/** A NIC that a hook makes for an interface is that one's, with its MAC. */
+function newNicRefusal(device: NewDevice, spec: VmiSpec, made: ReadonlySet<string>) {
+  const type = device.attributes.get("type");
+  if (!NIC_TYPES.includes(type)) {
+    return `a NIC of type ${type ?? "none"} is not one that a hook may add; use user or ethernet`;
+  }
+  const name = nameOfAlias(valueBelow(device, "alias", "name") ?? "");
+  const iface = ifacesOf(spec).find((one) => one.name === name);
+  if (name === undefined || iface === undefined) return undefined;
+  if (!made.has(name)) return `${name} is an interface that Patchbay makes; use another alias`;
+  const [asked, mac] = [iface.macAddress, valueBelow(device, "mac", "address")];
+  return asked === undefined || asked.toLowerCase() === mac?.toLowerCase()
+    ? undefined
+    : `the interface ${name} has the MAC ${asked}; give the NIC that one`;
+}
+
+/** The rest of a machine's PCI is counted by what it was given. */
+function newDeviceRefusal(
+  device: NewDevice,
+  spec: VmiSpec,
+  made: ReadonlySet<string>,
+): string | undefined {
+  const { name, attributes } = device;
+  if (!ADDABLE.includes(name)) {
+    return Object.hasOwn(INSTEAD, name) ? INSTEAD[name] : "a hook cannot add it; leave it out";
+  }
+  if (name === "controller" && attributes.get("type") === "pci") {
+    return "a hook cannot change the machine's PCI; set spec.domain.devices.pcieRootPorts of the VM";
+  }
+  return name === "interface" ? newNicRefusal(device, spec, made) : undefined;
+}
+
+function ofDevice(
+  change: DomainChange,
+  spec: VmiSpec,
+  made: ReadonlySet<string>,
+): string | undefined {
+  const { kind, path, element, to, from } = change;
+  const isDevice = path.length === 3;
+  if (kind === "missing") {
+    return isDevice ? "a hook cannot take it away; leave it in the answer" : undefined;
+  }
+  if (isDevice && kind === "added" && element !== undefined) {
+    return newDeviceRefusal(element, spec, made);
+  }
+  if (kind === "added") return "a hook cannot add to a device that Patchbay makes; leave it out";
+  return `a hook cannot make it ${to}, it is ${from}; leave it as it is`;
+}
+
+function refusalOf(
+  change: DomainChange,
+  spec: VmiSpec,
+  made: ReadonlySet<string>,
+): string | undefined {
+  const { kind, path } = change;
+  if (path[1] === "devices") return ofDevice(change, spec, made);
+  // What is left out stays: hooks that write the domain by types of their own lose what those do not know.
+  if (kind === "missing") return undefined;
+  const place = path.slice(1).join("/");
+  if (isNamespace(place, change.to)) return undefined;
+  if (isBelow(place, FREE) && !isBelow(place, COUNTED)) return argumentRefusal(change);
+  return "a hook cannot change it; leave it as it is, or change the VM";
+}
+
+/**
+ * What may not be of the changes that a hook has made; none: the domain may be defined. `made` are the interfaces whose
+ * NICs hooks make, by name.
+ */
+export function refusedChanges(
+  changes: readonly DomainChange[],
+  spec: VmiSpec,
+  made: ReadonlySet<string>,
+): readonly RefusedChange[] {
+  return changes.flatMap((change) => {
+    const message = refusalOf(change, spec, made);
+    return message === undefined ? [] : [{ where: change.where, message }];
+  });
+}

@@ -1,0 +1,289 @@
+// SPDX-License-Identifier: Apache-2.0
+// What one disk needs of the launcher pod, and how it is made there.
+import {
+  names,
+  type EnvVar,
+  type PersistentVolumeClaim,
+  type PodVolume,
+  type VolumeMount,
+  type VirtualMachineInstance,
+} from "@patchbay/api";
+import { diskFilesName, pullPolicyOf, type ImageFiles } from "./image-files.ts";
+import type { VolumeDevice } from "./parts.ts";
+import type { GuestDisk, DiskSource, CloudInitData, GivenText } from "../../spec/disks.ts";
+import {
+  claimFileOf,
+  diskFileOf,
+  volumeDeviceOf,
+  volumeDirOf,
+  claimBytesOf,
+  claimModeOf,
+  findHostPath,
+  type DiskFile,
+} from "../../spec/disk-files.ts";
+import { fromRoot } from "../../spec/kernel.ts";
+import { CLOUD_INIT_LAYOUTS, metaDataOf, type CloudInitKind } from "../../spec/cloud-init.ts";
+
+/** One disk's share of the pod. */
+export interface DiskPart {
+  /** Words for `prepare-disks`; docs/reference/prepare-disks.md. */
+  readonly group: readonly string[];
+  readonly volumes?: readonly PodVolume[];
+  /** Of the launcher and of `prepare-disks`. */
+  readonly mounts?: readonly VolumeMount[];
+  readonly devices?: readonly VolumeDevice[];
+  /** Of `prepare-disks` alone: what the guest gets a copy of. */
+  readonly madeFrom?: readonly VolumeMount[];
+  readonly env?: readonly EnvVar[];
+  readonly files?: ImageFiles;
+  /** Most that is written for it beside claims, MiB. */
+  readonly diskMiB: number;
+}
+
+/** What disks are made of beside their VMI. */
+export interface DiskFacts {
+  /** The claims of the VMI's namespace that it uses, by name; one that is not there keeps the pod from being made. */
+  readonly claims: ReadonlyMap<string, PersistentVolumeClaim>;
+}
+
+/** Most that the guest may see of an image of which nobody said how large it may be: what a file on ext4 can have. */
+const IMAGE_LIMIT_BYTES = 16 * 2 ** 40;
+/** Most that an image's disk takes where it is copied, and that a guest's changes of a disk take. */
+const OVERLAY_MIB = 64 * 1024;
+/** Most that a small disk takes: what an object holds at most is 1 MiB. Source: Kubernetes limit of a Secret or ConfigMap. */
+const SMALL_DISK_MIB = 8;
+/** What an image of format qcow2 has beside the data. */
+export const FORMAT_MIB = 64;
+
+/** Name of the pod's volume for the VMI's volume of that number. */
+function podVolumeName(volumeIndex: number): string {
+  return `volume-${String(volumeIndex)}`;
+}
+
+/** Text as it may stand in an argument or variable, where `$(NAME)` would be replaced. Source: Kubernetes Container.args. */
+export function literally(text: string): string {
+  return text.replaceAll("$", "$$$$");
+}
+
+type ClaimSource = Extract<DiskSource, { readonly claimName: string }>;
+
+/** How the claim is joined to the pod; what the guest does not write to is read-only in the pod too. */
+function joined(
+  disk: GuestDisk,
+  source: ClaimSource,
+  file: DiskFile,
+): Pick<DiskPart, "volumes" | "mounts" | "devices"> {
+  const name = podVolumeName(disk.volumeIndex);
+  const isWritten = !source.readOnly && source.kind !== "ephemeral";
+  const readOnly = isWritten ? {} : { readOnly: true };
+  const volume: PodVolume = {
+    name,
+    persistentVolumeClaim: {
+      claimName: source.claimName,
+      ...(source.readOnly ? { readOnly: true } : {}),
+    },
+  };
+  return file.kind === "block"
+    ? { volumes: [volume], devices: [{ name, devicePath: volumeDeviceOf(disk.name) }] }
+    : { volumes: [volume], mounts: [{ name, mountPath: volumeDirOf(disk.name), ...readOnly }] };
+}
+
+function groupOf(
+  disk: GuestDisk,
+  { kind }: ClaimSource,
+  { file, limit }: { readonly file: DiskFile; readonly limit: string },
+): readonly string[] {
+  const readOnly = disk.readOnly ? ["readonly"] : [];
+  if (kind === "ephemeral") {
+    return ["overlay", disk.name, diskFileOf(disk, "Filesystem").path, file.path, limit];
+  }
+  if (file.kind === "block") return ["block", disk.name, file.path, ...readOnly];
+  // A DataVolume's file is made by who fills it; an empty one would hide that nobody did.
+  const isMade = kind === "persistentVolumeClaim" && !disk.readOnly;
+  return ["file", disk.name, file.path, limit, ...(isMade ? ["make"] : []), ...readOnly];
+}
+
+/** A disk on a claim, by persistentVolumeClaim, dataVolume or ephemeral. */
+export function claimDiskPart(disk: GuestDisk, source: ClaimSource, facts: DiskFacts): DiskPart {
+  const claim = facts.claims.get(source.claimName);
+  const file = claimFileOf(disk.name, claimModeOf(claim));
+  const limit = String(claimBytesOf(claim) ?? IMAGE_LIMIT_BYTES);
+  return {
+    group: groupOf(disk, source, { file, limit }),
+    ...joined(disk, source, file),
+    diskMiB: source.kind === "ephemeral" ? OVERLAY_MIB : 0,
+  };
+}
+
+/** Where an image has its disk. Source: KubeVirt container disk workflow. */
+const DISK_DIR = "/disk";
+
+/** A containerDisk. */
+export function containerDiskPart(
+  disk: GuestDisk,
+  source: Extract<DiskSource, { readonly kind: "containerDisk" }>,
+): DiskPart {
+  const path = source.path === undefined ? undefined : fromRoot(source.path);
+  const mountPath = volumeDirOf(disk.name);
+  const image = `${mountPath}${path ?? DISK_DIR}`;
+  const output = diskFileOf(disk, "Filesystem").path;
+  return {
+    group: ["overlay", disk.name, output, image, String(IMAGE_LIMIT_BYTES)],
+    files: {
+      name: diskFilesName(disk.volumeIndex),
+      image: source.image,
+      pullPolicy: pullPolicyOf(source.pullPolicy),
+      pullSecret: source.pullSecret,
+      mountPath,
+      copy: { option: "--disk", files: path === undefined ? [] : [path], mib: OVERLAY_MIB },
+    },
+    diskMiB: OVERLAY_MIB,
+  };
+}
+
+/** A hostDisk. The kubelet makes no directory: it would be root's, and the launcher could not write to it. */
+export function hostDiskPart(
+  disk: GuestDisk,
+  source: Extract<DiskSource, { readonly kind: "hostDisk" }>,
+): DiskPart {
+  const name = podVolumeName(disk.volumeIndex);
+  // A path that cannot be taken apart keeps the VM from being started.
+  const directory = findHostPath(source.path)?.directory ?? "/";
+  const { path } = diskFileOf(disk, "Filesystem");
+  const limit = String(source.bytes ?? IMAGE_LIMIT_BYTES);
+  const isMade = source.isMade && !disk.readOnly;
+  const readOnly = disk.readOnly ? ["readonly"] : [];
+  return {
+    group: ["file", disk.name, path, limit, ...(isMade ? ["make"] : []), ...readOnly],
+    volumes: [{ name, hostPath: { path: directory, type: "Directory" } }],
+    mounts: [{ name, mountPath: volumeDirOf(disk.name) }],
+    diskMiB: 0,
+  };
+}
+
+type FilesSource = Extract<DiskSource, { readonly kind: "configMap" | "secret" | "downwardAPI" }>;
+
+/** Label of the file system where the VM names none. Source: KubeVirt pkg/config. */
+const DEFAULT_LABEL = "cfgdata";
+
+function volumeOf(name: string, source: FilesSource): PodVolume {
+  switch (source.kind) {
+    case "configMap":
+      return { name, configMap: { name: source.name, optional: source.optional } };
+    case "secret":
+      return { name, secret: { secretName: source.name, optional: source.optional } };
+    case "downwardAPI": {
+      // Of a volume Kubernetes wants to know whose resource it is.
+      const items = source.files.map((file) =>
+        file.resourceFieldRef === undefined
+          ? file
+          : {
+              ...file,
+              resourceFieldRef: {
+                containerName: names.LAUNCHER_CONTAINER,
+                ...file.resourceFieldRef,
+              },
+            },
+      );
+      return { name, downwardAPI: { items } };
+    }
+  }
+}
+
+/** A disk of a configMap, secret or downwardAPI volume. */
+export function filesDiskPart(disk: GuestDisk, source: FilesSource): DiskPart {
+  const name = podVolumeName(disk.volumeIndex);
+  const mountPath = volumeDirOf(disk.name);
+  const output = diskFileOf(disk, "Filesystem").path;
+  const label = source.label ?? DEFAULT_LABEL;
+  return {
+    group: ["iso", disk.name, output, label, `tree:${mountPath}`],
+    volumes: [volumeOf(name, source)],
+    madeFrom: [{ name, mountPath, readOnly: true }],
+    diskMiB: SMALL_DISK_MIB,
+  };
+}
+
+/** What the keys of a Secret may be called. Source: KubeVirt pkg/cloud-init. */
+const KEYS = {
+  userData: ["userdata", "userData"],
+  networkData: ["networkdata", "networkData"],
+} as const;
+
+/** One file of the disk: where it is from. */
+interface FilePart {
+  readonly content: readonly string[];
+  readonly env: readonly EnvVar[];
+  readonly volumes: readonly PodVolume[];
+  readonly mounts: readonly VolumeMount[];
+}
+
+const NO_FILE: FilePart = { content: [], env: [], volumes: [], mounts: [] };
+
+class Files {
+  readonly #disk: GuestDisk;
+
+  constructor(disk: GuestDisk) {
+    this.#disk = disk;
+  }
+
+  /** A file that the VM says itself. */
+  inline(path: string, form: "text" | "base64", text: string): FilePart {
+    const name = `DISK_${String(this.#disk.volumeIndex)}_${path.replaceAll(/[^a-z]/g, "_").toUpperCase()}`;
+    return { ...NO_FILE, content: [`${path}=${form}:${name}`], env: [{ name, value: text }] };
+  }
+
+  /** A file that is a key of a Secret. */
+  ofSecret(path: string, secretName: string, member: keyof typeof KEYS): FilePart {
+    const name = `${podVolumeName(this.#disk.volumeIndex)}-${member.toLowerCase()}`;
+    const mountPath = `${volumeDirOf(this.#disk.name)}/${member.toLowerCase()}`;
+    return {
+      ...NO_FILE,
+      content: KEYS[member].map((key) => `${path}=file:${mountPath}/${key}`),
+      volumes: [{ name, secret: { secretName } }],
+      mounts: [{ name, mountPath, readOnly: true }],
+    };
+  }
+
+  given(path: string, given: GivenText | undefined, member: keyof typeof KEYS): FilePart {
+    if (given === undefined) return NO_FILE;
+    return given.kind === "secret"
+      ? this.ofSecret(path, given.name, member)
+      : this.inline(path, given.kind === "base64" ? "base64" : "text", given.text);
+  }
+}
+
+/** cloud-init takes a disk without user data for none of its own. */
+const NO_USER_DATA: GivenText = { kind: "inline", text: "" };
+
+function filesOf(
+  vmi: VirtualMachineInstance,
+  disk: GuestDisk,
+  { kind, userData, networkData }: CloudInitData & { readonly kind: CloudInitKind },
+): readonly FilePart[] {
+  const layout = CLOUD_INIT_LAYOUTS[kind];
+  const files = new Files(disk);
+  return [
+    files.inline(layout.metaData, "text", JSON.stringify(metaDataOf(vmi, kind))),
+    files.given(layout.userData, userData ?? NO_USER_DATA, "userData"),
+    files.given(layout.networkData, networkData, "networkData"),
+  ];
+}
+
+/** A disk of a cloudInitNoCloud or cloudInitConfigDrive volume. */
+export function cloudInitPart(
+  vmi: VirtualMachineInstance,
+  disk: GuestDisk,
+  source: Extract<DiskSource, { readonly kind: CloudInitKind }>,
+): DiskPart {
+  const files = filesOf(vmi, disk, source);
+  const output = diskFileOf(disk, "Filesystem").path;
+  const content = files.flatMap((file) => file.content);
+  return {
+    group: ["iso", disk.name, output, CLOUD_INIT_LAYOUTS[source.kind].label, ...content],
+    volumes: files.flatMap(({ volumes }) => volumes),
+    madeFrom: files.flatMap(({ mounts }) => mounts),
+    env: files.flatMap(({ env }) => env),
+    diskMiB: SMALL_DISK_MIB,
+  };
+}

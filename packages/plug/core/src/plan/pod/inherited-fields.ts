@@ -1,0 +1,94 @@
+// SPDX-License-Identifier: Apache-2.0
+// Which labels and annotations does a launcher pod get?
+import { names, printNetworks, type VirtualMachineInstance, type Pod } from "@patchbay/api";
+import { toldAddresses } from "../../addresses/kept-addresses.ts";
+import { labelValueOf, hostnameOf } from "../../spec/guest-names.ts";
+import { planPodNetworks, type NetworksOwner } from "./pod-networks.ts";
+import { normalizeAddress } from "../../addresses/resolver.ts";
+
+/** Written by programs for themselves on the VMI, which would say something else, or something wrong, on its pod. */
+const NOT_THE_PODS = [
+  "kubectl.kubernetes.io/last-applied-configuration",
+  names.PCIE_TOPOLOGY_ANNOTATION,
+  names.KEPT_ADDRESSES_ANNOTATION,
+  names.NETWORKS_ANNOTATION,
+  names.NETWORK_STATUS_ANNOTATION,
+  names.ATTACHMENT_ERRORS_ANNOTATION,
+  names.NETWORK_INFO_ANNOTATION,
+];
+
+/** The VMI's, by which Services find the pod, and ours, which nobody's replace. */
+export function podLabelsOf({
+  metadata,
+}: VirtualMachineInstance): Readonly<Record<string, string>> {
+  return {
+    ...metadata.labels,
+    [names.KUBEVIRT_LABEL]: names.LAUNCHER_LABEL_VALUE,
+    [names.CREATED_BY_LABEL]: metadata.uid ?? "",
+    [names.VM_NAME_LABEL]: labelValueOf(metadata.name),
+  };
+}
+
+/** The VMI's, and ours. */
+export function podAnnotationsOf(owner: NetworksOwner): Readonly<Record<string, string>> {
+  const { vmi } = owner;
+  const kept = toldAddresses(vmi);
+  const elements = planPodNetworks({ ...owner, kept }, []);
+  const others = Object.entries(vmi.metadata.annotations ?? {}).filter(
+    ([key]) => !NOT_THE_PODS.includes(key),
+  );
+  return {
+    ...Object.fromEntries(others),
+    [names.DOMAIN_ANNOTATION]: vmi.metadata.name,
+    [names.DEFAULT_CONTAINER_ANNOTATION]: names.LAUNCHER_CONTAINER,
+    ...(elements.length === 0 ? {} : { [names.NETWORKS_ANNOTATION]: printNetworks(elements) }),
+  };
+}
+
+type Settings = Pick<
+  Pod["spec"],
+  | "affinity"
+  | "dnsConfig"
+  | "dnsPolicy"
+  | "hostname"
+  | "nodeSelector"
+  | "priorityClassName"
+  | "schedulerName"
+  | "subdomain"
+  | "tolerations"
+  | "topologySpreadConstraints"
+>;
+
+/** Members that are not undefined; an empty word asks for nothing. */
+function given<T extends object>(members: {
+  readonly [K in keyof T]: T[K] | undefined;
+}): Partial<T> {
+  const entries = Object.entries(members).filter(
+    ([, value]) => value !== undefined && value !== "",
+  );
+  // Every member that is left is of its own type.
+  return Object.fromEntries(entries) as Partial<T>;
+}
+
+/** The API server refuses addresses with leading zeros, which KubeVirt accepts in a VMI. */
+function dnsConfigOf({ dnsConfig }: VirtualMachineInstance["spec"]): Settings["dnsConfig"] {
+  if (dnsConfig?.nameservers === undefined) return dnsConfig;
+  return { ...dnsConfig, nameservers: dnsConfig.nameservers.map(normalizeAddress) };
+}
+
+/** What is passed on to the pod as the VMI says it. The pod has the guest's name, by which DNS finds it in its subdomain. */
+export function podSettingsOf(vmi: VirtualMachineInstance): Settings {
+  const { spec } = vmi;
+  return given<Settings>({
+    affinity: spec.affinity,
+    dnsConfig: dnsConfigOf(spec),
+    dnsPolicy: spec.dnsPolicy,
+    hostname: hostnameOf(vmi),
+    nodeSelector: spec.nodeSelector,
+    priorityClassName: spec.priorityClassName,
+    schedulerName: spec.schedulerName,
+    subdomain: spec.subdomain,
+    tolerations: spec.tolerations,
+    topologySpreadConstraints: spec.topologySpreadConstraints,
+  });
+}

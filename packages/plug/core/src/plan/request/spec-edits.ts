@@ -1,0 +1,156 @@
+// SPDX-License-Identifier: Apache-2.0
+// Whether the ifaces that an edit plugs into a running guest can become NICs.
+import {
+  ifacePath,
+  isAbsent,
+  isDefaultNetwork,
+  names,
+  type BindingRegistry,
+  type Cause,
+  type FieldProblem,
+  type Iface,
+  type VmiSpec,
+  type VirtualMachineInstance,
+} from "@patchbay/api";
+import { bindingIn } from "../../bindings/resolve-binding.ts";
+import { findByName, ifacesOf, nicsOf, withNics, type Nics } from "../../spec/nics.ts";
+import { networkSwapOf } from "../vm/nics.ts";
+import { isEqual } from "../../equal.ts";
+import { ownerVmOf } from "../vm/vm.ts";
+
+/** An edit of a specification that is at `base` of its object. */
+interface SpecEdit {
+  readonly before: VmiSpec;
+  readonly after: VmiSpec;
+  readonly base: string;
+}
+
+/** Whether the edit asks for the iface: it was not there, or on its way out. */
+function isPlugged({ name }: Iface, before: VmiSpec): boolean {
+  const old = findByName(ifacesOf(before), name);
+  return old === undefined || isAbsent(old);
+}
+
+/** What is wrong with ifaces that the edit asks for; `field` is below the iface. */
+function causesOf(
+  { before, after, base }: SpecEdit,
+  problemOf: (iface: Iface) => FieldProblem | undefined,
+): readonly Cause[] {
+  return ifacesOf(after).flatMap((iface, index): readonly Cause[] => {
+    if (isAbsent(iface) || !isPlugged(iface, before)) return [];
+    const problem = problemOf(iface);
+    if (problem === undefined) return [];
+    const field = `${ifacePath(base, index)}.${problem.field}`;
+    return [{ reason: "FieldValueNotSupported", field, message: problem.message }];
+  });
+}
+
+/** Of a binding with a hook; no full sentence. */
+export const NEEDS_START =
+  "has a hook, which is asked at the start of a guest and joins no pod that runs; add the interface to the VM's specification, or while the VM is stopped";
+
+/** Ifaces that an edit plugs into a running guest have a binding that is built; those of before are not judged. */
+export function pluggedBindingCauses(edit: SpecEdit, registry: BindingRegistry): readonly Cause[] {
+  return causesOf(edit, (iface) => {
+    const binding = bindingIn(edit.after, iface, registry);
+    return binding.kind === "refused" ? binding : undefined;
+  });
+}
+
+/** The same of an edit of a running VMI itself, where nothing waits for the next start. */
+export function unpluggableCauses(edit: SpecEdit, registry: BindingRegistry): readonly Cause[] {
+  return causesOf(edit, (iface) => {
+    const binding = bindingIn(edit.after, iface, registry);
+    const hasHook = binding.kind !== "refused" && binding.hasHook === true;
+    return hasHook ? { field: "binding", message: NEEDS_START } : undefined;
+  });
+}
+
+/** Whether the iface of that name stays: it is neither plugged nor on its way out. */
+function stays(nics: readonly Nics[], name: string): boolean {
+  const ifaces = nics.map((each) => findByName(each.ifaces, name));
+  return ifaces.every((iface) => iface !== undefined && !isAbsent(iface));
+}
+
+/** NICs that an edit of a VMI puts on a network to which they cannot be swapped while the guest runs; a VM's wait for a restart. */
+export function fixedNetworkCauses(
+  { before, after, base }: SpecEdit,
+  bindings: BindingRegistry,
+): readonly Cause[] {
+  const [actual, desired] = [nicsOf(before), nicsOf(after)];
+  return desired.networks.flatMap((network, index): readonly Cause[] => {
+    const { name, multus } = network;
+    const old = findByName(actual.networks, name);
+    // The default network has a rule of its own.
+    if (old === undefined || isDefaultNetwork(old) || !stays([actual, desired], name)) return [];
+    const isSame = multus?.networkName === old.multus?.networkName && !isDefaultNetwork(network);
+    if (isSame || networkSwapOf({ desired, actual, bindings }, name) !== undefined) return [];
+    const message = `network '${name}' cannot be changed while the VMI runs: only an interface with binding bridge can be swapped to another secondary network; remove the interface and add it again`;
+    return [
+      { reason: "FieldValueForbidden", field: `${base}.networks[${String(index)}]`, message },
+    ];
+  });
+}
+
+/** A change of a VMI, and who makes it. */
+interface VmiChange {
+  readonly old: VirtualMachineInstance;
+  readonly vmi: VirtualMachineInstance;
+  /** As the API server names the user. */
+  readonly user: string;
+}
+
+/** Why a change is refused: 403 is about who asks, 422 about what is asked. */
+interface VmiChangeRefusal {
+  readonly code: 403 | 422;
+  readonly message: string;
+  readonly causes: readonly Cause[];
+}
+
+/** The one writer of the networks of a VMI that a VM owns. */
+const OWNED_WRITER = `${names.SERVICE_ACCOUNT_PREFIX}virt-controller`;
+
+function shellQuote(text: string): string {
+  return `'${text.replaceAll("'", `'\\''`)}'`;
+}
+
+/** The command that makes the same change where it belongs. */
+function equivalentCommand(vmName: string, { metadata, spec }: VirtualMachineInstance): string {
+  const { networks, ifaces } = nicsOf(spec);
+  const template = { spec: { networks, domain: { devices: { interfaces: ifaces } } } };
+  const patch = JSON.stringify({ spec: { template } });
+  return `kubectl patch vm ${vmName} -n ${metadata.namespace ?? ""} --type merge -p ${shellQuote(patch)}`;
+}
+
+function refuseOwned(vmName: string, vmi: VirtualMachineInstance): VmiChangeRefusal {
+  const command = equivalentCommand(vmName, vmi);
+  const message = `the VM ${vmName} decides the networks and interfaces of this VMI; change the VM instead: ${command}`;
+  return { code: 403, message, causes: [] };
+}
+
+const MESSAGE = "update of VMI object is restricted";
+/** Other fields are those with which the guest was started. Source: KubeVirt vmi-update-admitter.go. */
+const RESTRICTED: VmiChangeRefusal = {
+  code: 422,
+  message: MESSAGE,
+  causes: [{ reason: "FieldValueNotSupported", field: "spec", message: MESSAGE }],
+};
+
+function withoutNics(spec: VmiSpec): VmiSpec {
+  return withNics(spec, [], []);
+}
+
+/**
+ * Why a change may not be made, or undefined. The NICs of a VMI that a VM owns are the VM's, and virt-controller writes
+ * them; all else stays as it was at the start, but for the services.
+ */
+export function refuseVmiChange({ old, vmi, user }: VmiChange): VmiChangeRefusal | undefined {
+  if (user === OWNED_WRITER) return undefined;
+  const owner = ownerVmOf(old)?.name;
+  if (owner !== undefined && !isEqual(nicsOf(vmi.spec), nicsOf(old.spec))) {
+    return refuseOwned(owner, vmi);
+  }
+  const isService = user.startsWith(names.SERVICE_ACCOUNT_PREFIX);
+  const isSame = isEqual(withoutNics(vmi.spec), withoutNics(old.spec));
+  return isService || isSame ? undefined : RESTRICTED;
+}

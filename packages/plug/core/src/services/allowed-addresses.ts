@@ -1,0 +1,132 @@
+// SPDX-License-Identifier: Apache-2.0
+// To which addresses of a network may a Service lead? Not to what any writer of definitions or annotations names: whoever
+// may not write slices must not reach by a Service what he could not reach (CVE-2021-25740).
+import {
+  IP_BITS,
+  isWithin,
+  parseIp,
+  POLICY_FIELDS,
+  printAddress,
+  isJsonObject,
+  parseJson,
+  type IpPrefix,
+  type KubeVirt,
+  type NetworkAttachmentDefinition,
+  type JsonObject,
+} from "@patchbay/api";
+
+/** The networks that an address must be of; `refused` says in words why there is none. */
+type NetworkAddresses =
+  | { readonly kind: "allowed"; readonly prefixes: readonly IpPrefix[] }
+  | { readonly kind: "refused"; readonly message: string };
+
+/** An address as slices have it. */
+export interface ServiceAddress {
+  readonly addressType: "IPv4" | "IPv6";
+  readonly text: string;
+}
+
+/** Where API servers let no slice lead, and what stands for an IPv4 address. Source: Kubernetes ValidateNonSpecialIP. */
+const SPECIAL = [
+  "0.0.0.0/8",
+  "127.0.0.0/8",
+  "169.254.0.0/16",
+  "224.0.0.0/4",
+  "255.255.255.255/32",
+  "::/127",
+  "::ffff:0:0/96",
+  "fe80::/10",
+  "ff00::/8",
+].flatMap((text) => parseIp(text) ?? []);
+
+/** Namespaces whose definitions are an administrator's. */
+export function trustedNamespacesOf(kubevirt: KubeVirt | undefined): readonly string[] {
+  const { tenantPolicy } = kubevirt?.spec?.configuration?.network ?? {};
+  return tenantPolicy?.trustedNamespaces ?? POLICY_FIELDS.trustedNamespaces.fallback;
+}
+
+/** To which addresses of the network, NAMESPACE/NAME, a Service may lead. */
+export function addressesOfNetwork(
+  network: string,
+  definition: NetworkAttachmentDefinition | undefined,
+  trustedNamespaces: readonly string[],
+): NetworkAddresses {
+  const [namespace = ""] = network.split("/");
+  const refused = (message: string): NetworkAddresses => ({ kind: "refused", message });
+  if (!trustedNamespaces.includes(namespace)) {
+    return refused(
+      `the definition of network ${network} is a tenant's: Services lead to networks that an administrator has defined, in one of the namespaces ${trustedNamespaces.join(", ")} (spec.configuration.network.tenantPolicy.trustedNamespaces of the KubeVirt object)`,
+    );
+  }
+  if (definition === undefined) {
+    return refused(`there is no NetworkAttachmentDefinition ${network}`);
+  }
+  const prefixes = prefixesOf(definition);
+  if (prefixes.length > 0) return { kind: "allowed", prefixes };
+  return refused(
+    `the NetworkAttachmentDefinition ${network} does not say from which network it gives addresses (subnet, range or addresses of its ipam)`,
+  );
+}
+
+/** The address; undefined: a Service must not lead there. */
+export function serviceAddressOf(
+  text: string,
+  prefixes: readonly IpPrefix[],
+): ServiceAddress | undefined {
+  const parsed = parseIp(text);
+  if (parsed === undefined) return undefined;
+  const address = { ...parsed, length: IP_BITS[parsed.version] };
+  const isIn = (prefix: IpPrefix): boolean => isWithin(address, prefix);
+  if (!prefixes.some(isIn) || SPECIAL.some(isIn)) return undefined;
+  return {
+    addressType: address.version === 4 ? "IPv4" : "IPv6",
+    text: printAddress(address),
+  };
+}
+
+/**
+ * Members of `ipam` that name a network, at whatever depth. Sources: plugins host-local (subnet, ranges), static
+ * (addresses), whereabouts (range, ipRanges).
+ */
+const OF_IPAM: readonly string[] = ["subnet", "range", "address"];
+/** Member of a plugin without `ipam`, networks with commas between them. Source: ovn-kubernetes multi-homing. */
+const OF_PLUGIN = "subnets";
+
+/** Texts of such members. Not by calls of itself: whoever writes a definition chooses its depth. */
+function textsIn(ipam: JsonObject): readonly string[] {
+  const found: string[] = [];
+  const left: unknown[] = [ipam];
+  while (left.length > 0) {
+    const value = left.pop();
+    if (typeof value !== "object" || value === null) continue;
+    // Members of a list have numbers for names.
+    for (const [member, inner] of Object.entries(value) as readonly [string, unknown][]) {
+      if (typeof inner === "string" && OF_IPAM.includes(member)) found.push(inner);
+      left.push(inner);
+    }
+  }
+  return found;
+}
+
+function textsOf(plugin: unknown): readonly string[] {
+  if (!isJsonObject(plugin)) return [];
+  const { ipam } = plugin;
+  const subnets = plugin[OF_PLUGIN];
+  return [
+    ...(isJsonObject(ipam) ? textsIn(ipam) : []),
+    ...(typeof subnets === "string" ? subnets.split(",") : []),
+  ];
+}
+
+/** A network, or the last address of `FIRST-LAST/LENGTH` with the network around it. Source: whereabouts, range. */
+function prefixOf(text: string): IpPrefix | undefined {
+  return parseIp(text.slice(text.lastIndexOf("-") + 1).trim());
+}
+
+/** The networks, by family and size as they are written; empty: a server elsewhere gives addresses, or nobody does. */
+export function prefixesOf({ spec }: NetworkAttachmentDefinition): readonly IpPrefix[] {
+  const config = parseJson(spec?.config);
+  if (!isJsonObject(config)) return [];
+  const plugins = Array.isArray(config["plugins"]) ? (config["plugins"] as readonly unknown[]) : [];
+  return [config, ...plugins].flatMap(textsOf).flatMap((text) => prefixOf(text) ?? []);
+}

@@ -1,0 +1,207 @@
+// SPDX-License-Identifier: Apache-2.0
+// Which slices has a Service that leads to VMs on a network? Addresses are CNI's, never a guest's own word.
+import {
+  parseIp,
+  printAddress,
+  type Attachment,
+  type Endpoint,
+  type EndpointPort,
+  type EndpointSlice,
+  type IpPrefix,
+  type NetworkAttachmentDefinition,
+  type Service,
+  type ServicePort,
+  type VirtualMachineInstance,
+} from "@patchbay/api";
+import { sha256Hex } from "../iface/sha256.ts";
+import { hostnameOf } from "../spec/guest-names.ts";
+import { findByName, ifacesOf, networksOf } from "../spec/nics.ts";
+import { findCondition, READY } from "../status/conditions.ts";
+import { serviceAskOf, type AskedService } from "./service-request.ts";
+import { addressesOfNetwork, serviceAddressOf, type ServiceAddress } from "./allowed-addresses.ts";
+import { slicesOfParts, type ServicePart } from "./slices.ts";
+
+/** Who writes these slices, in their label. */
+export const NETWORK_SLICE_WRITER = "virt-controller.patchbay.io";
+
+/** What the slices of a Service rest on. */
+export interface NetworkServiceFacts {
+  readonly service: Service;
+  /** VMIs that may have to do with it; others do not count. Sorted. */
+  readonly vmis: readonly VirtualMachineInstance[];
+  /** Of the network that it names. */
+  readonly definition: NetworkAttachmentDefinition | undefined;
+  readonly trustedNamespaces: readonly string[];
+}
+
+/** The slices as they are to be, and why there are none where they cannot be made. */
+interface NetworkServicePlan {
+  readonly slices: readonly EndpointSlice[];
+  readonly refusal?: string;
+}
+
+/** Digits of a name that tell the slices of one Service from those of another of its name. */
+const UID_DIGITS = 10;
+/** Source: Kubernetes validation of an endpoint's hostname (RFC 1123 label). */
+const DNS_LABEL = /^[a-z0-9](?:[-a-z0-9]{0,61}[a-z0-9])?$/;
+
+/** Whether the Service is for the VMI. */
+export function selectsVmi(
+  { metadata }: Service,
+  { selector }: AskedService,
+  vmi: VirtualMachineInstance,
+): boolean {
+  const labels = vmi.metadata.labels ?? {};
+  return (
+    metadata.namespace === vmi.metadata.namespace &&
+    [...selector].every(([key, value]) => Object.hasOwn(labels, key) && labels[key] === value)
+  );
+}
+
+function isOver({ status }: VirtualMachineInstance): boolean {
+  return status?.phase === "Succeeded" || status?.phase === "Failed";
+}
+
+/** Whether what is sent to that NIC of the pod reaches the guest's. */
+function isPlugged({ status }: VirtualMachineInstance, attachment: Attachment): boolean {
+  const iface = findByName(status?.interfaces, attachment.name);
+  if (iface === undefined || iface.linkState === "down") return false;
+  const { podInterfaceName = attachment.podInterfaceName, hotplug } = iface;
+  return hotplug?.phase === "Ready" && podInterfaceName === attachment.podInterfaceName;
+}
+
+/**
+ * CNI's addresses that the guest has by the status of its NIC, so far as that says anything. A guest can take addresses
+ * away by its own word, and add none.
+ */
+function heldAddresses(
+  { status }: VirtualMachineInstance,
+  { name, ips = [] }: Attachment,
+): readonly string[] {
+  const { addressInfo, ipAddresses = [] } = findByName(status?.interfaces, name) ?? {};
+  if (addressInfo === undefined) return ips;
+  return ips.filter((text) => {
+    const parsed = parseIp(text);
+    return parsed !== undefined && ipAddresses.includes(printAddress(parsed));
+  });
+}
+
+/** The number of the port in that VM; undefined: its interface has none of that name. */
+function targetOf(
+  { port, protocol = "TCP", targetPort = port }: ServicePort,
+  vmi: VirtualMachineInstance,
+  ifaceName: string,
+): number | undefined {
+  if (typeof targetPort === "number") return targetPort;
+  const { ports = [] } = findByName(ifacesOf(vmi.spec), ifaceName) ?? {};
+  return ports.find((known) => known.name === targetPort && (known.protocol ?? "TCP") === protocol)
+    ?.port;
+}
+
+/** The Service's ports in that VM; undefined: it has none of them. */
+function portsOf(
+  { spec }: Service,
+  vmi: VirtualMachineInstance,
+  ifaceName: string,
+): readonly EndpointPort[] | undefined {
+  const asked = spec.ports ?? [];
+  const ports = asked.flatMap((port): readonly EndpointPort[] => {
+    const number = targetOf(port, vmi, ifaceName);
+    const { name = "", protocol = "TCP" } = port;
+    return number === undefined ? [] : [{ name, port: number, protocol }];
+  });
+  return asked.length > 0 && ports.length === 0 ? undefined : ports;
+}
+
+function hostnameIn({ metadata }: Service, vmi: VirtualMachineInstance): string | undefined {
+  const hostname = hostnameOf(vmi);
+  const isNamed = vmi.spec.subdomain === metadata.name && DNS_LABEL.test(hostname);
+  return isNamed ? hostname : undefined;
+}
+
+function endpointOf(
+  service: Service,
+  vmi: VirtualMachineInstance,
+  at: { readonly attachment: Attachment; readonly address: ServiceAddress },
+): Endpoint {
+  const { name, namespace = "", uid = "", deletionTimestamp } = vmi.metadata;
+  const { nodeName, conditions } = vmi.status ?? {};
+  const isReady = findCondition(conditions, READY)?.status === "True";
+  const serving = isReady && isPlugged(vmi, at.attachment);
+  const terminating = deletionTimestamp !== undefined;
+  const isPublished = service.spec.publishNotReadyAddresses === true;
+  const hostname = hostnameIn(service, vmi);
+  return {
+    addresses: [at.address.text],
+    conditions: { ready: isPublished || (serving && !terminating), serving, terminating },
+    ...(hostname !== undefined && { hostname }),
+    ...(nodeName !== undefined && { nodeName }),
+    targetRef: { kind: "VirtualMachineInstance", namespace, name, uid },
+  };
+}
+
+/** A VMI's parts in a Service: one for each address that CNI gave it on the network. */
+function partsOf(
+  service: Service,
+  vmi: VirtualMachineInstance,
+  on: { readonly network: string; readonly prefixes: readonly IpPrefix[] },
+): readonly ServicePart[] {
+  const attachments = (vmi.status?.attachments ?? []).filter(
+    ({ networkName, state }) => networkName === on.network && state === "Attached",
+  );
+  return attachments.flatMap((attachment) => {
+    const ports = portsOf(service, vmi, attachment.name);
+    if (ports === undefined) return [];
+    const addresses = heldAddresses(vmi, attachment).flatMap(
+      (text) => serviceAddressOf(text, on.prefixes) ?? [],
+    );
+    return addresses.map((address) => ({
+      addressType: address.addressType,
+      ports,
+      endpoint: endpointOf(service, vmi, { attachment, address }),
+    }));
+  });
+}
+
+/** The slices of a Service by its annotations; none where it asks for none. */
+export function networkServicePlan(facts: NetworkServiceFacts): NetworkServicePlan {
+  const { service, vmis, definition, trustedNamespaces } = facts;
+  const ask = serviceAskOf(service);
+  if (ask.kind === "none") return { slices: [] };
+  if (ask.kind === "refused") return { slices: [], refusal: ask.message };
+  const { asked } = ask;
+  const allowed = addressesOfNetwork(asked.network, definition, trustedNamespaces);
+  if (allowed.kind === "refused") return { slices: [], refusal: allowed.message };
+  const on = { network: asked.network, prefixes: allowed.prefixes };
+  const parts = vmis
+    .filter((vmi) => !isOver(vmi) && selectsVmi(service, asked, vmi))
+    .flatMap((vmi) => partsOf(service, vmi, on));
+  const { name, uid = "" } = service.metadata;
+  const stem = `${name}-${sha256Hex(uid).slice(0, UID_DIGITS)}`;
+  return { slices: slicesOfParts({ service, writer: NETWORK_SLICE_WRITER, stem }, parts) };
+}
+
+/** All of a VMI that slices rest on: while it is equal, no Service has to be looked at. */
+export function seenByServices(vmi: VirtualMachineInstance): unknown {
+  const { metadata, spec, status } = vmi;
+  return [
+    metadata.uid,
+    metadata.labels,
+    metadata.deletionTimestamp,
+    spec.subdomain,
+    spec.hostname,
+    networksOf(spec),
+    ifacesOf(spec).map(({ name, ports }) => ({ name, ports })),
+    isOver(vmi),
+    status?.nodeName,
+    findCondition(status?.conditions, READY)?.status,
+    status?.attachments?.map((attachment) => [
+      attachment.name,
+      attachment.networkName,
+      attachment.podInterfaceName,
+      attachment.state,
+      heldAddresses(vmi, attachment),
+      isPlugged(vmi, attachment),
+    ]),
+  ];
+}

@@ -1,0 +1,113 @@
+// SPDX-License-Identifier: Apache-2.0
+// Does a Service ask for addresses of VMs on a network, and of which VMs? Anybody may have written its annotations.
+import { names, type Service } from "@patchbay/api";
+import { dropAbsent } from "../drop-absent.ts";
+import { qualifiedName } from "../spec/nics.ts";
+
+/** What a Service asks for. */
+export interface AskedService {
+  /** Definition of the network, as NAMESPACE/NAME. */
+  readonly network: string;
+  /** Labels that a VMI must have, at least one. */
+  readonly selector: ReadonlyMap<string, string>;
+}
+
+/** What is asked for; `refused` says in words what cannot be understood, `none`: it is nobody's business here. */
+type ServiceAsk =
+  | { readonly kind: "asked"; readonly asked: AskedService }
+  | { readonly kind: "refused"; readonly message: string }
+  | { readonly kind: "none" };
+
+/** Most characters of a selector, and most labels in it. */
+const SELECTOR_MAX = 4096;
+const LABELS_MAX = 32;
+/** Name of a NetworkAttachmentDefinition, if wanted with its namespace. Source: Kubernetes names (RFC 1123). */
+const NETWORK =
+  /^(?:[a-z0-9](?:[-a-z0-9]{0,61}[a-z0-9])?\/)?[a-z0-9](?:[-a-z0-9.]{0,251}[a-z0-9])?$/;
+/** Source: Kubernetes validation of label keys and values. */
+const LABEL_KEY =
+  /^(?:[a-z0-9](?:[-a-z0-9.]{0,251}[a-z0-9])?\/)?[A-Za-z0-9](?:[-\w.]{0,61}[A-Za-z0-9])?$/;
+const LABEL_VALUE = /^(?:[A-Za-z0-9](?:[-\w.]{0,61}[A-Za-z0-9])?)?$/;
+
+function labelOf(text: string): readonly [string, string] | undefined {
+  const [key = "", value, ...more] = text.split("=").map((part) => part.trim());
+  if (value === undefined || more.length > 0) return undefined;
+  return LABEL_KEY.test(key) && LABEL_VALUE.test(value) ? [key, value] : undefined;
+}
+
+/** `KEY=VALUE`, several with commas between them; undefined: it is none, or selects everything. */
+function parseSelector(text: string): ReadonlyMap<string, string> | undefined {
+  if (text.length > SELECTOR_MAX) return undefined;
+  const labels = text.split(",").map(labelOf);
+  const known = labels.filter((label) => label !== undefined);
+  const selector = new Map(known);
+  const isSound = known.length === labels.length && selector.size === labels.length;
+  return isSound && labels.length <= LABELS_MAX ? selector : undefined;
+}
+
+function refused(message: string): ServiceAsk {
+  return { kind: "refused", message };
+}
+
+const FORM = "KEY=VALUE, or several with commas between them";
+
+/** What the annotations ask for, in a Service that is to have such addresses and nobody else's. */
+function askOf(network: string, selectorText: string, { metadata, spec }: Service): ServiceAsk {
+  if (spec.type === "ExternalName")
+    return refused("a Service of type ExternalName has no addresses");
+  if (Object.keys(spec.selector ?? {}).length > 0) {
+    const { SERVICE_SELECTOR_ANNOTATION: annotation } = names;
+    return refused(
+      `a Service with spec.selector leads to pods, not to networks: leave the selector out, and name the VMs in the annotation ${annotation}`,
+    );
+  }
+  if (!NETWORK.test(network)) {
+    return refused(
+      `the annotation ${names.SERVICE_NETWORK_ANNOTATION} must be the name of a NetworkAttachmentDefinition, NAME or NAMESPACE/NAME`,
+    );
+  }
+  const selector = parseSelector(selectorText);
+  if (selector === undefined) {
+    return refused(`the annotation ${names.SERVICE_SELECTOR_ANNOTATION} must be ${FORM}`);
+  }
+  const asked = { network: qualifiedName(network, metadata.namespace ?? ""), selector };
+  return { kind: "asked", asked };
+}
+
+/**
+ * What a Service asks for. One that names a network alone is not meant: with `spec.selector` it is that of another
+ * implementation, whose pods' addresses are not known here.
+ */
+export function serviceAskOf(service: Service): ServiceAsk {
+  const annotations = service.metadata.annotations ?? {};
+  const network = annotations[names.SERVICE_NETWORK_ANNOTATION];
+  const selector = annotations[names.SERVICE_SELECTOR_ANNOTATION];
+  if (network === undefined || selector === undefined) return { kind: "none" };
+  return askOf(network.trim(), selector, service);
+}
+
+/** The network that a Service asks for, as NAMESPACE/NAME; none where it asks for none. */
+export function askedNetworksOf(service: Service): readonly string[] {
+  const ask = serviceAskOf(service);
+  return ask.kind === "asked" ? [ask.asked.network] : [];
+}
+
+/** What of a Service is looked at: of one that asks for nothing, that it is there. */
+export function seenService({ apiVersion, kind, metadata, spec }: Service): Service {
+  const { name, namespace, uid, resourceVersion, deletionTimestamp } = metadata;
+  const { type, selector, ports, publishNotReadyAddresses } = spec;
+  const asking = [names.SERVICE_NETWORK_ANNOTATION, names.SERVICE_SELECTOR_ANNOTATION].flatMap(
+    (annotation) => {
+      const text = metadata.annotations?.[annotation];
+      return text === undefined ? [] : [[annotation, text] as const];
+    },
+  );
+  const annotations = asking.length === 2 ? Object.fromEntries(asking) : undefined;
+  const seen = { name, namespace, uid, resourceVersion, deletionTimestamp, annotations };
+  return {
+    apiVersion,
+    kind,
+    metadata: dropAbsent(seen),
+    spec: annotations ? dropAbsent({ type, selector, ports, publishNotReadyAddresses }) : {},
+  };
+}
