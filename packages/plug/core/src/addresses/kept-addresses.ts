@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which addresses do a VM's NICs have, that the networks of its next launcher are asked for again?
+// IP addresses that a VM's NICs retain over restarts, if their networks assign them again.
 import {
   isAbsent,
   isDefaultNetwork,
@@ -19,15 +19,13 @@ import {
 import { findByName, ifacesOf, networkNameOf, networksOf } from "../spec/nics.ts";
 import { findCondition, type Conditions, type NewCondition } from "../status/conditions.ts";
 
-/** As the VM's status has it. */
 type Kept = NonNullable<VmStatus["ipAddresses"]>[number];
 
-/** Whoever names addresses himself, or where they come from, asks for no others. */
+/** An interface with static addresses, an IPAM claim or CNI args does not retain addresses. */
 function asksForItsOwn({ ips = [], ipamClaimName, cniArgs }: Iface): boolean {
   return ips.length > 0 || ipamClaimName !== undefined || cniArgs?.["ips"] !== undefined;
 }
 
-/** The network whose addresses the iface keeps; undefined: none that could be asked for them. */
 function keepingNetworkOf(vm: VirtualMachine, iface: Iface): string | undefined {
   const network = findByName(networksOf(vm.spec.template.spec), iface.name);
   if (network === undefined || isDefaultNetwork(network)) return undefined;
@@ -35,7 +33,6 @@ function keepingNetworkOf(vm: VirtualMachine, iface: Iface): string | undefined 
   return networkNameOf(network, vm.metadata.namespace ?? "");
 }
 
-/** What the guest's NIC has on that network; undefined while it is not there. */
 function addressesOn(
   vmi: VirtualMachineInstance | undefined,
   name: string,
@@ -48,10 +45,7 @@ function addressesOn(
   return attachment && soundAddresses(attachment.ips);
 }
 
-/**
- * The addresses that are kept: what the guest's NICs have goes before what was known. An iface that is no longer declared,
- * or that is to be on another network, is forgotten.
- */
+/** Current addresses replace recorded ones. Interfaces that were removed or moved are dropped. */
 export function keptAddressesOf(
   vm: VirtualMachine,
   vmi: VirtualMachineInstance | undefined,
@@ -67,7 +61,6 @@ export function keptAddressesOf(
   });
 }
 
-/** The VMI, told these addresses. */
 export function withKept(
   vmi: VirtualMachineInstance,
   kept: readonly KeptAddresses[],
@@ -78,7 +71,6 @@ export function withKept(
   return { ...vmi, metadata: { ...vmi.metadata, annotations } };
 }
 
-/** The VMI, told which addresses the NICs of its VM's last guest had. */
 export function withToldAddresses(
   vmi: VirtualMachineInstance,
   vm: VirtualMachine,
@@ -86,12 +78,11 @@ export function withToldAddresses(
   return withKept(vmi, keptAddressesOf(vm, undefined));
 }
 
-/** What a VMI was told. */
 export function toldAddresses(vmi: VirtualMachineInstance): readonly KeptAddresses[] {
   return parseKeptAddresses(vmi.metadata.annotations?.[names.KEPT_ADDRESSES_ANNOTATION]);
 }
 
-/** What an iface is to prefer on a network, NAMESPACE/NAME. */
+/** `networkName` is NAMESPACE/NAME. */
 export function keptIpsFor(
   iface: Iface,
   networkName: string,
@@ -101,10 +92,9 @@ export function keptIpsFor(
   return known?.networkName === networkName && !asksForItsOwn(iface) ? known.ips : [];
 }
 
-/** A condition of the VMI, and so of its VM; there is none while all have what they had. */
+/** Condition of the VMI and its VM. Missing while all NICs have their previous addresses. */
 export const ADDRESS_CHANGED = "AddressChanged";
 
-/** Of the condition, and of the event that tells of it. */
 const REASON = "AddressNotKept";
 
 function sayOf(
@@ -119,7 +109,7 @@ function sayOf(
   return [`interface ${name} now has ${now} on ${networkName}; it had ${lost.join(", ")} before`];
 }
 
-/** What is told where a network did not give again what a NIC had. */
+/** Reports NICs whose network did not assign their previous addresses again. */
 export function addressesCondition(
   attachments: readonly Attachment[],
   elements: readonly NetworkSelection[],
@@ -132,7 +122,6 @@ export function addressesCondition(
   return [{ type: ADDRESS_CHANGED, status: "True", reason: REASON, message }];
 }
 
-/** The change that is told now and was not told before, for an event. */
 export function newAddressChange(
   before: Conditions | undefined,
   now: Conditions | undefined,

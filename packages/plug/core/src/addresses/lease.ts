@@ -1,81 +1,74 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which addresses and routes does the guest get from the pod, and from which address of the bridge does the pod answer?
+// Addresses and routes that the pod assigns to the guest by DHCP.
 import { IP_BITS, networkOf, parseIp, printAddress, type IpPrefix } from "@patchbay/api";
 
-/** A route of a NIC. */
 export interface NicRoute {
-  /** ADDRESS/LENGTH; length 0 is the default route. */
+  /** ADDRESS/LENGTH; length 0 for the default route. */
   readonly destination: string;
-  /** Absent: the destination is on the link. */
+  /** Unset if the destination is on the link. */
   readonly gateway?: string;
 }
 
-/** Addresses and routes as the kernel has them. */
 export interface NicAddresses {
-  /** ADDRESS/LENGTH: global ones that somebody set, not those that the kernel made of router advertisements. */
+  /** ADDRESS/LENGTH. Only global addresses that were configured, not those from router advertisements. */
   readonly addresses: readonly string[];
   readonly routes: readonly NicRoute[];
 }
 
-/** What the agent wrote down before it took the addresses from the NIC. */
+/** Addresses that virt-handler recorded before it removed them from the NIC. */
 export interface RememberedAddresses extends NicAddresses {
   readonly podInterfaceName: string;
-  /** Index of the NIC: one that is made anew under its name has another. */
+  /** ifindex. Distinguishes the NIC from a later one with the same name. */
   readonly index: number;
-  /** Who answered for the gateway of IPv6 then; absent when nobody did, or there is none. */
+  /** MAC that answered for the IPv6 gateway; unset if there was no gateway or no answer. */
   readonly gatewayMac?: string;
 }
 
-/** Whether ADDRESS/LENGTH is one that every link with IPv6 has. Source: RFC 4291 section 2.5.6 */
+/** `address` is ADDRESS/LENGTH. Source: RFC 4291 section 2.5.6 */
 export function isIpv6LinkLocal(address: string): boolean {
   return /^fe[89ab][0-9a-f]:/i.test(address);
 }
 
-/** Gateway of IPv6's default route. */
 export function ipv6GatewayOf({ routes }: NicAddresses): string | undefined {
   return routes.find(({ destination }) => destination === "::/0")?.gateway;
 }
 
-/** By DHCP, for ever: the address is the guest's as long as the pod lives. */
+/** Infinite, because the address is the guest's as long as the pod exists. */
 interface Ipv4Lease {
-  /** ADDRESS/LENGTH */
   readonly address: string;
   /** The bridge's own address, ADDRESS/LENGTH. */
   readonly server: string;
-  /** The default route last. */
+  /** The default route is last. */
   readonly routes: readonly NicRoute[];
 }
 
-/** One address by DHCPv6. */
 interface Ipv6Address {
-  /** ADDRESS/LENGTH */
   readonly address: string;
   /** The bridge's own address in the same subnet, ADDRESS/LENGTH. */
   readonly server: string;
-  /** Whether the subnet is on the link; else everything goes to the router. */
+  /** Whether the subnet is on the link. Otherwise all traffic goes to the router. */
   readonly isOnLink: boolean;
 }
 
-/** By DHCPv6, which router advertisements tell of. */
+/** DHCPv6 addresses, announced by router advertisements. */
 interface Ipv6Lease {
   readonly addresses: readonly Ipv6Address[];
-  /** The guest's default route leads to the bridge. */
+  /** Whether the bridge is the guest's default router. */
   readonly isRouter: boolean;
 }
 
-/** What a guest is given. */
 export interface GuestLease {
   readonly ipv4?: Ipv4Lease;
   readonly ipv6?: Ipv6Lease;
 }
 
-/** Link-local, so that it is nobody's on any network. Source: KubeVirt, in-pod bridge of a NIC with an address. */
+/** Link-local, so that it collides with no network. Source: KubeVirt, in-pod bridge of a NIC with an address. */
 const SERVER = "169.254.75.10/32";
-/** Longest prefix that has an address which is no host's. Source: RFC 4291 section 2.6.1; RFC 6164. */
+/** Longest prefix with a subnet-router anycast address. Source: RFC 4291 section 2.6.1; RFC 6164. */
 const SUBNET_MAX = 126;
 /**
- * Length of the subnet that is served for a prefix without room for another address, and for one that is shorter, which
- * dnsmasq refuses. Source: RFC 4291 section 2.5.4; dnsmasq(8), --dhcp-range
+ * Prefix length that is served for longer prefixes without room for a server, and for shorter ones, which dnsmasq
+ * rejects. Source: RFC 4291 section 2.5.4; dnsmasq(8), --dhcp-range
  */
 export const IPV6_SUBNET = 64;
 
@@ -105,7 +98,7 @@ function ipv4LeaseOf({ addresses, routes }: NicAddresses): Ipv4Lease | undefined
   };
 }
 
-/** The subnet's address of its routers, which is no host's. Source: RFC 4291 section 2.6.1 */
+/** The server gets the subnet-router anycast address, which belongs to no host. Source: RFC 4291 section 2.6.1 */
 function ipv6AddressOf(address: string, ip: IpPrefix): Ipv6Address {
   const isOnLink = ip.length >= IPV6_SUBNET && ip.length <= SUBNET_MAX;
   const length = isOnLink ? ip.length : IPV6_SUBNET;
@@ -122,7 +115,7 @@ function ipv6LeaseOf(remembered: RememberedAddresses): Ipv6Lease | undefined {
   };
 }
 
-/** What a guest that has the NIC's place on the network is given; undefined: nothing, the network has no addresses of its own. */
+/** For a guest that replaces the pod's NIC on the network; undefined if the network assigned no addresses. */
 export function leaseOfRemembered(
   remembered: RememberedAddresses | undefined,
 ): GuestLease | undefined {
@@ -135,11 +128,9 @@ export function leaseOfRemembered(
   };
 }
 
-/** One subnet of guest and pod. */
 interface Subnet {
-  /** The bridge's address, ADDRESS/LENGTH. */
   readonly gateway: string;
-  /** The guest's, without. */
+  /** Without prefix length. */
   readonly guest: string;
 }
 
@@ -147,7 +138,6 @@ function lengthOf(prefix: string): string {
   return String(parseIp(prefix)?.length ?? IP_BITS[4]);
 }
 
-/** What a guest behind the pod's own addresses is given: the bridge is its gateway. */
 export function leaseBehindPod(subnets: {
   readonly ipv4?: Subnet;
   readonly ipv6?: Subnet;
@@ -175,7 +165,6 @@ function ipv6LeaseBehind({ gateway, guest }: Subnet): Ipv6Lease {
 
 type IpVersion = IpPrefix["version"];
 
-/** Families in which the guest is told of a way out of its networks. */
 export function waysOutOf({ ipv4, ipv6 }: GuestLease): readonly IpVersion[] {
   return [
     ...(ipv4?.routes.some(isDefault) === true ? ([4] as const) : []),
@@ -183,7 +172,6 @@ export function waysOutOf({ ipv4, ipv6 }: GuestLease): readonly IpVersion[] {
   ];
 }
 
-/** The lease without its default routes of those families. */
 export function withoutWaysOut(
   { ipv4, ipv6 }: GuestLease,
   versions: readonly IpVersion[],
@@ -198,7 +186,6 @@ export function withoutWaysOut(
   };
 }
 
-/** The bridge's own addresses that a lease is given from, each once. */
 export function serversOf({ ipv4, ipv6 }: GuestLease): readonly string[] {
   const all = [...(ipv4 === undefined ? [] : [ipv4]), ...(ipv6?.addresses ?? [])];
   return [...new Set(all.map(({ server }) => server))];

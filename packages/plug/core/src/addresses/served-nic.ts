@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the DHCP server of each NIC serves, derived only from the spec and from what the agent remembers.
+// What the DHCP server of each NIC serves: derived from the spec and the recorded addresses.
 import {
   isDefaultNetwork,
   parseIp,
@@ -14,13 +14,10 @@ import { hostnameOf } from "../spec/guest-names.ts";
 import { IPV6_SUBNET, waysOutOf, withoutWaysOut, type GuestLease, type NicRoute } from "./lease.ts";
 import { normalizeAddress, type DnsSettings } from "./resolver.ts";
 
-/** One NIC of a guest, as the server knows it. */
 export interface ServedNic {
-  /** Name of the iface. */
   readonly iface: string;
-  /** Where the server listens. */
+  /** The server listens on this bridge. */
   readonly bridgeName: string;
-  /** The only client there. */
   readonly mac: string;
   /** Bytes. */
   readonly mtu: number;
@@ -28,23 +25,21 @@ export interface ServedNic {
   readonly lease: GuestLease;
   readonly dns: DnsSettings;
   readonly options: DhcpOptions;
-  /** What the server cannot give the guest, one message each; unset when it gives everything. */
+  /** One message each; unset if the guest gets everything. */
   readonly leftOut?: readonly string[];
 }
 
-/** What the server depends on. */
 interface ServingFacts {
   readonly vmi: VirtualMachineInstance;
   readonly ifaces: readonly IfaceFacts[];
-  /** What the running servers serve. */
+  /** What the running servers serve now. */
   readonly served?: readonly ServedNic[];
-  /** The pod's resolver; absent: it has none. */
   readonly dns?: DnsSettings;
 }
 
 const NO_DNS: DnsSettings = { nameservers: [], search: [] };
 
-/** Whether the server can be where it listens; a wiring that is mended has it all the while. */
+/** Whether the bridge exists. A server that runs already continues while its wiring is repaired. */
 function isServable(
   { wired, bridge }: IfaceFacts["links"],
   bridgeName: string,
@@ -58,8 +53,7 @@ function isMain({ network }: IfaceFacts): boolean {
 }
 
 /**
- * The domain in which DNS knows the guest comes first, so that the guest's full name is one that DNS resolves. It is the
- * subdomain before the pod's service domain; a resolver without that domain stays as it is.
+ * Puts the guest's own DNS domain, its subdomain in the pod's service domain, first so that its full name resolves.
  * Source: KubeVirt pkg/network/dns DomainNameWithSubdomain
  */
 function withSubdomain(dns: DnsSettings, { metadata, spec }: VirtualMachineInstance): DnsSettings {
@@ -72,9 +66,8 @@ function withSubdomain(dns: DnsSettings, { metadata, spec }: VirtualMachineInsta
 }
 
 /**
- * What leads out of the guest's networks is told of one NIC, since a guest takes equal ones for equally good: that on the
- * pod's network, and where the guest has none, that on the network which has the pod's default route. A network's own
- * name servers are its own matter.
+ * Guests treat several default routes as equivalent, so only one NIC gets them and the pod's DNS: the NIC on the pod
+ * network, or else the one whose network has the pod's default route. A network's own name servers always apply.
  */
 function outwardOf(
   iface: IfaceFacts,
@@ -91,7 +84,6 @@ function outwardOf(
   };
 }
 
-/** Addresses of the NIC that the guest does not get, or cannot fully use. */
 function unservedOf({ remembered }: IfaceFacts, lease: GuestLease): readonly string[] {
   const { ipv4, ipv6 } = lease;
   const others = (remembered?.addresses ?? []).filter(
@@ -112,7 +104,7 @@ function unservedOf({ remembered }: IfaceFacts, lease: GuestLease): readonly str
   ];
 }
 
-/** dnsmasq does not accept addresses with leading zeros. */
+/** dnsmasq rejects addresses with leading zeros. */
 function optionsOf({ iface }: IfaceFacts): DhcpOptions {
   const { dhcpOptions = {} } = iface ?? {};
   const { ntpServers } = dhcpOptions;
@@ -139,35 +131,33 @@ function servedNicOf(iface: IfaceFacts, facts: ServingFacts): readonly ServedNic
   ];
 }
 
-/** Every NIC that the pod gives addresses, in the order of the ifaces. */
 export function servedNics(facts: ServingFacts): readonly ServedNic[] {
   return facts.ifaces.flatMap((iface) => servedNicOf(iface, facts));
 }
 
-/** Bytes of one option. Source: RFC 2132 section 2 */
+/**
+ * Bytes of one option. Longer ones are cut here, because dnsmasq refuses to start with them and does not split them as
+ * RFC 3396 allows. Source: RFC 2132 section 2
+ */
 const OPTION_MAX = 255;
 /** Bytes of search domains in a router advertisement: 255 units of 8, less the header. Source: RFC 8106 section 5.2 */
 const ADVERTISED_SEARCH_MAX = 2032;
 const IPV4_BYTES = 4;
-/** How many items a message names. */
 const NAMED_MAX = 3;
 
-/** What of a served NIC becomes options. */
 interface WithOptions {
   readonly lease: GuestLease;
   readonly dns: DnsSettings;
   readonly options: DhcpOptions;
-  /** What is left out already, one message each. */
   readonly leftOut?: readonly string[];
 }
 
-/** What has room, and what has not. */
 interface Fit<T> {
   readonly fitting: readonly T[];
   readonly leftOut: readonly T[];
 }
 
-/** Takes items in their order while there is room; `sizeOf` is the size of the list so far with one more item. */
+/** Takes items in order until the size exceeds `max`. `sizeOf` returns the size of a list. */
 function takeFirst<T>(
   items: readonly T[],
   max: number,
@@ -178,18 +168,18 @@ function takeFirst<T>(
   return { fitting: items.slice(0, count), leftOut: items.slice(count) };
 }
 
-/** Bytes of a route: the length, the destination's significant bytes, the gateway. Source: RFC 3442 */
+/** Bytes of a route: length, significant bytes of the destination, gateway. Source: RFC 3442 */
 function routeSize({ destination }: NicRoute): number {
   return 1 + Math.ceil((parseIp(destination)?.length ?? 0) / 8) + IPV4_BYTES;
 }
 
-/** Lower ranks are kept first: without them the guest reaches neither its gateways nor other networks. */
+/** Lower ranks have priority: without them the guest reaches no gateway or no other network. */
 function rankOf({ destination, gateway }: NicRoute): number {
   if (gateway === undefined) return 0;
   return destination.endsWith("/0") ? 1 : 2;
 }
 
-/** Keeps routes on the link and default routes before others; the order stays as it was. */
+/** Keeps on-link routes and the default route first. The order is unchanged. */
 export function fitRoutes(routes: readonly NicRoute[]): Fit<NicRoute> {
   const ranked = routes.toSorted((left, right) => rankOf(left) - rankOf(right));
   const { fitting } = takeFirst(ranked, OPTION_MAX, (taken) =>
@@ -201,15 +191,15 @@ export function fitRoutes(routes: readonly NicRoute[]): Fit<NicRoute> {
   };
 }
 
-/** The name and its parents: `a.b` and `b`. */
+/** Returns the name and its parents: `a.b` and `b`. */
 function suffixesOf(domain: string): readonly string[] {
   const labels = domain.replace(/\.$/, "").split(".");
   return labels.map((_label, at) => labels.slice(at).join("."));
 }
 
 /**
- * Bytes of a list of search domains: a suffix that was written in full before is a pointer of two bytes.
- * Source: RFC 3397 section 2; dnsmasq 2.90 option.c, parse_dhcp_opt
+ * Bytes of the search domains. A repeated suffix is compressed to a pointer of two bytes. Source: RFC 3397 section 2;
+ * dnsmasq 2.90 option.c, parse_dhcp_opt
  */
 function searchSize(domains: readonly string[]): number {
   const written = new Set<string>();
@@ -221,19 +211,17 @@ function searchSize(domains: readonly string[]): number {
     const own = suffixes.slice(0, known === -1 ? suffixes.length : known);
     size += own.reduce((sum, suffix) => sum + 1 + (suffix.split(".")[0] ?? "").length, 0);
     size += known === -1 ? 1 : 2;
-    // dnsmasq finds no names behind the first pointer.
+    // dnsmasq does not find suffixes that it wrote after the first pointer.
     hasPointer ||= known !== -1;
     if (!hasPointer) for (const suffix of own) written.add(suffix);
   }
   return size;
 }
 
-/** Bytes of the names without pointers. */
 function plainSize(domains: readonly string[]): number {
   return domains.reduce((sum, domain) => sum + domain.replace(/\.$/, "").length + 2, 0);
 }
 
-/** Keeps the first search domains that have room. */
 export function fitSearch(search: readonly string[], hasIpv4: boolean): Fit<string> {
   return hasIpv4
     ? takeFirst(search, OPTION_MAX, searchSize)
@@ -254,7 +242,7 @@ function leftOutMessage(
   ];
 }
 
-/** The NIC with options that the server accepts, and why some are not complete. */
+/** Cuts the options to what the server accepts and reports what is left out. */
 export function withFittingOptions<Nic extends WithOptions>(nic: Nic): Nic {
   const { lease, dns, options } = nic;
   const { ntpServers = [] } = options;

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a binding that the cluster has registered is. Source: KubeVirt api/core/v1 types.go InterfaceBindingPlugin.
+// Resolves how an interface is bound, or why it cannot be. All requests for NICs are checked here. Source: KubeVirt
+// api/core/v1 types.go InterfaceBindingPlugin.
 import {
   isDefaultNetwork,
   bindingsOf,
@@ -16,13 +17,12 @@ import {
   type VmiSpec,
 } from "@patchbay/api";
 import { findNicModel } from "@patchbay/domain";
-import type { Binding, BindingRefusal, BindingModule } from "./binding.ts";
+import type { Binding, BindingRefusal } from "./binding.ts";
 import { findByName, ifacesOf, networksOf } from "../spec/nics.ts";
 
-/** Where bindings are registered, for people. */
 const REGISTRY = "spec.configuration.network.binding of the KubeVirt object";
 
-/** Attachment types that are built; KubeVirt's names of them, but for the last, which is ours. */
+/** Supported domain attachment types. vhostuser is Patchbay's own. */
 const KINDS: Readonly<Record<string, Binding["kind"]>> = {
   tap: "tap",
   managedTap: "managedTap",
@@ -33,7 +33,7 @@ function refusePlugin(message: string): BindingRefusal {
   return { kind: "refused", field: "binding", reason: "BindingNotSupported", message };
 }
 
-/** Where Patchbay is told nothing of what the NIC hangs on, its hook makes it. */
+/** Without an attachment type, the plugin's hook creates the NIC. */
 function kindOf({ sidecarImage = "", domainAttachmentType = "" }: BindingPlugin) {
   if (domainAttachmentType === "") return sidecarImage === "" ? undefined : "hook";
   return Object.hasOwn(KINDS, domainAttachmentType) ? KINDS[domainAttachmentType] : undefined;
@@ -53,7 +53,6 @@ function ofPlugin(name: string, plugin: BindingPlugin): Binding | BindingRefusal
   };
 }
 
-/** How an iface is bound that names a registered binding; undefined for one that names none. */
 function registeredBindingOf(
   iface: Iface,
   network: Network | undefined,
@@ -61,7 +60,7 @@ function registeredBindingOf(
 ): Binding | BindingRefusal | undefined {
   if (iface.binding === undefined) return undefined;
   const { name } = iface.binding;
-  // A name is a person's word: it must not find what every object has.
+  // The name is user input, and must not match inherited properties.
   const plugin = Object.hasOwn(registry, name) ? registry[name] : undefined;
   if (plugin === undefined) return refusePlugin(`"${name}" is not registered in ${REGISTRY}`);
   const binding = ofPlugin(name, plugin);
@@ -69,19 +68,6 @@ function registeredBindingOf(
   return vhostUserRefusalOf(iface, network) ?? binding;
 }
 
-export const VHOST_USER: BindingModule = {
-  kind: "vhostuser",
-  wiringOf: () => undefined,
-  tapOf: () => "",
-  // libvirt has no link state for it, and another network would be another socket.
-  live: { plug: true, link: false, network: false },
-  takesAnyMac: true,
-  takesAddresses: false,
-  leaseOf: () => undefined,
-  addressesOf: "guest",
-};
-
-/** What such a NIC cannot have. */
 interface Limit {
   readonly field: string;
   readonly message: string;
@@ -111,7 +97,6 @@ const LIMITS: readonly Limit[] = [
   },
 ];
 
-/** Why an iface cannot be bound so; undefined: it can. */
 function vhostUserRefusalOf(
   iface: Iface,
   network: Network | undefined,
@@ -126,7 +111,6 @@ function refuse(field: string, message: string): BindingRefusal {
   return { kind: "refused", field, reason: "BindingNotSupported", message };
 }
 
-/** What is wrong with the binding of an iface of which every field is built. */
 function builtBindingOf(
   iface: Iface,
   network: Network | undefined,
@@ -147,10 +131,7 @@ function builtBindingOf(
     : registered;
 }
 
-/**
- * How the iface is bound. With a refusal it gets no annotation element, no link and no device, and a VM with it is not
- * started. `network` is the one of the iface's name, `registry` what the cluster has registered.
- */
+/** An interface with a refusal gets no annotation element, link or device, and its VM does not start. */
 export function bindingOf(
   iface: Iface,
   network: Network | undefined,
@@ -162,7 +143,6 @@ export function bindingOf(
   return { kind: "refused", ...unbuilt, reason };
 }
 
-/** How an iface of a specification is bound. */
 export function bindingIn(
   spec: VmiSpec,
   iface: Iface,
@@ -171,15 +151,11 @@ export function bindingIn(
   return bindingOf(iface, findByName(networksOf(spec), iface.name), registry);
 }
 
-/** Whether an iface of a specification can become a NIC. */
 export function canBind(spec: VmiSpec, iface: Iface, registry: BindingRegistry): boolean {
   return bindingIn(spec, iface, registry).kind !== "refused";
 }
 
-/**
- * What is wrong with the bindings of a specification at `base`, beside fields that are not built. An iface that is
- * leaving asks for nothing.
- */
+/** Ignores unsupported fields, which another rule reports, and interfaces with state `absent`. */
 export function bindingProblems(
   spec: VmiSpec,
   base: string,
@@ -193,7 +169,7 @@ export function bindingProblems(
   });
 }
 
-/** Whether it says so itself, by asking for sockets among its resources, since such NICs may come later. */
+/** A VM can request sockets as a resource, to plug vhost-user NICs later. */
 function asksForSockets({ domain }: VmiSpec): boolean {
   const { requests, limits } = domain.resources ?? {};
   return [requests, limits].some(
@@ -201,10 +177,7 @@ function asksForSockets({ domain }: VmiSpec): boolean {
   );
 }
 
-/**
- * Whether the guest's memory is to be shared with who serves the sockets, and its pod to have a directory of them: it has
- * such a NIC, or asks for sockets.
- */
+/** Whether the guest shares its memory and its pod has a directory for sockets. */
 export function isForVhostUser(spec: VmiSpec, bindings: BindingRegistry): boolean {
   const speaks = ifacesOf(spec).some(
     (iface) => bindingIn(spec, iface, bindings).kind === "vhostuser",

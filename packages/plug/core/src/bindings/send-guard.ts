@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a guest may send on one network, by what the cluster and the iface say and by what the network gave it.
+// Anti-spoofing rules for one NIC, from the cluster's settings, the interface, and the assigned addresses.
 import {
   isDefaultNetwork,
   isSecurityMode,
@@ -14,7 +14,6 @@ import {
 } from "@patchbay/api";
 import type { SendGuard } from "./pod-wiring.ts";
 
-/** What is judged of what one guest sends on one network. */
 interface PortSecurity {
   readonly mode: SecurityMode;
   readonly allowedMacs: readonly string[];
@@ -28,7 +27,7 @@ function stricter(one: SecurityMode, other: SecurityMode): SecurityMode {
   return SECURITY_MODES.indexOf(one) > SECURITY_MODES.indexOf(other) ? one : other;
 }
 
-/** Everything on the pod network, else what the iface says within what the cluster says. */
+/** On the pod network everything is checked. Elsewhere the interface chooses, within the cluster's limits. */
 function portSecurityOf(iface: Iface, network: Network, cluster: ClusterSecurity): PortSecurity {
   if (isDefaultNetwork(network)) return { ...NOTHING_ALLOWED, mode: "Addresses" };
   const said = iface.portSecurity ?? {};
@@ -43,25 +42,23 @@ function portSecurityOf(iface: Iface, network: Network, cluster: ClusterSecurity
   };
 }
 
-/** What a guard is made from. */
 export interface GuardFacts {
   readonly iface: Iface;
   readonly network: Network;
   readonly cluster: ClusterSecurity;
-  /** The guest's. */
   readonly mac: string;
-  /** What the network gave the guest, addresses and prefixes; empty while nothing is known. */
+  /** Addresses and prefixes that the network assigned; empty while unknown. */
   readonly addresses: readonly string[];
 }
 
-/** The address alone: its prefix is the network's, which others have addresses of. */
+/** Drops the prefix length, because the prefix includes addresses of others. */
 export function addressAlone(text: string): string {
   return text.split("/")[0] ?? text;
 }
 
 /**
- * What the guest may claim; undefined for anything. Where the network gave it nothing, its addresses are its own matter:
- * only who has an address can be held to it.
+ * Returns the allowed source addresses; undefined for any. Without an assigned or allowed address, there is nothing to
+ * check against.
  */
 function addressesOf(facts: GuardFacts, security: PortSecurity): readonly string[] | undefined {
   const given = facts.addresses.filter((text) => parseIp(text) !== undefined);
@@ -70,7 +67,7 @@ function addressesOf(facts: GuardFacts, security: PortSecurity): readonly string
   return [...new Set([...given, ...allowed, linkLocalOf(facts.mac)])];
 }
 
-/** What the guest may send; undefined where nothing is judged. */
+/** Returns undefined if nothing is checked. */
 export function sendGuardOf(facts: GuardFacts): SendGuard | undefined {
   const security = portSecurityOf(facts.iface, facts.network, facts.cluster);
   if (security.mode === "Off") return undefined;

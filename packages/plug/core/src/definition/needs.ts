@@ -1,52 +1,48 @@
 // SPDX-License-Identifier: Apache-2.0
-// What must a node have for NICs of a network? Only of plugins that are known, and only what they do not make themselves.
+// What a network definition requires of the node. Covers known plugins, and only what they do not create themselves.
 import { isJsonObject, parseJson, type JsonObject } from "@patchbay/api";
 import type { NetworkConfigList } from "../ports/cni.ts";
 
-/** Something that the configuration names, and where. */
 export interface Named {
   readonly field: string;
   readonly name: string;
 }
 
-/** Addresses that plugin host-local gives, and keeps account of in a directory. */
+/** A host-local pool, whose leases are files in a directory. */
 export interface AddressPool {
-  /** Of the plugin, for example `plugins[1].`; empty where there is only one. */
+  /** For example `plugins[1].`; empty if there is only one plugin. */
   readonly prefix: string;
   readonly ipam: JsonObject;
   /** Absolute. */
   readonly directory: string;
 }
 
-/** What the node is asked. */
 export interface DefinitionNeeds {
-  /** Programs, those of IPAM too; each once. */
+  /** Programs, including IPAM plugins, each once. */
   readonly plugins: readonly string[];
-  /** Links that must be there. */
   readonly links: readonly Named[];
-  /** What must be a bridge, if there is such a link. */
+  /** Links that must be bridges if they exist. */
   readonly bridges: readonly Named[];
-  /** Where VLANs on bridges are asked for; undefined: nowhere. */
+  /** Field that requests VLANs on a bridge; unset if none does. */
   readonly vlan: string | undefined;
   readonly pools: readonly AddressPool[];
-  /** The plugin whose NICs cannot carry a guest's traffic. */
   readonly unfitForGuests: string | undefined;
 }
 
 type Plugin = NetworkConfigList["plugins"][number];
 
-/** By plugin: the member that names a link of the node. Sources: plugins macvlan, ipvlan, vlan; ovs-cni. */
+/** Member that names a link of the node, by plugin. Sources: plugins macvlan, ipvlan, vlan; ovs-cni. */
 const LINK_MEMBERS: ReadonlyMap<string, string> = new Map([
   ["macvlan", "master"],
   ["ipvlan", "master"],
   ["vlan", "master"],
   ["ovs", "bridge"],
 ]);
-/** Source: plugins bridge; cluster-network-addons-operator, which has it under a name of its own. */
+/** cluster-network-addons-operator installs the bridge plugin as cnv-bridge. Source: plugins bridge. */
 const BRIDGE_PLUGINS: readonly string[] = ["bridge", "cnv-bridge"];
 /** Source: plugins bridge, defaultBrName. */
 const DEFAULT_BRIDGE = "cni0";
-/** Its NICs share a MAC. Source: Linux Documentation/networking/ipvlan.rst */
+/** All NICs of an ipvlan share one MAC. Source: Linux Documentation/networking/ipvlan.rst */
 const UNFIT_FOR_GUESTS: readonly string[] = ["ipvlan"];
 /** Source: plugins host-local backend/disk, defaultDataDir. */
 const LEASES = "/var/lib/cni/networks";
@@ -67,7 +63,7 @@ function programsOf(plugin: Plugin): readonly string[] {
 function linksOf(plugin: Plugin, prefix: string): readonly Named[] {
   const member = LINK_MEMBERS.get(plugin.type);
   const name = member === undefined ? undefined : textOf(plugin, member);
-  // Where none is named it is the one of the default route; the pod's own is none of the node's.
+  // The default is the link of the default route. A link in the pod is not the node's.
   if (member === undefined || name === undefined || plugin["linkInContainer"] === true) return [];
   return [{ field: `${prefix}${member}`, name }];
 }
@@ -91,7 +87,6 @@ function poolsOf(plugin: Plugin, prefix: string): readonly AddressPool[] {
   return directory.startsWith("/") ? [{ prefix, ipam, directory }] : [];
 }
 
-/** All that the configuration needs. */
 export function needsOf({ plugins }: NetworkConfigList): DefinitionNeeds {
   const prefixes = plugins.map((_, at) => (plugins.length > 1 ? `plugins[${String(at)}].` : ""));
   const each = <T>(of: (plugin: Plugin, prefix: string) => readonly T[]): readonly T[] =>
@@ -108,7 +103,7 @@ export function needsOf({ plugins }: NetworkConfigList): DefinitionNeeds {
   };
 }
 
-/** By plugin: the kind of its link, and the member that names it. Sources: plugins macvlan; ovs-cni. */
+/** Kind of the shared link and the member that names it, by plugin. Sources: plugins macvlan; ovs-cni. */
 const LINKS: Readonly<Record<string, { readonly kind: string; readonly member: string }>> = {
   macvlan: { kind: "link", member: "master" },
   ovs: { kind: "ovs", member: "bridge" },
@@ -123,10 +118,7 @@ function firstPlugin(config: JsonObject): JsonObject {
   return isJsonObject(list[0]) ? list[0] : {};
 }
 
-/**
- * Kind, name and VLAN of the link that a CNI configuration connects NICs to, for example `bridge br1 100`; undefined
- * where the plugin is not known to share a link.
- */
+/** For example `bridge br1 100`; undefined if the plugin is not known to share a link. */
 export function sharedLinkOf(config: string | undefined): string | undefined {
   const parsed = parseJson(config);
   if (!isJsonObject(parsed)) return undefined;

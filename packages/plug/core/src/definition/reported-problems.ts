@@ -1,16 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
-// What does a definition's status say of a node? Each node writes its own entry, and takes away what is of no text any more.
+// Problems in a definition's status. Each node writes its own entry and removes outdated entries.
 import type { JsonPatchOperation, NetworkAttachmentDefinition, NodeProblem } from "@patchbay/api";
 import type { AppError } from "../errors/app-error.ts";
 import { isEqual } from "../equal.ts";
 import { reasonOf, sayWithAdvice } from "../reasons/of-error.ts";
 
-/** Most nodes that tell a problem: what is wrong on all of a thousand nodes is told by these. */
+/** Most nodes that report, because a problem of a thousand nodes would fill the status. */
 const NODES_MAX = 10;
 /** Most characters of a message. Source: Kubernetes, messages of events. */
 const MESSAGE_MAX = 1024;
 
-/** What people are told of problems; undefined where there is none. */
 export function tellProblems(
   network: string,
   problems: readonly AppError[],
@@ -25,20 +24,19 @@ function generationOf(nad: NetworkAttachmentDefinition): number {
   return nad.metadata.generation ?? 0;
 }
 
-/** Whether another node's entry is of a text that is no more: its node will tell anew, if it is there. */
+/** Whether another node's entry is for an older generation. That node would update it if it still existed. */
 export function hasStaleProblems(nad: NetworkAttachmentDefinition, node: string): boolean {
   const generation = generationOf(nad);
   const problems = nad.status?.problems ?? [];
   return problems.some((entry) => entry.node !== node && entry.generation < generation);
 }
 
-/** Other nodes that tell a problem, sorted. */
 export function otherNodesIn(nad: NetworkAttachmentDefinition, node: string): readonly string[] {
   const nodes = (nad.status?.problems ?? []).map((entry) => entry.node);
   return nodes.filter((each) => each !== node).toSorted();
 }
 
-/** The list as it is to be; sorted, so that nodes agree. */
+/** Sorted, so that all nodes write the same list. */
 function withOwn(
   nad: NetworkAttachmentDefinition,
   { node, gone }: Pick<NodeFinding, "node" | "gone">,
@@ -54,17 +52,15 @@ function withOwn(
   );
 }
 
-/** What a node has found. */
 export interface NodeFinding {
   readonly node: string;
   readonly told: ReturnType<typeof tellProblems>;
-  /** Entries of others that are of no text any more go too; else they wait for their own nodes. */
+  /** Whether to remove outdated entries of other nodes, instead of waiting for those nodes. */
   readonly isTidying: boolean;
-  /** Nodes that are no more: what they said goes. */
   readonly gone: readonly string[];
 }
 
-/** The patch that says what the node has found, of the status of the definition as it was read; none where it says that already. */
+/** Empty if nothing changes. */
 export function problemsPatch(
   nad: NetworkAttachmentDefinition,
   { node, told, isTidying, gone }: NodeFinding,

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Can NICs be made of a network's definition on this node? What is found is told before anybody asks for one.
+// Whether this node can create NICs from a definition, checked before a pod requests one.
 import {
   IP_BITS,
   isJsonObject,
@@ -12,21 +12,18 @@ import {
 import { AppError } from "../errors/app-error.ts";
 import type { Named, AddressPool, DefinitionNeeds } from "./needs.ts";
 
-/** One range, from its first to its last address. */
 interface Range {
   readonly version: 4 | 6;
   readonly first: bigint;
   readonly last: bigint;
-  /** Never given to a pod. */
   readonly gateway: bigint;
 }
 
-/** Ranges of which a pod gets one address; undefined: they are written so that only the plugin can say. */
+/** Alternative ranges for one address; undefined if only the plugin can parse them. */
 type RangeSet = readonly Range[] | undefined;
 
-/** What can be said of a set of ranges. */
 interface RangeUse {
-  /** As a person finds it: `ipam.ranges[0]`, or `ipam` where it is written in the old form. */
+  /** Path for messages: `ipam.ranges[0]`, or `ipam` in the old form. */
   readonly field: string;
   readonly size: bigint;
   readonly used: number;
@@ -37,7 +34,7 @@ function textOf(object: JsonObject, name: string): string | undefined {
   return typeof value === "string" && value !== "" ? value : undefined;
 }
 
-/** An address of the subnet; `fallback` where none is written, undefined where what is written is none of it. */
+/** Returns `fallback` if the address is not set, and undefined if it is outside the subnet. */
 function within(text: string | undefined, subnet: IpPrefix, fallback: bigint): bigint | undefined {
   if (text === undefined) return fallback;
   const address = parseIp(text);
@@ -46,7 +43,7 @@ function within(text: string | undefined, subnet: IpPrefix, fallback: bigint): b
     : undefined;
 }
 
-/** Defaults are the plugin's. Source: plugins host-local backend/allocator range.go Canonicalize. */
+/** Uses the plugin's defaults. Source: plugins host-local backend/allocator range.go Canonicalize. */
 function rangeOf(value: unknown): Range | undefined {
   const subnet = isJsonObject(value) ? parseIp(textOf(value, "subnet") ?? "") : undefined;
   if (!isJsonObject(value) || subnet === undefined) return undefined;
@@ -83,16 +80,15 @@ function holds({ version, first, last, gateway }: Range, address: IpPrefix): boo
   return version === address.version && value >= first && value <= last && value !== gateway;
 }
 
-/** From one that ends before it begins nothing can be given. */
+/** A range that ends before it begins is empty. */
 function sizeOf({ first, last, gateway }: Range): bigint {
   if (last < first) return 0n;
   return last - first + 1n - (gateway >= first && gateway <= last ? 1n : 0n);
 }
 
 /**
- * What is in use of each set of ranges of host-local's configuration; those that only the plugin can judge are left out.
- * `leases`: names of the files in the network's directory, which are addresses and some others. Source: plugins host-local
- * backend/disk.
+ * Omits sets that only the plugin can parse. `leases`: file names in the network's directory. Source: plugins
+ * host-local backend/disk.
  */
 export function rangeUseOf(ipam: JsonObject, leases: readonly string[]): readonly RangeUse[] {
   const addresses = leases.flatMap((name) => parseIp(name) ?? []);
@@ -104,22 +100,19 @@ export function rangeUseOf(ipam: JsonObject, leases: readonly string[]): readonl
   });
 }
 
-/** What the node says of the needs of one definition. */
 export interface DefinitionFacts {
-  /** NAMESPACE/NAME. */
   readonly network: string;
   readonly needs: DefinitionNeeds;
-  /** Of the programs that are needed, those that are there. */
+  /** Required programs that exist. */
   readonly plugins: ReadonlySet<string>;
-  /** Where they are looked for, for people. */
   readonly pluginPath: string;
-  /** Kinds of the node's links by name; undefined: they were not looked at, since none is needed. */
+  /** Kinds of the node's links by name; undefined if they were not read because none is required. */
   readonly links: ReadonlyMap<string, string> | undefined;
-  /** Whether bridges can filter VLANs; undefined: nobody knows. */
+  /** Whether bridges can filter VLANs; undefined if unknown. */
   readonly filtersVlans: boolean | undefined;
-  /** Names of files in the directory of each pool, in the order of the pools. */
+  /** Names of lease files, in the order of the pools. */
   readonly leases: readonly (readonly string[])[];
-  /** A launcher of a VM on this node asks for the network. */
+  /** Whether a launcher on this node requests the network. */
   readonly isAskedForGuests: boolean;
 }
 
@@ -161,7 +154,7 @@ function poolProblem(
   });
 }
 
-/** All that keeps NICs from being made, as the errors with which an attachment would fail; the gravest first. */
+/** Most severe first, as the errors that an attachment would fail with. */
 export function problemsOf(facts: DefinitionFacts): readonly AppError[] {
   const { network, needs, filtersVlans, leases, isAskedForGuests } = facts;
   const { vlan: field, unfitForGuests: plugin } = needs;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which devices of a VMI that are no NICs need a place on PCI, in the order in which they get theirs.
+// PCI devices of a VMI other than NICs, and the addresses recorded at the VM's last start.
 import {
   names,
   parsePcieTopology,
@@ -19,17 +19,15 @@ import { disksOf, type GuestDisk } from "../spec/disks.ts";
 import { hasDisplay, inputsOf } from "../spec/guest-devices.ts";
 import { machineOf } from "../spec/machine.ts";
 
-/** What a VMI was told; undefined when it was told nothing. */
 export function keptTopology(vmi: VirtualMachineInstance): PcieTopology | undefined {
   return parsePcieTopology(vmi.metadata.annotations?.[names.PCIE_TOPOLOGY_ANNOTATION]);
 }
 
-/** The version of the rules by which a VMI is laid out: that of its VM's first start. */
+/** The version of the VM's first start, so that guests keep their addresses. */
 export function topologyVersionOf(vmi: VirtualMachineInstance): number {
   return keptTopology(vmi)?.version ?? TOPOLOGY_VERSION;
 }
 
-/** Where the NICs of a VMI were at the last start, by name of the iface. */
 export function keptAddresses(vmi: VirtualMachineInstance): ReadonlyMap<string, PciAddress> {
   return new Map(
     keptTopology(vmi)?.interfaces.flatMap(({ name, pciAddress }) => {
@@ -39,7 +37,7 @@ export function keptAddresses(vmi: VirtualMachineInstance): ReadonlyMap<string, 
   );
 }
 
-/** As a field of the specification has it; KubeVirt's short form leaves the domain out. */
+/** Parses a requested PCI address. KubeVirt's short form omits the PCI domain. */
 export function askedPciAddress(text: string | undefined): PciAddress | undefined {
   if (text === undefined || text === "") return undefined;
   return parsePciAddress(text.split(":").length === 2 ? `0000:${text}` : text);
@@ -48,17 +46,15 @@ export function askedPciAddress(text: string | undefined): PciAddress | undefine
 /** Ports of one SATA controller. Source: QEMU hw/ide/ich.c */
 export const SATA_PORTS = 6;
 
-/** How the layout names a disk that is a PCI device of its own. */
 export function deviceOfDisk({ name }: Pick<GuestDisk, "name">): FixedDevice {
   return `disk:${name}`;
 }
 
-/** How the layout names the input device at that place in the list. */
 export function deviceOfInput(index: number): FixedDevice {
   return `input:${String(index)}`;
 }
 
-/** How the layout names a SATA controller by its index; q35 has the first by itself. */
+/** The machine type q35 has controller 0 built in. */
 export function deviceOfSata(index: number): FixedDevice {
   return `sata:${String(index)}`;
 }
@@ -95,7 +91,6 @@ function devicesOf(vmi: VirtualMachineInstance): readonly FixedDevice[] {
   ];
 }
 
-/** The devices, each with the address that its owner asks for and the one that it had. */
 export function devicesToPlace(vmi: VirtualMachineInstance): readonly DeviceToPlace[] {
   const asks = new Map(
     disksOf(vmi.spec).map((disk) => [deviceOfDisk(disk), askedPciAddress(disk.pciAddress)]),

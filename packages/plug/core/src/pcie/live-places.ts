@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which places in a running domain its new NICs get.
+// PCI addresses for NICs that are plugged into a running domain.
 import type { NetworkConfig, VirtualMachineInstance } from "@patchbay/api";
 import {
   findNicModel,
@@ -15,40 +15,34 @@ import type { Reason } from "../reasons/table.ts";
 import { keptAddresses } from "./devices.ts";
 import { askedAddress, modelOf, queuesOf } from "./topology.ts";
 
-/** Where a NIC goes, and how many pairs of queues it has. */
 export interface NicPlace {
   readonly pciAddress: PciAddress;
   readonly queues: number;
 }
 
-/** Why a NIC gets no place in a running domain; nothing was tried. */
+/** Why a NIC cannot be placed. Nothing was attempted yet. */
 export type NoPlace = Extract<Reason, "NoFreePciePort" | "PciAddressInUse" | "ModelNeedsIoPorts">;
 
-/** The VMI whose domain it is, with all its ifaces: those that have no device yet may have been promised a place. */
+/** Includes interfaces without a device, because addresses may be reserved for them. */
 interface LivePlaceFacts {
   readonly vmi: VirtualMachineInstance;
   readonly network: NetworkConfig;
   readonly ifaces: readonly IfaceFacts[];
 }
 
-/** Where devices were at the last start, by name of the iface. */
 type Kept = ReadonlyMap<string, PciAddress>;
 
-/** The address that an iface asks for, or had before. */
 function preferredAddress({ name, iface }: IfaceFacts, kept: Kept): PciAddress | undefined {
   return askedAddress(iface) ?? kept.get(name);
 }
 
-/**
- * Whose the addresses are that nobody else may take: by printed address, name of the iface. Who asks for an address goes
- * before who had it, and the first before those after it.
- */
+/** Maps reserved addresses to interfaces: requested addresses first, then recorded ones, then by order. */
 function promisedAddresses(facts: LivePlaceFacts, kept: Kept): Map<string, string> {
   const waiting = facts.ifaces.filter(({ device }) => device === undefined);
   const asks = ({ iface }: IfaceFacts): boolean => askedAddress(iface) !== undefined;
   const byRight = [...waiting.filter(asks), ...waiting];
   return new Map(
-    // Of entries with one key the last stays.
+    // A Map keeps the last entry of a key.
     byRight.toReversed().flatMap((iface) => {
       const preferred = preferredAddress(iface, kept);
       return preferred === undefined ? [] : [[printPciAddress(preferred), iface.name] as const];
@@ -56,7 +50,7 @@ function promisedAddresses(facts: LivePlaceFacts, kept: Kept): Map<string, strin
   );
 }
 
-/** Why none is chosen. A model that needs I/O ports finds no place on a q35, however many ports are free. */
+/** A model that needs I/O ports fits no PCIe port, so free ports do not help on q35. */
 function noPlaceFor(domain: DomainFacts, model: string): NoPlace {
   const needsIoPorts = findNicModel(model)?.needsIoPorts === true;
   return needsIoPorts && domain.family === "q35" ? "ModelNeedsIoPorts" : "NoFreePciePort";
@@ -78,8 +72,8 @@ function reasonAgainst(iface: IfaceFacts, domain: DomainFacts, model: string): N
 }
 
 /**
- * Places for `newcomers`, in their order: the one that an iface asks for, the one that it had, else the best free one,
- * as long as the guest has interrupt vectors.
+ * Places `newcomers` in order: at the requested address, else at the recorded one, else at the best free one. Stops
+ * placing NICs when the guest has too few interrupt vectors left.
  */
 export function planLivePlaces(
   facts: LivePlaceFacts,
@@ -87,7 +81,6 @@ export function planLivePlaces(
   newcomers: readonly IfaceFacts[],
 ): ReadonlyMap<string, NicPlace | NoPlace> {
   const places = new Map<string, NicPlace | NoPlace>();
-  // At rest nothing is read for it.
   if (newcomers.length === 0) return places;
   const kept = keptAddresses(facts.vmi);
   const promised = promisedAddresses(facts, kept);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which ifaces of a running VM there is no port for: told before anything is made for them.
+// Interfaces of a running VM that find no free PCIe port, known before links are created.
 import {
   isAbsent,
   isSecondary,
@@ -14,22 +14,19 @@ import { modelNeedsIoPorts, noFreePort, type Told } from "../reasons/words.ts";
 import { machineOf } from "../spec/machine.ts";
 import { findByName, ifacesOf, networksOf } from "../spec/nics.ts";
 
-/** Ports of a running VM, and what of them is promised. */
 interface PortBook {
   readonly total: number;
   readonly free: number;
-  /** Ifaces that are being plugged and have no device yet, those first for which the pod has something. */
+  /** Interfaces that wait for a device. Those with an attachment in the pod come first. */
   readonly promised: readonly string[];
 }
 
-/** Why nothing is made for an iface of a running VM. */
 export type NoPort = Told<"NoFreePciePort" | "ModelNeedsIoPorts">;
 
 function hasDevice(vmi: VirtualMachineInstance, iface: Iface): boolean {
   return findByName(vmi.status?.interfaces, iface.name)?.pciAddress !== undefined;
 }
 
-/** Secondary ifaces that are to have a device and have none yet. */
 function withoutDevice(
   vmi: VirtualMachineInstance,
   spec: VmiSpec,
@@ -44,7 +41,6 @@ function withoutDevice(
   );
 }
 
-/** The book of a VMI for a specification that it is to have; undefined while the VMI does not run. */
 export function bookPorts(
   vmi: VirtualMachineInstance,
   spec: VmiSpec,
@@ -61,7 +57,6 @@ export function bookPorts(
   return { ...ports, promised: promised.map(({ name }) => name) };
 }
 
-/** Ifaces of the specification for which there is no port, by name; empty while the VMI does not run. */
 export function ifacesWithoutPort(
   vmi: VirtualMachineInstance,
   spec: VmiSpec,
@@ -78,7 +73,7 @@ export function ifacesWithoutPort(
   return new Map([...unfit, ...late.map((name): [string, NoPort] => [name, told])]);
 }
 
-/** Why a model cannot be plugged into a running VM, however many ports are free; undefined: it can, or the VM does not run. */
+/** Returns undefined if the model can be plugged or the VM does not run. */
 export function lacksIoPorts(
   vmi: VirtualMachineInstance,
   iface: Iface | undefined,

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Where the devices of a VMI go, and how many ports are kept for those to come.
+// PCI addresses of a VMI's devices, and the number of spare ports.
 import {
   isAbsent,
   networkConfigOf,
@@ -34,20 +34,18 @@ import {
 
 const DEFAULT_MODEL = "virtio";
 
-/** Model of an iface's device; virtio where none is named. */
 export function modelOf(iface: Iface | undefined): string {
   const model = iface?.model ?? "";
   return model === "" ? DEFAULT_MODEL : model;
 }
 
-/** Pairs of queues of an iface: one, or as many as vCPUs where the VM asks for that. Source: KubeVirt networkInterfaceMultiqueue. */
+/** Returns the number of queue pairs. Source: KubeVirt networkInterfaceMultiqueue. */
 export function queuesOf(spec: VmiSpec, iface: Iface | undefined, config: NetworkConfig): number {
   const wanted = spec.domain.devices?.networkInterfaceMultiqueue === true;
   const able = findNicModel(modelOf(iface))?.isMultiQueue === true;
   return wanted && able ? Math.min(vcpusOf(spec.domain), config.maxQueues) : 1;
 }
 
-/** The address that an iface asks for. */
 export function askedAddress(iface: Iface | undefined): PciAddress | undefined {
   return askedPciAddress(iface?.pciAddress);
 }
@@ -69,7 +67,6 @@ function toPlace(vmi: VirtualMachineInstance, config: NetworkConfig): readonly N
     });
 }
 
-/** The PCI layout of a VMI, with a place for each iface that it declares. */
 export function planVmiTopology(
   vmi: VirtualMachineInstance,
   config: NetworkConfig,
@@ -101,7 +98,6 @@ function fieldOf(spec: VmiSpec, problem: TopologyProblem): string {
   return `domain.devices.interfaces[${String(index)}]${field}`;
 }
 
-/** All reasons against the layout of a specification at `base`, with the paths of their fields. */
 export function topologyProblems(
   problems: readonly TopologyProblem[],
   { spec, base }: { readonly spec: VmiSpec; readonly base: string },
@@ -112,21 +108,20 @@ export function topologyProblems(
   }));
 }
 
-/** A VMI and the path of its specification in the object that a user writes. */
+/** A VMI, and the path of its spec in the object that the user writes. */
 interface Requested {
   readonly vmi: VirtualMachineInstance;
   readonly base: string;
 }
 
 function addressProblems({ vmi, base }: Requested, config: NetworkConfig): readonly FieldProblem[] {
-  // Another rule reports a machine type whose layout is unknown.
   if (machineFamilyOf(machineOf(vmi.spec.domain)) === undefined) return [];
   const plan = planVmiTopology(vmi, config);
   const problems = plan.ok ? [] : topologyProblems(plan.problems, { spec: vmi.spec, base });
   return problems.filter(({ field }) => field.endsWith(".pciAddress"));
 }
 
-/** One cause for each requested PCI address that the machine cannot have; none for those of `old`. */
+/** Reports requested PCI addresses that the machine lacks, except those that `old` already had. */
 export function pciAddressCauses(
   now: Requested,
   old: VirtualMachineInstance | undefined,
@@ -142,10 +137,7 @@ export function pciAddressCauses(
     .map((problem) => ({ reason: "FieldValueInvalid", ...problem }));
 }
 
-/**
- * The devices with their addresses, which the cluster's configuration does not change; none of a VMI that cannot be laid
- * out.
- */
+/** Does not depend on the cluster's configuration; empty if the VMI cannot be laid out. */
 export function printedDevicesOf(
   vmi: VirtualMachineInstance,
 ): NonNullable<PcieTopology["devices"]> {

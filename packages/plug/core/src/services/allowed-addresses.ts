@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// To which addresses of a network may a Service lead? Not to what any writer of definitions or annotations names: whoever
-// may not write slices must not reach by a Service what he could not reach (CVE-2021-25740).
+// Addresses of a network that a Service may publish. Authors of definitions and annotations may not extend them: a user
+// who may not write EndpointSlices must not reach other addresses through a Service (CVE-2021-25740).
 import {
   IP_BITS,
   isWithin,
@@ -15,18 +15,19 @@ import {
   type JsonObject,
 } from "@patchbay/api";
 
-/** The networks that an address must be of; `refused` says in words why there is none. */
 type NetworkAddresses =
   | { readonly kind: "allowed"; readonly prefixes: readonly IpPrefix[] }
   | { readonly kind: "refused"; readonly message: string };
 
-/** An address as slices have it. */
 export interface ServiceAddress {
   readonly addressType: "IPv4" | "IPv6";
   readonly text: string;
 }
 
-/** Where API servers let no slice lead, and what stands for an IPv4 address. Source: Kubernetes ValidateNonSpecialIP. */
+/**
+ * Addresses that the API server rejects in EndpointSlices, and IPv4-mapped addresses. Source: Kubernetes
+ * ValidateNonSpecialIP.
+ */
 const SPECIAL = [
   "0.0.0.0/8",
   "127.0.0.0/8",
@@ -39,13 +40,13 @@ const SPECIAL = [
   "ff00::/8",
 ].flatMap((text) => parseIp(text) ?? []);
 
-/** Namespaces whose definitions are an administrator's. */
+/** Namespaces whose network definitions come from an administrator. */
 export function trustedNamespacesOf(kubevirt: KubeVirt | undefined): readonly string[] {
   const { tenantPolicy } = kubevirt?.spec?.configuration?.network ?? {};
   return tenantPolicy?.trustedNamespaces ?? POLICY_FIELDS.trustedNamespaces.fallback;
 }
 
-/** To which addresses of the network, NAMESPACE/NAME, a Service may lead. */
+/** `network` is NAMESPACE/NAME. */
 export function addressesOfNetwork(
   network: string,
   definition: NetworkAttachmentDefinition | undefined,
@@ -68,7 +69,6 @@ export function addressesOfNetwork(
   );
 }
 
-/** The address; undefined: a Service must not lead there. */
 export function serviceAddressOf(
   text: string,
   prefixes: readonly IpPrefix[],
@@ -85,21 +85,20 @@ export function serviceAddressOf(
 }
 
 /**
- * Members of `ipam` that name a network, at whatever depth. Sources: plugins host-local (subnet, ranges), static
+ * Members of `ipam`, at any depth, that name a subnet. Sources: plugins host-local (subnet, ranges), static
  * (addresses), whereabouts (range, ipRanges).
  */
 const OF_IPAM: readonly string[] = ["subnet", "range", "address"];
-/** Member of a plugin without `ipam`, networks with commas between them. Source: ovn-kubernetes multi-homing. */
+/** Member of a plugin without `ipam`: comma-separated subnets. Source: ovn-kubernetes multi-homing. */
 const OF_PLUGIN = "subnets";
 
-/** Texts of such members. Not by calls of itself: whoever writes a definition chooses its depth. */
+/** Iterative rather than recursive, because the definition's author chooses the depth. */
 function textsIn(ipam: JsonObject): readonly string[] {
   const found: string[] = [];
   const left: unknown[] = [ipam];
   while (left.length > 0) {
     const value = left.pop();
     if (typeof value !== "object" || value === null) continue;
-    // Members of a list have numbers for names.
     for (const [member, inner] of Object.entries(value) as readonly [string, unknown][]) {
       if (typeof inner === "string" && OF_IPAM.includes(member)) found.push(inner);
       left.push(inner);
@@ -118,12 +117,12 @@ function textsOf(plugin: unknown): readonly string[] {
   ];
 }
 
-/** A network, or the last address of `FIRST-LAST/LENGTH` with the network around it. Source: whereabouts, range. */
+/** Parses a subnet, or the last address of `FIRST-LAST/LENGTH`. Source: whereabouts, range. */
 function prefixOf(text: string): IpPrefix | undefined {
   return parseIp(text.slice(text.lastIndexOf("-") + 1).trim());
 }
 
-/** The networks, by family and size as they are written; empty: a server elsewhere gives addresses, or nobody does. */
+/** Empty if an external server assigns the addresses. */
 export function prefixesOf({ spec }: NetworkAttachmentDefinition): readonly IpPrefix[] {
   const config = parseJson(spec?.config);
   if (!isJsonObject(config)) return [];

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which slices has a Service that leads to VMs on a network? Addresses are CNI's, never a guest's own word.
+// EndpointSlices of Services for VMs on a secondary network. CNI supplies the addresses; guests can only remove some.
 import {
   parseIp,
   printAddress,
@@ -21,31 +21,26 @@ import { serviceAskOf, type AskedService } from "./service-request.ts";
 import { addressesOfNetwork, serviceAddressOf, type ServiceAddress } from "./allowed-addresses.ts";
 import { slicesOfParts, type ServicePart } from "./slices.ts";
 
-/** Who writes these slices, in their label. */
 export const NETWORK_SLICE_WRITER = "virt-controller.patchbay.io";
 
-/** What the slices of a Service rest on. */
 export interface NetworkServiceFacts {
   readonly service: Service;
-  /** VMIs that may have to do with it; others do not count. Sorted. */
+  /** VMIs that the Service may select, sorted. */
   readonly vmis: readonly VirtualMachineInstance[];
-  /** Of the network that it names. */
   readonly definition: NetworkAttachmentDefinition | undefined;
   readonly trustedNamespaces: readonly string[];
 }
 
-/** The slices as they are to be, and why there are none where they cannot be made. */
 interface NetworkServicePlan {
   readonly slices: readonly EndpointSlice[];
   readonly refusal?: string;
 }
 
-/** Digits of a name that tell the slices of one Service from those of another of its name. */
+/** Digits of the Service's UID in slice names, so that a re-created Service gets new names. */
 const UID_DIGITS = 10;
 /** Source: Kubernetes validation of an endpoint's hostname (RFC 1123 label). */
 const DNS_LABEL = /^[a-z0-9](?:[-a-z0-9]{0,61}[a-z0-9])?$/;
 
-/** Whether the Service is for the VMI. */
 export function selectsVmi(
   { metadata }: Service,
   { selector }: AskedService,
@@ -62,7 +57,7 @@ function isOver({ status }: VirtualMachineInstance): boolean {
   return status?.phase === "Succeeded" || status?.phase === "Failed";
 }
 
-/** Whether what is sent to that NIC of the pod reaches the guest's. */
+/** Whether traffic to the pod's NIC reaches the guest's NIC. */
 function isPlugged({ status }: VirtualMachineInstance, attachment: Attachment): boolean {
   const iface = findByName(status?.interfaces, attachment.name);
   if (iface === undefined || iface.linkState === "down") return false;
@@ -70,10 +65,7 @@ function isPlugged({ status }: VirtualMachineInstance, attachment: Attachment): 
   return hotplug?.phase === "Ready" && podInterfaceName === attachment.podInterfaceName;
 }
 
-/**
- * CNI's addresses that the guest has by the status of its NIC, so far as that says anything. A guest can take addresses
- * away by its own word, and add none.
- */
+/** CNI's addresses that the guest still reports. While the guest reports nothing, all of CNI's addresses count. */
 function heldAddresses(
   { status }: VirtualMachineInstance,
   { name, ips = [] }: Attachment,
@@ -86,7 +78,7 @@ function heldAddresses(
   });
 }
 
-/** The number of the port in that VM; undefined: its interface has none of that name. */
+/** Undefined if the interface has no port of that name. */
 function targetOf(
   { port, protocol = "TCP", targetPort = port }: ServicePort,
   vmi: VirtualMachineInstance,
@@ -98,7 +90,6 @@ function targetOf(
     ?.port;
 }
 
-/** The Service's ports in that VM; undefined: it has none of them. */
 function portsOf(
   { spec }: Service,
   vmi: VirtualMachineInstance,
@@ -140,7 +131,6 @@ function endpointOf(
   };
 }
 
-/** A VMI's parts in a Service: one for each address that CNI gave it on the network. */
 function partsOf(
   service: Service,
   vmi: VirtualMachineInstance,
@@ -163,7 +153,6 @@ function partsOf(
   });
 }
 
-/** The slices of a Service by its annotations; none where it asks for none. */
 export function networkServicePlan(facts: NetworkServiceFacts): NetworkServicePlan {
   const { service, vmis, definition, trustedNamespaces } = facts;
   const ask = serviceAskOf(service);
@@ -181,7 +170,7 @@ export function networkServicePlan(facts: NetworkServiceFacts): NetworkServicePl
   return { slices: slicesOfParts({ service, writer: NETWORK_SLICE_WRITER, stem }, parts) };
 }
 
-/** All of a VMI that slices rest on: while it is equal, no Service has to be looked at. */
+/** Everything of a VMI that slices depend on. While it is unchanged, no Service needs a reconcile. */
 export function seenByServices(vmi: VirtualMachineInstance): unknown {
   const { metadata, spec, status } = vmi;
   return [

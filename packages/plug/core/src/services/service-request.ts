@@ -1,27 +1,26 @@
 // SPDX-License-Identifier: Apache-2.0
-// Does a Service ask for addresses of VMs on a network, and of which VMs? Anybody may have written its annotations.
+// Network and VM selector that a Service requests in its annotations. Any author of a Service may have written them.
 import { names, type Service } from "@patchbay/api";
 import { dropAbsent } from "../drop-absent.ts";
 import { qualifiedName } from "../spec/nics.ts";
 
-/** What a Service asks for. */
 export interface AskedService {
-  /** Definition of the network, as NAMESPACE/NAME. */
+  /** NAMESPACE/NAME of the NetworkAttachmentDefinition. */
   readonly network: string;
-  /** Labels that a VMI must have, at least one. */
+  /** Has at least one entry. */
   readonly selector: ReadonlyMap<string, string>;
 }
 
-/** What is asked for; `refused` says in words what cannot be understood, `none`: it is nobody's business here. */
+/** `refused` carries a message for the user. `none` means that the Service does not request VMs. */
 type ServiceAsk =
   | { readonly kind: "asked"; readonly asked: AskedService }
   | { readonly kind: "refused"; readonly message: string }
   | { readonly kind: "none" };
 
-/** Most characters of a selector, and most labels in it. */
+/** Limits of a selector: characters, and labels. */
 const SELECTOR_MAX = 4096;
 const LABELS_MAX = 32;
-/** Name of a NetworkAttachmentDefinition, if wanted with its namespace. Source: Kubernetes names (RFC 1123). */
+/** NAME or NAMESPACE/NAME. Source: Kubernetes names (RFC 1123). */
 const NETWORK =
   /^(?:[a-z0-9](?:[-a-z0-9]{0,61}[a-z0-9])?\/)?[a-z0-9](?:[-a-z0-9.]{0,251}[a-z0-9])?$/;
 /** Source: Kubernetes validation of label keys and values. */
@@ -35,7 +34,7 @@ function labelOf(text: string): readonly [string, string] | undefined {
   return LABEL_KEY.test(key) && LABEL_VALUE.test(value) ? [key, value] : undefined;
 }
 
-/** `KEY=VALUE`, several with commas between them; undefined: it is none, or selects everything. */
+/** Parses comma-separated `KEY=VALUE` pairs; undefined if malformed or empty. */
 function parseSelector(text: string): ReadonlyMap<string, string> | undefined {
   if (text.length > SELECTOR_MAX) return undefined;
   const labels = text.split(",").map(labelOf);
@@ -51,7 +50,6 @@ function refused(message: string): ServiceAsk {
 
 const FORM = "KEY=VALUE, or several with commas between them";
 
-/** What the annotations ask for, in a Service that is to have such addresses and nobody else's. */
 function askOf(network: string, selectorText: string, { metadata, spec }: Service): ServiceAsk {
   if (spec.type === "ExternalName")
     return refused("a Service of type ExternalName has no addresses");
@@ -74,10 +72,7 @@ function askOf(network: string, selectorText: string, { metadata, spec }: Servic
   return { kind: "asked", asked };
 }
 
-/**
- * What a Service asks for. One that names a network alone is not meant: with `spec.selector` it is that of another
- * implementation, whose pods' addresses are not known here.
- */
+/** A Service that names only a network belongs to another implementation and is ignored. */
 export function serviceAskOf(service: Service): ServiceAsk {
   const annotations = service.metadata.annotations ?? {};
   const network = annotations[names.SERVICE_NETWORK_ANNOTATION];
@@ -86,13 +81,12 @@ export function serviceAskOf(service: Service): ServiceAsk {
   return askOf(network.trim(), selector, service);
 }
 
-/** The network that a Service asks for, as NAMESPACE/NAME; none where it asks for none. */
 export function askedNetworksOf(service: Service): readonly string[] {
   const ask = serviceAskOf(service);
   return ask.kind === "asked" ? [ask.asked.network] : [];
 }
 
-/** What of a Service is looked at: of one that asks for nothing, that it is there. */
+/** Trims a Service for the cache; one without a request keeps only its identity. */
 export function seenService({ apiVersion, kind, metadata, spec }: Service): Service {
   const { name, namespace, uid, resourceVersion, deletionTimestamp } = metadata;
   const { type, selector, ports, publishNotReadyAddresses } = spec;

@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which EndpointSlices have these addresses, and what is to be done about those that are there?
 import {
   SERVICE_NAME_LABEL,
   SLICE_ENDPOINTS_MAX,
@@ -11,31 +10,26 @@ import {
 } from "@patchbay/api";
 import { isEqual } from "../equal.ts";
 
-/** What is done with a slice. */
 interface SliceAction {
   readonly kind: "create" | "update" | "delete";
   readonly slice: EndpointSlice;
 }
 
-/** One address behind a Service, and the ports that it has there. */
 export interface ServicePart {
   readonly addressType: "IPv4" | "IPv6";
   readonly ports: readonly EndpointPort[];
   readonly endpoint: Endpoint;
 }
 
-/** Whose slices these are. */
 interface SliceOwner {
   readonly service: Service;
-  /** Who writes them: the value of their label. */
   readonly writer: string;
-  /** What their names begin with; family and number follow. */
+  /** Prefix of the slices' names; address family and number follow. */
   readonly stem: string;
 }
 
 type Content = Pick<EndpointSlice, "endpoints" | "ports">;
 
-/** The Service that a slice is of, as NAMESPACE/NAME. */
 export function serviceKeyOf({ metadata }: EndpointSlice): string | undefined {
   const name = metadata.labels?.[SERVICE_NAME_LABEL];
   return name === undefined ? undefined : `${metadata.namespace ?? ""}/${name}`;
@@ -61,7 +55,6 @@ function newSlice(
   };
 }
 
-/** As many as one slice may have. */
 function chunks(endpoints: readonly Endpoint[]): readonly (readonly Endpoint[])[] {
   const count = Math.ceil(endpoints.length / SLICE_ENDPOINTS_MAX);
   return Array.from({ length: count }, (_none, index) =>
@@ -69,7 +62,6 @@ function chunks(endpoints: readonly Endpoint[]): readonly (readonly Endpoint[])[
   );
 }
 
-/** Those of one family; addresses with the same ports share slices. */
 function contentsOf(parts: readonly ServicePart[]): readonly Content[] {
   const groups = Map.groupBy(parts, ({ ports }) => JSON.stringify(ports));
   return [...groups]
@@ -83,13 +75,14 @@ function contentsOf(parts: readonly ServicePart[]): readonly Content[] {
     });
 }
 
-/** What each family's names begin with: a slice stays of its family. Source: Kubernetes validation of EndpointSlice. */
+/**
+ * Name infix per address family, because a slice's family is immutable. Source: Kubernetes validation of EndpointSlice.
+ */
 const FAMILIES = [
   { addressType: "IPv4", infix: "" },
   { addressType: "IPv6", infix: "-ipv6" },
 ] as const;
 
-/** The slices that have these addresses, in an order of their own. */
 export function slicesOfParts(
   owner: SliceOwner,
   parts: readonly ServicePart[],
@@ -112,7 +105,7 @@ function isAsWanted(slice: EndpointSlice, wanted: EndpointSlice): boolean {
   return isEqual(shown(slice), shown(wanted));
 }
 
-/** What makes the slices of a Service as they are to be; what others than `writer` have written is left alone. */
+/** Plans the changes from `slices` to `wanted`. Ignores slices of other writers. */
 export function planSlices(
   wanted: readonly EndpointSlice[],
   slices: readonly EndpointSlice[],

@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// What does cloud-init hear of the guest itself, and where does it look for what it is told?
+// Meta-data for cloud-init, and the file layout of its disks.
 import type { JsonObject, VirtualMachineInstance } from "@patchbay/api";
 import { hostnameOf } from "./guest-names.ts";
 
-/** The kinds of disks that are made for it. */
 export type CloudInitKind = "cloudInitNoCloud" | "cloudInitConfigDrive";
 
-/** Its meta-data. Source: KubeVirt pkg/cloud-init; a config drive's `uuid` is what cloud-init takes for the instance's id. */
+/** cloud-init uses a config drive's `uuid` as instance ID. Source: KubeVirt pkg/cloud-init. */
 export function metaDataOf(vmi: VirtualMachineInstance, kind: CloudInitKind): JsonObject {
   const id = `${vmi.metadata.name}.${vmi.metadata.namespace ?? ""}`;
   const hostname = hostnameOf(vmi);
@@ -15,7 +14,7 @@ export function metaDataOf(vmi: VirtualMachineInstance, kind: CloudInitKind): Js
     : { instance_id: id, hostname, uuid: id };
 }
 
-/** Where a kind has its files, and the label by which cloud-init finds the disk. */
+/** Paths of the files, and the volume label by which cloud-init finds the disk. */
 interface CloudInitLayout {
   readonly label: string;
   readonly metaData: string;

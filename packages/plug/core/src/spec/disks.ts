@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-// The disks of a VMI, each joined with its volume, with KubeVirt's defaults filled in.
 import {
   parseQuantity,
   inCurrentWords,
@@ -10,31 +9,26 @@ import {
 } from "@patchbay/api";
 import { findByName } from "./nics.ts";
 
-/** Text that a VM says itself, or that a Secret holds. */
 export type GivenText =
   | { readonly kind: "inline"; readonly text: string }
   | { readonly kind: "base64"; readonly text: string }
   | { readonly kind: "secret"; readonly name: string };
 
-/** What cloud-init is given. */
 export interface CloudInitData {
   readonly userData: GivenText | undefined;
   readonly networkData: GivenText | undefined;
 }
 
-/** Files that become a small disk with this label; undefined: the label of its kind. */
 interface SmallDisk {
   readonly label: string | undefined;
 }
 
-/** Where a disk's data comes from, by the volume's member. */
 export type DiskSource =
   | {
       readonly kind: "containerDisk";
       readonly image: string;
-      /** In the image, as the VM says it; undefined: the first file below `/disk`. */
+      /** Path in the image; unset for the first file below `/disk`. */
       readonly path: string | undefined;
-      /** As the VM says it. */
       readonly pullPolicy: string | undefined;
       readonly pullSecret: string | undefined;
     }
@@ -48,11 +42,9 @@ export type DiskSource =
   | { readonly kind: "emptyDisk"; readonly bytes: number }
   | {
       readonly kind: "hostDisk";
-      /** Of the file on the node. */
       readonly path: string;
-      /** Whether it is made where it is not there. */
+      /** Whether the file is created if it is missing. */
       readonly isMade: boolean;
-      /** Of a file that is made. */
       readonly bytes: number | undefined;
       readonly shared: boolean;
     }
@@ -62,10 +54,8 @@ export type DiskSource =
   | ({ readonly kind: "secret"; readonly name: string; readonly optional: boolean } & SmallDisk)
   | ({ readonly kind: "downwardAPI"; readonly files: readonly DownwardFile[] } & SmallDisk);
 
-/** The name of a kind of source. */
 export type DiskSourceKind = DiskSource["kind"];
 
-/** Empty means the same as absent. */
 function given(text: string | undefined): string | undefined {
   return text === "" ? undefined : text;
 }
@@ -83,7 +73,7 @@ function givenText(
   return given(text) === undefined ? undefined : { kind: "inline", text: text ?? "" };
 }
 
-/** Where data is given in more than one form, which admission refuses: the Secret's, then base64. */
+/** Prefers the Secret, then base64, if data has several forms. Admission refuses that. */
 function cloudInitOf(volume: CloudInitVolume): CloudInitData {
   return {
     userData: givenText(volume.userData, volume.userDataBase64, volume.secretRef),
@@ -95,7 +85,6 @@ function cloudInitOf(volume: CloudInitVolume): CloudInitData {
   };
 }
 
-/** How each member of a volume is read, in the order in which they are looked for. */
 const READERS: {
   readonly [K in DiskSourceKind]: (
     member: NonNullable<Volume[K]>,
@@ -118,7 +107,7 @@ const READERS: {
     claim === undefined
       ? undefined
       : { kind: "ephemeral", claimName: claim.claimName, readOnly: claim.readOnly === true },
-  // What cannot be read keeps the VM from being started.
+  // An unreadable capacity becomes 0, and the VM is not started.
   emptyDisk: ({ capacity }) => ({ kind: "emptyDisk", bytes: parseQuantity(capacity) ?? 0 }),
   hostDisk: ({ path, type, capacity, shared }) => ({
     kind: "hostDisk",
@@ -148,17 +137,16 @@ const READERS: {
   }),
 };
 
-// The keys are those that the type lists, and only they.
 const KINDS = Object.keys(READERS) as readonly DiskSourceKind[];
 
 function readAs(kind: DiskSourceKind, volume: Volume): DiskSource | undefined {
-  // Each reader takes the member of its own key, which the compiler cannot follow through a variable key.
+  // The compiler cannot see that a reader and its member share one key.
   const read = READERS[kind] as (member: unknown) => DiskSource | undefined;
   const member = volume[kind];
   return member === undefined ? undefined : read(member);
 }
 
-/** Where the data of a volume comes from; undefined for a volume of no kind, or of one that no disk is made of. */
+/** Undefined if no disk can be made from the volume. */
 function sourceOf(volume: Volume): DiskSource | undefined {
   for (const kind of KINDS) {
     const source = readAs(kind, volume);
@@ -167,70 +155,63 @@ function sourceOf(volume: Volume): DiskSource | undefined {
   return undefined;
 }
 
-/** The claim of a source; undefined for one without. */
 export function claimNameOf(source: DiskSource): string | undefined {
   return "claimName" in source ? source.claimName : undefined;
 }
 
 const BUSES = ["virtio", "sata", "scsi"] as const;
-/** How a disk is joined to the machine. */
 type DiskBus = (typeof BUSES)[number];
 const CACHES = ["none", "writethrough", "writeback", "directsync"] as const;
-/** How the host's memory is between a disk and its file. Source: KubeVirt DriverCache. */
+/** Host page cache mode. Source: KubeVirt DriverCache. */
 type DiskCache = (typeof CACHES)[number];
 const IO_MODES = ["native", "threads", "default"] as const;
-/** Who does the reading and writing. Source: KubeVirt DriverIO. */
+/** I/O engine of QEMU. Source: KubeVirt DriverIO. */
 type DiskIo = (typeof IO_MODES)[number];
 const ERROR_POLICIES = ["stop", "ignore", "report", "enospace"] as const;
-/** What becomes of a guest whose disk fails. Source: KubeVirt DiskErrorPolicy. */
+/** What happens to the guest when its disk fails. Source: KubeVirt DiskErrorPolicy. */
 type DiskErrorPolicy = (typeof ERROR_POLICIES)[number];
 
-/** Typical of what guests have drivers for without doing anything. Source: KubeVirt defaults of amd64. */
+/** Most guests have a driver for SATA. Source: KubeVirt defaults of amd64. */
 const DEFAULT_BUS: DiskBus = "sata";
-/** The guest's data goes to the disk, past the host's memory. Source: KubeVirt, where the file system can do it. */
+/** Bypasses the host's page cache. Source: KubeVirt, if the file system supports it. */
 const DEFAULT_CACHE: DiskCache = "none";
-/** Source: KubeVirt defaults of a disk's error policy. */
+/** Source: KubeVirt. */
 const DEFAULT_ERROR_POLICY: DiskErrorPolicy = "stop";
 
-/** Sizes of a disk's blocks in bytes; undefined: 512, or what the device has. */
+/** Bytes; unset for 512 or the device's own size. */
 interface DiskBlockSize {
   readonly logical: number | undefined;
   readonly physical: number | undefined;
   readonly discardGranularity: number | undefined;
 }
 
-/** A disk as the guest is to have it. */
 export interface GuestDisk {
-  /** Of the disk and of its volume. */
   readonly name: string;
-  /** Place in the list of disks; disks of volumes that no disk names come behind the list. */
+  /** Index in the list of disks. Volumes without a disk follow the list. */
   readonly index: number;
-  /** Place in the list of volumes. */
   readonly volumeIndex: number;
   readonly source: DiskSource;
   readonly device: "disk" | "cdrom" | "lun";
   readonly bus: DiskBus;
   readonly readOnly: boolean;
-  /** From 1, over disks and NICs. */
+  /** 1 or more, counted over disks and NICs. */
   readonly bootOrder: number | undefined;
   readonly serial: string | undefined;
   readonly cache: DiskCache;
-  /** Undefined: native for a device, threads for a file. */
+  /** Unset for native I/O on a device and threads on a file. */
   readonly io: DiskIo | undefined;
-  /** Whether what the guest discards is given back: where the disk is a file or a claim, not of small disks. */
+  /** Whether discarded blocks are freed on the host. Small disks do not. */
   readonly discard: boolean;
   readonly blockSize: DiskBlockSize | undefined;
   readonly errorPolicy: DiskErrorPolicy;
-  /** Of a CD-ROM. */
   readonly tray: "open" | "closed";
   readonly hasOwnIoThread: boolean;
-  /** Whether other guests may write to it at the same time. */
   readonly shareable: boolean;
-  /** For example 0000:02:00.0; undefined: as laid out. */
+  /** For example 0000:02:00.0; unset for an automatic address. */
   readonly pciAddress: string | undefined;
 }
 
-/** Sources whose files are made for this start only, from what fits into memory. */
+/** Sources whose disks are built from a few small files at each start. */
 const SMALL_SOURCES: ReadonlySet<DiskSource["kind"]> = new Set([
   "cloudInitNoCloud",
   "cloudInitConfigDrive",
@@ -239,12 +220,12 @@ const SMALL_SOURCES: ReadonlySet<DiskSource["kind"]> = new Set([
   "downwardAPI",
 ]);
 
-/** Whether the disk is made of a few files: an ISO 9660 file system. */
+/** Whether the disk is an ISO 9660 image of a few small files. */
 export function isSmallDisk({ source }: GuestDisk): boolean {
   return SMALL_SOURCES.has(source.kind);
 }
 
-/** Whether QEMU opens the disk past the host's memory. Source: QEMU cache modes, cache.direct. */
+/** Whether QEMU bypasses the host's page cache. Source: QEMU cache modes, cache.direct. */
 export function isDirect({ cache }: Pick<GuestDisk, "cache">): boolean {
   return cache === "none" || cache === "directsync";
 }
@@ -261,7 +242,7 @@ interface Device {
   readonly pciAddress: string | undefined;
 }
 
-/** A disk that says nothing of its kind is a hard disk. Source: KubeVirt SetDefaults_DiskDevice. */
+/** The default kind is a hard disk. Source: KubeVirt SetDefaults_DiskDevice. */
 function deviceOf({ disk, cdrom, lun }: Disk): Device {
   const plain = { tray: "closed", pciAddress: undefined } as const;
   const busOf = (bus: string | undefined): DiskBus => wordOf(BUSES, bus) ?? DEFAULT_BUS;
@@ -286,7 +267,7 @@ function blockSizeOf({ blockSize }: Disk): DiskBlockSize | undefined {
 }
 
 function isReadOnlySource(source: DiskSource): boolean {
-  // An ephemeral claim is written to an overlay, whatever may be done with the claim.
+  // The guest writes to an overlay, so a read-only claim does not matter.
   return source.kind !== "ephemeral" && "readOnly" in source && source.readOnly;
 }
 
@@ -316,7 +297,7 @@ function guestDiskOf(disk: Disk, index: number, volumes: readonly Volume[]): rea
   ];
 }
 
-/** The list of disks with one for each volume that no disk names. Source: KubeVirt SetDefaultVolumeDisk. */
+/** Adds a disk for each volume that no disk names. Source: KubeVirt SetDefaultVolumeDisk. */
 export function withDisksOfVolumes(
   disks: readonly Disk[],
   volumes: readonly Volume[],
@@ -329,8 +310,7 @@ export function withDisksOfVolumes(
 }
 
 /**
- * The disks of a VMI in the order of its list, with defaults as KubeVirt has them. Words that cannot be read stand for
- * their default, and a disk without a volume is left out: neither is started.
+ * In spec order. Unknown values become the default, and disks without a volume are omitted: such a VM is not started.
  */
 export function disksOf(spec: VmiSpec): readonly GuestDisk[] {
   const { domain, volumes = [] } = inCurrentWords(spec);

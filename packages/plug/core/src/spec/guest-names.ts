@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the guest is called in its network.
 import type { VirtualMachineInstance } from "@patchbay/api";
 
-/** Longest name of a host in DNS. Source: RFC 1123 section 2.1. */
+/** Source: RFC 1123 section 2.1. */
 const LABEL_MAX = 63;
 
-/** The VMI's `hostname`, else its name up to the first dot; never longer than a host's name may be. Source: KubeVirt dns.SanitizeHostname. */
+/**
+ * Returns the VMI's `hostname`, or its name up to the first dot, cut to 63 characters. Source: KubeVirt
+ * dns.SanitizeHostname.
+ */
 export function hostnameOf({ metadata, spec }: VirtualMachineInstance): string {
   const hostname = spec.hostname ?? "";
   const [first = ""] = (hostname === "" ? metadata.name : hostname).split(".");
@@ -16,7 +18,7 @@ export function hostnameOf({ metadata, spec }: VirtualMachineInstance): string {
 const VALUE_MAX = 63;
 const HASH_DIGITS = 8;
 
-/** FNV-1a of 32 bits, hexadecimal: tells names apart, keeps nothing secret. */
+/** FNV-1a, 32 bits, hexadecimal. Distinguishes names; not for secrets. */
 function hashOf(text: string): string {
   let hash = 0x811c9dc5;
   // Names are ASCII. Source: Kubernetes names.
@@ -26,7 +28,7 @@ function hashOf(text: string): string {
   return hash.toString(16).padStart(HASH_DIGITS, "0");
 }
 
-/** The name, or as much of it as a label can hold, with a hash of all of it. */
+/** Shortens names over 63 characters and appends a hash of the whole name. */
 export function labelValueOf(name: string): string {
   if (name.length <= VALUE_MAX) return name;
   const start = name

@@ -1,19 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
-// Where kernel and initrd of a guest are, in their image and in the launcher.
+// Paths of the kernel and initrd, in their image and in the launcher.
 import { names, type VmiSpec } from "@patchbay/api";
 
-/** Source: KubeVirt KernelBootContainer, where the field has no default. */
+/** KubeVirt has no default. Source: KubeVirt KernelBootContainer. */
 const DEFAULT_KERNEL = "vmlinuz";
 
-/** Paths in the image of the kernel. */
 interface KernelFiles {
-  /** Absolute, without `.` and `..`: as a program sees it whose root is the image. */
+  /** Absolute, without `.` and `..`. */
   readonly kernel: string;
-  /** Like `kernel`; undefined: there is none. */
   readonly initrd: string | undefined;
 }
 
-/** The path as it is resolved from the root, which has no parent; absolute. */
+/** Resolves a path against the image's root. `..` never leaves the root. */
 export function fromRoot(path: string): string {
   const parts: string[] = [];
   for (const part of path.split("/")) {
@@ -27,7 +25,6 @@ function isGiven(path: string | undefined): path is string {
   return path !== undefined && path !== "";
 }
 
-/** Which files of the image of `firmware.kernelBoot.container` the guest is booted from. */
 export function kernelFilesOf({ firmware }: VmiSpec["domain"]): KernelFiles {
   const container = firmware?.kernelBoot?.container;
   const { kernelPath, initrdPath } = container ?? {};
@@ -37,7 +34,6 @@ export function kernelFilesOf({ firmware }: VmiSpec["domain"]): KernelFiles {
   };
 }
 
-/** Where a file of the image is in the launcher, however it came there. */
 export function inLauncher(path: string): string {
   return `${names.KERNEL_BOOT_DIR}${path}`;
 }

@@ -1,31 +1,27 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which machine a VMI asks for.
 import { names, parseQuantity, type VirtualMachineInstance, type VmiSpec } from "@patchbay/api";
 
 const DEFAULT_MACHINE = "q35";
 
-/** The machine type; q35 where none is named. */
 export function machineOf(domain: VmiSpec["domain"]): string {
   const type = domain.machine?.type;
   return type === undefined || type === "" ? DEFAULT_MACHINE : type;
 }
 
-/** Sockets, cores of each, threads of each core. */
 export interface CpuTopology {
   readonly sockets: number;
   readonly cores: number;
   readonly threads: number;
 }
 
-/** What is asked of the node, at most or at least, as whole processors. */
+/** CPUs from the spec's limits or requests, rounded up. */
 function processorsAsked({ resources }: VmiSpec["domain"]): number {
   const asked = resources?.limits?.["cpu"] ?? resources?.requests?.["cpu"];
   return Math.max(1, Math.ceil(asked === undefined ? 1 : (parseQuantity(asked) ?? 1)));
 }
 
 /**
- * How the guest's processors are arranged: one of each where one is not said; where none is, a socket for each processor
- * that is asked of the node. Source: KubeVirt SetDefaultGuestCPUTopology.
+ * Unset values are 1. If none is set, each requested CPU becomes a socket. Source: KubeVirt SetDefaultGuestCPUTopology.
  */
 export function cpuTopologyOf(domain: VmiSpec["domain"]): CpuTopology {
   const { cores, sockets, threads } = domain.cpu ?? {};
@@ -34,30 +30,28 @@ export function cpuTopologyOf(domain: VmiSpec["domain"]): CpuTopology {
   return { sockets: sockets ?? 1, cores: cores ?? 1, threads: threads ?? 1 };
 }
 
-/** How many virtual CPUs the guest has. */
 export function vcpusOf(domain: VmiSpec["domain"]): number {
   const { sockets, cores, threads } = cpuTopologyOf(domain);
   return sockets * cores * threads;
 }
 
-/** Whether PCI devices sit on the root complex, where nothing can be plugged. */
+/** Whether PCI devices are on the root complex, where nothing can be hotplugged. */
 export function isOnRootComplex(vmi: VirtualMachineInstance): boolean {
   return vmi.metadata.annotations?.[names.ROOT_COMPLEX_ANNOTATION] === "true";
 }
 
-/** Source: KubeVirt defaults have none; the smallest memory with which Debian's cloud kernel boots is about 100 MiB. */
+/** KubeVirt has no default. Debian's cloud kernel needs about 100 MiB to boot. */
 const DEFAULT_MEMORY_MIB = 256;
 const BYTES_PER_MIB = 2 ** 20;
 
-/** A quantity in MiB, rounded down; what cannot be read is 0. */
+/** Rounded down; 0 if unreadable. */
 export function mibOf(quantity: string | number): number {
   return Math.floor((parseQuantity(quantity) ?? 0) / BYTES_PER_MIB);
 }
 
 /**
- * The guest's memory in MiB, rounded down: `memory.guest`, else `resources.requests.memory`, else `resources.limits.memory`,
- * else the default. What cannot be read is 0: such a guest is not started. Source: KubeVirt, where a limit is the request
- * that is not given.
+ * MiB, rounded down; 0 if unreadable, and then the guest is not started. Source: KubeVirt, where a limit is also a
+ * request.
  */
 export function memoryMiBOf({ memory, resources }: VmiSpec["domain"]): number {
   const { requests, limits } = resources ?? {};

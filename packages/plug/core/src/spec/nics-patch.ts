@@ -1,19 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
-// A change of networks and ifaces as a JSON patch that loses nobody's edit.
 import type { KubeObject, VmiSpec, JsonPatchOperation } from "@patchbay/api";
 import { versionTest } from "../patch.ts";
 import type { Nics } from "./nics.ts";
 
-/** Where in which object both lists are, and what was read there. */
 interface NicsPlace {
   readonly object: KubeObject;
-  /** Pointer to the specification, for example `/spec`. */
+  /** JSON pointer to the spec, for example `/spec`. */
   readonly base: string;
-  /** The specification as it was read. */
   readonly spec: VmiSpec;
 }
 
-/** The operations that put `to` into the specification, if the lists are still as they were read. */
+/** Builds a patch that fails if either list has changed since it was read. */
 export function nicsPatch(
   { object, base, spec }: NicsPlace,
   to: Nics,
