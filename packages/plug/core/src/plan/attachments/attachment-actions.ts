@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which CNI operations bring a pod from what net-agent has begun to what the pod asks for. Source: NPWG 1.3 section 4.
+// CNI operations that bring a pod's attachments in line with its annotation. Source: NPWG 1.3 section 4.
 import { normalizeMac, type NetworkSelection, type NetworksAnnotation } from "@patchbay/api";
 import { isOwnPodInterfaceName } from "../../iface/names.ts";
 import {
@@ -20,56 +20,54 @@ import {
 } from "./wanted-attachments.ts";
 import { isEqual } from "../../equal.ts";
 
-/** One attachment that net-agent has begun, as its journal has it. */
+/** An entry of net-agent's journal. */
 export interface OwnedAttachment {
   readonly network: string;
   readonly interfaceName: string;
-  /** What it was asked for with; absent: nobody has noted it. */
+  /** The annotation's element at ADD; unset if it was not recorded. */
   readonly asked?: NetworkSelection;
-  /** `begun`: ADD was not seen to succeed. `removed`: DEL has succeeded and is still to be reported. */
+  /** `begun`: ADD has not succeeded yet. `removed`: DEL succeeded but is not reported yet. */
   readonly state: "begun" | "attached" | "removed";
-  /** Its sandbox is not the pod's, or was made before the node was started. */
+  /** Whether its sandbox was replaced, or created before the node booted. */
   readonly isStale: boolean;
-  /** The pod's runtime has made it, and will take it away with the sandbox; only an unplug is ours. */
+  /** The container runtime made the attachment and removes it with the sandbox. net-agent only unplugs it. */
   readonly isAdopted: boolean;
-  /** It has a device that the kubelet has given to the pod, which may be needed for another attachment. */
+  /** Whether it holds a device of the pod, which another attachment may need. */
   readonly hasDevice?: boolean;
 }
 
-/** A NIC that somebody else attached, as the pod's status tells it. */
+/** A NIC in the pod's status that net-agent did not attach. */
 export interface ForeignAttachment extends PresentAttachment {
-  /** It is of the pod's default network, whatever its name: it came with the sandbox and goes with it. */
+  /** The pod's default network, which exists as long as the sandbox. */
   readonly isDefault?: true;
 }
 
 /**
- * Who attaches networks beside net-agent. `alone`: nobody. `multus`: Multus, when a pod is made; what it made is adopted, so
- * that it can be removed. `multus-dynamic`: Multus and its dynamic networks controller, which leave nothing to be done for
- * a pod that lives.
+ * Other components that attach networks. `alone`: none. `multus`: Multus at pod creation; net-agent adopts its
+ * attachments to be able to remove them. `multus-dynamic`: Multus and its dynamic networks controller, which leave
+ * net-agent nothing to do.
  */
 export type AgentMode = "alone" | "multus" | "multus-dynamic";
 
-/** What a pod's attachments are decided from; `Owned` carries what the caller needs for DEL. */
+/** `Owned` carries what the caller needs for DEL. */
 export interface AttachmentFacts<Owned extends OwnedAttachment> {
   readonly namespace: string;
   readonly networks: NetworksAnnotation;
-  /** The pod lives in the network of its node, where nothing is ever attached. */
+  /** A pod in the host's network gets no attachments. */
   readonly isHostNetwork: boolean;
   /**
-   * The pod is a launcher of KubeVirt, whose virt-handler does not connect a running guest to another NIC: a DEL and an ADD
-   * under one name would leave the guest's tap without an uplink.
+   * Whether the pod is KubeVirt's launcher. Its virt-handler does not rewire a running guest, so replacing a NIC would
+   * leave the guest's tap without an uplink.
    */
   readonly isKubeVirtLauncher?: true;
-  /** In the order in which they were begun. */
+  /** In the order of their ADD. */
   readonly owned: readonly Owned[];
-  /** What somebody else attached and reported. */
   readonly foreign: readonly ForeignAttachment[];
   readonly mode: AgentMode;
-  /** `ending`: nothing new. `over`: no process of the pod runs any more, or it is gone. */
+  /** `ending`: adds nothing. `over`: the pod has no processes any more, or is deleted. */
   readonly pod: "alive" | "ending" | "over";
 }
 
-/** What only a change of the pod can mend. */
 type Finding =
   | "AnnotationInvalid"
   | "HostNetwork"
@@ -77,17 +75,16 @@ type Finding =
   | "AttributesFixed"
   | "InterfaceNameTaken";
 
-/** One step, in the order in which it is taken. */
 export type AttachmentAction<Owned extends OwnedAttachment> =
   | { readonly kind: "add"; readonly wanted: WantedAttachment }
   | { readonly kind: "del"; readonly owned: Owned }
-  /** Takes note of what the pod's runtime has made, since the annotation does not name it any more when it is to go. */
+  /** Records the runtime's attachment, because the annotation no longer names it when it must be removed. */
   | { readonly kind: "adopt"; readonly foreign: ForeignAttachment }
-  /** Takes no note any more of what the runtime takes away itself. */
+  /** Drops an attachment that the runtime removes itself. */
   | { readonly kind: "forget"; readonly owned: Owned }
   | ({
       readonly kind: "reportError";
-      /** NIC in the pod; empty for the annotation as a whole. */
+      /** NIC in the pod; empty for the whole annotation. */
       readonly interfaceName: string;
     } & Told<Finding>);
 
@@ -95,12 +92,11 @@ function isSame(owned: OwnedAttachment, wanted: WantedAttachment): boolean {
   return owned.network === wanted.network && owned.interfaceName === wanted.interfaceName;
 }
 
-/** Attached, in the pod that is there now. */
 function isInPlace(owned: OwnedAttachment): boolean {
   return owned.state === "attached" && !owned.isStale;
 }
 
-/** Whether a component that does not rewire guests may have connected a guest to the NIC. */
+/** Whether KubeVirt may have connected the guest to the NIC. */
 function isWired(
   owned: OwnedAttachment,
   { isKubeVirtLauncher }: Pick<AttachmentFacts<OwnedAttachment>, "isKubeVirtLauncher">,
@@ -119,7 +115,7 @@ function attributesError(
   return [{ kind: "reportError", interfaceName, ...attributesFixed(interfaceName, changed) }];
 }
 
-/** How an attachment goes: what the runtime has made goes with its sandbox, by the runtime. */
+/** The runtime removes its own attachments with the sandbox. */
 function leave<Owned extends OwnedAttachment>(
   owned: Owned,
   pod: AttachmentFacts<Owned>["pod"],
@@ -128,7 +124,7 @@ function leave<Owned extends OwnedAttachment>(
   return { kind: isRuntimes ? "forget" : "del", owned };
 }
 
-/** What an attachment needs whose name somebody else's has: that is it, or the name is not to be had. */
+/** Another attachment has this interface name: adopts it if it is the same network, otherwise reports a conflict. */
 function planHeld(
   { network, interfaceName }: WantedAttachment,
   holder: ForeignAttachment,
@@ -141,7 +137,7 @@ function planHeld(
   return { kind: "reportError", interfaceName, ...interfaceOfOthers(interfaceName, network) };
 }
 
-/** What one wanted attachment needs; a name that is held by another attachment of ours is freed first. */
+/** If another attachment of net-agent has the name, it is removed first. */
 function planOne<Owned extends OwnedAttachment>(
   wanted: WantedAttachment,
   facts: AttachmentFacts<Owned>,
@@ -167,7 +163,7 @@ function leaveAll<Owned extends OwnedAttachment>(
   owned: readonly Owned[],
   pod: AttachmentFacts<Owned>["pod"],
 ): readonly AttachmentAction<Owned>[] {
-  // The last made goes first: it may stand on an earlier one.
+  // In reverse order, because an attachment may depend on an earlier one.
   return owned
     .filter((entry) => entry.state !== "removed")
     .toReversed()
@@ -175,8 +171,8 @@ function leaveAll<Owned extends OwnedAttachment>(
 }
 
 /**
- * What was made for a launcher's iface, by its name, and is asked for no longer: it went while nobody had taken note.
- * A NIC of another name may be one that the cluster gives to every pod.
+ * Adopts attachments of interfaces that were removed from the annotation while net-agent was down. NICs with other
+ * names may come from the cluster's configuration and are left alone.
  */
 function planOrphans<Owned extends OwnedAttachment>(
   facts: AttachmentFacts<Owned>,
@@ -194,8 +190,8 @@ function planOrphans<Owned extends OwnedAttachment>(
 }
 
 /**
- * The operations in order: what is wanted first, in the order of the annotation, then what is no longer wanted, but for what
- * has a device, which goes before. An annotation that cannot be read changes nothing. Attachments that the annotation has never asked for are not touched.
+ * Plans the operations: first the wanted attachments in annotation order, then the removal of unwanted ones. Unwanted
+ * attachments with a device are removed first, so that it can be reused. An unreadable annotation changes nothing.
  */
 export function planAttachmentActions<Owned extends OwnedAttachment>(
   facts: AttachmentFacts<Owned>,
@@ -242,7 +238,7 @@ export function planAttachmentActions<Owned extends OwnedAttachment>(
   ];
 }
 
-/** What plugins are asked for beside the MAC, by the names of the annotation. */
+/** Plugins receive these attributes only at ADD. Source: NPWG 1.3 section 4.1.2.1. */
 const FIELDS = [
   "ips",
   "ipam-claim-reference",
@@ -254,19 +250,18 @@ const FIELDS = [
   "deviceID",
 ] as const satisfies readonly (keyof NetworkSelection)[];
 
-/** What asks for nothing is as good as absent. */
+/** Treats an empty value as missing. */
 function askedBy(value: unknown): unknown {
   const isEmpty = value === null || value === "" || isEqual(value, []) || isEqual(value, {});
   return isEmpty ? undefined : value;
 }
 
-/** A MAC that is no longer asked for is as good as any. */
+/** A MAC that is no longer requested is no change. */
 function isOtherMac(before: NetworkSelection, now: NetworkSelection): boolean {
   const asked = normalizeMac(now.mac ?? "");
   return asked !== "" && asked !== normalizeMac(before.mac ?? "");
 }
 
-/** Names of the attributes, in the order of the standard. */
 export function changedAttributes(
   before: NetworkSelection,
   now: NetworkSelection,

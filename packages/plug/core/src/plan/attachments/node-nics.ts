@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which NICs of the node does an attachment take for its pod? Source: CNI plugin host-device, README and getLink.
+// NICs of the node that an attachment moves into its pod. Source: CNI plugin host-device, README and getLink.
 import { isJsonObject } from "@patchbay/api";
 import type { AttachmentRequest, NetworkConfigList } from "../../ports/cni.ts";
 import { isAppError } from "../../errors/app-error.ts";
 import type { NodeNic, NodeNicName } from "../../ports/node/node-nics.ts";
 
-/** The plugin that moves a NIC of the node into a pod. */
 const MOVER = "host-device";
 
 type Plugin = NetworkConfigList["plugins"][number];
@@ -15,7 +14,7 @@ function textOf(plugin: Plugin, member: string): string | undefined {
   return typeof value === "string" && value !== "" ? value : undefined;
 }
 
-/** What the runtime names takes the place of the configuration's PCI address, where the plugin declares that it reads it. */
+/** The runtime's device ID replaces `pciBusID`, if the plugin declares the capability. */
 function deviceOf(
   plugin: Plugin,
   capabilityArgs: AttachmentRequest["capabilityArgs"],
@@ -27,7 +26,7 @@ function deviceOf(
   return textOf(plugin, "pciBusID");
 }
 
-/** In the plugin's order: the first that is there counts. */
+/** The plugin uses the first member that is set. */
 function nameIn(
   plugin: Plugin,
   capabilityArgs: AttachmentRequest["capabilityArgs"],
@@ -42,12 +41,10 @@ function nameIn(
   return id === undefined ? undefined : { by: "device", id };
 }
 
-/** Whether a plugin of the list moves a NIC of the node. */
 export function takesNodeNic({ plugins }: NetworkConfigList): boolean {
   return plugins.some(({ type }) => type === MOVER);
 }
 
-/** The NICs of the node that an attachment takes, in the order of its plugins. */
 export function nodeNicNamesOf({
   config,
   capabilityArgs,
@@ -57,13 +54,11 @@ export function nodeNicNamesOf({
     .flatMap((plugin) => nameIn(plugin, capabilityArgs) ?? []);
 }
 
-/** Whether two notes are of the same NIC. */
 export function isSameNodeNic(one: NodeNic, other: NodeNic): boolean {
   if (one.permanentMac !== undefined) return one.permanentMac === other.permanentMac;
   return one.name === other.name && one.kind === other.kind && other.permanentMac === undefined;
 }
 
-/** Whether it is the plugin that moves NICs of the node which has failed. */
 export function isFromNicMover(error: unknown): boolean {
   return isAppError(error, "CNI_PLUGIN_FAILED") && error.details["plugin"] === MOVER;
 }

@@ -1,23 +1,22 @@
 // SPDX-License-Identifier: Apache-2.0
-// What may a network definition name that a tenant has written? Its plugins run as root on the node.
+// What a tenant's network definition may name. Its plugins run as root on the node.
 import { isJsonObject, POLICY_FIELDS, type JsonObject, type PolicyFieldName } from "@patchbay/api";
 import type { NetworkConfigList } from "../../ports/cni.ts";
 import { needsOf } from "../../definition/needs.ts";
 
 /**
- * Names that are allowed, in order, of which the first that matches counts: `NAME`, `PREFIX*`, and `!` before those that are
- * refused. What nothing matches is refused.
+ * Patterns in order, of which the first match decides: `NAME`, `PREFIX*`, or `!` before either to refuse it. A name
+ * without a match is refused.
  */
 type Patterns = readonly string[];
 
-/** What definitions of tenants may name, all of it; an administrator's are not limited. */
 export type TenantPolicy = Readonly<Record<PolicyFieldName, Patterns>>;
 
 function matches(name: string, pattern: string): boolean {
   return pattern.endsWith("*") ? name.startsWith(pattern.slice(0, -1)) : name === pattern;
 }
 
-/** What no name has. The kernel reads a name up to its first NUL. Source: Linux dev_valid_name. */
+/** Invalid in interface names. The kernel reads a name up to its first NUL. Source: Linux dev_valid_name. */
 const NO_NAME = /[\p{Cc}\s/]/u;
 
 function isAllowed(name: string, patterns: Patterns): boolean {
@@ -29,7 +28,7 @@ function isAllowed(name: string, patterns: Patterns): boolean {
   return false;
 }
 
-/** Members whose values are paths, whatever they look like: a plugin takes one that is not absolute from where it runs. */
+/** Members that hold paths, even relative ones: plugins resolve those against their working directory. */
 const PATH_MEMBER = /(?:dir|path|file|socket|conf|config)$/i;
 
 function looksLikePath(member: string, text: string): boolean {
@@ -37,15 +36,14 @@ function looksLikePath(member: string, text: string): boolean {
 }
 
 interface Named {
-  /** From the plugin, for example `ipam.dataDir`. */
+  /** Path below the plugin, for example `ipam.dataDir`. */
   readonly field: string;
   readonly text: string;
 }
 
-/** A value of a plugin's configuration, and where it stands. */
 interface Place {
   readonly field: string;
-  /** Name of the member that it is, or that its list is. */
+  /** Name of the member, or of the list that contains the value. */
   readonly member: string;
   readonly value: unknown;
 }
@@ -66,7 +64,7 @@ function inside({ field, member, value }: Place): readonly Place[] {
   }));
 }
 
-/** The plugin and all that is in it. Not by calls of itself: whoever writes a definition chooses its depth. */
+/** Lists the plugin and all nested values. Iterative, because the definition's author chooses the depth. */
 function placesIn(plugin: JsonObject): readonly Place[] {
   const places: Place[] = [];
   const left: Place[] = [{ field: "", member: "", value: plugin }];
@@ -77,7 +75,7 @@ function placesIn(plugin: JsonObject): readonly Place[] {
   return places;
 }
 
-/** Texts that name files. The type of the plugin itself is a file's name, and is judged as such. */
+/** The plugin's own `type` is checked as a plugin name instead. */
 function pathsIn(places: readonly Place[]): readonly Named[] {
   return places.flatMap(({ field, member, value }) => {
     if (typeof value !== "string" || field === "type") return [];
@@ -85,7 +83,6 @@ function pathsIn(places: readonly Place[]): readonly Named[] {
   });
 }
 
-/** The same path without what changes nothing of it. */
 function plainPath(path: string): string {
   return path.replaceAll(/\/(?:\.?\/)+/g, "/");
 }
@@ -101,19 +98,16 @@ function textOf(object: JsonObject, name: string): string | undefined {
   return typeof value === "string" && value !== "" ? value : undefined;
 }
 
-/** The words for what a field names, and the flag that would allow it. */
 function refusal({ field, text }: Named, list: PolicyFieldName, why = ""): string {
   return `${field} "${text}"${why} (${POLICY_FIELDS[list].flag})`;
 }
 
-/** What a policy says, and of which bridges. */
 interface Judge {
   readonly policy: TenantPolicy;
-  /** Bridges of the node whose ports are not only those of guests and pods. */
+  /** Bridges of the node with ports other than those of guests and pods. */
   readonly ownBridges: ReadonlySet<string>;
 }
 
-/** `text` is what the field names; undefined: nothing. */
 function refuse(
   field: string,
   text: string | undefined,
@@ -123,14 +117,13 @@ function refuse(
   return [refusal({ field, text }, by.list)];
 }
 
-/** A plugin's configuration: the definition's own, or one that a plugin hands on to another plugin. */
+/** A plugin's configuration, or one that it delegates to another plugin. */
 interface PluginPlace {
-  /** What stands before the names of its members. */
   readonly prefix: string;
   readonly plugin: JsonObject;
 }
 
-/** Members that hold configurations which a plugin hands on. Sources: plugin flannel; Multus. */
+/** Members with delegated configurations. Sources: plugin flannel; Multus. */
 const HANDED_ON: readonly string[] = ["delegate", "delegates", "plugins"];
 
 function pluginsAmong(places: readonly Place[]): readonly PluginPlace[] {
@@ -140,7 +133,7 @@ function pluginsAmong(places: readonly Place[]): readonly PluginPlace[] {
   });
 }
 
-/** They take the link of the default route where they are told of none. Sources: plugins macvlan, ipvlan. */
+/** Without `master` these plugins use the link of the default route. Sources: plugins macvlan, ipvlan. */
 const WITH_MASTER: readonly string[] = ["macvlan", "ipvlan"];
 
 function masterProblem({ prefix, plugin }: PluginPlace, { policy }: Judge): readonly string[] {
@@ -154,9 +147,9 @@ function masterProblem({ prefix, plugin }: PluginPlace, { policy }: Judge): read
   return [`${prefix}master, without which ${type} takes the link of the default route (${flag})`];
 }
 
-/** The bridges that a plugin names. Source of the list: accelerated-bridge-cni. */
+/** accelerated-bridge-cni accepts a comma-separated list. */
 function bridgesOf(plugin: JsonObject): readonly string[] {
-  // What the plugin takes where none is named. Source: plugins bridge, defaultBrName.
+  // Source: plugins bridge, defaultBrName.
   const fallback = plugin["type"] === "bridge" ? "cni0" : undefined;
   return (textOf(plugin, "bridge") ?? fallback)?.split(",") ?? [];
 }
@@ -174,7 +167,7 @@ function bridgeProblems(
   });
 }
 
-/** A plugin runs it with all of its own configuration, so that it does what it does as a plugin: see `plugins`. */
+/** A plugin passes its whole configuration to the IPAM program, which could therefore act as a plugin. */
 function ipamProblems({ prefix, plugin }: PluginPlace, { policy }: Judge): readonly string[] {
   const ipam = isJsonObject(plugin["ipam"]) ? textOf(plugin["ipam"], "type") : undefined;
   const field = `${prefix}ipam.type`;
@@ -184,12 +177,11 @@ function ipamProblems({ prefix, plugin }: PluginPlace, { policy }: Judge): reado
   return refuse(field, ipam, { policy, list: "plugins" });
 }
 
-/** The plugin that takes a NIC away from the node by its name. Whoever may use it may have others do the same. */
+/** This plugin moves a NIC of the node by name. A policy that allows it also allows other ways to do so. */
 const MOVER = "host-device";
-/** Members by which plugins take a device of the node. Sources: sriov-cni; Multus delegateAddDeviceID. */
+/** Members that select a device of the node. Sources: sriov-cni; Multus delegateAddDeviceID. */
 const DEVICE_MEMBERS = ["deviceID", "pciBusID"] as const;
 
-/** What would take a NIC away from the node. */
 function nicProblems({ prefix, plugin }: PluginPlace, { policy }: Judge): readonly string[] {
   if (isAllowed(MOVER, policy.plugins)) return [];
   const given = plugin["runtimeConfig"];
@@ -231,32 +223,27 @@ function problemsOf(plugin: JsonObject, judge: Judge): readonly string[] {
   ];
 }
 
-/** The plugins of a list, and those that they hand on to. */
 function pluginsIn({ plugins }: NetworkConfigList): readonly JsonObject[] {
   return plugins.flatMap((plugin) => pluginsAmong(placesIn(plugin)).map((place) => place.plugin));
 }
 
-/** Bridges of the node that plugins of the list name, or choose where the list names none. */
+/** Includes the default bridge if a plugin names none. */
 export function listNamedBridges(config: NetworkConfigList): readonly string[] {
   return pluginsIn(config).flatMap(bridgesOf);
 }
 
-/** Whether it matters which bridges the node has. */
 export function namesBridge(config: NetworkConfigList): boolean {
   return listNamedBridges(config).length > 0;
 }
 
-/** Directories in which host-local keeps account of the network's addresses: who has the same has the same addresses. */
+/** Directories with host-local's leases. Networks that share one share their addresses. */
 export function leaseDirectoriesOf(config: NetworkConfigList): readonly string[] {
   const plugins = pluginsIn(config).map((plugin) => ({ ...plugin, type: "" }));
   const { pools } = needsOf({ ...config, plugins });
   return pools.map(({ directory }) => plainPath(`${directory}/${config.name}`));
 }
 
-/**
- * All that a definition names and may not, each with the flag of net-agent that would allow it; none for an administrator's.
- * `ownBridges`: bridges of the node whose ports are not only those of guests and pods.
- */
+/** `ownBridges`: bridges of the node with ports other than those of guests and pods. */
 export function policyProblems(
   definition: { readonly namespace: string; readonly config: NetworkConfigList },
   policy: TenantPolicy,
@@ -266,12 +253,11 @@ export function policyProblems(
   return definition.config.plugins.flatMap((plugin) => problemsOf(plugin, { policy, ownBridges }));
 }
 
-/** The same for names that Go takes for one, those with U+017F and U+212A too. */
+/** Go's JSON decoder ignores case, including U+017F and U+212A. Source: Go encoding/json, Unmarshal and foldName. */
 function foldMember(name: string): string {
   return name.toUpperCase().toLowerCase();
 }
 
-/** Members of plugins' configurations that are read or written here. */
 const READ_HERE: ReadonlyMap<string, string> = new Map(
   [
     "type",
@@ -295,7 +281,7 @@ const READ_HERE: ReadonlyMap<string, string> = new Map(
   ].map((name) => [foldMember(name), name]),
 );
 
-/** Members of an object that plugins take for another one; `field`: where it is, empty for the plugin itself. */
+/** Go would read these members differently. `field` is empty for the plugin itself. */
 function spellingProblems(field: string, value: unknown): readonly string[] {
   if (!isJsonObject(value)) return [];
   const seen = new Map<string, string>();

@@ -1,24 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which attachments does a pod's annotation ask for, and under which names? Source: NPWG 1.3 section 4.1.
+// Attachments that a pod's annotation requests, and their interface names. Source: NPWG 1.3 section 4.1.
 import type { NetworkSelection } from "@patchbay/api";
 
-/** One attachment that a pod asks for, with its defaults filled in. */
 export interface WantedAttachment {
-  /** NAMESPACE/NAME of the network definition. */
   readonly network: string;
-  /** NIC in the pod. */
   readonly interfaceName: string;
   readonly selection: NetworkSelection;
 }
 
-/** An attachment that the pod has. */
 export interface PresentAttachment {
-  /** NAMESPACE/NAME of the network definition, or another name for a network that has none. */
+  /** NAMESPACE/NAME of the network definition, or the name of a network without one. */
   readonly network: string;
   readonly interfaceName: string;
 }
 
-/** The NIC that an element names; empty where it names none. */
 function namedInterfaceOf({
   interface: asked = "",
   interfaceRequest = "",
@@ -30,33 +25,29 @@ function networkOf({ name, namespace: own = "" }: NetworkSelection, namespace: s
   return `${own === "" ? namespace : own}/${name}`;
 }
 
-/** What a pod has, from which elements without a name get theirs. */
+/** The pod's attachments, from which elements without an interface name get theirs. */
 interface Present {
-  /** What others have attached, also what was adopted of it. */
+  /** Attachments of others, including adopted ones. */
   readonly others: readonly PresentAttachment[];
-  /** What is in place of what the annotation has asked for. */
+  /** Attachments that the annotation requested. */
   readonly own: readonly PresentAttachment[];
 }
 
-/** What is known while names are given. */
 interface Names extends Present {
-  /** Names that elements ask for, have or have been given. */
   readonly taken: Set<string>;
-  /** Names that places will give. */
   readonly placed: ReadonlySet<string>;
 }
 
-/** As they were counted: `net2` comes before `net10`. */
+/** Sorts `net2` before `net10`. */
 function byNumber(left: PresentAttachment, right: PresentAttachment): number {
   return left.interfaceName.localeCompare(right.interfaceName, "en", { numeric: true });
 }
 
-/** The name by place, where the default network has index 0. Source: Multus getIfname. */
+/** The default network has index 0. Source: Multus getIfname. */
 function usualName(index: number): string {
   return `net${String(index + 1)}`;
 }
 
-/** A name of that form that nothing has and nothing will get. */
 function freeName({ taken, placed, others, own }: Names): string {
   const present = new Set([...others, ...own].map(({ interfaceName }) => interfaceName));
   const isFree = (name: string): boolean =>
@@ -73,8 +64,8 @@ function findUntaken(
 }
 
 /**
- * The name of an element that names none and has no NIC yet. Multus counts the networks that a cluster gives to every pod
- * too, so that its NIC may be there under another name, which no other element asks for.
+ * Names an element without an interface name and without a NIC. Multus also counts the networks that a cluster adds to
+ * every pod, so its NIC may have another name.
  */
 function generatedName(network: string, index: number, names: Names): string {
   const usual = usualName(index);
@@ -85,14 +76,12 @@ function generatedName(network: string, index: number, names: Names): string {
   return findUntaken(names.others, network, names.taken)?.interfaceName ?? freeName(names);
 }
 
-/** An element, and the name that it asks for or has. */
 interface Known {
   readonly network: string;
   readonly selection: NetworkSelection;
   readonly name?: string;
 }
 
-/** The elements in order; those that name a NIC have their names. */
 function readElements(elements: readonly NetworkSelection[], namespace: string): readonly Known[] {
   return elements.map((selection) => {
     const network = networkOf(selection, namespace);
@@ -101,10 +90,7 @@ function readElements(elements: readonly NetworkSelection[], namespace: string):
   });
 }
 
-/**
- * With the names that elements have which name none: places change when elements before them come and go, and what is
- * attached stays. What is at its place keeps it before others look for theirs.
- */
+/** Existing NICs retain their names, first those at their default position. */
 function withKeptNames(
   elements: readonly Known[],
   own: readonly PresentAttachment[],
@@ -130,7 +116,6 @@ function isAt(entry: PresentAttachment, { network, name }: Known): boolean {
   return entry.network === network && entry.interfaceName === name;
 }
 
-/** The attachments in the order of the annotation, with the pod's namespace and a name filled in. */
 export function listWanted(
   elements: readonly NetworkSelection[],
   namespace: string,
@@ -152,13 +137,12 @@ export function listWanted(
   });
 }
 
-/** Attachments that ask for names, and those whose names others ask for before them. */
 interface SplitWanted {
   readonly accepted: readonly WantedAttachment[];
   readonly duplicates: readonly WantedAttachment[];
 }
 
-/** Of several attachments with one interface name only the first counts. */
+/** Of several attachments with one interface name, only the first counts. */
 export function splitDuplicates(wanted: readonly WantedAttachment[]): SplitWanted {
   const isFirst = (entry: WantedAttachment, index: number): boolean =>
     wanted.findIndex((other) => other.interfaceName === entry.interfaceName) === index;

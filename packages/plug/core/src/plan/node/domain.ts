@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-// The libvirt domain of a VMI.
 import {
   names,
   type VirtualMachineInstance,
@@ -28,18 +27,14 @@ import { isForVhostUser } from "../../bindings/resolve-binding.ts";
 import { controllersOf, diskDefinitionsOf, ioThreadsOf } from "./guest/disks.ts";
 import { nicDefinitionOf } from "./nics.ts";
 
-/** Name of the domain. Source: KubeVirt api.VMINamespaceKeyFunc. */
+/** Source: KubeVirt api.VMINamespaceKeyFunc. */
 export function domainNameOf(vmi: VirtualMachineInstance): string {
   return `${vmi.metadata.namespace ?? ""}_${vmi.metadata.name}`;
 }
 
-/** As libvirt reads one. */
 const UUID = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i;
 
-/**
- * The machine's UUID, the same at every start: the one that the VM asks for, else a version 8 UUID of its name.
- * Source: RFC 9562 section 5.8.
- */
+/** The same at every start: the requested UUID, else a version 8 UUID of the name. Source: RFC 9562 section 5.8. */
 export function machineUuidOf(vmi: VirtualMachineInstance): string {
   const asked = vmi.spec.domain.firmware?.uuid ?? "";
   if (UUID.test(asked)) return asked.toLowerCase();
@@ -63,7 +58,7 @@ function agentOf({ fixed }: Topology): Pick<DomainDefinition, "agent"> {
   return { agent: { socketPath: inLauncherDir(names.AGENT_SOCKET), pciAddress } };
 }
 
-/** Source: KubeVirt, which gives every card as much. */
+/** The same for all models. Source: KubeVirt. */
 const VIDEO_MEMORY_KIB = 16 * 1024;
 
 function displayOf({ domain }: VmiSpec, { fixed }: Topology): Pick<DomainDefinition, "display"> {
@@ -96,7 +91,7 @@ function watchdogOf({ domain }: VmiSpec, { fixed }: Topology): Pick<DomainDefini
   return { watchdog: { alias: "ua-watchdog", action, pciAddress } };
 }
 
-/** The model that keeps its state is the newer one. Source: KubeVirt. */
+/** Only the newer model has persistent state. Source: KubeVirt. */
 function tpmDefinitionOf(spec: VmiSpec): Pick<DomainDefinition, "tpm"> {
   const tpm = tpmOf(spec);
   if (tpm === undefined) return {};
@@ -110,7 +105,6 @@ function consoleOf(spec: VmiSpec): Pick<DomainDefinition, "console"> {
   return { console: { socketPath, logPath: inLauncherDir(names.CONSOLE_LOG) } };
 }
 
-/** All of them; what has no place in the layout is left out. */
 export function guestDevicesOf(
   { spec }: VirtualMachineInstance,
   topology: Topology,
@@ -126,10 +120,9 @@ export function guestDevicesOf(
   };
 }
 
-/** Of a VMI that cannot be laid out, which is never started. */
+/** For a VMI that cannot be laid out. It is never started. */
 const NO_TOPOLOGY: Topology = { ports: [], bridges: [], addresses: new Map(), fixed: new Map() };
 
-/** What a domain is made of beside the VMI. */
 export interface DomainSettings {
   readonly useEmulation: boolean;
   readonly uuid: string;
@@ -156,10 +149,7 @@ interface DomainParts {
   readonly network: NetworkConfig;
 }
 
-/**
- * The domain of a VMI with the NICs that are wired, in the order of the spec; the others keep their places free.
- * The VMI has no problem of `vmiStartProblems`.
- */
+/** Includes the wired NICs only. The others' addresses stay reserved. The VMI must pass `vmiStartProblems`. */
 export function planDomain(
   vmi: VirtualMachineInstance,
   wired: readonly IfaceFacts[],
@@ -179,7 +169,7 @@ export function planDomain(
     vcpus: vcpusOf(domain),
     memoryMiB: memoryMiBOf(domain),
     sharesMemory: (sharesMemory && network.sharedMemory) || speaksVhostUser,
-    // Source: measured, QEMU 7.2 without KVM ends with a fault when such a NIC with vectors is used.
+    // QEMU 7.2 without KVM crashes when a vhost-user NIC with vectors is used (measured).
     ...(speaksVhostUser && useEmulation && { hasNoNicVectors: true }),
     cpu: cpuOf(domain, { useEmulation, hasKubeVirtDefaults }),
     firmware: firmwareOf(domain),

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The device of an iface, as libvirt is told of it.
+// NIC devices of a domain: definitions, network swaps, vhost-user sockets, and unplug requests.
 import { names, vhostUserOf } from "@patchbay/api";
 import { parsePciAddress, printNic, type NicDefinition, type DomainFacts } from "@patchbay/domain";
 import type { IfaceFacts } from "../../iface/facts.ts";
@@ -13,19 +13,16 @@ import type { BridgeWiring, PodWiring } from "../../bindings/pod-wiring.ts";
 import type { SocketReason, VhostSocket } from "../../iface/links/vhost-socket.ts";
 import { REQUESTS_MAX } from "../../reasons/words.ts";
 
-/** What of a NIC its specification does not say. */
 interface NicMaking extends NicPlace {
-  /** Of use at a start only. */
   readonly hasBootRom?: true;
 }
 
-/** A tap of several queues cannot be opened for one, nor one of a single queue for several. Source: linux/drivers/net/tun.c */
+/** A tap with several queues cannot be opened for a single one, and vice versa. Source: linux/drivers/net/tun.c */
 function queuesFor({ takesQueues }: IfaceFacts["links"], wanted: number): number {
   if (takesQueues === undefined) return wanted;
   return takesQueues === "one" ? 1 : Math.max(wanted, 2);
 }
 
-/** The NIC of an iface that is wired and has its MAC. */
 export function nicDefinitionOf(facts: IfaceFacts, place: NicMaking): NicDefinition {
   const { tapName, alias } = namesOf(facts.name, facts.podInterfaceName);
   const { links } = facts;
@@ -46,7 +43,7 @@ export function nicDefinitionOf(facts: IfaceFacts, place: NicMaking): NicDefinit
   };
 }
 
-/** The device as the guest has it, but for its link; undefined while there is none, or libvirt has not placed it. */
+/** The existing device with the given link state; undefined without a device or before libvirt has placed it. */
 export function liveNicOf(iface: IfaceFacts, linkUp: boolean): NicDefinition | undefined {
   const { device } = iface;
   const pciAddress = parsePciAddress(device?.pciAddress ?? "");
@@ -57,29 +54,26 @@ export function liveNicOf(iface: IfaceFacts, linkUp: boolean): NicDefinition | u
 }
 
 /**
- * One step for the guest, and all of it or nothing: the link goes down, the tap becomes a port of the other network's
- * bridge, which stands before, and the link comes up; a tap that cannot be moved goes back.
+ * Swaps the network in one step: the link goes down, the tap moves to the other bridge, which exists already, and the
+ * link comes up. If the tap cannot be moved, it goes back.
  */
 export interface SwapAction {
   readonly kind: "swapNetwork";
   readonly iface: string;
   readonly from: BridgeWiring;
   readonly to: BridgeWiring;
-  /** The device with its link down, and up again; absent: the link is to be down anyway. */
+  /** Device XML with the link down and up; unset if the link stays down. */
   readonly link?: { readonly down: string; readonly up: string };
 }
 
-/** Removes the bridge around a NIC of the pod that carries nothing any more. */
+/** Removes the bridge of a pod NIC that is no longer in use. */
 export interface RemoveBridgeAction {
   readonly kind: "removeBridge";
   readonly iface: string;
   readonly bridgeName: string;
 }
 
-/**
- * The network swap of a device. A link that was left down, by a swap that was cut short, comes up first: the swap may be
- * left alone for a while.
- */
+/** A link that an interrupted swap left down is brought up first, because the swap may be backing off. */
 export function planSwapNetwork(
   iface: IfaceFacts,
   wiringOf: (iface: IfaceFacts) => PodWiring | undefined,
@@ -97,28 +91,26 @@ export function planSwapNetwork(
   return [{ kind: "swapNetwork", iface: iface.name, from, to, ...link }];
 }
 
-/** What is left of networks that the iface was on. */
+/** Removes one bridge of a network that the interface has left. */
 export function planLeft({ name, left = [] }: IfaceFacts): readonly RemoveBridgeAction[] {
   const [first] = left;
   if (first === undefined) return [];
   return [{ kind: "removeBridge", iface: name, bridgeName: namesOf(name, first).bridgeName }];
 }
 
-/** Lets the launcher use a socket, by the name that its domain has. */
+/** Shares a socket with the launcher, under the name that its domain uses. */
 export interface LinkSocketAction {
   readonly kind: "linkSocket";
   readonly iface: string;
   readonly socket: VhostSocket;
 }
 
-/** What such a NIC waits for. */
 export type VhostUserWait =
   | SocketReason
   | "MemoryNotShared"
   | "InterruptVectors"
   | "BackendReplaced";
 
-/** The guest as it is, or is to be started. */
 interface GuestFacts {
   readonly domain:
     | {
@@ -129,7 +121,7 @@ interface GuestFacts {
   readonly useEmulation: boolean;
 }
 
-/** What keeps a NIC from speaking vhost-user; undefined: nothing, or it is another kind of NIC. */
+/** Needed because libvirt accepts vhost-user devices that can never work. */
 export function vhostUserWaitOf(
   iface: IfaceFacts,
   { domain, useEmulation }: GuestFacts,
@@ -137,13 +129,12 @@ export function vhostUserWaitOf(
   if (moduleOf(iface).kind !== "vhostuser") return undefined;
   const { socketProblem } = iface.links;
   if (socketProblem !== undefined) return socketProblem.reason;
-  // A domain that is still to be defined is made for it.
+  // A domain that is not defined yet will be made for vhost-user.
   if (domain?.running !== true) return undefined;
   if (!domain.facts.sharesMemory) return "MemoryNotShared";
   return useEmulation && domain.facts.hasNoNicVectors !== true ? "InterruptVectors" : undefined;
 }
 
-/** The step that comes before the device. */
 export function planLinkSocket({
   name,
   podInterfaceName,
@@ -153,22 +144,20 @@ export function planLinkSocket({
   return { kind: "linkSocket", iface: name, socket: { podInterfaceName, path } };
 }
 
-/** What a guest was asked to let go of, and has not. */
+/** A request to the guest to release a device, unanswered so far. */
 export interface UnplugRequest {
-  /** How often it was asked. */
   readonly count: number;
-  /** Milliseconds since the last time. */
   readonly agoMs: number;
-  /** The last time has failed: libvirt said so. Source: libvirt VIR_DOMAIN_EVENT_ID_DEVICE_REMOVAL_FAILED. */
+  /** Whether the last request failed. Source: libvirt VIR_DOMAIN_EVENT_ID_DEVICE_REMOVAL_FAILED. */
   readonly isRefused: boolean;
 }
 
-/** Asked again no sooner: a request made in firmware is silently lost. Source: measured on libvirt 9.0 and QEMU 7.2. */
+/** A request while the firmware runs is lost silently. Source: measured on libvirt 9.0 and QEMU 7.2. */
 const FIRST_MS = 10_000;
-/** Nothing is given up: a guest that is reset, or whose driver comes, lets go at the next request. */
+/** Requests never end, because a guest that is reset or loads its driver answers the next one. */
 const MOST_MS = 60_000;
 
-/** From one request to the next, milliseconds; `count` is how often the guest was asked by then. */
+/** Milliseconds until the next request. `count` is the number of requests so far. */
 export function pauseAfterRequest(count: number): number {
   return Math.min(MOST_MS, FIRST_MS * 2 ** Math.max(0, count - REQUESTS_MAX));
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What virt-handler does next for one VMI: start its domain, plug and unplug its ifaces.
+// virt-handler's actions for one VMI: start its domain, plug and unplug its NICs.
 import {
   names,
   type GuestOsInfo,
@@ -39,39 +39,37 @@ import {
   type SwapAction,
 } from "./nics.ts";
 
-/** One step; performed in order, each may be repeated. */
+/** Actions run in order and may be repeated. */
 export type NodeAction =
   | { readonly kind: "wireTap"; readonly iface: string; readonly wiring: PodWiring }
   | LinkSocketAction
-  /** What the pod NIC has is written down, before wiring takes it. */
+  /** Records the pod NIC's addresses before wiring removes them. */
   | {
       readonly kind: "rememberAddresses";
       readonly iface: string;
       readonly podInterfaceName: string;
     }
-  /** Starts the DHCP server of a NIC, or replaces it. */
   | { readonly kind: "serveAddresses"; readonly nic: ServedNic }
-  /** Stops the DHCP server that listens on this bridge. */
   | { readonly kind: "stopServing"; readonly bridgeName: string }
   | { readonly kind: "defineDomain"; readonly xml: string }
-  /** Paused: its vCPUs stand still until they are resumed. */
+  /** `paused`: the vCPUs wait for a resume. */
   | { readonly kind: "startDomain"; readonly paused?: true }
-  /** A guest whose move has ended in its last moment goes on here. */
+  /** Resumes a guest whose migration failed at its end. */
   | { readonly kind: "resumeDomain" }
   | { readonly kind: "attachDevice"; readonly iface: string; readonly xml: string }
   | { readonly kind: "detachDevice"; readonly iface: string; readonly alias: string }
   | SwapAction
   | RemoveBridgeAction
-  /** The device as it is, with the link that is wanted. */
+  /** `xml` is the existing device with the wanted link state. */
   | { readonly kind: "setLink"; readonly iface: string; readonly xml: string }
   | {
       readonly kind: "unwireTap";
       readonly iface: string;
       readonly wiring: LeftWiring;
     }
-  /** The status is written before what follows: virt-controller must hear of that first. Held back: nothing follows. */
+  /** Writes the status first, because virt-controller needs it. If the write is deferred, nothing follows. */
   | { readonly kind: "report" }
-  /** Links of ours that belong to nobody. */
+  /** Removes links of Patchbay that belong to no interface. */
   | { readonly kind: "sweepLinks"; readonly wiring: LeftWiring }
   | {
       readonly kind: "wait";
@@ -80,7 +78,7 @@ export type NodeAction =
       readonly forMs?: number;
     };
 
-/** What an iface waits for; `hindranceOfWait` makes of it the reason that is shown in `hotplug.reason`. */
+/** `hindranceOfWait` maps it to `hotplug.reason`. */
 export type WaitReason =
   | NoPlace
   | VhostUserWait
@@ -89,49 +87,38 @@ export type WaitReason =
   | "PodInterfaceMissing"
   | "WaitingForMigration";
 
-/** A domain as libvirt has it. */
 export interface DomainSnapshot {
   readonly running: boolean;
-  /** Its vCPUs stand still; it is running all the same. */
+  /** The domain counts as running, too. */
   readonly isPaused: boolean;
-  /** They do because a disk could not be written or read; absent: because somebody asked for it. */
+  /** Paused by a disk error; unset if paused on request. */
   readonly hasDiskError?: true;
-  /** Its process has died, here or where it went. */
+  /** Whether the QEMU process died, here or on the migration target. */
   readonly crashed: boolean;
-  /** It stands still on the last part of its way to another node; absent: it does not. */
+  /** Paused in the last phase of an outgoing migration. */
   readonly isLeaving?: true;
   readonly facts: DomainFacts;
 }
 
-/** What the links, the domain and the VMI say at one moment; nothing else decides what is done next. */
 export interface NodeVmFacts {
   readonly vmi: VirtualMachineInstance;
-  /** What the node is to it. */
   readonly role: NodeRole;
   readonly ifaces: readonly IfaceFacts[];
-  /** Undefined while libvirt has no such domain. */
   readonly domain: DomainSnapshot | undefined;
   readonly useEmulation: boolean;
   readonly network: NetworkConfig;
-  /** The machine's UUID. */
   readonly uuid: string;
-  /** Links of ours that belong to no iface; absent: none. */
   readonly orphans?: readonly LeftWiring[];
-  /** What the guest was asked to let go of, by iface. */
+  /** Pending unplug requests by interface name. */
   readonly asked: Readonly<Record<string, UnplugRequest | undefined>>;
-  /** Links that are the guest's own; absent: none was told. */
   readonly guestLinks?: readonly LinkView[];
-  /** Since when the guest's agent has not listened, RFC 3339; absent: it does, or never did. */
+  /** Since when the guest agent has been silent, RFC 3339; unset if it answers or never has. */
   readonly silentSince?: string;
-  /** What the guest says of its system, as far as it can be shown. */
   readonly guestSystem?: GuestOsInfo;
-  /** What the DHCP servers serve, one for each NIC. */
   readonly served?: readonly ServedNic[];
-  /** The pod's resolver; absent: it has none. */
   readonly dns?: DnsSettings;
 }
 
-/** The wiring, with how a tap is made: for the launcher's user, with as many queues as its device. */
 export function wiringPlanOf(
   { vmi, network }: NodeVmFacts,
   iface: IfaceFacts,
@@ -142,22 +129,20 @@ export function wiringPlanOf(
   return { ...seen, owner: names.LAUNCHER_UID, queues };
 }
 
-/** Whether the iface can become a NIC: its binding is one that is built. */
 function isBuilt({ binding }: IfaceFacts): boolean {
   return binding.kind !== "refused";
 }
 
-/** Whether its device is ours to make. */
+/** Whether Patchbay, not a hook, creates the device. */
 function isOurs(facts: IfaceFacts): boolean {
   return isBuilt(facts) && !isByHook(facts);
 }
 
-/** Whether the iface is to be wired: it is wanted, and the pod is said to have it. */
+/** Whether the pod has an attachment for a wanted interface. */
 function isAttached(facts: IfaceFacts): boolean {
   return isWanted(facts) && isBuilt(facts) && facts.attachment?.state === "Attached";
 }
 
-/** Whether the iface may be wired: the pod has it indeed. */
 function isWirable(facts: IfaceFacts): boolean {
   return isAttached(facts) && facts.links.podInterface;
 }
@@ -173,7 +158,6 @@ function planWire(facts: NodeVmFacts, iface: IfaceFacts): NodeAction {
   return planRemember(iface) ?? { kind: "wireTap", iface: name, wiring };
 }
 
-/** Addresses of the NIC in the pod are noted before it loses them. */
 function planRemember(iface: IfaceFacts): NodeAction | undefined {
   const { podInterfaceName, links, remembered } = iface;
   const isTaken = remembered !== undefined || links.hasAddresses !== true;
@@ -181,14 +165,14 @@ function planRemember(iface: IfaceFacts): NodeAction | undefined {
   return { kind: "rememberAddresses", iface: iface.name, podInterfaceName };
 }
 
-/** Whether the start need not wait for the iface: it is not wanted, or it can be a NIC and its attachment has an outcome. */
+/** Whether the guest's start need not wait for the interface. */
 function isSettled(facts: IfaceFacts): boolean {
   if (!isWanted(facts)) return true;
   const state = facts.attachment?.state;
   return isBuilt(facts) && (state === "Attached" || state === "Failed");
 }
 
-/** The domain starts when every declared iface has an outcome; a failed one is plugged live later. */
+/** Starts the domain once every interface has an outcome. Failed interfaces are plugged later. */
 function planStart(facts: NodeVmFacts): readonly NodeAction[] {
   if (facts.vmi.metadata.deletionTimestamp !== undefined) return [];
   if (!facts.ifaces.every(isSettled)) return [];
@@ -225,7 +209,6 @@ function planAttach(iface: IfaceFacts, place: NicPlace | WaitReason): NodeAction
     : { kind: "attachDevice", iface: iface.name, xml: printNic(nicDefinitionOf(iface, place)) };
 }
 
-/** The link of a NIC that is there follows the spec: up, unless it says down. */
 export function planLink(iface: IfaceFacts): readonly NodeAction[] {
   if (isByHook(iface)) return [];
   const isUp = iface.iface?.state !== "down";
@@ -235,7 +218,7 @@ export function planLink(iface: IfaceFacts): readonly NodeAction[] {
   return [{ kind: "setLink", iface: iface.name, xml: printNic(definition) }];
 }
 
-/** A link that was left as it is not to be comes first: the next step may be left alone for a while. */
+/** A wrong link state is corrected first, because the swap may be backing off. */
 function planSwap(facts: NodeVmFacts, iface: IfaceFacts): readonly NodeAction[] {
   const link = planLink(iface);
   const { swap } = iface;
@@ -245,7 +228,7 @@ function planSwap(facts: NodeVmFacts, iface: IfaceFacts): readonly NodeAction[] 
   return planSwapNetwork(iface, (each) => wiringPlanOf(facts, each));
 }
 
-/** What is left over is in nobody's way: it goes when there is nothing else to do for the iface. */
+/** Leftovers block nothing, so they are removed when nothing else is planned for the interface. */
 function orLeft(iface: IfaceFacts, steps: readonly NodeAction[]): readonly NodeAction[] {
   return steps.some(({ kind }) => kind !== "wait") ? steps : (planLeftOf(iface) ?? steps);
 }
@@ -255,23 +238,20 @@ function planLeftOf(iface: IfaceFacts): readonly NodeAction[] | undefined {
   return left.length === 0 ? undefined : left;
 }
 
-/**
- * Whether the device can come in the plan that wires: everything about it is known before the tap is there. A NIC that the
- * pod is to give an address waits for its server, which listens on what is wired.
- */
+/** Whether one plan can wire and plug the NIC. If the pod serves its address, the DHCP server must listen first. */
 function isPluggedAtOnce(iface: IfaceFacts): boolean {
   const isWired = phaseOf(iface) === "Wiring" && isWirable(iface);
   return isWired && planRemember(iface) === undefined && leaseOf(iface) === undefined;
 }
 
-/** Whether the iface gets its device by this plan, if there is a place for it. */
+/** Whether this plan attaches a device, if there is an address for it. */
 function isNewcomer(iface: IfaceFacts, facts: NodeVmFacts): boolean {
   if (iface.device !== undefined || !isOurs(iface)) return false;
   if (vhostUserWaitOf(iface, facts) !== undefined) return false;
   return phaseOf(iface) === "Attaching" || isPluggedAtOnce(iface);
 }
 
-/** Wires, and plugs where that can be done at once; that there is no place is told when it is wired. */
+/** Wires and, if possible, plugs the NIC. A missing port is only reported once the NIC is wired. */
 function planPlug(
   facts: NodeVmFacts,
   iface: IfaceFacts,
@@ -281,7 +261,6 @@ function planPlug(
   return typeof place === "object" ? [wire, planAttach(iface, place)] : [wire];
 }
 
-/** Plans live changes; hands out free PCI addresses in the order of the ifaces. */
 function planLive(facts: NodeVmFacts, domain: DomainSnapshot): readonly NodeAction[] {
   const newcomers = facts.ifaces.filter((iface) => isNewcomer(iface, facts));
   const places = planLivePlaces(facts, domain.facts, newcomers);
@@ -311,7 +290,7 @@ function planLive(facts: NodeVmFacts, domain: DomainSnapshot): readonly NodeActi
   );
 }
 
-/** Without a running domain nothing holds the links of an iface that is not wanted. */
+/** Without a running domain nothing uses the links of an unwanted interface. */
 function planLeftovers(facts: NodeVmFacts): readonly NodeAction[] {
   return facts.ifaces.filter((iface) => phaseOf(iface) === "Unwiring").flatMap(planUnwire);
 }
@@ -320,7 +299,7 @@ function planSweep({ orphans = [] }: NodeVmFacts): readonly NodeAction[] {
   return orphans.map((wiring) => ({ kind: "sweepLinks", wiring }));
 }
 
-/** The next steps for a VMI; the caller observes again after each plan that was not empty. */
+/** Plans the next actions. The caller observes again after each plan that was not empty. */
 export function planNodeVm(facts: NodeVmFacts): readonly NodeAction[] {
   if (facts.role === "target") return planTarget(facts);
   if (openMigration(facts.vmi) !== undefined) return planSource(facts);
@@ -329,8 +308,8 @@ export function planNodeVm(facts: NodeVmFacts): readonly NodeAction[] {
 }
 
 /**
- * A guest is to come: what it hangs on is made, and nothing is started. It brings each NIC that it has, also one that it was
- * asked to let go of. Once it comes, nothing is changed.
+ * Prepares the links for an incoming guest, and starts nothing. The guest brings all its NICs, including those with a
+ * pending unplug. Once it arrives, nothing is changed.
  */
 function planTarget(facts: NodeVmFacts): readonly NodeAction[] {
   if (facts.domain !== undefined) return [];
@@ -338,12 +317,12 @@ function planTarget(facts: NodeVmFacts): readonly NodeAction[] {
   return attached.filter(({ links }) => !links.wired).map((iface) => planWire(facts, iface));
 }
 
-/** Whether the pod is said to have the iface, wanted or not. */
+/** Whether the pod has an attachment for the interface, wanted or not. */
 export function isInPod(iface: IfaceFacts): boolean {
   return isBuilt(iface) && iface.attachment?.state === "Attached";
 }
 
-/** A guest is about to leave, or has left: whatever is asked for waits until it is known where it is. */
+/** The guest is migrating or has migrated. Changes wait until its node is known. */
 function planSource(facts: NodeVmFacts): readonly NodeAction[] {
   if (facts.domain?.running !== true) return [];
   const steps = planLive(facts, facts.domain);
@@ -354,7 +333,7 @@ function planSource(facts: NodeVmFacts): readonly NodeAction[] {
 function planGuest(facts: NodeVmFacts): readonly NodeAction[] {
   const swept = planSweep(facts);
   if (facts.domain?.running === true) {
-    // Nobody waits for it elsewhere: no migration is open.
+    // No migration is open, so no other node waits for the guest.
     const taken = facts.domain.isLeaving === true ? [{ kind: "resumeDomain" } as const] : [];
     return [...planLive(facts, facts.domain), ...swept, ...taken];
   }
@@ -362,7 +341,7 @@ function planGuest(facts: NodeVmFacts): readonly NodeAction[] {
   return [...planLeftovers(facts), ...swept, ...(ended ? [] : planStart(facts))];
 }
 
-/** Before a device is attached, because its guest requests an address at once. */
+/** DHCP servers start before a device is attached, because the guest requests an address at once. */
 function planServing(facts: NodeVmFacts): readonly NodeAction[] {
   const { served = [] } = facts;
   const nics = servedNics(facts);
@@ -374,23 +353,18 @@ function planServing(facts: NodeVmFacts): readonly NodeAction[] {
   ];
 }
 
-/** The NIC in the pod that a step brings into use. */
 function nicOfStep(action: NodeAction): string | undefined {
   if (action.kind === "wireTap") return action.wiring.podInterfaceName;
   return action.kind === "swapNetwork" ? action.to.podInterfaceName : undefined;
 }
 
-/** Whether the step takes into use what is not in use by the last report. */
 function isNews(nic: string, reported: IfaceStatus | undefined): boolean {
   const { hotplug, podInterfaceName, otherPodInterfaceNames = [] } = reported ?? {};
   const used = [podInterfaceName ?? [], otherPodInterfaceNames].flat();
   return hotplug?.type === "Unplug" || (used.length > 0 && !used.includes(nic));
 }
 
-/**
- * Whether virt-controller must hear of the plan before it is carried out: an iface that was let go of is taken back, or
- * another NIC of the pod comes into use, whose attachment virt-controller could think unused.
- */
+/** virt-controller could otherwise remove an attachment that comes into use or whose unplug is canceled. */
 export function isToldFirst(plan: readonly NodeAction[], { ifaces }: NodeVmFacts): boolean {
   return plan.some((action) => {
     const nic = nicOfStep(action);
@@ -399,10 +373,9 @@ export function isToldFirst(plan: readonly NodeAction[], { ifaces }: NodeVmFacts
   });
 }
 
-/** One iface that is not as it was made. */
+/** A ready interface that something else changed. */
 export interface Drift {
   readonly iface: string;
-  /** What people are told. */
   readonly message: string;
 }
 
@@ -413,7 +386,6 @@ function sayLinks({ links: { tap, bridge } }: IfaceFacts): string {
   return "its links in the pod were changed by something else and are repaired";
 }
 
-/** By the steps that mend. */
 const WRONGS: Partial<Record<NodeAction["kind"], (facts: IfaceFacts) => string>> = {
   attachDevice: () => "its device was gone from the VM and is plugged again",
   detachDevice: () =>
@@ -422,7 +394,7 @@ const WRONGS: Partial<Record<NodeAction["kind"], (facts: IfaceFacts) => string>>
   wireTap: sayLinks,
 };
 
-/** The drift that a plan repairs; none of ifaces that were not ready or are unplugged, or of a VMI that is being deleted. */
+/** Ignores interfaces that were not ready or are being unplugged, and VMIs that are being deleted. */
 export function driftIn(
   plan: readonly NodeAction[],
   { vmi, ifaces }: Pick<NodeVmFacts, "vmi" | "ifaces">,

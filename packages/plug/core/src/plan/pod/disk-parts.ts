@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What one disk needs of the launcher pod, and how it is made there.
+// What each kind of disk needs in the launcher pod, and how `prepare-disks` creates it.
 import {
   names,
   type EnvVar,
@@ -24,50 +24,46 @@ import {
 import { fromRoot } from "../../spec/kernel.ts";
 import { CLOUD_INIT_LAYOUTS, metaDataOf, type CloudInitKind } from "../../spec/cloud-init.ts";
 
-/** One disk's share of the pod. */
 export interface DiskPart {
-  /** Words for `prepare-disks`; docs/reference/prepare-disks.md. */
+  /** Arguments of `prepare-disks`; docs/reference/prepare-disks.md. */
   readonly group: readonly string[];
   readonly volumes?: readonly PodVolume[];
-  /** Of the launcher and of `prepare-disks`. */
+  /** For the launcher and `prepare-disks`. */
   readonly mounts?: readonly VolumeMount[];
   readonly devices?: readonly VolumeDevice[];
-  /** Of `prepare-disks` alone: what the guest gets a copy of. */
+  /** For `prepare-disks` only, which copies the content. */
   readonly madeFrom?: readonly VolumeMount[];
   readonly env?: readonly EnvVar[];
   readonly files?: ImageFiles;
-  /** Most that is written for it beside claims, MiB. */
+  /** Most disk space in MiB, excluding claims. */
   readonly diskMiB: number;
 }
 
-/** What disks are made of beside their VMI. */
 export interface DiskFacts {
-  /** The claims of the VMI's namespace that it uses, by name; one that is not there keeps the pod from being made. */
+  /** Claims that the VMI uses, by name. A missing claim blocks the pod. */
   readonly claims: ReadonlyMap<string, PersistentVolumeClaim>;
 }
 
-/** Most that the guest may see of an image of which nobody said how large it may be: what a file on ext4 can have. */
+/** Limit for images without a given size: the largest file on ext4. */
 const IMAGE_LIMIT_BYTES = 16 * 2 ** 40;
-/** Most that an image's disk takes where it is copied, and that a guest's changes of a disk take. */
+/** Most disk space of a copied image, and of an overlay. */
 const OVERLAY_MIB = 64 * 1024;
-/** Most that a small disk takes: what an object holds at most is 1 MiB. Source: Kubernetes limit of a Secret or ConfigMap. */
+/** A Secret or ConfigMap holds at most 1 MiB. Source: Kubernetes. */
 const SMALL_DISK_MIB = 8;
-/** What an image of format qcow2 has beside the data. */
 export const FORMAT_MIB = 64;
 
-/** Name of the pod's volume for the VMI's volume of that number. */
 function podVolumeName(volumeIndex: number): string {
   return `volume-${String(volumeIndex)}`;
 }
 
-/** Text as it may stand in an argument or variable, where `$(NAME)` would be replaced. Source: Kubernetes Container.args. */
+/** Escapes `$(NAME)`, which Kubernetes would expand. Source: Kubernetes Container.args. */
 export function literally(text: string): string {
   return text.replaceAll("$", "$$$$");
 }
 
 type ClaimSource = Extract<DiskSource, { readonly claimName: string }>;
 
-/** How the claim is joined to the pod; what the guest does not write to is read-only in the pod too. */
+/** Mounts the claim. It is read-only unless the guest writes to it. */
 function joined(
   disk: GuestDisk,
   source: ClaimSource,
@@ -98,12 +94,11 @@ function groupOf(
     return ["overlay", disk.name, diskFileOf(disk, "Filesystem").path, file.path, limit];
   }
   if (file.kind === "block") return ["block", disk.name, file.path, ...readOnly];
-  // A DataVolume's file is made by who fills it; an empty one would hide that nobody did.
+  // The file of a DataVolume comes from its import. Creating an empty one would hide a failed import.
   const isMade = kind === "persistentVolumeClaim" && !disk.readOnly;
   return ["file", disk.name, file.path, limit, ...(isMade ? ["make"] : []), ...readOnly];
 }
 
-/** A disk on a claim, by persistentVolumeClaim, dataVolume or ephemeral. */
 export function claimDiskPart(disk: GuestDisk, source: ClaimSource, facts: DiskFacts): DiskPart {
   const claim = facts.claims.get(source.claimName);
   const file = claimFileOf(disk.name, claimModeOf(claim));
@@ -115,10 +110,9 @@ export function claimDiskPart(disk: GuestDisk, source: ClaimSource, facts: DiskF
   };
 }
 
-/** Where an image has its disk. Source: KubeVirt container disk workflow. */
+/** Source: KubeVirt container disk workflow. */
 const DISK_DIR = "/disk";
 
-/** A containerDisk. */
 export function containerDiskPart(
   disk: GuestDisk,
   source: Extract<DiskSource, { readonly kind: "containerDisk" }>,
@@ -141,13 +135,13 @@ export function containerDiskPart(
   };
 }
 
-/** A hostDisk. The kubelet makes no directory: it would be root's, and the launcher could not write to it. */
+/** The directory must exist. The kubelet would create it for root, and the launcher could not write to it. */
 export function hostDiskPart(
   disk: GuestDisk,
   source: Extract<DiskSource, { readonly kind: "hostDisk" }>,
 ): DiskPart {
   const name = podVolumeName(disk.volumeIndex);
-  // A path that cannot be taken apart keeps the VM from being started.
+  // A VM with an invalid path is not started.
   const directory = findHostPath(source.path)?.directory ?? "/";
   const { path } = diskFileOf(disk, "Filesystem");
   const limit = String(source.bytes ?? IMAGE_LIMIT_BYTES);
@@ -163,7 +157,7 @@ export function hostDiskPart(
 
 type FilesSource = Extract<DiskSource, { readonly kind: "configMap" | "secret" | "downwardAPI" }>;
 
-/** Label of the file system where the VM names none. Source: KubeVirt pkg/config. */
+/** Source: KubeVirt pkg/config. */
 const DEFAULT_LABEL = "cfgdata";
 
 function volumeOf(name: string, source: FilesSource): PodVolume {
@@ -173,7 +167,7 @@ function volumeOf(name: string, source: FilesSource): PodVolume {
     case "secret":
       return { name, secret: { secretName: source.name, optional: source.optional } };
     case "downwardAPI": {
-      // Of a volume Kubernetes wants to know whose resource it is.
+      // In a volume, Kubernetes requires the container whose resources are meant.
       const items = source.files.map((file) =>
         file.resourceFieldRef === undefined
           ? file
@@ -190,7 +184,6 @@ function volumeOf(name: string, source: FilesSource): PodVolume {
   }
 }
 
-/** A disk of a configMap, secret or downwardAPI volume. */
 export function filesDiskPart(disk: GuestDisk, source: FilesSource): DiskPart {
   const name = podVolumeName(disk.volumeIndex);
   const mountPath = volumeDirOf(disk.name);
@@ -204,13 +197,12 @@ export function filesDiskPart(disk: GuestDisk, source: FilesSource): DiskPart {
   };
 }
 
-/** What the keys of a Secret may be called. Source: KubeVirt pkg/cloud-init. */
+/** Keys that a Secret may use. Source: KubeVirt pkg/cloud-init. */
 const KEYS = {
   userData: ["userdata", "userData"],
   networkData: ["networkdata", "networkData"],
 } as const;
 
-/** One file of the disk: where it is from. */
 interface FilePart {
   readonly content: readonly string[];
   readonly env: readonly EnvVar[];
@@ -227,13 +219,11 @@ class Files {
     this.#disk = disk;
   }
 
-  /** A file that the VM says itself. */
   inline(path: string, form: "text" | "base64", text: string): FilePart {
     const name = `DISK_${String(this.#disk.volumeIndex)}_${path.replaceAll(/[^a-z]/g, "_").toUpperCase()}`;
     return { ...NO_FILE, content: [`${path}=${form}:${name}`], env: [{ name, value: text }] };
   }
 
-  /** A file that is a key of a Secret. */
   ofSecret(path: string, secretName: string, member: keyof typeof KEYS): FilePart {
     const name = `${podVolumeName(this.#disk.volumeIndex)}-${member.toLowerCase()}`;
     const mountPath = `${volumeDirOf(this.#disk.name)}/${member.toLowerCase()}`;
@@ -253,7 +243,7 @@ class Files {
   }
 }
 
-/** cloud-init takes a disk without user data for none of its own. */
+/** cloud-init ignores a disk without user data. Source: cloud-init datasources NoCloud and ConfigDrive. */
 const NO_USER_DATA: GivenText = { kind: "inline", text: "" };
 
 function filesOf(
@@ -270,7 +260,6 @@ function filesOf(
   ];
 }
 
-/** A disk of a cloudInitNoCloud or cloudInitConfigDrive volume. */
 export function cloudInitPart(
   vmi: VirtualMachineInstance,
   disk: GuestDisk,

@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-// The guest's disks in the launcher pod: what is mounted, and how what is not there yet is made.
 import { names, type VirtualMachineInstance, type Container } from "@patchbay/api";
 import { diskFileOf } from "../../spec/disk-files.ts";
 import { disksOf, isDirect, type GuestDisk } from "../../spec/disks.ts";
@@ -46,7 +45,7 @@ function partOf(vmi: VirtualMachineInstance, disk: GuestDisk, facts: DiskFacts):
   }
 }
 
-/** The guest's disks, each with what it needs of the pod. What QEMU is to open past the host's memory is tried before. */
+/** Prepends a check for disks that QEMU opens with O_DIRECT. */
 export function planDisks(vmi: VirtualMachineInstance, facts: DiskFacts): readonly DiskPart[] {
   return disksOf(vmi.spec).map((disk) => {
     const part = partOf(vmi, disk, facts);
@@ -54,15 +53,11 @@ export function planDisks(vmi: VirtualMachineInstance, facts: DiskFacts): readon
   });
 }
 
-/** Images whose files are disks. */
 export function diskImagesOf(parts: readonly DiskPart[]): readonly ImageFiles[] {
   return parts.flatMap(({ files }) => files ?? []);
 }
 
-/**
- * What the guest's disks need of the pod, beside the files of images; `imageMounts` is where those are. What makes disks
- * is the last init container.
- */
+/** `imageMounts` are the images' mounts. The container that prepares disks is the last init container. */
 export function diskPartsOf(
   parts: readonly DiskPart[],
   imageMounts: PodParts["mounts"],
@@ -92,12 +87,11 @@ export function diskPartsOf(
   };
 }
 
-/** Its name in a launcher pod. */
 export const PREPARE_CONTAINER = "prepare-disks";
 const PROGRAM = "/usr/bin/prepare-disks";
 /**
- * `qemu-img` and `xorriso` take some tens of MiB; more than that only an image that is made to take it, which is ended by
- * its limit. One processor, so that a node's others go on.
+ * `qemu-img` and `xorriso` need some tens of MiB. A malicious image may need more, and the limit ends it. One CPU, to
+ * spare the node's other pods.
  */
 const REQUESTS = { cpu: "10m", memory: "64Mi", "ephemeral-storage": "16Mi" };
 const LIMITS = { cpu: "1", memory: "512Mi", "ephemeral-storage": "16Mi" };
@@ -108,7 +102,7 @@ function argumentsOf(parts: readonly DiskPart[]): readonly string[] {
     .map(literally);
 }
 
-/** Of all disks of a VMI; `parts` are not empty. `shared` is what the launcher has too. */
+/** `parts` is not empty. `shared` is what the launcher has, too. docs/reference/prepare-disks.md */
 function prepareContainer(
   parts: readonly DiskPart[],
   shared: Pick<Container, "volumeMounts" | "volumeDevices">,

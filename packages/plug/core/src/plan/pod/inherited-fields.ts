@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which labels and annotations does a launcher pod get?
+// Labels, annotations and fields that a launcher pod takes over from its VMI.
 import { names, printNetworks, type VirtualMachineInstance, type Pod } from "@patchbay/api";
 import { toldAddresses } from "../../addresses/kept-addresses.ts";
 import { labelValueOf, hostnameOf } from "../../spec/guest-names.ts";
 import { planPodNetworks, type NetworksOwner } from "./pod-networks.ts";
 import { normalizeAddress } from "../../addresses/resolver.ts";
 
-/** Written by programs for themselves on the VMI, which would say something else, or something wrong, on its pod. */
+/** Annotations whose meaning is specific to the VMI. */
 const NOT_THE_PODS = [
   "kubectl.kubernetes.io/last-applied-configuration",
   names.PCIE_TOPOLOGY_ANNOTATION,
@@ -17,7 +17,7 @@ const NOT_THE_PODS = [
   names.NETWORK_INFO_ANNOTATION,
 ];
 
-/** The VMI's, by which Services find the pod, and ours, which nobody's replace. */
+/** Services select the pod by the VMI's labels. Patchbay's labels take precedence. */
 export function podLabelsOf({
   metadata,
 }: VirtualMachineInstance): Readonly<Record<string, string>> {
@@ -29,7 +29,6 @@ export function podLabelsOf({
   };
 }
 
-/** The VMI's, and ours. */
 export function podAnnotationsOf(owner: NetworksOwner): Readonly<Record<string, string>> {
   const { vmi } = owner;
   const kept = toldAddresses(vmi);
@@ -59,24 +58,22 @@ type Settings = Pick<
   | "topologySpreadConstraints"
 >;
 
-/** Members that are not undefined; an empty word asks for nothing. */
 function given<T extends object>(members: {
   readonly [K in keyof T]: T[K] | undefined;
 }): Partial<T> {
   const entries = Object.entries(members).filter(
     ([, value]) => value !== undefined && value !== "",
   );
-  // Every member that is left is of its own type.
   return Object.fromEntries(entries) as Partial<T>;
 }
 
-/** The API server refuses addresses with leading zeros, which KubeVirt accepts in a VMI. */
+/** The API server rejects leading zeros, which KubeVirt accepts in a VMI. */
 function dnsConfigOf({ dnsConfig }: VirtualMachineInstance["spec"]): Settings["dnsConfig"] {
   if (dnsConfig?.nameservers === undefined) return dnsConfig;
   return { ...dnsConfig, nameservers: dnsConfig.nameservers.map(normalizeAddress) };
 }
 
-/** What is passed on to the pod as the VMI says it. The pod has the guest's name, by which DNS finds it in its subdomain. */
+/** The pod has the guest's hostname, so that DNS resolves it in its subdomain. */
 export function podSettingsOf(vmi: VirtualMachineInstance): Settings {
   const { spec } = vmi;
   return given<Settings>({

@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-// The launcher pod of a VMI, as virt-controller makes it.
 import {
   names,
   type Container,
@@ -30,39 +29,33 @@ import { planPodNetworks, type NetworksOwner } from "./pod-networks.ts";
 import { podAnnotationsOf, podLabelsOf, podSettingsOf } from "./inherited-fields.ts";
 import { domainNameOf } from "../node/domain.ts";
 
-/** What the cluster decides about launchers. */
 export interface LauncherSettings {
-  /** Image of the launcher. */
   readonly image: string;
-  /** Of hooks that name none. */
   readonly sidecarShimImage: string;
-  /** Whether guests run under software emulation. Source: KubeVirt developerConfiguration.useEmulation. */
+  /** Source: KubeVirt developerConfiguration.useEmulation. */
   readonly useEmulation: boolean;
-  /** Whether what guests print is a container's log, where a VM does not say. */
+  /** Whether serial consoles are logged by default. */
   readonly logsConsoles: boolean;
-  /** Whether the API server keeps volumes that are images; else files are copied out of theirs. */
+  /** Whether the API server supports image volumes. Otherwise files are copied. */
   readonly keepsImageVolumes: boolean;
   readonly overcommit: OvercommitConfig;
-  /** Extended resources of all nodes; others are not requested. Unset while no node is known. */
+  /** Extended resources of any node. Others are not requested. Unset while no node is known. */
   readonly offeredResources?: ReadonlySet<string>;
 }
 
-/** What a launcher is made of beside its VMI. */
 export interface LauncherRequest extends LauncherSettings, DiskFacts, HookSettings {
-  /** PCIe ports of the domain. */
   readonly ports: number;
-  /** Of its networks, as far as they are there. */
   readonly definitions: Definitions;
 }
 
-/** What is written beside the guest's disks: one directory for sockets and the console's log, one for libvirt's files. */
+/** Sockets and the console log, and libvirt's files. */
 const VOLUMES: readonly (VolumeMount & { readonly mib: number })[] = [
   { name: names.LAUNCHER_VOLUME, mountPath: names.LAUNCHER_DIR, mib: 64 },
   { name: "tmp", mountPath: "/tmp", mib: 64 },
 ];
-/** What the node keeps of the launcher's output. Source: kubelet containerLogMaxSize (10Mi) times containerLogMaxFiles (5). */
+/** Launcher log on the node. Source: kubelet containerLogMaxSize (10Mi) times containerLogMaxFiles (5). */
 const LOGS_MIB = 50;
-/** All that the level `restricted` asks for of a container, and a root that nobody writes to. Source: Pod Security Standards. */
+/** Meets the level `restricted`, with a read-only root file system. Source: Pod Security Standards. */
 const SECURITY: SecurityContext = {
   runAsUser: names.LAUNCHER_UID,
   runAsGroup: names.LAUNCHER_UID,
@@ -71,17 +64,17 @@ const SECURITY: SecurityContext = {
   allowPrivilegeEscalation: false,
   capabilities: { drop: ["ALL"] },
 };
-/** Seconds for the guest to shut down. Source: KubeVirt default terminationGracePeriodSeconds of a VMI. */
+/** Source: KubeVirt default terminationGracePeriodSeconds of a VMI. */
 const DEFAULT_GRACE_SECONDS = 30;
-/** Seconds for libvirt to end after the guest. */
+/** For libvirt to end after the guest. */
 const EXTRA_GRACE_SECONDS = 5;
 function podGraceSeconds(vmi: VirtualMachineInstance): number {
   return (vmi.spec.terminationGracePeriodSeconds ?? DEFAULT_GRACE_SECONDS) + EXTRA_GRACE_SECONDS;
 }
 
 /**
- * Seconds in which the pod is to end, which may be fewer than those with which it was made. A guest that gets no time at
- * all is not waited for: 0 would say that the node need not answer. Source: KubeVirt RestartVMRequestHandler.
+ * Grace period for deleting the pod; may be shorter than at creation. At least 1, because 0 would delete the pod
+ * without the node's confirmation. Source: KubeVirt RestartVMRequestHandler.
  */
 export function endGraceSeconds(vmi: VirtualMachineInstance): number {
   return vmi.spec.terminationGracePeriodSeconds === 0 ? 1 : podGraceSeconds(vmi);
@@ -145,7 +138,6 @@ function metadataOf(owner: NetworksOwner): Pod["metadata"] {
   };
 }
 
-/** All that the guest has needs: files of images first, then what is made of them. */
 function partsOf(vmi: VirtualMachineInstance, given: LauncherRequest): PodParts {
   const request = { ...given, securityContext: SECURITY };
   const disks = planDisks(vmi, given);
@@ -157,7 +149,7 @@ function partsOf(vmi: VirtualMachineInstance, given: LauncherRequest): PodParts 
   return joinParts([images, diskPartsOf(disks, ofDisks, request), statePartsOf(vmi)]);
 }
 
-/** The pod for a VMI. Its annotation names the secondary networks from the start. */
+/** The annotation names the secondary networks from the start. */
 export function launcherPodOf(vmi: VirtualMachineInstance, request: LauncherRequest): Pod {
   const user = names.LAUNCHER_UID;
   const parts = partsOf(vmi, request);
@@ -198,26 +190,27 @@ export function launcherPodOf(vmi: VirtualMachineInstance, request: LauncherRequ
   };
 }
 
-/** What a container is made of that is the same for all of a launcher. */
 interface LogParts {
   readonly image: string;
   readonly securityContext: SecurityContext;
-  /** Whether guests have it that do not say. Source: KubeVirt virtualMachineOptions.disableSerialConsoleLog. */
+  /** Default if a VM sets nothing. Source: KubeVirt virtualMachineOptions.disableSerialConsoleLog. */
   readonly logsConsoles: boolean;
 }
 
-/** A shell and `tail`; a guest that prints as much as it can gets no more. Disk: what the node keeps of a log. */
+/** A shell and `tail`. CPU is limited, because a guest can print without end. The disk limit is the node's log size. */
 const RESOURCES = {
   requests: { cpu: "5m", memory: "8Mi", "ephemeral-storage": "1Mi" },
   limits: { cpu: "100m", memory: "32Mi", "ephemeral-storage": "51Mi" },
 };
 
-/** Whether what the guest prints is a container's log. */
 function isLogged(spec: VmiSpec, byDefault: boolean): boolean {
   return hasConsole(spec) && (spec.domain.devices?.logSerialConsole ?? byDefault);
 }
 
-/** None, or the one. It may read where the console's log is, and write nothing. */
+/**
+ * Writes the serial console to a container log. Source: KubeVirt guest-console-log,
+ * pkg/virt-controller/services/serialconsolelog.go.
+ */
 export function consoleLogOf(spec: VmiSpec, parts: LogParts): readonly Container[] {
   const { image, securityContext, logsConsoles } = parts;
   if (!isLogged(spec, logsConsoles)) return [];
@@ -236,14 +229,14 @@ export function consoleLogOf(spec: VmiSpec, parts: LogParts): readonly Container
   ];
 }
 
-/** Added to the delay: libvirt starts, and then the guest, seconds. Source: KubeVirt LibvirtStartupDelay. */
+/** Extra delay for the start of libvirt. Source: KubeVirt LibvirtStartupDelay. */
 const STARTUP_SECONDS = 10;
-/** Added to the time for an answer where the guest's agent gives it, seconds. */
+/** Extra timeout for the guest agent's answer. */
 const AGENT_SECONDS = 1;
-/** Source: Kubernetes, default timeoutSeconds of a probe. */
+/** Source: Kubernetes. */
 const TIMEOUT_SECONDS = 1;
 
-/** What the kubelet does with it as with any other container's. */
+/** Fields that the kubelet handles as for any other container. */
 const HANDED_ON = [
   "httpGet",
   "tcpSocket",
@@ -253,13 +246,13 @@ const HANDED_ON = [
   "failureThreshold",
 ] as const;
 
-/** What the agent is sent: the command, whose output it keeps. Source: QEMU qga/qapi-schema.json guest-exec. */
+/** Source: QEMU qga/qapi-schema.json guest-exec. */
 function execRequest([path = "", ...args]: readonly string[]): string {
   const fields = { path, arg: args, "capture-output": true };
   return JSON.stringify({ execute: "guest-exec", arguments: fields });
 }
 
-/** The words of `virt-probe` in the launcher; undefined: the kubelet asks the guest itself. */
+/** Arguments of `virt-probe`; undefined if the kubelet probes the guest directly. */
 function commandOf(vmi: VirtualMachineInstance, probe: GuestProbe): readonly string[] | undefined {
   const { exec, guestAgentPing, timeoutSeconds = TIMEOUT_SECONDS } = probe;
   const words = [
@@ -285,7 +278,7 @@ function containerProbeOf(vmi: VirtualMachineInstance, probe: GuestProbe): Probe
   };
 }
 
-/** The probes of the container that runs the guest. */
+/** Source: KubeVirt pkg/virt-controller/services/template.go. */
 export function containerProbesOf(
   vmi: VirtualMachineInstance,
 ): Pick<Container, "livenessProbe" | "readinessProbe"> {

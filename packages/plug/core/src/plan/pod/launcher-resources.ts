@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a launcher asks of its node: what the VM says, and what the launcher takes for itself.
+// Resource requests and limits of a launcher.
 import {
   names,
   parseQuantity,
@@ -15,20 +15,18 @@ import { hasEfi, tpmOf } from "../../spec/guest-devices.ts";
 import { ifacesOf } from "../../spec/nics.ts";
 import { canBind } from "../../bindings/resolve-binding.ts";
 
-/** What a launcher commonly has on disk beside the guest's data. */
+/** Typical disk space besides the guest's data. */
 const COMMON_DISK_MIB = 16;
-/** What resources are computed from, beside the specification. */
 export interface ResourceFacts extends MemoryFacts {
   readonly overcommit: OvercommitConfig;
-  /** How many devices of which extended resource its networks need. */
   readonly networkResources: ReadonlyMap<string, number>;
-  /** Whether its pod is to have a directory of sockets of vhost-user. */
+  /** Whether the pod needs a directory for vhost-user sockets. */
   readonly isForVhostUser: boolean;
 }
 
 type Amounts = Readonly<Record<string, string>>;
 
-/** What is computed here; `hugepages-` would come with a guest that has them. */
+/** Excludes what is computed here. `hugepages-` would need a guest that supports them. */
 function isForPod(resource: string): boolean {
   return !["memory", "ephemeral-storage"].includes(resource) && !resource.startsWith("hugepages-");
 }
@@ -38,7 +36,7 @@ function forPod(amounts: Readonly<Record<string, string | number>> | undefined):
   return Object.fromEntries(entries.map(([resource, amount]) => [resource, String(amount)]));
 }
 
-/** Of each as many as its networks need, or as the VM says itself where that is more: extended resources are not overcommitted. */
+/** Requests equal limits, because extended resources cannot be overcommitted. */
 function ofNetworks({ domain }: VmiSpec, facts: ResourceFacts): Amounts {
   const { requests = {}, limits = {} } = domain.resources ?? {};
   const sockets = facts.isForVhostUser ? [[names.VHOST_USER_RESOURCE, 1] as const] : [];
@@ -47,7 +45,7 @@ function ofNetworks({ domain }: VmiSpec, facts: ResourceFacts): Amounts {
     const said = [requests[resource], limits[resource]].map((amount) => Number(amount ?? 0));
     return [resource, String(Math.max(count, ...said.filter(Number.isInteger)))];
   });
-  return Object.fromEntries(amounts) as Amounts; // pairs of texts
+  return Object.fromEntries(amounts) as Amounts;
 }
 
 function devicesOf(spec: VmiSpec, facts: ResourceFacts): Amounts {
@@ -62,7 +60,7 @@ function given(amount: string | number | undefined): number | undefined {
   return amount === undefined || parseQuantity(amount) === undefined ? undefined : mibOf(amount);
 }
 
-/** What is requested of memory may be less than the guest's: overcommitted by who says so. Source: KubeVirt. */
+/** The request may be less than the guest's memory, if overcommit is configured. Source: KubeVirt. */
 function memoryOf(
   { domain }: VmiSpec,
   overheadMiB: number,
@@ -81,20 +79,17 @@ function memoryOf(
 
 function cpuRequest({ domain }: VmiSpec, { overcommit }: ResourceFacts): Amounts {
   const { requests, limits } = domain.resources ?? {};
-  // Kubernetes requests what is the limit where nothing else is said.
+  // Without a request, Kubernetes uses the limit.
   if (requests?.["cpu"] !== undefined || limits?.["cpu"] !== undefined) return {};
   return { cpu: `${String(Math.ceil((vcpusOf(domain) * 1000) / overcommit.cpuRatio))}m` };
 }
 
-/** Most that a launcher takes on the node's disk, MiB. */
 interface DiskUse {
-  /** Sockets, logs, files of libvirt. */
   readonly ownMiB: number;
-  /** What is made and copied for the guest, where the VM does not say. */
+  /** Created and copied disks, unless the VM sets a limit. */
   readonly guestMiB: number;
 }
 
-/** Of the launcher's container. */
 export function launcherResourcesOf(
   spec: VmiSpec,
   facts: ResourceFacts,
@@ -124,37 +119,33 @@ export function launcherResourcesOf(
 
 /** libvirt's daemon (29 MiB) and the programs that start and stop it. */
 const DAEMONS_MIB = 32;
-/** QEMU with a machine of one processor and nothing in it: code, libraries, heap. */
+/** QEMU with one vCPU and no devices: code, libraries, heap. Measured with QEMU 7.2; docs/performance.md. */
 const EMULATOR_MIB = 64;
-/** Code that QEMU has translated; its cache is that large at most: `tb-cache` of the domain. */
+/** Translated code. `tb-cache` of the domain limits it. */
 const TRANSLATED_MIB = 96;
-/** A table of 4 KiB for each 2 MiB of the guest's memory. Source: x86-64 paging. */
+/** 4 KiB of page tables per 2 MiB of the guest's memory. Source: x86-64 paging. */
 const GUEST_PER_PAGE_TABLES = 512;
-/** Thread, registers and translated code's tables of one processor. */
+/** Thread, registers and translation tables. */
 const VCPU_MIB = 8;
-/** Video memory of the display (16 MiB), and what is sent of it by VNC. */
+/** Video memory (16 MiB) and VNC buffers. */
 const GRAPHICS_MIB = 32;
-/** Code and variables of EFI (4 MiB), and what QEMU keeps of them. */
+/** Code and variables (4 MiB) and QEMU's buffers. */
 const EFI_MIB = 16;
-/** swtpm. */
 const TPM_MIB = 24;
-/** Requests of a disk on their way, and what a qcow2 file's tables take (32 MiB at most, of 256 GiB of data). */
+/** Requests in flight and qcow2 tables (at most 32 MiB, for 256 GiB of data). */
 const DISK_MIB = 8;
 /**
- * What QEMU may take more for each port for a moment, while firmware and kernel set the ports up: it makes its memory
- * maps anew for each change and frees them late. Measured on QEMU 7.2, peak of anonymous memory in 6 starts each: no
- * ports 87 MiB, 32 ports 139, 64 ports 217, 128 ports 329. Afterwards a port takes 0.2 MiB.
+ * Temporary memory per port while firmware and kernel initialize the ports: QEMU rebuilds its memory maps on each
+ * change and frees them late. Measured on QEMU 7.2, peak anonymous memory in 6 starts each: no ports 87 MiB, 32 ports
+ * 139, 64 ports 217, 128 ports 329. Afterwards 0.2 MiB per port.
  */
 const PEAK_MIB_PER_PORT = 2;
 
-/** What memory is computed from, beside the specification. */
 interface MemoryFacts {
   readonly useEmulation: boolean;
-  /** PCIe ports of the domain. */
   readonly ports: number;
-  /** Whether the guest has a screen: older layouts have none where nothing is said. */
+  /** Older layouts have no display by default. */
   readonly hasDisplay: boolean;
-  /** What its registered bindings take. */
   readonly bindingsMiB: number;
 }
 
@@ -167,7 +158,7 @@ function devicesMiB(spec: VmiSpec, { hasDisplay }: MemoryFacts): number {
   ].reduce((sum, mib) => sum + mib, 0);
 }
 
-/** What a launcher has beside the guest's memory, MiB; vhost takes none of it: the host's kernel has its rings. */
+/** vhost adds nothing, because its rings are in the host's kernel. */
 export function overheadMiBOf(spec: VmiSpec, facts: MemoryFacts): number {
   return (
     DAEMONS_MIB +
@@ -180,7 +171,6 @@ export function overheadMiBOf(spec: VmiSpec, facts: MemoryFacts): number {
   );
 }
 
-/** What it takes beside that for a moment, MiB. */
 function peakMiBOf({ ports }: MemoryFacts): number {
   return ports * PEAK_MIB_PER_PORT;
 }
@@ -192,7 +182,7 @@ function overheadMiBIn(registry: BindingRegistry, name: string): number {
   return Math.ceil((parseQuantity(memory) ?? 0) / BYTES_PER_MIB);
 }
 
-/** What they are registered with, MiB, rounded up: each once, however many interfaces have it. What cannot be read is 0. */
+/** Rounded up, each binding once; 0 if unreadable. Source: KubeVirt pkg/network/resources memory.go. */
 export function bindingsMiBOf(spec: VmiSpec, registry: BindingRegistry): number {
   const bound = ifacesOf(spec).filter((iface) => canBind(spec, iface, registry));
   const names = new Set(bound.flatMap(({ binding }) => binding?.name ?? []));

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the launcher pod tells of its NICs by the downward API, for bindings that are registered so. Source: KubeVirt
-// pkg/network/downwardapi.
+// NIC details for the downward API, for bindings that request them. Source: KubeVirt pkg/network/downwardapi.
 import {
   isDefaultNetwork,
   names,
@@ -22,13 +21,13 @@ import { nicsOfElements, podNicOf, type PodNicSources } from "../../iface/pod-ni
 import { findByName, ifacesOf, networksOf } from "../../spec/nics.ts";
 import type { NetworksOwner } from "./pod-networks.ts";
 
-/** How a binding asks for it. Source: KubeVirt api/core/v1 types.go DeviceInfo. */
+/** Source: KubeVirt api/core/v1 types.go DeviceInfo. */
 const ASKED: BindingPlugin["downwardAPI"] = "device-info";
 const VOLUME = "podinfo";
-/** Where KubeVirt has it. Source: KubeVirt pkg/network/downwardapi, MountPath and NetworkInfoVolumePath. */
+/** Source: KubeVirt pkg/network/downwardapi, MountPath and NetworkInfoVolumePath. */
 const [DIRECTORY, FILE] = ["/etc/podinfo", "network-info"];
 
-/** One NIC; keys in KubeVirt's order. */
+/** Keys are in KubeVirt's order. */
 interface InterfaceInfo {
   readonly network: string;
   readonly deviceInfo?: JsonObject;
@@ -44,7 +43,6 @@ function isTold(iface: Iface, network: Network, { bindings }: NetworksOwner): bo
   return Object.hasOwn(bindings, name) && bindings[name]?.downwardAPI === ASKED;
 }
 
-/** The networks of which something is told, sorted by name. */
 function toldNetworks(owner: NetworksOwner): readonly Network[] {
   const networks = networksOf(owner.vmi.spec);
   return ifacesOf(owner.vmi.spec)
@@ -76,7 +74,7 @@ function sourcesOf({ metadata, status }: VirtualMachineInstance, pod: Pod): PodN
   };
 }
 
-/** The annotation's text as it is to be; undefined: the VMI has no NIC of which anything is told. */
+/** Returns the annotation's text; undefined if no NIC needs it. */
 export function networkInfoOf(owner: NetworksOwner, pod: Pod): string | undefined {
   const told = toldNetworks(owner);
   if (told.length === 0) return undefined;
@@ -90,7 +88,6 @@ export function networkInfoOf(owner: NetworksOwner, pod: Pod): string | undefine
   return JSON.stringify(interfaces.length === 0 ? {} : { interfaces });
 }
 
-/** The volume with the annotation, where the launcher is to read it. */
 export function networkInfoVolume(
   owner: NetworksOwner,
 ): { readonly volume: PodVolume; readonly mount: VolumeMount } | undefined {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which networks the launcher pod must ask for now: the network selection annotation.
+// The launcher pod's network selection annotation.
 import {
   isAbsent,
   isDefaultNetwork,
@@ -20,7 +20,7 @@ import type { NetworkAbsences } from "../../node/definitions.ts";
 import { ifacesWithoutPort } from "../../pcie/ports.ts";
 import { findByName, ifacesOf, networkNameOf, networksOf, qualifiedName } from "../../spec/nics.ts";
 
-/** The element of one iface; keys in KubeVirt's order. Source: KubeVirt network/multus/annotation.go. */
+/** Keys are in KubeVirt's order. Source: KubeVirt network/multus/annotation.go. */
 function elementOf(
   iface: Iface,
   network: Network,
@@ -36,7 +36,7 @@ function elementOf(
   };
 }
 
-/** The element, preferring what the NIC had on that network. */
+/** Prefers the NIC's previous addresses. */
 function withPreferredAddresses(
   element: NetworkSelection,
   iface: Iface,
@@ -47,7 +47,6 @@ function withPreferredAddresses(
   return ips.length === 0 ? element : { ...element, "io.patchbay.kept-ips": ips };
 }
 
-/** NAME, or NAMESPACE/NAME, of a definition; `namespace` is that of the VMI. */
 function definitionOf(
   networkName: string,
   namespace: string,
@@ -59,7 +58,7 @@ function definitionOf(
   };
 }
 
-/** The element of the network that a binding brings along. Source: KubeVirt network/multus/annotation.go. */
+/** The additional network of a binding. Source: KubeVirt network/multus/annotation.go. */
 function extraElementOf(
   { name }: Network,
   extraNetwork: string,
@@ -68,26 +67,21 @@ function extraElementOf(
   return {
     ...definitionOf(extraNetwork, names.namespace),
     interface: extraInterfaceNameOf(names.podInterfaceName),
-    // By it the plugin finds the name of the NIC in the pod.
+    // The plugin derives the name of the pod's NIC from it.
     "cni-args": { logicNetworkName: name },
   };
 }
 
-/** Whose networks the pod is to have. */
 export interface NetworksOwner {
   readonly vmi: VirtualMachineInstance;
-  /** What the cluster has registered. */
   readonly bindings: BindingRegistry;
-  /** Networks that the pod's node cannot make NICs of: they are not asked for anew. */
+  /** Networks for which the node cannot create NICs. They are not added. */
   readonly absences?: NetworkAbsences;
-  /** What the NICs had before, while the pod is made; a NIC that comes later prefers nothing. */
+  /** Previous addresses, at pod creation only. */
   readonly kept?: readonly KeptAddresses[];
 }
 
-/**
- * The elements that the spec asks for, in the order of the ifaces; none for one that cannot become a NIC, nor for a name
- * that slipped past admission: it would make the whole annotation unreadable.
- */
+/** Omits invalid names, which would make the whole annotation unreadable. */
 function wantedElements(
   { vmi, bindings, kept }: NetworksOwner,
   current: readonly NetworkSelection[],
@@ -112,7 +106,7 @@ function wantedElements(
   });
 }
 
-/** The networks that the VMI names, and those that its bindings bring along, as NAMESPACE/NAME, each once. */
+/** NAMESPACE/NAME of the VMI's networks and the additional networks of its bindings, each once. */
 export function networkNamesOf(
   vmi: VirtualMachineInstance,
   bindings: BindingRegistry,
@@ -131,7 +125,7 @@ export function networkNamesOf(
 
 type Claim = "wanted" | "in-use" | "released" | "unknown";
 
-/** What the VMI says of a pod NIC of ours; without an attachment virt-handler was never told of it. */
+/** Without an attachment, virt-handler does not know the NIC yet. */
 function claimOf(
   vmi: VirtualMachineInstance,
   wanted: readonly NetworkSelection[],
@@ -146,9 +140,8 @@ function claimOf(
 }
 
 /**
- * The elements of the annotation: what is there stays in place until virt-handler has let go of it, what is new is
- * appended in the order of the ifaces, as far as the annotation can hold it; foreign elements are kept. An iface that
- * changes its network has two.
+ * Retains elements until virt-handler has released their NICs, and foreign elements always. Appends new elements in
+ * interface order, up to the annotation's limit. During a network swap an interface has two elements.
  */
 export function planPodNetworks(
   owner: NetworksOwner,

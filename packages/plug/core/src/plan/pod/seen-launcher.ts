@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What of a launcher pod that is there does virt-controller look at? A pod as the API server keeps it is four times as large.
+// Launcher pods as virt-controller caches them: a quarter of the original size.
 import { names, type ContainerStatus, type ObjectMeta, type Pod } from "@patchbay/api";
 
 const ANNOTATIONS: readonly string[] = [
@@ -9,7 +9,6 @@ const ANNOTATIONS: readonly string[] = [
   names.NETWORK_INFO_ANNOTATION,
 ];
 
-/** Whether it has a node, and whether its probes pass. */
 const CONDITIONS: readonly string[] = ["PodScheduled", "Ready"];
 
 function seenMetadata(metadata: ObjectMeta): ObjectMeta {
@@ -31,7 +30,6 @@ function seenMetadata(metadata: ObjectMeta): ObjectMeta {
   };
 }
 
-/** Which pods are on which node, and the images by which a person knows a container or a volume. */
 function seenSpec({ nodeName, initContainers, volumes }: Pod["spec"]): Pod["spec"] {
   return {
     ...(nodeName !== undefined && { nodeName }),
@@ -70,10 +68,7 @@ function seenStatus(status: NonNullable<Pod["status"]>): NonNullable<Pod["status
   };
 }
 
-/**
- * The pod with nothing but what virt-controller's plans and reports read of launchers: `containers` is empty. The tests
- * of its loops work on such pods.
- */
+/** Retains only what virt-controller's plans and reports read. `containers` is empty. */
 export function seenLauncher({ apiVersion, kind, metadata, spec, status }: Pod): Pod {
   return {
     apiVersion,

@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-// What plugging an iface means for the specification of a VM or VMI.
 import {
   isAbsent,
   isDefaultNetwork,
@@ -29,17 +28,14 @@ import {
   type NicTarget,
 } from "./target.ts";
 
-/** What is known of the world for a request to plug. */
 interface AddIfaceFacts {
   readonly target: NicTarget;
   readonly request: AddIfaceRequest;
-  /** Whether the NetworkAttachmentDefinition is there. */
   readonly nadExists: boolean;
-  /** The name in the VM's own namespace that was probably meant, where the definition is missing. */
+  /** The most similar name in the VM's namespace, if the definition is missing. */
   readonly nearestNetwork?: string | undefined;
-  /** A MAC that nobody has, for an iface that brings none and has none from before. */
+  /** An unused MAC, for an interface without one. */
   readonly newMac?: string;
-  /** What the cluster has registered. */
   readonly bindings: BindingRegistry;
 }
 
@@ -67,7 +63,7 @@ function sayNetwork(network: Network | undefined): string {
   return network?.multus?.networkName ?? "of the pod";
 }
 
-/** Where the iface is; to add it elsewhere would take it from there, which nobody asked for in so many words. */
+/** Adding an interface never moves it: only an explicit network swap does. */
 function sayElsewhere(iface: Iface, network: Network | undefined): string {
   const [name, on] = [iface.name, sayNetwork(network)];
   if (isAbsent(iface)) return `interface '${name}' is being unplugged from network ${on}`;
@@ -78,10 +74,9 @@ function sayElsewhere(iface: Iface, network: Network | undefined): string {
   return `interface '${name}' is on network ${on}${advice}`;
 }
 
-/** Fields that were asked for and are different in the iface that is there. */
 function differingFields(iface: Iface, { request }: AddIfaceFacts): readonly string[] {
   return Object.entries(request.fields).flatMap(([field, value]) => {
-    // Fields of a request are fields of an iface.
+    // Fields of a request are fields of an interface.
     const current = (iface as Readonly<Record<string, unknown>>)[field];
     const same =
       field === "macAddress" && typeof value === "string" && typeof current === "string"
@@ -98,7 +93,7 @@ function takenBack(iface: Iface, state: string | undefined): Iface {
   return state === undefined ? back : { ...back, state };
 }
 
-/** An iface that a request may name is on a network beside the pod's. */
+/** A request can only name a secondary network. */
 function bindingCauses(iface: Iface, facts: AddIfaceFacts): readonly Cause[] {
   const binding = bindingOf(iface, requestedNetwork(facts), facts.bindings);
   const reason = "FieldValueNotSupported";
@@ -111,7 +106,6 @@ function bindingCauses(iface: Iface, facts: AddIfaceFacts): readonly Cause[] {
   return [{ reason, field: "binding", message: `binding ${NEEDS_START}` }];
 }
 
-/** The iface is in the specification already. */
 function planKnown(facts: AddIfaceFacts, iface: Iface): NicPlan {
   const { target, request } = facts;
   const spec = specOf(target);
@@ -151,13 +145,13 @@ function toPlan(
   };
 }
 
-/** The running VMI's own entry of that name, while the VM has none: its unplug has not ended. */
+/** The interface in the running VMI, if the VM has deleted it and the unplug has not finished. */
 function findLeaving({ target, request }: AddIfaceFacts): Iface | undefined {
   const vmi = target.kind === "vm" ? findLiveVmi(target) : undefined;
   return vmi === undefined ? undefined : findByName(ifacesOf(vmi.spec), request.name);
 }
 
-/** Ports are counted by the node; those of ifaces that are not plugged yet are promised already. */
+/** The node reports free ports. Interfaces that are being plugged have reserved some of them. */
 function capacityProblem(facts: AddIfaceFacts, wanted: Iface): string | undefined {
   const vmi = findLiveVmi(facts.target);
   if (vmi === undefined) return undefined;
@@ -171,14 +165,14 @@ function capacityProblem(facts: AddIfaceFacts, wanted: Iface): string | undefine
   return `no free PCIe port: ${noFreePort(vmi).message}${promised}`;
 }
 
-/** Fields of the request that stand for fields of the specification. */
+/** Maps a field of the spec to the field of the request that sets it. */
 function toRequestField(field: string, paths: { iface: string; network: string }): string {
   if (field.startsWith(`${paths.network}.multus`)) return "networkAttachmentDefinitionName";
   if (field.startsWith(`${paths.iface}.`)) return field.slice(paths.iface.length + 1);
   return field.startsWith(paths.network) || field === paths.iface ? "name" : "";
 }
 
-/** What the rules of admission say of the new entries, in terms of the request. */
+/** Runs the admission rules on the new entries, and names the fields of the request. */
 function ruleCauses(
   facts: AddIfaceFacts,
   networks: readonly Network[],
@@ -224,7 +218,6 @@ function requestCauses(facts: AddIfaceFacts, wanted: Iface): readonly Cause[] {
   return causes;
 }
 
-/** The iface is new to the specification. */
 function planNew(facts: AddIfaceFacts): NicPlan {
   const { target, request } = facts;
   const spec = specOf(target);
@@ -249,8 +242,8 @@ function planNew(facts: AddIfaceFacts): NicPlan {
 }
 
 /**
- * Plugs: the same name and network again changes nothing, and takes back an unplug; another network under a name that
- * is in use is a conflict; everything that is wrong with the request is said at once.
+ * Plans a hotplug. Repeating a request changes nothing and cancels a pending unplug. A name that is in use on another
+ * network is a conflict. All errors are reported together.
  */
 export function planAddIface(facts: AddIfaceFacts): NicPlan {
   const problem = targetProblem(facts.target);

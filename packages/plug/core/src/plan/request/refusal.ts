@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// What becomes of a request to plug or unplug: a patch, nothing, or a refusal, and how that is said.
+// Outcomes of requests to plug or unplug a NIC.
 import { isJsonObject, type Cause, type JsonPatchOperation, type JsonObject } from "@patchbay/api";
 
-/** Why a request is refused; becomes a `metav1.Status`. */
+/** Becomes a `metav1.Status`. */
 export interface Refusal {
   readonly code: 400 | 403 | 404 | 409 | 422;
   readonly reason: "BadRequest" | "Forbidden" | "NotFound" | "Conflict" | "Invalid";
@@ -10,10 +10,10 @@ export interface Refusal {
   readonly causes: readonly Cause[];
 }
 
-/** When a change reaches the guest: while it runs, or when the VM is started next. */
+/** Whether a change reaches the running guest or waits for the next start. */
 type NicEffect = "live" | "start";
 
-/** What becomes of a request: one patch that fails when somebody else was faster, nothing, or an answer that says no. */
+/** The patch fails on concurrent edits. */
 export type NicPlan =
   | {
       readonly kind: "patch";
@@ -24,7 +24,6 @@ export type NicPlan =
   | { readonly kind: "unchanged"; readonly message: string }
   | { readonly kind: "refused"; readonly refusal: Refusal };
 
-/** What was read from a body, or the answer to one that cannot be read. */
 export type Parsed<T> =
   | { readonly ok: true; readonly value: T }
   | { readonly ok: false; readonly refusal: Refusal };
@@ -37,7 +36,7 @@ const REASONS = {
   422: "Invalid",
 } as const;
 
-/** Makes a refusal; the message of the first cause stands for all when none is given. */
+/** `message` defaults to the causes' messages. */
 export function toRefusal(
   code: Refusal["code"],
   causes: readonly Cause[],
@@ -52,12 +51,11 @@ function sayCause(cause: Cause): string {
   return `${cause.field}: ${cause.message}`;
 }
 
-/** A plan that writes nothing and answers with {@link toRefusal}. */
 export function refuse(code: Refusal["code"], causes: readonly Cause[], message?: string): NicPlan {
   return { kind: "refused", refusal: toRefusal(code, causes, message) };
 }
 
-/** Its members; none where there is no body. Members that are not known are left alone, as KubeVirt does. */
+/** Returns the body's members; empty without a body. Ignores unknown members, as KubeVirt does. */
 export function membersOf(body: unknown): Parsed<JsonObject> {
   if (body === undefined || body === null) return { ok: true, value: {} };
   if (isJsonObject(body)) return { ok: true, value: body };

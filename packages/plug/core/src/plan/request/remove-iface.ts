@@ -1,12 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// What unplugging an iface means for the specification of a VM or VMI.
 import { isAbsent, isDefaultNetwork, validateVmiSpec, type Iface } from "@patchbay/api";
 import { findByName, ifacesOf, networksOf, withNics } from "../../spec/nics.ts";
 import type { RemoveIfaceRequest } from "./nic-body.ts";
 import { refuse, type NicPlan } from "./refusal.ts";
 import { findLiveVmi, specOf, targetProblem, patchTarget, type NicTarget } from "./target.ts";
 
-/** What is known of the world for a request to unplug. */
 interface RemoveIfaceFacts {
   readonly target: NicTarget;
   readonly request: RemoveIfaceRequest;
@@ -26,7 +24,7 @@ function planUnknown(facts: RemoveIfaceFacts): NicPlan {
   return refuse(422, [{ reason: "FieldValueNotFound", field: "name", message }]);
 }
 
-/** The guest runs: the entry stays, marked, until everything is taken apart. */
+/** A running guest has the NIC, so the entry is marked `absent` until everything is detached. */
 function planUnplug({ target, request }: RemoveIfaceFacts, iface: Iface): NicPlan {
   const spec = specOf(target);
   const index = ifacesOf(spec).indexOf(iface);
@@ -44,7 +42,6 @@ function planUnplug({ target, request }: RemoveIfaceFacts, iface: Iface): NicPla
   };
 }
 
-/** No guest runs: there is nothing to take apart. */
 function planDrop({ target, request }: RemoveIfaceFacts): NicPlan {
   const spec = specOf(target);
   const networks = networksOf(spec).filter(({ name }) => name !== request.name);
@@ -57,7 +54,7 @@ function planDrop({ target, request }: RemoveIfaceFacts): NicPlan {
   };
 }
 
-/** Unplugs: once asked, asking again changes nothing; the default network stays as long as the pod. */
+/** Plans an unplug. Repeating a request changes nothing. The default network cannot be removed. */
 export function planRemoveIface(facts: RemoveIfaceFacts): NicPlan {
   const { target, request } = facts;
   const problem = targetProblem(target);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Whether the ifaces that an edit plugs into a running guest can become NICs.
+// Admission of edits to the NICs of VMs and VMIs with a running guest.
 import {
   ifacePath,
   isAbsent,
@@ -18,20 +18,19 @@ import { networkSwapOf } from "../vm/nics.ts";
 import { isEqual } from "../../equal.ts";
 import { ownerVmOf } from "../vm/vm.ts";
 
-/** An edit of a specification that is at `base` of its object. */
 interface SpecEdit {
   readonly before: VmiSpec;
   readonly after: VmiSpec;
   readonly base: string;
 }
 
-/** Whether the edit asks for the iface: it was not there, or on its way out. */
+/** Whether the edit adds the interface, or cancels its unplug. */
 function isPlugged({ name }: Iface, before: VmiSpec): boolean {
   const old = findByName(ifacesOf(before), name);
   return old === undefined || isAbsent(old);
 }
 
-/** What is wrong with ifaces that the edit asks for; `field` is below the iface. */
+/** The field of `problemOf` is below the interface. */
 function causesOf(
   { before, after, base }: SpecEdit,
   problemOf: (iface: Iface) => FieldProblem | undefined,
@@ -45,11 +44,10 @@ function causesOf(
   });
 }
 
-/** Of a binding with a hook; no full sentence. */
+/** No full sentence, because the binding precedes it. */
 export const NEEDS_START =
   "has a hook, which is asked at the start of a guest and joins no pod that runs; add the interface to the VM's specification, or while the VM is stopped";
 
-/** Ifaces that an edit plugs into a running guest have a binding that is built; those of before are not judged. */
 export function pluggedBindingCauses(edit: SpecEdit, registry: BindingRegistry): readonly Cause[] {
   return causesOf(edit, (iface) => {
     const binding = bindingIn(edit.after, iface, registry);
@@ -57,7 +55,7 @@ export function pluggedBindingCauses(edit: SpecEdit, registry: BindingRegistry):
   });
 }
 
-/** The same of an edit of a running VMI itself, where nothing waits for the next start. */
+/** For edits of a running VMI, where nothing can wait for the next start. */
 export function unpluggableCauses(edit: SpecEdit, registry: BindingRegistry): readonly Cause[] {
   return causesOf(edit, (iface) => {
     const binding = bindingIn(edit.after, iface, registry);
@@ -66,13 +64,13 @@ export function unpluggableCauses(edit: SpecEdit, registry: BindingRegistry): re
   });
 }
 
-/** Whether the iface of that name stays: it is neither plugged nor on its way out. */
+/** Whether the interface exists before and after the edit and is not being unplugged. */
 function stays(nics: readonly Nics[], name: string): boolean {
   const ifaces = nics.map((each) => findByName(each.ifaces, name));
   return ifaces.every((iface) => iface !== undefined && !isAbsent(iface));
 }
 
-/** NICs that an edit of a VMI puts on a network to which they cannot be swapped while the guest runs; a VM's wait for a restart. */
+/** Reports network changes of a VMI that need a restart. A VM may have them, because they wait. */
 export function fixedNetworkCauses(
   { before, after, base }: SpecEdit,
   bindings: BindingRegistry,
@@ -81,7 +79,7 @@ export function fixedNetworkCauses(
   return desired.networks.flatMap((network, index): readonly Cause[] => {
     const { name, multus } = network;
     const old = findByName(actual.networks, name);
-    // The default network has a rule of its own.
+    // Another rule covers the default network.
     if (old === undefined || isDefaultNetwork(old) || !stays([actual, desired], name)) return [];
     const isSame = multus?.networkName === old.multus?.networkName && !isDefaultNetwork(network);
     if (isSame || networkSwapOf({ desired, actual, bindings }, name) !== undefined) return [];
@@ -92,29 +90,27 @@ export function fixedNetworkCauses(
   });
 }
 
-/** A change of a VMI, and who makes it. */
 interface VmiChange {
   readonly old: VirtualMachineInstance;
   readonly vmi: VirtualMachineInstance;
-  /** As the API server names the user. */
   readonly user: string;
 }
 
-/** Why a change is refused: 403 is about who asks, 422 about what is asked. */
+/** 403 if the user may not edit the VMI, 422 if the change is not allowed. */
 interface VmiChangeRefusal {
   readonly code: 403 | 422;
   readonly message: string;
   readonly causes: readonly Cause[];
 }
 
-/** The one writer of the networks of a VMI that a VM owns. */
+/** Only virt-controller writes the networks of a VMI that a VM owns. */
 const OWNED_WRITER = `${names.SERVICE_ACCOUNT_PREFIX}virt-controller`;
 
 function shellQuote(text: string): string {
   return `'${text.replaceAll("'", `'\\''`)}'`;
 }
 
-/** The command that makes the same change where it belongs. */
+/** The kubectl command that makes the same change to the VM. */
 function equivalentCommand(vmName: string, { metadata, spec }: VirtualMachineInstance): string {
   const { networks, ifaces } = nicsOf(spec);
   const template = { spec: { networks, domain: { devices: { interfaces: ifaces } } } };
@@ -129,7 +125,7 @@ function refuseOwned(vmName: string, vmi: VirtualMachineInstance): VmiChangeRefu
 }
 
 const MESSAGE = "update of VMI object is restricted";
-/** Other fields are those with which the guest was started. Source: KubeVirt vmi-update-admitter.go. */
+/** All other fields are fixed at the guest's start. Source: KubeVirt vmi-update-admitter.go. */
 const RESTRICTED: VmiChangeRefusal = {
   code: 422,
   message: MESSAGE,
@@ -140,10 +136,7 @@ function withoutNics(spec: VmiSpec): VmiSpec {
   return withNics(spec, [], []);
 }
 
-/**
- * Why a change may not be made, or undefined. The NICs of a VMI that a VM owns are the VM's, and virt-controller writes
- * them; all else stays as it was at the start, but for the services.
- */
+/** A VM owns the NICs of its VMI, and virt-controller writes them. Only Patchbay's services may change other fields. */
 export function refuseVmiChange({ old, vmi, user }: VmiChange): VmiChangeRefusal | undefined {
   if (user === OWNED_WRITER) return undefined;
   const owner = ownerVmOf(old)?.name;

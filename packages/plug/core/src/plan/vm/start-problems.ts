@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Everything for which a VM or VMI cannot be started, each with the path of its field.
+// Reasons why a VM or VMI cannot be started, with the paths of their fields.
 import {
   guestProblems,
   hookSidecarProblems,
@@ -26,7 +26,7 @@ function machineProblems({ domain }: VmiSpec, base: string): readonly FieldProbl
   return [{ field: `${base}.domain.machine.type`, message }];
 }
 
-/** A guest that finds nothing to boot would wait for ever, and nobody would be told. */
+/** A guest without anything to boot would hang without an error. */
 function bootProblems(spec: VmiSpec, base: string): readonly FieldProblem[] {
   const hasKernel = spec.domain.firmware?.kernelBoot?.container !== undefined;
   const bootsByNetwork = ifacesOf(spec).some(({ bootOrder }) => bootOrder !== undefined);
@@ -36,7 +36,7 @@ function bootProblems(spec: VmiSpec, base: string): readonly FieldProblem[] {
   return [{ field: `${base}.domain.devices.disks`, message }];
 }
 
-/** Source: KubeVirt, which makes none without its model either. */
+/** Source: KubeVirt, which also ignores a watchdog without a model. */
 function watchdogProblems({ domain }: VmiSpec, base: string): readonly FieldProblem[] {
   const { watchdog } = domain.devices ?? {};
   if (watchdog === undefined || watchdog.i6300esb !== undefined) return [];
@@ -50,7 +50,6 @@ function memoryProblems(spec: VmiSpec, base: string): readonly FieldProblem[] {
   return [{ field: `${base}.domain.memory.guest`, message: "must be 1Mi or more" }];
 }
 
-/** A specification in an object of its owner, at `base`. */
 interface Specified {
   readonly spec: VmiSpec;
   readonly base: string;
@@ -73,7 +72,6 @@ function domainProblems(
   ];
 }
 
-/** Of a VMI; none: it can be made a domain. */
 export function vmiStartProblems(
   vmi: VirtualMachineInstance,
   config: NetworkConfig,
@@ -87,7 +85,7 @@ export function vmiStartProblems(
   ];
 }
 
-/** Of a VM, in terms of its own specification; `vmi` is what would be started. */
+/** Field paths are the VM's. `vmi` is what would be started. */
 export function vmStartProblems(
   vm: VirtualMachine,
   vmi: VirtualMachineInstance,
@@ -104,7 +102,6 @@ export function vmStartProblems(
   ];
 }
 
-/** All problems as one text, each with its field. */
 export function sayProblems(problems: readonly FieldProblem[]): string {
   return problems.map(({ field, message }) => `${field}: ${message}`).join("; ");
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Whether what the disks of a VMI are on is there, so that its launcher can be made.
+// Whether the storage of a VMI's disks is ready, and the DataVolumes of a VM.
 import {
   apiVersionOf,
   DATA_VOLUMES,
@@ -20,16 +20,13 @@ import {
 } from "../../spec/data-volume.ts";
 import { claimNameOf, disksOf, type GuestDisk } from "../../spec/disks.ts";
 
-/** What there is of storage. */
 export interface StorageFacts {
-  /** The claims of the VMI's namespace that it uses, by name, as far as they are there. */
   readonly claims: ReadonlyMap<string, PersistentVolumeClaim>;
   readonly config: StorageConfig;
 }
 
-/** What keeps a launcher from being made. */
+/** Why the launcher cannot be created yet. */
 interface StorageHindrance {
-  /** Stable, in CamelCase; listed in docs/reference/phases.md. */
   readonly reason: string;
   readonly message: string;
 }
@@ -37,7 +34,6 @@ interface StorageHindrance {
 const FILL_FAILED = "Failed";
 const FILL_ERROR = "Error";
 
-/** The place of a disk's volume in the VMI. */
 function fieldOf({ volumeIndex, source }: GuestDisk): string {
   return `spec.volumes[${String(volumeIndex)}].${source.kind}`;
 }
@@ -51,7 +47,7 @@ function missing(disk: GuestDisk, name: string): StorageHindrance {
   return { reason, message };
 }
 
-/** How far the filling of a claim is. CDI reports it in annotations, and so does the node of a standalone machine. */
+/** CDI reports progress in annotations, and so does the node of a standalone machine. */
 function fillHindrance(where: string, { annotations = {} }: ObjectMeta) {
   const phase = annotations[FILL_PHASE_ANNOTATION];
   const state = annotations[FILL_STATE_ANNOTATION];
@@ -65,7 +61,7 @@ function fillHindrance(where: string, { annotations = {} }: ObjectMeta) {
   return { reason: "DataVolumeNotReady", message };
 }
 
-/** Of a claim that is there; one that is not bound yet is the scheduler's to wait for. */
+/** An unbound claim does not block the launcher, because the scheduler waits for it. */
 function claimHindrance(
   disk: GuestDisk,
   { metadata, spec, status }: PersistentVolumeClaim,
@@ -81,7 +77,6 @@ function claimHindrance(
   return fillHindrance(where, metadata);
 }
 
-/** Whether a claim of the VMI waits for its volume, which the scheduler or a provisioner brings. */
 export function waitsForBinding(
   vmi: VirtualMachineInstance,
   claims: StorageFacts["claims"],
@@ -92,7 +87,7 @@ export function waitsForBinding(
   });
 }
 
-/** Only devices of the node understand SCSI commands. */
+/** Only block devices of the node support SCSI commands. */
 function lunHindrance(disk: GuestDisk, claim: PersistentVolumeClaim | undefined) {
   if (disk.device !== "lun" || claimModeOf(claim) === "Block") return undefined;
   const message = `${fieldOf(disk)}: disk ${disk.name} is a lun, which needs a claim with volumeMode Block`;
@@ -124,7 +119,7 @@ function hindranceOf(disk: GuestDisk, storage: StorageFacts): StorageHindrance |
   );
 }
 
-/** The first thing that is not as the disks of a VMI need it; undefined: its launcher can be made. */
+/** Returns the first problem; undefined if the launcher can be created. */
 export function storageHindrance(
   { spec }: VirtualMachineInstance,
   storage: StorageFacts,
@@ -136,7 +131,7 @@ export function storageHindrance(
   return undefined;
 }
 
-/** What a VM's templates ask for, owned by the VM: they go with it. Source: KubeVirt spec.dataVolumeTemplates. */
+/** The VM owns its DataVolumes, so that they are deleted with it. Source: KubeVirt spec.dataVolumeTemplates. */
 export function dataVolumesOf(vm: VirtualMachine): readonly DataVolume[] {
   const { metadata, spec } = vm;
   return (spec.dataVolumeTemplates ?? []).map((template) => ({

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What virt-controller does next for one VMI: its launcher pod, the pod's networks, and the end.
+// virt-controller's actions for one VMI: its launcher pod, the pod's networks, and its end.
 import {
   controllerOf,
   isPodFinished,
@@ -34,7 +34,7 @@ import { planOwnNics } from "./nics.ts";
 import { vmiStartProblems } from "./start-problems.ts";
 import { storageHindrance, type StorageFacts } from "./storage.ts";
 
-/** One step for a VMI; each may be repeated. */
+/** Each action may be repeated. */
 export type VmiAction =
   | { readonly kind: "addFinalizer" }
   | { readonly kind: "removeFinalizer" }
@@ -48,27 +48,22 @@ export type VmiAction =
     }
   | { readonly kind: "labelNode"; readonly node: string }
   | { readonly kind: "patchPodNetworks"; readonly to: string }
-  /** What the pod tells by the downward API. */
   | { readonly kind: "patchPodNetworkInfo"; readonly to: string }
   | { readonly kind: "patchVmiNics"; readonly to: Nics };
 
-/** A VMI, its launcher pod, and what the cluster has set. */
 export interface VmiFacts {
   readonly vmi: VirtualMachineInstance;
-  /** The owner's pod: `isLauncherOf`. */
+  /** Checked with `isLauncherOf`. */
   readonly pod: Pod | undefined;
   readonly settings: LauncherSettings;
   readonly network: NetworkConfig;
   readonly storage: StorageFacts;
-  /** Of its networks, as far as they are there. */
   readonly definitions: Definitions;
-  /** Of these, what the pod's node cannot make NICs of. */
+  /** Networks for which the pod's node cannot create NICs. */
   readonly absences: NetworkAbsences;
-  /** The pod's node does not answer. */
   readonly nodeLoss?: NodeLoss;
 }
 
-/** Whether the VMI has a VM, which is then the source of truth. */
 export function hasVm(vmi: VirtualMachineInstance): boolean {
   return controllerOf(vmi) !== undefined;
 }
@@ -78,7 +73,7 @@ function deletionOf(vmi: VirtualMachineInstance, { metadata }: Pod): VmiAction {
   return { kind: "deletePod", name: metadata.name, uid: metadata.uid ?? "", graceSeconds };
 }
 
-/** Whether the pod goes, and in no more time than its guest has; a stop may have left it less meanwhile. */
+/** Whether the pod is being deleted within the guest's grace period, which a stop may have shortened. */
 function isGoingInTime(vmi: VirtualMachineInstance, { metadata }: Pod): boolean {
   const { deletionTimestamp, deletionGracePeriodSeconds = 0 } = metadata;
   return deletionTimestamp !== undefined && deletionGracePeriodSeconds <= endGraceSeconds(vmi);
@@ -93,7 +88,7 @@ function planEnd({ vmi, pod }: VmiFacts): readonly VmiAction[] {
   return isGoingInTime(vmi, pod) ? [] : [deletionOf(vmi, pod)];
 }
 
-/** The elements of the pod's annotation; what cannot be read is treated as empty and written anew. */
+/** An unreadable annotation counts as empty and is rewritten. */
 export function podNetworkElements(pod: Pod): readonly NetworkSelection[] {
   const annotation = parseNetworks(pod.metadata.annotations?.[names.NETWORKS_ANNOTATION]);
   return annotation.ok ? annotation.elements : [];
@@ -128,7 +123,6 @@ function planLabel(vmi: VirtualMachineInstance, pod: Pod): readonly VmiAction[] 
     : [{ kind: "labelNode", node }];
 }
 
-/** What the VMI's launcher is made of. */
 export function launcherRequestOf(facts: VmiFacts): LauncherRequest {
   const { vmi, settings, network, storage, definitions } = facts;
   const plan = planVmiTopology(vmi, network);
@@ -149,10 +143,7 @@ function planPod(facts: VmiFacts): readonly VmiAction[] {
   return [{ kind: "createPod", pod: launcherPodOf(vmi, launcherRequestOf(facts)) }];
 }
 
-/**
- * The pod by which is asked whether the API server keeps volumes that are images: the one that is to be made, if its kernel
- * comes by such a volume. Undefined while none is to be made.
- */
+/** A dry run of this pod shows whether the API server supports image volumes. */
 export function planImageQuestion(facts: VmiFacts): Pod | undefined {
   const settings = { ...facts.settings, keepsImageVolumes: true };
   const pods = planVmi({ ...facts, settings }).flatMap((action) =>
@@ -161,23 +152,22 @@ export function planImageQuestion(facts: VmiFacts): Pod | undefined {
   return pods.find(hasImageVolume);
 }
 
-/** A launcher that was stored without its guest's kernel makes room for one that brings it otherwise. */
+/** Deletes a launcher that was stored without its image volumes, to recreate it with copied files. */
 function planWithoutKernel({ vmi }: VmiFacts, pod: Pod): readonly VmiAction[] {
   const isGoing = pod.metadata.deletionTimestamp !== undefined || vmi.status?.phase === "Running";
   return isGoing ? [] : [deletionOf(vmi, pod)];
 }
 
-/** Hooks go on when the guest has ended, and with them what the pod takes of its node. */
+/** Hooks would run on after the guest has ended, and hold the pod's resources. */
 function planEndOfHooks({ vmi, pod }: VmiFacts): readonly VmiAction[] {
   if (pod === undefined || pod.metadata.deletionTimestamp !== undefined) return [];
   return hasRunningHook(pod) ? [deletionOf(vmi, pod)] : [];
 }
 
-/** The next steps for a VMI, in order; none where it is as wanted, or its guest has ended. */
 export function planVmi(facts: VmiFacts): readonly VmiAction[] {
   const { vmi, pod } = facts;
   const isMoving = openMigration(vmi) !== undefined;
-  // A guest on its way is shut down where it is then.
+  // A migrating guest is shut down on its final node.
   if (vmi.metadata.deletionTimestamp !== undefined) return isMoving ? [] : planEnd(facts);
   if (vmi.metadata.finalizers?.includes(names.VMI_FINALIZER) !== true) {
     return [{ kind: "addFinalizer" }];
@@ -185,7 +175,7 @@ export function planVmi(facts: VmiFacts): readonly VmiAction[] {
   if (isVmiFinal(vmi)) return planEndOfHooks(facts);
   if (pod === undefined) return planPod(facts);
   if (hasLostImage(pod) && !isPodFinished(pod)) return planWithoutKernel(facts, pod);
-  // What is asked for meanwhile comes once, in the pod where the guest is afterwards.
+  // Changes wait until the migration has ended, so that only one pod gets them.
   if (isMoving) return planLabel(vmi, pod);
   const owner = { vmi, bindings: facts.network.bindings, absences: facts.absences };
   return [

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The disks of a VMI's domain, and the controllers that they hang on.
+// Disks of a VMI's domain, with their controllers, I/O threads and boot order.
 import type { VirtualMachineInstance, VmiSpec } from "@patchbay/api";
 import {
   machineFamilyOf,
@@ -13,18 +13,18 @@ import { disksOf, type DiskSourceKind, type GuestDisk } from "../../../spec/disk
 import { machineOf, vcpusOf } from "../../../spec/machine.ts";
 import { ifacesOf } from "../../../spec/nics.ts";
 
-/** Not the alias of a NIC of the same name. */
+/** Distinguishes a disk from a NIC of the same name. */
 const ALIAS_PREFIX = "ua-disk-";
 const LETTERS = 26;
 
-/** Letters as Linux counts disks: a to z, then aa. Source: Linux drivers/scsi/sd.c sd_format_disk_name. */
+/** Names disks a to z, then aa. Source: Linux drivers/scsi/sd.c sd_format_disk_name. */
 function lettersOf(index: number): string {
   const rest = Math.floor(index / LETTERS) - 1;
   const letter = String.fromCharCode("a".charCodeAt(0) + (index % LETTERS));
   return (rest < 0 ? "" : lettersOf(rest)) + letter;
 }
 
-/** A disk with its place among those of its bus, and among those whose names begin as its own. */
+/** A disk with its index on its bus, and its target device name. */
 interface Counted {
   readonly disk: GuestDisk;
   readonly onBus: number;
@@ -42,13 +42,10 @@ function count(disks: readonly GuestDisk[]): readonly Counted[] {
   });
 }
 
-/** Sources that both nodes see, by what `LiveMigratable` asks of them; what others hold is in the launcher's pod. */
+/** Sources that both nodes of a migration can access. Other disks are in the launcher's pod. */
 const SHARED: readonly DiskSourceKind[] = ["persistentVolumeClaim", "dataVolume", "hostDisk"];
 
-/**
- * What the guest writes into its launcher's pod goes along when it moves: the disks, by what they are called in the domain. What it
- * only reads the target's pod has made anew.
- */
+/** Migration copies the disks in the launcher's pod. The target pod recreates read-only disks. */
 export function travellingDisks(spec: VmiSpec): readonly string[] {
   return count(disksOf(spec))
     .filter(({ disk }) => !disk.readOnly && !SHARED.includes(disk.source.kind))
@@ -68,7 +65,7 @@ function placeOf(
   return address === undefined ? undefined : { kind: "pci", address };
 }
 
-/** 512 bytes where a size is not given. Source: QEMU hw/block/block.c */
+/** Sizes default to 512 bytes. Source: QEMU hw/block/block.c */
 function blockSizeOf({ blockSize }: GuestDisk): Pick<DiskDefinition, "blockSize"> {
   if (blockSize === undefined) return {};
   const { logical = 512, physical = logical, discardGranularity } = blockSize;
@@ -76,13 +73,12 @@ function blockSizeOf({ blockSize }: GuestDisk): Pick<DiskDefinition, "blockSize"
   return { blockSize: { logical, physical, ...granularity } };
 }
 
-/** Native I/O passes the host's memory by, and is worth it where nothing has to be allocated first. Source: KubeVirt SetOptimalIOMode. */
+/** Native I/O bypasses the page cache and pays off only for preallocated storage. Source: KubeVirt SetOptimalIOMode. */
 function ioOf({ io, cache }: GuestDisk, isDevice: boolean): Pick<DiskDefinition, "io"> {
   if (io === "native" || io === "threads") return { io };
   return io === undefined && isDevice && cache === "none" ? { io: "native" } : {};
 }
 
-/** Only a hard disk gives back what the guest discards, and only it is written to. */
 function optionsOf(disk: GuestDisk): Partial<DiskDefinition> {
   const { device, serial, tray, shareable } = disk;
   return {
@@ -94,7 +90,7 @@ function optionsOf(disk: GuestDisk): Partial<DiskDefinition> {
   };
 }
 
-/** The disks, each with a place; one without any is left out, and its VMI is never started. */
+/** Omits disks without an address. Their VMI is never started. */
 export function diskDefinitionsOf(
   vmi: VirtualMachineInstance,
   topology: Topology,
@@ -129,7 +125,6 @@ export function diskDefinitionsOf(
   });
 }
 
-/** The controllers that have a place in the layout, in the order in which they got theirs. */
 export function controllersOf(
   vmi: VirtualMachineInstance,
   { fixed }: Topology,
@@ -148,21 +143,19 @@ export function controllersOf(
   });
 }
 
-/** Numbers of threads, from 1. */
+/** Thread numbers start at 1. */
 interface IoThreads {
   readonly count: number;
-  /** By name of the disk. */
   readonly ofDisks: ReadonlyMap<string, number>;
-  /** Of the SCSI controller, for all disks on it. */
   readonly ofScsi?: number;
 }
 
 const NONE: IoThreads = { count: 0, ofDisks: new Map() };
 
-/** Threads of the policy auto for each vCPU. Source: KubeVirt getIOThreadsCountType. */
+/** Source: KubeVirt getIOThreadsCountType. */
 const AUTO_THREADS_PER_VCPU = 2;
 
-/** Threads that disks share: one, or with `auto` one each as far as the bound allows. */
+/** Threads that several disks share: one, or one per disk up to a limit with policy `auto`. */
 function sharedThreads({ domain }: VmiSpec, shared: number, own: number): number {
   const most = domain.ioThreadsPolicy === "auto" ? AUTO_THREADS_PER_VCPU * vcpusOf(domain) : 1;
   return Math.max(1, Math.min(shared, most - own));
@@ -172,10 +165,7 @@ function hasThread({ bus }: GuestDisk): boolean {
   return bus === "virtio";
 }
 
-/**
- * Only virtio disks and the SCSI controller have threads; there are none where the VM asks for none. Those that are
- * shared come first, then those that a disk has for itself. Source: KubeVirt setIOThreads.
- */
+/** Assigns threads to virtio disks and the SCSI controller, shared threads first. Source: KubeVirt setIOThreads. */
 export function ioThreadsOf(spec: VmiSpec): IoThreads {
   const all = disksOf(spec);
   const disks = all.filter(hasThread);
@@ -192,13 +182,10 @@ export function ioThreadsOf(spec: VmiSpec): IoThreads {
   return { count: shared + owning.length, ofDisks, ...(hasScsi ? { ofScsi: 1 } : {}) };
 }
 
-/** Behind every number that a NIC may be plugged with while the guest runs: libvirt refuses a number twice. */
+/** Greater than any number of a hotplugged NIC, because libvirt rejects duplicates. */
 const UNSAID_FROM = 1001;
 
-/**
- * Numbers by name of the disk: what the VM says of them. Where it says nothing of any disk or NIC and boots no
- * kernel, disks are tried in the order of the list. One without a number is not tried.
- */
+/** Without any bootOrder or kernel in the spec, disks boot in list order. Otherwise only those with a number boot. */
 export function bootOrderOf(spec: VmiSpec): ReadonlyMap<string, number> {
   const disks = disksOf(spec);
   const isSaid = [...disks, ...ifacesOf(spec)].some(({ bootOrder }) => bootOrder !== undefined);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Firmware, processors, clock, features and identity of a VMI's domain.
+// Firmware, CPU, clock, features and identity of a VMI's domain.
 import type { VmiSpec } from "@patchbay/api";
 import type { DomainDefinition } from "@patchbay/domain";
 import { NVRAM_FILE } from "../../../spec/disk-files.ts";
@@ -14,9 +14,8 @@ const TICK_POLICIES = ["delay", "catchup", "merge", "discard"] as const;
 const TRACKS = ["guest", "wall"] as const;
 /** Source: KubeVirt WatchdogAction. */
 export const WATCHDOG_ACTIONS = ["reset", "poweroff", "shutdown"] as const;
-/** Cards that the launcher has the firmware for. Source: libvirt formatdomain, "Video devices". */
+/** Video models for which the launcher has firmware. Source: libvirt formatdomain, "Video devices". */
 export const VIDEO_MODELS = ["vga", "bochs", "cirrus", "virtio"] as const;
-/** The word, if it is one of these. */
 export function wordOf<T extends string>(
   words: readonly T[],
   word: string | undefined,
@@ -26,18 +25,18 @@ export function wordOf<T extends string>(
 
 type Domain = VmiSpec["domain"];
 
-/** Firmware of Debian's package ovmf: code and the variables that it begins with. */
+/** Code and initial variables from Debian's package ovmf. */
 const EFI = {
   codePath: "/usr/share/OVMF/OVMF_CODE_4M.fd",
   templatePath: "/usr/share/OVMF/OVMF_VARS_4M.fd",
 };
-/** The same with Secure Boot, and the keys of Microsoft's and Debian's signatures. */
+/** The variant with Secure Boot, and Microsoft's and Debian's keys. */
 const EFI_SECURE_BOOT = {
   codePath: "/usr/share/OVMF/OVMF_CODE_4M.ms.fd",
   templatePath: "/usr/share/OVMF/OVMF_VARS_4M.ms.fd",
 };
 
-/** BIOS where nothing is said; EFI only boots signed code where nothing is said. Source: KubeVirt SetDefaults_Firmware. */
+/** The default is BIOS. EFI uses Secure Boot by default. Source: KubeVirt SetDefaults_Firmware. */
 export function firmwareOf({ firmware }: Domain): DomainDefinition["firmware"] {
   const { bios, efi } = firmware?.bootloader ?? {};
   if (efi === undefined) return { kind: "bios", usesSerial: bios?.useSerial === true };
@@ -46,7 +45,6 @@ export function firmwareOf({ firmware }: Domain): DomainDefinition["firmware"] {
   return { kind: "efi", secureBoot, ...files, variablesPath: NVRAM_FILE };
 }
 
-/** The kernel that is booted directly; nothing: what firmware finds is booted. */
 export function kernelOf(domain: Domain): Pick<DomainDefinition, "kernel"> {
   const boot = domain.firmware?.kernelBoot;
   if (boot?.container === undefined) return {};
@@ -61,16 +59,14 @@ export function kernelOf(domain: Domain): Pick<DomainDefinition, "kernel"> {
   };
 }
 
-/** By what the processors of a guest are decided, beside its specification. */
 interface CpuSettings {
   readonly useEmulation: boolean;
-  /** Whether what a VM says nothing of is as KubeVirt has it. */
   readonly hasKubeVirtDefaults: boolean;
 }
 
 type Cpu = DomainDefinition["cpu"];
 
-/** Of the host itself nothing can be passed through to an emulated guest: it gets all that can be emulated. */
+/** An emulated guest cannot use the host's CPU, so it gets every feature that can be emulated. */
 function namedModel(name: string, useEmulation: boolean): NonNullable<Cpu["model"]> {
   if (name === "host-passthrough") return { mode: useEmulation ? "maximum" : "host-passthrough" };
   return name === "host-model" ? { mode: "host-model" } : { mode: "custom", name };
@@ -85,10 +81,10 @@ function modelOf({ cpu }: Domain, settings: CpuSettings): Pick<Cpu, "model"> {
   return useEmulation ? {} : { model: { mode: "host-passthrough" } };
 }
 
-/** A feature that libvirt knows of named models and today's processors lack. Source: KubeVirt; libvirt issue 608. */
+/** libvirt's named models include this feature, which current CPUs lack. Source: KubeVirt; libvirt issue 608. */
 const MPX = { name: "mpx", policy: "disable" } as const;
 
-/** The processors. Source: KubeVirt, where a model is the host's if none is named. */
+/** The default model is the host's. Source: KubeVirt. */
 export function cpuOf(domain: Domain, settings: CpuSettings): Cpu {
   const { model } = modelOf(domain, settings);
   const given = (domain.cpu?.features ?? []).map(({ name, policy }) => ({
@@ -103,7 +99,6 @@ export function cpuOf(domain: Domain, settings: CpuSettings): Cpu {
   };
 }
 
-/** UTC where nothing is said. */
 export function clockOf({ clock }: Domain): DomainDefinition["clock"] {
   const { utc, timezone } = clock ?? {};
   const timers = timersOf(clock?.timer ?? {});
@@ -117,7 +112,6 @@ function isOn(feature: { readonly enabled?: boolean } | undefined): boolean {
   return feature?.enabled !== false;
 }
 
-/** ACPI and APIC where nothing is said. */
 export function featuresOf({ features }: Domain): DomainDefinition["features"] {
   const { acpi, apic, kvm, pvspinlock, smm } = features ?? {};
   return {
@@ -130,7 +124,6 @@ export function featuresOf({ features }: Domain): DomainDefinition["features"] {
   };
 }
 
-/** What the guest reads of its machine and its chassis. */
 export function identityOf({ firmware, chassis }: Domain): DomainDefinition["identity"] {
   const serial = firmware?.serial ?? "";
   return { ...(serial === "" ? {} : { serial }), ...(chassis === undefined ? {} : { chassis }) };
@@ -155,7 +148,7 @@ interface AnyTimer {
   readonly track?: string;
 }
 
-/** The timers that are named; each is there unless it says otherwise. */
+/** A named timer is present unless it is disabled. Source: KubeVirt api/core/v1 schema.go, type Timer. */
 function timersOf(timers: Timers): readonly Timer[] {
   return KINDS.flatMap((kind) => {
     const timer: AnyTimer | undefined = timers[kind];

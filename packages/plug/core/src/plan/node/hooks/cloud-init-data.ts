@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What hooks are told of cloud-init's data, what they make of it, and the files that the guest finds of that.
-// Source: KubeVirt pkg/hooks manager.go PreCloudInitIso, pkg/cloud-init CloudInitData.
+// cloud-init data that hooks receive and change. Source: KubeVirt pkg/hooks manager.go PreCloudInitIso, pkg/cloud-init
+// CloudInitData.
 import {
   isJsonObject,
   parseJson,
@@ -10,7 +10,6 @@ import {
 import { CLOUD_INIT_LAYOUTS, metaDataOf } from "../../../spec/cloud-init.ts";
 import { disksOf, type GivenText } from "../../../spec/disks.ts";
 
-/** cloud-init's data of one disk, as hooks are told; members are KubeVirt's. */
 export interface HookedCloudInit {
   readonly DataSource: "noCloud" | "configDrive";
   readonly NoCloudMetaData: JsonObject | null;
@@ -21,18 +20,16 @@ export interface HookedCloudInit {
   readonly VolumeName: string;
 }
 
-/** What a hook has answered; each is JSON, or nothing. */
+/** A hook's answer. Each member is JSON or empty. */
 interface CloudInitAnswer {
-  /** Of {@link HookedCloudInit}. */
   readonly data: string;
-  /** Of the volume's member `cloudInitNoCloud`, by hooks that are older. */
+  /** Older hooks answer with the volume's member `cloudInitNoCloud`. */
   readonly noCloudSource: string;
 }
 
-/** Which member has the meta-data of a data source. */
 const META_DATA = { noCloud: "NoCloudMetaData", configDrive: "ConfigDriveMetaData" } as const;
 
-/** Undefined: only a Secret says it, which no node reads. */
+/** Returns undefined for a Secret, which nodes do not read. */
 type ReadText = (given: GivenText | undefined) => string | undefined;
 
 function readWith(decode: (base64: string) => string): ReadText {
@@ -43,10 +40,7 @@ function readWith(decode: (base64: string) => string): ReadText {
   };
 }
 
-/**
- * The data of each disk of cloud-init's; undefined in the place of one of which a Secret says some. `decode` makes text of
- * base64.
- */
+/** Returns one entry per cloud-init disk; undefined for a disk with data from a Secret. `decode` decodes base64. */
 export function hookedCloudInitOf(
   vmi: VirtualMachineInstance,
   decode: (base64: string) => string,
@@ -77,7 +71,7 @@ function textIn(value: JsonObject, member: string): string {
   return typeof text === "string" ? text : "";
 }
 
-/** An answer of KubeVirt's own form, where it has what that must have; else it is looked for in the older one. */
+/** Returns undefined for an incomplete answer, which may be in the older form. */
 function wholeOf(
   { DataSource }: HookedCloudInit,
   { data }: CloudInitAnswer,
@@ -87,7 +81,7 @@ function wholeOf(
   return isJsonObject(value[META_DATA[DataSource]]) ? value : undefined;
 }
 
-/** Of KubeVirt's own form: which data source and which disk it is stays as it was. */
+/** The data source and the disk's name cannot be changed. */
 function readWhole(given: HookedCloudInit, whole: JsonObject): HookedCloudInit {
   const metaData = whole[META_DATA[given.DataSource]];
   const answered = isJsonObject(metaData) ? metaData : {};
@@ -99,10 +93,7 @@ function readWhole(given: HookedCloudInit, whole: JsonObject): HookedCloudInit {
   };
 }
 
-/**
- * The data as the hook has answered it; undefined: it is no data of cloud-init's. The meta-data of another data source than
- * the disk's makes no file, and is not read.
- */
+/** Returns undefined if the answer contains no cloud-init data. Ignores meta-data of another data source. */
 export function answeredCloudInit(
   given: HookedCloudInit,
   answer: CloudInitAnswer,
@@ -115,13 +106,12 @@ export function answeredCloudInit(
   return { ...given, UserData, NetworkData };
 }
 
-/** Members of KubeVirt's that are empty make no member of a file, as theirs do not. */
+/** KubeVirt also omits empty members. */
 function metaDataText(metaData: JsonObject | null): string {
   const members = Object.entries(metaData ?? {});
   return JSON.stringify(Object.fromEntries(members.filter(([, value]) => value !== "")));
 }
 
-/** The disk of that data: its file in the launcher's directory of disks, its label, and the texts on it by their paths. */
 export function cloudInitDiskOf(data: HookedCloudInit): {
   readonly file: string;
   readonly label: string;

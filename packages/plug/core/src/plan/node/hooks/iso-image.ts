@@ -1,17 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
-// A few small files as the bytes of an ISO 9660 image with Joliet names, for who may start no program that makes one.
-// Source: ECMA-119, whose sections are named; Joliet specification 1995.
+// Writer of small ISO 9660 images with Joliet names. virt-handler may not start a program for it. Source: ECMA-119,
+// whose sections are named; Joliet specification 1995.
 import { joinedBytes } from "../../../joined-bytes.ts";
 
-/** Logical sectors. Source: ECMA-119 6.1.2. */
+/** Bytes of a logical sector. Source: ECMA-119 6.1.2. */
 const SECTOR = 2048;
-/** The system area and three descriptors are before them. Source: ECMA-119 6.2.1, 6.7.1. */
+/** Follows the system area and three descriptors. Source: ECMA-119 6.2.1, 6.7.1. */
 const PATH_TABLES = 19;
-/** Two trees, each with its table in both orders of bytes. */
+/** Each of the two trees has its path table in both byte orders. */
 const DIRECTORIES = PATH_TABLES + 4;
 const IS_DIRECTORY = 2;
 
-/** How a tree writes names: with the letters of ECMA-119, or as Joliet does. */
+/** One of the image's directory trees: ECMA-119 or Joliet names. */
 interface Tree {
   readonly index: 0 | 1;
   readonly type: number;
@@ -31,7 +31,7 @@ interface Entry extends Place {
   readonly isDirectory: boolean;
 }
 
-/** A directory by its path below the root, which is `""`; the one above it, counted from 1. */
+/** The root's path is empty. `above` is the parent's number, from 1. */
 interface Directory {
   readonly path: string;
   readonly above: number;
@@ -80,7 +80,7 @@ function depthOf(path: string): number {
   return path === "" ? 0 : path.split("/").length;
 }
 
-/** Those that the paths name, the upper before the lower. Source: ECMA-119 6.9.1. */
+/** Parents precede their children. Source: ECMA-119 6.9.1. */
 function directoriesOf(paths: readonly string[]): readonly Directory[] {
   const found = new Set([""]);
   for (const path of paths) {
@@ -104,7 +104,7 @@ function putBothShort(view: DataView, at: number, value: number): void {
   view.setUint16(at + 2, value);
 }
 
-/** Source: ECMA-119 9.1; the date is the beginning of 1970. */
+/** The date is January 1, 1970. Source: ECMA-119 9.1. */
 function recordOf({ name, sector, size, isDirectory }: Entry): Uint8Array {
   const bytes = new Uint8Array(33 + name.length + ((name.length + 1) % 2));
   const view = new DataView(bytes.buffer);
@@ -140,7 +140,6 @@ function pathTable(
   );
 }
 
-/** An image that is written into. */
 class Image {
   readonly bytes: Uint8Array;
   readonly #label: string;
@@ -157,14 +156,14 @@ class Image {
       sector += Math.ceil(size / SECTOR);
     }
     this.#files = files;
-    // Disks whose blocks have 4096 bytes end with a whole one.
+    // Rounded up to 4096 bytes for disks with blocks of that size.
     this.bytes = new Uint8Array((sector + (sector % 2)) * SECTOR);
     for (const [path, place] of files) {
       this.bytes.set(contents.get(path) ?? [], place.sector * SECTOR);
     }
   }
 
-  /** The descriptor of the tree, its tables, its directories. */
+  /** Writes the tree's descriptor, path tables and directories. */
   put(tree: Tree): void {
     const tables = [true, false].map((isLittle) => pathTable(tree, this.#directories, isLittle));
     const first = PATH_TABLES + 2 * tree.index;
@@ -236,8 +235,8 @@ class Image {
 }
 
 /**
- * The image of these files, by their paths, with that volume label of at most 16 ASCII letters. Directories are made for
- * the paths; each holds at most some ten entries, with names of ASCII. The same files make the same bytes.
+ * Builds an image from files by path. The label has at most 16 ASCII letters, names are ASCII, and a directory holds
+ * about ten entries at most. Equal input gives equal bytes.
  */
 export function isoImage(label: string, files: ReadonlyMap<string, Uint8Array>): Uint8Array {
   const image = new Image(label, files);

@@ -1,19 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a hook may change of the domain that it is given, and why it may not change the rest. ADR 0085.
+// What a hook may change in the domain, and why other changes are refused. ADR 0085.
 import type { VmiSpec } from "@patchbay/api";
 import type { DomainChange } from "@patchbay/domain";
 import { nameOfAlias } from "../../../iface/names.ts";
 import { ifacesOf } from "../../../spec/nics.ts";
 
-/** A change that is refused. */
 interface RefusedChange {
-  /** Of the domain, for people. */
   readonly where: string;
-  /** No full sentence: the place comes before it. */
+  /** No full sentence, because the place precedes it. */
   readonly message: string;
 }
 
-/** What hooks are for: it may be added and changed, and what is below it. */
+/** Elements that hooks may add and change, with everything below them. */
 const FREE: readonly string[] = [
   "title",
   "description",
@@ -30,10 +28,10 @@ const FREE: readonly string[] = [
   "qemu:capabilities",
 ];
 
-/** Below what is free, and yet memory that the pod is given by. */
+/** Exceptions: they use memory that the pod's limits do not include. */
 const COUNTED: readonly string[] = ["features/tcg", "cpu/numa"];
 
-/** Devices that may be added: they take nothing that the pod does not have. */
+/** Devices that hooks may add. They need nothing beyond the pod. */
 const ADDABLE: readonly string[] = [
   "audio",
   "channel",
@@ -50,7 +48,6 @@ const ADDABLE: readonly string[] = [
   "watchdog",
 ];
 
-/** What is done instead of adding a device. */
 const INSTEAD: Readonly<Record<string, string>> = {
   disk: "a hook cannot give the guest a disk; name it in spec.volumes of the VM",
   filesystem: "a hook cannot give the guest a directory; name a disk in spec.volumes of the VM",
@@ -58,17 +55,17 @@ const INSTEAD: Readonly<Record<string, string>> = {
   emulator: "a hook cannot say what runs the guest; leave it out",
 };
 
-/** Types of NICs that may be added: what they hang on is in the pod. Source: libvirt formatdomain "Network interfaces". */
+/** NIC types that hooks may add. Their backends are in the pod. Source: libvirt formatdomain "Network interfaces". */
 const NIC_TYPES: readonly (string | undefined)[] = ["user", "ethernet"];
 
-/** They change devices that are there already. Source: QEMU qemu-options.hx. */
+/** These arguments change existing devices. Source: QEMU qemu-options.hx. */
 const REFUSED_ARGUMENTS: readonly string[] = ["set", "global", "readconfig"];
 
 function isBelow(place: string, roots: readonly string[]): boolean {
   return roots.some((root) => place === root || place.startsWith(`${root}/`));
 }
 
-/** Without it nothing of QEMU's own can be said. Source: libvirt drvqemu. */
+/** Required for QEMU-specific elements. Source: libvirt drvqemu. */
 const QEMU_NAMESPACE = {
   place: "@xmlns:qemu",
   uri: "http://libvirt.org/schemas/domain/qemu/1.0",
@@ -78,7 +75,7 @@ function isNamespace(place: string, uri: string): boolean {
   return place === QEMU_NAMESPACE.place && uri === QEMU_NAMESPACE.uri;
 }
 
-/** Arguments of QEMU that a change brings, as it takes them: with one hyphen or two. */
+/** QEMU accepts arguments with one or two hyphens. */
 function argumentsIn({ path, to, element }: DomainChange): readonly string[] {
   if (path[1] !== "qemu:commandline") return [];
   const below = element === undefined ? [] : [element, ...element.children];
@@ -99,7 +96,7 @@ function valueBelow(device: NewDevice, name: string, attribute: string): string 
   return device.children.find((child) => child.name === name)?.attributes.get(attribute);
 }
 
-/** A NIC that a hook makes for an interface is that one's, with its MAC. */
+/** A NIC that a hook creates for an interface must have that interface's MAC. */
 function newNicRefusal(device: NewDevice, spec: VmiSpec, made: ReadonlySet<string>) {
   const type = device.attributes.get("type");
   if (!NIC_TYPES.includes(type)) {
@@ -115,7 +112,7 @@ function newNicRefusal(device: NewDevice, spec: VmiSpec, made: ReadonlySet<strin
     : `the interface ${name} has the MAC ${asked}; give the NIC that one`;
 }
 
-/** The rest of a machine's PCI is counted by what it was given. */
+/** PCI controllers are laid out by Patchbay and cannot be added. */
 function newDeviceRefusal(
   device: NewDevice,
   spec: VmiSpec,
@@ -155,7 +152,7 @@ function refusalOf(
 ): string | undefined {
   const { kind, path } = change;
   if (path[1] === "devices") return ofDevice(change, spec, made);
-  // What is left out stays: hooks that write the domain by types of their own lose what those do not know.
+  // Missing elements remain: hooks that parse the domain into their own types drop what those lack.
   if (kind === "missing") return undefined;
   const place = path.slice(1).join("/");
   if (isNamespace(place, change.to)) return undefined;
@@ -163,10 +160,7 @@ function refusalOf(
   return "a hook cannot change it; leave it as it is, or change the VM";
 }
 
-/**
- * What may not be of the changes that a hook has made; none: the domain may be defined. `made` are the interfaces whose
- * NICs hooks make, by name.
- */
+/** Empty if the domain may be defined. `made` names the interfaces whose NICs hooks create. */
 export function refusedChanges(
   changes: readonly DomainChange[],
   spec: VmiSpec,

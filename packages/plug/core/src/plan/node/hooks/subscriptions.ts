@@ -1,44 +1,38 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which hooks of a VM are asked what, in which version and which order, by what they say of themselves. Source: KubeVirt
-// pkg/hooks info, manager.go.
+// Which hooks are called at a hook point, in which version and order. Source: KubeVirt pkg/hooks info, manager.go.
 import type { HookInfo, HookPoint, HookVersion } from "../../../ports/node/hook-sidecars.ts";
 
-/** The newest first. */
 const VERSIONS: readonly HookVersion[] = ["v1alpha3", "v1alpha2"];
 
-/** Points at which a hook may ask to be asked. Source: KubeVirt pkg/hooks/info. */
+/** Supported hook points. Source: KubeVirt pkg/hooks/info. */
 const POINTS: readonly HookPoint[] = ["OnDefineDomain", "PreCloudInitIso", "Shutdown"];
 
-/** Characters of a name that somebody else has chosen, for people. */
+/** Most characters of a name or version that a hook reports. */
 const NAME_MAX = 63;
 
-/** A sidecar that has told what it is. */
 export interface Subscriber {
-  /** Its container. */
   readonly container: string;
   readonly info: HookInfo;
 }
 
-/** A hook as it is asked. */
 export interface Subscription {
   readonly container: string;
-  /** For people: its own name and its container. */
+  /** The hook's reported name and its container, for messages. */
   readonly hook: string;
   readonly version: HookVersion;
 }
 
-/** What a hook is called: what it says, as far as that is a name, and where it is. */
 export function hookNameOf(container: string, info?: HookInfo): string {
   const said = (info?.name ?? "").replaceAll(/[^\w.-]/g, "").slice(0, NAME_MAX);
   return said === "" ? container : `${said} (${container})`;
 }
 
-/** In which version it is spoken to; undefined: it knows none that is known here. */
+/** Returns undefined if the hook supports no known version. */
 function versionOf({ versions }: HookInfo): HookVersion | undefined {
   return VERSIONS.find((version) => versions.includes(version));
 }
 
-/** What is wrong with a sidecar that is asked nothing; no full sentence. */
+/** Why a sidecar is never called. No full sentence. */
 export function subscriptionProblem({ versions, hookPoints }: HookInfo): string | undefined {
   if (versionOf({ name: "", versions, hookPoints }) === undefined) {
     const said = versions.length === 0 ? "none" : versions.join(", ").slice(0, NAME_MAX);
@@ -57,7 +51,7 @@ function compareNames(left: string, right: string): number {
   return left < right ? -1 : 1;
 }
 
-/** Those that are asked at the point: the greater priority first, then by name, then by container. */
+/** Sorted by descending priority, then by name, then by container. */
 export function subscribersAt(
   point: HookPoint,
   subscribers: readonly Subscriber[],
@@ -66,7 +60,7 @@ export function subscribersAt(
     .flatMap(({ container, info }) => {
       const priority = priorityAt(point, info);
       const version = versionOf(info);
-      // Source: KubeVirt pkg/hooks manager.go, where v1alpha2 has no Shutdown.
+      // v1alpha2 has no Shutdown. Source: KubeVirt pkg/hooks manager.go.
       const isKnown = point !== "Shutdown" || version === "v1alpha3";
       if (priority === undefined || version === undefined || !isKnown) return [];
       return [{ container, hook: hookNameOf(container, info), version, priority, name: info.name }];
