@@ -19,21 +19,21 @@ import {
 import { findByName, ifacesOf, networkNameOf, networksOf } from "../spec/nics.ts";
 import { findCondition, type Conditions, type NewCondition } from "../status/conditions.ts";
 
-type Kept = NonNullable<VmStatus["ipAddresses"]>[number];
+type RecordedAddresses = NonNullable<VmStatus["ipAddresses"]>[number];
 
 /** An interface with static addresses, an IPAM claim or CNI args does not retain addresses. */
-function asksForItsOwn({ ips = [], ipamClaimName, cniArgs }: Iface): boolean {
+function hasOwnAddressing({ ips = [], ipamClaimName, cniArgs }: Iface): boolean {
   return ips.length > 0 || ipamClaimName !== undefined || cniArgs?.["ips"] !== undefined;
 }
 
-function keepingNetworkOf(vm: VirtualMachine, iface: Iface): string | undefined {
+function findRetainingNetwork(vm: VirtualMachine, iface: Iface): string | undefined {
   const network = findByName(networksOf(vm.spec.template.spec), iface.name);
   if (network === undefined || isDefaultNetwork(network)) return undefined;
-  if (isAbsent(iface) || asksForItsOwn(iface)) return undefined;
+  if (isAbsent(iface) || hasOwnAddressing(iface)) return undefined;
   return networkNameOf(network, vm.metadata.namespace ?? "");
 }
 
-function addressesOn(
+function findAttachedAddresses(
   vmi: VirtualMachineInstance | undefined,
   name: string,
   networkName: string,
@@ -49,14 +49,14 @@ function addressesOn(
 export function keptAddressesOf(
   vm: VirtualMachine,
   vmi: VirtualMachineInstance | undefined,
-): readonly Kept[] {
+): readonly RecordedAddresses[] {
   return ifacesOf(vm.spec.template.spec).flatMap((iface) => {
     const { name } = iface;
-    const networkName = keepingNetworkOf(vm, iface);
+    const networkName = findRetainingNetwork(vm, iface);
     if (networkName === undefined) return [];
     const known = findByName(vm.status?.ipAddresses, name);
     const before = known?.networkName === networkName ? known.ips : [];
-    const ips = addressesOn(vmi, name, networkName) ?? before;
+    const ips = findAttachedAddresses(vmi, name, networkName) ?? before;
     return ips.length === 0 ? [] : [{ name, networkName, ips: [...ips] }];
   });
 }
@@ -71,7 +71,7 @@ export function withKept(
   return { ...vmi, metadata: { ...vmi.metadata, annotations } };
 }
 
-export function withToldAddresses(
+export function withLastAddresses(
   vmi: VirtualMachineInstance,
   vm: VirtualMachine,
 ): VirtualMachineInstance {
@@ -89,15 +89,15 @@ export function keptIpsFor(
   kept: readonly KeptAddresses[],
 ): readonly string[] {
   const known = findByName(kept, iface.name);
-  return known?.networkName === networkName && !asksForItsOwn(iface) ? known.ips : [];
+  return known?.networkName === networkName && !hasOwnAddressing(iface) ? known.ips : [];
 }
 
 /** Condition of the VMI and its VM. Missing while all NICs have their previous addresses. */
 export const ADDRESS_CHANGED = "AddressChanged";
 
-const REASON = "AddressNotKept";
+const ADDRESS_CHANGED_REASON = "AddressNotKept";
 
-function sayOf(
+function describeChange(
   { name, networkName = "", podInterfaceName, ips }: Attachment,
   elements: readonly NetworkSelection[],
 ): readonly string[] {
@@ -116,16 +116,18 @@ export function addressesCondition(
 ): readonly NewCondition[] {
   const changes = attachments
     .filter(({ state }) => state === "Attached")
-    .flatMap((attachment) => sayOf(attachment, elements));
+    .flatMap((attachment) => describeChange(attachment, elements));
   if (changes.length === 0) return [];
   const message = `${changes.join("; ")}; events of the launcher pod say why`;
-  return [{ type: ADDRESS_CHANGED, status: "True", reason: REASON, message }];
+  return [{ type: ADDRESS_CHANGED, status: "True", reason: ADDRESS_CHANGED_REASON, message }];
 }
 
 export function newAddressChange(
   before: Conditions | undefined,
   now: Conditions | undefined,
 ): { readonly reason: string; readonly message: string } | undefined {
-  const [old, told] = [before, now].map((list) => findCondition(list, ADDRESS_CHANGED)?.message);
-  return told === undefined || told === old ? undefined : { reason: REASON, message: told };
+  const [old, current] = [before, now].map((list) => findCondition(list, ADDRESS_CHANGED)?.message);
+  return current === undefined || current === old
+    ? undefined
+    : { reason: ADDRESS_CHANGED_REASON, message: current };
 }

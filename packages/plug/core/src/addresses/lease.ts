@@ -63,20 +63,20 @@ export interface GuestLease {
 }
 
 /** Link-local, so that it collides with no network. Source: KubeVirt, in-pod bridge of a NIC with an address. */
-const SERVER = "169.254.75.10/32";
+const SERVER_ADDRESS = "169.254.75.10/32";
 /** Longest prefix with a subnet-router anycast address. Source: RFC 4291 section 2.6.1; RFC 6164. */
-const SUBNET_MAX = 126;
+const SUBNET_LENGTH_MAX = 126;
 /**
  * Prefix length that is served for longer prefixes without room for a server, and for shorter ones, which dnsmasq
  * rejects. Source: RFC 4291 section 2.5.4; dnsmasq(8), --dhcp-range
  */
-export const IPV6_SUBNET = 64;
+export const IPV6_SUBNET_LENGTH = 64;
 
 function isDefault(route: NicRoute): boolean {
   return route.destination.endsWith("/0");
 }
 
-function ofVersion<T>(
+function filterByVersion<T>(
   version: 4 | 6,
   items: readonly T[],
   textOf: (item: T) => string,
@@ -88,29 +88,29 @@ function ofVersion<T>(
 }
 
 function ipv4LeaseOf({ addresses, routes }: NicAddresses): Ipv4Lease | undefined {
-  const first = ofVersion(4, addresses, (address) => address)[0];
+  const first = filterByVersion(4, addresses, (address) => address)[0];
   if (first === undefined) return undefined;
-  const own = ofVersion(4, routes, ({ destination }) => destination).map(({ item }) => item);
+  const own = filterByVersion(4, routes, ({ destination }) => destination).map(({ item }) => item);
   return {
     address: first.item,
-    server: SERVER,
+    server: SERVER_ADDRESS,
     routes: [...own.filter((route) => !isDefault(route)), ...own.filter(isDefault)],
   };
 }
 
 /** The server gets the subnet-router anycast address, which belongs to no host. Source: RFC 4291 section 2.6.1 */
-function ipv6AddressOf(address: string, ip: IpPrefix): Ipv6Address {
-  const isOnLink = ip.length >= IPV6_SUBNET && ip.length <= SUBNET_MAX;
-  const length = isOnLink ? ip.length : IPV6_SUBNET;
+function toIpv6Address(address: string, ip: IpPrefix): Ipv6Address {
+  const isOnLink = ip.length >= IPV6_SUBNET_LENGTH && ip.length <= SUBNET_LENGTH_MAX;
+  const length = isOnLink ? ip.length : IPV6_SUBNET_LENGTH;
   const server = `${printAddress(networkOf({ ...ip, length }))}/${String(length)}`;
   return { address, server, isOnLink };
 }
 
 function ipv6LeaseOf(remembered: RememberedAddresses): Ipv6Lease | undefined {
-  const addresses = ofVersion(6, remembered.addresses, (address) => address);
+  const addresses = filterByVersion(6, remembered.addresses, (address) => address);
   if (addresses.length === 0) return undefined;
   return {
-    addresses: addresses.map(({ item, ip }) => ipv6AddressOf(item, ip)),
+    addresses: addresses.map(({ item, ip }) => toIpv6Address(item, ip)),
     isRouter: remembered.gatewayMac !== undefined,
   };
 }
@@ -138,18 +138,18 @@ function lengthOf(prefix: string): string {
   return String(parseIp(prefix)?.length ?? IP_BITS[4]);
 }
 
-export function leaseBehindPod(subnets: {
+export function leaseForMasquerade(subnets: {
   readonly ipv4?: Subnet;
   readonly ipv6?: Subnet;
 }): GuestLease {
   const { ipv4, ipv6 } = subnets;
   return {
-    ...(ipv4 === undefined ? {} : { ipv4: ipv4LeaseBehind(ipv4) }),
-    ...(ipv6 === undefined ? {} : { ipv6: ipv6LeaseBehind(ipv6) }),
+    ...(ipv4 === undefined ? {} : { ipv4: ipv4LeaseForMasquerade(ipv4) }),
+    ...(ipv6 === undefined ? {} : { ipv6: ipv6LeaseForMasquerade(ipv6) }),
   };
 }
 
-function ipv4LeaseBehind({ gateway, guest }: Subnet): Ipv4Lease {
+function ipv4LeaseForMasquerade({ gateway, guest }: Subnet): Ipv4Lease {
   const [address = ""] = gateway.split("/");
   return {
     address: `${guest}/${lengthOf(gateway)}`,
@@ -158,7 +158,7 @@ function ipv4LeaseBehind({ gateway, guest }: Subnet): Ipv4Lease {
   };
 }
 
-function ipv6LeaseBehind({ gateway, guest }: Subnet): Ipv6Lease {
+function ipv6LeaseForMasquerade({ gateway, guest }: Subnet): Ipv6Lease {
   const address = `${guest}/${lengthOf(gateway)}`;
   return { addresses: [{ address, server: gateway, isOnLink: true }], isRouter: true };
 }
@@ -172,14 +172,14 @@ export function waysOutOf({ ipv4, ipv6 }: GuestLease): readonly IpVersion[] {
   ];
 }
 
-export function withoutWaysOut(
+export function withoutDefaultRoutes(
   { ipv4, ipv6 }: GuestLease,
   versions: readonly IpVersion[],
 ): GuestLease {
-  const inner = (routes: readonly NicRoute[]): readonly NicRoute[] =>
+  const withoutDefault = (routes: readonly NicRoute[]): readonly NicRoute[] =>
     versions.includes(4) ? routes.filter((route) => !isDefault(route)) : routes;
   return {
-    ...(ipv4 === undefined ? {} : { ipv4: { ...ipv4, routes: inner(ipv4.routes) } }),
+    ...(ipv4 === undefined ? {} : { ipv4: { ...ipv4, routes: withoutDefault(ipv4.routes) } }),
     ...(ipv6 === undefined
       ? {}
       : { ipv6: { ...ipv6, isRouter: ipv6.isRouter && !versions.includes(6) } }),

@@ -9,10 +9,10 @@ export interface DnsSettings {
 /** Source: Kubernetes MaxDNSNameservers and MaxDNSSearchPaths. */
 const NAMESERVERS_MAX = 3;
 const SEARCH_MAX = 32;
-const NAME =
+const DNS_NAME =
   /^[A-Za-z0-9_]([A-Za-z0-9_-]{0,61}[A-Za-z0-9_])?(\.[A-Za-z0-9_]([A-Za-z0-9_-]{0,61}[A-Za-z0-9_])?)*\.?$/;
 /** Source: RFC 1035 section 2.3.4 */
-const NAME_MAX = 253;
+const DNS_NAME_MAX = 253;
 
 /** Excludes the pod's loopback, and addresses with a zone, which names a link of the pod. */
 function isForGuest(nameserver: string): boolean {
@@ -27,25 +27,25 @@ export function parseResolver(text: string): DnsSettings {
   const lines = text.split("\n").map((line) => line.trim().split(/\s+/));
   const nameservers = lines.flatMap(([key, value = ""]) => (key === "nameserver" ? [value] : []));
   const lists = lines.flatMap(([key, ...values]) => (key === "search" ? [values] : []));
-  return settingsOf(nameservers, lists.at(-1) ?? []);
+  return toSettings(nameservers, lists.at(-1) ?? []);
 }
 
-function settingsOf(nameservers: readonly string[], search: readonly string[]): DnsSettings {
-  const names = search.filter((name) => name.length <= NAME_MAX && NAME.test(name));
+function toSettings(nameservers: readonly string[], search: readonly string[]): DnsSettings {
+  const names = search.filter((name) => name.length <= DNS_NAME_MAX && DNS_NAME.test(name));
   return {
     nameservers: nameservers.filter(isForGuest).slice(0, NAMESERVERS_MAX),
     search: names.slice(0, SEARCH_MAX),
   };
 }
 
-function textsOf(value: unknown): readonly string[] {
+function filterTexts(value: unknown): readonly string[] {
   return Array.isArray(value) ? value.filter((each) => typeof each === "string") : [];
 }
 
 /** Parses the untrusted `dns` of a network; undefined if it has no name server. Source: CNI SPEC 1.1, "dns" */
 export function parseNetworkDns(dns: unknown): DnsSettings | undefined {
   const { nameservers, search } = isJsonObject(dns) ? dns : {};
-  const settings = settingsOf(textsOf(nameservers), textsOf(search));
+  const settings = toSettings(filterTexts(nameservers), filterTexts(search));
   return settings.nameservers.length === 0 ? undefined : settings;
 }
 

@@ -11,7 +11,13 @@ import { macOf } from "../iface/mac.ts";
 import { namesOf } from "../iface/names.ts";
 import { leaseOf } from "../iface/links/wiring.ts";
 import { hostnameOf } from "../spec/guest-names.ts";
-import { IPV6_SUBNET, waysOutOf, withoutWaysOut, type GuestLease, type NicRoute } from "./lease.ts";
+import {
+  IPV6_SUBNET_LENGTH,
+  waysOutOf,
+  withoutDefaultRoutes,
+  type GuestLease,
+  type NicRoute,
+} from "./lease.ts";
 import { normalizeAddress, type DnsSettings } from "./resolver.ts";
 
 export interface ServedNic {
@@ -48,7 +54,7 @@ function isServable(
   return wired || (bridge && served.some((nic) => nic.bridgeName === bridgeName));
 }
 
-function isMain({ network }: IfaceFacts): boolean {
+function isOnPodNetwork({ network }: IfaceFacts): boolean {
   return network !== undefined && isDefaultNetwork(network);
 }
 
@@ -69,35 +75,38 @@ function withSubdomain(dns: DnsSettings, { metadata, spec }: VirtualMachineInsta
  * Guests treat several default routes as equivalent, so only one NIC gets them and the pod's DNS: the NIC on the pod
  * network, or else the one whose network has the pod's default route. A network's own name servers always apply.
  */
-function outwardOf(
+function chooseLeaseAndDns(
   iface: IfaceFacts,
   lease: GuestLease,
   facts: ServingFacts,
 ): Pick<ServedNic, "lease" | "dns"> {
   const podDns = withSubdomain(facts.dns ?? NO_DNS, facts.vmi);
-  if (isMain(iface)) return { lease, dns: podDns };
-  const main = facts.ifaces.find(isMain);
-  const isOut = main === undefined && waysOutOf(lease).length > 0;
+  if (isOnPodNetwork(iface)) return { lease, dns: podDns };
+  const podNic = facts.ifaces.find(isOnPodNetwork);
+  const hasPodDefaultRoute = podNic === undefined && waysOutOf(lease).length > 0;
   return {
-    lease: withoutWaysOut(lease, main === undefined ? [] : waysOutOf(leaseOf(main) ?? {})),
-    dns: iface.attachment?.dns ?? (isOut ? podDns : NO_DNS),
+    lease: withoutDefaultRoutes(
+      lease,
+      podNic === undefined ? [] : waysOutOf(leaseOf(podNic) ?? {}),
+    ),
+    dns: iface.attachment?.dns ?? (hasPodDefaultRoute ? podDns : NO_DNS),
   };
 }
 
-function unservedOf({ remembered }: IfaceFacts, lease: GuestLease): readonly string[] {
+function describeUnserved({ remembered }: IfaceFacts, lease: GuestLease): readonly string[] {
   const { ipv4, ipv6 } = lease;
   const others = (remembered?.addresses ?? []).filter(
     (address) => parseIp(address)?.version === 4 && address !== ipv4?.address,
   );
-  const wide = (ipv6?.addresses ?? []).filter(
-    ({ address, isOnLink }) => !isOnLink && (parseIp(address)?.length ?? 0) < IPV6_SUBNET,
+  const shortPrefixes = (ipv6?.addresses ?? []).filter(
+    ({ address, isOnLink }) => !isOnLink && (parseIp(address)?.length ?? 0) < IPV6_SUBNET_LENGTH,
   );
   return [
     ...others.map(
       (address) =>
         `IPv4 address ${address} is not served, because DHCP gives one address to a NIC; set it in the guest, or define one IPv4 range for the network`,
     ),
-    ...(ipv6?.isRouter === true ? [] : wide).map(
+    ...(ipv6?.isRouter === true ? [] : shortPrefixes).map(
       ({ address }) =>
         `the guest gets ${address} without a route to its subnet, because no router answers there and router advertisements have no prefix shorter than /64; set the route in the guest, or use a /64`,
     ),
@@ -105,18 +114,18 @@ function unservedOf({ remembered }: IfaceFacts, lease: GuestLease): readonly str
 }
 
 /** dnsmasq rejects addresses with leading zeros. */
-function optionsOf({ iface }: IfaceFacts): DhcpOptions {
+function normalizeOptions({ iface }: IfaceFacts): DhcpOptions {
   const { dhcpOptions = {} } = iface ?? {};
   const { ntpServers } = dhcpOptions;
   if (ntpServers === undefined) return dhcpOptions;
   return { ...dhcpOptions, ntpServers: ntpServers.map(normalizeAddress) };
 }
 
-function servedNicOf(iface: IfaceFacts, facts: ServingFacts): readonly ServedNic[] {
+function toServedNics(iface: IfaceFacts, facts: ServingFacts): readonly ServedNic[] {
   const lease = leaseOf(iface);
   const { bridgeName } = namesOf(iface.name, iface.podInterfaceName);
   if (lease === undefined || !isServable(iface.links, bridgeName, facts)) return [];
-  const leftOut = unservedOf(iface, lease);
+  const leftOut = describeUnserved(iface, lease);
   return [
     withFittingOptions({
       iface: iface.name,
@@ -124,15 +133,15 @@ function servedNicOf(iface: IfaceFacts, facts: ServingFacts): readonly ServedNic
       mac: (iface.device?.mac ?? macOf(iface)).toLowerCase(),
       mtu: iface.links.mtu,
       hostname: hostnameOf(facts.vmi),
-      ...outwardOf(iface, lease, facts),
-      options: optionsOf(iface),
+      ...chooseLeaseAndDns(iface, lease, facts),
+      options: normalizeOptions(iface),
       ...(leftOut.length === 0 ? {} : { leftOut }),
     }),
   ];
 }
 
 export function servedNics(facts: ServingFacts): readonly ServedNic[] {
-  return facts.ifaces.flatMap((iface) => servedNicOf(iface, facts));
+  return facts.ifaces.flatMap((iface) => toServedNics(iface, facts));
 }
 
 /**
@@ -143,7 +152,7 @@ const OPTION_MAX = 255;
 /** Bytes of search domains in a router advertisement: 255 units of 8, less the header. Source: RFC 8106 section 5.2 */
 const ADVERTISED_SEARCH_MAX = 2032;
 const IPV4_BYTES = 4;
-const NAMED_MAX = 3;
+const NAMED_ITEMS_MAX = 3;
 
 interface WithOptions {
   readonly lease: GuestLease;
@@ -234,8 +243,8 @@ function leftOutMessage(
   leftOut: readonly string[],
 ): readonly string[] {
   if (leftOut.length === 0) return [];
-  const named = leftOut.slice(0, NAMED_MAX).join(", ");
-  const more = leftOut.length > NAMED_MAX ? ", ..." : "";
+  const named = leftOut.slice(0, NAMED_ITEMS_MAX).join(", ");
+  const more = leftOut.length > NAMED_ITEMS_MAX ? ", ..." : "";
   const count = `${String(leftOut.length)} of ${String(all.length)}`;
   return [
     `${count} ${what} do not fit into a DHCP option of ${String(OPTION_MAX)} bytes and are left out: ${named}${more}`,

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 import type { Network } from "@patchbay/api";
 import { expect, test } from "vitest";
-import { natSubnetsOf, BINDINGS, type BindingKind } from "./binding.ts";
-import { leftOf } from "./pod-wiring.ts";
+import { planNatSubnets, BINDINGS, type BindingKind } from "./binding.ts";
+import { toRemovableWiring } from "./pod-wiring.ts";
 
 const IPV4 = { gateway: "10.0.2.1/24", guest: "10.0.2.2" };
 const IPV6 = { gateway: "fd10:0:2::1/120", guest: "fd10:0:2::2" };
@@ -11,7 +11,7 @@ test.each<{
   name: string;
   pod?: Network["pod"];
   addresses: readonly string[];
-  want: ReturnType<typeof natSubnetsOf>;
+  want: ReturnType<typeof planNatSubnets>;
 }>([
   {
     name: "of both families",
@@ -55,7 +55,7 @@ test.each<{
     want: {},
   },
 ])("a guest behind a pod has subnets $name", ({ pod = {}, addresses, want }) => {
-  expect(natSubnetsOf({ name: "default", pod }, addresses)).toEqual(want);
+  expect(planNatSubnets({ name: "default", pod }, addresses)).toEqual(want);
 });
 
 const NAMES = { podInterfaceName: "pod1", bridgeName: "k6t-1", tapName: "tap1" };
@@ -130,7 +130,7 @@ test.each<Row>([
   expect(module.kind).toBe(kind);
   const made = module.wiringOf(FACTS);
   expect(made).toMatchObject({ kind: wiring, podInterfaceName: "pod1", mac: FACTS.mac, mtu: 1450 });
-  const left = made === undefined ? undefined : leftOf(made);
+  const left = made === undefined ? undefined : toRemovableWiring(made);
   expect(left?.kind).toBe(wiring);
   expect(left !== undefined && "bridgeName" in left).toBe(wiring !== "tap");
   const links = [["tap1", "pod1"], ["pod1"]].map((names) => new Set(names));

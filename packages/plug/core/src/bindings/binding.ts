@@ -12,7 +12,7 @@ import {
 import {
   leaseOfRemembered,
   serversOf,
-  leaseBehindPod,
+  leaseForMasquerade,
   type GuestLease,
   type RememberedAddresses,
 } from "../addresses/lease.ts";
@@ -92,14 +92,14 @@ export interface BindingModule {
 }
 
 /** If the network assigned addresses to the NIC, the pod serves them to the guest. */
-function answersOf({ remembered }: WiringFacts): PodAnswers | undefined {
+function planAnswers({ remembered }: WiringFacts): PodAnswers | undefined {
   const lease = leaseOfRemembered(remembered);
   if (lease === undefined) return undefined;
   const gatewayMac = lease.ipv6?.isRouter === true ? remembered?.gatewayMac : undefined;
   return { addresses: serversOf(lease), ...(gatewayMac === undefined ? {} : { gatewayMac }) };
 }
 
-function plainBridgeOf(facts: WiringFacts): Omit<BridgeWiring, "owner" | "queues"> {
+function toBridgeWiring(facts: WiringFacts): Omit<BridgeWiring, "owner" | "queues"> {
   const { podInterfaceName, bridgeName, tapName, mac, mtu } = facts;
   return { kind: "bridge", podInterfaceName, bridgeName, tapName, mac, mtu };
 }
@@ -108,8 +108,8 @@ function plainBridgeOf(facts: WiringFacts): Omit<BridgeWiring, "owner" | "queues
 const BRIDGE: BindingModule = {
   kind: "bridge",
   wiringOf: (facts) => {
-    const answers = answersOf(facts);
-    return { ...plainBridgeOf(facts), ...(answers === undefined ? {} : { answers }) };
+    const answers = planAnswers(facts);
+    return { ...toBridgeWiring(facts), ...(answers === undefined ? {} : { answers }) };
   },
   tapOf: ({ tapName }) => tapName,
   live: { plug: true, link: true, network: true },
@@ -124,7 +124,7 @@ function protocolOf(text: string | undefined): ForwardedPorts["protocol"] {
 }
 
 /** Ports that are forwarded to the guest; empty for all. */
-function portsOf(iface: Iface | undefined): readonly ForwardedPorts[] {
+function listForwardedPorts(iface: Iface | undefined): readonly ForwardedPorts[] {
   const single = (iface?.ports ?? []).map(({ port, protocol }) => ({
     protocol: protocolOf(protocol),
     first: port,
@@ -147,8 +147,8 @@ function wiringOf(facts: WiringFacts): Omit<MasqueradeWiring, "owner" | "queues"
     tapName,
     mac,
     mtu,
-    ...natSubnetsOf(facts.network, facts.podAddresses),
-    ports: portsOf(facts.iface),
+    ...planNatSubnets(facts.network, facts.podAddresses),
+    ports: listForwardedPorts(facts.iface),
   };
 }
 
@@ -160,12 +160,12 @@ const MASQUERADE: BindingModule = {
   live: { plug: false, link: true, network: false },
   takesAnyMac: true,
   takesAddresses: false,
-  leaseOf: (facts) => leaseBehindPod(wiringOf(facts)),
+  leaseOf: (facts) => leaseForMasquerade(wiringOf(facts)),
   addressesOf: "pod",
 };
 
 /** The gateway has the first host address, the guest the second. Source: KubeVirt pkg/network/link/address.go */
-function natSubnetOf(prefix: IpPrefix): NatSubnet {
+function toNatSubnet(prefix: IpPrefix): NatSubnet {
   const first = networkOf(prefix);
   const [gateway, guest] = ([1n, 2n] as const).map((step) =>
     printAddress({ version: first.version, value: first.value + step }),
@@ -173,7 +173,7 @@ function natSubnetOf(prefix: IpPrefix): NatSubnet {
   return { gateway: `${gateway ?? ""}/${String(prefix.length)}`, guest: guest ?? "" };
 }
 
-export function natSubnetsOf(
+export function planNatSubnets(
   network: Network | undefined,
   podAddresses: readonly string[],
 ): { readonly ipv4?: NatSubnet; readonly ipv6?: NatSubnet } {
@@ -182,11 +182,11 @@ export function natSubnetsOf(
     .filter((text) => !isLinkLocal(text))
     .flatMap((text) => parseIp(text) ?? []);
   const pod = network?.pod ?? {};
-  const said = { 4: pod.vmNetworkCIDR, 6: pod.vmIPv6NetworkCIDR };
+  const configured = { 4: pod.vmNetworkCIDR, 6: pod.vmIPv6NetworkCIDR };
   const subnet = (version: 4 | 6): NatSubnet | undefined => {
-    const prefix = natPrefixOf(said[version], version);
-    const isThere = versions.some((address) => address.version === version);
-    return isThere && prefix !== undefined ? natSubnetOf(prefix) : undefined;
+    const prefix = natPrefixOf(configured[version], version);
+    const hasFamily = versions.some((address) => address.version === version);
+    return hasFamily && prefix !== undefined ? toNatSubnet(prefix) : undefined;
   };
   const [ipv4, ipv6] = [subnet(4), subnet(6)];
   return { ...(ipv4 && { ipv4 }), ...(ipv6 && { ipv6 }) };
@@ -201,7 +201,7 @@ const MANAGED_TAP: BindingModule = {
   kind: "managedTap",
   // The plugin prepared its setup for one network, by its NIC's name.
   live: { ...BRIDGE.live, network: false },
-  wiringOf: plainBridgeOf,
+  wiringOf: toBridgeWiring,
   leaseOf: () => undefined,
 };
 

@@ -19,7 +19,7 @@ export interface PodAnswers {
 }
 
 /** Names of links have at most 15 characters. */
-interface AnyWiring {
+interface WiringBase {
   readonly podInterfaceName: string;
   readonly tapName: string;
   readonly mac: string;
@@ -33,7 +33,7 @@ interface AnyWiring {
 }
 
 /** A tap on a bridge; both exist for this guest only. */
-interface MadeTap extends AnyWiring {
+interface TapOnBridge extends WiringBase {
   readonly bridgeName: string;
   /** UID and GID of the tap's owner. */
   readonly owner: number;
@@ -42,7 +42,7 @@ interface MadeTap extends AnyWiring {
 }
 
 /** The pod NIC is a port of the bridge. The guest takes its place on the network. */
-export interface BridgeWiring extends MadeTap {
+export interface BridgeWiring extends TapOnBridge {
   readonly kind: "bridge";
   readonly answers?: PodAnswers;
 }
@@ -63,7 +63,7 @@ export interface ForwardedPorts {
 }
 
 /** The pod NIC stays outside the bridge. The guest's addresses are translated to its addresses. */
-export interface MasqueradeWiring extends MadeTap {
+export interface MasqueradeWiring extends TapOnBridge {
   readonly kind: "masquerade";
   readonly ipv4?: NatSubnet;
   readonly ipv6?: NatSubnet;
@@ -72,22 +72,22 @@ export interface MasqueradeWiring extends MadeTap {
 }
 
 /** The network's plugin made the tap. Patchbay neither creates nor removes links. */
-export interface TapWiring extends AnyWiring {
+export interface TapWiring extends WiringBase {
   readonly kind: "tap";
 }
 
 export type PodWiring = BridgeWiring | MasqueradeWiring | TapWiring;
 
-type Unseen = "owner" | "queues";
-type WithoutUnseen<Wiring> = Wiring extends unknown ? Omit<Wiring, Unseen> : never;
+type Unobservable = "owner" | "queues";
+type OmitUnobservable<Wiring> = Wiring extends unknown ? Omit<Wiring, Unobservable> : never;
 /** The observable part of a wiring. A tap's owner and queues cannot be read back. */
-export type SeenWiring = WithoutUnseen<PodWiring>;
+export type SeenWiring = OmitUnobservable<PodWiring>;
 
-type Named = "kind" | "podInterfaceName" | "tapName" | "bridgeName";
-type OnlyNames<Wiring> = Wiring extends unknown ? Pick<Wiring, Named & keyof Wiring> : never;
+type NameFields = "kind" | "podInterfaceName" | "tapName" | "bridgeName";
+type OnlyNames<Wiring> = Wiring extends unknown ? Pick<Wiring, NameFields & keyof Wiring> : never;
 export type LeftWiring = OnlyNames<PodWiring>;
 
-export function leftOf(wiring: SeenWiring): LeftWiring {
+export function toRemovableWiring(wiring: SeenWiring): LeftWiring {
   const { kind, podInterfaceName, tapName } = wiring;
   if (kind === "tap") return { kind, podInterfaceName, tapName };
   return { kind, podInterfaceName, tapName, bridgeName: wiring.bridgeName };

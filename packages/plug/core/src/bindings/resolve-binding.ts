@@ -20,10 +20,10 @@ import { findNicModel } from "@patchbay/domain";
 import type { Binding, BindingRefusal } from "./binding.ts";
 import { findByName, ifacesOf, networksOf } from "../spec/nics.ts";
 
-const REGISTRY = "spec.configuration.network.binding of the KubeVirt object";
+const REGISTRY_FIELD = "spec.configuration.network.binding of the KubeVirt object";
 
 /** Supported domain attachment types. vhostuser is Patchbay's own. */
-const KINDS: Readonly<Record<string, Binding["kind"]>> = {
+const ATTACHMENT_KINDS: Readonly<Record<string, Binding["kind"]>> = {
   tap: "tap",
   managedTap: "managedTap",
   vhostuser: "vhostuser",
@@ -34,17 +34,22 @@ function refusePlugin(message: string): BindingRefusal {
 }
 
 /** Without an attachment type, the plugin's hook creates the NIC. */
-function kindOf({ sidecarImage = "", domainAttachmentType = "" }: BindingPlugin) {
+function resolveKind({ sidecarImage = "", domainAttachmentType = "" }: BindingPlugin) {
   if (domainAttachmentType === "") return sidecarImage === "" ? undefined : "hook";
-  return Object.hasOwn(KINDS, domainAttachmentType) ? KINDS[domainAttachmentType] : undefined;
+  return Object.hasOwn(ATTACHMENT_KINDS, domainAttachmentType)
+    ? ATTACHMENT_KINDS[domainAttachmentType]
+    : undefined;
 }
 
-function ofPlugin(name: string, plugin: BindingPlugin): Binding | BindingRefusal {
+function resolvePlugin(name: string, plugin: BindingPlugin): Binding | BindingRefusal {
   const { sidecarImage = "", domainAttachmentType = "", networkAttachmentDefinition = "" } = plugin;
-  const kind = kindOf(plugin);
+  const kind = resolveKind(plugin);
   if (kind === undefined) {
-    const has = domainAttachmentType === "" ? "no domainAttachmentType" : domainAttachmentType;
-    return refusePlugin(`"${name}" is registered with ${has}; use tap, managedTap or vhostuser`);
+    const attachmentType =
+      domainAttachmentType === "" ? "no domainAttachmentType" : domainAttachmentType;
+    return refusePlugin(
+      `"${name}" is registered with ${attachmentType}; use tap, managedTap or vhostuser`,
+    );
   }
   return {
     kind,
@@ -53,7 +58,7 @@ function ofPlugin(name: string, plugin: BindingPlugin): Binding | BindingRefusal
   };
 }
 
-function registeredBindingOf(
+function resolveRegisteredBinding(
   iface: Iface,
   network: Network | undefined,
   registry: BindingRegistry,
@@ -62,10 +67,10 @@ function registeredBindingOf(
   const { name } = iface.binding;
   // The name is user input, and must not match inherited properties.
   const plugin = Object.hasOwn(registry, name) ? registry[name] : undefined;
-  if (plugin === undefined) return refusePlugin(`"${name}" is not registered in ${REGISTRY}`);
-  const binding = ofPlugin(name, plugin);
+  if (plugin === undefined) return refusePlugin(`"${name}" is not registered in ${REGISTRY_FIELD}`);
+  const binding = resolvePlugin(name, plugin);
   if (binding.kind !== "vhostuser") return binding;
-  return vhostUserRefusalOf(iface, network) ?? binding;
+  return refuseVhostUser(iface, network) ?? binding;
 }
 
 interface Limit {
@@ -97,10 +102,7 @@ const LIMITS: readonly Limit[] = [
   },
 ];
 
-function vhostUserRefusalOf(
-  iface: Iface,
-  network: Network | undefined,
-): BindingRefusal | undefined {
+function refuseVhostUser(iface: Iface, network: Network | undefined): BindingRefusal | undefined {
   const limit = LIMITS.find(({ isBroken }) => isBroken(iface, network));
   if (limit === undefined) return undefined;
   const { field, message } = limit;
@@ -111,7 +113,7 @@ function refuse(field: string, message: string): BindingRefusal {
   return { kind: "refused", field, reason: "BindingNotSupported", message };
 }
 
-function builtBindingOf(
+function resolveSupportedBinding(
   iface: Iface,
   network: Network | undefined,
   registry: BindingRegistry,
@@ -125,7 +127,7 @@ function builtBindingOf(
       ? refuse(first, "is for the pod network only; use bridge")
       : { kind: "masquerade" };
   }
-  const registered = registeredBindingOf(iface, network, registry) ?? { kind: "bridge" };
+  const registered = resolveRegisteredBinding(iface, network, registry) ?? { kind: "bridge" };
   return registered.kind === "hook" && iface.state === "down"
     ? refuse("state", "cannot be down: the NIC is its hook's, and its link too")
     : registered;
@@ -137,10 +139,10 @@ export function bindingOf(
   network: Network | undefined,
   registry: BindingRegistry,
 ): Binding | BindingRefusal {
-  const unbuilt = unbuiltFieldOf(iface);
-  if (unbuilt === undefined) return builtBindingOf(iface, network, registry);
-  const reason = isBinding(unbuilt.field) ? "BindingNotSupported" : "FieldNotSupported";
-  return { kind: "refused", ...unbuilt, reason };
+  const unsupported = unbuiltFieldOf(iface);
+  if (unsupported === undefined) return resolveSupportedBinding(iface, network, registry);
+  const reason = isBinding(unsupported.field) ? "BindingNotSupported" : "FieldNotSupported";
+  return { kind: "refused", ...unsupported, reason };
 }
 
 export function bindingIn(
@@ -170,7 +172,7 @@ export function bindingProblems(
 }
 
 /** A VM can request sockets as a resource, to plug vhost-user NICs later. */
-function asksForSockets({ domain }: VmiSpec): boolean {
+function requestsSockets({ domain }: VmiSpec): boolean {
   const { requests, limits } = domain.resources ?? {};
   return [requests, limits].some(
     (amounts) => Number(amounts?.[names.VHOST_USER_RESOURCE] ?? 0) > 0,
@@ -179,8 +181,8 @@ function asksForSockets({ domain }: VmiSpec): boolean {
 
 /** Whether the guest shares its memory and its pod has a directory for sockets. */
 export function isForVhostUser(spec: VmiSpec, bindings: BindingRegistry): boolean {
-  const speaks = ifacesOf(spec).some(
+  const hasVhostUserNic = ifacesOf(spec).some(
     (iface) => bindingIn(spec, iface, bindings).kind === "vhostuser",
   );
-  return speaks || asksForSockets(spec);
+  return hasVhostUserNic || requestsSockets(spec);
 }

@@ -28,21 +28,25 @@ function stricter(one: SecurityMode, other: SecurityMode): SecurityMode {
 }
 
 /** On the pod network everything is checked. Elsewhere the interface chooses, within the cluster's limits. */
-function portSecurityOf(iface: Iface, network: Network, cluster: ClusterSecurity): PortSecurity {
+function resolvePortSecurity(
+  iface: Iface,
+  network: Network,
+  cluster: ClusterSecurity,
+): PortSecurity {
   if (isDefaultNetwork(network)) return { ...NOTHING_ALLOWED, mode: "Addresses" };
-  const said = iface.portSecurity ?? {};
-  const asked = said.mode ?? "";
-  const mode = isSecurityMode(asked) ? asked : cluster.mode;
+  const portSecurity = iface.portSecurity ?? {};
+  const requestedMode = portSecurity.mode ?? "";
+  const mode = isSecurityMode(requestedMode) ? requestedMode : cluster.mode;
   if (cluster.enforced) return { ...NOTHING_ALLOWED, mode: stricter(mode, cluster.mode) };
   return {
     mode,
-    allowedMacs: said.allowedMACs ?? [],
-    allowedAddresses: said.allowedAddresses ?? [],
-    allowServers: said.allowServers ?? false,
+    allowedMacs: portSecurity.allowedMACs ?? [],
+    allowedAddresses: portSecurity.allowedAddresses ?? [],
+    allowServers: portSecurity.allowServers ?? false,
   };
 }
 
-export interface GuardFacts {
+export interface SendGuardFacts {
   readonly iface: Iface;
   readonly network: Network;
   readonly cluster: ClusterSecurity;
@@ -60,18 +64,21 @@ export function addressAlone(text: string): string {
  * Returns the allowed source addresses; undefined for any. Without an assigned or allowed address, there is nothing to
  * check against.
  */
-function addressesOf(facts: GuardFacts, security: PortSecurity): readonly string[] | undefined {
-  const given = facts.addresses.filter((text) => parseIp(text) !== undefined);
+function allowedSources(
+  facts: SendGuardFacts,
+  security: PortSecurity,
+): readonly string[] | undefined {
+  const assigned = facts.addresses.filter((text) => parseIp(text) !== undefined);
   const allowed = security.allowedAddresses.filter((text) => (parseIp(text)?.length ?? 0) > 0);
-  if (security.mode !== "Addresses" || given.length + allowed.length === 0) return undefined;
-  return [...new Set([...given, ...allowed, linkLocalOf(facts.mac)])];
+  if (security.mode !== "Addresses" || assigned.length + allowed.length === 0) return undefined;
+  return [...new Set([...assigned, ...allowed, linkLocalOf(facts.mac)])];
 }
 
 /** Returns undefined if nothing is checked. */
-export function sendGuardOf(facts: GuardFacts): SendGuard | undefined {
-  const security = portSecurityOf(facts.iface, facts.network, facts.cluster);
+export function sendGuardOf(facts: SendGuardFacts): SendGuard | undefined {
+  const security = resolvePortSecurity(facts.iface, facts.network, facts.cluster);
   if (security.mode === "Off") return undefined;
-  const addresses = addressesOf(facts, security);
+  const addresses = allowedSources(facts, security);
   const macs = [facts.mac, ...security.allowedMacs].map(normalizeMac);
   return {
     macs: [...new Set(macs)],

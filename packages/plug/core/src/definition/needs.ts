@@ -3,7 +3,7 @@
 import { isJsonObject, parseJson, type JsonObject } from "@patchbay/api";
 import type { NetworkConfigList } from "../ports/cni.ts";
 
-export interface Named {
+export interface NamedField {
   readonly field: string;
   readonly name: string;
 }
@@ -20,9 +20,9 @@ export interface AddressPool {
 export interface DefinitionNeeds {
   /** Programs, including IPAM plugins, each once. */
   readonly plugins: readonly string[];
-  readonly links: readonly Named[];
+  readonly links: readonly NamedField[];
   /** Links that must be bridges if they exist. */
-  readonly bridges: readonly Named[];
+  readonly bridges: readonly NamedField[];
   /** Field that requests VLANs on a bridge; unset if none does. */
   readonly vlan: string | undefined;
   readonly pools: readonly AddressPool[];
@@ -45,9 +45,9 @@ const DEFAULT_BRIDGE = "cni0";
 /** All NICs of an ipvlan share one MAC. Source: Linux Documentation/networking/ipvlan.rst */
 const UNFIT_FOR_GUESTS: readonly string[] = ["ipvlan"];
 /** Source: plugins host-local backend/disk, defaultDataDir. */
-const LEASES = "/var/lib/cni/networks";
+const LEASE_DIRECTORY = "/var/lib/cni/networks";
 
-function textOf(object: JsonObject, name: string): string | undefined {
+function readText(object: JsonObject, name: string): string | undefined {
   const value = object[name];
   return typeof value === "string" && value !== "" ? value : undefined;
 }
@@ -57,20 +57,20 @@ function ipamOf(plugin: Plugin): JsonObject | undefined {
 }
 
 function programsOf(plugin: Plugin): readonly string[] {
-  return [plugin.type, textOf(ipamOf(plugin) ?? {}, "type") ?? []].flat();
+  return [plugin.type, readText(ipamOf(plugin) ?? {}, "type") ?? []].flat();
 }
 
-function linksOf(plugin: Plugin, prefix: string): readonly Named[] {
+function linksOf(plugin: Plugin, prefix: string): readonly NamedField[] {
   const member = LINK_MEMBERS.get(plugin.type);
-  const name = member === undefined ? undefined : textOf(plugin, member);
+  const name = member === undefined ? undefined : readText(plugin, member);
   // The default is the link of the default route. A link in the pod is not the node's.
   if (member === undefined || name === undefined || plugin["linkInContainer"] === true) return [];
   return [{ field: `${prefix}${member}`, name }];
 }
 
-function bridgesOf(plugin: Plugin, prefix: string): readonly Named[] {
+function bridgesOf(plugin: Plugin, prefix: string): readonly NamedField[] {
   if (!BRIDGE_PLUGINS.includes(plugin.type)) return [];
-  return [{ field: `${prefix}bridge`, name: textOf(plugin, "bridge") ?? DEFAULT_BRIDGE }];
+  return [{ field: `${prefix}bridge`, name: readText(plugin, "bridge") ?? DEFAULT_BRIDGE }];
 }
 
 function vlanOf(plugin: Plugin, prefix: string): readonly string[] {
@@ -83,7 +83,7 @@ function vlanOf(plugin: Plugin, prefix: string): readonly string[] {
 function poolsOf(plugin: Plugin, prefix: string): readonly AddressPool[] {
   const ipam = ipamOf(plugin);
   if (ipam === undefined || ipam["type"] !== "host-local") return [];
-  const directory = textOf(ipam, "dataDir") ?? LEASES;
+  const directory = readText(ipam, "dataDir") ?? LEASE_DIRECTORY;
   return directory.startsWith("/") ? [{ prefix, ipam, directory }] : [];
 }
 
@@ -104,7 +104,7 @@ export function needsOf({ plugins }: NetworkConfigList): DefinitionNeeds {
 }
 
 /** Kind of the shared link and the member that names it, by plugin. Sources: plugins macvlan; ovs-cni. */
-const LINKS: Readonly<Record<string, { readonly kind: string; readonly member: string }>> = {
+const SHARED_LINKS: Readonly<Record<string, { readonly kind: string; readonly member: string }>> = {
   macvlan: { kind: "link", member: "master" },
   ovs: { kind: "ovs", member: "bridge" },
   ...Object.fromEntries(
@@ -124,7 +124,7 @@ export function sharedLinkOf(config: string | undefined): string | undefined {
   if (!isJsonObject(parsed)) return undefined;
   const plugin = firstPlugin(parsed);
   const type = typeof plugin["type"] === "string" ? plugin["type"] : "";
-  const link = Object.hasOwn(LINKS, type) ? LINKS[type] : undefined;
+  const link = Object.hasOwn(SHARED_LINKS, type) ? SHARED_LINKS[type] : undefined;
   if (link === undefined) return undefined;
   const named = plugin[link.member];
   const fallback = link.kind === "bridge" ? DEFAULT_BRIDGE : "";

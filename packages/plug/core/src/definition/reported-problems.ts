@@ -6,7 +6,7 @@ import { isEqual } from "../equal.ts";
 import { reasonOf, sayWithAdvice } from "../reasons/of-error.ts";
 
 /** Most nodes that report, because a problem of a thousand nodes would fill the status. */
-const NODES_MAX = 10;
+const REPORTING_NODES_MAX = 10;
 /** Most characters of a message. Source: Kubernetes, messages of events. */
 const MESSAGE_MAX = 1024;
 
@@ -37,7 +37,7 @@ export function otherNodesIn(nad: NetworkAttachmentDefinition, node: string): re
 }
 
 /** Sorted, so that all nodes write the same list. */
-function withOwn(
+function replaceOwnEntry(
   nad: NetworkAttachmentDefinition,
   { node, gone }: Pick<NodeFinding, "node" | "gone">,
   own: NodeProblem | undefined,
@@ -46,7 +46,7 @@ function withOwn(
   const others = (nad.status?.problems ?? []).filter(
     (entry) => entry.node !== node && entry.generation >= generation && !gone.includes(entry.node),
   );
-  const hasRoom = own !== undefined && others.length < NODES_MAX;
+  const hasRoom = own !== undefined && others.length < REPORTING_NODES_MAX;
   return [...others, ...(hasRoom ? [own] : [])].toSorted((one, other) =>
     one.node < other.node ? -1 : 1,
   );
@@ -68,13 +68,13 @@ export function problemsPatch(
   const now = nad.status?.problems ?? [];
   const before = now.find((entry) => entry.node === node);
   const own = told && { node, ...told, generation: generationOf(nad) };
-  const problems = withOwn(nad, { node, gone }, own);
+  const problems = replaceOwnEntry(nad, { node, gone }, own);
   const after = problems.find((entry) => entry.node === node);
-  const isNews =
+  const hasChanged =
     !isEqual(before, after) ||
     (isTidying && hasStaleProblems(nad, node)) ||
     now.some((entry) => gone.includes(entry.node));
-  if (!isNews) return [];
+  if (!hasChanged) return [];
   const { uid, resourceVersion } = nad.metadata;
   return [
     { op: "test", path: "/metadata/uid", value: uid },

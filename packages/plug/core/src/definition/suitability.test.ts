@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 import { describe, expect, test } from "vitest";
-import { rangeUseOf, problemsOf, type DefinitionFacts } from "./suitability.ts";
+import { measureRangeUse, problemsOf, type DefinitionFacts } from "./suitability.ts";
 import type { NetworkConfigList } from "../ports/cni.ts";
 import { needsOf } from "./needs.ts";
 
@@ -85,7 +85,7 @@ const RANGE_ROWS: readonly RangeRow[] = [
 
 describe("use of", () => {
   test.each(RANGE_ROWS)("$name", ({ ipam, leases = [], want }) => {
-    const seen = rangeUseOf({ ...HOST_LOCAL, ...ipam }, leases);
+    const seen = measureRangeUse({ ...HOST_LOCAL, ...ipam }, leases);
     expect(seen.map(({ field, size, used }) => [field, size, used])).toEqual(want);
   });
 });

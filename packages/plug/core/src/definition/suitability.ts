@@ -10,7 +10,7 @@ import {
   type JsonObject,
 } from "@patchbay/api";
 import { AppError } from "../errors/app-error.ts";
-import type { Named, AddressPool, DefinitionNeeds } from "./needs.ts";
+import type { NamedField, AddressPool, DefinitionNeeds } from "./needs.ts";
 
 interface Range {
   readonly version: 4 | 6;
@@ -29,13 +29,17 @@ interface RangeUse {
   readonly used: number;
 }
 
-function textOf(object: JsonObject, name: string): string | undefined {
+function readText(object: JsonObject, name: string): string | undefined {
   const value = object[name];
   return typeof value === "string" && value !== "" ? value : undefined;
 }
 
 /** Returns `fallback` if the address is not set, and undefined if it is outside the subnet. */
-function within(text: string | undefined, subnet: IpPrefix, fallback: bigint): bigint | undefined {
+function parseWithin(
+  text: string | undefined,
+  subnet: IpPrefix,
+  fallback: bigint,
+): bigint | undefined {
   if (text === undefined) return fallback;
   const address = parseIp(text);
   return address !== undefined && isWithin({ ...address, length: IP_BITS[address.version] }, subnet)
@@ -44,38 +48,40 @@ function within(text: string | undefined, subnet: IpPrefix, fallback: bigint): b
 }
 
 /** Uses the plugin's defaults. Source: plugins host-local backend/allocator range.go Canonicalize. */
-function rangeOf(value: unknown): Range | undefined {
-  const subnet = isJsonObject(value) ? parseIp(textOf(value, "subnet") ?? "") : undefined;
+function parseRange(value: unknown): Range | undefined {
+  const subnet = isJsonObject(value) ? parseIp(readText(value, "subnet") ?? "") : undefined;
   if (!isJsonObject(value) || subnet === undefined) return undefined;
   const { version, length } = subnet;
   const bits = BigInt(IP_BITS[version] - length);
   const base = networkOf(subnet).value;
   const end = base + (1n << bits) - 1n;
   const lastUsable = version === 4 ? end - 1n : end;
-  const first = within(textOf(value, "rangeStart"), subnet, base + 1n);
-  const last = within(textOf(value, "rangeEnd"), subnet, lastUsable);
-  const gateway = within(textOf(value, "gateway"), subnet, base + 1n);
+  const first = parseWithin(readText(value, "rangeStart"), subnet, base + 1n);
+  const last = parseWithin(readText(value, "rangeEnd"), subnet, lastUsable);
+  const gateway = parseWithin(readText(value, "gateway"), subnet, base + 1n);
   if (bits < 2n || first === undefined || last === undefined) return undefined;
   return { version, first, last, gateway: gateway ?? -1n };
 }
 
-function setOf(value: unknown): RangeSet {
+function parseRangeSet(value: unknown): RangeSet {
   if (!Array.isArray(value) || value.length === 0) return undefined;
-  const ranges = value.map(rangeOf);
+  const ranges = value.map(parseRange);
   return ranges.every((range) => range !== undefined) ? ranges : undefined;
 }
 
-function namedSets(ipam: JsonObject): readonly (readonly [string, RangeSet])[] {
+function listRangeSets(ipam: JsonObject): readonly (readonly [string, RangeSet])[] {
   const { subnet, ranges } = ipam;
   return [
-    ...(subnet === undefined ? [] : [["ipam", setOf([ipam])] as const]),
+    ...(subnet === undefined ? [] : [["ipam", parseRangeSet([ipam])] as const]),
     ...(Array.isArray(ranges)
-      ? ranges.map((set: unknown, at) => [`ipam.ranges[${String(at)}]`, setOf(set)] as const)
+      ? ranges.map(
+          (set: unknown, at) => [`ipam.ranges[${String(at)}]`, parseRangeSet(set)] as const,
+        )
       : []),
   ];
 }
 
-function holds({ version, first, last, gateway }: Range, address: IpPrefix): boolean {
+function contains({ version, first, last, gateway }: Range, address: IpPrefix): boolean {
   const { value } = address;
   return version === address.version && value >= first && value <= last && value !== gateway;
 }
@@ -90,13 +96,13 @@ function sizeOf({ first, last, gateway }: Range): bigint {
  * Omits sets that only the plugin can parse. `leases`: file names in the network's directory. Source: plugins
  * host-local backend/disk.
  */
-export function rangeUseOf(ipam: JsonObject, leases: readonly string[]): readonly RangeUse[] {
+export function measureRangeUse(ipam: JsonObject, leases: readonly string[]): readonly RangeUse[] {
   const addresses = leases.flatMap((name) => parseIp(name) ?? []);
-  return namedSets(ipam).flatMap(([field, set]) => {
+  return listRangeSets(ipam).flatMap(([field, set]) => {
     if (set === undefined) return [];
     const size = set.reduce((sum, range) => sum + sizeOf(range), 0n);
-    const isOfSet = (address: IpPrefix): boolean => set.some((range) => holds(range, address));
-    return [{ field, size, used: addresses.filter(isOfSet).length }];
+    const isInSet = (address: IpPrefix): boolean => set.some((range) => contains(range, address));
+    return [{ field, size, used: addresses.filter(isInSet).length }];
   });
 }
 
@@ -128,13 +134,19 @@ function programProblem(
   return plugins.has(plugin) ? [] : [new AppError("CNI_PLUGIN_MISSING", { plugin, path })];
 }
 
-function linkProblem({ field, name: link }: Named, facts: DefinitionFacts): readonly AppError[] {
+function linkProblem(
+  { field, name: link }: NamedField,
+  facts: DefinitionFacts,
+): readonly AppError[] {
   const { network, links } = facts;
   if (links === undefined || links.has(link)) return [];
   return [new AppError("CNI_LINK_MISSING", { network, field, link })];
 }
 
-function bridgeProblem({ field, name: link }: Named, facts: DefinitionFacts): readonly AppError[] {
+function bridgeProblem(
+  { field, name: link }: NamedField,
+  facts: DefinitionFacts,
+): readonly AppError[] {
   const { network, links } = facts;
   const kind = links?.get(link);
   if (kind === undefined || kind === "bridge") return [];
@@ -146,7 +158,7 @@ function poolProblem(
   leases: readonly string[],
   { network }: DefinitionFacts,
 ): readonly AppError[] {
-  return rangeUseOf(ipam, leases).flatMap(({ field: name, size, used }) => {
+  return measureRangeUse(ipam, leases).flatMap(({ field: name, size, used }) => {
     const field = `${prefix}${name}`;
     if (size === 0n) return [invalid(network, field, "holds no address that a pod could get")];
     const details = { network, field, size: String(size) };

@@ -28,7 +28,7 @@ export function topologyVersionOf(vmi: VirtualMachineInstance): number {
   return keptTopology(vmi)?.version ?? TOPOLOGY_VERSION;
 }
 
-export function keptAddresses(vmi: VirtualMachineInstance): ReadonlyMap<string, PciAddress> {
+export function recordedNicAddresses(vmi: VirtualMachineInstance): ReadonlyMap<string, PciAddress> {
   return new Map(
     keptTopology(vmi)?.interfaces.flatMap(({ name, pciAddress }) => {
       const address = parsePciAddress(pciAddress);
@@ -38,7 +38,7 @@ export function keptAddresses(vmi: VirtualMachineInstance): ReadonlyMap<string, 
 }
 
 /** Parses a requested PCI address. KubeVirt's short form omits the PCI domain. */
-export function askedPciAddress(text: string | undefined): PciAddress | undefined {
+export function parseRequestedPciAddress(text: string | undefined): PciAddress | undefined {
   if (text === undefined || text === "") return undefined;
   return parsePciAddress(text.split(":").length === 2 ? `0000:${text}` : text);
 }
@@ -46,26 +46,26 @@ export function askedPciAddress(text: string | undefined): PciAddress | undefine
 /** Ports of one SATA controller. Source: QEMU hw/ide/ich.c */
 export const SATA_PORTS = 6;
 
-export function deviceOfDisk({ name }: Pick<GuestDisk, "name">): FixedDevice {
+export function diskDeviceName({ name }: Pick<GuestDisk, "name">): FixedDevice {
   return `disk:${name}`;
 }
 
-export function deviceOfInput(index: number): FixedDevice {
+export function inputDeviceName(index: number): FixedDevice {
   return `input:${String(index)}`;
 }
 
 /** The machine type q35 has controller 0 built in. */
-export function deviceOfSata(index: number): FixedDevice {
+export function sataDeviceName(index: number): FixedDevice {
   return `sata:${String(index)}`;
 }
 
 function sataControllers(vmi: VirtualMachineInstance, disks: readonly GuestDisk[]): FixedDevice[] {
   const count = Math.ceil(disks.filter(({ bus }) => bus === "sata").length / SATA_PORTS);
-  const all = Array.from({ length: count }, (_unused, index) => deviceOfSata(index));
+  const all = Array.from({ length: count }, (_unused, index) => sataDeviceName(index));
   return machineFamilyOf(machineOf(vmi.spec.domain)) === "q35" ? all.slice(1) : all;
 }
 
-function devicesOf(vmi: VirtualMachineInstance): readonly FixedDevice[] {
+function listDevices(vmi: VirtualMachineInstance): readonly FixedDevice[] {
   const { spec } = vmi;
   const { hasKubeVirtDefaults } = layoutOf(topologyVersionOf(vmi));
   const disks = disksOf(spec);
@@ -84,27 +84,30 @@ function devicesOf(vmi: VirtualMachineInstance): readonly FixedDevice[] {
       "scsi",
     ),
     ...sataControllers(vmi, disks),
-    ...disks.filter(({ bus }) => bus === "virtio").map(deviceOfDisk),
-    ...inputs.flatMap(({ bus }, index) => when(bus === "virtio", deviceOfInput(index))),
+    ...disks.filter(({ bus }) => bus === "virtio").map(diskDeviceName),
+    ...inputs.flatMap(({ bus }, index) => when(bus === "virtio", inputDeviceName(index))),
     ...when(rng !== undefined, "rng"),
     ...when(watchdog !== undefined, "watchdog"),
   ];
 }
 
 export function devicesToPlace(vmi: VirtualMachineInstance): readonly DeviceToPlace[] {
-  const asks = new Map(
-    disksOf(vmi.spec).map((disk) => [deviceOfDisk(disk), askedPciAddress(disk.pciAddress)]),
+  const requested = new Map(
+    disksOf(vmi.spec).map((disk) => [
+      diskDeviceName(disk),
+      parseRequestedPciAddress(disk.pciAddress),
+    ]),
   );
-  const had = new Map(
+  const recorded = new Map(
     keptTopology(vmi)?.devices?.map(({ name, pciAddress }) => [name, parsePciAddress(pciAddress)]),
   );
-  return devicesOf(vmi).map((name) => {
-    const asked = asks.get(name);
-    const kept = had.get(name);
+  return listDevices(vmi).map((name) => {
+    const requestedAddress = requested.get(name);
+    const recordedAddress = recorded.get(name);
     return {
       name,
-      ...(asked === undefined ? {} : { asked }),
-      ...(kept === undefined ? {} : { kept }),
+      ...(requestedAddress === undefined ? {} : { asked: requestedAddress }),
+      ...(recordedAddress === undefined ? {} : { kept: recordedAddress }),
     };
   });
 }

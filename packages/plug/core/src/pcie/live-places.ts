@@ -12,8 +12,8 @@ import {
 } from "@patchbay/domain";
 import type { IfaceFacts } from "../iface/facts.ts";
 import type { Reason } from "../reasons/table.ts";
-import { keptAddresses } from "./devices.ts";
-import { askedAddress, modelOf, queuesOf } from "./topology.ts";
+import { recordedNicAddresses } from "./devices.ts";
+import { requestedAddress, modelOf, queuesOf } from "./topology.ts";
 
 export interface NicPlace {
   readonly pciAddress: PciAddress;
@@ -30,45 +30,50 @@ interface LivePlaceFacts {
   readonly ifaces: readonly IfaceFacts[];
 }
 
-type Kept = ReadonlyMap<string, PciAddress>;
+type RecordedAddresses = ReadonlyMap<string, PciAddress>;
 
-function preferredAddress({ name, iface }: IfaceFacts, kept: Kept): PciAddress | undefined {
-  return askedAddress(iface) ?? kept.get(name);
+function preferredAddress(
+  { name, iface }: IfaceFacts,
+  recorded: RecordedAddresses,
+): PciAddress | undefined {
+  return requestedAddress(iface) ?? recorded.get(name);
 }
 
 /** Maps reserved addresses to interfaces: requested addresses first, then recorded ones, then by order. */
-function promisedAddresses(facts: LivePlaceFacts, kept: Kept): Map<string, string> {
+function reserveAddresses(facts: LivePlaceFacts, recorded: RecordedAddresses): Map<string, string> {
   const waiting = facts.ifaces.filter(({ device }) => device === undefined);
-  const asks = ({ iface }: IfaceFacts): boolean => askedAddress(iface) !== undefined;
-  const byRight = [...waiting.filter(asks), ...waiting];
+  const requestsAddress = ({ iface }: IfaceFacts): boolean => requestedAddress(iface) !== undefined;
+  const byPriority = [...waiting.filter(requestsAddress), ...waiting];
   return new Map(
     // A Map keeps the last entry of a key.
-    byRight.toReversed().flatMap((iface) => {
-      const preferred = preferredAddress(iface, kept);
+    byPriority.toReversed().flatMap((iface) => {
+      const preferred = preferredAddress(iface, recorded);
       return preferred === undefined ? [] : [[printPciAddress(preferred), iface.name] as const];
     }),
   );
 }
 
 /** A model that needs I/O ports fits no PCIe port, so free ports do not help on q35. */
-function noPlaceFor(domain: DomainFacts, model: string): NoPlace {
+function noFreeAddress(domain: DomainFacts, model: string): NoPlace {
   const needsIoPorts = findNicModel(model)?.needsIoPorts === true;
   return needsIoPorts && domain.family === "q35" ? "ModelNeedsIoPorts" : "NoFreePciePort";
 }
 
 function chooseAddress(
   iface: IfaceFacts,
-  kept: Kept,
+  recorded: RecordedAddresses,
   free: readonly PciAddress[],
 ): PciAddress | undefined {
-  const preferred = preferredAddress(iface, kept);
+  const preferred = preferredAddress(iface, recorded);
   const printed = preferred === undefined ? "" : printPciAddress(preferred);
-  const granted = free.find((address) => printPciAddress(address) === printed);
-  return granted ?? (askedAddress(iface.iface) === undefined ? free[0] : undefined);
+  const match = free.find((address) => printPciAddress(address) === printed);
+  return match ?? (requestedAddress(iface.iface) === undefined ? free[0] : undefined);
 }
 
-function reasonAgainst(iface: IfaceFacts, domain: DomainFacts, model: string): NoPlace {
-  return askedAddress(iface.iface) === undefined ? noPlaceFor(domain, model) : "PciAddressInUse";
+function placementProblem(iface: IfaceFacts, domain: DomainFacts, model: string): NoPlace {
+  return requestedAddress(iface.iface) === undefined
+    ? noFreeAddress(domain, model)
+    : "PciAddressInUse";
 }
 
 /**
@@ -82,8 +87,8 @@ export function planLivePlaces(
 ): ReadonlyMap<string, NicPlace | NoPlace> {
   const places = new Map<string, NicPlace | NoPlace>();
   if (newcomers.length === 0) return places;
-  const kept = keptAddresses(facts.vmi);
-  const promised = promisedAddresses(facts, kept);
+  const recorded = recordedNicAddresses(facts.vmi);
+  const reserved = reserveAddresses(facts, recorded);
   let vectors = spareVectors(domain);
   for (const iface of newcomers) {
     const { name } = iface;
@@ -92,20 +97,20 @@ export function planLivePlaces(
       queues: queuesOf(facts.vmi.spec, iface.iface, facts.network),
     };
     const free = freeAddresses(domain, nic.model).filter(
-      (address) => (promised.get(printPciAddress(address)) ?? name) === name,
+      (address) => (reserved.get(printPciAddress(address)) ?? name) === name,
     );
     const needed = vectorsOf(nic);
     if (needed > vectors) {
       places.set(name, "NoFreePciePort");
       continue;
     }
-    const address = chooseAddress(iface, kept, free);
+    const address = chooseAddress(iface, recorded, free);
     if (address === undefined) {
-      places.set(name, reasonAgainst(iface, domain, nic.model));
+      places.set(name, placementProblem(iface, domain, nic.model));
       continue;
     }
     vectors -= needed;
-    promised.set(printPciAddress(address), name);
+    reserved.set(printPciAddress(address), name);
     places.set(name, { pciAddress: address, queues: nic.queues });
   }
   return places;

@@ -14,11 +14,11 @@ import { modelNeedsIoPorts, noFreePort, type Told } from "../reasons/words.ts";
 import { machineOf } from "../spec/machine.ts";
 import { findByName, ifacesOf, networksOf } from "../spec/nics.ts";
 
-interface PortBook {
+interface PortReservations {
   readonly total: number;
   readonly free: number;
   /** Interfaces that wait for a device. Those with an attachment in the pod come first. */
-  readonly promised: readonly string[];
+  readonly reserved: readonly string[];
 }
 
 export type NoPort = Told<"NoFreePciePort" | "ModelNeedsIoPorts">;
@@ -27,7 +27,7 @@ function hasDevice(vmi: VirtualMachineInstance, iface: Iface): boolean {
   return findByName(vmi.status?.interfaces, iface.name)?.pciAddress !== undefined;
 }
 
-function withoutDevice(
+function listWithoutDevice(
   vmi: VirtualMachineInstance,
   spec: VmiSpec,
   registry: BindingRegistry,
@@ -41,20 +41,23 @@ function withoutDevice(
   );
 }
 
-export function bookPorts(
+export function reservePorts(
   vmi: VirtualMachineInstance,
   spec: VmiSpec,
   registry: BindingRegistry,
-): PortBook | undefined {
+): PortReservations | undefined {
   const ports = vmi.status?.pciePorts;
   if (ports === undefined) return undefined;
-  const waiting = withoutDevice(vmi, spec, registry).filter(
-    (iface) => lacksIoPorts(vmi, iface) === undefined,
+  const waiting = listWithoutDevice(vmi, spec, registry).filter(
+    (iface) => ioPortProblem(vmi, iface) === undefined,
   );
-  const begun = ({ name }: Iface): boolean =>
+  const hasAttachment = ({ name }: Iface): boolean =>
     findByName(vmi.status?.attachments, name) !== undefined;
-  const promised = [...waiting.filter(begun), ...waiting.filter((iface) => !begun(iface))];
-  return { ...ports, promised: promised.map(({ name }) => name) };
+  const reserved = [
+    ...waiting.filter(hasAttachment),
+    ...waiting.filter((iface) => !hasAttachment(iface)),
+  ];
+  return { ...ports, reserved: reserved.map(({ name }) => name) };
 }
 
 export function ifacesWithoutPort(
@@ -62,19 +65,21 @@ export function ifacesWithoutPort(
   spec: VmiSpec,
   registry: BindingRegistry,
 ): ReadonlyMap<string, NoPort> {
-  const book = bookPorts(vmi, spec, registry);
-  if (book === undefined) return new Map();
-  const unfit = withoutDevice(vmi, spec, registry).flatMap((iface): readonly [string, NoPort][] => {
-    const told = lacksIoPorts(vmi, iface);
-    return told === undefined ? [] : [[iface.name, told]];
-  });
-  const late = book.promised.slice(book.free);
-  const told = noFreePort(vmi);
-  return new Map([...unfit, ...late.map((name): [string, NoPort] => [name, told])]);
+  const ports = reservePorts(vmi, spec, registry);
+  if (ports === undefined) return new Map();
+  const unfit = listWithoutDevice(vmi, spec, registry).flatMap(
+    (iface): readonly [string, NoPort][] => {
+      const problem = ioPortProblem(vmi, iface);
+      return problem === undefined ? [] : [[iface.name, problem]];
+    },
+  );
+  const excess = ports.reserved.slice(ports.free);
+  const problem = noFreePort(vmi);
+  return new Map([...unfit, ...excess.map((name): [string, NoPort] => [name, problem])]);
 }
 
 /** Returns undefined if the model can be plugged or the VM does not run. */
-export function lacksIoPorts(
+export function ioPortProblem(
   vmi: VirtualMachineInstance,
   iface: Iface | undefined,
 ): Told<"ModelNeedsIoPorts"> | undefined {

@@ -25,10 +25,10 @@ import { ifacesOf } from "../spec/nics.ts";
 import { disksOf } from "../spec/disks.ts";
 import { isOnRootComplex, machineOf, vcpusOf } from "../spec/machine.ts";
 import {
-  askedPciAddress,
-  deviceOfDisk,
+  parseRequestedPciAddress,
+  diskDeviceName,
   devicesToPlace,
-  keptAddresses,
+  recordedNicAddresses,
   topologyVersionOf,
 } from "./devices.ts";
 
@@ -41,28 +41,31 @@ export function modelOf(iface: Iface | undefined): string {
 
 /** Returns the number of queue pairs. Source: KubeVirt networkInterfaceMultiqueue. */
 export function queuesOf(spec: VmiSpec, iface: Iface | undefined, config: NetworkConfig): number {
-  const wanted = spec.domain.devices?.networkInterfaceMultiqueue === true;
-  const able = findNicModel(modelOf(iface))?.isMultiQueue === true;
-  return wanted && able ? Math.min(vcpusOf(spec.domain), config.maxQueues) : 1;
+  const isRequested = spec.domain.devices?.networkInterfaceMultiqueue === true;
+  const isSupported = findNicModel(modelOf(iface))?.isMultiQueue === true;
+  return isRequested && isSupported ? Math.min(vcpusOf(spec.domain), config.maxQueues) : 1;
 }
 
-export function askedAddress(iface: Iface | undefined): PciAddress | undefined {
-  return askedPciAddress(iface?.pciAddress);
+export function requestedAddress(iface: Iface | undefined): PciAddress | undefined {
+  return parseRequestedPciAddress(iface?.pciAddress);
 }
 
-function toPlace(vmi: VirtualMachineInstance, config: NetworkConfig): readonly NicToPlace[] {
-  const kept = keptAddresses(vmi);
+function listNicsToPlace(
+  vmi: VirtualMachineInstance,
+  config: NetworkConfig,
+): readonly NicToPlace[] {
+  const recordedAddresses = recordedNicAddresses(vmi);
   return ifacesOf(vmi.spec)
     .filter((iface) => !isAbsent(iface))
     .map((iface) => {
-      const asked = askedAddress(iface);
-      const before = kept.get(iface.name);
+      const requested = requestedAddress(iface);
+      const recorded = recordedAddresses.get(iface.name);
       return {
         name: iface.name,
         model: modelOf(iface),
         queues: queuesOf(vmi.spec, iface, config),
-        ...(asked === undefined ? {} : { asked }),
-        ...(before === undefined ? {} : { kept: before }),
+        ...(requested === undefined ? {} : { asked: requested }),
+        ...(recorded === undefined ? {} : { kept: recorded }),
       };
     });
 }
@@ -78,13 +81,13 @@ export function planVmiTopology(
     vcpus: vcpusOf(domain),
     reserve: domain.devices?.pcieRootPorts ?? config.pcieRootPorts,
     devices: devicesToPlace(vmi),
-    nics: toPlace(vmi, config),
+    nics: listNicsToPlace(vmi, config),
     onRootComplex: isOnRootComplex(vmi),
   });
 }
 
 function fieldOfDisk(spec: VmiSpec, device: TopologyProblem["device"]): string {
-  const disk = disksOf(spec).find((each) => deviceOfDisk(each) === device);
+  const disk = disksOf(spec).find((each) => diskDeviceName(each) === device);
   if (disk === undefined) return "domain.devices";
   const field = disk.pciAddress === undefined ? "" : ".disk.pciAddress";
   return `domain.devices.disks[${String(disk.index)}]${field}`;
@@ -94,7 +97,7 @@ function fieldOf(spec: VmiSpec, problem: TopologyProblem): string {
   if (problem.nic === undefined) return fieldOfDisk(spec, problem.device);
   const index = ifacesOf(spec).findIndex(({ name }) => name === problem.nic);
   if (index === -1) return "domain.devices";
-  const field = askedAddress(ifacesOf(spec)[index]) === undefined ? "" : ".pciAddress";
+  const field = requestedAddress(ifacesOf(spec)[index]) === undefined ? "" : ".pciAddress";
   return `domain.devices.interfaces[${String(index)}]${field}`;
 }
 
@@ -138,9 +141,7 @@ export function pciAddressCauses(
 }
 
 /** Does not depend on the cluster's configuration; empty if the VMI cannot be laid out. */
-export function printedDevicesOf(
-  vmi: VirtualMachineInstance,
-): NonNullable<PcieTopology["devices"]> {
+export function printDevices(vmi: VirtualMachineInstance): NonNullable<PcieTopology["devices"]> {
   const plan = planVmiTopology(vmi, networkConfigOf(undefined));
   if (!plan.ok) return [];
   return devicesToPlace(vmi).flatMap(({ name }) => {

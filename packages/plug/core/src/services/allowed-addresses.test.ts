@@ -2,10 +2,10 @@
 import { expect, test } from "vitest";
 import { printAddress } from "@patchbay/api";
 import { aBlueDefinition } from "../testing/network-services.ts";
-import { prefixesOf } from "./allowed-addresses.ts";
+import { listPrefixes } from "./allowed-addresses.ts";
 
 function printed(config: object): readonly string[] {
-  return prefixesOf(aBlueDefinition(config)).map(
+  return listPrefixes(aBlueDefinition(config)).map(
     (prefix) => `${printAddress(prefix)}/${String(prefix.length)}`,
   );
 }
@@ -59,6 +59,6 @@ test.each([
 });
 
 test("a definition without text names nothing", () => {
-  expect(prefixesOf({ ...aBlueDefinition(), spec: {} })).toEqual([]);
-  expect(prefixesOf({ ...aBlueDefinition(), spec: { config: "{" } })).toEqual([]);
+  expect(listPrefixes({ ...aBlueDefinition(), spec: {} })).toEqual([]);
+  expect(listPrefixes({ ...aBlueDefinition(), spec: { config: "{" } })).toEqual([]);
 });

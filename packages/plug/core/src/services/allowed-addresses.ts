@@ -28,7 +28,7 @@ export interface ServiceAddress {
  * Addresses that the API server rejects in EndpointSlices, and IPv4-mapped addresses. Source: Kubernetes
  * ValidateNonSpecialIP.
  */
-const SPECIAL = [
+const FORBIDDEN_PREFIXES = [
   "0.0.0.0/8",
   "127.0.0.0/8",
   "169.254.0.0/16",
@@ -47,7 +47,7 @@ export function trustedNamespacesOf(kubevirt: KubeVirt | undefined): readonly st
 }
 
 /** `network` is NAMESPACE/NAME. */
-export function addressesOfNetwork(
+export function findAllowedAddresses(
   network: string,
   definition: NetworkAttachmentDefinition | undefined,
   trustedNamespaces: readonly string[],
@@ -62,14 +62,14 @@ export function addressesOfNetwork(
   if (definition === undefined) {
     return refused(`there is no NetworkAttachmentDefinition ${network}`);
   }
-  const prefixes = prefixesOf(definition);
+  const prefixes = listPrefixes(definition);
   if (prefixes.length > 0) return { kind: "allowed", prefixes };
   return refused(
     `the NetworkAttachmentDefinition ${network} does not say from which network it gives addresses (subnet, range or addresses of its ipam)`,
   );
 }
 
-export function serviceAddressOf(
+export function parseServiceAddress(
   text: string,
   prefixes: readonly IpPrefix[],
 ): ServiceAddress | undefined {
@@ -77,7 +77,7 @@ export function serviceAddressOf(
   if (parsed === undefined) return undefined;
   const address = { ...parsed, length: IP_BITS[parsed.version] };
   const isIn = (prefix: IpPrefix): boolean => isWithin(address, prefix);
-  if (!prefixes.some(isIn) || SPECIAL.some(isIn)) return undefined;
+  if (!prefixes.some(isIn) || FORBIDDEN_PREFIXES.some(isIn)) return undefined;
   return {
     addressType: address.version === 4 ? "IPv4" : "IPv6",
     text: printAddress(address),
@@ -88,44 +88,44 @@ export function serviceAddressOf(
  * Members of `ipam`, at any depth, that name a subnet. Sources: plugins host-local (subnet, ranges), static
  * (addresses), whereabouts (range, ipRanges).
  */
-const OF_IPAM: readonly string[] = ["subnet", "range", "address"];
+const IPAM_MEMBERS: readonly string[] = ["subnet", "range", "address"];
 /** Member of a plugin without `ipam`: comma-separated subnets. Source: ovn-kubernetes multi-homing. */
-const OF_PLUGIN = "subnets";
+const SUBNETS_MEMBER = "subnets";
 
 /** Iterative rather than recursive, because the definition's author chooses the depth. */
-function textsIn(ipam: JsonObject): readonly string[] {
+function listIpamTexts(ipam: JsonObject): readonly string[] {
   const found: string[] = [];
-  const left: unknown[] = [ipam];
-  while (left.length > 0) {
-    const value = left.pop();
+  const pending: unknown[] = [ipam];
+  while (pending.length > 0) {
+    const value = pending.pop();
     if (typeof value !== "object" || value === null) continue;
     for (const [member, inner] of Object.entries(value) as readonly [string, unknown][]) {
-      if (typeof inner === "string" && OF_IPAM.includes(member)) found.push(inner);
-      left.push(inner);
+      if (typeof inner === "string" && IPAM_MEMBERS.includes(member)) found.push(inner);
+      pending.push(inner);
     }
   }
   return found;
 }
 
-function textsOf(plugin: unknown): readonly string[] {
+function listPluginTexts(plugin: unknown): readonly string[] {
   if (!isJsonObject(plugin)) return [];
   const { ipam } = plugin;
-  const subnets = plugin[OF_PLUGIN];
+  const subnets = plugin[SUBNETS_MEMBER];
   return [
-    ...(isJsonObject(ipam) ? textsIn(ipam) : []),
+    ...(isJsonObject(ipam) ? listIpamTexts(ipam) : []),
     ...(typeof subnets === "string" ? subnets.split(",") : []),
   ];
 }
 
 /** Parses a subnet, or the last address of `FIRST-LAST/LENGTH`. Source: whereabouts, range. */
-function prefixOf(text: string): IpPrefix | undefined {
+function parsePrefix(text: string): IpPrefix | undefined {
   return parseIp(text.slice(text.lastIndexOf("-") + 1).trim());
 }
 
 /** Empty if an external server assigns the addresses. */
-export function prefixesOf({ spec }: NetworkAttachmentDefinition): readonly IpPrefix[] {
+export function listPrefixes({ spec }: NetworkAttachmentDefinition): readonly IpPrefix[] {
   const config = parseJson(spec?.config);
   if (!isJsonObject(config)) return [];
   const plugins = Array.isArray(config["plugins"]) ? (config["plugins"] as readonly unknown[]) : [];
-  return [config, ...plugins].flatMap(textsOf).flatMap((text) => prefixOf(text) ?? []);
+  return [config, ...plugins].flatMap(listPluginTexts).flatMap((text) => parsePrefix(text) ?? []);
 }

@@ -17,8 +17,12 @@ import { sha256Hex } from "../iface/sha256.ts";
 import { hostnameOf } from "../spec/guest-names.ts";
 import { findByName, ifacesOf, networksOf } from "../spec/nics.ts";
 import { findCondition, READY } from "../status/conditions.ts";
-import { serviceAskOf, type AskedService } from "./service-request.ts";
-import { addressesOfNetwork, serviceAddressOf, type ServiceAddress } from "./allowed-addresses.ts";
+import { serviceAskOf, type NetworkRequest } from "./service-request.ts";
+import {
+  findAllowedAddresses,
+  parseServiceAddress,
+  type ServiceAddress,
+} from "./allowed-addresses.ts";
 import { slicesOfParts, type ServicePart } from "./slices.ts";
 
 export const NETWORK_SLICE_WRITER = "virt-controller.patchbay.io";
@@ -43,7 +47,7 @@ const DNS_LABEL = /^[a-z0-9](?:[-a-z0-9]{0,61}[a-z0-9])?$/;
 
 export function selectsVmi(
   { metadata }: Service,
-  { selector }: AskedService,
+  { selector }: NetworkRequest,
   vmi: VirtualMachineInstance,
 ): boolean {
   const labels = vmi.metadata.labels ?? {};
@@ -66,7 +70,7 @@ function isPlugged({ status }: VirtualMachineInstance, attachment: Attachment): 
 }
 
 /** CNI's addresses that the guest still reports. While the guest reports nothing, all of CNI's addresses count. */
-function heldAddresses(
+function confirmedAddresses(
   { status }: VirtualMachineInstance,
   { name, ips = [] }: Attachment,
 ): readonly string[] {
@@ -79,7 +83,7 @@ function heldAddresses(
 }
 
 /** Undefined if the interface has no port of that name. */
-function targetOf(
+function resolveTargetPort(
   { port, protocol = "TCP", targetPort = port }: ServicePort,
   vmi: VirtualMachineInstance,
   ifaceName: string,
@@ -90,27 +94,27 @@ function targetOf(
     ?.port;
 }
 
-function portsOf(
+function resolvePorts(
   { spec }: Service,
   vmi: VirtualMachineInstance,
   ifaceName: string,
 ): readonly EndpointPort[] | undefined {
   const asked = spec.ports ?? [];
   const ports = asked.flatMap((port): readonly EndpointPort[] => {
-    const number = targetOf(port, vmi, ifaceName);
+    const number = resolveTargetPort(port, vmi, ifaceName);
     const { name = "", protocol = "TCP" } = port;
     return number === undefined ? [] : [{ name, port: number, protocol }];
   });
   return asked.length > 0 && ports.length === 0 ? undefined : ports;
 }
 
-function hostnameIn({ metadata }: Service, vmi: VirtualMachineInstance): string | undefined {
+function publishedHostname({ metadata }: Service, vmi: VirtualMachineInstance): string | undefined {
   const hostname = hostnameOf(vmi);
   const isNamed = vmi.spec.subdomain === metadata.name && DNS_LABEL.test(hostname);
   return isNamed ? hostname : undefined;
 }
 
-function endpointOf(
+function buildEndpoint(
   service: Service,
   vmi: VirtualMachineInstance,
   at: { readonly attachment: Attachment; readonly address: ServiceAddress },
@@ -121,7 +125,7 @@ function endpointOf(
   const serving = isReady && isPlugged(vmi, at.attachment);
   const terminating = deletionTimestamp !== undefined;
   const isPublished = service.spec.publishNotReadyAddresses === true;
-  const hostname = hostnameIn(service, vmi);
+  const hostname = publishedHostname(service, vmi);
   return {
     addresses: [at.address.text],
     conditions: { ready: isPublished || (serving && !terminating), serving, terminating },
@@ -131,7 +135,7 @@ function endpointOf(
   };
 }
 
-function partsOf(
+function listParts(
   service: Service,
   vmi: VirtualMachineInstance,
   on: { readonly network: string; readonly prefixes: readonly IpPrefix[] },
@@ -140,31 +144,31 @@ function partsOf(
     ({ networkName, state }) => networkName === on.network && state === "Attached",
   );
   return attachments.flatMap((attachment) => {
-    const ports = portsOf(service, vmi, attachment.name);
+    const ports = resolvePorts(service, vmi, attachment.name);
     if (ports === undefined) return [];
-    const addresses = heldAddresses(vmi, attachment).flatMap(
-      (text) => serviceAddressOf(text, on.prefixes) ?? [],
+    const addresses = confirmedAddresses(vmi, attachment).flatMap(
+      (text) => parseServiceAddress(text, on.prefixes) ?? [],
     );
     return addresses.map((address) => ({
       addressType: address.addressType,
       ports,
-      endpoint: endpointOf(service, vmi, { attachment, address }),
+      endpoint: buildEndpoint(service, vmi, { attachment, address }),
     }));
   });
 }
 
 export function networkServicePlan(facts: NetworkServiceFacts): NetworkServicePlan {
   const { service, vmis, definition, trustedNamespaces } = facts;
-  const ask = serviceAskOf(service);
-  if (ask.kind === "none") return { slices: [] };
-  if (ask.kind === "refused") return { slices: [], refusal: ask.message };
-  const { asked } = ask;
-  const allowed = addressesOfNetwork(asked.network, definition, trustedNamespaces);
+  const request = serviceAskOf(service);
+  if (request.kind === "none") return { slices: [] };
+  if (request.kind === "refused") return { slices: [], refusal: request.message };
+  const { asked } = request;
+  const allowed = findAllowedAddresses(asked.network, definition, trustedNamespaces);
   if (allowed.kind === "refused") return { slices: [], refusal: allowed.message };
   const on = { network: asked.network, prefixes: allowed.prefixes };
   const parts = vmis
     .filter((vmi) => !isOver(vmi) && selectsVmi(service, asked, vmi))
-    .flatMap((vmi) => partsOf(service, vmi, on));
+    .flatMap((vmi) => listParts(service, vmi, on));
   const { name, uid = "" } = service.metadata;
   const stem = `${name}-${sha256Hex(uid).slice(0, UID_DIGITS)}`;
   return { slices: slicesOfParts({ service, writer: NETWORK_SLICE_WRITER, stem }, parts) };
@@ -189,7 +193,7 @@ export function seenByServices(vmi: VirtualMachineInstance): unknown {
       attachment.networkName,
       attachment.podInterfaceName,
       attachment.state,
-      heldAddresses(vmi, attachment),
+      confirmedAddresses(vmi, attachment),
       isPlugged(vmi, attachment),
     ]),
   ];

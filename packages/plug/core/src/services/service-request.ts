@@ -4,7 +4,7 @@ import { names, type Service } from "@patchbay/api";
 import { dropAbsent } from "../drop-absent.ts";
 import { qualifiedName } from "../spec/nics.ts";
 
-export interface AskedService {
+export interface NetworkRequest {
   /** NAMESPACE/NAME of the NetworkAttachmentDefinition. */
   readonly network: string;
   /** Has at least one entry. */
@@ -12,8 +12,8 @@ export interface AskedService {
 }
 
 /** `refused` carries a message for the user. `none` means that the Service does not request VMs. */
-type ServiceAsk =
-  | { readonly kind: "asked"; readonly asked: AskedService }
+type ServiceRequest =
+  | { readonly kind: "asked"; readonly asked: NetworkRequest }
   | { readonly kind: "refused"; readonly message: string }
   | { readonly kind: "none" };
 
@@ -21,14 +21,14 @@ type ServiceAsk =
 const SELECTOR_MAX = 4096;
 const LABELS_MAX = 32;
 /** NAME or NAMESPACE/NAME. Source: Kubernetes names (RFC 1123). */
-const NETWORK =
+const NETWORK_NAME =
   /^(?:[a-z0-9](?:[-a-z0-9]{0,61}[a-z0-9])?\/)?[a-z0-9](?:[-a-z0-9.]{0,251}[a-z0-9])?$/;
 /** Source: Kubernetes validation of label keys and values. */
 const LABEL_KEY =
   /^(?:[a-z0-9](?:[-a-z0-9.]{0,251}[a-z0-9])?\/)?[A-Za-z0-9](?:[-\w.]{0,61}[A-Za-z0-9])?$/;
 const LABEL_VALUE = /^(?:[A-Za-z0-9](?:[-\w.]{0,61}[A-Za-z0-9])?)?$/;
 
-function labelOf(text: string): readonly [string, string] | undefined {
+function parseLabel(text: string): readonly [string, string] | undefined {
   const [key = "", value, ...more] = text.split("=").map((part) => part.trim());
   if (value === undefined || more.length > 0) return undefined;
   return LABEL_KEY.test(key) && LABEL_VALUE.test(value) ? [key, value] : undefined;
@@ -37,20 +37,24 @@ function labelOf(text: string): readonly [string, string] | undefined {
 /** Parses comma-separated `KEY=VALUE` pairs; undefined if malformed or empty. */
 function parseSelector(text: string): ReadonlyMap<string, string> | undefined {
   if (text.length > SELECTOR_MAX) return undefined;
-  const labels = text.split(",").map(labelOf);
+  const labels = text.split(",").map(parseLabel);
   const known = labels.filter((label) => label !== undefined);
   const selector = new Map(known);
-  const isSound = known.length === labels.length && selector.size === labels.length;
-  return isSound && labels.length <= LABELS_MAX ? selector : undefined;
+  const isValid = known.length === labels.length && selector.size === labels.length;
+  return isValid && labels.length <= LABELS_MAX ? selector : undefined;
 }
 
-function refused(message: string): ServiceAsk {
+function refused(message: string): ServiceRequest {
   return { kind: "refused", message };
 }
 
-const FORM = "KEY=VALUE, or several with commas between them";
+const SELECTOR_FORM = "KEY=VALUE, or several with commas between them";
 
-function askOf(network: string, selectorText: string, { metadata, spec }: Service): ServiceAsk {
+function parseRequest(
+  network: string,
+  selectorText: string,
+  { metadata, spec }: Service,
+): ServiceRequest {
   if (spec.type === "ExternalName")
     return refused("a Service of type ExternalName has no addresses");
   if (Object.keys(spec.selector ?? {}).length > 0) {
@@ -59,44 +63,44 @@ function askOf(network: string, selectorText: string, { metadata, spec }: Servic
       `a Service with spec.selector leads to pods, not to networks: leave the selector out, and name the VMs in the annotation ${annotation}`,
     );
   }
-  if (!NETWORK.test(network)) {
+  if (!NETWORK_NAME.test(network)) {
     return refused(
       `the annotation ${names.SERVICE_NETWORK_ANNOTATION} must be the name of a NetworkAttachmentDefinition, NAME or NAMESPACE/NAME`,
     );
   }
   const selector = parseSelector(selectorText);
   if (selector === undefined) {
-    return refused(`the annotation ${names.SERVICE_SELECTOR_ANNOTATION} must be ${FORM}`);
+    return refused(`the annotation ${names.SERVICE_SELECTOR_ANNOTATION} must be ${SELECTOR_FORM}`);
   }
   const asked = { network: qualifiedName(network, metadata.namespace ?? ""), selector };
   return { kind: "asked", asked };
 }
 
 /** A Service that names only a network belongs to another implementation and is ignored. */
-export function serviceAskOf(service: Service): ServiceAsk {
+export function serviceAskOf(service: Service): ServiceRequest {
   const annotations = service.metadata.annotations ?? {};
   const network = annotations[names.SERVICE_NETWORK_ANNOTATION];
   const selector = annotations[names.SERVICE_SELECTOR_ANNOTATION];
   if (network === undefined || selector === undefined) return { kind: "none" };
-  return askOf(network.trim(), selector, service);
+  return parseRequest(network.trim(), selector, service);
 }
 
 export function askedNetworksOf(service: Service): readonly string[] {
-  const ask = serviceAskOf(service);
-  return ask.kind === "asked" ? [ask.asked.network] : [];
+  const request = serviceAskOf(service);
+  return request.kind === "asked" ? [request.asked.network] : [];
 }
 
 /** Trims a Service for the cache; one without a request keeps only its identity. */
 export function seenService({ apiVersion, kind, metadata, spec }: Service): Service {
   const { name, namespace, uid, resourceVersion, deletionTimestamp } = metadata;
   const { type, selector, ports, publishNotReadyAddresses } = spec;
-  const asking = [names.SERVICE_NETWORK_ANNOTATION, names.SERVICE_SELECTOR_ANNOTATION].flatMap(
+  const requests = [names.SERVICE_NETWORK_ANNOTATION, names.SERVICE_SELECTOR_ANNOTATION].flatMap(
     (annotation) => {
       const text = metadata.annotations?.[annotation];
       return text === undefined ? [] : [[annotation, text] as const];
     },
   );
-  const annotations = asking.length === 2 ? Object.fromEntries(asking) : undefined;
+  const annotations = requests.length === 2 ? Object.fromEntries(requests) : undefined;
   const seen = { name, namespace, uid, resourceVersion, deletionTimestamp, annotations };
   return {
     apiVersion,

@@ -55,20 +55,20 @@ function newSlice(
   };
 }
 
-function chunks(endpoints: readonly Endpoint[]): readonly (readonly Endpoint[])[] {
+function splitEndpoints(endpoints: readonly Endpoint[]): readonly (readonly Endpoint[])[] {
   const count = Math.ceil(endpoints.length / SLICE_ENDPOINTS_MAX);
   return Array.from({ length: count }, (_none, index) =>
     endpoints.slice(index * SLICE_ENDPOINTS_MAX, (index + 1) * SLICE_ENDPOINTS_MAX),
   );
 }
 
-function contentsOf(parts: readonly ServicePart[]): readonly Content[] {
+function groupContents(parts: readonly ServicePart[]): readonly Content[] {
   const groups = Map.groupBy(parts, ({ ports }) => JSON.stringify(ports));
   return [...groups]
     .sort(([one], [other]) => (one < other ? -1 : 1))
     .flatMap(([, group]) => {
       const ports = group[0]?.ports ?? [];
-      return chunks(group.map(({ endpoint }) => endpoint)).map((endpoints) => ({
+      return splitEndpoints(group.map(({ endpoint }) => endpoint)).map((endpoints) => ({
         ports,
         endpoints,
       }));
@@ -88,21 +88,26 @@ export function slicesOfParts(
   parts: readonly ServicePart[],
 ): readonly EndpointSlice[] {
   return FAMILIES.flatMap(({ addressType, infix }) =>
-    contentsOf(parts.filter((part) => part.addressType === addressType)).map((content, index) =>
+    groupContents(parts.filter((part) => part.addressType === addressType)).map((content, index) =>
       newSlice(owner, `${owner.stem}${infix}-${String(index)}`, { addressType, ...content }),
     ),
   );
 }
 
-function isAsWanted(slice: EndpointSlice, wanted: EndpointSlice): boolean {
-  const shown = ({ metadata, addressType, endpoints = [], ports = [] }: EndpointSlice): unknown => [
+function isUpToDate(slice: EndpointSlice, wanted: EndpointSlice): boolean {
+  const comparedFields = ({
+    metadata,
+    addressType,
+    endpoints = [],
+    ports = [],
+  }: EndpointSlice): unknown => [
     addressType,
     endpoints,
     ports,
     metadata.labels?.[SERVICE_NAME_LABEL],
     metadata.ownerReferences?.map(({ uid }) => uid),
   ];
-  return isEqual(shown(slice), shown(wanted));
+  return isEqual(comparedFields(slice), comparedFields(wanted));
 }
 
 /** Plans the changes from `slices` to `wanted`. Ignores slices of other writers. */
@@ -118,7 +123,7 @@ export function planSlices(
     ...wanted.flatMap((slice): readonly SliceAction[] => {
       const known = find(ours, slice.metadata.name);
       if (known === undefined) return [{ kind: "create", slice }];
-      if (isAsWanted(known, slice)) return [];
+      if (isUpToDate(known, slice)) return [];
       const { resourceVersion = "" } = known.metadata;
       const metadata = { ...slice.metadata, resourceVersion };
       return [{ kind: "update", slice: { ...slice, metadata } }];

@@ -25,7 +25,7 @@ export const FILL_STATE_ANNOTATION = "cdi.kubevirt.io/storage.condition.running.
 export const FILL_MESSAGE_ANNOTATION = "cdi.kubevirt.io/storage.condition.running.message";
 export const FILLED = "Succeeded";
 
-const SOURCES = ["registry", "http", "pvc"] as const;
+const SOURCE_KINDS = ["registry", "http", "pvc"] as const;
 const REGISTRY_SCHEME = "docker://";
 const ACCESS_MODES = ["ReadWriteOnce"];
 
@@ -98,8 +98,8 @@ function readClaim(
 ): FillSource | undefined {
   reader.only(fields, path, ["name", "namespace"]);
   const claimName = reader.text(fields, path, "name");
-  const of = fields["namespace"] ?? namespace;
-  if (of !== namespace) {
+  const sourceNamespace = fields["namespace"] ?? namespace;
+  if (sourceNamespace !== namespace) {
     reader.refuse(
       `${path}.namespace`,
       `claims are copied within their namespace only, which is ${namespace}; export the disk, and name it by http`,
@@ -113,7 +113,7 @@ function readSource(reader: Reader, spec: Fields, namespace: string): FillSource
   const given = reader.fields(spec["source"]);
   const [name, ...others] = Object.keys(given);
   if (name === undefined || others.length > 0) {
-    reader.require("spec.source", `must have exactly one of ${SOURCES.join(", ")}`);
+    reader.require("spec.source", `must have exactly one of ${SOURCE_KINDS.join(", ")}`);
     return undefined;
   }
   const path = `spec.source.${name}`;
@@ -124,7 +124,7 @@ function readSource(reader: Reader, spec: Fields, namespace: string): FillSource
   const instead = name === "blank" ? "; a new PersistentVolumeClaim is an empty disk" : "";
   reader.refuse(
     path,
-    `is not supported on a standalone machine: use one of ${SOURCES.join(", ")}${instead}`,
+    `is not supported on a standalone machine: use one of ${SOURCE_KINDS.join(", ")}${instead}`,
   );
   return undefined;
 }
@@ -181,7 +181,7 @@ function readTarget(reader: Reader, spec: Fields): Omit<FillOrder, "source"> | u
 }
 
 /** Fields of CDI that have no effect here. */
-const IGNORED = ["preallocation", "priorityClassName"];
+const IGNORED_FIELDS = ["preallocation", "priorityClassName"];
 
 export function readDataVolume(
   given: unknown,
@@ -189,7 +189,7 @@ export function readDataVolume(
 ): { readonly order: FillOrder } | { readonly causes: readonly Cause[] } {
   const reader = new Reader();
   const spec = reader.fields(given);
-  reader.only(spec, "spec", ["source", "pvc", "storage", "contentType", ...IGNORED]);
+  reader.only(spec, "spec", ["source", "pvc", "storage", "contentType", ...IGNORED_FIELDS]);
   if ((spec["contentType"] ?? "kubevirt") !== "kubevirt") {
     reader.refuse("spec.contentType", "only disks are supported: kubevirt");
   }

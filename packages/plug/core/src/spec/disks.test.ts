@@ -177,7 +177,7 @@ test.each<SourceCase>([
     source: {
       kind: "hostDisk",
       path: "/data/d.img",
-      isMade: false,
+      isCreated: false,
       bytes: undefined,
       shared: false,
     },
@@ -187,7 +187,13 @@ test.each<SourceCase>([
     volume: {
       hostDisk: { path: "/data/d.img", type: "DiskOrCreate", capacity: "1Mi", shared: true },
     },
-    source: { kind: "hostDisk", path: "/data/d.img", isMade: true, bytes: 2 ** 20, shared: true },
+    source: {
+      kind: "hostDisk",
+      path: "/data/d.img",
+      isCreated: true,
+      bytes: 2 ** 20,
+      shared: true,
+    },
     files: { Filesystem: ON_HOST },
   },
   {

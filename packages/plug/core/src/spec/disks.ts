@@ -7,16 +7,17 @@ import {
   type Disk,
   type VmiSpec,
 } from "@patchbay/api";
+import { findOneOf } from "./guest-devices.ts";
 import { findByName } from "./nics.ts";
 
-export type GivenText =
+export type TextSource =
   | { readonly kind: "inline"; readonly text: string }
   | { readonly kind: "base64"; readonly text: string }
   | { readonly kind: "secret"; readonly name: string };
 
 export interface CloudInitData {
-  readonly userData: GivenText | undefined;
-  readonly networkData: GivenText | undefined;
+  readonly userData: TextSource | undefined;
+  readonly networkData: TextSource | undefined;
 }
 
 interface SmallDisk {
@@ -44,7 +45,7 @@ export type DiskSource =
       readonly kind: "hostDisk";
       readonly path: string;
       /** Whether the file is created if it is missing. */
-      readonly isMade: boolean;
+      readonly isCreated: boolean;
       readonly bytes: number | undefined;
       readonly shared: boolean;
     }
@@ -56,28 +57,28 @@ export type DiskSource =
 
 export type DiskSourceKind = DiskSource["kind"];
 
-function given(text: string | undefined): string | undefined {
+function nonEmpty(text: string | undefined): string | undefined {
   return text === "" ? undefined : text;
 }
 
 type CloudInitVolume = NonNullable<Volume["cloudInitNoCloud"]>;
 
-function givenText(
+function toTextSource(
   text: string | undefined,
   base64: string | undefined,
   secret: { readonly name?: string } | undefined,
-): GivenText | undefined {
-  const name = given(secret?.name);
+): TextSource | undefined {
+  const name = nonEmpty(secret?.name);
   if (name !== undefined) return { kind: "secret", name };
-  if (given(base64) !== undefined) return { kind: "base64", text: base64 ?? "" };
-  return given(text) === undefined ? undefined : { kind: "inline", text: text ?? "" };
+  if (nonEmpty(base64) !== undefined) return { kind: "base64", text: base64 ?? "" };
+  return nonEmpty(text) === undefined ? undefined : { kind: "inline", text: text ?? "" };
 }
 
 /** Prefers the Secret, then base64, if data has several forms. Admission refuses that. */
-function cloudInitOf(volume: CloudInitVolume): CloudInitData {
+function readCloudInit(volume: CloudInitVolume): CloudInitData {
   return {
-    userData: givenText(volume.userData, volume.userDataBase64, volume.secretRef),
-    networkData: givenText(
+    userData: toTextSource(volume.userData, volume.userDataBase64, volume.secretRef),
+    networkData: toTextSource(
       volume.networkData,
       volume.networkDataBase64,
       volume.networkDataSecretRef,
@@ -93,9 +94,9 @@ const READERS: {
   containerDisk: ({ image, path, imagePullPolicy, imagePullSecret }) => ({
     kind: "containerDisk",
     image,
-    path: given(path),
-    pullPolicy: given(imagePullPolicy),
-    pullSecret: given(imagePullSecret),
+    path: nonEmpty(path),
+    pullPolicy: nonEmpty(imagePullPolicy),
+    pullSecret: nonEmpty(imagePullSecret),
   }),
   persistentVolumeClaim: ({ claimName, readOnly }) => ({
     kind: "persistentVolumeClaim",
@@ -112,28 +113,28 @@ const READERS: {
   hostDisk: ({ path, type, capacity, shared }) => ({
     kind: "hostDisk",
     path,
-    isMade: type === "DiskOrCreate",
+    isCreated: type === "DiskOrCreate",
     bytes: capacity === undefined ? undefined : parseQuantity(capacity),
     shared: shared === true,
   }),
-  cloudInitNoCloud: (member) => ({ kind: "cloudInitNoCloud", ...cloudInitOf(member) }),
-  cloudInitConfigDrive: (member) => ({ kind: "cloudInitConfigDrive", ...cloudInitOf(member) }),
+  cloudInitNoCloud: (member) => ({ kind: "cloudInitNoCloud", ...readCloudInit(member) }),
+  cloudInitConfigDrive: (member) => ({ kind: "cloudInitConfigDrive", ...readCloudInit(member) }),
   configMap: ({ name = "", optional, volumeLabel }) => ({
     kind: "configMap",
     name,
     optional: optional === true,
-    label: given(volumeLabel),
+    label: nonEmpty(volumeLabel),
   }),
   secret: ({ secretName = "", optional, volumeLabel }) => ({
     kind: "secret",
     name: secretName,
     optional: optional === true,
-    label: given(volumeLabel),
+    label: nonEmpty(volumeLabel),
   }),
   downwardAPI: ({ fields = [], volumeLabel }) => ({
     kind: "downwardAPI",
     files: fields,
-    label: given(volumeLabel),
+    label: nonEmpty(volumeLabel),
   }),
 };
 
@@ -147,7 +148,7 @@ function readAs(kind: DiskSourceKind, volume: Volume): DiskSource | undefined {
 }
 
 /** Undefined if no disk can be made from the volume. */
-function sourceOf(volume: Volume): DiskSource | undefined {
+function readSource(volume: Volume): DiskSource | undefined {
   for (const kind of KINDS) {
     const source = readAs(kind, volume);
     if (source !== undefined) return source;
@@ -230,10 +231,6 @@ export function isDirect({ cache }: Pick<GuestDisk, "cache">): boolean {
   return cache === "none" || cache === "directsync";
 }
 
-function wordOf<T extends string>(words: readonly T[], word: string | undefined): T | undefined {
-  return words.find((each) => each === word);
-}
-
 interface Device {
   readonly device: GuestDisk["device"];
   readonly bus: DiskBus;
@@ -243,9 +240,9 @@ interface Device {
 }
 
 /** The default kind is a hard disk. Source: KubeVirt SetDefaults_DiskDevice. */
-function deviceOf({ disk, cdrom, lun }: Disk): Device {
+function readDevice({ disk, cdrom, lun }: Disk): Device {
   const plain = { tray: "closed", pciAddress: undefined } as const;
-  const busOf = (bus: string | undefined): DiskBus => wordOf(BUSES, bus) ?? DEFAULT_BUS;
+  const busOf = (bus: string | undefined): DiskBus => findOneOf(BUSES, bus) ?? DEFAULT_BUS;
   if (cdrom !== undefined) {
     const tray = cdrom.tray === "open" ? "open" : "closed";
     const readOnly = cdrom.readonly !== false;
@@ -254,12 +251,12 @@ function deviceOf({ disk, cdrom, lun }: Disk): Device {
   if (lun !== undefined) {
     return { ...plain, device: "lun", bus: busOf(lun.bus), readOnly: lun.readonly === true };
   }
-  const pciAddress = given(disk?.pciAddress);
+  const pciAddress = nonEmpty(disk?.pciAddress);
   const readOnly = disk?.readonly === true;
   return { ...plain, device: "disk", bus: busOf(disk?.bus), readOnly, pciAddress };
 }
 
-function blockSizeOf({ blockSize }: Disk): DiskBlockSize | undefined {
+function readBlockSize({ blockSize }: Disk): DiskBlockSize | undefined {
   const custom = blockSize?.custom;
   if (custom === undefined) return undefined;
   const { logical, physical, discardGranularity } = custom;
@@ -271,11 +268,11 @@ function isReadOnlySource(source: DiskSource): boolean {
   return source.kind !== "ephemeral" && "readOnly" in source && source.readOnly;
 }
 
-function guestDiskOf(disk: Disk, index: number, volumes: readonly Volume[]): readonly GuestDisk[] {
+function toGuestDisks(disk: Disk, index: number, volumes: readonly Volume[]): readonly GuestDisk[] {
   const volume = findByName(volumes, disk.name);
-  const source = volume === undefined ? undefined : sourceOf(volume);
+  const source = volume === undefined ? undefined : readSource(volume);
   if (volume === undefined || source === undefined) return [];
-  const device = deviceOf(disk);
+  const device = readDevice(disk);
   return [
     {
       ...device,
@@ -285,12 +282,12 @@ function guestDiskOf(disk: Disk, index: number, volumes: readonly Volume[]): rea
       source,
       readOnly: device.readOnly || isReadOnlySource(source),
       bootOrder: disk.bootOrder,
-      serial: given(disk.serial),
-      cache: wordOf(CACHES, disk.cache) ?? DEFAULT_CACHE,
-      io: wordOf(IO_MODES, disk.io),
+      serial: nonEmpty(disk.serial),
+      cache: findOneOf(CACHES, disk.cache) ?? DEFAULT_CACHE,
+      io: findOneOf(IO_MODES, disk.io),
       discard: !SMALL_SOURCES.has(source.kind),
-      blockSize: blockSizeOf(disk),
-      errorPolicy: wordOf(ERROR_POLICIES, disk.errorPolicy) ?? DEFAULT_ERROR_POLICY,
+      blockSize: readBlockSize(disk),
+      errorPolicy: findOneOf(ERROR_POLICIES, disk.errorPolicy) ?? DEFAULT_ERROR_POLICY,
       hasOwnIoThread: disk.dedicatedIOThread === true,
       shareable: disk.shareable === true || (source.kind === "hostDisk" && source.shared),
     },
@@ -315,6 +312,6 @@ export function withDisksOfVolumes(
 export function disksOf(spec: VmiSpec): readonly GuestDisk[] {
   const { domain, volumes = [] } = inCurrentWords(spec);
   return withDisksOfVolumes(domain.devices?.disks ?? [], volumes).flatMap((disk, index) =>
-    guestDiskOf(disk, index, volumes),
+    toGuestDisks(disk, index, volumes),
   );
 }

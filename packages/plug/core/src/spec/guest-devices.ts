@@ -2,6 +2,14 @@
 // Devices other than disks and NICs, with KubeVirt's defaults filled in.
 import type { VmiSpec, VirtualMachineInstance } from "@patchbay/api";
 
+/** Returns `value` if it is one of `values`. */
+export function findOneOf<T extends string>(
+  values: readonly T[],
+  value: string | undefined,
+): T | undefined {
+  return values.find((each) => each === value);
+}
+
 type Devices = NonNullable<VmiSpec["domain"]["devices"]>;
 
 /** A tablet, which reports absolute pointer positions. */
@@ -47,7 +55,7 @@ export function hasState(spec: VmiSpec): boolean {
  * VM's name, which is also the VMI's. Source: KubeVirt persistent-state-for-.
  */
 export function stateClaimNameOf({ metadata, spec }: VirtualMachineInstance): string | undefined {
-  const isKept =
+  const isPersistent =
     spec.domain.firmware?.bootloader?.efi?.persistent === true || tpmOf(spec)?.persistent === true;
-  return isKept ? `persistent-state-for-${metadata.name}` : undefined;
+  return isPersistent ? `persistent-state-for-${metadata.name}` : undefined;
 }

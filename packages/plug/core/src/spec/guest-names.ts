@@ -2,7 +2,7 @@
 import type { VirtualMachineInstance } from "@patchbay/api";
 
 /** Source: RFC 1123 section 2.1. */
-const LABEL_MAX = 63;
+const HOSTNAME_MAX = 63;
 
 /**
  * Returns the VMI's `hostname`, or its name up to the first dot, cut to 63 characters. Source: KubeVirt
@@ -11,11 +11,11 @@ const LABEL_MAX = 63;
 export function hostnameOf({ metadata, spec }: VirtualMachineInstance): string {
   const hostname = spec.hostname ?? "";
   const [first = ""] = (hostname === "" ? metadata.name : hostname).split(".");
-  return first.slice(0, LABEL_MAX).replace(/(?<!-)-+$/, "");
+  return first.slice(0, HOSTNAME_MAX).replace(/(?<!-)-+$/, "");
 }
 
 /** Source: Kubernetes validation of label values. */
-const VALUE_MAX = 63;
+const LABEL_VALUE_MAX = 63;
 const HASH_DIGITS = 8;
 
 /** FNV-1a, 32 bits, hexadecimal. Distinguishes names; not for secrets. */
@@ -30,9 +30,9 @@ function hashOf(text: string): string {
 
 /** Shortens names over 63 characters and appends a hash of the whole name. */
 export function labelValueOf(name: string): string {
-  if (name.length <= VALUE_MAX) return name;
+  if (name.length <= LABEL_VALUE_MAX) return name;
   const start = name
-    .slice(0, VALUE_MAX - HASH_DIGITS - 1)
+    .slice(0, LABEL_VALUE_MAX - HASH_DIGITS - 1)
     .replace(/(?<=^|[a-zA-Z0-9])[^a-zA-Z0-9]+$/, "");
   return `${start}-${hashOf(name)}`;
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Where are kernel and initrd, in their image and in the launcher?
 import { expect, test } from "vitest";
-import { inLauncher, kernelFilesOf } from "./kernel.ts";
+import { launcherPathOf, kernelFilesOf } from "./kernel.ts";
 
 test.each([
   { given: {}, kernel: "/vmlinuz", initrd: undefined },
@@ -20,5 +20,5 @@ test.each([
 
 test("without any image the kernel has its usual name", () => {
   expect(kernelFilesOf({})).toEqual({ kernel: "/vmlinuz", initrd: undefined });
-  expect(inLauncher("/boot/linux")).toBe("/run/kernel-boot/boot/linux");
+  expect(launcherPathOf("/boot/linux")).toBe("/run/kernel-boot/boot/linux");
 });

@@ -12,7 +12,7 @@ interface KernelFiles {
 }
 
 /** Resolves a path against the image's root. `..` never leaves the root. */
-export function fromRoot(path: string): string {
+export function resolveFromRoot(path: string): string {
   const parts: string[] = [];
   for (const part of path.split("/")) {
     if (part === "..") parts.pop();
@@ -21,7 +21,7 @@ export function fromRoot(path: string): string {
   return `/${parts.join("/")}`;
 }
 
-function isGiven(path: string | undefined): path is string {
+function isNonEmpty(path: string | undefined): path is string {
   return path !== undefined && path !== "";
 }
 
@@ -29,11 +29,11 @@ export function kernelFilesOf({ firmware }: VmiSpec["domain"]): KernelFiles {
   const container = firmware?.kernelBoot?.container;
   const { kernelPath, initrdPath } = container ?? {};
   return {
-    kernel: fromRoot(isGiven(kernelPath) ? kernelPath : DEFAULT_KERNEL),
-    initrd: isGiven(initrdPath) ? fromRoot(initrdPath) : undefined,
+    kernel: resolveFromRoot(isNonEmpty(kernelPath) ? kernelPath : DEFAULT_KERNEL),
+    initrd: isNonEmpty(initrdPath) ? resolveFromRoot(initrdPath) : undefined,
   };
 }
 
-export function inLauncher(path: string): string {
+export function launcherPathOf(path: string): string {
   return `${names.KERNEL_BOOT_DIR}${path}`;
 }

@@ -15,9 +15,9 @@ export interface CpuTopology {
 }
 
 /** CPUs from the spec's limits or requests, rounded up. */
-function processorsAsked({ resources }: VmiSpec["domain"]): number {
-  const asked = resources?.limits?.["cpu"] ?? resources?.requests?.["cpu"];
-  return Math.max(1, Math.ceil(asked === undefined ? 1 : (parseQuantity(asked) ?? 1)));
+function requestedCpus({ resources }: VmiSpec["domain"]): number {
+  const requested = resources?.limits?.["cpu"] ?? resources?.requests?.["cpu"];
+  return Math.max(1, Math.ceil(requested === undefined ? 1 : (parseQuantity(requested) ?? 1)));
 }
 
 /**
@@ -26,7 +26,7 @@ function processorsAsked({ resources }: VmiSpec["domain"]): number {
 export function cpuTopologyOf(domain: VmiSpec["domain"]): CpuTopology {
   const { cores, sockets, threads } = domain.cpu ?? {};
   if (cores === undefined && sockets === undefined && threads === undefined)
-    return { sockets: processorsAsked(domain), cores: 1, threads: 1 };
+    return { sockets: requestedCpus(domain), cores: 1, threads: 1 };
   return { sockets: sockets ?? 1, cores: cores ?? 1, threads: threads ?? 1 };
 }
 

@@ -3,7 +3,7 @@ import type { KubeObject, VmiSpec, JsonPatchOperation } from "@patchbay/api";
 import { versionTest } from "../patch.ts";
 import type { Nics } from "./nics.ts";
 
-interface NicsPlace {
+interface NicsSource {
   readonly object: KubeObject;
   /** JSON pointer to the spec, for example `/spec`. */
   readonly base: string;
@@ -12,8 +12,8 @@ interface NicsPlace {
 
 /** Builds a patch that fails if either list has changed since it was read. */
 export function nicsPatch(
-  { object, base, spec }: NicsPlace,
-  to: Nics,
+  { object, base, spec }: NicsSource,
+  wanted: Nics,
 ): readonly JsonPatchOperation[] {
   const { devices } = spec.domain;
   const networksPath = `${base}/networks`;
@@ -28,9 +28,9 @@ export function nicsPatch(
   return [
     ...(tests.length < lists.length ? [versionTest(object)] : []),
     ...tests,
-    { op: "add", path: networksPath, value: to.networks },
+    { op: "add", path: networksPath, value: wanted.networks },
     devices === undefined
-      ? { op: "add", path: devicesPath, value: { interfaces: to.ifaces } }
-      : { op: "add", path: `${devicesPath}/interfaces`, value: to.ifaces },
+      ? { op: "add", path: devicesPath, value: { interfaces: wanted.ifaces } }
+      : { op: "add", path: `${devicesPath}/interfaces`, value: wanted.ifaces },
   ];
 }

@@ -68,7 +68,7 @@ export interface AttachmentFacts<Owned extends OwnedAttachment> {
   readonly pod: "alive" | "ending" | "over";
 }
 
-type Finding =
+type PodProblem =
   | "AnnotationInvalid"
   | "HostNetwork"
   | "DuplicateInterface"
@@ -86,13 +86,13 @@ export type AttachmentAction<Owned extends OwnedAttachment> =
       readonly kind: "reportError";
       /** NIC in the pod; empty for the whole annotation. */
       readonly interfaceName: string;
-    } & Told<Finding>);
+    } & Told<PodProblem>);
 
 function isSame(owned: OwnedAttachment, wanted: WantedAttachment): boolean {
   return owned.network === wanted.network && owned.interfaceName === wanted.interfaceName;
 }
 
-function isInPlace(owned: OwnedAttachment): boolean {
+function isAttachedNow(owned: OwnedAttachment): boolean {
   return owned.state === "attached" && !owned.isStale;
 }
 
@@ -101,7 +101,7 @@ function isWired(
   owned: OwnedAttachment,
   { isKubeVirtLauncher }: Pick<AttachmentFacts<OwnedAttachment>, "isKubeVirtLauncher">,
 ): boolean {
-  return isKubeVirtLauncher === true && isInPlace(owned);
+  return isKubeVirtLauncher === true && isAttachedNow(owned);
 }
 
 function attributesError(
@@ -116,16 +116,16 @@ function attributesError(
 }
 
 /** The runtime removes its own attachments with the sandbox. */
-function leave<Owned extends OwnedAttachment>(
+function planRemoval<Owned extends OwnedAttachment>(
   owned: Owned,
   pod: AttachmentFacts<Owned>["pod"],
 ): AttachmentAction<Owned> {
-  const isRuntimes = owned.isAdopted && (owned.isStale || pod === "over");
-  return { kind: isRuntimes ? "forget" : "del", owned };
+  const belongsToRuntime = owned.isAdopted && (owned.isStale || pod === "over");
+  return { kind: belongsToRuntime ? "forget" : "del", owned };
 }
 
 /** Another attachment has this interface name: adopts it if it is the same network, otherwise reports a conflict. */
-function planHeld(
+function planConflict(
   { network, interfaceName }: WantedAttachment,
   holder: ForeignAttachment,
   mode: AgentMode,
@@ -138,28 +138,29 @@ function planHeld(
 }
 
 /** If another attachment of net-agent has the name, it is removed first. */
-function planOne<Owned extends OwnedAttachment>(
+function planWanted<Owned extends OwnedAttachment>(
   wanted: WantedAttachment,
   facts: AttachmentFacts<Owned>,
 ): readonly AttachmentAction<Owned>[] {
   const { interfaceName } = wanted;
-  const rows = facts.owned.filter(
+  const sameName = facts.owned.filter(
     (owned) => owned.interfaceName === interfaceName && owned.state !== "removed",
   );
-  const current = rows.find((owned) => isSame(owned, wanted) && isInPlace(owned));
+  const current = sameName.find((owned) => isSame(owned, wanted) && isAttachedNow(owned));
   if (current !== undefined) return attributesError(wanted, current);
   if (facts.pod !== "alive") return [];
-  const wired = rows.find((owned) => isWired(owned, facts));
+  const wired = sameName.find((owned) => isWired(owned, facts));
   if (wired !== undefined) {
     const networks = { from: wired.network, to: wanted.network };
     return [{ kind: "reportError", interfaceName, ...swapNeedsMigration(interfaceName, networks) }];
   }
   const holder = facts.foreign.find((entry) => entry.interfaceName === interfaceName);
-  if (rows.length === 0 && holder !== undefined) return [planHeld(wanted, holder, facts.mode)];
-  return [...rows.map((owned) => leave(owned, facts.pod)), { kind: "add", wanted }];
+  if (sameName.length === 0 && holder !== undefined)
+    return [planConflict(wanted, holder, facts.mode)];
+  return [...sameName.map((owned) => planRemoval(owned, facts.pod)), { kind: "add", wanted }];
 }
 
-function leaveAll<Owned extends OwnedAttachment>(
+function planRemovals<Owned extends OwnedAttachment>(
   owned: readonly Owned[],
   pod: AttachmentFacts<Owned>["pod"],
 ): readonly AttachmentAction<Owned>[] {
@@ -167,7 +168,7 @@ function leaveAll<Owned extends OwnedAttachment>(
   return owned
     .filter((entry) => entry.state !== "removed")
     .toReversed()
-    .map((entry) => leave(entry, pod));
+    .map((entry) => planRemoval(entry, pod));
 }
 
 /**
@@ -178,13 +179,13 @@ function planOrphans<Owned extends OwnedAttachment>(
   facts: AttachmentFacts<Owned>,
   accepted: readonly WantedAttachment[],
 ): readonly AttachmentAction<Owned>[] {
-  const isAsked = (name: string): boolean =>
+  const isRequested = (name: string): boolean =>
     accepted.some((wanted) => wanted.interfaceName === name);
   if (facts.pod !== "alive" || facts.mode === "alone") return [];
   return facts.foreign
     .filter(
       ({ interfaceName: name, isDefault }) =>
-        isDefault !== true && isOwnPodInterfaceName(name) && !isAsked(name),
+        isDefault !== true && isOwnPodInterfaceName(name) && !isRequested(name),
     )
     .map((foreign) => ({ kind: "adopt", foreign }));
 }
@@ -197,35 +198,35 @@ export function planAttachmentActions<Owned extends OwnedAttachment>(
   facts: AttachmentFacts<Owned>,
 ): readonly AttachmentAction<Owned>[] {
   const { networks, namespace, owned } = facts;
-  if (facts.pod === "over") return leaveAll(owned, facts.pod);
+  if (facts.pod === "over") return planRemovals(owned, facts.pod);
   if (facts.mode === "multus-dynamic") return [];
   if (!networks.ok) {
     return [{ kind: "reportError", interfaceName: "", ...annotationInvalid(networks.reason) }];
   }
   if (facts.isHostNetwork) {
-    const isAsked = networks.elements.length > 0;
-    return isAsked ? [{ kind: "reportError", interfaceName: "", ...HOST_NETWORK }] : [];
+    const isRequested = networks.elements.length > 0;
+    return isRequested ? [{ kind: "reportError", interfaceName: "", ...HOST_NETWORK }] : [];
   }
-  const own = owned.filter(isInPlace);
+  const own = owned.filter(isAttachedNow);
   const secondary = facts.foreign.filter(({ isDefault }) => isDefault !== true);
   const others = [...secondary, ...own.filter(({ isAdopted }) => isAdopted)];
   const all = listWanted(networks.elements, namespace, { others, own });
   const { accepted, duplicates } = splitDuplicates(all);
-  const steps = accepted.flatMap((wanted) => planOne(wanted, facts));
+  const steps = accepted.flatMap((wanted) => planWanted(wanted, facts));
   const freed = steps.flatMap((step) => ("owned" in step ? [step.owned] : []));
-  const stays = (entry: Owned): boolean =>
-    isInPlace(entry) &&
+  const isRetained = (entry: Owned): boolean =>
+    isAttachedNow(entry) &&
     accepted.some(
       (wanted) =>
         isSame(entry, wanted) ||
         (isWired(entry, facts) && wanted.interfaceName === entry.interfaceName),
     );
-  const unwanted = owned.filter((entry) => !freed.includes(entry) && !stays(entry));
+  const unwanted = owned.filter((entry) => !freed.includes(entry) && !isRetained(entry));
   const hasDevice = (entry: Owned): boolean => entry.hasDevice === true;
   return [
-    ...leaveAll(unwanted.filter(hasDevice), facts.pod),
+    ...planRemovals(unwanted.filter(hasDevice), facts.pod),
     ...steps,
-    ...leaveAll(
+    ...planRemovals(
       unwanted.filter((entry) => !hasDevice(entry)),
       facts.pod,
     ),
@@ -239,7 +240,7 @@ export function planAttachmentActions<Owned extends OwnedAttachment>(
 }
 
 /** Plugins receive these attributes only at ADD. Source: NPWG 1.3 section 4.1.2.1. */
-const FIELDS = [
+const FIXED_FIELDS = [
   "ips",
   "ipam-claim-reference",
   "cni-args",
@@ -251,7 +252,7 @@ const FIELDS = [
 ] as const satisfies readonly (keyof NetworkSelection)[];
 
 /** Treats an empty value as missing. */
-function askedBy(value: unknown): unknown {
+function normalizeAttribute(value: unknown): unknown {
   const isEmpty = value === null || value === "" || isEqual(value, []) || isEqual(value, {});
   return isEmpty ? undefined : value;
 }
@@ -266,6 +267,8 @@ export function changedAttributes(
   before: NetworkSelection,
   now: NetworkSelection,
 ): readonly string[] {
-  const others = FIELDS.filter((field) => !isEqual(askedBy(before[field]), askedBy(now[field])));
+  const others = FIXED_FIELDS.filter(
+    (field) => !isEqual(normalizeAttribute(before[field]), normalizeAttribute(now[field])),
+  );
   return [...(isOtherMac(before, now) ? ["mac"] : []), ...others];
 }

@@ -12,7 +12,7 @@ export interface RouteClaim {
   readonly replaced: readonly DefaultRoute[];
 }
 
-function versionsOf(gateways: readonly string[]): readonly (4 | 6 | undefined)[] {
+function listFamilies(gateways: readonly string[]): readonly (4 | 6 | undefined)[] {
   return gateways.map((gateway) => parseIp(gateway)?.version);
 }
 
@@ -20,7 +20,7 @@ function isClaimedBy(
   { gateways }: Pick<RouteClaim, "gateways">,
   { version }: DefaultRoute,
 ): boolean {
-  return versionsOf(gateways).includes(version);
+  return listFamilies(gateways).includes(version);
 }
 
 /** Returns the earlier element that requests default routes. Only one element may. */
@@ -68,7 +68,7 @@ export function routesToRestore(
   others: readonly RouteClaim[],
 ): readonly DefaultRoute[] {
   return leaving.replaced.filter((route) => {
-    const heir = others.findLast((other) => isClaimedBy(other, route));
-    return heir === undefined || heir.interfaceName === route.link;
+    const successor = others.findLast((other) => isClaimedBy(other, route));
+    return successor === undefined || successor.interfaceName === route.link;
   });
 }

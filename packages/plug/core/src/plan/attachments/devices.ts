@@ -49,7 +49,11 @@ function isShared(resource: string): boolean {
 }
 
 /** The annotation may request any ID, but only the pod's own devices are allowed. */
-function chooseNamed(id: string, resource: string | undefined, facts: DeviceFacts): DeviceChoice {
+function chooseRequested(
+  id: string,
+  resource: string | undefined,
+  facts: DeviceFacts,
+): DeviceChoice {
   const found = [...facts.given].find(
     ([name, ids]) => (resource === undefined || name === resource) && ids.includes(id),
   );
@@ -66,7 +70,7 @@ function chooseNamed(id: string, resource: string | undefined, facts: DeviceFact
 
 /** Requested IDs take precedence. Socket directories are shared once all are in use. */
 export function chooseDevice({ resource, id }: DeviceRequest, facts: DeviceFacts): DeviceChoice {
-  if (id !== undefined) return chooseNamed(id, resource, facts);
+  if (id !== undefined) return chooseRequested(id, resource, facts);
   if (resource === undefined) return { ok: false, reason: "its definition names no resource" };
   const ids = facts.given.get(resource) ?? [];
   if (ids.length === 0) {

@@ -5,44 +5,44 @@ import type { AttachmentRequest, NetworkConfigList } from "../../ports/cni.ts";
 import { isAppError } from "../../errors/app-error.ts";
 import type { NodeNic, NodeNicName } from "../../ports/node/node-nics.ts";
 
-const MOVER = "host-device";
+const HOST_DEVICE_PLUGIN = "host-device";
 
 type Plugin = NetworkConfigList["plugins"][number];
 
-function textOf(plugin: Plugin, member: string): string | undefined {
+function readText(plugin: Plugin, member: string): string | undefined {
   const value = plugin[member];
   return typeof value === "string" && value !== "" ? value : undefined;
 }
 
 /** The runtime's device ID replaces `pciBusID`, if the plugin declares the capability. */
-function deviceOf(
+function readDevice(
   plugin: Plugin,
   capabilityArgs: AttachmentRequest["capabilityArgs"],
 ): string | undefined {
   const { capabilities } = plugin;
-  const given = capabilityArgs["deviceID"];
+  const deviceId = capabilityArgs["deviceID"];
   const isDeclared = isJsonObject(capabilities) && capabilities["deviceID"] === true;
-  if (isDeclared && typeof given === "string" && given !== "") return given;
-  return textOf(plugin, "pciBusID");
+  if (isDeclared && typeof deviceId === "string" && deviceId !== "") return deviceId;
+  return readText(plugin, "pciBusID");
 }
 
 /** The plugin uses the first member that is set. */
-function nameIn(
+function readNicName(
   plugin: Plugin,
   capabilityArgs: AttachmentRequest["capabilityArgs"],
 ): NodeNicName | undefined {
-  const name = textOf(plugin, "device");
+  const name = readText(plugin, "device");
   if (name !== undefined) return { by: "name", name };
-  const mac = textOf(plugin, "hwaddr");
+  const mac = readText(plugin, "hwaddr");
   if (mac !== undefined) return { by: "mac", mac };
-  const path = textOf(plugin, "kernelpath");
+  const path = readText(plugin, "kernelpath");
   if (path !== undefined) return { by: "kernelPath", path };
-  const id = deviceOf(plugin, capabilityArgs);
+  const id = readDevice(plugin, capabilityArgs);
   return id === undefined ? undefined : { by: "device", id };
 }
 
 export function takesNodeNic({ plugins }: NetworkConfigList): boolean {
-  return plugins.some(({ type }) => type === MOVER);
+  return plugins.some(({ type }) => type === HOST_DEVICE_PLUGIN);
 }
 
 export function nodeNicNamesOf({
@@ -50,8 +50,8 @@ export function nodeNicNamesOf({
   capabilityArgs,
 }: Pick<AttachmentRequest, "config" | "capabilityArgs">): readonly NodeNicName[] {
   return config.plugins
-    .filter(({ type }) => type === MOVER)
-    .flatMap((plugin) => nameIn(plugin, capabilityArgs) ?? []);
+    .filter(({ type }) => type === HOST_DEVICE_PLUGIN)
+    .flatMap((plugin) => readNicName(plugin, capabilityArgs) ?? []);
 }
 
 export function isSameNodeNic(one: NodeNic, other: NodeNic): boolean {
@@ -60,5 +60,5 @@ export function isSameNodeNic(one: NodeNic, other: NodeNic): boolean {
 }
 
 export function isFromNicMover(error: unknown): boolean {
-  return isAppError(error, "CNI_PLUGIN_FAILED") && error.details["plugin"] === MOVER;
+  return isAppError(error, "CNI_PLUGIN_FAILED") && error.details["plugin"] === HOST_DEVICE_PLUGIN;
 }

@@ -12,14 +12,14 @@ import {
 } from "@patchbay/api";
 import type { TenantPolicy } from "./tenant-policy.ts";
 
-const FIELD = "spec.configuration.network.tenantPolicy";
+const POLICY_FIELD = "spec.configuration.network.tenantPolicy";
 
-function eachField(listOf: (name: PolicyFieldName) => readonly string[]): TenantPolicy {
-  const entries = POLICY_FIELD_NAMES.map((name) => [name, listOf(name)] as const);
+function buildPolicy(readList: (name: PolicyFieldName) => readonly string[]): TenantPolicy {
+  const entries = POLICY_FIELD_NAMES.map((name) => [name, readList(name)] as const);
   return Object.fromEntries(entries) as unknown as TenantPolicy;
 }
 
-export const DEFAULT_POLICY: TenantPolicy = eachField((name) => POLICY_FIELDS[name].fallback);
+export const DEFAULT_POLICY: TenantPolicy = buildPolicy((name) => POLICY_FIELDS[name].fallback);
 
 /** KubeVirt's own type lacks this field. It is offered only in Patchbay's namespace or where it is set. */
 function hasPolicyField(kubevirt: KubeVirt | undefined): boolean {
@@ -31,7 +31,7 @@ function hasPolicyField(kubevirt: KubeVirt | undefined): boolean {
 }
 
 export function policySettingOf(kubevirt: KubeVirt | undefined): string {
-  return hasPolicyField(kubevirt) ? `, or in ${FIELD} of the KubeVirt object` : "";
+  return hasPolicyField(kubevirt) ? `, or in ${POLICY_FIELD} of the KubeVirt object` : "";
 }
 
 interface PolicySources {
@@ -54,12 +54,12 @@ interface PolicyInForce {
 export function policyInForce({ flags, kubevirt, before }: PolicySources): PolicyInForce {
   const given = kubevirt?.spec?.configuration?.network?.tenantPolicy ?? {};
   const causesOf = (name: PolicyFieldName): readonly Cause[] =>
-    given[name] === undefined ? [] : policyCauses(name, given[name], `${FIELD}.${name}`);
+    given[name] === undefined ? [] : policyCauses(name, given[name], `${POLICY_FIELD}.${name}`);
   const causes = POLICY_FIELD_NAMES.flatMap(causesOf);
   if (causes.length > 0 && before !== undefined) return { policy: before, causes };
-  const policy = eachField((name) => {
-    const said = causesOf(name).length > 0 ? [] : given[name];
-    return flags[name] ?? said ?? POLICY_FIELDS[name].fallback;
+  const policy = buildPolicy((name) => {
+    const configured = causesOf(name).length > 0 ? [] : given[name];
+    return flags[name] ?? configured ?? POLICY_FIELDS[name].fallback;
   });
   return { policy, causes };
 }

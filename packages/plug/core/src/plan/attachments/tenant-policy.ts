@@ -17,10 +17,10 @@ function matches(name: string, pattern: string): boolean {
 }
 
 /** Invalid in interface names. The kernel reads a name up to its first NUL. Source: Linux dev_valid_name. */
-const NO_NAME = /[\p{Cc}\s/]/u;
+const INVALID_NAME = /[\p{Cc}\s/]/u;
 
 function isAllowed(name: string, patterns: Patterns): boolean {
-  if (NO_NAME.test(name)) return false;
+  if (INVALID_NAME.test(name)) return false;
   for (const pattern of patterns) {
     const isRefusal = pattern.startsWith("!");
     if (matches(name, isRefusal ? pattern.slice(1) : pattern)) return !isRefusal;
@@ -35,7 +35,7 @@ function looksLikePath(member: string, text: string): boolean {
   return text !== "" && (/^[./~]/.test(text) || text.includes("/../") || PATH_MEMBER.test(member));
 }
 
-interface Named {
+interface NamedValue {
   /** Path below the plugin, for example `ipam.dataDir`. */
   readonly field: string;
   readonly text: string;
@@ -48,7 +48,7 @@ interface Place {
   readonly value: unknown;
 }
 
-function inside({ field, member, value }: Place): readonly Place[] {
+function listChildren({ field, member, value }: Place): readonly Place[] {
   if (Array.isArray(value)) {
     return value.map((one: unknown, index) => ({
       field: `${field}[${String(index)}]`,
@@ -65,50 +65,50 @@ function inside({ field, member, value }: Place): readonly Place[] {
 }
 
 /** Lists the plugin and all nested values. Iterative, because the definition's author chooses the depth. */
-function placesIn(plugin: JsonObject): readonly Place[] {
+function listPlaces(plugin: JsonObject): readonly Place[] {
   const places: Place[] = [];
-  const left: Place[] = [{ field: "", member: "", value: plugin }];
-  for (let place = left.pop(); place !== undefined; place = left.pop()) {
+  const pending: Place[] = [{ field: "", member: "", value: plugin }];
+  for (let place = pending.pop(); place !== undefined; place = pending.pop()) {
     places.push(place);
-    left.push(...inside(place).toReversed());
+    pending.push(...listChildren(place).toReversed());
   }
   return places;
 }
 
 /** The plugin's own `type` is checked as a plugin name instead. */
-function pathsIn(places: readonly Place[]): readonly Named[] {
+function listPaths(places: readonly Place[]): readonly NamedValue[] {
   return places.flatMap(({ field, member, value }) => {
     if (typeof value !== "string" || field === "type") return [];
-    return looksLikePath(foldMember(member), value) ? [{ field, text: value }] : [];
+    return looksLikePath(foldCase(member), value) ? [{ field, text: value }] : [];
   });
 }
 
-function plainPath(path: string): string {
+function normalizePath(path: string): string {
   return path.replaceAll(/\/(?:\.?\/)+/g, "/");
 }
 
 function isBelow(path: string, directories: readonly string[]): boolean {
   if (path.split("/").includes("..")) return false;
-  const plain = plainPath(path);
+  const plain = normalizePath(path);
   return directories.some((directory) => plain === directory || plain.startsWith(`${directory}/`));
 }
 
-function textOf(object: JsonObject, name: string): string | undefined {
+function readText(object: JsonObject, name: string): string | undefined {
   const value = object[name];
   return typeof value === "string" && value !== "" ? value : undefined;
 }
 
-function refusal({ field, text }: Named, list: PolicyFieldName, why = ""): string {
+function refusal({ field, text }: NamedValue, list: PolicyFieldName, why = ""): string {
   return `${field} "${text}"${why} (${POLICY_FIELDS[list].flag})`;
 }
 
-interface Judge {
+interface PolicyContext {
   readonly policy: TenantPolicy;
   /** Bridges of the node with ports other than those of guests and pods. */
   readonly ownBridges: ReadonlySet<string>;
 }
 
-function refuse(
+function checkName(
   field: string,
   text: string | undefined,
   by: { readonly policy: TenantPolicy; readonly list: PolicyFieldName },
@@ -124,23 +124,26 @@ interface PluginPlace {
 }
 
 /** Members with delegated configurations. Sources: plugin flannel; Multus. */
-const HANDED_ON: readonly string[] = ["delegate", "delegates", "plugins"];
+const DELEGATE_MEMBERS: readonly string[] = ["delegate", "delegates", "plugins"];
 
-function pluginsAmong(places: readonly Place[]): readonly PluginPlace[] {
+function listPluginPlaces(places: readonly Place[]): readonly PluginPlace[] {
   return places.flatMap(({ field, member, value }) => {
-    if (!isJsonObject(value) || (field !== "" && !HANDED_ON.includes(member))) return [];
+    if (!isJsonObject(value) || (field !== "" && !DELEGATE_MEMBERS.includes(member))) return [];
     return [{ prefix: field === "" ? "" : `${field}.`, plugin: value }];
   });
 }
 
 /** Without `master` these plugins use the link of the default route. Sources: plugins macvlan, ipvlan. */
-const WITH_MASTER: readonly string[] = ["macvlan", "ipvlan"];
+const PLUGINS_WITH_MASTER: readonly string[] = ["macvlan", "ipvlan"];
 
-function masterProblem({ prefix, plugin }: PluginPlace, { policy }: Judge): readonly string[] {
-  const name = textOf(plugin, "master");
-  const type = textOf(plugin, "type") ?? "";
-  if (name !== undefined || !WITH_MASTER.includes(type)) {
-    return refuse(`${prefix}master`, name, { policy, list: "masters" });
+function masterProblem(
+  { prefix, plugin }: PluginPlace,
+  { policy }: PolicyContext,
+): readonly string[] {
+  const name = readText(plugin, "master");
+  const type = readText(plugin, "type") ?? "";
+  if (name !== undefined || !PLUGINS_WITH_MASTER.includes(type)) {
+    return checkName(`${prefix}master`, name, { policy, list: "masters" });
   }
   if (policy.masters[0] === "*") return [];
   const { flag } = POLICY_FIELDS.masters;
@@ -151,46 +154,54 @@ function masterProblem({ prefix, plugin }: PluginPlace, { policy }: Judge): read
 function bridgesOf(plugin: JsonObject): readonly string[] {
   // Source: plugins bridge, defaultBrName.
   const fallback = plugin["type"] === "bridge" ? "cni0" : undefined;
-  return (textOf(plugin, "bridge") ?? fallback)?.split(",") ?? [];
+  return (readText(plugin, "bridge") ?? fallback)?.split(",") ?? [];
 }
 
 function bridgeProblems(
   { prefix, plugin }: PluginPlace,
-  { policy, ownBridges }: Judge,
+  { policy, ownBridges }: PolicyContext,
 ): readonly string[] {
   const field = `${prefix}bridge`;
   return bridgesOf(plugin).flatMap((name) => {
     if (ownBridges.has(name) && !policy.bridges.includes(name)) {
       return [refusal({ field, text: name }, "bridges", ", which is the node's own")];
     }
-    return refuse(field, name, { policy, list: "bridges" });
+    return checkName(field, name, { policy, list: "bridges" });
   });
 }
 
 /** A plugin passes its whole configuration to the IPAM program, which could therefore act as a plugin. */
-function ipamProblems({ prefix, plugin }: PluginPlace, { policy }: Judge): readonly string[] {
-  const ipam = isJsonObject(plugin["ipam"]) ? textOf(plugin["ipam"], "type") : undefined;
+function ipamProblems(
+  { prefix, plugin }: PluginPlace,
+  { policy }: PolicyContext,
+): readonly string[] {
+  const ipam = isJsonObject(plugin["ipam"]) ? readText(plugin["ipam"], "type") : undefined;
   const field = `${prefix}ipam.type`;
-  const problems = refuse(field, ipam, { policy, list: "ipams" });
+  const problems = checkName(field, ipam, { policy, list: "ipams" });
   const isNamedItself = ipam !== undefined && policy.ipams.includes(ipam);
   if (problems.length > 0 || isNamedItself) return problems;
-  return refuse(field, ipam, { policy, list: "plugins" });
+  return checkName(field, ipam, { policy, list: "plugins" });
 }
 
 /** This plugin moves a NIC of the node by name. A policy that allows it also allows other ways to do so. */
-const MOVER = "host-device";
+const HOST_DEVICE_PLUGIN = "host-device";
 /** Members that select a device of the node. Sources: sriov-cni; Multus delegateAddDeviceID. */
 const DEVICE_MEMBERS = ["deviceID", "pciBusID"] as const;
 
-function nicProblems({ prefix, plugin }: PluginPlace, { policy }: Judge): readonly string[] {
-  if (isAllowed(MOVER, policy.plugins)) return [];
-  const given = plugin["runtimeConfig"];
+function nicProblems(
+  { prefix, plugin }: PluginPlace,
+  { policy }: PolicyContext,
+): readonly string[] {
+  if (isAllowed(HOST_DEVICE_PLUGIN, policy.plugins)) return [];
+  const runtimeConfig = plugin["runtimeConfig"];
   const devices = [
     { at: prefix, object: plugin },
-    ...(isJsonObject(given) ? [{ at: `${prefix}runtimeConfig.`, object: given }] : []),
+    ...(isJsonObject(runtimeConfig)
+      ? [{ at: `${prefix}runtimeConfig.`, object: runtimeConfig }]
+      : []),
   ].flatMap(({ at, object }) =>
     DEVICE_MEMBERS.flatMap((member) => {
-      const text = textOf(object, member);
+      const text = readText(object, member);
       return text === undefined ? [] : [{ field: `${at}${member}`, text }];
     }),
   );
@@ -201,35 +212,37 @@ function nicProblems({ prefix, plugin }: PluginPlace, { policy }: Judge): readon
   return [...problems, bond];
 }
 
-function pluginProblems(place: PluginPlace, judge: Judge): readonly string[] {
-  const type = textOf(place.plugin, "type");
+function pluginProblems(place: PluginPlace, context: PolicyContext): readonly string[] {
+  const type = readText(place.plugin, "type");
   return [
-    ...refuse(`${place.prefix}type`, type, { policy: judge.policy, list: "plugins" }),
-    ...masterProblem(place, judge),
-    ...bridgeProblems(place, judge),
-    ...ipamProblems(place, judge),
-    ...nicProblems(place, judge),
+    ...checkName(`${place.prefix}type`, type, { policy: context.policy, list: "plugins" }),
+    ...masterProblem(place, context),
+    ...bridgeProblems(place, context),
+    ...ipamProblems(place, context),
+    ...nicProblems(place, context),
   ];
 }
 
-function problemsOf(plugin: JsonObject, judge: Judge): readonly string[] {
-  const places = placesIn(plugin);
+function problemsOf(plugin: JsonObject, context: PolicyContext): readonly string[] {
+  const places = listPlaces(plugin);
   return [
-    ...places.flatMap(({ field, value }) => spellingProblems(field, value)),
-    ...pluginsAmong(places).flatMap((place) => pluginProblems(place, judge)),
-    ...pathsIn(places)
-      .filter(({ text }) => !isBelow(text, judge.policy.paths))
+    ...places.flatMap(({ field, value }) => memberCaseProblems(field, value)),
+    ...listPluginPlaces(places).flatMap((place) => pluginProblems(place, context)),
+    ...listPaths(places)
+      .filter(({ text }) => !isBelow(text, context.policy.paths))
       .map((named) => refusal(named, "paths")),
   ];
 }
 
-function pluginsIn({ plugins }: NetworkConfigList): readonly JsonObject[] {
-  return plugins.flatMap((plugin) => pluginsAmong(placesIn(plugin)).map((place) => place.plugin));
+function listPlugins({ plugins }: NetworkConfigList): readonly JsonObject[] {
+  return plugins.flatMap((plugin) =>
+    listPluginPlaces(listPlaces(plugin)).map((place) => place.plugin),
+  );
 }
 
 /** Includes the default bridge if a plugin names none. */
 export function listNamedBridges(config: NetworkConfigList): readonly string[] {
-  return pluginsIn(config).flatMap(bridgesOf);
+  return listPlugins(config).flatMap(bridgesOf);
 }
 
 export function namesBridge(config: NetworkConfigList): boolean {
@@ -238,9 +251,9 @@ export function namesBridge(config: NetworkConfigList): boolean {
 
 /** Directories with host-local's leases. Networks that share one share their addresses. */
 export function leaseDirectoriesOf(config: NetworkConfigList): readonly string[] {
-  const plugins = pluginsIn(config).map((plugin) => ({ ...plugin, type: "" }));
+  const plugins = listPlugins(config).map((plugin) => ({ ...plugin, type: "" }));
   const { pools } = needsOf({ ...config, plugins });
-  return pools.map(({ directory }) => plainPath(`${directory}/${config.name}`));
+  return pools.map(({ directory }) => normalizePath(`${directory}/${config.name}`));
 }
 
 /** `ownBridges`: bridges of the node with ports other than those of guests and pods. */
@@ -254,11 +267,11 @@ export function policyProblems(
 }
 
 /** Go's JSON decoder ignores case, including U+017F and U+212A. Source: Go encoding/json, Unmarshal and foldName. */
-function foldMember(name: string): string {
+function foldCase(name: string): string {
   return name.toUpperCase().toLowerCase();
 }
 
-const READ_HERE: ReadonlyMap<string, string> = new Map(
+const KNOWN_MEMBERS: ReadonlyMap<string, string> = new Map(
   [
     "type",
     "name",
@@ -278,18 +291,18 @@ const READ_HERE: ReadonlyMap<string, string> = new Map(
     "deviceID",
     "pciBusID",
     "linksInContainer",
-  ].map((name) => [foldMember(name), name]),
+  ].map((name) => [foldCase(name), name]),
 );
 
 /** Go would read these members differently. `field` is empty for the plugin itself. */
-function spellingProblems(field: string, value: unknown): readonly string[] {
+function memberCaseProblems(field: string, value: unknown): readonly string[] {
   if (!isJsonObject(value)) return [];
   const seen = new Map<string, string>();
   return Object.keys(value).flatMap((name) => {
-    const folded = foldMember(name);
-    const meant = READ_HERE.get(folded) ?? seen.get(folded) ?? name;
-    seen.set(folded, meant);
-    if (meant === name) return [];
-    return [`${field === "" ? "" : `${field}.`}${name}, which plugins take for ${meant}`];
+    const folded = foldCase(name);
+    const canonical = KNOWN_MEMBERS.get(folded) ?? seen.get(folded) ?? name;
+    seen.set(folded, canonical);
+    if (canonical === name) return [];
+    return [`${field === "" ? "" : `${field}.`}${name}, which plugins take for ${canonical}`];
   });
 }

@@ -33,8 +33,8 @@ interface Present {
   readonly own: readonly PresentAttachment[];
 }
 
-interface Names extends Present {
-  readonly taken: Set<string>;
+interface NameState extends Present {
+  readonly usedNames: Set<string>;
   readonly placed: ReadonlySet<string>;
 }
 
@@ -44,45 +44,48 @@ function byNumber(left: PresentAttachment, right: PresentAttachment): number {
 }
 
 /** The default network has index 0. Source: Multus getIfname. */
-function usualName(index: number): string {
+function defaultName(index: number): string {
   return `net${String(index + 1)}`;
 }
 
-function freeName({ taken, placed, others, own }: Names): string {
+function findFreeName({ usedNames, placed, others, own }: NameState): string {
   const present = new Set([...others, ...own].map(({ interfaceName }) => interfaceName));
   const isFree = (name: string): boolean =>
-    !taken.has(name) && !placed.has(name) && !present.has(name);
-  for (let index = 0; ; index += 1) if (isFree(usualName(index))) return usualName(index);
+    !usedNames.has(name) && !placed.has(name) && !present.has(name);
+  for (let index = 0; ; index += 1) if (isFree(defaultName(index))) return defaultName(index);
 }
 
-function findUntaken(
+function findUnused(
   present: readonly PresentAttachment[],
   network: string,
-  taken: ReadonlySet<string>,
+  usedNames: ReadonlySet<string>,
 ): PresentAttachment | undefined {
-  return present.find((entry) => entry.network === network && !taken.has(entry.interfaceName));
+  return present.find((entry) => entry.network === network && !usedNames.has(entry.interfaceName));
 }
 
 /**
  * Names an element without an interface name and without a NIC. Multus also counts the networks that a cluster adds to
  * every pod, so its NIC may have another name.
  */
-function generatedName(network: string, index: number, names: Names): string {
-  const usual = usualName(index);
-  const isHeld = names.others.some(
-    (entry) => entry.interfaceName === usual && entry.network !== network,
+function generatedName(network: string, index: number, names: NameState): string {
+  const byDefault = defaultName(index);
+  const isInUse = names.others.some(
+    (entry) => entry.interfaceName === byDefault && entry.network !== network,
   );
-  if (!isHeld && !names.taken.has(usual)) return usual;
-  return findUntaken(names.others, network, names.taken)?.interfaceName ?? freeName(names);
+  if (!isInUse && !names.usedNames.has(byDefault)) return byDefault;
+  return findUnused(names.others, network, names.usedNames)?.interfaceName ?? findFreeName(names);
 }
 
-interface Known {
+interface NamedElement {
   readonly network: string;
   readonly selection: NetworkSelection;
   readonly name?: string;
 }
 
-function readElements(elements: readonly NetworkSelection[], namespace: string): readonly Known[] {
+function readElements(
+  elements: readonly NetworkSelection[],
+  namespace: string,
+): readonly NamedElement[] {
   return elements.map((selection) => {
     const network = networkOf(selection, namespace);
     const name = namedInterfaceOf(selection);
@@ -91,28 +94,28 @@ function readElements(elements: readonly NetworkSelection[], namespace: string):
 }
 
 /** Existing NICs retain their names, first those at their default position. */
-function withKeptNames(
-  elements: readonly Known[],
+function withRetainedNames(
+  elements: readonly NamedElement[],
   own: readonly PresentAttachment[],
-): readonly Known[] {
-  const taken = new Set(elements.flatMap(({ name }) => name ?? []));
+): readonly NamedElement[] {
+  const usedNames = new Set(elements.flatMap(({ name }) => name ?? []));
   const placed = elements.map((element, index) => {
-    const name = usualName(index);
-    const isThere = own.some((entry) => isAt(entry, { ...element, name }));
-    if (element.name !== undefined || !isThere || taken.has(name)) return element;
-    taken.add(name);
+    const name = defaultName(index);
+    const isAttached = own.some((entry) => matches(entry, { ...element, name }));
+    if (element.name !== undefined || !isAttached || usedNames.has(name)) return element;
+    usedNames.add(name);
     return { ...element, name };
   });
   return placed.map((element) => {
     if (element.name !== undefined) return element;
-    const name = findUntaken(own, element.network, taken)?.interfaceName;
+    const name = findUnused(own, element.network, usedNames)?.interfaceName;
     if (name === undefined) return element;
-    taken.add(name);
+    usedNames.add(name);
     return { ...element, name };
   });
 }
 
-function isAt(entry: PresentAttachment, { network, name }: Known): boolean {
+function matches(entry: PresentAttachment, { network, name }: NamedElement): boolean {
   return entry.network === network && entry.interfaceName === name;
 }
 
@@ -121,18 +124,18 @@ export function listWanted(
   namespace: string,
   { others, own }: Present,
 ): readonly WantedAttachment[] {
-  const known = withKeptNames(readElements(elements, namespace), own);
-  const names: Names = {
+  const named = withRetainedNames(readElements(elements, namespace), own);
+  const names: NameState = {
     own,
     others: others.toSorted(byNumber),
-    taken: new Set(known.flatMap(({ name }) => name ?? [])),
+    usedNames: new Set(named.flatMap(({ name }) => name ?? [])),
     placed: new Set(
-      known.flatMap(({ name }, index) => (name === undefined ? [usualName(index)] : [])),
+      named.flatMap(({ name }, index) => (name === undefined ? [defaultName(index)] : [])),
     ),
   };
-  return known.map(({ network, selection, name }, index) => {
+  return named.map(({ network, selection, name }, index) => {
     const interfaceName = name ?? generatedName(network, index, names);
-    names.taken.add(interfaceName);
+    names.usedNames.add(interfaceName);
     return { network, interfaceName, selection };
   });
 }

@@ -7,12 +7,11 @@ import {
 } from "@patchbay/api";
 import { layoutOf, type DomainDefinition, type Topology } from "@patchbay/domain";
 import { sha256Hex } from "../../iface/sha256.ts";
-import { deviceOfInput, topologyVersionOf } from "../../pcie/devices.ts";
-import { hasConsole, inputsOf, tpmOf } from "../../spec/guest-devices.ts";
+import { inputDeviceName, topologyVersionOf } from "../../pcie/devices.ts";
+import { findOneOf, hasConsole, inputsOf, tpmOf } from "../../spec/guest-devices.ts";
 import {
   VIDEO_MODELS,
   WATCHDOG_ACTIONS,
-  wordOf,
   clockOf,
   cpuOf,
   featuresOf,
@@ -36,8 +35,8 @@ const UUID = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i;
 
 /** The same at every start: the requested UUID, else a version 8 UUID of the name. Source: RFC 9562 section 5.8. */
 export function machineUuidOf(vmi: VirtualMachineInstance): string {
-  const asked = vmi.spec.domain.firmware?.uuid ?? "";
-  if (UUID.test(asked)) return asked.toLowerCase();
+  const requested = vmi.spec.domain.firmware?.uuid ?? "";
+  if (UUID.test(requested)) return requested.toLowerCase();
   const hex = sha256Hex(domainNameOf(vmi));
   return [
     hex.slice(0, 8),
@@ -48,14 +47,14 @@ export function machineUuidOf(vmi: VirtualMachineInstance): string {
   ].join("-");
 }
 
-function inLauncherDir(name: string): string {
+function launcherPath(name: string): string {
   return `${names.LAUNCHER_DIR}/${name}`;
 }
 
 function agentOf({ fixed }: Topology): Pick<DomainDefinition, "agent"> {
   const pciAddress = fixed.get("guestAgent");
   if (pciAddress === undefined) return {};
-  return { agent: { socketPath: inLauncherDir(names.AGENT_SOCKET), pciAddress } };
+  return { agent: { socketPath: launcherPath(names.AGENT_SOCKET), pciAddress } };
 }
 
 /** The same for all models. Source: KubeVirt. */
@@ -64,17 +63,17 @@ const VIDEO_MEMORY_KIB = 16 * 1024;
 function displayOf({ domain }: VmiSpec, { fixed }: Topology): Pick<DomainDefinition, "display"> {
   const pciAddress = fixed.get("display");
   if (pciAddress === undefined) return {};
-  const model = wordOf(VIDEO_MODELS, domain.devices?.video?.type) ?? "vga";
+  const model = findOneOf(VIDEO_MODELS, domain.devices?.video?.type) ?? "vga";
   // A virtio card has no memory of its own.
   const memory = model === "virtio" ? {} : { memoryKiB: VIDEO_MEMORY_KIB };
-  return { display: { socketPath: inLauncherDir(names.VNC_SOCKET), model, ...memory, pciAddress } };
+  return { display: { socketPath: launcherPath(names.VNC_SOCKET), model, ...memory, pciAddress } };
 }
 
 function inputDefinitionsOf(spec: VmiSpec, { fixed }: Topology): DomainDefinition["inputs"] {
   return inputsOf(spec).flatMap(({ bus }, index): DomainDefinition["inputs"] => {
     const alias = `ua-input-${String(index)}`;
     if (bus === "usb") return [{ alias, type: "tablet", bus, port: index + 1 }];
-    const pciAddress = fixed.get(deviceOfInput(index));
+    const pciAddress = fixed.get(inputDeviceName(index));
     return pciAddress === undefined ? [] : [{ alias, type: "tablet", bus, pciAddress }];
   });
 }
@@ -87,7 +86,7 @@ function rngOf({ fixed }: Topology): Pick<DomainDefinition, "rng"> {
 function watchdogOf({ domain }: VmiSpec, { fixed }: Topology): Pick<DomainDefinition, "watchdog"> {
   const pciAddress = fixed.get("watchdog");
   if (pciAddress === undefined) return {};
-  const action = wordOf(WATCHDOG_ACTIONS, domain.devices?.watchdog?.i6300esb?.action) ?? "reset";
+  const action = findOneOf(WATCHDOG_ACTIONS, domain.devices?.watchdog?.i6300esb?.action) ?? "reset";
   return { watchdog: { alias: "ua-watchdog", action, pciAddress } };
 }
 
@@ -101,8 +100,8 @@ function tpmDefinitionOf(spec: VmiSpec): Pick<DomainDefinition, "tpm"> {
 
 function consoleOf(spec: VmiSpec): Pick<DomainDefinition, "console"> {
   if (!hasConsole(spec)) return {};
-  const socketPath = inLauncherDir(names.CONSOLE_SOCKET);
-  return { console: { socketPath, logPath: inLauncherDir(names.CONSOLE_LOG) } };
+  const socketPath = launcherPath(names.CONSOLE_SOCKET);
+  return { console: { socketPath, logPath: launcherPath(names.CONSOLE_LOG) } };
 }
 
 export function guestDevicesOf(
@@ -159,7 +158,7 @@ export function planDomain(
   const plan = planVmiTopology(vmi, network);
   const topology: Topology = plan.ok ? plan.topology : NO_TOPOLOGY;
   const { sharesMemory, hasKubeVirtDefaults } = layoutOf(topologyVersionOf(vmi));
-  const speaksVhostUser = isForVhostUser(vmi.spec, network.bindings);
+  const isForVhostUserNics = isForVhostUser(vmi.spec, network.bindings);
   const ioThreads = ioThreadsOf(vmi.spec);
   return {
     name: domainNameOf(vmi),
@@ -168,16 +167,16 @@ export function planDomain(
     machine: machineOf(domain),
     vcpus: vcpusOf(domain),
     memoryMiB: memoryMiBOf(domain),
-    sharesMemory: (sharesMemory && network.sharedMemory) || speaksVhostUser,
+    sharesMemory: (sharesMemory && network.sharedMemory) || isForVhostUserNics,
     // QEMU 7.2 without KVM crashes when a vhost-user NIC with vectors is used (measured).
-    ...(speaksVhostUser && useEmulation && { hasNoNicVectors: true }),
+    ...(isForVhostUserNics && useEmulation && { hasNoNicVectors: true }),
     cpu: cpuOf(domain, { useEmulation, hasKubeVirtDefaults }),
     firmware: firmwareOf(domain),
     ...kernelOf(domain),
     identity: identityOf(domain),
     features: featuresOf(domain),
     clock: clockOf(domain),
-    ioThreads: ioThreads.count,
+    ioThreads: ioThreads.countDisks,
     controllers: controllersOf(vmi, topology, ioThreads),
     disks: diskDefinitionsOf(vmi, topology, ioThreads),
     nics: nicsOf({ vmi, topology, network }, wired),

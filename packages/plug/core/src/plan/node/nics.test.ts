@@ -15,7 +15,7 @@ import {
   stepsOf,
   type Sketch,
 } from "../../testing/node-scene.ts";
-import { pauseAfterRequest } from "./nics.ts";
+import { unplugRetryMs } from "./nics.ts";
 
 const PATH = "/run/patchbay/vhost-user/uid/pod0a.sock";
 const FOUND: Partial<LinkFacts> = { podInterface: true };
@@ -142,7 +142,7 @@ describe("a device", () => {
 });
 
 test("a guest is asked again after pauses that grow, up to a minute", () => {
-  expect([1, 2, 3, 4, 5, 6, 1000].map(pauseAfterRequest)).toEqual([
+  expect([1, 2, 3, 4, 5, 6, 1000].map(unplugRetryMs)).toEqual([
     10_000, 10_000, 20_000, 40_000, 60_000, 60_000, 60_000,
   ]);
 });

@@ -13,7 +13,7 @@ import type { BridgeWiring, PodWiring } from "../../bindings/pod-wiring.ts";
 import type { SocketReason, VhostSocket } from "../../iface/links/vhost-socket.ts";
 import { REQUESTS_MAX } from "../../reasons/words.ts";
 
-interface NicMaking extends NicPlace {
+interface NicOptions extends NicPlace {
   readonly hasBootRom?: true;
 }
 
@@ -23,7 +23,7 @@ function queuesFor({ takesQueues }: IfaceFacts["links"], wanted: number): number
   return takesQueues === "one" ? 1 : Math.max(wanted, 2);
 }
 
-export function nicDefinitionOf(facts: IfaceFacts, place: NicMaking): NicDefinition {
+export function nicDefinitionOf(facts: IfaceFacts, place: NicOptions): NicDefinition {
   const { tapName, alias } = namesOf(facts.name, facts.podInterfaceName);
   const { links } = facts;
   const { bootOrder, acpiIndex } = facts.iface ?? {};
@@ -92,7 +92,7 @@ export function planSwapNetwork(
 }
 
 /** Removes one bridge of a network that the interface has left. */
-export function planLeft({ name, left = [] }: IfaceFacts): readonly RemoveBridgeAction[] {
+export function planLeftoverBridge({ name, left = [] }: IfaceFacts): readonly RemoveBridgeAction[] {
   const [first] = left;
   if (first === undefined) return [];
   return [{ kind: "removeBridge", iface: name, bridgeName: namesOf(name, first).bridgeName }];
@@ -122,7 +122,7 @@ interface GuestFacts {
 }
 
 /** Needed because libvirt accepts vhost-user devices that can never work. */
-export function vhostUserWaitOf(
+export function findVhostUserBlock(
   iface: IfaceFacts,
   { domain, useEmulation }: GuestFacts,
 ): VhostUserWait | undefined {
@@ -153,11 +153,11 @@ export interface UnplugRequest {
 }
 
 /** A request while the firmware runs is lost silently. Source: measured on libvirt 9.0 and QEMU 7.2. */
-const FIRST_MS = 10_000;
+const FIRST_RETRY_MS = 10_000;
 /** Requests never end, because a guest that is reset or loads its driver answers the next one. */
-const MOST_MS = 60_000;
+const MAX_RETRY_MS = 60_000;
 
 /** Milliseconds until the next request. `count` is the number of requests so far. */
-export function pauseAfterRequest(count: number): number {
-  return Math.min(MOST_MS, FIRST_MS * 2 ** Math.max(0, count - REQUESTS_MAX));
+export function unplugRetryMs(count: number): number {
+  return Math.min(MAX_RETRY_MS, FIRST_RETRY_MS * 2 ** Math.max(0, count - REQUESTS_MAX));
 }

@@ -23,20 +23,20 @@ interface NodeSockets extends Offered {
 export type NodeOffer = NodeDevice | NodeSockets;
 
 /** More than a node's VMs, so that no VM waits for a device. Source: KubeVirt virtualMachineInstancesPerNode. */
-const COUNT = 1000;
+const DEVICE_COUNT = 1000;
 
-const SHARED = { kind: "device", permissions: "rw", count: COUNT } as const;
-const KVM: NodeDevice = { resource: names.KVM_RESOURCE, path: "/dev/kvm", ...SHARED };
-const TUN: NodeDevice = { resource: names.TUN_RESOURCE, path: "/dev/net/tun", ...SHARED };
+const SHARED_DEVICE = { kind: "device", permissions: "rw", count: DEVICE_COUNT } as const;
+const KVM: NodeDevice = { resource: names.KVM_RESOURCE, path: "/dev/kvm", ...SHARED_DEVICE };
+const TUN: NodeDevice = { resource: names.TUN_RESOURCE, path: "/dev/net/tun", ...SHARED_DEVICE };
 const VHOST_NET: NodeDevice = {
   resource: names.VHOST_NET_RESOURCE,
   path: "/dev/vhost-net",
-  ...SHARED,
+  ...SHARED_DEVICE,
 };
 const SOCKETS: NodeSockets = {
   kind: "sockets",
   resource: names.VHOST_USER_RESOURCE,
-  count: COUNT,
+  count: DEVICE_COUNT,
 };
 /** One dataplane process serves all sockets of a node. */
 const ALL_SOCKETS: NodeSockets = {

@@ -15,7 +15,7 @@ import {
   stepsOf,
   WIRED,
 } from "../../testing/node-scene.ts";
-import { isToldFirst, driftIn, type NodeAction, type NodeVmFacts } from "./node-vm.ts";
+import { mustReportFirst, driftIn, type NodeAction, type NodeVmFacts } from "./node-vm.ts";
 import { NO_LINKS, type IfaceFacts } from "../../iface/facts.ts";
 
 /** Aliases of the NICs in the domain that is defined. */
@@ -185,11 +185,11 @@ describe("an iface that was let go of", () => {
     { name: "is not while it goes on going", type: "Unplug", kind: "unwireTap", want: false },
     { name: "was never let go of", type: "Plug", kind: "wireTap", want: false },
   ] as const)("$name", ({ type, kind, want }) => {
-    expect(isToldFirst([stepOn(kind, "one")], goingOf(type))).toBe(want);
+    expect(mustReportFirst([stepOn(kind, "one")], goingOf(type))).toBe(want);
   });
 
   test("is not another one", () => {
-    expect(isToldFirst([stepOn("wireTap", "two")], goingOf("Unplug"))).toBe(false);
+    expect(mustReportFirst([stepOn("wireTap", "two")], goingOf("Unplug"))).toBe(false);
   });
 
   test.each<{ name: string; kind: NodeAction["kind"]; reported: IfaceStatus; want: boolean }>([
@@ -210,7 +210,7 @@ describe("an iface that was let go of", () => {
     { name: "a first wiring, not", kind: "wireTap", reported: {}, want: false },
   ])("of another NIC in the pod $name is told first", ({ kind, reported, want }) => {
     const facts = { ifaces: [{ name: "one", reported: { name: "one", ...reported } }] } as never;
-    expect(isToldFirst([stepOn(kind, "one")], facts)).toBe(want);
+    expect(mustReportFirst([stepOn(kind, "one")], facts)).toBe(want);
   });
 });
 

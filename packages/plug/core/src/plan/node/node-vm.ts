@@ -11,7 +11,7 @@ import {
 import { printDomain, printNic, type DomainFacts } from "@patchbay/domain";
 import type { DnsSettings } from "../../addresses/resolver.ts";
 import { servedNics, type ServedNic } from "../../addresses/served-nic.ts";
-import { leftOf, type LeftWiring, type PodWiring } from "../../bindings/pod-wiring.ts";
+import { toRemovableWiring, type LeftWiring, type PodWiring } from "../../bindings/pod-wiring.ts";
 import { isEqual } from "../../equal.ts";
 import type { LinkView } from "../../guest/view.ts";
 import type { IfaceFacts } from "../../iface/facts.ts";
@@ -26,11 +26,11 @@ import { hasRun } from "../../node/has-run.ts";
 import { findByName } from "../../spec/nics.ts";
 import {
   planLinkSocket,
-  vhostUserWaitOf,
-  pauseAfterRequest,
+  findVhostUserBlock,
+  unplugRetryMs,
   liveNicOf,
   nicDefinitionOf,
-  planLeft,
+  planLeftoverBridge,
   planSwapNetwork,
   type LinkSocketAction,
   type VhostUserWait,
@@ -129,18 +129,18 @@ export function wiringPlanOf(
   return { ...seen, owner: names.LAUNCHER_UID, queues };
 }
 
-function isBuilt({ binding }: IfaceFacts): boolean {
+function isSupported({ binding }: IfaceFacts): boolean {
   return binding.kind !== "refused";
 }
 
 /** Whether Patchbay, not a hook, creates the device. */
-function isOurs(facts: IfaceFacts): boolean {
-  return isBuilt(facts) && !isByHook(facts);
+function hasOwnDevice(facts: IfaceFacts): boolean {
+  return isSupported(facts) && !isByHook(facts);
 }
 
 /** Whether the pod has an attachment for a wanted interface. */
 function isAttached(facts: IfaceFacts): boolean {
-  return isWanted(facts) && isBuilt(facts) && facts.attachment?.state === "Attached";
+  return isWanted(facts) && isSupported(facts) && facts.attachment?.state === "Attached";
 }
 
 function isWirable(facts: IfaceFacts): boolean {
@@ -149,19 +149,19 @@ function isWirable(facts: IfaceFacts): boolean {
 
 function planWire(facts: NodeVmFacts, iface: IfaceFacts): NodeAction {
   const { name } = iface;
-  const reason = vhostUserWaitOf(iface, facts);
+  const reason = findVhostUserBlock(iface, facts);
   if (reason !== undefined) return { kind: "wait", iface: name, reason };
   if (!iface.links.podInterface)
     return { kind: "wait", iface: name, reason: "PodInterfaceMissing" };
   const wiring = wiringPlanOf(facts, iface);
   if (wiring === undefined) return planLinkSocket(iface);
-  return planRemember(iface) ?? { kind: "wireTap", iface: name, wiring };
+  return planRecordAddresses(iface) ?? { kind: "wireTap", iface: name, wiring };
 }
 
-function planRemember(iface: IfaceFacts): NodeAction | undefined {
+function planRecordAddresses(iface: IfaceFacts): NodeAction | undefined {
   const { podInterfaceName, links, remembered } = iface;
-  const isTaken = remembered !== undefined || links.hasAddresses !== true;
-  if (isTaken || !moduleOf(iface).takesAddresses) return undefined;
+  const isRecorded = remembered !== undefined || links.hasAddresses !== true;
+  if (isRecorded || !moduleOf(iface).takesAddresses) return undefined;
   return { kind: "rememberAddresses", iface: iface.name, podInterfaceName };
 }
 
@@ -169,7 +169,7 @@ function planRemember(iface: IfaceFacts): NodeAction | undefined {
 function isSettled(facts: IfaceFacts): boolean {
   if (!isWanted(facts)) return true;
   const state = facts.attachment?.state;
-  return isBuilt(facts) && (state === "Attached" || state === "Failed");
+  return isSupported(facts) && (state === "Attached" || state === "Failed");
 }
 
 /** Starts the domain once every interface has an outcome. Failed interfaces are plugged later. */
@@ -179,7 +179,7 @@ function planStart(facts: NodeVmFacts): readonly NodeAction[] {
   const wirable = facts.ifaces.filter(isWirable);
   const unwired = wirable.filter(({ links }) => !links.wired);
   if (unwired.length > 0) return unwired.map((iface) => planWire(facts, iface));
-  const definition = planDomain(facts.vmi, wirable.filter(isOurs), facts);
+  const definition = planDomain(facts.vmi, wirable.filter(hasOwnDevice), facts);
   const isPaused = facts.vmi.spec.startStrategy === "Paused";
   return [
     { kind: "defineDomain", xml: printDomain(definition) },
@@ -189,7 +189,7 @@ function planStart(facts: NodeVmFacts): readonly NodeAction[] {
 
 function planDetach(facts: IfaceFacts, asked: UnplugRequest | undefined): NodeAction {
   const iface = facts.name;
-  const forMs = asked === undefined ? 0 : pauseAfterRequest(asked.count) - asked.agoMs;
+  const forMs = asked === undefined ? 0 : unplugRetryMs(asked.count) - asked.agoMs;
   if (forMs <= 0) return { kind: "detachDevice", iface, alias: aliasOf(iface) };
   const replaced = moduleOf(facts).kind === "vhostuser" ? "BackendReplaced" : "TapReplaced";
   const reason = isWanted(facts) ? replaced : "GuestRefused";
@@ -199,8 +199,8 @@ function planDetach(facts: IfaceFacts, asked: UnplugRequest | undefined): NodeAc
 function planUnwire(facts: IfaceFacts): readonly NodeAction[] {
   const { tap, bridge } = facts.links;
   const wiring = wiringOf(facts);
-  if ((!tap && !bridge) || wiring === undefined) return planLeft(facts);
-  return [{ kind: "unwireTap", iface: facts.name, wiring: leftOf(wiring) }];
+  if ((!tap && !bridge) || wiring === undefined) return planLeftoverBridge(facts);
+  return [{ kind: "unwireTap", iface: facts.name, wiring: toRemovableWiring(wiring) }];
 }
 
 function planAttach(iface: IfaceFacts, place: NicPlace | WaitReason): NodeAction {
@@ -223,32 +223,32 @@ function planSwap(facts: NodeVmFacts, iface: IfaceFacts): readonly NodeAction[] 
   const link = planLink(iface);
   const { swap } = iface;
   if (link.length > 0 || swap === undefined) return link;
-  const remember = planRemember(onSwap({ ...iface, swap }));
+  const remember = planRecordAddresses(onSwap({ ...iface, swap }));
   if (remember !== undefined) return [remember];
   return planSwapNetwork(iface, (each) => wiringPlanOf(facts, each));
 }
 
 /** Leftovers block nothing, so they are removed when nothing else is planned for the interface. */
-function orLeft(iface: IfaceFacts, steps: readonly NodeAction[]): readonly NodeAction[] {
-  return steps.some(({ kind }) => kind !== "wait") ? steps : (planLeftOf(iface) ?? steps);
+function orRemoveLeftovers(iface: IfaceFacts, steps: readonly NodeAction[]): readonly NodeAction[] {
+  return steps.some(({ kind }) => kind !== "wait") ? steps : (planLeftoversOf(iface) ?? steps);
 }
 
-function planLeftOf(iface: IfaceFacts): readonly NodeAction[] | undefined {
-  const left = planLeft(iface);
+function planLeftoversOf(iface: IfaceFacts): readonly NodeAction[] | undefined {
+  const left = planLeftoverBridge(iface);
   return left.length === 0 ? undefined : left;
 }
 
 /** Whether one plan can wire and plug the NIC. If the pod serves its address, the DHCP server must listen first. */
-function isPluggedAtOnce(iface: IfaceFacts): boolean {
+function canPlugAtOnce(iface: IfaceFacts): boolean {
   const isWired = phaseOf(iface) === "Wiring" && isWirable(iface);
-  return isWired && planRemember(iface) === undefined && leaseOf(iface) === undefined;
+  return isWired && planRecordAddresses(iface) === undefined && leaseOf(iface) === undefined;
 }
 
 /** Whether this plan attaches a device, if there is an address for it. */
 function isNewcomer(iface: IfaceFacts, facts: NodeVmFacts): boolean {
-  if (iface.device !== undefined || !isOurs(iface)) return false;
-  if (vhostUserWaitOf(iface, facts) !== undefined) return false;
-  return phaseOf(iface) === "Attaching" || isPluggedAtOnce(iface);
+  if (iface.device !== undefined || !hasOwnDevice(iface)) return false;
+  if (findVhostUserBlock(iface, facts) !== undefined) return false;
+  return phaseOf(iface) === "Attaching" || canPlugAtOnce(iface);
 }
 
 /** Wires and, if possible, plugs the NIC. A missing port is only reported once the NIC is wired. */
@@ -268,11 +268,11 @@ function planLive(facts: NodeVmFacts, domain: DomainSnapshot): readonly NodeActi
     planDetach(iface, facts.asked[iface.name]),
   ];
   const attach = (iface: IfaceFacts): readonly NodeAction[] =>
-    isOurs(iface)
+    hasOwnDevice(iface)
       ? [
           planAttach(
             iface,
-            vhostUserWaitOf(iface, facts) ?? places.get(iface.name) ?? "NoFreePciePort",
+            findVhostUserBlock(iface, facts) ?? places.get(iface.name) ?? "NoFreePciePort",
           ),
         ]
       : [];
@@ -286,7 +286,7 @@ function planLive(facts: NodeVmFacts, domain: DomainSnapshot): readonly NodeActi
     Switching: (iface) => planSwap(facts, iface),
   };
   return facts.ifaces.flatMap((iface) =>
-    orLeft(iface, steps[phaseOf(iface) ?? "Pending"]?.(iface) ?? []),
+    orRemoveLeftovers(iface, steps[phaseOf(iface) ?? "Pending"]?.(iface) ?? []),
   );
 }
 
@@ -303,8 +303,8 @@ function planSweep({ orphans = [] }: NodeVmFacts): readonly NodeAction[] {
 export function planNodeVm(facts: NodeVmFacts): readonly NodeAction[] {
   if (facts.role === "target") return planTarget(facts);
   if (openMigration(facts.vmi) !== undefined) return planSource(facts);
-  const steps = [...planServing(facts), ...planGuest(facts)];
-  return isToldFirst(steps, facts) ? [{ kind: "report" }, ...steps] : steps;
+  const steps = [...planDhcpServers(facts), ...planGuest(facts)];
+  return mustReportFirst(steps, facts) ? [{ kind: "report" }, ...steps] : steps;
 }
 
 /**
@@ -319,7 +319,7 @@ function planTarget(facts: NodeVmFacts): readonly NodeAction[] {
 
 /** Whether the pod has an attachment for the interface, wanted or not. */
 export function isInPod(iface: IfaceFacts): boolean {
-  return isBuilt(iface) && iface.attachment?.state === "Attached";
+  return isSupported(iface) && iface.attachment?.state === "Attached";
 }
 
 /** The guest is migrating or has migrated. Changes wait until its node is known. */
@@ -331,18 +331,18 @@ function planSource(facts: NodeVmFacts): readonly NodeAction[] {
 }
 
 function planGuest(facts: NodeVmFacts): readonly NodeAction[] {
-  const swept = planSweep(facts);
+  const sweeps = planSweep(facts);
   if (facts.domain?.running === true) {
     // No migration is open, so no other node waits for the guest.
-    const taken = facts.domain.isLeaving === true ? [{ kind: "resumeDomain" } as const] : [];
-    return [...planLive(facts, facts.domain), ...swept, ...taken];
+    const resumed = facts.domain.isLeaving === true ? [{ kind: "resumeDomain" } as const] : [];
+    return [...planLive(facts, facts.domain), ...sweeps, ...resumed];
   }
   const ended = hasRun(facts.vmi);
-  return [...planLeftovers(facts), ...swept, ...(ended ? [] : planStart(facts))];
+  return [...planLeftovers(facts), ...sweeps, ...(ended ? [] : planStart(facts))];
 }
 
 /** DHCP servers start before a device is attached, because the guest requests an address at once. */
-function planServing(facts: NodeVmFacts): readonly NodeAction[] {
+function planDhcpServers(facts: NodeVmFacts): readonly NodeAction[] {
   const { served = [] } = facts;
   const nics = servedNics(facts);
   const ended = served.filter((old) => nics.every((nic) => nic.bridgeName !== old.bridgeName));
@@ -353,23 +353,23 @@ function planServing(facts: NodeVmFacts): readonly NodeAction[] {
   ];
 }
 
-function nicOfStep(action: NodeAction): string | undefined {
+function usedPodNic(action: NodeAction): string | undefined {
   if (action.kind === "wireTap") return action.wiring.podInterfaceName;
   return action.kind === "swapNetwork" ? action.to.podInterfaceName : undefined;
 }
 
-function isNews(nic: string, reported: IfaceStatus | undefined): boolean {
+function isNewUse(nic: string, reported: IfaceStatus | undefined): boolean {
   const { hotplug, podInterfaceName, otherPodInterfaceNames = [] } = reported ?? {};
   const used = [podInterfaceName ?? [], otherPodInterfaceNames].flat();
   return hotplug?.type === "Unplug" || (used.length > 0 && !used.includes(nic));
 }
 
 /** virt-controller could otherwise remove an attachment that comes into use or whose unplug is canceled. */
-export function isToldFirst(plan: readonly NodeAction[], { ifaces }: NodeVmFacts): boolean {
+export function mustReportFirst(plan: readonly NodeAction[], { ifaces }: NodeVmFacts): boolean {
   return plan.some((action) => {
-    const nic = nicOfStep(action);
+    const nic = usedPodNic(action);
     const iface = "iface" in action ? findByName(ifaces, action.iface) : undefined;
-    return nic !== undefined && isNews(nic, iface?.reported);
+    return nic !== undefined && isNewUse(nic, iface?.reported);
   });
 }
 
@@ -379,19 +379,19 @@ export interface Drift {
   readonly message: string;
 }
 
-function sayLinks({ links: { tap, bridge } }: IfaceFacts): string {
+function describeLinks({ links: { tap, bridge } }: IfaceFacts): string {
   if (!tap && !bridge) return "its tap and its bridge were gone and are created again";
   if (!tap) return "its tap was gone and is created again";
   if (!bridge) return "its bridge was gone and is created again";
   return "its links in the pod were changed by something else and are repaired";
 }
 
-const WRONGS: Partial<Record<NodeAction["kind"], (facts: IfaceFacts) => string>> = {
+const DRIFT_MESSAGES: Partial<Record<NodeAction["kind"], (facts: IfaceFacts) => string>> = {
   attachDevice: () => "its device was gone from the VM and is plugged again",
   detachDevice: () =>
     "its tap, or its socket, is not the one that its device uses; the device is unplugged and plugged again",
   linkSocket: () => "its socket was made anew and is shared with the launcher again",
-  wireTap: sayLinks,
+  wireTap: describeLinks,
 };
 
 /** Ignores interfaces that were not ready or are being unplugged, and VMIs that are being deleted. */
@@ -404,8 +404,8 @@ export function driftIn(
     const facts = "iface" in action ? findByName(ifaces, action.iface) : undefined;
     const hotplug = facts?.reported?.hotplug;
     if (facts === undefined || hotplug?.phase !== "Ready" || !isWanted(facts)) return [];
-    const wrong = WRONGS[action.kind]?.(facts);
-    if (wrong === undefined) return [];
-    return [{ iface: facts.name, message: `interface ${facts.name}: ${wrong}` }];
+    const fault = DRIFT_MESSAGES[action.kind]?.(facts);
+    if (fault === undefined) return [];
+    return [{ iface: facts.name, message: `interface ${facts.name}: ${fault}` }];
   });
 }

@@ -10,7 +10,7 @@ import {
 } from "@patchbay/api";
 import { diskFilesName, pullPolicyOf, type ImageFiles } from "./image-files.ts";
 import type { VolumeDevice } from "./parts.ts";
-import type { GuestDisk, DiskSource, CloudInitData, GivenText } from "../../spec/disks.ts";
+import type { GuestDisk, DiskSource, CloudInitData, TextSource } from "../../spec/disks.ts";
 import {
   claimFileOf,
   diskFileOf,
@@ -21,7 +21,7 @@ import {
   findHostPath,
   type DiskFile,
 } from "../../spec/disk-files.ts";
-import { fromRoot } from "../../spec/kernel.ts";
+import { resolveFromRoot } from "../../spec/kernel.ts";
 import { CLOUD_INIT_LAYOUTS, metaDataOf, type CloudInitKind } from "../../spec/cloud-init.ts";
 
 export interface DiskPart {
@@ -50,21 +50,21 @@ const IMAGE_LIMIT_BYTES = 16 * 2 ** 40;
 const OVERLAY_MIB = 64 * 1024;
 /** A Secret or ConfigMap holds at most 1 MiB. Source: Kubernetes. */
 const SMALL_DISK_MIB = 8;
-export const FORMAT_MIB = 64;
+export const QCOW2_OVERHEAD_MIB = 64;
 
 function podVolumeName(volumeIndex: number): string {
   return `volume-${String(volumeIndex)}`;
 }
 
 /** Escapes `$(NAME)`, which Kubernetes would expand. Source: Kubernetes Container.args. */
-export function literally(text: string): string {
+export function escapeExpansion(text: string): string {
   return text.replaceAll("$", "$$$$");
 }
 
 type ClaimSource = Extract<DiskSource, { readonly claimName: string }>;
 
 /** Mounts the claim. It is read-only unless the guest writes to it. */
-function joined(
+function mountClaim(
   disk: GuestDisk,
   source: ClaimSource,
   file: DiskFile,
@@ -84,7 +84,7 @@ function joined(
     : { volumes: [volume], mounts: [{ name, mountPath: volumeDirOf(disk.name), ...readOnly }] };
 }
 
-function groupOf(
+function argumentsOf(
   disk: GuestDisk,
   { kind }: ClaimSource,
   { file, limit }: { readonly file: DiskFile; readonly limit: string },
@@ -95,8 +95,8 @@ function groupOf(
   }
   if (file.kind === "block") return ["block", disk.name, file.path, ...readOnly];
   // The file of a DataVolume comes from its import. Creating an empty one would hide a failed import.
-  const isMade = kind === "persistentVolumeClaim" && !disk.readOnly;
-  return ["file", disk.name, file.path, limit, ...(isMade ? ["make"] : []), ...readOnly];
+  const isCreated = kind === "persistentVolumeClaim" && !disk.readOnly;
+  return ["file", disk.name, file.path, limit, ...(isCreated ? ["make"] : []), ...readOnly];
 }
 
 export function claimDiskPart(disk: GuestDisk, source: ClaimSource, facts: DiskFacts): DiskPart {
@@ -104,8 +104,8 @@ export function claimDiskPart(disk: GuestDisk, source: ClaimSource, facts: DiskF
   const file = claimFileOf(disk.name, claimModeOf(claim));
   const limit = String(claimBytesOf(claim) ?? IMAGE_LIMIT_BYTES);
   return {
-    group: groupOf(disk, source, { file, limit }),
-    ...joined(disk, source, file),
+    group: argumentsOf(disk, source, { file, limit }),
+    ...mountClaim(disk, source, file),
     diskMiB: source.kind === "ephemeral" ? OVERLAY_MIB : 0,
   };
 }
@@ -117,7 +117,7 @@ export function containerDiskPart(
   disk: GuestDisk,
   source: Extract<DiskSource, { readonly kind: "containerDisk" }>,
 ): DiskPart {
-  const path = source.path === undefined ? undefined : fromRoot(source.path);
+  const path = source.path === undefined ? undefined : resolveFromRoot(source.path);
   const mountPath = volumeDirOf(disk.name);
   const image = `${mountPath}${path ?? DISK_DIR}`;
   const output = diskFileOf(disk, "Filesystem").path;
@@ -145,10 +145,10 @@ export function hostDiskPart(
   const directory = findHostPath(source.path)?.directory ?? "/";
   const { path } = diskFileOf(disk, "Filesystem");
   const limit = String(source.bytes ?? IMAGE_LIMIT_BYTES);
-  const isMade = source.isMade && !disk.readOnly;
+  const isCreated = source.isCreated && !disk.readOnly;
   const readOnly = disk.readOnly ? ["readonly"] : [];
   return {
-    group: ["file", disk.name, path, limit, ...(isMade ? ["make"] : []), ...readOnly],
+    group: ["file", disk.name, path, limit, ...(isCreated ? ["make"] : []), ...readOnly],
     volumes: [{ name, hostPath: { path: directory, type: "Directory" } }],
     mounts: [{ name, mountPath: volumeDirOf(disk.name) }],
     diskMiB: 0,
@@ -198,7 +198,7 @@ export function filesDiskPart(disk: GuestDisk, source: FilesSource): DiskPart {
 }
 
 /** Keys that a Secret may use. Source: KubeVirt pkg/cloud-init. */
-const KEYS = {
+const SECRET_KEYS = {
   userData: ["userdata", "userData"],
   networkData: ["networkdata", "networkData"],
 } as const;
@@ -224,27 +224,31 @@ class Files {
     return { ...NO_FILE, content: [`${path}=${form}:${name}`], env: [{ name, value: text }] };
   }
 
-  ofSecret(path: string, secretName: string, member: keyof typeof KEYS): FilePart {
+  fromSecret(path: string, secretName: string, member: keyof typeof SECRET_KEYS): FilePart {
     const name = `${podVolumeName(this.#disk.volumeIndex)}-${member.toLowerCase()}`;
     const mountPath = `${volumeDirOf(this.#disk.name)}/${member.toLowerCase()}`;
     return {
       ...NO_FILE,
-      content: KEYS[member].map((key) => `${path}=file:${mountPath}/${key}`),
+      content: SECRET_KEYS[member].map((key) => `${path}=file:${mountPath}/${key}`),
       volumes: [{ name, secret: { secretName } }],
       mounts: [{ name, mountPath, readOnly: true }],
     };
   }
 
-  given(path: string, given: GivenText | undefined, member: keyof typeof KEYS): FilePart {
-    if (given === undefined) return NO_FILE;
-    return given.kind === "secret"
-      ? this.ofSecret(path, given.name, member)
-      : this.inline(path, given.kind === "base64" ? "base64" : "text", given.text);
+  fromText(
+    path: string,
+    fromText: TextSource | undefined,
+    member: keyof typeof SECRET_KEYS,
+  ): FilePart {
+    if (fromText === undefined) return NO_FILE;
+    return fromText.kind === "secret"
+      ? this.fromSecret(path, fromText.name, member)
+      : this.inline(path, fromText.kind === "base64" ? "base64" : "text", fromText.text);
   }
 }
 
 /** cloud-init ignores a disk without user data. Source: cloud-init datasources NoCloud and ConfigDrive. */
-const NO_USER_DATA: GivenText = { kind: "inline", text: "" };
+const NO_USER_DATA: TextSource = { kind: "inline", text: "" };
 
 function filesOf(
   vmi: VirtualMachineInstance,
@@ -255,8 +259,8 @@ function filesOf(
   const files = new Files(disk);
   return [
     files.inline(layout.metaData, "text", JSON.stringify(metaDataOf(vmi, kind))),
-    files.given(layout.userData, userData ?? NO_USER_DATA, "userData"),
-    files.given(layout.networkData, networkData, "networkData"),
+    files.fromText(layout.userData, userData ?? NO_USER_DATA, "userData"),
+    files.fromText(layout.networkData, networkData, "networkData"),
   ];
 }
 

@@ -8,10 +8,10 @@ import {
   claimDiskPart,
   cloudInitPart,
   containerDiskPart,
-  FORMAT_MIB,
+  QCOW2_OVERHEAD_MIB,
   hostDiskPart,
   filesDiskPart,
-  literally,
+  escapeExpansion,
   type DiskFacts,
   type DiskPart,
 } from "./disk-parts.ts";
@@ -21,7 +21,7 @@ const MIB = 2 ** 20;
 function emptyDiskPart(disk: GuestDisk, bytes: number): DiskPart {
   return {
     group: ["empty", disk.name, diskFileOf(disk, "Filesystem").path, String(Math.floor(bytes))],
-    diskMiB: Math.ceil(bytes / MIB) + FORMAT_MIB,
+    diskMiB: Math.ceil(bytes / MIB) + QCOW2_OVERHEAD_MIB,
   };
 }
 
@@ -78,12 +78,12 @@ export function diskPartsOf(
   return {
     ...own,
     volumes: [
-      { name: names.DISKS_VOLUME, emptyDir: { sizeLimit: inMi(diskMiB + FORMAT_MIB) } },
+      { name: names.DISKS_VOLUME, emptyDir: { sizeLimit: inMi(diskMiB + QCOW2_OVERHEAD_MIB) } },
       ...own.volumes,
     ],
     mounts: [{ name: names.DISKS_VOLUME, mountPath: names.DISKS_DIR }, ...own.mounts],
     initContainers: [prepareContainer(parts, shared, request)],
-    diskMiB: diskMiB + FORMAT_MIB,
+    diskMiB: diskMiB + QCOW2_OVERHEAD_MIB,
   };
 }
 
@@ -99,7 +99,7 @@ const LIMITS = { cpu: "1", memory: "512Mi", "ephemeral-storage": "16Mi" };
 function argumentsOf(parts: readonly DiskPart[]): readonly string[] {
   return parts
     .flatMap(({ group }, index) => (index === 0 ? group : ["--", ...group]))
-    .map(literally);
+    .map(escapeExpansion);
 }
 
 /** `parts` is not empty. `shared` is what the launcher has, too. docs/reference/prepare-disks.md */
@@ -119,7 +119,7 @@ function prepareContainer(
     args: argumentsOf(parts),
     ...(env.length === 0
       ? {}
-      : { env: env.map(({ name, value = "" }) => ({ name, value: literally(value) })) }),
+      : { env: env.map(({ name, value = "" }) => ({ name, value: escapeExpansion(value) })) }),
     terminationMessagePolicy: "FallbackToLogsOnError",
     resources: { requests: REQUESTS, limits: LIMITS },
     securityContext: request.securityContext,

@@ -73,7 +73,7 @@ function environmentOf(name: string, { binding }: Hook): readonly EnvVar[] {
   ];
 }
 
-function scriptOf(name: string, { configMap }: Hook) {
+function mountScript(name: string, { configMap }: Hook) {
   if (configMap === undefined) return { volumes: [], mounts: [] };
   const { key, hookPath } = configMap;
   const volume = {
@@ -87,7 +87,7 @@ function scriptOf(name: string, { configMap }: Hook) {
 }
 
 /** Mounts a claim in the hook and, if requested, in the launcher. */
-function claimOf(container: string, { pvc }: Hook) {
+function mountClaim(container: string, { pvc }: Hook) {
   if (pvc === undefined) return { volumes: [], mounts: [], shared: [] };
   const name = `${container}-claim`;
   const { volumePath, sharedComputePath } = pvc;
@@ -98,16 +98,16 @@ function claimOf(container: string, { pvc }: Hook) {
   };
 }
 
-interface Surroundings {
+interface HookContext {
   readonly info: VolumeMount | undefined;
   readonly shimImage: string;
 }
 
-function partsOf(hook: Hook, index: number, { info, shimImage }: Surroundings): HookParts {
+function toHookParts(hook: Hook, index: number, { info, shimImage }: HookContext): HookParts {
   const name = `${names.HOOK_SIDECAR_PREFIX}${String(index)}`;
   const { image = shimImage, imagePullPolicy = "IfNotPresent", command, args } = hook;
-  const script = scriptOf(name, hook);
-  const claim = claimOf(name, hook);
+  const script = mountScript(name, hook);
+  const claim = mountClaim(name, hook);
   const container: Container = {
     name,
     image,
@@ -150,8 +150,8 @@ export function hookPartsOf(
     ...hookSidecarsOf(vmi.metadata, settings.allowsHooks),
     ...bindingHooks(vmi, settings),
   ];
-  const around = { info, shimImage: settings.sidecarShimImage };
-  const parts = hooks.map((hook, index) => partsOf(hook, index, around));
+  const context = { info, shimImage: settings.sidecarShimImage };
+  const parts = hooks.map((hook, index) => toHookParts(hook, index, context));
   return {
     containers: parts.flatMap(({ containers }) => containers),
     volumes: parts.flatMap(({ volumes }) => volumes),

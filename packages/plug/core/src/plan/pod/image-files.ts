@@ -14,7 +14,7 @@ import { kernelFilesOf } from "../../spec/kernel.ts";
 const TOOL_VOLUME = "copy-files";
 const TOOL_CONTAINER = "copy-files";
 /** A static program in the launcher's image. */
-const TOOL = "/usr/bin/copy-files";
+const TOOL_PROGRAM = "/usr/bin/copy-files";
 /** Paths that no image uses. */
 const TOOL_DIR = "/patchbay/bin";
 const COPY_DIR = "/patchbay/files";
@@ -51,7 +51,7 @@ export interface ImageFiles {
   };
 }
 
-function copying(request: PartsRequest): Pick<Container, "resources" | "securityContext"> {
+function copySettings(request: PartsRequest): Pick<Container, "resources" | "securityContext"> {
   const resources = { memory: inMi(COPY_MEMORY_MIB), "ephemeral-storage": "16Mi" };
   return {
     resources: { requests: resources, limits: resources },
@@ -64,9 +64,9 @@ function toolContainer(request: PartsRequest): Container {
     name: TOOL_CONTAINER,
     image: request.image,
     imagePullPolicy: "IfNotPresent",
-    command: [TOOL, "--self", TOOL_DIR],
+    command: [TOOL_PROGRAM, "--self", TOOL_DIR],
     terminationMessagePolicy: "FallbackToLogsOnError",
-    ...copying(request),
+    ...copySettings(request),
     volumeMounts: [{ name: TOOL_VOLUME, mountPath: TOOL_DIR }],
   };
 }
@@ -79,7 +79,7 @@ function copyContainer(files: ImageFiles, request: PartsRequest): Container {
     imagePullPolicy: pullPolicy,
     command: [`${TOOL_DIR}/copy-files`, copy.option, COPY_DIR, ...copy.files],
     terminationMessagePolicy: "FallbackToLogsOnError",
-    ...copying(request),
+    ...copySettings(request),
     volumeMounts: [
       { name: TOOL_VOLUME, mountPath: TOOL_DIR, readOnly: true },
       { name, mountPath: COPY_DIR },
@@ -132,8 +132,8 @@ const NAMELESS_MOUNT = 'failed to mkdir ""';
 
 /** Whether the node's runtime does not support image volumes. */
 function isImageUnknown(pod: Pod): boolean {
-  const waits = (pod.status?.containerStatuses ?? []).map(({ state }) => state.waiting?.message);
-  return hasImageVolume(pod) && waits.some((message = "") => message.includes(NAMELESS_MOUNT));
+  const messages = (pod.status?.containerStatuses ?? []).map(({ state }) => state.waiting?.message);
+  return hasImageVolume(pod) && messages.some((message = "") => message.includes(NAMELESS_MOUNT));
 }
 
 /** Whether the API server dropped an image. Without support for image volumes it stores an empty volume. */

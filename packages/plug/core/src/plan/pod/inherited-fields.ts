@@ -7,7 +7,7 @@ import { planPodNetworks, type NetworksOwner } from "./pod-networks.ts";
 import { normalizeAddress } from "../../addresses/resolver.ts";
 
 /** Annotations whose meaning is specific to the VMI. */
-const NOT_THE_PODS = [
+const EXCLUDED_ANNOTATIONS = [
   "kubectl.kubernetes.io/last-applied-configuration",
   names.PCIE_TOPOLOGY_ANNOTATION,
   names.KEPT_ADDRESSES_ANNOTATION,
@@ -34,7 +34,7 @@ export function podAnnotationsOf(owner: NetworksOwner): Readonly<Record<string, 
   const kept = toldAddresses(vmi);
   const elements = planPodNetworks({ ...owner, kept }, []);
   const others = Object.entries(vmi.metadata.annotations ?? {}).filter(
-    ([key]) => !NOT_THE_PODS.includes(key),
+    ([key]) => !EXCLUDED_ANNOTATIONS.includes(key),
   );
   return {
     ...Object.fromEntries(others),
@@ -58,7 +58,7 @@ type Settings = Pick<
   | "topologySpreadConstraints"
 >;
 
-function given<T extends object>(members: {
+function dropEmpty<T extends object>(members: {
   readonly [K in keyof T]: T[K] | undefined;
 }): Partial<T> {
   const entries = Object.entries(members).filter(
@@ -76,7 +76,7 @@ function dnsConfigOf({ dnsConfig }: VirtualMachineInstance["spec"]): Settings["d
 /** The pod has the guest's hostname, so that DNS resolves it in its subdomain. */
 export function podSettingsOf(vmi: VirtualMachineInstance): Settings {
   const { spec } = vmi;
-  return given<Settings>({
+  return dropEmpty<Settings>({
     affinity: spec.affinity,
     dnsConfig: dnsConfigOf(spec),
     dnsPolicy: spec.dnsPolicy,

@@ -49,7 +49,7 @@ export interface LauncherRequest extends LauncherSettings, DiskFacts, HookSettin
 }
 
 /** Sockets and the console log, and libvirt's files. */
-const VOLUMES: readonly (VolumeMount & { readonly mib: number })[] = [
+const OWN_VOLUMES: readonly (VolumeMount & { readonly mib: number })[] = [
   { name: names.LAUNCHER_VOLUME, mountPath: names.LAUNCHER_DIR, mib: 64 },
   { name: "tmp", mountPath: "/tmp", mib: 64 },
 ];
@@ -81,7 +81,7 @@ export function endGraceSeconds(vmi: VirtualMachineInstance): number {
 }
 
 function ownVolumes(): readonly PodVolume[] {
-  return VOLUMES.map(({ name, mib }) => ({ name, emptyDir: { sizeLimit: inMi(mib) } }));
+  return OWN_VOLUMES.map(({ name, mib }) => ({ name, emptyDir: { sizeLimit: inMi(mib) } }));
 }
 
 function containerOf(
@@ -100,7 +100,7 @@ function containerOf(
     isForVhostUser: isForVhostUser(vmi.spec, request.bindings),
   };
   const info = networkInfoVolume({ vmi, bindings: request.bindings });
-  const ownMiB = VOLUMES.reduce((sum, volume) => sum + volume.mib, LOGS_MIB);
+  const ownMiB = OWN_VOLUMES.reduce((sum, volume) => sum + volume.mib, LOGS_MIB);
   return {
     name: names.LAUNCHER_CONTAINER,
     image: request.image,
@@ -110,7 +110,7 @@ function containerOf(
     securityContext: SECURITY,
     ...containerProbesOf(vmi),
     volumeMounts: [
-      ...VOLUMES.map(({ name, mountPath }) => ({ name, mountPath })),
+      ...OWN_VOLUMES.map(({ name, mountPath }) => ({ name, mountPath })),
       ...parts.mounts,
       ...(info === undefined ? [] : [info.mount]),
     ],
@@ -138,21 +138,21 @@ function metadataOf(owner: NetworksOwner): Pod["metadata"] {
   };
 }
 
-function partsOf(vmi: VirtualMachineInstance, given: LauncherRequest): PodParts {
+function collectParts(vmi: VirtualMachineInstance, given: LauncherRequest): PodParts {
   const request = { ...given, securityContext: SECURITY };
   const disks = planDisks(vmi, given);
   const diskImages = diskImagesOf(disks);
   const images = imagePartsOf([...kernelImageOf(vmi), ...diskImages], request);
-  const ofDisks = images.mounts.filter(({ name }) =>
+  const diskMounts = images.mounts.filter(({ name }) =>
     diskImages.some((image) => image.name === name),
   );
-  return joinParts([images, diskPartsOf(disks, ofDisks, request), statePartsOf(vmi)]);
+  return joinParts([images, diskPartsOf(disks, diskMounts, request), statePartsOf(vmi)]);
 }
 
 /** The annotation names the secondary networks from the start. */
 export function launcherPodOf(vmi: VirtualMachineInstance, request: LauncherRequest): Pod {
   const user = names.LAUNCHER_UID;
-  const parts = partsOf(vmi, request);
+  const parts = collectParts(vmi, request);
   const { initContainers, secrets } = parts;
   const info = networkInfoVolume({ vmi, bindings: request.bindings });
   const hooks = hookPartsOf(vmi, request, info?.mount);
@@ -230,14 +230,14 @@ export function consoleLogOf(spec: VmiSpec, parts: LogParts): readonly Container
 }
 
 /** Extra delay for the start of libvirt. Source: KubeVirt LibvirtStartupDelay. */
-const STARTUP_SECONDS = 10;
+const LIBVIRT_STARTUP_SECONDS = 10;
 /** Extra timeout for the guest agent's answer. */
-const AGENT_SECONDS = 1;
+const AGENT_ANSWER_SECONDS = 1;
 /** Source: Kubernetes. */
-const TIMEOUT_SECONDS = 1;
+const DEFAULT_TIMEOUT_SECONDS = 1;
 
 /** Fields that the kubelet handles as for any other container. */
-const HANDED_ON = [
+const PASSED_ON_FIELDS = [
   "httpGet",
   "tcpSocket",
   "periodSeconds",
@@ -254,26 +254,26 @@ function execRequest([path = "", ...args]: readonly string[]): string {
 
 /** Arguments of `virt-probe`; undefined if the kubelet probes the guest directly. */
 function commandOf(vmi: VirtualMachineInstance, probe: GuestProbe): readonly string[] | undefined {
-  const { exec, guestAgentPing, timeoutSeconds = TIMEOUT_SECONDS } = probe;
-  const words = [
+  const { exec, guestAgentPing, timeoutSeconds = DEFAULT_TIMEOUT_SECONDS } = probe;
+  const command = [
     "virt-probe",
     domainNameOf(vmi),
-    String(Math.max(timeoutSeconds, TIMEOUT_SECONDS)),
+    String(Math.max(timeoutSeconds, DEFAULT_TIMEOUT_SECONDS)),
   ];
-  if (guestAgentPing !== undefined) return words;
-  return exec === undefined ? undefined : [...words, execRequest(exec.command ?? [])];
+  if (guestAgentPing !== undefined) return command;
+  return exec === undefined ? undefined : [...command, execRequest(exec.command ?? [])];
 }
 
 function containerProbeOf(vmi: VirtualMachineInstance, probe: GuestProbe): Probe {
-  const { initialDelaySeconds = 0, timeoutSeconds = TIMEOUT_SECONDS } = probe;
+  const { initialDelaySeconds = 0, timeoutSeconds = DEFAULT_TIMEOUT_SECONDS } = probe;
   const command = commandOf(vmi, probe);
-  const asked = HANDED_ON.filter((field) => probe[field] !== undefined);
+  const fields = PASSED_ON_FIELDS.filter((field) => probe[field] !== undefined);
   return {
-    ...Object.fromEntries(asked.map((field) => [field, probe[field]])),
-    initialDelaySeconds: initialDelaySeconds + STARTUP_SECONDS,
+    ...Object.fromEntries(fields.map((field) => [field, probe[field]])),
+    initialDelaySeconds: initialDelaySeconds + LIBVIRT_STARTUP_SECONDS,
     ...(command !== undefined && {
       exec: { command },
-      timeoutSeconds: Math.max(timeoutSeconds, TIMEOUT_SECONDS) + AGENT_SECONDS,
+      timeoutSeconds: Math.max(timeoutSeconds, DEFAULT_TIMEOUT_SECONDS) + AGENT_ANSWER_SECONDS,
     }),
   };
 }

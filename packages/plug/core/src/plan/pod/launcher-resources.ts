@@ -27,41 +27,41 @@ export interface ResourceFacts extends MemoryFacts {
 type Amounts = Readonly<Record<string, string>>;
 
 /** Excludes what is computed here. `hugepages-` would need a guest that supports them. */
-function isForPod(resource: string): boolean {
+function isPassedOn(resource: string): boolean {
   return !["memory", "ephemeral-storage"].includes(resource) && !resource.startsWith("hugepages-");
 }
 
-function forPod(amounts: Readonly<Record<string, string | number>> | undefined): Amounts {
-  const entries = Object.entries(amounts ?? {}).filter(([resource]) => isForPod(resource));
+function podAmounts(amounts: Readonly<Record<string, string | number>> | undefined): Amounts {
+  const entries = Object.entries(amounts ?? {}).filter(([resource]) => isPassedOn(resource));
   return Object.fromEntries(entries.map(([resource, amount]) => [resource, String(amount)]));
 }
 
 /** Requests equal limits, because extended resources cannot be overcommitted. */
-function ofNetworks({ domain }: VmiSpec, facts: ResourceFacts): Amounts {
+function networkAmounts({ domain }: VmiSpec, facts: ResourceFacts): Amounts {
   const { requests = {}, limits = {} } = domain.resources ?? {};
   const sockets = facts.isForVhostUser ? [[names.VHOST_USER_RESOURCE, 1] as const] : [];
   const counts = new Map([...sockets, ...facts.networkResources]);
   const amounts = [...counts].map(([resource, count]) => {
-    const said = [requests[resource], limits[resource]].map((amount) => Number(amount ?? 0));
-    return [resource, String(Math.max(count, ...said.filter(Number.isInteger)))];
+    const requested = [requests[resource], limits[resource]].map((amount) => Number(amount ?? 0));
+    return [resource, String(Math.max(count, ...requested.filter(Number.isInteger)))];
   });
   return Object.fromEntries(amounts) as Amounts;
 }
 
-function devicesOf(spec: VmiSpec, facts: ResourceFacts): Amounts {
+function deviceAmounts(spec: VmiSpec, facts: ResourceFacts): Amounts {
   return {
-    ...ofNetworks(spec, facts),
+    ...networkAmounts(spec, facts),
     [names.TUN_RESOURCE]: "1",
     ...(facts.useEmulation ? {} : { [names.KVM_RESOURCE]: "1" }),
   };
 }
 
-function given(amount: string | number | undefined): number | undefined {
+function parseMiB(amount: string | number | undefined): number | undefined {
   return amount === undefined || parseQuantity(amount) === undefined ? undefined : mibOf(amount);
 }
 
 /** The request may be less than the guest's memory, if overcommit is configured. Source: KubeVirt. */
-function memoryOf(
+function memoryAmounts(
   { domain }: VmiSpec,
   overheadMiB: number,
   facts: ResourceFacts,
@@ -69,11 +69,12 @@ function memoryOf(
   const { requests, limits, overcommitGuestOverhead } = domain.resources ?? {};
   const guestMiB = memoryMiBOf(domain);
   const { memoryPercent } = facts.overcommit;
-  const asked = given(requests?.["memory"]) ?? Math.floor((guestMiB * 100) / memoryPercent);
-  const most = given(limits?.["memory"]) ?? Math.max(asked, guestMiB);
+  const requestedMiB =
+    parseMiB(requests?.["memory"]) ?? Math.floor((guestMiB * 100) / memoryPercent);
+  const limitMiB = parseMiB(limits?.["memory"]) ?? Math.max(requestedMiB, guestMiB);
   return {
-    request: inMi(asked + (overcommitGuestOverhead === true ? 0 : overheadMiB)),
-    limit: inMi(most + overheadMiB + peakMiBOf(facts)),
+    request: inMi(requestedMiB + (overcommitGuestOverhead === true ? 0 : overheadMiB)),
+    limit: inMi(limitMiB + overheadMiB + peakMiBOf(facts)),
   };
 }
 
@@ -95,21 +96,21 @@ export function launcherResourcesOf(
   facts: ResourceFacts,
   disk: DiskUse,
 ): NonNullable<Container["resources"]> {
-  const memory = memoryOf(spec, overheadMiBOf(spec, facts), facts);
+  const memory = memoryAmounts(spec, overheadMiBOf(spec, facts), facts);
   const { requests, limits } = spec.domain.resources ?? {};
-  const devices = devicesOf(spec, facts);
-  const leastDiskMiB = COMMON_DISK_MIB + (given(requests?.["ephemeral-storage"]) ?? 0);
-  const mostDiskMiB = disk.ownMiB + (given(limits?.["ephemeral-storage"]) ?? disk.guestMiB);
+  const devices = deviceAmounts(spec, facts);
+  const leastDiskMiB = COMMON_DISK_MIB + (parseMiB(requests?.["ephemeral-storage"]) ?? 0);
+  const mostDiskMiB = disk.ownMiB + (parseMiB(limits?.["ephemeral-storage"]) ?? disk.guestMiB);
   return {
     requests: {
       ...cpuRequest(spec, facts),
-      ...forPod(requests),
+      ...podAmounts(requests),
       memory: memory.request,
       "ephemeral-storage": inMi(leastDiskMiB),
       ...devices,
     },
     limits: {
-      ...forPod(limits),
+      ...podAmounts(limits),
       memory: memory.limit,
       "ephemeral-storage": inMi(Math.max(leastDiskMiB, mostDiskMiB)),
       ...devices,
@@ -118,13 +119,13 @@ export function launcherResourcesOf(
 }
 
 /** libvirt's daemon (29 MiB) and the programs that start and stop it. */
-const DAEMONS_MIB = 32;
+const LIBVIRT_MIB = 32;
 /** QEMU with one vCPU and no devices: code, libraries, heap. Measured with QEMU 7.2; docs/performance.md. */
-const EMULATOR_MIB = 64;
+const QEMU_MIB = 64;
 /** Translated code. `tb-cache` of the domain limits it. */
-const TRANSLATED_MIB = 96;
+const TRANSLATED_CODE_MIB = 96;
 /** 4 KiB of page tables per 2 MiB of the guest's memory. Source: x86-64 paging. */
-const GUEST_PER_PAGE_TABLES = 512;
+const GUEST_MIB_PER_PAGE_TABLE_MIB = 512;
 /** Thread, registers and translation tables. */
 const VCPU_MIB = 8;
 /** Video memory (16 MiB) and VNC buffers. */
@@ -161,10 +162,10 @@ function devicesMiB(spec: VmiSpec, { hasDisplay }: MemoryFacts): number {
 /** vhost adds nothing, because its rings are in the host's kernel. */
 export function overheadMiBOf(spec: VmiSpec, facts: MemoryFacts): number {
   return (
-    DAEMONS_MIB +
-    EMULATOR_MIB +
-    (facts.useEmulation ? TRANSLATED_MIB : 0) +
-    Math.ceil(memoryMiBOf(spec.domain) / GUEST_PER_PAGE_TABLES) +
+    LIBVIRT_MIB +
+    QEMU_MIB +
+    (facts.useEmulation ? TRANSLATED_CODE_MIB : 0) +
+    Math.ceil(memoryMiBOf(spec.domain) / GUEST_MIB_PER_PAGE_TABLE_MIB) +
     vcpusOf(spec.domain) * VCPU_MIB +
     devicesMiB(spec, facts) +
     facts.bindingsMiB

@@ -21,13 +21,13 @@ import { ifacesWithoutPort } from "../../pcie/ports.ts";
 import { findByName, ifacesOf, networkNameOf, networksOf, qualifiedName } from "../../spec/nics.ts";
 
 /** Keys are in KubeVirt's order. Source: KubeVirt network/multus/annotation.go. */
-function elementOf(
+function toElement(
   iface: Iface,
   network: Network,
   names: { readonly podInterfaceName: string; readonly namespace: string },
 ): NetworkSelection {
   return {
-    ...definitionOf(network.multus?.networkName ?? "", names.namespace),
+    ...splitNetworkName(network.multus?.networkName ?? "", names.namespace),
     ...(iface.macAddress === undefined ? {} : { mac: iface.macAddress }),
     interface: names.podInterfaceName,
     ...(iface.ips === undefined ? {} : { ips: iface.ips }),
@@ -47,7 +47,7 @@ function withPreferredAddresses(
   return ips.length === 0 ? element : { ...element, "io.patchbay.kept-ips": ips };
 }
 
-function definitionOf(
+function splitNetworkName(
   networkName: string,
   namespace: string,
 ): Pick<NetworkSelection, "name"> & { readonly namespace: string } {
@@ -59,13 +59,13 @@ function definitionOf(
 }
 
 /** The additional network of a binding. Source: KubeVirt network/multus/annotation.go. */
-function extraElementOf(
+function toExtraElement(
   { name }: Network,
   extraNetwork: string,
   names: { readonly podInterfaceName: string; readonly namespace: string },
 ): NetworkSelection {
   return {
-    ...definitionOf(extraNetwork, names.namespace),
+    ...splitNetworkName(extraNetwork, names.namespace),
     interface: extraInterfaceNameOf(names.podInterfaceName),
     // The plugin derives the name of the pod's NIC from it.
     "cni-args": { logicNetworkName: name },
@@ -100,8 +100,8 @@ function wantedElements(
     return [
       ...(isDefaultNetwork(network)
         ? []
-        : [withPreferredAddresses(elementOf(iface, network, names), iface, kept)]),
-      ...(extraNetwork === undefined ? [] : [extraElementOf(network, extraNetwork, names)]),
+        : [withPreferredAddresses(toElement(iface, network, names), iface, kept)]),
+      ...(extraNetwork === undefined ? [] : [toExtraElement(network, extraNetwork, names)]),
     ].filter(isReadableSelection);
   });
 }
@@ -114,19 +114,19 @@ export function networkNamesOf(
   const namespace = vmi.metadata.namespace ?? "";
   const networks = networksOf(vmi.spec);
   const named = networks.flatMap((network) => networkNameOf(network, namespace) ?? []);
-  const brought = ifacesOf(vmi.spec).flatMap((iface) => {
+  const extra = ifacesOf(vmi.spec).flatMap((iface) => {
     const network = findByName(networks, iface.name);
     const binding = network && bindingOf(iface, network, bindings);
     if (binding === undefined || binding.kind === "refused") return [];
     return binding.extraNetwork === undefined ? [] : qualifiedName(binding.extraNetwork, namespace);
   });
-  return [...new Set([...named, ...brought])];
+  return [...new Set([...named, ...extra])];
 }
 
 type Claim = "wanted" | "in-use" | "released" | "unknown";
 
 /** Without an attachment, virt-handler does not know the NIC yet. */
-function claimOf(
+function findClaim(
   vmi: VirtualMachineInstance,
   wanted: readonly NetworkSelection[],
   podInterfaceName: string,
@@ -148,18 +148,18 @@ export function planPodNetworks(
   current: readonly NetworkSelection[],
 ): readonly NetworkSelection[] {
   const wanted = wantedElements(owner, current);
-  const stays = (name: string): boolean => {
-    const claim = claimOf(owner.vmi, wanted, name);
+  const isRetained = (name: string): boolean => {
+    const claim = findClaim(owner.vmi, wanted, name);
     return claim === "wanted" || claim === "in-use";
   };
   const kept = current.filter(
-    ({ interface: name }) => name === undefined || !isOwnPodInterfaceName(name) || stays(name),
+    ({ interface: name }) => name === undefined || !isOwnPodInterfaceName(name) || isRetained(name),
   );
   const added = wanted.filter(
     (element) =>
       owner.absences?.has(`${element.namespace ?? ""}/${element.name}`) !== true &&
       !current.some(({ interface: name }) => name === element.interface) &&
-      stays(element.interface ?? ""),
+      isRetained(element.interface ?? ""),
   );
   return [...kept, ...added].slice(0, NETWORKS_MAX);
 }

@@ -11,7 +11,7 @@ const ANNOTATIONS: readonly string[] = [
 
 const CONDITIONS: readonly string[] = ["PodScheduled", "Ready"];
 
-function seenMetadata(metadata: ObjectMeta): ObjectMeta {
+function trimMetadata(metadata: ObjectMeta): ObjectMeta {
   const { name, namespace, uid, resourceVersion, ownerReferences } = metadata;
   const { creationTimestamp, deletionTimestamp, deletionGracePeriodSeconds } = metadata;
   const annotations = Object.entries(metadata.annotations ?? {}).filter(([key]) =>
@@ -30,7 +30,7 @@ function seenMetadata(metadata: ObjectMeta): ObjectMeta {
   };
 }
 
-function seenSpec({ nodeName, initContainers, volumes }: Pod["spec"]): Pod["spec"] {
+function trimSpec({ nodeName, initContainers, volumes }: Pod["spec"]): Pod["spec"] {
   return {
     ...(nodeName !== undefined && { nodeName }),
     ...(initContainers !== undefined && {
@@ -43,12 +43,12 @@ function seenSpec({ nodeName, initContainers, volumes }: Pod["spec"]): Pod["spec
   };
 }
 
-function seenContainer(status: ContainerStatus): ContainerStatus {
+function trimContainer(status: ContainerStatus): ContainerStatus {
   const { name, image, imageID, ready, restartCount, state } = status;
   return { name, image, imageID, ready, restartCount, state };
 }
 
-function seenStatus(status: NonNullable<Pod["status"]>): NonNullable<Pod["status"]> {
+function trimStatus(status: NonNullable<Pod["status"]>): NonNullable<Pod["status"]> {
   const { phase, reason, message, podIPs, conditions } = status;
   const { initContainerStatuses, containerStatuses } = status;
   return {
@@ -60,10 +60,10 @@ function seenStatus(status: NonNullable<Pod["status"]>): NonNullable<Pod["status
       conditions: conditions.filter(({ type }) => CONDITIONS.includes(type)),
     }),
     ...(initContainerStatuses !== undefined && {
-      initContainerStatuses: initContainerStatuses.map(seenContainer),
+      initContainerStatuses: initContainerStatuses.map(trimContainer),
     }),
     ...(containerStatuses !== undefined && {
-      containerStatuses: containerStatuses.map(seenContainer),
+      containerStatuses: containerStatuses.map(trimContainer),
     }),
   };
 }
@@ -73,8 +73,8 @@ export function seenLauncher({ apiVersion, kind, metadata, spec, status }: Pod):
   return {
     apiVersion,
     kind,
-    metadata: seenMetadata(metadata),
-    spec: seenSpec(spec),
-    ...(status !== undefined && { status: seenStatus(status) }),
+    metadata: trimMetadata(metadata),
+    spec: trimSpec(spec),
+    ...(status !== undefined && { status: trimStatus(status) }),
   };
 }

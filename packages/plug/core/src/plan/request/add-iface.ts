@@ -14,7 +14,7 @@ import {
 import { NEEDS_START } from "./spec-edits.ts";
 import { bindingOf } from "../../bindings/resolve-binding.ts";
 import { isEqual } from "../../equal.ts";
-import { bookPorts, lacksIoPorts } from "../../pcie/ports.ts";
+import { reservePorts, ioPortProblem } from "../../pcie/ports.ts";
 import { noFreePort } from "../../reasons/words.ts";
 import { findByName, ifacesOf, networkNameOf, networksOf, withNics } from "../../spec/nics.ts";
 import type { AddIfaceRequest } from "./nic-body.ts";
@@ -55,17 +55,17 @@ function isRequestedNetwork(network: Network | undefined, facts: AddIfaceFacts):
   );
 }
 
-function nameTaken(facts: AddIfaceFacts, message: string): NicPlan {
+function nameConflict(facts: AddIfaceFacts, message: string): NicPlan {
   return refuse(409, [{ reason: "FieldValueDuplicate", field: "name", message }], message);
 }
 
-function sayNetwork(network: Network | undefined): string {
+function networkText(network: Network | undefined): string {
   return network?.multus?.networkName ?? "of the pod";
 }
 
 /** Adding an interface never moves it: only an explicit network swap does. */
-function sayElsewhere(iface: Iface, network: Network | undefined): string {
-  const [name, on] = [iface.name, sayNetwork(network)];
+function describeConflict(iface: Iface, network: Network | undefined): string {
+  const [name, on] = [iface.name, networkText(network)];
   if (isAbsent(iface)) return `interface '${name}' is being unplugged from network ${on}`;
   const isSecondary = network !== undefined && !isDefaultNetwork(network);
   const advice = isSecondary
@@ -87,7 +87,7 @@ function differingFields(iface: Iface, { request }: AddIfaceFacts): readonly str
   });
 }
 
-function takenBack(iface: Iface, state: string | undefined): Iface {
+function withoutUnplug(iface: Iface, state: string | undefined): Iface {
   const back: Iface = { ...iface };
   delete back.state;
   return state === undefined ? back : { ...back, state };
@@ -106,25 +106,25 @@ function bindingCauses(iface: Iface, facts: AddIfaceFacts): readonly Cause[] {
   return [{ reason, field: "binding", message: `binding ${NEEDS_START}` }];
 }
 
-function planKnown(facts: AddIfaceFacts, iface: Iface): NicPlan {
+function planExisting(facts: AddIfaceFacts, iface: Iface): NicPlan {
   const { target, request } = facts;
   const spec = specOf(target);
   const network = findByName(networksOf(spec), iface.name);
   if (!isRequestedNetwork(network, facts)) {
-    return nameTaken(facts, sayElsewhere(iface, network));
+    return nameConflict(facts, describeConflict(iface, network));
   }
   const causes = bindingCauses(iface, facts);
   if (causes.length > 0) return refuse(422, causes);
   const differing = differingFields(iface, facts);
   if (differing.length > 0) {
     const fields = differing.join(", ");
-    return nameTaken(facts, `interface '${iface.name}' already exists with another ${fields}`);
+    return nameConflict(facts, `interface '${iface.name}' already exists with another ${fields}`);
   }
   if (!isAbsent(iface)) {
     return { kind: "unchanged", message: `interface '${iface.name}' already exists` };
   }
   const ifaces = ifacesOf(spec).map((each) =>
-    each === iface ? takenBack(iface, request.fields.state) : each,
+    each === iface ? withoutUnplug(iface, request.fields.state) : each,
   );
   return toPlan(facts, networksOf(spec), ifaces);
 }
@@ -146,7 +146,7 @@ function toPlan(
 }
 
 /** The interface in the running VMI, if the VM has deleted it and the unplug has not finished. */
-function findLeaving({ target, request }: AddIfaceFacts): Iface | undefined {
+function findUnplugging({ target, request }: AddIfaceFacts): Iface | undefined {
   const vmi = target.kind === "vm" ? findLiveVmi(target) : undefined;
   return vmi === undefined ? undefined : findByName(ifacesOf(vmi.spec), request.name);
 }
@@ -155,14 +155,15 @@ function findLeaving({ target, request }: AddIfaceFacts): Iface | undefined {
 function capacityProblem(facts: AddIfaceFacts, wanted: Iface): string | undefined {
   const vmi = findLiveVmi(facts.target);
   if (vmi === undefined) return undefined;
-  const unfit = lacksIoPorts(vmi, wanted)?.message;
-  const book = bookPorts(vmi, specOf(facts.target), facts.bindings);
-  if (unfit !== undefined || book === undefined || book.free > book.promised.length) return unfit;
-  const promised =
-    book.promised.length === 0
+  const unfit = ioPortProblem(vmi, wanted)?.message;
+  const ports = reservePorts(vmi, specOf(facts.target), facts.bindings);
+  if (unfit !== undefined || ports === undefined || ports.free > ports.reserved.length)
+    return unfit;
+  const reserved =
+    ports.reserved.length === 0
       ? ""
-      : `, ${String(book.promised.length)} promised to interfaces that are being plugged`;
-  return `no free PCIe port: ${noFreePort(vmi).message}${promised}`;
+      : `, ${String(ports.reserved.length)} promised to interfaces that are being plugged`;
+  return `no free PCIe port: ${noFreePort(vmi).message}${reserved}`;
 }
 
 /** Maps a field of the spec to the field of the request that sets it. */
@@ -196,9 +197,9 @@ function missingNetwork({ target, request, nearestNetwork }: AddIfaceFacts): str
   const { networkAttachmentDefinitionName: named } = request;
   const nad = parseNadName(named);
   const namespace = nad?.namespace ?? namespaceOf(target);
-  const near =
+  const suggestion =
     nearestNetwork === undefined ? "" : `; the nearest name there is "${nearestNetwork}"`;
-  return `NetworkAttachmentDefinition "${nad?.name ?? named}" not found in namespace ${namespace}${near}`;
+  return `NetworkAttachmentDefinition "${nad?.name ?? named}" not found in namespace ${namespace}${suggestion}`;
 }
 
 function requestCauses(facts: AddIfaceFacts, wanted: Iface): readonly Cause[] {
@@ -221,24 +222,24 @@ function requestCauses(facts: AddIfaceFacts, wanted: Iface): readonly Cause[] {
 function planNew(facts: AddIfaceFacts): NicPlan {
   const { target, request } = facts;
   const spec = specOf(target);
-  const leaving = findLeaving(facts);
-  const leavingNetwork = findByName(findLiveVmi(target)?.spec.networks, request.name);
-  if (leaving !== undefined && !isRequestedNetwork(leavingNetwork, facts)) {
-    const network = sayNetwork(leavingNetwork);
-    return nameTaken(
+  const unplugging = findUnplugging(facts);
+  const unpluggingNetwork = findByName(findLiveVmi(target)?.spec.networks, request.name);
+  if (unplugging !== undefined && !isRequestedNetwork(unpluggingNetwork, facts)) {
+    const network = networkText(unpluggingNetwork);
+    return nameConflict(
       facts,
       `interface '${request.name}' is being unplugged from network ${network}`,
     );
   }
   const networks = [...networksOf(spec), requestedNetwork(facts)];
-  const macAddress = leaving?.macAddress ?? facts.newMac;
+  const macAddress = unplugging?.macAddress ?? facts.newMac;
   const chosen = macAddress === undefined ? {} : { macAddress };
   const wanted: Iface = { name: request.name, ...chosen, ...request.fields };
   const ifaces = [...ifacesOf(spec), withDefaultBinding(wanted, networks)];
   const causes = [...requestCauses(facts, wanted), ...ruleCauses(facts, networks, ifaces)];
   if (causes.length > 0) return refuse(422, causes);
-  const full = leaving === undefined ? capacityProblem(facts, wanted) : undefined;
-  return full === undefined ? toPlan(facts, networks, ifaces) : refuse(409, [], full);
+  const shortage = unplugging === undefined ? capacityProblem(facts, wanted) : undefined;
+  return shortage === undefined ? toPlan(facts, networks, ifaces) : refuse(409, [], shortage);
 }
 
 /**
@@ -248,6 +249,6 @@ function planNew(facts: AddIfaceFacts): NicPlan {
 export function planAddIface(facts: AddIfaceFacts): NicPlan {
   const problem = targetProblem(facts.target);
   if (problem !== undefined) return { kind: "refused", refusal: problem };
-  const known = findByName(ifacesOf(specOf(facts.target)), facts.request.name);
-  return known === undefined ? planNew(facts) : planKnown(facts, known);
+  const existing = findByName(ifacesOf(specOf(facts.target)), facts.request.name);
+  return existing === undefined ? planNew(facts) : planExisting(facts, existing);
 }

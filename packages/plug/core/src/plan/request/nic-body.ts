@@ -38,7 +38,7 @@ const IFACE_FIELDS: Readonly<Record<string, FieldKind>> = {
   cniArgs: "object",
 };
 /** Members that some clients send and that have no effect. */
-const IGNORED: readonly string[] = ["apiVersion", "kind", "dryRun"];
+const IGNORED_FIELDS: readonly string[] = ["apiVersion", "kind", "dryRun"];
 
 function isOfKind(value: unknown, kind: FieldKind): boolean {
   if (kind === "integer") return Number.isInteger(value);
@@ -73,7 +73,7 @@ function fieldCauses(
 ): readonly Cause[] {
   return Object.entries(body).flatMap(([field, value]): readonly Cause[] => {
     const kind = kinds[field];
-    if (IGNORED.includes(field)) return [];
+    if (IGNORED_FIELDS.includes(field)) return [];
     if (kind === undefined) {
       const message = `unknown field "${field}"`;
       return [{ reason: "FieldValueNotSupported", field, message }];

@@ -43,11 +43,11 @@ export function toRefusal(
   message?: string,
 ): Refusal {
   const first = causes[0]?.message ?? "";
-  const text = message ?? (causes.length > 1 ? causes.map(sayCause).join("; ") : first);
+  const text = message ?? (causes.length > 1 ? causes.map(formatCause).join("; ") : first);
   return { code, reason: REASONS[code], message: text, causes };
 }
 
-function sayCause(cause: Cause): string {
+function formatCause(cause: Cause): string {
   return `${cause.field}: ${cause.message}`;
 }
 

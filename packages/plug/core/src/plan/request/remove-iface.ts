@@ -10,14 +10,14 @@ interface RemoveIfaceFacts {
   readonly request: RemoveIfaceRequest;
 }
 
-function isLeaving({ target, request }: RemoveIfaceFacts): boolean {
+function isUnplugging({ target, request }: RemoveIfaceFacts): boolean {
   const vmi = target.kind === "vm" ? findLiveVmi(target) : undefined;
   return vmi !== undefined && findByName(ifacesOf(vmi.spec), request.name) !== undefined;
 }
 
 function planUnknown(facts: RemoveIfaceFacts): NicPlan {
   const { name } = facts.request;
-  if (isLeaving(facts)) {
+  if (isUnplugging(facts)) {
     return { kind: "unchanged", message: `interface '${name}' is already being unplugged` };
   }
   const message = `interface '${name}' not found`;

@@ -25,7 +25,7 @@ export interface RunStateOptions {
   readonly graceSeconds?: number;
 }
 
-function wrong(field: string, message: string): Cause {
+function invalidValue(field: string, message: string): Cause {
   return { reason: "FieldValueInvalid", field, message };
 }
 
@@ -33,7 +33,7 @@ function refused(...causes: readonly Cause[]): Parsed<never> {
   return { ok: false, refusal: toRefusal(400, causes) };
 }
 
-function parseWith(
+function parseBody(
   body: unknown,
   read: (options: JsonObject) => Parsed<RunStateOptions>,
 ): Parsed<RunStateOptions> {
@@ -41,7 +41,7 @@ function parseWith(
   return members.ok ? read(members.value) : members;
 }
 
-function secondsIn(
+function parseSeconds(
   body: JsonObject,
   field: string,
   problemOf: (seconds: number) => string | undefined,
@@ -49,26 +49,26 @@ function secondsIn(
   const value = body[field];
   if (value === undefined || value === null) return { ok: true, value: {} };
   if (typeof value !== "number" || !Number.isSafeInteger(value)) {
-    return refused(wrong(field, `${field} must be an integer`));
+    return refused(invalidValue(field, `${field} must be an integer`));
   }
   const problem = problemOf(value);
   return problem === undefined
     ? { ok: true, value: { graceSeconds: value } }
-    : refused(wrong(field, problem));
+    : refused(invalidValue(field, problem));
 }
 
 export function parseStartBody(body: unknown): Parsed<RunStateOptions> {
-  return parseWith(body, ({ paused }) => {
+  return parseBody(body, ({ paused }) => {
     if (paused === undefined || paused === null) return { ok: true, value: {} };
     return typeof paused === "boolean"
       ? { ok: true, value: { paused } }
-      : refused(wrong("paused", "paused must be true or false"));
+      : refused(invalidValue("paused", "paused must be true or false"));
   });
 }
 
 export function parseStopBody(body: unknown): Parsed<RunStateOptions> {
-  return parseWith(body, (options) =>
-    secondsIn(options, "gracePeriod", (seconds) =>
+  return parseBody(body, (options) =>
+    parseSeconds(options, "gracePeriod", (seconds) =>
       seconds < 0 ? "gracePeriod has to be greater or equal to 0" : undefined,
     ),
   );
@@ -76,8 +76,8 @@ export function parseStopBody(body: unknown): Parsed<RunStateOptions> {
 
 /** KubeVirt only accepts 0. */
 export function parseRestartBody(body: unknown): Parsed<RunStateOptions> {
-  return parseWith(body, (options) =>
-    secondsIn(options, "gracePeriodSeconds", (seconds) => {
+  return parseBody(body, (options) =>
+    parseSeconds(options, "gracePeriodSeconds", (seconds) => {
       if (seconds < 0) return "gracePeriod has to be greater or equal to 0";
       return seconds > 0 ? "For force restart, only gracePeriod=0 is supported for now" : undefined;
     }),
@@ -151,7 +151,7 @@ function noManualRestart({ vm }: RunStateFacts): RunStatePlan {
 }
 
 /** A request skips the backoff after failed starts by clearing `status.startFailure`. Source: KubeVirt. */
-function pauseOf({ vm }: RunStateFacts): { readonly endsPause?: true } {
+function backoffReset({ vm }: RunStateFacts): { readonly endsPause?: true } {
   return vm.status?.startFailure === undefined ? {} : { endsPause: true };
 }
 
@@ -160,7 +160,7 @@ function askController(
   requests: readonly StateChangeRequest[],
   message: string,
 ): Extract<RunStatePlan, { kind: "askController" }> {
-  return { kind: "askController", requests, ...pauseOf(facts), message };
+  return { kind: "askController", requests, ...backoffReset(facts), message };
 }
 
 /** Patches whichever of `running` and `runStrategy` the VM uses. Fails on concurrent edits. */
@@ -270,7 +270,7 @@ export function planStart(facts: RunStateFacts): RunStatePlan {
   }
 }
 
-const TO_STOP = "the virtual machine will be stopped";
+const STOP_MESSAGE = "the virtual machine will be stopped";
 const NOT_RUNNING = conflict("VM is not running");
 
 function isStartPending({ vm }: RunStateFacts): boolean {
@@ -282,25 +282,25 @@ function planStopRequest(facts: RunStateFacts): RunStatePlan {
   const isAlive = hasGuest(facts) && uid !== undefined;
   if (!isAlive && !isStartPending(facts)) return NOT_RUNNING;
   const requests = isAlive ? [{ action: "Stop", uid } as const] : [];
-  return { ...askController(facts, requests, TO_STOP), ...graceOperations(facts) };
+  return { ...askController(facts, requests, STOP_MESSAGE), ...graceOperations(facts) };
 }
 
 /** KubeVirt only accepts another stop if it shortens the grace period. */
-function planHurry(facts: RunStateFacts): RunStatePlan {
+function planShorterStop(facts: RunStateFacts): RunStatePlan {
   if (!hasGuest(facts)) return NOT_RUNNING;
   const { vmiOperations } = graceOperations(facts);
   const now = facts.vmi?.spec.terminationGracePeriodSeconds ?? Infinity;
   const isShorter = (facts.options?.graceSeconds ?? Infinity) < now;
   return vmiOperations === undefined || !isShorter
     ? conflict("Halted only supports manual stop requests with a shorter graceperiod")
-    : { kind: "hurryVmi", vmiOperations, message: TO_STOP };
+    : { kind: "hurryVmi", vmiOperations, message: STOP_MESSAGE };
 }
 
 /** Also cancels a pending start. Conflict if nothing runs or the guest is already stopping. */
 export function planStop(facts: RunStateFacts): RunStatePlan {
   switch (runStrategyOf(facts.vm)) {
     case "Halted":
-      return planHurry(facts);
+      return planShorterStop(facts);
     case "Manual":
     case "RerunOnFailure":
       return planStopRequest(facts);
@@ -309,7 +309,7 @@ export function planStop(facts: RunStateFacts): RunStatePlan {
       return {
         kind: "patchVm",
         operations: runningPatch(facts.vm, false),
-        message: TO_STOP,
+        message: STOP_MESSAGE,
         ...graceOperations(facts),
       };
   }
@@ -324,7 +324,7 @@ export function planRestart(facts: RunStateFacts): RunStatePlan {
   if (uid === undefined) return NOT_RUNNING;
   const grace = graceOperations(facts);
   if (strategy === "Always") {
-    const plan = { kind: "deleteVmi", uid, message, ...pauseOf(facts), ...grace } as const;
+    const plan = { kind: "deleteVmi", uid, message, ...backoffReset(facts), ...grace } as const;
     return ifStartable(facts, plan, facts.macsInUse);
   }
   const requests = [{ action: "Stop", uid }, { action: "Start" }] as const;

@@ -65,7 +65,7 @@ export function unpluggableCauses(edit: SpecEdit, registry: BindingRegistry): re
 }
 
 /** Whether the interface exists before and after the edit and is not being unplugged. */
-function stays(nics: readonly Nics[], name: string): boolean {
+function isRetained(nics: readonly Nics[], name: string): boolean {
   const ifaces = nics.map((each) => findByName(each.ifaces, name));
   return ifaces.every((iface) => iface !== undefined && !isAbsent(iface));
 }
@@ -80,7 +80,8 @@ export function fixedNetworkCauses(
     const { name, multus } = network;
     const old = findByName(actual.networks, name);
     // Another rule covers the default network.
-    if (old === undefined || isDefaultNetwork(old) || !stays([actual, desired], name)) return [];
+    if (old === undefined || isDefaultNetwork(old) || !isRetained([actual, desired], name))
+      return [];
     const isSame = multus?.networkName === old.multus?.networkName && !isDefaultNetwork(network);
     if (isSame || networkSwapOf({ desired, actual, bindings }, name) !== undefined) return [];
     const message = `network '${name}' cannot be changed while the VMI runs: only an interface with binding bridge can be swapped to another secondary network; remove the interface and add it again`;
@@ -104,7 +105,7 @@ interface VmiChangeRefusal {
 }
 
 /** Only virt-controller writes the networks of a VMI that a VM owns. */
-const OWNED_WRITER = `${names.SERVICE_ACCOUNT_PREFIX}virt-controller`;
+const NIC_WRITER = `${names.SERVICE_ACCOUNT_PREFIX}virt-controller`;
 
 function shellQuote(text: string): string {
   return `'${text.replaceAll("'", `'\\''`)}'`;
@@ -124,12 +125,12 @@ function refuseOwned(vmName: string, vmi: VirtualMachineInstance): VmiChangeRefu
   return { code: 403, message, causes: [] };
 }
 
-const MESSAGE = "update of VMI object is restricted";
+const RESTRICTED_MESSAGE = "update of VMI object is restricted";
 /** All other fields are fixed at the guest's start. Source: KubeVirt vmi-update-admitter.go. */
 const RESTRICTED: VmiChangeRefusal = {
   code: 422,
-  message: MESSAGE,
-  causes: [{ reason: "FieldValueNotSupported", field: "spec", message: MESSAGE }],
+  message: RESTRICTED_MESSAGE,
+  causes: [{ reason: "FieldValueNotSupported", field: "spec", message: RESTRICTED_MESSAGE }],
 };
 
 function withoutNics(spec: VmiSpec): VmiSpec {
@@ -138,7 +139,7 @@ function withoutNics(spec: VmiSpec): VmiSpec {
 
 /** A VM owns the NICs of its VMI, and virt-controller writes them. Only Patchbay's services may change other fields. */
 export function refuseVmiChange({ old, vmi, user }: VmiChange): VmiChangeRefusal | undefined {
-  if (user === OWNED_WRITER) return undefined;
+  if (user === NIC_WRITER) return undefined;
   const owner = ownerVmOf(old)?.name;
   if (owner !== undefined && !isEqual(nicsOf(vmi.spec), nicsOf(old.spec))) {
     return refuseOwned(owner, vmi);

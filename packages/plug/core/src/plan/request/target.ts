@@ -33,11 +33,11 @@ export function findLiveVmi(target: NicTarget): VirtualMachineInstance | undefin
   return vmi === undefined || isOver(vmi) ? undefined : vmi;
 }
 
-const LOST: NodeLoss["reason"] = "NodeUnresponsive";
+const NODE_LOST: NodeLoss["reason"] = "NodeUnresponsive";
 
-function sayLoss({ status }: VirtualMachineInstance): string {
-  const told = status?.conditions?.find(({ reason }) => reason === LOST)?.message;
-  return status?.phase === "Unknown" && told !== undefined ? `: ${told}` : "";
+function describeLoss({ status }: VirtualMachineInstance): string {
+  const lossMessage = status?.conditions?.find(({ reason }) => reason === NODE_LOST)?.message;
+  return status?.phase === "Unknown" && lossMessage !== undefined ? `: ${lossMessage}` : "";
 }
 
 /** Why the target accepts no request now. Source: KubeVirt v1.0.0-rc.0 virt-api/rest ("VMI is not running"). */
@@ -49,7 +49,7 @@ export function targetProblem(target: NicTarget): Refusal | undefined {
   }
   const { status, metadata } = target.vmi;
   if (metadata.deletionTimestamp === undefined && status?.phase === "Running") return undefined;
-  return toRefusal(409, [], `VMI is not running${sayLoss(target.vmi)}`);
+  return toRefusal(409, [], `VMI is not running${describeLoss(target.vmi)}`);
 }
 
 /** The patch fails on concurrent edits. */

@@ -51,7 +51,7 @@ export function networkSwapOf(
   return after !== undefined && after === before ? to : undefined;
 }
 
-function asAskedOf(current: Iface, wanted: Iface | undefined): Iface {
+function withNetworkFieldsOf(current: Iface, wanted: Iface | undefined): Iface {
   const isKept = ([key]: readonly [string, unknown]): boolean =>
     !OF_NETWORK.some((field) => field === key);
   const asked = OF_NETWORK.flatMap((field) =>
@@ -66,21 +66,21 @@ function withNetworkSwap(nics: Nics, network: Network, desired: Nics): Nics {
   return {
     networks: nics.networks.map((each) => (each.name === name ? network : each)),
     ifaces: nics.ifaces.map((each) =>
-      each.name === name ? asAskedOf(each, findByName(desired.ifaces, name)) : each,
+      each.name === name ? withNetworkFieldsOf(each, findByName(desired.ifaces, name)) : each,
     ),
   };
 }
 
 /** Applies all swaps if the rules allow them together, else one by one as far as they allow. */
-function withNetworkSwaps(sides: Sides, mayBe: (nics: Nics) => boolean): Nics {
+function withNetworkSwaps(sides: Sides, isAcceptable: (nics: Nics) => boolean): Nics {
   const { desired, actual } = sides;
   const swaps = actual.ifaces.flatMap(({ name }) => networkSwapOf(sides, name) ?? []);
   const swap = (nics: Nics, network: Network): Nics => withNetworkSwap(nics, network, desired);
   const all = swaps.reduce(swap, actual);
-  if (swaps.length === 0 || mayBe(all)) return all;
+  if (swaps.length === 0 || isAcceptable(all)) return all;
   return swaps.reduce((nics, network) => {
     const next = swap(nics, network);
-    return mayBe(next) ? next : nics;
+    return isAcceptable(next) ? next : nics;
   }, actual);
 }
 
@@ -124,8 +124,8 @@ function syncedIface(current: Iface, { desired, actual, bindings }: Sides): Ifac
   const sameNetwork =
     findByName(desired.networks, current.name)?.multus?.networkName ===
     findByName(actual.networks, current.name)?.multus?.networkName;
-  const waits = !sameNetwork || !canBePlugged(wanted, desired.networks, bindings);
-  if (waits && isAbsent(current)) return current;
+  const isBlocked = !sameNetwork || !canBePlugged(wanted, desired.networks, bindings);
+  if (isBlocked && isAbsent(current)) return current;
   return withState(current, wanted.state);
 }
 
@@ -172,15 +172,15 @@ function isAllowed(spec: VmiSpec, { networks, ifaces }: Nics): boolean {
   return validateVmiSpec(withNics(spec, networks, ifaces), "spec").length === 0;
 }
 
-function withoutEnded(nics: Nics, isOver: (iface: Iface) => boolean): Nics {
-  const gone = new Set(nics.ifaces.filter(isOver).map(({ name }) => name));
+function withoutEnded(nics: Nics, isEnded: (iface: Iface) => boolean): Nics {
+  const gone = new Set(nics.ifaces.filter(isEnded).map(({ name }) => name));
   return {
     ifaces: nics.ifaces.filter(({ name }) => !gone.has(name)),
     networks: nics.networks.filter(({ name }) => !gone.has(name)),
   };
 }
 
-function withoutComplete(vmi: VirtualMachineInstance, nics: Nics): Nics {
+function withoutUnplugged(vmi: VirtualMachineInstance, nics: Nics): Nics {
   return withoutEnded(nics, (iface) => isAbsent(iface) && isUnplugComplete(vmi, iface.name));
 }
 
@@ -202,36 +202,36 @@ export function planNicsChange(
   const desired = nicsOf(template);
   const actual = nicsOf(vmi.spec);
   // If the VM's own spec breaks the rules, admission reports it.
-  let mayWait: boolean | undefined;
-  const mayBe = (nics: Nics): boolean => {
-    mayWait ??= isAllowed(vmi.spec, present(desired));
-    return !mayWait || isAllowed(vmi.spec, nics);
+  let isDesiredValid: boolean | undefined;
+  const isAcceptable = (nics: Nics): boolean => {
+    isDesiredValid ??= isAllowed(vmi.spec, present(desired));
+    return !isDesiredValid || isAllowed(vmi.spec, nics);
   };
   const sides = { desired, actual, bindings };
-  const followed = withoutComplete(vmi, {
+  const followed = withoutUnplugged(vmi, {
     ifaces: actual.ifaces.map((iface) => syncedIface(iface, sides)),
     networks: actual.networks,
   });
-  const kept = withNetworkSwaps({ ...sides, actual: followed }, mayBe);
+  const kept = withNetworkSwaps({ ...sides, actual: followed }, isAcceptable);
   const plugs: Plug[] = [];
   for (const plug of pluggable(sides)) {
-    if (mayBe(withPlug(plugs.reduce(withPlug, kept), plug))) plugs.push(plug);
+    if (isAcceptable(withPlug(plugs.reduce(withPlug, kept), plug))) plugs.push(plug);
   }
   return { kept, plugs };
 }
 
 /** Without changes by a VM, only completed unplugs are removed. */
 export function planOwnNics(vmi: VirtualMachineInstance): Nics {
-  return withoutComplete(vmi, nicsOf(vmi.spec));
+  return withoutUnplugged(vmi, nicsOf(vmi.spec));
 }
 
 /** An absent entry is removed once the VMI, if any, has nothing left of it. */
 export function planTemplateNics(template: VmiSpec, vmi: VirtualMachineInstance | undefined): Nics {
   const nics = nicsOf(template);
-  const isOver = (iface: Iface): boolean =>
+  const isEnded = (iface: Iface): boolean =>
     isAbsent(iface) &&
     (vmi === undefined ||
       (findByName(ifacesOf(vmi.spec), iface.name) === undefined &&
         isUnplugComplete(vmi, iface.name)));
-  return withoutEnded(nics, isOver);
+  return withoutEnded(nics, isEnded);
 }

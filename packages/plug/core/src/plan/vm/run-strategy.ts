@@ -28,7 +28,7 @@ export interface RunFacts {
 }
 
 /** For Halted and Once the spec decides. Start options may be requested just before the spec starts the VM. */
-function hasMeaning({ strategy }: RunFacts, { action, data }: StateChangeRequest): boolean {
+function isMeaningful({ strategy }: RunFacts, { action, data }: StateChangeRequest): boolean {
   if (strategy === "Halted") return action === "Start" && data !== undefined;
   return strategy !== "Once" || action === "Start";
 }
@@ -42,7 +42,7 @@ function isOver({ guest, uid }: RunFacts, request: StateChangeRequest): boolean 
 /** Only the first request counts. The next one follows once it is complete. */
 function pendingRequests(facts: RunFacts): readonly StateChangeRequest[] {
   const first = facts.requests.findIndex(
-    (request) => hasMeaning(facts, request) && !isOver(facts, request),
+    (request) => isMeaningful(facts, request) && !isOver(facts, request),
   );
   return first < 0 ? [] : facts.requests.slice(first);
 }

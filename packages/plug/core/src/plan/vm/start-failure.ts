@@ -13,13 +13,13 @@ import {
 import { printTime, toMs } from "../../time.ts";
 
 /** A guest that ran this long has started successfully. */
-const RAN_WELL_MS = 60_000;
+const SUCCESSFUL_RUN_MS = 60_000;
 /** Backoff after the first failure. It grows with the square of the count. Source: KubeVirt. */
-const FIRST_PAUSE_MS = 10_000;
+const FIRST_BACKOFF_MS = 10_000;
 /** Source: KubeVirt defaultMaxCrashLoopBackoffDelaySeconds (300). */
-const MAX_PAUSE_MS = 300_000;
+const MAX_BACKOFF_MS = 300_000;
 
-function sinceOf(
+function phaseStartMs(
   vmi: VirtualMachineInstance,
   isPhase: (phase: VmiPhase) => boolean,
 ): number | undefined {
@@ -29,9 +29,9 @@ function sinceOf(
 
 /** Milliseconds that the guest has run; 0 if it was never observed running. */
 function ranMs(vmi: VirtualMachineInstance, nowMs: number): number {
-  const since = sinceOf(vmi, (phase) => phase === "Running");
+  const since = phaseStartMs(vmi, (phase) => phase === "Running");
   if (since === undefined) return 0;
-  const end = sinceOf(vmi, isFinalPhase);
+  const end = phaseStartMs(vmi, isFinalPhase);
   return (end ?? nowMs) - since;
 }
 
@@ -43,13 +43,13 @@ function isRestarted(vm: VirtualMachine, vmi: VirtualMachineInstance | undefined
   );
 }
 
-function oneMore(before: StartFailure | undefined, uid: string, nowMs: number): StartFailure {
+function countFailure(before: StartFailure | undefined, uid: string, nowMs: number): StartFailure {
   const count = (before?.consecutiveFailCount ?? 0) + 1;
-  const pauseMs = Math.min(MAX_PAUSE_MS, FIRST_PAUSE_MS * count * count);
+  const backoffMs = Math.min(MAX_BACKOFF_MS, FIRST_BACKOFF_MS * count * count);
   return {
     consecutiveFailCount: count,
     lastFailedVMIUID: uid,
-    retryAfterTimestamp: printTime(nowMs + pauseMs),
+    retryAfterTimestamp: printTime(nowMs + backoffMs),
   };
 }
 
@@ -59,10 +59,10 @@ function endedByItself(vmi: VirtualMachineInstance): boolean {
 
 /** It ran long enough, shut down by itself, or was ended by its node with a reason. */
 function hasStarted(vmi: VirtualMachineInstance, nowMs: number): boolean {
-  if (ranMs(vmi, nowMs) >= RAN_WELL_MS) return true;
-  const wasSeen = sinceOf(vmi, (phase) => phase === "Running") !== undefined;
+  if (ranMs(vmi, nowMs) >= SUCCESSFUL_RUN_MS) return true;
+  const hasRun = phaseStartMs(vmi, (phase) => phase === "Running") !== undefined;
   const { phase, reason } = vmi.status ?? {};
-  return wasSeen && endedByItself(vmi) && (phase === "Succeeded" || reason !== undefined);
+  return hasRun && endedByItself(vmi) && (phase === "Succeeded" || reason !== undefined);
 }
 
 /** Deleting or restarting a guest soon after its start is no failure. */
@@ -78,21 +78,21 @@ export function startFailureOf(
   if (hasStarted(vmi, nowMs)) return undefined;
   const uid = vmi.metadata.uid ?? "";
   if (!endedByItself(vmi) || before?.lastFailedVMIUID === uid) return before;
-  return oneMore(before, uid, nowMs);
+  return countFailure(before, uid, nowMs);
 }
 
 /** Remaining backoff in milliseconds; 0 if the VM may start. */
-export function startPauseMs(failure: StartFailure | undefined, now: string): number {
+export function startBackoffMs(failure: StartFailure | undefined, now: string): number {
   const untilMs = toMs(failure?.retryAfterTimestamp);
   return untilMs === undefined ? 0 : Math.max(0, untilMs - (toMs(now) ?? 0));
 }
 
 /** Milliseconds until a running guest counts as started; undefined if no failure is recorded. */
-export function wellInMs(
+export function successInMs(
   vm: VirtualMachine,
   vmi: VirtualMachineInstance | undefined,
   now: string,
 ): number | undefined {
   if (vm.status?.startFailure === undefined || vmi?.status?.phase !== "Running") return undefined;
-  return Math.max(0, RAN_WELL_MS - ranMs(vmi, toMs(now) ?? 0));
+  return Math.max(0, SUCCESSFUL_RUN_MS - ranMs(vmi, toMs(now) ?? 0));
 }

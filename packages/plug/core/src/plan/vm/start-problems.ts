@@ -50,7 +50,7 @@ function memoryProblems(spec: VmiSpec, base: string): readonly FieldProblem[] {
   return [{ field: `${base}.domain.memory.guest`, message: "must be 1Mi or more" }];
 }
 
-interface Specified {
+interface SpecAt {
   readonly spec: VmiSpec;
   readonly base: string;
 }
@@ -58,7 +58,7 @@ interface Specified {
 function domainProblems(
   vmi: VirtualMachineInstance,
   config: NetworkConfig,
-  { spec, base }: Specified,
+  { spec, base }: SpecAt,
 ): readonly FieldProblem[] {
   const machine = machineProblems(spec, base);
   const plan = machine.length === 0 ? planVmiTopology(vmi, config) : undefined;

@@ -26,7 +26,7 @@ export interface StorageFacts {
 }
 
 /** Why the launcher cannot be created yet. */
-interface StorageHindrance {
+interface StorageProblem {
   readonly reason: string;
   readonly message: string;
 }
@@ -38,7 +38,7 @@ function fieldOf({ volumeIndex, source }: GuestDisk): string {
   return `spec.volumes[${String(volumeIndex)}].${source.kind}`;
 }
 
-function missing(disk: GuestDisk, name: string): StorageHindrance {
+function missingClaim(disk: GuestDisk, name: string): StorageProblem {
   const [what, reason] =
     disk.source.kind === "dataVolume"
       ? ["the claim of the DataVolume", "FailedDataVolumeNotFound"]
@@ -48,7 +48,7 @@ function missing(disk: GuestDisk, name: string): StorageHindrance {
 }
 
 /** CDI reports progress in annotations, and so does the node of a standalone machine. */
-function fillHindrance(where: string, { annotations = {} }: ObjectMeta) {
+function fillProblem(where: string, { annotations = {} }: ObjectMeta) {
   const phase = annotations[FILL_PHASE_ANNOTATION];
   const state = annotations[FILL_STATE_ANNOTATION];
   const reported = annotations[FILL_MESSAGE_ANNOTATION] ?? "";
@@ -62,10 +62,10 @@ function fillHindrance(where: string, { annotations = {} }: ObjectMeta) {
 }
 
 /** An unbound claim does not block the launcher, because the scheduler waits for it. */
-function claimHindrance(
+function claimProblem(
   disk: GuestDisk,
   { metadata, spec, status }: PersistentVolumeClaim,
-): StorageHindrance | undefined {
+): StorageProblem | undefined {
   const where = `${fieldOf(disk)}: the PersistentVolumeClaim ${metadata.name}`;
   if (metadata.deletionTimestamp !== undefined) {
     return { reason: "ClaimTerminating", message: `${where} is being deleted` };
@@ -74,7 +74,7 @@ function claimHindrance(
     const message = `${where} has lost its volume ${spec.volumeName ?? ""}; restore the volume, or delete the claim and create it again`;
     return { reason: "ClaimLost", message };
   }
-  return fillHindrance(where, metadata);
+  return fillProblem(where, metadata);
 }
 
 export function waitsForBinding(
@@ -88,13 +88,13 @@ export function waitsForBinding(
 }
 
 /** Only block devices of the node support SCSI commands. */
-function lunHindrance(disk: GuestDisk, claim: PersistentVolumeClaim | undefined) {
+function lunProblem(disk: GuestDisk, claim: PersistentVolumeClaim | undefined) {
   if (disk.device !== "lun" || claimModeOf(claim) === "Block") return undefined;
   const message = `${fieldOf(disk)}: disk ${disk.name} is a lun, which needs a claim with volumeMode Block`;
   return { reason: "LunNeedsBlockClaim", message };
 }
 
-function hostDiskHindrance(disk: GuestDisk, { hostDisks }: StorageConfig) {
+function hostDiskProblem(disk: GuestDisk, { hostDisks }: StorageConfig) {
   if (disk.source.kind !== "hostDisk") return undefined;
   const reason = "HostDiskNotAllowed";
   if (hostDisks === undefined) {
@@ -108,14 +108,14 @@ function hostDiskHindrance(disk: GuestDisk, { hostDisks }: StorageConfig) {
   return { reason, message };
 }
 
-function hindranceOf(disk: GuestDisk, storage: StorageFacts): StorageHindrance | undefined {
+function diskProblem(disk: GuestDisk, storage: StorageFacts): StorageProblem | undefined {
   const name = claimNameOf(disk.source);
   const claim = name === undefined ? undefined : storage.claims.get(name);
-  if (name !== undefined && claim === undefined) return missing(disk, name);
+  if (name !== undefined && claim === undefined) return missingClaim(disk, name);
   return (
-    (claim === undefined ? undefined : claimHindrance(disk, claim)) ??
-    lunHindrance(disk, claim) ??
-    hostDiskHindrance(disk, storage.config)
+    (claim === undefined ? undefined : claimProblem(disk, claim)) ??
+    lunProblem(disk, claim) ??
+    hostDiskProblem(disk, storage.config)
   );
 }
 
@@ -123,10 +123,10 @@ function hindranceOf(disk: GuestDisk, storage: StorageFacts): StorageHindrance |
 export function storageHindrance(
   { spec }: VirtualMachineInstance,
   storage: StorageFacts,
-): StorageHindrance | undefined {
+): StorageProblem | undefined {
   for (const disk of disksOf(spec)) {
-    const hindrance = hindranceOf(disk, storage);
-    if (hindrance !== undefined) return hindrance;
+    const problem = diskProblem(disk, storage);
+    if (problem !== undefined) return problem;
   }
   return undefined;
 }

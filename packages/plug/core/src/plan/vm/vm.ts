@@ -19,17 +19,17 @@ import {
   type VirtualMachineInstance,
 } from "@patchbay/api";
 import { TOPOLOGY_VERSION } from "@patchbay/domain";
-import { withToldAddresses } from "../../addresses/kept-addresses.ts";
+import { withLastAddresses } from "../../addresses/kept-addresses.ts";
 import { isEqual } from "../../equal.ts";
 import { withKeptMacs } from "../../iface/kept-macs.ts";
-import { printedDevicesOf } from "../../pcie/topology.ts";
+import { printDevices } from "../../pcie/topology.ts";
 import { labelValueOf } from "../../spec/guest-names.ts";
 import type { PartsFacts } from "../../instancetype/facts.ts";
 import type { RefsPlan } from "../../instancetype/plan-refs.ts";
 import { ifacesOf, networksOf, withNics, nicsOf, type Nics } from "../../spec/nics.ts";
 import { planNicsChange, planOwnNics, planTemplateNics, type NicsChange } from "./nics.ts";
 import { decideRun, runFactsOf } from "./run-strategy.ts";
-import { startPauseMs, wellInMs } from "./start-failure.ts";
+import { startBackoffMs, successInMs } from "./start-failure.ts";
 
 /** Each action may be repeated, and fails on concurrent edits. */
 export type VmAction =
@@ -63,15 +63,15 @@ export interface VmFacts {
   readonly parts?: PartsFacts;
 }
 
-function wantedOf({ vm, parts }: VmFacts): VirtualMachine {
+function expandedVm({ vm, parts }: VmFacts): VirtualMachine {
   return parts?.expanded ?? vm;
 }
 
-function isWhole({ parts }: VmFacts): boolean {
+function isExpanded({ parts }: VmFacts): boolean {
   return (parts?.missing ?? []).length === 0;
 }
 
-function toldOf(vmi: VirtualMachineInstance, topology: PcieTopology): VirtualMachineInstance {
+function withTopology(vmi: VirtualMachineInstance, topology: PcieTopology): VirtualMachineInstance {
   const annotation = { [names.PCIE_TOPOLOGY_ANNOTATION]: printPcieTopology(topology) };
   const annotations = { ...vmi.metadata.annotations, ...annotation };
   return { ...vmi, metadata: { ...vmi.metadata, annotations } };
@@ -83,12 +83,12 @@ function toldOf(vmi: VirtualMachineInstance, topology: PcieTopology): VirtualMac
  */
 export function vmiOf(vm: VirtualMachine, bindings: BindingRegistry): VirtualMachineInstance {
   const before = vm.status?.pcieTopology ?? { version: TOPOLOGY_VERSION, interfaces: [] };
-  const vmi = toldOf(withToldAddresses(bareVmiOf(vm, bindings), vm), before);
-  const devices = printedDevicesOf(vmi);
-  return devices.length === 0 ? vmi : toldOf(vmi, { ...before, devices });
+  const vmi = withTopology(withLastAddresses(vmiFromTemplate(vm, bindings), vm), before);
+  const devices = printDevices(vmi);
+  return devices.length === 0 ? vmi : withTopology(vmi, { ...before, devices });
 }
 
-function bareVmiOf(vm: VirtualMachine, bindings: BindingRegistry): VirtualMachineInstance {
+function vmiFromTemplate(vm: VirtualMachine, bindings: BindingRegistry): VirtualMachineInstance {
   const { template } = vm.spec;
   const nics = planTemplateNics(template.spec, undefined);
   const ifaces = withKeptMacs(vm, nics.ifaces, bindings);
@@ -157,8 +157,8 @@ function planTemplate(
 /** The preference may change the NIC's model, so plugging waits until it is known. */
 function nicsChangeOf(facts: VmFacts, vmi: VirtualMachineInstance): NicsChange {
   if (facts.isStaged) return { kept: planOwnNics(vmi), plugs: [] };
-  const change = planNicsChange(wantedOf(facts).spec.template.spec, vmi, facts.bindings);
-  return isWhole(facts) ? change : { ...change, plugs: [] };
+  const change = planNicsChange(expandedVm(facts).spec.template.spec, vmi, facts.bindings);
+  return isExpanded(facts) ? change : { ...change, plugs: [] };
 }
 
 function planRunning(facts: VmFacts, vmi: VirtualMachineInstance): readonly VmAction[] {
@@ -172,7 +172,7 @@ function planRunning(facts: VmFacts, vmi: VirtualMachineInstance): readonly VmAc
 }
 
 /** Source: KubeVirt StartRequestDataPausedKey. */
-function asAsked(
+function withStartOptions(
   vmi: VirtualMachineInstance,
   [request]: readonly StateChangeRequest[],
 ): VirtualMachineInstance {
@@ -184,15 +184,20 @@ function asAsked(
 function planStopped(facts: VmFacts): readonly VmAction[] {
   const { vm, now, startProblems, isNameTaken, missingDataVolumes, bindings } = facts;
   const { step, requests } = decideRun(runFactsOf(vm, undefined));
-  const isPossible = startProblems.length === 0 && isWhole(facts) && !isNameTaken;
-  const mayStart = isPossible && startPauseMs(vm.status?.startFailure, now) === 0;
+  const isPossible = startProblems.length === 0 && isExpanded(facts) && !isNameTaken;
+  const mayStart = isPossible && startBackoffMs(vm.status?.startFailure, now) === 0;
   // A claim of that name would otherwise be mistaken for the DataVolume's.
   const starts = step === "start" && mayStart && missingDataVolumes.length === 0;
   return [
     ...planTemplate(vm, undefined),
     ...missingDataVolumes.map((dataVolume) => ({ kind: "createDataVolume", dataVolume }) as const),
     ...(starts
-      ? [{ kind: "createVmi", vmi: asAsked(vmiOf(wantedOf(facts), bindings), requests) } as const]
+      ? [
+          {
+            kind: "createVmi",
+            vmi: withStartOptions(vmiOf(expandedVm(facts), bindings), requests),
+          } as const,
+        ]
       : []),
   ];
 }
@@ -219,8 +224,8 @@ export function planVm(facts: VmFacts): readonly VmAction[] {
 
 /** Milliseconds until the next reconcile without an event; undefined if none is needed. */
 export function nextLookMs({ vm, vmi, now }: VmFacts): number | undefined {
-  if (vmi !== undefined) return wellInMs(vm, vmi, now);
+  if (vmi !== undefined) return successInMs(vm, vmi, now);
   const { step } = decideRun(runFactsOf(vm, undefined));
-  const pauseMs = startPauseMs(vm.status?.startFailure, now);
-  return step === "start" && pauseMs > 0 ? pauseMs : undefined;
+  const backoffMs = startBackoffMs(vm.status?.startFailure, now);
+  return step === "start" && backoffMs > 0 ? backoffMs : undefined;
 }

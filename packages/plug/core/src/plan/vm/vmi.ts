@@ -68,13 +68,13 @@ export function hasVm(vmi: VirtualMachineInstance): boolean {
   return controllerOf(vmi) !== undefined;
 }
 
-function deletionOf(vmi: VirtualMachineInstance, { metadata }: Pod): VmiAction {
+function toDeletion(vmi: VirtualMachineInstance, { metadata }: Pod): VmiAction {
   const graceSeconds = endGraceSeconds(vmi);
   return { kind: "deletePod", name: metadata.name, uid: metadata.uid ?? "", graceSeconds };
 }
 
 /** Whether the pod is being deleted within the guest's grace period, which a stop may have shortened. */
-function isGoingInTime(vmi: VirtualMachineInstance, { metadata }: Pod): boolean {
+function isDeletedInTime(vmi: VirtualMachineInstance, { metadata }: Pod): boolean {
   const { deletionTimestamp, deletionGracePeriodSeconds = 0 } = metadata;
   return deletionTimestamp !== undefined && deletionGracePeriodSeconds <= endGraceSeconds(vmi);
 }
@@ -85,7 +85,7 @@ function planEnd({ vmi, pod }: VmiFacts): readonly VmiAction[] {
       ? [{ kind: "removeFinalizer" }]
       : [];
   }
-  return isGoingInTime(vmi, pod) ? [] : [deletionOf(vmi, pod)];
+  return isDeletedInTime(vmi, pod) ? [] : [toDeletion(vmi, pod)];
 }
 
 /** An unreadable annotation counts as empty and is rewritten. */
@@ -105,8 +105,8 @@ function planNetworks(owner: NetworksOwner, pod: Pod): readonly VmiAction[] {
 function planNetworkInfo(owner: NetworksOwner, pod: Pod): readonly VmiAction[] {
   if (isPodFinished(pod) || pod.metadata.deletionTimestamp !== undefined) return [];
   const to = networkInfoOf(owner, pod);
-  const isSo = pod.metadata.annotations?.[names.NETWORK_INFO_ANNOTATION] === to;
-  return to === undefined || isSo ? [] : [{ kind: "patchPodNetworkInfo", to }];
+  const isCurrent = pod.metadata.annotations?.[names.NETWORK_INFO_ANNOTATION] === to;
+  return to === undefined || isCurrent ? [] : [{ kind: "patchPodNetworkInfo", to }];
 }
 
 function planNics(vmi: VirtualMachineInstance): readonly VmiAction[] {
@@ -153,30 +153,31 @@ export function planImageQuestion(facts: VmiFacts): Pod | undefined {
 }
 
 /** Deletes a launcher that was stored without its image volumes, to recreate it with copied files. */
-function planWithoutKernel({ vmi }: VmiFacts, pod: Pod): readonly VmiAction[] {
-  const isGoing = pod.metadata.deletionTimestamp !== undefined || vmi.status?.phase === "Running";
-  return isGoing ? [] : [deletionOf(vmi, pod)];
+function planRecreation({ vmi }: VmiFacts, pod: Pod): readonly VmiAction[] {
+  const isDeletedOrRunning =
+    pod.metadata.deletionTimestamp !== undefined || vmi.status?.phase === "Running";
+  return isDeletedOrRunning ? [] : [toDeletion(vmi, pod)];
 }
 
 /** Hooks would run on after the guest has ended, and hold the pod's resources. */
 function planEndOfHooks({ vmi, pod }: VmiFacts): readonly VmiAction[] {
   if (pod === undefined || pod.metadata.deletionTimestamp !== undefined) return [];
-  return hasRunningHook(pod) ? [deletionOf(vmi, pod)] : [];
+  return hasRunningHook(pod) ? [toDeletion(vmi, pod)] : [];
 }
 
 export function planVmi(facts: VmiFacts): readonly VmiAction[] {
   const { vmi, pod } = facts;
-  const isMoving = openMigration(vmi) !== undefined;
+  const isMigrating = openMigration(vmi) !== undefined;
   // A migrating guest is shut down on its final node.
-  if (vmi.metadata.deletionTimestamp !== undefined) return isMoving ? [] : planEnd(facts);
+  if (vmi.metadata.deletionTimestamp !== undefined) return isMigrating ? [] : planEnd(facts);
   if (vmi.metadata.finalizers?.includes(names.VMI_FINALIZER) !== true) {
     return [{ kind: "addFinalizer" }];
   }
   if (isVmiFinal(vmi)) return planEndOfHooks(facts);
   if (pod === undefined) return planPod(facts);
-  if (hasLostImage(pod) && !isPodFinished(pod)) return planWithoutKernel(facts, pod);
+  if (hasLostImage(pod) && !isPodFinished(pod)) return planRecreation(facts, pod);
   // Changes wait until the migration has ended, so that only one pod gets them.
-  if (isMoving) return planLabel(vmi, pod);
+  if (isMigrating) return planLabel(vmi, pod);
   const owner = { vmi, bindings: facts.network.bindings, absences: facts.absences };
   return [
     ...planLabel(vmi, pod),

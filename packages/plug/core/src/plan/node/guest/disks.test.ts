@@ -259,7 +259,7 @@ describe("threads of disks", () => {
     },
   ])("$name", ({ disks, more, count, of }) => {
     const threads = ioThreadsOf(specOf(disks, more));
-    expect({ count: threads.count, of: Object.fromEntries(threads.ofDisks) }).toEqual({
+    expect({ count: threads.countDisks, of: Object.fromEntries(threads.ofDisks) }).toEqual({
       count,
       of,
     });

@@ -7,7 +7,7 @@ import {
   type DiskDefinition,
   type Topology,
 } from "@patchbay/domain";
-import { deviceOfDisk, deviceOfSata, SATA_PORTS } from "../../../pcie/devices.ts";
+import { diskDeviceName, sataDeviceName, SATA_PORTS } from "../../../pcie/devices.ts";
 import { diskFileOf, volumeModeOf } from "../../../spec/disk-files.ts";
 import { disksOf, type DiskSourceKind, type GuestDisk } from "../../../spec/disks.ts";
 import { machineOf, vcpusOf } from "../../../spec/machine.ts";
@@ -18,10 +18,10 @@ const ALIAS_PREFIX = "ua-disk-";
 const LETTERS = 26;
 
 /** Names disks a to z, then aa. Source: Linux drivers/scsi/sd.c sd_format_disk_name. */
-function lettersOf(index: number): string {
+function diskLetters(index: number): string {
   const rest = Math.floor(index / LETTERS) - 1;
   const letter = String.fromCharCode("a".charCodeAt(0) + (index % LETTERS));
-  return (rest < 0 ? "" : lettersOf(rest)) + letter;
+  return (rest < 0 ? "" : diskLetters(rest)) + letter;
 }
 
 /** A disk with its index on its bus, and its target device name. */
@@ -31,28 +31,32 @@ interface Counted {
   readonly target: string;
 }
 
-function count(disks: readonly GuestDisk[]): readonly Counted[] {
+function countDisks(disks: readonly GuestDisk[]): readonly Counted[] {
   const before = (index: number, like: (disk: GuestDisk) => boolean): number =>
     disks.slice(0, index).filter(like).length;
   return disks.map((disk, index) => {
     const isVirtio = disk.bus === "virtio";
     const named = before(index, ({ bus }) => (bus === "virtio") === isVirtio);
     const onBus = before(index, ({ bus }) => bus === disk.bus);
-    return { disk, onBus, target: `${isVirtio ? "vd" : "sd"}${lettersOf(named)}` };
+    return { disk, onBus, target: `${isVirtio ? "vd" : "sd"}${diskLetters(named)}` };
   });
 }
 
 /** Sources that both nodes of a migration can access. Other disks are in the launcher's pod. */
-const SHARED: readonly DiskSourceKind[] = ["persistentVolumeClaim", "dataVolume", "hostDisk"];
+const SHARED_SOURCES: readonly DiskSourceKind[] = [
+  "persistentVolumeClaim",
+  "dataVolume",
+  "hostDisk",
+];
 
 /** Migration copies the disks in the launcher's pod. The target pod recreates read-only disks. */
 export function travellingDisks(spec: VmiSpec): readonly string[] {
-  return count(disksOf(spec))
-    .filter(({ disk }) => !disk.readOnly && !SHARED.includes(disk.source.kind))
+  return countDisks(disksOf(spec))
+    .filter(({ disk }) => !disk.readOnly && !SHARED_SOURCES.includes(disk.source.kind))
     .map(({ target }) => target);
 }
 
-function placeOf(
+function findPlace(
   { disk, onBus }: Counted,
   { fixed }: Topology,
 ): DiskDefinition["place"] | undefined {
@@ -61,7 +65,7 @@ function placeOf(
     const controller = Math.floor(onBus / SATA_PORTS);
     return { kind: "drive", controller, unit: onBus % SATA_PORTS };
   }
-  const address = fixed.get(deviceOfDisk(disk));
+  const address = fixed.get(diskDeviceName(disk));
   return address === undefined ? undefined : { kind: "pci", address };
 }
 
@@ -74,12 +78,12 @@ function blockSizeOf({ blockSize }: GuestDisk): Pick<DiskDefinition, "blockSize"
 }
 
 /** Native I/O bypasses the page cache and pays off only for preallocated storage. Source: KubeVirt SetOptimalIOMode. */
-function ioOf({ io, cache }: GuestDisk, isDevice: boolean): Pick<DiskDefinition, "io"> {
+function chooseIo({ io, cache }: GuestDisk, isDevice: boolean): Pick<DiskDefinition, "io"> {
   if (io === "native" || io === "threads") return { io };
   return io === undefined && isDevice && cache === "none" ? { io: "native" } : {};
 }
 
-function optionsOf(disk: GuestDisk): Partial<DiskDefinition> {
+function diskOptions(disk: GuestDisk): Partial<DiskDefinition> {
   const { device, serial, tray, shareable } = disk;
   return {
     ...(disk.discard && device !== "cdrom" ? { discard: "unmap" } : {}),
@@ -97,9 +101,9 @@ export function diskDefinitionsOf(
   ioThreads: IoThreads,
 ): readonly DiskDefinition[] {
   const orders = bootOrderOf(vmi.spec);
-  return count(disksOf(vmi.spec)).flatMap((counted): readonly DiskDefinition[] => {
+  return countDisks(disksOf(vmi.spec)).flatMap((counted): readonly DiskDefinition[] => {
     const { disk, target } = counted;
-    const place = placeOf(counted, topology);
+    const place = findPlace(counted, topology);
     if (place === undefined) return [];
     const source = diskFileOf(disk, volumeModeOf(vmi, disk.name));
     const bootOrder = orders.get(disk.name);
@@ -116,8 +120,8 @@ export function diskDefinitionsOf(
         readOnly,
         cache,
         errorPolicy,
-        ...ioOf(disk, source.kind === "block"),
-        ...optionsOf(disk),
+        ...chooseIo(disk, source.kind === "block"),
+        ...diskOptions(disk),
         ...(bootOrder === undefined ? {} : { bootOrder }),
         ...(ioThread === undefined ? {} : { ioThread }),
       },
@@ -130,14 +134,14 @@ export function controllersOf(
   { fixed }: Topology,
   ioThreads: IoThreads,
 ): readonly ControllerDefinition[] {
-  const hasOne = machineFamilyOf(machineOf(vmi.spec.domain)) === "q35" ? 1 : 0;
+  const firstExtraSata = machineFamilyOf(machineOf(vmi.spec.domain)) === "q35" ? 1 : 0;
   const ioThread = ioThreads.ofScsi === undefined ? {} : { ioThread: ioThreads.ofScsi };
   return [...fixed].flatMap(([device, pciAddress]): readonly ControllerDefinition[] => {
     if (device === "usb") return [{ type: "usb", index: 0, pciAddress }];
     if (device === "scsi") return [{ type: "scsi", index: 0, pciAddress, ...ioThread }];
     if (!device.startsWith("sata:")) return [];
     const index = Number(device.slice("sata:".length));
-    return index >= hasOne && device === deviceOfSata(index)
+    return index >= firstExtraSata && device === sataDeviceName(index)
       ? [{ type: "sata", index, pciAddress }]
       : [];
   });
@@ -145,20 +149,20 @@ export function controllersOf(
 
 /** Thread numbers start at 1. */
 interface IoThreads {
-  readonly count: number;
+  readonly countDisks: number;
   readonly ofDisks: ReadonlyMap<string, number>;
   readonly ofScsi?: number;
 }
 
-const NONE: IoThreads = { count: 0, ofDisks: new Map() };
+const NONE: IoThreads = { countDisks: 0, ofDisks: new Map() };
 
 /** Source: KubeVirt getIOThreadsCountType. */
 const AUTO_THREADS_PER_VCPU = 2;
 
 /** Threads that several disks share: one, or one per disk up to a limit with policy `auto`. */
 function sharedThreads({ domain }: VmiSpec, shared: number, own: number): number {
-  const most = domain.ioThreadsPolicy === "auto" ? AUTO_THREADS_PER_VCPU * vcpusOf(domain) : 1;
-  return Math.max(1, Math.min(shared, most - own));
+  const limit = domain.ioThreadsPolicy === "auto" ? AUTO_THREADS_PER_VCPU * vcpusOf(domain) : 1;
+  return Math.max(1, Math.min(shared, limit - own));
 }
 
 function hasThread({ bus }: GuestDisk): boolean {
@@ -172,27 +176,29 @@ export function ioThreadsOf(spec: VmiSpec): IoThreads {
   const hasScsi = all.some(({ bus }) => bus === "scsi");
   const owning = disks.filter(({ hasOwnIoThread }) => hasOwnIoThread);
   const sharing = disks.filter(({ hasOwnIoThread }) => !hasOwnIoThread);
-  const isAsked = spec.domain.ioThreadsPolicy !== undefined || owning.length > 0;
-  if (!isAsked || (disks.length === 0 && !hasScsi)) return NONE;
+  const isRequested = spec.domain.ioThreadsPolicy !== undefined || owning.length > 0;
+  if (!isRequested || (disks.length === 0 && !hasScsi)) return NONE;
   const shared = sharedThreads(spec, sharing.length, owning.length);
   const ofDisks = new Map([
     ...sharing.map(({ name }, index): [string, number] => [name, 1 + (index % shared)]),
     ...owning.map(({ name }, index): [string, number] => [name, 1 + shared + index]),
   ]);
-  return { count: shared + owning.length, ofDisks, ...(hasScsi ? { ofScsi: 1 } : {}) };
+  return { countDisks: shared + owning.length, ofDisks, ...(hasScsi ? { ofScsi: 1 } : {}) };
 }
 
 /** Greater than any number of a hotplugged NIC, because libvirt rejects duplicates. */
-const UNSAID_FROM = 1001;
+const FIRST_DEFAULT_BOOT_ORDER = 1001;
 
 /** Without any bootOrder or kernel in the spec, disks boot in list order. Otherwise only those with a number boot. */
 export function bootOrderOf(spec: VmiSpec): ReadonlyMap<string, number> {
   const disks = disksOf(spec);
-  const isSaid = [...disks, ...ifacesOf(spec)].some(({ bootOrder }) => bootOrder !== undefined);
+  const isConfigured = [...disks, ...ifacesOf(spec)].some(
+    ({ bootOrder }) => bootOrder !== undefined,
+  );
   const hasKernel = spec.domain.firmware?.kernelBoot?.container !== undefined;
   return new Map(
     disks.flatMap(({ name, bootOrder }, index): readonly [string, number][] => {
-      const order = isSaid || hasKernel ? bootOrder : UNSAID_FROM + index;
+      const order = isConfigured || hasKernel ? bootOrder : FIRST_DEFAULT_BOOT_ORDER + index;
       return order === undefined ? [] : [[name, order]];
     }),
   );

@@ -3,7 +3,8 @@
 import type { VmiSpec } from "@patchbay/api";
 import type { DomainDefinition } from "@patchbay/domain";
 import { NVRAM_FILE } from "../../../spec/disk-files.ts";
-import { inLauncher, kernelFilesOf } from "../../../spec/kernel.ts";
+import { launcherPathOf, kernelFilesOf } from "../../../spec/kernel.ts";
+import { findOneOf } from "../../../spec/guest-devices.ts";
 import { cpuTopologyOf } from "../../../spec/machine.ts";
 
 /** Source: libvirt formatdomain, "CPU model and topology". */
@@ -11,27 +12,20 @@ const CPU_POLICIES = ["force", "require", "optional", "disable", "forbid"] as co
 /** Source: KubeVirt HPETTickPolicy, PITTickPolicy and RTCTickPolicy. */
 const TICK_POLICIES = ["delay", "catchup", "merge", "discard"] as const;
 /** Source: KubeVirt RTCTimerTrack. */
-const TRACKS = ["guest", "wall"] as const;
+const TIMER_TRACKS = ["guest", "wall"] as const;
 /** Source: KubeVirt WatchdogAction. */
 export const WATCHDOG_ACTIONS = ["reset", "poweroff", "shutdown"] as const;
 /** Video models for which the launcher has firmware. Source: libvirt formatdomain, "Video devices". */
 export const VIDEO_MODELS = ["vga", "bochs", "cirrus", "virtio"] as const;
-export function wordOf<T extends string>(
-  words: readonly T[],
-  word: string | undefined,
-): T | undefined {
-  return words.find((each) => each === word);
-}
-
 type Domain = VmiSpec["domain"];
 
 /** Code and initial variables from Debian's package ovmf. */
-const EFI = {
+const EFI_FILES = {
   codePath: "/usr/share/OVMF/OVMF_CODE_4M.fd",
   templatePath: "/usr/share/OVMF/OVMF_VARS_4M.fd",
 };
 /** The variant with Secure Boot, and Microsoft's and Debian's keys. */
-const EFI_SECURE_BOOT = {
+const EFI_SECURE_BOOT_FILES = {
   codePath: "/usr/share/OVMF/OVMF_CODE_4M.ms.fd",
   templatePath: "/usr/share/OVMF/OVMF_VARS_4M.ms.fd",
 };
@@ -41,7 +35,7 @@ export function firmwareOf({ firmware }: Domain): DomainDefinition["firmware"] {
   const { bios, efi } = firmware?.bootloader ?? {};
   if (efi === undefined) return { kind: "bios", usesSerial: bios?.useSerial === true };
   const secureBoot = efi.secureBoot !== false;
-  const files = secureBoot ? EFI_SECURE_BOOT : EFI;
+  const files = secureBoot ? EFI_SECURE_BOOT_FILES : EFI_FILES;
   return { kind: "efi", secureBoot, ...files, variablesPath: NVRAM_FILE };
 }
 
@@ -52,8 +46,8 @@ export function kernelOf(domain: Domain): Pick<DomainDefinition, "kernel"> {
   const { kernelArgs } = boot;
   return {
     kernel: {
-      path: inLauncher(kernel),
-      ...(initrd === undefined ? {} : { initrdPath: inLauncher(initrd) }),
+      path: launcherPathOf(kernel),
+      ...(initrd === undefined ? {} : { initrdPath: launcherPathOf(initrd) }),
       ...(kernelArgs === undefined ? {} : { args: kernelArgs }),
     },
   };
@@ -72,7 +66,7 @@ function namedModel(name: string, useEmulation: boolean): NonNullable<Cpu["model
   return name === "host-model" ? { mode: "host-model" } : { mode: "custom", name };
 }
 
-function modelOf({ cpu }: Domain, settings: CpuSettings): Pick<Cpu, "model"> {
+function chooseModel({ cpu }: Domain, settings: CpuSettings): Pick<Cpu, "model"> {
   const { useEmulation, hasKubeVirtDefaults } = settings;
   const name = cpu?.model ?? "";
   if (name !== "") return { model: namedModel(name, useEmulation) };
@@ -82,20 +76,21 @@ function modelOf({ cpu }: Domain, settings: CpuSettings): Pick<Cpu, "model"> {
 }
 
 /** libvirt's named models include this feature, which current CPUs lack. Source: KubeVirt; libvirt issue 608. */
-const MPX = { name: "mpx", policy: "disable" } as const;
+const DISABLED_MPX = { name: "mpx", policy: "disable" } as const;
 
 /** The default model is the host's. Source: KubeVirt. */
 export function cpuOf(domain: Domain, settings: CpuSettings): Cpu {
-  const { model } = modelOf(domain, settings);
-  const given = (domain.cpu?.features ?? []).map(({ name, policy }) => ({
+  const { model } = chooseModel(domain, settings);
+  const configured = (domain.cpu?.features ?? []).map(({ name, policy }) => ({
     name,
-    policy: wordOf(CPU_POLICIES, policy) ?? "require",
+    policy: findOneOf(CPU_POLICIES, policy) ?? "require",
   }));
-  const lacksMpx = model?.mode === "custom" && !given.some(({ name }) => name === MPX.name);
+  const lacksMpx =
+    model?.mode === "custom" && !configured.some(({ name }) => name === DISABLED_MPX.name);
   return {
     ...(model === undefined ? {} : { model }),
     ...(settings.hasKubeVirtDefaults ? { topology: cpuTopologyOf(domain) } : {}),
-    features: lacksMpx ? [...given, MPX] : given,
+    features: lacksMpx ? [...configured, DISABLED_MPX] : configured,
   };
 }
 
@@ -108,19 +103,19 @@ export function clockOf({ clock }: Domain): DomainDefinition["clock"] {
   return { offset: seconds === 0 ? { kind: "utc" } : { kind: "seconds", seconds }, timers };
 }
 
-function isOn(feature: { readonly enabled?: boolean } | undefined): boolean {
+function isEnabled(feature: { readonly enabled?: boolean } | undefined): boolean {
   return feature?.enabled !== false;
 }
 
 export function featuresOf({ features }: Domain): DomainDefinition["features"] {
   const { acpi, apic, kvm, pvspinlock, smm } = features ?? {};
   return {
-    acpi: isOn(acpi),
-    apic: isOn(apic),
+    acpi: isEnabled(acpi),
+    apic: isEnabled(apic),
     ...(apic?.endOfInterrupt === undefined ? {} : { apicEndOfInterrupt: apic.endOfInterrupt }),
     ...(kvm === undefined ? {} : { kvmHidden: kvm.hidden === true }),
-    ...(pvspinlock === undefined ? {} : { pvspinlock: isOn(pvspinlock) }),
-    ...(smm === undefined ? {} : { smm: isOn(smm) }),
+    ...(pvspinlock === undefined ? {} : { pvspinlock: isEnabled(pvspinlock) }),
+    ...(smm === undefined ? {} : { smm: isEnabled(smm) }),
   };
 }
 
@@ -132,7 +127,7 @@ export function identityOf({ firmware, chassis }: Domain): DomainDefinition["ide
 type Timers = NonNullable<NonNullable<VmiSpec["domain"]["clock"]>["timer"]>;
 type Timer = DomainDefinition["clock"]["timers"][number];
 
-const NAMES = {
+const TIMER_NAMES = {
   rtc: "rtc",
   pit: "pit",
   kvm: "kvmclock",
@@ -140,7 +135,13 @@ const NAMES = {
   hyperv: "hypervclock",
 } as const satisfies Readonly<Record<keyof Timers, Timer["name"]>>;
 
-const KINDS = ["rtc", "pit", "kvm", "hpet", "hyperv"] as const satisfies readonly (keyof Timers)[];
+const TIMER_KINDS = [
+  "rtc",
+  "pit",
+  "kvm",
+  "hpet",
+  "hyperv",
+] as const satisfies readonly (keyof Timers)[];
 
 interface AnyTimer {
   readonly present?: boolean;
@@ -150,14 +151,14 @@ interface AnyTimer {
 
 /** A named timer is present unless it is disabled. Source: KubeVirt api/core/v1 schema.go, type Timer. */
 function timersOf(timers: Timers): readonly Timer[] {
-  return KINDS.flatMap((kind) => {
+  return TIMER_KINDS.flatMap((kind) => {
     const timer: AnyTimer | undefined = timers[kind];
     if (timer === undefined) return [];
-    const tickPolicy = wordOf(TICK_POLICIES, timer.tickPolicy);
-    const track = wordOf(TRACKS, timer.track);
+    const tickPolicy = findOneOf(TICK_POLICIES, timer.tickPolicy);
+    const track = findOneOf(TIMER_TRACKS, timer.track);
     return [
       {
-        name: NAMES[kind],
+        name: TIMER_NAMES[kind],
         isPresent: timer.present !== false,
         ...(tickPolicy === undefined ? {} : { tickPolicy }),
         ...(track === undefined ? {} : { track }),

@@ -8,7 +8,7 @@ import {
   type VirtualMachineInstance,
 } from "@patchbay/api";
 import { CLOUD_INIT_LAYOUTS, metaDataOf } from "../../../spec/cloud-init.ts";
-import { disksOf, type GivenText } from "../../../spec/disks.ts";
+import { disksOf, type TextSource } from "../../../spec/disks.ts";
 
 export interface HookedCloudInit {
   readonly DataSource: "noCloud" | "configDrive";
@@ -27,16 +27,19 @@ interface CloudInitAnswer {
   readonly noCloudSource: string;
 }
 
-const META_DATA = { noCloud: "NoCloudMetaData", configDrive: "ConfigDriveMetaData" } as const;
+const META_DATA_MEMBERS = {
+  noCloud: "NoCloudMetaData",
+  configDrive: "ConfigDriveMetaData",
+} as const;
 
 /** Returns undefined for a Secret, which nodes do not read. */
-type ReadText = (given: GivenText | undefined) => string | undefined;
+type ReadText = (original: TextSource | undefined) => string | undefined;
 
 function readWith(decode: (base64: string) => string): ReadText {
-  return (given) => {
-    if (given === undefined) return "";
-    if (given.kind === "secret") return undefined;
-    return given.kind === "base64" ? decode(given.text) : given.text;
+  return (original) => {
+    if (original === undefined) return "";
+    if (original.kind === "secret") return undefined;
+    return original.kind === "base64" ? decode(original.text) : original.text;
   };
 }
 
@@ -66,44 +69,44 @@ export function hookedCloudInitOf(
   });
 }
 
-function textIn(value: JsonObject, member: string): string {
+function readText(value: JsonObject, member: string): string {
   const text = value[member];
   return typeof text === "string" ? text : "";
 }
 
 /** Returns undefined for an incomplete answer, which may be in the older form. */
-function wholeOf(
+function parseWholeAnswer(
   { DataSource }: HookedCloudInit,
   { data }: CloudInitAnswer,
 ): JsonObject | undefined {
   const value = parseJson(data);
-  if (!isJsonObject(value) || textIn(value, "UserData") === "") return undefined;
-  return isJsonObject(value[META_DATA[DataSource]]) ? value : undefined;
+  if (!isJsonObject(value) || readText(value, "UserData") === "") return undefined;
+  return isJsonObject(value[META_DATA_MEMBERS[DataSource]]) ? value : undefined;
 }
 
 /** The data source and the disk's name cannot be changed. */
-function readWhole(given: HookedCloudInit, whole: JsonObject): HookedCloudInit {
-  const metaData = whole[META_DATA[given.DataSource]];
+function applyWholeAnswer(original: HookedCloudInit, parsed: JsonObject): HookedCloudInit {
+  const metaData = parsed[META_DATA_MEMBERS[original.DataSource]];
   const answered = isJsonObject(metaData) ? metaData : {};
   return {
-    ...given,
-    [META_DATA[given.DataSource]]: answered,
-    UserData: textIn(whole, "UserData"),
-    NetworkData: textIn(whole, "NetworkData"),
+    ...original,
+    [META_DATA_MEMBERS[original.DataSource]]: answered,
+    UserData: readText(parsed, "UserData"),
+    NetworkData: readText(parsed, "NetworkData"),
   };
 }
 
 /** Returns undefined if the answer contains no cloud-init data. Ignores meta-data of another data source. */
 export function answeredCloudInit(
-  given: HookedCloudInit,
+  original: HookedCloudInit,
   answer: CloudInitAnswer,
 ): HookedCloudInit | undefined {
-  const whole = wholeOf(given, answer);
-  if (whole !== undefined) return readWhole(given, whole);
+  const parsed = parseWholeAnswer(original, answer);
+  if (parsed !== undefined) return applyWholeAnswer(original, parsed);
   const source = parseJson(answer.noCloudSource);
   if (!isJsonObject(source)) return undefined;
-  const [UserData, NetworkData] = [textIn(source, "userData"), textIn(source, "networkData")];
-  return { ...given, UserData, NetworkData };
+  const [UserData, NetworkData] = [readText(source, "userData"), readText(source, "networkData")];
+  return { ...original, UserData, NetworkData };
 }
 
 /** KubeVirt also omits empty members. */
@@ -120,7 +123,7 @@ export function cloudInitDiskOf(data: HookedCloudInit): {
   const kind = data.DataSource === "noCloud" ? "cloudInitNoCloud" : "cloudInitConfigDrive";
   const { label, ...paths } = CLOUD_INIT_LAYOUTS[kind];
   const texts = new Map([
-    [paths.metaData, metaDataText(data[META_DATA[data.DataSource]])],
+    [paths.metaData, metaDataText(data[META_DATA_MEMBERS[data.DataSource]])],
     [paths.userData, data.UserData],
   ]);
   if (data.NetworkData !== "") texts.set(paths.networkData, data.NetworkData);

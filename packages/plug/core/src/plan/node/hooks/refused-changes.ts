@@ -12,7 +12,7 @@ interface RefusedChange {
 }
 
 /** Elements that hooks may add and change, with everything below them. */
-const FREE: readonly string[] = [
+const ALLOWED_PATHS: readonly string[] = [
   "title",
   "description",
   "metadata",
@@ -29,10 +29,10 @@ const FREE: readonly string[] = [
 ];
 
 /** Exceptions: they use memory that the pod's limits do not include. */
-const COUNTED: readonly string[] = ["features/tcg", "cpu/numa"];
+const EXCLUDED_PATHS: readonly string[] = ["features/tcg", "cpu/numa"];
 
 /** Devices that hooks may add. They need nothing beyond the pod. */
-const ADDABLE: readonly string[] = [
+const ADDABLE_DEVICES: readonly string[] = [
   "audio",
   "channel",
   "controller",
@@ -48,7 +48,7 @@ const ADDABLE: readonly string[] = [
   "watchdog",
 ];
 
-const INSTEAD: Readonly<Record<string, string>> = {
+const DEVICE_ADVICE: Readonly<Record<string, string>> = {
   disk: "a hook cannot give the guest a disk; name it in spec.volumes of the VM",
   filesystem: "a hook cannot give the guest a directory; name a disk in spec.volumes of the VM",
   hostdev: "a hook cannot give the guest a device of the node",
@@ -83,7 +83,7 @@ function argumentsIn({ path, to, element }: DomainChange): readonly string[] {
   return [to, ...values].map((value) => value.trim().replace(/^--?/, ""));
 }
 
-function argumentRefusal(change: DomainChange): string | undefined {
+function refuseArgument(change: DomainChange): string | undefined {
   const refused = argumentsIn(change).find((argument) => REFUSED_ARGUMENTS.includes(argument));
   return refused === undefined
     ? undefined
@@ -97,7 +97,7 @@ function valueBelow(device: NewDevice, name: string, attribute: string): string 
 }
 
 /** A NIC that a hook creates for an interface must have that interface's MAC. */
-function newNicRefusal(device: NewDevice, spec: VmiSpec, made: ReadonlySet<string>) {
+function refuseNewNic(device: NewDevice, spec: VmiSpec, hookNics: ReadonlySet<string>) {
   const type = device.attributes.get("type");
   if (!NIC_TYPES.includes(type)) {
     return `a NIC of type ${type ?? "none"} is not one that a hook may add; use user or ethernet`;
@@ -105,33 +105,35 @@ function newNicRefusal(device: NewDevice, spec: VmiSpec, made: ReadonlySet<strin
   const name = nameOfAlias(valueBelow(device, "alias", "name") ?? "");
   const iface = ifacesOf(spec).find((one) => one.name === name);
   if (name === undefined || iface === undefined) return undefined;
-  if (!made.has(name)) return `${name} is an interface that Patchbay makes; use another alias`;
-  const [asked, mac] = [iface.macAddress, valueBelow(device, "mac", "address")];
-  return asked === undefined || asked.toLowerCase() === mac?.toLowerCase()
+  if (!hookNics.has(name)) return `${name} is an interface that Patchbay makes; use another alias`;
+  const [requestedMac, mac] = [iface.macAddress, valueBelow(device, "mac", "address")];
+  return requestedMac === undefined || requestedMac.toLowerCase() === mac?.toLowerCase()
     ? undefined
-    : `the interface ${name} has the MAC ${asked}; give the NIC that one`;
+    : `the interface ${name} has the MAC ${requestedMac}; give the NIC that one`;
 }
 
 /** PCI controllers are laid out by Patchbay and cannot be added. */
-function newDeviceRefusal(
+function refuseNewDevice(
   device: NewDevice,
   spec: VmiSpec,
-  made: ReadonlySet<string>,
+  hookNics: ReadonlySet<string>,
 ): string | undefined {
   const { name, attributes } = device;
-  if (!ADDABLE.includes(name)) {
-    return Object.hasOwn(INSTEAD, name) ? INSTEAD[name] : "a hook cannot add it; leave it out";
+  if (!ADDABLE_DEVICES.includes(name)) {
+    return Object.hasOwn(DEVICE_ADVICE, name)
+      ? DEVICE_ADVICE[name]
+      : "a hook cannot add it; leave it out";
   }
   if (name === "controller" && attributes.get("type") === "pci") {
     return "a hook cannot change the machine's PCI; set spec.domain.devices.pcieRootPorts of the VM";
   }
-  return name === "interface" ? newNicRefusal(device, spec, made) : undefined;
+  return name === "interface" ? refuseNewNic(device, spec, hookNics) : undefined;
 }
 
-function ofDevice(
+function refuseDeviceChange(
   change: DomainChange,
   spec: VmiSpec,
-  made: ReadonlySet<string>,
+  hookNics: ReadonlySet<string>,
 ): string | undefined {
   const { kind, path, element, to, from } = change;
   const isDevice = path.length === 3;
@@ -139,24 +141,25 @@ function ofDevice(
     return isDevice ? "a hook cannot take it away; leave it in the answer" : undefined;
   }
   if (isDevice && kind === "added" && element !== undefined) {
-    return newDeviceRefusal(element, spec, made);
+    return refuseNewDevice(element, spec, hookNics);
   }
   if (kind === "added") return "a hook cannot add to a device that Patchbay makes; leave it out";
   return `a hook cannot make it ${to}, it is ${from}; leave it as it is`;
 }
 
-function refusalOf(
+function refuseChange(
   change: DomainChange,
   spec: VmiSpec,
-  made: ReadonlySet<string>,
+  hookNics: ReadonlySet<string>,
 ): string | undefined {
   const { kind, path } = change;
-  if (path[1] === "devices") return ofDevice(change, spec, made);
+  if (path[1] === "devices") return refuseDeviceChange(change, spec, hookNics);
   // Missing elements remain: hooks that parse the domain into their own types drop what those lack.
   if (kind === "missing") return undefined;
   const place = path.slice(1).join("/");
   if (isNamespace(place, change.to)) return undefined;
-  if (isBelow(place, FREE) && !isBelow(place, COUNTED)) return argumentRefusal(change);
+  if (isBelow(place, ALLOWED_PATHS) && !isBelow(place, EXCLUDED_PATHS))
+    return refuseArgument(change);
   return "a hook cannot change it; leave it as it is, or change the VM";
 }
 
@@ -164,10 +167,10 @@ function refusalOf(
 export function refusedChanges(
   changes: readonly DomainChange[],
   spec: VmiSpec,
-  made: ReadonlySet<string>,
+  hookNics: ReadonlySet<string>,
 ): readonly RefusedChange[] {
   return changes.flatMap((change) => {
-    const message = refusalOf(change, spec, made);
+    const message = refuseChange(change, spec, hookNics);
     return message === undefined ? [] : [{ where: change.where, message }];
   });
 }

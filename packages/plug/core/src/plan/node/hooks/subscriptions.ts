@@ -5,7 +5,7 @@ import type { HookInfo, HookPoint, HookVersion } from "../../../ports/node/hook-
 const VERSIONS: readonly HookVersion[] = ["v1alpha3", "v1alpha2"];
 
 /** Supported hook points. Source: KubeVirt pkg/hooks/info. */
-const POINTS: readonly HookPoint[] = ["OnDefineDomain", "PreCloudInitIso", "Shutdown"];
+const HOOK_POINTS: readonly HookPoint[] = ["OnDefineDomain", "PreCloudInitIso", "Shutdown"];
 
 /** Most characters of a name or version that a hook reports. */
 const NAME_MAX = 63;
@@ -23,23 +23,23 @@ export interface Subscription {
 }
 
 export function hookNameOf(container: string, info?: HookInfo): string {
-  const said = (info?.name ?? "").replaceAll(/[^\w.-]/g, "").slice(0, NAME_MAX);
-  return said === "" ? container : `${said} (${container})`;
+  const reported = (info?.name ?? "").replaceAll(/[^\w.-]/g, "").slice(0, NAME_MAX);
+  return reported === "" ? container : `${reported} (${container})`;
 }
 
 /** Returns undefined if the hook supports no known version. */
-function versionOf({ versions }: HookInfo): HookVersion | undefined {
+function findVersion({ versions }: HookInfo): HookVersion | undefined {
   return VERSIONS.find((version) => versions.includes(version));
 }
 
 /** Why a sidecar is never called. No full sentence. */
 export function subscriptionProblem({ versions, hookPoints }: HookInfo): string | undefined {
-  if (versionOf({ name: "", versions, hookPoints }) === undefined) {
-    const said = versions.length === 0 ? "none" : versions.join(", ").slice(0, NAME_MAX);
-    return `it speaks no version of the protocol that is known (${said}); use ${VERSIONS.join(" or ")}`;
+  if (findVersion({ name: "", versions, hookPoints }) === undefined) {
+    const reported = versions.length === 0 ? "none" : versions.join(", ").slice(0, NAME_MAX);
+    return `it speaks no version of the protocol that is known (${reported}); use ${VERSIONS.join(" or ")}`;
   }
-  const isAsked = hookPoints.some(({ name }) => POINTS.some((point) => point === name));
-  return isAsked ? undefined : `it names no hook point; name ${POINTS.join(", ")}`;
+  const isCalled = hookPoints.some(({ name }) => HOOK_POINTS.some((point) => point === name));
+  return isCalled ? undefined : `it names no hook point; name ${HOOK_POINTS.join(", ")}`;
 }
 
 function priorityAt(point: HookPoint, { hookPoints }: HookInfo): number | undefined {
@@ -59,7 +59,7 @@ export function subscribersAt(
   return subscribers
     .flatMap(({ container, info }) => {
       const priority = priorityAt(point, info);
-      const version = versionOf(info);
+      const version = findVersion(info);
       // v1alpha2 has no Shutdown. Source: KubeVirt pkg/hooks manager.go.
       const isKnown = point !== "Shutdown" || version === "v1alpha3";
       if (priority === undefined || version === undefined || !isKnown) return [];
