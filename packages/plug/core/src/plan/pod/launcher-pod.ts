@@ -237,7 +237,7 @@ const AGENT_ANSWER_SECONDS = 1;
 const DEFAULT_TIMEOUT_SECONDS = 1;
 
 /** Fields that the kubelet handles as for any other container. */
-const PASSED_ON_FIELDS = [
+const KUBELET_FIELDS = [
   "httpGet",
   "tcpSocket",
   "periodSeconds",
@@ -267,7 +267,7 @@ function commandOf(vmi: VirtualMachineInstance, probe: GuestProbe): readonly str
 function containerProbeOf(vmi: VirtualMachineInstance, probe: GuestProbe): Probe {
   const { initialDelaySeconds = 0, timeoutSeconds = DEFAULT_TIMEOUT_SECONDS } = probe;
   const command = commandOf(vmi, probe);
-  const fields = PASSED_ON_FIELDS.filter((field) => probe[field] !== undefined);
+  const fields = KUBELET_FIELDS.filter((field) => probe[field] !== undefined);
   return {
     ...Object.fromEntries(fields.map((field) => [field, probe[field]])),
     initialDelaySeconds: initialDelaySeconds + LIBVIRT_STARTUP_SECONDS,

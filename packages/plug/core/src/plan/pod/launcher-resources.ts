@@ -27,12 +27,12 @@ export interface ResourceFacts extends MemoryFacts {
 type Amounts = Readonly<Record<string, string>>;
 
 /** Excludes what is computed here. `hugepages-` would need a guest that supports them. */
-function isPassedOn(resource: string): boolean {
+function isUserResource(resource: string): boolean {
   return !["memory", "ephemeral-storage"].includes(resource) && !resource.startsWith("hugepages-");
 }
 
 function podAmounts(amounts: Readonly<Record<string, string | number>> | undefined): Amounts {
-  const entries = Object.entries(amounts ?? {}).filter(([resource]) => isPassedOn(resource));
+  const entries = Object.entries(amounts ?? {}).filter(([resource]) => isUserResource(resource));
   return Object.fromEntries(entries.map(([resource, amount]) => [resource, String(amount)]));
 }
 
