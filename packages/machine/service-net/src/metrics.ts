@@ -1,24 +1,25 @@
 // SPDX-License-Identifier: Apache-2.0
-// What service-net alone counts.
 import type { MetricFamily } from "@patchbay/core";
 import type { Metrics } from "@patchbay/telemetry";
 
-/** Who knew the answer to a question for a name: the zone of this machine, others, or nobody was asked; and what it was. */
+/**
+ * Who answered a query (this machine's zone, other servers, or nobody for a refused query), and the
+ * result.
+ */
 export interface Answered {
   readonly by: "own" | "others" | "nobody";
   readonly result: "done" | "missing" | "failed" | "refused";
 }
 
-/** How the kernel's table was written: what has changed, or all of it; or not at all. */
+/** Whether the kernel's table was written incrementally, completely or not at all. */
 export type TableWrite = "changed" | "whole" | "failed";
 
-/** Counts one. */
 export interface ServiceCounters {
   readonly countAnswer: (answered: Answered) => void;
   readonly countWrite: (result: TableWrite) => void;
 }
 
-/** Adds them to the program's metrics. `countForwards`: how much is in the table now. */
+/** `countForwards` returns the current number of forwards. */
 export function createServiceCounters(
   metrics: Metrics,
   countForwards: () => number,

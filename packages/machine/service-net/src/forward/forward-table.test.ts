@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// The kernel's table on a fake nft: when it is written whole, and when only its changes.
 import type { CommandResult } from "@patchbay/core/ports";
 import { createFakeProcessRunner } from "@patchbay/os/testing";
 import { createSilentLogger } from "@patchbay/telemetry";
 import { expect, test } from "vitest";
 import type { Forward } from "./forwards.ts";
-import { ForwardKeeper } from "./keep.ts";
+import { ForwardTable } from "./forward-table.ts";
 import { changeText, tableText } from "./ruleset.ts";
 
 const SETTINGS = {
@@ -31,7 +30,7 @@ function aForward(port: number): Forward {
 function keeper(...answers: Partial<CommandResult>[]) {
   const runner = createFakeProcessRunner({ nft: () => answers.shift() ?? {} });
   const counts: string[] = [];
-  const made = new ForwardKeeper({
+  const made = new ForwardTable({
     runner,
     log: createSilentLogger(),
     settings: SETTINGS,
@@ -42,7 +41,7 @@ function keeper(...answers: Partial<CommandResult>[]) {
   return { made, counts, texts: () => runner.commands.map(({ stdin }) => stdin) };
 }
 
-const REFUSED = { exitCode: 1, stderr: " no such table\n" };
+const UNSUPPORTED_KINDS = { exitCode: 1, stderr: " no such table\n" };
 const ONE = [aForward(80)];
 const TWO = [aForward(80), aForward(81)];
 const CHANGE = changeText(SETTINGS, ONE, TWO);
@@ -62,7 +61,7 @@ test.each([
   const seen = keeper();
   expect(seen.made.count).toBe(0);
   for (const forwards of given) {
-    await seen.made.keep(forwards);
+    await seen.made.write(forwards);
     expect(seen.made.count).toBe(forwards.length);
   }
   expect(seen.texts()).toEqual(texts);
@@ -70,22 +69,22 @@ test.each([
 });
 
 test("the whole table is written again where the kernel refuses a change", async () => {
-  const seen = keeper({}, REFUSED);
-  await seen.made.keep(ONE);
-  await seen.made.keep(TWO);
+  const seen = keeper({}, UNSUPPORTED_KINDS);
+  await seen.made.write(ONE);
+  await seen.made.write(TWO);
   expect(seen.texts()).toEqual([WHOLE, CHANGE, WHOLE_TWO]);
   expect(seen.counts).toEqual(["whole", "failed", "whole"]);
 });
 
 test("a table that the kernel refuses is unknown, and written whole the next time", async () => {
-  const seen = keeper({}, REFUSED, REFUSED);
-  await seen.made.keep(ONE);
-  await expect(seen.made.keep(TWO)).rejects.toMatchObject({
+  const seen = keeper({}, UNSUPPORTED_KINDS, UNSUPPORTED_KINDS);
+  await seen.made.write(ONE);
+  await expect(seen.made.write(TWO)).rejects.toMatchObject({
     code: "SERVICE_RULES_REFUSED",
     details: { reason: "no such table" },
   });
   expect(seen.made.count).toBe(0);
-  await seen.made.keep(TWO);
+  await seen.made.write(TWO);
   expect(seen.texts()).toEqual([WHOLE, CHANGE, WHOLE_TWO, WHOLE_TWO]);
   expect(seen.counts).toEqual(["whole", "failed", "failed", "whole"]);
 });

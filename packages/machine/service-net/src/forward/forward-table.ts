@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Keeps the kernel's table as it is to be: whole at the start, then what changes.
+// Writes the kernel's table of forwards: completely at the start, then only changes.
 import { AppError, messageOf } from "@patchbay/core";
 import type { Logger, ProcessRunner } from "@patchbay/core/ports";
 import type { ServiceCounters } from "../metrics.ts";
@@ -8,16 +8,15 @@ import { changeText, tableText, type TableSettings } from "./ruleset.ts";
 
 const TIMEOUT_MS = 10_000;
 
-/** What changes the table. */
-export interface KeeperDeps {
+interface ForwardTableDeps {
   readonly runner: ProcessRunner;
   readonly log: Logger;
   readonly settings: TableSettings;
   readonly countWrite: ServiceCounters["countWrite"];
 }
 
-/** One step for the kernel: all of it, or nothing. */
-async function apply({ runner, countWrite }: KeeperDeps, stdin: string): Promise<void> {
+/** Applies the text atomically. */
+async function apply({ runner, countWrite }: ForwardTableDeps, stdin: string): Promise<void> {
   const argv = ["nft", "-f", "-"] as const;
   const { exitCode, stderr } = await runner.run({ argv, stdin, timeoutMs: TIMEOUT_MS });
   if (exitCode === 0) return;
@@ -25,26 +24,25 @@ async function apply({ runner, countWrite }: KeeperDeps, stdin: string): Promise
   throw new AppError("SERVICE_RULES_REFUSED", { reason: stderr.trim() });
 }
 
-/** The table of this machine; nobody else writes it. */
-export class ForwardKeeper {
-  readonly #deps: KeeperDeps;
-  /** What is in the table, as far as this process has written it; undefined: not known. */
+/** Only this program writes the table. */
+export class ForwardTable {
+  readonly #deps: ForwardTableDeps;
+  /** Content that this process has written; undefined when unknown. */
   #written: readonly Forward[] | undefined;
 
-  constructor(deps: KeeperDeps) {
+  constructor(deps: ForwardTableDeps) {
     this.#deps = deps;
   }
 
-  /** How much is in the table, as far as it is known. */
   get count(): number {
     return this.#written?.length ?? 0;
   }
 
   /**
-   * Connections that are there go on.
+   * Existing connections continue.
    * @throws AppError with SERVICE_RULES_REFUSED
    */
-  async keep(forwards: readonly Forward[]): Promise<void> {
+  async write(forwards: readonly Forward[]): Promise<void> {
     const { log, settings, countWrite } = this.#deps;
     const before = this.#written;
     if (before !== undefined) {
@@ -57,7 +55,7 @@ export class ForwardKeeper {
         log.info("services changed", { count: forwards.length });
         return;
       } catch (error) {
-        // Somebody has changed our table, or flushed everything: it is made anew.
+        // Another program changed or flushed the table, so it is rewritten.
         log.warn("services are written anew", { reason: messageOf(error) });
         this.#written = undefined;
       }

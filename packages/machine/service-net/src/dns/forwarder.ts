@@ -1,24 +1,25 @@
 // SPDX-License-Identifier: Apache-2.0
-// Asks the host's name servers what is not ours: each question from a port of its own, with an id of its own.
+// Forwards DNS queries to the host's resolvers. Each query has its own source port and id, against
+// spoofed answers.
 import { createSocket } from "node:dgram";
 import { createConnection, isIP } from "node:net";
 import type { Clock, Files } from "@patchbay/core/ports";
-import type { AskOthers } from "./answer.ts";
+import type { ForwardQuery } from "./answer.ts";
 import { isAnswerTo, readQuery, withId } from "./packets.ts";
 
 const RESOLVER = "/etc/resolv.conf";
 const PORT = 53;
-/** For each server. Source: resolv.conf(5), timeout of 5 s for clients, who are to get an answer before. */
+/** Per server. Clients must get an answer within their timeout of 5 s. Source: resolv.conf(5). */
 const TIMEOUT_MS = 2000;
 /** Source: resolv.conf(5), MAXNS */
 const SERVERS_MAX = 3;
-/** Questions that are open at once: of all, and of one client. */
+/** Limits of open queries: in total and per client. */
 const OPEN_MAX = 512;
-const OPEN_OF_ONE_MAX = 64;
+const OPEN_PER_CLIENT_MAX = 64;
 const LENGTH_BYTES = 2;
 
-/** What the host's resolver asks, in its order, but this server. */
-export function serversIn(text: string, own: string): readonly string[] {
+/** Returns the servers of resolv.conf in order, except this name server. */
+export function parseServers(text: string, own: string): readonly string[] {
   return text
     .split("\n")
     .map((line) => line.trim().split(/\s+/))
@@ -27,8 +28,7 @@ export function serversIn(text: string, own: string): readonly string[] {
     .slice(0, SERVERS_MAX);
 }
 
-/** One server and one question. */
-interface Asking {
+interface ServerQuery {
   readonly server: string;
   readonly port: number;
   readonly bytes: Buffer;
@@ -36,7 +36,13 @@ interface Asking {
   readonly signal: AbortSignal;
 }
 
-function askByUdp({ server, port, bytes, isAnswer, signal }: Asking): Promise<Buffer | undefined> {
+function queryByUdp({
+  server,
+  port,
+  bytes,
+  isAnswer,
+  signal,
+}: ServerQuery): Promise<Buffer | undefined> {
   const { promise, resolve } = Promise.withResolvers<Buffer | undefined>();
   const socket = createSocket(isIP(server) === 6 ? "udp6" : "udp4");
   const end = (answer?: Buffer): void => {
@@ -51,7 +57,7 @@ function askByUdp({ server, port, bytes, isAnswer, signal }: Asking): Promise<Bu
   socket.on("message", (message) => {
     if (isAnswer(message)) end(message);
   });
-  // Connected: the kernel takes nothing from anybody else.
+  // On a connected socket the kernel drops packets from other addresses.
   socket.connect(port, server, () => {
     socket.send(bytes);
   });
@@ -60,7 +66,13 @@ function askByUdp({ server, port, bytes, isAnswer, signal }: Asking): Promise<Bu
   });
 }
 
-function askByTcp({ server, port, bytes, isAnswer, signal }: Asking): Promise<Buffer | undefined> {
+function queryByTcp({
+  server,
+  port,
+  bytes,
+  isAnswer,
+  signal,
+}: ServerQuery): Promise<Buffer | undefined> {
   const { promise, resolve } = Promise.withResolvers<Buffer | undefined>();
   const socket = createConnection({ host: server, port });
   let read = Buffer.alloc(0);
@@ -90,67 +102,73 @@ function askByTcp({ server, port, bytes, isAnswer, signal }: Asking): Promise<Bu
   return promise;
 }
 
-/** What is asked with. */
-export interface OthersDeps {
+interface ForwarderDeps {
   readonly files: Pick<Files, "readText">;
   readonly clock: Clock;
-  /** From 0, and below 65,536, that nobody can guess. */
+  /** Unpredictable, from 0 to 65,535. */
   readonly randomId: () => number;
-  /** This server's own address, which is not asked. */
+  /** Address of this name server, which is skipped. */
   readonly own: string;
-  /** Port of the other servers; default 53. */
+  /** Defaults to 53. */
   readonly port?: number;
 }
 
-/** One server after the other, until one answers. */
-async function askAll(
+/** Queries the servers in order until one answers. */
+async function queryInOrder(
   servers: readonly string[],
   ask: (server: string, signal: AbortSignal) => Promise<Buffer | undefined>,
   clock: Clock,
 ): Promise<Buffer | undefined> {
   for (const server of servers) {
-    const late = new AbortController();
-    const waited = new AbortController();
-    clock.sleep(TIMEOUT_MS, waited.signal).then(
+    const timeout = new AbortController();
+    const answered = new AbortController();
+    clock.sleep(TIMEOUT_MS, answered.signal).then(
       () => {
-        late.abort();
+        timeout.abort();
       },
-      () => undefined, // the answer came first
+      () => undefined, // answered in time
     );
-    const answer = await ask(server, late.signal);
-    waited.abort();
+    const answer = await ask(server, timeout.signal);
+    answered.abort();
     if (answer !== undefined) return answer;
   }
   return undefined;
 }
 
-/** What the host's resolver is told is read for each question: it changes with the host's network. */
-export function createOthers({ files, clock, randomId, own, port = PORT }: OthersDeps): AskOthers {
+/** Reads resolv.conf for each query, because it changes with the host's network. */
+export function createForwarder({
+  files,
+  clock,
+  randomId,
+  own,
+  port = PORT,
+}: ForwarderDeps): ForwardQuery {
   const open = new Map<string, number>();
   let all = 0;
   return async (question, { isTcp, client }) => {
     const query = readQuery(question);
-    const ofClient = open.get(client) ?? 0;
-    if (query === undefined || all >= OPEN_MAX || ofClient >= OPEN_OF_ONE_MAX) return undefined;
-    open.set(client, ofClient + 1);
+    const clientCount = open.get(client) ?? 0;
+    if (query === undefined || all >= OPEN_MAX || clientCount >= OPEN_PER_CLIENT_MAX)
+      return undefined;
+    open.set(client, clientCount + 1);
     all += 1;
     try {
-      const servers = serversIn((await files.readText(RESOLVER)) ?? "", own);
-      return await askAll(
+      const servers = parseServers((await files.readText(RESOLVER)) ?? "", own);
+      return await queryInOrder(
         servers,
         (server, signal) => {
           const id = randomId();
           const isAnswer = (bytes: Buffer): boolean => isAnswerTo(bytes, query, id);
-          const asking = { server, port, bytes: withId(question, id), isAnswer, signal };
-          return isTcp ? askByTcp(asking) : askByUdp(asking);
+          const serverQuery = { server, port, bytes: withId(question, id), isAnswer, signal };
+          return isTcp ? queryByTcp(serverQuery) : queryByUdp(serverQuery);
         },
         clock,
       );
     } finally {
       all -= 1;
-      const left = (open.get(client) ?? 1) - 1;
-      if (left === 0) open.delete(client);
-      else open.set(client, left);
+      const remaining = (open.get(client) ?? 1) - 1;
+      if (remaining === 0) open.delete(client);
+      else open.set(client, remaining);
     }
   };
 }

@@ -1,13 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// Queries to the host's name servers: which servers, in which order, and which answers count. The servers are sockets of
-// the loopback network; time is the test's.
 import { createSocket, type RemoteInfo } from "node:dgram";
 import { once } from "node:events";
 import { createServer, type Socket } from "node:net";
 import { createFakeClock, createFakeFiles, settle } from "@patchbay/os/testing";
 import * as dns from "dns-packet";
 import { afterEach, expect, test } from "vitest";
-import { createOthers, serversIn } from "./others.ts";
+import { createForwarder, parseServers } from "./forwarder.ts";
 import { writeQuestion } from "./packets.ts";
 
 test.each([
@@ -31,14 +29,14 @@ test.each([
     want: ["192.0.2.1", "192.0.2.2", "192.0.2.3"],
   },
 ])("servers of resolv.conf: $name", ({ text, want }) => {
-  expect(serversIn(text, "10.96.0.10")).toEqual(want);
+  expect(parseServers(text, "10.96.0.10")).toEqual(want);
 });
 
 const ID = 4242;
 const QUERY = writeQuestion("example.org", "A", 1);
 
 /** An answer to a query, in which the fields are others. */
-function answerTo(query: Buffer, change: Partial<dns.Packet> = {}): Buffer {
+function answerQuery(query: Buffer, change: Partial<dns.Packet> = {}): Buffer {
   const { id, questions } = dns.decode(query);
   return dns.encode({ type: "response", id, questions, ...change });
 }
@@ -107,7 +105,7 @@ async function others(port: number, ...servers: readonly string[]) {
   await files.writeAtomic("/etc/resolv.conf", text);
   const clock = createFakeClock();
   const ids = [ID, ID + 1, ID + 2];
-  const send = createOthers({
+  const send = createForwarder({
     files,
     clock,
     randomId: () => ids.shift() ?? 0,
@@ -121,7 +119,7 @@ const UDP = { isTcp: false, client: "10.88.0.9" };
 const TCP = { ...UDP, isTcp: true };
 
 test("a query has an id of its own, and its answer is returned", async () => {
-  const { port, received } = await udpServer("127.0.0.1", 0, (query) => [answerTo(query)]);
+  const { port, received } = await udpServer("127.0.0.1", 0, (query) => [answerQuery(query)]);
   const { send, clock } = await others(port, "127.0.0.1");
   const answer = await send(QUERY, UDP);
   expect(dns.decode(answer ?? Buffer.alloc(0))).toMatchObject({ id: ID, type: "response" });
@@ -130,7 +128,7 @@ test("a query has an id of its own, and its answer is returned", async () => {
 });
 
 test("an IPv6 server is queried too", async () => {
-  const { port } = await udpServer("::1", 0, (query) => [answerTo(query)]);
+  const { port } = await udpServer("::1", 0, (query) => [answerQuery(query)]);
   const { send } = await others(port, "::1");
   expect(await send(QUERY, UDP)).toBeDefined();
 });
@@ -138,11 +136,11 @@ test("an IPv6 server is queried too", async () => {
 test("datagrams that are no answer to the query are ignored", async () => {
   const other = { type: "A", name: "example.com" } as const;
   const { port } = await udpServer("127.0.0.1", 0, (query) => [
-    answerTo(query, { id: ID + 9 }),
-    answerTo(query, { questions: [other] }),
-    answerTo(query, { type: "query" }),
+    answerQuery(query, { id: ID + 9 }),
+    answerQuery(query, { questions: [other] }),
+    answerQuery(query, { type: "query" }),
     Buffer.from("no packet"),
-    answerTo(query),
+    answerQuery(query),
   ]);
   const { send } = await others(port, "127.0.0.1");
   const answer = dns.decode((await send(QUERY, UDP)) ?? Buffer.alloc(0));
@@ -150,7 +148,7 @@ test("datagrams that are no answer to the query are ignored", async () => {
 });
 
 test("the next server is queried where nothing listens at one", async () => {
-  const { port } = await udpServer("127.0.0.2", 0, (query) => [answerTo(query)]);
+  const { port } = await udpServer("127.0.0.2", 0, (query) => [answerQuery(query)]);
   const { send } = await others(port, "127.0.0.1", "127.0.0.2");
   expect(dns.decode((await send(QUERY, UDP)) ?? Buffer.alloc(0)).id).toBe(ID + 1);
 });
@@ -171,7 +169,7 @@ test("the next server is queried after 2 s of silence, and none after the last",
 
 test("the answer by TCP may arrive in pieces", async () => {
   const { port, received } = await tcpServer((query, socket) => {
-    const bytes = framed(answerTo(query));
+    const bytes = framed(answerQuery(query));
     socket.setNoDelay(true);
     socket.write(bytes.subarray(0, 1));
     setImmediate(() => {
@@ -187,7 +185,7 @@ test("the answer by TCP may arrive in pieces", async () => {
 test.each([
   {
     name: "answers something else",
-    reply: (query: Buffer, socket: Socket) => socket.write(framed(answerTo(query, { id: 1 }))),
+    reply: (query: Buffer, socket: Socket) => socket.write(framed(answerQuery(query, { id: 1 }))),
   },
   { name: "hangs up", reply: (_query: Buffer, socket: Socket) => socket.end() },
   {
@@ -223,7 +221,7 @@ function openQueries() {
     reads += 1;
     return promise;
   };
-  const send = createOthers({
+  const send = createForwarder({
     files: { readText },
     clock: createFakeClock(),
     randomId: () => ID,
