@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 import { expect, test } from "vitest";
-import { lastReason, planUp, wantedOf } from "./up-plan.ts";
+import { lastReason, planUp, selectSettings } from "./up-plan.ts";
 
 test.each([
   { phase: undefined, want: "start" },
@@ -42,6 +42,6 @@ test("the wanted settings are those that are set, and nothing else", () => {
     dataplaneGroup: 900,
   };
   const settings = { ...all, dataDir: "/d", installService: true };
-  expect(wantedOf(settings)).toStrictEqual(all);
-  expect(wantedOf({})).toStrictEqual({});
+  expect(selectSettings(settings)).toStrictEqual(all);
+  expect(selectSettings({})).toStrictEqual({});
 });

@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
-// Where a standalone machine keeps what.
+// Paths of a standalone machine.
 import { join } from "node:path";
 
-/** Files and directories below the data directory. */
+/** All are below the data directory. */
 export interface Paths {
   readonly dataDir: string;
-  /** What marks the directory as ours and what was chosen at the first start. */
+  /** Marks the directory as the machine's, and contains the settings of the first start. */
   readonly settings: string;
   readonly kubeconfig: string;
   readonly pki: string;
-  /** What this node shows when a guest moves. */
+  /** Certificates of the migration relay. */
   readonly relayPki: string;
   readonly kubeconfigs: string;
   readonly storeDir: string;
@@ -30,13 +30,13 @@ export interface Paths {
   readonly cniLeases: string;
   readonly logs: string;
   readonly run: string;
-  /** Held by the supervisor. */
+  /** Lock file of the supervisor. */
   readonly lock: string;
-  /** What the supervisor says of itself. */
+  /** Phase and steps of the supervisor. */
   readonly state: string;
 }
 
-/** The layout of a data directory, which must be an absolute path. */
+/** `dataDir` must be absolute. */
 export function pathsOf(dataDir: string): Paths {
   const below = (...parts: readonly string[]): string => join(dataDir, ...parts);
   return {
@@ -64,16 +64,15 @@ export function pathsOf(dataDir: string): Paths {
   };
 }
 
-/** Where a component answers whether it lives. */
 export function healthSocketOf({ run }: Paths, component: string): string {
   return join(run, `${component}.sock`);
 }
 
-/** Only root reads what holds keys, objects or logs. */
+/** Directories with keys, objects or logs are readable by root only. */
 const PRIVATE = 0o700;
 const PUBLIC = 0o755;
 
-/** The directories and their modes, in the order in which they are made. */
+/** In the order of creation. */
 export function directoriesOf(paths: Paths): readonly (readonly [path: string, mode: number])[] {
   return [
     [paths.dataDir, PUBLIC],

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which processes make up a standalone machine, and with which arguments.
+// The processes of a standalone machine and their arguments.
 import { basename, join } from "node:path";
 import { fileURLToPath } from "node:url";
 import {
@@ -19,16 +19,15 @@ import type { ComponentProgram } from "./component.ts";
 import { healthSocketOf, type Paths } from "../data-dir/paths.ts";
 import type { Settings } from "../settings/settings.ts";
 
-/** The component that is this package's own. */
+/** The component that this package itself implements. */
 const API_SERVER = "apiserver";
 
-/** The executable of a package of this project; `folder` below `packages`, as in `plug/virt-api`. */
+/** `folder` is a package's path below `packages`, for example `plug/virt-api`. */
 function executableOf(folder: string): string {
   const path = `../../../../${folder}/bin/${basename(folder)}`;
   return fileURLToPath(new URL(path, import.meta.url));
 }
 
-/** The components, by name. */
 export interface Programs {
   readonly containerd: ComponentProgram;
   readonly apiServer: ComponentProgram;
@@ -40,7 +39,6 @@ export interface Programs {
   readonly virtController: ComponentProgram;
 }
 
-/** The machine's directories, and what containerd is started and asked with. */
 export interface ProgramDeps {
   readonly files: Files;
   readonly runner: ProcessRunner;
@@ -48,26 +46,28 @@ export interface ProgramDeps {
   readonly paths: Paths;
 }
 
-function serviceOf(paths: Paths, folder: string, args: readonly string[]): ComponentProgram {
+function buildService(paths: Paths, folder: string, args: readonly string[]): ComponentProgram {
   const name = basename(folder);
   const healthSocket = healthSocketOf(paths, name);
   const common = ["--kubeconfig", kubeconfigOf(paths, name), "--health-socket", healthSocket];
   return { name, argv: [executableOf(folder), ...common, ...args], healthSocket };
 }
 
-/** Where pods find the API server, if they are to. */
+/** Empty when pods get no address of the API server. */
 function podApiServerFlags({ apiAddress, apiPort }: Settings): readonly string[] {
   if (apiAddress === undefined) return [];
   const host = apiAddress.includes(":") ? `[${apiAddress}]` : apiAddress;
   return ["--pod-api-server", `${host}:${String(apiPort)}`];
 }
 
-/** Who makes the directories of sockets, and who judges what is in them, know the same. */
+/**
+ * node-runtime creates the socket directories and virt-handler checks them, so both need the same
+ * group.
+ */
 function dataplaneFlags({ dataplaneGroup = 0 }: Settings): readonly string[] {
   return ["--dataplane-group", String(dataplaneGroup)];
 }
 
-/** Which pods, by which container runtime, and whom it serves. */
 function nodeRuntimeFlags(paths: Paths, settings: Settings): readonly string[] {
   const pki = (file: string): string => join(paths.pki, file);
   return [
@@ -106,7 +106,6 @@ function nodeRuntimeFlags(paths: Paths, settings: Settings): readonly string[] {
   ];
 }
 
-/** What it serves with, whom it believes, and how it reaches guests. */
 function virtApiFlags(paths: Paths, settings: Settings): readonly string[] {
   const pki = (file: string): string => join(paths.pki, file);
   return [
@@ -137,7 +136,6 @@ function virtApiFlags(paths: Paths, settings: Settings): readonly string[] {
   ];
 }
 
-/** Composes the command lines. */
 export function programsOf(deps: ProgramDeps, settings: Settings): Programs {
   const { paths } = deps;
   const agent = ["--node-name", settings.nodeName, "--cri-endpoint", criEndpointOf(paths)];
@@ -149,8 +147,8 @@ export function programsOf(deps: ProgramDeps, settings: Settings): Programs {
       healthSocket: healthSocketOf(paths, API_SERVER),
     },
     containerd: containerdProgram(deps),
-    nodeRuntime: serviceOf(paths, "machine/node-runtime", nodeRuntimeFlags(paths, settings)),
-    serviceNet: serviceOf(paths, "machine/service-net", [
+    nodeRuntime: buildService(paths, "machine/node-runtime", nodeRuntimeFlags(paths, settings)),
+    serviceNet: buildService(paths, "machine/service-net", [
       "--service-subnet",
       settings.serviceSubnet,
       "--pod-subnet",
@@ -158,22 +156,22 @@ export function programsOf(deps: ProgramDeps, settings: Settings): Programs {
       "--bridge",
       settings.bridge,
     ]),
-    virtApi: serviceOf(paths, "plug/virt-api", virtApiFlags(paths, settings)),
-    netAgent: serviceOf(paths, "plug/net-agent", [
+    virtApi: buildService(paths, "plug/virt-api", virtApiFlags(paths, settings)),
+    netAgent: buildService(paths, "plug/net-agent", [
       ...agent,
       "--state-dir",
       paths.netAgent,
-      // What other runtimes of this host attach is none of its business.
+      // Ignores pods of other runtimes on this host.
       "--mode",
       "alone",
-      // The small kubelet has no device plugins, so that no pod has devices of theirs.
+      // node-runtime has no device plugins, so no pod has devices of theirs.
       "--pod-resources-socket",
       "none",
-      // Nor is the bridge of its pods anything for a tenant's definition.
+      // Tenants' definitions may not use the bridge of the pods' default network.
       "--own-bridge",
       settings.bridge,
     ]),
-    virtHandler: serviceOf(paths, "plug/virt-handler", [
+    virtHandler: buildService(paths, "plug/virt-handler", [
       ...agent,
       "--pods-dir",
       paths.pods,
@@ -193,6 +191,6 @@ export function programsOf(deps: ProgramDeps, settings: Settings): Programs {
       "--relay-certificates",
       paths.relayPki,
     ]),
-    virtController: serviceOf(paths, "plug/virt-controller", []),
+    virtController: buildService(paths, "plug/virt-controller", []),
   };
 }

@@ -3,7 +3,7 @@ import { join } from "node:path";
 import { createFakeFiles, type FakeFiles } from "@patchbay/os/testing";
 import { beforeEach, expect, test, vi } from "vitest";
 import { readFields } from "./json.ts";
-import { isOurs, markOurs, refuseOthers } from "./ours.ts";
+import { isMarked, markDirectory, rejectForeignFiles } from "./ownership.ts";
 import { directoriesOf, pathsOf } from "./paths.ts";
 
 const paths = pathsOf("/data");
@@ -14,15 +14,15 @@ beforeEach(() => {
 });
 
 async function expectMayBecomeOurs(): Promise<void> {
-  await expect(refuseOthers(files, paths)).resolves.toBeUndefined();
+  await expect(rejectForeignFiles(files, paths)).resolves.toBeUndefined();
 }
 
 test("a directory is marked once, and what is chosen stays chosen", async () => {
-  await markOurs(files, paths);
-  expect(isOurs(await readFields(files, paths.settings))).toBe(true);
+  await markDirectory(files, paths);
+  expect(isMarked(await readFields(files, paths.settings))).toBe(true);
   const text = '{"kind":"PatchbayStandalone","apiPort":7443}';
   await files.writeAtomic(paths.settings, text);
-  await markOurs(files, paths);
+  await markDirectory(files, paths);
   expect(await files.readText(paths.settings)).toBe(text);
 });
 
@@ -43,17 +43,17 @@ test("what died before the mark is ours", async () => {
 test("a directory with somebody else's files is refused, by name, until it is marked", async () => {
   await files.ensureDirectory(paths.pods);
   await files.writeAtomic(join(paths.dataDir, "photographs/one"), "");
-  await expect(refuseOthers(files, paths)).rejects.toMatchObject({
+  await expect(rejectForeignFiles(files, paths)).rejects.toMatchObject({
     code: "STANDALONE_NOT_OURS",
     message: expect.stringContaining("holds photographs") as string,
   });
-  await markOurs(files, paths);
+  await markDirectory(files, paths);
   await expectMayBecomeOurs();
 });
 
 test("where a mark comes while it is looked, what is beside it is ours", async () => {
   vi.spyOn(files, "list").mockImplementationOnce(async () => {
-    await markOurs(files, paths);
+    await markDirectory(files, paths);
     return ["cache"];
   });
   await expectMayBecomeOurs();

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 import { expect, test } from "vitest";
-import { mergeMetrics } from "./merge.ts";
+import { mergeMetrics } from "./metrics.ts";
 
 const API = `# HELP requests_total Requests.
 # TYPE requests_total counter

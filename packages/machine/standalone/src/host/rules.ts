@@ -1,23 +1,24 @@
 // SPDX-License-Identifier: Apache-2.0
-// Rules that the bridge plugin leaves behind: it tears down by the addresses of the pod's NIC, which a guest may have taken over.
+// Removes iptables and nftables rules, routes and addresses that outlive the machine's programs.
 import { isWithin, parseIp } from "@patchbay/api";
 import { messageOf } from "@patchbay/core";
 import type { Files, Logger, ProcessRunner } from "@patchbay/core/ports";
 import { readFields, textOf } from "../data-dir/json.ts";
 import type { Paths } from "../data-dir/paths.ts";
+import { removeServices } from "@patchbay/service-net/host";
 
 const TIMEOUT_MS = 10_000;
 /** `-A POSTROUTING -s ADDRESS ... -j CNI-...`. Source: CNI plugins, pkg/ip SetupIPMasq. */
 const RULE = /^-A POSTROUTING -s (\S+) .*-j (CNI-[0-9a-f]{24})$/;
 
-/** A rule of the bridge plugin and the chain that it leads to. */
-export interface MasqueradeRule {
+/** A rule of the bridge plugin and its target chain. */
+interface MasqueradeRule {
   readonly line: string;
   readonly chain: string;
 }
 
-/** The rules for addresses of a network, in what `iptables -t nat -S` prints. */
-export function rulesWithin(listing: string, subnet: string): readonly MasqueradeRule[] {
+/** Finds rules for addresses of the subnet in the output of `iptables -t nat -S`. */
+export function findRulesWithin(listing: string, subnet: string): readonly MasqueradeRule[] {
   const own = parseIp(subnet);
   return listing.split("\n").flatMap((line) => {
     const [, address = "", chain = ""] = RULE.exec(line) ?? [];
@@ -27,7 +28,7 @@ export function rulesWithin(listing: string, subnet: string): readonly Masquerad
   });
 }
 
-/** Text of `iptables-restore` that takes the rules and their chains away in one step. */
+/** Returns input for `iptables-restore` that removes the rules and their chains atomically. */
 export function restoreText(rules: readonly MasqueradeRule[]): string {
   const chains = [...new Set(rules.map(({ chain }) => chain))];
   return [
@@ -40,7 +41,10 @@ export function restoreText(rules: readonly MasqueradeRule[]): string {
   ].join("\n");
 }
 
-/** Removes what is left of the pods' default network. Failing is no reason to stop the rest. */
+/**
+ * Removes masquerade rules that the bridge plugin has left: it deletes them by the addresses of the
+ * pod's NIC, which a guest may have taken over. Logs failures.
+ */
 export async function removeMasquerade(deps: {
   readonly files: Files;
   readonly runner: ProcessRunner;
@@ -51,7 +55,7 @@ export async function removeMasquerade(deps: {
   const subnet = textOf(await readFields(files, paths.settings), "podSubnet");
   try {
     const list = { argv: ["iptables", "-t", "nat", "-S"], timeoutMs: TIMEOUT_MS } as const;
-    const rules = rulesWithin((await runner.run(list)).stdout, subnet);
+    const rules = findRulesWithin((await runner.run(list)).stdout, subnet);
     if (rules.length === 0) return;
     const argv = ["iptables-restore", "--noflush"] as const;
     const { exitCode, stderr } = await runner.run({
@@ -63,5 +67,20 @@ export async function removeMasquerade(deps: {
     else log.warn("masquerade rules cannot be removed", { reason: stderr });
   } catch (error) {
     log.warn("masquerade rules cannot be removed", { reason: messageOf(error), err: error });
+  }
+}
+
+/** Removes route, address and rules of Services. Logs failures. */
+export async function removeServiceRules(deps: {
+  readonly files: Files;
+  readonly runner: ProcessRunner;
+  readonly log: Logger;
+  readonly paths: Paths;
+}): Promise<void> {
+  const { files, runner, paths, log } = deps;
+  try {
+    await removeServices(runner, textOf(await readFields(files, paths.settings), "serviceSubnet"));
+  } catch (error) {
+    log.warn("rules of services cannot be removed", { reason: messageOf(error), err: error });
   }
 }

@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-// Whether guests use KVM, on fake files and a containerd tool in memory.
 import { names } from "@patchbay/api";
 import { AppError } from "@patchbay/core";
 import type { Command, CommandResult } from "@patchbay/core/ports";

@@ -2,10 +2,10 @@
 import { readProcessStartTime } from "@patchbay/os";
 import { createFakeFiles, type FakeFiles } from "@patchbay/os/testing";
 import { beforeEach, expect, test } from "vitest";
-import { pathsOf } from "../data-dir/paths.ts";
-import { containerdLayoutOf } from "../runtime/own-containerd.ts";
-import { isRecordedRunning } from "./recorded-process.ts";
-import { hasRemains } from "./remains.ts";
+import { pathsOf } from "./data-dir/paths.ts";
+import { containerdLayoutOf } from "./runtime/own-containerd.ts";
+import { isRecordedRunning } from "./supervisor/state.ts";
+import { hasRemains } from "./down.ts";
 
 const BOOT_ID = "/proc/sys/kernel/random/boot_id";
 const paths = pathsOf("/data");

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 import { expect, test } from "vitest";
-import { isResultOf } from "./cni-results.ts";
+import { isResultOf } from "./cni.ts";
 
 const OURS = '{"name":"patchbay","plugins":[{"ipam":{"dataDir":"/a/leases"}}]}';
 
