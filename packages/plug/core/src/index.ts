@@ -231,7 +231,11 @@ export {
   DEFAULT_POLICY,
   policyInForce,
   policySettingOf,
-} from "./plan/attachments/policy-in-force.ts";
+  leaseDirectoriesOf,
+  namesBridge,
+  policyProblems,
+  type TenantPolicy,
+} from "./plan/attachments/tenant-policy.ts";
 export {
   isFromNicMover,
   isSameNodeNic,
@@ -244,12 +248,6 @@ export {
   planBridgeRemoval,
   type CreatedBridge,
 } from "./plan/attachments/created-bridges.ts";
-export {
-  leaseDirectoriesOf,
-  namesBridge,
-  policyProblems,
-  type TenantPolicy,
-} from "./plan/attachments/tenant-policy.ts";
 export {
   findRouteRival,
   routesInTheWay,

@@ -109,7 +109,6 @@ function describeChange(
   return [`interface ${name} now has ${now} on ${networkName}; it had ${lost.join(", ")} before`];
 }
 
-/** Reports NICs whose network did not assign their previous addresses again. */
 export function addressesCondition(
   attachments: readonly Attachment[],
   elements: readonly NetworkSelection[],

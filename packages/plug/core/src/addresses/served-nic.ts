@@ -22,7 +22,6 @@ import { normalizeAddress, type DnsSettings } from "./resolver.ts";
 
 export interface ServedNic {
   readonly iface: string;
-  /** The server listens on this bridge. */
   readonly bridgeName: string;
   readonly mac: string;
   /** Bytes. */
@@ -38,7 +37,6 @@ export interface ServedNic {
 interface ServingFacts {
   readonly vmi: VirtualMachineInstance;
   readonly ifaces: readonly IfaceFacts[];
-  /** What the running servers serve now. */
   readonly served?: readonly ServedNic[];
   readonly dns?: DnsSettings;
 }
@@ -200,7 +198,6 @@ export function fitRoutes(routes: readonly NicRoute[]): Fit<NicRoute> {
   };
 }
 
-/** Returns the name and its parents: `a.b` and `b`. */
 function suffixesOf(domain: string): readonly string[] {
   const labels = domain.replace(/\.$/, "").split(".");
   return labels.map((_label, at) => labels.slice(at).join("."));

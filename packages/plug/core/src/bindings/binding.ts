@@ -51,11 +51,11 @@ export interface WiringFacts {
   readonly podInterfaceName: string;
   readonly bridgeName: string;
   readonly tapName: string;
-  /** Of the guest. */
+  /** The guest's MAC. */
   readonly mac: string;
-  /** Bytes; of the pod NIC. */
+  /** Bytes; equal to the pod NIC's. */
   readonly mtu: number;
-  /** ADDRESS/LENGTH of the pod NIC. */
+  /** The pod NIC's addresses, ADDRESS/LENGTH. */
   readonly podAddresses: readonly string[];
   /** Unset if the interface was deleted. */
   readonly iface?: Iface;
@@ -123,7 +123,6 @@ function protocolOf(text: string | undefined): ForwardedPorts["protocol"] {
   return text?.toLowerCase() === "udp" ? "udp" : "tcp";
 }
 
-/** Ports that are forwarded to the guest; empty for all. */
 function listForwardedPorts(iface: Iface | undefined): readonly ForwardedPorts[] {
   const single = (iface?.ports ?? []).map(({ port, protocol }) => ({
     protocol: protocolOf(protocol),

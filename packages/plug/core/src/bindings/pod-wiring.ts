@@ -54,7 +54,6 @@ export interface NatSubnet {
   readonly guest: string;
 }
 
-/** Ports of the pod that are forwarded to the guest. */
 export interface ForwardedPorts {
   readonly protocol: "tcp" | "udp";
   readonly first: number;

@@ -74,7 +74,6 @@ function allowedSources(
   return [...new Set([...assigned, ...allowed, linkLocalOf(facts.mac)])];
 }
 
-/** Returns undefined if nothing is checked. */
 export function sendGuardOf(facts: SendGuardFacts): SendGuard | undefined {
   const security = resolvePortSecurity(facts.iface, facts.network, facts.cluster);
   if (security.mode === "Off") return undefined;

@@ -13,7 +13,6 @@ export interface AddressPool {
   /** For example `plugins[1].`; empty if there is only one plugin. */
   readonly prefix: string;
   readonly ipam: JsonObject;
-  /** Absolute. */
   readonly directory: string;
 }
 

@@ -20,7 +20,6 @@ export interface NicPlace {
   readonly queues: number;
 }
 
-/** Why a NIC cannot be placed. Nothing was attempted yet. */
 export type NoPlace = Extract<Reason, "NoFreePciePort" | "PciAddressInUse" | "ModelNeedsIoPorts">;
 
 /** Includes interfaces without a device, because addresses may be reserved for them. */

@@ -111,7 +111,6 @@ export function topologyProblems(
   }));
 }
 
-/** A VMI, and the path of its spec in the object that the user writes. */
 interface Requested {
   readonly vmi: VirtualMachineInstance;
   readonly base: string;

@@ -29,7 +29,6 @@ export const NETWORK_SLICE_WRITER = "virt-controller.patchbay.io";
 
 export interface NetworkServiceFacts {
   readonly service: Service;
-  /** VMIs that the Service may select, sorted. */
   readonly vmis: readonly VirtualMachineInstance[];
   readonly definition: NetworkAttachmentDefinition | undefined;
   readonly trustedNamespaces: readonly string[];

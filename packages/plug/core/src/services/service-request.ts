@@ -7,7 +7,6 @@ import { qualifiedName } from "../spec/nics.ts";
 export interface NetworkRequest {
   /** NAMESPACE/NAME of the NetworkAttachmentDefinition. */
   readonly network: string;
-  /** Has at least one entry. */
   readonly selector: ReadonlyMap<string, string>;
 }
 
@@ -17,7 +16,6 @@ type ServiceRequest =
   | { readonly kind: "refused"; readonly message: string }
   | { readonly kind: "none" };
 
-/** Limits of a selector: characters, and labels. */
 const SELECTOR_MAX = 4096;
 const LABELS_MAX = 32;
 /** NAME or NAMESPACE/NAME. Source: Kubernetes names (RFC 1123). */

@@ -24,7 +24,6 @@ export interface ServicePart {
 interface SliceOwner {
   readonly service: Service;
   readonly writer: string;
-  /** Prefix of the slices' names; address family and number follow. */
   readonly stem: string;
 }
 

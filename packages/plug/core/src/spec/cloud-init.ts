@@ -14,7 +14,6 @@ export function metaDataOf(vmi: VirtualMachineInstance, kind: CloudInitKind): Js
     : { instance_id: id, hostname, uuid: id };
 }
 
-/** Paths of the files, and the volume label by which cloud-init finds the disk. */
 interface CloudInitLayout {
   readonly label: string;
   readonly metaData: string;

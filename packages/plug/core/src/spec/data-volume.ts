@@ -180,7 +180,6 @@ function readTarget(reader: Reader, spec: Fields): Omit<FillOrder, "source"> | u
   return { size, volumeMode, accessModes, ...named };
 }
 
-/** Fields of CDI that have no effect here. */
 const IGNORED_FIELDS = ["preallocation", "priorityClassName"];
 
 export function readDataVolume(

@@ -2,7 +2,6 @@
 // Devices other than disks and NICs, with KubeVirt's defaults filled in.
 import type { VmiSpec, VirtualMachineInstance } from "@patchbay/api";
 
-/** Returns `value` if it is one of `values`. */
 export function findOneOf<T extends string>(
   values: readonly T[],
   value: string | undefined,

@@ -213,7 +213,7 @@ export function planAttachmentActions<Owned extends OwnedAttachment>(
   const all = listWanted(networks.elements, namespace, { others, own });
   const { accepted, duplicates } = splitDuplicates(all);
   const steps = accepted.flatMap((wanted) => planWanted(wanted, facts));
-  const freed = steps.flatMap((step) => ("owned" in step ? [step.owned] : []));
+  const removed = steps.flatMap((step) => ("owned" in step ? [step.owned] : []));
   const isRetained = (entry: Owned): boolean =>
     isAttachedNow(entry) &&
     accepted.some(
@@ -221,7 +221,7 @@ export function planAttachmentActions<Owned extends OwnedAttachment>(
         isSame(entry, wanted) ||
         (isWired(entry, facts) && wanted.interfaceName === entry.interfaceName),
     );
-  const unwanted = owned.filter((entry) => !freed.includes(entry) && !isRetained(entry));
+  const unwanted = owned.filter((entry) => !removed.includes(entry) && !isRetained(entry));
   const hasDevice = (entry: Owned): boolean => entry.hasDevice === true;
   return [
     ...planRemovals(unwanted.filter(hasDevice), facts.pod),

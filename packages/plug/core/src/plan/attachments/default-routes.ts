@@ -49,11 +49,11 @@ export function routesInTheWay(
  * replaced, which may be removed first. Routes of its own NIC disappear with it.
  */
 export function routesToRemember(
-  inTheWay: readonly DefaultRoute[],
+  conflicting: readonly DefaultRoute[],
   claim: Pick<RouteClaim, "gateways" | "interfaceName">,
   others: readonly RouteClaim[],
 ): readonly DefaultRoute[] {
-  const all = [...inTheWay, ...others.flatMap(({ replaced }) => replaced)].filter(
+  const all = [...conflicting, ...others.flatMap(({ replaced }) => replaced)].filter(
     (route) => isClaimedBy(claim, route) && route.link !== claim.interfaceName,
   );
   return all.filter(({ words }, index) => all.findIndex((each) => each.words === words) === index);

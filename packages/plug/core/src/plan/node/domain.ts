@@ -64,7 +64,6 @@ function displayOf({ domain }: VmiSpec, { fixed }: Topology): Pick<DomainDefinit
   const pciAddress = fixed.get("display");
   if (pciAddress === undefined) return {};
   const model = findOneOf(VIDEO_MODELS, domain.devices?.video?.type) ?? "vga";
-  // A virtio card has no memory of its own.
   const memory = model === "virtio" ? {} : { memoryKiB: VIDEO_MEMORY_KIB };
   return { display: { socketPath: launcherPath(names.VNC_SOCKET), model, ...memory, pciAddress } };
 }

@@ -7,7 +7,6 @@ interface Offered {
   readonly count: number;
 }
 
-/** A device of the node that all launchers can share. */
 interface NodeDevice extends Offered {
   readonly kind: "device";
   readonly path: string;

@@ -52,7 +52,6 @@ export type NodeAction =
   | { readonly kind: "serveAddresses"; readonly nic: ServedNic }
   | { readonly kind: "stopServing"; readonly bridgeName: string }
   | { readonly kind: "defineDomain"; readonly xml: string }
-  /** `paused`: the vCPUs wait for a resume. */
   | { readonly kind: "startDomain"; readonly paused?: true }
   /** Resumes a guest whose migration failed at its end. */
   | { readonly kind: "resumeDomain" }
@@ -69,7 +68,6 @@ export type NodeAction =
     }
   /** Writes the status first, because virt-controller needs it. If the write is deferred, nothing follows. */
   | { readonly kind: "report" }
-  /** Removes links of Patchbay that belong to no interface. */
   | { readonly kind: "sweepLinks"; readonly wiring: LeftWiring }
   | {
       readonly kind: "wait";
@@ -109,7 +107,6 @@ export interface NodeVmFacts {
   readonly network: NetworkConfig;
   readonly uuid: string;
   readonly orphans?: readonly LeftWiring[];
-  /** Pending unplug requests by interface name. */
   readonly asked: Readonly<Record<string, UnplugRequest | undefined>>;
   readonly guestLinks?: readonly LinkView[];
   /** Since when the guest agent has been silent, RFC 3339; unset if it answers or never has. */
@@ -138,7 +135,6 @@ function hasOwnDevice(facts: IfaceFacts): boolean {
   return isSupported(facts) && !isByHook(facts);
 }
 
-/** Whether the pod has an attachment for a wanted interface. */
 function isAttached(facts: IfaceFacts): boolean {
   return isWanted(facts) && isSupported(facts) && facts.attachment?.state === "Attached";
 }
@@ -244,7 +240,6 @@ function canPlugAtOnce(iface: IfaceFacts): boolean {
   return isWired && planRecordAddresses(iface) === undefined && leaseOf(iface) === undefined;
 }
 
-/** Whether this plan attaches a device, if there is an address for it. */
 function isNewcomer(iface: IfaceFacts, facts: NodeVmFacts): boolean {
   if (iface.device !== undefined || !hasOwnDevice(iface)) return false;
   if (findVhostUserBlock(iface, facts) !== undefined) return false;
@@ -373,7 +368,6 @@ export function mustReportFirst(plan: readonly NodeAction[], { ifaces }: NodeVmF
   });
 }
 
-/** A ready interface that something else changed. */
 export interface Drift {
   readonly iface: string;
   readonly message: string;

@@ -21,7 +21,7 @@ import {
   findHostPath,
   type DiskFile,
 } from "../../spec/disk-files.ts";
-import { resolveFromRoot } from "../../spec/kernel.ts";
+import { resolveFromRoot } from "../../spec/machine.ts";
 import { CLOUD_INIT_LAYOUTS, metaDataOf, type CloudInitKind } from "../../spec/cloud-init.ts";
 
 export interface DiskPart {

@@ -8,7 +8,7 @@ import {
   type VirtualMachineInstance,
 } from "@patchbay/api";
 import { inMi, NO_PARTS, type PartsRequest, type PodParts } from "./parts.ts";
-import { kernelFilesOf } from "../../spec/kernel.ts";
+import { kernelFilesOf } from "../../spec/machine.ts";
 
 /** Volume with the copy program, because images need not contain one. */
 const TOOL_VOLUME = "copy-files";

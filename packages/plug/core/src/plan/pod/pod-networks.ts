@@ -152,7 +152,7 @@ export function planPodNetworks(
     const claim = findClaim(owner.vmi, wanted, name);
     return claim === "wanted" || claim === "in-use";
   };
-  const kept = current.filter(
+  const retained = current.filter(
     ({ interface: name }) => name === undefined || !isOwnPodInterfaceName(name) || isRetained(name),
   );
   const added = wanted.filter(
@@ -161,5 +161,5 @@ export function planPodNetworks(
       !current.some(({ interface: name }) => name === element.interface) &&
       isRetained(element.interface ?? ""),
   );
-  return [...kept, ...added].slice(0, NETWORKS_MAX);
+  return [...retained, ...added].slice(0, NETWORKS_MAX);
 }

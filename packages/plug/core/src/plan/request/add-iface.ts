@@ -76,7 +76,6 @@ function describeConflict(iface: Iface, network: Network | undefined): string {
 
 function differingFields(iface: Iface, { request }: AddIfaceFacts): readonly string[] {
   return Object.entries(request.fields).flatMap(([field, value]) => {
-    // Fields of a request are fields of an interface.
     const current = (iface as Readonly<Record<string, unknown>>)[field];
     const same =
       field === "macAddress" && typeof value === "string" && typeof current === "string"

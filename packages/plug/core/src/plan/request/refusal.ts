@@ -10,10 +10,8 @@ export interface Refusal {
   readonly causes: readonly Cause[];
 }
 
-/** Whether a change reaches the running guest or waits for the next start. */
 type NicEffect = "live" | "start";
 
-/** The patch fails on concurrent edits. */
 export type NicPlan =
   | {
       readonly kind: "patch";

@@ -90,7 +90,6 @@ export interface RunStateFacts {
   readonly config: NetworkConfig;
   /** The VM with its instancetype and preference; unset if it has neither. */
   readonly expansion?: Expansion;
-  /** MACs that running VMs use on the same network. */
   readonly macsInUse?: readonly FieldProblem[];
   readonly options?: RunStateOptions;
 }

@@ -24,13 +24,11 @@ interface SpecEdit {
   readonly base: string;
 }
 
-/** Whether the edit adds the interface, or cancels its unplug. */
 function isPlugged({ name }: Iface, before: VmiSpec): boolean {
   const old = findByName(ifacesOf(before), name);
   return old === undefined || isAbsent(old);
 }
 
-/** The field of `problemOf` is below the interface. */
 function causesOf(
   { before, after, base }: SpecEdit,
   problemOf: (iface: Iface) => FieldProblem | undefined,
@@ -97,21 +95,18 @@ interface VmiChange {
   readonly user: string;
 }
 
-/** 403 if the user may not edit the VMI, 422 if the change is not allowed. */
 interface VmiChangeRefusal {
   readonly code: 403 | 422;
   readonly message: string;
   readonly causes: readonly Cause[];
 }
 
-/** Only virt-controller writes the networks of a VMI that a VM owns. */
 const NIC_WRITER = `${names.SERVICE_ACCOUNT_PREFIX}virt-controller`;
 
 function shellQuote(text: string): string {
   return `'${text.replaceAll("'", `'\\''`)}'`;
 }
 
-/** The kubectl command that makes the same change to the VM. */
 function equivalentCommand(vmName: string, { metadata, spec }: VirtualMachineInstance): string {
   const { networks, ifaces } = nicsOf(spec);
   const template = { spec: { networks, domain: { devices: { interfaces: ifaces } } } };

@@ -52,7 +52,6 @@ export function targetProblem(target: NicTarget): Refusal | undefined {
   return toRefusal(409, [], `VMI is not running${describeLoss(target.vmi)}`);
 }
 
-/** The patch fails on concurrent edits. */
 export function patchTarget(target: NicTarget, to: Nics): readonly JsonPatchOperation[] {
   const place =
     target.kind === "vm"

@@ -52,13 +52,13 @@ export function networkSwapOf(
 }
 
 function withNetworkFieldsOf(current: Iface, wanted: Iface | undefined): Iface {
-  const isKept = ([key]: readonly [string, unknown]): boolean =>
+  const isOwnField = ([key]: readonly [string, unknown]): boolean =>
     !OF_NETWORK.some((field) => field === key);
   const asked = OF_NETWORK.flatMap((field) =>
     wanted?.[field] === undefined ? [] : [[field, wanted[field]] as const],
   );
-  const kept = Object.entries(current).filter(isKept);
-  return Object.fromEntries([...kept, ...asked]) as Iface;
+  const own = Object.entries(current).filter(isOwnField);
+  return Object.fromEntries([...own, ...asked]) as Iface;
 }
 
 function withNetworkSwap(nics: Nics, network: Network, desired: Nics): Nics {
@@ -173,10 +173,10 @@ function isAllowed(spec: VmiSpec, { networks, ifaces }: Nics): boolean {
 }
 
 function withoutEnded(nics: Nics, isEnded: (iface: Iface) => boolean): Nics {
-  const gone = new Set(nics.ifaces.filter(isEnded).map(({ name }) => name));
+  const ended = new Set(nics.ifaces.filter(isEnded).map(({ name }) => name));
   return {
-    ifaces: nics.ifaces.filter(({ name }) => !gone.has(name)),
-    networks: nics.networks.filter(({ name }) => !gone.has(name)),
+    ifaces: nics.ifaces.filter(({ name }) => !ended.has(name)),
+    networks: nics.networks.filter(({ name }) => !ended.has(name)),
   };
 }
 

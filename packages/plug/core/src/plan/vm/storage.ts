@@ -25,7 +25,6 @@ export interface StorageFacts {
   readonly config: StorageConfig;
 }
 
-/** Why the launcher cannot be created yet. */
 interface StorageProblem {
   readonly reason: string;
   readonly message: string;

@@ -53,10 +53,8 @@ export interface VmFacts {
   readonly isNameTaken: boolean;
   /** Whether that VMI is being deleted or is orphaned. */
   readonly isTakerLeaving?: boolean;
-  /** DataVolumes of the VM's templates that do not exist yet. */
   readonly missingDataVolumes: readonly DataVolume[];
   readonly bindings: BindingRegistry;
-  /** Whether NIC changes wait for the next start. */
   readonly isStaged: boolean;
   readonly waitsForBinding: boolean;
   /** Unset if the VM has no instancetype or preference. */

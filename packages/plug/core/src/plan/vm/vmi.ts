@@ -34,7 +34,6 @@ import { planOwnNics } from "./nics.ts";
 import { vmiStartProblems } from "./start-problems.ts";
 import { storageHindrance, type StorageFacts } from "./storage.ts";
 
-/** Each action may be repeated. */
 export type VmiAction =
   | { readonly kind: "addFinalizer" }
   | { readonly kind: "removeFinalizer" }
@@ -53,7 +52,6 @@ export type VmiAction =
 
 export interface VmiFacts {
   readonly vmi: VirtualMachineInstance;
-  /** Checked with `isLauncherOf`. */
   readonly pod: Pod | undefined;
   readonly settings: LauncherSettings;
   readonly network: NetworkConfig;

@@ -24,7 +24,6 @@ function diskLetters(index: number): string {
   return (rest < 0 ? "" : diskLetters(rest)) + letter;
 }
 
-/** A disk with its index on its bus, and its target device name. */
 interface Counted {
   readonly disk: GuestDisk;
   readonly onBus: number;
@@ -94,7 +93,6 @@ function diskOptions(disk: GuestDisk): Partial<DiskDefinition> {
   };
 }
 
-/** Omits disks without an address. Their VMI is never started. */
 export function diskDefinitionsOf(
   vmi: VirtualMachineInstance,
   topology: Topology,

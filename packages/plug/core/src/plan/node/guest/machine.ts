@@ -3,9 +3,8 @@
 import type { VmiSpec } from "@patchbay/api";
 import type { DomainDefinition } from "@patchbay/domain";
 import { NVRAM_FILE } from "../../../spec/disk-files.ts";
-import { launcherPathOf, kernelFilesOf } from "../../../spec/kernel.ts";
+import { launcherPathOf, kernelFilesOf, cpuTopologyOf } from "../../../spec/machine.ts";
 import { findOneOf } from "../../../spec/guest-devices.ts";
-import { cpuTopologyOf } from "../../../spec/machine.ts";
 
 /** Source: libvirt formatdomain, "CPU model and topology". */
 const CPU_POLICIES = ["force", "require", "optional", "disable", "forbid"] as const;
@@ -24,7 +23,6 @@ const EFI_FILES = {
   codePath: "/usr/share/OVMF/OVMF_CODE_4M.fd",
   templatePath: "/usr/share/OVMF/OVMF_VARS_4M.fd",
 };
-/** The variant with Secure Boot, and Microsoft's and Debian's keys. */
 const EFI_SECURE_BOOT_FILES = {
   codePath: "/usr/share/OVMF/OVMF_CODE_4M.ms.fd",
   templatePath: "/usr/share/OVMF/OVMF_VARS_4M.ms.fd",

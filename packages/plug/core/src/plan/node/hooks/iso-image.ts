@@ -11,7 +11,6 @@ const PATH_TABLES_SECTOR = 19;
 const DIRECTORIES_SECTOR = PATH_TABLES_SECTOR + 4;
 const DIRECTORY_FLAG = 2;
 
-/** One of the image's directory trees: ECMA-119 or Joliet names. */
 interface Tree {
   readonly index: 0 | 1;
   readonly type: number;
@@ -163,7 +162,6 @@ class Image {
     }
   }
 
-  /** Writes the tree's descriptor, path tables and directories. */
   put(tree: Tree): void {
     const tables = [true, false].map((isLittle) =>
       printPathTable(tree, this.#directories, isLittle),

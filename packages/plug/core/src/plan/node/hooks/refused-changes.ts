@@ -163,7 +163,7 @@ function refuseChange(
   return "a hook cannot change it; leave it as it is, or change the VM";
 }
 
-/** Empty if the domain may be defined. `made` names the interfaces whose NICs hooks create. */
+/** Empty if the domain may be defined. `hookNics` names the interfaces whose NICs hooks create. */
 export function refusedChanges(
   changes: readonly DomainChange[],
   spec: VmiSpec,

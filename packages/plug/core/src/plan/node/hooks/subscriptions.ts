@@ -7,7 +7,6 @@ const VERSIONS: readonly HookVersion[] = ["v1alpha3", "v1alpha2"];
 /** Supported hook points. Source: KubeVirt pkg/hooks/info. */
 const HOOK_POINTS: readonly HookPoint[] = ["OnDefineDomain", "PreCloudInitIso", "Shutdown"];
 
-/** Most characters of a name or version that a hook reports. */
 const NAME_MAX = 63;
 
 export interface Subscriber {
@@ -17,7 +16,6 @@ export interface Subscriber {
 
 export interface Subscription {
   readonly container: string;
-  /** The hook's reported name and its container, for messages. */
   readonly hook: string;
   readonly version: HookVersion;
 }
