@@ -15,7 +15,6 @@ export type Verb =
   | "update"
   | "watch";
 
-/** In discovery's order. */
 export const ALL_VERBS: readonly Verb[] = [
   "create",
   "delete",
@@ -44,16 +43,11 @@ export interface Column {
   readonly description?: string;
   /** 0: always shown; greater: only with `-o wide`. */
   readonly priority?: number;
-  /** `nowMs` is the current time, for ages. */
   readonly cell: (object: KubeObject, nowMs: number) => unknown;
 }
 
-/** What `Strategy.claim` may read during a write. */
 export interface ClaimContext {
-  /**
-   * All other objects of the kind in all namespaces. Reading them is expensive, so call it only when a value must be
-   * allocated.
-   */
+  /** All other objects of the kind. Expensive, so call it only when a value must be allocated. */
   readonly others: () => readonly KubeObject[];
   /** Service network in CIDR form. */
   readonly network: string;
@@ -67,17 +61,13 @@ export interface Strategy {
   readonly hasStatus: boolean;
   /** Whether `/status` writes also change labels and annotations, as for built-in kinds. */
   readonly statusWritesMetadata: boolean;
-  /** Whether metadata.generation counts changes of spec. */
   readonly hasGeneration: boolean;
-  /** Whether PUT may omit resourceVersion. */
   readonly allowsUnconditionalUpdate: boolean;
-  /** Whether PUT creates a missing object. */
   readonly allowsCreateOnUpdate: boolean;
   /** Whether POST keeps the status: kubelets register their Node together with its status. */
   readonly acceptsStatusOnCreate?: boolean;
   /** Whether DELETE returns the deleted object instead of a Status. */
   readonly returnsDeleted?: boolean;
-  /** Further changes when deletion begins. Changes `object`. */
   readonly beginDeletion?: (object: KubeObject) => void;
   readonly allowsStrategicMerge: boolean;
   /** Fills in defaults. Custom resources are also defaulted when they are read. Changes `object`. */
@@ -88,15 +78,11 @@ export interface Strategy {
   readonly prepareCreate?: (object: KubeObject) => void;
   /** Runs before the validation of an update and restores fields that clients may not change. Changes `object`. */
   readonly prepareUpdate?: (object: KubeObject, current: KubeObject) => void;
-  /** Warnings for the client that writes this object. */
   readonly warnings?: (object: KubeObject) => readonly string[];
   readonly validate?: (object: KubeObject) => readonly Cause[];
   /** Runs in addition to `validate`. */
   readonly validateUpdate?: (object: KubeObject, current: KubeObject) => readonly Cause[];
-  /**
-   * Claims values that must be unique, such as IPs and ports, in the transaction that writes the object. Returns all
-   * conflicts. Changes `object`.
-   */
+  /** Claims unique values such as IPs and ports in the write's transaction; returns all conflicts. Changes `object`. */
   readonly claim?: (
     object: KubeObject,
     current: KubeObject | undefined,
@@ -129,9 +115,7 @@ export interface Kind {
   readonly shape?: ObjectShape;
   /** Unset when the kind has no scale subresource. */
   readonly scale?: ScaleValues;
-  /** Set for kinds that are a view of another built-in kind's objects. */
   readonly view?: StoredView;
-  /** Set for kinds that a CustomResourceDefinition defines. */
   readonly custom?: CustomKind;
 }
 
@@ -150,9 +134,7 @@ export interface CustomKind {
 
 /** Where the scale subresource finds its values. Source: autoscaling/v1 Scale. */
 export interface ScaleValues {
-  /** Path of the desired replica count. */
   readonly spec: readonly string[];
-  /** Path of the observed replica count. */
   readonly status: readonly string[];
   /** The pods' label selector as text; empty when there is none. */
   readonly selector: (object: KubeObject) => string;
@@ -185,7 +167,6 @@ const DEFAULT_STRATEGY: Strategy = {
   columns: [],
 };
 
-/** The members of a built-in kind that have no default. */
 export type KindOptions = Pick<Kind, "group" | "version" | "resource" | "kind"> &
   Partial<Omit<Kind, "strategy" | "shape">> & { readonly strategy?: Partial<Strategy> };
 
@@ -205,7 +186,6 @@ const SCALE: Subresource = {
   version: "v1",
 };
 
-/** Completes a built-in kind. By default it is namespaced and supports all verbs. */
 export function defineKind(options: KindOptions): Kind {
   const strategy: Strategy = { ...DEFAULT_STRATEGY, ...options.strategy };
   const status: Subresource = { name: "status", verbs: ["get", "patch", "update"] };

@@ -51,7 +51,6 @@ const BUILT_IN: readonly Kind[] = [
 
 export class Registry {
   readonly #builtIn: readonly Kind[];
-  /** Key: name of the CustomResourceDefinition. */
   readonly #custom = new Map<string, readonly Kind[]>();
   #all: ReadonlyMap<string, Kind> = new Map();
   #list: readonly Kind[] = [];
@@ -81,12 +80,10 @@ export class Registry {
     return this.#list;
   }
 
-  /** The kind whose objects are stored in a bucket, in any version. */
   findByBucket(bucket: string): Kind | undefined {
     return this.list().find((kind) => kind.view === undefined && bucketOf(kind) === bucket);
   }
 
-  /** Resolves the kind in an ownerReference. */
   findByKind(apiVersion: string, name: string): Kind | undefined {
     const [group, version] = apiVersion.includes("/") ? apiVersion.split("/") : ["", apiVersion];
     return this.list().find(
@@ -108,10 +105,7 @@ export class Registry {
     }
   }
 
-  /**
-   * Returns the old revision when spec.versions is unchanged, so that stored objects are not pruned and defaulted
-   * again.
-   */
+  /** Keeps the old revision if spec.versions is unchanged, so that objects are not pruned and defaulted again. */
   #schemaRevision(change: Change): number {
     const before = change.previous?.view();
     const same = equalJson(

@@ -45,7 +45,6 @@ class Tokens {
     return token;
   }
 
-  /** Returns the next key, operator name or value, or an empty string if the next token is punctuation. */
   takeWord(): string {
     const token = this.#tokens[this.#position];
     if (token === undefined || PUNCTUATION.has(token)) {
@@ -147,7 +146,6 @@ export function parseLabelSelector(text: string): LabelMatcher | undefined {
   return (labels) => requirements.every((requirement) => isSatisfied(requirement, labels));
 }
 
-/** Converts a metav1.LabelSelector to a predicate. */
 export function makeLabelMatcher(selector: {
   readonly matchLabels?: Readonly<Record<string, string>>;
   readonly matchExpressions?: readonly {

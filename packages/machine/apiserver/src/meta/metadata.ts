@@ -47,7 +47,6 @@ export function jsonTypeOf(value: unknown): string {
   return typeof value === "bigint" ? "number" : typeof value;
 }
 
-/** Has the message of Go's JSON decoder. */
 export function cannotUnmarshal(value: unknown, field: string, type: string): Error {
   return badRequest(
     `json: cannot unmarshal ${jsonTypeOf(value)} into Go struct field ${field} of type ${type}`,

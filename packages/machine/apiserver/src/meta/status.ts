@@ -34,7 +34,6 @@ export interface StatusDetails {
   readonly retryAfterSeconds?: number;
 }
 
-/** Thrown by verbs and answered as a Status. */
 export class StatusError extends Error {
   override readonly name = "StatusError";
   readonly code: number;
@@ -47,7 +46,6 @@ export class StatusError extends Error {
     readonly reason: string;
     readonly message: string;
     readonly details?: StatusDetails;
-    /** Lets the client of an expired list continue. */
     readonly continueToken?: string;
   }) {
     super(options.message);
@@ -71,7 +69,6 @@ export class StatusError extends Error {
   }
 }
 
-/** The kind that an error is about. */
 export interface About {
   readonly group: string;
   readonly resource: string;
@@ -142,7 +139,7 @@ export function tooManyRequests(message: string): StatusError {
   return new StatusError({ code: 429, reason: "TooManyRequests", message, details });
 }
 
-/** Limits the length of the message. The client fixes these first and then gets the others. */
+/** Limits the length of the message. */
 const CAUSES_MAX = 100;
 
 export function invalid(about: About, name: string, all: readonly Cause[]): StatusError {

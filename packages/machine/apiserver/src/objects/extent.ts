@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Limits on the depth and size of JSON, checked before it is parsed.
 
-/** Functions that walk JSON are recursive, so deeper objects would overflow the stack. */
+/** Functions that walk JSON are recursive, so deeper objects could overflow the stack. */
 const DEPTH_MAX = 1000;
 /**
  * Maximum number of commas and opening brackets. Parsing, checking, copying and printing each value takes microseconds
@@ -24,7 +24,6 @@ function isEscaped(text: string, quote: number): boolean {
   return (quote - first) % 2 === 1;
 }
 
-/** Position after the string that begins at `start`. */
 function skipString(text: string, start: number): number {
   let end = text.indexOf('"', start + 1);
   while (end >= 0 && isEscaped(text, end)) {
@@ -40,7 +39,6 @@ function depthChange(code: number): number {
   return CLOSING.has(code) ? -1 : 0;
 }
 
-/** Stops at the first limit that is exceeded. */
 export function extentFault(text: string, depthMax = DEPTH_MAX): ExtentFault | undefined {
   let depth = 0;
   let values = 0;

@@ -67,7 +67,6 @@ function replaceLongIntegers(_key: string, value: unknown): unknown {
   return typeof value === "bigint" ? (JSON as unknown as RawJson).rawJSON(String(value)) : value;
 }
 
-/** Prints values that `parseJson` returned. `indent` is a number of spaces. */
 export function printJson(value: unknown, indent?: number): string {
   try {
     return JSON.stringify(value, undefined, indent);
@@ -141,7 +140,6 @@ export function equalJson(left: unknown, right: unknown): boolean {
 
 export type Fields = Record<string, unknown>;
 
-/** Whether the value is a JSON object: not null and not an array. */
 export function isFields(value: unknown): value is Fields {
   return typeof value === "object" && value !== null && !Array.isArray(value);
 }
@@ -156,7 +154,6 @@ export function listOf(value: unknown): readonly unknown[] {
   return Array.isArray(value) ? value : [];
 }
 
-/** The value at a path of keys, or undefined. */
 export function valueAt(value: unknown, ...path: readonly string[]): unknown {
   let current = value;
   for (const key of path) {

@@ -37,7 +37,6 @@ export interface KubeObject {
   [field: string]: unknown;
 }
 
-/** Does not check the fields of metadata. */
 export function isKubeObject(value: unknown): value is KubeObject {
   return isFields(value) && isFields(value["metadata"]);
 }
@@ -58,7 +57,6 @@ export function printAddress(address: Address): string {
   return `${address.bucket}/${address.namespace}/${address.name}`;
 }
 
-/** Parses the output of `printAddress`. */
 export function parseAddress(text: string): Address {
   const [group = "", resource = "", namespace = "", name = ""] = text.split("/");
   return { bucket: `${group}/${resource}`, namespace, name };

@@ -11,7 +11,6 @@ import {
   typeDefinitionName,
 } from "./shape-definitions.ts";
 
-/** Keywords of custom resources' schemas that OpenAPI clients know. */
 const SUPPORTED_KEYWORDS = new Set([
   "type",
   "description",
@@ -122,7 +121,6 @@ function listDefinition(kind: Kind, version: OpenApiVersion): Fields {
   };
 }
 
-/** Types of a kind and of the request bodies of its subresources. */
 function rootShapes(kind: Kind): ObjectShape[] {
   const bodies = kind.subresources.map((subresource) =>
     subresource.kind === undefined
@@ -138,7 +136,6 @@ function rootShapes(kind: Kind): ObjectShape[] {
   return [kind.shape, ...bodies].filter((shape) => shape !== undefined);
 }
 
-/** Definitions of the kinds and of all types that they refer to. */
 export function buildDefinitions(kinds: readonly Kind[], version: OpenApiVersion): Fields {
   const typed = shapeDefinitions([OBJECT_META, LIST_META, ...kinds.flatMap(rootShapes)], version);
   const custom = kinds.flatMap((kind) =>
@@ -242,7 +239,6 @@ export function documentAddress(path: string, kinds: readonly Kind[]): string {
   return `/openapi/v3/${path}?hash=${hashDocument(kinds)}`;
 }
 
-/** The index of all v3 documents. */
 export function toIndex(kinds: readonly Kind[]): Fields {
   const byPath = new Map<string, Kind[]>();
   for (const kind of kinds) {

@@ -48,7 +48,6 @@ function additionalProperties(value: unknown): Buffer {
   return isFields(value) ? message(21, message(1, ...schemaParts(value))) : Buffer.alloc(0);
 }
 
-/** Fields of message Schema. */
 function schemaParts(schema: Fields): Buffer[] {
   const { items, properties } = schema;
   return [
@@ -66,7 +65,6 @@ function schemaParts(schema: Fields): Buffer[] {
   ];
 }
 
-/** Message ParametersItem with a query parameter. */
 function parameter(value: unknown): Buffer {
   const { name, type } = fieldsOf(value);
   const query = message(3, text(2, "query"), text(4, name), text(6, type));

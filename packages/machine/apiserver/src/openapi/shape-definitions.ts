@@ -114,7 +114,6 @@ export function findDescription(name: string): string | undefined {
 
 export type OpenApiVersion = "v2" | "v3";
 
-/** Prefixes of types that are not below `io.k8s.api`. */
 const PACKAGE_PREFIXES: Readonly<Record<string, string>> = {
   meta: "io.k8s.apimachinery.pkg.apis.meta",
   apiextensions: "io.k8s.apiextensions-apiserver.pkg.apis.apiextensions",
@@ -202,7 +201,6 @@ function toDefinition(shape: ObjectShape, version: OpenApiVersion): Fields {
   };
 }
 
-/** Types that the shape refers to directly. */
 function referencedTypes(shape: Shape): ObjectShape[] {
   switch (shape.type) {
     case "scalar":
@@ -215,7 +213,6 @@ function referencedTypes(shape: Shape): ObjectShape[] {
   }
 }
 
-/** Definitions of the types and of all types that they refer to, sorted by name. */
 export function shapeDefinitions(
   roots: readonly ObjectShape[],
   version: OpenApiVersion,

@@ -94,7 +94,6 @@ function resolvePointer(target: unknown, pointer: string): unknown {
   return findValue(target, Pointer.fromJSON(pointer).tokens.slice(1));
 }
 
-/** Whether the pointer's parent exists and is an object or an array. */
 function hasParent(target: unknown, pointer: string): boolean {
   const into = findValue(target, Pointer.fromJSON(pointer).tokens.slice(1, -1));
   return Array.isArray(into) || isFields(into);
@@ -108,7 +107,6 @@ function countCopiedBytes(target: unknown, operation: Operation): number {
   return value === MISSING ? 0 : Buffer.byteLength(printJson(value));
 }
 
-/** Returns an error before the library would find a property of the prototype. */
 function checkPaths(target: unknown, operation: Operation): string | undefined {
   const leads =
     operation.op === "remove" || operation.op === "replace"
@@ -118,7 +116,6 @@ function checkPaths(target: unknown, operation: Operation): string | undefined {
   return leads ? undefined : "MissingError";
 }
 
-/** Returns the name of the error, or undefined. */
 function perform(target: unknown, operation: Operation): string | undefined {
   if (operation.op === "test") {
     return equalJson(resolvePointer(target, operation.path), operation.value)

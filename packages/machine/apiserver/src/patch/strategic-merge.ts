@@ -7,7 +7,6 @@ import type { Shape } from "../shapes/shape.ts";
 /** A list is merged by a key of its items, or as a set of scalars. */
 type ListMerge = { readonly by: string } | "set";
 
-/** `list` is undefined when the list is replaced. */
 interface PatchedField {
   readonly shape: Shape | undefined;
   readonly list: ListMerge | undefined;
@@ -78,7 +77,6 @@ function reorder(
   });
 }
 
-/** Placeholder for a deleted item, so that indexes stay valid. */
 const DELETED = Symbol("deleted");
 
 function indexByIdentity(items: readonly unknown[], by: string): Map<string, number[]> {

@@ -216,10 +216,7 @@ function readMessage(bytes: Buffer, message: Message, budget: FieldBudget): Fiel
   return result;
 }
 
-/**
- * Returns undefined if the kind or a field is in no table. Throws SyntaxError for a malformed body, and a StatusError
- * 413 if it has too many fields.
- */
+/** Returns undefined for an unknown kind or field. Throws SyntaxError, and StatusError 413 for too many fields. */
 export function decodeProtobuf(body: Buffer): Fields | undefined {
   try {
     return decodeEnvelope(body);

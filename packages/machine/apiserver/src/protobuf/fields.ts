@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Vocabulary for the tables of protobuf messages.
 
-/** `message` names another table. */
 export type FieldType =
   | "text"
   /** Bytes, base64 in JSON. */
@@ -22,14 +21,12 @@ export type FieldType =
   | "empty"
   | { readonly message: string };
 
-/** `name` is the field's name in JSON. */
 export interface Field {
   readonly name: string;
   readonly type: FieldType;
   readonly repeated?: "list" | "map";
 }
 
-/** Fields by number. */
 export type Message = Readonly<Record<number, Field>>;
 
 export function one(name: string, type: FieldType = "text"): Field {

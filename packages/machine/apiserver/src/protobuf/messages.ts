@@ -5,9 +5,7 @@ import { type Message, METADATA, list, map, message, one, withSpec } from "./fie
 
 const TEMPLATE = one("template", message("PodTemplateSpec"));
 
-/**
- * Has the fields that `kubectl create` sets. A body with another field is rejected, and the client sends JSON instead.
- */
+/** Has the fields that `kubectl create` sets. For other fields, the client sends JSON instead. */
 const WORKLOAD_MESSAGES: Readonly<Record<string, Message>> = {
   LabelSelector: {
     1: map("matchLabels"),

@@ -20,7 +20,6 @@ interface UnknownField {
   readonly path: string;
 }
 
-/** `known` has keys that need no schema. */
 interface PruneContext {
   readonly path: string;
   readonly known: ReadonlySet<string>;
@@ -55,7 +54,6 @@ export function unknownFields(object: Fields, schema: Schema): readonly UnknownF
   return findUnknownFields(object, schema, { path: "", known: OBJECT_KEYS });
 }
 
-/** Changes the object. */
 export function pruneObject(object: Fields, schema: Schema): void {
   for (const { owner, key } of unknownFields(object, schema)) {
     Reflect.deleteProperty(owner, key);

@@ -46,7 +46,6 @@ function typeCauses(schema: Schema, path: string): Cause[] {
     : [requiredValue(`${path}.type`, "must not be empty for specified object fields")];
 }
 
-/** JSON Schema keywords that a structural schema may not use. */
 const FORBIDDEN_KEYWORDS: readonly string[] = [
   "$ref",
   "additionalItems",

@@ -11,7 +11,6 @@ interface DecodeContext {
   readonly fieldPath: string;
   /** For example `spec.containers[0]`. */
   readonly path: string;
-  /** Collects the paths of unknown fields. */
   readonly unknown: string[];
 }
 

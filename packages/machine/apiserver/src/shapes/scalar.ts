@@ -24,7 +24,6 @@ interface ParsedQuantity {
 function scaleUp(digits: string, fraction: string, power: bigint): bigint {
   const value = BigInt(`${digits}${fraction}`) * power;
   const divisor = 10n ** BigInt(fraction.length);
-  // Rounds away from zero.
   return (value + divisor - 1n) / divisor;
 }
 
@@ -59,7 +58,6 @@ function parseQuantity(text: string): ParsedQuantity | undefined {
   return { nanos: sign === "-" ? -nanos : nanos, family: suffixFamily(exponent, suffix) };
 }
 
-/** How often a value can be divided without remainder, at most `most` times. */
 function countDivisions(value: bigint, by: bigint, max: number): number {
   let count = 0;
   for (let remaining = value; count < max && remaining % by === 0n; remaining /= by) {
@@ -91,13 +89,11 @@ function printQuantity({ nanos, family }: ParsedQuantity): string {
     : `${mantissa}${DECIMAL_SUFFIXES[step] ?? ""}`;
 }
 
-/** Returns undefined if the value is not a quantity. */
 export function canonicalQuantity(value: string): string | undefined {
   const parsed = parseQuantity(value.trim());
   return parsed === undefined ? undefined : printQuantity(parsed);
 }
 
-/** Has the message of Go's decoder. */
 export class DecodeError extends Error {
   override readonly name = "DecodeError";
 }
@@ -184,7 +180,6 @@ function plainReader(accepts: (value: unknown) => boolean, type: string): Reader
   };
 }
 
-/** Each throws DecodeErrors. */
 export const READERS: Readonly<Record<Scalar, Reader>> = {
   any: (value) => value,
   string: plainReader((value) => typeof value === "string", "string"),

@@ -98,7 +98,6 @@ function readType(name: string): ObjectShape {
   };
 }
 
-/** `name` as in shapes.json, for example `meta.v1.ObjectMeta`. */
 export function typeShape(name: string): ObjectShape {
   const known = shapesByType.get(name) ?? readType(name);
   shapesByType.set(name, known);

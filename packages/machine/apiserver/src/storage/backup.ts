@@ -8,10 +8,7 @@ import type { Store } from "./store.ts";
 import { extractFacts } from "./text-object.ts";
 
 const FORMAT = "patchbay-backup/1";
-/**
- * Distance of the first revision after a restore from the highest known one. Must exceed the number of revisions since
- * the backup.
- */
+/** How far revisions jump at a restore. Must exceed the number of revisions since the backup. */
 const REVISION_GAP = 1_000_000_000;
 
 /** The backup is of the moment at which the first line is read. The last line marks it as complete. */
@@ -55,8 +52,8 @@ function readBackup(text: string): { readonly revision: number; readonly rows: r
 }
 
 /**
- * Replaces all objects of a store that no server has open. Later revisions are far above all earlier ones, and earlier
- * ones count as compacted, so that clients with a newer state than the backup list again.
+ * Replaces all objects of a store that no server has open. Earlier revisions then count as compacted, so clients list
+ * again.
  * @throws AppError with STORE_BACKUP_INVALID, STORE_UNUSABLE or STORE_WRITE_FAILED; the store is then unchanged.
  */
 export function restoreStore(

@@ -48,7 +48,6 @@ export class Batch implements Transaction {
     });
   }
 
-  /** `revision` is the last one in use. */
   constructor(index: ObjectIndex, texts: TextCache, revision: number) {
     this.#index = index;
     this.#texts = texts;
@@ -86,7 +85,6 @@ export class Batch implements Transaction {
     return this.#record(address, object, "DELETED");
   }
 
-  /** Adds the writes of the current mutation to the commit. */
   accept(): void {
     for (const change of this.#pending) {
       const state = change.type === "DELETED" ? undefined : change.current;
@@ -96,7 +94,6 @@ export class Batch implements Transaction {
     this.#pending = [];
   }
 
-  /** Drops the writes of the current mutation. */
   rollBack(): void {
     this.#revision -= this.#pending.length;
     this.#pending = [];

@@ -29,7 +29,6 @@ interface Bucket {
   readonly keys: string[];
 }
 
-/** Current objects in the order of their addresses. */
 export class ObjectIndex {
   readonly #buckets = new Map<string, Bucket>();
 

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A file that reserves disk space, so that deletes still work on a full disk. It is shrunk step by step when the disk
-// is full, and grown again later.
+// A file that reserves disk space, so that deletes still work on a full disk. It shrinks when the disk is full.
 import { randomFillSync } from "node:crypto";
 import {
   closeSync,
@@ -89,7 +88,6 @@ class ReserveFile implements Reserve {
   }
 }
 
-/** Throws the errors of the file system. */
 export function openReserve(storePath: string): Reserve {
   if (storePath === ":memory:") return NO_RESERVE;
   try {

@@ -57,10 +57,7 @@ function prepareTables(database: DatabaseSync): void {
   }
 }
 
-/**
- * Locks the file until this process ends or crashes.
- * @throws AppError with STORE_UNUSABLE
- */
+/** Locks the file until this process ends. Throws AppError STORE_UNUSABLE. */
 function openDatabase(path: string): DatabaseSync {
   let database: DatabaseSync | undefined;
   try {
@@ -76,7 +73,6 @@ function openDatabase(path: string): DatabaseSync {
   }
 }
 
-/** A row without its text. */
 interface LogEntry {
   readonly revision: number;
   readonly key: string;
@@ -158,10 +154,7 @@ export class RevisionLog {
   readonly #compact: readonly StatementSync[];
   readonly #mark: StatementSync;
 
-  /**
-   * `:memory:` persists nothing.
-   * @throws AppError with STORE_UNUSABLE
-   */
+  /** `:memory:` persists nothing. Throws AppError STORE_UNUSABLE. */
   constructor(path: string) {
     const database = openDatabase(path);
     this.#database = database;
@@ -202,8 +195,7 @@ export class RevisionLog {
   }
 
   /**
-   * Appends rows and compacts revisions after `compact[0]` up to `compact[1]`, in one durable transaction.
-   * @throws AppError with STORE_WRITE_FAILED
+   * Appends rows and compacts revisions in `compact`, in one durable transaction. Throws AppError STORE_WRITE_FAILED.
    */
   append(rows: readonly LogRow[], compact?: readonly [after: number, upTo: number]): void {
     this.#runTransaction(() => {
@@ -218,8 +210,7 @@ export class RevisionLog {
   }
 
   /**
-   * Replaces all rows in one durable transaction. The next revision follows `revision`, and everything before it counts
-   * as compacted.
+   * Replaces all rows in one durable transaction, and marks revisions up to `revision` as compacted.
    * @throws AppError with STORE_WRITE_FAILED
    */
   replace(rows: Iterable<LogRow>, revision: number): void {
@@ -233,7 +224,6 @@ export class RevisionLog {
     });
   }
 
-  /** The row must exist: it is current or not compacted yet. */
   readText(revision: number): string {
     const row = this.#text.get(revision);
     if (row === undefined) {
@@ -242,7 +232,6 @@ export class RevisionLog {
     return String(row["text"]);
   }
 
-  /** The latest state of each key as of a revision, sorted by key. */
   readStates([from, to]: KeyRange, revision: number): LogEntry[] {
     return this.#states.all(from, to, revision).map(toEntry);
   }

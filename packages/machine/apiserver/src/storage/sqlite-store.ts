@@ -18,7 +18,6 @@ import {
 } from "./store.ts";
 import { TextCache, TextObject } from "./text-object.ts";
 
-/** Listeners of all changes, and of the changes of one scope. */
 export class ChangeListeners {
   readonly #all = new Set<Listener>();
   /** By the first key of the scope's range. */
@@ -99,7 +98,6 @@ export class RecentChanges {
   /** All changes after this revision are in the buffer. */
   #after: number;
 
-  /** `revision` is the store's current one. */
   constructor(revision: number) {
     this.#after = revision;
   }
@@ -122,10 +120,7 @@ export class RecentChanges {
     this.#changes = dropped === 0 ? this.#changes : this.#changes.slice(dropped);
   }
 
-  /**
-   * Changes after a revision: at most `limit`, and no more than one beyond `length` characters. Undefined if the buffer
-   * does not reach back so far.
-   */
+  /** Stops at `limit` changes or after `length` characters. Undefined if the buffer does not reach back so far. */
   findAfter(
     scope: Scope,
     revision: number,
@@ -158,7 +153,6 @@ const RETAINED_REVISIONS = 10_000;
 const COMPACTION_STEP = 500;
 /** Characters of current objects in memory. Other texts are read from the file on demand. */
 const CACHED_TEXT_LENGTH = 64 * 1024 * 1024;
-/** Characters of changes in one result. */
 const READ_MAX_LENGTH = 256 * 1024;
 const DISK_FULL_MESSAGE =
   "database or disk is full: until there is room again, things are only deleted and changed";
@@ -395,8 +389,7 @@ class SqliteStore implements Store {
 }
 
 /**
- * `:memory:` persists nothing. After a crash of the server, the store has every acknowledged write. `onListenerError`
- * receives what a listener throws.
+ * `:memory:` persists nothing. `onListenerError` receives what a listener throws.
  * @throws AppError with STORE_UNUSABLE when it cannot be opened, is damaged, or another process has it.
  */
 export function openStore(path: string, onListenerError: (error: unknown) => void): Store {

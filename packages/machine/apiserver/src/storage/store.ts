@@ -10,12 +10,10 @@ export interface StoredFacts {
   readonly deleting: boolean;
 }
 
-/** An object at one revision. */
 export interface StoredObject extends StoredFacts {
   readonly address: Address;
   /** Also the object's resourceVersion. */
   readonly revision: number;
-  /** JSON. */
   readonly text: string;
   /** Shared by all readers: the caller must not change it. */
   view(): KubeObject;
@@ -47,7 +45,6 @@ export interface Transaction {
   remove(address: Address, object: KubeObject): KubeObject;
 }
 
-/** A bucket, one namespace of it, or one object. */
 export interface Scope {
   readonly bucket: string;
   /** Empty for cluster-scoped objects. Unset for all namespaces. */
@@ -61,7 +58,6 @@ export type Listener = (changes: readonly Change[]) => void;
 /** Source: etcd, max-request-bytes. */
 export const OBJECT_MAX_LENGTH: number = 1.5 * 1024 * 1024;
 
-/** The object is longer than {@link OBJECT_MAX_LENGTH}. */
 export class ObjectTooLong extends Error {
   override readonly name = "ObjectTooLong";
 }
@@ -72,21 +68,14 @@ export interface Store {
   find(address: Address): StoredObject | undefined;
   /** Sorted by address. */
   list(scope: Scope): readonly StoredObject[];
-  /** Sorted names of all buckets that have objects. */
   buckets(): readonly string[];
-  /**
-   * Undefined if the revision is compacted. Texts are read lazily: the caller must read them in this turn of the event
-   * loop or call `hold`.
-   */
+  /** Undefined if the revision is compacted. Texts must be read in this turn of the event loop, or after `hold`. */
   listAt(scope: Scope, revision: number): readonly StoredObject[] | undefined;
-  /**
-   * Changes after a revision in commit order: at most `limit`, and fewer if they are long. Undefined if the revision is
-   * compacted.
-   */
+  /** At most `limit` changes, and fewer if they are long. Undefined if the revision is compacted. */
   changesAfter(scope: Scope, revision: number, limit: number): readonly Change[] | undefined;
   /**
-   * Runs a mutation and resolves when its writes are durable. If the mutation throws, nothing is written.
-   * @throws AppError with STORE_WRITE_FAILED when the disk refuses.
+   * Resolves when the writes are durable. If the mutation throws, nothing is written. Throws AppError
+   * STORE_WRITE_FAILED.
    */
   write<T>(mutation: (transaction: Transaction) => T): Promise<T>;
   /** Calls `listener` with the changes of each commit, before the writers' promises resolve. */

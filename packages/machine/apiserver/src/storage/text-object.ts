@@ -27,7 +27,6 @@ export class TextObject implements StoredObject {
   #view: WeakRef<KubeObject> | undefined;
   readonly #source: TextCache | TextSource;
 
-  /** Without `text`, it is read from `source` on demand. */
   constructor(
     at: { readonly address: Address; readonly revision: number; readonly facts: StoredFacts },
     source: TextCache | TextSource,
@@ -100,7 +99,6 @@ export class TextCache {
     return this.#source.readText(revision);
   }
 
-  /** Counts the text of a current object, and frees other texts above the limit. */
   add(object: TextObject, text: string): void {
     this.#cached.add(object);
     this.#length += text.length;

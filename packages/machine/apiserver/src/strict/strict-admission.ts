@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Admission that is as strict as another cluster's: it changes objects before they are stored, and checks rights on
-// owners. Sources: Kubernetes OwnerReferencesPermissionEnforcement admission, which OpenShift enables; KEP-4639.
+// Admission that is as strict as another cluster's. Sources: Kubernetes OwnerReferencesPermissionEnforcement admission,
+// which OpenShift enables; KEP-4639.
 import type { Admission, AdmissionQuestion } from "../admission/admission.ts";
 import { type Fields, equalJson, fieldsOf, isFields, listOf, valueAt } from "../objects/json.ts";
 import type { KubeObject, OwnerReference } from "../objects/object.ts";
@@ -124,10 +124,7 @@ export function addServerFields(object: KubeObject): KubeObject {
   return object;
 }
 
-/**
- * Replaces image volumes by empty directories, like a server before Kubernetes 1.31, which does not know the field.
- * Returns the paths of the dropped fields.
- */
+/** Replaces image volumes by empty directories, like a server before Kubernetes 1.31. Returns the dropped paths. */
 export function dropImageVolumes(object: KubeObject): readonly string[] {
   if (object.apiVersion !== "v1" || object.kind !== "Pod") return [];
   return listOf(fieldsOf(object["spec"])["volumes"]).flatMap((volume, index) => {
@@ -155,7 +152,6 @@ export function strictAdmission(admission: Admission, deps: OwnerRightsDeps): Ad
   };
 }
 
-/** Records field managers in stored objects and changes nothing else. */
 export function recordManagers(admission: Admission): Admission {
   return {
     mutate: async (question, complete) => {

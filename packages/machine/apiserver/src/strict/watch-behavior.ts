@@ -13,9 +13,7 @@ export interface WatchRequest {
 }
 
 export interface WatchBehavior {
-  /** Whether to send bookmarks when nothing has changed. */
   readonly sendsIdleBookmarks: boolean;
-  /** The timeout of a watch whose client requested `timeoutMs`. */
   limitTimeoutMs(timeoutMs: number): number;
   /** Whether to answer 410 although the store still has the revision. */
   mustRelist(request: WatchRequest): boolean;
@@ -34,8 +32,8 @@ const STRICT_TIMEOUT_MS = 5000;
 const REMEMBERED_MAX = 10_000;
 
 /**
- * Like a cluster's server right after a restart: the first watch from an earlier revision gets a 410, because the watch
- * cache is empty. Idle watches get no bookmarks, and watches end soon. `random` returns 0 to 1.
+ * Like a cluster's server after a restart: the first watch from an earlier revision gets a 410. `random` returns 0 to
+ * 1.
  */
 export function makeStrictWatchBehavior(
   startRevision: number,

@@ -45,7 +45,6 @@ function humanDuration(ms: number): string {
   return rest === 0 ? whole : `${whole}${String(rest)}${letter}`;
 }
 
-/** `text` is RFC 3339. */
 export function ageOf(text: unknown, nowMs: number): string {
   const since = typeof text === "string" ? parseTime(text) : NaN;
   return Number.isNaN(since) ? "<unknown>" : humanDuration(nowMs - since);

@@ -4,7 +4,6 @@ import type { Column, Kind } from "../kinds/kind.ts";
 import type { Fields } from "../objects/json.ts";
 import type { KubeObject } from "../objects/object.ts";
 
-/** What a row contains of the object. */
 export type IncludeObject = "Metadata" | "Object" | "None";
 
 export interface TableOptions {
@@ -60,7 +59,6 @@ export function toRow(object: KubeObject, options: TableOptions): Fields {
   return { cells, ...shown[options.include] };
 }
 
-/** `metadata` is the list's. */
 export function toTable(
   objects: readonly KubeObject[],
   metadata: Fields,

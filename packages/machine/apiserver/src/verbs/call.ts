@@ -22,7 +22,6 @@ export interface Call {
   readonly body: Body;
   readonly user: User;
   readonly representation: Representation;
-  /** Sent as Warning headers. Verbs append to it. */
   readonly warnings: string[];
 }
 
@@ -52,10 +51,7 @@ export function isDryRun(query: URLSearchParams): boolean {
   return query.getAll("dryRun").includes("All");
 }
 
-/**
- * Returns at once for small objects. Work on a large one waits in the fair queue, so that other users are served
- * meanwhile.
- */
+/** Queues work on large objects fairly, so that other users are served meanwhile. Returns at once for small ones. */
 export async function queueIfHeavy(
   call: Pick<Call, "user">,
   deps: Pick<VerbDeps, "fairQueue">,

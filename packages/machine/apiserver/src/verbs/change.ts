@@ -16,7 +16,6 @@ import { readObject, toStorage } from "./conversion.ts";
 /** After this many conflicts, an update without a resourceVersion fails too. */
 const MAX_ATTEMPTS = 1000;
 
-/** Which part of the object an update may change. */
 export type ChangedPart = "main" | "status" | "all";
 
 export interface ObjectChange {
@@ -31,11 +30,9 @@ export interface ObjectChange {
 export interface ChangeBody {
   readonly kind: GroupVersionKind;
   readonly from: (object: KubeObject) => KubeObject;
-  /** Applies the body to the object. Changes `object`. */
   readonly into: (object: KubeObject, body: KubeObject) => KubeObject;
 }
 
-/** Restores metadata that clients cannot change. */
 function restoreServerMeta(next: KubeObject, current: KubeObject): void {
   const { metadata } = next;
   const fixed = [
@@ -91,7 +88,6 @@ function restrictToPart(
   return next;
 }
 
-/** The part that metadata.generation counts. */
 function generationFields(kind: Kind, object: KubeObject): Fields {
   const status = kind.strategy.hasStatus ? ["status"] : [];
   return without(object, "metadata", "apiVersion", ...status);
@@ -241,7 +237,6 @@ function isUnchanged(next: KubeObject, current: KubeObject): boolean {
   return equalJson(comparable(next), comparable(current));
 }
 
-/** Returns undefined after a conflict. Throws StatusErrors. */
 async function tryChange(
   call: Call,
   deps: VerbDeps,
@@ -264,7 +259,6 @@ async function tryChange(
     : commit(call, deps, { stored, next });
 }
 
-/** Throws a StatusError 409 after too many conflicts. */
 async function retryChange(call: Call, deps: VerbDeps, change: ObjectChange): Promise<KubeObject> {
   for (let count = 0; count < MAX_ATTEMPTS; count += 1) {
     const changed = await tryChange(call, deps, change);
@@ -275,10 +269,7 @@ async function retryChange(call: Call, deps: VerbDeps, change: ObjectChange): Pr
   throw modified(aboutOf(call.kind), call.name);
 }
 
-/**
- * Updates an object. After a conflict, runs `edit` again on the newer object; `edit` throws if the client sent a
- * resourceVersion. Throws StatusErrors 404, 409 and 422.
- */
+/** After a conflict, runs `edit` again on the newer object. Throws StatusErrors 404, 409 and 422. */
 export async function changeObject(
   call: Call,
   deps: VerbDeps,

@@ -34,7 +34,6 @@ function checkNamespaceField(call: Call, object: KubeObject): void {
   }
 }
 
-/** Removes fields that only the server sets, and sets the namespace. */
 function resetMeta(call: Call, object: KubeObject): void {
   const { metadata } = object;
   for (const key of [
@@ -80,7 +79,6 @@ function namespaceTerminating(kind: Kind, object: KubeObject): StatusError {
   return refusal;
 }
 
-/** Rejects objects in missing and terminating namespaces. */
 export function checkNamespace(kind: Kind, object: KubeObject, store: Pick<Store, "find">): void {
   if (!kind.namespaced) {
     return;
@@ -160,7 +158,6 @@ async function createDecoded(call: Call, deps: VerbDeps, object: KubeObject): Pr
   });
 }
 
-/** Throws StatusErrors 400, 403, 404, 409 and 422. */
 export async function createObject(call: Call, deps: VerbDeps): Promise<Reply> {
   const object = await readRequestObject(call, deps);
   checkNamespaceField(call, object);
@@ -191,7 +188,6 @@ function checkCreateRight(call: Call, deps: VerbDeps): void {
   }
 }
 
-/** Creates the object of a PUT whose name does not exist. */
 export async function createByUpdate(
   call: Call,
   deps: VerbDeps,

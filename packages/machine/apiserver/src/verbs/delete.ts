@@ -82,10 +82,7 @@ function shortenGrace({ metadata }: KubeObject, grace: number): void {
   metadata.deletionGracePeriodSeconds = grace;
 }
 
-/**
- * Starts or shortens the grace period. `none`: the object has no grace period left. `pending`: it is already short
- * enough.
- */
+/** `none`: no grace period is left. `pending`: the current one is short enough. */
 function applyGrace(
   kind: Kind,
   object: KubeObject,
@@ -114,7 +111,6 @@ function applyGrace(
   return "begun";
 }
 
-/** Marks an object for deletion that finalizers protect. */
 function markForDeletion(kind: Kind, object: KubeObject, nowMs: number): void {
   const { metadata } = object;
   if (metadata.deletionTimestamp === undefined) {
@@ -147,9 +143,7 @@ interface DeletionStep {
   readonly nowMs: number;
 }
 
-/**
- * The object after the deletion step. Kinds with a grace period are always marked first, so that watches see the mark.
- */
+/** Kinds with a grace period are always marked first, so that watches see the mark. */
 function planDeletion(step: DeletionStep): DeletionResult & { readonly changed: boolean } {
   const { kind, options, stored, nowMs } = step;
   const object = readObject(kind, stored);
@@ -182,9 +176,7 @@ function applyDeletion(transaction: Transaction, step: DeletionStep): DeletionRe
   return { object, removed };
 }
 
-/**
- * Removes one object, or marks it if finalizers or a grace period delay the removal. Throws StatusErrors 404 and 409.
- */
+/** Marks the object if finalizers or a grace period delay its removal. Throws StatusErrors 404 and 409. */
 export async function deleteOne(
   call: Call,
   deps: VerbDeps,
@@ -232,7 +224,6 @@ function checkNotProtected({ kind, name }: Call): void {
   }
 }
 
-/** Throws StatusErrors 400, 403, 404, 409 and 422. */
 export async function deleteObject(call: Call, deps: VerbDeps): Promise<Reply> {
   const options = parseDeleteOptions(call);
   checkNotProtected(call);

@@ -20,12 +20,10 @@ export interface VerbDeps {
   readonly watchBehavior: WatchBehavior;
   /** Keys: an object's printed address during conflicting updates, or the evictions of a namespace. */
   readonly mutex: KeyedMutex;
-  /** Schedules long work fairly between users. */
   readonly fairQueue: FairQueue;
   /** Memory and connections in use by each user, and their limits. */
   readonly shares: Shares;
   readonly limits: Limits;
-  /** Network of cluster IPs in CIDR form. */
   readonly serviceNetwork: string;
   /** `uid` returns a UID, `suffix` five characters for generateName, `part` a number from 0 up to but not including 1. */
   readonly random: {

@@ -15,7 +15,6 @@ export function getStored(call: Call, deps: VerbDeps): StoredObject {
   return stored;
 }
 
-/** Throws a StatusError 404. */
 export function getObject(call: Call, deps: VerbDeps): Reply {
   return { type: "object", code: 200, object: getStored(call, deps) };
 }

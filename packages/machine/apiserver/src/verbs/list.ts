@@ -21,7 +21,6 @@ type ListReply = Extract<Reply, { type: "list" }>;
 interface Continuation {
   /** Revision of the first page; -1 means the current revision. */
   readonly revision: number;
-  /** The page starts after this address. */
   readonly after: string;
 }
 
@@ -108,7 +107,6 @@ function listStates(
   return states;
 }
 
-/** Index of the first object after an address. The objects are sorted by address. */
 function indexAfter(objects: readonly StoredObject[], address: string): number {
   const index = objects.findIndex((object) => printAddress(object.address) > address);
   return index < 0 ? objects.length : index;
@@ -140,7 +138,6 @@ async function buildPage(
   };
 }
 
-/** Throws StatusErrors 400, 410 and 504. */
 export async function listObjects(call: Call, deps: VerbDeps): Promise<Reply> {
   const options = parseOptions(call);
   const current = deps.store.revision();

@@ -45,10 +45,8 @@ const JSON_PATCH = "application/json-patch+json";
 const MERGE_PATCH = "application/merge-patch+json";
 const STRATEGIC_MERGE_PATCH = "application/strategic-merge-patch+json";
 
-/** Returns the patched object. */
 type Patcher = (current: Fields) => unknown;
 
-/** Throws StatusErrors 400 and 415. */
 export function parsePatch(call: Call): Patcher {
   const { contentType, text } = call.body;
   const strategic = call.kind.strategy.allowsStrategicMerge;
@@ -105,7 +103,6 @@ function decodePatched(call: Call, patched: Fields): KubeObject {
   }
 }
 
-/** Throws StatusErrors 400, 404, 409, 415 and 422. */
 export async function patchObject(
   call: Call,
   deps: VerbDeps,

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Reviews of tokens and access rights. They are answered and not stored. Source: Kubernetes TokenReview,
-// SubjectAccessReview.
+// Reviews of tokens and access, which are not stored. Source: Kubernetes TokenReview, SubjectAccessReview.
 import { type Authentication, TokenRefused } from "../auth/authentication.ts";
 import { type Cause, badRequest, invalid } from "../meta/status.ts";
 import { type Fields, fieldsOf, isFields, listOf, textAt, valueAt } from "../objects/json.ts";
@@ -112,7 +111,6 @@ function checkNamespace(review: KubeObject, call: Call): void {
   }
 }
 
-/** Throws StatusErrors 400 and 422. */
 function reviewAccess(
   review: KubeObject,
   call: Call,
@@ -134,7 +132,6 @@ function reviewAccess(
   };
 }
 
-/** Returns the status of a TokenReview. Throws a StatusError 400. */
 async function reviewToken(review: KubeObject, authentication: Authentication): Promise<Fields> {
   const token = textAt(review, "spec", "token");
   if (token === "") {
@@ -159,7 +156,6 @@ export interface ReviewDeps extends Pick<VerbDeps, "clock" | "authorizer" | "fai
 
 type ReviewHandler = (review: KubeObject, call: Call, deps: ReviewDeps) => Fields | Promise<Fields>;
 
-/** Reviews have no name. */
 const NO_METADATA = { creationTimestamp: null };
 
 function reviewSelf(review: KubeObject, call: Call, deps: ReviewDeps): Fields {
@@ -204,7 +200,6 @@ const HANDLERS: Readonly<Record<string, ReviewHandler>> = {
   }),
 };
 
-/** Throws StatusErrors 400 and 422. */
 export async function answerReview(call: Call, deps: ReviewDeps): Promise<Reply> {
   const review = await readRequestObject(call, deps);
   const answer = HANDLERS[call.kind.kind] ?? reviewAccess;

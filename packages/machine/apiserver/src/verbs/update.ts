@@ -11,7 +11,6 @@ import { createByUpdate } from "./create.ts";
 import { toObject } from "./decode.ts";
 import { readRequestObject } from "./options/field-validation.ts";
 
-/** Rejects an object whose name or namespace differs from the path's. */
 export function checkAddress(call: Call, object: KubeObject): void {
   const { name, namespace = "" } = object.metadata;
   if (call.kind.namespaced && namespace !== "" && namespace !== call.namespace) {
@@ -28,7 +27,6 @@ export function checkAddress(call: Call, object: KubeObject): void {
   }
 }
 
-/** Rejects a stale resourceVersion and another uid. */
 function checkVersion(call: Call, given: KubeObject, current: KubeObject): void {
   const about = aboutOf(call.kind);
   const { resourceVersion = "", uid } = given.metadata;
@@ -53,7 +51,6 @@ function checkVersion(call: Call, given: KubeObject, current: KubeObject): void 
   }
 }
 
-/** Throws StatusErrors 400, 404, 409 and 422. */
 export async function updateObject(
   call: Call,
   deps: VerbDeps,
@@ -75,10 +72,7 @@ export async function updateObject(
   return { type: "object", code: 200, object };
 }
 
-/**
- * Replaces everything except status. This is the only way to change spec.finalizers, and it removes a terminating
- * namespace when none are left.
- */
+/** The only way to change spec.finalizers. Removes a terminating namespace when none are left. */
 export async function finalizeNamespace(call: Call, deps: VerbDeps): Promise<Reply> {
   const given = toObject(call.kind, parseObject(call.body));
   checkAddress(call, given);

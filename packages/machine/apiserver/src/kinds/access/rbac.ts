@@ -123,9 +123,7 @@ function clusterRoleBindingCauses(binding: KubeObject): Cause[] {
   ];
 }
 
-/**
- * The role reference is immutable, because a user who may change the subjects must not be able to grant another role.
- */
+/** Immutable, because a user who may change subjects must not be able to grant another role. */
 function roleRefChangeCauses(binding: KubeObject, current: KubeObject): Cause[] {
   if (equalJson(binding["roleRef"], current["roleRef"])) {
     return [];
@@ -135,7 +133,6 @@ function roleRefChangeCauses(binding: KubeObject, current: KubeObject): Cause[] 
   return [invalidGoValue("roleRef", printed, "cannot change roleRef")];
 }
 
-/** Completes missing API groups in roleRef and subjects. Changes `binding`. */
 function defaultBinding(binding: KubeObject): void {
   const roleRef = binding["roleRef"];
   if (isFields(roleRef) && textAt(roleRef, "apiGroup") === "") {

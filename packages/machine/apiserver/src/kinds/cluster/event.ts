@@ -130,10 +130,7 @@ const FROM_STORED = new Map(RENAMED_FIELDS.map(([shown, stored]) => [stored, sho
 const REQUIRED_FIELDS = ["reportingController", "reportingInstance", "action", "reason"] as const;
 const EVENT_TYPES: readonly string[] = ["Normal", "Warning"];
 
-/**
- * events.k8s.io also returns events written in the core group, so its required fields are checked only on its own
- * writes.
- */
+/** Core events are listed here too, so the required fields are checked only on writes to events.k8s.io. */
 function validateNew(event: KubeObject): Cause[] {
   const type = textAt(event, "type");
   const isOld = textAt(event, "deprecatedLastTimestamp") !== "";

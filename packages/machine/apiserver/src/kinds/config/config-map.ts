@@ -10,7 +10,6 @@ import { type Kind, defineKind } from "../kind.ts";
 const DATA_MAX_BYTES = 1_048_576;
 const KEY_PATTERN = /^[-._a-zA-Z0-9]+$/;
 
-/** Checks keys and the total size of a ConfigMap or Secret. */
 export function dataCauses(object: KubeObject, fields: readonly string[]): Cause[] {
   let bytes = 0;
   const causes: Cause[] = [];
@@ -33,7 +32,6 @@ export function dataCauses(object: KubeObject, fields: readonly string[]): Cause
     : causes;
 }
 
-/** Rejects changes when `immutable` is set. */
 export function immutableCauses(
   object: KubeObject,
   current: KubeObject,

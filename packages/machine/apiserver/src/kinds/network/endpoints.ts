@@ -17,7 +17,6 @@ function endpointsCell(object: KubeObject): string {
   return all.length === 0 ? "<none>" : all.join(",");
 }
 
-/** Clients write them. Webhooks and aggregated servers behind Services are reached through them. */
 export const ENDPOINTS: Kind = defineKind({
   group: "",
   version: "v1",

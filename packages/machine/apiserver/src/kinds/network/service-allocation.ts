@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Allocation of cluster IPs and node ports. A value is allocated in the transaction that writes the Service, and the
-// stored Services are the only record of what is in use.
+// Allocation of cluster IPs and node ports. The stored Services are the only record of what is in use.
 import type { Cause } from "../../meta/status.ts";
 import { invalidValue } from "../../meta/causes.ts";
 import { type Fields, fieldsOf, isFields, listOf, textAt, valueAt } from "../../objects/json.ts";
@@ -22,7 +21,6 @@ export function hasNodePorts(spec: Fields): boolean {
   return type === "NodePort" || (type === "LoadBalancer" && !isDisabled);
 }
 
-/** Identifies a port within one Service. */
 export function portKey(port: unknown): string {
   return `${textAt(port, "protocol")}/${String(valueAt(port, "port"))}`;
 }
@@ -65,14 +63,12 @@ function addressCause(address: string, why: string): Cause {
   return invalidValue("spec.clusterIPs", [address], message);
 }
 
-/** First and last usable address of a network. */
 function usableRange(network: string): { readonly min: number; readonly max: number } {
   const [address = "", length = "32"] = network.split("/");
   const first = addressToNumber(address);
   return { min: first + 1, max: first + 2 ** (32 - Number(length)) - 2 };
 }
 
-/** Allocates an address, or checks the requested one. Changes `spec`. */
 function allocateAddress(
   spec: Fields,
   current: Fields | undefined,
@@ -122,7 +118,6 @@ function findFreeNodePort(
   return findFree({ min: NODE_PORT_MIN, max: NODE_PORT_MAX }, isInUse, random);
 }
 
-/** Allocates missing node ports and checks requested ones. Changes `spec`. */
 function allocateNodePorts(
   spec: Fields,
   current: Fields | undefined,

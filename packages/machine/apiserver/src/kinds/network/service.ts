@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Services: defaults, validation and the fields of the cluster IP. Source: Kubernetes core/v1 Service, without what
-// this machine does not support.
+// Services: defaults and validation. Source: Kubernetes core/v1 Service, without what this machine does not support.
 import { isIPv4 } from "node:net";
 import { dns1035Fault, subdomainFault } from "../../meta/names.ts";
 import {
@@ -245,7 +244,6 @@ function warnings(service: KubeObject): readonly string[] {
   return textAt(service, "spec", "type") === "LoadBalancer" ? [NO_LOAD_BALANCER] : [];
 }
 
-/** The API server allocates addresses and ports; service-net forwards the traffic. */
 export const SERVICE: Kind = defineKind({
   group: "",
   version: "v1",

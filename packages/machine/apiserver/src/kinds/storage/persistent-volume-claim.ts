@@ -17,7 +17,6 @@ import {
 /** May be set once, by the binder or by defaulting of the storage class. */
 const SET_ONCE = ["volumeName", "storageClassName"] as const;
 
-/** Applies to PersistentVolumeClaims and to templates of them. Changes `claim`. */
 export function defaultClaim(claim: Fields): void {
   const spec = fieldsOf(claim["spec"]);
   setDefault(spec, "volumeMode", "Filesystem");
@@ -43,7 +42,6 @@ function validate(claim: KubeObject): Cause[] {
   ];
 }
 
-/** The part of spec that is immutable. */
 function immutablePart(spec: Fields, before: Fields): Fields {
   const free = SET_ONCE.filter((key) => before[key] === undefined || before[key] === "");
   return without(spec, "resources", "volumeAttributesClassName", ...free);

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Validation that PersistentVolumes and PersistentVolumeClaims share, and their protection finalizers. Source:
-// Kubernetes core/v1 and StorageObjectInUseProtection admission.
+// Validation and finalizers that volumes and claims share. Source: Kubernetes core/v1, StorageObjectInUseProtection.
 import type { Cause } from "../../meta/status.ts";
 import { forbiddenValue, requiredValue, unsupportedValue } from "../../meta/causes.ts";
 import { type Fields, listOf, textAt } from "../../objects/json.ts";

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Kinds that no controller on this machine handles. Their objects are stored, listed and watched, and most writes
-// return a warning.
+// Kinds that no controller on this machine handles: their objects are only stored, and most writes return a warning.
 import {
   type Fields,
   asText,
@@ -57,13 +56,11 @@ export interface StoreOnlyKindOptions
   /** Advice in the warning on writes. Unset for kinds that need no warning. */
   readonly instead?: string;
   readonly hasStatus?: boolean;
-  /** Whether the kind has a scale subresource at `spec.replicas`. */
   readonly isScaled?: boolean;
   /** Defaults for unset fields that kubectl relies on. */
   readonly defaults?: Fields;
   /** Path of the pod template. Its spec is defaulted and validated like a pod's. */
   readonly template?: readonly string[];
-  /** Columns after Name. */
   readonly columns: readonly Column[];
 }
 

@@ -48,7 +48,6 @@ function desiredHealthyCount({ minAvailable, maxUnavailable }: Fields, expected:
     : expected - resolveAmount(maxUnavailable, expected);
 }
 
-/** `pods` are all pods of the budget's namespace. */
 export function countDisruptions(
   budget: KubeObject,
   pods: readonly KubeObject[],

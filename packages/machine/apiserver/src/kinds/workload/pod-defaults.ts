@@ -10,7 +10,6 @@ const FILE_MODE = 420;
 /** Source: Kubernetes core/v1 ServiceAccountTokenProjection. */
 const TOKEN_EXPIRATION_SECONDS = 3600;
 
-/** Sets a field that is unset or null. */
 export function setDefault(fields: Fields, key: string, value: unknown): void {
   if (fields[key] === undefined || fields[key] === null) {
     fields[key] = value;
@@ -119,7 +118,6 @@ function defaultVolume(volume: Fields): void {
   }
 }
 
-/** Applies to pods and to pod templates. Changes `spec`. */
 export function defaultPodSpec(spec: Fields): void {
   setDefault(spec, "restartPolicy", "Always");
   setDefault(spec, "terminationGracePeriodSeconds", 30);

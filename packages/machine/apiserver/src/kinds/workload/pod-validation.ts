@@ -13,9 +13,7 @@ import { labelFault } from "../../meta/names.ts";
 import { type Fields, fieldsOf, isFields, listOf, textAt, valueAt } from "../../objects/json.ts";
 import { CONTAINER_LISTS, HOOKS, PROBES, itemsOf } from "./pod-defaults.ts";
 
-/**
- * In validation order: a source after the first one in this list is rejected. Source: Kubernetes validateVolumeSource.
- */
+/** In validation order: sources after the first are rejected. Source: Kubernetes validateVolumeSource. */
 const VOLUME_SOURCES = [
   "emptyDir",
   "hostPath",
@@ -156,7 +154,6 @@ const CONTAINER_CHOICES: Readonly<Record<string, readonly string[]>> = {
   terminationMessagePolicy: ["FallbackToLogsOnError", "File"],
 };
 
-/** Fields of a volume that may be used as a block device. */
 const BLOCK_VOLUME_FIELDS = ["name", "persistentVolumeClaim", "ephemeral"];
 const BLOCK_MODE_REQUIRES_CLAIM =
   "can only use volume source type of PersistentVolumeClaim or Ephemeral for block mode";

@@ -79,10 +79,7 @@ function validateUpdate(pod: KubeObject, current: KubeObject): Cause[] {
       ];
 }
 
-/**
- * Deletes a pod without a node, or one that has ended, at once. Otherwise the pod's node deletes it with grace period
- * 0.
- */
+/** Deletes a pod without a node, or one that has ended, at once. Others are deleted by their node. */
 function graceSeconds(pod: KubeObject, requested: number | undefined): number | undefined {
   const phase = textAt(pod, "status", "phase");
   if (textAt(pod, "spec", "nodeName") === "" || phase === "Succeeded" || phase === "Failed") {
@@ -157,8 +154,7 @@ export const POD: Kind = defineKind({
   subresources: [
     { name: "binding", verbs: ["create"], kind: "Binding", group: "", version: "v1" },
     { name: "eviction", verbs: ["create"], kind: "Eviction", group: "policy", version: "v1" },
-    // Listed in discovery because clients expect them; requests are answered with the reason why they are not
-    // supported.
+    // Listed in discovery because clients expect them; requests get an error that explains why they are not supported.
     { name: "attach", verbs: ["create", "get"], kind: "PodAttachOptions" },
     { name: "exec", verbs: ["create", "get"], kind: "PodExecOptions" },
     { name: "log", verbs: ["get"] },

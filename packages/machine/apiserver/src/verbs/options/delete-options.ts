@@ -91,10 +91,7 @@ function parseGrace(given: Fields): number | undefined {
   return grace < 0 ? 1 : grace;
 }
 
-/**
- * Reads the options from the body, or from the query if there is no body. dryRun may be in both. Throws StatusErrors
- * 400 and 422.
- */
+/** From the body, or from the query if there is no body. dryRun may be in both. Throws StatusErrors 400 and 422. */
 export function parseDeleteOptions(call: Call): DeleteOptions {
   const given = call.body.text === "" ? fromQuery(call.query) : parseObject(call.body);
   checkTypes(given);
@@ -113,7 +110,6 @@ export function parseDeleteOptions(call: Call): DeleteOptions {
   };
 }
 
-/** The options as an API object, for webhooks. */
 export function printDeleteOptions(options: DeleteOptions): Fields {
   const { uid, resourceVersion, propagationPolicy, orphanDependents, graceSeconds } = options;
   const preconditions = {

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Unknown and duplicate fields of request bodies: rejected, reported as warnings, or ignored. Source: Kubernetes "Field
-// validation".
+// Unknown and duplicate fields of request bodies. Source: Kubernetes "Field validation".
 import { parseObject } from "../../http/body.ts";
 import { badRequest } from "../../meta/status.ts";
 import type { KubeObject } from "../../objects/object.ts";
@@ -11,15 +10,12 @@ import { decodeObject } from "../decode.ts";
 /** Strings and structural characters of JSON. */
 const JSON_TOKEN = /"(?:[^"\\]|\\.)*"|[{}[\],]/g;
 
-/** An object or array that is open at the current position. */
 interface Frame {
   readonly path: string;
   /** Keys so far; undefined for arrays. */
   readonly keys: Set<string> | undefined;
-  /** The current key of an object. */
   key: string;
   index: number;
-  /** Whether the next string is a key. */
   expectsKey: boolean;
 }
 
@@ -103,10 +99,7 @@ function truncatePath(path: string): string {
   return path.length > PATH_MAX_LENGTH ? `${path.slice(0, PATH_MAX_LENGTH)}...` : path;
 }
 
-/**
- * Rejects or warns about `unknown` fields and duplicate fields, depending on fieldValidation (default: Warn). Throws
- * StatusErrors 400 and 422.
- */
+/** Rejects or reports `unknown` and duplicate fields, according to fieldValidation. Throws StatusErrors 400 and 422. */
 export function checkFields(call: Call, unknown: readonly string[]): void {
   const mode = parseMode(call);
   if (mode === "Ignore") {
@@ -129,12 +122,10 @@ export function checkFields(call: Call, unknown: readonly string[]): void {
   }
 }
 
-/** Adds the kind's warnings about an object. */
 export function addKindWarnings(call: Call, object: KubeObject): void {
   call.warnings.push(...(call.kind.strategy.warnings?.(object) ?? []));
 }
 
-/** Decodes the object in the body. Throws StatusErrors 400, 415 and 422. */
 export async function readRequestObject(
   call: Call,
   deps: Pick<VerbDeps, "fairQueue">,

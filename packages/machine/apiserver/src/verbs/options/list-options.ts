@@ -59,7 +59,6 @@ function revisionMatchCauses(match: string, query: URLSearchParams, isWatch: boo
   ];
 }
 
-/** Validates resourceVersionMatch. Throws a StatusError 422. */
 export function checkRevisionMatch(query: URLSearchParams, isWatch: boolean): void {
   const match = query.get(MATCH_FIELD) ?? "";
   if (match !== "") {

@@ -41,10 +41,7 @@ function parseTerm(text: string, kind: Kind): { field: string; negated: boolean;
   return { field, negated: operator === "!=", value: value.replace(/\\(.)/g, "$1") };
 }
 
-/**
- * Undefined for an empty selector, which matches everything. Throws a StatusError 400 for fields that the kind does not
- * support.
- */
+/** Undefined for an empty selector. Throws a StatusError 400 for fields that the kind does not support. */
 export function parseFieldSelector(text: string, kind: Kind): FieldSelector | undefined {
   const terms = text
     .split(/(?<!\\),/)
@@ -67,7 +64,6 @@ export interface Selection {
   readonly scope: Scope;
   /** Undefined if everything in the scope matches. */
   readonly matches: ((stored: StoredObject) => boolean) | undefined;
-  /** The only name that can match. */
   readonly name: string | undefined;
 }
 
@@ -94,7 +90,6 @@ function narrowestScope({ kind, namespace }: Call, name: string | undefined): Sc
   return name === undefined ? { bucket, namespace } : { bucket, namespace, name };
 }
 
-/** Throws a StatusError 400 for invalid selectors. */
 export function parseSelection(call: Call): Selection {
   const labels = parseLabelSelector(call.query.get("labelSelector") ?? "");
   const byName = call.name === "" ? "" : `metadata.name=${call.name}`;

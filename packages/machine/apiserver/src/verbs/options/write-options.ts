@@ -14,14 +14,12 @@ const OPTIONS_KINDS = {
   patch: "PatchOptions",
 } as const;
 
-/** Throws a StatusError 422 if there are causes. */
 export function rejectInvalidOptions(kind: string, causes: readonly Cause[]): void {
   if (causes.length > 0) {
     throw invalid({ group: "meta.k8s.io", resource: "", kind }, "", causes);
   }
 }
 
-/** Prints a list in Go syntax. */
 function printGoList(texts: readonly string[]): string {
   return `[]string{${texts.map((text) => JSON.stringify(text)).join(", ")}}`;
 }

@@ -22,7 +22,6 @@ export interface SubresourceBody {
   readonly operation?: "CONNECT";
 }
 
-/** Returns the body after admission. Throws the StatusError of a refusal. */
 export async function admitBody(
   call: Call,
   deps: Pick<VerbDeps, "admission">,

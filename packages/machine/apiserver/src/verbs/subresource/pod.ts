@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Subresources of pods: binding, eviction and port-forward. Source: Kubernetes
-// pkg/registry/core/pod/storage/eviction.go.
+// Subresources of pods. Source: Kubernetes pkg/registry/core/pod/storage/eviction.go.
 import { ADMIT_ALL } from "../../admission/admission.ts";
 import { parseObject } from "../../http/body.ts";
 import { StatusError, badRequest, conflict, notFound } from "../../meta/status.ts";
@@ -34,7 +33,6 @@ function setCondition(object: KubeObject, condition: Fields): void {
   object["status"] = { ...status, conditions: [...others, condition] };
 }
 
-/** Binding a pod that already has a node is a conflict. */
 export async function bindPod(call: Call, deps: VerbDeps): Promise<Reply> {
   const binding = await admitBody(call, deps, { kind: BINDING, body: parseObject(call.body) });
   const node = textAt(binding, "target", "name");
@@ -107,7 +105,6 @@ function checkBudget(deps: VerbDeps, pod: KubeObject, namespace: string): Status
   return new StatusError({ code: 429, reason: "TooManyRequests", message, details });
 }
 
-/** Deletes the pod with the `deleteOptions` in the body. */
 export async function evictPod(call: Call, deps: VerbDeps): Promise<Reply> {
   const eviction = await admitBody(call, deps, { kind: EVICTION, body: parseObject(call.body) });
   const options = fieldsOf(eviction["deleteOptions"]);
@@ -123,10 +120,7 @@ export async function evictPod(call: Call, deps: VerbDeps): Promise<Reply> {
   return CREATED_REPLY;
 }
 
-/**
- * Port-forward is not supported. Runs admission first, as a cluster's server does. Throws StatusErrors 404 and 501, and
- * the errors of admission.
- */
+/** Port-forward is not supported. Admission runs first, as on a cluster's server. Throws StatusErrors 404 and 501. */
 export async function refusePortForward(call: Call, deps: VerbDeps): Promise<never> {
   const kind = { group: "", version: "v1", kind: "PodPortForwardOptions" };
   await admitBody(call, deps, { kind, body: {}, operation: "CONNECT" });

@@ -69,7 +69,6 @@ function checkScaleName(call: Call, given: unknown): void {
   }
 }
 
-/** Rejects a stale resourceVersion. */
 function checkScaleVersion(call: Call, given: unknown, scale: KubeObject): void {
   const version = textAt(given, "metadata", "resourceVersion");
   if (version !== "" && version !== scale.metadata.resourceVersion) {
@@ -94,7 +93,6 @@ async function changeScale(
   return { type: "object", code: 200, object: toScale(call.kind, changed) };
 }
 
-/** Throws a StatusError if the kind has no scale. */
 export async function serveScale(call: Call, deps: VerbDeps, method: string): Promise<Reply> {
   switch (method) {
     case "GET": {

@@ -93,7 +93,6 @@ function findBound(call: Call, deps: TokenRequestDeps, reference: unknown): Boun
   return { kind, name, uid };
 }
 
-/** Throws StatusErrors 400, 404, 409 and 422. */
 export async function requestToken(call: Call, deps: TokenRequestDeps): Promise<Reply> {
   const given = await readRequestObject({ ...call, kind: TOKEN_REQUEST }, deps);
   const account = deps.store.find(addressOf(call))?.view();

@@ -10,7 +10,6 @@ import { readText, viewObject } from "../conversion.ts";
 import type { Selection } from "../options/selection.ts";
 
 export interface EventWriter {
-  /** For an object that existed before the watch. */
   added(stored: StoredObject): string;
   /** Undefined if the watch sees none of the changes. */
   changed(changes: readonly Change[]): Buffer | undefined;

@@ -12,12 +12,10 @@ import type { WatchStream } from "./stream.ts";
 /** Revision of an empty store. No response contains it, so a client that sends it expects a 410. */
 const EMPTY_REVISION = 1;
 
-/** 410, before or during a watch. */
 export function tooOldError(revision: number, store: Store): StatusError {
   return expired(`too old resource version: ${String(revision)} (${String(store.revision())})`);
 }
 
-/** Whether changes after a revision are no longer available. */
 export function isTooOld(store: Store, scope: Scope, revision: number): boolean {
   return (
     revision === EMPTY_REVISION ||
@@ -40,7 +38,6 @@ function dropSent(changes: readonly Change[], revision: number): readonly Change
     : changes.filter((change) => change.revision > revision);
 }
 
-/** The client may be slower than the store. */
 export class WatchSender {
   readonly #deps: VerbDeps;
   readonly #selection: Selection;
@@ -49,9 +46,7 @@ export class WatchSender {
   readonly #pace: Pace;
   /** All events up to this revision are sent; 0 while the initial objects are being sent. */
   #sentRevision = 0;
-  /** Whether events are sent as they happen. */
   #isLive = false;
-  /** Whether an event was sent since the last bookmark. */
   #hasSentEvents = false;
 
   constructor(
@@ -79,8 +74,7 @@ export class WatchSender {
   }
 
   /**
-   * Sends a bookmark with the revision that the client has reached. Skipped while the initial objects are being sent,
-   * and, with the strict behavior, if nothing was sent since the last one.
+   * Skipped before the initial objects are sent; with the strict behavior, also if nothing was sent since the last one.
    */
   bookmark(): void {
     if (!this.#hasSentEvents && !this.#deps.watchBehavior.sendsIdleBookmarks) {
@@ -93,7 +87,6 @@ export class WatchSender {
     }
   }
 
-  /** Sends all current objects and returns their revision. */
   async #sendObjects(): Promise<number> {
     const { store } = this.#deps;
     const revision = store.revision();
@@ -108,7 +101,6 @@ export class WatchSender {
     return revision;
   }
 
-  /** Writes objects from index `from` on, up to the chunk size, and returns the next index. */
   #writeObjects(objects: readonly StoredObject[], from: number): number {
     let chunk = "";
     let next = from;
@@ -165,10 +157,7 @@ export class WatchSender {
     this.#sentRevision = changes.at(-1)?.revision ?? now;
   }
 
-  /**
-   * Sends live events until the stream ends or the client falls behind. Must start in the same turn of the event loop
-   * in which the log was read.
-   */
+  /** Ends when the client falls behind. Must start in the turn of the event loop in which the log was read. */
   async #sendLive(): Promise<void> {
     const { store } = this.#deps;
     if (this.#sentRevision < store.revision()) {

@@ -15,9 +15,7 @@ export class WatchStream {
   readonly #ended = new AbortController();
   /** Budget of unread bytes for all watches of the user. */
   readonly #unreadBudget: Budget;
-  /** Bytes of the budget that this stream uses. */
   #spentBytes = 0;
-  /** Not written to the connection yet. */
   readonly #queue: Buffer[] = [];
   #queuedBytes = 0;
   #awaitsDrain = false;
@@ -43,7 +41,6 @@ export class WatchStream {
     endUnread(response, limits.unreadMs);
   }
 
-  /** Aborted when the stream has ended. */
   get signal(): AbortSignal {
     return this.#ended.signal;
   }
@@ -72,7 +69,6 @@ export class WatchStream {
     this.#pump();
   }
 
-  /** Writes as long as the connection needs no drain. */
   #pump(): void {
     while (this.#queue.length > 0 && !this.#response.writableNeedDrain) {
       this.#writePiece();
@@ -96,10 +92,7 @@ export class WatchStream {
     }
   }
 
-  /**
-   * Runs `work`, which writes about `bytes`, when the client has read everything before and the user's budget allows
-   * it. Skipped if the watch ends first.
-   */
+  /** Runs `work`, which writes about `bytes`, when the client has read enough. Skipped if the watch ends first. */
   async withRoom(bytes: number, work: () => Promise<void>): Promise<void> {
     await this.drained();
     if (!(await this.#unreadBudget.reserve(bytes, this.signal))) {

@@ -31,7 +31,6 @@ interface WatchOptions {
   readonly timeoutMs: number;
 }
 
-/** Throws a StatusError for invalid and unsupported values. */
 function parseWatchOptions(call: Call): WatchOptions {
   const { query } = call;
   if (query.has("sendInitialEvents")) {
@@ -51,7 +50,6 @@ function parseWatchOptions(call: Call): WatchOptions {
   };
 }
 
-/** Ends the stream when the server stops or the kind is no longer served. */
 function endOnStop(
   stream: WatchStream,
   deps: Pick<VerbDeps, "store" | "registry">,
@@ -79,7 +77,6 @@ const BOOKMARK_INTERVAL_MS = 60_000;
 /** Time of the last bookmark before the end. Source: kube-apiserver cacher bookmarkBeforeDeadline. */
 const LAST_BOOKMARK_LEAD_MS = 2000;
 
-/** Sends bookmarks, and ends the stream after the timeout. */
 async function runTimer(
   stream: WatchStream,
   clock: Clock,
@@ -95,10 +92,7 @@ async function runTimer(
   stream.end();
 }
 
-/**
- * Streams changes until the client disconnects, the watch times out or `stop` is aborted. Throws a StatusError 410 if
- * the revision is compacted.
- */
+/** Throws a StatusError 410 if the revision is compacted. */
 export async function watchObjects(
   call: Call,
   deps: VerbDeps,
