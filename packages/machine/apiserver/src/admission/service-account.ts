@@ -2,7 +2,7 @@
 // Service account and token volume of new pods. Source: Kubernetes ServiceAccount admission.
 import type { Clock } from "@patchbay/core/ports";
 import { forbiddenBecause } from "../auth/forbidden.ts";
-import { CONTAINER_LISTS, itemsOf } from "../kinds/workload/pod-defaults.ts";
+import { CONTAINER_LISTS, objectItems } from "../kinds/workload/pod-defaults.ts";
 import { type Fields, copyJson, fieldsOf, listOf, textAt, valueAt } from "../objects/json.ts";
 import type { KubeObject } from "../objects/object.ts";
 import type { Store } from "../storage/store.ts";
@@ -44,7 +44,7 @@ export function addTokenVolume(spec: Fields, account: unknown, suffix: () => str
   if (!shouldMountToken(spec, account)) {
     return;
   }
-  const containers = CONTAINER_LISTS.flatMap((list) => itemsOf(spec, list));
+  const containers = CONTAINER_LISTS.flatMap((list) => objectItems(spec, list));
   const unmounted = containers.filter((container) => !hasMount(container));
   if (unmounted.length === 0) {
     return;

@@ -48,7 +48,7 @@ export interface Column {
 
 export interface ClaimContext {
   /** All other objects of the kind. Expensive, so call it only when a value must be allocated. */
-  readonly others: () => readonly KubeObject[];
+  readonly otherObjects: () => readonly KubeObject[];
   /** Service network in CIDR form. */
   readonly network: string;
   /** From 0 up to but not including 1. */

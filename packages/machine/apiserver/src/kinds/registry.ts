@@ -67,7 +67,7 @@ export class Registry {
     }
     this.#rebuild();
     store.subscribe((changes) => {
-      this.#follow(changes);
+      this.#handleChanges(changes);
     });
   }
 
@@ -91,16 +91,18 @@ export class Registry {
     );
   }
 
-  #follow(changes: readonly Change[]): void {
-    const own = changes.filter((change) => change.current.address.bucket === DEFINITIONS_BUCKET);
-    for (const change of own) {
+  #handleChanges(changes: readonly Change[]): void {
+    const definitionChanges = changes.filter(
+      (change) => change.current.address.bucket === DEFINITIONS_BUCKET,
+    );
+    for (const change of definitionChanges) {
       if (change.type === "DELETED") {
         this.#custom.delete(change.current.address.name);
       } else {
         this.#define(change.current, this.#schemaRevision(change));
       }
     }
-    if (own.length > 0) {
+    if (definitionChanges.length > 0) {
       this.#rebuild();
     }
   }

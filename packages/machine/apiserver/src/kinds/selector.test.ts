@@ -2,7 +2,7 @@
 // How are selectors inside objects written as text?
 import { expect, test } from "vitest";
 import { printCauses } from "../testing/judge.ts";
-import { selectorCauses, selectorMatcher, selectorText } from "./selector.ts";
+import { selectorCauses, selectorMatcher, printSelector } from "./selector.ts";
 
 const EXPRESSIONS = [
   { key: "b", operator: "In", values: ["2", "1"] },
@@ -13,8 +13,8 @@ const EXPRESSIONS = [
 
 test("selectors as text", () => {
   const selector = { matchLabels: { z: "1", a: "2" }, matchExpressions: EXPRESSIONS };
-  expect(selectorText(selector)).toBe("a=2,b in (1,2),c notin (x),d,!e,z=1");
-  expect(selectorText(undefined)).toBe("");
+  expect(printSelector(selector)).toBe("a=2,b in (1,2),c notin (x),d,!e,z=1");
+  expect(printSelector(undefined)).toBe("");
 });
 
 test("selectors match labels", () => {

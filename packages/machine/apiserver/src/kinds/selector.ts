@@ -6,17 +6,17 @@ import type { Cause } from "../meta/status.ts";
 import { forbiddenValue, invalidValue, requiredValue } from "../meta/causes.ts";
 import { labelValueFault, qualifiedFault } from "../meta/names.ts";
 
-function expressionsOf(selector: Fields): readonly Fields[] {
+function listExpressions(selector: Fields): readonly Fields[] {
   return listOf(selector["matchExpressions"]).filter(isFields);
 }
 
-function labelsOf(value: unknown): Record<string, string> {
+function toLabels(value: unknown): Record<string, string> {
   return Object.fromEntries(
     Object.entries(fieldsOf(value)).map(([key, text]) => [key, String(text)]),
   );
 }
 
-function expressionText(expression: Fields): string {
+function printExpression(expression: Fields): string {
   const key = textAt(expression, "key");
   const values = `(${listOf(expression["values"]).map(String).sort().join(",")})`;
   const texts: Readonly<Record<string, string>> = {
@@ -29,13 +29,13 @@ function expressionText(expression: Fields): string {
 }
 
 /** The selector in the syntax of the labelSelector query parameter; empty when there is none. */
-export function selectorText(value: unknown): string {
+export function printSelector(value: unknown): string {
   const selector = fieldsOf(value);
-  const labels = Object.entries(labelsOf(selector["matchLabels"])).map(
+  const labels = Object.entries(toLabels(selector["matchLabels"])).map(
     ([key, text]) => [key, `${key}=${text}`] as const,
   );
-  const expressions = expressionsOf(selector).map(
-    (expression) => [textAt(expression, "key"), expressionText(expression)] as const,
+  const expressions = listExpressions(selector).map(
+    (expression) => [textAt(expression, "key"), printExpression(expression)] as const,
   );
   return [...labels, ...expressions]
     .sort(([left], [right]) => (left < right ? -1 : 1))
@@ -46,8 +46,8 @@ export function selectorText(value: unknown): string {
 export function selectorMatcher(value: unknown): LabelMatcher {
   const selector = fieldsOf(value);
   return makeLabelMatcher({
-    matchLabels: labelsOf(selector["matchLabels"]),
-    matchExpressions: expressionsOf(selector).map((expression) => ({
+    matchLabels: toLabels(selector["matchLabels"]),
+    matchExpressions: listExpressions(selector).map((expression) => ({
       key: textAt(expression, "key"),
       operator: textAt(expression, "operator"),
       values: listOf(expression["values"]).map(String),

@@ -36,9 +36,9 @@ class Tokens {
     return this.#position >= this.#tokens.length;
   }
 
-  takeIf(...wanted: readonly string[]): string | undefined {
+  takeIf(...candidates: readonly string[]): string | undefined {
     const token = this.#tokens[this.#position];
-    if (token === undefined || !wanted.includes(token)) {
+    if (token === undefined || !candidates.includes(token)) {
       return undefined;
     }
     this.#position += 1;

@@ -223,9 +223,9 @@ function annotationCauses(annotations: Readonly<Record<string, string>>): Cause[
 
 /** The two contradict each other: dependents are either deleted first or orphaned. */
 function propagationCauses(finalizers: readonly string[]): Cause[] {
-  const both = finalizers.includes("orphan") && finalizers.includes("foregroundDeletion");
+  const hasBoth = finalizers.includes("orphan") && finalizers.includes("foregroundDeletion");
   const why = "finalizer orphan and foregroundDeletion cannot be both set";
-  return both ? [invalidValue("metadata.finalizers", finalizers, why)] : [];
+  return hasBoth ? [invalidValue("metadata.finalizers", finalizers, why)] : [];
 }
 
 /** In the core group, an unqualified finalizer must be one that Kubernetes defines. */

@@ -42,10 +42,10 @@ function depthChange(code: number): number {
 export function extentFault(text: string, depthMax = DEPTH_MAX): ExtentFault | undefined {
   let depth = 0;
   let values = 0;
-  for (let at = 0; at < text.length;) {
-    const code = text.charCodeAt(at);
+  for (let position = 0; position < text.length;) {
+    const code = text.charCodeAt(position);
     if (code === QUOTE) {
-      at = skipString(text, at);
+      position = skipString(text, position);
       continue;
     }
     const levels = depthChange(code);
@@ -54,7 +54,7 @@ export function extentFault(text: string, depthMax = DEPTH_MAX): ExtentFault | u
     if (depth > depthMax || values > VALUES_MAX) {
       return depth > depthMax ? "deep" : "many";
     }
-    at += 1;
+    position += 1;
   }
   return undefined;
 }

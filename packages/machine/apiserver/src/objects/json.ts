@@ -55,8 +55,8 @@ function printLikeGo(value: unknown): string {
  * encoder. A scalar in another notation equals nothing. Throws SyntaxError.
  */
 export function parseCanonical(text: string): unknown {
-  return (JSON.parse as SourceParse)(text, (key, given, context) => {
-    const value = reviveLongIntegers(key, given, context);
+  return (JSON.parse as SourceParse)(text, (key, parsed, context) => {
+    const value = reviveLongIntegers(key, parsed, context);
     const { source } = context;
     return source === undefined || source === printLikeGo(value) ? value : NON_CANONICAL;
   });

@@ -77,12 +77,12 @@ export function parseYaml(text: string): unknown {
   const tokens = [...new Parser().parse(text)];
   checkDepth(tokens);
   const composer = new Composer({ prettyErrors: false, stringKeys: true });
-  const [document, ...more] = composer.compose(tokens, true, text.length);
+  const [document, ...otherDocuments] = composer.compose(tokens, true, text.length);
   const [error] = document?.errors ?? [];
   if (error !== undefined) {
     throw error;
   }
-  if (more.length > 0) {
+  if (otherDocuments.length > 0) {
     throw new Error("yaml: more than one document");
   }
   return document?.toJS({ maxAliasCount: ALIASES_MAX });

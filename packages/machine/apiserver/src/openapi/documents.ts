@@ -92,10 +92,10 @@ function typeMeta(kind: Kind): Fields {
 }
 
 function customDefinition(kind: Kind, schema: Fields, version: OpenApiVersion): Fields {
-  const { properties, ...own } = toOpenApi(schema, version);
+  const { properties, ...schemaMembers } = toOpenApi(schema, version);
   const metadata = reference(typeDefinitionName(OBJECT_META), version);
   return {
-    ...own,
+    ...schemaMembers,
     type: "object",
     properties: {
       ...typeMeta(kind),
@@ -246,7 +246,8 @@ export function toIndex(kinds: readonly Kind[]): Fields {
     byPath.set(path, [...(byPath.get(path) ?? []), kind]);
   }
   const paths = [...byPath].map(
-    ([path, own]) => [path, { serverRelativeURL: documentAddress(path, own) }] as const,
+    ([path, kindsOfVersion]) =>
+      [path, { serverRelativeURL: documentAddress(path, kindsOfVersion) }] as const,
   );
   return { paths: Object.fromEntries(paths) };
 }

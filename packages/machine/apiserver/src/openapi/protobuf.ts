@@ -8,12 +8,12 @@ const VARINT_BASE = 0x80;
 
 function varint(value: number): Buffer {
   const bytes: number[] = [];
-  let rest = value;
-  while (rest >= VARINT_BASE) {
-    bytes.push((rest % VARINT_BASE) + VARINT_BASE);
-    rest = Math.floor(rest / VARINT_BASE);
+  let remaining = value;
+  while (remaining >= VARINT_BASE) {
+    bytes.push((remaining % VARINT_BASE) + VARINT_BASE);
+    remaining = Math.floor(remaining / VARINT_BASE);
   }
-  return Buffer.from([...bytes, rest]);
+  return Buffer.from([...bytes, remaining]);
 }
 
 /** Writes empty messages too, because a message without members has a meaning. */

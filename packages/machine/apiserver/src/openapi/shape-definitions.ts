@@ -219,10 +219,10 @@ export function shapeDefinitions(
 ): readonly (readonly [string, Fields])[] {
   const found = new Set<ObjectShape>();
   const waiting = [...roots];
-  for (let next = waiting.pop(); next !== undefined; next = waiting.pop()) {
-    if (!found.has(next)) {
-      found.add(next);
-      waiting.push(...[...next.fields.values()].flatMap(({ shape }) => referencedTypes(shape)));
+  for (let pending = waiting.pop(); pending !== undefined; pending = waiting.pop()) {
+    if (!found.has(pending)) {
+      found.add(pending);
+      waiting.push(...[...pending.fields.values()].flatMap(({ shape }) => referencedTypes(shape)));
     }
   }
   return [...found]

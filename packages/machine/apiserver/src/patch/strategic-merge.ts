@@ -48,8 +48,8 @@ function withoutDirectives(patch: Fields): Fields {
 }
 
 /** Identifies a list item: the value of its merge key, or the item itself, as JSON. Empty when the key is missing. */
-function printIdentity(item: unknown, by: string | undefined): string {
-  const value = by === undefined ? item : fieldsOf(item)[by];
+function printIdentity(item: unknown, mergeKey: string | undefined): string {
+  const value = mergeKey === undefined ? item : fieldsOf(item)[mergeKey];
   return value === undefined ? "" : printJson(value);
 }
 
@@ -57,18 +57,21 @@ function printIdentity(item: unknown, by: string | undefined): string {
 function reorder(
   items: readonly unknown[],
   order: readonly unknown[],
-  by: string | undefined,
+  mergeKey: string | undefined,
 ): unknown[] {
   const ranks = new Map<string, number>();
   for (const [index, entry] of order.entries()) {
-    const identity = printIdentity(entry, by);
+    const identity = printIdentity(entry, mergeKey);
     ranks.set(identity, ranks.get(identity) ?? index);
   }
-  const placed = items.map((item) => ({ item, rank: ranks.get(printIdentity(item, by)) ?? -1 }));
-  const ranked = placed.filter(({ rank }) => rank >= 0);
+  const withRanks = items.map((item) => ({
+    item,
+    rank: ranks.get(printIdentity(item, mergeKey)) ?? -1,
+  }));
+  const ranked = withRanks.filter(({ rank }) => rank >= 0);
   ranked.sort((left, right) => left.rank - right.rank);
   let next = 0;
-  return placed.map(({ item, rank }) => {
+  return withRanks.map(({ item, rank }) => {
     if (rank < 0) {
       return item;
     }
@@ -79,24 +82,24 @@ function reorder(
 
 const DELETED = Symbol("deleted");
 
-function indexByIdentity(items: readonly unknown[], by: string): Map<string, number[]> {
-  return Map.groupBy(items.keys(), (index) => printIdentity(items[index], by));
+function indexByIdentity(items: readonly unknown[], mergeKey: string): Map<string, number[]> {
+  return Map.groupBy(items.keys(), (index) => printIdentity(items[index], mergeKey));
 }
 
 function mergeItems(
   target: readonly unknown[],
   patch: readonly unknown[],
-  list: { readonly by: string; readonly shape: Shape | undefined },
+  list: { readonly mergeKey: string; readonly shape: Shape | undefined },
 ): unknown[] {
-  const { by, shape } = list;
+  const { mergeKey, shape } = list;
   const result = [...target];
-  const places = indexByIdentity(target, by);
+  const places = indexByIdentity(target, mergeKey);
   for (const entry of patch) {
     const item = fieldsOf(entry);
-    if (item[by] === undefined) {
-      throw badRequest(`map: ${printJson(item)} does not contain declared merge key: ${by}`);
+    if (item[mergeKey] === undefined) {
+      throw badRequest(`map: ${printJson(item)} does not contain declared merge key: ${mergeKey}`);
     }
-    const identity = printIdentity(item, by);
+    const identity = printIdentity(item, mergeKey);
     const indexes = places.get(identity) ?? [];
     const [first] = indexes;
     if (item[DIRECTIVE] === "delete") {
@@ -133,7 +136,7 @@ function mergeList(
   }
   return merge === "set"
     ? mergeSet(listOf(target), patch)
-    : mergeItems(listOf(target), patch, { by: merge.by, shape });
+    : mergeItems(listOf(target), patch, { mergeKey: merge.by, shape });
 }
 
 function mergeField(target: unknown, value: unknown, field: PatchedField): unknown {
@@ -162,18 +165,18 @@ function applyOrders(result: Fields, patch: Fields, shape: Shape | undefined): v
     if (key.startsWith(ORDER_PREFIX)) {
       const field = key.slice(ORDER_PREFIX.length);
       const { list } = lookUpField(shape, field);
-      const by = list === undefined || list === "set" ? undefined : list.by;
+      const mergeKey = list === undefined || list === "set" ? undefined : list.by;
       if (Array.isArray(result[field])) {
-        result[field] = reorder(listOf(result[field]), listOf(order), by);
+        result[field] = reorder(listOf(result[field]), listOf(order), mergeKey);
       }
     }
   }
 }
 
 function retainKeys(result: Fields, patch: Fields): void {
-  const { [RETAIN_KEYS]: given } = patch;
-  if (Array.isArray(given)) {
-    const retained = new Set<unknown>(given);
+  const { [RETAIN_KEYS]: keys } = patch;
+  if (Array.isArray(keys)) {
+    const retained = new Set<unknown>(keys);
     for (const key of Object.keys(result).filter((name) => !retained.has(name))) {
       Reflect.deleteProperty(result, key);
     }

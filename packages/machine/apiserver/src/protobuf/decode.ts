@@ -38,11 +38,15 @@ function readVarint(
   from: number,
 ): { readonly value: bigint; readonly next: number } {
   let value = 0n;
-  for (let at = from, shift = 0n; at < bytes.length && shift < 70n; at += 1, shift += 7n) {
-    const byte = bytes[at] ?? 0;
+  for (
+    let position = from, shift = 0n;
+    position < bytes.length && shift < 70n;
+    position += 1, shift += 7n
+  ) {
+    const byte = bytes[position] ?? 0;
     value |= BigInt(byte & 0x7f) << shift;
     if (byte < 0x80) {
-      return { value, next: at + 1 };
+      return { value, next: position + 1 };
     }
   }
   throw new SyntaxError("protobuf: a number does not end");
@@ -53,19 +57,19 @@ const FIXED_SIZE_BYTES: Readonly<Record<number, number>> = { 1: 8, 5: 4 };
 /** Throws a StatusError 413 when the body has too many fields. */
 function readFields(bytes: Buffer, budget: FieldBudget): WireField[] {
   const fields: WireField[] = [];
-  let at = 0;
-  while (at < bytes.length) {
+  let position = 0;
+  while (position < bytes.length) {
     budget.remaining -= 1;
     if (budget.remaining < 0) {
       throw tooLarge("the object has too many fields");
     }
-    const { value: tag, next } = readVarint(bytes, at);
+    const { value: tag, next } = readVarint(bytes, position);
     const wire = Number(tag & 7n);
     const number = Number(tag >> 3n);
     if (wire === 0) {
       const read = readVarint(bytes, next);
       fields.push({ number, value: read.value });
-      at = read.next;
+      position = read.next;
       continue;
     }
     const length =
@@ -75,16 +79,16 @@ function readFields(bytes: Buffer, budget: FieldBudget): WireField[] {
       throw new SyntaxError("protobuf: a field does not end");
     }
     fields.push({ number, value: bytes.subarray(length.next, end) });
-    at = end;
+    position = end;
   }
   return fields;
 }
 
-function bytesOf(value: bigint | Buffer): Buffer {
+function toBytes(value: bigint | Buffer): Buffer {
   return typeof value === "bigint" ? Buffer.alloc(0) : value;
 }
 
-function integerOf(value: bigint | Buffer | undefined): number {
+function toInteger(value: bigint | Buffer | undefined): number {
   return typeof value === "bigint" ? Number(BigInt.asIntN(64, value)) : 0;
 }
 
@@ -92,7 +96,7 @@ function readParts(
   value: bigint | Buffer,
   budget: FieldBudget,
 ): ReadonlyMap<number, bigint | Buffer> {
-  return new Map(readFields(bytesOf(value), budget).map((field) => [field.number, field.value]));
+  return new Map(readFields(toBytes(value), budget).map((field) => [field.number, field.value]));
 }
 
 /** Returns undefined for the zero time. */
@@ -100,29 +104,29 @@ function printTime(parts: ReturnType<typeof readParts>, micro: boolean): string 
   if (parts.size === 0) {
     return undefined;
   }
-  const text = rfc3339(integerOf(parts.get(1)) * 1000);
-  const micros = String(Math.floor(integerOf(parts.get(2)) / 1000)).padStart(6, "0");
+  const text = rfc3339(toInteger(parts.get(1)) * 1000);
+  const micros = String(Math.floor(toInteger(parts.get(2)) / 1000)).padStart(6, "0");
   return micro ? text.replace("Z", `.${micros}Z`) : text;
 }
 
 function readIntOrString(value: bigint | Buffer, budget: FieldBudget): number | string {
   const parts = readParts(value, budget);
-  return integerOf(parts.get(1)) === 1
-    ? bytesOf(parts.get(3) ?? 0n).toString("utf8")
-    : integerOf(parts.get(2));
+  return toInteger(parts.get(1)) === 1
+    ? toBytes(parts.get(3) ?? 0n).toString("utf8")
+    : toInteger(parts.get(2));
 }
 
 function readQuantity(value: bigint | Buffer, budget: FieldBudget): string {
-  return bytesOf(readParts(value, budget).get(1) ?? 0n).toString("utf8");
+  return toBytes(readParts(value, budget).get(1) ?? 0n).toString("utf8");
 }
 
 const SCALAR_READERS = {
-  text: (value: bigint | Buffer) => bytesOf(value).toString("utf8"),
-  bytes: (value: bigint | Buffer) => bytesOf(value).toString("base64"),
-  integer: integerOf,
-  count: (value: bigint | Buffer) => integerOf(value) || undefined,
-  flag: (value: bigint | Buffer) => integerOf(value) !== 0 || undefined,
-  boolean: (value: bigint | Buffer) => integerOf(value) !== 0,
+  text: (value: bigint | Buffer) => toBytes(value).toString("utf8"),
+  bytes: (value: bigint | Buffer) => toBytes(value).toString("base64"),
+  integer: toInteger,
+  count: (value: bigint | Buffer) => toInteger(value) || undefined,
+  flag: (value: bigint | Buffer) => toInteger(value) !== 0 || undefined,
+  boolean: (value: bigint | Buffer) => toInteger(value) !== 0,
   time: (value: bigint | Buffer, budget: FieldBudget) => printTime(readParts(value, budget), false),
   microTime: (value: bigint | Buffer, budget: FieldBudget) =>
     printTime(readParts(value, budget), true),
@@ -135,7 +139,7 @@ const SCALAR_READERS = {
 function readValue(value: bigint | Buffer, type: FieldType, budget: FieldBudget): unknown {
   return typeof type === "string"
     ? SCALAR_READERS[type](value, budget)
-    : readMessage(bytesOf(value), MESSAGES[type.message] ?? {}, budget);
+    : readMessage(toBytes(value), MESSAGES[type.message] ?? {}, budget);
 }
 
 /** Go writes unset strings as empty strings. */
@@ -191,7 +195,7 @@ function addValue(result: Fields, value: bigint | Buffer, { field, budget }: Rea
   } else if (repeated === "map") {
     const entry = readParts(value, budget);
     const map = (result[name] ??= {}) as Fields;
-    const key = bytesOf(entry.get(1) ?? 0n).toString("utf8");
+    const key = toBytes(entry.get(1) ?? 0n).toString("utf8");
     setField(map, key, readValue(entry.get(2) ?? Buffer.alloc(0), type, budget));
   } else {
     const read = readValue(value, type, budget);
@@ -234,10 +238,10 @@ function decodeEnvelope(body: Buffer): Fields | undefined {
   }
   const budget = { remaining: FIELDS_MAX };
   const envelope = readParts(body.subarray(MAGIC.length), budget);
-  const typeMeta = readMessage(bytesOf(envelope.get(1) ?? 0n), TYPE_META_MESSAGE, budget);
+  const typeMeta = readMessage(toBytes(envelope.get(1) ?? 0n), TYPE_META_MESSAGE, budget);
   const kind = typeof typeMeta["kind"] === "string" ? typeMeta["kind"] : "";
   const message = Object.hasOwn(MESSAGES, kind) ? MESSAGES[kind] : undefined;
   return message === undefined
     ? undefined
-    : { ...typeMeta, ...readMessage(bytesOf(envelope.get(2) ?? 0n), message, budget) };
+    : { ...typeMeta, ...readMessage(toBytes(envelope.get(2) ?? 0n), message, budget) };
 }

@@ -125,11 +125,14 @@ function childSchemas(schema: Schema): Fields {
 
 function combinationSchemas(schema: Schema): Fields {
   // The anyOf that spells out int-or-string repeats the type.
-  const given = COMBINATIONS.filter(
+  const usedKeywords = COMBINATIONS.filter(
     (key) => schema[key] !== undefined && !(key === "anyOf" && schema[INT_OR_STRING] === true),
   );
   return Object.fromEntries(
-    given.map((key) => [key, listOf(schema[key]).map((part) => toJsonSchema(fieldsOf(part)))]),
+    usedKeywords.map((key) => [
+      key,
+      listOf(schema[key]).map((part) => toJsonSchema(fieldsOf(part))),
+    ]),
   );
 }
 
@@ -232,8 +235,8 @@ function openApiType(value: unknown): string {
 
 type MessageBuilder = (error: ErrorObject, field: string) => Cause;
 
-function limitCause({ data, params }: ErrorObject, field: string, what: string): Cause {
-  return invalidValue(field, data, `${field} in body ${what} ${String(params["limit"])}`);
+function limitCause({ data, params }: ErrorObject, field: string, rule: string): Cause {
+  return invalidValue(field, data, `${field} in body ${rule} ${String(params["limit"])}`);
 }
 
 const MESSAGES: Readonly<Record<string, MessageBuilder>> = {
@@ -341,11 +344,11 @@ function withoutBigints(value: unknown): unknown {
     : value;
 }
 
-function holdsBigint(value: unknown): boolean {
+function containsBigint(value: unknown): boolean {
   if (typeof value === "bigint") {
     return true;
   }
-  return typeof value === "object" && value !== null && Object.values(value).some(holdsBigint);
+  return typeof value === "object" && value !== null && Object.values(value).some(containsBigint);
 }
 
 /** Metadata is validated in the same way for all kinds. */
@@ -357,15 +360,15 @@ function withoutMetadata(schema: Schema): Schema {
 
 /** Compiles the schema on first use. Throws for an invalid schema. */
 export function makeValidator(schema: Schema): Validator {
-  const own = withoutMetadata(schema);
+  const schemaWithoutMetadata = withoutMetadata(schema);
   let compiled: ValidateFunction | undefined;
   return (value) => {
-    compiled ??= compile(toJsonSchema(own));
-    const data = holdsBigint(value) ? fieldsOf(withoutBigints(value)) : value;
+    compiled ??= compile(toJsonSchema(schemaWithoutMetadata));
+    const data = containsBigint(value) ? fieldsOf(withoutBigints(value)) : value;
     compiled(data);
     const causes = (compiled.errors ?? [])
       .filter((error) => !IN_BRANCH.test(error.schemaPath))
       .map((error) => toCause(error, data));
-    return [...causes, ...listCauses(data, own, "")];
+    return [...causes, ...listCauses(data, schemaWithoutMetadata, "")];
   };
 }

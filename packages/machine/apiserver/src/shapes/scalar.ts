@@ -58,9 +58,9 @@ function parseQuantity(text: string): ParsedQuantity | undefined {
   return { nanos: sign === "-" ? -nanos : nanos, family: suffixFamily(exponent, suffix) };
 }
 
-function countDivisions(value: bigint, by: bigint, max: number): number {
+function countDivisions(value: bigint, divisor: bigint, max: number): number {
   let count = 0;
-  for (let remaining = value; count < max && remaining % by === 0n; remaining /= by) {
+  for (let remaining = value; count < max && remaining % divisor === 0n; remaining /= divisor) {
     count += 1;
   }
   return count;
@@ -77,9 +77,9 @@ function printQuantity({ nanos, family }: ParsedQuantity): string {
   }
   const size = nanos < 0n ? -nanos : nanos;
   if (family === "binary" && nanos % NANO === 0n && size >= 1024n * NANO) {
-    const whole = nanos / NANO;
-    const step = countDivisions(whole, 1024n, BINARY_SUFFIXES.length - 1);
-    return `${String(whole / 1024n ** BigInt(step))}${BINARY_SUFFIXES[step] ?? ""}`;
+    const units = nanos / NANO;
+    const step = countDivisions(units, 1024n, BINARY_SUFFIXES.length - 1);
+    return `${String(units / 1024n ** BigInt(step))}${BINARY_SUFFIXES[step] ?? ""}`;
   }
   const step = countDivisions(nanos, 1000n, decimalStepsMax(family));
   const mantissa = String(nanos / 1000n ** BigInt(step));
@@ -102,9 +102,9 @@ export class DecodeError extends Error {
 export function wrongType(value: unknown, field: string, type: string): DecodeError {
   const where = field === "" ? "Go value" : `Go struct field ${field}`;
   const isNumber = typeof value === "number" || typeof value === "bigint";
-  const shown =
+  const printedType =
     isNumber && /^u?int|^float/.test(type) ? `number ${String(value)}` : jsonTypeOf(value);
-  return new DecodeError(`json: cannot unmarshal ${shown} into ${where} of type ${type}`);
+  return new DecodeError(`json: cannot unmarshal ${printedType} into ${where} of type ${type}`);
 }
 
 const INT32_MAX = 2 ** 31 - 1;
@@ -152,8 +152,9 @@ function readMicroTime(value: unknown): string {
 }
 
 function readQuantity(value: unknown): string {
-  const given = typeof value === "string" || typeof value === "number" || typeof value === "bigint";
-  const canonical = given ? canonicalQuantity(String(value)) : undefined;
+  const isSupported =
+    typeof value === "string" || typeof value === "number" || typeof value === "bigint";
+  const canonical = isSupported ? canonicalQuantity(String(value)) : undefined;
   if (canonical === undefined) {
     throw new DecodeError(
       "quantities must match the regular expression '^([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)$'",

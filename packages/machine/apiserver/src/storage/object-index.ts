@@ -55,7 +55,7 @@ export class ObjectIndex {
   }
 
   set(object: TextObject): void {
-    const bucket = this.#bucketOf(object.address.bucket);
+    const bucket = this.#getOrCreateBucket(object.address.bucket);
     const key = printAddress(object.address);
     if (!bucket.objects.has(key)) {
       bucket.keys.splice(lowerBound(bucket.keys, key), 0, key);
@@ -64,20 +64,20 @@ export class ObjectIndex {
   }
 
   remove(address: Address): void {
-    const bucket = this.#bucketOf(address.bucket);
+    const bucket = this.#getOrCreateBucket(address.bucket);
     const key = printAddress(address);
     if (bucket.objects.delete(key)) {
       bucket.keys.splice(lowerBound(bucket.keys, key), 1);
     }
   }
 
-  #bucketOf(name: string): Bucket {
+  #getOrCreateBucket(name: string): Bucket {
     const known = this.#buckets.get(name);
     if (known !== undefined) {
       return known;
     }
-    const made: Bucket = { objects: new Map(), keys: [] };
-    this.#buckets.set(name, made);
-    return made;
+    const created: Bucket = { objects: new Map(), keys: [] };
+    this.#buckets.set(name, created);
+    return created;
   }
 }

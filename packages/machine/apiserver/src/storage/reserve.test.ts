@@ -25,11 +25,11 @@ function sizeOf(): number {
 test("is whole from its start, and whole again when there is room", () => {
   const reserve = openReserve(join(directory, "store"));
   const whole = sizeOf();
-  expect([reserve.isWhole, whole > PIECE]).toEqual([true, true]);
+  expect([reserve.isFullSize, whole > PIECE]).toEqual([true, true]);
   expect(reserve.release()).toBe(true);
-  expect([reserve.isWhole, sizeOf()]).toEqual([false, whole - PIECE]);
+  expect([reserve.isFullSize, sizeOf()]).toEqual([false, whole - PIECE]);
   reserve.refill();
-  expect([reserve.isWhole, sizeOf()]).toEqual([true, whole]);
+  expect([reserve.isFullSize, sizeOf()]).toEqual([true, whole]);
   reserve.refill();
   expect(sizeOf()).toBe(whole);
   reserve.close();
@@ -47,10 +47,10 @@ test("is released until nothing is left", () => {
 test("that is there already is used as it is", () => {
   writeFileSync(join(directory, "store.reserve"), Buffer.alloc(100));
   const reserve = openReserve(join(directory, "store"));
-  expect(reserve.isWhole).toBe(true);
+  expect(reserve.isFullSize).toBe(true);
   reserve.close();
   const again = openReserve(join(directory, "store"));
-  expect(again.isWhole).toBe(true);
+  expect(again.isFullSize).toBe(true);
   again.close();
 });
 
@@ -61,7 +61,7 @@ test("is readable by its owner only", () => {
 
 test("of a store in memory is nothing, and never short", () => {
   const reserve = openReserve(":memory:");
-  expect([reserve.isWhole, reserve.release()]).toEqual([true, false]);
+  expect([reserve.isFullSize, reserve.release()]).toEqual([true, false]);
 });
 
 test("that cannot be opened for another reason than a full disk is an error", () => {

@@ -21,7 +21,7 @@ const PRIVATE_MODE = 0o600;
 
 export interface Reserve {
   /** Whether the file has its full size. If not, the disk is or was full. */
-  readonly isWhole: boolean;
+  readonly isFullSize: boolean;
   /** Frees one step; returns false when nothing is left. */
   release(): boolean;
   /** Grows the file to its full size if as much again stays free. */
@@ -31,7 +31,7 @@ export interface Reserve {
 
 /** For a store in memory, and for a disk that was full from the start. */
 const NO_RESERVE: Reserve = {
-  isWhole: true,
+  isFullSize: true,
   release: () => false,
   refill: () => undefined,
   close: () => undefined,
@@ -45,19 +45,19 @@ function isDiskFull(error: unknown): boolean {
 class ReserveFile implements Reserve {
   readonly #directory: string;
   readonly #file: number;
-  readonly #wantedBytes: number;
+  readonly #targetBytes: number;
   #bytes: number;
 
   constructor(path: string) {
     this.#directory = dirname(path);
     this.#file = openSync(path, "a", PRIVATE_MODE);
     const { bsize, blocks } = statfsSync(this.#directory);
-    this.#wantedBytes = Math.min(RESERVE_BYTES, Math.floor(bsize * blocks * MAX_DISK_FRACTION));
+    this.#targetBytes = Math.min(RESERVE_BYTES, Math.floor(bsize * blocks * MAX_DISK_FRACTION));
     this.#bytes = fstatSync(this.#file).size;
   }
 
-  get isWhole(): boolean {
-    return this.#bytes >= this.#wantedBytes;
+  get isFullSize(): boolean {
+    return this.#bytes >= this.#targetBytes;
   }
 
   release(): boolean {
@@ -69,12 +69,12 @@ class ReserveFile implements Reserve {
   }
 
   refill(): void {
-    if (this.isWhole) return;
+    if (this.isFullSize) return;
     const { bsize, bavail } = statfsSync(this.#directory);
-    if (bsize * bavail < this.#wantedBytes - this.#bytes + this.#wantedBytes) return;
+    if (bsize * bavail < this.#targetBytes - this.#bytes + this.#targetBytes) return;
     try {
-      while (this.#bytes < this.#wantedBytes) {
-        const piece = Math.min(RELEASE_STEP_BYTES, this.#wantedBytes - this.#bytes);
+      while (this.#bytes < this.#targetBytes) {
+        const piece = Math.min(RELEASE_STEP_BYTES, this.#targetBytes - this.#bytes);
         // Random data, because file systems may not allocate blocks for zeros.
         this.#bytes += writeSync(this.#file, randomFillSync(Buffer.alloc(piece)));
       }

@@ -174,8 +174,8 @@ export class RevisionLog {
 
   /** Whether the disk is full. The rest of the reserve is then for writes that enlarge nothing. */
   isDiskShort(): boolean {
-    if (!this.#reserve.isWhole) this.#reserve.refill();
-    return !this.#reserve.isWhole;
+    if (!this.#reserve.isFullSize) this.#reserve.refill();
+    return !this.#reserve.isFullSize;
   }
 
   /** The highest revision that was ever committed. */
@@ -240,15 +240,15 @@ export class RevisionLog {
   readChanges(
     [from, to]: KeyRange,
     revision: number,
-    most: { readonly limit: number; readonly length: number },
+    limits: { readonly limit: number; readonly length: number },
   ): LogChange[] {
     const changes: LogChange[] = [];
     let length = 0;
-    for (const row of this.#changes.iterate(revision, from, to, most.limit)) {
+    for (const row of this.#changes.iterate(revision, from, to, limits.limit)) {
       const change = toChange(row);
       changes.push(change);
       length += change.text.length;
-      if (length > most.length) {
+      if (length > limits.length) {
         break;
       }
     }

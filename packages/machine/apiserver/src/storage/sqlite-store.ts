@@ -51,8 +51,8 @@ export class ChangeListeners {
   /** All listeners of a scope receive the same array, so that they can cache by it. */
   notify(changes: readonly Change[]): void {
     this.#call(this.#all, changes);
-    for (const [key, own] of this.#groupByScope(changes)) {
-      this.#call(this.#scoped.get(key) ?? [], own);
+    for (const [key, scopedChanges] of this.#groupByScope(changes)) {
+      this.#call(this.#scoped.get(key) ?? [], scopedChanges);
     }
   }
 
@@ -325,14 +325,14 @@ class SqliteStore implements Store {
   #flush(): void {
     const batch = new Batch(this.#index, this.#texts, this.#revision);
     const isDiskShort = this.#log.isDiskShort();
-    const done: { readonly job: Job; readonly finish: () => void }[] = [];
+    const finished: { readonly job: Job; readonly finish: () => void }[] = [];
     for (let job = this.#queue.shift(); job !== undefined; job = this.#queue.shift()) {
       try {
         const finish = job.run(batch);
         if (isDiskShort && batch.isGrowing)
           throw new AppError("STORE_WRITE_FAILED", { reason: DISK_FULL_MESSAGE });
         batch.accept();
-        done.push({ job, finish });
+        finished.push({ job, finish });
       } catch (error) {
         batch.rollBack();
         job.reject(error);
@@ -344,12 +344,12 @@ class SqliteStore implements Store {
     try {
       this.#commit(batch.changes);
     } catch (error) {
-      for (const { job } of done) {
+      for (const { job } of finished) {
         job.reject(error);
       }
       return;
     }
-    for (const { finish } of done) {
+    for (const { finish } of finished) {
       finish();
     }
   }

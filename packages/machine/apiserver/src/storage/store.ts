@@ -20,7 +20,7 @@ export interface StoredObject extends StoredFacts {
   /** A copy that the caller may change. */
   copy(): KubeObject;
   /** Loads the text now, so that it stays available after compaction. */
-  hold(): void;
+  loadText(): void;
 }
 
 export type ChangeType = "ADDED" | "MODIFIED" | "DELETED";

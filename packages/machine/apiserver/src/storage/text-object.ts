@@ -69,7 +69,7 @@ export class TextObject implements StoredObject {
     return parseJson(this.text) as KubeObject;
   }
 
-  hold(): void {
+  loadText(): void {
     this.#text = this.text;
   }
 
@@ -78,7 +78,7 @@ export class TextObject implements StoredObject {
     this.#text = undefined;
   }
 
-  get heldLength(): number {
+  get cachedLength(): number {
     return this.#text?.length ?? 0;
   }
 }
@@ -107,9 +107,9 @@ export class TextCache {
 
   /** Loads the text of a replaced object, because readers may still have it when the log compacts it. */
   release(object: TextObject): void {
-    object.hold();
+    object.loadText();
     if (this.#cached.delete(object)) {
-      this.#length -= object.heldLength;
+      this.#length -= object.cachedLength;
     }
   }
 
@@ -124,7 +124,7 @@ export class TextCache {
         object.used = false;
         this.#cached.add(object);
       } else {
-        this.#length -= object.heldLength;
+        this.#length -= object.cachedLength;
         object.freeText();
       }
     }

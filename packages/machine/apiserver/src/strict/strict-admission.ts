@@ -21,7 +21,7 @@ function listOwners(object: KubeObject | undefined): readonly OwnerReference[] {
   return object?.metadata.ownerReferences ?? [];
 }
 
-function refuse({ kind, name }: AdmissionQuestion, why: string): never {
+function forbid({ kind, name }: AdmissionQuestion, why: string): never {
   throw forbiddenBecause({ ...kind, name }, why);
 }
 
@@ -39,7 +39,7 @@ function checkDeletionRight(question: AdmissionQuestion, deps: OwnerRightsDeps):
   const { group, version, resource } = kind;
   const attributes = { verb: "delete", group, version, resource, subresource, namespace, name };
   if (operation !== "CREATE" && !isAllowed(question, deps, attributes)) {
-    refuse(question, "cannot set an ownerRef on a resource you can't delete");
+    forbid(question, "cannot set an ownerRef on a resource you can't delete");
   }
 }
 
@@ -52,14 +52,14 @@ function checkFinalizerRight(
   const owner = deps.registry.findByKind(apiVersion, kind);
   if (owner === undefined) {
     const why = `cannot find RESTMapping for APIVersion ${apiVersion} Kind ${kind}`;
-    refuse(question, `cannot set blockOwnerDeletion in this case because ${why}`);
+    forbid(question, `cannot set blockOwnerDeletion in this case because ${why}`);
   }
   const { group, version, resource, namespaced } = owner;
   const namespace = namespaced ? question.namespace : "";
-  const of = { group, version, resource, subresource: "finalizers", namespace, name };
-  if (!isAllowed(question, deps, { verb: "update", ...of })) {
-    const what = "if an ownerReference refers to a resource you can't set finalizers on";
-    refuse(question, `cannot set blockOwnerDeletion ${what}`);
+  const ownerAttributes = { group, version, resource, subresource: "finalizers", namespace, name };
+  if (!isAllowed(question, deps, { verb: "update", ...ownerAttributes })) {
+    const problem = "if an ownerReference refers to a resource you can't set finalizers on";
+    forbid(question, `cannot set blockOwnerDeletion ${problem}`);
   }
 }
 

@@ -39,10 +39,10 @@ function humanDuration(ms: number): string {
     return "0s";
   }
   const step = STEPS.find((candidate) => seconds < candidate.below) ?? YEARS_FORMAT;
-  const whole = `${String(Math.floor(seconds / step.unit))}${step.letter}`;
+  const printed = `${String(Math.floor(seconds / step.unit))}${step.letter}`;
   const [unit, letter] = step.smallerUnit ?? [0, ""];
   const rest = unit === 0 ? 0 : Math.floor((seconds % step.unit) / unit);
-  return rest === 0 ? whole : `${whole}${String(rest)}${letter}`;
+  return rest === 0 ? printed : `${printed}${String(rest)}${letter}`;
 }
 
 export function ageOf(text: unknown, nowMs: number): string {

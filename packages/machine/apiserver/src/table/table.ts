@@ -43,9 +43,10 @@ export function toPartial(object: KubeObject): Fields {
 
 /** Name is the first column, unless the kind has a column of that name itself, as events do. */
 function listColumns(kind: Kind): readonly Column[] {
-  const own = kind.strategy.columns;
-  const isPlaced = kind.custom === undefined && own.some(({ name }) => name === NAME_COLUMN.name);
-  return isPlaced ? own : [NAME_COLUMN, ...own];
+  const kindColumns = kind.strategy.columns;
+  const hasNameColumn =
+    kind.custom === undefined && kindColumns.some(({ name }) => name === NAME_COLUMN.name);
+  return hasNameColumn ? kindColumns : [NAME_COLUMN, ...kindColumns];
 }
 
 export function toRow(object: KubeObject, options: TableOptions): Fields {

@@ -23,11 +23,15 @@ export function claimUniqueValues(
   const { claim } = kind.strategy;
   if (claim === undefined) return;
   const ownKey = printAddress(address);
-  const others = (): readonly KubeObject[] =>
+  const otherObjects = (): readonly KubeObject[] =>
     transaction
       .list(bucketOf(kind))
       .filter((stored) => printAddress(stored.address) !== ownKey)
       .map((stored) => stored.view());
-  const causes = claim(object, current, { others, network: serviceNetwork, random: random.part });
+  const causes = claim(object, current, {
+    otherObjects,
+    network: serviceNetwork,
+    random: random.part,
+  });
   if (causes.length > 0) throw invalid(aboutOf(kind), address.name, causes);
 }

@@ -26,8 +26,8 @@ import { toStorage } from "./conversion.ts";
 const GENERATED_BASE_MAX = 58;
 
 function checkNamespaceField(call: Call, object: KubeObject): void {
-  const given = object.metadata.namespace ?? "";
-  if (call.kind.namespaced && given !== "" && given !== call.namespace) {
+  const namespace = object.metadata.namespace ?? "";
+  if (call.kind.namespaced && namespace !== "" && namespace !== call.namespace) {
     throw badRequest(
       "the namespace of the provided object does not match the namespace sent on the request",
     );

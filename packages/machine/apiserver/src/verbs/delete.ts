@@ -59,8 +59,8 @@ function applyPropagation(kind: Kind, object: KubeObject, options: DeleteOptions
     return;
   }
   const { finalizers = [] } = object.metadata;
-  const others = finalizers.filter((name) => name !== FOREGROUND && name !== ORPHAN);
-  const next = [...others, ...requested];
+  const otherFinalizers = finalizers.filter((name) => name !== FOREGROUND && name !== ORPHAN);
+  const next = [...otherFinalizers, ...requested];
   if (next.length === 0) {
     delete object.metadata.finalizers;
   } else if (!equalJson(finalizers.toSorted(), next.toSorted())) {
@@ -152,13 +152,13 @@ function planDeletion(step: DeletionStep): DeletionResult & { readonly changed: 
     return { object, removed: false, changed: false };
   }
   applyPropagation(kind, object, options);
-  const held = hasFinalizers(object);
-  if (held && grace === "none") {
+  const isProtected = hasFinalizers(object);
+  if (isProtected && grace === "none") {
     markForDeletion(kind, object, nowMs);
   }
-  const waits = (object.metadata.deletionGracePeriodSeconds ?? 0) > 0;
+  const isInGracePeriod = (object.metadata.deletionGracePeriodSeconds ?? 0) > 0;
   const changed = !equalJson(object, readObject(kind, stored));
-  return { object, removed: !held && !waits, changed };
+  return { object, removed: !isProtected && !isInGracePeriod, changed };
 }
 
 function applyDeletion(transaction: Transaction, step: DeletionStep): DeletionResult {

@@ -74,9 +74,9 @@ function parseOptions({ query }: Call): ListOptions {
   checkRevision(query, continuation !== undefined);
   const limit = parseCount(query.get("limit"));
   // A list from revision 0 ignores the limit. Source: kube-apiserver, which serves it from its cache.
-  const isWhole = revision === "0" && match === "" && continuation === undefined;
+  const ignoresLimit = revision === "0" && match === "" && continuation === undefined;
   return {
-    limit: isWhole ? 0 : limit,
+    limit: ignoresLimit ? 0 : limit,
     continuation,
     exact: exactRevision(match, parseRevision(revision) ?? 0, limit),
   };
@@ -153,7 +153,7 @@ export async function listObjects(call: Call, deps: VerbDeps): Promise<Reply> {
     if (revision !== current) {
       // The response is sent in chunks, and earlier states may be compacted meanwhile.
       reply.items.forEach((item) => {
-        item.hold();
+        item.loadText();
       });
     }
     return reply;

@@ -16,17 +16,17 @@ const SELF = "SelfSubjectAccessReview";
 const LOCAL = "LocalSubjectAccessReview";
 
 function parseAttributes(spec: Fields): AccessAttributes {
-  const of = (key: string) => textAt(spec, "resourceAttributes", key);
+  const resourceAttribute = (key: string) => textAt(spec, "resourceAttributes", key);
   const path = textAt(spec, "nonResourceAttributes", "path");
   const isResource = isFields(spec["resourceAttributes"]);
   return {
-    verb: isResource ? of("verb") : textAt(spec, "nonResourceAttributes", "verb"),
-    group: of("group"),
-    version: of("version"),
-    resource: of("resource"),
-    subresource: of("subresource"),
-    namespace: of("namespace"),
-    name: of("name"),
+    verb: isResource ? resourceAttribute("verb") : textAt(spec, "nonResourceAttributes", "verb"),
+    group: resourceAttribute("group"),
+    version: resourceAttribute("version"),
+    resource: resourceAttribute("resource"),
+    subresource: resourceAttribute("subresource"),
+    namespace: resourceAttribute("namespace"),
+    name: resourceAttribute("name"),
     path: isResource ? "" : path,
   };
 }
@@ -47,11 +47,12 @@ function parseSubject(spec: Fields): User {
 
 /** Exactly one kind of attributes must be set. */
 function attributeCauses(spec: Fields): Cause[] {
-  const both = isFields(spec["resourceAttributes"]) && isFields(spec["nonResourceAttributes"]);
-  const none = !isFields(spec["resourceAttributes"]) && !isFields(spec["nonResourceAttributes"]);
-  const one = "exactly one of nonResourceAttributes or resourceAttributes must be specified";
+  const setsBoth = isFields(spec["resourceAttributes"]) && isFields(spec["nonResourceAttributes"]);
+  const setsNeither =
+    !isFields(spec["resourceAttributes"]) && !isFields(spec["nonResourceAttributes"]);
+  const oneMessage = "exactly one of nonResourceAttributes or resourceAttributes must be specified";
   return [
-    ...(both
+    ...(setsBoth
       ? [
           invalidValue(
             "spec.nonResourceAttributes",
@@ -60,7 +61,7 @@ function attributeCauses(spec: Fields): Cause[] {
           ),
         ]
       : []),
-    ...(none ? [invalidValue("spec.resourceAttributes", "null", one)] : []),
+    ...(setsNeither ? [invalidValue("spec.resourceAttributes", "null", oneMessage)] : []),
   ];
 }
 
@@ -71,11 +72,13 @@ function subjectCauses(spec: Fields): Cause[] {
 }
 
 function metadataCauses(review: KubeObject, isLocal: boolean): Cause[] {
-  const given = Object.entries(review.metadata).filter(
+  const setFields = Object.entries(review.metadata).filter(
     ([key, value]) => value !== "" && !(isLocal && key === "namespace"),
   );
   const why = isLocal ? "must be empty except for namespace" : "must be empty";
-  return given.length === 0 ? [] : [invalidValue("metadata", Object.fromEntries(given), why)];
+  return setFields.length === 0
+    ? []
+    : [invalidValue("metadata", Object.fromEntries(setFields), why)];
 }
 
 function localCauses(spec: Fields, namespace: string): Cause[] {

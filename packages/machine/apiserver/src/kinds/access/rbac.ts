@@ -23,13 +23,15 @@ function isEmpty(rule: unknown, key: string): boolean {
 function nonResourceUrlCauses(rule: unknown, field: string, isNamespaced: boolean): Cause[] {
   const urls = listOf(valueAt(rule, "nonResourceURLs")).map((url) => JSON.stringify(url));
   const printed = `[]string{${urls.join(", ")}}`;
-  const at = `${field}.nonResourceURLs`;
-  const mixed = ["apiGroups", "resources", "resourceNames"].some((key) => !isEmpty(rule, key));
-  const inNamespace = "namespaced rules cannot apply to non-resource URLs";
-  const both = "rules cannot apply to both regular resources and non-resource URLs";
+  const fieldPath = `${field}.nonResourceURLs`;
+  const hasResources = ["apiGroups", "resources", "resourceNames"].some(
+    (key) => !isEmpty(rule, key),
+  );
+  const namespacedMessage = "namespaced rules cannot apply to non-resource URLs";
+  const bothMessage = "rules cannot apply to both regular resources and non-resource URLs";
   return [
-    ...(isNamespaced ? [invalidGoValue(at, printed, inNamespace)] : []),
-    ...(mixed ? [invalidGoValue(at, printed, both)] : []),
+    ...(isNamespaced ? [invalidGoValue(fieldPath, printed, namespacedMessage)] : []),
+    ...(hasResources ? [invalidGoValue(fieldPath, printed, bothMessage)] : []),
   ];
 }
 
@@ -80,28 +82,30 @@ function serviceAccountCauses(subject: unknown, field: string, isNamespaced: boo
 function subjectCauses(subject: unknown, field: string, isNamespaced: boolean): Cause[] {
   const kind = textAt(subject, "kind");
   const group = textAt(subject, "apiGroup");
-  const nameless = textAt(subject, "name") === "" ? [requiredValue(`${field}.name`)] : [];
+  const nameCauses = textAt(subject, "name") === "" ? [requiredValue(`${field}.name`)] : [];
   if (!SUBJECT_KINDS.includes(kind)) {
-    return [...nameless, unsupportedValue(`${field}.kind`, kind, SUBJECT_KINDS)];
+    return [...nameCauses, unsupportedValue(`${field}.kind`, kind, SUBJECT_KINDS)];
   }
   if (kind === "ServiceAccount") {
-    return [...nameless, ...serviceAccountCauses(subject, field, isNamespaced)];
+    return [...nameCauses, ...serviceAccountCauses(subject, field, isNamespaced)];
   }
   return group === RBAC_GROUP
-    ? nameless
-    : [...nameless, unsupportedValue(`${field}.apiGroup`, group, [RBAC_GROUP])];
+    ? nameCauses
+    : [...nameCauses, unsupportedValue(`${field}.apiGroup`, group, [RBAC_GROUP])];
 }
 
 function roleRefCauses(binding: KubeObject, kinds: readonly string[]): Cause[] {
-  const of = (key: string) => textAt(binding, "roleRef", key);
-  const fault = pathSegmentFault(of("name"));
+  const refField = (key: string) => textAt(binding, "roleRef", key);
+  const fault = pathSegmentFault(refField("name"));
   return [
-    ...(of("apiGroup") === RBAC_GROUP
+    ...(refField("apiGroup") === RBAC_GROUP
       ? []
-      : [unsupportedValue("roleRef.apiGroup", of("apiGroup"), [RBAC_GROUP])]),
-    ...(kinds.includes(of("kind")) ? [] : [unsupportedValue("roleRef.kind", of("kind"), kinds)]),
-    ...(of("name") === "" ? [requiredValue("roleRef.name")] : []),
-    ...(fault === undefined ? [] : [invalidValue("roleRef.name", of("name"), fault)]),
+      : [unsupportedValue("roleRef.apiGroup", refField("apiGroup"), [RBAC_GROUP])]),
+    ...(kinds.includes(refField("kind"))
+      ? []
+      : [unsupportedValue("roleRef.kind", refField("kind"), kinds)]),
+    ...(refField("name") === "" ? [requiredValue("roleRef.name")] : []),
+    ...(fault === undefined ? [] : [invalidValue("roleRef.name", refField("name"), fault)]),
   ];
 }
 
@@ -128,8 +132,8 @@ function roleRefChangeCauses(binding: KubeObject, current: KubeObject): Cause[] 
   if (equalJson(binding["roleRef"], current["roleRef"])) {
     return [];
   }
-  const of = (key: string) => JSON.stringify(textAt(binding, "roleRef", key));
-  const printed = `rbac.RoleRef{APIGroup:${of("apiGroup")}, Kind:${of("kind")}, Name:${of("name")}}`;
+  const printRefField = (key: string) => JSON.stringify(textAt(binding, "roleRef", key));
+  const printed = `rbac.RoleRef{APIGroup:${printRefField("apiGroup")}, Kind:${printRefField("kind")}, Name:${printRefField("name")}}`;
   return [invalidGoValue("roleRef", printed, "cannot change roleRef")];
 }
 
@@ -148,13 +152,13 @@ function defaultBinding(binding: KubeObject): void {
 
 function defineRbacKind(
   options: Pick<KindOptions, "resource" | "kind" | "namespaced">,
-  own: Partial<Strategy>,
+  strategy: Partial<Strategy>,
 ): Kind {
   return defineKind({
     group: "rbac.authorization.k8s.io",
     version: "v1",
     ...options,
-    strategy: { validateName: pathSegmentFault, allowsCreateOnUpdate: true, ...own },
+    strategy: { validateName: pathSegmentFault, allowsCreateOnUpdate: true, ...strategy },
   });
 }
 

@@ -75,11 +75,11 @@ function referenceSelectors(reference: string): Strategy["selectableFields"] {
 }
 
 function namespaceCauses(event: KubeObject, field: string): Cause[] {
-  const of = textAt(event, field, "namespace");
+  const referenceNamespace = textAt(event, field, "namespace");
   const namespace = event.metadata.namespace ?? "";
-  return of === namespace || (of === "" && namespace === "default")
+  return referenceNamespace === namespace || (referenceNamespace === "" && namespace === "default")
     ? []
-    : [invalidValue(`${field}.namespace`, of, "does not match event.namespace")];
+    : [invalidValue(`${field}.namespace`, referenceNamespace, "does not match event.namespace")];
 }
 
 export const EVENT: Kind = defineKind({

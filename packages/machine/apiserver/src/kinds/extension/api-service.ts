@@ -17,10 +17,16 @@ function faultCauses(field: string, value: string, fault: string | undefined): C
 
 function nameCauses(object: KubeObject, group: string, version: string): Cause[] {
   const { name } = object.metadata;
-  const wanted = `${version}.${group}`;
-  return name === wanted || name === "" || pathSegmentFault(name) !== undefined
+  const expected = `${version}.${group}`;
+  return name === expected || name === "" || pathSegmentFault(name) !== undefined
     ? []
-    : [invalidValue("metadata.name", name, `must be \`spec.version+"."+spec.group\`: "${wanted}"`)];
+    : [
+        invalidValue(
+          "metadata.name",
+          name,
+          `must be \`spec.version+"."+spec.group\`: "${expected}"`,
+        ),
+      ];
 }
 
 function priorityCauses(spec: unknown, key: string, maximum: number): Cause[] {

@@ -21,12 +21,12 @@ const OPERATIONS = ["*", "CONNECT", "CREATE", "DELETE", "UPDATE"];
 const SCOPES = ["*", "Cluster", "Namespaced"];
 
 /** The list must not be empty, and `*` must be its only item. */
-function listCauses(values: readonly string[], field: string, what: string): Cause[] {
+function listCauses(values: readonly string[], field: string, itemNoun: string): Cause[] {
   if (values.length === 0) {
     return [requiredValue(field)];
   }
   return values.length > 1 && values.includes("*")
-    ? [invalidValue(field, values, `if '*' is present, must not specify other ${what}`)]
+    ? [invalidValue(field, values, `if '*' is present, must not specify other ${itemNoun}`)]
     : [];
 }
 
@@ -39,8 +39,8 @@ function emptyCauses(values: readonly string[], field: string): Cause[] {
 function overlapCauses(resources: readonly string[], field: string): Cause[] {
   const wholeResources = new Set<string>();
   const wholeSubresources = new Set<string>();
-  return resources.flatMap((form, index) => {
-    const [resource = "", subresource] = form.split("/");
+  return resources.flatMap((pattern, index) => {
+    const [resource = "", subresource] = pattern.split("/");
     if (subresource === undefined) {
       return [];
     }
@@ -48,7 +48,9 @@ function overlapCauses(resources: readonly string[], field: string): Cause[] {
     const causes = [
       ...(wholeResources.has(resource) ? [`${resource}/*`] : []),
       ...(wholeSubresources.has(subresource) ? [`*/${subresource}`] : []),
-    ].map((whole) => invalidValue(at, form, `if '${whole}' is present, must not specify ${form}`));
+    ].map((wildcard) =>
+      invalidValue(at, pattern, `if '${wildcard}' is present, must not specify ${pattern}`),
+    );
     if (subresource === "*") {
       wholeResources.add(resource);
     }
@@ -200,23 +202,23 @@ function conditionCauses(webhook: unknown, field: string): Cause[] {
 }
 
 function webhookCauses(webhook: unknown, field: string): Cause[] {
-  const at = (key: string) => `${field}.${key}`;
+  const pathOf = (key: string) => `${field}.${key}`;
   return [
     ...versionCauses(
       stringItems(valueAt(webhook, "admissionReviewVersions")),
-      at("admissionReviewVersions"),
+      pathOf("admissionReviewVersions"),
     ),
-    ...nameCauses(textAt(webhook, "name"), at("name")),
+    ...nameCauses(textAt(webhook, "name"), pathOf("name")),
     ...listOf(valueAt(webhook, "rules")).flatMap((rule, index) =>
-      ruleCauses(rule, `${at("rules")}[${String(index)}]`),
+      ruleCauses(rule, `${pathOf("rules")}[${String(index)}]`),
     ),
     ...allowedValueCauses(webhook, field),
-    ...sideEffectCauses(webhook, at("sideEffects")),
-    ...timeoutCauses(webhook, at("timeoutSeconds")),
-    ...selectorCauses(valueAt(webhook, "namespaceSelector"), at("namespaceSelector")),
-    ...selectorCauses(valueAt(webhook, "objectSelector"), at("objectSelector")),
-    ...clientConfigCauses(valueAt(webhook, "clientConfig"), at("clientConfig")),
-    ...conditionCauses(webhook, at("matchConditions")),
+    ...sideEffectCauses(webhook, pathOf("sideEffects")),
+    ...timeoutCauses(webhook, pathOf("timeoutSeconds")),
+    ...selectorCauses(valueAt(webhook, "namespaceSelector"), pathOf("namespaceSelector")),
+    ...selectorCauses(valueAt(webhook, "objectSelector"), pathOf("objectSelector")),
+    ...clientConfigCauses(valueAt(webhook, "clientConfig"), pathOf("clientConfig")),
+    ...conditionCauses(webhook, pathOf("matchConditions")),
   ];
 }
 
@@ -226,10 +228,10 @@ function webhookConfigurationCauses(configuration: KubeObject): Cause[] {
   return webhooks.flatMap((webhook, index) => {
     const field = `webhooks[${String(index)}]`;
     const name = names[index] ?? "";
-    const isTwice = name !== "" && names.indexOf(name) < index;
+    const isDuplicate = name !== "" && names.indexOf(name) < index;
     return [
       ...webhookCauses(webhook, field),
-      ...(isTwice ? [duplicateValue(`${field}.name`, name)] : []),
+      ...(isDuplicate ? [duplicateValue(`${field}.name`, name)] : []),
     ];
   });
 }

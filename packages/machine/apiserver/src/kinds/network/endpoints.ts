@@ -7,14 +7,14 @@ import { type Kind, defineKind } from "../kind.ts";
 import { column, defineStoreOnlyKind } from "../store-only/store-only-kind.ts";
 
 function endpointsCell(object: KubeObject): string {
-  const all = listOf(object["subsets"]).flatMap((subset) =>
+  const endpoints = listOf(object["subsets"]).flatMap((subset) =>
     listOf(valueAt(subset, "addresses")).flatMap((address) =>
       listOf(valueAt(subset, "ports")).map(
         (port) => `${textAt(address, "ip")}:${String(valueAt(port, "port"))}`,
       ),
     ),
   );
-  return all.length === 0 ? "<none>" : all.join(",");
+  return endpoints.length === 0 ? "<none>" : endpoints.join(",");
 }
 
 export const ENDPOINTS: Kind = defineKind({

@@ -15,7 +15,7 @@ function claimed(
   const { others = [], random = 0, before } = at;
   const service = withDefaults(SERVICE, { spec: given });
   const claims = {
-    others: () => others.map((spec) => objectOf(SERVICE, { spec })),
+    otherObjects: () => others.map((spec) => objectOf(SERVICE, { spec })),
     network: NETWORK,
     random: () => random,
   };

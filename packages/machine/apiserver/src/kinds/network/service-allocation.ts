@@ -72,13 +72,13 @@ function usableRange(network: string): { readonly min: number; readonly max: num
 function allocateAddress(
   spec: Fields,
   current: Fields | undefined,
-  { others, network, random }: ClaimContext,
+  { otherObjects, network, random }: ClaimContext,
 ): readonly Cause[] {
   if (!hasAddress(spec)) return [];
   const requested = textAt(spec, "clusterIP");
   if (requested !== "" && requested === textAt(current, "clusterIP")) return [];
   const range = usableRange(network);
-  const inUse = new Set(others().map((other) => textAt(other, "spec", "clusterIP")));
+  const inUse = new Set(otherObjects().map((other) => textAt(other, "spec", "clusterIP")));
   const isInUse = (number: number): boolean =>
     RESERVED_OFFSETS.includes(number - range.min + 1) || inUse.has(numberToAddress(number));
   if (requested !== "") {
@@ -121,11 +121,11 @@ function findFreeNodePort(
 function allocateNodePorts(
   spec: Fields,
   current: Fields | undefined,
-  { others, random }: ClaimContext,
+  { otherObjects, random }: ClaimContext,
 ): readonly Cause[] {
   if (!hasNodePorts(spec)) return [];
   const inUse = new Set(
-    others().flatMap((other) => portFields(fieldsOf(other["spec"])).map(nodePortKey)),
+    otherObjects().flatMap((other) => portFields(fieldsOf(other["spec"])).map(nodePortKey)),
   );
   // Once a protocol has no free port, the remaining ports fail without another scan of the whole range.
   const exhausted = new Set<string>();

@@ -14,7 +14,7 @@ import {
 import type { KubeObject } from "../../objects/object.ts";
 import { AGE } from "../../table/age.ts";
 import { type Kind, defineKind } from "../kind.ts";
-import { selectorText } from "../selector.ts";
+import { printSelector } from "../selector.ts";
 import type { Cause } from "../../meta/status.ts";
 import {
   duplicateValue,
@@ -40,7 +40,11 @@ function isPort(value: unknown): boolean {
   return Number.isInteger(value) && Number(value) >= 1 && Number(value) <= PORT_MAX;
 }
 
-function oneOf(field: string, value: unknown, supported: readonly string[]): readonly Cause[] {
+function allowedValueCauses(
+  field: string,
+  value: unknown,
+  supported: readonly string[],
+): readonly Cause[] {
   if (value === undefined || (typeof value === "string" && supported.includes(value))) return [];
   return [unsupportedValue(field, value, supported)];
 }
@@ -61,7 +65,7 @@ function portCauses(spec: Fields): readonly Cause[] {
   return ports.flatMap((port, index) => {
     const field = `spec.ports[${String(index)}]`;
     const name = textAt(port, "name");
-    const [isTwice, isNamedTwice] = [
+    const [isDuplicate, isDuplicateName] = [
       seenPorts.has(portKey(port)),
       name !== "" && seenNames.has(name),
     ];
@@ -70,10 +74,10 @@ function portCauses(spec: Fields): readonly Cause[] {
     return [
       ...numberCauses(`${field}.port`, valueAt(port, "port")),
       ...targetCauses(`${field}.targetPort`, valueAt(port, "targetPort")),
-      ...oneOf(`${field}.protocol`, valueAt(port, "protocol"), PROTOCOLS),
+      ...allowedValueCauses(`${field}.protocol`, valueAt(port, "protocol"), PROTOCOLS),
       ...(ports.length > 1 && name === "" ? [requiredValue(`${field}.name`)] : []),
-      ...(isNamedTwice ? [duplicateValue(`${field}.name`, name)] : []),
-      ...(isTwice ? [duplicateValue(field, port)] : []),
+      ...(isDuplicateName ? [duplicateValue(`${field}.name`, name)] : []),
+      ...(isDuplicate ? [duplicateValue(field, port)] : []),
     ];
   });
 }
@@ -119,20 +123,23 @@ function externalIPCauses(spec: Fields): readonly Cause[] {
 function familyCauses(spec: Fields): readonly Cause[] {
   return [
     ...listOf(spec["ipFamilies"]).flatMap((family, index) =>
-      oneOf(`spec.ipFamilies[${String(index)}]`, family, ["IPv4"]),
+      allowedValueCauses(`spec.ipFamilies[${String(index)}]`, family, ["IPv4"]),
     ),
-    ...oneOf("spec.ipFamilyPolicy", spec["ipFamilyPolicy"], ["SingleStack", "PreferDualStack"]),
+    ...allowedValueCauses("spec.ipFamilyPolicy", spec["ipFamilyPolicy"], [
+      "SingleStack",
+      "PreferDualStack",
+    ]),
   ];
 }
 
 function serviceCauses(service: KubeObject): readonly Cause[] {
   const spec = fieldsOf(service["spec"]);
   const needsPorts = !isHeadless(spec) && textAt(spec, "type") !== "ExternalName";
-  const hasNone = needsPorts && listOf(spec["ports"]).length === 0;
+  const lacksPorts = needsPorts && listOf(spec["ports"]).length === 0;
   return [
-    ...(hasNone ? [requiredValue("spec.ports")] : []),
-    ...oneOf("spec.type", spec["type"], TYPES),
-    ...oneOf("spec.sessionAffinity", spec["sessionAffinity"], AFFINITIES),
+    ...(lacksPorts ? [requiredValue("spec.ports")] : []),
+    ...allowedValueCauses("spec.type", spec["type"], TYPES),
+    ...allowedValueCauses("spec.sessionAffinity", spec["sessionAffinity"], AFFINITIES),
     ...portCauses(spec),
     ...nodePortCauses(spec),
     ...clusterIPCauses(spec),
@@ -147,11 +154,11 @@ function clusterIPChangeCauses(service: KubeObject, current: KubeObject): readon
   const types = [service, current].map((object) => textAt(object, "spec", "type"));
   if (types.includes("ExternalName")) return [];
   return ["clusterIP", "clusterIPs"].flatMap((key) => {
-    const was = valueAt(current, "spec", key);
-    const is = valueAt(service, "spec", key);
+    const currentValue = valueAt(current, "spec", key);
+    const newValue = valueAt(service, "spec", key);
     const field = key === "clusterIPs" ? "spec.clusterIPs[0]" : "spec.clusterIP";
-    if (was === undefined || equalJson(was, is)) return [];
-    return [invalidValue(field, is, "may not change once set")];
+    if (currentValue === undefined || equalJson(currentValue, newValue)) return [];
+    return [invalidValue(field, newValue, "may not change once set")];
   });
 }
 
@@ -214,8 +221,8 @@ function dropNodePorts(spec: Fields, current: KubeObject): void {
 function prepareUpdate(service: KubeObject, current: KubeObject): void {
   const spec = fieldsOf(service["spec"]);
   for (const key of CLUSTER_IP_FIELDS) {
-    const was = valueAt(current, "spec", key);
-    if (was !== undefined && (spec[key] ?? "") === "") spec[key] = was;
+    const currentValue = valueAt(current, "spec", key);
+    if (currentValue !== undefined && (spec[key] ?? "") === "") spec[key] = currentValue;
   }
   dropNodePorts(spec, current);
   // A changed clusterIP is validated against the current one before clusterIPs is filled in.
@@ -281,7 +288,7 @@ export const SERVICE: Kind = defineKind({
         type: "string",
         priority: 1,
         cell: (service) =>
-          selectorText({ matchLabels: valueAt(service, "spec", "selector") }) || "<none>",
+          printSelector({ matchLabels: valueAt(service, "spec", "selector") }) || "<none>",
       },
     ],
   },

@@ -43,8 +43,8 @@ function validate(claim: KubeObject): Cause[] {
 }
 
 function immutablePart(spec: Fields, before: Fields): Fields {
-  const free = SET_ONCE.filter((key) => before[key] === undefined || before[key] === "");
-  return without(spec, "resources", "volumeAttributesClassName", ...free);
+  const settable = SET_ONCE.filter((key) => before[key] === undefined || before[key] === "");
+  return without(spec, "resources", "volumeAttributesClassName", ...settable);
 }
 
 /** Volumes are never expanded on this machine. Source: Kubernetes PersistentVolumeClaimResize admission. */

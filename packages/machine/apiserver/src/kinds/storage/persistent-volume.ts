@@ -61,9 +61,9 @@ function validate(volume: KubeObject): Cause[] {
 
 function validateUpdate(volume: KubeObject, current: KubeObject): Cause[] {
   const [spec, before] = [fieldsOf(volume["spec"]), fieldsOf(current["spec"])];
-  const sourceOf = (of: Fields) => listSources(of).map((key) => [key, of[key]]);
+  const listSourceEntries = (of: Fields) => listSources(of).map((key) => [key, of[key]]);
   return [
-    ...(equalJson(sourceOf(spec), sourceOf(before))
+    ...(equalJson(listSourceEntries(spec), listSourceEntries(before))
       ? []
       : [
           forbiddenValue(

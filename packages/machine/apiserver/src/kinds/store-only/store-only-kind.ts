@@ -11,9 +11,9 @@ import {
 } from "../../objects/json.ts";
 import type { KubeObject } from "../../objects/object.ts";
 import { type Column, type Kind, type ScaleValues, defineKind } from "../kind.ts";
-import { selectorText } from "../selector.ts";
+import { printSelector } from "../selector.ts";
 import { podSpecCauses } from "../workload/pod-validation.ts";
-import { defaultPodSpec, itemsOf } from "../workload/pod-defaults.ts";
+import { defaultPodSpec, objectItems } from "../workload/pod-defaults.ts";
 import { toColumn } from "../../custom/custom-kind.ts";
 
 /** A column with the value at a JSON path such as `.spec.schedule`. */
@@ -30,16 +30,16 @@ export function countColumn(name: string, ...path: readonly string[]): Column {
 }
 
 /** `done/desired`. The desired count defaults to 1. */
-export function ratioColumn(name: string, doneKey: string, wantedKey: string): Column {
+export function ratioColumn(name: string, doneKey: string, desiredKey: string): Column {
   const cell: Column["cell"] = (object) => {
     const done = asText(valueAt(object, "status", doneKey) ?? 0);
-    return `${done}/${asText(valueAt(object, "spec", wantedKey) ?? 1)}`;
+    return `${done}/${asText(valueAt(object, "spec", desiredKey) ?? 1)}`;
   };
   return { name, type: "string", cell };
 }
 
 export function selectorColumn(name: string, key: string): Column {
-  const cell: Column["cell"] = (object) => selectorText(valueAt(object, "spec", key)) || "<none>";
+  const cell: Column["cell"] = (object) => printSelector(valueAt(object, "spec", key)) || "<none>";
   return { name, type: "string", cell };
 }
 
@@ -54,7 +54,7 @@ export interface StoreOnlyKindOptions
     Pick<Kind, "group" | "version" | "resource" | "kind">,
     Partial<Pick<Kind, "shortNames" | "categories" | "namespaced">> {
   /** Advice in the warning on writes. Unset for kinds that need no warning. */
-  readonly instead?: string;
+  readonly advice?: string;
   readonly hasStatus?: boolean;
   readonly isScaled?: boolean;
   /** Defaults for unset fields that kubectl relies on. */
@@ -75,7 +75,7 @@ const REPLICAS_SCALE: ScaleValues = {
     const selector = fieldsOf(valueAt(object, "spec", "selector"));
     // A ReplicationController's selector is a plain map of labels.
     const isMap = !("matchLabels" in selector || "matchExpressions" in selector);
-    return selectorText(isMap ? { matchLabels: selector } : selector);
+    return printSelector(isMap ? { matchLabels: selector } : selector);
   },
 };
 
@@ -98,7 +98,7 @@ function makeApplyDefaults({ defaults = {}, template }: StoreOnlyKindOptions) {
 function makeValidate(template: readonly string[]) {
   return (object: KubeObject) => {
     const podSpec = fieldsOf(valueAt(object, ...template, "spec"));
-    const claims = itemsOf(fieldsOf(object["spec"]), "volumeClaimTemplates");
+    const claims = objectItems(fieldsOf(object["spec"]), "volumeClaimTemplates");
     const names = claims.map((claim) => textAt(claim, "metadata", "name"));
     return podSpecCauses(podSpec, [...template, "spec"].join("."), names);
   };
@@ -106,7 +106,7 @@ function makeValidate(template: readonly string[]) {
 
 export function defineStoreOnlyKind(options: StoreOnlyKindOptions): Kind {
   const {
-    instead,
+    advice: instead,
     hasStatus = false,
     isScaled = false,
     template,

@@ -23,7 +23,7 @@ const WORKLOAD = {
   categories: ["all"],
   hasStatus: true,
   template: ["spec", "template"],
-  instead: CREATE_PODS,
+  advice: CREATE_PODS,
 };
 const ONE_REPLICA = { spec: { replicas: 1 } };
 const REPLICA_COLUMNS = [
@@ -138,7 +138,7 @@ const OPTIONS: readonly StoreOnlyKindOptions[] = [
     resource: "limitranges",
     kind: "LimitRange",
     shortNames: ["limits"],
-    instead: "say in each pod what it gets",
+    advice: "say in each pod what it gets",
     columns: [column("Created At", ".metadata.creationTimestamp")],
   },
   {
@@ -147,7 +147,7 @@ const OPTIONS: readonly StoreOnlyKindOptions[] = [
     kind: "ResourceQuota",
     shortNames: ["quota"],
     hasStatus: true,
-    instead: "nothing is limited by it",
+    advice: "nothing is limited by it",
     columns: [AGE],
   },
   {
@@ -156,7 +156,7 @@ const OPTIONS: readonly StoreOnlyKindOptions[] = [
     kind: "Ingress",
     shortNames: ["ing"],
     hasStatus: true,
-    instead: "a VM is reached from elsewhere on a NIC in a network of this machine's own",
+    advice: "a VM is reached from elsewhere on a NIC in a network of this machine's own",
     columns: [
       column("Class", ".spec.ingressClassName"),
       column("Hosts", ".spec.rules[*].host"),
@@ -169,7 +169,7 @@ const OPTIONS: readonly StoreOnlyKindOptions[] = [
     resource: "networkpolicies",
     kind: "NetworkPolicy",
     shortNames: ["netpol"],
-    instead: "nothing is filtered by it; see portSecurity of a VM's interfaces",
+    advice: "nothing is filtered by it; see portSecurity of a VM's interfaces",
     columns: [selectorColumn("Pod-Selector", "podSelector"), AGE],
   },
   {

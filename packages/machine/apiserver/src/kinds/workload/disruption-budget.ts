@@ -35,10 +35,10 @@ export function makePodMatcher(budget: KubeObject): (pod: KubeObject) => boolean
 }
 
 /** A number, or a percentage of `whole`, rounded up. Source: Kubernetes intstr.GetScaledValueFromIntOrPercent */
-function resolveAmount(value: unknown, whole: number): number {
+function resolveAmount(value: unknown, total: number): number {
   if (typeof value === "number") return value;
   const percent = Number(String(value).replace("%", ""));
-  return Number.isFinite(percent) ? Math.ceil((percent * whole) / 100) : whole;
+  return Number.isFinite(percent) ? Math.ceil((percent * total) / 100) : total;
 }
 
 function desiredHealthyCount({ minAvailable, maxUnavailable }: Fields, expected: number): number {
@@ -52,9 +52,9 @@ export function countDisruptions(
   budget: KubeObject,
   pods: readonly KubeObject[],
 ): DisruptionCounts {
-  const isOwn = makePodMatcher(budget);
-  const own = pods.filter((pod) => isOwn(pod) && !hasEnded(pod));
-  const [expectedPods, currentHealthy] = [own.length, own.filter(isHealthy).length];
+  const matchesBudget = makePodMatcher(budget);
+  const counted = pods.filter((pod) => matchesBudget(pod) && !hasEnded(pod));
+  const [expectedPods, currentHealthy] = [counted.length, counted.filter(isHealthy).length];
   const desiredHealthy = Math.max(0, desiredHealthyCount(fieldsOf(budget["spec"]), expectedPods));
   const disruptionsAllowed = Math.max(0, currentHealthy - desiredHealthy);
   return { expectedPods, currentHealthy, desiredHealthy, disruptionsAllowed };
@@ -74,9 +74,9 @@ function amountCauses(value: unknown, field: string): Cause[] {
 function validate(budget: KubeObject): Cause[] {
   const spec = fieldsOf(budget["spec"]);
   const { minAvailable, maxUnavailable, selector } = spec;
-  const both = minAvailable !== undefined && maxUnavailable !== undefined;
+  const setsBoth = minAvailable !== undefined && maxUnavailable !== undefined;
   return [
-    ...(both
+    ...(setsBoth
       ? [invalidValue("spec", spec, "minAvailable and maxUnavailable cannot be both set")]
       : []),
     ...amountCauses(minAvailable, "spec.minAvailable"),

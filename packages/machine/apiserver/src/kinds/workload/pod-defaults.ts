@@ -16,7 +16,7 @@ export function setDefault(fields: Fields, key: string, value: unknown): void {
   }
 }
 
-export function itemsOf(fields: Fields, key: string): Fields[] {
+export function objectItems(fields: Fields, key: string): Fields[] {
   return listOf(fields[key]).filter(isFields);
 }
 
@@ -25,8 +25,8 @@ function defaultPullPolicy(image: string): string {
   return image.includes("@") || (tag !== undefined && tag !== "latest") ? "IfNotPresent" : "Always";
 }
 
-function defaultHttpGet(of: Fields): void {
-  const get = of["httpGet"];
+function defaultHttpGet(handler: Fields): void {
+  const get = handler["httpGet"];
   if (isFields(get)) {
     setDefault(get, "path", "/");
     setDefault(get, "scheme", "HTTP");
@@ -49,8 +49,8 @@ function defaultProbes(container: Fields): void {
   }
 }
 
-function defaultFieldRef(of: unknown): void {
-  const reference = valueAt(of, "fieldRef");
+function defaultFieldRef(source: unknown): void {
+  const reference = valueAt(source, "fieldRef");
   if (isFields(reference)) {
     setDefault(reference, "apiVersion", "v1");
   }
@@ -61,25 +61,25 @@ function defaultContainer(container: Fields, hostNetwork: boolean): void {
   setDefault(container, "resources", {});
   setDefault(container, "terminationMessagePath", "/dev/termination-log");
   setDefault(container, "terminationMessagePolicy", "File");
-  for (const port of itemsOf(container, "ports")) {
+  for (const port of objectItems(container, "ports")) {
     setDefault(port, "protocol", "TCP");
     if (hostNetwork) {
       setDefault(port, "hostPort", port["containerPort"]);
     }
   }
-  for (const variable of itemsOf(container, "env")) {
+  for (const variable of objectItems(container, "env")) {
     defaultFieldRef(variable["valueFrom"]);
   }
   defaultProbes(container);
 }
 
 function defaultDownward(source: Fields): void {
-  itemsOf(source, "items").forEach(defaultFieldRef);
+  objectItems(source, "items").forEach(defaultFieldRef);
 }
 
 function defaultProjected(source: Fields): void {
   setDefault(source, "defaultMode", FILE_MODE);
-  for (const projection of itemsOf(source, "sources")) {
+  for (const projection of objectItems(source, "sources")) {
     const token = projection["serviceAccountToken"];
     if (isFields(token)) {
       setDefault(token, "expirationSeconds", TOKEN_EXPIRATION_SECONDS);
@@ -132,9 +132,9 @@ export function defaultPodSpec(spec: Fields): void {
       Reflect.deleteProperty(spec, key);
     }
   }
-  itemsOf(spec, "volumes").forEach(defaultVolume);
+  objectItems(spec, "volumes").forEach(defaultVolume);
   for (const list of CONTAINER_LISTS) {
-    for (const container of itemsOf(spec, list)) {
+    for (const container of objectItems(spec, list)) {
       defaultContainer(container, spec["hostNetwork"] === true);
     }
   }
@@ -143,7 +143,7 @@ export function defaultPodSpec(spec: Fields): void {
 /** Defaults that a pod has and a pod template does not. Changes `spec`. */
 export function defaultPodOnlyFields(spec: Fields): void {
   setDefault(spec, "enableServiceLinks", true);
-  for (const container of CONTAINER_LISTS.flatMap((list) => itemsOf(spec, list))) {
+  for (const container of CONTAINER_LISTS.flatMap((list) => objectItems(spec, list))) {
     const resources = fieldsOf(container["resources"]);
     const limits = fieldsOf(resources["limits"]);
     if (Object.keys(limits).length > 0) {

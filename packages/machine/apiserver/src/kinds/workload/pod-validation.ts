@@ -11,7 +11,7 @@ import {
 } from "../../meta/causes.ts";
 import { labelFault } from "../../meta/names.ts";
 import { type Fields, fieldsOf, isFields, listOf, textAt, valueAt } from "../../objects/json.ts";
-import { CONTAINER_LISTS, HOOKS, PROBES, itemsOf } from "./pod-defaults.ts";
+import { CONTAINER_LISTS, HOOKS, PROBES, objectItems } from "./pod-defaults.ts";
 
 /** In validation order: sources after the first are rejected. Source: Kubernetes validateVolumeSource. */
 const VOLUME_SOURCES = [
@@ -63,24 +63,28 @@ function exclusiveFieldCauses(
 }
 
 function downwardCauses(source: unknown, path: string): Cause[] {
-  return itemsOf(fieldsOf(source), "items").flatMap((item, index) => {
+  return objectItems(fieldsOf(source), "items").flatMap((item, index) => {
     const field = `${path}.items[${String(index)}]`;
     const { fieldRef, resourceFieldRef } = item;
     if (fieldRef !== undefined && resourceFieldRef !== undefined) {
       const why = "fieldRef and resourceFieldRef can not be specified simultaneously";
       return [invalidValue(field, "resource", why)];
     }
-    const isNone = fieldRef === undefined && resourceFieldRef === undefined;
-    return isNone ? [requiredValue(field, "one of fieldRef and resourceFieldRef is required")] : [];
+    const hasNeither = fieldRef === undefined && resourceFieldRef === undefined;
+    return hasNeither
+      ? [requiredValue(field, "one of fieldRef and resourceFieldRef is required")]
+      : [];
   });
 }
 
 function projectionCauses(projected: unknown, path: string): Cause[] {
-  return itemsOf(fieldsOf(projected), "sources").flatMap((source, index) => {
+  return objectItems(fieldsOf(projected), "sources").flatMap((source, index) => {
     const field = `${path}.sources[${String(index)}]`;
-    const isMany = Object.keys(source).length > 1;
+    const hasSeveralSources = Object.keys(source).length > 1;
     return [
-      ...(isMany ? [forbiddenValue(field, "may not specify more than 1 volume type")] : []),
+      ...(hasSeveralSources
+        ? [forbiddenValue(field, "may not specify more than 1 volume type")]
+        : []),
       ...downwardCauses(source["downwardAPI"], `${field}.downwardAPI`),
     ];
   });
@@ -113,30 +117,30 @@ function valueFromCauses(variable: Fields, path: string): Cause[] {
 }
 
 function envFromCauses(container: Fields, path: string): Cause[] {
-  return itemsOf(container, "envFrom").flatMap(({ configMapRef, secretRef }) => {
+  return objectItems(container, "envFrom").flatMap(({ configMapRef, secretRef }) => {
     if (configMapRef !== undefined && secretRef !== undefined) {
       return [invalidValue(path, "", MORE_THAN_ONE_FIELD)];
     }
-    const isNone = configMapRef === undefined && secretRef === undefined;
-    return isNone
+    const hasNeither = configMapRef === undefined && secretRef === undefined;
+    return hasNeither
       ? [invalidValue(path, "", "must specify one of: `configMapRef` or `secretRef`")]
       : [];
   });
 }
 
 function handlerCauses(container: Fields, path: string): Cause[] {
-  const all = [
+  const handlers = [
     ...PROBES.map((name) => [`${path}.${name}`, container[name]] as const),
     ...HOOKS.map(
       (name) => [`${path}.lifecycle.${name}`, valueAt(container, "lifecycle", name)] as const,
     ),
   ];
-  return all.flatMap(([field, handler]) => {
+  return handlers.flatMap(([field, handler]) => {
     if (!isFields(handler)) {
       return [];
     }
-    const isNone = HANDLERS.every((key) => handler[key] === undefined);
-    return isNone
+    const hasNoHandler = HANDLERS.every((key) => handler[key] === undefined);
+    return hasNoHandler
       ? [requiredValue(field, "must specify a handler type")]
       : exclusiveFieldCauses(handler, { fields: HANDLERS, noun: "handler" }, field);
   });
@@ -182,7 +186,7 @@ function nameCauses(item: Fields, path: string, seen: Set<string>): Cause[] {
 }
 
 function portCauses(container: Fields, path: string): Cause[] {
-  return itemsOf(container, "ports").flatMap((port, index) => {
+  return objectItems(container, "ports").flatMap((port, index) => {
     const number = Number(port["containerPort"] ?? 0);
     const field = `${path}.ports[${String(index)}].containerPort`;
     if (number === 0) {
@@ -195,7 +199,7 @@ function portCauses(container: Fields, path: string): Cause[] {
 }
 
 function environmentCauses(container: Fields, path: string): Cause[] {
-  const single = itemsOf(container, "env").flatMap((variable, index) => {
+  const single = objectItems(container, "env").flatMap((variable, index) => {
     const field = `${path}.env[${String(index)}]`;
     const unnamed = textAt(variable, "name") === "" ? [requiredValue(`${field}.name`)] : [];
     return [...unnamed, ...valueFromCauses(variable, field)];
@@ -207,19 +211,21 @@ function environmentCauses(container: Fields, path: string): Cause[] {
 type Volumes = ReadonlyMap<string, Fields>;
 
 function volumeUseCauses(
-  use: Fields,
+  volumeUse: Fields,
   pathField: string,
   at: { field: string; volumes: Volumes },
 ): Cause[] {
   const { field, volumes } = at;
-  const name = textAt(use, "name");
+  const name = textAt(volumeUse, "name");
   const unknown = volumes.has(name) ? [] : [notFoundValue(`${field}.name`, name)];
   const named = name === "" ? [requiredValue(`${field}.name`)] : unknown;
-  return textAt(use, pathField) === "" ? [...named, requiredValue(`${field}.${pathField}`)] : named;
+  return textAt(volumeUse, pathField) === ""
+    ? [...named, requiredValue(`${field}.${pathField}`)]
+    : named;
 }
 
 function mountCauses(container: Fields, path: string, volumes: Volumes): Cause[] {
-  return itemsOf(container, "volumeMounts").flatMap((mount, index) =>
+  return objectItems(container, "volumeMounts").flatMap((mount, index) =>
     volumeUseCauses(mount, "mountPath", {
       field: `${path}.volumeMounts[${String(index)}]`,
       volumes,
@@ -229,8 +235,10 @@ function mountCauses(container: Fields, path: string, volumes: Volumes): Cause[]
 
 /** Only volumes from a claim can be block devices. Source: Kubernetes ValidateVolumeDevices. */
 function deviceCauses(container: Fields, path: string, volumes: Volumes): Cause[] {
-  const mounted = new Set(itemsOf(container, "volumeMounts").map((mount) => textAt(mount, "name")));
-  return itemsOf(container, "volumeDevices").flatMap((device, index) => {
+  const mounted = new Set(
+    objectItems(container, "volumeMounts").map((mount) => textAt(mount, "name")),
+  );
+  return objectItems(container, "volumeDevices").flatMap((device, index) => {
     const field = `${path}.volumeDevices[${String(index)}]`;
     const name = textAt(device, "name");
     const volume = volumes.get(name) ?? {};
@@ -294,7 +302,7 @@ export function podSpecCauses(
   path: string,
   claims: readonly string[] = [],
 ): readonly Cause[] {
-  const volumes = itemsOf(spec, "volumes");
+  const volumes = objectItems(spec, "volumes");
   const names = new Set<string>();
   const known = {
     containers: new Set<string>(),
@@ -303,15 +311,16 @@ export function podSpecCauses(
       ...volumes.map((volume) => [textAt(volume, "name"), volume] as const),
     ]),
   };
-  const none = listOf(spec["containers"]).length === 0 ? [requiredValue(`${path}.containers`)] : [];
+  const missingContainers =
+    listOf(spec["containers"]).length === 0 ? [requiredValue(`${path}.containers`)] : [];
   return [
     ...volumes.flatMap((volume, index) => {
       const field = `${path}.volumes[${String(index)}]`;
       return [...nameCauses(volume, field, names), ...volumeSourceCauses(volume, field)];
     }),
-    ...none,
+    ...missingContainers,
     ...CONTAINER_LISTS.flatMap((list) =>
-      itemsOf(spec, list).flatMap((container, index) =>
+      objectItems(spec, list).flatMap((container, index) =>
         containerCauses(container, `${path}.${list}[${String(index)}]`, known),
       ),
     ),

@@ -22,13 +22,13 @@ function computeQosClass(spec: Fields): string {
   const resources = CONTAINER_LISTS.flatMap((list) =>
     listOf(spec[list]).map((container) => fieldsOf(valueAt(container, "resources"))),
   );
-  const given = (of: string) =>
+  const cpuAndMemory = (list: string) =>
     resources.map((resource) => {
-      const { cpu, memory } = fieldsOf(resource[of]);
+      const { cpu, memory } = fieldsOf(resource[list]);
       return { cpu, memory };
     });
-  const limits = given("limits");
-  const requests = given("requests");
+  const limits = cpuAndMemory("limits");
+  const requests = cpuAndMemory("requests");
   const named = [...limits, ...requests].some(({ cpu, memory }) => (cpu ?? memory) !== undefined);
   if (!named) {
     return "BestEffort";
@@ -64,11 +64,11 @@ function immutablePart(spec: Fields, like: Fields): Fields {
 
 function validateUpdate(pod: KubeObject, current: KubeObject): Cause[] {
   // The stored pod may be older than a default, so it is defaulted before the comparison.
-  const was = copyJson(fieldsOf(current["spec"]));
-  defaultPodSpec(was);
-  defaultPodOnlyFields(was);
-  const fixed = immutablePart(fieldsOf(pod["spec"]), was);
-  const before = immutablePart(was, was);
+  const currentSpec = copyJson(fieldsOf(current["spec"]));
+  defaultPodSpec(currentSpec);
+  defaultPodOnlyFields(currentSpec);
+  const fixed = immutablePart(fieldsOf(pod["spec"]), currentSpec);
+  const before = immutablePart(currentSpec, currentSpec);
   return equalJson(copyJson(fixed), copyJson(before))
     ? []
     : [
@@ -85,8 +85,8 @@ function graceSeconds(pod: KubeObject, requested: number | undefined): number | 
   if (textAt(pod, "spec", "nodeName") === "" || phase === "Succeeded" || phase === "Failed") {
     return undefined;
   }
-  const own = valueAt(pod, "spec", "terminationGracePeriodSeconds");
-  const grace = requested ?? (typeof own === "number" ? own : 30);
+  const specified = valueAt(pod, "spec", "terminationGracePeriodSeconds");
+  const grace = requested ?? (typeof specified === "number" ? specified : 30);
   return grace <= 0 ? undefined : grace;
 }
 

@@ -24,7 +24,7 @@ export interface DeleteOptions {
   readonly dryRun: boolean;
 }
 
-const FIELDS: Readonly<Record<string, { type: string; fits: (value: unknown) => boolean }>> = {
+const FIELD_TYPES: Readonly<Record<string, { type: string; fits: (value: unknown) => boolean }>> = {
   kind: { type: "string", fits: (value) => typeof value === "string" },
   gracePeriodSeconds: { type: "int64", fits: Number.isInteger },
   preconditions: { type: "v1.Preconditions", fits: isFields },
@@ -39,14 +39,14 @@ const FIELDS: Readonly<Record<string, { type: string; fits: (value: unknown) => 
   },
 };
 
-function checkTypes(given: Fields): void {
-  for (const [field, { type, fits }] of Object.entries(FIELDS)) {
-    const value = given[field];
+function checkTypes(options: Fields): void {
+  for (const [field, { type, fits }] of Object.entries(FIELD_TYPES)) {
+    const value = options[field];
     if (value !== undefined && value !== null && !fits(value)) {
       throw cannotUnmarshal(value, `DeleteOptions.${field}`, type);
     }
   }
-  const kind = given["kind"] ?? "";
+  const kind = options["kind"] ?? "";
   if (kind !== "" && kind !== "DeleteOptions") {
     throw badRequest("decoded object cannot be converted to DeleteOptions");
   }
@@ -70,12 +70,12 @@ function fromQuery(query: URLSearchParams): Fields {
   };
 }
 
-function optionCauses(given: Fields, dryRun: readonly string[]): Cause[] {
-  const policy = given["propagationPolicy"] ?? undefined;
-  const both = policy !== undefined && (given["orphanDependents"] ?? undefined) !== undefined;
+function optionCauses(options: Fields, dryRun: readonly string[]): Cause[] {
+  const policy = options["propagationPolicy"] ?? undefined;
+  const setsBoth = policy !== undefined && (options["orphanDependents"] ?? undefined) !== undefined;
   const why = "orphanDependents and deletionPropagation cannot be both set";
   return [
-    ...(both ? [invalidValue("propagationPolicy", policy, why)] : []),
+    ...(setsBoth ? [invalidValue("propagationPolicy", policy, why)] : []),
     ...(POLICIES.some((known) => known === policy) || policy === undefined
       ? []
       : [unsupportedValue("propagationPolicy", policy, [...POLICIES, "nil"])]),
@@ -83,8 +83,8 @@ function optionCauses(given: Fields, dryRun: readonly string[]): Cause[] {
   ];
 }
 
-function parseGrace(given: Fields): number | undefined {
-  const grace = given["gracePeriodSeconds"];
+function parseGrace(options: Fields): number | undefined {
+  const grace = options["gracePeriodSeconds"];
   if (typeof grace !== "number") {
     return undefined;
   }
@@ -93,18 +93,18 @@ function parseGrace(given: Fields): number | undefined {
 
 /** From the body, or from the query if there is no body. dryRun may be in both. Throws StatusErrors 400 and 422. */
 export function parseDeleteOptions(call: Call): DeleteOptions {
-  const given = call.body.text === "" ? fromQuery(call.query) : parseObject(call.body);
-  checkTypes(given);
+  const options = call.body.text === "" ? fromQuery(call.query) : parseObject(call.body);
+  checkTypes(options);
   // checkTypes has checked its type
-  const inBody = (given["dryRun"] ?? []) as readonly string[];
+  const inBody = (options["dryRun"] ?? []) as readonly string[];
   const dryRun = [...inBody, ...call.query.getAll("dryRun")];
-  rejectInvalidOptions("DeleteOptions", optionCauses(given, dryRun));
-  const orphan = given["orphanDependents"];
+  rejectInvalidOptions("DeleteOptions", optionCauses(options, dryRun));
+  const orphan = options["orphanDependents"];
   return {
-    graceSeconds: parseGrace(given),
-    uid: textAt(given, "preconditions", "uid"),
-    resourceVersion: textAt(given, "preconditions", "resourceVersion"),
-    propagationPolicy: textAt(given, "propagationPolicy"),
+    graceSeconds: parseGrace(options),
+    uid: textAt(options, "preconditions", "uid"),
+    resourceVersion: textAt(options, "preconditions", "resourceVersion"),
+    propagationPolicy: textAt(options, "propagationPolicy"),
     ...(typeof orphan === "boolean" ? { orphanDependents: orphan } : {}),
     dryRun: dryRun.length > 0,
   };

@@ -105,11 +105,11 @@ export function checkFields(call: Call, unknown: readonly string[]): void {
   if (mode === "Ignore") {
     return;
   }
-  const faults = [
+  const problems = [
     ...duplicatesInBody(call).map((path) => ({ what: "duplicate", path })),
     ...unknown.map((path) => ({ what: "unknown", path })),
   ];
-  const messages = faults
+  const messages = problems
     .slice(0, REPORTED_FIELDS_MAX)
     .map(({ what, path }) => `${what} field "${truncatePath(path)}"`);
   if (mode !== "Strict") {

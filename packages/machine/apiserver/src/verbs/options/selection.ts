@@ -93,8 +93,10 @@ function narrowestScope({ kind, namespace }: Call, name: string | undefined): Sc
 export function parseSelection(call: Call): Selection {
   const labels = parseLabelSelector(call.query.get("labelSelector") ?? "");
   const byName = call.name === "" ? "" : `metadata.name=${call.name}`;
-  const given = [call.query.get("fieldSelector") ?? "", byName].filter((text) => text !== "");
-  const fields = parseFieldSelector(given.join(","), call.kind);
+  const fieldSelectors = [call.query.get("fieldSelector") ?? "", byName].filter(
+    (text) => text !== "",
+  );
+  const fields = parseFieldSelector(fieldSelectors.join(","), call.kind);
   return {
     scope: narrowestScope(call, fields?.name),
     matches: combineMatchers(call.kind, labels, fields),

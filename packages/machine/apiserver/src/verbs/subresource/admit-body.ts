@@ -25,9 +25,9 @@ export interface SubresourceBody {
 export async function admitBody(
   call: Call,
   deps: Pick<VerbDeps, "admission">,
-  given: SubresourceBody,
+  bodyOptions: SubresourceBody,
 ): Promise<KubeObject> {
-  const { kind, body, operation = "CREATE" } = given;
+  const { kind, body, operation = "CREATE" } = bodyOptions;
   const metadata = fieldsOf(body["metadata"]);
   const object: KubeObject = {
     ...body,

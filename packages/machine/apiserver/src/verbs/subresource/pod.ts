@@ -27,10 +27,10 @@ const BINDING = { group: "", version: "v1", kind: "Binding" };
 
 function setCondition(object: KubeObject, condition: Fields): void {
   const status = fieldsOf(object["status"]);
-  const others = listOf(status["conditions"]).filter(
+  const otherConditions = listOf(status["conditions"]).filter(
     (existing) => textAt(existing, "type") !== condition["type"],
   );
-  object["status"] = { ...status, conditions: [...others, condition] };
+  object["status"] = { ...status, conditions: [...otherConditions, condition] };
 }
 
 export async function bindPod(call: Call, deps: VerbDeps): Promise<Reply> {
@@ -89,9 +89,9 @@ function multipleBudgetsError(): StatusError {
 
 /** Why the pod may not be evicted now. An unready pod may be evicted if enough other pods are healthy. */
 function checkBudget(deps: VerbDeps, pod: KubeObject, namespace: string): StatusError | undefined {
-  const [budget, ...others] = findBudgets(deps, pod, namespace).map((found) => found.view());
+  const [budget, ...otherBudgets] = findBudgets(deps, pod, namespace).map((found) => found.view());
   if (budget === undefined) return undefined;
-  if (others.length > 0) return multipleBudgetsError();
+  if (otherBudgets.length > 0) return multipleBudgetsError();
   const pods = deps.store.list({ bucket: PODS, namespace }).map((found) => found.view());
   const { currentHealthy, desiredHealthy, disruptionsAllowed } = countDisruptions(budget, pods);
   const alwaysAllowsUnhealthy =
@@ -113,8 +113,8 @@ export async function evictPod(call: Call, deps: VerbDeps): Promise<Reply> {
   const key = printAddress({ bucket: EVICTIONS_KEY, namespace: call.namespace, name: "" });
   await deps.mutex.runExclusive(key, async () => {
     const pod = deps.store.find(addressOf(call))?.view();
-    const refusal = pod && checkBudget(deps, pod, call.namespace);
-    if (refusal !== undefined) throw refusal;
+    const rejection = pod && checkBudget(deps, pod, call.namespace);
+    if (rejection !== undefined) throw rejection;
     await deleteOne(call, { ...deps, admission: ADMIT_ALL }, parseDeleteOptions({ ...call, body }));
   });
   return CREATED_REPLY;

@@ -100,11 +100,11 @@ export async function serveScale(call: Call, deps: VerbDeps, method: string): Pr
       return { type: "object", code: 200, object: toScale(call.kind, object) };
     }
     case "PUT": {
-      const given = parseObject(call.body);
-      checkScaleName(call, given);
+      const scaleBody = parseObject(call.body);
+      checkScaleName(call, scaleBody);
       return changeScale(call, deps, (scale) => {
-        checkScaleVersion(call, given, scale);
-        return given;
+        checkScaleVersion(call, scaleBody, scale);
+        return scaleBody;
       });
     }
     case "PATCH": {

@@ -94,12 +94,12 @@ function findBound(call: Call, deps: TokenRequestDeps, reference: unknown): Boun
 }
 
 export async function requestToken(call: Call, deps: TokenRequestDeps): Promise<Reply> {
-  const given = await readRequestObject({ ...call, kind: TOKEN_REQUEST }, deps);
+  const requestBody = await readRequestObject({ ...call, kind: TOKEN_REQUEST }, deps);
   const account = deps.store.find(addressOf(call))?.view();
   if (account === undefined) {
     throw notFound(aboutOf(call.kind), call.name);
   }
-  const request = await admitBody(call, deps, { kind: TOKEN_REQUEST, body: given });
+  const request = await admitBody(call, deps, { kind: TOKEN_REQUEST, body: requestBody });
   const now = deps.clock.now();
   const expiresInSeconds = parseExpirationSeconds(request);
   const requested = listOf(valueAt(request, "spec", "audiences")).map(String);

@@ -20,17 +20,17 @@ type VisibleChange = { readonly type: ChangeType; readonly state: StoredObject }
 
 /** Cache of serialized events, so that watches of the same kind and representation serialize each change once. */
 class SharedCache<Source extends object> {
-  readonly #made = new WeakMap<Source, Map<Kind, Map<string, Buffer>>>();
+  readonly #values = new WeakMap<Source, Map<Kind, Map<string, Buffer>>>();
 
   get(source: Source, form: readonly [Kind, string], make: () => Buffer): Buffer {
     const [kind, name] = form;
-    const byKind = this.#made.get(source) ?? new Map<Kind, Map<string, Buffer>>();
-    this.#made.set(source, byKind);
+    const byKind = this.#values.get(source) ?? new Map<Kind, Map<string, Buffer>>();
+    this.#values.set(source, byKind);
     const byName = byKind.get(kind) ?? new Map<string, Buffer>();
     byKind.set(kind, byName);
-    const made = byName.get(name) ?? make();
-    byName.set(name, made);
-    return made;
+    const value = byName.get(name) ?? make();
+    byName.set(name, value);
+    return value;
   }
 }
 
@@ -144,8 +144,8 @@ class WatchEventWriter implements EventWriter {
     if (representation.as === "PartialObjectMetadata") {
       return printJson(toPartial(object));
     }
-    const asked = query.get("includeObject");
-    const include = asked === "None" || asked === "Object" ? asked : "Metadata";
+    const requested = query.get("includeObject");
+    const include = requested === "None" || requested === "Object" ? requested : "Metadata";
     const options = { kind, include, nowMs: this.#now(), headers: this.#needsHeaders } as const;
     this.#needsHeaders = false;
     return printJson(toTable([object], { resourceVersion: String(revision) }, options));

@@ -169,14 +169,14 @@ export class WatchSender {
       resolve(undefined);
     };
     this.#isLive = true;
-    const unfollow = store.follow(this.#selection.scope, (all) => {
+    const unfollow = store.follow(this.#selection.scope, (scopedChanges) => {
       if (this.#stream.isBehind) {
         // run() continues from the log when there is room.
         unfollow();
         stop();
         return;
       }
-      const changes = dropSent(all, this.#sentRevision);
+      const changes = dropSent(scopedChanges, this.#sentRevision);
       this.#send(changes);
       this.#sentRevision = changes.at(-1)?.revision ?? this.#sentRevision;
     });
