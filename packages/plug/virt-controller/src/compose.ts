@@ -77,8 +77,7 @@ import {
   type PartCaches,
 } from "./part-caches.ts";
 import { createLeadership, leadingFamily, type Leadership } from "./leadership.ts";
-import { reconcile } from "./reconcilers/index.ts";
-import { reconcileInstallation } from "./reconcilers/installation.ts";
+import { reconcile, reconcileInstallation } from "./reconcilers/index.ts";
 import { BY_MAC } from "./reconcilers/vm/create-vmi.ts";
 import { createDeferrals } from "./reconcilers/vm/deferrals.ts";
 import { BY_NETWORK } from "./services/caches.ts";

@@ -14,7 +14,7 @@ import { createFakeCache, createFakeStore } from "@patchbay/kube/testing";
 import { aVmi } from "@patchbay/support";
 import { beforeEach, describe, expect, test } from "vitest";
 import { SERVICE_INDEXES, wakeNetworkServices } from "./caches.ts";
-import { reconcileService } from "./reconcile.ts";
+import { reconcileService } from "./loop.ts";
 
 const KEY = "default/web";
 

@@ -1,13 +1,83 @@
 // SPDX-License-Identifier: Apache-2.0
 // Brings caches, queue and loop of Services together.
-import type { DaemonContext } from "@patchbay/daemon";
-import { createQueue, runReconciler, type EventRecorder } from "@patchbay/kube";
+import { ENDPOINT_SLICES, type Service, type VirtualMachineInstance } from "@patchbay/api";
+import {
+  askedNetworksOf,
+  NETWORK_SLICE_WRITER,
+  networkServicePlan,
+  planSlices,
+  trustedNamespacesOf,
+} from "@patchbay/core";
 import type { Store } from "@patchbay/core/ports";
-import { createServiceCaches, wakeNetworkServices, type ServiceCaches } from "./caches.ts";
-import { reconcileService } from "./reconcile.ts";
+import {
+  done,
+  parseKey,
+  performWrite,
+  type EventRecorder,
+  type Next,
+  createQueue,
+  runReconciler,
+} from "@patchbay/kube";
+import {
+  BY_NETWORK,
+  BY_SERVICE,
+  type ServiceCaches,
+  createServiceCaches,
+  wakeNetworkServices,
+} from "./caches.ts";
+import type { DaemonContext } from "@patchbay/daemon";
+
+/** What a pass rests on. */
+interface ServiceDeps extends ServiceCaches {
+  readonly store: Pick<Store, "create" | "update" | "delete">;
+  readonly events: Pick<EventRecorder, "record">;
+  /** What was told last of Services that are refused, by key: nothing is told twice. */
+  readonly told: Map<string, string>;
+}
+
+/** Tells on the Service why it is not served, once. */
+function tell(
+  {
+    key,
+    service,
+    refusal,
+  }: { readonly key: string; readonly service: Service; readonly refusal: string | undefined },
+  deps: ServiceDeps,
+): void {
+  if (refusal === undefined) deps.told.delete(key);
+  else if (deps.told.get(key) !== refusal) {
+    deps.told.set(key, refusal);
+    const note = { type: "Warning", reason: "ServiceNetworkRefused", message: refusal } as const;
+    deps.events.record(service, note);
+  }
+}
+
+/** One pass over one Service; of one that is gone the server removes the slices. */
+export async function reconcileService(key: string, deps: ServiceDeps): Promise<Next> {
+  const service = deps.services.find(parseKey(key));
+  if (service === undefined || service.metadata.deletionTimestamp !== undefined) {
+    deps.told.delete(key);
+    return done();
+  }
+  const [network] = askedNetworksOf(service);
+  const ofNetwork = (): readonly VirtualMachineInstance[] =>
+    network === undefined ? [] : deps.vmis.listBy(BY_NETWORK, network);
+  const { slices, refusal } = networkServicePlan({
+    service,
+    vmis: ofNetwork(),
+    definition: network === undefined ? undefined : deps.nads.find(parseKey(network)),
+    trustedNamespaces: trustedNamespacesOf(deps.kubevirts.list()[0]),
+  });
+  const known = deps.slices.listBy(BY_SERVICE, key);
+  for (const { kind, slice } of planSlices(slices, known, NETWORK_SLICE_WRITER)) {
+    await performWrite(deps.store, ENDPOINT_SLICES, { kind, object: slice });
+  }
+  tell({ key, service, refusal }, deps);
+  return done();
+}
 
 /** The loop, whose caches fill before it runs. */
-export interface ServicesLoop {
+interface ServicesLoop {
   /** Feeds the caches; resolves when they are filled. */
   start(signal: AbortSignal): Promise<void>;
   /** Works until the signal is aborted, with what this process may write. */

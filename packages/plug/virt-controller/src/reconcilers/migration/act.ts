@@ -20,7 +20,7 @@ import {
 import { keyOf, printKey } from "@patchbay/kube";
 import type { Patch } from "@patchbay/core/ports";
 import type { Deps } from "../../deps.ts";
-import { createLauncher, patchAnnotation } from "../launchers.ts";
+import { createLauncher, patchAnnotation } from "../vmi/act.ts";
 import { performSteps, type PerformedSteps } from "../steps.ts";
 
 type Migration = VirtualMachineInstanceMigration;

@@ -29,8 +29,7 @@ import {
 } from "@patchbay/core";
 import { parseKey, printTime } from "@patchbay/kube";
 import type { Deps } from "../../deps.ts";
-import { findAbsences, findLoss } from "../on-node.ts";
-import { observeVmi } from "../vmi/observe.ts";
+import { findAbsences, findLoss, observeVmi } from "../vmi/observe.ts";
 
 type Migration = VirtualMachineInstanceMigration;
 

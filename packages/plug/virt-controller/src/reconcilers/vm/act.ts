@@ -1,21 +1,31 @@
 // SPDX-License-Identifier: Apache-2.0
 // Performs the steps of a VM's plan; each may be repeated.
 import {
-  DATA_VOLUMES,
   VIRTUAL_MACHINE_INSTANCES,
+  type VirtualMachineInstance,
+  controllerOf,
+  CONTROLLER_REVISIONS,
   VIRTUAL_MACHINES,
+  type ControllerRevision,
+  type VirtualMachine,
+  DATA_VOLUMES,
   withDefaultBinding,
   type DataVolume,
-  type VirtualMachine,
-  type VirtualMachineInstance,
   type JsonPatchOperation,
 } from "@patchbay/api";
 import {
+  isAppError,
+  isEqual,
+  nicsOf,
+  nicsPatch,
+  withPlug,
+  type Nics,
+  type NicsChange,
+  statusPatch,
+  type RefsPlan,
   AppError,
   ifacesOf,
-  isAppError,
   networksOf,
-  nicsPatch,
   withMacs,
   type VmAction,
   type VmFacts,
@@ -24,8 +34,85 @@ import { keyOf, printKey } from "@patchbay/kube";
 import type { Deps } from "../../deps.ts";
 import { performSteps, type PerformedSteps } from "../steps.ts";
 import { createUniqueVmi } from "./create-vmi.ts";
-import { changeNics } from "./nics.ts";
-import { keepParts } from "./parts.ts";
+
+async function write(vmi: VirtualMachineInstance, to: Nics, deps: Deps): Promise<typeof vmi> {
+  const operations = nicsPatch({ object: vmi, base: "/spec", spec: vmi.spec }, to);
+  const patch = { type: "json", operations } as const;
+  const written = await deps.store.patch(VIRTUAL_MACHINE_INSTANCES, keyOf(vmi), patch);
+  deps.ownWrites.note(written);
+  return written;
+}
+
+function isRefusal(error: unknown): boolean {
+  return isAppError(error, "KUBE_REFUSED") || isAppError(error, "KUBE_FORBIDDEN");
+}
+
+/** Change by change, so that what is refused keeps nothing else from being done. */
+async function writeOneByOne(
+  vmi: VirtualMachineInstance,
+  { kept, plugs }: NicsChange,
+  deps: Deps,
+): Promise<readonly unknown[]> {
+  const refusals: unknown[] = [];
+  let current = vmi;
+  const changes = [() => kept, ...plugs.map((plug) => () => withPlug(nicsOf(current.spec), plug))];
+  for (const change of changes) {
+    const to = change();
+    if (isEqual(nicsOf(current.spec), to)) continue;
+    try {
+      current = await write(current, to, deps);
+    } catch (error) {
+      if (!isRefusal(error)) throw error;
+      refusals.push(error);
+    }
+  }
+  return refusals;
+}
+
+/**
+ * Makes the change in one write, or in several where one is refused.
+ * @throws AggregateError of what was refused; and what the store throws.
+ */
+async function changeNics(
+  vmi: VirtualMachineInstance,
+  change: NicsChange,
+  deps: Deps,
+): Promise<void> {
+  const { kept, plugs } = change;
+  try {
+    await write(vmi, plugs.reduce(withPlug, kept), deps);
+  } catch (error) {
+    const parts = plugs.length + (isEqual(nicsOf(vmi.spec), kept) ? 0 : 1);
+    if (!isRefusal(error) || parts < 2) throw error;
+    const refusals = await writeOneByOne(vmi, change, deps);
+    if (refusals.length > 0) throw new AggregateError(refusals, "some were refused");
+  }
+}
+
+/** One that is there is as good, if it is this VM's: a former VM of its name leaves its own behind for a moment. */
+async function makeRevision(
+  vm: VirtualMachine,
+  revision: ControllerRevision,
+  { store, log }: Deps,
+): Promise<void> {
+  try {
+    await store.create(CONTROLLER_REVISIONS, revision);
+    log.info("kept revision", { vm: printKey(keyOf(vm)), revision: revision.metadata.name });
+  } catch (error) {
+    if (!isAppError(error, "KUBE_ALREADY_EXISTS")) throw error;
+    const there = await store.find(CONTROLLER_REVISIONS, keyOf(revision));
+    if (there === undefined || controllerOf(there)?.uid !== vm.metadata.uid) throw error;
+  }
+}
+
+/** Makes the revisions, then has the VM's status tell of them. */
+async function keepParts(vm: VirtualMachine, plan: RefsPlan, deps: Deps): Promise<void> {
+  for (const revision of plan.revisions) await makeRevision(vm, revision, deps);
+  const operations = statusPatch(deps.ownWrites.newest(vm), plan.refs);
+  const patch = { type: "json", operations } as const;
+  const options = { subresource: "status" } as const;
+  deps.ownWrites.note(await deps.store.patch(VIRTUAL_MACHINES, keyOf(vm), patch, options));
+}
 
 async function patchVm(
   vm: VirtualMachine,

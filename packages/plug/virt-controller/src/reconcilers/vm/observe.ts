@@ -25,7 +25,7 @@ import {
 import { keyOf, parseKey, printTime } from "@patchbay/kube";
 import type { ObjectKey } from "@patchbay/core/ports";
 import type { Deps } from "../../deps.ts";
-import { claimsOf } from "../claims.ts";
+import { claimsOf } from "../vmi/observe.ts";
 
 /** The VMI of the VM's name. A cache may be behind: before one that was made counts as gone, the server is asked. */
 async function findVmi(

@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Which facts the VMI's part looks at.
 import {
+  type PersistentVolumeClaim,
+  type VirtualMachineInstance,
+  type Pod,
   isVmiFinal,
   names,
   networkConfigOf,
@@ -10,24 +13,65 @@ import {
   logsConsoles,
   usesEmulation,
   type NetworkConfig,
-  type Pod,
-  type VirtualMachineInstance,
 } from "@patchbay/api";
 import {
+  claimNamesOf,
+  type VmiFacts,
+  isNodeLost,
+  networkNamesOf,
+  networksNotOn,
+  nodeLossOf,
+  type Definitions,
+  type NetworkAbsences,
+  type NodeLoss,
   hasLostImage,
   isLauncherOf,
-  networkNamesOf,
   offeredResources,
   ownerPodName,
   planImageQuestion,
-  type Definitions,
-  type VmiFacts,
 } from "@patchbay/core";
-import { parseKey } from "@patchbay/kube";
-import type { ObjectKey } from "@patchbay/core/ports";
+import type { Cache, ObjectKey } from "@patchbay/core/ports";
 import type { Deps } from "../../deps.ts";
-import { claimsOf } from "../claims.ts";
-import { findAbsences, findLoss } from "../on-node.ts";
+import { parseKey } from "@patchbay/kube";
+
+/** The claims that the VMI uses, as far as they are there. */
+export function claimsOf(
+  vmi: VirtualMachineInstance,
+  claims: Pick<Cache<PersistentVolumeClaim>, "find">,
+): VmiFacts["storage"]["claims"] {
+  const { namespace = "" } = vmi.metadata;
+  const found = claimNamesOf(vmi).flatMap((name) => {
+    const claim = claims.find({ namespace, name });
+    return claim === undefined ? [] : [[name, claim] as const];
+  });
+  return new Map(found);
+}
+
+/** What is told of the pod's node where it does not answer. */
+export function findLoss(
+  pod: Pod | undefined,
+  { nodes }: Pick<Deps, "nodes">,
+): NodeLoss | undefined {
+  const name = pod?.spec.nodeName;
+  return name === undefined ? undefined : nodeLossOf(nodes.find({ name }));
+}
+
+/**
+ * What the pod's node cannot make NICs of, of the networks that the VMI names itself: of one that a binding brings along only
+ * the node has words. The other nodes are listed only where it matters.
+ */
+export function findAbsences(
+  { vmi, pod }: { readonly vmi: VirtualMachineInstance; readonly pod: Pod | undefined },
+  definitions: Definitions,
+  { nodes }: Pick<Deps, "nodes">,
+): NetworkAbsences {
+  const node = pod?.spec.nodeName;
+  const named = networkNamesOf(vmi, {});
+  const own = new Map([...definitions].filter(([network]) => named.includes(network)));
+  if (node === undefined || networksNotOn(node, own, []).size === 0) return new Map();
+  const others = nodes.list().filter((each) => !isNodeLost(each));
+  return networksNotOn(node, own, others.map(({ metadata }) => metadata.name).toSorted());
+}
 
 /** Where the owner's pod is, if there is one: its name is a function of uids. */
 function launcherKeyOf(vmi: VirtualMachineInstance): ObjectKey {
