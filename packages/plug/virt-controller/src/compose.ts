@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Brings caches, queue and loop together.
+// Wires up caches, queue and loops.
 import { randomBytes } from "node:crypto";
 import {
   API_SERVICES,
@@ -84,15 +84,14 @@ import { BY_NETWORK } from "./services/caches.ts";
 import { createMigrationCache, wakeMigrating } from "./migrations.ts";
 import { createServicesLoop } from "./services/loop.ts";
 
-/** How long a VM's status is put off at most while NICs go in and out of its guest, milliseconds. */
+/** Longest delay of a VM's status while NICs are plugged and unplugged, milliseconds. */
 const STATUS_WAIT_MS = 30_000;
 
-/** Index of the cache of VMIs by the node that they are on; another is by the networks that their specification names. */
+/** Index of VMIs by node. */
 const BY_NODE = "node";
-/** Index of the cache of VMs: by the instancetype and the preference that they name and have no revision of yet. */
+/** Index of VMs by instancetype and preference for which they have no revision yet. */
 const BY_PART = "part";
 
-/** The caches of this program. */
 interface Caches {
   readonly vms: StartableCache<VirtualMachine>;
   readonly vmis: StartableCache<VirtualMachineInstance>;
@@ -106,7 +105,7 @@ interface Caches {
   readonly parts: PartCaches;
 }
 
-/** A launcher pod wakes the VMI that it says it was made for; the pass judges whether that is so. */
+/** Key of the VMI that the launcher pod's owner reference names. The pass verifies the owner. */
 function vmiKeyOf(pod: Pod): string | undefined {
   const owner = controllerOf(pod);
   if (owner?.kind !== VIRTUAL_MACHINE_INSTANCES.kind) return undefined;
@@ -117,7 +116,6 @@ function ownKeyOf(object: KubeObject): string {
   return printKey(keyOf(object));
 }
 
-/** Queues what a change is about. */
 function wake<T extends KubeObject>(
   cache: Cache<T>,
   queue: Queue,
@@ -129,7 +127,7 @@ function wake<T extends KubeObject>(
   });
 }
 
-/** A claim wakes the VMIs whose disks are on it. */
+/** Wakes the VMIs whose disks are on a changed claim. */
 function wakeUsers({ claims, vmis }: Caches, queue: Queue): void {
   claims.onChange((change) => {
     const { metadata } = change.kind === "deleted" ? change.previous : change.current;
@@ -141,7 +139,7 @@ function wakeUsers({ claims, vmis }: Caches, queue: Queue): void {
   });
 }
 
-/** Wakes the VMIs of a node that is lost, back, cordoned or uncordoned; heartbeats wake none. */
+/** Wakes the VMIs of a node that is lost, back, cordoned or uncordoned. Heartbeats wake none. */
 function wakeGuestsOf({ nodes, vmis }: Caches, queue: Queue): void {
   nodes.onChange((change) => {
     const previous = change.kind === "added" ? undefined : change.previous;
@@ -155,7 +153,7 @@ function wakeGuestsOf({ nodes, vmis }: Caches, queue: Queue): void {
   });
 }
 
-/** A definition concerns the VMIs that are to be on its network. */
+/** Wakes the VMIs whose network has a changed definition. */
 function wakeNetworks({ nads, vmis }: Caches, queue: Queue): void {
   nads.onChange((change) => {
     const nad = change.kind === "deleted" ? change.previous : change.current;
@@ -163,13 +161,12 @@ function wakeNetworks({ nads, vmis }: Caches, queue: Queue): void {
   });
 }
 
-/** A guest that moves is on two nodes. */
+/** The nodes of a VMI; a migrating guest has two. */
 function nodesOf(vmi: VirtualMachineInstance): readonly string[] {
   const nodes = [vmi.status?.nodeName, openMigration(vmi)?.targetNode];
   return [...new Set(nodes.filter((node) => node !== undefined))];
 }
 
-/** Of an object that is gone nothing is remembered. */
 function forgetDeleted<T extends KubeObject>(cache: Cache<T>, { pauses, deferrals }: Deps): void {
   cache.onChange((change: Change<T>) => {
     if (change.kind !== "deleted") return;
@@ -179,7 +176,7 @@ function forgetDeleted<T extends KubeObject>(cache: Cache<T>, { pauses, deferral
   });
 }
 
-/** A change of the cluster's configuration concerns every VM and VMI; one of its status, which is told below, none. */
+/** Wakes all VMs and VMIs when the cluster's configuration changes, but not when only its status does. */
 function wakeAll({ kubevirts, vms, vmis }: Caches, queue: Queue): void {
   kubevirts.onChange((change) => {
     if (change.kind === "updated" && isEqual(change.previous.spec, change.current.spec)) return;
@@ -187,7 +184,7 @@ function wakeAll({ kubevirts, vms, vmis }: Caches, queue: Queue): void {
   });
 }
 
-/** An instancetype or a preference concerns the VMs that wait for it. */
+/** Wakes the VMs that wait for a changed instancetype or preference. */
 function wakeWaiting({ parts, vms }: Caches, queue: Queue): void {
   onPartChange(parts, (key) => {
     for (const vm of vms.listBy(BY_PART, key)) queue.add(ownKeyOf(vm));
@@ -195,7 +192,7 @@ function wakeWaiting({ parts, vms }: Caches, queue: Queue): void {
 }
 
 function createCaches({ client, log }: DaemonContext): Caches {
-  // Only spares memory: whose launcher a pod is, its owner says.
+  // The label only saves memory; passes check the owner reference.
   const labelSelector = `${names.KUBEVIRT_LABEL}=${names.LAUNCHER_LABEL_VALUE}`;
   const logger = log;
   return {
@@ -221,7 +218,7 @@ function createCaches({ client, log }: DaemonContext): Caches {
     pods: createCache(client.reflect(PODS, { labelSelector, trim: seenLauncher }), { logger }),
     claims: createCache(client.reflect(PERSISTENT_VOLUME_CLAIMS), { logger }),
     nodes: createCache(client.reflect(NODES, { trim: seenNode }), { logger }),
-    // A cluster without Multus need not have the kind.
+    // The kind is missing in a cluster without Multus.
     nads: createCache(
       client.reflect(NETWORK_ATTACHMENT_DEFINITIONS, { trim: seenDefinition, isOptional: true }),
       { logger },
@@ -261,7 +258,7 @@ function createDeps(
   };
 }
 
-/** Keys of VMs, and of VMIs, which have the names of their VMs. */
+/** Queue of VMs and VMIs, which share their keys. */
 function createWorkQueue(clock: Clock, caches: Caches, { concurrency }: Flags): Queue {
   const circumstancesOf = (key: string): string => {
     const object = parseKey(key);
@@ -282,7 +279,7 @@ function createWorkQueue(clock: Clock, caches: Caches, { concurrency }: Flags): 
   return queue;
 }
 
-/** Whose writes are lost is found by its kind. */
+/** Finds the object of a lost write by its kind. */
 function lostWritesOf({ vms, vmis, migrations, pods }: Caches, { events }: Deps): LostWriteTeller {
   const caches: Readonly<Record<string, Pick<Cache<KubeObject>, "find">>> = {
     [VIRTUAL_MACHINES.resource]: vms,
@@ -293,7 +290,7 @@ function lostWritesOf({ vms, vmis, migrations, pods }: Caches, { events }: Deps)
   return { events, find: (resource, key) => caches[resource]?.find(key) };
 }
 
-/** Tells how the installation is until the signal is aborted; where virt-api is not known, that too. */
+/** Reports the state of the installation until the signal is aborted, including a missing APIService of virt-api. */
 async function tellInstallation(
   { client, clock, log, health, signal }: DaemonContext,
   { kubevirts, store }: Pick<Deps, "store" | "kubevirts">,
@@ -326,13 +323,12 @@ function familiesOf({ kubevirts, migrations, vmis, vms }: Caches): readonly Metr
   ];
 }
 
-/** Says who leads wherever somebody asks. */
 function tellLeader({ metrics, health }: DaemonContext, leadership: Leadership): void {
   metrics.addSource(() => Promise.resolve([leadingFamily(leadership)]));
   health.addNote(() => leadership.describe());
 }
 
-/** Runs the loops until the signal is aborted, while this process leads. */
+/** Runs the loops until the signal is aborted, while this process is the leader. */
 export async function runController(context: DaemonContext, flags: Flags): Promise<void> {
   const { clock, log, metrics, health, signal } = context;
   const caches = createCaches(context);
@@ -348,7 +344,7 @@ export async function runController(context: DaemonContext, flags: Flags): Promi
   health.tellConfig(() => configVersionOf(caches.kubevirts.list()[0]));
   metrics.addSource(() => Promise.resolve(familiesOf(caches)));
   context.ready();
-  await leadership.campaign(signal).catch(() => undefined); // only the signal ends it so
+  await leadership.campaign(signal).catch(() => undefined); // rejects only when the signal is aborted
   if (signal.aborted) return;
   const reconcileOne = (key: string): Promise<Next> => reconcile(key, deps);
   const lostWrites = lostWritesOf(caches, deps);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Does this process do the work, or does it stand by with warm caches until the one that does is gone?
+// Leader election. A process that does not lead waits with warm caches.
 import { randomUUID } from "node:crypto";
 import { hostname } from "node:os";
 import { LEASES } from "@patchbay/api";
@@ -12,21 +12,20 @@ import type { Flags } from "./config.ts";
 /** Name of the Lease. Source: KubeVirt pkg/virt-controller/leaderelectionconfig. */
 const LEASE_NAME = "virt-controller";
 
-/** What this process may do, and who leads. */
 export interface Leadership {
-  /** Refuses writes while this process does not lead. */
+  /** Rejects writes while this process does not lead. */
   readonly store: Store;
   isLeading(): boolean;
-  /** For whoever asks `/readyz`. */
+  /** Text for `/readyz`. */
   describe(): string;
   /** Resolves when this process leads; rejects with the signal's reason. */
   campaign(signal: AbortSignal): Promise<void>;
   /**
-   * Goes on leading until the signal is aborted.
-   * @throws AppError with KUBE_LEASE_LOST when another one leads: nothing that is remembered here counts any more
+   * Leads until the signal is aborted.
+   * @throws AppError with KUBE_LEASE_LOST when another process leads, so that all state in memory is outdated
    */
   hold(signal: AbortSignal): Promise<void>;
-  /** Lets another one lead, once nothing is under way any more. */
+  /** Releases the Lease. Call it when no work is running any more. */
   release(): Promise<void>;
 }
 
@@ -42,7 +41,7 @@ function aloneWith(store: Store): Leadership {
   };
 }
 
-/** Takes part in the election where the flags say so, else leads alone. */
+/** Takes part in leader election if the flags demand it; otherwise always leads. */
 export async function createLeadership(
   { client, clock, log, signal }: DaemonContext,
   { leaderElect, leaseNamespace: namespace }: Flags,

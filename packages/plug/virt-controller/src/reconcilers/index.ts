@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The loop: a VM and the VMI of its name in one pass, so that what the VM's part writes goes on into the pod at once.
+// One pass over a VM and its VMI, so that a change of the VM reaches the launcher pod at once; and the installation's status.
 import { KUBEVIRTS, type ApiService, type KubeVirt } from "@patchbay/api";
 import { installationStatus, statusPatch } from "@patchbay/core";
 import { done, keyOf, printTime, type Next, after, earliest } from "@patchbay/kube";
@@ -10,18 +10,17 @@ import { reconcileMigrations } from "./migration/index.ts";
 import { reconcileVm } from "./vm/index.ts";
 import { reconcileVmi } from "./vmi/index.ts";
 
-/** What it rests on. */
 interface InstallationDeps {
   readonly kubevirts: Cache<KubeVirt>;
-  /** virt-api's alone. */
+  /** Only virt-api's. */
   readonly apiServices: Cache<ApiService>;
   readonly store: Pick<Store, "patch">;
   readonly clock: Pick<Clock, "now">;
-  /** Of this program. */
+  /** Version of this program. */
   readonly version: string;
 }
 
-/** One write at most, of the object whose configuration counts; safe to repeat. */
+/** Writes the status of the configuration object at most once. Safe to repeat. */
 export async function reconcileInstallation(deps: InstallationDeps): Promise<Next> {
   const [kubevirt] = deps.kubevirts.list();
   if (kubevirt === undefined) return done();
@@ -51,15 +50,15 @@ function lookMs(next: Next): number | undefined {
 }
 
 /**
- * One pass over the VM, the VMI of that name and its migrations; any of them may not be there. Safe to repeat.
- * @throws the first failure, after all have had their turn
+ * One pass over the VM, the VMI of that name and its migrations, each of which may be missing. Safe to repeat.
+ * @throws the first error, after all parts have run
  */
 export async function reconcile(key: string, deps: Deps): Promise<Next> {
   const vm = await attempt(reconcileVm(key, deps));
-  // Before the VMI's: a pod that ends with a migration is no guest's end.
+  // Migrations come before the VMI, because the end of a migration's pod does not mean that the guest has ended.
   const migrations = await attempt(reconcileMigrations(key, deps));
   const vmi = await attempt(reconcileVmi(key, deps));
-  // What has come to its end in this pass is no longer in the way of the next.
+  // Evacuation comes last, because a migration that ended in this pass no longer blocks a new one.
   const evacuation = await attempt(reconcileEvacuation(key, deps));
   if ("error" in vm) throw vm.error;
   if ("error" in migrations) throw migrations.error;

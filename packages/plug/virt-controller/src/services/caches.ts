@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What is known of Services and of our slices, and whom a change concerns.
+// Caches of Services and of Patchbay's EndpointSlices, and the Services to reconcile after a change.
 import {
   ENDPOINT_SLICES,
   SERVICES,
@@ -32,16 +32,15 @@ import {
   type StartableCache,
 } from "@patchbay/kube";
 
-/** Index of Services by the network that they name, and of VMIs by those of their specification. */
+/** Index of Services by the network that they name, and of VMIs by the networks in their spec. */
 export const BY_NETWORK = "network";
-/** Index of slices by the Service that they are of. */
+/** Index of slices by their Service. */
 export const BY_SERVICE = "service";
 
-/** What is looked at. */
 export interface ServiceCaches {
   /** Index {@link BY_NETWORK}. */
   readonly services: Cache<Service>;
-  /** Ours alone. Index {@link BY_SERVICE}. */
+  /** Only Patchbay's slices. Index {@link BY_SERVICE}. */
   readonly slices: Cache<EndpointSlice>;
   /** Index {@link BY_NETWORK}. */
   readonly vmis: Cache<VirtualMachineInstance>;
@@ -49,13 +48,12 @@ export interface ServiceCaches {
   readonly kubevirts: Cache<KubeVirt>;
 }
 
-/** The caches that only Services need, before they are started. */
 export interface StartableServiceCaches {
   readonly services: StartableCache<Service>;
   readonly slices: StartableCache<EndpointSlice>;
 }
 
-/** How both are found, beside their names. */
+/** Indexes of both caches. */
 export const SERVICE_INDEXES = {
   services: { [BY_NETWORK]: askedNetworksOf },
   slices: {
@@ -66,7 +64,6 @@ export const SERVICE_INDEXES = {
   },
 } as const;
 
-/** Makes the caches; they are empty until they are started. */
 export function createServiceCaches(client: KubeClient, logger: Logger): StartableServiceCaches {
   const labelSelector = `${SLICE_WRITER_LABEL}=${NETWORK_SLICE_WRITER}`;
   return {
@@ -87,7 +84,7 @@ function keyText(service: Service): string {
   return printKey(keyOf(service));
 }
 
-/** A VMI concerns the Services that name a network of it and select it; what slices do not tell concerns none. */
+/** Wakes the Services that select the VMI on one of its networks, unless the change does not affect slices. */
 function wakeOfVmis({ services, vmis }: ServiceCaches, add: Add): void {
   const isFor = (service: Service, vmi: VirtualMachineInstance): boolean => {
     const ask = serviceAskOf(service);
@@ -107,7 +104,7 @@ function wakeOfVmis({ services, vmis }: ServiceCaches, add: Add): void {
   });
 }
 
-/** A change of which namespaces are an administrator's concerns all Services that ask for something. */
+/** Wakes all Services for networks when the trusted namespaces change. */
 function wakeOfTrust({ services, kubevirts }: ServiceCaches, add: Add): void {
   kubevirts.onChange((change) => {
     const [before, now] = statesOf(change).map(trustedNamespacesOf);
@@ -118,7 +115,7 @@ function wakeOfTrust({ services, kubevirts }: ServiceCaches, add: Add): void {
   });
 }
 
-/** Calls `add` with the key of each Service whose slices a change may concern. */
+/** Calls `add` with the key of each Service whose slices a change may affect. */
 export function wakeNetworkServices(caches: ServiceCaches, add: Add): void {
   const { services, slices, nads } = caches;
   services.onChange((change) => {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Brings caches, queue and loop of Services together.
+// The loop over Services for networks of VMs.
 import { ENDPOINT_SLICES, type Service, type VirtualMachineInstance } from "@patchbay/api";
 import {
   askedNetworksOf,
@@ -27,15 +27,14 @@ import {
 } from "./caches.ts";
 import type { DaemonContext } from "@patchbay/daemon";
 
-/** What a pass rests on. */
 interface ServiceDeps extends ServiceCaches {
   readonly store: Pick<Store, "create" | "update" | "delete">;
   readonly events: Pick<EventRecorder, "record">;
-  /** What was told last of Services that are refused, by key: nothing is told twice. */
+  /** Last reported rejection by key, so that nothing is reported twice. */
   readonly told: Map<string, string>;
 }
 
-/** Tells on the Service why it is not served, once. */
+/** Records an event when the Service is rejected for a new reason. */
 function tell(
   {
     key,
@@ -52,7 +51,7 @@ function tell(
   }
 }
 
-/** One pass over one Service; of one that is gone the server removes the slices. */
+/** One pass over one Service. The server deletes the slices of a deleted Service. */
 export async function reconcileService(key: string, deps: ServiceDeps): Promise<Next> {
   const service = deps.services.find(parseKey(key));
   if (service === undefined || service.metadata.deletionTimestamp !== undefined) {
@@ -76,18 +75,17 @@ export async function reconcileService(key: string, deps: ServiceDeps): Promise<
   return done();
 }
 
-/** The loop, whose caches fill before it runs. */
 interface ServicesLoop {
-  /** Feeds the caches; resolves when they are filled. */
+  /** Starts the caches; resolves when they are synced. */
   start(signal: AbortSignal): Promise<void>;
-  /** Works until the signal is aborted, with what this process may write. */
+  /** Runs until the signal is aborted. */
   run(
     by: { readonly store: Store; readonly events: EventRecorder },
     signal: AbortSignal,
   ): Promise<void>;
 }
 
-/** Makes the loop; `others` are caches that other loops need too. */
+/** `others` are caches that it shares with other loops. */
 export function createServicesLoop(
   { client, clock, log, metrics, health }: DaemonContext,
   others: Omit<ServiceCaches, "services" | "slices">,

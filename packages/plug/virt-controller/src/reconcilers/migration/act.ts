@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Performs the steps of a plan for a VMI's migrations; each may be repeated.
+// Executes the plan for a VMI's migrations. Each step can be repeated.
 import {
   names,
   PODS,
@@ -58,12 +58,12 @@ async function release(migration: Migration, deps: Deps): Promise<void> {
   await patchMigration(migration, patch, deps);
 }
 
-/** What the VMI has now: a step before may have written it. */
+/** An earlier step may have written the VMI. */
 function newestVmi({ guest }: MigrationFacts, deps: Deps): VirtualMachineInstance | undefined {
   return guest && deps.ownWrites.newest(guest.vmi);
 }
 
-/** Nothing of it may have changed since the plan was made: what a node has said meanwhile decides anew. */
+/** Fails if the VMI has changed since the plan was made, because a node's report may change the decision. */
 async function tell(members: Members, facts: MigrationFacts, deps: Deps): Promise<void> {
   const vmi = facts.guest?.vmi;
   if (vmi === undefined) return;
@@ -94,7 +94,7 @@ async function changeTarget(
   } else if (guest !== undefined) await createLauncher(action.pod, guest.vmi, deps);
 }
 
-/** The server says whose the guest is before anything of it ends: a pod that has it, or is to get it, stays. */
+/** Reads the VMI from the server first, and does not delete a pod that has the guest or is about to get it. */
 async function deleteLauncher(
   action: Extract<MigrationAction, { kind: "deleteLauncher" }>,
   { guest }: MigrationFacts,
@@ -139,7 +139,7 @@ async function performOne(
   }
 }
 
-/** Performs the plan. Circumstances are what the API server judges by, beside the step. */
+/** The inputs of the steps include what the API server validates against. */
 export function actMigrations(
   plan: readonly MigrationAction[],
   facts: MigrationFacts,

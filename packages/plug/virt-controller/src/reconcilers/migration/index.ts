@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The migrations' part of a pass: a guest that is to leave its node gets a second pod, both nodes are told, and in the end one is left.
+// The migrations' part of a pass: creates a second launcher pod, coordinates both nodes through the VMI, and deletes one pod at the end.
 import {
   VIRTUAL_MACHINE_INSTANCE_MIGRATIONS,
   type VirtualMachineInstanceMigration,
@@ -34,7 +34,7 @@ async function write(migration: Migration, status: Status, deps: Deps): Promise<
   return true;
 }
 
-/** With the VMI as this pass has left it. */
+/** Uses the VMI as this pass has written it. */
 function afterwards(facts: MigrationFacts, deps: Deps): MigrationFacts {
   const { guest } = facts;
   if (guest === undefined) return facts;
@@ -50,7 +50,7 @@ async function reportCurrent(
   const course = nextCourse(facts);
   const told = afterwards(facts, deps);
   const state = stateIn(told);
-  // What the VMI could not be told has not happened.
+  // If the VMI could not be written, the migration has not progressed.
   if (failures.some(({ step }) => step === "tellMigration")) return;
   const status = migrationStatus({ migration, course, state, failures, now: facts.now });
   if (!(await write(migration, status, deps))) return;
@@ -60,7 +60,6 @@ async function reportCurrent(
   }
 }
 
-/** Tells what is new of each. */
 async function reportMigrations(
   facts: MigrationFacts,
   { failures }: PerformedSteps,
@@ -80,7 +79,7 @@ export async function reconcileMigrations(key: string, deps: Deps): Promise<Next
   const facts = await observeMigrations(key, deps);
   if (facts === undefined) return done();
   const outcome = await actMigrations(planMigrations(facts), facts, deps);
-  // What the VMI was not told is not told of the migration either.
+  // The migration must not report what the VMI does not.
   rethrow(outcome);
   await reportMigrations(facts, outcome, deps);
   const lookMs = earliest([outcome.againMs, nextDeadlineMs(facts)]);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which facts the migrations' part looks at. Of a VMI that nobody migrates nothing is read.
+// Reads the facts about a VMI's migrations. Reads nothing for a VMI without migrations.
 import {
   isMigrationFinal,
   migrationConfigOf,
@@ -33,7 +33,7 @@ import { findAbsences, findLoss, observeVmi } from "../vmi/observe.ts";
 
 type Migration = VirtualMachineInstanceMigration;
 
-/** Index of the cache of migrations: by NAMESPACE/NAME of their VMIs. */
+/** Index of migrations by NAMESPACE/NAME of their VMIs. */
 export const BY_VMI = "vmi";
 
 /** NAMESPACE/NAME of a migration's VMI. */
@@ -41,7 +41,7 @@ export function vmiKeyOfMigration({ metadata, spec }: Migration): string {
   return `${metadata.namespace ?? ""}/${spec.vmiName ?? ""}`;
 }
 
-/** The migrations of the VMI of that name, in the order in which they were asked for. */
+/** The migrations of the VMI of that name, in the order of their creation. */
 export function migrationsOf(key: string, { migrations, ownWrites }: Deps): readonly Migration[] {
   const found = migrations
     .listBy(BY_VMI, key)
@@ -49,7 +49,7 @@ export function migrationsOf(key: string, { migrations, ownWrites }: Deps): read
   return inTurn(found).map((migration) => ownWrites.newest(migration));
 }
 
-/** The pods of a migration that is closed, but for the one that has the guest. */
+/** The pods of a closed migration, without the one that has the guest. */
 function podsLeftBy(vmi: VirtualMachineInstance): readonly string[] {
   const { completed, sourcePod, targetPod } = vmi.status?.migrationState ?? {};
   if (completed !== true) return [];
@@ -59,7 +59,7 @@ function podsLeftBy(vmi: VirtualMachineInstance): readonly string[] {
   );
 }
 
-/** Whether something of a migration is left, also of one whose object is gone. */
+/** Whether a migration left something to clean up, even if its object is deleted. */
 function isTouched(vmi: VirtualMachineInstance | undefined, { pods }: Deps): boolean {
   if (vmi === undefined) return false;
   const { labels, namespace = "" } = vmi.metadata;
@@ -68,7 +68,7 @@ function isTouched(vmi: VirtualMachineInstance | undefined, { pods }: Deps): boo
   return podsLeftBy(vmi).some((name) => pods.find({ namespace, name }) !== undefined);
 }
 
-/** The VMI's pod of that name. A cache may be behind: where it matters the server is asked. */
+/** The VMI's pod of that name. Because the cache may be stale, an expected pod is read from the server. */
 async function findPod(
   vmi: VirtualMachineInstance,
   name: string,
@@ -93,13 +93,13 @@ async function findTarget(
   return findPod(vmi, launcherPodName(vmi, uid), { deps, isExpected });
 }
 
-/** Whether nobody will look for its pod any more once this process is done with it. */
+/** Whether this is the last pass that can find the migration's pod. */
 function isLastLook({ metadata }: Migration): boolean {
   const isKept = metadata.finalizers?.includes(names.MIGRATION_FINALIZER) === true;
   return metadata.deletionTimestamp !== undefined && isKept;
 }
 
-/** Targets of what is over, and the pod that the guest has left; not the one that has it. */
+/** Target pods of finished migrations and the pod that the guest has left, but never the one that has the guest. */
 async function findLeftPods(
   vmi: VirtualMachineInstance,
   finished: readonly Migration[],
@@ -116,7 +116,7 @@ async function findLeftPods(
   return found.filter((pod) => pod !== undefined);
 }
 
-/** Labels of the namespace; read only where a policy chooses by them. */
+/** Labels of the namespace. Reads them only if a policy selects by them. */
 async function namespaceLabels(
   namespace: string,
   { policies, store }: Deps,
@@ -132,7 +132,7 @@ async function settingsOf(
 ): Promise<MigrationSettings> {
   const kubevirt = deps.kubevirts.list()[0];
   const cluster = kubevirt?.spec?.configuration?.migrations;
-  // Once it is open they stand in the VMI.
+  // The settings of an open migration are in the VMI.
   if (guest === undefined || openMigration(guest) !== undefined) {
     return { configuration: migrationConfigOf(cluster), policyName: undefined };
   }
@@ -141,7 +141,7 @@ async function settingsOf(
   return migrationSettingsOf(kubevirt, guest, { policies, namespaceLabels: labels });
 }
 
-/** The limits are the cluster's: no policy changes them. */
+/** Policies do not change these limits. */
 function isItsTurn(migration: Migration | undefined, deps: Deps): boolean {
   if (migration === undefined || hasMigrationBegun(migration)) return false;
   const cluster = deps.kubevirts.list()[0]?.spec?.configuration?.migrations;
@@ -156,13 +156,13 @@ function isItsTurn(migration: Migration | undefined, deps: Deps): boolean {
   return mayBegin(migration, all, { limits, nodeOf });
 }
 
-/** By the node that has the guest. */
+/** The CPU features that a target needs, from the guest's current node. */
 function cpuLabelsOf(guest: VmiFacts | undefined, { nodes }: Deps): MigrationFacts["cpuLabels"] {
   const name = guest?.pod?.spec.nodeName ?? "";
   return guest === undefined ? {} : cpuNeedOf(guest, nodes.find({ name })).labels;
 }
 
-/** The nodes are listed only before something is made. */
+/** Lists nodes only before the migration has begun. */
 function findUnfit(
   guest: VmiFacts | undefined,
   migration: Migration | undefined,
@@ -172,7 +172,7 @@ function findUnfit(
   return hasMigrationBegun(migration) ? undefined : unfitReason(guest, migration, nodes.list());
 }
 
-/** The facts of a VMI's migrations, as new as this process's own writes; undefined: there is nothing to be done for any. */
+/** The facts of a VMI's migrations, including this process's own writes; undefined if there is nothing to do. */
 export async function observeMigrations(
   key: string,
   deps: Deps,

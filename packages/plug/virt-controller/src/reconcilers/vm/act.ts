@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Performs the steps of a VM's plan; each may be repeated.
+// Executes a VM's plan. Each step can be repeated.
 import {
   VIRTUAL_MACHINE_INSTANCES,
   type VirtualMachineInstance,
@@ -47,7 +47,7 @@ function isRefusal(error: unknown): boolean {
   return isAppError(error, "KUBE_REFUSED") || isAppError(error, "KUBE_FORBIDDEN");
 }
 
-/** Change by change, so that what is refused keeps nothing else from being done. */
+/** Writes each change on its own, so that a rejected one does not block the others. */
 async function writeOneByOne(
   vmi: VirtualMachineInstance,
   { kept, plugs }: NicsChange,
@@ -70,8 +70,8 @@ async function writeOneByOne(
 }
 
 /**
- * Makes the change in one write, or in several where one is refused.
- * @throws AggregateError of what was refused; and what the store throws.
+ * Writes the change at once, or in parts if that is rejected.
+ * @throws AggregateError with the rejections; and the errors of the store.
  */
 async function changeNics(
   vmi: VirtualMachineInstance,
@@ -89,7 +89,7 @@ async function changeNics(
   }
 }
 
-/** One that is there is as good, if it is this VM's: a former VM of its name leaves its own behind for a moment. */
+/** An existing revision is fine if it belongs to this VM. A deleted VM of the same name leaves its own behind for a moment. */
 async function makeRevision(
   vm: VirtualMachine,
   revision: ControllerRevision,
@@ -105,7 +105,7 @@ async function makeRevision(
   }
 }
 
-/** Makes the revisions, then has the VM's status tell of them. */
+/** Creates the revisions, then refers to them in the VM's status. */
 async function keepParts(vm: VirtualMachine, plan: RefsPlan, deps: Deps): Promise<void> {
   for (const revision of plan.revisions) await makeRevision(vm, revision, deps);
   const operations = statusPatch(deps.ownWrites.newest(vm), plan.refs);
@@ -123,7 +123,7 @@ async function patchVm(
   deps.ownWrites.note(await deps.store.patch(VIRTUAL_MACHINES, keyOf(vm), patch));
 }
 
-/** The same rule as at admission, for VMs that came past it; a running VMI's MACs are kept. */
+/** Applies admission's rule to VMs that bypassed it. Keeps the MACs of a running VMI. */
 async function setMacAddresses({ vm, vmi }: VmFacts, deps: Deps): Promise<void> {
   const path = "/spec/template/spec/domain/devices/interfaces";
   const { spec } = vm.spec.template;
@@ -150,12 +150,12 @@ async function createVmi(vmi: VirtualMachineInstance, facts: VmFacts, deps: Deps
     const message = `Started the virtual machine by creating the virtual machine instance ${vmi.metadata.name}`;
     deps.events.record(facts.vm, { type: "Normal", reason: "SuccessfulCreate", message });
   } catch (error) {
-    // The cache is behind: what is there is looked at when the watch tells of it.
+    // The cache is stale; the watch will deliver the existing VMI.
     if (!isAppError(error, "KUBE_ALREADY_EXISTS")) throw error;
   }
 }
 
-/** @throws AppError with CONTROLLER_NO_DATA_VOLUMES where nobody serves the kind. */
+/** @throws AppError with CONTROLLER_NO_DATA_VOLUMES if the kind does not exist */
 async function createDataVolume(dataVolume: DataVolume, deps: Deps): Promise<void> {
   const object = printKey(keyOf(dataVolume));
   try {
@@ -204,7 +204,7 @@ async function performOne(action: VmAction, facts: VmFacts, deps: Deps): Promise
   }
 }
 
-/** Performs the plan. Circumstances are what the API server judges by, beside the step. */
+/** The inputs of the steps include what the API server validates against. */
 export function actVm(
   plan: readonly VmAction[],
   facts: VmFacts,

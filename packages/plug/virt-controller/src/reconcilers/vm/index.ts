@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The VM's part of a pass: a VM becomes a VMI, and its edits go into the VMI.
+// The VM's part of a pass: creates the VMI, and applies changes of the VM to it.
 import { VIRTUAL_MACHINES } from "@patchbay/api";
 import {
   canVmStatusWait,
@@ -17,17 +17,17 @@ import { type PerformedSteps, rethrow } from "../steps.ts";
 import { actVm } from "./act.ts";
 import { observeVm } from "./observe.ts";
 
-/** How much longer the write can wait, milliseconds; 0: not at all. */
+/** How much longer the status write can wait, milliseconds; 0 if it cannot. */
 function waitMs({ vm, vmi }: VmFacts, next: NewVmStatus, deps: Deps): number {
   const { uid = "" } = vm.metadata;
-  // This pass may have written it since it looked, and the watch may have told of that already.
+  // This pass or the watch may have a newer VMI than the facts.
   const current = vmi && deps.ownWrites.newest(deps.vmis.find(keyOf(vmi)) ?? vmi);
   return canVmStatusWait(vm, current, next) ? deps.deferrals.leftMs(uid) : 0;
 }
 
 /**
- * One write at most, and an event for a sync error that is new. A VM that goes and that nobody keeps has no reader. Returns
- * after how many milliseconds to look again, where the write was put off.
+ * Writes the status at most once, and records new sync errors as events. Skips a deleted VM without finalizers. Returns the milliseconds
+ * until the next pass if the write was deferred.
  */
 async function reportVm(
   facts: VmFacts,
@@ -60,7 +60,7 @@ export async function reconcileVm(key: string, deps: Deps): Promise<Next> {
   const outcome = await actVm(planVm(facts), facts, deps);
   const reportMs = await reportVm(facts, outcome, deps);
   rethrow(outcome);
-  // Nothing wakes the VM when its DataVolumes are there.
+  // Nothing wakes the VM when its DataVolumes exist.
   const isMade = facts.missingDataVolumes.length > 0 && outcome.failures.length === 0;
   const lookMs = earliest([outcome.againMs, reportMs, isMade ? 0 : nextLookMs(facts)]);
   return lookMs === undefined ? done() : after(lookMs);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Performs the steps of a VMI's plan; each may be repeated.
+// Executes a VMI's plan. Each step can be repeated.
 import {
   PODS,
   type Pod,
@@ -25,13 +25,13 @@ import type { Deps } from "../../deps.ts";
 import type { Patch } from "@patchbay/core/ports";
 import { performSteps, type PerformedSteps } from "../steps.ts";
 
-/** The cache may be behind; then the pod is looked at when the watch tells of it. */
+/** The cache may be stale; then the watch will deliver the pod. */
 async function isOwnThere(vmi: VirtualMachineInstance, pod: Pod, deps: Deps): Promise<boolean> {
   const there = await deps.store.find(PODS, keyOf(pod));
   return there === undefined || isControlledBy(there, vmi);
 }
 
-/** @throws AppError with CONTROLLER_LAUNCHER_NAME_TAKEN when a pod of that name is not the VMI's. */
+/** @throws AppError with CONTROLLER_LAUNCHER_NAME_TAKEN if a pod of that name belongs to another owner */
 export async function createLauncher(
   pod: Pod,
   vmi: VirtualMachineInstance,
@@ -48,7 +48,7 @@ export async function createLauncher(
   }
 }
 
-/** Writes one of the pod's annotations, by what it said. */
+/** Writes one of the pod's annotations, and tests its old value. */
 export async function patchAnnotation(
   pod: Pod,
   { annotation, to }: { readonly annotation: string; readonly to: string },
@@ -80,7 +80,7 @@ function finalizersPatch(vmi: VirtualMachineInstance, present: boolean): Patch {
   };
 }
 
-/** One that is there already is told by the watch. */
+/** The watch delivers an existing claim. */
 async function createClaim(claim: PersistentVolumeClaim, deps: Deps): Promise<void> {
   try {
     await deps.store.create(PERSISTENT_VOLUME_CLAIMS, claim);
@@ -96,7 +96,7 @@ async function patchPodNetworks({ pod }: VmiFacts, to: string, deps: Deps): Prom
   deps.log.info("changed the pod's networks", { pod: printKey(keyOf(pod)), networks: to });
 }
 
-/** The pod's annotations may have been changed a step before. */
+/** An earlier step may have changed the pod's annotations. */
 async function patchPodNetworkInfo({ pod }: VmiFacts, to: string, deps: Deps): Promise<void> {
   if (pod === undefined) return;
   const newest = deps.ownWrites.newest(pod);
@@ -143,7 +143,7 @@ async function performOne(action: VmiAction, facts: VmiFacts, deps: Deps): Promi
   }
 }
 
-/** Performs the plan. Circumstances are what the API server judges by, beside the step. */
+/** The inputs of the steps include what the API server validates against. */
 export function actVmi(
   plan: readonly VmiAction[],
   facts: VmiFacts,

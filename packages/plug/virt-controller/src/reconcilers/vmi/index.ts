@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The VMI's part of a pass: a VMI becomes a launcher pod, its ifaces the pod's networks, and the pod's networks its attachments.
+// The VMI's part of a pass: creates the launcher pod, sets its networks, and reports its attachments.
 import {
   VIRTUAL_MACHINE_INSTANCES,
   type VmiStatus,
@@ -21,19 +21,19 @@ import { type PerformedSteps, rethrow } from "../steps.ts";
 import { actVmi } from "./act.ts";
 import { observeVmi } from "./observe.ts";
 
-/** `status.interfaces` is part of the decision to let an attachment go, `phase` has a second writer: both are tested. */
+/** The decision to release an attachment depends on `status.interfaces`, and virt-handler also writes `phase`: the patch tests both. */
 function preconditions(current: VmiStatus | undefined): readonly JsonPatchOperation[] {
   return (["phase", "interfaces"] as const)
     .filter((field) => current?.[field] !== undefined)
     .map((field) => ({ op: "test", path: `/status/${field}`, value: current?.[field] }));
 }
 
-/** What was once known of the pod stays for virt-handler and for people, except attachments: undefined ones are taken away. */
+/** Keeps what was known of the pod, for virt-handler and for people, except for attachments, which are removed. */
 function fieldsOf(next: OwnVmiStatus): object {
   return { ...next, attachments: next.attachments };
 }
 
-/** One write at most, and an event for each sync error that is new and not virt-handler's, and for addresses that others are. */
+/** Writes the status at most once. Records events for new sync errors, except virt-handler's, and for changed addresses. */
 async function reportVmi(facts: VmiFacts, { failures }: PerformedSteps, deps: Deps): Promise<void> {
   const vmi = deps.ownWrites.newest(facts.vmi);
   const next = ownVmiStatus({ ...facts, failures }, printTime(deps.clock.now()));
@@ -45,7 +45,7 @@ async function reportVmi(facts: VmiFacts, { failures }: PerformedSteps, deps: De
     await deps.store.patch(VIRTUAL_MACHINE_INSTANCES, keyOf(vmi), patch, options),
   );
   const syncError = newSyncError(vmi.status?.conditions, next.conditions);
-  // What virt-handler tells has an event of its own.
+  // virt-handler records its own events.
   const isNews = syncError !== undefined && syncError.reason !== vmi.status?.hindrance?.reason;
   if (isNews) deps.events.record(vmi, { type: "Warning", ...syncError });
   const change = newAddressChange(vmi.status?.conditions, next.conditions);
@@ -59,7 +59,7 @@ export async function reconcileVmi(key: string, deps: Deps): Promise<Next> {
   const plan = planVmi(facts);
   const outcome = await actVmi(plan, facts, deps);
   const isKept = facts.vmi.metadata.finalizers?.includes(names.VMI_FINALIZER) === true;
-  // Without the finalizer the VMI may be gone already.
+  // Without the finalizer the VMI may be deleted already.
   const isLetGo = plan.some(({ kind }) => kind === "removeFinalizer");
   if (isKept && !isLetGo) await reportVmi(facts, outcome, deps);
   rethrow(outcome);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which facts the VMI's part looks at.
+// Reads the facts about a VMI.
 import {
   type PersistentVolumeClaim,
   type VirtualMachineInstance,
@@ -34,7 +34,7 @@ import type { Cache, ObjectKey } from "@patchbay/core/ports";
 import type { Deps } from "../../deps.ts";
 import { parseKey } from "@patchbay/kube";
 
-/** The claims that the VMI uses, as far as they are there. */
+/** The existing claims that the VMI uses. */
 export function claimsOf(
   vmi: VirtualMachineInstance,
   claims: Pick<Cache<PersistentVolumeClaim>, "find">,
@@ -47,7 +47,7 @@ export function claimsOf(
   return new Map(found);
 }
 
-/** What is told of the pod's node where it does not answer. */
+/** Describes the loss of the pod's node if the node does not answer. */
 export function findLoss(
   pod: Pod | undefined,
   { nodes }: Pick<Deps, "nodes">,
@@ -57,8 +57,8 @@ export function findLoss(
 }
 
 /**
- * What the pod's node cannot make NICs of, of the networks that the VMI names itself: of one that a binding brings along only
- * the node has words. The other nodes are listed only where it matters.
+ * Networks of the VMI for which the pod's node cannot create NICs. Networks of bindings are excluded, because only the node reports
+ * them. Lists the other nodes only if necessary.
  */
 export function findAbsences(
   { vmi, pod }: { readonly vmi: VirtualMachineInstance; readonly pod: Pod | undefined },
@@ -73,7 +73,7 @@ export function findAbsences(
   return networksNotOn(node, own, others.map(({ metadata }) => metadata.name).toSorted());
 }
 
-/** Where the owner's pod is, if there is one: its name is a function of uids. */
+/** The name of the launcher pod, which is derived from uids. */
 function launcherKeyOf(vmi: VirtualMachineInstance): ObjectKey {
   return {
     namespace: vmi.metadata.namespace ?? "",
@@ -81,7 +81,7 @@ function launcherKeyOf(vmi: VirtualMachineInstance): ObjectKey {
   };
 }
 
-/** Whether something final follows from a pod that is not there: the guest's end, or the VMI's. */
+/** Whether a missing pod has a final consequence: the end of the guest or of the VMI. */
 function endsWithoutPod(vmi: VirtualMachineInstance): boolean {
   if (vmi.metadata.deletionTimestamp !== undefined) {
     return vmi.metadata.finalizers?.includes(names.VMI_FINALIZER) === true;
@@ -89,7 +89,7 @@ function endsWithoutPod(vmi: VirtualMachineInstance): boolean {
   return vmi.status?.activePods !== undefined && !isVmiFinal(vmi);
 }
 
-/** The VMI's own pod. A cache may be behind or see less: before anything ends, the server is asked. */
+/** The VMI's launcher pod. Because the cache may be stale or filtered, the server is asked before anything ends. */
 async function findLauncher(vmi: VirtualMachineInstance, deps: Deps): Promise<Pod | undefined> {
   const key = launcherKeyOf(vmi);
   const isOwn = (pod: Pod | undefined): pod is Pod => pod !== undefined && isLauncherOf(pod, vmi);
@@ -99,7 +99,7 @@ async function findLauncher(vmi: VirtualMachineInstance, deps: Deps): Promise<Po
   return isOwn(live) ? live : undefined;
 }
 
-/** Settings under which the pod that is to be made keeps its images. */
+/** Sets whether the API server keeps image volumes of the new pod. */
 async function withImageVolumes(facts: VmiFacts, deps: Deps): Promise<VmiFacts> {
   const { pod } = facts;
   if (pod !== undefined && hasLostImage(pod)) deps.imageVolumes.wereLost();
@@ -109,7 +109,7 @@ async function withImageVolumes(facts: VmiFacts, deps: Deps): Promise<VmiFacts> 
   return { ...facts, settings: { ...facts.settings, keepsImageVolumes } };
 }
 
-/** The definitions of the VMI's networks, and of those that bindings bring along, as far as they are there. */
+/** The existing definitions of the VMI's networks, including those of bindings. */
 function definitionsOf(
   vmi: VirtualMachineInstance,
   { bindings }: NetworkConfig,
@@ -122,7 +122,7 @@ function definitionsOf(
   return new Map(found);
 }
 
-/** The facts of a VMI, as new as this process's own writes; undefined when it is gone. */
+/** The facts of a VMI, including this process's own writes; undefined when it is deleted. */
 export async function observeVmi(key: string, deps: Deps): Promise<VmiFacts | undefined> {
   const cached = deps.vmis.find(parseKey(key));
   if (cached === undefined) return undefined;
