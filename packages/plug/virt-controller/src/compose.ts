@@ -73,7 +73,7 @@ import {
   knownParts,
   listPartCaches,
   onPartChange,
-  openPartsOf,
+  findMissingParts,
   type PartCaches,
 } from "./part-caches.ts";
 import { createLeadership, leadingFamily, type Leadership } from "./leadership.ts";
@@ -81,11 +81,11 @@ import { reconcile, reconcileInstallation } from "./reconcilers/index.ts";
 import { BY_MAC } from "./reconcilers/vm/create-vmi.ts";
 import { createDeferrals } from "./reconcilers/vm/deferrals.ts";
 import { BY_NETWORK } from "./services/caches.ts";
-import { createMigrationCache, wakeMigrating } from "./migrations.ts";
+import { createMigrationCache, wakeMigratingVmis } from "./migrations.ts";
 import { createServicesLoop } from "./services/loop.ts";
 
 /** Longest delay of a VM's status while NICs are plugged and unplugged, milliseconds. */
-const STATUS_WAIT_MS = 30_000;
+const STATUS_MAX_DELAY_MS = 30_000;
 
 /** Index of VMIs by node. */
 const BY_NODE = "node";
@@ -106,13 +106,13 @@ interface Caches {
 }
 
 /** Key of the VMI that the launcher pod's owner reference names. The pass verifies the owner. */
-function vmiKeyOf(pod: Pod): string | undefined {
+function findVmiKey(pod: Pod): string | undefined {
   const owner = controllerOf(pod);
   if (owner?.kind !== VIRTUAL_MACHINE_INSTANCES.kind) return undefined;
   return printKey({ namespace: pod.metadata.namespace ?? "", name: owner.name });
 }
 
-function ownKeyOf(object: KubeObject): string {
+function toKey(object: KubeObject): string {
   return printKey(keyOf(object));
 }
 
@@ -128,19 +128,19 @@ function wake<T extends KubeObject>(
 }
 
 /** Wakes the VMIs whose disks are on a changed claim. */
-function wakeUsers({ claims, vmis }: Caches, queue: Queue): void {
+function wakeClaimUsers({ claims, vmis }: Caches, queue: Queue): void {
   claims.onChange((change) => {
     const { metadata } = change.kind === "deleted" ? change.previous : change.current;
     for (const vmi of vmis.list()) {
       const isUser =
         vmi.metadata.namespace === metadata.namespace && claimNamesOf(vmi).includes(metadata.name);
-      if (isUser) queue.add(ownKeyOf(vmi));
+      if (isUser) queue.add(toKey(vmi));
     }
   });
 }
 
 /** Wakes the VMIs of a node that is lost, back, cordoned or uncordoned. Heartbeats wake none. */
-function wakeGuestsOf({ nodes, vmis }: Caches, queue: Queue): void {
+function wakeGuestsOfNode({ nodes, vmis }: Caches, queue: Queue): void {
   nodes.onChange((change) => {
     const previous = change.kind === "added" ? undefined : change.previous;
     const current = change.kind === "deleted" ? undefined : change.current;
@@ -148,7 +148,7 @@ function wakeGuestsOf({ nodes, vmis }: Caches, queue: Queue): void {
     if (!isLossNew && isSchedulable(previous) === isSchedulable(current)) return;
     const { name } = (current ?? previous)?.metadata ?? {};
     for (const vmi of name === undefined ? [] : vmis.listBy(BY_NODE, name)) {
-      queue.add(ownKeyOf(vmi));
+      queue.add(toKey(vmi));
     }
   });
 }
@@ -157,12 +157,12 @@ function wakeGuestsOf({ nodes, vmis }: Caches, queue: Queue): void {
 function wakeNetworks({ nads, vmis }: Caches, queue: Queue): void {
   nads.onChange((change) => {
     const nad = change.kind === "deleted" ? change.previous : change.current;
-    for (const vmi of vmis.listBy(BY_NETWORK, ownKeyOf(nad))) queue.add(ownKeyOf(vmi));
+    for (const vmi of vmis.listBy(BY_NETWORK, toKey(nad))) queue.add(toKey(vmi));
   });
 }
 
 /** The nodes of a VMI; a migrating guest has two. */
-function nodesOf(vmi: VirtualMachineInstance): readonly string[] {
+function listNodes(vmi: VirtualMachineInstance): readonly string[] {
   const nodes = [vmi.status?.nodeName, openMigration(vmi)?.targetNode];
   return [...new Set(nodes.filter((node) => node !== undefined))];
 }
@@ -180,14 +180,14 @@ function forgetDeleted<T extends KubeObject>(cache: Cache<T>, { pauses, deferral
 function wakeAll({ kubevirts, vms, vmis }: Caches, queue: Queue): void {
   kubevirts.onChange((change) => {
     if (change.kind === "updated" && isEqual(change.previous.spec, change.current.spec)) return;
-    for (const object of [...vms.list(), ...vmis.list()]) queue.add(ownKeyOf(object));
+    for (const object of [...vms.list(), ...vmis.list()]) queue.add(toKey(object));
   });
 }
 
 /** Wakes the VMs that wait for a changed instancetype or preference. */
-function wakeWaiting({ parts, vms }: Caches, queue: Queue): void {
+function wakePartUsers({ parts, vms }: Caches, queue: Queue): void {
   onPartChange(parts, (key) => {
-    for (const vm of vms.listBy(BY_PART, key)) queue.add(ownKeyOf(vm));
+    for (const vm of vms.listBy(BY_PART, key)) queue.add(toKey(vm));
   });
 }
 
@@ -198,7 +198,7 @@ function createCaches({ client, log }: DaemonContext): Caches {
   return {
     vms: createCache(client.reflect(VIRTUAL_MACHINES), {
       indexes: {
-        [BY_PART]: openPartsOf,
+        [BY_PART]: findMissingParts,
         [BY_MAC]: (vm) => listMacs(vm.spec.template.spec),
       },
       logger,
@@ -206,7 +206,7 @@ function createCaches({ client, log }: DaemonContext): Caches {
     parts: createPartCaches(client, logger),
     vmis: createCache(client.reflect(VIRTUAL_MACHINE_INSTANCES), {
       indexes: {
-        [BY_NODE]: nodesOf,
+        [BY_NODE]: listNodes,
         [BY_NETWORK]: (vmi) => networkNamesOf(vmi, {}),
         [BY_MAC]: (vmi) => listMacs(vmi.spec),
       },
@@ -247,7 +247,7 @@ function createDeps(
     ownWrites,
     macMutex: new KeyedMutex(),
     pauses: createPauses({ clock }),
-    deferrals: createDeferrals(clock, STATUS_WAIT_MS),
+    deferrals: createDeferrals(clock, STATUS_MAX_DELAY_MS),
     events: createEventRecorder({ store, clock, logger: log, component }),
     clock,
     log,
@@ -265,22 +265,25 @@ function createWorkQueue(clock: Clock, caches: Caches, { concurrency }: Flags): 
     return specVersionOf(caches.vms.find(object)) + specVersionOf(caches.vmis.find(object));
   };
   const queue = createQueue({ clock, concurrency, circumstancesOf });
-  wake(caches.vms, queue, ownKeyOf);
-  wake(caches.vmis, queue, ownKeyOf);
-  wake(caches.pods, queue, vmiKeyOf);
-  wakeMigrating(caches.migrations, (key) => {
+  wake(caches.vms, queue, toKey);
+  wake(caches.vmis, queue, toKey);
+  wake(caches.pods, queue, findVmiKey);
+  wakeMigratingVmis(caches.migrations, (key) => {
     queue.add(key);
   });
-  wakeUsers(caches, queue);
-  wakeGuestsOf(caches, queue);
+  wakeClaimUsers(caches, queue);
+  wakeGuestsOfNode(caches, queue);
   wakeNetworks(caches, queue);
-  wakeWaiting(caches, queue);
+  wakePartUsers(caches, queue);
   wakeAll(caches, queue);
   return queue;
 }
 
 /** Finds the object of a lost write by its kind. */
-function lostWritesOf({ vms, vmis, migrations, pods }: Caches, { events }: Deps): LostWriteTeller {
+function buildLostWrites(
+  { vms, vmis, migrations, pods }: Caches,
+  { events }: Deps,
+): LostWriteTeller {
   const caches: Readonly<Record<string, Pick<Cache<KubeObject>, "find">>> = {
     [VIRTUAL_MACHINES.resource]: vms,
     [VIRTUAL_MACHINE_INSTANCES.resource]: vmis,
@@ -291,7 +294,7 @@ function lostWritesOf({ vms, vmis, migrations, pods }: Caches, { events }: Deps)
 }
 
 /** Reports the state of the installation until the signal is aborted, including a missing APIService of virt-api. */
-async function tellInstallation(
+async function runInstallationLoop(
   { client, clock, log, health, signal }: DaemonContext,
   { kubevirts, store }: Pick<Deps, "store" | "kubevirts">,
 ): Promise<void> {
@@ -313,7 +316,7 @@ async function tellInstallation(
 }
 
 /** Metrics of VMs, read from the caches at each scrape. */
-function familiesOf({ kubevirts, migrations, vmis, vms }: Caches): readonly MetricFamily[] {
+function collectMetrics({ kubevirts, migrations, vmis, vms }: Caches): readonly MetricFamily[] {
   const all = vmis.list();
   return [
     vmVnicFamily(vms.list()),
@@ -323,7 +326,7 @@ function familiesOf({ kubevirts, migrations, vmis, vms }: Caches): readonly Metr
   ];
 }
 
-function tellLeader({ metrics, health }: DaemonContext, leadership: Leadership): void {
+function reportLeader({ metrics, health }: DaemonContext, leadership: Leadership): void {
   metrics.addSource(() => Promise.resolve([leadingFamily(leadership)]));
   health.addNote(() => leadership.describe());
 }
@@ -340,20 +343,20 @@ export async function runController(context: DaemonContext, flags: Flags): Promi
   forgetDeleted(caches.vmis, deps);
   forgetDeleted(caches.migrations, deps);
   await Promise.all([startCaches(caches, signal), services.start(signal)]);
-  tellLeader(context, leadership);
+  reportLeader(context, leadership);
   health.tellConfig(() => configVersionOf(caches.kubevirts.list()[0]));
-  metrics.addSource(() => Promise.resolve(familiesOf(caches)));
+  metrics.addSource(() => Promise.resolve(collectMetrics(caches)));
   context.ready();
   await leadership.campaign(signal).catch(() => undefined); // rejects only when the signal is aborted
   if (signal.aborted) return;
   const reconcileOne = (key: string): Promise<Next> => reconcile(key, deps);
-  const lostWrites = lostWritesOf(caches, deps);
+  const lostWrites = buildLostWrites(caches, deps);
   const reconciling = { name: "vm", queue, reconcile: reconcileOne, log, clock, metrics };
   const loop = { ...reconciling, watch: health.watchLoop("vm"), lostWrites };
   await Promise.all([
     runReconciler(loop, signal),
     services.run(deps, signal),
-    tellInstallation(context, deps),
+    runInstallationLoop(context, deps),
     leadership.hold(signal),
   ]);
   await deps.events.flush();

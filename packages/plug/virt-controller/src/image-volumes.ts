@@ -9,9 +9,9 @@ export interface ImageVolumes {
    * Tests once with a dry run of the pod. If the pod is rejected for another reason, the result stays unknown: this pod is created
    * without such a volume, and the next pod is tested.
    */
-  areKept(pod: Pod): Promise<boolean>;
+  areSupported(pod: Pod): Promise<boolean>;
   /** Called when a stored pod has lost its image: the API server was replaced, or a node's runtime does not support image volumes. */
-  wereLost(): void;
+  reportLost(): void;
 }
 
 export function createImageVolumes(deps: {
@@ -20,30 +20,31 @@ export function createImageVolumes(deps: {
 }): ImageVolumes {
   let known: boolean | undefined;
   /** Names of rejected pods, which are not tested again. */
-  const refused = new Set<string>();
-  const learn = (areKept: boolean): boolean => {
-    if (known !== areKept) deps.log.info("asked about image volumes", { areKept });
-    known = areKept;
-    refused.clear();
-    return areKept;
+  const rejected = new Set<string>();
+  const setSupported = (areSupported: boolean): boolean => {
+    if (known !== areSupported)
+      deps.log.info("asked about image volumes", { areKept: areSupported });
+    known = areSupported;
+    rejected.clear();
+    return areSupported;
   };
   return {
-    areKept: async (pod) => {
-      if (known !== undefined || refused.has(pod.metadata.name)) return known ?? false;
+    areSupported: async (pod) => {
+      if (known !== undefined || rejected.has(pod.metadata.name)) return known ?? false;
       try {
-        return learn(hasImageVolume(await deps.store.create(PODS, pod, { dryRun: true })));
+        return setSupported(hasImageVolume(await deps.store.create(PODS, pod, { dryRun: true })));
       } catch (error) {
         if (isAppError(error, "KUBE_REFUSED") && error.message.includes("spec.volumes")) {
-          return learn(false);
+          return setSupported(false);
         }
-        const isJudged = ["KUBE_REFUSED", "KUBE_FORBIDDEN", "KUBE_ALREADY_EXISTS"] as const;
-        if (!isJudged.some((code) => isAppError(error, code))) throw error;
-        refused.add(pod.metadata.name);
+        const isRejection = ["KUBE_REFUSED", "KUBE_FORBIDDEN", "KUBE_ALREADY_EXISTS"] as const;
+        if (!isRejection.some((code) => isAppError(error, code))) throw error;
+        rejected.add(pod.metadata.name);
         return false;
       }
     },
-    wereLost: () => {
-      learn(false);
+    reportLost: () => {
+      setSupported(false);
     },
   };
 }

@@ -29,7 +29,7 @@ export interface Leadership {
   release(): Promise<void>;
 }
 
-function aloneWith(store: Store): Leadership {
+function leadAlone(store: Store): Leadership {
   const nothing = (): Promise<void> => Promise.resolve();
   return {
     store,
@@ -47,7 +47,7 @@ export async function createLeadership(
   { leaderElect, leaseNamespace: namespace }: Flags,
 ): Promise<Leadership> {
   const { store } = client;
-  if (!leaderElect) return aloneWith(store);
+  if (!leaderElect) return leadAlone(store);
   const fieldSelector = `metadata.name=${LEASE_NAME}`;
   const leases = createCache(client.reflect(LEASES, { namespace, fieldSelector }), { logger: log });
   leases.start(signal);

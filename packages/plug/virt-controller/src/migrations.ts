@@ -23,12 +23,12 @@ export function createMigrationCache(
 }
 
 /** Wakes the VMI of a changed migration. When a migration ends, others that wait may start. */
-export function wakeMigrating(migrations: Cache<Migration>, add: (key: string) => void): void {
+export function wakeMigratingVmis(migrations: Cache<Migration>, add: (key: string) => void): void {
   migrations.onChange((change) => {
     const migration = change.kind === "deleted" ? change.previous : change.current;
     add(vmiKeyOfMigration(migration));
-    const isOver = change.kind === "deleted" || isMigrationFinal(migration);
-    const waiting = isOver ? migrations.list().filter((each) => !hasMigrationBegun(each)) : [];
+    const hasEnded = change.kind === "deleted" || isMigrationFinal(migration);
+    const waiting = hasEnded ? migrations.list().filter((each) => !hasMigrationBegun(each)) : [];
     for (const each of waiting) add(vmiKeyOfMigration(each));
   });
 }

@@ -73,7 +73,7 @@ function partKey({ resource }: ResourceType<KubeObject>, namespace: string, name
 }
 
 /** Keys of the instancetype and preference for which a VM has no revision yet. */
-export function openPartsOf(vm: VirtualMachine): readonly string[] {
+export function findMissingParts(vm: VirtualMachine): readonly string[] {
   return PARTS.flatMap((part) => {
     const matcher = matcherOf(vm, part);
     const type = matcher && partTypeOf(part, matcher.kind);
@@ -84,11 +84,11 @@ export function openPartsOf(vm: VirtualMachine): readonly string[] {
 }
 
 /** Calls `onChange` with the key, as in `findMissingParts`, of each changed instancetype or preference. */
-export function onPartChange(caches: PartCaches, tell: (key: string) => void): void {
+export function onPartChange(caches: PartCaches, onChange: (key: string) => void): void {
   for (const { type, cache } of namedCaches(caches)) {
     cache.onChange((change) => {
       const { metadata } = change.kind === "deleted" ? change.previous : change.current;
-      tell(partKey(type, metadata.namespace ?? "", metadata.name));
+      onChange(partKey(type, metadata.namespace ?? "", metadata.name));
     });
   }
 }

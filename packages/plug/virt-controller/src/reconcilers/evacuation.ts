@@ -27,7 +27,7 @@ async function createMigration(
 }
 
 /** Tests the value, because a new eviction may have set it again. */
-async function clearMark(
+async function clearEvacuation(
   vmi: VirtualMachineInstance,
   node: string,
   { store, ownWrites }: Deps,
@@ -47,7 +47,7 @@ async function act(step: EvacuationStep, vmi: VirtualMachineInstance, deps: Deps
       await createMigration(step.migration, deps);
       return done();
     case "clearMark":
-      await clearMark(vmi, step.node, deps);
+      await clearEvacuation(vmi, step.node, deps);
       return done();
   }
 }

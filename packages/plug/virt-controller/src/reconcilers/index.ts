@@ -37,7 +37,7 @@ export async function reconcileInstallation(deps: InstallationDeps): Promise<Nex
 
 type PartResult = { readonly next: Next } | { readonly error: unknown };
 
-async function attempt(part: Promise<Next>): Promise<PartResult> {
+async function settle(part: Promise<Next>): Promise<PartResult> {
   try {
     return { next: await part };
   } catch (error) {
@@ -45,7 +45,7 @@ async function attempt(part: Promise<Next>): Promise<PartResult> {
   }
 }
 
-function lookMs(next: Next): number | undefined {
+function delayMs(next: Next): number | undefined {
   return next.kind === "after" ? next.ms : undefined;
 }
 
@@ -54,21 +54,21 @@ function lookMs(next: Next): number | undefined {
  * @throws the first error, after all parts have run
  */
 export async function reconcile(key: string, deps: Deps): Promise<Next> {
-  const vm = await attempt(reconcileVm(key, deps));
+  const vm = await settle(reconcileVm(key, deps));
   // Migrations come before the VMI, because the end of a migration's pod does not mean that the guest has ended.
-  const migrations = await attempt(reconcileMigrations(key, deps));
-  const vmi = await attempt(reconcileVmi(key, deps));
+  const migrations = await settle(reconcileMigrations(key, deps));
+  const vmi = await settle(reconcileVmi(key, deps));
   // Evacuation comes last, because a migration that ended in this pass no longer blocks a new one.
-  const evacuation = await attempt(reconcileEvacuation(key, deps));
+  const evacuation = await settle(reconcileEvacuation(key, deps));
   if ("error" in vm) throw vm.error;
   if ("error" in migrations) throw migrations.error;
   if ("error" in vmi) throw vmi.error;
   if ("error" in evacuation) throw evacuation.error;
   const ms = earliest([
-    lookMs(vm.next),
-    lookMs(migrations.next),
-    lookMs(vmi.next),
-    lookMs(evacuation.next),
+    delayMs(vm.next),
+    delayMs(migrations.next),
+    delayMs(vmi.next),
+    delayMs(evacuation.next),
   ]);
   return ms === undefined ? done() : after(ms);
 }

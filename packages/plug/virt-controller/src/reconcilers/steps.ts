@@ -66,14 +66,14 @@ export async function performSteps<A extends Action>(
     name: action.kind,
     circumstances: `${circumstances} ${JSON.stringify(action)}`,
   });
-  const tell = ({ shown }: FailedStep<A, StepFailure>): void => {
+  const logFailure = ({ shown }: FailedStep<A, StepFailure>): void => {
     log.warn("step failed", { object: printKey(keyOf(object)), ...shown });
   };
   pauses.retain(
     scope,
     plan.map(({ kind }) => kind),
   );
-  const result = await runSteps(plan, perform, { pauses, stepOf, explain, tell });
+  const result = await runSteps(plan, perform, { pauses, stepOf, explain, tell: logFailure });
   const { failed, againMs, thrown } = result;
   return { failures: failed.map(({ shown }) => shown), againMs, thrown };
 }

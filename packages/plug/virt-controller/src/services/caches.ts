@@ -80,12 +80,12 @@ export function createServiceCaches(client: KubeClient, logger: Logger): Startab
 
 type Add = (key: string) => void;
 
-function keyText(service: Service): string {
+function serviceKey(service: Service): string {
   return printKey(keyOf(service));
 }
 
 /** Wakes the Services that select the VMI on one of its networks, unless the change does not affect slices. */
-function wakeOfVmis({ services, vmis }: ServiceCaches, add: Add): void {
+function wakeByVmis({ services, vmis }: ServiceCaches, add: Add): void {
   const isFor = (service: Service, vmi: VirtualMachineInstance): boolean => {
     const ask = serviceAskOf(service);
     return ask.kind === "asked" && selectsVmi(service, ask.asked, vmi);
@@ -100,17 +100,17 @@ function wakeOfVmis({ services, vmis }: ServiceCaches, add: Add): void {
     if (concerned.length === 0) return;
     const [before, now] = states.map(seenByServices);
     if (change.kind === "updated" && isEqual(before, now)) return;
-    for (const service of concerned) add(keyText(service));
+    for (const service of concerned) add(serviceKey(service));
   });
 }
 
 /** Wakes all Services for networks when the trusted namespaces change. */
-function wakeOfTrust({ services, kubevirts }: ServiceCaches, add: Add): void {
+function wakeByTrust({ services, kubevirts }: ServiceCaches, add: Add): void {
   kubevirts.onChange((change) => {
     const [before, now] = statesOf(change).map(trustedNamespacesOf);
     if (change.kind === "updated" && isEqual(before, now)) return;
     for (const service of services.list()) {
-      if (serviceAskOf(service).kind !== "none") add(keyText(service));
+      if (serviceAskOf(service).kind !== "none") add(serviceKey(service));
     }
   });
 }
@@ -121,7 +121,7 @@ export function wakeNetworkServices(caches: ServiceCaches, add: Add): void {
   services.onChange((change) => {
     const states = statesOf(change);
     const isAsking = states.some((service) => serviceAskOf(service).kind !== "none");
-    if (isAsking) for (const service of states) add(keyText(service));
+    if (isAsking) for (const service of states) add(serviceKey(service));
   });
   slices.onChange((change) => {
     for (const key of statesOf(change).flatMap(SERVICE_INDEXES.slices[BY_SERVICE])) add(key);
@@ -129,9 +129,9 @@ export function wakeNetworkServices(caches: ServiceCaches, add: Add): void {
   nads.onChange((change) => {
     for (const { metadata } of statesOf(change)) {
       const network = `${metadata.namespace ?? ""}/${metadata.name}`;
-      for (const service of services.listBy(BY_NETWORK, network)) add(keyText(service));
+      for (const service of services.listBy(BY_NETWORK, network)) add(serviceKey(service));
     }
   });
-  wakeOfVmis(caches, add);
-  wakeOfTrust(caches, add);
+  wakeByVmis(caches, add);
+  wakeByTrust(caches, add);
 }

@@ -89,13 +89,14 @@ function makeWorld() {
   const store = createFakeStore();
   const woken = new Set<string>();
   const events: string[] = [];
-  const told = new Map<string, string>();
+  const lastRefusals = new Map<string, string>();
   wakeNetworkServices(caches, (key) => woken.add(key));
   const recorder = {
     record: (_object: unknown, { reason, message }: { reason: string; message: string }) =>
       void events.push(`${reason}: ${message}`),
   };
-  const pass = (key: string) => reconcileService(key, { ...caches, store, events: recorder, told });
+  const pass = (key: string) =>
+    reconcileService(key, { ...caches, store, events: recorder, lastRefusals });
   const learn = async (): Promise<void> => {
     const { items } = await store.list(ENDPOINT_SLICES);
     for (const known of caches.slices.list()) {

@@ -31,11 +31,11 @@ interface ServiceDeps extends ServiceCaches {
   readonly store: Pick<Store, "create" | "update" | "delete">;
   readonly events: Pick<EventRecorder, "record">;
   /** Last reported rejection by key, so that nothing is reported twice. */
-  readonly told: Map<string, string>;
+  readonly lastRefusals: Map<string, string>;
 }
 
 /** Records an event when the Service is rejected for a new reason. */
-function tell(
+function reportRefusal(
   {
     key,
     service,
@@ -43,9 +43,9 @@ function tell(
   }: { readonly key: string; readonly service: Service; readonly refusal: string | undefined },
   deps: ServiceDeps,
 ): void {
-  if (refusal === undefined) deps.told.delete(key);
-  else if (deps.told.get(key) !== refusal) {
-    deps.told.set(key, refusal);
+  if (refusal === undefined) deps.lastRefusals.delete(key);
+  else if (deps.lastRefusals.get(key) !== refusal) {
+    deps.lastRefusals.set(key, refusal);
     const note = { type: "Warning", reason: "ServiceNetworkRefused", message: refusal } as const;
     deps.events.record(service, note);
   }
@@ -55,15 +55,15 @@ function tell(
 export async function reconcileService(key: string, deps: ServiceDeps): Promise<Next> {
   const service = deps.services.find(parseKey(key));
   if (service === undefined || service.metadata.deletionTimestamp !== undefined) {
-    deps.told.delete(key);
+    deps.lastRefusals.delete(key);
     return done();
   }
   const [network] = askedNetworksOf(service);
-  const ofNetwork = (): readonly VirtualMachineInstance[] =>
+  const listVmis = (): readonly VirtualMachineInstance[] =>
     network === undefined ? [] : deps.vmis.listBy(BY_NETWORK, network);
   const { slices, refusal } = networkServicePlan({
     service,
-    vmis: ofNetwork(),
+    vmis: listVmis(),
     definition: network === undefined ? undefined : deps.nads.find(parseKey(network)),
     trustedNamespaces: trustedNamespacesOf(deps.kubevirts.list()[0]),
   });
@@ -71,7 +71,7 @@ export async function reconcileService(key: string, deps: ServiceDeps): Promise<
   for (const { kind, slice } of planSlices(slices, known, NETWORK_SLICE_WRITER)) {
     await performWrite(deps.store, ENDPOINT_SLICES, { kind, object: slice });
   }
-  tell({ key, service, refusal }, deps);
+  reportRefusal({ key, service, refusal }, deps);
   return done();
 }
 
@@ -80,7 +80,7 @@ interface ServicesLoop {
   start(signal: AbortSignal): Promise<void>;
   /** Runs until the signal is aborted. */
   run(
-    by: { readonly store: Store; readonly events: EventRecorder },
+    writers: { readonly store: Store; readonly events: EventRecorder },
     signal: AbortSignal,
   ): Promise<void>;
 }
@@ -94,7 +94,7 @@ export function createServicesLoop(
   const { vmis, nads, kubevirts } = others;
   const caches = { ...own, vmis, nads, kubevirts };
   const queue = createQueue({ clock });
-  const told = new Map<string, string>();
+  const lastRefusals = new Map<string, string>();
   wakeNetworkServices(caches, (key) => {
     queue.add(key);
   });
@@ -104,7 +104,7 @@ export function createServicesLoop(
       for (const cache of started) cache.start(signal);
       await Promise.all(started.map((cache) => cache.synced()));
     },
-    run: (by, signal) =>
+    run: (writers, signal) =>
       runReconciler(
         {
           name: "services",
@@ -113,7 +113,7 @@ export function createServicesLoop(
           clock,
           metrics,
           watch: health.watchLoop("services"),
-          reconcile: (key) => reconcileService(key, { ...caches, ...by, told }),
+          reconcile: (key) => reconcileService(key, { ...caches, ...writers, lastRefusals }),
         },
         signal,
       ),

@@ -27,8 +27,8 @@ const LONG_MS = 400_000;
 const ROUNDS = 60;
 
 /**
- * How the server's deletions are: what has finalizers, and every pod, stays until somebody is done with it. The answer takes
- * away at once.
+ * Makes the store delete like a server: pods and objects with finalizers stay until they are released. The returned function
+ * deletes at once.
  */
 export function keepFinalized({ server }: Bench): Bench["server"]["delete"] {
   const [patch, remove] = [server.patch.bind(server), server.delete.bind(server)];

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A guest, and two nodes between which it moves, whoever comes late or fails: what is true of it is known here, and what
-// virt-controller does is held against that.
+// A guest and two nodes between which it migrates, with actors that may be late or fail. It knows the true state, and checks
+// virt-controller's actions against it.
 import {
   names,
   parseNetworks,

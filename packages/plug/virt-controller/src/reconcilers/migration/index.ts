@@ -35,7 +35,7 @@ async function write(migration: Migration, status: Status, deps: Deps): Promise<
 }
 
 /** Uses the VMI as this pass has written it. */
-function afterwards(facts: MigrationFacts, deps: Deps): MigrationFacts {
+function withNewestVmi(facts: MigrationFacts, deps: Deps): MigrationFacts {
   const { guest } = facts;
   if (guest === undefined) return facts;
   return { ...facts, guest: { ...guest, vmi: deps.ownWrites.newest(guest.vmi) } };
@@ -44,18 +44,23 @@ function afterwards(facts: MigrationFacts, deps: Deps): MigrationFacts {
 async function reportCurrent(
   migration: Migration,
   facts: MigrationFacts,
-  by: { readonly failures: PerformedSteps["failures"]; readonly deps: Deps },
+  options: { readonly failures: PerformedSteps["failures"]; readonly deps: Deps },
 ): Promise<void> {
-  const { failures, deps } = by;
+  const { failures, deps } = options;
   const course = nextCourse(facts);
-  const told = afterwards(facts, deps);
-  const state = stateIn(told);
+  const currentFacts = withNewestVmi(facts, deps);
+  const state = stateIn(currentFacts);
   // If the VMI could not be written, the migration has not progressed.
   if (failures.some(({ step }) => step === "tellMigration")) return;
   const status = migrationStatus({ migration, course, state, failures, now: facts.now });
   if (!(await write(migration, status, deps))) return;
-  for (const { on, note } of migrationNotes({ before: migration, status, course, facts: told })) {
-    const object = on === "vmi" ? told.guest?.vmi : migration;
+  for (const { on, note } of migrationNotes({
+    before: migration,
+    status,
+    course,
+    facts: currentFacts,
+  })) {
+    const object = on === "vmi" ? currentFacts.guest?.vmi : migration;
     if (object !== undefined) deps.events.record(object, note);
   }
 }
@@ -69,8 +74,8 @@ async function reportMigrations(
   if (migration !== undefined) await reportCurrent(migration, facts, { failures, deps });
   const course = { kind: "wait" } as const;
   for (const each of waiting.filter(({ metadata }) => metadata.deletionTimestamp === undefined)) {
-    const told = { migration: each, course, state: undefined, failures: [], now };
-    await write(each, migrationStatus(told), deps);
+    const currentFacts = { migration: each, course, state: undefined, failures: [], now };
+    await write(each, migrationStatus(currentFacts), deps);
   }
 }
 
@@ -78,10 +83,10 @@ async function reportMigrations(
 export async function reconcileMigrations(key: string, deps: Deps): Promise<Next> {
   const facts = await observeMigrations(key, deps);
   if (facts === undefined) return done();
-  const outcome = await actMigrations(planMigrations(facts), facts, deps);
+  const performed = await actMigrations(planMigrations(facts), facts, deps);
   // The migration must not report what the VMI does not.
-  rethrow(outcome);
-  await reportMigrations(facts, outcome, deps);
-  const lookMs = earliest([outcome.againMs, nextDeadlineMs(facts)]);
-  return lookMs === undefined ? done() : after(lookMs);
+  rethrow(performed);
+  await reportMigrations(facts, performed, deps);
+  const nextMs = earliest([performed.againMs, nextDeadlineMs(facts)]);
+  return nextMs === undefined ? done() : after(nextMs);
 }

@@ -50,7 +50,7 @@ export function migrationsOf(key: string, { migrations, ownWrites }: Deps): read
 }
 
 /** The pods of a closed migration, without the one that has the guest. */
-function podsLeftBy(vmi: VirtualMachineInstance): readonly string[] {
+function listLeftPods(vmi: VirtualMachineInstance): readonly string[] {
   const { completed, sourcePod, targetPod } = vmi.status?.migrationState ?? {};
   if (completed !== true) return [];
   const owner = ownerPodName(vmi);
@@ -60,12 +60,12 @@ function podsLeftBy(vmi: VirtualMachineInstance): readonly string[] {
 }
 
 /** Whether a migration left something to clean up, even if its object is deleted. */
-function isTouched(vmi: VirtualMachineInstance | undefined, { pods }: Deps): boolean {
+function hasLeftovers(vmi: VirtualMachineInstance | undefined, { pods }: Deps): boolean {
   if (vmi === undefined) return false;
   const { labels, namespace = "" } = vmi.metadata;
   if (openMigration(vmi) !== undefined) return true;
   if (labels?.[names.MIGRATION_TARGET_NODE_LABEL] !== undefined) return true;
-  return podsLeftBy(vmi).some((name) => pods.find({ namespace, name }) !== undefined);
+  return listLeftPods(vmi).some((name) => pods.find({ namespace, name }) !== undefined);
 }
 
 /** The VMI's pod of that name. Because the cache may be stale, an expected pod is read from the server. */
@@ -94,9 +94,9 @@ async function findTarget(
 }
 
 /** Whether this is the last pass that can find the migration's pod. */
-function isLastLook({ metadata }: Migration): boolean {
-  const isKept = metadata.finalizers?.includes(names.MIGRATION_FINALIZER) === true;
-  return metadata.deletionTimestamp !== undefined && isKept;
+function isLastPass({ metadata }: Migration): boolean {
+  const hasFinalizer = metadata.finalizers?.includes(names.MIGRATION_FINALIZER) === true;
+  return metadata.deletionTimestamp !== undefined && hasFinalizer;
 }
 
 /** Target pods of finished migrations and the pod that the guest has left, but never the one that has the guest. */
@@ -105,9 +105,9 @@ async function findLeftPods(
   finished: readonly Migration[],
   deps: Deps,
 ): Promise<readonly Pod[]> {
-  const expected = new Map<string, boolean>(podsLeftBy(vmi).map((name) => [name, false]));
+  const expected = new Map<string, boolean>(listLeftPods(vmi).map((name) => [name, false]));
   for (const migration of finished) {
-    expected.set(launcherPodName(vmi, migration.metadata.uid), isLastLook(migration));
+    expected.set(launcherPodName(vmi, migration.metadata.uid), isLastPass(migration));
   }
   expected.delete(ownerPodName(vmi));
   const found = await Promise.all(
@@ -126,7 +126,7 @@ async function namespaceLabels(
   return found?.metadata.labels ?? {};
 }
 
-async function settingsOf(
+async function readSettings(
   guest: VirtualMachineInstance | undefined,
   deps: Deps,
 ): Promise<MigrationSettings> {
@@ -142,7 +142,7 @@ async function settingsOf(
 }
 
 /** Policies do not change these limits. */
-function isItsTurn(migration: Migration | undefined, deps: Deps): boolean {
+function mayBeginNow(migration: Migration | undefined, deps: Deps): boolean {
   if (migration === undefined || hasMigrationBegun(migration)) return false;
   const cluster = deps.kubevirts.list()[0]?.spec?.configuration?.migrations;
   const configuration = migrationConfigOf(cluster);
@@ -157,7 +157,7 @@ function isItsTurn(migration: Migration | undefined, deps: Deps): boolean {
 }
 
 /** The CPU features that a target needs, from the guest's current node. */
-function cpuLabelsOf(guest: VmiFacts | undefined, { nodes }: Deps): MigrationFacts["cpuLabels"] {
+function findCpuLabels(guest: VmiFacts | undefined, { nodes }: Deps): MigrationFacts["cpuLabels"] {
   const name = guest?.pod?.spec.nodeName ?? "";
   return guest === undefined ? {} : cpuNeedOf(guest, nodes.find({ name })).labels;
 }
@@ -180,7 +180,7 @@ export async function observeMigrations(
   const cached = deps.vmis.find(parseKey(key));
   const vmi = cached && deps.ownWrites.newest(cached);
   const all = migrationsOf(key, deps);
-  if (all.length === 0 && !isTouched(vmi, deps)) return undefined;
+  if (all.length === 0 && !hasLeftovers(vmi, deps)) return undefined;
   const guest = await observeVmi(key, deps);
   const migration = currentMigration(all, guest?.vmi);
   const finished = all.filter(isMigrationFinal);
@@ -198,10 +198,10 @@ export async function observeMigrations(
         ? new Map()
         : findAbsences({ vmi: guest.vmi, pod: targetPod }, guest.definitions, deps),
     leftPods: guest === undefined ? [] : await findLeftPods(guest.vmi, finished, deps),
-    mayBegin: isItsTurn(migration, deps),
+    mayBegin: mayBeginNow(migration, deps),
     unfit: findUnfit(guest, migration, deps),
-    cpuLabels: cpuLabelsOf(guest, deps),
-    settings: await settingsOf(guest?.vmi, deps),
+    cpuLabels: findCpuLabels(guest, deps),
+    settings: await readSettings(guest?.vmi, deps),
     now: printTime(deps.clock.now()),
   };
 }

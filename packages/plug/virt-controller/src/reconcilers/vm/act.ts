@@ -35,7 +35,7 @@ import type { Deps } from "../../deps.ts";
 import { performSteps, type PerformedSteps } from "../steps.ts";
 import { createUniqueVmi } from "./create-vmi.ts";
 
-async function write(vmi: VirtualMachineInstance, to: Nics, deps: Deps): Promise<typeof vmi> {
+async function writeNics(vmi: VirtualMachineInstance, to: Nics, deps: Deps): Promise<typeof vmi> {
   const operations = nicsPatch({ object: vmi, base: "/spec", spec: vmi.spec }, to);
   const patch = { type: "json", operations } as const;
   const written = await deps.store.patch(VIRTUAL_MACHINE_INSTANCES, keyOf(vmi), patch);
@@ -60,7 +60,7 @@ async function writeOneByOne(
     const to = change();
     if (isEqual(nicsOf(current.spec), to)) continue;
     try {
-      current = await write(current, to, deps);
+      current = await writeNics(current, to, deps);
     } catch (error) {
       if (!isRefusal(error)) throw error;
       refusals.push(error);
@@ -80,7 +80,7 @@ async function changeNics(
 ): Promise<void> {
   const { kept, plugs } = change;
   try {
-    await write(vmi, plugs.reduce(withPlug, kept), deps);
+    await writeNics(vmi, plugs.reduce(withPlug, kept), deps);
   } catch (error) {
     const parts = plugs.length + (isEqual(nicsOf(vmi.spec), kept) ? 0 : 1);
     if (!isRefusal(error) || parts < 2) throw error;
@@ -90,7 +90,7 @@ async function changeNics(
 }
 
 /** An existing revision is fine if it belongs to this VM. A deleted VM of the same name leaves its own behind for a moment. */
-async function makeRevision(
+async function createRevision(
   vm: VirtualMachine,
   revision: ControllerRevision,
   { store, log }: Deps,
@@ -100,14 +100,14 @@ async function makeRevision(
     log.info("kept revision", { vm: printKey(keyOf(vm)), revision: revision.metadata.name });
   } catch (error) {
     if (!isAppError(error, "KUBE_ALREADY_EXISTS")) throw error;
-    const there = await store.find(CONTROLLER_REVISIONS, keyOf(revision));
-    if (there === undefined || controllerOf(there)?.uid !== vm.metadata.uid) throw error;
+    const existing = await store.find(CONTROLLER_REVISIONS, keyOf(revision));
+    if (existing === undefined || controllerOf(existing)?.uid !== vm.metadata.uid) throw error;
   }
 }
 
 /** Creates the revisions, then refers to them in the VM's status. */
-async function keepParts(vm: VirtualMachine, plan: RefsPlan, deps: Deps): Promise<void> {
-  for (const revision of plan.revisions) await makeRevision(vm, revision, deps);
+async function storeParts(vm: VirtualMachine, plan: RefsPlan, deps: Deps): Promise<void> {
+  for (const revision of plan.revisions) await createRevision(vm, revision, deps);
   const operations = statusPatch(deps.ownWrites.newest(vm), plan.refs);
   const patch = { type: "json", operations } as const;
   const options = { subresource: "status" } as const;
@@ -180,7 +180,7 @@ async function performOne(action: VmAction, facts: VmFacts, deps: Deps): Promise
   const { vm, vmi } = facts;
   switch (action.kind) {
     case "keepParts":
-      await keepParts(vm, action.plan, deps);
+      await storeParts(vm, action.plan, deps);
       return;
     case "setMacAddresses":
       await setMacAddresses(facts, deps);

@@ -53,13 +53,13 @@ async function findRunningTwin(
 }
 
 /** Locks the MACs in a fixed order, which prevents deadlocks. */
-function withMacs<T>(
+function withLockedMacs<T>(
   mutex: KeyedMutex,
   [first, ...others]: readonly string[],
   work: () => Promise<T>,
 ): Promise<T> {
   if (first === undefined) return work();
-  return mutex.runExclusive(first, () => withMacs(mutex, others, work));
+  return mutex.runExclusive(first, () => withLockedMacs(mutex, others, work));
 }
 
 /** @throws AppError with CONTROLLER_MAC_IN_USE, and the server's errors */
@@ -68,7 +68,7 @@ export function createUniqueVmi(
   deps: CreationDeps,
 ): Promise<VirtualMachineInstance> {
   const macs = [...new Set(listMacs(vmi.spec))].sort();
-  return withMacs(deps.macMutex, macs, async () => {
+  return withLockedMacs(deps.macMutex, macs, async () => {
     const twin = await findRunningTwin(vmi, deps);
     if (twin === undefined) return deps.store.create(VIRTUAL_MACHINE_INSTANCES, vmi);
     const { mac, network, owner } = twin;

@@ -10,12 +10,12 @@ export interface Deferrals {
   end(uid: string): void;
 }
 
-export function createDeferrals(clock: Clock, longestMs: number): Deferrals {
+export function createDeferrals(clock: Clock, maxMs: number): Deferrals {
   const dueMs = new Map<string, number>();
   return {
     leftMs: (uid) => {
       const nowMs = clock.monotonicMs();
-      const due = dueMs.get(uid) ?? nowMs + longestMs;
+      const due = dueMs.get(uid) ?? nowMs + maxMs;
       dueMs.set(uid, due);
       return Math.max(0, due - nowMs);
     },

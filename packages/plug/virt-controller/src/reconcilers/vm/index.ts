@@ -18,7 +18,7 @@ import { actVm } from "./act.ts";
 import { observeVm } from "./observe.ts";
 
 /** How much longer the status write can wait, milliseconds; 0 if it cannot. */
-function waitMs({ vm, vmi }: VmFacts, next: NewVmStatus, deps: Deps): number {
+function findDelayMs({ vm, vmi }: VmFacts, next: NewVmStatus, deps: Deps): number {
   const { uid = "" } = vm.metadata;
   // This pass or the watch may have a newer VMI than the facts.
   const current = vmi && deps.ownWrites.newest(deps.vmis.find(keyOf(vmi)) ?? vmi);
@@ -40,7 +40,7 @@ async function reportVm(
   }
   const next = vmStatus({ ...facts, failures }, now);
   const operations = statusPatch(deps.ownWrites.newest(vm), next);
-  const leftMs = operations.length === 0 ? 0 : waitMs(facts, next, deps);
+  const leftMs = operations.length === 0 ? 0 : findDelayMs(facts, next, deps);
   if (leftMs > 0) return leftMs;
   deps.deferrals.end(vm.metadata.uid ?? "");
   if (operations.length === 0) return undefined;
@@ -57,11 +57,11 @@ async function reportVm(
 export async function reconcileVm(key: string, deps: Deps): Promise<Next> {
   const facts = await observeVm(key, deps);
   if (facts === undefined) return done();
-  const outcome = await actVm(planVm(facts), facts, deps);
-  const reportMs = await reportVm(facts, outcome, deps);
-  rethrow(outcome);
+  const performed = await actVm(planVm(facts), facts, deps);
+  const reportMs = await reportVm(facts, performed, deps);
+  rethrow(performed);
   // Nothing wakes the VM when its DataVolumes exist.
-  const isMade = facts.missingDataVolumes.length > 0 && outcome.failures.length === 0;
-  const lookMs = earliest([outcome.againMs, reportMs, isMade ? 0 : nextLookMs(facts)]);
-  return lookMs === undefined ? done() : after(lookMs);
+  const areVolumesCreated = facts.missingDataVolumes.length > 0 && performed.failures.length === 0;
+  const nextMs = earliest([performed.againMs, reportMs, areVolumesCreated ? 0 : nextLookMs(facts)]);
+  return nextMs === undefined ? done() : after(nextMs);
 }

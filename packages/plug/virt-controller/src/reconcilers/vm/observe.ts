@@ -25,7 +25,7 @@ import {
 import { keyOf, parseKey, printTime } from "@patchbay/kube";
 import type { ObjectKey } from "@patchbay/core/ports";
 import type { Deps } from "../../deps.ts";
-import { claimsOf } from "../vmi/observe.ts";
+import { findClaims } from "../vmi/observe.ts";
 
 /** The VMI of the VM's name. Because the cache may be stale, a missing VMI is looked up on the server. */
 async function findVmi(
@@ -67,7 +67,7 @@ async function observeParts(vm: VirtualMachine, { parts }: Deps): Promise<Pick<V
 }
 
 /** Why the VM cannot be started. */
-function startProblemsOf(
+function findStartProblems(
   vm: VirtualMachine,
   { parts }: Pick<VmFacts, "parts">,
   network: NetworkConfig,
@@ -87,12 +87,12 @@ export async function observeVm(key: string, deps: Deps): Promise<VmFacts | unde
   const now = printTime(deps.clock.now());
   const network = networkConfigOf(deps.kubevirts.list()[0]);
   const parts = await observeParts(vm, deps);
-  const startProblems = startProblemsOf(vm, parts, network);
+  const startProblems = findStartProblems(vm, parts, network);
   const missingDataVolumes = await findMissing(parts.parts?.expanded ?? vm, vmi, deps);
   const { bindings, isStaged } = network;
   const facts = { vm, ...parts, now, startProblems, missingDataVolumes, bindings, isStaged };
   const own = vmi !== undefined && isOwnedBy(vmi, vm) ? vmi : undefined;
-  const isWaiting = own !== undefined && waitsForBinding(own, claimsOf(own, deps.claims));
+  const isWaiting = own !== undefined && waitsForBinding(own, findClaims(own, deps.claims));
   const isNameTaken = own === undefined && vmi !== undefined;
   const isTakerLeaving = own === undefined && vmi !== undefined && isLeavingName(vmi, vm);
   return { ...facts, vmi: own, isNameTaken, isTakerLeaving, waitsForBinding: isWaiting };

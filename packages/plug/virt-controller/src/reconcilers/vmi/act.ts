@@ -26,9 +26,9 @@ import type { Patch } from "@patchbay/core/ports";
 import { performSteps, type PerformedSteps } from "../steps.ts";
 
 /** The cache may be stale; then the watch will deliver the pod. */
-async function isOwnThere(vmi: VirtualMachineInstance, pod: Pod, deps: Deps): Promise<boolean> {
-  const there = await deps.store.find(PODS, keyOf(pod));
-  return there === undefined || isControlledBy(there, vmi);
+async function isOwnPod(vmi: VirtualMachineInstance, pod: Pod, deps: Deps): Promise<boolean> {
+  const existing = await deps.store.find(PODS, keyOf(pod));
+  return existing === undefined || isControlledBy(existing, vmi);
 }
 
 /** @throws AppError with CONTROLLER_LAUNCHER_NAME_TAKEN if a pod of that name belongs to another owner */
@@ -43,7 +43,7 @@ export async function createLauncher(
     deps.log.info("created launcher pod", { pod: object });
   } catch (error) {
     if (!isAppError(error, "KUBE_ALREADY_EXISTS")) throw error;
-    if (!(await isOwnThere(vmi, pod, deps)))
+    if (!(await isOwnPod(vmi, pod, deps)))
       throw new AppError("CONTROLLER_LAUNCHER_NAME_TAKEN", { object });
   }
 }

@@ -29,7 +29,7 @@ function preconditions(current: VmiStatus | undefined): readonly JsonPatchOperat
 }
 
 /** Keeps what was known of the pod, for virt-handler and for people, except for attachments, which are removed. */
-function fieldsOf(next: OwnVmiStatus): object {
+function toFields(next: OwnVmiStatus): object {
   return { ...next, attachments: next.attachments };
 }
 
@@ -37,7 +37,7 @@ function fieldsOf(next: OwnVmiStatus): object {
 async function reportVmi(facts: VmiFacts, { failures }: PerformedSteps, deps: Deps): Promise<void> {
   const vmi = deps.ownWrites.newest(facts.vmi);
   const next = ownVmiStatus({ ...facts, failures }, printTime(deps.clock.now()));
-  const changes = statusPatch(vmi, fieldsOf(next));
+  const changes = statusPatch(vmi, toFields(next));
   if (changes.length === 0) return;
   const patch = { type: "json", operations: [...preconditions(vmi.status), ...changes] } as const;
   const options = { subresource: "status" } as const;
@@ -46,8 +46,8 @@ async function reportVmi(facts: VmiFacts, { failures }: PerformedSteps, deps: De
   );
   const syncError = newSyncError(vmi.status?.conditions, next.conditions);
   // virt-handler records its own events.
-  const isNews = syncError !== undefined && syncError.reason !== vmi.status?.hindrance?.reason;
-  if (isNews) deps.events.record(vmi, { type: "Warning", ...syncError });
+  const isNewError = syncError !== undefined && syncError.reason !== vmi.status?.hindrance?.reason;
+  if (isNewError) deps.events.record(vmi, { type: "Warning", ...syncError });
   const change = newAddressChange(vmi.status?.conditions, next.conditions);
   if (change !== undefined) deps.events.record(vmi, { type: "Warning", ...change });
 }
@@ -57,11 +57,11 @@ export async function reconcileVmi(key: string, deps: Deps): Promise<Next> {
   const facts = await observeVmi(key, deps);
   if (facts === undefined) return done();
   const plan = planVmi(facts);
-  const outcome = await actVmi(plan, facts, deps);
-  const isKept = facts.vmi.metadata.finalizers?.includes(names.VMI_FINALIZER) === true;
+  const performed = await actVmi(plan, facts, deps);
+  const hasFinalizer = facts.vmi.metadata.finalizers?.includes(names.VMI_FINALIZER) === true;
   // Without the finalizer the VMI may be deleted already.
-  const isLetGo = plan.some(({ kind }) => kind === "removeFinalizer");
-  if (isKept && !isLetGo) await reportVmi(facts, outcome, deps);
-  rethrow(outcome);
-  return outcome.againMs === undefined ? done() : after(outcome.againMs);
+  const isReleased = plan.some(({ kind }) => kind === "removeFinalizer");
+  if (hasFinalizer && !isReleased) await reportVmi(facts, performed, deps);
+  rethrow(performed);
+  return performed.againMs === undefined ? done() : after(performed.againMs);
 }

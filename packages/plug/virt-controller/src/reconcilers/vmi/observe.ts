@@ -35,7 +35,7 @@ import type { Deps } from "../../deps.ts";
 import { parseKey } from "@patchbay/kube";
 
 /** The existing claims that the VMI uses. */
-export function claimsOf(
+export function findClaims(
   vmi: VirtualMachineInstance,
   claims: Pick<Cache<PersistentVolumeClaim>, "find">,
 ): VmiFacts["storage"]["claims"] {
@@ -74,7 +74,7 @@ export function findAbsences(
 }
 
 /** The name of the launcher pod, which is derived from uids. */
-function launcherKeyOf(vmi: VirtualMachineInstance): ObjectKey {
+function toLauncherKey(vmi: VirtualMachineInstance): ObjectKey {
   return {
     namespace: vmi.metadata.namespace ?? "",
     name: ownerPodName(vmi),
@@ -91,7 +91,7 @@ function endsWithoutPod(vmi: VirtualMachineInstance): boolean {
 
 /** The VMI's launcher pod. Because the cache may be stale or filtered, the server is asked before anything ends. */
 async function findLauncher(vmi: VirtualMachineInstance, deps: Deps): Promise<Pod | undefined> {
-  const key = launcherKeyOf(vmi);
+  const key = toLauncherKey(vmi);
   const isOwn = (pod: Pod | undefined): pod is Pod => pod !== undefined && isLauncherOf(pod, vmi);
   const cached = deps.pods.find(key);
   if (isOwn(cached)) return deps.ownWrites.newest(cached);
@@ -102,15 +102,15 @@ async function findLauncher(vmi: VirtualMachineInstance, deps: Deps): Promise<Po
 /** Sets whether the API server keeps image volumes of the new pod. */
 async function withImageVolumes(facts: VmiFacts, deps: Deps): Promise<VmiFacts> {
   const { pod } = facts;
-  if (pod !== undefined && hasLostImage(pod)) deps.imageVolumes.wereLost();
-  const question = planImageQuestion(facts);
-  if (question === undefined) return facts;
-  const keepsImageVolumes = await deps.imageVolumes.areKept(question);
+  if (pod !== undefined && hasLostImage(pod)) deps.imageVolumes.reportLost();
+  const testPod = planImageQuestion(facts);
+  if (testPod === undefined) return facts;
+  const keepsImageVolumes = await deps.imageVolumes.areSupported(testPod);
   return { ...facts, settings: { ...facts.settings, keepsImageVolumes } };
 }
 
 /** The existing definitions of the VMI's networks, including those of bindings. */
-function definitionsOf(
+function findDefinitions(
   vmi: VirtualMachineInstance,
   { bindings }: NetworkConfig,
   { nads }: Deps,
@@ -139,11 +139,11 @@ export async function observeVmi(key: string, deps: Deps): Promise<VmiFacts | un
     overcommit: overcommitConfigOf(kubevirt),
     ...(nodes.length > 0 && { offeredResources: offeredResources(nodes) }),
   };
-  const storage = { claims: claimsOf(vmi, deps.claims), config: storageConfigOf(kubevirt) };
+  const storage = { claims: findClaims(vmi, deps.claims), config: storageConfigOf(kubevirt) };
   const network = networkConfigOf(kubevirt);
   const nodeLoss = findLoss(pod, deps);
   const lost = nodeLoss === undefined ? {} : { nodeLoss };
-  const definitions = definitionsOf(vmi, network, deps);
+  const definitions = findDefinitions(vmi, network, deps);
   const absences = findAbsences({ vmi, pod }, definitions, deps);
   const known = { network, storage, definitions, absences };
   return withImageVolumes({ vmi, pod, settings, ...known, ...lost }, deps);
