@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import { describe, expect, test } from "vitest";
 import { passedCall, passedStream } from "./calls.ts";
-import { knockProblem, type Knock } from "./gate.ts";
-import { Passes } from "./passes.ts";
+import { knockProblem, type Knock, Passes } from "./access.ts";
 import { offeredKey } from "./streams.ts";
 
 const VM = "/apis/kubevirt.io/v1/namespaces/ns/virtualmachines";

@@ -2,9 +2,8 @@
 // The words of OpenSSH's programs, and what the shell and the client make of them.
 import { execFileSync } from "node:child_process";
 import { expect, test } from "vitest";
-import { parseCopy } from "./copy-ends.ts";
+import { parseCopy, clientFlags, hostOf, type Here } from "./ssh-client.ts";
 import { parseGuestName } from "../guest-name.ts";
-import { clientFlags, hostOf, type Here } from "./ssh-client.ts";
 
 const HERE: Here = {
   program: ["/opt/no de", "/opt/it's/main.js"],

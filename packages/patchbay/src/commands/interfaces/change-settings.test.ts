@@ -2,7 +2,7 @@
 import { aVm, aVmi } from "@patchbay/support";
 import { describe, expect, test } from "vitest";
 import type { Target } from "../../target.ts";
-import { ifacePatch } from "./iface-patch.ts";
+import { ifacePatch } from "./change-settings.ts";
 
 const NICS = {
   domain: { devices: { interfaces: [{ name: "default" }, { name: "red" }] } },

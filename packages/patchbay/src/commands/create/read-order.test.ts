@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import { describe, expect, test } from "vitest";
-import { readMacs } from "./mac-flags.ts";
+import { readMacs, makeNetworkData } from "./read-order.ts";
+import { parse } from "yaml";
 
 const NAMES = ["default", "blue", "red"];
 const [ONE, TWO] = ["02:00:00:00:00:01", "02:00:00:00:00:02"];
@@ -36,5 +37,24 @@ describe("--mac", () => {
     { texts: ["x", `green=${ONE}`], want: `x: x is not the MAC address of a NIC; green=${ONE}:` },
   ])("$texts is refused: $want", ({ texts, want }) => {
     expect(() => readMacs(texts, NAMES)).toThrow(want);
+  });
+});
+
+test("network data have DHCP on each NIC by its MAC; the pod network's default route comes first", () => {
+  const text = makeNetworkData([
+    { name: "default", mac: "02:00:00:00:00:01" },
+    { name: "blue", mac: "02:00:00:00:00:02" },
+  ]);
+  expect(parse(text)).toEqual({
+    version: 2,
+    ethernets: {
+      default: { match: { macaddress: "02:00:00:00:00:01" }, dhcp4: true },
+      blue: {
+        match: { macaddress: "02:00:00:00:00:02" },
+        dhcp4: true,
+        optional: true,
+        "dhcp4-overrides": { "route-metric": 2048 },
+      },
+    },
   });
 });

@@ -16,7 +16,7 @@ function bodyOf(input: Input): Readonly<Record<string, unknown>> {
   };
 }
 
-async function run(context: Context, input: Input): Promise<void> {
+async function runAddInterface(context: Context, input: Input): Promise<void> {
   const iface = textOption(input, "name") ?? "";
   const request = { subresource: "addinterface", iface, body: bodyOf(input) } as const;
   if (hasFlag(input, "check")) {
@@ -58,5 +58,43 @@ export const addInterface: Command = {
     DRY_RUN,
     ...WAIT,
   ],
-  run,
+  run: runAddInterface,
+};
+
+/** The guest's device stays, with its MAC and its PCI address. */
+export const setInterface: Command = {
+  name: "set interface",
+  args: ["<vm>"],
+  values: ["vms"],
+  summary: "Change the network or the link of an interface; the guest keeps its device",
+  flags: [
+    { ...IFACE_NAME, values: "interfaces" },
+    {
+      flags: "--network <name>",
+      description: "network to move to, NAME or NAMESPACE/NAME",
+      values: "networks",
+    },
+    { flags: "--link <state>", description: "state of its link", choices: ["up", "down"] },
+    DRY_RUN,
+    ...WAIT,
+  ],
+  run: async (context, input) => {
+    const { changeSettings } = await import("./change-settings.ts");
+    await changeSettings(context, input);
+  },
+};
+
+/** Done when nothing is left of it: in the guest, in the pod, in the spec. */
+export const removeInterface: Command = {
+  name: "removeinterface",
+  args: ["<vm>"],
+  values: ["vms"],
+  summary: "Unplug a network interface from a VM",
+  flags: [{ ...IFACE_NAME, values: "interfaces" }, VMI, DRY_RUN, ...WAIT],
+  run: async (context, input) => {
+    const { requestIface } = await import("./request-iface.ts");
+    const iface = textOption(input, "name") ?? "";
+    const body = { name: iface };
+    await requestIface(context, input, { subresource: "removeinterface", iface, body });
+  },
 };

@@ -5,7 +5,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { createFiles } from "@patchbay/os";
 import { afterEach, beforeEach, expect, test } from "vitest";
-import { findMachineDir } from "./machine-dir.ts";
+import { findMachineDir } from "./collect.ts";
 
 const [SERVER, OTHER_SERVER] = ["https://127.0.0.1:6443", "https://127.0.0.1:7443"];
 

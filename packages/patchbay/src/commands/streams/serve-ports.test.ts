@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 import { expect, test } from "vitest";
-import { parsePorts } from "./ports.ts";
+import { parsePorts } from "./serve-ports.ts";
 
 test.each([
   { texts: ["22"], want: [{ local: 22, remote: 22 }] },
