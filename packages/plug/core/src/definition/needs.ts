@@ -46,7 +46,8 @@ const UNFIT_FOR_GUESTS: readonly string[] = ["ipvlan"];
 /** Source: plugins host-local backend/disk, defaultDataDir. */
 const LEASE_DIRECTORY = "/var/lib/cni/networks";
 
-function readText(object: JsonObject, name: string): string | undefined {
+/** Returns a non-empty string member of an untrusted object. */
+export function readText(object: JsonObject, name: string): string | undefined {
   const value = object[name];
   return typeof value === "string" && value !== "" ? value : undefined;
 }

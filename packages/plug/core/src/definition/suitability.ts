@@ -10,7 +10,7 @@ import {
   type JsonObject,
 } from "@patchbay/api";
 import { AppError } from "../errors/app-error.ts";
-import type { NamedField, AddressPool, DefinitionNeeds } from "./needs.ts";
+import { readText, type NamedField, type AddressPool, type DefinitionNeeds } from "./needs.ts";
 
 interface Range {
   readonly version: 4 | 6;
@@ -27,11 +27,6 @@ interface RangeUse {
   readonly field: string;
   readonly size: bigint;
   readonly used: number;
-}
-
-function readText(object: JsonObject, name: string): string | undefined {
-  const value = object[name];
-  return typeof value === "string" && value !== "" ? value : undefined;
 }
 
 /** Returns `fallback` if the address is not set, and undefined if it is outside the subnet. */

@@ -1,18 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 // NICs of the node that an attachment moves into its pod. Source: CNI plugin host-device, README and getLink.
 import { isJsonObject } from "@patchbay/api";
+import { readText } from "../../definition/needs.ts";
 import type { AttachmentRequest, NetworkConfigList } from "../../ports/cni.ts";
 import { isAppError } from "../../errors/app-error.ts";
 import type { NodeNic, NodeNicName } from "../../ports/node/node-nics.ts";
 
-const HOST_DEVICE_PLUGIN = "host-device";
+export const HOST_DEVICE_PLUGIN = "host-device";
 
 type Plugin = NetworkConfigList["plugins"][number];
-
-function readText(plugin: Plugin, member: string): string | undefined {
-  const value = plugin[member];
-  return typeof value === "string" && value !== "" ? value : undefined;
-}
 
 /** The runtime's device ID replaces `pciBusID`, if the plugin declares the capability. */
 function readDevice(

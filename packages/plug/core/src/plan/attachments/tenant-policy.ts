@@ -13,7 +13,8 @@ import {
   type KubeVirt,
 } from "@patchbay/api";
 import type { NetworkConfigList } from "../../ports/cni.ts";
-import { needsOf } from "../../definition/needs.ts";
+import { needsOf, readText } from "../../definition/needs.ts";
+import { HOST_DEVICE_PLUGIN } from "./node-nics.ts";
 
 /**
  * Patterns in order, of which the first match decides: `NAME`, `PREFIX*`, or `!` before either to refuse it. A name
@@ -104,11 +105,6 @@ function isBelow(path: string, directories: readonly string[]): boolean {
   return directories.some((directory) => plain === directory || plain.startsWith(`${directory}/`));
 }
 
-function readText(object: JsonObject, name: string): string | undefined {
-  const value = object[name];
-  return typeof value === "string" && value !== "" ? value : undefined;
-}
-
 function refusal({ field, text }: NamedValue, list: PolicyFieldName, why = ""): string {
   return `${field} "${text}"${why} (${POLICY_FIELDS[list].flag})`;
 }
@@ -194,8 +190,6 @@ function ipamProblems(
   return checkName(field, ipam, { policy, list: "plugins" });
 }
 
-/** This plugin moves a NIC of the node by name. A policy that allows it also allows other ways to do so. */
-const HOST_DEVICE_PLUGIN = "host-device";
 /** Members that select a device of the node. Sources: sriov-cni; Multus delegateAddDeviceID. */
 const DEVICE_MEMBERS = ["deviceID", "pciBusID"] as const;
 
@@ -203,6 +197,7 @@ function nicProblems(
   { prefix, plugin }: PluginPlace,
   { policy }: PolicyContext,
 ): readonly string[] {
+  // host-device takes any NIC by name, so a policy that allows it allows other ways, too.
   if (isAllowed(HOST_DEVICE_PLUGIN, policy.plugins)) return [];
   const runtimeConfig = plugin["runtimeConfig"];
   const devices = [
@@ -305,7 +300,7 @@ const KNOWN_MEMBERS: ReadonlyMap<string, string> = new Map(
   ].map((name) => [foldCase(name), name]),
 );
 
-/** Go would read these members differently. `field` is empty for the plugin itself. */
+/** Reports members that Go, which ignores case, reads as another member. `field` is empty for the plugin itself. */
 function memberCaseProblems(field: string, value: unknown): readonly string[] {
   if (!isJsonObject(value)) return [];
   const seen = new Map<string, string>();

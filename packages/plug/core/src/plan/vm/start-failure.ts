@@ -57,7 +57,7 @@ function endedByItself(vmi: VirtualMachineInstance): boolean {
   return isVmiFinal(vmi) && vmi.metadata.deletionTimestamp === undefined;
 }
 
-/** It ran long enough, shut down by itself, or was ended by its node with a reason. */
+/** The guest ran long enough, shut down by itself, or was ended by its node with a reason. */
 function hasStarted(vmi: VirtualMachineInstance, nowMs: number): boolean {
   if (ranMs(vmi, nowMs) >= SUCCESSFUL_RUN_MS) return true;
   const hasRun = phaseStartMs(vmi, (phase) => phase === "Running") !== undefined;
