@@ -1,14 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// The configuration of containerd: config.toml and the base specification of containers. Pure.
-// Source: containerd, configuration of the CRI plugin, version 2, which 1.6 to 2.x read.
+// containerd's configuration and base specification. Pure. Source: containerd, CRI plugin's configuration, version 2.
 import { isJsonObject, parseJson, type JsonObject } from "@patchbay/api/json";
 import { AppError } from "@patchbay/core";
 import type { ContainerdLayout } from "./layout.ts";
 
-/**
- * Limit of processes and threads per container. QEMU with its I/O workers and libvirt needs less
- * than 200, and a fork bomb leaves the machine usable.
- */
+/** QEMU with its I/O workers and libvirt needs less than 200; a fork bomb leaves the machine usable. */
 export const PIDS_MAX = 1024;
 
 function objectAt(object: JsonObject, name: string): JsonObject {
@@ -17,9 +13,8 @@ function objectAt(object: JsonObject, name: string): JsonObject {
 }
 
 /**
- * Adds the process limit, for which CRI has no field, to the output of `ctr oci spec`. Removes its
- * limit of 1024 open files.
- * @throws AppError with CONTAINERD_FAILED when the output is not a specification
+ * CRI has no field for the process limit. Removes ctr's limit of 1024 open files.
+ * @throws AppError with CONTAINERD_FAILED when `printed` is not a specification
  */
 export function baseSpecText(printed: string, pidsMax: number = PIDS_MAX): string {
   const spec = parseJson(printed);
@@ -42,17 +37,13 @@ export type Snapshotter = "overlayfs" | "native";
 
 interface ContainerdSettings {
   readonly snapshotter: Snapshotter;
-  /** Reference of the image of every sandbox's pause container. */
   readonly sandboxImage: string;
 }
 
-/** Debian's directory. Source: Debian, containernetworking-plugins. */
+/** Source: Debian, containernetworking-plugins. */
 const CNI_PLUGINS = "/usr/lib/cni";
 
-/**
- * Unused plugins that need devices or tools and log errors at each start; NRI's socket would be
- * shared with the machine's containerd.
- */
+/** Unused, but log errors at each start; NRI's socket would be shared with the machine's containerd. */
 const DISABLED_PLUGINS = [
   "io.containerd.snapshotter.v1.aufs",
   "io.containerd.snapshotter.v1.btrfs",
@@ -105,7 +96,6 @@ function sectionsOf(layout: ContainerdLayout, settings: ContainerdSettings): rea
   ];
 }
 
-/** JSON and TOML differ only in one character that TOML requires to be escaped. */
 function printValue(value: Value): string {
   return JSON.stringify(value).replaceAll("\u007f", String.raw`\u007f`);
 }

@@ -7,7 +7,6 @@ import type { ContainerdLayout } from "./layout.ts";
 /** Source: containerd, CRI plugin. */
 const NAMESPACE = "k8s.io";
 const TIMEOUT_MS = 60_000;
-/** Longest error text, characters. */
 const REASON_MAX = 500;
 
 export interface CtrDeps {
@@ -19,19 +18,19 @@ export interface CtrOptions {
   /** Defaults to a minute. */
   readonly timeoutMs?: number;
   readonly signal?: AbortSignal;
-  /** Receives standard output in pieces; it is then not returned. */
+  /** Standard output is then not returned. */
   readonly onOutput?: (text: string) => void;
 }
 
-/** Returns the last line of the error output; ctr writes `ctr: ` and the reason. */
+/** The last line of the error output is `ctr: ` and the reason. */
 export function parseErrorText(stderr: string): string {
   const lines = stderr.split("\n").filter((line) => line.trim() !== "");
   return (lines.at(-1) ?? "it did not say why").replace(/^ctr: /, "").slice(0, REASON_MAX);
 }
 
 /**
- * Returns the standard output of `ctr ARGS`.
- * @throws AppError with OS_PROGRAM_MISSING, OS_TIMED_OUT, and CONTAINERD_FAILED with ctr's message
+ * Returns ctr's standard output.
+ * @throws AppError with OS_PROGRAM_MISSING, OS_TIMED_OUT, CONTAINERD_FAILED
  */
 export async function ctr(
   { runner, layout }: CtrDeps,

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Paths of a dedicated containerd. All are below two directories, and none is shared with the
-// machine's containerd.
+// Paths of a dedicated containerd. All are below two directories, and none is shared with the machine's containerd.
 import { join } from "node:path";
 import { AppError } from "@patchbay/core";
 
@@ -13,7 +12,6 @@ const TTRPC_SUFFIX = ".ttrpc";
 export interface ContainerdDirectories {
   /** Configuration, images and state. */
   readonly directory: string;
-  /** Directory of the socket. */
   readonly runDirectory: string;
   /** Configurations of the pods' default network. */
   readonly cniConfDirectory: string;
@@ -23,24 +21,18 @@ export interface ContainerdLayout {
   readonly directory: string;
   readonly runDirectory: string;
   readonly cniConfDirectory: string;
-  /** `config.toml`. */
   readonly config: string;
-  /** Base specification of every container. */
   readonly baseSpec: string;
-  /** Images and snapshots. */
   readonly root: string;
-  /** State of this boot of the host: bundles of running containers and network namespaces. */
+  /** State of this boot of the host. */
   readonly state: string;
-  /** File with the boot id that `state` belongs to. */
+  /** The boot that `state` belongs to. */
   readonly stateBoot: string;
   /** File with the containers whose shims had sockets since the host booted. */
   readonly shims: string;
   readonly runcRoot: string;
   readonly opt: string;
-  /**
-   * `HOST/hosts.toml` for registries that need one. Source: containerd, configuration of registry
-   * hosts.
-   */
+  /** `HOST/hosts.toml` for registries that need one. Source: containerd, configuration of registry hosts. */
   readonly registryHosts: string;
   readonly socket: string;
 }

@@ -9,10 +9,7 @@ import type { ContainerdLayout } from "./layout.ts";
 
 const MOUNT_TIMEOUT_MS = 10_000;
 
-/**
- * Mounts a trial overlay below the existing `directory`, because support depends on both the kernel
- * and the file system.
- */
+/** Support depends on both the kernel and the file system. */
 async function findSnapshotter(
   { files, runner }: { readonly files: Files; readonly runner: ProcessRunner },
   directory: string,
@@ -46,7 +43,6 @@ interface PrepareDeps {
 }
 
 interface PrepareOptions {
-  /** Reference of the image of every sandbox's pause container. */
   readonly sandboxImage: string;
   /** State of another boot is removed. */
   readonly bootId: string;
@@ -62,7 +58,7 @@ async function createDirectories({ files, layout }: PrepareDeps): Promise<void> 
   }
 }
 
-/** State of an earlier boot contains pids that belong to other processes by now. */
+/** Pids of an earlier boot belong to other processes by now. */
 async function removeOldState({ files, layout }: PrepareDeps, bootId: string): Promise<void> {
   if ((await files.readText(layout.stateBoot)) === bootId) return;
   await files.remove(layout.state);
@@ -82,8 +78,8 @@ async function writeIfChanged(files: Files, path: string, text: string): Promise
 }
 
 /**
- * Creates directories and configuration; start containerd with {@link containerdCommand}.
- * @throws AppError with OS_PROGRAM_MISSING when containerd is not installed, CONTAINERD_FAILED
+ * Idempotent. Start containerd with {@link containerdCommand} afterwards.
+ * @throws AppError with OS_PROGRAM_MISSING, CONTAINERD_FAILED
  */
 export async function prepareContainerd(
   deps: PrepareDeps,
@@ -102,10 +98,7 @@ export function containerdCommand({ config }: ContainerdLayout): readonly [strin
   return ["containerd", "--config", config];
 }
 
-/**
- * Call before each start, so that clients wait for the new socket instead of being refused by the
- * dead one.
- */
+/** Call before each start, so that clients wait for the new socket. */
 export async function removeDeadSocket(files: Files, { socket }: ContainerdLayout): Promise<void> {
   await files.remove(socket);
 }

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Builds an OCI image with one layer from a directory. Reproducible: the same files give the same
-// digest. Source: OCI image specification 1.0, image layout, manifest, configuration.
+// Builds a reproducible OCI image with one layer. Source: OCI image specification 1.0.
 import { createHash } from "node:crypto";
 import { dirname, join } from "node:path";
 import type { Files, ProcessRunner } from "@patchbay/core/ports";
@@ -12,7 +11,6 @@ interface Blob {
   readonly bytes: number;
 }
 
-/** Files of an OCI layout, by path below it. */
 type LayoutFiles = Readonly<Record<string, string>>;
 
 const MEDIA = "application/vnd.oci.image";
@@ -25,10 +23,7 @@ function describe(kind: string, { digest, bytes }: Blob): object {
   return { mediaType: `${MEDIA}.${kind}`, digest, size: bytes };
 }
 
-/**
- * Returns all files except the layer, which the caller stores at {@link blobPath}. `architecture`
- * is in Go's notation.
- */
+/** Excludes the layer, which the caller stores at {@link blobPath}. */
 export function buildLayoutFiles(
   layer: Blob,
   architecture: string,
@@ -61,12 +56,12 @@ export function buildLayoutFiles(
 
 const TEXT_MODE = 0o644;
 
-/** Ignores everything except names, contents and the executable bit. */
+/** Only names, contents and the executable bit count. */
 const REPRODUCIBLE_FLAGS = [
   "--sort=name",
   "--mtime=@0",
   "--numeric-owner",
-  // Users of pods may read the files, nobody may write them, and set-uid bits are removed.
+  // Users of pods may read the files; set-uid bits are removed.
   "--mode=a+rX,go-w,ug-s",
   "--format=posix",
   "--pax-option=delete=atime,delete=ctime,exthdr.name=%d/PaxHeaders/%f",
@@ -79,7 +74,7 @@ interface DirectoryImage {
   readonly workDirectory: string;
   /** In Go's notation, for example `amd64`. */
   readonly architecture: string;
-  /** User and group of all files; defaults to root. */
+  /** Defaults to root. */
   readonly owner?: number;
 }
 
@@ -129,7 +124,7 @@ export async function archiveDirectory(deps: Deps, image: DirectoryImage): Promi
     await deps.files.writeAtomic(join(layout, path), text, TEXT_MODE);
   }
   const archive = join(workDirectory, "image.tar");
-  // Removes each file after it is archived, because a disk image may need most of the free space.
+  // A disk image may need most of the free space.
   const moved = ["--remove-files", "-C", layout, "oci-layout", "index.json", "blobs"];
   await runOnSource(deps, source, ["tar", "-cf", archive, ...moved]);
   return archive;

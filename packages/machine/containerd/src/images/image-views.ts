@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Read-only mounts of images' files. Each uses its own snapshot, which is named by the mount's
-// path.
+// Read-only mounts of images' files. Each uses its own snapshot, which is named by the mount's path.
 import { AppError, isAppError } from "@patchbay/core";
 import { ctr } from "../ctr.ts";
 import { isMountPoint } from "../leftovers/mounts.ts";
@@ -8,18 +7,18 @@ import { findImage, readSnapshotter, type ImageDeps } from "./images.ts";
 import { fullReference } from "./reference.ts";
 
 const TIMEOUT_MS = 30_000;
-/** Files of an image must not grant privileges, be devices or be executed. Source: KEP-4639. */
+/** Source: KEP-4639. */
 const OPTIONS = "remount,bind,ro,nosuid,nodev,noexec";
 /** Protects a snapshot beyond ctr's lease of one day. Source: containerd, garbage collection. */
 const GC_ROOT_LABEL = "containerd.io/gc.root";
 
 export interface ImageViews {
   /**
-   * Mounts the image's files at an existing directory. Idempotent.
+   * Idempotent; `path` must exist.
    * @throws AppError with RUNTIME_IMAGE_MISSING, IMAGE_NAME_INVALID, CONTAINERD_FAILED
    */
   show(reference: string, path: string): Promise<void>;
-  /** Reverts `show`; succeeds when nothing is mounted. */
+  /** Reverts `show`. Idempotent. */
   release(path: string): Promise<void>;
 }
 
@@ -71,10 +70,7 @@ class Views implements ImageViews {
     return isMountPoint(mountinfo, path);
   }
 
-  /**
-   * Mounts first and checks only after a failure, because each check runs a program while a pod
-   * waits.
-   */
+  /** Mounts before it checks, because each check runs a program while a pod waits. */
   async #mount(name: string, path: string): Promise<void> {
     const mount = async (): Promise<string> =>
       ctr(this.#deps, ["images", "mount", ...(await this.#flags()), name, path]);
@@ -84,7 +80,6 @@ class Views implements ImageViews {
       if ((await findImage(this.#deps, name)) === undefined) {
         throw new AppError("RUNTIME_IMAGE_MISSING", { image: name });
       }
-      // Removes a snapshot that was mounted before the host rebooted.
       await this.#removeSnapshot(path);
       await mount();
     }
@@ -99,7 +94,6 @@ class Views implements ImageViews {
     await this.#snapshots("label", path, `${GC_ROOT_LABEL}=shown`);
   }
 
-  /** Removes the snapshot and ctr's lease on it. */
   async #removeSnapshot(path: string): Promise<void> {
     await this.#ignoreMissing(() => this.#snapshots("rm", path));
     await this.#ignoreMissing(() => ctr(this.#deps, ["leases", "rm", path]));

@@ -6,7 +6,7 @@ import { AppError } from "@patchbay/core";
 import type { Files } from "@patchbay/core/ports";
 import type { ContainerdLayout } from "../layout.ts";
 
-/** A name and the image that it refers to. CRI also adds a record named by the image's id. */
+/** CRI also adds a record named by the image's id. */
 interface ImageRecord {
   readonly name: string;
   /** Digest of the manifest or index. */
@@ -17,7 +17,6 @@ const RECORD_LINE = /^(\S+)\s+\S+\s+(sha256:[0-9a-f]{64})\s/;
 /** Name of an image by its id. Source: containerd, CRI plugin. */
 const IMAGE_ID = /^sha256:[0-9a-f]{64}$/;
 
-/** Parses the output of `ctr images ls`: columns of name, media type, digest and more. */
 export function parseRecords(listing: string): readonly ImageRecord[] {
   return listing.split("\n").flatMap((line) => {
     const [, name, digest] = RECORD_LINE.exec(line) ?? [];
@@ -29,7 +28,6 @@ function isId({ name }: ImageRecord): boolean {
   return IMAGE_ID.test(name);
 }
 
-/** Returns `NAME` of `NAME@sha256:…`; undefined for other names. */
 function pinnedName({ name }: ImageRecord): string | undefined {
   const [head, digest] = name.split("@");
   return digest === undefined ? undefined : head;
@@ -44,13 +42,13 @@ export function namedRecords(records: readonly ImageRecord[]): readonly ImageRec
   return names.filter((record) => pinnedName(record) === undefined || !tagged.has(record.digest));
 }
 
-/** Returns ids without any other name; they would only retain unused layers. */
+/** Such ids would only retain unused layers. */
 export function findUnnamedIds(records: readonly ImageRecord[]): readonly string[] {
   const named = new Set(records.filter((record) => !isId(record)).map(({ digest }) => digest));
   return records.filter((each) => isId(each) && !named.has(each.digest)).map(({ name }) => name);
 }
 
-/** Returns the name, and the name by digest that a pull by tag adds. */
+/** A pull by tag also adds the name by digest. */
 export function namesToRemove(records: readonly ImageRecord[], name: string): readonly string[] {
   const digest = records.find((record) => record.name === name)?.digest;
   if (digest === undefined) return [];
@@ -64,7 +62,6 @@ export function namesToRemove(records: readonly ImageRecord[], name: string): re
 
 const LABEL = "patchbay.io/added";
 
-/** Labels the image name as added by a user, for its current digest. */
 async function markAdded(
   deps: CtrDeps,
   image: { readonly name: string; readonly digest: string },
@@ -72,10 +69,7 @@ async function markAdded(
   await ctr(deps, ["images", "label", image.name, `${LABEL}=${image.digest}`]);
 }
 
-/**
- * Returns names whose label matches their digest; a pull that has replaced the image invalidates
- * the label.
- */
+/** A later pull of the name invalidates the label. */
 export function parseMarkedNames(listing: string): readonly string[] {
   return listing.split("\n").flatMap((line) => {
     const [name = "", , digest = ""] = line.split(/\s+/);
@@ -83,22 +77,16 @@ export function parseMarkedNames(listing: string): readonly string[] {
   });
 }
 
-/** Lists the names that users added on this machine; with a full reference at most that name. */
+/** Lists names that users added on this machine; `name` must be a full reference. */
 export async function listAdded(deps: CtrDeps, name?: string): Promise<readonly string[]> {
   const filter = name === undefined ? [] : [`name==${JSON.stringify(name)}`];
   return parseMarkedNames(await ctr(deps, ["images", "ls", ...filter]));
 }
 
-/**
- * Last line of the table: `elapsed: 1.2 s total: 1.0 Mi (1.2 MiB/s)`. Source: ctr 1.6 to 2.0,
- * progress.
- */
+/** Last line of the table: `elapsed: 1.2 s total: 1.0 Mi (1.2 MiB/s)`. Source: ctr 1.6 to 2.0, progress. */
 const PROGRESS_LINE = /^elapsed: +([\d.]+) *s +total: +([\d.]+) (Ki|Mi|Gi|Ti)?/;
 
-/**
- * Prints one line per second from the output of `ctr images pull`, which redraws a table ten times
- * a second.
- */
+/** Prints one line per second from the output of `ctr images pull`, which redraws a table ten times a second. */
 export class PullProgress {
   readonly #print: (line: string) => void;
   #rest = "";
@@ -108,7 +96,6 @@ export class PullProgress {
     this.#print = print;
   }
 
-  /** Accepts output in pieces of any size. */
   read(text: string): void {
     const lines = `${this.#rest}${text}`.split(/[\r\n]/);
     this.#rest = lines.pop() ?? "";
@@ -125,13 +112,13 @@ export class PullProgress {
   }
 }
 
-/** An image may have gigabytes, on a slow disk or network. */
+/** For gigabytes on a slow disk or network. */
 const TRANSFER_TIMEOUT_MS = 3_600_000;
-/** Base name of an archive's manifests during import; no registry serves this host. */
+/** No registry serves this host. */
 const IMPORT_BASE = "import.invalid";
 
 interface ImportSource {
-  /** Absolute path of an OCI or docker archive. */
+  /** Absolute. */
   readonly archive: string;
   /** Distinguishes concurrent imports. */
   readonly id: string;
@@ -174,10 +161,7 @@ export interface ImageDeps extends CtrDeps {
   readonly layout: Pick<ContainerdLayout, "socket" | "config">;
 }
 
-/**
- * Tags the image with another name, replacing an existing image of that name, and marks it as
- * added.
- */
+/** Replaces an existing image of that name, and marks it as added by a user. */
 async function rename(deps: CtrDeps, from: string, name: string): Promise<void> {
   if (from !== name) await ctr(deps, ["images", "tag", "--force", from, name]);
   const image = await findImage(deps, name);
@@ -198,8 +182,7 @@ async function importRecords(deps: ImageDeps, base: string, archive: string): Pr
 }
 
 /**
- * Imports the only image of an archive under a full reference, replacing an existing image. Ignores
- * names in the archive.
+ * Replaces an existing image of that name, and ignores names in the archive.
  * @throws AppError with IMAGE_SOURCE_INVALID, CONTAINERD_FAILED
  */
 export async function importImage(
@@ -223,12 +206,11 @@ export async function importImage(
 
 interface PullOptions {
   readonly signal?: AbortSignal;
-  /** Receives the progress output of `ctr` in pieces. */
   readonly onOutput?: (text: string) => void;
 }
 
 /**
- * Pulls an image and names it `name`; both are full references.
+ * Both names are full references.
  * @throws AppError with CONTAINERD_FAILED
  */
 export async function pullImage(
@@ -245,10 +227,7 @@ export async function pullImage(
   await removeUnnamed(deps);
 }
 
-/**
- * Removes the name, and the image if it has no other; succeeds when it does not exist. Layers in
- * use remain until their containers end.
- */
+/** Removes the name, and the image if it has no other. Idempotent. Layers in use remain. */
 export async function removeImage(deps: CtrDeps, name: string): Promise<void> {
   await removeRecords(deps, namesToRemove(await listRecords(deps), name));
   await removeUnnamed(deps);

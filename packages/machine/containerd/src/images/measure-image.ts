@@ -22,7 +22,6 @@ function sizeOf(blob: JsonObject): number {
   return typeof size === "number" ? size : 0;
 }
 
-/** Sizes are compressed, as a registry sends them. `architecture` is in Go's notation. */
 export function readManifest(text: string, architecture: string): ManifestFacts {
   const value = parseJson(text);
   const fields = isJsonObject(value) ? value : {};
@@ -37,8 +36,7 @@ export function readManifest(text: string, architecture: string): ManifestFacts 
 }
 
 /**
- * Returns the compressed size of an image in bytes, by the digest of its manifest or index;
- * undefined when it has no variant for this machine. `architecture` is in Go's notation.
+ * Returns the compressed size in bytes; undefined when the image has no variant for Go's `architecture`.
  * @throws AppError with CONTAINERD_FAILED
  */
 export async function measureImage(

@@ -1,16 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-// Image references, short and full, as in every container engine. Pure. Source:
-// distribution/reference.
+// Image references, short and full, as in every container engine. Pure. Source: distribution/reference.
 import { AppError } from "@patchbay/core";
 
 const DOMAIN = /^(localhost|[A-Za-z0-9-]+(\.[A-Za-z0-9-]+)+|[A-Za-z0-9.-]+:\d+)$/;
 const PATH_PART = /^[a-z0-9]+((\.|_{1,2}|-+)[a-z0-9]+)*$/;
 const TAG = /^\w[\w.-]{0,127}$/;
 const DIGEST = /^sha256:[0-9a-f]{64}$/;
-/** Longest name without tag and digest. */
+/** Without tag and digest. */
 const NAME_MAX = 255;
 const DEFAULT_DOMAIN = "docker.io";
-/** Path of official images in {@link DEFAULT_DOMAIN}. */
 const OFFICIAL_PATH = "library";
 
 interface Parts {

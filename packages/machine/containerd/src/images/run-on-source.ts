@@ -5,10 +5,7 @@ import type { ProcessRunner } from "@patchbay/core/ports";
 /** tar prints one of these after every error. Source: GNU tar, src/tar.c and lib/paxerror.c. */
 const ENDINGS =
   /^tar: (Error is not recoverable: exiting now|Exiting with failure status due to previous errors)$/;
-/**
- * Errors that a user can fix, and how. Source: strerror(3); GNU tar "Wrote only N of M bytes",
- * "file changed as we read it".
- */
+/** Source: strerror(3); GNU tar "Wrote only N of M bytes", "file changed as we read it". */
 const STEPS: readonly (readonly [RegExp, string])[] = [
   [
     /No space left on device|Disk quota exceeded|Wrote only/,
@@ -24,7 +21,6 @@ const STEPS: readonly (readonly [RegExp, string])[] = [
   ],
 ];
 
-/** Returns the first error, the number of further ones, and the next step. */
 export function describeFailure(stderr: string): string {
   const lines = stderr.split("\n").map((line) => line.trim());
   const [first = "no reason was given", ...more] = lines.filter(
@@ -37,14 +33,12 @@ export function describeFailure(stderr: string): string {
   ].join("; ");
 }
 
-/** An image may have gigabytes, on a slow disk. */
+/** For gigabytes on a slow disk. */
 const TIMEOUT_MS = 3_600_000;
 
 /**
- * Runs a program on the source of an image and returns its standard output. `source` is named as
- * the user named it.
- * @throws AppError with IMAGE_SOURCE_INVALID, the program's message and the next step,
- * OS_PROGRAM_MISSING, OS_TIMED_OUT
+ * Blames a failure on `source`, named as the user named it.
+ * @throws AppError with IMAGE_SOURCE_INVALID, OS_PROGRAM_MISSING, OS_TIMED_OUT
  */
 export async function runOnSource(
   { runner }: { readonly runner: ProcessRunner },

@@ -17,12 +17,10 @@ export interface UnpackingLayer {
   readonly bytes: number;
 }
 
-/** Parses the output of `ctr snapshots ls`. */
 export function parseUnpackingKeys(listing: string): readonly string[] {
   return listing.split("\n").flatMap((line) => KEY.exec(line)?.[1] ?? []);
 }
 
-/** Parses the output of `ctr snapshots info`. */
 export function parseLayerImage(info: string): string | undefined {
   const value = parseJson(info);
   const labels = isJsonObject(value) ? value["Labels"] : undefined;
@@ -30,7 +28,6 @@ export function parseLayerImage(info: string): string | undefined {
   return typeof reference === "string" ? reference : undefined;
 }
 
-/** Parses the output of `ctr snapshots usage -b KEY`. */
 export function parseLayerBytes(usage: string): number {
   const line = usage.split("\n").find((each) => KEY.test(each)) ?? "";
   const [bytes = "0"] = line.replace(KEY, "").trim().split(/\s+/);
@@ -47,12 +44,15 @@ async function readLayer(
     const bytes = parseLayerBytes(await ctr(deps, [...snapshots, "usage", "-b", key]));
     return [{ key, reference, bytes }];
   } catch (error) {
-    if (isAppError(error, "CONTAINERD_FAILED")) return []; // unpacked meanwhile
+    if (isAppError(error, "CONTAINERD_FAILED")) return []; // no longer being unpacked
     throw error;
   }
 }
 
-/** @throws AppError with CONTAINERD_FAILED */
+/**
+ * Lists the layers that containerd is unpacking.
+ * @throws AppError with CONTAINERD_FAILED
+ */
 export async function listUnpacking(
   deps: CtrDeps,
   snapshotter: string,

@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// Control groups that a runtime has left. It creates a group in every hierarchy, and never removes
-// their parent.
+// Control groups that a runtime has left. It creates a group in every hierarchy, and never removes their parent.
 import { join } from "node:path";
 import type { Files, ProcessRunner } from "@patchbay/core/ports";
 
 const TIMEOUT_MS = 10_000;
 
-/** Returns the mount point of each hierarchy. Source: proc(5) mountinfo. */
+/** Source: proc(5) mountinfo. */
 export function parseHierarchies(mountinfo: string): readonly string[] {
   const points = mountinfo.split("\n").flatMap((line) => {
     const [mount = "", filesystem = ""] = line.split(" - ");
@@ -25,7 +24,7 @@ async function findGroupDirectories({ files }: Deps, group: string): Promise<rea
   return parseHierarchies(mountinfo).map((hierarchy) => join(hierarchy, group));
 }
 
-/** Lists names directly below `group` in all hierarchies: groups and the kernel's files. */
+/** Includes the kernel's files. */
 export async function listGroups(deps: Deps, group: string): Promise<readonly string[]> {
   const names = new Set<string>();
   for (const directory of await findGroupDirectories(deps, group)) {
@@ -34,16 +33,12 @@ export async function listGroups(deps: Deps, group: string): Promise<readonly st
   return [...names];
 }
 
-/**
- * Removes `group` (for example `/patchbay`) and the groups below it in every hierarchy, unless
- * processes are in them.
- */
+/** Removes `group` (for example `/patchbay`) and those below it, unless processes are in them. */
 export async function removeGroups(deps: Deps, group: string): Promise<void> {
   const { files, runner } = deps;
   for (const directory of await findGroupDirectories(deps, group)) {
     if (!(await files.exists(directory))) continue;
-    // Only rmdir removes a group, because its files belong to the kernel; rmdir fails for groups in
-    // use.
+    // Only rmdir removes a group; it fails for groups in use.
     const argv = ["find", directory, "-depth", "-type", "d", "-exec", "rmdir", "{}", ";"] as const;
     await runner.run({ argv, timeoutMs: TIMEOUT_MS });
   }

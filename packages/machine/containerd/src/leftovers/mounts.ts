@@ -5,7 +5,7 @@ const TIMEOUT_MS = 10_000;
 /** Column of the mount point. Source: proc(5) mountinfo. */
 const MOUNT_POINT = 4;
 
-/** Decodes the kernel's octal escapes of spaces, tabs, newlines and backslashes. */
+/** The kernel writes spaces, tabs, newlines and backslashes as octal numbers. */
 function decodePath(encoded: string): string {
   return encoded.replaceAll(/\\([0-7]{3})/g, (_whole, octal: string) =>
     String.fromCharCode(parseInt(octal, 8)),
@@ -23,7 +23,7 @@ export function mountsBelow(mountinfo: string, directory: string): readonly stri
     .reverse();
 }
 
-/** Source: proc(5) mountinfo. */
+/** Whether something is mounted at the directory. */
 export function isMountPoint(mountinfo: string, directory: string): boolean {
   return mountPoints(mountinfo).includes(directory);
 }

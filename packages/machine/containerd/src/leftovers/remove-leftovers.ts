@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Removes what a containerd leaves behind: orphaned shims while it runs, and everything after it
-// has ended.
+// Removes what a containerd leaves behind: orphaned shims while it runs, and everything after it has ended.
 import { join, basename, dirname } from "node:path";
 import type { Files, ProcessRunner } from "@patchbay/core/ports";
 import { ctr } from "../ctr.ts";
@@ -16,27 +15,22 @@ import {
 } from "./shims.ts";
 import { removeShimSockets, SHIM_SOCKETS } from "./shim-sockets.ts";
 
-/**
- * A container's group is named by its id. Source: containerd CRI plugin, identifiers of 32 bytes.
- */
+/** Source: containerd CRI plugin, identifiers of 32 bytes. */
 const GROUP = /^[0-9a-f]{64}$/;
-/** Directory of the bundles below the state. Source: containerd, runtime v2 and CRI's namespace. */
+/** Source: containerd, runtime v2 and CRI's namespace. */
 const BUNDLES = "io.containerd.runtime.v2.task/k8s.io";
 
 interface OrphanDeps {
   readonly files: Files;
   readonly runner: ProcessRunner;
   readonly layout: ContainerdLayout;
-  /** Kills only this process and waits for its end; succeeds when it does not exist. */
+  /** Waits for the process's end. Idempotent. */
   readonly kill: (pid: number) => Promise<void>;
-  /** Parent of the containers' control groups. */
   readonly cgroupParent: string;
 }
 
 /**
- * Ends shims whose container the running containerd has lost, with their processes, and removes the
- * empty groups of such containers. A containerd that crashes while it starts a container loses the
- * shim; a runc whose shim crashes continues and creates a group.
+ * Ends shims whose container a crashed containerd has lost, and removes empty groups of such containers.
  * @returns the ids of the containers
  * @throws AppError with CONTAINERD_FAILED when containerd does not answer
  */
@@ -46,8 +40,7 @@ export async function removeOrphans(deps: OrphanDeps): Promise<readonly string[]
   const shims = shimsOf(all, layout.socket);
   const groups = (await listGroups(deps, cgroupParent)).filter((name) => GROUP.test(name));
   if (shims.length + groups.length === 0) return [];
-  // Must follow the listings above: containerd records a container before its shim starts, and the
-  // shim starts before its group exists.
+  // Listed last: containerd records a container before its shim starts, and that before its group exists.
   const known = (await ctr(deps, ["containers", "ls", "--quiet"])).split("\n");
   const ids: string[] = [];
   for (const shim of shims) {
@@ -66,13 +59,12 @@ export async function removeOrphans(deps: OrphanDeps): Promise<readonly string[]
 
 const TIMEOUT_MS = 10_000;
 
-/** The containerd must have ended. */
 interface LeftoverDeps {
   readonly files: Files;
   readonly runner: ProcessRunner;
   readonly layout: ContainerdLayout;
   readonly bootId: string;
-  /** Kills only this process and waits for its end; succeeds when it does not exist. */
+  /** Waits for the process's end. Idempotent. */
   readonly kill: (pid: number) => Promise<void>;
 }
 
@@ -81,7 +73,6 @@ interface Leftovers {
   readonly mounts: number;
 }
 
-/** The first containerd on the machine creates these directories. */
 async function removeEmptyDirectories({ files, runner }: LeftoverDeps): Promise<void> {
   const parent = dirname(SHIM_SOCKETS);
   // Other files belong to another containerd.
@@ -90,10 +81,7 @@ async function removeEmptyDirectories({ files, runner }: LeftoverDeps): Promise<
   await runner.run({ argv, timeoutMs: TIMEOUT_MS });
 }
 
-/**
- * Kills the processes in containers, unmounts, and removes sockets and state. Images and their
- * names remain.
- */
+/** Kills the processes of a stopped containerd, and removes its mounts, sockets and state. Images remain. */
 export async function removeContainerdLeftovers(deps: LeftoverDeps): Promise<Leftovers> {
   const { files, layout, kill } = deps;
   // Children first: a shim would have nobody to report its end to.

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Sockets of shims. All containerds of a machine share their directory, and a killed shim leaves
-// its socket. The sockets' names are hashes of container ids, so the ids are recorded in a file.
+// Sockets of shims, in a directory that all containerds of a machine share. Their names are hashes of container ids, so
+// the ids are recorded in a file.
 import { createHash } from "node:crypto";
 import { join } from "node:path";
 import { isJsonObject, parseJson } from "@patchbay/api/json";
@@ -10,12 +10,11 @@ import type { ContainerdLayout } from "../layout.ts";
 
 /** Source: containerd, runtime v2 shim, SocketAddress. */
 export const SHIM_SOCKETS = "/run/containerd/s";
-/** Contains a directory for each running container. Source: containerd, runtime v2. */
+/** Source: containerd, runtime v2. */
 const BUNDLES = "io.containerd.runtime.v2.task/k8s.io";
 /** containerd 2 has a second socket. */
 const KINDS = ["", "/debug"];
 
-/** Records of another boot are ignored. */
 export interface ShimDeps {
   readonly files: Files;
   readonly layout: ContainerdLayout;
@@ -44,7 +43,6 @@ async function removeSockets({ files, layout }: ShimDeps, ids: readonly string[]
   for (const path of ids.flatMap((id) => shimSocketsOf(layout, id))) await files.remove(path);
 }
 
-/** Removes the sockets of ended containers, and records the running ones. */
 export async function sweepShimSockets(deps: ShimDeps): Promise<void> {
   const { files, layout, bootId } = deps;
   const recorded = await readRecordedIds(deps);
@@ -55,7 +53,7 @@ export async function sweepShimSockets(deps: ShimDeps): Promise<void> {
   await files.writeAtomic(layout.shims, `${JSON.stringify({ bootId, ids })}\n`);
 }
 
-/** Removes the sockets of all running and recorded containers, when none of them runs any more. */
+/** For containers that no longer run. */
 export async function removeShimSockets(deps: ShimDeps): Promise<void> {
   const ids = [
     ...(await readRecordedIds(deps)),
@@ -65,7 +63,7 @@ export async function removeShimSockets(deps: ShimDeps): Promise<void> {
   await deps.files.remove(deps.layout.shims);
 }
 
-/** Sweeps after each change of the running containers until the signal is aborted. */
+/** Removes sockets of ended containers until the signal is aborted. */
 export function keepShimSockets(
   deps: ShimDeps & { readonly log: Logger },
   signal: AbortSignal,

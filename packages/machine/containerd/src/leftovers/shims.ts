@@ -4,17 +4,14 @@ import type { Files } from "@patchbay/core/ports";
 
 const SHIM = /(^|\/)containerd-shim-[^/]+$/;
 const PID = /^\d+$/;
-/** Characters of a container id, which becomes part of a path. Source: containerd identifiers. */
+/** The id becomes part of a path. Source: containerd identifiers. */
 const CONTAINER_ID = /^[A-Za-z0-9]+([._-][A-Za-z0-9]+)*$/;
 
 export interface ProcessFacts {
   readonly pid: number;
   readonly parent: number;
   readonly argv: readonly string[];
-  /**
-   * Whether the process runs as root in the host's pid namespace, which no process in a tenant's
-   * pod does.
-   */
+  /** No process in a tenant's pod is root in the host's pid namespace. */
   readonly isHostRoot: boolean;
 }
 
@@ -31,7 +28,7 @@ async function readProcess(files: Files, name: string): Promise<readonly Process
     const isHostRoot = ROOT_USER.test(status) && HOST_PID_NAMESPACE.test(status);
     return [{ pid: Number(name), parent, argv: cmdline.split("\0").slice(0, -1), isHostRoot }];
   } catch {
-    return []; // the process has ended meanwhile
+    return []; // the process has ended
   }
 }
 
@@ -51,14 +48,13 @@ export function shimsOf(all: readonly ProcessFacts[], socket: string): readonly 
   return all.filter((each) => isShimOf(each, socket)).map(({ pid }) => pid);
 }
 
-/** Returns the container id of a shim; undefined for other processes. */
 export function findContainerId(all: readonly ProcessFacts[], pid: number): string | undefined {
   const argv = all.find((each) => each.pid === pid)?.argv ?? [];
   const id = argv.includes("-id") ? argv[argv.indexOf("-id") + 1] : undefined;
   return id !== undefined && CONTAINER_ID.test(id) ? id : undefined;
 }
 
-/** Returns the processes and all their descendants, children after their parents. */
+/** Children after their parents. */
 export function listDescendants(
   all: readonly ProcessFacts[],
   pids: readonly number[],
@@ -70,10 +66,6 @@ export function listDescendants(
   return [...new Set(family)];
 }
 
-/**
- * Returns the shims of the containerd with that socket and all their descendants, children after
- * their parents.
- */
 export function listShimDescendants(
   all: readonly ProcessFacts[],
   socket: string,
