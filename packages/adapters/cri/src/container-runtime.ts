@@ -41,20 +41,16 @@ import {
   fromSandboxFilter,
 } from "./wire/to-wire.ts";
 
-/** Deadline of calls that only read. */
 const READ_TIMEOUT_MS = 20_000;
-/** Deadline of calls with effects. Source: kubelet, runtimeRequestTimeout. */
+/** Source: kubelet, runtimeRequestTimeout. */
 const CHANGE_TIMEOUT_MS = 120_000;
-/** Deadline for creating a sandbox with its network: twice {@link CHANGE_MS}, like the kubelet. */
+/** Twice {@link CHANGE_TIMEOUT_MS}, like the kubelet. */
 const SANDBOX_TIMEOUT_MS = 240_000;
-/** Deadline of a pull. containerd itself gives up after a minute without data. */
+/** containerd itself gives up after a minute without data. */
 const PULL_TIMEOUT_MS = 1_800_000;
-/** Time after the runtime's own deadline until the client gives up. */
+/** The client gives up this much later than the runtime. */
 const RUNTIME_DEADLINE_MARGIN_MS = 5000;
-/**
- * Exit code of CRI-O for a program that exceeded its deadline. Source: CRI-O oci,
- * ExecSyncContainer.
- */
+/** Source: CRI-O oci, ExecSyncContainer. */
 const EXEC_TIMED_OUT_EXIT_CODE = -1;
 
 export interface CriOptions {
@@ -283,7 +279,6 @@ class CriRuntime implements ContainerRuntime {
   }
 }
 
-/** Returns the answer; undefined when the runtime does not know the object. */
 async function ignoreNotFound<Answer>(answer: Promise<Answer>): Promise<Answer | undefined> {
   try {
     return await answer;

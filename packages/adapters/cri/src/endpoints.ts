@@ -4,25 +4,20 @@ import { AppError, isAppError, messageOf } from "@patchbay/core/errors";
 import type { Clock } from "@patchbay/core/ports";
 import { openEndpoint, type Endpoint } from "./grpc.ts";
 
-/** Default sockets of containerd, CRI-O and the containerd of k3s. */
+/** containerd, CRI-O and the containerd of k3s. */
 export const DEFAULT_CRI_ENDPOINTS: readonly string[] = [
   "unix:///run/containerd/containerd.sock",
   "unix:///run/crio/crio.sock",
   "unix:///run/k3s/containerd/containerd.sock",
 ];
 
-/**
- * Returns the default addresses in the mount namespace of a process. A pod that shares the host's
- * pid namespace then needs no host path, which a kubelet would create for missing runtimes. Source:
- * proc_pid_root(5)
- */
+/** In the mount namespace of a process, so that a pod needs no host path. Source: proc_pid_root(5) */
 export function defaultEndpoints(hostProcess: number | undefined): readonly string[] {
   if (hostProcess === undefined) return DEFAULT_CRI_ENDPOINTS;
   const root = `unix:///proc/${String(hostProcess)}/root`;
   return DEFAULT_CRI_ENDPOINTS.map((endpoint) => endpoint.replace("unix://", root));
 }
 
-/** Deadline for one address. */
 const VERSION_TIMEOUT_MS = 5000;
 
 export interface EndpointFinder {
@@ -53,7 +48,7 @@ async function findFirst(addresses: readonly string[], clock: Clock): Promise<En
     try {
       return await probe(address, clock);
     } catch (error) {
-      reasons.push(reasonOf(error)); // the next address may answer
+      reasons.push(reasonOf(error));
     }
   }
   throw new AppError("CRI_UNAVAILABLE", {
@@ -84,7 +79,7 @@ export function findEndpoint(addresses: readonly string[], clock: Clock): Endpoi
         (endpoint) => {
           endpoint.close();
         },
-        () => undefined, // nothing is open
+        () => undefined,
       );
     },
   };

@@ -1,20 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-// Changes of sandboxes and containers, from containerd's event service or else from CRI's. For a
-// runtime with neither, all objects are observed again every ten seconds.
+// Changes of sandboxes and containers, from containerd's event service or else from CRI's. Without either, `changed` is
+// called every ten seconds.
 import { isAppError } from "@patchbay/core/errors";
 import type { Clock } from "@patchbay/core/ports";
 import type { Call, Endpoint } from "./grpc.ts";
 
-/**
- * Pauses before a stream is reopened: first, longest while the runtime is down, and longest
- * otherwise.
- */
+/** Pauses before a stream is reopened: first, longest while the runtime is down, and longest otherwise. */
 const RECONNECT_PAUSE = { firstMs: 100, awayMaxMs: 1000, maxMs: 10_000 };
 
-/**
- * Delays at which a start or end is reported again, because containerd sends the event before its
- * CRI plugin updates the status. Source: containerd CRI plugin, StartContainer.
- */
+/** containerd sends events before its CRI plugin updates the status. Source: containerd CRI plugin, StartContainer. */
 const REPEAT_DELAYS_MS: readonly number[] = [100, 1000];
 
 /** Source: containerd CRI plugin, constants.K8sContainerdNamespace. */
@@ -22,10 +16,7 @@ export const CONTAINERD_NAMESPACE = "k8s.io";
 const TASK_TOPICS: readonly string[] = ["/tasks/start", "/tasks/delete"];
 const TOPICS: readonly string[] = [...TASK_TOPICS, "/containers/delete"];
 
-/**
- * All subscribers receive these events. CRI's own stream of containerd 1.7 delivers each event to
- * only one subscriber, which may be the kubelet.
- */
+/** CRI's own stream of containerd 1.7 delivers each event to only one subscriber, which may be the kubelet. */
 const CONTAINERD_EVENTS: Call = {
   service: "containerd.services.events.v1.Events",
   method: "Subscribe",
@@ -62,10 +53,7 @@ export interface EventDeps {
 
 type Changed = (id: string | undefined) => void;
 
-/**
- * Follows the runtime until aborted. Calls `changed` without an id after each connection, because
- * any object may have changed.
- */
+/** Calls `changed` without an id after each connection, because any object may have changed. */
 export function watchEvents(deps: EventDeps, changed: Changed, signal: AbortSignal): void {
   void new EventWatch(deps, changed, signal).run();
 }
@@ -100,7 +88,7 @@ class EventWatch {
     }
   }
 
-  /** Follows one stream to its end; returns the error. */
+  /** Returns the error that ended the stream. */
   async #follow(): Promise<unknown> {
     try {
       const endpoint = await this.#deps.endpoint();
@@ -156,13 +144,12 @@ class EventWatch {
     await this.#sleep(ms);
   }
 
-  /** False when the signal was aborted. */
   async #sleep(ms: number): Promise<boolean> {
     try {
       await this.#deps.clock.sleep(ms, this.#signal);
       return true;
     } catch {
-      return false; // aborted
+      return false;
     }
   }
 }

@@ -47,7 +47,6 @@ class ContainerdPrograms implements CriExecPrograms {
     this.#endpoint.close();
   }
 
-  /** Undefined when the runtime does not know the container or program. */
   async #call<Answer>(method: string, request: object): Promise<Answer | undefined> {
     const endpoint = await this.#endpoint.get();
     const service = "containerd.services.tasks.v1.Tasks";

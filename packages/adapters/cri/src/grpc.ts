@@ -17,7 +17,7 @@ import {
 import { loadSync, type PackageDefinition } from "@grpc/proto-loader";
 import type { Clock } from "@patchbay/core/ports";
 
-/** Indexed by status code. Source: gRPC core, "Status codes and their use in gRPC". */
+/** Source: gRPC core, "Status codes and their use in gRPC". */
 const STATUSES: readonly string[] = [
   "OK",
   "CANCELLED",
@@ -45,7 +45,6 @@ interface FailedCall {
   readonly isConnected: boolean;
 }
 
-/** Prefers gRPC's `details` to the error's message. */
 function reasonOf(error: unknown): string {
   const details = error instanceof Error && "details" in error ? error.details : undefined;
   return typeof details === "string" && details !== "" ? details : messageOf(error);
@@ -56,10 +55,7 @@ function statusOf(error: unknown): string {
   return (typeof code === "number" ? STATUSES[code] : undefined) ?? "UNKNOWN";
 }
 
-/**
- * Maps a gRPC error. A runtime also reports an unreachable registry as UNAVAILABLE; then its own
- * connection is still open.
- */
+/** A runtime also reports an unreachable registry as UNAVAILABLE; its own connection is then still open. */
 export function toCriError(error: unknown, call: FailedCall): AppError {
   const status = statusOf(error);
   const reason = reasonOf(error);
@@ -74,18 +70,15 @@ export function toCriError(error: unknown, call: FailedCall): AppError {
     : new AppError("CRI_FAILED", { call: method, status, reason }, { cause: error });
 }
 
-/**
- * 64-bit numbers become strings and enumerations names; missing fields have their default or null.
- */
+/** 64-bit numbers become strings and enumerations names; missing fields have their default or null. */
 const MESSAGE_FORMAT = { longs: String, enums: String, defaults: true } as const;
 
-/** Same limit as the kubelet. Source: kubelet remote runtime, maxMsgSize. */
+/** Source: kubelet remote runtime, maxMsgSize. */
 const MESSAGE_BYTES_MAX = 16 * 1024 * 1024;
 
-/** Limit of answers that contain output of tenants' programs. A kubelet retains 10 KiB of them. */
+/** A kubelet retains 10 KiB. */
 const TENANT_OUTPUT_BYTES_MAX = 64 * 1024;
 
-/** Longest delay until a restarted runtime is found again. */
 const RECONNECT_MS_MAX = 500;
 
 const CHANNEL_OPTIONS = {
@@ -99,7 +92,6 @@ const CHANNEL_OPTIONS = {
 /** Source: containerd namespaces, GRPCHeader. */
 const NAMESPACE_HEADER = "containerd-namespace";
 
-/** The .proto file of each service. */
 const SERVICES = {
   "runtime.v1.RuntimeService": "cri.proto",
   "runtime.v1.ImageService": "cri.proto",
@@ -115,18 +107,14 @@ export interface Call {
   readonly request: object;
   /** containerd's namespace, for its own services. */
   readonly namespace?: string;
-  /** Cancels the call. */
   readonly signal?: AbortSignal;
-  /**
-   * Whether the answer contains output of tenants' programs. A long one fails with
-   * RESOURCE_EXHAUSTED.
-   */
+  /** A long answer then fails with RESOURCE_EXHAUSTED. */
   readonly hasTenantOutput?: boolean;
 }
 
 interface StreamHandlers<Message> {
   message(message: Message): void;
-  /** The error is undefined when the server closed the stream. */
+  /** Undefined when the server closed the stream. */
   ended(error: unknown): void;
 }
 
@@ -136,7 +124,7 @@ export interface Endpoint {
   readonly address: string;
   /** @throws AppError with CRI_UNAVAILABLE, CRI_FAILED or CRI_TIMED_OUT */
   call<Response>(call: Call, timeoutMs: number): Promise<Response>;
-  /** Returns a function that cancels the stream. */
+  /** The returned function cancels the stream. */
   stream<Message>(call: Call, handlers: StreamHandlers<Message>): () => void;
   close(): void;
 }
@@ -161,7 +149,6 @@ function methodOf({ service, method }: Call): Method {
   return found as Method; // the .proto defines its types
 }
 
-/** Opens a channel with a limit for received messages. Connects at the first call. */
 function openChannel(address: string, bytesMax: number) {
   const options = { ...CHANNEL_OPTIONS, "grpc.max_receive_message_length": bytesMax };
   const channel = new Channel(address, credentials.createInsecure(), options);
@@ -169,7 +156,6 @@ function openChannel(address: string, bytesMax: number) {
   return { channel, client };
 }
 
-/** Sends nothing yet. */
 export function openEndpoint(address: string, clock: Pick<Clock, "now">): Endpoint {
   const { channel, client } = openChannel(address, MESSAGE_BYTES_MAX);
   const tenants = openChannel(address, TENANT_OUTPUT_BYTES_MAX);

@@ -22,13 +22,10 @@ export interface SandboxDeps {
   readonly namespaces: Namespaces;
 }
 
-/** Size of the cache, far above a node's pods. Source: kubelet, `--max-pods`, 110. */
+/** Far above a node's pods. Source: kubelet, `--max-pods`, 110. */
 const CACHED_PODS_MAX = 1000;
 
-/**
- * Finds the pod's newest ready sandbox. Ignores sandboxes with host network, or with a namespace
- * that cannot be opened. Lists sandboxes again only when the known one is no longer ready.
- */
+/** Ignores sandboxes with host network, or with a namespace that cannot be opened. */
 export function createCriSandboxes({ runtime, namespaces }: SandboxDeps): Sandboxes {
   const cachedIds = new Map<string, string>();
   const readSandbox = async (id: string, podUid: string): Promise<SandboxStatus | undefined> => {
@@ -55,7 +52,7 @@ export function createCriSandboxes({ runtime, namespaces }: SandboxDeps): Sandbo
   };
 }
 
-/** Checks the metadata too, because any client of the runtime can set labels. */
+/** Any client of the runtime can set labels, but not the metadata. */
 function isReadyFor({ state, metadata }: SandboxSummary, podUid: string): boolean {
   return state === "READY" && metadata.uid === podUid;
 }
@@ -66,10 +63,7 @@ function lastReady(listed: readonly SandboxSummary[], podUid: string): SandboxSu
     .toSorted((one, other) => other.metadata.attempt - one.metadata.attempt)[0];
 }
 
-/**
- * The path of the namespace may be in a mount that this process cannot see; `/proc/PID` is visible
- * everywhere.
- */
+/** The namespace's path may be in a mount that this process cannot see. */
 function pathsOf({ netnsPath, pid }: SandboxStatus): readonly string[] {
   if (netnsPath === undefined) return [];
   return pid === undefined ? [netnsPath] : [netnsPath, `/proc/${String(pid)}/ns/net`];
@@ -96,10 +90,7 @@ interface RuntimeWait {
   readonly log: Logger;
 }
 
-/**
- * Resolves when the runtime has answered or the signal is aborted. Logs each new reason for a
- * failure.
- */
+/** Logs each new reason for a failure. */
 export async function waitForRuntime(
   { runtime, clock, log }: RuntimeWait,
   signal: AbortSignal,
@@ -118,11 +109,11 @@ export async function waitForRuntime(
       if (reason !== lastReason) log.warn("waiting for the container runtime", { reason });
       lastReason = reason;
     }
-    await clock.sleep(pauseMs, signal).catch(() => undefined); // aborted
+    await clock.sleep(pauseMs, signal).catch(() => undefined);
   }
 }
 
-/** Deadline below the timeout of a probe (5 s). */
+/** Below the timeout of a probe (5 s). */
 const PROBLEM_TIMEOUT_MS = 3000;
 
 /** Returns the problem, or undefined when the runtime answers in time. */
@@ -136,7 +127,7 @@ export async function findProblem({
     .then(() =>
       messageOf(new AppError("CRI_TIMED_OUT", { call: "Version", timeoutMs: PROBLEM_TIMEOUT_MS })),
     )
-    .catch(() => undefined); // it has answered
+    .catch(() => undefined);
   const answer = runtime.version().then(() => undefined, messageOf);
   try {
     return await Promise.race([answer, timeout]);
@@ -150,15 +141,15 @@ export interface OpenSandboxes {
   readonly sandboxes: Sandboxes;
   /** Checks the runtime now, within 3 s; undefined when it answers. */
   findProblem(): Promise<string | undefined>;
-  /** Resolves at the runtime's first answer, or when the signal is aborted. */
+  /** Also resolves when the signal is aborted. */
   readonly answered: Promise<void>;
   close(): void;
 }
 
 interface OpenSandboxesOptions {
-  /** Addresses of the runtime; undefined for the default ones. */
+  /** Undefined for the default addresses. */
   readonly endpoints: readonly string[] | undefined;
-  /** Process in whose mount namespace the default addresses are; undefined for this process. */
+  /** Undefined for this process. */
   readonly hostProcess: number | undefined;
   readonly namespaces: Namespaces;
   readonly clock: Clock;

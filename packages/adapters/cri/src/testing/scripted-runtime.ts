@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A gRPC server on a unix socket with scripted answers, for behavior that no available runtime has,
-// such as CRI-O's streams.
+// A gRPC server on a unix socket with scripted answers, for behavior that no available runtime has, such as CRI-O's
+// streams.
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { fileURLToPath } from "node:url";

@@ -22,12 +22,9 @@ import type {
 } from "./messages.ts";
 
 interface SandboxInfo {
-  /**
-   * Pid of the pause container; unset when it has exited or does not exist (CRI-O's
-   * `drop_infra_ctr`).
-   */
+  /** Pid of the pause container; unset when it has exited or does not exist (CRI-O's `drop_infra_ctr`). */
   readonly pid?: number;
-  /** Path of the network namespace; unset for host network or when unknown. */
+  /** Unset for host network. */
   readonly netnsPath?: string;
 }
 
@@ -45,7 +42,7 @@ function parse(text: string): unknown {
   try {
     return JSON.parse(text);
   } catch {
-    return undefined; // the format is specific to the runtime; invalid info is ignored
+    return undefined; // the runtime decides the format
   }
 }
 
@@ -58,10 +55,7 @@ function findNetnsPath(info: unknown): string | undefined {
   return typeof path === "string" && path.startsWith("/") ? path : undefined;
 }
 
-/**
- * Parses the verbose `info`: JSON with `pid` and the OCI specification of the pause container, in
- * containerd and CRI-O. Source: containerd 1.6 sandbox_status.go, CRI-O 1.29 sandbox_status.go.
- */
+/** In containerd and CRI-O, `info` is JSON. Source: containerd 1.6 sandbox_status.go, CRI-O 1.29 sandbox_status.go. */
 export function parseSandboxInfo(info: Readonly<Record<string, string>>): SandboxInfo {
   const told = parse(info["info"] ?? "");
   const pid = readField(told, "pid");
@@ -99,7 +93,6 @@ function ipsOf({ network }: WireSandboxStatus): readonly string[] {
   return [network.ip, ...network.additionalIps.map(({ ip }) => ip)].filter((ip) => ip !== "");
 }
 
-/** Adds the verbose info; undefined when the answer contains no status. */
 export function toSandboxStatus(answer: WireSandboxStatusResponse): SandboxStatus | undefined {
   const { status } = answer;
   if (status === null) return undefined;
@@ -169,7 +162,7 @@ export function toImage(image: WireImage): ContainerImage {
 /** Source: CRI RuntimeCondition. */
 const REQUIRED: readonly string[] = ["RuntimeReady", "NetworkReady"];
 
-/** Describes the first required condition that is missing or false. */
+/** Describes the first required condition that is not true. */
 export function toProblem(conditions: readonly WireCondition[]): string | undefined {
   for (const type of REQUIRED) {
     const condition = conditions.find((it) => it.type === type);

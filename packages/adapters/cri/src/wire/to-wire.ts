@@ -20,7 +20,6 @@ function profile(type: SecurityProfile): Wire {
   return { profileType: type };
 }
 
-/** Source: CRI PodSandboxConfig. */
 export function fromSandboxConfig(config: SandboxConfig): Wire {
   const { metadata, hostname, logDirectory, dns, labels, annotations, security } = config;
   return {
@@ -55,12 +54,9 @@ function fromResources({ memoryLimitBytes, ...resources }: ContainerResources): 
 }
 
 /**
- * Encodes the user. With a known group, both numbers are sent as one user name, because a runtime
- * adds the groups of the image's /etc/group to a plain user; `1000:1000` cannot be in that file,
- * since names have no colon. The number is sent too, because it decides the owner of the
- * container's devices. Equivalent to: `supplemental_groups_policy` Strict, which containerd has
- * from 2.0. Source: containerd 1.6 WithUser, WithAdditionalGIDs, generateUserString,
- * getDeviceUserGroupID.
+ * With a known group both numbers form one user name, because a runtime adds the groups of the image's /etc/group to a
+ * plain user, and no name there contains a colon. The number decides the owner of devices. Source: containerd 1.6
+ * WithUser, WithAdditionalGIDs, generateUserString, getDeviceUserGroupID.
  */
 function fromUser({ runAsUser, runAsGroup, runAsUsername }: ContainerSecurity): Wire {
   const number = { runAsUser: value(runAsUser) };
@@ -87,7 +83,6 @@ function fromSecurity(security: ContainerSecurity): Wire {
   };
 }
 
-/** Source: CRI ContainerConfig. */
 export function fromContainerConfig(config: ContainerConfig): Wire {
   const { metadata, image, command, args, workingDir, env, mounts, devices } = config;
   const { labels, annotations, logPath, stdin, stdinOnce, tty, resources, security } = config;
@@ -110,12 +105,10 @@ export function fromContainerConfig(config: ContainerConfig): Wire {
   };
 }
 
-/** Source: CRI PodSandboxFilter. */
 export function fromSandboxFilter({ sandboxId, labels }: RuntimeFilter): Wire {
   return { filter: { id: sandboxId, labelSelector: labels } };
 }
 
-/** Source: CRI ContainerFilter. */
 export function fromContainerFilter({ sandboxId, labels }: RuntimeFilter): Wire {
   return { filter: { podSandboxId: sandboxId, labelSelector: labels } };
 }

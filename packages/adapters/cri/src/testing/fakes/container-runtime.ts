@@ -42,10 +42,7 @@ export interface FakeContainerRuntime extends ContainerRuntime {
   readonly calls: readonly string[];
   /** Result of `problem`. */
   notReady: string | undefined;
-  /**
-   * Result of `execSync`; undefined for a program that does not end. By default all exit with 0 and
-   * no output.
-   */
+  /** Result of `execSync`; undefined for a program that does not end. By default all exit with 0 and no output. */
   onExec: (container: ContainerStatus, command: readonly string[]) => ExecResult | undefined;
   /** Whether the container's program ignores the request to end. By default all exit with 143. */
   ignoresStop: (container: ContainerStatus) => boolean;
@@ -53,9 +50,7 @@ export interface FakeContainerRuntime extends ContainerRuntime {
   onStart: (container: ContainerStatus, config: ContainerConfig) => void;
   /** Adds an image to the node. */
   putImage(image: ContainerImage): void;
-  /**
-   * Adds an image to the registry, optionally only for clients with the password. Other pulls fail.
-   */
+  /** Adds an image to the registry, optionally only for clients with the password. Other pulls fail. */
   putRemoteImage(image: ContainerImage, password?: string): void;
   /** Ends a running program. */
   endContainer(id: string, end: ProgramEnd): void;
