@@ -18,7 +18,6 @@ export interface ApiServerRun {
   /** TCP port on the loopback address; 0 selects a free one. Defaults to the machine's settings. */
   readonly port?: number;
   readonly logLevel?: LogLevel;
-  /** Unix socket for health checks; unset for none. */
   readonly healthSocket?: string;
   /** Receives the line `ready URL`. Defaults to standard output. */
   readonly print?: Print;
@@ -49,7 +48,7 @@ function aborted(signal: AbortSignal): Promise<void> {
 }
 
 /**
- * Runs until the signal is aborted; writes the administrator's kubeconfig.
+ * Also writes the administrator's kubeconfig.
  * @throws AppError with what startApiServer throws
  */
 export async function runApiServer(run: ApiServerRun): Promise<void> {

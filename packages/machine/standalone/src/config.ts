@@ -20,7 +20,6 @@ export interface ProcessArguments extends WantedSettings {
   readonly dataDir: string;
 }
 
-/** Returns the command line that starts this package in another process. */
 export function commandFor(
   role: Role,
   dataDir: string,
@@ -36,18 +35,16 @@ export function commandFor(
   ];
 }
 
-/** Parses the arguments of {@link commandFor}. */
 export function parseArguments(argv: readonly string[]): ProcessArguments {
   // Only commandFor writes them.
   return JSON.parse(argv[2] ?? "{}") as ProcessArguments;
 }
 
-/** Prints the line for which the parent process waits. */
 export function printResult(line: string): void {
   process.stdout.write(`${line}\n`);
 }
 
-/** Prints progress to standard error, because standard output is for results. */
+/** Standard output is for results. */
 export function printProgress(line: string): void {
   process.stderr.write(`${line}\n`);
 }
@@ -75,7 +72,6 @@ export function nodeNameOfHost(): string {
   return hostname().toLowerCase();
 }
 
-/** Aborted by SIGTERM or SIGINT. */
 export function stopSignal(): AbortSignal {
   const stop = new AbortController();
   for (const name of ["SIGTERM", "SIGINT"] as const) {

@@ -23,17 +23,14 @@ export interface MachineProcess {
 export interface MachineProcesses {
   /** `stopped` when no supervisor runs. */
   readonly phase: SupervisorPhase;
-  /** Why the supervisor failed; empty when unknown. */
   readonly reason: string;
   readonly all: readonly MachineProcess[];
 }
 
-/** Deadline of a health check. */
 const HEALTH_TIMEOUT_MS = 3_000;
 const RECORD_SUFFIX = ".json";
 const SUPERVISOR = "supervisor";
 
-/** Observes a component by its record; empty for other files. */
 async function observeProcess(
   files: Files,
   paths: Paths,
@@ -54,10 +51,7 @@ async function observeProcess(
   return [{ name, runs, answers }];
 }
 
-/**
- * Reads the processes recorded in the data directory; changes nothing.
- * @throws AppError with OS_FILE_FAILED for users who may not read it
- */
+/** @throws AppError with OS_FILE_FAILED for users who may not read the data directory */
 export async function describeMachine(dataDir: string): Promise<MachineProcesses> {
   const files = createFiles();
   const paths = pathsOf(dataDir);

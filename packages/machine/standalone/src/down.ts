@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// `patchbay down`: shuts down guests, stops all components and cleans the host. Data remains unless
-// it is purged.
+// `patchbay down`: shuts down guests, stops all components and cleans the host. Data remains unless it is purged.
 import { join } from "node:path";
 import { listProcesses, shimsOf } from "@patchbay/containerd";
 import type { Files } from "@patchbay/core/ports";
@@ -22,10 +21,7 @@ import { purge, rejectUnmarked } from "./data-dir/ownership.ts";
 import { isInstalled, hasSystemd, stopService } from "./host/service-unit.ts";
 import { holdMachine } from "./supervisor/hold-machine.ts";
 
-/**
- * Whether components, pods or shims remain although no supervisor runs, for example after a crash
- * or reboot.
- */
+/** Components may remain after a crash or reboot. */
 export async function hasRemains(files: Files, paths: Paths): Promise<boolean> {
   const components = (await files.list(paths.run)).filter(
     (name) => name.endsWith(".json") && !name.startsWith("supervisor"),
@@ -38,13 +34,11 @@ export async function hasRemains(files: Files, paths: Paths): Promise<boolean> {
   return shimsOf(await listProcesses(files), socket).length > 0;
 }
 
-/** Time for guests to end and for the cleanup. */
 const DOWN_TIMEOUT_MS = 300_000;
 
 export interface DownOptions {
   /** Absolute. */
   readonly dataDir: string;
-  /** Also deletes the data directory. */
   readonly purge?: boolean;
   /** Receives each step. Defaults to standard error. */
   readonly print?: Print;
@@ -56,7 +50,6 @@ interface Deps {
   readonly print: Print;
 }
 
-/** Stops a running supervisor, which shuts the machine down, and follows it. */
 async function stopSupervisor(supervisor: SupervisorState, deps: Deps): Promise<void> {
   const { files } = deps;
   if ((await isInstalled(files)) && (await hasSystemd(files))) {
@@ -77,7 +70,6 @@ async function stopSupervisor(supervisor: SupervisorState, deps: Deps): Promise<
   });
 }
 
-/** Shuts the machine down in this process, because no supervisor runs. */
 async function stopWithoutSupervisor(deps: Deps): Promise<void> {
   const { files, paths, print } = deps;
   const clock = createClock();
@@ -87,7 +79,7 @@ async function stopWithoutSupervisor(deps: Deps): Promise<void> {
   const { lock, bootId, state } = await holdMachine({ files, clock, paths }, printStep);
   const log = createSilentLogger();
   const runner = createProcessRunner();
-  // Loaded here only, because stopping a running supervisor does not need it.
+  // not needed when a supervisor runs
   const { Supervisor } = await import("./supervisor/supervisor.ts");
   const supervisor = new Supervisor({ files, clock, runner, log, paths, bootId, state });
   await state.enter("stopping");
@@ -97,11 +89,7 @@ async function stopWithoutSupervisor(deps: Deps): Promise<void> {
   lock.release();
 }
 
-/**
- * Succeeds when the machine is not up.
- * @throws AppError with STANDALONE_NOT_ROOT, STANDALONE_NOT_FOUND, STANDALONE_NOT_OURS,
- * STANDALONE_STOP_FAILED
- */
+/** @throws AppError with STANDALONE_NOT_ROOT, STANDALONE_NOT_FOUND, STANDALONE_NOT_OURS, STANDALONE_STOP_FAILED */
 export async function down(options: DownOptions): Promise<void> {
   if (!isRoot()) throw new AppError("STANDALONE_NOT_ROOT");
   const { dataDir } = options;

@@ -31,8 +31,7 @@ export async function up(options: UpOptions): Promise<void> {
 
 /**
  * Stops the machine; succeeds when it is not up.
- * @throws AppError with STANDALONE_NOT_ROOT, STANDALONE_NOT_FOUND, STANDALONE_NOT_OURS,
- * STANDALONE_STOP_FAILED
+ * @throws AppError with STANDALONE_NOT_ROOT, STANDALONE_NOT_FOUND, STANDALONE_NOT_OURS, STANDALONE_STOP_FAILED
  */
 export async function down(options: DownOptions): Promise<void> {
   const module = await import("./down.ts");
@@ -68,8 +67,7 @@ export async function restore(options: RestoreOptions): Promise<Restored> {
 
 /**
  * Adds an image, replacing an existing one of that name.
- * @throws AppError with IMAGE_NAME_INVALID, IMAGE_SOURCE_INVALID, STANDALONE_NOT_ROOT,
- * CONTAINERD_FAILED
+ * @throws AppError with IMAGE_NAME_INVALID, IMAGE_SOURCE_INVALID, STANDALONE_NOT_ROOT, CONTAINERD_FAILED
  */
 export async function addImage(image: ImageToAdd): Promise<MachineImage> {
   const module = await import("./images/images.ts");
@@ -93,8 +91,7 @@ export async function listRunningImages(dataDir: string): Promise<readonly strin
 
 /**
  * Removes an image. The caller must check that no VM uses it.
- * @throws AppError with RUNTIME_IMAGE_MISSING, IMAGE_IN_USE, IMAGE_NAME_INVALID,
- * STANDALONE_NOT_ROOT, CONTAINERD_FAILED
+ * @throws AppError with RUNTIME_IMAGE_MISSING, IMAGE_IN_USE, IMAGE_NAME_INVALID, STANDALONE_NOT_ROOT, CONTAINERD_FAILED
  */
 export async function removeImage(dataDir: string, name: string): Promise<void> {
   const module = await import("./images/images.ts");

@@ -5,8 +5,7 @@ import { createLogger } from "@patchbay/telemetry/logger";
 import { parseArguments } from "./config.ts";
 import { healthSocketOf, pathsOf } from "./data-dir/paths.ts";
 
-// Inherited by child processes. With umask 077, containerd would unpack images that launchers
-// cannot read.
+// Inherited by child processes. With umask 077, containerd would unpack images that launchers cannot read.
 process.umask(0o022);
 
 const { role, ...wanted } = parseArguments(process.argv);
@@ -14,7 +13,6 @@ const log = createLogger({ component: role, level: "info" });
 process.stdout.on("error", () => undefined);
 
 try {
-  // Each role loads only its own modules.
   if (role === "apiserver") {
     const { runApiServer } = await import("./api-server.ts");
     const { dataDir } = wanted;

@@ -6,12 +6,10 @@ import { healthSocketOf, type Paths } from "./data-dir/paths.ts";
 
 interface ServiceMetrics {
   readonly service: string;
-  /** Undefined when the service did not answer. */
   readonly text: string | undefined;
 }
 
 interface Family {
-  /** Lines `# HELP` and `# TYPE`, by keyword. */
   readonly head: Map<string, string>;
   readonly samples: string[];
 }
@@ -19,7 +17,7 @@ interface Family {
 const COMMENT = /^# (HELP|TYPE) (\S+)/;
 const SAMPLE_NAME = /^[a-zA-Z_:][a-zA-Z0-9_:]*/;
 
-/** Adds a service label, which distinguishes equal samples of two services. */
+/** Distinguishes equal samples of two services. */
 function addServiceLabel(line: string, service: string): string {
   const [name = ""] = SAMPLE_NAME.exec(line) ?? [];
   const rest = line.slice(name.length);
@@ -54,10 +52,7 @@ function upLines(all: readonly ServiceMetrics[]): readonly string[] {
   ];
 }
 
-/**
- * Merges the services' metrics, each family once. Source: Prometheus exposition formats, text
- * format 0.0.4.
- */
+/** Source: Prometheus exposition formats, text format 0.0.4. */
 export function mergeMetrics(all: readonly ServiceMetrics[]): string {
   const families = new Map<string, Family>();
   for (const { service, text = "" } of all) addText(families, text, service);
@@ -76,7 +71,7 @@ const SERVICES = [
   "virt-controller",
   "virt-handler",
 ] as const;
-/** Deadline for one service; virt-handler reads counters of each guest. */
+/** virt-handler reads counters of each guest. */
 const TIMEOUT_MS = 5_000;
 
 async function readSocket(socketPath: string): Promise<string | undefined> {
@@ -91,7 +86,6 @@ async function readSocket(socketPath: string): Promise<string | undefined> {
   }
 }
 
-/** Reads all services in parallel; omits those that do not answer. */
 export async function readMetrics(paths: Paths): Promise<string> {
   const read = async (service: string): Promise<ServiceMetrics> => {
     return { service, text: await readSocket(healthSocketOf(paths, service)) };

@@ -83,24 +83,20 @@ export async function keepKubeVirt(store: Store, useEmulation: boolean): Promise
 
 export interface VirtApiAddress {
   readonly port: number;
-  /** PEM. */
   readonly caPem: string;
 }
 
 interface Webhook {
   readonly name: string;
-  /** Path on virt-api. */
   readonly path: string;
   readonly group: string;
   /** Defaults to v1. */
   readonly versions?: readonly string[];
   readonly operations: readonly string[];
   readonly resources: readonly string[];
-  /** Whether cluster-scoped objects are included. */
   readonly isClusterScoped?: boolean;
-  /** Whether a write fails when virt-api does not answer. */
   readonly isRequired: boolean;
-  /** Labels of the selected objects; unset for all. */
+  /** Unset for all objects. */
   readonly labels?: Readonly<Record<string, string>>;
 }
 
@@ -118,7 +114,7 @@ const NODE_RESTRICTION: Webhook = {
   resources: ["virtualmachineinstances/status"],
 };
 
-/** Only warns about networks that cannot be attached, so a write never fails. */
+/** Only warns, so a write never fails. */
 const NETWORKS: Webhook = {
   name: "networks",
   path: "validate",
@@ -141,7 +137,6 @@ const LAUNCHER: Webhook = {
 
 const VALIDATED_WRITES = { path: "validate", operations: ["CREATE", "UPDATE"], isRequired: true };
 
-/** Rejects contradictory instancetypes and preferences. */
 const INSTANCETYPE_RULES: Webhook = {
   ...VALIDATED_WRITES,
   name: "instancetypes",
@@ -153,7 +148,6 @@ const INSTANCETYPE_RULES: Webhook = {
   isClusterScoped: true,
 };
 
-/** Rejects DataVolumes with unsupported sources. */
 const DATA_VOLUME_SOURCES: Webhook = {
   ...VALIDATED_WRITES,
   name: "data-volumes",
@@ -162,7 +156,6 @@ const DATA_VOLUME_SOURCES: Webhook = {
   resources: [DATA_VOLUMES.resource],
 };
 
-/** Rejects migrations of VMs that cannot migrate; handles evictions of launchers during a drain. */
 const MIGRATION_RULES: readonly Webhook[] = [
   {
     ...VALIDATED_WRITES,
@@ -180,7 +173,6 @@ const MIGRATION_RULES: readonly Webhook[] = [
   },
 ];
 
-/** Rejects kinds of KubeVirt without a controller, with a hint what to use instead. */
 const UNSUPPORTED_KINDS: readonly Webhook[] = [
   {
     ...VALIDATED_WRITES,

@@ -47,7 +47,6 @@ function isPortFree(port: number): Promise<boolean> {
   return promise;
 }
 
-/** Facts of this host for the choice of settings. */
 export function machineFacts(runner: ProcessRunner): MachineFacts {
   return {
     hostname: nodeNameOfHost(),
@@ -63,10 +62,7 @@ export interface Prepared {
   readonly certificates: Certificates;
 }
 
-/**
- * Rejects directories with other files.
- * @throws AppError with STANDALONE_NOT_OURS
- */
+/** @throws AppError with STANDALONE_NOT_OURS when the directory contains other files */
 export async function makeDirectories({
   files,
   paths,
@@ -75,7 +71,6 @@ export async function makeDirectories({
   for (const [path, mode] of directoriesOf(paths)) await files.ensureDirectory(path, mode);
 }
 
-/** Creates settings, certificates, kubeconfigs and the default network. */
 export async function prepare(deps: PrepareDeps, wanted: WantedSettings): Promise<Prepared> {
   const { files, runner, paths } = deps;
   const settings = await storeSettings(deps, wanted, machineFacts(runner));

@@ -13,7 +13,6 @@ export interface RestoreOptions {
 
 export interface Restored {
   readonly objects: number;
-  /** Revision from which the store continues. */
   readonly revision: number;
 }
 

@@ -5,12 +5,7 @@ import { parseFields, textOf } from "./data-dir/json.ts";
 import type { WantedSettings } from "./settings/settings.ts";
 import type { SupervisorPhase } from "./supervisor/state.ts";
 
-/**
- * - `report`: the machine is up;
- * - `follow`: wait for the supervisor that is starting;
- * - `replace`: wait until the supervisor has ended, then start another;
- * - `start`: no supervisor runs.
- */
+/** `follow` waits for a supervisor that is starting, `replace` for the end of one that is stopping. */
 export type UpPlan = "report" | "follow" | "replace" | "start";
 
 /** `phase` is undefined when no supervisor runs. */
@@ -20,7 +15,6 @@ export function planUp(phase: SupervisorPhase | undefined): UpPlan {
   return phase === "starting" ? "follow" : "replace";
 }
 
-/** Selects the settings among a command's options, without unset ones. */
 export function selectSettings(options: WantedSettings): WantedSettings {
   const { apiPort, apiAddress, nodeName, podSubnet, serviceSubnet, bridge } = options;
   const { dataplaneGroup } = options;
@@ -35,9 +29,7 @@ export function selectSettings(options: WantedSettings): WantedSettings {
   });
 }
 
-/**
- * Returns the reason in the last line of the supervisor's log, or that line; empty without a log.
- */
+/** The reason in the last line of the supervisor's log, or that line. */
 export function lastReason(log: string | undefined): string {
   const last = (log ?? "").trimEnd().split("\n").at(-1) ?? "";
   return textOf(parseFields(last), "reason") || last;

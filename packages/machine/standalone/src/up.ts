@@ -21,7 +21,6 @@ const PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
 export interface UpOptions extends WantedSettings {
   /** Absolute. */
   readonly dataDir: string;
-  /** Also installs a systemd unit that starts the machine at boot. */
   readonly installService?: boolean;
   /** Receives each step. Defaults to standard error. */
   readonly print?: Print;
@@ -59,7 +58,6 @@ async function writeService(
   return how;
 }
 
-/** Starts the supervisor through systemd if requested and possible, or else directly. */
 async function launch(options: Options, files: Files, paths: Paths): Promise<ProcessName> {
   if (options.installService === true) {
     const how = await writeService(options, files, "start");
@@ -68,7 +66,6 @@ async function launch(options: Options, files: Files, paths: Paths): Promise<Pro
   return startSupervisor(options, paths);
 }
 
-/** Waits for the state file of the supervisor that systemd starts. */
 async function waitForSupervisor(files: Files, paths: Paths): Promise<ProcessName> {
   const stop = new AbortController();
   const late = AbortSignal.timeout(UP_TIMEOUT_MS);
@@ -115,7 +112,6 @@ async function followUp(name: ProcessName, options: Options, deps: Deps): Promis
   throw new AppError("RUNTIME_START_FAILED", { component: "the machine", reason });
 }
 
-/** Checks the settings before it starts a supervisor. */
 async function startChecked(options: Options, deps: Deps): Promise<ProcessName> {
   await checkSettings(deps, selectSettings(options), machineFacts(createProcessRunner()));
   await makeDirectories(deps);
@@ -134,7 +130,7 @@ async function waitForDown(name: ProcessName, options: Options, deps: Deps): Pro
   });
 }
 
-/** Returns a supervisor that is starting; waits for the end of one that is stopping. */
+/** Waits for the end of a supervisor that is stopping. */
 async function findStarting(
   running: SupervisorState | undefined,
   options: Options,
@@ -156,9 +152,7 @@ async function followUpOrCompeting(name: ProcessName, options: Options, deps: De
   }
 }
 
-/**
- * A running machine keeps its settings, so its flags are ignored; only the systemd unit is written.
- */
+/** A running machine keeps its settings. */
 async function reportRunning(options: Options, deps: Deps): Promise<void> {
   const ignored = ignoredFlags(selectSettings(options), await readSettings(deps));
   for (const line of ignored) options.print(line);
@@ -167,9 +161,8 @@ async function reportRunning(options: Options, deps: Deps): Promise<void> {
 }
 
 /**
- * Starts the machine and returns when it is ready; does nothing when it is up.
- * @throws AppError with STANDALONE_NOT_ROOT, RUNTIME_START_FAILED, and before anything is created
- * STANDALONE_SETTING_INVALID, CONTAINERD_PATH_TOO_LONG
+ * Does nothing when the machine is up.
+ * @throws AppError with STANDALONE_NOT_ROOT, RUNTIME_START_FAILED, STANDALONE_SETTING_INVALID, CONTAINERD_PATH_TOO_LONG
  */
 export async function up(given: UpOptions): Promise<void> {
   const options: Options = { print: printProgress, ...given };
@@ -177,7 +170,7 @@ export async function up(given: UpOptions): Promise<void> {
   const files = createFiles();
   const paths = pathsOf(options.dataDir);
   const deps = { files, paths };
-  containerdLayoutOf(paths); // checks the path's length before anything is created
+  containerdLayoutOf(paths); // rejects a long path before anything is created
   const running = await findSupervisor(files, paths);
   const plan = planUp(running?.phase);
   if (plan === "report" || plan === "follow") await reportRunning(options, deps);

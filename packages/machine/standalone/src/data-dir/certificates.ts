@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Authorities, certificates and kubeconfigs of a standalone machine: created once and renewed
-// before they expire.
+// Authorities, certificates and kubeconfigs of a standalone machine: created once and renewed before they expire.
 import { join } from "node:path";
 import {
   endOfCertificate,
@@ -23,10 +22,9 @@ import { names } from "@patchbay/api";
 import { HANDLER_CLIENT_NAME, HANDLER_SERVER_NAME } from "@patchbay/core";
 import { readFields, textOf } from "./json.ts";
 
-/** Mode of private keys. */
 const KEY_MODE = 0o600;
 const VALID_DAYS = 365;
-/** Certificates are renewed this long before they expire; the supervisor checks once a day. */
+/** The supervisor checks once a day. */
 const RENEW_BEFORE_MS = 60 * 24 * 3_600_000;
 
 interface CertificateDeps {
@@ -38,10 +36,7 @@ interface CertificateDeps {
 type SubjectRequest = Pick<CertificateRequest, "commonName" | "usages"> &
   Partial<Pick<CertificateRequest, "organizations" | "dnsNames" | "ipAddresses">>;
 
-/**
- * Whether the certificate is still valid for the request. An older version or another node name may
- * have requested other subjects.
- */
+/** An older version or another node name may have requested another subject. */
 function matchesRequest(certPem: string, clock: Clock, spec: SubjectRequest): boolean {
   const { commonName, organizations } = subjectOfCertificate(certPem);
   const groups = new Set(spec.organizations);
@@ -55,17 +50,11 @@ function matchesRequest(certPem: string, clock: Clock, spec: SubjectRequest): bo
 }
 
 interface CertificateSpec {
-  /** File name without extension. */
   readonly name: string;
-  /** Defaults to the directory of all other certificates. */
   readonly directory?: string;
   readonly request: SubjectRequest;
 }
 
-/**
- * Returns the existing certificate, or issues a new one if it is missing, expires soon or does not
- * match.
- */
 async function ensureCertificate(
   deps: CertificateDeps,
   authority: Authority,
@@ -96,28 +85,19 @@ const DAY_MS = 24 * 3_600_000;
 /** An authority that expires sooner would shorten the certificates that it signs. */
 const RENEW_AUTHORITY_BEFORE_MS = VALID_DAYS * DAY_MS + RENEW_BEFORE_MS;
 
-/**
- * Common name of the API server's client certificate for aggregated servers, which trust the user
- * that it names.
- */
+/** Aggregated servers trust the user that a client with this name names. */
 export const FRONT_PROXY_CLIENT = "front-proxy-client";
-/**
- * Common name of the API server's client certificate for webhooks. It has the same authority as the
- * front proxy, so the name distinguishes them.
- */
+/** Signed by the same authority as {@link FRONT_PROXY_CLIENT}, so the name distinguishes them. */
 export const WEBHOOK_CLIENT = "webhook-client";
 
-/** Common name of the API server's client certificate for the node. Source: kubeadm. */
+/** Source: kubeadm. */
 export const KUBELET_CLIENT = "kube-apiserver-kubelet-client";
 
-/** File name of the node's server certificate. */
 export const NODE_SERVER = "node-runtime";
 
-/** File names of virt-handler's server certificate, and of virt-api's client certificate for it. */
 export const HANDLER_SERVER = "virt-handler";
 export const HANDLER_CLIENT = "virt-api-client";
 
-/** Programs with service accounts. */
 const SERVICES = [
   "virt-api",
   "virt-controller",
@@ -127,7 +107,7 @@ const SERVICES = [
   "service-net",
 ] as const;
 
-/** The service whose account is limited to its node; a group names the node. */
+/** A group of this service's account names the node. */
 const NODE_SERVICE = "virt-handler";
 
 export interface Certificates {
@@ -160,10 +140,7 @@ async function ensureAuthority(deps: CertificateDeps, name: string): Promise<Aut
   return renewed;
 }
 
-/**
- * Returns the start of the newest certificate's validity, milliseconds since 1970. Processes that
- * started earlier have not loaded it.
- */
+/** Processes that started before this time have not loaded the newest certificate. */
 export async function newestValidityStartMs({ files, paths }: CertificateDeps): Promise<number> {
   const found = (await files.list(paths.pki)).filter((name) => name.endsWith(".crt"));
   const texts = await Promise.all(found.map((name) => files.readText(join(paths.pki, name))));
@@ -180,7 +157,6 @@ async function ensureSigningKey({ files, paths }: CertificateDeps, name: string)
   return keyPem;
 }
 
-/** Creates the API server's certificates where they are missing or expire soon. */
 export async function ensureServerCertificates(deps: CertificateDeps): Promise<Certificates> {
   const apiAddress = textOf(await readFields(deps.files, deps.paths.settings), "apiAddress");
   const ipAddresses = ["127.0.0.1", ...(apiAddress === "" ? [] : [apiAddress])];
@@ -211,7 +187,6 @@ export async function ensureServerCertificates(deps: CertificateDeps): Promise<C
 }
 
 interface Account {
-  /** File name. */
   readonly name: string;
   readonly user: string;
   readonly groups: readonly string[];
@@ -254,7 +229,6 @@ async function ensureKubeconfig(
   }
 }
 
-/** Writes the administrator's kubeconfig if it is missing or outdated. */
 export async function ensureAdminKubeconfig(
   deps: CertificateDeps,
   ca: Authority,
@@ -303,7 +277,6 @@ export async function keepComponentCertificates(
   await ensureRelayCertificate(deps, ca, machine.nodeName);
 }
 
-/** Certificates for connections from virt-api to virt-handler. */
 async function ensureHandlerCertificates(deps: CertificateDeps, ca: Authority): Promise<void> {
   await ensureCertificate(deps, ca, {
     name: HANDLER_SERVER,
@@ -319,7 +292,7 @@ async function ensureHandlerCertificates(deps: CertificateDeps, ca: Authority): 
   });
 }
 
-/** Certificates of the migration relay, which virt-handler reads for each migration. */
+/** virt-handler reads these certificates for each migration. */
 async function ensureRelayCertificate(
   deps: CertificateDeps,
   ca: Authority,

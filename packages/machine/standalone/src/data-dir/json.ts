@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Reading JSON files without trusting their content.
+// JSON files whose content is not trusted.
 import { isJsonObject, parseJson, type JsonObject } from "@patchbay/api/json";
 import type { Files } from "@patchbay/core/ports";
 
@@ -9,7 +9,6 @@ export function parseFields(text: string | undefined): JsonObject | undefined {
   return isJsonObject(value) ? value : undefined;
 }
 
-/** Undefined when the file does not exist or contains no object. */
 export async function readFields(files: Files, path: string): Promise<JsonObject | undefined> {
   return parseFields(await files.readText(path));
 }

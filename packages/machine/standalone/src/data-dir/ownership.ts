@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Ownership of the data directory: which directories a machine may use, and which `--purge` may
-// delete.
+// Ownership of the data directory: which directories a machine may use, and which `--purge` may delete.
 import { relative, sep, basename, join } from "node:path";
 import type { JsonObject } from "@patchbay/api/json";
 import { AppError } from "@patchbay/core/errors";
@@ -9,23 +8,20 @@ import { readFields, textOf } from "./json.ts";
 import type { Paths } from "./paths.ts";
 import { isMountPoint, mountsBelow } from "@patchbay/containerd";
 
-/** Kind of the settings file, which marks a directory as the machine's. */
 export const KIND = "PatchbayStandalone";
-/** Present at the root of a file system. Source: mke2fs(8). */
+/** Source: mke2fs(8). */
 const LOST_AND_FOUND = "lost+found";
 
 export function isMarked(fields: JsonObject | undefined): boolean {
   return textOf(fields, "kind") === KIND;
 }
 
-/** Returns the names of the machine's files directly below the data directory. */
 function listOwnNames({ dataDir, ...paths }: Paths): readonly string[] {
   return Object.values(paths).map((path) => relative(dataDir, path).split(sep)[0] ?? "");
 }
 
 /**
- * Rejects a directory with other files, which a purge would delete. Files with the machine's own
- * names are accepted without a mark, because a process may die before it writes the mark.
+ * Accepts the machine's own names without a mark, because a process may die before it writes the mark.
  * @throws AppError with STANDALONE_NOT_OURS
  */
 export async function rejectForeignFiles(files: Files, paths: Paths): Promise<void> {
@@ -40,7 +36,7 @@ export async function rejectForeignFiles(files: Files, paths: Paths): Promise<vo
   throw new AppError("STANDALONE_NOT_OURS", { dataDir, reason });
 }
 
-/** Marks the directory. The caller must hold the machine's lock. */
+/** The caller must hold the machine's lock. */
 export async function markDirectory(files: Files, { settings }: Paths): Promise<void> {
   if (isMarked(await readFields(files, settings))) return;
   await files.writeAtomic(settings, `${JSON.stringify({ kind: KIND }, undefined, 2)}\n`);
@@ -52,10 +48,7 @@ interface PurgeDeps {
   readonly print: (line: string) => void;
 }
 
-/**
- * Rejects a directory without the machine's mark.
- * @throws AppError with STANDALONE_NOT_OURS
- */
+/** @throws AppError with STANDALONE_NOT_OURS */
 export async function rejectUnmarked({ files, paths }: Omit<PurgeDeps, "print">): Promise<void> {
   if (isMarked(await readFields(files, paths.settings))) return;
   const reason = "it has no standalone.json of Patchbay";
@@ -63,8 +56,8 @@ export async function rejectUnmarked({ files, paths }: Omit<PurgeDeps, "print">)
 }
 
 /**
- * Deletes the data directory; of a mount point only the content, because the mount belongs to the
- * administrator. Deletes the marking file last, so that an interrupted purge can be repeated.
+ * A mount point remains, because it belongs to the administrator. The mark is deleted last, so that a purge can be
+ * repeated.
  * @throws AppError with STANDALONE_NOT_OURS when something is mounted below the directory
  */
 export async function purge({ files, paths, print }: PurgeDeps): Promise<void> {

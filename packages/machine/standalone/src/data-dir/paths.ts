@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Paths of a standalone machine.
 import { join } from "node:path";
 
-/** All are below the data directory. */
 export interface Paths {
   readonly dataDir: string;
   /** Marks the directory as the machine's, and contains the settings of the first start. */
@@ -15,24 +13,17 @@ export interface Paths {
   readonly storeDir: string;
   readonly store: string;
   readonly pods: string;
-  /** Storage of claims. */
   readonly claims: string;
-  /** Logs of containers. */
   readonly podLogs: string;
   readonly netAgent: string;
-  /** State of node-runtime. */
   readonly nodeRuntime: string;
-  /** State of virt-handler. */
   readonly virtHandler: string;
-  /** Configuration, images and state of the machine's containerd. */
   readonly containerd: string;
   readonly cniConf: string;
   readonly cniLeases: string;
   readonly logs: string;
   readonly run: string;
-  /** Lock file of the supervisor. */
   readonly lock: string;
-  /** Phase and steps of the supervisor. */
   readonly state: string;
 }
 
@@ -68,7 +59,7 @@ export function healthSocketOf({ run }: Paths, component: string): string {
   return join(run, `${component}.sock`);
 }
 
-/** Directories with keys, objects or logs are readable by root only. */
+/** Keys, objects and logs are readable by root only. */
 const PRIVATE = 0o700;
 const PUBLIC = 0o755;
 

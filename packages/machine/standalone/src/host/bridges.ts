@@ -17,12 +17,9 @@ export interface CleaningDeps {
   readonly bootId: string;
 }
 
-/** Source: `ip -j link`. */
 export interface HostLink {
   readonly name: string;
-  /** ifindex. */
   readonly index: number;
-  /** Name of the bridge that the link is a port of. */
   readonly master?: string;
 }
 
@@ -48,7 +45,7 @@ export async function listLinks(runner: ProcessRunner): Promise<readonly HostLin
   });
 }
 
-/** Removes the recorded bridges that still exist and have no port. */
+/** Bridges with a port remain. */
 export async function removeBridges(deps: CleaningDeps): Promise<void> {
   const { files, runner, paths, bootId, log } = deps;
   const records = await Promise.all(

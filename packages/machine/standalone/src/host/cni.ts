@@ -31,7 +31,7 @@ export function buildDefaultNetwork(settings: Settings, leasesDir: string): obje
   };
 }
 
-/** Writes the configuration unless an administrator has added another file. */
+/** Does nothing when an administrator has added another file. */
 export async function writeDefaultNetwork(
   files: Files,
   paths: Paths,
@@ -47,15 +47,13 @@ export async function writeDefaultNetwork(
 /** Shared by all runtimes of a host. Source: CNI library, CacheDir. */
 const RESULTS_DIR = "/var/lib/cni/results";
 
-/**
- * Whether a cached result belongs to one of these configurations. Source: CNI library, cachedInfo.
- */
+/** Source: CNI library, cachedInfo. */
 export function isResultOf(text: string | undefined, configs: readonly string[]): boolean {
   const config = Buffer.from(textOf(parseFields(text), "config"), "base64").toString("utf8");
   return config !== "" && configs.includes(config);
 }
 
-/** Removes the cached results of this machine's default network. Its pods must be deleted. */
+/** The pods must be deleted. */
 export async function removeCniResults({
   files,
   paths,

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Removes what a stopped machine leaves on the host: bridges, mounts, loop devices, control groups
-// and CNI results.
+// Removes what a stopped machine leaves on the host: bridges, mounts, loop devices, control groups and CNI results.
 import { type CleaningDeps, removeBridges } from "./bridges.ts";
 import { messageOf } from "@patchbay/core";
 import { removeGroups, unmountBelow } from "@patchbay/containerd";
@@ -9,11 +8,7 @@ import { removeCniResults } from "./cni.ts";
 
 const LOSETUP_TIMEOUT_MS = 10_000;
 
-/**
- * Returns devices without AUTOCLEAR whose file is below the directory. `listed` is the output of
- * losetup in raw format with name, AUTOCLEAR and file. Devices with AUTOCLEAR are released by their
- * last user, and another program may have reused them since the listing.
- */
+/** Excludes devices with AUTOCLEAR, which another program may have reused since the listing. */
 export function parseLoopsBelow(listed: string, directory: string): readonly string[] {
   return listed.split("\n").flatMap((line) => {
     const [device = "", autoclear, ...file] = line.trimStart().split(" ");
@@ -27,10 +22,7 @@ export function parseLoopsBelow(listed: string, directory: string): readonly str
   });
 }
 
-/**
- * Detaches loop devices of claims, which outlive the programs that created them. The kernel
- * detaches a device in use when its last user closes it.
- */
+/** The kernel detaches a device in use when its last user closes it. */
 export async function removeLoops({ runner, paths, log }: CleaningDeps): Promise<void> {
   const list = [
     "losetup",

@@ -11,13 +11,11 @@ const TIMEOUT_MS = 10_000;
 /** `-A POSTROUTING -s ADDRESS ... -j CNI-...`. Source: CNI plugins, pkg/ip SetupIPMasq. */
 const RULE = /^-A POSTROUTING -s (\S+) .*-j (CNI-[0-9a-f]{24})$/;
 
-/** A rule of the bridge plugin and its target chain. */
 interface MasqueradeRule {
   readonly line: string;
   readonly chain: string;
 }
 
-/** Finds rules for addresses of the subnet in the output of `iptables -t nat -S`. */
 export function findRulesWithin(listing: string, subnet: string): readonly MasqueradeRule[] {
   const own = parseIp(subnet);
   return listing.split("\n").flatMap((line) => {
@@ -28,7 +26,6 @@ export function findRulesWithin(listing: string, subnet: string): readonly Masqu
   });
 }
 
-/** Returns input for `iptables-restore` that removes the rules and their chains atomically. */
 export function restoreText(rules: readonly MasqueradeRule[]): string {
   const chains = [...new Set(rules.map(({ chain }) => chain))];
   return [
@@ -41,10 +38,7 @@ export function restoreText(rules: readonly MasqueradeRule[]): string {
   ].join("\n");
 }
 
-/**
- * Removes masquerade rules that the bridge plugin has left: it deletes them by the addresses of the
- * pod's NIC, which a guest may have taken over. Logs failures.
- */
+/** The bridge plugin deletes rules by the addresses of the pod's NIC, which a guest may have taken over. */
 export async function removeMasquerade(deps: {
   readonly files: Files;
   readonly runner: ProcessRunner;
@@ -70,7 +64,6 @@ export async function removeMasquerade(deps: {
   }
 }
 
-/** Removes route, address and rules of Services. Logs failures. */
 export async function removeServiceRules(deps: {
   readonly files: Files;
   readonly runner: ProcessRunner;

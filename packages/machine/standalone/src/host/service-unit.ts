@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-// The systemd unit that starts a machine at boot.
 import type { Files, ProcessRunner } from "@patchbay/core/ports";
 
 const UNIT_FILE = "/etc/systemd/system/patchbay.service";
@@ -38,7 +37,6 @@ export function hasSystemd(files: Files): Promise<boolean> {
   return files.exists(SYSTEMD_RUNS);
 }
 
-/** Writes the unit; where systemd runs, also enables it, and starts it if `what` is "start". */
 export async function installService(
   { files, runner }: { readonly files: Files; readonly runner: ProcessRunner },
   command: readonly string[],

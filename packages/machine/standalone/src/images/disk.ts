@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Disk files as images: inspects a disk with qemu-img in a sandbox, and copies it into the root of
-// an image.
+// Disk files as images: inspects a disk with qemu-img in a sandbox, and copies it into the root of an image.
 import { names } from "@patchbay/api";
 import { AppError } from "@patchbay/core";
 import type { ProcessRunner, Files } from "@patchbay/core/ports";
@@ -8,15 +7,14 @@ import { isJsonObject, parseJson, type JsonObject } from "@patchbay/api/json";
 import { join } from "node:path";
 import { runOnSource } from "@patchbay/containerd";
 
-/** qemu-img reads the header in milliseconds, but the disk may be slow. */
+/** The disk may be slow. */
 const INSPECT_TIMEOUT_MS = 60_000;
-/** Limits: bytes of memory and seconds of CPU. A valid file needs 20 MiB and less than a second. */
+/** A valid file needs 20 MiB and less than a second. */
 const MEMORY = 2 ** 30;
 const CPU_SECONDS = 10;
 const FILES = 64;
-/** Exit code when the program to start is missing. Source: setpriv(1), prlimit(1), unshare(1). */
+/** Source: setpriv(1), prlimit(1), unshare(1). */
 const NOT_FOUND = 127;
-/** Characters of the error message. */
 const REASON_MAX = 300;
 
 const USER = String(names.LAUNCHER_UID);
@@ -41,14 +39,12 @@ const CONFINED = [
   "--bounding-set=-all",
   "--",
 ];
-/** The file is opened before the user changes, because that user may not reach its directory. */
+/** The launchers' user may not reach the file's directory. */
 const WITH_FILE_AS_STDIN = 'file=$1; shift; exec "$@" <"$file"';
 
 /**
- * Runs `qemu-img info --output=json` on the file. A hostile file may take over qemu-img, so it runs
- * as the launchers' user, without network or capabilities, and within limits.
- * @throws AppError with IMAGE_SOURCE_INVALID and qemu-img's message, OS_PROGRAM_MISSING,
- * OS_TIMED_OUT
+ * A hostile file may take over qemu-img, so it runs without privileges and network.
+ * @throws AppError with IMAGE_SOURCE_INVALID, OS_PROGRAM_MISSING, OS_TIMED_OUT
  */
 export async function inspectDisk(
   runner: ProcessRunner,
@@ -75,12 +71,10 @@ export async function inspectDisk(
 
 interface Disk {
   readonly format: "qcow2" | "raw";
-  /** Size that the guest sees, bytes. */
   readonly virtualBytes: number;
 }
 
 interface InspectedDisk {
-  /** As the user named it. */
   readonly source: string;
   readonly bytes: number;
   readonly info: string;
@@ -90,10 +84,9 @@ interface InspectedDisk {
 const SECTOR = 512;
 /** 64 TiB: larger than real disks, and small enough for the tools. */
 const VIRTUAL_MAX = 64 * 2 ** 40;
-/** Characters of quoted content. */
 const QUOTE_MAX = 200;
 
-/** Reasons to reject, in order of precedence. */
+/** In order of precedence. */
 const RULES: readonly ((info: JsonObject, file: InspectedDisk) => string | undefined)[] = [
   hasNoFormat,
   hasUnsupportedFormat,
@@ -133,7 +126,7 @@ function findSpecificData(info: JsonObject): JsonObject {
   return isJsonObject(data) ? data : {};
 }
 
-/** Escapes terminal control characters of a hostile file. */
+/** A hostile file may contain terminal control characters. */
 function quote(value: unknown): string {
   return JSON.stringify(value).slice(0, QUOTE_MAX);
 }
@@ -167,8 +160,7 @@ function hasInvalidSize(info: JsonObject): string | undefined {
 }
 
 /**
- * Rejects disks that refer to other files or have another format, because disks are hostile input.
- * Source: QEMU qapi/block-core.json, ImageInfo.
+ * Disks are hostile input and must not refer to other files. Source: QEMU qapi/block-core.json, ImageInfo.
  * @throws AppError with IMAGE_SOURCE_INVALID
  */
 export function checkDisk(file: InspectedDisk): Disk {
@@ -184,9 +176,9 @@ export function checkDisk(file: InspectedDisk): Disk {
   return { format, virtualBytes: Number(info["virtual-size"]) };
 }
 
-/** Space for the image's root, the archive and containerd's copy. */
+/** The image's root, the archive and containerd's copy. */
 const SPACE_FACTOR = 3;
-/** Directory in which a VM finds its disk. Source: KubeVirt, containerDisk. */
+/** Source: KubeVirt, containerDisk. */
 const DIRECTORY = "disk";
 const MIB = 2 ** 20;
 
@@ -196,11 +188,11 @@ interface Deps {
 }
 
 interface DiskCopy {
-  /** As the user named it, for messages. */
+  /** For messages. */
   readonly source: string;
   /** Absolute. */
   readonly path: string;
-  /** Absolute; must not exist. Becomes the image's root. */
+  /** Absolute; must not exist. */
   readonly root: string;
 }
 
@@ -217,8 +209,7 @@ async function checkSpace({ files }: Deps, copy: DiskCopy, bytes: number): Promi
 }
 
 /**
- * Copies the disk before it is inspected, so that guests get exactly what was checked. The copy
- * belongs to the launchers' user.
+ * Copies before it inspects, so that guests get exactly what was checked.
  * @throws AppError with IMAGE_SOURCE_INVALID
  */
 export async function copyDisk(deps: Deps, copy: DiskCopy): Promise<Disk & { bytes: number }> {

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Adds images from directories, disks, archives and registries to a machine's containerd; lists and
-// removes them.
+// Adds images from directories, disks, archives and registries to a machine's containerd; lists and removes them.
 import {
   fullReference,
   archiveDirectory,
@@ -29,9 +28,8 @@ type ImageSource =
 
 /** Only paths match. */
 const PATH = /^(\.{0,2}\/|\.{1,2}$|~)/;
-/** Suffixes of disks; the file's content decides its format. */
+/** The file's content decides the format. */
 const DISK = /\.(qcow2?|raw|img|iso|vmdk|vdi|vhdx?|vpc|qed)$/i;
-/** Compressed disks of distributions. */
 const PACKED = /\.(qcow2?|raw|img|iso)\.(gz|xz|zst|bz2)$/i;
 const UNPACKERS: Readonly<Record<string, string>> = {
   gz: "gunzip",
@@ -51,8 +49,7 @@ function fileSource(source: string, path: string): ImageSource {
 }
 
 /**
- * Classifies a source by the kind of file at `path`, its absolute path; `kind` is stat's name for
- * it.
+ * `kind` is stat's name for what is at `path`.
  * @throws AppError with IMAGE_SOURCE_INVALID, IMAGE_NAME_INVALID
  */
 export function classifySource(
@@ -73,15 +70,12 @@ export function classifySource(
 
 const STAT_TIMEOUT_MS = 5000;
 
-/** Images that every pod of a machine needs. */
 const OWN_IMAGES: readonly string[] = [names.PAUSE_IMAGE, names.LAUNCHER_IMAGE];
 
 export interface MachineImage {
   /** Short name, as VMs refer to it. */
   readonly name: string;
-  /** Full reference. */
   readonly reference: string;
-  /** Digest of the manifest. */
   readonly digest: string;
   /** Compressed size; unset when the image has no variant for this machine. */
   readonly bytes?: number;
@@ -91,9 +85,7 @@ export interface NewImage {
   readonly name: string;
   /** A directory, disk file, archive or registry reference. */
   readonly source: string;
-  /** Receives the progress of a transfer. */
   readonly print: Print;
-  /** Aborts a transfer. */
   readonly signal?: AbortSignal;
 }
 
@@ -106,27 +98,25 @@ async function measure(
   return { ...image, ...(bytes !== undefined && { bytes }) };
 }
 
-/** Sorted by reference. */
 export async function listWithSizes(access: ContainerdAccess): Promise<readonly MachineImage[]> {
   const records = await listImages(access);
   return Promise.all(records.map((record) => measure(access, record)));
 }
 
-/** Lists the names of images that users added. */
 export async function listAddedNames(access: ContainerdAccess): Promise<readonly string[]> {
   const records = await listImages(access);
   const others = records.filter(({ name }) => !OWN_IMAGES.includes(name));
   return others.map(({ name }) => shortReference(name));
 }
 
-/** Returns the kind of file as stat names it; undefined when the path does not exist. */
+/** In the words of stat; undefined when the path does not exist. */
 async function kindOfPath({ runner }: ContainerdAccess, path: string): Promise<string | undefined> {
   const argv = ["stat", "--dereference", "--format=%F", path] as const;
   const { exitCode, stdout } = await runner.run({ argv, timeoutMs: STAT_TIMEOUT_MS });
   return exitCode === 0 ? stdout.trim() : undefined;
 }
 
-/** Provides a path for a directory that does not exist yet, and removes it after the call. */
+/** The directory does not exist yet, and is removed after the call. */
 async function withWorkDirectory(
   { files, layout }: ContainerdAccess,
   use: (workDirectory: string, id: string) => Promise<void>,
@@ -147,7 +137,6 @@ async function addDirectory(access: ContainerdAccess, path: string, name: string
   });
 }
 
-/** Aborts running programs with the signal. */
 function withSignal(runner: ProcessRunner, signal: AbortSignal | undefined): ProcessRunner {
   if (signal === undefined) return runner;
   return {
@@ -224,20 +213,14 @@ export async function addImageTo(access: ContainerdAccess, image: NewImage): Pro
   return measure(access, added);
 }
 
-/**
- * Returns the full reference.
- * @throws AppError with IMAGE_NAME_INVALID, IMAGE_IN_USE
- */
+/** @throws AppError with IMAGE_NAME_INVALID, IMAGE_IN_USE */
 export function removableReference(name: string): string {
   const reference = fullReference(name);
   if (!OWN_IMAGES.includes(reference)) return reference;
   throw new AppError("IMAGE_IN_USE", { image: name, users: "every pod of this machine" });
 }
 
-/**
- * @throws AppError with RUNTIME_IMAGE_MISSING, CONTAINERD_FAILED, and what removableReference
- * throws
- */
+/** @throws AppError with RUNTIME_IMAGE_MISSING, CONTAINERD_FAILED, and what removableReference throws */
 export async function removeImageFrom(access: ContainerdAccess, name: string): Promise<void> {
   const reference = removableReference(name);
   if ((await findImage(access, reference)) === undefined) {

@@ -15,37 +15,28 @@ import {
 import { runsContainerd, withContainerd } from "./with-containerd.ts";
 
 export interface ImageToAdd extends NewImage {
-  /** Absolute. */
   readonly dataDir: string;
 }
 
-/** Sorted by reference; empty when there is no machine. */
 export async function listImages(dataDir: string): Promise<readonly MachineImage[]> {
   if (!(await createFiles().exists(pathsOf(dataDir).containerd))) return [];
   return withContainerd(dataDir, listWithSizes);
 }
 
-/** Returns names of added images while containerd runs; shell completion must not start one. */
+/** Does not start containerd, because shell completion calls it. */
 export async function listRunningImages(dataDir: string): Promise<readonly string[]> {
   if (!(await runsContainerd(createFiles(), pathsOf(dataDir)))) return [];
   return withContainerd(dataDir, listAddedNames);
 }
 
-/**
- * Replaces an existing image of that name.
- * @throws AppError with IMAGE_NAME_INVALID, IMAGE_SOURCE_INVALID, CONTAINERD_FAILED, and those of
- * withContainerd
- */
+/** @throws AppError with IMAGE_NAME_INVALID, IMAGE_SOURCE_INVALID, CONTAINERD_FAILED, and those of withContainerd */
 export async function addImage(image: ImageToAdd): Promise<MachineImage> {
-  fullReference(image.name); // checks the name before a containerd is started
+  fullReference(image.name); // rejects a wrong name before a containerd is started
   return withContainerd(image.dataDir, (access) => addImageTo(access, image));
 }
 
-/**
- * @throws AppError with RUNTIME_IMAGE_MISSING, IMAGE_IN_USE, IMAGE_NAME_INVALID, CONTAINERD_FAILED,
- * and those of withContainerd
- */
+/** @throws AppError with RUNTIME_IMAGE_MISSING, IMAGE_IN_USE, IMAGE_NAME_INVALID and those of withContainerd */
 export async function removeImage(dataDir: string, name: string): Promise<void> {
-  removableReference(name); // checks the name before a containerd is started
+  removableReference(name); // rejects a wrong name before a containerd is started
   await withContainerd(dataDir, (access) => removeImageFrom(access, name));
 }

@@ -16,7 +16,6 @@ import { Component } from "../supervisor/component.ts";
 import { holdMachine } from "../supervisor/hold-machine.ts";
 import { isRecordedRunning } from "../supervisor/state.ts";
 
-/** Deadline for a starting machine's containerd. */
 const CONTAINERD_START_TIMEOUT_MS = 30_000;
 
 export interface ContainerdAccess {
@@ -30,7 +29,7 @@ export function runsContainerd(files: Files, { run }: Paths): Promise<boolean> {
   return isRecordedRunning(files, `${run}/containerd.json`);
 }
 
-/** Starts a containerd for `use` only, while it holds the machine's lock. */
+/** Holds the machine's lock meanwhile. */
 async function withOwnContainerd<T>(
   access: ContainerdAccess,
   use: (access: ContainerdAccess) => Promise<T>,
@@ -50,9 +49,8 @@ async function withOwnContainerd<T>(
 }
 
 /**
- * Uses the running containerd, or starts one for this call.
- * @throws AppError with STANDALONE_NOT_ROOT, CONTAINERD_PATH_TOO_LONG, CONTAINERD_FAILED,
- * RUNTIME_START_FAILED
+ * Starts a containerd if none runs.
+ * @throws AppError with STANDALONE_NOT_ROOT, CONTAINERD_FAILED, RUNTIME_START_FAILED
  */
 export async function withContainerd<T>(
   dataDir: string,

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Decides whether guests use KVM, by booting a Linux guest. The device alone proves nothing,
-// because nested KVM can exist and hang.
+// Decides whether guests use KVM, by booting one: nested KVM can exist and hang.
 import { join } from "node:path";
 import { names } from "@patchbay/api";
 import { createImageViews, ctr, listImages, type ContainerdLayout } from "@patchbay/containerd";
@@ -13,9 +12,7 @@ import { readFields, textOf } from "../data-dir/json.ts";
 
 /** Printed by the guest's init. Source: hack/guest/small/init. */
 const GUEST_READY = "guest ready";
-/** Characters of QEMU's error message. */
 const REASON_MAX = 100;
-/** Id of the container. */
 const CONTAINER = "guest-trial";
 const KERNEL = "vmlinuz";
 const INITRD = "initrd";
@@ -28,7 +25,6 @@ interface TrialDeps {
 }
 
 interface BootImage {
-  /** Full reference. */
   readonly name: string;
   readonly digest: string;
 }
@@ -100,14 +96,14 @@ function mountPointOf({ run }: Paths): string {
   return join(run, "guest-trial");
 }
 
-/** Lists images that may contain a kernel: all except those of the machine itself. */
+/** Any image may contain a kernel, except those of the machine itself. */
 export async function listBootImages(deps: TrialDeps): Promise<readonly BootImage[]> {
   const images = await listImages({ ...deps, layout: containerdLayoutOf(deps.paths) });
   const own: readonly string[] = [names.PAUSE_IMAGE, names.LAUNCHER_IMAGE];
   return images.filter(({ name }) => !own.includes(name));
 }
 
-/** Mounts the image's files for `use`; undefined when they contain no kernel and initrd. */
+/** Undefined when the image contains no kernel and initrd. */
 async function withKernel<T>(
   deps: TrialDeps,
   image: BootImage,
@@ -130,7 +126,6 @@ async function withKernel<T>(
   }
 }
 
-/** Succeeds when there is no container. */
 async function removeContainer(deps: TrialDeps): Promise<void> {
   const access = { ...deps, layout: containerdLayoutOf(deps.paths) };
   for (const args of [
@@ -141,10 +136,7 @@ async function removeContainer(deps: TrialDeps): Promise<void> {
   }
 }
 
-/**
- * Boots a guest in a container of the launcher image. Returns the problem; undefined when the guest
- * became ready.
- */
+/** Returns the problem; undefined when the guest became ready. */
 async function runGuest(
   deps: TrialDeps,
   options: TrialOptions,
@@ -185,11 +177,10 @@ async function runGuest(
 }
 
 interface TrialResult {
-  /** Unset when the guest became ready. */
   readonly problem?: string;
 }
 
-/** Boots the image's kernel; undefined when it has none. The launcher image must be present. */
+/** Undefined when the image has no kernel. The launcher image must be present. */
 export async function bootGuest(
   deps: TrialDeps,
   image: BootImage,
@@ -207,20 +198,17 @@ const DEVICE = "/dev/kvm";
 
 export interface KvmFinding {
   readonly useEmulation: boolean;
-  /** Shown to the user. */
   readonly why: string;
 }
 
-/** The result is cached until the host reboots. */
 interface ProbeDeps extends TrialDeps {
   readonly bootId: string;
   /** In the notation of Node.js: `x64` or `arm64`. */
   readonly architecture: string;
-  /** Resolves when the launcher image is present. */
   readonly launcherImage: () => Promise<void>;
 }
 
-/** Finds a cached result whose image still exists; another kernel needs another probe. */
+/** Another kernel needs another probe. */
 function findCached(
   cached: JsonObject | undefined,
   bootId: string,
@@ -240,7 +228,7 @@ function toFinding(problem: string | undefined): KvmFinding {
       };
 }
 
-/** Boots a guest once per boot of the host and kernel image, and caches the result. */
+/** Cached for this boot of the host. */
 export async function probeKvm(deps: ProbeDeps): Promise<KvmFinding> {
   const { files, paths, bootId, architecture } = deps;
   if (!(await files.exists(DEVICE))) {

@@ -18,9 +18,7 @@ import type { Paths } from "../data-dir/paths.ts";
 import type { ComponentProgram } from "../supervisor/component.ts";
 
 const READY_TIMEOUT_MS = 30_000;
-/**
- * Hexadecimal digits of the data directory's hash, which distinguish several machines on one host.
- */
+/** Distinguishes several machines on one host. */
 const HASH_LENGTH = 8;
 
 export interface RuntimeDeps {
@@ -31,7 +29,7 @@ export interface RuntimeDeps {
   readonly bootId: string;
 }
 
-/** @throws AppError with CONTAINERD_PATH_TOO_LONG when the data directory's path is too long */
+/** @throws AppError with CONTAINERD_PATH_TOO_LONG */
 export function containerdLayoutOf({ containerd, run, cniConf }: Paths): ContainerdLayout {
   return layoutOf({
     directory: containerd,
@@ -44,7 +42,6 @@ export function criEndpointOf(paths: Paths): string {
   return `unix://${containerdLayoutOf(paths).socket}`;
 }
 
-/** Returns the parent control group of this machine's pods, in each hierarchy. */
 export function cgroupRootOf({ dataDir }: Pick<Paths, "dataDir">): string {
   const hash = createHash("sha256").update(dataDir).digest("hex");
   return `/patchbay-${hash.slice(0, HASH_LENGTH)}`;
@@ -63,7 +60,7 @@ export function containerdProgram(
   };
 }
 
-/** Writes the configuration; returns a description of the snapshotter for the user. */
+/** Returns a description of the snapshotter for the user. */
 export async function prepareOwnContainerd(deps: RuntimeDeps): Promise<string> {
   const { files, runner, bootId, paths } = deps;
   const layout = containerdLayoutOf(paths);
@@ -72,7 +69,7 @@ export async function prepareOwnContainerd(deps: RuntimeDeps): Promise<string> {
   return snapshotter === "native" ? "as copies: overlays cannot be mounted here" : "as overlays";
 }
 
-/** Ends remaining processes of containers after containerd has ended; images remain. */
+/** Call after containerd has ended. Images remain. */
 export async function removeOwnContainerd(deps: RuntimeDeps): Promise<void> {
   const { log, paths } = deps;
   const layout = containerdLayoutOf(paths);

@@ -31,7 +31,6 @@ async function readArchive({ files }: ImageDeps, name: string): Promise<Archive 
   return digest === "" ? undefined : { digest, bytes: numberOf(fields, "bytes") ?? 0 };
 }
 
-/** Imports an image if the archive's digest differs. */
 async function importIfChanged(
   deps: ImageDeps,
   [name, reference]: readonly [archive: string, reference: string],
@@ -51,8 +50,7 @@ async function importIfChanged(
 
 /**
  * Without an archive, an existing image is used.
- * @throws AppError with RUNTIME_START_FAILED when an image exists neither in containerd nor as an
- * archive
+ * @throws AppError with RUNTIME_START_FAILED when there is neither
  */
 export async function keepOwnImages(runtime: RuntimeDeps, reportStep: ReportStep): Promise<void> {
   const deps = { ...runtime, layout: containerdLayoutOf(runtime.paths) };

@@ -14,7 +14,7 @@ export interface ApiServerOptions {
 }
 
 /**
- * Derives the options from the settings file; `port` overrides its port.
+ * `port` overrides the settings file.
  * @throws AppError with STANDALONE_SETTING_INVALID when neither has a port
  */
 export function apiServerOptions(

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Validation of settings. Pure. Reports all problems at once, before anything is created.
+// Validation of settings: reports all problems at once, before anything is created. Pure.
 import { isIP } from "node:net";
 import { dataplaneGroupProblem } from "@patchbay/core";
 import { overlaps } from "./subnet.ts";
@@ -16,7 +16,6 @@ export interface RequestedSettings {
 }
 
 export interface HostFacts {
-  /** Names of all links. */
   readonly links: readonly string[];
   /** Networks with routes on the host, in CIDR form. */
   readonly routes: readonly string[];
@@ -113,10 +112,7 @@ const RULES: readonly (readonly [
   ["--dataplane-group", "dataplaneGroup", groupProblem],
 ];
 
-/**
- * Returns one message per invalid setting. Values from an earlier start are valid, because the
- * machine itself uses them.
- */
+/** Values from an earlier start are valid, because the machine itself uses them. */
 export function settingProblems(
   requested: RequestedSettings,
   stored: Partial<RequestedSettings>,
@@ -129,7 +125,7 @@ export function settingProblems(
   });
 }
 
-/** Returns one message per flag that a running machine cannot apply. */
+/** A running machine cannot apply these flags. */
 export function ignoredFlags(
   requested: Partial<RequestedSettings>,
   stored: Partial<RequestedSettings>,

@@ -10,33 +10,23 @@ import { isPort, settingProblems, type RequestedSettings } from "./problems.ts";
 import { chooseFreeSubnet, listFreeServiceSubnets } from "./subnet.ts";
 
 export interface Settings {
-  /** TCP port of the API server on the loopback address. */
   readonly apiPort: number;
-  /**
-   * Address of this machine at which pods and remote clients reach the API server; unset for none.
-   */
+  /** Address of this machine at which pods and remote clients reach the API server; unset for none. */
   readonly apiAddress?: string;
-  /** TCP port of virt-api on the loopback address. */
   readonly virtApiPort: number;
-  /** TCP port of virt-handler on the loopback address. */
   readonly virtHandlerPort: number;
   readonly nodeName: string;
   /** The pods' default network, a /24 in CIDR form. */
   readonly podSubnet: string;
   /** Network of Services, a /16 in CIDR form. */
   readonly serviceSubnet: string;
-  /** Bridge of the pods' default network on the host. */
   readonly bridge: string;
   /** Group id of a vhost-user dataplane that does not run as root; unset when it does. */
   readonly dataplaneGroup?: number;
-  /**
-   * Set only by tests in the file: the API server is as strict as a cluster's, where it is
-   * otherwise more lenient.
-   */
+  /** Set only by tests in the file: the API server is as strict as a cluster's, where it is otherwise more lenient. */
   readonly strict?: true;
 }
 
-/** Unset settings keep their value or get a default. */
 export type WantedSettings = Partial<Omit<Settings, "virtApiPort" | "virtHandlerPort" | "strict">>;
 
 const DEFAULT_API_PORT = 6443;
@@ -56,13 +46,10 @@ async function findFreePort(from: number, machine: MachineFacts): Promise<number
   throw new AppError("STANDALONE_SETTING_INVALID", { causes });
 }
 
-/** Facts of the host for the choice of settings. */
 export interface MachineFacts {
   readonly hostname: string;
   readonly listLinks: () => Promise<readonly string[]>;
-  /** Whether the TCP port of the loopback address is free. */
   readonly isPortFree: (port: number) => Promise<boolean>;
-  /** Networks with routes on the host. */
   readonly listRoutes: () => Promise<readonly string[]>;
   /** Claims a network of Services for this machine; false when another machine has claimed it. */
   readonly claimServiceSubnet: (network: string) => Promise<boolean>;
@@ -73,7 +60,6 @@ interface SettingsDeps {
   readonly paths: Paths;
 }
 
-/** Returns the stored settings. */
 export async function readSettings({ files, paths }: SettingsDeps): Promise<Partial<Settings>> {
   const fields = await readFields(files, paths.settings);
   const names = [
@@ -95,10 +81,7 @@ export async function readSettings({ files, paths }: SettingsDeps): Promise<Part
   return { ...Object.fromEntries(stored), ...(isStrict(fields) && { strict: true }) };
 }
 
-/**
- * Precedence: requested, stored, default. Subnets have no default here, because they are chosen
- * only when needed.
- */
+/** Precedence: requested, stored, default. Subnets are chosen only when needed. */
 function mergeSettings(
   wanted: WantedSettings,
   stored: Partial<Settings>,
@@ -113,7 +96,7 @@ function mergeSettings(
   };
 }
 
-/** @throws AppError with STANDALONE_SETTING_INVALID, with all causes */
+/** @throws AppError with STANDALONE_SETTING_INVALID */
 export async function checkSettings(
   deps: SettingsDeps,
   wanted: WantedSettings,
@@ -137,10 +120,7 @@ async function write({ files, paths }: SettingsDeps, settings: Settings): Promis
   await files.writeAtomic(paths.settings, text);
 }
 
-/**
- * Claims a free network of Services. Stores the settings before the claim, so that after a crash
- * `patchbay down` finds the network and releases it.
- */
+/** Stores the settings before the claim, so that after a crash `patchbay down` releases the network. */
 async function claimFreeServiceSubnet(
   deps: SettingsDeps,
   buildSettings: (serviceSubnet: string) => Settings,
@@ -161,10 +141,7 @@ async function claimFreeServiceSubnet(
   throw new AppError("STANDALONE_SETTING_INVALID", { causes });
 }
 
-/**
- * Determines and stores the settings: requested, stored or default.
- * @throws AppError with STANDALONE_SETTING_INVALID
- */
+/** @throws AppError with STANDALONE_SETTING_INVALID */
 export async function storeSettings(
   deps: SettingsDeps,
   wanted: WantedSettings,

@@ -19,7 +19,6 @@ export function overlaps(one: string, other: string): boolean {
   return a !== undefined && b !== undefined && (isWithin(a, b) || isWithin(b, a));
 }
 
-/** Returns the candidates that overlap no route. */
 function filterFree(
   routes: readonly string[],
   count: number,
@@ -30,13 +29,13 @@ function filterFree(
   );
 }
 
-/** Returns the first free candidate for pods, or the first one when none is free. */
+/** Falls back to the first candidate. */
 export function chooseFreeSubnet(routes: readonly string[]): string {
   const at = (index: number): string => `10.88.${String(POD_SUBNET_FIRST + index)}.0/24`;
   return filterFree(routes, POD_SUBNET_COUNT, at)[0] ?? at(0);
 }
 
-/** Returns the free candidates for Services in order: parts of 10.96.0.0/12, as in clusters. */
+/** Parts of 10.96.0.0/12, as in clusters. */
 export function listFreeServiceSubnets(routes: readonly string[]): readonly string[] {
   return filterFree(routes, SERVICE_COUNT, (index) => `10.${String(SERVICE_FIRST + index)}.0.0/16`);
 }

@@ -15,13 +15,10 @@ import type { Clock, Files, Logger } from "@patchbay/core/ports";
 import type { Paths } from "../data-dir/paths.ts";
 import { checkHealth, waitUntilHung } from "./liveness.ts";
 
-/** Fields with a reason in order of preference: of our logs, then of containerd's. */
+/** In order of preference: of our logs, then of containerd's. */
 const MEMBERS = ["reason", "error", "message", "msg"] as const;
 
-/**
- * Returns the reason in the last line of a log; a line that is not JSON is the reason itself. Empty
- * without one.
- */
+/** A line that is not JSON is the reason itself. */
 export function reasonInLog(log: string | undefined): string {
   const last = (log ?? "").trimEnd().split("\n").at(-1) ?? "";
   const fields = parseFields(last);
@@ -30,10 +27,9 @@ export function reasonInLog(log: string | undefined): string {
 }
 
 const READY_TIMEOUT_MS = 60_000;
-/** Pauses before a restart. */
 const BACKOFF_FIRST_MS = 200;
 const BACKOFF_MAX_MS = 10_000;
-/** Runtime after which the pause is reset. */
+/** The pause is then reset. */
 const RECOVERED_MS = 60_000;
 const STOP_TIMEOUT_MS = 10_000;
 const PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
@@ -43,15 +39,13 @@ export interface ComponentProgram {
   readonly argv: readonly [string, ...string[]];
   /** Called before each start. */
   readonly beforeStart?: () => Promise<void>;
-  /** Resolves when the component is ready. By default it prints the line `ready`. */
+  /** By default the component prints the line `ready`. */
   readonly untilReady?: (signal: AbortSignal) => Promise<void>;
-  /**
-   * Socket for `/healthz` checks; a component that stops answering is killed. Unset for no checks.
-   */
+  /** A component that stops answering `/healthz` is killed. Unset for no checks. */
   readonly healthSocket?: string;
 }
 
-/** Records of processes are valid only for the boot in `bootId`. */
+/** Records are valid only for the boot in `bootId`. */
 export interface ComponentDeps {
   readonly files: Files;
   readonly clock: Clock;
@@ -74,7 +68,6 @@ export class Component {
   #running: Running | undefined;
   #isAdopted = false;
   #supervision: Promise<void> = Promise.resolve();
-  /** Called when the process has been restarted. */
   #onRestarted: () => void = () => undefined;
 
   constructor(program: ComponentProgram, deps: ComponentDeps) {
@@ -83,14 +76,12 @@ export class Component {
     this.#deps = deps;
   }
 
-  /** Whether the process was already running. */
   get isAdopted(): boolean {
     return this.#isAdopted;
   }
 
   /**
-   * Adopts the running process or starts one, waits until it is ready, and supervises it from then
-   * on.
+   * Adopts a running process.
    * @throws AppError with RUNTIME_START_FAILED
    */
   async start(): Promise<void> {
@@ -103,7 +94,7 @@ export class Component {
     this.#supervision = this.#superviseLoop(running);
   }
 
-  /** Sends SIGTERM, and SIGKILL after {@link STOP_TIMEOUT_MS}; ends supervision. Idempotent. */
+  /** Idempotent. */
   async stop(): Promise<void> {
     this.#stopping.abort(new Error("the component is to stop"));
     await this.#supervision;
@@ -112,15 +103,13 @@ export class Component {
     await this.#deps.files.remove(this.#stateFile());
   }
 
-  /** Returns the start time, milliseconds since 1970; undefined when the process does not run. */
+  /** Milliseconds since 1970. */
   async startedAtMs(): Promise<number | undefined> {
     if (this.#running === undefined) return undefined;
     return numberOf(await readFields(this.#deps.files, this.#stateFile()), "startedAtMs");
   }
 
-  /**
-   * Restarts the process; resolves when the new one is ready, or after {@link READY_TIMEOUT_MS}.
-   */
+  /** Resolves when the new process is ready, or after {@link READY_TIMEOUT_MS}. */
   async restart(): Promise<void> {
     const running = this.#running;
     if (running === undefined) return;
@@ -169,9 +158,7 @@ export class Component {
     return join(this.#deps.paths.logs, `${this.name}.log`);
   }
 
-  /**
-   * Adopts the process of an earlier supervisor if it has the same arguments; otherwise stops it.
-   */
+  /** A process with other arguments is stopped instead. */
   async #adopt(): Promise<Running | undefined> {
     const { files, bootId, log, clock } = this.#deps;
     const fields = await readFields(files, this.#stateFile());
@@ -235,7 +222,6 @@ export class Component {
     else await waitForLine(this.#outFile(), "ready", signal);
   }
 
-  /** Kills a process that stops answering health checks; supervision then restarts it. */
   async #killWhenHung(running: Running): Promise<void> {
     const { healthSocket } = this.#program;
     if (healthSocket === undefined) return;
@@ -254,7 +240,6 @@ export class Component {
     this.#killWhenHung(running).catch(() => undefined); // the process ended, or supervision stops
   }
 
-  /** Restarts the process with back-off until supervision stops. */
   async #superviseLoop(first: Running): Promise<void> {
     const { clock, log } = this.#deps;
     const { signal } = this.#stopping;

@@ -19,10 +19,9 @@ import type { ComponentProgram } from "./component.ts";
 import { healthSocketOf, type Paths } from "../data-dir/paths.ts";
 import type { Settings } from "../settings/settings.ts";
 
-/** The component that this package itself implements. */
 const API_SERVER = "apiserver";
 
-/** `folder` is a package's path below `packages`, for example `plug/virt-api`. */
+/** For example `plug/virt-api`. */
 function executableOf(folder: string): string {
   const path = `../../../../${folder}/bin/${basename(folder)}`;
   return fileURLToPath(new URL(path, import.meta.url));
@@ -53,17 +52,13 @@ function buildService(paths: Paths, folder: string, args: readonly string[]): Co
   return { name, argv: [executableOf(folder), ...common, ...args], healthSocket };
 }
 
-/** Empty when pods get no address of the API server. */
 function podApiServerFlags({ apiAddress, apiPort }: Settings): readonly string[] {
   if (apiAddress === undefined) return [];
   const host = apiAddress.includes(":") ? `[${apiAddress}]` : apiAddress;
   return ["--pod-api-server", `${host}:${String(apiPort)}`];
 }
 
-/**
- * node-runtime creates the socket directories and virt-handler checks them, so both need the same
- * group.
- */
+/** node-runtime creates the socket directories and virt-handler checks them. */
 function dataplaneFlags({ dataplaneGroup = 0 }: Settings): readonly string[] {
   return ["--dataplane-group", String(dataplaneGroup)];
 }

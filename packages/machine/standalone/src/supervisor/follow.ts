@@ -20,9 +20,7 @@ export interface Following {
   readonly print: Print;
   readonly pid: number;
   readonly startTime: string;
-  /** Steps of this phase are printed. */
   readonly during: SupervisorPhase;
-  /** Phases at which to stop following. */
   readonly until: readonly SupervisorPhase[];
   readonly timeoutMs: number;
 }

@@ -1,20 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
-// Shuts guests down by deleting all pods of the machine gracefully. The VMs' run strategies are
-// unchanged.
+// Shuts guests down by deleting all pods of the machine gracefully. The VMs' run strategies are unchanged.
 import { join } from "node:path";
 import { PODS, type Pod } from "@patchbay/api";
 import { createCache, keyOf, printKey, type KubeClient } from "@patchbay/kube";
 import type { Cache, Clock, Files, Logger } from "@patchbay/core/ports";
 import type { Paths } from "../data-dir/paths.ts";
 
-/** Time beyond the pod's grace period for its links, leases and namespaces. */
+/** Beyond the pods' grace period, for their links, leases and namespaces. */
 const CLEANUP_TIMEOUT_MS = 30_000;
-/** Longest wait for all pods. */
 const SHUTDOWN_MAX_MS = 180_000;
-/** Time for the cleanup after a forced deletion. */
+/** After a forced deletion. */
 const SWEEP_TIMEOUT_MS = 20_000;
 const DEFAULT_GRACE_SECONDS = 30;
-/** Pods named in one line. */
 const NAMES_MAX = 5;
 
 export interface GuestDeps {
@@ -23,7 +20,6 @@ export interface GuestDeps {
   readonly clock: Clock;
   readonly log: Logger;
   readonly paths: Paths;
-  /** Shows a step to the user. */
   readonly report: (text: string) => void;
 }
 
@@ -45,7 +41,7 @@ function printNames(pods: readonly Pod[]): string {
   return more > 0 ? `${shown} and ${String(more)} more` : shown;
 }
 
-/** Resolves with true when the cache is empty, or false after the timeout. */
+/** False after the timeout. */
 async function waitUntilEmpty(
   pods: Cache<Pod>,
   { clock, report }: Pick<GuestDeps, "clock" | "report">,
@@ -90,7 +86,7 @@ async function deleteAll(deps: GuestDeps, pods: readonly Pod[], isForced: boolea
 /** Only pods with a node have processes; pending pods remain. */
 const SCHEDULED_ONLY = { fieldSelector: "spec.nodeName!=" };
 
-/** Deletes the pods on this machine and waits for their end; returns their number. */
+/** Returns the number of pods. */
 export async function shutDownGuests(deps: GuestDeps): Promise<number> {
   const { client, clock, log, report } = deps;
   const stop = new AbortController();
@@ -119,7 +115,7 @@ export async function shutDownGuests(deps: GuestDeps): Promise<number> {
   }
 }
 
-/** net-agent has released all attachments when its journal is empty. */
+/** net-agent has then released all attachments. */
 async function waitForJournal({ files, clock, log, paths }: GuestDeps): Promise<void> {
   const journal = join(paths.netAgent, "journal");
   const done = new AbortController();

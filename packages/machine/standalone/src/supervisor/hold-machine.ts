@@ -9,8 +9,7 @@ import { makeDirectories } from "../prepare.ts";
 import { StateWriter, type Step } from "./state.ts";
 
 /**
- * Locks a file in the data directory, so that only one supervisor runs. The kernel releases the
- * lock when its holder dies.
+ * The kernel releases the lock when its holder dies.
  * @throws AppError with STANDALONE_RUNS_ALREADY when another process holds it
  */
 export function acquireLock({ dataDir, lock }: Paths): FileLock {
@@ -22,16 +21,12 @@ export function acquireLock({ dataDir, lock }: Paths): FileLock {
 /** No other process supervises the machine until `lock` is released. */
 interface HeldMachine {
   readonly lock: FileLock;
-  /** Id of the host's current boot; records of other boots are invalid. */
+  /** Records of other boots are invalid. */
   readonly bootId: string;
   readonly state: StateWriter;
 }
 
-/**
- * Creates missing directories, takes the machine's lock and marks the data directory.
- * @throws AppError with STANDALONE_NOT_OURS, and with STANDALONE_RUNS_ALREADY when another process
- * holds the lock
- */
+/** @throws AppError with STANDALONE_NOT_OURS, and STANDALONE_RUNS_ALREADY when another process holds the lock */
 export async function holdMachine(
   deps: { readonly files: Files; readonly clock: Clock; readonly paths: Paths },
   onStep?: (step: Step) => void,

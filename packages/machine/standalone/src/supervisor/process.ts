@@ -9,16 +9,10 @@ import { holdMachine } from "./hold-machine.ts";
 import { Supervisor } from "./supervisor.ts";
 
 const KEEPALIVE_INTERVAL_MS = 24 * 3_600_000;
-/**
- * Inherited by services and containerd, whose shims add one, so that the kernel kills pods first.
- * Source: Kubernetes pkg/kubelet/qos/policy.go, KubeletOOMScoreAdj
- */
+/** The kernel kills pods first; shims add one. Source: Kubernetes pkg/kubelet/qos/policy.go, KubeletOOMScoreAdj */
 const OOM_SCORE = -999;
 
-/**
- * Runs the machine until this process is stopped.
- * @throws AppError with RUNTIME_START_FAILED, STANDALONE_SETTING_INVALID
- */
+/** @throws AppError with RUNTIME_START_FAILED, STANDALONE_SETTING_INVALID */
 export async function supervise(
   { dataDir, ...settings }: Omit<ProcessArguments, "role">,
   log: Logger,
@@ -43,7 +37,7 @@ export async function supervise(
   }
   await state.enter("ready");
   log.info("everything is ready", { dataDir });
-  // The timer keeps the event loop alive; components are detached processes.
+  // keeps the event loop alive; components are detached
   while (!signal.aborted) await clock.sleep(KEEPALIVE_INTERVAL_MS, signal).catch(() => undefined);
   await state.enter("stopping");
   await supervisor.stop();

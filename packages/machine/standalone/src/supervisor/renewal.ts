@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Daily renewal of certificates. Services that started before the newest certificate are restarted
-// one by one.
+// Daily renewal of certificates. Services that started before the newest certificate are restarted one by one.
 import { messageOf } from "@patchbay/core";
 import type { Clock, Logger } from "@patchbay/core/ports";
 
@@ -8,44 +7,32 @@ const RENEWAL_INTERVAL_MS = 24 * 3_600_000;
 
 export interface RestartableService {
   readonly name: string;
-  /**
-   * Milliseconds since 1970; undefined when the process does not run and will load the new
-   * certificates at its start.
-   */
+  /** Milliseconds since 1970; a process that does not run will load the new certificates at its start. */
   startedAtMs(): Promise<number | undefined>;
-  /** Resolves when the service is ready again. */
   restart(): Promise<void>;
 }
 
 export interface RenewalDeps {
   readonly clock: Clock;
   readonly log: Logger;
-  /** Renews certificates that expire soon. */
   readonly renew: () => Promise<void>;
-  /**
-   * Returns the start of the newest certificate's validity, milliseconds since 1970, which is
-   * slightly before its creation.
-   */
+  /** Milliseconds since 1970; slightly before the newest certificate's creation. */
   readonly newestMs: () => Promise<number>;
   /** In the order of their restart. */
   readonly services: () => readonly RestartableService[];
-  /** Updates the authority in the API server after a restart. */
+  /** Updates the authority in the API server. */
   readonly announce: () => Promise<void>;
 }
 
 export class Renewal {
   readonly #deps: RenewalDeps;
-  /** Whether services were restarted since the last successful announcement. */
   #isAnnouncementDue = false;
 
   constructor(deps: RenewalDeps) {
     this.#deps = deps;
   }
 
-  /**
-   * Renews and restarts once; stops early when aborted. Throws the first failure after everything
-   * was tried.
-   */
+  /** Throws the first failure after everything was tried. */
   async renewAndRestart(signal: AbortSignal): Promise<void> {
     const { services, announce } = this.#deps;
     const sinceMs = await this.#renew();
@@ -61,10 +48,7 @@ export class Renewal {
     if (failures.length > 0) throw failures[0];
   }
 
-  /**
-   * Returns the time, milliseconds since 1970, before which a service must have started to need a
-   * restart.
-   */
+  /** Services that started before this time need a restart, milliseconds since 1970. */
   async #renew(): Promise<number> {
     const { clock, renew, newestMs } = this.#deps;
     const beforeMs = await newestMs();
@@ -84,10 +68,7 @@ export class Renewal {
   }
 }
 
-/**
- * Runs at once, because certificates may have been renewed while running components were adopted,
- * and then daily.
- */
+/** Runs at once, because certificates may have been renewed while components were adopted, and then daily. */
 export async function renewDaily(deps: RenewalDeps, signal: AbortSignal): Promise<void> {
   const renewal = new Renewal(deps);
   while (!signal.aborted) {
@@ -99,6 +80,6 @@ export async function renewDaily(deps: RenewalDeps, signal: AbortSignal): Promis
         err: error,
       });
     }
-    await deps.clock.sleep(RENEWAL_INTERVAL_MS, signal).catch(() => undefined); // aborted; the loop ends
+    await deps.clock.sleep(RENEWAL_INTERVAL_MS, signal).catch(() => undefined);
   }
 }

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The supervisor's state file, which other processes follow. It is replaced atomically at each
-// step.
+// The supervisor's state file, which other processes follow.
 import { isJsonObject } from "@patchbay/api/json";
 import { isRunning, readBootId, type ProcessName } from "@patchbay/os";
 import type { Clock, Files } from "@patchbay/core/ports";
@@ -21,11 +20,9 @@ export interface SupervisorState extends ProcessName {
   readonly bootId: string;
   readonly phase: SupervisorPhase;
   readonly steps: readonly Step[];
-  /** Why it failed. */
   readonly reason: string;
 }
 
-/** Returns why it failed, or `otherwise` when unknown. */
 export function failureReason(state: SupervisorState | undefined, otherwise: string): string {
   const reason = state?.reason ?? "";
   return reason === "" ? otherwise : reason;
@@ -36,7 +33,6 @@ function toStep(value: unknown): readonly Step[] {
   return [{ afterMs: numberOf(value, "afterMs") ?? 0, text: textOf(value, "text") }];
 }
 
-/** Undefined when no supervisor has written the file. */
 export async function readState(files: Files, paths: Paths): Promise<SupervisorState | undefined> {
   const fields = await readFields(files, paths.state);
   const phase = PHASES.find((each) => each === textOf(fields, "phase"));
@@ -53,7 +49,6 @@ export async function readState(files: Files, paths: Paths): Promise<SupervisorS
   };
 }
 
-/** Returns the running supervisor. */
 export async function findSupervisor(
   files: Files,
   paths: Paths,
@@ -70,7 +65,6 @@ export class StateWriter {
   #phase: SupervisorPhase = "starting";
   #steps: Step[] = [];
   #begunMs: number;
-  /** Writes are serialized in order. */
   #last: Promise<void> = Promise.resolve();
 
   constructor(
@@ -94,7 +88,6 @@ export class StateWriter {
     return this.#write(reason);
   }
 
-  /** Records a completed step. */
   step(text: string): Promise<void> {
     const afterMs = Math.round(this.#deps.clock.monotonicMs() - this.#begunMs);
     const step = { afterMs, text };
@@ -113,10 +106,7 @@ export class StateWriter {
   }
 }
 
-/**
- * Whether the process recorded in the file by PID, start time and boot id still runs; false without
- * a file.
- */
+/** Identifies the process by PID, start time and boot id. */
 export async function isRecordedRunning(files: Files, file: string): Promise<boolean> {
   const fields = await readFields(files, file);
   const process = { pid: numberOf(fields, "pid") ?? 0, startTime: textOf(fields, "startTime") };

@@ -31,10 +31,7 @@ export interface SupervisorDeps {
   readonly state: StateWriter;
 }
 
-/**
- * Waits for all tasks before it throws the first failure, so that no task continues in the
- * background.
- */
+/** No task may continue in the background after a failure. */
 async function settleAll(tasks: readonly Promise<void>[]): Promise<void> {
   const outcomes = await Promise.allSettled(tasks);
   for (const outcome of outcomes) {
@@ -42,7 +39,6 @@ async function settleAll(tasks: readonly Promise<void>[]): Promise<void> {
   }
 }
 
-/** Registers virt-api's address and authority with the API server. */
 function announceVirtApi(
   { store }: KubeClient,
   { settings, certificates }: Prepared,
@@ -64,8 +60,7 @@ export class Supervisor {
   }
 
   /**
-   * Starts all components and adopts running ones. On failure, stops the components that it
-   * started.
+   * On failure, stops the components that it started.
    * @throws AppError with RUNTIME_START_FAILED
    */
   async start(wanted: WantedSettings): Promise<void> {
@@ -82,7 +77,6 @@ export class Supervisor {
     }
   }
 
-  /** Shuts down the guests, stops components in reverse order and cleans the host. Data remains. */
   async stop(): Promise<void> {
     const { state, log } = this.#deps;
     this.#renewing.abort(new Error("the machine goes down"));
@@ -104,7 +98,7 @@ export class Supervisor {
     await this.#client?.close();
   }
 
-  /** Starts or adopts the components that end the guests; call {@link stop} afterwards. */
+  /** Call {@link stop} afterwards. */
   async startForStop(): Promise<void> {
     const { log } = this.#deps;
     try {
@@ -114,7 +108,7 @@ export class Supervisor {
     } catch (error) {
       log.error("guests cannot be ended in order", { reason: messageOf(error), err: error });
     }
-    // The other components are not started, but running ones are stopped too.
+    // other components may still run
     const { settings } = await prepare(this.#deps, {});
     const programs = programsOf(this.#deps, settings);
     const known = new Set(this.#components.map(({ name }) => name));
@@ -139,7 +133,6 @@ export class Supervisor {
     return { prepared, programs, client };
   }
 
-  /** Connects as administrator, with the current certificate. */
   async #connect(): Promise<KubeClient> {
     const { paths, log, clock } = this.#deps;
     const config = await loadKubeConfig({ kubeconfig: paths.kubeconfig });
@@ -156,7 +149,6 @@ export class Supervisor {
     keepShimSockets({ ...this.#deps, layout }, this.#ending.signal);
   }
 
-  /** Imports the images of the machine once for all callers. */
   #importImages(): Promise<void> {
     this.#images ??= keepOwnImages(this.#deps, (text) => this.#deps.state.step(text));
     return this.#images;
@@ -208,7 +200,7 @@ export class Supervisor {
     await this.#deps.state.step(`${program.name} ${how}`);
   }
 
-  /** All components except containerd use certificates; the API server is restarted first. */
+  /** containerd uses no certificates. */
   #renewal({ containerd }: Programs): RenewalDeps {
     const { clock, log } = this.#deps;
     let renewed: Prepared | undefined;
