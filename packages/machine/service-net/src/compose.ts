@@ -17,7 +17,6 @@ import { createServiceCounters } from "./metrics.ts";
 import { slicesOf, wakeServices, watchObjects, type Objects } from "./objects.ts";
 import { reconcileSlices } from "./slices/reconcile.ts";
 
-/** Queue key of the whole table. */
 const TABLE = "table";
 const DNS_PORT = 53;
 const ID_COUNT = 65_536;
@@ -67,7 +66,7 @@ async function answerNames(
   );
 }
 
-/** Runs the loops until the signal is aborted. Rules and addresses on the host remain. */
+/** Rules and addresses on the host remain. */
 export async function runServices(context: DaemonContext, flags: Flags): Promise<void> {
   const { client, clock, log, metrics, health, signal } = context;
   const { text: serviceNetwork } = flags.serviceSubnet;

@@ -24,7 +24,7 @@ function toLinkName(text: string): string {
   throw new InvalidArgumentError("It must be the name of a link.");
 }
 
-/** Prints help and exits when requested; exits with 2 on unknown arguments. */
+/** Exits with 2 on unknown arguments. */
 export function parseFlags(argv: readonly string[]): Flags {
   const command = addCommonFlags(new Command("service-net"))
     .description(

@@ -2,16 +2,12 @@
 import type { MetricFamily } from "@patchbay/core";
 import type { Metrics } from "@patchbay/telemetry";
 
-/**
- * Who answered a query (this machine's zone, other servers, or nobody for a refused query), and the
- * result.
- */
+/** Source of an answer; `nobody` means a rejected query. */
 export interface Answered {
   readonly by: "own" | "others" | "nobody";
   readonly result: "done" | "missing" | "failed" | "refused";
 }
 
-/** Whether the kernel's table was written incrementally, completely or not at all. */
 export type TableWrite = "changed" | "whole" | "failed";
 
 export interface ServiceCounters {
@@ -19,7 +15,6 @@ export interface ServiceCounters {
   readonly countWrite: (result: TableWrite) => void;
 }
 
-/** `countForwards` returns the current number of forwards. */
 export function createServiceCounters(
   metrics: Metrics,
   countForwards: () => number,

@@ -66,7 +66,6 @@ function trimPod({ apiVersion, kind, metadata, spec, status }: Pod): Pod {
   };
 }
 
-/** Starts nothing. */
 export function watchObjects(client: KubeClient, logger: Logger): StartableObjects {
   return {
     services: createCache(client.reflect(SERVICES), { logger }),
@@ -87,7 +86,6 @@ export function watchObjects(client: KubeClient, logger: Logger): StartableObjec
   };
 }
 
-/** Calls `add` with the key of each Service whose slices may change. */
 export function wakeServices(
   { services, pods, slices, endpoints }: Objects,
   add: (key: string) => void,

@@ -14,7 +14,7 @@ import {
 import type { ServiceCounters } from "../metrics.ts";
 import { lookUp, type Lookup, type Zone } from "./zone.ts";
 
-/** Forwards a query to the host's resolvers; the answer's id is arbitrary. */
+/** The answer's id is arbitrary. */
 export type ForwardQuery = (
   question: Buffer,
   how: { readonly isTcp: boolean; readonly client: string },
@@ -23,7 +23,7 @@ export type ForwardQuery = (
 export interface AnswerDeps {
   readonly zone: Zone;
   readonly forwardQuery: ForwardQuery;
-  /** Returns an increasing counter, which rotates the addresses of answers. */
+  /** Rotates the addresses of answers. */
   readonly nextRotation: () => number;
   readonly countAnswer: ServiceCounters["countAnswer"];
 }
@@ -33,7 +33,6 @@ export interface DnsClient {
   readonly isTcp: boolean;
 }
 
-/** Longest chain of CNAME records. */
 const ALIASES_MAX = 8;
 
 function rotated<T>(items: readonly T[], nextRotation: number): readonly T[] {
@@ -43,12 +42,10 @@ function rotated<T>(items: readonly T[], nextRotation: number): readonly T[] {
 
 interface AliasChain {
   readonly records: readonly NamedRecord[];
-  /** Name at the end of the chain. */
   readonly name: string;
   readonly lookup: Lookup;
 }
 
-/** Follows CNAME records within the zone. */
 function followAliases(query: Query, zone: Zone): AliasChain {
   let records: readonly NamedRecord[] = [];
   let { name } = query;
@@ -63,7 +60,6 @@ function followAliases(query: Query, zone: Zone): AliasChain {
   return { records: [], name, lookup: { kind: "missing" } };
 }
 
-/** Resolves a CNAME of the zone that points to another zone. */
 async function resolveAlias(
   query: Query,
   { records, name }: AliasChain,
@@ -86,7 +82,6 @@ function ownReply(query: Query, { records, name, lookup }: AliasChain, deps: Ans
   return { rcode: RCODE.ok, records: [...records, ...own], domain };
 }
 
-/** Undefined when the packet is not a valid query. */
 export async function answerQuery(
   bytes: Buffer,
   asker: DnsClient,

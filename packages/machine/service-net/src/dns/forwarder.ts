@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Forwards DNS queries to the host's resolvers. Each query has its own source port and id, against
-// spoofed answers.
+// Forwards DNS queries to the host's resolvers. Each query has its own source port and id, against spoofed answers.
 import { createSocket } from "node:dgram";
 import { createConnection, isIP } from "node:net";
 import type { Clock, Files } from "@patchbay/core/ports";
@@ -9,7 +8,7 @@ import { isAnswerTo, readQuery, withId } from "./packets.ts";
 
 const RESOLVER = "/etc/resolv.conf";
 const PORT = 53;
-/** Per server. Clients must get an answer within their timeout of 5 s. Source: resolv.conf(5). */
+/** Clients give up after 5 s. Source: resolv.conf(5). */
 const TIMEOUT_MS = 2000;
 /** Source: resolv.conf(5), MAXNS */
 const SERVERS_MAX = 3;
@@ -18,7 +17,6 @@ const OPEN_MAX = 512;
 const OPEN_PER_CLIENT_MAX = 64;
 const LENGTH_BYTES = 2;
 
-/** Returns the servers of resolv.conf in order, except this name server. */
 export function parseServers(text: string, own: string): readonly string[] {
   return text
     .split("\n")
@@ -107,13 +105,11 @@ interface ForwarderDeps {
   readonly clock: Clock;
   /** Unpredictable, from 0 to 65,535. */
   readonly randomId: () => number;
-  /** Address of this name server, which is skipped. */
   readonly own: string;
   /** Defaults to 53. */
   readonly port?: number;
 }
 
-/** Queries the servers in order until one answers. */
 async function queryInOrder(
   servers: readonly string[],
   ask: (server: string, signal: AbortSignal) => Promise<Buffer | undefined>,
@@ -126,7 +122,7 @@ async function queryInOrder(
       () => {
         timeout.abort();
       },
-      () => undefined, // answered in time
+      () => undefined,
     );
     const answer = await ask(server, timeout.signal);
     answered.abort();
@@ -135,7 +131,7 @@ async function queryInOrder(
   return undefined;
 }
 
-/** Reads resolv.conf for each query, because it changes with the host's network. */
+/** resolv.conf changes with the host's network. */
 export function createForwarder({
   files,
   clock,

@@ -3,15 +3,13 @@
 import * as dns from "dns-packet";
 import type { ZoneRecord } from "./zone.ts";
 
-/**
- * Short, because endpoints of a Service change with its VMs. Source: CoreDNS, plugin kubernetes.
- */
+/** Endpoints of a Service change with its VMs. Source: CoreDNS, plugin kubernetes. */
 const TTL_SECONDS = 5;
-/** Limit without EDNS. Source: RFC 1035 section 4.2.1 */
+/** Source: RFC 1035 section 4.2.1 */
 const UDP_MIN = 512;
 /** Fits every path MTU. Source: DNS flag day 2020. */
 const UDP_MAX = 1232;
-/** Position of the opcode in the flags. Source: RFC 1035 section 4.1.1 */
+/** Source: RFC 1035 section 4.1.1 */
 const [OPCODE_SHIFT, OPCODE_MASK] = [11, 15];
 
 /** Source: RFC 1035 section 4.1.1 */
@@ -22,12 +20,10 @@ export interface Query {
   readonly name: string;
   readonly type: string;
   readonly question: dns.Question;
-  /** Whether the client requests recursion. */
   readonly isRecursive: boolean;
-  /** Whether the client supports EDNS, and the longest UDP answer in bytes. */
   readonly hasEdns: boolean;
   readonly udpMax: number;
-  /** Whether it is a standard query for one name of class IN. */
+  /** One name of class IN. */
   readonly isStandard: boolean;
 }
 
@@ -55,7 +51,7 @@ function toQuery(packet: dns.DecodedPacket): Query | undefined {
   };
 }
 
-/** Undefined when the packet is not a query; it gets no answer. */
+/** Undefined packets get no answer. */
 export function readQuery(bytes: Buffer): Query | undefined {
   try {
     return toQuery(dns.decode(bytes));
@@ -91,13 +87,12 @@ function buildSoa(domain: string): dns.Answer {
 export interface Reply {
   readonly rcode: number;
   readonly records: readonly NamedRecord[];
-  /** Records of another zone, after a CNAME. */
   readonly others?: readonly dns.Answer[];
-  /** The answer's zone; unset when this server is not authoritative. */
+  /** Unset when this server is not authoritative. */
   readonly domain?: string;
 }
 
-/** Truncates an answer that is too long for UDP, so that the client retries over TCP. */
+/** A truncated answer makes the client retry over TCP. */
 export function writeReply(query: Query, reply: Reply, isTcp: boolean): Buffer {
   const answers = [...reply.records.map(toAnswer), ...(reply.others ?? [])];
   const authoritative = reply.domain === undefined ? 0 : dns.AUTHORITATIVE_ANSWER;
@@ -135,7 +130,6 @@ export function writeQuestion(name: string, type: string, id: number): Buffer {
   return dns.encode({ type: "query", id, flags: dns.RECURSION_DESIRED, questions: [question] });
 }
 
-/** Undefined when the message cannot be decoded. */
 export function readAnswers(bytes: Buffer): readonly dns.Answer[] | undefined {
   try {
     return dns.decode(bytes).answers ?? [];
@@ -144,7 +138,6 @@ export function readAnswers(bytes: Buffer): readonly dns.Answer[] | undefined {
   }
 }
 
-/** Copies the message with another id. */
 export function withId(bytes: Buffer, id: number): Buffer {
   const copy = Buffer.from(bytes);
   copy.writeUInt16BE(id, 0);
@@ -162,7 +155,7 @@ function questionText(bytes: Buffer): string | undefined {
   }
 }
 
-/** Whether the message answers the query with this id; anybody could have sent it. */
+/** Anybody could have sent the message. */
 export function isAnswerTo(
   bytes: Buffer,
   { name, type }: { readonly name: string; readonly type: string },

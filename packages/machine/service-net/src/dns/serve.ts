@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-// The name server's UDP and TCP sockets.
 import { createSocket } from "node:dgram";
 import { once } from "node:events";
 import { createServer, type Socket } from "node:net";
@@ -20,7 +19,7 @@ export interface NameServerDeps {
   readonly log: Logger;
 }
 
-/** Answers the complete queries in `read`, which starts with a length prefix; returns the rest. */
+/** `read` starts with a length prefix. Returns the rest. */
 async function answerAll(socket: Socket, read: Buffer, deps: NameServerDeps): Promise<Buffer> {
   let rest = read;
   while (rest.length >= LENGTH_BYTES) {
@@ -50,7 +49,7 @@ function serveConnection(socket: Socket, deps: NameServerDeps): void {
   void (async () => {
     let read = Buffer.alloc(0);
     for await (const piece of socket) {
-      // A socket without an encoding yields buffers.
+      // a socket without an encoding yields buffers
       read = Buffer.concat([read, piece as Buffer]);
       read = Buffer.from(await answerAll(socket, read, deps));
     }
@@ -60,7 +59,7 @@ function serveConnection(socket: Socket, deps: NameServerDeps): void {
 }
 
 /**
- * Listens until the signal is aborted; returns the port.
+ * Returns the port.
  * @throws AppError with SERVICE_NAMES_FAILED
  */
 export async function serveNames(deps: NameServerDeps, signal: AbortSignal): Promise<number> {

@@ -8,15 +8,12 @@ export type ZoneRecord =
   | { readonly type: "CNAME"; readonly target: string }
   | { readonly type: "SRV"; readonly target: string; readonly port: number };
 
-/**
- * `foreign` is a name of another zone, `missing` does not exist; otherwise all records of any type.
- */
+/** `foreign` is a name of another zone, `missing` does not exist; otherwise all records of any type. */
 export type Lookup =
   | { readonly kind: "foreign" | "missing" }
   | { readonly kind: "found"; readonly records: readonly ZoneRecord[] };
 
 export interface Zone {
-  /** For example `cluster.local`. */
   readonly domain: string;
   readonly ranges: Ranges;
   readonly findService: (namespace: string, name: string) => Service | undefined;
@@ -36,7 +33,7 @@ function isHeadless({ spec }: Service): boolean {
   return spec.clusterIP === "None";
 }
 
-/** Returns an endpoint's label below its Service: the pod's hostname, or its address. */
+/** The pod's hostname, or its address. */
 function endpointLabel({ hostname }: Endpoint, address: string): string {
   return hostname?.toLowerCase() ?? address.replaceAll(".", "-");
 }
@@ -47,7 +44,6 @@ interface EndpointRecord {
   readonly slice: EndpointSlice;
 }
 
-/** Returns the ready endpoints. */
 function listReadyEndpoints(
   service: Service,
   { slicesOf, ranges }: Zone,
@@ -81,7 +77,7 @@ function findEndpointRecords(label: string, service: Service, zone: Zone): Looku
   return found(endpointRecords.map(({ address }) => ({ type: "A", address })));
 }
 
-/** Finds a named port: at the Service, or at each endpoint of a headless Service. */
+/** At the Service, or at each endpoint of a headless Service. */
 function findPortRecords(
   [portName, protocol]: readonly [string, string],
   service: Service,

@@ -15,7 +15,7 @@ interface ForwardTableDeps {
   readonly countWrite: ServiceCounters["countWrite"];
 }
 
-/** Applies the text atomically. */
+/** Atomic. */
 async function apply({ runner, countWrite }: ForwardTableDeps, stdin: string): Promise<void> {
   const argv = ["nft", "-f", "-"] as const;
   const { exitCode, stderr } = await runner.run({ argv, stdin, timeoutMs: TIMEOUT_MS });
@@ -24,10 +24,9 @@ async function apply({ runner, countWrite }: ForwardTableDeps, stdin: string): P
   throw new AppError("SERVICE_RULES_REFUSED", { reason: stderr.trim() });
 }
 
-/** Only this program writes the table. */
 export class ForwardTable {
   readonly #deps: ForwardTableDeps;
-  /** Content that this process has written; undefined when unknown. */
+  /** Undefined when unknown. */
   #written: readonly Forward[] | undefined;
 
   constructor(deps: ForwardTableDeps) {

@@ -4,32 +4,27 @@ import { isIPv4 } from "node:net";
 import type { EndpointSlice, Service, ServicePort } from "@patchbay/api";
 import { contains, type Network } from "./network.ts";
 
-/** One port of a Service in the kernel's table. */
 export interface Forward {
   /** `NAMESPACE/NAME:PORT/PROTOCOL`. */
   readonly name: string;
   readonly protocol: "tcp" | "udp";
   readonly address: string;
   readonly port: number;
-  /** Unset when the port has none. */
   readonly nodePort?: number;
   /** `ADDRESS . PORT`, sorted, at least one. */
   readonly endpoints: readonly string[];
-  /** Whether a client always reaches the same endpoint, while the endpoints are unchanged. */
+  /** A client then always reaches the same endpoint, while the endpoints are unchanged. */
   readonly isSticky: boolean;
 }
 
 export interface Ranges {
   readonly services: Network;
-  /** Address of the name server, which no Service may use. */
+  /** No Service may use this address. */
   readonly dns: string;
 }
 
 const PORT_MAX = 65_535;
-/**
- * Older objects may have ports outside this range. Source: kube-apiserver, default of
- * --service-node-port-range.
- */
+/** Older objects may have ports outside this range. Source: kube-apiserver, default of --service-node-port-range. */
 const [NODE_PORT_MIN, NODE_PORT_MAX] = [30_000, 32_767];
 /** This-host, loopback, link-local, multicast, reserved and broadcast addresses. */
 const NON_ENDPOINT = /^(?:0|127|169\.254|22[4-9]|23\d|24\d|25[0-5])\./;
@@ -43,12 +38,12 @@ function protocolOf(text = "TCP"): "tcp" | "udp" | undefined {
   return text === "UDP" ? "udp" : undefined;
 }
 
-/** Whether the address may be a target. Tenants can write any address. */
+/** Tenants can write any address. */
 export function isEndpoint(address: string, { services }: Ranges): boolean {
   return isIPv4(address) && !NON_ENDPOINT.test(address) && !contains(services, address);
 }
 
-/** Returns ready endpoints, or terminating ones that still serve. Source: KEP-1669. */
+/** Terminating endpoints may still serve. Source: KEP-1669. */
 function selectAddresses({ endpoints = [] }: EndpointSlice, want: "ready" | "serving") {
   return endpoints.flatMap(({ addresses, conditions = {} }) => {
     const { ready = true, serving = ready, terminating = false } = conditions;
@@ -85,7 +80,6 @@ function nodePortOf({ nodePort }: ServicePort, { spec }: Service): number | unde
   return hasOne && isValid ? nodePort : undefined;
 }
 
-/** Whether the Service has an address of this machine's network. */
 function isForwarded({ metadata, spec }: Service, { services, dns }: Ranges): boolean {
   const address = spec.clusterIP ?? "";
   return (
@@ -97,7 +91,6 @@ function isForwarded({ metadata, spec }: Service, { services, dns }: Ranges): bo
   );
 }
 
-/** Returns the Service's forwards; a port without endpoints has none. */
 export function listForwards(
   service: Service,
   slices: readonly EndpointSlice[],
@@ -125,10 +118,7 @@ export function listForwards(
   });
 }
 
-/**
- * Drops forwards with the same address or node port, which the API server never assigns twice; the
- * first by name remains.
- */
+/** The API server never assigns an address or node port twice. */
 export function dropDuplicates(forwards: readonly Forward[]): readonly Forward[] {
   const seen = new Set<string>();
   const isNew = (...keys: readonly string[]): boolean => {

@@ -1,17 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 import { isWithin, networkOf, parseIp, printAddress, type IpPrefix } from "@patchbay/api";
 
-/** An IPv4 network. */
 export interface Network {
   readonly prefix: IpPrefix;
-  /** In CIDR form. */
   readonly text: string;
 }
 
 /** Prefix lengths, bits. Others are too small for Services, or too large for one machine. */
 const [LENGTH_MIN, LENGTH_MAX] = [8, 30];
 
-/** Parses CIDR form; undefined when invalid. */
 export function parseNetwork(text: string): Network | undefined {
   const prefix = parseIp(text);
   if (prefix?.version !== 4 || prefix.length < LENGTH_MIN || prefix.length > LENGTH_MAX)
@@ -24,7 +21,6 @@ export function contains({ prefix }: Network, address: string): boolean {
   return parsed !== undefined && isWithin(parsed, prefix);
 }
 
-/** Returns the address at an offset in the network. */
 export function addressAt({ prefix }: Network, distance: number): string {
   return printAddress({ version: 4, value: prefix.value + BigInt(distance) });
 }

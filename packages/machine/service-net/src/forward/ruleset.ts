@@ -1,17 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-// The nftables rules as input for `nft -f`: the whole table or its changes. Each text is one
-// transaction. Pure.
+// The nftables rules as input for `nft -f`: the whole table or its changes. Pure.
 import { createHash } from "node:crypto";
 import type { Forward } from "./forwards.ts";
 
 export interface TableSettings {
-  /** Name of the table, which only Patchbay uses. */
   readonly table: string;
-  /** Network of Services, in CIDR form. */
+  /** In CIDR form. */
   readonly serviceNetwork: string;
-  /** Address of the name server, in the network of Services. */
   readonly dns: string;
-  /** Network of the pods, in CIDR form, and its bridge on the host. */
+  /** In CIDR form. */
   readonly podNetwork: string;
   readonly bridge: string;
 }
@@ -23,7 +20,6 @@ function chainName({ name }: Forward): string {
   return `service-${createHash("sha256").update(name).digest("hex").slice(0, 16)}`;
 }
 
-/** Random, or by a hash of the client's address. */
 function printChoice({ endpoints, isSticky }: Forward): string {
   const count = String(endpoints.length);
   const number = isSticky ? `jhash ip saddr mod ${count} seed 0x1` : `numgen random mod ${count}`;
@@ -57,9 +53,8 @@ function baseChain(name: string, at: string, rules: readonly string[]): readonly
 }
 
 /**
- * Base chains. Connections from the pods' network or this host are masqueraded: a pod would answer
- * a neighbor directly over the bridge, past the host, which must translate the answer. Connections
- * from outside to a node port keep their source address.
+ * A pod would answer a neighbor directly over the bridge, past the host, which must translate the answer. So
+ * connections from pods and this host are masqueraded.
  */
 function printBaseChains(settings: TableSettings): readonly string[] {
   const { serviceNetwork, podNetwork, dns, bridge } = settings;
@@ -85,8 +80,7 @@ function printBaseChains(settings: TableSettings): readonly string[] {
     "}",
     ...baseChain("forward", "filter hook forward priority filter", ["jump unanswered"]),
     ...baseChain("leave", "filter hook output priority filter", ["jump unanswered"]),
-    // Only this machine may query the name server. Answers to this host, which contacts Services
-    // from that address, may arrive from any interface.
+    // Only this machine may query the name server; answers to this host may arrive from any interface.
     ...baseChain("enter", "filter hook input priority filter", [
       `ip daddr ${dns} iifname != { "lo", "${bridge}" } ct direction original drop`,
     ]),
@@ -120,7 +114,6 @@ export function tableText(settings: TableSettings, forwards: readonly Forward[])
   ].join("\n");
 }
 
-/** Succeeds when the table does not exist. */
 export function removalText(table: string): string {
   return `table ip ${table}\ndelete table ip ${table}\n`;
 }
@@ -152,7 +145,7 @@ function mapByName(forwards: readonly Forward[]): ReadonlyMap<string, Forward> {
   return new Map(forwards.map((forward) => [forward.name, forward]));
 }
 
-/** Returns the changes from `before` to `after`; empty when they are equal. */
+/** Empty when nothing has changed. */
 export function changeText(
   { table }: TableSettings,
   before: readonly Forward[],

@@ -1,15 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// The host's part of Services: a table of nftables, a route, and the name server's address. They
-// outlive this program, so that a restart interrupts nothing; `patchbay down` removes them.
+// A table of nftables, a route, and the name server's address. They outlive this program, so that a restart interrupts
+// nothing; `patchbay down` removes them.
 import type { ProcessRunner } from "@patchbay/core/ports";
 import { addressAt, parseNetwork } from "../forward/network.ts";
 import { removalText } from "../forward/ruleset.ts";
 
 const TIMEOUT_MS = 10_000;
-/**
- * Offset in the network of Services. Source: kubeadm and others, which assign the tenth address to
- * the name server.
- */
+/** The tenth address, as in kubeadm's clusters. */
 const DNS_DISTANCE = 10;
 
 /** Each machine on the host has its own network of Services, and so its own table. */
@@ -17,7 +14,6 @@ export function tableOf(serviceNetwork: string): string {
   return `patchbay-services-${serviceNetwork.split("/")[0] ?? ""}`;
 }
 
-/** Returns the name server's address in a network of Services; `serviceNetwork` is in CIDR form. */
 export function dnsAddressOf(serviceNetwork: string): string {
   const network = parseNetwork(serviceNetwork);
   return network === undefined ? "" : addressAt(network, DNS_DISTANCE);
@@ -29,9 +25,8 @@ function routeArguments(serviceNetwork: string): readonly string[] {
 }
 
 /**
- * Claims a network of Services by adding its route; false when another machine on this host has it.
- * The kernel accepts a route only once, so two machines cannot claim the same network. Equivalent
- * to: `ip -4 route add NETWORK dev lo`.
+ * The kernel accepts a route only once, so two machines cannot claim the same network. Equivalent to:
+ * `ip -4 route add NETWORK dev lo`.
  */
 export async function claimServices(
   runner: ProcessRunner,
@@ -41,7 +36,7 @@ export async function claimServices(
   return (await runner.run({ argv, timeoutMs: TIMEOUT_MS })).exitCode === 0;
 }
 
-/** Adds the name server's address and the route. Idempotent. */
+/** Idempotent. */
 export async function prepareHost(runner: ProcessRunner, serviceNetwork: string): Promise<void> {
   const dns = dnsAddressOf(serviceNetwork);
   const commands = [
@@ -52,7 +47,7 @@ export async function prepareHost(runner: ProcessRunner, serviceNetwork: string)
     await runner.run({ argv: ["ip", "-4", ...args], timeoutMs: TIMEOUT_MS });
 }
 
-/** Succeeds when they do not exist. */
+/** Idempotent. */
 export async function removeServices(runner: ProcessRunner, serviceNetwork: string): Promise<void> {
   if (parseNetwork(serviceNetwork) === undefined) return;
   const commands = [

@@ -14,7 +14,6 @@ import {
 } from "@patchbay/api";
 import { slicesOfParts, type ServicePart, isEqual } from "@patchbay/core";
 
-/** Value of the managed-by label. */
 export const SLICE_WRITER = "service-net.patchbay.io";
 
 /** Other clients write the slices of a Service without selector. */
@@ -30,7 +29,6 @@ export function selects({ metadata, spec }: Service, pod: Pod): boolean {
   );
 }
 
-/** Resolves a named port in the pod; undefined when the pod has no such port. */
 function resolveTargetPort({ port, protocol = "TCP", targetPort = port }: ServicePort, pod: Pod) {
   if (typeof targetPort === "number") return targetPort;
   return pod.spec.containers
@@ -68,7 +66,6 @@ function toEndpoint(service: Service, pod: Pod, address: string): Endpoint {
   };
 }
 
-/** Undefined when the pod is no endpoint of the Service. */
 function toServicePart(service: Service, pod: Pod): ServicePart | undefined {
   const address = pod.status?.podIP ?? "";
   const isExcluded = address === "" || isPodFinished(pod) || pod.spec.hostNetwork === true;
@@ -78,7 +75,6 @@ function toServicePart(service: Service, pod: Pod): ServicePart | undefined {
   return { addressType: "IPv4", ports, endpoint: toEndpoint(service, pod, address) };
 }
 
-/** Empty when other clients write the slices. */
 export function wantedSlices(service: Service, pods: readonly Pod[]): readonly EndpointSlice[] {
   if (!isSelecting(service)) return [];
   const parts = pods.flatMap((pod) => toServicePart(service, pod) ?? []);
@@ -166,11 +162,7 @@ function comparedFields({ metadata, subsets = [] }: Endpoints): unknown {
   return [labels, ownerReferences.map(({ uid }) => uid), subsets];
 }
 
-/**
- * Plans the Endpoints of a Service from its slices; undefined when they match. Older clients read
- * Endpoints, for example `kubectl describe service` before 1.31. Source: Kubernetes
- * pkg/controller/endpoint/endpoints_controller.go.
- */
+/** Older clients read Endpoints. Source: Kubernetes pkg/controller/endpoint/endpoints_controller.go. */
 export function planEndpoints(
   service: Service,
   slices: readonly EndpointSlice[],

@@ -6,7 +6,7 @@ import type { Store } from "@patchbay/core/ports";
 import { slicesOf, type Objects } from "../objects.ts";
 import { planEndpoints, isSelecting, SLICE_WRITER, wantedSlices } from "./plan.ts";
 
-/** Writes the slices and Endpoints of a Service. The API server deletes them with the Service. */
+/** The API server deletes slices and Endpoints with the Service. */
 export async function reconcileSlices(
   key: string,
   { services, pods, slices, endpoints }: Objects,
@@ -19,7 +19,7 @@ export async function reconcileSlices(
   for (const { kind, slice } of planSlices(wanted, slicesOf(slices, key), SLICE_WRITER)) {
     await performWrite(store, ENDPOINT_SLICES, { kind, object: slice });
   }
-  // Other clients also write the Endpoints of a Service without selector.
+  // Other clients also write the Endpoints.
   if (!isSelecting(service)) return done();
   const change = planEndpoints(service, wanted, endpoints.find(parseKey(key)));
   if (change !== undefined) await performWrite(store, ENDPOINTS, change);
